@@ -1,0 +1,3 @@
+module windtunnel
+
+go 1.26

@@ -1,0 +1,171 @@
+// Package sample holds the values that one trial yields, in SI units, and the
+// facts of the run it belongs to. It is what the tools and meters write and
+// what the store, the statistics and the reports read; it does no I/O.
+package sample
+
+// Metric names one measured quantity. The name ends in its unit unless it is a
+// bare count or ratio.
+type Metric string
+
+// Metrics maps what was measured to its value. A quantity that was not
+// measured is absent, never zero.
+type Metrics map[Metric]float64
+
+// Set records value under m.
+func (ms Metrics) Set(m Metric, value float64) { ms[m] = value }
+
+// Merge copies every metric of other into ms; other wins where both have one.
+func (ms Metrics) Merge(other Metrics) {
+	for m, v := range other {
+		ms[m] = v
+	}
+}
+
+// What the traffic tool reports.
+const (
+	Throughput         Metric = "throughput_bps"          // payload received, bits per second (sum of both directions when both run)
+	SenderThroughput   Metric = "sender_throughput_bps"   // payload handed to the sending socket, bits per second
+	ReceiverThroughput Metric = "receiver_throughput_bps" // payload taken from the receiving socket, bits per second
+	ForwardThroughput  Metric = "forward_throughput_bps"  // sender to receiver, where both directions run
+	ReverseThroughput  Metric = "reverse_throughput_bps"  // receiver to sender, where both directions run
+	Transactions       Metric = "transactions_per_s"      // request/response pairs, or connections for connect/request/response
+	LatencyMin         Metric = "latency_ns_min"          // round trip of one transaction, nanoseconds
+	LatencyMean        Metric = "latency_ns_mean"
+	LatencyP50         Metric = "latency_ns_p50"
+	LatencyP90         Metric = "latency_ns_p90"
+	LatencyP99         Metric = "latency_ns_p99"
+	LatencyP999        Metric = "latency_ns_p999"
+	LatencyMax         Metric = "latency_ns_max"
+	OfferedRate        Metric = "offered_bps"         // UDP payload the sender was asked for, bits per second
+	LossRatio          Metric = "loss_ratio"          // UDP datagrams lost / sent, 0..1
+	Reordered          Metric = "reordered_datagrams" // UDP datagrams that arrived after a later one
+	DatagramsSent      Metric = "datagrams_sent_per_s"
+	DatagramsReceived  Metric = "datagrams_received_per_s"
+	Errors             Metric = "errors"           // failed socket calls the tool counted
+	ToolRetransmits    Metric = "tool_retransmits" // as the tool itself reports them
+)
+
+// What the meter reads, all over one window common to both sides.
+const (
+	SenderCPU             Metric = "sender_cpu_percent"   // percent of the node's CPUs (100 = all of them)
+	ReceiverCPU           Metric = "receiver_cpu_percent" //
+	SenderCores           Metric = "sender_cpu_cores"     // CPU-seconds per second
+	ReceiverCores         Metric = "receiver_cpu_cores"
+	SenderUserCPU         Metric = "sender_cpu_user_percent" // the parts of SenderCPU
+	SenderSystemCPU       Metric = "sender_cpu_system_percent"
+	SenderSoftirqCPU      Metric = "sender_cpu_softirq_percent"
+	SenderIRQCPU          Metric = "sender_cpu_irq_percent"
+	SenderStealCPU        Metric = "sender_cpu_steal_percent" // apart: not in SenderCPU
+	ReceiverUserCPU       Metric = "receiver_cpu_user_percent"
+	ReceiverSystemCPU     Metric = "receiver_cpu_system_percent"
+	ReceiverSoftirqCPU    Metric = "receiver_cpu_softirq_percent"
+	ReceiverIRQCPU        Metric = "receiver_cpu_irq_percent"
+	ReceiverStealCPU      Metric = "receiver_cpu_steal_percent"
+	SenderCPUPerByte      Metric = "sender_cpu_ns_per_byte"
+	ReceiverCPUPerByte    Metric = "receiver_cpu_ns_per_byte"
+	SenderCPUPerPacket    Metric = "sender_cpu_ns_per_packet"
+	ReceiverCPUPerPacket  Metric = "receiver_cpu_ns_per_packet"
+	SenderToolCores       Metric = "sender_tool_cpu_cores"   // the tool's own processes
+	ReceiverToolCores     Metric = "receiver_tool_cpu_cores" //
+	FabricCores           Metric = "fabric_cpu_cores"        // the wire's own work, kept off both nodes
+	ObserverCores         Metric = "observer_cpu_cores"      // engine and agents
+	Retransmits           Metric = "retransmits"             // TCP segments sent again, both nodes' workloads
+	Segments              Metric = "segments"                // TCP segments sent, for the ratio
+	RTT                   Metric = "tcp_rtt_ns"              // median smoothed RTT of the workload's sockets
+	MSS                   Metric = "tcp_mss_bytes"
+	Cwnd                  Metric = "tcp_cwnd_segments"
+	PacketsPerSecond      Metric = "packets_per_s"        // frames on the fabric, both directions
+	FabricBits            Metric = "fabric_bps"           // bits on the fabric with all headers, both directions
+	FabricGoodput         Metric = "fabric_goodput_bps"   // fabric bits less headers, data direction
+	SegmentsPerSKB        Metric = "segments_per_skb"     // wire frames per buffer handed up by the receiving node's fabric device
+	MaxFrame              Metric = "max_frame_bytes"      // largest frame the wire delivered
+	Drops                 Metric = "drops"                // packets dropped at any metered hop
+	BytesInWindow         Metric = "window_payload_bytes" // payload that passed within the meter's window
+	WindowSeconds         Metric = "window_s"             // length of the meter's window
+	ReceiverSoftirqOnRecv Metric = "receive_on_own_cpus"  // share of the receiver's packets that its own CPUs processed, 0..1
+)
+
+// Info says how to print a metric and which direction is better.
+type Info struct {
+	Metric Metric
+	Label  string // for people
+	Unit   string // SI unit of the stored value
+	// Better is +1 where more is better, −1 where less is, 0 where neither.
+	Better int
+}
+
+var infos = []Info{
+	{Throughput, "throughput", "bit/s", +1},
+	{SenderThroughput, "sender throughput", "bit/s", +1},
+	{ReceiverThroughput, "receiver throughput", "bit/s", +1},
+	{ForwardThroughput, "forward throughput", "bit/s", +1},
+	{ReverseThroughput, "reverse throughput", "bit/s", +1},
+	{Transactions, "transactions", "1/s", +1},
+	{LatencyMin, "latency min", "ns", -1},
+	{LatencyMean, "latency mean", "ns", -1},
+	{LatencyP50, "latency p50", "ns", -1},
+	{LatencyP90, "latency p90", "ns", -1},
+	{LatencyP99, "latency p99", "ns", -1},
+	{LatencyP999, "latency p99.9", "ns", -1},
+	{LatencyMax, "latency max", "ns", -1},
+	{OfferedRate, "offered rate", "bit/s", 0},
+	{LossRatio, "loss", "1", -1},
+	{Reordered, "reordered datagrams", "1", -1},
+	{DatagramsSent, "datagrams sent", "1/s", +1},
+	{DatagramsReceived, "datagrams received", "1/s", +1},
+	{Errors, "errors", "1", -1},
+	{ToolRetransmits, "retransmits by the tool", "1", -1},
+	{SenderCPU, "sender CPU", "%", -1},
+	{ReceiverCPU, "receiver CPU", "%", -1},
+	{SenderCores, "sender CPU", "cores", -1},
+	{ReceiverCores, "receiver CPU", "cores", -1},
+	{SenderUserCPU, "sender user CPU", "%", -1},
+	{SenderSystemCPU, "sender system CPU", "%", -1},
+	{SenderSoftirqCPU, "sender softirq CPU", "%", -1},
+	{SenderIRQCPU, "sender irq CPU", "%", -1},
+	{SenderStealCPU, "sender steal", "%", -1},
+	{ReceiverUserCPU, "receiver user CPU", "%", -1},
+	{ReceiverSystemCPU, "receiver system CPU", "%", -1},
+	{ReceiverSoftirqCPU, "receiver softirq CPU", "%", -1},
+	{ReceiverIRQCPU, "receiver irq CPU", "%", -1},
+	{ReceiverStealCPU, "receiver steal", "%", -1},
+	{SenderCPUPerByte, "sender CPU per byte", "ns/B", -1},
+	{ReceiverCPUPerByte, "receiver CPU per byte", "ns/B", -1},
+	{SenderCPUPerPacket, "sender CPU per packet", "ns/packet", -1},
+	{ReceiverCPUPerPacket, "receiver CPU per packet", "ns/packet", -1},
+	{SenderToolCores, "sender tool CPU", "cores", -1},
+	{ReceiverToolCores, "receiver tool CPU", "cores", -1},
+	{FabricCores, "fabric CPU", "cores", 0},
+	{ObserverCores, "observer CPU", "cores", -1},
+	{Retransmits, "retransmits", "segments", -1},
+	{Segments, "segments", "segments", 0},
+	{RTT, "TCP RTT", "ns", -1},
+	{MSS, "TCP MSS", "B", 0},
+	{Cwnd, "TCP cwnd", "segments", 0},
+	{PacketsPerSecond, "packets on the fabric", "1/s", +1},
+	{FabricBits, "bits on the fabric", "bit/s", 0},
+	{FabricGoodput, "fabric goodput", "bit/s", +1},
+	{SegmentsPerSKB, "segments per skb", "1", 0},
+	{MaxFrame, "largest frame", "B", 0},
+	{Drops, "drops", "packets", -1},
+	{BytesInWindow, "payload in window", "B", 0},
+	{WindowSeconds, "window", "s", 0},
+	{ReceiverSoftirqOnRecv, "receive work on own CPUs", "1", 0},
+}
+
+var byMetric = func() map[Metric]Info {
+	m := make(map[Metric]Info, len(infos))
+	for _, i := range infos {
+		m[i.Metric] = i
+	}
+	return m
+}()
+
+// Known lists every metric in the order of the reports.
+func Known() []Info { return append([]Info(nil), infos...) }
+
+// Describe returns how to print m; ok is false for a name that is not a metric.
+func Describe(m Metric) (info Info, ok bool) {
+	info, ok = byMetric[m]
+	return info, ok
+}

@@ -1,0 +1,49 @@
+package sample
+
+import "time"
+
+// Run is one execution of a suite.
+type Run struct {
+	ID          string      `json:"id"` // sortable: 20261121-093015-quick
+	Suite       string      `json:"suite"`
+	Title       string      `json:"title"`
+	Started     time.Time   `json:"started"`
+	Finished    time.Time   `json:"finished"` // zero while running or after a kill
+	Seed        uint64      `json:"seed"`     // of the order within blocks
+	Status      Status      `json:"status"`
+	Environment Environment `json:"environment"`
+	// Skipped says, by scenario id, why a scenario cannot run here.
+	Skipped map[string]string `json:"skipped,omitempty"`
+}
+
+// Status of a run.
+type Status string
+
+const (
+	Running  Status = "running" // also what a killed run is left as
+	Complete Status = "complete"
+	Stopped  Status = "interrupted" // the person ended it
+)
+
+// Environment records what the figures depend on.
+type Environment struct {
+	Hostname          string            `json:"hostname"`
+	Kernel            string            `json:"kernel"`
+	OS                string            `json:"os"`
+	CPUModel          string            `json:"cpu_model"`
+	CPUs              int               `json:"cpus"`
+	MemoryBytes       uint64            `json:"memory_bytes"`
+	Virtualization    string            `json:"virtualization,omitempty"`
+	ClockSource       string            `json:"clock_source"`
+	HZ                int               `json:"hz,omitempty"`
+	IRQTimeAccounting string            `json:"irq_time_accounting"` // yes, no, unknown
+	CongestionControl string            `json:"congestion_control"`
+	Mitigations       map[string]string `json:"mitigations,omitempty"`
+	Sysctls           map[string]string `json:"sysctls,omitempty"`   // as the workload's namespaces have them
+	Offloads          map[string]string `json:"offloads,omitempty"`  // device → features on
+	Tools             map[string]string `json:"tools,omitempty"`     // name → version
+	NodeCPUs          map[string]string `json:"node_cpus,omitempty"` // node → CPU list
+	Fabric            string            `json:"fabric,omitempty"`    // how the wire was built, and what it lacks here
+	Revision          string            `json:"revision,omitempty"`  // git revision of windtunnel
+	Version           string            `json:"version"`
+}

@@ -1,0 +1,99 @@
+package sample
+
+import "time"
+
+// Sample is what one trial of one scenario measured, or why it measured
+// nothing.
+type Sample struct {
+	Scenario string        `json:"scenario"` // the scenario's id in the plan
+	Block    int           `json:"block"`    // from 0; every scenario runs once in a block
+	Position int           `json:"position"` // place within the block, from 0
+	Attempt  int           `json:"attempt"`  // from 0; more where a trial was repeated
+	Started  time.Time     `json:"started"`
+	Took     time.Duration `json:"took_ns"`
+	Failure  *Failure      `json:"failure,omitempty"`
+	Metrics  Metrics       `json:"metrics,omitempty"`
+	// Latency is the full distribution, as HdrHistogram's V2 compressed
+	// encoding in base64, so that trials can be merged without averaging
+	// percentiles. Values are nanoseconds of a round trip.
+	Latency  string    `json:"latency_histogram,omitempty"`
+	Series   []Point   `json:"series,omitempty"`
+	Hops     []Hop     `json:"hops,omitempty"`
+	Warnings []string  `json:"warnings,omitempty"`
+	Outputs  []Output  `json:"outputs,omitempty"` // raw, one for each process of the tool
+	Commands []Command `json:"commands,omitempty"`
+}
+
+// OK reports whether the trial yielded figures.
+func (s *Sample) OK() bool { return s.Failure == nil }
+
+// FailureKind says what went wrong and so whether a repeat can help.
+type FailureKind string
+
+const (
+	ToolMissing    FailureKind = "tool-missing"    // a program is not installed; a repeat cannot help
+	ToolHung       FailureKind = "tool-hung"       // killed by the watchdog
+	ToolFailed     FailureKind = "tool-failed"     // ended with an error
+	NoResult       FailureKind = "no-result"       // ended well and said nothing that can be read
+	NoConnectivity FailureKind = "no-connectivity" // the proof before the trial failed
+	SetupFailed    FailureKind = "setup-failed"    // the testbed or system did not come up
+	Invalid        FailureKind = "invalid-sample"  // figures that contradict each other
+	Unsupported    FailureKind = "unsupported"     // the tool or kernel cannot do it; a repeat cannot help
+	Interrupted    FailureKind = "interrupted"     // the person stopped the run
+)
+
+// Failure is why a trial has no figures.
+type Failure struct {
+	Kind    FailureKind `json:"kind"`
+	Message string      `json:"message"` // what was attempted, on what, and the remedy
+}
+
+func (f *Failure) Error() string { return string(f.Kind) + ": " + f.Message }
+
+// Retryable reports whether the same trial may succeed when repeated.
+func (f *Failure) Retryable() bool {
+	switch f.Kind {
+	case ToolMissing, Unsupported, Interrupted:
+		return false
+	}
+	return true
+}
+
+// Point is one step of the time series (100 ms by default).
+type Point struct {
+	At          float64 `json:"at_s"` // seconds since the meter's window began; negative before it
+	Bits        float64 `json:"bps"`  // bits per second on the fabric (or the colocated endpoint's device) in the data direction
+	SenderCPU   float64 `json:"sender_cpu_percent"`
+	ReceiverCPU float64 `json:"receiver_cpu_percent"`
+}
+
+// Hop is one network device on the path and what it counted in the window.
+type Hop struct {
+	Node      string `json:"node"`               // node name, or "wire"
+	Endpoint  string `json:"endpoint,omitempty"` // container's name where the device is inside one
+	Device    string `json:"device"`
+	Role      string `json:"role"` // endpoint, vif, bridge, tunnel, fabric, port
+	Order     int    `json:"order"`
+	RxPackets uint64 `json:"rx_packets"`
+	RxBytes   uint64 `json:"rx_bytes"`
+	TxPackets uint64 `json:"tx_packets"`
+	TxBytes   uint64 `json:"tx_bytes"`
+	RxDropped uint64 `json:"rx_dropped"`
+	TxDropped uint64 `json:"tx_dropped"`
+	QdiscDrop uint64 `json:"qdisc_dropped"`
+}
+
+// Output is the raw text of one process, kept beside what was read from it.
+type Output struct {
+	Role   string `json:"role"` // server or client, with a number where there are more
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+	Exit   int    `json:"exit"` // −1 where a signal ended it
+}
+
+// Command is what was run, so that a person can repeat it by hand.
+type Command struct {
+	Role string   `json:"role"`
+	On   string   `json:"on"` // endpoint
+	Argv []string `json:"argv"`
+}

@@ -1,0 +1,87 @@
+// Package tool drives traffic programs: what to run on which endpoint, when it
+// is ready, and how to read what it printed. Drivers are pure: they touch no
+// process, file, clock or socket.
+package tool
+
+import (
+	"net/netip"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// Tool is one traffic program. A driver is one file and one line in Registry.
+type Tool interface {
+	Name() string
+	// Describe says what it is, in the report's words.
+	Describe() string
+	// Programs are the executables it needs on the endpoints; none for the
+	// built-in generator.
+	Programs() []Program
+	// Supports returns nil, or why the tool cannot make this traffic.
+	Supports(w suite.Workload) error
+	// Plan returns the processes of one trial, in the order in which they are
+	// to be started. The last one ends by itself and its end ends the trial.
+	Plan(job Job) ([]Process, error)
+	// Parse reads the measurement from what the processes printed, by role.
+	// An output without a result is an error, never zero.
+	Parse(job Job, outputs map[string]Output) (Measurement, error)
+}
+
+// Program is an executable that a tool needs.
+type Program struct {
+	Name    string   // looked up in PATH
+	Package string   // where a Debian-like system has it, with component if not main
+	Version []string // argv that prints its version
+}
+
+// Job is the traffic between one pair of endpoints.
+type Job struct {
+	Workload suite.Workload
+	Timing   suite.Timing
+	Sender   netip.Addr // the endpoint on the first node
+	Receiver netip.Addr // the endpoint on the second node (or the same, colocated)
+	Port     uint16     // first port the job may use; it may use the next 15 too
+	MTU      int        // of the endpoints' devices: a UDP payload above it fragments
+	// Self is the path of the windtunnel program on the endpoints.
+	Self string
+}
+
+// Side is where a process runs.
+type Side string
+
+const (
+	OnSender   Side = "sender"
+	OnReceiver Side = "receiver"
+)
+
+// Process is one program to run.
+type Process struct {
+	Role string // "server" or "client"; the key of its output
+	On   Side
+	Argv []string
+	Env  []string // added to the environment, KEY=value
+	// Ready reports whether this line of stdout or stderr says that the next
+	// process may start. Where nil, the process is ready once Port listens.
+	Ready func(line string) bool
+	// Port listens (in the endpoint's namespace) when the process is ready;
+	// 0 where Ready decides, or where nothing has to be waited for.
+	Port uint16
+	UDP  bool // Port is a UDP port
+	// Stays: the process does not end by itself; it is sent SIGINT after the
+	// last one ended, and its exit code then says nothing.
+	Stays bool
+}
+
+// Output is what a process printed.
+type Output struct {
+	Stdout, Stderr string
+	Exit           int // −1 where a signal ended it
+}
+
+// Measurement is what a tool says of one job.
+type Measurement struct {
+	Metrics  sample.Metrics
+	Latency  string   // HdrHistogram V2 compressed base64, ns; empty where the tool has none
+	Warnings []string // doubts that do not make the figures wrong
+}
