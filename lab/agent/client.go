@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/rpc"
+	"time"
+
+	"windtunnel/lab/meter"
+)
+
+// Client speaks to an agent over a pipe.
+type Client struct {
+	rpc  *rpc.Client
+	node string
+}
+
+// NewClient wraps the pipe to an agent on the named node.
+func NewClient(node string, conn io.ReadWriteCloser) *Client {
+	return &Client{rpc: rpc.NewClient(conn), node: node}
+}
+
+// Close ends the pipe, and so the agent and all that it started.
+func (c *Client) Close() error { return c.rpc.Close() }
+
+func (c *Client) call(ctx context.Context, method string, args, reply any) error {
+	call := c.rpc.Go(rpcName+"."+method, args, reply, make(chan *rpc.Call, 1))
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("node %s: %s: %w", c.node, method, context.Cause(ctx))
+	case <-call.Done:
+	}
+	if errors.Is(call.Error, rpc.ErrShutdown) || errors.Is(call.Error, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("node %s: its agent has ended unexpectedly: %w", c.node, call.Error)
+	}
+	if call.Error != nil {
+		return fmt.Errorf("node %s: %w", c.node, call.Error)
+	}
+	return nil
+}
+
+// ask calls a method that has a reply.
+func ask[R any](ctx context.Context, c *Client, method string, args any) (R, error) {
+	var r R
+	err := c.call(ctx, method, args, &r)
+	return r, err
+}
+
+// Hello asks who is there.
+func (c *Client) Hello(ctx context.Context) (Hello, error) {
+	return ask[Hello](ctx, c, "Hello", struct{}{})
+}
+
+// Attach makes containers and brings a system up.
+func (c *Client) Attach(ctx context.Context, args AttachArgs) (Attached, error) {
+	return ask[Attached](ctx, c, "Attach", args)
+}
+
+// Detach takes the system and the containers away.
+func (c *Client) Detach(ctx context.Context) error {
+	return c.call(ctx, "Detach", struct{}{}, &struct{}{})
+}
+
+// AnswerProof and Reach are the two sides of the proof of connectivity.
+func (c *Client) AnswerProof(ctx context.Context, args ReachArgs) error {
+	return c.call(ctx, "AnswerProof", args, &struct{}{})
+}
+
+// Reach proves that args.Address answers.
+func (c *Client) Reach(ctx context.Context, args ReachArgs) error {
+	return c.call(ctx, "Reach", args, &struct{}{})
+}
+
+// Listening waits until a port listens; false where it did not in time.
+func (c *Client) Listening(ctx context.Context, args ListenArgs) (bool, error) {
+	return ask[bool](ctx, c, "Listening", args)
+}
+
+// MeterStart opens the node's meter and begins its time series.
+func (c *Client) MeterStart(ctx context.Context, args MeterArgs) error {
+	return c.call(ctx, "MeterStart", args, &struct{}{})
+}
+
+// MeterTrack adds a process of a tool to the meter.
+func (c *Client) MeterTrack(ctx context.Context, args TrackArgs) error {
+	return c.call(ctx, "MeterTrack", args, &struct{}{})
+}
+
+// MeterRead takes a full reading.
+func (c *Client) MeterRead(ctx context.Context) (meter.Reading, error) {
+	return ask[meter.Reading](ctx, c, "MeterRead", struct{}{})
+}
+
+// MeterGlance takes a light reading.
+func (c *Client) MeterGlance(ctx context.Context) (meter.Light, error) {
+	return ask[meter.Light](ctx, c, "MeterGlance", struct{}{})
+}
+
+// MeterStop ends the meter and returns its time series.
+func (c *Client) MeterStop(ctx context.Context) ([]meter.Light, error) {
+	s, err := ask[SeriesReply](ctx, c, "MeterStop", struct{}{})
+	return s.Points, err
+}
+
+// Process is a program that runs on the node.
+type Process struct {
+	client *Client
+	id     int
+	next   int
+}
+
+// Start starts a program.
+func (c *Client) Start(ctx context.Context, args StartArgs) (*Process, error) {
+	id, err := ask[int](ctx, c, "Start", args)
+	return &Process{client: c, id: id}, err
+}
+
+// Next waits at most so long for further lines or the end.
+func (p *Process) Next(ctx context.Context, wait time.Duration) (Event, error) {
+	e, err := ask[Event](ctx, p.client, "Follow", FollowArgs{p.id, p.next, wait})
+	if err == nil {
+		p.next = e.Next
+	}
+	return e, err
+}
+
+// ID is the process's number at its agent, for the meter.
+func (p *Process) ID() int { return p.id }
+
+// Output returns all that the process printed.
+func (p *Process) Output(ctx context.Context) (OutputReply, error) {
+	return ask[OutputReply](ctx, p.client, "Output", p.id)
+}
+
+// Signal sends a signal to the process and its children.
+func (p *Process) Signal(ctx context.Context, signal int) error {
+	return p.client.call(ctx, "Signal", SignalArgs{p.id, signal}, &struct{}{})
+}

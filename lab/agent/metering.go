@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"windtunnel/lab/meter"
+)
+
+// MeterArgs say what to meter on the node.
+type MeterArgs struct {
+	Node    string
+	CPUs    []int
+	Devices []meter.Device // Namespace is a container's name, empty for the node
+	Ports   meter.PortRange
+	Every   time.Duration // between the points of the series
+	Most    int           // points at most
+}
+
+// TrackArgs name the process of a tool whose CPU time is metered.
+type TrackArgs struct {
+	Process int
+	Label   string
+}
+
+// series is the time series while it is recorded.
+type series struct {
+	stop chan struct{}
+	done chan struct{}
+
+	points []meter.Light
+	err    error
+}
+
+// MeterStart opens the meter and begins the time series. A meter that runs
+// already is replaced.
+func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
+	if err := s.MeterStop(struct{}{}, &SeriesReply{}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	config := meter.Config{Node: args.Node, CPUs: args.CPUs, Devices: args.Devices}
+	config.Namespaces = append(config.Namespaces, meter.Namespace{NS: netns.None()})
+	for name, sp := range s.containers {
+		config.Namespaces = append(config.Namespaces, meter.Namespace{Name: name, NS: sp.NS})
+	}
+	m, err := meter.New(config)
+	if err != nil {
+		return err
+	}
+	m.SetPorts(args.Ports)
+	s.meter = m
+	s.series = &series{stop: make(chan struct{}), done: make(chan struct{})}
+	go func(sr *series) {
+		defer close(sr.done)
+		sr.points, sr.err = m.Record(args.Every, args.Most, sr.stop)
+	}(s.series)
+	return nil
+}
+
+func (s *Service) theMeter() (*meter.Meter, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meter == nil {
+		return nil, errors.New("no meter runs on this node")
+	}
+	return s.meter, nil
+}
+
+// MeterTrack adds a process of a tool.
+func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
+	m, err := s.theMeter()
+	if err != nil {
+		return err
+	}
+	p, err := s.process(args.Process)
+	if err != nil {
+		return err
+	}
+	m.Track(args.Label, p.cmd.Process.Pid)
+	return nil
+}
+
+// MeterRead takes a full reading.
+func (s *Service) MeterRead(_ struct{}, r *meter.Reading) error {
+	m, err := s.theMeter()
+	if err != nil {
+		return err
+	}
+	*r, err = m.Read()
+	return err
+}
+
+// MeterGlance takes a light reading.
+func (s *Service) MeterGlance(_ struct{}, l *meter.Light) error {
+	m, err := s.theMeter()
+	if err != nil {
+		return err
+	}
+	return m.ReadLight(l)
+}
+
+// SeriesReply is the time series.
+type SeriesReply struct{ Points []meter.Light }
+
+// MeterStop ends the series and closes the meter.
+func (s *Service) MeterStop(_ struct{}, reply *SeriesReply) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meter == nil {
+		return nil
+	}
+	close(s.series.stop)
+	<-s.series.done
+	s.meter.Close()
+	reply.Points = s.series.points
+	err := s.series.err
+	s.meter, s.series = nil, nil
+	if err != nil {
+		return fmt.Errorf("record the time series: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package agent
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"windtunnel/lab/space"
+)
+
+// maxOutput bounds what is kept of a process's output; a tool that prints more
+// has gone wrong.
+const maxOutput = 8 << 20
+
+// process is one program that the agent started, and what it printed.
+type process struct {
+	cmd *exec.Cmd
+
+	mu        sync.Mutex
+	news      chan struct{} // closed and replaced whenever something changes
+	lines     []Line
+	out, err  strings.Builder
+	truncated bool
+	exited    bool
+	exit      int
+}
+
+func newProcess(argv, env []string) *process {
+	p := &process{cmd: exec.Command(argv[0], argv[1:]...), news: make(chan struct{})}
+	p.cmd.Env = append(append(os.Environ(), "LC_ALL=C"), env...)
+	// A group of its own, so that its children can be ended with it; and it
+	// shall not outlive the agent, however the agent ends.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return p
+}
+
+// start runs the process in a namespace, on the spawner's thread.
+func (p *process) start(sp *spawner, where *space.Space) error {
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := sp.start(p.cmd, where); err != nil {
+		return err
+	}
+	var readers sync.WaitGroup
+	readers.Add(2)
+	go func() { defer readers.Done(); p.read(stdout, false) }()
+	go func() { defer readers.Done(); p.read(stderr, true) }()
+	go func() {
+		readers.Wait()
+		p.cmd.Wait() // the state holds the outcome
+		p.change(func() { p.exited, p.exit = true, p.cmd.ProcessState.ExitCode() })
+	}()
+	return nil
+}
+
+func (p *process) read(r io.Reader, isErr bool) {
+	lines := bufio.NewReader(r)
+	for {
+		text, err := lines.ReadString('\n')
+		if text != "" {
+			p.change(func() { p.keep(text, isErr) })
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *process) keep(text string, isErr bool) {
+	if p.out.Len()+p.err.Len()+len(text) > maxOutput {
+		p.truncated = true
+		return
+	}
+	if isErr {
+		p.err.WriteString(text)
+	} else {
+		p.out.WriteString(text)
+	}
+	p.lines = append(p.lines, Line{isErr, strings.TrimSuffix(text, "\n")})
+}
+
+func (p *process) change(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	close(p.news)
+	p.news = make(chan struct{})
+}
+
+// follow waits for lines after from, or the end, at most so long.
+func (p *process) follow(from int, wait time.Duration) Event {
+	deadline := time.After(wait)
+	for {
+		p.mu.Lock()
+		e := Event{Next: len(p.lines), Exited: p.exited, Exit: p.exit}
+		if from < len(p.lines) {
+			e.Lines = append(e.Lines, p.lines[from:]...)
+		}
+		news := p.news
+		p.mu.Unlock()
+		if len(e.Lines) > 0 || e.Exited {
+			return e
+		}
+		select {
+		case <-news:
+		case <-deadline:
+			return e
+		}
+	}
+}
+
+// spawner is one thread that starts every process. A process's parent-death
+// signal follows the thread that started it, so the thread must live as long
+// as the agent.
+type spawner struct {
+	jobs chan spawn
+}
+
+type spawn struct {
+	cmd   *exec.Cmd
+	where *space.Space
+	done  chan error
+}
+
+func newSpawner(home *space.Space) *spawner {
+	sp := &spawner{jobs: make(chan spawn)}
+	go func() {
+		runtime.LockOSThread()
+		for j := range sp.jobs {
+			err := netns.Set(j.where.NS)
+			if err == nil {
+				err = errors.Join(j.cmd.Start(), netns.Set(home.NS))
+			}
+			j.done <- err
+		}
+	}()
+	return sp
+}
+
+func (sp *spawner) start(cmd *exec.Cmd, where *space.Space) error {
+	j := spawn{cmd, where, make(chan error, 1)}
+	sp.jobs <- j
+	return <-j.done
+}
+
+// Start starts a program at an endpoint and returns its number.
+func (s *Service) Start(args StartArgs, id *int) error {
+	if len(args.Argv) == 0 {
+		return errors.New("start: no program is named")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	where, err := s.at(args.Endpoint)
+	if err != nil {
+		return err
+	}
+	p := newProcess(args.Argv, args.Env)
+	if err := p.start(s.spawner, where); err != nil {
+		return fmt.Errorf("start %s: %w", args.Argv[0], err)
+	}
+	s.processes = append(s.processes, p)
+	*id = len(s.processes) - 1
+	return nil
+}
+
+func (s *Service) process(id int) (*process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id < 0 || id >= len(s.processes) {
+		return nil, fmt.Errorf("process %d was not started here", id)
+	}
+	return s.processes[id], nil
+}
+
+// Follow waits for news of a process.
+func (s *Service) Follow(args FollowArgs, reply *Event) error {
+	p, err := s.process(args.Process)
+	if err != nil {
+		return err
+	}
+	*reply = p.follow(args.From, args.Wait)
+	return nil
+}
+
+// Output returns all that a process printed so far.
+func (s *Service) Output(id int, reply *OutputReply) error {
+	p, err := s.process(id)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*reply = OutputReply{p.out.String(), p.err.String(), p.truncated}
+	return nil
+}
+
+// Signal sends a signal to a process and its children; one that has ended is
+// no error.
+func (s *Service) Signal(args SignalArgs, _ *struct{}) error {
+	p, err := s.process(args.Process)
+	if err != nil {
+		return err
+	}
+	err = syscall.Kill(-p.cmd.Process.Pid, syscall.Signal(args.Signal))
+	if err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("signal %d to process %d: %w", args.Signal, p.cmd.Process.Pid, err)
+	}
+	return nil
+}
+
+func (s *Service) killAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.processes {
+		p.mu.Lock()
+		if !p.exited {
+			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		}
+		p.mu.Unlock()
+	}
+}

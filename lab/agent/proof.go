@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"windtunnel/lab/space"
+)
+
+// ProofPort is where an endpoint answers the proof of connectivity.
+const ProofPort = 4242
+
+const proofChunk = 64 << 10 // bytes a write
+
+// AnswerProof takes one connection at an endpoint, reads what args.Bytes says
+// and sends as much back. It returns when both are done.
+func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
+	where, err := s.where(args.Endpoint)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(args.Wait)
+	var l *net.TCPListener
+	err = where.Do(func() (err error) {
+		l, err = net.ListenTCP("tcp", &net.TCPAddr{Port: int(args.Port)})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("answer the proof: %w", err)
+	}
+	defer l.Close()
+	if err := l.SetDeadline(deadline); err != nil {
+		return err
+	}
+	c, err := l.Accept()
+	if err != nil {
+		return fmt.Errorf("answer the proof: no connection came: %w", err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if _, err := io.CopyN(io.Discard, c, int64(args.Bytes)); err != nil {
+		return fmt.Errorf("answer the proof: receive %d bytes: %w", args.Bytes, err)
+	}
+	if err := sendZeros(c, args.Bytes); err != nil {
+		return fmt.Errorf("answer the proof: send %d bytes: %w", args.Bytes, err)
+	}
+	_, err = c.Read(make([]byte, 1)) // until the other side has it all and closes
+	if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("answer the proof: the other side did not close: %w", err)
+	}
+	return nil
+}
+
+// Reach proves that an address can be reached: a small echo, an echo as large
+// as the MTU with fragmentation forbidden, and TCP in bulk both ways. A tunnel
+// may well pass the first and fail the others.
+func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
+	where, err := s.where(args.Endpoint)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(args.Wait)
+	ip := 20
+	if args.Address.Is6() {
+		ip = 40
+	}
+	const icmp = 8
+	for _, payload := range []int{56, args.MTU - ip - icmp} {
+		if err := echo(where, args.Address, payload, deadline); err != nil {
+			return err
+		}
+	}
+	return bulk(where, args, deadline)
+}
+
+func bulk(where *space.Space, args ReachArgs, deadline time.Time) error {
+	addr := net.JoinHostPort(args.Address.String(), strconv.Itoa(int(args.Port)))
+	c, err := dial(where, addr, deadline)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if err := sendZeros(c, args.Bytes); err != nil {
+		return fmt.Errorf("send %d bytes of TCP to %s: %w", args.Bytes, addr, err)
+	}
+	if n, err := io.CopyN(io.Discard, c, int64(args.Bytes)); err != nil {
+		return fmt.Errorf("receive %d bytes of TCP from %s: %d came: %w", args.Bytes, addr, n, err)
+	}
+	return nil
+}
+
+// dial tries until the other side listens.
+func dial(where *space.Space, addr string, deadline time.Time) (c net.Conn, err error) {
+	for {
+		err = where.Do(func() (err error) {
+			d := net.Dialer{Deadline: deadline}
+			c, err = d.Dial("tcp", addr)
+			return err
+		})
+		if err == nil || time.Now().After(deadline) {
+			return c, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func sendZeros(w io.Writer, n int) error {
+	chunk := make([]byte, proofChunk)
+	for n > 0 {
+		m, err := w.Write(chunk[:min(n, len(chunk))])
+		if err != nil {
+			return err
+		}
+		n -= m
+	}
+	return nil
+}
+
+// echo sends ICMP echo requests of so many payload bytes, with fragmentation
+// forbidden, until one is answered. The first may get lost while neighbours
+// are resolved.
+func echo(where *space.Space, to netip.Addr, payload int, deadline time.Time) error {
+	var fd int
+	err := where.Do(func() (err error) {
+		fd, err = openEcho(to)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("open an ICMP socket: %w", err)
+	}
+	defer closeEcho(fd)
+	for seq := uint16(1); ; seq++ {
+		err = pingOnce(fd, to, seq, payload, 200*time.Millisecond)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("ping %s with %d bytes of payload, fragmentation forbidden: %w", to, payload, err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// Package agent is what runs on a node: it starts the tools, makes containers,
+// attaches the system under test and reads the meters, all in the node's
+// network namespace and on the node's CPUs. It speaks net/rpc over its own
+// standard input and output, whatever the pipe is; it opens no port.
+package agent
+
+import (
+	"net"
+	"net/netip"
+	"time"
+
+	"windtunnel/lab/system"
+)
+
+// rpcName is the service's name on the pipe.
+const rpcName = "Agent"
+
+// Hello says who answers.
+type Hello struct {
+	PID     int
+	CPUs    []int // that the agent, and so all that it starts, may use
+	Version string
+}
+
+// AttachArgs bring a system up on the node.
+type AttachArgs struct {
+	System     string
+	Index      int
+	SpaceBase  string // containers' namespaces are named SpaceBase-NAME
+	Fabric     []string
+	Underlay   []netip.Addr
+	MTU        int
+	CPUs       []int
+	Steer      bool
+	Containers []Container
+}
+
+// Container is one container to make on the node.
+type Container struct {
+	Name   string
+	Number int
+	V4, V6 netip.Prefix
+	MAC    net.HardwareAddr
+}
+
+// Attached says what came up.
+type Attached struct {
+	Devices  []system.Device
+	Settings map[string]string // sysctls and offloads that were set
+}
+
+// StartArgs start one program.
+type StartArgs struct {
+	Endpoint string // container's name; empty for the node itself
+	Argv     []string
+	Env      []string
+}
+
+// Event is what happened to a process since From.
+type Event struct {
+	Lines  []Line
+	Next   int // index for the following call
+	Exited bool
+	Exit   int // −1 where a signal ended it
+}
+
+// Line is one line that a process printed.
+type Line struct {
+	Err  bool // on standard error
+	Text string
+}
+
+// FollowArgs wait for news of a process.
+type FollowArgs struct {
+	Process int
+	From    int
+	Wait    time.Duration
+}
+
+// SignalArgs send a signal to a process and its children.
+type SignalArgs struct {
+	Process int
+	Signal  int
+}
+
+// OutputReply is all that a process printed.
+type OutputReply struct {
+	Stdout, Stderr string
+	Truncated      bool
+}
+
+// ListenArgs wait until a port listens in an endpoint's namespace.
+type ListenArgs struct {
+	Endpoint string
+	Port     uint16
+	UDP      bool
+	Wait     time.Duration
+}
+
+// ReachArgs prove that an address can be reached from an endpoint.
+type ReachArgs struct {
+	Endpoint string
+	Address  netip.Addr
+	Port     uint16 // where the other side runs AnswerProof
+	MTU      int    // of the endpoint's device
+	Bytes    int    // of TCP each way
+	Wait     time.Duration
+}

@@ -1,0 +1,192 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
+	"windtunnel/lab/testbed"
+)
+
+// Bench is a testbed with a system put in and the endpoints of every pair
+// ready to talk.
+type Bench struct {
+	Testbed testbed.Testbed
+	Pairs   []Pair
+	MTU     int // of the endpoints' devices
+
+	devices  [][]system.Device // by node
+	settings map[string]string
+}
+
+// Pair is a sender and a receiver.
+type Pair struct{ Sender, Receiver Endpoint }
+
+// Endpoint is where a tool runs.
+type Endpoint struct {
+	Node   testbed.Node
+	Name   string // container; empty for the node itself
+	V4, V6 netip.Addr
+}
+
+// Addr is the endpoint's address of an IP version.
+func (e Endpoint) Addr(version int) netip.Addr {
+	if version == 6 {
+		return e.V6
+	}
+	return e.V4
+}
+
+// NewBench brings up what a scenario needs. What a failed attempt made is
+// taken away again.
+func NewBench(ctx context.Context, x testbed.Executor, sc *suite.Scenario, nodes int) (_ *Bench, err error) {
+	sys, err := system.ByName(sc.System)
+	if err != nil {
+		return nil, err
+	}
+	if err := sys.Supports(sc.Placement, sc.Fabric); err != nil {
+		return nil, failed(sample.Unsupported, "%w", err)
+	}
+	tb, err := x.Up(ctx, testbed.Spec{ID: fmt.Sprintf("%x", os.Getpid()), Nodes: nodes, Fabric: sc.Fabric})
+	if err != nil {
+		return nil, fmt.Errorf("bring the testbed up: %w", err)
+	}
+	b := &Bench{Testbed: tb, MTU: sys.MTU(sc.Fabric.MTU), settings: tb.Settings()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
+		}
+	}()
+	plan := placeContainers(sys, sc, nodes)
+	if err := b.attach(ctx, sys, plan); err != nil {
+		return nil, err
+	}
+	b.pair(sc, plan)
+	return b, nil
+}
+
+// Down takes everything away.
+func (b *Bench) Down(ctx context.Context) error { return b.Testbed.Down(ctx) }
+
+// placeContainers says which containers each node gets: one side of every pair
+// on each of the first two nodes, or both sides on the first.
+func placeContainers(sys system.System, sc *suite.Scenario, nodes int) [][]agent.Container {
+	on := make([][]agent.Container, nodes)
+	if sys.OnNode() {
+		return on
+	}
+	sides := []int{0, 1}
+	if sc.Placement == suite.Colocated {
+		sides[1] = 0
+	}
+	for range sc.Pairs {
+		for _, node := range sides {
+			on[node] = append(on[node], newContainer(node, len(on[node])+1))
+		}
+	}
+	return on
+}
+
+// newContainer numbers a container on a node. All containers share one
+// network: 10.31.NODE.NUMBER/16 and fd31:c::NODE:NUMBER/64.
+func newContainer(node, number int) agent.Container {
+	v6 := [16]byte{0: 0xfd, 1: 0x31, 3: 0x0c, 13: byte(node), 14: byte(number >> 8), 15: byte(number)}
+	return agent.Container{
+		Name:   fmt.Sprintf("c%d", number),
+		Number: number,
+		V4:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 31, byte(node<<4 | number>>8), byte(number)}), 16),
+		V6:     netip.PrefixFrom(netip.AddrFrom16(v6), 64),
+		MAC:    net.HardwareAddr{0x02, 'w', 't', byte(node), byte(number >> 8), byte(number)},
+	}
+}
+
+// attach brings the system up on every node at once.
+func (b *Bench) attach(ctx context.Context, sys system.System, plan [][]agent.Container) error {
+	nodes := b.Testbed.Nodes()
+	b.devices = make([][]system.Device, len(nodes))
+	errs := make([]error, len(nodes))
+	var mu sync.Mutex
+	var attaching sync.WaitGroup
+	for i, n := range nodes {
+		attaching.Go(func() {
+			args := n.Place()
+			args.System, args.Containers = sys.Name(), plan[i]
+			a, err := n.Agent().Attach(ctx, args)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			b.devices[i] = a.Devices
+			for k, v := range a.Settings {
+				b.settings[n.Name()+" "+k] = v
+			}
+		})
+	}
+	attaching.Wait()
+	return errors.Join(errs...)
+}
+
+// pair tells the senders from the receivers.
+func (b *Bench) pair(sc *suite.Scenario, plan [][]agent.Container) {
+	nodes := b.Testbed.Nodes()
+	taken := make([]int, len(nodes))
+	next := func(node int) Endpoint {
+		e := Endpoint{Node: nodes[node], V4: nodes[node].Addr(4), V6: nodes[node].Addr(6)}
+		if len(plan[node]) > 0 {
+			c := plan[node][taken[node]]
+			taken[node]++
+			e.Name, e.V4, e.V6 = c.Name, c.V4.Addr(), c.V6.Addr()
+		}
+		return e
+	}
+	receiver := 1
+	if sc.Placement == suite.Colocated {
+		receiver = 0
+	}
+	for range sc.Pairs {
+		b.Pairs = append(b.Pairs, Pair{Sender: next(0), Receiver: next(receiver)})
+	}
+}
+
+const (
+	proofBytes   = 10 << 20
+	proofTimeout = 10 * time.Second
+)
+
+// Prove shows that every pair can talk over an IP version: a small and a
+// full-MTU echo, and TCP in bulk each way.
+func (b *Bench) Prove(ctx context.Context, version int) error {
+	for i, p := range b.Pairs {
+		if err := b.provePair(ctx, p, version); err != nil {
+			return failed(sample.NoConnectivity, "pair %d, IPv%d, node %s to node %s: %w", i+1, version, p.Sender.Node.Name(), p.Receiver.Node.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (b *Bench) provePair(ctx context.Context, p Pair, version int) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*proofTimeout)
+	defer cancel()
+	args := agent.ReachArgs{Endpoint: p.Sender.Name, Address: p.Receiver.Addr(version), Port: agent.ProofPort, MTU: b.MTU, Bytes: proofBytes, Wait: proofTimeout}
+	answer := args
+	answer.Endpoint = p.Receiver.Name
+	answered := make(chan error, 1)
+	go func() { answered <- p.Receiver.Node.Agent().AnswerProof(ctx, answer) }()
+	if err := p.Sender.Node.Agent().Reach(ctx, args); err != nil {
+		cancel()
+		<-answered
+		return err
+	}
+	return <-answered
+}

@@ -1,0 +1,328 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/tool"
+)
+
+// traffic is one run of a tool over every pair of a bench.
+type traffic struct {
+	bench    *Bench
+	scenario *suite.Scenario
+	self     string
+	sample   *sample.Sample
+	moved    func(sample.Point)
+
+	tool tool.Tool
+	runs []*pairRun
+}
+
+// pairRun is the tool's processes for one pair.
+type pairRun struct {
+	pair      Pair
+	job       tool.Job
+	plan      []tool.Process
+	processes []*agent.Process // started so far, in the plan's order
+	outputs   map[string]tool.Output
+}
+
+const (
+	basePort     = 5001
+	portsPerPair = 32
+	readyTimeout = 5 * time.Second
+	// hangGrace is how long after its planned end a tool may still be busy
+	// with its results.
+	hangGrace   = 8 * time.Second
+	stopTimeout = 2 * time.Second
+)
+
+// run makes the traffic, meters it, and fills the sample.
+func (b *Bench) run(ctx context.Context, t *traffic) error {
+	tl, ok := tool.ByName(t.scenario.Tool)
+	if !ok {
+		return failed(sample.Unsupported, "tool %q is unknown; there are %v", t.scenario.Tool, tool.Names())
+	}
+	t.tool = tl
+	if err := tl.Supports(t.scenario.Workload); err != nil {
+		return failed(sample.Unsupported, "%w", err)
+	}
+	if err := t.plan(); err != nil {
+		return err
+	}
+	defer t.kill(context.WithoutCancel(ctx))
+	m, err := newMetering(ctx, t)
+	if err != nil {
+		return err
+	}
+	if err := t.serve(ctx); err != nil {
+		return errors.Join(err, t.keepOutputs(ctx))
+	}
+	started := time.Now()
+	if err := t.begin(ctx); err != nil {
+		return errors.Join(err, t.keepOutputs(ctx))
+	}
+	meterErr := m.window(ctx, started)
+	err = t.finish(ctx, started)
+	if err := errors.Join(err, t.keepOutputs(ctx)); err != nil {
+		return err
+	}
+	if meterErr != nil {
+		return failed(sample.Invalid, "read the meters: %w", meterErr)
+	}
+	measurement, err := t.parse()
+	if err != nil {
+		return err
+	}
+	return m.complete(measurement)
+}
+
+func (t *traffic) plan() error {
+	for i, p := range t.bench.Pairs {
+		job := tool.Job{
+			Workload: t.scenario.Workload,
+			Timing:   t.scenario.Timing,
+			Sender:   p.Sender.Addr(t.scenario.Workload.IPVersion),
+			Receiver: p.Receiver.Addr(t.scenario.Workload.IPVersion),
+			Port:     uint16(basePort + i*portsPerPair),
+			MTU:      t.bench.MTU,
+			Self:     t.self,
+		}
+		if n := len(t.bench.Pairs); n > 1 {
+			job.Workload.Rate /= int64(n) // the workload's rate is all pairs'
+		}
+		plan, err := t.tool.Plan(job)
+		if err != nil {
+			return failed(sample.Unsupported, "plan %s: %w", t.tool.Name(), err)
+		}
+		t.runs = append(t.runs, &pairRun{pair: p, job: job, plan: plan})
+	}
+	return nil
+}
+
+func (r *pairRun) at(side tool.Side) Endpoint {
+	if side == tool.OnSender {
+		return r.pair.Sender
+	}
+	return r.pair.Receiver
+}
+
+// serve starts all but the last process of every pair and waits until each is
+// ready.
+func (t *traffic) serve(ctx context.Context) error {
+	for _, r := range t.runs {
+		for _, p := range r.plan[:len(r.plan)-1] {
+			if err := t.start(ctx, r, p); err != nil {
+				return err
+			}
+			if err := t.await(ctx, r, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// begin starts the last process of every pair: from now on traffic flows.
+func (t *traffic) begin(ctx context.Context) error {
+	for _, r := range t.runs {
+		if err := t.start(ctx, r, r.plan[len(r.plan)-1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *traffic) start(ctx context.Context, r *pairRun, p tool.Process) error {
+	e := r.at(p.On)
+	t.sample.Commands = append(t.sample.Commands, sample.Command{Role: t.role(r, p), On: e.Node.Name() + " " + e.Name, Argv: p.Argv})
+	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv, Env: p.Env})
+	if err != nil {
+		kind := sample.ToolFailed
+		if strings.Contains(err.Error(), "executable file not found") {
+			kind = sample.ToolMissing
+		}
+		return failed(kind, "start the %s of %s: %w", p.Role, t.tool.Name(), err)
+	}
+	r.processes = append(r.processes, proc)
+	return nil
+}
+
+// role names a process over all pairs.
+func (t *traffic) role(r *pairRun, p tool.Process) string {
+	for i := range t.runs {
+		if t.runs[i] == r && i > 0 {
+			return fmt.Sprintf("%s %d", p.Role, i+1)
+		}
+	}
+	return p.Role
+}
+
+// await waits until the newest process is ready: by what it prints, or by its
+// port.
+func (t *traffic) await(ctx context.Context, r *pairRun, p tool.Process) error {
+	if p.Ready == nil {
+		return t.awaitPort(ctx, r, p)
+	}
+	proc := r.processes[len(r.processes)-1]
+	deadline := time.Now().Add(readyTimeout)
+	for {
+		e, err := proc.Next(ctx, time.Until(deadline))
+		if err != nil {
+			return err
+		}
+		for _, line := range e.Lines {
+			if p.Ready(line.Text) {
+				return nil
+			}
+		}
+		if e.Exited {
+			return failed(sample.ToolFailed, "the %s of %s ended with status %d before it was ready: %s", p.Role, t.tool.Name(), e.Exit, lastWords(ctx, proc))
+		}
+		if time.Now().After(deadline) {
+			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.tool.Name(), readyTimeout)
+		}
+	}
+}
+
+func (t *traffic) awaitPort(ctx context.Context, r *pairRun, p tool.Process) error {
+	if p.Port == 0 {
+		return nil
+	}
+	e := r.at(p.On)
+	ok, err := e.Node.Agent().Listening(ctx, agent.ListenArgs{Endpoint: e.Name, Port: p.Port, UDP: p.UDP, Wait: readyTimeout})
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, readyTimeout, lastWords(ctx, r.processes[len(r.processes)-1]))
+	}
+	return nil
+}
+
+// lastWords are the end of what a process printed.
+func lastWords(ctx context.Context, p *agent.Process) string {
+	o, err := p.Output(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.TrimSpace(o.Stdout + o.Stderr)
+	if text == "" {
+		return "it printed nothing"
+	}
+	lines := strings.Split(text, "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], " | ")
+}
+
+// finish waits for the last process of every pair, then stops those that stay.
+func (t *traffic) finish(ctx context.Context, started time.Time) error {
+	tm := t.scenario.Timing
+	// Tools that know only whole seconds round every part up.
+	deadline := started.Add(tm.Warmup + tm.Duration + tm.Cooldown + 3*time.Second + hangGrace)
+	for _, r := range t.runs {
+		last := len(r.processes) - 1
+		exit, err := t.wait(ctx, r.processes[last], deadline)
+		if err != nil {
+			return err
+		}
+		if exit != 0 {
+			return failed(sample.ToolFailed, "the %s of %s ended with status %d: %s", r.plan[last].Role, t.tool.Name(), exit, lastWords(ctx, r.processes[last]))
+		}
+	}
+	return t.stopServers(ctx)
+}
+
+func (t *traffic) stopServers(ctx context.Context) error {
+	for _, r := range t.runs {
+		for i, p := range r.processes[:len(r.processes)-1] {
+			if r.plan[i].Stays {
+				if err := p.Signal(ctx, int(syscall.SIGINT)); err != nil {
+					return err
+				}
+			}
+			_, err := t.wait(ctx, p, time.Now().Add(stopTimeout))
+			if err == nil {
+				continue
+			}
+			if !r.plan[i].Stays {
+				return err
+			}
+			if err := p.Signal(ctx, int(syscall.SIGKILL)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wait waits for the end of a process.
+func (t *traffic) wait(ctx context.Context, p *agent.Process, deadline time.Time) (int, error) {
+	for {
+		e, err := p.Next(ctx, max(time.Until(deadline), 0))
+		if err != nil {
+			return 0, err
+		}
+		if e.Exited {
+			return e.Exit, nil
+		}
+		if time.Now().After(deadline) {
+			return 0, failed(sample.ToolHung, "%s did not end in time and was killed: %s", t.tool.Name(), lastWords(ctx, p))
+		}
+	}
+}
+
+// kill ends whatever still runs.
+func (t *traffic) kill(ctx context.Context) {
+	var killing sync.WaitGroup
+	for _, r := range t.runs {
+		for _, p := range r.processes {
+			killing.Go(func() { p.Signal(ctx, int(syscall.SIGKILL)) })
+		}
+	}
+	killing.Wait()
+}
+
+// keepOutputs keeps the raw text of every process beside the sample.
+func (t *traffic) keepOutputs(ctx context.Context) error {
+	for _, r := range t.runs {
+		r.outputs = map[string]tool.Output{}
+		for i, p := range r.processes {
+			o, err := p.Output(ctx)
+			if err != nil {
+				return err
+			}
+			e, err := p.Next(ctx, 0)
+			if err != nil {
+				return err
+			}
+			if o.Truncated {
+				t.sample.Warnings = append(t.sample.Warnings, fmt.Sprintf("the %s printed too much; the rest was left out", r.plan[i].Role))
+			}
+			r.outputs[r.plan[i].Role] = tool.Output{Stdout: o.Stdout, Stderr: o.Stderr, Exit: e.Exit}
+			t.sample.Outputs = append(t.sample.Outputs, sample.Output{Role: t.role(r, r.plan[i]), Stdout: o.Stdout, Stderr: o.Stderr, Exit: e.Exit})
+		}
+	}
+	return nil
+}
+
+// parse reads every pair's measurement and adds them up.
+func (t *traffic) parse() (tool.Measurement, error) {
+	var all []tool.Measurement
+	for _, r := range t.runs {
+		m, err := t.tool.Parse(r.job, r.outputs)
+		if err != nil {
+			return tool.Measurement{}, failed(sample.NoResult, "%s gave no result that can be read: %w", t.tool.Name(), err)
+		}
+		all = append(all, m)
+	}
+	return sum(all)
+}

@@ -1,0 +1,155 @@
+package space
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Link finds a device.
+func (s *Space) Link(device string) (netlink.Link, error) {
+	l, err := s.Links.LinkByName(device)
+	if err != nil {
+		return nil, fmt.Errorf("find device %s in %s: %w", device, s.Name, err)
+	}
+	return l, nil
+}
+
+// Add makes a device.
+func (s *Space) Add(l netlink.Link) error {
+	if err := s.Links.LinkAdd(l); err != nil {
+		return fmt.Errorf("add %s device %s in %s: %w", l.Type(), l.Attrs().Name, s.Name, err)
+	}
+	return nil
+}
+
+// Remove deletes a device; one that is gone already is no error.
+func (s *Space) Remove(device string) error {
+	l, err := s.Links.LinkByName(device)
+	if err != nil {
+		if _, gone := err.(netlink.LinkNotFoundError); gone {
+			return nil
+		}
+		return fmt.Errorf("find device %s in %s: %w", device, s.Name, err)
+	}
+	if err := s.Links.LinkDel(l); err != nil {
+		return fmt.Errorf("delete device %s in %s: %w", device, s.Name, err)
+	}
+	return nil
+}
+
+// Up sets a device up.
+func (s *Space) Up(device string) error {
+	l, err := s.Link(device)
+	if err != nil {
+		return err
+	}
+	if err := s.Links.LinkSetUp(l); err != nil {
+		return fmt.Errorf("set %s up in %s: %w", device, s.Name, err)
+	}
+	return nil
+}
+
+// Enslave puts a device under a bridge.
+func (s *Space) Enslave(device, bridge string) error {
+	l, err := s.Link(device)
+	if err != nil {
+		return err
+	}
+	b, err := s.Link(bridge)
+	if err != nil {
+		return err
+	}
+	if err := s.Links.LinkSetMaster(l, b); err != nil {
+		return fmt.Errorf("put %s under %s in %s: %w", device, bridge, s.Name, err)
+	}
+	return nil
+}
+
+// Address gives a device an address. IPv6 addresses skip duplicate address
+// detection: the lab hands them out once.
+func (s *Space) Address(device string, p netip.Prefix) error {
+	l, err := s.Link(device)
+	if err != nil {
+		return err
+	}
+	a := &netlink.Addr{IPNet: IPNet(p)}
+	if p.Addr().Is6() {
+		a.Flags = ifaFlagNoDAD
+	}
+	if err := s.Links.AddrAdd(l, a); err != nil {
+		return fmt.Errorf("add address %s to %s in %s: %w", p, device, s.Name, err)
+	}
+	return nil
+}
+
+const ifaFlagNoDAD = 0x02 // IFA_F_NODAD, linux/if_addr.h
+
+// IPNet converts to the form that netlink takes.
+func IPNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// Veth describes a pair of devices, one end in each namespace.
+type Veth struct {
+	Name     string
+	MAC      net.HardwareAddr
+	PeerName string
+	PeerMAC  net.HardwareAddr
+	MTU      int
+	Queues   int // each way, ≥ 1
+}
+
+// Pair makes a veth pair with v.Name in s and v.PeerName in peer; both are
+// down.
+func (s *Space) Pair(v Veth, peer *Space) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = v.Name, v.MTU, v.MAC
+	attrs.NumTxQueues, attrs.NumRxQueues = max(v.Queues, 1), max(v.Queues, 1)
+	return s.Add(&netlink.Veth{
+		LinkAttrs:        attrs,
+		PeerName:         v.PeerName,
+		PeerHardwareAddr: v.PeerMAC,
+		PeerMTU:          uint32(v.MTU),
+		PeerNumTxQueues:  uint32(max(v.Queues, 1)),
+		PeerNumRxQueues:  uint32(max(v.Queues, 1)),
+		PeerNamespace:    netlink.NsFd(peer.NS),
+	})
+}
+
+// SteerReceive lets the CPUs do the receive work of every queue of a device
+// (RPS), whichever CPU the packets arrive on.
+func (s *Space) SteerReceive(device string, queues int, cpus []int) error {
+	for q := range max(queues, 1) {
+		if err := s.Sysfs(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", device, q), Mask(cpus)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mask writes a CPU set as the kernel's bitmaps have it: 32-bit hexadecimal
+// words, the highest first, parted by commas.
+func Mask(cpus []int) string {
+	words := []uint32{0}
+	for _, c := range cpus {
+		for c/32 >= len(words) {
+			words = append(words, 0)
+		}
+		words[c/32] |= 1 << (c % 32)
+	}
+	var b strings.Builder
+	for i := len(words) - 1; i >= 0; i-- {
+		if i < len(words)-1 {
+			b.WriteByte(',')
+			fmt.Fprintf(&b, "%08x", words[i])
+			continue
+		}
+		b.WriteString(strconv.FormatUint(uint64(words[i]), 16))
+	}
+	return b.String()
+}

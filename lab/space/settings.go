@@ -1,0 +1,176 @@
+package space
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/safchain/ethtool"
+	"golang.org/x/sys/unix"
+)
+
+// Sysctl sets one of the namespace's own sysctls, such as
+// "net.ipv4.ip_forward". A sysctl that this kernel does not have is no error;
+// it is recorded as absent.
+func (s *Space) Sysctl(key, value string) error {
+	path := "/proc/sys/" + strings.ReplaceAll(key, ".", "/")
+	return s.sysctlFile(key, path, value)
+}
+
+// DeviceSysctl sets a sysctl of one device, whose name may hold dots:
+// family is "ipv4" or "ipv6".
+func (s *Space) DeviceSysctl(family, device, key, value string) error {
+	path := filepath.Join("/proc/sys/net", family, "conf", device, key)
+	return s.sysctlFile(fmt.Sprintf("net.%s.conf.%s.%s", family, device, key), path, value)
+}
+
+func (s *Space) sysctlFile(key, path, value string) error {
+	err := s.Do(func() error { return os.WriteFile(path, []byte(value), 0) })
+	if errors.Is(err, fs.ErrNotExist) {
+		s.note(key, "absent")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("set sysctl %s=%s in %s: %w", key, value, s.Name, err)
+	}
+	s.note(key, value)
+	return nil
+}
+
+// Sysfs writes a file of the namespace's /sys/class/net, such as
+// "eth0/queues/rx-0/rps_cpus".
+func (s *Space) Sysfs(path, value string) error {
+	fd, err := s.openSysfs(path, unix.O_WRONLY)
+	if err != nil {
+		return fmt.Errorf("set /sys/class/net/%s in %s: %w", path, s.Name, err)
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(value)); err != nil {
+		return fmt.Errorf("set /sys/class/net/%s to %s in %s: %w", path, value, s.Name, err)
+	}
+	s.note(path, value)
+	return nil
+}
+
+// ReadSysfs reads a file of the namespace's /sys/class/net.
+func (s *Space) ReadSysfs(path string) (string, error) {
+	fd, err := s.openSysfs(path, unix.O_RDONLY)
+	if err != nil {
+		return "", fmt.Errorf("read /sys/class/net/%s in %s: %w", path, s.Name, err)
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, 4096)
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		return "", fmt.Errorf("read /sys/class/net/%s in %s: %w", path, s.Name, err)
+	}
+	return strings.TrimSpace(string(buf[:n])), nil
+}
+
+// openSysfs opens a file through a sysfs instance made inside the namespace:
+// a sysfs shows the devices of the namespace that mounted it. The mount is
+// never attached anywhere, so the host sees nothing of it (fsmount(2), Linux
+// 5.2).
+func (s *Space) openSysfs(path string, flags int) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sysfs < 0 {
+		if err := s.Do(s.mountSysfs); err != nil {
+			return -1, err
+		}
+	}
+	return unix.Openat(s.sysfs, filepath.Join("class/net", path), flags|unix.O_CLOEXEC, 0)
+}
+
+func (s *Space) mountSysfs() error {
+	fsfd, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("fsopen sysfs (needs Linux 5.2 and CAP_SYS_ADMIN): %w", err)
+	}
+	defer unix.Close(fsfd)
+	if err := unix.FsconfigCreate(fsfd); err != nil {
+		return fmt.Errorf("make a sysfs instance: %w", err)
+	}
+	fd, err := unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("mount a sysfs instance: %w", err)
+	}
+	s.sysfs = fd
+	return nil
+}
+
+// Offloads switches offload features of a device by ethtool's kernel names
+// ("tx-tcp-segmentation"). Features that the device lacks are left out and
+// recorded as absent.
+func (s *Space) Offloads(device string, want map[string]bool) error {
+	err := s.Do(func() error {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		has, err := e.Features(device)
+		if err != nil {
+			return err
+		}
+		change := map[string]bool{}
+		for name, on := range want {
+			if _, ok := has[name]; ok {
+				change[name] = on
+			} else {
+				s.note(device+" "+name, "absent")
+			}
+		}
+		if err := e.Change(device, change); err != nil {
+			return err
+		}
+		now, err := e.Features(device)
+		if err != nil {
+			return err
+		}
+		for name, on := range change {
+			if now[name] != on {
+				return fmt.Errorf("the device keeps %s %s", name, onOff(now[name]))
+			}
+			s.note(device+" "+name, onOff(on))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("set offloads of %s in %s: %w", device, s.Name, err)
+	}
+	return nil
+}
+
+// OffloadsOn lists the features that are on, sorted by the kernel's names.
+func (s *Space) OffloadsOn(device string) ([]string, error) {
+	var on []string
+	err := s.Do(func() error {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		has, err := e.Features(device)
+		for name, active := range has {
+			if active {
+				on = append(on, name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read offloads of %s in %s: %w", device, s.Name, err)
+	}
+	return on, nil
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

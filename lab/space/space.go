@@ -1,0 +1,142 @@
+// Package space handles network namespaces: making, entering and removing
+// them, and setting devices, sysctls and offloads inside one without moving
+// the calling thread. What is set is recorded.
+package space
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Dir is where named network namespaces are bound, as iproute2 does it.
+const Dir = "/run/netns"
+
+// Space is an open network namespace.
+type Space struct {
+	Name   string // as `ip netns` shows it; empty for the process's own
+	NS     netns.NsHandle
+	Links  *netlink.Handle // netlink within the namespace
+	sysfs  int             // fd of a detached sysfs mount that shows the namespace's devices; −1 before use
+	mu     sync.Mutex
+	record map[string]string
+}
+
+// Create makes a named namespace with its loopback up. It fails if one of that
+// name exists.
+func Create(name string) (*Space, error) {
+	if _, err := os.Stat(filepath.Join(Dir, name)); err == nil {
+		return nil, fmt.Errorf("create network namespace %s: it exists already; `windtunnel lab clean` removes what an ended run left", name)
+	}
+	err := onOwnThread(func() error {
+		ns, err := netns.NewNamed(name)
+		if err != nil {
+			return err
+		}
+		return ns.Close()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create network namespace %s (root is needed): %w", name, err)
+	}
+	s, err := Open(name)
+	if err != nil {
+		return nil, errors.Join(err, Delete(name))
+	}
+	if err := s.Up("lo"); err != nil {
+		return nil, errors.Join(err, s.Close(), Delete(name))
+	}
+	return s, nil
+}
+
+// Open opens an existing namespace; "" is the process's own.
+func Open(name string) (*Space, error) {
+	ns, err := openHandle(name)
+	if err != nil {
+		return nil, fmt.Errorf("open network namespace %q: %w", name, err)
+	}
+	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		ns.Close()
+		return nil, fmt.Errorf("open netlink in namespace %q: %w", name, err)
+	}
+	return &Space{Name: name, NS: ns, Links: links, sysfs: -1, record: map[string]string{}}, nil
+}
+
+func openHandle(name string) (netns.NsHandle, error) {
+	if name == "" {
+		return netns.GetFromPath("/proc/self/ns/net")
+	}
+	return netns.GetFromName(name)
+}
+
+// Close releases the handles; the namespace itself stays.
+func (s *Space) Close() error {
+	s.Links.Close()
+	if s.sysfs >= 0 {
+		unix.Close(s.sysfs)
+		s.sysfs = -1
+	}
+	return s.NS.Close()
+}
+
+// Delete removes a named namespace and with it every device inside. A name
+// that does not exist is no error.
+func Delete(name string) error {
+	err := netns.DeleteNamed(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("delete network namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// Inode identifies the namespace (what /proc/PID/ns/net shows).
+func (s *Space) Inode() (uint32, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(s.NS), &st); err != nil {
+		return 0, fmt.Errorf("stat network namespace %s: %w", s.Name, err)
+	}
+	return uint32(st.Ino), nil
+}
+
+// Do runs f on a thread inside the namespace. Sockets and files that f opens
+// under /proc belong to the namespace and stay there after f returned.
+func (s *Space) Do(f func() error) error {
+	return onOwnThread(func() error {
+		if err := netns.Set(s.NS); err != nil {
+			return fmt.Errorf("enter network namespace %s: %w", s.Name, err)
+		}
+		return f()
+	})
+}
+
+// onOwnThread runs f on a thread that ends afterwards, so that nothing f does
+// to the thread (its namespace, its affinity) can leak to other goroutines.
+func onOwnThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		done <- f()
+	}()
+	return <-done
+}
+
+// Settings returns what was set in the namespace, key to value.
+func (s *Space) Settings() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.record)
+}
+
+func (s *Space) note(key, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record[key] = value
+}

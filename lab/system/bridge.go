@@ -1,0 +1,74 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/lab/suite"
+)
+
+// Bridge is containers on a Linux bridge on each node, with the fabric device
+// as the bridge's uplink: the plain virtual switch.
+type Bridge struct{}
+
+const bridgeDevice = "br0"
+
+func (Bridge) Name() string { return "bridge" }
+func (Bridge) Describe() string {
+	return "containers on a Linux bridge, the fabric device as its uplink"
+}
+func (Bridge) Features() []string { return []string{"veth", "bridge"} }
+func (Bridge) MTU(fabric int) int { return fabric }
+func (Bridge) OnNode() bool       { return false }
+
+func (Bridge) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("bridge", f) }
+
+// oneLink refuses parallel links for a system that switches frames: without
+// bonding they would form a loop.
+func oneLink(name string, f suite.Fabric) error {
+	if f.Links > 1 {
+		return fmt.Errorf("%s switches frames and would loop over %d parallel links without bonding", name, f.Links)
+	}
+	return nil
+}
+
+func (Bridge) Attach(n *Node) error {
+	if err := addBridge(n, n.MTU); err != nil {
+		return err
+	}
+	if err := n.Space.Enslave(n.Fabric[0], bridgeDevice); err != nil {
+		return err
+	}
+	return plugContainers(n, n.MTU)
+}
+
+func (Bridge) Detach(n *Node) error {
+	return errors.Join(unplugContainers(n), n.Space.Remove(bridgeDevice))
+}
+
+func (Bridge) Devices(n *Node) []Device {
+	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"})
+	return append(ds, fabricDevices(n)...)
+}
+
+// addBridge makes the node's bridge, up.
+func addBridge(n *Node, mtu int) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = bridgeDevice, mtu
+	if err := n.Space.Add(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+		return err
+	}
+	// With br_netfilter loaded these are on in a new namespace, and iptables
+	// would see every bridged frame.
+	for _, key := range []string{"iptables", "ip6tables", "arptables"} {
+		if err := n.Space.Sysctl("net.bridge.bridge-nf-call-"+key, "0"); err != nil {
+			return err
+		}
+	}
+	if err := n.Space.DeviceSysctl("ipv6", bridgeDevice, "disable_ipv6", "1"); err != nil {
+		return err
+	}
+	return n.Space.Up(bridgeDevice)
+}

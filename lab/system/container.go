@@ -1,0 +1,82 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+
+	"windtunnel/lab/space"
+)
+
+func vifName(e Endpoint) string { return "vif" + e.Name }
+
+// plugContainers gives every container a device and puts its other end, the
+// vif, under the node's bridge.
+func plugContainers(n *Node, mtu int) error {
+	for _, e := range n.Endpoints {
+		pair := space.Veth{Name: vifName(e), PeerName: EndpointDevice, PeerMAC: e.MAC, MTU: mtu}
+		if err := n.Space.Pair(pair, e.Space); err != nil {
+			return err
+		}
+		if err := n.Space.DeviceSysctl("ipv6", vifName(e), "disable_ipv6", "1"); err != nil {
+			return err
+		}
+		if err := n.Space.Enslave(vifName(e), bridgeDevice); err != nil {
+			return err
+		}
+		if err := n.Space.Up(vifName(e)); err != nil {
+			return err
+		}
+		if err := steer(n, n.Space, vifName(e)); err != nil {
+			return err
+		}
+		if err := bringUp(n, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bringUp readies a container's device: steering, addresses, up.
+func bringUp(n *Node, e Endpoint) error {
+	if err := steer(n, e.Space, EndpointDevice); err != nil {
+		return err
+	}
+	if err := e.Space.DeviceSysctl("ipv6", EndpointDevice, "accept_ra", "0"); err != nil {
+		return err
+	}
+	if err := e.Space.Up(EndpointDevice); err != nil {
+		return err
+	}
+	if err := e.Space.Address(EndpointDevice, e.V4); err != nil {
+		return err
+	}
+	return e.Space.Address(EndpointDevice, e.V6)
+}
+
+func steer(n *Node, s *space.Space, device string) error {
+	if !n.Steer {
+		return nil
+	}
+	if err := s.SteerReceive(device, 1, n.CPUs); err != nil {
+		return fmt.Errorf("steer receive work to the node's CPUs: %w", err)
+	}
+	return nil
+}
+
+func unplugContainers(n *Node) error {
+	var errs []error
+	for _, e := range n.Endpoints {
+		errs = append(errs, n.Space.Remove(vifName(e)))
+	}
+	return errors.Join(errs...)
+}
+
+func containerDevices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds,
+			Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"},
+			Device{Name: vifName(e), Role: "vif"})
+	}
+	return ds
+}

@@ -1,0 +1,59 @@
+package system
+
+import (
+	"errors"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/lab/suite"
+)
+
+// Macvlan gives each container a macvlan device (bridge mode) on the fabric
+// device: switching by the device's own MAC table, without a bridge.
+type Macvlan struct{}
+
+func (Macvlan) Name() string { return "macvlan" }
+func (Macvlan) Describe() string {
+	return "containers on macvlan devices (bridge mode) of the fabric device"
+}
+func (Macvlan) Features() []string { return []string{"macvlan"} }
+func (Macvlan) MTU(fabric int) int { return fabric }
+func (Macvlan) OnNode() bool       { return false }
+
+func (Macvlan) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("macvlan", f) }
+
+func (Macvlan) Attach(n *Node) error {
+	parent, err := n.Space.Link(n.Fabric[0])
+	if err != nil {
+		return err
+	}
+	for _, e := range n.Endpoints {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU, attrs.HardwareAddr = EndpointDevice, n.MTU, e.MAC
+		attrs.ParentIndex = parent.Attrs().Index
+		attrs.Namespace = netlink.NsFd(e.Space.NS)
+		if err := n.Space.Add(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}); err != nil {
+			return err
+		}
+		if err := bringUp(n, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (Macvlan) Detach(n *Node) error {
+	var errs []error
+	for _, e := range n.Endpoints {
+		errs = append(errs, e.Space.Remove(EndpointDevice))
+	}
+	return errors.Join(errs...)
+}
+
+func (Macvlan) Devices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+	}
+	return append(ds, fabricDevices(n)...)
+}

@@ -1,0 +1,36 @@
+package system
+
+import (
+	"errors"
+
+	"windtunnel/lab/suite"
+)
+
+// Raw is host stack to host stack: nothing between the nodes' own sockets and
+// the fabric.
+type Raw struct{}
+
+func (Raw) Name() string       { return "raw" }
+func (Raw) Describe() string   { return "host stack to host stack over the fabric, no virtual network" }
+func (Raw) Features() []string { return nil }
+func (Raw) MTU(fabric int) int { return fabric }
+func (Raw) OnNode() bool       { return true }
+func (Raw) Attach(*Node) error { return nil }
+func (Raw) Detach(*Node) error { return nil }
+
+func (Raw) Supports(p suite.Placement, _ suite.Fabric) error {
+	if p == suite.Colocated {
+		return errors.New("raw has no colocated form: two sockets of one host stack would meet on its loopback device, which is no network under test")
+	}
+	return nil
+}
+
+func (Raw) Devices(n *Node) []Device { return fabricDevices(n) }
+
+func fabricDevices(n *Node) []Device {
+	var ds []Device
+	for _, f := range n.Fabric {
+		ds = append(ds, Device{Name: f, Role: "fabric"})
+	}
+	return ds
+}

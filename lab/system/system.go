@@ -1,0 +1,92 @@
+// Package system holds the systems under test: what carries packets between
+// two endpoints. One file a system, one line in the registry. Its code runs on
+// each node, inside the node's agent.
+package system
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// System is what carries packets between endpoints.
+type System interface {
+	Name() string
+	// Describe says what it is, in the report's words.
+	Describe() string
+	// Features are the kernel features it needs, by the names that the probe
+	// knows.
+	Features() []string
+	// Supports returns nil, or why it cannot serve this placement and fabric.
+	Supports(p suite.Placement, f suite.Fabric) error
+	// MTU of the endpoints' devices such that nothing fragments on a fabric of
+	// the given MTU.
+	MTU(fabric int) int
+	// OnNode: the endpoints are the nodes themselves, not containers.
+	OnNode() bool
+	// Attach brings the system up on one node. The endpoints' namespaces exist.
+	Attach(n *Node) error
+	// Detach takes away what Attach made. It works after a failed Attach too.
+	Detach(n *Node) error
+	// Devices are the hops on this node from the endpoint to the fabric, in
+	// path order, for the meter.
+	Devices(n *Node) []Device
+}
+
+// Node is the node on which a system is attached.
+type Node struct {
+	Index     int          // from 0
+	Space     *space.Space // the node's own namespace
+	Fabric    []string     // fabric devices, one for each link
+	Underlay  []netip.Addr // by node index: where each node is reached, IPv4
+	MTU       int          // of the fabric devices
+	CPUs      []int
+	Steer     bool // receive work arrives on others' CPUs and must be steered to CPUs
+	Endpoints []Endpoint
+}
+
+// Endpoint is a container on the node, or the node itself.
+type Endpoint struct {
+	Name   string // "c1"; empty for the node itself
+	Number int    // from 1, over the node
+	Space  *space.Space
+	V4, V6 netip.Prefix
+	MAC    net.HardwareAddr
+}
+
+// Device is one hop.
+type Device struct {
+	Endpoint string // container's name, empty for the node
+	Name     string
+	Role     string // endpoint, vif, bridge, tunnel, fabric
+}
+
+// EndpointDevice is the name of a container's network device.
+const EndpointDevice = "eth0"
+
+// Registry lists every system.
+func Registry() []System {
+	return []System{Raw{}, Bridge{}, VXLAN{}, Macvlan{}}
+}
+
+// ByName finds a system.
+func ByName(name string) (System, error) {
+	for _, s := range Registry() {
+		if s.Name() == name {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("system %q is unknown; there are %v", name, Names())
+}
+
+// Names lists the systems' names.
+func Names() []string {
+	var names []string
+	for _, s := range Registry() {
+		names = append(names, s.Name())
+	}
+	return names
+}

@@ -1,0 +1,97 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
+)
+
+// VXLAN is the kernel's VXLAN device (RFC 7348) behind a Linux bridge on each
+// node; unknown destinations are replicated to every other node.
+type VXLAN struct{}
+
+const (
+	vxlanDevice = "vxlan0"
+	vxlanVNI    = 42
+	vxlanPort   = 4789 // IANA
+	// vxlanOverhead on an IPv4 underlay: inner Ethernet 14, VXLAN 8, UDP 8, IPv4 20.
+	vxlanOverhead = 50
+)
+
+func (VXLAN) Name() string { return "vxlan" }
+func (VXLAN) Describe() string {
+	return "containers on a Linux bridge, joined by the kernel's VXLAN device"
+}
+func (VXLAN) Features() []string { return []string{"veth", "bridge", "vxlan"} }
+func (VXLAN) MTU(fabric int) int { return fabric - vxlanOverhead }
+func (VXLAN) OnNode() bool       { return false }
+
+func (VXLAN) Supports(suite.Placement, suite.Fabric) error { return nil }
+
+func (v VXLAN) Attach(n *Node) error {
+	mtu := v.MTU(n.MTU)
+	if err := addBridge(n, mtu); err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = vxlanDevice, mtu
+	dev := &netlink.Vxlan{
+		LinkAttrs: attrs,
+		VxlanId:   vxlanVNI,
+		SrcAddr:   net.IP(n.Underlay[n.Index].AsSlice()),
+		Port:      vxlanPort,
+		Learning:  true,
+	}
+	if err := n.Space.Add(dev); err != nil {
+		return fmt.Errorf("%w (needs CONFIG_VXLAN)", err)
+	}
+	if err := v.replicate(n); err != nil {
+		return err
+	}
+	if err := n.Space.Enslave(vxlanDevice, bridgeDevice); err != nil {
+		return err
+	}
+	if err := n.Space.Up(vxlanDevice); err != nil {
+		return err
+	}
+	return plugContainers(n, mtu)
+}
+
+// replicate sends frames for unknown destinations to all other nodes.
+func (VXLAN) replicate(n *Node) error {
+	l, err := n.Space.Link(vxlanDevice)
+	if err != nil {
+		return err
+	}
+	for i, addr := range n.Underlay {
+		if i == n.Index {
+			continue
+		}
+		entry := &netlink.Neigh{
+			LinkIndex:    l.Attrs().Index,
+			Family:       unix.AF_BRIDGE,
+			State:        netlink.NUD_PERMANENT,
+			Flags:        netlink.NTF_SELF,
+			IP:           net.IP(addr.AsSlice()),
+			HardwareAddr: make(net.HardwareAddr, 6),
+		}
+		if err := n.Space.Links.NeighAppend(entry); err != nil {
+			return fmt.Errorf("replicate unknown destinations to %s: %w", addr, err)
+		}
+	}
+	return nil
+}
+
+func (VXLAN) Detach(n *Node) error {
+	return errors.Join(unplugContainers(n), n.Space.Remove(vxlanDevice), n.Space.Remove(bridgeDevice))
+}
+
+func (VXLAN) Devices(n *Node) []Device {
+	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"}, Device{Name: vxlanDevice, Role: "tunnel"})
+	return append(ds, fabricDevices(n)...)
+}

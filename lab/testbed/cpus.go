@@ -1,0 +1,47 @@
+package testbed
+
+import "fmt"
+
+// Layout gives every node CPUs of its own.
+type Layout struct {
+	Nodes  [][]int // by node
+	Wire   []int   // the fabric's own; empty where there are none to spare
+	Engine []int   // the engine's own; empty where there are none to spare
+	// Shared is set where there are fewer CPUs than nodes, so that nodes share
+	// them and their CPU figures cannot be told apart.
+	Shared bool
+}
+
+// PlanCPUs divides the CPUs: one for each node first, then one for the fabric,
+// then one for the engine; the rest goes evenly to the nodes and what is left
+// over to the fabric. One CPU cannot hold two sides apart and is an error.
+func PlanCPUs(cpus []int, nodes int) (Layout, error) {
+	if nodes < 1 {
+		return Layout{}, fmt.Errorf("a testbed of %d nodes: at least 1 is needed", nodes)
+	}
+	if len(cpus) < 2 && nodes > 1 {
+		return Layout{}, fmt.Errorf("%d CPU is usable and %d nodes need one each: sender and receiver would share it, and their costs could not be told apart; give this machine (or its cpuset) 2 CPUs or more", len(cpus), nodes)
+	}
+	l := Layout{Nodes: make([][]int, nodes)}
+	if len(cpus) < nodes {
+		l.Shared = true
+		for i := range nodes {
+			l.Nodes[i] = []int{cpus[i%len(cpus)]}
+		}
+		return l, nil
+	}
+	free := len(cpus) - nodes
+	if free >= 1 {
+		l.Wire, cpus = cpus[:1:1], cpus[1:]
+	}
+	if free >= 2 {
+		l.Engine, cpus = cpus[:1:1], cpus[1:]
+	}
+	each := len(cpus) / nodes
+	for i := range nodes {
+		l.Nodes[i] = cpus[:each:each]
+		cpus = cpus[each:]
+	}
+	l.Wire = append(l.Wire, cpus...)
+	return l, nil
+}

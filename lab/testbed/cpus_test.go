@@ -1,0 +1,87 @@
+package testbed
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func count(n int) []int {
+	cpus := make([]int, n)
+	for i := range cpus {
+		cpus[i] = i
+	}
+	return cpus
+}
+
+func TestTwoCPUsGoOneToEachNode(t *testing.T) {
+	got, err := PlanCPUs(count(2), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Layout{Nodes: [][]int{{0}, {1}}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTheThirdCPUIsTheFabricsAndTheFourthTheEngines(t *testing.T) {
+	three, _ := PlanCPUs(count(3), 2)
+	if d := cmp.Diff(Layout{Nodes: [][]int{{1}, {2}}, Wire: []int{0}}, three); d != "" {
+		t.Error(d)
+	}
+	four, _ := PlanCPUs(count(4), 2)
+	if d := cmp.Diff(Layout{Nodes: [][]int{{2}, {3}}, Wire: []int{0}, Engine: []int{1}}, four); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestOneCPUIsRefused(t *testing.T) {
+	if _, err := PlanCPUs(count(1), 2); err == nil {
+		t.Fatal("one CPU for two nodes was accepted")
+	}
+}
+
+func TestMoreNodesThanCPUsShareAndSaySo(t *testing.T) {
+	got, err := PlanCPUs(count(2), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Shared {
+		t.Error("not marked as shared")
+	}
+	if d := cmp.Diff([][]int{{0}, {1}, {0}}, got.Nodes); d != "" {
+		t.Error(d)
+	}
+}
+
+// Every CPU is given exactly once and every node gets as many as the others.
+func TestCPUsAreDisjointAndEven(t *testing.T) {
+	for n := 2; n <= 130; n++ {
+		for nodes := 1; nodes <= min(n, 5); nodes++ {
+			l, err := PlanCPUs(count(n), nodes)
+			if err != nil {
+				t.Fatalf("%d CPUs, %d nodes: %v", n, nodes, err)
+			}
+			seen := map[int]int{}
+			for _, set := range append(append([][]int{}, l.Nodes...), l.Wire, l.Engine) {
+				for _, c := range set {
+					seen[c]++
+				}
+			}
+			if len(seen) != n {
+				t.Errorf("%d CPUs, %d nodes: %d are used", n, nodes, len(seen))
+			}
+			for c, times := range seen {
+				if times != 1 {
+					t.Errorf("%d CPUs, %d nodes: CPU %d is given %d times", n, nodes, c, times)
+				}
+			}
+			for i := range l.Nodes {
+				if len(l.Nodes[i]) != len(l.Nodes[0]) {
+					t.Errorf("%d CPUs, %d nodes: uneven: %v", n, nodes, l.Nodes)
+				}
+			}
+		}
+	}
+}

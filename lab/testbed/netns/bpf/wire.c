@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The wire between the nodes' NICs: a learning switch on the ports of the wire
+ * namespace, and a clock on the CPU time that the switch and the ports spend.
+ *
+ * A frame enters at a port's tc ingress and is redirected to the port of its
+ * destination. That port has no segmentation offload, so the kernel cuts a
+ * superframe into wire frames there: this is the NIC's work, not a node's, and
+ * is why it is timed here and kept off the nodes' figures.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#define MAX_PORTS 64
+
+/* The few fields of the kernel's structures that the clock follows. */
+struct ns_common {
+	unsigned int inum;
+} __attribute__((preserve_access_index));
+struct net {
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+typedef struct {
+	struct net *net;
+} possible_net_t;
+struct net_device {
+	possible_net_t nd_net;
+} __attribute__((preserve_access_index));
+struct netdev_queue {
+	struct net_device *dev;
+} __attribute__((preserve_access_index));
+struct sk_buff {
+	struct net_device *dev;
+} __attribute__((preserve_access_index));
+struct Qdisc;
+
+/* Set by the loader: the inode of the wire's network namespace. */
+volatile const __u32 wire_netns = 0;
+
+/* A port's segment (one for each parallel link) and its only peer, where the
+ * segment has just two ports. */
+struct port {
+	__u32 segment;
+	__u32 peer; /* ifindex; 0 = look the address up */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PORTS);
+	__type(key, __u32); /* ifindex */
+	__type(value, struct port);
+} ports SEC(".maps");
+
+/* The ports of each segment, for flooding: key = segment * MAX_PORTS + i. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PORTS * MAX_PORTS);
+	__type(key, __u32);
+	__type(value, __u32); /* ifindex */
+} members SEC(".maps");
+
+struct station {
+	__u32 segment;
+	__u8 mac[ETH_ALEN];
+	__u8 pad[2];
+};
+
+/* Where each MAC address was last seen. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct station);
+	__type(value, __u32); /* ifindex */
+} stations SEC(".maps");
+
+/*
+ * The clock of one CPU. Receive work: from the moment a frame of the wire is
+ * handed to the stack until a frame of somebody else's is, or the softirq
+ * ends. Transmit work: a NET_TX softirq in which a port's queue, once stopped
+ * by a full NIC ring, is run again.
+ */
+struct clock {
+	__u64 busy_ns;    /* accumulated since the program was loaded */
+	__u64 rx_started; /* 0: no receive work of the wire is under way */
+	__u64 tx_started; /* 0: outside a NET_TX softirq */
+	__u32 tx_ours;    /* this NET_TX softirq serves a port */
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct clock);
+} clocks SEC(".maps");
+
+static __always_inline struct clock *this_clock(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&clocks, &zero);
+}
+
+static __always_inline int ours(struct net_device *dev)
+{
+	return dev->nd_net.net->ns.inum == wire_netns;
+}
+
+static __always_inline void receive_ends(struct clock *c)
+{
+	if (!c->rx_started)
+		return;
+	c->busy_ns += bpf_ktime_get_ns() - c->rx_started;
+	c->rx_started = 0;
+}
+
+static __always_inline void flood(struct __sk_buff *skb, __u32 segment)
+{
+	for (__u32 i = 0; i < MAX_PORTS; i++) {
+		__u32 key = segment * MAX_PORTS + i;
+		__u32 *out = bpf_map_lookup_elem(&members, &key);
+
+		if (!out)
+			return;
+		if (*out != skb->ifindex)
+			bpf_clone_redirect(skb, *out, 0);
+	}
+}
+
+SEC("tc")
+int wire(struct __sk_buff *skb)
+{
+	__u32 in = skb->ifindex;
+	struct station st = {};
+	struct port *p;
+	__u32 *known;
+
+	p = bpf_map_lookup_elem(&ports, &in);
+	if (!p)
+		return TC_ACT_SHOT;
+	if (p->peer)
+		return bpf_redirect(p->peer, 0);
+
+	st.segment = p->segment;
+	if (bpf_skb_load_bytes(skb, ETH_ALEN, st.mac, ETH_ALEN))
+		return TC_ACT_SHOT;
+	known = bpf_map_lookup_elem(&stations, &st);
+	if (!known || *known != in)
+		bpf_map_update_elem(&stations, &st, &in, BPF_ANY);
+	if (bpf_skb_load_bytes(skb, 0, st.mac, ETH_ALEN))
+		return TC_ACT_SHOT;
+	if (!(st.mac[0] & 1)) {
+		known = bpf_map_lookup_elem(&stations, &st);
+		if (known)
+			return *known == in ? TC_ACT_SHOT : bpf_redirect(*known, 0);
+	}
+	flood(skb, st.segment);
+	return TC_ACT_SHOT;
+}
+
+/* Softirq vectors, include/linux/interrupt.h. */
+#define NET_TX_SOFTIRQ 2
+#define NET_RX_SOFTIRQ 3
+
+SEC("tp_btf/netif_receive_skb")
+int BPF_PROG(clock_receive, struct sk_buff *skb)
+{
+	struct clock *c = this_clock();
+
+	if (!c)
+		return 0;
+	if (!ours(skb->dev))
+		receive_ends(c);
+	else if (!c->rx_started)
+		c->rx_started = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(clock_softirq_entry, unsigned int vec)
+{
+	struct clock *c;
+
+	if (vec != NET_TX_SOFTIRQ)
+		return 0;
+	c = this_clock();
+	if (c) {
+		c->tx_started = bpf_ktime_get_ns();
+		c->tx_ours = 0;
+	}
+	return 0;
+}
+
+SEC("tp_btf/qdisc_dequeue")
+int BPF_PROG(clock_dequeue, struct Qdisc *q, const struct netdev_queue *txq)
+{
+	struct clock *c = this_clock();
+
+	if (c && c->tx_started && !c->tx_ours && ours(txq->dev))
+		c->tx_ours = 1;
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(clock_softirq_exit, unsigned int vec)
+{
+	struct clock *c;
+
+	if (vec != NET_TX_SOFTIRQ && vec != NET_RX_SOFTIRQ)
+		return 0;
+	c = this_clock();
+	if (!c)
+		return 0;
+	if (vec == NET_RX_SOFTIRQ) {
+		receive_ends(c);
+		return 0;
+	}
+	if (c->tx_started && c->tx_ours)
+		c->busy_ns += bpf_ktime_get_ns() - c->tx_started;
+	c->tx_started = 0;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

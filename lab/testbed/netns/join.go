@@ -1,0 +1,166 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// named lists the network namespaces whose names start so.
+func named(prefix string) ([]string, error) {
+	entries, err := os.ReadDir(space.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list network namespaces: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// nicOffloads are the segmentation features of a NIC by profile; every other
+// kind of segmentation is off.
+func nicOffloads(features []string, profile suite.Offload) map[string]bool {
+	on := map[suite.Offload][]string{
+		suite.OffloadTCP: {"tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation"},
+	}
+	on[suite.OffloadTunnel] = append(on[suite.OffloadTCP],
+		"tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation",
+		"tx-gre-segmentation", "tx-gre-csum-segmentation",
+		"tx-ipxip4-segmentation", "tx-ipxip6-segmentation")
+	want := cutsForNICs(features)
+	for _, f := range on[profile] {
+		if _, has := want[f]; has {
+			want[f] = true
+		}
+	}
+	return want
+}
+
+// offload applies the profile to a NIC.
+func (n *node) offload(device string, gro bool) error {
+	features, err := n.space.OffloadsOn(device)
+	if err != nil {
+		return err
+	}
+	want := nicOffloads(features, n.fabric.Offload)
+	want["rx-gro"] = gro
+	return n.space.Offloads(device, want)
+}
+
+// joinByWire puts a wire between the nodes and readies both ends of every
+// cable.
+func (tb *Testbed) joinByWire() error {
+	w, err := newWire(wireSpace(tb.id))
+	if err != nil {
+		return err
+	}
+	tb.wire = w
+	f := tb.spec.Fabric
+	segments := make([][]string, f.Links)
+	for l := range f.Links {
+		for i, n := range tb.nodes {
+			nic, port := fabricDevice(i, l), portDevice(i, l)
+			v := space.Veth{Name: port, PeerName: nic, MTU: f.MTU, Queues: f.Queues, MAC: mac('p', i, l), PeerMAC: mac('f', i, l)}
+			if err := w.space.Pair(v, n.space); err != nil {
+				return err
+			}
+			if err := w.plug(port, f); err != nil {
+				return err
+			}
+			if err := n.readyNIC(nic, f); err != nil {
+				return err
+			}
+			if err := w.space.SteerReceive(port, f.Queues, tb.wireCPUs(i)); err != nil {
+				return err
+			}
+			segments[l] = append(segments[l], port)
+		}
+	}
+	if err := w.join(segments); err != nil {
+		return err
+	}
+	w.startClock()
+	return nil
+}
+
+// wireCPUs are the CPUs that do the wire's work for what node i sends: the
+// wire's own where it has some, else those of the next node. With two nodes
+// that is the receiver, whose work is timed and taken off its figures; the
+// sender, which is the busier side of a stream, stays free of it.
+func (tb *Testbed) wireCPUs(i int) []int {
+	if len(tb.layout.Wire) > 0 {
+		return tb.layout.Wire
+	}
+	return tb.layout.Nodes[(i+1)%len(tb.nodes)]
+}
+
+// readyNIC makes the node's end behave as a NIC: offload profile, GRO in a
+// NAPI thread on the node's CPUs, interrupt coalescing, a queue that can be
+// stopped.
+func (n *node) readyNIC(nic string, f suite.Fabric) error {
+	if err := n.offload(nic, true); err != nil {
+		return err
+	}
+	l, err := n.space.Link(nic)
+	if err != nil {
+		return err
+	}
+	if err := addQueue(n.space, l, f.Queues); err != nil {
+		return err
+	}
+	// A veth has NAPI instances only while it is up with GRO on.
+	if err := n.space.Up(nic); err != nil {
+		return err
+	}
+	for _, kv := range [][2]string{
+		{"threaded", "1"},
+		{"napi_defer_hard_irqs", deferHardIRQs},
+		{"gro_flush_timeout", groFlushTimeout},
+	} {
+		if err := n.space.Sysfs(nic+"/"+kv[0], kv[1]); err != nil {
+			return err
+		}
+	}
+	return pinNAPI(n.space, nic, n.cpus)
+}
+
+// joinByVeth joins two nodes by one plain veth pair.
+func (tb *Testbed) joinByVeth() error {
+	f := tb.spec.Fabric
+	if len(tb.nodes) != 2 || f.Links > 1 {
+		return fmt.Errorf("a plain veth pair joins 2 nodes by 1 link, not %d by %d; use `kind: wire`", len(tb.nodes), f.Links)
+	}
+	if f.Rate > 0 {
+		return errors.New("a plain veth pair has no rate; use `kind: wire`")
+	}
+	a, b := tb.nodes[0], tb.nodes[1]
+	v := space.Veth{Name: fabricDevice(0, 0), PeerName: fabricDevice(1, 0), MTU: f.MTU, Queues: f.Queues, MAC: mac('f', 0, 0), PeerMAC: mac('f', 1, 0)}
+	if err := a.space.Pair(v, b.space); err != nil {
+		return err
+	}
+	for i, n := range tb.nodes {
+		nic := fabricDevice(i, 0)
+		if err := n.offload(nic, false); err != nil {
+			return err
+		}
+		// On a plain pair the sender's CPU would do the receiver's work.
+		if err := n.space.SteerReceive(nic, f.Queues, n.cpus); err != nil {
+			return err
+		}
+		if err := n.space.Up(nic); err != nil {
+			return err
+		}
+	}
+	return nil
+}

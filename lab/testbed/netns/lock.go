@@ -1,0 +1,63 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// LockPath is the file that the one user of this machine's CPUs locks.
+const LockPath = "/run/windtunnel.lock"
+
+// Lock keeps two measurements off the same CPUs.
+type Lock struct{ file *os.File }
+
+// TakeLock takes the lock or says who holds it. The kernel lets go of it when
+// the process ends, however it ends.
+func TakeLock(path string) (*Lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("make the directory of the lock file %s: %w", path, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock file %s: %w", path, err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		holder, _ := os.ReadFile(path)
+		f.Close()
+		return nil, fmt.Errorf("another measurement runs on this machine (%s); both would spoil each other's figures: wait for it, or end it", strings.TrimSpace(string(holder)))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	if !stillAt(f, path) {
+		f.Close() // the last holder removed it between our open and our lock
+		return TakeLock(path)
+	}
+	if err := errors.Join(f.Truncate(0), writeHolder(f)); err != nil {
+		return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), f.Close())
+	}
+	return &Lock{f}, nil
+}
+
+func writeHolder(f *os.File) error {
+	_, err := f.WriteAt([]byte(fmt.Sprintf("process %d: %s\n", os.Getpid(), strings.Join(os.Args, " "))), 0)
+	return err
+}
+
+// stillAt reports whether path is the file that was opened.
+func stillAt(f *os.File, path string) bool {
+	opened, err1 := f.Stat()
+	now, err2 := os.Stat(path)
+	return err1 == nil && err2 == nil && os.SameFile(opened, now)
+}
+
+// Unlock lets the next one in and removes the file.
+func (l *Lock) Unlock() error {
+	return errors.Join(os.Remove(l.file.Name()), l.file.Close())
+}

@@ -1,0 +1,113 @@
+package netns
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
+)
+
+// pinNAPI moves the threads that poll a device's receive queues to the CPUs,
+// one after the other. The device is up and has threaded NAPI on.
+func pinNAPI(s *space.Space, device string, cpus []int) error {
+	l, err := s.Link(device)
+	if err != nil {
+		return err
+	}
+	pids, err := napiThreads(s, l.Attrs().Index)
+	if err != nil || len(pids) == 0 {
+		// Kernels before 6.8 do not list them; the name then has to do.
+		pids, err = napiThreadsByName(device)
+	}
+	if err != nil {
+		return fmt.Errorf("find the NAPI threads of %s: %w", device, err)
+	}
+	if len(pids) == 0 {
+		return fmt.Errorf("find the NAPI threads of %s: it has none; threaded NAPI needs Linux 5.12", device)
+	}
+	for i, pid := range pids {
+		var set unix.CPUSet
+		set.Set(cpus[i%len(cpus)])
+		if err := unix.SchedSetaffinity(pid, &set); err != nil {
+			return fmt.Errorf("pin NAPI thread %d of %s to CPU %d: %w", pid, device, cpus[i%len(cpus)], err)
+		}
+	}
+	return nil
+}
+
+// Attributes and commands of the netdev generic netlink family,
+// include/uapi/linux/netdev.h.
+const (
+	netdevCmdNAPIGet  = 11
+	netdevNAPIIfindex = 1
+	netdevNAPIPID     = 4
+)
+
+// napiThreads asks the kernel (netdev family, Linux 6.8) for the threads of a
+// device's NAPI instances, in the order of the instances.
+func napiThreads(s *space.Space, index int) ([]int, error) {
+	var pids []int
+	err := s.Do(func() error {
+		family, err := netlink.GenlFamilyGet("netdev")
+		if err != nil {
+			return err
+		}
+		req := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_DUMP)
+		req.AddData(&nl.Genlmsg{Command: netdevCmdNAPIGet, Version: 1})
+		req.AddData(nl.NewRtAttr(netdevNAPIIfindex, binary.NativeEndian.AppendUint32(nil, uint32(index))))
+		msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
+		if err != nil {
+			return err
+		}
+		for _, m := range msgs {
+			attrs, err := nl.ParseRouteAttr(m[nl.SizeofGenlmsg:])
+			if err != nil {
+				return err
+			}
+			for _, a := range attrs {
+				if a.Attr.Type == netdevNAPIPID && len(a.Value) == 4 {
+					pids = append(pids, int(binary.NativeEndian.Uint32(a.Value)))
+				}
+			}
+		}
+		return nil
+	})
+	slices.Sort(pids)
+	return pids, err
+}
+
+func napiThreadsByName(device string) ([]int, error) {
+	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, path := range names {
+		comm, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // ended meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(string(comm), "napi/"+device+"-") {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if err != nil {
+				return nil, err
+			}
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids, nil
+}

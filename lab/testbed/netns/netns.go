@@ -1,0 +1,225 @@
+// Package netns makes a testbed on one machine: compute nodes are network
+// namespaces with CPUs of their own, the fabric is a namespace between them.
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
+)
+
+// Executor makes testbeds of network namespaces.
+type Executor struct {
+	CPUs  []int    // that the testbed may use
+	Agent []string // argv of the agent program
+}
+
+// Testbed is nodes and a fabric on this machine.
+type Testbed struct {
+	id     string
+	layout testbed.Layout
+	spec   testbed.Spec
+	nodes  []*node
+	wire   *wire // nil for a plain veth pair
+	warn   []string
+}
+
+// coalescing stands for a NIC's interrupt moderation: the device's NAPI stays
+// off interrupts for so many empty polls of so long.
+const (
+	deferHardIRQs   = "10"
+	groFlushTimeout = "50000" // ns
+)
+
+// Up makes the testbed and starts an agent on each node. What a failed attempt
+// made is taken away again.
+func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
+	tb, err := x.up(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return tb, nil
+}
+
+func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err error) {
+	layout, err := testbed.PlanCPUs(x.CPUs, spec.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	tb := &Testbed{id: spec.ID, layout: layout, spec: spec}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
+		}
+	}()
+	if layout.Shared {
+		tb.warn = append(tb.warn, fmt.Sprintf("%d nodes share %d CPUs: their CPU figures cannot be told apart", spec.Nodes, len(x.CPUs)))
+	}
+	for i := range spec.Nodes {
+		n, err := newNode(spec.ID, i, layout.Nodes[i], spec.Fabric)
+		if err != nil {
+			return nil, err
+		}
+		tb.nodes = append(tb.nodes, n)
+	}
+	if spec.Fabric.Kind == suite.Veth {
+		err = tb.joinByVeth()
+	} else {
+		err = tb.joinByWire()
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range tb.nodes {
+		if err := n.route(len(tb.nodes)); err != nil {
+			return nil, err
+		}
+		for i := range tb.nodes {
+			n.underlay = append(n.underlay, tb.nodes[i].Addr(4))
+		}
+		n.steer = spec.Fabric.Kind == suite.Veth
+	}
+	return tb, tb.startAgents(ctx, x.Agent)
+}
+
+// startAgents starts all at once: each takes some 20 ms to come up.
+func (tb *Testbed) startAgents(ctx context.Context, argv []string) error {
+	errs := make([]error, len(tb.nodes))
+	var starting sync.WaitGroup
+	for i, n := range tb.nodes {
+		starting.Go(func() { errs[i] = n.startAgent(ctx, argv) })
+	}
+	starting.Wait()
+	return errors.Join(errs...)
+}
+
+// Nodes lists the nodes in order.
+func (tb *Testbed) Nodes() []testbed.Node {
+	var ns []testbed.Node
+	for _, n := range tb.nodes {
+		ns = append(ns, n)
+	}
+	return ns
+}
+
+// Layout says which CPUs belong to whom.
+func (tb *Testbed) Layout() testbed.Layout { return tb.layout }
+
+// Fabric is the underlay.
+func (tb *Testbed) Fabric() testbed.Fabric { return tb }
+
+// Clock implements testbed.Fabric.
+func (tb *Testbed) Clock() (map[int]float64, error) {
+	if tb.wire == nil {
+		return nil, nil
+	}
+	return tb.wire.clock()
+}
+
+// Warnings implements testbed.Fabric.
+func (tb *Testbed) Warnings() []string {
+	w := slices.Clone(tb.warn)
+	if tb.wire != nil && tb.wire.unmetred != "" {
+		w = append(w, "the wire's own CPU time is not kept off the nodes': "+tb.wire.unmetred)
+	}
+	return w
+}
+
+// Describe implements testbed.Fabric.
+func (tb *Testbed) Describe() string {
+	f := tb.spec.Fabric
+	var b strings.Builder
+	if tb.wire == nil {
+		b.WriteString("a plain veth pair; superframes cross it whole, so a receiver looks cheaper than behind a NIC")
+	} else {
+		b.WriteString("two NICs and a wire: ports cut superframes to the MTU, receivers merge them by GRO in threaded NAPI, a full ring stops the sender's queue")
+	}
+	fmt.Fprintf(&b, "; MTU %d, offload %s", f.MTU, f.Offload)
+	if f.Rate > 0 {
+		fmt.Fprintf(&b, ", %d bit/s", f.Rate)
+	}
+	if f.Links > 1 {
+		fmt.Fprintf(&b, ", %d links", f.Links)
+	}
+	if f.Queues > 1 {
+		fmt.Fprintf(&b, ", %d queues", f.Queues)
+	}
+	return b.String()
+}
+
+// Settings implements testbed.Testbed.
+func (tb *Testbed) Settings() map[string]string {
+	all := map[string]string{}
+	for _, n := range tb.nodes {
+		for k, v := range n.space.Settings() {
+			all[n.Name()+" "+k] = v
+		}
+	}
+	if tb.wire != nil {
+		for k, v := range tb.wire.space.Settings() {
+			all["wire "+k] = v
+		}
+	}
+	return all
+}
+
+// Down ends the agents and removes every namespace of the testbed. It goes on
+// past errors and returns them all.
+func (tb *Testbed) Down(ctx context.Context) error {
+	var errs []error
+	for _, n := range tb.nodes {
+		errs = append(errs, n.down(ctx))
+	}
+	if tb.wire != nil {
+		name := tb.wire.space.Name
+		errs = append(errs, tb.wire.close(), space.Delete(name))
+	}
+	tb.nodes, tb.wire = nil, nil
+	return errors.Join(errs...)
+}
+
+// Release lets go of the testbed without taking it down: the agents end, the
+// namespaces and devices stay.
+func (tb *Testbed) Release(ctx context.Context) error {
+	var errs []error
+	for _, n := range tb.nodes {
+		errs = append(errs, n.release(ctx))
+	}
+	if tb.wire != nil {
+		errs = append(errs, tb.wire.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Addr implements testbed.Node.
+func (n *node) Addr(version int) netip.Addr {
+	if n.fabric.Links > 1 {
+		return steady(n.index, version).Addr()
+	}
+	return underlay(n.index, 0, version).Addr()
+}
+
+// Place implements testbed.Node.
+func (n *node) Place() agent.AttachArgs {
+	return agent.AttachArgs{
+		Index:     n.index,
+		SpaceBase: n.space.Name,
+		Fabric:    n.FabricDevices(),
+		Underlay:  n.underlay,
+		MTU:       n.fabric.MTU,
+		CPUs:      n.cpus,
+		Steer:     n.steer,
+	}
+}
+
+// Agent implements testbed.Node.
+func (n *node) Agent() *agent.Client { return n.agent }

@@ -1,0 +1,219 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// node is a compute node: a network namespace, CPUs and an agent.
+type node struct {
+	index  int
+	space  *space.Space
+	cpus   []int
+	fabric suite.Fabric
+	agent  *agent.Client
+	cmd    *exec.Cmd
+
+	underlay []netip.Addr // of every node
+	steer    bool
+}
+
+func newNode(id string, index int, cpus []int, f suite.Fabric) (*node, error) {
+	s, err := space.Create(nodeSpace(id, index))
+	if err != nil {
+		return nil, err
+	}
+	n := &node{index: index, space: s, cpus: cpus, fabric: f}
+	for _, kv := range [][2]string{
+		{"net.ipv4.ip_forward", "1"},
+		{"net.ipv4.conf.all.rp_filter", "0"},
+		{"net.ipv4.conf.default.rp_filter", "0"},
+		{"net.ipv4.fib_multipath_hash_policy", "1"},
+		{"net.ipv6.fib_multipath_hash_policy", "1"},
+		{"net.ipv6.conf.default.accept_ra", "0"},
+	} {
+		if err := s.Sysctl(kv[0], kv[1]); err != nil {
+			return nil, errors.Join(err, n.down(context.Background()))
+		}
+	}
+	return n, nil
+}
+
+// Name implements testbed.Node.
+func (n *node) Name() string { return nodeName(n.index) }
+
+// CPUs implements testbed.Node.
+func (n *node) CPUs() []int { return n.cpus }
+
+// Space is the node's network namespace.
+func (n *node) Space() *space.Space { return n.space }
+
+// FabricDevices are the node's NICs, one for each link.
+func (n *node) FabricDevices() []string {
+	var ds []string
+	for l := range n.fabric.Links {
+		ds = append(ds, fabricDevice(n.index, l))
+	}
+	return ds
+}
+
+// route gives the node's NICs their addresses and, where links run in
+// parallel, a route to every other node over all of them.
+func (n *node) route(nodes int) error {
+	for l, dev := range n.FabricDevices() {
+		for _, version := range []int{4, 6} {
+			if err := n.space.Address(dev, underlay(n.index, l, version)); err != nil {
+				return err
+			}
+		}
+	}
+	if n.fabric.Links < 2 {
+		return nil
+	}
+	for _, version := range []int{4, 6} {
+		if err := n.space.Address("lo", steady(n.index, version)); err != nil {
+			return err
+		}
+		for other := range nodes {
+			if other == n.index {
+				continue
+			}
+			r := &netlink.Route{Dst: space.IPNet(steady(other, version)), Src: net.IP(steady(n.index, version).Addr().AsSlice())}
+			for l := range n.fabric.Links {
+				r.MultiPath = append(r.MultiPath, &netlink.NexthopInfo{Gw: net.IP(underlay(other, l, version).Addr().AsSlice())})
+			}
+			if err := n.space.Links.RouteAdd(r); err != nil {
+				return fmt.Errorf("route from node %s to node %s over %d links: %w", n.Name(), nodeName(other), n.fabric.Links, err)
+			}
+		}
+	}
+	return nil
+}
+
+// startAgent starts the agent in the node's namespace and on its CPUs.
+func (n *node) startAgent(ctx context.Context, argv []string) error {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=2", "GOGC=400")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := n.spawn(cmd); err != nil {
+		return fmt.Errorf("start the agent of node %s: %w", n.Name(), err)
+	}
+	n.cmd = cmd
+	n.agent = agent.NewClient(n.Name(), stdio{out, in})
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	hello, err := n.agent.Hello(ctx)
+	if err != nil {
+		return fmt.Errorf("the agent of node %s does not answer: %w", n.Name(), err)
+	}
+	if len(hello.CPUs) != len(n.cpus) {
+		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), hello.CPUs, n.cpus)
+	}
+	return nil
+}
+
+// spawn starts a program that inherits the namespace and the CPUs from the
+// thread that starts it; the thread ends afterwards.
+func (n *node) spawn(cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		done <- func() error {
+			if err := netns.Set(n.space.NS); err != nil {
+				return fmt.Errorf("enter its network namespace: %w", err)
+			}
+			var set unix.CPUSet
+			for _, c := range n.cpus {
+				set.Set(c)
+			}
+			if err := unix.SchedSetaffinity(0, &set); err != nil {
+				return fmt.Errorf("pin it to CPUs %v: %w", n.cpus, err)
+			}
+			return cmd.Start()
+		}()
+	}()
+	return <-done
+}
+
+type stdio struct {
+	out interface {
+		Read([]byte) (int, error)
+		Close() error
+	}
+	in interface {
+		Write([]byte) (int, error)
+		Close() error
+	}
+}
+
+func (s stdio) Read(b []byte) (int, error)  { return s.out.Read(b) }
+func (s stdio) Write(b []byte) (int, error) { return s.in.Write(b) }
+func (s stdio) Close() error                { return errors.Join(s.in.Close(), s.out.Close()) }
+
+// release ends the agent and closes the handles.
+func (n *node) release(ctx context.Context) error {
+	var errs []error
+	if n.agent != nil {
+		errs = append(errs, n.agent.Close())
+		n.agent = nil
+	}
+	if n.cmd != nil {
+		errs = append(errs, n.reap(ctx))
+		n.cmd = nil
+	}
+	return errors.Join(append(errs, n.space.Close())...)
+}
+
+// reap waits for the agent, which ends when its pipe does, and kills it where
+// it does not.
+func (n *node) reap(ctx context.Context) error {
+	done := make(chan error, 1)
+	cmd := n.cmd
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(2 * time.Second):
+	case <-ctx.Done():
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-done
+	return fmt.Errorf("the agent of node %s did not end by itself and was killed", n.Name())
+}
+
+// down removes the node: its agent, its containers' namespaces, its own.
+func (n *node) down(ctx context.Context) error {
+	base := n.space.Name
+	errs := []error{n.release(ctx)}
+	containers, err := named(base + "-")
+	errs = append(errs, err)
+	for _, name := range append(containers, base) {
+		errs = append(errs, space.Delete(name))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,263 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// wire is the fabric's own namespace: a port for each NIC, a switch between
+// the ports, and a clock on the work that both do.
+type wire struct {
+	space    *space.Space
+	objects  wireObjects
+	links    []link.Link // of the clock
+	unmetred string      // why the clock does not run; empty where it does
+	ports    []string    // device names, for the meter
+}
+
+// portQueueLength is how many superframes or frames a port holds while the
+// receiver's ring is full. It bounds what several streams' windows can put in
+// flight: 10,000 wire frames of 1,500 bytes are 15 MB.
+const portQueueLength = 10_000
+
+func newWire(name string) (*wire, error) {
+	s, err := space.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{space: s}
+	if err := w.load(); err != nil {
+		return nil, errors.Join(err, w.close(), space.Delete(name))
+	}
+	return w, nil
+}
+
+func (w *wire) load() error {
+	spec, err := loadWire()
+	if err != nil {
+		return fmt.Errorf("read the wire's program: %w", err)
+	}
+	inode, err := w.space.Inode()
+	if err != nil {
+		return err
+	}
+	if err := spec.Variables[wireVarWireNetns].Set(inode); err != nil {
+		return fmt.Errorf("prepare the wire's program: %w", err)
+	}
+	err = spec.LoadAndAssign(&w.objects, nil)
+	if err == nil {
+		return nil
+	}
+	// Without the tracing programs the wire still carries; it only cannot be
+	// timed.
+	w.unmetred = fmt.Sprintf("this kernel refuses the programs that time it (BPF tracepoints with BTF, Linux 5.5): %v", err)
+	for _, p := range []string{wireProgClockReceive, wireProgClockDequeue, wireProgClockSoftirqEntry, wireProgClockSoftirqExit} {
+		delete(spec.Programs, p)
+	}
+	type carrier struct {
+		Wire *ebpf.Program `ebpf:"wire"`
+		wireMaps
+	}
+	var c carrier
+	if err := spec.LoadAndAssign(&c, nil); err != nil {
+		return fmt.Errorf("load the wire's program (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
+	}
+	w.objects.Wire, w.objects.wireMaps = c.Wire, c.wireMaps
+	return nil
+}
+
+// startClock attaches the programs that time the wire's work.
+func (w *wire) startClock() {
+	if w.unmetred != "" {
+		return
+	}
+	o := &w.objects
+	for _, p := range []*ebpf.Program{o.ClockReceive, o.ClockDequeue, o.ClockSoftirqEntry, o.ClockSoftirqExit} {
+		l, err := link.AttachTracing(link.TracingOptions{Program: p})
+		if err != nil {
+			w.unmetred = fmt.Sprintf("this kernel does not attach the programs that time it: %v", err)
+			w.stopClock()
+			return
+		}
+		w.links = append(w.links, l)
+	}
+}
+
+func (w *wire) stopClock() {
+	for _, l := range w.links {
+		l.Close()
+	}
+	w.links = nil
+}
+
+// clock returns the CPU seconds that the wire has used, by CPU.
+func (w *wire) clock() (map[int]float64, error) {
+	if w.unmetred != "" {
+		return nil, nil
+	}
+	var perCPU []wireClock
+	if err := w.objects.Clocks.Lookup(uint32(0), &perCPU); err != nil {
+		return nil, fmt.Errorf("read the wire's clock: %w", err)
+	}
+	used := make(map[int]float64, len(perCPU))
+	for cpu, c := range perCPU {
+		used[cpu] = float64(c.BusyNs) / 1e9
+	}
+	return used, nil
+}
+
+// cutsForNICs are the offloads that a port lacks so that it cuts superframes
+// in the NIC's place: every kind of segmentation that the device knows.
+func cutsForNICs(features []string) map[string]bool {
+	off := map[string]bool{}
+	for _, f := range features {
+		if isSegmentation(f) {
+			off[f] = false
+		}
+	}
+	return off
+}
+
+func isSegmentation(feature string) bool {
+	return strings.HasPrefix(feature, "tx-") &&
+		(strings.HasSuffix(feature, "-segmentation") || feature == "tx-gso-partial" || feature == "tx-gso-list")
+}
+
+// plug readies a port that was made in the wire's namespace.
+func (w *wire) plug(port string, f suite.Fabric) error {
+	on, err := w.space.OffloadsOn(port)
+	if err != nil {
+		return err
+	}
+	off := cutsForNICs(on)
+	off["rx-gro"] = false
+	if err := w.space.Offloads(port, off); err != nil {
+		return err
+	}
+	if err := w.space.DeviceSysctl("ipv6", port, "disable_ipv6", "1"); err != nil {
+		return err
+	}
+	l, err := w.space.Link(port)
+	if err != nil {
+		return err
+	}
+	if err := w.space.Links.LinkSetTxQLen(l, portQueueLength); err != nil {
+		return fmt.Errorf("set the queue length of %s: %w", port, err)
+	}
+	if err := w.queueing(l, f); err != nil {
+		return err
+	}
+	if err := w.attach(l); err != nil {
+		return err
+	}
+	w.ports = append(w.ports, port)
+	return w.space.Up(port)
+}
+
+// queueing gives a transmitting veth a queue. With one, a full ring of the
+// peer stops the queue instead of dropping (Linux 6.16, drivers/net/veth.c).
+func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
+	if f.Rate == 0 {
+		return addQueue(w.space, l, f.Queues)
+	}
+	// The burst holds 1 ms at the rate, and never less than a superframe, which
+	// TBF would else cut by itself.
+	rate := uint64(f.Rate) / 8
+	burst := max(rate/1000, 64<<10+uint64(f.MTU))
+	ticks := float64(burst) * 1e6 / float64(rate) * netlink.TickInUsec()
+	q := &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0)},
+		Rate:       rate,
+		Buffer:     uint32(min(ticks, math.MaxUint32)),
+		Limit:      uint32(max(burst*8, 4<<20)),
+	}
+	if err := w.space.Links.QdiscAdd(q); err != nil {
+		return fmt.Errorf("limit %s to %d bit/s (TBF; needs CONFIG_NET_SCH_TBF): %w", l.Attrs().Name, f.Rate, err)
+	}
+	return nil
+}
+
+func addQueue(s *space.Space, l netlink.Link, queues int) error {
+	kind := "pfifo"
+	if queues > 1 {
+		kind = "mq" // one queue for each ring
+	}
+	q := &netlink.GenericQdisc{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0)},
+		QdiscType:  kind,
+	}
+	if err := s.Links.QdiscAdd(q); err != nil {
+		return fmt.Errorf("give %s a %s queue: %w", l.Attrs().Name, kind, err)
+	}
+	return nil
+}
+
+// attach puts the switch on a port's ingress. A clsact filter, unlike a tcx
+// link, stays when this program ends: a testbed that is poked at by hand
+// outlives the command that made it.
+func (w *wire) attach(l netlink.Link) error {
+	index := l.Attrs().Index
+	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0)}}
+	if err := w.space.Links.QdiscAdd(clsact); err != nil {
+		return fmt.Errorf("add clsact to %s (needs CONFIG_NET_SCH_INGRESS): %w", l.Attrs().Name, err)
+	}
+	filter := &netlink.BpfFilter{
+		FilterAttrs:  netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
+		Fd:           w.objects.Wire.FD(),
+		Name:         "wire",
+		DirectAction: true,
+	}
+	if err := w.space.Links.FilterAdd(filter); err != nil {
+		return fmt.Errorf("attach the wire's program to %s (needs CONFIG_NET_CLS_BPF): %w", l.Attrs().Name, err)
+	}
+	return nil
+}
+
+const maxPorts = 64 // of one segment; MAX_PORTS in bpf/wire.c
+
+// join lets the ports of each segment (one for each parallel link) reach each
+// other.
+func (w *wire) join(segments [][]string) error {
+	for seg, names := range segments {
+		if len(names) > maxPorts {
+			return fmt.Errorf("%d nodes on one fabric: %d is the most", len(names), maxPorts)
+		}
+		var indexes []uint32
+		for _, n := range names {
+			l, err := w.space.Link(n)
+			if err != nil {
+				return err
+			}
+			indexes = append(indexes, uint32(l.Attrs().Index))
+		}
+		for i, index := range indexes {
+			p := wirePort{Segment: uint32(seg)}
+			if len(indexes) == 2 {
+				p.Peer = indexes[1-i]
+			}
+			if err := w.objects.Ports.Put(index, p); err != nil {
+				return fmt.Errorf("tell the wire of port %s: %w", names[i], err)
+			}
+			if err := w.objects.Members.Put(uint32(seg*maxPorts+i), index); err != nil {
+				return fmt.Errorf("tell the wire of port %s: %w", names[i], err)
+			}
+		}
+	}
+	return nil
+}
+
+// close lets go of the handles; the namespace and what is attached in it stay.
+func (w *wire) close() error {
+	w.stopClock()
+	return errors.Join(w.objects.Close(), w.space.Close())
+}

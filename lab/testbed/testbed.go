@@ -1,0 +1,62 @@
+// Package testbed describes compute nodes and the fabric that joins them.
+// Executors, one folder each, make them; what runs on a node is reached only
+// through the node's agent.
+package testbed
+
+import (
+	"context"
+	"net/netip"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/suite"
+)
+
+// Spec is what a testbed shall be.
+type Spec struct {
+	ID     string // short; part of every name that the executor gives
+	Nodes  int    // ≥ 2
+	Fabric suite.Fabric
+}
+
+// Executor makes testbeds.
+type Executor interface {
+	// Up makes a testbed; what a failed attempt made is taken away again.
+	Up(ctx context.Context, spec Spec) (Testbed, error)
+}
+
+// Testbed is nodes joined by a fabric.
+type Testbed interface {
+	Nodes() []Node
+	Layout() Layout
+	Fabric() Fabric
+	// Settings lists what was set on devices and namespaces, for the record.
+	Settings() map[string]string
+	Down(ctx context.Context) error
+	// Release ends the agents and leaves the rest in place, for a testbed that
+	// is poked at by hand.
+	Release(ctx context.Context) error
+}
+
+// Node is a compute node with CPUs of its own.
+type Node interface {
+	Name() string
+	CPUs() []int
+	// Addr is the node's address on the underlay; version is 4 or 6.
+	Addr(version int) netip.Addr
+	// Agent runs on the node, in its network namespace and on its CPUs.
+	Agent() *agent.Client
+	// Place says where a system would be attached on this node: everything of
+	// the arguments but the system and its containers.
+	Place() agent.AttachArgs
+}
+
+// Fabric is what the engine may ask of the underlay.
+type Fabric interface {
+	// Describe says in a sentence how the fabric is made and what it lacks here.
+	Describe() string
+	// Clock returns the CPU seconds that the fabric's own work has used so far,
+	// by CPU; nil where the fabric cannot tell.
+	Clock() (map[int]float64, error)
+	// Warnings are doubts that hold for every trial on this fabric.
+	Warnings() []string
+}
