@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
@@ -38,6 +37,14 @@ type Endpoint struct {
 	V4, V6 netip.Addr
 }
 
+// String is how people name the endpoint: "a/c1", or "a" for the node.
+func (e Endpoint) String() string {
+	if e.Name == "" {
+		return e.Node.Name()
+	}
+	return e.Node.Name() + "/" + e.Name
+}
+
 // Addr is the endpoint's address of an IP version.
 func (e Endpoint) Addr(version int) netip.Addr {
 	if version == 6 {
@@ -46,9 +53,9 @@ func (e Endpoint) Addr(version int) netip.Addr {
 	return e.V4
 }
 
-// NewBench brings up what a scenario needs. What a failed attempt made is
+// NewBench brings up what a scenario needs; the testbed's names hold the id. What a failed attempt made is
 // taken away again.
-func NewBench(ctx context.Context, x testbed.Executor, sc *suite.Scenario, nodes int) (_ *Bench, err error) {
+func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scenario, nodes int) (_ *Bench, err error) {
 	sys, err := system.ByName(sc.System)
 	if err != nil {
 		return nil, err
@@ -56,7 +63,7 @@ func NewBench(ctx context.Context, x testbed.Executor, sc *suite.Scenario, nodes
 	if err := sys.Supports(sc.Placement, sc.Fabric); err != nil {
 		return nil, failed(sample.Unsupported, "%w", err)
 	}
-	tb, err := x.Up(ctx, testbed.Spec{ID: fmt.Sprintf("%x", os.Getpid()), Nodes: nodes, Fabric: sc.Fabric})
+	tb, err := x.Up(ctx, testbed.Spec{ID: id, Nodes: nodes, Fabric: sc.Fabric})
 	if err != nil {
 		return nil, fmt.Errorf("bring the testbed up: %w", err)
 	}
@@ -73,6 +80,9 @@ func NewBench(ctx context.Context, x testbed.Executor, sc *suite.Scenario, nodes
 	b.pair(sc, plan)
 	return b, nil
 }
+
+// Settings are the sysctls and offloads that were set, by node and device.
+func (b *Bench) Settings() map[string]string { return b.settings }
 
 // Down takes everything away.
 func (b *Bench) Down(ctx context.Context) error { return b.Testbed.Down(ctx) }

@@ -20,10 +20,13 @@ type Experiment struct {
 	Plan     *suite.Plan
 	Seed     uint64 // of the order within blocks
 	Executor testbed.Executor
+	ID       string            // part of the testbeds' names
 	Self     string            // path of the windtunnel program on the nodes
 	Skipped  map[string]string // scenario id → why it cannot run here
 	// Done holds the trials that an earlier part of the run has finished.
 	Done map[Trial]bool
+	// Tried is the number of attempts that earlier parts of the run have made.
+	Tried map[Trial]int
 	// Attempts at a trial that fails in a way that a repeat may mend; ≥ 1.
 	Attempts int
 	Recorder Recorder
@@ -44,6 +47,8 @@ type Recorder interface {
 
 // Observer is told what happens. Its methods return quickly.
 type Observer interface {
+	// Up: a testbed with its system stands.
+	Up(sc *suite.Scenario, b *Bench)
 	// Began a trial; number of total trials that this run will do.
 	Began(t Trial, attempt, number, total int)
 	// Moved: the trial's traffic at this moment.
@@ -98,7 +103,8 @@ func (e *Experiment) left() int {
 // trial runs one trial until it yields figures or no further attempt can help,
 // and records every attempt.
 func (e *Experiment) trial(ctx context.Context, sc *suite.Scenario, t Trial, position, number, total int) error {
-	for attempt := range max(e.Attempts, 1) {
+	first := e.Tried[t]
+	for attempt := first; attempt < first+max(e.Attempts, 1); attempt++ {
 		e.Observer.Began(t, attempt, number, total)
 		s := sample.Sample{Scenario: sc.ID, Block: t.Block, Position: position, Attempt: attempt, Started: time.Now()}
 		err := e.measure(ctx, sc, t, &s)
@@ -123,11 +129,12 @@ func (e *Experiment) trial(ctx context.Context, sc *suite.Scenario, t Trial, pos
 // measure brings everything up, runs the traffic once, and takes everything
 // down again, however far it came.
 func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) (err error) {
-	b, err := NewBench(ctx, e.Executor, sc, e.Plan.Nodes)
+	b, err := NewBench(ctx, e.Executor, e.ID, sc, e.Plan.Nodes)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Down(context.WithoutCancel(ctx))) }()
+	e.Observer.Up(sc, b)
 	if err := b.Prove(ctx, sc.Workload.IPVersion); err != nil {
 		return err
 	}

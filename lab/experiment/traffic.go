@@ -144,7 +144,7 @@ func (t *traffic) begin(ctx context.Context) error {
 
 func (t *traffic) start(ctx context.Context, r *pairRun, p tool.Process) error {
 	e := r.at(p.On)
-	t.sample.Commands = append(t.sample.Commands, sample.Command{Role: t.role(r, p), On: e.Node.Name() + " " + e.Name, Argv: p.Argv})
+	t.sample.Commands = append(t.sample.Commands, sample.Command{Role: t.role(r, p), On: e.String(), Argv: p.Argv})
 	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv, Env: p.Env})
 	if err != nil {
 		kind := sample.ToolFailed

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,7 +26,7 @@ type Cleaned struct {
 // devices. It takes the lock, so that it never cuts down a testbed in use.
 func Clean(prefix string) (Cleaned, error) {
 	var c Cleaned
-	names, err := named(prefix)
+	names, err := Named(prefix)
 	if err != nil || len(names) == 0 {
 		return c, err
 	}
@@ -89,4 +90,22 @@ func inside(inodes map[uint64]bool) ([]int, error) {
 		}
 	}
 	return pids, nil
+}
+
+// Named lists the network namespaces whose names start so.
+func Named(prefix string) ([]string, error) {
+	entries, err := os.ReadDir(space.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list network namespaces: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
 }

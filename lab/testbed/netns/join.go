@@ -3,30 +3,13 @@ package netns
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
-
-// named lists the network namespaces whose names start so.
-func named(prefix string) ([]string, error) {
-	entries, err := os.ReadDir(space.Dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list network namespaces: %w", err)
-	}
-	var names []string
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
-}
 
 // nicOffloads are the segmentation features of a NIC by profile; every other
 // kind of segmentation is off.
@@ -78,7 +61,7 @@ func (tb *Testbed) joinByWire() error {
 			if err := w.plug(port, f); err != nil {
 				return err
 			}
-			if err := n.readyNIC(nic, f); err != nil {
+			if err := n.readyNIC(nic, f, w.objects.NicTransmit); err != nil {
 				return err
 			}
 			if err := w.space.SteerReceive(port, f.Queues, tb.wireCPUs(i)); err != nil {
@@ -108,7 +91,7 @@ func (tb *Testbed) wireCPUs(i int) []int {
 // readyNIC makes the node's end behave as a NIC: offload profile, GRO in a
 // NAPI thread on the node's CPUs, interrupt coalescing, a queue that can be
 // stopped.
-func (n *node) readyNIC(nic string, f suite.Fabric) error {
+func (n *node) readyNIC(nic string, f suite.Fabric, transmit *ebpf.Program) error {
 	if err := n.offload(nic, true); err != nil {
 		return err
 	}
@@ -117,6 +100,9 @@ func (n *node) readyNIC(nic string, f suite.Fabric) error {
 		return err
 	}
 	if err := addQueue(n.space, l, f.Queues); err != nil {
+		return err
+	}
+	if err := attachProgram(n.space, l, netlink.HANDLE_MIN_EGRESS, transmit, wireProgNicTransmit); err != nil {
 		return err
 	}
 	// A veth has NAPI instances only while it is up with GRO on.

@@ -8,10 +8,23 @@ import (
 
 // Every namespace that the lab makes starts with Prefix, so that what a killed
 // run left can be found.
-const Prefix = "wt-"
+const (
+	Prefix    = "wt-"
+	RunPrefix = Prefix + "run"  // of measuring runs
+	LabPrefix = Prefix + "lab-" // of testbeds to poke at by hand
+)
 
-func nodeSpace(id string, node int) string { return fmt.Sprintf("%s%s-%s", Prefix, id, nodeName(node)) }
-func wireSpace(id string) string           { return fmt.Sprintf("%s%s-wire", Prefix, id) }
+// RunID is the id of a run's testbeds.
+func RunID(pid int) string { return fmt.Sprintf("run%x", pid) }
+
+// LabID is the id of the testbed of a suite that is brought up by hand.
+func LabID(suite string) string { return "lab-" + suite }
+
+// SpacePrefix starts the names of all namespaces of a testbed.
+func SpacePrefix(id string) string { return Prefix + id + "-" }
+
+func nodeSpace(id string, node int) string { return SpacePrefix(id) + nodeName(node) }
+func wireSpace(id string) string           { return SpacePrefix(id) + "wire" }
 
 // nodeName: a, b, c, … as the published experiments have it.
 func nodeName(node int) string {

@@ -8,12 +8,9 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/space"
@@ -118,7 +115,7 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 	if err != nil {
 		return err
 	}
-	if err := n.spawn(cmd); err != nil {
+	if err := startOn(n.space, n.cpus, cmd); err != nil {
 		return fmt.Errorf("start the agent of node %s: %w", n.Name(), err)
 	}
 	n.cmd = cmd
@@ -133,29 +130,6 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), hello.CPUs, n.cpus)
 	}
 	return nil
-}
-
-// spawn starts a program that inherits the namespace and the CPUs from the
-// thread that starts it; the thread ends afterwards.
-func (n *node) spawn(cmd *exec.Cmd) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked
-		done <- func() error {
-			if err := netns.Set(n.space.NS); err != nil {
-				return fmt.Errorf("enter its network namespace: %w", err)
-			}
-			var set unix.CPUSet
-			for _, c := range n.cpus {
-				set.Set(c)
-			}
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				return fmt.Errorf("pin it to CPUs %v: %w", n.cpus, err)
-			}
-			return cmd.Start()
-		}()
-	}()
-	return <-done
 }
 
 type stdio struct {
@@ -210,7 +184,7 @@ func (n *node) reap(ctx context.Context) error {
 func (n *node) down(ctx context.Context) error {
 	base := n.space.Name
 	errs := []error{n.release(ctx)}
-	containers, err := named(base + "-")
+	containers, err := Named(base + "-")
 	errs = append(errs, err)
 	for _, name := range append(containers, base) {
 		errs = append(errs, space.Delete(name))

@@ -65,14 +65,15 @@ func (w *wire) load() error {
 		delete(spec.Programs, p)
 	}
 	type carrier struct {
-		Wire *ebpf.Program `ebpf:"wire"`
+		Wire        *ebpf.Program `ebpf:"wire"`
+		NicTransmit *ebpf.Program `ebpf:"nic_transmit"`
 		wireMaps
 	}
 	var c carrier
 	if err := spec.LoadAndAssign(&c, nil); err != nil {
 		return fmt.Errorf("load the wire's program (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
 	}
-	w.objects.Wire, w.objects.wireMaps = c.Wire, c.wireMaps
+	w.objects.Wire, w.objects.NicTransmit, w.objects.wireMaps = c.Wire, c.NicTransmit, c.wireMaps
 	return nil
 }
 
@@ -202,23 +203,28 @@ func addQueue(s *space.Space, l netlink.Link, queues int) error {
 	return nil
 }
 
-// attach puts the switch on a port's ingress. A clsact filter, unlike a tcx
-// link, stays when this program ends: a testbed that is poked at by hand
-// outlives the command that made it.
+// attach puts the switch on a port's ingress.
 func (w *wire) attach(l netlink.Link) error {
+	return attachProgram(w.space, l, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire)
+}
+
+// attachProgram puts a program on a device's tc hook. A clsact filter, unlike
+// a tcx link, stays when this program ends: a testbed that is poked at by hand
+// outlives the command that made it.
+func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program, name string) error {
 	index := l.Attrs().Index
 	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0)}}
-	if err := w.space.Links.QdiscAdd(clsact); err != nil {
+	if err := s.Links.QdiscAdd(clsact); err != nil {
 		return fmt.Errorf("add clsact to %s (needs CONFIG_NET_SCH_INGRESS): %w", l.Attrs().Name, err)
 	}
 	filter := &netlink.BpfFilter{
-		FilterAttrs:  netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
-		Fd:           w.objects.Wire.FD(),
-		Name:         "wire",
+		FilterAttrs:  netlink.FilterAttrs{LinkIndex: index, Parent: hook, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
+		Fd:           p.FD(),
+		Name:         name,
 		DirectAction: true,
 	}
-	if err := w.space.Links.FilterAdd(filter); err != nil {
-		return fmt.Errorf("attach the wire's program to %s (needs CONFIG_NET_CLS_BPF): %w", l.Attrs().Name, err)
+	if err := s.Links.FilterAdd(filter); err != nil {
+		return fmt.Errorf("attach the program %s to %s (needs CONFIG_NET_CLS_BPF): %w", name, l.Attrs().Name, err)
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ const (
 	wireProgClockReceive      = "clock_receive"
 	wireProgClockSoftirqEntry = "clock_softirq_entry"
 	wireProgClockSoftirqExit  = "clock_softirq_exit"
+	wireProgNicTransmit       = "nic_transmit"
 	wireProgWire              = "wire"
 	wireVarWireNetns          = "wire_netns"
 )
@@ -97,6 +98,7 @@ type wireProgramSpecs struct {
 	ClockReceive      *ebpf.ProgramSpec `ebpf:"clock_receive"`
 	ClockSoftirqEntry *ebpf.ProgramSpec `ebpf:"clock_softirq_entry"`
 	ClockSoftirqExit  *ebpf.ProgramSpec `ebpf:"clock_softirq_exit"`
+	NicTransmit       *ebpf.ProgramSpec `ebpf:"nic_transmit"`
 	Wire              *ebpf.ProgramSpec `ebpf:"wire"`
 }
 
@@ -167,6 +169,7 @@ type wirePrograms struct {
 	ClockReceive      *ebpf.Program `ebpf:"clock_receive"`
 	ClockSoftirqEntry *ebpf.Program `ebpf:"clock_softirq_entry"`
 	ClockSoftirqExit  *ebpf.Program `ebpf:"clock_softirq_exit"`
+	NicTransmit       *ebpf.Program `ebpf:"nic_transmit"`
 	Wire              *ebpf.Program `ebpf:"wire"`
 }
 
@@ -176,6 +179,7 @@ func (p *wirePrograms) Close() error {
 		p.ClockReceive,
 		p.ClockSoftirqEntry,
 		p.ClockSoftirqExit,
+		p.NicTransmit,
 		p.Wire,
 	)
 }

@@ -10,6 +10,7 @@
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
+#include <linux/in.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -160,6 +161,31 @@ int wire(struct __sk_buff *skb)
 	}
 	flood(skb, st.segment);
 	return TC_ACT_SHOT;
+}
+
+/*
+ * The transmit side of a node's NIC, at the egress of its fabric device. A
+ * TCP segment train that crosses a veth keeps its socket; whoever frees it at
+ * the far end then runs that socket's transmit path (tcp_wfree, TCP small
+ * queues) on the receiver's CPU: the sender's cost would be booked there, and
+ * trains sent from two CPUs overtake each other. A clone has no socket. So the
+ * train goes on as a clone and the original completes here, on the sender's
+ * CPU, as a NIC's transmit completion does. Other sockets keep theirs: it is
+ * what makes a UDP sender wait for a full wire.
+ */
+SEC("tc")
+int nic_transmit(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	if (!sk)
+		return TC_ACT_UNSPEC;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk || sk->protocol != IPPROTO_TCP)
+		return TC_ACT_UNSPEC;
+	if (bpf_clone_redirect(skb, skb->ifindex, 0))
+		return TC_ACT_UNSPEC;
+	return TC_ACT_STOLEN;
 }
 
 /* Softirq vectors, include/linux/interrupt.h. */

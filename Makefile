@@ -1,0 +1,53 @@
+# Windtunnel: `make demo` shows what it does, `make test` runs every test.
+
+GO         ?= go
+GO_WANTED  := 1.26
+REVISION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS    := -s -w -X main.revision=$(REVISION)
+export CGO_ENABLED = 0
+export GOTOOLCHAIN ?= auto
+
+.PHONY: all build demo test bench lint generate clean go-version root
+
+all: build
+
+# Every program.
+build: go-version
+	@mkdir -p bin
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+# Go 1.21 and newer fetch the wanted toolchain by themselves.
+go-version:
+	@command -v $(GO) >/dev/null 2>&1 || { echo "Go is not installed. Windtunnel needs Go $(GO_WANTED) (1.21 or newer fetches it by itself): see https://go.dev/doc/install, or 'apt-get install golang' where the distribution's is new enough." >&2; exit 1; }
+	@v=$$(GOTOOLCHAIN=local $(GO) env GOVERSION 2>/dev/null | sed 's/^go//'); major=$${v%%.*}; rest=$${v#*.}; minor=$${rest%%.*}; minor=$${minor%%[!0-9]*}; \
+	if [ "$${major:-0}" -lt 1 ] || { [ "$$major" -eq 1 ] && [ "$${minor:-0}" -lt 21 ]; }; then \
+		echo "Go $$v is too old. Windtunnel needs Go $(GO_WANTED) (1.21 or newer fetches it by itself): see https://go.dev/doc/install." >&2; exit 1; fi
+
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "This makes network namespaces and devices, which needs root: use sudo make $(MAKECMDGOALS)." >&2; exit 1; }
+
+# Measures raw, bridge and VXLAN networking on this machine, within 3 minutes.
+demo: root build
+	@bin/windtunnel doctor --brief
+	bin/windtunnel run quick
+
+# What cannot run here (no root, no browser, a tool that is not installed) is
+# skipped with its reason and counted.
+test: go-version
+	$(GO) tool gotestsum --format standard-quiet -- -count=1 $(TESTFLAGS) ./...
+
+# The figures of docs/performance.md. Nothing else should run meanwhile.
+bench: root build
+	bench/run
+
+lint: go-version
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:" $$unformatted >&2; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+# The eBPF objects and the suites' schema. Needs clang and libbpf's headers.
+generate: go-version
+	BPF2GO_CFLAGS="-O2 -g -Wall -Werror -idirafter /usr/include/$$(gcc -print-multiarch 2>/dev/null || dpkg-architecture -qDEB_HOST_MULTIARCH)" $(GO) generate ./...
+
+clean:
+	rm -rf bin out

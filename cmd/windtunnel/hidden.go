@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/traffic"
+)
+
+// hidden runs the parts that are no commands for people, before anything else
+// is set up: the node's agent and the generator's two ends. The generator under
+// NTttcp's own flags is among them, since its flags are not ours to parse.
+func hidden(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	switch args[0] {
+	case "agent":
+		if err := agent.Serve(version, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "windtunnel agent:", err)
+			os.Exit(1)
+		}
+		return true
+	case "traffic":
+		os.Exit(traffic.Worker(args[1:], os.Stdout, os.Stderr))
+	case "ntttcp":
+		os.Exit(traffic.NTttcp(args[1:], os.Stdout, os.Stderr))
+	}
+	return false
+}
+
+// ntttcpCommand stands in the list of commands; hidden has run it before.
+func ntttcpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "ntttcp -s|-r -m threads,cpu,ip [flags]",
+		Short:              "The built-in traffic generator, with NTttcp's own flags",
+		DisableFlagParsing: true,
+		Run:                func(*cobra.Command, []string) {},
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/netns"
+)
+
+func labCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "lab", Short: "A testbed to poke at by hand, and the removal of what a killed run left"}
+	cmd.AddCommand(labUp(), labList(), labExec(), labDown(), labClean())
+	return cmd
+}
+
+func labUp() *cobra.Command {
+	var scenario string
+	cmd := &cobra.Command{
+		Use:   "up FILE.yaml|SUITE",
+		Short: "Bring up the testbed and the system of a scenario (the first by default) and leave it standing",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plan, err := loadPlan(args[0], suite.ExpandOptions{Scenarios: strings.Fields(scenario)})
+			if err != nil {
+				return err
+			}
+			return bringUp(cmd.Context(), cmd.OutOrStdout(), plan)
+		},
+	}
+	cmd.Flags().StringVar(&scenario, "scenario", "", "id of the scenario")
+	return cmd
+}
+
+func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
+	lock, err := netns.TakeLock(netns.LockPath)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the windtunnel program: %w", err)
+	}
+	x := &netns.Executor{CPUs: probe.Probe().UsableCPUs(), Agent: []string{self, "agent"}}
+	sc := &plan.Scenarios[0]
+	b, err := experiment.NewBench(ctx, x, netns.LabID(plan.Suite), sc, plan.Nodes)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(b.Prove(ctx, 4), b.Prove(ctx, 6)); err != nil {
+		return errors.Join(err, b.Down(context.WithoutCancel(ctx)))
+	}
+	fmt.Fprintf(out, "%s: %s\n%s\n", sc.ID, sc.Title, b.Testbed.Fabric().Describe())
+	for _, p := range b.Pairs {
+		for _, e := range []experiment.Endpoint{p.Sender, p.Receiver} {
+			fmt.Fprintf(out, "  %-6s %s  %s  CPUs %v\n", e, e.V4, e.V6, e.Node.CPUs())
+		}
+	}
+	fmt.Fprintf(out, "run something there:  windtunnel lab exec %s %s -- ping -c 1 %s\n", plan.Suite, b.Pairs[0].Sender, b.Pairs[0].Receiver.V4)
+	return b.Testbed.Release(ctx)
+}
+
+func labList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [FILE.yaml|SUITE]",
+		Short: "List the testbeds that stand, with their namespaces",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prefix := netns.LabPrefix
+			if len(args) == 1 {
+				id, err := labID(args[0])
+				if err != nil {
+					return err
+				}
+				prefix = netns.SpacePrefix(id)
+			}
+			names, err := netns.Named(prefix)
+			if err != nil {
+				return err
+			}
+			for _, n := range names {
+				fmt.Fprintln(cmd.OutOrStdout(), n)
+			}
+			return nil
+		},
+	}
+}
+
+// labID is the id of a suite's testbed.
+func labID(name string) (string, error) {
+	plan, err := loadPlan(name, suite.ExpandOptions{})
+	if err != nil {
+		return "", err
+	}
+	return netns.LabID(plan.Suite), nil
+}
+
+func labExec() *cobra.Command {
+	return &cobra.Command{
+		Use:     "exec FILE.yaml|SUITE NODE[/CONTAINER] -- COMMAND…",
+		Short:   "Run a command on a node or in a container of a standing testbed",
+		Example: "  windtunnel lab exec quick a/c1 -- ping -c 3 10.31.16.1",
+		Args:    cobra.MinimumNArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := labID(args[0])
+			if err != nil {
+				return err
+			}
+			c := exec.Command(args[2], args[3:]...)
+			c.Stdin, c.Stdout, c.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			err = netns.Exec(id, args[1], probe.Probe().UsableCPUs(), c)
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				return exitCode(exit.ExitCode())
+			}
+			return err
+		},
+	}
+}
+
+func labDown() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down FILE.yaml|SUITE",
+		Short: "Take a standing testbed down",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := labID(args[0])
+			if err != nil {
+				return err
+			}
+			return clean(cmd.OutOrStdout(), netns.SpacePrefix(id))
+		},
+	}
+}
+
+func labClean() *cobra.Command {
+	return &cobra.Command{
+		Use:   "clean",
+		Short: "Remove every namespace and process that killed runs and standing testbeds left",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return clean(cmd.OutOrStdout(), netns.Prefix) },
+	}
+}
+
+// clean removes under the lock, so that it never cuts down a run in progress.
+func clean(out io.Writer, prefix string) error {
+	lock, err := netns.TakeLock(netns.LockPath)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	c, err := netns.Clean(prefix)
+	fmt.Fprintf(out, "removed %d network namespaces, ended %d processes\n", len(c.Namespaces), len(c.Processes))
+	return err
+}

@@ -1,0 +1,79 @@
+// Command windtunnel measures what a virtual network costs, and where.
+//
+//	windtunnel run quick          measure, print a table, write a report
+//	windtunnel doctor             what this machine can measure, and what it lacks
+//	windtunnel suites             what can be run
+//
+// See `windtunnel help` for the rest.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// revision is set by the linker to the git revision that was built.
+var revision = "unknown"
+
+const version = "0.1.0"
+
+// errInterrupted is why a run ends on Ctrl-C.
+var errInterrupted = errors.New("interrupted")
+
+func main() {
+	if hidden(os.Args[1:]) {
+		return
+	}
+	ctx, stop := interruptible()
+	err := root().ExecuteContext(ctx)
+	stop()
+	var code exitCode
+	switch {
+	case errors.As(err, &code):
+		os.Exit(int(code))
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintln(os.Stderr, "windtunnel: interrupted; what was measured is kept")
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "windtunnel:", err)
+		os.Exit(1)
+	}
+}
+
+// exitCode ends the program with a code and no further word.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
+
+// interruptible ends the context on the first SIGINT or SIGTERM, so that
+// everything is taken down in order; a second one ends the program at once.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel(errInterrupted)
+		<-signals
+		os.Exit(130)
+	}()
+	return ctx, func() { signal.Stop(signals); cancel(nil) }
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "windtunnel",
+		Short:         "Measure what a virtual network costs, and where the cost arises",
+		Version:       version + " (" + revision + ")",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddCommand(runCommand(), suitesCommand(), runsCommand(), reportCommand(), doctorCommand(), labCommand(), ntttcpCommand(), schemaCommand())
+	return cmd
+}

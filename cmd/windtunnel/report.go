@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/report/html"
+	"windtunnel/lab/results"
+)
+
+// format is one form of a report.
+type format struct {
+	name  string
+	file  string // its name in a report's folder
+	write func(w io.Writer, r *report.Report) error
+}
+
+var formats = []format{
+	{"table", "report.txt", func(w io.Writer, r *report.Report) error { return report.WriteTable(w, r, tableOptions(w)) }},
+	{"html", "report.html", html.Write},
+	{"markdown", "report.md", report.WriteMarkdown},
+	{"json", "report.json", report.WriteJSON},
+	{"csv", "samples.csv", report.WriteCSV},
+	{"benchfmt", "bench.txt", report.WriteBenchfmt},
+}
+
+func formatNames() []string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+func findFormat(name string) (format, error) {
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
+	if i < 0 {
+		return format{}, fmt.Errorf("format %q is unknown; choose one of %s", name, strings.Join(formatNames(), ", "))
+	}
+	return formats[i], nil
+}
+
+func tableOptions(w io.Writer) report.TableOptions {
+	o := report.TableOptions{Width: 100}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		o.Color = os.Getenv("NO_COLOR") == ""
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			o.Width = width
+		}
+	}
+	return o
+}
+
+func reportCommand() *cobra.Command {
+	var db, name, out string
+	cmd := &cobra.Command{
+		Use:   "report [RUN]",
+		Short: "Print or write the report of a run (the latest one by default)",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := findFormat(name)
+			if err != nil {
+				return err
+			}
+			r, err := loadReport(db, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			if out == "" || out == "-" {
+				return f.write(cmd.OutOrStdout(), r)
+			}
+			return writeFile(out, f, r)
+		},
+	}
+	cmd.Flags().StringVar(&name, "format", "table", strings.Join(formatNames(), ", "))
+	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write instead of standard output")
+	dbFlag(cmd, &db)
+	return cmd
+}
+
+func loadReport(db, run string) (*report.Report, error) {
+	store, err := openStore(db, true)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	return buildReport(store, run)
+}
+
+func buildReport(store *results.Store, run string) (*report.Report, error) {
+	data, err := store.Load(run)
+	if err != nil {
+		return nil, err
+	}
+	return report.Build(data.Run, data.Plan, data.Samples), nil
+}
+
+// writeFile writes a report whole or not at all.
+func writeFile(path string, f format, r *report.Report) error {
+	var b bytes.Buffer
+	if err := f.write(&b, r); err != nil {
+		return fmt.Errorf("make the %s report: %w", f.name, err)
+	}
+	tmp := path + ".part"
+	if err := os.WriteFile(tmp, b.Bytes(), 0o644); err != nil {
+		os.Remove(tmp)
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// report prints the table and writes the files of a run.
+func (s *runner) report() error {
+	r, err := buildReport(s.store, s.run.ID)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out)
+	if err := formats[0].write(s.out, r); err != nil {
+		return err
+	}
+	dir := s.options.out
+	if dir == "" {
+		dir = filepath.Join("out", s.run.ID)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the report's folder: %w", err)
+	}
+	for _, f := range formats[1:] {
+		if err := writeFile(filepath.Join(dir, f.file), f, r); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(s.out, "\nreport: %s\n", filepath.Join(dir, "report.html"))
+	return err
+}
+
+func runsCommand() *cobra.Command {
+	var db string
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List what has been run, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := openStore(db, true)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			runs, err := store.Runs()
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "RUN\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED")
+			for _, r := range runs {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", r.ID, r.Suite, r.Started.Local().Format(time.DateTime), r.Status, r.Scenarios, r.Samples, r.Failures, r.Skipped)
+			}
+			return w.Flush()
+		},
+	}
+	dbFlag(cmd, &db)
+	return cmd
+}

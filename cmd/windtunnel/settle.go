@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// settler completes the run's environment with what only a standing testbed
+// shows: the settings of its devices, the CPUs of its nodes, the fabric.
+type settler struct {
+	runner *runner
+	seen   map[string]bool
+}
+
+func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
+	key := sc.System + "/" + sc.Fabric.Name
+	if s.seen[key] {
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	s.seen[key] = true
+	env := &s.runner.run.Environment
+	env.Fabric = b.Testbed.Fabric().Describe()
+	if env.NodeCPUs == nil {
+		env.NodeCPUs, env.Offloads = map[string]string{}, map[string]string{}
+	}
+	for _, n := range b.Testbed.Nodes() {
+		env.NodeCPUs[n.Name()] = fmt.Sprint(n.CPUs())
+	}
+	l := b.Testbed.Layout()
+	env.NodeCPUs["wire"] = cpuList(l.Wire, "the receiving node's, timed and taken off")
+	env.NodeCPUs["engine"] = cpuList(l.Engine, "the nodes', metered")
+	for k, v := range b.Settings() {
+		env.Offloads[key+" "+k] = v
+	}
+}
+
+func cpuList(cpus []int, none string) string {
+	if len(cpus) == 0 {
+		return none
+	}
+	return fmt.Sprint(cpus)
+}
+
+func (*settler) Began(experiment.Trial, int, int, int) {}
+func (*settler) Moved(experiment.Trial, sample.Point)  {}
+func (*settler) Ended(sample.Sample, int, int)         {}
+
+// observers tell several observers.
+type observers []experiment.Observer
+
+func (os observers) Up(sc *suite.Scenario, b *experiment.Bench) {
+	for _, o := range os {
+		o.Up(sc, b)
+	}
+}
+
+func (os observers) Began(t experiment.Trial, attempt, number, total int) {
+	for _, o := range os {
+		o.Began(t, attempt, number, total)
+	}
+}
+
+func (os observers) Moved(t experiment.Trial, p sample.Point) {
+	for _, o := range os {
+		o.Moved(t, p)
+	}
+}
+
+func (os observers) Ended(s sample.Sample, number, total int) {
+	for _, o := range os {
+		o.Ended(s, number, total)
+	}
+}

@@ -1,0 +1,69 @@
+package report
+
+import (
+	"io"
+	"strconv"
+	"testing"
+	"time"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// large is the run of reporttest, repeated to n samples.
+func large(n int) (sample.Run, suite.Plan, []sample.Sample) {
+	const blocks = 10
+	run, plan, some := reporttest.Sized(blocks)
+	samples := make([]sample.Sample, 0, n)
+	for repeat := 0; len(samples) < n; repeat++ {
+		for _, s := range some[:min(len(some), n-len(samples))] {
+			s.Block += repeat * blocks
+			samples = append(samples, s)
+		}
+	}
+	return run, plan, samples
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		run, plan, samples := large(n)
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				Build(run, plan, samples)
+			}
+		})
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	r := Build(large(1_000))
+	for name, write := range map[string]func(io.Writer, *Report) error{"json": WriteJSON, "csv": WriteCSV, "benchfmt": WriteBenchfmt} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := write(io.Discard, r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestBuildOfManySamplesIsQuick(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector slows every figure of this test")
+	}
+	for n, limit := range map[int]time.Duration{1_000: 200 * time.Millisecond, 10_000: 2 * time.Second} {
+		run, plan, samples := large(n)
+		best := time.Hour
+		for range 3 { // the machine may be busy with other tests
+			start := time.Now()
+			Build(run, plan, samples)
+			best = min(best, time.Since(start))
+		}
+		t.Logf("%d samples in %v", n, best)
+		if best > limit {
+			t.Errorf("%d samples take %v, more than %v", n, best, limit)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// around returns n values about centre, ±spread, that are not in step with
+// those of another seed.
+func around(centre, spread float64, n, seed int) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = centre * (1 + spread*float64((i*7+seed*3)%11-5)/5)
+	}
+	return values
+}
+
+func sentencesOf(plan suite.Plan, columns ...[]sample.Sample) []string {
+	run := sample.Run{ID: "r", Status: sample.Complete}
+	var samples []sample.Sample
+	for _, c := range columns {
+		samples = append(samples, c...)
+	}
+	return Build(run, plan, samples).Findings
+}
+
+func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
+	_, plan := twoSystems()
+	baseline := column("a/stream", sample.Throughput, 10e9, 10e9, 10e9, 10e9, 10e9, 10e9)
+	subject := column("b/stream", sample.Throughput, 9.5e9, 9.6e9, 9.7e9, 9.7e9, 9.8e9, 9.9e9)
+	for i := range baseline {
+		baseline[i].Metrics[sample.SenderCPUPerByte] = 0.50
+		subject[i].Metrics[sample.SenderCPUPerByte] = 0.525 + 0.006*float64(i)
+		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.40
+		subject[i].Metrics[sample.ReceiverCPUPerByte] = 0.38 + 0.01*float64(i)
+	}
+	want := []string{"The bridge carries 97 % [95, 99] of raw's throughput; the sender spends 1.08× [1.05, 1.11] the CPU per byte; no difference shows in the receiver's CPU per byte (1.01× [0.95, 1.07], n = 6)."}
+	if diff := cmp.Diff(want, sentencesOf(plan, baseline, subject)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
+	_, plan := twoSystems()
+	got := sentencesOf(plan,
+		column("a/stream", sample.Throughput, around(10e9, 0.03, 8, 0)...),
+		column("b/stream", sample.Throughput, around(10e9, 0.03, 8, 1)...))
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Between the bridge and raw no difference shows in throughput (") || !strings.HasSuffix(got[0], "n = 8).") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestFindingOfTooFewTrialsSaysSo(t *testing.T) {
+	_, plan := twoSystems()
+	for n, want := range map[int]string{
+		1: "In 1 trial, too few for a 95 % interval, the bridge carries 90.0 % of raw's throughput.",
+		3: "In 3 trials, too few for a 95 % interval (brackets hold the lowest and highest), the bridge carries 90 % [85, 95] of raw's throughput.",
+	} {
+		got := sentencesOf(plan,
+			column("a/stream", sample.Throughput, []float64{10, 10, 10}[:n]...),
+			column("b/stream", sample.Throughput, []float64{9, 8.5, 9.5}[:n]...))
+		if diff := cmp.Diff([]string{want}, got); diff != "" {
+			t.Errorf("n = %d: %s", n, diff)
+		}
+	}
+}
+
+func TestFindingsOfTheQuickSuite(t *testing.T) {
+	run, plan, samples := reporttest.Sized(10)
+	got := Build(run, plan, samples).Findings
+	if len(got) != 3 {
+		t.Fatalf("%d sentences: %q", len(got), got)
+	}
+	for i, parts := range [][]string{
+		{"The bridge carries 9", " % [", "of raw's throughput and completes 8", "of raw's transactions; the sender spends 1.1", "× [", "the CPU per byte and the receiver 0.9"},
+		// One node plays both sides, so nothing is said of the sender's CPU.
+		{"The bridge on one node carries 125.8 %", "of raw's throughput and completes 129 %"},
+		{"Kernel VXLAN carries 7", "completes 72", "the sender spends 1.47×", "(1 trial of kernel VXLAN yielded no figures.)"},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(got[i], part) {
+				t.Errorf("sentence %d lacks %q: %s", i, part, got[i])
+			}
+		}
+	}
+	if strings.Contains(got[1], "sender") {
+		t.Errorf("claims a sender's cost where one node plays both: %s", got[1])
+	}
+}
+
+func TestFindingNamesTheGroupsWhereOneSystemHasTwo(t *testing.T) {
+	_, plan := twoSystems()
+	plan.Scenarios[0].System = "bridge"
+	got := sentencesOf(plan,
+		column("a/stream", sample.Throughput, around(1, 0.02, 6, 0)...),
+		column("b/stream", sample.Throughput, around(1, 0.02, 6, 2)...))
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Between b and a no difference shows") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestFindingNamesTheWorkloadWhereThereAreSeveral(t *testing.T) {
+	_, plan := twoSystems()
+	for _, group := range []string{"a", "b"} {
+		sc := plan.Scenarios[0]
+		if group == "b" {
+			sc = plan.Scenarios[1]
+		}
+		sc.ID, sc.Workload.Name = group+"/small", "small"
+		plan.Scenarios = append(plan.Scenarios, sc)
+	}
+	plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "a/small", Subject: "b/small"})
+	got := sentencesOf(plan,
+		column("a/stream", sample.Throughput, 1, 1, 1, 1, 1, 1), column("b/stream", sample.Throughput, .5, .51, .52, .54, .54, .55),
+		column("a/small", sample.Throughput, 1, 1, 1, 1, 1, 1), column("b/small", sample.Throughput, .7, .71, .72, .74, .74, .75))
+	want := []string{"The bridge carries 53 % [50, 55] of raw's throughput in stream and 73 % [70, 75] in small."}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFindingSaysWhyThereIsNothingToCompare(t *testing.T) {
+	run, plan := twoSystems()
+	run.Skipped = map[string]string{"b/stream": "no vxlan"}
+	r := Build(run, plan, column("a/stream", sample.Throughput, 1, 2, 3, 4, 5, 6))
+	want := []string{"The bridge cannot be compared with raw: b/stream was skipped."}
+	if diff := cmp.Diff(want, r.Findings); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAtMostThreeFindingsAndTheDearestOfThem(t *testing.T) {
+	plan := suite.Plan{}
+	columns := [][]sample.Sample{column("raw/stream", sample.Throughput, 1, 1, 1, 1, 1, 1)}
+	plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: "raw/stream", System: "raw"})
+	for system, share := range map[string]float64{"v": 0.9, "w": 0.5, "x": 0.99, "y": 0.7, "z": 0.8} {
+		id := system + "/stream"
+		columns = append(columns, column(id, sample.Throughput, share, share, share, share, share, share))
+		plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: id, System: system})
+	}
+	for _, system := range []string{"v", "w", "x", "y", "z"} {
+		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "raw/stream", Subject: system + "/stream"})
+	}
+	got := sentencesOf(plan, columns...)
+	if len(got) != 3 || !strings.HasPrefix(got[0], "W carries 50") || !strings.HasPrefix(got[1], "Y carries 70") || !strings.HasPrefix(got[2], "Z carries 80") || !strings.HasSuffix(got[2], "(2 further in the table.)") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
+	_, plan := twoSystems()
+	plan.Comparisons = nil
+	apart := sentencesOf(plan,
+		column("a/stream", sample.Throughput, 9.5e9, 9.5e9, 9.5e9, 9.5e9, 9.5e9, 9.6e9),
+		column("b/stream", sample.Throughput, 8.1e9, 8.1e9, 8.2e9, 8.2e9, 8.3e9, 8.3e9))
+	if diff := cmp.Diff([]string{"a/stream has the most throughput, 9.50 Gbit/s [9.50, 9.60]; next is b/stream with 8.20 Gbit/s [8.10, 8.30]."}, apart); diff != "" {
+		t.Error(diff)
+	}
+	overlapping := sentencesOf(plan,
+		column("a/stream", sample.Throughput, 9e9, 9e9, 9e9, 9e9, 9e9, 10e9),
+		column("b/stream", sample.Throughput, 8e9, 8e9, 8e9, 8e9, 8e9, 9.5e9))
+	if len(overlapping) != 1 || !strings.HasPrefix(overlapping[0], "Which has the most throughput does not show: the intervals of a/stream, b/stream overlap") {
+		t.Errorf("%q", overlapping)
+	}
+	few := sentencesOf(plan, column("a/stream", sample.Throughput, 9e9, 9e9))
+	if diff := cmp.Diff([]string{"a/stream reaches 9.00 Gbit/s [9.00, 9.00]. (In 2 trials; a 95 % interval needs 6.)"}, few); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPercentNeverRoundsABoundOntoUnity(t *testing.T) {
+	for want, iv := range map[string]Interval{
+		"97 % [95, 99]":             {Median: 0.97, Low: 0.95, High: 0.99, N: 6},
+		"98.0 % [96.0, 99.7]":       {Median: 0.98, Low: 0.96, High: 0.997, N: 6},
+		"99.6 % [99.4, 99.8]":       {Median: 0.996, Low: 0.994, High: 0.998, N: 6},
+		"99.95 % [99.93, 99.97]":    {Median: 0.9995, Low: 0.9993, High: 0.9997, N: 6},
+		"100 % [98, 102]":           {Median: 1, Low: 0.98, High: 1.02, N: 6},
+		"100.0 % [100.0, 100.0]":    {Median: 1, Low: 1, High: 1, N: 6},
+		"90.0 %":                    {Median: 0.9, Low: 0.9, High: 0.9, N: 1},
+		"250 % [240, 260]":          {Median: 2.5, Low: 2.4, High: 2.6, N: 9},
+		"99.998 % [99.997, 99.999]": {Median: 0.99998, Low: 0.99997, High: 0.99999, N: 9},
+	} {
+		if got := percent(iv); got != want {
+			t.Errorf("percent(%+v) = %q, want %q", iv, got, want)
+		}
+	}
+}

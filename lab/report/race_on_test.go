@@ -1,0 +1,6 @@
+//go:build race
+
+package report
+
+// raceDetector slows summaries more than tenfold.
+const raceDetector = true

@@ -1,0 +1,73 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Causes that a caller may want to tell apart.
+var (
+	ErrNotStore   = errors.New("not a store of windtunnel")
+	ErrNewer      = errors.New("store is from a newer version")
+	ErrReadOnly   = errors.New("read-only")
+	ErrDiskFull   = errors.New("disk full")
+	ErrCorrupt    = errors.New("store is damaged")
+	ErrUnknownRun = errors.New("no such run")
+)
+
+// explain wraps an error of SQLite with what was attempted, on which file, and
+// the remedy.
+func explain(err error, what, path string) error {
+	var e *sqlite.Error
+	if err == nil || !errors.As(err, &e) {
+		return fmt.Errorf("%s %s: %w", what, path, err)
+	}
+	// The low byte is the primary code, the rest says more.
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return fmt.Errorf("%s %s: no space is left on %s; free some and resume the run. What was stored before is kept: %w", what, path, filepath.Dir(path), errors.Join(ErrDiskFull, err))
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
+		return fmt.Errorf("%s %s: it cannot be written; choose another place with --db: %w", what, path, errors.Join(ErrReadOnly, err))
+	case sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("%s %s: the file is not a SQLite database; it was left as it is. Name another with --db: %w", what, path, errors.Join(ErrNotStore, err))
+	case sqlite3.SQLITE_CORRUPT:
+		return fmt.Errorf("%s %s: keep a copy and try `sqlite3 %s .recover`, or name another store with --db: %w", what, path, path, errors.Join(ErrCorrupt, err))
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fmt.Errorf("%s %s: another process has been writing to it for too long; wait for it or end it, then try again: %w", what, path, err)
+	case sqlite3.SQLITE_IOERR:
+		if full(path) {
+			return fmt.Errorf("%s %s: no space is left on %s; free some and resume the run. What was stored before is kept: %w", what, path, filepath.Dir(path), errors.Join(ErrDiskFull, err))
+		}
+		return fmt.Errorf("%s %s: the disk or file system failed: %w", what, path, err)
+	}
+	return fmt.Errorf("%s %s: %w", what, path, err)
+}
+
+// full reports whether the file system of path has no block left. SQLite says
+// only "I/O error" where its log or shared memory could not grow.
+func full(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(filepath.Dir(path), &st) == nil && st.Bavail == 0
+}
+
+// placeError explains why a file or directory cannot be made or written.
+func placeError(what string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%s: no space is left; free some, or choose another place with --db: %w", what, errors.Join(ErrDiskFull, err))
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: it cannot be written; choose another place with --db: %w", what, errors.Join(ErrReadOnly, err))
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%s: a part of the path is a file; choose another place with --db: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func writableDir(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }

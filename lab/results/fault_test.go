@@ -1,0 +1,363 @@
+package results
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+)
+
+// childEnv, set to a path, makes the test program append to that store until
+// it is killed.
+const childEnv = "WINDTUNNEL_RESULTS_TEST_APPEND"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childEnv); path != "" {
+		appendForever(path)
+	}
+	os.Exit(m.Run())
+}
+
+// appendForever prints the id of every sample once it is stored.
+func appendForever(path string) {
+	s, err := Open(path, Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for block := 0; ; block++ {
+		_, _, samples := reporttest.Sized(1)
+		for i := range samples {
+			samples[i].Block = block
+			id, err := s.AppendSample("20261121-093015-quick", samples[i])
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			fmt.Println(id)
+		}
+	}
+}
+
+func TestKilledWriterLosesNothingThatWasStored(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, reference := reporttest.Sized(1)
+	total := 0
+	for round := range 4 {
+		acknowledged := killAfter(t, s.Path(), 5+7*round)
+		if len(acknowledged) == 0 {
+			t.Fatalf("round %d: nothing was stored before the kill", round)
+		}
+		again := open(t, s.Path(), Options{})
+		expectSound(t, again.db)
+		data, err := again.Load("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := make(map[int64]int)
+		for i, id := range data.IDs {
+			at[id] = i
+		}
+		for _, id := range acknowledged {
+			i, ok := at[id]
+			if !ok {
+				t.Fatalf("round %d: sample %d was acknowledged and is gone", round, id)
+			}
+			expectWhole(t, again, data, i, reference)
+		}
+		// At most one more was stored without its acknowledgement being read.
+		if extra := len(data.Samples) - total - len(acknowledged); extra < 0 || extra > 1 {
+			t.Errorf("round %d: %d samples beyond the %d acknowledged", round, extra, len(acknowledged))
+		}
+		total = len(data.Samples)
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expectWhole: a sample is stored with all its parts or not at all.
+func expectWhole(t *testing.T, s *Store, data *RunData, i int, reference []sample.Sample) {
+	t.Helper()
+	got := data.Samples[i]
+	for _, want := range reference {
+		if want.Scenario != got.Scenario {
+			continue
+		}
+		outputs, err := s.LoadOutputs(data.IDs[i])
+		if err != nil || len(outputs) != len(want.Outputs) {
+			t.Errorf("sample %d: %d outputs, %v, want %d", data.IDs[i], len(outputs), err, len(want.Outputs))
+		}
+		if len(got.Metrics) != len(want.Metrics) || len(got.Series) != len(want.Series) || got.Latency != want.Latency {
+			t.Errorf("sample %d is not whole: %d metrics, %d points", data.IDs[i], len(got.Metrics), len(got.Series))
+		}
+		return
+	}
+	t.Errorf("sample %d is of unknown scenario %s", data.IDs[i], got.Scenario)
+}
+
+// killAfter runs a writer, kills it once it stored at least n samples, and
+// returns the ids of all that it said it had stored.
+func killAfter(t *testing.T, path string, n int) []int64 {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childEnv+"="+path)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watchdog := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	defer watchdog.Stop()
+	var ids []int64
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		if err == io.EOF {
+			break // a line cut short by the kill is no acknowledgement
+		}
+		id, parseErr := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil || parseErr != nil {
+			t.Fatalf("writer said %q: %v", line, errors.Join(err, parseErr))
+		}
+		ids = append(ids, id)
+		if len(ids) == n {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || complaints.Len() > 0 {
+		t.Fatalf("the writer was to be killed: %v, %s", err, complaints.String())
+	}
+	return ids
+}
+
+func TestReadersSeeWholeSamplesWhileARunWrites(t *testing.T) {
+	s := fresh(t)
+	run, plan, samples := reporttest.Sized(10)
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		reader := open(t, s.Path(), Options{ReadOnly: true})
+		readers.Go(func() { readUntil(t, reader, stop) })
+	}
+	for i := range samples {
+		if _, err := s.AppendSample(run.ID, samples[i]); err != nil {
+			t.Errorf("sample %d: %v", i, err)
+		}
+	}
+	close(stop)
+	readers.Wait()
+	if data, err := s.Load(""); err != nil || len(data.Samples) != len(samples) {
+		t.Errorf("at the end: %v, want %d samples", err, len(samples))
+	}
+}
+
+func readUntil(t *testing.T, reader *Store, stop <-chan struct{}) {
+	last := 0
+	for {
+		data, err := reader.Load("")
+		if err != nil {
+			t.Errorf("a reader: %v", err)
+			return
+		}
+		if len(data.Samples) < last {
+			t.Errorf("a reader saw %d samples, then %d", last, len(data.Samples))
+		}
+		last = len(data.Samples)
+		for i := range data.Samples {
+			if data.Samples[i].OK() && len(data.Samples[i].Metrics) == 0 {
+				t.Errorf("a reader saw sample %d without its metrics", data.IDs[i])
+			}
+		}
+		select {
+		case <-stop:
+			return
+		default:
+		}
+	}
+}
+
+func TestTwoWritersWaitForEachOther(t *testing.T) {
+	first := fresh(t)
+	second := open(t, first.Path(), Options{})
+	run, plan, samples := reporttest.Sized(3)
+	if err := first.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	for _, s := range []*Store{first, second} {
+		writers.Go(func() {
+			for i := range samples {
+				if _, err := s.AppendSample(run.ID, samples[i]); err != nil {
+					t.Errorf("sample %d: %v", i, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	if data, err := first.Load(""); err != nil || len(data.Samples) != 2*len(samples) {
+		t.Errorf("%v, want %d samples", err, 2*len(samples))
+	}
+}
+
+func TestStoreMadeByManyAtOnceIsMadeOnce(t *testing.T) {
+	for range 5 {
+		path := filepath.Join(t.TempDir(), "new", fileName)
+		run, plan, samples := reporttest.Sized(1)
+		var makers sync.WaitGroup
+		for i := range 6 {
+			makers.Go(func() {
+				s, err := Open(path, Options{})
+				if err != nil {
+					t.Errorf("maker %d: %v", i, err)
+					return
+				}
+				defer func() { _ = s.Close() }()
+				mine := run
+				mine.ID = fmt.Sprint(run.ID, i)
+				if err := s.CreateRun(mine, plan); err != nil {
+					t.Errorf("maker %d: %v", i, err)
+				}
+				if _, err := s.AppendSample(mine.ID, samples[i]); err != nil {
+					t.Errorf("maker %d: %v", i, err)
+				}
+			})
+		}
+		makers.Wait()
+		if runs, err := open(t, path, Options{ReadOnly: true}).Runs(); err != nil || len(runs) != 6 {
+			t.Errorf("%d runs, %v, want 6", len(runs), err)
+		}
+	}
+}
+
+func TestWriterThatWaitsTooLongSaysWhatItWaitedFor(t *testing.T) {
+	first := fresh(t)
+	run, plan, samples := reporttest.Sized(1)
+	if err := first.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := first.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	second := open(t, first.Path(), Options{Wait: 50 * time.Millisecond})
+	if _, err := second.AppendSample(run.ID, samples[0]); err == nil || !strings.Contains(err.Error(), "another process has been writing") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDamagedPartsOfASampleAreErrorsThatNameIt(t *testing.T) {
+	for name, c := range map[string]struct{ damage, says string }{
+		"series":      {"UPDATE sample SET series_json = '[{' WHERE id = 1", "series of sample 1"},
+		"hops":        {"UPDATE sample SET hops_json = '{}' WHERE id = 1", "hops of sample 1"},
+		"start":       {"UPDATE sample SET started = 'yesterday' WHERE id = 1", "start of sample 1"},
+		"plan":        {"UPDATE run SET plan_json = 'null]'", "plan"},
+		"environment": {"UPDATE run SET environment_json = ''", "environment"},
+		"seed":        {"UPDATE run SET seed = '-1'", "seed"},
+	} {
+		s := fresh(t)
+		run, plan, samples := reporttest.Sized(1)
+		fill(t, s, run, plan, samples)
+		if _, err := s.db.Exec(c.damage); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(""); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if runs, err := s.Runs(); err != nil || len(runs) != 1 {
+			t.Errorf("%s: the list of runs has %d, %v", name, len(runs), err)
+		}
+	}
+}
+
+func TestDamagedOutputIsAnError(t *testing.T) {
+	s := fresh(t)
+	run, plan, samples := reporttest.Sized(1)
+	ids := fill(t, s, run, plan, samples)
+	for _, bad := range []string{"x'00112233'", "substr(stdout_zstd, 1, length(stdout_zstd) - 2)", "x'28b52ffd'"} {
+		if _, err := s.db.Exec("UPDATE output SET stdout_zstd = "+bad+" WHERE sample_id = ?", ids[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.LoadOutputs(ids[0]); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: error %v", bad, err)
+		}
+	}
+	if outputs, err := s.LoadOutputs(ids[1]); err != nil || len(outputs) != 2 {
+		t.Errorf("its neighbour: %d outputs, %v", len(outputs), err)
+	}
+	if outputs, err := s.LoadOutputs(1 << 40); err != nil || outputs != nil {
+		t.Errorf("no such sample: %v, %v", outputs, err)
+	}
+}
+
+func TestTenThousandSamplesStayQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("10,000 samples are left out of short tests")
+	}
+	if raceDetector {
+		t.Skip("the race detector slows every figure of this test")
+	}
+	s := open(t, filepath.Join(t.TempDir(), fileName), Options{})
+	run, plan, samples := reporttest.Sized(10)
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	const n = 10_000
+	start := time.Now()
+	for i := range n {
+		smp := samples[i%len(samples)]
+		smp.Block = i / 8
+		if _, err := s.AppendSample(run.ID, smp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := time.Since(start)
+	start = time.Now()
+	data, err := s.Load("")
+	loaded := time.Since(start)
+	if err != nil || len(data.Samples) != n {
+		t.Fatalf("%v", err)
+	}
+	start = time.Now()
+	if _, err := s.Runs(); err != nil {
+		t.Fatal(err)
+	}
+	listed := time.Since(start)
+	t.Logf("%d samples: stored in %v (%v each), loaded in %v, listed in %v", n, stored, stored/n, loaded, listed)
+	// A trial takes seconds; storing it must not show.
+	if stored/n > 20*time.Millisecond || loaded > 10*time.Second || listed > time.Second {
+		t.Errorf("too slow: stored in %v, loaded in %v, listed in %v", stored, loaded, listed)
+	}
+}

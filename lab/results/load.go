@@ -1,0 +1,184 @@
+package results
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// RunData is everything stored of one run but the raw outputs, which
+// LoadOutputs reads.
+type RunData struct {
+	Run     sample.Run
+	Plan    suite.Plan
+	Samples []sample.Sample // in the order in which they were stored
+	IDs     []int64         // of each of Samples
+}
+
+// Load reads a run, as it is at this moment. The run is named by its ID, by a
+// beginning of it that no other run shares, or by "latest" or "" for the
+// newest.
+func (s *Store) Load(name string) (*RunData, error) {
+	var data RunData
+	err := s.read("load run "+strconv.Quote(name)+" from", func(tx *sql.Tx) error {
+		id, err := resolve(tx, name)
+		if err != nil {
+			return err
+		}
+		if err := data.loadRun(tx, id); err != nil {
+			return err
+		}
+		if err := data.loadSkips(tx); err != nil {
+			return err
+		}
+		if err := data.loadSamples(tx); err != nil {
+			return err
+		}
+		return data.loadMetrics(tx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &data, nil
+}
+
+// Resolve returns the ID of the run that name stands for (see Load).
+func (s *Store) Resolve(name string) (id string, err error) {
+	err = s.read("find run "+strconv.Quote(name)+" in", func(tx *sql.Tx) error {
+		id, err = resolve(tx, name)
+		return err
+	})
+	return id, err
+}
+
+func (d *RunData) loadRun(tx *sql.Tx, id string) error {
+	var started, seed, environment, plan string
+	var finished sql.NullString
+	r := &d.Run
+	err := tx.QueryRow("SELECT id, suite, title, started, finished, seed, status, environment_json, plan_json FROM run WHERE id = ?", id).
+		Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &seed, &r.Status, &environment, &plan)
+	if err != nil {
+		return err
+	}
+	if r.Started, r.Finished, err = times(started, finished); err != nil {
+		return err
+	}
+	if r.Seed, err = strconv.ParseUint(seed, 10, 64); err != nil {
+		return damaged("seed", err)
+	}
+	if err := json.Unmarshal([]byte(environment), &r.Environment); err != nil {
+		return damaged("environment", err)
+	}
+	if err := json.Unmarshal([]byte(plan), &d.Plan); err != nil {
+		return damaged("plan", err)
+	}
+	return nil
+}
+
+func (d *RunData) loadSkips(tx *sql.Tx) error {
+	rows, err := tx.Query("SELECT scenario, reason FROM skip WHERE run_id = ?", d.Run.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var scenario, reason string
+		if err := rows.Scan(&scenario, &reason); err != nil {
+			return err
+		}
+		if d.Run.Skipped == nil {
+			d.Run.Skipped = make(map[string]string)
+		}
+		d.Run.Skipped[scenario] = reason
+	}
+	return rows.Err()
+}
+
+func (d *RunData) loadSamples(tx *sql.Tx) error {
+	rows, err := tx.Query(`SELECT id, scenario, block, position, attempt, started, took_ns, failure_kind, failure_message,
+		latency, series_json, hops_json, warnings_json, commands_json FROM sample WHERE run_id = ? ORDER BY id`, d.Run.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		id, s, err := scanSample(rows)
+		if err != nil {
+			return err
+		}
+		d.IDs = append(d.IDs, id)
+		d.Samples = append(d.Samples, s)
+	}
+	return rows.Err()
+}
+
+func scanSample(rows *sql.Rows) (id int64, s sample.Sample, err error) {
+	var started string
+	var kind, message, latency sql.NullString
+	var series, hops, warnings, commands sql.RawBytes
+	if err := rows.Scan(&id, &s.Scenario, &s.Block, &s.Position, &s.Attempt, &started, &s.Took, &kind, &message,
+		&latency, &series, &hops, &warnings, &commands); err != nil {
+		return id, s, err
+	}
+	if s.Started, err = time.Parse(stampLayout, started); err != nil {
+		return id, s, damaged(fmt.Sprintf("start of sample %d", id), err)
+	}
+	if kind.Valid {
+		s.Failure = &sample.Failure{Kind: sample.FailureKind(kind.String), Message: message.String}
+	}
+	s.Latency = latency.String
+	for _, part := range []struct {
+		name string
+		text []byte
+		into any
+	}{{"series", series, &s.Series}, {"hops", hops, &s.Hops}, {"warnings", warnings, &s.Warnings}, {"commands", commands, &s.Commands}} {
+		if part.text == nil {
+			continue
+		}
+		if err := json.Unmarshal(part.text, part.into); err != nil {
+			return id, s, damaged(fmt.Sprintf("%s of sample %d (%s, block %d)", part.name, id, s.Scenario, s.Block), err)
+		}
+	}
+	return id, s, nil
+}
+
+// loadMetrics reads the metrics of all samples in one pass: both are in order
+// of sample id.
+func (d *RunData) loadMetrics(tx *sql.Tx) error {
+	rows, err := tx.Query("SELECT sample_id, metric, value FROM metric WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?) ORDER BY sample_id", d.Run.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	names := make(map[string]sample.Metric) // one string for each name, not one a row
+	i := 0
+	for rows.Next() {
+		var id int64
+		var name sql.RawBytes
+		var value float64
+		if err := rows.Scan(&id, &name, &value); err != nil {
+			return err
+		}
+		for i < len(d.IDs) && d.IDs[i] < id {
+			i++
+		}
+		if i == len(d.IDs) {
+			break
+		}
+		metric, ok := names[string(name)]
+		if !ok {
+			metric = sample.Metric(name)
+			names[string(metric)] = metric
+		}
+		if d.Samples[i].Metrics == nil {
+			d.Samples[i].Metrics = make(sample.Metrics)
+		}
+		d.Samples[i].Metrics[metric] = value
+	}
+	return rows.Err()
+}

@@ -1,0 +1,144 @@
+package results
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report/reporttest"
+)
+
+func TestNewStoreHasTheNewestSchema(t *testing.T) {
+	s := fresh(t)
+	steps, err := embedded()
+	if err != nil || len(steps) == 0 {
+		t.Fatalf("%d migrations, %v", len(steps), err)
+	}
+	var version, id int
+	if err := s.db.QueryRow("SELECT user_version, application_id FROM pragma_user_version, pragma_application_id").Scan(&version, &id); err != nil {
+		t.Fatal(err)
+	}
+	if version != len(steps) || id != applicationID {
+		t.Errorf("version %d, application id %#x, want %d, %#x", version, id, len(steps), applicationID)
+	}
+}
+
+func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec("PRAGMA user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, opts := range []Options{{}, {ReadOnly: true}} {
+		_, err := Open(s.Path(), opts)
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 1;") {
+			t.Errorf("read only %v: error %v, want one that names both versions", opts.ReadOnly, err)
+		}
+	}
+	if after, err := os.ReadFile(s.Path()); err != nil || string(after) != string(before) {
+		t.Errorf("the refused store was changed, %v", err)
+	}
+}
+
+func TestDatabaseOfAnotherProgramIsRefusedUnchanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("CREATE TABLE bookmarks (url TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, Options{}); !errors.Is(err, ErrNotStore) || !strings.Contains(err.Error(), "another program") {
+		t.Errorf("error %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+		t.Errorf("the other program's database was changed, %v", err)
+	}
+}
+
+func TestOlderStoreIsMigratedAndKeepsItsRuns(t *testing.T) {
+	s := fresh(t)
+	run, plan, samples := reporttest.Sized(1)
+	fill(t, s, run, plan, samples)
+	steps, err := embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps = append(steps,
+		migration{"next", "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT 'none'; CREATE INDEX run_by_note ON run (note);"},
+		migration{"last", "UPDATE run SET note = 'migrated';"})
+	withConn(t, s, func(conn *sql.Conn) {
+		if err := migrate(context.Background(), conn, steps, s.Path()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var note string
+	var version int
+	if err := s.db.QueryRow("SELECT note, user_version FROM run, pragma_user_version").Scan(&note, &version); err != nil || note != "migrated" || version != len(steps) {
+		t.Errorf("note %q, version %d, %v, want migrated, %d", note, version, err, len(steps))
+	}
+	if data, err := s.Load(""); err != nil || len(data.Samples) != len(samples) {
+		t.Errorf("after migration: %v, want %d samples", err, len(samples))
+	}
+}
+
+func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps = append(steps, migration{"good", "CREATE TABLE extra (x);"}, migration{"0003_bad.sql", "DELETE FROM run; SELECT nonsense;"})
+	withConn(t, s, func(conn *sql.Conn) {
+		err := migrate(context.Background(), conn, steps, s.Path())
+		if err == nil || !strings.Contains(err.Error(), "0003_bad.sql") || !strings.Contains(err.Error(), "version 3") {
+			t.Errorf("error %v", err)
+		}
+	})
+	var version, extra int
+	if err := s.db.QueryRow("SELECT user_version, (SELECT count(*) FROM sqlite_schema WHERE name = 'extra') FROM pragma_user_version").Scan(&version, &extra); err != nil {
+		t.Fatal(err)
+	}
+	if version != 1 || extra != 0 {
+		t.Errorf("version %d, %d tables of the failed migration, want 1 and 0", version, extra)
+	}
+	if runs, err := s.Runs(); err != nil || len(runs) != 1 {
+		t.Errorf("runs %v, %v", runs, err)
+	}
+}
+
+func withConn(t *testing.T, s *Store, f func(*sql.Conn)) {
+	t.Helper()
+	conn, err := s.db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	f(conn)
+}

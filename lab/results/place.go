@@ -1,0 +1,106 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const fileName = "windtunnel.db"
+
+// DefaultPath returns where the store is kept unless --db says otherwise:
+// $XDG_DATA_HOME/windtunnel/windtunnel.db, or below ~/.local/share where that
+// variable is unset or, as the specification wants it ignored then, relative.
+// Source: XDG Base Directory Specification 0.8.
+func DefaultPath() (string, error) {
+	base := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find the place of the store: %w; set XDG_DATA_HOME or name a file with --db", err)
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(base, "windtunnel", fileName), nil
+}
+
+// unwritable reports whether the directory cannot take the shared-memory file
+// that reading a write-ahead log needs, so that the file must be read as it
+// stands. That is refused while a log holds samples that the file lacks.
+func unwritable(path string) (bool, error) {
+	if writableDir(filepath.Dir(path)) {
+		return false, nil
+	}
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+		return false, fmt.Errorf("open store %s: its directory cannot be written and %s-wal holds samples not yet in the file: copy both to a place that can be written and open that: %w", path, filepath.Base(path), ErrReadOnly)
+	}
+	return true, nil
+}
+
+// prepare checks the file and its place before SQLite touches them, because
+// SQLite says of most of these only "unable to open database file".
+func prepare(path string, readOnly bool) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && readOnly:
+		return fmt.Errorf("open store %s: nothing has been stored there yet; a run makes it, and --db names another: %w", path, fs.ErrNotExist)
+	case errors.Is(err, fs.ErrNotExist):
+		return prepareDirectory(path)
+	case err != nil:
+		return fmt.Errorf("open store %s: %w", path, err)
+	case info.IsDir():
+		return fmt.Errorf("open store %s: it is a directory; name a file in it, such as %s", path, filepath.Join(path, fileName))
+	}
+	if err := checkHeader(path); err != nil {
+		return err
+	}
+	if !readOnly {
+		return checkWritable(path)
+	}
+	return nil
+}
+
+func prepareDirectory(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return placeError(fmt.Sprintf("make directory %s for the store", dir), err)
+	}
+	if !writableDir(dir) {
+		return fmt.Errorf("make store %s: the directory cannot be written; choose another place with --db: %w", path, ErrReadOnly)
+	}
+	return nil
+}
+
+const header = "SQLite format 3\x00"
+
+func checkHeader(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", path, err)
+	}
+	defer func() { _ = f.Close() }()
+	got := make([]byte, len(header))
+	n, err := io.ReadFull(f, got)
+	if n == 0 && err == io.EOF {
+		return nil // an empty file becomes a store
+	}
+	if string(got[:n]) != header {
+		return fmt.Errorf("open store %s: the file is not a SQLite database; it was left as it is. Name another with --db: %w", path, ErrNotStore)
+	}
+	return nil
+}
+
+func checkWritable(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return placeError(fmt.Sprintf("open store %s for writing", path), err)
+	}
+	_ = f.Close()
+	if !writableDir(filepath.Dir(path)) {
+		return fmt.Errorf("open store %s for writing: its directory cannot be written, which the write-ahead log needs; choose another place with --db: %w", path, ErrReadOnly)
+	}
+	return nil
+}

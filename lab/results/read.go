@@ -1,0 +1,177 @@
+package results
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"windtunnel/lab/sample"
+)
+
+// RunSummary is one line of the list of runs.
+type RunSummary struct {
+	ID        string
+	Suite     string
+	Title     string
+	Started   time.Time
+	Finished  time.Time // zero while running or after a kill
+	Status    sample.Status
+	Scenarios int // in the plan
+	Skipped   int // of them
+	Samples   int // stored, every attempt
+	Failures  int // of them, without figures
+}
+
+// Runs lists every run, newest first.
+func (s *Store) Runs() ([]RunSummary, error) {
+	rows, err := s.db.Query(`SELECT id, suite, title, started, finished, status,
+		CASE WHEN json_valid(plan_json) THEN coalesce(json_array_length(plan_json, '$.scenarios'), 0) ELSE 0 END,
+		(SELECT count(*) FROM skip WHERE run_id = run.id),
+		(SELECT count(*) FROM sample WHERE run_id = run.id),
+		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id)
+		FROM run ORDER BY started DESC, id DESC`)
+	if err != nil {
+		return nil, explain(err, "list the runs of", s.path)
+	}
+	defer func() { _ = rows.Close() }()
+	var list []RunSummary
+	for rows.Next() {
+		var r RunSummary
+		var started string
+		var finished sql.NullString
+		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Skipped, &r.Samples, &r.Failures); err != nil {
+			return nil, explain(err, "list the runs of", s.path)
+		}
+		if r.Started, r.Finished, err = times(started, finished); err != nil {
+			return nil, fmt.Errorf("list the runs of %s: run %s: %w", s.path, r.ID, err)
+		}
+		list = append(list, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, explain(err, "list the runs of", s.path)
+	}
+	return list, nil
+}
+
+// LoadOutputs returns the raw text of a sample's processes; none where the
+// sample has none. Sample ids are those of AppendSample and RunData.
+func (s *Store) LoadOutputs(sampleID int64) ([]sample.Output, error) {
+	what := fmt.Sprintf("load the outputs of sample %d from", sampleID)
+	rows, err := s.db.Query("SELECT role, exit, stdout_zstd, stderr_zstd FROM output WHERE sample_id = ? ORDER BY ordinal", sampleID)
+	if err != nil {
+		return nil, explain(err, what, s.path)
+	}
+	defer func() { _ = rows.Close() }()
+	var list []sample.Output
+	for rows.Next() {
+		var o sample.Output
+		var stdout, stderr []byte
+		if err := rows.Scan(&o.Role, &o.Exit, &stdout, &stderr); err != nil {
+			return nil, explain(err, what, s.path)
+		}
+		if o.Stdout, err = decompress(stdout); err == nil {
+			o.Stderr, err = decompress(stderr)
+		}
+		if err != nil {
+			return nil, damaged(what+" "+s.path+": "+o.Role, err)
+		}
+		list = append(list, o)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, explain(err, what, s.path)
+	}
+	return list, nil
+}
+
+// Trial is one scenario in one block.
+type Trial struct {
+	Scenario string
+	Block    int
+}
+
+// Done returns the trials of a run that a resumed run need not repeat: those
+// that yielded figures, and those that failed in a way that a repeat cannot
+// help. What was interrupted, or failed in passing, is not among them.
+func (s *Store) Done(runID string) (map[Trial]bool, error) {
+	done := make(map[Trial]bool)
+	err := s.read("list the trials of run "+runID+" in", func(tx *sql.Tx) error {
+		if err := mustExist(tx, runID); err != nil {
+			return err
+		}
+		rows, err := tx.Query("SELECT scenario, block, failure_kind FROM sample WHERE run_id = ?", runID)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var t Trial
+			var kind sql.NullString
+			if err := rows.Scan(&t.Scenario, &t.Block, &kind); err != nil {
+				return err
+			}
+			failure := sample.Failure{Kind: sample.FailureKind(kind.String)}
+			if !kind.Valid || !failure.Retryable() && failure.Kind != sample.Interrupted {
+				done[t] = true
+			}
+		}
+		return rows.Err()
+	})
+	return done, err
+}
+
+// Attempts returns, for every trial of a run that was begun, the number of the
+// next attempt at it.
+func (s *Store) Attempts(runID string) (map[Trial]int, error) {
+	next := make(map[Trial]int)
+	err := s.read("count the attempts of run "+runID+" in", func(tx *sql.Tx) error {
+		if err := mustExist(tx, runID); err != nil {
+			return err
+		}
+		rows, err := tx.Query("SELECT scenario, block, max(attempt) + 1 FROM sample WHERE run_id = ? GROUP BY scenario, block", runID)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var t Trial
+			var n int
+			if err := rows.Scan(&t.Scenario, &t.Block, &n); err != nil {
+				return err
+			}
+			next[t] = n
+		}
+		return rows.Err()
+	})
+	return next, err
+}
+
+// read runs f in one transaction, which sees the store as it is now, however
+// much another process writes meanwhile.
+func (s *Store) read(what string, f func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return explain(err, what, s.path)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	if err := f(tx); err != nil {
+		return explain(err, what, s.path)
+	}
+	return nil
+}
+
+func times(started string, finished sql.NullString) (from, to time.Time, err error) {
+	if from, err = time.Parse(stampLayout, started); err != nil {
+		return from, to, damaged("start", err)
+	}
+	if finished.Valid {
+		if to, err = time.Parse(stampLayout, finished.String); err != nil {
+			return from, to, damaged("finish", err)
+		}
+	}
+	return from, to, nil
+}
+
+func damaged(what string, err error) error {
+	return fmt.Errorf("%s cannot be read: %w: %w", what, ErrCorrupt, err)
+}

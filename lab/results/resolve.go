@@ -1,0 +1,117 @@
+package results
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Latest names the newest run.
+const Latest = "latest"
+
+// resolve returns the ID of the run that name stands for.
+func resolve(tx *sql.Tx, name string) (string, error) {
+	ids, err := runIDs(tx)
+	if err != nil {
+		return "", err
+	}
+	if len(ids) == 0 {
+		return "", fmt.Errorf("it holds no run yet; `windtunnel run quick` makes the first: %w", ErrUnknownRun)
+	}
+	if name == "" || name == Latest {
+		return ids[0], nil
+	}
+	var matches []string
+	for _, id := range ids {
+		if id == name {
+			return id, nil
+		}
+		if strings.HasPrefix(id, name) {
+			matches = append(matches, id)
+		}
+	}
+	switch len(matches) {
+	case 1:
+		return matches[0], nil
+	case 0:
+		return "", unknown(ids, name)
+	}
+	return "", fmt.Errorf("%d runs begin so: %s; give more of the ID: %w", len(matches), some(matches), ErrUnknownRun)
+}
+
+// runIDs lists every run, newest first.
+func runIDs(tx *sql.Tx) ([]string, error) {
+	rows, err := tx.Query("SELECT id FROM run ORDER BY started DESC, id DESC")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+// mustExist is an error where no run has exactly this ID.
+func mustExist(tx *sql.Tx, runID string) error {
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM run WHERE id = ?", runID).Scan(&n); err != nil || n == 0 {
+		return unknownRun(tx, runID, err)
+	}
+	return nil
+}
+
+func unknownRun(tx *sql.Tx, runID string, err error) error {
+	if err != nil {
+		return err
+	}
+	ids, err := runIDs(tx)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return fmt.Errorf("it holds no run: %w", ErrUnknownRun)
+	}
+	return unknown(ids, runID)
+}
+
+// unknown says which runs come nearest to name. ids are newest first.
+func unknown(ids []string, name string) error {
+	near := slices.Clone(ids)
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(a, name), distance(b, name)) })
+	return fmt.Errorf("no run is called so; the nearest: %s: %w", some(near), ErrUnknownRun)
+}
+
+func some(ids []string) string {
+	const most = 3
+	if len(ids) <= most {
+		return strings.Join(ids, ", ")
+	}
+	return strings.Join(ids[:most], ", ") + ", …"
+}
+
+// distance is the least number of single-byte edits that turn name into id or
+// into any part of it, so that the suite's name alone is near to its runs.
+func distance(id, name string) int {
+	above := make([]int, len(id)+1) // 0: a match may begin anywhere in id
+	for i := range len(name) {
+		row := make([]int, len(id)+1)
+		row[0] = i + 1
+		for j := range len(id) {
+			change := above[j]
+			if id[j] != name[i] {
+				change++
+			}
+			row[j+1] = min(change, above[j+1]+1, row[j]+1)
+		}
+		above = row
+	}
+	return slices.Min(above)
+}

@@ -1,0 +1,363 @@
+package results
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+func open(t testing.TB, path string, opts Options) *Store {
+	t.Helper()
+	s, err := Open(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func fresh(t testing.TB) *Store {
+	t.Helper()
+	return open(t, filepath.Join(t.TempDir(), "deep", "er", fileName), Options{})
+}
+
+// fill stores the run of reporttest and returns the samples' ids.
+func fill(t testing.TB, s *Store, run sample.Run, plan suite.Plan, samples []sample.Sample) []int64 {
+	t.Helper()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]int64, len(samples))
+	for i := range samples {
+		id, err := s.AppendSample(run.ID, samples[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[i] = id
+	}
+	return ids
+}
+
+func TestRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T) {
+	run, plan, samples := reporttest.Sample()
+	run.Seed = math.MaxUint64
+	s := fresh(t)
+	ids := fill(t, s, run, plan, samples)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, opts := range []Options{{}, {ReadOnly: true}} {
+		again := open(t, s.Path(), opts)
+		got, err := again.Load(run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &RunData{Run: run, Plan: plan, Samples: samples, IDs: ids}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sample.Sample{}, "Outputs")); diff != "" {
+			t.Errorf("read only %v: stored and loaded differ (−want +got):\n%s", opts.ReadOnly, diff)
+		}
+		for i, id := range ids {
+			outputs, err := again.LoadOutputs(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(samples[i].Outputs, outputs); diff != "" {
+				t.Fatalf("outputs of sample %d differ (−want +got):\n%s", id, diff)
+			}
+		}
+	}
+}
+
+func TestStoreWaitsForNoReaderAndSyncsEachCommit(t *testing.T) {
+	s := fresh(t)
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000"} {
+		var got string
+		if err := s.db.QueryRow("PRAGMA " + pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("PRAGMA %s is %q, %v, want %q", pragma, got, err, want)
+		}
+	}
+}
+
+func TestOutputsAreKeptByteForByteAndCompressed(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	want := []sample.Output{
+		{Role: "server", Stdout: strings.Repeat("[  5] 0.00-1.00 sec 1.10 GBytes\n", 20000), Stderr: "\x00\xff not UTF-8 \xc3", Exit: -1},
+		{Role: "client", Exit: 3},
+	}
+	id, err := s.AppendSample(run.ID, sample.Sample{Scenario: "raw/stream", Outputs: want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.LoadOutputs(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	var size int
+	if err := s.db.QueryRow("SELECT sum(length(stdout_zstd)) FROM output").Scan(&size); err != nil || size > 10000 || size == 0 {
+		t.Errorf("640,000 repeated bytes take %d in the store, %v", size, err)
+	}
+}
+
+func TestRunsAreListedNewestFirstWithTheirCounts(t *testing.T) {
+	s := fresh(t)
+	run, plan, samples := reporttest.Sample()
+	fill(t, s, run, plan, samples)
+	older := run
+	older.ID, older.Started, older.Finished, older.Status, older.Skipped = "20260101-000000-quick", run.Started.Add(-time.Hour), time.Time{}, sample.Running, nil
+	if err := s.CreateRun(older, plan); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Runs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 8 scenarios × 6 blocks, one repeated after a hung tool, one failed twice.
+	want := []RunSummary{
+		{ID: run.ID, Suite: "quick", Title: run.Title, Started: run.Started, Finished: run.Finished, Status: sample.Complete, Scenarios: 9, Skipped: 1, Samples: 50, Failures: 3},
+		{ID: older.ID, Suite: "quick", Title: run.Title, Started: older.Started, Status: sample.Running, Scenarios: 9},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetricsCanBeQueriedBySQL(t *testing.T) {
+	s := fresh(t)
+	run, plan, samples := reporttest.Sample()
+	fill(t, s, run, plan, samples)
+	var n int
+	var low float64
+	err := s.db.QueryRow(`SELECT count(*), min(value) FROM sample JOIN metric ON sample_id = sample.id
+		WHERE scenario = 'raw/stream' AND metric = 'throughput_bps'`).Scan(&n, &low)
+	if err != nil || n != 6 || low < 10e9 || low > 12e9 {
+		t.Errorf("%d rows from %v, %v, want 6 rows around 11.2e9", n, low, err)
+	}
+}
+
+func TestUpdateRunChangesWhatARunLearnsAndKeepsTheRest(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	begun := run
+	begun.Finished, begun.Status, begun.Skipped, begun.Environment = time.Time{}, sample.Running, nil, sample.Environment{}
+	if err := s.CreateRun(begun, plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range []string{"no such device", "this kernel has no vxlan"} {
+		if err := s.SkipScenario(run.ID, "vxlan/rr", reason); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := run
+	after.Skipped, after.Seed, after.Suite = nil, 7, "other"
+	if err := s.UpdateRun(after); err != nil {
+		t.Fatal(err)
+	}
+	want := run
+	want.Skipped = map[string]string{"vxlan/rr": "this kernel has no vxlan"}
+	expectRun(t, s, want)
+	if err := s.UpdateRun(run); err != nil { // its Skipped takes the place of the other
+		t.Fatal(err)
+	}
+	expectRun(t, s, run)
+}
+
+func expectRun(t *testing.T, s *Store, want sample.Run) {
+	t.Helper()
+	got, err := s.Load(want.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.Run); diff != "" {
+		t.Errorf("(−want +got):\n%s", diff)
+	}
+}
+
+func TestSecondRunOfTheSameIDIsRefused(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	other := run
+	other.Title = "another"
+	if err := s.CreateRun(other, plan); err == nil || !strings.Contains(err.Error(), run.ID) || !strings.Contains(err.Error(), "resume") {
+		t.Errorf("error %v", err)
+	}
+	expectRun(t, s, run)
+}
+
+func TestRunIsFoundByPrefixAndLatest(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	for i, id := range []string{"20261121-093015-quick", "20261121-101500-aa", "20261122-080000-quick"} {
+		r := run
+		r.ID, r.Started = id, run.Started.Add(time.Duration(i)*time.Hour)
+		if err := s.CreateRun(r, plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"": "20261122-080000-quick", "latest": "20261122-080000-quick", "20261121-1": "20261121-101500-aa",
+		"20261121-093015-quick": "20261121-093015-quick", "20261122": "20261122-080000-quick",
+	} {
+		got, err := s.Load(name)
+		if err != nil || got.Run.ID != want {
+			t.Errorf("Load(%q): %v, %v, want %s", name, got, err, want)
+		}
+		if id, err := s.Resolve(name); err != nil || id != want {
+			t.Errorf("Resolve(%q) = %s, %v, want %s", name, id, err, want)
+		}
+	}
+	for name, says := range map[string]string{
+		"20261121":              "2 runs begin so: 20261121-101500-aa, 20261121-093015-quick",
+		"aa":                    "the nearest: 20261121-101500-aa",
+		"20261121-093016-quick": "the nearest: 20261121-093015-quick",
+		"'; DROP TABLE run; --": "no run is called so",
+	} {
+		_, err := s.Load(name)
+		if !errors.Is(err, ErrUnknownRun) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), s.Path()) {
+			t.Errorf("Load(%q): error %v, want one that says %q", name, err, says)
+		}
+	}
+}
+
+func TestUnknownRunIsAnErrorEverywhere(t *testing.T) {
+	s := fresh(t)
+	if _, err := s.Load(""); !errors.Is(err, ErrUnknownRun) || !strings.Contains(err.Error(), "no run yet") {
+		t.Errorf("Load of an empty store: %v", err)
+	}
+	run, plan, samples := reporttest.Sample()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	wrong := run
+	wrong.ID = "20261121-093015-quik"
+	_, appendErr := s.AppendSample(wrong.ID, samples[0])
+	_, doneErr := s.Done(wrong.ID)
+	_, attemptsErr := s.Attempts(wrong.ID)
+	for what, err := range map[string]error{
+		"AppendSample": appendErr, "Done": doneErr, "Attempts": attemptsErr,
+		"UpdateRun": s.UpdateRun(wrong), "SkipScenario": s.SkipScenario(wrong.ID, "raw/rr", "why"),
+	} {
+		if !errors.Is(err, ErrUnknownRun) || !strings.Contains(err.Error(), run.ID) {
+			t.Errorf("%s: error %v, want one that names %s", what, err, run.ID)
+		}
+	}
+}
+
+func TestDoneLeavesOutWhatAResumedRunShouldTryAgain(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	for i, kind := range []sample.FailureKind{"", sample.ToolHung, sample.ToolMissing, sample.Unsupported, sample.Interrupted, sample.NoConnectivity} {
+		smp := sample.Sample{Scenario: "raw/rr", Block: i}
+		if kind != "" {
+			smp.Failure = &sample.Failure{Kind: kind}
+		}
+		if _, err := s.AppendSample(run.ID, smp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.AppendSample(run.ID, sample.Sample{Scenario: "raw/rr", Block: 1, Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := s.Done(run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[Trial]bool{{"raw/rr", 0}: true, {"raw/rr", 1}: true, {"raw/rr", 2}: true, {"raw/rr", 3}: true}
+	if diff := cmp.Diff(want, done); diff != "" {
+		t.Errorf("done (−want +got):\n%s", diff)
+	}
+	next, err := s.Attempts(run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next[Trial{"raw/rr", 1}] != 2 || next[Trial{"raw/rr", 4}] != 1 || next[Trial{"raw/rr", 9}] != 0 {
+		t.Errorf("next attempts %v", next)
+	}
+}
+
+func TestWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T) {
+	s := fresh(t)
+	run, plan, _ := reporttest.Sample()
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	given := sample.Sample{
+		Scenario: "raw/rr", Warnings: []string{"first"},
+		Metrics: sample.Metrics{sample.Throughput: 1e9, sample.RTT: math.NaN(), sample.Cwnd: math.Inf(1)},
+		Series:  []sample.Point{{At: 0, Bits: 1}, {At: 0.1, Bits: math.NaN()}},
+	}
+	if _, err := s.AppendSample(run.ID, given); err != nil {
+		t.Fatal(err)
+	}
+	data, err := s.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := data.Samples[0]
+	if diff := cmp.Diff(sample.Metrics{sample.Throughput: 1e9}, got.Metrics); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]sample.Point{{At: 0, Bits: 1}}, got.Series); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.Warnings) != 4 || got.Warnings[0] != "first" || !strings.Contains(got.Warnings[2], "tcp_rtt_ns was NaN") {
+		t.Errorf("warnings %q", got.Warnings)
+	}
+	if len(given.Metrics) != 3 || len(given.Series) != 2 || len(given.Warnings) != 1 {
+		t.Error("the caller's sample was changed")
+	}
+}
+
+func TestReadOnlyStoreRefusesToWrite(t *testing.T) {
+	s := fresh(t)
+	run, plan, samples := reporttest.Sample()
+	fill(t, s, run, plan, samples[:1])
+	reader := open(t, s.Path(), Options{ReadOnly: true})
+	if _, err := reader.AppendSample(run.ID, samples[1]); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("AppendSample: %v", err)
+	}
+	if _, err := reader.db.Exec("DELETE FROM sample"); err == nil {
+		t.Error("SQL deleted through a store opened for reading")
+	}
+}
+
+func TestDefaultPathFollowsXDG(t *testing.T) {
+	t.Setenv("HOME", "/home/someone")
+	for xdg, want := range map[string]string{
+		"/data":    "/data/windtunnel/windtunnel.db",
+		"":         "/home/someone/.local/share/windtunnel/windtunnel.db",
+		"relative": "/home/someone/.local/share/windtunnel/windtunnel.db",
+	} {
+		t.Setenv("XDG_DATA_HOME", xdg)
+		if got, err := DefaultPath(); err != nil || got != want {
+			t.Errorf("XDG_DATA_HOME=%q: %s, %v, want %s", xdg, got, err, want)
+		}
+	}
+	t.Setenv("XDG_DATA_HOME", "")
+	t.Setenv("HOME", "")
+	if path, err := DefaultPath(); err == nil || !strings.Contains(err.Error(), "--db") {
+		t.Errorf("without a home: %s, %v", path, err)
+	}
+}

@@ -1,0 +1,140 @@
+package results
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// CreateRun stores a run that begins, with its plan. It is an error where the
+// store has a run of that ID already.
+func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
+	return s.write("store run "+run.ID+" in", func(tx *sql.Tx) error {
+		environment, err := json.Marshal(run.Environment)
+		if err != nil {
+			return err
+		}
+		planJSON, err := json.Marshal(plan)
+		if err != nil {
+			return err
+		}
+		var taken bool
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)", run.ID).Scan(&taken); err != nil {
+			return err
+		}
+		if taken {
+			return fmt.Errorf("it holds a run of that ID already; resume that one, or start again for a new ID")
+		}
+		_, err = tx.Exec(`INSERT INTO run (id, suite, title, started, finished, seed, status, environment_json, plan_json)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			run.ID, run.Suite, run.Title, stamp(run.Started), stampOrNull(run.Finished),
+			strconv.FormatUint(run.Seed, 10), string(run.Status), string(environment), string(planJSON))
+		if err != nil {
+			return err
+		}
+		return replaceSkips(tx, run)
+	})
+}
+
+// UpdateRun stores what changes in a run: title, status, finish, environment,
+// and the skipped scenarios unless run.Skipped is nil. Suite, start, seed and
+// plan stay as they were created.
+func (s *Store) UpdateRun(run sample.Run) error {
+	return s.write("update run "+run.ID+" in", func(tx *sql.Tx) error {
+		environment, err := json.Marshal(run.Environment)
+		if err != nil {
+			return err
+		}
+		result, err := tx.Exec("UPDATE run SET title = ?, finished = ?, status = ?, environment_json = ? WHERE id = ?",
+			run.Title, stampOrNull(run.Finished), string(run.Status), string(environment), run.ID)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return unknownRun(tx, run.ID, err)
+		}
+		if run.Skipped == nil {
+			return nil
+		}
+		return replaceSkips(tx, run)
+	})
+}
+
+// SkipScenario records why a scenario of the run cannot run here.
+func (s *Store) SkipScenario(runID, scenario, reason string) error {
+	return s.write("store a skipped scenario of run "+runID+" in", func(tx *sql.Tx) error {
+		if err := mustExist(tx, runID); err != nil {
+			return err
+		}
+		_, err := tx.Exec("INSERT INTO skip (run_id, scenario, reason) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET reason = excluded.reason", runID, scenario, reason)
+		return err
+	})
+}
+
+// AppendSample stores a sample with its raw outputs, whole or not at all, and
+// returns its id. When it has returned, the sample survives a kill and a power
+// cut. A metric or point of the series that is not a finite number is left out
+// and the sample's warnings say so.
+func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err error) {
+	row, err := encode(smp)
+	if err != nil {
+		return 0, fmt.Errorf("store a sample of %s in %s: %w", smp.Scenario, s.path, err)
+	}
+	err = s.write(fmt.Sprintf("store block %d of %s in", smp.Block, smp.Scenario), func(tx *sql.Tx) error {
+		if err := mustExist(tx, runID); err != nil {
+			return err
+		}
+		id, err = row.insert(tx, runID)
+		return err
+	})
+	return id, err
+}
+
+// write runs f in one transaction. Either all of it is stored or nothing.
+func (s *Store) write(what string, f func(*sql.Tx) error) error {
+	if s.readOnly {
+		return fmt.Errorf("%s %s: the store was opened for reading: %w", what, s.path, ErrReadOnly)
+	}
+	tx, err := s.db.BeginTx(context.Background(), nil)
+	if err != nil {
+		return explain(err, what, s.path)
+	}
+	if err := f(tx); err != nil {
+		_ = tx.Rollback() // the first error says why
+		return explain(err, what, s.path)
+	}
+	if err := tx.Commit(); err != nil {
+		return explain(err, what, s.path)
+	}
+	return nil
+}
+
+func replaceSkips(tx *sql.Tx, run sample.Run) error {
+	if _, err := tx.Exec("DELETE FROM skip WHERE run_id = ?", run.ID); err != nil {
+		return err
+	}
+	for scenario, reason := range run.Skipped {
+		if _, err := tx.Exec("INSERT INTO skip (run_id, scenario, reason) VALUES (?, ?, ?)", run.ID, scenario, reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stampLayout has a fixed width, so that text order is time order.
+const stampLayout = "2006-01-02T15:04:05.000000000Z"
+
+func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
+
+func stampOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return stamp(t)
+}

@@ -1,0 +1,130 @@
+package space
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fresh makes a namespace that is gone after the test.
+func fresh(t *testing.T, name string) *Space {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	s, err := Create(fmt.Sprintf("wt-t%d-%s", os.Getpid(), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), Delete(s.Name)); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(Dir, s.Name)); err == nil {
+			t.Errorf("%s is still there", s.Name)
+		}
+	})
+	return s
+}
+
+func TestMaskIsTheKernelsBitmapOfCPUs(t *testing.T) {
+	for _, c := range []struct {
+		cpus []int
+		want string
+	}{
+		{nil, "0"},
+		{[]int{0}, "1"},
+		{[]int{1}, "2"},
+		{[]int{0, 3}, "9"},
+		{[]int{31}, "80000000"},
+		{[]int{32}, "1,00000000"},
+		{[]int{0, 64}, "1,00000000,00000001"},
+	} {
+		if got := Mask(c.cpus); got != c.want {
+			t.Errorf("Mask(%v) = %s, want %s", c.cpus, got, c.want)
+		}
+	}
+}
+
+func TestANameIsGivenOnce(t *testing.T) {
+	s := fresh(t, "once")
+	if _, err := Create(s.Name); err == nil || !strings.Contains(err.Error(), "lab clean") {
+		t.Errorf("a second namespace of the name: %v; want an error that names the remedy", err)
+	}
+}
+
+func TestDeletingWhatIsGoneIsNoError(t *testing.T) {
+	if err := Delete("wt-never-was"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is set in one namespace is set there alone, and is recorded.
+func TestSettingsStayInTheirNamespace(t *testing.T) {
+	a, b := fresh(t, "a"), fresh(t, "b")
+	if err := a.Pair(Veth{Name: "left", PeerName: "right", MTU: 1400}, b); err != nil {
+		t.Fatal(err)
+	}
+	const key = "net.ipv4.ip_forward"
+	if err := a.Sysctl(key, "1"); err != nil {
+		t.Fatal(err)
+	}
+	for s, want := range map[*Space]string{a: "1", b: "0"} {
+		var got []byte
+		err := s.Do(func() (err error) {
+			got, err = os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+			return err
+		})
+		if err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s in %s is %q (%v), want %s", key, s.Name, got, err, want)
+		}
+	}
+	if err := b.SteerReceive("right", 1, []int{1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.ReadSysfs("right/queues/rx-0/rps_cpus"); err != nil || strings.Trim(got, "0,") != "2" {
+		t.Errorf("rps_cpus = %q (%v), want CPU 1", got, err)
+	}
+	if _, err := a.ReadSysfs("right/mtu"); err == nil {
+		t.Error("the sysfs of one namespace shows a device of another")
+	}
+	if err := a.Offloads("left", map[string]bool{"tx-tcp-segmentation": false, "tx-of-no-kernel": true}); err != nil {
+		t.Fatal(err)
+	}
+	on, err := a.OffloadsOn("left")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range on {
+		if f == "tx-tcp-segmentation" {
+			t.Error("TSO is still on")
+		}
+	}
+	got := a.Settings()
+	for k, want := range map[string]string{key: "1", "left tx-tcp-segmentation": "off", "left tx-of-no-kernel": "absent"} {
+		if got[k] != want {
+			t.Errorf("recorded %s = %q, want %q", k, got[k], want)
+		}
+	}
+}
+
+func TestErrorsNameDeviceAndNamespace(t *testing.T) {
+	s := fresh(t, "err")
+	for what, err := range map[string]error{
+		"up":      s.Up("nodev"),
+		"address": s.Address("nodev", netip.MustParsePrefix("10.0.0.1/24")),
+		"offload": s.Offloads("nodev", map[string]bool{"rx-gro": true}),
+		"sysfs":   s.Sysfs("nodev/threaded", "1"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "nodev") || !strings.Contains(err.Error(), s.Name) {
+			t.Errorf("%s: %v; want an error that names the device and %s", what, err, s.Name)
+		}
+	}
+	if err := s.Remove("nodev"); err != nil {
+		t.Errorf("removing what is not there: %v", err)
+	}
+}

@@ -1,0 +1,111 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Histogram is a latency distribution merged from those of several trials, so
+// that a percentile is one of all transactions and never an average of
+// percentiles. The zero value is empty. Values are in the unit recorded
+// (nanoseconds in a sample).
+type Histogram struct {
+	packed *hdrhistogram.PackedHistogram
+}
+
+// Add merges an HdrHistogram in its V2 compressed encoding (base64) into h.
+// Where the ranges or precisions differ, h takes the wider of each. On an error
+// h is as it was.
+func (h *Histogram) Add(encoded string) error {
+	other, err := hdrhistogram.DecodePacked([]byte(encoded))
+	if err != nil {
+		return fmt.Errorf("decode HdrHistogram of %d characters: %w", len(encoded), err)
+	}
+	if h.packed == nil {
+		h.packed = other
+		return nil
+	}
+	if h.packed.TotalCount() > math.MaxInt64-other.TotalCount() {
+		return fmt.Errorf("merge HdrHistogram: its %d values do not fit beside the %d already counted", other.TotalCount(), h.packed.TotalCount())
+	}
+	target := h.packed
+	if !covers(target, other) {
+		if target, err = widened(target, other); err != nil {
+			return err
+		}
+	}
+	if dropped := target.Merge(other); dropped != 0 {
+		return fmt.Errorf("merge HdrHistogram: %d of %d values lie outside the range of the others", dropped, other.TotalCount())
+	}
+	h.packed = target
+	return nil
+}
+
+// MergeHistograms adds up every distribution in encoded (see Histogram.Add).
+func MergeHistograms(encoded []string) (h Histogram, ok bool, err error) {
+	for i, e := range encoded {
+		if err := h.Add(e); err != nil {
+			return Histogram{}, false, fmt.Errorf("histogram %d of %d: %w", i+1, len(encoded), err)
+		}
+	}
+	return h, h.Count() > 0, nil
+}
+
+// Count returns how many values were recorded.
+func (h *Histogram) Count() int64 {
+	if h.packed == nil {
+		return 0
+	}
+	return h.packed.TotalCount()
+}
+
+// Percentile returns the value below or at which p percent (0..100) of the
+// recorded values lie, to the histogram's precision; ok is false when it is
+// empty or p is out of range.
+func (h *Histogram) Percentile(p float64) (value float64, ok bool) {
+	if h.Count() == 0 || !(p >= 0 && p <= 100) {
+		return 0, false
+	}
+	return float64(h.packed.ValueAtPercentile(p)), true
+}
+
+// Max returns the largest recorded value, to the histogram's precision.
+func (h *Histogram) Max() (value float64, ok bool) {
+	if h.Count() == 0 {
+		return 0, false
+	}
+	return float64(h.packed.Max()), true
+}
+
+// covers reports whether every value that b holds can be recorded in a without
+// loss of precision.
+func covers(a, b *hdrhistogram.PackedHistogram) bool {
+	return a.LowestTrackableValue() <= b.LowestTrackableValue() &&
+		reach(a) >= reach(b) && a.SignificantFigures() >= b.SignificantFigures()
+}
+
+// reach is the largest value that h is sure to accept: what it declares, or
+// what its last bucket already took beyond that.
+func reach(h *hdrhistogram.PackedHistogram) int64 {
+	return max(h.HighestTrackableValue(), h.Max())
+}
+
+// widened returns a histogram that holds what a holds and can take b too.
+func widened(a, b *hdrhistogram.PackedHistogram) (*hdrhistogram.PackedHistogram, error) {
+	lowest := min(a.LowestTrackableValue(), b.LowestTrackableValue())
+	highest := max(reach(a), reach(b))
+	digits := max(a.SignificantFigures(), b.SignificantFigures())
+	if digits < 1 {
+		// The constructor would raise 0 digits to 1, which a very coarse range
+		// cannot hold.
+		return nil, fmt.Errorf("merge HdrHistogram: ranges differ, %d..%d and %d..%d, at a precision of no digit",
+			a.LowestTrackableValue(), reach(a), b.LowestTrackableValue(), reach(b))
+	}
+	wide := hdrhistogram.NewPacked(lowest, highest, int(digits))
+	if dropped := wide.Merge(a); dropped != 0 {
+		return nil, fmt.Errorf("merge HdrHistogram: %d of %d values do not fit the common range %d..%d", dropped, a.TotalCount(), lowest, highest)
+	}
+	return wide, nil
+}

@@ -1,0 +1,70 @@
+// Package stats is the lab's mathematics: medians with order-statistic
+// intervals, ratios paired within blocks, variation, and merged latency
+// distributions. It assumes nothing of how figures are distributed and does no
+// I/O.
+//
+// Every function distinguishes three outcomes: a result; nothing to summarise
+// (ok is false, err nil); and figures that cannot be summarised (an error).
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Level is the confidence that the reports ask of an interval.
+const Level = 0.95
+
+// ErrNotFinite is wrapped by every error about a NaN or an infinity.
+var ErrNotFinite = errors.New("not a finite number")
+
+// Median returns the middle of xs, or the mean of the two middle values. The
+// order of xs is kept.
+func Median(xs []float64) (median float64, ok bool, err error) {
+	if err := finite(xs); err != nil || len(xs) == 0 {
+		return 0, false, err
+	}
+	return sortedMedian(slices.Sorted(slices.Values(xs))), true, nil
+}
+
+// CoefficientOfVariation returns the sample standard deviation (n − 1) over
+// the absolute mean. It needs two values; around a mean of zero there is none,
+// unless every value is zero.
+func CoefficientOfVariation(xs []float64) (cv float64, ok bool, err error) {
+	if err := finite(xs); err != nil || len(xs) < 2 {
+		return 0, false, err
+	}
+	mean, deviation := scaledMoments(xs)
+	switch {
+	case deviation == 0:
+		return 0, true, nil
+	case mean == 0:
+		return 0, false, nil
+	}
+	cv = deviation / math.Abs(mean)
+	return cv, !math.IsInf(cv, 0), nil
+}
+
+func finite(xs []float64) error {
+	for i, x := range xs {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("value %d of %d is %v: %w", i+1, len(xs), x, ErrNotFinite)
+		}
+	}
+	return nil
+}
+
+// sortedMedian halves before adding, so that huge values do not overflow.
+func sortedMedian(sorted []float64) float64 {
+	mid := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[mid]
+	}
+	a, b := sorted[mid-1], sorted[mid]
+	if sum := a + b; !math.IsInf(sum, 0) {
+		return sum / 2
+	}
+	return a/2 + b/2
+}

@@ -1,0 +1,155 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// checkWorkloads notes settings that contradict a workload's kind.
+func checkWorkloads(j *journal, s *spec) {
+	for _, w := range s.workloads.V {
+		kind := w.value.kind.V
+		if kind == "" {
+			continue // unreadable, and noted
+		}
+		for _, f := range workloadTable.fields {
+			place := f.given(&w.value)
+			if place.line == 0 || f.kinds == nil || slices.Contains(f.kinds, kind) {
+				continue
+			}
+			j.fail(place, fmt.Sprintf("%s has no meaning for %s, the kind of workload %q", f.key, kind, w.name),
+				fmt.Sprintf("remove it, or choose a kind that has it: %s", joinKinds(f.kinds)))
+		}
+		checkDatagrams(j, w)
+	}
+}
+
+func checkDatagrams(j *journal, w named[workloadSpec]) {
+	limit := func(key string, v at[int64]) {
+		if v.Set && v.V > mostDatagram {
+			j.fail(v.Pos, fmt.Sprintf("a UDP datagram cannot carry a %s of %d bytes", key, v.V),
+				fmt.Sprintf("write at most %d; what exceeds the MTU less 28 bytes (48 with IPv6) is fragmented", mostDatagram))
+		}
+	}
+	switch w.value.kind.V {
+	case UDPStream:
+		limit("buffer", w.value.buffer)
+	case UDPRR:
+		limit("request", w.value.request)
+		limit("response", w.value.response)
+	}
+}
+
+func joinKinds(ks []Kind) string {
+	out := make([]string, len(ks))
+	for i, k := range ks {
+		out[i] = string(k)
+	}
+	return strings.Join(out, ", ")
+}
+
+// checkFabrics notes what a plain veth pair cannot be.
+func checkFabrics(j *journal, s *spec) {
+	for _, f := range s.fabrics.V {
+		if f.value.kind.V != Veth {
+			continue
+		}
+		if f.value.links.V > 1 {
+			j.fail(f.value.links.Pos, fmt.Sprintf("%d links on a veth pair, which is one link", f.value.links.V), "remove links, or set kind: wire")
+		}
+		if s.nodes.V > 2 {
+			j.fail(f.value.kind.Pos, fmt.Sprintf("a veth pair joins two nodes, the suite has %d", s.nodes.V), "set kind: wire, or nodes: 2")
+		}
+	}
+}
+
+// checkScenarios resolves the names that scenarios use; false where expansion
+// would only repeat what is already noted.
+func checkScenarios(j *journal, s *spec) bool {
+	before := len(j.errs) + j.more
+	workloads, fabrics := namesOf(s.workloads.V), fabricNames(s)
+	for i := range s.scenarios.V {
+		e := &s.scenarios.V[i].V
+		place := s.scenarios.V[i].Pos
+		checkNames(j, "workload", "workloads", e.workload, workloads, place)
+		checkNames(j, "fabric", "fabrics", e.fabric, fabrics, place)
+		checkRepeats(j, "system", e.system.V)
+		checkRepeats(j, "placement", e.placement.V)
+		checkRepeats(j, "tool", e.tool.V)
+		checkPlaceholders(j, e.id)
+		checkPlaceholders(j, e.title)
+	}
+	for _, e := range s.scenarios.V {
+		if len(e.V.system.V) == 0 || slices.ContainsFunc(e.V.system.V, func(a at[string]) bool { return a.V == "" }) {
+			return false
+		}
+	}
+	return len(s.scenarios.V) > 0 && len(workloads) > 0 && len(j.errs)+j.more == before
+}
+
+// checkNames notes names in a list that the suite does not define.
+func checkNames(j *journal, key, section string, list at[[]at[string]], known []string, scenario position) {
+	if !list.Set {
+		if len(known) > 1 {
+			j.fail(scenario, fmt.Sprintf("the scenario names no %s, and the suite has %d", key, len(known)), fmt.Sprintf("add %q with one or more of: %s", key+":", enumerate(known)))
+		}
+		return
+	}
+	for _, n := range list.V {
+		if n.V != "" && !slices.Contains(known, n.V) {
+			j.fail(n.Pos, fmt.Sprintf("%q is not defined under %s", n.V, section), remedyFor(n.V, section, known))
+		}
+	}
+	checkRepeats(j, key, list.V)
+}
+
+func checkRepeats[V ~string](j *journal, key string, list []at[V]) {
+	for i, n := range list {
+		if n.V != "" && slices.ContainsFunc(list[:i], func(m at[V]) bool { return m.V == n.V }) {
+			j.fail(n.Pos, fmt.Sprintf("%s %q is listed twice", key, n.V), "remove one of the two")
+		}
+	}
+}
+
+var parts = []string{"system", "placement", "workload", "fabric", "tool"}
+
+// checkPlaceholders notes braces in an id or title that name no part.
+func checkPlaceholders(j *journal, text at[string]) {
+	rest := text.V
+	for {
+		_, after, found := strings.Cut(rest, "{")
+		if !found {
+			break
+		}
+		part, tail, closed := strings.Cut(after, "}")
+		if !closed {
+			j.fail(text.Pos, `"{" without "}"`, "parts: {"+strings.Join(parts, "}, {")+"}")
+			return
+		}
+		if !slices.Contains(parts, part) {
+			j.fail(text.Pos, fmt.Sprintf("{%s} is not a part of a scenario", clip(part)), remedyFor(part, "parts", parts))
+			return
+		}
+		rest = tail
+	}
+	if strings.Contains(rest, "}") {
+		j.fail(text.Pos, `"}" without "{"`, "parts: {"+strings.Join(parts, "}, {")+"}")
+	}
+}
+
+func namesOf[T any](entries []named[T]) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.name)
+	}
+	return out
+}
+
+// fabricNames are the fabrics that a scenario can name.
+func fabricNames(s *spec) []string {
+	if len(s.fabrics.V) == 0 {
+		return []string{defaultFabric}
+	}
+	return namesOf(s.fabrics.V)
+}

@@ -1,0 +1,90 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+)
+
+// comparisons resolves ids and groups into pairs of scenarios.
+func (x *expansion) comparisons() {
+	for _, c := range x.s.comparisons.V {
+		for _, subject := range c.V.subjects.V {
+			x.compare(c.V, subject)
+		}
+	}
+}
+
+// compare adds the pairs that one baseline and one subject stand for. A
+// replaced tool can take scenarios away; what compares them goes quietly.
+func (x *expansion) compare(c comparisonSpec, subject at[string]) {
+	base, isGroup, ok := x.lookUp(c.baseline)
+	if !ok {
+		return
+	}
+	subj, subjectIsGroup, ok := x.lookUp(subject)
+	if !ok {
+		return
+	}
+	if c.baseline.V == subject.V {
+		x.j.fail(subject.Pos, fmt.Sprintf("%q is compared with itself", subject.V), "name another scenario, or run the same system under two ids")
+		return
+	}
+	if isGroup != subjectIsGroup {
+		x.j.fail(subject.Pos, fmt.Sprintf("baseline %q and subject %q are not both scenarios or both groups", c.baseline.V, subject.V), "name two ids, or two groups")
+		return
+	}
+	found := false
+	for _, s := range subj {
+		for _, b := range base {
+			_, sRest := group(s)
+			_, bRest := group(b)
+			if isGroup && sRest != bRest {
+				continue
+			}
+			found = true
+			x.pair(Comparison{Title: c.title.V, Baseline: b, Subject: s}, subject.Pos)
+		}
+	}
+	if !found && x.opts.Tool == "" {
+		x.j.fail(subject.Pos, fmt.Sprintf("groups %q and %q have no scenario with the same part behind the \"/\"", c.baseline.V, subject.V),
+			"scenarios: "+enumerate(append(base, subj...)))
+	}
+}
+
+func (x *expansion) pair(c Comparison, place position) {
+	if slices.ContainsFunc(x.plan.Comparisons, func(o Comparison) bool { return o.Baseline == c.Baseline && o.Subject == c.Subject }) {
+		x.j.fail(place, fmt.Sprintf("%q is compared with %q twice", c.Subject, c.Baseline), "remove one of the two")
+		return
+	}
+	x.plan.Comparisons = append(x.plan.Comparisons, c)
+}
+
+// lookUp returns the scenarios that a name stands for: one id, or a group.
+func (x *expansion) lookUp(name at[string]) (ids []string, isGroup, ok bool) {
+	if name.V == "" {
+		return nil, false, false // unreadable, and noted
+	}
+	var known []string
+	for _, sc := range x.plan.Scenarios {
+		if sc.ID == name.V {
+			return []string{sc.ID}, false, true
+		}
+		g, _ := group(sc.ID)
+		if g == name.V {
+			ids = append(ids, sc.ID)
+		}
+		if !slices.Contains(known, g) {
+			known = append(known, g)
+		}
+		if g != sc.ID {
+			known = append(known, sc.ID)
+		}
+	}
+	if len(ids) > 0 {
+		return ids, true, true
+	}
+	if x.opts.Tool == "" {
+		x.j.fail(name.Pos, fmt.Sprintf("no scenario or group is called %q", name.V), remedyFor(name.V, "scenarios and groups", known))
+	}
+	return nil, false, false
+}

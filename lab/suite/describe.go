@@ -1,0 +1,63 @@
+package suite
+
+import (
+	"fmt"
+
+	"windtunnel/lab/units"
+)
+
+// String describes the traffic in a few words: "TCP stream of 128 KiB".
+func (w Workload) String() string {
+	var s string
+	switch w.Kind {
+	case TCPStream:
+		s = "TCP stream of " + units.FormatBytes(w.Buffer)
+	case UDPStream:
+		s = "UDP stream of " + units.FormatBytes(w.Buffer)
+	case TCPRR:
+		s = "TCP request/response " + exchange(w)
+	case TCPCRR:
+		s = "TCP connect/request/response " + exchange(w)
+	case UDPRR:
+		s = "UDP request/response " + exchange(w)
+	}
+	for _, extra := range []struct {
+		on   bool
+		text string
+	}{
+		{w.Direction == Reverse, "reverse"},
+		{w.Direction == Both, "both ways"},
+		{w.Streams > 1, fmt.Sprintf("%d streams", w.Streams)},
+		{w.Rate > 0, "at " + units.FormatRate(float64(w.Rate))},
+		{w.NoDelay, "no delay"},
+		{w.Sendfile, "sendfile"},
+		{w.IPVersion == 6, "IPv6"},
+	} {
+		if extra.on {
+			s += ", " + extra.text
+		}
+	}
+	return s
+}
+
+func exchange(w Workload) string {
+	if w.Request == w.Response {
+		return units.FormatBytes(w.Request)
+	}
+	return units.FormatBytes(w.Request) + " / " + units.FormatBytes(w.Response)
+}
+
+// String describes the fabric in a few words: "wire, MTU 1500, offload tcp".
+func (f Fabric) String() string {
+	s := fmt.Sprintf("%s, MTU %d, offload %s", f.Kind, f.MTU, f.Offload)
+	if f.Rate > 0 {
+		s += ", " + units.FormatRate(float64(f.Rate))
+	}
+	if f.Queues > 1 {
+		s += fmt.Sprintf(", %d queues", f.Queues)
+	}
+	if f.Links > 1 {
+		s += fmt.Sprintf(", %d links", f.Links)
+	}
+	return s
+}

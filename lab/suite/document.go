@@ -1,0 +1,226 @@
+package suite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// What a suite file may hold at most. The language needs a nesting of five; the
+// bounds keep a hostile file from costing more than its reading.
+const (
+	MaxFileBytes = 1 << 20 // a suite file; the largest published one is some kilobytes
+	mostNesting  = 32      // flow brackets, or sequence dashes on one line
+	mostIndent   = 200     // characters before the first token of a line
+	mostTokens   = 50_000  // the YAML library takes time by the square of a mapping's keys
+)
+
+// document is the YAML of a suite file as one mapping, or nil with the reason
+// in j.
+func document(j *journal, data []byte) *ast.MappingNode {
+	text, ok := readable(j, data)
+	if !ok {
+		return nil
+	}
+	tokens, ok := tokenize(j, text)
+	if !ok || !withinLanguage(j, tokens) {
+		return nil
+	}
+	file, err := parse(tokens)
+	if err != nil {
+		j.fail(placeOf(err), "the YAML cannot be read: "+messageOf(err), "check the indentation, quotes and brackets around this place")
+		return nil
+	}
+	return onlyMapping(j, file)
+}
+
+// readable checks size and characters, and unifies line ends, so that the
+// lines of messages are those of an editor.
+func readable(j *journal, data []byte) (string, bool) {
+	if len(data) > MaxFileBytes {
+		j.fail(position{}, fmt.Sprintf("the file has %d bytes, a suite may have %d", len(data), MaxFileBytes), "split it into several suites")
+		return "", false
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	text := strings.ReplaceAll(string(data), "\r\n", "\n")
+	text = strings.ReplaceAll(text, "\r", "\n")
+	j.lines = strings.Split(text, "\n")
+	line, column := 1, 1
+	for i, c := range text {
+		_, width := utf8.DecodeRuneInString(text[i:])
+		if c == utf8.RuneError && width == 1 {
+			j.fail(position{line, column}, fmt.Sprintf("byte 0x%02x is not UTF-8", text[i]), "save the file as UTF-8 text")
+			return "", false
+		}
+		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			j.fail(position{line, column}, fmt.Sprintf("control character %U", c), "remove it: YAML allows no control characters but tab and line end")
+			return "", false
+		}
+		column++
+		if c == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	return text, true
+}
+
+// tokenize guards the YAML library: what makes it panic is a broken file, not a
+// reason to end the program.
+func tokenize(j *journal, text string) (tokens token.Tokens, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			j.fail(position{}, fmt.Sprintf("the YAML cannot be read: %v", p), "check indentation, quotes and brackets")
+			tokens, ok = nil, false
+		}
+	}()
+	return lexer.Tokenize(text), true
+}
+
+// parse guards likewise. Duplicate keys are left in, to be reported with
+// everything else.
+func parse(tokens token.Tokens) (file *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+}
+
+// placeOf returns where the YAML library saw the error.
+func placeOf(err error) position {
+	var located yaml.Error
+	if errors.As(err, &located) {
+		return tokenPosition(located.GetToken())
+	}
+	return position{}
+}
+
+func messageOf(err error) string {
+	var located yaml.Error
+	if errors.As(err, &located) {
+		return located.GetMessage()
+	}
+	return err.Error()
+}
+
+func tokenPosition(t *token.Token) position {
+	if t == nil || t.Position == nil {
+		return position{}
+	}
+	return position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+}
+
+// withinLanguage refuses, before anything recursive sees the file, nesting
+// without end and the parts of YAML that the language leaves out: anchors and
+// aliases can make a small file huge, and tags and directives mean nothing here.
+func withinLanguage(j *journal, tokens token.Tokens) bool {
+	flow, dashes, line, count := 0, 0, 0, 0
+	for _, t := range tokens {
+		p := tokenPosition(t)
+		if t.Type == token.CommentType {
+			continue
+		}
+		if count++; count > mostTokens {
+			j.fail(p, fmt.Sprintf("more than %d words and signs of YAML before this place", mostTokens), "split the file into several suites")
+			return false
+		}
+		if p.line != line {
+			line, dashes = p.line, 0
+			if p.column > mostIndent && flow == 0 {
+				j.fail(p, fmt.Sprintf("indented by more than %d characters", mostIndent), "a suite needs no more than ten")
+				return false
+			}
+		}
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			flow++
+		case token.MappingEndType, token.SequenceEndType:
+			flow--
+		case token.SequenceEntryType:
+			dashes++
+		case token.AnchorType, token.AliasType, token.MergeKeyType:
+			j.fail(p, "anchors, aliases and merge keys are not part of the language", "give the thing a name under fabrics or workloads and use the name")
+			return false
+		case token.TagType:
+			j.fail(p, "tags are not part of the language", "remove the tag; a value that starts with ! needs quotes")
+			return false
+		case token.DirectiveType:
+			j.fail(p, "directives are not part of the language", "remove the line; a value that starts with % needs quotes")
+			return false
+		case token.MappingKeyType:
+			j.fail(p, `keys in the form "? key" are not part of the language`, `write "key: value"`)
+			return false
+		}
+		if flow > mostNesting || dashes > mostNesting {
+			j.fail(p, fmt.Sprintf("nested more than %d deep", mostNesting), "a suite needs a nesting of five")
+			return false
+		}
+	}
+	return true
+}
+
+// onlyMapping returns the file's one document.
+func onlyMapping(j *journal, file *ast.File) *ast.MappingNode {
+	var root ast.Node
+	for _, d := range file.Docs {
+		if d.Body == nil || d.Body.Type() == ast.CommentType {
+			continue
+		}
+		if root != nil {
+			j.fail(nodePosition(d.Body), "a second document in the file", `one file holds one suite: remove what follows the line "---"`)
+			return nil
+		}
+		root = d.Body
+	}
+	switch n := root.(type) {
+	case nil:
+		j.fail(position{}, "the file is empty", "a suite has at least the keys suite, workloads and scenarios")
+	case *ast.MappingNode:
+		return n
+	case *ast.MappingValueNode:
+		return ast.Mapping(n.GetToken(), false, n)
+	default:
+		j.fail(nodePosition(n), "the file is "+shape(n)+", not a mapping of keys to values", `start with a line such as "suite: my-suite"`)
+	}
+	return nil
+}
+
+// nodePosition is where a person would point at for n: a mapping's first key,
+// not its first colon, which is what the library has.
+func nodePosition(n ast.Node) position {
+	switch n := n.(type) {
+	case nil:
+		return position{}
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return nodePosition(n.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return tokenPosition(n.Key.GetToken())
+	case *ast.LiteralNode:
+		return tokenPosition(n.Start)
+	}
+	return tokenPosition(n.GetToken())
+}
+
+// shape names what n is, for messages.
+func shape(n ast.Node) string {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.NullNode, nil:
+		return "nothing"
+	}
+	return "a single value"
+}

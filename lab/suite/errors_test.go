@@ -1,0 +1,252 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/sample"
+)
+
+// with returns the small suite with more lines behind it.
+func with(lines string) string { return small + lines + "\n" }
+
+// swap returns the small suite with one piece replaced.
+func swap(old, new string) string {
+	if !strings.Contains(small, old) {
+		panic("not in the small suite: " + old)
+	}
+	return strings.Replace(small, old, new, 1)
+}
+
+func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
+	workload := func(keys string) string { return swap("stream: {kind: tcp_stream}", "stream: {"+keys+"}") }
+	fabric := func(keys string) string { return with("fabrics: {f: {" + keys + "}}") }
+	for _, c := range []struct {
+		text            string
+		line, column    int
+		problem, remedy string
+	}{
+		// keys
+		{with("titel: x"), 8, 1, `unknown key "titel" in a suite`, `did you mean "title"?`},
+		{with("mtu: 1500"), 8, 1, `unknown key "mtu" in a suite`, `"mtu" belongs in a fabric`},
+		{workload("kind: tcp_stream, bufer: 1"), 3, 30, `unknown key "bufer" in a workload`, `did you mean "buffer"?`},
+		{workload("kind: tcp_stream, buffer: 1, buffer: 2"), 3, 41, `"buffer" is set twice, first in line 3`, "remove one"},
+		{workload("kind: tcp_stream, threads: 1, streams: 2"), 3, 42, `"streams" is set twice`, "remove one"},
+		{with("title: a\ntitle: b"), 9, 1, `"title" is set twice, first in line 8`, "remove one"},
+		{swap("  rr:", "  stream:"), 4, 3, `"stream" is defined twice, first in line 3`, "rename"},
+		{workload("buffer: 1k"), 3, 11, "a workload lacks kind", `add a line "kind: …"`},
+		{"title: x\n", 1, 1, "a suite lacks suite, workloads, scenarios", `add a line "suite: …"`},
+		{with("? a"), 8, 1, `keys in the form "? key"`, "key: value"},
+		{with("{a: b}: c"), 8, 7, "the YAML cannot be read: found an invalid key", "check the indentation"},
+		// shapes
+		{with("title:"), 8, 8, "there is no value; text belongs here", ""},
+		{with("title: [a]"), 8, 8, "a list stands where text belongs", ""},
+		{with("title: {a: b}"), 8, 8, "a mapping stands where text belongs", ""},
+		{with(`title: ""`), 8, 9, "the text is empty", ""},
+		{with("title: " + strings.Repeat("x", 201)), 8, 8, "the text has 201 characters, 200 are allowed", "shorten"},
+		{with("timing: 15s"), 8, 9, "a single value stands where timing belongs", "key: value"},
+		{with("fabrics: []"), 8, 10, "a list stands where names with a fabric each belongs", "key: value"},
+		{with("fabrics: {}"), 8, 10, "there are 0 entries", "write 1 to 100"},
+		{with("comparisons: {a: b}"), 8, 14, "a mapping stands where a list belongs", `start each entry with "- "`},
+		{with("comparisons: []"), 8, 14, "the list has 0 entries", "1 to 100"},
+		{swap("[stream, rr]", "[]"), 7, 15, "the list has 0 entries", "1 to 100"},
+		{with("notes: [a, [b]]"), 8, 12, "a list stands where text belongs", ""},
+		// names and words
+		{swap("suite: small", "suite: a b"), 1, 8, `"a b" cannot be a name`, "letters, digits"},
+		{swap("suite: small", "suite: "+strings.Repeat("x", 41)), 1, 8, "cannot be a name", "up to 40"},
+		{swap("[raw, bridge]", "[raw, -]"), 6, 19, `"-" cannot be a name`, ""},
+		{workload("kind: tcp_strem"), 3, 18, `"tcp_strem" is not known here`, `did you mean "tcp_stream"? allowed: tcp_stream, tcp_rr, tcp_crr, udp_stream, udp_rr`},
+		{fabric("offload: tso"), 8, 24, `"tso" is not known here`, "allowed: none, tcp, tunnel"},
+		{workload("kind: tcp_stream, no_delay: yes"), 3, 40, `"yes" is neither true nor false`, "write true or false"},
+		{workload("kind: tcp_stream, ip_version: 5"), 3, 42, `"5" is not known here`, "allowed: 4, 6"},
+		// numbers and units
+		{with("trials: 0"), 8, 9, `"0" is not a whole number from 1 to 1000`, "without unit"},
+		{with("trials: 1.5"), 8, 9, `"1.5" is not a whole number`, ""},
+		{with("trials: -1"), 8, 9, `"-1" is not a whole number`, ""},
+		{with("trials: 99999999999999999999"), 8, 9, "is not a whole number", ""},
+		{with("trials: .nan"), 8, 9, "is not a whole number", ""},
+		{with("trials: many"), 8, 9, "is not a whole number", ""},
+		{with("nodes: 0"), 8, 8, "is not a whole number from 1 to 64", ""},
+		{with("timing: {duration: 15}"), 8, 22, `duration "15": has no unit`, `write "15s" for seconds`},
+		{with("timing: {duration: 10Gbit}"), 8, 22, `"Gbit" is not a unit of time`, `"500ms"`},
+		{with("timing: {duration: -1s}"), 8, 20, "is negative", ""},
+		{with("timing: {duration: 0s}"), 8, 20, "0s is out of bounds", "write 100ms to 24h0m0s"},
+		{with("timing: {warmup: 11m}"), 8, 18, "11m is out of bounds", "write 0s to 10m0s"},
+		{workload("kind: tcp_stream, buffer: 128kB"), 3, 41, "may mean powers of 1000 or of 1024", `write "128k"`},
+		{workload(`kind: tcp_stream, buffer: "128kB"`), 3, 42, "may mean powers of 1000", `write "128k"`},
+		{workload("kind: tcp_stream, buffer: 15s"), 3, 40, `"s" is not a unit of size`, `"128k"`},
+		{workload("kind: tcp_stream, buffer: 0"), 3, 38, "0 is out of bounds", "write 1 B to 1 GiB"},
+		{workload("kind: tcp_stream, buffer: 2G"), 3, 38, "2G is out of bounds", ""},
+		{workload("kind: tcp_stream, buffer: 0x10"), 3, 39, `"x10" is not a unit of size`, ""},
+		{workload("kind: tcp_stream, buffer: 1e6"), 3, 39, `"e6" is not a unit of size`, ""},
+		{workload("kind: tcp_stream, rate: 4GB/s"), 3, 37, "GB/s means bytes", `write "32Gbit"`},
+		{workload("kind: tcp_stream, rate: 128KiB"), 3, 39, `"KiB" is not a unit of rate`, ""},
+		{fabric("mtu: 67"), 8, 20, `"67" is not a whole number from 68 to 65535`, ""},
+		{fabric("mtu: 65536"), 8, 20, "is not a whole number from 68 to 65535", ""},
+		{fabric("mtu: 9k"), 8, 20, "is not a whole number", "without unit"},
+		// contradictions
+		{workload("kind: tcp_stream, request: 1"), 3, 39, "request has no meaning for tcp_stream", "tcp_rr, tcp_crr, udp_rr"},
+		{workload("kind: udp_stream, sendfile: true"), 3, 40, "sendfile has no meaning for udp_stream", "tcp_stream"},
+		{workload("kind: udp_rr, no_delay: true"), 3, 36, "no_delay has no meaning for udp_rr", ""},
+		{workload("kind: tcp_rr, direction: both"), 3, 37, "direction has no meaning for tcp_rr", "tcp_stream, udp_stream"},
+		{workload("kind: tcp_crr, buffer: 1k"), 3, 35, "buffer has no meaning for tcp_crr", ""},
+		{workload("kind: tcp_rr, rate: 1G"), 3, 32, "rate has no meaning for tcp_rr", ""},
+		{workload("kind: udp_stream, buffer: 65508"), 3, 38, "a UDP datagram cannot carry a buffer of 65508 bytes", "at most 65507"},
+		{workload("kind: udp_rr, response: 64k"), 3, 36, "cannot carry a response of 65536 bytes", "at most 65507"},
+		{fabric("kind: veth, links: 2"), 8, 34, "2 links on a veth pair, which is one link", "set kind: wire"},
+		{fabric("kind: veth") + "nodes: 3\n", 8, 21, "a veth pair joins two nodes, the suite has 3", "set kind: wire"},
+		{strings.Replace(fabric("mtu: 1279"), "kind: tcp_rr", "kind: tcp_rr, ip_version: 6", 1), 8, 20, `MTU 1279 is too small for IPv6, which workload "rr" uses`, "1280"},
+		{with("nodes: 1"), 6, 5, "the scenario needs two nodes, the suite has 1", `"placement: colocated"`},
+		// references
+		{swap("workload: [stream, rr]", "workload: [stream, r]"), 7, 24, `"r" is not defined under workloads`, `did you mean "rr"? workloads: stream, rr`},
+		{swap("workload: [stream, rr]", "workload: [rr, rr]"), 7, 20, `workload "rr" is listed twice`, ""},
+		{swap("workload: [stream, rr]", "tool: x"), 6, 5, "the scenario names no workload, and the suite has 2", "stream, rr"},
+		{swap("workload: [stream, rr]", "workload: rr\n    fabric: fast"), 8, 13, `"fast" is not defined under fabrics`, "fabrics: default"},
+		{with("fabrics: {a: {}, b: {}}"), 6, 5, "the scenario names no fabric, and the suite has 2", "a, b"},
+		{swap("[raw, bridge]", "[raw, raw]"), 6, 19, `system "raw" is listed twice`, ""},
+		// ids
+		{swap("- system", "- id: x\n    system"), 6, 9, `two scenarios are called "x", the first from line 6`, "{system}, {workload}"},
+		{swap("- system", "- id: '{systm}'\n    system"), 6, 9, "{systm} is not a part of a scenario", `did you mean "system"?`},
+		{swap("- system", "- id: '{system'\n    system"), 6, 9, `"{" without "}"`, "{system}"},
+		{swap("- system", "- id: 'system}'\n    system"), 6, 9, `"}" without "{"`, "{system}"},
+		{swap("- system", "- id: a/b/c\n    system"), 6, 9, `"a/b/c" cannot be an id`, `at most one "/"`},
+		{swap("- system", "- id: '-{system}/{workload}'\n    system"), 6, 9, `"-raw/stream" cannot be an id`, ""},
+		{with("  - {system: bridge, workload: rr}"), 8, 5, `two scenarios are called "bridge/rr", the first from line 6`, `such as "bridge/rr-2"`},
+		{with("  - {id: raw, system: bridge, workload: rr}"), 8, 5, `"raw" is a scenario and also the group of "raw/stream"`, `"raw/stream"`},
+		// comparisons
+		{with("comparisons: [{baseline: raw, subject: brdge}]"), 8, 40, `no scenario or group is called "brdge"`, `did you mean "bridge"?`},
+		{with("comparisons: [{baseline: raw/x, subject: bridge}]"), 8, 26, `no scenario or group is called "raw/x"`, "raw/stream"},
+		{with("comparisons: [{baseline: raw, subject: raw}]"), 8, 40, `"raw" is compared with itself`, ""},
+		{with("comparisons: [{baseline: raw, subject: bridge/rr}]"), 8, 40, "are not both scenarios or both groups", ""},
+		{with("comparisons: [{baseline: raw, subjects: [bridge, bridge/rr, bridge]}]"), 8, 50, "are not both", ""},
+		{with("comparisons: [{baseline: raw, subject: bridge}, {baseline: raw/rr, subject: bridge/rr}]"), 8, 77, `"bridge/rr" is compared with "raw/rr" twice`, "remove"},
+		{with("comparisons: [{baseline: raw}]"), 8, 15, "a comparison lacks subjects", ""},
+		{with("  - {id: z/other, system: x, workload: rr}\ncomparisons: [{baseline: raw, subject: z}]"), 9, 40, `groups "raw" and "z" have no scenario with the same part`, "scenarios: raw/stream, raw/rr, z/other"},
+		// published
+		{with("published: [{scenario: raw, metric: throughput_bps, value: 1 Gbit/s, source: x}]"), 8, 24, `no scenario is called "raw"`, "scenarios: raw/stream"},
+		{with("published: [{scenario: raw/rr, metric: troughput_bps, value: 1 Gbit/s, source: x}]"), 8, 40, `"troughput_bps" is not a metric`, `did you mean "throughput_bps"?`},
+		{with("published: [{scenario: raw/rr, metric: throughput_bps, value: 1 GB/s, source: x}]"), 8, 63, `"GB/s" is not a unit of this metric`, "7.5 Gbit/s"},
+		{with("published: [{scenario: raw/rr, metric: throughput_bps, value: 1 Gbit/s}]"), 8, 13, "a published figure lacks source", ""},
+	} {
+		_, err := Parse("f.yaml", []byte(c.text))
+		var es Errors
+		if !errors.As(err, &es) {
+			t.Errorf("accepted, or a %T, where %q was expected:\n%s", err, c.problem, c.text)
+			continue
+		}
+		found := false
+		for _, e := range es {
+			if e.Line == c.line && e.Column == c.column && strings.Contains(e.Problem, c.problem) && strings.Contains(e.Remedy, c.remedy) {
+				found = true
+				if want := strings.Split(c.text, "\n")[c.line-1]; e.Text != want || e.File != "f.yaml" {
+					t.Errorf("file %q, text %q; want %q", e.File, e.Text, want)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no error at %d:%d says %q and %q; there is:\n%v", c.line, c.column, c.problem, c.remedy, err)
+		}
+	}
+}
+
+func TestAllMistakesOfAFileAreReportedAtOnceInTheOrderOfItsLines(t *testing.T) {
+	_, err := Parse("f.yaml", []byte(`suite: a b
+trials: 0
+fabrics: {f: {mtu: 1, kind: veth, links: 2}}
+workloads:
+  st: {kind: tcp_stream, request: 1}
+scenarios:
+  - {system: raw}
+comparisons: [{baseline: nope, subject: raw/st}]
+`))
+	var es Errors
+	if !errors.As(err, &es) {
+		t.Fatalf("got %T %v", err, err)
+	}
+	var got []string
+	for _, e := range es {
+		got = append(got, fmt.Sprintf("%d:%d", e.Line, e.Column))
+	}
+	if want := "1:8 2:9 3:20 3:42 5:35 8:26"; strings.Join(got, " ") != want {
+		t.Errorf("errors at %v, want %s:\n%v", got, want, err)
+	}
+	var one *Error
+	if !errors.As(err, &one) || one != es[0] {
+		t.Errorf("errors.As finds %v, want the first", one)
+	}
+}
+
+func TestAnErrorPrintsTheLineWithACaretUnderTheColumn(t *testing.T) {
+	for _, c := range []struct {
+		e    Error
+		want string
+	}{
+		{Error{"a.yaml", 3, 5, "  x: y", "bad", "do better"}, "a.yaml:3:5: bad\n     3 |   x: y\n       |     ^\n  do better"},
+		{Error{"a.yaml", 1, 7, "é\tü: \x1b[2J", "bad", ""}, "a.yaml:1:7: bad\n     1 | é ü: �[2J\n       |       ^"},
+		{Error{"a.yaml", 0, 0, "", "empty", "write"}, "a.yaml: empty\n  write"},
+	} {
+		if got := c.e.Error(); got != c.want {
+			t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
+		}
+	}
+	long := Error{"a.yaml", 1, 5001, strings.Repeat("a", 5000) + "X" + strings.Repeat("b", 5000), "bad", "fix"}
+	lines := strings.Split(long.Error(), "\n")
+	caret := len([]rune(lines[2])) - 1
+	if len([]rune(lines[1])) > 130 || []rune(lines[1])[caret] != 'X' {
+		t.Errorf("a long line is shown as\n%s", long.Error())
+	}
+}
+
+func TestWindowsFilesAreReadAndKeepTheirLines(t *testing.T) {
+	text := "\ufeff" + strings.ReplaceAll(with("titel: x"), "\n", "\r\n")
+	_, err := Parse("f.yaml", []byte(text))
+	if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:8:1: unknown key \"titel\"") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Parse("f.yaml", []byte("\ufeff"+strings.ReplaceAll(small, "\n", "\r\n"))); err != nil {
+		t.Errorf("a right file with CRLF and a byte order mark: %v", err)
+	}
+}
+
+func TestASuiteThatExpandsWithoutEndIsRefused(t *testing.T) {
+	var names []string
+	for i := range 50 {
+		names = append(names, fmt.Sprintf("n%d", i))
+	}
+	many := "[" + strings.Join(names, ", ") + "]"
+	text := fmt.Sprintf("suite: s\nworkloads: {st: {kind: tcp_stream}}\nscenarios:\n  - system: %s\n    tool: %s\n", many, many)
+	_, err := Parse("f.yaml", []byte(text))
+	if err == nil || !strings.Contains(err.Error(), "expands into more than 1000 scenarios") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheNearestNameIsSuggestedOnlyWhenItIsNear(t *testing.T) {
+	known := []string{"stream", "rr", "title", "kind"}
+	for given, want := range map[string]string{
+		"strem": "stream", "Stream": "stream", "tilte": "title", "r": "rr", "knid": "kind", "banana": "", "": "",
+		strings.Repeat("x", 1000): "",
+	} {
+		if got := nearest(given, known); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", clip(given), got, want)
+		}
+	}
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"föö", "foo", 2}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestEveryMetricHasAUnitThatAPublishedFigureCanBeWrittenIn(t *testing.T) {
+	for _, i := range sample.Known() {
+		if len(scales[i.Unit]) == 0 {
+			t.Errorf("metric %s is in %q, which published figures do not know", i.Metric, i.Unit)
+		}
+	}
+}

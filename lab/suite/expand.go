@@ -1,0 +1,282 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Vocabulary is what scenarios may name. A nil list leaves its names unchecked.
+type Vocabulary struct {
+	Systems []string
+	Tools   []string
+}
+
+// ExpandOptions is what a person changes about a suite without editing it. The
+// zero value changes nothing.
+type ExpandOptions struct {
+	Vocabulary Vocabulary
+	// Scenarios keeps only these: each an id, a group (the part before "/"),
+	// or a pattern of path.Match. Comparisons and published figures whose
+	// scenarios are gone go with them.
+	Scenarios []string
+	// Tool replaces the tool of every scenario.
+	Tool string
+	// Duration replaces the duration that counts in every scenario.
+	Duration time.Duration
+	// Trials replaces the number of trials.
+	Trials int
+}
+
+// Expand returns the suite's plan. The error is an Errors where the file has
+// the fault, a system or tool that opts.Vocabulary lacks; and otherwise says
+// which option is wrong.
+func (s *Suite) Expand(opts ExpandOptions) (*Plan, error) {
+	if err := opts.check(s.Name); err != nil {
+		return nil, err
+	}
+	j := &journal{file: s.file, lines: s.lines}
+	checkVocabulary(j, &s.spec, opts)
+	plan := expand(j, &s.spec, opts)
+	if err := j.result(); err != nil {
+		return nil, err
+	}
+	if err := plan.keep(opts.Scenarios); err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+func (o ExpandOptions) check(suite string) error {
+	if o.Duration != 0 && (o.Duration < leastDuration || o.Duration > mostDuration) {
+		return fmt.Errorf("suite %s: duration %v is out of bounds; choose %v to %v", suite, o.Duration, leastDuration, mostDuration)
+	}
+	if o.Trials < 0 || o.Trials > mostTrials {
+		return fmt.Errorf("suite %s: %d trials are out of bounds; choose 1 to %d", suite, o.Trials, mostTrials)
+	}
+	if known := o.Vocabulary.Tools; o.Tool != "" && known != nil && !slices.Contains(known, o.Tool) {
+		return fmt.Errorf("suite %s: there is no tool %q; %s", suite, clip(o.Tool), remedyFor(o.Tool, "tools", known))
+	}
+	return nil
+}
+
+func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
+	check := func(what string, a at[string], known []string) {
+		if known != nil && !slices.Contains(known, a.V) {
+			j.fail(a.Pos, fmt.Sprintf("there is no %s %q", what, a.V), remedyFor(a.V, what+"s", known))
+		}
+	}
+	if s.tool.Set && opts.Tool == "" {
+		check("tool", s.tool, opts.Vocabulary.Tools)
+	}
+	for _, e := range s.scenarios.V {
+		for _, n := range e.V.system.V {
+			check("system", n, opts.Vocabulary.Systems)
+		}
+		for _, n := range e.V.tool.V {
+			if opts.Tool == "" {
+				check("tool", n, opts.Vocabulary.Tools)
+			}
+		}
+	}
+}
+
+// expand makes the plan of everything in s; what is wrong is noted in j, and
+// the plan is then of no use.
+func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
+	p := &Plan{Suite: s.name.V, Title: s.title.V, Description: s.description.V, Nodes: s.nodes.V, Trials: s.trials.V}
+	if p.Title == "" {
+		p.Title = p.Suite
+	}
+	if opts.Trials > 0 {
+		p.Trials = opts.Trials
+	}
+	for _, n := range s.notes.V {
+		p.Notes = append(p.Notes, n.V)
+	}
+	x := expansion{j: j, s: s, opts: opts, plan: p, places: map[string]position{}}
+	for _, e := range s.scenarios.V {
+		if !x.scenario(e) {
+			return p
+		}
+	}
+	x.groups()
+	x.comparisons()
+	x.published()
+	return p
+}
+
+// expansion is the work of expand.
+type expansion struct {
+	j      *journal
+	s      *spec
+	opts   ExpandOptions
+	plan   *Plan
+	places map[string]position // of the entry that made an id
+}
+
+// cell is one combination of an entry's lists.
+type cell struct {
+	system, tool string
+	placement    Placement
+	workload     named[workloadSpec]
+	fabric       named[fabricSpec]
+}
+
+// scenario adds the cells of one entry; false when there are too many.
+func (x *expansion) scenario(e at[scenarioSpec]) bool {
+	systems := valuesOf(e.V.system.V, "")
+	placements := valuesOf(e.V.placement.V, TwoNodes)
+	tools := valuesOf(e.V.tool.V, x.s.tool.V)
+	if x.opts.Tool != "" {
+		tools = []string{x.opts.Tool}
+	}
+	workloads := pick(e.V.workload.V, x.s.workloads.V)
+	fabrics := pick(e.V.fabric.V, x.s.fabrics.V)
+	if len(fabrics) == 0 {
+		var preset fabricSpec
+		for _, f := range fabricTable.fields {
+			f.init(&preset)
+		}
+		fabrics = []named[fabricSpec]{{name: defaultFabric, value: preset}}
+	}
+	if len(x.plan.Scenarios)+len(systems)*len(placements)*len(tools)*len(workloads)*len(fabrics) > mostScenarios {
+		x.j.fail(e.Pos, fmt.Sprintf("the suite expands into more than %d scenarios", mostScenarios), "shorten the lists, or split the suite")
+		return false
+	}
+	for _, system := range systems {
+		for _, placement := range placements {
+			for _, workload := range workloads {
+				for _, fabric := range fabrics {
+					for _, tool := range tools {
+						x.add(e, cell{system, tool, placement, workload, fabric})
+					}
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (x *expansion) add(e at[scenarioSpec], c cell) {
+	sc := Scenario{
+		System: c.system, Placement: c.placement, Pairs: e.V.pairs.V, Tool: c.tool,
+		Workload: workloadOf(c.workload), Fabric: fabricOf(c.fabric),
+	}
+	sc.Timing = timingOf(x.s.timing.V, c.workload.value.timing.V, e.V.timing.V)
+	if x.opts.Duration > 0 {
+		sc.Timing.Duration = x.opts.Duration
+	}
+	sc.ID = x.id(e, c)
+	if !ref.pattern.MatchString(sc.ID) {
+		x.j.fail(or(e.V.id.Pos, e.Pos), fmt.Sprintf("%q cannot be an id", clip(sc.ID)), `let it start with a letter or digit, and have at most one "/" and 200 characters before and behind it`)
+	}
+	sc.Title = x.title(e, c, sc)
+	x.judge(e, c)
+	if first, taken := x.places[sc.ID]; taken {
+		x.duplicate(e, sc.ID, first)
+		return
+	}
+	x.places[sc.ID] = e.Pos
+	x.plan.Scenarios = append(x.plan.Scenarios, sc)
+}
+
+func (x *expansion) duplicate(e at[scenarioSpec], id string, first position) {
+	place := e.Pos
+	if e.V.id.Set {
+		place = e.V.id.Pos
+	}
+	if x.opts.Tool != "" {
+		x.j.fail(place, fmt.Sprintf("with tool %s two scenarios are called %q", x.opts.Tool, id), "choose one of them by --scenario without changing the tool")
+		return
+	}
+	remedy := fmt.Sprintf(`give one of them an id of its own, such as "%s-2"`, id)
+	if first == e.Pos {
+		remedy = "let the id hold every part that is a list: {" + strings.Join(x.listed(e), "}, {") + "}"
+	}
+	x.j.fail(place, fmt.Sprintf("two scenarios are called %q, the first from line %d", id, first.line), remedy)
+}
+
+// listed names the parts of an entry that have several values.
+func (x *expansion) listed(e at[scenarioSpec]) []string {
+	counts := []int{len(e.V.system.V), len(e.V.placement.V), len(e.V.workload.V), len(e.V.fabric.V), len(e.V.tool.V)}
+	var out []string
+	for i, n := range counts {
+		if n > 1 {
+			out = append(out, parts[i])
+		}
+	}
+	return out
+}
+
+// judge notes what only the combination of a cell's parts gets wrong.
+func (x *expansion) judge(e at[scenarioSpec], c cell) {
+	if x.plan.Nodes == 1 && c.placement == TwoNodes {
+		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
+	}
+	if c.workload.value.ipVersion.V == 6 && c.fabric.value.mtu.V < leastMTUv6 {
+		x.j.fail(or(c.fabric.value.mtu.Pos, e.Pos), fmt.Sprintf("MTU %d is too small for IPv6, which workload %q uses", c.fabric.value.mtu.V, c.workload.name),
+			fmt.Sprintf("set mtu to %d or more (RFC 8200, section 5), or ip_version: 4", leastMTUv6))
+	}
+}
+
+// id names a cell: as the entry's template says, or "system/workload" with
+// what else sets it apart.
+func (x *expansion) id(e at[scenarioSpec], c cell) string {
+	if e.V.id.Set {
+		return c.fill(e.V.id.V)
+	}
+	id := c.system
+	if c.placement == Colocated {
+		id += "-colocated"
+	}
+	id += "/" + c.workload.name
+	if len(e.V.fabric.V) > 1 {
+		id += "-" + c.fabric.name
+	}
+	if len(e.V.tool.V) > 1 {
+		id += "-" + c.tool
+	}
+	return id
+}
+
+func (x *expansion) title(e at[scenarioSpec], c cell, sc Scenario) string {
+	if e.V.title.Set {
+		return c.fill(e.V.title.V)
+	}
+	t := c.system
+	if c.placement == Colocated {
+		t += " on one node"
+	}
+	t += ": " + sc.Workload.String()
+	if len(e.V.fabric.V) > 1 {
+		t += ", fabric " + c.fabric.name
+	}
+	if len(e.V.tool.V) > 1 {
+		t += ", by " + c.tool
+	}
+	return t
+}
+
+// fill puts the parts of c in the place of their braces.
+func (c cell) fill(text string) string {
+	return strings.NewReplacer("{system}", c.system, "{placement}", string(c.placement),
+		"{workload}", c.workload.name, "{fabric}", c.fabric.name, "{tool}", c.tool).Replace(text)
+}
+
+// group is the part of an id before "/", and rest what follows.
+func group(id string) (group, rest string) {
+	group, rest, _ = strings.Cut(id, "/")
+	return group, rest
+}
+
+// groups notes ids that could not be told from a group.
+func (x *expansion) groups() {
+	for _, sc := range x.plan.Scenarios {
+		g, rest := group(sc.ID)
+		if place, taken := x.places[g]; taken && rest != "" {
+			x.j.fail(place, fmt.Sprintf("%q is a scenario and also the group of %q", g, sc.ID), "give the scenario an id with a part behind a \"/\", such as "+fmt.Sprintf("%q", g+"/"+sc.Workload.Name))
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package suite
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// keep drops every scenario that no filter names, and what refers to it.
+func (p *Plan) keep(filters []string) error {
+	wanted := map[string]bool{}
+	for _, f := range filters {
+		f = strings.TrimSpace(f)
+		found := false
+		for _, sc := range p.Scenarios {
+			match, err := matches(f, sc.ID)
+			if err != nil {
+				return fmt.Errorf("suite %s: the scenario pattern %q cannot be read (%w); write an id, a group, or a pattern with *, ? and [a-z]", p.Suite, f, err)
+			}
+			if match {
+				found, wanted[sc.ID] = true, true
+			}
+		}
+		if !found {
+			return p.unmatched(f)
+		}
+	}
+	if len(filters) > 0 {
+		p.Scenarios = slices.DeleteFunc(p.Scenarios, func(sc Scenario) bool { return !wanted[sc.ID] })
+	}
+	kept := map[string]bool{}
+	for _, sc := range p.Scenarios {
+		kept[sc.ID] = true
+	}
+	p.Comparisons = slices.DeleteFunc(p.Comparisons, func(c Comparison) bool { return !kept[c.Baseline] || !kept[c.Subject] })
+	p.Published = slices.DeleteFunc(p.Published, func(f Published) bool { return !kept[f.Scenario] })
+	return nil
+}
+
+// matches reports whether filter names id: exactly, by its group, or by a
+// pattern over either.
+func matches(filter, id string) (bool, error) {
+	g, _ := group(id)
+	if filter == id || filter == g {
+		return true, nil
+	}
+	whole, err := path.Match(filter, id)
+	if err != nil || whole || strings.Contains(filter, "/") {
+		return whole, err
+	}
+	return path.Match(filter, g)
+}
+
+func (p *Plan) unmatched(filter string) error {
+	var ids, names []string
+	for _, sc := range p.Scenarios {
+		g, _ := group(sc.ID)
+		ids = append(ids, sc.ID)
+		if !slices.Contains(names, g) {
+			names = append(names, g)
+		}
+	}
+	hint := ""
+	if near := nearest(filter, append(names, ids...)); near != "" {
+		hint = fmt.Sprintf("did you mean %q? ", near)
+	}
+	return fmt.Errorf("suite %s: no scenario is called %q; %sscenarios: %s", p.Suite, clip(filter), hint, enumerate(ids))
+}

@@ -1,0 +1,77 @@
+package suite
+
+import "slices"
+
+// valuesOf returns the values of a list, or preset where there is none.
+func valuesOf[V any](list []at[V], preset V) []V {
+	if len(list) == 0 {
+		return []V{preset}
+	}
+	out := make([]V, len(list))
+	for i, a := range list {
+		out[i] = a.V
+	}
+	return out
+}
+
+// pick returns the entries that names lists, in that order; all of them where
+// it lists none, which is right only where there is one.
+func pick[T any](names []at[string], from []named[T]) []named[T] {
+	if len(names) == 0 {
+		return from
+	}
+	var out []named[T]
+	for _, n := range names {
+		for _, e := range from {
+			if e.name == n.V {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+func workloadOf(w named[workloadSpec]) Workload {
+	v := w.value
+	out := Workload{
+		Name: w.name, Kind: v.kind.V, Streams: v.streams.V,
+		SendBuffer: v.sendBuffer.V, ReceiveBuffer: v.receiveBuffer.V,
+		NoDelay: v.noDelay.V, Sendfile: v.sendfile.V, Rate: v.rate.V, IPVersion: v.ipVersion.V,
+	}
+	if slices.Contains(streams, v.kind.V) {
+		out.Direction, out.Buffer = v.direction.V, v.buffer.V
+	} else {
+		out.Request, out.Response = v.request.V, v.response.V
+	}
+	if !v.buffer.Set {
+		switch v.kind.V {
+		case TCPStream:
+			out.Buffer = defaultBuffer
+		case UDPStream:
+			out.Buffer = defaultDatagram
+		}
+	}
+	return out
+}
+
+func fabricOf(f named[fabricSpec]) Fabric {
+	v := f.value
+	return Fabric{Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Queues: v.queues.V, Links: v.links.V}
+}
+
+// timingOf lays the layers over each other, the last over all.
+func timingOf(layers ...timingSpec) Timing {
+	t := Timing{defaultWarmup, defaultDuration, defaultCooldown}
+	for _, l := range layers {
+		if l.warmup.Set {
+			t.Warmup = l.warmup.V
+		}
+		if l.duration.Set {
+			t.Duration = l.duration.V
+		}
+		if l.cooldown.Set {
+			t.Cooldown = l.cooldown.V
+		}
+	}
+	return t
+}

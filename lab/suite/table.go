@@ -1,0 +1,294 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// table is a mapping with known keys, read into a T.
+type table[T any] struct {
+	what   string // "a scenario", for messages
+	doc    string
+	fields []field[T]
+}
+
+// field is one key of a table. One line of Go says how it is called, what it
+// means, how it is written and where its value goes; parser, schema and
+// reference are made from it.
+type field[T any] struct {
+	key      string
+	alias    string // another name of the same key
+	doc      string
+	required bool
+	kinds    []Kind // the kinds of workload that it is for; nil is all
+	preset   any    // the default, nil where there is none
+	init     func(*T)
+	read     func(*journal, ast.Node, position, *T) bool
+	schema   func() object
+	given    func(*T) position // where the file sets it; zero where it does not
+}
+
+// bind makes a field whose value f reads into the place that ref points at.
+func bind[T, V any](key string, f form[V], ref func(*T) *at[V], doc string) field[T] {
+	return field[T]{
+		key: key, doc: doc, schema: f.schema,
+		init: func(*T) {},
+		read: func(j *journal, n ast.Node, key position, t *T) bool {
+			// A value that cannot be read is kept as given: a second message
+			// that it is missing would mislead.
+			v, ok := f.read(j, n)
+			*ref(t) = at[V]{V: v, Pos: or(nodePosition(n), key), Set: true}
+			return ok
+		},
+		given: func(t *T) position {
+			if a := ref(t); a.Set {
+				return or(a.Pos, position{1, 1})
+			}
+			return position{}
+		},
+	}
+}
+
+// preset is bind with a default.
+func preset[T, V any](key string, f form[V], ref func(*T) *at[V], value V, doc string) field[T] {
+	b := bind(key, f, ref, doc)
+	b.preset = printed(value)
+	b.init = func(t *T) { ref(t).V = value }
+	return b
+}
+
+func or(p, otherwise position) position {
+	if p.line == 0 {
+		return otherwise
+	}
+	return p
+}
+
+// must marks a key that has to be there.
+func (f field[T]) must() field[T] { f.required = true; return f }
+
+// also gives the key a second name.
+func (f field[T]) also(alias string) field[T] { f.alias = alias; return f }
+
+// shows names a default that bind cannot apply because it is not a plain value.
+func (f field[T]) shows(preset any) field[T] { f.preset = printed(preset); return f }
+
+// only limits the key to kinds of workload.
+func (f field[T]) only(kinds ...Kind) field[T] { f.kinds = kinds; return f }
+
+// read reads the mapping at n; false after noting errors. What could be read
+// is returned all the same.
+func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
+	var out T
+	for _, f := range t.fields {
+		f.init(&out)
+	}
+	entries, ok := entriesOf(j, n, t.what)
+	if !ok {
+		return out, false
+	}
+	seen := map[string]position{}
+	good := true
+	for _, e := range entries {
+		if j.full() {
+			return out, false
+		}
+		key, ok := keyOf(j, e)
+		if !ok {
+			good = false
+			continue
+		}
+		f, known := t.field(key.text)
+		if !known {
+			j.fail(key.pos, fmt.Sprintf("unknown key %q in %s", clip(key.text), t.what), t.remedy(key.text))
+			good = false
+			continue
+		}
+		if first, twice := seen[f.key]; twice {
+			j.fail(key.pos, fmt.Sprintf("%q is set twice, first in line %d", f.key, first.line), "remove one of the two")
+			good = false
+			continue
+		}
+		seen[f.key] = key.pos
+		good = f.read(j, e.Value, key.pos, &out) && good
+	}
+	return out, t.complete(j, n, seen) && good
+}
+
+// complete notes the required keys that are missing.
+func (t table[T]) complete(j *journal, n ast.Node, seen map[string]position) bool {
+	var missing []string
+	for _, f := range t.fields {
+		if _, ok := seen[f.key]; f.required && !ok {
+			missing = append(missing, f.key)
+		}
+	}
+	if len(missing) == 0 {
+		return true
+	}
+	j.fail(nodePosition(n), fmt.Sprintf("%s lacks %s", t.what, strings.Join(missing, ", ")), fmt.Sprintf("add a line %q", missing[0]+": …"))
+	return false
+}
+
+func (t table[T]) field(key string) (field[T], bool) {
+	i := slices.IndexFunc(t.fields, func(f field[T]) bool { return f.key == key || f.alias == key && key != "" })
+	if i < 0 {
+		return field[T]{}, false
+	}
+	return t.fields[i], true
+}
+
+// remedy for an unknown key: the key that was meant, or where it belongs.
+func (t table[T]) remedy(key string) string {
+	var known []string
+	for _, f := range t.fields {
+		known = append(known, f.key)
+		if f.alias != "" {
+			known = append(known, f.alias)
+		}
+	}
+	if nearest(key, known) == "" {
+		if home := homeOf(key); home != "" && home != t.what {
+			return fmt.Sprintf("%q belongs in %s; known here: %s", key, home, enumerate(known))
+		}
+	}
+	return remedyFor(key, "known here", known)
+}
+
+func (t table[T]) schema() object {
+	properties := object{}
+	var required []string
+	var rules []object
+	for _, f := range t.fields {
+		s := f.schema()
+		s["description"] = f.doc
+		if f.preset != nil {
+			s["default"] = f.preset
+		}
+		properties[f.key] = s
+		if f.alias != "" {
+			other := f.schema()
+			other["description"] = "Another name of " + f.key + "."
+			properties[f.alias] = other
+		}
+		switch {
+		case f.required && f.alias != "":
+			rules = append(rules, object{"anyOf": []object{{"required": []string{f.key}}, {"required": []string{f.alias}}}})
+		case f.required:
+			required = append(required, f.key)
+		}
+	}
+	s := object{"type": "object", "description": t.doc, "properties": properties, "additionalProperties": false}
+	if required != nil {
+		s["required"] = required
+	}
+	if rules = append(rules, t.kindRules()...); rules != nil {
+		s["allOf"] = rules
+	}
+	return s
+}
+
+// kindRules says, for each kind of workload, which keys it does not have.
+func (t table[T]) kindRules() []object {
+	var rules []object
+	for _, k := range kinds {
+		forbidden := object{}
+		for _, f := range t.fields {
+			if f.kinds != nil && !slices.Contains(f.kinds, k) {
+				forbidden[f.key] = false
+				if f.alias != "" {
+					forbidden[f.alias] = false
+				}
+			}
+		}
+		if len(forbidden) > 0 {
+			rules = append(rules, object{
+				"if":   object{"properties": object{"kind": object{"const": k}}, "required": []string{"kind"}},
+				"then": object{"properties": forbidden},
+			})
+		}
+	}
+	return rules
+}
+
+// entriesOf returns the keys and values of the mapping at n.
+func entriesOf(j *journal, n ast.Node, what string) ([]*ast.MappingValueNode, bool) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, true
+	}
+	j.fail(nodePosition(n), fmt.Sprintf("%s stands where %s belongs", shape(n), what), `write it as lines of "key: value", indented`)
+	return nil, false
+}
+
+func keyOf(j *journal, e *ast.MappingValueNode) (scalar, bool) {
+	if n, ok := e.Key.(ast.ScalarNode); ok {
+		return scalarOf(j, n, "a key", "")
+	}
+	j.fail(nodePosition(e), "a key must be a single word", "")
+	return scalar{}, false
+}
+
+// named is an entry of a mapping whose keys the person chooses.
+type named[T any] struct {
+	name  string
+	pos   position
+	value T
+}
+
+// index is a mapping from names to tables.
+type index[T any] struct {
+	name word
+	of   table[T]
+	most int
+}
+
+func (f index[T]) read(j *journal, n ast.Node) ([]named[T], bool) {
+	entries, good := entriesOf(j, n, "names with "+f.of.what+" each")
+	if !good {
+		return nil, false
+	}
+	if len(entries) == 0 || len(entries) > f.most {
+		j.fail(nodePosition(n), fmt.Sprintf("there are %d entries", len(entries)), fmt.Sprintf("write 1 to %d", f.most))
+		return nil, false
+	}
+	var out []named[T]
+	seen := map[string]position{}
+	for _, e := range entries {
+		if j.full() {
+			return out, false
+		}
+		key, ok := keyOf(j, e)
+		if !ok {
+			good = false
+			continue
+		}
+		if !f.name.pattern.MatchString(key.text) {
+			j.fail(key.pos, fmt.Sprintf("%q cannot be %s", clip(key.text), f.name.what), f.name.remedy)
+			good = false
+		}
+		if first, twice := seen[key.text]; twice {
+			j.fail(key.pos, fmt.Sprintf("%q is defined twice, first in line %d", clip(key.text), first.line), "rename or remove one of the two")
+			good = false
+			continue
+		}
+		seen[key.text] = key.pos
+		v, ok := f.of.read(j, e.Value)
+		good = good && ok
+		out = append(out, named[T]{name: key.text, pos: key.pos, value: v})
+	}
+	return out, good
+}
+
+func (f index[T]) schema() object {
+	return object{
+		"type": "object", "minProperties": 1, "maxProperties": f.most,
+		"propertyNames":        object{"pattern": f.name.pattern.String()},
+		"additionalProperties": f.of.schema(),
+	}
+}

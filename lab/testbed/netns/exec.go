@@ -1,0 +1,90 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/testbed"
+)
+
+// Exec runs a command on a node ("a") or in a container ("a/c1") of a standing
+// testbed, on the node's CPUs, and waits for it.
+func Exec(id, where string, cpus []int, cmd *exec.Cmd) error {
+	nodes, err := standing(id)
+	if err != nil {
+		return err
+	}
+	name := SpacePrefix(id) + strings.ReplaceAll(where, "/", "-")
+	s, err := space.Open(name)
+	if err != nil {
+		return fmt.Errorf("%q is no node or container of this testbed (`windtunnel lab list` shows them): %w", where, err)
+	}
+	defer s.Close()
+	layout, err := testbed.PlanCPUs(cpus, len(nodes))
+	if err != nil {
+		return err
+	}
+	node, _, _ := strings.Cut(where, "/")
+	for i := range nodes {
+		if nodeName(i) == node {
+			return runOn(s, layout.Nodes[i], cmd)
+		}
+	}
+	return fmt.Errorf("%q is no node of this testbed", node)
+}
+
+// standing lists the nodes of a testbed that was brought up by hand.
+func standing(id string) ([]string, error) {
+	var nodes []string
+	names, err := Named(SpacePrefix(id))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names {
+		rest := strings.TrimPrefix(n, SpacePrefix(id))
+		if rest != "wire" && !strings.Contains(rest, "-") {
+			nodes = append(nodes, rest)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil, errors.New("this testbed does not stand; bring it up with `windtunnel lab up`")
+	}
+	return nodes, nil
+}
+
+// runOn runs a command in a namespace and on some CPUs, which it inherits from
+// the thread that starts it.
+func runOn(s *space.Space, cpus []int, cmd *exec.Cmd) error {
+	if err := startOn(s, cpus, cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+func startOn(s *space.Space, cpus []int, cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		done <- func() error {
+			if err := netns.Set(s.NS); err != nil {
+				return fmt.Errorf("enter network namespace %s: %w", s.Name, err)
+			}
+			var set unix.CPUSet
+			for _, c := range cpus {
+				set.Set(c)
+			}
+			if err := unix.SchedSetaffinity(0, &set); err != nil {
+				return fmt.Errorf("pin to CPUs %v: %w", cpus, err)
+			}
+			return cmd.Start()
+		}()
+	}()
+	return <-done
+}

@@ -1,0 +1,36 @@
+// Package units reads and prints the sizes, rates and times of the field, as
+// its tools write them: "128k" is 131072 bytes, "10Gbit" is 10^10 bits per
+// second, "15s" is fifteen seconds. Inside the lab every quantity is in its SI
+// unit; this package is the door.
+package units
+
+import "fmt"
+
+// Error says what is wrong with a quantity's text, where, and what would be
+// right. Callers that know the file and line add them from Offset.
+type Error struct {
+	What    string // what was being read: "size", "rate", "duration"
+	Text    string // the whole text as given
+	Offset  int    // byte of Text where the problem starts
+	Problem string // what is wrong
+	Remedy  string // what would be right
+}
+
+// Error prints text, place, problem and remedy on one line.
+func (e *Error) Error() string {
+	where := ""
+	if e.Offset > 0 {
+		where = fmt.Sprintf(" at character %d", len([]rune(e.Text[:e.Offset]))+1)
+	}
+	return fmt.Sprintf("%s %q%s: %s; %s", e.What, shorten(e.Text), where, e.Problem, e.Remedy)
+}
+
+// shorten keeps an error readable when someone passes a whole file.
+func shorten(s string) string {
+	const most = 60
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	return string(r[:most]) + "…"
+}

@@ -1,0 +1,125 @@
+package units
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// longest bounds the text of a quantity, so that arithmetic on it is bounded too.
+const longest = 64
+
+// quantity is a decimal number and the unit written behind it.
+type quantity struct {
+	what   string
+	remedy string // for whatever is wrong with the number
+	text   string // as given
+	number string // digits with at most one point
+	unit   string // without the spaces around it
+	at     int    // byte of text where unit starts
+}
+
+func (q quantity) fail(offset int, problem, remedy string) error {
+	return &Error{What: q.what, Text: q.text, Offset: offset, Problem: problem, Remedy: remedy}
+}
+
+// split separates number and unit. Exponents, signs, digit separators and
+// names of non-numbers are refused: no tool of the field writes a size so.
+func split(what, text, remedy string) (quantity, error) {
+	q := quantity{what: what, remedy: remedy, text: text}
+	if len(text) > longest {
+		return q, q.fail(0, "is longer than any "+what, remedy)
+	}
+	body := strings.TrimRight(text, " ")
+	start := len(body) - len(strings.TrimLeft(body, " "))
+	if start == len(body) {
+		return q, q.fail(0, "is empty", remedy)
+	}
+	if body[start] == '-' {
+		return q, q.fail(start, "is negative", remedy)
+	}
+	end := start
+	for end < len(body) && (body[end] >= '0' && body[end] <= '9' || body[end] == '.') {
+		end++
+	}
+	q.number = body[start:end]
+	q.at = end + len(body[end:]) - len(strings.TrimLeft(body[end:], " "))
+	q.unit = body[q.at:]
+	if err := q.checkNumber(start); err != nil {
+		return q, err
+	}
+	return q, nil
+}
+
+func (q quantity) checkNumber(start int) error {
+	switch {
+	case q.number == "":
+		return q.fail(start, "does not start with a number", q.remedy)
+	case strings.Count(q.number, ".") > 1:
+		second := start + strings.LastIndex(q.number, ".")
+		return q.fail(second, "has a second decimal point", q.remedy)
+	case strings.HasPrefix(q.number, ".") || strings.HasSuffix(q.number, "."):
+		return q.fail(start+strings.Index(q.number, "."), "has a decimal point without digits on both sides", q.remedy)
+	}
+	return nil
+}
+
+// times multiplies the number by the unit's factor, exactly: a result that is
+// not whole, or that no int64 holds, is an error and never rounded.
+func (q quantity) times(factor int64, of string) (int64, error) {
+	whole, fraction, _ := strings.Cut(q.number, ".")
+	value, ok := new(big.Int).SetString(whole+fraction, 10)
+	if !ok {
+		return 0, q.fail(0, "is not a number", q.remedy)
+	}
+	value.Mul(value, big.NewInt(factor))
+	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(len(fraction))), nil)
+	rest := new(big.Int)
+	value.QuoRem(value, scale, rest)
+	if rest.Sign() != 0 {
+		return 0, q.fail(0, "is not a whole number of "+of, q.remedy)
+	}
+	if !value.IsInt64() {
+		return 0, q.fail(0, "is more than "+strconv.FormatInt(math.MaxInt64, 10)+" "+of, q.remedy)
+	}
+	return value.Int64(), nil
+}
+
+// absent is what a figure that does not exist prints as.
+const absent = "—"
+
+// finite reports whether f is a number that can be printed.
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// three prints f with three significant digits and no trailing zeros; numbers
+// of four digits and more before the point keep them all.
+func three(f float64) string {
+	decimals := 0
+	switch a := math.Abs(f); {
+	case a < 9.995:
+		decimals = 2
+	case a < 99.95:
+		decimals = 1
+	}
+	s := strconv.FormatFloat(f, 'f', decimals, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	if s == "-0" {
+		return "0"
+	}
+	return s
+}
+
+// scaled prints f in the largest of the units that leaves at least 1 before
+// the point after rounding. Units go from small to large, each step times the one before.
+func scaled(f, step float64, units []string) string {
+	i := 0
+	// 999.5 would print as 1000 of the smaller unit.
+	for i < len(units)-1 && math.Abs(f) >= step-0.5 {
+		f /= step
+		i++
+	}
+	return three(f) + " " + units[i]
+}

@@ -1,0 +1,58 @@
+package units
+
+import (
+	"fmt"
+	"strings"
+)
+
+const rateRemedy = `write a rate in bits per second such as "400Mbit", "10Gbit" or "2.5Gbit/s" (k = 1000 bits)`
+
+var rateFactors = map[byte]int64{'k': 1e3, 'm': 1e6, 'g': 1e9, 't': 1e12}
+
+// ParseRate reads a rate in bits per second. Prefixes k, M, G and T are
+// decimal, in either case, alone ("4G") or before bit, bit/s, bits/s, b/s or
+// bps; a bare number is bits per second. A fraction is fine where whole bits
+// result ("2.5Gbit").
+//
+// A capital B means bytes and is refused, as are the binary prefixes: no
+// figure of the lab is in bytes per second. "bps" is bits here, as in iperf3,
+// although tc(8) means bytes by it.
+func ParseRate(s string) (int64, error) {
+	q, err := split("rate", s, rateRemedy)
+	if err != nil {
+		return 0, err
+	}
+	prefix, factor := 0, int64(1)
+	if q.unit != "" {
+		if f, ok := rateFactors[q.unit[0]|0x20]; ok {
+			prefix, factor = 1, f
+		}
+	}
+	base := q.unit[prefix:]
+	if strings.HasPrefix(base, "B") && !strings.HasPrefix(strings.ToLower(base), "bit") {
+		return 0, q.fail(q.at, fmt.Sprintf("%s means bytes", q.unit), bitsRemedy(q, prefix))
+	}
+	switch strings.ToLower(base) {
+	case "", "bit", "bits", "bit/s", "bits/s", "b", "b/s", "bps":
+		return q.times(factor, "bits per second")
+	}
+	return 0, q.fail(q.at, fmt.Sprintf("%q is not a unit of rate", q.unit), rateRemedy)
+}
+
+// bitsRemedy translates a rate in bytes into the bits that it means.
+func bitsRemedy(q quantity, prefix int) string {
+	n, err := q.times(8, "bits per second")
+	if err != nil {
+		return rateRemedy
+	}
+	return fmt.Sprintf(`rates are in bits per second: write "%d%sbit"`, n, q.unit[:prefix])
+}
+
+// FormatRate prints bits per second with three significant digits,
+// "9.18 Gbit/s"; NaN and infinities print as "—".
+func FormatRate(bps float64) string {
+	if !finite(bps) {
+		return absent
+	}
+	return scaled(bps, 1000, []string{"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"})
+}

@@ -1,0 +1,17 @@
+//go:build ignore
+
+// Generate writes schema.json, which editors check suites by.
+package main
+
+import (
+	"log"
+	"os"
+
+	"windtunnel/lab/suite"
+)
+
+func main() {
+	if err := os.WriteFile("schema.json", suite.Schema(), 0o644); err != nil {
+		log.Fatalf("write the schema of the suite language: %v; run go generate in the folder suites, and make it writable", err)
+	}
+}
