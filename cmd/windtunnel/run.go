@@ -65,7 +65,7 @@ func runCommand() *cobra.Command {
 }
 
 func dbFlag(cmd *cobra.Command, db *string) {
-	cmd.Flags().StringVar(db, "db", "", "file of the results (default "+results.FileName+" in the user's data folder)")
+	cmd.Flags().StringVar(db, "db", "", "file of the results (default windtunnel.db in the user's data folder)")
 }
 
 func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) error {

@@ -64,6 +64,7 @@ func (b *Bench) run(ctx context.Context, t *traffic) error {
 	if err != nil {
 		return err
 	}
+	defer m.close()
 	if err := t.serve(ctx); err != nil {
 		return errors.Join(err, t.keepOutputs(ctx))
 	}
@@ -76,6 +77,7 @@ func (b *Bench) run(ctx context.Context, t *traffic) error {
 	if err := errors.Join(err, t.keepOutputs(ctx)); err != nil {
 		return err
 	}
+	meterErr = errors.Join(meterErr, m.stop(ctx))
 	if meterErr != nil {
 		return failed(sample.Invalid, "read the meters: %w", meterErr)
 	}

@@ -53,6 +53,18 @@ func MergeHistograms(encoded []string) (h Histogram, ok bool, err error) {
 	return h, h.Count() > 0, nil
 }
 
+// Encode returns the distribution in the encoding that Add reads.
+func (h *Histogram) Encode() (string, error) {
+	if h.packed == nil {
+		return "", nil
+	}
+	b, err := h.packed.Encode()
+	if err != nil {
+		return "", fmt.Errorf("encode HdrHistogram: %w", err)
+	}
+	return string(b), nil
+}
+
 // Count returns how many values were recorded.
 func (h *Histogram) Count() int64 {
 	if h.packed == nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/meter"
 	"windtunnel/lab/suite"
 )
 
@@ -57,6 +58,8 @@ type Fabric interface {
 	// Clock returns the CPU seconds that the fabric's own work has used so far,
 	// by CPU; nil where the fabric cannot tell.
 	Clock() (map[int]float64, error)
+	// Meter opens a meter over the fabric's own ports; nil where it has none.
+	Meter() (*meter.Meter, error)
 	// Warnings are doubts that hold for every trial on this fabric.
 	Warnings() []string
 }

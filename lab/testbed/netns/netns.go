@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/meter"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -123,6 +124,19 @@ func (tb *Testbed) Clock() (map[int]float64, error) {
 		return nil, nil
 	}
 	return tb.wire.clock()
+}
+
+// Meter implements testbed.Fabric.
+func (tb *Testbed) Meter() (*meter.Meter, error) {
+	if tb.wire == nil {
+		return nil, nil
+	}
+	cpus := slices.Concat(tb.layout.Nodes...)
+	config := meter.Config{Node: meter.WireNode, CPUs: append(cpus, tb.layout.Wire...), Namespaces: []meter.Namespace{{NS: tb.wire.space.NS}}}
+	for _, p := range tb.wire.ports {
+		config.Devices = append(config.Devices, meter.Device{Name: p, Role: meter.RolePort})
+	}
+	return meter.New(config)
 }
 
 // Warnings implements testbed.Fabric.

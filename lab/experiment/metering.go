@@ -1,0 +1,335 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/meter"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
+	"windtunnel/lab/tool"
+)
+
+// metering reads both nodes, the fabric and the engine itself at the two edges
+// of one window, and a time series around it.
+type metering struct {
+	traffic *traffic
+	nodes   []testbed.Node // the sender's, then the receiver's where it is another
+	wire    *meter.Meter   // nil where the fabric has no ports
+	start   edge
+	end     edge
+	series  [][]meter.Light // by node
+}
+
+// edge is everything that is read at one edge of the window.
+type edge struct {
+	nodes  []meter.Reading
+	wire   meter.Reading
+	clock  map[int]float64
+	engine float64 // CPU seconds
+}
+
+const (
+	seriesInterval = 100 * time.Millisecond
+	glanceInterval = 500 * time.Millisecond
+	// margin keeps the window inside the tool's: connecting takes a few
+	// milliseconds, and a tool's clock starts after ours.
+	margin = 20 * time.Millisecond
+)
+
+func newMetering(ctx context.Context, t *traffic) (*metering, error) {
+	pair := t.bench.Pairs[0]
+	m := &metering{traffic: t, nodes: []testbed.Node{pair.Sender.Node}}
+	if pair.Receiver.Node.Name() != pair.Sender.Node.Name() {
+		m.nodes = append(m.nodes, pair.Receiver.Node)
+	}
+	var err error
+	if m.wire, err = t.bench.Testbed.Fabric().Meter(); err != nil {
+		return nil, fmt.Errorf("meter the fabric's ports: %w", err)
+	}
+	tm := t.scenario.Timing
+	most := int((tm.Warmup+tm.Duration+tm.Cooldown+10*time.Second)/seriesInterval) + 1
+	for i, n := range m.nodes {
+		args := agent.MeterArgs{
+			Node: n.Name(), CPUs: n.CPUs(), Devices: m.devices(i),
+			Ports: meter.PortRange{First: basePort, Last: uint16(basePort + portsPerPair*len(t.bench.Pairs) - 1)},
+			Every: seriesInterval, Most: most,
+		}
+		if err := n.Agent().MeterStart(ctx, args); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// devices are a node's hops. The series follows the fabric's devices, or,
+// where both endpoints share the node, the receivers' own.
+func (m *metering) devices(node int) []meter.Device {
+	receivers := map[string]bool{}
+	for _, p := range m.traffic.bench.Pairs {
+		receivers[p.Receiver.Name] = true
+	}
+	var ds []meter.Device
+	for _, d := range m.traffic.bench.devices[node] {
+		series := d.Role == meter.RoleFabric
+		if m.colocated() {
+			series = d.Role == meter.RoleEndpoint && receivers[d.Endpoint]
+		}
+		ds = append(ds, meter.Device{Namespace: d.Endpoint, Name: d.Name, Role: d.Role, Series: series})
+	}
+	return ds
+}
+
+func (m *metering) colocated() bool { return len(m.nodes) == 1 }
+
+// window waits for the part of the traffic that counts, reads both edges, and
+// shows how the traffic moves meanwhile.
+func (m *metering) window(ctx context.Context, started time.Time) error {
+	tm := m.traffic.scenario.Timing
+	if err := m.track(ctx); err != nil {
+		return err
+	}
+	if err := sleepUntil(ctx, started.Add(tm.Warmup+margin)); err != nil {
+		return err
+	}
+	var err error
+	if m.start, err = m.read(ctx); err != nil {
+		return err
+	}
+	end := started.Add(tm.Warmup + tm.Duration - margin)
+	if err := m.watch(ctx, end); err != nil {
+		return err
+	}
+	m.end, err = m.read(ctx)
+	return err
+}
+
+func sleepUntil(ctx context.Context, t time.Time) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(time.Until(t)):
+		return nil
+	}
+}
+
+// track tells the meters which processes are the tool's.
+func (m *metering) track(ctx context.Context) error {
+	for _, r := range m.traffic.runs {
+		for i, p := range r.processes {
+			label := meter.ReceiverSide
+			if r.plan[i].On == tool.OnSender {
+				label = meter.SenderSide
+			}
+			if err := r.at(r.plan[i].On).Node.Agent().MeterTrack(ctx, agent.TrackArgs{Process: p.ID(), Label: label}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read takes all readings of one edge, the nodes' at the same moment.
+func (m *metering) read(ctx context.Context) (edge, error) {
+	e := edge{nodes: make([]meter.Reading, len(m.nodes))}
+	errs := make([]error, len(m.nodes))
+	var reading sync.WaitGroup
+	for i, n := range m.nodes {
+		reading.Go(func() { e.nodes[i], errs[i] = n.Agent().MeterRead(ctx) })
+	}
+	clock, err := m.traffic.bench.Testbed.Fabric().Clock()
+	e.clock = clock
+	reading.Wait()
+	errs = append(errs, err)
+	if m.wire != nil {
+		e.wire, err = m.wire.Read()
+		errs = append(errs, err)
+	}
+	var u syscall.Rusage
+	errs = append(errs, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	e.engine = time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+	return e, errors.Join(errs...)
+}
+
+// watch shows the traffic now and then until the window ends.
+func (m *metering) watch(ctx context.Context, end time.Time) error {
+	var before []meter.Light
+	for {
+		next := time.Now().Add(glanceInterval)
+		if !next.Before(end) {
+			return sleepUntil(ctx, end)
+		}
+		now, err := m.glance(ctx)
+		if err != nil {
+			return err
+		}
+		if before != nil {
+			m.show(before, now)
+		}
+		before = now
+		if err := sleepUntil(ctx, next); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *metering) glance(ctx context.Context) ([]meter.Light, error) {
+	var ls []meter.Light
+	for _, n := range m.nodes {
+		l, err := n.Agent().MeterGlance(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ls = append(ls, l)
+	}
+	return ls, nil
+}
+
+func (m *metering) show(before, now []meter.Light) {
+	side := func(i int) meter.SeriesSide {
+		return meter.SeriesSide{Lights: []meter.Light{before[i], now[i]}, CPUs: m.nodes[i].CPUs()}
+	}
+	var receiver *meter.SeriesSide
+	if !m.colocated() {
+		r := side(1)
+		receiver = &r
+	}
+	facts := meter.Facts{Colocated: m.colocated(), Direction: m.traffic.scenario.Workload.Direction}
+	points := meter.Points(side(0), receiver, before[0].Mono, facts, 0)
+	if len(points) > 0 {
+		m.traffic.moved(points[len(points)-1])
+	}
+}
+
+// stop ends the meters and fetches the series.
+func (m *metering) stop(ctx context.Context) error {
+	var errs []error
+	for _, n := range m.nodes {
+		points, err := n.Agent().MeterStop(ctx)
+		m.series = append(m.series, points)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// close lets go of what the engine itself has open.
+func (m *metering) close() {
+	if m.wire != nil {
+		m.wire.Close()
+	}
+}
+
+// complete fills the sample with what the tool said and what the meters read.
+func (m *metering) complete(said tool.Measurement) error {
+	s := m.traffic.sample
+	sender, err := meter.Window(m.start.nodes[0], m.end.nodes[0])
+	if err != nil {
+		return failed(sample.Invalid, "%w", err)
+	}
+	deltas := []*meter.Delta{&sender}
+	var receiver *meter.Delta
+	if !m.colocated() {
+		d, err := meter.Window(m.start.nodes[1], m.end.nodes[1])
+		if err != nil {
+			return failed(sample.Invalid, "%w", err)
+		}
+		receiver = &d
+		deltas = append(deltas, receiver)
+	}
+	facts, err := m.facts(said)
+	if err != nil {
+		return err
+	}
+	s.Metrics = meter.Metrics(&sender, receiver, facts)
+	s.Metrics.Merge(said.Metrics)
+	s.Latency = said.Latency
+	s.Hops = meter.Hops(&sender, receiver, facts)
+	s.Warnings = append(s.Warnings, said.Warnings...)
+	s.Warnings = append(s.Warnings, m.traffic.bench.Testbed.Fabric().Warnings()...)
+	for _, d := range deltas {
+		s.Warnings = append(s.Warnings, d.Warnings...)
+	}
+	m.points(facts, sender.Seconds)
+	return m.check()
+}
+
+func (m *metering) points(f meter.Facts, window float64) {
+	side := func(i int) meter.SeriesSide {
+		return meter.SeriesSide{Lights: m.series[i], CPUs: m.nodes[i].CPUs()}
+	}
+	var receiver *meter.SeriesSide
+	if !m.colocated() {
+		r := side(1)
+		receiver = &r
+	}
+	m.traffic.sample.Series = meter.Points(side(0), receiver, m.start.nodes[0].Mono, f, window)
+}
+
+// facts gathers what the meters themselves cannot know.
+func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
+	sc := m.traffic.scenario
+	f := meter.Facts{
+		Colocated:  m.colocated(),
+		Direction:  sc.Workload.Direction,
+		Throughput: said.Metrics[sample.Throughput],
+		Headers:    headers(sc, m.traffic.bench),
+		Engine:     m.end.engine - m.start.engine,
+	}
+	for _, p := range m.traffic.bench.Pairs {
+		if p.Sender.Name != "" {
+			f.SenderEndpoints = append(f.SenderEndpoints, p.Sender.Name)
+			f.ReceiverEndpoints = append(f.ReceiverEndpoints, p.Receiver.Name)
+		}
+	}
+	if m.start.clock != nil && m.end.clock != nil {
+		f.WireCPU = map[int]float64{}
+		for cpu, at := range m.end.clock {
+			f.WireCPU[cpu] = at - m.start.clock[cpu]
+		}
+	}
+	if m.wire != nil {
+		d, err := meter.Window(m.start.wire, m.end.wire)
+		if err != nil {
+			return f, failed(sample.Invalid, "%w", err)
+		}
+		f.Ports = &d
+	}
+	return f, nil
+}
+
+// headers is the length of all headers of a data frame on the fabric: what the
+// workload's own protocol needs, and what the system adds, which is what its
+// endpoints' MTU is short of the fabric's.
+func headers(sc *suite.Scenario, b *Bench) int {
+	added := sc.Fabric.MTU - b.MTU
+	switch sc.Workload.Kind {
+	case suite.UDPStream, suite.UDPRR:
+		return meter.UDPHeaders(sc.Workload.IPVersion) + added
+	}
+	return meter.TCPHeaders(sc.Workload.IPVersion) + added
+}
+
+// tolerance between what the tool says and what the fabric counted, over
+// windows that are not quite the same.
+const tolerance = 0.10
+
+// check refuses figures that contradict each other: a stream's throughput that
+// the fabric's own counters do not bear out.
+func (m *metering) check() error {
+	s, w := m.traffic.sample, m.traffic.scenario.Workload
+	said, ok1 := s.Metrics[sample.Throughput]
+	counted, ok2 := s.Metrics[sample.FabricGoodput]
+	if !ok1 || !ok2 || m.colocated() || (w.Kind != suite.TCPStream && w.Kind != suite.UDPStream) {
+		return nil
+	}
+	if counted < said*(1-tolerance) || counted > said*(1+tolerance) {
+		return failed(sample.Invalid, "%s reports %.0f bit/s and the fabric's counters stand for %.0f bit/s of payload: more than %.0f %% apart", m.traffic.tool.Name(), said, counted, 100*tolerance)
+	}
+	return nil
+}

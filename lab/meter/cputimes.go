@@ -1,0 +1,85 @@
+package meter
+
+// CPUTimes is one CPU's line of /proc/stat, in ticks of 1/100 s (USER_HZ),
+// since boot. Guest time is inside User and Nice already and is not kept.
+//
+// What the figures are worth depends on the kernel. Idle and IOWait come from
+// the NO_HZ clock and are exact, cut to whole ticks (get_cpu_idle_time_us,
+// kernel/time/tick-sched.c). The others are sampled at the timer interrupt
+// unless CONFIG_IRQ_TIME_ACCOUNTING or VIRT_CPU_ACCOUNTING counts them.
+type CPUTimes struct {
+	User    uint64 `json:"user"`
+	Nice    uint64 `json:"nice"`
+	System  uint64 `json:"system"`
+	Idle    uint64 `json:"idle"`
+	IOWait  uint64 `json:"iowait"`
+	IRQ     uint64 `json:"irq"`
+	Softirq uint64 `json:"softirq"`
+	Steal   uint64 `json:"steal"`
+	// FineIdle is Idle and IOWait together in nanoseconds, from
+	// /proc/timer_list; 0 where that cannot be read.
+	FineIdle int64 `json:"fine_idle_ns,omitempty"`
+}
+
+// userHZ is the unit of /proc/stat, the same on every architecture that
+// Windtunnel runs on (include/asm-generic/param.h).
+const userHZ = 100
+
+const tickNanoseconds = 1e9 / userHZ
+
+const statFile = "/proc/stat"
+
+// ParseStat reads the per-CPU lines of /proc/stat, by CPU number. Offline CPUs
+// are absent, as they are from the text. Kernels before 2.6.11 lack steal.
+func ParseStat(text []byte) (map[int]CPUTimes, error) {
+	cpus := map[int]CPUTimes{}
+	err := eachCPU(text, func(cpu int, t CPUTimes) { cpus[cpu] = t })
+	if err != nil {
+		return nil, err
+	}
+	if len(cpus) == 0 {
+		return nil, badLine(statFile, text, "a line for each CPU (cpu0 …)")
+	}
+	return cpus, nil
+}
+
+// eachCPU visits the per-CPU lines, which stand together at the start; it
+// stops at the first line that follows them and does not look further.
+func eachCPU(text []byte, visit func(cpu int, t CPUTimes)) error {
+	s := scanner{text}
+	for {
+		line, ok := s.line()
+		if !ok || !hasPrefix(line, "cpu") {
+			return nil
+		}
+		fields := scanner{line[len("cpu"):]}
+		if len(fields.rest) == 0 || isBlank(fields.rest[0]) {
+			continue // the sum over all CPUs
+		}
+		cpu, ok := decimal(fields.field())
+		if !ok || cpu > maxCPU {
+			return badLine(statFile, line, "cpu followed by its number")
+		}
+		t, ok := cpuTimes(&fields)
+		if !ok {
+			return badLine(statFile, line, "at least 4 decimal counters")
+		}
+		visit(int(cpu), t)
+	}
+}
+
+// maxCPU bounds CPU numbers: the most that Linux can be built for is 8192.
+const maxCPU = 1<<16 - 1
+
+func cpuTimes(fields *scanner) (t CPUTimes, ok bool) {
+	for i, to := range [...]*uint64{&t.User, &t.Nice, &t.System, &t.Idle, &t.IOWait, &t.IRQ, &t.Softirq, &t.Steal} {
+		f := fields.field()
+		if len(f) == 0 {
+			return t, i >= 4 // older kernels end after idle, softirq or steal
+		}
+		if *to, ok = decimal(f); !ok {
+			return t, false
+		}
+	}
+	return t, true
+}

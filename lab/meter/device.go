@@ -1,0 +1,137 @@
+package meter
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Roles of devices along the path.
+const (
+	RoleEndpoint = "endpoint" // inside a container
+	RoleVif      = "vif"      // the container's device on the node
+	RoleBridge   = "bridge"
+	RoleTunnel   = "tunnel"
+	RoleFabric   = "fabric" // the node's NIC
+	RolePort     = "port"   // of the wire
+)
+
+// Device is a hop to be metered.
+type Device struct {
+	Namespace string // name of one of the meter's namespaces; empty for the node itself
+	Name      string
+	Role      string
+	Series    bool // in the light readings too
+}
+
+// DeviceReading is what a device and its queue have counted since they were
+// made.
+type DeviceReading struct {
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Order   int    `json:"order"` // place in the meter's list, from 0
+	Index   int    `json:"ifindex"`
+	Traffic        // counts buffers: a segment train of 64 KiB is one packet
+	// RxBare is how many of RxPackets stand in RxBytes without their Ethernet
+	// header.
+	RxBare   uint64 `json:"rx_bare_packets,omitempty"`
+	RxErrors uint64 `json:"rx_errors"`
+	TxErrors uint64 `json:"tx_errors"`
+	RxDrops  uint64 `json:"rx_dropped"`
+	TxDrops  uint64 `json:"tx_dropped"`
+	Qdisc    Qdisc  `json:"qdisc"`
+}
+
+// Qdisc is the state of a device's queues: its root qdisc, whose figures hold
+// those of its children, and the drops of its clsact or ingress hook.
+type Qdisc struct {
+	Kind         string `json:"kind,omitempty"`
+	Handle       uint32 `json:"handle,omitempty"`
+	Drops        uint64 `json:"dropped"`      // 32 bits, wraps
+	Overlimits   uint64 `json:"overlimits"`   // 32 bits, wraps
+	Requeues     uint64 `json:"requeues"`     // 32 bits, wraps
+	Backlog      uint64 `json:"backlog"`      // bytes waiting now; a gauge
+	IngressDrops uint64 `json:"hook_dropped"` // by programs and actions; 32 bits, wraps
+}
+
+// ReceivedBytes are the received bytes with all Ethernet headers.
+func (r DeviceReading) ReceivedBytes() uint64 { return r.RxBytes + EthernetHeader*r.RxBare }
+
+// isVeth reports whether a device is one end of a veth pair.
+func isVeth(l netlink.Link) bool { return l.Type() == "veth" }
+
+// barePackets counts the packets that a veth received by polling (NAPI): it
+// adds their bytes after the Ethernet header was taken off, those of all other
+// packets before (veth_xdp_rcv and veth_xmit, drivers/net/veth.c). Which of
+// the two a packet takes depends on the offloads of both ends; the driver's
+// own statistics tell.
+func barePackets(stats map[string]uint64) (n uint64) {
+	for name, value := range stats {
+		if strings.HasPrefix(name, "rx_queue_") && strings.HasSuffix(name, "_xdp_packets") {
+			n += value
+		}
+	}
+	return n
+}
+
+// readDevices reads the wanted devices of one namespace. Both lists come from
+// one dump each: with many containers a request for every device would cost
+// more than the dump.
+func readDevices(links *netlink.Handle, drivers *driverStats, want []orderedDevice) ([]DeviceReading, error) {
+	all, err := retryDump(links.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list devices: %w", err)
+	}
+	queues, err := retryDump(func() ([]netlink.Qdisc, error) { return links.QdiscList(nil) })
+	if err != nil {
+		return nil, fmt.Errorf("list queueing disciplines: %w", err)
+	}
+	byName := make(map[string]netlink.Link, len(all))
+	for _, l := range all {
+		byName[l.Attrs().Name] = l
+	}
+	readings := make([]DeviceReading, 0, len(want))
+	for _, w := range want {
+		l, ok := byName[w.Name]
+		if !ok {
+			return nil, fmt.Errorf("read device %s: %w", w.Name, &GoneError{What: "device " + w.Name})
+		}
+		r := deviceReading(l, queues, w)
+		if isVeth(l) {
+			stats, err := drivers.of(w.Name)
+			if err != nil {
+				return nil, err
+			}
+			r.RxBare = barePackets(stats)
+		}
+		readings = append(readings, r)
+	}
+	return readings, nil
+}
+
+func deviceReading(l netlink.Link, queues []netlink.Qdisc, w orderedDevice) DeviceReading {
+	a := l.Attrs()
+	r := DeviceReading{Name: a.Name, Role: w.Role, Order: w.order, Index: a.Index}
+	if s := a.Statistics; s != nil {
+		r.Traffic = Traffic{RxBytes: s.RxBytes, RxPackets: s.RxPackets, TxBytes: s.TxBytes, TxPackets: s.TxPackets}
+		r.RxErrors, r.TxErrors = s.RxErrors, s.TxErrors
+		r.RxDrops, r.TxDrops = s.RxDropped, s.TxDropped
+	}
+	for _, q := range queues {
+		qa := q.Attrs()
+		if qa.LinkIndex != a.Index || qa.Statistics == nil || qa.Statistics.Queue == nil {
+			continue
+		}
+		s := qa.Statistics.Queue
+		switch qa.Parent {
+		case netlink.HANDLE_ROOT:
+			r.Qdisc.Kind, r.Qdisc.Handle = q.Type(), qa.Handle
+			r.Qdisc.Drops, r.Qdisc.Overlimits = uint64(s.Drops), uint64(s.Overlimits)
+			r.Qdisc.Requeues, r.Qdisc.Backlog = uint64(s.Requeues), uint64(s.Backlog)
+		case netlink.HANDLE_INGRESS:
+			r.Qdisc.IngressDrops = uint64(s.Drops)
+		}
+	}
+	return r
+}

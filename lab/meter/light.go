@@ -1,0 +1,100 @@
+package meter
+
+import (
+	"fmt"
+	"time"
+)
+
+// ReadLight takes a light reading into l, whose slices are used again where
+// they are large enough.
+func (m *Meter) ReadLight(l *Light) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l.Idle = resize(l.Idle, len(m.config.CPUs))
+	l.Traffic = resize(l.Traffic, len(m.series))
+	clear(l.Traffic)
+	var err error
+	if l.Mono, err = m.readCPUs(); err != nil {
+		return err
+	}
+	for i, t := range m.times {
+		l.Idle[i] = -1
+		if m.seen[i] {
+			l.Idle[i] = t.idle() + int64(t.Steal)*tickNanoseconds
+		}
+	}
+	for i, s := range m.series {
+		if i > 0 && s.namespace == m.series[i-1].namespace {
+			continue // read together with the one before
+		}
+		if err := m.readSeries(s.namespace, l.Traffic); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idle is idle and iowait time in nanoseconds.
+func (t CPUTimes) idle() int64 {
+	if t.FineIdle > 0 {
+		return t.FineIdle
+	}
+	return int64(t.Idle+t.IOWait) * tickNanoseconds
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// readSeries fills in the traffic of the series devices of one namespace.
+func (m *Meter) readSeries(n *namespace, to []Traffic) error {
+	text, err := n.dev.read(&m.buf)
+	if err != nil {
+		return n.wrap(err)
+	}
+	err = eachNetDev(text, func(name []byte, t Traffic) {
+		for i, s := range m.series {
+			if s.namespace == n && string(name) == s.name {
+				to[i] = t
+			}
+		}
+	})
+	if err != nil {
+		return n.wrap(err)
+	}
+	return nil
+}
+
+// Record takes a light reading now and then every interval, at times that do
+// not drift, until stop is closed, with one more at the end. After most
+// readings it stops by itself.
+func (m *Meter) Record(every time.Duration, most int, stop <-chan struct{}) ([]Light, error) {
+	if every <= 0 || most <= 0 {
+		return nil, fmt.Errorf("record a series every %v, at most %d readings: both must be positive", every, most)
+	}
+	series := make([]Light, 0, min(most, 1024))
+	take := func() error {
+		series = append(series, Light{})
+		return m.ReadLight(&series[len(series)-1])
+	}
+	if err := take(); err != nil {
+		return nil, err
+	}
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for len(series) < most {
+		select {
+		case <-stop:
+			return series, take()
+		case <-ticks.C:
+			if err := take(); err != nil {
+				return series, err
+			}
+		}
+	}
+	<-stop
+	return series, nil
+}

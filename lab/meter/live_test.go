@@ -1,0 +1,463 @@
+package meter
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// allCPUs are those that this process may use.
+func allCPUs(t testing.TB) []int {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	var cpus []int
+	for c := range len(set) * 64 {
+		if set.IsSet(c) {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus
+}
+
+func meterOf(t testing.TB, j joined) *Meter {
+	t.Helper()
+	m, err := New(Config{
+		Node: "n", CPUs: allCPUs(t),
+		Namespaces: []Namespace{{"left", j.left}, {"right", j.right}},
+		Devices:    []Device{{"left", "left", RoleEndpoint, true}, {"right", "right", RoleEndpoint, true}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func read(t testing.TB, m *Meter) Reading {
+	t.Helper()
+	r, err := m.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Readings travel as text.
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Reading
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+func window(t testing.TB, a, b Reading) Delta {
+	t.Helper()
+	d, err := Window(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// segmentInSoftware makes the left device cut superframes, as a NIC would on
+// the wire.
+func (j joined) segmentInSoftware(t testing.TB) {
+	features(t, j.left, "left", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-generic-segmentation")
+}
+
+// features switches offloads off, or on where the name starts with "+".
+func features(t testing.TB, ns netns.NsHandle, device string, names ...string) {
+	t.Helper()
+	change := map[string]bool{}
+	for _, n := range names {
+		if n[0] == '+' {
+			change[n[1:]] = true
+		} else {
+			change[n] = false
+		}
+	}
+	err := insideOf(ns, func() error {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return e.Change(device, change)
+	})
+	if err != nil {
+		t.Skipf("cannot switch offloads of %s: %v", device, err)
+	}
+}
+
+const transferred = 40 << 20
+
+// The four ways in which a veth delivers: superframes handed over whole, and
+// frames cut by the sender, each with and without polling, in both IP
+// versions. The counters must tell the payload in all of them.
+func TestCountersTellKnownTraffic(t *testing.T) {
+	for _, x := range []struct {
+		name, to  string
+		ip        int
+		cut, poll bool
+	}{
+		{"superframes", "10.99.0.2:0", 4, false, false},
+		{"superframes over IPv6", "[fd99::2]:0", 6, false, false},
+		{"frames", "10.99.0.2:0", 4, true, false},
+		{"frames, polled", "10.99.0.2:0", 4, true, true},
+		{"frames over IPv6, polled", "[fd99::2]:0", 6, true, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			j := join(t)
+			if x.cut {
+				j.segmentInSoftware(t)
+			}
+			if x.poll {
+				features(t, j.right, "right", "+rx-gro")
+			}
+			m := meterOf(t, j)
+			sender, receiver := j.connect(t, x.to)
+			a := read(t, m)
+			transfer(t, sender, receiver, transferred)
+			d := window(t, a, read(t, m))
+
+			left, right := d.Namespaces[0], d.Namespaces[1]
+			dev := right.Devices[0]
+			payload := GoodputFromCounters(dev.ReceivedBytes(), dev.RxPackets, TCPHeaders(x.ip))
+			// What TCP sent again passes the device too.
+			again := left.Counters[TCPRetransSegs] * 1448
+			if payload < transferred || payload > transferred+transferred/1000+again {
+				t.Errorf("%d bytes of payload by the device's counters (%+v), want %d", payload, dev.Traffic, transferred)
+			}
+			if dev.ReceivedBytes() <= transferred || left.Devices[0].TxPackets != dev.RxPackets+dev.RxDrops {
+				t.Errorf("sent %+v, received %+v", left.Devices[0].Traffic, dev.Traffic)
+			}
+			if polled := dev.RxBare > 0; polled != x.poll {
+				t.Errorf("%d packets were polled", dev.RxBare)
+			}
+			if segment := float64(dev.RxBytes) / float64(dev.RxPackets); x.cut != (segment <= 1514) {
+				t.Errorf("%.0f bytes in a packet", segment)
+			}
+			wantSockets(t, left, right)
+			if s := left.Counters[TCPOutSegs]; s < transferred/1448 || s > transferred/1000 {
+				t.Errorf("%d segments sent", s)
+			}
+			if x.poll {
+				buffers := right.Counters[IPInReceives] + right.Counters[IP6InReceives]
+				if merged := float64(dev.RxPackets) / float64(buffers); merged < 2 {
+					t.Errorf("%.1f frames in a buffer: GRO did not merge, or the counters miss it", merged)
+				}
+			}
+		})
+	}
+}
+
+func wantSockets(t *testing.T, left, right NamespaceDelta) {
+	t.Helper()
+	if len(left.Sockets) != 1 || len(right.Sockets) != 1 {
+		t.Fatalf("%d and %d sockets, want one each", len(left.Sockets), len(right.Sockets))
+	}
+	s, r := left.Sockets[0], right.Sockets[0]
+	if s.New || r.New || r.BytesReceived != transferred || s.BytesAcked > transferred || s.BytesAcked < transferred/2 {
+		t.Errorf("sent %+v, received %+v", s, r)
+	}
+	if s.Local != r.Remote || s.RTT <= 0 || s.MSS < 1000 || s.Cwnd == 0 || s.Inode == 0 || s.Congestion == "" {
+		t.Errorf("sender's socket: %+v", s)
+	}
+	if s.TotalRetrans != uint32(left.Counters[TCPRetransSegs]) {
+		t.Errorf("the socket sent %d segments again, the namespace %d", s.TotalRetrans, left.Counters[TCPRetransSegs])
+	}
+}
+
+// A third namespace without traffic must not see that of the others.
+func TestCountersOfOtherNamespacesStayStill(t *testing.T) {
+	j := join(t)
+	quiet := newSpace(t, "q")
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{"quiet", quiet}, {"left", j.left}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	sender, receiver := j.connect(t, "10.99.0.2:0")
+	a := read(t, m)
+	transfer(t, sender, receiver, 1<<20)
+	d := window(t, a, read(t, m))
+	for name, n := range d.Namespaces[0].Counters {
+		if n != 0 {
+			t.Errorf("%s counted %d in a namespace without traffic", name, n)
+		}
+	}
+	if len(d.Namespaces[0].Sockets) != 0 {
+		t.Errorf("sockets of another namespace: %+v", d.Namespaces[0].Sockets)
+	}
+	if d.Namespaces[1].Counters[TCPOutSegs] < 1<<20/1448 {
+		t.Errorf("%d segments", d.Namespaces[1].Counters[TCPOutSegs])
+	}
+}
+
+func TestSocketsAreChosenByPort(t *testing.T) {
+	j := join(t)
+	m := meterOf(t, j)
+	_, receiver := j.connect(t, "10.99.0.2:7801")
+	j.connect(t, "10.99.0.2:7901")
+	m.SetPorts(PortRange{7800, 7815})
+	r := read(t, m)
+	if got := r.Namespaces[1].Sockets; len(got) != 1 || got[0].Local.String() != receiver.LocalAddr().String() {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Namespaces[0].Sockets; len(got) != 1 || got[0].Remote.Port() != 7801 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestClosedMeterLetsTheNamespaceGo(t *testing.T) {
+	j := join(t)
+	before := openFiles(t)
+	m := meterOf(t, j)
+	read(t, m)
+	m.Close()
+	if after := openFiles(t); after != before {
+		t.Errorf("%d files open before, %d after", before, after)
+	}
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	runtime.GC()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func TestMissingDeviceIsNamed(t *testing.T) {
+	j := join(t)
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{"left", j.left}}, Devices: []Device{{"left", "nothere", RoleVif, false}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, err := m.Read(); err == nil || !strings.Contains(err.Error(), "nothere") || !strings.Contains(err.Error(), "left") {
+		t.Errorf("%v", err)
+	}
+	if _, err := New(Config{Node: "n", CPUs: []int{0}, Devices: []Device{{"c9", "eth0", RoleVif, false}}}); err == nil {
+		t.Error("a device of an unknown namespace was accepted")
+	}
+	if _, err := New(Config{Node: "n"}); err == nil {
+		t.Error("a node without CPUs was accepted")
+	}
+}
+
+// A tool that works in a child of a child is metered with it, and again when
+// the middle process is gone.
+func TestToolTimeHoldsDescendants(t *testing.T) {
+	// The shell's child counts in a grandchild, which outlives it.
+	cmd := exec.Command("sh", "-c", `sh -c 'timeout 3 sh -c "while :; do :; done" & sleep 0.5'; sleep 3`)
+	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	defer func() {
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // the group that this test made
+		_ = cmd.Wait()
+	}()
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Track("tool", cmd.Process.Pid)
+	time.Sleep(200 * time.Millisecond)
+	a := read(t, m)
+	if len(a.Processes) < 3 {
+		t.Fatalf("%d processes, want the shell, its child and what that started: %+v", len(a.Processes), a.Processes)
+	}
+	time.Sleep(800 * time.Millisecond)
+	d := window(t, a, read(t, m))
+	// Others use the CPUs too; a tenth of one is the least a busy loop gets.
+	if s := d.Tools["tool"]; s < 0.1*d.Seconds || s > 1.05*d.Seconds {
+		t.Errorf("%.3f CPU seconds in a window of %.3f s (%q)", s, d.Seconds, d.Warnings)
+	}
+	m.Forget()
+	if r := read(t, m); len(r.Processes) != 0 {
+		t.Errorf("forgotten, and still there: %+v", r.Processes)
+	}
+}
+
+func TestEveryWayToACPUTimeAgrees(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	pid := cmd.Process.Pid
+	time.Sleep(300 * time.Millisecond)
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil { // so that all three see the same
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	exact, err := processClock(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	threads, err := threadsCPU(pid)
+	if err != nil {
+		t.Skipf("no schedstat here: %v", err)
+	}
+	stat, err := readProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticks := int64(stat.utime+stat.stime) * tickNanoseconds
+	if exact == 0 || threads != exact || !near(float64(ticks), float64(exact), 2*tickNanoseconds) {
+		t.Errorf("clock %d ns, threads %d, ticks %d", exact, threads, ticks)
+	}
+}
+
+func TestSelfIsTheProcessItself(t *testing.T) {
+	before, err := selfCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spin(t, 20*time.Millisecond)
+	after, err := selfCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := after - before; used < 20e6 {
+		t.Errorf("%d ns after 20 ms of work", used)
+	}
+}
+
+// The list and the scan of /proc must name the same children.
+func TestChildrenAreFoundInBothWays(t *testing.T) {
+	cmd := exec.Command("sleep", "5")
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no sleep: %v", err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	for name, of := range map[string]func(int) ([]int, error){"list": childrenOf, "scan": childrenByScan} {
+		got, err := of(os.Getpid())
+		if err != nil || !slices.Contains(got, cmd.Process.Pid) {
+			t.Errorf("by %s: %v, %v; want %d among them", name, got, err, cmd.Process.Pid)
+		}
+	}
+}
+
+func TestSeriesFollowsTheTraffic(t *testing.T) {
+	j := join(t)
+	m := meterOf(t, j)
+	sender, receiver := j.connect(t, "10.99.0.2:0")
+	stop, done := make(chan struct{}), make(chan []Light)
+	go func() {
+		lights, err := m.Record(20*time.Millisecond, 1000, stop)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- lights
+	}()
+	start, err := Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	transfer(t, sender, receiver, 8<<20)
+	time.Sleep(50 * time.Millisecond)
+	close(stop)
+	lights := <-done
+	if len(lights) < 4 {
+		t.Fatalf("%d readings", len(lights))
+	}
+	first, last := lights[0], lights[len(lights)-1]
+	if got := last.Traffic[1].RxBytes - first.Traffic[1].RxBytes; got < 8<<20 || got > 9<<20 {
+		t.Errorf("%d bytes at the right device", got)
+	}
+	if got := last.Traffic[0].RxBytes - first.Traffic[0].RxBytes; got == 0 || got > 1<<20 {
+		t.Errorf("%d bytes at the left device, want acknowledgements only", got)
+	}
+	points := Points(SeriesSide{Lights: lights, CPUs: m.CPUs()}, nil, start, Facts{Colocated: true}, last.seconds(first))
+	for _, p := range points {
+		if p.SenderCPU < 0 || p.SenderCPU > 100 || p.Bits < 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+func (l Light) seconds(since Light) float64 { return float64(l.Mono-since.Mono) / 1e9 }
+
+func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	stop := make(chan struct{})
+	time.AfterFunc(100*time.Millisecond, func() { close(stop) })
+	lights, err := m.Record(time.Millisecond, 5, stop)
+	if err != nil || len(lights) != 5 {
+		t.Errorf("%d readings, %v", len(lights), err)
+	}
+	if _, err := m.Record(0, 5, stop); err == nil {
+		t.Error("an interval of nothing was accepted")
+	}
+}
+
+// Ten readings a second of at most 150 µs take 0.15 % of a CPU.
+func BenchmarkReadLight(b *testing.B) {
+	m := meterOf(b, join(b))
+	var l Light
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := m.ReadLight(&l); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	m := meterOf(b, join(b))
+	for b.Loop() {
+		if _, err := m.Read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// spin keeps the calling thread busy for so much CPU time.
+func spin(t testing.TB, d time.Duration) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start, err := readClock(unix.CLOCK_THREAD_CPUTIME_ID, "thread")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * d); ; {
+		now, err := readClock(unix.CLOCK_THREAD_CPUTIME_ID, "thread")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if time.Duration(now-start) >= d || time.Now().After(end) {
+			return
+		}
+	}
+}

@@ -1,0 +1,323 @@
+// Package meter reads what a node's network costs: CPU time by CPU, what the
+// tools themselves use, TCP's state, and the counters of every device on the
+// path; and it turns two readings into figures.
+//
+// A Meter runs on the node. The arithmetic over its readings (Window, Metrics,
+// Hops, Points) touches no kernel and runs wherever the readings are.
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config says what a meter reads.
+type Config struct {
+	Node       string      // the node's name, copied to every reading
+	CPUs       []int       // the node's own
+	Namespaces []Namespace // the node itself and its containers
+	Devices    []Device    // the hops, in path order from the endpoint to the fabric
+}
+
+// Meter reads one node. Its methods may be called by several goroutines.
+type Meter struct {
+	mu         sync.Mutex
+	config     Config
+	slot       map[int]int // CPU number to place in config.CPUs
+	namespaces []*namespace
+	series     []seriesDevice
+	stat       procFile
+	timers     procFile // closed where idle time is known by ticks only
+	softirqs   procFile
+	softnet    procFile
+	processes  tree
+	ports      PortRange
+	times      []CPUTimes // by slot, of the reading at hand
+	seen       []bool     // by slot
+	buf        []byte
+}
+
+// seriesDevice is a device of the light readings.
+type seriesDevice struct {
+	namespace *namespace
+	name      string
+}
+
+// New opens a meter. Close it: until then it keeps its namespaces alive.
+func New(config Config) (*Meter, error) {
+	if len(config.CPUs) == 0 {
+		return nil, errors.New("make a meter: no CPUs given; a node needs at least one of its own")
+	}
+	m := &Meter{config: config, stat: closed, timers: closed, softirqs: closed, softnet: closed,
+		slot: map[int]int{}, buf: make([]byte, 64<<10),
+		times: make([]CPUTimes, len(config.CPUs)), seen: make([]bool, len(config.CPUs))}
+	for i, c := range config.CPUs {
+		m.slot[c] = i
+	}
+	if err := m.open(); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("make a meter for node %s: %w", config.Node, err)
+	}
+	return m, nil
+}
+
+func (m *Meter) open() (err error) {
+	if m.stat, err = openProc(statFile); err != nil {
+		return err
+	}
+	if m.softirqs, err = openProc(softirqsFile); err != nil {
+		return err
+	}
+	if m.softnet, err = openProc(softnetFile); err != nil {
+		return err
+	}
+	if err := m.openNamespaces(); err != nil {
+		return err
+	}
+	m.openTimers()
+	return nil
+}
+
+func (m *Meter) openNamespaces() error {
+	byName := map[string]*namespace{}
+	for _, spec := range m.config.Namespaces {
+		var devices []orderedDevice
+		for i, d := range m.config.Devices {
+			if d.Namespace == spec.Name {
+				devices = append(devices, orderedDevice{d, i})
+			}
+		}
+		n, err := openNamespace(spec, devices)
+		if err != nil {
+			return err
+		}
+		m.namespaces = append(m.namespaces, n)
+		byName[spec.Name] = n
+	}
+	for _, d := range m.config.Devices {
+		n := byName[d.Namespace]
+		if n == nil {
+			return fmt.Errorf("device %s is in namespace %q, which the meter was not given", d.Name, d.Namespace)
+		}
+		if d.Series {
+			m.series = append(m.series, seriesDevice{n, d.Name})
+		}
+	}
+	return nil
+}
+
+// openTimers opens /proc/timer_list, which only root may read and which names
+// idle time to the nanosecond where /proc/stat has ticks. It lists every timer
+// of every CPU: on a large machine reading it would disturb what is measured,
+// and the ticks have to do.
+func (m *Meter) openTimers() {
+	const affordable = 300 * time.Microsecond
+	f, err := openProc(timerListFile)
+	if err != nil {
+		return
+	}
+	best := time.Duration(1<<63 - 1)
+	for range 3 {
+		start := time.Now()
+		found := 0
+		text, err := f.read(&m.buf)
+		if err == nil {
+			err = eachIdleClock(text, func(int, idleClock) { found++ })
+		}
+		if err != nil || found == 0 {
+			f.close()
+			return
+		}
+		best = min(best, time.Since(start))
+	}
+	if best > affordable {
+		f.close()
+		return
+	}
+	m.timers = f
+}
+
+// Close lets go of everything that is open.
+func (m *Meter) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.namespaces {
+		n.close()
+	}
+	m.namespaces, m.series = nil, nil
+	for _, f := range []*procFile{&m.stat, &m.timers, &m.softirqs, &m.softnet} {
+		f.close()
+		*f = closed
+	}
+}
+
+// Track adds a process of a tool, with its threads and all of its
+// descendants, under a label such as "sender".
+func (m *Meter) Track(label string, pid int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.processes.track(label, pid)
+}
+
+// Forget drops all tracked processes.
+func (m *Meter) Forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.processes.forget()
+}
+
+// SetPorts chooses the sockets that readings list.
+func (m *Meter) SetPorts(r PortRange) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ports = r
+}
+
+// Read takes a full reading. The CPU times come first, so that the cost of the
+// rest falls into the window at its start and out of it at its end, alike.
+func (m *Meter) Read() (Reading, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := Reading{Node: m.config.Node, CPUs: make(map[int]CPUTimes, len(m.config.CPUs))}
+	var err error
+	if r.Mono, err = m.readCPUs(); err != nil {
+		return r, err
+	}
+	for i, cpu := range m.config.CPUs {
+		if m.seen[i] {
+			r.CPUs[cpu] = m.times[i]
+		}
+	}
+	if r.Processes, err = m.processes.read(); err != nil {
+		return r, err
+	}
+	if r.Self, err = selfCPU(); err != nil {
+		return r, err
+	}
+	if err := m.readSoftirqs(&r); err != nil {
+		return r, err
+	}
+	for _, n := range m.namespaces {
+		nr, err := n.read(m.ports, &m.buf)
+		if err != nil {
+			return r, err
+		}
+		r.Namespaces = append(r.Namespaces, nr)
+	}
+	now, err := monotonic()
+	r.Took = now - r.Mono
+	return r, err
+}
+
+// readCPUs fills times and seen and returns the moment of it.
+func (m *Meter) readCPUs() (mono int64, err error) {
+	// 10 counters of 20 digits with their CPU take at most 220 bytes a line.
+	highest := slices.Max(m.config.CPUs)
+	text, err := m.stat.readStart(&m.buf, min((highest+2)*220, 1<<20))
+	if err != nil {
+		return 0, err
+	}
+	if mono, err = monotonic(); err != nil {
+		return 0, err
+	}
+	clear(m.seen)
+	err = eachCPU(wholeLines(text), func(cpu int, t CPUTimes) {
+		if i, ok := m.slot[cpu]; ok && !m.seen[i] {
+			m.times[i], m.seen[i] = t, true
+		}
+	})
+	if err != nil || m.timers == closed {
+		return mono, err
+	}
+	return mono, m.readIdle(mono)
+}
+
+// wholeLines drops a last line that the buffer has cut.
+func wholeLines(text []byte) []byte {
+	for i := len(text) - 1; i >= 0; i-- {
+		if text[i] == '\n' {
+			return text[:i+1]
+		}
+	}
+	return text
+}
+
+func (m *Meter) readIdle(mono int64) error {
+	text, err := m.timers.read(&m.buf)
+	if err != nil {
+		return err
+	}
+	return eachIdleClock(text, func(cpu int, c idleClock) {
+		if i, ok := m.slot[cpu]; ok && m.seen[i] {
+			m.times[i].FineIdle = c.idleAt(mono, m.times[i])
+		}
+	})
+}
+
+func (m *Meter) readSoftirqs(r *Reading) error {
+	text, err := m.softirqs.read(&m.buf)
+	if err != nil {
+		return err
+	}
+	if r.Softirqs, err = ParseSoftirqs(text); err != nil {
+		return err
+	}
+	online, err := m.online()
+	if err != nil {
+		return err
+	}
+	if text, err = m.softnet.read(&m.buf); err != nil {
+		return err
+	}
+	if r.Softnet, err = ParseSoftnet(text, online); err != nil {
+		return err
+	}
+	for cpu := range r.Softirqs {
+		if _, ok := m.slot[cpu]; !ok {
+			delete(r.Softirqs, cpu)
+		}
+	}
+	for cpu := range r.Softnet {
+		if _, ok := m.slot[cpu]; !ok {
+			delete(r.Softnet, cpu)
+		}
+	}
+	return nil
+}
+
+// online lists the CPUs that are online now, in order.
+func (m *Meter) online() ([]int, error) {
+	text, err := m.stat.read(&m.buf)
+	if err != nil {
+		return nil, err
+	}
+	var cpus []int
+	err = eachCPU(text, func(cpu int, _ CPUTimes) { cpus = append(cpus, cpu) })
+	return cpus, err
+}
+
+// CPUs lists the CPUs in the order of the light readings.
+func (m *Meter) CPUs() []int { return slices.Clone(m.config.CPUs) }
+
+// Now is the clock of the readings: CLOCK_MONOTONIC in nanoseconds.
+func Now() (int64, error) { return monotonic() }
+
+func monotonic() (int64, error) { return readClock(unix.CLOCK_MONOTONIC, "CLOCK_MONOTONIC") }
+
+// selfCPU is the CPU time of this process, all threads, in nanoseconds.
+func selfCPU() (int64, error) {
+	return readClock(unix.CLOCK_PROCESS_CPUTIME_ID, "CLOCK_PROCESS_CPUTIME_ID")
+}
+
+func readClock(clock int32, name string) (int64, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(clock, &ts); err != nil {
+		return 0, fmt.Errorf("read %s: %w", name, err)
+	}
+	return ts.Nano(), nil
+}

@@ -1,0 +1,347 @@
+package meter
+
+import (
+	"slices"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// Metrics turns what happened on the two nodes in one window into the figures
+// of a sample. receiver is nil where both endpoints are on one node: that
+// node's CPU then carries both sides, which nothing can tell apart; it stands
+// under the sender's names, and the receiver's CPU is absent.
+//
+// The fabric's own work is taken off the CPU on which it ran, from softirq
+// first, and reported apart. Steal is never part of a node's CPU.
+func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
+	ms := sample.Metrics{}
+	ms.Set(sample.WindowSeconds, sender.Seconds)
+	t := trial{sender: sender, receiver: receiver, Facts: f}
+	payload := t.payload()
+	if payload > 0 {
+		ms.Set(sample.BytesInWindow, payload)
+	}
+	packets := t.fabric(ms)
+	t.cpu(ms, sender, senderCPU, payload, packets)
+	if receiver != nil {
+		t.cpu(ms, receiver, receiverCPU, payload, packets)
+	}
+	t.tools(ms)
+	t.tcp(ms)
+	t.receivePlace(ms)
+	if f.WireCPU != nil {
+		sum := 0.0
+		for _, s := range f.WireCPU {
+			sum += s
+		}
+		ms.Set(sample.FabricCores, sum/sender.Seconds)
+	}
+	return ms
+}
+
+// trial is one window with all that is known of it.
+type trial struct {
+	sender, receiver *Delta
+	Facts
+}
+
+func (t trial) nodes() []*Delta {
+	if t.receiver == nil {
+		return []*Delta{t.sender}
+	}
+	return []*Delta{t.sender, t.receiver}
+}
+
+// payload is the bytes of payload that passed in the window. TCP itself counts
+// them exactly on sockets that lasted the whole window; what the tool says of
+// its own, longer window stands in for anything else.
+func (t trial) payload() float64 {
+	received, lasting := uint64(0), false
+	for _, n := range t.nodes() {
+		for _, ns := range n.Namespaces {
+			for _, s := range ns.Sockets {
+				if s.New {
+					return t.reported()
+				}
+				lasting = true
+				received += s.BytesReceived
+			}
+		}
+	}
+	if lasting && received > 0 {
+		return float64(received)
+	}
+	return t.reported()
+}
+
+func (t trial) reported() float64 { return t.Throughput / 8 * t.sender.Seconds }
+
+// cpuNames are the metrics of one side's CPU.
+type cpuNames struct {
+	percent, cores, user, system, softirq, irq, steal, perByte, perPacket sample.Metric
+}
+
+var (
+	senderCPU = cpuNames{sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU,
+		sample.SenderIRQCPU, sample.SenderStealCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket}
+	receiverCPU = cpuNames{sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU,
+		sample.ReceiverIRQCPU, sample.ReceiverStealCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket}
+)
+
+func (t trial) cpu(ms sample.Metrics, n *Delta, names cpuNames, payload float64, packets uint64) {
+	u, count := n.CPU(t.WireCPU)
+	if count == 0 {
+		return
+	}
+	percent := func(seconds float64) float64 { return 100 * seconds / n.Seconds / float64(count) }
+	ms.Set(names.percent, percent(u.Busy))
+	ms.Set(names.cores, u.Busy/n.Seconds)
+	ms.Set(names.user, percent(u.User))
+	ms.Set(names.system, percent(u.System))
+	ms.Set(names.softirq, percent(u.Softirq))
+	ms.Set(names.irq, percent(u.IRQ))
+	ms.Set(names.steal, percent(u.Steal))
+	if payload > 0 {
+		ms.Set(names.perByte, u.Busy*1e9/payload)
+	}
+	if packets > 0 {
+		ms.Set(names.perPacket, u.Busy*1e9/float64(packets))
+	}
+}
+
+// CPU sums the node's CPUs, without the fabric's own work on each, and says
+// how many they are.
+func (d *Delta) CPU(wire map[int]float64) (sum Usage, count int) {
+	for cpu, u := range d.CPUs {
+		sum = sum.add(u.without(wire[cpu]))
+	}
+	return sum, len(d.CPUs)
+}
+
+// fabric sets what the fabric carried, and returns its frames in both
+// directions. Received counts are used on both nodes: a sending device that
+// segments counts superframes, the receiving one what the wire delivered. A
+// colocated trial has no fabric; its endpoints' devices stand in.
+func (t trial) fabric(ms sample.Metrics) (packets uint64) {
+	role := RoleFabric
+	if t.Colocated {
+		role = RoleEndpoint
+	}
+	found := false
+	bits, goodput := 0.0, 0.0
+	for i, n := range t.nodes() {
+		for _, ns := range n.Namespaces {
+			for _, d := range ns.Devices {
+				if d.Role != role {
+					continue
+				}
+				found = true
+				packets += d.RxPackets
+				bits += 8 * float64(d.ReceivedBytes())
+				if t.Colocated || t.receivesData(i) {
+					goodput += 8 * float64(GoodputFromCounters(d.ReceivedBytes(), d.RxPackets, t.Headers))
+				}
+			}
+		}
+	}
+	if !found {
+		return 0
+	}
+	ms.Set(sample.PacketsPerSecond, float64(packets)/t.sender.Seconds)
+	ms.Set(sample.FabricBits, bits/t.sender.Seconds)
+	if t.Headers > 0 {
+		ms.Set(sample.FabricGoodput, goodput/t.sender.Seconds)
+	}
+	t.merging(ms)
+	t.drops(ms)
+	return packets
+}
+
+// receivesData says whether node i (0 the sender's, 1 the receiver's) is one
+// that the payload goes to.
+func (t trial) receivesData(i int) bool {
+	switch t.Direction {
+	case suite.Both:
+		return true
+	case suite.Reverse:
+		return i == 0
+	}
+	return i == 1
+}
+
+// merging sets how many frames of the wire came up as one buffer: what the
+// data-receiving fabric device counted against what IP was handed in the
+// endpoints there. A system that merges anew behind the fabric device raises
+// it.
+func (t trial) merging(ms sample.Metrics) {
+	if t.Colocated || t.receiver == nil {
+		return
+	}
+	n, endpoints := t.receiver, t.ReceiverEndpoints
+	if t.Direction == suite.Reverse {
+		n, endpoints = t.sender, t.SenderEndpoints
+	}
+	frames, buffers := uint64(0), uint64(0)
+	for _, ns := range n.Namespaces {
+		for _, d := range ns.Devices {
+			if d.Role == RoleFabric {
+				frames += d.RxPackets
+			}
+		}
+		if takesPart(ns.Name, endpoints) {
+			buffers += ns.Counters[IPInReceives] + ns.Counters[IP6InReceives]
+		}
+	}
+	if frames > 0 && buffers > 0 {
+		ms.Set(sample.SegmentsPerSKB, float64(frames)/float64(buffers))
+	}
+}
+
+// takesPart reports whether a namespace holds an endpoint of the trial.
+func takesPart(namespace string, endpoints []string) bool {
+	if len(endpoints) == 0 {
+		return namespace == ""
+	}
+	return slices.Contains(endpoints, namespace)
+}
+
+// drops sums over all metered hops. The drops of softnet are not added: each
+// is counted by its device too (enqueue_to_backlog, net/core/dev.c).
+func (t trial) drops(ms sample.Metrics) {
+	nodes := t.nodes()
+	if t.Ports != nil {
+		nodes = append(nodes, t.Ports)
+	}
+	sum := uint64(0)
+	for _, n := range nodes {
+		for _, ns := range n.Namespaces {
+			for _, d := range ns.Devices {
+				sum += d.RxDrops + d.TxDrops + d.Qdisc.Drops + d.Qdisc.IngressDrops
+			}
+		}
+	}
+	ms.Set(sample.Drops, float64(sum))
+}
+
+func (t trial) tools(ms sample.Metrics) {
+	observer := t.Engine
+	for _, n := range t.nodes() {
+		observer += n.Observer
+	}
+	ms.Set(sample.ObserverCores, observer/t.sender.Seconds)
+	if t.receiver == nil {
+		for label, metric := range map[string]sample.Metric{SenderSide: sample.SenderToolCores, ReceiverSide: sample.ReceiverToolCores} {
+			if s, ok := t.sender.Tools[label]; ok {
+				ms.Set(metric, s/t.sender.Seconds)
+			}
+		}
+		return
+	}
+	setTools(ms, sample.SenderToolCores, t.sender)
+	setTools(ms, sample.ReceiverToolCores, t.receiver)
+}
+
+func setTools(ms sample.Metrics, name sample.Metric, n *Delta) {
+	if len(n.Tools) == 0 {
+		return
+	}
+	sum := 0.0
+	for _, s := range n.Tools {
+		sum += s
+	}
+	ms.Set(name, sum/n.Seconds)
+}
+
+// tcp sets segments, retransmits and the medians over the sockets that carried
+// the data.
+func (t trial) tcp(ms sample.Metrics) {
+	segments, again, known := uint64(0), uint64(0), false
+	var sockets []SocketDelta
+	for _, n := range t.nodes() {
+		for _, ns := range n.Namespaces {
+			out, ok := ns.Counters[TCPOutSegs]
+			known = known || ok
+			segments += out
+			again += ns.Counters[TCPRetransSegs]
+			sockets = append(sockets, ns.Sockets...)
+		}
+	}
+	if known && segments > 0 {
+		ms.Set(sample.Segments, float64(segments))
+		ms.Set(sample.Retransmits, float64(again))
+	}
+	senders := busySenders(sockets)
+	if len(senders) == 0 {
+		return
+	}
+	ms.Set(sample.MSS, median(senders, func(s SocketDelta) float64 { return float64(s.MSS) }))
+	ms.Set(sample.Cwnd, median(senders, func(s SocketDelta) float64 { return float64(s.Cwnd) }))
+	senders = slices.DeleteFunc(senders, func(s SocketDelta) bool { return s.RTT == 0 })
+	if len(senders) > 0 {
+		ms.Set(sample.RTT, median(senders, func(s SocketDelta) float64 { return float64(s.RTT) }))
+	}
+}
+
+// busySenders leaves out sockets that sent less than a hundredth of what the
+// busiest did: a tool's control connection, the silent side of a stream.
+func busySenders(all []SocketDelta) []SocketDelta {
+	most := uint64(0)
+	for _, s := range all {
+		most = max(most, s.BytesAcked)
+	}
+	var busy []SocketDelta
+	for _, s := range all {
+		if s.BytesAcked > 0 && s.BytesAcked >= most/100 {
+			busy = append(busy, s)
+		}
+	}
+	return busy
+}
+
+// median of at least one value.
+func median(sockets []SocketDelta, of func(SocketDelta) float64) float64 {
+	v := make([]float64, len(sockets))
+	for i, s := range sockets {
+		v[i] = of(s)
+	}
+	slices.Sort(v)
+	middle := len(v) / 2
+	if len(v)%2 == 1 {
+		return v[middle]
+	}
+	return (v[middle-1] + v[middle]) / 2
+}
+
+// receivePlace sets the share of the receiver's packets that its own CPUs took
+// through the receive path. Only one of a plain fabric can be told: the
+// sender's CPUs have processed the packets that its own devices received, and
+// any beyond those are the receiver's. A wire processes its ports' packets on
+// the nodes' CPUs too, and then the count says nothing.
+func (t trial) receivePlace(ms sample.Metrics) {
+	if t.receiver == nil || t.WireCPU != nil || t.Ports != nil || len(t.sender.Softnet) == 0 || t.Direction == suite.Reverse {
+		return
+	}
+	processed, own, arrived := uint64(0), uint64(0), uint64(0)
+	for _, s := range t.sender.Softnet {
+		processed += s.Processed
+	}
+	for _, ns := range t.sender.Namespaces {
+		for _, d := range ns.Devices {
+			own += d.RxPackets
+		}
+	}
+	for _, ns := range t.receiver.Namespaces {
+		if takesPart(ns.Name, t.ReceiverEndpoints) {
+			arrived += ns.Counters[IPInReceives] + ns.Counters[IP6InReceives]
+		}
+	}
+	if arrived == 0 {
+		return
+	}
+	foreign := 0.0
+	if processed > own {
+		foreign = float64(processed - own)
+	}
+	ms.Set(sample.ReceiverSoftirqOnRecv, max(0, 1-foreign/float64(arrived)))
+}

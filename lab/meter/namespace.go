@@ -1,0 +1,148 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Namespace is a network namespace to be metered.
+type Namespace struct {
+	Name string // container's name; empty for the node itself
+	// NS may be closed once the meter is made. netns.None() stands for the
+	// namespace of the calling thread, and is what the node itself has when
+	// its agent was started inside it.
+	NS netns.NsHandle
+}
+
+// orderedDevice is a device with its place in the meter's list.
+type orderedDevice struct {
+	Device
+	order int
+}
+
+// namespace holds what is open of one network namespace. Sockets and /proc
+// files opened inside a namespace stay there, so that no thread has to enter
+// it again; they also keep the namespace alive until close.
+type namespace struct {
+	name    string
+	devices []orderedDevice
+	links   *netlink.Handle
+	diag    *sockDiag
+	drivers *driverStats
+	snmp    procFile
+	netstat procFile
+	snmp6   procFile // closed where the kernel has no IPv6
+	dev     procFile
+}
+
+func openNamespace(spec Namespace, devices []orderedDevice) (*namespace, error) {
+	n := &namespace{name: spec.Name, devices: devices, snmp: closed, netstat: closed, snmp6: closed, dev: closed}
+	err := insideOf(spec.NS, n.open)
+	if err == nil {
+		n.links, err = netlink.NewHandleAt(spec.NS, unix.NETLINK_ROUTE)
+	}
+	if err == nil {
+		n.diag, err = openSockDiag(spec.NS)
+	}
+	if err != nil {
+		n.close()
+		return nil, fmt.Errorf("meter namespace %q: %w", spec.Name, err)
+	}
+	return n, nil
+}
+
+// open opens the files of the calling thread's namespace.
+func (n *namespace) open() (err error) {
+	if n.snmp, err = openProc("/proc/thread-self/net/snmp"); err != nil {
+		return err
+	}
+	if n.netstat, err = openProc("/proc/thread-self/net/netstat"); err != nil {
+		return err
+	}
+	if n.dev, err = openProc("/proc/thread-self/net/dev"); err != nil {
+		return err
+	}
+	if n.drivers, err = openDriverStats(); err != nil {
+		return err
+	}
+	if n.snmp6, err = openProc("/proc/thread-self/net/snmp6"); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (n *namespace) close() {
+	if n.links != nil {
+		n.links.Close()
+	}
+	if n.diag != nil {
+		n.diag.close()
+	}
+	if n.drivers != nil {
+		n.drivers.close()
+	}
+	for _, f := range []procFile{n.snmp, n.netstat, n.snmp6, n.dev} {
+		f.close()
+	}
+}
+
+// insideOf runs f on a thread in the namespace and lets the thread end, so
+// that no other goroutine ever runs there by accident.
+func insideOf(ns netns.NsHandle, f func() error) error {
+	if !ns.IsOpen() {
+		return f()
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := netns.Set(ns); err != nil {
+			done <- fmt.Errorf("enter the network namespace (needs CAP_SYS_ADMIN): %w", err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+func (n *namespace) read(ports PortRange, buf *[]byte) (NamespaceReading, error) {
+	r := NamespaceReading{Name: n.name, Counters: Counters{}}
+	wanted := func(name string) bool { return kept[name] }
+	for _, f := range []procFile{n.snmp, n.netstat} {
+		text, err := f.read(buf)
+		if err == nil {
+			err = ParseSNMP(f.path, text, r.Counters, wanted)
+		}
+		if err != nil {
+			return r, n.wrap(err)
+		}
+	}
+	if n.snmp6 != closed {
+		text, err := n.snmp6.read(buf)
+		if err == nil {
+			err = ParseSNMP6(text, r.Counters, wanted)
+		}
+		if err != nil {
+			return r, n.wrap(err)
+		}
+	}
+	var err error
+	if len(n.devices) > 0 {
+		if r.Devices, err = readDevices(n.links, n.drivers, n.devices); err != nil {
+			return r, n.wrap(err)
+		}
+	}
+	if r.Sockets, err = n.diag.established(ports); err != nil {
+		return r, n.wrap(err)
+	}
+	return r, nil
+}
+
+func (n *namespace) wrap(err error) error {
+	return fmt.Errorf("meter namespace %q: %w", n.name, err)
+}

@@ -1,0 +1,62 @@
+package meter
+
+// Traffic is what a device received and sent, since it was made.
+type Traffic struct {
+	RxBytes   uint64 `json:"rx_bytes"`
+	RxPackets uint64 `json:"rx_packets"`
+	TxBytes   uint64 `json:"tx_bytes"`
+	TxPackets uint64 `json:"tx_packets"`
+}
+
+const netDevFile = "/proc/net/dev"
+
+// eachNetDev visits the devices of /proc/net/dev. The name is only valid
+// during the visit.
+func eachNetDev(text []byte, visit func(name []byte, t Traffic)) error {
+	s := scanner{text}
+	for row := 0; ; row++ {
+		line, ok := s.line()
+		if !ok {
+			return nil
+		}
+		if row < 2 {
+			continue // two lines of headings
+		}
+		name, rest, ok := cutName(line)
+		if !ok {
+			return badLine(netDevFile, line, "a device name and a colon")
+		}
+		t, ok := traffic(scanner{rest})
+		if !ok {
+			return badLine(netDevFile, line, "16 decimal counters")
+		}
+		visit(name, t)
+	}
+}
+
+// cutName takes the device's name, which may hold no colon, blank or slash
+// (dev_valid_name, net/core/dev.c); the counters may follow without a blank.
+func cutName(line []byte) (name, rest []byte, ok bool) {
+	for i, c := range line {
+		if c == ':' {
+			s := scanner{line[:i]}
+			name = s.field()
+			return name, line[i+1:], len(name) > 0
+		}
+	}
+	return nil, nil, false
+}
+
+func traffic(fields scanner) (t Traffic, ok bool) {
+	to := [16]*uint64{0: &t.RxBytes, 1: &t.RxPackets, 8: &t.TxBytes, 9: &t.TxPackets}
+	for i := range to {
+		n, ok := decimal(fields.field())
+		if !ok {
+			return t, false
+		}
+		if to[i] != nil {
+			*to[i] = n
+		}
+	}
+	return t, true
+}

@@ -1,0 +1,69 @@
+package meter
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// procFile is a /proc file kept open and read anew from its start each time.
+type procFile struct {
+	fd   int
+	path string
+}
+
+var closed = procFile{fd: -1}
+
+func openProc(path string) (procFile, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return closed, fmt.Errorf("open %s: %w", path, err)
+	}
+	return procFile{fd, path}, nil
+}
+
+func (f procFile) close() {
+	if f.fd >= 0 {
+		unix.Close(f.fd)
+	}
+}
+
+// read returns the whole text, in *buf, which grows as needed and is valid
+// until the next use. The kernel makes the text when it is read from 0.
+func (f procFile) read(buf *[]byte) ([]byte, error) {
+	at := 0
+	for {
+		if at == len(*buf) {
+			*buf = append(*buf, make([]byte, max(len(*buf), 16<<10))...)
+		}
+		n, err := unix.Pread(f.fd, (*buf)[at:], int64(at))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", f.path, err)
+		}
+		if n == 0 {
+			return (*buf)[:at], nil
+		}
+		at += n
+	}
+}
+
+// readStart returns the first length bytes or fewer. It saves the second call
+// that finds the end, for files whose start is all that counts.
+func (f procFile) readStart(buf *[]byte, length int) ([]byte, error) {
+	if len(*buf) < length {
+		*buf = make([]byte, length)
+	}
+	for {
+		n, err := unix.Pread(f.fd, (*buf)[:length], 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", f.path, err)
+		}
+		return (*buf)[:n], nil
+	}
+}

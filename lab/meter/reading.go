@@ -1,0 +1,32 @@
+package meter
+
+// Reading is everything that a meter reads of its node at one moment. All
+// counters run since boot, or since what they count was made; a Window of two
+// readings holds what happened between.
+type Reading struct {
+	Node       string             `json:"node"`
+	Mono       int64              `json:"mono_ns"` // CLOCK_MONOTONIC next to the read of the CPU times
+	Took       int64              `json:"took_ns"` // how long the whole reading took
+	CPUs       map[int]CPUTimes   `json:"cpus"`
+	Softirqs   map[int]Softirqs   `json:"softirqs,omitempty"`
+	Softnet    map[int]Softnet    `json:"softnet,omitempty"`
+	Namespaces []NamespaceReading `json:"namespaces,omitempty"`
+	Processes  []Process          `json:"processes,omitempty"`
+	Self       int64              `json:"self_ns"` // CPU time of the agent itself
+}
+
+// NamespaceReading is what one network namespace has counted.
+type NamespaceReading struct {
+	Name     string          `json:"name"` // container's name; empty for the node itself
+	Counters Counters        `json:"counters"`
+	Devices  []DeviceReading `json:"devices,omitempty"`
+	Sockets  []Socket        `json:"sockets,omitempty"`
+}
+
+// Light is a reading of the time series: little enough to be taken ten times a
+// second.
+type Light struct {
+	Mono    int64     `json:"mono_ns"` // CLOCK_MONOTONIC
+	Idle    []int64   `json:"idle_ns"` // idle, iowait and steal since boot, in the order of the meter's CPUs; −1 while offline
+	Traffic []Traffic `json:"traffic"` // in the order of the meter's series devices
+}

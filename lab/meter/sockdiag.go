@@ -1,0 +1,84 @@
+package meter
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// sockDiag asks one namespace for its TCP sockets.
+type sockDiag struct{ sockets map[int]*nl.SocketHandle }
+
+func openSockDiag(ns netns.NsHandle) (*sockDiag, error) {
+	s, err := nl.GetNetlinkSocketAt(ns, netns.None(), unix.NETLINK_INET_DIAG)
+	if err != nil {
+		return nil, fmt.Errorf("open sock_diag (needs CONFIG_INET_DIAG): %w", err)
+	}
+	return &sockDiag{map[int]*nl.SocketHandle{unix.NETLINK_INET_DIAG: {Socket: s}}}, nil
+}
+
+func (d *sockDiag) close() { d.sockets[unix.NETLINK_INET_DIAG].Close() }
+
+// diagRequest is struct inet_diag_req, the older form of the request. It alone
+// asks for both IP versions at once. A dump walks over the whole table of
+// established sockets (262,144 buckets on a machine of 24 GB, 1.5 ms), so one
+// walk instead of two halves what a reading costs.
+type diagRequest struct{}
+
+const (
+	diagGetTCP        = 18 // TCPDIAG_GETSOCK
+	diagRequestLength = 60
+)
+
+func (diagRequest) Len() int { return diagRequestLength }
+
+// Serialize asks for established sockets only: a connect/request/response run
+// leaves tens of thousands in TIME_WAIT, and listing those would take longer
+// than all else.
+func (diagRequest) Serialize() []byte {
+	const (
+		extensions  = 3
+		states      = 52
+		established = 1 << 1
+	)
+	b := make([]byte, diagRequestLength)
+	b[extensions] = 1<<(diagInfo-1) | 1<<(diagCongestion-1)
+	binary.NativeEndian.PutUint32(b[states:], established)
+	return b
+}
+
+// established lists the sockets of both IP versions that match, without those
+// on the loopback.
+func (d *sockDiag) established(ports PortRange) ([]Socket, error) {
+	list, err := retryDump(func() ([]Socket, error) { return d.list(ports) })
+	if err != nil {
+		return nil, fmt.Errorf("list TCP sockets: %w", err)
+	}
+	return list, nil
+}
+
+func (d *sockDiag) list(ports PortRange) ([]Socket, error) {
+	req := nl.NewNetlinkRequest(diagGetTCP, unix.NLM_F_DUMP)
+	req.Sockets = d.sockets
+	req.AddData(diagRequest{})
+	var list []Socket
+	var bad error
+	err := req.ExecuteIter(unix.NETLINK_INET_DIAG, diagGetTCP, func(msg []byte) bool {
+		s, err := parseSocket(msg)
+		if err != nil {
+			bad = err
+			return true // the rest of the dump must be taken from the socket
+		}
+		if !s.Local.Addr().IsLoopback() && (ports.Has(s.Local.Port()) || ports.Has(s.Remote.Port())) {
+			list = append(list, s)
+		}
+		return true
+	})
+	if bad != nil {
+		return nil, bad
+	}
+	return list, err
+}

@@ -1,0 +1,211 @@
+package meter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// tree is the processes of the tools: the given roots, their descendants, and
+// descendants that were seen once and have another parent now (servers that
+// went to the background).
+type tree struct {
+	roots map[int]string // pid to label
+	known map[processKey]string
+}
+
+func (t *tree) track(label string, pid int) {
+	if t.roots == nil {
+		t.roots, t.known = map[int]string{}, map[processKey]string{}
+	}
+	t.roots[pid] = label
+}
+
+func (t *tree) forget() { t.roots, t.known = nil, nil }
+
+// read lists the processes that still exist, in the order of their ids.
+func (t *tree) read() ([]Process, error) {
+	found := map[int]Process{}
+	for pid, label := range t.roots {
+		if err := t.descend(pid, label, found); err != nil {
+			return nil, err
+		}
+	}
+	for key, label := range t.known {
+		if _, ok := found[key.pid]; ok {
+			continue
+		}
+		if p, err := readProcess(key.pid); err == nil && p.start == key.start {
+			if err := t.descend(key.pid, label, found); err != nil {
+				return nil, err
+			}
+		}
+	}
+	list := make([]Process, 0, len(found))
+	for _, p := range found {
+		t.known[p.key()] = p.Label
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b Process) int { return a.PID - b.PID })
+	return list, nil
+}
+
+// descend adds a process and all below it. One that ended meanwhile is left
+// out without an error.
+func (t *tree) descend(pid int, label string, found map[int]Process) error {
+	if _, ok := found[pid]; ok {
+		return nil
+	}
+	stat, err := readProcess(pid)
+	if ended(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read process %d: %w", pid, err)
+	}
+	ran, err := processCPU(pid, stat)
+	if ended(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read CPU time of process %d: %w", pid, err)
+	}
+	found[pid] = Process{
+		Label: label, PID: pid, Parent: stat.parent, Start: stat.start, Name: stat.name, CPU: ran,
+		Waited: int64(stat.cutime+stat.cstime) * tickNanoseconds,
+	}
+	children, err := childrenOf(pid)
+	if err != nil {
+		return fmt.Errorf("list children of process %d: %w", pid, err)
+	}
+	for _, c := range children {
+		if err := t.descend(c, label, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ended(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
+}
+
+func readProcess(pid int) (procStat, error) {
+	text, err := os.ReadFile(procPath(pid, "stat"))
+	if err != nil {
+		return procStat{}, err
+	}
+	return parseProcStat(text)
+}
+
+// processCPU asks the process's CPU clock, which is exact to the nanosecond
+// and holds ended threads (clock_getcpuclockid(3); posix-cpu-timers.c). A
+// kernel or sandbox that refuses is asked for the threads' schedstat, and
+// without that for the ticks.
+func processCPU(pid int, stat procStat) (int64, error) {
+	if ran, err := processClock(pid); err == nil {
+		return ran, nil
+	}
+	if ran, err := threadsCPU(pid); err == nil {
+		return ran, nil
+	} else if ended(err) && !exists(pid) {
+		return 0, err
+	}
+	return int64(stat.utime+stat.stime) * tickNanoseconds, nil
+}
+
+func processClock(pid int) (int64, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &ts); err != nil {
+		return 0, err
+	}
+	return ts.Nano(), nil
+}
+
+// threadsCPU sums what the living threads have run.
+func threadsCPU(pid int) (sum int64, err error) {
+	paths, err := filepath.Glob(procPath(pid, "task/*/schedstat"))
+	if err != nil {
+		return 0, err
+	}
+	if len(paths) == 0 {
+		return 0, os.ErrNotExist
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if ended(err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		ran, err := parseSchedstat(text)
+		if err != nil {
+			return 0, err
+		}
+		sum += ran
+	}
+	return sum, nil
+}
+
+func exists(pid int) bool {
+	_, err := os.Stat(procPath(pid, ""))
+	return err == nil
+}
+
+// childrenOf lists the processes whose parent is a thread of pid. Kernels
+// without CONFIG_PROC_CHILDREN are asked process by process.
+func childrenOf(pid int) ([]int, error) {
+	lists, err := filepath.Glob(procPath(pid, "task/*/children"))
+	if err != nil {
+		return nil, err
+	}
+	if len(lists) == 0 && exists(pid) {
+		return childrenByScan(pid)
+	}
+	var pids []int
+	for _, path := range lists {
+		text, err := os.ReadFile(path)
+		if ended(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		more, err := parseChildren(bytes.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, more...)
+	}
+	return pids, nil
+}
+
+func childrenByScan(parent int) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, err := readProcess(pid); err == nil && p.parent == parent {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+func procPath(pid int, file string) string {
+	return filepath.Join("/proc", strconv.Itoa(pid), file)
+}

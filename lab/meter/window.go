@@ -1,0 +1,283 @@
+package meter
+
+import (
+	"fmt"
+	"time"
+)
+
+// Delta is what happened on one node between two readings.
+type Delta struct {
+	Node       string             `json:"node"`
+	Seconds    float64            `json:"seconds"` // length of the window
+	CPUs       map[int]Usage      `json:"cpus"`
+	Softirqs   map[int]Softirqs   `json:"softirqs,omitempty"`
+	Softnet    map[int]Softnet    `json:"softnet,omitempty"`
+	Namespaces []NamespaceDelta   `json:"namespaces,omitempty"`
+	Tools      map[string]float64 `json:"tools,omitempty"` // CPU seconds by label; absent where the processes ended
+	Observer   float64            `json:"observer_s"`      // CPU seconds of the agent
+	Warnings   []string           `json:"warnings,omitempty"`
+}
+
+// NamespaceDelta is what one network namespace has counted in the window.
+type NamespaceDelta struct {
+	Name     string        `json:"name"`
+	Counters Counters      `json:"counters"`
+	Devices  []DeviceDelta `json:"devices,omitempty"`
+	Sockets  []SocketDelta `json:"sockets,omitempty"`
+}
+
+// DeviceDelta has the counters of the window; Qdisc.Backlog is the last.
+type DeviceDelta struct{ DeviceReading }
+
+// SocketDelta is a socket that was established at the window's end. Its
+// counters are of the window, all else is the state at the end.
+type SocketDelta struct {
+	Socket
+	New bool `json:"new,omitempty"` // was not there at the start: the counters are since it was made
+}
+
+// Window returns what happened between reading a and reading b of the same
+// meter. Readings that cannot be compared yield a *WindowError, *ClockError,
+// *OfflineError, *CounterError or *GoneError; then the trial has no figures.
+func Window(a, b Reading) (Delta, error) {
+	length := time.Duration(b.Mono - a.Mono)
+	if length <= 0 {
+		return Delta{}, &WindowError{length}
+	}
+	d := Delta{Node: b.Node, Seconds: length.Seconds(), CPUs: make(map[int]Usage, len(b.CPUs))}
+	if err := d.cpus(a, b, length); err != nil {
+		return Delta{}, d.wrap(err)
+	}
+	if err := d.softnet(a, b); err != nil {
+		return Delta{}, d.wrap(err)
+	}
+	if len(a.Namespaces) != len(b.Namespaces) {
+		return Delta{}, d.wrap(&GoneError{What: "a network namespace"})
+	}
+	for i := range b.Namespaces {
+		n, warnings, err := namespaceWindow(a.Namespaces[i], b.Namespaces[i])
+		if err != nil {
+			return Delta{}, d.wrap(err)
+		}
+		d.Namespaces = append(d.Namespaces, n)
+		d.Warnings = append(d.Warnings, warnings...)
+	}
+	observer, err := since("CPU time of the agent", uint64(a.Self), uint64(b.Self))
+	if err != nil {
+		return Delta{}, d.wrap(err)
+	}
+	d.Observer = float64(observer) / 1e9
+	d.tools(a.Processes, b.Processes)
+	return d, nil
+}
+
+func (d *Delta) wrap(err error) error { return fmt.Errorf("node %s: %w", d.Node, err) }
+
+func (d *Delta) cpus(a, b Reading, length time.Duration) error {
+	for cpu := range a.CPUs {
+		if _, ok := b.CPUs[cpu]; !ok {
+			return &OfflineError{cpu}
+		}
+	}
+	for cpu, after := range b.CPUs {
+		before, ok := a.CPUs[cpu]
+		if !ok {
+			return &OfflineError{cpu}
+		}
+		u, err := usage(cpu, before, after, length)
+		if err != nil {
+			return err
+		}
+		d.CPUs[cpu] = u
+	}
+	return nil
+}
+
+func (d *Delta) softnet(a, b Reading) error {
+	d.Softirqs, d.Softnet = map[int]Softirqs{}, map[int]Softnet{}
+	for cpu, after := range b.Softirqs {
+		before := a.Softirqs[cpu]
+		var s Softirqs
+		err := differences(fmt.Sprintf("CPU %d", cpu), []difference{
+			{"NET_TX", before.NetTX, after.NetTX, &s.NetTX},
+			{"NET_RX", before.NetRX, after.NetRX, &s.NetRX},
+		})
+		if err != nil {
+			return err
+		}
+		d.Softirqs[cpu] = s
+	}
+	for cpu, after := range b.Softnet {
+		before := a.Softnet[cpu]
+		s := Softnet{Backlog: after.Backlog}
+		err := differences(fmt.Sprintf("softnet of CPU %d", cpu), []difference{
+			{"processed", before.Processed, after.Processed, &s.Processed},
+			{"dropped", before.Dropped, after.Dropped, &s.Dropped},
+			{"time_squeeze", before.TimeSqueeze, after.TimeSqueeze, &s.TimeSqueeze},
+			{"received_rps", before.ReceivedRPS, after.ReceivedRPS, &s.ReceivedRPS},
+			{"flow_limit", before.FlowLimit, after.FlowLimit, &s.FlowLimit},
+		})
+		if err != nil {
+			return err
+		}
+		d.Softnet[cpu] = s
+	}
+	return nil
+}
+
+// difference is one counter to be subtracted.
+type difference struct {
+	name          string
+	before, after uint64
+	to            *uint64
+}
+
+func differences(of string, list []difference) error {
+	for _, x := range list {
+		n, err := since(x.name+" of "+of, x.before, x.after)
+		if err != nil {
+			return err
+		}
+		*x.to = n
+	}
+	return nil
+}
+
+func namespaceWindow(a, b NamespaceReading) (n NamespaceDelta, warnings []string, err error) {
+	where := "the node"
+	if b.Name != "" {
+		where = "container " + b.Name
+	}
+	if a.Name != b.Name {
+		return n, nil, &GoneError{What: "the network namespace of " + where}
+	}
+	n = NamespaceDelta{Name: b.Name, Counters: make(Counters, len(b.Counters))}
+	for name, after := range b.Counters {
+		before, ok := a.Counters[name]
+		if !ok {
+			continue
+		}
+		if n.Counters[name], err = since(name+" of "+where, before, after); err != nil {
+			return n, nil, err
+		}
+	}
+	if len(a.Devices) != len(b.Devices) {
+		return n, nil, &GoneError{What: "a device of " + where}
+	}
+	for i := range b.Devices {
+		d, warning, err := deviceWindow(where, a.Devices[i], b.Devices[i])
+		if err != nil {
+			return n, nil, err
+		}
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+		n.Devices = append(n.Devices, d)
+	}
+	n.Sockets = socketWindow(a.Sockets, b.Sockets)
+	return n, warnings, nil
+}
+
+func deviceWindow(where string, a, b DeviceReading) (d DeviceDelta, warning string, err error) {
+	of := fmt.Sprintf("device %s of %s", b.Name, where)
+	if a.Name != b.Name || a.Index != b.Index {
+		return d, "", &GoneError{What: of}
+	}
+	d.DeviceReading = b
+	list := []difference{
+		{"rx_bytes", a.RxBytes, b.RxBytes, &d.RxBytes}, {"rx_packets", a.RxPackets, b.RxPackets, &d.RxPackets},
+		{"tx_bytes", a.TxBytes, b.TxBytes, &d.TxBytes}, {"tx_packets", a.TxPackets, b.TxPackets, &d.TxPackets},
+		{"polled packets", a.RxBare, b.RxBare, &d.RxBare},
+		{"rx_errors", a.RxErrors, b.RxErrors, &d.RxErrors}, {"tx_errors", a.TxErrors, b.TxErrors, &d.TxErrors},
+		{"rx_dropped", a.RxDrops, b.RxDrops, &d.RxDrops}, {"tx_dropped", a.TxDrops, b.TxDrops, &d.TxDrops},
+	}
+	p, q := a.Qdisc, b.Qdisc
+	if p.Kind == q.Kind && p.Handle == q.Handle {
+		list = append(list,
+			difference{"qdisc drops", p.Drops, q.Drops, &d.Qdisc.Drops},
+			difference{"qdisc overlimits", p.Overlimits, q.Overlimits, &d.Qdisc.Overlimits},
+			difference{"qdisc requeues", p.Requeues, q.Requeues, &d.Qdisc.Requeues},
+			difference{"hook drops", p.IngressDrops, q.IngressDrops, &d.Qdisc.IngressDrops})
+	} else {
+		warning = fmt.Sprintf("the queueing discipline of %s changed during the window; its drops are counted from then", of)
+	}
+	return d, warning, differences(of, list)
+}
+
+// socketWindow pairs sockets by their cookies. One that was closed in the
+// window is left out: its figures went with it.
+func socketWindow(a, b []Socket) []SocketDelta {
+	before := make(map[uint64]Socket, len(a))
+	for _, s := range a {
+		before[s.Cookie] = s
+	}
+	list := make([]SocketDelta, 0, len(b))
+	for _, s := range b {
+		d := SocketDelta{Socket: s}
+		p, ok := before[s.Cookie]
+		if !ok || p.Local != s.Local || p.Remote != s.Remote {
+			d.New = true
+			list = append(list, d)
+			continue
+		}
+		d.BytesAcked -= p.BytesAcked
+		d.BytesReceived -= p.BytesReceived
+		d.SegsOut -= p.SegsOut // of 32 bits: the difference is right across a wrap
+		d.SegsIn -= p.SegsIn
+		d.TotalRetrans -= p.TotalRetrans
+		list = append(list, d)
+	}
+	return list
+}
+
+// tools sums CPU time by label. A process that ended and was waited for moved
+// its time to its parent's account of ended children, so that the sum over the
+// tree only grows. Where no ancestor of it in the tree lives on, it took its
+// share of the window with it, and the label's figure is not known.
+func (d *Delta) tools(a, b []Process) {
+	if len(a)+len(b) == 0 {
+		return
+	}
+	sums, lost := map[string]int64{}, map[string]string{}
+	living := make(map[processKey]bool, len(b))
+	for _, p := range b {
+		sums[p.Label] += p.CPU + p.Waited
+		living[p.key()] = true
+	}
+	byPID := make(map[int]Process, len(a))
+	for _, p := range a {
+		sums[p.Label] -= p.CPU + p.Waited
+		byPID[p.PID] = p
+	}
+	for _, p := range a {
+		if !survives(p, byPID, living) {
+			lost[p.Label] = p.Name
+		}
+	}
+	d.Tools = map[string]float64{}
+	for label, ns := range sums {
+		name, gone := lost[label]
+		// Waited is cut to ticks: the end of a child can lose two.
+		slack := 2 * tickNanoseconds * int64(len(a)+1)
+		if gone || ns < -slack {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("node %s: process %q of %s ended during the window: the tool's own CPU time is not known", d.Node, name, label))
+			continue
+		}
+		d.Tools[label] = float64(max(ns, 0)) / 1e9
+	}
+}
+
+// survives reports whether a process or an ancestor of it in the tree lives.
+func survives(p Process, byPID map[int]Process, living map[processKey]bool) bool {
+	for range len(byPID) + 1 {
+		if living[p.key()] {
+			return true
+		}
+		parent, ok := byPID[p.Parent]
+		if !ok {
+			return false
+		}
+		p = parent
+	}
+	return false
+}
