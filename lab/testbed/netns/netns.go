@@ -22,6 +22,8 @@ import (
 type Executor struct {
 	CPUs  []int    // that the testbed may use
 	Agent []string // argv of the agent program
+
+	countPlaces bool // for tests: see bpf/wire.c
 }
 
 // Testbed is nodes and a fabric on this machine.
@@ -32,6 +34,8 @@ type Testbed struct {
 	nodes  []*node
 	wire   *wire // nil for a plain veth pair
 	warn   []string
+
+	countPlaces bool
 }
 
 // coalescing stands for a NIC's interrupt moderation: the device's NAPI stays
@@ -56,7 +60,7 @@ func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err e
 	if err != nil {
 		return nil, err
 	}
-	tb := &Testbed{id: spec.ID, layout: layout, spec: spec}
+	tb := &Testbed{id: spec.ID, layout: layout, spec: spec, countPlaces: x.countPlaces}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))

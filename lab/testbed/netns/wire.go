@@ -30,19 +30,19 @@ type wire struct {
 // flight: 10,000 wire frames of 1,500 bytes are 15 MB.
 const portQueueLength = 10_000
 
-func newWire(name string) (*wire, error) {
+func newWire(name string, countPlaces bool) (*wire, error) {
 	s, err := space.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	w := &wire{space: s}
-	if err := w.load(); err != nil {
+	if err := w.load(countPlaces); err != nil {
 		return nil, errors.Join(err, w.close(), space.Delete(name))
 	}
 	return w, nil
 }
 
-func (w *wire) load() error {
+func (w *wire) load(countPlaces bool) error {
 	spec, err := loadWire()
 	if err != nil {
 		return fmt.Errorf("read the wire's program: %w", err)
@@ -53,6 +53,11 @@ func (w *wire) load() error {
 	}
 	if err := spec.Variables[wireVarWireNetns].Set(inode); err != nil {
 		return fmt.Errorf("prepare the wire's program: %w", err)
+	}
+	if countPlaces {
+		if err := spec.Variables[wireVarCountPlaces].Set(uint32(1)); err != nil {
+			return fmt.Errorf("prepare the wire's program: %w", err)
+		}
 	}
 	err = spec.LoadAndAssign(&w.objects, nil)
 	if err == nil {
@@ -75,6 +80,19 @@ func (w *wire) load() error {
 	}
 	w.objects.Wire, w.objects.NicTransmit, w.objects.wireMaps = c.Wire, c.NicTransmit, c.wireMaps
 	return nil
+}
+
+// loadTransmit loads the program of a NIC's transmit side alone.
+func loadTransmit() (*ebpf.Program, error) {
+	spec, err := loadWire()
+	if err != nil {
+		return nil, fmt.Errorf("read the NIC's program: %w", err)
+	}
+	p, err := ebpf.NewProgram(spec.Programs[wireProgNicTransmit])
+	if err != nil {
+		return nil, fmt.Errorf("load the NIC's program (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
+	}
+	return p, nil
 }
 
 // startClock attaches the programs that time the wire's work.

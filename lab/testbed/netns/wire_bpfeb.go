@@ -41,6 +41,7 @@ type wireStation struct {
 const (
 	wireMapClocks             = "clocks"
 	wireMapMembers            = "members"
+	wireMapPlaces             = "places"
 	wireMapPorts              = "ports"
 	wireMapStations           = "stations"
 	wireProgClockDequeue      = "clock_dequeue"
@@ -49,6 +50,7 @@ const (
 	wireProgClockSoftirqExit  = "clock_softirq_exit"
 	wireProgNicTransmit       = "nic_transmit"
 	wireProgWire              = "wire"
+	wireVarCountPlaces        = "count_places"
 	wireVarWireNetns          = "wire_netns"
 )
 
@@ -108,6 +110,7 @@ type wireProgramSpecs struct {
 type wireMapSpecs struct {
 	Clocks   *ebpf.MapSpec `ebpf:"clocks"`
 	Members  *ebpf.MapSpec `ebpf:"members"`
+	Places   *ebpf.MapSpec `ebpf:"places"`
 	Ports    *ebpf.MapSpec `ebpf:"ports"`
 	Stations *ebpf.MapSpec `ebpf:"stations"`
 }
@@ -116,7 +119,8 @@ type wireMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wireVariableSpecs struct {
-	WireNetns *ebpf.VariableSpec `ebpf:"wire_netns"`
+	CountPlaces *ebpf.VariableSpec `ebpf:"count_places"`
+	WireNetns   *ebpf.VariableSpec `ebpf:"wire_netns"`
 }
 
 // wireObjects contains all objects after they have been loaded into the kernel.
@@ -141,6 +145,7 @@ func (o *wireObjects) Close() error {
 type wireMaps struct {
 	Clocks   *ebpf.Map `ebpf:"clocks"`
 	Members  *ebpf.Map `ebpf:"members"`
+	Places   *ebpf.Map `ebpf:"places"`
 	Ports    *ebpf.Map `ebpf:"ports"`
 	Stations *ebpf.Map `ebpf:"stations"`
 }
@@ -149,6 +154,7 @@ func (m *wireMaps) Close() error {
 	return _WireClose(
 		m.Clocks,
 		m.Members,
+		m.Places,
 		m.Ports,
 		m.Stations,
 	)
@@ -158,7 +164,8 @@ func (m *wireMaps) Close() error {
 //
 // It can be passed to loadWireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wireVariables struct {
-	WireNetns *ebpf.Variable `ebpf:"wire_netns"`
+	CountPlaces *ebpf.Variable `ebpf:"count_places"`
+	WireNetns   *ebpf.Variable `ebpf:"wire_netns"`
 }
 
 // wirePrograms contains all programs after they have been loaded into the kernel.

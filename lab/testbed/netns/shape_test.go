@@ -1,0 +1,176 @@
+package netns
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/meter"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
+)
+
+func usableCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, err
+	}
+	var cpus []int
+	for c := range len(set) * 64 {
+		if set.IsSet(c) {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus, nil
+}
+
+func TestThreeNodesReachEachOther(t *testing.T) {
+	for _, system := range []string{"raw", "bridge", "vxlan"} {
+		t.Run(system, func(t *testing.T) {
+			tb := up(t, executor(t), 3, fabric(nil))
+			endpoint := attach(t, tb, system)
+			mtu := 1500
+			if system == "vxlan" {
+				mtu = 1450
+			}
+			for from := range 3 {
+				for to := range 3 {
+					if from != to {
+						prove(t, tb, endpoint, from, to, 4, mtu)
+						prove(t, tb, endpoint, from, to, 6, mtu)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestJumboFramesCrossWhole(t *testing.T) {
+	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.MTU = 9000 }))
+	prove(t, tb, "", 0, 1, 4, 9000)
+	largest := watchFrames(t, tb)
+	flow{network: "tcp", duration: 300 * time.Millisecond}.run(t, tb, "")
+	if n := largest(); n != 9000+meter.EthernetHeader {
+		t.Errorf("the largest frame has %d bytes, want 9014", n)
+	}
+}
+
+// With several flows every parallel link carries some, and their addresses
+// stay the same.
+func TestParallelLinksShareTheFlows(t *testing.T) {
+	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Links, f.Queues = 2, 2 }))
+	for range 8 {
+		prove(t, tb, "", 0, 1, 4, 1500)
+	}
+	prove(t, tb, "", 0, 1, 6, 1500)
+	for l := range 2 {
+		link, err := tb.nodes[1].space.Link(fabricDevice(1, l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := link.Attrs().Statistics.RxBytes; n < 10<<20 {
+			t.Errorf("link %d carried %d bytes of 8 flows of 10 MiB", l, n)
+		}
+	}
+}
+
+// A rate limits what passes, without a drop.
+func TestARateLimitsTheWire(t *testing.T) {
+	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Rate = 100e6 }))
+	before := countersOf(t, tb)
+	bytes := flow{network: "tcp", duration: 2 * time.Second}.run(t, tb, "")
+	c := countersOf(t, tb).since(before)
+	// 2 s at 100 Mbit/s are 25 MB; what the sender's buffers hold at its end
+	// comes later and adds a few MB.
+	if bytes < 20e6 || bytes > 33e6 {
+		t.Errorf("%d bytes in 2 s at 100 Mbit/s", bytes)
+	}
+	if c.again > c.segments/1000 {
+		t.Errorf("%d of %d segments were sent again", c.again, c.segments)
+	}
+}
+
+func TestTheOffloadProfileIsTheNICs(t *testing.T) {
+	for profile, want := range map[suite.Offload]string{
+		suite.OffloadNone:   "",
+		suite.OffloadTCP:    "tx-tcp-segmentation tx-tcp6-segmentation",
+		suite.OffloadTunnel: "tx-gre-segmentation tx-tcp-segmentation tx-tcp6-segmentation tx-udp_tnl-segmentation",
+	} {
+		tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Offload = profile }))
+		on, err := tb.nodes[0].space.OffloadsOn(fabricDevice(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := " " + strings.Join(on, " ") + " "
+		for _, f := range []string{"tx-gre-segmentation", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-udp_tnl-segmentation"} {
+			if has, should := strings.Contains(text, " "+f+" "), strings.Contains(want, f); has != should {
+				t.Errorf("profile %s: %s on is %v, want %v", profile, f, has, should)
+			}
+		}
+		if err := tb.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Bringing a testbed up and down leaves the host as it was.
+func TestTheHostStaysAsItWas(t *testing.T) {
+	x := executor(t)
+	state := func() string {
+		var b strings.Builder
+		for _, f := range []string{"/proc/net/dev", "/proc/net/route", "/proc/net/if_inet6"} {
+			text, _ := os.ReadFile(f)
+			for line := range strings.Lines(string(text)) {
+				b.WriteString(strings.Fields(line + " -")[0] + "\n")
+			}
+		}
+		for _, f := range []string{"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/core/netdev_max_backlog", "/proc/sys/net/core/rmem_max", "/proc/sys/net/ipv4/tcp_congestion_control"} {
+			text, _ := os.ReadFile(f)
+			b.Write(text)
+		}
+		return b.String()
+	}
+	before := state()
+	tb := up(t, x, 2, fabric(nil))
+	attach(t, tb, "vxlan")
+	prove(t, tb, "c1", 0, 1, 4, 1450)
+	if err := tb.Down(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if after := state(); after != before {
+		t.Errorf("the host changed:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+func TestWhatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {
+	x := executor(t)
+	for _, c := range []struct {
+		nodes int
+		f     suite.Fabric
+		say   string
+	}{
+		{3, fabric(func(f *suite.Fabric) { f.Kind = suite.Veth }), "kind: wire"},
+		{2, fabric(func(f *suite.Fabric) { f.Kind, f.Links = suite.Veth, 2 }), "kind: wire"},
+		{2, fabric(func(f *suite.Fabric) { f.Kind, f.Rate = suite.Veth, 1e9 }), "no rate"},
+	} {
+		tb, err := x.Up(context.Background(), testbed.Spec{ID: testID(t), Nodes: c.nodes, Fabric: c.f})
+		if err == nil {
+			tb.Down(context.Background())
+		}
+		if err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%d nodes, %+v: %v; want an error with %q", c.nodes, c.f, err, c.say)
+		}
+		left, err := Named(SpacePrefix(testID(t)))
+		if err != nil || len(left) > 0 {
+			t.Errorf("the refused testbed left %v (%v)", left, err)
+		}
+	}
+	one := &Executor{CPUs: x.CPUs[:1], Agent: x.Agent}
+	if _, err := one.Up(context.Background(), testbed.Spec{ID: testID(t), Nodes: 2, Fabric: fabric(nil)}); err == nil || !strings.Contains(err.Error(), "2 CPUs or more") {
+		t.Errorf("two nodes on one CPU: %v", err)
+	}
+}
