@@ -31,6 +31,9 @@ type Experiment struct {
 	Attempts int
 	Recorder Recorder
 	Observer Observer
+	// Grace is how long after its planned end a tool may still be busy with
+	// its results before it counts as hung; 8 s where 0.
+	Grace time.Duration
 }
 
 // Trial is one scenario in one block.
@@ -139,7 +142,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	return b.run(ctx, &traffic{
-		bench: b, scenario: sc, self: e.Self, sample: s,
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	})
 }

@@ -22,6 +22,7 @@ type traffic struct {
 	self     string
 	sample   *sample.Sample
 	moved    func(sample.Point)
+	grace    time.Duration
 
 	tool tool.Tool
 	runs []*pairRun
@@ -40,9 +41,10 @@ const (
 	basePort     = 5001
 	portsPerPair = 32
 	readyTimeout = 5 * time.Second
-	// hangGrace is how long after its planned end a tool may still be busy
-	// with its results.
-	hangGrace   = 8 * time.Second
+	defaultGrace = 8 * time.Second
+	// rounding: tools that know only whole seconds round each part of the
+	// timing up.
+	rounding    = 3 * time.Second
 	stopTimeout = 2 * time.Second
 )
 
@@ -68,8 +70,8 @@ func (b *Bench) run(ctx context.Context, t *traffic) error {
 	if err := t.serve(ctx); err != nil {
 		return errors.Join(err, t.keepOutputs(ctx))
 	}
-	started := time.Now()
-	if err := t.begin(ctx); err != nil {
+	started, err := t.begin(ctx)
+	if err != nil {
 		return errors.Join(err, t.keepOutputs(ctx))
 	}
 	meterErr := m.window(ctx, started)
@@ -134,14 +136,26 @@ func (t *traffic) serve(ctx context.Context) error {
 	return nil
 }
 
-// begin starts the last process of every pair: from now on traffic flows.
-func (t *traffic) begin(ctx context.Context) error {
+// begin starts the last process of every pair and returns when traffic flows:
+// now, or, for a tool that says so, when it says that it has begun.
+func (t *traffic) begin(ctx context.Context) (time.Time, error) {
+	last := func(r *pairRun) tool.Process { return r.plan[len(r.plan)-1] }
 	for _, r := range t.runs {
-		if err := t.start(ctx, r, r.plan[len(r.plan)-1]); err != nil {
-			return err
+		if err := t.start(ctx, r, last(r)); err != nil {
+			return time.Time{}, err
 		}
 	}
-	return nil
+	started := time.Now()
+	for _, r := range t.runs {
+		if last(r).Ready == nil {
+			continue
+		}
+		if err := t.await(ctx, r, last(r)); err != nil {
+			return time.Time{}, err
+		}
+		started = time.Now()
+	}
+	return started, nil
 }
 
 func (t *traffic) start(ctx context.Context, r *pairRun, p tool.Process) error {
@@ -227,9 +241,11 @@ func lastWords(ctx context.Context, p *agent.Process) string {
 
 // finish waits for the last process of every pair, then stops those that stay.
 func (t *traffic) finish(ctx context.Context, started time.Time) error {
-	tm := t.scenario.Timing
-	// Tools that know only whole seconds round every part up.
-	deadline := started.Add(tm.Warmup + tm.Duration + tm.Cooldown + 3*time.Second + hangGrace)
+	grace := t.grace
+	if grace == 0 {
+		grace = defaultGrace
+	}
+	deadline := started.Add(t.scenario.Timing.Total() + rounding + grace)
 	for _, r := range t.runs {
 		last := len(r.processes) - 1
 		exit, err := t.wait(ctx, r.processes[last], deadline)
@@ -240,30 +256,37 @@ func (t *traffic) finish(ctx context.Context, started time.Time) error {
 			return failed(sample.ToolFailed, "the %s of %s ended with status %d: %s", r.plan[last].Role, t.tool.Name(), exit, lastWords(ctx, r.processes[last]))
 		}
 	}
-	return t.stopServers(ctx)
+	return t.finishOthers(ctx, deadline)
 }
 
-func (t *traffic) stopServers(ctx context.Context) error {
+// finishOthers waits for the processes that end by themselves and stops those
+// that stay.
+func (t *traffic) finishOthers(ctx context.Context, deadline time.Time) error {
 	for _, r := range t.runs {
 		for i, p := range r.processes[:len(r.processes)-1] {
 			if r.plan[i].Stays {
-				if err := p.Signal(ctx, int(syscall.SIGINT)); err != nil {
+				if err := t.stop(ctx, p); err != nil {
 					return err
 				}
-			}
-			_, err := t.wait(ctx, p, time.Now().Add(stopTimeout))
-			if err == nil {
 				continue
 			}
-			if !r.plan[i].Stays {
-				return err
-			}
-			if err := p.Signal(ctx, int(syscall.SIGKILL)); err != nil {
+			if _, err := t.wait(ctx, p, deadline); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// stop ends a process that would stay: gently, then by force.
+func (t *traffic) stop(ctx context.Context, p *agent.Process) error {
+	if err := p.Signal(ctx, int(syscall.SIGINT)); err != nil {
+		return err
+	}
+	if _, err := t.wait(ctx, p, time.Now().Add(stopTimeout)); err == nil {
+		return nil
+	}
+	return p.Signal(ctx, int(syscall.SIGKILL))
 }
 
 // wait waits for the end of a process.
@@ -321,6 +344,10 @@ func (t *traffic) parse() (tool.Measurement, error) {
 	var all []tool.Measurement
 	for _, r := range t.runs {
 		m, err := t.tool.Parse(r.job, r.outputs)
+		var typed *sample.Failure
+		if errors.As(err, &typed) {
+			return tool.Measurement{}, err
+		}
 		if err != nil {
 			return tool.Measurement{}, failed(sample.NoResult, "%s gave no result that can be read: %w", t.tool.Name(), err)
 		}

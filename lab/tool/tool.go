@@ -63,6 +63,8 @@ type Process struct {
 	Env  []string // added to the environment, KEY=value
 	// Ready reports whether this line of stdout or stderr says that the next
 	// process may start. Where nil, the process is ready once Port listens.
+	// On the last process it says that traffic begins; where nil there, traffic
+	// begins as soon as the process runs.
 	Ready func(line string) bool
 	// Port listens (in the endpoint's namespace) when the process is ready;
 	// 0 where Ready decides, or where nothing has to be waited for.

@@ -1,0 +1,165 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// backpressure fills the ring of a veth whose receiver cannot run: its NAPI
+// thread is bound to this thread's CPU, on which this thread has real-time
+// priority for the millisecond or two that it takes. Where the trial is not
+// possible, or shows neither, the kernel's version answers, and that is said.
+func (b *bench) backpressure(f *Facts) (how string, err error) {
+	stopped, err := b.fillRing("pfifo")
+	if err == nil && stopped {
+		return "", nil
+	}
+	if errors.Is(err, errDropped) {
+		return "", err
+	}
+	how = fmt.Sprintf("by the kernel's version, as the trial told nothing: %v", err)
+	if k := f.Kernel(); !k.AtLeast(6, 16) {
+		return how, fmt.Errorf("kernel %s: %w", f.Release, unix.EOPNOTSUPP)
+	}
+	return how, nil
+}
+
+var (
+	errDropped = errors.New("a full ring drops packets")
+	errUnclear = errors.New("the ring did not fill")
+)
+
+// ringLength is VETH_RING_SIZE (drivers/net/veth.c).
+const ringLength = 256
+
+func (b *bench) fillRing() (stopped bool, err error) {
+	if err := b.threaded(); err != nil {
+		return false, err
+	}
+	device, err := b.Link(near)
+	if err != nil {
+		return false, err
+	}
+	if err := b.prepare(device, queue); err != nil {
+		return false, err
+	}
+	thread, err := napiThread(far)
+	if err != nil {
+		return false, err
+	}
+	waiting := 0
+	err = b.Do(func() error {
+		release, err := holdCPU(thread)
+		if err != nil {
+			return err
+		}
+		defer release()
+		waiting, err = flood(device.Attrs())
+		return err
+	})
+	if err != nil || waiting > 0 {
+		return waiting > 0, err
+	}
+	return false, b.drops()
+}
+
+// prepare gives the sending end a queue, and takes away the offloads for which
+// its packets would bypass the ring (veth_skb_is_eligible_for_gro).
+func (b *bench) prepare(device netlink.Link, queue string) error {
+	if err := b.Links.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: root(device, 3), QdiscType: queue}); err != nil {
+		return fmt.Errorf("add a queue: %w", err)
+	}
+	return b.Offloads(near, map[string]bool{"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false,
+		"tx-tcp-ecn-segmentation": false, "tx-tcp-mangleid-segmentation": false})
+}
+
+// drops says whether the packets that are not waiting were dropped.
+func (b *bench) drops() error {
+	device, err := b.Link(near)
+	if err != nil {
+		return err
+	}
+	if s := device.Attrs().Statistics; s != nil && s.TxDropped > 0 {
+		return fmt.Errorf("%w: %d of %d", errDropped, s.TxDropped, floodPackets)
+	}
+	return errUnclear
+}
+
+const floodPackets = 2 * ringLength
+
+// flood sends more than the ring holds and returns how many bytes wait on the
+// queue. A packet belongs to its socket until the device takes it, so the
+// socket can tell; asking netlink might sleep, and the receiver would run.
+func flood(device *netlink.LinkAttrs) (waiting int, err error) {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return 0, fmt.Errorf("open a packet socket: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 8<<20); err != nil {
+		return 0, fmt.Errorf("enlarge the send buffer: %w", err)
+	}
+	// To nobody: an experimental EtherType (IEEE 802a), dropped where it arrives.
+	frame := append([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5}, make([]byte, 50)...)
+	to := &unix.SockaddrLinklayer{Ifindex: device.Index, Halen: 6, Addr: [8]byte{2, 0, 0, 0, 0, 1}}
+	for range floodPackets {
+		if err := unix.Sendto(fd, frame, 0, to); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EAGAIN) {
+			return 0, fmt.Errorf("send a frame: %w", err)
+		}
+	}
+	return unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+}
+
+// holdCPU binds the calling thread, which must be one that ends after this,
+// and the receiving thread to one CPU, and gives the calling one real-time
+// priority there.
+func holdCPU(thread int) (release func(), err error) {
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return nil, err
+	}
+	for c := range len(all) * 64 {
+		if all.IsSet(c) {
+			one.Set(c)
+			break
+		}
+	}
+	for _, tid := range []int{0, thread} {
+		if err := unix.SchedSetaffinity(tid, &one); err != nil {
+			return nil, fmt.Errorf("bind thread %d: %w", tid, err)
+		}
+	}
+	realTime := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if err := unix.SchedSetAttr(0, realTime, 0); err != nil {
+		return nil, fmt.Errorf("get real-time priority: %w", err)
+	}
+	return func() {
+		normal := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}
+		_ = unix.SchedSetAttr(0, normal, 0) // the thread ends next anyway
+	}, nil
+}
+
+// napiThread finds the thread that polls a device.
+func napiThread(device string) (int, error) {
+	for deadline := time.Now().Add(20 * time.Millisecond); ; time.Sleep(time.Millisecond) {
+		names, err := filepath.Glob("/proc/[0-9]*/comm")
+		if err != nil {
+			return 0, err
+		}
+		for _, path := range names {
+			if strings.HasPrefix(text(path), "napi/"+device+"-") {
+				return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			}
+		}
+		if time.Now().After(deadline) {
+			return 0, fmt.Errorf("the NAPI thread of %s did not appear", device)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package probe
+
+import "fmt"
+
+// The features that systems and fabrics may ask for.
+const (
+	Netns        = "netns"
+	Veth         = "veth"
+	Bridge       = "bridge"
+	VXLAN        = "vxlan"
+	Macvlan      = "macvlan"
+	Tun          = "tun"
+	IFB          = "ifb"
+	Pfifo        = "pfifo"
+	TBF          = "tbf"
+	Clsact       = "clsact"
+	BPF          = "bpf"
+	TCX          = "tcx"
+	BTF          = "btf"
+	Threaded     = "threaded-napi"
+	Backpressure = "veth-backpressure"
+	Pacing       = "pacing"
+)
+
+// Feature is something that a kernel may lack.
+type Feature struct {
+	Name   string `json:"name"`
+	What   string `json:"what"`   // for people
+	Remedy string `json:"remedy"` // what the person can do
+}
+
+// features in the order in which they are tried: later ones use what earlier
+// ones made.
+var features = []Feature{
+	{Netns, "network namespaces", "use a kernel with CONFIG_NET_NS=y, outside a container that forbids them"},
+	{Veth, "veth pairs", module("veth", "CONFIG_VETH", "")},
+	{Bridge, "Linux bridges", module("bridge", "CONFIG_BRIDGE", "")},
+	{VXLAN, "VXLAN devices", module("vxlan", "CONFIG_VXLAN", "")},
+	{Macvlan, "macvlan devices", module("macvlan", "CONFIG_MACVLAN", "")},
+	{Tun, "tun/tap devices", module("tun", "CONFIG_TUN", "; /dev/net/tun must exist")},
+	{IFB, "intermediate functional block devices", module("ifb", "CONFIG_IFB", "")},
+	{Pfifo, "the pfifo queueing discipline", module("sch_fifo", "CONFIG_NET_SCHED", "")},
+	{TBF, "the token bucket queueing discipline (rates)", module("sch_tbf", "CONFIG_NET_SCH_TBF", "")},
+	{Clsact, "the clsact hook", module("sch_ingress", "CONFIG_NET_SCH_INGRESS", "")},
+	{BPF, "BPF programs on the traffic control hook", module("cls_bpf", "CONFIG_NET_CLS_BPF", ", CONFIG_BPF_SYSCALL=y, and CAP_BPF or root")},
+	{TCX, "BPF programs attached by tcx links", "use Linux 6.6 or later with CONFIG_NET_XGRESS=y"},
+	{BTF, "the kernel's own type information", "use a kernel with CONFIG_DEBUG_INFO_BTF=y"},
+	{Threaded, "NAPI polling in threads", "use Linux 5.12 or later"},
+	{Backpressure, "a full veth ring that stops the queue instead of dropping", "use Linux 6.16 or later; without it bursts are dropped and sent again"},
+	{Pacing, "TCP pacing by SO_MAX_PACING_RATE", "use Linux 4.13 or later"},
+}
+
+func module(name, option, more string) string {
+	return fmt.Sprintf("load the module (modprobe %s) or use a kernel with %s%s", name, option, more)
+}
+
+// Finding is what trying a feature showed.
+type Finding struct {
+	Feature
+	Works  bool   `json:"works"`
+	Reason string `json:"reason,omitempty"` // why it does not
+	How    string `json:"how,omitempty"`    // how it was found out, where not by trying
+}
+
+// Missing says why a feature cannot be used and what can be done about it;
+// missing is false where it works.
+func (f *Facts) Missing(feature string) (reason, remedy string, missing bool) {
+	for _, found := range f.Features {
+		if found.Name != feature {
+			continue
+		}
+		if found.Works {
+			return "", "", false
+		}
+		return found.Reason, found.Remedy, true
+	}
+	return fmt.Sprintf("feature %q is not one that the probe knows", feature), "name one of those that `windtunnel doctor` lists", true
+}
+
+const rootRemedy = "run as root (sudo)"
+
+// notRoot is what is said of every feature that only root can try.
+func (f *Facts) notRoot(list []Feature) []Finding {
+	found := make([]Finding, len(list))
+	for i, feature := range list {
+		feature.Remedy = rootRemedy
+		found[i] = Finding{Feature: feature, Reason: feature.What + " need CAP_NET_ADMIN and CAP_SYS_ADMIN, which this process lacks"}
+	}
+	return found
+}

@@ -1,0 +1,138 @@
+package probe
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// kernelConfig reads the build configuration from where kernels keep it: the
+// running kernel itself, or the distribution's file for its release.
+func kernelConfig(release string) config {
+	if c := gzippedConfig("/proc/config.gz"); len(c) > 0 {
+		return c
+	}
+	for _, path := range []string{"/boot/config-" + release, "/lib/modules/" + release + "/config", "/usr/lib/modules/" + release + "/config"} {
+		if b, err := os.ReadFile(path); err == nil {
+			if c := parseConfig(string(b)); len(c) > 0 {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+func gzippedConfig(path string) config {
+	const most = 4 << 20 // real ones have 300 KB
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil
+	}
+	b, err := io.ReadAll(io.LimitReader(z, most))
+	if err != nil {
+		return nil
+	}
+	return parseConfig(string(b))
+}
+
+// hzByClock derives the timer's frequency from the resolution of the coarse
+// clock, which is one tick (posix_get_coarse_res, kernel/time/posix-timers.c).
+func hzByClock() int {
+	var res unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &res); err != nil || res.Nano() <= 0 {
+		return 0
+	}
+	return int((1e9 + res.Nano()/2) / res.Nano())
+}
+
+func lookForTraces(hypervisorFlag bool) traces {
+	const dmi = "/sys/class/dmi/id/"
+	return traces{
+		hypervisorFlag: hypervisorFlag,
+		vendor:         text(dmi + "sys_vendor"), product: text(dmi + "product_name"), bios: text(dmi + "bios_vendor"),
+		hypervisor: text("/sys/hypervisor/type"),
+		clocks:     text("/sys/devices/system/clocksource/clocksource0/available_clocksource"),
+		container:  container(),
+	}
+}
+
+func container() string {
+	if name := text("/run/systemd/container"); name != "" {
+		return name
+	}
+	for _, mark := range []struct{ path, name string }{{"/run/.containerenv", "podman"}, {"/.dockerenv", "docker"}} {
+		if _, err := os.Stat(mark.path); err == nil {
+			return mark.name
+		}
+	}
+	return ""
+}
+
+const (
+	unifiedMount = "/sys/fs/cgroup"
+	cpusetMount  = "/sys/fs/cgroup/cpuset"
+	cpuMount     = "/sys/fs/cgroup/cpu"
+)
+
+// cpuset is the CPUs of the control group, either version; empty where it sets
+// no limit or cannot be read.
+func cpuset() []int {
+	group, v2, ok := cgroupPath(text("/proc/self/cgroup"), "cpuset")
+	if !ok {
+		return nil
+	}
+	mount, file := cpusetMount, "cpuset.effective_cpus"
+	if v2 {
+		mount, file = unifiedMount, "cpuset.cpus.effective"
+	}
+	for _, path := range controlFiles(mount, group, file) {
+		if cpus, err := ParseCPUList(text(path)); err == nil && len(cpus) > 0 {
+			return cpus
+		}
+	}
+	return nil
+}
+
+// cpuQuota is the least bandwidth limit of the control group and the groups
+// above it, in CPUs; 0 where there is none.
+func cpuQuota() float64 {
+	group, v2, ok := cgroupPath(text("/proc/self/cgroup"), "cpu")
+	if !ok {
+		return 0
+	}
+	least := 0.0
+	limit := func(q float64) {
+		if q > 0 && (least == 0 || q < least) {
+			least = q
+		}
+	}
+	if v2 {
+		for _, path := range controlFiles(unifiedMount, group, "cpu.max") {
+			limit(quotaV2(text(path)))
+		}
+		return least
+	}
+	for _, path := range controlFiles(cpuMount, group, "cpu.cfs_quota_us") {
+		limit(quota(text(path), text(filepath.Join(filepath.Dir(path), "cpu.cfs_period_us"))))
+	}
+	return least
+}
+
+// firstLine is the first line that is not blank, shortened.
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			return cut(line, 160)
+		}
+	}
+	return ""
+}

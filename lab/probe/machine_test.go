@@ -1,0 +1,198 @@
+package probe
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/tool"
+)
+
+func TestWhatMustHoldOnAnyMachine(t *testing.T) {
+	f := Probe()
+	if f != Probe() {
+		t.Error("the second look is not the first one's")
+	}
+	if len(f.Online) == 0 || len(f.UsableCPUs()) == 0 || f.MemoryBytes < 64<<20 || f.CPUModel == "" || f.OS == "" {
+		t.Errorf("%+v", f)
+	}
+	for _, c := range f.UsableCPUs() {
+		if !slices.Contains(f.Online, c) {
+			t.Errorf("CPU %d may be used and is offline", c)
+		}
+	}
+	if f.Kernel().Major < 3 || f.Virtualization == "" || f.HZ < 50 {
+		t.Errorf("kernel %v, virtualization %q, HZ %d", f.Kernel(), f.Virtualization, f.HZ)
+	}
+	if !slices.Contains([]string{"yes", "no", "unknown"}, f.IRQTimeAccounting) {
+		t.Errorf("IRQ time accounting %q", f.IRQTimeAccounting)
+	}
+	if len(f.Features) != len(features) {
+		t.Errorf("%d findings for %d features", len(f.Features), len(features))
+	}
+	for _, found := range f.Features {
+		if !found.Works && (found.Reason == "" || found.Remedy == "") {
+			t.Errorf("%s is missing without a reason or remedy", found.Name)
+		}
+	}
+	f.UsableCPUs()[0] = -1
+	if f.Allowed[0] == -1 {
+		t.Error("a caller can change the facts")
+	}
+}
+
+func TestTimerByClockAgreesWithTheConfiguration(t *testing.T) {
+	c := kernelConfig(release())
+	if c.hz() == 0 {
+		t.Skip("this kernel's configuration is not to be found")
+	}
+	if got := hzByClock(); got != c.hz() {
+		t.Errorf("%d by the clock, %d by the configuration", got, c.hz())
+	}
+}
+
+func pid() string { return strconv.Itoa(os.Getpid()) }
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if !Probe().Root() {
+		t.Skip("needs root to make network namespaces")
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	needRoot(t)
+	look()
+	left, err := filepath.Glob(space.Dir + "/wt-probe-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range left {
+		if strings.HasSuffix(name, "wt-probe-"+pid()) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+func TestProbingIsQuick(t *testing.T) {
+	needRoot(t)
+	const most = 300 * time.Millisecond
+	best := time.Hour
+	for range 5 { // others may hold the kernel's network lock meanwhile
+		start := time.Now()
+		look()
+		if best = min(best, time.Since(start)); best < most {
+			return
+		}
+	}
+	t.Errorf("took %v at best, want less than %v", best, most)
+}
+
+// A veth without a queue always drops what its ring cannot take, and the trial
+// must see that; else a kernel that drops would pass for one that stops.
+func TestTheTrialOfBackpressureSeesDrops(t *testing.T) {
+	needRoot(t)
+	if _, _, missing := Probe().Missing(Threaded); missing {
+		t.Skip("needs threaded NAPI to hold the receiver")
+	}
+	s, err := space.Create("wt-probe-drops-" + pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), space.Delete(s.Name)); err != nil {
+			t.Error(err)
+		}
+	})
+	b := &bench{Space: s}
+	if err := b.addPair(); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 { // the receiver may have run between on a busy machine
+		stopped, err := b.fillRing("noqueue")
+		if stopped {
+			t.Fatal("packets wait on a queue that does not exist")
+		}
+		if errors.Is(err, errDropped) {
+			return
+		}
+		t.Log(err)
+	}
+	t.Error("512 packets for a ring of 256 were not seen to be dropped")
+}
+
+// A namespace without the module's devices answers as the kernel does.
+func TestAFeatureThatFailsIsNamedWithItsReason(t *testing.T) {
+	needRoot(t)
+	found := try(Feature{Name: Macvlan, What: "macvlan devices", Remedy: "r"}, &bench{}, &Facts{})
+	if found.Works || !strings.Contains(found.Reason, "macvlan devices") || !strings.Contains(found.Reason, "veth") {
+		t.Errorf("%+v", found)
+	}
+}
+
+func script(t *testing.T, name, body string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+func TestProgramsAreFoundWithTheirVersions(t *testing.T) {
+	script(t, "wt-good", "echo; echo 'good 1.2.3 '; echo more")
+	script(t, "wt-errs", "echo 'errs 4' >&2; exit 3")
+	script(t, "wt-mute", "exit 0")
+	script(t, "wt-loud", "yes loud | head -c 3000000")
+	list := []tool.Program{
+		{Name: "wt-good", Version: []string{"wt-good", "-v"}, Package: "good"}, {Name: "wt-errs", Version: []string{"wt-errs"}},
+		{Name: "wt-mute", Version: []string{"wt-mute"}}, {Name: "wt-loud", Version: []string{"wt-loud"}},
+		{Name: "wt-none", Version: []string{"wt-none"}, Package: "apt-get install none"}, {Name: "sh"},
+	}
+	got := Probe().Programs(list)
+	for i, want := range []string{"good 1.2.3", "errs 4", "", "loud", "", ""} {
+		if got[i].Version != want || got[i].Name != list[i].Name || got[i].Package != list[i].Package {
+			t.Errorf("%+v, want version %q", got[i], want)
+		}
+	}
+	if got[4].Path != "" || got[5].Path == "" || Probe().Find("wt-none") != "" {
+		t.Errorf("%+v, %+v", got[4], got[5])
+	}
+	e := Probe().Environment(list)
+	if e.Tools["wt-good"] != "good 1.2.3" || e.Tools["wt-mute"] == "" || e.Kernel == "" || e.CPUs == 0 || e.Version == "" {
+		t.Errorf("%+v", e)
+	}
+	if _, ok := e.Tools["wt-none"]; ok {
+		t.Error("an absent program has a version")
+	}
+}
+
+func TestAProgramThatHangsIsKilledWithItsChildren(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "pid")
+	script(t, "wt-hangs", "sleep 30 & echo $! > "+marker+"; echo hangs 1; wait")
+	start := time.Now()
+	if got := askVersion([]string{"wt-hangs"}); got != "hangs 1" {
+		t.Errorf("%q", got)
+	}
+	if took := time.Since(start); took < versionTimeout || took > 2*versionTimeout {
+		t.Errorf("took %v", took)
+	}
+	child, err := os.ReadFile(marker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		state, _ := field(text("/proc/"+strings.TrimSpace(string(child))+"/status"), "State")
+		if state == "" || strings.HasPrefix(state, "Z") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("its child %s lives on", child)
+}

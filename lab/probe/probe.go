@@ -1,0 +1,130 @@
+// Package probe finds out once what this machine has: its CPUs, its kernel's
+// features, the programs that are installed. What is missing comes with the
+// reason and the remedy, so that a scenario that needs it is skipped and not
+// silently replaced.
+package probe
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Facts is what was found. It does not change while the program runs.
+type Facts struct {
+	Hostname          string            `json:"hostname"`
+	Release           string            `json:"kernel"` // of the kernel, as uname prints it
+	OS                string            `json:"os"`
+	CPUModel          string            `json:"cpu_model"`
+	Online            []int             `json:"online_cpus"`
+	Allowed           []int             `json:"allowed_cpus"`        // by affinity and cpuset
+	Quota             float64           `json:"cpu_quota,omitempty"` // CPUs that the control group may use at once; 0 is no limit
+	MemoryBytes       uint64            `json:"memory_bytes"`
+	Virtualization    string            `json:"virtualization"`
+	ClockSource       string            `json:"clock_source"`
+	HZ                int               `json:"hz,omitempty"`
+	IRQTimeAccounting string            `json:"irq_time_accounting"` // yes, no, unknown
+	CongestionControl string            `json:"congestion_control"`
+	Mitigations       map[string]string `json:"mitigations,omitempty"` // of CPU weaknesses that this CPU has
+	NetAdmin          bool              `json:"cap_net_admin"`
+	SysAdmin          bool              `json:"cap_sys_admin"`
+	Features          []Finding         `json:"features"` // in the order of the feature list
+	Warnings          []string          `json:"warnings,omitempty"`
+}
+
+// Probe looks once and returns the same facts each time. It does not fail:
+// what cannot be found out is empty, or a missing feature with its reason.
+var Probe = sync.OnceValue(look)
+
+func look() *Facts {
+	f := &Facts{}
+	f.Hostname, _ = os.Hostname()
+	f.Release = release()
+	f.OS = cmp.Or(osName(text("/etc/os-release")), osName(text("/usr/lib/os-release")), "Linux")
+	cpuinfo := text("/proc/cpuinfo")
+	f.CPUModel = cpuModel(cpuinfo, runtime.GOARCH)
+	f.MemoryBytes = memoryBytes(text("/proc/meminfo"))
+	f.ClockSource = text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	f.CongestionControl = text("/proc/sys/net/ipv4/tcp_congestion_control")
+	f.Mitigations = mitigations("/sys/devices/system/cpu/vulnerabilities")
+	f.Virtualization = lookForTraces(hypervisorFlag(cpuinfo)).virtualization()
+	c := kernelConfig(f.Release)
+	f.HZ, f.IRQTimeAccounting = cmp.Or(c.hz(), hzByClock()), c.irqTimeAccounting()
+	status := text("/proc/thread-self/status")
+	const capNetAdmin, capSysAdmin = 12, 21 // include/uapi/linux/capability.h
+	f.NetAdmin, f.SysAdmin = hasCapability(status, "CapEff", capNetAdmin), hasCapability(status, "CapEff", capSysAdmin)
+	f.lookAtCPUs(status)
+	f.Features = tryFeatures(f)
+	return f
+}
+
+func (f *Facts) lookAtCPUs(status string) {
+	var err error
+	if f.Online, err = ParseCPUList(text("/sys/devices/system/cpu/online")); err != nil || len(f.Online) == 0 {
+		for c := range runtime.NumCPU() { // without sysfs
+			f.Online = append(f.Online, c)
+		}
+	}
+	list, _ := field(status, "Cpus_allowed_list")
+	affinity, err := ParseCPUList(list)
+	if err != nil {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("the CPUs that this process may use are not known: %v", err))
+	}
+	f.Allowed = narrow(narrow(f.Online, affinity), cpuset())
+	f.Quota = cpuQuota()
+	if f.Quota > 0 && f.Quota < float64(len(f.Allowed)) {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("the control group limits this process to %.2f of %d CPUs: throttling will show as lost throughput; raise cpu.max or run outside the group", f.Quota, len(f.Allowed)))
+	}
+}
+
+// UsableCPUs are the CPUs that a testbed may have: those online that the
+// process's affinity and its control group's cpuset allow.
+func (f *Facts) UsableCPUs() []int { return append([]int(nil), f.Allowed...) }
+
+// Root reports whether the process may make namespaces and devices.
+func (f *Facts) Root() bool { return f.NetAdmin && f.SysAdmin }
+
+// Kernel is the kernel's release; zero where it has an unknown form.
+func (f *Facts) Kernel() Kernel {
+	k, _ := ParseKernel(f.Release)
+	return k
+}
+
+func release() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return text("/proc/sys/kernel/osrelease")
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// text reads a short file of the kernel's; what cannot be read is empty.
+func text(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// mitigations lists what the kernel does about the CPU's weaknesses, and
+// leaves out those that this CPU does not have.
+func mitigations(folder string) map[string]string {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	found := map[string]string{}
+	for _, e := range entries {
+		if v := text(filepath.Join(folder, e.Name())); v != "" && v != "Not affected" {
+			found[e.Name()] = v
+		}
+	}
+	return found
+}

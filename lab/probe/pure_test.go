@@ -1,0 +1,270 @@
+package probe
+
+import (
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCPULists(t *testing.T) {
+	for text, want := range map[string][]int{
+		"":             nil,
+		"0":            {0},
+		"0-3,8\n":      {0, 1, 2, 3, 8},
+		"10-11,2":      {2, 10, 11},
+		"1,1,0-1":      {0, 1},
+		"126-127,0":    {0, 126, 127},
+		"65535":        {65535},
+		"0-1,2-3,4,70": {0, 1, 2, 3, 4, 70},
+	} {
+		got, err := ParseCPUList(text)
+		if d := cmp.Diff(want, got); err != nil || d != "" {
+			t.Errorf("%q: %v %s", text, err, d)
+		}
+		again, err := ParseCPUList(FormatCPUList(got))
+		if d := cmp.Diff(got, again); err != nil || d != "" {
+			t.Errorf("%q does not survive: %v %s", text, err, d)
+		}
+	}
+	if got := FormatCPUList([]int{3, 0, 1, 2, 9, 11, 10}); got != "0-3,9-11" {
+		t.Error(got)
+	}
+	for _, text := range []string{"a", "1-", "-1", "3-1", "0,,1", "99999999", "0-65535,0-65535,0-65535", "1 2"} {
+		if got, err := ParseCPUList(text); err == nil {
+			t.Errorf("%q was read as %d CPUs", text, len(got))
+		}
+	}
+}
+
+func TestKernelReleases(t *testing.T) {
+	for release, want := range map[string]Kernel{
+		"6.1.0-18-amd64": {6, 1}, "6.18.44-fc-v769": {6, 18}, "5.15.153.1-microsoft-standard-WSL2": {5, 15}, "4.19": {4, 19}, "6.16-rc1": {6, 16},
+	} {
+		if got, err := ParseKernel(release); err != nil || got != want {
+			t.Errorf("%q: %v, %v", release, got, err)
+		}
+	}
+	for _, release := range []string{"", "6", "x.1", "6.x", "-6.1", "99999999999999999999.1"} {
+		if got, err := ParseKernel(release); err == nil {
+			t.Errorf("%q was read as %v", release, got)
+		}
+	}
+	if k := (Kernel{6, 16}); !k.AtLeast(6, 16) || !k.AtLeast(5, 99) || k.AtLeast(6, 17) || k.AtLeast(7, 0) {
+		t.Error("6.16 compares wrongly")
+	}
+}
+
+const (
+	intel = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R)\nflags\t\t: fpu hypervisor avx\n\nprocessor\t: 1\nmodel name\t: other\n"
+	arm   = "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
+)
+
+func TestProcessorIsNamedOnEveryArchitecture(t *testing.T) {
+	for _, x := range []struct{ text, arch, want string }{
+		{intel, "amd64", "Intel(R) Xeon(R)"},
+		{arm, "arm64", "arm64 implementer 0x41 part 0xd0c"},
+		{"cpu\t\t: POWER9, altivec supported\n", "ppc64le", "POWER9, altivec supported"},
+		{"", "riscv64", "riscv64"},
+	} {
+		if got := cpuModel(x.text, x.arch); got != x.want {
+			t.Errorf("%s: %q, want %q", x.arch, got, x.want)
+		}
+	}
+	if !hypervisorFlag(intel) || hypervisorFlag(arm) || hypervisorFlag("flags : hypervisors\n") {
+		t.Error("the hypervisor flag is misread")
+	}
+}
+
+func TestMemory(t *testing.T) {
+	if got := memoryBytes("MemTotal:       24731272 kB\nMemFree: 1 kB\n"); got != 24731272*1024 {
+		t.Error(got)
+	}
+	for _, text := range []string{"", "MemTotal: x kB", "MemTotal: 5 MB", "MemTotal:"} {
+		if got := memoryBytes(text); got != 0 {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+}
+
+func TestOSName(t *testing.T) {
+	for text, want := range map[string]string{
+		"NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n": "Debian GNU/Linux 12 (bookworm)",
+		"NAME=Alpine\n":             "Alpine",
+		"PRETTY_NAME='a \\b'\n":     `a \b`,
+		"PRETTY_NAME=\"a \\\"b\"\n": `a "b`,
+		"":                          "",
+	} {
+		if got := osName(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestKernelConfiguration(t *testing.T) {
+	c := parseConfig("# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HZ_250=y\nCONFIG_HZ=250\nCONFIG_X=\"s\"\n")
+	if c.hz() != 250 || c.irqTimeAccounting() != "no" || c["CONFIG_X"] != "s" {
+		t.Errorf("%v", c)
+	}
+	if got := parseConfig("CONFIG_IRQ_TIME_ACCOUNTING=y\n").irqTimeAccounting(); got != "yes" {
+		t.Error(got)
+	}
+	if got := config(nil).irqTimeAccounting(); got != "unknown" {
+		t.Error(got)
+	}
+	if got := parseConfig("CONFIG_HZ=0\n").hz(); got != 0 {
+		t.Error(got)
+	}
+}
+
+func TestCapabilities(t *testing.T) {
+	status := "CapPrm:\t0000000000000000\nCapEff:\t0000000000201000\n"
+	if !hasCapability(status, "CapEff", 12) || !hasCapability(status, "CapEff", 21) || hasCapability(status, "CapEff", 13) || hasCapability(status, "CapPrm", 12) {
+		t.Error("bits are misread")
+	}
+	if hasCapability("", "CapEff", 12) || hasCapability("CapEff: zz", "CapEff", 1) {
+		t.Error("an unreadable set has capabilities")
+	}
+}
+
+func TestVirtualization(t *testing.T) {
+	for _, x := range []struct {
+		traces traces
+		want   string
+	}{
+		{traces{}, "none"},
+		{traces{hypervisorFlag: true}, "vm"},
+		{traces{hypervisorFlag: true, clocks: "tsc kvm-clock acpi_pm"}, "kvm"},
+		{traces{vendor: "QEMU", product: "Standard PC", hypervisorFlag: true}, "qemu"},
+		{traces{vendor: "Microsoft Corporation", product: "Virtual Machine"}, "microsoft"},
+		{traces{vendor: "Microsoft Corporation", product: "Surface"}, "none"},
+		{traces{vendor: "VMware, Inc."}, "vmware"},
+		{traces{vendor: "Amazon EC2", product: "c6i.large"}, "amazon"},
+		{traces{hypervisor: "xen"}, "xen"},
+		{traces{vendor: "Dell Inc.", product: "PowerEdge", container: "docker"}, "container docker"},
+		{traces{hypervisorFlag: true, clocks: "kvm-clock", container: "podman"}, "kvm, container podman"},
+	} {
+		if got := x.traces.virtualization(); got != x.want {
+			t.Errorf("%+v: %q, want %q", x.traces, got, x.want)
+		}
+	}
+}
+
+func TestControlGroups(t *testing.T) {
+	v1 := "9:name=systemd:/\n3:cpuset:/docker/abc\n2:cpu,cpuacct:/docker/abc\n0::/\n"
+	if group, v2, ok := cgroupPath(v1, "cpuset"); group != "/docker/abc" || v2 || !ok {
+		t.Error(group, v2, ok)
+	}
+	if group, v2, ok := cgroupPath("0::/user.slice/a:b\n", "cpuset"); group != "/user.slice/a:b" || !v2 || !ok {
+		t.Error(group, v2, ok)
+	}
+	if _, _, ok := cgroupPath("garbage\n", "cpuset"); ok {
+		t.Error("garbage was accepted")
+	}
+	want := []string{"/m/a/b/f", "/m/a/f", "/m/f"}
+	if d := cmp.Diff(want, controlFiles("/m", "/a/b", "f")); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"/m/f"}, controlFiles("/m", "/../..", "f")); d != "" {
+		t.Error(d)
+	}
+	for text, want := range map[string]float64{"max 100000": 0, "150000 100000": 1.5, "": 0, "x y": 0, "1 0": 0} {
+		if got := quotaV2(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	if got := quota("-1\n", "100000\n"); got != 0 {
+		t.Error(got)
+	}
+	if d := cmp.Diff([]int{1, 3}, narrow([]int{0, 1, 2, 3}, []int{1, 3, 9})); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]int{0, 1}, narrow([]int{0, 1}, nil)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestMissingFeaturesHaveAReasonAndARemedy(t *testing.T) {
+	f := &Facts{}
+	f.Features = f.notRoot(features)
+	for _, feature := range features {
+		reason, remedy, missing := f.Missing(feature.Name)
+		if !missing || !strings.Contains(reason, "CAP_NET_ADMIN") || remedy != rootRemedy {
+			t.Errorf("%s: %q, %q", feature.Name, reason, remedy)
+		}
+		if feature.Remedy == "" || feature.What == "" || trials[feature.Name] == nil {
+			t.Errorf("%s has no remedy, no description or no trial", feature.Name)
+		}
+	}
+	if len(trials) != len(features) {
+		t.Errorf("%d trials for %d features", len(trials), len(features))
+	}
+	if reason, remedy, missing := f.Missing("warp"); !missing || !strings.Contains(reason, "warp") || remedy == "" {
+		t.Errorf("%q, %q, %v", reason, remedy, missing)
+	}
+	f.Features = []Finding{{Feature: features[0], Works: true}}
+	if reason, _, missing := f.Missing(Netns); missing || reason != "" {
+		t.Errorf("%q, %v", reason, missing)
+	}
+}
+
+func TestBuildInformation(t *testing.T) {
+	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
+	if v, r := build(info); v != "v1.2.3" || r != "abc+changes" {
+		t.Error(v, r)
+	}
+	if v, r := build(&debug.BuildInfo{}); v != "(devel)" || r != "" {
+		t.Error(v, r)
+	}
+	if v, _ := build(nil); v != "unknown" {
+		t.Error(v)
+	}
+}
+
+func FuzzCPUList(f *testing.F) {
+	f.Add("0-3,8")
+	f.Add("1,,2")
+	f.Fuzz(func(t *testing.T, text string) {
+		cpus, err := ParseCPUList(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseCPUList(FormatCPUList(cpus))
+		if d := cmp.Diff(cpus, again); err != nil || d != "" {
+			t.Errorf("%q: %v %s", text, err, d)
+		}
+	})
+}
+
+func FuzzTexts(f *testing.F) {
+	f.Add(intel)
+	f.Add(arm)
+	f.Add("CONFIG_HZ=250\nMemTotal: 5 kB\nCapEff: ff\n3:cpuset:/a\nPRETTY_NAME=\"\\\"\n6.1.0")
+	f.Fuzz(func(t *testing.T, text string) {
+		if cpuModel(text, "amd64") == "" {
+			t.Error("a processor without a name")
+		}
+		if hz := parseConfig(text).hz(); hz < 0 || hz > 10_000 {
+			t.Errorf("HZ %d", hz)
+		}
+		if k, err := ParseKernel(text); err == nil && (k.Major < 0 || k.Minor < 0) {
+			t.Errorf("%v", k)
+		}
+		if group, _, ok := cgroupPath(text, "cpuset"); ok {
+			for _, file := range controlFiles("/m", group, "f") {
+				if !strings.HasPrefix(file, "/m/") {
+					t.Errorf("group %q leads to %s", group, file)
+				}
+			}
+		}
+		if q := quotaV2(text); q < 0 {
+			t.Errorf("quota %v", q)
+		}
+		osName(text)
+		memoryBytes(text)
+		hypervisorFlag(text)
+		hasCapability(text, "CapEff", 12)
+		firstLine(text)
+	})
+}

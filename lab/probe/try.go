@@ -1,0 +1,256 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
+)
+
+// bench is a throwaway namespace in which features are tried. Whatever is made
+// in it goes with it.
+type bench struct {
+	*space.Space
+	pair    bool // the veth pair near/far is there
+	program *ebpf.Program
+}
+
+// near is the sending end of the bench's veth pair.
+const near = "near"
+
+// far is the receiving end. The thread that polls it is found by its name, so
+// no other device of the machine may have it, and it must be short: names of
+// threads are cut to 15 bytes.
+var far = "wt" + strconv.FormatInt(int64(os.Getpid()), 36)
+
+// trial tries one feature; how is said where the answer was not found by
+// trying.
+type trial func(b *bench, f *Facts) (how string, err error)
+
+var trials = map[string]trial{
+	Netns:  func(*bench, *Facts) (string, error) { return "", nil }, // made already
+	Veth:   func(b *bench, _ *Facts) (string, error) { return "", b.addPair() },
+	Bridge: addDevice(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br"}}),
+	VXLAN:  addDevice(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vx"}, VxlanId: 42, Port: 4789}),
+	IFB:    addDevice(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "ifb"}}),
+	Macvlan: func(b *bench, _ *Facts) (string, error) {
+		return "", b.onPair(func(l netlink.Link) error {
+			return b.Links.LinkAdd(&netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mv", ParentIndex: l.Attrs().Index}, Mode: netlink.MACVLAN_MODE_BRIDGE})
+		})
+	},
+	Tun:    func(b *bench, _ *Facts) (string, error) { return "", b.Do(openTun) },
+	Clsact: func(b *bench, _ *Facts) (string, error) { return "", b.onPair(b.addClsact) },
+	BPF:    func(b *bench, _ *Facts) (string, error) { return "", b.onPair(b.addFilter) },
+	TCX:    func(b *bench, _ *Facts) (string, error) { return "", b.onPair(b.addTCX) },
+	TBF: func(b *bench, _ *Facts) (string, error) {
+		return "", b.onPair(func(l netlink.Link) error {
+			return b.Links.QdiscReplace(&netlink.Tbf{QdiscAttrs: root(l, 2), Rate: 1e8, Buffer: 1 << 20, Limit: 1 << 20})
+		})
+	},
+	Pfifo: func(b *bench, _ *Facts) (string, error) {
+		return "", b.onPair(func(l netlink.Link) error {
+			return b.Links.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: root(l, 1), QdiscType: "pfifo"})
+		})
+	},
+	BTF:          func(*bench, *Facts) (string, error) { return "", hasBTF() },
+	Threaded:     func(b *bench, _ *Facts) (string, error) { return "", b.threaded() },
+	Backpressure: (*bench).backpressure,
+	Pacing:       func(*bench, *Facts) (string, error) { return "", setPacing() },
+}
+
+// rootless are the features that anyone can try.
+var rootless = map[string]bool{BTF: true, Pacing: true}
+
+// tryFeatures tries all features, in a namespace that is gone afterwards.
+func tryFeatures(f *Facts) []Finding {
+	if !f.Root() {
+		found := f.notRoot(features)
+		for i := range found {
+			if rootless[found[i].Name] {
+				found[i] = try(features[i], &bench{}, f)
+			}
+		}
+		return found
+	}
+	name := fmt.Sprintf("wt-probe-%d", os.Getpid())
+	if err := space.Delete(name); err != nil { // of an earlier process of this id, killed
+		f.Warnings = append(f.Warnings, err.Error())
+	}
+	s, err := space.Create(name)
+	if err != nil {
+		return withoutNamespaces(err)
+	}
+	b := &bench{Space: s}
+	defer func() {
+		if b.program != nil {
+			b.program.Close()
+		}
+		if err := errors.Join(s.Close(), space.Delete(name)); err != nil {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("the probe's namespace is left behind; `windtunnel lab clean` removes it: %v", err))
+		}
+	}()
+	found := make([]Finding, len(features))
+	for i, feature := range features {
+		found[i] = try(feature, b, f)
+	}
+	return found
+}
+
+// withoutNamespaces is said of everything where no namespace can be made.
+func withoutNamespaces(err error) []Finding {
+	found := make([]Finding, len(features))
+	for i, feature := range features {
+		feature.Remedy = features[0].Remedy
+		found[i] = Finding{Feature: feature, Reason: fmt.Sprintf("%s cannot be tried without a network namespace: %v", feature.What, err)}
+	}
+	found[0].Reason = err.Error()
+	return found
+}
+
+func try(feature Feature, b *bench, f *Facts) Finding {
+	how, err := trials[feature.Name](b, f)
+	if err == nil {
+		return Finding{Feature: feature, Works: true, How: how}
+	}
+	reason := fmt.Sprintf("no %s: %v", feature.What, err)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) {
+		reason = fmt.Sprintf("this kernel has no %s (%v)", feature.What, err)
+	}
+	return Finding{Feature: feature, Reason: reason, How: how}
+}
+
+func addDevice(l netlink.Link) trial {
+	return func(b *bench, _ *Facts) (string, error) { return "", b.Links.LinkAdd(l) }
+}
+
+func (b *bench) addPair() error {
+	err := b.Links.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: near, TxQLen: 1000}, PeerName: far})
+	b.pair = err == nil
+	return err
+}
+
+// onPair runs f with one end of the veth pair.
+func (b *bench) onPair(f func(l netlink.Link) error) error {
+	if !b.pair {
+		return errors.New("it was not tried: that needs a veth pair")
+	}
+	l, err := b.Link(near)
+	if err != nil {
+		return err
+	}
+	return f(l)
+}
+
+// root is the place of a device's root qdisc. One kind can replace another only
+// under another number.
+func root(l netlink.Link, major uint16) netlink.QdiscAttrs {
+	return netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(major, 0)}
+}
+
+func (b *bench) addClsact(l netlink.Link) error {
+	return b.Links.QdiscAdd(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
+		LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0)}})
+}
+
+// load loads a program that lets every packet pass.
+func (b *bench) load() (err error) {
+	if b.program != nil {
+		return nil
+	}
+	b.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "wt_probe", Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	return err
+}
+
+func (b *bench) addFilter(l netlink.Link) error {
+	if err := b.load(); err != nil {
+		return err
+	}
+	return b.Links.FilterAdd(&netlink.BpfFilter{
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
+		Fd:          b.program.FD(), Name: "wt_probe", DirectAction: true,
+	})
+}
+
+func (b *bench) addTCX(l netlink.Link) error {
+	if err := b.load(); err != nil {
+		return err
+	}
+	return b.Do(func() error {
+		attached, err := link.AttachTCX(link.TCXOptions{Interface: l.Attrs().Index, Program: b.program, Attach: ebpf.AttachTCXIngress})
+		if err != nil {
+			return err
+		}
+		return attached.Close()
+	})
+}
+
+func hasBTF() error {
+	_, err := os.Stat("/sys/kernel/btf/vmlinux")
+	return err
+}
+
+// openTun makes a device that goes with its file.
+func openTun() error {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open /dev/net/tun: %w", err)
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq("tun0")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	return unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+}
+
+// setPacing sets a rate and sees that it was taken.
+func setPacing() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	const rate = 500_000_000
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, rate); err != nil {
+		return err
+	}
+	got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE)
+	if err != nil {
+		return err
+	}
+	if got != rate {
+		return fmt.Errorf("the socket keeps %d bytes/s instead of %d", got, rate)
+	}
+	return nil
+}
+
+// threaded moves a veth's polling to a thread. A veth polls only while it is up
+// with GRO on.
+func (b *bench) threaded() error {
+	return b.onPair(func(netlink.Link) error {
+		if err := b.Offloads(far, map[string]bool{"rx-gro": true}); err != nil {
+			return err
+		}
+		for _, name := range []string{near, far} {
+			if err := b.DeviceSysctl("ipv6", name, "disable_ipv6", "1"); err != nil {
+				return err
+			}
+			if err := b.Up(name); err != nil {
+				return err
+			}
+		}
+		return b.Sysfs(far+"/threaded", "1")
+	})
+}

@@ -1,0 +1,43 @@
+package html
+
+import (
+	"fmt"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/suite"
+)
+
+// paint says how a scenario is drawn: one colour a system, lighter where both
+// endpoints are on one node.
+type paint struct {
+	Colour int  `json:"colour"` // index of the custom property --s0 … in style.css
+	Light  bool `json:"light"`
+}
+
+// Class is the paint as a class of style.css.
+func (p paint) Class() string {
+	if p.Light {
+		return fmt.Sprintf("s%d light", p.Colour)
+	}
+	return fmt.Sprintf("s%d", p.Colour)
+}
+
+// colours is how many style.css has beside the neutral --s0.
+const colours = 7
+
+// paints gives every scenario its colour by its id. The host's own stack is
+// neutral; the other systems take colours in the order in which they appear.
+func paints(r *report.Report) map[string]paint {
+	bySystem := map[string]int{"raw": 0}
+	list := make(map[string]paint, len(r.Scenarios))
+	next := 0
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if _, ok := bySystem[s.System]; !ok {
+			bySystem[s.System] = 1 + next%colours
+			next++
+		}
+		list[s.ID] = paint{bySystem[s.System], s.Placement == string(suite.Colocated)}
+	}
+	return list
+}

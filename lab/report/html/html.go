@@ -1,0 +1,71 @@
+// Package html writes a report as one self-contained page: no other file, no
+// network. Text, tables and topology are readable without JavaScript; Apache
+// ECharts, which the page carries, draws the charts.
+package html
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"windtunnel/lab/report"
+)
+
+//go:generate assets/build.sh
+
+//go:embed assets/echarts.min.js assets/charts.js assets/style.css assets/*.html
+var assets embed.FS
+
+func asset(name string) string {
+	text, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	return string(text)
+}
+
+var (
+	echarts = asset("echarts.min.js")
+	script  = asset("charts.js")
+	style   = asset("style.css")
+	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
+		"last": func(i, n int) bool { return i == n-1 },
+	}).ParseFS(assets, "assets/*.html"))
+)
+
+// policy lets the browser run the page's two scripts and nothing else, and
+// fetch nothing: a hostile name in a suite could do no harm even if it were
+// not escaped.
+var policy = fmt.Sprintf("default-src 'none'; style-src 'unsafe-inline'; script-src %s %s; base-uri 'none'; form-action 'none'", digest(echarts), digest(script))
+
+// digest is the name by which a Content-Security-Policy allows a script.
+func digest(script string) string {
+	sum := sha256.Sum256([]byte(script))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// Write writes the page. Where the run is large, the time series and per-hop
+// counters of some trials are left out, and the page says of which.
+func Write(w io.Writer, r *report.Report) error {
+	p, err := newPage(r)
+	if err != nil {
+		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
+	}
+	var b bytes.Buffer
+	if err := layout.Execute(&b, p); err != nil {
+		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
+	}
+	return nil
+}
+
+// The library and the page's own parts are written as they are; everything of
+// the run goes through the template's escaping.
+func library() template.JS { return template.JS(strings.TrimSpace(echarts)) }

@@ -1,0 +1,150 @@
+package html
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+const (
+	// mostTrials of one scenario keep their time series in the page.
+	mostTrials = 12
+	// mostPoints is how many points all series together have, so that the page
+	// stays a file that one can send.
+	mostPoints = 40_000
+	// mostSteps is how many points one trial keeps: more than pixels.
+	mostSteps = 1200
+)
+
+// kept says which trials keep their time series and counters.
+type kept struct {
+	samples map[*sample.Sample]bool
+	median  map[string]*sample.Sample // by scenario: the trial nearest the median
+	// Left says, for people, what was left out; empty where nothing was.
+	Left string
+}
+
+// keep chooses the median trial of every scenario and others spread over the
+// run, as many as there is room for.
+func keep(r *report.Report) kept {
+	k := kept{samples: make(map[*sample.Sample]bool), median: make(map[string]*sample.Sample)}
+	series, points := 0, 0
+	for i := range r.Scenarios {
+		for j := range r.Scenarios[i].Samples {
+			if s := &r.Scenarios[i].Samples[j]; len(s.Series) > 0 {
+				series++
+				points += min(len(s.Series), mostSteps)
+			}
+		}
+	}
+	room := mostTrials
+	if series > 0 && len(r.Scenarios) > 0 {
+		each := max(1, points/series)
+		room = min(room, max(1, mostPoints/each/len(r.Scenarios)))
+	}
+	whole, total := 0, 0
+	for i := range r.Scenarios {
+		row := &r.Scenarios[i]
+		ok := figured(row)
+		total += len(ok)
+		k.median[row.ID] = medianTrial(row, ok)
+		for _, s := range spread(ok, k.median[row.ID], room) {
+			k.samples[s] = true
+			whole++
+		}
+	}
+	if whole < total {
+		k.Left = fmt.Sprintf("To keep this page small it holds the time series and per-hop counters of %d of %d trials: of each scenario the median one and up to %d spread over the run. Figures and points are of all trials.", whole, total, room)
+	}
+	return k
+}
+
+// figured lists the samples that count: the last attempt of each block, where
+// it yielded figures.
+func figured(row *report.Scenario) []*sample.Sample {
+	last := make(map[int]*sample.Sample)
+	for i := range row.Samples {
+		s := &row.Samples[i]
+		if before := last[s.Block]; before == nil || s.Attempt >= before.Attempt {
+			last[s.Block] = s
+		}
+	}
+	var list []*sample.Sample
+	for _, s := range last {
+		if s.OK() {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b *sample.Sample) int { return a.Block - b.Block })
+	return list
+}
+
+// medianTrial is the trial whose main figure is nearest the scenario's median;
+// the first where there is no figure, nil of none.
+func medianTrial(row *report.Scenario, ok []*sample.Sample) *sample.Sample {
+	m := mainMetric(row)
+	iv := row.Interval(m)
+	var best *sample.Sample
+	nearest := math.Inf(1)
+	for _, s := range ok {
+		v, has := s.Metrics[m]
+		if iv == nil || !has {
+			v = math.Inf(1)
+		} else {
+			v = math.Abs(v - iv.Median)
+		}
+		if best == nil || v < nearest {
+			best, nearest = s, v
+		}
+	}
+	return best
+}
+
+func mainMetric(row *report.Scenario) sample.Metric {
+	if row.Transactions != nil {
+		return sample.Transactions
+	}
+	return sample.Throughput
+}
+
+// spread picks n of the list at even distances, the given one among them.
+func spread(list []*sample.Sample, with *sample.Sample, n int) []*sample.Sample {
+	if len(list) <= n {
+		return list
+	}
+	var picked []*sample.Sample
+	for i := range n {
+		picked = append(picked, list[i*len(list)/n])
+	}
+	if !slices.Contains(picked, with) {
+		at := slices.IndexFunc(picked, func(s *sample.Sample) bool { return s.Block > with.Block })
+		if at < 0 {
+			at = n - 1
+		}
+		picked[at] = with
+	}
+	return picked
+}
+
+// steps averages adjacent points so that at most n remain.
+func steps(points []sample.Point, n int) []sample.Point {
+	if len(points) <= n {
+		return points
+	}
+	width := (len(points) + n - 1) / n
+	var list []sample.Point
+	for part := range slices.Chunk(points, width) {
+		var mean sample.Point
+		for _, p := range part {
+			mean.Bits += p.Bits / float64(len(part))
+			mean.SenderCPU += p.SenderCPU / float64(len(part))
+			mean.ReceiverCPU += p.ReceiverCPU / float64(len(part))
+		}
+		mean.At = part[0].At
+		list = append(list, mean)
+	}
+	return list
+}

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// Passage is a headed paragraph of plain text.
+type Passage struct{ Title, Text string }
+
+// Method says how this run was measured and what its figures mean.
+func (r *Report) Method() []Passage {
+	list := []Passage{
+		{"Order", fmt.Sprintf("Every scenario ran once in each block, in random order (seed %d), so that whatever drifts on the machine hits all of them alike.", r.Run.Seed)},
+		{"Figures", "A figure is the median of its trials. The range in brackets holds the true median with 95 % confidence (order statistics, no assumption about the distribution); of fewer than 6 trials it is the lowest and the highest."},
+	}
+	if len(r.Comparisons) > 0 {
+		list = append(list, Passage{"Ratios", "A ratio divides subject by baseline within each block and takes the median of those. Where its interval holds 1, no difference shows."})
+	}
+	if r.has(sample.SenderCPU) || r.has(sample.ReceiverCPU) {
+		text := "Each node owns its CPUs. CPU is the share of all of a node's CPUs that was busy in user, system, irq and softirq over one window, common to both sides and inside the traffic; steal is not in it, nor the work of the fabric itself, as far as it can be told apart."
+		if r.has(sample.SenderCPUPerByte) || r.has(sample.ReceiverCPUPerByte) {
+			text += " ns/byte is that CPU time for each byte of payload, which stays comparable when throughputs differ."
+		}
+		if r.colocated() {
+			text += " Where both endpoints are on one node, the sender's figure is the whole node's."
+		}
+		list = append(list, Passage{"CPU", text})
+	}
+	if slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Latency != nil }) {
+		list = append(list, Passage{"Latency", "Latency is the round trip of one transaction. Percentiles are of all transactions of all trials together, unless a note says otherwise."})
+	}
+	for _, kind := range r.fabrics() {
+		list = append(list, kind)
+	}
+	return list
+}
+
+// fabrics describes each kind of fabric that a scenario had.
+func (r *Report) fabrics() []Passage {
+	var list []Passage
+	seen := make(map[string]bool)
+	add := func(title, text string) {
+		if !seen[text] && text != "" {
+			seen[text] = true
+			list = append(list, Passage{title, text})
+		}
+	}
+	for i := range r.Scenarios {
+		switch r.Scenarios[i].Fabric.Kind {
+		case suite.Wire:
+			add("Fabric", "The fabric stands for two NICs and a wire: frames cross it in MTU size, cut by its ports in the NIC's place, and the receiving node merges them again by GRO on its own CPUs; a full queue stops the sender instead of dropping. It has no propagation delay and no real NIC's driver.")
+		case suite.Veth:
+			add("Fabric", "The fabric is a plain veth pair: it hands large segments over whole, so that a receiver looks cheaper than behind a NIC.")
+		}
+	}
+	for i := range r.Scenarios {
+		switch r.Scenarios[i].Fabric.Offload {
+		case suite.OffloadNone:
+			add("Offload none", "The NIC segments nothing: the sending node cuts segments in software.")
+		case suite.OffloadTCP:
+			add("Offload tcp", "The NIC segments plain TCP only: tunnelled traffic is cut in software on the sending node.")
+		case suite.OffloadTunnel:
+			add("Offload tunnel", "The NIC segments plain and tunnelled TCP.")
+		}
+	}
+	return list
+}
+
+func (r *Report) has(m sample.Metric) bool {
+	return slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Interval(m) != nil })
+}
+
+func (r *Report) colocated() bool {
+	return slices.ContainsFunc(r.Scenarios, func(s Scenario) bool {
+		return s.Placement == string(suite.Colocated) && s.Trials > 0
+	})
+}
+
+// Repeat gives the lines that repeat the run, and those that one trial of a
+// scenario was made of.
+type Repeat struct {
+	Run      []string // shell lines, of the whole run
+	Scenario string   // of which trial Steps are
+	Steps    []Step
+}
+
+// Step is one process of a trial.
+type Step struct {
+	Role, On string // "server", the endpoint
+	Line     string // quoted for a shell
+}
+
+// Repeat tells how to make the run again, with the commands of the first trial
+// that has any.
+func (r *Report) Repeat() Repeat {
+	again := Repeat{Run: []string{"windtunnel run " + Shell([]string{r.Run.Suite})}}
+	for i := range r.Scenarios {
+		for j := range r.Scenarios[i].Samples {
+			s := &r.Scenarios[i].Samples[j]
+			if !s.OK() || len(s.Commands) == 0 {
+				continue
+			}
+			again.Scenario = r.Scenarios[i].ID
+			for _, c := range s.Commands {
+				again.Steps = append(again.Steps, Step{c.Role, c.On, Shell(c.Argv)})
+			}
+			return again
+		}
+	}
+	return again
+}
+
+// Shell joins argv so that a POSIX shell splits it into the same words.
+func Shell(argv []string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		plain := a != "" && strings.IndexFunc(a, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=+@%", r))
+		}) < 0
+		if words[i] = a; !plain {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

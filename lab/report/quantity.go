@@ -1,0 +1,194 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/units"
+)
+
+// Scale is a unit that people read, and how many of the SI unit it is.
+type Scale struct {
+	Unit string
+	By   float64
+}
+
+// scales lists by SI unit what figures are read in, from small to large.
+var scales = map[string][]Scale{
+	"bit/s":     {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12}},
+	"ns":        {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}},
+	"1/s":       {{"/s", 1}, {"k/s", 1e3}, {"M/s", 1e6}},
+	"1":         {{"", 1}},
+	"%":         {{"%", 1}},
+	"ns/B":      {{"ns/byte", 1}},
+	"ns/packet": {{"ns/packet", 1}, {"µs/packet", 1e3}},
+	"B":         {{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}},
+	"segments":  {{"", 1}},
+	"packets":   {{"", 1}},
+}
+
+// ScaleOf returns the unit in which a person reads values of m together: that
+// which leaves the largest at least 1.
+func ScaleOf(m sample.Metric, values ...float64) Scale {
+	info, ok := sample.Describe(m)
+	if m == sample.LossRatio {
+		return Scale{"%", 0.01}
+	}
+	steps := scales[info.Unit]
+	if !ok || len(steps) == 0 {
+		return Scale{info.Unit, 1}
+	}
+	top := 0.0
+	for _, v := range values {
+		top = max(top, math.Abs(v))
+	}
+	best := steps[0]
+	for _, s := range steps {
+		if top >= s.By {
+			best = s
+		}
+	}
+	return best
+}
+
+// Figure prints an interval in this scale: the median with three significant
+// digits, and the bounds with as many decimals, or with more where they would
+// read alike. There is no range of one trial.
+func (s Scale) Figure(iv Interval) (median, bounds string) {
+	m, low, high := iv.Median/s.By, iv.Low/s.By, iv.High/s.By
+	d := significant(m)
+	for more := 0; more < 2 && high > low && high-low < 2*math.Pow10(-d); more++ {
+		d++
+	}
+	median = grouped(m, d)
+	if iv.N > 1 {
+		bounds = "[" + grouped(low, d) + ", " + grouped(high, d) + "]"
+	}
+	return median, bounds
+}
+
+// Print prints one value in this scale with its unit.
+func (s Scale) Print(v float64) string {
+	v /= s.By
+	return withUnit(grouped(v, significant(v)), s.Unit)
+}
+
+func withUnit(figure, unit string) string {
+	switch unit {
+	case "":
+		return figure
+	case "/s", "k/s", "M/s":
+		return figure + unit
+	}
+	return figure + " " + unit
+}
+
+// significant is the number of decimals that leaves three significant digits.
+func significant(v float64) int {
+	v = math.Abs(v)
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return min(6, max(0, 2-int(math.Floor(math.Log10(v)))))
+}
+
+// grouped prints v with this many decimals; thousands are set apart.
+func grouped(v float64, decimals int) string {
+	if math.Abs(v) >= 10_000 && decimals == 0 {
+		return units.FormatCount(v)
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// quantity makes a column of one metric with its intervals, in one unit.
+func quantity(m sample.Metric, name string, rank int, rows []*Scenario, of func(*Scenario) *Interval) Column {
+	var medians []float64
+	for _, s := range rows {
+		if iv := of(s); iv != nil {
+			medians = append(medians, iv.Median)
+		}
+	}
+	scale := ScaleOf(m, medians...)
+	c := Column{Key: string(m), Name: name, Unit: scale.Unit, Rank: rank, Cells: make([]Cell, len(rows))}
+	for i, s := range rows {
+		if iv := of(s); iv != nil {
+			median, bounds := scale.Figure(*iv)
+			c.Cells[i] = Cell{Text: median, Range: bounds, Value: iv.Median, Has: true}
+		}
+	}
+	return c
+}
+
+// counted makes a column of sums over trials.
+func counted(m sample.Metric, name string, rank int, rows []*Scenario, of func(*Scenario) *float64) Column {
+	c := Column{Key: string(m), Name: name, Rank: rank, Cells: make([]Cell, len(rows))}
+	for i, s := range rows {
+		if v := of(s); v != nil {
+			c.Cells[i] = Cell{Text: units.FormatCount(*v), Value: *v, Has: true}
+		}
+	}
+	return c
+}
+
+// Percentile is one point of a latency distribution.
+type Percentile struct {
+	Key   string // a sample.Metric
+	Name  string
+	Value *float64 // ns
+}
+
+// Percentiles lists the points of the distribution, from the median up.
+func (l *Latency) Percentiles() []Percentile {
+	if l == nil {
+		l = &Latency{}
+	}
+	return []Percentile{
+		{string(sample.LatencyP50), "p50", l.P50}, {string(sample.LatencyP90), "p90", l.P90},
+		{string(sample.LatencyP99), "p99", l.P99}, {string(sample.LatencyP999), "p99.9", l.P999},
+		{string(sample.LatencyMax), "max", l.Max},
+	}
+}
+
+// latencies makes the columns of percentiles, all in one unit: that of the
+// smallest median.
+func latencies(rows []*Scenario) []Column {
+	var least []float64
+	for _, s := range rows {
+		if s.Latency != nil && s.Latency.P50 != nil {
+			least = append(least, *s.Latency.P50)
+		}
+	}
+	if len(least) > 0 {
+		least = []float64{slices.Min(least)}
+	}
+	scale := ScaleOf(sample.LatencyP50, least...)
+	ranks := []int{1, 5, 1, 5, 5}
+	columns := make([]Column, len(ranks))
+	for i, p := range (*Latency)(nil).Percentiles() {
+		columns[i] = Column{Key: p.Key, Name: p.Name, Unit: scale.Unit, Rank: ranks[i], Cells: make([]Cell, len(rows))}
+		for j, s := range rows {
+			if v := s.Latency.Percentiles()[i].Value; v != nil {
+				columns[i].Cells[j] = Cell{Text: grouped(*v/scale.By, significant(*v/scale.By)), Value: *v, Has: true}
+			}
+		}
+	}
+	return columns
+}
+
+// trials says how many trials yielded figures, of how many.
+func trials(rows []*Scenario) Column {
+	c := Column{Key: "trials", Name: "trials", Rank: 5, Cells: make([]Cell, len(rows))}
+	for i, s := range rows {
+		switch {
+		case s.Trials+s.Failed == 0:
+			continue
+		case s.Failed > 0:
+			c.Cells[i] = Cell{Text: strconv.Itoa(s.Trials) + " of " + strconv.Itoa(s.Trials+s.Failed), Value: float64(s.Trials), Has: true}
+		default:
+			c.Cells[i] = Cell{Text: strconv.Itoa(s.Trials), Value: float64(s.Trials), Has: true}
+		}
+	}
+	return c
+}

@@ -1,0 +1,205 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/lipgloss/table"
+	"github.com/muesli/termenv"
+)
+
+// TableOptions says what the terminal can show.
+type TableOptions struct {
+	Width int  // columns; less than 40 counts as 40, 0 as 100
+	Color bool // whether escape sequences may be written; the caller honours NO_COLOR
+}
+
+// WriteTable writes the report for a terminal: a table of the streams, one of
+// request/response, why rows are empty, the findings, and the published figures
+// beside the measured. Where the terminal is narrow, lesser columns give way.
+func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
+	if opts.Width == 0 {
+		opts.Width = 100
+	}
+	t := terminal{width: max(opts.Width, 40), style: palette(opts.Color)}
+	t.heading(r)
+	for _, f := range r.Figures() {
+		t.figures(f)
+	}
+	t.troubles(r)
+	t.bullets("Findings", r.Findings, t.style.plain)
+	t.published(r)
+	t.bullets("Notes", r.Notes, t.style.faint)
+	if _, err := w.Write(t.out.Bytes()); err != nil {
+		return fmt.Errorf("write run %s as a table: %w", r.Run.ID, err)
+	}
+	return nil
+}
+
+// terminal collects what is written.
+type terminal struct {
+	out   bytes.Buffer
+	width int
+	style styles
+}
+
+// styles are the few that the terminal report uses.
+type styles struct{ plain, title, faint, bad lipgloss.Style }
+
+func palette(color bool) styles {
+	r := lipgloss.NewRenderer(io.Discard)
+	r.SetColorProfile(termenv.Ascii)
+	if color {
+		r.SetColorProfile(termenv.ANSI)
+	}
+	return styles{
+		plain: r.NewStyle(), title: r.NewStyle().Bold(true), faint: r.NewStyle().Faint(true),
+		bad: r.NewStyle().Foreground(lipgloss.Color("1")),
+	}
+}
+
+func (t *terminal) heading(r *Report) {
+	t.paragraph(t.style.title, "", r.Run.Title)
+	e := r.Run.Environment
+	facts := []string{r.Run.ID}
+	if e.CPUs > 0 {
+		facts = append(facts, count(e.CPUs, "CPU"))
+	}
+	if e.Kernel != "" {
+		facts = append(facts, "Linux "+e.Kernel)
+	}
+	if r.Run.Status != "" {
+		facts = append(facts, string(r.Run.Status))
+	}
+	t.paragraph(t.style.faint, "", strings.Join(facts, ", "))
+}
+
+// figures writes one table, without the columns that do not fit.
+func (t *terminal) figures(f Figures) {
+	shown, left := t.fit(f)
+	t.out.WriteByte('\n')
+	t.paragraph(t.style.title, "", f.Title)
+	t.grid(shown.heads(), shown.rows(), shown.words())
+	if shown.short {
+		t.paragraph(t.style.faint, "", "snd, rcv: sender, receiver.")
+	}
+	if len(left) > 0 {
+		t.paragraph(t.style.faint, "", fmt.Sprintf("Left out at %d columns: %s.", t.width, strings.Join(left, ", ")))
+	}
+	if shown.alike() {
+		t.paragraph(t.style.faint, "", "~ the interval holds 1: no difference shows.")
+	}
+}
+
+// grid writes rows under heads of up to two lines; columns of words stand to
+// the left, figures to the right. lipgloss shows one line of a heading, so the
+// heading is the table's first rows and the rule below it is put in here.
+func (t *terminal) grid(heads []string, rows [][]string, words map[int]bool) {
+	upper, lower := make([]string, len(heads)), make([]string, len(heads))
+	for i, head := range heads {
+		var below bool
+		if upper[i], lower[i], below = strings.Cut(head, "\n"); !below {
+			upper[i], lower[i] = "", head
+		}
+	}
+	drawn := table.New().Border(lipgloss.HiddenBorder()).
+		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).BorderColumn(false).
+		Rows(upper, lower).Rows(rows...).
+		StyleFunc(func(row, col int) lipgloss.Style {
+			style := t.style.plain
+			if row < 2 {
+				style = t.style.title
+			}
+			if col > 0 {
+				style = style.PaddingLeft(gap)
+			}
+			if !words[col] {
+				style = style.Align(lipgloss.Right)
+			}
+			return style
+		})
+	lines := strings.Split(strings.TrimRight(drawn.String(), "\n"), "\n")
+	rule := t.style.faint.Render(strings.Repeat("─", lipgloss.Width(lines[0])))
+	for i, line := range slices.Insert(lines, min(2, len(lines)), rule) {
+		if line = strings.TrimRight(line, " "); line != "" || i > 0 {
+			t.out.WriteString(line + "\n")
+		}
+	}
+}
+
+func (t *terminal) troubles(r *Report) {
+	list := r.Troubles()
+	if len(list) == 0 {
+		return
+	}
+	t.out.WriteByte('\n')
+	for _, trouble := range list {
+		t.paragraph(t.style.bad, "  ", "! "+trouble.String())
+	}
+}
+
+func (t *terminal) bullets(title string, lines []string, style lipgloss.Style) {
+	if len(lines) == 0 {
+		return
+	}
+	t.out.WriteByte('\n')
+	t.paragraph(t.style.title, "", title)
+	for _, line := range lines {
+		t.paragraph(style, "  ", "• "+line)
+	}
+}
+
+func (t *terminal) published(r *Report) {
+	list := r.Beside()
+	if len(list) == 0 {
+		return
+	}
+	t.out.WriteByte('\n')
+	t.paragraph(t.style.title, "", "Published beside measured")
+	heads := []string{"scenario", "what", "published", "measured", "ratio\npublished", "ratio\nmeasured"}
+	var rows [][]string
+	for _, b := range list {
+		rows = append(rows, clean([]string{b.Scenario, b.Label(), b.Printed, b.MeasuredText(), b.PublishedRatioText(), b.MeasuredRatioText()}))
+	}
+	heads, rows = withoutEmpty(heads, rows)
+	if widthOf(heads, rows) > t.width {
+		t.publishedLines(list)
+	} else {
+		t.grid(heads, rows, map[int]bool{0: true, 1: true})
+	}
+	for _, source := range sources(list) {
+		t.paragraph(t.style.faint, "  ", source)
+	}
+}
+
+// publishedLines is for a terminal that has no room for the table.
+func (t *terminal) publishedLines(list []Beside) {
+	for _, b := range list {
+		text := fmt.Sprintf("• %s, %s: published %s", b.Scenario, b.Label(), b.Printed)
+		if m := b.MeasuredText(); m != "" {
+			text += ", measured " + m
+		}
+		if p := b.PublishedRatioText(); p != "" {
+			text += "; ratio published " + p
+		}
+		if m := b.MeasuredRatioText(); m != "" {
+			text += "; ratio measured " + m
+		}
+		t.paragraph(t.style.plain, "  ", text)
+	}
+}
+
+// paragraph writes text wrapped to the width; lines after the first are
+// indented.
+func (t *terminal) paragraph(style lipgloss.Style, indent, text string) {
+	for i, line := range wrap(printable(text), t.width-len(indent)) {
+		if i > 0 {
+			line = indent + line
+		}
+		t.out.WriteString(style.Render(line) + "\n")
+	}
+}

@@ -1,0 +1,58 @@
+package system
+
+import (
+	"strings"
+	"testing"
+
+	"windtunnel/lab/suite"
+)
+
+func TestEverySystemIsFoundByItsOneName(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Registry() {
+		if seen[s.Name()] {
+			t.Errorf("two systems are called %s", s.Name())
+		}
+		seen[s.Name()] = true
+		found, err := ByName(s.Name())
+		if err != nil || found != s {
+			t.Errorf("ByName(%s) = %v, %v", s.Name(), found, err)
+		}
+		if s.Describe() == "" {
+			t.Errorf("%s does not say what it is", s.Name())
+		}
+	}
+	if _, err := ByName("carrier-pigeon"); err == nil || !strings.Contains(err.Error(), "vxlan") {
+		t.Errorf("an unknown system: %v; want an error that lists the known", err)
+	}
+}
+
+func TestTheMTULeavesRoomForTheTunnel(t *testing.T) {
+	for s, want := range map[System]int{Raw{}: 1500, Bridge{}: 1500, Macvlan{}: 1500, VXLAN{}: 1450} {
+		if got := s.MTU(1500); got != want {
+			t.Errorf("%s on a fabric of 1500: MTU %d, want %d", s.Name(), got, want)
+		}
+	}
+}
+
+func TestWhatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
+	one, two := suite.Fabric{Links: 1}, suite.Fabric{Links: 2}
+	for _, c := range []struct {
+		s   System
+		p   suite.Placement
+		f   suite.Fabric
+		say string // empty where it is served
+	}{
+		{Raw{}, suite.TwoNodes, two, ""},
+		{Raw{}, suite.Colocated, one, "loopback"},
+		{Bridge{}, suite.Colocated, one, ""},
+		{Bridge{}, suite.TwoNodes, two, "loop"},
+		{Macvlan{}, suite.TwoNodes, two, "loop"},
+		{VXLAN{}, suite.TwoNodes, two, ""},
+	} {
+		err := c.s.Supports(c.p, c.f)
+		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s %s over %d links: %v, want %q", c.s.Name(), c.p, c.f.Links, err, c.say)
+		}
+	}
+}

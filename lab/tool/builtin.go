@@ -1,0 +1,214 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/traffic"
+)
+
+// Builtin drives the lab's own generator: every workload, both ends measured
+// over the same window.
+type Builtin struct{}
+
+func (Builtin) Name() string { return "builtin" }
+
+func (Builtin) Describe() string {
+	return "the built-in generator: one thread a stream, blocking sockets, both ends counted in the same window"
+}
+
+func (Builtin) Programs() []Program { return nil }
+
+func (t Builtin) Supports(w suite.Workload) error {
+	if err := (traffic.Spec{Workload: filled(w), Timing: suite.Timing{Duration: 1}}).Check(); err != nil {
+		return cannot(t.Name(), "cannot make this traffic: %v", err)
+	}
+	return nil
+}
+
+// filled gives what a workload's kind does not use the value that passes any
+// check.
+func filled(w suite.Workload) suite.Workload {
+	if isRR(w) {
+		w.Direction, w.Buffer = suite.Forward, max(1, w.Buffer)
+	}
+	return w
+}
+
+// Plan starts the server for one run and then the client, which tells it what
+// to run.
+func (t Builtin) Plan(job Job) ([]Process, error) {
+	if err := t.Supports(job.Workload); err != nil {
+		return nil, err
+	}
+	if err := checkJob(t.Name(), job); err != nil {
+		return nil, err
+	}
+	if job.Self == "" {
+		return nil, fmt.Errorf("plan %s: the path of the windtunnel program is not known", t.Name())
+	}
+	at := netip.AddrPortFrom(job.Receiver, job.Port).String()
+	server := Process{
+		Role: "server", On: OnReceiver,
+		Argv:  []string{job.Self, "traffic", "server", "-listen", at, "-once", "-wait", "30s"},
+		Ready: func(line string) bool { return strings.TrimSpace(line) == "ready" },
+	}
+	client := Process{
+		Role: "client", On: OnSender,
+		Argv: append([]string{job.Self, "traffic", "client", "-connect", at}, builtinFlags(job)...),
+	}
+	return []Process{server, client}, nil
+}
+
+func builtinFlags(job Job) []string {
+	w := job.Workload
+	argv := []string{"-kind", string(w.Kind), "-streams", decimal(w.Streams)}
+	if isRR(w) {
+		argv = append(argv, "-request", decimal(w.Request), "-response", decimal(w.Response))
+	} else {
+		argv = append(argv, "-direction", string(w.Direction), "-buffer", decimal(w.Buffer))
+	}
+	for _, o := range []struct {
+		flag  string
+		value int64
+	}{{"-sndbuf", w.SendBuffer}, {"-rcvbuf", w.ReceiveBuffer}, {"-rate", w.Rate}} {
+		if o.value > 0 {
+			argv = append(argv, o.flag, decimal(o.value))
+		}
+	}
+	if w.NoDelay {
+		argv = append(argv, "-nodelay")
+	}
+	if w.Sendfile {
+		argv = append(argv, "-sendfile")
+	}
+	return append(argv, "-warmup", job.Timing.Warmup.String(), "-duration", job.Timing.Duration.String(), "-cooldown", job.Timing.Cooldown.String())
+}
+
+// Parse reads the client's JSON, which holds both ends' figures.
+func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) {
+	out, ran := outputs["client"]
+	if !ran {
+		return Measurement{}, noResult(t.Name(), "there is no output of the client")
+	}
+	if out.Exit != 0 {
+		return Measurement{}, failed(t.Name(), "client", out)
+	}
+	r, err := readBuiltin(out.Stdout)
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(out.Stdout+" "+out.Stderr))
+	}
+	if r.Spec.Workload.Kind != job.Workload.Kind {
+		return Measurement{}, noResult(t.Name(), "the result is of %s and not of %s", r.Spec.Workload.Kind, job.Workload.Kind)
+	}
+	m := Measurement{Metrics: sample.Metrics{}, Warnings: append(fragments(job), builtinDoubts(r)...)}
+	if isRR(job.Workload) {
+		err = builtinTransactions(r, &m)
+	} else {
+		builtinStream(r, m.Metrics)
+	}
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "%v", err)
+	}
+	m.Metrics.Set(sample.Errors, float64(r.Local.Errors+r.Remote.Errors))
+	if !isUDP(job.Workload) {
+		m.Metrics.Set(sample.ToolRetransmits, float64(r.Local.Retransmits+r.Remote.Retransmits))
+	}
+	return sound(t.Name(), m)
+}
+
+// readBuiltin finds the one line of JSON.
+func readBuiltin(stdout string) (*traffic.Result, error) {
+	var r *traffic.Result
+	for line := range strings.Lines(stdout) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "{") {
+			continue
+		}
+		if r != nil {
+			return nil, fmt.Errorf("the client printed two results")
+		}
+		r = &traffic.Result{}
+		if err := json.Unmarshal([]byte(line), r); err != nil {
+			return nil, fmt.Errorf("the client's result is no JSON of the generator: %w", err)
+		}
+	}
+	switch {
+	case r == nil:
+		return nil, fmt.Errorf("the client printed no result")
+	case r.Version != traffic.ResultVersion:
+		return nil, fmt.Errorf("the client's result is of version %d and not %d", r.Version, traffic.ResultVersion)
+	case r.Remote == nil:
+		return nil, fmt.Errorf("the client's result lacks the server's figures")
+	case r.Local.Seconds <= 0 || r.Remote.Seconds <= 0:
+		return nil, fmt.Errorf("the client's result has a window without length")
+	}
+	return r, nil
+}
+
+// builtinDoubts warns of a window that is not the one asked for.
+func builtinDoubts(r *traffic.Result) (warnings []string) {
+	asked := r.Spec.Timing.Duration.Seconds()
+	if r.Interrupted {
+		warnings = append(warnings, fmt.Sprintf("the run was interrupted: its window is %.3f s instead of %.3f s", r.Local.Seconds, asked))
+	} else if math.Abs(r.Local.Seconds-asked) > 0.05*asked || math.Abs(r.Remote.Seconds-asked) > 0.05*asked {
+		warnings = append(warnings, fmt.Sprintf("the windows were %.3f s and %.3f s instead of %.3f s: the ends' CPUs were too busy to keep time", r.Local.Seconds, r.Remote.Seconds, asked))
+	}
+	return warnings
+}
+
+func builtinStream(r *traffic.Result, ms sample.Metrics) {
+	w := r.Spec.Workload
+	forward, reverse := r.Rate(suite.Forward, "receive"), r.Rate(suite.Reverse, "receive")
+	ms.Set(sample.Throughput, forward+reverse)
+	ms.Set(sample.ReceiverThroughput, forward+reverse)
+	ms.Set(sample.SenderThroughput, r.Rate(suite.Forward, "send")+r.Rate(suite.Reverse, "send"))
+	if w.Direction == suite.Both {
+		ms.Set(sample.ForwardThroughput, forward)
+		ms.Set(sample.ReverseThroughput, reverse)
+	}
+	if w.Kind != suite.UDPStream {
+		return
+	}
+	d := r.Datagrams()
+	ms.Set(sample.DatagramsSent, d.SentPerS)
+	ms.Set(sample.DatagramsReceived, d.ReceivedPerS)
+	if d.Counted > 0 {
+		ms.Set(sample.LossRatio, float64(d.Lost)/float64(d.Counted))
+	}
+	if d.Numbered {
+		ms.Set(sample.Reordered, float64(d.Reordered))
+	}
+	if w.Rate > 0 {
+		directions := 1.0
+		if w.Direction == suite.Both {
+			directions = 2
+		}
+		ms.Set(sample.OfferedRate, directions*float64(w.Rate))
+	}
+}
+
+func builtinTransactions(r *traffic.Result, m *Measurement) error {
+	l := r.Local.Latency
+	if r.Local.Transactions <= 0 || l == nil || l.Count <= 0 || l.Histogram == "" {
+		return fmt.Errorf("the result holds no transactions")
+	}
+	ms := m.Metrics
+	ms.Set(sample.Transactions, r.Local.Transactions)
+	ms.Set(sample.LatencyMin, float64(l.Min))
+	ms.Set(sample.LatencyMean, l.Mean)
+	ms.Set(sample.LatencyP50, float64(l.P50))
+	ms.Set(sample.LatencyP90, float64(l.P90))
+	ms.Set(sample.LatencyP99, float64(l.P99))
+	ms.Set(sample.LatencyP999, float64(l.P999))
+	ms.Set(sample.LatencyMax, float64(l.Max))
+	m.Latency = l.Histogram
+	if r.Spec.Workload.Kind == suite.UDPRR {
+		ms.Set(sample.LossRatio, float64(r.Local.Lost)/float64(r.Local.Lost+l.Count))
+	}
+	return nil
+}

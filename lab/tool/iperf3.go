@@ -1,0 +1,95 @@
+package tool
+
+import (
+	"windtunnel/lab/suite"
+)
+
+// Iperf3 drives iperf3 (ESnet): TCP and UDP streams, one way or both ways at
+// once. Before 3.16 all streams of one end share a thread.
+type Iperf3 struct{}
+
+func (Iperf3) Name() string { return "iperf3" }
+
+func (Iperf3) Describe() string {
+	return "iperf3: TCP and UDP streams; the window is cut from its 100 ms intervals on both ends"
+}
+
+func (Iperf3) Programs() []Program {
+	return []Program{{Name: "iperf3", Package: "iperf3", Version: []string{"iperf3", "--version"}}}
+}
+
+// iperf3MaxStreams is MAX_STREAMS of iperf3's source.
+const iperf3MaxStreams = 128
+
+func (t Iperf3) Supports(w suite.Workload) error {
+	switch {
+	case w.Kind != suite.TCPStream && w.Kind != suite.UDPStream:
+		return cannot(t.Name(), "makes streams only, not %s", w.Kind)
+	case w.Streams > iperf3MaxStreams:
+		return cannot(t.Name(), "runs at most %d streams, not %d", iperf3MaxStreams, w.Streams)
+	case w.SendBuffer != w.ReceiveBuffer:
+		return cannot(t.Name(), "sets one size (-w) for send and receive buffers of both ends; asked were %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)
+	case w.Kind == suite.UDPStream && w.Buffer > maxDatagram:
+		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)
+	case w.Kind == suite.UDPStream && w.Buffer < 16:
+		return cannot(t.Name(), "needs 16 bytes in a datagram for its own header; asked were %d", w.Buffer)
+	case w.Kind == suite.UDPStream && w.Sendfile:
+		return cannot(t.Name(), "uses sendfile (-Z) for TCP only")
+	}
+	return nil
+}
+
+// Plan runs for warm-up, duration and cool-down together, in whole seconds as
+// -t wants. -O is not used: it takes whole seconds, and the intervals of 100 ms
+// allow any window. The server's own intervals come back in the client's JSON
+// (--get-server-output), so that what arrived is known and not only what was
+// sent.
+func (t Iperf3) Plan(job Job) ([]Process, error) {
+	w := job.Workload
+	if err := t.Supports(w); err != nil {
+		return nil, err
+	}
+	if err := checkJob(t.Name(), job); err != nil {
+		return nil, err
+	}
+	server := listening(job, "iperf3", "-s", "-p", decimal(job.Port), "-B", job.Receiver.String(), "-J", "-i", "0.1")
+	argv := []string{"iperf3", "-c", job.Receiver.String(), "-p", decimal(job.Port),
+		"-J", "-i", "0.1", "--get-server-output", "--connect-timeout", "5000",
+		"-t", decimal(wholeSeconds(job.Timing)), "-P", decimal(max(1, w.Streams))}
+	argv = append(argv, iperf3Options(w)...)
+	return []Process{server, calling("client", argv...)}, nil
+}
+
+func iperf3Options(w suite.Workload) (argv []string) {
+	if w.IPVersion == 6 {
+		argv = append(argv, "-6")
+	}
+	if w.Buffer > 0 {
+		argv = append(argv, "-l", decimal(w.Buffer))
+	}
+	switch {
+	case w.Kind == suite.UDPStream && w.Rate > 0:
+		argv = append(argv, "-u", "-b", decimal(perStream(w)))
+	case w.Kind == suite.UDPStream:
+		argv = append(argv, "-u", "-b", "0") // its default is 1 Mbit/s
+	case w.Rate > 0:
+		// SO_MAX_PACING_RATE: the kernel paces, and the sender pays no timer.
+		argv = append(argv, "--fq-rate", decimal(perStream(w)))
+	}
+	if w.SendBuffer > 0 {
+		argv = append(argv, "-w", decimal(w.SendBuffer))
+	}
+	if w.NoDelay && w.Kind == suite.TCPStream {
+		argv = append(argv, "-N")
+	}
+	if w.Sendfile {
+		argv = append(argv, "-Z")
+	}
+	switch w.Direction {
+	case suite.Reverse:
+		argv = append(argv, "-R")
+	case suite.Both:
+		argv = append(argv, "--bidir")
+	}
+	return argv
+}

@@ -1,0 +1,107 @@
+package tool
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"windtunnel/lab/suite"
+)
+
+// portsPerJob is how many ports a job may use, its first included.
+const portsPerJob = 16
+
+// maxDatagram is the largest UDP payload over IPv4; IPv6 allows 20 bytes more,
+// which no tool uses.
+const maxDatagram = 65507
+
+// cannot is the reason why a tool does not support a workload.
+func cannot(tool, format string, args ...any) error {
+	return fmt.Errorf("%s %s", tool, fmt.Sprintf(format, args...))
+}
+
+// wholeSeconds is how long a tool runs that takes whole seconds only: warm-up,
+// measured part and cool-down together, rounded up so that the measured part
+// always lies inside.
+func wholeSeconds(t suite.Timing) int {
+	total := t.Warmup + t.Duration + t.Cooldown
+	return max(1, int((total+time.Second-1)/time.Second))
+}
+
+// ceilSeconds rounds one part of a timing up to whole seconds.
+func ceilSeconds(d time.Duration) int {
+	return int((d + time.Second - 1) / time.Second)
+}
+
+// perStream shares a rate between streams, in whole bits per second; a tool
+// reads 0 as "no limit", so it is never less than 1.
+func perStream(w suite.Workload) int64 {
+	return max(1, int64(math.Round(float64(w.Rate)/float64(max(1, w.Streams)))))
+}
+
+// isUDP reports whether the workload runs over UDP.
+func isUDP(w suite.Workload) bool { return w.Kind == suite.UDPStream || w.Kind == suite.UDPRR }
+
+// isRR reports whether the workload is request and response.
+func isRR(w suite.Workload) bool {
+	return w.Kind == suite.TCPRR || w.Kind == suite.TCPCRR || w.Kind == suite.UDPRR
+}
+
+// fragments returns a warning where the workload's datagrams are cut into IP
+// fragments on the endpoints' devices, which changes what is measured.
+func fragments(job Job) []string {
+	w := job.Workload
+	if !isUDP(w) || job.MTU <= 0 {
+		return nil
+	}
+	payload, headers := w.Buffer, int64(20+8)
+	if isRR(w) {
+		payload = max(w.Request, w.Response)
+	}
+	if w.IPVersion == 6 {
+		headers = 40 + 8
+	}
+	if payload+headers <= int64(job.MTU) {
+		return nil
+	}
+	return []string{fmt.Sprintf("a datagram of %d bytes is cut into fragments: the MTU of %d leaves %d",
+		payload, job.MTU, int64(job.MTU)-headers)}
+}
+
+// shortRun returns a warning where a tool that cannot leave its start out of
+// its figures ran so briefly that the start weighs in them.
+func shortRun(tool string, job Job) []string {
+	const brief = 3 * time.Second
+	total := time.Duration(wholeSeconds(job.Timing)) * time.Second
+	if job.Timing.Warmup <= 0 || total >= brief {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s has no warm-up: its figures are means over the whole run of %v, start included", tool, total)}
+}
+
+// listening is the process that waits for the client on the receiver.
+func listening(job Job, argv ...string) Process {
+	return Process{Role: "server", On: OnReceiver, Argv: argv, Port: job.Port, Stays: true}
+}
+
+// calling is the process that connects from the sender.
+func calling(role string, argv ...string) Process {
+	return Process{Role: role, On: OnSender, Argv: argv}
+}
+
+// checkJob reports what a driver cannot plan for: a job that names no port or
+// whose addresses are not of the workload's IP version.
+func checkJob(tool string, job Job) error {
+	if job.Port == 0 || int(job.Port)+portsPerJob-1 > math.MaxUint16 {
+		return fmt.Errorf("plan %s: port %d leaves no room for %d ports; choose one between 1 and %d",
+			tool, job.Port, portsPerJob, math.MaxUint16-portsPerJob+1)
+	}
+	if !job.Receiver.IsValid() || job.Receiver.Is4() != (job.Workload.IPVersion == 4) {
+		return fmt.Errorf("plan %s: the receiver's address %v is not of IP version %d", tool, job.Receiver, job.Workload.IPVersion)
+	}
+	return nil
+}
+
+// decimal formats a count for a command line.
+func decimal[T ~int | ~int64 | ~uint16](n T) string { return strconv.FormatInt(int64(n), 10) }

@@ -1,0 +1,181 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+
+	"windtunnel/lab/suite"
+)
+
+// Netperf drives netperf 2.7: every kind of traffic, one connection for each
+// process, so several streams are several processes at once.
+type Netperf struct{}
+
+func (Netperf) Name() string { return "netperf" }
+
+func (Netperf) Describe() string {
+	return "netperf: streams and request/response, one process a connection; the window is cut from its interim results"
+}
+
+func (Netperf) Programs() []Program {
+	const from = "netperf (Debian: component non-free)"
+	return []Program{
+		{Name: "netperf", Package: from, Version: []string{"netperf", "-V"}},
+		{Name: "netserver", Package: from, Version: []string{"netserver", "-V"}},
+	}
+}
+
+// netperfConnections is how many data ports a job has: its first port is the
+// control connection's.
+const netperfConnections = portsPerJob - 1
+
+func (t Netperf) Supports(w suite.Workload) error {
+	connections := w.Streams
+	if w.Direction == suite.Both && !isRR(w) {
+		connections *= 2
+	}
+	switch {
+	case w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "":
+		return cannot(t.Name(), "sends UDP from the client only; %s is not possible", w.Direction)
+	case w.Sendfile && (w.Kind != suite.TCPStream || w.Direction != suite.Forward && w.Direction != ""):
+		return cannot(t.Name(), "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)")
+	case w.Sendfile && w.Streams > 1:
+		return cannot(t.Name(), "makes one file for all TCP_SENDFILE processes, so it runs one such stream, not %d", w.Streams)
+	case w.Rate > 0:
+		return cannot(t.Name(), "paces only when it is built with --enable-intervals, which packages are not")
+	case w.Kind == suite.UDPStream && w.Buffer > maxDatagram:
+		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)
+	case connections > netperfConnections:
+		return cannot(t.Name(), "needs a port for each connection; %d are wanted and a job has %d", connections, netperfConnections)
+	}
+	return nil
+}
+
+// netperfTest is one netperf process.
+type netperfTest struct {
+	role    string
+	name    string // -t
+	reverse bool   // data flows to the client
+	port    uint16 // of the data connection, at the receiver
+}
+
+// tests lists the processes of a job, in the order of their roles: those that
+// send, then those that receive.
+func (Netperf) tests(job Job) []netperfTest {
+	w := job.Workload
+	var names []string
+	switch {
+	case w.Kind == suite.TCPRR:
+		names = []string{"TCP_RR"}
+	case w.Kind == suite.TCPCRR:
+		names = []string{"TCP_CRR"}
+	case w.Kind == suite.UDPRR:
+		names = []string{"UDP_RR"}
+	case w.Kind == suite.UDPStream:
+		names = []string{"UDP_STREAM"}
+	case w.Sendfile:
+		names = []string{"TCP_SENDFILE"}
+	case w.Direction == suite.Reverse:
+		names = []string{"TCP_MAERTS"}
+	case w.Direction == suite.Both:
+		names = []string{"TCP_STREAM", "TCP_MAERTS"}
+	default:
+		names = []string{"TCP_STREAM"}
+	}
+	streams := max(1, w.Streams)
+	var tests []netperfTest
+	for _, name := range names {
+		for range streams {
+			tests = append(tests, netperfTest{name: name, reverse: name == "TCP_MAERTS"})
+		}
+	}
+	for i := range tests {
+		tests[i].port = job.Port + 1 + uint16(i)
+		tests[i].role = "client"
+		if len(tests) > 1 {
+			tests[i].role = fmt.Sprintf("client%d", i+1)
+		}
+	}
+	return tests
+}
+
+// Plan starts one netserver and one netperf for each connection; each runs for
+// warm-up, duration and cool-down together, in whole seconds as -l wants. No
+// confidence iterations (-I): repeats are the engine's business. TCP_CRR prints
+// its result some four seconds after its traffic ended.
+func (t Netperf) Plan(job Job) ([]Process, error) {
+	if err := t.Supports(job.Workload); err != nil {
+		return nil, err
+	}
+	if err := checkJob(t.Name(), job); err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("%s,%d", job.Receiver, job.Workload.IPVersion)
+	processes := []Process{listening(job, "netserver", "-D", "-N", "-p", decimal(job.Port), "-L", address)}
+	for _, test := range t.tests(job) {
+		processes = append(processes, calling(test.role, t.argv(job, address, test)...))
+	}
+	return processes, nil
+}
+
+func (t Netperf) argv(job Job, address string, test netperfTest) []string {
+	w := job.Workload
+	argv := []string{"netperf", "-H", address, "-p", decimal(job.Port), "-t", test.name,
+		"-l", decimal(wholeSeconds(job.Timing)), "-P", "0", "-D", "0.1"}
+	if !isRR(w) {
+		argv = append(argv, "-f", "m") // 10^6 bit/s, whatever the speed; for RR it would turn transactions into bits
+	}
+	argv = append(argv, "--", "-P", ","+decimal(test.port))
+	if isRR(w) {
+		argv = append(argv, "-r", decimal(w.Request)+","+decimal(w.Response))
+	} else if w.Buffer > 0 {
+		argv = append(argv, "-m", decimal(w.Buffer))
+		if w.Kind == suite.TCPStream && !w.Sendfile {
+			argv = append(argv, "-M", decimal(w.Buffer))
+		}
+	}
+	if size := netperfSockets(w); size != "" {
+		argv = append(argv, "-s", size, "-S", size)
+	}
+	if w.NoDelay && !isUDP(w) {
+		argv = append(argv, "-D")
+	}
+	if w.Kind == suite.UDPStream {
+		argv = append(argv, "-R", "1") // else SO_DONTROUTE keeps it on the link
+	}
+	if keys := netperfKeys(w); keys != "" {
+		argv = append(argv, "-k", keys)
+	}
+	return argv
+}
+
+// netperfSockets is the value of -s and -S. A size of 0 must not be given:
+// netperf would set it.
+func netperfSockets(w suite.Workload) string {
+	switch {
+	case w.SendBuffer > 0 && w.ReceiveBuffer > 0:
+		return decimal(w.SendBuffer) + "," + decimal(w.ReceiveBuffer)
+	case w.SendBuffer > 0:
+		return decimal(w.SendBuffer) + ","
+	case w.ReceiveBuffer > 0:
+		return "," + decimal(w.ReceiveBuffer)
+	}
+	return ""
+}
+
+// netperfKeys are the output selectors of -k. TCP_SENDFILE is older than they
+// are and prints its classic line.
+func netperfKeys(w suite.Workload) string {
+	keys := []string{"THROUGHPUT", "THROUGHPUT_UNITS", "ELAPSED_TIME"}
+	switch {
+	case w.Sendfile:
+		return ""
+	case isRR(w):
+		keys = append(keys, "MIN_LATENCY", "MEAN_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY", "MAX_LATENCY")
+	case w.Kind == suite.UDPStream:
+		keys = append(keys, "LOCAL_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT", "LOCAL_SEND_CALLS", "REMOTE_RECV_CALLS")
+	default:
+		keys = append(keys, "LOCAL_TRANSPORT_RETRANS", "REMOTE_TRANSPORT_RETRANS")
+	}
+	return strings.Join(keys, ",")
+}

@@ -1,0 +1,257 @@
+package tool
+
+import (
+	"fmt"
+	"math"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// Parse sums what the netperf processes measured. Its CPU figures are not
+// read: on one machine they are of both ends together.
+func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
+	run, err := t.read(job, outputs)
+	if err != nil {
+		return Measurement{}, err
+	}
+	m := Measurement{Metrics: sample.Metrics{}, Warnings: append(fragments(job), run.doubts()...)}
+	switch w := job.Workload; {
+	case w.Kind == suite.UDPStream:
+		err = run.udpStream(m.Metrics)
+	case isRR(w):
+		var warning string
+		if warning, err = run.transactions(job.Timing, m.Metrics); warning != "" {
+			m.Warnings = append(m.Warnings, warning)
+		}
+	default:
+		err = run.tcpStream(job, m.Metrics)
+	}
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "%v", err)
+	}
+	if _, whole := run.window(job.Timing); whole && job.Timing.Warmup > 0 && job.Workload.Kind != suite.UDPStream {
+		m.Warnings = append(m.Warnings, "netperf told no interim results of the window: figures are means over the whole run, warm-up included")
+	}
+	return sound(t.Name(), m)
+}
+
+// netperfRun is the processes of one job that ran at once.
+type netperfRun struct {
+	tests   []netperfTest
+	outputs []*netperfOutput
+}
+
+func (t Netperf) read(job Job, outputs map[string]Output) (*netperfRun, error) {
+	unit := "10^6bits/s"
+	if isRR(job.Workload) {
+		unit = "Trans/s"
+	}
+	run := &netperfRun{tests: t.tests(job)}
+	for _, test := range run.tests {
+		out, ran := outputs[test.role]
+		if !ran {
+			return nil, noResult(t.Name(), "there is no output of %s", test.role)
+		}
+		if out.Exit != 0 {
+			return nil, failed(t.Name(), test.role, out)
+		}
+		o, err := readNetperf(out.Stdout, unit)
+		if err != nil {
+			return nil, noResult(t.Name(), "%s: %v: %q", test.role, err, lastWords(out.Stdout+" "+out.Stderr))
+		}
+		run.outputs = append(run.outputs, o)
+	}
+	return run, nil
+}
+
+// window returns where the measured part lies by the wall clock: it begins
+// when the last process had begun and the warm-up was over. whole is true
+// where some process told too little of it.
+func (r *netperfRun) window(t suite.Timing) (from float64, whole bool) {
+	for _, o := range r.outputs {
+		from = max(from, o.begin)
+	}
+	from += t.Warmup.Seconds()
+	for _, o := range r.outputs {
+		if _, ok := o.interims.rate(from, from+t.Duration.Seconds()); !ok {
+			return from, true
+		}
+	}
+	return from, false
+}
+
+// rates returns each process's rate, all over the same time where they told
+// it, else each over its whole run.
+func (r *netperfRun) rates(t suite.Timing) []float64 {
+	rates := make([]float64, len(r.outputs))
+	from, whole := r.window(t)
+	for i, o := range r.outputs {
+		rates[i] = o.rate
+		if !whole {
+			rates[i], _ = o.interims.rate(from, from+t.Duration.Seconds())
+		}
+	}
+	return rates
+}
+
+// tcpStream sets throughputs. Interim results count at the client's end; TCP
+// loses nothing, so over a window the other end differs by no more than what
+// the sockets buffer.
+func (r *netperfRun) tcpStream(job Job, ms sample.Metrics) error {
+	var forward, reverse float64
+	for i, rate := range r.rates(job.Timing) {
+		if r.tests[i].reverse {
+			reverse += rate
+		} else {
+			forward += rate
+		}
+	}
+	ms.Set(sample.Throughput, forward+reverse)
+	switch job.Workload.Direction {
+	case suite.Both:
+		if forward == 0 || reverse == 0 {
+			return fmt.Errorf("one of the two directions carried nothing")
+		}
+		ms.Set(sample.ForwardThroughput, forward)
+		ms.Set(sample.ReverseThroughput, reverse)
+	case suite.Reverse:
+		ms.Set(sample.ReceiverThroughput, reverse)
+	default:
+		ms.Set(sample.SenderThroughput, forward)
+	}
+	return r.retransmits(ms)
+}
+
+// retransmits sums what both ends' sockets sent again, over the whole run. A
+// sum of which a part is missing would be wrong, so it is then left out; where
+// the kernel does not tell, netperf prints −1.
+func (r *netperfRun) retransmits(ms sample.Metrics) error {
+	sum := 0.0
+	for _, o := range r.outputs {
+		for _, key := range []string{"LOCAL_TRANSPORT_RETRANS", "REMOTE_TRANSPORT_RETRANS"} {
+			if o.values[key] == "-1" {
+				return nil
+			}
+			n, told, err := o.number(key)
+			if err != nil || !told {
+				return err
+			}
+			sum += n
+		}
+	}
+	ms.Set(sample.ToolRetransmits, sum)
+	return nil
+}
+
+// udpStream sets both ends' figures over the whole run: UDP has no slow start,
+// and the receiver tells no interim results.
+func (r *netperfRun) udpStream(ms sample.Metrics) error {
+	var sent, received, out, in, perSecondOut, perSecondIn float64
+	for _, o := range r.outputs {
+		keys := []string{"LOCAL_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT", "LOCAL_SEND_CALLS", "REMOTE_RECV_CALLS", "ELAPSED_TIME"}
+		v := make([]float64, len(keys))
+		for i, key := range keys {
+			n, told, err := o.number(key)
+			if err != nil {
+				return err
+			}
+			if !told {
+				return fmt.Errorf("the output lacks %s", key)
+			}
+			v[i] = n
+		}
+		sent, received = sent+v[0]*1e6, received+v[1]*1e6 // planned with -f m
+		out, in = out+v[2], in+v[3]
+		if v[4] > 0 {
+			perSecondOut, perSecondIn = perSecondOut+v[2]/v[4], perSecondIn+v[3]/v[4]
+		}
+	}
+	ms.Set(sample.Throughput, received)
+	ms.Set(sample.ReceiverThroughput, received)
+	ms.Set(sample.SenderThroughput, sent)
+	ms.Set(sample.DatagramsSent, perSecondOut)
+	ms.Set(sample.DatagramsReceived, perSecondIn)
+	if out > 0 {
+		ms.Set(sample.LossRatio, max(0, 1-in/out))
+	}
+	return nil
+}
+
+// doubts lists missed confidence targets, which netperf reports by no exit
+// code.
+func (r *netperfRun) doubts() []string {
+	var doubts []string
+	for i, o := range r.outputs {
+		wanted, asked, err1 := o.number("CONFIDENCE_INTERVAL")
+		reached, told, err2 := o.number("THROUGHPUT_CONFID")
+		if err1 != nil || err2 != nil || !asked || !told || wanted <= 0 || reached <= wanted {
+			continue
+		}
+		doubts = append(doubts, fmt.Sprintf("netperf %s missed its confidence target: its interval is %g %% wide, wanted was %g %%",
+			r.tests[i].role, reached, wanted))
+	}
+	return doubts
+}
+
+// transactions sets rates within the window and latencies over the whole run.
+// Percentiles of several processes cannot be merged, so they are left out.
+func (r *netperfRun) transactions(t suite.Timing, ms sample.Metrics) (warning string, err error) {
+	rates := r.rates(t)
+	total := 0.0
+	for _, rate := range rates {
+		total += rate
+	}
+	ms.Set(sample.Transactions, total)
+	if len(r.outputs) > 1 {
+		return "netperf's processes do not tell their distributions: latency percentiles are left out", r.mergedLatency(rates, ms)
+	}
+	for key, metric := range netperfLatencies {
+		µs, told, err := r.outputs[0].number(key)
+		if err != nil {
+			return "", err
+		}
+		if told {
+			ms.Set(metric, µs*1e3)
+		}
+	}
+	return "", nil
+}
+
+// netperfLatencies maps selectors, in whole microseconds but for the mean, to
+// metrics in nanoseconds.
+var netperfLatencies = map[string]sample.Metric{
+	"MIN_LATENCY":  sample.LatencyMin,
+	"MEAN_LATENCY": sample.LatencyMean,
+	"P50_LATENCY":  sample.LatencyP50,
+	"P90_LATENCY":  sample.LatencyP90,
+	"P99_LATENCY":  sample.LatencyP99,
+	"MAX_LATENCY":  sample.LatencyMax,
+}
+
+// mergedLatency sets the extremes and the mean, weighted by transactions.
+func (r *netperfRun) mergedLatency(rates []float64, ms sample.Metrics) error {
+	least, most := math.Inf(1), 0.0
+	weighted, weight := 0.0, 0.0
+	for i, o := range r.outputs {
+		low, told1, err1 := o.number("MIN_LATENCY")
+		mean, told2, err2 := o.number("MEAN_LATENCY")
+		high, told3, err3 := o.number("MAX_LATENCY")
+		for _, err := range []error{err1, err2, err3} {
+			if err != nil {
+				return err
+			}
+		}
+		if !told1 || !told2 || !told3 {
+			return nil
+		}
+		least, most = min(least, low), max(most, high)
+		weighted, weight = weighted+mean*rates[i], weight+rates[i]
+	}
+	if weight > 0 {
+		ms.Set(sample.LatencyMin, least*1e3)
+		ms.Set(sample.LatencyMean, weighted/weight*1e3)
+		ms.Set(sample.LatencyMax, most*1e3)
+	}
+	return nil
+}

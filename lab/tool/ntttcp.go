@@ -1,0 +1,123 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// NTttcp drives ntttcp-for-linux 1.4: TCP and UDP streams, each connection on
+// its own thread at both ends. It shares NTttcp's name and method, but neither
+// its flags nor its units: -l counts connections, -x names a file, and MB/s
+// are decimal.
+type NTttcp struct{}
+
+func (NTttcp) Name() string { return "ntttcp" }
+
+func (NTttcp) Describe() string {
+	return "ntttcp-for-linux: TCP and UDP streams with a thread for each connection; its own warm-up and cool-down, in whole seconds"
+}
+
+func (NTttcp) Programs() []Program {
+	return []Program{{Name: "ntttcp", Package: "none; build it from github.com/microsoft/ntttcp-for-linux", Version: []string{"ntttcp", "-h"}}}
+}
+
+// ntttcpStreams leaves a port of the job for the synchronisation.
+const ntttcpStreams = portsPerJob - 1
+
+func (t NTttcp) Supports(w suite.Workload) error {
+	switch {
+	case isRR(w):
+		return cannot(t.Name(), "makes streams only, not %s", w.Kind)
+	case w.Direction != suite.Forward && w.Direction != "":
+		return cannot(t.Name(), "sends from the sender only; %s is not possible", w.Direction)
+	case w.Streams > ntttcpStreams:
+		return cannot(t.Name(), "needs a port for each stream; %d are wanted and a job has %d", w.Streams, ntttcpStreams)
+	case w.SendBuffer > 0 || w.ReceiveBuffer > 0:
+		return cannot(t.Name(), "for Linux has no option for socket buffers (its -B limits the bandwidth)")
+	case w.Sendfile:
+		return cannot(t.Name(), "has no sendfile")
+	case w.Kind == suite.UDPStream && w.Rate > 0:
+		return cannot(t.Name(), "paces TCP only (--fq-rate-limit)")
+	case w.Kind == suite.UDPStream && w.Buffer > maxDatagram:
+		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)
+	}
+	return nil
+}
+
+// Plan gives every stream a port, and so a thread at each end. The
+// synchronisation takes the job's first port (data port − 1 is its rule).
+// Warm-up, duration and cool-down are rounded up each to whole seconds. The
+// receiver ends by itself once the sender is done.
+func (t NTttcp) Plan(job Job) ([]Process, error) {
+	w := job.Workload
+	if err := t.Supports(w); err != nil {
+		return nil, err
+	}
+	if err := checkJob(t.Name(), job); err != nil {
+		return nil, err
+	}
+	// What both ends have to be told alike.
+	common := []string{"-m", fmt.Sprintf("%d,*,%s", max(1, w.Streams), job.Receiver), "-p", decimal(job.Port + 1),
+		"-W", decimal(ceilSeconds(job.Timing.Warmup)),
+		"-t", decimal(max(1, ceilSeconds(job.Timing.Duration))),
+		"-C", decimal(ceilSeconds(job.Timing.Cooldown))}
+	if w.Buffer > 0 {
+		common = append(common, "-b", decimal(w.Buffer))
+	}
+	if w.IPVersion == 6 {
+		common = append(common, "-6")
+	}
+	if w.Kind == suite.UDPStream {
+		common = append(common, "-u")
+	}
+	if w.NoDelay && w.Kind == suite.TCPStream {
+		common = append(common, "--no-delay") // since 1.4.3
+	}
+	receiver := append([]string{"ntttcp", "-r"}, common...)
+	sender := append([]string{"ntttcp", "-s"}, common...)
+	sender = append(sender, "-n", "1", "-l", "1", "--show-tcp-retrans")
+	if w.Rate > 0 {
+		sender = append(sender, "--fq-rate-limit", decimal(perStream(w)))
+	}
+	client := calling("client", sender...)
+	client.Ready = ntttcpStarts
+	return []Process{{Role: "server", On: OnReceiver, Argv: receiver, Ready: ntttcpReady}, client}, nil
+}
+
+// ntttcpStarts knows the line that the sender prints as its traffic begins.
+func ntttcpStarts(line string) bool { return strings.Contains(line, "Network activity progressing") }
+
+// ntttcpReady knows the line that the receiver prints once its threads, and
+// the one that synchronises, are there.
+func ntttcpReady(line string) bool { return strings.Contains(line, "threads created") }
+
+// Parse takes what arrived from the receiver. The two ends measure windows of
+// slightly different length, so their figures need not be equal.
+func (t NTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
+	client, server := outputs["client"], outputs["server"]
+	if client.Exit != 0 {
+		return Measurement{}, failed(t.Name(), "client", client)
+	}
+	sent, err := readNTttcp(client.Stdout)
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "sender: %v: %q", err, lastWords(client.Stdout+" "+client.Stderr))
+	}
+	received, err := readNTttcp(server.Stdout)
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "receiver: %v: %q", err, lastWords(server.Stdout+" "+server.Stderr))
+	}
+	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
+	m.Metrics.Set(sample.Throughput, received.bits)
+	m.Metrics.Set(sample.ReceiverThroughput, received.bits)
+	m.Metrics.Set(sample.SenderThroughput, sent.bits)
+	if job.Workload.Kind == suite.TCPStream && sent.retransmits != nil {
+		m.Metrics.Set(sample.ToolRetransmits, *sent.retransmits)
+	}
+	if sent.errors != nil {
+		m.Metrics.Set(sample.Errors, *sent.errors)
+	}
+	return sound(t.Name(), m)
+}

@@ -1,0 +1,218 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// Qperf drives qperf 0.4.11: bandwidth and latency of one TCP or UDP
+// connection, sent by the client. It has no warm-up: figures are means over
+// the whole run.
+type Qperf struct{}
+
+func (Qperf) Name() string { return "qperf" }
+
+func (Qperf) Describe() string {
+	return "qperf: one TCP or UDP stream, or its mean latency; qperf's one-way latency is half a round trip and is doubled here"
+}
+
+func (Qperf) Programs() []Program {
+	return []Program{{Name: "qperf", Package: "qperf", Version: []string{"qperf", "--version"}}}
+}
+
+// oneSegment is a message that fits one TCP segment on any IPv6 link. Nagle's
+// algorithm never holds back a request that fits one segment and awaits its
+// answer, so that TCP_NODELAY then makes no difference.
+const oneSegment = 1220
+
+func (t Qperf) Supports(w suite.Workload) error {
+	switch {
+	case w.Kind == suite.TCPCRR:
+		return cannot(t.Name(), "keeps its connection; it does not measure connecting")
+	case w.Streams > 1:
+		return cannot(t.Name(), "runs one connection, not %d: its server takes one client at a time", w.Streams)
+	case !isRR(w) && w.Direction != suite.Forward && w.Direction != "":
+		return cannot(t.Name(), "sends from the client only over sockets (--flip is for RDMA); %s is not possible", w.Direction)
+	case isRR(w) && w.Request != w.Response:
+		return cannot(t.Name(), "answers with as many bytes as were asked; request %d and response %d differ", w.Request, w.Response)
+	case w.Rate > 0:
+		return cannot(t.Name(), "has no pacing")
+	case w.Sendfile:
+		return cannot(t.Name(), "has no sendfile")
+	case w.SendBuffer > 0:
+		return cannot(t.Name(), "sets socket buffers of its server only; a send buffer of %d bytes cannot be set", w.SendBuffer)
+	case isRR(w) && w.ReceiveBuffer > 0:
+		return cannot(t.Name(), "sets socket buffers of its server only, and both ends receive here")
+	case w.NoDelay && w.Kind == suite.TCPStream:
+		return cannot(t.Name(), "cannot set TCP_NODELAY")
+	case w.NoDelay && w.Kind == suite.TCPRR && w.Request > oneSegment:
+		return cannot(t.Name(), "cannot set TCP_NODELAY, which matters for messages above one segment (%d bytes)", oneSegment)
+	case isUDP(w) && max(w.Buffer, w.Request) > maxDatagram:
+		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))
+	}
+	return nil
+}
+
+// qperfTests are the names of qperf's tests by kind of traffic.
+var qperfTests = map[suite.Kind]string{
+	suite.TCPStream: "tcp_bw",
+	suite.UDPStream: "udp_bw",
+	suite.TCPRR:     "tcp_lat",
+	suite.UDPRR:     "udp_lat",
+}
+
+// Plan runs for warm-up, duration and cool-down together, in whole seconds: a
+// fraction of a second makes qperf hang. -uu prints bytes and nanoseconds;
+// -vvs and -vvt add what each end counted.
+func (t Qperf) Plan(job Job) ([]Process, error) {
+	w := job.Workload
+	if err := t.Supports(w); err != nil {
+		return nil, err
+	}
+	if err := checkJob(t.Name(), job); err != nil {
+		return nil, err
+	}
+	size := w.Buffer
+	if isRR(w) {
+		size = w.Request
+	}
+	argv := []string{"qperf", job.Receiver.String(), "-lp", decimal(job.Port), "-ip", decimal(job.Port + 1),
+		"-t", decimal(wholeSeconds(job.Timing)), "-m", decimal(size)}
+	if w.ReceiveBuffer > 0 {
+		argv = append(argv, "-rsb", decimal(w.ReceiveBuffer))
+	}
+	argv = append(argv, "-uu", "-vvs", "-vvt", qperfTests[w.Kind])
+	return []Process{
+		listening(job, "qperf", "-lp", decimal(job.Port)),
+		calling("client", argv...),
+	}, nil
+}
+
+func (t Qperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
+	out := outputs["client"]
+	if out.Exit != 0 {
+		return Measurement{}, failed(t.Name(), "client", out)
+	}
+	test := qperfTests[job.Workload.Kind]
+	values, err := readQperf(out.Stdout, test)
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(out.Stdout+" "+out.Stderr))
+	}
+	m := Measurement{Metrics: sample.Metrics{}, Warnings: append(fragments(job), shortRun(t.Name(), job)...)}
+	switch job.Workload.Kind {
+	case suite.TCPRR, suite.UDPRR:
+		err = values.roundTrips(m.Metrics)
+	default:
+		err = values.stream(m.Metrics, job.Workload.Kind == suite.UDPStream)
+	}
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(out.Stdout))
+	}
+	return sound(t.Name(), m)
+}
+
+// qperfValues are the figures of one test: bytes, bytes per second,
+// nanoseconds and counts.
+type qperfValues map[string]float64
+
+// qperfUnits scales what qperf prints without -uu to the same. Its prefixes
+// are decimal.
+var qperfUnits = map[string]float64{
+	"bytes/sec": 1, "KB/sec": 1e3, "MB/sec": 1e6, "GB/sec": 1e9, "TB/sec": 1e12,
+	"bits/sec": 1. / 8, "Kb/sec": 1e3 / 8, "Mb/sec": 1e6 / 8, "Gb/sec": 1e9 / 8, "Tb/sec": 1e12 / 8,
+	"ns": 1, "us": 1e3, "ms": 1e6, "sec": 1e9,
+	"bytes": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9,
+	"/sec": 1, "K/sec": 1e3, "M/sec": 1e6, "": 1,
+}
+
+// readQperf reads the section of one test. Figures in units that are not known
+// (CPU, cost) are passed over.
+func readQperf(text, test string) (qperfValues, error) {
+	values, inside, found := qperfValues{}, false, false
+	for _, line := range strings.Split(text, "\n") {
+		if name, isTitle := strings.CutSuffix(strings.TrimSpace(line), ":"); isTitle && !strings.Contains(name, "=") {
+			inside = name == test
+			found = found || inside
+			continue
+		}
+		key, rest, isFigure := strings.Cut(line, "=")
+		if !inside || !isFigure {
+			continue
+		}
+		number, unit, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		scale, known := qperfUnits[strings.TrimSpace(unit)]
+		if !known {
+			continue
+		}
+		key = strings.TrimSpace(key)
+		v, err := figure(key, number)
+		if err != nil {
+			return nil, err
+		}
+		values[key] = v * scale
+	}
+	if !found {
+		return nil, fmt.Errorf("there is no section %s", test)
+	}
+	return values, nil
+}
+
+// perSecond returns a count divided by the time that its own end ran.
+func (v qperfValues) perSecond(count, nanoseconds string) (float64, bool) {
+	n, told := v[count]
+	ns := v[nanoseconds]
+	return n / (ns / 1e9), told && ns > 0
+}
+
+// stream sets throughputs and, for UDP, datagrams; the receiver's bw is the
+// throughput.
+func (v qperfValues) stream(ms sample.Metrics, udp bool) error {
+	received, told := v["bw"]
+	if udp {
+		received, told = v["recv_bw"]
+	}
+	if !told {
+		return fmt.Errorf("the output lacks the receiver's bandwidth")
+	}
+	ms.Set(sample.Throughput, received*8)
+	ms.Set(sample.ReceiverThroughput, received*8)
+	if sent, told := v["send_bw"]; told {
+		ms.Set(sample.SenderThroughput, sent*8)
+	} else if sent, told := v.perSecond("send_bytes", "send_real_time"); told {
+		ms.Set(sample.SenderThroughput, sent*8)
+	}
+	if !udp {
+		return nil
+	}
+	if n, told := v.perSecond("send_msgs", "send_real_time"); told {
+		ms.Set(sample.DatagramsSent, n)
+	}
+	if n, told := v.perSecond("recv_msgs", "recv_real_time"); told {
+		ms.Set(sample.DatagramsReceived, n)
+	}
+	sent, told1 := v["send_msgs"]
+	arrived, told2 := v["recv_msgs"]
+	if told1 && told2 && sent > 0 {
+		ms.Set(sample.LossRatio, max(0, 1-arrived/sent))
+	}
+	return nil
+}
+
+// roundTrips sets the mean latency and the transactions. qperf's latency is
+// half a round trip and its msg_rate counts both directions.
+func (v qperfValues) roundTrips(ms sample.Metrics) error {
+	oneWay, told := v["latency"]
+	if !told || oneWay <= 0 {
+		return fmt.Errorf("the output lacks the latency")
+	}
+	ms.Set(sample.LatencyMean, 2*oneWay)
+	if n, told := v.perSecond("loc_recv_msgs", "loc_real_time"); told {
+		ms.Set(sample.Transactions, n)
+	} else {
+		ms.Set(sample.Transactions, 1e9/(2*oneWay))
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package tool
+
+// Registry lists every tool, one line each, in the order in which they are
+// shown to people. The built-in generator is first: it is there on every
+// machine.
+func Registry() []Tool {
+	return []Tool{
+		// Builtin{}, // uncomment together with builtin.go
+		Iperf3{},
+		Netperf{},
+		Qperf{},
+		Sockperf{},
+		NTttcp{},
+	}
+}
+
+// ByName returns the tool that a suite or a person calls name.
+func ByName(name string) (t Tool, ok bool) {
+	for _, t := range Registry() {
+		if t.Name() == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// Names lists the names that ByName knows, in Registry's order.
+func Names() []string {
+	var names []string
+	for _, t := range Registry() {
+		names = append(names, t.Name())
+	}
+	return names
+}

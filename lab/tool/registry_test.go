@@ -1,0 +1,40 @@
+package tool
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestEveryToolIsFoundByItsOwnName(t *testing.T) {
+	if len(Registry()) == 0 {
+		t.Fatal("the registry is empty")
+	}
+	seen := map[string]bool{}
+	for _, want := range Registry() {
+		name := want.Name()
+		if seen[name] {
+			t.Errorf("two tools are called %s", name)
+		}
+		seen[name] = true
+		if got, ok := ByName(name); !ok || got != want {
+			t.Errorf("ByName(%q) is %v, %v", name, got, ok)
+		}
+		if !slices.Contains(Names(), name) {
+			t.Errorf("Names lacks %s", name)
+		}
+		if want.Describe() == "" {
+			t.Errorf("%s does not say what it is", name)
+		}
+		for _, p := range want.Programs() {
+			if p.Name == "" || p.Package == "" || len(p.Version) == 0 || p.Version[0] != p.Name {
+				t.Errorf("%s needs %+v: name, package and version command are wanted", name, p)
+			}
+		}
+	}
+	if len(Names()) != len(Registry()) {
+		t.Errorf("Names lists %d tools, Registry %d", len(Names()), len(Registry()))
+	}
+	if got, ok := ByName("telepathy"); ok {
+		t.Errorf("ByName knows %v", got)
+	}
+}

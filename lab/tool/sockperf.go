@@ -1,0 +1,115 @@
+package tool
+
+import (
+	"strings"
+
+	"windtunnel/lab/suite"
+)
+
+// Sockperf drives sockperf 3.7: round trips with their distribution, and
+// streams of messages, over one connection. Messages are one send call and at
+// most 65507 bytes.
+type Sockperf struct{}
+
+func (Sockperf) Name() string { return "sockperf" }
+
+func (Sockperf) Describe() string {
+	return "sockperf: round trips of one connection with percentiles (--full-rtt), and one stream of messages up to 65507 bytes"
+}
+
+func (Sockperf) Programs() []Program {
+	return []Program{{Name: "sockperf", Package: "sockperf", Version: []string{"sockperf", "--version"}}}
+}
+
+// sockperfHeader is the least message: sockperf's own header.
+const sockperfHeader = 14
+
+func (t Sockperf) Supports(w suite.Workload) error {
+	size := sockperfMessage(w)
+	switch {
+	case w.Kind == suite.TCPCRR:
+		return cannot(t.Name(), "keeps its connection; it does not measure connecting")
+	case w.IPVersion == 6:
+		return cannot(t.Name(), "3.7, which distributions carry, speaks IPv4 only")
+	case w.Streams > 1:
+		return cannot(t.Name(), "runs one connection, not %d", w.Streams)
+	case !isRR(w) && w.Direction != suite.Forward && w.Direction != "":
+		return cannot(t.Name(), "sends streams from the client only; %s is not possible", w.Direction)
+	case isRR(w) && w.Request != w.Response:
+		return cannot(t.Name(), "answers with as many bytes as were asked; request %d and response %d differ", w.Request, w.Response)
+	case size < sockperfHeader:
+		return cannot(t.Name(), "needs messages of at least %d bytes for its own header; asked were %d", sockperfHeader, size)
+	case size > maxDatagram:
+		return cannot(t.Name(), "sends messages of at most %d bytes, over TCP too; asked were %d", maxDatagram, size)
+	case w.Sendfile:
+		return cannot(t.Name(), "has no sendfile")
+	case isRR(w) && w.Rate > 0:
+		return cannot(t.Name(), "is not paced here in request/response: its pace would be the result")
+	case isRR(w) && w.SendBuffer != w.ReceiveBuffer:
+		return cannot(t.Name(), "sets one size for send and receive buffers of an end (--buffer-size); asked were %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)
+	}
+	return nil
+}
+
+// sockperfMessage is the size of one message.
+func sockperfMessage(w suite.Workload) int64 {
+	if isRR(w) {
+		return w.Request
+	}
+	return w.Buffer
+}
+
+// Plan runs for warm-up, duration and cool-down together, in whole seconds. In
+// ping-pong sockperf itself leaves out its first 400 ms and its last 50 ms.
+// The client sleeps two seconds, which no option shortens, before its traffic
+// begins; a line tells when.
+func (t Sockperf) Plan(job Job) ([]Process, error) {
+	w := job.Workload
+	if err := t.Supports(w); err != nil {
+		return nil, err
+	}
+	if err := checkJob(t.Name(), job); err != nil {
+		return nil, err
+	}
+	address := []string{"-i", job.Receiver.String(), "-p", decimal(job.Port)}
+	if !isUDP(w) {
+		address = append(address, "--tcp")
+	}
+	server := listening(job, append([]string{"sockperf", "server"}, address...)...)
+	server.UDP = isUDP(w)
+	mode := "throughput"
+	if isRR(w) {
+		mode = "ping-pong"
+	}
+	client := append([]string{"sockperf", mode}, address...)
+	client = append(client, "-m", decimal(sockperfMessage(w)), "-t", decimal(wholeSeconds(job.Timing)))
+	if isRR(w) {
+		client = append(client, "--full-rtt")
+	}
+	if w.Rate > 0 {
+		client = append(client, "--mps="+decimal(max(1, w.Rate/(8*w.Buffer))))
+	}
+	// On a one-way stream only the sender's send buffer and the receiver's
+	// receive buffer matter; --buffer-size sets both of an end.
+	if w.SendBuffer > 0 {
+		client = append(client, "--buffer-size", decimal(w.SendBuffer))
+	}
+	if w.ReceiveBuffer > 0 {
+		server.Argv = append(server.Argv, "--buffer-size", decimal(w.ReceiveBuffer))
+	}
+	// The option turns the mode's default round: TCP_NODELAY is off in
+	// throughput mode, and on in ping-pong and at the server.
+	switch {
+	case w.Kind == suite.TCPStream && w.NoDelay:
+		client = append(client, "--tcp-avoid-nodelay")
+	case w.Kind == suite.TCPRR && !w.NoDelay:
+		client = append(client, "--tcp-avoid-nodelay")
+		server.Argv = append(server.Argv, "--tcp-avoid-nodelay")
+	}
+	process := calling("client", client...)
+	process.Ready = sockperfStarts
+	return []Process{server, process}, nil
+}
+
+// sockperfStarts knows the line that the client prints as its traffic begins.
+func sockperfStarts(line string) bool { return strings.Contains(line, "Starting test") }

@@ -1,0 +1,159 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// sockperfLines finds sockperf's figures in its text, colours removed.
+var sockperfLines = struct {
+	valid, mean, summary, counts, percentile, extreme, sent, handled *regexp.Regexp
+}{
+	valid:      regexp.MustCompile(`(?m)^sockperf: \[Valid Duration\] RunTime=(\S+) sec; SentMessages=(\S+); ReceivedMessages=(\S+)$`),
+	mean:       regexp.MustCompile(`(?m)^sockperf: ====> avg-(latency|rtt)=(\S+) \(`),
+	summary:    regexp.MustCompile(`(?m)^sockperf: Summary: (Latency|Round trip) is (\S+) usec$`),
+	counts:     regexp.MustCompile(`(?m)^sockperf: # dropped messages = (\S+); # duplicated messages = (\S+); # out-of-order messages = (\S+)$`),
+	percentile: regexp.MustCompile(`(?m)^sockperf: ---> percentile (\S+) += +(\S+)$`),
+	extreme:    regexp.MustCompile(`(?m)^sockperf: ---> <(MIN|MAX)> observation = +(\S+)$`),
+	sent:       regexp.MustCompile(`(?m)^sockperf: Total of (\S+) messages sent in (\S+) sec$`),
+	handled:    regexp.MustCompile(`(?m)^sockperf: Total (\S+) messages received and handled$`),
+}
+
+// Parse reads the client's text, and for streams how many messages the server
+// says it received.
+func (t Sockperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
+	client := outputs["client"]
+	if client.Exit != 0 {
+		return Measurement{}, failed(t.Name(), "client", client)
+	}
+	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
+	var err error
+	var warnings []string
+	if isRR(job.Workload) {
+		warnings, err = sockperfPingPong(stripColours(client.Stdout), m.Metrics)
+	} else {
+		warnings, err = sockperfStream(job.Workload, stripColours(client.Stdout), stripColours(outputs["server"].Stdout), m.Metrics)
+		warnings = append(warnings, shortRun(t.Name(), job)...)
+	}
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(client.Stdout+" "+client.Stderr))
+	}
+	m.Warnings = append(m.Warnings, warnings...)
+	return sound(t.Name(), m)
+}
+
+// sockperfPercentiles maps what sockperf prints to metrics.
+var sockperfPercentiles = map[string]sample.Metric{
+	"50.000": sample.LatencyP50,
+	"90.000": sample.LatencyP90,
+	"99.000": sample.LatencyP99,
+	"99.900": sample.LatencyP999,
+	"MIN":    sample.LatencyMin,
+	"MAX":    sample.LatencyMax,
+}
+
+// sockperfPingPong reads round trips. Without --full-rtt sockperf prints half
+// of each; the text tells which, and halves are doubled.
+func sockperfPingPong(text string, ms sample.Metrics) (warnings []string, err error) {
+	valid := sockperfLines.valid.FindStringSubmatch(text)
+	mean := sockperfLines.mean.FindStringSubmatch(text)
+	if valid == nil || mean == nil || sockperfLines.summary.FindString(text) == "" {
+		return nil, errors.New("there is no summary of round trips")
+	}
+	scale := 1e3 // microseconds to nanoseconds
+	if mean[1] == "latency" {
+		scale *= 2
+	}
+	seconds, err1 := figure("the run time", valid[1])
+	received, err2 := figure("the messages received", valid[3])
+	average, err3 := figure("the mean", mean[2])
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	if seconds <= 0 || received <= 0 {
+		return nil, errors.New("no message came back within the measured part of the run")
+	}
+	ms.Set(sample.Transactions, received/seconds)
+	ms.Set(sample.LatencyMean, average*scale)
+	found := sockperfLines.percentile.FindAllStringSubmatch(text, -1)
+	found = append(found, sockperfLines.extreme.FindAllStringSubmatch(text, -1)...)
+	for _, f := range found {
+		metric, wanted := sockperfPercentiles[f[1]]
+		if !wanted {
+			continue
+		}
+		µs, err := figure("percentile "+f[1], f[2])
+		if err != nil {
+			return nil, err
+		}
+		ms.Set(metric, µs*scale)
+	}
+	return sockperfLosses(text)
+}
+
+// sockperfLosses warns of messages that did not come back as they were sent.
+func sockperfLosses(text string) ([]string, error) {
+	counts := sockperfLines.counts.FindStringSubmatch(text)
+	if counts == nil {
+		return nil, nil
+	}
+	dropped, err1 := figure("dropped messages", counts[1])
+	doubled, err2 := figure("duplicated messages", counts[2])
+	late, err3 := figure("out-of-order messages", counts[3])
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	if dropped+doubled+late == 0 {
+		return nil, nil
+	}
+	return []string{fmt.Sprintf("sockperf counted %g messages dropped, %g duplicated and %g out of order", dropped, doubled, late)}, nil
+}
+
+// sockperfStream sets throughput by what the server received, over the time
+// that the client sent. Over TCP, where everything sent arrives, the client's
+// count stands in for a server that did not get to speak.
+func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) (warnings []string, err error) {
+	f := sockperfLines.sent.FindStringSubmatch(client)
+	if f == nil {
+		return nil, errors.New("the client does not say what it sent")
+	}
+	sent, err1 := figure("the messages sent", f[1])
+	seconds, err2 := figure("the run time", f[2])
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	if seconds <= 0 || sent <= 0 {
+		return nil, errors.New("the client sent nothing")
+	}
+	received := sent
+	handled := sockperfLines.handled.FindStringSubmatch(server)
+	switch {
+	case handled != nil:
+		if received, err = figure("the messages received", handled[1]); err != nil {
+			return nil, err
+		}
+	case isUDP(w):
+		return nil, errors.New("the server does not say what it received")
+	default:
+		warnings = append(warnings, "sockperf's server did not say what it received: throughput is what the client sent")
+	}
+	perMessage := float64(8*w.Buffer) / seconds
+	ms.Set(sample.SenderThroughput, sent*perMessage)
+	ms.Set(sample.Throughput, received*perMessage)
+	if handled != nil {
+		ms.Set(sample.ReceiverThroughput, received*perMessage)
+	}
+	if isUDP(w) {
+		if w.Rate > 0 {
+			ms.Set(sample.OfferedRate, float64(w.Rate))
+		}
+		ms.Set(sample.DatagramsSent, sent/seconds)
+		ms.Set(sample.DatagramsReceived, received/seconds)
+		ms.Set(sample.LossRatio, max(0, 1-received/sent))
+	}
+	return warnings, nil
+}

@@ -1,0 +1,97 @@
+package tool
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"windtunnel/lab/sample"
+)
+
+// failed is the error for a process that ended badly, with what it said last.
+func failed(tool, role string, out Output) error {
+	how := fmt.Sprintf("exited with code %d", out.Exit)
+	if out.Exit < 0 {
+		how = "was ended by a signal"
+	}
+	said := lastWords(out.Stderr)
+	if said == "" {
+		said = lastWords(out.Stdout)
+	}
+	if said == "" {
+		said = "it printed nothing"
+	}
+	return &sample.Failure{Kind: sample.ToolFailed, Message: fmt.Sprintf("%s %s %s: %s", tool, role, how, said)}
+}
+
+// complained is the error for a tool that named its own failure.
+func complained(tool, format string, args ...any) error {
+	return &sample.Failure{Kind: sample.ToolFailed, Message: tool + ": " + fmt.Sprintf(format, args...)}
+}
+
+// noResult is the error for an output that holds no measurement.
+func noResult(tool, format string, args ...any) error {
+	return &sample.Failure{Kind: sample.NoResult, Message: tool + ": " + fmt.Sprintf(format, args...)}
+}
+
+// lastWords returns the end of an output on one line, for a message.
+func lastWords(text string) string {
+	const most = 300
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(stripColours(text), "?")), " ")
+	if runes := []rune(text); len(runes) > most {
+		text = "…" + string(runes[len(runes)-most:])
+	}
+	return text
+}
+
+// figure reads a number that a tool printed: finite and not negative.
+func figure(name, text string) (float64, error) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is %q, not a number", name, text)
+	}
+	if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return 0, fmt.Errorf("%s is %q, which cannot be measured", name, text)
+	}
+	return v, nil
+}
+
+// sound checks a measurement before it leaves a parser: it holds a result, and
+// no figure in it is impossible.
+func sound(tool string, m Measurement) (Measurement, error) {
+	if m.Metrics[sample.Throughput] == 0 && m.Metrics[sample.Transactions] == 0 {
+		return Measurement{}, noResult(tool, "the output holds no throughput and no transactions above zero")
+	}
+	for name, v := range m.Metrics {
+		impossible := math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || name == sample.LossRatio && v > 1
+		if impossible {
+			return Measurement{}, &sample.Failure{
+				Kind:    sample.Invalid,
+				Message: fmt.Sprintf("%s: %s of %v cannot be; the raw output is kept with the sample", tool, name, v),
+			}
+		}
+	}
+	return m, nil
+}
+
+// stripColours removes ANSI escape sequences: some tools colour their output
+// even where no terminal reads it.
+func stripColours(text string) string {
+	var b strings.Builder
+	for {
+		start := strings.Index(text, "\x1b[")
+		if start < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		b.WriteString(text[:start])
+		rest := text[start+2:]
+		// An escape sequence ends with a letter; parameters come before it.
+		end := strings.IndexFunc(rest, func(r rune) bool { return r >= '@' && r <= '~' })
+		if end < 0 {
+			return b.String()
+		}
+		text = rest[end+1:]
+	}
+}

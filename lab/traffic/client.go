@@ -1,0 +1,175 @@
+package traffic
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
+)
+
+// client is the end that connects, decides what runs, and reports for both.
+type client struct {
+	to   netip.AddrPort
+	spec Spec
+	stop <-chan struct{}
+
+	control *control
+	crew    *crew
+}
+
+// graceTimeout is how long traffic that is still on its way at the end may
+// take to arrive before its connection is cut.
+const graceTimeout = 300 * time.Millisecond
+
+// run makes the traffic and returns the figures of both ends.
+func (c *client) run() (Result, error) {
+	conn, err := net.DialTimeout("tcp", c.to.String(), handshakeTimeout)
+	if err != nil {
+		return Result{}, connectError(c.to, unwrapErrno(err))
+	}
+	c.control = newControl(conn, "server "+c.to.String())
+	defer c.control.close()
+	c.crew = newCrew()
+	undo := func() {}
+	defer func() { undo() }()
+	defer c.crew.close()
+	if err := c.join(); err != nil {
+		return Result{}, c.explain(err)
+	}
+	undo = c.crew.prepare()
+	result, err := c.measure()
+	if err != nil {
+		return Result{}, c.explain(err)
+	}
+	return result, errNothing(result)
+}
+
+// explain prefers what the server says went wrong to what that caused here.
+func (c *client) explain(err error) error {
+	if said := c.control.said(200 * time.Millisecond); said != nil {
+		return said
+	}
+	return c.control.refuse(err)
+}
+
+// join makes the data sockets with the server.
+func (c *client) join() error {
+	token := rand.Uint64()
+	if err := c.control.send(message{Type: typeHello, Version: protocolVersion, Token: token, Spec: &c.spec}); err != nil {
+		return err
+	}
+	ready, err := c.control.expect(typeReady, handshakeTimeout)
+	if err != nil {
+		return err
+	}
+	flows := c.spec.flows()
+	if c.spec.udp() && len(ready.Ports) != len(flows) {
+		return fmt.Errorf("the %s opened %d ports for %d flows; use the same windtunnel on both ends", c.control.peer, len(ready.Ports), len(flows))
+	}
+	for i, f := range flows {
+		if err := c.connect(f, ready.Ports[min(i, len(ready.Ports)-1)], greeting{token, uint32(f.Index)}); err != nil {
+			return err
+		}
+	}
+	_, err = c.control.expect(typeJoined, handshakeTimeout)
+	return err
+}
+
+// connect makes one flow's socket and its worker.
+func (c *client) connect(f flow, port uint16, g greeting) error {
+	to := netip.AddrPortFrom(c.to.Addr(), port)
+	if c.spec.Workload.Kind == suite.TCPCRR {
+		w, err := c.crew.enlist(c.spec, f, true, -1)
+		if err != nil {
+			return err
+		}
+		return w.dials(c.spec, to)
+	}
+	fd, err := c.dial(to, g)
+	if err != nil {
+		return err
+	}
+	_, err = c.crew.enlist(c.spec, f, true, fd)
+	return err
+}
+
+func (c *client) dial(to netip.AddrPort, g greeting) (fd int, err error) {
+	deadline := time.Now().Add(handshakeTimeout)
+	if !c.spec.udp() {
+		if fd, err = dialTCP(to, netip.Addr{}, c.spec.socketOptions(), deadline); err != nil {
+			return -1, err
+		}
+		err = g.greet(fd)
+	} else {
+		if fd, err = newSocket(unix.SOCK_DGRAM, to.Addr(), c.spec.socketOptions()); err != nil {
+			return -1, err
+		}
+		if err = connectBy(fd, to, deadline); err == nil {
+			err = g.greetDatagrams(fd, deadline)
+		}
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("join %v: %w", to, err)
+	}
+	return fd, nil
+}
+
+func (c *client) measure() (Result, error) {
+	stop, release := first(c.stop, c.control.stop, c.control.lost)
+	defer release()
+	if err := c.control.send(message{Type: typeStart}); err != nil {
+		return Result{}, err
+	}
+	cond := &conductor{crew: c.crew, timing: c.spec.Timing}
+	if err := cond.run(stop); err != nil {
+		return Result{}, err
+	}
+	interrupted := isClosed(c.stop) || isClosed(c.control.stop)
+	if err := c.finish(); err != nil {
+		return Result{}, err
+	}
+	if err := c.crew.fault(); err != nil && !interrupted {
+		return Result{}, fmt.Errorf("with the %s: %w", c.control.peer, err)
+	}
+	window, err := cond.window()
+	if err != nil {
+		return Result{}, err
+	}
+	local, err := c.crew.end("client", window)
+	if err != nil {
+		return Result{}, err
+	}
+	remote, err := c.control.expect(typeResult, stuckTimeout+handshakeTimeout)
+	return Result{Version: ResultVersion, Role: "client", Peer: c.to.String(), Spec: c.spec, Interrupted: interrupted, Local: local, Remote: remote.End}, err
+}
+
+// finish ends the traffic at both ends in order: first what this end drives,
+// then, by its word, what the server drives; what is on its way arrives.
+func (c *client) finish() error {
+	if isClosed(c.stop) {
+		c.control.send(message{Type: typeStop}) // if it is gone, that shows below
+	}
+	within(graceTimeout, c.crew.drove, c.control.lost)
+	if err := c.control.send(message{Type: typeDone}); err != nil {
+		c.crew.close()
+		return err
+	}
+	within(graceTimeout, c.crew.done, c.control.lost)
+	return c.crew.close()
+}
+
+// said returns why the peer is lost, if that shows within the time.
+func (c *control) said(wait time.Duration) error {
+	select {
+	case <-c.lost:
+		return c.gone()
+	case <-time.After(wait):
+		return nil
+	}
+}

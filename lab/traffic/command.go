@@ -1,0 +1,183 @@
+package traffic
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+
+	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
+)
+
+const workerUsage = `usage: windtunnel traffic server -listen ADDRESS:PORT [-once] [-wait TIME]
+       windtunnel traffic client -connect ADDRESS:PORT [flags]
+`
+
+// Worker is the lab's own interface to the generator: args is what follows
+// "windtunnel traffic". It returns the exit code.
+//
+// The server prints a line "ready" when it listens, and for each run one line
+// of JSON (a Result). The client prints one line of JSON that holds both ends'
+// figures. Everything else goes to stderr.
+func Worker(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, workerUsage)
+		return 2
+	}
+	var err error
+	switch args[0] {
+	case "server":
+		err = serverCommand(args[1:], stdout, stderr)
+	case "client":
+		err = clientCommand(args[1:], stdout, stderr)
+	default:
+		err = usageError{fmt.Errorf("%q is neither server nor client", args[0])}
+	}
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "windtunnel traffic: %v\n%s", err, workerUsage)
+		return 2
+	}
+	fmt.Fprintf(stderr, "windtunnel traffic %s: %v\n", args[0], err)
+	return 1
+}
+
+// usageError is an error of the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func serverCommand(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("server", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	at := flags.String("listen", "", "`address:port` of the control connection; data uses the 15 ports after it")
+	once := flags.Bool("once", false, "end after one run")
+	wait := flags.Duration("wait", 0, "how long to wait for a client; 0 = for ever")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	addr, err := endpoint("-listen", *at)
+	if err != nil {
+		return err
+	}
+	if addr.Port() > 65535-15 {
+		return usageError{fmt.Errorf("-listen %v: the 15 ports after it are needed too; choose a port up to %d", addr, 65535-15)}
+	}
+	stop, release := onInterrupt()
+	defer release()
+	return (&server{at: addr, wait: *wait, once: *once, stdout: stdout, stderr: stderr, stop: stop}).run()
+}
+
+func clientCommand(args []string, stdout, stderr io.Writer) error {
+	to, spec, err := parseClient(args, stderr)
+	if err != nil {
+		return err
+	}
+	stop, release := onInterrupt()
+	defer release()
+	result, err := (&client{to: to, spec: spec, stop: stop}).run()
+	if err != nil {
+		return err
+	}
+	return printResult(stdout, result)
+}
+
+// parseClient reads the client's flags.
+func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, err error) {
+	w := &s.Workload
+	flags := flag.NewFlagSet("client", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	connect := flags.String("connect", "", "`address:port` of the server")
+	kind := flags.String("kind", string(suite.TCPStream), "tcp_stream, tcp_rr, tcp_crr, udp_stream or udp_rr")
+	direction := flags.String("direction", string(suite.Forward), "of streams: forward, reverse or both")
+	flags.IntVar(&w.Streams, "streams", 1, "connections in each direction, each on its own thread")
+	w.Buffer = 128 << 10
+	size(flags, &w.Buffer, "buffer", "`bytes` of a send call, or of a datagram")
+	size(flags, &w.SendBuffer, "sndbuf", "SO_SNDBUF in `bytes`; 0 = the kernel's autotuning")
+	size(flags, &w.ReceiveBuffer, "rcvbuf", "SO_RCVBUF in `bytes`; 0 = the kernel's autotuning")
+	flags.BoolVar(&w.NoDelay, "nodelay", false, "set TCP_NODELAY")
+	flags.BoolVar(&w.Sendfile, "sendfile", false, "send from the page cache")
+	w.Request, w.Response = 1, 1
+	size(flags, &w.Request, "request", "`bytes` of a request")
+	size(flags, &w.Response, "response", "`bytes` of a response")
+	flags.Func("rate", "payload `bits/s` of all streams in one direction; 0 = as fast as possible", func(text string) (err error) {
+		w.Rate, err = units.ParseRate(text)
+		return err
+	})
+	flags.DurationVar(&s.Timing.Warmup, "warmup", 0, "`time` before the window")
+	flags.DurationVar(&s.Timing.Duration, "duration", 10*time.Second, "length of the window")
+	flags.DurationVar(&s.Timing.Cooldown, "cooldown", 0, "`time` after the window")
+	if err := parse(flags, args); err != nil {
+		return to, s, err
+	}
+	w.Kind, w.Direction = suite.Kind(*kind), suite.Direction(*direction)
+	if to, err = endpoint("-connect", *connect); err != nil {
+		return to, s, err
+	}
+	w.IPVersion = 6
+	if to.Addr().Is4() {
+		w.IPVersion = 4
+	}
+	if err := s.Check(); err != nil {
+		return to, s, usageError{err}
+	}
+	return to, s, nil
+}
+
+// size defines a flag of bytes with the field's suffixes (128k, 2M).
+func size(flags *flag.FlagSet, to *int64, name, usage string) {
+	flags.Func(name, usage, func(text string) (err error) {
+		*to, err = units.ParseBytes(text)
+		return err
+	})
+}
+
+func parse(flags *flag.FlagSet, args []string) error {
+	out := flags.Output()
+	flags.SetOutput(io.Discard) // Worker prints what is wrong, once
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(out)
+			fmt.Fprint(out, workerUsage)
+			flags.PrintDefaults()
+			return err
+		}
+		return usageError{err}
+	}
+	if flags.NArg() > 0 {
+		return usageError{fmt.Errorf("what is %q? every argument belongs to a flag", strings.Join(flags.Args(), " "))}
+	}
+	return nil
+}
+
+func endpoint(flag, text string) (netip.AddrPort, error) {
+	if text == "" {
+		return netip.AddrPort{}, usageError{fmt.Errorf("%s ADDRESS:PORT is missing", flag)}
+	}
+	a, err := netip.ParseAddrPort(text)
+	if err != nil || a.Port() == 0 {
+		return netip.AddrPort{}, usageError{fmt.Errorf("%s %q is no address and port such as 10.0.0.2:5001 or [fd00::2]:5001", flag, text)}
+	}
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
+}
+
+func printResult(out io.Writer, r Result) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	if _, err := out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package traffic
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
+)
+
+// span is what the conductor measured between the edges of the window.
+type span struct {
+	seconds float64
+	cpu     CPU
+}
+
+// conductor takes a crew through the phases of a run.
+type conductor struct {
+	crew   *crew
+	timing suite.Timing
+	edge   func(phase int32) // called at each edge of the window; nil where nobody listens
+	began  edge
+	ended  edge
+}
+
+// edge is the process's own clock and CPU time at one edge of the window.
+type edge struct {
+	at  int64
+	cpu CPU
+}
+
+func readEdge() edge {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return edge{at: now()} // cannot fail for RUSAGE_SELF
+	}
+	seconds := func(t unix.Timeval) float64 { return float64(t.Nano()) / 1e9 }
+	return edge{now(), CPU{seconds(u.Utime), seconds(u.Stime)}}
+}
+
+// run starts the crew and moves the stage on at its times, until the traffic
+// has to stop. It ends earlier when stop yields, or when every worker has ended
+// by itself.
+func (c *conductor) run(stop <-chan struct{}) error {
+	if c.timing.Warmup == 0 {
+		c.enter(measuring) // before the first call, so that every byte counts
+	}
+	start := time.Now()
+	if err := c.crew.start(); err != nil {
+		return err
+	}
+	marks := []struct {
+		after time.Duration
+		phase int32
+	}{
+		{c.timing.Warmup, measuring},
+		{c.timing.Warmup + c.timing.Duration, cooling},
+		{c.timing.Warmup + c.timing.Duration + c.timing.Cooldown, stopping},
+	}
+	for _, m := range marks {
+		if d := time.Until(start.Add(m.after)); d > 0 && !c.sleep(d, stop) {
+			break
+		}
+		c.enter(m.phase)
+	}
+	c.enter(stopping)
+	return nil
+}
+
+// sleep waits; false means that the run is to end now.
+func (c *conductor) sleep(d time.Duration, stop <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-stop:
+		return false
+	case <-c.crew.done:
+		return false
+	}
+}
+
+// enter moves the stage on and reads the process's clocks at the edges of the
+// window.
+func (c *conductor) enter(phase int32) {
+	if c.crew.stage.phase.Load() >= phase {
+		return
+	}
+	c.crew.stage.phase.Store(phase)
+	if phase == measuring {
+		c.began = readEdge()
+	}
+	if phase >= cooling && c.ended.at == 0 && c.began.at != 0 {
+		c.ended = readEdge()
+	}
+	if c.edge != nil {
+		c.edge(phase)
+	}
+}
+
+// within waits for what ends by itself, at most so long.
+func within(d time.Duration, done, stop <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-stop:
+	case <-timer.C:
+	}
+}
+
+// window returns what lies between the edges.
+func (c *conductor) window() (span, error) {
+	if c.began.at == 0 || c.ended.at <= c.began.at {
+		return span{}, fmt.Errorf("the run ended before its window began, %v after its start; nothing was measured", c.timing.Warmup)
+	}
+	return span{
+		seconds: float64(c.ended.at-c.began.at) / 1e9,
+		cpu:     CPU{c.ended.cpu.User - c.began.cpu.User, c.ended.cpu.System - c.began.cpu.System},
+	}, nil
+}
+
+// fault returns the first error that ended a worker before its time.
+func (c *crew) fault() error {
+	for _, w := range c.workers {
+		if w.fatal != nil {
+			return fmt.Errorf("stream %d (%s): %w", w.flow.Index, w.flow.Role, w.fatal)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package traffic
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// control is the connection over which two ends agree. A goroutine reads it, so
+// that a run notices at once when the other end stops or vanishes.
+type control struct {
+	conn     net.Conn
+	peer     string // in errors: "server 10.0.0.2:5001"
+	incoming chan message
+	mu       sync.Mutex
+	err      error         // why reading ended, once lost is closed
+	lost     chan struct{} // closed when nothing more will come
+	stop     chan struct{} // closed when the peer asks to end
+	done     chan struct{} // closed when the peer's threads have ended
+}
+
+// keepAlive finds out within about 8 s that a peer is gone that cannot say so.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 5}
+
+func newControl(conn net.Conn, peer string) *control {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetKeepAliveConfig(keepAlive) // without it, deadlines still hold
+	}
+	c := &control{conn: conn, peer: peer, incoming: make(chan message, 8),
+		lost: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
+	go c.read()
+	return c
+}
+
+func (c *control) read() {
+	defer close(c.lost)
+	lines := bufio.NewReaderSize(c.conn, 64<<10)
+	for {
+		line, err := readLine(lines, maxMessage)
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		m, err := decodeMessage(line)
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		switch m.Type {
+		case typeStop:
+			closeOnce(c.stop)
+		case typeDone:
+			closeOnce(c.done)
+		case typeError:
+			c.fail(peerError(m.Error))
+			return
+		default:
+			select {
+			case c.incoming <- m:
+			default:
+				c.fail(fmt.Errorf("more control messages than the protocol has; the last was %q", m.Type))
+				return
+			}
+		}
+	}
+}
+
+// peerError is what the other end says went wrong there.
+type peerError string
+
+func (e peerError) Error() string { return string(e) }
+
+func (c *control) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+func closeOnce(ch chan struct{}) {
+	select {
+	case <-ch:
+	default:
+		close(ch)
+	}
+}
+
+// readLine reads up to a newline, at most limit bytes.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, fmt.Errorf("a control message is longer than %d bytes", limit)
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+func (c *control) send(m message) error {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("write a control message to the %s: %w", c.peer, err)
+	}
+	if err := c.conn.SetWriteDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return fmt.Errorf("write a control message to the %s: %w", c.peer, err)
+	}
+	if _, err := c.conn.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write a control message to the %s: %w; it ended or the network between is down", c.peer, err)
+	}
+	return nil
+}
+
+// refuse tells the peer why this end cannot go on, if it still listens, and
+// returns the reason.
+func (c *control) refuse(err error) error {
+	c.send(message{Type: typeError, Error: err.Error()})
+	return err
+}
+
+// expect waits for a message of a type.
+func (c *control) expect(kind string, wait time.Duration) (message, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case m := <-c.incoming:
+		return c.is(m, kind)
+	case <-timer.C:
+		return message{}, fmt.Errorf("the %s sent no %q within %v; it hangs or the network between is down", c.peer, kind, wait)
+	case <-c.lost:
+	}
+	select { // what came before the end
+	case m := <-c.incoming:
+		return c.is(m, kind)
+	default:
+		return message{}, c.gone()
+	}
+}
+
+func (c *control) is(m message, kind string) (message, error) {
+	if m.Type != kind {
+		return message{}, fmt.Errorf("the %s sent %q where %q was due; use the same windtunnel on both ends", c.peer, m.Type, kind)
+	}
+	return m, nil
+}
+
+// gone says why the peer is lost.
+func (c *control) gone() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var said peerError
+	switch {
+	case errors.As(c.err, &said):
+		return fmt.Errorf("the %s says: %w", c.peer, said)
+	case errors.Is(c.err, io.EOF):
+		return fmt.Errorf("the %s ended before the run was over; see what it printed, and start it again", c.peer)
+	}
+	return fmt.Errorf("the connection to the %s broke: %w; check that it still runs and that the network between is up", c.peer, c.err)
+}
+
+func (c *control) close() { c.conn.Close() }

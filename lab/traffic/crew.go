@@ -1,0 +1,177 @@
+package traffic
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// crew is the workers of one end of a run.
+type crew struct {
+	stage   *stage
+	workers []*worker
+	running sync.WaitGroup
+	done    chan struct{} // closed when every worker has ended
+	drove   chan struct{} // closed when every worker has ended that drives traffic
+}
+
+func newCrew() *crew { return &crew{stage: &stage{}} }
+
+// add enlists a worker with the fields that all need; the caller sets the rest.
+func (c *crew) add(w *worker) *worker {
+	w.stage = c.stage
+	if w.until == 0 {
+		w.until = stopping
+	}
+	if w.limit == 0 {
+		w.limit = noLimit
+	}
+	c.workers = append(c.workers, w)
+	return w
+}
+
+// prepared guards what a run sets for the whole process.
+var prepared struct {
+	sync.Mutex
+	runs           int
+	procs, percent int
+}
+
+// prepare readies Go's runtime for threads that block without its knowledge,
+// and returns what undoes it. The collector rests: it would have to wait until
+// every thread is between two calls. Each thread keeps a P while it blocks, so
+// there are three more for the conductor and the control connection. Setting
+// GOMAXPROCS also ends the runtime's own adjustments of it, which stop the
+// world.
+func (c *crew) prepare() (undo func()) {
+	prepared.Lock()
+	defer prepared.Unlock()
+	if prepared.runs == 0 {
+		runtime.GC()
+		prepared.procs = runtime.GOMAXPROCS(0)
+		prepared.percent = debug.SetGCPercent(-1)
+	}
+	prepared.runs++
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), prepared.procs) + len(c.workers) + 2)
+	return func() {
+		prepared.Lock()
+		defer prepared.Unlock()
+		if prepared.runs--; prepared.runs == 0 {
+			debug.SetGCPercent(prepared.percent)
+			runtime.GOMAXPROCS(prepared.procs)
+		}
+	}
+}
+
+// start runs every worker on a thread of its own.
+func (c *crew) start() error {
+	c.done, c.drove = make(chan struct{}), make(chan struct{})
+	var driving sync.WaitGroup
+	for _, w := range c.workers {
+		if w.drives() {
+			driving.Add(1)
+		}
+	}
+	failed := make(chan error, len(c.workers))
+	release := make(chan struct{})
+	for _, w := range c.workers {
+		c.running.Go(func() {
+			runtime.LockOSThread() // never unlocked: a pinned thread ends with its worker
+			err := w.pin()
+			failed <- err
+			<-release
+			if w.over(); err == nil {
+				w.loop(w)
+			}
+			w.finish()
+			if w.drives() {
+				driving.Done()
+			}
+		})
+	}
+	var err error
+	for range c.workers {
+		if e := <-failed; e != nil && err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		c.stage.phase.Store(closing)
+	}
+	close(release)
+	go func() {
+		c.running.Wait()
+		close(c.done)
+	}()
+	go func() {
+		driving.Wait()
+		close(c.drove)
+	}()
+	return err
+}
+
+// drives reports whether a worker makes traffic by itself; the others answer.
+func (w *worker) drives() bool { return w.until <= stopping }
+
+func (w *worker) pin() error {
+	// A pacer's sleep ends when asked for, not up to 50 µs later.
+	if w.pace.interval > 0 {
+		if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("set a thread's timer slack: %w", err)
+		}
+	}
+	if w.cpu < 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	set.Set(w.cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin a thread to CPU %d: %w; choose a CPU that this process may use, or * for any", w.cpu, err)
+	}
+	return nil
+}
+
+// stuckTimeout is how long a thread may take to notice that the run is over.
+const stuckTimeout = 3 * time.Second
+
+// close ends what still runs: the stage says so, and the sockets are shut down
+// under the threads that block on them. Then it closes every socket.
+func (c *crew) close() error {
+	c.stage.phase.Store(closing)
+	for _, w := range c.workers {
+		if w.fd >= 0 {
+			unix.Shutdown(w.fd, unix.SHUT_RDWR) // an error means that it is closed already
+		}
+	}
+	if c.done != nil {
+		select {
+		case <-c.done:
+		case <-time.After(stuckTimeout):
+			return fmt.Errorf("a traffic thread did not end within %v of the run's end", stuckTimeout)
+		}
+	}
+	for _, w := range c.workers {
+		w.release()
+	}
+	return nil
+}
+
+// release closes what a worker holds.
+func (w *worker) release() {
+	if w.fd >= 0 {
+		unix.Close(w.fd)
+		w.fd = -1
+	}
+	if w.file > 0 {
+		unix.Close(w.file)
+		w.file = 0
+	}
+	if w.unmap != nil {
+		w.unmap() // an error would mean that it was never mapped
+		w.unmap = nil
+	}
+}

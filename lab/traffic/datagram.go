@@ -1,0 +1,172 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"math"
+	"syscall"
+)
+
+// A datagram of headerSize bytes or more begins with its number and the time it
+// was sent: 8 bytes each, network byte order. The number's two highest bits are
+// the phase that the sender was in, so that the receiver knows without a common
+// clock which datagrams belong to the sender's window. Smaller datagrams carry
+// nothing and are only counted.
+const (
+	headerSize  = 16
+	phaseShift  = 62
+	numberMask  = 1<<phaseShift - 1
+	notTraffic  = 3 // phase bits of a datagram that is no traffic: the greeting
+	recentCount = 1 << 16
+)
+
+func putHeader(p []byte, phase int32, number uint64, sent int64) {
+	binary.BigEndian.PutUint64(p, uint64(phase)<<phaseShift|number&numberMask)
+	binary.BigEndian.PutUint64(p[8:], uint64(sent))
+}
+
+func readHeader(p []byte) (phase int32, number uint64, sent int64) {
+	first := binary.BigEndian.Uint64(p)
+	return int32(first >> phaseShift), first & numberMask, int64(binary.BigEndian.Uint64(p[8:]))
+}
+
+// sendDatagrams sends one datagram after another, at the pace set.
+func (w *worker) sendDatagrams() {
+	headed := len(w.buf) >= headerSize
+	paced := w.pace.interval > 0
+	for {
+		if !paced || w.pace.wait() {
+			if headed {
+				putHeader(w.buf, min(w.seen, cooling), uint64(w.tally.datagrams), now())
+			}
+			_, e := send(w.fd, w.buf)
+			if e == 0 {
+				w.tally.datagrams++
+				w.tally.calls++
+				w.tally.bytes += int64(len(w.buf))
+			} else if !transient(e) {
+				w.datagramFailed()
+				if e == syscall.EMSGSIZE {
+					w.failed("send a datagram", e)
+					return
+				}
+			}
+		}
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+		}
+		if w.tally.bytes >= w.limit {
+			return
+		}
+	}
+}
+
+// receiveDatagrams takes what comes, until the run is stopping and nothing
+// comes any more within the socket's timeout.
+func (w *worker) receiveDatagrams() {
+	size := len(w.buf) - 1 // one more byte tells a longer datagram
+	headed := size >= headerSize
+	for {
+		n, e := receive(w.fd, w.buf, 0)
+		switch {
+		case n > 0 && headed && n == size && !w.anySize:
+			phase, number, sent := readHeader(w.buf)
+			if phase != notTraffic {
+				w.sequence.take(phase, number, now()-sent)
+				w.count(n)
+			}
+		case n > 0 && n == size:
+			w.sequence.total++
+			w.count(n)
+		case n > 0 && w.anySize:
+			w.count(n)
+		case e == syscall.EAGAIN && w.seen >= stopping:
+			return
+		case e == syscall.EAGAIN && w.idleEnd > 0 && w.tally.bytes > 0:
+			w.finish()
+			w.end.at -= w.idleEnd // the silence was not part of the traffic
+			return
+		case e != 0 && !transient(e):
+			w.datagramFailed()
+		case n == 0 && e == 0 && w.seen >= stopping:
+			return // the socket was shut down
+		}
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+		}
+		if w.tally.bytes >= w.limit {
+			return
+		}
+	}
+}
+
+func (w *worker) count(n int) {
+	w.tally.datagrams++
+	w.tally.calls++
+	w.tally.bytes += int64(n)
+}
+
+// sequence follows the numbers of the datagrams received.
+type sequence struct {
+	total      int64 // all that came, duplicates too
+	inWindow   int64 // different ones that the sender sent within its window
+	reordered  int64 // of the sender's window, arrived after a later one
+	duplicates int64 // of the sender's window, arrived before already
+	jitter     float64
+	next       uint64 // one above the highest number seen
+	transit    int64  // of the last one, by clocks that need not agree
+	recent     [recentCount / 64]uint64
+}
+
+// take counts a datagram. Numbers further back than the last 65,536 count as
+// reordered; whether they came before is not known any more.
+func (s *sequence) take(phase int32, number uint64, transit int64) {
+	s.total++
+	s.smooth(transit)
+	counts := phase == measuring
+	if number >= s.next {
+		s.forget(number)
+		s.next = number + 1
+	} else {
+		if s.next-number <= recentCount && s.seen(number) {
+			if counts {
+				s.duplicates++
+			}
+			return
+		}
+		if counts {
+			s.reordered++
+		}
+	}
+	s.recent[number%recentCount/64] |= 1 << (number % 64)
+	if counts {
+		s.inWindow++
+	}
+}
+
+func (s *sequence) seen(number uint64) bool {
+	return s.recent[number%recentCount/64]&(1<<(number%64)) != 0
+}
+
+// forget clears the places of the numbers from next to number.
+func (s *sequence) forget(number uint64) {
+	if number-s.next >= recentCount {
+		clear(s.recent[:])
+		return
+	}
+	for n := s.next; n <= number; n++ {
+		s.recent[n%recentCount/64] &^= 1 << (n % 64)
+	}
+}
+
+// smooth follows the jitter as RFC 3550, section 6.4.1: the difference of two
+// transit times, in which the clocks' offset falls out.
+func (s *sequence) smooth(transit int64) {
+	if s.total > 1 {
+		s.jitter += (math.Abs(float64(transit-s.transit)) - s.jitter) / 16
+	}
+	s.transit = transit
+}

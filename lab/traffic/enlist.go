@@ -1,0 +1,119 @@
+package traffic
+
+import (
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
+)
+
+// enlist makes the worker of one flow at one end, on a connected socket (for
+// connect/request/response: the server's listening one, or none).
+func (c *crew) enlist(s Spec, f flow, client bool, fd int) (*worker, error) {
+	f.Role = roleOf(s.Workload.Kind, f.Direction, client)
+	// The client decides when the run is over, and says so to the server.
+	w := c.add(&worker{flow: f, fd: fd, cpu: -1, tcp: !s.udp() && s.Workload.Kind != suite.TCPCRR, tolerates: !client})
+	if err := w.equip(s); err != nil {
+		return nil, err
+	}
+	switch f.Role {
+	case roleSend:
+		return w, w.sends(s)
+	case roleReceive:
+		return w, w.receives(s)
+	case roleRequest:
+		w.latency = newHistogram()
+		w.retry = callTimeout.Nanoseconds()
+		w.loop = map[suite.Kind]func(*worker){
+			suite.TCPRR: (*worker).transact, suite.TCPCRR: (*worker).connectTransact, suite.UDPRR: (*worker).transactDatagrams,
+		}[s.Workload.Kind]
+	case roleRespond:
+		w.until = closing
+		w.loop = map[suite.Kind]func(*worker){
+			suite.TCPRR: (*worker).respond, suite.TCPCRR: (*worker).acceptRespond, suite.UDPRR: (*worker).respondDatagrams,
+		}[s.Workload.Kind]
+	}
+	return w, nil
+}
+
+func roleOf(k suite.Kind, direction string, client bool) string {
+	stream := k == suite.TCPStream || k == suite.UDPStream
+	switch {
+	case !stream && client:
+		return roleRequest
+	case !stream:
+		return roleRespond
+	case client == (direction == string(suite.Forward)):
+		return roleSend
+	}
+	return roleReceive
+}
+
+// equip gives a worker its buffer.
+func (w *worker) equip(s Spec) (err error) {
+	size := int(s.Workload.Buffer)
+	switch w.flow.Role {
+	case roleRequest, roleRespond:
+		// One byte more tells a datagram that is too long. The request and the
+		// response of respondDatagrams lie one after the other.
+		w.request, w.response = int(s.Workload.Request), int(s.Workload.Response)
+		size = max(w.request+1+w.response, greetingSize+1)
+	case roleReceive:
+		if s.udp() {
+			size++
+		}
+	}
+	w.buf, w.unmap, err = newBuffer(size)
+	return err
+}
+
+func (w *worker) sends(s Spec) (err error) {
+	switch {
+	case s.udp():
+		w.loop = (*worker).sendDatagrams
+		if rate := s.perStream(); rate > 0 {
+			w.pace.interval = float64(s.Workload.Buffer) * 8e9 / float64(rate)
+		}
+	case s.Workload.Sendfile:
+		w.loop = (*worker).sendFile
+		w.file, w.fileSize, err = newFile(int(s.Workload.Buffer))
+	default:
+		w.loop = (*worker).sendStream
+	}
+	return err
+}
+
+func (w *worker) receives(s Spec) error {
+	w.until = closing
+	if !s.udp() {
+		w.loop = (*worker).receiveStream
+		return nil
+	}
+	w.loop = (*worker).receiveDatagrams
+	return setTimeouts(w.fd, drainTimeout)
+}
+
+// dials tells a worker of connect/request/response whom to connect to.
+func (w *worker) dials(s Spec, to netip.AddrPort) (err error) {
+	w.address, err = raw(to)
+	w.noDelay = s.Workload.NoDelay
+	w.buffers = [2]int{int(s.Workload.SendBuffer), int(s.Workload.ReceiveBuffer)}
+	return err
+}
+
+// closeAll closes sockets that no worker holds yet.
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// errNothing is the error for a run in which no payload passed.
+func errNothing(r Result) error {
+	if r.Local.SentBytes+r.Local.ReceivedBytes > 0 || r.Local.Transactions > 0 {
+		return nil
+	}
+	return fmt.Errorf("nothing passed to or from %s within the window of %v: check that packets of the full size get through (ping -M do -s SIZE)", r.Peer, r.Spec.Timing.Duration)
+}

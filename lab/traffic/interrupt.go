@@ -1,0 +1,48 @@
+package traffic
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// onInterrupt closes the channel it returns on the first SIGINT or SIGTERM, so
+// that a run ends with its figures so far. The second one ends the program at
+// once.
+func onInterrupt() (stop <-chan struct{}, release func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	stopped, released := make(chan struct{}), make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			close(stopped)
+		case <-released:
+			return
+		}
+		select {
+		case <-signals:
+			os.Exit(130)
+		case <-released:
+		}
+	}()
+	return stopped, func() { signal.Stop(signals); close(released) }
+}
+
+// first closes the channel it returns when one of the others is closed; release
+// ends the wait.
+func first(others ...<-chan struct{}) (any <-chan struct{}, release func()) {
+	out, released := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	for _, ch := range others {
+		go func() {
+			select {
+			case <-ch:
+				once.Do(func() { close(out) })
+			case <-released:
+			}
+		}()
+	}
+	return out, func() { close(released) }
+}

@@ -1,0 +1,509 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
+)
+
+// ntttcpVersion is the NTttcp whose flags and formats these are.
+const ntttcpVersion = "5.40"
+
+const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [more mappings] [flags]
+
+	-s, -r  work as a sender, as a receiver
+	-m      one or more mappings: number of threads, processor or *, receiver's address;
+	        a receiver listens on that address. Thread i uses port -p + i.
+	-l      length of a buffer or datagram      [64K, UDP: 128]
+	-n      buffers of each thread              [20K]; -t is then the longest time allowed
+	-t      seconds to measure
+	-wu -cd seconds before and after that do not count
+	-p      first data port                     [5001]
+	-ns     no synchronisation; needed on both ends where one is Microsoft's NTttcp
+	-rb -sb socket buffers; -1 leaves them to the kernel
+	-ndl    TCP_NODELAY
+	-u      UDP
+	-wa     MSG_WAITALL when receiving
+	-a      outstanding I/O; accepted, blocking sockets have one
+	-nic    the sender's own address
+	-thr    KB/s of each thread at most (sender)
+	-to     milliseconds to wait for the peer   [600000]; 0 = for ever
+	-xml    [file] write the figures as XML     [xml.txt]
+	-hpt    no lines for single threads
+	-6 -4   IP version of names in -m
+	-v      verbose
+`
+
+// NTttcp is Microsoft's NTttcp on the lab's engine: args is what follows the
+// program's name. It prints what NTttcp prints, or writes -xml, and returns the
+// exit code: unlike NTttcp's, it is not 0 where nothing was measured.
+//
+// A line copied from NTttcp's documentation runs. Ends of this program
+// synchronise on port -p minus 1; with Microsoft's NTttcp at the other end,
+// both need -ns, and data simply flows on port -p + i.
+//
+// SIGINT ends a run with its figures so far; a second one ends the program.
+func NTttcp(args []string, stdout, stderr io.Writer) int {
+	o, err := parseNTttcp(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "windtunnel ntttcp: %v\n\n%s", err, ntttcpUsage)
+		return 2
+	}
+	stop, release := onInterrupt()
+	defer release()
+	if err := (&ntttcp{options: o, stop: stop, stdout: stdout, stderr: stderr}).run(); err != nil {
+		fmt.Fprintln(stderr, "windtunnel ntttcp:", err)
+		return 1
+	}
+	return 0
+}
+
+// ntttcp is one run.
+type ntttcp struct {
+	options
+	stop           <-chan struct{}
+	stdout, stderr io.Writer
+
+	crew    *crew
+	places  []place
+	peers   []*syncPeer
+	sockets []int // data sockets, one for each place; listening ones on a TCP receiver
+}
+
+// place is one thread: its receiver's address and port, and its processor.
+type place struct {
+	at  netip.AddrPort
+	cpu int
+}
+
+// patience is how long a sender tries to reach its receiver.
+const patience = 10 * time.Second
+
+func (n *ntttcp) run() (err error) {
+	if n.places, err = n.resolve(); err != nil {
+		return err
+	}
+	if n.xml != "" {
+		if err := writable(n.xml); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(n.stdout, "Copyright Version %s (windtunnel)\n", ntttcpVersion)
+	n.explain()
+	n.crew = newCrew()
+	undo := func() {}
+	defer func() { undo() }()
+	defer n.close()
+	if n.sender {
+		err = n.connect()
+	} else {
+		err = n.listen()
+	}
+	if err != nil {
+		return err
+	}
+	undo = n.crew.prepare()
+	a, err := n.measure()
+	if err != nil {
+		return err
+	}
+	if n.xml != "" {
+		return a.writeXML()
+	}
+	return a.printText(n.stdout)
+}
+
+// writable finds out before the run whether the figures can be written.
+func writable(file string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("-xml: %w; choose a file that can be written", err)
+	}
+	return f.Close()
+}
+
+func (n *ntttcp) explain() {
+	if !n.verbose {
+		return
+	}
+	for _, note := range n.notes {
+		fmt.Fprintln(n.stdout, "note:", note)
+	}
+	for i, p := range n.places {
+		fmt.Fprintf(n.stdout, "thread %d: %v, processor %d (-1 = any)\n", i, p.at, p.cpu)
+	}
+}
+
+// resolve finds the address of every mapping and lists the threads.
+func (n *ntttcp) resolve() ([]place, error) {
+	var places []place
+	for _, m := range n.mappings {
+		addr, err := n.lookup(m.receiver)
+		if err != nil {
+			return nil, err
+		}
+		n.ipv6 = n.ipv6 || addr.Is6()
+		for range m.threads {
+			places = append(places, place{netip.AddrPortFrom(addr, uint16(n.port+len(places))), m.cpu})
+		}
+	}
+	return places, nil
+}
+
+func (n *ntttcp) lookup(receiver string) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(receiver); err == nil {
+		return a.Unmap(), nil
+	}
+	ips, err := net.LookupIP(receiver)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("-m: find the address of %q: %w", receiver, err)
+	}
+	for _, ip := range ips {
+		a, ok := netip.AddrFromSlice(ip)
+		if a = a.Unmap(); ok && a.Is6() == n.ipv6 {
+			return a, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("-m: %q has no address of the wanted IP version (-6, -4)", receiver)
+}
+
+func (n *ntttcp) socketOptions() socketOptions {
+	return socketOptions{send: max(0, n.send), receive: max(0, n.receive), noDelay: n.noDelay, pacing: n.pace * 8 * kib}
+}
+
+// receivers lists the different receivers of the mappings, with their numbers
+// of threads.
+func (n *ntttcp) receivers() (order []netip.Addr, threads map[netip.Addr]int) {
+	threads = map[netip.Addr]int{}
+	for _, p := range n.places {
+		if threads[p.at.Addr()]++; threads[p.at.Addr()] == 1 {
+			order = append(order, p.at.Addr())
+		}
+	}
+	return order, threads
+}
+
+// connect is the sender's start.
+func (n *ntttcp) connect() error {
+	if err := n.announce(); err != nil {
+		return err
+	}
+	from := netip.Addr{}
+	if n.nic != "" {
+		var err error
+		if from, err = netip.ParseAddr(n.nic); err != nil {
+			return fmt.Errorf("-nic %q is no address", n.nic)
+		}
+	}
+	for i, p := range n.places {
+		fd, err := n.dial(p.at, from)
+		if err != nil {
+			return err
+		}
+		if err := n.enlist(i, fd); err != nil {
+			return err
+		}
+	}
+	for _, p := range n.peers {
+		if err := p.expect("go", n.wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce synchronises with every receiver: its data sockets are there then.
+func (n *ntttcp) announce() error {
+	if n.noSync {
+		return nil
+	}
+	order, threads := n.receivers()
+	for _, addr := range order {
+		p, err := dialSync(netip.AddrPortFrom(addr, uint16(n.port-1)), threads[addr], patience, n.stop)
+		if err != nil {
+			return err
+		}
+		n.peers = append(n.peers, p)
+		if err := p.expect("ready", n.wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *ntttcp) dial(to netip.AddrPort, from netip.Addr) (int, error) {
+	deadline := time.Now().Add(patience)
+	if !n.udp {
+		return dialTCP(to, from, n.socketOptions(), deadline)
+	}
+	fd, err := newSocket(unix.SOCK_DGRAM, to.Addr(), n.socketOptions())
+	if err != nil {
+		return -1, err
+	}
+	if err = bindTo(fd, netip.AddrPortFrom(from, 0)); err == nil {
+		err = connectBy(fd, to, deadline)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, connectError(to, err)
+	}
+	return fd, nil
+}
+
+// listen is the receiver's start.
+func (n *ntttcp) listen() error {
+	for _, p := range n.places {
+		fd, err := n.open(p.at)
+		if err != nil {
+			return err
+		}
+		n.sockets = append(n.sockets, fd)
+	}
+	if err := n.admit(); err != nil {
+		return err
+	}
+	var deadline time.Time
+	if n.wait > 0 {
+		deadline = time.Now().Add(n.wait)
+	}
+	for i := range n.places {
+		fd, err := n.accept(i, deadline)
+		if err != nil {
+			return err
+		}
+		if err := n.enlist(i, fd); err != nil {
+			return err
+		}
+	}
+	if n.udp && n.noSync {
+		if err := n.firstDatagram(deadline); err != nil {
+			return err
+		}
+	}
+	for _, p := range n.peers {
+		if err := p.say("go"); err != nil {
+			return err
+		}
+		p.watch()
+	}
+	return nil
+}
+
+func (n *ntttcp) open(at netip.AddrPort) (int, error) {
+	if n.udp {
+		return listenUDP(at, n.socketOptions())
+	}
+	return listenTCP(at, n.socketOptions(), 16)
+}
+
+// admit lets the sender in on the synchronisation port.
+func (n *ntttcp) admit() error {
+	if n.noSync {
+		return nil
+	}
+	order, threads := n.receivers()
+	for _, addr := range order {
+		at := netip.AddrPortFrom(addr, uint16(n.port-1))
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+		if err != nil {
+			return listenError("TCP", at, unwrapErrno(err))
+		}
+		p, err := acceptSync(l, threads[addr], n.wait, n.stop)
+		l.Close() // one sender is enough; a stop may have closed it already
+		if err != nil {
+			return err
+		}
+		n.peers = append(n.peers, p)
+		if err := p.say("ready"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accept takes the sender's connection of a thread; a UDP thread's socket is
+// ready as it is.
+func (n *ntttcp) accept(i int, deadline time.Time) (int, error) {
+	if n.udp {
+		fd := n.sockets[i]
+		n.sockets[i] = -1
+		return fd, nil
+	}
+	for {
+		fd, err := acceptBy(n.sockets[i], time.Now())
+		if err == nil {
+			return fd, n.socketOptions().apply(fd, unix.SOCK_STREAM)
+		}
+		switch {
+		case isClosed(n.stop):
+			return -1, errStopped
+		case !errors.Is(err, unix.ETIMEDOUT):
+			return -1, err
+		case !deadline.IsZero() && time.Now().After(deadline):
+			return -1, fmt.Errorf("no sender connected to %v within %v (-to); start one with the same -p and -m", n.places[i].at, n.wait)
+		}
+	}
+}
+
+// firstDatagram waits until something arrives on any thread's socket.
+func (n *ntttcp) firstDatagram(deadline time.Time) error {
+	var fds []unix.PollFd
+	for _, w := range n.crew.workers {
+		fds = append(fds, unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN})
+	}
+	for {
+		k, err := unix.Poll(fds, int(callTimeout.Milliseconds()))
+		switch {
+		case k > 0:
+			return nil
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return fmt.Errorf("wait for the first datagram: %w", err)
+		case isClosed(n.stop):
+			return errStopped
+		case !deadline.IsZero() && time.Now().After(deadline):
+			return fmt.Errorf("no datagram arrived on port %d and those after it within %v (-to); start a sender with -u", n.port, n.wait)
+		}
+	}
+}
+
+// idleEnd is after how much silence a UDP receiver that counts buffers takes
+// the sender to have ended, where no synchronisation says so.
+const idleEnd = 2 * time.Second
+
+// enlist makes the worker of thread i.
+func (n *ntttcp) enlist(i, fd int) (err error) {
+	role, size := roleReceive, n.length
+	if n.sender {
+		role = roleSend
+	} else if n.udp {
+		size = 64 << 10 // the sender's -l may differ
+	}
+	w := n.crew.add(&worker{
+		fd: fd, cpu: n.places[i].cpu, tcp: !n.udp, tolerates: true, anySize: true,
+		flow: flow{Index: i, Direction: string(suite.Forward), Role: role},
+	})
+	if !n.timed {
+		w.limit = n.buffers * int64(n.length)
+	}
+	w.buf, w.unmap, err = newBuffer(size)
+	switch {
+	case err != nil:
+	case n.sender && n.udp:
+		w.loop = (*worker).sendDatagrams
+		if n.pace > 0 {
+			w.pace.interval = float64(n.length) * 1e9 / float64(n.pace*kib)
+		}
+	case n.sender:
+		w.loop = (*worker).sendStream
+	case n.udp:
+		w.loop, w.until = (*worker).receiveDatagrams, closing
+		wait := drainTimeout
+		if !n.timed && n.noSync {
+			w.idleEnd, wait = idleEnd.Nanoseconds(), idleEnd
+		}
+		err = setTimeouts(fd, wait)
+	default:
+		w.loop, w.until = (*worker).receiveStream, closing
+		if n.waitAll {
+			w.flags = unix.MSG_WAITALL
+		}
+	}
+	return err
+}
+
+// measure runs the traffic and reads the account.
+func (n *ntttcp) measure() (account, error) {
+	ends := []<-chan struct{}{n.stop}
+	if n.udp && !n.sender {
+		for _, p := range n.peers {
+			ends = append(ends, p.ended)
+		}
+	}
+	stop, release := first(ends...)
+	defer release()
+	gauge := &gauge{udp: n.udp}
+	cond := &conductor{crew: n.crew, timing: n.timing(), edge: gauge.edge}
+	fmt.Fprintln(n.stdout, "Network activity progressing...")
+	if err := cond.run(stop); err != nil {
+		return account{}, err
+	}
+	within(graceTimeout, n.crew.done, nil)
+	if err := n.crew.close(); err != nil {
+		return account{}, err
+	}
+	if err := errors.Join(n.crew.fault(), gauge.err); err != nil {
+		return account{}, err
+	}
+	window, err := cond.window()
+	if err != nil {
+		return account{}, err
+	}
+	return n.account(window, gauge)
+}
+
+func (n *ntttcp) timing() suite.Timing {
+	if n.timed {
+		return suite.Timing{Warmup: n.warmup, Duration: n.runTime, Cooldown: n.cooldown}
+	}
+	return suite.Timing{Duration: n.limit}
+}
+
+// gauge reads the machine at the edges of the window.
+type gauge struct {
+	udp           bool
+	began, ended  machine
+	open, stopped bool
+	err           error
+}
+
+func (g *gauge) edge(phase int32) {
+	if phase == measuring {
+		m, err := readMachine(g.udp)
+		g.began, g.open, g.err = m, true, errors.Join(g.err, err)
+	}
+	if phase >= cooling && g.open && !g.stopped {
+		m, err := readMachine(g.udp)
+		g.ended, g.stopped, g.err = m, true, errors.Join(g.err, err)
+	}
+}
+
+func (n *ntttcp) account(window span, g *gauge) (account, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return account{}, fmt.Errorf("read the host's name: %w", err)
+	}
+	a := account{options: n.options, computer: name, usage: g.ended.since(g.began), mhz: megahertz()}
+	for _, w := range n.crew.workers {
+		f, err := w.figures()
+		if err != nil {
+			return account{}, err
+		}
+		a.threads = append(a.threads, threadAccount{f.Seconds, f.Bytes, f.Calls})
+		a.seconds = max(a.seconds, f.Seconds)
+	}
+	if a.bytes() == 0 {
+		return account{}, fmt.Errorf("no data passed within the %.3f s measured; check that the network between the ends carries packets of the full size", window.seconds)
+	}
+	return a, nil
+}
+
+// close ends everything that a run holds.
+func (n *ntttcp) close() {
+	n.crew.close()
+	for _, fd := range n.sockets {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	for _, p := range n.peers {
+		p.conn.Close()
+	}
+}

@@ -1,0 +1,108 @@
+package traffic
+
+import (
+	"fmt"
+	"io"
+)
+
+// account is what an NTttcp run measured. All of it is in NTttcp's meaning:
+// a thread's bytes are those of the window, and packets, retransmits, errors,
+// interrupts and CPU are the machine's (packets: the network namespace's).
+//
+// NTttcp's cycles/byte is CPU percent times the nominal clock, not a counter;
+// it is computed the same way, and is 0 where the kernel does not tell the
+// clock. Deferred procedure calls exist on Windows only: their columns are 0,
+// because the format wants a number there.
+type account struct {
+	options  options
+	computer string
+	seconds  float64 // realtime
+	threads  []threadAccount
+	usage    usage
+	mhz      float64
+}
+
+type threadAccount struct {
+	seconds float64
+	bytes   int64
+	calls   int64
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+func (a account) bytes() (n int64) {
+	for _, t := range a.threads {
+		n += t.bytes
+	}
+	return n
+}
+
+func (a account) calls() (n int64) {
+	for _, t := range a.threads {
+		n += t.calls
+	}
+	return n
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+func (a account) rate() float64 { return ratio(float64(a.bytes()), a.seconds) } // bytes per second
+
+func (a account) frames() float64 {
+	if a.options.sender {
+		return float64(a.usage.sent)
+	}
+	return float64(a.usage.received)
+}
+
+func (a account) cyclesPerByte() float64 {
+	return ratio(a.usage.cpu/100*float64(a.usage.processors)*a.mhz*1e6, a.rate())
+}
+
+// printText prints the account as NTttcp does.
+func (a account) printText(out io.Writer) error {
+	p := &printer{out: out}
+	if !a.options.hidden {
+		p.printf("\n\nThread  Time(s) Throughput(KB/s) Avg B / Compl\n")
+		p.printf("======  ======= ================ =============\n")
+		for i, t := range a.threads {
+			p.printf("%6d %8.3f %16.3f %13.3f\n", i, t.seconds, ratio(float64(t.bytes), t.seconds)/kib, ratio(float64(t.bytes), float64(t.calls)))
+		}
+	}
+	buffers := float64(a.bytes()) / float64(a.options.length)
+	p.printf("\n\n#####  Totals:  #####\n")
+	p.printf("\n\n   Bytes(MEG)    realtime(s) Avg Frame Size Throughput(MB/s)\n")
+	p.printf("================ =========== ============== ================\n")
+	p.printf("%16.6f %11.3f %14.3f %16.3f\n", float64(a.bytes())/mib, a.seconds, ratio(float64(a.bytes()), a.frames()), a.rate()/mib)
+	p.printf("\n\nThroughput(Buffers/s) Cycles/Byte       Buffers\n")
+	p.printf("===================== =========== =============\n")
+	p.printf("%21.3f %11.3f %13.3f\n", ratio(buffers, a.seconds), a.cyclesPerByte(), buffers)
+	p.printf("\n\nDPCs(count/s) Pkts(num/DPC)   Intr(count/s) Pkts(num/intr)\n")
+	p.printf("============= ============= =============== ==============\n")
+	interrupts := float64(a.usage.interrupts)
+	p.printf("%13.3f %13.3f   %13.3f  %13.3f\n", 0.0, 0.0, ratio(interrupts, a.seconds), ratio(float64(a.usage.received), interrupts))
+	p.printf("\n\nPackets Sent Packets Received Retransmits Errors Avg. CPU %%\n")
+	p.printf("============ ================ =========== ====== ==========\n")
+	p.printf("%12d %16d %11d %6d %10.3f\n", a.usage.sent, a.usage.received, a.usage.retransmits, a.usage.errors, a.usage.cpu)
+	return p.err
+}
+
+// printer keeps the first error of writing.
+type printer struct {
+	out io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format, args...)
+	}
+}

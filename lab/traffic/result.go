@@ -1,0 +1,226 @@
+package traffic
+
+import (
+	"fmt"
+
+	"windtunnel/lab/suite"
+)
+
+// Result is the JSON document that each end of Worker prints.
+type Result struct {
+	Version     int    `json:"windtunnel_traffic"` // of this document
+	Role        string `json:"role"`               // client or server
+	Peer        string `json:"peer"`
+	Spec        Spec   `json:"spec"`
+	Interrupted bool   `json:"interrupted,omitempty"` // ended early: the window is shorter than asked
+	Local       End    `json:"local"`
+	Remote      *End   `json:"remote,omitempty"` // the client's result holds the server's too
+}
+
+// ResultVersion is raised when a field of Result changes its meaning.
+const ResultVersion = 1
+
+// End is what one end of a run measured in its window. The two ends' windows
+// begin at the same moment but for the way of one message.
+type End struct {
+	Role string `json:"role"` // client or server
+	// Seconds is the length of the window by the conductor's clock. Streams have
+	// their own, and rates are computed with those.
+	Seconds       float64  `json:"seconds"`
+	SentBytes     int64    `json:"sent_bytes"`
+	ReceivedBytes int64    `json:"received_bytes"`
+	SentBits      float64  `json:"sent_bps"`     // payload handed to sockets, bits per second, all streams
+	ReceivedBits  float64  `json:"received_bps"` // payload taken from sockets
+	CPU           CPU      `json:"cpu"`
+	Errors        int64    `json:"errors"`
+	Retransmits   int64    `json:"retransmits"`        // TCP segments of this end's sockets
+	Transactions  float64  `json:"transactions_per_s"` // on the client
+	Lost          int64    `json:"lost_transactions"`  // UDP requests without a response in time
+	Latency       *Latency `json:"latency,omitempty"`
+	Flows         []Flow   `json:"flows"`
+}
+
+// CPU is what the process itself used in the window, by getrusage; the
+// kernel's work in softirqs is in neither.
+type CPU struct {
+	User   float64 `json:"user_s"`
+	System float64 `json:"system_s"`
+}
+
+// Flow is what one worker measured.
+type Flow struct {
+	flow
+	Bytes        int64   `json:"bytes"`
+	Seconds      float64 `json:"seconds"`
+	Bits         float64 `json:"bps"`
+	Calls        int64   `json:"calls"`
+	Errors       int64   `json:"errors"`
+	Retransmits  int64   `json:"retransmits"`
+	Transactions int64   `json:"transactions"`
+	Lost         int64   `json:"lost_transactions"`
+	// Datagrams in the window of the end's own clock.
+	Datagrams int64 `json:"datagrams"`
+	// AllDatagrams counts the whole run, warm-up and cool-down included.
+	AllDatagrams int64 `json:"all_datagrams"`
+	// What a receiver of numbered datagrams knows of those that the sender sent
+	// within its window; absent where the datagrams are too small for a number.
+	Numbered *Numbered `json:"numbered,omitempty"`
+}
+
+// Numbered is the account of datagrams that the sender sent in its window.
+type Numbered struct {
+	Received   int64   `json:"received"` // different ones
+	Reordered  int64   `json:"reordered"`
+	Duplicates int64   `json:"duplicates"`
+	Jitter     float64 `json:"jitter_ns"` // RFC 3550, at the end of the run
+}
+
+func (r Result) ends() []End {
+	if r.Remote == nil {
+		return []End{r.Local}
+	}
+	return []End{r.Local, *r.Remote}
+}
+
+// Rate sums the rates of the flows of a direction in a role ("send" or
+// "receive") over both ends, payload bits per second.
+func (r Result) Rate(direction suite.Direction, role string) (bits float64) {
+	for _, e := range r.ends() {
+		for _, f := range e.Flows {
+			if f.Direction == string(direction) && f.Role == role {
+				bits += f.Bits
+			}
+		}
+	}
+	return bits
+}
+
+// Datagrams is the account of a UDP stream over both ends and all flows.
+type Datagrams struct {
+	Sent, Received         int64 // in each end's own window
+	SentPerS, ReceivedPerS float64
+	Lost                   int64 // of Counted
+	Counted                int64 // sent, of which loss is known
+	Reordered              int64
+	Duplicates             int64
+	Numbered               bool // Reordered and Duplicates are known
+}
+
+// Datagrams accounts for a UDP stream. Where datagrams are numbered, loss is
+// that of the sender's window exactly; where they are too small it is that of
+// the whole run.
+func (r Result) Datagrams() (d Datagrams) {
+	for _, e := range r.ends() {
+		for _, f := range e.Flows {
+			switch f.Role {
+			case roleSend:
+				d.Sent += f.Datagrams
+				d.SentPerS += perSecond(f.Datagrams, f.Seconds)
+			case roleReceive:
+				d.Received += f.Datagrams
+				d.ReceivedPerS += perSecond(f.Datagrams, f.Seconds)
+				d.account(f, r.sender(f))
+			}
+		}
+	}
+	return d
+}
+
+func (d *Datagrams) account(received Flow, sender *Flow) {
+	if sender == nil {
+		return
+	}
+	sent, got := sender.AllDatagrams, received.AllDatagrams
+	if n := received.Numbered; n != nil {
+		sent, got = sender.Datagrams, n.Received
+		d.Numbered = true
+		d.Reordered += n.Reordered
+		d.Duplicates += n.Duplicates
+	}
+	d.Counted += sent
+	d.Lost += max(0, sent-got)
+}
+
+// sender finds the other end of a flow that was received.
+func (r Result) sender(received Flow) *Flow {
+	for _, e := range r.ends() {
+		for i, f := range e.Flows {
+			if f.Role == roleSend && f.Index == received.Index {
+				return &e.Flows[i]
+			}
+		}
+	}
+	return nil
+}
+
+func perSecond(n int64, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(n) / seconds
+}
+
+// The roles of a flow's two ends.
+const (
+	roleSend    = "send"
+	roleReceive = "receive"
+	roleRequest = "request"
+	roleRespond = "respond"
+)
+
+// figures reads what a worker counted within the window.
+func (w *worker) figures() (Flow, error) {
+	if !w.begin.set || !w.end.set || w.end.at <= w.begin.at {
+		return Flow{}, fmt.Errorf("stream %d ended before its window began", w.flow.Index)
+	}
+	a, b := w.begin, w.end
+	f := Flow{
+		flow:         w.flow,
+		Bytes:        b.bytes - a.bytes,
+		Seconds:      float64(b.at-a.at) / 1e9,
+		Calls:        b.calls - a.calls,
+		Errors:       b.errors - a.errors,
+		Retransmits:  b.retransmits - a.retransmits,
+		Transactions: b.transactions - a.transactions,
+		Lost:         w.tally.lost,
+		Datagrams:    b.datagrams - a.datagrams,
+		AllDatagrams: w.tally.datagrams,
+	}
+	f.Bits = float64(f.Bytes) * 8 / f.Seconds
+	if s := &w.sequence; w.flow.Role == roleReceive && !w.tcp && len(w.buf) > headerSize {
+		f.Numbered = &Numbered{s.inWindow, s.reordered, s.duplicates, s.jitter}
+	}
+	return f, nil
+}
+
+// end sums the workers of one end.
+func (c *crew) end(role string, window span) (End, error) {
+	e := End{Role: role, Seconds: window.seconds, CPU: window.cpu}
+	histogram := newHistogram()
+	for _, w := range c.workers {
+		f, err := w.figures()
+		if err != nil {
+			return End{}, err
+		}
+		e.Flows = append(e.Flows, f)
+		e.Errors += f.Errors
+		e.Retransmits += f.Retransmits
+		e.Lost += f.Lost
+		switch f.Role {
+		case roleSend:
+			e.SentBytes += f.Bytes
+			e.SentBits += f.Bits
+		case roleReceive:
+			e.ReceivedBytes += f.Bytes
+			e.ReceivedBits += f.Bits
+		case roleRequest, roleRespond:
+			e.Transactions += perSecond(f.Transactions, f.Seconds)
+		}
+		if w.latency != nil {
+			histogram.Merge(w.latency)
+		}
+	}
+	var err error
+	e.Latency, err = summarise(histogram)
+	return e, err
+}

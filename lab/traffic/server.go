@@ -1,0 +1,322 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
+)
+
+// server is the end that listens: control on its port, TCP data on the next
+// one, UDP data on the next ones, one for each flow.
+type server struct {
+	at     netip.AddrPort
+	wait   time.Duration // for a client; 0 = for ever
+	once   bool          // end after one run
+	stdout io.Writer
+	stderr io.Writer
+	stop   <-chan struct{}
+}
+
+// run serves clients one after another.
+func (s *server) run() error {
+	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(s.at))
+	if err != nil {
+		return listenError("TCP", s.at, unwrapErrno(err))
+	}
+	defer listener.Close()
+	fmt.Fprintln(s.stdout, "ready")
+	for {
+		conn, err := s.accept(listener)
+		if err != nil || conn == nil {
+			return err
+		}
+		result, err := s.serve(conn)
+		if err == nil {
+			err = printResult(s.stdout, result)
+		}
+		if s.once {
+			return err
+		}
+		if err != nil {
+			fmt.Fprintln(s.stderr, "windtunnel traffic server:", err)
+		}
+	}
+}
+
+// accept waits for a client. A nil connection means that the server was asked
+// to end.
+func (s *server) accept(listener *net.TCPListener) (net.Conn, error) {
+	accepted := make(chan struct{})
+	defer close(accepted)
+	go func() {
+		select {
+		case <-s.stop:
+			listener.Close()
+		case <-accepted:
+		}
+	}()
+	if s.wait > 0 {
+		if err := listener.SetDeadline(time.Now().Add(s.wait)); err != nil {
+			return nil, fmt.Errorf("wait for a client on %v: %w", s.at, err)
+		}
+	}
+	conn, err := listener.Accept()
+	if errors.Is(err, net.ErrClosed) {
+		return nil, nil
+	}
+	if errors.Is(err, unix.ETIMEDOUT) || isTimeout(err) {
+		return nil, fmt.Errorf("no client came to %v within %v; start one (windtunnel traffic client) or give a longer -wait", s.at, s.wait)
+	}
+	return conn, err
+}
+
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+func unwrapErrno(err error) error {
+	var e unix.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return err
+}
+
+// session is one run of a server.
+type session struct {
+	*server
+	control *control
+	spec    Spec
+	token   uint64
+	crew    *crew
+}
+
+func (s *server) serve(conn net.Conn) (Result, error) {
+	c := newControl(conn, "client "+conn.RemoteAddr().String())
+	defer c.close()
+	hello, err := c.expect(typeHello, handshakeTimeout)
+	if err != nil {
+		return Result{}, c.refuse(err)
+	}
+	ss := &session{server: s, control: c, spec: *hello.Spec, token: hello.Token, crew: newCrew()}
+	undo := func() {}
+	defer func() { undo() }()
+	defer ss.crew.close()
+	start, err := ss.join()
+	if err != nil {
+		return Result{}, c.refuse(err)
+	}
+	undo = ss.crew.prepare()
+	if err := start(); err != nil {
+		return Result{}, c.refuse(err)
+	}
+	result, err := ss.measure(conn.RemoteAddr().String())
+	if err != nil {
+		return Result{}, c.refuse(err)
+	}
+	return result, c.send(message{Type: typeResult, End: &result.Local})
+}
+
+// join makes the data sockets with the client. start waits for its word to
+// begin.
+func (ss *session) join() (start func() error, err error) {
+	if ss.spec.udp() {
+		return ss.joinUDP()
+	}
+	backlog := max(128, 2*ss.spec.Workload.Streams)
+	if ss.spec.Workload.Kind == suite.TCPCRR {
+		backlog = 4096
+	}
+	at := netip.AddrPortFrom(ss.at.Addr(), ss.at.Port()+1)
+	o := ss.spec.socketOptions()
+	listening, err := listenTCP(at, o, backlog)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(listening)
+	if err := ss.control.send(message{Type: typeReady, Ports: []uint16{at.Port()}}); err != nil {
+		return nil, err
+	}
+	if ss.spec.Workload.Kind == suite.TCPCRR {
+		err = ss.shareListener(listening)
+	} else {
+		err = ss.acceptFlows(listening, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ss.awaitStart, ss.control.send(message{Type: typeJoined})
+}
+
+func (ss *session) awaitStart() error {
+	_, err := ss.control.expect(typeStart, handshakeTimeout)
+	return err
+}
+
+// shareListener lets every worker accept from the same socket, each by its own
+// descriptor.
+func (ss *session) shareListener(listening int) error {
+	for _, f := range ss.spec.flows() {
+		fd, err := unix.FcntlInt(uintptr(listening), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("share the listening socket: %w", err)
+		}
+		w, err := ss.crew.enlist(ss.spec, f, false, fd)
+		if err != nil {
+			return err
+		}
+		w.noDelay = ss.spec.Workload.NoDelay
+	}
+	return nil
+}
+
+func (ss *session) acceptFlows(listening int, o socketOptions) error {
+	flows := ss.spec.flows()
+	joined := make([]bool, len(flows))
+	deadline := time.Now().Add(handshakeTimeout)
+	for missing := len(flows); missing > 0; {
+		fd, err := acceptBy(listening, deadline)
+		if err != nil {
+			return fmt.Errorf("%d of %d data connections of the %s arrived on port %d: %w; is the port let through?",
+				len(flows)-missing, len(flows), ss.control.peer, ss.at.Port()+1, err)
+		}
+		g, err := readGreeting(fd, deadline)
+		if err != nil || g.token != ss.token || int(g.index) >= len(flows) || joined[g.index] {
+			unix.Close(fd) // not of this run
+			continue
+		}
+		if err := o.apply(fd, unix.SOCK_STREAM); err != nil {
+			unix.Close(fd)
+			return err
+		}
+		if _, err := ss.crew.enlist(ss.spec, flows[g.index], false, fd); err != nil {
+			return err
+		}
+		joined[g.index] = true
+		missing--
+	}
+	return nil
+}
+
+// joinUDP binds a socket for each flow: on the ports after the control port
+// while a job's share of ports lasts, then wherever the kernel has one.
+func (ss *session) joinUDP() (start func() error, err error) {
+	const share = 15
+	var sockets []int
+	var ports []uint16
+	for i, f := range ss.spec.flows() {
+		at := netip.AddrPortFrom(ss.at.Addr(), 0)
+		if i < share {
+			at = netip.AddrPortFrom(ss.at.Addr(), ss.at.Port()+1+uint16(i))
+		}
+		fd, err := listenUDP(at, ss.spec.socketOptions())
+		if err != nil {
+			return nil, err
+		}
+		if _, err := ss.crew.enlist(ss.spec, f, false, fd); err != nil {
+			return nil, err
+		}
+		port, err := localPort(fd)
+		if err != nil {
+			return nil, err
+		}
+		sockets, ports = append(sockets, fd), append(ports, port)
+	}
+	if err := ss.control.send(message{Type: typeReady, Ports: ports}); err != nil {
+		return nil, err
+	}
+	return func() error { return ss.answer(newAnswers(ss.token, sockets)) }, nil
+}
+
+// answer greets back until the client starts the traffic.
+func (ss *session) answer(a *answers) error {
+	deadline := time.Now().Add(2 * handshakeTimeout)
+	for told := false; ; {
+		if err := a.answer(); err != nil {
+			return err
+		}
+		if a.left == 0 && !told {
+			told = true
+			if err := ss.control.send(message{Type: typeJoined}); err != nil {
+				return err
+			}
+		}
+		select {
+		case m := <-ss.control.incoming:
+			_, err := ss.control.is(m, typeStart)
+			return err
+		default:
+		}
+		switch {
+		case isClosed(ss.control.lost):
+			return ss.control.gone()
+		case time.Now().After(deadline):
+			return fmt.Errorf("%d of %d UDP flows of the %s did not arrive; is UDP let through between the ends?", a.left, len(a.sockets), ss.control.peer)
+		}
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// lateTimeout is how long the server waits for the client's word that its
+// traffic has ended, after it was due.
+const lateTimeout = 3 * time.Second
+
+// measure counts in the window by the server's own clock. The client ends the
+// run: until its word the server keeps the traffic up, so that neither window
+// sees the other end stop.
+func (ss *session) measure(peer string) (Result, error) {
+	c := ss.control
+	stop, release := first(ss.stop, c.stop, c.done, c.lost)
+	defer release()
+	timing := ss.spec.Timing
+	timing.Cooldown += lateTimeout
+	cond := &conductor{crew: ss.crew, timing: timing}
+	if err := cond.run(stop); err != nil {
+		return Result{}, err
+	}
+	interrupted := isClosed(ss.stop) || isClosed(c.stop)
+	if isClosed(ss.stop) {
+		c.send(message{Type: typeStop}) // if it is gone, that shows below
+	}
+	within(lateTimeout, c.done, c.lost)
+	within(graceTimeout, ss.crew.done, c.lost)
+	if err := ss.crew.close(); err != nil {
+		return Result{}, err
+	}
+	if !isClosed(c.done) {
+		return Result{}, c.unfinished()
+	}
+	if err := ss.crew.fault(); err != nil && !interrupted {
+		return Result{}, fmt.Errorf("with the %s: %w", c.peer, err)
+	}
+	window, err := cond.window()
+	if err != nil {
+		return Result{}, err
+	}
+	end, err := ss.crew.end("server", window)
+	return Result{Version: ResultVersion, Role: "server", Peer: peer, Spec: ss.spec, Interrupted: interrupted, Local: end}, err
+}
+
+// unfinished is the error for a peer that never said that it was done.
+func (c *control) unfinished() error {
+	if isClosed(c.lost) {
+		return c.gone()
+	}
+	return fmt.Errorf("the %s did not end the run when it was over; it hangs or the network between is down", c.peer)
+}

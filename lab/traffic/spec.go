@@ -1,0 +1,151 @@
+package traffic
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"windtunnel/lab/suite"
+)
+
+// Spec is what the two ends of a run have to agree about; the client decides
+// it and sends it to the server.
+type Spec struct {
+	Workload suite.Workload `json:"workload"`
+	Timing   suite.Timing   `json:"timing"`
+}
+
+const (
+	maxStreams  = 4096
+	maxBuffer   = 1 << 30
+	maxDatagram = 65507 // largest UDP payload over IPv4
+	maxTime     = 24 * time.Hour
+	maxRate     = int64(1e15) // bits per second
+	maxSocket   = 1 << 30     // SO_SNDBUF and SO_RCVBUF are doubled by the kernel in an int
+)
+
+// Check reports what is wrong with a spec, in the flags' words. Each end checks
+// what it is given, for the other may be of another version, or no windtunnel.
+func (s Spec) Check() error {
+	if err := s.checkTiming(); err != nil {
+		return err
+	}
+	w := s.Workload
+	if err := s.checkLimits(); err != nil {
+		return err
+	}
+	switch w.Kind {
+	case suite.TCPStream, suite.UDPStream:
+		return s.checkStream()
+	case suite.TCPRR, suite.TCPCRR, suite.UDPRR:
+		return s.checkTransactions()
+	}
+	return fmt.Errorf("-kind %q is unknown; there are tcp_stream, tcp_rr, tcp_crr, udp_stream and udp_rr", w.Kind)
+}
+
+func (s Spec) checkTiming() error {
+	t := s.Timing
+	if t.Duration <= 0 || t.Duration > maxTime {
+		return fmt.Errorf("-duration %v is not above 0 and at most %v", t.Duration, maxTime)
+	}
+	if t.Warmup < 0 || t.Warmup > maxTime || t.Cooldown < 0 || t.Cooldown > maxTime {
+		return fmt.Errorf("-warmup %v and -cooldown %v must lie between 0 and %v", t.Warmup, t.Cooldown, maxTime)
+	}
+	return nil
+}
+
+func (s Spec) checkLimits() error {
+	w := s.Workload
+	for _, l := range []struct {
+		flag             string
+		value, low, high int64
+	}{
+		{"-streams", int64(w.Streams), 1, maxStreams},
+		{"-sndbuf", w.SendBuffer, 0, maxSocket},
+		{"-rcvbuf", w.ReceiveBuffer, 0, maxSocket},
+		{"-rate", w.Rate, 0, maxRate},
+	} {
+		if l.value < l.low || l.value > l.high {
+			return fmt.Errorf("%s %d does not lie between %d and %d", l.flag, l.value, l.low, l.high)
+		}
+	}
+	if w.IPVersion != 4 && w.IPVersion != 6 {
+		return fmt.Errorf("IP version %d is neither 4 nor 6", w.IPVersion)
+	}
+	return nil
+}
+
+func (s Spec) checkStream() error {
+	w := s.Workload
+	most, what := int64(maxBuffer), "a buffer"
+	if w.Kind == suite.UDPStream {
+		most, what = maxDatagram, "a datagram"
+		if w.Sendfile {
+			return fmt.Errorf("-sendfile sends TCP streams only, not %s", w.Kind)
+		}
+	}
+	if w.Buffer < 1 || w.Buffer > most {
+		return fmt.Errorf("-buffer %d: %s is of 1 to %d bytes", w.Buffer, what, most)
+	}
+	switch w.Direction {
+	case suite.Forward, suite.Reverse, suite.Both:
+		return nil
+	}
+	return fmt.Errorf("-direction %q is unknown; there are forward, reverse and both", w.Direction)
+}
+
+func (s Spec) checkTransactions() error {
+	w := s.Workload
+	most := int64(maxBuffer)
+	if w.Kind == suite.UDPRR {
+		most = maxDatagram
+	}
+	if w.Request < 1 || w.Request > most || w.Response < 1 || w.Response > most {
+		return fmt.Errorf("-request %d and -response %d must lie between 1 and %d bytes", w.Request, w.Response, most)
+	}
+	if w.Rate > 0 {
+		return fmt.Errorf("-rate paces streams; %s runs as fast as its round trips allow", w.Kind)
+	}
+	return nil
+}
+
+func (s Spec) udp() bool {
+	return s.Workload.Kind == suite.UDPStream || s.Workload.Kind == suite.UDPRR
+}
+
+// total is how long the client drives traffic.
+func (s Spec) total() time.Duration {
+	return s.Timing.Warmup + s.Timing.Duration + s.Timing.Cooldown
+}
+
+// flows lists what runs between the ends: one connection or socket pair each.
+func (s Spec) flows() []flow {
+	directions := []string{string(suite.Forward)}
+	stream := s.Workload.Kind == suite.TCPStream || s.Workload.Kind == suite.UDPStream
+	switch {
+	case stream && s.Workload.Direction == suite.Reverse:
+		directions = []string{string(suite.Reverse)}
+	case stream && s.Workload.Direction == suite.Both:
+		directions = append(directions, string(suite.Reverse))
+	}
+	var flows []flow
+	for _, d := range directions {
+		for range s.Workload.Streams {
+			flows = append(flows, flow{Index: len(flows), Direction: d})
+		}
+	}
+	return flows
+}
+
+// perStream is each stream's share of the rate, bits/s; 0 where none is set.
+func (s Spec) perStream() int64 {
+	if s.Workload.Rate == 0 {
+		return 0
+	}
+	return max(1, int64(math.Round(float64(s.Workload.Rate)/float64(s.Workload.Streams))))
+}
+
+func (s Spec) socketOptions() socketOptions {
+	w := s.Workload
+	return socketOptions{send: int(w.SendBuffer), receive: int(w.ReceiveBuffer), noDelay: w.NoDelay, pacing: s.perStream()}
+}

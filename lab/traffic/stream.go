@@ -1,0 +1,123 @@
+package traffic
+
+import "syscall"
+
+// sendStream sends its buffer over and over.
+func (w *worker) sendStream() {
+	for {
+		n, e := send(w.fd, w.buf[:min(int64(len(w.buf)), w.limit-w.tally.bytes)])
+		if e == 0 {
+			w.tally.bytes += int64(n)
+			w.tally.calls++
+		} else if !transient(e) {
+			w.failed("send", e)
+			return
+		}
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+		}
+		if w.tally.bytes >= w.limit {
+			return
+		}
+	}
+}
+
+// sendFile sends from the page cache, buffer by buffer through the whole file
+// and from its beginning again.
+func (w *worker) sendFile() {
+	var offset int64
+	size := int64(len(w.buf))
+	for {
+		if offset+size > w.fileSize {
+			offset = 0
+		}
+		n, e := sendfile(w.fd, w.file, &offset, int(min(size, w.limit-w.tally.bytes)))
+		if e == 0 {
+			w.tally.bytes += int64(n)
+			w.tally.calls++
+		} else if !transient(e) {
+			w.failed("sendfile", e)
+			return
+		}
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+		}
+		if w.tally.bytes >= w.limit {
+			return
+		}
+	}
+}
+
+// receiveStream takes what comes, until the sender has closed.
+func (w *worker) receiveStream() {
+	for {
+		n, e := receive(w.fd, w.buf, w.flags)
+		if n > 0 {
+			w.tally.bytes += int64(n)
+			w.tally.calls++
+		} else if e == 0 {
+			w.closedByPeer()
+			return
+		} else if !transient(e) {
+			w.failed("receive", e)
+			return
+		}
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+		}
+	}
+}
+
+// sendAll sends all of p, unless the run ends first or the peer does.
+func (w *worker) sendAll(fd int, p []byte) (ok bool) {
+	for {
+		n, e := send(fd, p)
+		if e == 0 {
+			w.tally.calls++
+			if n == len(p) {
+				return true
+			}
+			p = p[n:]
+		} else if !transient(e) {
+			w.failed("send", e)
+			return false
+		} else if w.over() {
+			return false
+		}
+	}
+}
+
+// receiveAll fills p, unless the run ends first or the peer does. A peer that
+// closes before the first byte yields closed.
+func (w *worker) receiveAll(fd int, p []byte) (ok, closed bool) {
+	for got := 0; got < len(p); {
+		n, e := receive(fd, p[got:], 0)
+		switch {
+		case n > 0:
+			w.tally.calls++
+			got += n
+		case e == 0:
+			return false, true
+		case !transient(e):
+			w.failed("receive", e)
+			return false, e == syscall.ECONNRESET
+		case w.over():
+			return false, false
+		}
+	}
+	return true, false
+}
+
+// over takes note of the phase and reports whether the run has ended.
+func (w *worker) over() bool {
+	if w.stage.phase.Load() != w.seen {
+		w.cross()
+	}
+	return w.seen >= w.until
+}

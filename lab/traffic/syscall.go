@@ -1,0 +1,82 @@
+package traffic
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// The calls of the hot path. They are raw: Go's scheduler does not learn that
+// the thread blocks, which saves its bookkeeping at every call. The price is
+// that a blocked thread keeps its P, so a run has to have more of them than
+// threads (see crew), and that nothing may stop the world for long while
+// threads block: sockets have receive and send timeouts, and the collector
+// rests.
+
+// send hands p to a connected socket. MSG_NOSIGNAL: a vanished peer is an
+// error, not a SIGPIPE.
+func send(fd int, p []byte) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), syscall.MSG_NOSIGNAL, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), 0
+}
+
+// receive fills p from a connected socket.
+func receive(fd int, p []byte, flags int) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags), 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), 0
+}
+
+// sendfile moves size bytes from offset of a file to a socket, and offset on.
+func sendfile(fd, file int, offset *int64, size int) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDFILE, uintptr(fd), uintptr(file),
+		uintptr(unsafe.Pointer(offset)), uintptr(size), 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), 0
+}
+
+// accept takes a connection from a listening socket, without its address.
+func accept(fd int) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(fd), 0, 0, syscall.SOCK_CLOEXEC, 0, 0)
+	if e != 0 {
+		return -1, e
+	}
+	return int(n), 0
+}
+
+// openSocket makes a blocking socket.
+func openSocket(family, kind int) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(family), uintptr(kind|syscall.SOCK_CLOEXEC), 0)
+	if e != 0 {
+		return -1, e
+	}
+	return int(n), 0
+}
+
+// rawAddress is a socket address as the kernel reads it.
+type rawAddress struct {
+	storage [syscall.SizeofSockaddrInet6]byte
+	length  uint32
+}
+
+// connectSocket connects a socket to a.
+func connectSocket(fd int, a *rawAddress) syscall.Errno {
+	_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&a.storage)), uintptr(a.length))
+	return e
+}
+
+func closeSocket(fd int) { syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+func setOption(fd, level, name int, value int32) syscall.Errno {
+	_, _, e := syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),
+		uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
+	return e
+}

@@ -1,0 +1,276 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// transact sends requests and waits for each response, on one connection. The
+// end of a round trip is the beginning of the next: one clock read each.
+func (w *worker) transact() {
+	request, response := w.buf[:w.request], w.buf[:w.response]
+	began := now()
+	for {
+		if !w.sendAll(w.fd, request) {
+			return
+		}
+		if ok, closed := w.receiveAll(w.fd, response); !ok {
+			if closed {
+				w.closedByPeer()
+			}
+			return
+		}
+		ended := now()
+		if w.seen == measuring {
+			w.record(ended - began)
+		}
+		began = ended
+		w.tally.transactions++
+		w.tally.bytes += int64(w.request + w.response)
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+			began = now() // the note took time that is not the network's
+		}
+	}
+}
+
+// respond answers each request, until the peer has closed.
+func (w *worker) respond() {
+	for w.exchange(w.fd) {
+		if w.stage.phase.Load() != w.seen {
+			w.cross()
+		}
+	}
+}
+
+// exchange takes one request and answers it.
+func (w *worker) exchange(fd int) bool {
+	ok, closed := w.receiveAll(fd, w.buf[:w.request])
+	if closed {
+		w.closedByPeer()
+	}
+	if !ok || !w.sendAll(fd, w.buf[:w.response]) {
+		return false
+	}
+	w.tally.transactions++
+	w.tally.bytes += int64(w.request + w.response)
+	return true
+}
+
+// transactDatagrams is transact over UDP. A request or response may get lost:
+// after the time to wait the next request goes out. Each carries its number, as
+// far as its size goes, so that a late response is not taken for the next one's.
+func (w *worker) transactDatagrams() {
+	var number [8]byte
+	var count uint64
+	echoed := min(w.request, w.response, len(number))
+	for {
+		count++
+		binary.LittleEndian.PutUint64(number[:], count)
+		copy(w.buf[:w.request], number[:])
+		began := now()
+		if _, e := send(w.fd, w.buf[:w.request]); e != 0 && !transient(e) {
+			w.datagramFailed()
+		}
+		w.tally.calls++
+		w.awaitResponse(began, string(number[:]), echoed)
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+		}
+	}
+}
+
+// awaitResponse waits for the response with the request's number.
+func (w *worker) awaitResponse(began int64, number string, echoed int) {
+	for {
+		n, e := receive(w.fd, w.buf, 0)
+		ended := now()
+		if n > 0 {
+			w.tally.calls++
+		}
+		if n == w.response && string(w.buf[:echoed]) == number[:echoed] {
+			if w.seen == measuring {
+				w.record(ended - began)
+			}
+			w.tally.transactions++
+			w.tally.bytes += int64(w.request + w.response)
+			return
+		}
+		if e != 0 && !transient(e) {
+			w.datagramFailed()
+		}
+		if ended-began > w.retry {
+			if w.seen == measuring {
+				w.tally.lost++
+			}
+			return
+		}
+		if w.over() {
+			return
+		}
+	}
+}
+
+// respondDatagrams answers each request, its number back in the response.
+func (w *worker) respondDatagrams() {
+	echoed := min(w.request, w.response, 8)
+	reply := w.buf[len(w.buf)-w.response:]
+	for {
+		n, e := receive(w.fd, w.buf[:w.request+1], 0)
+		if n == w.request {
+			copy(reply[:echoed], w.buf[:echoed])
+			if _, e := send(w.fd, reply); e != 0 && !transient(e) {
+				w.datagramFailed()
+			}
+			w.tally.calls += 2
+			w.tally.transactions++
+			w.tally.bytes += int64(w.request + w.response)
+		} else if e != 0 && !transient(e) {
+			w.datagramFailed()
+		}
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+		}
+	}
+}
+
+// datagramFailed counts a failed call on a UDP socket and goes on: the port of
+// a peer that is gone answers with an ICMP error, and the control connection
+// tells the rest.
+func (w *worker) datagramFailed() {
+	if w.seen < stopping {
+		w.tally.errors++
+	}
+}
+
+// connectTransact makes a connection for each transaction: connect, request,
+// response, and the server's close. The server closes first, so that the time
+// that a closed connection lingers (TIME_WAIT) binds no port of the client's.
+func (w *worker) connectTransact() {
+	request, response := w.buf[:w.request], w.buf[:w.response]
+	began := now()
+	for {
+		fd, what, e := w.dial()
+		if e != 0 {
+			if !transient(e) {
+				w.failed(what, e)
+				return
+			}
+		} else {
+			ok := w.sendAll(fd, request)
+			if ok {
+				ok, _ = w.receiveAll(fd, response)
+			}
+			ok = ok && w.drained(fd)
+			closeSocket(fd)
+			ended := now()
+			if ok {
+				if w.seen == measuring {
+					w.record(ended - began)
+				}
+				w.tally.transactions++
+				w.tally.bytes += int64(w.request + w.response)
+			} else if w.fatal != nil {
+				return
+			} else if w.seen < cooling {
+				w.tally.errors++
+			}
+			began = ended
+		}
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+			began = now()
+		}
+	}
+}
+
+// dial makes one connection, in the calling thread.
+func (w *worker) dial() (fd int, what string, e syscall.Errno) {
+	family := syscall.AF_INET
+	if w.address.length == syscall.SizeofSockaddrInet6 {
+		family = syscall.AF_INET6
+	}
+	if fd, e = openSocket(family, syscall.SOCK_STREAM); e != 0 {
+		return -1, "make a socket", e
+	}
+	if e = w.prepare(fd); e == 0 {
+		e = connectSocket(fd, &w.address)
+	}
+	if e != 0 {
+		closeSocket(fd)
+		return -1, "connect", e
+	}
+	return fd, "", 0
+}
+
+// prepare sets a connection's options in the hot path, without allocating.
+func (w *worker) prepare(fd int) syscall.Errno {
+	for i, name := range [...][2]int{{unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}, {unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}} {
+		if w.buffers[i] <= 0 || setOption(fd, syscall.SOL_SOCKET, name[0], int32(w.buffers[i])) == 0 {
+			continue
+		}
+		if e := setOption(fd, syscall.SOL_SOCKET, name[1], int32(w.buffers[i])); e != 0 {
+			return e
+		}
+	}
+	if w.noDelay {
+		return setOption(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
+	}
+	return 0
+}
+
+// drained waits for the server's close.
+func (w *worker) drained(fd int) bool {
+	for {
+		n, e := receive(fd, w.buf[:1], 0)
+		if e == 0 {
+			return n == 0
+		}
+		if !transient(e) || w.over() {
+			return false
+		}
+	}
+}
+
+// acceptRespond takes connections one after another, answers one request on
+// each, and closes.
+func (w *worker) acceptRespond() {
+	for {
+		fd, e := accept(w.fd)
+		if e == 0 {
+			if w.noDelay {
+				setOption(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
+			}
+			w.exchangeOnce(fd)
+			closeSocket(fd)
+		} else if !transient(e) && !(e == syscall.EINVAL && w.seen >= stopping) && e != syscall.ECONNABORTED {
+			w.failed("accept", e)
+			return
+		}
+		if w.stage.phase.Load() != w.seen {
+			if w.cross(); w.seen >= w.until {
+				return
+			}
+		}
+	}
+}
+
+// exchangeOnce answers the request of one short connection. A connection that
+// breaks is an error to count and no reason to end.
+func (w *worker) exchangeOnce(fd int) {
+	before := w.tally.errors
+	if !w.exchange(fd) && w.seen < cooling {
+		w.fatal = nil
+		w.tally.errors = before + 1
+	}
+}
