@@ -38,7 +38,7 @@ test: go-version
 
 # The figures of docs/performance.md. Nothing else should run meanwhile.
 bench: root build
-	bench/run
+	$(GO) run ./bench
 
 lint: go-version
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:" $$unformatted >&2; exit 1; }

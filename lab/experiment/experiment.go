@@ -141,7 +141,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 	if err := b.Prove(ctx, sc.Workload.IPVersion); err != nil {
 		return err
 	}
-	return b.run(ctx, &traffic{
+	return b.run(ctx, &tooling{
 		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	})

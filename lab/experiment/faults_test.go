@@ -29,7 +29,7 @@ func TestAToolThatGoesWrongIsATypedFailure(t *testing.T) {
 		"is killed":               {serve + "kill -9 $$", sample.ToolFailed, "status -1"},
 		"prints garbage":          {serve + "echo '}{ 12 Gbit/s'", sample.NoResult, ""},
 		"says nothing":            {serve + "exit 0", sample.NoResult, ""},
-		"reports an error with 0": {serve + `echo '{"start":{},"intervals":[],"end":{},"error":"unable to connect"}'`, sample.NoResult, "unable to connect"},
+		"reports an error with 0": {serve + `echo '{"start":{},"intervals":[],"end":{},"error":"unable to connect"}'`, sample.ToolFailed, "unable to connect"},
 		"ends with an error":      {serve + "echo no such flag >&2; exit 3", sample.ToolFailed, "no such flag"},
 		"has a server that ends":  {"echo cannot bind >&2; exit 1", sample.ToolFailed, "cannot bind"},
 	} {

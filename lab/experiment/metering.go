@@ -19,7 +19,7 @@ import (
 // metering reads both nodes, the fabric and the engine itself at the two edges
 // of one window, and a time series around it.
 type metering struct {
-	traffic *traffic
+	traffic *tooling
 	nodes   []testbed.Node // the sender's, then the receiver's where it is another
 	wire    *meter.Meter   // nil where the fabric has no ports
 	start   edge
@@ -43,7 +43,7 @@ const (
 	margin = 20 * time.Millisecond
 )
 
-func newMetering(ctx context.Context, t *traffic) (*metering, error) {
+func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 	pair := t.bench.Pairs[0]
 	m := &metering{traffic: t, nodes: []testbed.Node{pair.Sender.Node}}
 	if pair.Receiver.Node.Name() != pair.Sender.Node.Name() {

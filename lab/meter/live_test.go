@@ -141,7 +141,10 @@ func TestCountersTellKnownTraffic(t *testing.T) {
 			if payload < transferred || payload > transferred+transferred/1000+again {
 				t.Errorf("%d bytes of payload by the device's counters (%+v), want %d", payload, dev.Traffic, transferred)
 			}
-			if dev.ReceivedBytes() <= transferred || left.Devices[0].TxPackets != dev.RxPackets+dev.RxDrops {
+			// A neighbour or router solicitation can pass between the reads of the
+			// two devices.
+			const strays = 5
+			if dev.ReceivedBytes() <= transferred || !near(float64(left.Devices[0].TxPackets), float64(dev.RxPackets), strays) {
 				t.Errorf("sent %+v, received %+v", left.Devices[0].Traffic, dev.Traffic)
 			}
 			if polled := dev.RxBare > 0; polled != x.poll {

@@ -110,7 +110,7 @@ func TestTheTrialOfBackpressureSeesDrops(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	b := &bench{Space: s}
+	b := newBench(s)
 	if err := b.addPair(); err != nil {
 		t.Fatal(err)
 	}

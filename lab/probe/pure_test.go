@@ -209,6 +209,19 @@ func TestMissingFeaturesHaveAReasonAndARemedy(t *testing.T) {
 	}
 }
 
+func TestPacketsBeyondTheRing(t *testing.T) {
+	for _, x := range []struct{ one, all, want int }{
+		{768, 512 * 768, 256}, // all are there: the queue holds what the ring cannot
+		{768, 256 * 768, 0},   // a full ring, the rest was dropped
+		{768, 0, 0},           // the receiver ran
+		{0, 0, 0},
+	} {
+		if got := beyondRing(x.one, x.all); got != x.want {
+			t.Errorf("%+v: %d", x, got)
+		}
+	}
+}
+
 func TestBuildInformation(t *testing.T) {
 	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
 	if v, r := build(info); v != "v1.2.3" || r != "abc+changes" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -19,17 +20,23 @@ import (
 // in it goes with it.
 type bench struct {
 	*space.Space
-	pair    bool // the veth pair near/far is there
+	far     string // the receiving end of the veth pair
+	pair    bool   // the veth pair is there
 	program *ebpf.Program
 }
 
 // near is the sending end of the bench's veth pair.
 const near = "near"
 
-// far is the receiving end. The thread that polls it is found by its name, so
-// no other device of the machine may have it, and it must be short: names of
-// threads are cut to 15 bytes.
-var far = "wt" + strconv.FormatInt(int64(os.Getpid()), 36)
+var benches atomic.Int64
+
+// newBench names the receiving end of the veth pair. The thread that polls it
+// is found by its name, so no other device of the machine may have it, not even
+// one of an earlier bench that is still being removed; and it must be short, as
+// names of threads are cut to 15 bytes.
+func newBench(s *space.Space) *bench {
+	return &bench{Space: s, far: "wt" + strconv.FormatInt(int64(os.Getpid()), 36) + strconv.FormatInt(benches.Add(1), 36)}
+}
 
 // trial tries one feature; how is said where the answer was not found by
 // trying.
@@ -88,7 +95,7 @@ func tryFeatures(f *Facts) []Finding {
 	if err != nil {
 		return withoutNamespaces(err)
 	}
-	b := &bench{Space: s}
+	b := newBench(s)
 	defer func() {
 		if b.program != nil {
 			b.program.Close()
@@ -132,7 +139,7 @@ func addDevice(l netlink.Link) trial {
 }
 
 func (b *bench) addPair() error {
-	err := b.Links.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: near, TxQLen: 1000}, PeerName: far})
+	err := b.Links.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: near, TxQLen: 1000}, PeerName: b.far})
 	b.pair = err == nil
 	return err
 }
@@ -240,10 +247,10 @@ func setPacing() error {
 // with GRO on.
 func (b *bench) threaded() error {
 	return b.onPair(func(netlink.Link) error {
-		if err := b.Offloads(far, map[string]bool{"rx-gro": true}); err != nil {
+		if err := b.Offloads(b.far, map[string]bool{"rx-gro": true}); err != nil {
 			return err
 		}
-		for _, name := range []string{near, far} {
+		for _, name := range []string{near, b.far} {
 			if err := b.DeviceSysctl("ipv6", name, "disable_ipv6", "1"); err != nil {
 				return err
 			}
@@ -251,6 +258,6 @@ func (b *bench) threaded() error {
 				return err
 			}
 		}
-		return b.Sysfs(far+"/threaded", "1")
+		return b.Sysfs(b.far+"/threaded", "1")
 	})
 }

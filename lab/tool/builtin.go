@@ -110,7 +110,7 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 	if isRR(job.Workload) {
 		err = builtinTransactions(r, &m)
 	} else {
-		builtinStream(r, m.Metrics)
+		builtinStream(r, job.Workload, m.Metrics)
 	}
 	if err != nil {
 		return Measurement{}, noResult(t.Name(), "%v", err)
@@ -161,8 +161,7 @@ func builtinDoubts(r *traffic.Result) (warnings []string) {
 	return warnings
 }
 
-func builtinStream(r *traffic.Result, ms sample.Metrics) {
-	w := r.Spec.Workload
+func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {
 	forward, reverse := r.Rate(suite.Forward, "receive"), r.Rate(suite.Reverse, "receive")
 	ms.Set(sample.Throughput, forward+reverse)
 	ms.Set(sample.ReceiverThroughput, forward+reverse)

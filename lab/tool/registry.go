@@ -5,7 +5,7 @@ package tool
 // machine.
 func Registry() []Tool {
 	return []Tool{
-		// Builtin{}, // uncomment together with builtin.go
+		Builtin{},
 		Iperf3{},
 		Netperf{},
 		Qperf{},

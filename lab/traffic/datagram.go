@@ -51,10 +51,8 @@ func (w *worker) sendDatagrams() {
 				}
 			}
 		}
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		if w.over() {
+			return
 		}
 		if w.tally.bytes >= w.limit {
 			return
@@ -92,10 +90,8 @@ func (w *worker) receiveDatagrams() {
 		case n == 0 && e == 0 && w.seen >= stopping:
 			return // the socket was shut down
 		}
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		if w.over() {
+			return
 		}
 		if w.tally.bytes >= w.limit {
 			return

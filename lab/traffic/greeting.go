@@ -121,11 +121,16 @@ func (a *answers) answer() error {
 
 func (a *answers) echo(i int) error {
 	p := make([]byte, greetingSize+1)
-	n, from, err := unix.Recvfrom(a.sockets[i], p, unix.MSG_DONTWAIT)
+	n, from, err := unix.Recvfrom(a.sockets[i], p, unix.MSG_DONTWAIT|unix.MSG_PEEK)
 	if err != nil {
 		return nil // an ICMP error of an earlier echo, or nothing after all
 	}
-	if g, err := decodeGreeting(p[:n]); err != nil || g != (greeting{a.token, uint32(i)}) {
+	g, err := decodeGreeting(p[:n])
+	ours := err == nil && g == greeting{a.token, uint32(i)}
+	if !ours && a.known[i] {
+		return nil // traffic, which overtook the word to start: the worker takes it
+	}
+	if _, _, err := unix.Recvfrom(a.sockets[i], p, unix.MSG_DONTWAIT); err != nil || !ours {
 		return nil // not of this run
 	}
 	if !a.known[i] {

@@ -13,10 +13,8 @@ func (w *worker) sendStream() {
 			w.failed("send", e)
 			return
 		}
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		if w.over() {
+			return
 		}
 		if w.tally.bytes >= w.limit {
 			return
@@ -41,10 +39,8 @@ func (w *worker) sendFile() {
 			w.failed("sendfile", e)
 			return
 		}
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		if w.over() {
+			return
 		}
 		if w.tally.bytes >= w.limit {
 			return
@@ -66,10 +62,8 @@ func (w *worker) receiveStream() {
 			w.failed("receive", e)
 			return
 		}
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		if w.over() {
+			return
 		}
 	}
 }

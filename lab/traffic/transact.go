@@ -29,10 +29,11 @@ func (w *worker) transact() {
 		began = ended
 		w.tally.transactions++
 		w.tally.bytes += int64(w.request + w.response)
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		seen := w.seen
+		if w.over() {
+			return
+		}
+		if w.seen != seen {
 			began = now() // the note took time that is not the network's
 		}
 	}
@@ -40,10 +41,7 @@ func (w *worker) transact() {
 
 // respond answers each request, until the peer has closed.
 func (w *worker) respond() {
-	for w.exchange(w.fd) {
-		if w.stage.phase.Load() != w.seen {
-			w.cross()
-		}
+	for w.exchange(w.fd) && !w.over() {
 	}
 }
 
@@ -78,10 +76,8 @@ func (w *worker) transactDatagrams() {
 		}
 		w.tally.calls++
 		w.awaitResponse(began, string(number[:]), echoed)
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		if w.over() {
+			return
 		}
 	}
 }
@@ -134,10 +130,8 @@ func (w *worker) respondDatagrams() {
 		} else if e != 0 && !transient(e) {
 			w.datagramFailed()
 		}
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		if w.over() {
+			return
 		}
 	}
 }
@@ -185,10 +179,11 @@ func (w *worker) connectTransact() {
 			}
 			began = ended
 		}
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		seen := w.seen
+		if w.over() {
+			return
+		}
+		if w.seen != seen {
 			began = now()
 		}
 	}
@@ -257,10 +252,8 @@ func (w *worker) acceptRespond() {
 			w.failed("accept", e)
 			return
 		}
-		if w.stage.phase.Load() != w.seen {
-			if w.cross(); w.seen >= w.until {
-				return
-			}
+		if w.over() {
+			return
 		}
 	}
 }

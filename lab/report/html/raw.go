@@ -14,18 +14,20 @@ const mostRaw = 3 << 20
 
 // raw is the report's JSON, gzipped, in base64; empty where even without the
 // distributions it would be too large. Trials that are not kept lose their
-// series, hops and commands, and where that is not enough their histograms.
-func raw(r *report.Report, k kept) (string, error) {
+// series, hops and commands, and where that is not enough their histograms;
+// lacks says so for people.
+func raw(r *report.Report, k kept) (data, lacks string, err error) {
 	for _, histograms := range []bool{true, false} {
 		packed, err := pack(reduced(r, k, histograms))
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		if len(packed) <= mostRaw {
-			return base64.StdEncoding.EncodeToString(packed), nil
+			return base64.StdEncoding.EncodeToString(packed), lacks, nil
 		}
+		lacks = "The download leaves out the latency distributions of most trials; `windtunnel report --format json` has them all."
 	}
-	return "", nil
+	return "", "The raw figures are too large for this page: `windtunnel report --format json` writes them.", nil
 }
 
 func pack(r *report.Report) ([]byte, error) {

@@ -15,8 +15,8 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// traffic is one run of a tool over every pair of a bench.
-type traffic struct {
+// tooling is one run of a tool over every pair of a bench.
+type tooling struct {
 	bench    *Bench
 	scenario *suite.Scenario
 	self     string
@@ -49,7 +49,7 @@ const (
 )
 
 // run makes the traffic, meters it, and fills the sample.
-func (b *Bench) run(ctx context.Context, t *traffic) error {
+func (b *Bench) run(ctx context.Context, t *tooling) error {
 	tl, ok := tool.ByName(t.scenario.Tool)
 	if !ok {
 		return failed(sample.Unsupported, "tool %q is unknown; there are %v", t.scenario.Tool, tool.Names())
@@ -90,7 +90,7 @@ func (b *Bench) run(ctx context.Context, t *traffic) error {
 	return m.complete(measurement)
 }
 
-func (t *traffic) plan() error {
+func (t *tooling) plan() error {
 	for i, p := range t.bench.Pairs {
 		job := tool.Job{
 			Workload: t.scenario.Workload,
@@ -122,7 +122,7 @@ func (r *pairRun) at(side tool.Side) Endpoint {
 
 // serve starts all but the last process of every pair and waits until each is
 // ready.
-func (t *traffic) serve(ctx context.Context) error {
+func (t *tooling) serve(ctx context.Context) error {
 	for _, r := range t.runs {
 		for _, p := range r.plan[:len(r.plan)-1] {
 			if err := t.start(ctx, r, p); err != nil {
@@ -138,7 +138,7 @@ func (t *traffic) serve(ctx context.Context) error {
 
 // begin starts the last process of every pair and returns when traffic flows:
 // now, or, for a tool that says so, when it says that it has begun.
-func (t *traffic) begin(ctx context.Context) (time.Time, error) {
+func (t *tooling) begin(ctx context.Context) (time.Time, error) {
 	last := func(r *pairRun) tool.Process { return r.plan[len(r.plan)-1] }
 	for _, r := range t.runs {
 		if err := t.start(ctx, r, last(r)); err != nil {
@@ -158,7 +158,7 @@ func (t *traffic) begin(ctx context.Context) (time.Time, error) {
 	return started, nil
 }
 
-func (t *traffic) start(ctx context.Context, r *pairRun, p tool.Process) error {
+func (t *tooling) start(ctx context.Context, r *pairRun, p tool.Process) error {
 	e := r.at(p.On)
 	t.sample.Commands = append(t.sample.Commands, sample.Command{Role: t.role(r, p), On: e.String(), Argv: p.Argv})
 	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv, Env: p.Env})
@@ -174,7 +174,7 @@ func (t *traffic) start(ctx context.Context, r *pairRun, p tool.Process) error {
 }
 
 // role names a process over all pairs.
-func (t *traffic) role(r *pairRun, p tool.Process) string {
+func (t *tooling) role(r *pairRun, p tool.Process) string {
 	for i := range t.runs {
 		if t.runs[i] == r && i > 0 {
 			return fmt.Sprintf("%s %d", p.Role, i+1)
@@ -185,7 +185,7 @@ func (t *traffic) role(r *pairRun, p tool.Process) string {
 
 // await waits until the newest process is ready: by what it prints, or by its
 // port.
-func (t *traffic) await(ctx context.Context, r *pairRun, p tool.Process) error {
+func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 	if p.Ready == nil {
 		return t.awaitPort(ctx, r, p)
 	}
@@ -210,7 +210,7 @@ func (t *traffic) await(ctx context.Context, r *pairRun, p tool.Process) error {
 	}
 }
 
-func (t *traffic) awaitPort(ctx context.Context, r *pairRun, p tool.Process) error {
+func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) error {
 	if p.Port == 0 {
 		return nil
 	}
@@ -240,7 +240,7 @@ func lastWords(ctx context.Context, p *agent.Process) string {
 }
 
 // finish waits for the last process of every pair, then stops those that stay.
-func (t *traffic) finish(ctx context.Context, started time.Time) error {
+func (t *tooling) finish(ctx context.Context, started time.Time) error {
 	grace := t.grace
 	if grace == 0 {
 		grace = defaultGrace
@@ -261,7 +261,7 @@ func (t *traffic) finish(ctx context.Context, started time.Time) error {
 
 // finishOthers waits for the processes that end by themselves and stops those
 // that stay.
-func (t *traffic) finishOthers(ctx context.Context, deadline time.Time) error {
+func (t *tooling) finishOthers(ctx context.Context, deadline time.Time) error {
 	for _, r := range t.runs {
 		for i, p := range r.processes[:len(r.processes)-1] {
 			if r.plan[i].Stays {
@@ -279,7 +279,7 @@ func (t *traffic) finishOthers(ctx context.Context, deadline time.Time) error {
 }
 
 // stop ends a process that would stay: gently, then by force.
-func (t *traffic) stop(ctx context.Context, p *agent.Process) error {
+func (t *tooling) stop(ctx context.Context, p *agent.Process) error {
 	if err := p.Signal(ctx, int(syscall.SIGINT)); err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (t *traffic) stop(ctx context.Context, p *agent.Process) error {
 }
 
 // wait waits for the end of a process.
-func (t *traffic) wait(ctx context.Context, p *agent.Process, deadline time.Time) (int, error) {
+func (t *tooling) wait(ctx context.Context, p *agent.Process, deadline time.Time) (int, error) {
 	for {
 		e, err := p.Next(ctx, max(time.Until(deadline), 0))
 		if err != nil {
@@ -306,7 +306,7 @@ func (t *traffic) wait(ctx context.Context, p *agent.Process, deadline time.Time
 }
 
 // kill ends whatever still runs.
-func (t *traffic) kill(ctx context.Context) {
+func (t *tooling) kill(ctx context.Context) {
 	var killing sync.WaitGroup
 	for _, r := range t.runs {
 		for _, p := range r.processes {
@@ -317,7 +317,7 @@ func (t *traffic) kill(ctx context.Context) {
 }
 
 // keepOutputs keeps the raw text of every process beside the sample.
-func (t *traffic) keepOutputs(ctx context.Context) error {
+func (t *tooling) keepOutputs(ctx context.Context) error {
 	for _, r := range t.runs {
 		r.outputs = map[string]tool.Output{}
 		for i, p := range r.processes {
@@ -340,7 +340,7 @@ func (t *traffic) keepOutputs(ctx context.Context) error {
 }
 
 // parse reads every pair's measurement and adds them up.
-func (t *traffic) parse() (tool.Measurement, error) {
+func (t *tooling) parse() (tool.Measurement, error) {
 	var all []tool.Measurement
 	for _, r := range t.runs {
 		m, err := t.tool.Parse(r.job, r.outputs)

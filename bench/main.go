@@ -1,0 +1,120 @@
+// Command bench measures the figures of docs/performance.md and prints them as
+// Markdown, each beside its target. Nothing else should run meanwhile.
+//
+//	go run ./bench [-only steadiness,agreement,overheads]
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+// bench runs the windtunnel program as a person would.
+type bench struct {
+	program string
+	folder  string
+	failed  bool
+}
+
+func main() {
+	only := flag.String("only", "steadiness,agreement,overheads", "which figures")
+	program := flag.String("program", "bin/windtunnel", "the windtunnel program")
+	flag.Parse()
+	if err := run(*program, strings.Split(*only, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(program string, only []string) error {
+	folder, err := os.MkdirTemp("", "windtunnel-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	path, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	b := &bench{program: path, folder: folder}
+	parts := []struct {
+		name    string
+		measure func() error
+	}{{"steadiness", b.steadiness}, {"agreement", b.agreement}, {"overheads", b.overheads}}
+	for _, p := range parts {
+		if !slices.Contains(only, p.name) {
+			continue
+		}
+		fmt.Printf("\n### %s\n\n| figure | target | measured | |\n| --- | --- | --- | --- |\n", strings.ToUpper(p.name[:1])+p.name[1:])
+		if err := p.measure(); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	if b.failed {
+		fmt.Println("\nNot every target was met.")
+	}
+	return nil
+}
+
+// row prints one figure and whether it meets its target.
+func (b *bench) row(figure, target, measured string, met bool) {
+	mark := "met"
+	if !met {
+		mark, b.failed = "**missed**", true
+	}
+	fmt.Printf("| %s | %s | %s | %s |\n", figure, target, measured, mark)
+}
+
+// suite runs a suite into a store of its own and reads the report.
+func (b *bench) suite(name string, args ...string) (*report.Report, error) {
+	db := filepath.Join(b.folder, name+".db")
+	cmd := exec.Command(b.program, append([]string{"run", name, "--db", db, "--out", filepath.Join(b.folder, name)}, args...)...)
+	cmd.Stderr = os.Stderr
+	if out, err := cmd.Output(); err != nil {
+		return nil, fmt.Errorf("run %s: %w\n%s", name, err, out)
+	}
+	out, err := exec.Command(b.program, "report", "--format", "json", "--db", db).Output()
+	if err != nil {
+		return nil, fmt.Errorf("report %s: %w", name, err)
+	}
+	var r report.Report
+	if err := json.Unmarshal(out, &r); err != nil {
+		return nil, fmt.Errorf("read the report of %s: %w", name, err)
+	}
+	return &r, nil
+}
+
+// values lists a metric over a scenario's trials.
+func values(s report.Scenario, m sample.Metric) []float64 {
+	var v []float64
+	for _, smp := range s.Samples {
+		if x, ok := smp.Metrics[m]; ok && smp.OK() {
+			v = append(v, x)
+		}
+	}
+	return v
+}
+
+func total(v []float64) (sum float64) {
+	for _, x := range v {
+		sum += x
+	}
+	return sum
+}
+
+func find(r *report.Report, id string) (report.Scenario, bool) {
+	i := slices.IndexFunc(r.Scenarios, func(s report.Scenario) bool { return s.ID == id })
+	if i < 0 {
+		return report.Scenario{}, false
+	}
+	return r.Scenarios[i], r.Scenarios[i].Trials > 0
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/netns"
+)
+
+// overheads: what the lab itself costs.
+func (b *bench) overheads() error {
+	for _, measure := range []func() error{b.testbeds, b.containers, b.observers, b.reports, b.sizes} {
+		if err := measure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const rounds = 9
+
+func (b *bench) testbeds() error {
+	sc := scenario("vxlan", 1)
+	var ups, downs []float64
+	for range rounds {
+		up, down, err := b.upAndDown(sc)
+		if err != nil {
+			return err
+		}
+		ups, downs = append(ups, up), append(downs, down)
+	}
+	slices.Sort(ups)
+	slices.Sort(downs)
+	b.row(fmt.Sprintf("two nodes with VXLAN up, median of %d", rounds), "< 0.5 s", fmt.Sprintf("%.3f s", ups[rounds/2]), ups[rounds/2] < 0.5)
+	b.row(fmt.Sprintf("the same down, median of %d", rounds), "< 0.3 s", fmt.Sprintf("%.3f s", downs[rounds/2]), downs[rounds/2] < 0.3)
+	return nil
+}
+
+func (b *bench) containers() error {
+	up, _, err := b.upAndDown(scenario("bridge", 25))
+	if err != nil {
+		return err
+	}
+	b.row("50 containers on 2 nodes up", "< 5 s", fmt.Sprintf("%.2f s", up), up < 5)
+	return nil
+}
+
+func scenario(system string, pairs int) *suite.Scenario {
+	return &suite.Scenario{
+		ID: system, System: system, Placement: suite.TwoNodes, Pairs: pairs,
+		Fabric: suite.Fabric{Kind: suite.Wire, MTU: 1500, Offload: suite.OffloadTCP, Queues: 1, Links: 1},
+	}
+}
+
+func (b *bench) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
+	ctx := context.Background()
+	x := &netns.Executor{CPUs: probe.Probe().UsableCPUs(), Agent: []string{b.program, "agent"}}
+	start := time.Now()
+	bn, err := experiment.NewBench(ctx, x, netns.RunID(os.Getpid()), sc, 2)
+	if err != nil {
+		return 0, 0, err
+	}
+	up = time.Since(start).Seconds()
+	start = time.Now()
+	err = bn.Down(ctx)
+	return up, time.Since(start).Seconds(), err
+}
+
+// observers: CPU of engine and agents within a window, and the engine's
+// memory.
+func (b *bench) observers() error {
+	db := filepath.Join(b.folder, "observers.db")
+	cmd := exec.Command(b.program, "run", "quick", "--scenario", "bridge", "--trials", "3", "--db", db, "--out", filepath.Join(b.folder, "observers"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	store, err := results.Open(db, results.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	data, err := store.Load("")
+	if err != nil {
+		return err
+	}
+	worst := 0.0
+	for _, s := range data.Samples {
+		worst = max(worst, s.Metrics[sample.ObserverCores])
+	}
+	b.row("engine and agents within a window, worst trial", "< 2 % of a CPU", fmt.Sprintf("%.2f %%", 100*worst), worst < 0.02)
+	rss := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	b.row("engine's resident memory at its largest", "< 150 MB", fmt.Sprintf("%.0f MB", float64(rss)/1024), rss < 150<<10)
+	return nil
+}
+
+// reports: how long an HTML report of 1,000 samples takes, the store's reading
+// included.
+func (b *bench) reports() error {
+	db := filepath.Join(b.folder, "thousand.db")
+	store, err := results.Open(db, results.Options{})
+	if err != nil {
+		return err
+	}
+	run, plan, samples := reporttest.Sized(125)
+	if err := store.CreateRun(run, plan); err != nil {
+		return err
+	}
+	for _, s := range samples {
+		if _, err := store.AppendSample(run.ID, s); err != nil {
+			return err
+		}
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	var took []float64
+	size := 0
+	for range 5 {
+		start := time.Now()
+		out, err := exec.Command(b.program, "report", "--format", "html", "--db", db).Output()
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(out, []byte("</html>")) {
+			return fmt.Errorf("the report is cut off")
+		}
+		size = len(out)
+		took = append(took, time.Since(start).Seconds())
+	}
+	slices.Sort(took)
+	b.row(fmt.Sprintf("`report --format html` of %d samples (%.1f MB), median of 5", len(samples), float64(size)/1e6), "< 1 s", fmt.Sprintf("%.2f s", took[2]), took[2] < 1)
+	return nil
+}
+
+func (b *bench) sizes() error {
+	info, err := os.Stat(b.program)
+	if err != nil {
+		return err
+	}
+	mb := float64(info.Size()) / 1e6
+	b.row("size of the program", "< 40 MB", fmt.Sprintf("%.1f MB", mb), mb < 40)
+	return nil
+}

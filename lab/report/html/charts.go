@@ -1,0 +1,326 @@
+package html
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+// charts is what charts.js draws, in SI units.
+type charts struct {
+	Panels []panel  `json:"panels"`
+	Ratios []ratios `json:"ratios"`
+	Series []series `json:"series"`
+}
+
+// panel is one chart of bars, or of latency percentiles, by scenario.
+type panel struct {
+	ID     string   `json:"id"`
+	Kind   string   `json:"kind"` // bars or latency
+	Title  string   `json:"title"`
+	Unit   string   `json:"unit"`
+	By     float64  `json:"by"`
+	Max    float64  `json:"max,omitempty"` // of the axis, in the unit; 0 leaves it to the data
+	Beside bool     `json:"beside"`        // the labels stand in the panel at its left
+	Rows   []row    `json:"rows"`
+	Sides  []string `json:"sides"`
+	Alt    string   `json:"-"`
+}
+
+// row is one scenario of a panel.
+type row struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	paint
+	Absent string `json:"absent,omitempty"` // why there is nothing
+	Bars   []*bar `json:"bars"`             // one a side; nil where not measured
+}
+
+// bar is a median with its interval and every trial; of latency, a percentile.
+type bar struct {
+	Name   string       `json:"name,omitempty"`
+	Median float64      `json:"median"`
+	Low    float64      `json:"low"`
+	High   float64      `json:"high"`
+	Text   string       `json:"text"`
+	Points [][2]float64 `json:"points,omitempty"` // block, value
+}
+
+// ratios is one metric's ratios.
+type ratios struct {
+	Name   string `json:"name"`
+	Better int    `json:"better"`
+	Rows   []dot  `json:"rows"`
+}
+
+// dot is a ratio with its interval.
+type dot struct {
+	Subject  string `json:"subject"`
+	Baseline string `json:"baseline"`
+	Label    string `json:"label"`
+	paint
+	Median   float64 `json:"median"`
+	Low      float64 `json:"low"`
+	High     float64 `json:"high"`
+	Distinct bool    `json:"distinct"`
+	Text     string  `json:"text"`
+}
+
+// series is the time series of a scenario's kept trials.
+type series struct {
+	ID string `json:"id"`
+	paint
+	Trials []trial `json:"trials"`
+}
+
+// trial is one time series, column by column.
+type trial struct {
+	Block  int          `json:"block"`
+	Median bool         `json:"median"`
+	Window float64      `json:"window"` // s; 0 unknown
+	At     []float64    `json:"at"`
+	Bits   []float64    `json:"bps"`
+	CPU    [2][]float64 `json:"cpu"` // sender, receiver
+}
+
+func (b *builder) charts(tables []report.Figures) charts {
+	var c charts
+	for _, f := range tables {
+		c.Panels = append(c.Panels, b.panels(f)...)
+	}
+	c.Ratios = b.ratios()
+	c.Series = b.series()
+	return c
+}
+
+// panels of one table: the main figure, CPU beside it, and latency.
+func (b *builder) panels(f report.Figures) []panel {
+	id, main, name := "streams", sample.Throughput, "Throughput"
+	if f.Exchange {
+		id, main, name = "exchange", sample.Transactions, "Transactions"
+	}
+	var list []panel
+	if p, ok := b.bars(f, id+"-main", name, []sample.Metric{main}, []string{""}); ok {
+		list = append(list, p)
+	}
+	if p, ok := b.bars(f, id+"-cpu", "CPU of the nodes", []sample.Metric{sample.SenderCPU, sample.ReceiverCPU}, []string{"sender", "receiver"}); ok {
+		p.Beside = len(list) > 0
+		p.Max = 100
+		list = append(list, p)
+	}
+	if p, ok := b.latency(f, id+"-latency"); ok {
+		list = append(list, p)
+	}
+	return list
+}
+
+// bars makes a panel of one metric a side; ok is false where no row has any.
+func (b *builder) bars(f report.Figures, id, title string, metrics []sample.Metric, sides []string) (panel, bool) {
+	p := panel{ID: id, Kind: "bars", Title: title, Sides: sides}
+	var all []float64
+	for _, s := range f.Rows {
+		for _, m := range metrics {
+			if iv := s.Interval(m); iv != nil {
+				all = append(all, iv.Median)
+			}
+		}
+	}
+	scale := report.ScaleOf(metrics[0], all...)
+	p.Unit, p.By = scale.Unit, scale.By
+	var said []string
+	for i, s := range f.Rows {
+		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: absent(s)}
+		for j, m := range metrics {
+			iv := s.Interval(m)
+			if iv == nil {
+				r.Bars = append(r.Bars, nil)
+				continue
+			}
+			text, _ := scale.Figure(*iv)
+			said = append(said, strings.Join(strings.Fields(f.Names[i]+" "+sides[j]+" "+text), " "))
+			r.Bars = append(r.Bars, &bar{Median: iv.Median, Low: iv.Low, High: iv.High, Text: text, Points: points(s, m)})
+		}
+		p.Rows = append(p.Rows, r)
+	}
+	p.Alt = fmt.Sprintf("%s in %s, median by scenario: %s. The tables below have all figures.", title, p.Unit, strings.Join(said, ", "))
+	return p, len(said) > 0
+}
+
+func absent(s *report.Scenario) string {
+	switch {
+	case s.Skipped != "":
+		return "skipped"
+	case s.Trials == 0:
+		return "no figures"
+	}
+	return ""
+}
+
+// points are the values of the trials that count, by block.
+func points(s *report.Scenario, m sample.Metric) [][2]float64 {
+	var list [][2]float64
+	for _, sm := range figured(s) {
+		if v, ok := sm.Metrics[m]; ok {
+			list = append(list, [2]float64{float64(sm.Block + 1), digits(v, 5)})
+		}
+	}
+	return list
+}
+
+// latency makes the panel of percentiles.
+func (b *builder) latency(f report.Figures, id string) (panel, bool) {
+	p := panel{ID: id, Kind: "latency", Title: "Latency of a round trip"}
+	var least []float64
+	for _, s := range f.Rows {
+		if s.Latency != nil && s.Latency.P50 != nil {
+			least = append(least, *s.Latency.P50)
+		}
+	}
+	if len(least) == 0 {
+		return p, false
+	}
+	scale := report.ScaleOf(sample.LatencyP50, slices.Min(least))
+	p.Unit, p.By = scale.Unit, scale.By
+	var said []string
+	for i, s := range f.Rows {
+		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: absent(s)}
+		for _, q := range s.Latency.Percentiles() {
+			if q.Value == nil {
+				continue
+			}
+			text := scale.Print(*q.Value)
+			r.Bars = append(r.Bars, &bar{Name: q.Name, Median: *q.Value, Low: *q.Value, High: *q.Value, Text: text})
+			if q.Name == "p50" || q.Name == "p99" {
+				said = append(said, f.Names[i]+" "+q.Name+" "+text)
+			}
+		}
+		p.Rows = append(p.Rows, r)
+	}
+	for _, q := range (*report.Latency)(nil).Percentiles() {
+		p.Sides = append(p.Sides, q.Name)
+	}
+	p.Alt = "Latency percentiles by scenario: " + strings.Join(said, ", ") + ". The tables below have all figures."
+	return p, true
+}
+
+// ratioMetrics are the ratios that the chart of costs shows.
+var ratioMetrics = []sample.Metric{
+	sample.Throughput, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
+	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
+}
+
+func (b *builder) ratios() []ratios {
+	var list []ratios
+	for _, m := range ratioMetrics {
+		info, _ := sample.Describe(m)
+		g := ratios{Name: info.Label, Better: info.Better}
+		for i := range b.r.Comparisons {
+			if c := &b.r.Comparisons[i]; c.Metric == m {
+				if d, ok := b.dot(c); ok {
+					g.Rows = append(g.Rows, d)
+				}
+			}
+		}
+		if len(g.Rows) > 0 {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// dot is left out where it says nothing: throughput that follows from
+// transactions, and the CPU of endpoints that sit differently.
+func (b *builder) dot(c *report.Comparison) (dot, bool) {
+	if _, ok := b.keyName(c); !ok && c.Metric != sample.LatencyP99 {
+		return dot{}, false
+	}
+	median, bounds := report.Scale{By: 1}.Figure(c.Ratio)
+	d := dot{
+		Subject: c.Subject, Baseline: c.Baseline, paint: b.paints[c.Subject],
+		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
+		Text: strings.TrimSpace(median + " " + bounds),
+	}
+	d.Label = group(c.Subject) + " / " + group(c.Baseline)
+	if !b.oneWorkload(c) {
+		d.Label = c.Subject + " / " + c.Baseline
+	}
+	return d, true
+}
+
+// oneWorkload reports whether the groups' names tell this comparison from
+// every other of the same metric.
+func (b *builder) oneWorkload(c *report.Comparison) bool {
+	for i := range b.r.Comparisons {
+		o := &b.r.Comparisons[i]
+		if o != c && o.Metric == c.Metric && group(o.Subject) == group(c.Subject) && group(o.Baseline) == group(c.Baseline) {
+			if _, shown := b.keyName(o); shown || o.Metric == sample.LatencyP99 {
+				return false
+			}
+		}
+	}
+	return group(c.Subject) != group(c.Baseline)
+}
+
+// series keeps the time series of the trials that were chosen.
+func (b *builder) series() []series {
+	var list []series
+	for i := range b.r.Scenarios {
+		sc := &b.r.Scenarios[i]
+		s := series{ID: sc.ID, paint: b.paints[sc.ID]}
+		for _, sm := range figured(sc) {
+			if b.kept.samples[sm] && len(sm.Series) > 0 {
+				s.Trials = append(s.Trials, timeSeries(sm, sm == b.kept.median[sc.ID]))
+			}
+		}
+		if len(s.Trials) > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func timeSeries(s *sample.Sample, median bool) trial {
+	t := trial{Block: s.Block + 1, Median: median, Window: s.Metrics[sample.WindowSeconds]}
+	_, sender := s.Metrics[sample.SenderCPU]
+	_, receiver := s.Metrics[sample.ReceiverCPU]
+	for _, p := range steps(s.Series, mostSteps) {
+		t.At = append(t.At, math.Round(p.At*1000)/1000)
+		t.Bits = append(t.Bits, digits(p.Bits, 4))
+		// A side that the trial did not measure has zeros in every point.
+		if sender {
+			t.CPU[0] = append(t.CPU[0], digits(p.SenderCPU, 3))
+		}
+		if receiver {
+			t.CPU[1] = append(t.CPU[1], digits(p.ReceiverCPU, 3))
+		}
+	}
+	return t
+}
+
+// digits rounds to n significant digits, which is more than a screen shows.
+func digits(v float64, n int) float64 {
+	if v == 0 {
+		return 0
+	}
+	step := math.Pow10(n - 1 - int(math.Floor(math.Log10(math.Abs(v)))))
+	if math.IsInf(step, 0) || step == 0 {
+		return v
+	}
+	return math.Round(v*step) / step
+}
+
+// encode makes JSON that can stand within a script element: the encoder writes
+// <, > and & as escapes.
+func encode(v any) (template.JS, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode the charts: %w", err)
+	}
+	return template.JS(text), nil
+}

@@ -1,0 +1,187 @@
+package html
+
+import (
+	"html/template"
+	"slices"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+// page is what page.html shows, in its order.
+type page struct {
+	Policy, Title, Description, Line string
+	Findings, Notes                  []string
+	Cards                            []card
+	Tables                           []table
+	Panels                           map[string][]panel // by table
+	Ratios                           bool
+	RatioAlt                         string
+	Series                           []series
+	Topologies                       []topology
+	Published                        []report.Beside
+	PublishedSources                 bool
+	Troubles                         []report.Trouble
+	Facts, Settings                  []report.Fact
+	Method                           []report.Passage
+	Repeat                           report.Repeat
+	Left, Lacks                      string
+	File                             string // name of the download
+	Data, Library, Script            template.JS
+	Raw                              template.HTML // base64, which needs no escaping
+	Style                            template.CSS
+}
+
+// builder carries what the parts of one page have in common.
+type builder struct {
+	r      *report.Report
+	rows   map[string]*report.Scenario
+	paints map[string]paint
+	kept   kept
+}
+
+func newPage(r *report.Report) (*page, error) {
+	b := &builder{r: r, rows: make(map[string]*report.Scenario), paints: paints(r), kept: keep(r)}
+	for i := range r.Scenarios {
+		b.rows[r.Scenarios[i].ID] = &r.Scenarios[i]
+	}
+	figures := r.Figures()
+	c := b.charts(figures)
+	data, err := encode(c)
+	if err != nil {
+		return nil, err
+	}
+	packed, lacks, err := raw(r, b.kept)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{
+		Policy: policy, Title: r.Run.Title, Description: r.Run.Description, Line: line(r),
+		Findings: r.Findings, Notes: r.Notes, Cards: b.cards(), Panels: make(map[string][]panel),
+		Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios), Series: c.Series, Topologies: b.topologies(),
+		Published: r.Beside(), Troubles: r.Troubles(), Facts: r.Facts(), Settings: r.Settings(),
+		Method: r.Method(), Repeat: r.Repeat(), Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
+		Data: data, Library: library(), Script: template.JS(script), Raw: template.HTML(packed), Style: template.CSS(style),
+	}
+	if p.Title == "" {
+		p.Title = r.Run.ID
+	}
+	for _, f := range figures {
+		t := b.table(f)
+		p.Tables = append(p.Tables, t)
+		for _, panel := range c.Panels {
+			if len(panel.ID) > len(t.ID) && panel.ID[:len(t.ID)] == t.ID {
+				p.Panels[t.ID] = append(p.Panels[t.ID], panel)
+			}
+		}
+	}
+	return p, nil
+}
+
+// line says in one line what was run where.
+func line(r *report.Report) string {
+	text := r.Run.Started.UTC().Format("2 January 2006")
+	if r.Run.Environment.CPUModel != "" {
+		text += " · " + r.Run.Environment.CPUModel
+	}
+	if r.Run.Environment.Kernel != "" {
+		text += " · Linux " + r.Run.Environment.Kernel
+	}
+	return text
+}
+
+func ratioAlt(list []ratios) string {
+	text := "Ratios to the baseline: "
+	for _, g := range list {
+		text += g.Name + ": "
+		for _, d := range g.Rows {
+			text += d.Label + " " + d.Text + "; "
+		}
+	}
+	return text
+}
+
+// fileName keeps what a run's id may hold out of the name of a file.
+func fileName(id string) string {
+	name := []rune(id)
+	for i, c := range name {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			name[i] = '-'
+		}
+	}
+	return "windtunnel-" + string(name[:min(len(name), 80)]) + ".json"
+}
+
+// table is a report's table with what the page adds to it.
+type table struct {
+	report.Figures
+	ID      string
+	Heading string
+	Rows    []tableRow
+	Every   []everyRow // every metric that was measured, by scenario
+}
+
+type tableRow struct {
+	ID, Name, Title string
+	Paint           paint
+	Absent          string
+	Cells           []tableCell
+}
+
+type tableCell struct {
+	report.Cell
+	Key  string
+	Word bool
+}
+
+// everyRow is one metric of every scenario.
+type everyRow struct {
+	Name, Unit string
+	Cells      []report.Cell
+}
+
+func (b *builder) table(f report.Figures) table {
+	t := table{Figures: f, ID: "streams", Heading: "Throughput and CPU"}
+	if f.Exchange {
+		t.ID, t.Heading = "exchange", "Transactions and latency"
+	}
+	for i, s := range f.Rows {
+		r := tableRow{ID: s.ID, Name: f.Names[i], Title: s.Title, Paint: b.paints[s.ID], Absent: absent(s)}
+		for _, c := range f.Columns {
+			r.Cells = append(r.Cells, tableCell{c.Cells[i], c.Key, c.Text})
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	t.Every = every(f.Rows)
+	return t
+}
+
+// every lists what is in no column of the table, in the order of the reports.
+func every(rows []*report.Scenario) []everyRow {
+	var list []everyRow
+	for _, info := range sample.Known() {
+		if slices.Contains([]sample.Metric{sample.LatencyP50, sample.LatencyP90, sample.LatencyP99, sample.LatencyP999, sample.LatencyMax}, info.Metric) {
+			continue // those of single trials; the table has the merged ones
+		}
+		var medians []float64
+		for _, s := range rows {
+			if iv := s.Interval(info.Metric); iv != nil {
+				medians = append(medians, iv.Median)
+			}
+		}
+		if len(medians) == 0 {
+			continue
+		}
+		scale := report.ScaleOf(info.Metric, medians...)
+		e := everyRow{Name: info.Label, Unit: scale.Unit}
+		for _, s := range rows {
+			var cell report.Cell
+			if iv := s.Interval(info.Metric); iv != nil {
+				cell.Text, cell.Range = scale.Figure(*iv)
+			}
+			e.Cells = append(e.Cells, cell)
+		}
+		list = append(list, e)
+	}
+	return list
+}

@@ -1,0 +1,165 @@
+package html
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// wire is the node name of hops that belong to the fabric itself.
+const wire = "wire"
+
+// path is the way of a trial's packets, cut into the parts of a picture.
+type path struct {
+	Nodes     []string // one, or the sender's and the receiver's
+	Near, Far []stop   // from the sender down to what is shared, and up to the receiver
+	Between   []stop   // the wire's ports, or what colocated endpoints share
+}
+
+// stop is one device, or the like devices of several containers together.
+type stop struct {
+	Name string // device, with its container where it is inside one
+	Role string
+	Of   int // devices that were added up
+	hops sample.Hop
+}
+
+// Drops is what the device and its queueing discipline threw away.
+func (s stop) Drops() uint64 { return s.hops.RxDropped + s.hops.TxDropped + s.hops.QdiscDrop }
+
+// Lines are the counters: what came in and what went out.
+func (s stop) Lines() []string {
+	return []string{counter("rx", s.hops.RxPackets, s.hops.RxBytes), counter("tx", s.hops.TxPackets, s.hops.TxBytes)}
+}
+
+func counter(what string, packets, bytes uint64) string {
+	return fmt.Sprintf("%s %s · %s", what, amount(packets, "pkts"), amount(bytes, "B"))
+}
+
+// pathOf cuts a trial's hops. The sender's node is that of the first hop; ok is
+// false where there are no hops.
+func pathOf(s *sample.Sample) (p path, ok bool) {
+	if s == nil || len(s.Hops) == 0 {
+		return path{}, false
+	}
+	hops := slices.Clone(s.Hops)
+	slices.SortStableFunc(hops, func(a, b sample.Hop) int { return cmp.Compare(a.Order, b.Order) })
+	var near, between, far []sample.Hop
+	for _, h := range hops {
+		switch {
+		case h.Node == wire:
+			between = append(between, h)
+		case len(p.Nodes) == 0 || h.Node == p.Nodes[0]:
+			if len(p.Nodes) == 0 {
+				p.Nodes = []string{h.Node}
+			}
+			near = append(near, h)
+		default:
+			if len(p.Nodes) == 1 {
+				p.Nodes = append(p.Nodes, h.Node)
+			}
+			far = append(far, h)
+		}
+	}
+	if len(p.Nodes) == 1 {
+		near, between, far = colocated(near)
+	}
+	p.Near, p.Between, p.Far = together(near), together(between), together(far)
+	return p, true
+}
+
+// colocated cuts the devices of one node at what both endpoints share.
+func colocated(hops []sample.Hop) (near, between, far []sample.Hop) {
+	shared := func(h sample.Hop) bool { return h.Role != "endpoint" && h.Role != "vif" }
+	first := slices.IndexFunc(hops, shared)
+	if first < 0 {
+		half := (len(hops) + 1) / 2
+		return hops[:half], nil, hops[half:]
+	}
+	end := first
+	for end < len(hops) && shared(hops[end]) {
+		end++
+	}
+	return hops[:first], hops[first:end], hops[end:]
+}
+
+// together adds up the like devices of several containers, which would not fit
+// a picture: endpoints with endpoints and vifs with vifs.
+func together(hops []sample.Hop) []stop {
+	count := make(map[string]int)
+	for _, h := range hops {
+		count[h.Role]++
+	}
+	var list []stop
+	at := make(map[string]int)
+	for _, h := range hops {
+		many := count[h.Role] > 1 && (h.Role == "endpoint" || h.Role == "vif")
+		if i, ok := at[h.Role]; many && ok {
+			list[i].add(h)
+			continue
+		}
+		s := stop{Name: h.Device, Role: h.Role, Of: 1, hops: h}
+		switch {
+		case many && h.Role == "endpoint":
+			s.Name = fmt.Sprintf("%s in %d containers", h.Device, count[h.Role])
+		case many:
+			s.Name = fmt.Sprintf("%d vifs", count[h.Role])
+		case h.Role == "endpoint" && h.Endpoint != "":
+			s.Name = h.Endpoint + " · " + h.Device
+		}
+		at[h.Role] = len(list)
+		list = append(list, s)
+	}
+	return list
+}
+
+func (s *stop) add(h sample.Hop) {
+	s.Of++
+	s.hops.RxPackets += h.RxPackets
+	s.hops.RxBytes += h.RxBytes
+	s.hops.TxPackets += h.TxPackets
+	s.hops.TxBytes += h.TxBytes
+	s.hops.RxDropped += h.RxDropped
+	s.hops.TxDropped += h.TxDropped
+	s.hops.QdiscDrop += h.QdiscDrop
+}
+
+// stops lists all in path order.
+func (p path) stops() []stop { return slices.Concat(p.Near, p.Between, p.Far) }
+
+// ways tells which way the data goes: to the receiver, to the sender, or both.
+func ways(row *report.Scenario) (forward, backward bool) {
+	switch {
+	case row.Transactions != nil, row.Workload.Direction == suite.Both:
+		return true, true
+	case row.Workload.Direction == suite.Reverse:
+		return false, true
+	}
+	return true, false
+}
+
+// amount prints a count with an SI prefix: "1.23 M pkts", "13.4 GB".
+func amount(n uint64, unit string) string {
+	v, prefix := float64(n), ""
+	for _, p := range []string{"k", "M", "G", "T", "P", "E"} {
+		if v < 999.5 {
+			break
+		}
+		v, prefix = v/1000, p
+	}
+	figure := report.Scale{By: 1}.Print(v)
+	if n < 1000 {
+		figure = fmt.Sprint(n)
+	}
+	if unit == "B" {
+		return figure + " " + prefix + unit
+	}
+	if prefix != "" {
+		prefix += " "
+	}
+	return figure + " " + prefix + unit
+}
