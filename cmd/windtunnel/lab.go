@@ -42,7 +42,7 @@ func labUp() *cobra.Command {
 }
 
 func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
-	lock, err := netns.TakeLock(netns.LockPath)
+	lock, err := takeLock()
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func labClean() *cobra.Command {
 
 // clean removes under the lock, so that it never cuts down a run in progress.
 func clean(out io.Writer, prefix string) error {
-	lock, err := netns.TakeLock(netns.LockPath)
+	lock, err := takeLock()
 	if err != nil {
 		return err
 	}
@@ -162,4 +162,12 @@ func clean(out io.Writer, prefix string) error {
 	c, err := netns.Clean(prefix)
 	fmt.Fprintf(out, "removed %d network namespaces, ended %d processes\n", len(c.Namespaces), len(c.Processes))
 	return err
+}
+
+// takeLock keeps all else off this machine's CPUs and the lab's namespaces.
+func takeLock() (*netns.Lock, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("making and removing network namespaces needs root: use sudo")
+	}
+	return netns.TakeLock(netns.LockPath)
 }

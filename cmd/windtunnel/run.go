@@ -19,6 +19,7 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
+	"windtunnel/lab/units"
 )
 
 // runOptions are the flags of `windtunnel run`.
@@ -187,7 +188,7 @@ func (s *runner) environment() sample.Environment {
 
 // measure runs the plan, closes the run whatever happened, and reports.
 func (s *runner) measure(ctx context.Context) error {
-	lock, err := netns.TakeLock(netns.LockPath)
+	lock, err := takeLock()
 	if err != nil {
 		return err
 	}
@@ -201,7 +202,8 @@ func (s *runner) measure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the windtunnel program: %w", err)
 	}
-	fmt.Fprintf(s.out, "%s\n%s\n", s.plan.Title, renderSkips(s.run.Skipped))
+	fmt.Fprintf(s.out, "run %s: %d scenarios × %d trials, about %s\n%s", s.run.ID, len(s.plan.Scenarios)-len(s.run.Skipped), s.plan.Trials,
+		units.FormatDuration(float64(s.plan.Estimate())), renderSkips(s.run.Skipped))
 	view := newView(s.plan, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
 	e := &experiment.Experiment{
 		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: self, Attempts: attempts,

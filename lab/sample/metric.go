@@ -78,7 +78,6 @@ const (
 	FabricBits            Metric = "fabric_bps"           // bits on the fabric with all headers, both directions
 	FabricGoodput         Metric = "fabric_goodput_bps"   // fabric bits less headers, data direction
 	SegmentsPerSKB        Metric = "segments_per_skb"     // wire frames per buffer handed up by the receiving node's fabric device
-	MaxFrame              Metric = "max_frame_bytes"      // largest frame the wire delivered
 	Drops                 Metric = "drops"                // packets dropped at any metered hop
 	BytesInWindow         Metric = "window_payload_bytes" // payload that passed within the meter's window
 	WindowSeconds         Metric = "window_s"             // length of the meter's window
@@ -146,7 +145,6 @@ var infos = []Info{
 	{FabricBits, "bits on the fabric", "bit/s", 0},
 	{FabricGoodput, "fabric goodput", "bit/s", +1},
 	{SegmentsPerSKB, "segments per skb", "1", 0},
-	{MaxFrame, "largest frame", "B", 0},
 	{Drops, "drops", "packets", -1},
 	{BytesInWindow, "payload in window", "B", 0},
 	{WindowSeconds, "window", "s", 0},

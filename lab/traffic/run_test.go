@@ -158,6 +158,20 @@ func decodeResult(t *testing.T, text string) (r Result) {
 
 const brief = "250ms"
 
+// eventually makes a check again where it fails: the machine may be busy with
+// other things just then, and what is checked here hangs on time.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	var err error
+	for range 4 {
+		if err = check(); err == nil {
+			return
+		}
+		t.Log("again, for the machine may have been busy:", err)
+	}
+	t.Error(err)
+}
+
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*math.Max(math.Abs(a), math.Abs(b)) }
 
 // hosts are the loopback addresses of both IP versions; IPv6 may be off.
@@ -176,8 +190,10 @@ func TestTCPStreamCountsTheSameBytesAtBothEnds(t *testing.T) {
 	for ip, host := range hosts(t) {
 		for _, direction := range []string{"forward", "reverse", "both"} {
 			t.Run(ip+"/"+direction, func(t *testing.T) {
-				r := run(t, host, "-kind", "tcp_stream", "-direction", direction, "-streams", "2", "-warmup", "50ms", "-duration", brief, "-cooldown", "50ms")
-				checkStream(t, r, map[string]int{"forward": 2, "reverse": 2, "both": 4}[direction])
+				eventually(t, func() error {
+					r := run(t, host, "-kind", "tcp_stream", "-direction", direction, "-streams", "2", "-warmup", "50ms", "-duration", brief, "-cooldown", "50ms")
+					return checkStream(r, map[string]int{"forward": 2, "reverse": 2, "both": 4}[direction])
+				})
 			})
 		}
 	}
@@ -186,47 +202,52 @@ func TestTCPStreamCountsTheSameBytesAtBothEnds(t *testing.T) {
 // checkStream checks that what one end sent the other received. The windows of
 // the ends are a message apart, and a stalled machine stretches one of them, so
 // rates are compared and not bytes.
-func checkStream(t *testing.T, r Result, flows int) {
-	t.Helper()
+func checkStream(r Result, flows int) error {
 	if len(r.Local.Flows) != flows || len(r.Remote.Flows) != flows {
-		t.Fatalf("%d and %d flows, want %d at each end", len(r.Local.Flows), len(r.Remote.Flows), flows)
+		return fmt.Errorf("%d and %d flows, want %d at each end", len(r.Local.Flows), len(r.Remote.Flows), flows)
 	}
 	if sent, received := r.Local.SentBits+r.Remote.SentBits, r.Local.ReceivedBits+r.Remote.ReceivedBits; sent == 0 || !near(sent, received, 0.2) {
-		t.Errorf("sent %.0f bit/s, received %.0f bit/s: want the same within 20 %%", sent, received)
+		return fmt.Errorf("sent %.0f bit/s, received %.0f bit/s: want the same within 20 %%", sent, received)
 	}
 	for _, e := range r.ends() {
 		var bytes int64
 		for _, f := range e.Flows {
 			if f.Bytes <= 0 || f.Calls <= 0 || !near(f.Bits, float64(f.Bytes)*8/f.Seconds, 1e-9) {
-				t.Errorf("%s flow %+v: want bytes, calls, and the rate they make", e.Role, f)
+				return fmt.Errorf("%s flow %+v: want bytes, calls, and the rate they make", e.Role, f)
 			}
 			if f.Seconds < 0.15 || f.Seconds > 1 {
-				t.Errorf("%s flow %d measured %.3f s, want about 0.25 s", e.Role, f.Index, f.Seconds)
+				return fmt.Errorf("%s flow %d measured %.3f s, want about 0.25 s", e.Role, f.Index, f.Seconds)
 			}
 			bytes += f.Bytes
 		}
 		if bytes != e.SentBytes+e.ReceivedBytes {
-			t.Errorf("%s: flows hold %d bytes and the sum is %d", e.Role, bytes, e.SentBytes+e.ReceivedBytes)
+			return fmt.Errorf("%s: flows hold %d bytes and the sum is %d", e.Role, bytes, e.SentBytes+e.ReceivedBytes)
 		}
 		if e.CPU.User+e.CPU.System <= 0 {
-			t.Errorf("%s: no CPU time", e.Role)
+			return fmt.Errorf("%s: no CPU time", e.Role)
 		}
 	}
+	return nil
 }
 
 func TestSendfileSendsAStream(t *testing.T) {
-	r := run(t, "127.0.0.1", "-kind", "tcp_stream", "-sendfile", "-buffer", "64k", "-duration", brief)
-	checkStream(t, r, 1)
-	if per := float64(r.Local.Flows[0].Bytes) / float64(r.Local.Flows[0].Calls); per > 64<<10 {
-		t.Errorf("%.0f bytes a call, want at most the buffer's 65536", per)
-	}
+	eventually(t, func() error {
+		r := run(t, "127.0.0.1", "-kind", "tcp_stream", "-sendfile", "-buffer", "64k", "-duration", brief)
+		if per := float64(r.Local.Flows[0].Bytes) / float64(r.Local.Flows[0].Calls); per > 64<<10 {
+			t.Errorf("%.0f bytes a call, want at most the buffer's 65536", per)
+		}
+		return checkStream(r, 1)
+	})
 }
 
 func TestTCPPacingKeepsTheRateOfAllStreams(t *testing.T) {
-	r := run(t, "127.0.0.1", "-kind", "tcp_stream", "-streams", "2", "-rate", "400Mbit", "-warmup", "100ms", "-duration", "500ms")
-	if got := r.Rate("forward", roleReceive); !near(got, 4e8, 0.1) {
-		t.Errorf("received %.0f bit/s, want 400 Mbit/s within 10 %%", got)
-	}
+	eventually(t, func() error {
+		r := run(t, "127.0.0.1", "-kind", "tcp_stream", "-streams", "2", "-rate", "400Mbit", "-warmup", "100ms", "-duration", "500ms")
+		if got := r.Rate("forward", roleReceive); !near(got, 4e8, 0.05) {
+			return fmt.Errorf("received %.0f bit/s, want 400 Mbit/s within 5 %%", got)
+		}
+		return nil
+	})
 }
 
 func TestTransactionsHaveLatenciesThatAgreeWithTheirRate(t *testing.T) {
@@ -283,30 +304,36 @@ func TestUDPStreamAccountsForEveryDatagram(t *testing.T) {
 	for ip, host := range hosts(t) {
 		for _, direction := range []string{"forward", "reverse", "both"} {
 			t.Run(ip+"/"+direction, func(t *testing.T) {
-				r := run(t, host, "-kind", "udp_stream", "-direction", direction, "-buffer", "1000", "-rate", "40Mbit", "-rcvbuf", "4M", "-warmup", "50ms", "-duration", "300ms", "-cooldown", "50ms")
-				d := r.Datagrams()
-				directions := map[string]float64{"forward": 1, "reverse": 1, "both": 2}[direction]
-				// 40 Mbit/s of 1000 bytes are 5000 datagrams a second.
-				if !near(d.SentPerS, 5000*directions, 0.15) {
-					t.Errorf("%.0f datagrams/s sent, want about %.0f", d.SentPerS, 5000*directions)
-				}
-				if d.Counted != d.Sent || d.Lost != 0 || d.Reordered != 0 || d.Duplicates != 0 || !d.Numbered {
-					t.Errorf("%+v: want every datagram counted and none lost, reordered or doubled on loopback", d)
-				}
+				eventually(t, func() error {
+					r := run(t, host, "-kind", "udp_stream", "-direction", direction, "-buffer", "1000", "-rate", "40Mbit", "-rcvbuf", "4M", "-warmup", "50ms", "-duration", "300ms", "-cooldown", "50ms")
+					d := r.Datagrams()
+					if d.Counted != d.Sent || d.Lost != 0 || d.Reordered != 0 || d.Duplicates != 0 || !d.Numbered {
+						t.Errorf("%+v: want every datagram counted and none lost, reordered or doubled on loopback", d)
+					}
+					// 40 Mbit/s of 1000 bytes are 5000 datagrams a second.
+					directions := map[string]float64{"forward": 1, "reverse": 1, "both": 2}[direction]
+					if !near(d.SentPerS, 5000*directions, 0.05) {
+						return fmt.Errorf("%.0f datagrams/s sent, want %.0f", d.SentPerS, 5000*directions)
+					}
+					return nil
+				})
 			})
 		}
 	}
 }
 
 func TestDatagramsTooSmallForANumberAreCounted(t *testing.T) {
-	r := run(t, "127.0.0.1", "-kind", "udp_stream", "-buffer", "8", "-rate", "320kbit", "-duration", "300ms")
-	d := r.Datagrams()
-	if d.Numbered || d.Counted == 0 || d.Lost != 0 {
-		t.Errorf("%+v: want datagrams without numbers, all counted, none lost", d)
-	}
-	if !near(d.SentPerS, 5000, 0.15) {
-		t.Errorf("%.0f datagrams/s, want about 5000", d.SentPerS)
-	}
+	eventually(t, func() error {
+		r := run(t, "127.0.0.1", "-kind", "udp_stream", "-buffer", "8", "-rate", "320kbit", "-duration", "300ms")
+		d := r.Datagrams()
+		if d.Numbered || d.Counted == 0 || d.Lost != 0 {
+			t.Errorf("%+v: want datagrams without numbers, all counted, none lost", d)
+		}
+		if !near(d.SentPerS, 5000, 0.05) {
+			return fmt.Errorf("%.0f datagrams/s, want 5000", d.SentPerS)
+		}
+		return nil
+	})
 }
 
 func TestSIGINTEndsARunWithItsFiguresSoFar(t *testing.T) {

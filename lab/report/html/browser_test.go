@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"windtunnel/lab/report"
@@ -19,6 +19,7 @@ import (
 // tab is a page in a real browser, and all that went wrong in it.
 type tab struct {
 	context.Context
+	end func()
 	url string
 
 	mu       sync.Mutex
@@ -33,7 +34,7 @@ func (p *tab) seen() (problems, requests []string) {
 }
 
 // browse writes the report to a file and opens it in chromium at this width.
-func browse(t *testing.T, r *report.Report, width int64, first ...chromedp.Action) *tab {
+func browse(t *testing.T, r *report.Report, width int64, first ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	chromium := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -53,7 +54,7 @@ func browse(t *testing.T, r *report.Report, width int64, first ...chromedp.Actio
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(25*time.Second),
+		chromedp.Flag("disable-component-update", true),
 		chromedp.UserDataDir(filepath.Join(dir, "profile")))
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(endAllocator)
@@ -62,46 +63,81 @@ func browse(t *testing.T, r *report.Report, width int64, first ...chromedp.Actio
 		_ = chromedp.Cancel(ctx) // waits for the browser to end
 		end()
 	})
-	ctx, stop := context.WithTimeout(ctx, 40*time.Second)
-	t.Cleanup(stop)
-	p := &tab{Context: ctx, url: "file://" + file}
-	chromedp.ListenTarget(ctx, p.listen)
-	p.do(t, append(append([]chromedp.Action{network.Enable(), runtime.Enable(), chromedp.EmulateViewport(width, 900)}, first...),
-		chromedp.Navigate(p.url))...)
+	p := &tab{Context: ctx, end: end, url: "file://" + file}
+	p.do(t, chromedp.EmulateViewport(width, 900))
+	p.listen(t)
+	p.do(t, append(first, chromedp.Navigate(p.url))...)
 	return p
 }
 
-func (p *tab) listen(event any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch e := event.(type) {
-	case *runtime.EventExceptionThrown:
-		p.problems = append(p.problems, e.ExceptionDetails.Error())
-	case *runtime.EventConsoleAPICalled:
-		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
-			for _, a := range e.Args {
-				p.problems = append(p.problems, string(a.Value)+a.Description)
+// listen collects from here on what the page says and asks for.
+func (p *tab) listen(t *testing.T) {
+	console := chromedp.Console(p)
+	requests := chromedp.Events(p, network.RequestWillBeSent)
+	if _, err := chromedp.Call(p, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for m, err := range console {
+			if err != nil {
+				return // the browser has ended
+			}
+			if m.Type != chromedp.ConsoleLog {
+				p.note(&p.problems, m.String())
 			}
 		}
-	case *network.EventRequestWillBeSent:
-		if e.Request.URL != p.url {
-			p.requests = append(p.requests, e.Request.URL)
+	}()
+	go func() {
+		for e, err := range requests {
+			if err != nil {
+				return
+			}
+			if e.Request.URL != p.url {
+				p.note(&p.requests, e.Request.URL)
+			}
 		}
+	}()
+}
+
+func (p *tab) note(list *[]string, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*list = append(*list, text)
+}
+
+// do runs actions, each within a bound of time.
+func (p *tab) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	for _, a := range actions {
+		run(t, p, a)
 	}
 }
 
-func (p *tab) do(t *testing.T, actions ...chromedp.Action) {
+// run returns what an action yields.
+func run[T any](t *testing.T, p *tab, a chromedp.Action[T]) T {
 	t.Helper()
-	if err := chromedp.Run(p, actions...); err != nil {
+	bound := time.AfterFunc(30*time.Second, p.end)
+	defer bound.Stop()
+	v, err := chromedp.Run(p, a)
+	if err != nil {
 		problems, _ := p.seen()
 		t.Fatalf("chromium: %v (the page said %q)", err, problems)
 	}
+	return v
 }
 
 // eval returns what an expression is in the page.
 func eval[T any](t *testing.T, p *tab, expression string) T {
 	t.Helper()
-	var v T
-	p.do(t, chromedp.Evaluate(expression, &v))
-	return v
+	return run(t, p, chromedp.Evaluate[T](expression))
+}
+
+// scheme makes the page light or dark.
+func scheme(name string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		})
+		return err
+	})
 }

@@ -30,7 +30,7 @@ func asset(name string) string {
 }
 
 var (
-	echarts = asset("echarts.min.js")
+	echarts = strings.TrimSpace(asset("echarts.min.js"))
 	script  = asset("charts.js")
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
@@ -65,7 +65,3 @@ func Write(w io.Writer, r *report.Report) error {
 	}
 	return nil
 }
-
-// The library and the page's own parts are written as they are; everything of
-// the run goes through the template's escaping.
-func library() template.JS { return template.JS(strings.TrimSpace(echarts)) }

@@ -27,9 +27,11 @@ type page struct {
 	Repeat                           report.Repeat
 	Left, Lacks                      string
 	File                             string // name of the download
-	Data, Library, Script            template.JS
-	Raw                              template.HTML // base64, which needs no escaping
-	Style                            template.CSS
+	// What is of these types is written as it is: the page's own parts, and
+	// data in a form that needs no escaping. All else the template escapes.
+	Data, Library, Script template.JS
+	Raw                   template.HTML // base64, which needs no escaping
+	Style                 template.CSS
 }
 
 // builder carries what the parts of one page have in common.
@@ -61,7 +63,7 @@ func newPage(r *report.Report) (*page, error) {
 		Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios), Series: c.Series, Topologies: b.topologies(),
 		Published: r.Beside(), Troubles: r.Troubles(), Facts: r.Facts(), Settings: r.Settings(),
 		Method: r.Method(), Repeat: r.Repeat(), Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
-		Data: data, Library: library(), Script: template.JS(script), Raw: template.HTML(packed), Style: template.CSS(style),
+		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Style: template.CSS(style),
 	}
 	if p.Title == "" {
 		p.Title = r.Run.ID

@@ -79,7 +79,7 @@ func streamFigures(s *sample.Sample, c cell, noise func() float64, rng *rand.Ran
 		sample.PacketsPerSecond: packets, sample.BytesInWindow: bytes, sample.WindowSeconds: window,
 		sample.FabricGoodput: bits * 1.0005, sample.FabricBits: bits * 1.046,
 		sample.Retransmits: float64(rng.IntN(4)), sample.Segments: math.Round(bytes / 1448), sample.Errors: 0,
-		sample.SegmentsPerSKB: 22 + rng.Float64()*8, sample.MaxFrame: 1514, sample.Drops: 0,
+		sample.SegmentsPerSKB: 22 + rng.Float64()*8, sample.Drops: 0,
 		sample.RTT: 180_000 * noise(), sample.MSS: 1448, sample.Cwnd: math.Round(600 * noise()),
 		sample.FabricCores: 0.18 * noise(), sample.ObserverCores: 0.006,
 	}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	_ "modernc.org/sqlite"
+
+	"windtunnel/lab/testbed/netns"
+)
+
+// home is a folder in which the windtunnel program, built from this source,
+// runs with its store and its reports.
+type home struct {
+	t       *testing.T
+	dir     string
+	program string
+}
+
+const slowSuite = `suite: slow
+title: trials enough to be interrupted
+trials: 6
+timing: {warmup: 100ms, duration: 400ms, cooldown: 50ms}
+fabrics:
+  wire: {kind: wire, mtu: 1500, offload: tcp}
+workloads:
+  stream: {kind: tcp_stream, buffer: 128k}
+scenarios:
+  - system: raw
+    workload: stream
+`
+
+func newHome(t *testing.T) *home {
+	t.Helper()
+	if os.Geteuid() != 0 || runtime.NumCPU() < 2 {
+		t.Skip("testbeds need root and two CPUs")
+	}
+	// World-readable, for the test that runs as an ordinary user.
+	dir, err := os.MkdirTemp("", "windtunnel-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h := &home{t, dir, filepath.Join(dir, "windtunnel")}
+	if out, err := exec.Command("go", "build", "-o", h.program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "slow.yaml"), []byte(slowSuite), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *home) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(h.program, args...)
+	cmd.Dir = h.dir
+	cmd.Env = append(os.Environ(), "HOME="+h.dir, "XDG_DATA_HOME="+h.dir+"/data")
+	return cmd
+}
+
+// run runs a command to its end and returns all that it printed.
+func (h *home) run(args ...string) (string, error) {
+	out, err := h.command(args...).CombinedOutput()
+	return string(out), err
+}
+
+// untilTrials starts a run and returns once so many trials are in the store.
+func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
+	h.t.Helper()
+	cmd := h.command(args...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if regexp.MustCompile(fmt.Sprintf(`  %d/\d+  `, n)).MatchString(lines.Text()) {
+			go io.Copy(io.Discard, stderr)
+			return cmd
+		}
+	}
+	h.t.Fatalf("the run ended before trial %d", n)
+	return nil
+}
+
+func (h *home) samples() (n int) {
+	h.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(h.dir, "data/windtunnel/windtunnel.db"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer db.Close()
+	var check string
+	if err := errors.Join(db.QueryRow("SELECT count(*) FROM sample WHERE failure_kind IS NULL").Scan(&n), db.QueryRow("PRAGMA integrity_check").Scan(&check)); err != nil {
+		h.t.Fatal(err)
+	}
+	if check != "ok" {
+		h.t.Errorf("the store's integrity: %s", check)
+	}
+	return n
+}
+
+func leftovers(t *testing.T) []string {
+	t.Helper()
+	names, err := netns.Named(netns.RunPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// A run that is killed keeps all but the trial in flight; the next one removes
+// what it left and goes on where it was.
+func TestAKilledRunIsResumed(t *testing.T) {
+	h := newHome(t)
+	cmd := h.untilTrials(2, "run", "slow.yaml")
+	time.Sleep(300 * time.Millisecond) // into the third trial
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if n := h.samples(); n < 2 {
+		t.Errorf("%d samples are kept of 2", n)
+	}
+	if len(leftovers(t)) == 0 {
+		t.Error("the killed run left no namespaces: the test does not test")
+	}
+	out, err := h.run("runs")
+	if err != nil || !strings.Contains(out, " running ") {
+		t.Errorf("runs: %s (%v)", out, err)
+	}
+	out, err = h.run("run", "--resume", "latest")
+	if err != nil || !strings.Contains(out, "removed 3 network namespaces") {
+		t.Errorf("resume: %v\n%s", err, out)
+	}
+	if n := h.samples(); n != 6 {
+		t.Errorf("after the resumed run there are %d samples, want 6", n)
+	}
+	if left := leftovers(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if out, _ = h.run("runs"); !strings.Contains(out, " complete ") || strings.Count(out, "slow") != 2 {
+		t.Errorf("runs: %s", out)
+	}
+}
+
+func TestLabCleanRemovesWhatAKilledRunLeft(t *testing.T) {
+	h := newHome(t)
+	cmd := h.untilTrials(1, "run", "slow.yaml")
+	time.Sleep(200 * time.Millisecond)
+	cmd.Process.Kill()
+	cmd.Wait()
+	out, err := h.run("lab", "clean")
+	if err != nil || !regexp.MustCompile(`removed [1-9]\d* network namespaces`).MatchString(out) {
+		t.Errorf("lab clean: %v\n%s", err, out)
+	}
+	if left := leftovers(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestCtrlCReportsWhatWasMeasured(t *testing.T) {
+	h := newHome(t)
+	cmd := h.untilTrials(1, "run", "slow.yaml", "--out", "stopped")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Errorf("an interrupted run ends with %v, want status 130", err)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "stopped/report.html")); err != nil {
+		t.Error(err)
+	}
+	if n := h.samples(); n < 1 || n > 3 {
+		t.Errorf("%d samples are kept", n)
+	}
+	if left := leftovers(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if out, _ := h.run("runs"); !strings.Contains(out, " interrupted ") {
+		t.Errorf("runs: %s", out)
+	}
+}
+
+func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
+	h := newHome(t)
+	first := h.untilTrials(1, "run", "slow.yaml")
+	out, err := h.run("run", "slow.yaml")
+	if err == nil || !strings.Contains(out, fmt.Sprintf("process %d", first.Process.Pid)) {
+		t.Errorf("the second run: %v\n%s", err, out)
+	}
+	if out, err := h.run("lab", "clean"); err == nil {
+		t.Errorf("lab clean cut down a run in progress: %s", out)
+	}
+	if err := first.Wait(); err != nil {
+		t.Errorf("the first run: %v", err)
+	}
+}
+
+func TestAFullDiskIsSaidAndKeepsWhatWasStored(t *testing.T) {
+	h := newHome(t)
+	small := filepath.Join(h.dir, "small")
+	if err := os.Mkdir(small, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skip("mounting a tmpfs: " + err.Error())
+	}
+	t.Cleanup(func() { unix.Unmount(small, unix.MNT_DETACH) })
+	db := filepath.Join(small, "windtunnel.db")
+	if out, err := h.run("run", "slow.yaml", "--trials", "1", "--db", db); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := fill(filepath.Join(small, "ballast")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.run("run", "slow.yaml", "--trials", "2", "--db", db)
+	if err == nil || !strings.Contains(out, "full") {
+		t.Errorf("on a full disk: %v\n%s", err, out)
+	}
+	if left := leftovers(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	os.Remove(filepath.Join(small, "ballast"))
+	out, err = h.run("runs", "--db", db)
+	if err != nil || !strings.Contains(out, " complete ") {
+		t.Errorf("the run from before: %v\n%s", err, out)
+	}
+}
+
+// fill writes until the disk is full.
+func fill(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for size := 64 << 10; size > 0; size /= 2 {
+		for {
+			if _, err := f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+				break
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func TestAStoreThatCannotBeWrittenIsRefusedBeforeMeasuring(t *testing.T) {
+	h := newHome(t)
+	ro := filepath.Join(h.dir, "ro")
+	if err := os.Mkdir(ro, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", ro, "tmpfs", unix.MS_RDONLY, "size=1m"); err != nil {
+		t.Skip("mounting a tmpfs: " + err.Error())
+	}
+	t.Cleanup(func() { unix.Unmount(ro, unix.MNT_DETACH) })
+	started := time.Now()
+	out, err := h.run("run", "slow.yaml", "--db", filepath.Join(ro, "windtunnel.db"))
+	if err == nil || !strings.Contains(out, "read-only") {
+		t.Errorf("on a read-only disk: %v\n%s", err, out)
+	}
+	if took := time.Since(started); took > 3*time.Second {
+		t.Errorf("it took %v to say so", took)
+	}
+}
+
+func TestAnOrdinaryUserIsToldWhatToDo(t *testing.T) {
+	h := newHome(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	user := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, h.program, args...)
+		cmd.Dir = h.dir
+		cmd.Env = []string{"HOME=/nonexistent", "PATH=" + os.Getenv("PATH")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for _, args := range [][]string{{"run", "quick"}, {"lab", "up", "quick"}, {"lab", "clean"}} {
+		out, err := user(args...)
+		if err == nil || !strings.Contains(out, "sudo") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+	for _, args := range [][]string{{"suites"}, {"doctor"}, {"run", "quick", "--dry-run"}} {
+		if out, err := user(args...); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}

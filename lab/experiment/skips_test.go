@@ -1,0 +1,88 @@
+package experiment
+
+import (
+	"strings"
+	"testing"
+
+	"windtunnel/lab/probe"
+	"windtunnel/lab/suite"
+)
+
+// machine is a machine with so many CPUs that lacks some features.
+func machine(cpus int, missing ...string) *probe.Facts {
+	f := &probe.Facts{}
+	for c := range cpus {
+		f.Allowed = append(f.Allowed, c)
+	}
+	for _, name := range []string{"netns", "veth", "bridge", "vxlan", "macvlan", "tbf", "clsact", "bpf"} {
+		found := probe.Finding{Feature: probe.Feature{Name: name, Remedy: "remedy for " + name}, Works: true}
+		for _, m := range missing {
+			if m == name {
+				found.Works, found.Reason = false, "no "+name+" in this kernel"
+			}
+		}
+		f.Features = append(f.Features, found)
+	}
+	return f
+}
+
+func planOf(scenarios ...suite.Scenario) *suite.Plan {
+	return &suite.Plan{Suite: "test", Nodes: 2, Trials: 1, Scenarios: scenarios}
+}
+
+func TestAKernelWithoutAFeatureSkipsWhatNeedsItWithReasonAndRemedy(t *testing.T) {
+	rated := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.Rate = "rated", 1e9 })
+	plan := planOf(scenario("raw", nil), scenario("bridge", nil), scenario("vxlan", nil), scenario("macvlan", nil), rated)
+	for _, c := range []struct {
+		missing string
+		skipped []string
+	}{
+		{"", nil},
+		{"vxlan", []string{"vxlan"}},
+		{"macvlan", []string{"macvlan"}},
+		{"bridge", []string{"bridge", "vxlan", "rated"}},
+		{"tbf", []string{"rated"}},
+		{"bpf", []string{"raw", "bridge", "vxlan", "macvlan", "rated"}},
+	} {
+		skips := Skips(plan, machine(2, c.missing))
+		if len(skips) != len(c.skipped) {
+			t.Errorf("without %q: %v are skipped, want %v", c.missing, skips, c.skipped)
+		}
+		for _, id := range c.skipped {
+			if why := skips[id]; !strings.Contains(why, "no "+c.missing+" in this kernel") || !strings.Contains(why, "remedy for "+c.missing) {
+				t.Errorf("without %q, %s: %q", c.missing, id, why)
+			}
+		}
+	}
+}
+
+func TestOneCPUSkipsEverythingAndSaysWhy(t *testing.T) {
+	skips := Skips(planOf(scenario("raw", nil)), machine(1))
+	if !strings.Contains(skips["raw"], "2 CPUs or more") {
+		t.Errorf("skips = %v", skips)
+	}
+}
+
+func TestAToolThatCannotOrIsNotThereIsSkippedWithWhatToInstall(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	absent := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Tool = "absent", "qperf" })
+	cannot := scenario("raw", func(sc *suite.Scenario) {
+		sc.ID, sc.Tool, sc.Workload.Kind, sc.Workload.Request, sc.Workload.Response = "cannot", "iperf3", suite.TCPRR, 1, 1
+	})
+	skips := Skips(planOf(absent, cannot), machine(2))
+	if !strings.Contains(skips["absent"], "qperf is not installed") {
+		t.Errorf("absent: %q", skips["absent"])
+	}
+	if skips["cannot"] == "" {
+		t.Error("iperf3 is said to do request/response")
+	}
+}
+
+func TestAllObstaclesAreNamedAtOnce(t *testing.T) {
+	why := Skips(planOf(scenario("vxlan", nil)), machine(1, "vxlan", "bridge"))["vxlan"]
+	for _, want := range []string{"no vxlan", "no bridge", "2 CPUs"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("%q does not name %q", why, want)
+		}
+	}
+}

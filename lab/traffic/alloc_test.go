@@ -1,0 +1,175 @@
+package traffic
+
+import (
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
+)
+
+// pairOf makes the two ends of one flow over loopback, in this process.
+func pairOf(t testing.TB, s Spec) (client, server *crew) {
+	t.Helper()
+	s.Workload.Streams, s.Workload.IPVersion = 1, 4
+	at := netip.MustParseAddrPort("127.0.0.1:0")
+	client, server = newCrew(), newCrew()
+	var local, remote int
+	var err error
+	if s.udp() {
+		remote, err = listenUDP(at, s.socketOptions())
+	} else {
+		remote, err = listenTCP(at, s.socketOptions(), 128)
+	}
+	must(t, err)
+	port, err := localPort(remote)
+	must(t, err)
+	to := netip.AddrPortFrom(at.Addr(), port)
+	switch {
+	case s.Workload.Kind == suite.TCPCRR:
+		local = -1
+	case s.udp():
+		local, err = newSocket(unix.SOCK_DGRAM, at.Addr(), s.socketOptions())
+		must(t, err)
+		must(t, connectBy(local, to, time.Now().Add(time.Second)))
+		sa, err := unix.Getsockname(local)
+		must(t, err)
+		must(t, unix.Connect(remote, sa))
+	default:
+		listening := remote
+		local, err = dialTCP(to, netip.Addr{}, s.socketOptions(), time.Now().Add(time.Second))
+		must(t, err)
+		remote, err = acceptBy(listening, time.Now().Add(time.Second))
+		must(t, err)
+		unix.Close(listening)
+	}
+	f := s.flows()[0]
+	w, err := client.enlist(s, f, true, local)
+	must(t, err)
+	if s.Workload.Kind == suite.TCPCRR {
+		must(t, w.dials(s, to))
+	}
+	_, err = server.enlist(s, f, false, remote)
+	must(t, err)
+	return client, server
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// both runs two crews for a time and ends them.
+func both(t testing.TB, client, server *crew, during func()) {
+	t.Helper()
+	undoClient, undoServer := client.prepare(), server.prepare()
+	defer undoClient()
+	defer undoServer()
+	for _, c := range []*crew{server, client} {
+		c.stage.phase.Store(measuring)
+		must(t, c.start())
+	}
+	during()
+	for _, c := range []*crew{client, server} {
+		c.stage.phase.Store(cooling)
+	}
+	client.stage.phase.Store(stopping)
+	within(graceTimeout, client.drove, nil)
+	must(t, client.close())
+	must(t, server.close())
+	for _, c := range []*crew{client, server} {
+		must(t, c.fault())
+	}
+}
+
+var everyLoop = map[string]Spec{
+	"tcp_stream": {Workload: suite.Workload{Kind: suite.TCPStream, Direction: suite.Forward, Buffer: 16 << 10}},
+	"sendfile":   {Workload: suite.Workload{Kind: suite.TCPStream, Direction: suite.Forward, Buffer: 16 << 10, Sendfile: true}},
+	"tcp_rr":     {Workload: suite.Workload{Kind: suite.TCPRR, Request: 1, Response: 1}},
+	"tcp_crr":    {Workload: suite.Workload{Kind: suite.TCPCRR, Request: 1, Response: 1, NoDelay: true, SendBuffer: 1 << 16}},
+	"udp_stream": {Workload: suite.Workload{Kind: suite.UDPStream, Direction: suite.Forward, Buffer: 1000}},
+	"udp_paced":  {Workload: suite.Workload{Kind: suite.UDPStream, Direction: suite.Forward, Buffer: 1000, Rate: 8e7}},
+	"udp_rr":     {Workload: suite.Workload{Kind: suite.UDPRR, Request: 1, Response: 1}},
+}
+
+func TestNoLoopAllocates(t *testing.T) {
+	for name, spec := range everyLoop {
+		t.Run(name, func(t *testing.T) {
+			client, server := pairOf(t, spec)
+			var before, after runtime.MemStats
+			both(t, client, server, func() {
+				time.Sleep(50 * time.Millisecond)
+				runtime.ReadMemStats(&before)
+				time.Sleep(100 * time.Millisecond)
+				runtime.ReadMemStats(&after)
+			})
+			calls := client.workers[0].tally.calls + server.workers[0].tally.calls
+			if calls < 500 {
+				t.Fatalf("only %d calls were made", calls)
+			}
+			// The test itself and the runtime's timers make a few.
+			if n := after.Mallocs - before.Mallocs; n > 20 {
+				t.Errorf("%d allocations during about %d calls, want none but the test's own", n, calls)
+			}
+		})
+	}
+}
+
+func TestALatencyIsRecordedWithoutAllocating(t *testing.T) {
+	w := &worker{latency: newHistogram()}
+	if n := testing.AllocsPerRun(1000, func() { w.record(12345) }); n != 0 {
+		t.Errorf("%.0f allocations a record, want 0", n)
+	}
+	w.record(0)
+	w.record(2 * longestLatency)
+	if w.latency.TotalCount() != 1003 || w.latency.Max() < longestLatency {
+		t.Errorf("%d values up to %d: want those out of range at its ends", w.latency.TotalCount(), w.latency.Max())
+	}
+}
+
+func TestClockIsReadWithoutAllocating(t *testing.T) {
+	if n := testing.AllocsPerRun(1000, func() { now() }); n != 0 {
+		t.Errorf("%.0f allocations a reading, want 0", n)
+	}
+}
+
+// BenchmarkLoopback moves traffic between two threads of this process. It
+// reports payload Gbit/s or transactions/s; `taskset -c 0,1` for two CPUs.
+func BenchmarkLoopback(b *testing.B) {
+	for _, name := range []string{"tcp_stream", "sendfile", "tcp_rr", "tcp_crr", "udp_stream", "udp_rr"} {
+		b.Run(name, func(b *testing.B) {
+			spec := everyLoop[name]
+			spec.Workload.Buffer = max(spec.Workload.Buffer, 0)
+			if spec.Workload.Kind == suite.TCPStream {
+				spec.Workload.Buffer = 128 << 10
+			}
+			for b.Loop() {
+				client, server := pairOf(b, spec)
+				began := now()
+				both(b, client, server, func() { time.Sleep(300 * time.Millisecond) })
+				seconds := float64(now()-began) / 1e9
+				w := server.workers[0]
+				b.ReportMetric(float64(w.tally.bytes)*8/seconds/1e9, "Gbit/s")
+				b.ReportMetric(float64(w.tally.calls)/seconds, "calls/s")
+			}
+		})
+	}
+}
+
+func BenchmarkClock(b *testing.B) {
+	for b.Loop() {
+		now()
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	w := &worker{latency: newHistogram()}
+	for b.Loop() {
+		w.record(50_000)
+	}
+}
