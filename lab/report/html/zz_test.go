@@ -2,6 +2,8 @@ package html
 
 import (
 	"bytes"
+"image"
+"image/png"
 	"fmt"
 	"github.com/chromedp/chromedp"
 	"os"
