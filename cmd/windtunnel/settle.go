@@ -7,6 +7,7 @@ import (
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
 
@@ -30,6 +31,9 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 	s.seen[key] = true
 	env := &s.runner.run.Environment
 	env.Fabric = b.Testbed.Fabric().Describe()
+	if cc := space.CongestionControl(); cc != "" {
+		env.CongestionControl = cc
+	}
 	if env.NodeCPUs == nil {
 		env.NodeCPUs, env.Offloads = map[string]string{}, map[string]string{}
 	}

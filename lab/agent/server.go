@@ -90,6 +90,9 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 			return err
 		}
 		s.containers[c.Name] = sp
+		if err := sp.Workloads(); err != nil {
+			return err
+		}
 		n.Endpoints = append(n.Endpoints, system.Endpoint{Name: c.Name, Number: c.Number, Space: sp, V4: c.V4, V6: c.V6, MAC: c.MAC})
 	}
 	if err := sys.Attach(n); err != nil {

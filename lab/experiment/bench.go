@@ -84,8 +84,24 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 // Settings are the sysctls and offloads that were set, by node and device.
 func (b *Bench) Settings() map[string]string { return b.settings }
 
-// Down takes everything away.
-func (b *Bench) Down(ctx context.Context) error { return b.Testbed.Down(ctx) }
+// Down takes the system and then the testbed away.
+func (b *Bench) Down(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, downTimeout)
+	defer cancel()
+	return errors.Join(b.detach(ctx), b.Testbed.Down(ctx))
+}
+
+// detach takes the system away on every node at once.
+func (b *Bench) detach(ctx context.Context) error {
+	nodes := b.Testbed.Nodes()
+	errs := make([]error, len(nodes))
+	var detaching sync.WaitGroup
+	for i, n := range nodes {
+		detaching.Go(func() { errs[i] = n.Agent().Detach(ctx) })
+	}
+	detaching.Wait()
+	return errors.Join(errs...)
+}
 
 // placeContainers says which containers each node gets: one side of every pair
 // on each of the first two nodes, or both sides on the first.
@@ -170,6 +186,7 @@ func (b *Bench) pair(sc *suite.Scenario, plan [][]agent.Container) {
 }
 
 const (
+	downTimeout  = 10 * time.Second
 	proofBytes   = 10 << 20
 	proofTimeout = 10 * time.Second
 )

@@ -11,7 +11,9 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/tool"
 )
 
@@ -118,6 +120,46 @@ func TestEverySystemIsMeasured(t *testing.T) {
 				t.Errorf("the fabric's counters stand for %.3f of the throughput", ratio)
 			}
 		})
+	}
+}
+
+// A system takes away all that it made: the nodes are as before.
+func TestDetachLeavesTheNodesAsTheyWere(t *testing.T) {
+	for _, system := range []string{"raw", "bridge", "vxlan", "macvlan"} {
+		e := lab(t, &notebook{}, scenario(system, nil))
+		ctx := context.Background()
+		b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.detach(ctx); err != nil {
+			t.Errorf("%s: %v", system, err)
+		}
+		for _, n := range b.Testbed.Nodes() {
+			s, err := space.Open(n.Place().SpaceBase)
+			if err != nil {
+				t.Fatal(err)
+			}
+			links, err := s.Links.LinkList()
+			if err != nil {
+				t.Error(err)
+			}
+			var names []string
+			for _, l := range links {
+				names = append(names, l.Attrs().Name)
+			}
+			slices.Sort(names)
+			if want := []string{n.Place().Fabric[0], "lo"}; !slices.Equal(names, want) {
+				t.Errorf("%s: node %s is left with %v, want %v", system, n.Name(), names, want)
+			}
+			s.Close()
+		}
+		if left, err := netns.Named(netns.SpacePrefix(e.ID)); err != nil || len(left) != 3 {
+			t.Errorf("%s: %v stand (%v); two nodes and the wire shall", system, left, err)
+		}
+		if err := b.Testbed.Down(ctx); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -34,10 +34,7 @@ func (r *Report) Method() []Passage {
 	if slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Latency != nil }) {
 		list = append(list, Passage{"Latency", "Latency is the round trip of one transaction. Percentiles are of all transactions of all trials together, unless a note says otherwise."})
 	}
-	for _, kind := range r.fabrics() {
-		list = append(list, kind)
-	}
-	return list
+	return append(list, r.fabrics()...)
 }
 
 // fabrics describes each kind of fabric that a scenario had.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
@@ -54,12 +55,14 @@ func ScaleOf(m sample.Metric, values ...float64) Scale {
 }
 
 // Figure prints an interval in this scale: the median with three significant
-// digits, and the bounds with as many decimals, or with more where they would
-// read alike. There is no range of one trial.
+// digits, and the bounds with as many decimals, or with one more where they
+// would read alike. There is no range of one trial.
 func (s Scale) Figure(iv Interval) (median, bounds string) {
 	m, low, high := iv.Median/s.By, iv.Low/s.By, iv.High/s.By
 	d := significant(m)
-	for more := 0; more < 2 && high > low && high-low < 2*math.Pow10(-d); more++ {
+	if s.Unit == "%" && s.By == 1 {
+		d = min(d, 1) // CPU is not known better
+	} else if high > low && grouped(low, d) == grouped(high, d) {
 		d++
 	}
 	median = grouped(m, d)
@@ -76,22 +79,24 @@ func (s Scale) Print(v float64) string {
 }
 
 func withUnit(figure, unit string) string {
-	switch unit {
-	case "":
-		return figure
-	case "/s", "k/s", "M/s":
+	if unit == "" || unit == "/s" {
 		return figure + unit
 	}
 	return figure + " " + unit
 }
 
-// significant is the number of decimals that leaves three significant digits.
+// significant is the number of decimals that leaves three significant digits
+// after rounding: 0.9996 is 1.00.
 func significant(v float64) int {
-	v = math.Abs(v)
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
-	return min(6, max(0, 2-int(math.Floor(math.Log10(v)))))
+	_, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e")
+	e, err := strconv.Atoi(exponent)
+	if err != nil {
+		return 0
+	}
+	return min(6, max(0, 2-e))
 }
 
 // grouped prints v with this many decimals; thousands are set apart.

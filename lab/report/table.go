@@ -111,7 +111,7 @@ func (t *terminal) grid(heads []string, rows [][]string, words map[int]bool) {
 		Rows(upper, lower).Rows(rows...).
 		StyleFunc(func(row, col int) lipgloss.Style {
 			style := t.style.plain
-			if row < 2 {
+			if row == 1 || row == 0 && upper[col] != "" {
 				style = t.style.title
 			}
 			if col > 0 {

@@ -72,14 +72,16 @@ func (s *Space) Enslave(device, bridge string) error {
 
 // Address gives a device an address. IPv6 addresses skip duplicate address
 // detection: the lab hands them out once.
-func (s *Space) Address(device string, p netip.Prefix) error {
+func (s *Space) Address(device string, p netip.Prefix) error { return s.address(device, p, 0) }
+
+func (s *Space) address(device string, p netip.Prefix, flags int) error {
 	l, err := s.Link(device)
 	if err != nil {
 		return err
 	}
-	a := &netlink.Addr{IPNet: IPNet(p)}
+	a := &netlink.Addr{IPNet: IPNet(p), Flags: flags}
 	if p.Addr().Is6() {
-		a.Flags = ifaFlagNoDAD
+		a.Flags |= ifaFlagNoDAD
 	}
 	if err := s.Links.AddrAdd(l, a); err != nil {
 		return fmt.Errorf("add address %s to %s in %s: %w", p, device, s.Name, err)
@@ -87,7 +89,11 @@ func (s *Space) Address(device string, p netip.Prefix) error {
 	return nil
 }
 
-const ifaFlagNoDAD = 0x02 // IFA_F_NODAD, linux/if_addr.h
+// Address flags, linux/if_addr.h.
+const (
+	ifaFlagNoDAD         = 0x02
+	ifaFlagNoPrefixRoute = 0x200
+)
 
 // IPNet converts to the form that netlink takes.
 func IPNet(p netip.Prefix) *net.IPNet {

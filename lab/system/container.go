@@ -47,10 +47,10 @@ func bringUp(n *Node, e Endpoint) error {
 	if err := e.Space.Up(EndpointDevice); err != nil {
 		return err
 	}
-	if err := e.Space.Address(EndpointDevice, e.V4); err != nil {
+	if err := e.Space.Connect(EndpointDevice, e.V4); err != nil {
 		return err
 	}
-	return e.Space.Address(EndpointDevice, e.V6)
+	return e.Space.Connect(EndpointDevice, e.V6)
 }
 
 func steer(n *Node, s *space.Space, device string) error {

@@ -60,7 +60,8 @@ func (t Builtin) Plan(job Job) ([]Process, error) {
 	}
 	client := Process{
 		Role: "client", On: OnSender,
-		Argv: append([]string{job.Self, "traffic", "client", "-connect", at}, builtinFlags(job)...),
+		Argv:  append([]string{job.Self, "traffic", "client", "-connect", at}, builtinFlags(job)...),
+		Ready: func(line string) bool { return strings.TrimSpace(line) == "begun" },
 	}
 	return []Process{server, client}, nil
 }

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -17,6 +18,8 @@ type client struct {
 	to   netip.AddrPort
 	spec Spec
 	stop <-chan struct{}
+	// stderr is told when traffic begins: a line "begun".
+	stderr io.Writer
 
 	control *control
 	crew    *crew
@@ -126,6 +129,7 @@ func (c *client) measure() (Result, error) {
 	if err := c.control.send(message{Type: typeStart}); err != nil {
 		return Result{}, err
 	}
+	fmt.Fprintln(c.stderr, "begun")
 	cond := &conductor{crew: c.crew, timing: c.spec.Timing}
 	if err := cond.run(stop); err != nil {
 		return Result{}, err

@@ -85,7 +85,7 @@ func clientCommand(args []string, stdout, stderr io.Writer) error {
 	}
 	stop, release := onInterrupt()
 	defer release()
-	result, err := (&client{to: to, spec: spec, stop: stop}).run()
+	result, err := (&client{to: to, spec: spec, stop: stop, stderr: stderr}).run()
 	if err != nil {
 		return err
 	}

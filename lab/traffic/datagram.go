@@ -43,7 +43,7 @@ func (w *worker) sendDatagrams() {
 				w.tally.datagrams++
 				w.tally.calls++
 				w.tally.bytes += int64(len(w.buf))
-			} else if !transient(e) {
+			} else if !w.transient(e) {
 				w.datagramFailed()
 				if e == syscall.EMSGSIZE {
 					w.failed("send a datagram", e)
@@ -85,7 +85,7 @@ func (w *worker) receiveDatagrams() {
 			w.finish()
 			w.end.at -= w.idleEnd // the silence was not part of the traffic
 			return
-		case e != 0 && !transient(e):
+		case e != 0 && !w.transient(e):
 			w.datagramFailed()
 		case n == 0 && e == 0 && w.seen >= stopping:
 			return // the socket was shut down

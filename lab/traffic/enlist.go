@@ -70,12 +70,12 @@ func (w *worker) equip(s Spec) (err error) {
 }
 
 func (w *worker) sends(s Spec) (err error) {
+	if rate := s.perStream(); rate > 0 {
+		w.pace.interval = float64(s.Workload.Buffer) * 8e9 / float64(rate)
+	}
 	switch {
 	case s.udp():
 		w.loop = (*worker).sendDatagrams
-		if rate := s.perStream(); rate > 0 {
-			w.pace.interval = float64(s.Workload.Buffer) * 8e9 / float64(rate)
-		}
 	case s.Workload.Sendfile:
 		w.loop = (*worker).sendFile
 		w.file, w.fileSize, err = newFile(int(s.Workload.Buffer))

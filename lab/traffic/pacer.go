@@ -5,16 +5,17 @@ import (
 	"unsafe"
 )
 
-// pacer spaces datagrams by an absolute clock, so that a late one does not
-// delay those after it. The zero value does not pace.
+// pacer spaces datagrams, or the send calls of a TCP stream, by an absolute
+// clock, so that a late one does not delay those after it. The zero value does
+// not pace.
 //
 // It sleeps for a quantum at least and then lets everything go that has become
 // due: a sleep for every datagram would cost more than the datagram. What it
 // falls behind by more than the backlog is given up, so that a stall does not
 // end in a flood.
 type pacer struct {
-	interval float64 // between datagrams, ns; 0 = as fast as possible
-	due      float64 // when the next datagram may go, by now()
+	interval float64 // between datagrams or calls, ns; 0 = as fast as possible
+	due      float64 // when the next one may go, by now()
 	asleep   syscall.Timespec
 }
 
@@ -44,3 +45,11 @@ const (
 	clockMonotonic = 1
 	maxNap         = 20e6 // ns: how late a thread may learn that the stage moved on
 )
+
+// sent takes note that the call which was due sent n bytes of size: what it did
+// not send is due at once.
+func (p *pacer) sent(n, size int) {
+	if p.interval > 0 && n < size {
+		p.due -= p.interval * float64(size-max(n, 0)) / float64(size)
+	}
+}

@@ -2,16 +2,20 @@ package traffic
 
 import "syscall"
 
-// sendStream sends its buffer over and over.
+// sendStream sends its buffer over and over, at the pace set.
 func (w *worker) sendStream() {
+	paced := w.pace.interval > 0
 	for {
-		n, e := send(w.fd, w.buf[:min(int64(len(w.buf)), w.limit-w.tally.bytes)])
-		if e == 0 {
-			w.tally.bytes += int64(n)
-			w.tally.calls++
-		} else if !transient(e) {
-			w.failed("send", e)
-			return
+		if !paced || w.pace.wait() {
+			n, e := send(w.fd, w.buf[:min(int64(len(w.buf)), w.limit-w.tally.bytes)])
+			if e == 0 {
+				w.tally.bytes += int64(n)
+				w.tally.calls++
+			} else if !w.transient(e) {
+				w.failed("send", e)
+				return
+			}
+			w.pace.sent(n, len(w.buf))
 		}
 		if w.over() {
 			return
@@ -27,17 +31,21 @@ func (w *worker) sendStream() {
 func (w *worker) sendFile() {
 	var offset int64
 	size := int64(len(w.buf))
+	paced := w.pace.interval > 0
 	for {
 		if offset+size > w.fileSize {
 			offset = 0
 		}
-		n, e := sendfile(w.fd, w.file, &offset, int(min(size, w.limit-w.tally.bytes)))
-		if e == 0 {
-			w.tally.bytes += int64(n)
-			w.tally.calls++
-		} else if !transient(e) {
-			w.failed("sendfile", e)
-			return
+		if !paced || w.pace.wait() {
+			n, e := sendfile(w.fd, w.file, &offset, int(min(size, w.limit-w.tally.bytes)))
+			if e == 0 {
+				w.tally.bytes += int64(n)
+				w.tally.calls++
+			} else if !w.transient(e) {
+				w.failed("sendfile", e)
+				return
+			}
+			w.pace.sent(n, len(w.buf))
 		}
 		if w.over() {
 			return
@@ -58,7 +66,7 @@ func (w *worker) receiveStream() {
 		} else if e == 0 {
 			w.closedByPeer()
 			return
-		} else if !transient(e) {
+		} else if !w.transient(e) {
 			w.failed("receive", e)
 			return
 		}
@@ -78,7 +86,7 @@ func (w *worker) sendAll(fd int, p []byte) (ok bool) {
 				return true
 			}
 			p = p[n:]
-		} else if !transient(e) {
+		} else if !w.transient(e) {
 			w.failed("send", e)
 			return false
 		} else if w.over() {
@@ -98,7 +106,7 @@ func (w *worker) receiveAll(fd int, p []byte) (ok, closed bool) {
 			got += n
 		case e == 0:
 			return false, true
-		case !transient(e):
+		case !w.transient(e):
 			w.failed("receive", e)
 			return false, e == syscall.ECONNRESET
 		case w.over():

@@ -71,7 +71,7 @@ func (w *worker) transactDatagrams() {
 		binary.LittleEndian.PutUint64(number[:], count)
 		copy(w.buf[:w.request], number[:])
 		began := now()
-		if _, e := send(w.fd, w.buf[:w.request]); e != 0 && !transient(e) {
+		if _, e := send(w.fd, w.buf[:w.request]); e != 0 && !w.transient(e) {
 			w.datagramFailed()
 		}
 		w.tally.calls++
@@ -98,7 +98,7 @@ func (w *worker) awaitResponse(began int64, number string, echoed int) {
 			w.tally.bytes += int64(w.request + w.response)
 			return
 		}
-		if e != 0 && !transient(e) {
+		if e != 0 && !w.transient(e) {
 			w.datagramFailed()
 		}
 		if ended-began > w.retry {
@@ -121,13 +121,13 @@ func (w *worker) respondDatagrams() {
 		n, e := receive(w.fd, w.buf[:w.request+1], 0)
 		if n == w.request {
 			copy(reply[:echoed], w.buf[:echoed])
-			if _, e := send(w.fd, reply); e != 0 && !transient(e) {
+			if _, e := send(w.fd, reply); e != 0 && !w.transient(e) {
 				w.datagramFailed()
 			}
 			w.tally.calls += 2
 			w.tally.transactions++
 			w.tally.bytes += int64(w.request + w.response)
-		} else if e != 0 && !transient(e) {
+		} else if e != 0 && !w.transient(e) {
 			w.datagramFailed()
 		}
 		if w.over() {
@@ -154,7 +154,7 @@ func (w *worker) connectTransact() {
 	for {
 		fd, what, e := w.dial()
 		if e != 0 {
-			if !transient(e) {
+			if !w.transient(e) {
 				w.failed(what, e)
 				return
 			}
@@ -231,7 +231,7 @@ func (w *worker) drained(fd int) bool {
 		if e == 0 {
 			return n == 0
 		}
-		if !transient(e) || w.over() {
+		if !w.transient(e) || w.over() {
 			return false
 		}
 	}
@@ -248,7 +248,7 @@ func (w *worker) acceptRespond() {
 			}
 			w.exchangeOnce(fd)
 			closeSocket(fd)
-		} else if !transient(e) && !(e == syscall.EINVAL && w.seen >= stopping) && e != syscall.ECONNABORTED {
+		} else if !w.transient(e) && !(e == syscall.EINVAL && w.seen >= stopping) && e != syscall.ECONNABORTED {
 			w.failed("accept", e)
 			return
 		}

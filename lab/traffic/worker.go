@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"syscall"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -44,7 +45,7 @@ type worker struct {
 	unmap     func() error // gives buf back
 	retry     int64        // how long a datagram transaction waits for its response, ns
 	fatal     error        // why the loop ended before it was told to
-	endedAt   int32        // the phase in which it ended
+	signals   uint         // that interrupted a call
 	tolerates bool         // a peer that ends first is no error: who decides says so elsewhere
 	anySize   bool         // datagrams of any size count, unnumbered
 	idleEnd   int64        // a silence of so many ns ends a receiver of datagrams; 0 = none does
@@ -106,7 +107,6 @@ func (w *worker) finish() {
 	if w.stage.phase.Load() != w.seen {
 		w.cross()
 	}
-	w.endedAt = w.seen
 	if w.begin.set && !w.end.set {
 		w.end = w.mark()
 	}
@@ -117,8 +117,24 @@ func (w *worker) finish() {
 
 // transient reports whether a failed call is to be made again: a signal of
 // Go's runtime or the socket's timeout came between.
-func transient(e syscall.Errno) bool {
-	return e == syscall.EINTR || e == syscall.EAGAIN
+//
+// The loops call nothing that Go's scheduler could use to stop them, and the
+// runtime's signals mostly arrive inside a system call, where they cannot stop
+// them either. So a thread that blocks lets itself be stopped here: after a
+// timeout, and after some signals, for the runtime repeats them while it waits.
+// After each would be too often, since a thread gets one every 10 ms as it is.
+func (w *worker) transient(e syscall.Errno) bool {
+	switch e {
+	case syscall.EINTR:
+		if w.signals++; w.signals%16 == 0 {
+			runtime.Gosched()
+		}
+		return true
+	case syscall.EAGAIN:
+		runtime.Gosched()
+		return true
+	}
+	return false
 }
 
 // failed takes note of a call that failed for good and reports whether that is

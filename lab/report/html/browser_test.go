@@ -1,10 +1,13 @@
 package html
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/lab/report"
 )
@@ -140,4 +144,213 @@ func scheme(name string) chromedp.Action[chromedp.Void] {
 		})
 		return err
 	})
+}
+
+// drawn waits until the page's charts are there and returns, by chart, how many
+// data its series have.
+func drawn(t *testing.T, p *tab) map[string][]int {
+	t.Helper()
+	return eval[map[string][]int](t, p, `Object.fromEntries([...document.querySelectorAll('.chart')].map(c => {
+		const chart = echarts.getInstanceByDom(c);
+		return [c.id, chart ? chart.getOption().series.map(s => s.data.length) : []];
+	}))`)
+}
+
+func TestPageInABrowser(t *testing.T) {
+	r := quick(t)
+	p := browse(t, r, 1280)
+
+	t.Run("draws every chart from all of the run's figures", func(t *testing.T) {
+		want := map[string][]int{
+			"c-streams-main": {4, 24}, "c-streams-cpu": {7, 42}, "c-exchange-main": {4, 23}, "c-exchange-cpu": {7, 40},
+			"c-exchange-latency": {4, 20}, "c-ratios": {6, 16}, "c-series": {30, 30, 30},
+		}
+		if diff := cmp.Diff(want, drawn(t, p)); diff != "" {
+			t.Error(diff)
+		}
+		for id := range want {
+			if n := eval[int](t, p, `document.querySelectorAll('#`+id+` svg path, #`+id+` svg text').length`); n < 10 {
+				t.Errorf("%s shows only %d shapes", id, n)
+			}
+		}
+	})
+
+	t.Run("shows the report's figures in its tables", func(t *testing.T) {
+		got := eval[map[string]float64](t, p, `Object.fromEntries([...document.querySelectorAll('table.figures td[data-value]')].map(
+			td => [td.parentElement.dataset.scenario + ' ' + td.dataset.metric, Number(td.dataset.value)]))`)
+		want := make(map[string]float64)
+		for _, f := range r.Figures() {
+			for _, c := range f.Columns {
+				for i, cell := range c.Cells {
+					if cell.Has {
+						want[f.Rows[i].ID+" "+c.Key] = cell.Value
+					}
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(want) < 60 {
+			t.Errorf("%d figures: %s", len(want), diff)
+		}
+		if want["raw/stream throughput_bps"] != r.Scenarios[0].Throughput.Median {
+			t.Error("the table's throughput is not the report's")
+		}
+	})
+
+	t.Run("sorts a table by a column", func(t *testing.T) {
+		order := `[...document.querySelectorAll('#t-streams tbody tr')].map(r => r.dataset.scenario).join(' ')`
+		p.do(t, chromedp.Click(chromedp.CSS(`#t-streams thead th:nth-child(2) button`)))
+		if got := eval[string](t, p, order); got != "bridge-colocated/stream raw/stream bridge/stream vxlan/stream macvlan/stream" {
+			t.Errorf("most throughput first: %s", got)
+		}
+		p.do(t, chromedp.Click(chromedp.CSS(`#t-streams thead th:nth-child(2) button`)))
+		if got := eval[string](t, p, order); got != "vxlan/stream bridge/stream raw/stream bridge-colocated/stream macvlan/stream" {
+			t.Errorf("least throughput first: %s", got)
+		}
+	})
+
+	t.Run("shows the chosen trial and the chosen way of the packets", func(t *testing.T) {
+		before := eval[string](t, p, `JSON.stringify(echarts.getInstanceByDom(document.getElementById('c-series')).getOption().series[0].data)`)
+		p.do(t, choose("series-scenario", 3))
+		if after := eval[string](t, p, `JSON.stringify(echarts.getInstanceByDom(document.getElementById('c-series')).getOption().series[0].data)`); after == before {
+			t.Error("another scenario draws the same series")
+		}
+		p.do(t, choose("path-scenario", 0))
+		if got := eval[string](t, p, `[...document.querySelectorAll('.topology')].filter(t => t.offsetHeight > 0).map(t => t.dataset.scenario).join(' ')`); got != "raw/stream" {
+			t.Errorf("the way of %q is shown, want raw/stream alone", got)
+		}
+	})
+
+	t.Run("gives the figures as a file", func(t *testing.T) {
+		got := run(t, p, chromedp.Evaluate[string](`new Promise(done => {
+			const make = URL.createObjectURL;
+			URL.createObjectURL = blob => { blob.text().then(done); document.getElementById('download').addEventListener('click', e => e.preventDefault()); return make(blob); };
+			document.getElementById('download').click();
+		})`, chromedp.EvalAwaitPromise))
+		var want bytes.Buffer
+		if err := report.WriteJSON(&want, r); err != nil {
+			t.Fatal(err)
+		}
+		if got != want.String() {
+			t.Errorf("the file of %d bytes is not the report's JSON of %d", len(got), want.Len())
+		}
+	})
+
+	t.Run("follows the reader's light and dark", func(t *testing.T) {
+		colours := `getComputedStyle(document.body).backgroundColor + ' ' + document.querySelector('#c-streams-main svg').innerHTML.includes('#e6ebf1')`
+		if got := eval[string](t, p, colours); got != "rgb(255, 255, 255) false" {
+			t.Errorf("light is %q", got)
+		}
+		p.do(t, scheme("dark"))
+		p.until(t, colours, "rgb(18, 23, 30) true")
+	})
+
+	t.Run("prints light, whole, with its charts", func(t *testing.T) {
+		printed(t, run(t, p, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground())))
+		p.until(t, `getComputedStyle(document.body).backgroundColor`, "rgb(18, 23, 30)")
+		p.do(t, scheme("light"))
+	})
+
+	t.Run("fits 400 pixels", func(t *testing.T) {
+		p.do(t, chromedp.EmulateViewport(400, 900))
+		p.until(t, `String(document.querySelector('#c-streams-main svg').clientWidth <= 400)`, "true")
+		if w := eval[int](t, p, `document.documentElement.scrollWidth`); w > 400 {
+			t.Errorf("the page is %d pixels wide", w)
+		}
+		wide := eval[[]string](t, p, `[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, pre, details') && e.getBoundingClientRect().right > 401).map(e => e.tagName + '.' + e.getAttribute('class'))`)
+		if len(wide) > 0 {
+			t.Errorf("these stand out of the page: %v", wide)
+		}
+		if got := eval[int](t, p, `[...document.querySelectorAll('.path.tall')].filter(s => s.getBoundingClientRect().height > 0).length`); got != 1 {
+			t.Errorf("%d tall pictures are shown, want 1", got)
+		}
+	})
+
+	problems, requests := p.seen()
+	if len(problems) > 0 || len(requests) > 0 {
+		t.Errorf("the page said %q and asked for %q", problems, requests)
+	}
+}
+
+func TestHostilePageInABrowserRunsNothing(t *testing.T) {
+	p := browse(t, hostile(), 1000)
+	for id, sizes := range drawn(t, p) {
+		if len(sizes) == 0 {
+			t.Errorf("%s is not drawn", id)
+		}
+	}
+	if eval[bool](t, p, `'hacked' in window`) {
+		t.Error("a name ran as a script")
+	}
+	// The tooltip of every bar is HTML that the page makes from names.
+	shown := eval[int](t, p, `[...document.querySelectorAll('.chart')].map(c => {
+		const chart = echarts.getInstanceByDom(c);
+		chart.getOption().series.forEach((s, i) => chart.dispatchAction({ type: 'showTip', seriesIndex: i, dataIndex: 0 }));
+		return chart;
+	}).length`)
+	if shown < 5 {
+		t.Errorf("only %d charts", shown)
+	}
+	if eval[bool](t, p, `'hacked' in window || document.querySelector('img, main script, .chart script') !== null`) {
+		t.Error("a name became an element")
+	}
+	problems, requests := p.seen()
+	if len(problems) > 0 || len(requests) > 0 {
+		t.Errorf("the page said %q and asked for %q", problems, requests)
+	}
+}
+
+// choose picks an option as a person would.
+func choose(id string, index int) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(
+			`(s => { s.selectedIndex = %d; s.dispatchEvent(new Event('change')); return true; })(document.getElementById(%q))`, index, id)))
+		return err
+	})
+}
+
+// until waits for an expression to have a value: the browser tells the page of
+// a change when it gets to it.
+func (p *tab) until(t *testing.T, expression, want string) {
+	t.Helper()
+	got := ""
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if got = eval[string](t, p, expression); got == want {
+			return
+		}
+	}
+	t.Errorf("%s stays %q, want %q", expression, got, want)
+}
+
+// printed checks the paper: the charts' writing is on it, and no controls.
+func printed(t *testing.T, pdf []byte) {
+	t.Helper()
+	if !bytes.HasPrefix(pdf, []byte("%PDF-")) || len(pdf) < 50_000 {
+		t.Fatalf("%d bytes are no PDF of the page", len(pdf))
+	}
+	if _, err := exec.LookPath("pdftotext"); err != nil {
+		t.Skip("no pdftotext to read the paper with: apt-get install poppler-utils")
+	}
+	file := filepath.Join(t.TempDir(), "report.pdf")
+	if err := os.WriteFile(file, pdf, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("pdftotext", "-layout", file, "-").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(out)
+	// 8.63 Gbit/s stands in the table and on its bar.
+	if n := strings.Count(text, "8.63"); n < 2 {
+		t.Errorf("8.63 is printed %d times, want on the bar and in the table", n)
+	}
+	for _, want := range []string{"bridge-colocated / raw", "seconds", "port-a", "2 dropped", "Method"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the paper lacks %q", want)
+		}
+	}
+	for _, control := range []string{"Download the figures", "Counters as a table", "Skip to the figures"} {
+		if strings.Contains(text, control) {
+			t.Errorf("the paper has %q, which does nothing on paper", control)
+		}
+	}
 }

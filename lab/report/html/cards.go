@@ -22,17 +22,11 @@ type cardLine struct {
 	Name  string // "throughput"
 	Big   string // "−21.6 %", or "no difference"
 	Small string // "[−22.1, −21.2]"
-	Tone  string // "worse", "better" or ""
+	Tone  string // "worse", "better", "none" or ""
 }
 
 // mostCards is how many a reader takes in.
 const mostCards = 6
-
-// keyMetrics are what a card shows, in its order.
-var keyMetrics = []sample.Metric{
-	sample.Throughput, sample.Transactions, sample.LatencyP50,
-	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
-}
 
 // cards makes one card for each pair of systems that the plan compares.
 func (b *builder) cards() []card {
@@ -87,7 +81,12 @@ func costLine(name string, c *report.Comparison) cardLine {
 	info, _ := sample.Describe(c.Metric)
 	switch {
 	case c.Alike():
-		line.Big = "no difference"
+		line.Big, line.Tone = "no difference", "none"
+	case !c.Distinct: // too few trials to tell dearer from cheaper
+		line.Small = strings.TrimSpace(fmt.Sprintf("%s in %d trials", line.Small, c.Ratio.N))
+		if c.Ratio.N == 1 {
+			line.Small = "in 1 trial"
+		}
 	case (c.Ratio.Median-1)*float64(info.Better) < 0:
 		line.Tone = "worse"
 	case c.Ratio.Median != 1:

@@ -200,7 +200,7 @@ func (b box) placed() box {
 	for i := range b.Lines {
 		b.Lines[i].X, b.Lines[i].Y = b.X+12, b.Y+39+17*i
 	}
-	b.DX, b.DY = b.X+b.W-12, b.Y+b.H+4
+	b.DX, b.DY = b.X+b.W-4, b.Y+b.H+15
 	return b
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
 )
 
 // page is what page.html shows, in its order.
@@ -119,6 +120,7 @@ type table struct {
 	report.Figures
 	ID      string
 	Heading string
+	Few     bool // a row has fewer trials than a 95 % interval needs
 	Rows    []tableRow
 	Every   []everyRow // every metric that was measured, by scenario
 }
@@ -148,6 +150,7 @@ func (b *builder) table(f report.Figures) table {
 		t.ID, t.Heading = "exchange", "Transactions and latency"
 	}
 	for i, s := range f.Rows {
+		t.Few = t.Few || s.Trials > 0 && s.Trials < stats.MinimumTrials(stats.Level)
 		r := tableRow{ID: s.ID, Name: f.Names[i], Title: s.Title, Paint: b.paints[s.ID], Absent: absent(s)}
 		for _, c := range f.Columns {
 			r.Cells = append(r.Cells, tableCell{c.Cells[i], c.Key, c.Text})

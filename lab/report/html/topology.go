@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"strings"
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
@@ -109,11 +110,11 @@ type drawing struct {
 }
 
 func (d drawing) caption() string {
-	text := fmt.Sprintf("Block %d, the trial nearest the median", d.trial.Block+1)
+	text := fmt.Sprintf("Block %d", d.trial.Block+1)
 	if w, ok := d.trial.Metrics[sample.WindowSeconds]; ok {
 		text += ", counted over " + report.Scale{Unit: "s", By: 1}.Print(w)
 	}
-	return text + ". rx and tx are what the device itself counts; a device that segments in hardware's place counts large segments, so packets differ along the way."
+	return text + "."
 }
 
 func (d drawing) alt() string {
@@ -136,11 +137,11 @@ func (d drawing) headline() string {
 	if !ok {
 		return ""
 	}
-	if text := report.ScaleOf(m, v).Print(v); m == sample.Throughput {
-		return text
-	} else {
-		return text + " transactions"
+	scale := report.ScaleOf(m, v)
+	if m == sample.Transactions {
+		scale.Unit = strings.TrimSuffix(scale.Unit, "/s") + " transactions/s"
 	}
+	return strings.ReplaceAll(scale.Print(v), "  ", " ")
 }
 
 // spent is the CPU of a side, "CPU 81.0 %"; empty where it was not measured.

@@ -36,13 +36,15 @@ func newNode(id string, index int, cpus []int, f suite.Fabric) (*node, error) {
 		return nil, err
 	}
 	n := &node{index: index, space: s, cpus: cpus, fabric: f}
+	if err := s.Workloads(); err != nil {
+		return nil, errors.Join(err, n.down(context.Background()))
+	}
 	for _, kv := range [][2]string{
 		{"net.ipv4.ip_forward", "1"},
 		{"net.ipv4.conf.all.rp_filter", "0"},
 		{"net.ipv4.conf.default.rp_filter", "0"},
 		{"net.ipv4.fib_multipath_hash_policy", "1"},
 		{"net.ipv6.fib_multipath_hash_policy", "1"},
-		{"net.ipv6.conf.default.accept_ra", "0"},
 	} {
 		if err := s.Sysctl(kv[0], kv[1]); err != nil {
 			return nil, errors.Join(err, n.down(context.Background()))
@@ -74,7 +76,7 @@ func (n *node) FabricDevices() []string {
 func (n *node) route(nodes int) error {
 	for l, dev := range n.FabricDevices() {
 		for _, version := range []int{4, 6} {
-			if err := n.space.Address(dev, underlay(n.index, l, version)); err != nil {
+			if err := n.space.Connect(dev, underlay(n.index, l, version)); err != nil {
 				return err
 			}
 		}
@@ -90,7 +92,7 @@ func (n *node) route(nodes int) error {
 			if other == n.index {
 				continue
 			}
-			r := &netlink.Route{Dst: space.IPNet(steady(other, version)), Src: net.IP(steady(n.index, version).Addr().AsSlice())}
+			r := &netlink.Route{Dst: space.IPNet(steady(other, version)), Src: net.IP(steady(n.index, version).Addr().AsSlice()), Congctl: space.CongestionControl()}
 			for l := range n.fabric.Links {
 				r.MultiPath = append(r.MultiPath, &netlink.NexthopInfo{Gw: net.IP(underlay(other, l, version).Addr().AsSlice())})
 			}

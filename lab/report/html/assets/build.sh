@@ -15,7 +15,7 @@ modules=$scratch/node_modules
 cp "$modules/echarts/LICENSE" LICENSE.echarts
 cp "$modules/echarts/NOTICE" NOTICE.echarts
 cp "$modules/zrender/LICENSE" LICENSE.zrender
-cp "$modules/tslib/LICENSE.txt" LICENSE.tslib
+tr -d '\r' <"$modules/tslib/LICENSE.txt" >LICENSE.tslib
 
 # Every report carries the library on, so the notices travel inside it.
 banner=$(
@@ -30,8 +30,9 @@ banner=$(
 cd "$scratch"
 node_modules/.bin/esbuild echarts.entry.js --bundle --minify --charset=utf8 --format=iife --global-name=echarts \
 	--legal-comments=none --banner:js="$banner" --outfile=out.js --log-level=warning
-if grep -qi '</script' out.js; then
-	echo "the build holds a closing script tag, which would end its place in the page" >&2
+# A browser reads CRLF as LF, so that the script would not match its hash.
+if grep -qi '</script' out.js || grep -q $'\r' out.js; then
+	echo "the build holds a closing script tag or a carriage return, which cannot stand in the page" >&2
 	exit 1
 fi
 cp out.js "$OLDPWD/echarts.min.js"

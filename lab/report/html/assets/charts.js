@@ -26,15 +26,14 @@
     if (a >= 1000) return Math.round(v).toLocaleString('en-US');
     return v.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : a === 0 ? 0 : 3);
   }
-  const unit = u => (u === '' ? '' : u.endsWith('/s') && u.length < 4 ? u : ' ' + u);
+  const unit = u => (u === '' || u === '/s' ? u : ' ' + u);
 
   // Text in pixels, for margins that labels fill.
   const ruler = document.createElement('canvas').getContext('2d');
-  function textWidth(text, size) {
-    ruler.font = size + 'px ' + font;
-    return ruler.measureText(text).width;
+  function widest(texts, size, weight) {
+    ruler.font = `${weight || 400} ${size}px ${font}`;
+    return texts.reduce((w, t) => Math.max(w, ruler.measureText(t).width), 0);
   }
-  const widest = (texts, size) => texts.reduce((w, t) => Math.max(w, textWidth(t, size)), 0);
 
   // ---- what all charts share.
   function base() {
@@ -93,7 +92,7 @@
       const right = Math.max(x, high, ...(item.bar.points || []).map(p => api.coord([p[1] / panel.by, 0])[0] + 3));
       const line = { stroke: theme.ink, lineWidth: 1.3 };
       return { type: 'group', children: [
-        { type: 'rect', shape: { x: zero, y: at - height / 2, width: Math.max(x - zero, 1), height, r: [0, 3, 3, 0] }, style: { fill: hue, opacity: pale ? 0.28 : 0.85 } },
+        { type: 'rect', shape: { x: zero, y: at - height / 2, width: Math.max(x - zero, 1), height, r: [0, 3, 3, 0] }, style: { fill: hue, opacity: pale ? 0.28 : 1 } },
         { type: 'rect', shape: { x: zero, y: at - height / 2, width: Math.max(x - zero, 1), height, r: [0, 3, 3, 0] }, style: { fill: 'none', stroke: hue, lineWidth: pale ? 1.4 : 0 } },
         { type: 'line', shape: { x1: low, y1: at, x2: high, y2: at }, style: line },
         { type: 'line', shape: { x1: low, y1: at - 4, x2: low, y2: at + 4 }, style: line },
@@ -143,12 +142,20 @@
       spans.push({ value: [values[0], i, values[values.length - 1]], row: r });
       r.bars.forEach(b => { if (b && b.median > 0) marks.push({ value: [b.median / panel.by, i], row: r, bar: b }); });
     });
-    const nice = v => { const p = Math.pow(10, Math.floor(Math.log10(v))); return [1, 2, 5].map(k => k * p).filter(k => k <= v * 1.001).pop(); };
+    // 1, 2, 5, 10 … around the data: the first at or below the least.
+    const nice = [];
+    for (let e = -3; e <= 12; e++) for (const k of [1, 2, 5]) nice.push(k * Math.pow(10, e));
+    const floor = nice.filter(v => v <= least * 1.001).pop() || least;
+    const ticks = nice.filter(v => v >= floor && v <= most * 1.12);
     return {
       rows: panel.rows.length, step: 46,
       option: Object.assign(base(), {
         grid: { left: room, right: 30, top: 20, bottom: 26 },
-        xAxis: valueAxis({ type: 'log', min: nice(least), max: most * 1.12, axisLabel: { color: theme.soft, hideOverlap: true, showMaxLabel: false, formatter: v => figure(v).replace(/\.0+$/, '') }, minorSplitLine: { show: true, lineStyle: { color: theme.line, opacity: 0.45 } }, minorTick: { show: false, splitNumber: 9 } }),
+        xAxis: valueAxis({
+          type: 'log', min: floor, max: most * 1.12, axisTick: { show: false, customValues: ticks },
+          axisLabel: { color: theme.soft, hideOverlap: true, customValues: ticks, formatter: v => String(Number(v.toPrecision(2))) },
+          splitLine: { lineStyle: { color: theme.line }, customValues: ticks },
+        }),
         yAxis: rowAxis(labels, true, room - 8),
         series: [
           { type: 'custom', name: 'span', silent: true, encode: { x: 0, y: 1 }, data: spans, renderItem: (params, api) => {
@@ -184,7 +191,7 @@
     const log = high / Math.max(low, 1e-6) > 6 && low > 0;
     const pad = (high - low) * 0.06;
     const from = log ? low / 1.1 : Math.max(0, low - pad), to = log ? high * 1.1 : high + pad;
-    const room = Math.min(widest(labels, 12.5) + 18, width * 0.45);
+    const room = Math.min(widest(labels, 12.5, 700) + 18, width * 0.48);
     return {
       rows: labels.length, step: 27,
       option: Object.assign(base(), {
@@ -228,13 +235,13 @@
     const top = Math.max(...t.bps, 1);
     const scale = [[1e9, 'Gbit/s'], [1e6, 'Mbit/s'], [1e3, 'kbit/s'], [1, 'bit/s']].find(k => top >= k[0]) || [1, 'bit/s'];
     const line = (name, values, hue, axis, dash) => ({
-      type: 'line', name, yAxisIndex: axis, showSymbol: false, data: values.map((v, i) => [t.at[i], axis ? v : v / scale[0]]),
+      type: 'line', name, yAxisIndex: axis, symbol: 'none', data: values.map((v, i) => [t.at[i], axis ? v : v / scale[0]]),
       lineStyle: { color: hue, width: 2, type: dash }, itemStyle: { color: hue },
     });
     const series = [line('throughput', t.bps, colour(s), 0, 'solid')];
     if (t.cpu[0]) series.push(line(t.cpu[1] ? 'sender CPU' : 'CPU', t.cpu[0], theme.ink, 1, [6, 3]));
-    if (t.cpu[1]) series.push(line('receiver CPU', t.cpu[1], theme.soft, 1, [2, 3]));
-    if (t.window) series[0].markArea = { silent: true, itemStyle: { color: theme.raised }, data: [[{ xAxis: 0 }, { xAxis: t.window }]] };
+    if (t.cpu[1]) series.push(line('receiver CPU', t.cpu[1], theme.ink, 1, [1.5, 3]));
+    if (t.window) series[0].markArea = { silent: true, itemStyle: { color: theme.soft, opacity: 0.09 }, data: [[{ xAxis: 0 }, { xAxis: t.window }]] };
     const chart = document.getElementById('c-series');
     const note = `${s.id}, block ${t.block}${t.median ? ' (median trial)' : ''}`;
     document.getElementById('series-shown').textContent = note;
@@ -242,7 +249,7 @@
     return {
       height: 320,
       option: Object.assign(base(), {
-        legend: { top: 0, left: 0, textStyle: { color: theme.ink, fontFamily: font }, itemWidth: 26 },
+        legend: { top: 0, left: 0, textStyle: { color: theme.ink, fontFamily: font }, itemWidth: 30, itemStyle: { opacity: 0 } },
         tooltip: Object.assign(base().tooltip, { trigger: 'axis', formatter: ps => `${figure(ps[0].value[0])} s` + ps.map(p => `<br>${escape(p.seriesName)}: <b>${figure(p.value[1])} ${p.seriesIndex ? '%' : scale[1]}</b>`).join('') }),
         grid: { left: 8, right: 8, top: 56, bottom: 34, containLabel: true },
         xAxis: valueAxis({ name: 'seconds', nameLocation: 'middle', nameGap: 24, nameTextStyle: { color: theme.soft }, min: 'dataMin', max: 'dataMax', splitLine: { show: false }, axisLabel: { color: theme.soft, hideOverlap: true, formatter: v => String(Math.round(v * 10) / 10) } }),
@@ -276,6 +283,7 @@
     if (!c.chart) c.chart = echarts.init(c.place, null, { renderer: 'svg', width, height });
     c.chart.resize({ width, height });
     c.chart.setOption(made.option, true);
+    c.chart.getZr().flush(); // before paper is printed
     // On paper the style sheet scales the picture to the page.
     const svg = c.place.querySelector('svg');
     if (svg) svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
@@ -283,7 +291,7 @@
   function drawAll() { readTheme(); charts.forEach(draw); }
   drawAll();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
-  window.addEventListener('beforeprint', () => { root.dataset.paper = ''; document.querySelectorAll('.topology').forEach(t => { t.hidden = false; }); root.dataset.paper = 'yes'; drawAll(); });
+  window.addEventListener('beforeprint', () => { root.dataset.paper = 'yes'; document.querySelectorAll('.topology').forEach(t => { t.hidden = false; }); drawAll(); });
   window.addEventListener('afterprint', () => { delete root.dataset.paper; showPath(); drawAll(); });
   let last = window.innerWidth, due = 0;
   window.addEventListener('resize', () => {

@@ -1,0 +1,394 @@
+package html
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"html"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+func quick(t testing.TB) *report.Report {
+	t.Helper()
+	return report.Build(reporttest.Sample())
+}
+
+func written(t testing.TB, r *report.Report) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// block returns the content of the script element with this id.
+func block(t *testing.T, page []byte, id string) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?s)<script type="[a-z/]+" id="` + id + `">(.*?)</script>`).FindSubmatch(page)
+	if found == nil {
+		t.Fatalf("the page has no block %q", id)
+	}
+	return string(found[1])
+}
+
+// prose is the page without its scripts and style, its entities resolved.
+func prose(page []byte) string {
+	return html.UnescapeString(string(regexp.MustCompile(`(?s)<(script|style)[ >].*?</(script|style)>`).ReplaceAll(page, nil)))
+}
+
+func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
+	r := quick(t)
+	text := prose(written(t, r))
+	want := slices.Concat([]string{r.Run.Title, r.Run.Description, r.Run.ID}, r.Findings, r.Notes)
+	for _, f := range r.Figures() {
+		want = append(want, f.Title)
+		for _, c := range f.Columns {
+			want = append(want, c.Name)
+			for _, cell := range c.Cells {
+				want = append(want, cell.Text, cell.Range)
+			}
+		}
+	}
+	for _, trouble := range r.Troubles() {
+		want = append(want, trouble.Scenario, trouble.Reason)
+	}
+	for _, p := range r.Beside() {
+		want = append(want, p.Printed, p.Source, p.MeasuredText(), p.PublishedRatioText(), p.MeasuredRatioText())
+	}
+	for _, f := range slices.Concat(r.Facts(), r.Settings()) {
+		want = append(want, f.Name, f.Value)
+	}
+	for _, m := range r.Method() {
+		want = append(want, m.Title, m.Text)
+	}
+	for _, s := range r.Repeat().Steps {
+		want = append(want, s.Line)
+	}
+	if len(want) < 200 {
+		t.Fatalf("only %d texts to look for: the sample run has lost its content", len(want))
+	}
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("the page lacks %q", w)
+		}
+	}
+}
+
+func TestPageAsksTheNetworkForNothing(t *testing.T) {
+	page := written(t, quick(t))
+	outside := regexp.MustCompile(`(?i)\b(src|href|action|srcset|poster)\s*=\s*["']?(https?:|//)|@import|url\(`)
+	body := regexp.MustCompile(`(?s)<script>.*?</script>`).ReplaceAll(page, nil)
+	if found := outside.Find(body); found != nil {
+		t.Errorf("the page refers to something outside: %q", found)
+	}
+	for _, tag := range []string{"<link", "<img", "<iframe", "<object", "<embed"} {
+		if bytes.Contains(body, []byte(tag)) {
+			t.Errorf("the page holds %s", tag)
+		}
+	}
+	if !bytes.Contains(page, []byte("default-src &#39;none&#39;")) {
+		t.Error("the page has no policy that forbids loading")
+	}
+}
+
+// attacks end, break out of or reinterpret every place that a name stands in.
+var attacks = []string{
+	`</script><script>window.hacked=1</script>`,
+	`"><img src=x onerror=window.hacked=1>`,
+	`'-window.hacked=1-'`,
+	`<!--<script>`,
+	`{{.Policy}}`,
+	`</style><svg onload=window.hacked=1>`,
+	"\u2028window.hacked=1//\x00\x1b[31m",
+	`{head|x}${window.hacked=1}`,
+}
+
+// hostile is the sample run with attacks in every name that comes from a suite,
+// a tool or the machine.
+func hostile() *report.Report {
+	run, plan, samples := reporttest.Sample()
+	n := 0
+	evil := func(text string) string { n++; return text + attacks[n%len(attacks)] }
+	run.ID, run.Title, run.Suite = evil("id"), evil("title"), evil("suite")
+	e := &run.Environment
+	e.Hostname, e.Kernel, e.CPUModel, e.Fabric, e.Revision = evil("h"), evil("k"), evil("c"), evil("f"), evil("r")
+	e.Sysctls = map[string]string{evil("sysctl"): evil("value")}
+	plan.Description, plan.Notes = evil("description"), []string{evil("note")}
+	ids := make(map[string]string)
+	for i := range plan.Scenarios {
+		s := &plan.Scenarios[i]
+		ids[s.ID] = attacks[i%len(attacks)] + s.ID
+		s.ID = ids[s.ID]
+		s.Title, s.System, s.Tool, s.Workload.Name = evil("title"), evil("system"), evil("tool"), evil("workload")
+	}
+	for i := range plan.Comparisons {
+		c := &plan.Comparisons[i]
+		c.Title, c.Baseline, c.Subject = evil("c"), ids[c.Baseline], ids[c.Subject]
+	}
+	for i := range plan.Published {
+		p := &plan.Published[i]
+		p.Scenario, p.Source, p.Printed, p.Note = ids[p.Scenario], evil("s"), evil("p"), evil("n")
+	}
+	skipped := make(map[string]string)
+	for id, why := range run.Skipped {
+		skipped[ids[id]] = evil(why)
+	}
+	run.Skipped = skipped
+	for i := range samples {
+		s := &samples[i]
+		s.Scenario = ids[s.Scenario]
+		if s.Failure != nil {
+			s.Failure.Message = evil("m")
+		}
+		for j := range s.Hops {
+			h := &s.Hops[j]
+			h.Device, h.Role, h.Endpoint = evil("d"), evil(h.Role), evil("e")
+		}
+		for j := range s.Commands {
+			s.Commands[j] = sample.Command{Role: evil("r"), On: evil("o"), Argv: []string{evil("a"), evil("b")}}
+		}
+	}
+	return report.Build(run, plan, samples)
+}
+
+func TestHostileNamesStayText(t *testing.T) {
+	page := written(t, hostile())
+	if n := bytes.Count(bytes.ToLower(page), []byte("<script")); n != 4 {
+		t.Errorf("%d script elements, want the page's own 4", n)
+	}
+	for _, tag := range []string{"<img", "<svg onload", "</style><svg", "<!--"} {
+		if bytes.Contains(page, []byte(tag)) {
+			t.Errorf("the page holds %q", tag)
+		}
+	}
+	var c charts
+	if err := json.Unmarshal([]byte(block(t, page, "data")), &c); err != nil {
+		t.Fatalf("the data of the charts: %v", err)
+	}
+	if len(c.Panels) == 0 || !strings.Contains(c.Panels[0].Rows[0].ID, attacks[0]) {
+		t.Errorf("the names do not reach the charts as they are: %+v", c.Panels)
+	}
+}
+
+func TestSectionsWithoutDataAreLeftOut(t *testing.T) {
+	r := &report.Report{Run: report.RunInfo{ID: "r", Suite: "s", Title: "nothing yet", Status: sample.Running}}
+	page := string(written(t, r))
+	for _, id := range []string{"answer", "h-cards", "h-streams", "h-exchange", "h-ratios", "h-series", "h-path", "h-published", "h-troubles"} {
+		if strings.Contains(page, `id="`+id+`"`) {
+			t.Errorf("the page of an empty run has the section %s", id)
+		}
+	}
+	for _, id := range []string{"h-environment", "h-method", "h-repeat"} {
+		if !strings.Contains(page, `id="`+id+`"`) {
+			t.Errorf("the page of an empty run lacks the section %s", id)
+		}
+	}
+}
+
+func TestEveryTrialIsAPoint(t *testing.T) {
+	var c charts
+	if err := json.Unmarshal([]byte(block(t, written(t, quick(t)), "data")), &c); err != nil {
+		t.Fatal(err)
+	}
+	points := make(map[string]int)
+	for _, p := range c.Panels {
+		for _, r := range p.Rows {
+			for _, b := range r.Bars {
+				if b != nil {
+					points[p.ID] += len(b.Points)
+				}
+			}
+		}
+	}
+	// Four systems in six blocks; the colocated one has no receiver, and one
+	// trial of request/response failed.
+	want := map[string]int{"streams-main": 24, "streams-cpu": 24 + 18, "exchange-main": 23, "exchange-cpu": 23 + 17, "exchange-latency": 0}
+	for id, n := range want {
+		if points[id] != n {
+			t.Errorf("%s has %d points, want %d", id, points[id], n)
+		}
+	}
+	if len(c.Series) != 4 || len(c.Series[0].Trials) != reporttest.Blocks || len(c.Series[0].Trials[0].At) != 30 {
+		t.Errorf("time series: %d scenarios, want 4 with 6 trials of 30 points", len(c.Series))
+	}
+}
+
+func unpacked(t *testing.T, page []byte) []byte {
+	t.Helper()
+	packed, err := base64.StdEncoding.DecodeString(block(t, page, "raw"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestDownloadIsTheReportAsJSON(t *testing.T) {
+	r := quick(t)
+	var want bytes.Buffer
+	if err := report.WriteJSON(&want, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := unpacked(t, written(t, r)); !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("the download of %d bytes is not the report's JSON of %d", len(got), want.Len())
+	}
+}
+
+// large is a run of n samples, all different, whose streams have series of
+// this many points.
+func large(n, points int) *report.Report {
+	run, plan, samples := reporttest.Sized((n + 7) / 8)
+	for i := range samples {
+		s := &samples[i]
+		if len(s.Series) == 0 {
+			continue
+		}
+		series := make([]sample.Point, points)
+		for j := range series {
+			series[j] = s.Series[j%len(s.Series)]
+			series[j].At = float64(j) / 10
+			series[j].Bits *= 1 + float64(j*j%97)/1e4
+		}
+		s.Series = series
+	}
+	return report.Build(run, plan, samples)
+}
+
+func TestPageOfALargeRunStaysSmallAndSaysWhatItLeavesOut(t *testing.T) {
+	const most = 6 << 20
+	for _, size := range []struct{ samples, points int }{{1_000, 30}, {1_000, 600}, {4_000, 150}} {
+		page := written(t, large(size.samples, size.points))
+		t.Logf("%d samples of %d points: %.1f MiB", size.samples, size.points, float64(len(page))/(1<<20))
+		if len(page) > most {
+			t.Errorf("the page of %d samples of %d points has %d bytes, more than %d", size.samples, size.points, len(page), most)
+		}
+		if !strings.Contains(prose(page), "it holds the time series and per-hop counters of") {
+			t.Errorf("the page of %d samples does not say which trials it holds whole", size.samples)
+		}
+		if raw := block(t, page, "raw"); raw == "" && !strings.Contains(prose(page), "too large for this page") {
+			t.Errorf("the page of %d samples has no download and does not say why", size.samples)
+		}
+	}
+}
+
+func TestColoursBelongToSystems(t *testing.T) {
+	got := paints(quick(t))
+	if got["raw/stream"].Colour != 0 || got["bridge/stream"].Colour == 0 {
+		t.Errorf("raw is not neutral, or bridge is: %v", got)
+	}
+	if got["bridge/stream"] != got["bridge/rr"] || got["bridge/stream"].Colour != got["bridge-colocated/rr"].Colour {
+		t.Errorf("one system has several colours: %v", got)
+	}
+	if !got["bridge-colocated/rr"].Light || got["bridge/rr"].Light || got["vxlan/rr"].Colour == got["bridge/rr"].Colour {
+		t.Errorf("placements or systems look alike: %v", got)
+	}
+}
+
+func TestChangesAreWrittenAsPeopleDo(t *testing.T) {
+	for ratio, want := range map[float64]string{0.784: "−21.6 %", 1.467: "+46.7 %", 1: "0 %", 0.99999: "0 %", 3.5: "+250 %", 0.004: "−99.6 %"} {
+		if got := change(ratio); got != want {
+			t.Errorf("a ratio of %v is %q, want %q", ratio, got, want)
+		}
+	}
+}
+
+func TestCardColoursOnlyWhatTheTrialsDecide(t *testing.T) {
+	iv := report.Interval{Median: 0.9, Low: 0.8, High: 0.95, N: 6, Level: 0.97}
+	line := func(m sample.Metric, distinct bool, iv report.Interval) cardLine {
+		return costLine("x", &report.Comparison{Metric: m, Ratio: iv, Distinct: distinct})
+	}
+	if l := line(sample.Throughput, true, iv); l.Tone != "worse" || l.Big != "−10.0 %" || l.Small != "[−20.0, −5.0]" {
+		t.Errorf("less throughput: %+v", l)
+	}
+	if l := line(sample.SenderCPUPerByte, true, iv); l.Tone != "better" {
+		t.Errorf("less CPU: %+v", l)
+	}
+	few := iv
+	few.N = 3
+	if l := line(sample.Throughput, false, few); l.Tone != "" || l.Small != "[−20.0, −5.0] in 3 trials" {
+		t.Errorf("three trials: %+v", l)
+	}
+	alike := iv
+	alike.High = 1.1
+	if l := line(sample.Throughput, false, alike); l.Big != "no difference" {
+		t.Errorf("an interval that holds 1: %+v", l)
+	}
+}
+
+func TestLibraryKeepsItsLicences(t *testing.T) {
+	page := string(written(t, quick(t)))
+	for _, notice := range []string{"Apache ECharts 6.1.0", "Apache License, Version 2.0", "The Apache Software Foundation", "BSD 3-Clause License", "Baidu Inc."} {
+		if !strings.Contains(page, notice) {
+			t.Errorf("the page carries the library without %q", notice)
+		}
+	}
+	if len(echarts) > 1_100_000 {
+		t.Errorf("the library has %d bytes, more than 1.1 MB", len(echarts))
+	}
+}
+
+func TestWriteReportsAFailingWriter(t *testing.T) {
+	broken := errors.New("disk full")
+	err := Write(failing{broken}, quick(t))
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "20261121-093015-quick") {
+		t.Errorf("the error is %v, want disk full with the run", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+func TestReportOfManyWorkloadsNamesEveryScenario(t *testing.T) {
+	run, plan, samples := reporttest.Sample()
+	// A second stream of each system, so that the group alone is no name.
+	for _, s := range slices.Clone(plan.Scenarios) {
+		if s.Workload.Kind == suite.TCPStream {
+			old := s.ID
+			s.ID += "-64k"
+			s.Workload.Name += "-64k"
+			s.Workload.Buffer = 64 << 10
+			plan.Scenarios = append(plan.Scenarios, s)
+			for _, sm := range slices.Clone(samples) {
+				if sm.Scenario == old {
+					sm.Scenario = s.ID
+					samples = append(samples, sm)
+				}
+			}
+		}
+	}
+	text := prose(written(t, report.Build(run, plan, samples)))
+	for _, name := range []string{"bridge/stream", "bridge/stream-64k", "vxlan/stream-64k"} {
+		if !strings.Contains(text, `</i>`+name) {
+			t.Errorf("no row is named %s", name)
+		}
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	r := large(1_000, 30)
+	for b.Loop() {
+		if err := Write(io.Discard, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

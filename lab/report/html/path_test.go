@@ -1,0 +1,149 @@
+package html
+
+import (
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+func names(stops []stop) string {
+	var list []string
+	for _, s := range stops {
+		list = append(list, s.Name)
+	}
+	return strings.Join(list, " ")
+}
+
+func TestPathGoesDownOneNodeOverTheWireAndUpTheOther(t *testing.T) {
+	r := quick(t)
+	p, ok := pathOf(keep(r).median["vxlan/stream"])
+	if !ok || strings.Join(p.Nodes, " ") != "a b" {
+		t.Fatalf("nodes %q, want a and b", p.Nodes)
+	}
+	for what, got := range map[string][2]string{
+		"near":    {names(p.Near), "a1 · eth0 vif-a1 br0 vxlan0 fab"},
+		"between": {names(p.Between), "port-a port-b"},
+		"far":     {names(p.Far), "fab vxlan0 br0 vif-b1 b1 · eth0"},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s is %q, want %q", what, got[0], got[1])
+		}
+	}
+	if drops := p.Far[1].Drops(); drops != 2 {
+		t.Errorf("the tunnel dropped %d, want 2", drops)
+	}
+}
+
+func TestColocatedPathMeetsAtTheBridge(t *testing.T) {
+	r := quick(t)
+	p, ok := pathOf(keep(r).median["bridge-colocated/stream"])
+	if !ok || len(p.Nodes) != 1 || names(p.Near) != "a1 · eth0 vif-a1" || names(p.Between) != "br0" || names(p.Far) != "vif-a2 a2 · eth0" {
+		t.Errorf("%q: %q, %q, %q", p.Nodes, names(p.Near), names(p.Between), names(p.Far))
+	}
+	two := &sample.Sample{Hops: []sample.Hop{{Node: "a", Endpoint: "c1", Device: "mac0", Role: "endpoint"}, {Node: "a", Endpoint: "c2", Device: "mac0", Role: "endpoint", Order: 1}}}
+	if p, _ := pathOf(two); names(p.Near) != "c1 · mac0" || names(p.Between) != "" || names(p.Far) != "c2 · mac0" {
+		t.Errorf("without a bridge: %q, %q, %q", names(p.Near), names(p.Between), names(p.Far))
+	}
+}
+
+func TestDevicesOfManyContainersAreAddedUp(t *testing.T) {
+	s := &sample.Sample{}
+	for _, c := range []string{"a1", "a2", "a3"} {
+		s.Hops = append(s.Hops,
+			sample.Hop{Node: "a", Endpoint: c, Device: "eth0", Role: "endpoint", Order: len(s.Hops), TxPackets: 10, TxBytes: 1000, QdiscDrop: 1},
+			sample.Hop{Node: "a", Device: "vif-" + c, Role: "vif", Order: len(s.Hops) + 1, RxPackets: 10})
+	}
+	s.Hops = append(s.Hops, sample.Hop{Node: "a", Device: "fab", Role: "fabric", Order: 99}, sample.Hop{Node: "b", Device: "fab", Role: "fabric", Order: 100})
+	p, _ := pathOf(s)
+	if got := names(p.Near); got != "eth0 in 3 containers 3 vifs fab" {
+		t.Fatalf("the near side is %q", got)
+	}
+	if e := p.Near[0]; e.Of != 3 || e.hops.TxPackets != 30 || e.hops.TxBytes != 3000 || e.Drops() != 3 || p.Near[1].hops.RxPackets != 30 {
+		t.Errorf("the sums are %+v and %+v", p.Near[0], p.Near[1])
+	}
+}
+
+func TestPicturesOfEveryPathFitTheirFrames(t *testing.T) {
+	paths := quick(t)
+	b := &builder{r: paths, rows: map[string]*report.Scenario{}, paints: paints(paths), kept: keep(paths)}
+	// Parallel links, more hops on one side, and a fabric without ports.
+	odd := paths.Scenarios[0]
+	odd.ID = "odd/stream"
+	trial := sample.Sample{Metrics: sample.Metrics{sample.Throughput: 1e9}}
+	for i, h := range []sample.Hop{
+		{Node: "a", Device: "fab0", Role: "fabric"},
+		{Node: wire, Device: "port-a0", Role: "port"}, {Node: wire, Device: "port-a1", Role: "port"},
+		{Node: wire, Device: "port-b0", Role: "port"}, {Node: wire, Device: "port-b1", Role: "port"},
+		{Node: "b", Device: "fab0", Role: "fabric"}, {Node: "b", Device: "br0", Role: "bridge"}, {Node: "b", Device: "vif", Role: "vif"},
+	} {
+		h.Order = i
+		trial.Hops = append(trial.Hops, h)
+	}
+	bare := trial
+	bare.Hops = []sample.Hop{{Node: "a", Device: "fab"}, {Node: "b", Device: "fab", Order: 1}}
+	bareRow := odd
+	bareRow.ID = "bare/stream"
+	paths.Scenarios = append(paths.Scenarios, odd, bareRow)
+	b.kept.median[odd.ID], b.kept.median[bareRow.ID] = &trial, &bare
+	list := b.topologies()
+	if len(list) != 10 {
+		t.Fatalf("%d pictures, want 10", len(list))
+	}
+	for _, topology := range list {
+		for _, p := range topology.Pictures {
+			checkPicture(t, topology.ID+" "+p.Class, p)
+		}
+	}
+}
+
+// checkPicture asserts that no box leaves the picture or covers another.
+func checkPicture(t *testing.T, what string, p picture) {
+	t.Helper()
+	for i, b := range p.Boxes {
+		if b.X < 0 || b.Y < 0 || b.X+b.W > p.Width || b.Y+b.H > p.Height {
+			t.Errorf("%s: %s leaves the picture of %d×%d: %+v", what, b.Name, p.Width, p.Height, b)
+		}
+		for _, o := range p.Boxes[:i] {
+			if b.X < o.X+o.W && o.X < b.X+b.W && b.Y < o.Y+o.H && o.Y < b.Y+b.H {
+				t.Errorf("%s: %s covers %s", what, b.Name, o.Name)
+			}
+		}
+	}
+	for _, f := range p.Frames {
+		if f.X < 0 || f.Y < 0 || f.X+f.W > p.Width || f.Y+f.H > p.Height || f.H < boxHeight {
+			t.Errorf("%s: the frame %s leaves the picture: %+v", what, f.Title, f)
+		}
+	}
+	if len(p.Links) < 3 {
+		t.Errorf("%s: only %d links", what, len(p.Links))
+	}
+}
+
+func TestArrowsPointWhereTheDataGoes(t *testing.T) {
+	stream := &report.Scenario{Workload: suite.Workload{Direction: suite.Forward}}
+	reverse := &report.Scenario{Workload: suite.Workload{Direction: suite.Reverse}}
+	both := &report.Scenario{Workload: suite.Workload{Direction: suite.Both}}
+	exchange := &report.Scenario{Workload: suite.Workload{Direction: suite.Forward}, Transactions: &report.Interval{}}
+	for _, c := range []struct {
+		row               *report.Scenario
+		forward, backward bool
+	}{{stream, true, false}, {reverse, false, true}, {both, true, true}, {exchange, true, true}} {
+		if f, b := ways(c.row); f != c.forward || b != c.backward {
+			t.Errorf("%v: forward %v, backward %v", c.row.Workload.Direction, f, b)
+		}
+	}
+}
+
+func TestAmountsAreShort(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 pkts", 999: "999 pkts", 1234: "1.23 k pkts", 2_230_000: "2.23 M pkts", 999_600: "1.00 M pkts", 1 << 63: "9.22 E pkts"} {
+		if got := amount(n, "pkts"); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+	if got := amount(3_250_000_000, "B"); got != "3.25 GB" {
+		t.Errorf("bytes are %q", got)
+	}
+}

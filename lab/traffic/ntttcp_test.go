@@ -1,0 +1,443 @@
+package traffic
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestLinesOfNTttcpsDocumentationAreRead(t *testing.T) {
+	base := options{port: 5001, send: -1, receive: -1, limit: 3 * time.Hour, wait: 600 * time.Second, buffers: endless, timed: true, runTime: 15 * time.Second}
+	for line, change := range map[string]func(*options){
+		"-s -m 1,*,10.0.1.4 -l 128k -t 15": func(o *options) {
+			o.sender, o.length, o.mappings = true, 128<<10, []mapping{{1, -1, "10.0.1.4"}}
+		},
+		"-r -m 1,*,10.0.1.4 -rb 2M -t 15": func(o *options) {
+			o.length, o.receive, o.mappings = 64<<10, 2<<20, []mapping{{1, -1, "10.0.1.4"}}
+		},
+		"-s -m 1,*,172.16.0.22 -l 1390 -t 15 -ndl": func(o *options) {
+			o.sender, o.length, o.noDelay, o.mappings = true, 1390, true, []mapping{{1, -1, "172.16.0.22"}}
+		},
+		"-S -M 4,0,10.0.0.5 2,1,10.0.0.6 -T 15 -WU 2 -CD 3 -U -NS -P 6000 -V -HPT": func(o *options) {
+			o.sender, o.length, o.udp, o.noSync, o.port, o.verbose, o.hidden = true, 128, true, true, 6000, true, true
+			o.warmup, o.cooldown = 2*time.Second, 3*time.Second
+			o.mappings = []mapping{{4, 0, "10.0.0.5"}, {2, 1, "10.0.0.6"}}
+		},
+		"-r -m 1,*,h -t 15 -xml": func(o *options) { o.length, o.xml, o.mappings = 64<<10, "xml.txt", []mapping{{1, -1, "h"}} },
+		"-r -xml out.xml -m 1,*,h -t 15 -rb -1": func(o *options) {
+			o.length, o.xml, o.mappings = 64<<10, "out.xml", []mapping{{1, -1, "h"}}
+		},
+		"-s -m 1,*,h -n 100 -t 15 -wu 3": func(o *options) {
+			o.sender, o.length, o.mappings = true, 64<<10, []mapping{{1, -1, "h"}}
+			o.timed, o.runTime, o.buffers, o.limit = false, 0, 100, 15*time.Second
+		},
+		"-s -m 1,*,h": func(o *options) {
+			o.sender, o.length, o.mappings = true, 64<<10, []mapping{{1, -1, "h"}}
+			o.timed, o.runTime, o.buffers = false, 0, 20<<10
+		},
+	} {
+		want := base
+		change(&want)
+		got, err := parseNTttcp(strings.Fields(line))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %+v, %v\nwant %+v", line, got, err, want)
+		}
+	}
+}
+
+func TestFlagsWithoutAnEqualAreAcceptedAndNoted(t *testing.T) {
+	o, err := parseNTttcp(strings.Fields("-s -m 1,*,h -a 6 -w -nsb -a -t 1"))
+	if err != nil || o.async != 2 || len(o.notes) != 4 {
+		t.Errorf("%+v, %v: want four notes, and -a's default from its second use", o, err)
+	}
+}
+
+func TestWrongNTttcpFlagsAreSaidWithUsage(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                             "neither -s (sender) nor -r",
+		"-s":                           "-m THREADS,PROCESSOR,RECEIVER is missing",
+		"-s -m":                        "-m needs a mapping",
+		"-s -m 1,*":                    "three parts",
+		"-s -m 0,*,h":                  "number of threads",
+		"-s -m 1,x,h":                  "neither a number nor *",
+		"-s -m 1,*,":                   "address is missing",
+		"-s -m 1,*,h -m 1,*,h":         "-m is there twice",
+		"-s -m 1,*,h -l":               "-l needs an argument",
+		"-s -m 1,*,h -l 0":             `-l "0"`,
+		"-s -m 1,*,h -l 1G":            `-l "1G"`,
+		"-s -m 1,*,h -u -l 128k":       "at most 65507",
+		"-s -m 1,*,h -t -5":            `-t "-5"`,
+		"-s -m 9,*,h -p 65530":         "ports up to 65538",
+		"-s -m 1,*,h -z":               `"-z" is no flag`,
+		"-s -m 1,*,h -uso 1400":        "not offered",
+		"-r -m 1,*,h -nic 10.0.0.1":    "-nic",
+		"-r -m 1,*,h -thr 100":         "-thr",
+		"-s -m 1,*,h -n 9999999999999": "-n",
+	} {
+		var stdout, stderr bytes.Buffer
+		code := NTttcp(strings.Fields(line), &stdout, &stderr)
+		if code != 2 || !strings.Contains(stderr.String(), want) || !strings.Contains(stderr.String(), "usage: windtunnel ntttcp") {
+			t.Errorf("%q: exit %d, %.200q: want 2, %q and the usage", line, code, stderr.String(), want)
+		}
+	}
+}
+
+// ntttcpPair runs a receiver and a sender and returns what they printed.
+func ntttcpPair(t *testing.T, host string, receiver, sender string) (received, sent string) {
+	t.Helper()
+	port := freePort(t) + 1
+	mapping := fmt.Sprintf("-p %d -m 2,*,%s ", port, host)
+	r := start(t, "ntttcp", strings.Fields("-r "+mapping+receiver)...)
+	s := start(t, "ntttcp", strings.Fields("-s "+mapping+sender)...)
+	code, sent, stderr := s.wait(20 * time.Second)
+	if code != 0 {
+		t.Fatalf("the sender exited with %d: %s", code, stderr)
+	}
+	code, received, stderr = r.wait(20 * time.Second)
+	if code != 0 {
+		t.Fatalf("the receiver exited with %d: %s", code, stderr)
+	}
+	return received, sent
+}
+
+// row returns the numbers of the line two below the one that begins with head.
+func row(t *testing.T, text, head string) []float64 {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimSpace(line), head) && i+2 < len(lines) {
+			var numbers []float64
+			for _, f := range strings.Fields(lines[i+2]) {
+				v, err := strconv.ParseFloat(f, 64)
+				if err != nil {
+					t.Fatalf("%q: %v", lines[i+2], err)
+				}
+				numbers = append(numbers, v)
+			}
+			return numbers
+		}
+	}
+	t.Fatalf("no line begins with %q in:\n%s", head, text)
+	return nil
+}
+
+func TestNTttcpSendsTheBuffersAskedForAndReceivesThemAll(t *testing.T) {
+	for ip, host := range hosts(t) {
+		for _, flags := range []string{"-n 500 -l 64k", "-n 500 -l 64k -ns", "-n 500 -l 64k -wa -ndl -sb 256k -rb 256k"} {
+			t.Run(ip+flags, func(t *testing.T) {
+				received, sent := ntttcpPair(t, host, flags, flags)
+				// 2 threads of 500 buffers of 64 KiB: 62.5 MiB.
+				for end, text := range map[string]string{"sender": sent, "receiver": received} {
+					totals := row(t, text, "Bytes(MEG)")
+					if totals[0] != 62.5 {
+						t.Errorf("%s: %.6f MiB, want 62.5", end, totals[0])
+					}
+					if !near(totals[3], totals[0]/totals[1], 0.2) {
+						t.Errorf("%s: %.3f MB/s, want %.6f / %.3f", end, totals[3], totals[0], totals[1])
+					}
+					if buffers := row(t, text, "Throughput(Buffers/s)"); buffers[2] != 1000 {
+						t.Errorf("%s: %.3f buffers, want 1000", end, buffers[2])
+					}
+					if threads := row(t, text, "Thread  Time(s)"); threads[0] != 0 || threads[2] <= 0 {
+						t.Errorf("%s: thread line %v", end, threads)
+					}
+					if packets := row(t, text, "Packets Sent"); len(packets) != 5 || packets[0] <= 0 {
+						t.Errorf("%s: packet line %v", end, packets)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestNTttcpMeasuresForTheTimeAskedFor(t *testing.T) {
+	eventually(t, func() error {
+		received, sent := ntttcpPair(t, "127.0.0.1", "-t 1 -l 128k", "-t 1 -l 128k -thr 20000")
+		s, r := row(t, sent, "Bytes(MEG)"), row(t, received, "Bytes(MEG)")
+		// Two threads of 20000 KB/s.
+		if want := 40000.0 / 1024; !near(s[3], want, 0.1) || !near(r[3], want, 0.1) || !near(s[1], 1, 0.1) {
+			return fmt.Errorf("%.3f MB/s sent in %.3f s, %.3f received; want %.3f in 1 s", s[3], s[1], r[3], want)
+		}
+		return nil
+	})
+}
+
+func TestNTttcpCountsDatagrams(t *testing.T) {
+	for _, flags := range []string{"-u -n 300 -l 1000 -rb 4M", "-u -n 300 -l 1000 -rb 4M -ns"} {
+		t.Run(flags, func(t *testing.T) {
+			received, sent := ntttcpPair(t, "127.0.0.1", flags, flags+" -thr 2000")
+			want := 600 * 1000.0 / mib
+			if s, r := row(t, sent, "Bytes(MEG)"), row(t, received, "Bytes(MEG)"); !near(s[0], want, 1e-4) || !near(r[0], want, 1e-4) {
+				t.Errorf("%.6f MiB sent, %.6f received, want %.6f", s[0], r[0], want)
+			}
+		})
+	}
+}
+
+func TestNTttcpEndsOnSIGINTWithItsFiguresSoFar(t *testing.T) {
+	port := freePort(t) + 1
+	mapping := fmt.Sprintf("-p %d -m 1,*,127.0.0.1 -t 60", port)
+	file := filepath.Join(t.TempDir(), "r.xml")
+	r := start(t, "ntttcp", strings.Fields("-r "+mapping+" -xml "+file)...)
+	s := start(t, "ntttcp", strings.Fields("-s "+mapping)...)
+	time.Sleep(700 * time.Millisecond)
+	s.signal(syscall.SIGINT)
+	code, out, stderr := s.wait(5 * time.Second)
+	if code != 0 {
+		t.Fatalf("the sender exited with %d: %s", code, stderr)
+	}
+	if totals := row(t, out, "Bytes(MEG)"); totals[0] <= 0 || totals[1] > 5 {
+		t.Errorf("totals %v: want bytes of a short run", totals)
+	}
+	if code, _, stderr := r.wait(5 * time.Second); code != 0 {
+		t.Errorf("the receiver exited with %d: %s", code, stderr)
+	}
+	if d := readXML(t, file); d.XMLName.Local != "ntttcpr" || number(t, d.Bytes.Value) <= 0 {
+		t.Errorf("the receiver's XML holds %+v", d.Bytes)
+	}
+}
+
+func TestNTttcpSaysWhatIsWrong(t *testing.T) {
+	port := freePort(t) + 1
+	alone := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,127.0.0.1 -t 1 -to 200", port))...)
+	if code, _, stderr := alone.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "no sender came") {
+		t.Errorf("a receiver alone: exit %d, %q", code, stderr)
+	}
+	foreign := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,192.0.2.1 -t 1", port))...)
+	if code, _, stderr := foreign.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "this machine's own") {
+		t.Errorf("a foreign address: exit %d, %q", code, stderr)
+	}
+	unwritable := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,127.0.0.1 -t 1 -xml /nowhere/x.xml", port))...)
+	if code, _, stderr := unwritable.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "/nowhere/x.xml") {
+		t.Errorf("an unwritable file: exit %d, %q", code, stderr)
+	}
+	first := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,127.0.0.1 -t 1 -ns -to 3000", port))...)
+	time.Sleep(300 * time.Millisecond)
+	second := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,127.0.0.1 -t 1 -ns", port))...)
+	if code, _, stderr := second.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "address already in use") {
+		t.Errorf("a port in use: exit %d, %q", code, stderr)
+	}
+	first.signal(syscall.SIGINT)
+	if code, _, stderr := first.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "nothing was measured") {
+		t.Errorf("a receiver interrupted before any traffic: exit %d, %q", code, stderr)
+	}
+}
+
+func readXML(t *testing.T, file string) (d ntttcpXML) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	if err := xml.Unmarshal(text, &d); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return d
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	must(t, err)
+	return v
+}
+
+// example is an account with figures whose every sum can be done in the head.
+func example() account {
+	o, err := parseNTttcp(strings.Fields("-s -m 2,*,10.0.1.4 -l 64k -t 2 -wu 1 -ndl"))
+	if err != nil {
+		panic(err)
+	}
+	return account{
+		options: o, computer: "node", seconds: 2, mhz: 2000,
+		threads: []threadAccount{{2, 64 << 20, 1024}, {2, 192 << 20, 3072}},
+		usage:   usage{cpu: 50, processors: 2, interrupts: 1000, sent: 1 << 15, received: 4000, retransmits: 3, errors: 1},
+	}
+}
+
+func TestTextIsNTttcpsWithBinaryMegabytes(t *testing.T) {
+	var out bytes.Buffer
+	must(t, example().printText(&out))
+	want := `
+
+Thread  Time(s) Throughput(KB/s) Avg B / Compl
+======  ======= ================ =============
+     0    2.000        32768.000     65536.000
+     1    2.000        98304.000     65536.000
+
+
+#####  Totals:  #####
+
+
+   Bytes(MEG)    realtime(s) Avg Frame Size Throughput(MB/s)
+================ =========== ============== ================
+      256.000000       2.000       8192.000          128.000
+
+
+Throughput(Buffers/s) Cycles/Byte       Buffers
+===================== =========== =============
+             2048.000      14.901      4096.000
+
+
+DPCs(count/s) Pkts(num/DPC)   Intr(count/s) Pkts(num/intr)
+============= ============= =============== ==============
+        0.000         0.000         500.000          4.000
+
+
+Packets Sent Packets Received Retransmits Errors Avg. CPU %
+============ ================ =========== ====== ==========
+       32768             4000           3      1     50.000
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestXMLReadsBackWithDecimalMegabits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.xml")
+	must(t, os.WriteFile(file, bytes.Repeat([]byte("old "), 10000), 0o644)) // is replaced, not appended to
+	a := example()
+	a.options.xml = file
+	must(t, a.writeXML())
+	d := readXML(t, file)
+	if want := a.document(); !reflect.DeepEqual(d, want) {
+		t.Errorf("read back\n%+v\nwant\n%+v", d, want)
+	}
+	if d.XMLName.Local != "ntttcps" || d.Bytes != (metric{"MB", "256.000000"}) || d.CPU != (metric{"%", "50.000"}) || d.Length != 65536 {
+		t.Errorf("%+v", d)
+	}
+	wantRates := []metric{{"MB/s", "128.000"}, {"mbps", "1073.742"}, {"Bps", "134217728.0"}, {"buffers/s", "2048.000"}}
+	if !reflect.DeepEqual(d.Rates, wantRates) {
+		t.Errorf("rates %v, want %v", d.Rates, wantRates)
+	}
+	if len(d.Threads) != 2 || d.Threads[1].Rates[0] != (metric{"KB/s", "98304.000"}) {
+		t.Errorf("threads %+v", d.Threads)
+	}
+	if d.Parameters.RunTime != 2000 || d.Parameters.Warmup != 1000 {
+		t.Errorf("times %d and %d, want milliseconds", d.Parameters.RunTime, d.Parameters.Warmup)
+	}
+}
+
+// names lists the elements of a document as path[@metric].
+func names(t *testing.T, text []byte) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	var path []string
+	d := xml.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return found
+		}
+		must(t, err)
+		switch e := token.(type) {
+		case xml.StartElement:
+			path = append(path, e.Name.Local)
+			name := strings.Join(path, "/")
+			for _, a := range e.Attr {
+				if a.Name.Local == "metric" {
+					name += "[" + a.Value + "]"
+				}
+			}
+			found[name] = true
+		case xml.EndElement:
+			path = path[:len(path)-1]
+		}
+	}
+}
+
+func TestXMLHasTheNamesOfARealDocument(t *testing.T) {
+	// Captured from ntttcp-for-linux 1.4.3, which took NTttcp's names and added
+	// some of its own.
+	captured, err := os.ReadFile("testdata/ntttcp_sender.xml")
+	must(t, err)
+	ours, err := xml.Marshal(example().document())
+	must(t, err)
+	have := names(t, ours)
+	linuxOnly := []string{
+		"conns_tested", "tcp_retransmits", "cpu_cores", "cpu_speed", "user", "system", "idle", "iowait",
+		"softirq", "cycles_per_byte", "cpu_busy_all", "tcp_average_rtt", "os", "total_buffers",
+	}
+next:
+	for name := range names(t, captured) {
+		for _, own := range linuxOnly {
+			if strings.HasPrefix(name, "ntttcps/"+own) {
+				continue next
+			}
+		}
+		if !have[name] {
+			t.Errorf("%s is in the captured document and not in ours", name)
+		}
+	}
+	// What NTttcp 5.40 has and the captured document lacks.
+	for _, name := range []string{"cpu[%]", "num_processors", "cycles[cycles/byte]", "thread/throughput[Bps]", "throughput[Bps]", "total_buffers"} {
+		if !have["ntttcps/"+name] {
+			t.Errorf("%s of NTttcp 5.40 is missing", name)
+		}
+	}
+}
+
+func TestMachineIsReadFromTheKernelsText(t *testing.T) {
+	var m machine
+	must(t, m.parseStat("cpu  100 10 50 800 20 5 15 7 3 1\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 123456 0 9\n"))
+	if m.busy != 180 || m.total != 1007 || m.processors != 2 || m.interrupts != 123456 {
+		t.Errorf("%+v: want 180 busy of 1007, 2 processors, 123456 interrupts", m)
+	}
+	snmp := "Ip: A B\nIp: 1 2\nTcp: InSegs OutSegs RetransSegs AttemptFails\nTcp: 11 22 33 44\nUdp: InDatagrams InErrors OutDatagrams\nUdp: 5 6 7\n"
+	must(t, m.parseSNMP(snmp, false))
+	if m.received != 11 || m.sent != 22 || m.retransmits != 33 || m.errors != 44 {
+		t.Errorf("TCP %+v", m)
+	}
+	var u machine
+	must(t, u.parseSNMP(snmp, true))
+	u.parseSNMP6("Udp6InDatagrams \t100\nUdp6OutDatagrams\t200\nUdp6InErrors 1\nIp6x nonsense\n")
+	if u.received != 105 || u.sent != 207 || u.errors != 7 || u.retransmits != 0 {
+		t.Errorf("UDP %+v", u)
+	}
+	for _, bad := range []string{"", "cpu  1 2 x 4 5 6 7 8\ncpu0 1\n", "Tcp: InSegs\nTcp: 1\n"} {
+		if (&machine{}).parseStat(bad) == nil || (&machine{}).parseSNMP(bad, false) == nil {
+			t.Errorf("%q is read without an error", bad)
+		}
+	}
+	if now, err := readMachine(false); err != nil || now.total <= 0 || now.processors == 0 {
+		t.Errorf("this machine: %+v, %v", now, err)
+	}
+}
+
+func TestUsageIsWhatHappenedBetweenTwoReadings(t *testing.T) {
+	u := machine{busy: 150, total: 300, processors: 2, sent: 10}.since(machine{busy: 100, total: 200, sent: 4})
+	if u.cpu != 50 || u.sent != 6 {
+		t.Errorf("%+v: want 50 %% and 6 packets", u)
+	}
+	if parseMegahertz("processor\t: 0\ncpu MHz\t\t: 2599.998\n") != 2599.998 || parseMegahertz("Hardware: arm") != 0 {
+		t.Error("the clock of /proc/cpuinfo is not read")
+	}
+}
+
+func FuzzParseNTttcp(f *testing.F) {
+	for _, s := range []string{
+		"-s -m 1,*,10.0.1.4 -l 128k -t 15", "-r -m 4,0,10.0.0.5 2,1,h -rb 2M -xml f -a 6", "-s -m 1,*,h -n 20k -thr 9 -to 0",
+		"-S -M 1,*,h -U -L 1390", "-m ,,,", "-l 9223372036854775807M", "-a -a -xml -xml",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		o, err := parseNTttcp(strings.Fields(line))
+		if err != nil {
+			return
+		}
+		if o.threads() < 1 || o.length < 1 || o.buffers < 1 || o.port < 2 || o.port+o.threads()-1 > 65535 || o.runTime < 0 || o.limit <= 0 {
+			t.Errorf("%q was accepted as %+v", line, o)
+		}
+		if !o.timed && o.buffers > endless/int64(o.length) {
+			t.Errorf("%q: %d buffers of %d bytes do not fit", line, o.buffers, o.length)
+		}
+	})
+}
