@@ -32,9 +32,10 @@ demo: root build
 	bin/windtunnel run quick
 
 # What cannot run here (no root, no browser, a tool that is not installed) is
-# skipped with its reason and counted.
+# skipped with its reason and counted. One package at a time: many tests need
+# both CPUs of a small machine.
 test: go-version
-	$(GO) tool gotestsum --format standard-quiet -- -count=1 $(TESTFLAGS) ./...
+	$(GO) tool gotestsum --format standard-quiet -- -count=1 -p 1 $(TESTFLAGS) ./...
 
 # The figures of docs/performance.md. Nothing else should run meanwhile.
 bench: root build

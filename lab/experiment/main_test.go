@@ -136,9 +136,23 @@ func runOne(t *testing.T, sc suite.Scenario) sample.Sample {
 	return n.samples[0]
 }
 
+// runOK runs one scenario until it yields figures. On a busy machine a trial's
+// rate may be so unsteady that the engine refuses it; it is then repeated, as
+// in any run.
 func runOK(t *testing.T, sc suite.Scenario) sample.Sample {
 	t.Helper()
-	s := runOne(t, sc)
+	n := &notebook{}
+	e := lab(t, n, sc)
+	e.Attempts = 4
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s := n.samples[len(n.samples)-1]
+	for _, before := range n.samples[:len(n.samples)-1] {
+		if before.Failure.Kind != sample.Invalid {
+			t.Errorf("%s: %v", sc.ID, before.Failure)
+		}
+	}
 	if !s.OK() {
 		t.Fatalf("%s: %v", sc.ID, s.Failure)
 	}

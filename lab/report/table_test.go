@@ -192,7 +192,7 @@ func TestFiguresHaveThreeDigitsAndBoundsThatDiffer(t *testing.T) {
 		{sample.Throughput, Interval{Median: 9.512e9, Low: 9.509e9, High: 9.516e9, N: 6}, "9.51", "[9.51, 9.52]"},
 		{sample.Throughput, Interval{Median: 9.512e9, Low: 9.511e9, High: 9.513e9, N: 6}, "9.512", "[9.511, 9.513]"},
 		{sample.Throughput, Interval{Median: 250e3, Low: 250e3, High: 250e3, N: 1}, "250", ""},
-		{sample.SenderCPU, Interval{Median: 99.998, Low: 99.997, High: 100, N: 2}, "100.0", "[100.0, 100.0]"},
+		{sample.SenderCPU, Interval{Median: 99.998, Low: 99.997, High: 100, N: 2}, "100", "[100, 100]"},
 		{sample.SenderCPUPerByte, Interval{Median: 0.05678, Low: 0.05, High: 0.06, N: 6}, "0.0568", "[0.0500, 0.0600]"},
 		{sample.LossRatio, Interval{Median: 0.0123, Low: 0.01, High: 0.02, N: 6}, "1.23", "[1.00, 2.00]"},
 		{sample.Retransmits, Interval{Median: 123456, Low: 100000, High: 200000, N: 6}, "123,456", "[100,000, 200,000]"},

@@ -81,9 +81,9 @@ func (w *worker) receiveDatagrams() {
 			w.count(n)
 		case e == syscall.EAGAIN && w.seen >= stopping:
 			return
-		case e == syscall.EAGAIN && w.idleEnd > 0 && w.tally.bytes > 0:
+		case e == syscall.EAGAIN && w.idleEnd > 0:
 			w.finish()
-			w.end.at -= w.idleEnd // the silence was not part of the traffic
+			w.end.at = max(w.end.at-w.idleEnd, w.begin.at+1) // the silence was not part of the traffic
 			return
 		case e != 0 && !w.transient(e):
 			w.datagramFailed()

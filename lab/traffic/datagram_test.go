@@ -98,7 +98,7 @@ func TestServerReportsTheLossOfAPeerThatDropsDatagrams(t *testing.T) {
 	control := newControl(conn, "server")
 	defer control.close()
 	spec := Spec{
-		Workload: suite.Workload{Kind: suite.UDPStream, Direction: suite.Forward, Streams: 1, Buffer: 100, IPVersion: 4},
+		Workload: suite.Workload{Kind: suite.UDPStream, Direction: suite.Forward, Streams: 1, Buffer: 100, ReceiveBuffer: 4 << 20, IPVersion: 4},
 		Timing:   suite.Timing{Duration: 300 * time.Millisecond},
 	}
 	if err := control.send(message{Type: typeHello, Version: protocolVersion, Token: 7, Spec: &spec}); err != nil {

@@ -393,14 +393,14 @@ func (n *ntttcp) enlist(i, fd int) (err error) {
 	if !n.timed {
 		w.limit = n.buffers * int64(n.length)
 	}
+	if n.sender && n.pace > 0 {
+		w.pace.interval = float64(n.length) * 1e9 / float64(n.pace*kib)
+	}
 	w.buf, w.unmap, err = newBuffer(size)
 	switch {
 	case err != nil:
 	case n.sender && n.udp:
 		w.loop = (*worker).sendDatagrams
-		if n.pace > 0 {
-			w.pace.interval = float64(n.length) * 1e9 / float64(n.pace*kib)
-		}
 	case n.sender:
 		w.loop = (*worker).sendStream
 	case n.udp:

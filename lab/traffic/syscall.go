@@ -80,3 +80,18 @@ func setOption(fd, level, name int, value int32) syscall.Errno {
 		uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
 	return e
 }
+
+// callTimeval is callTimeout as the kernel reads it.
+var callTimeval = syscall.NsecToTimeval(callTimeout.Nanoseconds())
+
+// setCallTimeout is setTimeouts for the hot path.
+func setCallTimeout(fd int) syscall.Errno {
+	for _, name := range [...]int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
+		_, _, e := syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, uintptr(fd), syscall.SOL_SOCKET, uintptr(name),
+			uintptr(unsafe.Pointer(&callTimeval)), unsafe.Sizeof(callTimeval), 0)
+		if e != 0 {
+			return e
+		}
+	}
+	return 0
+}

@@ -199,7 +199,7 @@ func (w *worker) dial() (fd int, what string, e syscall.Errno) {
 		return -1, "make a socket", e
 	}
 	if e = w.prepare(fd); e == 0 {
-		e = connectSocket(fd, &w.address)
+		e = w.connect(fd)
 	}
 	if e != 0 {
 		closeSocket(fd)
@@ -208,8 +208,32 @@ func (w *worker) dial() (fd int, what string, e syscall.Errno) {
 	return fd, "", 0
 }
 
+// connect waits for the connection. A call that a signal or the timeout
+// interrupts leaves the handshake under way, and the next one waits on.
+func (w *worker) connect(fd int) syscall.Errno {
+	for {
+		e := connectSocket(fd, &w.address)
+		switch e {
+		case 0, syscall.EISCONN:
+			return 0
+		case syscall.EINTR:
+			w.transient(e)
+		case syscall.EINPROGRESS, syscall.EALREADY, syscall.EAGAIN:
+			w.transient(syscall.EAGAIN)
+		default:
+			return e
+		}
+		if w.over() {
+			return syscall.EINTR
+		}
+	}
+}
+
 // prepare sets a connection's options in the hot path, without allocating.
 func (w *worker) prepare(fd int) syscall.Errno {
+	if e := setCallTimeout(fd); e != 0 {
+		return e
+	}
 	for i, name := range [...][2]int{{unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}, {unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}} {
 		if w.buffers[i] <= 0 || setOption(fd, syscall.SOL_SOCKET, name[0], int32(w.buffers[i])) == 0 {
 			continue
