@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"golang.org/x/sys/unix"
-
 	"windtunnel/lab/suite"
 )
 
@@ -101,13 +99,6 @@ func (w *worker) dials(s Spec, to netip.AddrPort) (err error) {
 	w.noDelay = s.Workload.NoDelay
 	w.buffers = [2]int{int(s.Workload.SendBuffer), int(s.Workload.ReceiveBuffer)}
 	return err
-}
-
-// closeAll closes sockets that no worker holds yet.
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
 }
 
 // errNothing is the error for a run in which no payload passed.

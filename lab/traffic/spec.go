@@ -113,11 +113,6 @@ func (s Spec) udp() bool {
 	return s.Workload.Kind == suite.UDPStream || s.Workload.Kind == suite.UDPRR
 }
 
-// total is how long the client drives traffic.
-func (s Spec) total() time.Duration {
-	return s.Timing.Warmup + s.Timing.Duration + s.Timing.Cooldown
-}
-
 // flows lists what runs between the ends: one connection or socket pair each.
 func (s Spec) flows() []flow {
 	directions := []string{string(suite.Forward)}
