@@ -44,7 +44,7 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	config := meter.Config{Node: args.Node, CPUs: args.CPUs, Devices: args.Devices}
-	config.Namespaces = append(config.Namespaces, meter.Namespace{NS: netns.None()})
+	config.Namespaces = append(config.Namespaces, meter.Namespace{NS: netns.None(), NoSockets: len(s.containers) > 0})
 	for name, sp := range s.containers {
 		config.Namespaces = append(config.Namespaces, meter.Namespace{Name: name, NS: sp.NS})
 	}

@@ -35,7 +35,7 @@ func meterOf(t testing.TB, j joined) *Meter {
 	t.Helper()
 	m, err := New(Config{
 		Node: "n", CPUs: allCPUs(t),
-		Namespaces: []Namespace{{"left", j.left}, {"right", j.right}},
+		Namespaces: []Namespace{{Name: "left", NS: j.left}, {Name: "right", NS: j.right}},
 		Devices:    []Device{{"left", "left", RoleEndpoint, true}, {"right", "right", RoleEndpoint, true}},
 	})
 	if err != nil {

@@ -117,7 +117,8 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 		return Measurement{}, noResult(t.Name(), "%v", err)
 	}
 	m.Metrics.Set(sample.Errors, float64(r.Local.Errors+r.Remote.Errors))
-	if !isUDP(job.Workload) {
+	// The connections of connect/request/response are too many to ask each.
+	if k := job.Workload.Kind; k == suite.TCPStream || k == suite.TCPRR {
 		m.Metrics.Set(sample.ToolRetransmits, float64(r.Local.Retransmits+r.Remote.Retransmits))
 	}
 	return sound(t.Name(), m)

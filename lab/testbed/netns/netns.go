@@ -136,7 +136,7 @@ func (tb *Testbed) Meter() (*meter.Meter, error) {
 		return nil, nil
 	}
 	cpus := slices.Concat(tb.layout.Nodes...)
-	config := meter.Config{Node: meter.WireNode, CPUs: append(cpus, tb.layout.Wire...), Namespaces: []meter.Namespace{{NS: tb.wire.space.NS}}}
+	config := meter.Config{Node: meter.WireNode, CPUs: append(cpus, tb.layout.Wire...), Namespaces: []meter.Namespace{{NS: tb.wire.space.NS, NoSockets: true}}}
 	for _, p := range tb.wire.ports {
 		config.Devices = append(config.Devices, meter.Device{Name: p, Role: meter.RolePort})
 	}
