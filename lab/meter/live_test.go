@@ -188,7 +188,7 @@ func wantSockets(t *testing.T, left, right NamespaceDelta) {
 func TestCountersOfOtherNamespacesStayStill(t *testing.T) {
 	j := join(t)
 	quiet := newSpace(t, "q")
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{"quiet", quiet}, {"left", j.left}}})
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{Name: "quiet", NS: quiet}, {Name: "left", NS: j.left}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func openFiles(t testing.TB) int {
 
 func TestMissingDeviceIsNamed(t *testing.T) {
 	j := join(t)
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{"left", j.left}}, Devices: []Device{{"left", "nothere", RoleVif, false}}})
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{Name: "left", NS: j.left}}, Devices: []Device{{"left", "nothere", RoleVif, false}}})
 	if err != nil {
 		t.Fatal(err)
 	}

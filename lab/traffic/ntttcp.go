@@ -504,6 +504,6 @@ func (n *ntttcp) close() {
 		}
 	}
 	for _, p := range n.peers {
-		p.conn.Close()
+		p.close() // an error means that it is closed already
 	}
 }

@@ -28,11 +28,26 @@ const syncHello = "windtunnel-ntttcp 1 "
 type syncPeer struct {
 	conn  net.Conn
 	lines *bufio.Reader
-	ended chan struct{} // closed when the peer has closed, once watched
+	stop  <-chan struct{} // ends every wait for the peer
+	ended chan struct{}   // closed when the peer has closed, once watched
+	shut  chan struct{}
 }
 
-func newSyncPeer(conn net.Conn) *syncPeer {
-	return &syncPeer{conn: conn, lines: bufio.NewReaderSize(conn, 256), ended: make(chan struct{})}
+func newSyncPeer(conn net.Conn, stop <-chan struct{}) *syncPeer {
+	p := &syncPeer{conn: conn, lines: bufio.NewReaderSize(conn, 256), stop: stop, ended: make(chan struct{}), shut: make(chan struct{})}
+	go func() {
+		select {
+		case <-stop:
+			conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection, on which nobody waits
+		case <-p.shut:
+		}
+	}()
+	return p
+}
+
+func (p *syncPeer) close() error {
+	closeOnce(p.shut)
+	return p.conn.Close()
 }
 
 func (p *syncPeer) say(line string) error {
@@ -53,8 +68,11 @@ func (p *syncPeer) hear(wait time.Duration) (string, error) {
 	}
 	err := p.conn.SetReadDeadline(deadline)
 	var line []byte
-	if err == nil {
+	if err == nil && !isClosed(p.stop) {
 		line, err = p.lines.ReadSlice('\n')
+	}
+	if isClosed(p.stop) {
+		return "", errStopped
 	}
 	if err != nil {
 		return "", fmt.Errorf("synchronise with %v: %w; with Microsoft's NTttcp at the other end give -ns to both ends", p.conn.RemoteAddr(), err)
@@ -86,9 +104,9 @@ func dialSync(to netip.AddrPort, threads int, wait time.Duration, stop <-chan st
 	for {
 		conn, err := net.DialTimeout("tcp", to.String(), handshakeTimeout)
 		if err == nil {
-			p := newSyncPeer(conn)
+			p := newSyncPeer(conn, stop)
 			if err := p.say(fmt.Sprint(syncHello, threads)); err != nil {
-				return nil, errors.Join(err, conn.Close())
+				return nil, errors.Join(err, p.close())
 			}
 			return p, nil
 		}
@@ -130,9 +148,9 @@ func acceptSync(l *net.TCPListener, threads int, wait time.Duration, stop <-chan
 	case err != nil:
 		return nil, fmt.Errorf("wait for a sender on %v: %w", l.Addr(), err)
 	}
-	p := newSyncPeer(conn)
+	p := newSyncPeer(conn, stop)
 	if err := p.expect(fmt.Sprint(syncHello, threads), handshakeTimeout); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w; both ends need as many threads in -m, here %d", err, threads), conn.Close())
+		return nil, errors.Join(fmt.Errorf("%w; both ends need as many threads in -m, here %d", err, threads), p.close())
 	}
 	return p, nil
 }

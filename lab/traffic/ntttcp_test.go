@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -206,6 +207,19 @@ func TestNTttcpEndsOnSIGINTWithItsFiguresSoFar(t *testing.T) {
 	}
 	if d := readXML(t, file); d.XMLName.Local != "ntttcpr" || number(t, d.Bytes.Value) <= 0 {
 		t.Errorf("the receiver's XML holds %+v", d.Bytes)
+	}
+}
+
+func TestNTttcpEndsOnSIGINTWhileItWaitsForTheOtherEnd(t *testing.T) {
+	port := freePort(t) + 1
+	mute, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)) // accepts and never answers
+	must(t, err)
+	defer mute.Close()
+	s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 1", port))...)
+	time.Sleep(300 * time.Millisecond)
+	s.signal(syscall.SIGINT)
+	if code, _, stderr := s.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "nothing was measured") {
+		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
