@@ -110,7 +110,7 @@ func (e *Experiment) trial(ctx context.Context, sc *suite.Scenario, t Trial, pos
 	for attempt := first; attempt < first+max(e.Attempts, 1); attempt++ {
 		e.Observer.Began(t, attempt, number, total)
 		s := sample.Sample{Scenario: sc.ID, Block: t.Block, Position: position, Attempt: attempt, Started: time.Now()}
-		err := e.measure(ctx, sc, t, &s)
+		err := e.measure(ctx, sc, t, &s, attempt == first+max(e.Attempts, 1)-1)
 		s.Took = time.Since(s.Started)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -131,7 +131,7 @@ func (e *Experiment) trial(ctx context.Context, sc *suite.Scenario, t Trial, pos
 
 // measure brings everything up, runs the traffic once, and takes everything
 // down again, however far it came.
-func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) (err error) {
+func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample, last bool) (err error) {
 	b, err := NewBench(ctx, e.Executor, e.ID, sc, e.Plan.Nodes)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	return b.run(ctx, &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace,
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, last: last,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	})
 }

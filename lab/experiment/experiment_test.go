@@ -73,6 +73,32 @@ func TestPairsAddUp(t *testing.T) {
 	}
 }
 
+// A late step within the window shows that the machine stood still; one
+// outside does not matter, nor does the jitter of every day.
+func TestAStallIsFoundInTheWindowOnly(t *testing.T) {
+	series := func(at ...float64) (ps []sample.Point) {
+		for _, a := range at {
+			ps = append(ps, sample.Point{At: a})
+		}
+		return ps
+	}
+	for _, c := range []struct {
+		at   []float64
+		want float64
+	}{
+		{[]float64{-0.1, 0, 0.1, 0.2, 0.3}, 0},
+		{[]float64{0, 0.1, 0.205, 0.3}, 0.005},
+		{[]float64{0, 0.1, 0.37, 0.4}, 0.17},
+		{[]float64{-0.5, -0.1, 0, 0.1}, 0.0},
+		{[]float64{0.9, 1, 1.1, 1.6}, 0.0},
+		{nil, 0},
+	} {
+		if got := latest(series(c.at...), 1); got < c.want-1e-9 || got > c.want+1e-9 {
+			t.Errorf("%v: %.3f s late, want %.3f", c.at, got, c.want)
+		}
+	}
+}
+
 // Every system carries the traffic in each placement that it supports, its
 // figures agree with the fabric's counters, and its hops have counted it.
 func TestEverySystemIsMeasured(t *testing.T) {

@@ -256,7 +256,42 @@ func (m *metering) complete(said tool.Measurement) error {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
 	m.points(facts, sender.Seconds)
+	if err := m.stalled(sender.Seconds); err != nil {
+		return err
+	}
 	return m.check()
+}
+
+// stallLimit is how late a step of the series may be. The agents wake for it
+// among the busiest processes of their CPU, which delays them by milliseconds;
+// tens of them mean that the machine itself stood still, as a virtual one does
+// when its host runs another.
+const stallLimit = 50 * time.Millisecond
+
+// stalled refuses a window in which the machine stood still: TCP takes that
+// for loss, and what it does then is no property of the network under test. On
+// the last attempt it becomes a warning.
+func (m *metering) stalled(window float64) error {
+	late := latest(m.traffic.sample.Series, window)
+	if late < stallLimit.Seconds() {
+		return nil
+	}
+	if m.traffic.last {
+		m.traffic.sample.Warnings = append(m.traffic.sample.Warnings, fmt.Sprintf("the machine stood still for %.0f ms within the window", 1000*late))
+		return nil
+	}
+	return failed(sample.Invalid, "the machine stood still for %.0f ms within the window (a step of the series was that late)", 1000*late)
+}
+
+// latest is by how much the latest step within the window, in seconds, came
+// after its time.
+func latest(series []sample.Point, window float64) (late float64) {
+	for i := 1; i < len(series); i++ {
+		if series[i].At > 0 && series[i-1].At < window {
+			late = max(late, series[i].At-series[i-1].At-seriesInterval.Seconds())
+		}
+	}
+	return late
 }
 
 func (m *metering) points(f meter.Facts, window float64) {

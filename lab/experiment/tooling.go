@@ -23,6 +23,7 @@ type tooling struct {
 	sample   *sample.Sample
 	moved    func(sample.Point)
 	grace    time.Duration
+	last     bool // no further attempt follows: doubts become warnings
 
 	tool tool.Tool
 	runs []*pairRun
