@@ -41,7 +41,7 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 		env.NodeCPUs[n.Name()] = fmt.Sprint(n.CPUs())
 	}
 	l := b.Testbed.Layout()
-	env.NodeCPUs["wire"] = cpuList(l.Wire, "the receiving node's, timed and taken off")
+	env.NodeCPUs["wire"] = cpuList(l.Wire, "the sending node's, timed and taken off")
 	env.NodeCPUs["engine"] = cpuList(l.Engine, "the nodes', metered")
 	for k, v := range b.Settings() {
 		env.Offloads[key+" "+k] = v
