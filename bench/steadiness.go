@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -10,6 +11,7 @@ import (
 
 // steadiness: how far one stream repeats, and whether the wire drops.
 func (b *bench) steadiness() error {
+	b.control()
 	r, err := b.suite("steadiness")
 	if err != nil {
 		return err
@@ -43,4 +45,22 @@ func (b *bench) steadiness() error {
 		b.row(fmt.Sprintf("`%s` paced: segments sent again", profile), "0", fmt.Sprintf("%.0f", again), again == 0)
 	}
 	return nil
+}
+
+// control shows what the machine itself gives: how far plain copying of memory
+// repeats in windows as long as the trials, with no network at all.
+func (b *bench) control() {
+	from, to := make([]byte, 64<<20), make([]byte, 64<<20)
+	var rates []float64
+	for range 6 {
+		start, copied := time.Now(), 0
+		for time.Since(start) < 3*time.Second {
+			copied += copy(to, from)
+		}
+		rates = append(rates, float64(copied)/time.Since(start).Seconds())
+		time.Sleep(time.Second)
+	}
+	if cv, ok, err := stats.CoefficientOfVariation(rates); ok && err == nil {
+		fmt.Printf("| control, no network: coefficient of variation of 6 × 3 s of copying memory | | %.2f %% | |\n", 100*cv)
+	}
 }

@@ -5,10 +5,10 @@ import "time"
 // What a trial takes besides its traffic. The typical figures are those of a
 // two-node testbed of network namespaces; the worst are the engine's limits.
 const (
-	typicalSetUp    = 500 * time.Millisecond // testbed and system up
-	typicalProof    = 300 * time.Millisecond // ARP, ping, full-MTU ping, TCP each way
-	typicalStart    = 200 * time.Millisecond // the tool's processes, until traffic flows
-	typicalTakeDown = 300 * time.Millisecond
+	typicalSetUp    = 150 * time.Millisecond // testbed and system up
+	typicalProof    = 50 * time.Millisecond // ARP, ping, full-MTU ping, TCP each way
+	typicalStart    = 50 * time.Millisecond // the tool's processes, until traffic flows
+	typicalTakeDown = 150 * time.Millisecond
 	worstOverhead   = 15 * time.Second // all of these, slow
 	worstAttempts   = 3                // a failed trial is repeated at most twice
 )

@@ -298,8 +298,8 @@ test.yaml:6:20: there is no tool "iperf2"
 
 func TestEstimateCountsTrafficAndOverheadOfEveryTrial(t *testing.T) {
 	p := mustExpand(t, small+"trials: 10\ntiming: {warmup: 300ms, duration: 1s, cooldown: 100ms}\n", ExpandOptions{})
-	// 4 scenarios × 10 trials × (1.4 s of traffic + 1.3 s around it)
-	if got, want := p.Estimate(), 108*time.Second; got != want {
+	// 4 scenarios × 10 trials × (1.4 s of traffic + 0.4 s around it)
+	if got, want := p.Estimate(), 72*time.Second; got != want {
 		t.Errorf("Estimate is %v, want %v", got, want)
 	}
 	// × (1.4 s + 15 s) × 3 attempts
@@ -326,7 +326,7 @@ comparisons: [{title: why, baseline: raw/st, subject: raw/rr}, {baseline: raw, s
 published: [{scenario: raw/st, metric: throughput_bps, value: 1 Gbit/s, source: a table}]
 `, ExpandOptions{})
 	want := `s: A title
-3 scenarios × 1 trial on 2 nodes: about 12 s, at worst 2m39s
+3 scenarios × 1 trial on 2 nodes: about 9.3 s, at worst 2m39s
 
 SCENARIO             SYSTEM  PLACEMENT  PAIRS  TOOL     TRAFFIC                                                      FABRIC                                                      TRIAL
 raw/st               raw     two-nodes  1      builtin  TCP stream of 128 KiB, 4 streams, at 4 Gbit/s, IPv6          wire, MTU 1500, offload none, 1 Gbit/s, 2 queues, 3 links  500ms + 2s + 200ms

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -24,7 +25,19 @@ func pinNAPI(s *space.Space, device string, cpus []int) error {
 	if err != nil {
 		return err
 	}
-	pids, err := napiThreads(s, l.Attrs().Index)
+	// A listing can be out of date: a thread of a testbed that was just taken
+	// down may end between being found and being pinned.
+	for range 10 {
+		if err = tryPinNAPI(s, device, l.Attrs().Index, cpus); !errors.Is(err, unix.ESRCH) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return err
+}
+
+func tryPinNAPI(s *space.Space, device string, index int, cpus []int) error {
+	pids, err := napiThreads(s, index)
 	if err != nil || len(pids) == 0 {
 		// Kernels before 6.8 do not list them; the name then has to do.
 		pids, err = napiThreadsByName(device)

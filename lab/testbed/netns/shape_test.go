@@ -174,3 +174,18 @@ func TestWhatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {
 		t.Errorf("two nodes on one CPU: %v", err)
 	}
 }
+
+// Testbeds that follow each other closely do not trip over what is left of the
+// one before: its namespaces and NAPI threads end in the kernel's own time.
+func TestTestbedsFollowEachOtherAtOnce(t *testing.T) {
+	x := executor(t)
+	for i := range 25 {
+		tb, err := x.Up(context.Background(), testbed.Spec{ID: testID(t), Nodes: 2, Fabric: fabric(nil)})
+		if err != nil {
+			t.Fatalf("testbed %d: %v", i+1, err)
+		}
+		if err := tb.Down(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
