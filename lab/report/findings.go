@@ -160,7 +160,11 @@ func (c *contrast) sentence() string {
 		parts = append(parts, c.subject+" "+list(traffic))
 	}
 	if len(processors) > 0 {
-		parts = append(parts, list(processors))
+		lead := ""
+		if len(traffic) == 0 { // nothing has named the two yet
+			lead = "with " + c.subject + " instead of " + c.baseline + " "
+		}
+		parts = append(parts, lead+list(processors))
 	}
 	if len(alike) > 0 {
 		parts = append(parts, c.between(len(parts) == 0)+"no difference shows in "+list(alike))

@@ -46,6 +46,21 @@ func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
 	}
 }
 
+// A sentence that begins with the processors still says whose they are.
+func TestFindingOfSpendingAloneNamesTheSystems(t *testing.T) {
+	_, plan := twoSystems()
+	baseline := column("a/stream", sample.Throughput, 10e9, 10e9, 10e9, 10e9, 10e9, 10e9)
+	subject := column("b/stream", sample.Throughput, 9.5e9, 9.8e9, 10e9, 10e9, 10.2e9, 10.5e9)
+	for i := range baseline {
+		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.50
+		subject[i].Metrics[sample.ReceiverCPUPerByte] = 0.525 + 0.006*float64(i)
+	}
+	want := []string{"With the bridge instead of raw the receiver spends 1.08× [1.05, 1.11] the CPU per byte; no difference shows in throughput (100 % [95, 105], n = 6)."}
+	if diff := cmp.Diff(want, sentencesOf(plan, baseline, subject)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
 	_, plan := twoSystems()
 	got := sentencesOf(plan,

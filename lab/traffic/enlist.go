@@ -70,6 +70,9 @@ func (w *worker) equip(s Spec) (err error) {
 func (w *worker) sends(s Spec) (err error) {
 	if rate := s.perStream(); rate > 0 {
 		w.pace.interval = float64(s.Workload.Buffer) * 8e9 / float64(rate)
+		if !s.udp() {
+			w.pace.backlog = streamBacklog
+		}
 	}
 	switch {
 	case s.udp():

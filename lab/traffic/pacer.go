@@ -15,6 +15,7 @@ import (
 // end in a flood.
 type pacer struct {
 	interval float64 // between datagrams or calls, ns; 0 = as fast as possible
+	backlog  float64 // how far it may fall behind and make up for it, ns; paceBacklog where 0
 	due      float64 // when the next one may go, by now()
 	asleep   syscall.Timespec
 }
@@ -22,13 +23,16 @@ type pacer struct {
 const (
 	paceQuantum = 100e3 // ns
 	paceBacklog = 50e6  // ns
+	// streamBacklog: what a TCP stream lost to a retransmission timeout it may
+	// catch up with; TCP's own pacing keeps that from being a flood.
+	streamBacklog = 1e9 // ns
 )
 
 // wait returns when the next datagram may go. It sleeps a quantum at most, so
 // that the thread still looks at the stage; ok is false where it is too early.
 func (p *pacer) wait() (ok bool) {
 	t := float64(now())
-	if p.due == 0 || t-p.due > paceBacklog {
+	if p.due == 0 || t-p.due > max(p.backlog, paceBacklog) {
 		p.due = t
 	}
 	if p.due <= t {
