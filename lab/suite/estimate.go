@@ -6,8 +6,8 @@ import "time"
 // two-node testbed of network namespaces; the worst are the engine's limits.
 const (
 	typicalSetUp    = 150 * time.Millisecond // testbed and system up
-	typicalProof    = 50 * time.Millisecond // ARP, ping, full-MTU ping, TCP each way
-	typicalStart    = 50 * time.Millisecond // the tool's processes, until traffic flows
+	typicalProof    = 50 * time.Millisecond  // ARP, ping, full-MTU ping, TCP each way
+	typicalStart    = 50 * time.Millisecond  // the tool's processes, until traffic flows
 	typicalTakeDown = 150 * time.Millisecond
 	worstOverhead   = 15 * time.Second // all of these, slow
 	worstAttempts   = 3                // a failed trial is repeated at most twice
