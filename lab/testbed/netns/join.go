@@ -73,7 +73,7 @@ func (tb *Testbed) joinByWire() error {
 	if err := w.join(segments); err != nil {
 		return err
 	}
-	w.startClock()
+	w.startClock(f.Offload)
 	return nil
 }
 

@@ -66,7 +66,7 @@ func (w *wire) load(countPlaces bool) error {
 	// Without the tracing programs the wire still carries; it only cannot be
 	// timed.
 	w.unmetred = fmt.Sprintf("this kernel refuses the programs that time it (BPF tracepoints with BTF, Linux 5.5): %v", err)
-	for _, p := range []string{wireProgClockReceive, wireProgClockDequeue, wireProgClockSoftirqEntry, wireProgClockSoftirqExit} {
+	for _, p := range []string{wireProgClockReceive, wireProgClockGro, wireProgClockDequeue, wireProgClockSoftirqEntry, wireProgClockSoftirqExit} {
 		delete(spec.Programs, p)
 	}
 	type carrier struct {
@@ -96,12 +96,16 @@ func loadTransmit() (*ebpf.Program, error) {
 }
 
 // startClock attaches the programs that time the wire's work.
-func (w *wire) startClock() {
+func (w *wire) startClock(profile suite.Offload) {
 	if w.unmetred != "" {
 		return
 	}
 	o := &w.objects
-	for _, p := range []*ebpf.Program{o.ClockReceive, o.ClockDequeue, o.ClockSoftirqEntry, o.ClockSoftirqExit} {
+	programs := []*ebpf.Program{o.ClockReceive, o.ClockDequeue, o.ClockSoftirqEntry, o.ClockSoftirqExit}
+	if profile == suite.OffloadNone { // only then do ports poll
+		programs = append(programs, o.ClockGro)
+	}
+	for _, p := range programs {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p})
 		if err != nil {
 			w.unmetred = fmt.Sprintf("this kernel does not attach the programs that time it: %v", err)
@@ -159,7 +163,11 @@ func (w *wire) plug(port string, f suite.Fabric) error {
 		return err
 	}
 	off := cutsForNICs(on)
-	off["rx-gro"] = false
+	// A NIC without segmentation hands over wire frames one by one. With GRO on,
+	// a veth takes such frames through a ring that stops the sender's queue when
+	// it is full; without it they would go through the CPU's backlog, which
+	// drops. What GRO merges here the other port cuts again.
+	off["rx-gro"] = f.Offload == suite.OffloadNone
 	if err := w.space.Offloads(port, off); err != nil {
 		return err
 	}

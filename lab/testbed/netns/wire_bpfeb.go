@@ -45,6 +45,7 @@ const (
 	wireMapPorts              = "ports"
 	wireMapStations           = "stations"
 	wireProgClockDequeue      = "clock_dequeue"
+	wireProgClockGro          = "clock_gro"
 	wireProgClockReceive      = "clock_receive"
 	wireProgClockSoftirqEntry = "clock_softirq_entry"
 	wireProgClockSoftirqExit  = "clock_softirq_exit"
@@ -97,6 +98,7 @@ type wireSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type wireProgramSpecs struct {
 	ClockDequeue      *ebpf.ProgramSpec `ebpf:"clock_dequeue"`
+	ClockGro          *ebpf.ProgramSpec `ebpf:"clock_gro"`
 	ClockReceive      *ebpf.ProgramSpec `ebpf:"clock_receive"`
 	ClockSoftirqEntry *ebpf.ProgramSpec `ebpf:"clock_softirq_entry"`
 	ClockSoftirqExit  *ebpf.ProgramSpec `ebpf:"clock_softirq_exit"`
@@ -173,6 +175,7 @@ type wireVariables struct {
 // It can be passed to loadWireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wirePrograms struct {
 	ClockDequeue      *ebpf.Program `ebpf:"clock_dequeue"`
+	ClockGro          *ebpf.Program `ebpf:"clock_gro"`
 	ClockReceive      *ebpf.Program `ebpf:"clock_receive"`
 	ClockSoftirqEntry *ebpf.Program `ebpf:"clock_softirq_entry"`
 	ClockSoftirqExit  *ebpf.Program `ebpf:"clock_softirq_exit"`
@@ -183,6 +186,7 @@ type wirePrograms struct {
 func (p *wirePrograms) Close() error {
 	return _WireClose(
 		p.ClockDequeue,
+		p.ClockGro,
 		p.ClockReceive,
 		p.ClockSoftirqEntry,
 		p.ClockSoftirqExit,

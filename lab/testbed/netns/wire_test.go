@@ -283,7 +283,7 @@ func TestAPlainVethPairKeepsTheSidesApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer counter.objects.Close()
-	counter.startClock()
+	counter.startClock(suite.OffloadTCP)
 	defer counter.stopClock()
 	if counter.unmetred != "" {
 		t.Skip("places cannot be counted here: " + counter.unmetred)

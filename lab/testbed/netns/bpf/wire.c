@@ -230,6 +230,20 @@ int BPF_PROG(clock_receive, struct sk_buff *skb)
 	return 0;
 }
 
+/* A port that polls: its work begins before the stack gets the packet. */
+SEC("tp_btf/napi_gro_receive_entry")
+int BPF_PROG(clock_gro, struct sk_buff *skb)
+{
+	struct clock *c;
+
+	if (!ours(skb->dev))
+		return 0;
+	c = this_clock();
+	if (c && !c->rx_started)
+		c->rx_started = bpf_ktime_get_ns();
+	return 0;
+}
+
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(clock_softirq_entry, unsigned int vec)
 {
