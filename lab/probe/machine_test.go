@@ -82,6 +82,9 @@ func TestNothingIsLeftBehind(t *testing.T) {
 
 func TestProbingIsQuick(t *testing.T) {
 	needRoot(t)
+	if os.Getenv("WINDTUNNEL_TIMING_TESTS") == "" {
+		t.Skip("asserts a time: set WINDTUNNEL_TIMING_TESTS=1 on a machine at rest")
+	}
 	const most = 300 * time.Millisecond
 	best := time.Hour
 	for range 5 { // others may hold the kernel's network lock meanwhile
