@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Counters. Every frame handed to a program ends in exactly one outcome. */
+#pragma once
+
+#include "drop.h"
+#include "trace.h"
+
+static __always_inline void count_outcome(__u32 outcome)
+{
+	__u64 *n;
+
+	if (tracing)
+		return;
+	n = bpf_map_lookup_elem(&outcomes, &outcome);
+	if (n)
+		(*n)++;
+}
+
+static __always_inline void count_vif(__u32 id, int to_workload, __u32 packets, __u32 bytes)
+{
+	struct vif_stats *s;
+
+	if (tracing)
+		return;
+	s = bpf_map_lookup_elem(&vif_stats, &id);
+	if (!s)
+		return;
+	if (to_workload) {
+		s->tx_packets += packets;
+		s->tx_bytes += bytes;
+	} else {
+		s->rx_packets += packets;
+		s->rx_bytes += bytes;
+	}
+}
+
+/* encap: enum encapsulation; ENCAP_NONE between two vifs of this node. */
+static __always_inline void count_vrf(__u32 vrf, __u32 encap, int received, __u32 packets, __u32 bytes)
+{
+	struct vrf_stats *s;
+
+	if (tracing || encap >= ENCAPS)
+		return;
+	s = bpf_map_lookup_elem(&vrf_stats, &vrf);
+	if (!s)
+		return;
+	if (received) {
+		s->rx_packets[encap] += packets;
+		s->rx_bytes[encap] += bytes;
+	} else {
+		s->tx_packets[encap] += packets;
+		s->tx_bytes[encap] += bytes;
+	}
+}
+
+/* Segments that an skb stands for on the wire. */
+static __always_inline __u32 segments(struct __sk_buff *skb)
+{
+	return skb->gso_segs ? skb->gso_segs : 1;
+}
+
+static __noinline void count_drop(__u32 vif, __u32 reason)
+{
+	struct drop_key key = { .vif = vif, .reason = reason };
+	__u64 one = 1, *n;
+
+	n = bpf_map_lookup_elem(&drops, &key);
+	if (n)
+		(*n)++;
+	else if (bpf_map_update_elem(&drops, &key, &one, BPF_NOEXIST) &&
+		 (n = bpf_map_lookup_elem(&drops, &key)))
+		(*n)++;
+}

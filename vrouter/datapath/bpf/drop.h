@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Drop reasons, outcomes, and how a drop is counted and shown. */
+#pragma once
+
+#include "maps.h"
+
+enum drop_reason {
+#define DROP(name, text) DROP_##name,
+#include "drop.list.h"
+#undef DROP
+	DROP_REASONS,
+};

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The version of the pinned maps' layout. The loader never adopts maps of
+ * another version: it fills new ones and swaps the programs. */
+#pragma once
+
+#define LAYOUT_VERSION 1

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Every map. The sizes here are least ones: the loader sets them from the
+ * node's limits before it creates the maps, and pins them by their names.
+ */
+#pragma once
+
+#include "types.h"
+
+#define MAP(name, kind, k, v, n)             \
+	struct {                             \
+		__uint(type, kind);          \
+		__uint(max_entries, n);      \
+		__type(key, k);              \
+		__type(value, v);            \
+	} name SEC(".maps")
+
+#define SPARSE_MAP(name, kind, k, v, n)              \
+	struct {                                     \
+		__uint(type, kind);                  \
+		__uint(max_entries, n);              \
+		__uint(map_flags, BPF_F_NO_PREALLOC);\
+		__type(key, k);                      \
+		__type(value, v);                    \
+	} name SEC(".maps")
+
+MAP(settings, BPF_MAP_TYPE_ARRAY, __u32, struct settings, 1);
+MAP(vifs, BPF_MAP_TYPE_HASH, __u32 /* ifindex */, struct vif, 4352);
+MAP(vrfs, BPF_MAP_TYPE_ARRAY, __u32 /* vrf */, struct vrf, MAX_VRFS);
+MAP(nexthops, BPF_MAP_TYPE_ARRAY, __u32 /* id */, struct nexthop, 8192);
+SPARSE_MAP(members, BPF_MAP_TYPE_HASH, struct member_key, struct member, 65536);
+SPARSE_MAP(hosts4, BPF_MAP_TYPE_HASH, struct host4_key, struct route, 262144);
+SPARSE_MAP(hosts6, BPF_MAP_TYPE_HASH, struct host6_key, struct route, 262144);
+SPARSE_MAP(lpm4, BPF_MAP_TYPE_LPM_TRIE, struct lpm4_key, struct route, 65536);
+SPARSE_MAP(lpm6, BPF_MAP_TYPE_LPM_TRIE, struct lpm6_key, struct route, 65536);
+SPARSE_MAP(bridge, BPF_MAP_TYPE_HASH, struct bridge_key, struct bridge_entry, 262144);
+SPARSE_MAP(ilm, BPF_MAP_TYPE_HASH, __u32 /* label */, struct target, 8192);
+SPARSE_MAP(vnis, BPF_MAP_TYPE_HASH, __u32 /* VNI */, struct target, 8192);
+SPARSE_MAP(remotes, BPF_MAP_TYPE_HASH, struct address, struct remote, 8192);
+MAP(learned_mtus, BPF_MAP_TYPE_ARRAY, __u32 /* nexthop */, struct learned_mtu, 8192);
+SPARSE_MAP(policies, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct policy, 4352);
+/* Not an LRU: a flood of new flows must be refused with its reason, and may
+ * never evict the flows that are alive. The agent removes idle entries. */
+SPARSE_MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 524288);
+MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 8192);
+
+MAP(vif_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vif id */, struct vif_stats, 4352);
+MAP(vrf_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vrf */, struct vrf_stats, MAX_VRFS);
+SPARSE_MAP(drops, BPF_MAP_TYPE_PERCPU_HASH, struct drop_key, __u64, 65536);
+MAP(outcomes, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* enum outcome */, __u64, OUTCOMES);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024);
+} drop_log SEC(".maps");

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Where to: exact host routes first, the trie behind them. */
+#pragma once
+
+#include "maps.h"
+#include "trace.h"
+
+static __always_inline struct route *route4(__u32 vrf, __be32 destination)
+{
+	struct host4_key host = { .vrf = vrf, .address = destination };
+	struct lpm4_key key = {
+		.prefixlen = 64, .vrf = bpf_htonl(vrf), .address = destination
+	};
+	struct route *r = bpf_map_lookup_elem(&hosts4, &host);
+
+	trace4(TRACE_ROUTE_HOST, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
+	if (r)
+		return r;
+	r = bpf_map_lookup_elem(&lpm4, &key);
+	trace4(TRACE_ROUTE_LPM, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
+	return r;
+}
+
+static __always_inline struct route *route6(__u32 vrf, const struct address *destination)
+{
+	struct host6_key host = { .vrf = vrf, .address = *destination };
+	struct lpm6_key key = {
+		.prefixlen = 160, .vrf = bpf_htonl(vrf), .address = *destination
+	};
+	struct route *r = bpf_map_lookup_elem(&hosts6, &host);
+
+	trace6(TRACE_ROUTE_HOST, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
+	if (r)
+		return r;
+	r = bpf_map_lookup_elem(&lpm6, &key);
+	trace6(TRACE_ROUTE_LPM, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
+	return r;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The steps that `vrouter trace` shows are taken by the programs themselves.
+ * In the programs that forward packets `tracing` is 0 and frozen, so the
+ * verifier removes every trace.
+ */
+#pragma once
+
+#include "maps.h"
+
+volatile const __u32 tracing = 0;
+
+#define MAX_STEPS 64
+
+struct trace {
+	__u32 count;
+	__u32 pad;
+	struct trace_step step[MAX_STEPS];
+};
+
+MAP(traces, BPF_MAP_TYPE_ARRAY, __u32, struct trace, 1);
+
+static __noinline int trace_add(__u32 kind, __u32 vrf, const struct address *address,
+				__u32 id, __u32 value, __u32 found)
+{
+	__u32 zero = 0;
+	struct trace *t = bpf_map_lookup_elem(&traces, &zero);
+	struct trace_step *s;
+
+	if (!t || t->count >= MAX_STEPS)
+		return 0;
+	s = &t->step[t->count & (MAX_STEPS - 1)];
+	s->kind = kind;
+	s->found = found;
+	s->vrf = vrf;
+	s->id = id;
+	s->value = value;
+	if (address)
+		s->address = *address;
+	t->count++;
+	return 0;
+}
+
+static __always_inline void mapped(struct address *a, __be32 v4)
+{
+	__builtin_memset(a->bytes, 0, 10);
+	a->bytes[10] = a->bytes[11] = 0xff;
+	__builtin_memcpy(a->bytes + 12, &v4, 4);
+}
+
+static __always_inline void trace6(__u32 kind, __u32 vrf, const struct address *address,
+				   __u32 id, __u32 value, __u32 found)
+{
+	if (tracing)
+		trace_add(kind, vrf, address, id, value, found);
+}
+
+static __always_inline void trace4(__u32 kind, __u32 vrf, __be32 address,
+				   __u32 id, __u32 value, __u32 found)
+{
+	struct address a;
+
+	if (!tracing)
+		return;
+	mapped(&a, address);
+	trace_add(kind, vrf, &a, id, value, found);
+}
+
+static __always_inline void trace(__u32 kind, __u32 vrf, __u32 id, __u32 value, __u32 found)
+{
+	struct address none = {};
+
+	if (tracing)
+		trace_add(kind, vrf, &none, id, value, found);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the maps hold: OpenContrail's objects. Integers are in host order
+ * except where a comment says "network order". IPv4 addresses in 16-byte
+ * fields are IPv4-mapped (::ffff:a.b.c.d).
+ *
+ * A change of any layout here raises LAYOUT_VERSION in layout.h.
+ */
+#pragma once
+
+#define MAX_PATHS 4         /* underlay paths of a tunnel */
+#define MAX_MEMBERS 128     /* members of a composite nexthop */
+#define MAX_RULES 64        /* rules of a policy */
+#define MAX_LOCAL 4         /* underlay addresses of this node, by family */
+#define MAX_SOURCES 4       /* source prefixes of a vif, by family */
+#define MAX_VRFS 4096
+
+struct address {
+	__u8 bytes[16];
+};
+
+enum nexthop_type {
+	NH_DISCARD,
+	NH_RECEIVE,    /* the vrouter itself: a subnet's gateway address */
+	NH_ENCAP,      /* a local vif, behind a link-layer header */
+	NH_TUNNEL,     /* a remote node or gateway */
+	NH_COMPOSITE,  /* ECMP, or replication */
+	NH_VRF,        /* look the inner destination up in a VRF's routes */
+	NH_L2_RECEIVE, /* look the inner frame up in a VRF's bridge table */
+};
+
+enum encapsulation {
+	ENCAP_NONE,
+	ENCAP_MPLS_GRE,
+	ENCAP_MPLS_UDP,
+	ENCAP_VXLAN,
+	ENCAPS,
+};
+
+/* nexthop.flags */
+#define NH_F_MULTICAST (1 << 0) /* composite: replicate; else ECMP */
+#define NH_F_DF (1 << 1)        /* tunnel: the outer IPv4 header forbids fragments */
+#define NH_F_PEER (1 << 2)      /* encap: the workload's device is the vif's veth peer */
+
+/* One way through the underlay to a tunnel's end. */
+struct path {
+	struct address source;
+	struct address destination;
+	struct address gateway; /* whom to resolve: next hop, or the destination itself */
+	__u32 oif;              /* ifindex of the fabric device; 0: the path is down */
+	__u8 gateway_family;    /* 4 or 6 */
+	__u8 pad[3];
+};
+
+struct nexthop {
+	__u8 type;
+	__u8 encap;      /* tunnel: enum encapsulation */
+	__u8 family;     /* tunnel: underlay's, 4 or 6 */
+	__u8 flags;
+	__u32 vrf;       /* VRF and L2-receive: which; encap: the vif's */
+	__u32 vif;       /* encap: vif id */
+	__u32 oif;       /* encap: ifindex of the vif */
+	__u8 dmac[6];    /* encap: the workload's; tunnel with VXLAN: remote router's */
+	__u8 smac[6];    /* encap: this router's */
+	__u16 mtu;       /* largest inner IP packet in bytes, without its Ethernet header */
+	__be16 port;     /* tunnel over UDP: destination port, network order */
+	__u16 members;   /* composite */
+	__u8 paths;      /* tunnel: used entries of path */
+	__u8 pad;
+	struct path path[MAX_PATHS];
+};
+
+struct member_key {
+	__u32 nexthop;
+	__u32 index;
+};
+
+struct member {
+	__u32 nexthop;
+	__u32 label;     /* MPLS label or VNI, as the member's encapsulation is */
+};
+
+/* route.flags */
+#define ROUTE_F_MAC (1 << 0) /* mac is valid: ARP and ND are answered with it */
+
+struct host4_key {
+	__u32 vrf;
+	__be32 address;
+};
+
+struct host6_key {
+	__u32 vrf;
+	struct address address;
+};
+
+/* Longest-prefix match: prefixlen counts the 32 bits of vrf too. vrf is in
+ * network order so that it is compared whole. */
+struct lpm4_key {
+	__u32 prefixlen;
+	__be32 vrf;
+	__be32 address;
+};
+
+struct lpm6_key {
+	__u32 prefixlen;
+	__be32 vrf;
+	struct address address;
+};
+
+struct route {
+	__u32 nexthop;
+	__u32 label;     /* MPLS label or VNI that the tunnel's end expects */
+	__u8 mac[6];     /* stitched MAC, where ROUTE_F_MAC is set */
+	__u16 flags;
+};
+
+struct bridge_key {
+	__u32 vrf;
+	__u8 mac[6];
+	__u16 pad;
+};
+
+struct bridge_entry {
+	__u32 nexthop;
+	__u32 label;     /* MPLS label of Ethernet payload, or VNI */
+};
+
+/* ilm: label -> struct target; vnis: VNI -> struct target. */
+struct target {
+	__u32 nexthop;
+	__u8 ethernet;   /* 1: the payload is an Ethernet frame; 0: IP */
+	__u8 pad[3];
+};
+
+struct source4 {
+	__be32 address;
+	__be32 mask;
+};
+
+struct source6 {
+	struct address address;
+	struct address mask;
+};
+
+/* vif.flags */
+#define VIF_F_L2 (1 << 0)        /* its network bridges */
+#define VIF_F_L3 (1 << 1)        /* its network routes */
+#define VIF_F_POLICY (1 << 2)    /* flows are tracked and judged by policy */
+#define VIF_F_NO_SPOOF_CHECK (1 << 3)
+
+struct vif {
+	__u32 id;        /* small and dense: index of vif_stats */
+	__u32 vrf;
+	__u32 nexthop;   /* its own encap nexthop */
+	__u16 flags;
+	__u16 mtu;
+	__u8 mac[6];     /* the workload's */
+	__u8 router_mac[6]; /* the vrouter's, as the workload sees it */
+	__u8 sources4;
+	__u8 sources6;
+	__u8 pad[2];
+	__be32 gateway4;    /* whom ICMP errors come from; 0: none */
+	struct address gateway6;
+	struct source4 source4[MAX_SOURCES];
+	struct source6 source6[MAX_SOURCES];
+};
+
+struct vrf {
+	__u32 flood;     /* composite nexthop for broadcast, unknown, multicast; 0: none */
+	__u16 flags;     /* VIF_F_L2, VIF_F_L3 */
+	__u16 pad;
+	__u8 router_mac[6];
+	__u8 pad2[2];
+};
+
+/* settings.flags */
+#define SET_F_STRICT (1 << 0) /* overlay packets only from known remotes */
+
+struct settings {
+	__u32 flags;
+	__be16 vxlan_port;
+	__be16 mpls_udp_port;
+	__be32 local4[MAX_LOCAL];          /* 0: unused */
+	struct address local6[MAX_LOCAL];  /* ::: unused */
+	__u32 flow_idle_s;                 /* an idle flow is forgotten after */
+	__u32 flow_closed_s;               /* a closed or half-open TCP flow after */
+};
+
+/* remotes: struct address -> struct remote. Who may send overlay packets. */
+struct remote {
+	__u32 nexthop;   /* tunnel to it; its learned MTU is kept there */
+};
+
+/* learned_mtu[nexthop id]: what the underlay's routers said (RFC 1191, 8201). */
+struct learned_mtu {
+	__u32 mtu;       /* of the outer packet, bytes; 0: nothing learned */
+	__u32 pad;
+	__u64 until_ns;  /* bpf_ktime_get_ns */
+};
+
+enum protocol_family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
+
+/* A flow as a vif's workload sees it: one entry serves both directions. */
+struct flow_key {
+	__u32 vif;
+	struct address local;
+	struct address remote;
+	__be16 local_port;  /* ICMP: identifier */
+	__be16 remote_port; /* ICMP: 0 */
+	__u8 protocol;
+	__u8 pad[3];
+};
+
+enum flow_action { FLOW_FORWARD, FLOW_DROP };
+
+/* flow.tcp */
+#define FLOW_TCP_SYN (1 << 0)
+#define FLOW_TCP_ESTABLISHED (1 << 1)
+#define FLOW_TCP_FIN_OUT (1 << 2)
+#define FLOW_TCP_FIN_IN (1 << 3)
+#define FLOW_TCP_RST (1 << 4)
+
+struct flow {
+	__u64 created_ns;
+	__u64 seen_ns;
+	__u64 packets[2]; /* 0: from the workload, 1: to it */
+	__u64 bytes[2];
+	__u32 member;     /* index in the ECMP composite + 1; 0: none */
+	__u32 composite;  /* nexthop id that member belongs to */
+	__u8 action;
+	__u8 tcp;
+	__u8 rule;        /* index of the rule that decided + 1; 0: the default */
+	__u8 reply;       /* 1: first packet went to the workload */
+	__u32 policy;     /* generation of the policy that decided */
+};
+
+/* rule.flags */
+#define RULE_F_EGRESS (1 << 0)  /* from the workload; else to it */
+#define RULE_F_ALLOW (1 << 1)
+#define RULE_F_LOG (1 << 2)
+
+struct rule {
+	struct address remote;
+	struct address mask;
+	__u16 first_port; /* of the destination, host order */
+	__u16 last_port;
+	__u8 protocol;    /* 0: any */
+	__u8 flags;
+	__u8 family;      /* 0: any, 4, 6 */
+	__u8 pad;
+};
+
+/* policies[vif id]. */
+struct policy {
+	__u32 generation; /* differs whenever the rules do */
+	__u16 rules;
+	__u8 allow_in;    /* what no rule matches */
+	__u8 allow_out;
+	struct rule rule[MAX_RULES];
+};
+
+/* Later fragments of an inner packet carry no ports: kept from the first. */
+struct fragment_key {
+	struct address source;
+	struct address destination;
+	__u32 vif;
+	__u32 id;
+	__u8 protocol;
+	__u8 pad[3];
+};
+
+struct fragment {
+	__be16 source_port;
+	__be16 destination_port;
+};
+
+struct vif_stats {
+	__u64 rx_packets; /* from the workload */
+	__u64 rx_bytes;
+	__u64 tx_packets; /* to the workload */
+	__u64 tx_bytes;
+};
+
+/* vrf_stats[vrf id]; index = enum encapsulation, ENCAP_NONE = local. Packets
+ * are wire packets (segments); bytes are inner frames'. */
+struct vrf_stats {
+	__u64 tx_packets[ENCAPS];
+	__u64 tx_bytes[ENCAPS];
+	__u64 rx_packets[ENCAPS];
+	__u64 rx_bytes[ENCAPS];
+};
+
+struct drop_key {
+	__u32 vif;    /* vif id; 0: the fabric */
+	__u32 reason;
+};
+
+/* What became of the frames that a program was handed: their sum is their
+ * number. */
+enum outcome {
+	OUT_RECEIVED,  /* handed to from_workload or fabric programs */
+	OUT_PASSED,    /* no overlay packet: left to the host's stack */
+	OUT_FORWARDED, /* to a vif or a tunnel */
+	OUT_ANSWERED,  /* ARP, ND, echo, ICMP errors: by the vrouter itself */
+	OUT_REPLICATED,/* flooded; each copy that went out is an OUT_REPLICAS */
+	OUT_DROPPED,
+	OUT_DECAPPED,  /* XDP: left for delivery in tc */
+	OUT_REPLICAS,
+	OUTCOMES,
+};
+
+#define DROP_SNAP 128
+
+struct drop_event {
+	__u64 time_ns;
+	__u32 reason;
+	__u32 vif;
+	__u32 vrf;
+	__u32 ifindex;
+	__u32 length;
+	__u32 captured;
+	__u8 data[DROP_SNAP];
+};
+
+/* Between XDP and tc on a fabric device. GRO merges only what agrees in it. */
+struct meta {
+	__u32 mark;    /* META_MARK | encapsulation << 1 | ethernet */
+	__u32 nexthop;
+};
+#define META_MARK 0x76720000
+
+/* A step of `vrouter trace`. */
+enum trace_kind {
+	TRACE_VIF, TRACE_SPOOF, TRACE_FLOW, TRACE_POLICY, TRACE_BRIDGE,
+	TRACE_ROUTE_HOST, TRACE_ROUTE_LPM, TRACE_NEXTHOP, TRACE_MEMBER,
+	TRACE_MTU, TRACE_ENCAP, TRACE_LABEL, TRACE_VNI, TRACE_DELIVER,
+	TRACE_ANSWER, TRACE_DROP, TRACE_PASS,
+};
+
+struct trace_step {
+	__u32 kind;
+	__u32 found;   /* lookups: 1 = hit */
+	__u32 vrf;
+	__u32 id;      /* vif, nexthop, label, VNI, rule or reason, as kind says */
+	__u32 value;   /* label of a route, MTU, member index… as kind says */
+	__u32 pad;
+	struct address address;
+};

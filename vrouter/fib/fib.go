@@ -1,0 +1,151 @@
+// Package fib is one node's forwarding tables in values: what the data path's
+// maps shall hold. Compile derives them from a fleet's desired state, purely.
+package fib
+
+import (
+	"net/netip"
+
+	"windtunnel/vrouter/model"
+)
+
+// Tables are the desired contents of all maps of one node. Two equal Tables
+// make equal maps.
+type Tables struct {
+	Settings Settings
+	Vifs     map[uint32]Vif     // by ifindex
+	VRFs     map[uint32]VRF     // by VRF id
+	Nexthops map[uint32]Nexthop // by id
+	Routes   map[RouteKey]Route
+	Bridge   map[BridgeKey]BridgeEntry
+	ILM      map[uint32]Target     // by label
+	VNIs     map[uint32]Target     // by VNI
+	Remotes  map[netip.Addr]uint32 // underlay address → tunnel nexthop
+	Policies map[uint32]Policy     // by vif id
+}
+
+// Settings of the node.
+type Settings struct {
+	Strict     bool
+	VXLANPort  uint16
+	Local      []netip.Addr // this node's underlay addresses, at most 4 a family
+	FlowIdle   uint32       // seconds
+	FlowClosed uint32       // seconds
+}
+
+// Vif is a device with a workload behind it.
+type Vif struct {
+	ID        uint32 // dense, from 1; 0 is the fabric
+	Name      string // the port's; not in the map
+	Device    string // not in the map
+	VRF       uint32
+	Nexthop   uint32
+	L2, L3    bool
+	Policy    bool
+	MTU       uint16
+	MAC       model.MAC
+	RouterMAC model.MAC
+	Gateway4  netip.Addr     // zero: none
+	Gateway6  netip.Addr     // zero: none
+	Sources   []netip.Prefix // at most 4 a family
+}
+
+// VRF is a virtual network's forwarding instance.
+type VRF struct {
+	Name      string // the network's; not in the map
+	Flood     uint32 // composite nexthop; 0: none
+	L2, L3    bool
+	RouterMAC model.MAC
+}
+
+// NexthopType is what a nexthop does; values are the data path's.
+type NexthopType uint8
+
+const (
+	Discard NexthopType = iota
+	Receive
+	Encap
+	Tunnel
+	Composite
+	VRFTranslate
+	L2Receive
+)
+
+// Nexthop is where packets go. Which fields count depends on Type.
+type Nexthop struct {
+	Type          NexthopType
+	VRF           uint32              // Encap, VRFTranslate, L2Receive
+	Vif           uint32              // Encap: vif id
+	Oif           uint32              // Encap: ifindex of the vif
+	Peer          bool                // Encap: veth, deliver straight to its peer
+	DMAC, SMAC    model.MAC           // Encap; DMAC of Tunnel with VXLAN
+	MTU           uint16              // Encap, Tunnel: largest inner IP packet
+	Encapsulation model.Encapsulation // Tunnel
+	DF            bool                // Tunnel
+	Port          uint16              // Tunnel over UDP
+	Paths         []Path              // Tunnel, 1 … 4, all of one family
+	Multicast     bool                // Composite: replicate
+	Members       []Member            // Composite
+	Name          string              // what it stands for; not in the map
+}
+
+// Path is one way through the underlay.
+type Path struct {
+	Source, Destination netip.Addr
+	Gateway             netip.Addr // next hop; the destination where on link
+	Oif                 uint32     // 0: down
+}
+
+// Member of a composite nexthop.
+type Member struct {
+	Nexthop uint32
+	Label   uint32 // MPLS label or VNI
+}
+
+// RouteKey is a destination in a VRF. Full-length prefixes live in the exact
+// host tables, others in the trie.
+type RouteKey struct {
+	VRF    uint32
+	Prefix netip.Prefix
+}
+
+// Route leads to a nexthop; the label belongs to it, not to the tunnel.
+type Route struct {
+	Nexthop uint32
+	Label   uint32
+	MAC     model.MAC // stitched: answered to ARP and ND; zero: the router's
+}
+
+// BridgeKey is a station in a VRF.
+type BridgeKey struct {
+	VRF uint32
+	MAC model.MAC
+}
+
+// BridgeEntry leads to a nexthop.
+type BridgeEntry struct {
+	Nexthop uint32
+	Label   uint32
+}
+
+// Target is what a label or VNI leads to.
+type Target struct {
+	Nexthop  uint32
+	Ethernet bool
+}
+
+// Policy is what a vif's flows are judged by.
+type Policy struct {
+	AllowIn, AllowOut bool   // what no rule matches
+	Rules             []Rule // at most 64
+}
+
+// Rule of a policy.
+type Rule struct {
+	Egress    bool
+	Allow     bool
+	Log       bool
+	Protocol  uint8        // 0: any
+	Remote    netip.Prefix // zero: any
+	FirstPort uint16
+	LastPort  uint16
+}
