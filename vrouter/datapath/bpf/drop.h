@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Drop reasons, outcomes, and how a drop is counted and shown. */
+/* Drop reasons. */
 #pragma once
 
 #include "maps.h"

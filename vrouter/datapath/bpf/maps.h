@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "headers.h"
 #include "types.h"
 
 #define MAP(name, kind, k, v, n)             \

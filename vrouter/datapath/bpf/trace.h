@@ -20,25 +20,15 @@ struct trace {
 
 MAP(traces, BPF_MAP_TYPE_ARRAY, __u32, struct trace, 1);
 
-static __noinline int trace_add(__u32 kind, __u32 vrf, const struct address *address,
-				__u32 id, __u32 value, __u32 found)
+static __always_inline struct trace_step *next_step(void)
 {
-	__u32 zero = 0;
+	__u32 zero = 0, i;
 	struct trace *t = bpf_map_lookup_elem(&traces, &zero);
-	struct trace_step *s;
 
 	if (!t || t->count >= MAX_STEPS)
 		return 0;
-	s = &t->step[t->count & (MAX_STEPS - 1)];
-	s->kind = kind;
-	s->found = found;
-	s->vrf = vrf;
-	s->id = id;
-	s->value = value;
-	if (address)
-		s->address = *address;
-	t->count++;
-	return 0;
+	i = t->count++;
+	return &t->step[i & (MAX_STEPS - 1)];
 }
 
 static __always_inline void mapped(struct address *a, __be32 v4)
@@ -48,28 +38,47 @@ static __always_inline void mapped(struct address *a, __be32 v4)
 	__builtin_memcpy(a->bytes + 12, &v4, 4);
 }
 
+static __always_inline struct trace_step *add_step(__u32 kind, __u32 vrf, __u32 id, __u32 value,
+						   __u32 found)
+{
+	struct trace_step *s = next_step();
+
+	if (s) {
+		s->kind = kind;
+		s->found = found;
+		s->vrf = vrf;
+		s->id = id;
+		s->value = value;
+	}
+	return s;
+}
+
 static __always_inline void trace6(__u32 kind, __u32 vrf, const struct address *address,
 				   __u32 id, __u32 value, __u32 found)
 {
-	if (tracing)
-		trace_add(kind, vrf, address, id, value, found);
+	struct trace_step *s;
+
+	if (!tracing)
+		return;
+	s = add_step(kind, vrf, id, value, found);
+	if (s)
+		s->address = *address;
 }
 
 static __always_inline void trace4(__u32 kind, __u32 vrf, __be32 address,
 				   __u32 id, __u32 value, __u32 found)
 {
-	struct address a;
+	struct trace_step *s;
 
 	if (!tracing)
 		return;
-	mapped(&a, address);
-	trace_add(kind, vrf, &a, id, value, found);
+	s = add_step(kind, vrf, id, value, found);
+	if (s)
+		mapped(&s->address, address);
 }
 
 static __always_inline void trace(__u32 kind, __u32 vrf, __u32 id, __u32 value, __u32 found)
 {
-	struct address none = {};
-
 	if (tracing)
-		trace_add(kind, vrf, &none, id, value, found);
+		add_step(kind, vrf, id, value, found);
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* To a workload on this node. */
+#pragma once
+
+#include "count.h"
+#include "flow.h"
+#include "verdict.h"
+
+static __always_inline const struct vif *vif_of(const struct nexthop *nh)
+{
+	__u32 ifindex = nh->oif;
+
+	return bpf_map_lookup_elem(&vifs, &ifindex);
+}
+
+/*
+ * Hands the frame to a vif's workload. routed: it gets a new Ethernet header
+ * of protocol `protocol` (network order); else it keeps its own. raw: the
+ * kernel must classify the frame anew (it is not the IP that skb->protocol
+ * says), which a redirect straight to the peer does not do.
+ */
+static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *nh, int routed,
+				   __be16 protocol, int raw)
+{
+	const struct vif *v = vif_of(nh);
+	struct ethhdr eth;
+	int verdict;
+
+	if (!v)
+		return -DROP_VIF_GONE;
+	if (v->flags & VIF_F_POLICY) {
+		verdict = admit(skb, v, 1);
+		if (verdict < 0)
+			return verdict;
+	}
+	trace(TRACE_DELIVER, v->vrf, v->id, nh->oif, 1);
+	count_vif(v->id, 1, segments(skb), skb->len);
+	if (routed) {
+		__builtin_memcpy(eth.h_dest, nh->dmac, ETH_ALEN);
+		__builtin_memcpy(eth.h_source, nh->smac, ETH_ALEN);
+		eth.h_proto = protocol;
+		if (bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0))
+			return -DROP_REDIRECT_FAILED;
+	}
+	if (raw || !(nh->flags & NH_F_PEER))
+		return bpf_redirect(nh->oif, 0);
+	if (skb->pkt_type != PACKET_HOST)
+		bpf_skb_change_type(skb, PACKET_HOST);
+	return bpf_redirect_peer(nh->oif, 0);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The way into a tunnel: MPLS over GRE (RFC 4023), MPLS over UDP (RFC 7510)
+ * and VXLAN (RFC 7348), over IPv4 and IPv6, with IP or Ethernet payload.
+ *
+ * The kernel is told what was added, so that it can cut superpackets in
+ * software: BPF_F_ADJ_ROOM_ENCAP_L2 counts only the inner link-layer bytes
+ * that touch the inner IP header: 4 for a label, 14 for an Ethernet header. A
+ * label or VXLAN header in front of that Ethernet header is tunnel header.
+ */
+#pragma once
+
+#include "verdict.h"
+
+/* What the outer headers say of the inner packet. */
+struct inner {
+	__u32 hash;
+	__u8 tos;
+	__u8 ttl;
+	__u8 is_ip;    /* the frame is IP: superpackets are possible */
+	__u8 ethernet; /* the payload is the whole frame */
+};
+
+static __always_inline __be16 entropy_port(__u32 hash)
+{
+	return bpf_htons(FIRST_ENTROPY_PORT | ((hash ^ hash >> 16) & 0x3fff));
+}
+
+/* Bytes between the outer IP header and the payload. */
+static __always_inline __u32 shim_length(__u8 encap)
+{
+	switch (encap) {
+	case ENCAP_MPLS_GRE:
+		return sizeof(struct gre) + 4;
+	case ENCAP_MPLS_UDP:
+		return sizeof(struct udphdr) + 4;
+	default:
+		return sizeof(struct udphdr) + sizeof(struct vxlan);
+	}
+}
+
+static __always_inline __u32 outer_ip_length(__u8 family)
+{
+	return family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+}
+
+static __always_inline __be32 label_entry(__u32 label, const struct inner *in)
+{
+	/* The traffic class is the DSCP's first three bits (RFC 5462). */
+	return bpf_htonl(label << LABEL_SHIFT | (__u32)(in->tos >> 5) << LABEL_TC_SHIFT |
+			 LABEL_BOTTOM | in->ttl);
+}
+
+/* GRE or UDP, then label or VXLAN header, at `shim`; returns its length.
+ * length: from the UDP header to the end of the packet. */
+static __always_inline __u32 write_shim(__u8 *shim, const struct nexthop *nh, __u32 label,
+					const struct inner *in, __u32 length)
+{
+	struct udphdr *udp = (void *)shim;
+
+	if (nh->encap == ENCAP_MPLS_GRE) {
+		struct gre *gre = (void *)shim;
+
+		gre->flags = 0;
+		gre->protocol = bpf_htons(ETH_P_MPLS_UC);
+		*(__be32 *)(shim + sizeof(*gre)) = label_entry(label, in);
+		return sizeof(*gre) + 4;
+	}
+	udp->source = entropy_port(in->hash);
+	udp->dest = nh->port;
+	udp->len = bpf_htons(length);
+	/* Zero: the inner packet has its own (RFC 6935 and 6936 over IPv6). */
+	udp->check = 0;
+	if (nh->encap == ENCAP_MPLS_UDP) {
+		*(__be32 *)(shim + sizeof(*udp)) = label_entry(label, in);
+		return sizeof(*udp) + 4;
+	} else {
+		struct vxlan *vxlan = (void *)(shim + sizeof(*udp));
+
+		vxlan->flags = bpf_htonl(VXLAN_HAS_VNI);
+		vxlan->vni = bpf_htonl(label << 8);
+		return sizeof(*udp) + sizeof(*vxlan);
+	}
+}
+
+static __always_inline void write_ip4(struct iphdr *ip, const struct nexthop *nh,
+				      const struct path *p, const struct inner *in, __u32 length)
+{
+	__u32 sum, source, destination;
+
+	__builtin_memcpy(&source, p->source.bytes + 12, 4);
+	__builtin_memcpy(&destination, p->destination.bytes + 12, 4);
+	ip->version = 4;
+	ip->ihl = 5;
+	ip->tos = in->tos;
+	ip->tot_len = bpf_htons(length);
+	/* Without DF an identification is needed (RFC 6864). */
+	ip->id = nh->flags & NH_F_DF ? 0 : (__be16)bpf_get_prandom_u32();
+	ip->frag_off = nh->flags & NH_F_DF ? bpf_htons(IP_DF) : 0;
+	ip->ttl = TUNNEL_TTL;
+	ip->protocol = nh->encap == ENCAP_MPLS_GRE ? IPPROTO_GRE : IPPROTO_UDP;
+	ip->saddr = source;
+	ip->daddr = destination;
+	sum = bpf_htons(0x4500 | in->tos) + ip->tot_len + ip->id + ip->frag_off +
+	      bpf_htons(TUNNEL_TTL << 8 | ip->protocol) +
+	      (source & 0xffff) + (source >> 16) + (destination & 0xffff) + (destination >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	ip->check = ~sum;
+}
+
+static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *nh,
+				      const struct path *p, const struct inner *in, __u32 length)
+{
+	*(__be32 *)ip = bpf_htonl(6u << 28 | (__u32)in->tos << 20 | (in->hash & 0xfffff));
+	ip->payload_len = bpf_htons(length - sizeof(*ip));
+	ip->nexthdr = nh->encap == ENCAP_MPLS_GRE ? IPPROTO_GRE : IPPROTO_UDP;
+	ip->hop_limit = TUNNEL_TTL;
+	__builtin_memcpy(&ip->saddr, &p->source, 16);
+	__builtin_memcpy(&ip->daddr, &p->destination, 16);
+}
+
+/* Makes room behind the Ethernet header of an IP frame. */
+static __always_inline long make_room(struct __sk_buff *skb, const struct nexthop *nh,
+				      const struct inner *in, __u32 room)
+{
+	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO;
+
+	flags |= nh->family == FAMILY_IPV4 ? BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 : BPF_F_ADJ_ROOM_ENCAP_L3_IPV6;
+	flags |= nh->encap == ENCAP_MPLS_GRE ? BPF_F_ADJ_ROOM_ENCAP_L4_GRE : BPF_F_ADJ_ROOM_ENCAP_L4_UDP;
+	if (in->ethernet)
+		flags |= BPF_F_ADJ_ROOM_ENCAP_L2(ETH_HLEN) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH;
+	else
+		flags |= BPF_F_ADJ_ROOM_ENCAP_L2(4);
+	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, flags);
+}
+
+static __always_inline int send_to_neighbour(const struct path *p)
+{
+	struct bpf_redir_neigh to = {};
+
+	if (p->gateway_family == FAMILY_IPV4) {
+		to.nh_family = 2; /* AF_INET */
+		__builtin_memcpy(&to.ipv4_nh, p->gateway.bytes + 12, 4);
+	} else {
+		to.nh_family = 10; /* AF_INET6 */
+		__builtin_memcpy(to.ipv6_nh, &p->gateway, 16);
+	}
+	return bpf_redirect_neigh(p->oif, &to, sizeof(to), 0);
+}
+
+/* The agent keeps paths that are down out of the nexthop. */
+static __always_inline const struct path *choose_path(const struct nexthop *nh, __u32 hash)
+{
+	__u32 i = 0;
+
+	if (nh->paths > 1)
+		i = hash % nh->paths & (MAX_PATHS - 1);
+	asm volatile("" : "+r"(i)); /* the bound shall be on what indexes */
+	i &= MAX_PATHS - 1;
+	return nh->path[i].oif ? &nh->path[i] : 0;
+}
+
+/*
+ * Frames that are not IP: the kernel cannot insert headers into them, only in
+ * front of them, and then takes them for what they were. So the neighbour is
+ * looked up here; the agent keeps the neighbours of tunnels resolved.
+ */
+static __noinline int send_raw(struct __sk_buff *skb, const struct path *p, __u8 family)
+{
+	struct bpf_fib_lookup fib = { .ifindex = p->oif };
+	__be16 protocol = bpf_htons(family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
+
+	if (family == FAMILY_IPV4) {
+		fib.family = 2;
+		__builtin_memcpy(&fib.ipv4_dst, p->destination.bytes + 12, 4);
+		__builtin_memcpy(&fib.ipv4_src, p->source.bytes + 12, 4);
+	} else {
+		fib.family = 10;
+		__builtin_memcpy(fib.ipv6_dst, &p->destination, 16);
+		__builtin_memcpy(fib.ipv6_src, &p->source, 16);
+	}
+	if (bpf_fib_lookup(skb, &fib, sizeof(fib), BPF_FIB_LOOKUP_OUTPUT))
+		return -DROP_PATH_DOWN;
+	if (bpf_skb_store_bytes(skb, 0, fib.dmac, ETH_ALEN, 0) ||
+	    bpf_skb_store_bytes(skb, ETH_ALEN, fib.smac, ETH_ALEN, 0) ||
+	    bpf_skb_store_bytes(skb, 2 * ETH_ALEN, &protocol, 2, 0))
+		return -DROP_ENCAP_FAILED;
+	return bpf_redirect(fib.ifindex, 0);
+}
+
+/*
+ * Writes the outer headers at `at`, behind the outer Ethernet header: outer IP,
+ * shim, and for Ethernet payload behind an adjusted IP frame the inner Ethernet
+ * header, which was the frame's own.
+ */
+static __always_inline int write_outer4(struct __sk_buff *skb, const struct nexthop *nh,
+					const struct path *p, __u32 label, const struct inner *in)
+{
+	__u8 outer[sizeof(struct iphdr) + sizeof(struct udphdr) + sizeof(struct vxlan)]
+		__attribute__((aligned(8)));
+	__u32 length = skb->len - ETH_HLEN;
+	__u32 shim = write_shim(outer + sizeof(struct iphdr), nh, label, in,
+				length - sizeof(struct iphdr));
+
+	write_ip4((void *)outer, nh, p, in, length);
+	if (shim == sizeof(struct gre) + 4)
+		return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct iphdr) + 8, 0);
+	if (shim == sizeof(struct udphdr) + 4)
+		return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct iphdr) + 12, 0);
+	return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct iphdr) + 16, 0);
+}
+
+static __always_inline int write_outer6(struct __sk_buff *skb, const struct nexthop *nh,
+					const struct path *p, __u32 label, const struct inner *in)
+{
+	__u8 outer[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + sizeof(struct vxlan)]
+		__attribute__((aligned(8)));
+	__u32 length = skb->len - ETH_HLEN;
+	__u32 shim = write_shim(outer + sizeof(struct ipv6hdr), nh, label, in,
+				length - sizeof(struct ipv6hdr));
+
+	write_ip6((void *)outer, nh, p, in, length);
+	if (shim == sizeof(struct gre) + 4)
+		return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct ipv6hdr) + 8, 0);
+	if (shim == sizeof(struct udphdr) + 4)
+		return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct ipv6hdr) + 12, 0);
+	return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct ipv6hdr) + 16, 0);
+}
+
+/*
+ * Sends a frame into a tunnel. Of a frame with IP payload the Ethernet header
+ * is not carried; with Ethernet payload `eth` is what the receiver shall see.
+ * Counts nothing. A function of its own to the verifier. Returns TC_ACT_REDIRECT or minus a reason.
+ */
+__noinline int encapsulate(struct __sk_buff *skb, const struct nexthop *nh, __u32 label,
+				  const struct inner *in, const struct ethhdr *eth)
+{
+	const struct path *p;
+	struct ethhdr outer_eth = {};
+	__u32 room;
+
+	if (!nh || !in || !eth)
+		return -DROP_NO_NEXTHOP;
+	p = choose_path(nh, in->hash);
+	if (!p)
+		return -DROP_PATH_DOWN;
+	room = outer_ip_length(nh->family) + shim_length(nh->encap);
+	trace(TRACE_ENCAP, nh->vrf, nh->encap, label, 1);
+
+	if (!in->is_ip) {
+		/* The frame stays whole behind the new headers. */
+		if (bpf_skb_change_head(skb, ETH_HLEN + room, 0))
+			return -DROP_ENCAP_FAILED;
+	} else if (make_room(skb, nh, in, room + (in->ethernet ? ETH_HLEN : 0))) {
+		return -DROP_ENCAP_FAILED;
+	}
+
+	if (nh->family == FAMILY_IPV4 ? write_outer4(skb, nh, p, label, in) :
+					write_outer6(skb, nh, p, label, in))
+		return -DROP_ENCAP_FAILED;
+	if (!in->is_ip)
+		return send_raw(skb, p, nh->family);
+
+	if (in->ethernet && bpf_skb_store_bytes(skb, L3_OFFSET + room, eth, ETH_HLEN, 0))
+		return -DROP_ENCAP_FAILED;
+	/* redirect_neigh refuses a multicast destination, and writes its own. */
+	if (in->ethernet) {
+		outer_eth.h_proto = bpf_htons(nh->family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
+		if (bpf_skb_store_bytes(skb, 0, &outer_eth, ETH_HLEN, 0))
+			return -DROP_ENCAP_FAILED;
+	}
+	return send_to_neighbour(p);
+}

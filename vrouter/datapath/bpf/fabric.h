@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * From the fabric. The outer headers are read by the same function in XDP and
+ * in tc. XDP takes the plain case off before GRO, so that GRO merges the inner
+ * packets; all that is unusual (a fragment, a checksum, a congestion mark, an
+ * unknown label) is left to tc, which does the same work, and drops with a
+ * reason.
+ */
+#pragma once
+
+#include "count.h"
+#include "deliver.h"
+#include "ecn.h"
+#include "flood.h"
+#include "flow.h"
+#include "route.h"
+#include "verdict.h"
+
+#define NOT_OURS 0x2000
+
+/* What the outer headers say. */
+struct outer {
+	__u32 label;     /* or VNI */
+	__u32 length;    /* from the frame's start to the payload */
+	__be16 checksum; /* outer UDP's */
+	__u16 datagram;  /* outer UDP's length */
+	__u8 tos;
+	__u8 family;
+	__u8 encap;
+	__u8 pad;
+	struct address source;
+};
+
+static __always_inline int is_local4(const struct settings *s, __be32 a)
+{
+	return a == s->local4[0] || (s->local4[1] && (a == s->local4[1] ||
+		a == s->local4[2] || a == s->local4[3]));
+}
+
+static __always_inline int same_address(const struct address *a, const void *b)
+{
+	const __u64 *x = (const void *)a, *y = b;
+
+	return x[0] == y[0] && x[1] == y[1];
+}
+
+static __always_inline int is_local6(const struct settings *s, const struct in6_addr *a)
+{
+	return same_address(&s->local6[0], a) || same_address(&s->local6[1], a) ||
+	       same_address(&s->local6[2], a) || same_address(&s->local6[3], a);
+}
+
+static __always_inline int read_label(struct outer *o, void *at, void *end)
+{
+	__u32 entry;
+
+	if (at + 4 > end)
+		return -DROP_OUTER_LENGTH;
+	entry = bpf_ntohl(*(__be32 *)at);
+	o->label = entry >> LABEL_SHIFT;
+	if (!(entry & 0xff))
+		return -DROP_OUTER_TTL;
+	return entry & LABEL_BOTTOM ? GO_ON : -DROP_LABEL_STACK;
+}
+
+/* UDP or GRE at `at`, `length` bytes long by the IP header, of an overlay port
+ * or protocol. first: no later fragment. */
+static __always_inline int read_shim(struct outer *o, const struct settings *s, void *data,
+				     void *at, void *end, __u8 protocol, __u32 length, int fragment)
+{
+	if (protocol == IPPROTO_GRE) {
+		struct gre *gre = at;
+
+		if ((void *)(gre + 1) > end)
+			return NOT_OURS;
+		if (gre->protocol != bpf_htons(ETH_P_MPLS_UC))
+			return NOT_OURS;
+		if (fragment)
+			return -DROP_OUTER_FRAGMENT;
+		if (gre->flags)
+			return -DROP_BAD_GRE;
+		o->encap = ENCAP_MPLS_GRE;
+		o->length = at + sizeof(*gre) + 4 - data;
+		if (length < sizeof(*gre) + 4)
+			return -DROP_OUTER_LENGTH;
+		return read_label(o, gre + 1, end);
+	}
+	if (protocol == IPPROTO_UDP) {
+		struct udphdr *udp = at;
+		struct vxlan *vxlan;
+
+		if ((void *)(udp + 1) > end)
+			return NOT_OURS;
+		if (udp->dest != s->mpls_udp_port && udp->dest != s->vxlan_port)
+			return NOT_OURS;
+		if (fragment)
+			return -DROP_OUTER_FRAGMENT;
+		o->checksum = udp->check;
+		o->datagram = bpf_ntohs(udp->len);
+		if (udp->dest == s->mpls_udp_port) {
+			o->encap = ENCAP_MPLS_UDP;
+			o->length = at + sizeof(*udp) + 4 - data;
+			if (length < sizeof(*udp) + 4)
+				return -DROP_OUTER_LENGTH;
+			return read_label(o, udp + 1, end);
+		}
+		vxlan = (void *)(udp + 1);
+		if ((void *)(vxlan + 1) > end || length < sizeof(*udp) + sizeof(*vxlan))
+			return -DROP_OUTER_LENGTH;
+		if (!(vxlan->flags & bpf_htonl(VXLAN_HAS_VNI)))
+			return -DROP_BAD_VXLAN;
+		o->encap = ENCAP_VXLAN;
+		o->label = bpf_ntohl(vxlan->vni) >> 8;
+		o->length = at + sizeof(*udp) + sizeof(*vxlan) - data;
+		return GO_ON;
+	}
+	return NOT_OURS;
+}
+
+/* frame: its length in bytes; superpacket: lengths in it are the train's. */
+static __always_inline int read_outer(struct outer *o, const struct settings *s, void *data,
+				      void *end, __u32 frame, int superpacket)
+{
+	struct ethhdr *eth = data;
+	int verdict;
+
+	if ((void *)(eth + 1) > end)
+		return NOT_OURS;
+	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = (void *)(eth + 1);
+		__u32 length;
+
+		if ((void *)(ip + 1) > end || ip->ihl != 5 || !is_local4(s, ip->daddr) ||
+		    (ip->protocol != IPPROTO_UDP && ip->protocol != IPPROTO_GRE) ||
+		    (ip->frag_off & bpf_htons(IP_OFFSET)))
+			return NOT_OURS;
+		length = bpf_ntohs(ip->tot_len);
+		o->family = FAMILY_IPV4;
+		o->tos = ip->tos;
+		mapped(&o->source, ip->saddr);
+		verdict = read_shim(o, s, data, ip + 1, end, ip->protocol, length - sizeof(*ip),
+				    !!(ip->frag_off & bpf_htons(IP_MF)));
+		if (verdict != GO_ON)
+			return verdict;
+		if (!ip->ttl)
+			return -DROP_OUTER_TTL;
+		if (!superpacket && (length + ETH_HLEN > frame || length < sizeof(*ip)))
+			return -DROP_OUTER_LENGTH;
+		return GO_ON;
+	}
+	if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr *ip = (void *)(eth + 1);
+		__u32 length;
+
+		if ((void *)(ip + 1) > end || !is_local6(s, &ip->daddr) ||
+		    (ip->nexthdr != IPPROTO_UDP && ip->nexthdr != IPPROTO_GRE))
+			return NOT_OURS;
+		length = bpf_ntohs(ip->payload_len);
+		o->family = FAMILY_IPV6;
+		o->tos = tos6(ip);
+		__builtin_memcpy(&o->source, &ip->saddr, 16);
+		verdict = read_shim(o, s, data, ip + 1, end, ip->nexthdr, length, 0);
+		if (verdict != GO_ON)
+			return verdict;
+		if (!ip->hop_limit)
+			return -DROP_OUTER_TTL;
+		if (!superpacket && length + sizeof(*ip) + ETH_HLEN > frame)
+			return -DROP_OUTER_LENGTH;
+		return GO_ON;
+	}
+	return NOT_OURS;
+}
+
+static __always_inline struct target *target_of(const struct outer *o)
+{
+	__u32 label = o->label;
+
+	return o->encap == ENCAP_VXLAN ? bpf_map_lookup_elem(&vnis, &label) :
+					 bpf_map_lookup_elem(&ilm, &label);
+}
+
+static __always_inline int is_known_source(const struct settings *s, const struct outer *o)
+{
+	return !(s->flags & SET_F_STRICT) || bpf_map_lookup_elem(&remotes, &o->source);
+}
+
+/* The decapsulated frame in hand, as delivery sees it. */
+struct arrival {
+	__u32 vrf;
+	__u8 encap;
+	__u8 ethernet; /* it came with its own Ethernet header */
+	__u8 raw;      /* skb->protocol may be stale: tc took the headers off */
+	__u8 pad;
+};
+
+static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *nh,
+				  const struct arrival *a, int routed, __be16 protocol, int raw)
+{
+	int verdict;
+
+	if (nh->type != NH_ENCAP)
+		return nh->type == NH_TUNNEL ? -DROP_REFLECTED :
+		       nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
+	verdict = deliver(skb, nh, routed, protocol, raw);
+	if (verdict < 0)
+		return verdict;
+	count_vrf(a->vrf, a->encap, 1, segments(skb), skb->len);
+	return WENT(verdict, OUT_FORWARDED);
+}
+
+/* Of an ECMP group only this node's own members are of use here. */
+static __noinline int local_member(struct __sk_buff *skb, __u32 composite, __u32 count)
+{
+	__u32 start = bpf_get_hash_recalc(skb), i;
+
+	if (count > 16)
+		count = 16;
+	for (i = 0; i < 16; i++) {
+		struct member_key key = { .nexthop = composite };
+		struct member *m;
+		struct nexthop *nh;
+		__u32 id;
+
+		if (i >= count)
+			break;
+		key.index = (start + i) % count;
+		m = bpf_map_lookup_elem(&members, &key);
+		if (!m)
+			continue;
+		id = m->nexthop;
+		nh = bpf_map_lookup_elem(&nexthops, &id);
+		if (nh && nh->type == NH_ENCAP)
+			return id;
+	}
+	return 0;
+}
+
+/* family 0: neither IPv4 nor IPv6. */
+static __always_inline __u8 inner_family(struct __sk_buff *skb, struct address *to)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct iphdr *ip = data + ETH_HLEN;
+
+	if ((void *)(ip + 1) > end) {
+		if (bpf_skb_pull_data(skb, ETH_HLEN + sizeof(*ip)))
+			return 0;
+		data = (void *)(long)skb->data;
+		end = (void *)(long)skb->data_end;
+		ip = data + ETH_HLEN;
+		if ((void *)(ip + 1) > end)
+			return 0;
+	}
+	if (ip->version == 4) {
+		mapped(to, ip->daddr);
+		return FAMILY_IPV4;
+	}
+	if (ip->version == 6) {
+		return bpf_skb_load_bytes(skb, ETH_HLEN + 24, to, 16) ? 0 : FAMILY_IPV6;
+	}
+	return 0;
+}
+
+static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
+{
+	struct address to = {};
+	struct nexthop *nh;
+	struct route *r;
+	__u8 family;
+	__u32 id;
+
+	if (!a)
+		return -DROP_NO_NEXTHOP;
+	family = inner_family(skb, &to);
+	if (!family)
+		return -DROP_BAD_INNER;
+	if (family == FAMILY_IPV4) {
+		__be32 v4;
+
+		__builtin_memcpy(&v4, to.bytes + 12, 4);
+		r = route4(a->vrf, v4);
+	} else {
+		r = route6(a->vrf, &to);
+	}
+	if (!r)
+		return -DROP_NO_ROUTE;
+	id = r->nexthop;
+	nh = bpf_map_lookup_elem(&nexthops, &id);
+	if (nh && nh->type == NH_COMPOSITE) {
+		id = local_member(skb, id, nh->members);
+		nh = id ? bpf_map_lookup_elem(&nexthops, &id) : 0;
+		if (!nh)
+			return -DROP_REFLECTED;
+	}
+	if (!nh)
+		return -DROP_NO_NEXTHOP;
+	return to_vif(skb, nh, a, 1, bpf_htons(family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6), 0);
+}
+
+static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
+{
+	struct bridge_key key = {};
+	struct bridge_entry *b;
+	struct nexthop *nh;
+	struct ethhdr eth;
+	struct vrf *n;
+	__u32 vrf, id;
+	int is_ip;
+
+	if (!a || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
+		return -DROP_BAD_INNER;
+	vrf = a->vrf;
+	n = bpf_map_lookup_elem(&vrfs, &vrf);
+	if (!n)
+		return -DROP_NO_NEXTHOP;
+	is_ip = eth.h_proto == bpf_htons(ETH_P_IP) || eth.h_proto == bpf_htons(ETH_P_IPV6);
+	if (n->flags & VIF_F_L3 && is_ip && is_mac(eth.h_dest, n->router_mac))
+		return arrive_routed(skb, a);
+	if (!(n->flags & VIF_F_L2))
+		return -DROP_UNKNOWN_MAC;
+	key.vrf = vrf;
+	__builtin_memcpy(key.mac, eth.h_dest, ETH_ALEN);
+	b = eth.h_dest[0] & 1 ? 0 : bpf_map_lookup_elem(&bridge, &key);
+	if (!b)
+		return flood(skb, vrf, 0);
+	id = b->nexthop;
+	nh = bpf_map_lookup_elem(&nexthops, &id);
+	if (!nh)
+		return -DROP_NO_NEXTHOP;
+	return to_vif(skb, nh, a, 0, 0, !is_ip);
+}
+
+/* Where a label or VNI leads. */
+static __always_inline int arrive(struct __sk_buff *skb, __u32 id, int ethernet, __u8 encap)
+{
+	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	struct arrival a = { .encap = encap, .ethernet = ethernet };
+
+	if (!nh)
+		return -DROP_NO_NEXTHOP;
+	a.vrf = nh->vrf;
+	switch (nh->type) {
+	case NH_VRF:
+		/* Ethernet payload of a network that only routes: for the router. */
+		return ethernet ? arrive_bridged(skb, &a) : arrive_routed(skb, &a);
+	case NH_L2_RECEIVE:
+		return ethernet ? arrive_bridged(skb, &a) : -DROP_BAD_INNER;
+	case NH_ENCAP: {
+		struct address to = {};
+		__u8 family = ethernet ? 0 : inner_family(skb, &to);
+
+		if (!ethernet && !family)
+			return -DROP_BAD_INNER;
+		return to_vif(skb, nh, &a, !ethernet,
+			      bpf_htons(family == FAMILY_IPV6 ? ETH_P_IPV6 : ETH_P_IP), ethernet);
+	}
+	case NH_DISCARD:
+		return -DROP_DISCARD;
+	}
+	return -DROP_NO_NEXTHOP;
+}

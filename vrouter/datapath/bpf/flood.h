@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Replication of broadcast, unknown unicast and multicast at the node where it
+ * enters the overlay. A frame that came from the fabric goes to this node's
+ * vifs alone; none returns to where it came from.
+ *
+ * A frame cannot be encapsulated twice, so each copy for a tunnel enters the
+ * source vif once more, with the member that it is for in its mark; a mark
+ * does not come with a frame out of a workload's namespace.
+ */
+#pragma once
+
+#include "count.h"
+#include "deliver.h"
+#include "encap.h"
+
+#define COPY_MARK 0x76721000
+#define IS_COPY(mark) (((mark) & ~(MAX_MEMBERS - 1)) == COPY_MARK)
+
+static __always_inline int flood_to_vif(struct __sk_buff *skb, const struct nexthop *nh)
+{
+	const struct vif *v = vif_of(nh);
+
+	if (!v || ((v->flags & VIF_F_POLICY) && admit(skb, v, 1) < 0))
+		return 0;
+	if (bpf_clone_redirect(skb, nh->oif, 0))
+		return 0;
+	count_vif(v->id, 1, 1, skb->len);
+	count_outcome(OUT_REPLICAS);
+	return 1;
+}
+
+struct replication {
+	struct __sk_buff *skb;
+	__u32 composite;
+	__u32 own;    /* nexthop of the vif that it came from; 0: from the fabric */
+	__u32 copies;
+};
+
+static long flood_to_member(__u32 index, struct replication *r)
+{
+	struct member_key key = { .nexthop = r->composite, .index = index };
+	struct member *m = bpf_map_lookup_elem(&members, &key);
+	struct __sk_buff *skb = r->skb;
+	struct nexthop *nh;
+	__u32 id;
+
+	if (!m || m->nexthop == r->own)
+		return 0;
+	id = m->nexthop;
+	nh = bpf_map_lookup_elem(&nexthops, &id);
+	if (!nh)
+		return 0;
+	trace(TRACE_MEMBER, nh->vrf, id, m->label, 1);
+	if (tracing) {
+		r->copies++;
+		return 0;
+	}
+	if (nh->type == NH_ENCAP) {
+		r->copies += flood_to_vif(skb, nh);
+		return 0;
+	}
+	if (nh->type != NH_TUNNEL || !r->own)
+		return 0;
+	skb->mark = COPY_MARK | (index & (MAX_MEMBERS - 1));
+	if (!bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS))
+		r->copies++;
+	skb->mark = 0;
+	return 0;
+}
+
+/* A function of its own to the verifier. */
+__noinline int flood(struct __sk_buff *skb, __u32 vrf, __u32 own)
+{
+	struct replication r = { .skb = skb, .own = own };
+	struct vrf *f = bpf_map_lookup_elem(&vrfs, &vrf);
+	struct nexthop *nh;
+
+	if (!f || !f->flood)
+		return -DROP_NO_FLOOD;
+	r.composite = f->flood;
+	nh = bpf_map_lookup_elem(&nexthops, &r.composite);
+	if (!nh || nh->type != NH_COMPOSITE)
+		return -DROP_NO_FLOOD;
+	bpf_loop(nh->members < MAX_MEMBERS ? nh->members : MAX_MEMBERS, flood_to_member, &r, 0);
+	return r.copies ? WENT(TC_ACT_SHOT, OUT_REPLICATED) : -DROP_NO_FLOOD;
+}

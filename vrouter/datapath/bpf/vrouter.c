@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The vrouter's programs: from_workload at each vif's tc ingress; fabric_xdp
+ * and fabric_tc on each fabric device. What is no overlay packet passes on
+ * untouched.
+ */
+#include "headers.h"
+#include "checksum.h"
+#include "fabric.h"
+#include "log.h"
+#include "workload.h"
+
+SEC("tc")
+int from_workload(struct __sk_buff *skb)
+{
+	__u32 ifindex = skb->ifindex;
+	struct vif *v = bpf_map_lookup_elem(&vifs, &ifindex);
+
+	count_outcome(OUT_RECEIVED);
+	if (!v)
+		return finish(skb, 0, 0, -DROP_NO_VIF);
+	trace(TRACE_VIF, v->vrf, v->id, ifindex, 1);
+	if (!IS_COPY(skb->mark))
+		count_vif(v->id, 0, segments(skb), skb->len);
+	return finish(skb, v->id, v->vrf, judge(skb, v));
+}
+
+static __always_inline struct settings *the_settings(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&settings, &zero);
+}
+
+SEC("xdp.frags")
+int fabric_xdp(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct settings *s = the_settings();
+	struct outer o = {};
+	struct target *t;
+	struct meta *m;
+	struct ethhdr *eth;
+	__be16 protocol;
+	__u32 nexthop;
+	int ethernet;
+
+	if (!s || read_outer(&o, s, data, end, bpf_xdp_get_buff_len(ctx), 0) != GO_ON ||
+	    o.checksum || !is_known_source(s, &o))
+		return XDP_PASS;
+	t = target_of(&o);
+	if (!t)
+		return XDP_PASS;
+	nexthop = t->nexthop;
+	ethernet = t->ethernet;
+
+	/* The inner header, where the verifier can follow: o.length is one of few. */
+	if (o.length > 14 + 40 + 8 + 8)
+		return XDP_PASS;
+	data += o.length;
+	if (ethernet) {
+		eth = data;
+		if ((void *)(eth + 1) > end)
+			return XDP_PASS;
+		protocol = eth->h_proto;
+		data += ETH_HLEN;
+	} else {
+		if (data + 1 > end)
+			return XDP_PASS;
+		protocol = *(__u8 *)data >> 4 == 4 ? bpf_htons(ETH_P_IP) :
+			   *(__u8 *)data >> 4 == 6 ? bpf_htons(ETH_P_IPV6) : 0;
+	}
+	if (data + 2 > end)
+		return XDP_PASS;
+	if (protocol == bpf_htons(ETH_P_IP)) {
+		if (!ecn_unchanged(o.tos, ((__u8 *)data)[1]))
+			return XDP_PASS;
+	} else if (protocol == bpf_htons(ETH_P_IPV6)) {
+		if (!ecn_unchanged(o.tos, ((__u8 *)data)[1] >> 4))
+			return XDP_PASS;
+	} else if (!ethernet) {
+		return XDP_PASS;
+	}
+
+	/* From here on the frame is changed: nothing may be left to tc. */
+	if (bpf_xdp_adjust_head(ctx, ethernet ? (int)o.length : (int)o.length - ETH_HLEN))
+		return XDP_PASS;
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
+		return XDP_DROP;
+	m = (void *)(long)ctx->data_meta;
+	eth = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if ((void *)(m + 1) > (void *)eth || (void *)(eth + 1) > end)
+		return XDP_DROP;
+	m->mark = META_MARK | o.encap << 1 | ethernet;
+	m->nexthop = nexthop;
+	if (!ethernet) {
+		/* An address that is nobody's: without fabric_tc behind it the
+		 * host's stack takes the frame for another host's. */
+		__builtin_memset(eth, 0, ETH_HLEN);
+		eth->h_dest[0] = 0x02;
+		eth->h_source[0] = 0x02;
+		eth->h_proto = protocol;
+	}
+	count_outcome(OUT_DECAPPED);
+	return XDP_PASS;
+}
+
+/* The outer headers come off in tc: inner IP alone, or an Ethernet frame. */
+static __noinline int decapsulate(struct __sk_buff *skb, struct outer *o, int ethernet)
+{
+	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO;
+	struct ethhdr eth = {};
+	__u8 first = 0;
+	__u32 shrink;
+	int verdict = 0;
+
+	if (!o || o->length < ETH_HLEN || o->length > 14 + 40 + 8 + 8)
+		return -DROP_DECAP_FAILED;
+	shrink = o->length - ETH_HLEN;
+	if (ethernet) {
+		if (bpf_skb_load_bytes(skb, o->length, &eth, ETH_HLEN))
+			return -DROP_BAD_INNER;
+		shrink += ETH_HLEN;
+		first = eth.h_proto == bpf_htons(ETH_P_IP) ? 4 << 4 :
+			eth.h_proto == bpf_htons(ETH_P_IPV6) ? 6 << 4 : 0;
+	} else if (bpf_skb_load_bytes(skb, o->length, &first, 1)) {
+		return -DROP_BAD_INNER;
+	}
+	/* skb->protocol follows only where it is told to; older kernels refuse
+	 * the flag, and need it only across families. */
+	if (first >> 4 == 4)
+		flags |= o->family == FAMILY_IPV4 ? 0 : ADJ_ROOM_DECAP_L3_IPV4;
+	else if (first >> 4 == 6)
+		flags |= o->family == FAMILY_IPV6 ? 0 : ADJ_ROOM_DECAP_L3_IPV6;
+	else if (!ethernet)
+		return -DROP_BAD_INNER;
+	if (bpf_skb_adjust_room(skb, -(int)shrink, BPF_ADJ_ROOM_MAC, flags))
+		return -DROP_DECAP_FAILED;
+	if (ethernet && bpf_skb_store_bytes(skb, 0, &eth, ETH_HLEN, 0))
+		return -DROP_DECAP_FAILED;
+	if (first)
+		verdict = ecn_set(skb, o->tos);
+	return verdict;
+}
+
+static __always_inline int open_outer(struct __sk_buff *skb, const struct settings *s, struct outer *o)
+{
+	struct target *t;
+	__u32 nexthop, udp;
+	int ethernet, verdict;
+
+	if (!is_known_source(s, o))
+		return -DROP_UNKNOWN_SOURCE;
+	if (o->checksum && !skb->gso_size) {
+		udp = ETH_HLEN + (o->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+		if (!checksum_is_right(skb, udp, o->datagram, o->family))
+			return -DROP_OUTER_CHECKSUM;
+	}
+	t = target_of(o);
+	trace(o->encap == ENCAP_VXLAN ? TRACE_VNI : TRACE_LABEL, 0, o->label, t ? t->nexthop : 0, !!t);
+	if (!t)
+		return o->encap == ENCAP_VXLAN ? -DROP_UNKNOWN_VNI : -DROP_UNKNOWN_LABEL;
+	nexthop = t->nexthop;
+	ethernet = t->ethernet;
+	verdict = decapsulate(skb, o, ethernet);
+	if (verdict < 0)
+		return verdict;
+	return arrive(skb, nexthop, ethernet, o->encap);
+}
+
+static __always_inline void learn(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ethhdr *eth = data;
+	struct iphdr *ip = data + ETH_HLEN;
+	struct ipv6hdr *ip6 = data + ETH_HLEN;
+
+	if ((void *)(ip + 1) > end)
+		return;
+	if (eth->h_proto == bpf_htons(ETH_P_IP) && ip->protocol == IPPROTO_ICMP && ip->ihl == 5)
+		learn_mtu4(skb);
+	else if (eth->h_proto == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end &&
+		 ip6->nexthdr == IPPROTO_ICMPV6)
+		learn_mtu6(skb);
+}
+
+SEC("tc")
+int fabric_tc(struct __sk_buff *skb)
+{
+	struct meta *m = (void *)(long)skb->data_meta;
+	void *data = (void *)(long)skb->data, *end;
+	struct settings *s;
+	struct outer o = {};
+	int verdict;
+	__u32 head;
+
+	count_outcome(OUT_RECEIVED);
+	if ((void *)(m + 1) <= data && (m->mark & 0xffff0000) == META_MARK) {
+		__u32 mark = m->mark, nexthop = m->nexthop;
+
+		return finish(skb, 0, 0, arrive(skb, nexthop, mark & 1, (mark >> 1) & 7));
+	}
+	s = the_settings();
+	if (!s) {
+		count_outcome(OUT_PASSED);
+		return TC_ACT_UNSPEC;
+	}
+	end = (void *)(long)skb->data_end;
+	head = 14 + 40 + 8 + 8;
+	if (data + head > end) {
+		if (head > skb->len)
+			head = skb->len;
+		bpf_skb_pull_data(skb, head);
+	}
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	verdict = read_outer(&o, s, data, end, skb->len, skb->gso_size != 0);
+	if (verdict == NOT_OURS) {
+		learn(skb);
+		count_outcome(OUT_PASSED);
+		return TC_ACT_UNSPEC;
+	}
+	if (verdict == GO_ON)
+		verdict = open_outer(skb, s, &o);
+	return finish(skb, 0, 0, verdict);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* From a workload: who it is, what it may, and where its packet goes. */
+#pragma once
+
+#include "arp.h"
+#include "count.h"
+#include "deliver.h"
+#include "encap.h"
+#include "flood.h"
+#include "flow.h"
+#include "icmp.h"
+#include "mss.h"
+#include "nd.h"
+#include "pmtu.h"
+#include "route.h"
+
+/* What from_workload knows of the frame in hand. */
+struct frame {
+	struct ethhdr eth;
+	struct inner in;
+	__u32 l4;        /* offset of the transport header; 0: not known */
+	__u8 family;     /* 4, 6, or 0 */
+	__u8 df;         /* may not be fragmented */
+	__u8 tcp;
+	__u8 icmp6;      /* ICMPv6 type, 0: none */
+};
+
+/* Largest packet that leaves as this frame: a superpacket's segments. */
+static __always_inline int fits(struct __sk_buff *skb, const struct frame *f, __u32 mtu)
+{
+	__u32 header;
+
+	if (skb->len - ETH_HLEN <= mtu)
+		return 1;
+	if (!skb->gso_size)
+		return 0;
+	/* gso_size is payload: TCP's header has at most 60 bytes, UDP's 8. */
+	header = f->l4 - ETH_HLEN;
+	if (!f->tcp)
+		return header + sizeof(struct udphdr) + skb->gso_size <= mtu;
+	if (header + 60 + skb->gso_size <= mtu)
+		return 1;
+	{
+		__u8 offset;
+
+		if (bpf_skb_load_bytes(skb, f->l4 + 12, &offset, 1))
+			return 0;
+		return header + (offset >> 4) * 4 + skb->gso_size <= mtu;
+	}
+}
+
+static __always_inline int source_is_own4(const struct vif *v, __be32 source)
+{
+	__u32 i;
+
+	if (v->flags & VIF_F_NO_SPOOF_CHECK)
+		return 1;
+	for (i = 0; i < MAX_SOURCES; i++) {
+		if (i >= v->sources4)
+			break;
+		if ((source & v->source4[i].mask) == v->source4[i].address)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline int source_is_own6(const struct vif *v, const struct in6_addr *source)
+{
+	const __u64 *s = (const void *)source;
+	__u32 i;
+
+	if (v->flags & VIF_F_NO_SPOOF_CHECK)
+		return 1;
+	for (i = 0; i < MAX_SOURCES; i++) {
+		const __u64 *a = (const void *)&v->source6[i].address;
+		const __u64 *m = (const void *)&v->source6[i].mask;
+
+		if (i >= v->sources6)
+			break;
+		if ((s[0] & m[0]) == a[0] && (s[1] & m[1]) == a[1])
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline int is_link_local6(const struct in6_addr *a)
+{
+	return a->s6_addr[0] == 0xfe && (a->s6_addr[1] & 0xc0) == 0x80;
+}
+
+static __always_inline int is_unspecified6(const struct in6_addr *a)
+{
+	return !(a->s6_addr32[0] | a->s6_addr32[1] | a->s6_addr32[2] | a->s6_addr32[3]);
+}
+
+/* Reads the IPv4 header into f and its destination into *to. */
+static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, struct frame *f,
+				 struct address *to)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct iphdr *ip = data + ETH_HLEN;
+	__u32 header;
+
+	if ((void *)(ip + 1) > end)
+		return -DROP_MALFORMED;
+	header = ip->ihl * 4;
+	if (ip->version != 4 || header < sizeof(*ip) ||
+	    (bpf_ntohs(ip->tot_len) > skb->len - ETH_HLEN && !skb->gso_size) ||
+	    (bpf_ntohs(ip->tot_len) < header && !skb->gso_size))
+		return -DROP_MALFORMED;
+	if (!source_is_own4(v, ip->saddr))
+		return -DROP_SPOOFED_IP;
+	f->family = FAMILY_IPV4;
+	f->in.is_ip = 1;
+	f->in.tos = ip->tos;
+	f->in.ttl = ip->ttl;
+	f->df = !!(ip->frag_off & bpf_htons(IP_DF));
+	if (!(ip->frag_off & bpf_htons(IP_OFFSET))) {
+		f->l4 = ETH_HLEN + header;
+		f->tcp = ip->protocol == IPPROTO_TCP;
+	}
+	mapped(to, ip->daddr);
+	return GO_ON;
+}
+
+static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, struct frame *f,
+				 struct address *to)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+	__u8 *type;
+
+	if ((void *)(ip + 1) > end)
+		return -DROP_MALFORMED;
+	if (ip->version != 6 || (bpf_ntohs(ip->payload_len) + sizeof(*ip) > skb->len - ETH_HLEN && !skb->gso_size))
+		return -DROP_MALFORMED;
+	f->family = FAMILY_IPV6;
+	f->in.is_ip = 1;
+	f->in.tos = tos6(ip);
+	f->in.ttl = ip->hop_limit;
+	f->df = 1;
+	f->l4 = ETH_HLEN + sizeof(*ip);
+	f->tcp = ip->nexthdr == IPPROTO_TCP;
+	__builtin_memcpy(to, &ip->daddr, 16);
+	if (ip->nexthdr == IPPROTO_ICMPV6) {
+		type = (void *)(ip + 1);
+		if ((void *)(type + 1) > end)
+			return -DROP_MALFORMED;
+		f->icmp6 = *type;
+	}
+	if (source_is_own6(v, &ip->saddr))
+		return GO_ON;
+	/* Neighbour discovery and listener reports come from link-local or no
+	 * address at all. */
+	if (is_link_local6(&ip->saddr) || is_unspecified6(&ip->saddr))
+		return ip->nexthdr == IPPROTO_ICMPV6 || ip->nexthdr == IPPROTO_HOPOPTS ? GO_ON :
+			-DROP_LINK_LOCAL;
+	return -DROP_SPOOFED_IP;
+}
+
+static __always_inline int is_nd(const struct frame *f)
+{
+	return f->icmp6 >= 133 && f->icmp6 <= 137;
+}
+
+static __always_inline __be32 v4_of(const struct address *a)
+{
+	__be32 v4;
+
+	__builtin_memcpy(&v4, a->bytes + 12, 4);
+	return v4;
+}
+
+static __always_inline struct route *route_to(__u32 vrf, const struct address *to, __u8 family)
+{
+	return family == FAMILY_IPV4 ? route4(vrf, v4_of(to)) : route6(vrf, to);
+}
+
+/* An answer to the sender, or the drop alone where none may be given. */
+static __always_inline int refuse(struct __sk_buff *skb, const struct vif *v, int cause,
+				  __u32 mtu, int reason)
+{
+	int verdict = icmp_error(skb, v, cause, mtu);
+
+	if (verdict < 0)
+		return -reason;
+	return DROPPED_WITH_NOTICE(verdict, reason);
+}
+
+/* One hop less to live; the header's checksum follows (RFC 1624). */
+static __always_inline int lower_ttl(struct __sk_buff *skb, struct frame *f)
+{
+	if (f->family == FAMILY_IPV4) {
+		__be16 old, new;
+
+		if (bpf_skb_load_bytes(skb, L3_OFFSET + 8, &old, 2))
+			return -DROP_MALFORMED;
+		new = old - bpf_htons(0x0100);
+		if (bpf_l3_csum_replace(skb, L3_OFFSET + 10, old, new, 2) ||
+		    bpf_skb_store_bytes(skb, L3_OFFSET + 8, &new, 2, 0))
+			return -DROP_MALFORMED;
+	} else {
+		__u8 limit = f->in.ttl - 1;
+
+		if (bpf_skb_store_bytes(skb, L3_OFFSET + 7, &limit, 1, 0))
+			return -DROP_MALFORMED;
+	}
+	f->in.ttl--;
+	return 0;
+}
+
+static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *v,
+				       const struct nexthop *nh, __u32 label, struct frame *f)
+{
+	int verdict;
+
+	f->in.hash = bpf_get_hash_recalc(skb);
+	verdict = encapsulate(skb, nh, label, &f->in, &f->eth);
+	if (verdict < 0)
+		return verdict;
+	count_vrf(v->vrf, nh->encap, 0, segments(skb), skb->len);
+	return WENT(verdict, OUT_FORWARDED);
+}
+
+/* A routed packet: router to router. */
+static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, struct frame *f,
+				  __u32 id, __u32 label)
+{
+	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	__u32 mtu;
+	int verdict;
+
+	if (!nh || !v || !f)
+		return -DROP_NO_NEXTHOP;
+	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
+	if (nh->type != NH_ENCAP && nh->type != NH_TUNNEL)
+		return nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
+	if (f->in.ttl <= 1)
+		return refuse(skb, v, CAUSE_TTL, 0, DROP_TTL_EXCEEDED);
+	mtu = nh->type == NH_TUNNEL ? tunnel_mtu(nh, id) : nh->mtu;
+	if (!fits(skb, f, mtu)) {
+		trace(TRACE_MTU, v->vrf, id, mtu, 0);
+		return f->df ? refuse(skb, v, CAUSE_TOO_BIG, mtu, DROP_TOO_BIG) : -DROP_TOO_BIG;
+	}
+	if (f->tcp && !skb->gso_size)
+		clamp_mss(skb, f->l4, mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
+	verdict = lower_ttl(skb, f);
+	if (verdict < 0)
+		return verdict;
+	if (nh->type == NH_ENCAP) {
+		verdict = deliver(skb, nh, 1, f->eth.h_proto, 0);
+		if (verdict < 0)
+			return verdict;
+		count_vrf(v->vrf, ENCAP_NONE, 0, segments(skb), skb->len);
+		return WENT(verdict, OUT_FORWARDED);
+	}
+	if (nh->encap == ENCAP_VXLAN) {
+		f->in.ethernet = 1;
+		__builtin_memcpy(f->eth.h_dest, nh->dmac, ETH_ALEN);
+		__builtin_memcpy(f->eth.h_source, v->router_mac, ETH_ALEN);
+	}
+	return into_tunnel(skb, v, nh, label, f);
+}
+
+static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *v, struct frame *f,
+				       const struct address *to)
+{
+	struct route *r = route_to(v->vrf, to, f->family);
+	struct nexthop *nh;
+	__u32 id, label;
+
+	if (!r)
+		return refuse(skb, v, CAUSE_NO_ROUTE, 0, DROP_NO_ROUTE);
+	id = r->nexthop;
+	label = r->label;
+	nh = bpf_map_lookup_elem(&nexthops, &id);
+	if (!nh)
+		return -DROP_NO_NEXTHOP;
+	if (nh->type == NH_RECEIVE) {
+		int verdict = answer_echo(skb, v);
+
+		return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
+	}
+	if (nh->type == NH_COMPOSITE) {
+		struct member_key key = { .nexthop = id };
+		struct member *m;
+
+		key.index = choose_member(skb, v, id, nh->members, bpf_get_hash_recalc(skb));
+		m = bpf_map_lookup_elem(&members, &key);
+		if (!m)
+			return -DROP_NO_NEXTHOP;
+		trace(TRACE_MEMBER, v->vrf, m->nexthop, key.index, 1);
+		id = m->nexthop;
+		label = m->label;
+	}
+	return send_routed(skb, v, f, id, label);
+}
+
+/* A bridged frame: it stays as it is. */
+static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, struct frame *f,
+				   __u32 id, __u32 label)
+{
+	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	int verdict;
+
+	if (!nh || !v || !f)
+		return -DROP_NO_NEXTHOP;
+	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
+	if (nh->type != NH_ENCAP && nh->type != NH_TUNNEL)
+		return nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
+	if (!fits(skb, f, nh->mtu)) {
+		trace(TRACE_MTU, v->vrf, id, nh->mtu, 0);
+		return f->df ? refuse(skb, v, CAUSE_TOO_BIG, nh->mtu, DROP_TOO_BIG) : -DROP_TOO_BIG;
+	}
+	if (nh->type == NH_TUNNEL) {
+		f->in.ethernet = 1;
+		return into_tunnel(skb, v, nh, label, f);
+	}
+	if (f->tcp && !skb->gso_size)
+		clamp_mss(skb, f->l4, nh->mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
+	verdict = deliver(skb, nh, 0, 0, !f->in.is_ip);
+	if (verdict < 0)
+		return verdict;
+	count_vrf(v->vrf, ENCAP_NONE, 0, segments(skb), skb->len);
+	return WENT(verdict, OUT_FORWARDED);
+}
+
+static __always_inline int bridge_frame(struct __sk_buff *skb, const struct vif *v, struct frame *f)
+{
+	struct bridge_key key = { .vrf = v->vrf };
+	struct bridge_entry *b = 0;
+
+	if (!(v->flags & VIF_F_L2))
+		return f->eth.h_dest[0] & 1 ? -DROP_LINK_LOCAL : -DROP_UNKNOWN_MAC;
+	if (!(f->eth.h_dest[0] & 1)) {
+		__builtin_memcpy(key.mac, f->eth.h_dest, ETH_ALEN);
+		b = bpf_map_lookup_elem(&bridge, &key);
+		trace(TRACE_BRIDGE, v->vrf, b ? b->nexthop : 0, b ? b->label : 0, !!b);
+	}
+	if (!b)
+		return flood(skb, v->vrf, v->nexthop);
+	if (b->nexthop == v->nexthop)
+		return -DROP_REFLECTED;
+	return send_bridged(skb, v, f, b->nexthop, b->label);
+}
+
+/* A copy of a frame to be flooded, on its way to one member. */
+static __noinline int send_copy(struct __sk_buff *skb, const struct vif *v, struct frame *f)
+{
+	struct member_key key = { .index = skb->mark & (MAX_MEMBERS - 1) };
+	__u32 vrf;
+	struct vrf *n;
+	struct member *m;
+	int verdict;
+
+	if (!v || !f)
+		return -DROP_NO_VIF;
+	vrf = v->vrf;
+	skb->mark = 0;
+	n = bpf_map_lookup_elem(&vrfs, &vrf);
+	if (!n)
+		return -DROP_NO_FLOOD;
+	key.nexthop = n->flood;
+	m = bpf_map_lookup_elem(&members, &key);
+	if (!m)
+		return -DROP_NO_FLOOD;
+	verdict = send_bridged(skb, v, f, m->nexthop, m->label);
+	return verdict < 0 ? verdict : WENT(VERDICT_ACTION(verdict), OUT_FORWARDED);
+}
+
+static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
+{
+	void *data, *end;
+	struct frame f = { .in = { .tos = 0, .ttl = TUNNEL_TTL } };
+	struct address to = {};
+	__u32 head = skb->len < 54 ? skb->len : 54;
+	int verdict;
+
+	/* The verifier follows one check; the short way pulls what there is. */
+	if ((void *)(long)skb->data + 54 > (void *)(long)skb->data_end &&
+	    (head < ETH_HLEN || bpf_skb_pull_data(skb, head)))
+		return -DROP_MALFORMED;
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	if (data + ETH_HLEN > end)
+		return -DROP_MALFORMED;
+	__builtin_memcpy(&f.eth, data, ETH_HLEN);
+	if (!is_mac(f.eth.h_source, v->mac) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
+		return -DROP_SPOOFED_MAC;
+
+	switch (f.eth.h_proto) {
+	case bpf_htons(ETH_P_IP):
+		verdict = read4(skb, v, &f, &to);
+		break;
+	case bpf_htons(ETH_P_IPV6):
+		verdict = read6(skb, v, &f, &to);
+		break;
+	case bpf_htons(ETH_P_ARP):
+		if (IS_COPY(skb->mark))
+			return send_copy(skb, v, &f);
+		verdict = answer_arp(skb, v);
+		if (verdict != GO_ON)
+			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
+		return bridge_frame(skb, v, &f);
+	default:
+		if (!(v->flags & VIF_F_L2))
+			return -DROP_UNSUPPORTED_PROTOCOL;
+		verdict = GO_ON;
+	}
+	if (verdict != GO_ON)
+		return verdict;
+	if (IS_COPY(skb->mark))
+		return send_copy(skb, v, &f);
+	if (!f.in.is_ip)
+		return bridge_frame(skb, v, &f);
+	if (is_nd(&f)) {
+		verdict = answer_nd(skb, v);
+		if (verdict != GO_ON)
+			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
+	}
+	if (v->flags & VIF_F_POLICY) {
+		verdict = admit(skb, v, 0);
+		if (verdict < 0)
+			return verdict;
+	}
+	if (is_mac(f.eth.h_dest, v->router_mac) && (v->flags & VIF_F_L3))
+		return route_frame(skb, v, &f, &to);
+	return bridge_frame(skb, v, &f);
+}
