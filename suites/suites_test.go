@@ -14,7 +14,7 @@ import (
 )
 
 var vocabulary = suite.Vocabulary{
-	Systems: []string{"raw", "bridge", "vxlan", "macvlan"},
+	Systems: []string{"raw", "bridge", "vxlan", "macvlan", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan"},
 	Tools:   []string{"builtin", "iperf3", "qperf", "netperf", "sockperf", "ntttcp"},
 }
 
@@ -36,7 +36,7 @@ func plan(t *testing.T, name string) *suite.Plan {
 }
 
 func TestEverySuiteIsCalledAsItsFileAndDescribed(t *testing.T) {
-	want := []string{"aa", "agreement", "quick", "steadiness", "tour"}
+	want := []string{"aa", "agreement", "quick-overlay", "quick", "steadiness", "tour"}
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Fatalf("names (-want +got):\n%s", diff)
 	}
@@ -63,6 +63,24 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 				"bridge/stream over raw/stream", "bridge/rr over raw/rr",
 				"bridge-colocated/stream over bridge/stream", "bridge-colocated/rr over bridge/rr",
 				"vxlan/stream over bridge/stream", "vxlan/rr over bridge/rr",
+			},
+			trials: 6,
+		},
+		"quick-overlay": {
+			ids: []string{
+				"bridge/stream", "bridge/rr", "vxlan/stream", "vxlan/rr",
+				"vrouter-mpls-gre/stream", "vrouter-mpls-gre/rr", "vrouter-mpls-udp/stream", "vrouter-mpls-udp/rr",
+				"vrouter-vxlan/stream", "vrouter-vxlan/rr", "bridge-colocated/stream", "vrouter-mpls-udp-colocated/stream",
+			},
+			pairs: []string{
+				"vxlan/stream over bridge/stream", "vxlan/rr over bridge/rr",
+				"vrouter-mpls-gre/stream over bridge/stream", "vrouter-mpls-gre/rr over bridge/rr",
+				"vrouter-mpls-udp/stream over bridge/stream", "vrouter-mpls-udp/rr over bridge/rr",
+				"vrouter-vxlan/stream over bridge/stream", "vrouter-vxlan/rr over bridge/rr",
+				"vrouter-mpls-gre/stream over vxlan/stream", "vrouter-mpls-gre/rr over vxlan/rr",
+				"vrouter-mpls-udp/stream over vxlan/stream", "vrouter-mpls-udp/rr over vxlan/rr",
+				"vrouter-vxlan/stream over vxlan/stream", "vrouter-vxlan/rr over vxlan/rr",
+				"vrouter-mpls-udp-colocated/stream over bridge-colocated/stream",
 			},
 			trials: 6,
 		},

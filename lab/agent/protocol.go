@@ -33,6 +33,7 @@ type AttachArgs struct {
 	CPUs       []int
 	Steer      bool
 	Containers []Container
+	Everywhere [][]Container // by node index: every node's containers
 }
 
 // Container is one container to make on the node.

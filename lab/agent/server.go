@@ -95,6 +95,11 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 		}
 		n.Endpoints = append(n.Endpoints, system.Endpoint{Name: c.Name, Number: c.Number, Space: sp, V4: c.V4, V6: c.V6, MAC: c.MAC})
 	}
+	for node, containers := range args.Everywhere {
+		for _, c := range containers {
+			n.Everywhere = append(n.Everywhere, system.Place{Node: node, Name: c.Name, Number: c.Number, V4: c.V4, V6: c.V6, MAC: c.MAC})
+		}
+	}
 	if err := sys.Attach(n); err != nil {
 		return fmt.Errorf("attach %s: %w", sys.Name(), err)
 	}

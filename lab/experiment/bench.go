@@ -145,7 +145,7 @@ func (b *Bench) attach(ctx context.Context, sys system.System, plan [][]agent.Co
 	for i, n := range nodes {
 		attaching.Go(func() {
 			args := n.Place()
-			args.System, args.Containers = sys.Name(), plan[i]
+			args.System, args.Containers, args.Everywhere = sys.Name(), plan[i], plan
 			a, err := n.Agent().Attach(ctx, args)
 			if err != nil {
 				errs[i] = err

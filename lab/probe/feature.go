@@ -20,6 +20,7 @@ const (
 	Threaded     = "threaded-napi"
 	Backpressure = "veth-backpressure"
 	Pacing       = "pacing"
+	VRouter      = "vrouter"
 )
 
 // Feature is something that a kernel may lack.
@@ -47,6 +48,7 @@ var features = []Feature{
 	{BTF, "the kernel's own type information", "use a kernel with CONFIG_DEBUG_INFO_BTF=y"},
 	{Threaded, "NAPI polling in threads", "use Linux 5.12 or later"},
 	{Backpressure, "a full veth ring that stops the queue instead of dropping", "use Linux 6.16 or later; without it bursts are dropped and sent again"},
+	{VRouter, "the vrouter program", "build it with `make build`; it is looked for beside windtunnel, then on PATH"},
 	{Pacing, "TCP pacing by SO_MAX_PACING_RATE", "use Linux 4.13 or later"},
 }
 

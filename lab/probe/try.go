@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/lab/beside"
 	"windtunnel/lab/space"
 )
 
@@ -71,10 +72,16 @@ var trials = map[string]trial{
 	Threaded:     func(b *bench, _ *Facts) (string, error) { return "", b.threaded() },
 	Backpressure: (*bench).backpressure,
 	Pacing:       func(*bench, *Facts) (string, error) { return "", setPacing() },
+	VRouter:      findVRouter,
+}
+
+func findVRouter(*bench, *Facts) (string, error) {
+	path, err := beside.Find(VRouter)
+	return path, err
 }
 
 // rootless are the features that anyone can try.
-var rootless = map[string]bool{BTF: true, Pacing: true}
+var rootless = map[string]bool{BTF: true, Pacing: true, VRouter: true}
 
 // tryFeatures tries all features, in a namespace that is gone afterwards.
 func tryFeatures(f *Facts) []Finding {

@@ -33,13 +33,42 @@ func (s *Space) Workloads() error {
 	return s.Sysctl("net.ipv6.conf.default.accept_ra", "0")
 }
 
-// Connect gives a device an address and the route to its network. The route
-// carries the congestion control: only a host's allowed ones may be a
-// namespace's default, and the host's list is not ours to change.
+// Connect gives a device an address and the route to its network.
 func (s *Space) Connect(device string, p netip.Prefix) error {
 	if err := s.address(device, p, ifaFlagNoPrefixRoute); err != nil {
 		return err
 	}
+	return s.connectedRoute(device, p)
+}
+
+// Reconnect replaces the route that came with a device's address by the lab's.
+func (s *Space) Reconnect(device string, p netip.Prefix) error {
+	l, err := s.Link(device)
+	if err != nil {
+		return err
+	}
+	family := netlink.FAMILY_V6
+	if p.Addr().Is4() {
+		family = netlink.FAMILY_V4
+	}
+	routes, err := s.Links.RouteList(l, family)
+	if err != nil {
+		return fmt.Errorf("list the routes over %s in %s: %w", device, s.Name, err)
+	}
+	for _, r := range routes {
+		if r.Dst == nil || r.Dst.String() != IPNet(p.Masked()).String() {
+			continue
+		}
+		if err := s.Links.RouteDel(&r); err != nil {
+			return fmt.Errorf("replace the route to %s over %s in %s: %w", p.Masked(), device, s.Name, err)
+		}
+	}
+	return s.connectedRoute(device, p)
+}
+
+// connectedRoute carries the congestion control: only a host's allowed ones may
+// be a namespace's default, and the host's list is not ours to change.
+func (s *Space) connectedRoute(device string, p netip.Prefix) error {
 	l, err := s.Link(device)
 	if err != nil {
 		return err

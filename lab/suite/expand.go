@@ -71,7 +71,7 @@ func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
 		check("tool", s.tool, opts.Vocabulary.Tools)
 	}
 	for _, e := range s.scenarios.V {
-		for _, n := range e.V.system.V {
+		for _, n := range e.V.systems() {
 			check("system", n, opts.Vocabulary.Systems)
 		}
 		for _, n := range e.V.tool.V {
@@ -116,6 +116,22 @@ type expansion struct {
 	places map[string]position // of the entry that made an id
 }
 
+// systems are the systems that an entry names, each with each of its
+// encapsulations, found where the encapsulation stands.
+func (s scenarioSpec) systems() []at[string] {
+	if !s.encap.Set {
+		return s.system.V
+	}
+	var all []at[string]
+	for _, system := range s.system.V {
+		for _, encap := range s.encap.V {
+			encap.V = system.V + "-" + encap.V
+			all = append(all, encap)
+		}
+	}
+	return all
+}
+
 // cell is one combination of an entry's lists.
 type cell struct {
 	system, tool string
@@ -126,7 +142,7 @@ type cell struct {
 
 // scenario adds the cells of one entry; false when there are too many.
 func (x *expansion) scenario(e at[scenarioSpec]) bool {
-	systems := valuesOf(e.V.system.V, "")
+	systems := valuesOf(e.V.systems(), "")
 	placements := valuesOf(e.V.placement.V, TwoNodes)
 	tools := valuesOf(e.V.tool.V, x.s.tool.V)
 	if x.opts.Tool != "" {
@@ -200,7 +216,7 @@ func (x *expansion) duplicate(e at[scenarioSpec], id string, first position) {
 
 // listed names the parts of an entry that have several values.
 func (x *expansion) listed(e at[scenarioSpec]) []string {
-	counts := []int{len(e.V.system.V), len(e.V.placement.V), len(e.V.workload.V), len(e.V.fabric.V), len(e.V.tool.V)}
+	counts := []int{len(e.V.systems()), len(e.V.placement.V), len(e.V.workload.V), len(e.V.fabric.V), len(e.V.tool.V)}
 	var out []string
 	for i, n := range counts {
 		if n > 1 {

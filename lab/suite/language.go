@@ -45,6 +45,7 @@ type workloadSpec struct {
 type scenarioSpec struct {
 	id, title at[string]
 	system    at[[]at[string]]
+	encap     at[[]at[string]]
 	placement at[[]at[Placement]]
 	workload  at[[]at[string]]
 	fabric    at[[]at[string]]
@@ -173,6 +174,7 @@ var scenarioTable = table[scenarioSpec]{
 		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Its name in results; the part before "/" is its group. May hold {system}, {placement}, {workload}, {fabric} and {tool}. Default: the system, with -colocated where it is, a "/", the workload, and behind it the fabric and the tool where several are listed.`),
 		bind("title", title, func(s *scenarioSpec) *at[string] { return &s.title }, "What it is, in the report's words; may hold the same {parts} as id."),
 		bind("system", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "What carries packets between the endpoints; a name or a list.").must(),
+		bind("encap", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation of a system that has several: mpls-gre, mpls-udp or vxlan; one or a list. {system} is then system-encap."),
 		bind("placement", list[Placement]{choice[Placement]{placements}, true, mostNames}, func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, or both on the first; one or a list.").shows(TwoNodes),
 		bind("workload", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.workload }, "A name under workloads, or a list; may be left out where the suite has only one."),
 		bind("fabric", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.fabric }, "A name under fabrics, or a list; may be left out where the suite has one or none."),

@@ -273,6 +273,21 @@ scenarios:
 	}
 }
 
+func TestEncapsulationsOfASystemAreSystemsOfTheirOwn(t *testing.T) {
+	text := "suite: s\nworkloads: {st: {kind: tcp_stream}}\nscenarios:\n  - system: vrouter\n    encap: [mpls-gre, vxlan]\n"
+	p, err := mustParse(t, text).Expand(ExpandOptions{Vocabulary: Vocabulary{Systems: []string{"vrouter-mpls-gre", "vrouter-vxlan"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Scenarios) != 2 || p.Scenarios[0].ID != "vrouter-mpls-gre/st" || p.Scenarios[1].System != "vrouter-vxlan" {
+		t.Errorf("%+v", p.Scenarios)
+	}
+	_, err = mustParse(t, text).Expand(ExpandOptions{Vocabulary: Vocabulary{Systems: []string{"vrouter-mpls-gre"}}})
+	if err == nil || !strings.HasPrefix(err.Error(), `test.yaml:5:23: there is no system "vrouter-vxlan"`) {
+		t.Errorf("an encapsulation that the system lacks: %v", err)
+	}
+}
+
 func TestSystemsAndToolsOutsideTheVocabularyAreErrorsWithTheirPlace(t *testing.T) {
 	s := mustParse(t, "suite: s\ntool: buildin\nworkloads: {st: {kind: tcp_stream}}\nscenarios:\n  - system: [raw, brige]\n    tool: [iperf3, iperf2]\n")
 	_, err := s.Expand(ExpandOptions{Vocabulary: Vocabulary{Systems: []string{"raw", "bridge"}, Tools: []string{"builtin", "iperf3"}}})

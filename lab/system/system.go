@@ -46,6 +46,18 @@ type Node struct {
 	CPUs      []int
 	Steer     bool // receive work arrives on others' CPUs and must be steered to CPUs
 	Endpoints []Endpoint
+	// Everywhere are the containers of all nodes, this one's too: what a system
+	// with a control plane tells each of its nodes.
+	Everywhere []Place
+}
+
+// Place is a container and the node that it is on.
+type Place struct {
+	Node   int
+	Name   string // "c1"
+	Number int
+	V4, V6 netip.Prefix
+	MAC    net.HardwareAddr
 }
 
 // Endpoint is a container on the node, or the node itself.
@@ -69,7 +81,7 @@ const EndpointDevice = "eth0"
 
 // Registry lists every system.
 func Registry() []System {
-	return []System{Raw{}, Bridge{}, VXLAN{}, Macvlan{}}
+	return []System{Raw{}, Bridge{}, VXLAN{}, Macvlan{}, VRouter{"mpls-gre"}, VRouter{"mpls-udp"}, VRouter{"vxlan"}}
 }
 
 // ByName finds a system.

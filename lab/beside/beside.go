@@ -1,0 +1,27 @@
+// Package beside finds the programs that are built together with this one.
+package beside
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Find returns the path of a program: in the folder of the running one, else
+// on PATH.
+func Find(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		path := filepath.Join(filepath.Dir(self), name)
+		if unix.Access(path, unix.X_OK) == nil {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("the %s program is neither beside this one nor on PATH: build it with `make build`", name)
+	}
+	return path, nil
+}

@@ -1,0 +1,23 @@
+package beside
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAProgramIsFoundOnPathAndMissingOnesAreNamedWithTheRemedy(t *testing.T) {
+	dir := t.TempDir()
+	want := filepath.Join(dir, "wt-companion")
+	if err := os.WriteFile(want, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	if got, err := Find("wt-companion"); err != nil || got != want {
+		t.Errorf("found %q, %v; want %s", got, err, want)
+	}
+	if _, err := Find("wt-nobody"); err == nil || !strings.Contains(err.Error(), "wt-nobody") || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("a missing program: %v", err)
+	}
+}

@@ -1,0 +1,232 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"windtunnel/lab/beside"
+	"windtunnel/lab/suite"
+)
+
+// VRouter is the overlay of the vrouter program with one encapsulation, run
+// as any user would run it: an agent on each node, told the desired state by
+// the program's own commands.
+type VRouter struct{ Encap string }
+
+const (
+	vrouterProgram = "vrouter"
+	vrouterReady   = 10 * time.Second
+	vrouterCommand = 20 * time.Second
+)
+
+func (v VRouter) Name() string { return "vrouter-" + v.Encap }
+func (v VRouter) Describe() string {
+	return "containers on vrouter, " + map[string]string{
+		"mpls-gre": "MPLS over GRE", "mpls-udp": "MPLS over UDP", "vxlan": "VXLAN",
+	}[v.Encap]
+}
+func (VRouter) Features() []string { return []string{"veth", "bpf", "vrouter"} }
+func (VRouter) OnNode() bool       { return false }
+
+// MTU on an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label
+// 4, or UDP 8, VXLAN 8 and inner Ethernet 14.
+func (v VRouter) MTU(fabric int) int {
+	return fabric - 20 - map[string]int{"mpls-gre": 8, "mpls-udp": 12, "vxlan": 30}[v.Encap]
+}
+
+func (VRouter) Supports(suite.Placement, suite.Fabric) error { return nil }
+
+// The parts of vrouter's files that are used here.
+type (
+	vrouterState struct {
+		Nodes    []vrouterNode    `json:"nodes"`
+		Networks []vrouterNetwork `json:"networks"`
+		Ports    []vrouterPort    `json:"ports"`
+	}
+	vrouterNode struct {
+		Name           string       `json:"name"`
+		Underlay       []netip.Addr `json:"underlay"`
+		Encapsulations []string     `json:"encapsulations"`
+	}
+	vrouterNetwork struct {
+		Name    string         `json:"name"`
+		ID      int            `json:"id"`
+		Subnets []netip.Prefix `json:"subnets"`
+	}
+	vrouterPort struct {
+		Name    string            `json:"name"`
+		Network string            `json:"network"`
+		Node    string            `json:"node"`
+		MAC     string            `json:"mac"`
+		IPs     []netip.Addr      `json:"ips"`
+		Attach  map[string]string `json:"attach"`
+	}
+	vrouterConfig struct {
+		Node     string   `json:"node"`
+		Netns    string   `json:"netns"`
+		Socket   string   `json:"socket"`
+		StateDir string   `json:"state_dir"`
+		RunDir   string   `json:"run_dir"`
+		Fabric   []string `json:"fabric"`
+	}
+)
+
+func (v VRouter) state(n *Node) vrouterState {
+	s := vrouterState{Networks: []vrouterNetwork{{Name: "lab", ID: 1}}}
+	for i, addr := range n.Underlay {
+		s.Nodes = append(s.Nodes, vrouterNode{Name: vrouterNodeName(n, i), Underlay: []netip.Addr{addr}, Encapsulations: []string{v.Encap}})
+	}
+	for _, p := range n.Everywhere {
+		if len(s.Networks[0].Subnets) == 0 {
+			s.Networks[0].Subnets = []netip.Prefix{p.V4.Masked(), p.V6.Masked()}
+		}
+		s.Ports = append(s.Ports, vrouterPort{
+			Name: fmt.Sprintf("n%d%s", p.Node, p.Name), Network: "lab", Node: vrouterNodeName(n, p.Node),
+			MAC: p.MAC.String(), IPs: []netip.Addr{p.V4.Addr(), p.V6.Addr()},
+			Attach: map[string]string{"netns": vrouterSpace(n, p), "interface": EndpointDevice},
+		})
+	}
+	return s
+}
+
+// vrouterNodeName is what a node is called in the overlay: by its namespace's
+// name here, which is this node's with another's letter.
+func vrouterNodeName(n *Node, i int) string {
+	base := n.Space.Name[:strings.LastIndex(n.Space.Name, "-")+1]
+	return base + string(rune('a'+i))
+}
+
+func vrouterSpace(n *Node, p Place) string { return vrouterNodeName(n, p.Node) + "-" + p.Name }
+
+// vrouterHome is where a node's files are; it goes with Detach.
+func vrouterHome(n *Node) string { return filepath.Join("/run/windtunnel/vrouter", n.Space.Name) }
+
+func vrouterSocket(n *Node) string { return filepath.Join(vrouterHome(n), "vrouter.sock") }
+
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
+}
+
+func (v VRouter) Attach(n *Node) error {
+	program, err := beside.Find(vrouterProgram)
+	if err != nil {
+		return err
+	}
+	home := vrouterHome(n)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return fmt.Errorf("make a place for vrouter's files: %w", err)
+	}
+	config := vrouterConfig{Node: n.Space.Name, Netns: n.Space.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
+	if err := errors.Join(writeJSON(filepath.Join(home, "node.yaml"), config), writeJSON(filepath.Join(home, "state.yaml"), v.state(n))); err != nil {
+		return fmt.Errorf("write vrouter's files: %w", err)
+	}
+	if err := startVRouter(program, home, n); err != nil {
+		return err
+	}
+	if _, err := vrouterRun(program, "--socket", vrouterSocket(n), "apply", "-f", filepath.Join(home, "state.yaml")); err != nil {
+		return err
+	}
+	for _, e := range n.Endpoints {
+		if err := bringUpPlugged(n, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startVRouter starts the node's agent and waits until it answers.
+func startVRouter(program, home string, n *Node) error {
+	log, err := os.Create(filepath.Join(home, "agent.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(program, "agent", "--config", filepath.Join(home, "node.yaml"))
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s agent: %w", program, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	deadline := time.After(vrouterReady)
+	for {
+		if _, err := vrouterRun(program, "--socket", vrouterSocket(n), "status"); err == nil {
+			return os.WriteFile(filepath.Join(home, "agent.pid"), fmt.Append(nil, cmd.Process.Pid), 0o600)
+		}
+		select {
+		case err := <-ended:
+			said, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("vrouter's agent ended at once: %w\n%s", err, bytes.TrimSpace(said))
+		case <-deadline:
+			cmd.Process.Kill()
+			said, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("vrouter's agent did not answer within %v\n%s", vrouterReady, bytes.TrimSpace(said))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func vrouterRun(program string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), vrouterCommand)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("vrouter %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return out, nil
+}
+
+// bringUpPlugged readies a container whose device vrouter plugged: what the lab
+// sets on every container's device.
+func bringUpPlugged(n *Node, e Endpoint) error {
+	if err := steer(n, e.Space, EndpointDevice); err != nil {
+		return err
+	}
+	for _, p := range []netip.Prefix{e.V4, e.V6} {
+		if err := e.Space.Reconnect(EndpointDevice, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v VRouter) Detach(n *Node) error {
+	home := vrouterHome(n)
+	if _, err := os.Stat(filepath.Join(home, "node.yaml")); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	program, err := beside.Find(vrouterProgram)
+	if err != nil {
+		return err
+	}
+	_, err = vrouterRun(program, "remove", "--config", filepath.Join(home, "node.yaml"))
+	return errors.Join(err, os.RemoveAll(home))
+}
+
+func (v VRouter) Devices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+		if l, err := e.Space.Link(EndpointDevice); err == nil {
+			if vif, err := n.Space.Links.LinkByIndex(l.Attrs().ParentIndex); err == nil {
+				ds = append(ds, Device{Name: vif.Attrs().Name, Role: "vif"})
+			}
+		}
+	}
+	return append(ds, fabricDevices(n)...)
+}
