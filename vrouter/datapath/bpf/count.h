@@ -18,7 +18,7 @@ static __always_inline void count_outcome(__u32 outcome)
 
 static __always_inline void count_vif(__u32 id, int to_workload, __u32 packets, __u32 bytes)
 {
-	struct vif_stats *s;
+	struct vif_counters *s;
 
 	if (tracing)
 		return;
@@ -37,7 +37,7 @@ static __always_inline void count_vif(__u32 id, int to_workload, __u32 packets, 
 /* encap: enum encapsulation; ENCAP_NONE between two vifs of this node. */
 static __always_inline void count_vrf(__u32 vrf, __u32 encap, int received, __u32 packets, __u32 bytes)
 {
-	struct vrf_stats *s;
+	struct vrf_counters *s;
 
 	if (tracing || encap >= ENCAPS)
 		return;

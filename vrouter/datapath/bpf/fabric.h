@@ -31,7 +31,7 @@ struct outer {
 	struct address source;
 };
 
-static __always_inline int is_local4(const struct settings *s, __be32 a)
+static __always_inline int is_local4(const struct node_settings *s, __be32 a)
 {
 	return a == s->local4[0] || (s->local4[1] && (a == s->local4[1] ||
 		a == s->local4[2] || a == s->local4[3]));
@@ -44,7 +44,7 @@ static __always_inline int same_address(const struct address *a, const void *b)
 	return x[0] == y[0] && x[1] == y[1];
 }
 
-static __always_inline int is_local6(const struct settings *s, const struct in6_addr *a)
+static __always_inline int is_local6(const struct node_settings *s, const struct in6_addr *a)
 {
 	return same_address(&s->local6[0], a) || same_address(&s->local6[1], a) ||
 	       same_address(&s->local6[2], a) || same_address(&s->local6[3], a);
@@ -65,7 +65,7 @@ static __always_inline int read_label(struct outer *o, void *at, void *end)
 
 /* UDP or GRE at `at`, `length` bytes long by the IP header, of an overlay port
  * or protocol. first: no later fragment. */
-static __always_inline int read_shim(struct outer *o, const struct settings *s, void *data,
+static __always_inline int read_shim(struct outer *o, const struct node_settings *s, void *data,
 				     void *at, void *end, __u8 protocol, __u32 length, int fragment)
 {
 	if (protocol == IPPROTO_GRE) {
@@ -118,7 +118,7 @@ static __always_inline int read_shim(struct outer *o, const struct settings *s, 
 }
 
 /* frame: its length in bytes; superpacket: lengths in it are the train's. */
-static __always_inline int read_outer(struct outer *o, const struct settings *s, void *data,
+static __always_inline int read_outer(struct outer *o, const struct node_settings *s, void *data,
 				      void *end, __u32 frame, int superpacket)
 {
 	struct ethhdr *eth = data;
@@ -179,7 +179,7 @@ static __always_inline struct target *target_of(const struct outer *o)
 					 bpf_map_lookup_elem(&ilm, &label);
 }
 
-static __always_inline int is_known_source(const struct settings *s, const struct outer *o)
+static __always_inline int is_known_source(const struct node_settings *s, const struct outer *o)
 {
 	return !(s->flags & SET_F_STRICT) || bpf_map_lookup_elem(&remotes, &o->source);
 }

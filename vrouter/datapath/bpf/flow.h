@@ -1,10 +1,161 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * May this packet pass its vif? The first packet of a flow is judged by the
+ * vif's policy; what follows, in both directions, by the flow's entry.
+ *
+ * Where the entry is lost or too old, a TCP packet in the midst of a
+ * connection is judged as a first one, by the rules of its own direction: a
+ * rule for one direction never opens the other.
+ */
 #pragma once
-#include "verdict.h"
-static __noinline int admit(struct __sk_buff *skb, const struct vif *v, int to_workload)
+
+#include "flowstate.h"
+#include "member.h"
+
+enum standing {
+	PART_OF_IT,   /* the entry speaks for the packet */
+	BEGINS_ANEW,  /* the entry is of a flow that has ended, or of another one */
+	STANDS_ALONE, /* judged by itself, and the entry stays as it is */
+};
+
+/*
+ * A denial holds for the direction that was judged: who is denied may not
+ * block what the other side is allowed to open. But a connection that was
+ * once refused or cut does not come back by its own later packets.
+ */
+static __always_inline int standing_of_denied(const struct flow *f, const struct flow_packet *p,
+					      int to_workload)
 {
-	return 0;
+	if (f->reply == to_workload)
+		return PART_OF_IT;
+	if (p->key.protocol != IPPROTO_TCP || p->opens)
+		return BEGINS_ANEW;
+	return f->tcp & (FLOW_TCP_SYN | FLOW_TCP_ESTABLISHED) ? PART_OF_IT : BEGINS_ANEW;
 }
-static __noinline int choose_member(struct __sk_buff *skb, const struct vif *v, __u32 composite, __u32 members, __u32 hash)
+
+static __always_inline int standing_of(const struct flow *f, const struct flow_packet *p,
+				       int to_workload, __u64 now)
 {
-	return hash % (members ?: 1);
+	if (is_forgotten(f, p->key.protocol, now))
+		return BEGINS_ANEW;
+	if (f->action == FLOW_DROP)
+		return standing_of_denied(f, p, to_workload);
+	if (!p->opens)
+		return PART_OF_IT;
+	if (p->key.protocol == IPPROTO_TCP)
+		return is_closed(f) ? BEGINS_ANEW : PART_OF_IT;
+	/* An ICMP request is no reply to one, even with the same identifier. */
+	return f->reply == to_workload ? PART_OF_IT : STANDS_ALONE;
+}
+
+static __always_inline int verdict_of(__u8 action)
+{
+	return action == FLOW_DROP ? -DROP_POLICY : 0;
+}
+
+static __always_inline void trace_flow(const struct vif *v, const struct flow_packet *p, const struct flow *f)
+{
+	trace6(TRACE_FLOW, v->vrf, &p->key.remote, f ? f->rule : 0, f ? f->action : 0, !!f);
+}
+
+/* Rules that have changed since judge a flow again, as it began. Without a
+ * policy nothing new passes, and what has been judged stays. */
+static __always_inline int admit_packet(struct __sk_buff *skb, const struct vif *v,
+					struct flow_packet *p, int to_workload)
+{
+	struct flow *f = bpf_map_lookup_elem(&flows, &p->key);
+	__u64 now = bpf_ktime_get_coarse_ns();
+	int standing = f ? standing_of(f, p, to_workload, now) : BEGINS_ANEW;
+	__u32 id = v->id;
+	struct policy *policy = bpf_map_lookup_elem(&policies, &id);
+	struct decision d = {};
+	int err = 0;
+
+	trace_flow(v, p, f);
+	if (!policy && standing != PART_OF_IT)
+		return -DROP_POLICY;
+	if (policy && (standing != PART_OF_IT || !f || f->policy != policy->generation)) {
+		judge_flow(policy, p, standing == PART_OF_IT && f ? f->reply : to_workload, &d);
+		trace6(TRACE_POLICY, v->vrf, &p->key.remote, d.rule, d.action == FLOW_FORWARD, !!d.rule);
+		if (standing == STANDS_ALONE || tracing)
+			return verdict_of(d.action);
+		if (standing == BEGINS_ANEW) {
+			err = begin_flow(p, &d, to_workload, now, f);
+		} else if (f) {
+			f->action = d.action;
+			f->rule = d.rule;
+			f->policy = d.generation;
+		}
+	}
+	if (!f && (!err || err == -EEXIST)) /* ours, or another CPU's: it came first */
+		f = bpf_map_lookup_elem(&flows, &p->key);
+	if (!f) /* a denial needs no entry */
+		return d.action == FLOW_DROP ? -DROP_POLICY : -DROP_FLOW_TABLE_FULL;
+	if (tracing)
+		return verdict_of(f->action);
+	if (f->action == FLOW_FORWARD)
+		follow_tcp(f, p->tcp, to_workload, !!f->packets[to_workload ? 0 : 1]);
+	count_flow(skb, f, to_workload, now);
+	return verdict_of(f->action);
+}
+
+/*
+ * An ICMP error goes with the packet that it quotes, which went the other way
+ * and whose sender it tells. It is not counted in the flow, and does not keep
+ * it alive.
+ */
+static __always_inline int admit_error(struct __sk_buff *skb, const struct vif *v,
+				       struct flow_packet *p, int to_workload)
+{
+	struct address told = to_workload ? p->key.local : p->key.remote;
+	const __u32 *a = (const void *)&told, *b;
+	__u32 at = p->at, id = v->id;
+	struct policy *policy;
+	struct decision d = {};
+	struct flow *f;
+	int verdict;
+
+	__builtin_memset(p, 0, sizeof(*p));
+	p->key.vif = id;
+	p->at = at;
+	verdict = read_flow(skb, p, !to_workload, QUOTED);
+	if (verdict < 0)
+		return verdict;
+	b = (const void *)(to_workload ? &p->key.local : &p->key.remote);
+	if (verdict != GO_ON || p->error || a[0] != b[0] || a[1] != b[1] || a[2] != b[2] || a[3] != b[3])
+		return -DROP_POLICY;
+	f = bpf_map_lookup_elem(&flows, &p->key);
+	trace_flow(v, p, f);
+	if (!f || is_forgotten(f, p->key.protocol, bpf_ktime_get_coarse_ns()))
+		return -DROP_POLICY;
+	policy = bpf_map_lookup_elem(&policies, &id);
+	if (!policy || policy->generation == f->policy)
+		return verdict_of(f->action);
+	judge_flow(policy, p, f->reply, &d);
+	return verdict_of(d.action);
+}
+
+/*
+ * 0, or minus the reason to drop. The frame is seen from its Ethernet header
+ * on; v is a vif with VIF_F_POLICY. What is not IP, and neighbour discovery,
+ * passes: addresses are guarded by the check of sources.
+ *
+ * A function of its own to the verifier: one that is verified once, whoever
+ * calls it.
+ */
+__noinline int admit(struct __sk_buff *skb, const struct vif *v, int to_workload)
+{
+	struct flow_packet p = {};
+	int verdict;
+
+	if (!v)
+		return -DROP_NO_VIF;
+	to_workload = !!to_workload;
+	p.key.vif = v->id;
+	verdict = read_frame(skb, &p, to_workload);
+	if (verdict != GO_ON)
+		return verdict;
+	if (p.error)
+		return admit_error(skb, v, &p, to_workload);
+	return admit_packet(skb, v, &p, to_workload);
 }

@@ -6,26 +6,34 @@
 #include "count.h"
 #include "verdict.h"
 
-static __noinline int log_drop(struct __sk_buff *skb, __u32 vif, __u32 vrf, __u32 reason)
+static __noinline int capture(struct __sk_buff *skb, struct drop_event *e)
 {
-	struct drop_event *e = bpf_ringbuf_reserve(&drop_log, sizeof(*e), 0);
 	__u32 n = skb->len;
 
 	if (!e)
-		return 0; /* nobody reads, or not fast enough; the counters are exact */
+		return 0;
 	if (n > DROP_SNAP)
 		n = DROP_SNAP;
+	e->length = skb->len;
+	e->ifindex = skb->ifindex;
+	e->captured = 0;
+	if (n > 0 && !bpf_skb_load_bytes(skb, 0, e->data, n))
+		e->captured = n;
+	return 0;
+}
+
+static __always_inline void log_drop(struct __sk_buff *skb, __u32 vif, __u32 vrf, __u32 reason)
+{
+	struct drop_event *e = bpf_ringbuf_reserve(&drop_log, sizeof(*e), 0);
+
+	if (!e)
+		return; /* nobody reads, or not fast enough; the counters are exact */
 	e->time_ns = bpf_ktime_get_ns();
 	e->reason = reason;
 	e->vif = vif;
 	e->vrf = vrf;
-	e->ifindex = skb->ifindex;
-	e->length = skb->len;
-	e->captured = 0;
-	if (n > 0 && !bpf_skb_load_bytes(skb, 0, e->data, n))
-		e->captured = n;
+	capture(skb, e);
 	bpf_ringbuf_submit(e, 0);
-	return 0;
 }
 
 static __noinline int dropped(struct __sk_buff *skb, __u32 vif, __u32 vrf, __u32 reason)

@@ -25,7 +25,7 @@
 		__type(value, v);                    \
 	} name SEC(".maps")
 
-MAP(settings, BPF_MAP_TYPE_ARRAY, __u32, struct settings, 1);
+MAP(settings, BPF_MAP_TYPE_ARRAY, __u32, struct node_settings, 1);
 MAP(vifs, BPF_MAP_TYPE_HASH, __u32 /* ifindex */, struct vif, 4352);
 MAP(vrfs, BPF_MAP_TYPE_ARRAY, __u32 /* vrf */, struct vrf, MAX_VRFS);
 MAP(nexthops, BPF_MAP_TYPE_ARRAY, __u32 /* id */, struct nexthop, 8192);
@@ -45,8 +45,8 @@ SPARSE_MAP(policies, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct policy, 4352)
 SPARSE_MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 524288);
 MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 8192);
 
-MAP(vif_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vif id */, struct vif_stats, 4352);
-MAP(vrf_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vrf */, struct vrf_stats, MAX_VRFS);
+MAP(vif_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vif id */, struct vif_counters, 4352);
+MAP(vrf_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vrf */, struct vrf_counters, MAX_VRFS);
 SPARSE_MAP(drops, BPF_MAP_TYPE_PERCPU_HASH, struct drop_key, __u64, 65536);
 MAP(outcomes, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* enum outcome */, __u64, OUTCOMES);
 

@@ -176,7 +176,7 @@ struct vrf {
 /* settings.flags */
 #define SET_F_STRICT (1 << 0) /* overlay packets only from known remotes */
 
-struct settings {
+struct node_settings {
 	__u32 flags;
 	__be16 vxlan_port;
 	__be16 mpls_udp_port;
@@ -225,7 +225,7 @@ struct flow {
 	__u64 seen_ns;
 	__u64 packets[2]; /* 0: from the workload, 1: to it */
 	__u64 bytes[2];
-	__u32 member;     /* index in the ECMP composite + 1; 0: none */
+	__u32 member;     /* ECMP: id of the nexthop that the flow keeps to; 0: none */
 	__u32 composite;  /* nexthop id that member belongs to */
 	__u8 action;
 	__u8 tcp;
@@ -252,7 +252,7 @@ struct rule {
 
 /* policies[vif id]. */
 struct policy {
-	__u32 generation; /* differs whenever the rules do */
+	__u32 generation; /* differs whenever the rules do; never 0 */
 	__u16 rules;
 	__u8 allow_in;    /* what no rule matches */
 	__u8 allow_out;
@@ -270,11 +270,13 @@ struct fragment_key {
 };
 
 struct fragment {
-	__be16 source_port;
+	__be16 source_port;      /* ICMP: identifier */
 	__be16 destination_port;
+	__u8 protocol;           /* IPv6: the head's transport, behind its extension headers */
+	__u8 pad[3];
 };
 
-struct vif_stats {
+struct vif_counters {
 	__u64 rx_packets; /* from the workload */
 	__u64 rx_bytes;
 	__u64 tx_packets; /* to the workload */
@@ -283,7 +285,7 @@ struct vif_stats {
 
 /* vrf_stats[vrf id]; index = enum encapsulation, ENCAP_NONE = local. Packets
  * are wire packets (segments); bytes are inner frames'. */
-struct vrf_stats {
+struct vrf_counters {
 	__u64 tx_packets[ENCAPS];
 	__u64 tx_bytes[ENCAPS];
 	__u64 rx_packets[ENCAPS];

@@ -25,7 +25,7 @@ int from_workload(struct __sk_buff *skb)
 	return finish(skb, v->id, v->vrf, judge(skb, v));
 }
 
-static __always_inline struct settings *the_settings(void)
+static __always_inline struct node_settings *the_settings(void)
 {
 	__u32 zero = 0;
 
@@ -36,7 +36,7 @@ SEC("xdp.frags")
 int fabric_xdp(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct settings *s = the_settings();
+	struct node_settings *s = the_settings();
 	struct outer o = {};
 	struct target *t;
 	struct meta *m;
@@ -144,7 +144,7 @@ static __noinline int decapsulate(struct __sk_buff *skb, struct outer *o, int et
 	return verdict;
 }
 
-static __always_inline int open_outer(struct __sk_buff *skb, const struct settings *s, struct outer *o)
+static __always_inline int open_outer(struct __sk_buff *skb, const struct node_settings *s, struct outer *o)
 {
 	struct target *t;
 	__u32 nexthop, udp;
@@ -190,7 +190,7 @@ int fabric_tc(struct __sk_buff *skb)
 {
 	struct meta *m = (void *)(long)skb->data_meta;
 	void *data = (void *)(long)skb->data, *end;
-	struct settings *s;
+	struct node_settings *s;
 	struct outer o = {};
 	int verdict;
 	__u32 head;

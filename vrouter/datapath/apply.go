@@ -1,0 +1,295 @@
+package datapath
+
+import (
+	"net/netip"
+
+	"windtunnel/vrouter/fib"
+)
+
+// Changes is what an Apply wrote.
+type Changes struct{ Updated, Deleted int }
+
+// step is one table's part of an Apply.
+type step interface {
+	update() (int, error)
+	prune() (int, error)
+}
+
+// Apply makes the maps equal to the tables: it reads what is there, and writes
+// what differs, what is pointed at before what points, and deletes in the
+// opposite order, so that packets never meet a half-made way. With nothing to
+// change it writes nothing. A *LimitError comes before anything is written.
+func (d *Datapath) Apply(want fib.Tables) (Changes, error) {
+	steps, err := d.plan(want)
+	if err != nil {
+		return Changes{}, err
+	}
+	var c Changes
+	for _, s := range steps {
+		n, err := s.update()
+		c.Updated += n
+		if err != nil {
+			return c, err
+		}
+	}
+	for i := len(steps) - 1; i >= 0; i-- {
+		n, err := steps[i].prune()
+		c.Deleted += n
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, d.retire()
+}
+
+// plan compares every table, in the order of writing.
+func (d *Datapath) plan(want fib.Tables) ([]step, error) {
+	v, err := encode(want)
+	if err != nil {
+		return nil, err
+	}
+	var steps []step
+	t := d.tables()
+	for _, compare := range []func() (step, error){
+		func() (step, error) { return t.settings.diff(v.settings) },
+		func() (step, error) { return t.nexthops.diff(v.nexthops) },
+		func() (step, error) { return t.members.diff(v.members) },
+		func() (step, error) { return t.vrfs.diff(v.vrfs) },
+		func() (step, error) { return t.policies.diff(v.policies) },
+		func() (step, error) { return t.vifs.diff(v.vifs) },
+		func() (step, error) { return t.hosts4.diff(v.hosts4) },
+		func() (step, error) { return t.hosts6.diff(v.hosts6) },
+		func() (step, error) { return t.lpm4.diff(v.lpm4) },
+		func() (step, error) { return t.lpm6.diff(v.lpm6) },
+		func() (step, error) { return t.bridge.diff(v.bridge) },
+		func() (step, error) { return t.remotes.diff(v.remotes) },
+		func() (step, error) { return t.ilm.diff(v.ilm) },
+		func() (step, error) { return t.vnis.diff(v.vnis) },
+	} {
+		s, err := compare()
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+// tables are the maps that Apply and Dump handle.
+type tables struct {
+	settings table[uint32, vrouterNodeSettings]
+	nexthops table[uint32, vrouterNexthop]
+	members  table[vrouterMemberKey, vrouterMember]
+	vrfs     table[uint32, vrouterVrf]
+	policies table[uint32, vrouterPolicy]
+	vifs     table[uint32, vrouterVif]
+	hosts4   table[vrouterHost4Key, vrouterRoute]
+	hosts6   table[vrouterHost6Key, vrouterRoute]
+	lpm4     table[vrouterLpm4Key, vrouterRoute]
+	lpm6     table[vrouterLpm6Key, vrouterRoute]
+	bridge   table[vrouterBridgeKey, vrouterBridgeEntry]
+	remotes  table[vrouterAddress, vrouterRemote]
+	ilm      table[uint32, vrouterTarget]
+	vnis     table[uint32, vrouterTarget]
+}
+
+func (d *Datapath) tables() tables {
+	m := &d.maps
+	return tables{
+		settings: table[uint32, vrouterNodeSettings]{"settings", m.Settings, true},
+		nexthops: table[uint32, vrouterNexthop]{"nexthops", m.Nexthops, true},
+		members:  table[vrouterMemberKey, vrouterMember]{"members", m.Members, false},
+		vrfs:     table[uint32, vrouterVrf]{"vrfs", m.Vrfs, true},
+		policies: table[uint32, vrouterPolicy]{"policies", m.Policies, false},
+		vifs:     table[uint32, vrouterVif]{"vifs", m.Vifs, false},
+		hosts4:   table[vrouterHost4Key, vrouterRoute]{"hosts4", m.Hosts4, false},
+		hosts6:   table[vrouterHost6Key, vrouterRoute]{"hosts6", m.Hosts6, false},
+		lpm4:     table[vrouterLpm4Key, vrouterRoute]{"lpm4", m.Lpm4, false},
+		lpm6:     table[vrouterLpm6Key, vrouterRoute]{"lpm6", m.Lpm6, false},
+		bridge:   table[vrouterBridgeKey, vrouterBridgeEntry]{"bridge", m.Bridge, false},
+		remotes:  table[vrouterAddress, vrouterRemote]{"remotes", m.Remotes, false},
+		ilm:      table[uint32, vrouterTarget]{"ilm", m.Ilm, false},
+		vnis:     table[uint32, vrouterTarget]{"vnis", m.Vnis, false},
+	}
+}
+
+// values are a node's tables as the maps hold them.
+type values struct {
+	settings map[uint32]vrouterNodeSettings
+	nexthops map[uint32]vrouterNexthop
+	members  map[vrouterMemberKey]vrouterMember
+	vrfs     map[uint32]vrouterVrf
+	policies map[uint32]vrouterPolicy
+	vifs     map[uint32]vrouterVif
+	hosts4   map[vrouterHost4Key]vrouterRoute
+	hosts6   map[vrouterHost6Key]vrouterRoute
+	lpm4     map[vrouterLpm4Key]vrouterRoute
+	lpm6     map[vrouterLpm6Key]vrouterRoute
+	bridge   map[vrouterBridgeKey]vrouterBridgeEntry
+	remotes  map[vrouterAddress]vrouterRemote
+	ilm      map[uint32]vrouterTarget
+	vnis     map[uint32]vrouterTarget
+}
+
+func encode(f fib.Tables) (v values, err error) {
+	v = values{
+		settings: map[uint32]vrouterNodeSettings{}, nexthops: map[uint32]vrouterNexthop{},
+		members: map[vrouterMemberKey]vrouterMember{}, vrfs: map[uint32]vrouterVrf{},
+		policies: map[uint32]vrouterPolicy{}, vifs: map[uint32]vrouterVif{},
+		bridge: make(map[vrouterBridgeKey]vrouterBridgeEntry, len(f.Bridge)), remotes: map[vrouterAddress]vrouterRemote{},
+		ilm: map[uint32]vrouterTarget{}, vnis: map[uint32]vrouterTarget{},
+	}
+	if v.settings[0], err = encodeSettings(f.Settings); err != nil {
+		return v, err
+	}
+	for id, n := range f.Nexthops {
+		nh, err := encodeNexthop(id, n)
+		if err != nil {
+			return v, err
+		}
+		if nh != (vrouterNexthop{}) { // an unused entry discards anyway
+			v.nexthops[id] = nh
+		}
+		for i, m := range n.Members {
+			v.members[vrouterMemberKey{Nexthop: id, Index: uint32(i)}] = vrouterMember{Nexthop: m.Nexthop, Label: m.Label}
+		}
+	}
+	for id, n := range f.VRFs {
+		v.vrfs[id] = encodeVRF(n)
+	}
+	for id, p := range f.Policies {
+		if v.policies[id], err = encodePolicy(id, p); err != nil {
+			return v, err
+		}
+	}
+	for ifindex, vif := range f.Vifs {
+		if v.vifs[ifindex], err = encodeVif(vif); err != nil {
+			return v, err
+		}
+	}
+	v.routes(f.Routes)
+	for k, e := range f.Bridge {
+		v.bridge[vrouterBridgeKey{Vrf: k.VRF, Mac: k.MAC}] = vrouterBridgeEntry{Nexthop: e.Nexthop, Label: e.Label}
+	}
+	for a, id := range f.Remotes {
+		v.remotes[addressOf(a)] = vrouterRemote{Nexthop: id}
+	}
+	for label, t := range f.ILM {
+		v.ilm[label] = encodeTarget(t)
+	}
+	for vni, t := range f.VNIs {
+		v.vnis[vni] = encodeTarget(t)
+	}
+	return v, nil
+}
+
+// routes parts whole addresses, which go to the exact tables, from prefixes.
+func (v *values) routes(all map[fib.RouteKey]fib.Route) {
+	var n4, n6 int
+	for k := range all {
+		switch {
+		case !k.Prefix.IsSingleIP():
+		case k.Prefix.Addr().Is4():
+			n4++
+		default:
+			n6++
+		}
+	}
+	v.hosts4, v.hosts6 = make(map[vrouterHost4Key]vrouterRoute, n4), make(map[vrouterHost6Key]vrouterRoute, n6)
+	v.lpm4, v.lpm6 = map[vrouterLpm4Key]vrouterRoute{}, map[vrouterLpm6Key]vrouterRoute{}
+	for k, r := range all {
+		a, bits := k.Prefix.Masked().Addr(), uint32(k.Prefix.Bits())
+		route := encodeRoute(r)
+		switch {
+		case a.Is4() && bits == 32:
+			v.hosts4[vrouterHost4Key{Vrf: k.VRF, Address: be32(a)}] = route
+		case a.Is4():
+			v.lpm4[vrouterLpm4Key{Prefixlen: 32 + bits, Vrf: netOrder32(k.VRF), Address: be32(a)}] = route
+		case bits == 128:
+			v.hosts6[vrouterHost6Key{Vrf: k.VRF, Address: addressOf(a)}] = route
+		default:
+			v.lpm6[vrouterLpm6Key{Prefixlen: 32 + bits, Vrf: netOrder32(k.VRF), Address: addressOf(a)}] = route
+		}
+	}
+}
+
+// Dump returns what the maps hold; names are empty. Not one moment's picture
+// where somebody else writes meanwhile.
+func (d *Datapath) Dump() (fib.Tables, error) {
+	f := fib.Tables{
+		Vifs: map[uint32]fib.Vif{}, VRFs: map[uint32]fib.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
+		Routes: map[fib.RouteKey]fib.Route{}, Bridge: map[fib.BridgeKey]fib.BridgeEntry{},
+		ILM: map[uint32]fib.Target{}, VNIs: map[uint32]fib.Target{}, Remotes: map[netip.Addr]uint32{},
+		Policies: map[uint32]fib.Policy{},
+	}
+	t := d.tables()
+	members := map[vrouterMemberKey]vrouterMember{}
+	for _, read := range []func() error{
+		func() error {
+			return t.settings.each(func(_ uint32, v vrouterNodeSettings) { f.Settings = decodeSettings(v) })
+		},
+		func() error { return t.members.each(func(k vrouterMemberKey, v vrouterMember) { members[k] = v }) },
+		func() error {
+			return t.nexthops.each(func(id uint32, v vrouterNexthop) { f.Nexthops[id] = withMembers(id, v, members) })
+		},
+		func() error { return t.vrfs.each(func(id uint32, v vrouterVrf) { f.VRFs[id] = decodeVRF(v) }) },
+		func() error {
+			return t.policies.each(func(id uint32, v vrouterPolicy) { f.Policies[id] = decodePolicy(&v) })
+		},
+		func() error { return t.vifs.each(func(i uint32, v vrouterVif) { f.Vifs[i] = decodeVif(v) }) },
+		func() error { return t.dumpRoutes(f.Routes) },
+		func() error {
+			return t.bridge.each(func(k vrouterBridgeKey, v vrouterBridgeEntry) {
+				f.Bridge[fib.BridgeKey{VRF: k.Vrf, MAC: k.Mac}] = fib.BridgeEntry{Nexthop: v.Nexthop, Label: v.Label}
+			})
+		},
+		func() error {
+			return t.remotes.each(func(a vrouterAddress, v vrouterRemote) { f.Remotes[addrOf(a)] = v.Nexthop })
+		},
+		func() error { return t.ilm.each(func(l uint32, v vrouterTarget) { f.ILM[l] = decodeTarget(v) }) },
+		func() error { return t.vnis.each(func(l uint32, v vrouterTarget) { f.VNIs[l] = decodeTarget(v) }) },
+	} {
+		if err := read(); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func withMembers(id uint32, v vrouterNexthop, members map[vrouterMemberKey]vrouterMember) fib.Nexthop {
+	f := decodeNexthop(v)
+	for i := range uint32(v.Members) {
+		m := members[vrouterMemberKey{Nexthop: id, Index: i}]
+		f.Members = append(f.Members, fib.Member{Nexthop: m.Nexthop, Label: m.Label})
+	}
+	return f
+}
+
+func (t tables) dumpRoutes(into map[fib.RouteKey]fib.Route) error {
+	put := func(vrf uint32, a netip.Addr, bits int, v vrouterRoute) {
+		into[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, bits)}] = decodeRoute(v)
+	}
+	for _, read := range []func() error{
+		func() error {
+			return t.hosts4.each(func(k vrouterHost4Key, v vrouterRoute) { put(k.Vrf, addr4(k.Address), 32, v) })
+		},
+		func() error {
+			return t.hosts6.each(func(k vrouterHost6Key, v vrouterRoute) { put(k.Vrf, netip.AddrFrom16(k.Address.Bytes), 128, v) })
+		},
+		func() error {
+			return t.lpm4.each(func(k vrouterLpm4Key, v vrouterRoute) {
+				put(netOrder32(k.Vrf), addr4(k.Address), int(k.Prefixlen)-32, v)
+			})
+		},
+		func() error {
+			return t.lpm6.each(func(k vrouterLpm6Key, v vrouterRoute) {
+				put(netOrder32(k.Vrf), netip.AddrFrom16(k.Address.Bytes), int(k.Prefixlen)-32, v)
+			})
+		},
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

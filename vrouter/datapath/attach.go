@@ -1,0 +1,296 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// Kinds of devices.
+const (
+	KindVif    = "vif"
+	KindFabric = "fabric"
+)
+
+// Attachment is a device with our programs on it, as the kernel says.
+type Attachment struct {
+	Ifindex int
+	Kind    string // KindVif, KindFabric
+	Mode    string // "tcx", "clsact", "xdp+tcx", "xdp+clsact"
+	Current bool   // the programs are those of this Datapath
+}
+
+// Fabric says how a fabric device is served.
+type Fabric struct {
+	Mode string
+	Why  string // why not by XDP; empty where it is
+}
+
+// hook is one place for a program on a device.
+type hook string
+
+const (
+	hookVif       hook = "vif"
+	hookFabric    hook = "fabric"
+	hookFabricXDP hook = "xdp"
+)
+
+func (d *Datapath) pinOf(h hook, ifindex int) string {
+	return filepath.Join(d.linkDir(), string(h)+"-"+strconv.Itoa(ifindex))
+}
+
+func (d *Datapath) programOf(h hook) *ebpf.Program {
+	switch h {
+	case hookVif:
+		return d.programs.FromWorkload
+	case hookFabric:
+		return d.programs.FabricTc
+	}
+	return d.programs.FabricXdp
+}
+
+// AttachVif puts from_workload at a device's ingress. It is idempotent: what is
+// right stays, an older program is swapped without a gap, a lost one returns.
+func (d *Datapath) AttachVif(ifindex int) error {
+	_, err := d.attachTC(hookVif, ifindex)
+	return err
+}
+
+// AttachFabric puts fabric_tc, and where the driver has native XDP fabric_xdp,
+// on an underlay device; idempotent likewise. tc comes first: a packet that XDP
+// decapsulated must never climb the host's stack.
+func (d *Datapath) AttachFabric(ifindex int) (Fabric, error) {
+	mode, err := d.attachTC(hookFabric, ifindex)
+	if err != nil {
+		return Fabric{}, err
+	}
+	if d.options.NoXDP {
+		return Fabric{Mode: mode, Why: "XDP is turned off"}, d.dropLink(hookFabricXDP, ifindex)
+	}
+	if err := d.attachXDP(ifindex); err != nil {
+		return Fabric{Mode: mode, Why: whyNoXDP(err)}, nil
+	}
+	return Fabric{Mode: "xdp+" + mode}, nil
+}
+
+// attachTC prefers tcx and falls back to a clsact filter.
+func (d *Datapath) attachTC(h hook, ifindex int) (mode string, err error) {
+	if !d.options.NoTCX {
+		err := d.attachTCX(h, ifindex)
+		if err == nil {
+			return "tcx", d.removeFilter(h, ifindex)
+		}
+		if !errors.Is(err, ebpf.ErrNotSupported) {
+			return "", fmt.Errorf("attach %s to device %d by tcx: %w", h, ifindex, err)
+		}
+	}
+	if err := d.attachFilter(h, ifindex); err != nil {
+		return "", fmt.Errorf("attach %s to device %d by clsact: %w (tcx needs Linux 6.6 with CONFIG_NET_XGRESS)", h, ifindex, err)
+	}
+	return "clsact", d.dropLink(h, ifindex)
+}
+
+// adopt returns the pinned link of a hook with our program on it, or nil where
+// there is none that still holds the device.
+func (d *Datapath) adopt(h hook, ifindex int) (link.Link, error) {
+	l, err := link.LoadPinnedLink(d.pinOf(h, ifindex), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the pinned link: %w", err)
+	}
+	info, err := l.Info()
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("ask the kernel about the pinned link: %w", err)
+	}
+	if linkDevice(info) != ifindex { // the device went, another has its number
+		l.Close()
+		return nil, d.dropLink(h, ifindex)
+	}
+	ours, err := d.programOf(h).Info()
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	if id, ok := ours.ID(); ok && id == info.Program {
+		return l, nil
+	}
+	if err := l.Update(d.programOf(h)); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("swap the program: %w", err)
+	}
+	return l, nil
+}
+
+// linkDevice is the device of a link; 0 when it is gone.
+func linkDevice(info *link.Info) int {
+	if tcx := info.TCX(); tcx != nil {
+		return int(tcx.Ifindex)
+	}
+	if xdp := info.XDP(); xdp != nil {
+		return int(xdp.Ifindex)
+	}
+	return 0
+}
+
+func (d *Datapath) attachTCX(h hook, ifindex int) error {
+	l, err := d.adopt(h, ifindex)
+	if err == nil && l == nil {
+		l, err = link.AttachTCX(link.TCXOptions{Interface: ifindex, Program: d.programOf(h), Attach: ebpf.AttachTCXIngress})
+		if err == nil {
+			err = pin(l, d.pinOf(h, ifindex))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func (d *Datapath) attachXDP(ifindex int) error {
+	l, err := d.adopt(hookFabricXDP, ifindex)
+	if err == nil && l == nil {
+		l, err = link.AttachXDP(link.XDPOptions{Interface: ifindex, Program: d.programs.FabricXdp, Flags: link.XDPDriverMode})
+		if err == nil {
+			err = pin(l, d.pinOf(hookFabricXDP, ifindex))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// pin keeps a link; one that cannot be pinned would go with the process, so it
+// is not left.
+func pin(l link.Link, path string) error {
+	if err := l.Pin(path); err != nil {
+		l.Close()
+		return fmt.Errorf("pin the link at %s: %w", path, err)
+	}
+	return nil
+}
+
+// dropLink detaches a hook's link, if there is one.
+func (d *Datapath) dropLink(h hook, ifindex int) error {
+	l, err := link.LoadPinnedLink(d.pinOf(h, ifindex), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(d.pinOf(h, ifindex)))
+	}
+	return errors.Join(l.Unpin(), l.Close())
+}
+
+// Detach takes every program of ours off a device; one that is gone is no error.
+func (d *Datapath) Detach(ifindex int) error {
+	return errors.Join(
+		d.dropLink(hookFabricXDP, ifindex), // before fabric_tc
+		d.dropLink(hookFabric, ifindex), d.dropLink(hookVif, ifindex),
+		d.removeFilter(hookFabric, ifindex), d.removeFilter(hookVif, ifindex))
+}
+
+// Attached lists the devices that carry our programs in this namespace, in
+// order of ifindex.
+func (d *Datapath) Attached() ([]Attachment, error) {
+	found := map[int]*Attachment{}
+	note := func(h hook, ifindex int, mode string, current bool) {
+		a := found[ifindex]
+		if a == nil {
+			a = &Attachment{Ifindex: ifindex, Kind: KindFabric, Current: true}
+			found[ifindex] = a
+		}
+		if h == hookVif {
+			a.Kind = KindVif
+		}
+		a.Current = a.Current && current
+		switch {
+		case a.Mode == "":
+			a.Mode = mode
+		case mode == "xdp":
+			a.Mode = "xdp+" + a.Mode
+		default:
+			a.Mode += "+" + mode
+		}
+	}
+	if err := d.linksAttached(note); err != nil {
+		return nil, err
+	}
+	if err := d.filtersAttached(note); err != nil {
+		return nil, err
+	}
+	var all []Attachment
+	for _, a := range found {
+		all = append(all, *a)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Ifindex < all[j].Ifindex })
+	return all, nil
+}
+
+func (d *Datapath) linksAttached(note func(hook, int, string, bool)) error {
+	entries, err := os.ReadDir(d.linkDir())
+	if err != nil {
+		return fmt.Errorf("list the pinned links: %w", err)
+	}
+	// tc before xdp, so that modes read "xdp+tcx".
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
+	for _, e := range entries {
+		kind, number, _ := strings.Cut(e.Name(), "-")
+		ifindex, err := strconv.Atoi(number)
+		if err != nil {
+			continue
+		}
+		if err := d.linkAttached(hook(kind), ifindex, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Datapath) linkAttached(h hook, ifindex int, note func(hook, int, string, bool)) error {
+	l, err := link.LoadPinnedLink(d.pinOf(h, ifindex), nil)
+	if err != nil {
+		return fmt.Errorf("read the pinned link %s-%d: %w", h, ifindex, err)
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil {
+		return fmt.Errorf("ask the kernel about link %s-%d: %w", h, ifindex, err)
+	}
+	if linkDevice(info) != ifindex {
+		return d.dropLink(h, ifindex) // the device is gone
+	}
+	ours, err := d.programOf(h).Info()
+	if err != nil {
+		return err
+	}
+	id, _ := ours.ID()
+	mode := "tcx"
+	if h == hookFabricXDP {
+		mode = "xdp"
+	}
+	note(h, ifindex, mode, id == info.Program)
+	return nil
+}
+
+func whyNoXDP(err error) string {
+	switch {
+	case errors.Is(err, ebpf.ErrNotSupported) || strings.Contains(err.Error(), "operation not supported"):
+		return "the driver has no native XDP"
+	case strings.Contains(err.Error(), "device or resource busy") || strings.Contains(err.Error(), "file exists"):
+		return "another XDP program is there already"
+	case strings.Contains(err.Error(), "numerical result out of range"):
+		return "the device's MTU is too large for its driver's XDP"
+	}
+	return err.Error()
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Which flow a packet belongs to: addresses, protocol and ports, seen from the
+ * vif's workload, so that both directions have one key. Headers are copied out
+ * of the frame by bpf_skb_load_bytes, which checks the frame's bounds.
+ */
+#pragma once
+
+#include "maps.h"
+#include "trace.h"
+#include "verdict.h"
+
+/* RFC 8200 4.1: hop-by-hop, destination, routing, fragment, destination. */
+#define MAX_EXTENSIONS 5
+
+#define TCP_F_FIN 0x01
+#define TCP_F_SYN 0x02
+#define TCP_F_RST 0x04
+#define TCP_F_ACK 0x10
+#define TCP_FLAGS_AT 13
+
+#define ND_HOPS 255 /* RFC 4861: who sends it is on the link */
+
+enum quoting { IN_PERSON, QUOTED };
+
+enum part { PART_WHOLE, PART_HEAD, PART_LATER };
+
+struct flow_packet {
+	struct flow_key key;
+	__u32 at;     /* offset of the header to read next; at last of an ICMP error's quote */
+	__u32 id;     /* of the packet that a fragment is part of */
+	__u8 whole;   /* protocol that is reassembled; IPv6: 0, RFC 8200 4.5 */
+	__u8 part;
+	__u8 family;
+	__u8 hops;
+	__u8 tcp;     /* flags */
+	__u8 opens;   /* never a reply: a bare SYN, an ICMP request */
+	__u8 error;   /* an ICMP error */
+	__u8 pad;
+};
+
+/* A second fragment so early overwrites the first one's TCP flags (RFC 1858, 3128). */
+static __always_inline int overlaps_flags(__u8 protocol, __u32 eighths)
+{
+	return protocol == IPPROTO_TCP && eighths == 1;
+}
+
+static __always_inline int read_header4(struct flow_packet *p, const struct iphdr *ip)
+{
+	__u16 fragment = bpf_ntohs(ip->frag_off);
+
+	if (ip->ihl < 5)
+		return -DROP_MALFORMED;
+	p->family = FAMILY_IPV4;
+	mapped(&p->key.local, ip->saddr);
+	mapped(&p->key.remote, ip->daddr);
+	p->at += ip->ihl * 4;
+	p->key.protocol = p->whole = ip->protocol;
+	p->hops = ip->ttl;
+	p->id = ip->id;
+	if (overlaps_flags(ip->protocol, fragment & IP_OFFSET))
+		return -DROP_MALFORMED;
+	if (fragment & IP_OFFSET)
+		p->part = PART_LATER;
+	else if (fragment & IP_MF)
+		p->part = PART_HEAD;
+	return GO_ON;
+}
+
+static __always_inline int is_extension(__u8 protocol)
+{
+	return protocol == IPPROTO_HOPOPTS || protocol == IPPROTO_ROUTING ||
+	       protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_FRAGMENT;
+}
+
+static __always_inline int skip_extension(struct __sk_buff *skb, struct flow_packet *p)
+{
+	__u8 e[8]; /* the least that one has */
+	__u16 fragment;
+
+	if (bpf_skb_load_bytes(skb, p->at, e, sizeof(e)))
+		return -DROP_MALFORMED;
+	if (p->key.protocol != IPPROTO_FRAGMENT) {
+		p->at += (e[1] + 1) * 8;
+		p->key.protocol = e[0];
+		return GO_ON;
+	}
+	fragment = e[2] << 8 | e[3];
+	if (p->part != PART_WHOLE || overlaps_flags(e[0], fragment >> 3))
+		return -DROP_MALFORMED;
+	if (fragment >> 3)
+		p->part = PART_LATER;
+	else if (fragment & 1)
+		p->part = PART_HEAD; /* neither: an atomic fragment, RFC 6946 */
+	__builtin_memcpy(&p->id, e + 4, 4);
+	p->at += sizeof(e);
+	p->key.protocol = e[0];
+	return GO_ON;
+}
+
+static __always_inline int is_mapped(const struct address *a)
+{
+	const __u32 *w = (const void *)a;
+
+	return !w[0] && !w[1] && w[2] == bpf_htonl(0xffff);
+}
+
+/* first: the header's first 8 bytes, or more. */
+static __always_inline int read_header6(struct __sk_buff *skb, struct flow_packet *p, const __u8 *first)
+{
+	int i;
+
+	/* Both addresses at once: they follow each other here as there. */
+	if (bpf_skb_load_bytes(skb, p->at + 8, &p->key.local, 32))
+		return -DROP_MALFORMED;
+	/* Its key would be an IPv4 flow's. No such address is ever on a wire. */
+	if (is_mapped(&p->key.local) && is_mapped(&p->key.remote))
+		return -DROP_MALFORMED;
+	p->family = FAMILY_IPV6;
+	p->at += sizeof(struct ipv6hdr);
+	p->key.protocol = first[6];
+	p->hops = first[7];
+	for (i = 0; i < MAX_EXTENSIONS; i++) {
+		if (p->part == PART_LATER || !is_extension(p->key.protocol))
+			return GO_ON;
+		if (skip_extension(skb, p) != GO_ON)
+			return -DROP_MALFORMED;
+	}
+	/* More of them only hide what is behind. */
+	return p->part != PART_LATER && is_extension(p->key.protocol) ? -DROP_MALFORMED : GO_ON;
+}
+
+static __always_inline void read_tcp_flags(struct flow_packet *p, __u8 flags)
+{
+	p->tcp = flags;
+	p->opens = (flags & (TCP_F_SYN | TCP_F_ACK | TCP_F_RST | TCP_F_FIN)) == TCP_F_SYN;
+}
+
+/* Echo, timestamp, information and mask come as requests and replies. */
+static __always_inline void read_icmp4(struct flow_packet *p, __u8 type, __be16 id)
+{
+	p->error = type == ICMP_DEST_UNREACH || type == ICMP_TIME_EXCEEDED ||
+		   type == ICMP_PARAMETERPROB;
+	if (type == ICMP_ECHO || type == ICMP_ECHOREPLY || (type >= 13 && type <= 18))
+		p->key.local_port = id;
+	p->opens = !(type == ICMP_ECHOREPLY || type == 14 || type == 16 || type == 18);
+}
+
+static __always_inline void read_icmp6(struct flow_packet *p, __u8 type, __be16 id)
+{
+	p->error = type >= 1 && type <= 4;
+	if (type == ICMPV6_ECHO_REQUEST || type == ICMPV6_ECHO_REPLY)
+		p->key.local_port = id;
+	p->opens = type != ICMPV6_ECHO_REPLY;
+}
+
+static __always_inline int is_icmp(const struct flow_packet *p)
+{
+	return p->key.protocol == (p->family == FAMILY_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+}
+
+static __always_inline int has_ports(__u8 protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP ||
+	       protocol == IPPROTO_UDPLITE || protocol == IPPROTO_DCCP;
+}
+
+/* 0: neighbour discovery, which belongs to no flow. An ICMP error need not
+ * quote more than 8 bytes of a transport header (RFC 792). */
+static __always_inline int read_transport(struct __sk_buff *skb, struct flow_packet *p, int quoted)
+{
+	__u8 t[TCP_FLAGS_AT + 1] __attribute__((aligned(4)));
+	int flags = p->key.protocol == IPPROTO_TCP && !quoted;
+
+	if (!has_ports(p->key.protocol) && !is_icmp(p))
+		return GO_ON;
+	if (flags ? bpf_skb_load_bytes(skb, p->at, t, sizeof(t)) : bpf_skb_load_bytes(skb, p->at, t, 8))
+		return -DROP_MALFORMED;
+	if (has_ports(p->key.protocol)) {
+		p->key.local_port = *(__be16 *)t;
+		p->key.remote_port = *(__be16 *)(t + 2);
+		if (flags)
+			read_tcp_flags(p, t[TCP_FLAGS_AT]);
+		return GO_ON;
+	}
+	p->at += 8;
+	if (p->family == FAMILY_IPV4) {
+		read_icmp4(p, t[0], *(__be16 *)(t + 4));
+		return GO_ON;
+	}
+	if (t[0] >= 133 && t[0] <= 137 && p->hops == ND_HOPS && p->part == PART_WHOLE)
+		return 0;
+	read_icmp6(p, t[0], *(__be16 *)(t + 4));
+	return GO_ON;
+}
+
+/*
+ * Reads the packet whose IP header begins at p->at, as its sender sees it: the
+ * local end is its source. A later fragment's ports are left open. A function
+ * of its own to the verifier.
+ */
+__noinline int read_headers(struct __sk_buff *skb, struct flow_packet *p, int quoted)
+{
+	struct iphdr ip;
+	int verdict;
+
+	if (!p || bpf_skb_load_bytes(skb, p->at, &ip, sizeof(ip)))
+		return -DROP_MALFORMED;
+	/* Behind a decapsulation the Ethernet type may still be the outer packet's. */
+	if (ip.version == 4)
+		verdict = read_header4(p, &ip);
+	else if (ip.version == 6)
+		verdict = read_header6(skb, p, (const void *)&ip);
+	else
+		verdict = -DROP_MALFORMED;
+	if (verdict != GO_ON || p->part == PART_LATER)
+		return verdict;
+	return read_transport(skb, p, quoted);
+}
+
+static __always_inline void fill_fragment_key(struct fragment_key *k, const struct flow_packet *p)
+{
+	__builtin_memset(k, 0, sizeof(*k));
+	k->source = p->key.local;
+	k->destination = p->key.remote;
+	k->vif = p->key.vif;
+	k->id = p->id;
+	k->protocol = p->whole;
+}
+
+static __noinline int keep_head(const struct flow_packet *p)
+{
+	struct fragment_key k;
+	struct fragment head = {
+		.source_port = p->key.local_port,
+		.destination_port = p->key.remote_port,
+		.protocol = p->key.protocol,
+	};
+
+	if (tracing)
+		return 0;
+	fill_fragment_key(&k, p);
+	return bpf_map_update_elem(&fragments, &k, &head, BPF_ANY);
+}
+
+static __noinline int find_head(struct flow_packet *p)
+{
+	struct fragment_key k;
+	struct fragment *head;
+
+	fill_fragment_key(&k, p);
+	head = bpf_map_lookup_elem(&fragments, &k);
+	if (!head)
+		return -DROP_FRAGMENT_WITHOUT_HEAD;
+	p->key.local_port = head->source_port;
+	p->key.remote_port = head->destination_port;
+	p->key.protocol = head->protocol;
+	return GO_ON;
+}
+
+/* From the sender's view to the receiver's. An ICMP identifier has no side. */
+static __always_inline void turn_flow(struct flow_packet *p)
+{
+	struct flow_key *k = &p->key;
+	struct address a = k->local;
+	__be16 port = k->local_port;
+
+	k->local = k->remote;
+	k->remote = a;
+	if (is_icmp(p))
+		return;
+	k->local_port = k->remote_port;
+	k->remote_port = port;
+}
+
+/* p: the vif's id and `at` are set, the rest is zero. GO_ON: it is complete.
+ * 0: no flow is kept for it. */
+static __noinline int read_flow(struct __sk_buff *skb, struct flow_packet *p, int to_workload, int quoted)
+{
+	int verdict = read_headers(skb, p, quoted);
+
+	if (verdict == GO_ON && p->part == PART_LATER)
+		verdict = find_head(p);
+	else if (verdict == GO_ON && p->part == PART_HEAD && !quoted)
+		keep_head(p);
+	if (verdict == GO_ON && to_workload)
+		turn_flow(p);
+	return verdict;
+}
+
+/* The same for a frame, from its Ethernet header on; 0 also for what is not IP. */
+static __always_inline int read_frame(struct __sk_buff *skb, struct flow_packet *p, int to_workload)
+{
+	__be16 type;
+
+	if (bpf_skb_load_bytes(skb, 2 * ETH_ALEN, &type, sizeof(type)))
+		return -DROP_MALFORMED;
+	if (type != bpf_htons(ETH_P_IP) && type != bpf_htons(ETH_P_IPV6))
+		return 0;
+	p->at = L3_OFFSET;
+	return read_flow(skb, p, to_workload, IN_PERSON);
+}

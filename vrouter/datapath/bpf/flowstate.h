@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * How an entry of the flow table lives: made, followed, counted, forgotten.
+ *
+ * Two CPUs may work on one entry. Packets and bytes are exact, but for those
+ * of the instant in which an entry begins anew. The TCP state is written
+ * without a lock: a bit may be lost, and then the flow merely stays until it
+ * is idle.
+ */
+#pragma once
+
+#include <linux/errno.h>
+
+#include "count.h"
+#include "policy.h"
+
+#define NSEC_PER_SEC 1000000000ull
+#define FLOW_TCP_FINS (FLOW_TCP_FIN_OUT | FLOW_TCP_FIN_IN)
+
+static __always_inline int is_closed(const struct flow *f)
+{
+	return f->tcp & FLOW_TCP_RST || (f->tcp & FLOW_TCP_FINS) == FLOW_TCP_FINS;
+}
+
+/* An entry that was idle for too long is as good as none, also before the
+ * agent has removed it. A limit of 0 seconds is none. */
+static __always_inline int is_forgotten(const struct flow *f, __u8 protocol, __u64 now)
+{
+	__u32 zero = 0;
+	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
+	__u64 seen = f->seen_ns, limit;
+
+	if (!s)
+		return 0;
+	limit = protocol == IPPROTO_TCP && (!(f->tcp & FLOW_TCP_ESTABLISHED) || is_closed(f)) ?
+		s->flow_closed_s : s->flow_idle_s;
+	return limit && now > seen && now - seen > limit * NSEC_PER_SEC;
+}
+
+/*
+ * Makes the entry of a flow whose first packet this is, in place of `old`
+ * where there is one: the table's room is then not asked again. Returns 0 or
+ * what bpf_map_update_elem does. A function of its own to the verifier.
+ */
+__noinline int begin_flow(const struct flow_packet *p, const struct decision *d,
+			  int to_workload, __u64 now, struct flow *old)
+{
+	struct flow f = { .created_ns = now, .seen_ns = now, .reply = !!to_workload };
+
+	if (!p || !d)
+		return -EINVAL;
+	f.action = d->action;
+	f.rule = d->rule;
+	f.policy = d->generation;
+	f.tcp = p->tcp & TCP_F_SYN ? FLOW_TCP_SYN : 0;
+	if (!old)
+		return bpf_map_update_elem(&flows, &p->key, &f, BPF_NOEXIST);
+	*old = f;
+	return 0;
+}
+
+/* answered: the other end has been heard, so an ACK ends the handshake. */
+static __always_inline void follow_tcp(struct flow *f, __u8 flags, int to_workload, int answered)
+{
+	__u8 tcp = f->tcp;
+
+	if (flags & TCP_F_SYN)
+		tcp |= FLOW_TCP_SYN;
+	else if (flags & TCP_F_ACK && !(flags & TCP_F_RST) && answered)
+		tcp |= FLOW_TCP_ESTABLISHED;
+	if (flags & TCP_F_FIN)
+		tcp |= to_workload ? FLOW_TCP_FIN_IN : FLOW_TCP_FIN_OUT;
+	if (flags & TCP_F_RST)
+		tcp |= FLOW_TCP_RST;
+	if (tcp != f->tcp)
+		f->tcp = tcp;
+}
+
+static __always_inline void count_flow(struct __sk_buff *skb, struct flow *f, int to_workload, __u64 now)
+{
+	if (f->seen_ns != now)
+		f->seen_ns = now;
+	if (to_workload) {
+		__sync_fetch_and_add(&f->packets[1], segments(skb));
+		__sync_fetch_and_add(&f->bytes[1], skb->len);
+	} else {
+		__sync_fetch_and_add(&f->packets[0], segments(skb));
+		__sync_fetch_and_add(&f->bytes[0], skb->len);
+	}
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What a vif's rules say about a flow: the first rule that matches its first
+ * packet decides, else the policy's default of that direction.
+ *
+ * RULE_F_LOG changes nothing here: whatever is denied is dropped with
+ * DROP_POLICY and shows on the drop log, whatever is allowed shows as a flow
+ * with its rule.
+ */
+#pragma once
+
+#include "flowkey.h"
+
+struct decision {
+	__u32 generation;
+	__u8 action; /* enum flow_action */
+	__u8 rule;   /* index + 1; 0: the default */
+	__u8 pad[2];
+};
+
+struct rule_search {
+	const struct policy *policy;
+	union {
+		__u32 remote32[4];
+		__u64 remote[2];
+	};
+	__u32 found;    /* index + 1 */
+	__u16 port;     /* of the destination, host order */
+	__u8 ported;    /* the protocol has ports */
+	__u8 protocol;
+	__u8 family;
+	__u8 egress;    /* RULE_F_EGRESS or 0 */
+	__u8 pad[6];
+};
+
+/* No ports (0–0) and all ports (0–65535) match protocols without ports too. */
+static __always_inline int port_matches(const struct rule *r, const struct rule_search *s)
+{
+	if (!r->first_port && (!r->last_port || r->last_port == 0xffff))
+		return 1;
+	return s->ported && s->port >= r->first_port && s->port <= r->last_port;
+}
+
+static __always_inline int rule_matches(const struct rule *r, const struct rule_search *s)
+{
+	const __u64 *remote = (const void *)&r->remote, *mask = (const void *)&r->mask;
+
+	return (r->flags & RULE_F_EGRESS) == s->egress &&
+	       (!r->protocol || r->protocol == s->protocol) &&
+	       (!r->family || r->family == s->family) &&
+	       port_matches(r, s) &&
+	       (s->remote[0] & mask[0]) == remote[0] && (s->remote[1] & mask[1]) == remote[1];
+}
+
+static long try_rule(__u32 i, struct rule_search *s)
+{
+	const struct policy *policy = s->policy;
+
+	if (i >= MAX_RULES)
+		return 1;
+	if (!rule_matches(&policy->rule[i], s))
+		return 0;
+	s->found = i + 1;
+	return 1;
+}
+
+static __always_inline void ask_for(struct rule_search *s, const struct flow_packet *p, int to_workload)
+{
+	const __u32 *remote = (const void *)&p->key.remote;
+
+	s->remote32[0] = remote[0];
+	s->remote32[1] = remote[1];
+	s->remote32[2] = remote[2];
+	s->remote32[3] = remote[3];
+	s->port = bpf_ntohs(to_workload ? p->key.local_port : p->key.remote_port);
+	s->ported = has_ports(p->key.protocol);
+	s->protocol = p->key.protocol;
+	s->family = p->family;
+	s->egress = to_workload ? 0 : RULE_F_EGRESS;
+}
+
+/* A flow whose first packet went to the workload, or from it. A function of
+ * its own to the verifier. */
+__noinline int judge_flow(const struct policy *policy, const struct flow_packet *p,
+			  int to_workload, struct decision *d)
+{
+	struct rule_search s = { .policy = policy };
+	__u32 allowed;
+
+	if (!policy || !p || !d)
+		return 0;
+	ask_for(&s, p, to_workload);
+	allowed = to_workload ? policy->allow_in : policy->allow_out;
+	bpf_loop(policy->rules < MAX_RULES ? policy->rules : MAX_RULES, try_rule, &s, 0);
+	if (s.found && s.found <= MAX_RULES)
+		allowed = policy->rule[s.found - 1].flags & RULE_F_ALLOW;
+	d->generation = policy->generation;
+	d->action = allowed ? FLOW_FORWARD : FLOW_DROP;
+	d->rule = s.found;
+	return 0;
+}

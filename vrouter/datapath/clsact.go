@@ -1,0 +1,159 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Filters of ours have this priority and these names; the name tells them from
+// other people's.
+const (
+	filterPriority = 0x7672
+	filterHandle   = 1
+)
+
+func filterName(h hook) string { return "vrouter_" + string(h) }
+
+// attachFilter puts a program at the clsact ingress of a device. A replaced
+// filter is swapped in one step.
+func (d *Datapath) attachFilter(h hook, ifindex int) error {
+	l, err := netlink.LinkByIndex(ifindex)
+	if err != nil {
+		return fmt.Errorf("find device %d: %w", ifindex, err)
+	}
+	if err := netlink.QdiscAdd(clsact(l)); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("add the clsact hook to %s: %w (needs CONFIG_NET_SCH_INGRESS)", l.Attrs().Name, err)
+	}
+	current, err := d.filterIsCurrent(h, l)
+	if err != nil || current {
+		return err
+	}
+	f := &netlink.BpfFilter{
+		FilterAttrs: netlink.FilterAttrs{
+			LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS, Handle: filterHandle,
+			Protocol: unix.ETH_P_ALL, Priority: filterPriority,
+		},
+		Fd: d.programOf(h).FD(), Name: filterName(h), DirectAction: true,
+	}
+	if err := netlink.FilterReplace(f); err != nil {
+		return fmt.Errorf("add the filter to %s: %w (needs CONFIG_NET_CLS_BPF)", l.Attrs().Name, err)
+	}
+	return nil
+}
+
+func clsact(l netlink.Link) netlink.Qdisc {
+	return &netlink.GenericQdisc{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
+		QdiscType:  "clsact",
+	}
+}
+
+// ourFilters are the filters of ours at a device's ingress; others is how many
+// foreign ones are there, ingress and egress.
+func ourFilters(l netlink.Link) (ours []*netlink.BpfFilter, others int, err error) {
+	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+		all, err := netlink.FilterList(l, parent)
+		if err != nil {
+			return nil, 0, fmt.Errorf("list the filters of %s: %w", l.Attrs().Name, err)
+		}
+		for _, f := range all {
+			b, ok := f.(*netlink.BpfFilter)
+			if ok && parent == netlink.HANDLE_MIN_INGRESS && strings.HasPrefix(b.Name, filterName("")) {
+				ours = append(ours, b)
+			} else {
+				others++
+			}
+		}
+	}
+	return ours, others, nil
+}
+
+func (d *Datapath) filterIsCurrent(h hook, l netlink.Link) (bool, error) {
+	ours, _, err := ourFilters(l)
+	if err != nil {
+		return false, err
+	}
+	info, err := d.programOf(h).Info()
+	if err != nil {
+		return false, err
+	}
+	id, _ := info.ID()
+	for _, f := range ours {
+		if f.Name == filterName(h) && f.Id == int(id) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// removeFilter takes a filter of ours away, and the hook with it when nobody
+// else uses it.
+func (d *Datapath) removeFilter(h hook, ifindex int) error {
+	l, err := netlink.LinkByIndex(ifindex)
+	if err != nil {
+		return nil // gone with the device
+	}
+	ours, others, err := ourFilters(l)
+	if err != nil {
+		return err
+	}
+	left := len(ours) + others
+	removed := false
+	for _, f := range ours {
+		if f.Name != filterName(h) {
+			continue
+		}
+		if err := netlink.FilterDel(f); err != nil {
+			return fmt.Errorf("remove the filter from %s: %w", l.Attrs().Name, err)
+		}
+		left, removed = left-1, true
+	}
+	if removed && left == 0 {
+		if err := netlink.QdiscDel(clsact(l)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("remove the clsact hook from %s: %w", l.Attrs().Name, err)
+		}
+	}
+	return nil
+}
+
+func (d *Datapath) filtersAttached(note func(hook, int, string, bool)) error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("list the devices: %w", err)
+	}
+	for _, l := range links {
+		if !hasClsact(l) {
+			continue
+		}
+		ours, _, err := ourFilters(l)
+		if err != nil {
+			return err
+		}
+		for _, f := range ours {
+			h := hook(strings.TrimPrefix(f.Name, filterName("")))
+			current, err := d.filterIsCurrent(h, l)
+			if err != nil {
+				return err
+			}
+			note(h, l.Attrs().Index, "clsact", current)
+		}
+	}
+	return nil
+}
+
+func hasClsact(l netlink.Link) bool {
+	qdiscs, err := netlink.QdiscList(l)
+	if err != nil {
+		return false
+	}
+	for _, q := range qdiscs {
+		if q.Type() == "clsact" || q.Type() == "ingress" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+// Package datapath is the vrouter's eBPF programs, their maps, and where they
+// are attached. Everything that it makes is pinned, so that packets go on
+// while no program of ours runs.
+//
+// Devices are named by ifindex: of the network namespace that the calling
+// thread is in.
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// Options of Open.
+type Options struct {
+	Pins   string // directory on a bpffs of this node alone; see MountPins
+	Limits Limits
+	NoTCX  bool // attach by clsact filters, as kernels before 6.6 do
+	NoXDP  bool // decapsulate in tc alone
+	Logger *slog.Logger
+}
+
+// Datapath is the loaded programs and their maps.
+type Datapath struct {
+	options    Options
+	generation string // directory of the maps' pins
+	maps       vrouterMaps
+	programs   vrouterPrograms
+	spec       *ebpf.CollectionSpec
+	flowsFrom  string // an older generation whose flows were copied
+}
+
+// Open loads the programs, on the maps that are pinned where they are of the
+// same layout and limits, else on new ones. Nothing is attached yet, and links
+// that exist go on with the programs that they have until AttachVif and
+// AttachFabric are called: so Apply comes first.
+func Open(o Options) (*Datapath, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Limits = o.Limits.WithDefaults()
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("lift the limit on locked memory: %w (run as root)", err)
+	}
+	d := &Datapath{options: o, generation: filepath.Join(o.Pins, generationName(o.Limits))}
+	for _, dir := range []string{d.generation, d.linkDir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make a place for pins: %w (is %s a bpf filesystem?)", err, o.Pins)
+		}
+	}
+	fresh, err := d.isFresh()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.load(); err != nil {
+		return nil, err
+	}
+	if fresh {
+		if err := d.adoptFlows(); err != nil {
+			o.Logger.Warn("flows of the older maps are lost", "error", err)
+		}
+	}
+	return d, nil
+}
+
+func (d *Datapath) linkDir() string { return filepath.Join(d.options.Pins, "links") }
+
+// Close lets go of the programs and maps. What is pinned stays: packets go on.
+func (d *Datapath) Close() error {
+	return errors.Join(d.maps.Close(), d.programs.Close())
+}
+
+// Remove detaches everything and removes the pins. The datapath is closed.
+func (d *Datapath) Remove() error {
+	attached, err := d.Attached()
+	errs := []error{err}
+	for _, a := range attached {
+		errs = append(errs, d.Detach(a.Ifindex))
+	}
+	errs = append(errs, d.Close(), RemovePins(d.options.Pins))
+	return errors.Join(errs...)
+}
+
+// RemovePins removes every pin below a directory, of links first: it is how a
+// node is taken down whose programs cannot be loaded any more.
+func RemovePins(pins string) error {
+	errs := []error{os.RemoveAll(filepath.Join(pins, "links"))}
+	entries, err := os.ReadDir(pins)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(pins, e.Name())))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,104 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+
+	"windtunnel/vrouter/fib"
+)
+
+func decodeSettings(v vrouterNodeSettings) fib.Settings {
+	s := fib.Settings{
+		Strict: v.Flags&setStrict != 0, VXLANPort: netOrder16(v.VxlanPort),
+		FlowIdle: v.FlowIdleS, FlowClosed: v.FlowClosedS,
+	}
+	for _, a := range v.Local4 {
+		if a != 0 {
+			s.Local = append(s.Local, addr4(a))
+		}
+	}
+	for _, a := range v.Local6 {
+		if a := addrOf(a); a.IsValid() {
+			s.Local = append(s.Local, a)
+		}
+	}
+	return s
+}
+
+func bitsOf(mask []byte) (n int) {
+	for _, b := range mask {
+		n += bits.OnesCount8(b)
+	}
+	return n
+}
+
+func decodeVif(v vrouterVif) fib.Vif {
+	f := fib.Vif{
+		ID: v.Id, VRF: v.Vrf, Nexthop: v.Nexthop, MTU: v.Mtu, MAC: v.Mac, RouterMAC: v.RouterMac,
+		L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, Policy: v.Flags&vifPolicy != 0,
+		Gateway6: addrOf(v.Gateway6),
+	}
+	if v.Gateway4 != 0 {
+		f.Gateway4 = addr4(v.Gateway4)
+	}
+	for _, s := range v.Source4[:min(v.Sources4, maxSources)] {
+		var m [4]byte
+		binary.NativeEndian.PutUint32(m[:], s.Mask)
+		f.Sources = append(f.Sources, netip.PrefixFrom(addr4(s.Address), bitsOf(m[:])))
+	}
+	for _, s := range v.Source6[:min(v.Sources6, maxSources)] {
+		f.Sources = append(f.Sources, netip.PrefixFrom(netip.AddrFrom16(s.Address.Bytes), bitsOf(s.Mask.Bytes[:])))
+	}
+	return f
+}
+
+func decodeVRF(v vrouterVrf) fib.VRF {
+	return fib.VRF{Flood: v.Flood, L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, RouterMAC: v.RouterMac}
+}
+
+func decodeNexthop(v vrouterNexthop) fib.Nexthop {
+	f := fib.Nexthop{
+		Type: fib.NexthopType(v.Type), VRF: v.Vrf, Vif: v.Vif, Oif: v.Oif, MTU: v.Mtu,
+		DMAC: v.Dmac, SMAC: v.Smac, Port: netOrder16(v.Port), Encapsulation: encapNames[v.Encap],
+		Multicast: v.Flags&nhMulticast != 0, DF: v.Flags&nhDF != 0, Peer: v.Flags&nhPeer != 0,
+	}
+	for _, p := range v.Path[:min(v.Paths, maxPaths)] {
+		f.Paths = append(f.Paths, fib.Path{Source: addrOf(p.Source), Destination: addrOf(p.Destination), Gateway: addrOf(p.Gateway), Oif: p.Oif})
+	}
+	return f
+}
+
+func decodeRoute(v vrouterRoute) fib.Route {
+	f := fib.Route{Nexthop: v.Nexthop, Label: v.Label}
+	if v.Flags&routeMAC != 0 {
+		f.MAC = v.Mac
+	}
+	return f
+}
+
+func decodeTarget(v vrouterTarget) fib.Target {
+	return fib.Target{Nexthop: v.Nexthop, Ethernet: v.Ethernet != 0}
+}
+
+func decodePolicy(v *vrouterPolicy) fib.Policy {
+	f := fib.Policy{AllowIn: v.AllowIn != 0, AllowOut: v.AllowOut != 0}
+	for _, r := range v.Rule[:min(v.Rules, maxRules)] {
+		f.Rules = append(f.Rules, decodeRule(r))
+	}
+	return f
+}
+
+func decodeRule(v vrouterRule) fib.Rule {
+	r := fib.Rule{
+		Egress: v.Flags&ruleEgress != 0, Allow: v.Flags&ruleAllow != 0, Log: v.Flags&ruleLog != 0,
+		Protocol: v.Protocol, FirstPort: v.FirstPort, LastPort: v.LastPort,
+	}
+	switch n := bitsOf(v.Mask.Bytes[:]); v.Family {
+	case 4:
+		r.Remote = netip.PrefixFrom(netip.AddrFrom16(v.Remote.Bytes).Unmap(), n-96)
+	case 6:
+		r.Remote = netip.PrefixFrom(netip.AddrFrom16(v.Remote.Bytes), n)
+	}
+	return r
+}

@@ -1,0 +1,231 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"net/netip"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// Values of the C enums and flags in bpf/types.h.
+const (
+	nhMulticast = 1 << 0
+	nhDF        = 1 << 1
+	nhPeer      = 1 << 2
+
+	routeMAC = 1 << 0
+
+	vifL2     = 1 << 0
+	vifL3     = 1 << 1
+	vifPolicy = 1 << 2
+
+	setStrict = 1 << 0
+
+	ruleEgress = 1 << 0
+	ruleAllow  = 1 << 1
+	ruleLog    = 1 << 2
+
+	mplsUDPPort = 6635 // RFC 7510
+
+	maxPaths   = 4
+	maxMembers = 128
+	maxRules   = 64
+	maxLocal   = 4
+	maxSources = 4
+	maxVRFs    = 4096
+)
+
+var encapNumbers = map[model.Encapsulation]uint8{"": 0, model.MPLSoGRE: 1, model.MPLSoUDP: 2, model.VXLAN: 3}
+var encapNames = map[uint8]model.Encapsulation{0: "", 1: model.MPLSoGRE, 2: model.MPLSoUDP, 3: model.VXLAN}
+
+func addressOf(a netip.Addr) (v vrouterAddress) {
+	if a.IsValid() {
+		v.Bytes = a.As16()
+	}
+	return v
+}
+
+func addrOf(a vrouterAddress) netip.Addr {
+	if a == (vrouterAddress{}) {
+		return netip.Addr{}
+	}
+	return netip.AddrFrom16(a.Bytes).Unmap()
+}
+
+// be32 is an IPv4 address as the maps hold it: network order in memory.
+func be32(a netip.Addr) uint32 {
+	if !a.IsValid() || !a.Is4() {
+		return 0
+	}
+	b := a.As4()
+	return binary.NativeEndian.Uint32(b[:])
+}
+
+func addr4(v uint32) netip.Addr {
+	var b [4]byte
+	binary.NativeEndian.PutUint32(b[:], v)
+	return netip.AddrFrom4(b)
+}
+
+// netOrder32 is an integer as the maps hold it where they want network order.
+func netOrder32(v uint32) uint32 {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], v)
+	return binary.NativeEndian.Uint32(b[:])
+}
+
+func netOrder16(v uint16) uint16 {
+	var b [2]byte
+	binary.BigEndian.PutUint16(b[:], v)
+	return binary.NativeEndian.Uint16(b[:])
+}
+
+func maskOf(bits int) (m [16]byte) {
+	for i := range bits {
+		m[i/8] |= 0x80 >> (i % 8)
+	}
+	return m
+}
+
+func encodeSettings(s fib.Settings) (v vrouterNodeSettings, err error) {
+	if s.Strict {
+		v.Flags |= setStrict
+	}
+	v.VxlanPort, v.MplsUdpPort = netOrder16(s.VXLANPort), netOrder16(mplsUDPPort)
+	v.FlowIdleS, v.FlowClosedS = s.FlowIdle, s.FlowClosed
+	n4, n6 := 0, 0
+	for _, a := range s.Local {
+		switch {
+		case a.Is4() && n4 < maxLocal:
+			v.Local4[n4], n4 = be32(a), n4+1
+		case a.Is6() && n6 < maxLocal:
+			v.Local6[n6], n6 = addressOf(a), n6+1
+		default:
+			return v, fmt.Errorf("underlay address %s: a node has at most %d of a family", a, maxLocal)
+		}
+	}
+	return v, nil
+}
+
+func encodeVif(f fib.Vif) (v vrouterVif, err error) {
+	v.Id, v.Vrf, v.Nexthop, v.Mtu = f.ID, f.VRF, f.Nexthop, f.MTU
+	v.Mac, v.RouterMac = f.MAC, f.RouterMAC
+	v.Gateway4, v.Gateway6 = be32(f.Gateway4), addressOf(f.Gateway6)
+	v.Flags = flags16(f.L2, vifL2) | flags16(f.L3, vifL3) | flags16(f.Policy, vifPolicy)
+	for _, p := range f.Sources {
+		switch {
+		case p.Addr().Is4() && v.Sources4 < maxSources:
+			m := maskOf(p.Bits())
+			s := &v.Source4[v.Sources4]
+			s.Address, s.Mask = be32(p.Masked().Addr()), binary.NativeEndian.Uint32(m[:4])
+			v.Sources4++
+		case p.Addr().Is6() && v.Sources6 < maxSources:
+			s := &v.Source6[v.Sources6]
+			s.Address, s.Mask = addressOf(p.Masked().Addr()), vrouterAddress{Bytes: maskOf(p.Bits())}
+			v.Sources6++
+		default:
+			return v, fmt.Errorf("port %s: source %s: a port has at most %d source prefixes of a family", f.Name, p, maxSources)
+		}
+	}
+	return v, nil
+}
+
+func flags16(on bool, flag uint16) uint16 {
+	if on {
+		return flag
+	}
+	return 0
+}
+
+func flags8(on bool, flag uint8) uint8 {
+	if on {
+		return flag
+	}
+	return 0
+}
+
+func encodeVRF(f fib.VRF) vrouterVrf {
+	return vrouterVrf{Flood: f.Flood, Flags: flags16(f.L2, vifL2) | flags16(f.L3, vifL3), RouterMac: f.RouterMAC}
+}
+
+func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
+	v.Type, v.Vrf, v.Vif, v.Oif, v.Mtu = uint8(f.Type), f.VRF, f.Vif, f.Oif, f.MTU
+	v.Dmac, v.Smac, v.Port = f.DMAC, f.SMAC, netOrder16(f.Port)
+	v.Encap = encapNumbers[f.Encapsulation]
+	v.Flags = flags8(f.Multicast, nhMulticast) | flags8(f.DF, nhDF) | flags8(f.Peer, nhPeer)
+	if len(f.Members) > maxMembers {
+		return v, fmt.Errorf("nexthop %d (%s): %d members, at most %d", id, f.Name, len(f.Members), maxMembers)
+	}
+	v.Members = uint16(len(f.Members))
+	if len(f.Paths) > maxPaths {
+		return v, fmt.Errorf("nexthop %d (%s): %d paths, at most %d", id, f.Name, len(f.Paths), maxPaths)
+	}
+	for _, p := range f.Paths {
+		v.Family = family(p.Destination)
+		if p.Oif == 0 {
+			continue // down: its flows go by the others
+		}
+		v.Path[v.Paths] = vrouterPath{
+			Source: addressOf(p.Source), Destination: addressOf(p.Destination), Gateway: addressOf(p.Gateway),
+			Oif: p.Oif, GatewayFamily: family(p.Gateway),
+		}
+		v.Paths++
+	}
+	return v, nil
+}
+
+func family(a netip.Addr) uint8 {
+	if a.Is4() {
+		return 4
+	}
+	return 6
+}
+
+func encodeRoute(f fib.Route) vrouterRoute {
+	v := vrouterRoute{Nexthop: f.Nexthop, Label: f.Label, Mac: f.MAC}
+	if !f.MAC.IsZero() {
+		v.Flags |= routeMAC
+	}
+	return v
+}
+
+func encodeTarget(f fib.Target) vrouterTarget {
+	return vrouterTarget{Nexthop: f.Nexthop, Ethernet: flags8(f.Ethernet, 1)}
+}
+
+func encodePolicy(id uint32, f fib.Policy) (v vrouterPolicy, err error) {
+	if len(f.Rules) > maxRules {
+		return v, fmt.Errorf("policy of vif %d: %d rules, at most %d", id, len(f.Rules), maxRules)
+	}
+	v.AllowIn, v.AllowOut, v.Rules = flags8(f.AllowIn, 1), flags8(f.AllowOut, 1), uint16(len(f.Rules))
+	for i, r := range f.Rules {
+		v.Rule[i] = encodeRule(r)
+	}
+	sum := crc32.NewIEEE()
+	if err := binary.Write(sum, binary.LittleEndian, &v); err != nil {
+		return v, fmt.Errorf("policy of vif %d: %w", id, err)
+	}
+	v.Generation = sum.Sum32()
+	return v, nil
+}
+
+func encodeRule(r fib.Rule) vrouterRule {
+	v := vrouterRule{
+		FirstPort: r.FirstPort, LastPort: r.LastPort, Protocol: r.Protocol,
+		Flags: flags8(r.Egress, ruleEgress) | flags8(r.Allow, ruleAllow) | flags8(r.Log, ruleLog),
+	}
+	if !r.Remote.IsValid() {
+		return v
+	}
+	a := r.Remote.Masked().Addr()
+	v.Family, v.Remote = family(a), addressOf(a)
+	bits := r.Remote.Bits()
+	if a.Is4() {
+		bits += 96
+	}
+	v.Mask.Bytes = maskOf(bits)
+	return v
+}

@@ -1,0 +1,139 @@
+package flowtest
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestFragmentsFollowTheirHead(t *testing.T) {
+	for _, f := range families {
+		t.Run(f.name, func(t *testing.T) {
+			h := load(t)
+			h.apply(outOnly)
+			out := split(udp(f.local, f.remote, 4000), 1480, 77)
+			if len(out) != 3 {
+				t.Fatalf("%d fragments, want 3", len(out))
+			}
+			h.expect("later one first", withoutHead, fromWorkload, out[1])
+			h.expect("head", admitted, fromWorkload, out[0])
+			h.expect("last, out of order", admitted, fromWorkload, out[2])
+			h.expect("middle", admitted, fromWorkload, out[1])
+			h.expect("of another packet", withoutHead, fromWorkload, split(udp(f.local, f.remote, 4000), 1480, 78)[1])
+			e := h.flow(flowKey(17, f.local, f.remote))
+			if e.Packets != [2]uint64{3, 0} || h.count(h.Flows) != 1 {
+				t.Errorf("entry %+v of %d, want 3 packets in one flow", e, h.count(h.Flows))
+			}
+			for i, back := range split(udp(f.remote, f.local, 4000), 1480, 79) {
+				h.expect(fmt.Sprint("reply's fragment ", i), admitted, toWorkload, back)
+			}
+			if e := h.flow(flowKey(17, f.local, f.remote)); e.Packets != [2]uint64{3, 3} {
+				t.Errorf("packets %v, want 3 each way", e.Packets)
+			}
+		})
+	}
+}
+
+func TestFragmentsOfAnotherVifHaveAnotherHead(t *testing.T) {
+	h := load(t)
+	h.apply(outOnly)
+	h.put(h.Vifs, uint32(12), bpfVif{Id: 4, Flags: vifPolicy})
+	h.put(h.Policies, uint32(4), outOnly.encode())
+	out := split(udp(local4, remote4, 4000), 1480, 77)
+	h.expect("head", admitted, fromWorkload, out[0])
+	if got := h.run(h.Admit, skbContext{Mark: 12}, out[1]); got != withoutHead {
+		t.Errorf("later one at the other vif: verdict %d, want %d", got, withoutHead)
+	}
+	h.expect("later one", admitted, fromWorkload, out[1])
+}
+
+func TestFragmentsOfWhatIsDeniedAreDenied(t *testing.T) {
+	for _, f := range families {
+		h := load(t)
+		h.apply(outOnly)
+		for i, in := range split(udp(f.remote, f.local, 4000), 1480, 5) {
+			h.expect(fmt.Sprint(f.name, " fragment ", i), denied, toWorkload, in)
+		}
+	}
+}
+
+func TestFragmentsOfAnEchoFollowItsIdentifier(t *testing.T) {
+	h := load(t)
+	h.apply(outOnly)
+	ping := icmp(local4.Addr(), remote4.Addr(), 8, 9)
+	big := append(ping, make([]byte, 2000)...)
+	pong := append(icmp(remote4.Addr(), local4.Addr(), 0, 9), make([]byte, 2000)...)
+	for _, f := range split(big, 1480, 1) {
+		h.expect("ping", admitted, fromWorkload, f)
+	}
+	for _, f := range split(pong, 1480, 1) {
+		h.expect("pong", admitted, toWorkload, f)
+	}
+	if f := h.flow(flowKey(1, withPort(local4, 9), withPort(remote4, 0))); f.Packets != [2]uint64{2, 2} {
+		t.Errorf("packets %v, want 2 each way", f.Packets)
+	}
+}
+
+func TestFragmentsThatHideTheTransportHeaderAreMalformed(t *testing.T) {
+	for _, f := range families {
+		h := load(t)
+		h.apply(policy{generation: 1, allowIn: true, allowOut: true})
+		tiny := split(tcp(f.local, f.remote, "S"), 8, 3)
+		h.expect(f.name+": head without TCP's flags", malformed, fromWorkload, tiny[0])
+		h.expect(f.name+": fragment that would overwrite them", malformed, fromWorkload, tiny[1])
+	}
+}
+
+func TestIPv6ExtensionHeadersAreSkipped(t *testing.T) {
+	const hopByHop, routing, destination, tcpNext = 0, 43, 60, 6
+	frame := tcp(local6, remote6, "S")
+	join := func(all ...[]byte) (joined []byte) {
+		for _, e := range all {
+			joined = append(joined, e...)
+		}
+		return joined
+	}
+	for _, c := range []struct {
+		name  string
+		first uint8
+		e     []byte
+		want  int32
+	}{
+		{"hop-by-hop", hopByHop, extension(tcpNext, 0), admitted},
+		{"routing of 24 bytes", routing, extension(tcpNext, 2), admitted},
+		{"destination", destination, extension(tcpNext, 0), admitted},
+		{"atomic fragment", 44, fragmentHeader(tcpNext, 0, false, 1), admitted},
+		{"four", hopByHop, join(extension(destination, 0), extension(routing, 1), extension(destination, 0), extension(tcpNext, 0)), admitted},
+		{"more than the standard has", hopByHop, join(extension(destination, 0), extension(destination, 0), extension(destination, 0), extension(destination, 0), extension(destination, 0), extension(tcpNext, 0)), malformed},
+		{"two fragment headers", 44, join(fragmentHeader(44, 0, true, 1), fragmentHeader(tcpNext, 0, true, 1)), malformed},
+		{"longer than the packet", hopByHop, append(extension(tcpNext, 0)[:1], 200, 0, 0, 0, 0, 0, 0), malformed},
+		{"no next header in sight", hopByHop, extension(tcpNext, 0)[:0], malformed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := load(t)
+			h.apply(policy{generation: 1, rules: []rule{{egress: true, allow: true, protocol: 6, first: 80, last: 80}}})
+			f := extend(frame, c.first, c.e)
+			if len(c.e) == 0 {
+				f = f[:54]
+			}
+			h.expect(c.name, c.want, fromWorkload, f)
+			if c.want == admitted && h.flow(flowKey(6, local6, remote6)).Tcp != tcpSyn {
+				t.Error("the flow's TCP flags were not read")
+			}
+		})
+	}
+}
+
+// A destination header behind the fragment header is in the head only: what
+// follows learns the transport from there.
+func TestLaterIPv6FragmentsTakeTheTransportFromTheirHead(t *testing.T) {
+	h := load(t)
+	h.apply(outOnly)
+	const destination = 60
+	head := extend(udp(local6, remote6, 984), 44, append(fragmentHeader(destination, 0, true, 4), extension(17, 0)...))
+	later := extend(raw(local6.Addr(), remote6.Addr(), 0, make([]byte, 200)), 44, fragmentHeader(destination, 1000, false, 4))
+	h.expect("head", admitted, fromWorkload, head)
+	h.expect("later", admitted, fromWorkload, later)
+	if f := h.flow(flowKey(17, local6, remote6)); f.Packets != [2]uint64{2, 0} || h.count(h.Flows) != 1 {
+		t.Errorf("entry %+v of %d, want both fragments in the UDP flow", f, h.count(h.Flows))
+	}
+}

@@ -1,0 +1,67 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+)
+
+// Limits are the sizes of the tables, in entries. Zero is the default.
+type Limits struct {
+	Routes   uint32 `yaml:"routes" json:"routes,omitempty"`     // host routes of each family
+	Prefixes uint32 `yaml:"prefixes" json:"prefixes,omitempty"` // other routes of each family
+	Bridge   uint32 `yaml:"bridge" json:"bridge,omitempty"`     // MAC addresses
+	Nexthops uint32 `yaml:"nexthops" json:"nexthops,omitempty"`
+	Vifs     uint32 `yaml:"vifs" json:"vifs,omitempty"`
+	Labels   uint32 `yaml:"labels" json:"labels,omitempty"`   // MPLS labels, and as many VNIs
+	Remotes  uint32 `yaml:"remotes" json:"remotes,omitempty"` // underlay addresses of other nodes and gateways
+	Flows    uint32 `yaml:"flows" json:"flows,omitempty"`
+}
+
+// WithDefaults fills what is zero. OpenContrail's limits are near: 512K flows,
+// 256K MACs, 4352 vifs.
+func (l Limits) WithDefaults() Limits {
+	for _, f := range []struct {
+		v      *uint32
+		preset uint32
+	}{
+		{&l.Routes, 262144}, {&l.Prefixes, 65536}, {&l.Bridge, 262144}, {&l.Nexthops, 8192},
+		{&l.Vifs, 4352}, {&l.Labels, 8192}, {&l.Remotes, 8192}, {&l.Flows, 524288},
+	} {
+		if *f.v == 0 {
+			*f.v = f.preset
+		}
+	}
+	return l
+}
+
+// sizes by map.
+func (l Limits) sizes() map[string]uint32 {
+	return map[string]uint32{
+		"hosts4": l.Routes, "hosts6": l.Routes, "lpm4": l.Prefixes, "lpm6": l.Prefixes,
+		"bridge": l.Bridge, "nexthops": l.Nexthops, "learned_mtus": l.Nexthops, "members": 8 * l.Nexthops,
+		"vifs": l.Vifs, "policies": l.Vifs, "vif_stats": l.Vifs + 1,
+		"ilm": l.Labels, "vnis": l.Labels, "remotes": l.Remotes, "flows": l.Flows,
+	}
+}
+
+// fingerprint tells generations of maps apart.
+func (l Limits) fingerprint() string {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%v", l)
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// LimitError says that a table has no room for what is wanted. Nothing was
+// changed.
+type LimitError struct {
+	Table string // a map's name
+	Want  int
+	Limit uint32
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("table %s: %d entries are wanted, its limit is %d; raise limits in the node's configuration", e.Table, e.Want, e.Limit)
+}
+
+var errNoBatch = errors.New("no batch operation")

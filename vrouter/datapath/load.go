@@ -1,0 +1,113 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+	"golang.org/x/sys/unix"
+)
+
+// pinned are the maps that outlive the agent; the others belong to one loading.
+var pinned = map[string]bool{
+	"settings": true, "vifs": true, "vrfs": true, "nexthops": true, "members": true, "hosts4": true, "hosts6": true,
+	"lpm4": true, "lpm6": true, "bridge": true, "ilm": true, "vnis": true, "remotes": true, "learned_mtus": true,
+	"policies": true, "flows": true, "fragments": true, "vif_stats": true, "vrf_stats": true, "drops": true,
+	"outcomes": true, "drop_log": true,
+}
+
+// load creates or adopts the maps and loads the programs.
+func (d *Datapath) load() error {
+	spec, err := loadVrouter()
+	if err != nil {
+		return fmt.Errorf("read the programs: %w", err)
+	}
+	for name, n := range d.options.Limits.sizes() {
+		spec.Maps[name].MaxEntries = n
+	}
+	for name, m := range spec.Maps {
+		if pinned[name] {
+			m.Pinning = ebpf.PinByName
+		}
+	}
+	d.spec = spec.Copy()
+	var objects vrouterObjects
+	err = spec.LoadAndAssign(&objects, &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: d.generation}})
+	if err != nil {
+		return explain(err)
+	}
+	d.maps, d.programs = objects.vrouterMaps, objects.vrouterPrograms
+	return nil
+}
+
+// explain says what a refused load means.
+func explain(err error) error {
+	var verifier *ebpf.VerifierError
+	if errors.As(err, &verifier) {
+		lines := verifier.Log
+		if len(lines) > 8 {
+			lines = lines[len(lines)-8:]
+		}
+		err = fmt.Errorf("%w\n%s", err, strings.Join(lines, "\n"))
+	}
+	var missing []string
+	for _, f := range []struct {
+		what  string
+		since string
+		probe func() error
+	}{
+		{"bpf_loop", "5.17", func() error { return features.HaveProgramHelper(ebpf.SchedCLS, 181) }},
+		{"bpf_redirect_peer", "5.10", func() error { return features.HaveProgramHelper(ebpf.SchedCLS, 155) }},
+		{"bpf_redirect_neigh", "5.10", func() error { return features.HaveProgramHelper(ebpf.SchedCLS, 152) }},
+		{"ring buffers", "5.8", func() error { return features.HaveMapType(ebpf.RingBuf) }},
+	} {
+		if errors.Is(f.probe(), ebpf.ErrNotSupported) {
+			missing = append(missing, f.what+" (Linux "+f.since+")")
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("load the eBPF programs: %w; this kernel (%s) lacks %s: vrouter needs Linux 6.1 or later", err, kernelRelease(), strings.Join(missing, ", "))
+	}
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("load the eBPF programs: %w (run as root, outside a container that forbids bpf(2))", err)
+	}
+	return fmt.Errorf("load the eBPF programs on Linux %s: %w", kernelRelease(), err)
+}
+
+func kernelRelease() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// ProgramInfo is what the kernel made of a program.
+type ProgramInfo struct {
+	Name                 string
+	Tag                  string
+	VerifiedInstructions uint32 // that the verifier walked; its limit is a million
+	Instructions         int
+	JITedBytes           uint32
+}
+
+// Programs describes the loaded programs.
+func (d *Datapath) Programs() ([]ProgramInfo, error) {
+	var all []ProgramInfo
+	for _, p := range []*ebpf.Program{d.programs.FromWorkload, d.programs.FabricXdp, d.programs.FabricTc} {
+		info, err := p.Info()
+		if err != nil {
+			return nil, fmt.Errorf("ask the kernel about %s: %w", p, err)
+		}
+		one := ProgramInfo{Name: info.Name, Tag: info.Tag}
+		one.VerifiedInstructions, _ = info.VerifiedInstructions()
+		if instructions, err := info.Instructions(); err == nil {
+			one.Instructions = len(instructions)
+		}
+		one.JITedBytes, _ = info.JitedSize()
+		all = append(all, one)
+	}
+	return all, nil
+}

@@ -1,0 +1,137 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// VifStats counts what passed a vif; bytes of Ethernet frames, packets as they
+// are on the wire (a superpacket counts its segments).
+type VifStats struct{ RxPackets, RxBytes, TxPackets, TxBytes uint64 } // rx: from the workload
+
+// Traffic is packets and bytes of inner frames.
+type Traffic struct{ Packets, Bytes uint64 }
+
+// VRFStats counts a network's traffic by encapsulation: index 0 is between two
+// vifs of this node, then MPLS over GRE, MPLS over UDP, VXLAN.
+type VRFStats struct{ Tx, Rx [4]Traffic }
+
+// DropKey is where and why packets were dropped.
+type DropKey struct {
+	Vif    uint32 // vif id; 0: the fabric
+	Reason uint32
+}
+
+// Outcomes say what became of the frames handed to the programs:
+// Received = Passed + Forwarded + Answered + Replicated + Dropped.
+type Outcomes struct {
+	Received, Passed, Forwarded, Answered, Replicated, Dropped uint64
+	Decapped                                                   uint64 // frames whose outer headers XDP took off
+	Replicas                                                   uint64 // copies that replication sent
+}
+
+// VifStats returns the counters of every vif that has any.
+func (d *Datapath) VifStats() (map[uint32]VifStats, error) {
+	all := map[uint32]VifStats{}
+	err := perCPU(d.maps.VifStats, func(id uint32, cpus []vrouterVifCounters) {
+		var s VifStats
+		for _, c := range cpus {
+			s.RxPackets += c.RxPackets
+			s.RxBytes += c.RxBytes
+			s.TxPackets += c.TxPackets
+			s.TxBytes += c.TxBytes
+		}
+		if s != (VifStats{}) {
+			all[id] = s
+		}
+	})
+	return all, err
+}
+
+// VRFStats returns the counters of every VRF that has any.
+func (d *Datapath) VRFStats() (map[uint32]VRFStats, error) {
+	all := map[uint32]VRFStats{}
+	err := perCPU(d.maps.VrfStats, func(id uint32, cpus []vrouterVrfCounters) {
+		var s VRFStats
+		for _, c := range cpus {
+			for i := range s.Tx {
+				s.Tx[i].Packets += c.TxPackets[i]
+				s.Tx[i].Bytes += c.TxBytes[i]
+				s.Rx[i].Packets += c.RxPackets[i]
+				s.Rx[i].Bytes += c.RxBytes[i]
+			}
+		}
+		if s != (VRFStats{}) {
+			all[id] = s
+		}
+	})
+	return all, err
+}
+
+// Drops returns the counters of every reason that occurred.
+func (d *Datapath) Drops() (map[DropKey]uint64, error) {
+	all := map[DropKey]uint64{}
+	err := perCPU(d.maps.Drops, func(k vrouterDropKey, cpus []uint64) {
+		for _, n := range cpus {
+			all[DropKey{k.Vif, k.Reason}] += n
+		}
+	})
+	return all, err
+}
+
+// Outcomes returns what became of all frames so far.
+func (d *Datapath) Outcomes() (Outcomes, error) {
+	var sums [8]uint64
+	err := perCPU(d.maps.Outcomes, func(i uint32, cpus []uint64) {
+		for _, n := range cpus {
+			sums[i] += n
+		}
+	})
+	return Outcomes{
+		Received: sums[0], Passed: sums[1], Forwarded: sums[2], Answered: sums[3],
+		Replicated: sums[4], Dropped: sums[5], Decapped: sums[6], Replicas: sums[7],
+	}, err
+}
+
+// LearnedMTUs returns, by tunnel nexthop, the MTU of outer packets that the
+// underlay's routers reported and that still counts.
+func (d *Datapath) LearnedMTUs() (map[uint32]uint32, error) {
+	now, err := monotonic()
+	if err != nil {
+		return nil, err
+	}
+	all := map[uint32]uint32{}
+	t := table[uint32, vrouterLearnedMtu]{"learned_mtus", d.maps.LearnedMtus, true}
+	err = t.each(func(id uint32, v vrouterLearnedMtu) {
+		if v.UntilNs > now {
+			all[id] = v.Mtu
+		}
+	})
+	return all, err
+}
+
+// perCPU calls f with the values of all CPUs of every entry.
+func perCPU[K, V any](m *ebpf.Map, f func(K, []V)) error {
+	var k K
+	var cpus []V
+	it := m.Iterate()
+	for it.Next(&k, &cpus) {
+		f(k, cpus)
+	}
+	if err := it.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+		return fmt.Errorf("read the counters in %s: %w", m, err)
+	}
+	return nil
+}
+
+// monotonic is the clock of bpf_ktime_get_ns.
+func monotonic() (uint64, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return 0, fmt.Errorf("read the monotonic clock: %w", err)
+	}
+	return uint64(t.Nano()), nil
+}

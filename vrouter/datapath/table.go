@@ -1,0 +1,172 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// table is one map with the types of its keys and values.
+type table[K, V comparable] struct {
+	name  string
+	m     *ebpf.Map
+	array bool // entries are never absent: zero means nothing
+}
+
+const batch = 4096
+
+func isNoBatch(err error) bool { return errors.Is(err, ebpf.ErrNotSupported) }
+
+// each calls f with every entry; of an array those that are not zero.
+func (t table[K, V]) each(f func(K, V)) error {
+	var cursor ebpf.MapBatchCursor
+	keys, values := make([]K, min(batch, t.m.MaxEntries())), make([]V, min(batch, t.m.MaxEntries()))
+	for {
+		n, err := t.m.BatchLookup(&cursor, keys, values, nil)
+		if isNoBatch(err) {
+			return t.eachSlowly(f)
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("read map %s: %w", t.name, err)
+		}
+		for i := range n {
+			t.give(f, keys[i], values[i])
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func (t table[K, V]) give(f func(K, V), k K, v V) {
+	var zero V
+	if !t.array || v != zero {
+		f(k, v)
+	}
+}
+
+// eachSlowly is for kernels and map types without batches.
+func (t table[K, V]) eachSlowly(f func(K, V)) error {
+	var k K
+	var v V
+	it := t.m.Iterate()
+	for it.Next(&k, &v) {
+		t.give(f, k, v)
+	}
+	if err := it.Err(); err != nil {
+		return fmt.Errorf("read map %s: %w", t.name, err)
+	}
+	return nil
+}
+
+// difference is what makes a map equal to what is wanted.
+type difference[K, V comparable] struct {
+	table  table[K, V]
+	keys   []K
+	values []V
+	stale  []K
+	have   int // entries now
+	fresh  int // of keys, those that are not there yet
+}
+
+// diff compares the map with want, which it uses up. Nothing is written.
+func (t table[K, V]) diff(want map[K]V) (*difference[K, V], error) {
+	d := &difference[K, V]{table: t}
+	if !t.array && len(want) > int(t.m.MaxEntries()) {
+		return nil, &LimitError{Table: t.name, Want: len(want), Limit: t.m.MaxEntries()}
+	}
+	if t.array {
+		for k := range want {
+			if id, ok := any(k).(uint32); ok && id >= t.m.MaxEntries() {
+				return nil, &LimitError{Table: t.name, Want: int(id) + 1, Limit: t.m.MaxEntries()}
+			}
+		}
+	}
+	changed := 0
+	err := t.each(func(k K, v V) {
+		d.have++
+		w, wanted := want[k]
+		switch {
+		case !wanted:
+			d.stale = append(d.stale, k)
+		case w == v:
+			delete(want, k)
+		default:
+			changed++
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.fresh = len(want) - changed
+	d.keys, d.values = make([]K, 0, len(want)), make([]V, 0, len(want))
+	for k, v := range want {
+		d.keys, d.values = append(d.keys, k), append(d.values, v)
+	}
+	return d, nil
+}
+
+// update writes what is new or different. Where a full map has no room for both
+// old and new, the old goes first.
+func (d *difference[K, V]) update() (int, error) {
+	if !d.table.array && d.have+d.fresh > int(d.table.m.MaxEntries()) {
+		if _, err := d.prune(); err != nil {
+			return 0, err
+		}
+	}
+	return len(d.keys), d.table.put(d.keys, d.values)
+}
+
+func (t table[K, V]) put(keys []K, values []V) error {
+	for len(keys) > 0 {
+		n := min(batch, len(keys))
+		if n > 1 {
+			_, err := t.m.BatchUpdate(keys[:n], values[:n], nil)
+			if err == nil {
+				keys, values = keys[n:], values[n:]
+				continue
+			}
+			if !isNoBatch(err) {
+				return fmt.Errorf("write %d entries of map %s: %w", n, t.name, err)
+			}
+		}
+		for i := range n {
+			if err := t.m.Put(&keys[i], &values[i]); err != nil {
+				return fmt.Errorf("write map %s: %w", t.name, err)
+			}
+		}
+		keys, values = keys[n:], values[n:]
+	}
+	return nil
+}
+
+// prune deletes what is no longer wanted; once.
+func (d *difference[K, V]) prune() (int, error) {
+	n := len(d.stale)
+	stale := d.stale
+	d.stale = nil
+	return n, d.table.remove(stale)
+}
+
+func (t table[K, V]) remove(keys []K) error {
+	if t.array {
+		return t.put(keys, make([]V, len(keys)))
+	}
+	for len(keys) > 0 {
+		n := min(batch, len(keys))
+		if n > 1 {
+			if _, err := t.m.BatchDelete(keys[:n], nil); err == nil {
+				keys = keys[n:]
+				continue
+			}
+		}
+		for i := range n {
+			if err := t.m.Delete(&keys[i]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return fmt.Errorf("delete from map %s: %w", t.name, err)
+			}
+		}
+		keys = keys[n:]
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+)
+
+// TraceKind is what a step of a trace looked at.
+type TraceKind uint32
+
+// In the order of enum trace_kind.
+const (
+	TraceVif TraceKind = iota
+	TraceSpoof
+	TraceFlow
+	TracePolicy
+	TraceBridge
+	TraceRouteHost
+	TraceRouteLPM
+	TraceNexthop
+	TraceMember
+	TraceMTU
+	TraceEncap
+	TraceLabel
+	TraceVNI
+	TraceDeliver
+	TraceAnswer
+	TraceDrop
+	TracePass
+)
+
+// TraceStep is one lookup or decision of the program, as it made it.
+type TraceStep struct {
+	Kind    TraceKind
+	Found   bool
+	VRF     uint32
+	ID      uint32 // vif, nexthop, label, VNI, rule, encapsulation or reason, by kind
+	Value   uint32 // label, MTU, member index, by kind
+	Address netip.Addr
+}
+
+// contextBytes is sizeof(struct __sk_buff), and where ifindex is in it.
+const (
+	contextBytes   = 192
+	contextIfindex = 40
+)
+
+// Trace runs from_workload on a frame that the workload behind a device might
+// send, over the tables as they are, and returns the steps that it took and
+// its verdict, a tc action. Nothing is sent and nothing is counted.
+func (d *Datapath) Trace(ifindex int, frame []byte) ([]TraceStep, int32, error) {
+	c, err := d.loadTracing()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer c.Close()
+	context := make([]byte, contextBytes)
+	binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(ifindex))
+	code, err := c.Programs["from_workload"].Run(&ebpf.RunOptions{Data: frame, Context: context})
+	if err != nil {
+		return nil, 0, fmt.Errorf("run the program on a packet from device %d: %w", ifindex, err)
+	}
+	var t vrouterTrace
+	if err := c.Maps["traces"].Lookup(uint32(0), &t); err != nil {
+		return nil, 0, fmt.Errorf("read the trace: %w", err)
+	}
+	var steps []TraceStep
+	for _, s := range t.Step[:min(t.Count, uint32(len(t.Step)))] {
+		steps = append(steps, TraceStep{
+			Kind: TraceKind(s.Kind), Found: s.Found != 0, VRF: s.Vrf, ID: s.Id, Value: s.Value, Address: addrOf(s.Address),
+		})
+	}
+	return steps, int32(code), nil
+}
+
+// loadTracing loads the programs once more with tracing on, over the same
+// tables but counters of their own.
+func (d *Datapath) loadTracing() (*ebpf.Collection, error) {
+	spec := d.spec.Copy()
+	delete(spec.Programs, "fabric_xdp")
+	delete(spec.Programs, "fabric_tc")
+	for _, m := range spec.Maps {
+		m.Pinning = ebpf.PinNone
+	}
+	if err := spec.Variables["tracing"].Set(uint32(1)); err != nil {
+		return nil, fmt.Errorf("turn tracing on: %w", err)
+	}
+	m := &d.maps
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
+		"settings": m.Settings, "vifs": m.Vifs, "vrfs": m.Vrfs, "nexthops": m.Nexthops, "members": m.Members,
+		"hosts4": m.Hosts4, "hosts6": m.Hosts6, "lpm4": m.Lpm4, "lpm6": m.Lpm6, "bridge": m.Bridge,
+		"ilm": m.Ilm, "vnis": m.Vnis, "remotes": m.Remotes, "learned_mtus": m.LearnedMtus,
+		"policies": m.Policies, "flows": m.Flows,
+	}})
+	if err != nil {
+		return nil, explain(err)
+	}
+	return c, nil
+}

@@ -1,0 +1,406 @@
+// Package e2e tests the vrouter program as people run it: agents in network
+// namespaces, told what to do by the command line, with real traffic between
+// workloads.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"windtunnel/vrouter/model"
+)
+
+var program string // the vrouter binary under test
+
+func TestMain(m *testing.M) {
+	code := func() int {
+		if os.Geteuid() != 0 {
+			return m.Run() // every test skips
+		}
+		dir, err := os.MkdirTemp("", "vrouter-e2e-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "vrouter")
+		build := exec.Command("go", "build", "-o", program, "windtunnel/cmd/vrouter")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}()
+	os.Exit(code)
+}
+
+var beds atomic.Int64
+
+// bed is a few nodes on one switch: each a network namespace with a device
+// "fab" and an agent.
+type bed struct {
+	t     *testing.T
+	name  string
+	dir   string
+	nodes []*node
+	sw    netns.NsHandle
+	state model.State
+}
+
+type node struct {
+	bed    *bed
+	index  int
+	name   string
+	space  string
+	ns     netns.NsHandle
+	v4, v6 netip.Addr
+	agent  *exec.Cmd
+	config map[string]any
+}
+
+type options struct {
+	nodes   int
+	mtu     int
+	offload string // none, tcp, tunnel
+	config  map[string]any
+}
+
+// newBed makes the namespaces and the switch between them; agents are not
+// started yet.
+func newBed(t *testing.T, o options) *bed {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: makes network namespaces and loads eBPF programs")
+	}
+	if o.nodes == 0 {
+		o.nodes = 2
+	}
+	if o.mtu == 0 {
+		o.mtu = 1500
+	}
+	b := &bed{t: t, name: fmt.Sprintf("vr-e%d-%d", os.Getpid()%100000, beds.Add(1)), dir: t.TempDir()}
+	b.sw = b.namespace("sw")
+	h := b.handle(b.sw)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = "br", o.mtu
+	b.must(h.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}))
+	br, err := h.LinkByName("br")
+	b.must(err)
+	b.must(h.LinkSetUp(br))
+	for i := range o.nodes {
+		b.addNode(i, o, h, br)
+	}
+	return b
+}
+
+func (b *bed) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// namespace makes a named namespace that goes with the test.
+func (b *bed) namespace(part string) netns.NsHandle {
+	b.t.Helper()
+	name := b.name + "-" + part
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := netns.Get()
+	b.must(err)
+	defer home.Close()
+	ns, err := netns.NewNamed(name)
+	if err == nil {
+		err = os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0o644)
+	}
+	if back := netns.Set(home); back != nil {
+		panic(back)
+	}
+	b.must(err)
+	b.t.Cleanup(func() { ns.Close(); netns.DeleteNamed(name) })
+	h := b.handle(ns)
+	lo, err := h.LinkByName("lo")
+	b.must(err)
+	b.must(h.LinkSetUp(lo))
+	return ns
+}
+
+func (b *bed) handle(ns netns.NsHandle) *netlink.Handle {
+	b.t.Helper()
+	h, err := netlink.NewHandleAt(ns)
+	b.must(err)
+	b.t.Cleanup(h.Close)
+	return h
+}
+
+func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
+	b.t.Helper()
+	n := &node{
+		bed: b, index: i, name: string(rune('a' + i)),
+		v4: netip.AddrFrom4([4]byte{172, 30, 0, byte(i + 1)}),
+		v6: netip.MustParseAddr(fmt.Sprintf("fd30::%d", i+1)),
+	}
+	n.space = b.name + "-" + n.name
+	n.ns = b.namespace(n.name)
+	h := b.handle(n.ns)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = "fab", o.mtu
+	attrs.HardwareAddr = net.HardwareAddr{2, 0xfa, 0, 0, 0, byte(i + 1)}
+	peer := fmt.Sprintf("port%d", i)
+	b.must(h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: peer, PeerNamespace: netlink.NsFd(int(b.sw))}))
+	port, err := sw.LinkByName(peer)
+	b.must(err)
+	b.must(sw.LinkSetMTU(port, o.mtu))
+	b.must(sw.LinkSetMaster(port, br))
+	b.must(sw.LinkSetUp(port))
+	fab, err := h.LinkByName("fab")
+	b.must(err)
+	b.must(h.LinkSetUp(fab))
+	for _, a := range []netip.Prefix{netip.PrefixFrom(n.v4, 24), netip.PrefixFrom(n.v6, 64)} {
+		addr := &netlink.Addr{IPNet: ipNet(a), Flags: 0x02 /* IFA_F_NODAD */}
+		if a.Addr().Is4() {
+			addr.Flags = 0
+		}
+		b.must(h.AddrAdd(fab, addr))
+	}
+	n.offload(o.offload)
+	n.config = map[string]any{
+		"node": n.name, "netns": n.space, "fabric": []string{"fab"},
+		"socket": filepath.Join(b.dir, n.name+".sock"), "state_dir": filepath.Join(b.dir, "state-"+n.name),
+		"run_dir": filepath.Join(b.dir, "run-"+n.name), "repair_interval": "500ms",
+	}
+	for k, v := range o.config {
+		n.config[k] = v
+	}
+	b.nodes = append(b.nodes, n)
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// offload sets what the node's NIC segments.
+func (n *node) offload(profile string) {
+	n.bed.t.Helper()
+	off := map[string][]string{
+		"":       nil,
+		"tunnel": nil,
+		"tcp":    {"tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-gre-segmentation", "tx-gre-csum-segmentation"},
+		"none":   {"tso", "gso", "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-gre-segmentation", "tx-gre-csum-segmentation"},
+	}[profile]
+	if off == nil {
+		return
+	}
+	args := []string{"netns", "exec", n.space, "ethtool", "-K", "fab"}
+	for _, f := range off {
+		args = append(args, f, "off")
+	}
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		n.bed.t.Skipf("set the offload profile %s: %v: %s (needs ethtool)", profile, err, out)
+	}
+}
+
+func writeJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start starts the node's agent and waits until it answers.
+func (n *node) start() {
+	t := n.bed.t
+	t.Helper()
+	file := filepath.Join(n.bed.dir, n.name+".yaml")
+	writeJSON(t, file, n.config)
+	log, err := os.OpenFile(filepath.Join(n.bed.dir, n.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	n.bed.must(err)
+	defer log.Close()
+	n.agent = exec.Command(program, "agent", "--config", file)
+	n.agent.Stdout, n.agent.Stderr = log, log
+	n.agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	n.bed.must(n.agent.Start())
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		if _, err := n.try("status"); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the agent of node %s does not answer: %v\n%s", n.name, err, n.log())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (n *node) log() string {
+	data, _ := os.ReadFile(filepath.Join(n.bed.dir, n.name+".log"))
+	if len(data) > 4000 {
+		data = data[len(data)-4000:]
+	}
+	return string(data)
+}
+
+// kill ends the agent with a signal and waits for it.
+func (n *node) kill(s syscall.Signal) {
+	n.bed.t.Helper()
+	if n.agent == nil {
+		return
+	}
+	n.bed.must(n.agent.Process.Signal(s))
+	n.agent.Wait()
+	n.agent = nil
+}
+
+// try runs a command of the program against the node's agent.
+func (n *node) try(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append([]string{"--socket", n.config["socket"].(string)}, args...)...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("vrouter %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return out.String(), nil
+}
+
+func (n *node) run(args ...string) string {
+	n.bed.t.Helper()
+	out, err := n.try(args...)
+	if err != nil {
+		n.bed.t.Fatalf("node %s: %v\n%s", n.name, err, n.log())
+	}
+	return out
+}
+
+// rows reads a listing as JSON.
+func rows[R any](n *node, args ...string) []R {
+	n.bed.t.Helper()
+	var r []R
+	out := n.run(append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		n.bed.t.Fatalf("vrouter %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return r
+}
+
+// up starts every agent and gives all the bed's state.
+func (b *bed) up() {
+	b.t.Helper()
+	b.t.Cleanup(b.down)
+	for _, n := range b.nodes {
+		n.start()
+	}
+	b.apply()
+}
+
+func (b *bed) apply() {
+	b.t.Helper()
+	file := filepath.Join(b.dir, "state.yaml")
+	writeJSON(b.t, file, b.state)
+	for _, n := range b.nodes {
+		n.run("apply", "-f", file)
+	}
+}
+
+// down removes everything that the agents made.
+func (b *bed) down() {
+	for _, n := range b.nodes {
+		if n.agent != nil {
+			n.agent.Process.Kill()
+			n.agent.Wait()
+			n.agent = nil
+		}
+		if b.t.Failed() {
+			b.t.Logf("node %s: %s", n.name, n.log())
+		}
+		out, err := exec.Command(program, "remove", "--config", filepath.Join(b.dir, n.name+".yaml")).CombinedOutput()
+		if err != nil {
+			b.t.Errorf("remove node %s: %v\n%s", n.name, err, out)
+		}
+	}
+}
+
+// in runs f on a thread of a namespace; sockets made in it stay there.
+func in(ns netns.NsHandle, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		if err := netns.Set(ns); err != nil {
+			done <- err
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// nodesOf is the state's nodes, all with these encapsulations and this family
+// of underlay.
+func (b *bed) nodesOf(v6 bool, encaps ...model.Encapsulation) []model.Node {
+	var all []model.Node
+	for _, n := range b.nodes {
+		addr := n.v4
+		if v6 {
+			addr = n.v6
+		}
+		all = append(all, model.Node{Name: n.name, Underlay: []netip.Addr{addr}, Encapsulations: encaps})
+	}
+	return all
+}
+
+// workload is a namespace with a port in it.
+type workload struct {
+	bed  *bed
+	port model.Port
+	ns   netns.NsHandle
+}
+
+// workload adds a namespace, and its port to the state.
+func (b *bed) workload(name, network string, node int, ips ...string) *workload {
+	b.t.Helper()
+	w := &workload{bed: b, ns: b.namespace(name)}
+	w.port = model.Port{
+		Name: name, Network: network, Node: b.nodes[node].name,
+		MAC:    model.MAC{2, 0, 0, byte(len(b.state.Ports) >> 8), byte(len(b.state.Ports)), byte(node + 1)},
+		Attach: model.Attachment{Netns: b.name + "-" + name},
+	}
+	for _, ip := range ips {
+		w.port.IPs = append(w.port.IPs, netip.MustParseAddr(ip))
+	}
+	b.state.Ports = append(b.state.Ports, w.port)
+	return w
+}
+
+func (w *workload) ip(version int) netip.Addr {
+	for _, a := range w.port.IPs {
+		if a.Is4() == (version == 4) {
+			return a
+		}
+	}
+	w.bed.t.Fatalf("workload %s has no IPv%d address", w.port.Name, version)
+	return netip.Addr{}
+}
+
+var errTimeout = errors.New("timed out")

@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// listen opens a TCP listener in the workload.
+func (w *workload) listen(version int) (net.Listener, error) {
+	var l net.Listener
+	err := in(w.ns, func() (err error) {
+		l, err = net.Listen("tcp", netip.AddrPortFrom(w.ip(version), 0).String())
+		return err
+	})
+	return l, err
+}
+
+// dial connects from the workload.
+func (w *workload) dial(network, addr string) (net.Conn, error) {
+	var c net.Conn
+	err := in(w.ns, func() (err error) {
+		c, err = (&net.Dialer{Timeout: 5 * time.Second}).Dial(network, addr)
+		return err
+	})
+	return c, err
+}
+
+// payload is bytes that nobody can guess, the same for a seed.
+func payload(seed uint64, n int) io.Reader {
+	return io.LimitReader(rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), 1}), int64(n))
+}
+
+// transfer sends n bytes over TCP and compares their hashes at both ends.
+func transfer(from, to *workload, version, n int) error {
+	l, err := to.listen(version)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	var sent, received hash.Hash = sha256.New(), sha256.New()
+	g, ctx := errgroup.WithContext(context.Background())
+	g.Go(func() error {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		stop := context.AfterFunc(ctx, func() { c.Close() })
+		defer stop()
+		c.SetDeadline(time.Now().Add(60 * time.Second))
+		got, err := io.Copy(received, c)
+		if err != nil || got != int64(n) {
+			return fmt.Errorf("%d of %d bytes arrived: %w", got, n, err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		c, err := from.dial("tcp", l.Addr().String())
+		if err != nil {
+			l.Close()
+			return err
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(60 * time.Second))
+		buf := make([]byte, 128<<10)
+		_, err = io.CopyBuffer(onlyWriter{c}, io.TeeReader(payload(uint64(n), n), sent), buf)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if string(sent.Sum(nil)) != string(received.Sum(nil)) {
+		return fmt.Errorf("%d bytes arrived, but not those that were sent", n)
+	}
+	return nil
+}
+
+type onlyWriter struct{ io.Writer }
+
+// datagram sends one UDP datagram of n bytes there and expects it back, equal.
+func datagram(from, to *workload, version, n int) error {
+	var server net.PacketConn
+	err := in(to.ns, func() (err error) {
+		server, err = net.ListenPacket("udp", netip.AddrPortFrom(to.ip(version), 0).String())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	go func() {
+		buf := make([]byte, 65536)
+		for {
+			n, addr, err := server.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			server.WriteTo(buf[:n], addr)
+		}
+	}()
+	c, err := from.dial("udp", server.LocalAddr().String())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	want, err := io.ReadAll(payload(uint64(n), n))
+	if err != nil {
+		return err
+	}
+	got := make([]byte, 65536)
+	for try := range 3 { // the first may meet an unresolved neighbour
+		if _, err := c.Write(want); err != nil {
+			return err
+		}
+		c.SetReadDeadline(time.Now().Add(time.Second << try))
+		m, err := c.Read(got)
+		if err != nil {
+			continue
+		}
+		if string(got[:m]) != string(want) {
+			return fmt.Errorf("a datagram of %d bytes came back as %d other bytes", n, m)
+		}
+		return nil
+	}
+	return fmt.Errorf("a datagram of %d bytes: no answer: %w", n, errTimeout)
+}
