@@ -33,7 +33,6 @@ type Datapath struct {
 	maps       vrouterMaps
 	programs   vrouterPrograms
 	spec       *ebpf.CollectionSpec
-	flowsFrom  string // an older generation whose flows were copied
 }
 
 // Open loads the programs, on the maps that are pinned where they are of the
@@ -69,7 +68,9 @@ func Open(o Options) (*Datapath, error) {
 	return d, nil
 }
 
-func (d *Datapath) linkDir() string { return filepath.Join(d.options.Pins, "links") }
+const linksName = "links"
+
+func (d *Datapath) linkDir() string { return filepath.Join(d.options.Pins, linksName) }
 
 // Close lets go of the programs and maps. What is pinned stays: packets go on.
 func (d *Datapath) Close() error {
@@ -88,15 +89,18 @@ func (d *Datapath) Remove() error {
 }
 
 // RemovePins removes every pin below a directory, of links first: it is how a
-// node is taken down whose programs cannot be loaded any more.
+// node is taken down whose programs cannot be loaded any more. The kernel's own
+// files on a bpffs stay.
 func RemovePins(pins string) error {
-	errs := []error{os.RemoveAll(filepath.Join(pins, "links"))}
 	entries, err := os.ReadDir(pins)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		errs = append(errs, err)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
+	errs := []error{err, os.RemoveAll(filepath.Join(pins, linksName))}
 	for _, e := range entries {
-		errs = append(errs, os.RemoveAll(filepath.Join(pins, e.Name())))
+		if e.IsDir() {
+			errs = append(errs, os.RemoveAll(filepath.Join(pins, e.Name())))
+		}
 	}
 	return errors.Join(errs...)
 }

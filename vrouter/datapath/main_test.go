@@ -1,0 +1,185 @@
+package datapath
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// small limits keep the tests' maps small.
+var small = Limits{Routes: 4096, Prefixes: 1024, Bridge: 1024, Nexthops: 256, Vifs: 64, Labels: 256, Remotes: 64, Flows: 1024}
+
+// pins mounts a bpffs for the test.
+func pins(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: loads eBPF programs")
+	}
+	dir := filepath.Join(t.TempDir(), "bpf")
+	path, err := MountPins(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := RemovePins(path); err != nil {
+			t.Error(err)
+		}
+		if err := UnmountPins(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return path
+}
+
+func open(t *testing.T, o Options) *Datapath {
+	t.Helper()
+	if o.Limits == (Limits{}) {
+		o.Limits = small
+	}
+	d, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// enterSpace moves the test to a network namespace of its own, with `n` veth
+// pairs v0-p0, v1-p1 …, all up.
+func enterSpace(t *testing.T, n int) []int {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: makes a network namespace")
+	}
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := netns.Set(home); err != nil {
+			panic(err)
+		}
+		ns.Close()
+		home.Close()
+		runtime.UnlockOSThread()
+	})
+	var indexes []int
+	for i := range n {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = fmt.Sprintf("v%d", i)
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: fmt.Sprintf("p%d", i)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{fmt.Sprintf("p%d", i), attrs.Name} {
+			l, err := netlink.LinkByName(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := netlink.LinkSetUp(l); err != nil {
+				t.Fatal(err)
+			}
+			if name == attrs.Name {
+				indexes = append(indexes, l.Attrs().Index)
+			}
+		}
+	}
+	return indexes
+}
+
+var (
+	macA   = model.MAC{2, 0, 0, 0, 0, 0xa}
+	macB   = model.MAC{2, 0, 0, 0, 0, 0xb}
+	local  = netip.MustParseAddr("172.31.0.1")
+	local6 = netip.MustParseAddr("fd31::1")
+	far    = netip.MustParseAddr("172.31.0.2")
+	far6   = netip.MustParseAddr("fd31::2")
+	addrA  = netip.MustParseAddr("10.1.0.10")
+	addrB  = netip.MustParseAddr("10.1.0.11")
+	addrA6 = netip.MustParseAddr("fd00:1::10")
+	addrB6 = netip.MustParseAddr("fd00:1::11")
+)
+
+// Nexthops of scene.
+const (
+	nhVif uint32 = iota + 1
+	nhTunnel
+	nhTunnelEthernet
+	nhVRF
+	nhL2
+	nhFlood
+	nhGateway
+	nhVif2
+)
+
+// scene is a node with one workload (a) of network 1 on device vif, another (c)
+// on device vif2, and one elsewhere (b), over device fabric.
+func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables {
+	path := fib.Path{Source: local, Destination: far, Gateway: far, Oif: uint32(fabric)}
+	if v6 {
+		path = fib.Path{Source: local6, Destination: far6, Gateway: far6, Oif: uint32(fabric)}
+	}
+	label, ethernet, port := uint32(18), uint32(19), uint16(6635)
+	switch encap {
+	case model.VXLAN:
+		label, ethernet, port = 1001, 1001, 4789
+	case model.MPLSoGRE:
+		port = 0
+	}
+	tunnel := fib.Nexthop{Type: fib.Tunnel, Encapsulation: encap, MTU: 1430, DF: true, Port: port, Paths: []fib.Path{path}, DMAC: model.RouterMAC}
+	macC := model.MAC{2, 0, 0, 0, 0, 0xc}
+	addrC := netip.MustParseAddr("10.1.0.12")
+	host := func(a netip.Addr) fib.RouteKey {
+		return fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}
+	}
+	return fib.Tables{
+		Settings: fib.Settings{VXLANPort: 4789, Local: []netip.Addr{local, local6}, Strict: true, FlowIdle: 180, FlowClosed: 10},
+		Vifs: map[uint32]fib.Vif{
+			uint32(vif): {ID: 1, VRF: 1, Nexthop: nhVif, L2: true, L3: true, MTU: 1430, MAC: macA, RouterMAC: model.RouterMAC,
+				Gateway4: netip.MustParseAddr("10.1.0.1"), Gateway6: netip.MustParseAddr("fd00:1::1"),
+				Sources: []netip.Prefix{netip.PrefixFrom(addrA, 32), netip.PrefixFrom(addrA6, 128)}},
+			uint32(vif2): {ID: 2, VRF: 1, Nexthop: nhVif2, L2: true, L3: true, MTU: 1430, MAC: macC, RouterMAC: model.RouterMAC,
+				Gateway4: netip.MustParseAddr("10.1.0.1"),
+				Sources:  []netip.Prefix{netip.PrefixFrom(addrC, 32)}},
+		},
+		VRFs: map[uint32]fib.VRF{1: {Flood: nhFlood, L2: true, L3: true, RouterMAC: model.RouterMAC}},
+		Nexthops: map[uint32]fib.Nexthop{
+			nhVif:            {Type: fib.Encap, VRF: 1, Vif: 1, Oif: uint32(vif), DMAC: macA, SMAC: model.RouterMAC, MTU: 1430},
+			nhVif2:           {Type: fib.Encap, VRF: 1, Vif: 2, Oif: uint32(vif2), DMAC: macC, SMAC: model.RouterMAC, MTU: 1430},
+			nhTunnel:         tunnel,
+			nhTunnelEthernet: tunnel,
+			nhVRF:            {Type: fib.VRFTranslate, VRF: 1},
+			nhL2:             {Type: fib.L2Receive, VRF: 1},
+			nhFlood:          {Type: fib.Composite, VRF: 1, Multicast: true, Members: []fib.Member{{Nexthop: nhVif}, {Nexthop: nhVif2}, {Nexthop: nhTunnelEthernet, Label: ethernet}}},
+			nhGateway:        {Type: fib.Receive, VRF: 1},
+		},
+		Routes: map[fib.RouteKey]fib.Route{
+			host(addrA): {Nexthop: nhVif}, host(addrA6): {Nexthop: nhVif}, host(addrC): {Nexthop: nhVif2},
+			host(addrB): {Nexthop: nhTunnel, Label: label, MAC: macB}, host(addrB6): {Nexthop: nhTunnel, Label: label},
+			host(netip.MustParseAddr("10.1.0.1")):                         {Nexthop: nhGateway},
+			{VRF: 1, Prefix: netip.MustParsePrefix("10.9.0.0/16")}:        {Nexthop: nhTunnel, Label: label},
+			{VRF: 1, Prefix: netip.MustParsePrefix("fd00:9::/32").Masked()}: {Nexthop: nhTunnel, Label: label},
+		},
+		Bridge: map[fib.BridgeKey]fib.BridgeEntry{
+			{VRF: 1, MAC: macA}: {Nexthop: nhVif}, {VRF: 1, MAC: macC}: {Nexthop: nhVif2},
+			{VRF: 1, MAC: macB}: {Nexthop: nhTunnelEthernet, Label: ethernet},
+		},
+		ILM:      map[uint32]fib.Target{18: {Nexthop: nhVRF}, 19: {Nexthop: nhL2, Ethernet: true}},
+		VNIs:     map[uint32]fib.Target{1001: {Nexthop: nhL2, Ethernet: true}},
+		Remotes:  map[netip.Addr]uint32{far: nhTunnel, far6: nhTunnel},
+		Policies: map[uint32]fib.Policy{},
+	}
+}
