@@ -169,8 +169,8 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		Routes: map[fib.RouteKey]fib.Route{
 			host(addrA): {Nexthop: nhVif}, host(addrA6): {Nexthop: nhVif}, host(addrC): {Nexthop: nhVif2},
 			host(addrB): {Nexthop: nhTunnel, Label: label, MAC: macB}, host(addrB6): {Nexthop: nhTunnel, Label: label},
-			host(netip.MustParseAddr("10.1.0.1")):                         {Nexthop: nhGateway},
-			{VRF: 1, Prefix: netip.MustParsePrefix("10.9.0.0/16")}:        {Nexthop: nhTunnel, Label: label},
+			host(netip.MustParseAddr("10.1.0.1")):                           {Nexthop: nhGateway},
+			{VRF: 1, Prefix: netip.MustParsePrefix("10.9.0.0/16")}:          {Nexthop: nhTunnel, Label: label},
 			{VRF: 1, Prefix: netip.MustParsePrefix("fd00:9::/32").Masked()}: {Nexthop: nhTunnel, Label: label},
 		},
 		Bridge: map[fib.BridgeKey]fib.BridgeEntry{
