@@ -1,0 +1,42 @@
+package fib
+
+import "windtunnel/vrouter/model"
+
+// Header lengths in bytes.
+const (
+	ethernetHeader = 14
+	ipv4Header     = 20 // RFC 791, without options
+	ipv6Header     = 40 // RFC 8200
+	udpHeader      = 8
+	greHeader      = 4 // RFC 2784, without options
+	labelEntry     = 4 // RFC 3032
+	vxlanHeader    = 8 // RFC 7348
+)
+
+// Least MTUs of IP.
+const (
+	leastMTU4 = 576  // RFC 791: what every host takes
+	leastMTU6 = 1280 // RFC 8200
+)
+
+// Overhead is how many bytes an encapsulation adds in front of an inner IP
+// packet, from the outer IP header on. VXLAN's payload is always Ethernet.
+func Overhead(e model.Encapsulation, underlay6, ethernet bool) int {
+	n := ipv4Header
+	if underlay6 {
+		n = ipv6Header
+	}
+	switch e {
+	case model.MPLSoGRE:
+		n += greHeader + labelEntry
+	case model.MPLSoUDP:
+		n += udpHeader + labelEntry
+	case model.VXLAN:
+		n += udpHeader + vxlanHeader
+		ethernet = true
+	}
+	if ethernet {
+		n += ethernetHeader
+	}
+	return n
+}

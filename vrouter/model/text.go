@@ -1,0 +1,74 @@
+package model
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// ParseMAC reads an Ethernet address: six bytes in hexadecimal, parted by
+// colons or dashes.
+func ParseMAC(s string) (MAC, error) {
+	hw, err := net.ParseMAC(s)
+	if err != nil || len(hw) != 6 {
+		return MAC{}, fmt.Errorf("%q is no MAC address; write six bytes such as 02:00:00:00:00:01", s)
+	}
+	return MAC(hw), nil
+}
+
+// MarshalText writes 02:00:00:00:00:01; nothing for an absent address.
+func (m MAC) MarshalText() ([]byte, error) {
+	if m.IsZero() {
+		return nil, nil
+	}
+	return []byte(m.String()), nil
+}
+
+// UnmarshalText reads what ParseMAC reads, and nothing as absent.
+func (m *MAC) UnmarshalText(text []byte) (err error) {
+	if len(text) == 0 {
+		*m = MAC{}
+		return nil
+	}
+	*m, err = ParseMAC(string(text))
+	return err
+}
+
+// IsUnicast reports whether a device may have this address.
+func (m MAC) IsUnicast() bool { return m[0]&1 == 0 && !m.IsZero() }
+
+// protocols by the names that rules may use; numbers are IANA's.
+var protocols = map[string]uint8{"icmp": 1, "tcp": 6, "udp": 17, "gre": 47, "icmp6": 58, "sctp": 132}
+
+// ProtocolNumber is IANA's number; 0 for any.
+func (r Rule) ProtocolNumber() (uint8, error) {
+	if r.Protocol == "" {
+		return 0, nil
+	}
+	if n, ok := protocols[strings.ToLower(r.Protocol)]; ok {
+		return n, nil
+	}
+	n, err := strconv.ParseUint(r.Protocol, 10, 8)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("protocol %q is not known; write tcp, udp, icmp, icmp6, sctp, gre, or a number from 1 to 255", r.Protocol)
+	}
+	return uint8(n), nil
+}
+
+// PortRange is the destination ports that a rule matches; 0 to 65535 for any.
+func (r Rule) PortRange() (first, last uint16, err error) {
+	if r.Ports == "" {
+		return 0, 65535, nil
+	}
+	low, high, isRange := strings.Cut(r.Ports, "-")
+	if !isRange {
+		high = low
+	}
+	a, err1 := strconv.ParseUint(strings.TrimSpace(low), 10, 16)
+	b, err2 := strconv.ParseUint(strings.TrimSpace(high), 10, 16)
+	if err1 != nil || err2 != nil || a == 0 || b < a {
+		return 0, 0, fmt.Errorf("ports %q are no port or range; write 80, or 8000-8080", r.Ports)
+	}
+	return uint16(a), uint16(b), nil
+}
