@@ -31,6 +31,11 @@ type vrouterBridgeKey struct {
 	Pad uint16
 }
 
+type vrouterBucket struct {
+	_      structs.HostLayout
+	FullNs uint64
+}
+
 type vrouterChunk struct {
 	_     structs.HostLayout
 	Bytes [512]uint8
@@ -302,6 +307,7 @@ const (
 	vrouterMapFragments     = "fragments"
 	vrouterMapHosts4        = "hosts4"
 	vrouterMapHosts6        = "hosts6"
+	vrouterMapIcmpBuckets   = "icmp_buckets"
 	vrouterMapIlm           = "ilm"
 	vrouterMapLearnedMtus   = "learned_mtus"
 	vrouterMapLpm4          = "lpm4"
@@ -383,6 +389,7 @@ type vrouterMapSpecs struct {
 	Fragments   *ebpf.MapSpec `ebpf:"fragments"`
 	Hosts4      *ebpf.MapSpec `ebpf:"hosts4"`
 	Hosts6      *ebpf.MapSpec `ebpf:"hosts6"`
+	IcmpBuckets *ebpf.MapSpec `ebpf:"icmp_buckets"`
 	Ilm         *ebpf.MapSpec `ebpf:"ilm"`
 	LearnedMtus *ebpf.MapSpec `ebpf:"learned_mtus"`
 	Lpm4        *ebpf.MapSpec `ebpf:"lpm4"`
@@ -436,6 +443,7 @@ type vrouterMaps struct {
 	Fragments   *ebpf.Map `ebpf:"fragments"`
 	Hosts4      *ebpf.Map `ebpf:"hosts4"`
 	Hosts6      *ebpf.Map `ebpf:"hosts6"`
+	IcmpBuckets *ebpf.Map `ebpf:"icmp_buckets"`
 	Ilm         *ebpf.Map `ebpf:"ilm"`
 	LearnedMtus *ebpf.Map `ebpf:"learned_mtus"`
 	Lpm4        *ebpf.Map `ebpf:"lpm4"`
@@ -464,6 +472,7 @@ func (m *vrouterMaps) Close() error {
 		m.Fragments,
 		m.Hosts4,
 		m.Hosts6,
+		m.IcmpBuckets,
 		m.Ilm,
 		m.LearnedMtus,
 		m.Lpm4,

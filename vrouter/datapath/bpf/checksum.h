@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fabric.h"
+#include "sum.h"
 
 #define CHUNK 512
 
@@ -11,14 +12,6 @@ struct chunk {
 };
 
 MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct chunk, 1);
-
-static __always_inline __u16 folded(__u64 sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
 
 struct summing {
 	struct __sk_buff *skb;

@@ -86,3 +86,10 @@ static __always_inline int is_mac(const void *a, const void *b)
 
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]));
 }
+
+static __always_inline int same6(const void *a, const void *b)
+{
+	const __u64 *x = a, *y = b;
+
+	return x[0] == y[0] && x[1] == y[1];
+}

@@ -1,0 +1,278 @@
+package datapath
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+var (
+	gateway4 = netip.MustParseAddr("10.1.0.1")
+	gateway6 = netip.MustParseAddr("fd00:1::1")
+)
+
+// answer sends a frame of the first workload; what is not sent back is a fault.
+func (r *rig) answer(t *testing.T, frame []byte) gopacket.Packet {
+	t.Helper()
+	before, err := r.Outcomes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out := r.run(t, r.programs.FromWorkload, r.vif, frame)
+	after, err := r.Outcomes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != actRedirect || after.Forwarded != before.Forwarded {
+		t.Fatalf("action %d, %+v, drops %v", code, after, r.drop(t, nil))
+	}
+	if !bytes.Equal(out[:6], macA[:]) {
+		t.Errorf("the answer goes to %x", out[:6])
+	}
+	return gopacket.NewPacket(out, layers.LayerTypeEthernet, gopacket.DecodeOptions{NoCopy: true})
+}
+
+func arpFrame(t *testing.T, operation uint16, mac model.MAC, from, to netip.Addr) []byte {
+	return serialize(t, &layers.Ethernet{SrcMAC: hw(mac), DstMAC: []byte{255, 255, 255, 255, 255, 255}, EthernetType: layers.EthernetTypeARP},
+		&layers.ARP{AddrType: 1, Protocol: 0x800, HwAddressSize: 6, ProtAddressSize: 4, Operation: operation,
+			SourceHwAddress: hw(mac), SourceProtAddress: from.AsSlice(), DstHwAddress: make([]byte, 6), DstProtAddress: to.AsSlice()})
+}
+
+func onlyL3(f *fib.Tables) {
+	for i, v := range f.Vifs {
+		v.L2 = false
+		f.Vifs[i] = v
+	}
+}
+
+func TestARPIsAnsweredForWhomTheVRouterKnows(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*fib.Tables)
+		to     netip.Addr
+		want   model.MAC
+	}{
+		{"l3: a remote workload", onlyL3, addrB, model.RouterMAC},
+		{"l3: behind a prefix", onlyL3, netip.MustParseAddr("10.9.1.1"), model.RouterMAC},
+		{"l3: the gateway", onlyL3, gateway4, model.RouterMAC},
+		{"l2l3: a remote workload", nil, addrB, macB},
+		{"l2l3: the gateway", nil, gateway4, model.RouterMAC},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, model.MPLSoUDP, false, c.change)
+			p := r.answer(t, arpFrame(t, 1, macA, addrA, c.to))
+			a, ok := p.Layer(layers.LayerTypeARP).(*layers.ARP)
+			if !ok || a.Operation != 2 || !bytes.Equal(a.SourceHwAddress, c.want[:]) || !bytes.Equal(a.SourceProtAddress, c.to.AsSlice()) ||
+				!bytes.Equal(a.DstHwAddress, macA[:]) || !bytes.Equal(a.DstProtAddress, addrA.AsSlice()) {
+				t.Errorf("%v", p)
+			}
+		})
+	}
+}
+
+func TestARPThatMayNotBeAnsweredIsNot(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, onlyL3)
+	zero := netip.IPv4Unspecified()
+	for _, c := range []struct {
+		reason string
+		frame  []byte
+	}{
+		{"arp_unknown", arpFrame(t, 1, macA, addrA, netip.MustParseAddr("10.1.7.7"))},
+		{"arp_unknown", arpFrame(t, 1, macA, addrA, addrA)}, // gratuitous
+		{"arp_unknown", arpFrame(t, 1, macA, zero, addrA)},  // probe
+		{"arp_unknown", arpFrame(t, 2, macA, addrA, addrB)}, // a reply
+		{"spoofed_ip", arpFrame(t, 1, macA, addrB, gateway4)},
+		{"spoofed_mac", arpFrame(t, 1, macB, addrA, gateway4)},
+		{"malformed", arpFrame(t, 1, macA, addrA, gateway4)[:30]},
+	} {
+		before, err := r.Drops()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, c.frame); code != actShot {
+			t.Errorf("%s: action %d", c.reason, code)
+		}
+		if got := r.drop(t, before); got != c.reason {
+			t.Errorf("%s, want %s", got, c.reason)
+		}
+	}
+}
+
+func solicitation(t *testing.T, from, target netip.Addr, option bool) []byte {
+	ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: from.AsSlice(), DstIP: netip.MustParseAddr("ff02::1:ff00:1").AsSlice()}
+	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(135, 0)}
+	icmp.SetNetworkLayerForChecksum(ip)
+	ns := &layers.ICMPv6NeighborSolicitation{TargetAddress: target.AsSlice()}
+	if option {
+		ns.Options = layers.ICMPv6Options{{Type: layers.ICMPv6OptSourceAddress, Data: macA[:]}}
+	}
+	return serialize(t, &layers.Ethernet{SrcMAC: hw(macA), DstMAC: []byte{0x33, 0x33, 0xff, 0, 0, 1}, EthernetType: layers.EthernetTypeIPv6}, ip, icmp, ns)
+}
+
+func checkICMPv6(t *testing.T, p gopacket.Packet) *layers.ICMPv6 {
+	t.Helper()
+	ip := p.Layer(layers.LayerTypeIPv6).(*layers.IPv6)
+	body := append(append(append([]byte{}, ip.SrcIP...), ip.DstIP...), 0, 0, byte(len(ip.Payload)>>8), byte(len(ip.Payload)), 0, 0, 0, 58)
+	body = append(body, ip.Payload...)
+	if len(body)%2 == 1 {
+		body = append(body, 0)
+	}
+	if int(ip.Length) != len(ip.Payload) || sum16(body) != 0xffff {
+		t.Errorf("length %d of %d, checksum over all %04x", ip.Length, len(ip.Payload), sum16(body))
+	}
+	icmp, ok := p.Layer(layers.LayerTypeICMPv6).(*layers.ICMPv6)
+	if !ok {
+		t.Fatalf("no ICMPv6: %v", p)
+	}
+	return icmp
+}
+
+func TestNeighbourSolicitationsAreAnswered(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, onlyL3)
+	routerLocal := netip.MustParseAddr("fe80::200:5eff:fe00:100")
+	for _, target := range []netip.Addr{addrB6, routerLocal} {
+		for _, option := range []bool{true, false} {
+			p := r.answer(t, solicitation(t, addrA6, target, option))
+			icmp := checkICMPv6(t, p)
+			na, ok := p.Layer(layers.LayerTypeICMPv6NeighborAdvertisement).(*layers.ICMPv6NeighborAdvertisement)
+			if !ok || icmp.TypeCode.Type() != 136 || na.Flags != 0xe0 || !na.TargetAddress.Equal(target.AsSlice()) ||
+				len(na.Options) != 1 || na.Options[0].Type != layers.ICMPv6OptTargetAddress || !bytes.Equal(na.Options[0].Data, model.RouterMAC[:]) {
+				t.Errorf("to a question for %s: %v", target, p)
+			}
+		}
+	}
+	for name, frame := range map[string][]byte{
+		"duplicate address detection": solicitation(t, netip.IPv6Unspecified(), addrA6, false),
+		"its own":                     solicitation(t, addrA6, addrA6, true),
+		"unknown":                     solicitation(t, addrA6, netip.MustParseAddr("fd00:1::77"), true),
+	} {
+		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame); code != actShot {
+			t.Errorf("%s: action %d", name, code)
+		}
+	}
+}
+
+func TestTheGatewayAnswersPing(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+	})
+	payload := bytes.Repeat([]byte("abc"), 100)
+	ip := &layers.IPv4{Version: 4, TTL: 7, Protocol: layers.IPProtocolICMPv4, SrcIP: addrA.AsSlice(), DstIP: gateway4.AsSlice()}
+	p := r.answer(t, frame(macA, model.RouterMAC, serialize(t, ip, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(8, 0), Id: 3, Seq: 4}, gopacket.Payload(payload))))
+	want := serialize(t, &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: gateway4.AsSlice(), DstIP: addrA.AsSlice()},
+		&layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(0, 0), Id: 3, Seq: 4}, gopacket.Payload(payload))
+	if !bytes.Equal(p.Data()[14:], want) {
+		t.Errorf("\n%x, want\n%x", p.Data()[14:], want)
+	}
+	echo6 := func(from, to netip.Addr, kind uint8, limit uint8) []byte {
+		ip := &layers.IPv6{Version: 6, HopLimit: limit, NextHeader: layers.IPProtocolICMPv6, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+		icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(kind, 0)}
+		icmp.SetNetworkLayerForChecksum(ip)
+		return serialize(t, ip, icmp, &layers.ICMPv6Echo{Identifier: 3, SeqNumber: 4}, gopacket.Payload(payload))
+	}
+	p = r.answer(t, frame(macA, model.RouterMAC, echo6(addrA6, gateway6, 128, 9)))
+	if want := echo6(gateway6, addrA6, 129, 64); !bytes.Equal(p.Data()[14:], want) {
+		t.Errorf("IPv6\n%x, want\n%x", p.Data()[14:], want)
+	}
+}
+
+// Each refusal that may be answered is, from the gateway, with a right sum.
+func TestErrorsTellTheSenderWhy(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, nil)
+	big := string(make([]byte, 1450))
+	for _, c := range []struct {
+		name       string
+		ip         []byte
+		kind, code uint8
+		mtu        uint32
+	}{
+		{"TTL", packet(t, addrA, addrB, 0, 1, "x"), 11, 0, 0},
+		{"too big", packet(t, addrA, addrB, 0, 9, big), 3, 4, 1430},
+		{"no route", packet(t, addrA, netip.MustParseAddr("10.77.0.1"), 0, 9, "x"), 3, 1, 0},
+		{"gateway's port", packet(t, addrA, gateway4, 0, 9, "x"), 3, 3, 0},
+		{"hop limit", packet(t, addrA6, addrB6, 0, 1, "payload"), 3, 0, 0},
+		{"too big, IPv6", packet(t, addrA6, addrB6, 0, 9, big), 2, 0, 1430},
+		{"no route, IPv6", packet(t, addrA6, netip.MustParseAddr("fd77::1"), 0, 9, "payload"), 1, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := r.answer(t, frame(macA, model.RouterMAC, c.ip))
+			if c.ip[0]>>4 == 6 {
+				icmp := checkICMPv6(t, p)
+				body := p.Layer(layers.LayerTypeIPv6).(*layers.IPv6).Payload
+				if icmp.TypeCode.Type() != c.kind || icmp.TypeCode.Code() != c.code || binary.BigEndian.Uint32(body[4:]) != c.mtu || !bytes.HasPrefix(c.ip, body[8:]) {
+					t.Errorf("%v", p)
+				}
+				return
+			}
+			ip := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+			body := ip.Payload
+			if sum16(p.Data()[14:34]) != 0xffff || sum16(body) != 0xffff || !ip.SrcIP.Equal(gateway4.AsSlice()) || !ip.DstIP.Equal(addrA.AsSlice()) {
+				t.Errorf("%v", p)
+			}
+			if body[0] != c.kind || body[1] != c.code || uint32(binary.BigEndian.Uint16(body[6:])) != c.mtu || len(body) < 8+28 || !bytes.HasPrefix(c.ip, body[8:]) {
+				t.Errorf("ICMP %x", body)
+			}
+		})
+	}
+}
+
+func TestErrorsAreNotAnsweredAndAreLimited(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, nil)
+	an := serialize(t, &layers.IPv4{Version: 4, TTL: 1, Protocol: layers.IPProtocolICMPv4, SrcIP: addrA.AsSlice(), DstIP: addrB.AsSlice()},
+		&layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(3, 3)}, gopacket.Payload(packet(t, addrB, addrA, 0, 9, "x")))
+	later := packet(t, addrA, addrB, 0, 1, "some payload")
+	later[6], later[7] = 0, 9 // not the first fragment
+	later[10], later[11] = 0, 0
+	s := ^sum16(later[:20])
+	later[10], later[11] = byte(s>>8), byte(s)
+	for name, ip := range map[string][]byte{"an error": an, "a later fragment": later} {
+		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, ip)); code != actShot {
+			t.Errorf("%s was answered: action %d", name, code)
+		}
+	}
+	answered := 0
+	for range 2000 {
+		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 1, "x"))); code == actRedirect {
+			answered++
+		}
+	}
+	if answered < 100 || answered >= 2000 {
+		t.Errorf("%d of 2000 answered at once", answered)
+	}
+}
+
+func TestTheMSSIsLoweredToTheWay(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, nil)
+	syn := func(mss uint16, flag bool, odd bool) []byte {
+		ip := &layers.IPv4{Version: 4, TTL: 9, Protocol: layers.IPProtocolTCP, SrcIP: addrA.AsSlice(), DstIP: addrB.AsSlice()}
+		tcp := &layers.TCP{SrcPort: 5, DstPort: 80, Seq: 1, SYN: flag, Window: 100}
+		if odd {
+			tcp.Options = append(tcp.Options, layers.TCPOption{OptionType: 1})
+		}
+		tcp.Options = append(tcp.Options, layers.TCPOption{OptionType: 2, OptionLength: 4, OptionData: []byte{byte(mss >> 8), byte(mss)}})
+		tcp.SetNetworkLayerForChecksum(ip)
+		return serialize(t, ip, tcp)
+	}
+	for _, c := range []struct {
+		mss       uint16
+		flag, odd bool
+		want      uint16
+	}{{1460, true, false, 1390}, {1460, true, true, 1390}, {1000, true, false, 1000}, {1460, false, false, 1460}} {
+		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, syn(c.mss, c.flag, c.odd)))
+		if code != actRedirect {
+			t.Fatalf("action %d", code)
+		}
+		_, inner, _ := outerOf(t, model.MPLSoUDP, false, out)
+		want := syn(c.want, c.flag, c.odd)
+		if !bytes.Equal(inner[20:], want[20:]) {
+			t.Errorf("MSS %d, SYN %v, at an odd place %v:\n%x, want\n%x", c.mss, c.flag, c.odd, inner[20:], want[20:])
+		}
+	}
+}
