@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"fmt"
 	"net/netip"
 
 	"windtunnel/vrouter/fib"
@@ -42,27 +43,45 @@ func (d *Datapath) Apply(want fib.Tables) (Changes, error) {
 	return c, d.retire()
 }
 
-// plan compares every table, in the order of writing.
+// plan compares every table, in the order of writing: a composite follows its
+// members, which follow their nexthops; a vif follows its policy; that unknown
+// sources are refused follows the sources that are known.
 func (d *Datapath) plan(want fib.Tables) ([]step, error) {
 	v, err := encode(want)
 	if err != nil {
 		return nil, err
 	}
-	var steps []step
 	t := d.tables()
+	if err := d.haveCounters(v.vifs); err != nil {
+		return nil, err
+	}
+	fresh, err := t.freshVifs(v.vifs)
+	if err != nil {
+		return nil, err
+	}
+	nexthops, err := t.nexthops.diff(v.nexthops)
+	if err != nil {
+		return nil, err
+	}
+	composites := nexthops.split(func(n vrouterNexthop) bool { return fib.NexthopType(n.Type) == fib.Composite })
+	vrfs, err := t.vrfs.diff(v.vrfs)
+	if err != nil {
+		return nil, err
+	}
+	steps := []step{&renewal{d, fresh, vrfs.keys, nexthops.keys, nexthops.values}, nexthops}
 	for _, compare := range []func() (step, error){
-		func() (step, error) { return t.settings.diff(v.settings) },
-		func() (step, error) { return t.nexthops.diff(v.nexthops) },
 		func() (step, error) { return t.members.diff(v.members) },
-		func() (step, error) { return t.vrfs.diff(v.vrfs) },
+		func() (step, error) { return composites, nil },
+		func() (step, error) { return vrfs, nil },
 		func() (step, error) { return t.policies.diff(v.policies) },
 		func() (step, error) { return t.vifs.diff(v.vifs) },
+		func() (step, error) { return t.remotes.diff(v.remotes) },
+		func() (step, error) { return t.settings.diff(v.settings) },
 		func() (step, error) { return t.hosts4.diff(v.hosts4) },
 		func() (step, error) { return t.hosts6.diff(v.hosts6) },
 		func() (step, error) { return t.lpm4.diff(v.lpm4) },
 		func() (step, error) { return t.lpm6.diff(v.lpm6) },
 		func() (step, error) { return t.bridge.diff(v.bridge) },
-		func() (step, error) { return t.remotes.diff(v.remotes) },
 		func() (step, error) { return t.ilm.diff(v.ilm) },
 		func() (step, error) { return t.vnis.diff(v.vnis) },
 	} {
@@ -73,6 +92,16 @@ func (d *Datapath) plan(want fib.Tables) ([]step, error) {
 		steps = append(steps, s)
 	}
 	return steps, nil
+}
+
+// haveCounters: a vif's number is its index in the counters.
+func (d *Datapath) haveCounters(vifs map[uint32]vrouterVif) error {
+	for _, v := range vifs {
+		if n := d.maps.VifStats.MaxEntries(); v.Id >= n {
+			return &LimitError{Table: "vif_stats", Want: int(v.Id), Limit: n - 1}
+		}
+	}
+	return nil
 }
 
 // tables are the maps that Apply and Dump handle.
@@ -143,12 +172,8 @@ func encode(f fib.Tables) (v values, err error) {
 		return v, err
 	}
 	for id, n := range f.Nexthops {
-		nh, err := encodeNexthop(id, n)
-		if err != nil {
+		if v.nexthops[id], err = encodeNexthop(id, n); err != nil {
 			return v, err
-		}
-		if nh != (vrouterNexthop{}) { // an unused entry discards anyway
-			v.nexthops[id] = nh
 		}
 		for i, m := range n.Members {
 			v.members[vrouterMemberKey{Nexthop: id, Index: uint32(i)}] = vrouterMember{Nexthop: m.Nexthop, Label: m.Label}
@@ -162,12 +187,12 @@ func encode(f fib.Tables) (v values, err error) {
 			return v, err
 		}
 	}
-	for ifindex, vif := range f.Vifs {
-		if v.vifs[ifindex], err = encodeVif(vif); err != nil {
-			return v, err
-		}
+	if err := v.encodeVifs(f.Vifs); err != nil {
+		return v, err
 	}
-	v.routes(f.Routes)
+	if err := v.routes(f.Routes); err != nil {
+		return v, err
+	}
 	for k, e := range f.Bridge {
 		v.bridge[vrouterBridgeKey{Vrf: k.VRF, Mac: k.MAC}] = vrouterBridgeEntry{Nexthop: e.Nexthop, Label: e.Label}
 	}
@@ -183,11 +208,32 @@ func encode(f fib.Tables) (v values, err error) {
 	return v, nil
 }
 
+// encodeVifs sees to it that each vif has a number of its own, by which its
+// counters, policy and flows go.
+func (v *values) encodeVifs(all map[uint32]fib.Vif) (err error) {
+	device := make(map[uint32]uint32, len(all)) // by vif id
+	for ifindex, vif := range all {
+		if vif.ID == 0 {
+			return fmt.Errorf("vif at device %d: number 0 is the fabric's", ifindex)
+		}
+		if other, taken := device[vif.ID]; taken {
+			return fmt.Errorf("vif %d is at two devices, %d and %d", vif.ID, min(other, ifindex), max(other, ifindex))
+		}
+		device[vif.ID] = ifindex
+		if v.vifs[ifindex], err = encodeVif(vif); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // routes parts whole addresses, which go to the exact tables, from prefixes.
-func (v *values) routes(all map[fib.RouteKey]fib.Route) {
+func (v *values) routes(all map[fib.RouteKey]fib.Route) error {
 	var n4, n6 int
 	for k := range all {
 		switch {
+		case k.Prefix != k.Prefix.Masked() || !k.Prefix.IsValid() || k.Prefix.Addr().Is4In6():
+			return fmt.Errorf("route %s in VRF %d: not a prefix in its shortest form", k.Prefix, k.VRF)
 		case !k.Prefix.IsSingleIP():
 		case k.Prefix.Addr().Is4():
 			n4++
@@ -198,7 +244,7 @@ func (v *values) routes(all map[fib.RouteKey]fib.Route) {
 	v.hosts4, v.hosts6 = make(map[vrouterHost4Key]vrouterRoute, n4), make(map[vrouterHost6Key]vrouterRoute, n6)
 	v.lpm4, v.lpm6 = map[vrouterLpm4Key]vrouterRoute{}, map[vrouterLpm6Key]vrouterRoute{}
 	for k, r := range all {
-		a, bits := k.Prefix.Masked().Addr(), uint32(k.Prefix.Bits())
+		a, bits := k.Prefix.Addr(), uint32(k.Prefix.Bits())
 		route := encodeRoute(r)
 		switch {
 		case a.Is4() && bits == 32:
@@ -211,6 +257,7 @@ func (v *values) routes(all map[fib.RouteKey]fib.Route) {
 			v.lpm6[vrouterLpm6Key{Prefixlen: 32 + bits, Vrf: netOrder32(k.VRF), Address: addressOf(a)}] = route
 		}
 	}
+	return nil
 }
 
 // Dump returns what the maps hold; names are empty. Not one moment's picture

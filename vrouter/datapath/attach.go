@@ -124,6 +124,7 @@ func (d *Datapath) adopt(h hook, ifindex int) (link.Link, error) {
 	if id, ok := ours.ID(); ok && id == info.Program {
 		return l, nil
 	}
+	d.beforeSwap()
 	if err := l.Update(d.programOf(h)); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("swap the program: %w", err)
@@ -145,7 +146,10 @@ func linkDevice(info *link.Info) int {
 func (d *Datapath) attachTCX(h hook, ifindex int) error {
 	l, err := d.adopt(h, ifindex)
 	if err == nil && l == nil {
-		l, err = link.AttachTCX(link.TCXOptions{Interface: ifindex, Program: d.programOf(h), Attach: ebpf.AttachTCXIngress})
+		l, err = link.AttachTCX(link.TCXOptions{
+			Interface: ifindex, Program: d.programOf(h), Attach: ebpf.AttachTCXIngress,
+			Anchor: link.Head(), // what XDP decapsulated may meet nobody else's program
+		})
 		if err == nil {
 			err = pin(l, d.pinOf(h, ifindex))
 		}
@@ -180,7 +184,8 @@ func pin(l link.Link, path string) error {
 	return nil
 }
 
-// dropLink detaches a hook's link, if there is one.
+// dropLink detaches a hook's link, if there is one. Older kernels let a link go
+// some time after its pin: it is detached first, so that it is done.
 func (d *Datapath) dropLink(h hook, ifindex int) error {
 	l, err := link.LoadPinnedLink(d.pinOf(h, ifindex), nil)
 	if errors.Is(err, os.ErrNotExist) {
@@ -189,7 +194,11 @@ func (d *Datapath) dropLink(h hook, ifindex int) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(d.pinOf(h, ifindex)))
 	}
-	return errors.Join(l.Unpin(), l.Close())
+	err = l.Detach()
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		err = nil
+	}
+	return errors.Join(err, l.Unpin(), l.Close())
 }
 
 // Detach takes every program of ours off a device; one that is gone is no error.
@@ -245,6 +254,9 @@ func (d *Datapath) linksAttached(note func(hook, int, string, bool)) error {
 	// tc before xdp, so that modes read "xdp+tcx".
 	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
 	for _, e := range entries {
+		if e.IsDir() {
+			continue // a note of clsact.go
+		}
 		kind, number, _ := strings.Cut(e.Name(), "-")
 		ifindex, err := strconv.Atoi(number)
 		if err != nil {

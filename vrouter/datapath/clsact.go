@@ -3,6 +3,9 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -25,13 +28,14 @@ func (d *Datapath) attachFilter(h hook, ifindex int) error {
 	if err != nil {
 		return fmt.Errorf("find device %d: %w", ifindex, err)
 	}
-	if err := netlink.QdiscAdd(clsact(l)); err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("add the clsact hook to %s: %w (needs CONFIG_NET_SCH_INGRESS)", l.Attrs().Name, err)
+	if err := d.addHook(l); err != nil {
+		return err
 	}
 	current, err := d.filterIsCurrent(h, l)
 	if err != nil || current {
 		return err
 	}
+	d.beforeSwap()
 	f := &netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{
 			LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS, Handle: filterHandle,
@@ -43,6 +47,44 @@ func (d *Datapath) attachFilter(h hook, ifindex int) error {
 		return fmt.Errorf("add the filter to %s: %w (needs CONFIG_NET_CLS_BPF)", l.Attrs().Name, err)
 	}
 	return nil
+}
+
+// hookNote is a directory that says that the clsact hook of a device is ours.
+func (d *Datapath) hookNote(ifindex int) string {
+	return filepath.Join(d.linkDir(), hookNotePrefix+strconv.Itoa(ifindex))
+}
+
+const hookNotePrefix = "qdisc-"
+
+// addHook makes the clsact hook where there is none, and remembers that. The
+// note comes first, so that a crash leaves no hook that nobody removes.
+func (d *Datapath) addHook(l netlink.Link) error {
+	note := d.hookNote(l.Attrs().Index)
+	known := os.Mkdir(note, 0o700)
+	if known != nil && !errors.Is(known, os.ErrExist) {
+		return fmt.Errorf("note that the clsact hook of %s is ours: %w", l.Attrs().Name, known)
+	}
+	err := netlink.QdiscAdd(clsact(l))
+	if err == nil || errors.Is(err, unix.EEXIST) && known != nil {
+		return nil
+	}
+	gone := os.Remove(note)
+	if errors.Is(err, unix.EEXIST) {
+		return gone
+	}
+	return errors.Join(fmt.Errorf("add the clsact hook to %s: %w (needs CONFIG_NET_SCH_INGRESS)", l.Attrs().Name, err), gone)
+}
+
+// removeHook removes the clsact hook of a device, if we made it.
+func (d *Datapath) removeHook(l netlink.Link) error {
+	note := d.hookNote(l.Attrs().Index)
+	if _, err := os.Stat(note); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := netlink.QdiscDel(clsact(l)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("remove the clsact hook from %s: %w", l.Attrs().Name, err)
+	}
+	return os.Remove(note)
 }
 
 func clsact(l netlink.Link) netlink.Qdisc {
@@ -90,12 +132,19 @@ func (d *Datapath) filterIsCurrent(h hook, l netlink.Link) (bool, error) {
 	return false, nil
 }
 
-// removeFilter takes a filter of ours away, and the hook with it when nobody
-// else uses it.
+// removeFilter takes a filter of ours away, and the hook with it when we made it
+// and nobody else uses it.
 func (d *Datapath) removeFilter(h hook, ifindex int) error {
 	l, err := netlink.LinkByIndex(ifindex)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		err := os.Remove(d.hookNote(ifindex))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
 	if err != nil {
-		return nil // gone with the device
+		return fmt.Errorf("find device %d: %w", ifindex, err)
 	}
 	ours, others, err := ourFilters(l)
 	if err != nil {
@@ -113,9 +162,7 @@ func (d *Datapath) removeFilter(h hook, ifindex int) error {
 		left, removed = left-1, true
 	}
 	if removed && left == 0 {
-		if err := netlink.QdiscDel(clsact(l)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("remove the clsact hook from %s: %w", l.Attrs().Name, err)
-		}
+		return d.removeHook(l)
 	}
 	return nil
 }

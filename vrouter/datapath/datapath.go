@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
@@ -33,6 +34,7 @@ type Datapath struct {
 	maps       vrouterMaps
 	programs   vrouterPrograms
 	spec       *ebpf.CollectionSpec
+	swapping   sync.Once // the first time that a link's program is swapped for ours
 }
 
 // Open loads the programs, on the maps that are pinned where they are of the
@@ -53,17 +55,11 @@ func Open(o Options) (*Datapath, error) {
 			return nil, fmt.Errorf("make a place for pins: %w (is %s a bpf filesystem?)", err, o.Pins)
 		}
 	}
-	fresh, err := d.isFresh()
-	if err != nil {
-		return nil, err
-	}
 	if err := d.load(); err != nil {
 		return nil, err
 	}
-	if fresh {
-		if err := d.adoptFlows(); err != nil {
-			o.Logger.Warn("flows of the older maps are lost", "error", err)
-		}
+	if err := d.adoptFlows(); err != nil {
+		o.Logger.Warn("flows of the older maps are lost", "error", err)
 	}
 	return d, nil
 }

@@ -28,6 +28,10 @@ const (
 	ruleAllow  = 1 << 1
 	ruleLog    = 1 << 2
 
+	// In the padding of an array's entry: it tells an entry that is all zero,
+	// such as a discarding nexthop, from none.
+	inUse = 1
+
 	mplsUDPPort = 6635 // RFC 7510
 
 	maxPaths   = 4
@@ -148,13 +152,17 @@ func flags8(on bool, flag uint8) uint8 {
 }
 
 func encodeVRF(f fib.VRF) vrouterVrf {
-	return vrouterVrf{Flood: f.Flood, Flags: flags16(f.L2, vifL2) | flags16(f.L3, vifL3), RouterMac: f.RouterMAC}
+	return vrouterVrf{Pad: inUse, Flood: f.Flood, Flags: flags16(f.L2, vifL2) | flags16(f.L3, vifL3), RouterMac: f.RouterMAC}
 }
 
 func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
+	v.Pad = inUse
 	v.Type, v.Vrf, v.Vif, v.Oif, v.Mtu = uint8(f.Type), f.VRF, f.Vif, f.Oif, f.MTU
 	v.Dmac, v.Smac, v.Port = f.DMAC, f.SMAC, netOrder16(f.Port)
-	v.Encap = encapNumbers[f.Encapsulation]
+	var known bool
+	if v.Encap, known = encapNumbers[f.Encapsulation]; !known {
+		return v, fmt.Errorf("nexthop %d (%s): unknown encapsulation %q", id, f.Name, f.Encapsulation)
+	}
 	v.Flags = flags8(f.Multicast, nhMulticast) | flags8(f.DF, nhDF) | flags8(f.Peer, nhPeer)
 	if len(f.Members) > maxMembers {
 		return v, fmt.Errorf("nexthop %d (%s): %d members, at most %d", id, f.Name, len(f.Members), maxMembers)

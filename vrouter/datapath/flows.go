@@ -1,8 +1,14 @@
 package datapath
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
 // FlowKey is a flow as the workload of a vif sees it; both directions are one.
@@ -76,8 +82,9 @@ func decodeFlow(v vrouterFlow, now uint64) Flow {
 	}
 }
 
-// ExpireFlows removes the flows whose time is up, by the node's settings:
-// idle ones, and sooner those of TCP that are closed, reset or half open.
+// ExpireFlows removes the flows whose time is up, by the node's settings: idle
+// ones, and sooner those of TCP that are closed, reset or half open; and those
+// of vifs that are no more.
 func (d *Datapath) ExpireFlows() (removed int, err error) {
 	now, err := monotonic()
 	if err != nil {
@@ -85,25 +92,78 @@ func (d *Datapath) ExpireFlows() (removed int, err error) {
 	}
 	var s vrouterNodeSettings
 	if err := d.maps.Settings.Lookup(uint32(0), &s); err != nil {
+		return 0, fmt.Errorf("read the node's settings: %w", err)
+	}
+	var keys []vrouterFlowKey
+	var seen []uint64
+	before, err := d.vifIDs()
+	if err != nil {
 		return 0, err
 	}
-	if s.FlowIdleS == 0 {
-		return 0, nil
-	}
 	t := table[vrouterFlowKey, vrouterFlow]{"flows", d.maps.Flows, false}
-	var old []vrouterFlowKey
+	var orphans []vrouterFlowKey
 	err = t.each(func(k vrouterFlowKey, v vrouterFlow) {
-		limit := s.FlowIdleS
-		closed := v.Tcp&tcpRST != 0 || v.Tcp&(tcpFINOut|tcpFINIn) == tcpFINOut|tcpFINIn
-		if k.Protocol == 6 && (closed || v.Tcp&tcpEstablished == 0) && s.FlowClosedS != 0 {
-			limit = s.FlowClosedS
-		}
-		if since(now, v.SeenNs) > time.Duration(limit)*time.Second {
-			old = append(old, k)
+		switch {
+		case isForgotten(&s, k.Protocol, &v, now):
+			keys, seen = append(keys, k), append(seen, v.SeenNs)
+		case !before[k.Vif]:
+			orphans = append(orphans, k)
 		}
 	})
 	if err != nil {
 		return 0, err
 	}
-	return len(old), t.remove(old)
+	for i, k := range keys {
+		gone, err := d.removeFlow(k, seen[i])
+		if err != nil {
+			return removed, err
+		}
+		if gone {
+			removed++
+		}
+	}
+	// A vif may have come, and begun flows, while they were read.
+	after, err := d.vifIDs()
+	if err != nil {
+		return removed, err
+	}
+	orphans = slices.DeleteFunc(orphans, func(k vrouterFlowKey) bool { return after[k.Vif] })
+	return removed + len(orphans), t.remove(orphans)
+}
+
+// isForgotten is is_forgotten of bpf/flowstate.h: a limit of 0 seconds is none.
+func isForgotten(s *vrouterNodeSettings, protocol uint8, v *vrouterFlow, now uint64) bool {
+	limit := s.FlowIdleS
+	closed := v.Tcp&tcpRST != 0 || v.Tcp&(tcpFINOut|tcpFINIn) == tcpFINOut|tcpFINIn
+	if protocol == unix.IPPROTO_TCP && (closed || v.Tcp&tcpEstablished == 0) {
+		limit = s.FlowClosedS
+	}
+	return limit != 0 && since(now, v.SeenNs) > time.Duration(limit)*time.Second
+}
+
+// removeFlow removes an entry that was last seen at a time; one that a packet
+// has renewed meanwhile returns to its place.
+func (d *Datapath) removeFlow(k vrouterFlowKey, seen uint64) (bool, error) {
+	var v vrouterFlow
+	err := d.maps.Flows.LookupAndDelete(&k, &v)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove a flow: %w", err)
+	}
+	if v.SeenNs == seen {
+		return true, nil
+	}
+	err = d.maps.Flows.Update(&k, &v, ebpf.UpdateNoExist)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+		return false, fmt.Errorf("put back a flow that has been renewed: %w", err)
+	}
+	return false, nil
+}
+
+func (d *Datapath) vifIDs() (map[uint32]bool, error) {
+	ids := map[uint32]bool{}
+	err := d.tables().vifs.each(func(_ uint32, v vrouterVif) { ids[v.Id] = true })
+	return ids, err
 }

@@ -15,19 +15,11 @@ const layoutVersion = 1
 
 const generationPrefix = "g"
 
-// generationName names the directory of maps of one layout and size.
-func generationName(l Limits) string {
-	return fmt.Sprintf("%s%d-%s", generationPrefix, layoutVersion, l.fingerprint())
-}
+// layoutPrefix begins the names of generations whose entries we can read.
+var layoutPrefix = fmt.Sprintf("%s%d-", generationPrefix, layoutVersion)
 
-// isFresh: nothing of this generation is pinned.
-func (d *Datapath) isFresh() (bool, error) {
-	entries, err := os.ReadDir(d.generation)
-	if err != nil {
-		return false, fmt.Errorf("read the pins: %w", err)
-	}
-	return len(entries) == 0, nil
-}
+// generationName names the directory of maps of one layout and size.
+func generationName(l Limits) string { return layoutPrefix + l.fingerprint() }
 
 // others are the directories of other generations.
 func (d *Datapath) others() ([]string, error) {
@@ -45,8 +37,9 @@ func (d *Datapath) others() ([]string, error) {
 	return dirs, nil
 }
 
-// adoptFlows copies the flows of an older generation, so that policy goes on to
-// know its connections. Flows of another layout cannot be read, and are not.
+// adoptFlows copies the flows of older generations, so that policy goes on to
+// know its connections: where both have one, the one seen last stands. Flows of
+// another layout cannot be read, and are not. It may be repeated.
 func (d *Datapath) adoptFlows() error {
 	dirs, err := d.others()
 	if err != nil {
@@ -57,7 +50,11 @@ func (d *Datapath) adoptFlows() error {
 		if err != nil {
 			continue // it was being removed
 		}
-		err = d.copyFlows(old)
+		if strings.HasPrefix(filepath.Base(dir), layoutPrefix) {
+			err = d.copyFlows(old)
+		} else {
+			err = fmt.Errorf("their layout is another: %s", filepath.Base(dir))
+		}
 		old.Close()
 		if err != nil {
 			return err
@@ -66,22 +63,30 @@ func (d *Datapath) adoptFlows() error {
 	return nil
 }
 
-func (d *Datapath) copyFlows(old *ebpf.Map) error {
-	if old.KeySize() != d.maps.Flows.KeySize() || old.ValueSize() != d.maps.Flows.ValueSize() {
-		return fmt.Errorf("their layout is another")
-	}
-	from := table[vrouterFlowKey, vrouterFlow]{"flows", old, false}
-	to := table[vrouterFlowKey, vrouterFlow]{"flows", d.maps.Flows, false}
-	var keys []vrouterFlowKey
-	var values []vrouterFlow
-	if err := from.each(func(k vrouterFlowKey, v vrouterFlow) {
-		if len(keys) < int(d.maps.Flows.MaxEntries()) {
-			keys, values = append(keys, k), append(values, v)
+// beforeSwap comes before a link's program is swapped for ours. Before the first
+// one the flows are copied, as the older programs have them until then.
+func (d *Datapath) beforeSwap() {
+	d.swapping.Do(func() {
+		if err := d.adoptFlows(); err != nil {
+			d.options.Logger.Warn("flows of the older maps are lost", "error", err)
 		}
-	}); err != nil {
-		return err
+	})
+}
+
+func (d *Datapath) copyFlows(old *ebpf.Map) error {
+	from := table[vrouterFlowKey, vrouterFlow]{"flows", old, false}
+	var failed error
+	err := from.each(func(k vrouterFlowKey, v vrouterFlow) {
+		var ours vrouterFlow
+		if failed != nil || d.maps.Flows.Lookup(&k, &ours) == nil && ours.SeenNs >= v.SeenNs {
+			return
+		}
+		failed = d.maps.Flows.Put(&k, &v)
+	})
+	if failed != nil {
+		return fmt.Errorf("copy a flow: %w", failed) // no room: the new table is smaller
 	}
-	return to.put(keys, values)
+	return err
 }
 
 // retire removes older generations once every link runs a program of this one.
@@ -98,6 +103,9 @@ func (d *Datapath) retire() error {
 		if !a.Current {
 			return nil
 		}
+	}
+	if err := d.adoptFlows(); err != nil {
+		d.options.Logger.Warn("flows of the older maps are lost", "error", err)
 	}
 	var errs []error
 	for _, dir := range dirs {

@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
 )
@@ -63,5 +62,3 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("table %s: %d entries are wanted, its limit is %d; raise limits in the node's configuration", e.Table, e.Want, e.Limit)
 }
-
-var errNoBatch = errors.New("no batch operation")

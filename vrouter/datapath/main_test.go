@@ -19,7 +19,7 @@ import (
 var small = Limits{Routes: 4096, Prefixes: 1024, Bridge: 1024, Nexthops: 256, Vifs: 64, Labels: 256, Remotes: 64, Flows: 1024}
 
 // pins mounts a bpffs for the test.
-func pins(t *testing.T) string {
+func pins(t testing.TB) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: loads eBPF programs")
@@ -40,7 +40,7 @@ func pins(t *testing.T) string {
 	return path
 }
 
-func open(t *testing.T, o Options) *Datapath {
+func open(t testing.TB, o Options) *Datapath {
 	t.Helper()
 	if o.Limits == (Limits{}) {
 		o.Limits = small

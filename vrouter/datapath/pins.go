@@ -3,6 +3,7 @@ package datapath
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -32,8 +33,11 @@ func UnmountPins(dir string) error {
 		if !isBPF(dir) {
 			return nil
 		}
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			return fmt.Errorf("unmount %s: %w", dir, err)
+		// Directly on somebody's bpf filesystem it is but a directory.
+		if isMountPoint(dir) {
+			if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+				return fmt.Errorf("unmount %s: %w", dir, err)
+			}
 		}
 		return os.Remove(dir)
 	}
@@ -54,12 +58,17 @@ func isBPF(dir string) bool {
 	return unix.Statfs(dir, &s) == nil && s.Type == unix.BPF_FS_MAGIC
 }
 
+func isMountPoint(dir string) bool {
+	var own, parent unix.Stat_t
+	return unix.Stat(dir, &own) == nil && unix.Stat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev
+}
+
 func mount(dir string) error {
-	if isBPF(dir) {
-		return nil
-	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
+	}
+	if isBPF(dir) { // mounted already, or below one
+		return nil
 	}
 	return unix.Mount("bpf", dir, "bpf", 0, "mode=0700")
 }

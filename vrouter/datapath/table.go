@@ -14,14 +14,25 @@ type table[K, V comparable] struct {
 	array bool // entries are never absent: zero means nothing
 }
 
-const batch = 4096
+// Entries at a time, and bytes of values at a time. Of a hash map less than a
+// bucket cannot be read: batches are never small.
+const (
+	batch      = 4096
+	batchBytes = 1 << 20
+	leastBatch = 64
+)
+
+func (t table[K, V]) batch() int {
+	n := max(leastBatch, min(batch, batchBytes/int(max(t.m.ValueSize(), 1))))
+	return min(n, int(t.m.MaxEntries()))
+}
 
 func isNoBatch(err error) bool { return errors.Is(err, ebpf.ErrNotSupported) }
 
 // each calls f with every entry; of an array those that are not zero.
 func (t table[K, V]) each(f func(K, V)) error {
 	var cursor ebpf.MapBatchCursor
-	keys, values := make([]K, min(batch, t.m.MaxEntries())), make([]V, min(batch, t.m.MaxEntries()))
+	keys, values := make([]K, t.batch()), make([]V, t.batch())
 	for {
 		n, err := t.m.BatchLookup(&cursor, keys, values, nil)
 		if isNoBatch(err) {
@@ -105,6 +116,24 @@ func (t table[K, V]) diff(want map[K]V) (*difference[K, V], error) {
 		d.keys, d.values = append(d.keys, k), append(d.values, v)
 	}
 	return d, nil
+}
+
+// split parts from d what it writes of the kind that `is` names, and all that
+// it deletes.
+func (d *difference[K, V]) split(is func(V) bool) *difference[K, V] {
+	of := &difference[K, V]{table: d.table, stale: d.stale, have: d.have, fresh: d.fresh}
+	d.stale = nil
+	n := 0
+	for i, v := range d.values {
+		if is(v) {
+			of.keys, of.values = append(of.keys, d.keys[i]), append(of.values, v)
+		} else {
+			d.keys[n], d.values[n] = d.keys[i], v
+			n++
+		}
+	}
+	d.keys, d.values = d.keys[:n], d.values[:n]
+	return of
 }
 
 // update writes what is new or different. Where a full map has no room for both

@@ -133,3 +133,42 @@ func datagram(from, to *workload, version, n int) error {
 	}
 	return fmt.Errorf("a datagram of %d bytes: no answer: %w", n, errTimeout)
 }
+
+// anyTransfer sends n bytes to a service that several workloads share: the one
+// that accepts must get them all.
+func anyTransfer(from *workload, servers []*workload, n int) error {
+	const port = 7000
+	results := make(chan error, len(servers))
+	for _, s := range servers {
+		var l net.Listener
+		if err := in(s.ns, func() (err error) {
+			l, err = net.Listen("tcp", netip.AddrPortFrom(s.ip(4), port).String())
+			return err
+		}); err != nil {
+			return err
+		}
+		defer l.Close()
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			c.SetDeadline(time.Now().Add(20 * time.Second))
+			got, err := io.Copy(io.Discard, c)
+			if err == nil && got != int64(n) {
+				err = fmt.Errorf("%d of %d bytes", got, n)
+			}
+			results <- err
+		}()
+	}
+	c, err := from.dial("tcp", netip.AddrPortFrom(servers[0].ip(4), port).String())
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(onlyWriter{c}, payload(1, n)); err != nil {
+		return err
+	}
+	c.Close()
+	return <-results
+}

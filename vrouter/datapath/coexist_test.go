@@ -1,0 +1,144 @@
+package datapath
+
+import (
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+func TestAHookThatWasThereBeforeStays(t *testing.T) {
+	devices := enterSpace(t, 1)
+	d := open(t, Options{Pins: pins(t), NoTCX: true, NoXDP: true})
+	l, err := netlink.LinkByIndex(devices[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.QdiscAdd(clsact(l)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.AttachVif(devices[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.AttachVif(devices[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Detach(devices[0]); err != nil {
+		t.Fatal(err)
+	}
+	if ours, _, err := ourFilters(l); err != nil || len(ours) != 0 || !hasClsact(l) {
+		t.Errorf("filters left: %v, clsact hook there: %v, %v", ours, hasClsact(l), err)
+	}
+}
+
+func TestDetachHasHappenedWhenItReturns(t *testing.T) {
+	devices := enterSpace(t, 1)
+	d := open(t, Options{Pins: pins(t)})
+	for i := range 30 {
+		f, err := d.AttachFabric(devices[0])
+		if err != nil || f.Mode != "xdp+tcx" {
+			t.Fatalf("round %d: %+v, %v", i, f, err)
+		}
+		if err := d.Detach(devices[0]); err != nil {
+			t.Fatal(err)
+		}
+		l, err := netlink.LinkByIndex(devices[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached {
+			t.Fatalf("round %d: XDP is still attached after Detach", i)
+		}
+		q, err := link.QueryPrograms(link.QueryOptions{Target: devices[0], Attach: ebpf.AttachTCXIngress})
+		if err != nil || len(q.Programs) != 0 {
+			t.Fatalf("round %d: tcx still has %v, %v", i, q, err)
+		}
+	}
+}
+
+func TestOursRunsBeforeForeignProgramsOfADevice(t *testing.T) {
+	devices := enterSpace(t, 1)
+	d := open(t, Options{Pins: pins(t)})
+	accept := passing(t, ebpf.SchedCLS, 0)
+	theirs, err := link.AttachTCX(link.TCXOptions{Interface: devices[0], Program: accept, Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		t.Skip("attaching a foreign tcx program: " + err.Error())
+	}
+	defer theirs.Close()
+	if _, err := d.AttachFabric(devices[0]); err != nil {
+		t.Fatal(err)
+	}
+	q, err := link.QueryPrograms(link.QueryOptions{Target: devices[0], Attach: ebpf.AttachTCXIngress})
+	if err != nil || len(q.Programs) != 2 {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	info, err := d.programs.FabricTc.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, _ := info.ID(); q.Programs[0].ID != id {
+		t.Errorf("the first program is %d, ours is %d", q.Programs[0].ID, id)
+	}
+}
+
+// passing is a program of somebody else's.
+func passing(t *testing.T, kind ebpf.ProgramType, verdict int32) *ebpf.Program {
+	t.Helper()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: kind, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
+	for _, c := range []struct {
+		noTCX bool
+		mode  string
+	}{{false, "tcx"}, {true, "clsact"}} {
+		t.Run(c.mode, func(t *testing.T) {
+			devices := enterSpace(t, 1)
+			d := open(t, Options{Pins: pins(t), NoTCX: c.noTCX})
+			l, err := netlink.LinkByIndex(devices[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := netlink.QdiscAdd(clsact(l)); err != nil {
+				t.Fatal(err)
+			}
+			unspecified := passing(t, ebpf.SchedCLS, -1)
+			for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+				f := &netlink.BpfFilter{
+					FilterAttrs: netlink.FilterAttrs{LinkIndex: devices[0], Parent: parent, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
+					Fd:          unspecified.FD(), Name: "theirs", DirectAction: true,
+				}
+				if err := netlink.FilterAdd(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			theirs, err := link.AttachXDP(link.XDPOptions{Interface: devices[0], Program: passing(t, ebpf.XDP, 2), Flags: link.XDPDriverMode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer theirs.Close()
+
+			f, err := d.AttachFabric(devices[0])
+			if err != nil || f.Mode != c.mode || f.Why != "another XDP program is there already" {
+				t.Errorf("%+v, %v", f, err)
+			}
+			if err := d.Detach(devices[0]); err != nil {
+				t.Fatal(err)
+			}
+			if ours, others, err := ourFilters(l); err != nil || len(ours) != 0 || others != 2 {
+				t.Errorf("%d of ours, %d others, %v", len(ours), others, err)
+			}
+			if info, err := theirs.Info(); err != nil || info.XDP().Ifindex != uint32(devices[0]) {
+				t.Errorf("the foreign XDP program: %+v, %v", info, err)
+			}
+		})
+	}
+}

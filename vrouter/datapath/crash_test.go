@@ -1,0 +1,184 @@
+package datapath
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// whole fails unless the maps equal the tables, both devices run the programs
+// of d, and no other generation is left.
+func whole(t *testing.T, d *Datapath, want fib.Tables, vif, fabric int) {
+	t.Helper()
+	got, err := d.Dump()
+	if diff := cmp.Diff(want, got, sameAddr, samePrefix); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if modes := attached(t, d); modes[vif] != "vif tcx" || modes[fabric] != "fabric xdp+tcx" || len(modes) != 2 {
+		t.Errorf("attached: %v", modes)
+	}
+	if left, err := d.others(); err != nil || len(left) != 0 {
+		t.Errorf("older generations left: %v, %v", left, err)
+	}
+}
+
+// An agent may be killed between any two of its calls, and the pins may have
+// lost what it made: the next one completes the work.
+func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
+	larger := small
+	larger.Routes *= 2
+	for _, c := range []struct {
+		name   string
+		limits Limits
+		crash  func(t *testing.T, dir string, d *Datapath, want fib.Tables, vif, fabric int)
+	}{
+		{"before the tables were applied", larger, func(*testing.T, string, *Datapath, fib.Tables, int, int) {}},
+		{"in the midst of applying", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, _, _ int) {
+			steps, err := d.plan(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range steps[:len(steps)/2] {
+				if _, err := s.update(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+		{"between two swaps", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, vif, _ int) {
+			if _, err := d.Apply(want); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.AttachVif(vif); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"before the old generation was retired", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, vif, fabric int) {
+			if _, err := d.Apply(want); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.AttachVif(vif); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.AttachFabric(fabric); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"while maps were being pinned", larger, func(t *testing.T, _ string, d *Datapath, _ fib.Tables, _, _ int) {
+			for _, name := range []string{"hosts4", "flows", "vif_stats", "drop_log"} {
+				if err := os.Remove(filepath.Join(d.generation, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+		{"and then a map's pin was deleted", small, func(t *testing.T, _ string, d *Datapath, _ fib.Tables, _, _ int) {
+			if err := os.Remove(filepath.Join(d.generation, "hosts4")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"and then every link's pin was deleted", small, func(t *testing.T, dir string, _ *Datapath, _ fib.Tables, _, _ int) {
+			if err := os.RemoveAll(filepath.Join(dir, linksName)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := pins(t)
+			devices := enterSpace(t, 3)
+			vif, fabric := devices[0], devices[2]
+			want := scene(vif, devices[1], fabric, model.MPLSoUDP, false)
+			set := func(d *Datapath) {
+				t.Helper()
+				if _, err := d.Apply(want); err != nil {
+					t.Fatal(err)
+				}
+				if err := d.AttachVif(vif); err != nil {
+					t.Fatal(err)
+				}
+				if f, err := d.AttachFabric(fabric); err != nil || f.Mode != "xdp+tcx" {
+					t.Fatalf("%+v, %v", f, err)
+				}
+			}
+			first := open(t, Options{Pins: dir})
+			set(first)
+			key := vrouterFlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
+			if err := first.maps.Flows.Put(&key, &vrouterFlow{SeenNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
+				t.Fatal(err)
+			}
+			first.Close()
+
+			second := open(t, Options{Pins: dir, Limits: c.limits})
+			c.crash(t, dir, second, want, vif, fabric)
+			second.Close()
+
+			third := open(t, Options{Pins: dir, Limits: c.limits})
+			set(third)
+			if _, err := third.Apply(want); err != nil {
+				t.Fatal(err)
+			}
+			whole(t, third, want, vif, fabric)
+			var flow vrouterFlow
+			if err := third.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
+				t.Errorf("the flow is lost: %+v, %v", flow, err)
+			}
+			if err := third.Remove(); err != nil {
+				t.Fatal(err)
+			}
+			if left, err := os.ReadDir(dir); err != nil || directories(left) != 0 {
+				t.Errorf("left after Remove: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// directories counts directories: the kernel's own files of a bpffs stay.
+func directories(entries []os.DirEntry) (n int) {
+	for _, e := range entries {
+		if e.IsDir() {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAHookWhoseMakerCrashedIsStillRemoved(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		made bool // the hook was made before the crash
+	}{{"before it was made", false}, {"before its filter was added", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := pins(t)
+			devices := enterSpace(t, 1)
+			l, err := netlink.LinkByIndex(devices[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := open(t, Options{Pins: dir, NoTCX: true, NoXDP: true})
+			if err := os.Mkdir(d.hookNote(devices[0]), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if c.made {
+				if err := netlink.QdiscAdd(clsact(l)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := d.AttachVif(devices[0]); err != nil {
+				t.Fatal(err)
+			}
+			if got := attached(t, d); got[devices[0]] != "vif clsact" {
+				t.Errorf("attached: %v", got)
+			}
+			if err := d.Detach(devices[0]); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(d.hookNote(devices[0])); hasClsact(l) || !os.IsNotExist(err) {
+				t.Errorf("the hook is there: %v, its note: %v", hasClsact(l), err)
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package datapath
+
+import (
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
+	dir := pins(t)
+	devices := enterSpace(t, 3)
+	want := scene(devices[0], devices[1], devices[2], model.MPLSoUDP, false)
+	first := open(t, Options{Pins: dir})
+	if _, err := first.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.AttachVif(devices[0]); err != nil {
+		t.Fatal(err)
+	}
+	larger := small
+	larger.Routes *= 2
+	second := open(t, Options{Pins: dir, Limits: larger})
+	// The old programs are still at work, and take a flow in.
+	key := vrouterFlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
+	if err := first.maps.Flows.Put(&key, &vrouterFlow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	if _, err := second.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.AttachVif(devices[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	var flow vrouterFlow
+	if err := second.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
+		t.Errorf("the flow is lost: %+v, %v", flow, err)
+	}
+}

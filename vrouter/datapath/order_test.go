@@ -1,0 +1,133 @@
+package datapath
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// dangling is what in the maps points at nothing: packets that came by at this
+// moment would be lost.
+func dangling(d *Datapath) (all []string, err error) {
+	f, err := d.Dump()
+	if err != nil {
+		return nil, err
+	}
+	check := func(what any, nexthop uint32) {
+		if _, ok := f.Nexthops[nexthop]; !ok && nexthop != 0 {
+			all = append(all, fmt.Sprintf("%v: nexthop %d does not exist", what, nexthop))
+		}
+	}
+	for k, r := range f.Routes {
+		check(k, r.Nexthop)
+	}
+	for k, e := range f.Bridge {
+		check(k, e.Nexthop)
+	}
+	for l, t := range f.ILM {
+		check(fmt.Sprint("label ", l), t.Nexthop)
+	}
+	for v, t := range f.VNIs {
+		check(fmt.Sprint("VNI ", v), t.Nexthop)
+	}
+	for id, v := range f.VRFs {
+		check(fmt.Sprint("VRF ", id), v.Flood)
+	}
+	for i, v := range f.Vifs {
+		check(fmt.Sprint("vif at ", i), v.Nexthop)
+		if _, ok := f.Policies[v.ID]; v.Policy && !ok {
+			all = append(all, fmt.Sprintf("vif at %d: its policy does not exist", i))
+		}
+	}
+	for id, n := range f.Nexthops {
+		if n.Type != fib.Composite {
+			continue
+		}
+		for i, m := range n.Members {
+			if m.Nexthop == 0 {
+				all = append(all, fmt.Sprintf("composite %d: member %d does not exist", id, i))
+			}
+			check(fmt.Sprintf("composite %d, member %d", id, i), m.Nexthop)
+		}
+	}
+	return all, nil
+}
+
+// consistentTables have no dangling reference, but composites that grow and
+// shrink, and vifs with and without policy.
+func consistentTables(r *rand.Rand) fib.Tables {
+	f := scene(7, 8, 9, model.MPLSoUDP, false)
+	for id := uint32(20); id < 20+uint32(r.IntN(20)); id++ {
+		f.Nexthops[id] = f.Nexthops[nhTunnel]
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 5, 0, byte(id)}), 32)}] = fib.Route{Nexthop: id}
+		f.Remotes[netip.AddrFrom4([4]byte{172, 31, 1, byte(id)})] = id
+	}
+	for id := uint32(50); id < 50+uint32(r.IntN(5)); id++ {
+		n := fib.Nexthop{Type: fib.Composite, VRF: 1}
+		for range 1 + r.IntN(8) {
+			n.Members = append(n.Members, fib.Member{Nexthop: []uint32{nhVif, nhVif2, nhTunnel}[r.IntN(3)], Label: 18})
+		}
+		f.Nexthops[id] = n
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 6, byte(id), 0}), 24)}] = fib.Route{Nexthop: id}
+	}
+	if r.IntN(2) == 1 {
+		v := f.Vifs[7]
+		v.Policy = true
+		f.Vifs[7] = v
+		f.Policies[v.ID] = fib.Policy{AllowOut: true}
+	}
+	return f
+}
+
+func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
+	d := open(t, Options{Pins: pins(t)})
+	r := rand.New(rand.NewPCG(3, 4))
+	for state := range 40 {
+		steps, err := d.plan(consistentTables(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range steps {
+			if _, err := s.update(); err != nil {
+				t.Fatal(err)
+			}
+			if bad, err := dangling(d); err != nil || len(bad) > 0 {
+				t.Fatalf("state %d, after update %d: %v, %v", state, i, bad, err)
+			}
+		}
+		for i := len(steps) - 1; i >= 0; i-- {
+			if _, err := steps[i].prune(); err != nil {
+				t.Fatal(err)
+			}
+			if bad, err := dangling(d); err != nil || len(bad) > 0 {
+				t.Fatalf("state %d, after deletion %d: %v, %v", state, i, bad, err)
+			}
+		}
+	}
+}
+
+func TestStrictnessComesAfterTheRemotesThatItAllows(t *testing.T) {
+	d := open(t, Options{Pins: pins(t)})
+	want := scene(7, 8, 9, model.MPLSoUDP, false)
+	want.Settings.Strict = true
+	steps, err := d.plan(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range steps {
+		if _, err := s.update(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.Dump()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Settings.Strict && len(got.Remotes) != len(want.Remotes) {
+			t.Fatalf("after update %d packets of nodes not yet known would be dropped", i)
+		}
+	}
+}

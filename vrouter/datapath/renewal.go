@@ -1,0 +1,99 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"windtunnel/vrouter/fib"
+)
+
+// renewal is the step of an Apply that wipes what stands under numbers which
+// get a new owner: a port does not inherit the counters of the one that had its
+// number before, nor a tunnel what was learned on the way to another node.
+type renewal struct {
+	d        *Datapath
+	vifs     []uint32 // ids that are not in use yet
+	vrfs     []uint32 // to be written
+	nexthops []uint32 // to be written, but composites
+	values   []vrouterNexthop
+}
+
+// freshVifs are the numbers of the wanted vifs that no vif has now.
+func (t tables) freshVifs(want map[uint32]vrouterVif) ([]uint32, error) {
+	used := map[uint32]bool{}
+	if err := t.vifs.each(func(_ uint32, v vrouterVif) { used[v.Id] = true }); err != nil {
+		return nil, err
+	}
+	var fresh []uint32
+	for _, v := range want {
+		if !used[v.Id] {
+			fresh = append(fresh, v.Id)
+		}
+	}
+	return fresh, nil
+}
+
+// update comes before everything else: nobody counts under these numbers yet.
+func (r *renewal) update() (int, error) {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return 0, fmt.Errorf("count the CPUs: %w", err)
+	}
+	for _, id := range r.vifs {
+		if err := r.d.maps.VifStats.Put(id, make([]vrouterVifCounters, cpus)); err != nil {
+			return 0, fmt.Errorf("clear the counters of vif %d: %w", id, err)
+		}
+		for _, reason := range reasons {
+			err := r.d.maps.Drops.Delete(vrouterDropKey{Vif: id, Reason: reason.Number})
+			if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return 0, fmt.Errorf("clear the drops of vif %d: %w", id, err)
+			}
+		}
+	}
+	for _, id := range r.vrfs {
+		if err := r.renewVRF(id, cpus); err != nil {
+			return 0, err
+		}
+	}
+	for i, id := range r.nexthops {
+		if err := r.renewNexthop(id, r.values[i]); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+func (r *renewal) renewVRF(id uint32, cpus int) error {
+	var now vrouterVrf
+	if err := r.d.maps.Vrfs.Lookup(id, &now); err != nil {
+		return fmt.Errorf("read VRF %d: %w", id, err)
+	}
+	if now != (vrouterVrf{}) {
+		return nil
+	}
+	if err := r.d.maps.VrfStats.Put(id, make([]vrouterVrfCounters, cpus)); err != nil {
+		return fmt.Errorf("clear the counters of VRF %d: %w", id, err)
+	}
+	return nil
+}
+
+func (r *renewal) renewNexthop(id uint32, next vrouterNexthop) error {
+	if fib.NexthopType(next.Type) != fib.Tunnel {
+		return nil
+	}
+	var now vrouterNexthop
+	if err := r.d.maps.Nexthops.Lookup(id, &now); err != nil {
+		return fmt.Errorf("read nexthop %d: %w", id, err)
+	}
+	if now.Type == next.Type && now.Paths == next.Paths && now.Path == next.Path {
+		return nil
+	}
+	if err := r.d.maps.LearnedMtus.Put(id, vrouterLearnedMtu{}); err != nil {
+		return fmt.Errorf("clear the learned MTU of nexthop %d: %w", id, err)
+	}
+	return nil
+}
+
+func (r *renewal) prune() (int, error) { return 0, nil }

@@ -1,0 +1,77 @@
+package datapath
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
+	d := open(t, Options{Pins: pins(t)})
+	want := scene(7, 8, 9, model.MPLSoUDP, false)
+	if _, err := d.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	cpus := make([]vrouterVifCounters, ebpf.MustPossibleCPU())
+	cpus[0].RxPackets = 5
+	drops := make([]uint64, len(cpus))
+	drops[0] = 3
+	for _, id := range []uint32{1, 2} {
+		if err := d.maps.VifStats.Put(id, cpus); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.maps.Drops.Put(vrouterDropKey{Vif: id, Reason: 6}, drops); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := want.Vifs[8]
+	delete(want.Vifs, 8)
+	if _, err := d.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	want.Vifs[18] = gone // its number goes to another port
+	if _, err := d.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	stats, err := d.VifStats()
+	if err != nil || stats[1].RxPackets != 5 || stats[2].RxPackets != 0 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	dropped, err := d.Drops()
+	if err != nil || dropped[DropKey{1, 6}] != 3 || dropped[DropKey{2, 6}] != 0 {
+		t.Errorf("%v, %v", dropped, err)
+	}
+}
+
+func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
+	d := open(t, Options{Pins: pins(t)})
+	want := scene(7, 8, 9, model.MPLSoUDP, false)
+	if _, err := d.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	now, err := monotonic()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []uint32{nhTunnel, nhTunnelEthernet} {
+		if err := d.maps.LearnedMtus.Put(id, vrouterLearnedMtu{Mtu: 1300, UntilNs: now + uint64(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := want.Nexthops[nhTunnel]
+	other := netip.MustParseAddr("172.31.0.9")
+	moved.Paths = []fib.Path{{Source: local, Destination: other, Gateway: other, Oif: 9}}
+	want.Nexthops[nhTunnel] = moved
+	if _, err := d.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	mtus, err := d.LearnedMTUs()
+	if err != nil || len(mtus) != 1 || mtus[nhTunnelEthernet] != 1300 {
+		t.Errorf("%v, %v", mtus, err)
+	}
+}

@@ -1,0 +1,249 @@
+package datapath
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// source makes random values of what a node's tables may hold.
+type source struct{ *rand.Rand }
+
+func (s source) bool() bool { return s.IntN(2) == 1 }
+
+func (s source) mac() (m model.MAC) {
+	for i := range m {
+		m[i] = byte(s.IntN(256))
+	}
+	return m
+}
+
+func (s source) addr(v6 bool) netip.Addr {
+	var b [16]byte
+	for i := range b {
+		b[i] = byte(s.IntN(256))
+	}
+	b[0] = 0xfd
+	if v6 {
+		return netip.AddrFrom16(b)
+	}
+	return netip.AddrFrom4([4]byte(b[1:5]))
+}
+
+func (s source) prefix(v6 bool) netip.Prefix {
+	a := s.addr(v6)
+	return netip.PrefixFrom(a, s.IntN(a.BitLen()+1)).Masked()
+}
+
+func (s source) nexthop() fib.Nexthop {
+	n := fib.Nexthop{Type: fib.NexthopType(s.IntN(7)), VRF: s.Uint32N(4096)}
+	switch n.Type {
+	case fib.Encap:
+		n.Vif, n.Oif, n.Peer, n.MTU = s.Uint32(), s.Uint32(), s.bool(), uint16(s.IntN(1<<16))
+		n.DMAC, n.SMAC = s.mac(), s.mac()
+	case fib.Tunnel:
+		n.Encapsulation = []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP, model.VXLAN}[s.IntN(3)]
+		n.DF, n.Port, n.MTU, n.DMAC = s.bool(), uint16(s.IntN(1<<16)), uint16(s.IntN(1<<16)), s.mac()
+		v6 := s.bool()
+		for range s.IntN(maxPaths + 1) {
+			n.Paths = append(n.Paths, fib.Path{Source: s.addr(v6), Destination: s.addr(v6), Gateway: s.addr(s.bool()), Oif: 1 + s.Uint32N(1000)})
+		}
+	case fib.Composite:
+		n.Multicast = s.bool()
+		for range s.IntN(maxMembers + 1) {
+			n.Members = append(n.Members, fib.Member{Nexthop: s.Uint32(), Label: s.Uint32N(1 << 20)})
+		}
+	}
+	return n
+}
+
+func (s source) vif() fib.Vif {
+	v := fib.Vif{
+		ID: 1 + s.Uint32N(60), VRF: s.Uint32(), Nexthop: s.Uint32(), L2: s.bool(), L3: s.bool(), Policy: s.bool(),
+		MTU: uint16(s.IntN(1 << 16)), MAC: s.mac(), RouterMAC: s.mac(),
+	}
+	if s.bool() {
+		v.Gateway4 = s.addr(false)
+	}
+	if s.bool() {
+		v.Gateway6 = s.addr(true)
+	}
+	for _, v6 := range []bool{false, true} {
+		for range s.IntN(maxSources + 1) {
+			v.Sources = append(v.Sources, s.prefix(v6))
+		}
+	}
+	return v
+}
+
+func (s source) policy() fib.Policy {
+	p := fib.Policy{AllowIn: s.bool(), AllowOut: s.bool()}
+	for range s.IntN(maxRules + 1) {
+		r := fib.Rule{
+			Egress: s.bool(), Allow: s.bool(), Log: s.bool(), Protocol: uint8(s.IntN(256)),
+			FirstPort: uint16(s.IntN(1 << 16)), LastPort: uint16(s.IntN(1 << 16)),
+		}
+		if s.bool() {
+			r.Remote = s.prefix(s.bool())
+		}
+		p.Rules = append(p.Rules, r)
+	}
+	return p
+}
+
+func (s source) settings() fib.Settings {
+	f := fib.Settings{Strict: s.bool(), VXLANPort: uint16(s.IntN(1 << 16)), FlowIdle: s.Uint32(), FlowClosed: s.Uint32()}
+	for _, v6 := range []bool{false, true} {
+		for range s.IntN(maxLocal + 1) {
+			f.Local = append(f.Local, s.addr(v6))
+		}
+	}
+	return f
+}
+
+func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
+	s := source{rand.New(rand.NewPCG(5, 6))}
+	same := func(what string, i int, want, got any) {
+		t.Helper()
+		if diff := cmp.Diff(want, got, sameAddr, samePrefix, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%s %d (-want +got):\n%s", what, i, diff)
+		}
+	}
+	for i := range 2000 {
+		id, n := s.Uint32N(100), s.nexthop()
+		nh, err := encodeNexthop(id, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		members := map[vrouterMemberKey]vrouterMember{}
+		for j, m := range n.Members {
+			members[vrouterMemberKey{Nexthop: id, Index: uint32(j)}] = vrouterMember{Nexthop: m.Nexthop, Label: m.Label}
+		}
+		same("nexthop", i, n, withMembers(id, nh, members))
+
+		vif := s.vif()
+		v, err := encodeVif(vif)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same("vif", i, vif, decodeVif(v))
+
+		policy := s.policy()
+		p, err := encodePolicy(1, policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same("policy", i, policy, decodePolicy(&p))
+
+		settings := s.settings()
+		set, err := encodeSettings(settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same("settings", i, settings, decodeSettings(set))
+
+		vrf := fib.VRF{Flood: s.Uint32(), L2: s.bool(), L3: s.bool(), RouterMAC: s.mac()}
+		same("VRF", i, vrf, decodeVRF(encodeVRF(vrf)))
+		route := fib.Route{Nexthop: s.Uint32(), Label: s.Uint32(), MAC: s.mac()}
+		same("route", i, route, decodeRoute(encodeRoute(route)))
+		target := fib.Target{Nexthop: s.Uint32(), Ethernet: s.bool()}
+		same("target", i, target, decodeTarget(encodeTarget(target)))
+	}
+}
+
+func TestThePolicysGenerationFollowsItsRules(t *testing.T) {
+	s := source{rand.New(rand.NewPCG(7, 8))}
+	generation := func(p fib.Policy) uint32 {
+		v, err := encodePolicy(1, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Generation
+	}
+	for range 500 {
+		p := s.policy()
+		before := generation(p)
+		if generation(fib.Policy{AllowIn: p.AllowIn, AllowOut: p.AllowOut, Rules: slices.Clone(p.Rules)}) != before {
+			t.Fatal("the same rules have two generations")
+		}
+		p.AllowIn = !p.AllowIn
+		if generation(p) == before {
+			t.Fatalf("another default, the same generation: %+v", p)
+		}
+		p.AllowIn = !p.AllowIn
+		if len(p.Rules) > 0 {
+			r := &p.Rules[s.IntN(len(p.Rules))]
+			r.Allow = !r.Allow
+			if generation(p) == before {
+				t.Fatalf("another rule, the same generation: %+v", p)
+			}
+		}
+	}
+}
+
+// Macros do not show in the object's types, so Go repeats their values.
+func TestConstantsAreThoseOfTheSource(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("bpf", "types.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers, err := os.ReadFile(filepath.Join("bpf", "headers.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, headers...)
+	for name, want := range map[string]int{
+		"NH_F_MULTICAST": nhMulticast, "NH_F_DF": nhDF, "NH_F_PEER": nhPeer, "ROUTE_F_MAC": routeMAC,
+		"VIF_F_L2": vifL2, "VIF_F_L3": vifL3, "VIF_F_POLICY": vifPolicy, "SET_F_STRICT": setStrict,
+		"RULE_F_EGRESS": ruleEgress, "RULE_F_ALLOW": ruleAllow, "RULE_F_LOG": ruleLog,
+		"FLOW_TCP_SYN": tcpSYN, "FLOW_TCP_ESTABLISHED": tcpEstablished, "FLOW_TCP_FIN_OUT": tcpFINOut,
+		"FLOW_TCP_FIN_IN": tcpFINIn, "FLOW_TCP_RST": tcpRST,
+		"MAX_PATHS": maxPaths, "MAX_MEMBERS": maxMembers, "MAX_RULES": maxRules, "MAX_LOCAL": maxLocal,
+		"MAX_SOURCES": maxSources, "MAX_VRFS": maxVRFs, "MPLS_UDP_PORT": mplsUDPPort,
+	} {
+		m := regexp.MustCompile(`(?m)^#define ` + name + `\s+(?:\(1 << (\d+)\)|(\d+))`).FindSubmatch(text)
+		if m == nil {
+			t.Errorf("%s is not in the source", name)
+			continue
+		}
+		got, err := strconv.Atoi(string(m[1]) + string(m[2]))
+		if len(m[1]) > 0 {
+			got = 1 << got
+		}
+		if err != nil || got != want {
+			t.Errorf("%s is %d in the source, %d in Go", name, got, want)
+		}
+	}
+}
+
+func TestTheObjectsSizesAreTheDefaultLimits(t *testing.T) {
+	spec, err := loadVrouter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range (Limits{}).WithDefaults().sizes() {
+		got := spec.Maps[name].MaxEntries
+		if name == "vif_stats" {
+			got++ // index 0 is no vif's
+		}
+		if got != size {
+			t.Errorf("map %s has %d entries in the source, %d by default", name, got, size)
+		}
+	}
+	for name := range pinned {
+		if spec.Maps[name] == nil {
+			t.Errorf("map %s is not in the object", name)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+// dropsOf sums a node's drops by reason.
+func (n *node) drops() map[string]uint64 {
+	n.bed.t.Helper()
+	sums := map[string]uint64{}
+	for _, d := range rows[inspect.Drop](n, "dropstats") {
+		sums[d.Reason] += d.Packets
+	}
+	return sums
+}
+
+// Two tenants use the same addresses on the same two nodes; each reaches its
+// own, and never the other's.
+func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
+	for _, encap := range encaps {
+		t.Run(string(encap), func(t *testing.T) {
+			b := newBed(t, options{})
+			b.state.Nodes = b.nodesOf(false, encap)
+			subnets := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/64")}
+			b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets}, {Name: "blue", ID: 2, Subnets: subnets}}
+			red := [2]*workload{b.workload("rx", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("ry", "red", 1, "10.1.0.11", "fd00:1::11")}
+			blue := [2]*workload{b.workload("bx", "blue", 0, "10.1.0.10", "fd00:1::10"), b.workload("by", "blue", 1, "10.1.0.11", "fd00:1::11")}
+			lonely := b.workload("rz", "red", 1, "10.1.0.12", "fd00:1::12")
+			b.up()
+			for _, version := range []int{4, 6} {
+				for _, pair := range [][2]*workload{red, blue} {
+					if err := transfer(pair[0], pair[1], version, 1<<20); err != nil {
+						t.Errorf("IPv%d in %s: %v", version, pair[0].port.Network, err)
+					}
+				}
+			}
+			// Only red has 10.1.0.12: blue must not reach it.
+			l, err := lonely.listen(4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if err := transfer(red[0], lonely, 4, 1000); err != nil {
+				t.Errorf("red's own: %v", err)
+			}
+			if c, err := blue[0].dial("tcp", l.Addr().String()); err == nil {
+				c.Close()
+				t.Error("a workload of blue reached one of red")
+			}
+			if n := b.nodes[0].drops()["arp_unknown"]; n == 0 {
+				t.Error("blue's question for red's address was not counted as arp_unknown")
+			}
+		})
+	}
+}
+
+// A workload that lies about who it is is not heard.
+func TestASpoofedSourceIsDroppedUnderItsReason(t *testing.T) {
+	b := newBed(t, options{})
+	x, y := pair(b, model.L3, false, model.MPLSoUDP)
+	if err := datagram(x, y, 4, 64); err != nil {
+		t.Fatal(err)
+	}
+	before := b.nodes[0].drops()
+	err := in(x.ns, func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		packet := []byte{0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 10, 1, 0, 99, 10, 1, 0, 11, 0, 9, 0, 9, 0, 8, 0, 0}
+		for range 5 {
+			if err := unix.Sendto(fd, packet, 0, &unix.SockaddrInet4{Addr: [4]byte{10, 1, 0, 11}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	if n := b.nodes[0].drops()["spoofed_ip"] - before["spoofed_ip"]; n != 5 {
+		t.Errorf("%d drops under spoofed_ip, want 5", n)
+	}
+	log := b.nodes[0].run("dropstats", "--log")
+	if !containsAll(log, "spoofed_ip", "10.1.0.99", "10.1.0.11") {
+		t.Errorf("the drop log does not show the packet:\n%s", log)
+	}
+}
+
+// Overlay packets of a host that is no node are refused, and let in when any
+// source may send.
+func TestAnUnknownUnderlaySourceIsRefusedWhenStrict(t *testing.T) {
+	b := newBed(t, options{nodes: 3})
+	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)[:2]
+	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}
+	stranger := b.nodes[2]
+	b.nodes = b.nodes[:2]
+	b.workload("x", "red", 0, "10.1.0.10")
+	y := b.workload("y", "red", 1, "10.1.0.11")
+	b.up()
+	var heard net.PacketConn
+	if err := in(y.ns, func() (err error) {
+		heard, err = net.ListenPacket("udp", "10.1.0.11:7777")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer heard.Close()
+	// Label 18 is network 1's; from 10.1.0.10:9 to 10.1.0.11:7777 "hi".
+	inner := []byte{0x45, 0, 0, 30, 0, 1, 0, 0, 64, 17, 0, 0, 10, 1, 0, 10, 10, 1, 0, 11, 0, 9, 0x1e, 0x61, 0, 10, 0, 0, 'h', 'i'}
+	fixIPv4(inner)
+	send := func() {
+		err := in(stranger.ns, func() error {
+			c, err := net.Dial("udp", netip.AddrPortFrom(b.nodes[1].v4, 6635).String())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			_, err = c.Write(append([]byte{0, 1, 0x21, 64}, inner...))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hears := func() bool {
+		heard.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		_, _, err := heard.ReadFrom(make([]byte, 100))
+		return err == nil
+	}
+	send()
+	if hears() {
+		t.Error("a stranger's packet was delivered")
+	}
+	if n := b.nodes[1].drops()["unknown_source"]; n != 1 {
+		t.Errorf("%d drops under unknown_source, want 1", n)
+	}
+	b.state.Settings.AnySource = true
+	b.apply()
+	send()
+	if !hears() {
+		t.Errorf("with any_source a stranger may send: %v", b.nodes[1].drops())
+	}
+}
+
+func fixIPv4(b []byte) {
+	var s uint32
+	for i := 0; i < 20; i += 2 {
+		s += uint32(b[i])<<8 | uint32(b[i+1])
+	}
+	for s>>16 != 0 {
+		s = s&0xffff + s>>16
+	}
+	b[10], b[11] = byte(^s>>8), byte(^s)
+}
+
+func containsAll(text string, parts ...string) bool {
+	return !slices.ContainsFunc(parts, func(p string) bool { return !contains(text, p) })
+}

@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+// command runs a program in the workload; the test is skipped where it is not
+// installed.
+func (w *workload) command(name string, args ...string) (string, error) {
+	w.bed.t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		w.bed.t.Skipf("%s is not installed", name)
+	}
+	out, err := exec.Command("ip", append([]string{"netns", "exec", w.port.Attach.Netns, name}, args...)...).CombinedOutput()
+	return string(out), err
+}
+
+// Real ping: the gateway answers, the MTU is as said, and what is larger is
+// refused by an error that the sender's kernel believes.
+func TestPingTheGatewayAndThePathMTU(t *testing.T) {
+	b := newBed(t, options{})
+	x, y := pair(b, model.L3, false, model.MPLSoUDP)
+	for _, to := range []string{"10.1.0.1", "fd00:1::1", y.ip(4).String(), y.ip(6).String()} {
+		if out, err := x.command("ping", "-c", "2", "-i", "0.2", "-W", "2", to); err != nil {
+			t.Errorf("ping %s: %v\n%s", to, err, out)
+		}
+	}
+	if out, err := x.command("ping", "-c", "1", "-W", "2", "-M", "do", "-s", "1440", y.ip(4).String()); err != nil { // 1468 = 1500 − 32
+		t.Errorf("a packet as large as the MTU: %v\n%s", err, out)
+	}
+	// The workload thinks that it may send more: the way says no.
+	if out, err := exec.Command("ip", "-n", x.port.Attach.Netns, "link", "set", "eth0", "mtu", "1500").CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if err := transfer(x, y, 4, 1<<20); err != nil {
+		t.Errorf("TCP of a workload whose device has too large an MTU: %v", err)
+	}
+	out, err := x.command("ping", "-c", "2", "-i", "0.3", "-W", "1", "-M", "do", "-s", "1460", y.ip(4).String())
+	if err == nil || !strings.Contains(out, "mtu = 1468") && !strings.Contains(out, "mtu=1468") {
+		t.Errorf("a packet that is too large: %v\n%s", err, out)
+	}
+	route, _ := x.command("ip", "route", "get", y.ip(4).String())
+	if !strings.Contains(route, "mtu 1468") {
+		t.Errorf("the sender's kernel did not learn the MTU: %s", route)
+	}
+}
+
+// Bridged networks carry what is not IP, and broadcast reaches everyone but the
+// sender, once.
+func TestBridgedNetworksFloodAndAnswer(t *testing.T) {
+	for _, encap := range encaps {
+		t.Run(string(encap), func(t *testing.T) {
+			b := newBed(t, options{nodes: 3})
+			b.state.Nodes = b.nodesOf(false, encap)
+			b.state.Networks = []model.Network{{Name: "lan", ID: 5, VNI: 500, Forwarding: model.L2, Subnets: []netip.Prefix{netip.MustParsePrefix("10.5.0.0/24")}}}
+			var all []*workload
+			for i, name := range []string{"w1", "w2", "w3", "w4"} {
+				all = append(all, b.workload(name, "lan", min(i, 2), netip.AddrFrom4([4]byte{10, 5, 0, byte(10 + i)}).String()))
+			}
+			b.up()
+			// ARP is not known to the vrouter here: it is flooded and answered by
+			// the workloads themselves.
+			for _, to := range all[1:] {
+				if err := transfer(all[0], to, 4, 1<<20); err != nil {
+					t.Errorf("to %s: %v", to.port.Name, err)
+				}
+			}
+			if out, err := all[0].command("ping", "-b", "-c", "1", "-W", "1", "10.5.0.255"); err != nil && !strings.Contains(out, "1 packets transmitted") {
+				t.Errorf("broadcast: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func TestATraceSaysWhereAPacketGoes(t *testing.T) {
+	b := newBed(t, options{})
+	_, y := pair(b, model.L3, false, model.MPLSoUDP)
+	var trace inspect.Trace
+	decode(t, b.nodes[0].run("trace", "--from", "x", "--to", y.ip(4).String(), "--proto", "tcp", "--dport", "80", "-o", "json"), &trace)
+	if trace.Dropped || !containsAll(trace.Verdict, "mpls-udp", "18") || len(trace.Steps) < 3 {
+		t.Errorf("%+v", trace)
+	}
+	decode(t, b.nodes[0].run("trace", "--from", "x", "--to", "10.1.9.9", "-o", "json"), &trace)
+	if !trace.Dropped || !strings.Contains(trace.Verdict, "no_route") {
+		t.Errorf("%+v", trace)
+	}
+}
+
+// Kernel VXLAN on another node: both ways, with a bridge's static entries.
+func TestTheKernelsVXLANIsAPeer(t *testing.T) {
+	b := newBed(t, options{})
+	kernel := b.nodes[1]
+	b.nodes = b.nodes[:1]
+	foreign := model.MAC{2, 0xee, 0, 0, 0, 1}
+	b.state.Nodes = b.nodesOf(false, model.VXLAN)
+	b.state.Networks = []model.Network{{Name: "lan", ID: 7, VNI: 700, Forwarding: model.L2, Subnets: []netip.Prefix{netip.MustParsePrefix("10.7.0.0/24")}}}
+	b.state.Gateways = []model.Gateway{{Name: "kernel", Addresses: []netip.Addr{kernel.v4}, Encapsulation: model.VXLAN,
+		Networks: []model.GatewayNetwork{{Network: "lan", VNI: 700, MACs: []model.MAC{foreign}, Flood: true}}}}
+	x := b.workload("x", "lan", 0, "10.7.0.10")
+	b.up()
+	w := &workload{bed: b, ns: b.namespace("k")}
+	w.port = model.Port{Name: "k", IPs: []netip.Addr{netip.MustParseAddr("10.7.0.20")}, Attach: model.Attachment{Netns: b.name + "-k"}}
+	for _, c := range [][]string{
+		{"ip", "-n", kernel.space, "link", "add", "vx", "type", "vxlan", "id", "700", "dstport", "4789", "local", kernel.v4.String(), "nolearning"},
+		{"ip", "-n", kernel.space, "link", "add", "br0", "type", "bridge"},
+		{"ip", "-n", kernel.space, "link", "set", "vx", "master", "br0", "mtu", "1450", "up"},
+		{"ip", "-n", kernel.space, "link", "set", "br0", "up"},
+		{"ip", "-n", kernel.space, "link", "add", "v0", "mtu", "1450", "type", "veth", "peer", "name", "eth0", "mtu", "1450", "netns", b.name + "-k"},
+		{"ip", "-n", kernel.space, "link", "set", "v0", "master", "br0", "up"},
+		{"ip", "-n", b.name + "-k", "link", "set", "eth0", "address", foreign.String(), "up"},
+		{"ip", "-n", b.name + "-k", "addr", "add", "10.7.0.20/24", "dev", "eth0"},
+		{"bridge", "-n", kernel.space, "fdb", "append", "00:00:00:00:00:00", "dev", "vx", "dst", b.nodes[0].v4.String()},
+		{"bridge", "-n", kernel.space, "fdb", "append", x.port.MAC.String(), "dev", "vx", "dst", b.nodes[0].v4.String()},
+	} {
+		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("%v: %v: %s", c, err, out)
+		}
+	}
+	for _, n := range []int{1 << 10, 20 << 20} {
+		if err := transfer(x, w, 4, n); err != nil {
+			t.Errorf("to the kernel's: %v", err)
+		}
+		if err := transfer(w, x, 4, n); err != nil {
+			t.Errorf("from the kernel's: %v", err)
+		}
+	}
+}
+
+// A static route over two nodes is ECMP: flows spread, and each stays.
+func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
+	b := newBed(t, options{nodes: 3})
+	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
+	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}
+	x := b.workload("x", "red", 0, "10.1.0.10")
+	servers := []*workload{b.workload("s1", "red", 1, "10.1.0.21"), b.workload("s2", "red", 2, "10.1.0.22")}
+	service := netip.MustParseAddr("10.99.0.1")
+	for i := range servers {
+		b.state.Ports[1+i].AllowSources = []netip.Prefix{netip.PrefixFrom(service, 32)}
+	}
+	b.state.Routes = []model.Route{{Network: "red", Prefix: netip.PrefixFrom(service, 32), Via: []model.Via{{Port: "s1"}, {Port: "s2"}}}}
+	b.up()
+	for _, s := range servers {
+		if out, err := exec.Command("ip", "-n", s.port.Attach.Netns, "addr", "add", service.String()+"/32", "dev", "lo").CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+		s.port.IPs = []netip.Addr{service}
+	}
+	for range 20 {
+		// Both listen; whichever is reached must stay the same for a transfer.
+		if err := anyTransfer(x, servers, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stats := map[string]uint64{}
+	for _, n := range b.nodes[1:] {
+		for _, v := range rows[inspect.Vif](n, "vif", "list") {
+			if v.Type == "virtual" {
+				stats[n.name] += v.TxPackets
+			}
+		}
+	}
+	if stats["b"] == 0 || stats["c"] == 0 {
+		t.Errorf("all flows took one way: %v", stats)
+	}
+}
