@@ -55,7 +55,7 @@ func open(t testing.TB, o Options) *Datapath {
 
 // enterSpace moves the test to a network namespace of its own, with `n` veth
 // pairs v0-p0, v1-p1 …, all up.
-func enterSpace(t *testing.T, n int) []int {
+func enterSpace(t testing.TB, n int) []int {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes a network namespace")

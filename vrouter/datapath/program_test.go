@@ -49,7 +49,7 @@ func newRig(t *testing.T, encap model.Encapsulation, v6 bool, change func(*fib.T
 }
 
 // run gives a tc program one frame from a device.
-func (r *rig) run(t *testing.T, p *ebpf.Program, ifindex int, frame []byte) (code uint32, out []byte) {
+func (r *rig) run(t testing.TB, p *ebpf.Program, ifindex int, frame []byte) (code uint32, out []byte) {
 	t.Helper()
 	context := make([]byte, contextBytes)
 	binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(ifindex))
@@ -67,7 +67,7 @@ func (r *rig) run(t *testing.T, p *ebpf.Program, ifindex int, frame []byte) (cod
 
 // xdp gives fabric_xdp one frame. Of a frame that it took the metadata comes
 // first; it is returned apart.
-func (r *rig) xdp(t *testing.T, frame []byte) (code uint32, meta, out []byte) {
+func (r *rig) xdp(t testing.TB, frame []byte) (code uint32, meta, out []byte) {
 	t.Helper()
 	out = make([]byte, len(frame)+256)
 	o := ebpf.RunOptions{Data: frame, DataOut: out}

@@ -84,15 +84,18 @@ func (d *Datapath) Drops() (map[DropKey]uint64, error) {
 
 // Outcomes returns what became of all frames so far.
 func (d *Datapath) Outcomes() (Outcomes, error) {
-	var sums [8]uint64
-	err := perCPU(d.maps.Outcomes, func(i uint32, cpus []uint64) {
-		for _, n := range cpus {
-			sums[i] += n
+	var sums vrouterOutcomeCounters
+	err := perCPU(d.maps.Outcomes, func(_ uint32, cpus []vrouterOutcomeCounters) {
+		for _, c := range cpus {
+			for i, n := range c.Count {
+				sums.Count[i] += n
+			}
 		}
 	})
+	n := sums.Count
 	return Outcomes{
-		Received: sums[0], Passed: sums[1], Forwarded: sums[2], Answered: sums[3],
-		Replicated: sums[4], Dropped: sums[5], Decapped: sums[6], Replicas: sums[7],
+		Received: n[0], Passed: n[1], Forwarded: n[2], Answered: n[3],
+		Replicated: n[4], Dropped: n[5], Decapped: n[6], Replicas: n[7],
 	}, err
 }
 

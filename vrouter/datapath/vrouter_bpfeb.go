@@ -178,6 +178,11 @@ type vrouterNodeSettings struct {
 	FlowClosedS uint32
 }
 
+type vrouterOutcomeCounters struct {
+	_     structs.HostLayout
+	Count [8]uint64
+}
+
 type vrouterPath struct {
 	_             structs.HostLayout
 	Source        vrouterAddress

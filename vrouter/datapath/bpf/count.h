@@ -7,13 +7,30 @@
 
 static __always_inline void count_outcome(__u32 outcome)
 {
-	__u64 *n;
+	struct outcome_counters *c;
+	__u32 zero = 0;
+
+	if (tracing || outcome >= OUTCOMES)
+		return;
+	c = bpf_map_lookup_elem(&outcomes, &zero);
+	if (c)
+		c->count[outcome]++;
+}
+
+/* The end of a frame that a tc program was handed. */
+static __always_inline void count_end(__u32 outcome)
+{
+	struct outcome_counters *c;
+	__u32 zero = 0;
 
 	if (tracing)
 		return;
-	n = bpf_map_lookup_elem(&outcomes, &outcome);
-	if (n)
-		(*n)++;
+	c = bpf_map_lookup_elem(&outcomes, &zero);
+	if (!c)
+		return;
+	c->count[OUT_RECEIVED]++;
+	if (outcome < OUTCOMES)
+		c->count[outcome]++;
 }
 
 static __always_inline void count_vif(__u32 id, int to_workload, __u32 packets, __u32 bytes)

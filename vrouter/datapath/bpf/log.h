@@ -51,11 +51,11 @@ static __always_inline int finish(struct __sk_buff *skb, __u32 vif, __u32 vrf, i
 {
 	if (verdict < 0) {
 		dropped(skb, vif, vrf, -verdict);
-		count_outcome(OUT_DROPPED);
+		count_end(OUT_DROPPED);
 		return TC_ACT_SHOT;
 	}
 	if (VERDICT_REASON(verdict))
 		dropped(skb, vif, vrf, VERDICT_REASON(verdict));
-	count_outcome(VERDICT_OUTCOME(verdict));
+	count_end(VERDICT_OUTCOME(verdict));
 	return VERDICT_ACTION(verdict);
 }

@@ -48,7 +48,7 @@ MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 8192
 MAP(vif_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vif id */, struct vif_counters, 4352);
 MAP(vrf_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vrf */, struct vrf_counters, MAX_VRFS);
 SPARSE_MAP(drops, BPF_MAP_TYPE_PERCPU_HASH, struct drop_key, __u64, 65536);
-MAP(outcomes, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* enum outcome */, __u64, OUTCOMES);
+MAP(outcomes, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct outcome_counters, 1);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

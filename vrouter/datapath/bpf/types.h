@@ -298,9 +298,9 @@ struct drop_key {
 };
 
 /* What became of the frames that a program was handed: their sum is their
- * number. */
+ * number, OUT_RECEIVED. */
 enum outcome {
-	OUT_RECEIVED,  /* handed to from_workload or fabric programs */
+	OUT_RECEIVED,  /* handed to from_workload or fabric_tc */
 	OUT_PASSED,    /* no overlay packet: left to the host's stack */
 	OUT_FORWARDED, /* to a vif or a tunnel */
 	OUT_ANSWERED,  /* ARP, ND, echo, ICMP errors: by the vrouter itself */
@@ -309,6 +309,10 @@ enum outcome {
 	OUT_DECAPPED,  /* XDP: left for delivery in tc */
 	OUT_REPLICAS,
 	OUTCOMES,
+};
+
+struct outcome_counters {
+	__u64 count[OUTCOMES];
 };
 
 #define DROP_SNAP 128

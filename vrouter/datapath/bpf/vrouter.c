@@ -16,7 +16,6 @@ int from_workload(struct __sk_buff *skb)
 	__u32 ifindex = skb->ifindex;
 	struct vif *v = bpf_map_lookup_elem(&vifs, &ifindex);
 
-	count_outcome(OUT_RECEIVED);
 	if (!v)
 		return finish(skb, 0, 0, -DROP_NO_VIF);
 	trace(TRACE_VIF, v->vrf, v->id, ifindex, 1);
@@ -195,7 +194,6 @@ int fabric_tc(struct __sk_buff *skb)
 	int verdict;
 	__u32 head;
 
-	count_outcome(OUT_RECEIVED);
 	if ((void *)(m + 1) <= data && (m->mark & 0xffff0000) == META_MARK) {
 		__u32 mark = m->mark, nexthop = m->nexthop;
 
@@ -203,7 +201,7 @@ int fabric_tc(struct __sk_buff *skb)
 	}
 	s = the_settings();
 	if (!s) {
-		count_outcome(OUT_PASSED);
+		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
 	end = (void *)(long)skb->data_end;
@@ -218,7 +216,7 @@ int fabric_tc(struct __sk_buff *skb)
 	verdict = read_outer(&o, s, data, end, skb->len, skb->gso_size != 0);
 	if (verdict == NOT_OURS) {
 		learn(skb);
-		count_outcome(OUT_PASSED);
+		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
 	if (verdict == GO_ON)

@@ -23,6 +23,8 @@ struct frame {
 	__u8 df;         /* may not be fragmented */
 	__u8 tcp;
 	__u8 icmp6;      /* ICMPv6 type, 0: none */
+	__u8 protocol;   /* IPv4's */
+	__be16 checksum; /* of the IPv4 header */
 };
 
 /* Largest packet that leaves as this frame: a superpacket's segments. */
@@ -114,6 +116,8 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	f->in.is_ip = 1;
 	f->in.tos = ip->tos;
 	f->in.ttl = ip->ttl;
+	f->protocol = ip->protocol;
+	f->checksum = ip->check;
 	f->df = !!(ip->frag_off & bpf_htons(IP_DF));
 	if (!(ip->frag_off & bpf_htons(IP_OFFSET))) {
 		f->l4 = ETH_HLEN + header;
@@ -191,13 +195,15 @@ static __always_inline int refuse(struct __sk_buff *skb, const struct vif *v, in
 static __always_inline int lower_ttl(struct __sk_buff *skb, struct frame *f)
 {
 	if (f->family == FAMILY_IPV4) {
-		__be16 old, new;
+		struct {
+			__u8 ttl;
+			__u8 protocol;
+			__be16 checksum;
+		} new = { .ttl = f->in.ttl - 1, .protocol = f->protocol };
+		__u32 sum = f->checksum + bpf_htons(0x0100);
 
-		if (bpf_skb_load_bytes(skb, L3_OFFSET + 8, &old, 2))
-			return -DROP_MALFORMED;
-		new = old - bpf_htons(0x0100);
-		if (bpf_l3_csum_replace(skb, L3_OFFSET + 10, old, new, 2) ||
-		    bpf_skb_store_bytes(skb, L3_OFFSET + 8, &new, 2, 0))
+		new.checksum = sum + (sum >> 16);
+		if (bpf_skb_store_bytes(skb, L3_OFFSET + 8, &new, sizeof(new), 0))
 			return -DROP_MALFORMED;
 	} else {
 		__u8 limit = f->in.ttl - 1;
