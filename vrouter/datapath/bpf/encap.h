@@ -163,30 +163,36 @@ static __always_inline const struct path *choose_path(const struct nexthop *nh, 
 
 /*
  * Frames that are not IP: the kernel cannot insert headers into them, only in
- * front of them, and then takes them for what they were. So the neighbour is
- * looked up here; the agent keeps the neighbours of tunnels resolved.
+ * front of them, and then takes them for what they were and finds them no
+ * neighbour. So the finished outer packet enters the vif once more, with its
+ * nexthop in its mark; there it is classified anew, and sent_raw sends it. A
+ * mark does not come with a frame out of a workload's namespace.
  */
-static __noinline int send_raw(struct __sk_buff *skb, const struct path *p, __u8 family)
-{
-	struct bpf_fib_lookup fib = { .ifindex = p->oif };
-	__be16 protocol = bpf_htons(family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
+#define RAW_MARK 0x80000000
 
-	if (family == FAMILY_IPV4) {
-		fib.family = 2;
-		__builtin_memcpy(&fib.ipv4_dst, p->destination.bytes + 12, 4);
-		__builtin_memcpy(&fib.ipv4_src, p->source.bytes + 12, 4);
-	} else {
-		fib.family = 10;
-		__builtin_memcpy(fib.ipv6_dst, &p->destination, 16);
-		__builtin_memcpy(fib.ipv6_src, &p->source, 16);
-	}
-	if (bpf_fib_lookup(skb, &fib, sizeof(fib), BPF_FIB_LOOKUP_OUTPUT))
-		return -DROP_PATH_DOWN;
-	if (bpf_skb_store_bytes(skb, 0, fib.dmac, ETH_ALEN, 0) ||
-	    bpf_skb_store_bytes(skb, ETH_ALEN, fib.smac, ETH_ALEN, 0) ||
-	    bpf_skb_store_bytes(skb, 2 * ETH_ALEN, &protocol, 2, 0))
+static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 family)
+{
+	struct ethhdr eth = { .h_dest = { 2 }, .h_source = { 2 } };
+
+	eth.h_proto = bpf_htons(family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
+	if (bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0))
 		return -DROP_ENCAP_FAILED;
-	return bpf_redirect(fib.ifindex, 0);
+	skb->mark = RAW_MARK | nexthop;
+	return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+}
+
+/* The second half: the outer packet, on its way to its neighbour. */
+static __noinline int sent_raw(struct __sk_buff *skb)
+{
+	__u32 id = skb->mark & ~RAW_MARK;
+	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	const struct path *p;
+
+	skb->mark = 0;
+	if (!nh || nh->type != NH_TUNNEL)
+		return TC_ACT_SHOT;
+	p = choose_path(nh, 0);
+	return p ? send_to_neighbour(p) : TC_ACT_SHOT;
 }
 
 /*
@@ -231,18 +237,20 @@ static __always_inline int write_outer6(struct __sk_buff *skb, const struct next
 /*
  * Sends a frame into a tunnel. Of a frame with IP payload the Ethernet header
  * is not carried; with Ethernet payload `eth` is what the receiver shall see.
+ * id: of the tunnel's nexthop.
  * Counts nothing. A function of its own to the verifier. Returns TC_ACT_REDIRECT or minus a reason.
  */
-__noinline int encapsulate(struct __sk_buff *skb, const struct nexthop *nh, __u32 label,
-				  const struct inner *in, const struct ethhdr *eth)
+__noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
+			   const struct inner *in, const struct ethhdr *eth)
 {
+	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
 	const struct path *p;
 	struct ethhdr outer_eth = {};
 	__u32 room;
 
 	if (!nh || !in || !eth)
 		return -DROP_NO_NEXTHOP;
-	p = choose_path(nh, in->hash);
+	p = choose_path(nh, in->is_ip ? in->hash : 0);
 	if (!p)
 		return -DROP_PATH_DOWN;
 	room = outer_ip_length(nh->family) + shim_length(nh->encap);
@@ -260,7 +268,7 @@ __noinline int encapsulate(struct __sk_buff *skb, const struct nexthop *nh, __u3
 					write_outer6(skb, nh, p, label, in))
 		return -DROP_ENCAP_FAILED;
 	if (!in->is_ip)
-		return send_raw(skb, p, nh->family);
+		return send_raw(skb, id, nh->family);
 
 	if (in->ethernet && bpf_skb_store_bytes(skb, L3_OFFSET + room, eth, ETH_HLEN, 0))
 		return -DROP_ENCAP_FAILED;

@@ -14,8 +14,11 @@ SEC("tc")
 int from_workload(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex;
-	struct vif *v = bpf_map_lookup_elem(&vifs, &ifindex);
+	struct vif *v;
 
+	if (skb->mark & RAW_MARK)
+		return sent_raw(skb); /* it was counted when it came in */
+	v = bpf_map_lookup_elem(&vifs, &ifindex);
 	if (!v)
 		return finish(skb, 0, 0, -DROP_NO_VIF);
 	trace(TRACE_VIF, v->vrf, v->id, ifindex, 1);

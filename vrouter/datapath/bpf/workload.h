@@ -216,12 +216,13 @@ static __always_inline int lower_ttl(struct __sk_buff *skb, struct frame *f)
 }
 
 static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *v,
-				       const struct nexthop *nh, __u32 label, struct frame *f)
+				       const struct nexthop *nh, __u32 id, __u32 label,
+				       struct frame *f)
 {
 	int verdict;
 
 	f->in.hash = bpf_get_hash_recalc(skb);
-	verdict = encapsulate(skb, nh, label, &f->in, &f->eth);
+	verdict = encapsulate(skb, id, label, &f->in, &f->eth);
 	if (verdict < 0)
 		return verdict;
 	count_vrf(v->vrf, nh->encap, 0, segments(skb), skb->len);
@@ -265,7 +266,7 @@ static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, st
 		__builtin_memcpy(f->eth.h_dest, nh->dmac, ETH_ALEN);
 		__builtin_memcpy(f->eth.h_source, v->router_mac, ETH_ALEN);
 	}
-	return into_tunnel(skb, v, nh, label, f);
+	return into_tunnel(skb, v, nh, id, label, f);
 }
 
 static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *v, struct frame *f,
@@ -320,7 +321,7 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	}
 	if (nh->type == NH_TUNNEL) {
 		f->in.ethernet = 1;
-		return into_tunnel(skb, v, nh, label, f);
+		return into_tunnel(skb, v, nh, id, label, f);
 	}
 	if (f->tcp && !skb->gso_size)
 		clamp_mss(skb, f->l4, nh->mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));

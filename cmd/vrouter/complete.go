@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// completer proposes words for a flag or an argument.
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// completeNodes proposes the nodes whose agents run here.
+func completeNodes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	nodes, err := api.Nodes(api.RunDir)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return nodes, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFrom proposes what the desired state holds. A shell waits for it, so
+// an agent that does not answer is given up soon.
+func completeFrom(words func(model.State) []string) completer {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		c, err := connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		defer c.Close()
+		state, err := c.State(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return words(state), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+var completePorts = completeFrom(func(s model.State) []string {
+	var names []string
+	for _, p := range s.Ports {
+		names = append(names, p.Name)
+	}
+	return names
+})
+
+var completeNetworks = completeFrom(func(s model.State) []string {
+	var names []string
+	for _, n := range s.Networks {
+		names = append(names, n.Name)
+	}
+	return names
+})
+
+var completePolicies = completeFrom(func(s model.State) []string {
+	var names []string
+	for _, p := range s.Policies {
+		names = append(names, p.Name)
+	}
+	return names
+})
+
+// words proposes a fixed list.
+func words(list ...string) completer {
+	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// firstArgument proposes for the first argument only.
+func firstArgument(propose completer) completer {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return propose(cmd, args, typed)
+	}
+}

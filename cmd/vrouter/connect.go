@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+)
+
+// target is whom the commands speak to.
+var target struct{ node, socket string }
+
+// connect makes a client for the agent that --node and --socket name.
+func connect() (*api.Client, error) {
+	if target.socket != "" {
+		if target.node != "" {
+			return nil, misuse{fmt.Errorf("--node and --socket both name the agent: give one")}
+		}
+		return api.Dial(target.socket), nil
+	}
+	socket, err := api.Find(api.RunDir, target.node)
+	if err != nil {
+		return nil, err
+	}
+	return api.Dial(socket), nil
+}
+
+// withAgent gives a command's body a client, and a context that ends on
+// Ctrl-C.
+func withAgent(body func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := connect()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return body(cmd.Context(), cmd, c, args)
+	}
+}
+
+// vrfOf finds the VRF that a person named by its number or its network; 0: all.
+func vrfOf(ctx context.Context, c *api.Client, name string) (uint32, error) {
+	if name == "" {
+		return 0, nil
+	}
+	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
+		if id == 0 {
+			return 0, misuse{fmt.Errorf("--vrf 0 is the underlay's, which has no tables here: VRFs count from 1")}
+		}
+		return uint32(id), nil
+	}
+	state, err := c.State(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var names []string
+	for _, n := range state.Networks {
+		if n.Name == name {
+			return n.ID, nil
+		}
+		names = append(names, n.Name)
+	}
+	if len(names) == 0 {
+		return 0, fmt.Errorf("--vrf %s: there are no networks; give some with `vrouter apply -f FILE`", name)
+	}
+	slices.Sort(names)
+	return 0, fmt.Errorf("--vrf %s: no such network; there are: %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/api"
+)
+
+// kernelNeed is something that the data path cannot do without.
+type kernelNeed struct {
+	what  string
+	since string // the first kernel that has it
+	probe func() error
+}
+
+func program(t ebpf.ProgramType) func() error {
+	return func() error { return features.HaveProgramType(t) }
+}
+
+func table(t ebpf.MapType) func() error {
+	return func() error { return features.HaveMapType(t) }
+}
+
+func helper(t ebpf.ProgramType, f asm.BuiltinFunc) func() error {
+	return func() error { return features.HaveProgramHelper(t, f) }
+}
+
+var kernelNeeds = []kernelNeed{
+	{"tc programs", "4.1", program(ebpf.SchedCLS)},
+	{"hash tables", "3.19", table(ebpf.Hash)},
+	{"LRU hash tables", "4.10", table(ebpf.LRUHash)},
+	{"longest-prefix tries", "4.11", table(ebpf.LPMTrie)},
+	{"counters by CPU", "4.6", table(ebpf.PerCPUArray)},
+	{"ring buffers", "5.8", table(ebpf.RingBuf)},
+	{"bpf_skb_adjust_room", "4.13", helper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)},
+	{"bpf_skb_change_head", "5.8", helper(ebpf.SchedCLS, asm.FnSkbChangeHead)},
+	{"bpf_redirect_neigh", "5.10", helper(ebpf.SchedCLS, asm.FnRedirectNeigh)},
+	{"bpf_redirect_peer", "5.10", helper(ebpf.SchedCLS, asm.FnRedirectPeer)},
+	{"bpf_clone_redirect", "4.2", helper(ebpf.SchedCLS, asm.FnCloneRedirect)},
+	{"bpf_loop", "5.17", helper(ebpf.SchedCLS, asm.FnLoop)},
+	{"bpf_ktime_get_coarse_ns", "5.11", helper(ebpf.SchedCLS, asm.FnKtimeGetCoarseNs)},
+	{"type information of the kernel (CONFIG_DEBUG_INFO_BTF)", "5.2", func() error { _, err := btf.LoadKernelSpec(); return err }},
+}
+
+// diagnoseKernel asks the kernel for what the data path needs, and for what
+// makes it faster.
+func diagnoseKernel() []api.Finding {
+	release := kernelRelease()
+	if os.Geteuid() != 0 {
+		return []api.Finding{{Topic: "kernel", Level: levelProblem, Text: "the kernel (" + release + ") tells root alone what it can do", Remedy: "use sudo"}}
+	}
+	rlimit.RemoveMemlock() // kernels before 5.11 count maps against it; the probes say if it failed
+	var missing []api.Finding
+	for _, n := range kernelNeeds {
+		if err := n.probe(); err != nil {
+			missing = append(missing, lacking(n, err))
+		}
+	}
+	if len(missing) == 0 {
+		missing = append(missing, api.Finding{Topic: "kernel", Level: levelOK, Text: fmt.Sprintf("Linux %s has all %d features that the data path needs", release, len(kernelNeeds))})
+	}
+	return append(missing, xdpFinding(), tcxFinding())
+}
+
+func lacking(n kernelNeed, err error) api.Finding {
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		return api.Finding{Topic: "kernel", Level: levelProblem, Text: "this kernel lacks " + n.what, Remedy: fmt.Sprintf("Linux has it from %s on; vrouter is tested from 6.1 on", n.since)}
+	}
+	return api.Finding{Topic: "kernel", Level: levelProblem, Text: fmt.Sprintf("whether this kernel has %s cannot be found out: %v", n.what, err), Remedy: "run as root, outside of containers that may not use bpf(2)"}
+}
+
+// xdpFinding says whether packets from the fabric can be decapsulated before
+// GRO.
+func xdpFinding() api.Finding {
+	err := errors.Join(features.HaveProgramType(ebpf.XDP), features.HaveProgramHelper(ebpf.XDP, asm.FnXdpAdjustMeta))
+	if err != nil {
+		return api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("no XDP here (%v): packets are decapsulated in tc, after GRO, which costs the receiver CPU", err)}
+	}
+	return api.Finding{Topic: "attach", Level: levelOK, Text: "XDP is there: packets are decapsulated before GRO on devices whose driver has it"}
+}
+
+// tcxFinding tries to attach in a network namespace of its own.
+func tcxFinding() api.Finding {
+	err := tryTCX()
+	switch {
+	case err == nil:
+		return api.Finding{Topic: "attach", Level: levelOK, Text: "tcx is there: programs are attached by links that survive the agent"}
+	case errors.Is(err, ebpf.ErrNotSupported):
+		return api.Finding{Topic: "attach", Level: levelNote, Text: "no tcx here (Linux has it from 6.6 on): classic tc filters are used instead"}
+	}
+	return api.Finding{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("attaching a tc program fails: %v", err), Remedy: "run as root, outside of containers that may not use bpf(2)"}
+}
+
+// tryTCX attaches a program that lets everything pass to the loopback device of
+// a new network namespace.
+func tryTCX() error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends in its namespace, and takes that with it
+		done <- attachToLoopback()
+	}()
+	return <-done
+}
+
+func attachToLoopback() error {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("make a network namespace: %w", err)
+	}
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "MIT", Instructions: asm.Instructions{
+		asm.LoadImm(asm.R0, -1, asm.DWord), // TCX_NEXT
+		asm.Return(),
+	}})
+	if err != nil {
+		return fmt.Errorf("load a tc program: %w", err)
+	}
+	defer p.Close()
+	const loopback = 1 // its ifindex in every namespace
+	l, err := link.AttachTCX(link.TCXOptions{Program: p, Interface: loopback, Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func kernelRelease() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "of unknown version"
+	}
+	return strings.TrimSpace(unix.ByteSliceToString(u.Release[:]))
+}

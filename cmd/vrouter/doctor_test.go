@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+)
+
+// levels are the levels of the findings about a topic, in order.
+func levels(findings []api.Finding, topic string) []string {
+	var found []string
+	for _, f := range findings {
+		if f.Topic == topic {
+			found = append(found, f.Level)
+		}
+	}
+	return found
+}
+
+func TestThisKernelHasWhatTheDataPathNeeds(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the kernel tells root alone what it can do")
+	}
+	findings := diagnoseKernel()
+	if got := levels(findings, "kernel"); !slices.Equal(got, []string{levelOK}) {
+		t.Errorf("%+v", findings)
+	}
+	if got := levels(findings, "attach"); len(got) != 2 || slices.Contains(got, levelProblem) {
+		t.Errorf("%+v", findings)
+	}
+}
+
+// namespace makes a network namespace with a device in it.
+func namespace(t *testing.T, name string, mtu int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("iproute2 is not installed")
+	}
+	run := func(line string) {
+		t.Helper()
+		args := strings.Fields(line)
+		if text, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", line, err, text)
+		}
+	}
+	run("ip netns add " + name)
+	t.Cleanup(func() { exec.Command("ip", "netns", "delete", name).Run() })
+	run(fmt.Sprintf("ip -n %s link add under0 mtu %d type veth peer name under1", name, mtu))
+	run("ip -n " + name + " address add 192.0.2.1/24 dev under0")
+	run("ip -n " + name + " link set under0 up")
+}
+
+func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
+	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
+	namespace(t, name, 9000)
+	state := filepath.Join(t.TempDir(), "state.yaml")
+	if err := os.WriteFile(state, []byte("nodes:\n  - name: a\n    underlay: [192.0.2.1]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for by, c := range map[string]agent.Config{
+		"a device's name": {Node: "a", Netns: name, Fabric: []string{"under0"}},
+		"a path":          {Node: "a", Netns: "/var/run/netns/" + name, Fabric: []string{"under0"}},
+		"its address":     {Node: "a", Netns: name, State: state},
+	} {
+		findings := diagnoseUnderlay(c)
+		if got := levels(findings, "mtu"); !slices.Equal(got, []string{levelOK}) {
+			t.Errorf("by %s: %+v", by, findings)
+		}
+		if at := slices.IndexFunc(findings, func(f api.Finding) bool { return f.Topic == "mtu" }); at >= 0 &&
+			!strings.HasPrefix(findings[at].Text, "under0 has MTU 9000: workloads get 8968 with mpls-udp, 8972 with mpls-gre, 8950 with vxlan") {
+			t.Errorf("by %s: %s", by, findings[at].Text)
+		}
+		if len(levels(findings, "offload")) == 0 || len(levels(findings, "attach")) != 0 {
+			t.Errorf("by %s: %+v", by, findings)
+		}
+	}
+}
+
+func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
+	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
+	namespace(t, name, 1300)
+	for what, c := range map[string]struct {
+		config agent.Config
+		topic  string
+		text   string
+	}{
+		"a small MTU":    {agent.Config{Netns: name, Fabric: []string{"under0"}}, "mtu", "under0 has MTU 1300"},
+		"a device down":  {agent.Config{Netns: name, Fabric: []string{"under1"}}, "attach", "under1 is down"},
+		"no such device": {agent.Config{Netns: name, Fabric: []string{"none0"}}, "attach", "there is no underlay device none0"},
+		"no namespace":   {agent.Config{Netns: "vr-nobody-has-this"}, "attach", "enter the network namespace vr-nobody-has-this"},
+		"no state file":  {agent.Config{Netns: name, State: "/nonexistent"}, "attach", "read the desired state"},
+	} {
+		findings := diagnoseUnderlay(c.config)
+		if !slices.ContainsFunc(findings, func(f api.Finding) bool {
+			return f.Topic == c.topic && f.Level == levelProblem && strings.Contains(f.Text, c.text)
+		}) {
+			t.Errorf("%s: %+v", what, findings)
+		}
+	}
+}
+
+func TestMTUFindings(t *testing.T) {
+	for mtu, want := range map[int]string{9000: levelOK, 1570: levelOK, 1569: levelNote, 1500: levelNote, 1350: levelNote, 1349: levelProblem, 576: levelProblem} {
+		f := mtuFinding("eth1", mtu)
+		if f.Level != want || (f.Remedy == "") != (want == levelOK) {
+			t.Errorf("MTU %d: %+v, want %s", mtu, f, want)
+		}
+	}
+}
+
+func TestFindingsWrapUnderThemselves(t *testing.T) {
+	got := findingsText([]api.Finding{{Topic: "mtu", Level: levelNote, Text: "one two three four five", Remedy: "six seven eight nine"}}, inspect.Options{Width: 35})
+	want := "note     mtu      one two three\n                  four five\n                  → six seven eight\n                    nine\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

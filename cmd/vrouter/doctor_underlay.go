@@ -1,0 +1,185 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// diagnoseUnderlay looks at the devices that a node's agent would use, in the
+// node's network namespace.
+func diagnoseUnderlay(c agent.Config) []api.Finding {
+	done := make(chan []api.Finding, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread stays in the node's namespace until it ends
+		done <- lookAtUnderlay(c)
+	}()
+	return <-done
+}
+
+func lookAtUnderlay(c agent.Config) []api.Finding {
+	if err := enter(c.Netns); err != nil {
+		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("enter the network namespace %s: %v", c.Netns, err), Remedy: "see `ip netns list`; make it before the agent starts"}}
+	}
+	devices, finding := underlayDevices(c)
+	if finding != nil {
+		return []api.Finding{*finding}
+	}
+	var findings []api.Finding
+	for _, name := range devices {
+		findings = append(findings, lookAtDevice(name)...)
+	}
+	return findings
+}
+
+// enter moves this thread into a network namespace, by its name or path.
+func enter(name string) error {
+	if name == "" {
+		return nil
+	}
+	get := netns.GetFromName
+	if strings.ContainsRune(name, '/') {
+		get = netns.GetFromPath
+	}
+	ns, err := get(name)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return netns.Set(ns)
+}
+
+// underlayDevices are those that the configuration names, else those with the
+// addresses that the configuration's state gives the node.
+func underlayDevices(c agent.Config) ([]string, *api.Finding) {
+	if len(c.Fabric) > 0 {
+		return c.Fabric, nil
+	}
+	if c.State == "" {
+		return nil, &api.Finding{Topic: "mtu", Level: levelNote, Text: "the configuration names neither underlay devices nor a state: MTU and offloads were not looked at", Remedy: "name the devices, such as fabric: [eth1]"}
+	}
+	problem := func(format string, args ...any) ([]string, *api.Finding) {
+		return nil, &api.Finding{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf(format, args...), Remedy: "correct the state, or name the devices in the configuration, such as fabric: [eth1]"}
+	}
+	state, err := readState(c.State, os.Stdin)
+	if err != nil {
+		return problem("%v", err)
+	}
+	at := slices.IndexFunc(state.Nodes, func(n model.Node) bool { return n.Name == c.Node })
+	if at < 0 {
+		return problem("%s has no node %q", c.State, c.Node)
+	}
+	devices, err := devicesWith(state.Nodes[at])
+	switch {
+	case err != nil:
+		return problem("look for the underlay devices: %v", err)
+	case len(devices) == 0:
+		return problem("no device here has an underlay address of node %s (%s)", c.Node, addresses(state.Nodes[at].Underlay))
+	}
+	return devices, nil
+}
+
+// devicesWith are the devices that hold a node's underlay addresses.
+func devicesWith(n model.Node) ([]string, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, l := range links {
+		addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(addrs, func(a netlink.Addr) bool {
+			return slices.ContainsFunc(n.Underlay, func(u netip.Addr) bool { return a.IP.Equal(u.AsSlice()) })
+		}) {
+			names = append(names, l.Attrs().Name)
+		}
+	}
+	return names, nil
+}
+
+func lookAtDevice(name string) []api.Finding {
+	l, err := netlink.LinkByName(name)
+	var missing netlink.LinkNotFoundError
+	switch {
+	case errors.As(err, &missing):
+		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: "there is no underlay device " + name, Remedy: "see `ip link` in the node's namespace"}}
+	case err != nil:
+		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("look at the underlay device %s: %v", name, err)}}
+	}
+	findings := []api.Finding{mtuFinding(name, l.Attrs().MTU)}
+	if l.Attrs().Flags&net.FlagUp == 0 {
+		findings = append(findings, api.Finding{Topic: "attach", Level: levelProblem, Text: "the underlay device " + name + " is down", Remedy: "ip link set " + name + " up"})
+	}
+	return append(findings, offloadFindings(name)...)
+}
+
+// Least MTU of a link that carries IPv6 (RFC 8200, section 5).
+const leastMTU = 1280
+
+// mtuFinding says what a device's MTU leaves to the workloads.
+func mtuFinding(name string, mtu int) api.Finding {
+	var words []string
+	most := 0 // what the longest headers take
+	for _, e := range []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN} {
+		words = append(words, fmt.Sprintf("%d with %s", mtu-fib.Overhead(e, false, false), e))
+		most = max(most, fib.Overhead(e, true, false))
+	}
+	longer := fib.Overhead(model.VXLAN, true, false) - fib.Overhead(model.VXLAN, false, false)
+	f := api.Finding{Topic: "mtu", Level: levelOK, Text: fmt.Sprintf("%s has MTU %d: workloads get %s; %d less over an IPv6 underlay", name, mtu, strings.Join(words, ", "), longer)}
+	switch {
+	case mtu-most < leastMTU:
+		f.Level = levelProblem
+		f.Remedy = fmt.Sprintf("IPv6 needs %d: raise the MTU of the underlay to %d at least", leastMTU, leastMTU+most)
+	case mtu-most < 1500:
+		f.Level = levelNote
+		f.Remedy = fmt.Sprintf("with %d or more throughout the underlay workloads could have 1500", 1500+most)
+	}
+	return f
+}
+
+// offloads are a device's features that make an overlay cheaper, by the
+// kernel's names (net/ethtool/common.c).
+var offloads = []struct{ name, without string }{
+	{"tx-udp_tnl-segmentation", "superpackets of VXLAN and MPLSoUDP are cut by the CPU"},
+	{"tx-gre-segmentation", "superpackets of MPLSoGRE are cut by the CPU"},
+	{"rx-gro", "received packets climb the stack one by one"},
+}
+
+func offloadFindings(name string) []api.Finding {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return []api.Finding{{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("what %s offloads cannot be found out: %v", name, err)}}
+	}
+	defer e.Close()
+	has, err := e.Features(name)
+	if err != nil {
+		return []api.Finding{{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("what %s offloads cannot be found out: %v", name, err)}}
+	}
+	var findings []api.Finding
+	for _, o := range offloads {
+		if !has[o.name] {
+			findings = append(findings, api.Finding{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("%s lacks %s: %s", name, o.name, o.without), Remedy: fmt.Sprintf("where the driver has it: ethtool -K %s %s on", name, o.name)})
+		}
+	}
+	if len(findings) == 0 {
+		findings = []api.Finding{{Topic: "offload", Level: levelOK, Text: name + " segments tunnelled superpackets and merges received packets"}}
+	}
+	return findings
+}

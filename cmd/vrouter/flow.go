@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+)
+
+func flowCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:     "flow",
+		Short:   "Flows of vifs with policy: who talks to whom, and whether it may",
+		Example: "  vrouter flow list --vrf red\n  vrouter flow get tcp 10.0.0.3:80 10.0.0.4:51820",
+	})
+	cmd.AddCommand(flowListCommand(), flowGetCommand())
+	return cmd
+}
+
+// flowFilter is what `flow list` selects by.
+type flowFilter struct {
+	vrf, port, protocol, match string
+}
+
+func flowListCommand() *cobra.Command {
+	var v view
+	var f flowFilter
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "Flows, all or selected",
+		Aliases: []string{"ls"},
+		Long: `Lists flows as their workload sees them: Local is its end, "By" says whose
+packet came first. A network or port without policy has no flows.
+
+--match takes what OpenContrail's flow utility takes: an end, or both with a
+comma between them, in either direction.`,
+		Example: `  vrouter flow list --port web1 --watch
+  vrouter flow list --match 10.0.0.4
+  vrouter flow list --match "10.0.0.3:80,10.0.0.0/24&proto tcp"
+  vrouter flow list --match [2001:db8::1]:443 --proto udp -o json`,
+		Args: cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			keep, err := f.selector()
+			if err != nil {
+				return misuse{err}
+			}
+			vrf, err := vrfOf(ctx, c, f.vrf)
+			if err != nil {
+				return err
+			}
+			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
+				rows, err := c.Flows(ctx, vrf)
+				rows = slices.DeleteFunc(rows, func(f inspect.Flow) bool { return !keep(f) })
+				return reading{rows, inspect.FlowTable(rows)}, err
+			})
+		}),
+	}
+	v.flags(cmd)
+	vrfFlag(cmd, &f.vrf)
+	cmd.Flags().StringVar(&f.port, "port", "", "of one port, by its `name`")
+	cmd.Flags().StringVar(&f.protocol, "proto", "", "tcp, udp, icmp, icmp6, sctp or a `number`")
+	cmd.Flags().StringVar(&f.match, "match", "", "by `ADDRESS[:PORT][,ADDRESS[:PORT]]`; prefixes too")
+	cmd.RegisterFlagCompletionFunc("port", completePorts)
+	cmd.RegisterFlagCompletionFunc("proto", words("tcp", "udp", "icmp", "icmp6", "sctp"))
+	return cmd
+}
+
+// selector is the filter as a question to a flow.
+func (f flowFilter) selector() (func(inspect.Flow) bool, error) {
+	var tests []func(inspect.Flow) bool
+	if f.port != "" {
+		tests = append(tests, func(x inspect.Flow) bool { return x.Port == f.port })
+	}
+	if f.protocol != "" {
+		p, err := inspect.ParseProtocol(f.protocol)
+		if err != nil {
+			return nil, fmt.Errorf("--proto: %w", err)
+		}
+		tests = append(tests, func(x inspect.Flow) bool { return x.Protocol == p })
+	}
+	if f.match != "" {
+		m, err := inspect.ParseMatch(f.match)
+		if err != nil {
+			return nil, fmt.Errorf("--match: %w", err)
+		}
+		tests = append(tests, m.Covers)
+	}
+	return func(x inspect.Flow) bool {
+		return !slices.ContainsFunc(tests, func(test func(inspect.Flow) bool) bool { return !test(x) })
+	}, nil
+}
+
+func flowGetCommand() *cobra.Command {
+	var output format
+	var vrf string
+	cmd := &cobra.Command{
+		Use:     "get PROTOCOL LOCAL REMOTE",
+		Short:   "One flow, by what names it in the list",
+		Example: "  vrouter flow get tcp 10.0.0.3:80 10.0.0.4:51820\n  vrouter flow get icmp 10.0.0.3:777 10.0.0.4",
+		Args:    cobra.ExactArgs(3),
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			id, err := vrfOf(ctx, c, vrf)
+			if err != nil {
+				return err
+			}
+			found, err := findFlows(ctx, c, id, args)
+			switch {
+			case err != nil:
+				return err
+			case output == asJSON:
+				return writeJSON(cmd.OutOrStdout(), found)
+			}
+			for i, f := range found {
+				if i > 0 {
+					fmt.Fprintln(cmd.OutOrStdout())
+				}
+				fmt.Fprint(cmd.OutOrStdout(), inspect.Describe(inspect.FlowFields(f)))
+			}
+			return nil
+		}),
+	}
+	outputFlag(cmd, &output)
+	vrfFlag(cmd, &vrf)
+	return cmd
+}
+
+// findFlows finds a flow by protocol and ends; several where networks use the
+// same addresses, or where both ends are on this node.
+func findFlows(ctx context.Context, c *api.Client, vrf uint32, args []string) ([]inspect.Flow, error) {
+	protocol, err := inspect.ParseProtocol(args[0])
+	if err != nil {
+		return nil, misuse{err}
+	}
+	local, err := parseEnd(args[1])
+	if err != nil {
+		return nil, misuse{err}
+	}
+	remote, err := parseEnd(args[2])
+	if err != nil {
+		return nil, misuse{err}
+	}
+	rows, err := c.Flows(ctx, vrf)
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(f inspect.Flow) bool {
+		return f.Protocol != protocol || f.Local != local || f.Remote != remote
+	})
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("no %s flow from %s to %s on this node; see `vrouter flow list --match %s,%s`", args[0], args[1], args[2], args[1], args[2])
+	}
+	return rows, nil
+}
+
+// parseEnd reads an address with or without a port.
+func parseEnd(s string) (netip.AddrPort, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.AddrPortFrom(a.Unmap(), 0), nil
+	}
+	end, err := netip.ParseAddrPort(s)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("%q is no end of a flow: write 10.0.0.3:80 or [2001:db8::3]:80", s)
+	}
+	return netip.AddrPortFrom(end.Addr().Unmap(), end.Port()), nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+)
+
+func vifCommand() *cobra.Command {
+	return lister[inspect.Vif]{
+		name: "vif", what: "Vifs: the devices that workloads and the fabric are behind", get: "ID|PORT|DEVICE",
+		rows: (*api.Client).Vifs, table: plain(inspect.VifTable), find: findVif,
+		fields: func(_ context.Context, _ *api.Client, v inspect.Vif) ([]inspect.Field, error) {
+			return inspect.VifFields(v), nil
+		},
+		sample: [2]string{"", "web1"},
+	}.command()
+}
+
+// findVif takes a number for an id, else a port's or a device's name.
+func findVif(rows []inspect.Vif, name string, _ uint32) (inspect.Vif, error) {
+	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
+		// Several fabric devices share id 0: the first is as good as any.
+		if at := slices.IndexFunc(rows, func(v inspect.Vif) bool { return v.ID == uint32(id) }); at >= 0 {
+			return rows[at], nil
+		}
+	}
+	at := slices.IndexFunc(rows, func(v inspect.Vif) bool { return v.Port == name || v.Device == name })
+	if at < 0 {
+		return inspect.Vif{}, fmt.Errorf("no vif has the id, port or device %q; see `vrouter vif list`", name)
+	}
+	return rows[at], nil
+}
+
+func nexthopCommand() *cobra.Command {
+	return lister[inspect.Nexthop]{
+		name: "nh", what: "Nexthops: where packets go once a table has decided", get: "ID",
+		rows: (*api.Client).Nexthops, table: plain(inspect.NexthopTable),
+		find: byNumber("nexthop", func(n inspect.Nexthop) uint32 { return n.ID }),
+		fields: func(ctx context.Context, c *api.Client, n inspect.Nexthop) ([]inspect.Field, error) {
+			all, err := c.Nexthops(ctx, 0)
+			return inspect.NexthopFields(n, all), err
+		},
+		sample: [2]string{"--vrf red", "12"},
+	}.command("nexthop")
+}
+
+func routeCommand() *cobra.Command {
+	return lister[inspect.Route]{
+		name: "rt", what: "Routes: destination to nexthop and label, by VRF", get: "PREFIX|ADDRESS",
+		rows: (*api.Client).Routes, table: withNexthops(inspect.RouteTable), find: findRoute, needs: true,
+		sample: [2]string{"--vrf red", "10.0.0.4 --vrf red"},
+	}.command("route")
+}
+
+// findRoute takes a prefix as it is; for an address the route that a packet to
+// it would take.
+func findRoute(rows []inspect.Route, id string, vrf uint32) (inspect.Route, error) {
+	if a, err := netip.ParseAddr(id); err == nil {
+		if r, ok := inspect.LongestMatch(rows, vrf, a.Unmap()); ok {
+			return r, nil
+		}
+		return inspect.Route{}, fmt.Errorf("VRF %d has no route to %s: packets to it are dropped (no_route)", vrf, a)
+	}
+	p, err := netip.ParsePrefix(id)
+	if err != nil {
+		return inspect.Route{}, misuse{fmt.Errorf("%q is neither an address nor a prefix", id)}
+	}
+	at := slices.IndexFunc(rows, func(r inspect.Route) bool { return r.VRF == vrf && r.Destination == p.Masked() })
+	if at < 0 {
+		return inspect.Route{}, fmt.Errorf("VRF %d has no route %s; for the one that covers it give an address", vrf, p.Masked())
+	}
+	return rows[at], nil
+}
+
+func bridgeCommand() *cobra.Command {
+	return lister[inspect.Bridge]{
+		name: "bridge", what: "Bridge entries: MAC to nexthop and label or VNI, by VRF", get: "MAC",
+		rows: (*api.Client).Bridge, table: withNexthops(inspect.BridgeTable), find: findBridge, needs: true,
+		sample: [2]string{"--vrf red", "02:00:00:00:00:02 --vrf red"},
+	}.command()
+}
+
+func findBridge(rows []inspect.Bridge, id string, vrf uint32) (inspect.Bridge, error) {
+	mac, err := net.ParseMAC(id)
+	if err != nil || len(mac) != 6 {
+		return inspect.Bridge{}, misuse{fmt.Errorf("%q is no MAC address: write 02:00:00:00:00:02", id)}
+	}
+	at := slices.IndexFunc(rows, func(b inspect.Bridge) bool { return b.VRF == vrf && slices.Equal(b.MAC[:], mac) })
+	if at < 0 {
+		return inspect.Bridge{}, fmt.Errorf("VRF %d does not know %s: frames to it are flooded, or dropped (unknown_mac)", vrf, mac)
+	}
+	return rows[at], nil
+}
+
+func targetID(t inspect.Target) uint32 { return t.ID }
+
+func labelCommand() *cobra.Command {
+	return lister[inspect.Target]{
+		name: "mpls", what: "MPLS labels that packets arrive with (ILM), and where they lead", get: "LABEL",
+		rows: (*api.Client).Labels, table: withNexthops(inspect.LabelTable), find: byNumber("label", targetID),
+		sample: [2]string{"", "30"},
+	}.command()
+}
+
+func vniCommand() *cobra.Command {
+	return lister[inspect.Target]{
+		name: "vxlan", what: "VNIs that packets arrive with, and where they lead", get: "VNI",
+		rows: (*api.Client).VNIs, table: withNexthops(inspect.VNITable), find: byNumber("VNI", targetID),
+		sample: [2]string{"", "7"},
+	}.command()
+}

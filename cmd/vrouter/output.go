@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"windtunnel/vrouter/inspect"
+)
+
+// format is what -o asks for.
+type format string
+
+const (
+	asTable format = "table"
+	asJSON  format = "json"
+)
+
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "table|json" }
+
+func (f *format) Set(s string) error {
+	switch format(s) {
+	case asTable, asJSON:
+		*f = format(s)
+		return nil
+	}
+	return fmt.Errorf("write table or json")
+}
+
+// outputFlag adds -o to a command.
+func outputFlag(cmd *cobra.Command, f *format) {
+	*f = asTable
+	cmd.Flags().VarP(f, "output", "o", "how to print")
+	cmd.RegisterFlagCompletionFunc("output", words(string(asTable), string(asJSON)))
+}
+
+// writeJSON prints a value as programs and people can read it.
+func writeJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(value)
+}
+
+// optionsFor are how tables look where w leads: as wide as the terminal and in
+// colour there, whole and plain in a file or pipe. NO_COLOR is heeded
+// (no-color.org).
+func optionsFor(w io.Writer) inspect.Options {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return inspect.Options{}
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		width = 0
+	}
+	return inspect.Options{Width: width, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// count is "1 port", "2 ports".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+func portCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "port",
+		Short: "Ports: workloads' attachments to networks",
+		Example: `  vrouter port add --network red --netns n1
+  vrouter port list`,
+	})
+	cmd.AddCommand(portAddCommand(), portListCommand(), portGetCommand(), portDeleteCommand())
+	return cmd
+}
+
+// portFlags are the flags of `port add` as they are typed.
+type portFlags struct {
+	name, network, netns, device, iface, mac string
+	ips                                      []string
+	policies                                 []string
+}
+
+func portAddCommand() *cobra.Command {
+	var f portFlags
+	var output format
+	cmd := &cobra.Command{
+		Use:   "add --network NETWORK --netns NETNS | --device DEVICE",
+		Short: "Connect a workload on this node; prints what it has",
+		Long: `With --netns a veth pair is made, its end in the namespace is given its
+addresses, MTU and routes. With --device a device that exists on the node, a tap
+for instance, is plugged as it is.
+
+Addresses and the MAC are chosen where none are given. The port is there, and
+forwards, when the command returns; it survives restarts of the agent.`,
+		Example: `  vrouter port add --network red --netns n1
+  vrouter port add --network red --netns n1 --interface eth1 --ip 10.0.0.7 --ip fd00::7
+  vrouter port add --network red --device tap0 --mac 02:00:00:00:00:07 --name vm7`,
+		Args: cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			request, err := f.request()
+			if err != nil {
+				return misuse{err}
+			}
+			port, err := c.AddPort(ctx, request)
+			switch {
+			case err != nil:
+				return err
+			case output == asJSON:
+				return writeJSON(cmd.OutOrStdout(), port)
+			}
+			return describePort(cmd.OutOrStdout(), port)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.network, "network", "", "`name` of the network")
+	flags.StringVar(&f.netns, "netns", "", "the workload's network namespace: a `name`, or a path")
+	flags.StringVar(&f.device, "device", "", "instead: a `device` on the node to plug as it is")
+	flags.StringVar(&f.iface, "interface", "", "the workload's `device` in its namespace (default eth0)")
+	flags.StringSliceVar(&f.ips, "ip", nil, "an `address` of the network's subnets; may be repeated")
+	flags.StringVar(&f.mac, "mac", "", "the workload's MAC `address`")
+	flags.StringVar(&f.name, "name", "", "the port's `name` (default: made from network and address)")
+	flags.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy, asked before the network's; may be repeated")
+	outputFlag(cmd, &output)
+	cmd.MarkFlagRequired("network")
+	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
+	cmd.RegisterFlagCompletionFunc("policy", completePolicies)
+	return cmd
+}
+
+// request checks the flags.
+func (f portFlags) request() (api.PortRequest, error) {
+	r := api.PortRequest{Name: f.name, Network: f.network, Policies: f.policies}
+	switch {
+	case f.netns == "" && f.device == "":
+		return r, fmt.Errorf("where is the workload? give --netns, or --device")
+	case f.netns != "" && f.device != "":
+		return r, fmt.Errorf("--netns and --device exclude each other")
+	case f.device != "" && f.iface != "":
+		return r, fmt.Errorf("--interface names a device in a namespace: it goes with --netns")
+	}
+	r.Attach = model.Attachment{Netns: f.netns, Device: f.device, Interface: f.iface}
+	if strings.ContainsRune(f.netns, '/') {
+		// The agent's working directory is another.
+		path, err := filepath.Abs(f.netns)
+		if err != nil {
+			return r, fmt.Errorf("--netns %s: %w", f.netns, err)
+		}
+		r.Attach.Netns = path
+	}
+	for _, text := range f.ips {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return r, fmt.Errorf("--ip %q is no IP address; the prefix length comes from the subnet", text)
+		}
+		r.IPs = append(r.IPs, a)
+	}
+	if f.mac != "" {
+		mac, err := net.ParseMAC(f.mac)
+		if err != nil || len(mac) != len(r.MAC) {
+			return r, fmt.Errorf("--mac %q is no MAC address: write 02:00:00:00:00:07", f.mac)
+		}
+		r.MAC = model.MAC(mac)
+	}
+	return r, nil
+}
+
+func describePort(out io.Writer, p api.Port) error {
+	fields := []inspect.Field{{Name: "Port", Value: p.Name}, {Name: "Network", Value: p.Network}}
+	if p.Attach.Netns != "" {
+		fields = append(fields, inspect.Field{Name: "Workload", Value: p.Attach.Interface + " in " + p.Attach.Netns})
+	}
+	fields = append(fields, inspect.Field{Name: "Device", Value: p.Device}, inspect.Field{Name: "MAC", Value: p.MAC.String()})
+	for _, a := range p.Prefixes {
+		fields = append(fields, inspect.Field{Name: "Address", Value: a.String()})
+	}
+	for _, g := range p.Gateways {
+		fields = append(fields, inspect.Field{Name: "Gateway", Value: g.String()})
+	}
+	fields = append(fields, inspect.Field{Name: "MTU", Value: fmt.Sprint(p.MTU)},
+		inspect.Field{Name: "Took", Value: p.Took.Round(100 * time.Microsecond).String()})
+	_, err := io.WriteString(out, inspect.Describe(fields))
+	return err
+}
+
+func portDeleteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "delete NAME…",
+		Short:             "Disconnect workloads that `port add` connected",
+		Aliases:           []string{"rm"},
+		Example:           "  vrouter port delete web1",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completePorts,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			for _, name := range args {
+				applied, err := c.DeletePort(ctx, name)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "port %s is gone; %s\n", name, summary(applied))
+				warn(cmd, applied.Warnings)
+			}
+			return nil
+		}),
+	}
+}
+
+// portRow is a port with what the node knows of it.
+type portRow struct {
+	model.Port
+	Vif *inspect.Vif `json:"vif,omitempty"` // of this node's ports that are plugged
+}
+
+func portListCommand() *cobra.Command {
+	var v view
+	var network string
+	var all bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "Ports of this node; with --all of every node",
+		Aliases: []string{"ls"},
+		Example: "  vrouter port list --network red\n  vrouter port list --all -o json",
+		Args:    cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
+				rows, err := portRows(ctx, c, network, all)
+				return reading{rows, portTable(rows)}, err
+			})
+		}),
+	}
+	v.flags(cmd)
+	cmd.Flags().StringVar(&network, "network", "", "of one network, by its `name`")
+	cmd.Flags().BoolVar(&all, "all", false, "other nodes' ports too")
+	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
+	return cmd
+}
+
+// portRows joins the desired state's ports with the vifs that there are.
+func portRows(ctx context.Context, c *api.Client, network string, all bool) ([]portRow, error) {
+	status, err := c.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state, err := c.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vifs, err := c.Vifs(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	rows := []portRow{}
+	for _, p := range state.Ports {
+		if network != "" && p.Network != network || !all && p.Node != status.Node {
+			continue
+		}
+		row := portRow{Port: p}
+		if p.Node == status.Node {
+			if at := slices.IndexFunc(vifs, func(v inspect.Vif) bool { return v.Port == p.Name }); at >= 0 {
+				row.Vif = &vifs[at]
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func portGetCommand() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use:               "get NAME",
+		Short:             "One port, with everything about it",
+		Example:           "  vrouter port get web1",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: firstArgument(completePorts),
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			rows, err := portRows(ctx, c, "", true)
+			if err != nil {
+				return err
+			}
+			at := slices.IndexFunc(rows, func(r portRow) bool { return r.Name == args[0] })
+			switch {
+			case at < 0:
+				return fmt.Errorf("there is no port %q; see `vrouter port list --all`", args[0])
+			case output == asJSON:
+				return writeJSON(cmd.OutOrStdout(), rows[at])
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), inspect.Describe(portFields(rows[at])))
+			return err
+		}),
+	}
+	outputFlag(cmd, &output)
+	return cmd
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+)
+
+// lister is a command that shows one of the agent's tables: `list` all of it,
+// `get` one row.
+type lister[T any] struct {
+	name, what string // "vif", "vifs: …"
+	get        string // what names a row
+	rows       func(*api.Client, context.Context, uint32) ([]T, error)
+	// table may ask the agent for what the rows refer to.
+	table  func(context.Context, *api.Client, []T) (inspect.Table, error)
+	find   func(rows []T, id string, vrf uint32) (T, error)
+	fields func(context.Context, *api.Client, T) ([]inspect.Field, error) // nil: the table's
+	needs  bool                                                           // get needs a VRF
+	sample [2]string                                                      // arguments for the examples of list and get
+}
+
+func (l lister[T]) command(aliases ...string) *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:     l.name,
+		Short:   l.what,
+		Aliases: aliases,
+		Example: l.listExample() + "\n" + l.getExample(),
+	})
+	cmd.AddCommand(l.list(), l.getOne())
+	return cmd
+}
+
+func (l lister[T]) listExample() string {
+	return strings.TrimRight("  vrouter "+l.name+" list "+l.sample[0], " ")
+}
+
+func (l lister[T]) getExample() string { return "  vrouter " + l.name + " get " + l.sample[1] }
+
+func (l lister[T]) list() *cobra.Command {
+	var v view
+	var vrf string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "All of them",
+		Aliases: []string{"ls"},
+		Example: l.listExample() + "\n  vrouter " + l.name + " list --watch\n  vrouter " + l.name + " list -o json",
+		Args:    cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			id, err := vrfOf(ctx, c, vrf)
+			if err != nil {
+				return err
+			}
+			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
+				return l.read(ctx, c, id)
+			})
+		}),
+	}
+	v.flags(cmd)
+	vrfFlag(cmd, &vrf)
+	return cmd
+}
+
+func (l lister[T]) read(ctx context.Context, c *api.Client, vrf uint32) (reading, error) {
+	rows, err := l.rows(c, ctx, vrf)
+	if err != nil {
+		return reading{}, err
+	}
+	table, err := l.table(ctx, c, rows)
+	return reading{rows, table}, err
+}
+
+func (l lister[T]) getOne() *cobra.Command {
+	var output format
+	var vrf string
+	cmd := &cobra.Command{
+		Use:     "get " + l.get,
+		Short:   "One of them, with everything about it",
+		Example: l.getExample(),
+		Args:    cobra.ExactArgs(1),
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			id, err := vrfOf(ctx, c, vrf)
+			if err != nil {
+				return err
+			}
+			return l.printOne(ctx, cmd.OutOrStdout(), c, id, args[0], output)
+		}),
+	}
+	outputFlag(cmd, &output)
+	vrfFlag(cmd, &vrf)
+	if l.needs {
+		cmd.MarkFlagRequired("vrf")
+	}
+	return cmd
+}
+
+func (l lister[T]) printOne(ctx context.Context, out io.Writer, c *api.Client, vrf uint32, id string, output format) error {
+	rows, err := l.rows(c, ctx, vrf)
+	if err != nil {
+		return err
+	}
+	row, err := l.find(rows, id, vrf)
+	if err != nil {
+		return err
+	}
+	if output == asJSON {
+		return writeJSON(out, row)
+	}
+	fields, err := l.describe(ctx, c, row)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, inspect.Describe(fields))
+	return err
+}
+
+func (l lister[T]) describe(ctx context.Context, c *api.Client, row T) ([]inspect.Field, error) {
+	if l.fields != nil {
+		return l.fields(ctx, c, row)
+	}
+	table, err := l.table(ctx, c, []T{row})
+	if err != nil {
+		return nil, err
+	}
+	return table.Fields(0), nil
+}
+
+func vrfFlag(cmd *cobra.Command, vrf *string) {
+	cmd.Flags().StringVar(vrf, "vrf", "", "of one VRF, by its number or its network's `name`")
+	cmd.RegisterFlagCompletionFunc("vrf", completeNetworks)
+}
+
+// byNumber finds a row by a number that names it.
+func byNumber[T any](what string, of func(T) uint32) func([]T, string, uint32) (T, error) {
+	return func(rows []T, id string, _ uint32) (T, error) {
+		var none T
+		n, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return none, misuse{fmt.Errorf("%q is no %s: give a number", id, what)}
+		}
+		for _, r := range rows {
+			if of(r) == uint32(n) {
+				return r, nil
+			}
+		}
+		return none, fmt.Errorf("there is no %s %d on this node", what, n)
+	}
+}
+
+// withNexthops makes a table that says what nexthops stand for.
+func withNexthops[T any](table func([]T, []inspect.Nexthop) inspect.Table) func(context.Context, *api.Client, []T) (inspect.Table, error) {
+	return func(ctx context.Context, c *api.Client, rows []T) (inspect.Table, error) {
+		nexthops, err := c.Nexthops(ctx, 0)
+		if err != nil {
+			return inspect.Table{}, err
+		}
+		return table(rows, nexthops), nil
+	}
+}
+
+// plain makes a table of nothing but its rows.
+func plain[T any](table func([]T) inspect.Table) func(context.Context, *api.Client, []T) (inspect.Table, error) {
+	return func(_ context.Context, _ *api.Client, rows []T) (inspect.Table, error) {
+		return table(rows), nil
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+)
+
+// topModel is `vrouter top` on a terminal.
+type topModel struct {
+	ctx     context.Context
+	client  *api.Client
+	before  sample
+	rates   []inspect.Rate
+	options inspect.Options
+	height  int
+	node    string
+	err     error
+}
+
+type sampled struct {
+	sample
+	err error
+}
+
+func topOnTerminal(ctx context.Context, c *api.Client) error {
+	status, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	first, err := takeSample(ctx, c)
+	if err != nil {
+		return err
+	}
+	m := topModel{ctx: ctx, client: c, before: first, node: status.Node, options: inspect.Options{Colour: true}}
+	end, err := tea.NewProgram(m, tea.WithAltScreen(), tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("draw on this terminal (`vrouter top | cat` does without): %w", err)
+	}
+	return end.(topModel).err
+}
+
+// Init waits a second for a second reading.
+func (m topModel) Init() tea.Cmd { return m.nextSecond() }
+
+func (m topModel) nextSecond() tea.Cmd {
+	return tea.Tick(time.Second, func(time.Time) tea.Msg {
+		s, err := takeSample(m.ctx, m.client)
+		return sampled{s, err}
+	})
+}
+
+// Update takes a reading, a key, a new size.
+func (m topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.options.Width, m.height = msg.Width, msg.Height
+	case tea.KeyMsg:
+		switch msg.String() {
+		case "q", "esc", "ctrl+c":
+			return m, tea.Quit
+		}
+	case sampled:
+		if msg.err != nil {
+			m.err = msg.err
+			return m, tea.Quit
+		}
+		m.rates, m.before = msg.since(m.before), msg.sample
+		return m, m.nextSecond()
+	}
+	return m, nil
+}
+
+// View draws as many rows as the terminal has lines for.
+func (m topModel) View() string {
+	head := fmt.Sprintf("node %s  %s  q leaves\n\n", m.node, m.before.at.Format("15:04:05"))
+	if m.rates == nil {
+		return head + "reading for a second…\n"
+	}
+	shown := m.rates
+	const around = 6 // the head, the headings, notes below
+	if room := m.height - around; room > 0 && len(shown) > room {
+		shown = shown[:room]
+	}
+	text := head + inspect.RateTable(shown).Render(m.options)
+	if len(shown) < len(m.rates) {
+		text += fmt.Sprintf("and %d less busy\n", len(m.rates)-len(shown))
+	}
+	return text
+}

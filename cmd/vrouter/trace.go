@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+)
+
+func traceCommand() *cobra.Command {
+	var r api.TraceRequest
+	var output format
+	cmd := &cobra.Command{
+		Use:   "trace --from PORT --to IP",
+		Short: "How a packet would travel: every lookup, what it found, the verdict",
+		Long: `The packet is made and run through the very program that forwards packets, on
+the tables as they are; nothing is sent and no counter moves.`,
+		Example: `  vrouter trace --from web1 --to 10.0.0.4
+  vrouter trace --from web1 --to 10.0.0.4 --proto tcp --dport 80
+  vrouter trace --from web1 --to 2001:db8::4 --proto udp --dport 53 --length 1400`,
+		Args: cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			if err := checkTrace(r); err != nil {
+				return misuse{err}
+			}
+			trace, err := c.Trace(ctx, r)
+			switch {
+			case err != nil:
+				return err
+			case output == asJSON:
+				return writeJSON(cmd.OutOrStdout(), trace)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), trace.Text(optionsFor(cmd.OutOrStdout())))
+			return err
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.From, "from", "", "the `port` whose workload sends")
+	flags.TextVar(&r.To, "to", netip.Addr{}, "the destination `address`")
+	flags.StringVar(&r.Protocol, "proto", "icmp", "tcp, udp or icmp")
+	flags.Uint16Var(&r.SourcePort, "sport", 0, "source port (default: a high one)")
+	flags.Uint16Var(&r.DestinationPort, "dport", 0, "destination port")
+	flags.IntVar(&r.Length, "length", 0, "of the IP packet, in `bytes` (default: the smallest)")
+	outputFlag(cmd, &output)
+	cmd.MarkFlagRequired("from")
+	cmd.MarkFlagRequired("to")
+	cmd.RegisterFlagCompletionFunc("from", completePorts)
+	cmd.RegisterFlagCompletionFunc("proto", words("tcp", "udp", "icmp"))
+	return cmd
+}
+
+// checkTrace refuses what makes no packet.
+func checkTrace(r api.TraceRequest) error {
+	switch {
+	case r.Protocol != "tcp" && r.Protocol != "udp" && r.Protocol != "icmp":
+		return fmt.Errorf("--proto %s: write tcp, udp or icmp", r.Protocol)
+	case r.Protocol == "icmp" && (r.SourcePort != 0 || r.DestinationPort != 0):
+		return fmt.Errorf("--sport and --dport need --proto tcp or udp: an ICMP packet has no ports")
+	case r.Length < 0 || r.Length > 65535:
+		return fmt.Errorf("--length %d: an IP packet has up to 65535 bytes", r.Length)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+)
+
+func vrfstatsCommand() *cobra.Command {
+	var v view
+	cmd := &cobra.Command{
+		Use:   "vrfstats",
+		Short: "Packets and bytes by network and encapsulation, since the tables were made",
+		Long: `TX is what this node's workloads sent, RX what reached them; "local" is between
+two of them. Packets are wire packets, bytes those of the inner frames.`,
+		Example: "  vrouter vrfstats\n  vrouter vrfstats -o json",
+		Args:    cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
+				rows, err := c.VRFStats(ctx)
+				return reading{rows, inspect.VRFStatsTable(rows)}, err
+			})
+		}),
+	}
+	v.flags(cmd)
+	return cmd
+}
+
+func topCommand() *cobra.Command {
+	var once bool
+	var output format
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Packets and bits per second by network and encapsulation, live",
+		Long: `On a terminal the busiest come first, anew each second; q leaves. Elsewhere a
+reading each second is printed below the last one.`,
+		Example: "  vrouter top\n  vrouter top --once -o json",
+		Args:    cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			out := cmd.OutOrStdout()
+			if !once && output == asTable && isTerminal(out) {
+				return topOnTerminal(ctx, c)
+			}
+			return top(ctx, out, c, once, output)
+		}),
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "one reading over one second")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+// sample is a reading of the counters and when it was taken.
+type sample struct {
+	rows []inspect.VRFStats
+	at   time.Time
+}
+
+func takeSample(ctx context.Context, c *api.Client) (sample, error) {
+	rows, err := c.VRFStats(ctx)
+	return sample{rows, time.Now()}, err
+}
+
+func (s sample) since(before sample) []inspect.Rate {
+	return inspect.Rates(before.rows, s.rows, s.at.Sub(before.at))
+}
+
+// top prints rates each second, or once.
+func top(ctx context.Context, out io.Writer, c *api.Client, once bool, output format) error {
+	before, err := takeSample(ctx, c)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		now, err := takeSample(ctx, c)
+		if err != nil {
+			return err
+		}
+		if err := printRates(out, now.since(before), now.at, once, output); err != nil || once {
+			return err
+		}
+		before = now
+	}
+}
+
+func printRates(out io.Writer, rates []inspect.Rate, at time.Time, once bool, output format) error {
+	var err error
+	switch {
+	case output == asJSON && once:
+		return writeJSON(out, rates)
+	case output == asJSON:
+		return json.NewEncoder(out).Encode(rates)
+	case once:
+		_, err = io.WriteString(out, inspect.RateTable(rates).Render(optionsFor(out)))
+	default:
+		err = rateLines(out, rates, at)
+	}
+	return err
+}
+
+// rateLines prints one line a reading: what carried anything, busiest first.
+func rateLines(out io.Writer, rates []inspect.Rate, at time.Time) error {
+	table := inspect.RateTable(rates)
+	line := at.Format("15:04:05")
+	for i, r := range rates {
+		if r.TxPackets+r.RxPackets == 0 {
+			continue
+		}
+		cells := table.Rows[i]
+		line += fmt.Sprintf("  %s %s: tx %s p/s %s bit/s, rx %s p/s %s bit/s", cells[0], cells[2], cells[3], cells[4], cells[5], cells[6])
+	}
+	if line == at.Format("15:04:05") {
+		line += "  idle"
+	}
+	_, err := fmt.Fprintln(out, line)
+	return err
+}

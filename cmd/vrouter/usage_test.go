@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/shlex"
+	"github.com/spf13/cobra"
+)
+
+// call runs a command line in this process, as main does, and returns its exit
+// code.
+func call(t *testing.T, args ...string) int {
+	t.Helper()
+	target.node, target.socket = "", ""
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	return report(cmd.ExecuteContext(context.Background()))
+}
+
+func TestExitCodes(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none.sock")
+	for line, want := range map[string]int{
+		"version":           0,
+		"help vif":          0,
+		"vif list --help":   0,
+		"vif":               exitUsage,
+		"vfi":               exitUsage,
+		"vif list more":     exitUsage,
+		"vif list -o xml":   exitUsage,
+		"vif list --colour": exitUsage,
+		"trace --from a":    exitUsage,
+		"rt get 10.0.0.4":   exitUsage,
+		"port add --network red --socket " + none: exitUsage, // found before the agent is asked
+		"vif list --socket " + none:               exitFailed,
+		"apply -f none --socket " + none:          exitFailed,
+		"status --socket x --node y":              exitUsage,
+		"agent --config " + none:                  exitFailed,
+		"agent":                                   exitUsage,
+		"remove --config " + none:                 exitFailed,
+		"trace --from a --to b":                   exitUsage,
+		"flow list --proto x --socket " + none:    exitUsage,
+	} {
+		if got := call(t, strings.Fields(line)...); got != want {
+			t.Errorf("vrouter %s: exit code %d, want %d", line, got, want)
+		}
+	}
+	if got := report(errInterrupted); got != exitInterrupted {
+		t.Errorf("interrupted: %d", got)
+	}
+	if got := report(failure{errSilent}); got != exitFailed {
+		t.Errorf("a problem that was shown: %d", got)
+	}
+}
+
+// everyCommand calls f for each command a person sees.
+func everyCommand(cmd *cobra.Command, f func(*cobra.Command)) {
+	for _, c := range cmd.Commands() {
+		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+			continue
+		}
+		f(c)
+		everyCommand(c, f)
+	}
+}
+
+// Each example is a command line that its command takes.
+func TestEveryCommandHasAnExampleThatWorks(t *testing.T) {
+	seen := 0
+	everyCommand(root(), func(c *cobra.Command) {
+		seen++
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: short help %q", c.CommandPath(), c.Short)
+		}
+		lines := exampleLines(t, c.Example)
+		if len(lines) == 0 {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for _, args := range lines {
+			if err := accepts(args); err != nil {
+				t.Errorf("%s: example %q: %v", c.CommandPath(), args, err)
+			}
+		}
+	})
+	if seen < 30 {
+		t.Errorf("only %d commands were looked at", seen)
+	}
+}
+
+// exampleLines are the arguments of the examples' calls of vrouter, without
+// what the shell makes of the rest of the line.
+func exampleLines(t *testing.T, text string) [][]string {
+	t.Helper()
+	var lines [][]string
+	for _, line := range strings.Split(text, "\n") {
+		for _, part := range strings.Split(line, " | ") {
+			words, err := shlex.Split(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(words) == 0 || words[0] != "vrouter" {
+				continue
+			}
+			for i, w := range words {
+				if w == ">" || w == "&" {
+					words = words[:i]
+					break
+				}
+			}
+			lines = append(lines, words[1:])
+		}
+	}
+	return lines
+}
+
+// accepts says why a command line would be refused as usage.
+func accepts(args []string) error {
+	cmd, rest, err := root().Find(args)
+	if err != nil {
+		return err
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if cmd.Args != nil {
+		if err := cmd.Args(cmd, cmd.Flags().Args()); err != nil {
+			return err
+		}
+	}
+	return errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+}

@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"windtunnel/vrouter/datapath"
+)
+
+// Config is what a node's agent is started with.
+type Config struct {
+	Node           string        `yaml:"node"`            // the node's name in the desired state
+	Socket         string        `yaml:"socket"`          // of the API; default run_dir/NODE.sock
+	StateDir       string        `yaml:"state_dir"`       // where the desired state is kept; default /var/lib/vrouter/NODE
+	RunDir         string        `yaml:"run_dir"`         // lock, socket and pins; default /run/vrouter
+	Netns          string        `yaml:"netns"`           // name or path of the node's network namespace; default: where the agent runs
+	Fabric         []string      `yaml:"fabric"`          // underlay devices; default: those that hold this node's underlay addresses
+	State          string        `yaml:"state"`           // a state file to load when nothing was applied yet
+	Limits         Limits        `yaml:"limits"`          // sizes of tables
+	XDP            Switch        `yaml:"xdp"`             // auto (the default), off
+	TCX            Switch        `yaml:"tcx"`             // auto (the default), off: classic tc filters
+	Metrics        string        `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
+	RepairInterval time.Duration `yaml:"repair_interval"` // how often drift is looked for; default 5s
+	FlowIdle       time.Duration `yaml:"flow_idle"`       // an idle flow is forgotten after; default 3m
+	FlowClosed     time.Duration `yaml:"flow_closed"`     // a closed or half-open TCP flow is forgotten after; default 10s
+}
+
+// Limits are the sizes of a node's tables in entries; zero is the default.
+type Limits struct {
+	Routes   uint32 `yaml:"routes"`   // host routes, a family
+	Prefixes uint32 `yaml:"prefixes"` // shorter routes, a family
+	Bridge   uint32 `yaml:"bridge"`
+	Nexthops uint32 `yaml:"nexthops"`
+	Vifs     uint32 `yaml:"vifs"`
+	Labels   uint32 `yaml:"labels"`
+	Remotes  uint32 `yaml:"remotes"`
+	Flows    uint32 `yaml:"flows"`
+}
+
+func (l Limits) datapath() datapath.Limits {
+	return datapath.Limits{
+		Routes: l.Routes, Prefixes: l.Prefixes, Bridge: l.Bridge, Nexthops: l.Nexthops,
+		Vifs: l.Vifs, Labels: l.Labels, Remotes: l.Remotes, Flows: l.Flows,
+	}
+}
+
+// Switch says whether a kernel feature may be used.
+type Switch string
+
+// A feature is used where the kernel has it, or never.
+const (
+	Auto Switch = "auto"
+	Off  Switch = "off"
+)
+
+// Defaults of Config, and its bounds.
+const (
+	defaultRunDir     = "/run/vrouter"
+	defaultStateDir   = "/var/lib/vrouter"
+	defaultRepair     = 5 * time.Second
+	defaultFlowIdle   = 3 * time.Minute
+	defaultFlowClosed = 10 * time.Second
+	leastRepair       = 100 * time.Millisecond
+	leastFlowTime     = time.Second
+	mostFlowTime      = 7 * 24 * time.Hour
+	mostConfigBytes   = 1 << 20
+	mostSocketPath    = 107 // sizeof(sockaddr_un.sun_path) − 1, unix(7)
+	mostNodeName      = 63
+)
+
+// LoadConfig reads a node's configuration. Relative paths in it start at the
+// file's own directory.
+func LoadConfig(path string) (Config, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the node's configuration: %w", err)
+	}
+	if info.Size() > mostConfigBytes {
+		return Config{}, fmt.Errorf("read the node's configuration %s: it has %d bytes, more than %d; is it the right file?", path, info.Size(), mostConfigBytes)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the node's configuration: %w", err)
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return Config{}, fmt.Errorf("read the node's configuration %s: %w", path, err)
+	}
+	c, err := parseConfig(text, dir)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// parseConfig reads YAML strictly and fills in what is left out.
+func parseConfig(text []byte, dir string) (c Config, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the YAML library's, on a broken file
+			c, err = Config{}, fmt.Errorf("the YAML cannot be read: %v; check indentation, quotes and brackets", p)
+		}
+	}()
+	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {
+		return Config{}, fmt.Errorf("%s", strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	c.State = absolute(c.State, dir)
+	c.Socket = absolute(c.Socket, dir)
+	c.StateDir = absolute(c.StateDir, dir)
+	c.RunDir = absolute(c.RunDir, dir)
+	c = c.withDefaults()
+	return c, c.validate()
+}
+
+func absolute(path, dir string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// withDefaults fills in what is left out.
+func (c Config) withDefaults() Config {
+	text := func(s *string, d string) {
+		if *s == "" {
+			*s = d
+		}
+	}
+	span := func(s *time.Duration, d time.Duration) {
+		if *s == 0 {
+			*s = d
+		}
+	}
+	text(&c.RunDir, defaultRunDir)
+	text(&c.Socket, filepath.Join(c.RunDir, c.Node+".sock"))
+	text(&c.StateDir, filepath.Join(defaultStateDir, c.Node))
+	text((*string)(&c.XDP), string(Auto))
+	text((*string)(&c.TCX), string(Auto))
+	span(&c.RepairInterval, defaultRepair)
+	span(&c.FlowIdle, defaultFlowIdle)
+	span(&c.FlowClosed, defaultFlowClosed)
+	return c
+}
+
+// validate lists everything that is wrong.
+func (c Config) validate() error {
+	var wrong []error
+	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	switch {
+	case c.Node == "":
+		fail("node: name this node as the desired state does, such as \"node: a\"")
+	case strings.ContainsFunc(c.Node, notInName) || len(c.Node) > mostNodeName || c.Node[0] == '.':
+		fail("node: %q is no name: use at most %d letters, digits, dots, dashes and underscores", c.Node, mostNodeName)
+	}
+	if len(c.Socket) > mostSocketPath {
+		fail("socket: %s has %d characters, a unix socket's path at most %d; choose a shorter one, or a shorter run_dir", c.Socket, len(c.Socket), mostSocketPath)
+	}
+	for _, s := range []struct {
+		name  string
+		value Switch
+	}{{"xdp", c.XDP}, {"tcx", c.TCX}} {
+		if s.value != Auto && s.value != Off {
+			fail("%s: %q is neither auto nor off", s.name, s.value)
+		}
+	}
+	for i, d := range c.Fabric {
+		if d == "" || len(d) > 15 || strings.ContainsAny(d, "/ ") {
+			fail("fabric[%d]: %q is no device's name", i, d)
+		}
+	}
+	if c.RepairInterval < leastRepair {
+		fail("repair_interval: %v is less than %v; write a time with its unit, such as 5s", c.RepairInterval, leastRepair)
+	}
+	for _, s := range []struct {
+		name  string
+		value time.Duration
+	}{{"flow_idle", c.FlowIdle}, {"flow_closed", c.FlowClosed}} {
+		if s.value < leastFlowTime || s.value > mostFlowTime {
+			fail("%s: %v is not within %v … %v; write a time with its unit, such as 30s", s.name, s.value, leastFlowTime, mostFlowTime)
+		}
+	}
+	if c.Metrics != "" {
+		if err := listenable(c.Metrics); err != nil {
+			fail("metrics: %w", err)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func notInName(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
+}
+
+// listenable checks host:port; an address is named, so that nobody opens the
+// metrics to the world by leaving it out.
+func listenable(at string) error {
+	host, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return fmt.Errorf("%q is not host:port, such as 127.0.0.1:9464: %w", at, err)
+	}
+	if host == "localhost" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(host); err != nil {
+		return fmt.Errorf("%q names no address; write one, such as 127.0.0.1:9464, or 0.0.0.0 for all", at)
+	}
+	return nil
+}
+
+func (c Config) lockPath() string { return filepath.Join(c.RunDir, c.Node+".lock") }
+func (c Config) nodeDir() string  { return filepath.Join(c.RunDir, c.Node) }
+func (c Config) pinsDir() string  { return filepath.Join(c.nodeDir(), "bpf") }

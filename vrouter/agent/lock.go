@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock keeps a second agent off a node. The kernel gives it up with the
+// process, however that ends.
+type lock struct {
+	file *os.File
+}
+
+// heldError says who runs the node already.
+type heldError struct {
+	node, pid string
+}
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("node %s has an agent already, process %s; stop that one first, or give this one another node", e.node, e.pid)
+}
+
+// takeLock takes a node's lock, or says whose it is.
+func takeLock(c Config) (*lock, error) {
+	path := c.lockPath()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("make the directory of node %s's lock: %w", c.Node, err)
+	}
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("open node %s's lock (root is needed): %w", c.Node, err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			defer f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, &heldError{c.Node, holder(f)}
+			}
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if !isStill(f, path) { // its owner removed it between our two steps
+			f.Close()
+			continue
+		}
+		if err := writePID(f); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("write this process's number to %s: %w", path, err)
+		}
+		return &lock{f}, nil
+	}
+}
+
+// holder reads the process number that the owner wrote.
+func holder(f *os.File) string {
+	text := make([]byte, 32)
+	n, _ := f.ReadAt(text, 0)
+	pid := string(bytes.TrimSpace(text[:n]))
+	if _, err := strconv.Atoi(pid); err != nil {
+		return "unknown"
+	}
+	return pid
+}
+
+func isStill(f *os.File, path string) bool {
+	here, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(here, there)
+}
+
+func writePID(f *os.File) error {
+	text := strconv.AppendInt(nil, int64(os.Getpid()), 10)
+	if _, err := f.WriteAt(append(text, '\n'), 0); err != nil {
+		return err
+	}
+	return f.Truncate(int64(len(text) + 1))
+}
+
+// release gives the lock up. Its file stays for the next agent.
+func (l *lock) release() error { return l.file.Close() }
+
+// remove gives the lock up and takes its file away.
+func (l *lock) remove() error { return errors.Join(os.Remove(l.file.Name()), l.file.Close()) }

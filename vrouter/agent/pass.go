@@ -1,0 +1,372 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+)
+
+// cause is why a pass is made.
+type cause string
+
+const (
+	starting cause = "start"
+	asked    cause = "request" // the desired state changed
+	noticing cause = "event"   // the kernel said that something changed
+	looking  cause = "timer"   // for drift, and to try again what failed
+)
+
+// pass is one walk from the desired state to the kernel's: each step makes
+// equal what differs and leaves the rest. What fails is noted and tried again
+// by the next; it keeps nothing else from being done.
+type pass struct {
+	a        *agent
+	cause    cause
+	want     *desired
+	wire     *wire
+	under    *underlay
+	devices  map[string]*device // by port
+	fabric   []fabricDevice
+	facts    facts
+	tables   fib.Tables
+	warnings []string
+	compiled bool // the tables are of this pass's desired state and facts
+	reused   bool // and are the last pass's
+	changes  datapath.Changes
+	problems []problem
+	limit    error    // a table had no room: nothing was written
+	mended   []string // drift
+	took     time.Duration
+	gen      uint64
+}
+
+// problem is what could not be done.
+type problem struct {
+	port string // empty: the node's
+	text string
+}
+
+// fabricDevice is an underlay device and how it is served.
+type fabricDevice struct {
+	link netlink.Link
+	datapath.Fabric
+}
+
+func (p *pass) fail(port string, err error) {
+	text := err.Error()
+	if port != "" {
+		text = fmt.Sprintf("port %s: %s", port, text)
+	}
+	p.problems = append(p.problems, problem{port, text})
+}
+
+// failed tells whether a port has a problem.
+func (p *pass) failed(port string) bool {
+	return slices.ContainsFunc(p.problems, func(q problem) bool { return q.port == port })
+}
+
+// pass makes a pass over everything.
+func (a *agent) pass(why cause) *pass {
+	if a.removed {
+		return a.last
+	}
+	began := time.Now()
+	p := &pass{a: a, cause: why, want: a.want, devices: map[string]*device{}, gen: a.generation}
+	p.walk() //T
+	p.took = time.Since(began)
+	a.finish(p)
+	return p
+}
+
+// walk takes the steps in order. What packets need on their way is there
+// before what leads them on it: tables before programs, both before a new
+// device comes up.
+func (p *pass) walk() {
+	if err := p.look(); err != nil {
+		p.fail("", err)
+		p.keepLast()
+		return
+	}
+	defer p.wire.close()
+	p.plug()
+	p.compile()
+	p.apply()
+	p.attach()
+	p.dress()
+	p.clear()
+	p.resolve()
+}
+
+// look finds the node's devices, and among them the underlay's.
+func (p *pass) look() error {
+	w, err := newWire(p.a.space, p.want.node, p.a.config.Fabric, p.changed)
+	if err != nil {
+		return err
+	}
+	self, _ := p.want.self()
+	links, missing, err := fabricDevices(p.a.space, w.here, p.a.config.Fabric, self.Underlay)
+	if err != nil {
+		w.close()
+		return err
+	}
+	for _, m := range missing {
+		p.problems = append(p.problems, problem{"", m})
+	}
+	for _, l := range links {
+		w.fabric[l.Attrs().Name] = true
+		p.fabric = append(p.fabric, fabricDevice{link: l})
+	}
+	p.wire, p.under = w, newUnderlay(p.a.space, links)
+	return nil
+}
+
+// keepLast stands in for what could not be looked at.
+func (p *pass) keepLast() {
+	if l := p.a.last; l != nil {
+		p.devices, p.fabric, p.facts, p.tables, p.warnings = l.devices, l.fabric, l.facts, l.tables, l.warnings
+	}
+}
+
+// plug finds or makes the ports' devices.
+func (p *pass) plug() {
+	for _, port := range p.want.ports() {
+		d, err := p.wire.plug(port)
+		if err != nil {
+			p.fail(port.Name, err)
+		}
+		if d != nil {
+			p.devices[port.Name] = d
+		}
+	}
+}
+
+// compile derives the tables, unless they are known to be the same.
+func (p *pass) compile() {
+	last := p.a.last
+	p.facts = factsOf(p.devices, p.under)
+	if last != nil && last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
+		p.tables, p.warnings, p.compiled, p.reused = last.tables, last.warnings, true, true
+		return
+	}
+	tables, warnings, err := p.facts.compile(p.want, p.a.config, numbers(p.a.limits))
+	if err != nil {
+		p.fail("", err)
+		p.keepTables()
+		return
+	}
+	p.tables, p.warnings, p.compiled = tables, warnings, true
+}
+
+func (p *pass) keepTables() {
+	if l := p.a.last; l != nil {
+		p.tables, p.warnings = l.tables, l.warnings
+	}
+}
+
+// apply makes the maps equal to the tables.
+func (p *pass) apply() {
+	if !p.compiled || p.cause == noticing && p.reused && p.a.last.problems == nil {
+		return // nothing that the kernel tells of changes the maps' contents
+	}
+	var err error
+	if p.changes, err = p.a.plane.Apply(p.tables); err != nil {
+		if isLimit(err) {
+			p.limit = err
+		}
+		p.fail("", fmt.Errorf("writing the tables: %w", err))
+	}
+	n := p.changes.Updated + p.changes.Deleted
+	if n > 0 && p.reused && !p.a.last.failed("") {
+		p.mended = append(p.mended, fmt.Sprintf("%d entries of the tables differed", n))
+	}
+}
+
+// attach puts the programs where they are missing.
+func (p *pass) attach() {
+	there := map[int]datapath.Attachment{}
+	attached, err := p.a.plane.Attached()
+	if err != nil {
+		p.fail("", err)
+	}
+	for _, a := range attached {
+		there[a.Ifindex] = a
+	}
+	for i := range p.fabric {
+		p.attachFabric(&p.fabric[i], there)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.devices)) {
+		index := p.devices[name].index()
+		if has, ok := there[index]; ok && has.Kind == datapath.KindVif && has.Current {
+			continue
+		}
+		if err := p.a.plane.AttachVif(index); err != nil {
+			p.fail(name, err)
+			continue
+		}
+		p.changed(name, "programs attached to "+p.devices[name].link.Attrs().Name)
+	}
+}
+
+// attachFabric asks for a device's programs anew only where something differs:
+// a driver without XDP says no each time.
+func (p *pass) attachFabric(f *fabricDevice, there map[int]datapath.Attachment) {
+	index, name := f.link.Attrs().Index, f.link.Attrs().Name
+	had, known := p.lastFabric(index)
+	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode {
+		f.Fabric = had.Fabric
+		return
+	}
+	now, err := p.a.plane.AttachFabric(index)
+	if err != nil {
+		p.fail("", fmt.Errorf("fabric device %s: %w", name, err))
+		return
+	}
+	f.Fabric = now
+	p.a.log.Info("fabric device served", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
+	if known && had.Mode == now.Mode {
+		p.mended = append(p.mended, "programs were missing on fabric device "+name)
+	}
+}
+
+func (p *pass) lastFabric(index int) (fabricDevice, bool) {
+	if p.a.last == nil {
+		return fabricDevice{}, false
+	}
+	for _, f := range p.a.last.fabric {
+		if f.link.Attrs().Index == index {
+			return f, f.Mode != ""
+		}
+	}
+	return fabricDevice{}, false
+}
+
+// dress readies the workloads' devices and brings them up.
+func (p *pass) dress() {
+	for _, port := range p.want.ports() {
+		d, plugged := p.devices[port.Name]
+		if !plugged || p.failed(port.Name) {
+			continue
+		}
+		vif, ok := p.tables.Vifs[uint32(d.index())]
+		if !ok {
+			continue // the tables could not be made: that is a problem of the node
+		}
+		network, _ := p.want.network(port.Network)
+		if err := p.wire.dress(port, d, outfitOf(network, port), int(vif.MTU)); err != nil {
+			p.fail(port.Name, err)
+		}
+	}
+}
+
+// clear takes away what is not wanted (any more): pairs of ports that are gone,
+// and programs on devices that are neither port nor fabric.
+func (p *pass) clear() {
+	wanted, used := map[string]bool{}, map[int]bool{}
+	for _, port := range p.want.ports() {
+		wanted[port.Name] = true
+	}
+	for _, l := range p.wire.strays(wanted) {
+		if err := p.wire.remove(l); err != nil {
+			p.fail("", err)
+			continue
+		}
+		port, _ := portOf(p.want.node, l.Attrs().Alias)
+		p.a.log.Info("port changed", "port", port, "change", "pair removed: "+l.Attrs().Name)
+	}
+	for _, d := range p.devices {
+		used[d.index()] = true
+	}
+	for _, f := range p.fabric {
+		used[f.link.Attrs().Index] = true
+	}
+	attached, err := p.a.plane.Attached()
+	if err != nil {
+		p.fail("", err)
+	}
+	for _, a := range attached {
+		if used[a.Ifindex] {
+			continue
+		}
+		if err := p.a.plane.Detach(a.Ifindex); err != nil {
+			p.fail("", fmt.Errorf("take the programs off device %d: %w", a.Ifindex, err))
+		}
+	}
+}
+
+// resolve keeps the neighbours of the tunnels' paths known to the kernel.
+func (p *pass) resolve() {
+	want := map[neighbour]bool{}
+	for _, n := range p.tables.Nexthops {
+		for _, path := range n.Paths {
+			if path.Oif != 0 && n.Type == fib.Tunnel {
+				want[neighbour{int(path.Oif), path.Gateway}] = true
+			}
+		}
+	}
+	if _, err := p.a.neighbours.keep(want); err != nil {
+		p.fail("", err)
+	}
+}
+
+// changed is told what was set on a port's devices.
+func (p *pass) changed(port, what string) {
+	p.a.log.Info("port changed", "port", port, "change", what)
+	last := p.a.last
+	was := last != nil && last.gen == p.gen && last.devices[port] != nil && !last.failed(port)
+	if was && p.cause != asked && p.cause != starting && p.sameWays() {
+		p.mended = append(p.mended, "port "+port+": "+what)
+	}
+}
+
+// sameWays tells whether the underlay is as it was, whose MTU is the ports'.
+// Before the tables are made nothing of it shows on a port.
+func (p *pass) sameWays() bool { return p.facts.ways == nil || p.facts.sameWays(p.a.last.facts) }
+
+// finish keeps what a pass came to, tells of it, and publishes it.
+func (a *agent) finish(p *pass) {
+	a.tell(p)
+	a.repairs += uint64(len(p.mended))
+	switch {
+	case len(p.problems) == 0:
+		a.synced, a.retry = time.Now(), 0
+	case a.retry == 0 || p.cause == asked:
+		a.retry = firstRetry
+	case p.cause == looking:
+		a.retry = min(2*a.retry, a.config.RepairInterval)
+	}
+	a.last = p
+	p.wire, p.under = nil, nil
+	a.publish()
+}
+
+// tell logs a line a change: problems when they come and go, and what was
+// mended.
+func (a *agent) tell(p *pass) {
+	before := map[string]bool{}
+	if a.last != nil {
+		for _, q := range a.last.problems {
+			before[q.text] = true
+		}
+	}
+	for _, q := range p.problems {
+		if !before[q.text] {
+			a.log.Warn("problem", "what", q.text)
+		}
+		delete(before, q.text)
+	}
+	for text := range before {
+		a.log.Info("problem solved", "what", text)
+	}
+	for _, m := range p.mended {
+		a.log.Warn("drift repaired", "what", m)
+	}
+	if p.changes != (datapath.Changes{}) {
+		a.log.Info("tables written", "updated", p.changes.Updated, "deleted", p.changes.Deleted, "cause", string(p.cause))
+	}
+}

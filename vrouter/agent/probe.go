@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"net/netip"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// probe is the packet that a trace is made with, as the workload would send it.
+type probe struct {
+	frame []byte
+	words string // for people
+}
+
+// Where a request leaves something open.
+const (
+	probePort       = 40000
+	probeTTL        = 64
+	tcpHeaderLength = 20
+	mostIPPacket    = 65535
+)
+
+var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// makeProbe builds the packet. A workload in a network that bridges resolves a
+// neighbour first; where nobody has the address, that question is all it sends.
+func makeProbe(v *view, r api.TraceRequest) (probe, error) {
+	port, ok := v.want.port(r.From)
+	switch {
+	case !ok:
+		return probe{}, refuse(http.StatusNotFound, "there is no port %q", r.From)
+	case port.Node != v.want.node:
+		return probe{}, refuse(http.StatusBadRequest, "port %q is on node %s; ask the agent there", r.From, port.Node)
+	case !r.To.IsValid() || r.To.Zone() != "":
+		return probe{}, refuse(http.StatusBadRequest, "say where the packet goes: an IP address without a zone")
+	}
+	source, ok := sourceFor(port, r.To)
+	if !ok {
+		return probe{}, refuse(http.StatusBadRequest, "port %q has no address of %s's family to send from", r.From, r.To)
+	}
+	network, _ := v.want.network(port.Network)
+	to, known := firstHop(v.want, network, port, r.To.Unmap())
+	if !known {
+		return question(port, source, r.To.Unmap())
+	}
+	return packet(port, to, source, r)
+}
+
+// sourceFor is the port's first address of a destination's family.
+func sourceFor(p model.Port, to netip.Addr) (netip.Addr, bool) {
+	for _, ip := range p.IPs {
+		if ip.Is4() == to.Unmap().Is4() {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// firstHop is the MAC that the workload would send to: the router's for what it
+// routes, in a network that bridges the neighbour's.
+func firstHop(d *desired, n model.Network, from model.Port, to netip.Addr) (mac model.MAC, known bool) {
+	subnet, onLink := subnetOf(n, to)
+	isGateway := onLink && to == subnet.Masked().Addr().Next()
+	switch {
+	case to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return groupMAC(to), true
+	case n.Forwarding == model.L3, n.Forwarding == model.L2L3 && (!onLink || isGateway):
+		return model.RouterMAC, true
+	}
+	for _, p := range d.whole.Ports {
+		if p.Network != n.Name {
+			continue
+		}
+		for _, ip := range p.IPs {
+			if ip == to {
+				return p.MAC, true
+			}
+		}
+	}
+	return model.MAC{}, false
+}
+
+// groupMAC is the Ethernet address of a group (RFC 1112, section 6.4; RFC 2464,
+// section 7).
+func groupMAC(to netip.Addr) model.MAC {
+	a := to.AsSlice()
+	switch {
+	case to.Is6():
+		return model.MAC{0x33, 0x33, a[12], a[13], a[14], a[15]}
+	case to.IsMulticast():
+		return model.MAC{0x01, 0x00, 0x5e, a[1] & 0x7f, a[2], a[3]}
+	}
+	return broadcast
+}
+
+// question is an ARP request or a neighbour solicitation.
+func question(p model.Port, source, to netip.Addr) (probe, error) {
+	words := fmt.Sprintf("who has %s? tell %s, %s (nobody in the desired state has that address)", to, source, p.MAC)
+	if to.Is4() {
+		frame, err := serialize(
+			&layers.Ethernet{SrcMAC: p.MAC[:], DstMAC: broadcast[:], EthernetType: layers.EthernetTypeARP},
+			&layers.ARP{
+				AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
+				SourceHwAddress: p.MAC[:], SourceProtAddress: source.AsSlice(), DstHwAddress: make([]byte, 6), DstProtAddress: to.AsSlice(),
+			})
+		return probe{frame, "ARP: " + words}, err
+	}
+	a := to.As16()
+	group := netip.AddrFrom16([16]byte{0xff, 0x02, 10: 0, 11: 1, 12: 0xff, 13: a[13], 14: a[14], 15: a[15]}) // RFC 4291, section 2.7.1
+	mac := groupMAC(group)
+	ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: source.AsSlice(), DstIP: group.AsSlice()}
+	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeNeighborSolicitation, 0)}
+	icmp.SetNetworkLayerForChecksum(ip)
+	frame, err := serialize(
+		&layers.Ethernet{SrcMAC: p.MAC[:], DstMAC: mac[:], EthernetType: layers.EthernetTypeIPv6}, ip, icmp,
+		&layers.ICMPv6NeighborSolicitation{TargetAddress: to.AsSlice(), Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptSourceAddress, Data: p.MAC[:]}}})
+	return probe{frame, "neighbour solicitation: " + words}, err
+}
+
+// packet is an IP packet of the wanted protocol and length.
+func packet(p model.Port, to model.MAC, source netip.Addr, r api.TraceRequest) (probe, error) {
+	destination := r.To.Unmap()
+	body, words, err := transport(r)
+	if err != nil {
+		return probe{}, err
+	}
+	ethernet := &layers.Ethernet{SrcMAC: p.MAC[:], DstMAC: to[:], EthernetType: layers.EthernetTypeIPv4}
+	var network gopacket.SerializableLayer
+	var sum gopacket.NetworkLayer
+	if destination.Is4() {
+		ip := &layers.IPv4{Version: 4, TTL: probeTTL, Flags: layers.IPv4DontFragment, Protocol: body.protocol4, SrcIP: source.AsSlice(), DstIP: destination.AsSlice()}
+		network, sum = ip, ip
+	} else {
+		ethernet.EthernetType = layers.EthernetTypeIPv6
+		ip := &layers.IPv6{Version: 6, HopLimit: probeTTL, NextHeader: body.protocol6, SrcIP: source.AsSlice(), DstIP: destination.AsSlice()}
+		network, sum = ip, ip
+	}
+	header := 20
+	if destination.Is6() {
+		header = 40
+	}
+	stack := body.layers(sum, destination.Is6())
+	payload := max(0, r.Length-header-body.length)
+	if r.Length != 0 && r.Length < header+body.length {
+		return probe{}, refuse(http.StatusBadRequest, "length: a packet of %s has at least %d bytes", words, header+body.length)
+	}
+	stack = append([]gopacket.SerializableLayer{ethernet, network}, append(stack, gopacket.Payload(make([]byte, payload)))...)
+	frame, err := serialize(stack...)
+	if err != nil {
+		return probe{}, err
+	}
+	length := len(frame) - 14
+	return probe{frame, fmt.Sprintf("%s from %s to %s, %d bytes, from %s to %s", words, source, destination, length, p.MAC, to)}, nil
+}
+
+// body is what is behind the IP header.
+type body struct {
+	protocol4, protocol6 layers.IPProtocol
+	length               int
+	layers               func(sum gopacket.NetworkLayer, six bool) []gopacket.SerializableLayer
+}
+
+func transport(r api.TraceRequest) (body, string, error) {
+	if r.Length < 0 || r.Length > mostIPPacket {
+		return body{}, "", refuse(http.StatusBadRequest, "length: an IP packet has at most %d bytes", mostIPPacket)
+	}
+	sport := r.SourcePort
+	if sport == 0 {
+		sport = probePort
+	}
+	ports := fmt.Sprintf(" %d > %d", sport, r.DestinationPort)
+	switch r.Protocol {
+	case "", "icmp":
+		return body{layers.IPProtocolICMPv4, layers.IPProtocolICMPv6, 8, echo}, "ICMP echo request", nil
+	case "tcp":
+		return body{layers.IPProtocolTCP, layers.IPProtocolTCP, tcpHeaderLength, func(sum gopacket.NetworkLayer, _ bool) []gopacket.SerializableLayer {
+			t := &layers.TCP{SrcPort: layers.TCPPort(sport), DstPort: layers.TCPPort(r.DestinationPort), SYN: true, Window: 65535}
+			t.SetNetworkLayerForChecksum(sum)
+			return []gopacket.SerializableLayer{t}
+		}}, "TCP SYN" + ports, nil
+	case "udp":
+		return body{layers.IPProtocolUDP, layers.IPProtocolUDP, 8, func(sum gopacket.NetworkLayer, _ bool) []gopacket.SerializableLayer {
+			u := &layers.UDP{SrcPort: layers.UDPPort(sport), DstPort: layers.UDPPort(r.DestinationPort)}
+			u.SetNetworkLayerForChecksum(sum)
+			return []gopacket.SerializableLayer{u}
+		}}, "UDP" + ports, nil
+	}
+	return body{}, "", refuse(http.StatusBadRequest, "protocol: %q is not icmp, tcp or udp", r.Protocol)
+}
+
+func echo(sum gopacket.NetworkLayer, six bool) []gopacket.SerializableLayer {
+	const id = 0x7672
+	if !six {
+		return []gopacket.SerializableLayer{&layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeEchoRequest, 0), Id: id, Seq: 1}}
+	}
+	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeEchoRequest, 0)}
+	icmp.SetNetworkLayerForChecksum(sum)
+	return []gopacket.SerializableLayer{icmp, gopacket.Payload(binary.BigEndian.AppendUint32(nil, id<<16|1))}
+}
+
+func serialize(stack ...gopacket.SerializableLayer) ([]byte, error) {
+	buffer := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, stack...); err != nil {
+		return nil, fmt.Errorf("make the packet to trace: %w", err)
+	}
+	return buffer.Bytes(), nil
+}

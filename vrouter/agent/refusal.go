@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/model"
+)
+
+// refusal is an error with the status that it is answered with.
+type refusal struct {
+	status int
+	err    error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Errorf(format, args...)}
+}
+
+// refuseAs gives an error a status, unless it has one or is a table's limit.
+func refuseAs(status int, err error) error {
+	var has *refusal
+	if err == nil || errors.As(err, &has) || isLimit(err) {
+		return err
+	}
+	return &refusal{status, err}
+}
+
+// statusOf is what an error is answered with.
+func statusOf(err error) int {
+	var r *refusal
+	switch {
+	case errors.As(err, &r):
+		return r.status
+	case isLimit(err):
+		return http.StatusInsufficientStorage
+	}
+	return http.StatusInternalServerError
+}
+
+func isLimit(err error) bool {
+	var limit *datapath.LimitError
+	return errors.As(err, &limit)
+}
+
+// noSuchNode says that a state is another fleet's.
+func noSuchNode(node string, s model.State) error {
+	names := make([]string, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	if len(names) > 10 {
+		names = append(names[:10], "…")
+	}
+	has := "it has no nodes"
+	if len(names) > 0 {
+		has = "its nodes are " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("the state does not have this node, %q: %s; add it under nodes, or apply the state to the right fleet", node, has)
+}

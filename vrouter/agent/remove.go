@@ -1,0 +1,193 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/datapath"
+)
+
+// takeDown removes everything of the node: programs, maps, pins, the pairs of
+// its ports, neighbours, the desired state, the socket and the lock. It works
+// in the loop, whose last act it is. What fails is told, and the rest goes on.
+func (a *agent) takeDown() error {
+	if a.removed {
+		return nil
+	}
+	a.removed = true
+	errs := []error{removePairs(a.space, a.config.Node)}
+	if _, err := a.neighbours.keep(nil); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, a.plane.Remove(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
+	removeEmpty(a.config)
+	err := errors.Join(errs...)
+	a.log.Info("node removed", "error", err)
+	return err
+}
+
+// removePairs deletes the pairs that were made for a node's ports.
+func removePairs(s *space, node string) error {
+	w, err := newWire(s, node, nil, func(string, string) {})
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	var errs []error
+	for _, l := range w.strays(nil) {
+		errs = append(errs, w.remove(l))
+	}
+	return errors.Join(errs...)
+}
+
+// removeFiles takes the pins' filesystem and the desired state away.
+func removeFiles(c Config) error {
+	return errors.Join(datapath.UnmountPins(c.pinsDir()), store{c.StateDir, c.Node}.remove())
+}
+
+// removeEmpty takes the node's directories away as far as nothing is in them.
+func removeEmpty(c Config) {
+	os.Remove(c.nodeDir())
+	os.Remove(c.RunDir)
+}
+
+// Times of Remove.
+const (
+	removing   = 30 * time.Second // for a running agent to take everything down
+	removeWait = 20 * time.Millisecond
+)
+
+// Remove takes everything of a node down, as an agent does that is asked to:
+// the running one where there is one, else this process.
+func Remove(c Config) error {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), removing)
+	defer cancel()
+	l, err := takeLock(c)
+	var held *heldError
+	if errors.As(err, &held) {
+		l, err = removeRunning(ctx, c)
+	}
+	if err != nil || l == nil {
+		return err
+	}
+	return errors.Join(removeStopped(c), removeSocket(c.Socket), l.remove())
+}
+
+// removeRunning asks the running agent to do it. Where that one ends without
+// having done so, the lock is ours.
+func removeRunning(ctx context.Context, c Config) (*lock, error) {
+	client := api.Dial(c.Socket)
+	defer client.Close()
+	for {
+		err := client.Shutdown(ctx, api.ShutdownRequest{Remove: true})
+		if err == nil {
+			return nil, nil
+		}
+		var none *api.Unreachable
+		if !errors.As(err, &none) {
+			return nil, fmt.Errorf("remove node %s: %w", c.Node, err)
+		}
+		l, lockErr := takeLock(c)
+		if lockErr == nil {
+			return l, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("remove node %s: %w, and %w", c.Node, lockErr, err)
+		case <-time.After(removeWait): // it starts, or ends, at this moment
+		}
+	}
+}
+
+// removeStopped takes down what an agent left. A node whose namespace is gone
+// has no devices any more; its pins, files and state still go.
+func removeStopped(c Config) error {
+	defer removeEmpty(c)
+	s, err := openSpace(c.Netns)
+	var gone *noSpaceError
+	switch {
+	case errors.As(err, &gone):
+		return errors.Join(removePins(c), removeFiles(c))
+	case err != nil:
+		return err
+	}
+	defer s.close()
+	return errors.Join(removePairs(s, c.Node), s.do(func() error { return removePlane(c) }), removeManaged(s, c), removeFiles(c))
+}
+
+// removePlane detaches the programs and removes the pins. Programs that this
+// kernel does not load (any more) go with their pins.
+func removePlane(c Config) error {
+	pins, there := existingPins(c)
+	if !there {
+		return nil
+	}
+	d, err := datapath.Open(datapath.Options{Pins: pins, Limits: c.Limits.datapath(), NoTCX: c.TCX == Off, NoXDP: c.XDP == Off, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return datapath.RemovePins(pins)
+	}
+	return d.Remove()
+}
+
+func removePins(c Config) error {
+	pins, there := existingPins(c)
+	if !there {
+		return nil
+	}
+	return datapath.RemovePins(pins)
+}
+
+// existingPins finds the pins without making a place for them.
+func existingPins(c Config) (path string, there bool) {
+	if _, err := os.Stat(c.nodeDir()); errors.Is(err, fs.ErrNotExist) {
+		return "", false
+	}
+	path, err := datapath.MountPins(c.pinsDir())
+	return path, err == nil
+}
+
+// removeManaged lets go of the neighbours that the kernel was asked to keep
+// resolved toward the nodes and gateways of the state that was applied last.
+func removeManaged(s *space, c Config) error {
+	kept, err := store{c.StateDir, c.Node}.loadState()
+	if err != nil || kept == nil {
+		return nil // nobody knows of any
+	}
+	n := &neighbours{space: s, kept: map[neighbour]bool{}}
+	managed, _, err := n.list()
+	if err != nil {
+		return err
+	}
+	want, err := newDesired(c.Node, kept.State, nil, nil)
+	if err != nil {
+		return err
+	}
+	self, _ := want.self()
+	links, err := listLinks(s.links)
+	if err != nil {
+		return err
+	}
+	fabric, _, err := fabricDevices(s, byName(links), c.Fabric, self.Underlay)
+	if err != nil {
+		return err
+	}
+	for k := range managed {
+		for _, l := range fabric {
+			if l.Attrs().Index == k.oif {
+				n.kept[k] = true
+			}
+		}
+	}
+	_, err = n.keep(nil)
+	return err
+}

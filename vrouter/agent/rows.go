@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+// tables are the rows of package inspect by their paths. All come from the maps
+// as they are at that moment; only names come from the desired state.
+func (a *agent) tables() map[string]func(v *view, vrf uint32) (any, error) {
+	return map[string]func(*view, uint32) (any, error){
+		"vif":       func(v *view, vrf uint32) (any, error) { return a.vifs(v, vrf) },
+		"nh":        func(v *view, vrf uint32) (any, error) { return a.nexthops(v, vrf) },
+		"rt":        func(v *view, vrf uint32) (any, error) { return a.routesIn(v, vrf) },
+		"bridge":    func(v *view, vrf uint32) (any, error) { return a.bridge(v, vrf) },
+		"mpls":      func(v *view, vrf uint32) (any, error) { return a.targets(vrf, false) },
+		"vxlan":     func(v *view, vrf uint32) (any, error) { return a.targets(vrf, true) },
+		"flow":      func(v *view, vrf uint32) (any, error) { return a.flows(v, vrf) },
+		"dropstats": func(v *view, vrf uint32) (any, error) { return a.dropStats(v, vrf) },
+		"droplog":   func(v *view, vrf uint32) (any, error) { return a.drops.list(v, vrf), nil },
+		"vrfstats":  func(v *view, vrf uint32) (any, error) { return a.vrfStats(v, vrf) },
+	}
+}
+
+// vifs are the fabric's devices and the workloads'.
+func (a *agent) vifs(v *view, vrf uint32) ([]inspect.Vif, error) {
+	t, err := a.plane.Dump()
+	if err != nil {
+		return nil, err
+	}
+	stats, err := a.plane.VifStats()
+	if err != nil {
+		return nil, err
+	}
+	drops, err := a.plane.Drops()
+	if err != nil {
+		return nil, err
+	}
+	attached, err := a.plane.Attached()
+	if err != nil {
+		return nil, err
+	}
+	modes, dropped := map[uint32]string{}, map[uint32]uint64{}
+	for _, at := range attached {
+		modes[uint32(at.Ifindex)] = at.Mode
+	}
+	for key, n := range drops {
+		dropped[key.Vif] += n
+	}
+	rows := []inspect.Vif{}
+	if vrf == 0 {
+		rows = append(rows, a.fabricRows(v, modes, dropped[0])...)
+	}
+	for ifindex, f := range t.Vifs {
+		if vrf != 0 && f.VRF != vrf {
+			continue
+		}
+		row := vifRow(v, ifindex, f)
+		row.Mode, row.Drops = modes[ifindex], dropped[f.ID]
+		s := stats[f.ID]
+		row.RxPackets, row.RxBytes, row.TxPackets, row.TxBytes = s.RxPackets, s.RxBytes, s.TxPackets, s.TxBytes
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b inspect.Vif) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Device, b.Device))
+	})
+	return rows, nil
+}
+
+// fabricRows are the underlay's devices, with the devices' own counters: what
+// they carry beside the overlay is in them too. Drops of packets from the
+// fabric are counted together, and stand with the first device.
+func (a *agent) fabricRows(v *view, modes map[uint32]string, dropped uint64) []inspect.Vif {
+	var rows []inspect.Vif
+	for _, f := range v.fabric {
+		l, err := a.space.links.LinkByIndex(f.link.Attrs().Index)
+		if err != nil {
+			continue // gone since the last pass
+		}
+		at := l.Attrs()
+		row := inspect.Vif{Device: at.Name, Ifindex: uint32(at.Index), Type: "fabric", MTU: uint16(min(at.MTU, 65535)), Mode: modes[uint32(at.Index)], Drops: dropped}
+		dropped = 0
+		if len(at.HardwareAddr) == len(row.MAC) {
+			row.MAC = model.MAC(at.HardwareAddr)
+		}
+		if s := at.Statistics; s != nil {
+			row.RxPackets, row.RxBytes, row.TxPackets, row.TxBytes = s.RxPackets, s.RxBytes, s.TxPackets, s.TxBytes
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func vifRow(v *view, ifindex uint32, f fib.Vif) inspect.Vif {
+	return inspect.Vif{
+		ID: f.ID, Device: v.device(f.ID, ifindex), Ifindex: ifindex, Type: "virtual", Port: v.vifs[f.ID],
+		Network: v.networks[f.VRF].Name, VRF: f.VRF, Nexthop: f.Nexthop, MAC: f.MAC, MTU: f.MTU,
+		Flags: flags(f.L2, "L2", f.L3, "L3", f.Policy, "Policy"), Sources: f.Sources,
+	}
+}
+
+// flags lists the names of what is set.
+func flags(pairs ...any) []string {
+	var set []string
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i].(bool) {
+			set = append(set, pairs[i+1].(string))
+		}
+	}
+	return set
+}
+
+// routesIn are the routes, in order of VRF and prefix.
+func (a *agent) routesIn(v *view, vrf uint32) ([]inspect.Route, error) {
+	t, err := a.plane.Dump()
+	if err != nil {
+		return nil, err
+	}
+	rows := []inspect.Route{}
+	for key, r := range t.Routes {
+		if vrf != 0 && key.VRF != vrf {
+			continue
+		}
+		row := inspect.Route{VRF: key.VRF, Network: v.networks[key.VRF].Name, Destination: key.Prefix, Label: r.Label, Nexthop: r.Nexthop, StitchedMAC: r.MAC}
+		row.Flags = flags(!r.MAC.IsZero(), "MAC", key.Prefix.IsSingleIP(), "Host")
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b inspect.Route) int {
+		return cmp.Or(cmp.Compare(a.VRF, b.VRF), a.Destination.Addr().Compare(b.Destination.Addr()), cmp.Compare(a.Destination.Bits(), b.Destination.Bits()))
+	})
+	return rows, nil
+}
+
+func (a *agent) bridge(v *view, vrf uint32) ([]inspect.Bridge, error) {
+	t, err := a.plane.Dump()
+	if err != nil {
+		return nil, err
+	}
+	rows := []inspect.Bridge{}
+	for key, b := range t.Bridge {
+		if vrf == 0 || key.VRF == vrf {
+			rows = append(rows, inspect.Bridge{VRF: key.VRF, Network: v.networks[key.VRF].Name, MAC: key.MAC, Label: b.Label, Nexthop: b.Nexthop})
+		}
+	}
+	slices.SortFunc(rows, func(a, b inspect.Bridge) int {
+		return cmp.Or(cmp.Compare(a.VRF, b.VRF), slices.Compare(a.MAC[:], b.MAC[:]))
+	})
+	return rows, nil
+}
+
+// targets are the ILM, or the VNIs. Their VRF is their nexthop's.
+func (a *agent) targets(vrf uint32, vnis bool) ([]inspect.Target, error) {
+	t, err := a.plane.Dump()
+	if err != nil {
+		return nil, err
+	}
+	all := t.ILM
+	if vnis {
+		all = t.VNIs
+	}
+	rows := []inspect.Target{}
+	for id, target := range all {
+		if vrf != 0 && t.Nexthops[target.Nexthop].VRF != vrf {
+			continue
+		}
+		payload := "ip"
+		if target.Ethernet {
+			payload = "ethernet"
+		}
+		rows = append(rows, inspect.Target{ID: id, Payload: payload, Nexthop: target.Nexthop})
+	}
+	slices.SortFunc(rows, func(a, b inspect.Target) int { return cmp.Compare(a.ID, b.ID) })
+	return rows, nil
+}
+
+func (a *agent) dropStats(v *view, vrf uint32) ([]inspect.Drop, error) {
+	drops, err := a.plane.Drops()
+	if err != nil {
+		return nil, err
+	}
+	in, err := a.vifsOf(vrf)
+	if err != nil {
+		return nil, err
+	}
+	rows := []inspect.Drop{}
+	for key, n := range drops {
+		if vrf != 0 && !in[key.Vif] {
+			continue
+		}
+		reason := datapath.ReasonOf(key.Reason)
+		rows = append(rows, inspect.Drop{Vif: key.Vif, Device: v.device(key.Vif, 0), Reason: reason.Name, Meaning: reason.Meaning, Packets: n})
+	}
+	slices.SortFunc(rows, func(a, b inspect.Drop) int {
+		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Vif, b.Vif), cmp.Compare(a.Reason, b.Reason))
+	})
+	return rows, nil
+}
+
+// vifsOf are a VRF's vifs by id; none is asked for of 0, which stands for all.
+func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
+	if vrf == 0 {
+		return nil, nil
+	}
+	t, err := a.plane.Dump()
+	if err != nil {
+		return nil, err
+	}
+	in := map[uint32]bool{}
+	for _, f := range t.Vifs {
+		if f.VRF == vrf {
+			in[f.ID] = true
+		}
+	}
+	return in, nil
+}
+
+// encapsulationNames are the names of a VRF's counters, by their index.
+var encapsulationNames = [...]string{"local", string(model.MPLSoGRE), string(model.MPLSoUDP), string(model.VXLAN)}
+
+func (a *agent) vrfStats(v *view, vrf uint32) ([]inspect.VRFStats, error) {
+	stats, err := a.plane.VRFStats()
+	if err != nil {
+		return nil, err
+	}
+	rows := []inspect.VRFStats{}
+	for id, s := range stats {
+		if vrf != 0 && id != vrf {
+			continue
+		}
+		row := inspect.VRFStats{VRF: id, Network: v.networks[id].Name, ByEncapsulation: map[string]inspect.Traffic{}}
+		for i, name := range encapsulationNames {
+			row.ByEncapsulation[name] = inspect.Traffic{
+				TxPackets: s.Tx[i].Packets, TxBytes: s.Tx[i].Bytes, RxPackets: s.Rx[i].Packets, RxBytes: s.Rx[i].Bytes,
+			}
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b inspect.VRFStats) int { return cmp.Compare(a.VRF, b.VRF) })
+	return rows, nil
+}

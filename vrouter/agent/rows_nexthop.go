@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/inspect"
+)
+
+var nexthopTypes = map[fib.NexthopType]string{
+	fib.Discard: "discard", fib.Receive: "receive", fib.Encap: "encap", fib.Tunnel: "tunnel",
+	fib.Composite: "composite", fib.VRFTranslate: "vrf", fib.L2Receive: "l2-receive",
+}
+
+// nexthops are those in the maps; of one VRF those that its routes, bridge
+// entries, labels and ports lead to.
+func (a *agent) nexthops(v *view, vrf uint32) ([]inspect.Nexthop, error) {
+	t, err := a.plane.Dump()
+	if err != nil {
+		return nil, err
+	}
+	learned, err := a.plane.LearnedMTUs()
+	if err != nil {
+		return nil, err
+	}
+	counts := references(t, 0)
+	wanted := counts
+	if vrf != 0 {
+		wanted = references(t, vrf)
+	}
+	rows := []inspect.Nexthop{}
+	for id, n := range t.Nexthops {
+		if vrf != 0 && wanted[id] == 0 {
+			continue
+		}
+		row := nexthopRow(v, id, n)
+		row.References, row.LearnedMTU = counts[id], learned[id]
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b inspect.Nexthop) int { return cmp.Compare(a.ID, b.ID) })
+	return rows, nil
+}
+
+func nexthopRow(v *view, id uint32, n fib.Nexthop) inspect.Nexthop {
+	row := inspect.Nexthop{
+		ID: id, Type: nexthopTypes[n.Type], Name: v.nexthops[id], VRF: n.VRF, Vif: n.Vif,
+		Encapsulation: n.Encapsulation, MTU: n.MTU, DMAC: n.DMAC,
+		Flags: flags(n.DF, "DF", n.Type == fib.Composite && !n.Multicast, "ECMP", n.Multicast, "Multicast", n.Peer, "Peer"),
+	}
+	if n.Oif != 0 {
+		row.Device = v.device(n.Vif, n.Oif)
+	}
+	for _, p := range n.Paths {
+		row.Paths = append(row.Paths, inspect.Path{Source: p.Source, Destination: p.Destination, Gateway: p.Gateway, Device: v.indexes[p.Oif]})
+	}
+	for _, m := range n.Members {
+		row.Members = append(row.Members, inspect.Member(m))
+	}
+	return row
+}
+
+// references counts what points at each nexthop: of one VRF, or with 0 of all.
+func references(t fib.Tables, vrf uint32) map[uint32]int {
+	count := map[uint32]int{}
+	in := func(v uint32) bool { return vrf == 0 || v == vrf }
+	for key, r := range t.Routes {
+		if in(key.VRF) {
+			count[r.Nexthop]++
+		}
+	}
+	for key, b := range t.Bridge {
+		if in(key.VRF) {
+			count[b.Nexthop]++
+		}
+	}
+	for id, n := range t.VRFs {
+		if in(id) && n.Flood != 0 {
+			count[n.Flood]++
+		}
+	}
+	for _, f := range t.Vifs {
+		if in(f.VRF) {
+			count[f.Nexthop]++
+		}
+	}
+	for _, targets := range []map[uint32]fib.Target{t.ILM, t.VNIs} {
+		for _, target := range targets {
+			if in(t.Nexthops[target.Nexthop].VRF) {
+				count[target.Nexthop]++
+			}
+		}
+	}
+	if vrf == 0 {
+		for _, id := range t.Remotes {
+			count[id]++
+		}
+	}
+	for id, n := range t.Nexthops {
+		if vrf != 0 && count[id] == 0 {
+			continue
+		}
+		for _, m := range n.Members {
+			count[m.Nexthop]++
+		}
+	}
+	return count
+}

@@ -1,0 +1,238 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// server serves the API on a unix socket, and metrics on a port when asked to.
+type server struct {
+	http, metrics *http.Server
+}
+
+// Bounds of a request.
+const (
+	mostBody   = 64 << 20
+	headerTime = 10 * time.Second
+	bodyTime   = 60 * time.Second
+)
+
+// listen opens the socket, which root alone may use, and serves on it. end ends
+// the agent.
+func (a *agent) listen(end func()) (*server, error) {
+	socket, err := listenUnix(a.config.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("serve the API of node %s: %w", a.config.Node, err)
+	}
+	s := &server{http: newHTTP(a.routes(end), a.log)}
+	if a.config.Metrics != "" {
+		if err := s.listenMetrics(a); err != nil {
+			socket.Close()
+			return nil, err
+		}
+	}
+	go s.http.Serve(socket)
+	return s, nil
+}
+
+func newHTTP(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+}
+
+// listenMetrics serves metrics alone: over a network nobody may change anything.
+func (s *server) listenMetrics(a *agent) error {
+	l, err := net.Listen("tcp", a.config.Metrics)
+	if err != nil {
+		return fmt.Errorf("serve metrics: %w; choose another host:port under metrics", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", a.metricsHandler())
+	s.metrics = newHTTP(mux, a.log)
+	go s.metrics.Serve(l)
+	return nil
+}
+
+// close ends serving once the requests in flight are answered.
+func (s *server) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	for _, h := range []*http.Server{s.http, s.metrics} {
+		if h != nil && h.Shutdown(ctx) != nil {
+			h.Close()
+		}
+	}
+}
+
+// listenUnix listens on a socket of mode 0600 from its first moment on: the
+// file takes the mode of the unbound socket (unix_bind_bsd in net/unix).
+func listenUnix(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if err := removeSocket(path); err != nil {
+		return nil, err
+	}
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if err2 := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }); err2 != nil {
+			return err2
+		}
+		return err
+	}}
+	l, err := config.Listen(context.Background(), "unix", path)
+	if err == nil {
+		l.(*net.UnixListener).SetUnlinkOnClose(false) // by then the path may be another agent's
+	}
+	return l, err
+}
+
+// removeSocket takes away what an agent that was killed left; never a file
+// that is no socket.
+func removeSocket(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSocket == 0 {
+		return fmt.Errorf("%s exists and is no socket; choose another path, or remove it", path)
+	}
+	return os.Remove(path)
+}
+
+// routes are package api's.
+func (a *agent) routes(end func()) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /v1/status", answer(func(*http.Request) (any, error) { return a.status(a.view.Load()), nil }))
+	mux.Handle("GET /v1/state", answer(func(*http.Request) (any, error) { return a.view.Load().want.whole, nil }))
+	mux.Handle("PUT /v1/state", answer(a.handlePutState))
+	mux.Handle("POST /v1/ports", answer(a.handleAddPort))
+	mux.Handle("DELETE /v1/ports/{name}", answer(a.handleDeletePort))
+	for name, rows := range a.tables() {
+		mux.Handle("GET /v1/"+name, answer(func(r *http.Request) (any, error) {
+			vrf, err := vrfOf(r)
+			if err != nil {
+				return nil, err
+			}
+			return rows(a.view.Load(), vrf)
+		}))
+	}
+	mux.Handle("POST /v1/trace", answer(a.handleTrace))
+	mux.Handle("GET /v1/doctor", answer(func(*http.Request) (any, error) { return a.doctor(a.view.Load()) }))
+	mux.Handle("POST /v1/shutdown", answer(func(r *http.Request) (any, error) { return a.handleShutdown(r, end) }))
+	mux.Handle("GET /metrics", a.metricsHandler())
+	mux.Handle("/", answer(func(r *http.Request) (any, error) {
+		return nil, refuse(http.StatusNotFound, "the API has no %s %s", r.Method, r.URL.Path)
+	}))
+	return mux
+}
+
+// answer writes what a handler returns, or its error, as JSON.
+func answer(handle func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		body, err := handle(r)
+		status := http.StatusOK
+		if err != nil {
+			status, body = statusOf(err), map[string]string{"error": err.Error()}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(body) // who asked is gone if this fails
+	})
+}
+
+// read decodes a request's body.
+func read[T any](r *http.Request) (T, error) {
+	var body T
+	err := decodeStrictly(r.Body, &body)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return body, refuse(http.StatusBadRequest, "the request has more than %d MB", mostBody>>20)
+	}
+	if err != nil {
+		return body, refuse(http.StatusBadRequest, "the request cannot be read: %w", err)
+	}
+	return body, nil
+}
+
+// vrfOf is the VRF that rows are asked of; 0: all.
+func vrfOf(r *http.Request) (uint32, error) {
+	text := r.URL.Query().Get("vrf")
+	if text == "" {
+		return 0, nil
+	}
+	vrf, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, refuse(http.StatusBadRequest, "vrf=%s is no number", text)
+	}
+	return uint32(vrf), nil
+}
+
+func (a *agent) handlePutState(r *http.Request) (any, error) {
+	state, err := read[model.State](r)
+	if err != nil {
+		return nil, err
+	}
+	var done api.Applied
+	err = a.ask(r.Context(), func() (err error) {
+		done, err = a.putState(state)
+		return err
+	})
+	return done, err
+}
+
+func (a *agent) handleAddPort(r *http.Request) (any, error) {
+	request, err := read[api.PortRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	var port api.Port
+	err = a.ask(r.Context(), func() (err error) {
+		port, err = a.addPort(request)
+		return err
+	})
+	return port, err
+}
+
+func (a *agent) handleDeletePort(r *http.Request) (any, error) {
+	var done api.Applied
+	err := a.ask(r.Context(), func() (err error) {
+		done, err = a.deletePort(r.PathValue("name"))
+		return err
+	})
+	return done, err
+}
+
+// handleShutdown ends the agent once the answer is on its way.
+func (a *agent) handleShutdown(r *http.Request, end func()) (any, error) {
+	request, err := read[api.ShutdownRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	if request.Remove {
+		if err := a.ask(r.Context(), a.takeDown); err != nil {
+			return nil, err
+		}
+	}
+	end()
+	return struct{}{}, nil
+}

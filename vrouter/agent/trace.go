@@ -1,0 +1,204 @@
+package agent
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/inspect"
+)
+
+func (a *agent) handleTrace(r *http.Request) (any, error) {
+	request, err := read[api.TraceRequest](r)
+	if err != nil {
+		return nil, err
+	}
+	return a.trace(a.view.Load(), request)
+}
+
+// trace runs a packet through the program and words what it did.
+func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
+	p, err := makeProbe(v, r)
+	if err != nil {
+		return inspect.Trace{}, err
+	}
+	d := v.devices[r.From]
+	if d == nil {
+		return inspect.Trace{}, refuse(http.StatusConflict, "port %q has no device now: %s", r.From, strings.Join(v.problems, "; "))
+	}
+	steps, action, err := a.plane.Trace(d.index(), p.frame)
+	if err != nil {
+		return inspect.Trace{}, err
+	}
+	t := inspect.Trace{Packet: p.words}
+	for _, s := range steps {
+		t.Steps = append(t.Steps, stepWords(v, s))
+	}
+	t.Verdict, t.Dropped = verdict(v, steps, action)
+	return t, nil
+}
+
+// stepWords words one step by its kind.
+func stepWords(v *view, s datapath.TraceStep) inspect.Step {
+	network := networkWords(v, s.VRF)
+	switch s.Kind {
+	case datapath.TraceVif:
+		return inspect.Step{What: "vif", Key: v.indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s, %s", s.ID, v.vifs[s.ID], network)}
+	case datapath.TraceSpoof:
+		return inspect.Step{What: "source", Key: "MAC and address", Result: foundWords(s, "the vif's own", "not the vif's")}
+	case datapath.TraceFlow:
+		return inspect.Step{What: "flow", Key: "with " + s.Address.String(), Result: foundWords(s, "known: "+actionWords(s.Value == 0), "new")}
+	case datapath.TracePolicy:
+		by := "no rule matches, the default decides"
+		if s.Found {
+			by = fmt.Sprintf("rule %d decides", s.ID)
+		}
+		return inspect.Step{What: "policy", Key: "with " + s.Address.String(), Result: by + ": " + actionWords(s.Value != 0)}
+	case datapath.TraceBridge:
+		return inspect.Step{What: "bridge", Key: "destination MAC, " + network, Result: foundWords(s, leadsTo(v, s), "unknown")}
+	case datapath.TraceRouteHost:
+		return inspect.Step{What: "host route", Key: s.Address.String() + ", " + network, Result: foundWords(s, leadsTo(v, s), "none")}
+	case datapath.TraceRouteLPM:
+		return inspect.Step{What: "prefix route", Key: s.Address.String() + ", " + network, Result: foundWords(s, leadsTo(v, s), "none")}
+	}
+	return wayWords(v, s)
+}
+
+// wayWords words the steps behind the lookups of the destination.
+func wayWords(v *view, s datapath.TraceStep) inspect.Step {
+	switch s.Kind {
+	case datapath.TraceNexthop:
+		return inspect.Step{What: "nexthop", Key: fmt.Sprint(s.ID), Result: nexthopTypes[fib.NexthopType(s.Value)] + ": " + nexthopName(v, s.ID)}
+	case datapath.TraceMember:
+		return inspect.Step{What: "member", Key: fmt.Sprint(s.Value), Result: fmt.Sprintf("nexthop %d, %s", s.ID, nexthopName(v, s.ID))}
+	case datapath.TraceMTU:
+		return inspect.Step{What: "MTU", Key: fmt.Sprintf("nexthop %d", s.ID), Result: fmt.Sprintf("%d: the packet is larger", s.Value)}
+	case datapath.TraceEncap:
+		return inspect.Step{What: "encapsulation", Key: encapsulationName(s.ID), Result: labelWords(s.ID, s.Value)}
+	case datapath.TraceLabel, datapath.TraceVNI:
+		what := map[bool]string{true: "label", false: "VNI"}[s.Kind == datapath.TraceLabel]
+		return inspect.Step{What: what, Key: fmt.Sprint(s.ID), Result: foundWords(s, fmt.Sprintf("nexthop %d, %s", s.Value, nexthopName(v, s.Value)), "unknown")}
+	case datapath.TraceDeliver:
+		return inspect.Step{What: "deliver", Key: v.indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s", s.ID, v.vifs[s.ID])}
+	case datapath.TraceAnswer:
+		return inspect.Step{What: "answer", Key: networkWords(v, s.VRF), Result: foundWords(s, "the vrouter answers the workload", "the vrouter has no answer")}
+	case datapath.TraceDrop:
+		reason := datapath.ReasonOf(s.ID)
+		return inspect.Step{What: "drop", Key: reason.Name, Result: reason.Meaning}
+	case datapath.TracePass:
+		return inspect.Step{What: "pass", Result: "left to the host's stack"}
+	}
+	return inspect.Step{What: fmt.Sprintf("step of kind %d", s.Kind), Result: "this agent does not know it"}
+}
+
+func foundWords(s datapath.TraceStep, found, not string) string {
+	if s.Found {
+		return found
+	}
+	return not
+}
+
+func actionWords(forward bool) string {
+	if forward {
+		return "forward"
+	}
+	return "drop"
+}
+
+func networkWords(v *view, vrf uint32) string {
+	if n, ok := v.networks[vrf]; ok {
+		return fmt.Sprintf("VRF %d (%s)", vrf, n.Name)
+	}
+	return fmt.Sprintf("VRF %d", vrf)
+}
+
+func leadsTo(v *view, s datapath.TraceStep) string {
+	text := fmt.Sprintf("nexthop %d, %s", s.ID, nexthopName(v, s.ID))
+	if s.Value != 0 {
+		text += fmt.Sprintf(", label or VNI %d", s.Value)
+	}
+	return text
+}
+
+func nexthopName(v *view, id uint32) string {
+	if name := v.nexthops[id]; name != "" {
+		return name
+	}
+	return "unnamed"
+}
+
+func encapsulationName(encap uint32) string {
+	if int(encap) < len(encapsulationNames) {
+		return encapsulationNames[encap]
+	}
+	return fmt.Sprintf("encapsulation %d", encap)
+}
+
+// vxlanNumber is VXLAN in the data path's enum encapsulation.
+const vxlanNumber = 3
+
+func labelWords(encap, label uint32) string {
+	if encap == vxlanNumber {
+		return fmt.Sprintf("VNI %d", label)
+	}
+	return fmt.Sprintf("label %d", label)
+}
+
+// shot is TC_ACT_SHOT of linux/pkt_cls.h.
+const shot = 2
+
+// verdict says what became of the packet.
+func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, dropped bool) {
+	var last, nexthop, drop, member *datapath.TraceStep
+	copies := 0
+	for i := range steps {
+		s := &steps[i]
+		switch s.Kind {
+		case datapath.TraceNexthop:
+			nexthop = s
+		case datapath.TraceMember:
+			member = s
+			copies++
+		case datapath.TraceEncap, datapath.TraceDeliver, datapath.TraceAnswer:
+			last = s
+		case datapath.TraceDrop:
+			drop = s
+		}
+	}
+	switch {
+	case drop != nil:
+		reason := datapath.ReasonOf(drop.ID)
+		words = fmt.Sprintf("dropped: %s (%s)", reason.Name, reason.Meaning)
+		if action != shot {
+			words += "; the workload is told why by ICMP"
+		}
+		return words, true
+	case last == nil && member != nil && nexthop == nil:
+		return fmt.Sprintf("replicated to %d places of the network", copies), false
+	case last == nil && action == shot:
+		return "dropped: the program names no reason", true
+	case last == nil:
+		return "answered by the vrouter itself", false
+	case last.Kind == datapath.TraceEncap:
+		return fmt.Sprintf("forwarded to %s by %s, %s", farEnd(v, nexthop), encapsulationName(last.ID), labelWords(last.ID, last.Value)), false
+	case last.Kind == datapath.TraceDeliver:
+		return fmt.Sprintf("delivered to port %s on this node", v.vifs[last.ID]), false
+	}
+	return "answered by the vrouter itself", false
+}
+
+// farEnd is the node or gateway that a tunnel leads to: its nexthop is named
+// "tunnel node b mpls-udp".
+func farEnd(v *view, nexthop *datapath.TraceStep) string {
+	if nexthop == nil {
+		return "an unknown end"
+	}
+	words := strings.Fields(v.nexthops[nexthop.ID])
+	if len(words) < 3 || words[0] != "tunnel" {
+		return nexthopName(v, nexthop.ID)
+	}
+	return words[1] + " " + words[2]
+}

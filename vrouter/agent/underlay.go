@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/fib"
+)
+
+// underlay is what the kernel's routes say of the ways to other nodes.
+type underlay struct {
+	space   *space
+	fabric  map[int]netlink.Link // underlay devices by ifindex
+	devices map[int]string       // names of others that a route led over
+}
+
+// way is how packets get from one of this node's underlay addresses to another
+// node's.
+type way struct {
+	paths []fib.Path
+	mtu   int    // the smallest of the paths', bytes of the outer packet
+	why   string // in words, when there is no path
+}
+
+// mostPaths is how many next hops of a multipath route are used: MAX_PATHS of
+// the data path.
+const mostPaths = 4
+
+// newUnderlay looks at the fabric devices.
+func newUnderlay(s *space, fabric []netlink.Link) *underlay {
+	u := &underlay{space: s, fabric: map[int]netlink.Link{}, devices: map[int]string{}}
+	for _, l := range fabric {
+		u.fabric[l.Attrs().Index] = l
+	}
+	return u
+}
+
+// mtu is the smallest of the fabric's devices.
+func (u *underlay) mtu() int {
+	least := 0
+	for _, l := range u.fabric {
+		if m := l.Attrs().MTU; least == 0 || m < least {
+			least = m
+		}
+	}
+	if least == 0 {
+		return etherMTU
+	}
+	return least
+}
+
+// way asks the kernel which route a packet would take. The route itself is
+// asked for (RTM_F_FIB_MATCH), not one packet's choice among its next hops.
+func (u *underlay) way(source, destination netip.Addr) way {
+	routes, err := u.space.links.RouteGetWithOptions(destination.AsSlice(), &netlink.RouteGetOptions{SrcAddr: source.AsSlice(), FIBMatch: true})
+	switch {
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), err == nil && len(routes) == 0:
+		return way{why: fmt.Sprintf("no route from %s to %s", source, destination)}
+	case errors.Is(err, unix.EINVAL):
+		return way{why: fmt.Sprintf("no route from %s to %s: the source is no address of this node", source, destination)}
+	case err != nil:
+		return way{why: fmt.Sprintf("asking the kernel for the route from %s to %s: %v", source, destination, err)}
+	}
+	return u.through(source, destination, routes[0])
+}
+
+func (u *underlay) through(source, destination netip.Addr, r netlink.Route) way {
+	if r.Type != unix.RTN_UNICAST && r.Type != unix.RTN_UNSPEC {
+		return way{why: fmt.Sprintf("the route from %s to %s leads to no other host", source, destination)}
+	}
+	hops := r.MultiPath
+	if len(hops) == 0 {
+		hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via}}
+	}
+	w := way{}
+	for _, hop := range hops {
+		l, ok := u.fabric[hop.LinkIndex]
+		switch {
+		case !ok:
+			w.why = fmt.Sprintf("the route from %s to %s leaves by %s, which is no fabric device; name it under fabric, or correct the route", source, destination, u.name(hop.LinkIndex))
+			continue
+		case l.Attrs().Flags&net.FlagUp == 0:
+			w.why = fmt.Sprintf("the route from %s to %s leaves by %s, which is down", source, destination, l.Attrs().Name)
+			continue
+		case hop.Flags&unix.RTNH_F_DEAD != 0 || len(w.paths) == mostPaths:
+			continue
+		}
+		w.paths = append(w.paths, fib.Path{Source: source, Destination: destination, Gateway: gatewayOf(hop, destination), Oif: uint32(hop.LinkIndex)})
+		mtu := l.Attrs().MTU
+		if r.MTU > 0 {
+			mtu = min(mtu, r.MTU)
+		}
+		if w.mtu == 0 || mtu < w.mtu {
+			w.mtu = mtu
+		}
+	}
+	if len(w.paths) > 0 {
+		w.why = ""
+	}
+	slices.SortFunc(w.paths, func(a, b fib.Path) int {
+		return cmp.Or(cmp.Compare(a.Oif, b.Oif), a.Gateway.Compare(b.Gateway))
+	})
+	return w
+}
+
+// gatewayOf is whom to resolve on the link.
+func gatewayOf(hop *netlink.NexthopInfo, destination netip.Addr) netip.Addr {
+	if a, ok := netip.AddrFromSlice(hop.Gw); ok && !a.IsUnspecified() {
+		return a.Unmap()
+	}
+	if via, ok := hop.Via.(*netlink.Via); ok {
+		if a, ok := netip.AddrFromSlice(via.Addr); ok {
+			return a.Unmap()
+		}
+	}
+	return destination
+}
+
+func (u *underlay) name(index int) string {
+	if name, ok := u.devices[index]; ok {
+		return name
+	}
+	name := fmt.Sprintf("device %d", index)
+	if l, err := u.space.links.LinkByIndex(index); err == nil {
+		name = "device " + l.Attrs().Name
+	}
+	u.devices[index] = name
+	return name
+}
+
+// fabricDevices are the configured ones, or those that hold the addresses. What
+// is missing is told in words.
+func fabricDevices(s *space, here map[string]netlink.Link, configured []string, addresses []netip.Addr) (fabric []netlink.Link, missing []string, err error) {
+	for _, name := range configured {
+		if l := here[name]; l != nil {
+			fabric = append(fabric, l)
+			continue
+		}
+		missing = append(missing, fmt.Sprintf("fabric device %s does not exist", name))
+	}
+	if len(configured) > 0 || len(addresses) == 0 {
+		return fabric, missing, nil
+	}
+	holders, err := holdersOf(s, addresses)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range addresses {
+		index, ok := holders[a]
+		if !ok {
+			missing = append(missing, fmt.Sprintf("no device holds this node's underlay address %s; give it to one, or name the devices under fabric", a))
+			continue
+		}
+		has := slices.ContainsFunc(fabric, func(l netlink.Link) bool { return l.Attrs().Index == index })
+		for _, l := range here {
+			if l.Attrs().Index == index && !has {
+				fabric = append(fabric, l)
+			}
+		}
+	}
+	return fabric, missing, nil
+}
+
+// holdersOf finds the devices that have addresses: address → ifindex.
+func holdersOf(s *space, addresses []netip.Addr) (map[netip.Addr]int, error) {
+	list, err := s.links.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return nil, fmt.Errorf("list the node's addresses: %w", err)
+	}
+	holders := map[netip.Addr]int{}
+	for _, a := range list {
+		if prefix, ok := prefixOf(a.IPNet); ok && slices.Contains(addresses, prefix.Addr()) {
+			holders[prefix.Addr()] = a.LinkIndex
+		}
+	}
+	return holders, nil
+}

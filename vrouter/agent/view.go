@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// view is what the last pass came to, for readers beside the loop. It is never
+// changed, only replaced. What the maps hold is not in it, only the names of
+// what they hold numbers of.
+type view struct {
+	want     *desired
+	fabric   []fabricDevice
+	devices  map[string]*device // by port
+	nexthops map[uint32]string  // names by id
+	vifs     map[uint32]string  // ports' names by vif id
+	indexes  map[uint32]string  // devices' names by ifindex
+	networks map[uint32]model.Network
+	problems []string
+	warnings []string
+	routes   int
+	repairs  uint64
+	synced   time.Time
+	ports    int
+}
+
+// publish makes the loop's state readable.
+func (a *agent) publish() {
+	p := a.last
+	v := &view{
+		want: p.want, fabric: p.fabric, devices: p.devices, warnings: p.warnings,
+		nexthops: make(map[uint32]string, len(p.tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
+		networks: map[uint32]model.Network{},
+		routes:   len(p.tables.Routes), repairs: a.repairs, synced: a.synced, ports: len(p.want.ports()),
+	}
+	for id, n := range p.tables.Nexthops {
+		v.nexthops[id] = n.Name
+	}
+	for _, vif := range p.tables.Vifs {
+		v.vifs[vif.ID] = vif.Name
+	}
+	for _, d := range p.devices {
+		v.indexes[uint32(d.index())] = d.link.Attrs().Name
+	}
+	for _, f := range p.fabric {
+		v.indexes[uint32(f.link.Attrs().Index)] = f.link.Attrs().Name
+	}
+	for _, n := range p.want.whole.Networks {
+		v.networks[n.ID] = n
+	}
+	for _, q := range p.problems {
+		v.problems = append(v.problems, q.text)
+	}
+	slices.Sort(v.problems)
+	v.problems = slices.Compact(v.problems)
+	a.view.Store(v)
+}
+
+// status is how the agent is.
+func (a *agent) status(v *view) api.Status {
+	s := api.Status{
+		Node: a.config.Node, Version: a.version, PID: os.Getpid(), Started: a.started, Synced: v.synced,
+		Problems: append(slices.Clone(v.problems), v.warnings...), Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
+	}
+	for _, f := range v.fabric {
+		s.Fabric = append(s.Fabric, api.Fabric{Device: f.link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.link.Attrs().MTU})
+	}
+	slices.SortFunc(s.Fabric, func(a, b api.Fabric) int { return strings.Compare(a.Device, b.Device) })
+	return s
+}
+
+// device names a vif's device; the fabric is no device of its own.
+func (v *view) device(vif uint32, ifindex uint32) string {
+	if name := v.indexes[ifindex]; name != "" {
+		return name
+	}
+	if d := v.devices[v.vifs[vif]]; d != nil {
+		return d.link.Attrs().Name
+	}
+	return ""
+}
+
+// tableSizes are the entries of each table and its limit.
+func tableSizes(t fib.Tables, flows int, l datapath.Limits) []tableSize {
+	hosts4, hosts6, prefixes4, prefixes6 := 0, 0, 0, 0
+	for k := range t.Routes {
+		switch four, host := k.Prefix.Addr().Is4(), k.Prefix.IsSingleIP(); {
+		case four && host:
+			hosts4++
+		case host:
+			hosts6++
+		case four:
+			prefixes4++
+		default:
+			prefixes6++
+		}
+	}
+	return []tableSize{
+		{"hosts4", hosts4, l.Routes}, {"hosts6", hosts6, l.Routes},
+		{"prefixes4", prefixes4, l.Prefixes}, {"prefixes6", prefixes6, l.Prefixes},
+		{"bridge", len(t.Bridge), l.Bridge}, {"nexthops", len(t.Nexthops), l.Nexthops},
+		{"vifs", len(t.Vifs), l.Vifs}, {"labels", len(t.ILM), l.Labels}, {"vnis", len(t.VNIs), l.Labels},
+		{"remotes", len(t.Remotes), l.Remotes}, {"flows", flows, l.Flows},
+	}
+}
+
+type tableSize struct {
+	name    string
+	entries int
+	limit   uint32
+}

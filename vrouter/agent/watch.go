@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// event is what may have changed in the kernel, as a set.
+type event uint8
+
+const (
+	linksChanged     event = 1 << iota // devices: made, deleted, up, down, MTU, MAC
+	underlayChanged                    // addresses and routes
+	neighbourDropped                   // somebody deleted a neighbour
+)
+
+const everythingChanged = linksChanged | underlayChanged | neighbourDropped
+
+// watch sends what changes in a namespace until ctx ends. Events that nobody
+// takes are merged, none is lost.
+func watch(ctx context.Context, s *space) (<-chan event, error) {
+	groups := []uint{
+		unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH,
+		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
+	}
+	socket, err := nl.SubscribeAt(s.ns, netns.None(), unix.NETLINK_ROUTE, groups...)
+	if err != nil {
+		return nil, fmt.Errorf("watch the devices and routes of network namespace %q: %w", s.name, err)
+	}
+	raw := make(chan event)
+	go func() {
+		<-ctx.Done()
+		socket.Close()
+	}()
+	go func() {
+		defer close(raw)
+		for {
+			e, ok := receive(socket)
+			if !ok {
+				return
+			}
+			if e != 0 {
+				raw <- e
+			}
+		}
+	}()
+	out := make(chan event)
+	go merge(raw, out)
+	return out, nil
+}
+
+// receive returns what one datagram says; false when the socket is closed.
+func receive(socket *nl.NetlinkSocket) (event, bool) {
+	messages, _, err := socket.Receive()
+	if errors.Is(err, unix.ENOBUFS) { // netlink(7): messages were lost
+		return everythingChanged, true
+	}
+	if err != nil {
+		return 0, false
+	}
+	var e event
+	for _, m := range messages {
+		e |= eventOf(m.Header.Type)
+	}
+	return e, true
+}
+
+func eventOf(kind uint16) event {
+	switch kind {
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		return linksChanged
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR, unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		return underlayChanged
+	case unix.RTM_DELNEIGH:
+		return neighbourDropped
+	}
+	return 0
+}
+
+// merge keeps what the reader has not taken yet as one event.
+func merge(in <-chan event, out chan<- event) {
+	defer close(out)
+	var held event
+	for {
+		if held == 0 {
+			e, ok := <-in
+			if !ok {
+				return
+			}
+			held = e
+		}
+		select {
+		case e, ok := <-in:
+			if !ok {
+				return
+			}
+			held |= e
+		case out <- held:
+			held = 0
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/model"
+)
+
+// wire joins workloads to the node. For a port with a network namespace it
+// makes a veth pair, one end there; a port may instead name a device that is on
+// the node already. It is made for one pass of the agent: what it found and
+// opened is forgotten with close.
+type wire struct {
+	space   *space
+	node    string
+	here    map[string]netlink.Link // the node's devices
+	spaces  map[string]*space       // workloads' namespaces, opened in this pass
+	fabric  map[string]bool         // underlay devices: no port may have them
+	changed func(port, what string) // is told what was set
+}
+
+// device is a port's device on the node.
+type device struct {
+	link netlink.Link
+	peer bool // a veth whose other end is in another namespace: packets go straight there
+}
+
+func (d device) index() int { return d.link.Attrs().Index }
+
+// hostPrefix begins the name of the node's end of a pair.
+const hostPrefix = "vr-"
+
+// newWire looks at the node's devices.
+func newWire(s *space, node string, fabric []string, changed func(port, what string)) (*wire, error) {
+	w := &wire{space: s, node: node, spaces: map[string]*space{}, fabric: map[string]bool{}, changed: changed}
+	for _, f := range fabric {
+		w.fabric[f] = true
+	}
+	links, err := listLinks(s.links)
+	w.here = byName(links)
+	return w, err
+}
+
+func byName(links []netlink.Link) map[string]netlink.Link {
+	all := make(map[string]netlink.Link, len(links))
+	for _, l := range links {
+		all[l.Attrs().Name] = l
+	}
+	return all
+}
+
+// listLinks lists devices. The kernel says so when they changed meanwhile
+// (NLM_F_DUMP_INTR); then it is asked again.
+func listLinks(h *netlink.Handle) ([]netlink.Link, error) {
+	for try := 0; ; try++ {
+		links, err := h.LinkList()
+		if err == nil {
+			return links, nil
+		}
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == 10 {
+			return nil, fmt.Errorf("list devices: %w", err)
+		}
+	}
+}
+
+func (w *wire) close() {
+	for _, s := range w.spaces {
+		s.close()
+	}
+}
+
+// workspace opens a workload's namespace, once a pass.
+func (w *wire) workspace(name string) (*space, error) {
+	if s, ok := w.spaces[name]; ok {
+		return s, nil
+	}
+	s, err := openSpace(name)
+	if err == nil {
+		w.spaces[name] = s
+	}
+	return s, err
+}
+
+// hostName is what the node's end of a port's pair is called: a device's name
+// has at most 15 characters, a port's more. It is the same over restarts.
+func hostName(node, port string) string {
+	sum := sha256.Sum256([]byte(node + "\x00" + port))
+	text := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
+	return hostPrefix + strings.ToLower(text[:15-len(hostPrefix)])
+}
+
+// alias marks a pair as a port's (ip link shows it), for who looks at the node
+// and for the agent itself after a crash. With another network a port is
+// another one: the old network's addresses must not stay on its device.
+func alias(node string, p model.Port) string {
+	return fmt.Sprintf("vrouter node %s port %s network %s", node, p.Name, p.Network)
+}
+
+// portOf reads an alias; names have no blanks.
+func portOf(node, alias string) (port string, ours bool) {
+	words := strings.Fields(alias)
+	if len(words) != 7 || words[0] != "vrouter" || words[2] != node {
+		return "", false
+	}
+	return words[4], true
+}
+
+// plug finds or makes a port's device. A device may be returned with an error:
+// it is there, but could not be looked after.
+func (w *wire) plug(p model.Port) (*device, error) {
+	switch {
+	case p.Attach.Device != "":
+		return w.existing(p)
+	case p.Attach.Netns == "":
+		return nil, nil // its workload is not there yet
+	}
+	name := hostName(w.node, p.Name)
+	there, err := w.workspace(p.Attach.Netns)
+	if err != nil {
+		if l := w.here[name]; l != nil {
+			return &device{l, l.Attrs().NetNsID >= 0}, err
+		}
+		return nil, err
+	}
+	l := w.here[name]
+	if l != nil && !(w.isOurs(l, p) && w.joins(l, there)) {
+		if err := w.remove(l); err != nil {
+			return nil, err
+		}
+		w.changed(p.Name, "pair "+name+" led elsewhere, removed")
+		l = nil
+	}
+	if l == nil {
+		if l, err = w.makePair(p, name, there); err != nil {
+			return nil, err
+		}
+	}
+	d := &device{l, l.Attrs().NetNsID >= 0}
+	return d, w.nodeEnd(p, l)
+}
+
+// existing finds a device that somebody else made.
+func (w *wire) existing(p model.Port) (*device, error) {
+	name := p.Attach.Device
+	l := w.here[name]
+	switch {
+	case w.fabric[name]:
+		return nil, fmt.Errorf("device %s is the node's underlay; give the port another", name)
+	case l == nil:
+		return nil, fmt.Errorf("device %s does not exist on the node; make it, or correct attach.device", name)
+	}
+	return &device{l, l.Type() == "veth" && l.Attrs().NetNsID >= 0}, nil
+}
+
+// isOurs tells whether a pair is this port's. One without a mark is: its maker
+// was ended before it could put the mark there.
+func (w *wire) isOurs(l netlink.Link, p model.Port) bool {
+	mark := l.Attrs().Alias
+	return mark == "" || mark == alias(w.node, p)
+}
+
+// joins tells whether a pair's other end is in a namespace.
+func (w *wire) joins(l netlink.Link, there *space) bool {
+	id, err := w.space.links.GetNetNsIdByFd(int(there.ns))
+	if err != nil || l.Type() != "veth" || l.Attrs().NetNsID != id {
+		return false
+	}
+	peer, err := there.links.LinkByIndex(l.Attrs().ParentIndex)
+	return err == nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index
+}
+
+func (w *wire) makePair(p model.Port, name string, there *space) (netlink.Link, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	inside := interfaceOf(p)
+	err := w.space.links.LinkAdd(&netlink.Veth{
+		LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: p.MAC[:], PeerNamespace: netlink.NsFd(there.ns),
+	})
+	if errors.Is(err, unix.EEXIST) {
+		return nil, fmt.Errorf("network namespace %s has a device %s already; choose another attach.interface, or remove that device", p.Attach.Netns, inside)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the veth pair %s, %s in %s: %w", name, inside, p.Attach.Netns, err)
+	}
+	l, err := w.space.links.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("find the veth %s just made: %w", name, err)
+	}
+	w.here[name] = l
+	w.changed(p.Name, "pair made: "+name+" on the node, "+inside+" in "+p.Attach.Netns)
+	return l, nil
+}
+
+// nodeEnd readies the node's end of a pair. It carries frames only: with an
+// IPv6 address of its own it would speak on the workload's network.
+func (w *wire) nodeEnd(p model.Port, l netlink.Link) error {
+	name := l.Attrs().Name
+	if want := alias(w.node, p); l.Attrs().Alias != want {
+		if err := w.space.links.LinkSetAlias(l, want); err != nil {
+			return fmt.Errorf("mark device %s: %w", name, err)
+		}
+		l.Attrs().Alias = want
+	}
+	return errors.Join(
+		w.space.sysctl("ipv6", name, "accept_ra", "0"),
+		w.space.sysctl("ipv6", name, "disable_ipv6", "1"),
+	)
+}
+
+// remove deletes a device of the node.
+func (w *wire) remove(l netlink.Link) error {
+	name := l.Attrs().Name
+	delete(w.here, name)
+	err := w.space.links.LinkDel(l)
+	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EINVAL) { // gone meanwhile, by name or by number
+		return fmt.Errorf("delete device %s: %w", name, err)
+	}
+	return nil
+}
+
+// strays are the pairs of ports that are not wanted (any more).
+func (w *wire) strays(wanted map[string]bool) []netlink.Link {
+	var all []netlink.Link
+	for _, l := range w.here {
+		if port, ours := portOf(w.node, l.Attrs().Alias); ours && !wanted[port] {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+func interfaceOf(p model.Port) string {
+	if p.Attach.Interface != "" {
+		return p.Attach.Interface
+	}
+	return model.DefaultInterface
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// Error is what the agent refused a request with. Its text is made for people.
+type Error struct {
+	Status int // HTTP's: see the package comment
+	Text   string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Unreachable is why no agent answered. Its text says what to do; the cause is
+// the system's.
+type Unreachable struct {
+	Text  string
+	Cause error
+}
+
+func (e *Unreachable) Error() string { return e.Text }
+
+func (e *Unreachable) Unwrap() error { return e.Cause }
+
+// IsNotFound reports whether the agent does not know the object asked for.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}
+
+// refusal reads the agent's reason out of a response.
+func refusal(r *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("reading why the agent refused %s %s (%s): %w", r.Request.Method, r.Request.URL.Path, r.Status, err)
+	}
+	var body struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(text, &body) == nil && body.Error != "" {
+		return &Error{Status: r.StatusCode, Text: body.Error}
+	}
+	detail := strings.TrimSpace(string(text))
+	if len(detail) > 200 {
+		detail = detail[:200] + "…"
+	}
+	return &Error{Status: r.StatusCode, Text: fmt.Sprintf("the agent answered %s %s with %s: %s; agent and command may be of different versions, see `vrouter status`",
+		r.Request.Method, r.Request.URL.Path, r.Status, detail)}
+}
+
+// unreachable says why no answer came, and what to do.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // leaves "Get http://vrouter/…" out: a person asked for no such page
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &Unreachable{"no agent serves " + c.socket + "; start one with `vrouter agent --config NODE.yaml`", err}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return &Unreachable{"the agent of " + c.socket + " ended without removing its socket; packets flow on, start it again with `vrouter agent --config NODE.yaml`", err}
+	case errors.Is(err, fs.ErrPermission):
+		return &Unreachable{"only root may speak to the agent at " + c.socket + "; use sudo", err}
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return &Unreachable{"the agent at " + c.socket + " ended before it answered; see its log, then ask again", err}
+	}
+	return &Unreachable{fmt.Sprintf("speak to the agent at %s: %v", c.socket, err), err}
+}

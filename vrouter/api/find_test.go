@@ -1,0 +1,67 @@
+package api
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func listen(t *testing.T, path string) {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+}
+
+func TestTheOnlyAgentIsFound(t *testing.T) {
+	dir := t.TempDir()
+	listen(t, filepath.Join(dir, "a.sock"))
+	os.WriteFile(filepath.Join(dir, "b.sock"), nil, 0o600) // no socket
+	os.Mkdir(filepath.Join(dir, "a"), 0o700)
+	if got, err := Find(dir, ""); err != nil || got != filepath.Join(dir, "a.sock") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestOfSeveralAgentsOneMustBeNamed(t *testing.T) {
+	dir := t.TempDir()
+	listen(t, filepath.Join(dir, "b.sock"))
+	listen(t, filepath.Join(dir, "a.sock"))
+	if _, err := Find(dir, ""); err == nil || err.Error() != "agents of 2 nodes run here; name one with --node: a, b" {
+		t.Errorf("%v", err)
+	}
+	if got, err := Find(dir, "b"); err != nil || got != filepath.Join(dir, "b.sock") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := Find(dir, "c"); err == nil || err.Error() != `no agent of a node "c" runs here; there are: a, b` {
+		t.Errorf("%v", err)
+	}
+	if _, err := Find(dir, "../a"); err == nil || !strings.Contains(err.Error(), "has no slash") {
+		t.Errorf("%v", err)
+	}
+}
+
+// An agent that was killed does not stand in the way of one that runs.
+func TestASocketThatWasLeftDoesNotCount(t *testing.T) {
+	dir := t.TempDir()
+	listen(t, filepath.Join(dir, "b.sock"))
+	leave(t, filepath.Join(dir, "a.sock"))
+	if got, err := Find(dir, ""); err != nil || got != filepath.Join(dir, "b.sock") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestNoAgentAtAll(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Join(dir, "none")} {
+		for _, node := range []string{"", "a"} {
+			if _, err := Find(d, node); err == nil || !strings.HasPrefix(err.Error(), "no agent runs on this host (no socket in "+d+")") {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package inspect
+
+import "strings"
+
+// Changes is a table next to an earlier reading of it.
+type Changes struct {
+	Table           // the later reading's rows, then those that are gone
+	Marks  []Mark   // by row
+	Differ [][]bool // by row and column
+}
+
+// Mark says what became of a row between two readings.
+type Mark byte
+
+const (
+	Same Mark = iota
+	New
+	Changed
+	Gone
+)
+
+// sign is one character, so that marks are seen without colour.
+func (m Mark) sign(colour bool) string {
+	switch m {
+	case New:
+		return paint("+", green, colour)
+	case Changed:
+		return paint("~", yellow, colour)
+	case Gone:
+		return paint("-", red, colour)
+	}
+	return " "
+}
+
+// Compare marks what became of before's rows in after, which has the same
+// columns. Rows are known by their key columns; where two rows of a table have
+// equal keys they are matched in order.
+func Compare(before, after Table) Changes {
+	c := Changes{Table: Table{Columns: after.Columns, Empty: after.Empty}}
+	earlier := map[string][][]string{}
+	for _, row := range before.Rows {
+		k := after.key(row)
+		earlier[k] = append(earlier[k], row)
+	}
+	for _, row := range after.Rows {
+		k := after.key(row)
+		was := earlier[k]
+		if len(was) == 0 {
+			c.append(row, New, make([]bool, len(row)))
+			continue
+		}
+		earlier[k] = was[1:]
+		mark, differ := compareRow(was[0], row)
+		c.append(row, mark, differ)
+	}
+	for _, row := range before.Rows {
+		k := after.key(row)
+		if left := earlier[k]; len(left) > 0 {
+			c.append(left[0], Gone, make([]bool, len(row)))
+			earlier[k] = left[1:]
+		}
+	}
+	return c
+}
+
+func (c *Changes) append(row []string, mark Mark, differ []bool) {
+	c.Rows = append(c.Rows, row)
+	c.Marks = append(c.Marks, mark)
+	c.Differ = append(c.Differ, differ)
+}
+
+func compareRow(before, after []string) (Mark, []bool) {
+	mark, differ := Same, make([]bool, len(after))
+	for i := range after {
+		if after[i] != before[i] {
+			mark, differ[i] = Changed, true
+		}
+	}
+	return mark, differ
+}
+
+// key joins a row's key cells. Cells hold no control characters, so the
+// separator cannot occur in them.
+func (t Table) key(row []string) string {
+	var cells []string
+	for i, c := range t.Columns {
+		if c.Key {
+			cells = append(cells, row[i])
+		}
+	}
+	return strings.Join(cells, "\x00")
+}
+
+func (c Changes) mark(row int) Mark {
+	if c.Marks == nil {
+		return Same
+	}
+	return c.Marks[row]
+}
+
+func (c Changes) changed(row, column int) bool {
+	return c.Differ != nil && c.Differ[row][column]
+}

@@ -1,0 +1,72 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DropTable shows drops as `dropstats` does, a row a reason and vif.
+func DropTable(rows []Drop) Table {
+	t := Table{
+		Empty: "no drops",
+		Columns: []Column{
+			{Name: "Reason", Key: true},
+			{Name: "Packets", Right: true},
+			{Name: "Vif", Right: true, Key: true},
+			{Name: "Device", Leave: 2},
+			{Name: "Meaning", Least: 12, Leave: 1},
+		},
+	}
+	for _, d := range rows {
+		t.Add(d.Reason, number(d.Packets), number(d.Vif), orNone(d.Device), d.Meaning)
+	}
+	return t
+}
+
+// String is one line of `vrouter dropstats --log`.
+func (e DropEvent) String() string {
+	device := orNone(e.Device)
+	return printable(fmt.Sprintf("%s  %s  vif %d (%s)  vrf %d  %d bytes  %s  (%s)",
+		e.Time.Local().Format("15:04:05.000000"), e.Reason, e.Vif, device, e.VRF, e.Length, e.Packet, e.Meaning))
+}
+
+// Later is what of a log's later reading was not in the earlier one. Both are
+// oldest first; the log forgets its oldest entries.
+func Later(before, after []DropEvent) []DropEvent {
+	if len(before) == 0 {
+		return after
+	}
+	last := before[len(before)-1].Time
+	at, _ := slices.BinarySearchFunc(after, last, func(e DropEvent, t time.Time) int { return e.Time.Compare(t) })
+	seen := 0
+	for i := len(before) - 1; i >= 0 && before[i].Time.Equal(last); i-- {
+		seen++
+	}
+	// Events of the very same instant: as many as were seen are skipped.
+	for ; seen > 0 && at < len(after) && after[at].Time.Equal(last); seen-- {
+		at++
+	}
+	return after[at:]
+}
+
+// Text is what `vrouter trace` prints: the packet, each lookup, the verdict.
+func (t Trace) Text(o Options) string {
+	table := Table{Columns: []Column{
+		{Name: "Step"},
+		{Name: "Looked up", Least: 12},
+		{Name: "Found", Least: 16},
+	}, Empty: "no step was taken"}
+	for _, s := range t.Steps {
+		table.Add(s.What, orNone(s.Key), orNone(s.Result))
+	}
+	colour := green
+	if t.Dropped {
+		colour = red
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n%s\n", printable(t.Packet), table.Render(o))
+	b.WriteString(paint(printable(t.Verdict), colour, o.Colour) + "\n")
+	return b.String()
+}

@@ -1,0 +1,100 @@
+package inspect
+
+import (
+	"slices"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// layout is which columns of a table are printed, and how wide.
+type layout struct {
+	columns []int    // indices, in order
+	widths  []int    // by index into columns
+	left    []string // names of those that are not
+}
+
+const gap = 2 // blanks between columns
+
+// fit chooses columns and widths for a terminal of so many cells. Columns come
+// in by their importance as long as they fit at their least widths; then those
+// that may be shortened are, the widest first. Columns that may not be left out
+// come in always: a line that is too long is better than a row that cannot be
+// told from another.
+func fit(t Table, width int) layout {
+	natural := t.naturalWidths()
+	l := layout{columns: t.chosen(natural, width)}
+	for i, c := range t.Columns {
+		if !slices.Contains(l.columns, i) {
+			l.left = append(l.left, c.Name)
+		}
+	}
+	for _, i := range l.columns {
+		l.widths = append(l.widths, natural[i])
+	}
+	if width > 0 {
+		l.shrink(t, natural, width)
+	}
+	return l
+}
+
+// chosen are the columns that come in, in order; all where width is 0.
+func (t Table) chosen(natural []int, width int) []int {
+	candidates := make([]int, len(t.Columns))
+	for i := range candidates {
+		candidates[i] = i
+	}
+	slices.SortStableFunc(candidates, func(a, b int) int { return t.Columns[a].Leave - t.Columns[b].Leave })
+	var in []int
+	sum := -gap
+	for _, i := range candidates {
+		more := gap + t.least(i, natural)
+		if t.Columns[i].Leave == 0 || width == 0 || sum+more <= width {
+			in, sum = append(in, i), sum+more
+		}
+	}
+	slices.Sort(in)
+	return in
+}
+
+// naturalWidths are what each column needs to be printed whole.
+func (t Table) naturalWidths() []int {
+	widths := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		widths[i] = ansi.StringWidth(c.Name)
+	}
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
+		}
+	}
+	return widths
+}
+
+// least is the smallest width that column i can be given.
+func (t Table) least(i int, natural []int) int {
+	c := t.Columns[i]
+	if c.Least == 0 {
+		return natural[i]
+	}
+	return min(natural[i], max(c.Least, ansi.StringWidth(c.Name)))
+}
+
+// shrink takes a cell at a time from the widest column that may be shortened.
+func (l *layout) shrink(t Table, natural []int, width int) {
+	sum := gap * (len(l.columns) - 1)
+	for _, w := range l.widths {
+		sum += w
+	}
+	for ; sum > width; sum-- {
+		widest := -1
+		for at, i := range l.columns {
+			if l.widths[at] > t.least(i, natural) && (widest < 0 || l.widths[at] > l.widths[widest]) {
+				widest = at
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		l.widths[widest]--
+	}
+}

@@ -1,0 +1,118 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+)
+
+// NexthopTable shows nexthops as `nh --list` does: where to in one column,
+// whatever the type.
+func NexthopTable(rows []Nexthop) Table {
+	t := Table{
+		Empty: "no nexthops",
+		Columns: []Column{
+			{Name: "Id", Right: true, Key: true},
+			{Name: "Type"},
+			{Name: "Name", Least: 10, Leave: 2},
+			{Name: "Ref_cnt", Right: true, Leave: 3},
+			{Name: "Vrf", Right: true, Leave: 4},
+			{Name: "Flags", Leave: 5},
+			{Name: "MTU", Right: true, Leave: 1},
+			{Name: "Oif | Sip → Dip | Sub NH(label)", Least: 20},
+		},
+	}
+	for _, n := range rows {
+		t.Add(number(n.ID), n.Type, orNone(n.Name), number(n.References), some(n.VRF), list(n.Flags), nexthopMTU(n), where(n))
+	}
+	return t
+}
+
+// nexthopMTU is as configured, and what the underlay's routers said beside it.
+func nexthopMTU(n Nexthop) string {
+	if n.LearnedMTU != 0 {
+		return some(n.MTU) + fmt.Sprintf(" (learned %d)", n.LearnedMTU)
+	}
+	return some(n.MTU)
+}
+
+// where says where a nexthop leads, in one line.
+func where(n Nexthop) string {
+	switch {
+	case len(n.Members) > 0:
+		return members(n.Members)
+	case len(n.Paths) > 0:
+		words := make([]string, len(n.Paths))
+		for i, p := range n.Paths {
+			words[i] = p.String()
+		}
+		return string(n.Encapsulation) + " " + strings.Join(words, ", ")
+	case n.Device != "":
+		return fmt.Sprintf("%s %s", n.Device, mac(n.DMAC))
+	}
+	return none
+}
+
+func members(all []Member) string {
+	words := make([]string, len(all))
+	for i, m := range all {
+		words[i] = number(m.Nexthop)
+		if m.Label != 0 {
+			words[i] += "(" + number(m.Label) + ")"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// String is "source → destination device", or that the path is down.
+func (p Path) String() string {
+	s := p.Source.String() + " → " + p.Destination.String()
+	if p.Device == "" {
+		return s + " down"
+	}
+	if p.Gateway.IsValid() && p.Gateway != p.Destination {
+		s += " via " + p.Gateway.String()
+	}
+	return s + " " + p.Device
+}
+
+// NexthopFields is everything about one nexthop, a line for each path and each
+// member; by names the members.
+func NexthopFields(n Nexthop, all []Nexthop) []Field {
+	names := NexthopNames(all)
+	fields := NexthopTable([]Nexthop{n}).Fields(0)
+	if len(n.Paths) > 0 || len(n.Members) > 0 {
+		fields = fields[:len(fields)-1]
+	}
+	if n.Encapsulation != "" {
+		fields = append(fields, Field{"Encapsulation", string(n.Encapsulation)})
+	}
+	if n.Vif != 0 {
+		fields = append(fields, Field{"Vif", number(n.Vif)})
+	}
+	if len(n.Paths) > 0 && !n.DMAC.IsZero() {
+		fields = append(fields, Field{"Inner MAC", n.DMAC.String()})
+	}
+	for i, p := range n.Paths {
+		fields = append(fields, Field{fmt.Sprintf("Path %d", i), p.String()})
+	}
+	for i, m := range n.Members {
+		value := fmt.Sprintf("nexthop %d %s", m.Nexthop, names[m.Nexthop])
+		if m.Label != 0 {
+			value += fmt.Sprintf(", label %d", m.Label)
+		}
+		fields = append(fields, Field{fmt.Sprintf("Sub NH %d", i), value})
+	}
+	return fields
+}
+
+// NexthopNames says of each nexthop's id what it stands for.
+func NexthopNames(all []Nexthop) map[uint32]string {
+	names := make(map[uint32]string, len(all))
+	for _, n := range all {
+		names[n.ID] = n.Name
+		if n.Name == "" {
+			names[n.ID] = n.Type
+		}
+	}
+	return names
+}

@@ -1,0 +1,136 @@
+package inspect
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Render prints a table: a heading, a line a row, and what had to be left out
+// for want of width. Columns are aligned for every script's characters.
+func (t Table) Render(o Options) string {
+	return Changes{Table: t}.render(o, false)
+}
+
+// Render prints a table with a mark before each row: + new, ~ changed, - gone.
+// In colour the cells that changed stand out too.
+func (c Changes) Render(o Options) string { return c.render(o, true) }
+
+func (c Changes) render(o Options, marked bool) string {
+	if len(c.Rows) == 0 {
+		return c.Empty + "\n"
+	}
+	margin := 0
+	if marked {
+		margin = 2
+	}
+	width := o.Width
+	if width > 0 {
+		width = max(1, width-margin)
+	}
+	l := fit(c.Table, width)
+	var b strings.Builder
+	c.heading(&b, l, o, margin)
+	for i := range c.Rows {
+		c.line(&b, l, o, i, marked)
+	}
+	if len(l.left) > 0 {
+		note := "left out for want of width: " + strings.Join(l.left, ", ") + " (all of it: -o json)"
+		b.WriteString(Wrap(note, o.Width, 0) + "\n")
+	}
+	return b.String()
+}
+
+func (c Changes) heading(b *strings.Builder, l layout, o Options, margin int) {
+	var line strings.Builder
+	line.WriteString(strings.Repeat(" ", margin))
+	for at, i := range l.columns {
+		if at > 0 {
+			line.WriteString(strings.Repeat(" ", gap))
+		}
+		line.WriteString(pad(c.Columns[i].Name, l.widths[at], c.Columns[i].Right))
+	}
+	b.WriteString(paint(strings.TrimRight(line.String(), " "), bold, o.Colour) + "\n")
+}
+
+func (c Changes) line(b *strings.Builder, l layout, o Options, row int, marked bool) {
+	var line strings.Builder
+	if marked {
+		line.WriteString(c.mark(row).sign(o.Colour) + " ")
+	}
+	for at, i := range l.columns {
+		if at > 0 {
+			line.WriteString(strings.Repeat(" ", gap))
+		}
+		cell := pad(shorten(c.Rows[row][i], l.widths[at]), l.widths[at], c.Columns[i].Right)
+		line.WriteString(paint(cell, bold, o.Colour && c.changed(row, i)))
+	}
+	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+}
+
+// Wrap breaks text between words so that lines end before width terminal
+// cells, later lines indented; the first one is taken to stand behind as much.
+// Width 0 leaves the text on one line.
+func Wrap(text string, width, indent int) string {
+	words := strings.Fields(printable(text))
+	if width <= 0 {
+		return strings.Join(words, " ")
+	}
+	var b strings.Builder
+	at := 0
+	for _, word := range words {
+		size := ansi.StringWidth(word)
+		switch {
+		case at == 0:
+			at = indent
+		case at+1+size > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			at = indent
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += size
+	}
+	return b.String()
+}
+
+// Describe prints an object's fields, one a line, names aligned.
+func Describe(fields []Field) string {
+	width := 0
+	for _, f := range fields {
+		width = max(width, ansi.StringWidth(f.Name))
+	}
+	var b strings.Builder
+	for _, f := range fields {
+		b.WriteString(strings.TrimRight(pad(f.Name, width+gap, false)+printable(f.Value), " ") + "\n")
+	}
+	return b.String()
+}
+
+// Fields are a row's cells by their columns' names, without the empty ones.
+func (t Table) Fields(row int) []Field {
+	var fields []Field
+	for i, c := range t.Columns {
+		if cell := t.Rows[row][i]; cell != "" && cell != none {
+			fields = append(fields, Field{c.Name, cell})
+		}
+	}
+	return fields
+}
+
+// SGR parameters (ECMA-48).
+const (
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+func paint(s, sgr string, colour bool) string {
+	if !colour || s == "" {
+		return s
+	}
+	return "\x1b[" + sgr + "m" + s + "\x1b[0m"
+}

@@ -1,0 +1,52 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
+
+// What `-o json` prints is what programs read: names and shapes of the fields
+// may grow, never change.
+func TestRowsAsJSONAreAsRecorded(t *testing.T) {
+	for name, rows := range map[string]any{
+		"vif": sampleVifs, "nh": sampleNexthops, "rt": sampleRoutes, "bridge": sampleBridge, "mpls": sampleLabels,
+		"flow": sampleFlows, "drop": sampleDrops, "vrfstats": sampleVRFStats,
+	} {
+		text, err := json.MarshalIndent(rows, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".json", string(append(text, '\n')))
+	}
+}
+
+func TestRowsSurviveJSON(t *testing.T) {
+	roundTrip(t, sampleVifs)
+	roundTrip(t, sampleNexthops)
+	roundTrip(t, sampleRoutes)
+	roundTrip(t, sampleBridge)
+	roundTrip(t, sampleLabels)
+	roundTrip(t, sampleFlows)
+	roundTrip(t, sampleDrops)
+	roundTrip(t, sampleVRFStats)
+}
+
+func roundTrip[T any](t *testing.T, rows []T) {
+	t.Helper()
+	text, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back []T
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatalf("%T: %v", rows, err)
+	}
+	again, err := json.Marshal(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, again) {
+		t.Errorf("%T\n%s\nbecame\n%s", rows, text, again)
+	}
+}

@@ -1,0 +1,42 @@
+package inspect
+
+// VifTable shows vifs as `vif --list` does.
+func VifTable(rows []Vif) Table {
+	t := Table{
+		Empty: "no vifs",
+		Columns: []Column{
+			{Name: "Vif", Right: true, Key: true},
+			{Name: "Device"},
+			{Name: "Type", Leave: 6},
+			{Name: "Port", Least: 8},
+			{Name: "Network", Least: 8},
+			{Name: "Vrf", Right: true, Leave: 4},
+			{Name: "Nexthop", Right: true, Leave: 7},
+			{Name: "MAC", Leave: 1},
+			{Name: "MTU", Right: true, Leave: 3},
+			{Name: "Flags", Least: 6, Leave: 8},
+			{Name: "Mode", Leave: 5},
+			{Name: "RX packets", Right: true},
+			{Name: "RX bytes", Right: true, Leave: 9},
+			{Name: "TX packets", Right: true},
+			{Name: "TX bytes", Right: true, Leave: 9},
+			{Name: "Drops", Right: true, Leave: 2},
+		},
+	}
+	for _, v := range rows {
+		t.Add(number(v.ID), orNone(v.Device), v.Type, orNone(v.Port), orNone(v.Network), some(v.VRF),
+			some(v.Nexthop), mac(v.MAC), some(v.MTU), list(v.Flags), orNone(v.Mode),
+			number(v.RxPackets), number(v.RxBytes), number(v.TxPackets), number(v.TxBytes), number(v.Drops))
+	}
+	return t
+}
+
+// VifFields is everything about one vif.
+func VifFields(v Vif) []Field {
+	fields := VifTable([]Vif{v}).Fields(0)
+	fields = append(fields, Field{"Ifindex", some(v.Ifindex)})
+	if len(v.Sources) > 0 {
+		fields = append(fields, Field{"Sources", prefixes(v.Sources)})
+	}
+	return fields
+}
