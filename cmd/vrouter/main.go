@@ -38,13 +38,14 @@ const (
 
 func main() {
 	ctx, stop := interruptible()
-	err := root().ExecuteContext(ctx)
+	cmd, err := root().ExecuteContextC(ctx)
 	stop()
-	os.Exit(report(err))
+	os.Exit(report(cmd, err))
 }
 
-// report tells the person what went wrong, once, and returns the exit code.
-func report(err error) int {
+// report tells the person what went wrong with a command, once, and returns the
+// exit code.
+func report(cmd *cobra.Command, err error) int {
 	var failed failure
 	switch {
 	case err == nil:
@@ -57,7 +58,7 @@ func report(err error) int {
 		complain(failed.error)
 		return exitFailed
 	}
-	complain(err)
+	complain(hinted(cmd, err))
 	return exitUsage
 }
 
@@ -124,7 +125,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 		}
 	}
 	cmd.AddCommand(versionCommand())
-	explainUsage(cmd)
+	markFailures(cmd)
 	return cmd
 }
 

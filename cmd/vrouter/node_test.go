@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -151,7 +152,9 @@ func gone(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	left, err := os.ReadDir(args[0])
-	ts.Check(err)
+	if !errors.Is(err, fs.ErrNotExist) {
+		ts.Check(err)
+	}
 	for _, e := range left {
 		ts.Fatalf("%s is left in %s", e.Name(), args[0])
 	}

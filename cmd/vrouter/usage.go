@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -22,38 +23,31 @@ type misuse struct{ error }
 
 func (m misuse) Unwrap() error { return m.error }
 
-// explainUsage tells errors of usage from failures, in a command and all below
-// it, and lets each say where its help is.
-func explainUsage(cmd *cobra.Command) {
+// markFailures tells what goes wrong in a command's body from how it was
+// called, in a command and all below it.
+func markFailures(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			err := run(cmd, args)
 			var wrong misuse
-			switch {
-			case err == nil:
-				return nil
-			case errors.As(err, &wrong):
-				return hint(cmd, wrong.error)
+			if err == nil || errors.As(err, &wrong) {
+				return err
 			}
 			return failure{err}
 		}
 	}
-	if args := cmd.Args; args != nil {
-		cmd.Args = func(cmd *cobra.Command, given []string) error {
-			if err := args(cmd, given); err != nil {
-				return hint(cmd, err)
-			}
-			return nil
-		}
-	}
-	cmd.SetFlagErrorFunc(hint)
 	for _, c := range cmd.Commands() {
-		explainUsage(c)
+		markFailures(c)
 	}
 }
 
-func hint(cmd *cobra.Command, err error) error {
-	return fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())
+// hinted says where a command's help is.
+func hinted(cmd *cobra.Command, err error) error {
+	text, gap := strings.TrimSpace(err.Error()), "; "
+	if strings.Contains(text, "\n") {
+		gap = "\n"
+	}
+	return fmt.Errorf("%s%ssee `%s --help`", text, gap, cmd.CommandPath())
 }
 
 // group is a command that only holds others: alone, or with a word that is
@@ -61,7 +55,7 @@ func hint(cmd *cobra.Command, err error) error {
 func group(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("%s needs a command", cmd.CommandPath())
+			return fmt.Errorf("%s needs a command", cmd.Name())
 		}
 		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
 	}

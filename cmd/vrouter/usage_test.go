@@ -21,7 +21,7 @@ func call(t *testing.T, args ...string) int {
 	cmd.SetArgs(args)
 	cmd.SetOut(io.Discard)
 	cmd.SetErr(io.Discard)
-	return report(cmd.ExecuteContext(context.Background()))
+	return report(cmd.ExecuteContextC(context.Background()))
 }
 
 func TestExitCodes(t *testing.T) {
@@ -51,10 +51,10 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("vrouter %s: exit code %d, want %d", line, got, want)
 		}
 	}
-	if got := report(errInterrupted); got != exitInterrupted {
+	if got := report(nil, errInterrupted); got != exitInterrupted {
 		t.Errorf("interrupted: %d", got)
 	}
-	if got := report(failure{errSilent}); got != exitFailed {
+	if got := report(nil, failure{errSilent}); got != exitFailed {
 		t.Errorf("a problem that was shown: %d", got)
 	}
 }

@@ -27,6 +27,12 @@ func (n *numbers) add(name string, id uint32) {
 	n.byName[name], n.taken[id] = id, true
 }
 
+func (n *numbers) free(name string, id uint32) {
+	delete(n.byName, name)
+	delete(n.taken, id)
+	n.next = min(n.next, id)
+}
+
 func newNumbers() *numbers {
 	return &numbers{byName: map[string]uint32{}, taken: map[uint32]bool{}, used: map[string]bool{}, next: 1}
 }
@@ -43,33 +49,35 @@ func (ids *IDs) kind(kind string) *numbers {
 	return n
 }
 
-// Get returns the number of a name, and gives it one where it has none. limit
-// is the largest number; 0 for none.
-func (ids *IDs) Get(kind, name string, limit uint32) (uint32, error) {
+// get returns the number of a name, and gives it the least free one where it has
+// none. limit is the largest number, 0 for none; false when all are taken.
+func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 	n := ids.kind(kind)
 	n.used[name] = true
-	if id, ok := n.byName[name]; ok {
-		return id, nil
+	if id, ok := n.byName[name]; ok && (limit == 0 || id <= limit) {
+		return id, true
+	} else if ok { // the limit was lowered: it moves
+		n.free(name, id)
 	}
 	for n.taken[n.next] {
 		n.next++
 	}
 	if limit != 0 && n.next > limit {
-		return 0, fmt.Errorf("%s %q: all %d numbers are taken; raise limits in the node's configuration", kind, name, limit)
+		return 0, false
 	}
 	n.add(name, n.next)
-	return n.next, nil
+	return n.next, true
 }
 
-// Prune frees the numbers of names that were not asked for since the last
-// Prune.
+// Prune frees the numbers of names that no Compile asked for since the last
+// Prune: it is due once the data path holds the last Compile's tables. Until
+// then a freed number may still be pointed at, so nobody else gets it. Without a
+// Compile before it, it frees them all.
 func (ids *IDs) Prune() {
 	for _, n := range ids.kinds {
 		for name, id := range n.byName {
 			if !n.used[name] {
-				delete(n.byName, name)
-				delete(n.taken, id)
-				n.next = min(n.next, id)
+				n.free(name, id)
 			}
 		}
 		n.used = map[string]bool{}

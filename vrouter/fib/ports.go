@@ -1,270 +1,114 @@
 package fib
 
 import (
-	"fmt"
 	"net/netip"
-	"slices"
 
 	"windtunnel/vrouter/model"
 )
 
-// ports makes the vifs of this node's ports, and the routes to all ports of the
-// networks that are here.
+// ports makes the vifs of this node's ports, and the routes and bridge entries
+// of all ports of the networks that are here.
 func (c *compiler) ports() {
-	remote := map[string]map[string]bool{} // network → nodes with ports in it
 	for i := range c.state.Ports {
 		p := &c.state.Ports[i]
-		n := c.byName[p.Network]
+		n := c.here[p.Network]
 		switch {
 		case n == nil:
 		case p.Node == c.self.Name:
 			c.localPort(p, n)
 		default:
 			c.remotePort(p, n)
-			if remote[n.Name] == nil {
-				remote[n.Name] = map[string]bool{}
-			}
-			remote[n.Name][p.Node] = true
-		}
-	}
-	for i := range c.state.Nodes { // in the state's order, so that the lists are stable
-		name := c.state.Nodes[i].Name
-		t := c.tunnels[name]
-		if t == nil {
-			continue
-		}
-		for network, nodes := range remote {
-			if n := c.byName[network]; nodes[name] && bridges(n) {
-				c.flood[network] = append(c.flood[network], Member{Nexthop: t.ethernet, Label: c.ethernetLabel(t, n)})
-			}
 		}
 	}
 }
 
-func (c *compiler) ipLabel(t *tunnel, n *model.Network) uint32 {
-	if t.encap == model.VXLAN {
-		return vni(n)
-	}
-	return n.Label()
-}
-
-func (c *compiler) ethernetLabel(t *tunnel, n *model.Network) uint32 {
-	if t.encap == model.VXLAN {
-		return vni(n)
-	}
-	return n.EthernetLabel()
-}
-
-func (c *compiler) remotePort(p *model.Port, n *model.Network) {
-	t := c.tunnels[p.Node]
+func (c *compiler) remotePort(p *model.Port, n *network) {
+	t := c.peers[p.Node]
 	if t == nil {
 		return // warned of already
 	}
-	if routes(n) {
-		for _, a := range p.IPs {
-			r := Route{Nexthop: t.ip, Label: c.ipLabel(t, n)}
-			if bridges(n) {
-				r.MAC = p.MAC
-			}
-			c.host(n, a, r)
-		}
+	c.stations(p, n, t.nexthop(!n.Routes()), t.label(n, !n.Routes()), t.ethernet, t.label(n, true))
+}
+
+// stations makes a port's addresses known: as routes, which in networks that
+// bridge also say whose MAC answers for them, and as a bridge entry.
+func (c *compiler) stations(p *model.Port, n *network, routed, label, bridged, ethernetLabel uint32) {
+	r := Route{Nexthop: routed, Label: label}
+	if n.Bridges() {
+		r.MAC = p.MAC
+		c.t.Bridge[BridgeKey{VRF: n.ID, MAC: p.MAC}] = BridgeEntry{Nexthop: bridged, Label: ethernetLabel}
 	}
-	if bridges(n) {
-		c.t.Bridge[BridgeKey{VRF: n.ID, MAC: p.MAC}] = BridgeEntry{Nexthop: t.ethernet, Label: c.ethernetLabel(t, n)}
+	for _, a := range p.IPs {
+		c.host(n, a, r)
 	}
 }
 
-func encapName(port string) string { return "encap " + port }
-
-func (c *compiler) localPort(p *model.Port, n *model.Network) {
+func (c *compiler) localPort(p *model.Port, n *network) {
 	fact, plugged := c.facts.Ports[p.Name]
 	if !plugged {
 		c.warn("port %q has no device yet", p.Name)
 		return
 	}
-	id, err := c.ids.Get(kindVif, p.Name, c.facts.Limits.Vifs)
-	if err != nil {
-		c.fail(err)
+	id := c.number(kindVif, p.Name, c.facts.Limits.Vifs)
+	if id == 0 {
 		return
 	}
-	mtu := clampMTU(c.vifMTU(n))
-	nexthop := c.nexthop(encapName(p.Name), Nexthop{
+	mtu := n.mtu
+	if fact.MTU > 0 {
+		mtu = min(mtu, fact.MTU)
+	}
+	nexthop := c.nexthop("port "+p.Name, Nexthop{
 		Type: Encap, VRF: n.ID, Vif: id, Oif: fact.Ifindex, Peer: fact.Peer, DMAC: p.MAC, SMAC: model.RouterMAC, MTU: mtu,
 	})
+	c.encaps[p.Name] = nexthop
 	v := Vif{
-		ID: id, Name: p.Name, Device: fact.Device, VRF: n.ID, Nexthop: nexthop, L2: bridges(n), L3: routes(n),
-		MTU: mtu, MAC: p.MAC, RouterMAC: model.RouterMAC,
+		ID: id, Name: p.Name, Device: fact.Device, VRF: n.ID, Nexthop: nexthop, L2: n.Bridges(), L3: n.Routes(),
+		MTU: mtu, MAC: p.MAC, RouterMAC: model.RouterMAC, Sources: sources(p, n),
 	}
-	for _, s := range n.Subnets {
-		if g := gatewayOf(s); routes(n) && g.Is4() && !v.Gateway4.IsValid() {
-			v.Gateway4 = g
-		} else if routes(n) && g.Is6() && !v.Gateway6.IsValid() {
-			v.Gateway6 = g
-		}
+	if n.Routes() {
+		v.Gateway4, v.Gateway6 = gatewayFor(p, n, netip.Addr.Is4), gatewayFor(p, n, netip.Addr.Is6)
 	}
-	for _, a := range p.IPs {
-		v.Sources = append(v.Sources, netip.PrefixFrom(a, a.BitLen()))
-	}
-	v.Sources = append(v.Sources, p.AllowSources...)
-	if policy, has := c.policy(p, n); has {
+	if policy := c.policy(p, n); len(policy.Rules) > 0 {
 		v.Policy = true
 		c.t.Policies[id] = policy
 	}
 	c.t.Vifs[fact.Ifindex] = v
-	if routes(n) {
-		for _, a := range p.IPs {
-			r := Route{Nexthop: nexthop}
-			if bridges(n) {
-				r.MAC = p.MAC
-			}
-			c.host(n, a, r)
-		}
-	}
-	if bridges(n) {
-		c.t.Bridge[BridgeKey{VRF: n.ID, MAC: p.MAC}] = BridgeEntry{Nexthop: nexthop}
-		c.flood[n.Name] = append(c.flood[n.Name], Member{Nexthop: nexthop})
+	c.stations(p, n, nexthop, 0, nexthop, 0)
+	if n.Bridges() {
+		n.flood = append(n.flood, Member{Nexthop: nexthop})
 	}
 }
 
-// vifMTU is what a workload's device may have: what fits the way with the
-// least room, to any peer by any encapsulation of this node. It depends on
-// the fabric and this node's offers alone, so that it does not change when
-// peers come and go.
-func (c *compiler) vifMTU(n *model.Network) int { return VifMTU(c.facts.MTU, *c.self, *n) }
-
-// VifMTU is the MTU of a workload's device in a network, on a node whose fabric
-// has an MTU.
-func VifMTU(fabric int, node model.Node, n model.Network) int {
-	v6 := !slices.ContainsFunc(node.Underlay, netip.Addr.Is4)
-	most := 0
-	for _, e := range node.Encapsulations {
-		most = max(most, Overhead(e, v6, bridges(&n)))
+// sources are the prefixes that a port may send from. In a network that only
+// bridges, a port without addresses may have any: nobody knows better.
+func sources(p *model.Port, n *network) []netip.Prefix {
+	if len(p.IPs) == 0 && !n.Routes() {
+		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 	}
-	return fabric - most
+	all := make([]netip.Prefix, 0, len(p.IPs)+len(p.AllowSources))
+	for _, a := range p.IPs {
+		all = append(all, netip.PrefixFrom(a, a.BitLen()))
+	}
+	return fourFirst(append(all, p.AllowSources...), func(s netip.Prefix) bool { return s.Addr().Is4() })
 }
 
-// policy merges a port's rules with its network's. Directions without a rule
-// are open.
-func (c *compiler) policy(p *model.Port, n *model.Network) (Policy, bool) {
-	f := Policy{AllowIn: true, AllowOut: true}
-	for _, name := range slices.Concat(p.Policies, n.Policies) {
-		policy := c.policies[name]
-		if policy == nil {
-			c.fail(fmt.Errorf("port %q: policy %q does not exist", p.Name, name))
+// gatewayFor is the router's address in the port's own subnet, else in the
+// network's first of the family; zero where there is none.
+func gatewayFor(p *model.Port, n *network, family func(netip.Addr) bool) netip.Addr {
+	for _, a := range p.IPs {
+		if !family(a) {
 			continue
 		}
-		for _, r := range policy.Rules {
-			rule, err := ruleOf(r)
-			if err != nil {
-				c.fail(fmt.Errorf("policy %q: %w", name, err))
-				continue
-			}
-			if rule.Egress {
-				f.AllowOut = false
-			} else {
-				f.AllowIn = false
-			}
-			f.Rules = append(f.Rules, rule)
-		}
-	}
-	return f, len(f.Rules) > 0
-}
-
-func ruleOf(r model.Rule) (Rule, error) {
-	first, last, err := r.PortRange()
-	if err != nil {
-		return Rule{}, err
-	}
-	protocol, err := r.ProtocolNumber()
-	if err != nil {
-		return Rule{}, err
-	}
-	return Rule{
-		Egress: r.Direction == model.Egress, Allow: r.Action == model.Allow, Log: r.Log,
-		Protocol: protocol, Remote: r.Remote, FirstPort: first, LastPort: last,
-	}, nil
-}
-
-// floods makes the replication lists.
-func (c *compiler) floods() {
-	for i := range c.state.Networks {
-		n, name := &c.state.Networks[i], c.state.Networks[i].Name
-		members := c.flood[name]
-		if len(members) == 0 {
-			continue
-		}
-		if len(members) > mostFlood {
-			c.fail(fmt.Errorf("network %q: %d places to replicate to, at most %d; make it l3, or split it", name, len(members), mostFlood))
-			continue
-		}
-		vrf := c.t.VRFs[n.ID]
-		vrf.Flood = c.nexthop("flood "+name, Nexthop{Type: Composite, VRF: n.ID, Multicast: true, Members: members})
-		c.t.VRFs[n.ID] = vrf
-	}
-}
-
-// staticRoutes are those of the state; with several ways they are ECMP.
-func (c *compiler) staticRoutes() {
-	for _, r := range c.state.Routes {
-		n := c.byName[r.Network]
-		if n == nil || !routes(n) {
-			continue
-		}
-		key := RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}
-		if r.Discard {
-			id := c.nexthop("discard", Nexthop{Type: Discard})
-			c.t.Routes[key] = Route{Nexthop: id}
-			continue
-		}
-		var members []Member
-		for _, v := range r.Via {
-			if m, ok := c.via(v, n); ok {
-				members = append(members, m)
+		for _, s := range n.Subnets {
+			if s.Contains(a) {
+				return gatewayOf(s)
 			}
 		}
-		switch {
-		case len(members) == 0:
-			c.warn("route %s of network %q has no way now", r.Prefix, r.Network)
-		case len(r.Via) == 1:
-			c.t.Routes[key] = Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
-		default:
-			id := c.nexthop(fmt.Sprintf("ecmp %s %s", r.Network, r.Prefix), Nexthop{Type: Composite, VRF: n.ID, Members: members[:min(len(members), mostECMP)]})
-			c.t.Routes[key] = Route{Nexthop: id}
+	}
+	for _, s := range n.Subnets {
+		if family(s.Addr()) {
+			return gatewayOf(s)
 		}
 	}
-}
-
-// via is one way of a static route, as this node sees it.
-func (c *compiler) via(v model.Via, n *model.Network) (Member, bool) {
-	if v.Gateway != "" {
-		t := c.foreign[v.Gateway]
-		if t == nil {
-			return Member{}, false
-		}
-		for _, g := range c.state.Gateways {
-			for _, gn := range g.Networks {
-				if g.Name == v.Gateway && gn.Network == n.Name {
-					label, _ := gatewayLabels(t, gn, n)
-					return Member{Nexthop: t.ip, Label: label}, true
-				}
-			}
-		}
-		return Member{}, false
-	}
-	p := c.portAt[v.Port]
-	if p == nil {
-		return Member{}, false
-	}
-	if p.Node == c.self.Name {
-		if _, plugged := c.facts.Ports[p.Name]; !plugged {
-			return Member{}, false
-		}
-		id, err := c.ids.Get(kindNexthop, encapName(p.Name), 0)
-		return Member{Nexthop: id}, err == nil
-	}
-	t := c.tunnels[p.Node]
-	if t == nil {
-		return Member{}, false
-	}
-	return Member{Nexthop: t.ip, Label: c.ipLabel(t, n)}, true
+	return netip.Addr{}
 }

@@ -1,34 +1,35 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
-	"slices"
+	"strings"
 )
 
-// Complete fills in what a wanted port leaves open: a name, the next free
-// address of each subnet of its network, and a MAC that follows from network
-// and address, so that a port that comes back has the one it had.
+// Complete fills in what a wanted port leaves open: an address of each family
+// that its network has a subnet of, a name, and a MAC that follows from network
+// and address, so that a port that comes back has the one it had. The port is
+// not validated otherwise. A network without a free address is an error.
 func Complete(s State, p Port) (Port, error) {
 	n, ok := s.Network(p.Network)
 	if !ok {
-		return p, fmt.Errorf("network %q does not exist; there are %v", p.Network, networkNames(s))
+		return p, fmt.Errorf("port %q: network: there is no network %q; %s", p.Name, p.Network, choices("networks", networkNames(s)))
 	}
 	p.Attach = p.Attach.withDefaults()
+	taken := takenIn(s, n.Name)
 	var err error
 	if len(p.IPs) == 0 {
-		if p.IPs, err = freeAddresses(s, n); err != nil {
+		if p.IPs, err = taken.free(n); err != nil {
 			return p, err
 		}
 	}
 	if p.Name == "" {
-		if p.Name, err = freeName(s, p); err != nil {
-			return p, err
-		}
+		p.Name = freeName(s, p)
 	}
 	if p.MAC.IsZero() {
-		p.MAC = freeMAC(s, n, p)
+		p.MAC = taken.freeMAC(p)
 	}
 	return p, nil
 }
@@ -40,88 +41,123 @@ func networkNames(s State) (names []string) {
 	return names
 }
 
-func freeAddresses(s State, n Network) ([]netip.Addr, error) {
-	taken := map[netip.Addr]bool{}
-	for _, p := range s.Ports {
-		if p.Network == n.Name {
+// taken is what a new port of a network cannot have.
+type taken struct {
+	addresses map[netip.Addr]bool
+	macs      map[MAC]bool
+}
+
+// takenIn are the ports' addresses, those that routes lead elsewhere, and the
+// stations behind gateways.
+func takenIn(s State, network string) taken {
+	t := taken{map[netip.Addr]bool{}, map[MAC]bool{RouterMAC: true}}
+	for i := range s.Ports {
+		if p := &s.Ports[i]; p.Network == network {
+			t.macs[p.MAC] = true
 			for _, a := range p.IPs {
-				taken[a] = true
+				t.addresses[a] = true
 			}
 		}
 	}
-	var free []netip.Addr
-	for _, subnet := range n.Subnets {
-		a, ok := nextFree(subnet, taken)
-		if !ok {
-			return nil, fmt.Errorf("network %q: subnet %s has no free address; delete ports, or give it a larger subnet", n.Name, subnet)
+	host := func(p netip.Prefix) {
+		if p.IsSingleIP() {
+			t.addresses[p.Addr()] = true
 		}
-		free = append(free, a)
+	}
+	for _, r := range s.Routes {
+		if r.Network == network {
+			host(r.Prefix)
+		}
+	}
+	for _, g := range s.Gateways {
+		gn, _ := g.Network(network)
+		for _, p := range gn.Prefixes {
+			host(p)
+		}
+		for _, m := range gn.MACs {
+			t.macs[m] = true
+		}
+	}
+	return t
+}
+
+// free is an address of each family: from the first subnet that has one.
+func (t taken) free(n Network) (free []netip.Addr, err error) {
+	for _, family := range []struct {
+		name string
+		is   func(netip.Addr) bool
+	}{{"IPv4", netip.Addr.Is4}, {"IPv6", netip.Addr.Is6}} {
+		var full []string
+		found := false
+		for _, subnet := range n.Subnets {
+			if found || !family.is(subnet.Addr()) {
+				continue
+			}
+			a, ok := t.next(subnet)
+			if ok {
+				free, found = append(free, a), true
+				continue
+			}
+			full = append(full, subnet.String())
+		}
+		if !found && len(full) > 0 {
+			return nil, fmt.Errorf("network %q: subnets: no %s address is free in %s; delete ports, or add a subnet", n.Name, family.name, strings.Join(full, ", "))
+		}
 	}
 	return free, nil
 }
 
-// nextFree is the first address behind the gateway's that nobody has.
-func nextFree(p netip.Prefix, taken map[netip.Addr]bool) (netip.Addr, bool) {
-	last := broadcastOf(p)
-	for a := p.Masked().Addr().Next().Next(); p.Contains(a); a = a.Next() {
-		if !taken[a] && a != last {
+// next is the first address of a subnet that nobody has. The gateway's is the
+// router's also where the network does not route: it may once. It ends after
+// as many steps as there are addresses taken.
+func (t taken) next(p netip.Prefix) (netip.Addr, bool) {
+	last := BroadcastAddress(p)
+	for a := GatewayAddress(p).Next(); p.Contains(a); a = a.Next() {
+		if !t.addresses[a] && a != last {
 			return a, true
 		}
 	}
 	return netip.Addr{}, false
 }
 
-// broadcastOf is the last address of an IPv4 subnet; zero for IPv6.
-func broadcastOf(p netip.Prefix) netip.Addr {
-	if p.Addr().Is6() {
-		return netip.Addr{}
+// freeName follows from network and address; a number parts those that would
+// be the same.
+func freeName(s State, p Port) string {
+	names := make(map[string]bool, len(s.Ports))
+	for i := range s.Ports {
+		names[s.Ports[i].Name] = true
 	}
-	b := p.Masked().Addr().As4()
-	for i := p.Bits(); i < 32; i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	return netip.AddrFrom4(b)
-}
-
-func freeName(s State, p Port) (string, error) {
 	base := p.Network
 	if len(p.IPs) > 0 {
-		base += "-" + nameable(p.IPs[0].String())
+		base += "-" + strings.NewReplacer(":", "-", ".", "-").Replace(p.IPs[0].StringExpanded())
 	}
-	name := base
-	for i := 2; i < 1000; i++ {
-		if _, taken := s.Port(name); !taken {
-			return name, nil
+	for i := 1; ; i++ {
+		suffix := ""
+		if i > 1 || len(p.IPs) == 0 {
+			suffix = fmt.Sprintf("-%d", i)
 		}
-		name = fmt.Sprintf("%s-%d", base, i)
-	}
-	return "", fmt.Errorf("port in network %q: every name like %q is taken; give it a name", p.Network, base)
-}
-
-func nameable(s string) string {
-	b := []byte(s)
-	for i := range b {
-		if b[i] == ':' || b[i] == '.' {
-			b[i] = '-'
+		name := base[max(0, len(base)+len(suffix)-mostName):] + suffix
+		name = strings.TrimLeft(name, "-._")
+		if !names[name] {
+			return name
 		}
 	}
-	return string(b)
 }
 
-// freeMAC is locally administered, and nobody's in the network.
-func freeMAC(s State, n Network, p Port) MAC {
-	for salt := byte(0); ; salt++ {
+// freeMAC is locally administered (IEEE 802-2014, 8.4), and nobody's in the
+// network.
+func (t taken) freeMAC(p Port) MAC {
+	seed := []byte(p.Name)
+	if len(p.IPs) > 0 {
+		seed = p.IPs[0].AsSlice()
+	}
+	for salt := uint32(0); ; salt++ {
 		h := fnv.New64a()
-		h.Write([]byte(n.Name))
-		h.Write([]byte{0, salt})
-		if len(p.IPs) > 0 {
-			h.Write(p.IPs[0].AsSlice())
-		} else {
-			h.Write([]byte(p.Name))
-		}
+		h.Write([]byte(p.Network))
+		h.Write(binary.BigEndian.AppendUint32([]byte{0}, salt))
+		h.Write(seed)
 		v := h.Sum64()
-		m := MAC{0x02, byte(v >> 32), byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
-		if !slices.ContainsFunc(s.Ports, func(q Port) bool { return q.Network == n.Name && q.MAC == m }) {
+		if m := (MAC{0x02, byte(v >> 32), byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}); !t.macs[m] {
 			return m
 		}
 	}

@@ -10,7 +10,7 @@ const DefaultVXLANPort = 4789
 var DefaultEncapsulations = []Encapsulation{MPLSoUDP, MPLSoGRE, VXLAN}
 
 // WithDefaults returns the state with what was left out filled in. The state
-// itself is not changed.
+// itself is not changed. Twice is as good as once.
 func (s State) WithDefaults() State {
 	if s.Settings.VXLANPort == 0 {
 		s.Settings.VXLANPort = DefaultVXLANPort
@@ -18,7 +18,7 @@ func (s State) WithDefaults() State {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		if len(s.Nodes[i].Encapsulations) == 0 {
-			s.Nodes[i].Encapsulations = DefaultEncapsulations
+			s.Nodes[i].Encapsulations = slices.Clone(DefaultEncapsulations)
 		}
 	}
 	s.Networks = slices.Clone(s.Networks)
@@ -35,6 +35,10 @@ func (s State) WithDefaults() State {
 	for i := range s.Ports {
 		s.Ports[i].Attach = s.Ports[i].Attach.withDefaults()
 	}
+	s.Gateways = slices.Clone(s.Gateways)
+	for i := range s.Gateways {
+		s.Gateways[i] = s.Gateways[i].withDefaults(s.Networks)
+	}
 	return s
 }
 
@@ -48,24 +52,21 @@ func (a Attachment) withDefaults() Attachment {
 	return a
 }
 
-// Node finds a node by name.
-func (s State) Node(name string) (Node, bool) {
-	return find(s.Nodes, func(n Node) bool { return n.Name == name })
-}
-
-// Network finds a network by name.
-func (s State) Network(name string) (Network, bool) {
-	return find(s.Networks, func(n Network) bool { return n.Name == name })
-}
-
-// Port finds a port by name.
-func (s State) Port(name string) (Port, bool) {
-	return find(s.Ports, func(p Port) bool { return p.Name == name })
-}
-
-func find[E any](all []E, is func(E) bool) (e E, ok bool) {
-	if i := slices.IndexFunc(all, is); i >= 0 {
-		return all[i], true
+// withDefaults of a VXLAN gateway are its router's MAC and the networks' own
+// VNIs; others use neither.
+func (g Gateway) withDefaults(networks []Network) Gateway {
+	if g.Encapsulation != VXLAN {
+		return g
 	}
-	return e, false
+	if g.MAC.IsZero() {
+		g.MAC = RouterMAC
+	}
+	g.Networks = slices.Clone(g.Networks)
+	for i := range g.Networks {
+		if gn := &g.Networks[i]; gn.VNI == 0 {
+			n, _ := find(networks, func(n Network) bool { return n.Name == gn.Network })
+			gn.VNI = n.VNI
+		}
+	}
+	return g
 }

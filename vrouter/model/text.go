@@ -11,8 +11,8 @@ import (
 // colons or dashes.
 func ParseMAC(s string) (MAC, error) {
 	hw, err := net.ParseMAC(s)
-	if err != nil || len(hw) != 6 {
-		return MAC{}, fmt.Errorf("%q is no MAC address; write six bytes such as 02:00:00:00:00:01", s)
+	if err != nil || len(s) != len("02:00:00:00:00:01") || len(hw) != 6 {
+		return MAC{}, fmt.Errorf("%q is no MAC address; write six bytes such as 02:00:00:00:00:01", clip(s))
 	}
 	return MAC(hw), nil
 }

@@ -22,6 +22,9 @@ const (
 // MaxProblems is how many an error lists before it only counts.
 const MaxProblems = 50
 
+// mostName is the longest name, in characters.
+const mostName = 63
+
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // Validate returns nil, or every problem of the state, each naming object,
@@ -30,6 +33,7 @@ func (s State) Validate() error {
 	v := &validation{
 		s: s.WithDefaults(), nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: map[string]*Port{},
 		gateways: map[string]*Gateway{}, policies: map[string]*Policy{},
+		prefixes: map[station[netip.Prefix]]string{},
 	}
 	v.index()
 	v.checkNodes()
@@ -49,6 +53,7 @@ type validation struct {
 	ports    map[string]*Port
 	gateways map[string]*Gateway
 	policies map[string]*Policy
+	prefixes map[station[netip.Prefix]]string // what leads to each already
 	errs     []error
 	more     int
 }
@@ -313,7 +318,7 @@ func (v *validation) checkAddress(p *Port, n *Network, a netip.Addr) {
 		v.fail("port", p.Name, "ips: %s is the address of subnet %s itself; use a later one", a, s)
 	case s.Masked().Addr().Next():
 		v.fail("port", p.Name, "ips: %s is the gateway of subnet %s; use a later one", a, s)
-	case broadcastOf(s):
+	case BroadcastAddress(s):
 		v.fail("port", p.Name, "ips: %s is the broadcast address of subnet %s; use an earlier one", a, s)
 	}
 }
@@ -392,11 +397,19 @@ func (v *validation) checkGatewayNetwork(g Gateway, gn GatewayNetwork) {
 		if !p.IsValid() || p.Masked() != p {
 			v.fail("gateway", g.Name, "network %q: prefixes: %s is no canonical prefix", gn.Network, p)
 		}
+		key := station[netip.Prefix]{gn.Network, p}
+		if other, taken := v.prefixes[key]; taken {
+			v.fail("gateway", g.Name, "network %q: prefixes: %s is behind %s already; a route with both gateways under via shares it between them", gn.Network, p, other)
+		}
+		v.prefixes[key] = fmt.Sprintf("gateway %q", g.Name)
 	}
 	for _, m := range gn.MACs {
 		if !m.IsUnicast() {
 			v.fail("gateway", g.Name, "network %q: macs: %s is a group's address", gn.Network, m)
 		}
+	}
+	if !n.Routes() && len(gn.Prefixes) > 0 {
+		v.fail("gateway", g.Name, "network %q: prefixes: the network only bridges; make it l3 or l2l3", gn.Network)
 	}
 	if n.Forwarding == L3 && (len(gn.MACs) > 0 || gn.Flood) {
 		v.fail("gateway", g.Name, "network %q: macs and flood: the network only routes; make it l2 or l2l3", gn.Network)
@@ -404,7 +417,6 @@ func (v *validation) checkGatewayNetwork(g Gateway, gn GatewayNetwork) {
 }
 
 func (v *validation) checkRoutes() {
-	seen := map[station[netip.Prefix]]bool{}
 	for _, r := range v.s.Routes {
 		name := r.Network + " " + r.Prefix.String()
 		n := v.networks[r.Network]
@@ -419,10 +431,10 @@ func (v *validation) checkRoutes() {
 			v.fail("route", name, "prefix: has bits behind its length; did you mean %s?", r.Prefix.Masked())
 		}
 		key := station[netip.Prefix]{r.Network, r.Prefix}
-		if seen[key] {
-			v.fail("route", name, "prefix: two routes have it; list both ways under one via")
+		if other, taken := v.prefixes[key]; taken {
+			v.fail("route", name, "prefix: %s has it too; list both ways under one via", other)
 		}
-		seen[key] = true
+		v.prefixes[key] = "another route"
 		switch {
 		case r.Discard && len(r.Via) > 0:
 			v.fail("route", name, "has both via and discard; keep one")

@@ -14,20 +14,20 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// recorded answers as an agent did. A script may lay its own answers into
+// prepared answers in an agent's stead. A script may lay its own answers into
 // answers/: NAME.json, or NAME.1.json, NAME.2.json, … for each request in turn;
 // a request behind the last of these is refused, which ends --watch.
 // What was asked stands in requests.
-type recorded struct {
+type prepared struct {
 	dir    string // the script's
-	shared string // testdata/recorded
+	shared string // testdata/prepared
 	mu     sync.Mutex
 	asked  map[string]int
 }
 
-// serveRecorded serves on a socket until the script ends.
-func serveRecorded(env *testscript.Env) (string, error) {
-	shared, err := filepath.Abs("testdata/recorded")
+// servePrepared serves on a socket until the script ends.
+func servePrepared(env *testscript.Env) (string, error) {
+	shared, err := filepath.Abs("testdata/prepared")
 	if err != nil {
 		return "", err
 	}
@@ -42,14 +42,14 @@ func serveRecorded(env *testscript.Env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	server := &http.Server{Handler: &recorded{dir: env.WorkDir, shared: shared, asked: map[string]int{}}}
+	server := &http.Server{Handler: &prepared{dir: env.WorkDir, shared: shared, asked: map[string]int{}}}
 	done := make(chan struct{})
 	go func() { defer close(done); server.Serve(l) }()
 	env.Defer(func() { server.Close(); <-done })
 	return socket, nil
 }
 
-func (s *recorded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *prepared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := strings.Join(strings.Split(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")[:1], "")
@@ -70,7 +70,7 @@ func (s *recorded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // note keeps what was asked for the script to look at.
-func (s *recorded) note(r *http.Request, body []byte) error {
+func (s *prepared) note(r *http.Request, body []byte) error {
 	f, err := os.OpenFile(filepath.Join(s.dir, "requests"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *recorded) note(r *http.Request, body []byte) error {
 	return err
 }
 
-func (s *recorded) answer(w http.ResponseWriter, name string) {
+func (s *prepared) answer(w http.ResponseWriter, name string) {
 	answers := filepath.Join(s.dir, "answers")
 	for _, path := range []string{
 		filepath.Join(answers, fmt.Sprintf("%s.%d.json", name, s.asked[name])),
@@ -98,7 +98,7 @@ func (s *recorded) answer(w http.ResponseWriter, name string) {
 		return
 	}
 	w.WriteHeader(http.StatusNotFound)
-	fmt.Fprintf(w, `{"error": "nothing is recorded for %s %d"}`, name, s.asked[name])
+	fmt.Fprintf(w, `{"error": "no answer is prepared for %s %d"}`, name, s.asked[name])
 }
 
 // refused reports whether an answer is an error's.

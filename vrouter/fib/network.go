@@ -1,0 +1,124 @@
+package fib
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+
+	"windtunnel/vrouter/model"
+)
+
+// networks makes VRFs, what labels and VNIs lead to, the routers' addresses,
+// and what gateways reach.
+func (c *compiler) networks() {
+	for i := range c.state.Networks {
+		if n := c.here[c.state.Networks[i].Name]; n != nil {
+			c.vrf(n)
+		}
+	}
+	for _, g := range c.state.Gateways {
+		t := c.foreign[g.Name]
+		if t == nil {
+			continue
+		}
+		for _, gn := range g.Networks {
+			if n := c.here[gn.Network]; n != nil {
+				c.gatewayNetwork(t, gn, n)
+			}
+		}
+	}
+}
+
+func (c *compiler) vrf(n *network) {
+	c.t.VRFs[n.ID] = VRF{Name: n.Name, L2: n.Bridges(), L3: n.Routes(), RouterMAC: model.RouterMAC}
+	ethernet := Target{Ethernet: true}
+	if n.Routes() {
+		ethernet.Nexthop = c.nexthop("vrf "+n.Name, Nexthop{Type: VRFTranslate, VRF: n.ID})
+		c.t.ILM[n.Label()] = Target{Nexthop: ethernet.Nexthop}
+		receive := c.nexthop("receive "+n.Name, Nexthop{Type: Receive, VRF: n.ID})
+		for _, s := range n.Subnets {
+			c.host(n, gatewayOf(s), Route{Nexthop: receive})
+		}
+	}
+	if n.Bridges() {
+		ethernet.Nexthop = c.nexthop("l2 "+n.Name, Nexthop{Type: L2Receive, VRF: n.ID})
+		c.t.ILM[n.EthernetLabel()] = ethernet
+	}
+	c.t.VNIs[vni(n)] = ethernet
+}
+
+// vni of a network.
+func vni(n *network) uint32 { return cmp.Or(n.VNI, n.ID) }
+
+// gatewayOf is a subnet's first address, the router's.
+func gatewayOf(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
+
+func (c *compiler) host(n *network, a netip.Addr, r Route) {
+	c.t.Routes[RouteKey{VRF: n.ID, Prefix: netip.PrefixFrom(a, a.BitLen())}] = r
+}
+
+// label is what a node wants on a payload of the network.
+func (t *tunnel) label(n *network, ethernet bool) uint32 {
+	switch {
+	case t.encap == model.VXLAN:
+		return vni(n)
+	case ethernet:
+		return n.EthernetLabel()
+	}
+	return n.Label()
+}
+
+// foreignLabel is what a gateway wants.
+func (t *tunnel) foreignLabel(gn model.GatewayNetwork, n *network, ethernet bool) uint32 {
+	switch {
+	case t.encap == model.VXLAN:
+		return cmp.Or(gn.VNI, vni(n))
+	case ethernet:
+		return gn.EthernetLabel
+	}
+	return gn.Label
+}
+
+func (c *compiler) gatewayNetwork(t *tunnel, gn model.GatewayNetwork, n *network) {
+	if n.Routes() {
+		for _, p := range gn.Prefixes {
+			c.t.Routes[RouteKey{VRF: n.ID, Prefix: p.Masked()}] = Route{Nexthop: t.ip, Label: t.foreignLabel(gn, n, false)}
+		}
+	}
+	if !n.Bridges() {
+		return
+	}
+	label := t.foreignLabel(gn, n, true)
+	for _, m := range gn.MACs {
+		c.t.Bridge[BridgeKey{VRF: n.ID, MAC: m}] = BridgeEntry{Nexthop: t.ethernet, Label: label}
+	}
+	if gn.Flood {
+		n.flood = append(n.flood, Member{Nexthop: t.ethernet, Label: label})
+	}
+}
+
+// floods makes the replication lists: this node's ports, and each node that has
+// others.
+func (c *compiler) floods() {
+	for i := range c.state.Networks {
+		n := c.here[c.state.Networks[i].Name]
+		if n == nil || !n.Bridges() {
+			continue
+		}
+		for j := range c.state.Nodes {
+			name := c.state.Nodes[j].Name
+			if t := c.peers[name]; t != nil && n.members[name] {
+				n.flood = append(n.flood, Member{Nexthop: t.ethernet, Label: t.label(n, true)})
+			}
+		}
+		if len(n.flood) > mostFlood {
+			c.errs = append(c.errs, &LimitError{Table: "places to replicate to", Of: fmt.Sprintf("network %q", n.Name), Want: len(n.flood), Limit: mostFlood})
+			continue
+		}
+		if len(n.flood) > 0 {
+			vrf := c.t.VRFs[n.ID]
+			vrf.Flood = c.nexthop("flood "+n.Name, Nexthop{Type: Composite, VRF: n.ID, Multicast: true, Members: n.flood})
+			c.t.VRFs[n.ID] = vrf
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package fib
+
+import (
+	"fmt"
+
+	"windtunnel/vrouter/model"
+)
+
+// policy merges a port's rules with its network's, which are asked after them.
+// A direction without a rule is open.
+func (c *compiler) policy(p *model.Port, n *network) Policy {
+	f := Policy{AllowIn: true, AllowOut: true}
+	for _, names := range [][]string{p.Policies, n.Policies} {
+		for _, name := range names {
+			policy := c.policies[name]
+			if policy == nil {
+				c.errs = append(c.errs, fmt.Errorf("port %q: there is no policy %q", p.Name, name))
+				continue
+			}
+			c.add(&f, policy)
+		}
+	}
+	return f
+}
+
+func (c *compiler) add(f *Policy, policy *model.Policy) {
+	for i, r := range policy.Rules {
+		rule, err := ruleOf(r)
+		if err != nil {
+			c.errs = append(c.errs, fmt.Errorf("policy %q: rule %d: %w", policy.Name, i+1, err))
+			continue
+		}
+		if rule.Egress {
+			f.AllowOut = false
+		} else {
+			f.AllowIn = false
+		}
+		f.Rules = append(f.Rules, rule)
+	}
+}
+
+func ruleOf(r model.Rule) (Rule, error) {
+	first, last, err := r.PortRange()
+	if err != nil {
+		return Rule{}, err
+	}
+	protocol, err := r.ProtocolNumber()
+	if err != nil {
+		return Rule{}, err
+	}
+	return Rule{
+		Egress: r.Direction == model.Egress, Allow: r.Action == model.Allow, Log: r.Log,
+		Protocol: protocol, Remote: r.Remote, FirstPort: first, LastPort: last,
+	}, nil
+}

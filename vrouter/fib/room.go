@@ -1,0 +1,113 @@
+package fib
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"windtunnel/vrouter/model"
+)
+
+// room finds what the ports of each network may send: what fits the way with
+// the least room to any node that may have a peer. Nodes without one count as
+// if the fabric's MTU led to them, so that a workload's MTU stays as it is when
+// its peers come and go.
+func (c *compiler) room() {
+	others := c.others()
+	for i := range c.state.Networks {
+		n := c.here[c.state.Networks[i].Name]
+		if n == nil {
+			continue
+		}
+		least := c.leastRoom(n, others)
+		n.mtu = clampMTU(least.inner)
+		c.checkRoom(n, least)
+	}
+}
+
+// space is what a way leaves for an inner packet, in bytes.
+type space struct {
+	to           string
+	encap        model.Encapsulation
+	outer, inner int
+}
+
+// named turns a tunnel's name into an object.
+func named(name string) string {
+	if gateway, ok := strings.CutPrefix(name, "gateway "); ok {
+		return fmt.Sprintf("gateway %q", gateway)
+	}
+	return fmt.Sprintf("node %q", name)
+}
+
+// others are tunnels, made or not, to every other node.
+func (c *compiler) others() map[string]*tunnel {
+	all := make(map[string]*tunnel, len(c.state.Nodes))
+	for i := range c.state.Nodes {
+		n := &c.state.Nodes[i]
+		if t := c.peers[n.Name]; t != nil {
+			all[n.Name] = t
+			continue
+		}
+		encap, ok := Encapsulation(*c.self, *n)
+		pairs := parallel(c.self.Underlay, n.Underlay)
+		if n.Name != c.self.Name && ok && len(pairs) > 0 {
+			all[n.Name] = &tunnel{encap: encap, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
+		}
+	}
+	return all
+}
+
+func (c *compiler) leastRoom(n *network, others map[string]*tunnel) space {
+	alone := VifMTU(c.facts.MTU, *c.self, n.Network)
+	least := space{inner: alone, outer: c.facts.MTU}
+	consider := func(name string, t *tunnel) {
+		if inner := t.inner(n.Bridges()); least.to == "" || inner < least.inner {
+			least = space{to: named(name), encap: t.encap, outer: t.mtu, inner: inner}
+		}
+	}
+	for i := range c.state.Nodes {
+		name := c.state.Nodes[i].Name
+		t := others[name]
+		if t != nil {
+			consider(name, t)
+		}
+	}
+	for _, g := range c.state.Gateways {
+		serves := slices.ContainsFunc(g.Networks, func(s model.GatewayNetwork) bool { return s.Network == n.Name })
+		if t := c.foreign[g.Name]; t != nil && serves {
+			consider("gateway "+g.Name, t)
+		}
+	}
+	return least
+}
+
+// checkRoom refuses MTUs with which IP itself does not work.
+func (c *compiler) checkRoom(n *network, s space) {
+	least, family := leastMTU4, "IPv4"
+	if n.speaks6() {
+		least, family = leastMTU6, "IPv6"
+	}
+	if s.inner >= least {
+		return
+	}
+	way := "the longest headers of this node's encapsulations"
+	if s.to != "" {
+		way = fmt.Sprintf("the headers of %s to %s", s.encap, s.to)
+	}
+	c.errs = append(c.errs, fmt.Errorf("network %q: an underlay MTU of %d leaves %d bytes for packets behind %s, %s needs %d; raise the underlay's MTU to %d",
+		n.Name, s.outer, s.inner, way, family, least, least+s.outer-s.inner))
+}
+
+// VifMTU is the MTU of a workload's device in a network, on a node of which
+// nothing is known but its fabric's MTU: what every encapsulation that it
+// offers leaves.
+func VifMTU(fabric int, node model.Node, n model.Network) int {
+	v6 := !slices.ContainsFunc(node.Underlay, netip.Addr.Is4)
+	most := 0
+	for _, e := range node.Encapsulations {
+		most = max(most, Overhead(e, v6, n.Bridges()))
+	}
+	return fabric - most
+}

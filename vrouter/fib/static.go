@@ -1,0 +1,70 @@
+package fib
+
+import (
+	"fmt"
+	"slices"
+
+	"windtunnel/vrouter/model"
+)
+
+// staticRoutes are those of the state; with several ways they are ECMP. One
+// whose ways are all gone discards: its packets shall not take the way of a
+// shorter prefix instead.
+func (c *compiler) staticRoutes() {
+	for _, r := range c.state.Routes {
+		n := c.here[r.Network]
+		if n == nil || !n.Routes() {
+			continue
+		}
+		var members []Member
+		for _, v := range r.Via {
+			if m, ok := c.via(v, n); ok {
+				members = append(members, m)
+			}
+		}
+		route := Route{}
+		switch {
+		case len(members) == 0 && !r.Discard:
+			c.warn("route %s of network %q has no way now, its packets are dropped", r.Prefix, r.Network)
+		case len(members) == 1 && len(r.Via) == 1:
+			route = Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
+		case len(members) > 0: // one of several keeps the composite's id, and the flows that stick to it
+			route.Nexthop = c.nexthop(fmt.Sprintf("ecmp %s %s", r.Network, r.Prefix), Nexthop{Type: Composite, VRF: n.ID, Members: members})
+		}
+		c.t.Routes[RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}] = route
+	}
+}
+
+// via is one way of a static route, as this node sees it.
+func (c *compiler) via(v model.Via, n *network) (Member, bool) {
+	if v.Gateway != "" {
+		return c.viaGateway(v.Gateway, n)
+	}
+	p := c.portAt[v.Port]
+	if p == nil {
+		return Member{}, false
+	}
+	if p.Node == c.self.Name {
+		id, plugged := c.encaps[p.Name]
+		return Member{Nexthop: id}, plugged
+	}
+	t := c.peers[p.Node]
+	if t == nil {
+		return Member{}, false
+	}
+	return Member{Nexthop: t.ip, Label: t.label(n, false)}, true
+}
+
+func (c *compiler) viaGateway(name string, n *network) (Member, bool) {
+	t := c.foreign[name]
+	i := slices.IndexFunc(c.state.Gateways, func(g model.Gateway) bool { return g.Name == name })
+	if t == nil || i < 0 {
+		return Member{}, false
+	}
+	of := c.state.Gateways[i].Networks
+	j := slices.IndexFunc(of, func(gn model.GatewayNetwork) bool { return gn.Network == n.Name })
+	if j < 0 {
+		return Member{}, false
+	}
+	return Member{Nexthop: t.ip, Label: t.foreignLabel(of[j], n, false)}, true
+}

@@ -1,0 +1,237 @@
+package fib
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"windtunnel/vrouter/model"
+)
+
+// tunnel is a way to another node or a gateway.
+type tunnel struct {
+	ip, ethernet uint32 // nexthops of IP and Ethernet payload; 0: not needed
+	encap        model.Encapsulation
+	v6           bool // the underlay's family
+	mtu          int  // of the outer IP packet
+}
+
+// nexthop is the tunnel's one for a payload.
+func (t *tunnel) nexthop(ethernet bool) uint32 {
+	if ethernet {
+		return t.ethernet
+	}
+	return t.ip
+}
+
+// nodePeers makes the tunnels to the nodes that share a network with this one.
+// Every node may send: the others' states may be ahead of this one's.
+func (c *compiler) nodePeers() {
+	for i := range c.state.Nodes {
+		n := &c.state.Nodes[i]
+		if n.Name == c.self.Name {
+			continue
+		}
+		needs := c.needs(func(here *network) bool { return here.members[n.Name] })
+		t := c.towards(n, needs)
+		if t != nil {
+			c.peers[n.Name] = t
+		}
+		c.remote(n.Underlay, t)
+	}
+}
+
+// payloads say what a tunnel is to carry.
+type payloads struct{ ip, ethernet bool }
+
+// needs is what a peer of some networks gets.
+func (c *compiler) needs(has func(*network) bool) (p payloads) {
+	for _, n := range c.here {
+		if has(n) {
+			p.ip = p.ip || n.Routes()
+			p.ethernet = p.ethernet || n.Bridges()
+		}
+	}
+	return p
+}
+
+// towards makes the tunnel to a node; nil where none is needed, or none can be.
+func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
+	if needs == (payloads{}) {
+		return nil
+	}
+	encap, ok := Encapsulation(*c.self, *n)
+	if !ok {
+		c.warn("node %q offers none of this node's encapsulations %v: its ports cannot be reached", n.Name, c.self.Encapsulations)
+		return nil
+	}
+	pairs := parallel(c.self.Underlay, n.Underlay)
+	if len(pairs) == 0 {
+		c.warn("node %q has no underlay address of this node's families: its ports cannot be reached", n.Name)
+		return nil
+	}
+	return c.tunnel(n.Name, encap, pairs, model.RouterMAC, needs)
+}
+
+// gatewayPeers makes the tunnels to the gateways of networks that have ports
+// here. All may send.
+func (c *compiler) gatewayPeers() {
+	for _, g := range c.state.Gateways {
+		needs := c.needs(func(here *network) bool {
+			return slices.ContainsFunc(g.Networks, func(n model.GatewayNetwork) bool { return n.Network == here.Name })
+		})
+		var t *tunnel
+		if needs != (payloads{}) {
+			if pairs := each(c.self.Underlay, g.Addresses); len(pairs) > 0 {
+				router := g.MAC
+				if router.IsZero() {
+					router = model.RouterMAC
+				}
+				t = c.tunnel("gateway "+g.Name, g.Encapsulation, pairs, router, needs)
+				c.foreign[g.Name] = t
+			} else {
+				c.warn("gateway %q has no underlay address of this node's families: it cannot be reached", g.Name)
+			}
+		}
+		c.remote(g.Addresses, t)
+	}
+}
+
+// remote notes who may send, and by which tunnel it is reached: what the
+// underlay says of its MTU is kept there.
+func (c *compiler) remote(addresses []netip.Addr, t *tunnel) {
+	var id uint32
+	if t != nil {
+		id = cmp.Or(t.ip, t.ethernet)
+	}
+	for _, a := range addresses {
+		c.t.Remotes[a] = id
+	}
+}
+
+// Encapsulation chooses how two nodes talk: the smallest sum of ranks over both
+// preference lists; of equals the one that the node preferred whose name sorts
+// first, so that both choose the same.
+func Encapsulation(a, b model.Node) (best model.Encapsulation, ok bool) {
+	if b.Name < a.Name {
+		a, b = b, a
+	}
+	least := -1
+	for i, e := range a.Encapsulations {
+		j := slices.Index(b.Encapsulations, e)
+		if j >= 0 && (least < 0 || i+j < least) {
+			best, least = e, i+j
+		}
+	}
+	return best, least >= 0
+}
+
+// pair is the two ends of a way through the underlay.
+type pair struct{ source, destination netip.Addr }
+
+// parallel pairs the addresses of two nodes: of IPv4 where both have it, else
+// of IPv6; the first with the first, the second with the second.
+func parallel(ours, theirs []netip.Addr) (pairs []pair) {
+	x, y := common(ours, theirs)
+	for i := range min(len(x), len(y)) {
+		pairs = append(pairs, pair{x[i], y[i]})
+	}
+	return pairs
+}
+
+// each pairs every address of a gateway, whose list has nothing to do with
+// this node's: with the one in the same place, and those beyond in turns.
+func each(ours, theirs []netip.Addr) (pairs []pair) {
+	x, y := common(ours, theirs)
+	for i := range y {
+		pairs = append(pairs, pair{x[i%len(x)], y[i]})
+	}
+	return pairs
+}
+
+// common are the addresses of the family that both have, IPv4 first; none where
+// there is no such family.
+func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
+	for _, is := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
+		of := func(all []netip.Addr) (some []netip.Addr) {
+			for _, a := range all {
+				if is(a) {
+					some = append(some, a)
+				}
+			}
+			return some
+		}
+		x, y = of(ours), of(theirs)
+		if len(x) > 0 && len(y) > 0 {
+			return x, y
+		}
+	}
+	return nil, nil
+}
+
+// tunnel makes the nexthops of a way: for IP and for Ethernet payload, which
+// leave different room. VXLAN has only the latter.
+func (c *compiler) tunnel(name string, encap model.Encapsulation, pairs []pair, router model.MAC, needs payloads) *tunnel {
+	t := &tunnel{encap: encap, v6: pairs[0].destination.Is6()}
+	n := Nexthop{Type: Tunnel, Encapsulation: encap, DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
+	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
+		c.warn("%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
+		t.mtu = c.facts.MTU
+	}
+	switch encap {
+	case model.MPLSoUDP:
+		n.Port = 6635 // RFC 7510
+	case model.VXLAN:
+		n.Port = c.state.Settings.VXLANPort
+	}
+	full := "tunnel " + name + " " + string(encap)
+	if encap == model.VXLAN {
+		n.MTU = clampMTU(t.inner(true))
+		t.ip = c.nexthop(full, n)
+		t.ethernet = t.ip
+		return t
+	}
+	if needs.ip {
+		n.MTU = clampMTU(t.inner(false))
+		t.ip = c.nexthop(full, n)
+	}
+	if needs.ethernet {
+		n.MTU = clampMTU(t.inner(true))
+		t.ethernet = c.nexthop(full+" ethernet", n)
+	}
+	return t
+}
+
+// inner is the largest IP packet that fits into the tunnel, in bytes.
+func (t *tunnel) inner(ethernet bool) int { return t.mtu - Overhead(t.encap, t.v6, ethernet) }
+
+// ways are the paths of all pairs: first each pair's first, so that every
+// parallel link has its share.
+func (c *compiler) ways(pairs []pair) (paths []Path, mtu int) {
+	var all [][]Path
+	for _, p := range pairs {
+		some, m := c.facts.Way(p.source, p.destination)
+		if len(some) == 0 {
+			continue
+		}
+		all = append(all, some)
+		if mtu == 0 || m < mtu {
+			mtu = m
+		}
+	}
+	for i := 0; len(paths) < mostPaths; i++ {
+		more := false
+		for _, some := range all {
+			if i < len(some) && len(paths) < mostPaths {
+				paths, more = append(paths, some[i]), true
+			}
+		}
+		if !more {
+			break
+		}
+	}
+	return paths, mtu
+}
+
+// clampMTU fits an MTU into its field; the loopback device's does not.
+func clampMTU(n int) uint16 { return uint16(min(max(n, 0), 65535)) }

@@ -1,0 +1,278 @@
+package fib
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// packet is what travels, as far as tables look at it.
+type packet struct {
+	dmac model.MAC
+	ip   netip.Addr // zero: no IP packet
+	hash [2]int     // of the flow, at the node that sends and at the one that gets it
+}
+
+// end is where a packet got to.
+type end struct {
+	node    string
+	port    string    // a vif's; or
+	gateway string    // one that is foreign, with
+	encap   string    // what it gets, and
+	label   uint32    // the label or VNI
+	answer  bool      // the vrouter itself; or
+	drop    string    // why not
+	dmac    model.MAC // the frame's at the end
+}
+
+// outer is a packet on the underlay.
+type outer struct {
+	source, destination netip.Addr
+	encap               model.Encapsulation
+	label               uint32
+	ethernet            bool
+	inner               packet
+}
+
+// world is a fleet whose nodes do what their tables say, as bpf/ does.
+type world struct {
+	t      testing.TB
+	state  model.State
+	tables map[string]Tables
+}
+
+func (w *world) nexthop(node string, id uint32) Nexthop {
+	if id == 0 {
+		return Nexthop{}
+	}
+	n, ok := w.tables[node].Nexthops[id]
+	if !ok {
+		w.t.Fatalf("node %s: nexthop %d does not exist", node, id)
+	}
+	return n
+}
+
+// lookup is the longest prefix of a VRF that an address is in.
+func (w *world) lookup(node string, vrf uint32, a netip.Addr) (Route, bool) {
+	for bits := a.BitLen(); bits >= 0; bits-- {
+		p, _ := a.Prefix(bits)
+		if r, ok := w.tables[node].Routes[RouteKey{VRF: vrf, Prefix: p}]; ok {
+			return r, true
+		}
+	}
+	return Route{}, false
+}
+
+// fromWorkload is workload.h: judge, route_frame, bridge_frame.
+func (w *world) fromWorkload(node string, v Vif, p packet) []end {
+	t := w.tables[node]
+	if p.dmac == v.RouterMAC && v.L3 && p.ip.IsValid() {
+		return []end{w.routed(node, v, p)}
+	}
+	if !v.L2 {
+		return []end{{drop: "unknown_mac"}}
+	}
+	b, known := t.Bridge[BridgeKey{VRF: v.VRF, MAC: p.dmac}]
+	if p.dmac.IsUnicast() && known {
+		return []end{w.send(node, b.Nexthop, b.Label, true, p)}
+	}
+	return w.flood(node, v.VRF, v.Nexthop, p)
+}
+
+func (w *world) routed(node string, v Vif, p packet) end {
+	r, ok := w.lookup(node, v.VRF, p.ip)
+	if !ok {
+		return end{drop: "no_route"}
+	}
+	n, id, label := w.nexthop(node, r.Nexthop), r.Nexthop, r.Label
+	switch n.Type {
+	case Receive:
+		return end{node: node, answer: true}
+	case Composite:
+		m := n.Members[p.hash[0]%len(n.Members)]
+		id, label = m.Nexthop, m.Label
+	}
+	return w.send(node, id, label, false, p)
+}
+
+// send is send_routed and send_bridged.
+func (w *world) send(node string, id, label uint32, bridged bool, p packet) end {
+	n := w.nexthop(node, id)
+	switch n.Type {
+	case Discard:
+		return end{drop: "discard"}
+	case Encap:
+		return w.deliver(node, n, bridged, p)
+	case Tunnel:
+	default:
+		return end{drop: fmt.Sprintf("no_nexthop: type %d", n.Type)}
+	}
+	if len(n.Paths) == 0 {
+		return end{drop: "path_down"}
+	}
+	path := n.Paths[p.hash[0]%len(n.Paths)]
+	o := outer{path.Source, path.Destination, n.Encapsulation, label, bridged || n.Encapsulation == model.VXLAN, p}
+	if o.ethernet && !bridged {
+		o.inner.dmac = n.DMAC
+	}
+	return w.underlay(node, n, o)
+}
+
+// underlay carries an outer packet to whose address it has.
+func (w *world) underlay(from string, n Nexthop, o outer) end {
+	if !slices.Contains(w.tables[from].Settings.Local, o.source) {
+		w.t.Fatalf("node %s sends from %s, which is not its own", from, o.source)
+	}
+	for _, node := range w.state.Nodes {
+		if slices.Contains(node.Underlay, o.destination) {
+			if node.Name == from {
+				w.t.Fatalf("node %s sends to itself", from)
+			}
+			ends := w.fromFabric(node.Name, o)
+			if len(ends) != 1 {
+				return end{node: node.Name, drop: fmt.Sprintf("%d copies", len(ends))}
+			}
+			return ends[0]
+		}
+	}
+	for _, g := range w.state.Gateways {
+		if slices.Contains(g.Addresses, o.destination) {
+			kind := string(o.encap)
+			if o.ethernet && o.encap != model.VXLAN {
+				kind += " ethernet"
+			}
+			return end{gateway: g.Name, encap: kind, label: o.label, dmac: o.inner.dmac}
+		}
+	}
+	w.t.Fatalf("node %s sends to %s (%s), where nobody is", from, o.destination, n.Name)
+	return end{}
+}
+
+// fromFabric is fabric.h: open_outer, arrive.
+func (w *world) fromFabric(node string, o outer) []end {
+	t := w.tables[node]
+	if _, known := t.Remotes[o.source]; t.Settings.Strict && !known {
+		return []end{{node: node, drop: "unknown_source"}}
+	}
+	targets := t.ILM
+	if o.encap == model.VXLAN {
+		targets = t.VNIs
+	}
+	target, ok := targets[o.label]
+	if !ok {
+		return []end{{node: node, drop: "unknown_label"}}
+	}
+	if target.Ethernet != o.ethernet {
+		return []end{{node: node, drop: "bad_inner"}}
+	}
+	n := w.nexthop(node, target.Nexthop)
+	vrf, known := t.VRFs[n.VRF]
+	if !known {
+		w.t.Fatalf("node %s: %s leads to VRF %d, which is not there", node, n.Name, n.VRF)
+	}
+	switch {
+	case n.Type == VRFTranslate && !o.ethernet:
+		return []end{w.arriveRouted(node, n.VRF, o.inner)}
+	case (n.Type == VRFTranslate || n.Type == L2Receive) && o.ethernet:
+		return w.arriveBridged(node, n.VRF, vrf, o.inner)
+	}
+	return []end{{node: node, drop: "no_nexthop"}}
+}
+
+func (w *world) arriveRouted(node string, vrf uint32, p packet) end {
+	r, ok := w.lookup(node, vrf, p.ip)
+	if !ok {
+		return end{node: node, drop: "no_route"}
+	}
+	n := w.nexthop(node, r.Nexthop)
+	if n.Type == Composite {
+		for i := range n.Members {
+			m := w.nexthop(node, n.Members[(p.hash[1]+i)%len(n.Members)].Nexthop)
+			if m.Type == Encap {
+				return w.deliver(node, m, false, p)
+			}
+		}
+	}
+	if n.Type != Encap {
+		return end{node: node, drop: "reflected"}
+	}
+	return w.deliver(node, n, false, p)
+}
+
+func (w *world) arriveBridged(node string, id uint32, vrf VRF, p packet) []end {
+	if vrf.L3 && p.ip.IsValid() && p.dmac == vrf.RouterMAC {
+		return []end{w.arriveRouted(node, id, p)}
+	}
+	if !vrf.L2 {
+		return []end{{node: node, drop: "unknown_mac"}}
+	}
+	b, known := w.tables[node].Bridge[BridgeKey{VRF: id, MAC: p.dmac}]
+	if !p.dmac.IsUnicast() || !known {
+		return w.flood(node, id, 0, p)
+	}
+	n := w.nexthop(node, b.Nexthop)
+	if n.Type != Encap {
+		return []end{{node: node, drop: "reflected"}}
+	}
+	return []end{w.deliver(node, n, true, p)}
+}
+
+// flood is flood.h; own is the nexthop of the vif that the frame is from, 0
+// for the fabric.
+func (w *world) flood(node string, vrf, own uint32, p packet) (ends []end) {
+	id := w.tables[node].VRFs[vrf].Flood
+	if id == 0 {
+		return []end{{node: node, drop: "no_flood"}}
+	}
+	n := w.nexthop(node, id)
+	if n.Type != Composite || !n.Multicast {
+		w.t.Fatalf("node %s: VRF %d floods to a nexthop of type %d", node, vrf, n.Type)
+	}
+	for _, m := range n.Members {
+		if m.Nexthop == own {
+			continue
+		}
+		switch to := w.nexthop(node, m.Nexthop); {
+		case to.Type == Encap:
+			ends = append(ends, w.deliver(node, to, true, p))
+		case to.Type == Tunnel && own != 0:
+			path := to.Paths[p.hash[0]%len(to.Paths)]
+			o := outer{path.Source, path.Destination, to.Encapsulation, m.Label, true, p}
+			if g := w.gatewayAt(o.destination); g != "" {
+				ends = append(ends, w.underlay(node, to, o))
+				continue
+			}
+			for _, other := range w.state.Nodes {
+				if slices.Contains(other.Underlay, o.destination) {
+					ends = append(ends, w.fromFabric(other.Name, o)...)
+				}
+			}
+		}
+	}
+	return ends
+}
+
+func (w *world) gatewayAt(a netip.Addr) string {
+	for _, g := range w.state.Gateways {
+		if slices.Contains(g.Addresses, a) {
+			return g.Name
+		}
+	}
+	return ""
+}
+
+// deliver is deliver.h.
+func (w *world) deliver(node string, n Nexthop, bridged bool, p packet) end {
+	v, ok := w.tables[node].Vifs[n.Oif]
+	if !ok || v.ID != n.Vif || v.VRF != n.VRF {
+		w.t.Fatalf("node %s: %s leads to vif %d on device %d, where vif %d is", node, n.Name, n.Vif, n.Oif, v.ID)
+	}
+	e := end{node: node, port: v.Name, dmac: p.dmac}
+	if !bridged {
+		e.dmac = n.DMAC
+	}
+	return e
+}

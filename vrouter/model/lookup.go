@@ -1,0 +1,71 @@
+package model
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Node finds a node by name.
+func (s State) Node(name string) (Node, bool) {
+	return find(s.Nodes, func(n Node) bool { return n.Name == name })
+}
+
+// Network finds a network by name.
+func (s State) Network(name string) (Network, bool) {
+	return find(s.Networks, func(n Network) bool { return n.Name == name })
+}
+
+// Port finds a port by name.
+func (s State) Port(name string) (Port, bool) {
+	return find(s.Ports, func(p Port) bool { return p.Name == name })
+}
+
+// Gateway finds a gateway by name.
+func (s State) Gateway(name string) (Gateway, bool) {
+	return find(s.Gateways, func(g Gateway) bool { return g.Name == name })
+}
+
+// Policy finds a policy by name.
+func (s State) Policy(name string) (Policy, bool) {
+	return find(s.Policies, func(p Policy) bool { return p.Name == name })
+}
+
+func find[E any](all []E, is func(E) bool) (e E, ok bool) {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i], true
+	}
+	return e, false
+}
+
+// Routes reports whether the network routes IP packets.
+func (n Network) Routes() bool { return n.Forwarding != L2 }
+
+// Bridges reports whether the network carries Ethernet frames as they are.
+func (n Network) Bridges() bool { return n.Forwarding == L2 || n.Forwarding == L2L3 }
+
+// Subnet is the network's subnet that an address is in.
+func (n Network) Subnet(a netip.Addr) (netip.Prefix, bool) {
+	return find(n.Subnets, func(s netip.Prefix) bool { return s.Contains(a) })
+}
+
+// Network is what the gateway expects for a network.
+func (g Gateway) Network(name string) (GatewayNetwork, bool) {
+	return find(g.Networks, func(n GatewayNetwork) bool { return n.Network == name })
+}
+
+// GatewayAddress is the vrouter's own address in a subnet: the first one behind
+// the subnet's.
+func GatewayAddress(subnet netip.Prefix) netip.Addr { return subnet.Masked().Addr().Next() }
+
+// BroadcastAddress is the last address of an IPv4 subnet; zero for IPv6, which
+// has none.
+func BroadcastAddress(subnet netip.Prefix) netip.Addr {
+	if !subnet.Addr().Is4() {
+		return netip.Addr{}
+	}
+	b := subnet.Masked().Addr().As4()
+	for i := subnet.Bits(); i < 32; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	return netip.AddrFrom4(b)
+}

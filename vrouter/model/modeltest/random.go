@@ -1,0 +1,278 @@
+// Package modeltest makes random desired states that are valid, for tests that
+// shall hold for all of them.
+package modeltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"windtunnel/vrouter/model"
+)
+
+// Random returns a valid state with about size ports, and a few nodes,
+// networks, routes, gateways and policies. The same source of randomness makes
+// the same state.
+func Random(r *rand.Rand, size int) model.State {
+	m := maker{rand: r}
+	m.s.Settings = model.Settings{AllowFragment: m.chance(4), AnySource: m.chance(4)}
+	if m.chance(3) {
+		m.s.Settings.VXLANPort = uint16(1024 + r.IntN(60000))
+	}
+	m.times(1+r.IntN(2+min(size/4, 8)), m.addNode)
+	m.times(1+r.IntN(2+min(size/6, 10)), m.addNetwork)
+	m.times(r.IntN(3), m.addPolicy)
+	m.times(size, m.addPort)
+	m.times(r.IntN(3), m.addGateway)
+	m.times(r.IntN(2+min(size/4, 8)), m.addRoute)
+	return m.s
+}
+
+// Mutate returns the state with one thing added, deleted or changed; it stays
+// valid. The given one stays as it is.
+func Mutate(r *rand.Rand, s model.State) model.State {
+	changes := []func(*maker) bool{
+		(*maker).addPort, (*maker).addPort, (*maker).deletePort, (*maker).deletePort, (*maker).movePort, (*maker).renumberPort,
+		(*maker).addNode, (*maker).deleteNode, (*maker).addNetwork, (*maker).deleteNetwork, (*maker).changeNetwork,
+		(*maker).addRoute, (*maker).deleteRoute, (*maker).addGateway, (*maker).deleteGateway,
+		(*maker).addPolicy, (*maker).changePolicies, (*maker).changeSettings, (*maker).changePreference,
+	}
+	for {
+		m := maker{rand: r, s: clone(s)}
+		if changes[r.IntN(len(changes))](&m) && m.s.Validate() == nil {
+			return m.s
+		}
+	}
+}
+
+// maker changes a state; a change reports whether there was something to do.
+type maker struct {
+	rand *rand.Rand
+	s    model.State
+}
+
+func (m *maker) chance(of int) bool { return m.rand.IntN(of) == 0 }
+
+func (m *maker) times(n int, add func() bool) {
+	for range n {
+		add()
+	}
+}
+
+func pick[E any](m *maker, all []E) (e E, ok bool) {
+	if len(all) == 0 {
+		return e, false
+	}
+	return all[m.rand.IntN(len(all))], true
+}
+
+// name is the first of a kind that is not taken.
+func name(kind string, taken func(string) bool) string {
+	for i := 1; ; i++ {
+		if n := fmt.Sprintf("%s%d", kind, i); !taken(n) {
+			return n
+		}
+	}
+}
+
+func (m *maker) addNode() bool {
+	n := model.Node{Name: name("node", func(s string) bool { _, has := m.s.Node(s); return has })}
+	// Both families, so that all can reach all, or IPv4 alone.
+	four, six := 1+m.rand.IntN(2), m.rand.IntN(3)
+	for range four {
+		n.Underlay = append(n.Underlay, m.freeUnderlay(netip.MustParsePrefix("172.16.0.0/16")))
+	}
+	for range six {
+		n.Underlay = append(n.Underlay, m.freeUnderlay(netip.MustParsePrefix("fd00:172::/64")))
+	}
+	if !m.chance(3) {
+		// VXLAN is with all, so that all understand all.
+		n.Encapsulations = []model.Encapsulation{model.VXLAN}
+		for _, e := range []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP} {
+			if m.chance(2) {
+				n.Encapsulations = append(n.Encapsulations, e)
+			}
+		}
+		m.rand.Shuffle(len(n.Encapsulations), func(i, j int) {
+			n.Encapsulations[i], n.Encapsulations[j] = n.Encapsulations[j], n.Encapsulations[i]
+		})
+	}
+	m.s.Nodes = append(m.s.Nodes, n)
+	return true
+}
+
+// freeUnderlay is an address that no node and no gateway has.
+func (m *maker) freeUnderlay(p netip.Prefix) netip.Addr {
+	for {
+		bytes := p.Addr().AsSlice()
+		n := 1 + m.rand.IntN(60000)
+		bytes[len(bytes)-2], bytes[len(bytes)-1] = byte(n>>8), byte(n)
+		a, _ := netip.AddrFromSlice(bytes)
+		taken := slices.ContainsFunc(m.s.Nodes, func(n model.Node) bool { return slices.Contains(n.Underlay, a) }) ||
+			slices.ContainsFunc(m.s.Gateways, func(g model.Gateway) bool { return slices.Contains(g.Addresses, a) })
+		if !taken {
+			return a
+		}
+	}
+}
+
+// addNetwork makes one whose addresses are other networks' too: tenants do not
+// ask each other.
+func (m *maker) addNetwork() bool {
+	n := model.Network{Name: name("net", func(s string) bool { _, has := m.s.Network(s); return has })}
+	for {
+		n.ID = 1 + uint32(m.rand.IntN(model.MaxNetworkID))
+		if !slices.ContainsFunc(m.s.Networks, func(o model.Network) bool { return o.ID == n.ID || o.VNI == n.ID }) {
+			break
+		}
+	}
+	if m.chance(2) {
+		n.VNI = 5000 + n.ID
+	}
+	n.Forwarding = []model.Forwarding{"", model.L3, model.L2, model.L2L3}[m.rand.IntN(4)]
+	n.Subnets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
+	if m.chance(2) {
+		n.Subnets = append(n.Subnets, netip.MustParsePrefix("10.0.4.0/28"))
+	}
+	if !m.chance(3) {
+		n.Subnets = append(n.Subnets, netip.MustParsePrefix("fd00:10::/64"))
+	}
+	if n.Forwarding == model.L2 && m.chance(3) {
+		n.Subnets = nil
+	}
+	n.Policies = m.somePolicies()
+	m.s.Networks = append(m.s.Networks, n)
+	return true
+}
+
+func (m *maker) somePolicies() []string {
+	if p, ok := pick(m, m.s.Policies); ok && m.chance(3) {
+		return []string{p.Name}
+	}
+	return nil
+}
+
+func (m *maker) addPort() bool {
+	network, ok1 := pick(m, m.s.Networks)
+	node, ok2 := pick(m, m.s.Nodes)
+	if !ok1 || !ok2 {
+		return false
+	}
+	p := model.Port{Network: network.Name, Node: node.Name, Policies: m.somePolicies()}
+	p.Name = name("port", func(s string) bool { _, has := m.s.Port(s); return has })
+	p.Attach = model.Attachment{Netns: p.Name}
+	if m.chance(4) {
+		p.Attach = model.Attachment{Device: "tap-" + p.Name}
+	}
+	p, err := model.Complete(m.s, p)
+	if err != nil {
+		return false // the network is full
+	}
+	if m.chance(6) && network.Forwarding != model.L2 {
+		p.AllowSources = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	}
+	m.s.Ports = append(m.s.Ports, p)
+	return true
+}
+
+// addRoute leads to ports, gateways, or nowhere.
+func (m *maker) addRoute() bool {
+	n, ok := pick(m, m.s.Networks)
+	if !ok || n.Forwarding == model.L2 {
+		return false
+	}
+	r := model.Route{Network: n.Name, Prefix: m.prefix(n)}
+	r.Discard = m.chance(6)
+	for _, p := range m.s.Ports {
+		if p.Network == n.Name && !r.Discard && len(r.Via) < model.MaxECMP-2 && m.chance(3) {
+			r.Via = append(r.Via, model.Via{Port: p.Name})
+		}
+	}
+	for _, g := range m.s.Gateways {
+		gn, serves := g.Network(n.Name)
+		if serves && !r.Discard && m.chance(2) && (g.Encapsulation == model.VXLAN || gn.Label != 0) {
+			r.Via = append(r.Via, model.Via{Gateway: g.Name})
+		}
+	}
+	if !r.Discard && len(r.Via) == 0 {
+		return false
+	}
+	m.s.Routes = append(m.s.Routes, r)
+	if m.s.Validate() != nil { // the prefix is taken
+		m.s.Routes = m.s.Routes[:len(m.s.Routes)-1]
+		return false
+	}
+	return true
+}
+
+// prefix is outside of the network's subnets, of a family that it has.
+func (m *maker) prefix(n model.Network) netip.Prefix {
+	all := []string{"0.0.0.0/0", "192.168.0.0/16", "192.168.7.0/24", "198.51.100.7/32"}
+	if slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return s.Addr().Is6() }) {
+		all = append(all, "::/0", "2001:db8::/32", "2001:db8:7::7/128")
+	}
+	p, _ := pick(m, all)
+	return netip.MustParsePrefix(p)
+}
+
+// addGateway makes one for some of the networks.
+func (m *maker) addGateway() bool {
+	g := model.Gateway{Name: name("gateway", func(s string) bool { _, has := m.s.Gateway(s); return has })}
+	g.Addresses = []netip.Addr{m.freeUnderlay(netip.MustParsePrefix("172.16.0.0/16"))}
+	if m.chance(3) {
+		g.Addresses = append(g.Addresses, m.freeUnderlay(netip.MustParsePrefix("172.16.0.0/16")))
+	}
+	g.Encapsulation = m.common()
+	if g.Encapsulation == model.VXLAN && m.chance(2) {
+		g.MAC = model.MAC{0x00, 0x1c, 0x73, 0, 0, byte(1 + m.rand.IntN(200))}
+	}
+	for _, n := range m.s.Networks {
+		if !m.chance(2) {
+			continue
+		}
+		g.Networks = append(g.Networks, m.gatewayNetwork(g, n, len(m.s.Gateways)))
+	}
+	if len(g.Networks) == 0 {
+		return false
+	}
+	m.s.Gateways = append(m.s.Gateways, g)
+	if m.s.Validate() != nil { // what it reaches is taken
+		m.s.Gateways = m.s.Gateways[:len(m.s.Gateways)-1]
+		return false
+	}
+	return true
+}
+
+// common is an encapsulation that every node offers.
+func (m *maker) common() model.Encapsulation {
+	for _, e := range []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE} {
+		lacks := func(n model.Node) bool {
+			return len(n.Encapsulations) > 0 && !slices.Contains(n.Encapsulations, e)
+		}
+		if !slices.ContainsFunc(m.s.Nodes, lacks) {
+			return e
+		}
+	}
+	return model.VXLAN
+}
+
+func (m *maker) gatewayNetwork(g model.Gateway, n model.Network, number int) model.GatewayNetwork {
+	gn := model.GatewayNetwork{Network: n.Name}
+	if g.Encapsulation == model.VXLAN {
+		if m.chance(2) {
+			gn.VNI = 1 + uint32(m.rand.IntN(model.MaxVNI))
+		}
+	} else {
+		gn.Label = model.FirstLabel + uint32(m.rand.IntN(model.MaxLabel-model.FirstLabel))
+		gn.EthernetLabel = model.FirstLabel + uint32(m.rand.IntN(model.MaxLabel-model.FirstLabel))
+	}
+	if n.Routes() {
+		gn.Prefixes = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, byte(number), 0}), 24)}
+	}
+	if n.Bridges() {
+		gn.MACs = []model.MAC{{0x06, 0, 0, byte(number), 0, byte(m.rand.IntN(256))}}
+		gn.Flood = m.chance(2)
+	}
+	return gn
+}
