@@ -13,6 +13,11 @@ import (
 	"windtunnel/vrouter/model"
 )
 
+// hostMTU is the node's end's: as much as a veth takes. Its program knows what
+// fits and answers what does not with an ICMP error; were the device's MTU the
+// workload's, the kernel would drop that in silence before the program saw it.
+const hostMTU = 65535
+
 // dress makes a plugged port's devices what they shall be: MTU, and in the
 // workload's namespace MAC, addresses, default routes; both ends up. What is
 // right already is left alone. A device that somebody else made is only set up.
@@ -30,7 +35,7 @@ func (w *wire) dress(p model.Port, d *device, o outfit, mtu int) error {
 	}
 	fresh := inside.Attrs().Flags&net.FlagUp == 0
 	steps := []func() error{
-		func() error { return w.mtu(p, w.space, d.link, mtu) },
+		func() error { return w.mtu(p, w.space, d.link, hostMTU) },
 		func() error { return w.mtu(p, there, inside, mtu) },
 		func() error { return w.mac(p, there, inside, o.mac) },
 		func() error { return quiet(there, inside.Attrs().Name, o, fresh) },

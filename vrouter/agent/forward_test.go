@@ -68,7 +68,7 @@ func TestPortIsWhatItsNetworkGives(t *testing.T) {
 		t.Errorf("the workload's MAC is %s, the port's %s", m, got.MAC)
 	}
 	want4 := underlayMTU - 20 - 8 - 4 // what MPLS over UDP, which both nodes like best, leaves
-	if inside.Attrs().MTU != got.MTU || host.Attrs().MTU != got.MTU || got.MTU != want4 {
+	if inside.Attrs().MTU != got.MTU || host.Attrs().MTU != hostMTU || got.MTU != want4 {
 		t.Errorf("MTUs are %d and %d, the port's %d, want %d", inside.Attrs().MTU, host.Attrs().MTU, got.MTU, want4)
 	}
 	addresses, err := f.a.links.AddrList(host, netlink.FAMILY_ALL)

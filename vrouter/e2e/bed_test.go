@@ -241,7 +241,7 @@ func (n *node) start() {
 	n.agent = exec.Command(program, "agent", "--config", file)
 	n.agent.Stdout, n.agent.Stderr = log, log
 	n.agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	n.bed.must(n.agent.Start())
+	n.bed.must(started(n.agent))
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		if _, err := n.try("status"); err == nil {
@@ -251,6 +251,26 @@ func (n *node) start() {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// starts are processes to start, each answered by its error. One thread starts
+// them all and never ends: a process that dies with its parent dies with the
+// thread that started it.
+var starts = func() chan<- func() {
+	c := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range c {
+			f()
+		}
+	}()
+	return c
+}()
+
+func started(cmd *exec.Cmd) error {
+	done := make(chan error)
+	starts <- func() { done <- cmd.Start() }
+	return <-done
 }
 
 func (n *node) log() string {

@@ -32,7 +32,7 @@ func (w *workload) command(name string, args ...string) (string, error) {
 // Real ping: the gateway answers, the MTU is as said, and what is larger is
 // refused by an error that the sender's kernel believes.
 func TestPingTheGatewayAndThePathMTU(t *testing.T) {
-	b := newBed(t, options{})
+	b := newBed(t, options{config: map[string]any{"repair_interval": "1h"}}) // it would set the workload's MTU right again
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	for _, to := range []string{"10.1.0.1", "fd00:1::1", y.ip(4).String(), y.ip(6).String()} {
 		if out, err := x.command("ping", "-c", "2", "-i", "0.2", "-W", "2", to); err != nil {

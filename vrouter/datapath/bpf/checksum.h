@@ -47,37 +47,107 @@ static long add_chunk(__u32 index, struct summing *s)
 	return s->left == 0;
 }
 
+/* Where an inner packet's transport header is, and its checksum in it. */
+struct transport {
+	__u32 header;
+	__u32 field;
+};
+
+static __always_inline int find_transport(struct __sk_buff *skb, __u32 at, int ethernet, struct transport *t)
+{
+	struct ipv6hdr ip6;
+	struct iphdr *ip = (void *)&ip6;
+	__u8 protocol;
+
+	if (ethernet)
+		at += ETH_HLEN;
+	if (bpf_skb_load_bytes(skb, at, ip, sizeof(*ip)))
+		return 0;
+	if (ip->version == 4) {
+		protocol = ip->protocol;
+		t->header = at + ip->ihl * 4;
+	} else {
+		protocol = ip6.nexthdr;
+		t->header = at + sizeof(ip6);
+	}
+	switch (protocol) {
+	case IPPROTO_TCP:
+		t->field = 16;
+		return 1;
+	case IPPROTO_UDP:
+		t->field = 6;
+		return 1;
+	case IPPROTO_ICMPV6:
+		t->field = 2;
+		return 1;
+	}
+	return 0;
+}
+
+/*
+ * A sender on the same host leaves the inner checksum to a NIC, and computes the
+ * outer one as if the NIC had done its work: from the inner transport header on
+ * the packet then sums up to the complement of what the inner field holds
+ * (Documentation/networking/checksum-offloads.rst, "Local Checksum Offload").
+ * pseudo: the outer pseudo-header's sum.
+ */
+static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct chunk *chunk, __u64 pseudo,
+						__u32 udp, __u32 payload, int ethernet)
+{
+	struct transport t;
+	__u16 field;
+	__s64 part;
+	__u32 n;
+
+	if (!find_transport(skb, payload, ethernet, &t) || bpf_skb_load_bytes(skb, t.header + t.field, &field, 2))
+		return 0;
+	n = t.header - udp;
+	if (n > 128 || !n)
+		return 0;
+	__builtin_memset(chunk->bytes, 0, 128);
+	asm volatile("" : "+r"(n));
+	if (n > 128 || !n || bpf_skb_load_bytes(skb, udp, chunk->bytes, n))
+		return 0;
+	part = bpf_csum_diff(0, 0, (void *)chunk->bytes, 128, 0);
+	return part >= 0 && folded(pseudo + part + (__u16)~field) == 0xffff;
+}
+
 /*
  * Whether the UDP checksum is right. A sender on the same host may have left
  * the sum over the payload to a NIC that does not exist (CHECKSUM_PARTIAL):
- * then the field holds the pseudo-header's sum, which is taken as right.
+ * then the field holds the pseudo-header's sum, which is taken as right; or
+ * that of the inner packet. payload: where that begins.
  * A function of its own to the verifier.
  */
-__noinline int checksum_is_right(struct __sk_buff *skb, __u32 udp, __u32 length, __u8 family)
+__noinline int checksum_is_right(struct __sk_buff *skb, struct outer *o, int ethernet)
 {
-	struct summing s = { .skb = skb, .at = udp, .left = length };
-	__u32 zero = 0;
+	struct summing s = { .skb = skb };
+	__u32 zero = 0, udp;
 	__u8 addresses[32];
 	__u16 field;
 	__s64 part;
 
 	s.chunk = bpf_map_lookup_elem(&scratch, &zero);
-	if (!s.chunk || length < sizeof(struct udphdr))
+	if (!s.chunk || !o || o->datagram < sizeof(struct udphdr))
 		return 0;
-	if (family == FAMILY_IPV4) {
+	if (o->family == FAMILY_IPV4) {
+		udp = ETH_HLEN + sizeof(struct iphdr);
 		if (bpf_skb_load_bytes(skb, L3_OFFSET + 12, addresses, 8))
 			return 0;
 		part = bpf_csum_diff(0, 0, (void *)addresses, 8, 0);
 	} else {
+		udp = ETH_HLEN + sizeof(struct ipv6hdr);
 		if (bpf_skb_load_bytes(skb, L3_OFFSET + 8, addresses, 32))
 			return 0;
 		part = bpf_csum_diff(0, 0, (void *)addresses, 32, 0);
 	}
 	if (part < 0 || bpf_skb_load_bytes(skb, udp + 6, &field, 2))
 		return 0;
-	s.sum = part + bpf_htons(length) + bpf_htons(IPPROTO_UDP);
-	if (field == folded(s.sum))
+	s.sum = part + bpf_htons(o->datagram) + bpf_htons(IPPROTO_UDP);
+	if (field == folded(s.sum) || inner_is_left_to_nic(skb, s.chunk, s.sum, udp, o->length, ethernet))
 		return 1;
+	s.at = udp;
+	s.left = o->datagram;
 	bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
 	return !s.left && folded(s.sum) == 0xffff;
 }

@@ -149,22 +149,19 @@ static __noinline int decapsulate(struct __sk_buff *skb, struct outer *o, int et
 static __always_inline int open_outer(struct __sk_buff *skb, const struct node_settings *s, struct outer *o)
 {
 	struct target *t;
-	__u32 nexthop, udp;
+	__u32 nexthop;
 	int ethernet, verdict;
 
 	if (!is_known_source(s, o))
 		return -DROP_UNKNOWN_SOURCE;
-	if (o->checksum && !skb->gso_size) {
-		udp = ETH_HLEN + (o->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
-		if (!checksum_is_right(skb, udp, o->datagram, o->family))
-			return -DROP_OUTER_CHECKSUM;
-	}
 	t = target_of(o);
 	trace(o->encap == ENCAP_VXLAN ? TRACE_VNI : TRACE_LABEL, 0, o->label, t ? t->nexthop : 0, !!t);
 	if (!t)
 		return o->encap == ENCAP_VXLAN ? -DROP_UNKNOWN_VNI : -DROP_UNKNOWN_LABEL;
 	nexthop = t->nexthop;
 	ethernet = t->ethernet;
+	if (o->checksum && !skb->gso_size && !checksum_is_right(skb, o, ethernet))
+		return -DROP_OUTER_CHECKSUM;
 	verdict = decapsulate(skb, o, ethernet);
 	if (verdict < 0)
 		return verdict;
