@@ -109,7 +109,7 @@ func labExec() *cobra.Command {
 	return &cobra.Command{
 		Use:     "exec FILE.yaml|SUITE NODE[/CONTAINER] -- COMMAND…",
 		Short:   "Run a command on a node or in a container of a standing testbed",
-		Example: "  windtunnel lab exec quick a/c1 -- ping -c 3 10.31.16.1",
+		Example: "  windtunnel lab exec quick a/c1 -- ping -c 3 10.31.16.2",
 		Args:    cobra.MinimumNArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := labID(args[0])

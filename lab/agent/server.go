@@ -82,7 +82,7 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	if err != nil {
 		return err
 	}
-	n := &system.Node{Index: args.Index, Space: s.node, Fabric: args.Fabric, Underlay: args.Underlay, MTU: args.MTU, CPUs: args.CPUs, Steer: args.Steer}
+	n := &system.Node{Index: args.Index, Name: args.SpaceBase, Space: s.node, Fabric: args.Fabric, Underlay: args.Underlay, MTU: args.MTU, CPUs: args.CPUs, Steer: args.Steer}
 	s.system, s.attached = sys, n
 	for _, c := range args.Containers {
 		sp, err := space.Create(args.SpaceBase + "-" + c.Name)

@@ -75,7 +75,7 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	}()
 	plan := placeContainers(sys, sc, nodes)
 	if err := b.attach(ctx, sys, plan); err != nil {
-		return nil, err
+		return nil, errors.Join(err, b.detach(context.WithoutCancel(ctx)))
 	}
 	b.pair(sc, plan)
 	return b, nil
@@ -123,13 +123,15 @@ func placeContainers(sys system.System, sc *suite.Scenario, nodes int) [][]agent
 }
 
 // newContainer numbers a container on a node. All containers share one
-// network: 10.31.NODE.NUMBER/16 and fd31:c::NODE:NUMBER/64.
+// network: 10.31.NODE.NUMBER+1/16 and fd31:c::NODE:NUMBER+1/64; the very first
+// address is a router's by custom.
 func newContainer(node, number int) agent.Container {
-	v6 := [16]byte{0: 0xfd, 1: 0x31, 3: 0x0c, 13: byte(node), 14: byte(number >> 8), 15: byte(number)}
+	host := number + 1
+	v6 := [16]byte{0: 0xfd, 1: 0x31, 3: 0x0c, 13: byte(node), 14: byte(host >> 8), 15: byte(host)}
 	return agent.Container{
 		Name:   fmt.Sprintf("c%d", number),
 		Number: number,
-		V4:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 31, byte(node<<4 | number>>8), byte(number)}), 16),
+		V4:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 31, byte(node<<4 | host>>8), byte(host)}), 16),
 		V6:     netip.PrefixFrom(netip.AddrFrom16(v6), 64),
 		MAC:    net.HardwareAddr{0x02, 'w', 't', byte(node), byte(number >> 8), byte(number)},
 	}

@@ -87,14 +87,14 @@ func (s *Space) Close() error {
 	return s.NS.Close()
 }
 
-// Delete removes a named namespace and with it every device inside. A name
-// that does not exist is no error.
+// Delete removes a named namespace and with it every device inside, and its
+// home. A name that does not exist is no error.
 func Delete(name string) error {
 	err := netns.DeleteNamed(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("delete network namespace %s: %w", name, err)
 	}
-	return nil
+	return deleteHome(name)
 }
 
 // Inode identifies the namespace (what /proc/PID/ns/net shows).

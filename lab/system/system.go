@@ -39,6 +39,7 @@ type System interface {
 // Node is the node on which a system is attached.
 type Node struct {
 	Index     int          // from 0
+	Name      string       // its namespace's, which begins the containers' names
 	Space     *space.Space // the node's own namespace
 	Fabric    []string     // fabric devices, one for each link
 	Underlay  []netip.Addr // by node index: where each node is reached, IPv4

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"windtunnel/lab/beside"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
 
@@ -102,14 +103,14 @@ func (v VRouter) state(n *Node) vrouterState {
 // vrouterNodeName is what a node is called in the overlay: by its namespace's
 // name here, which is this node's with another's letter.
 func vrouterNodeName(n *Node, i int) string {
-	base := n.Space.Name[:strings.LastIndex(n.Space.Name, "-")+1]
+	base := n.Name[:strings.LastIndex(n.Name, "-")+1]
 	return base + string(rune('a'+i))
 }
 
 func vrouterSpace(n *Node, p Place) string { return vrouterNodeName(n, p.Node) + "-" + p.Name }
 
 // vrouterHome is where a node's files are; it goes with Detach.
-func vrouterHome(n *Node) string { return filepath.Join("/run/windtunnel/vrouter", n.Space.Name) }
+func vrouterHome(n *Node) string { return space.Home(n.Name) }
 
 func vrouterSocket(n *Node) string { return filepath.Join(vrouterHome(n), "vrouter.sock") }
 
@@ -130,7 +131,7 @@ func (v VRouter) Attach(n *Node) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return fmt.Errorf("make a place for vrouter's files: %w", err)
 	}
-	config := vrouterConfig{Node: n.Space.Name, Netns: n.Space.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
+	config := vrouterConfig{Node: n.Name, Netns: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
 	if err := errors.Join(writeJSON(filepath.Join(home, "node.yaml"), config), writeJSON(filepath.Join(home, "state.yaml"), v.state(n))); err != nil {
 		return fmt.Errorf("write vrouter's files: %w", err)
 	}

@@ -1,0 +1,44 @@
+package space
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestANamespacesHomeGoesWithItAndWhatIsMountedThere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: makes a network namespace and mounts")
+	}
+	name := fmt.Sprintf("wt-home%d", os.Getpid())
+	s, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Delete(name)
+	defer s.Close()
+	deep := filepath.Join(Home(name), "a", "b")
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Dir(deep), deep} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+			t.Skipf("mounting a tmpfs: %v", err)
+		}
+	}
+	if err := Delete(name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(Home(name)); !os.IsNotExist(err) {
+		t.Errorf("the home is still there: %v", err)
+	}
+	if left, err := mountsBelow(Home(name)); err != nil || len(left) > 0 {
+		t.Errorf("mounts left: %v, %v", left, err)
+	}
+}
