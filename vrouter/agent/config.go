@@ -27,6 +27,7 @@ type Config struct {
 	Limits         Limits        `yaml:"limits"`          // sizes of tables
 	XDP            Switch        `yaml:"xdp"`             // auto (the default), off
 	TCX            Switch        `yaml:"tcx"`             // auto (the default), off: classic tc filters
+	VXLANGRO       Switch        `yaml:"vxlan_gro"`       // auto (the default): a node that offers VXLAN alone has the kernel merge it; off: XDP there too
 	Metrics        string        `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration `yaml:"repair_interval"` // how often drift is looked for; default 5s
 	FlowIdle       time.Duration `yaml:"flow_idle"`       // an idle flow is forgotten after; default 3m
@@ -143,6 +144,7 @@ func (c Config) withDefaults() Config {
 	text(&c.StateDir, filepath.Join(defaultStateDir, c.Node))
 	text((*string)(&c.XDP), string(Auto))
 	text((*string)(&c.TCX), string(Auto))
+	text((*string)(&c.VXLANGRO), string(Auto))
 	span(&c.RepairInterval, defaultRepair)
 	span(&c.FlowIdle, defaultFlowIdle)
 	span(&c.FlowClosed, defaultFlowClosed)
@@ -165,7 +167,7 @@ func (c Config) validate() error {
 	for _, s := range []struct {
 		name  string
 		value Switch
-	}{{"xdp", c.XDP}, {"tcx", c.TCX}} {
+	}{{"xdp", c.XDP}, {"tcx", c.TCX}, {"vxlan_gro", c.VXLANGRO}} {
 		if s.value != Auto && s.value != Off {
 			fail("%s: %q is neither auto nor off", s.name, s.value)
 		}

@@ -72,6 +72,8 @@ func attachFindings(v *view) []api.Finding {
 		switch {
 		case f.Mode == "":
 			all = append(all, api.Finding{Topic: "attach", Level: faulty, Text: "the programs are not attached to fabric device " + name, Remedy: "see the problems that follow"})
+		case f.merged:
+			all = append(all, api.Finding{Topic: "attach", Level: fine, Text: fmt.Sprintf("%s is served by %s; %s", name, f.Mode, f.Why)})
 		case f.Why != "":
 			all = append(all, api.Finding{Topic: "attach", Level: note, Text: fmt.Sprintf("%s is served by %s, without XDP: %s; received packets are not merged after decapsulation, which costs receivers about half as much CPU again", name, f.Mode, f.Why), Remedy: "where the driver has native XDP, leave xdp: auto and take other XDP programs off the device"})
 		default:

@@ -38,6 +38,7 @@ type pass struct {
 	warnings []string
 	compiled bool // the tables are of this pass's desired state and facts
 	reused   bool // and are the last pass's
+	merges   bool // groDevice is there
 	changes  datapath.Changes
 	problems []problem
 	limit    error    // a table had no room: nothing was written
@@ -56,6 +57,7 @@ type problem struct {
 type fabricDevice struct {
 	link netlink.Link
 	datapath.Fabric
+	merged bool // the kernel merges VXLAN before the programs see it
 }
 
 func (p *pass) fail(port string, err error) {
@@ -78,7 +80,7 @@ func (a *agent) pass(why cause) *pass {
 	}
 	began := time.Now()
 	p := &pass{a: a, cause: why, want: a.want, devices: map[string]*device{}, gen: a.generation}
-	p.walk() //T
+	p.walk()
 	p.took = time.Since(began)
 	a.finish(p)
 	return p
@@ -97,6 +99,7 @@ func (p *pass) walk() {
 	p.plug()
 	p.compile()
 	p.apply()
+	p.merge()
 	p.attach()
 	p.dress()
 	p.clear()
@@ -213,23 +216,29 @@ func (p *pass) attach() {
 	}
 }
 
+const noXDPWhereMerged = "the kernel merges VXLAN packets by itself (device " + groDevice + "), which XDP would come before"
+
 // attachFabric asks for a device's programs anew only where something differs:
 // a driver without XDP says no each time.
 func (p *pass) attachFabric(f *fabricDevice, there map[int]datapath.Attachment) {
 	index, name := f.link.Attrs().Index, f.link.Attrs().Name
 	had, known := p.lastFabric(index)
-	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode {
-		f.Fabric = had.Fabric
+	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && had.merged == p.merges {
+		f.Fabric, f.merged = had.Fabric, had.merged
 		return
 	}
-	now, err := p.a.plane.AttachFabric(index)
+	why := ""
+	if p.merges {
+		why = noXDPWhereMerged
+	}
+	now, err := p.a.plane.AttachFabric(index, why)
 	if err != nil {
 		p.fail("", fmt.Errorf("fabric device %s: %w", name, err))
 		return
 	}
-	f.Fabric = now
+	f.Fabric, f.merged = now, p.merges
 	p.a.log.Info("fabric device served", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
-	if known && had.Mode == now.Mode {
+	if known && had.Mode == now.Mode && had.merged == f.merged {
 		p.mended = append(p.mended, "programs were missing on fabric device "+name)
 	}
 }

@@ -14,7 +14,7 @@ type plane interface {
 	Dump() (fib.Tables, error)
 
 	AttachVif(ifindex int) error
-	AttachFabric(ifindex int) (datapath.Fabric, error)
+	AttachFabric(ifindex int, noXDP string) (datapath.Fabric, error)
 	Detach(ifindex int) error
 	Attached() ([]datapath.Attachment, error)
 
@@ -43,9 +43,9 @@ func (p inSpace) AttachVif(ifindex int) error {
 	return p.space.do(func() error { return p.plane.AttachVif(ifindex) })
 }
 
-func (p inSpace) AttachFabric(ifindex int) (f datapath.Fabric, err error) {
+func (p inSpace) AttachFabric(ifindex int, noXDP string) (f datapath.Fabric, err error) {
 	err = p.space.do(func() error {
-		f, err = p.plane.AttachFabric(ifindex)
+		f, err = p.plane.AttachFabric(ifindex, noXDP)
 		return err
 	})
 	return f, err

@@ -25,7 +25,7 @@ func (a *agent) takeDown() error {
 	if _, err := a.neighbours.keep(nil); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, a.plane.Remove(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
+	errs = append(errs, removeMerging(a.space, a.config.Node), a.plane.Remove(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
 	removeEmpty(a.config)
 	err := errors.Join(errs...)
 	a.log.Info("node removed", "error", err)
@@ -122,7 +122,7 @@ func removeStopped(c Config) error {
 		return err
 	}
 	defer s.close()
-	return errors.Join(removePairs(s, c.Node), s.do(func() error { return removePlane(c) }), removeManaged(s, c), removeFiles(c))
+	return errors.Join(removePairs(s, c.Node), removeMerging(s, c.Node), s.do(func() error { return removePlane(c) }), removeManaged(s, c), removeFiles(c))
 }
 
 // removePlane detaches the programs and removes the pins. Programs that this

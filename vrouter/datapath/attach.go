@@ -65,14 +65,18 @@ func (d *Datapath) AttachVif(ifindex int) error {
 
 // AttachFabric puts fabric_tc, and where the driver has native XDP fabric_xdp,
 // on an underlay device; idempotent likewise. tc comes first: a packet that XDP
-// decapsulated must never climb the host's stack.
-func (d *Datapath) AttachFabric(ifindex int) (Fabric, error) {
+// decapsulated must never climb the host's stack. noXDP is why XDP is not wanted
+// here; empty: where it can be had.
+func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	mode, err := d.attachTC(hookFabric, ifindex)
 	if err != nil {
 		return Fabric{}, err
 	}
 	if d.options.NoXDP {
-		return Fabric{Mode: mode, Why: "XDP is turned off"}, d.dropLink(hookFabricXDP, ifindex)
+		noXDP = "XDP is turned off"
+	}
+	if noXDP != "" {
+		return Fabric{Mode: mode, Why: noXDP}, d.dropLink(hookFabricXDP, ifindex)
 	}
 	if err := d.attachXDP(ifindex); err != nil {
 		return Fabric{Mode: mode, Why: whyNoXDP(err)}, nil

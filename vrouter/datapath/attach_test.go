@@ -52,7 +52,7 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 				if err := d.AttachVif(vif); err != nil {
 					t.Fatal(err)
 				}
-				f, err := d.AttachFabric(fabric)
+				f, err := d.AttachFabric(fabric, "")
 				if err != nil || "fabric "+f.Mode != c.fabric || (f.Why == "") != strings.Contains(c.fabric, "xdp") {
 					t.Fatalf("%+v, %v", f, err)
 				}
@@ -123,7 +123,7 @@ func TestWhatOthersAttachedStays(t *testing.T) {
 		t.Skip("attaching a foreign XDP program: " + err.Error())
 	}
 	defer theirs.Close()
-	f, err := d.AttachFabric(devices[0])
+	f, err := d.AttachFabric(devices[0], "")
 	if err != nil || f.Mode != "clsact" || f.Why != "another XDP program is there already" {
 		t.Errorf("%+v, %v", f, err)
 	}

@@ -38,7 +38,7 @@ func TestDetachHasHappenedWhenItReturns(t *testing.T) {
 	devices := enterSpace(t, 1)
 	d := open(t, Options{Pins: pins(t)})
 	for i := range 30 {
-		f, err := d.AttachFabric(devices[0])
+		f, err := d.AttachFabric(devices[0], "")
 		if err != nil || f.Mode != "xdp+tcx" {
 			t.Fatalf("round %d: %+v, %v", i, f, err)
 		}
@@ -68,7 +68,7 @@ func TestOursRunsBeforeForeignProgramsOfADevice(t *testing.T) {
 		t.Skip("attaching a foreign tcx program: " + err.Error())
 	}
 	defer theirs.Close()
-	if _, err := d.AttachFabric(devices[0]); err != nil {
+	if _, err := d.AttachFabric(devices[0], ""); err != nil {
 		t.Fatal(err)
 	}
 	q, err := link.QueryPrograms(link.QueryOptions{Target: devices[0], Attach: ebpf.AttachTCXIngress})
@@ -126,7 +126,7 @@ func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
 			}
 			defer theirs.Close()
 
-			f, err := d.AttachFabric(devices[0])
+			f, err := d.AttachFabric(devices[0], "")
 			if err != nil || f.Mode != c.mode || f.Why != "another XDP program is there already" {
 				t.Errorf("%+v, %v", f, err)
 			}

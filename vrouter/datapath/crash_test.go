@@ -65,7 +65,7 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 			if err := d.AttachVif(vif); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.AttachFabric(fabric); err != nil {
+			if _, err := d.AttachFabric(fabric, ""); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -100,7 +100,7 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 				if err := d.AttachVif(vif); err != nil {
 					t.Fatal(err)
 				}
-				if f, err := d.AttachFabric(fabric); err != nil || f.Mode != "xdp+tcx" {
+				if f, err := d.AttachFabric(fabric, ""); err != nil || f.Mode != "xdp+tcx" {
 					t.Fatalf("%+v, %v", f, err)
 				}
 			}

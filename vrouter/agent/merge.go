@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/model"
+)
+
+// groDevice makes the kernel merge VXLAN packets (GRO) as they come in, before
+// the programs see them, so that a train of segments is decapsulated and
+// delivered as one. The kernel merges what a VXLAN socket of its own would
+// receive (vxlan_gro_receive), so there is one: that of a VXLAN device without
+// any VNI, which takes no packet. What it merges are the overlay's packets,
+// which the programs take before it. MPLS has no such merging; there XDP
+// decapsulates before GRO.
+const groDevice = hostPrefix + "gro"
+
+// Of linux/if_link.h, which the netlink package does not have yet.
+const iflaVXLANVNIFilter = 30
+
+func mergeAlias(node string) string { return "vrouter node " + node + " merges VXLAN" }
+
+// merge makes or removes the device, as the node's encapsulations want it.
+func (p *pass) merge() {
+	self, known := p.want.self()
+	if p.a.config.VXLANGRO == Off || !known || !speaksOnlyVXLAN(self, p.want.applied.Gateways) {
+		if err := removeMerging(p.a.space, p.want.node); err != nil {
+			p.fail("", err)
+		}
+		return
+	}
+	made, err := keepMerging(p.a.space, p.want.node, p.want.applied.Settings.VXLANPort)
+	if err != nil {
+		// Another VXLAN device has the port, or the kernel has no VXLAN: XDP it is.
+		if last := p.a.last; last == nil || last.merges {
+			p.a.log.Warn("the kernel will not merge VXLAN packets", "error", err)
+		}
+		return
+	}
+	p.merges = true
+	if made && p.a.last != nil && p.a.last.merges && p.cause != asked {
+		p.mended = append(p.mended, "device "+groDevice+" was missing")
+	}
+}
+
+func speaksOnlyVXLAN(self model.Node, gateways []model.Gateway) bool {
+	foreign := slices.ContainsFunc(gateways, func(g model.Gateway) bool { return g.Encapsulation != model.VXLAN })
+	return !foreign && slices.Equal(self.Encapsulations, []model.Encapsulation{model.VXLAN})
+}
+
+// keepMerging makes the device where it is not there as it shall be.
+func keepMerging(s *space, node string, port uint16) (made bool, err error) {
+	l, err := s.link(groDevice)
+	if err != nil {
+		return false, err
+	}
+	if l != nil {
+		v, is := l.(*netlink.Vxlan)
+		if l.Attrs().Alias != mergeAlias(node) {
+			return false, fmt.Errorf("device %s is somebody else's", groDevice)
+		}
+		if is && v.Port == int(port) && l.Attrs().Flags&net.FlagUp != 0 {
+			return false, nil
+		}
+		if err := s.links.LinkDel(l); err != nil {
+			return false, fmt.Errorf("delete device %s: %w", groDevice, err)
+		}
+	}
+	if err := s.do(func() error { return addMerging(port) }); err != nil {
+		return false, fmt.Errorf("make device %s on port %d: %w", groDevice, port, err)
+	}
+	return true, dressMerging(s, node)
+}
+
+// addMerging makes a VXLAN device that takes its VNI from each packet, of those
+// that it was told of, which are none.
+func addMerging(port uint16) error {
+	r := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
+	r.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+	r.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(groDevice)))
+	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
+	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated("vxlan"))
+	data := info.AddRtAttr(nl.IFLA_INFO_DATA, nil)
+	data.AddRtAttr(nl.IFLA_VXLAN_PORT, binary.BigEndian.AppendUint16(nil, port))
+	data.AddRtAttr(nl.IFLA_VXLAN_LEARNING, []byte{0})
+	data.AddRtAttr(nl.IFLA_VXLAN_FLOWBASED, []byte{1})
+	data.AddRtAttr(iflaVXLANVNIFilter, []byte{1})
+	r.AddData(info)
+	_, err := r.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// dressMerging marks the device and brings it up without addresses: only then
+// has it its socket.
+func dressMerging(s *space, node string) error {
+	l, err := s.link(groDevice)
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		return fmt.Errorf("device %s went away", groDevice)
+	}
+	err = errors.Join(
+		s.links.LinkSetAlias(l, mergeAlias(node)),
+		s.sysctl("ipv6", groDevice, "disable_ipv6", "1"),
+		s.links.LinkSetUp(l),
+	)
+	if err != nil {
+		return errors.Join(fmt.Errorf("ready device %s: %w", groDevice, err), s.links.LinkDel(l))
+	}
+	return nil
+}
+
+// removeMerging deletes the device, if it is this node's.
+func removeMerging(s *space, node string) error {
+	l, err := s.link(groDevice)
+	if err != nil || l == nil || l.Attrs().Alias != mergeAlias(node) {
+		return err
+	}
+	if err := s.links.LinkDel(l); err != nil {
+		return fmt.Errorf("delete device %s: %w", groDevice, err)
+	}
+	return nil
+}
