@@ -48,7 +48,7 @@ lint: go-version
 
 # The eBPF objects and the suites' schema. Needs clang and libbpf's headers.
 generate: go-version
-	BPF2GO_CFLAGS="-O2 -g -Wall -Werror -idirafter /usr/include/$$(gcc -print-multiarch 2>/dev/null || dpkg-architecture -qDEB_HOST_MULTIARCH)" $(GO) generate ./...
+	BPF2GO_CFLAGS="-O2 -g -Wall -Werror -mcpu=v3 -idirafter /usr/include/$$(gcc -print-multiarch 2>/dev/null || dpkg-architecture -qDEB_HOST_MULTIARCH)" $(GO) generate ./...
 
 clean:
 	rm -rf bin out

@@ -22,6 +22,7 @@ struct frame {
 	__u8 family;     /* 4, 6, or 0 */
 	__u8 df;         /* may not be fragmented */
 	__u8 tcp;
+	__u8 ports;      /* there are some at l4, and in every packet of the flow */
 	__u8 icmp6;      /* ICMPv6 type, 0: none */
 	__u8 protocol;   /* IPv4's */
 	__be16 checksum; /* of the IPv4 header */
@@ -95,6 +96,35 @@ static __always_inline int is_unspecified6(const struct in6_addr *a)
 	return !(a->s6_addr32[0] | a->s6_addr32[1] | a->s6_addr32[2] | a->s6_addr32[3]);
 }
 
+/* Joins a word to a hash; each bit of both has its say in the upper half. */
+static __always_inline __u32 stirred(__u32 hash, __u32 word)
+{
+	hash = (hash ^ word) * 0x9e3779b1;
+	return hash ^ hash >> 15;
+}
+
+static __always_inline __u32 stirred6(__u32 hash, const struct in6_addr *a)
+{
+	hash = stirred(stirred(hash, a->s6_addr32[0]), a->s6_addr32[1]);
+	return stirred(stirred(hash, a->s6_addr32[2]), a->s6_addr32[3]);
+}
+
+/*
+ * What spreads flows over ways and source ports: the sending socket's hash,
+ * which changes when that finds its way dead (tcp_write_timeout), or else one of
+ * addresses, flow label, protocol and ports.
+ */
+static __always_inline __u32 hash_of(struct __sk_buff *skb, const struct frame *f)
+{
+	__u32 ports;
+
+	if (skb->hash)
+		return skb->hash;
+	if (!f->ports || bpf_skb_load_bytes(skb, f->l4, &ports, sizeof(ports)))
+		return f->in.hash;
+	return stirred(f->in.hash, ports);
+}
+
 /* Reads the IPv4 header into f and its destination into *to. */
 static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				 struct address *to)
@@ -114,6 +144,7 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 		return -DROP_SPOOFED_IP;
 	f->family = FAMILY_IPV4;
 	f->in.is_ip = 1;
+	f->in.hash = stirred(stirred(ip->saddr, ip->daddr), ip->protocol);
 	f->in.tos = ip->tos;
 	f->in.ttl = ip->ttl;
 	f->protocol = ip->protocol;
@@ -122,6 +153,7 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	if (!(ip->frag_off & bpf_htons(IP_OFFSET))) {
 		f->l4 = ETH_HLEN + header;
 		f->tcp = ip->protocol == IPPROTO_TCP;
+		f->ports = has_ports(ip->protocol) && !(ip->frag_off & bpf_htons(IP_MF));
 	}
 	mapped(to, ip->daddr);
 	return GO_ON;
@@ -145,6 +177,8 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	f->df = 1;
 	f->l4 = ETH_HLEN + sizeof(*ip);
 	f->tcp = ip->nexthdr == IPPROTO_TCP;
+	f->ports = has_ports(ip->nexthdr);
+	f->in.hash = stirred(stirred6(stirred6(ip->nexthdr, &ip->saddr), &ip->daddr), *(__be32 *)ip & bpf_htonl(0xfffff));
 	__builtin_memcpy(to, &ip->daddr, 16);
 	if (ip->nexthdr == IPPROTO_ICMPV6) {
 		type = (void *)(ip + 1);
@@ -221,7 +255,7 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 {
 	int verdict;
 
-	f->in.hash = bpf_get_hash_recalc(skb);
+	f->in.hash = hash_of(skb, f);
 	verdict = encapsulate(skb, id, label, &f->in, &f->eth);
 	if (verdict < 0)
 		return verdict;
@@ -292,7 +326,7 @@ static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *
 		struct member_key key = { .nexthop = id };
 		struct member *m;
 
-		key.index = choose_member(skb, v, id, nh->members, bpf_get_hash_recalc(skb));
+		key.index = choose_member(skb, v, id, nh->members, hash_of(skb, f));
 		m = bpf_map_lookup_elem(&members, &key);
 		if (!m)
 			return -DROP_NO_NEXTHOP;

@@ -209,6 +209,11 @@ type bpfNodeSettings struct {
 	FlowClosedS uint32
 }
 
+type bpfOutcomeCounters struct {
+	_     structs.HostLayout
+	Count [8]uint64
+}
+
 type bpfPolicy struct {
 	_          structs.HostLayout
 	Generation uint32
