@@ -175,6 +175,9 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 	b.must(err)
 	b.must(h.LinkSetUp(fab))
 	for _, a := range []netip.Prefix{netip.PrefixFrom(n.v4, 24), netip.PrefixFrom(n.v6, 64)} {
+		if a.Addr().Is6() && o.mtu < 1280 {
+			continue // IPv6 refuses such a device (RFC 8200)
+		}
 		addr := &netlink.Addr{IPNet: ipNet(a), Flags: 0x02 /* IFA_F_NODAD */}
 		if a.Addr().Is4() {
 			addr.Flags = 0
@@ -204,7 +207,7 @@ func (n *node) offload(profile string) {
 		"":       nil,
 		"tunnel": nil,
 		"tcp":    {"tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-gre-segmentation", "tx-gre-csum-segmentation"},
-		"none":   {"tso", "gso", "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-gre-segmentation", "tx-gre-csum-segmentation"},
+		"none":   {"tx", "tso", "gso", "tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-gre-segmentation", "tx-gre-csum-segmentation"},
 	}[profile]
 	if off == nil {
 		return
@@ -273,6 +276,12 @@ func started(cmd *exec.Cmd) error {
 	return <-done
 }
 
+// readable is what a file has so far.
+func readable(path string) string {
+	data, _ := os.ReadFile(path)
+	return string(data)
+}
+
 func (n *node) log() string {
 	data, _ := os.ReadFile(filepath.Join(n.bed.dir, n.name+".log"))
 	if len(data) > 4000 {
@@ -317,7 +326,13 @@ func (n *node) run(args ...string) string {
 // rows reads a listing as JSON.
 func rows[R any](n *node, args ...string) []R {
 	n.bed.t.Helper()
-	var r []R
+	return one[[]R](n, args...)
+}
+
+// one reads what a command shows as JSON.
+func one[R any](n *node, args ...string) R {
+	n.bed.t.Helper()
+	var r R
 	out := n.run(append(args, "-o", "json")...)
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		n.bed.t.Fatalf("vrouter %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -424,3 +439,17 @@ func (w *workload) ip(version int) netip.Addr {
 }
 
 var errTimeout = errors.New("timed out")
+
+func subnets(texts ...string) (all []netip.Prefix) {
+	for _, s := range texts {
+		all = append(all, netip.MustParsePrefix(s))
+	}
+	return all
+}
+
+func addresses(texts ...string) (all []netip.Addr) {
+	for _, s := range texts {
+		all = append(all, netip.MustParseAddr(s))
+	}
+	return all
+}

@@ -13,7 +13,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// dropsOf sums a node's drops by reason.
+// drops sums a node's drops by reason.
 func (n *node) drops() map[string]uint64 {
 	n.bed.t.Helper()
 	sums := map[string]uint64{}

@@ -59,6 +59,24 @@ func TestPingTheGatewayAndThePathMTU(t *testing.T) {
 	}
 }
 
+// Between two subnets of a network the router shows as one hop.
+func TestTracerouteShowsTheHop(t *testing.T) {
+	needs(t, "traceroute")
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
+	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64", "fd00:2::/64")}}
+	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	b.workload("y", "red", 1, "10.2.0.10", "fd00:2::10")
+	b.up()
+	for to, hop := range map[string]string{"10.2.0.10": "10.1.0.1", "fd00:2::10": "fd00:1::1"} {
+		out, err := x.command("traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", to)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if err != nil || len(lines) != 3 || !strings.Contains(lines[1], " "+hop+" ") || !strings.Contains(lines[2], " "+to+" ") {
+			t.Errorf("traceroute to %s, %v:\n%s", to, err, out)
+		}
+	}
+}
+
 // Bridged networks carry what is not IP, and broadcast reaches everyone but the
 // sender, once.
 func TestBridgedNetworksFloodAndAnswer(t *testing.T) {

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/model"
+)
+
+// capture is tcpdump on a device.
+type capture struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	file string
+	said bytes.Buffer
+}
+
+// needs skips the test where a program is not installed.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed", p)
+		}
+	}
+}
+
+func startCapture(t *testing.T, space, device string) *capture {
+	t.Helper()
+	needs(t, "tcpdump")
+	c := &capture{t: t, file: filepath.Join(t.TempDir(), device+".pcap")}
+	c.cmd = exec.Command("ip", "netns", "exec", space, "tcpdump", "-U", "--immediate-mode", "-B", "65536", "-Z", "root", "-i", device, "-w", c.file)
+	c.cmd.Stderr = &c.said
+	if err := started(c.cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.cmd.Process.Kill() })
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(readable(c.file), "\xd4\xc3\xb2\xa1"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("tcpdump on %s writes nothing", device)
+		}
+	}
+	return c
+}
+
+// stop ends the capture and returns its file.
+func (c *capture) stop() string {
+	c.t.Helper()
+	time.Sleep(100 * time.Millisecond) // what is in the kernel's buffer
+	c.cmd.Process.Signal(syscall.SIGINT)
+	if err := c.cmd.Wait(); err != nil {
+		c.t.Fatalf("tcpdump: %v: %s", err, c.said.String())
+	}
+	if !strings.Contains(c.said.String(), "0 packets dropped by kernel") {
+		c.t.Fatalf("tcpdump lost packets: %s", c.said.String())
+	}
+	return c.file
+}
+
+// decoded reads fields of every frame as tshark sees them.
+func decoded(t *testing.T, file string, fields ...string) [][]string {
+	t.Helper()
+	needs(t, "tshark")
+	args := []string{"-r", file, "-n", "-T", "fields", "-E", "separator=;", "-E", "occurrence=a",
+		"-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE",
+		"-d", "mpls.label==19,pwethnocw"} // network 1's label for Ethernet payload
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
+	out, err := exec.Command("tshark", args...).Output()
+	if err != nil {
+		t.Fatalf("tshark: %v", err)
+	}
+	var frames [][]string
+	for line := range strings.Lines(string(out)) {
+		frames = append(frames, strings.Split(strings.TrimRight(line, "\n"), ";"))
+	}
+	return frames
+}
+
+// Another's decoder understands every frame of each encapsulation down to the
+// workloads' payload, and finds every checksum of it right.
+func TestOuterPacketsAreWellFormed(t *testing.T) {
+	for _, encap := range encaps {
+		for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
+			for _, v6 := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/underlay-v6=%v", encap, forwarding, v6), func(t *testing.T) {
+					needs(t, "tshark")
+					b := newBed(t, options{offload: "none"})
+					x, y := pair(b, forwarding, v6, encap)
+					c := startCapture(t, b.name+"-sw", "port0")
+					for _, version := range []int{4, 6} {
+						if err := transfer(x, y, version, 200<<10); err != nil {
+							t.Error(err)
+						}
+						if err := transfer(y, x, version, 200<<10); err != nil {
+							t.Error(err)
+						}
+						if err := datagram(x, y, version, 4000); err != nil {
+							t.Error(err)
+						}
+						if out, err := x.command("ping", "-c", "2", "-i", "0.2", y.ip(version).String()); err != nil {
+							t.Errorf("%v: %s", err, out)
+						}
+					}
+					checkFrames(t, decoded(t, c.stop(), "frame.protocols", "_ws.malformed", "ip.checksum.status",
+						"tcp.checksum.status", "udp.checksum.status", "icmp.checksum.status", "icmpv6.checksum.status", "frame.len"), encap, forwarding)
+				})
+			}
+		}
+	}
+}
+
+func checkFrames(t *testing.T, frames [][]string, encap model.Encapsulation, forwarding model.Forwarding) {
+	t.Helper()
+	shim := map[model.Encapsulation]string{model.MPLSoGRE: ":gre:mpls:", model.MPLSoUDP: ":udp:mpls:", model.VXLAN: ":udp:vxlan:"}[encap]
+	kinds := map[string]int{}
+	for i, f := range frames {
+		outer, inner, is := strings.Cut(f[0], shim)
+		if !is {
+			continue // the underlay's own neighbour discovery
+		}
+		if f[1] != "" {
+			t.Errorf("frame %d is malformed: %q", i+1, f)
+		}
+		for _, status := range f[2:7] {
+			if slices.Contains(strings.Split(status, ","), "0") {
+				t.Errorf("frame %d has a wrong checksum: %q", i+1, f)
+			}
+		}
+		if (forwarding == model.L2 || encap == model.VXLAN) != strings.Contains(inner, "eth:ethertype:") {
+			t.Errorf("frame %d, %s, carries %s in %s", i+1, forwarding, inner, outer)
+		}
+		inner = strings.TrimPrefix(inner, "pwethnocw:")
+		kinds[strings.TrimPrefix(inner, "eth:ethertype:")]++
+	}
+	for kind, least := range map[string]int{"ip:tcp": 20, "ipv6:tcp": 20, "ip:icmp:data": 4, "ipv6:icmpv6:data": 4} {
+		if kinds[kind] < least {
+			t.Errorf("%d frames of %s, want %d at least; there are %v", kinds[kind], kind, least, kinds)
+		}
+	}
+	if t.Failed() {
+		t.Logf("kinds: %v", kinds)
+	}
+}
+
+// Where no NIC fills checksums in, the node does: whoever looks on the
+// workload's device sees right ones.
+func TestChecksumsAreRightAtTheReceiver(t *testing.T) {
+	for _, encap := range encaps {
+		t.Run(string(encap), func(t *testing.T) {
+			needs(t, "tshark")
+			b := newBed(t, options{offload: "none"})
+			x, y := pair(b, model.L3, false, encap)
+			c := startCapture(t, y.port.Attach.Netns, "eth0")
+			for _, version := range []int{4, 6} {
+				for _, n := range []int{1, 300, 1200, 3000} {
+					if err := datagram(x, y, version, n); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := transfer(x, y, version, 500); err != nil { // one segment, which GRO leaves alone
+					t.Error(err)
+				}
+			}
+			checked := 0
+			for i, f := range decoded(t, c.stop(), "eth.dst", "ip.checksum.status", "tcp.checksum.status", "udp.checksum.status", "frame.protocols", "tcp.len") {
+				if f[0] != y.port.MAC.String() {
+					continue // what y sends, its own NIC would complete
+				}
+				for _, status := range f[1:4] {
+					switch status {
+					case "0":
+						t.Errorf("frame %d has a wrong checksum: %q", i+1, f)
+					case "1":
+						checked++
+					}
+				}
+			}
+			if checked < 20 {
+				t.Errorf("%d checksums were checked", checked)
+			}
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/model"
+)
+
+// seen is a packet as a decoder that is not ours read it.
+type seen struct {
+	ToS           int    `json:"tos"`
+	TTL           int    `json:"ttl"`
+	DF            bool   `json:"df"`
+	GRE           []int  `json:"gre"` // checksum, key, sequence number present; version, protocol
+	Source        int    `json:"sport"`
+	Destination   int    `json:"dport"`
+	Checksum      int    `json:"checksum"`
+	Label         int    `json:"label"`
+	EXP           int    `json:"exp"`
+	Bottom        int    `json:"bottom"`
+	LabelTTL      int    `json:"label_ttl"`
+	InnerDMAC     string `json:"inner_dmac"`
+	InnerSource   string `json:"inner_src"`
+	InnerTarget   string `json:"inner_dst"`
+	InnerToS      int    `json:"inner_tos"`
+	InnerTTL      int    `json:"inner_ttl"`
+	InnerProtocol int    `json:"inner_protocol"`
+}
+
+// scapy is a Python that has it.
+func scapy(t *testing.T) string {
+	t.Helper()
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(python, "-c", "import scapy.contrib.mpls").Run() == nil {
+			return python
+		}
+	}
+	t.Skip("Scapy is not installed")
+	return ""
+}
+
+// vtep runs the Scapy endpoint on a node that has no agent. The function
+// returned ends it and gives what it saw.
+func vtep(t *testing.T, n *node, encap model.Encapsulation, label uint32, v6 bool) func() []seen {
+	t.Helper()
+	a := n.bed.nodes[0]
+	local, remote := n.v4, a.v4
+	if v6 {
+		local, remote = n.v6, a.v6
+	}
+	cmd := exec.Command("ip", "netns", "exec", n.space, scapy(t), "testdata/vtep.py", "fab", string(encap), fmt.Sprint(label), local.String(), remote.String(), "02:fa:00:00:00:01")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := started(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "ready" {
+		t.Fatalf("the endpoint says %q", lines.Text())
+	}
+	return func() (all []seen) {
+		cmd.Process.Signal(os.Interrupt)
+		for lines.Scan() {
+			var s seen
+			if err := json.Unmarshal(lines.Bytes(), &s); err == nil {
+				all = append(all, s)
+			}
+		}
+		cmd.Wait()
+		return all
+	}
+}
+
+// Packets that Scapy builds are delivered, and what leaves is what Scapy, by the
+// RFCs, takes it for.
+func TestScapyIsAPeer(t *testing.T) {
+	for _, encap := range encaps {
+		for _, v6 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {
+				scapy(t)
+				b := newBed(t, options{})
+				peer := b.nodes[1]
+				all := b.nodes
+				b.state.Nodes = b.nodesOf(v6, encap)
+				b.nodes = all[:1]
+				b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Subnets: subnets("10.1.0.0/16")}}
+				x := b.workload("x", "red", 0, "10.1.0.10")
+				b.state.Ports = append(b.state.Ports, model.Port{Name: "y", Network: "red", Node: peer.name, MAC: model.MAC{2, 0, 0, 0, 0, 9}, IPs: addresses("10.1.0.11")})
+				b.up()
+				label := uint32(18) // network 1's, for IP
+				if encap == model.VXLAN {
+					label = 1001
+				}
+				ended := vtep(t, peer, encap, label, v6)
+				out, err := x.command("ping", "-c", "3", "-i", "0.3", "-W", "2", "-Q", "0xb8", "10.1.0.11")
+				if err != nil || !strings.Contains(out, " 0% packet loss") {
+					t.Errorf("ping: %v\n%s", err, out)
+				}
+				want := map[string]uint64{"unknown_label": 3}
+				if encap == model.VXLAN {
+					want = map[string]uint64{"unknown_vni": 3}
+				}
+				if !v6 {
+					want["unknown_source"] = 3
+				}
+				b.nodes[0].dropsUntil(want)
+				checkSeen(t, ended(), encap, v6, int(label))
+			})
+		}
+	}
+}
+
+// dropsUntil waits until packets were dropped for these reasons, as often.
+func (n *node) dropsUntil(want map[string]uint64) {
+	n.bed.t.Helper()
+	var got map[string]uint64
+	for range 30 {
+		got = n.drops()
+		maps.DeleteFunc(got, func(reason string, _ uint64) bool { _, is := want[reason]; return !is })
+		if maps.Equal(got, want) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	n.bed.t.Errorf("node %s dropped %v, want %v", n.name, got, want)
+}
+
+func checkSeen(t *testing.T, all []seen, encap model.Encapsulation, v6 bool, label int) {
+	t.Helper()
+	if len(all) != 3 {
+		t.Errorf("the endpoint saw %d packets: %+v", len(all), all)
+	}
+	for _, s := range all {
+		want := seen{
+			// DSCP EF outside as inside (RFC 6040's normal mode, RFC 2983's uniform model).
+			ToS: 0xb8, TTL: 64, DF: true, Source: s.Source, Label: label,
+			InnerSource: "10.1.0.10", InnerTarget: "10.1.0.11", InnerToS: 0xb8, InnerTTL: 63, InnerProtocol: 1,
+		}
+		if encap != model.VXLAN {
+			want.EXP, want.Bottom, want.LabelTTL = 5, 1, 63
+		} else {
+			want.InnerDMAC = "00:00:5e:00:01:00"
+		}
+		switch encap {
+		case model.MPLSoGRE:
+			want.GRE = []int{0, 0, 0, 0, 0x8847}
+		case model.MPLSoUDP:
+			want.Destination = 6635
+		case model.VXLAN:
+			want.Destination = 4789
+		}
+		if fmt.Sprint(s) != fmt.Sprint(want) {
+			t.Errorf("a packet left as %+v, want %+v", s, want)
+		}
+		if encap != model.MPLSoGRE && s.Source < 49152 {
+			t.Errorf("the source port is %d; RFC 7510 wants 49152 or more", s.Source)
+		}
+	}
+}
