@@ -36,7 +36,7 @@ func plan(t *testing.T, name string) *suite.Plan {
 }
 
 func TestEverySuiteIsCalledAsItsFileAndDescribed(t *testing.T) {
-	want := []string{"aa", "agreement", "quick-overlay", "quick", "steadiness", "tour"}
+	want := []string{"aa", "agreement", "overlay", "quick-overlay", "quick", "steadiness", "tour"}
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Fatalf("names (-want +got):\n%s", diff)
 	}
@@ -201,7 +201,7 @@ func TestTourHasEveryKindDirectionAndIPVersion(t *testing.T) {
 func TestReadingAnUnknownSuiteListsTheKnown(t *testing.T) {
 	for _, name := range []string{"quik", "", "../go.mod", "quick.yaml"} {
 		_, err := Read(name)
-		if err == nil || !strings.Contains(err.Error(), "aa, agreement, quick") {
+		if err == nil || !strings.Contains(err.Error(), "aa, agreement, overlay, quick") {
 			t.Errorf("Read(%q) gave %v; want an error that lists the suites", name, err)
 		}
 	}

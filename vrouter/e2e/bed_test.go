@@ -57,7 +57,7 @@ var beds atomic.Int64
 // bed is a few nodes on one switch: each a network namespace with a device
 // "fab" and an agent.
 type bed struct {
-	t     *testing.T
+	t     testing.TB
 	name  string
 	dir   string
 	nodes []*node
@@ -85,7 +85,7 @@ type options struct {
 
 // newBed makes the namespaces and the switch between them; agents are not
 // started yet.
-func newBed(t *testing.T, o options) *bed {
+func newBed(t testing.TB, o options) *bed {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes network namespaces and loads eBPF programs")
@@ -221,7 +221,7 @@ func (n *node) offload(profile string) {
 	}
 }
 
-func writeJSON(t *testing.T, path string, v any) {
+func writeJSON(t testing.TB, path string, v any) {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-func decode(t *testing.T, text string, into any) {
+func decode(t testing.TB, text string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		t.Fatalf("%v\n%s", err, text)

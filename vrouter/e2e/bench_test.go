@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// What an agent costs that knows 100,000 remote ports: how long it takes to
+// apply them, its memory at the largest, and how soon a new port forwards.
+func BenchmarkAgentWithManyRoutes(b *testing.B) {
+	const ports = 100_000
+	for b.Loop() {
+		d := newBed(b, options{config: map[string]any{"limits": map[string]any{"routes": 2 * ports}}})
+		d.state.Nodes = d.nodesOf(false, model.MPLSoUDP)
+		d.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.0.0.0/8")}}
+		x := d.workload("x", "red", 0, "10.255.0.1")
+		d.nodes = d.nodes[:1]
+		d.up()
+		for i := range ports {
+			d.state.Ports = append(d.state.Ports, model.Port{
+				Name: fmt.Sprint("p", i), Network: "red", Node: "b", MAC: model.MAC{2, 1, 0, byte(i >> 16), byte(i >> 8), byte(i)},
+				IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, byte(1 + i>>16), byte(i >> 8), byte(i)})},
+			})
+		}
+		began := time.Now()
+		d.apply()
+		b.ReportMetric(time.Since(began).Seconds(), "apply-s")
+		b.ReportMetric(d.portAdds(x), "port-add-ms")
+		b.ReportMetric(peakMB(b, d.nodes[0].agent.Process.Pid), "agent-MB")
+	}
+}
+
+// portAdds is the median time of adding a port, in milliseconds, from the
+// command's start until the new workload has a packet through to another.
+func (b *bed) portAdds(to *workload) float64 {
+	var took []float64
+	for i := range 9 {
+		name := "n" + strconv.Itoa(i)
+		ns := b.namespace(name)
+		began := time.Now()
+		out := b.nodes[0].run("port", "add", "--network", "red", "--netns", b.name+"-"+name, "--ip", fmt.Sprintf("10.254.0.%d", i+1), "-o", "json")
+		var p api.Port
+		decode(b.t, out, &p)
+		w := &workload{bed: b, port: p.Port, ns: ns}
+		if err := datagram(w, to, 4, 64); err != nil {
+			b.t.Fatal(err)
+		}
+		took = append(took, time.Since(began).Seconds()*1000)
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// peakMB is the largest memory that a process had resident.
+func peakMB(b *testing.B, pid int) float64 {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return kb / 1024
+		}
+	}
+	b.Fatal("no VmHWM")
+	return 0
+}
