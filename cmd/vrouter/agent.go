@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +36,9 @@ flow on, also when it is killed. A later start takes over where it was.`,
 			c, err := agent.LoadConfig(config)
 			if err != nil {
 				return err
+			}
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(50) // it has little to do and shall not be large
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			err = agent.Run(cmd.Context(), c, agent.Options{Version: version + " (" + revision + ")", Logger: log})

@@ -47,6 +47,7 @@ type agent struct {
 	// The loop's own.
 	want       *desired
 	generation uint64 // of want, counts up
+	tidied     uint64 // the generation after which memory was given back
 	neighbours *neighbours
 	last       *pass // what the last pass came to
 	repairs    uint64

@@ -86,6 +86,7 @@ func (a *agent) loop(ctx context.Context, events <-chan event, api *server) {
 		case <-drift.C:
 			a.pass(looking)
 			a.expireFlows()
+			a.tidy()
 		}
 		drift.Reset(a.nextPass())
 	}

@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -109,10 +113,9 @@ func (s store) savePorts(ports []model.Port, ids *fib.IDs) error {
 }
 
 func (s store) save(path string, kept any) error {
-	text, err := json.Marshal(kept)
-	if err == nil {
-		err = replace(path, append(text, '\n'))
-	}
+	err := replace(path, func(w io.Writer) error {
+		return json.MarshalWrite(w, kept, jsonv1.DefaultOptionsV1())
+	})
 	if err != nil {
 		return fmt.Errorf("keep the desired state in %s: %w; nothing was changed. Make room or mend the directory, then ask again", path, err)
 	}
@@ -123,7 +126,7 @@ func (s store) save(path string, kept any) error {
 const partly = ".part-*"
 
 // replace writes a file anew as a whole: a crash leaves the old or the new one.
-func replace(path string, text []byte) error {
+func replace(path string, write func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -133,8 +136,8 @@ func replace(path string, text []byte) error {
 		return err
 	}
 	defer os.Remove(f.Name()) // gone already when all went well
-	_, err = f.Write(text)
-	if err == nil {
+	w := bufio.NewWriter(f)
+	if err = errors.Join(write(w), w.Flush()); err == nil {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
