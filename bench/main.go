@@ -1,7 +1,7 @@
 // Command bench measures the figures of docs/performance.md and prints them as
 // Markdown, each beside its target. Nothing else should run meanwhile.
 //
-//	go run ./bench [-only steadiness,agreement,overheads]
+//	go run ./bench [-only steadiness,agreement,overheads,overlay,vrouter]
 package main
 
 import (
@@ -26,7 +26,7 @@ type bench struct {
 }
 
 func main() {
-	only := flag.String("only", "steadiness,agreement,overheads", "which figures")
+	only := flag.String("only", "steadiness,agreement,overheads,overlay,vrouter", "which figures")
 	program := flag.String("program", "bin/windtunnel", "the windtunnel program")
 	flag.Parse()
 	if err := run(*program, strings.Split(*only, ",")); err != nil {
@@ -49,7 +49,7 @@ func run(program string, only []string) error {
 	parts := []struct {
 		name    string
 		measure func() error
-	}{{"steadiness", b.steadiness}, {"agreement", b.agreement}, {"overheads", b.overheads}}
+	}{{"steadiness", b.steadiness}, {"agreement", b.agreement}, {"overheads", b.overheads}, {"overlay", b.overlay}, {"vrouter", b.vrouter}}
 	for _, p := range parts {
 		if !slices.Contains(only, p.name) {
 			continue

@@ -22,7 +22,6 @@ struct frame {
 	__u8 family;     /* 4, 6, or 0 */
 	__u8 df;         /* may not be fragmented */
 	__u8 tcp;
-	__u8 ports;      /* there are some at l4, and in every packet of the flow */
 	__u8 icmp6;      /* ICMPv6 type, 0: none */
 	__u8 protocol;   /* IPv4's */
 	__be16 checksum; /* of the IPv4 header */
@@ -116,13 +115,14 @@ static __always_inline __u32 stirred6(__u32 hash, const struct in6_addr *a)
  */
 static __always_inline __u32 hash_of(struct __sk_buff *skb, const struct frame *f)
 {
-	__u32 ports;
+	return skb->hash ? : f->in.hash;
+}
 
-	if (skb->hash)
-		return skb->hash;
-	if (!f->ports || bpf_skb_load_bytes(skb, f->l4, &ports, sizeof(ports)))
-		return f->in.hash;
-	return stirred(f->in.hash, ports);
+/* Ports join the hash where every packet of the flow has them, which fragments
+ * have not. */
+static __always_inline __u32 with_ports(__u32 hash, __u8 protocol, void *ports, void *end)
+{
+	return has_ports(protocol) && ports + 4 <= end ? stirred(hash, *(__u32 *)ports) : hash;
 }
 
 /* Reads the IPv4 header into f and its destination into *to. */
@@ -145,6 +145,8 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	f->family = FAMILY_IPV4;
 	f->in.is_ip = 1;
 	f->in.hash = stirred(stirred(ip->saddr, ip->daddr), ip->protocol);
+	if (header == sizeof(*ip) && !(ip->frag_off & bpf_htons(IP_OFFSET | IP_MF)))
+		f->in.hash = with_ports(f->in.hash, ip->protocol, ip + 1, end);
 	f->in.tos = ip->tos;
 	f->in.ttl = ip->ttl;
 	f->protocol = ip->protocol;
@@ -153,7 +155,6 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	if (!(ip->frag_off & bpf_htons(IP_OFFSET))) {
 		f->l4 = ETH_HLEN + header;
 		f->tcp = ip->protocol == IPPROTO_TCP;
-		f->ports = has_ports(ip->protocol) && !(ip->frag_off & bpf_htons(IP_MF));
 	}
 	mapped(to, ip->daddr);
 	return GO_ON;
@@ -177,8 +178,8 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	f->df = 1;
 	f->l4 = ETH_HLEN + sizeof(*ip);
 	f->tcp = ip->nexthdr == IPPROTO_TCP;
-	f->ports = has_ports(ip->nexthdr);
 	f->in.hash = stirred(stirred6(stirred6(ip->nexthdr, &ip->saddr), &ip->daddr), *(__be32 *)ip & bpf_htonl(0xfffff));
+	f->in.hash = with_ports(f->in.hash, ip->nexthdr, ip + 1, end);
 	__builtin_memcpy(to, &ip->daddr, 16);
 	if (ip->nexthdr == IPPROTO_ICMPV6) {
 		type = (void *)(ip + 1);

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+// overlay: vrouter beside the bridge and the kernel's VXLAN, in every offload
+// profile.
+func (b *bench) overlay() error {
+	r, err := b.suite("overlay")
+	if err != nil {
+		return err
+	}
+	for _, profile := range []string{"none", "tcp", "tunnel"} {
+		for _, encap := range []string{"mpls-gre", "mpls-udp", "vxlan"} {
+			system := "vrouter-" + encap + "-" + profile
+			b.bound(r, bound{system + "/stream", "vxlan-" + profile + "/stream", sample.Throughput, "throughput of the kernel's VXLAN", 0.95, atLeast})
+			b.bound(r, bound{system + "/rr", "bridge-" + profile + "/rr", sample.Transactions, "TCP_RR transactions of the bridge's", 0.98, atLeast})
+			b.bound(r, bound{system + "/stream", "bridge-" + profile + "/stream", sample.SenderCPUPerByte, "sender CPU per byte of the bridge's", 1.05, atMost})
+			if encap != "mpls-gre" {
+				b.bound(r, bound{system + "/stream", "bridge-" + profile + "/stream", sample.ReceiverCPUPerByte, "receiver CPU per byte of the bridge's", 1.35, atMost})
+			}
+		}
+		for _, m := range []struct {
+			metric sample.Metric
+			what   string
+		}{{sample.Throughput, "throughput"}, {sample.SenderCPUPerByte, "sender CPU per byte"}, {sample.ReceiverCPUPerByte, "receiver CPU per byte"}} {
+			b.shown(r, "vxlan-"+profile+"/stream", "bridge-"+profile+"/stream", m.metric, m.what+" of the bridge's")
+		}
+	}
+	b.bound(r, bound{"vrouter-mpls-udp-colocated/stream", "bridge-colocated/stream", sample.Throughput, "throughput of the bridge's", 1, atLeast})
+	return nil
+}
+
+type side int
+
+const (
+	atLeast side = 1
+	atMost  side = -1
+)
+
+// bound is what a paired ratio shall not lie beyond.
+type bound struct {
+	subject, baseline string
+	metric            sample.Metric
+	what              string
+	limit             float64
+	side              side
+}
+
+// bound prints a paired ratio with its interval. The target is met where the
+// median is within it; where only the interval reaches it, that is said.
+func (b *bench) bound(r *report.Report, w bound) {
+	target := fmt.Sprintf("≥ %.2f", w.limit)
+	if w.side == atMost {
+		target = fmt.Sprintf("≤ %.2f", w.limit)
+	}
+	c, ok := ratioOf(r, w.subject, w.baseline, w.metric)
+	if !ok {
+		b.row(w.subject+": "+w.what, target, "not measured", false)
+		return
+	}
+	measured := fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
+	within := func(v float64) bool { return float64(w.side)*(v-w.limit) >= 0 }
+	if !within(c.Median) && (within(c.Low) || within(c.High)) {
+		measured += ", the interval reaches it"
+	}
+	b.row(w.subject+": "+w.what, target, measured, within(c.Median))
+}
+
+// shown prints a ratio that has no target.
+func (b *bench) shown(r *report.Report, subject, baseline string, m sample.Metric, what string) {
+	measured := "not measured"
+	if c, ok := ratioOf(r, subject, baseline, m); ok {
+		measured = fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
+	}
+	fmt.Printf("| %s: %s | | %s | |\n", subject, what, measured)
+}
+
+// ratioOf finds a paired ratio. A scenario may be compared with several.
+func ratioOf(r *report.Report, subject, baseline string, m sample.Metric) (report.Interval, bool) {
+	for _, c := range r.Comparisons {
+		if c.Subject == subject && c.Baseline == baseline && c.Metric == m {
+			return c.Ratio, true
+		}
+	}
+	return report.Interval{}, false
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// vrouter: what a packet, a route and an agent cost, by the benchmarks beside
+// their code.
+func (b *bench) vrouter() error {
+	if err := b.verifier(); err != nil {
+		return err
+	}
+	packets, err := benchmarks("./vrouter/datapath", "BenchmarkPacket|BenchmarkApply", "1x")
+	if err != nil {
+		return err
+	}
+	for _, p := range []string{"from_workload", "fabric_xdp", "fabric_tc"} {
+		one := packets["Packet/1_routes"]["ns/"+p]
+		b.row(p+" by BPF_PROG_TEST_RUN, 1 route", "≤ 150 ns", fmt.Sprintf("%.0f ns", one), one > 0 && one <= 150)
+		many := packets["Packet/1000000_routes"]["ns/"+p]
+		b.row(p+", 1,000,000 host routes", "≤ 195 ns", fmt.Sprintf("%.0f ns", many), many > 0 && many <= 195)
+	}
+	fill := packets["Apply/100000_routes"]["fill-ms"]
+	b.row("100,000 routes written into the maps", "< 2 s", fmt.Sprintf("%.2f s", fill/1000), fill > 0 && fill < 2000)
+	agents, err := benchmarks("./vrouter/e2e", "BenchmarkAgent", "1x")
+	if err != nil {
+		return err
+	}
+	for name, m := range agents {
+		apply, memory, add := m["apply-s"], m["agent-MB"], m["port-add-ms"]
+		if strings.HasPrefix(name, "AgentWithManyRoutes") {
+			b.row("`vrouter apply` of 100,000 ports elsewhere, from file to maps", "< 2 s", fmt.Sprintf("%.2f s", apply), apply > 0 && apply < 2)
+			b.row("the agent's resident memory with them", "< 100 MB", fmt.Sprintf("%.0f MB, %.0f MB while it applied", memory, m["agent-peak-MB"]), memory > 0 && memory < 100)
+			fmt.Printf("| a port more beside them, until it forwards, median of 9 | | %.0f ms | |\n", add)
+			continue
+		}
+		b.row("a new port, from the request until it forwards, median of 9", "< 20 ms", fmt.Sprintf("%.1f ms", add), add > 0 && add < 20)
+		fmt.Printf("| the same from the start of `vrouter port add` to its first packet there and back | | %.1f ms | |\n", m["first-packet-ms"])
+	}
+	return b.fuzz()
+}
+
+// verifier prints how much the kernel walked of each program.
+func (b *bench) verifier() error {
+	out, err := goTest("./vrouter/datapath", "-run", "TestTheVerifierHasLittleToWalk", "-v")
+	if err != nil {
+		return err
+	}
+	for _, m := range regexp.MustCompile(`(\w+): (\d+) instructions, the verifier walked (\d+), (\d+) bytes`).FindAllSubmatch(out, -1) {
+		fmt.Printf("| %s | | %s instructions, the verifier walks %s, %s bytes of machine code | |\n", m[1], m[2], m[3], m[4])
+	}
+	return nil
+}
+
+// fuzz sends ten million random and mutated packets through the programs.
+func (b *bench) fuzz() error {
+	os.Setenv("VROUTER_FUZZ_PACKETS", "10000000")
+	defer os.Unsetenv("VROUTER_FUZZ_PACKETS")
+	out, err := goTest("./vrouter/datapath", "-run", "TestEveryPacketComesToOneEnd", "-v", "-timeout", "60m")
+	found := regexp.MustCompile(`\{Received:.*\}`).Find(out)
+	b.row("10,000,000 random and mutated packets, each with one end, sums equal", "all", string(found), err == nil && found != nil)
+	return nil
+}
+
+func goTest(folder string, args ...string) ([]byte, error) {
+	cmd := exec.Command("go", append(append([]string{"test", "-count=1"}, args...), folder)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("go test %s: %w\n%s", folder, err, out)
+	}
+	return out, nil
+}
+
+// benchmarks runs some and returns their figures by name and unit.
+func benchmarks(folder, pattern, times string) (map[string]map[string]float64, error) {
+	out, err := goTest(folder, "-run", "^$", "-bench", pattern, "-benchtime", times)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]map[string]float64{}
+	for r := benchfmt.NewReader(bytes.NewReader(out), folder); r.Scan(); {
+		result, ok := r.Result().(*benchfmt.Result)
+		if !ok {
+			continue
+		}
+		name, _, _ := bytes.Cut(result.Name.Full(), []byte("-"))
+		figures := map[string]float64{}
+		for _, v := range result.Values {
+			figures[v.Unit] = v.Value
+			if v.OrigUnit != "" {
+				figures[v.OrigUnit] = v.OrigValue
+			}
+		}
+		all[string(name)] = figures
+	}
+	return all, nil
+}
