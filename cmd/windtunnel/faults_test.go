@@ -179,6 +179,51 @@ func TestLabCleanRemovesWhatAKilledRunLeft(t *testing.T) {
 	}
 }
 
+// A system with programs of its own leaves those too: agents, mounts, files.
+func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
+	h := newHome(t)
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(h.dir, "vrouter"), "windtunnel/cmd/vrouter").CombinedOutput(); err != nil {
+		t.Fatalf("build vrouter: %v\n%s", err, out)
+	}
+	suite := strings.Replace(slowSuite, "system: raw", "system: vrouter\n    encap: mpls-udp", 1)
+	if err := os.WriteFile(filepath.Join(h.dir, "overlay.yaml"), []byte(suite), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := h.untilTrials(1, "run", "overlay.yaml")
+	left := func() (all []string) {
+		names, err := filepath.Glob("/run/windtunnel/wt-run*")
+		mounts, readErr := os.ReadFile("/proc/self/mounts")
+		if err := errors.Join(err, readErr); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(mounts)) {
+			if strings.Contains(line, "/run/windtunnel/wt-run") {
+				names = append(names, line)
+			}
+		}
+		processes, _ := exec.Command("pgrep", "-f", filepath.Join(h.dir, "vrouter")+" agent").Output()
+		return append(names, strings.Fields(string(processes))...)
+	}
+	for deadline := time.Now().Add(5 * time.Second); len(left()) < 6 && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond) // into the second trial: two homes, mounts and agents
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if n := h.samples(); n < 1 {
+		t.Error("no trial succeeded")
+	}
+	if n := len(left()); n < 6 {
+		t.Errorf("the killed run left %d things: the test does not test", n)
+	}
+	out, err := h.run("lab", "clean")
+	if err != nil || !regexp.MustCompile(`ended [1-9]\d* processes`).MatchString(out) {
+		t.Errorf("lab clean: %v\n%s", err, out)
+	}
+	if all := append(leftovers(t), left()...); len(all) > 0 {
+		t.Errorf("left behind: %v", all)
+	}
+}
+
 func TestCtrlCReportsWhatWasMeasured(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(1, "run", "slow.yaml", "--out", "stopped")
