@@ -108,42 +108,49 @@ int fabric_xdp(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+/* What a decapsulation in tc must know of the inner packet before. */
+struct opening {
+	struct ethhdr eth;
+	__u8 ip[2];
+};
+
 /* The outer headers come off in tc: inner IP alone, or an Ethernet frame. */
 static __noinline int decapsulate(struct __sk_buff *skb, struct outer *o, int ethernet)
 {
 	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO;
-	struct ethhdr eth = {};
-	__u8 first = 0;
+	struct opening in = {};
 	__u32 shrink;
-	int verdict = 0;
+	__u8 version;
 
 	if (!o || o->length < ETH_HLEN || o->length > 14 + 40 + 8 + 8)
 		return -DROP_DECAP_FAILED;
 	shrink = o->length - ETH_HLEN;
 	if (ethernet) {
-		if (bpf_skb_load_bytes(skb, o->length, &eth, ETH_HLEN))
+		if (bpf_skb_load_bytes(skb, o->length, &in, sizeof(in)) &&
+		    bpf_skb_load_bytes(skb, o->length, &in.eth, ETH_HLEN))
 			return -DROP_BAD_INNER;
 		shrink += ETH_HLEN;
-		first = eth.h_proto == bpf_htons(ETH_P_IP) ? 4 << 4 :
-			eth.h_proto == bpf_htons(ETH_P_IPV6) ? 6 << 4 : 0;
-	} else if (bpf_skb_load_bytes(skb, o->length, &first, 1)) {
-		return -DROP_BAD_INNER;
+		version = in.eth.h_proto == bpf_htons(ETH_P_IP) ? 4 : in.eth.h_proto == bpf_htons(ETH_P_IPV6) ? 6 : 0;
+	} else {
+		if (bpf_skb_load_bytes(skb, o->length, in.ip, sizeof(in.ip)))
+			return -DROP_BAD_INNER;
+		version = in.ip[0] >> 4;
 	}
 	/* skb->protocol follows only where it is told to; older kernels refuse
 	 * the flag, and need it only across families. */
-	if (first >> 4 == 4)
+	if (version == 4)
 		flags |= o->family == FAMILY_IPV4 ? 0 : ADJ_ROOM_DECAP_L3_IPV4;
-	else if (first >> 4 == 6)
+	else if (version == 6)
 		flags |= o->family == FAMILY_IPV6 ? 0 : ADJ_ROOM_DECAP_L3_IPV6;
 	else if (!ethernet)
 		return -DROP_BAD_INNER;
 	if (bpf_skb_adjust_room(skb, -(int)shrink, BPF_ADJ_ROOM_MAC, flags))
 		return -DROP_DECAP_FAILED;
-	if (ethernet && bpf_skb_store_bytes(skb, 0, &eth, ETH_HLEN, 0))
+	if (ethernet && bpf_skb_store_bytes(skb, 0, &in.eth, ETH_HLEN, 0))
 		return -DROP_DECAP_FAILED;
-	if (first)
-		verdict = ecn_set(skb, o->tos);
-	return verdict;
+	if (!version || ecn_unchanged(o->tos, version == 4 ? in.ip[1] : in.ip[1] >> 4))
+		return 0;
+	return ecn_set(skb, o->tos);
 }
 
 static __always_inline int open_outer(struct __sk_buff *skb, const struct node_settings *s, struct outer *o)
