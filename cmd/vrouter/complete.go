@@ -22,22 +22,33 @@ func completeNodes(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return nodes, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFrom proposes what the desired state holds. A shell waits for it, so
-// an agent that does not answer is given up soon.
+// propose asks the agent. A shell waits for it, so an agent that does not answer
+// is given up soon.
+func propose(ask func(context.Context, *api.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	c, err := connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	defer c.Close()
+	words, err := ask(ctx, c)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFrom proposes what the desired state holds.
 func completeFrom(words func(model.State) []string) completer {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		c, err := connect()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		defer c.Close()
-		state, err := c.State(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return words(state), cobra.ShellCompDirectiveNoFileComp
+		return propose(func(ctx context.Context, c *api.Client) ([]string, error) {
+			state, err := c.State(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return words(state), nil
+		})
 	}
 }
 
@@ -48,6 +59,19 @@ var completePorts = completeFrom(func(s model.State) []string {
 	}
 	return names
 })
+
+// completeOwnPorts proposes the ports of the agent's node: a command that is
+// about a device has no use for other nodes'.
+func completeOwnPorts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return propose(func(ctx context.Context, c *api.Client) ([]string, error) {
+		rows, err := portRows(ctx, c, "", false)
+		var names []string
+		for _, r := range rows {
+			names = append(names, r.Name)
+		}
+		return names, err
+	})
+}
 
 var completeNetworks = completeFrom(func(s model.State) []string {
 	var names []string

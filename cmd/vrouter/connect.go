@@ -48,22 +48,20 @@ func vrfOf(ctx context.Context, c *api.Client, name string) (uint32, error) {
 	if name == "" {
 		return 0, nil
 	}
-	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
-		if id == 0 {
-			return 0, misuse{fmt.Errorf("--vrf 0 is the underlay's, which has no tables here: VRFs count from 1")}
-		}
-		return uint32(id), nil
+	number, err := strconv.ParseUint(name, 10, 32)
+	if err == nil && number == 0 {
+		return 0, misuse{fmt.Errorf("--vrf 0 is the underlay's, which has no tables here: VRFs count from 1")}
 	}
-	state, err := c.State(ctx)
-	if err != nil {
-		return 0, err
+	state, stateErr := c.State(ctx)
+	if stateErr != nil {
+		return 0, stateErr
 	}
 	var names []string
 	for _, n := range state.Networks {
-		if n.Name == name {
+		if n.Name == name || err == nil && n.ID == uint32(number) {
 			return n.ID, nil
 		}
-		names = append(names, n.Name)
+		names = append(names, fmt.Sprintf("%s (%d)", n.Name, n.ID))
 	}
 	if len(names) == 0 {
 		return 0, fmt.Errorf("--vrf %s: there are no networks; give some with `vrouter apply -f FILE`", name)

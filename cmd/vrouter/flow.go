@@ -65,7 +65,7 @@ comma between them, in either direction.`,
 	cmd.Flags().StringVar(&f.port, "port", "", "of one port, by its `name`")
 	cmd.Flags().StringVar(&f.protocol, "proto", "", "tcp, udp, icmp, icmp6, sctp or a `number`")
 	cmd.Flags().StringVar(&f.match, "match", "", "by `ADDRESS[:PORT][,ADDRESS[:PORT]]`; prefixes too")
-	cmd.RegisterFlagCompletionFunc("port", completePorts)
+	cmd.RegisterFlagCompletionFunc("port", completeOwnPorts)
 	cmd.RegisterFlagCompletionFunc("proto", words("tcp", "udp", "icmp", "icmp6", "sctp"))
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -16,8 +17,9 @@ import (
 
 func vifCommand() *cobra.Command {
 	return lister[inspect.Vif]{
-		name: "vif", what: "Vifs: the devices that workloads and the fabric are behind", get: "ID|PORT|DEVICE",
+		name: "vif", what: "Vifs: the devices that workloads and the fabric are behind", get: "ID|PORT|DEVICE", noun: [2]string{"vif", "vifs"},
 		rows: (*api.Client).Vifs, table: plain(inspect.VifTable), find: findVif,
+		id: func(v inspect.Vif) string { return cmp.Or(v.Port, v.Device) },
 		fields: func(_ context.Context, _ *api.Client, v inspect.Vif) ([]inspect.Field, error) {
 			return inspect.VifFields(v), nil
 		},
@@ -42,9 +44,10 @@ func findVif(rows []inspect.Vif, name string, _ uint32) (inspect.Vif, error) {
 
 func nexthopCommand() *cobra.Command {
 	return lister[inspect.Nexthop]{
-		name: "nh", what: "Nexthops: where packets go once a table has decided", get: "ID",
+		name: "nh", what: "Nexthops: where packets go once a table has decided", get: "ID", noun: [2]string{"nexthop", "nexthops"},
 		rows: (*api.Client).Nexthops, table: plain(inspect.NexthopTable),
 		find: byNumber("nexthop", func(n inspect.Nexthop) uint32 { return n.ID }),
+		id:   func(n inspect.Nexthop) string { return fmt.Sprintf("%d\t%s", n.ID, n.Name) }, // behind the tab: what a shell shows beside it
 		fields: func(ctx context.Context, c *api.Client, n inspect.Nexthop) ([]inspect.Field, error) {
 			all, err := c.Nexthops(ctx, 0)
 			return inspect.NexthopFields(n, all), err
@@ -55,8 +58,9 @@ func nexthopCommand() *cobra.Command {
 
 func routeCommand() *cobra.Command {
 	return lister[inspect.Route]{
-		name: "rt", what: "Routes: destination to nexthop and label, by VRF", get: "PREFIX|ADDRESS",
+		name: "rt", what: "Routes: destination to nexthop and label, by VRF", get: "PREFIX|ADDRESS", noun: [2]string{"route", "routes"},
 		rows: (*api.Client).Routes, table: withNexthops(inspect.RouteTable), find: findRoute, needs: true,
+		id:     func(r inspect.Route) string { return r.Destination.String() },
 		sample: [2]string{"--vrf red", "10.0.0.4 --vrf red"},
 	}.command("route")
 }
@@ -83,8 +87,9 @@ func findRoute(rows []inspect.Route, id string, vrf uint32) (inspect.Route, erro
 
 func bridgeCommand() *cobra.Command {
 	return lister[inspect.Bridge]{
-		name: "bridge", what: "Bridge entries: MAC to nexthop and label or VNI, by VRF", get: "MAC",
+		name: "bridge", what: "Bridge entries: MAC to nexthop and label or VNI, by VRF", get: "MAC", noun: [2]string{"bridge entry", "bridge entries"},
 		rows: (*api.Client).Bridge, table: withNexthops(inspect.BridgeTable), find: findBridge, needs: true,
+		id:     func(b inspect.Bridge) string { return b.MAC.String() },
 		sample: [2]string{"--vrf red", "02:00:00:00:00:02 --vrf red"},
 	}.command()
 }
@@ -103,18 +108,22 @@ func findBridge(rows []inspect.Bridge, id string, vrf uint32) (inspect.Bridge, e
 
 func targetID(t inspect.Target) uint32 { return t.ID }
 
+func targetName(t inspect.Target) string { return fmt.Sprint(t.ID) }
+
 func labelCommand() *cobra.Command {
 	return lister[inspect.Target]{
-		name: "mpls", what: "MPLS labels that packets arrive with (ILM), and where they lead", get: "LABEL",
+		name: "mpls", what: "MPLS labels that packets arrive with (ILM), and where they lead", get: "LABEL", noun: [2]string{"label", "labels"},
 		rows: (*api.Client).Labels, table: withNexthops(inspect.LabelTable), find: byNumber("label", targetID),
+		id:     targetName,
 		sample: [2]string{"", "30"},
 	}.command()
 }
 
 func vniCommand() *cobra.Command {
 	return lister[inspect.Target]{
-		name: "vxlan", what: "VNIs that packets arrive with, and where they lead", get: "VNI",
+		name: "vxlan", what: "VNIs that packets arrive with, and where they lead", get: "VNI", noun: [2]string{"VNI", "VNIs"},
 		rows: (*api.Client).VNIs, table: withNexthops(inspect.VNITable), find: byNumber("VNI", targetID),
+		id:     targetName,
 		sample: [2]string{"", "7"},
 	}.command()
 }

@@ -13,6 +13,7 @@ func TestMain(m *testing.M) {
 // The scripts read like a person at a terminal, who speaks to an agent that
 // gives prepared answers.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {

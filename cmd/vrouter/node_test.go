@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,17 +9,32 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf/rlimit"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"windtunnel/vrouter/api"
 )
 
 // The scripts in testdata/node speak to real agents of two nodes, a and b, whose
 // underlay is a pair of devices, with namespaces for workloads on each.
 func TestNodes(t *testing.T) {
+	needNodes(t)
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:   "testdata/node",
+		Setup: makeNodes,
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"await": await, "gone": gone, "metrics": metrics},
+	})
+}
+
+// needNodes skips a test where nodes cannot be made.
+func needNodes(t *testing.T) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("nodes need root")
 	}
@@ -30,11 +46,6 @@ func TestNodes(t *testing.T) {
 	if err := errors.Join(rlimit.RemoveMemlock(), tryTCX()); err != nil {
 		t.Skip("this kernel does not let programs be attached: ", err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:   "testdata/node",
-		Setup: makeNodes,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"await": await, "gone": gone},
-	})
 }
 
 // fabric are the nodes of one script.
@@ -85,13 +96,24 @@ func (f fabric) join() error {
 		run("ip -n "+f.prefix+"b link set under up"))
 }
 
-// writeState fills the namespaces' names into the state.
+// writeState fills the namespaces' names into the states: the one that scripts
+// share, and a script's own.
 func (f fabric) writeState(work string) error {
-	text, err := os.ReadFile("testdata/node/state.yaml")
+	own, err := filepath.Glob(filepath.Join(work, "*.yaml"))
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(work, "state.yaml"), []byte(strings.ReplaceAll(string(text), "$P", f.prefix)), 0o644)
+	for _, from := range append(own, "testdata/node/state.yaml") {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		text = []byte(strings.ReplaceAll(string(text), "$P", f.prefix))
+		if err := os.WriteFile(filepath.Join(work, filepath.Base(from)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove takes everything down that a script left, also one that failed.
@@ -136,6 +158,30 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("no agent answers on %s within 20 s", args[0])
+}
+
+// metrics writes a node's metrics to a file, and checks that the handbook names
+// each family of them.
+func metrics(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: metrics SOCKET FILE")
+	}
+	c := api.Dial(args[0])
+	defer c.Close()
+	text, err := c.Metrics(context.Background())
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o644))
+	pages, err := os.ReadFile(handbook)
+	ts.Check(err)
+	families := regexp.MustCompile(`(?m)^# HELP (\S+)`).FindAllStringSubmatch(text, -1)
+	if len(families) < 10 {
+		ts.Fatalf("only %d families:\n%s", len(families), text)
+	}
+	for _, f := range families {
+		if !strings.Contains(string(pages), "`"+f[1]+"`") {
+			ts.Fatalf("the handbook does not name %s", f[1])
+		}
+	}
 }
 
 // gone checks that nothing is mounted below a directory, that no namespace with

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,25 +20,45 @@ type format string
 const (
 	asTable format = "table"
 	asJSON  format = "json"
+	asYAML  format = "yaml"
 )
 
-func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "table|json" }
-
-func (f *format) Set(s string) error {
-	switch format(s) {
-	case asTable, asJSON:
-		*f = format(s)
-		return nil
-	}
-	return fmt.Errorf("write table or json")
+// formatFlag is -o: one of a command's formats.
+type formatFlag struct {
+	chosen *format
+	of     []string
 }
 
-// outputFlag adds -o to a command.
-func outputFlag(cmd *cobra.Command, f *format) {
-	*f = asTable
-	cmd.Flags().VarP(f, "output", "o", "how to print")
-	cmd.RegisterFlagCompletionFunc("output", words(string(asTable), string(asJSON)))
+func (f formatFlag) String() string {
+	if f.chosen == nil {
+		return ""
+	}
+	return string(*f.chosen)
+}
+
+func (f formatFlag) Type() string { return strings.Join(f.of, "|") }
+
+func (f formatFlag) Set(s string) error {
+	if !slices.Contains(f.of, s) {
+		return fmt.Errorf("write %s", strings.Join(f.of, " or "))
+	}
+	*f.chosen = format(s)
+	return nil
+}
+
+// outputFlag adds -o to a command: its formats, the default first; table and
+// JSON where none are given.
+func outputFlag(cmd *cobra.Command, f *format, formats ...format) {
+	if len(formats) == 0 {
+		formats = []format{asTable, asJSON}
+	}
+	flag := formatFlag{chosen: f}
+	for _, each := range formats {
+		flag.of = append(flag.of, string(each))
+	}
+	*f = formats[0]
+	cmd.Flags().VarP(flag, "output", "o", "how to print")
+	cmd.RegisterFlagCompletionFunc("output", words(flag.of...))
 }
 
 // writeJSON prints a value as programs and people can read it.

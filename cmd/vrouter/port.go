@@ -126,6 +126,9 @@ func describePort(out io.Writer, p api.Port) error {
 		fields = append(fields, inspect.Field{Name: "Workload", Value: p.Attach.Interface + " in " + p.Attach.Netns})
 	}
 	fields = append(fields, inspect.Field{Name: "Device", Value: p.Device}, inspect.Field{Name: "MAC", Value: p.MAC.String()})
+	if len(p.Prefixes) == 0 {
+		fields = append(fields, inspect.Field{Name: "Address", Value: "none: its network has no subnets"})
+	}
 	for _, a := range p.Prefixes {
 		fields = append(fields, inspect.Field{Name: "Address", Value: a.String()})
 	}
@@ -145,7 +148,7 @@ func portDeleteCommand() *cobra.Command {
 		Aliases:           []string{"rm"},
 		Example:           "  vrouter port delete web1",
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completePorts,
+		ValidArgsFunction: completeOwnPorts,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			for _, name := range args {
 				applied, err := c.DeletePort(ctx, name)

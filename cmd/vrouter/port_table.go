@@ -35,6 +35,9 @@ func portTable(rows []portRow) inspect.Table {
 }
 
 func addresses(ips []netip.Addr) string {
+	if len(ips) == 0 {
+		return "-"
+	}
 	words := make([]string, len(ips))
 	for i, a := range ips {
 		words[i] = a.String()

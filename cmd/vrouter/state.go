@@ -74,7 +74,11 @@ func readState(file string, stdin io.Reader) (model.State, error) {
 	case len(text) > mostState:
 		return model.State{}, fmt.Errorf("read the desired state from %s: it is larger than %d MB", name, mostState>>20)
 	}
-	return model.Parse(name, text)
+	state, err := model.Parse(name, text)
+	if err != nil {
+		return model.State{}, shown(name, string(text), err)
+	}
+	return state, nil
 }
 
 // summary says what a change came to.
@@ -111,8 +115,7 @@ func stateCommand() *cobra.Command {
 			return err
 		}),
 	}
-	outputFlag(cmd, &output)
-	cmd.Flag("output").Usage = "yaml (the default) or json"
+	outputFlag(cmd, &output, asYAML, asJSON)
 	return cmd
 }
 
@@ -131,7 +134,11 @@ func statusCommand() *cobra.Command {
 			case output == asJSON:
 				return writeJSON(cmd.OutOrStdout(), status)
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), inspect.Describe(statusFields(status, time.Now())))
+			state, err := c.State(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), inspect.Describe(statusFields(status, state, time.Now())))
 			return err
 		}),
 	}
@@ -139,7 +146,7 @@ func statusCommand() *cobra.Command {
 	return cmd
 }
 
-func statusFields(s api.Status, now time.Time) []inspect.Field {
+func statusFields(s api.Status, state model.State, now time.Time) []inspect.Field {
 	synced := "never"
 	if !s.Synced.IsZero() {
 		synced = ago(s.Synced, now)
@@ -148,7 +155,8 @@ func statusFields(s api.Status, now time.Time) []inspect.Field {
 		{Name: "Node", Value: s.Node},
 		{Name: "Agent", Value: fmt.Sprintf("%s, pid %d, started %s", s.Version, s.PID, ago(s.Started, now))},
 		{Name: "In sync", Value: synced},
-		{Name: "Ports", Value: fmt.Sprint(s.Ports)},
+		{Name: "State", Value: contents(state)},
+		{Name: "Ports", Value: fmt.Sprintf("%d on this node", s.Ports)},
 		{Name: "Routes", Value: fmt.Sprint(s.Routes)},
 		{Name: "Repairs", Value: fmt.Sprint(s.Repairs)},
 	}
@@ -163,6 +171,14 @@ func statusFields(s api.Status, now time.Time) []inspect.Field {
 		fields = append(fields, inspect.Field{Name: "Problem", Value: p})
 	}
 	return fields
+}
+
+// contents sums a desired state up.
+func contents(s model.State) string {
+	if len(s.Nodes) == 0 {
+		return "none yet; give one with `vrouter apply -f FILE`"
+	}
+	return fmt.Sprintf("%s, %s, %s", count(len(s.Nodes), "node"), count(len(s.Networks), "network"), count(len(s.Ports), "port"))
 }
 
 func ago(then, now time.Time) string { return inspect.Duration(now.Sub(then)) + " ago" }

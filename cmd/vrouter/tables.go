@@ -16,12 +16,14 @@ import (
 // lister is a command that shows one of the agent's tables: `list` all of it,
 // `get` one row.
 type lister[T any] struct {
-	name, what string // "vif", "vifs: …"
-	get        string // what names a row
+	name, what string    // "vif", "Vifs: …"
+	noun       [2]string // "vif", "vifs"
+	get        string    // what names a row
 	rows       func(*api.Client, context.Context, uint32) ([]T, error)
 	// table may ask the agent for what the rows refer to.
 	table  func(context.Context, *api.Client, []T) (inspect.Table, error)
 	find   func(rows []T, id string, vrf uint32) (T, error)
+	id     func(T) string                                                 // what find finds the row by
 	fields func(context.Context, *api.Client, T) ([]inspect.Field, error) // nil: the table's
 	needs  bool                                                           // get needs a VRF
 	sample [2]string                                                      // arguments for the examples of list and get
@@ -49,7 +51,7 @@ func (l lister[T]) list() *cobra.Command {
 	var vrf string
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "All of them",
+		Short:   "All " + l.noun[1] + ", or those of one network",
 		Aliases: []string{"ls"},
 		Example: l.listExample() + "\n  vrouter " + l.name + " list --watch\n  vrouter " + l.name + " list -o json",
 		Args:    cobra.NoArgs,
@@ -68,6 +70,20 @@ func (l lister[T]) list() *cobra.Command {
 	return cmd
 }
 
+// names are what `get` can be asked for.
+func (l lister[T]) names(ctx context.Context, c *api.Client, vrf string) ([]string, error) {
+	id, err := vrfOf(ctx, c, vrf)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := l.rows(c, ctx, id)
+	var names []string
+	for _, r := range rows {
+		names = append(names, l.id(r))
+	}
+	return names, err
+}
+
 func (l lister[T]) read(ctx context.Context, c *api.Client, vrf uint32) (reading, error) {
 	rows, err := l.rows(c, ctx, vrf)
 	if err != nil {
@@ -82,9 +98,12 @@ func (l lister[T]) getOne() *cobra.Command {
 	var vrf string
 	cmd := &cobra.Command{
 		Use:     "get " + l.get,
-		Short:   "One of them, with everything about it",
+		Short:   "One " + l.noun[0] + ", with everything about it",
 		Example: l.getExample(),
 		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: firstArgument(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return propose(func(ctx context.Context, c *api.Client) ([]string, error) { return l.names(ctx, c, vrf) })
+		}),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			id, err := vrfOf(ctx, c, vrf)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func stats(packets uint64) []inspect.VRFStats {
 	return []inspect.VRFStats{
-		{VRF: 1, Network: "red", ByEncapsulation: map[string]inspect.Traffic{"vxlan": {TxPackets: packets, TxBytes: 100 * packets}, "local": {}}},
+		{VRF: 1, Network: "red", ByEncapsulation: map[string]inspect.Traffic{"vxlan": {TxPackets: packets, TxBytes: 100 * packets}, "local": {TxPackets: 1, TxBytes: 98}}},
 		{VRF: 2, Network: "blue", ByEncapsulation: map[string]inspect.Traffic{"mpls-gre": {RxPackets: packets / 2, RxBytes: 50 * packets}}},
 	}
 }
@@ -38,6 +38,14 @@ red        1  local               0         0       0         0
 `
 	if m.View() != want {
 		t.Errorf("got\n%s\nwant\n%s", m.View(), want)
+	}
+}
+
+func TestTopSaysThatNothingWasCarriedYet(t *testing.T) {
+	var m tea.Model = topModel{node: "a"}
+	m, _ = m.Update(sampled{sample: sample{nil, time.Now()}})
+	if !strings.HasSuffix(m.View(), "\nno network has carried a packet yet\n") {
+		t.Errorf("%s", m.View())
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
 )
 
 func traceCommand() *cobra.Command {
@@ -27,7 +29,7 @@ the tables as they are; nothing is sent and no counter moves.`,
 			if err := checkTrace(r); err != nil {
 				return misuse{err}
 			}
-			trace, err := c.Trace(ctx, r)
+			trace, err := traced(ctx, c, r)
 			switch {
 			case err != nil:
 				return err
@@ -48,10 +50,27 @@ the tables as they are; nothing is sent and no counter moves.`,
 	outputFlag(cmd, &output)
 	cmd.MarkFlagRequired("from")
 	cmd.MarkFlagRequired("to")
-	cmd.RegisterFlagCompletionFunc("from", completePorts)
+	cmd.RegisterFlagCompletionFunc("from", completeOwnPorts)
 	cmd.RegisterFlagCompletionFunc("proto", words("tcp", "udp", "icmp"))
 	return cmd
 }
+
+// traced is the agent's trace, and where the packet would leave the node.
+func traced(ctx context.Context, c *api.Client, r api.TraceRequest) (inspect.Trace, error) {
+	trace, err := c.Trace(ctx, r)
+	switch {
+	case err != nil && r.Length > mostTrial():
+		return trace, fmt.Errorf("%w; the kernel takes packets of up to about %d bytes for a trial: ask with a smaller --length", err, mostTrial())
+	case err != nil || trace.Dropped:
+		return trace, err
+	}
+	nexthops, err := c.Nexthops(ctx, 0)
+	return trace.WithLeaves(nexthops), err
+}
+
+// mostTrial is what surely fits a trial run: a page without the room that the
+// kernel keeps around the packet (bpf_test_init in net/bpf/test_run.c).
+func mostTrial() int { return os.Getpagesize() - 512 }
 
 // checkTrace refuses what makes no packet.
 func checkTrace(r api.TraceRequest) error {

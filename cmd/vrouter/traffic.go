@@ -19,7 +19,8 @@ func vrfstatsCommand() *cobra.Command {
 		Use:   "vrfstats",
 		Short: "Packets and bytes by network and encapsulation, since the tables were made",
 		Long: `TX is what this node's workloads sent, RX what reached them; "local" is between
-two of them. Packets are wire packets, bytes those of the inner frames.`,
+two of them. Packets are wire packets. Bytes are those of inner frames, without
+the outer headers.`,
 		Example: "  vrouter vrfstats\n  vrouter vrfstats -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {

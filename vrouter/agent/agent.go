@@ -34,7 +34,7 @@ type agent struct {
 	log     *slog.Logger
 	started time.Time
 	space   *space
-	plane   plane
+	current atomic.Pointer[inSpace] // the data path; another one when its pins were lost
 	store   store
 	drops   *dropRing
 	limits  datapath.Limits // with the defaults filled in
@@ -51,6 +51,8 @@ type agent struct {
 	neighbours *neighbours
 	last       *pass // what the last pass came to
 	repairs    uint64
+	pins       pins
+	unfollow   func() // stops following the data path's dropped packets
 	synced     time.Time
 	retry      time.Duration // until the next pass after a failure
 }
@@ -115,14 +117,14 @@ func openNode(c Config) (*space, error) {
 
 // openPlane loads or adopts the data path.
 func (a *agent) openPlane() (plane, error) {
-	pins, err := datapath.MountPins(a.config.pinsDir())
+	pins, err := openPins(a.config)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", a.config.Node, err)
 	}
 	var d *datapath.Datapath
 	err = a.space.do(func() (err error) {
 		d, err = datapath.Open(datapath.Options{
-			Pins: pins, Limits: a.config.Limits.datapath(), Logger: a.log,
+			Pins: pins.dir, Limits: a.config.Limits.datapath(), Logger: a.log,
 			NoTCX: a.config.TCX == Off, NoXDP: a.config.XDP == Off,
 		})
 		return err
@@ -130,6 +132,8 @@ func (a *agent) openPlane() (plane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", a.config.Node, err)
 	}
+	pins.note()
+	a.pins = pins
 	return d, nil
 }
 

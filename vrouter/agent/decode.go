@@ -33,7 +33,7 @@ func worded(err error) error {
 			why = meaning.Err
 		}
 		return fmt.Errorf("field %s: %w (byte %d)", dotted(meaning.JSONPointer), why, meaning.ByteOffset)
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.As(err, &syntax) && errors.Is(err, io.ErrUnexpectedEOF) && syntax.ByteOffset == 0:
 		return errors.New("it is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON ends in the middle")

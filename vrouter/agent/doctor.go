@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -35,12 +33,15 @@ func (a *agent) doctor(v *view) ([]api.Finding, error) {
 	for _, f := range v.fabric {
 		findings = append(findings, a.offloadFindings(v, f.link.Attrs().Name)...)
 	}
-	findings = append(findings, a.pinFinding())
+	findings = append(findings, a.pinFinding(v))
 	findings = append(findings, a.hostFindings(v)...)
 	for _, p := range v.problems {
 		findings = append(findings, api.Finding{Topic: "state", Level: faulty, Text: p})
 	}
 	for _, w := range v.warnings {
+		if slices.Contains(v.pins.warning(), w) {
+			continue // said above, with the remedy
+		}
 		findings = append(findings, api.Finding{Topic: "state", Level: note, Text: w})
 	}
 	return findings, nil
@@ -78,9 +79,6 @@ func attachFindings(v *view) []api.Finding {
 			all = append(all, api.Finding{Topic: "attach", Level: note, Text: fmt.Sprintf("%s is served by %s, without XDP: %s; received packets are not merged after decapsulation, which costs receivers about half as much CPU again", name, f.Mode, f.Why), Remedy: "where the driver has native XDP, leave xdp: auto and take other XDP programs off the device"})
 		default:
 			all = append(all, api.Finding{Topic: "attach", Level: fine, Text: fmt.Sprintf("%s is served by %s", name, f.Mode)})
-		}
-		if f.link.Attrs().Flags&net.FlagUp == 0 {
-			all = append(all, api.Finding{Topic: "attach", Level: faulty, Text: "fabric device " + name + " is down", Remedy: "ip link set " + name + " up"})
 		}
 		if strings.HasSuffix(f.Mode, "clsact") {
 			all = append(all, api.Finding{Topic: "attach", Level: note, Text: name + ": classic tc filters serve, as tcx is off or not in this kernel (Linux 6.6)"})
@@ -122,7 +120,7 @@ const leastIPv6 = 1280
 
 // workloadFindings compare devices that others made with what fits the tunnels.
 func (a *agent) workloadFindings(v *view) []api.Finding {
-	t, err := a.plane.Dump()
+	t, err := a.plane().Dump()
 	if err != nil {
 		return []api.Finding{{Topic: "mtu", Level: note, Text: fmt.Sprintf("the vifs' MTU cannot be read: %v", err)}}
 	}
@@ -192,15 +190,15 @@ func (a *agent) offloadFindings(v *view, device string) []api.Finding {
 	return all
 }
 
-// pinFinding says where the pins are, and that they outlive this agent.
-func (a *agent) pinFinding() api.Finding {
+// pinFinding says where the pins are, and whether they outlive this agent.
+func (a *agent) pinFinding(v *view) api.Finding {
 	dir := a.config.pinsDir()
-	ours, err1 := os.Readlink("/proc/self/ns/mnt")
-	first, err2 := os.Readlink("/proc/1/ns/mnt")
-	if err := errors.Join(err1, err2); err != nil {
-		return api.Finding{Topic: "pins", Level: note, Text: fmt.Sprintf("whose mounts the pins in %s are in cannot be found out: %v", dir, err)}
-	}
-	if ours != first {
+	switch {
+	case v.pins.endWith != "":
+		return api.Finding{Topic: "pins", Level: faulty, Text: v.pins.endWith + ": with the agent they end, and packets with them", Remedy: endingRemedy(a.config)}
+	case v.pins.unsure != "":
+		return api.Finding{Topic: "pins", Level: note, Text: v.pins.unsure, Remedy: endingRemedy(a.config)}
+	case v.pins.dir != dir:
 		return api.Finding{Topic: "pins", Level: fine, Text: fmt.Sprintf("pins are in %s of process 1's mounts (this agent has mounts of its own): packets flow on without the agent", dir)}
 	}
 	return api.Finding{Topic: "pins", Level: fine, Text: fmt.Sprintf("pins are in %s: packets flow on without the agent", dir)}

@@ -50,9 +50,19 @@ func (r *dropRing) list(v *view, vrf uint32) []inspect.DropEvent {
 	return rows
 }
 
-// followDrops fills the ring until ctx ends.
-func (a *agent) followDrops(ctx context.Context) {
-	if err := a.plane.DropLog(ctx, a.drops.add); err != nil {
-		a.log.Error("dropped packets are no longer shown; their counters go on", "error", err)
+// followDrops fills the ring from a data path until the returned function is
+// called.
+func (a *agent) followDrops(from plane) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := from.DropLog(ctx, a.drops.add); err != nil {
+			a.log.Error("dropped packets are no longer shown; their counters go on", "error", err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
 }

@@ -19,13 +19,13 @@ const (
 func (a *agent) serve(ctx context.Context, want *desired, real plane) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	a.plane = inSpace{real, a.space}
 	a.want, a.requests = want, make(chan func())
 	a.neighbours = &neighbours{space: a.space}
 	a.drops = newDropRing()
+	a.usePlane(real)
 	events, err := watch(ctx, a.space)
 	if err != nil {
-		return errors.Join(err, real.Close())
+		return errors.Join(err, a.closePlane())
 	}
 	a.pass(starting)
 	if err := a.store.savePorts(want.local, want.ids); err != nil {
@@ -33,22 +33,17 @@ func (a *agent) serve(ctx context.Context, want *desired, real plane) error {
 	}
 	api, err := a.listen(end)
 	if err != nil {
-		return errors.Join(err, real.Close())
+		return errors.Join(err, a.closePlane())
 	}
-	logged := make(chan struct{})
-	go func() {
-		defer close(logged)
-		a.followDrops(ctx)
-	}()
 	a.log.Info("agent serves", "version", a.version, "socket", a.config.Socket, "ports", len(a.last.devices), "routes", len(a.last.tables.Routes))
 	a.loop(ctx, events, api)
 	end()
-	<-logged
 	if a.removed {
+		a.unfollow()
 		return nil
 	}
 	a.log.Info("agent ends; packets flow on")
-	return errors.Join(removeSocket(a.config.Socket), real.Close())
+	return errors.Join(removeSocket(a.config.Socket), a.closePlane())
 }
 
 // loop handles requests, what changes in the kernel, and time, one after
@@ -106,7 +101,7 @@ func (a *agent) expireFlows() {
 	if a.removed {
 		return
 	}
-	if n, err := a.plane.ExpireFlows(); err != nil {
+	if n, err := a.plane().ExpireFlows(); err != nil {
 		a.log.Error("forgetting idle flows failed", "error", err)
 	} else if n > 0 {
 		a.log.Debug("idle flows forgotten", "flows", n)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -47,11 +48,17 @@ func needRoot(t *testing.T) {
 	}
 }
 
+var spacesMade atomic.Int32 // tests run beside each other
+
 // newSpace makes a network namespace that goes with the test.
 func newSpace(t *testing.T, part string) *space {
 	t.Helper()
+	return namedSpace(t, fmt.Sprintf("vr-%d-%d-%s", os.Getpid(), spacesMade.Add(1), part))
+}
+
+func namedSpace(t *testing.T, name string) *space {
+	t.Helper()
 	needRoot(t)
-	name := fmt.Sprintf("vr-%d-%s", os.Getpid(), part)
 	done := make(chan error, 1)
 	go func() {
 		// A thread of its own, which ends: NewNamed leaves it in the namespace.
@@ -306,14 +313,34 @@ func ask(address string) error {
 // process is an agent in a process of its own.
 func process(t *testing.T, config string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe")
+	return launched(t, config, exec.Command("/proc/self/exe"))
+}
+
+// launched starts a command that becomes an agent. It ends with the thread that
+// starts it (prctl(2), PR_SET_PDEATHSIG): that one waits for the test's end.
+func launched(t *testing.T, config string, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
 	cmd.Env = append(os.Environ(), asAgent+"="+config)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	must(t, cmd.Start())
+	started, over := make(chan error), make(chan struct{})
+	go func() {
+		lockThread()
+		started <- cmd.Start()
+		<-over
+	}()
+	must(t, <-started)
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
+		close(over)
 	})
 	return cmd
+}
+
+// dialSocket connects to a unix socket, whatever address is asked for.
+func dialSocket(path string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
 }

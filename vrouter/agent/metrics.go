@@ -1,99 +1,160 @@
 package agent
 
 import (
+	"log/slog"
 	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"windtunnel/vrouter/datapath"
 )
 
-// What is collected when Prometheus asks. Packets are as they are on the wire,
-// bytes those of inner Ethernet frames.
+// metrics reads the maps for each answer to Prometheus; nothing is kept in
+// between. Packets are as they are on the wire, bytes those of inner Ethernet
+// frames.
+type metrics struct {
+	agent *agent
+}
+
+// metric is what a family of samples is called; samples differ in their labels'
+// values.
+type metric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+var allMetrics []*metric
+
+func counter(name, help string, labels ...string) *metric {
+	return newMetric(prometheus.CounterValue, name, help, labels)
+}
+
+func gauge(name, help string, labels ...string) *metric {
+	return newMetric(prometheus.GaugeValue, name, help, labels)
+}
+
+func newMetric(kind prometheus.ValueType, name, help string, labels []string) *metric {
+	m := &metric{prometheus.NewDesc("vrouter_"+name, help, labels, nil), kind}
+	allMetrics = append(allMetrics, m)
+	return m
+}
+
+// What is collected.
 var (
-	vifPackets  = &family{name: "vif_packets_total", help: "Packets of a port, from its workload (rx) or to it (tx).", kind: counter, labels: []string{"port", "network", "direction"}}
-	vifBytes    = &family{name: "vif_bytes_total", help: "Bytes of a port, from its workload (rx) or to it (tx).", kind: counter, labels: []string{"port", "network", "direction"}}
-	vrfPackets  = &family{name: "vrf_packets_total", help: "Packets of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", kind: counter, labels: []string{"network", "encapsulation", "direction"}}
-	vrfBytes    = &family{name: "vrf_bytes_total", help: "Bytes of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", kind: counter, labels: []string{"network", "encapsulation", "direction"}}
-	dropPackets = &family{name: "drops_total", help: "Dropped packets by reason and port; without a port: from the fabric.", kind: counter, labels: []string{"reason", "port"}}
-	outcomes    = &family{name: "frames_total", help: "Frames handed to the programs, by what became of them.", kind: counter, labels: []string{"outcome"}}
-	flowCount   = &family{name: "flows", help: "Flows in the flow table.", kind: gauge}
-	tableCount  = &family{name: "table_entries", help: "Entries of a table.", kind: gauge, labels: []string{"table"}}
-	tableLimit  = &family{name: "table_limit", help: "Entries that a table has room for.", kind: gauge, labels: []string{"table"}}
-	syncedAt    = &family{name: "synced_timestamp_seconds", help: "When maps and devices last equalled the desired state.", kind: gauge}
-	repairCount = &family{name: "repairs_total", help: "Drift found and mended since the agent started.", kind: counter}
-	problems    = &family{name: "problems", help: "What could not be made as desired and is tried again.", kind: gauge}
-	information = &family{name: "info", help: "The agent.", kind: gauge, labels: []string{"node", "version"}}
-	scrapeWorks = &family{name: "scrape_ok", help: "1 when all maps could be read for this answer.", kind: gauge}
+	vifPackets  = counter("vif_packets_total", "Packets of a port, from its workload (rx) or to it (tx).", "port", "network", "direction")
+	vifBytes    = counter("vif_bytes_total", "Bytes of a port, from its workload (rx) or to it (tx).", "port", "network", "direction")
+	vrfPackets  = counter("vrf_packets_total", "Packets of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
+	vrfBytes    = counter("vrf_bytes_total", "Bytes of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
+	dropPackets = counter("drops_total", "Dropped packets by reason and port; without a port: from the fabric.", "reason", "port")
+	outcomes    = counter("frames_total", "Frames handed to the programs, by what became of them.", "outcome")
+	flowCount   = gauge("flows", "Flows in the flow table.")
+	tableCount  = gauge("table_entries", "Entries of a table.", "table")
+	tableLimit  = gauge("table_limit", "Entries that a table has room for.", "table")
+	syncedAt    = gauge("synced_timestamp_seconds", "When maps and devices last equalled the desired state.")
+	repairCount = counter("repairs_total", "Drift found and mended since the agent started.")
+	problems    = gauge("problems", "What could not be made as desired and is tried again.")
+	information = gauge("info", "The agent.", "node", "version")
+	scrapeWorks = gauge("scrape_ok", "1 when all maps could be read for this answer.")
 )
 
-// metricsHandler reads the maps for each answer; nothing is kept in between.
+// mostScrapes is how many answers are made at once: each walks all maps.
+const mostScrapes = 2
+
+// metricsHandler serves the metrics in Prometheus' formats.
 func (a *agent) metricsHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		e := newExposition("vrouter_")
-		a.collect(a.view.Load(), e)
-		w.Header().Set("Content-Type", expositionType)
-		e.WriteTo(w) // who asked is gone if this fails
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics{a})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn), MaxRequestsInFlight: mostScrapes,
 	})
 }
 
-func (a *agent) collect(v *view, e *exposition) {
-	ok := 1.0
-	for _, collect := range []func(*view, *exposition) error{a.collectTraffic, a.collectDrops, a.collectOutcomes, a.collectSizes} {
-		if err := collect(v, e); err != nil {
-			a.log.Warn("metrics are incomplete", "error", err)
+// Describe implements prometheus.Collector.
+func (m metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, each := range allMetrics {
+		out <- each.desc
+	}
+}
+
+// Collect implements prometheus.Collector. What can be read is told, also when
+// a part cannot.
+func (m metrics) Collect(out chan<- prometheus.Metric) {
+	s, v, ok := samples{out}, m.agent.view.Load(), 1.0
+	for _, collect := range []func(*view, samples) error{m.traffic, m.drops, m.outcomes, m.sizes} {
+		if err := collect(v, s); err != nil {
+			m.agent.log.Warn("metrics are incomplete", "error", err)
 			ok = 0
 		}
 	}
 	if !v.synced.IsZero() {
-		e.add(syncedAt, float64(v.synced.UnixMilli())/1000)
+		s.add(syncedAt, float64(v.synced.UnixMilli())/1000)
 	}
-	e.count(repairCount, v.repairs)
-	e.add(problems, float64(len(v.problems)))
-	e.add(information, 1, a.config.Node, a.version)
-	e.add(scrapeWorks, ok)
+	s.count(repairCount, v.repairs)
+	s.add(problems, float64(len(v.problems)))
+	s.add(information, 1, m.agent.config.Node, m.agent.version)
+	s.add(scrapeWorks, ok)
 }
 
-func (a *agent) collectTraffic(v *view, e *exposition) error {
-	vifs, err := a.plane.VifStats()
+// samples are one answer's.
+type samples struct {
+	out chan<- prometheus.Metric
+}
+
+// add adds a sample; values are the labels', in their order. A value that is no
+// UTF-8 spoils the answer and not the agent.
+func (s samples) add(m *metric, n float64, values ...string) {
+	sample, err := prometheus.NewConstMetric(m.desc, m.kind, n, values...)
+	if err != nil {
+		sample = prometheus.NewInvalidMetric(m.desc, err)
+	}
+	s.out <- sample
+}
+
+func (s samples) count(m *metric, n uint64, values ...string) { s.add(m, float64(n), values...) }
+
+func (m metrics) traffic(v *view, s samples) error {
+	vifs, err := m.agent.plane().VifStats()
 	if err != nil {
 		return err
 	}
-	for id, s := range vifs {
-		port := v.vifs[id]
-		if port == "" {
-			continue // of a port that is gone
-		}
+	for id, port := range v.vifs {
+		n := vifs[id] // a port that was silent yet is told of too
 		p, _ := v.want.port(port)
-		e.count(vifPackets, s.RxPackets, port, p.Network, "rx")
-		e.count(vifPackets, s.TxPackets, port, p.Network, "tx")
-		e.count(vifBytes, s.RxBytes, port, p.Network, "rx")
-		e.count(vifBytes, s.TxBytes, port, p.Network, "tx")
+		s.count(vifPackets, n.RxPackets, port, p.Network, "rx")
+		s.count(vifPackets, n.TxPackets, port, p.Network, "tx")
+		s.count(vifBytes, n.RxBytes, port, p.Network, "rx")
+		s.count(vifBytes, n.TxBytes, port, p.Network, "tx")
 	}
-	vrfs, err := a.plane.VRFStats()
+	vrfs, err := m.agent.plane().VRFStats()
 	if err != nil {
 		return err
 	}
-	for id, s := range vrfs {
-		network, ok := v.networks[id]
-		if !ok {
-			continue
-		}
-		for i, by := range encapsulationNames {
-			if s.Tx[i] == (datapath.Traffic{}) && s.Rx[i] == (datapath.Traffic{}) {
-				continue
-			}
-			e.count(vrfPackets, s.Tx[i].Packets, network.Name, by, "tx")
-			e.count(vrfPackets, s.Rx[i].Packets, network.Name, by, "rx")
-			e.count(vrfBytes, s.Tx[i].Bytes, network.Name, by, "tx")
-			e.count(vrfBytes, s.Rx[i].Bytes, network.Name, by, "rx")
+	for id, n := range vrfs {
+		if network, ok := v.networks[id]; ok {
+			s.network(network.Name, n)
 		}
 	}
 	return nil
 }
 
-// collectDrops adds up the vifs of ports that are gone under one name: a label
-// set stands once in an answer.
-func (a *agent) collectDrops(v *view, e *exposition) error {
-	all, err := a.plane.Drops()
+// network adds a network's traffic by the encapsulations that it had.
+func (s samples) network(name string, n datapath.VRFStats) {
+	for i, by := range encapsulationNames {
+		if n.Tx[i] == (datapath.Traffic{}) && n.Rx[i] == (datapath.Traffic{}) {
+			continue
+		}
+		s.count(vrfPackets, n.Tx[i].Packets, name, by, "tx")
+		s.count(vrfPackets, n.Rx[i].Packets, name, by, "rx")
+		s.count(vrfBytes, n.Tx[i].Bytes, name, by, "tx")
+		s.count(vrfBytes, n.Rx[i].Bytes, name, by, "rx")
+	}
+}
+
+// drops adds up the vifs of ports that are gone under one name: a label set
+// stands once in an answer.
+func (m metrics) drops(v *view, s samples) error {
+	all, err := m.agent.plane().Drops()
 	if err != nil {
 		return err
 	}
@@ -108,40 +169,40 @@ func (a *agent) collectDrops(v *view, e *exposition) error {
 		sums[[2]string{datapath.ReasonOf(key.Reason).Name, port}] += n
 	}
 	for key, n := range sums {
-		e.count(dropPackets, n, key[0], key[1])
+		s.count(dropPackets, n, key[0], key[1])
 	}
 	return nil
 }
 
-func (a *agent) collectOutcomes(_ *view, e *exposition) error {
-	o, err := a.plane.Outcomes()
+func (m metrics) outcomes(_ *view, s samples) error {
+	o, err := m.agent.plane().Outcomes()
 	if err != nil {
 		return err
 	}
-	e.count(outcomes, o.Received, "received")
-	e.count(outcomes, o.Passed, "passed")
-	e.count(outcomes, o.Forwarded, "forwarded")
-	e.count(outcomes, o.Answered, "answered")
-	e.count(outcomes, o.Replicated, "replicated")
-	e.count(outcomes, o.Dropped, "dropped")
-	e.count(outcomes, o.Decapped, "decapped")
-	e.count(outcomes, o.Replicas, "replicas")
+	s.count(outcomes, o.Received, "received")
+	s.count(outcomes, o.Passed, "passed")
+	s.count(outcomes, o.Forwarded, "forwarded")
+	s.count(outcomes, o.Answered, "answered")
+	s.count(outcomes, o.Replicated, "replicated")
+	s.count(outcomes, o.Dropped, "dropped")
+	s.count(outcomes, o.Decapped, "decapped")
+	s.count(outcomes, o.Replicas, "replicas")
 	return nil
 }
 
-func (a *agent) collectSizes(_ *view, e *exposition) error {
-	t, err := a.plane.Dump()
+func (m metrics) sizes(_ *view, s samples) error {
+	t, err := m.agent.plane().Dump()
 	if err != nil {
 		return err
 	}
 	flows := 0
-	if err := a.plane.Flows(func(datapath.FlowKey, datapath.Flow) bool { flows++; return true }); err != nil {
+	if err := m.agent.plane().Flows(func(datapath.FlowKey, datapath.Flow) bool { flows++; return true }); err != nil {
 		return err
 	}
-	e.add(flowCount, float64(flows))
-	for _, s := range tableSizes(t, flows, a.limits) {
-		e.add(tableCount, float64(s.entries), s.name)
-		e.add(tableLimit, float64(s.limit), s.name)
+	s.add(flowCount, float64(flows))
+	for _, each := range tableSizes(t, flows, m.agent.limits) {
+		s.add(tableCount, float64(each.entries), each.name)
+		s.add(tableLimit, float64(each.limit), each.name)
 	}
 	return nil
 }

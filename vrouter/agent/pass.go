@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
@@ -32,12 +33,14 @@ type pass struct {
 	wire     *wire
 	under    *underlay
 	devices  map[string]*device // by port
+	whole    map[string]bool    // ports that were as desired, in this pass or an earlier one of the same desired state
 	fabric   []fabricDevice
 	facts    facts
 	tables   fib.Tables
 	warnings []string
 	compiled bool // the tables are of this pass's desired state and facts
 	reused   bool // and are the last pass's
+	renewed  bool // the data path is a new one: its pins were lost
 	merges   bool // groDevice is there
 	changes  datapath.Changes
 	problems []problem
@@ -96,6 +99,7 @@ func (p *pass) walk() {
 		return
 	}
 	defer p.wire.close()
+	p.keepPins()
 	p.plug()
 	p.compile()
 	p.apply()
@@ -123,11 +127,16 @@ func (p *pass) look() error {
 	}
 	for _, l := range links {
 		w.fabric[l.Attrs().Name] = true
+		if l.Attrs().Flags&net.FlagUp == 0 {
+			p.problems = append(p.problems, problem{"", isDown(l) + "; ip link set " + l.Attrs().Name + " up"})
+		}
 		p.fabric = append(p.fabric, fabricDevice{link: l})
 	}
 	p.wire, p.under = w, newUnderlay(p.a.space, links)
 	return nil
 }
+
+func isDown(fabric netlink.Link) string { return "fabric device " + fabric.Attrs().Name + " is down" }
 
 // keepLast stands in for what could not be looked at.
 func (p *pass) keepLast() {
@@ -174,18 +183,19 @@ func (p *pass) keepTables() {
 
 // apply makes the maps equal to the tables.
 func (p *pass) apply() {
-	if !p.compiled || p.cause == noticing && p.reused && p.a.last.problems == nil {
+	if !p.compiled || p.cause == noticing && p.reused && !p.renewed && p.a.last.problems == nil {
 		return // nothing that the kernel tells of changes the maps' contents
 	}
 	var err error
-	if p.changes, err = p.a.plane.Apply(p.tables); err != nil {
+	if p.changes, err = p.a.plane().Apply(p.tables); err != nil {
 		if isLimit(err) {
 			p.limit = err
 		}
 		p.fail("", fmt.Errorf("writing the tables: %w", err))
 	}
 	n := p.changes.Updated + p.changes.Deleted
-	if n > 0 && p.reused && !p.a.last.failed("") {
+	p.a.pins.noteRetired()
+	if n > 0 && p.reused && !p.renewed && !p.a.last.failed("") {
 		p.mended = append(p.mended, fmt.Sprintf("%d entries of the tables differed", n))
 	}
 }
@@ -193,7 +203,7 @@ func (p *pass) apply() {
 // attach puts the programs where they are missing.
 func (p *pass) attach() {
 	there := map[int]datapath.Attachment{}
-	attached, err := p.a.plane.Attached()
+	attached, err := p.a.plane().Attached()
 	if err != nil {
 		p.fail("", err)
 	}
@@ -208,7 +218,7 @@ func (p *pass) attach() {
 		if has, ok := there[index]; ok && has.Kind == datapath.KindVif && has.Current {
 			continue
 		}
-		if err := p.a.plane.AttachVif(index); err != nil {
+		if err := p.a.plane().AttachVif(index); err != nil {
 			p.fail(name, err)
 			continue
 		}
@@ -231,7 +241,7 @@ func (p *pass) attachFabric(f *fabricDevice, there map[int]datapath.Attachment) 
 	if p.merges {
 		why = noXDPWhereMerged
 	}
-	now, err := p.a.plane.AttachFabric(index, why)
+	now, err := p.a.plane().AttachFabric(index, why)
 	if err != nil {
 		p.fail("", fmt.Errorf("fabric device %s: %w", name, err))
 		return
@@ -294,7 +304,7 @@ func (p *pass) clear() {
 	for _, f := range p.fabric {
 		used[f.link.Attrs().Index] = true
 	}
-	attached, err := p.a.plane.Attached()
+	attached, err := p.a.plane().Attached()
 	if err != nil {
 		p.fail("", err)
 	}
@@ -302,7 +312,7 @@ func (p *pass) clear() {
 		if used[a.Ifindex] {
 			continue
 		}
-		if err := p.a.plane.Detach(a.Ifindex); err != nil {
+		if err := p.a.plane().Detach(a.Ifindex); err != nil {
 			p.fail("", fmt.Errorf("take the programs off device %d: %w", a.Ifindex, err))
 		}
 	}
@@ -327,7 +337,7 @@ func (p *pass) resolve() {
 func (p *pass) changed(port, what string) {
 	p.a.log.Info("port changed", "port", port, "change", what)
 	last := p.a.last
-	was := last != nil && last.gen == p.gen && last.devices[port] != nil && !last.failed(port)
+	was := last != nil && last.gen == p.gen && last.whole[port]
 	if was && p.cause != asked && p.cause != starting && p.sameWays() {
 		p.mended = append(p.mended, "port "+port+": "+what)
 	}
@@ -337,8 +347,26 @@ func (p *pass) changed(port, what string) {
 // Before the tables are made nothing of it shows on a port.
 func (p *pass) sameWays() bool { return p.facts.ways == nil || p.facts.sameWays(p.a.last.facts) }
 
+// noteWhole notes the ports that are as desired. What changes on one of them
+// later is drift, also when a pass came upon it in the middle and failed.
+func (p *pass) noteWhole() {
+	p.whole = map[string]bool{}
+	if last := p.a.last; last != nil && last.gen == p.gen {
+		p.whole = last.whole
+	}
+	if !p.compiled {
+		return
+	}
+	for port := range p.devices {
+		if !p.whole[port] && !p.failed(port) {
+			p.whole[port] = true
+		}
+	}
+}
+
 // finish keeps what a pass came to, tells of it, and publishes it.
 func (a *agent) finish(p *pass) {
+	p.noteWhole()
 	a.tell(p)
 	a.repairs += uint64(len(p.mended))
 	switch {

@@ -39,6 +39,24 @@ type inSpace struct {
 	space *space
 }
 
+// plane is the data path.
+func (a *agent) plane() plane { return a.current.Load() }
+
+// usePlane makes a data path the agent's.
+func (a *agent) usePlane(real plane) {
+	if a.unfollow != nil {
+		a.unfollow()
+	}
+	a.current.Store(&inSpace{real, a.space})
+	a.unfollow = a.followDrops(real)
+}
+
+// closePlane lets go of the data path; packets flow on.
+func (a *agent) closePlane() error {
+	a.unfollow()
+	return a.plane().Close()
+}
+
 func (p inSpace) AttachVif(ifindex int) error {
 	return p.space.do(func() error { return p.plane.AttachVif(ifindex) })
 }

@@ -156,7 +156,7 @@ func packet(p model.Port, to model.MAC, source netip.Addr, r api.TraceRequest) (
 	if err != nil {
 		return probe{}, err
 	}
-	length := len(frame) - 14
+	length := header + body.length + payload // without the padding of a short Ethernet frame
 	return probe{frame, fmt.Sprintf("%s from %s to %s, %d bytes, from %s to %s", words, source, destination, length, p.MAC, to)}, nil
 }
 

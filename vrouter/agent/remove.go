@@ -25,7 +25,7 @@ func (a *agent) takeDown() error {
 	if _, err := a.neighbours.keep(nil); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, removeMerging(a.space, a.config.Node), a.plane.Remove(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
+	errs = append(errs, removeMerging(a.space, a.config.Node), a.plane().Remove(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
 	removeEmpty(a.config)
 	err := errors.Join(errs...)
 	a.log.Info("node removed", "error", err)

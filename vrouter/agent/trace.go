@@ -29,7 +29,7 @@ func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
 	if d == nil {
 		return inspect.Trace{}, refuse(http.StatusConflict, "port %q has no device now: %s", r.From, strings.Join(v.problems, "; "))
 	}
-	steps, action, err := a.plane.Trace(d.index(), p.frame)
+	steps, action, err := a.plane().Trace(d.index(), p.frame)
 	if err != nil {
 		return inspect.Trace{}, err
 	}
@@ -124,6 +124,9 @@ func leadsTo(v *view, s datapath.TraceStep) string {
 }
 
 func nexthopName(v *view, id uint32) string {
+	if id == 0 {
+		return "discard" // what an empty entry of the table is
+	}
 	if name := v.nexthops[id]; name != "" {
 		return name
 	}
@@ -162,8 +165,12 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 		case datapath.TraceMember:
 			member = s
 			copies++
-		case datapath.TraceEncap, datapath.TraceDeliver, datapath.TraceAnswer:
+		case datapath.TraceEncap, datapath.TraceDeliver:
 			last = s
+		case datapath.TraceAnswer:
+			if s.Found { // a question without an answer goes on: it is flooded
+				last = s
+			}
 		case datapath.TraceDrop:
 			drop = s
 		}
@@ -200,5 +207,8 @@ func farEnd(v *view, nexthop *datapath.TraceStep) string {
 	if len(words) < 3 || words[0] != "tunnel" {
 		return nexthopName(v, nexthop.ID)
 	}
-	return words[1] + " " + words[2]
+	if words[1] == "gateway" && len(words) > 3 {
+		return "gateway " + words[2]
+	}
+	return "node " + words[1]
 }

@@ -17,6 +17,7 @@ import (
 // what they hold numbers of.
 type view struct {
 	want     *desired
+	pins     pins
 	fabric   []fabricDevice
 	devices  map[string]*device // by port
 	nexthops map[uint32]string  // names by id
@@ -35,7 +36,7 @@ type view struct {
 func (a *agent) publish() {
 	p := a.last
 	v := &view{
-		want: p.want, fabric: p.fabric, devices: p.devices, warnings: p.warnings,
+		want: p.want, pins: a.pins, fabric: p.fabric, devices: p.devices, warnings: slices.Concat(p.warnings, a.pins.warning()),
 		nexthops: make(map[uint32]string, len(p.tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
 		networks: map[uint32]model.Network{},
 		routes:   len(p.tables.Routes), repairs: a.repairs, synced: a.synced, ports: len(p.want.ports()),

@@ -207,6 +207,7 @@ func (w *wire) nodeEnd(p model.Port, l netlink.Link) error {
 			return fmt.Errorf("mark device %s: %w", name, err)
 		}
 		l.Attrs().Alias = want
+		w.changed(p.Name, "device "+name+" marked as its own")
 	}
 	return errors.Join(
 		w.space.sysctl("ipv6", name, "accept_ra", "0"),

@@ -50,7 +50,7 @@ func Compare(before, after Table) Changes {
 			continue
 		}
 		earlier[k] = was[1:]
-		mark, differ := compareRow(was[0], row)
+		mark, differ := after.compareRow(was[0], row)
 		c.append(row, mark, differ)
 	}
 	for _, row := range before.Rows {
@@ -69,10 +69,10 @@ func (c *Changes) append(row []string, mark Mark, differ []bool) {
 	c.Differ = append(c.Differ, differ)
 }
 
-func compareRow(before, after []string) (Mark, []bool) {
+func (t Table) compareRow(before, after []string) (Mark, []bool) {
 	mark, differ := Same, make([]bool, len(after))
 	for i := range after {
-		if after[i] != before[i] {
+		if after[i] != before[i] && !t.Columns[i].Clock {
 			mark, differ[i] = Changed, true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -33,6 +34,23 @@ func TestCompareOfTheSameReadingMarksNothing(t *testing.T) {
 		if slices.ContainsFunc(c.Marks, func(m Mark) bool { return m != Same }) || len(c.Rows) != len(table.Rows) {
 			t.Errorf("marks %v on %d of %d rows", c.Marks, len(c.Rows), len(table.Rows))
 		}
+	}
+}
+
+// A flow that only grew older is the same flow.
+func TestCompareIgnoresClocks(t *testing.T) {
+	older := slices.Clone(sampleFlows)
+	for i := range older {
+		older[i].Age += time.Minute
+		older[i].Idle += time.Minute
+	}
+	c := Compare(FlowTable(sampleFlows), FlowTable(older))
+	if len(c.Marks) == 0 || slices.ContainsFunc(c.Marks, func(m Mark) bool { return m != Same }) {
+		t.Errorf("older flows are marked %v", c.Marks)
+	}
+	older[0].PacketsOut++
+	if c = Compare(FlowTable(sampleFlows), FlowTable(older)); c.Marks[0] != Changed {
+		t.Errorf("a flow with another packet is marked %v", c.Marks[0])
 	}
 }
 

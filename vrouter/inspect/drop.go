@@ -3,7 +3,6 @@ package inspect
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -49,24 +48,4 @@ func Later(before, after []DropEvent) []DropEvent {
 		at++
 	}
 	return after[at:]
-}
-
-// Text is what `vrouter trace` prints: the packet, each lookup, the verdict.
-func (t Trace) Text(o Options) string {
-	table := Table{Columns: []Column{
-		{Name: "Step"},
-		{Name: "Looked up", Least: 12},
-		{Name: "Found", Least: 16},
-	}, Empty: "no step was taken"}
-	for _, s := range t.Steps {
-		table.Add(s.What, orNone(s.Key), orNone(s.Result))
-	}
-	colour := green
-	if t.Dropped {
-		colour = red
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%s\n", printable(t.Packet), table.Render(o))
-	b.WriteString(paint(printable(t.Verdict), colour, o.Colour) + "\n")
-	return b.String()
 }

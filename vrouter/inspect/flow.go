@@ -25,8 +25,8 @@ func FlowTable(rows []Flow) Table {
 			{Name: "Out bytes", Right: true, Leave: 8},
 			{Name: "In packets", Right: true, Leave: 2},
 			{Name: "In bytes", Right: true, Leave: 8},
-			{Name: "Age", Right: true, Leave: 9},
-			{Name: "Idle", Right: true, Leave: 7},
+			{Name: "Age", Right: true, Leave: 9, Clock: true},
+			{Name: "Idle", Right: true, Leave: 7, Clock: true},
 		},
 	}
 	for _, f := range rows {

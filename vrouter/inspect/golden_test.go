@@ -208,6 +208,7 @@ func TestTraceTextIsAsRecorded(t *testing.T) {
 			{What: "policy"},
 		},
 		Verdict: "forwarded to node b by mpls-udp, label 30",
+		Leaves:  []string{"leaves by eth1, outer addresses 192.0.2.1 → 192.0.2.2"},
 	}
 	dropped := Trace{Packet: "10.0.0.3 → 10.9.9.9 icmp echo, 28 bytes", Verdict: "dropped: no_route: no route to the destination", Dropped: true}
 	golden(t, "trace", trace.Text(Options{Width: 60})+"\n"+dropped.Text(Options{}))

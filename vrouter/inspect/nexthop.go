@@ -105,9 +105,10 @@ func NexthopFields(n Nexthop, all []Nexthop) []Field {
 	return fields
 }
 
-// NexthopNames says of each nexthop's id what it stands for.
+// NexthopNames says of each nexthop's id what it stands for. Id 0 discards,
+// also where no row stands for it: an empty entry of the nexthop table does.
 func NexthopNames(all []Nexthop) map[uint32]string {
-	names := make(map[uint32]string, len(all))
+	names := map[uint32]string{0: "discard"}
 	for _, n := range all {
 		names[n.ID] = n.Name
 		if n.Name == "" {

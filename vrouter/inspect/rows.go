@@ -160,4 +160,7 @@ type Trace struct {
 	Steps   []Step `json:"steps"`
 	Verdict string `json:"verdict"` // "forwarded to node b by mpls-udp, label 18", "dropped: no_route", …
 	Dropped bool   `json:"dropped"`
+	// Leaves says where the packet would leave the node, a line a path. It is
+	// WithLeaves' work: the agent's answer has none.
+	Leaves []string `json:"leaves,omitempty"`
 }

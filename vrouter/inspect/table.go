@@ -21,6 +21,7 @@ type Column struct {
 	Name  string
 	Right bool // numbers
 	Key   bool // the key columns' cells together name a row
+	Clock bool // moves by itself: that it differs is no change worth a mark
 	Least int  // may be shortened to so many cells of the terminal; 0: never
 	Leave int  // left out where the width is short, the highest first; 0: never
 }
@@ -36,8 +37,8 @@ type Field struct {
 	Name, Value string
 }
 
-// Add appends a row, a cell a column. Names come from outside: a control character among them
-// may not steer the terminal.
+// Add appends a row, a cell a column. Names come from outside: a control
+// character among them may not steer the terminal.
 func (t *Table) Add(cells ...string) {
 	for i, c := range cells {
 		cells[i] = printable(c)

@@ -9,10 +9,11 @@ import (
 )
 
 // VRFStatsTable shows what each network sent and received, by encapsulation:
-// tx is from this node's workloads, rx to them.
+// tx is from this node's workloads, rx to them. An encapsulation that never
+// carried a packet is left out; a network without any has one line that says so.
 func VRFStatsTable(rows []VRFStats) Table {
 	t := Table{
-		Empty: "no networks",
+		Empty: "no network has carried a packet yet",
 		Columns: []Column{
 			{Name: "Vrf", Right: true, Key: true},
 			{Name: "Network", Least: 8},
@@ -24,13 +25,29 @@ func VRFStatsTable(rows []VRFStats) Table {
 		},
 	}
 	for _, r := range rows {
-		for _, encapsulation := range slices.Sorted(maps.Keys(r.ByEncapsulation)) {
+		used := r.used()
+		if len(used) == 0 {
+			t.Add(number(r.VRF), orNone(r.Network), none, "0", "0", "0", "0")
+		}
+		for _, encapsulation := range used {
 			x := r.ByEncapsulation[encapsulation]
 			t.Add(number(r.VRF), orNone(r.Network), encapsulation, number(x.TxPackets), number(x.TxBytes),
 				number(x.RxPackets), number(x.RxBytes))
 		}
 	}
 	return t
+}
+
+// used are the encapsulations that carried something since the tables were
+// made, sorted.
+func (r VRFStats) used() []string {
+	var names []string
+	for _, e := range slices.Sorted(maps.Keys(r.ByEncapsulation)) {
+		if r.ByEncapsulation[e] != (Traffic{}) {
+			names = append(names, e)
+		}
+	}
+	return names
 }
 
 // Rate is what a network carried by one encapsulation between two readings,
@@ -51,8 +68,8 @@ type rateKey struct {
 }
 
 // Rates are what was carried between two readings of the counters that lie so
-// far apart, busiest first. Counters that went backwards were reset: they
-// count from 0.
+// far apart, busiest first; what never carried a packet is left out. Counters
+// that went backwards were reset: they count from 0.
 func Rates(before, after []VRFStats, apart time.Duration) []Rate {
 	if apart <= 0 {
 		return nil
@@ -63,10 +80,11 @@ func Rates(before, after []VRFStats, apart time.Duration) []Rate {
 			earlier[rateKey{r.VRF, e}] = x
 		}
 	}
-	var rates []Rate
+	rates := []Rate{} // prints as [] where there are none
 	for _, r := range after {
-		for e, x := range r.ByEncapsulation {
-			rates = append(rates, rate(r, e, x.since(earlier[rateKey{r.VRF, e}]), apart.Seconds()))
+		for _, e := range r.used() {
+			x := r.ByEncapsulation[e].since(earlier[rateKey{r.VRF, e}])
+			rates = append(rates, rate(r, e, x, apart.Seconds()))
 		}
 	}
 	slices.SortFunc(rates, func(a, b Rate) int {
@@ -94,7 +112,7 @@ func (x Traffic) since(was Traffic) Traffic {
 // RateTable shows rates in SI units.
 func RateTable(rows []Rate) Table {
 	t := Table{
-		Empty: "no networks",
+		Empty: "no network has carried a packet yet",
 		Columns: []Column{
 			{Name: "Network", Least: 8},
 			{Name: "Vrf", Right: true, Key: true, Leave: 1},

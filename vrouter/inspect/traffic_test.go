@@ -22,6 +22,25 @@ func TestRatesArePerSecondAndBusiestFirst(t *testing.T) {
 	}
 }
 
+// A network has a line for what it used, and one that says so if that is nothing.
+func TestWhatNeverCarriedAPacketIsLeftOut(t *testing.T) {
+	rows := []VRFStats{
+		{VRF: 1, Network: "red", ByEncapsulation: map[string]Traffic{"local": {}, "mpls-gre": {}, "mpls-udp": {TxPackets: 1, TxBytes: 98}, "vxlan": {RxPackets: 2, RxBytes: 196}}},
+		{VRF: 2, Network: "blue", ByEncapsulation: map[string]Traffic{"local": {}}},
+	}
+	want := [][]string{
+		{"1", "red", "mpls-udp", "1", "98", "0", "0"},
+		{"1", "red", "vxlan", "0", "0", "2", "196"},
+		{"2", "blue", "-", "0", "0", "0", "0"},
+	}
+	if diff := cmp.Diff(want, VRFStatsTable(rows).Rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if rates := Rates(rows, rows, time.Second); len(rates) != 2 || rates[0].Encapsulation != "mpls-udp" || rates[1].Encapsulation != "vxlan" {
+		t.Errorf("rates of %v", rates)
+	}
+}
+
 // Counters start anew when a network is removed and made again.
 func TestRatesOfCountersThatWereResetCountFromZero(t *testing.T) {
 	before := []VRFStats{{VRF: 1, ByEncapsulation: map[string]Traffic{"vxlan": {TxPackets: 1000, TxBytes: 1000, RxPackets: 1, RxBytes: 1}}}}
@@ -29,6 +48,9 @@ func TestRatesOfCountersThatWereResetCountFromZero(t *testing.T) {
 	want := []Rate{{VRF: 1, Encapsulation: "vxlan", TxPackets: 3, TxBits: 2400, RxPackets: 2, RxBits: 16}}
 	if diff := cmp.Diff(want, Rates(before, after, time.Second)); diff != "" {
 		t.Errorf("rates (-want +got):\n%s", diff)
+	}
+	if got := Rates(nil, nil, time.Second); got == nil || len(got) != 0 {
+		t.Errorf("of nothing: %#v, want an empty list", got)
 	}
 	if got := Rates(before, after, 0); got != nil {
 		t.Errorf("readings of the same instant have a rate: %v", got)

@@ -15,7 +15,7 @@ import (
 const none = "-"
 
 // Protocols by their numbers (IANA protocol numbers), as people write them.
-var protocols = map[uint8]string{1: "icmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 58: "icmp6", 132: "sctp"}
+var protocols = map[uint8]string{0: "hop-by-hop", 1: "icmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 58: "icmp6", 132: "sctp"}
 
 // ProtocolName is what people call an IP protocol, or its number.
 func ProtocolName(p uint8) string {

@@ -254,13 +254,14 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 				       const struct nexthop *nh, __u32 id, __u32 label,
 				       struct frame *f)
 {
+	__u32 packets = segments(skb), bytes = skb->len; /* the inner frame's */
 	int verdict;
 
 	f->in.hash = hash_of(skb, f);
 	verdict = encapsulate(skb, id, label, &f->in, &f->eth);
 	if (verdict < 0)
 		return verdict;
-	count_vrf(v->vrf, nh->encap, 0, segments(skb), skb->len);
+	count_vrf(v->vrf, nh->encap, 0, packets, bytes);
 	return WENT(verdict, OUT_FORWARDED);
 }
 

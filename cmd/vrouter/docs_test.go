@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/model"
+)
+
+const handbook = "../../docs/vrouter.md"
+
+// section is the handbook's text between a heading and the next of its level.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	text, err := os.ReadFile(handbook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("%s has no section %q", handbook, heading)
+	}
+	level, _, _ := strings.Cut(heading, " ")
+	body, _, _ := strings.Cut(rest, "\n"+level+" ")
+	return body
+}
+
+// blocks are the fenced blocks of a language in a section.
+func blocks(text, language string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+func TestTheHandbookExplainsEveryDropReason(t *testing.T) {
+	text := section(t, "## Operating")
+	reasons := datapath.Reasons()[1:]
+	for _, r := range reasons {
+		if !strings.Contains(text, "\n| `"+r.Name+"` | "+r.Meaning+" | ") {
+			t.Errorf("there is no line for %s: %s", r.Name, r.Meaning)
+		}
+	}
+	_, table, _ := strings.Cut(text, "### Drop reasons")
+	if got := strings.Count(table, "\n| `"); got != len(reasons) || got < 30 {
+		t.Errorf("the table has %d reasons, the data path %d", got, len(reasons))
+	}
+}
+
+// keys are the YAML keys of a type and of all that it holds.
+func keys(of reflect.Type, into map[string]bool) {
+	switch of.Kind() {
+	case reflect.Slice, reflect.Pointer:
+		keys(of.Elem(), into)
+	case reflect.Struct:
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" {
+				into[name] = true
+				keys(f.Type, into)
+			}
+		}
+	}
+}
+
+func TestTheHandbookExplainsEveryKey(t *testing.T) {
+	for heading, of := range map[string]reflect.Type{
+		"## Node configuration": reflect.TypeFor[agent.Config](),
+		"## Desired state":      reflect.TypeFor[model.State](),
+	} {
+		text, all := section(t, heading), map[string]bool{}
+		keys(of, all)
+		if len(all) < 20 {
+			t.Fatalf("%s: only the keys %v were found", heading, all)
+		}
+		for key := range all {
+			if !strings.Contains(text, "\n| `"+key+"` | ") && !strings.Contains(text, "\n### "+key) {
+				t.Errorf("%q does not explain %s", heading, key)
+			}
+		}
+	}
+}
+
+// The examples, one after the other, are one valid state that uses every key.
+func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
+	text := strings.Join(blocks(section(t, "## Desired state"), "yaml"), "")
+	state, err := model.Parse("examples", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := state.Validate(); err != nil {
+		t.Error(err)
+	}
+	all := map[string]bool{}
+	keys(reflect.TypeFor[model.State](), all)
+	delete(all, "any_source") // the less said about it the better
+	for key := range all {
+		if !regexp.MustCompile(`\b` + key + `:`).MatchString(text) {
+			t.Errorf("no example has %s", key)
+		}
+	}
+}
+
+func TestTheHandbooksConfigurationIsOne(t *testing.T) {
+	for _, text := range blocks(section(t, "## Node configuration"), "yaml") {
+		var c agent.Config
+		if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil || c.Node != "rack3-a" || c.Limits.Routes != 1000000 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+}
+
+func TestTheHandbookNamesEveryCommand(t *testing.T) {
+	text := section(t, "## Commands")
+	for _, c := range root().Commands() {
+		if !c.Hidden && c.Name() != "help" && !strings.Contains(text, "\nvrouter "+c.Name()+" ") {
+			t.Errorf("`vrouter %s` is not there", c.Name())
+		}
+	}
+}
+
+// What docs/datapath.md names is there: files, functions, drop reasons.
+func TestTheDataPathsDocumentNamesWhatThereIs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/datapath.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := readSources(t, "../../vrouter")
+	all := strings.Join(slices.Collect(maps.Values(sources)), "\n")
+	for _, what := range []struct{ named, is string }{
+		{"`([a-z_/]+\\.(?:h|c|go))`", ""},
+		{"`([A-Za-z0-9_]+)\\(\\)`", `\b%s\(`},
+		{"`([A-Z][A-Z_0-9]+)`", `\b%s\b`},
+		{"`(bpf_[a-z_]+)`", `\b%s\(`},
+	} {
+		found := regexp.MustCompile(what.named).FindAllStringSubmatch(string(text), -1)
+		if len(found) < 5 {
+			t.Errorf("%s: only %v", what.named, found)
+		}
+		for _, m := range found {
+			if what.is == "" && !hasFile(sources, m[1]) {
+				t.Errorf("there is no file %s", m[1])
+			}
+			if what.is != "" && m[1] != "XDP_PASS" && !regexp.MustCompile(fmt.Sprintf(what.is, m[1])).MatchString(all) {
+				t.Errorf("there is no %s", m[0])
+			}
+		}
+	}
+}
+
+// readSources are the C and Go files below a directory, by path.
+func readSources(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	sources := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains([]string{".h", ".c", ".go"}, filepath.Ext(path)) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		sources[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+func hasFile(sources map[string]string, name string) bool {
+	for path := range sources {
+		if strings.HasSuffix(path, "/"+name) {
+			return true
+		}
+	}
+	return false
+}

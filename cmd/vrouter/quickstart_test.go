@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The handbook's quick start is run as it stands, but for the namespaces' names,
+// which are this test's own.
+func TestTheQuickStartWorks(t *testing.T) {
+	needNodes(t)
+	t.Parallel()
+	prefix := fmt.Sprintf("vr-qs%d-", os.Getpid())
+	dir := buildProgram(t)
+	commands := strings.Join(blocks(section(t, "## Quick start"), "sh"), "\n")
+	commands = regexp.MustCompile(`\bvr-`).ReplaceAllString(commands, prefix)
+	for _, name := range []string{"a", "b", "web1", "web2"} {
+		t.Cleanup(func() { run("ip netns delete " + prefix + name) }) // gone already where all went well
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", tidy+commands)
+	shell.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR="+dir)
+	text, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for what, times := range map[string]int{
+		`3 packets transmitted, 3 received`:                                  3,
+		`(?m)^applied; [1-9]\d* entries updated, 0 deleted`:                  2,
+		`(?m)^  7  red +10\.0\.0\.4/32 +Host +30 `:                           1,
+		`(?m)^forwarded .*mpls-udp, label 30$`:                               1,
+		`(?m)^leaves by eth1, outer addresses 192\.0\.2\.1 → 192\.0\.2\.2; `: 1,
+		`(?m)^dropped: no_route `:                                            1,
+		`(?m)^  7  red +mpls-udp +[1-9]`:                                     2,
+		`(?m)^  7  red +vxlan +3 +[1-9]\d* +3 +294$`:                         1,
+		`(?m)^node [ab] is removed$`:                                         2,
+	} {
+		if got := len(regexp.MustCompile(what).FindAllIndex(text, -1)); got != times {
+			t.Errorf("%q is there %d times, not %d", what, got, times)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", text)
+	}
+	if left, _ := filepath.Glob("/run/netns/" + prefix + "*"); len(left) > 0 {
+		t.Errorf("namespaces are left: %v", left)
+	}
+}
+
+// tidy takes the nodes away also where a command in between fails.
+const tidy = `trap 'for c in [ab].yaml; do [ -e "$c" ] && vrouter remove --config "$c" > /dev/null 2>&1 || true; done' EXIT
+`
+
+// buildProgram builds vrouter into a directory of its own.
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vr-qs") // short: sockets are in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if text, err := exec.Command("go", "build", "-o", filepath.Join(dir, "vrouter"), ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return dir
+}

@@ -1,0 +1,208 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/model"
+)
+
+// bed is two nodes with agents, and workloads a1, a2 and b1 that reach each
+// other.
+type bed struct {
+	*fleet
+	workloads map[string]*space
+	nodes     map[string]*running
+	state     model.State
+}
+
+func newBed(t *testing.T, change func(*Config)) *bed {
+	t.Helper()
+	b := &bed{fleet: newFleet(t), workloads: map[string]*space{}, nodes: map[string]*running{}}
+	for _, name := range []string{"a1", "b1", "a2"} {
+		b.workloads[name] = newSpace(t, "w"+name)
+	}
+	b.state = b.fleet.state(b.workloads)
+	b.state.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("198.51.100.0/24"), Via: []model.Via{{Port: "b1"}}}}
+	for _, node := range []string{"a", "b"} {
+		c := b.config(node)
+		if change != nil {
+			change(&c)
+		}
+		b.nodes[node] = start(t, c)
+		b.apply(t, node, b.state)
+	}
+	must(t, b.traffic())
+	return b
+}
+
+func (b *bed) apply(t *testing.T, node string, s model.State) api.Applied {
+	t.Helper()
+	done, err := b.nodes[node].client.PutState(context.Background(), s)
+	must(t, err)
+	return done
+}
+
+// traffic is nil when every workload reaches every other, by both families.
+func (b *bed) traffic() error {
+	for _, way := range [][3]string{{"a1", "b1", "10.7.0.11"}, {"b1", "a1", "fd07::10"}, {"a2", "a1", "10.7.0.10"}} {
+		if err := exchange(b.workloads[way[0]], b.workloads[way[1]], way[2]); err != nil {
+			return fmt.Errorf("%s to %s: %w", way[0], way[2], err)
+		}
+	}
+	return nil
+}
+
+// pinsOf is where a test reaches an agent's pins.
+func pinsOf(t *testing.T, c Config) string {
+	t.Helper()
+	dir, err := datapath.MountPins(c.pinsDir())
+	must(t, err)
+	return dir
+}
+
+// desiredMaps are those whose contents follow from the desired state.
+var desiredMaps = []string{"settings", "vifs", "vrfs", "nexthops", "members", "hosts4", "hosts6", "lpm4", "lpm6", "bridge", "ilm", "vnis", "remotes", "policies"}
+
+// pinnedMap opens a map of an agent's.
+func pinnedMap(t *testing.T, c Config, name string) *ebpf.Map {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(pinsOf(t, c), "g*", name))
+	if len(found) != 1 {
+		t.Fatalf("pins of map %s: %q", name, found)
+	}
+	m, err := ebpf.LoadPinnedMap(found[0], nil)
+	must(t, err)
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// contents are what is in the maps: map → key → value, as bytes.
+func contents(t *testing.T, c Config) map[string]map[string]string {
+	t.Helper()
+	all := map[string]map[string]string{}
+	for _, name := range desiredMaps {
+		all[name] = entries(t, pinnedMap(t, c, name))
+	}
+	return all
+}
+
+func entries(t *testing.T, m *ebpf.Map) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	var key, value []byte
+	it := m.Iterate()
+	for it.Next(&key, &value) {
+		if strings.Trim(string(value), "\x00") != "" { // an array's entries are always there
+			all[string(key)] = string(value)
+		}
+	}
+	must(t, it.Err())
+	return all
+}
+
+// links are the pinned links of an agent: name → its id in the kernel.
+func links(t *testing.T, c Config) map[string]link.ID {
+	t.Helper()
+	all := map[string]link.ID{}
+	found, _ := filepath.Glob(filepath.Join(pinsOf(t, c), "links", "*-*"))
+	for _, path := range found {
+		l, err := link.LoadPinnedLink(path, nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		must(t, err)
+		info, err := l.Info()
+		must(t, err)
+		all[filepath.Base(path)] = info.ID
+		l.Close()
+	}
+	return all
+}
+
+// healthy is nil when an agent has no problem.
+func (r *running) healthy() error {
+	s, err := r.client.Status(context.Background())
+	if err == nil && len(s.Problems) > 0 {
+		err = fmt.Errorf("status: %q", s.Problems)
+	}
+	return err
+}
+
+// complains is nil when status holds all the words in one problem.
+func (r *running) complains(words ...string) error {
+	s, err := r.client.Status(context.Background())
+	if err != nil {
+		return err
+	}
+	for _, p := range s.Problems {
+		has := true
+		for _, w := range words {
+			has = has && strings.Contains(p, w)
+		}
+		if has {
+			return nil
+		}
+	}
+	return fmt.Errorf("no problem has %q: %q", words, s.Problems)
+}
+
+func (r *running) repairs(t *testing.T) uint64 {
+	t.Helper()
+	s, err := r.client.Status(context.Background())
+	must(t, err)
+	return s.Repairs
+}
+
+// unchanged compares maps with how they were.
+func unchanged(t *testing.T, before, now map[string]map[string]string) {
+	t.Helper()
+	if d := cmp.Diff(before, now); d != "" {
+		t.Errorf("the maps are not as they were:\n%q", d)
+	}
+}
+
+// device is a port's on its node.
+func (r *running) device(t *testing.T, port string) string {
+	t.Helper()
+	rows, err := r.client.Vifs(context.Background(), 0)
+	must(t, err)
+	for _, row := range rows {
+		if row.Port == port {
+			return row.Device
+		}
+	}
+	t.Fatalf("no vif of port %s: %+v", port, rows)
+	return ""
+}
+
+// ways are the tunnels of an agent: destination → MTU and device.
+func (r *running) tunnelMTU(t *testing.T, to string) int {
+	t.Helper()
+	rows, err := r.client.Nexthops(context.Background(), 0)
+	must(t, err)
+	for _, row := range rows {
+		if row.Type == "tunnel" && len(row.Paths) > 0 && row.Paths[0].Destination == netip.MustParseAddr(to) {
+			return int(row.MTU)
+		}
+	}
+	return 0
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

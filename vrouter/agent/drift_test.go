@@ -1,0 +1,368 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// harm is something that somebody does to a node that works.
+type harm struct {
+	what string
+	do   func(t *testing.T, b *bed)
+}
+
+// onMaps does harm to the maps of node a.
+func onMaps(what string, maps ...string) harm {
+	return harm{what, func(t *testing.T, b *bed) {
+		for _, m := range maps {
+			emptied(t, b.nodes["a"].config, m)
+		}
+	}}
+}
+
+// onPins does it to pins of node a.
+func onPins(what, pattern string, do func(*testing.T, Config, string)) harm {
+	return harm{what, func(t *testing.T, b *bed) { do(t, b.nodes["a"].config, pattern) }}
+}
+
+// onHost does it to the node's end of port a1's pair.
+func onHost(what string, do func(*netlink.Handle, netlink.Link) error) harm {
+	return harm{what, func(t *testing.T, b *bed) {
+		must(t, do(b.a.links, linkIn(t, b.a, b.nodes["a"].device(t, "a1"))))
+	}}
+}
+
+// onWorkload does it to the workload's end.
+func onWorkload(what string, do func(*netlink.Handle, netlink.Link) error) harm {
+	return harm{what, func(t *testing.T, b *bed) {
+		w := b.workloads["a1"]
+		must(t, do(w.links, linkIn(t, w, "eth0")))
+	}}
+}
+
+func small(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, 1300) }
+
+func TestEntriesThatSomebodyDeletesReturn(t *testing.T) {
+	t.Parallel()
+	withstands(t,
+		onMaps("all host routes", "hosts4", "hosts6"),
+		onMaps("other routes", "lpm4"),
+		onMaps("all nexthops", "nexthops"),
+		onMaps("all vifs", "vifs"),
+		onMaps("all labels", "ilm"),
+		onMaps("the known sources", "remotes"),
+		onMaps("the networks", "vrfs"),
+		onMaps("the settings", "settings"),
+		harm{"one route led elsewhere", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config) }},
+	)
+}
+
+func TestProgramsAndPinsThatSomebodyTakesAwayReturn(t *testing.T) {
+	t.Parallel()
+	withstands(t,
+		onPins("a vif's program", "links/vif-*", detached),
+		onPins("the fabric's tc program", "links/fabric-*", detached),
+		onPins("the fabric's XDP program", "links/xdp-*", detached),
+		onPins("the pins of the links", "links/*-*", unpinned),
+		onPins("the pins of the maps", "g*/*", unpinned),
+		onPins("the pin of one map", "g*/flows", unpinned),
+	)
+}
+
+func TestDevicesThatSomebodyChangesAreMended(t *testing.T) {
+	t.Parallel()
+	withstands(t,
+		onHost("the node's end is down", (*netlink.Handle).LinkSetDown),
+		onHost("the node's end is small", small),
+		onHost("the node's end has no mark", func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetAlias(l, "") }),
+		onWorkload("the workload's end is down", (*netlink.Handle).LinkSetDown),
+		onWorkload("the workload's end is small", small),
+		onWorkload("the workload's MAC is another", func(h *netlink.Handle, l netlink.Link) error {
+			return h.LinkSetHardwareAddr(l, []byte{2, 9, 9, 9, 9, 9})
+		}),
+		onWorkload("the workload's default routes are deleted", defaultsDeleted),
+		onWorkload("the workload's addresses are deleted", addressesDeleted),
+		onWorkload("the workload's device has another name", func(h *netlink.Handle, l netlink.Link) error {
+			return errors.Join(h.LinkSetDown(l), h.LinkSetName(l, "other0"), h.LinkSetUp(l))
+		}),
+	)
+}
+
+// withstands does one harm after another, and waits each time until the node is
+// as before: by traffic, by the maps, by what status tells.
+func withstands(t *testing.T, all ...harm) {
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	must(t, b.nodes["b"].healthy())
+	before := contents(t, a.config)
+	for _, h := range all {
+		t.Run(h.what, func(t *testing.T) {
+			repairs := a.repairs(t)
+			mtu, mac := shape(t, b)
+			h.do(t, b)
+			eventually(t, "the repair", func() error {
+				if n := a.repairs(t); n <= repairs {
+					return fmt.Errorf("repairs were %d, are %d", repairs, n)
+				}
+				return errors.Join(a.healthy(), b.traffic())
+			})
+			unchanged(t, before, contents(t, a.config))
+			if nowMTU, nowMAC := shape(t, b); nowMTU != mtu || nowMAC != mac {
+				t.Errorf("the workload's device has MTU %d and MAC %s, had %d and %s", nowMTU, nowMAC, mtu, mac)
+			}
+			for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+				routes, err := listRoutes(b.workloads["a1"].links, family)
+				must(t, err)
+				if !hasDefault(routes) {
+					t.Errorf("no default route in family %d", family)
+				}
+			}
+		})
+	}
+}
+
+// shape is what the workload's device of port a1 has.
+func shape(t *testing.T, b *bed) (mtu int, mac string) {
+	t.Helper()
+	attrs := linkIn(t, b.workloads["a1"], "eth0").Attrs()
+	return attrs.MTU, attrs.HardwareAddr.String()
+}
+
+func defaultsDeleted(h *netlink.Handle, _ netlink.Link) error {
+	var errs []error
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		all, err := listRoutes(h, family)
+		errs = append(errs, err)
+		for _, r := range all {
+			if hasDefault([]netlink.Route{r}) {
+				errs = append(errs, h.RouteDel(&r))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func addressesDeleted(h *netlink.Handle, l netlink.Link) error {
+	all, err := h.AddrList(l, netlink.FAMILY_ALL)
+	errs := []error{err}
+	for _, a := range all {
+		if !a.IP.IsLinkLocalUnicast() {
+			errs = append(errs, h.AddrDel(l, &a))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// emptied deletes what is in a map; an array's entries are made zero.
+func emptied(t *testing.T, c Config, name string) {
+	t.Helper()
+	m := pinnedMap(t, c, name)
+	all := entries(t, m)
+	if len(all) == 0 {
+		t.Fatalf("map %s is empty already", name)
+	}
+	for key := range all {
+		err := m.Delete([]byte(key))
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
+			err = m.Put([]byte(key), make([]byte, m.ValueSize()))
+		}
+		must(t, err)
+	}
+}
+
+// misled makes one host route lead to another nexthop.
+func misled(t *testing.T, c Config) {
+	t.Helper()
+	m := pinnedMap(t, c, "hosts4")
+	for key, value := range entries(t, m) {
+		changed := []byte(value)
+		changed[0]++
+		must(t, m.Put([]byte(key), changed))
+		return
+	}
+	t.Fatal("there is no route")
+}
+
+func detached(t *testing.T, c Config, pattern string) {
+	t.Helper()
+	for _, path := range pinned(t, c, pattern) {
+		l, err := link.LoadPinnedLink(path, nil)
+		must(t, err)
+		must(t, errors.Join(l.Detach(), l.Close()))
+	}
+}
+
+// unpinned removes pins; a link goes with its pin.
+func unpinned(t *testing.T, c Config, pattern string) {
+	t.Helper()
+	for _, path := range pinned(t, c, pattern) {
+		must(t, os.Remove(path))
+	}
+}
+
+func pinned(t *testing.T, c Config, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(pinsOf(t, c), pattern))
+	must(t, err)
+	if len(found) == 0 {
+		t.Fatalf("nothing is pinned at %s", pattern)
+	}
+	return found
+}
+
+// TestUnmountedPinsAreMountedAndFilledAnew takes programs, maps and links away
+// at one blow.
+func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	before, was := contents(t, a.config), links(t, a.config)
+	must(t, unix.Unmount(a.config.pinsDir(), unix.MNT_DETACH))
+	eventually(t, "the repair", func() error {
+		if a.repairs(t) == 0 {
+			return errors.New("no repair")
+		}
+		return errors.Join(a.healthy(), b.traffic())
+	})
+	if !isMounted(a.config.pinsDir()) {
+		t.Error("nothing is mounted there")
+	}
+	unchanged(t, before, contents(t, a.config))
+	if now := links(t, a.config); len(now) != len(was) || len(now) < 4 {
+		t.Errorf("links were %v, are %v", was, now)
+	}
+	// What is read now is the new maps': a drop is told and counted.
+	mac := b.state.Ports[0].MAC
+	inject(t, b.workloads["a1"], "eth0", 3, datagram(t, mac, mac, "10.7.0.99", "10.7.0.11", 30))
+	eventually(t, "the drop log of the new maps", func() error {
+		log, err := a.client.DropLog(t.Context())
+		if err != nil || len(log) == 0 || log[len(log)-1].Reason != "spoofed_ip" {
+			return fmt.Errorf("%v, %+v", err, log)
+		}
+		return nil
+	})
+	// And they outlive the agent, as the others did.
+	a.stop(t)
+	must(t, b.traffic())
+}
+
+// TestADeviceThatIsDeletedIsMadeAnew: pairs by the agent; others it waits for.
+func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	for name, s := range map[string]*space{a.device(t, "a1"): b.a, "eth0": b.workloads["a1"]} {
+		repairs := a.repairs(t)
+		old := linkIn(t, b.a, a.device(t, "a1")).Attrs().Index
+		must(t, s.links.LinkDel(linkIn(t, s, name)))
+		eventually(t, "the pair is made anew", func() error {
+			if a.repairs(t) <= repairs {
+				return errors.New("no repair")
+			}
+			return errors.Join(a.healthy(), b.traffic())
+		})
+		if now := linkIn(t, b.a, a.device(t, "a1")).Attrs().Index; now == old {
+			t.Errorf("device %d is the old one", now)
+		}
+	}
+	if n := len(links(t, a.config)); n != 4 { // two vifs, the fabric's two
+		t.Errorf("%d links are pinned, want 4", n)
+	}
+}
+
+// TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns is about a
+// workload's.
+func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a, name := b.nodes["a"], b.workloads["a1"].name
+	b.workloads["a1"].close()
+	deleteSpace(name)
+	eventually(t, "the report", func() error {
+		return a.complains("port a1", "network namespace "+name+" does not exist", "ip netns add "+name)
+	})
+	must(t, exchange(b.workloads["a2"], b.workloads["b1"], "10.7.0.11"))
+	b.workloads["a1"] = namedSpace(t, name)
+	eventually(t, "the port in its new namespace", func() error { return errors.Join(a.healthy(), b.traffic()) })
+}
+
+// TestTheUnderlaysChangesAreFollowed: routes, MTU, addresses, devices.
+func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	const overhead = 32
+	fits := func(outer int) func() error {
+		return func() error {
+			if got := a.tunnelMTU(t, "172.31.0.2"); got != outer-overhead {
+				return fmt.Errorf("the tunnel's MTU is %d, want %d", got, outer-overhead)
+			}
+			if mtu, _ := shape(t, b); mtu != outer-overhead {
+				return fmt.Errorf("the workload's MTU is %d, want %d", mtu, outer-overhead)
+			}
+			return errors.Join(a.healthy(), b.traffic())
+		}
+	}
+	must(t, fits(underlayMTU)())
+	t.Run("the device's MTU", func(t *testing.T) {
+		must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), 1550))
+		eventually(t, "smaller", fits(1550))
+		must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), underlayMTU))
+		eventually(t, "as before", fits(underlayMTU))
+	})
+	t.Run("a route's MTU", func(t *testing.T) {
+		narrow := &netlink.Route{LinkIndex: linkIn(t, b.a, "fab0").Attrs().Index, Dst: ipNet(netip.MustParsePrefix("172.31.0.2/32")), Scope: netlink.SCOPE_LINK, MTU: 1500}
+		must(t, b.a.links.RouteAdd(narrow))
+		eventually(t, "smaller", func() error {
+			if got := a.tunnelMTU(t, "172.31.0.2"); got != 1500-overhead {
+				return fmt.Errorf("the tunnel's MTU is %d", got)
+			}
+			return errors.Join(a.healthy(), b.traffic())
+		})
+		must(t, b.a.links.RouteDel(narrow))
+		eventually(t, "as before", fits(underlayMTU))
+	})
+	t.Run("no route", func(t *testing.T) {
+		none := &netlink.Route{Dst: ipNet(netip.MustParsePrefix("172.31.0.2/32")), Type: unix.RTN_UNREACHABLE}
+		must(t, b.a.links.RouteAdd(none))
+		eventually(t, "the report", func() error { return a.complains("no route from 172.31.0.1 to 172.31.0.2") })
+		must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		must(t, b.a.links.RouteDel(none))
+		eventually(t, "as before", fits(underlayMTU))
+	})
+	t.Run("the address", func(t *testing.T) {
+		address := &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("172.31.0.1/24"))}
+		must(t, b.a.links.AddrDel(linkIn(t, b.a, "fab0"), address))
+		eventually(t, "the report", func() error { return a.complains("no device holds", "172.31.0.1", "give it to one") })
+		must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		must(t, b.a.links.AddrAdd(linkIn(t, b.a, "fab0"), address))
+		eventually(t, "as before", fits(underlayMTU))
+	})
+	t.Run("the device is down", func(t *testing.T) {
+		must(t, b.a.links.LinkSetDown(linkIn(t, b.a, "fab0")))
+		eventually(t, "the report", func() error { return a.complains("fab0", "down") })
+		must(t, b.a.links.LinkSetUp(linkIn(t, b.a, "fab0")))
+		eventually(t, "as before", fits(underlayMTU))
+	})
+	t.Run("the device is unplugged", func(t *testing.T) {
+		must(t, b.a.links.LinkDel(linkIn(t, b.a, "fab0")))
+		eventually(t, "the report", func() error { return a.complains("no device holds", "172.31.0.1") })
+		must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		joined(t, b.a, b.b, "fab0", "fab0", underlayMTU)
+		addressed(t, b.a, "fab0", "172.31.0.1/24")
+		addressed(t, b.b, "fab0", "172.31.0.2/24")
+		eventually(t, "as before", fits(underlayMTU))
+		if n := len(links(t, a.config)); n != 4 {
+			t.Errorf("%d links are pinned, want 4", n)
+		}
+	})
+}

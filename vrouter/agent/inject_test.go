@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/model"
+)
+
+// inject sends frames as they are from a device, past the namespace's stack: so
+// many leave, and no ARP with them.
+func inject(t *testing.T, s *space, device string, times int, frame []byte) {
+	t.Helper()
+	index := linkIn(t, s, device).Attrs().Index
+	must(t, s.do(func() error {
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		for range times {
+			if err := unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: index}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// datagram is an Ethernet frame with UDP in it: 42 bytes and its payload, 60 at
+// the least.
+func datagram(t *testing.T, from, to model.MAC, source, destination string, payload int) []byte {
+	t.Helper()
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: netip.MustParseAddr(source).AsSlice(), DstIP: netip.MustParseAddr(destination).AsSlice()}
+	udp := &layers.UDP{SrcPort: 4000, DstPort: sinkPort}
+	udp.SetNetworkLayerForChecksum(ip)
+	frame, err := serialize(&layers.Ethernet{SrcMAC: from[:], DstMAC: to[:], EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(make([]byte, payload)))
+	must(t, err)
+	return frame
+}
+
+// ping is an ICMP echo request, padded to 60 bytes.
+func ping(t *testing.T, from model.MAC, source, destination string) []byte {
+	t.Helper()
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: netip.MustParseAddr(source).AsSlice(), DstIP: netip.MustParseAddr(destination).AsSlice()}
+	frame, err := serialize(append([]gopacket.SerializableLayer{
+		&layers.Ethernet{SrcMAC: from[:], DstMAC: model.RouterMAC[:], EthernetType: layers.EthernetTypeIPv4}, ip}, echo(ip, false)...)...)
+	must(t, err)
+	return frame
+}
+
+const sinkPort = 9 // discard, RFC 863
+
+// sink takes datagrams, so that the namespace answers none with an ICMP error,
+// and counts them.
+func sink(t *testing.T, s *space) net.PacketConn {
+	t.Helper()
+	var c net.PacketConn
+	must(t, s.do(func() (err error) {
+		c, err = net.ListenPacket("udp4", "0.0.0.0:9")
+		return err
+	}))
+	t.Cleanup(func() { c.Close() })
+	return c
+}

@@ -1,0 +1,191 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/google/go-cmp/cmp"
+)
+
+// written puts a configuration into a file, for an agent in a process of its
+// own.
+func written(t *testing.T, c Config, more string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "node.yaml")
+	text := fmt.Sprintf("node: %s\nnetns: %s\nrun_dir: %s\nsocket: %s\nstate_dir: %s\nrepair_interval: %s\n%s",
+		c.Node, c.Netns, c.RunDir, c.Socket, c.StateDir, c.RepairInterval, more)
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// killed ends an agent as nothing else does: it cannot say a last word.
+func killed(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	must(t, cmd.Process.Kill())
+	cmd.Wait() // says that it was killed
+}
+
+// answers waits until the agent of a process does.
+func answers(t *testing.T, r *running) {
+	t.Helper()
+	eventually(t, "the agent's answer", func() error {
+		_, err := r.client.Status(context.Background())
+		return err
+	})
+}
+
+// mapIDs are the numbers that the kernel gave the pinned maps.
+func mapIDs(t *testing.T, c Config) map[string]ebpf.MapID {
+	t.Helper()
+	all := map[string]ebpf.MapID{}
+	for _, path := range pinned(t, c, "g*/*") {
+		m, err := ebpf.LoadPinnedMap(path, nil)
+		must(t, err)
+		info, err := m.Info()
+		must(t, err)
+		id, _ := info.ID()
+		all[filepath.Base(path)] = id
+		m.Close()
+	}
+	return all
+}
+
+// conversation is a TCP connection over the overlay that stays open.
+type conversation struct{ near, far net.Conn }
+
+func converse(t *testing.T, from, to *space, address string) *conversation {
+	t.Helper()
+	var l net.Listener
+	must(t, to.do(func() (err error) {
+		l, err = net.Listen("tcp", net.JoinHostPort(address, "0"))
+		return err
+	}))
+	defer l.Close()
+	c := &conversation{}
+	must(t, from.do(func() (err error) {
+		c.near, err = net.DialTimeout("tcp", l.Addr().String(), 5*time.Second)
+		return err
+	}))
+	far, err := l.Accept()
+	must(t, err)
+	c.far = far
+	t.Cleanup(func() { c.near.Close(); c.far.Close() })
+	return c
+}
+
+// say sends a megabyte and reads it at the other end.
+func (c *conversation) say() error {
+	text := make([]byte, 1<<20)
+	for _, end := range []net.Conn{c.near, c.far} {
+		end.SetDeadline(time.Now().Add(10 * time.Second))
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.near.Write(text)
+		sent <- err
+	}()
+	_, err := io.ReadFull(c.far, text)
+	return errors.Join(err, <-sent)
+}
+
+// TestAKilledAgentReturnsToTheSameMapsAndLinks: nothing is made anew, and what
+// runs goes on, also without any agent.
+func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	a.stop(t) // from here on it is a process of its own
+	config := written(t, a.config, "")
+	first := process(t, config)
+	answers(t, a)
+	eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	talk := converse(t, b.workloads["a1"], b.workloads["b1"], "10.7.0.11")
+	must(t, talk.say())
+	ids, was, before := mapIDs(t, a.config), links(t, a.config), contents(t, a.config)
+
+	killed(t, first)
+	if !exists(a.config.Socket) {
+		t.Error("the killed agent removed its socket: it was not killed")
+	}
+	must(t, errors.Join(talk.say(), b.traffic()))
+	same := func(when string) {
+		t.Helper()
+		if d := cmp.Diff(ids, mapIDs(t, a.config)); d != "" {
+			t.Errorf("%s the maps are others:\n%s", when, d)
+		}
+		if d := cmp.Diff(was, links(t, a.config)); d != "" {
+			t.Errorf("%s the links are others:\n%s", when, d)
+		}
+		unchanged(t, before, contents(t, a.config))
+	}
+	same("without an agent")
+
+	second := process(t, config)
+	answers(t, a)
+	must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
+	same("with the next agent")
+	if n := a.repairs(t); n != 0 {
+		t.Errorf("%d repairs after a start on what was right", n)
+	}
+	state, err := a.client.State(context.Background())
+	must(t, err)
+	if len(state.Ports) != 3 || len(state.Nodes) != 2 {
+		t.Errorf("the state is %+v", state)
+	}
+
+	killed(t, second)
+	t.Run("with other limits the maps are new and the links the same", func(t *testing.T) {
+		process(t, written(t, a.config, "limits: {routes: 1000}\n"))
+		answers(t, a)
+		must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
+		if d := cmp.Diff(was, links(t, a.config)); d != "" {
+			t.Errorf("the links are others:\n%s", d)
+		}
+		eventually(t, "the older maps' retirement", func() error {
+			if dirs := pinned(t, a.config, "g*"); len(dirs) != 1 {
+				return fmt.Errorf("there are %q", dirs)
+			}
+			return nil
+		})
+		now := mapIDs(t, a.config)
+		for name, id := range now {
+			if ids[name] == id {
+				t.Errorf("map %s is the old one", name)
+			}
+		}
+		if len(now) != len(ids) {
+			t.Errorf("%d maps, were %d", len(now), len(ids))
+		}
+		if n := pinnedMap(t, a.config, "hosts4").MaxEntries(); n != 1000 {
+			t.Errorf("hosts4 has room for %d", n)
+		}
+	})
+}
+
+// TestDriftWhileNoAgentRunsIsMendedByTheNext: what was taken away meanwhile.
+func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	before, ids := contents(t, a.config), mapIDs(t, a.config)
+	device := a.device(t, "a1")
+	a.stop(t)
+	emptied(t, a.config, "hosts4")
+	detached(t, a.config, "links/xdp-*")
+	must(t, b.a.links.LinkSetDown(linkIn(t, b.a, device)))
+	a = start(t, a.config)
+	eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	unchanged(t, before, contents(t, a.config))
+	if d := cmp.Diff(ids, mapIDs(t, a.config)); d != "" {
+		t.Errorf("the maps are others:\n%s", d)
+	}
+}

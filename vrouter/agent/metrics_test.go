@@ -1,0 +1,312 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"windtunnel/vrouter/model"
+)
+
+// scrape reads an agent's metrics: name{labels} → value.
+func scrape(t *testing.T, r *running) map[string]float64 {
+	t.Helper()
+	text, err := r.client.Metrics(context.Background())
+	must(t, err)
+	return samplesOf(t, text)
+}
+
+func samplesOf(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	all := map[string]float64{}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		i := strings.LastIndexByte(line, ' ')
+		n, err := strconv.ParseFloat(strings.TrimSpace(line[i+1:]), 64)
+		if err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		if _, twice := all[line[:i]]; twice {
+			t.Errorf("%s stands there twice", line[:i])
+		}
+		all[line[:i]] = n
+	}
+	return all
+}
+
+// meshed is two networks, one that routes and one that bridges, without IPv6:
+// no workload says a word that the test did not send.
+func (f *fleet) meshed(w map[string]*space) model.State {
+	s := f.state(w)
+	s.Networks[0].Subnets = s.Networks[0].Subnets[:1]
+	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 9, Forwarding: model.L2})
+	for i := range s.Nodes {
+		s.Nodes[i].Encapsulations = []model.Encapsulation{model.MPLSoUDP}
+	}
+	for i := range s.Ports {
+		s.Ports[i].IPs = s.Ports[i].IPs[:1]
+		blue := s.Ports[i]
+		blue.Name, blue.Network, blue.MAC, blue.IPs = "blue-"+blue.Name, "blue", model.MAC{2, 0, 0, 0, 9, byte(i)}, nil
+		blue.Attach.Interface = "eth1"
+		s.Ports = append(s.Ports, blue)
+	}
+	return s
+}
+
+// TestEveryCounterCountsWhatWasSent sends so many frames of every kind and
+// compares.
+func TestEveryCounterCountsWhatWasSent(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := map[string]*space{"a1": newSpace(t, "wa1"), "b1": newSpace(t, "wb1"), "a2": newSpace(t, "wa2")}
+	for _, s := range w {
+		silent(t, s)
+	}
+	a, b := start(t, f.config("a")), start(t, f.config("b"))
+	s := f.meshed(w)
+	for _, r := range []*running{a, b} {
+		_, err := r.client.PutState(context.Background(), s)
+		must(t, err)
+	}
+	a1, blue := s.Ports[0].MAC, s.Ports[3].MAC
+	sink(t, w["b1"])
+	sink(t, w["a2"])
+	// The neighbours of the fabric resolve with the first packets.
+	must(t, exchange(w["a1"], w["b1"], "10.7.0.11"))
+	beforeA, beforeB := settled(t, a), settled(t, b)
+
+	inject(t, w["a1"], "eth0", 7, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.11", 100))             // to the other node
+	inject(t, w["a1"], "eth0", 5, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.12", 200))             // on this one
+	inject(t, w["a1"], "eth0", 3, ping(t, a1, "10.7.0.10", "10.7.0.1"))                                        // the gateway
+	inject(t, w["a1"], "eth0", 4, datagram(t, a1, model.RouterMAC, "10.7.0.10", "192.0.2.1", 30))              // nowhere
+	inject(t, w["a1"], "eth0", 2, datagram(t, a1, model.RouterMAC, "10.7.0.99", "10.7.0.11", 30))              // spoofed
+	inject(t, w["a1"], "eth1", 6, datagram(t, blue, broadcast, "192.0.2.7", "255.255.255.255", 50))            // to both others
+	must(t, f.b.do(func() error { return fromFabric("172.31.0.1:6635", []byte{0xff, 0xff, 0x01, 64, 0x45}) })) // label 1048560
+
+	const payload, local, echoed, small, flooded = 142, 242, 60, 72, 92
+	compare(t, a, beforeA, map[string]float64{
+		`vrouter_vif_packets_total{direction="rx",network="red",port="a1"}`:                 7 + 5 + 3 + 4 + 2,
+		`vrouter_vif_packets_total{direction="rx",network="blue",port="blue-a1"}`:           6,
+		`vrouter_vif_bytes_total{direction="rx",network="blue",port="blue-a1"}`:             6 * flooded,
+		`vrouter_vif_bytes_total{direction="rx",network="red",port="a1"}`:                   7*payload + 5*local + 3*echoed + (4+2)*small,
+		`vrouter_vif_packets_total{direction="tx",network="red",port="a2"}`:                 5,
+		`vrouter_vif_bytes_total{direction="tx",network="red",port="a2"}`:                   5 * local,
+		`vrouter_vif_packets_total{direction="tx",network="blue",port="blue-a2"}`:           6,
+		`vrouter_vif_packets_total{direction="tx",network="blue",port="blue-a1"}`:           0,
+		`vrouter_vrf_packets_total{direction="tx",encapsulation="mpls-udp",network="red"}`:  7,
+		`vrouter_vrf_packets_total{direction="tx",encapsulation="local",network="red"}`:     5,
+		`vrouter_vrf_bytes_total{direction="tx",encapsulation="local",network="red"}`:       5 * local,
+		`vrouter_vrf_packets_total{direction="rx",encapsulation="mpls-udp",network="red"}`:  0,
+		`vrouter_vrf_packets_total{direction="tx",encapsulation="mpls-udp",network="blue"}`: 6,
+		`vrouter_drops_total{port="a1",reason="no_route"}`:                                  4,
+		`vrouter_drops_total{port="a1",reason="spoofed_ip"}`:                                2,
+		`vrouter_drops_total{port="",reason="unknown_label"}`:                               1,
+		`vrouter_frames_total{outcome="forwarded"}`:                                         7 + 5 + 6, // a copy for a tunnel enters once more, as a frame
+		`vrouter_frames_total{outcome="answered"}`:                                          3,
+		`vrouter_frames_total{outcome="dropped"}`:                                           4 + 2 + 1,
+		`vrouter_frames_total{outcome="replicated"}`:                                        6,
+		`vrouter_frames_total{outcome="replicas"}`:                                          6,
+		`vrouter_frames_total{outcome="decapped"}`:                                          0,
+	})
+	compare(t, b, beforeB, map[string]float64{
+		`vrouter_vif_packets_total{direction="tx",network="red",port="b1"}`:                7,
+		`vrouter_vif_bytes_total{direction="tx",network="red",port="b1"}`:                  7 * payload,
+		`vrouter_vif_packets_total{direction="tx",network="blue",port="blue-b1"}`:          6,
+		`vrouter_vif_packets_total{direction="rx",network="red",port="b1"}`:                0,
+		`vrouter_vrf_packets_total{direction="rx",encapsulation="mpls-udp",network="red"}`: 7,
+		`vrouter_vrf_bytes_total{direction="rx",encapsulation="mpls-udp",network="red"}`:   7 * payload,
+		`vrouter_frames_total{outcome="dropped"}`:                                          0,
+	})
+	for _, r := range []*running{a, b} {
+		now := settled(t, r)
+		became := 0.0
+		for _, o := range []string{"passed", "forwarded", "answered", "replicated", "dropped"} {
+			became += now[`vrouter_frames_total{outcome="`+o+`"}`]
+		}
+		if received := now[`vrouter_frames_total{outcome="received"}`]; received != became {
+			t.Errorf("node %s received %v frames, %v became of them", r.config.Node, received, became)
+		}
+	}
+}
+
+// settled are an agent's counters once no packet is under way any more.
+func settled(t *testing.T, r *running) (now map[string]float64) {
+	t.Helper()
+	eventually(t, "no packet under way", func() error {
+		before := now
+		now = scrape(t, r)
+		for name, n := range now {
+			if strings.Contains(name, "_total") && before[name] != n {
+				return &unexpected{name, n}
+			}
+		}
+		return nil
+	})
+	return now
+}
+
+// compare what counters counted since before.
+func compare(t *testing.T, r *running, before, want map[string]float64) {
+	t.Helper()
+	now := settled(t, r)
+	for name, n := range want {
+		if value, ok := now[name]; !ok && n > 0 {
+			t.Errorf("node %s has no %s", r.config.Node, name)
+		} else if got := value - before[name]; got != n {
+			t.Errorf("node %s: %s counted %v, want %v", r.config.Node, name, got, n)
+		}
+	}
+}
+
+// silent keeps a namespace's devices from speaking IPv6 by themselves.
+func silent(t *testing.T, s *space) {
+	t.Helper()
+	must(t, s.sysctl("ipv6", "default", "disable_ipv6", "1"))
+}
+
+// fromFabric sends a datagram as another node would.
+func fromFabric(to string, payload []byte) error {
+	c, err := net.Dial("udp", to)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Write(payload)
+	return err
+}
+
+// TestGaugesTellTablesAndHealth compares them with what the API lists.
+func TestGaugesTellTablesAndHealth(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := map[string]*space{"a1": newSpace(t, "wa1"), "a2": newSpace(t, "wa2")}
+	c := f.config("a")
+	c.Limits.Routes, c.Metrics = 4096, freeAddress(t)
+	a := start(t, c)
+	s := f.state(w)
+	s.Policies = []model.Policy{{Name: "web", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"}}}}
+	s.Ports[1].Policies = []string{"web"}
+	_, err := a.client.PutState(context.Background(), s)
+	must(t, err)
+	must(t, exchange(w["a1"], w["a2"], "10.7.0.12"))
+	got := scrape(t, a)
+	for name, want := range map[string]float64{
+		`vrouter_table_entries{table="vifs"}`:   2,
+		`vrouter_table_entries{table="hosts4"}`: float64(hostsIn(t, a, true)),
+		`vrouter_table_entries{table="hosts6"}`: float64(hostsIn(t, a, false)),
+		`vrouter_table_limit{table="hosts4"}`:   4096,
+		`vrouter_table_limit{table="flows"}`:    524288,
+		`vrouter_flows`:                         float64(flowsOf(t, a)),
+		`vrouter_table_entries{table="flows"}`:  float64(flowsOf(t, a)),
+		`vrouter_problems`:                      0,
+		`vrouter_repairs_total`:                 0,
+		`vrouter_scrape_ok`:                     1,
+		`vrouter_info{node="a",version="test"}`: 1,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+	if got[`vrouter_flows`] == 0 || got[`vrouter_table_entries{table="hosts4"}`] < 3 {
+		t.Errorf("flows %v, host routes %v: want some", got[`vrouter_flows`], got[`vrouter_table_entries{table="hosts4"}`])
+	}
+	status, err := a.client.Status(context.Background())
+	must(t, err)
+	if at := got["vrouter_synced_timestamp_seconds"]; at < float64(status.Started.Unix()) || at > float64(status.Synced.UnixMilli())/1000 {
+		t.Errorf("synced at %v, started %v, then synced %v", at, status.Started, status.Synced)
+	}
+
+	deleteSpace(w["a2"].name)
+	eventually(t, "a problem in the metrics", func() error {
+		return expect(scrape(t, a), `vrouter_problems`, func(n float64) bool { return n > 0 })
+	})
+
+	body, status2 := get(t, "http://"+c.Metrics+"/metrics")
+	if over := samplesOf(t, body); status2 != http.StatusOK || over[`vrouter_info{node="a",version="test"}`] != 1 || len(over) < len(got) {
+		t.Errorf("over TCP: status %d, %d samples, want 200 and %d", status2, len(over), len(got))
+	}
+	if _, status := get(t, "http://"+c.Metrics+"/v1/state"); status != http.StatusNotFound {
+		t.Errorf("the API is served over TCP: status %d", status)
+	}
+}
+
+// TestMetricsAreNamedAsPrometheusAdvises holds for all that can be collected.
+func TestMetricsAreNamedAsPrometheusAdvises(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a := start(t, f.config("a"))
+	_, err := a.client.PutState(context.Background(), f.state(nil))
+	must(t, err)
+	text, err := a.client.Metrics(context.Background())
+	must(t, err)
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	must(t, err)
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if n := strings.Count(text, "# TYPE vrouter_"); n < 8 {
+		t.Errorf("%d metrics were looked at", n)
+	}
+}
+
+func expect(all map[string]float64, name string, is func(float64) bool) error {
+	if n := all[name]; !is(n) {
+		return &unexpected{name, n}
+	}
+	return nil
+}
+
+type unexpected struct {
+	name string
+	n    float64
+}
+
+func (u *unexpected) Error() string { return u.name + " is " + strconv.FormatFloat(u.n, 'g', -1, 64) }
+
+// hostsIn counts the host routes of a family that the API lists.
+func hostsIn(t *testing.T, r *running, four bool) (n int) {
+	t.Helper()
+	rows, err := r.client.Routes(context.Background(), 0)
+	must(t, err)
+	for _, row := range rows {
+		if row.Destination.IsSingleIP() && row.Destination.Addr().Is4() == four {
+			n++
+		}
+	}
+	return n
+}
+
+func flowsOf(t *testing.T, r *running) int {
+	t.Helper()
+	rows, err := r.client.Flows(context.Background(), 0)
+	must(t, err)
+	return len(rows)
+}
+
+// freeAddress is a port of the loopback device that nobody has.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 0).String())
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func get(t *testing.T, url string) (body string, status int) {
+	t.Helper()
+	response, err := http.Get(url)
+	must(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must(t, err)
+	return string(text), response.StatusCode
+}

@@ -1,0 +1,402 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// statusIn is the HTTP status of a client's error; 0: it has none.
+func statusIn(err error) int {
+	var e *api.Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+// manyPorts are so many on the other node.
+func (b *bed) withPorts(n int) model.State {
+	s := b.state
+	s.Ports = slices.Clone(s.Ports)
+	for i := range n {
+		s.Ports = append(s.Ports, model.Port{
+			Name: fmt.Sprintf("far%d", i), Network: "red", Node: "b", MAC: model.MAC{2, 1, 0, 0, byte(i >> 8), byte(i)},
+			IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 7, 0, byte(100 + i)})},
+		})
+	}
+	return s
+}
+
+// TestWhatIsRefusedIsRefusedWhole asks for what cannot be; state, maps, links
+// and traffic stay as they were.
+func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
+	t.Parallel()
+	disk := tinyDisk(t)
+	b := newBed(t, func(c *Config) {
+		if c.Node == "a" {
+			c.StateDir, c.Limits = filepath.Join(disk, "a"), Limits{Routes: 24, Vifs: 3, Nexthops: 32, Labels: 8}
+		}
+	})
+	a, ctx := b.nodes["a"], context.Background()
+	put := func(s model.State) error {
+		_, err := a.client.PutState(ctx, s)
+		return err
+	}
+	add := func(r api.PortRequest) error {
+		_, err := a.client.AddPort(ctx, r)
+		return err
+	}
+	spare := newSpace(t, "spare")
+	here := func(name string) model.Attachment { return model.Attachment{Netns: spare.name, Interface: name} }
+	before, was, kept := contents(t, a.config), links(t, a.config), files(t, a.config)
+	state, err := a.client.State(ctx)
+	must(t, err)
+	for _, c := range []struct {
+		what   string
+		do     func() error
+		status int
+		words  []string
+	}{
+		{"a state without this node", func() error { s := b.state; s.Nodes = s.Nodes[1:]; s.Ports = nil; s.Routes = nil; return put(s) }, 400, []string{`does not have this node, "a"`, "its nodes are b"}},
+		{"a state without any node", func() error { return put(model.State{}) }, 400, []string{`does not have this node, "a"`}},
+		{"two ports of one address", func() error { s := b.withPorts(2); s.Ports[4].IPs = s.Ports[3].IPs; return put(s) }, 400, []string{"10.7.0.100", "far"}},
+		{"subnets that overlap", func() error {
+			s := b.state
+			s.Networks = slices.Clone(s.Networks)
+			s.Networks[0].Subnets = append(slices.Clone(s.Networks[0].Subnets), netip.MustParsePrefix("10.7.0.0/16"))
+			return put(s)
+		}, 400, []string{"10.7.0.0/16", "10.7.0.0/24"}},
+		{"more routes than there is room for", func() error { return put(b.withPorts(40)) }, 507, []string{"hosts4", "its limit is 24", "raise limits"}},
+		{"more networks than labels", func() error {
+			s := b.state
+			s.Networks = slices.Clone(s.Networks)
+			for i := range 20 {
+				s.Networks = append(s.Networks, model.Network{Name: fmt.Sprint("n", i), ID: uint32(100 + i), Forwarding: model.L2})
+				s.Ports = append(slices.Clone(s.Ports), model.Port{Name: fmt.Sprint("p", i), Network: fmt.Sprint("n", i), Node: "a", MAC: model.MAC{2, 3, 0, 0, 0, byte(i)}})
+			}
+			return put(s)
+		}, 507, []string{"its limit is"}},
+		{"a port in a network that is not there", func() error { return add(api.PortRequest{Network: "green", Attach: here("eth0")}) }, 404, []string{`no network "green"`}},
+		{"a port of a name that is taken", func() error { return add(api.PortRequest{Name: "a1", Network: "red", Attach: here("eth0")}) }, 409, []string{`a port "a1" already`}},
+		{"a port in a namespace that is gone", func() error {
+			return add(api.PortRequest{Network: "red", Attach: model.Attachment{Netns: "vr-no-such"}})
+		}, 400, []string{"vr-no-such does not exist", "ip netns add"}},
+		{"a port on a device that is gone", func() error {
+			return add(api.PortRequest{Network: "red", Attach: model.Attachment{Device: "tap-none"}})
+		}, 400, []string{"device tap-none does not exist"}},
+		{"a port on the underlay", func() error { return add(api.PortRequest{Network: "red", Attach: model.Attachment{Device: "fab0"}}) }, 400, []string{"fab0 is the node's underlay"}},
+		{"a port whose interface is taken", func() error { return add(api.PortRequest{Network: "red", Attach: here("lo")}) }, 400, []string{"has a device lo already"}},
+		{"a port of an address that is taken", func() error {
+			return add(api.PortRequest{Network: "red", IPs: []netip.Addr{netip.MustParseAddr("10.7.0.11")}, Attach: here("eth0")})
+		}, 0, []string{"10.7.0.11"}},
+		{"the deletion of a port of the state", func() error { _, err := a.client.DeletePort(ctx, "a1"); return err }, 409, []string{"comes with the applied state"}},
+		{"the deletion of no port", func() error { _, err := a.client.DeletePort(ctx, "none"); return err }, 404, []string{`no port "none"`}},
+		{"a disk that is full", func() error {
+			full := filepath.Join(disk, "full")
+			must(t, errors.Join(filled(full)))
+			defer os.Remove(full)
+			return put(b.withPorts(3))
+		}, 500, []string{"no space left", "nothing was changed. Make room"}},
+		{"a disk that is full, for a port", func() error {
+			full := filepath.Join(disk, "full")
+			must(t, filled(full))
+			defer os.Remove(full)
+			return add(api.PortRequest{Network: "red", Attach: here("eth0")})
+		}, 500, []string{"no space left", "nothing was changed. Make room"}},
+		{"a directory that cannot be written", func() error {
+			must(t, unix.Mount("", disk, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=64k"))
+			defer func() { must(t, unix.Mount("", disk, "", unix.MS_REMOUNT, "size=64k")) }()
+			return put(b.withPorts(3))
+		}, 500, []string{"read-only file system", "nothing was changed"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			err := c.do()
+			if err == nil {
+				t.Fatal("it was not refused")
+			}
+			if got := statusIn(err); c.status != 0 && got != c.status || got/100 != 4 && got/100 != 5 {
+				t.Errorf("status %d, want %d: %v", got, c.status, err)
+			}
+			for _, w := range c.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("error %q, want %q in it", err, w)
+				}
+			}
+			unchanged(t, before, contents(t, a.config))
+			now, err := a.client.State(ctx)
+			must(t, err)
+			if d := cmp.Diff(state, now, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+				t.Errorf("the state is another:\n%s", d)
+			}
+			if d := cmp.Diff(was, links(t, a.config)); d != "" {
+				t.Errorf("the links are others:\n%s", d)
+			}
+			if d := cmp.Diff(kept, files(t, a.config)); d != "" {
+				t.Errorf("the files are others:\n%s", d)
+			}
+			if l, err := spare.link("eth0"); l != nil || err != nil {
+				t.Errorf("a device was left: %v, %v", l, err)
+			}
+			must(t, errors.Join(a.healthy(), b.traffic()))
+		})
+	}
+	t.Run("what has room is taken after all that", func(t *testing.T) {
+		must(t, put(b.withPorts(3)))
+		must(t, b.traffic())
+	})
+	t.Run("a port more than there is room for", func(t *testing.T) {
+		must(t, add(api.PortRequest{Name: "third", Network: "red", Attach: here("eth0")}))
+		full := contents(t, a.config)
+		err := add(api.PortRequest{Name: "fourth", Network: "red", Attach: here("eth1")})
+		if statusIn(err) != 507 || !strings.Contains(err.Error(), "vifs") {
+			t.Errorf("error %v, status %d", err, statusIn(err))
+		}
+		unchanged(t, full, contents(t, a.config))
+		if l, err := spare.link("eth1"); l != nil || err != nil {
+			t.Errorf("a device was left: %v, %v", l, err)
+		}
+		must(t, b.traffic())
+	})
+}
+
+// files are what an agent keeps, and how.
+func files(t *testing.T, c Config) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	entries, err := os.ReadDir(c.StateDir)
+	must(t, err)
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(c.StateDir, e.Name()))
+		must(t, err)
+		all[e.Name()] = string(text)
+	}
+	return all
+}
+
+// filled makes a file of all the room that a filesystem has.
+func filled(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if errors.Is(err, unix.ENOSPC) {
+		return nil
+	}
+	return err
+}
+
+// TestAnUnderlayTooSmallIsReportedAndChangesNothing: neither by itself nor with
+// the next request.
+func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	before := contents(t, a.config)
+	must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), 1200))
+	eventually(t, "the report", func() error { return a.complains("an underlay MTU of 1200", "IPv6 needs 1280", "raise") })
+	_, err := a.client.PutState(context.Background(), b.withPorts(3))
+	if statusIn(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "IPv6 needs 1280") {
+		t.Errorf("error %v, status %d", err, statusIn(err))
+	}
+	unchanged(t, before, contents(t, a.config))
+	must(t, b.traffic())
+	must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), underlayMTU))
+	eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	unchanged(t, before, contents(t, a.config))
+}
+
+// TestAStartThatIsRefusedLeavesTheRunningAgentAlone tries configurations beside
+// an agent that runs.
+func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	before, was := contents(t, a.config), links(t, a.config)
+	yaml := filepath.Join(b.dir, "state.yaml")
+	must(t, os.WriteFile(yaml, []byte("nodes:\n- {name: a, underlay: [172.31.0.1]}\n"), 0o600))
+	for _, c := range []struct {
+		what   string
+		change func(*Config)
+		words  []string
+	}{
+		{"a second agent of the node", func(*Config) {}, []string{"node a has an agent already", fmt.Sprintf("process %d", os.Getpid()), "stop that one first"}},
+		{"another node's state", func(c *Config) { c.Node, c.State, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{`does not have this node, "c"`, "its nodes are a"}},
+		{"another node's directory", func(c *Config) { c.Node = "c" }, []string{`it is node "a"'s, this agent is node "c"'s`}},
+		{"a namespace that is not there", func(c *Config) { c.Node, c.Netns, c.StateDir = "c", "vr-no-such", filepath.Join(b.dir, "state-c") }, []string{"vr-no-such does not exist", "ip netns add"}},
+		{"a socket's path that is a file", func(c *Config) { c.Node, c.Socket, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{yaml, "is no socket"}},
+		{"a state that is not there", func(c *Config) {
+			c.Node, c.State, c.StateDir = "c", filepath.Join(b.dir, "none.yaml"), filepath.Join(b.dir, "state-c")
+		}, []string{"none.yaml", "no such file"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			config := b.config("a")
+			c.change(&config)
+			if config.Node != "a" {
+				if config.Socket == a.config.Socket {
+					config.Socket = ""
+				}
+				t.Cleanup(func() { takenAway(t, config) })
+			}
+			err := Run(context.Background(), config, Options{})
+			if err == nil {
+				t.Fatal("it ran")
+			}
+			for _, w := range c.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("error %q, want %q in it", err, w)
+				}
+			}
+			unchanged(t, before, contents(t, a.config))
+			if d := cmp.Diff(was, links(t, a.config)); d != "" {
+				t.Errorf("the links are others:\n%s", d)
+			}
+			must(t, errors.Join(a.healthy(), b.traffic()))
+		})
+	}
+}
+
+// takenAway removes what an agent that was refused may have mounted.
+func takenAway(t *testing.T, c Config) {
+	t.Helper()
+	c.Socket, c.State, c.StateDir = "", "", filepath.Join(t.TempDir(), "none")
+	must(t, Remove(c))
+}
+
+// raw sends a request that no client of ours would.
+func raw(t *testing.T, r *running, method, path string, body io.Reader) (status int, text string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, "http://vrouter"+path, body)
+	must(t, err)
+	transport := &http.Transport{DialContext: dialSocket(r.config.Socket)}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response.StatusCode, string(all)
+}
+
+// endless is a JSON text of so many bytes, of blanks at the end.
+func endless(n int64) io.Reader {
+	return io.MultiReader(strings.NewReader(`{"nodes":`), io.LimitReader(blanks{}, n))
+}
+
+type blanks struct{}
+
+func (blanks) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{' '}, len(p))), nil }
+
+// TestRequestsThatMakeNoSenseAreAnsweredSo and change nothing.
+func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a := start(t, f.config("a"))
+	_, err := a.client.PutState(context.Background(), f.state(nil))
+	must(t, err)
+	before := contents(t, a.config)
+	for _, c := range []struct {
+		method, path string
+		body         io.Reader
+		status       int
+		words        string
+	}{
+		{"PUT", "/v1/state", strings.NewReader(`{"nodes":[],"colour":"red"}`), 400, `unknown field \"colour\"`},
+		{"PUT", "/v1/state", strings.NewReader(`{"networks":[{"name":"x","vlan":3}]}`), 400, `unknown field \"vlan\"`},
+		{"PUT", "/v1/state", strings.NewReader(``), 400, "it is empty"},
+		{"PUT", "/v1/state", strings.NewReader(`{"nodes":[`), 400, "ends in the middle"},
+		{"PUT", "/v1/state", strings.NewReader(`{} {}`), 400, "after top-level value"},
+		{"PUT", "/v1/state", strings.NewReader(`{"nodes":7}`), 400, "field nodes"},
+		{"PUT", "/v1/state", strings.NewReader(`nodes: []`), 400, "no JSON at byte"},
+		{"PUT", "/v1/state", endless(mostBody), 400, "more than 64 MB"},
+		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","vlan":3}`), 400, `unknown field \"vlan\"`},
+		{"POST", "/v1/ports", strings.NewReader(`{"network":"red"}`), 400, "say where the workload is"},
+		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","mac":"red"}`), 400, "cannot be read"},
+		{"POST", "/v1/trace", strings.NewReader(`{"from":"nobody","to":"10.7.0.1","protocol":"icmp"}`), 404, "nobody"},
+		{"POST", "/v1/shutdown", strings.NewReader(`{"delete":true}`), 400, `unknown field \"delete\"`},
+		{"GET", "/v1/rt?vrf=red", nil, 400, "vrf=red is no number"},
+		{"GET", "/v1/rt?vrf=-1", nil, 400, "vrf=-1 is no number"},
+		{"GET", "/v1/nothing", nil, 404, "the API has no GET /v1/nothing"},
+		{"GET", "/", nil, 404, "the API has no GET /"},
+		{"POST", "/v1/state", strings.NewReader(`{}`), 404, "the API has no POST /v1/state"},
+		{"DELETE", "/v1/state", nil, 404, "the API has no DELETE /v1/state"},
+		{"DELETE", "/v1/ports/none", nil, 404, `no port \"none\"`},
+		{"PUT", "/metrics", nil, 404, "the API has no PUT /metrics"},
+	} {
+		status, text := raw(t, a, c.method, c.path, c.body)
+		if status != c.status || !strings.Contains(text, c.words) || !strings.HasPrefix(text, `{"error":`) {
+			t.Errorf("%s %s: %d %s, want %d with %q", c.method, c.path, status, text, c.status, c.words)
+		}
+	}
+	unchanged(t, before, contents(t, a.config))
+	must(t, a.healthy())
+}
+
+// TestOnlyRootMayOpenTheSocket tries it as somebody else.
+func TestOnlyRootMayOpenTheSocket(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a := start(t, f.config("a"))
+	info, err := os.Stat(a.config.Socket)
+	must(t, err)
+	if info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("the socket's mode is %v", info.Mode())
+	}
+	for path, most := range map[string]os.FileMode{a.config.StateDir: 0o700, a.config.pinsDir(): 0o700} {
+		info, err := os.Stat(path)
+		must(t, err)
+		if info.Mode().Perm()&^most != 0 {
+			t.Errorf("the mode of %s is %v, want %v at most", path, info.Mode(), most)
+		}
+	}
+	// Others get through to the directory, and not into the socket.
+	must(t, os.Chmod(filepath.Dir(f.dir), 0o755))
+	must(t, os.Chmod(f.dir, 0o755))
+	if err := asNobody(func() error { return connect(a.config.Socket) }); !errors.Is(err, unix.EACCES) {
+		t.Errorf("as nobody: %v, want permission denied", err)
+	}
+	must(t, connect(a.config.Socket))
+}
+
+func connect(socket string) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Connect(fd, &unix.SockaddrUnix{Name: socket})
+}
+
+// asNobody runs f on a thread without root's rights, which ends with it.
+func asNobody(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		lockThread()
+		// The thread's own: the C library's would change every thread's.
+		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); e != 0 {
+			done <- e
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}

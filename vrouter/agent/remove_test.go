@@ -1,0 +1,270 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+// foreign puts somebody else's filter on a device's egress, in a hook of its own
+// where there is none yet.
+func foreign(t *testing.T, s *space, device string) {
+	t.Helper()
+	l := linkIn(t, s, device)
+	hook := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
+	if err := s.links.QdiscAdd(&netlink.Clsact{QdiscAttrs: hook}); err != nil && !errors.Is(err, unix.EEXIST) {
+		t.Fatal(err)
+	}
+	const goOn = -1 // TC_ACT_UNSPEC
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, goOn), asm.Return()},
+	})
+	must(t, err)
+	defer p.Close()
+	must(t, s.links.FilterAdd(&netlink.BpfFilter{
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_MIN_EGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
+		Fd:          p.FD(), Name: "theirs", DirectAction: true,
+	}))
+}
+
+// foreignStays tells whether it is still there.
+func foreignStays(t *testing.T, s *space, device string) bool {
+	t.Helper()
+	filters, err := s.links.FilterList(linkIn(t, s, device), netlink.HANDLE_MIN_EGRESS)
+	must(t, err)
+	return slices.ContainsFunc(filters, func(f netlink.Filter) bool {
+		b, ok := f.(*netlink.BpfFilter)
+		return ok && b.Name == "theirs"
+	})
+}
+
+// hooked tells whether a device has a clsact hook.
+func hooked(t *testing.T, s *space, device string) bool {
+	t.Helper()
+	all, err := s.links.QdiscList(linkIn(t, s, device))
+	must(t, err)
+	return slices.ContainsFunc(all, func(q netlink.Qdisc) bool { return q.Type() == "clsact" })
+}
+
+func classic(c *Config) { c.TCX = Off }
+
+// leftovers lists what of a node is still there.
+func leftovers(t *testing.T, b *bed, c Config, device string) []string {
+	t.Helper()
+	var left []string
+	for _, path := range []string{c.StateDir, c.Socket, c.lockPath(), c.nodeDir()} {
+		if exists(path) {
+			left = append(left, path)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	must(t, err)
+	if strings.Contains(string(mounts), c.nodeDir()) {
+		left = append(left, "a mount below "+c.nodeDir())
+	}
+	all, err := listLinks(b.a.links)
+	must(t, err)
+	for _, l := range all {
+		attrs := l.Attrs()
+		if strings.HasPrefix(attrs.Name, hostPrefix) {
+			left = append(left, "device "+attrs.Name)
+		}
+		if attrs.Xdp != nil && attrs.Xdp.Attached {
+			left = append(left, "XDP on "+attrs.Name)
+		}
+		left = append(left, programsOn(t, b.a, l)...)
+	}
+	for name := range map[string]bool{"a1": true, "a2": true} {
+		if l, err := b.workloads[name].link("eth0"); err != nil || l != nil {
+			left = append(left, "eth0 of "+name)
+		}
+	}
+	if l, err := b.a.link(device); err != nil || l == nil {
+		left = append(left, "nothing of "+device+", which is somebody else's")
+	}
+	managed, _, err := (&neighbours{space: b.a}).list()
+	must(t, err)
+	for k := range managed {
+		left = append(left, "neighbour "+k.address.String())
+	}
+	return left
+}
+
+// programsOn lists tcx programs and ingress filters of a device, and hooks
+// without any filter.
+func programsOn(t *testing.T, s *space, l netlink.Link) (left []string) {
+	t.Helper()
+	name := l.Attrs().Name
+	must(t, s.do(func() error {
+		result, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: ebpf.AttachTCXIngress})
+		if err == nil && len(result.Programs) > 0 {
+			left = append(left, "tcx on "+name)
+		}
+		return nil // kernels before 6.6 have none
+	}))
+	filters, err := s.links.FilterList(l, netlink.HANDLE_MIN_INGRESS)
+	if err == nil && len(filters) > 0 {
+		left = append(left, "filters on "+name)
+	}
+	return left
+}
+
+// TestRemoveLeavesNothingBehind however the agent is, and whatever held the
+// programs; what others have on the devices stays.
+func TestRemoveLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what   string
+		change func(*Config)
+		end    func(t *testing.T, r *running)
+	}{
+		{"the agent runs", nil, nil},
+		{"the agent runs, with classic filters", classic, nil},
+		{"the agent runs, with classic filters alone", classic, nil},
+		{"the agent has ended", nil, func(t *testing.T, r *running) { r.stop(t) }},
+		{"the agent has ended, with classic filters alone", classic, func(t *testing.T, r *running) { r.stop(t) }},
+		{"the agent was killed", nil, func(t *testing.T, r *running) {
+			r.stop(t)
+			cmd := process(t, written(t, r.config, ""))
+			answers(t, r)
+			killed(t, cmd)
+		}},
+		{"the state cannot be read any more", nil, func(t *testing.T, r *running) {
+			r.stop(t)
+			must(t, os.WriteFile(filepath.Join(r.config.StateDir, "state.json"), []byte("{"), 0o600))
+			// Whom to resolve is in it: those stay with the kernel until the device goes.
+			neighboursForgotten(t, r)
+		}},
+		{"the pins are unmounted", nil, func(t *testing.T, r *running) {
+			r.stop(t)
+			must(t, unix.Unmount(r.config.pinsDir(), unix.MNT_DETACH))
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, func(config *Config) {
+				if c.change != nil && config.Node == "a" {
+					c.change(config)
+				}
+			})
+			a := b.nodes["a"]
+			alone := strings.HasSuffix(c.what, "alone")
+			if !alone {
+				foreign(t, b.a, "fab0")
+			}
+			if a.config.TCX == Off {
+				if mode := fabricMode(t, a); mode != "xdp+clsact" || !hooked(t, b.a, "fab0") {
+					t.Errorf("the fabric is served by %s", mode)
+				}
+			}
+			if left := leftovers(t, b, a.config, "fab0"); len(left) < 10 {
+				t.Fatalf("of a node that works only this is seen: %q", left)
+			}
+			if c.end != nil {
+				c.end(t, a)
+			}
+			must(t, Remove(a.config))
+			if left := leftovers(t, b, a.config, "fab0"); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+			if !alone && !foreignStays(t, b.a, "fab0") {
+				t.Error("somebody else's filter is gone")
+			}
+			if alone && hooked(t, b.a, "fab0") {
+				t.Error("the hook of the filters is left")
+			}
+			if err := Remove(a.config); err != nil {
+				t.Errorf("removing again: %v", err)
+			}
+			if exists(a.config.lockPath()) || exists(a.config.nodeDir()) {
+				t.Error("removing again left something")
+			}
+			must(t, b.nodes["b"].onItsOwn())
+			removed(t, b.nodes["b"].config)
+			if exists(a.config.RunDir) {
+				t.Errorf("%s is left", a.config.RunDir)
+			}
+		})
+	}
+}
+
+// onItsOwn is nil when the agent answers and forwards for its own port.
+func (r *running) onItsOwn() error {
+	rows, err := r.client.Vifs(context.Background(), 0)
+	if err == nil && !slices.ContainsFunc(rows, func(v inspect.Vif) bool { return v.Port == "b1" }) {
+		err = fmt.Errorf("vifs are %+v", rows)
+	}
+	return err
+}
+
+func fabricMode(t *testing.T, r *running) string {
+	t.Helper()
+	s, err := r.client.Status(context.Background())
+	must(t, err)
+	if len(s.Fabric) != 1 {
+		t.Fatalf("fabric devices: %+v", s.Fabric)
+	}
+	return s.Fabric[0].Mode
+}
+
+func neighboursForgotten(t *testing.T, r *running) {
+	t.Helper()
+	s, err := openSpace(r.config.Netns)
+	must(t, err)
+	defer s.close()
+	n := &neighbours{space: s}
+	managed, _, err := n.list()
+	must(t, err)
+	n.kept = managed
+	_, err = n.keep(nil)
+	must(t, err)
+}
+
+// TestANodeWhoseNamespaceIsGoneCanBeRemoved: its devices went with it.
+func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a := start(t, f.config("a"))
+	_, err := a.client.PutState(context.Background(), f.state(nil))
+	must(t, err)
+	a.stop(t)
+	deleteSpace(f.a.name)
+	must(t, Remove(a.config))
+	for _, path := range []string{a.config.nodeDir(), a.config.StateDir, a.config.lockPath()} {
+		if exists(path) {
+			t.Errorf("%s is left", path)
+		}
+	}
+}
+
+// TestRemovalTakesTheMergingDeviceToo of a node of VXLAN alone.
+func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	a := start(t, f.config("a"))
+	s := f.state(nil)
+	for i := range s.Nodes {
+		s.Nodes[i].Encapsulations = []model.Encapsulation{model.VXLAN}
+	}
+	_, err := a.client.PutState(context.Background(), s)
+	must(t, err)
+	linkIn(t, f.a, groDevice)
+	must(t, Remove(a.config))
+	if l, err := f.a.link(groDevice); err != nil || l != nil {
+		t.Errorf("%s is left: %v", groDevice, err)
+	}
+}

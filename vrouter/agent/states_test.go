@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/model/modeltest"
+)
+
+// statesVariable says how many random states are applied.
+const statesVariable = "VROUTER_STATES"
+
+func statesWanted(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(statesVariable)
+	if text == "" {
+		return 50
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s is no number of states", statesVariable, text)
+	}
+	return n
+}
+
+// TestTheMapsFollowAnySequenceOfStates takes random desired states the way that
+// a request takes them (checked, numbered, compiled, written), and reads the
+// maps after each.
+func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
+	t.Parallel()
+	b := newWriter(t)
+	r := rand.New(rand.NewPCG(7, 11))
+	var s model.State
+	node, taken, refused, written := "", 0, 0, 0
+	began := time.Now()
+	for i := range statesWanted(t) {
+		if i%20 == 0 { // another fleet; between them one thing changes at a time
+			s = modeltest.Random(r, 5+r.IntN(60))
+			node = s.Nodes[r.IntN(len(s.Nodes))].Name
+			b.become(t, node)
+		} else {
+			s = modeltest.Mutate(r, s)
+		}
+		if _, has := s.Node(node); !has {
+			if err := b.take(s); err == nil {
+				t.Fatalf("state %d: a state without this node was taken", i)
+			}
+			refused++
+		} else {
+			b.readdress(t, s)
+			if err := b.take(s); err != nil {
+				t.Fatalf("state %d: %v", i, err)
+			}
+			taken++
+		}
+		got, err := b.plane().Dump()
+		must(t, err)
+		if d := cmp.Diff(b.want, got, sameAddress, samePrefix); d != "" {
+			t.Fatalf("after state %d the maps are not the tables (-want +got):\n%s", i, d)
+		}
+		written += len(got.Routes)
+	}
+	t.Logf("%d states taken, %d refused as without this node, %.1f routes each, %v", taken, refused, float64(written)/float64(taken+refused), time.Since(began))
+	if taken == 0 || written == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+var (
+	sameAddress = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	samePrefix  = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+)
+
+// writer is an agent without its loop: it takes states and writes tables, with
+// devices assumed for every port.
+type writer struct {
+	agent
+	fabric *space
+	want   fib.Tables // without names, as the maps are
+}
+
+func newWriter(t *testing.T) *writer {
+	t.Helper()
+	f := newFleet(t)
+	w := &writer{fabric: f.a}
+	w.config, w.log, w.limits = f.config("a"), slog.New(slog.DiscardHandler), datapath.Limits{}.WithDefaults()
+	w.last = &pass{}
+	w.drops = newDropRing()
+	var err error
+	w.space, err = openNode(w.config)
+	must(t, err)
+	real, err := w.openPlane()
+	must(t, err)
+	w.usePlane(real)
+	pinned := w.config.pinsDir() // before the writer is another node's
+	t.Cleanup(func() {
+		w.unfollow()
+		if err := w.plane().Remove(); err != nil {
+			t.Error(err)
+		}
+		if err := datapath.UnmountPins(pinned); err != nil {
+			t.Error(err)
+		}
+		w.space.close()
+	})
+	// Every address is reached through the fabric.
+	for _, everything := range []string{"0.0.0.0/0", "::/0"} {
+		gateway := map[bool]string{true: "172.31.0.254", false: "fd31::fe"}[everything == "0.0.0.0/0"]
+		if everything == "::/0" {
+			addressed(t, f.a, "fab0", "fd31::1/64")
+		}
+		must(t, f.a.links.RouteAdd(&netlink.Route{
+			LinkIndex: linkIn(t, f.a, "fab0").Attrs().Index, Dst: ipNet(netip.MustParsePrefix(everything)), Gw: netip.MustParseAddr(gateway).AsSlice(),
+		}))
+	}
+	return w
+}
+
+// become makes the writer another node's; numbers begin anew.
+func (w *writer) become(t *testing.T, node string) {
+	t.Helper()
+	w.config.Node = node
+	w.agent.want = &desired{node: node, ids: &fib.IDs{}}
+}
+
+// readdress gives the fabric the node's addresses of a state, and no others.
+func (w *writer) readdress(t *testing.T, s model.State) {
+	t.Helper()
+	self, _ := s.Node(w.config.Node)
+	l := linkIn(t, w.fabric, "fab0")
+	all, err := w.fabric.links.AddrList(l, netlink.FAMILY_ALL)
+	must(t, err)
+	var have []netip.Addr
+	for _, a := range all {
+		prefix, _ := prefixOf(a.IPNet)
+		have = append(have, prefix.Addr())
+		if prefix.IsSingleIP() && !slices.Contains(self.Underlay, prefix.Addr()) {
+			must(t, w.fabric.links.AddrDel(l, &a))
+		}
+	}
+	for _, a := range self.Underlay {
+		if !slices.Contains(have, a) {
+			addressed(t, w.fabric, "fab0", fmt.Sprintf("%s/%d", a, a.BitLen()))
+		}
+	}
+}
+
+// take does what putState does, but for the files and devices.
+func (w *writer) take(s model.State) error {
+	if err := s.WithDefaults().Validate(); err != nil {
+		return err
+	}
+	next, err := newDesired(w.config.Node, s, nil, w.agent.want.ids)
+	if err != nil {
+		return err
+	}
+	if err := w.check(next); err != nil {
+		return err
+	}
+	w.agent.want = next
+	f, err := w.assume(next)
+	if err != nil {
+		return err
+	}
+	tables, _, err := f.compile(next, w.config, numbers(w.limits))
+	if err != nil {
+		return err
+	}
+	if _, err := w.plane().Apply(tables); err != nil {
+		return err
+	}
+	again, err := w.plane().Apply(tables)
+	if err == nil && again != (datapath.Changes{}) {
+		err = fmt.Errorf("the same tables anew made changes: %+v", again)
+	}
+	w.want = nameless(tables)
+	return err
+}
+
+// nameless are tables as the maps have them.
+func nameless(t fib.Tables) fib.Tables {
+	t.Vifs, t.VRFs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name, v.Device = "", "" }),
+		mapped(t.VRFs, func(v *fib.VRF) { v.Name = "" }), mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })
+	return t
+}
+
+func mapped[K comparable, V any](all map[K]V, change func(*V)) map[K]V {
+	out := make(map[K]V, len(all))
+	for k, v := range all {
+		change(&v)
+		out[k] = v
+	}
+	return out
+}

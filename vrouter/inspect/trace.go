@@ -1,0 +1,102 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Text is what `vrouter trace` prints: the packet, each lookup in its order,
+// the verdict, and where the packet would leave this node.
+func (t Trace) Text(o Options) string {
+	table := Table{Columns: []Column{
+		{Name: "Step"},
+		{Name: "Looked up", Least: 12},
+		{Name: "Found", Least: 16},
+	}, Empty: "no step was taken"}
+	for _, s := range t.Steps {
+		table.Add(s.What, orNone(s.Key), orNone(s.Result))
+	}
+	colour := green
+	if t.Dropped {
+		colour = red
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n%s\n", printable(t.Packet), table.Render(o))
+	b.WriteString(paint(printable(t.Verdict), colour, o.Colour) + "\n")
+	for _, line := range t.Leaves {
+		b.WriteString(printable(line) + "\n")
+	}
+	return b.String()
+}
+
+// WithLeaves fills in where a packet that is not dropped would leave the node,
+// from the nexthops as they are: a line for each tunnel, or each of its paths.
+func (t Trace) WithLeaves(nexthops []Nexthop) Trace {
+	t.Leaves = nil
+	if t.Dropped {
+		return t
+	}
+	for _, id := range t.lastNexthops() {
+		at := slices.IndexFunc(nexthops, func(n Nexthop) bool { return n.ID == id })
+		if at >= 0 {
+			t.Leaves = append(t.Leaves, nexthops[at].leaves()...)
+		}
+	}
+	return t
+}
+
+// lastNexthops are the nexthop that the packet was handed to in the end, or
+// those of all members where it was copied to each.
+func (t Trace) lastNexthops() []uint32 {
+	var copies []uint32
+	for _, s := range slices.Backward(t.Steps) {
+		switch s.What {
+		case "nexthop":
+			id, err := strconv.ParseUint(s.Key, 10, 32)
+			if err != nil {
+				return nil
+			}
+			return []uint32{uint32(id)}
+		case "member":
+			var id uint32
+			if _, err := fmt.Sscanf(s.Result, "nexthop %d", &id); err == nil {
+				copies = append(copies, id)
+			}
+		}
+	}
+	slices.Reverse(copies)
+	return copies
+}
+
+// leaves says by which device and between which outer addresses a tunnel's
+// packets travel.
+func (n Nexthop) leaves() []string {
+	var lines []string
+	for i, p := range n.Paths {
+		line := "leaves by "
+		if len(n.Paths) > 1 {
+			line = fmt.Sprintf("path %d of %d, as the flow's hash says: leaves by ", i+1, len(n.Paths))
+		}
+		if p.Device == "" {
+			lines = append(lines, fmt.Sprintf("%sno device: the path %s → %s is down", line, p.Source, p.Destination))
+			continue
+		}
+		line += fmt.Sprintf("%s, outer addresses %s → %s", p.Device, p.Source, p.Destination)
+		if p.Gateway.IsValid() && p.Gateway != p.Destination {
+			line += ", next hop " + p.Gateway.String()
+		}
+		lines = append(lines, line+"; "+n.room())
+	}
+	return lines
+}
+
+// room is what fits the tunnel.
+func (n Nexthop) room() string {
+	mtu := uint32(n.MTU)
+	if n.LearnedMTU != 0 {
+		return fmt.Sprintf("inner IP packets of up to %d bytes by configuration, outer ones of up to %d as the underlay's routers said", mtu, n.LearnedMTU)
+	}
+	return fmt.Sprintf("inner IP packets of up to %d bytes fit", mtu)
+}
