@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -42,7 +43,8 @@ type agent struct {
 
 	requests chan func()
 	view     atomic.Pointer[view]
-	removed  bool // everything was taken down: nothing to come back to
+	gate     sync.RWMutex // held by who reads maps beside the loop, and to set removed
+	removed  bool         // everything was taken down: nothing to come back to
 
 	// The loop's own.
 	want       *desired

@@ -45,7 +45,8 @@ func (a *agent) putState(state model.State) (api.Applied, error) {
 // manyPorts is from where on a state's memory is worth giving back at once.
 const manyPorts = 10_000
 
-// mayChange refuses while everything is being taken down.
+// mayChange refuses while everything is being taken down. It is asked in the
+// loop, or behind the gate.
 func (a *agent) mayChange() error {
 	if a.removed {
 		return refuse(http.StatusConflict, "node %s is being removed", a.config.Node)

@@ -250,6 +250,9 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 		}
 		return nil
 	})
+	if told, counted := float64(a.repairs(t)), scrape(t, a)["vrouter_repairs_total"]; told != counted {
+		t.Errorf("status tells %v repairs, the metrics %v", told, counted)
+	}
 	// And they outlive the agent, as the others did.
 	a.stop(t)
 	must(t, b.traffic())

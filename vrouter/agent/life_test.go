@@ -18,11 +18,14 @@ import (
 
 // written puts a configuration into a file, for an agent in a process of its
 // own.
-func written(t *testing.T, c Config, more string) string {
+func written(t *testing.T, c Config) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node.yaml")
-	text := fmt.Sprintf("node: %s\nnetns: %s\nrun_dir: %s\nsocket: %s\nstate_dir: %s\nrepair_interval: %s\n%s",
-		c.Node, c.Netns, c.RunDir, c.Socket, c.StateDir, c.RepairInterval, more)
+	l := c.Limits
+	text := fmt.Sprintf("node: %s\nnetns: %s\nrun_dir: %s\nsocket: %s\nstate_dir: %s\nrepair_interval: %s\n"+
+		"limits: {routes: %d, prefixes: %d, bridge: %d, nexthops: %d, vifs: %d, labels: %d, remotes: %d, flows: %d}\n",
+		c.Node, c.Netns, c.RunDir, c.Socket, c.StateDir, c.RepairInterval,
+		l.Routes, l.Prefixes, l.Bridge, l.Nexthops, l.Vifs, l.Labels, l.Remotes, l.Flows)
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
@@ -104,7 +107,7 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	b := newBed(t, nil)
 	a := b.nodes["a"]
 	a.stop(t) // from here on it is a process of its own
-	config := written(t, a.config, "")
+	config := written(t, a.config)
 	first := process(t, config)
 	answers(t, a)
 	eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
@@ -144,7 +147,9 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 
 	killed(t, second)
 	t.Run("with other limits the maps are new and the links the same", func(t *testing.T) {
-		process(t, written(t, a.config, "limits: {routes: 1000}\n"))
+		other := a.config
+		other.Limits.Routes = 1000
+		process(t, written(t, other))
 		answers(t, a)
 		must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
 		if d := cmp.Diff(was, links(t, a.config)); d != "" {

@@ -39,7 +39,6 @@ func (a *agent) serve(ctx context.Context, want *desired, real plane) error {
 	a.loop(ctx, events, api)
 	end()
 	if a.removed {
-		a.unfollow()
 		return nil
 	}
 	a.log.Info("agent ends; packets flow on")

@@ -148,13 +148,16 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
+// testLimits are small: the kernel makes the tables of many agents.
+var testLimits = Limits{Routes: 4096, Prefixes: 1024, Bridge: 4096, Nexthops: 512, Vifs: 64, Labels: 512, Remotes: 512, Flows: 4096}
+
 // config of a node's agent, everything of it under the test's directory but the
 // pins, which need a path that outlives nothing.
 func (f *fleet) config(node string) Config {
 	s := map[string]*space{"a": f.a, "b": f.b}[node]
 	return Config{
 		Node: node, Netns: s.name, RunDir: filepath.Join(f.dir, "run"), StateDir: filepath.Join(f.dir, "state-"+node),
-		RepairInterval: 200 * time.Millisecond,
+		RepairInterval: 100 * time.Millisecond, Limits: testLimits,
 	}.withDefaults()
 }
 

@@ -80,6 +80,11 @@ func (m metrics) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. What can be read is told, also when
 // a part cannot.
 func (m metrics) Collect(out chan<- prometheus.Metric) {
+	m.agent.gate.RLock()
+	defer m.agent.gate.RUnlock()
+	if m.agent.removed {
+		return
+	}
 	s, v, ok := samples{out}, m.agent.view.Load(), 1.0
 	for _, collect := range []func(*view, samples) error{m.traffic, m.drops, m.outcomes, m.sizes} {
 		if err := collect(v, s); err != nil {

@@ -118,6 +118,7 @@ func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 		`vrouter_frames_total{outcome="decapped"}`:                                          0,
 	})
 	compare(t, b, beforeB, map[string]float64{
+		`vrouter_frames_total{outcome="decapped"}`:                                         7 + 6,
 		`vrouter_vif_packets_total{direction="tx",network="red",port="b1"}`:                7,
 		`vrouter_vif_bytes_total{direction="tx",network="red",port="b1"}`:                  7 * payload,
 		`vrouter_vif_packets_total{direction="tx",network="blue",port="blue-b1"}`:          6,
@@ -190,7 +191,7 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	f := newFleet(t)
 	w := map[string]*space{"a1": newSpace(t, "wa1"), "a2": newSpace(t, "wa2")}
 	c := f.config("a")
-	c.Limits.Routes, c.Metrics = 4096, freeAddress(t)
+	c.Limits.Routes, c.Metrics = 3000, freeAddress(t)
 	a := start(t, c)
 	s := f.state(w)
 	s.Policies = []model.Policy{{Name: "web", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"}}}}
@@ -203,8 +204,9 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 		`vrouter_table_entries{table="vifs"}`:   2,
 		`vrouter_table_entries{table="hosts4"}`: float64(hostsIn(t, a, true)),
 		`vrouter_table_entries{table="hosts6"}`: float64(hostsIn(t, a, false)),
-		`vrouter_table_limit{table="hosts4"}`:   4096,
-		`vrouter_table_limit{table="flows"}`:    524288,
+		`vrouter_table_limit{table="hosts4"}`:   3000,
+		`vrouter_table_limit{table="hosts6"}`:   3000,
+		`vrouter_table_limit{table="flows"}`:    4096,
 		`vrouter_flows`:                         float64(flowsOf(t, a)),
 		`vrouter_table_entries{table="flows"}`:  float64(flowsOf(t, a)),
 		`vrouter_problems`:                      0,

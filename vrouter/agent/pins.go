@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -84,11 +85,12 @@ func (p *pass) keepPins() {
 	if lost == 0 {
 		return
 	}
+	began := time.Now()
 	if err := a.renewPlane(); err != nil {
 		p.fail("", fmt.Errorf("%d of the pins in %s were taken away, and new ones cannot be made: %w", lost, a.config.pinsDir(), err))
 		return
 	}
-	p.renewed = true
+	p.renewed, p.renewing = true, time.Since(began)
 	p.mended = append(p.mended, fmt.Sprintf("%d of the pins in %s were gone", lost, a.config.pinsDir()))
 }
 

@@ -48,7 +48,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	must(t, Remove(c))
 
 	hidden := fmt.Sprintf("mount --bind %q /proc/1 && exec %q", t.TempDir(), testBinary(t))
-	cmd := launched(t, written(t, c, ""), exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", hidden))
+	cmd := launched(t, written(t, c), exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", hidden))
 	answers(t, a)
 	_, err = a.client.PutState(context.Background(), f.state(map[string]*space{"a1": w}))
 	must(t, err)

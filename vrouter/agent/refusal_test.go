@@ -229,7 +229,7 @@ func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
 // an agent that runs.
 func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, nil)
+	b := newBedOf(t, nil, "a")
 	a := b.nodes["a"]
 	before, was := contents(t, a.config), links(t, a.config)
 	yaml := filepath.Join(b.dir, "state.yaml")

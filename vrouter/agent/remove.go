@@ -20,7 +20,10 @@ func (a *agent) takeDown() error {
 	if a.removed {
 		return nil
 	}
+	a.gate.Lock() // who reads maps is done with them
 	a.removed = true
+	a.gate.Unlock()
+	a.unfollow()
 	errs := []error{removePairs(a.space, a.config.Node)}
 	if _, err := a.neighbours.keep(nil); err != nil {
 		errs = append(errs, err)

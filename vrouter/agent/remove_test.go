@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -16,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
@@ -139,7 +141,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 		{"the agent has ended, with classic filters alone", classic, func(t *testing.T, r *running) { r.stop(t) }},
 		{"the agent was killed", nil, func(t *testing.T, r *running) {
 			r.stop(t)
-			cmd := process(t, written(t, r.config, ""))
+			cmd := process(t, written(t, r.config))
 			answers(t, r)
 			killed(t, cmd)
 		}},
@@ -156,11 +158,15 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, func(config *Config) {
+			nodes := []string{"a"}
+			if c.end == nil && c.change == nil { // beside another one's
+				nodes = []string{"a", "b"}
+			}
+			b := newBedOf(t, func(config *Config) {
 				if c.change != nil && config.Node == "a" {
 					c.change(config)
 				}
-			})
+			}, nodes...)
 			a := b.nodes["a"]
 			alone := strings.HasSuffix(c.what, "alone")
 			if !alone {
@@ -193,8 +199,10 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			if exists(a.config.lockPath()) || exists(a.config.nodeDir()) {
 				t.Error("removing again left something")
 			}
-			must(t, b.nodes["b"].onItsOwn())
-			removed(t, b.nodes["b"].config)
+			if other := b.nodes["b"]; other != nil {
+				must(t, other.onItsOwn())
+				removed(t, other.config)
+			}
 			if exists(a.config.RunDir) {
 				t.Errorf("%s is left", a.config.RunDir)
 			}
@@ -266,5 +274,54 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	must(t, Remove(a.config))
 	if l, err := f.a.link(groDevice); err != nil || l != nil {
 		t.Errorf("%s is left: %v", groDevice, err)
+	}
+}
+
+// TestWhoAsksDuringARemovalIsAnswered: rows as long as there are any, then that
+// the node goes, then nobody is there. None reads maps that are closed.
+func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
+	t.Parallel()
+	b := newBedOf(t, nil, "a")
+	a := b.nodes["a"]
+	asked := map[string]func(context.Context) error{
+		"metrics": func(ctx context.Context) error { _, err := a.client.Metrics(ctx); return err },
+		"routes":  func(ctx context.Context) error { _, err := a.client.Routes(ctx, 0); return err },
+		"doctor":  func(ctx context.Context) error { _, err := a.client.Doctor(ctx); return err },
+	}
+	answered := map[string]*atomic.Int32{"metrics": {}, "routes": {}, "doctor": {}}
+	type outcome struct {
+		what string
+		last error
+	}
+	ends := make(chan outcome)
+	for what, ask := range asked {
+		go func() {
+			o := outcome{what: what}
+			for o.last == nil {
+				o.last = ask(t.Context())
+				answered[what].Add(1)
+			}
+			ends <- o
+		}()
+	}
+	eventually(t, "answers to all", func() error {
+		must(t, b.traffic())
+		for what, n := range answered {
+			if n.Load() < 2 {
+				return fmt.Errorf("%s was answered %d times", what, n.Load())
+			}
+		}
+		return nil
+	})
+	must(t, Remove(a.config))
+	for range asked {
+		o := <-ends
+		var gone *api.Unreachable
+		if !errors.As(o.last, &gone) && !strings.Contains(o.last.Error(), "is being removed") {
+			t.Errorf("%s ended with: %v", o.what, o.last)
+		}
+	}
+	if left := leftovers(t, b, a.config, "fab0"); len(left) > 0 {
+		t.Errorf("left: %q", left)
 	}
 }

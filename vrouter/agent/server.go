@@ -127,22 +127,34 @@ func (a *agent) routes(end func()) http.Handler {
 	mux.Handle("POST /v1/ports", answer(a.handleAddPort))
 	mux.Handle("DELETE /v1/ports/{name}", answer(a.handleDeletePort))
 	for name, rows := range a.tables() {
-		mux.Handle("GET /v1/"+name, answer(func(r *http.Request) (any, error) {
+		mux.Handle("GET /v1/"+name, answer(a.reading(func(r *http.Request) (any, error) {
 			vrf, err := vrfOf(r)
 			if err != nil {
 				return nil, err
 			}
 			return rows(a.view.Load(), vrf)
-		}))
+		})))
 	}
-	mux.Handle("POST /v1/trace", answer(a.handleTrace))
-	mux.Handle("GET /v1/doctor", answer(func(*http.Request) (any, error) { return a.doctor(a.view.Load()) }))
+	mux.Handle("POST /v1/trace", answer(a.reading(a.handleTrace)))
+	mux.Handle("GET /v1/doctor", answer(a.reading(func(*http.Request) (any, error) { return a.doctor(a.view.Load()) })))
 	mux.Handle("POST /v1/shutdown", answer(func(r *http.Request) (any, error) { return a.handleShutdown(r, end) }))
 	mux.Handle("GET /metrics", a.metricsHandler())
 	mux.Handle("/", answer(func(r *http.Request) (any, error) {
 		return nil, refuse(http.StatusNotFound, "the API has no %s %s", r.Method, r.URL.Path)
 	}))
 	return mux
+}
+
+// reading is for handlers that read maps: they are not closed meanwhile.
+func (a *agent) reading(handle func(*http.Request) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		a.gate.RLock()
+		defer a.gate.RUnlock()
+		if err := a.mayChange(); err != nil {
+			return nil, err
+		}
+		return handle(r)
+	}
 }
 
 // answer writes what a handler returns, or its error, as JSON.

@@ -178,10 +178,10 @@ func (c *compiler) nexthop(name string, n Nexthop) uint32 {
 // limits notes every table that has no room.
 func (c *compiler) limits() {
 	if n := c.lacking[kindVif]; n > 0 {
-		c.errs = append(c.errs, &LimitError{Table: "vifs", Want: len(c.t.Vifs) + n, Limit: c.facts.Limits.Vifs})
+		c.errs = append(c.errs, &LimitError{Table: "vifs", What: "vifs", Setting: "limits.vifs", Want: len(c.t.Vifs) + n, Limit: c.facts.Limits.Vifs})
 	}
 	if n := c.lacking[kindNexthop]; n > 0 {
-		c.errs = append(c.errs, &LimitError{Table: "nexthops", Want: len(c.t.Nexthops) + n, Limit: c.lastNexthop()})
+		c.errs = append(c.errs, &LimitError{Table: "nexthops", What: "nexthops", Setting: "limits.nexthops", Want: len(c.t.Nexthops) + n, Limit: c.lastNexthop()})
 	}
 	c.errs = append(c.errs, c.facts.Limits.check(c.t)...)
 }

@@ -24,17 +24,19 @@ const (
 
 // LimitError says that a table has no room for what the state wants.
 type LimitError struct {
-	Table string // what its entries are
-	Of    string // whose list it is; empty: the node's table
-	Want  int
-	Limit uint32
+	Table   string // the data path's map (bpf/maps.h)
+	What    string // what its entries are
+	Of      string // whose list it is; empty: the node's table
+	Setting string // of the node's configuration that makes it larger; empty: none does
+	Want    int
+	Limit   uint32
 }
 
 func (e *LimitError) Error() string {
 	if e.Of != "" {
-		return fmt.Sprintf("%s: %d %s are wanted, at most %d fit; make it l3, or split it", e.Of, e.Want, e.Table, e.Limit)
+		return fmt.Sprintf("%s: %d %s are wanted, at most %d fit; make it l3, or split it", e.Of, e.Want, e.What, e.Limit)
 	}
-	return fmt.Sprintf("%d %s are wanted, at most %d fit; raise limits in the node's configuration", e.Want, e.Table, e.Limit)
+	return fmt.Sprintf("table %s: %d %s are wanted, its limit is %d; raise %s in the node's configuration", e.Table, e.Want, e.What, e.Limit, e.Setting)
 }
 
 // check returns a *LimitError for each table that is too large.
@@ -56,18 +58,22 @@ func (l Limits) check(t Tables) (errs []error) {
 		members += len(n.Members)
 	}
 	for _, table := range []struct {
-		name  string
-		want  int
-		limit uint32
+		name, what, setting string
+		want                int
+		limit               uint32
 	}{
-		{"IPv4 host routes", hosts[0], l.Routes}, {"IPv6 host routes", hosts[1], l.Routes},
-		{"IPv4 prefixes", prefixes[0], l.Prefixes}, {"IPv6 prefixes", prefixes[1], l.Prefixes},
-		{"bridge entries", len(t.Bridge), l.Bridge}, {"labels", len(t.ILM), l.Labels}, {"VNIs", len(t.VNIs), l.Labels},
-		{"underlay addresses of other nodes and gateways", len(t.Remotes), l.Remotes},
-		{"members of composite nexthops", members, memberRatio * l.Nexthops},
+		{"hosts4", "IPv4 host routes", "limits.routes", hosts[0], l.Routes},
+		{"hosts6", "IPv6 host routes", "limits.routes", hosts[1], l.Routes},
+		{"lpm4", "IPv4 prefixes", "limits.prefixes", prefixes[0], l.Prefixes},
+		{"lpm6", "IPv6 prefixes", "limits.prefixes", prefixes[1], l.Prefixes},
+		{"bridge", "bridge entries", "limits.bridge", len(t.Bridge), l.Bridge},
+		{"ilm", "labels", "limits.labels", len(t.ILM), l.Labels},
+		{"vnis", "VNIs", "limits.labels", len(t.VNIs), l.Labels},
+		{"remotes", "underlay addresses of other nodes and gateways", "limits.remotes", len(t.Remotes), l.Remotes},
+		{"members", "members of composite nexthops", "limits.nexthops", members, memberRatio * l.Nexthops},
 	} {
 		if table.limit > 0 && table.want > int(table.limit) {
-			errs = append(errs, &LimitError{Table: table.name, Want: table.want, Limit: table.limit})
+			errs = append(errs, &LimitError{Table: table.name, What: table.what, Setting: table.setting, Want: table.want, Limit: table.limit})
 		}
 	}
 	return errs

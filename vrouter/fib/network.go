@@ -112,7 +112,7 @@ func (c *compiler) floods() {
 			}
 		}
 		if len(n.flood) > mostFlood {
-			c.errs = append(c.errs, &LimitError{Table: "places to replicate to", Of: fmt.Sprintf("network %q", n.Name), Want: len(n.flood), Limit: mostFlood})
+			c.errs = append(c.errs, &LimitError{Table: "members", What: "places to replicate to", Of: fmt.Sprintf("network %q", n.Name), Want: len(n.flood), Limit: mostFlood})
 			continue
 		}
 		if len(n.flood) > 0 {

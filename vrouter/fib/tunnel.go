@@ -74,14 +74,14 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 }
 
 // gatewayPeers makes the tunnels to the gateways of networks that have ports
-// here. All may send.
+// here. All may send, also those that nothing here leads to.
 func (c *compiler) gatewayPeers() {
-	for _, g := range c.state.Gateways {
-		needs := c.needs(func(here *network) bool {
-			return slices.ContainsFunc(g.Networks, func(n model.GatewayNetwork) bool { return n.Network == here.Name })
-		})
+	routed := c.routedGateways()
+	for i := range c.state.Gateways {
+		g := &c.state.Gateways[i]
+		needs, serves := c.gatewayNeeds(g, routed)
 		var t *tunnel
-		if needs != (payloads{}) {
+		if serves {
 			if pairs := each(c.self.Underlay, g.Addresses); len(pairs) > 0 {
 				router := g.MAC
 				if router.IsZero() {
@@ -95,6 +95,41 @@ func (c *compiler) gatewayPeers() {
 		}
 		c.remote(g.Addresses, t)
 	}
+}
+
+// gatewayNeeds is what routes and bridge entries send to a gateway, and whether
+// it serves a network that has ports here.
+func (c *compiler) gatewayNeeds(g *model.Gateway, routed map[gatewayIn]bool) (needs payloads, serves bool) {
+	for _, gn := range g.Networks {
+		n := c.here[gn.Network]
+		if n == nil {
+			continue
+		}
+		serves = true
+		if n.Routes() && (len(gn.Prefixes) > 0 || routed[gatewayIn{g.Name, n.Name}]) {
+			needs.ip = true
+		}
+		if n.Bridges() && (len(gn.MACs) > 0 || gn.Flood) {
+			needs.ethernet = true
+		}
+	}
+	return needs, serves
+}
+
+// gatewayIn is a gateway as a way of a network's routes.
+type gatewayIn struct{ gateway, network string }
+
+// routedGateways are those that static routes lead through.
+func (c *compiler) routedGateways() map[gatewayIn]bool {
+	routed := map[gatewayIn]bool{}
+	for _, r := range c.state.Routes {
+		for _, v := range r.Via {
+			if v.Gateway != "" {
+				routed[gatewayIn{v.Gateway, r.Network}] = true
+			}
+		}
+	}
+	return routed
 }
 
 // remote notes who may send, and by which tunnel it is reached: what the
@@ -170,7 +205,8 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 }
 
 // tunnel makes the nexthops of a way: for IP and for Ethernet payload, which
-// leave different room. VXLAN has only the latter.
+// leave different room. VXLAN has only the latter. One that carries nothing has
+// none, and yet an MTU, so that a workload's stays when a route comes.
 func (c *compiler) tunnel(name string, encap model.Encapsulation, pairs []pair, router model.MAC, needs payloads) *tunnel {
 	t := &tunnel{encap: encap, v6: pairs[0].destination.Is6()}
 	n := Nexthop{Type: Tunnel, Encapsulation: encap, DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
@@ -185,7 +221,7 @@ func (c *compiler) tunnel(name string, encap model.Encapsulation, pairs []pair, 
 		n.Port = c.state.Settings.VXLANPort
 	}
 	full := "tunnel " + name + " " + string(encap)
-	if encap == model.VXLAN {
+	if encap == model.VXLAN && needs != (payloads{}) {
 		n.MTU = clampMTU(t.inner(true))
 		t.ip = c.nexthop(full, n)
 		t.ethernet = t.ip

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -33,13 +34,15 @@ func (s State) Validate() error {
 	v := &validation{
 		s: s.WithDefaults(), nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: map[string]*Port{},
 		gateways: map[string]*Gateway{}, policies: map[string]*Policy{},
-		prefixes: map[station[netip.Prefix]]string{},
+		prefixes: map[station[netip.Prefix]]string{}, macs: make(map[station[MAC]]string, len(s.Ports)),
 	}
 	v.index()
+	v.checkSettings()
 	v.checkNodes()
 	v.checkNetworks()
 	v.checkPolicies()
 	v.checkPorts()
+	v.leadToThemselves()
 	v.checkGateways()
 	v.checkRoutes()
 	return v.result()
@@ -54,6 +57,7 @@ type validation struct {
 	gateways map[string]*Gateway
 	policies map[string]*Policy
 	prefixes map[station[netip.Prefix]]string // what leads to each already
+	macs     map[station[MAC]]string          // whose each is already
 	errs     []error
 	more     int
 }
@@ -64,6 +68,17 @@ func (v *validation) fail(object, name, format string, args ...any) {
 		return
 	}
 	v.errs = append(v.errs, fmt.Errorf("%s %q: %s", object, name, fmt.Sprintf(format, args...)))
+}
+
+// missing says that a name is nothing's, and which was meant or where it
+// belongs.
+func missing[E any](v *validation, kind, given string, known map[string]*E, where string) string {
+	if len(v.errs) < MaxProblems { // else nobody reads it
+		if meant := nearest(given, slices.Sorted(maps.Keys(known))); meant != "" {
+			return fmt.Sprintf("there is no %s %q; did you mean %q?", kind, given, meant)
+		}
+	}
+	return fmt.Sprintf("there is no %s %q; define it under %s", kind, given, where)
 }
 
 func (v *validation) result() error {
@@ -94,6 +109,15 @@ func named[E any](v *validation, object string, all []E, into map[string]*E, nam
 	}
 }
 
+// mplsUDPPort is MPLSoUDP's (RFC 7510).
+const mplsUDPPort = 6635
+
+func (v *validation) checkSettings() {
+	if v.s.Settings.VXLANPort == mplsUDPPort {
+		v.errs = append(v.errs, fmt.Errorf("settings: vxlan_port: %d is MPLSoUDP's (RFC 7510); use another, such as %d", mplsUDPPort, DefaultVXLANPort))
+	}
+}
+
 func (v *validation) checkNodes() {
 	whose := map[netip.Addr]string{}
 	for _, n := range v.s.Nodes {
@@ -102,9 +126,12 @@ func (v *validation) checkNodes() {
 		}
 		count := map[bool]int{}
 		for _, a := range n.Underlay {
-			if !usable(a) {
-				v.fail("node", n.Name, "underlay: %s cannot be a node's address", a)
-			} else if other, taken := whose[a]; taken {
+			switch other, taken := whose[a]; {
+			case !usable(a):
+				v.fail("node", n.Name, "underlay: %s cannot be a node's address; write a unicast one such as 192.0.2.1", a)
+			case taken && other == n.Name:
+				v.fail("node", n.Name, "underlay: %s stands there twice", a)
+			case taken:
 				v.fail("node", n.Name, "underlay: %s is also node %q's; give it another", a, other)
 			}
 			whose[a] = n.Name
@@ -165,15 +192,12 @@ func (v *validation) checkNetworks() {
 func (v *validation) checkSubnets(n Network) {
 	for i, p := range n.Subnets {
 		switch {
-		case !p.IsValid():
-			v.fail("network", n.Name, "subnets: an empty prefix; write such as 10.1.0.0/16")
-			continue
-		case p.Masked() != p:
-			v.fail("network", n.Name, "subnets: %s has bits behind its length; did you mean %s?", p, p.Masked())
+		case notCanonical(p) != "":
+			v.fail("network", n.Name, "subnets: %s", notCanonical(p))
 		case p.Addr().BitLen()-p.Bits() < 2:
 			v.fail("network", n.Name, "subnets: %s is too small for a gateway and a port; use /%d or shorter", p, p.Addr().BitLen()-2)
-		case p.Addr().IsMulticast() || p.Addr().IsLinkLocalUnicast() || p.Addr().IsLoopback():
-			v.fail("network", n.Name, "subnets: %s is no prefix for workloads", p)
+		case !usable(p.Addr()):
+			v.fail("network", n.Name, "subnets: %s is no prefix for workloads; write such as 10.1.0.0/16", p)
 		}
 		for _, q := range n.Subnets[:i] {
 			if p.Overlaps(q) {
@@ -186,7 +210,7 @@ func (v *validation) checkSubnets(n Network) {
 func (v *validation) checkPolicyNames(object, name string, policies []string) {
 	for _, p := range policies {
 		if v.policies[p] == nil {
-			v.fail(object, name, "policies: there is no policy %q; define it under policies", p)
+			v.fail(object, name, "policies: %s", missing(v, "policy", p, v.policies, "policies"))
 		}
 	}
 }
@@ -215,35 +239,49 @@ func (v *validation) checkRule(policy string, number int, r Rule) {
 	}
 	if _, _, err := r.PortRange(); err != nil {
 		fail("%v", err)
-	} else if err == nil && r.Ports != "" && protocol != 6 && protocol != 17 && protocol != 132 {
+	} else if r.Ports != "" && protocol != 6 && protocol != 17 && protocol != 132 {
 		fail("ports: only tcp, udp and sctp have ports; add a protocol, or leave ports out")
 	}
-	if r.Remote.IsValid() && r.Remote.Masked() != r.Remote {
-		fail("remote: %s has bits behind its length; did you mean %s?", r.Remote, r.Remote.Masked())
+	if r.Remote.IsValid() {
+		if wrong := notCanonical(r.Remote); wrong != "" {
+			fail("remote: %s", wrong)
+		}
 	}
 }
 
-// station is a place in a network that only one port may have.
+// notCanonical is what is wrong with how a prefix is written, "" for nothing.
+func notCanonical(p netip.Prefix) string {
+	switch {
+	case !p.IsValid():
+		return "an empty prefix; write such as 10.1.0.0/16"
+	case p.Addr().Is4In6():
+		return fmt.Sprintf("%s is IPv4 written as IPv6; write it as IPv4", p)
+	case p.Masked() != p:
+		return fmt.Sprintf("%s has bits behind its length; did you mean %s?", p, p.Masked())
+	}
+	return ""
+}
+
+// station is a place in a network that only one thing may have.
 type station[K comparable] struct {
 	network string
 	key     K
 }
 
 func (v *validation) checkPorts() {
-	macs := make(map[station[MAC]]string, len(v.s.Ports))
 	ips := make(map[station[netip.Addr]]string, len(v.s.Ports))
 	places := map[string]string{}
 	for i := range v.s.Ports {
 		p := &v.s.Ports[i]
 		if v.nodes[p.Node] == nil {
-			v.fail("port", p.Name, "node: there is no node %q; define it under nodes", p.Node)
+			v.fail("port", p.Name, "node: %s", missing(v, "node", p.Node, v.nodes, "nodes"))
 		}
 		n := v.networks[p.Network]
 		if n == nil {
-			v.fail("port", p.Name, "network: there is no network %q; define it under networks", p.Network)
+			v.fail("port", p.Name, "network: %s", missing(v, "network", p.Network, v.networks, "networks"))
 			continue
 		}
-		v.checkMAC(p, macs)
+		v.checkMAC(p)
 		v.checkAddresses(p, n, ips)
 		v.checkAttachment(p, places)
 		v.checkPolicyNames("port", p.Name, p.Policies)
@@ -264,8 +302,9 @@ func (v *validation) rulesOf(p *Port, n *Network) (count int) {
 	return count
 }
 
-func (v *validation) checkMAC(p *Port, macs map[station[MAC]]string) {
-	switch other, taken := macs[station[MAC]{p.Network, p.MAC}]; {
+func (v *validation) checkMAC(p *Port) {
+	key := station[MAC]{p.Network, p.MAC}
+	switch other, taken := v.macs[key]; {
 	case p.MAC.IsZero():
 		v.fail("port", p.Name, "mac: is missing; write such as 02:00:00:00:00:01")
 	case !p.MAC.IsUnicast():
@@ -273,9 +312,9 @@ func (v *validation) checkMAC(p *Port, macs map[station[MAC]]string) {
 	case p.MAC == RouterMAC:
 		v.fail("port", p.Name, "mac: %s is the router's; give it another", p.MAC)
 	case taken:
-		v.fail("port", p.Name, "mac: %s is also port %q's; give it another", p.MAC, other)
+		v.fail("port", p.Name, "mac: %s is also %s's; give it another", p.MAC, other)
 	}
-	macs[station[MAC]{p.Network, p.MAC}] = p.Name
+	v.macs[key] = fmt.Sprintf("port %q", p.Name)
 }
 
 func (v *validation) checkAddresses(p *Port, n *Network, ips map[station[netip.Addr]]string) {
@@ -286,15 +325,18 @@ func (v *validation) checkAddresses(p *Port, n *Network, ips map[station[netip.A
 	for _, a := range p.IPs {
 		v.checkAddress(p, n, a)
 		key := station[netip.Addr]{p.Network, a}
-		if other, taken := ips[key]; taken {
+		switch other, taken := ips[key]; {
+		case taken && other == p.Name:
+			v.fail("port", p.Name, "ips: %s stands there twice", a)
+		case taken:
 			v.fail("port", p.Name, "ips: %s is also port %q's; give it another", a, other)
 		}
 		ips[key] = p.Name
 		count[a.Is4()]++
 	}
 	for _, s := range p.AllowSources {
-		if !s.IsValid() || s.Masked() != s {
-			v.fail("port", p.Name, "allow_sources: %s is no canonical prefix", s)
+		if wrong := notCanonical(s); wrong != "" {
+			v.fail("port", p.Name, "allow_sources: %s", wrong)
 		}
 		count[s.Addr().Is4()]++
 	}
@@ -305,7 +347,7 @@ func (v *validation) checkAddresses(p *Port, n *Network, ips map[station[netip.A
 
 func (v *validation) checkAddress(p *Port, n *Network, a netip.Addr) {
 	if !usable(a) {
-		v.fail("port", p.Name, "ips: %s cannot be a workload's address", a)
+		v.fail("port", p.Name, "ips: %s cannot be a workload's address; write a unicast one of a subnet of network %q", a, n.Name)
 		return
 	}
 	i := slices.IndexFunc(n.Subnets, func(s netip.Prefix) bool { return s.Contains(a) })
@@ -345,126 +387,7 @@ func (v *validation) checkAttachment(p *Port, places map[string]string) {
 		return // where it is, its node will say
 	}
 	if other, taken := places[place]; taken {
-		v.fail("port", p.Name, "attach: port %q is there already", other)
+		v.fail("port", p.Name, "attach: port %q is there already; give it a place of its own", other)
 	}
 	places[place] = p.Name
-}
-
-func (v *validation) checkGateways() {
-	nodes := map[netip.Addr]string{}
-	for _, n := range v.s.Nodes {
-		for _, a := range n.Underlay {
-			nodes[a] = n.Name
-		}
-	}
-	for _, g := range v.s.Gateways {
-		if len(g.Addresses) == 0 {
-			v.fail("gateway", g.Name, "addresses: needs one")
-		}
-		for _, a := range g.Addresses {
-			if !usable(a) {
-				v.fail("gateway", g.Name, "addresses: %s cannot be a gateway's address", a)
-			} else if other, taken := nodes[a]; taken {
-				v.fail("gateway", g.Name, "addresses: %s is node %q's", a, other)
-			}
-		}
-		v.checkEncapsulation("gateway", g.Name, "encapsulation", g.Encapsulation)
-		for _, n := range g.Networks {
-			v.checkGatewayNetwork(g, n)
-		}
-	}
-}
-
-func (v *validation) checkGatewayNetwork(g Gateway, gn GatewayNetwork) {
-	n := v.networks[gn.Network]
-	if n == nil {
-		v.fail("gateway", g.Name, "networks: there is no network %q; define it under networks", gn.Network)
-		return
-	}
-	if g.Encapsulation == VXLAN {
-		if gn.VNI > MaxVNI {
-			v.fail("gateway", g.Name, "network %q: vni: %d is larger than %d", gn.Network, gn.VNI, MaxVNI)
-		}
-	} else {
-		if len(gn.Prefixes) > 0 && (gn.Label < FirstLabel || gn.Label > MaxLabel) {
-			v.fail("gateway", g.Name, "network %q: label: %d is not from %d to %d; it needs the one that the gateway expects on IP packets", gn.Network, gn.Label, FirstLabel, MaxLabel)
-		}
-		if (len(gn.MACs) > 0 || gn.Flood) && (gn.EthernetLabel < FirstLabel || gn.EthernetLabel > MaxLabel) {
-			v.fail("gateway", g.Name, "network %q: ethernet_label: %d is not from %d to %d; it needs the one that the gateway expects on Ethernet frames", gn.Network, gn.EthernetLabel, FirstLabel, MaxLabel)
-		}
-	}
-	for _, p := range gn.Prefixes {
-		if !p.IsValid() || p.Masked() != p {
-			v.fail("gateway", g.Name, "network %q: prefixes: %s is no canonical prefix", gn.Network, p)
-		}
-		key := station[netip.Prefix]{gn.Network, p}
-		if other, taken := v.prefixes[key]; taken {
-			v.fail("gateway", g.Name, "network %q: prefixes: %s is behind %s already; a route with both gateways under via shares it between them", gn.Network, p, other)
-		}
-		v.prefixes[key] = fmt.Sprintf("gateway %q", g.Name)
-	}
-	for _, m := range gn.MACs {
-		if !m.IsUnicast() {
-			v.fail("gateway", g.Name, "network %q: macs: %s is a group's address", gn.Network, m)
-		}
-	}
-	if !n.Routes() && len(gn.Prefixes) > 0 {
-		v.fail("gateway", g.Name, "network %q: prefixes: the network only bridges; make it l3 or l2l3", gn.Network)
-	}
-	if n.Forwarding == L3 && (len(gn.MACs) > 0 || gn.Flood) {
-		v.fail("gateway", g.Name, "network %q: macs and flood: the network only routes; make it l2 or l2l3", gn.Network)
-	}
-}
-
-func (v *validation) checkRoutes() {
-	for _, r := range v.s.Routes {
-		name := r.Network + " " + r.Prefix.String()
-		n := v.networks[r.Network]
-		if n == nil {
-			v.fail("route", name, "network: there is no network %q; define it under networks", r.Network)
-			continue
-		}
-		if n.Forwarding == L2 {
-			v.fail("route", name, "network: %q only bridges; make it l3 or l2l3", r.Network)
-		}
-		if !r.Prefix.IsValid() || r.Prefix.Masked() != r.Prefix {
-			v.fail("route", name, "prefix: has bits behind its length; did you mean %s?", r.Prefix.Masked())
-		}
-		key := station[netip.Prefix]{r.Network, r.Prefix}
-		if other, taken := v.prefixes[key]; taken {
-			v.fail("route", name, "prefix: %s has it too; list both ways under one via", other)
-		}
-		v.prefixes[key] = "another route"
-		switch {
-		case r.Discard && len(r.Via) > 0:
-			v.fail("route", name, "has both via and discard; keep one")
-		case !r.Discard && len(r.Via) == 0:
-			v.fail("route", name, "via: needs a port or a gateway, or set discard")
-		case len(r.Via) > MaxECMP:
-			v.fail("route", name, "via: %d ways, at most %d", len(r.Via), MaxECMP)
-		}
-		for _, w := range r.Via {
-			v.checkVia(name, r, w)
-		}
-	}
-}
-
-func (v *validation) checkVia(name string, r Route, w Via) {
-	switch {
-	case (w.Port == "") == (w.Gateway == ""):
-		v.fail("route", name, "via: each way is either a port or a gateway")
-	case w.Port != "":
-		if p := v.ports[w.Port]; p == nil {
-			v.fail("route", name, "via: there is no port %q", w.Port)
-		} else if p.Network != r.Network {
-			v.fail("route", name, "via: port %q is in network %q", w.Port, p.Network)
-		}
-	default:
-		g := v.gateways[w.Gateway]
-		if g == nil {
-			v.fail("route", name, "via: there is no gateway %q", w.Gateway)
-		} else if !slices.ContainsFunc(g.Networks, func(n GatewayNetwork) bool { return n.Network == r.Network }) {
-			v.fail("route", name, "via: gateway %q does not serve network %q", w.Gateway, r.Network)
-		}
-	}
 }

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+func (v *validation) checkRoutes() {
+	for _, r := range v.s.Routes {
+		name := r.Network + " " + r.Prefix.String()
+		n := v.networks[r.Network]
+		if n == nil {
+			v.fail("route", name, "network: %s", missing(v, "network", r.Network, v.networks, "networks"))
+			continue
+		}
+		if !n.Routes() {
+			v.fail("route", name, "network: %q only bridges; make it l3 or l2l3", r.Network)
+		}
+		if wrong := notCanonical(r.Prefix); wrong != "" {
+			v.fail("route", name, "prefix: %s", wrong)
+		} else {
+			v.checkLeads("route", name, "prefix: ", r.Network, r.Prefix)
+		}
+		switch {
+		case r.Discard && len(r.Via) > 0:
+			v.fail("route", name, "has both via and discard; keep one")
+		case !r.Discard && len(r.Via) == 0:
+			v.fail("route", name, "via: needs a port or a gateway, or set discard")
+		case len(r.Via) > MaxECMP:
+			v.fail("route", name, "via: %d ways, at most %d; leave some out", len(r.Via), MaxECMP)
+		}
+		seen := map[Via]bool{}
+		for _, w := range r.Via {
+			v.checkVia(name, r, w)
+			if seen[w] {
+				v.fail("route", name, "via: %s stands there twice; ways share evenly", w)
+			}
+			seen[w] = true
+		}
+	}
+}
+
+// checkLeads refuses a prefix that something else leads to, and notes who does.
+func (v *validation) checkLeads(object, name, field, network string, p netip.Prefix) {
+	key := station[netip.Prefix]{network, p}
+	if other, taken := v.prefixes[key]; taken {
+		v.fail(object, name, "%s%s leads to %s already; keep one, or list the ways under one route's via", field, other, p)
+		return
+	}
+	v.prefixes[key] = fmt.Sprintf("%s %q", object, name)
+}
+
+// leadToThemselves notes the prefixes that ports' and the router's addresses
+// are.
+func (v *validation) leadToThemselves() {
+	for _, n := range v.s.Networks {
+		for _, s := range n.Subnets {
+			if notCanonical(s) == "" && n.Routes() {
+				v.prefixes[hostStation(n.Name, GatewayAddress(s))] = fmt.Sprintf("the router of subnet %s", s)
+			}
+		}
+	}
+	for i := range v.s.Ports {
+		p := &v.s.Ports[i]
+		for _, a := range p.IPs {
+			v.prefixes[hostStation(p.Network, a)] = fmt.Sprintf("port %q", p.Name)
+		}
+	}
+}
+
+func hostStation(network string, a netip.Addr) station[netip.Prefix] {
+	return station[netip.Prefix]{network, netip.PrefixFrom(a, a.BitLen())}
+}
+
+func (v *validation) checkVia(name string, r Route, w Via) {
+	switch {
+	case (w.Port == "") == (w.Gateway == ""):
+		v.fail("route", name, "via: each way is either a port or a gateway")
+	case w.Port != "":
+		if p := v.ports[w.Port]; p == nil {
+			v.fail("route", name, "via: %s", missing(v, "port", w.Port, v.ports, "ports"))
+		} else if p.Network != r.Network {
+			v.fail("route", name, "via: port %q is in network %q; choose one of network %q", w.Port, p.Network, r.Network)
+		}
+	default:
+		v.checkViaGateway(name, r.Network, w.Gateway)
+	}
+}
+
+func (v *validation) checkViaGateway(name, network, gateway string) {
+	g := v.gateways[gateway]
+	if g == nil {
+		v.fail("route", name, "via: %s", missing(v, "gateway", gateway, v.gateways, "gateways"))
+		return
+	}
+	gn, serves := g.Network(network)
+	switch {
+	case !serves:
+		v.fail("route", name, "via: gateway %q does not serve network %q; add it to the gateway's networks", gateway, network)
+	case g.Encapsulation != VXLAN && !isLabel(gn.Label) && len(gn.Prefixes) == 0: // with prefixes the gateway's own check says so
+		v.fail("route", name, "via: gateway %q has label %d for network %q, which is not from %d to %d; it needs the one that it expects on IP packets", gateway, gn.Label, network, FirstLabel, MaxLabel)
+	}
+}
+
+// String names a way as its object.
+func (w Via) String() string {
+	if w.Gateway != "" {
+		return fmt.Sprintf("gateway %q", w.Gateway)
+	}
+	return fmt.Sprintf("port %q", w.Port)
+}
+
+func isLabel(l uint32) bool { return l >= FirstLabel && l <= MaxLabel }
