@@ -103,6 +103,8 @@ func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 		`vrouter_vif_packets_total{direction="tx",network="blue",port="blue-a2"}`:           6,
 		`vrouter_vif_packets_total{direction="tx",network="blue",port="blue-a1"}`:           0,
 		`vrouter_vrf_packets_total{direction="tx",encapsulation="mpls-udp",network="red"}`:  7,
+		`vrouter_vrf_bytes_total{direction="tx",encapsulation="mpls-udp",network="red"}`:    7 * payload,
+		`vrouter_vrf_bytes_total{direction="tx",encapsulation="mpls-udp",network="blue"}`:   6 * flooded,
 		`vrouter_vrf_packets_total{direction="tx",encapsulation="local",network="red"}`:     5,
 		`vrouter_vrf_bytes_total{direction="tx",encapsulation="local",network="red"}`:       5 * local,
 		`vrouter_vrf_packets_total{direction="rx",encapsulation="mpls-udp",network="red"}`:  0,

@@ -83,7 +83,9 @@ func Remove(c Config) error {
 	if err != nil || l == nil {
 		return err
 	}
-	return errors.Join(removeStopped(c), removeSocket(c.Socket), l.remove())
+	err = errors.Join(removeStopped(c), removeSocket(c.Socket), l.remove())
+	removeEmpty(c) // only now the lock is not in it any more
+	return err
 }
 
 // removeRunning asks the running agent to do it. Where that one ends without
@@ -115,7 +117,6 @@ func removeRunning(ctx context.Context, c Config) (*lock, error) {
 // removeStopped takes down what an agent left. A node whose namespace is gone
 // has no devices any more; its pins, files and state still go.
 func removeStopped(c Config) error {
-	defer removeEmpty(c)
 	s, err := openSpace(c.Netns)
 	var gone *noSpaceError
 	switch {
