@@ -15,7 +15,7 @@ import (
 func Complete(s State, p Port) (Port, error) {
 	n, ok := s.Network(p.Network)
 	if !ok {
-		return p, fmt.Errorf("port %q: network: there is no network %q; %s", p.Name, p.Network, choices("networks", networkNames(s)))
+		return p, fmt.Errorf("port %q: network: there is no network %q; %s", p.Name, p.Network, meantOf("networks", p.Network, networkNames(s)))
 	}
 	p.Attach = p.Attach.withDefaults()
 	taken := takenIn(s, n.Name)

@@ -1,51 +1,121 @@
 package model
 
 import (
-	"encoding"
 	"fmt"
+	"net/netip"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
-var unmarshalsText = reflect.TypeFor[encoding.TextUnmarshaler]()
+// The types of addresses, which read themselves from text.
+var (
+	typeMAC    = reflect.TypeFor[MAC]()
+	typeAddr   = reflect.TypeFor[netip.Addr]()
+	typePrefix = reflect.TypeFor[netip.Prefix]()
+)
+
+// fieldTypes are the types of a state's fields, by object and YAML name.
+var fieldTypes = typesOf(map[reflect.Type]map[string]reflect.Type{}, reflect.TypeFor[State]())
+
+func typesOf(all map[reflect.Type]map[string]reflect.Type, t reflect.Type) map[reflect.Type]map[string]reflect.Type {
+	for t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || takesText(t) || all[t] != nil {
+		return all
+	}
+	all[t] = map[string]reflect.Type{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		all[t][f.Tag.Get("yaml")] = f.Type
+		typesOf(all, f.Type)
+	}
+	return all
+}
 
 // fits refuses what the decoder would take for something else, or name no place
 // of: a number with a fraction where a whole one belongs (it drops the
 // fraction), and a list or fields where an address belongs. Other misfits are
-// left to it.
-func fits(name string, node ast.Node, t reflect.Type) error {
+// left to it. Text that looks like a number becomes text again: it would write
+// 007 anew, as 7.
+func fits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 	switch n := node.(type) {
 	case *ast.MappingNode:
-		if takesText(t) {
-			return misfit(name, node, "an address belongs here, not fields; write such as %s", example(t))
+		if err := notFields(name, node, t); err != nil {
+			return nil, err
 		}
 		for _, value := range n.Values {
-			if field, ok := fieldOf(t, value.Key); ok {
-				if err := fits(name, value.Value, field); err != nil {
-					return err
-				}
+			if _, err := fits(name, value, t); err != nil {
+				return nil, err
 			}
 		}
+		return node, nil
+	case *ast.MappingValueNode:
+		if err := notFields(name, node, t); err != nil {
+			return nil, err
+		}
+		field, ok := fieldOf(t, n.Key)
+		if !ok {
+			return node, nil // the decoder says so
+		}
+		value, err := fits(name, n.Value, field)
+		if err == nil {
+			n.Value = value
+		}
+		return node, err
 	case *ast.SequenceNode:
-		if takesText(t) {
-			return misfit(name, node, "one address belongs here, not a list; write such as %s", example(t))
+		return node, listFits(name, n, t)
+	}
+	return scalarFits(name, node, t)
+}
+
+func notFields(name string, node ast.Node, t reflect.Type) error {
+	if !takesText(t) {
+		return nil
+	}
+	return misfit(name, node, "an address belongs here, not fields; write such as %q, in quotes where it has colons", example(t))
+}
+
+func listFits(name string, n *ast.SequenceNode, t reflect.Type) error {
+	switch {
+	case takesText(t):
+		return misfit(name, n, "one address belongs here, not a list; write such as %s", example(t))
+	case t.Kind() != reflect.Slice:
+		return nil
+	}
+	for i, value := range n.Values {
+		fitting, err := fits(name, value, t.Elem())
+		if err != nil {
+			return err
 		}
-		if t.Kind() != reflect.Slice {
-			return nil
-		}
-		for _, value := range n.Values {
-			if err := fits(name, value, t.Elem()); err != nil {
-				return err
-			}
-		}
-	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		if t.Kind() == reflect.Uint16 || t.Kind() == reflect.Uint32 {
-			return misfit(name, node, "a whole number belongs here, not %q", clip(node.GetToken().Value))
-		}
+		n.Values[i] = fitting
 	}
 	return nil
+}
+
+func scalarFits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
+	switch n := node.(type) {
+	case *ast.StringNode: // the decoder reads it anew, as YAML: fd00:: would be a field
+		if at := n.Token; takesText(t) && at.Type == token.StringType && strings.HasSuffix(n.Value, ":") {
+			return ast.String(token.DoubleQuote(n.Value, strconv.Quote(n.Value), at.Position)), nil
+		}
+		return node, nil
+	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		if t.Kind() == reflect.Uint16 || t.Kind() == reflect.Uint32 {
+			return nil, misfit(name, node, "a whole number belongs here, not %q", clip(node.GetToken().Value))
+		}
+	case *ast.IntegerNode:
+	default:
+		return node, nil
+	}
+	if t.Kind() == reflect.String {
+		return ast.String(node.GetToken()), nil
+	}
+	return node, nil
 }
 
 func misfit(name string, node ast.Node, format string, args ...any) error {
@@ -53,14 +123,14 @@ func misfit(name string, node ast.Node, format string, args ...any) error {
 	return fmt.Errorf("%s:%d:%d: %s", name, p.Line, p.Column, fmt.Sprintf(format, args...))
 }
 
-func takesText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalsText) }
+func takesText(t reflect.Type) bool { return t == typeMAC || t == typeAddr || t == typePrefix }
 
 // example is how a value of a type is written.
 func example(t reflect.Type) string {
-	switch {
-	case t == reflect.TypeFor[MAC]():
+	switch t {
+	case typeMAC:
 		return "02:00:00:00:00:01"
-	case strings.HasSuffix(t.Name(), "Prefix"):
+	case typePrefix:
 		return "10.1.0.0/16"
 	}
 	return "192.0.2.1"
@@ -68,13 +138,9 @@ func example(t reflect.Type) string {
 
 // fieldOf is the type of the field that a key names.
 func fieldOf(t reflect.Type, key ast.MapKeyNode) (reflect.Type, bool) {
-	if t.Kind() != reflect.Struct || key.GetToken() == nil {
+	if key.GetToken() == nil {
 		return nil, false
 	}
-	for i := range t.NumField() {
-		if f := t.Field(i); f.Tag.Get("yaml") == key.GetToken().Value {
-			return f.Type, true
-		}
-	}
-	return nil, false
+	f, ok := fieldTypes[t][key.GetToken().Value]
+	return f, ok
 }

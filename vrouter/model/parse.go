@@ -63,7 +63,7 @@ func parseYAML(name string, data []byte) (s State, err error) {
 		t.Prev, t.Next = nil, nil
 	}
 	body := file.Docs[0].Body
-	if err := fits(name, body, reflect.TypeFor[State]()); err != nil {
+	if _, err := fits(name, body, reflect.TypeFor[State]()); err != nil {
 		return s, err
 	}
 	if err := yaml.NodeToValue(body, &s, yaml.Strict()); err != nil {

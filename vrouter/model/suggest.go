@@ -17,6 +17,14 @@ func choices(kind string, known []string) string {
 	return kind + ": " + strings.Join(known, ", ")
 }
 
+// meantOf is the known name that a person meant, or which there are.
+func meantOf(kind, given string, known []string) string {
+	if meant := nearest(given, known); meant != "" {
+		return fmt.Sprintf("did you mean %q?", meant)
+	}
+	return choices(kind, known)
+}
+
 // nearest returns the known word with the fewest edits from given, or "" when
 // none is near enough to have been meant.
 func nearest(given string, known []string) string {
@@ -26,33 +34,36 @@ func nearest(given string, known []string) string {
 	given = strings.ToLower(given)
 	best, fewest := "", max(1, len([]rune(given))/3)+1
 	for _, k := range known {
-		if d := distance(given, k); d < fewest {
+		if d := distance(given, strings.ToLower(k)); d < fewest {
 			best, fewest = k, d
 		}
 	}
 	return best
 }
 
-// distance is Levenshtein's: insertions, deletions, substitutions.
+// distance is Levenshtein's, with neighbours swapped as one edit (Damerau's):
+// beside insertions, deletions and substitutions.
 func distance(a, b string) int {
 	s, t := []rune(a), []rune(b)
-	row := make([]int, len(t)+1)
-	for j := range row {
-		row[j] = j
+	before, above, row := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)
+	for j := range above {
+		above[j] = j
 	}
 	for i := range s {
-		diagonal := row[0]
 		row[0] = i + 1
 		for j := range t {
 			cost := 1
 			if s[i] == t[j] {
 				cost = 0
 			}
-			next := min(row[j+1]+1, row[j]+1, diagonal+cost)
-			diagonal, row[j+1] = row[j+1], next
+			row[j+1] = min(above[j+1]+1, row[j]+1, above[j]+cost)
+			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
+		before, above, row = above, row, before
 	}
-	return row[len(t)]
+	return above[len(t)]
 }
 
 // clip keeps a message readable when a value is huge.

@@ -34,7 +34,8 @@ func (s State) Validate() error {
 	v := &validation{
 		s: s.WithDefaults(), nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: map[string]*Port{},
 		gateways: map[string]*Gateway{}, policies: map[string]*Policy{},
-		prefixes: map[station[netip.Prefix]]string{}, macs: make(map[station[MAC]]string, len(s.Ports)),
+		prefixes: map[station[netip.Prefix]]owner{}, ips: make(map[station[netip.Addr]]string, len(s.Ports)),
+		macs: make(map[station[MAC]]owner, len(s.Ports)),
 	}
 	v.index()
 	v.checkSettings()
@@ -42,7 +43,7 @@ func (s State) Validate() error {
 	v.checkNetworks()
 	v.checkPolicies()
 	v.checkPorts()
-	v.leadToThemselves()
+	v.checkPairs()
 	v.checkGateways()
 	v.checkRoutes()
 	return v.result()
@@ -56,8 +57,9 @@ type validation struct {
 	ports    map[string]*Port
 	gateways map[string]*Gateway
 	policies map[string]*Policy
-	prefixes map[station[netip.Prefix]]string // what leads to each already
-	macs     map[station[MAC]]string          // whose each is already
+	prefixes map[station[netip.Prefix]]owner // what leads to each already
+	ips      map[station[netip.Addr]]string  // which port's each is
+	macs     map[station[MAC]]owner          // whose each is already
 	errs     []error
 	more     int
 }
@@ -262,6 +264,11 @@ func notCanonical(p netip.Prefix) string {
 	return ""
 }
 
+// owner is what has something.
+type owner struct{ object, name string }
+
+func (o owner) String() string { return fmt.Sprintf("%s %q", o.object, o.name) }
+
 // station is a place in a network that only one thing may have.
 type station[K comparable] struct {
 	network string
@@ -269,7 +276,6 @@ type station[K comparable] struct {
 }
 
 func (v *validation) checkPorts() {
-	ips := make(map[station[netip.Addr]]string, len(v.s.Ports))
 	places := map[string]string{}
 	for i := range v.s.Ports {
 		p := &v.s.Ports[i]
@@ -282,7 +288,7 @@ func (v *validation) checkPorts() {
 			continue
 		}
 		v.checkMAC(p)
-		v.checkAddresses(p, n, ips)
+		v.checkAddresses(p, n)
 		v.checkAttachment(p, places)
 		v.checkPolicyNames("port", p.Name, p.Policies)
 		if rules := v.rulesOf(p, n); rules > MaxRules {
@@ -314,33 +320,40 @@ func (v *validation) checkMAC(p *Port) {
 	case taken:
 		v.fail("port", p.Name, "mac: %s is also %s's; give it another", p.MAC, other)
 	}
-	v.macs[key] = fmt.Sprintf("port %q", p.Name)
+	v.macs[key] = owner{"port", p.Name}
 }
 
-func (v *validation) checkAddresses(p *Port, n *Network, ips map[station[netip.Addr]]string) {
+func (v *validation) checkAddresses(p *Port, n *Network) {
 	if len(p.IPs) == 0 && n.Forwarding == L3 {
 		v.fail("port", p.Name, "ips: a port of a network that routes needs an address")
 	}
-	count := map[bool]int{}
+	var four, six int
+	note := func(a netip.Addr) {
+		if a.Is4() {
+			four++
+		} else {
+			six++
+		}
+	}
 	for _, a := range p.IPs {
 		v.checkAddress(p, n, a)
 		key := station[netip.Addr]{p.Network, a}
-		switch other, taken := ips[key]; {
+		switch other, taken := v.ips[key]; {
 		case taken && other == p.Name:
 			v.fail("port", p.Name, "ips: %s stands there twice", a)
 		case taken:
 			v.fail("port", p.Name, "ips: %s is also port %q's; give it another", a, other)
 		}
-		ips[key] = p.Name
-		count[a.Is4()]++
+		v.ips[key] = p.Name
+		note(a)
 	}
 	for _, s := range p.AllowSources {
 		if wrong := notCanonical(s); wrong != "" {
 			v.fail("port", p.Name, "allow_sources: %s", wrong)
 		}
-		count[s.Addr().Is4()]++
+		note(s.Addr())
 	}
-	if max(count[true], count[false]) > MaxSources {
+	if max(four, six) > MaxSources {
 		v.fail("port", p.Name, "ips: more than %d addresses and allowed sources of a family", MaxSources)
 	}
 }

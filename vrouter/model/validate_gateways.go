@@ -103,6 +103,6 @@ func (v *validation) checkGatewayMACs(gateway string, gn GatewayNetwork, fail fu
 		case taken:
 			fail("macs: %s is also %s's; leave it out", m, other)
 		}
-		v.macs[key] = fmt.Sprintf("gateway %q", gateway)
+		v.macs[key] = owner{"gateway", gateway}
 	}
 }

@@ -29,13 +29,8 @@ func (v *validation) checkRoutes() {
 		case len(r.Via) > MaxECMP:
 			v.fail("route", name, "via: %d ways, at most %d; leave some out", len(r.Via), MaxECMP)
 		}
-		seen := map[Via]bool{}
 		for _, w := range r.Via {
 			v.checkVia(name, r, w)
-			if seen[w] {
-				v.fail("route", name, "via: %s stands there twice; ways share evenly", w)
-			}
-			seen[w] = true
 		}
 	}
 }
@@ -43,33 +38,30 @@ func (v *validation) checkRoutes() {
 // checkLeads refuses a prefix that something else leads to, and notes who does.
 func (v *validation) checkLeads(object, name, field, network string, p netip.Prefix) {
 	key := station[netip.Prefix]{network, p}
-	if other, taken := v.prefixes[key]; taken {
+	other := ""
+	if o, taken := v.prefixes[key]; taken {
+		other = o.String()
+	} else if p.IsSingleIP() {
+		other = v.whose(network, p.Addr())
+	}
+	if other != "" {
 		v.fail(object, name, "%s%s leads to %s already; keep one, or list the ways under one route's via", field, other, p)
 		return
 	}
-	v.prefixes[key] = fmt.Sprintf("%s %q", object, name)
+	v.prefixes[key] = owner{object, name}
 }
 
-// leadToThemselves notes the prefixes that ports' and the router's addresses
-// are.
-func (v *validation) leadToThemselves() {
-	for _, n := range v.s.Networks {
-		for _, s := range n.Subnets {
-			if notCanonical(s) == "" && n.Routes() {
-				v.prefixes[hostStation(n.Name, GatewayAddress(s))] = fmt.Sprintf("the router of subnet %s", s)
-			}
-		}
+// whose is the port that has an address, or the router of a subnet; "" for
+// nobody's.
+func (v *validation) whose(network string, a netip.Addr) string {
+	if port, taken := v.ips[station[netip.Addr]{network, a}]; taken {
+		return fmt.Sprintf("port %q", port)
 	}
-	for i := range v.s.Ports {
-		p := &v.s.Ports[i]
-		for _, a := range p.IPs {
-			v.prefixes[hostStation(p.Network, a)] = fmt.Sprintf("port %q", p.Name)
-		}
+	n := v.networks[network]
+	if s, ok := n.Subnet(a); ok && n.Routes() && notCanonical(s) == "" && a == GatewayAddress(s) {
+		return fmt.Sprintf("the router of subnet %s", s)
 	}
-}
-
-func hostStation(network string, a netip.Addr) station[netip.Prefix] {
-	return station[netip.Prefix]{network, netip.PrefixFrom(a, a.BitLen())}
+	return ""
 }
 
 func (v *validation) checkVia(name string, r Route, w Via) {
@@ -100,14 +92,6 @@ func (v *validation) checkViaGateway(name, network, gateway string) {
 	case g.Encapsulation != VXLAN && !isLabel(gn.Label) && len(gn.Prefixes) == 0: // with prefixes the gateway's own check says so
 		v.fail("route", name, "via: gateway %q has label %d for network %q, which is not from %d to %d; it needs the one that it expects on IP packets", gateway, gn.Label, network, FirstLabel, MaxLabel)
 	}
-}
-
-// String names a way as its object.
-func (w Via) String() string {
-	if w.Gateway != "" {
-		return fmt.Sprintf("gateway %q", w.Gateway)
-	}
-	return fmt.Sprintf("port %q", w.Port)
 }
 
 func isLabel(l uint32) bool { return l >= FirstLabel && l <= MaxLabel }

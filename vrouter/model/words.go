@@ -12,7 +12,7 @@ import (
 )
 
 // checkSyntax is what to do about a file that is no YAML.
-const checkSyntax = "check indentation, quotes and brackets"
+const checkSyntax = "check indentation, quotes and brackets; an address with colons may need quotes"
 
 // located puts file, line and column in front of an error of the library, and
 // says in a person's words what belongs there.

@@ -18,7 +18,7 @@ func Random(r *rand.Rand, size int) model.State {
 	m := maker{rand: r}
 	m.s.Settings = model.Settings{AllowFragment: m.chance(4), AnySource: m.chance(4)}
 	if m.chance(3) {
-		m.s.Settings.VXLANPort = uint16(1024 + r.IntN(60000))
+		m.s.Settings.VXLANPort = uint16(10000 + r.IntN(50000)) // none of other protocols'
 	}
 	m.times(1+r.IntN(2+min(size/4, 8)), m.addNode)
 	m.times(1+r.IntN(2+min(size/6, 10)), m.addNetwork)

@@ -1,9 +1,13 @@
 package modeltest
 
 import (
+	"bytes"
+	"encoding/json"
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"windtunnel/vrouter/model"
 )
 
 func TestRandomStatesAreValidAndSoAreTheirMutations(t *testing.T) {
@@ -58,3 +62,35 @@ func TestRandomStatesHaveEveryKindOfObject(t *testing.T) {
 		t.Errorf("in 100 states: %d ports, %d routes (%d ECMP, %d discard), %d gateways, %d policies; too few to prove anything", ports, routes, ecmp, discards, gateways, policies)
 	}
 }
+
+func TestRandomStatesReadAsTheyWereWritten(t *testing.T) {
+	for seed := range uint64(60) {
+		s := Random(rand.New(rand.NewPCG(seed, 8)), 20)
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, text, "", " "); err != nil {
+			t.Fatal(err)
+		}
+		// JSON with a comment is YAML: the other reader.
+		for kind, text := range map[string][]byte{"JSON": text, "YAML": append([]byte("# a fleet\n"), indented.Bytes()...)} {
+			got, err := model.Parse(kind, text)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			again, err := json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, _ := json.Marshal(s)
+			if !bytes.Equal(empty(again), empty(want)) {
+				t.Fatalf("seed %d: %s gives\n%s\nwant\n%s", seed, kind, again, want)
+			}
+		}
+	}
+}
+
+// empty writes lists of nothing as none.
+func empty(text []byte) []byte { return bytes.ReplaceAll(text, []byte("[]"), []byte("null")) }

@@ -1,0 +1,129 @@
+package fib
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func mustGet(t *testing.T, ids *IDs, name string, want uint32) {
+	t.Helper()
+	if id, ok := ids.get("nexthop", name, 0); !ok || id != want {
+		t.Errorf("%q has number %d (%v), want %d", name, id, ok, want)
+	}
+}
+
+func TestNumbersStayAndTheLeastFreeOneIsGiven(t *testing.T) {
+	ids := &IDs{}
+	mustGet(t, ids, "a", 1)
+	mustGet(t, ids, "b", 2)
+	mustGet(t, ids, "c", 3)
+	mustGet(t, ids, "b", 2)
+	if id, _ := ids.get("vif", "z", 0); id != 1 {
+		t.Errorf("the first of another kind has number %d", id)
+	}
+	ids.Prune()
+	mustGet(t, ids, "c", 3)
+	mustGet(t, ids, "d", 4) // a and b may still be pointed at
+	ids.Prune()
+	mustGet(t, ids, "e", 1)
+	mustGet(t, ids, "c", 3)
+	mustGet(t, ids, "f", 2)
+	mustGet(t, ids, "g", 5)
+}
+
+func TestNumbersEndAtTheLimit(t *testing.T) {
+	ids := &IDs{}
+	for _, name := range []string{"a", "b", "c"} {
+		if _, ok := ids.get("vif", name, 3); !ok {
+			t.Fatalf("there is no number for %q", name)
+		}
+	}
+	if id, ok := ids.get("vif", "d", 3); ok || id != 0 {
+		t.Errorf("a fourth of three has number %d", id)
+	}
+	if id, ok := ids.get("vif", "b", 3); !ok || id != 2 {
+		t.Errorf("one that has a number gets %d, %v", id, ok)
+	}
+	if id, ok := ids.get("vif", "c", 2); ok {
+		t.Errorf("after the limit was lowered, number %d is given of none free", id)
+	}
+	if id, ok := ids.get("vif", "e", 3); !ok || id != 3 {
+		t.Errorf("the number that was given back is not given again: %d, %v", id, ok)
+	}
+}
+
+func TestACloneIsTriedWithoutHarm(t *testing.T) {
+	ids := &IDs{}
+	mustGet(t, ids, "a", 1)
+	clone := ids.Clone()
+	mustGet(t, clone, "a", 1)
+	mustGet(t, clone, "b", 2)
+	clone.Prune()
+	mustGet(t, ids, "c", 2)
+	mustGet(t, clone, "d", 3)
+}
+
+func TestNumbersAreKeptOverRestarts(t *testing.T) {
+	ids := &IDs{}
+	for i, name := range []string{"a", "b", "c"} {
+		mustGet(t, ids, name, uint32(i+1))
+	}
+	ids.Prune()
+	mustGet(t, ids, "a", 1)
+	mustGet(t, ids, "c", 3)
+	ids.Prune()
+	text, err := json.Marshal(ids)
+	if want := `{"nexthop":{"a":1,"c":3}}`; err != nil || string(text) != want {
+		t.Fatalf("they are written %s, %v; want %s", text, err, want)
+	}
+	var again IDs
+	if err := json.Unmarshal(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	mustGet(t, &again, "c", 3)
+	mustGet(t, &again, "new", 2)
+	mustGet(t, &again, "newer", 4)
+	mustGet(t, &again, "a", 1)
+}
+
+func TestNumbersThatCannotBeAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"vif":{"a":1,"b":1}}`: `read the numbers of nexthops and vifs: vif "b" has number 1, which is taken or none`,
+		`{"vif":{"a":0}}`:       `read the numbers of nexthops and vifs: vif "a" has number 0, which is taken or none`,
+		`{"vif":{"a":-1}}`:      `read the numbers of nexthops and vifs: json: cannot unmarshal number -1 into Go value of type uint32`,
+	} {
+		var ids IDs
+		if err := json.Unmarshal([]byte(text), &ids); err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+func FuzzIDs(f *testing.F) {
+	for _, text := range []string{`{}`, `{"nexthop":{"a":1,"c":3},"vif":{"z":9}}`, `{"vif":null}`, `{"vif":{"a":4294967295}}`, `[]`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var ids, again IDs
+		if json.Unmarshal(text, &ids) != nil {
+			return
+		}
+		written, err := json.Marshal(&ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(written, &again); err != nil {
+			t.Fatalf("%q was read, and written as %q is not: %v", text, written, err)
+		}
+		for kind, n := range ids.kinds {
+			for name, id := range n.byName {
+				if got, ok := again.get(kind, name, 0); !ok || got != id {
+					t.Errorf("%s %q had number %d, has %d", kind, name, id, got)
+				}
+			}
+			if id, ok := again.get(kind, "\xffnew", 0); !ok || n.taken[id] {
+				t.Errorf("a new %s has number %d, which is taken", kind, id)
+			}
+		}
+	})
+}

@@ -1,0 +1,276 @@
+package fib
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+func addrs(texts ...string) (all []netip.Addr) {
+	for _, t := range texts {
+		all = append(all, netip.MustParseAddr(t))
+	}
+	return all
+}
+
+func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
+
+// encaps reads "u g v": MPLSoUDP, MPLSoGRE, VXLAN, preferred first.
+func encaps(text string) (all []model.Encapsulation) {
+	for _, e := range strings.Fields(text) {
+		all = append(all, map[string]model.Encapsulation{"u": model.MPLSoUDP, "g": model.MPLSoGRE, "v": model.VXLAN}[e])
+	}
+	return all
+}
+
+func TestPairsOfNodesChooseTheEncapsulationThatBothRankHighest(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want model.Encapsulation
+	}{
+		{"u g v", "u g v", model.MPLSoUDP},
+		{"v", "u g v", model.VXLAN},
+		{"u g v", "g", model.MPLSoGRE},
+		{"u v g", "g v u", model.MPLSoUDP}, // all sums are 2: a's first
+		{"g v u", "u v g", model.MPLSoGRE}, // again
+		{"u g", "g u", model.MPLSoUDP},     // both sums are 1
+		{"u v", "v g u", model.VXLAN},      // 1 against 2
+		{"g u v", "v u g", model.MPLSoGRE}, // 2 each
+		{"u g v", "v g", model.MPLSoGRE},   // 2 each; the one that a ranks higher
+		{"v u g", "g u v", model.VXLAN},    // 2 each
+		{"g v", "v g u", model.MPLSoGRE},   // 1 each
+		{"u", "g v", ""}, {"", "u g v", ""}, {"", "", ""},
+	} {
+		a := model.Node{Name: "a", Encapsulations: encaps(c.a)}
+		b := model.Node{Name: "b", Encapsulations: encaps(c.b)}
+		there, ok1 := Encapsulation(a, b)
+		back, ok2 := Encapsulation(b, a)
+		if there != c.want || back != c.want || ok1 != (c.want != "") || ok2 != ok1 {
+			t.Errorf("a offers %q, b %q: %q (%v) there, %q (%v) back, want %q", c.a, c.b, there, ok1, back, ok2, c.want)
+		}
+	}
+}
+
+// pairOf is a fleet of two nodes with a port each in one network.
+func pairOf(a, b model.Node, forwarding model.Forwarding) model.State {
+	a.Name, b.Name = "a", "b"
+	return model.State{
+		Nodes:    []model.Node{a, b},
+		Networks: []model.Network{{Name: "red", ID: 7, Subnets: []netip.Prefix{prefix("10.1.0.0/16")}, Forwarding: forwarding, VNI: 700}},
+		Ports: []model.Port{
+			{Name: "pa", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 1}, IPs: addrs("10.1.0.2")},
+			{Name: "pb", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 0, 0, 2}, IPs: addrs("10.1.0.3")},
+		},
+	}
+}
+
+// compiled are node a's tables, with every port plugged.
+func compiled(t *testing.T, s model.State, change func(*Facts)) (Tables, []string) {
+	t.Helper()
+	s = s.WithDefaults()
+	f := factsFor(s, "a", nil)
+	if change != nil {
+		change(&f)
+	}
+	tables, warnings, err := Compile(s, "a", f, &IDs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables, warnings
+}
+
+// named is the nexthop of a name.
+func (t Tables) named(name string) (uint32, Nexthop) {
+	for id, n := range t.Nexthops {
+		if n.Name == name {
+			return id, n
+		}
+	}
+	return 0, Nexthop{}
+}
+
+func (t Tables) names() (all []string) {
+	for _, n := range t.Nexthops {
+		all = append(all, n.Name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func ends(paths []Path) (all []string) {
+	for _, p := range paths {
+		all = append(all, p.Source.String()+">"+p.Destination.String())
+	}
+	return all
+}
+
+func TestUnderlayPathsAreOfOneFamilyAndParallel(t *testing.T) {
+	for _, c := range []struct {
+		what, a, b string
+		want       []string
+	}{
+		{"IPv4 where both have it", "192.0.2.1 2001:db8::1", "2001:db8::2 192.0.2.2", []string{"192.0.2.1>192.0.2.2"}},
+		{"IPv6 where one has no IPv4", "192.0.2.1 2001:db8::1", "2001:db8::2", []string{"2001:db8::1>2001:db8::2"}},
+		{"the same place in both lists", "192.0.2.1 192.0.3.1", "192.0.2.2 192.0.3.2", []string{"192.0.2.1>192.0.2.2", "192.0.3.1>192.0.3.2"}},
+		{"places count by family", "2001:db8::1 192.0.2.1 192.0.3.1", "192.0.2.2 2001:db8::2 192.0.3.2", []string{"192.0.2.1>192.0.2.2", "192.0.3.1>192.0.3.2"}},
+		{"what is beyond the other's list rests", "192.0.2.1 192.0.3.1 192.0.4.1", "192.0.2.2", []string{"192.0.2.1>192.0.2.2"}},
+		{"four at most", "192.0.1.1 192.0.2.1 192.0.3.1 192.0.4.1", "192.0.1.2 192.0.2.2 192.0.3.2 192.0.4.2", []string{"192.0.1.1>192.0.1.2", "192.0.2.1>192.0.2.2", "192.0.3.1>192.0.3.2", "192.0.4.1>192.0.4.2"}},
+	} {
+		s := pairOf(model.Node{Underlay: addrs(strings.Fields(c.a)...)}, model.Node{Underlay: addrs(strings.Fields(c.b)...)}, model.L3)
+		tables, warnings := compiled(t, s, nil)
+		id, n := tables.named("tunnel b mpls-udp")
+		if got := ends(n.Paths); !slices.Equal(got, c.want) || len(warnings) > 0 {
+			t.Errorf("%s: %v, want %v; warnings %v", c.what, got, c.want, warnings)
+		}
+		for _, a := range s.Nodes[1].Underlay {
+			if tables.Remotes[a] != id {
+				t.Errorf("%s: remote %s leads to nexthop %d, the tunnel is %d", c.what, a, tables.Remotes[a], id)
+			}
+		}
+		if n.DF == n.Paths[0].Destination.Is6() {
+			t.Errorf("%s: DF is %v", c.what, n.DF)
+		}
+	}
+}
+
+// An underlay with several routes of its own gives each pair several paths.
+func TestEveryPairHasAPathBeforeAnyHasTwo(t *testing.T) {
+	s := pairOf(model.Node{Underlay: addrs("192.0.2.1", "192.0.3.1")}, model.Node{Underlay: addrs("192.0.2.2", "192.0.3.2")}, model.L3)
+	tables, _ := compiled(t, s, func(f *Facts) {
+		f.Way = func(source, destination netip.Addr) (paths []Path, mtu int) {
+			for oif := range uint32(3) {
+				paths = append(paths, Path{Source: source, Destination: destination, Oif: 10 + oif})
+			}
+			return paths, map[string]int{"192.0.2.1": 1500, "192.0.3.1": 1400}[source.String()]
+		}
+	})
+	_, n := tables.named("tunnel b mpls-udp")
+	var got []string
+	for _, p := range n.Paths {
+		got = append(got, fmt.Sprint(p.Source, " ", p.Oif))
+	}
+	if want := []string{"192.0.2.1 10", "192.0.3.1 10", "192.0.2.1 11", "192.0.3.1 11"}; !slices.Equal(got, want) {
+		t.Errorf("the paths are %v, want %v", got, want)
+	}
+	if n.MTU != 1400-32 {
+		t.Errorf("inner packets may have %d bytes, want the smaller way's 1400 less 32", n.MTU)
+	}
+}
+
+func TestGatewaysAddressesAreAllPaths(t *testing.T) {
+	s := pairOf(model.Node{Underlay: addrs("192.0.2.1", "192.0.3.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
+	s.Gateways = []model.Gateway{{
+		Name: "mx", Addresses: addrs("192.0.2.9", "192.0.2.10", "192.0.2.11", "2001:db8::9"), Encapsulation: model.MPLSoGRE,
+		Networks: []model.GatewayNetwork{{Network: "red", Label: 100, Prefixes: []netip.Prefix{prefix("0.0.0.0/0")}}},
+	}}
+	tables, _ := compiled(t, s, nil)
+	id, n := tables.named("tunnel gateway mx mpls-gre")
+	if got, want := ends(n.Paths), []string{"192.0.2.1>192.0.2.9", "192.0.3.1>192.0.2.10", "192.0.2.1>192.0.2.11"}; !slices.Equal(got, want) {
+		t.Errorf("the paths are %v, want %v", got, want)
+	}
+	if r := tables.Routes[RouteKey{7, prefix("0.0.0.0/0")}]; r.Nexthop != id || r.Label != 100 {
+		t.Errorf("the default route is %+v, want nexthop %d with label 100", r, id)
+	}
+}
+
+func TestAGatewayToWhichNothingLeadsMaySendAndHasNoNexthop(t *testing.T) {
+	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L2L3)
+	s.Gateways = []model.Gateway{{
+		Name: "mx", Addresses: addrs("192.0.2.9"), Encapsulation: model.MPLSoGRE,
+		Networks: []model.GatewayNetwork{{Network: "red", Label: 100, EthernetLabel: 101}},
+	}}
+	gn := &s.Gateways[0].Networks[0]
+	for _, c := range []struct {
+		what   string
+		change func()
+		want   []string
+	}{
+		{"nothing", func() {}, nil},
+		{"flood", func() { gn.Flood = true }, []string{"tunnel gateway mx mpls-gre ethernet"}},
+		{"a MAC", func() { gn.Flood, gn.MACs = false, []model.MAC{{6, 0, 0, 0, 0, 1}} }, []string{"tunnel gateway mx mpls-gre ethernet"}},
+		{"a MAC and a prefix", func() { gn.Prefixes = []netip.Prefix{prefix("0.0.0.0/0")} }, []string{"tunnel gateway mx mpls-gre", "tunnel gateway mx mpls-gre ethernet"}},
+		{"a static route", func() {
+			gn.Prefixes, gn.MACs = nil, nil
+			s.Routes = []model.Route{{Network: "red", Prefix: prefix("10.9.0.0/16"), Via: []model.Via{{Gateway: "mx"}}}}
+		}, []string{"tunnel gateway mx mpls-gre"}},
+	} {
+		c.change()
+		tables, _ := compiled(t, s, nil)
+		got := slices.DeleteFunc(tables.names(), func(n string) bool { return !strings.Contains(n, "gateway mx") })
+		if _, maySend := tables.Remotes[addrs("192.0.2.9")[0]]; !slices.Equal(got, c.want) || !maySend {
+			t.Errorf("%s: nexthops %q, want %q; it may send: %v", c.what, got, c.want, maySend)
+		}
+		// What leads there is no matter for the workload's MTU.
+		if mtu := tables.Vifs[100].MTU; mtu != 9000-46 {
+			t.Errorf("%s: the vif's MTU is %d, want 9000 less 46 (Ethernet over MPLSoUDP)", c.what, mtu)
+		}
+	}
+}
+
+func TestNodesWithoutAWayAreNamedAndLeftOut(t *testing.T) {
+	a, b := model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}
+	for _, c := range []struct {
+		what   string
+		change func(a, b *model.Node)
+		want   string
+	}{
+		{"no encapsulation in common", func(a, b *model.Node) { a.Encapsulations, b.Encapsulations = encaps("u g"), encaps("v") }, `node "b" offers none of this node's encapsulations [mpls-udp mpls-gre]: its ports cannot be reached`},
+		{"no family in common", func(_, b *model.Node) { b.Underlay = addrs("2001:db8::2") }, `node "b" has no underlay address of this node's families: its ports cannot be reached`},
+	} {
+		a, b := a, b
+		c.change(&a, &b)
+		tables, warnings := compiled(t, pairOf(a, b, model.L3), nil)
+		if !slices.Equal(warnings, []string{c.want}) {
+			t.Errorf("%s: warnings %q, want %q", c.what, warnings, c.want)
+		}
+		if r, has := tables.Routes[RouteKey{7, prefix("10.1.0.3/32")}]; has {
+			t.Errorf("%s: the route to its port is %+v", c.what, r)
+		}
+	}
+}
+
+func TestATunnelWhoseUnderlayIsDownStaysWithoutPaths(t *testing.T) {
+	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
+	tables, warnings := compiled(t, s, func(f *Facts) { f.Way, f.MTU = nil, 1500 })
+	_, n := tables.named("tunnel b mpls-udp")
+	want := Nexthop{Type: Tunnel, Encapsulation: model.MPLSoUDP, DF: true, Port: 6635, MTU: 1468, DMAC: model.RouterMAC, Name: "tunnel b mpls-udp"}
+	if !reflect.DeepEqual(n, want) {
+		t.Errorf("it is %+v, want %+v", n, want)
+	}
+	if w := `node "b": there is no way through the underlay from 192.0.2.1 to 192.0.2.2`; !slices.Equal(warnings, []string{w}) {
+		t.Errorf("warnings %q, want %q", warnings, w)
+	}
+}
+
+func TestTunnelsCarryWhatTheirNetworksNeed(t *testing.T) {
+	for _, c := range []struct {
+		encap      string
+		forwarding model.Forwarding
+		want       string // names and MTUs at 9000
+	}{
+		{"u", model.L3, "tunnel b mpls-udp 8968 6635"},
+		{"u", model.L2, "tunnel b mpls-udp ethernet 8954 6635"},
+		{"g", model.L2L3, "tunnel b mpls-gre 8972 0, tunnel b mpls-gre ethernet 8958 0"},
+		{"v", model.L3, "tunnel b vxlan 8950 4789"},
+		{"v", model.L2L3, "tunnel b vxlan 8950 4789"},
+	} {
+		node := func(a string) model.Node {
+			return model.Node{Underlay: addrs(a), Encapsulations: encaps(c.encap)}
+		}
+		tables, _ := compiled(t, pairOf(node("192.0.2.1"), node("192.0.2.2"), c.forwarding), nil)
+		var got []string
+		for _, name := range tables.names() {
+			if _, n := tables.named(name); n.Type == Tunnel {
+				got = append(got, fmt.Sprint(name, " ", n.MTU, " ", n.Port))
+			}
+		}
+		if g := strings.Join(got, ", "); g != c.want {
+			t.Errorf("%s, %s: %s, want %s", c.encap, c.forwarding, g, c.want)
+		}
+	}
+}

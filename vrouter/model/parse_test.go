@@ -1,0 +1,337 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// whole has every field of a state.
+const whole = `
+settings: {vxlan_port: 8472, allow_fragment: true, any_source: true}
+nodes:
+  - name: a
+    underlay: [192.0.2.1, "2001:db8::1"]
+    encapsulations: [vxlan, mpls-gre]
+  - {name: b, underlay: [192.0.2.2]}
+networks:
+  - {name: red, id: 7, subnets: [10.1.0.0/16, "fd00:1::/64"], vni: 7000, forwarding: l2l3, policies: [web]}
+ports:
+  - name: web1
+    network: red
+    node: a
+    mac: 02:00:00:00:00:01
+    ips: [10.1.0.5]
+    attach: {netns: one, interface: eth1}
+    policies: [web]
+    allow_sources: [198.51.100.0/24]
+  - {name: web2, network: red, node: b, mac: 02-00-00-00-00-02, attach: {device: tap0}}
+routes:
+  - {network: red, prefix: 192.168.0.0/16, via: [{port: web1}, {gateway: mx}]}
+  - {network: red, prefix: "::/0", discard: true}
+gateways:
+  - name: mx
+    addresses: [192.0.2.9]
+    encapsulation: mpls-udp
+    mac: 00:1c:73:00:00:01
+    networks:
+      - {network: red, label: 100, ethernet_label: 101, vni: 9, prefixes: [0.0.0.0/0], macs: ["06:00:00:00:00:01"], flood: true}
+policies:
+  - name: web
+    rules:
+      - {direction: ingress, action: allow, protocol: tcp, remote: 10.0.0.0/8, ports: 80, log: true}
+      - {direction: egress, action: deny}
+`
+
+func wholeState() State {
+	addr, prefix := netip.MustParseAddr, netip.MustParsePrefix
+	return State{
+		Settings: Settings{VXLANPort: 8472, AllowFragment: true, AnySource: true},
+		Nodes: []Node{
+			{Name: "a", Underlay: []netip.Addr{addr("192.0.2.1"), addr("2001:db8::1")}, Encapsulations: []Encapsulation{VXLAN, MPLSoGRE}},
+			{Name: "b", Underlay: []netip.Addr{addr("192.0.2.2")}},
+		},
+		Networks: []Network{{Name: "red", ID: 7, Subnets: []netip.Prefix{prefix("10.1.0.0/16"), prefix("fd00:1::/64")}, VNI: 7000, Forwarding: L2L3, Policies: []string{"web"}}},
+		Ports: []Port{
+			{
+				Name: "web1", Network: "red", Node: "a", MAC: MAC{2, 0, 0, 0, 0, 1}, IPs: []netip.Addr{addr("10.1.0.5")},
+				Attach: Attachment{Netns: "one", Interface: "eth1"}, Policies: []string{"web"}, AllowSources: []netip.Prefix{prefix("198.51.100.0/24")},
+			},
+			{Name: "web2", Network: "red", Node: "b", MAC: MAC{2, 0, 0, 0, 0, 2}, Attach: Attachment{Device: "tap0"}},
+		},
+		Routes: []Route{
+			{Network: "red", Prefix: prefix("192.168.0.0/16"), Via: []Via{{Port: "web1"}, {Gateway: "mx"}}},
+			{Network: "red", Prefix: prefix("::/0"), Discard: true},
+		},
+		Gateways: []Gateway{{
+			Name: "mx", Addresses: []netip.Addr{addr("192.0.2.9")}, Encapsulation: MPLSoUDP, MAC: MAC{0x00, 0x1c, 0x73, 0, 0, 1},
+			Networks: []GatewayNetwork{{
+				Network: "red", Label: 100, EthernetLabel: 101, VNI: 9,
+				Prefixes: []netip.Prefix{prefix("0.0.0.0/0")}, MACs: []MAC{{6, 0, 0, 0, 0, 1}}, Flood: true,
+			}},
+		}},
+		Policies: []Policy{{Name: "web", Rules: []Rule{
+			{Direction: Ingress, Action: Allow, Protocol: "tcp", Remote: prefix("10.0.0.0/8"), Ports: "80", Log: true},
+			{Direction: Egress, Action: Deny},
+		}}},
+	}
+}
+
+// same compares states by their values; an empty list is as good as none.
+var same = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+}
+
+func TestEveryFieldIsRead(t *testing.T) {
+	got, err := Parse("state.yaml", []byte(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wholeState(), got, same); diff != "" {
+		t.Errorf("the state differs (-want +got):\n%s", diff)
+	}
+	if err := got.Validate(); err != nil {
+		t.Errorf("the state with every field is not valid: %v", err)
+	}
+}
+
+func TestIPv6AddressesNeedNoQuotesInLists(t *testing.T) {
+	s, err := Parse("f", []byte("nodes:\n  - underlay: [2001:db8::1, fd00::, fd00::1:2]\nnetworks:\n  - subnets: [fd00::/64]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(s.Nodes[0].Underlay, s.Networks[0].Subnets); got != "[2001:db8::1 fd00:: fd00::1:2] [fd00::/64]" {
+		t.Errorf("they are read as %s", got)
+	}
+}
+
+// A name, a protocol or a port may look like a number.
+func TestTextThatLooksLikeANumberStaysAsItIsWritten(t *testing.T) {
+	for _, text := range []string{"007", "0x10", "1_000", "1.50", "1e3", ".inf", ".nan", "0o17", "0b11", "-0", "2020-01-01", "true", "no", "80", "8000-8080"} {
+		s, err := Parse("f", []byte("policies: [{name: "+text+", rules: [{ports: "+text+"}]}]\nports:\n- policies:\n  - "+text+"\n"))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := [3]string{s.Policies[0].Name, s.Policies[0].Rules[0].Ports, s.Ports[0].Policies[0]}; got != [3]string{text, text, text} {
+			t.Errorf("%s is read as %q", text, got)
+		}
+	}
+}
+
+func TestAStateThatIsWrittenReadsAsItWas(t *testing.T) {
+	for name, write := range map[string]func(any) ([]byte, error){
+		"JSON": json.Marshal, "YAML": func(v any) ([]byte, error) { return yaml.Marshal(v) },
+		"indented JSON": func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "  ") },
+	} {
+		text, err := write(wholeState())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := Parse(name, text)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if diff := cmp.Diff(wholeState(), got, same); diff != "" {
+			t.Errorf("the state differs after %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
+	const syntax = "; check indentation, quotes and brackets; an address with colons may need quotes"
+	for _, c := range []struct{ what, text, want string }{
+		{"an unknown field", "networks:\n  - name: red\n    subnet: [10.1.0.0/16]\n", `f:3:5: unknown field "subnet"`},
+		{"an unknown field of JSON", "{\"ports\": [],\n \"portz\": []}", `f:2:2: unknown field "portz"`},
+		{"a field that is there twice", "networks:\n  - name: red\n    id: 1\n    id: 2\n", `f:4:5: "id" stands here again, after line 3; keep one`},
+		{"a list that is there twice", "nodes: []\nports: []\nnodes: []\n", `f:3:1: "nodes" stands here again, after line 1; keep one`},
+		{"a word for a number", "networks:\n  - {name: red, id: seven}\n", `f:2:21: a number belongs here, not "seven"`},
+		{"a fraction for a whole number", "settings: {vxlan_port: 4789.5}\n", `f:1:24: a whole number belongs here, not "4789.5"`},
+		{"infinity for a whole number", "networks: [{id: .inf}]\n", `f:1:17: a whole number belongs here, not ".inf"`},
+		{"a number below 0", "networks:\n  - {id: -1}\n", `f:2:10: -1 is too small a number here; none is below 0`},
+		{"a number that does not fit", "settings: {vxlan_port: 65536}\n", `f:1:24: 65536 is too large a number here`},
+		{"a word for true or false", "routes:\n  - {discard: always}\n", `f:2:15: true or false belongs here, not "always"`},
+		{"a value for a list", "ports:\n  - {name: a, ips: 10.0.0.1}\n", `f:2:20: a list belongs here, such as [a, b]`},
+		{"fields for a list", "nodes:\n  name: a\n", `f:2:7: a list belongs here, such as [a, b]`},
+		{"a value for fields", "nodes:\n  - a\n", `f:2:5: fields belong here, such as name: a`},
+		{"a list for a word", "networks:\n  - {name: [a]}\n", `f:2:12: one word belongs here, not a list`},
+		{"a list for an address", "ports:\n  - {mac: [02:00:00:00:00:01]}\n", `f:2:11: one address belongs here, not a list; write such as 02:00:00:00:00:01`},
+		{"fields for a prefix", "routes:\n  - prefix: {a: 1}\n", `f:2:13: an address belongs here, not fields; write such as "10.1.0.0/16", in quotes where it has colons`},
+		{"fields for an address", "nodes:\n  - underlay: [{a: 1}]\n", `f:2:16: an address belongs here, not fields; write such as "192.0.2.1", in quotes where it has colons`},
+		{"a MAC that looks like fields", "gateways: [{networks: [{macs: [06:00:00:00:00:01]}]}]\n", `f:1:34: an address belongs here, not fields; write such as "02:00:00:00:00:01", in quotes where it has colons`},
+		{"a short MAC", "ports:\n  - {name: a, mac: 02:00:01}\n", `f:2:20: "02:00:01" is no MAC address; write six bytes such as 02:00:00:00:00:01`},
+		{"a MAC of eight bytes", "ports:\n  - mac: 02:00:00:00:00:00:00:01\n", `f:2:10: "02:00:00:00:00:00:00:01" is no MAC address; write six bytes such as 02:00:00:00:00:01`},
+		{"a MAC in dots", "ports: [{mac: 0200.0000.0001}]\n", `f:1:15: "0200.0000.0001" is no MAC address; write six bytes such as 02:00:00:00:00:01`},
+		{"a prefix without length", "networks:\n  - subnets: [10.1.0.0]\n", `f:2:15: "10.1.0.0" is no prefix: no '/'; write such as 10.1.0.0/16`},
+		{"a prefix too long", "networks:\n  - subnets:\n      - 10.1.0.0/33\n", `f:3:9: "10.1.0.0/33" is no prefix: prefix length out of range; write such as 10.1.0.0/16`},
+		{"an address that is none", "nodes:\n  - underlay: [192.0.2.1, 192.0.2.300]\n", `f:2:27: "192.0.2.300" is no IP address: IPv4 field has value >255`},
+		{"a bracket that stays open", "ports: [\n", `f:1:8: sequence end token ']' not found: "["` + syntax},
+		{"a quote that stays open", "nodes:\n  - name: \"x\n", `f:2:11: could not find end character of double-quoted text: "\"x"` + syntax},
+		{"two documents", "nodes: []\n---\nports: []\n", `f: 2 YAML documents; write one`},
+		{"nothing", " \n\t\n", `f: the file is empty; it needs nodes, networks and ports`},
+		{"a comment alone", "# to be done\n", `f: the file is empty; it needs nodes, networks and ports`},
+		{"an anchor", "nodes:\n  - &a {name: a}\n", `f:2:5: anchors and aliases are not allowed; write the value out`},
+		{"a tag", "nodes: !!set []\n", `f:1:8: tags are not allowed; leave !!set out, and quote what is text`},
+		{"bytes that are no text", "nodes:\n  - name: caf\xe9\n", `f:2: byte 0xe9 is no text in UTF-8; save the file in that encoding`},
+		{"lists without end", strings.Repeat("[", 100), `f:1:33: more than 32 lists in each other; a state has three`},
+		{"entries without end", "nodes:\n  " + strings.Repeat("- ", 100), `f:2:67: more than 32 lists in each other; a state has three`},
+	} {
+		_, err := Parse("f", []byte(c.text))
+		if err == nil {
+			t.Errorf("%s is taken", c.what)
+		} else if err.Error() != c.want {
+			t.Errorf("%s:\n     %s\nwant %s", c.what, err, c.want)
+		}
+	}
+}
+
+// A bad address that stands twice has no place that would be right for sure.
+func TestABadAddressThatStandsTwiceIsSaidWithoutAPlace(t *testing.T) {
+	_, err := Parse("f", []byte("ports:\n  - {name: a, mac: xx}\n  - {name: b, mac: xx}\n"))
+	const want = `f: "xx" is no MAC address; write six bytes such as 02:00:00:00:00:01`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+}
+
+func TestAFileThatIsTooLongIsNotRead(t *testing.T) {
+	_, err := Parse("f", bytes.Repeat([]byte(" "), MaxFileBytes+1))
+	const want = "f: the file has 67108865 bytes, 67108864 are allowed; split the fleet"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+}
+
+func TestAFailedParseLeavesNothingBehind(t *testing.T) {
+	for _, text := range []string{`{"nodes": [{"name": "a"}], "x": 1}`, "nodes:\n  - name: a\nx: 1\n", "nodes:\n  - {name: a, underlay: [x]}\n"} {
+		s, err := Parse("f", []byte(text))
+		if err == nil {
+			t.Fatalf("%q is taken", text)
+		}
+		if diff := cmp.Diff(State{}, s, same); diff != "" {
+			t.Errorf("%q leaves\n%s", text, diff)
+		}
+	}
+}
+
+func TestMACsAreReadAndWrittenAsText(t *testing.T) {
+	for text, want := range map[string]MAC{
+		"02:00:5e:00:01:ff": {0x02, 0x00, 0x5e, 0x00, 0x01, 0xff}, "02-AB-cd-00-01-02": {0x02, 0xab, 0xcd, 0, 1, 2}, "": {},
+	} {
+		var got MAC
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
+			t.Errorf("%q is read as %s, %v; want %s", text, got, err, want)
+		}
+	}
+	text, err := MAC{0x02, 0xab, 0xcd, 0, 1, 2}.MarshalText()
+	if err != nil || string(text) != "02:ab:cd:00:01:02" {
+		t.Errorf("it is written %q, %v", text, err)
+	}
+	if text, err := (MAC{}).MarshalText(); err != nil || len(text) != 0 {
+		t.Errorf("none is written %q, %v", text, err)
+	}
+}
+
+func TestDamagedFilesAreErrorsOrStates(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	taken := 0
+	for range 3000 {
+		text := []byte(whole)
+		for range 1 + r.IntN(3) {
+			if len(text) < 2 {
+				break
+			}
+			switch at := r.IntN(len(text) - 1); r.IntN(3) {
+			case 0:
+				text = append(text[:at:at], text[at+1:]...)
+			case 1:
+				text[at] = "{}[]:-,\"'#&*!|> \n\tx0"[r.IntN(20)]
+			default:
+				text = text[:at+1]
+			}
+		}
+		if readsAgain(t, text) {
+			taken++
+		}
+	}
+	if taken < 100 || taken > 2900 {
+		t.Errorf("of 3000 damaged files %d are taken; too few or too many to prove anything", taken)
+	}
+}
+
+// readsAgain holds what Parse promises of any input; whether it is a state.
+func readsAgain(t *testing.T, text []byte) bool {
+	t.Helper()
+	s, err := Parse("f", text)
+	if err != nil {
+		if !strings.HasPrefix(err.Error(), "f:") {
+			t.Fatalf("%q: error %q does not begin with the file's name", text, err)
+		}
+		return false
+	}
+	first := fmt.Sprint(s.Validate())
+	written, err := json.Marshal(s)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	again, err := Parse("f", written)
+	if err != nil {
+		t.Fatalf("%q was read, and written as %s is not: %v", text, written, err)
+	}
+	if diff := cmp.Diff(s, again, same); diff != "" {
+		t.Fatalf("%q differs after being written and read again:\n%s", text, diff)
+	}
+	if second := fmt.Sprint(again.Validate()); first != second {
+		t.Fatalf("%q is judged\n%s\nand after being written and read\n%s", text, first, second)
+	}
+	if diff := cmp.Diff(s.WithDefaults(), s.WithDefaults().WithDefaults(), same); diff != "" {
+		t.Fatalf("%q: defaults twice differ from once:\n%s", text, diff)
+	}
+	return true
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		whole, "{}", "nodes: []", `{"nodes": null, "settings": {"vxlan_port": 1}}`, "ports:\n  - {name: 007, mac: 02:00:00:00:00:01, ips: [\"::\"]}",
+		"policies: [{name: p, rules: [{ports: 80, remote: ''}]}]", "? a\n: b", "a: [", "\xff", "nodes:\n  - name: |\n      a\n", "networks: [{id: 0x10, vni: 1_000}]",
+		"routes: [{prefix: \"::ffff:1.2.3.4/100\", network: .nan}]",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) { readsAgain(t, text) })
+}
+
+// A program writes JSON, a person YAML: both may be a large fleet's.
+func BenchmarkParse(b *testing.B) {
+	s := State{Networks: []Network{{Name: "red", ID: 7, Subnets: prefixes("10.0.0.0/8")}}}
+	for i := range 10_000 {
+		s.Ports = append(s.Ports, Port{
+			Name: fmt.Sprint("port", i), Network: "red", Node: "a", MAC: MAC{2, 0, 0, 1, byte(i >> 8), byte(i)}, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})},
+		})
+	}
+	for name, write := range map[string]func(any) ([]byte, error){"JSON": json.Marshal, "YAML": func(v any) ([]byte, error) { return yaml.Marshal(v) }} {
+		text, err := write(s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("ports=%d/%s", len(s.Ports), name), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				if got, err := Parse("f", text); err != nil || len(got.Ports) != len(s.Ports) {
+					b.Fatalf("%d ports, %v", len(got.Ports), err)
+				}
+			}
+		})
+	}
+}

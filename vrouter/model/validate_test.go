@@ -1,0 +1,131 @@
+package model
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// edited is the state with every field after a change that leaves that state's
+// lists as they are.
+func edited(change func(*State)) State {
+	s := wholeState()
+	change(&s)
+	return s
+}
+
+func addrs(texts ...string) (all []netip.Addr) {
+	for _, t := range texts {
+		all = append(all, netip.MustParseAddr(t))
+	}
+	return all
+}
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, t := range texts {
+		all = append(all, netip.MustParsePrefix(t))
+	}
+	return all
+}
+
+// refused is a state's change and what is said to it, a line for each problem.
+type refused struct {
+	what   string
+	change func(*State)
+	want   string
+}
+
+func check(t *testing.T, cases []refused) {
+	t.Helper()
+	for _, c := range cases {
+		err := edited(c.change).Validate()
+		if err == nil {
+			t.Errorf("%s: is valid", c.what)
+		} else if err.Error() != c.want {
+			t.Errorf("%s:\n     %s\nwant %s", c.what, err, c.want)
+		}
+	}
+}
+
+func TestTheStateToStartFromIsValid(t *testing.T) {
+	if err := wholeState().Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := (State{}).Validate(); err != nil {
+		t.Errorf("an empty state: %v", err)
+	}
+}
+
+func TestNamesAreCheckedOfEveryKind(t *testing.T) {
+	const form = "name: up to 63 letters, digits, dots, dashes and underscores, a letter or digit first"
+	long := strings.Repeat("x", 64)
+	check(t, []refused{
+		{"a node without a name", func(s *State) { s.Nodes = append(s.Nodes, Node{Underlay: addrs("192.0.2.3")}) }, `node "": ` + form},
+		{"a network with a space", func(s *State) { s.Networks = append(s.Networks, Network{Name: "a b", ID: 2, Forwarding: L2}) }, `network "a b": ` + form},
+		{"a port of 64 letters", func(s *State) { s.Ports[1].Name = long }, `port "` + long + `": ` + form},
+		{"a policy with a dash first", func(s *State) { s.Policies = append(s.Policies, Policy{Name: "-a"}) }, `policy "-a": ` + form},
+		{"a gateway with a slash", func(s *State) {
+			s.Gateways = append(s.Gateways, Gateway{Name: "a/b", Addresses: addrs("192.0.2.7"), Encapsulation: VXLAN})
+		}, `gateway "a/b": ` + form},
+		{"two nodes of a name", func(s *State) { s.Nodes = append(s.Nodes, Node{Name: "a", Underlay: addrs("192.0.2.3")}) }, `node "a": name: two have it; rename one`},
+		{"two networks of a name", func(s *State) {
+			s.Networks = append(s.Networks, Network{Name: "red", ID: 7, VNI: 7000, Forwarding: L2L3, Subnets: prefixes("10.1.0.0/16")})
+		}, "network \"red\": name: two have it; rename one\nnetwork \"red\": id: 7 is also network \"red\"'s; give it another\nnetwork \"red\": vni: 7000 is also network \"red\"'s; give it another"},
+		{"two ports of a name", func(s *State) { s.Ports[1].Name = "web1" }, `port "web1": name: two have it; rename one`},
+	})
+}
+
+func TestNodesAndSettingsAreChecked(t *testing.T) {
+	check(t, []refused{
+		{"VXLAN on MPLSoUDP's port", func(s *State) { s.Settings.VXLANPort = 6635 }, "settings: vxlan_port: 6635 is MPLSoUDP's (RFC 7510); use another, such as 4789"},
+		{"a node without an address", func(s *State) { s.Nodes[1].Underlay = nil }, `node "b": underlay: needs an address by which other nodes reach it`},
+		{"a group's address", func(s *State) { s.Nodes[1].Underlay = addrs("224.0.0.1") }, `node "b": underlay: 224.0.0.1 cannot be a node's address; write a unicast one such as 192.0.2.1`},
+		{"an address with a zone", func(s *State) { s.Nodes[1].Underlay = addrs("2001:db8::7%eth0") }, `node "b": underlay: 2001:db8::7%eth0 cannot be a node's address; write a unicast one such as 192.0.2.1`},
+		{"loopback", func(s *State) { s.Nodes[1].Underlay = addrs("127.0.0.1") }, `node "b": underlay: 127.0.0.1 cannot be a node's address; write a unicast one such as 192.0.2.1`},
+		{"IPv4 written as IPv6", func(s *State) { s.Nodes[1].Underlay = addrs("::ffff:192.0.2.2") }, `node "b": underlay: ::ffff:192.0.2.2 cannot be a node's address; write a unicast one such as 192.0.2.1`},
+		{"an address of two nodes", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.1") }, `node "b": underlay: 192.0.2.1 is also node "a"'s; give it another`},
+		{"an address twice", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.2", "192.0.2.2") }, `node "b": underlay: 192.0.2.2 stands there twice`},
+		{"five addresses of a family", func(s *State) {
+			s.Nodes[1].Underlay = addrs("192.0.2.11", "192.0.2.12", "192.0.2.13", "192.0.2.14", "192.0.2.15", "2001:db8::2")
+		}, `node "b": underlay: more than 4 addresses of a family`},
+		{"an encapsulation that is not known", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{"geneve"} }, `node "b": encapsulations: "geneve" is not known; write mpls-udp, mpls-gre or vxlan`},
+		{"an encapsulation twice", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{VXLAN, MPLSoUDP, VXLAN} }, `node "b": encapsulations: vxlan stands there twice`},
+	})
+}
+
+func TestNetworksAreChecked(t *testing.T) {
+	add := func(n Network) func(*State) {
+		return func(s *State) { s.Networks = append(s.Networks, n) }
+	}
+	subnets := func(texts ...string) func(*State) {
+		return func(s *State) {
+			s.Networks = append(s.Networks, Network{Name: "blue", ID: 9, Subnets: prefixes(texts...)})
+		}
+	}
+	check(t, []refused{
+		{"no id", add(Network{Name: "blue", VNI: 5, Forwarding: L2}), `network "blue": id: 0 is not from 1 to 4095, from which its VRF and labels follow`},
+		{"an id behind the last label", add(Network{Name: "blue", ID: 4096, Forwarding: L2}), `network "blue": id: 4096 is not from 1 to 4095, from which its VRF and labels follow`},
+		{"an id of two", add(Network{Name: "blue", ID: 7, Forwarding: L2}), `network "blue": id: 7 is also network "red"'s; give it another`},
+		{"a VNI of two", add(Network{Name: "blue", ID: 8, VNI: 7000, Forwarding: L2}), `network "blue": vni: 7000 is also network "red"'s; give it another`},
+		{"a VNI of 25 bits", add(Network{Name: "blue", ID: 8, VNI: 1 << 24, Forwarding: L2}), `network "blue": vni: 16777216 is not from 1 to 16777215`},
+		{"forwarding that is not known", add(Network{Name: "blue", ID: 8, Forwarding: "l4", Subnets: prefixes("10.0.0.0/8")}), `network "blue": forwarding: "l4" is not known; write l3, l2 or l2l3`},
+		{"routing without a subnet", subnets(), `network "blue": subnets: a network that routes needs one`},
+		{"a policy that is not there", add(Network{Name: "blue", ID: 8, Forwarding: L2, Policies: []string{"strict"}}), `network "blue": policies: there is no policy "strict"; define it under policies`},
+		{"subnets that overlap", subnets("10.2.0.0/16", "10.2.7.0/24"), `network "blue": subnets: 10.2.7.0/24 overlaps 10.2.0.0/16; make them apart`},
+		{"a subnet twice", subnets("fd00:2::/64", "fd00:2::/64"), `network "blue": subnets: fd00:2::/64 overlaps fd00:2::/64; make them apart`},
+		{"a subnet with more bits", subnets("10.2.0.1/16"), `network "blue": subnets: 10.2.0.1/16 has bits behind its length; did you mean 10.2.0.0/16?`},
+		{"a subnet of two addresses", subnets("10.2.0.0/31"), `network "blue": subnets: 10.2.0.0/31 is too small for a gateway and a port; use /30 or shorter`},
+		{"an IPv6 subnet of one", subnets("fd00:2::1/128"), `network "blue": subnets: fd00:2::1/128 is too small for a gateway and a port; use /126 or shorter`},
+		{"a subnet of groups", subnets("239.0.0.0/8"), `network "blue": subnets: 239.0.0.0/8 is no prefix for workloads; write such as 10.1.0.0/16`},
+		{"a link-local subnet", subnets("fe80::/64"), `network "blue": subnets: fe80::/64 is no prefix for workloads; write such as 10.1.0.0/16`},
+		{"everything as a subnet", subnets("0.0.0.0/0"), `network "blue": subnets: 0.0.0.0/0 is no prefix for workloads; write such as 10.1.0.0/16`},
+		{"IPv4 written as IPv6", subnets("::ffff:10.2.0.0/112"), `network "blue": subnets: ::ffff:10.2.0.0/112 is IPv4 written as IPv6; write it as IPv4`},
+		{"an empty subnet", add(Network{Name: "blue", ID: 8, Subnets: make([]netip.Prefix, 1)}), `network "blue": subnets: an empty prefix; write such as 10.1.0.0/16`},
+	})
+	if err := edited(add(Network{Name: "blue", ID: 2000, VNI: 7, Forwarding: L2})).Validate(); err != nil {
+		t.Errorf("a VNI may be another network's id: %v", err)
+	}
+	if err := edited(subnets("10.1.0.0/16")).Validate(); err != nil {
+		t.Errorf("two networks may have the same addresses: %v", err)
+	}
+}
