@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
 
@@ -45,9 +46,12 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
+// isLimit tells whether a table has no room, by its map or by what its entries
+// are numbered with.
 func isLimit(err error) bool {
-	var limit *datapath.LimitError
-	return errors.As(err, &limit)
+	var entries *datapath.LimitError
+	var numbers *fib.LimitError
+	return errors.As(err, &entries) || errors.As(err, &numbers)
 }
 
 // noSuchNode says that a state is another fleet's.
