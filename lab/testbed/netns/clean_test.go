@@ -154,17 +154,21 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 	if err := holder.Start(); err != nil {
 		t.Skip("flock(1) is not installed: " + err.Error())
 	}
-	deadline := time.Now().Add(3 * time.Second)
-	for {
-		l, err := TakeLock(path)
-		if err != nil {
-			break
-		}
-		l.Unlock()
+	// Asked for by hand: TakeLock would remove the file that flock(1) may just
+	// have opened.
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for deadline := time.Now().Add(10 * time.Second); syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil; time.Sleep(10 * time.Millisecond) {
+		syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 		if time.Now().After(deadline) {
 			t.Fatal("flock(1) never took the lock")
 		}
-		time.Sleep(10 * time.Millisecond)
+	}
+	if _, err := TakeLock(path); err == nil {
+		t.Error("a lock that another process holds was given")
 	}
 	// flock's child holds the lock too: end both.
 	kids, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", holder.Process.Pid, holder.Process.Pid))
@@ -175,7 +179,6 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 	}
 	holder.Process.Kill()
 	holder.Wait()
-	var err error
 	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var l *Lock
 		if l, err = TakeLock(path); err == nil {
