@@ -21,6 +21,7 @@ func Home(name string) string { return filepath.Join(homes, name) }
 // deleteHome removes a namespace's home and what is mounted in it.
 func deleteHome(name string) error {
 	home := Home(name)
+	defer os.Remove(homes) // the last one goes with it
 	if _, err := os.Lstat(home); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -36,7 +37,6 @@ func deleteHome(name string) error {
 	if err := os.RemoveAll(home); err != nil {
 		return fmt.Errorf("remove what ran in namespace %s: %w", name, err)
 	}
-	os.Remove(homes) // the last one goes with it
 	return nil
 }
 
