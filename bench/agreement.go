@@ -38,15 +38,12 @@ func (b *bench) agreement() error {
 // ratio prints the paired ratio of a comparison. A target is met where the
 // interval does not lie wholly on the wrong side of 1.
 func (b *bench) ratio(r *report.Report, subject, baseline string, m sample.Metric, what, target string, better int) {
-	for _, c := range r.Comparisons {
-		if c.Subject != subject || c.Baseline != baseline || c.Metric != m {
-			continue
-		}
-		met := c.Ratio.High >= 1
+	if c, ok := ratioOf(r, subject, baseline, m); ok {
+		met := c.High >= 1
 		if better < 0 {
-			met = c.Ratio.Low <= 1
+			met = c.Low <= 1
 		}
-		b.row("built-in: "+what, target, fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Ratio.Median, c.Ratio.Low, c.Ratio.High, c.Ratio.N), met)
+		b.row("built-in: "+what, target, shown(c), met)
 		return
 	}
 	b.row("built-in: "+what, target, "not measured: "+baseline+" is not there", false)

@@ -28,7 +28,7 @@ func (b *bench) overlay() error {
 			metric sample.Metric
 			what   string
 		}{{sample.Throughput, "throughput"}, {sample.SenderCPUPerByte, "sender CPU per byte"}, {sample.ReceiverCPUPerByte, "receiver CPU per byte"}} {
-			b.shown(r, "vxlan-"+profile+"/stream", "bridge-"+profile+"/stream", m.metric, m.what+" of the bridge's")
+			b.untargeted(r, "vxlan-"+profile+"/stream", "bridge-"+profile+"/stream", m.metric, m.what+" of the bridge's")
 		}
 	}
 	b.bound(r, bound{"vrouter-mpls-udp-colocated/stream", "bridge-colocated/stream", sample.Throughput, "throughput of the bridge's", 1, atLeast})
@@ -63,7 +63,7 @@ func (b *bench) bound(r *report.Report, w bound) {
 		b.row(w.subject+": "+w.what, target, "not measured", false)
 		return
 	}
-	measured := fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
+	measured := shown(c)
 	within := func(v float64) bool { return float64(w.side)*(v-w.limit) >= 0 }
 	if !within(c.Median) && (within(c.Low) || within(c.High)) {
 		measured += ", the interval reaches it"
@@ -71,13 +71,17 @@ func (b *bench) bound(r *report.Report, w bound) {
 	b.row(w.subject+": "+w.what, target, measured, within(c.Median))
 }
 
-// shown prints a ratio that has no target.
-func (b *bench) shown(r *report.Report, subject, baseline string, m sample.Metric, what string) {
+// untargeted prints a ratio that has no target.
+func (b *bench) untargeted(r *report.Report, subject, baseline string, m sample.Metric, what string) {
 	measured := "not measured"
 	if c, ok := ratioOf(r, subject, baseline, m); ok {
-		measured = fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
+		measured = shown(c)
 	}
 	fmt.Printf("| %s: %s | | %s | |\n", subject, what, measured)
+}
+
+func shown(c report.Interval) string {
+	return fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
 }
 
 // ratioOf finds a paired ratio. A scenario may be compared with several.

@@ -201,8 +201,16 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 				names = append(names, line)
 			}
 		}
-		processes, _ := exec.Command("pgrep", "-f", filepath.Join(h.dir, "vrouter")+" agent").Output()
-		return append(names, strings.Fields(string(processes))...)
+		programs, err := filepath.Glob("/proc/[0-9]*/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range programs {
+			if of, err := os.Readlink(p); err == nil && of == filepath.Join(h.dir, "vrouter") {
+				names = append(names, p)
+			}
+		}
+		return names
 	}
 	for deadline := time.Now().Add(5 * time.Second); len(left()) < 6 && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond) // into the second trial: two homes, mounts and agents

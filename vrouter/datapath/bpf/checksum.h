@@ -116,7 +116,7 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
  * Whether the UDP checksum is right. A sender on the same host may have left
  * the sum over the payload to a NIC that does not exist (CHECKSUM_PARTIAL):
  * then the field holds the pseudo-header's sum, which is taken as right; or
- * that of the inner packet. payload: where that begins.
+ * that of the inner packet.
  * A function of its own to the verifier.
  */
 __noinline int checksum_is_right(struct __sk_buff *skb, struct outer *o, int ethernet)
