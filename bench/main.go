@@ -1,7 +1,7 @@
 // Command bench measures the figures of docs/performance.md and prints them as
 // Markdown, each beside its target. Nothing else should run meanwhile.
 //
-//	go run ./bench [-only steadiness,agreement,overheads,overlay,vrouter]
+//	go run ./bench [-only steadiness,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor]
 package main
 
 import (
@@ -22,20 +22,22 @@ import (
 type bench struct {
 	program string
 	folder  string
+	noise   string // where the samples of honesty are kept; "" = nowhere
 	failed  bool
 }
 
 func main() {
-	only := flag.String("only", "steadiness,agreement,overheads,overlay,vrouter", "which figures")
+	only := flag.String("only", "steadiness,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor", "which figures")
+	noise := flag.String("noise", "", "file for the samples of the honesty runs (CSV), for the simulation over them")
 	program := flag.String("program", "bin/windtunnel", "the windtunnel program")
 	flag.Parse()
-	if err := run(*program, strings.Split(*only, ",")); err != nil {
+	if err := run(*program, *noise, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program string, only []string) error {
+func run(program, noise string, only []string) error {
 	folder, err := os.MkdirTemp("", "windtunnel-bench-")
 	if err != nil {
 		return err
@@ -45,11 +47,11 @@ func run(program string, only []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{program: path, folder: folder}
+	b := &bench{program: path, folder: folder, noise: noise}
 	parts := []struct {
 		name    string
 		measure func() error
-	}{{"steadiness", b.steadiness}, {"agreement", b.agreement}, {"overheads", b.overheads}, {"overlay", b.overlay}, {"vrouter", b.vrouter}}
+	}{{"steadiness", b.steadiness}, {"agreement", b.agreement}, {"overheads", b.overheads}, {"overlay", b.overlay}, {"vrouter", b.vrouter}, {"peers", b.peers}, {"honesty", b.honesty}, {"power", b.power}, {"rigor", b.rigor}}
 	for _, p := range parts {
 		if !slices.Contains(only, p.name) {
 			continue
@@ -74,21 +76,30 @@ func (b *bench) row(figure, target, measured string, met bool) {
 	fmt.Printf("| %s | %s | %s | %s |\n", figure, target, measured, mark)
 }
 
-// suite runs a suite into a store of its own and reads the report.
+// suite runs a suite into a store of its own and reads the report. args begin
+// with the suite where name is not it.
 func (b *bench) suite(name string, args ...string) (*report.Report, error) {
 	db := filepath.Join(b.folder, name+".db")
-	cmd := exec.Command(b.program, append([]string{"run", name, "--db", db, "--out", filepath.Join(b.folder, name)}, args...)...)
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		args = append([]string{name}, args...)
+	}
+	cmd := exec.Command(b.program, append([]string{"run", args[0], "--db", db, "--out", filepath.Join(b.folder, name)}, args[1:]...)...)
 	cmd.Stderr = os.Stderr
 	if out, err := cmd.Output(); err != nil {
-		return nil, fmt.Errorf("run %s: %w\n%s", name, err, out)
+		return nil, fmt.Errorf("run %s: %w\n%s", args[0], err, out)
 	}
+	return b.read(db)
+}
+
+// read has the program report the newest run of a store.
+func (b *bench) read(db string) (*report.Report, error) {
 	out, err := exec.Command(b.program, "report", "--format", "json", "--db", db).Output()
 	if err != nil {
-		return nil, fmt.Errorf("report %s: %w", name, err)
+		return nil, fmt.Errorf("report the run in %s: %w", db, err)
 	}
 	var r report.Report
 	if err := json.Unmarshal(out, &r); err != nil {
-		return nil, fmt.Errorf("read the report of %s: %w", name, err)
+		return nil, fmt.Errorf("read the report of %s: %w", db, err)
 	}
 	return &r, nil
 }

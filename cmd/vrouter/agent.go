@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/vrouter/agent"
-	"windtunnel/vrouter/api"
 )
 
 func agentCommand() *cobra.Command {
 	var config string
 	var level slog.Level
+	var from storeFlags
 	cmd := &cobra.Command{
 		Use:   "agent --config FILE",
 		Short: "Run this node's agent",
@@ -30,13 +30,17 @@ flow on, also when it is killed. A later start takes over where it was.`,
   and may name the network namespace, the underlay devices, a first state:
       netns: node-a
       fabric: [eth1]
-      state: state.yaml`,
+      state: state.yaml
+
+  vrouter agent --config node.yaml --store etcd://10.0.0.1,10.0.0.2 --tls-ca ca.pem --tls-cert node.pem --tls-key node-key.pem
+  vrouter agent --config node.yaml --store embedded`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := agent.LoadConfig(config)
 			if err != nil {
 				return err
 			}
+			from.fill(&c)
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(50) // it has little to do and shall not be large
 			}
@@ -49,9 +53,32 @@ flow on, also when it is killed. A later start takes over where it was.`,
 		},
 	}
 	configFlag(cmd, &config)
+	from.add(cmd)
 	cmd.Flags().TextVar(&level, "log", slog.LevelInfo, "log from this `level` on: debug, info, warn, error")
 	cmd.RegisterFlagCompletionFunc("log", words("debug", "info", "warn", "error"))
 	return cmd
+}
+
+// storeFlags say where the desired state is, over what the configuration says.
+type storeFlags struct{ address, ca, cert, key string }
+
+func (f *storeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.address, "store", "", "where the desired state is: file, embedded or `etcd://HOST:PORT,…` (default file)")
+	flags.StringVar(&f.ca, "tls-ca", "", "`file` of the certificates that the store's are signed by (default the system's)")
+	flags.StringVar(&f.cert, "tls-cert", "", "`file` of this node's certificate for the store")
+	flags.StringVar(&f.key, "tls-key", "", "`file` of its key")
+}
+
+func (f *storeFlags) fill(c *agent.Config) {
+	for _, s := range []struct {
+		from string
+		to   *string
+	}{{f.address, &c.Store}, {f.ca, &c.StoreTLS.CA}, {f.cert, &c.StoreTLS.Cert}, {f.key, &c.StoreTLS.Key}} {
+		if s.from != "" {
+			*s.to = s.from
+		}
+	}
 }
 
 func configFlag(cmd *cobra.Command, config *string) {
@@ -62,12 +89,14 @@ func configFlag(cmd *cobra.Command, config *string) {
 
 func removeCommand() *cobra.Command {
 	var config string
+	var withStore bool
 	cmd := &cobra.Command{
 		Use:   "remove --config FILE",
 		Short: "Take everything of a node away: agent, programs, tables, devices, state",
 		Long: `Ends the node's agent if one runs, detaches every program, removes tables,
 the devices that were made for ports, sockets and pins. Workloads lose their
-networks. Nothing else of the host is touched.`,
+networks. Nothing else of the host is touched. A store that the agent embeds goes
+too; where other nodes use it, only with --with-store.`,
 		Example: "  vrouter remove --config node.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +107,7 @@ networks. Nothing else of the host is touched.`,
 			if os.Geteuid() != 0 {
 				return fmt.Errorf("only root may remove node %s; use sudo", c.Node)
 			}
-			if err := removeNode(cmd.Context(), c); err != nil {
+			if err := agent.Remove(c, withStore); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "node %s is removed\n", c.Node)
@@ -86,18 +115,6 @@ networks. Nothing else of the host is touched.`,
 		},
 	}
 	configFlag(cmd, &config)
+	cmd.Flags().BoolVar(&withStore, "with-store", false, "remove a store also where other nodes use it")
 	return cmd
-}
-
-// removeNode asks the node's agent to remove everything; where none answers it
-// is done here.
-func removeNode(ctx context.Context, c agent.Config) error {
-	client := api.Dial(c.Socket)
-	defer client.Close()
-	err := client.Shutdown(ctx, api.ShutdownRequest{Remove: true})
-	var none *api.Unreachable
-	if errors.As(err, &none) {
-		return agent.Remove(c)
-	}
-	return err
 }

@@ -68,7 +68,7 @@ func keys(of reflect.Type, into map[string]bool) {
 	case reflect.Struct:
 		for i := range of.NumField() {
 			f := of.Field(i)
-			if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" {
+			if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
 				into[name] = true
 				keys(f.Type, into)
 			}

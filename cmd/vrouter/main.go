@@ -3,6 +3,7 @@
 //
 //	vrouter agent --config node.yaml           run on a compute node
 //	vrouter apply -f state.yaml                give it networks, ports, routes
+//	vrouter network create red --subnet …      or make them one by one
 //	vrouter port add --network red --netns n1  connect a workload
 //	vrouter rt list --vrf red                  see what it does
 //
@@ -19,6 +20,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/cni"
 )
 
 // revision is set by the linker to the git revision that was built.
@@ -37,6 +40,10 @@ const (
 )
 
 func main() {
+	if os.Getenv("CNI_COMMAND") != "" {
+		cni.Main("vrouter " + version + " (" + revision + "), a CNI plugin")
+		return
+	}
 	ctx, stop := interruptible()
 	cmd, err := root().ExecuteContextC(ctx)
 	stop()
@@ -114,8 +121,8 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 		&cobra.Group{ID: "watch", Title: "Traffic and trouble:"},
 	)
 	for group, members := range map[string][]*cobra.Command{
-		"run":    {agentCommand(), removeCommand(), statusCommand(), doctorCommand()},
-		"state":  {applyCommand(), stateCommand(), portCommand()},
+		"run":    {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), dockerCommand(), cniCommand()},
+		"state":  {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
 		"tables": {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), flowCommand()},
 		"watch":  {dropstatsCommand(), vrfstatsCommand(), topCommand(), traceCommand()},
 	} {
@@ -124,7 +131,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 			cmd.AddCommand(c)
 		}
 	}
-	cmd.AddCommand(versionCommand())
+	cmd.AddCommand(versionCommand(), manCommand())
 	markFailures(cmd)
 	return cmd
 }

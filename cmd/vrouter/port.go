@@ -32,24 +32,29 @@ func portCommand() *cobra.Command {
 // portFlags are the flags of `port add` as they are typed.
 type portFlags struct {
 	name, network, netns, device, iface, mac string
-	ips                                      []string
+	ips, from                                []string
 	policies                                 []string
+	bandwidth                                model.Bandwidth
+	host                                     bool
 }
 
 func portAddCommand() *cobra.Command {
 	var f portFlags
 	var output format
 	cmd := &cobra.Command{
-		Use:   "add --network NETWORK --netns NETNS | --device DEVICE",
+		Use:   "add --network NETWORK --netns NETNS | --device DEVICE | --host",
 		Short: "Connect a workload on this node; prints what it has",
 		Long: `With --netns a veth pair is made, its end in the namespace is given its
 addresses, MTU and routes. With --device a device that exists on the node, a tap
-for instance, is plugged as it is.
+for instance, is plugged as it is. With --host the node itself gets an address
+and a route to the network; from there it can be reached only by who the port's
+policies let in.
 
 Addresses and the MAC are chosen where none are given. The port is there, and
 forwards, when the command returns; it survives restarts of the agent.`,
 		Example: `  vrouter port add --network red --netns n1
   vrouter port add --network red --netns n1 --interface eth1 --ip 10.0.0.7 --ip fd00::7
+  vrouter port add --network red --netns n1 --ingress 100M --egress 50M
   vrouter port add --network red --device tap0 --mac 02:00:00:00:00:07 --name vm7`,
 		Args: cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
@@ -71,11 +76,15 @@ forwards, when the command returns; it survives restarts of the agent.`,
 	flags.StringVar(&f.network, "network", "", "`name` of the network")
 	flags.StringVar(&f.netns, "netns", "", "the workload's network namespace: a `name`, or a path")
 	flags.StringVar(&f.device, "device", "", "instead: a `device` on the node to plug as it is")
+	flags.BoolVar(&f.host, "host", false, "instead: this node itself, to reach the network's workloads from it")
 	flags.StringVar(&f.iface, "interface", "", "the workload's `device` in its namespace (default eth0)")
 	flags.StringSliceVar(&f.ips, "ip", nil, "an `address` of the network's subnets; may be repeated")
+	flags.StringSliceVar(&f.from, "from", nil, "choose addresses from this `prefix`; may be repeated")
 	flags.StringVar(&f.mac, "mac", "", "the workload's MAC `address`")
 	flags.StringVar(&f.name, "name", "", "the port's `name` (default: made from network and address)")
 	flags.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy, asked before the network's; may be repeated")
+	flags.TextVar(&f.bandwidth.Ingress, "ingress", model.Rate(0), "limit what the workload receives to this `rate`, such as 100M: bits a second (default no limit)")
+	flags.TextVar(&f.bandwidth.Egress, "egress", model.Rate(0), "limit what it sends to this `rate`")
 	outputFlag(cmd, &output)
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
@@ -85,16 +94,18 @@ forwards, when the command returns; it survives restarts of the agent.`,
 
 // request checks the flags.
 func (f portFlags) request() (api.PortRequest, error) {
-	r := api.PortRequest{Name: f.name, Network: f.network, Policies: f.policies}
+	r := api.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Origin: model.Added}}
 	switch {
-	case f.netns == "" && f.device == "":
-		return r, fmt.Errorf("where is the workload? give --netns, or --device")
+	case f.netns == "" && f.device == "" && !f.host:
+		return r, fmt.Errorf("where is the workload? give --netns, or --device, or --host")
+	case f.host && f.netns+f.device != "":
+		return r, fmt.Errorf("--host is the node itself: leave --netns and --device out")
 	case f.netns != "" && f.device != "":
 		return r, fmt.Errorf("--netns and --device exclude each other")
 	case f.device != "" && f.iface != "":
 		return r, fmt.Errorf("--interface names a device in a namespace: it goes with --netns")
 	}
-	r.Attach = model.Attachment{Netns: f.netns, Device: f.device, Interface: f.iface}
+	r.Attach = model.Attachment{Netns: f.netns, Device: f.device, Interface: f.iface, Host: f.host}
 	if strings.ContainsRune(f.netns, '/') {
 		// The agent's working directory is another.
 		path, err := filepath.Abs(f.netns)
@@ -109,6 +120,13 @@ func (f portFlags) request() (api.PortRequest, error) {
 			return r, fmt.Errorf("--ip %q is no IP address; the prefix length comes from the subnet", text)
 		}
 		r.IPs = append(r.IPs, a)
+	}
+	for _, text := range f.from {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return r, fmt.Errorf("--from %q is no prefix; write such as 10.1.2.0/24", text)
+		}
+		r.From = append(r.From, p)
 	}
 	if f.mac != "" {
 		mac, err := net.ParseMAC(f.mac)
@@ -135,16 +153,30 @@ func describePort(out io.Writer, p api.Port) error {
 	for _, g := range p.Gateways {
 		fields = append(fields, inspect.Field{Name: "Gateway", Value: g.String()})
 	}
+	if p.Bandwidth != (model.Bandwidth{}) {
+		fields = append(fields, inspect.Field{Name: "Bandwidth", Value: bandwidthText(p.Bandwidth)})
+	}
 	fields = append(fields, inspect.Field{Name: "MTU", Value: fmt.Sprint(p.MTU)},
 		inspect.Field{Name: "Took", Value: p.Took.Round(100 * time.Microsecond).String()})
 	_, err := io.WriteString(out, inspect.Describe(fields))
 	return err
 }
 
+func bandwidthText(b model.Bandwidth) string {
+	var words []string
+	if b.Ingress > 0 {
+		words = append(words, "receives "+b.Ingress.String()+"bit/s")
+	}
+	if b.Egress > 0 {
+		words = append(words, "sends "+b.Egress.String()+"bit/s")
+	}
+	return strings.Join(words, ", ")
+}
+
 func portDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "delete NAME…",
-		Short:             "Disconnect workloads that `port add` connected",
+		Short:             "Disconnect workloads, on any node; applied ones go with their document",
 		Aliases:           []string{"rm"},
 		Example:           "  vrouter port delete web1",
 		Args:              cobra.MinimumNArgs(1),

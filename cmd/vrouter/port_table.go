@@ -47,8 +47,13 @@ func addresses(ips []netip.Addr) string {
 
 // workload says where a port's other end is.
 func workload(a model.Attachment) string {
-	if a.Device != "" {
+	switch {
+	case a.Device != "":
 		return "device " + a.Device
+	case a.Host:
+		return "the node"
+	case a.Netns == "":
+		return "-"
 	}
 	device := a.Interface
 	if device == "" {
@@ -60,6 +65,12 @@ func workload(a model.Attachment) string {
 // portFields is everything about one port.
 func portFields(r portRow) []inspect.Field {
 	fields := portTable([]portRow{r}).Fields(0)
+	if r.Origin != model.Applied {
+		fields = append(fields, inspect.Field{Name: "Made by", Value: r.Origin.String()})
+	}
+	if r.Owner != "" {
+		fields = append(fields, inspect.Field{Name: "Owner", Value: r.Owner})
+	}
 	if len(r.Policies) > 0 {
 		fields = append(fields, inspect.Field{Name: "Policies", Value: strings.Join(r.Policies, " ")})
 	}

@@ -155,6 +155,7 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 		{Name: "Node", Value: s.Node},
 		{Name: "Agent", Value: fmt.Sprintf("%s, pid %d, started %s", s.Version, s.PID, ago(s.Started, now))},
 		{Name: "In sync", Value: synced},
+		{Name: "Store", Value: storeText(s.Store, now)},
 		{Name: "State", Value: contents(state)},
 		{Name: "Ports", Value: fmt.Sprintf("%d on this node", s.Ports)},
 		{Name: "Routes", Value: fmt.Sprint(s.Routes)},
@@ -167,10 +168,27 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 		}
 		fields = append(fields, inspect.Field{Name: "Fabric", Value: value})
 	}
+	if s.Store.Refused != "" {
+		fields = append(fields, inspect.Field{Name: "Problem", Value: s.Store.Refused})
+	}
+	if n := len(s.Store.Waiting); n > 0 {
+		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store once it answers", count(n, "port"))})
+	}
 	for _, p := range s.Problems {
 		fields = append(fields, inspect.Field{Name: "Problem", Value: p})
 	}
 	return fields
+}
+
+// storeText says where the desired state is, and since when it is not heard of.
+func storeText(s api.Store, now time.Time) string {
+	switch {
+	case s.Heard.IsZero():
+		return s.Address + ", never answered: " + s.Problem
+	case s.Problem != "":
+		return fmt.Sprintf("%s, out of reach: what was known %s is in force (revision %d): %s", s.Address, ago(s.Heard, now), s.Revision, s.Problem)
+	}
+	return fmt.Sprintf("%s, revision %d", s.Address, s.Revision)
 }
 
 // contents sums a desired state up.

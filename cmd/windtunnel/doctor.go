@@ -11,6 +11,7 @@ import (
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 	"windtunnel/lab/tool"
 	"windtunnel/lab/units"
@@ -21,7 +22,7 @@ func doctorCommand() *cobra.Command {
 	var brief bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What this machine can measure: CPUs, kernel features, tools, what each suite would skip and why",
+		Short: "What this machine can measure: CPUs, kernel features, tools, systems, what each suite would skip and why",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts := probe.Probe()
@@ -65,7 +66,21 @@ func diagnose(out io.Writer, f *probe.Facts) error {
 		printTool(w, f, t)
 	}
 	w.Flush()
+	printSystems(out, f)
 	return printSkips(out, f)
+}
+
+func printSystems(out io.Writer, f *probe.Facts) {
+	fmt.Fprintln(out, "\nSystems")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, s := range system.Registry() {
+		if lacks := experiment.LacksFor(s, f); len(lacks) > 0 {
+			fmt.Fprintf(w, "  no\t%s\t%s\n", s.Name(), strings.Join(lacks, "; "))
+			continue
+		}
+		fmt.Fprintf(w, "  yes\t%s\t%s\n", s.Name(), s.Describe())
+	}
+	w.Flush()
 }
 
 func printLayout(out io.Writer, f *probe.Facts) {
@@ -118,11 +133,21 @@ func printSkips(out io.Writer, f *probe.Facts) error {
 		}
 		skips := experiment.Skips(plan, f)
 		fmt.Fprintf(out, "  %s: %d of %d scenarios run here\n", name, len(plan.Scenarios)-len(skips), len(plan.Scenarios))
-		for _, id := range sortedKeys(skips) {
-			fmt.Fprintf(out, "    skips %s: %s\n", id, skips[id])
+		for _, group := range groupSkips(skips) {
+			fmt.Fprintf(out, "    skips %s: %s\n", group, group.why)
 		}
 	}
 	return nil
+}
+
+// String names the scenarios, or the first few of many.
+func (g skipGroup) String() string {
+	const named = 3
+	list := strings.Join(g.ids[:min(named, len(g.ids))], ", ")
+	if more := len(g.ids) - named; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
 }
 
 // diagnoseBriefly says only what stands in the way of a first run.

@@ -133,7 +133,7 @@ func leftovers(t *testing.T) []string {
 // what it left and goes on where it was.
 func TestAKilledRunIsResumed(t *testing.T) {
 	h := newHome(t)
-	cmd := h.untilTrials(2, "run", "slow.yaml")
+	cmd := h.untilTrials(2, "run", "slow.yaml", "--gates", "warn")
 	time.Sleep(300 * time.Millisecond) // into the third trial
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	if err != nil || !strings.Contains(out, " running ") {
 		t.Errorf("runs: %s (%v)", out, err)
 	}
-	out, err = h.run("run", "--resume", "latest")
+	out, err = h.run("run", "--resume", "latest", "--gates", "warn")
 	if err != nil || !strings.Contains(out, "removed 3 network namespaces") {
 		t.Errorf("resume: %v\n%s", err, out)
 	}
@@ -166,7 +166,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 
 func TestLabCleanRemovesWhatAKilledRunLeft(t *testing.T) {
 	h := newHome(t)
-	cmd := h.untilTrials(1, "run", "slow.yaml")
+	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn")
 	time.Sleep(200 * time.Millisecond)
 	cmd.Process.Kill()
 	cmd.Wait()
@@ -189,7 +189,7 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(h.dir, "overlay.yaml"), []byte(suite), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := h.untilTrials(1, "run", "overlay.yaml")
+	cmd := h.untilTrials(1, "run", "overlay.yaml", "--gates", "warn")
 	left := func() (all []string) {
 		names, err := filepath.Glob("/run/windtunnel/wt-run*")
 		mounts, readErr := os.ReadFile("/proc/self/mounts")
@@ -234,7 +234,7 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 
 func TestCtrlCReportsWhatWasMeasured(t *testing.T) {
 	h := newHome(t)
-	cmd := h.untilTrials(1, "run", "slow.yaml", "--out", "stopped")
+	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn", "--out", "stopped")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -259,8 +259,8 @@ func TestCtrlCReportsWhatWasMeasured(t *testing.T) {
 
 func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
 	h := newHome(t)
-	first := h.untilTrials(1, "run", "slow.yaml")
-	out, err := h.run("run", "slow.yaml")
+	first := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn")
+	out, err := h.run("run", "slow.yaml", "--gates", "warn")
 	if err == nil || !strings.Contains(out, fmt.Sprintf("process %d", first.Process.Pid)) {
 		t.Errorf("the second run: %v\n%s", err, out)
 	}
@@ -269,6 +269,9 @@ func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
 	}
 	if err := first.Wait(); err != nil {
 		t.Errorf("the first run: %v", err)
+	}
+	if out, _ := h.run("runs"); strings.Count(out, "-slow") != 1 {
+		t.Errorf("the refused run is in the store: %s", out)
 	}
 }
 
@@ -283,13 +286,13 @@ func TestAFullDiskIsSaidAndKeepsWhatWasStored(t *testing.T) {
 	}
 	t.Cleanup(func() { unix.Unmount(small, unix.MNT_DETACH) })
 	db := filepath.Join(small, "windtunnel.db")
-	if out, err := h.run("run", "slow.yaml", "--trials", "1", "--db", db); err != nil {
+	if out, err := h.run("run", "slow.yaml", "--gates", "warn", "--trials", "1", "--db", db); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if err := fill(filepath.Join(small, "ballast")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := h.run("run", "slow.yaml", "--trials", "2", "--db", db)
+	out, err := h.run("run", "slow.yaml", "--gates", "warn", "--trials", "2", "--db", db)
 	if err == nil || !strings.Contains(out, "full") {
 		t.Errorf("on a full disk: %v\n%s", err, out)
 	}
@@ -333,7 +336,7 @@ func TestAStoreThatCannotBeWrittenIsRefusedBeforeMeasuring(t *testing.T) {
 	}
 	t.Cleanup(func() { unix.Unmount(ro, unix.MNT_DETACH) })
 	started := time.Now()
-	out, err := h.run("run", "slow.yaml", "--db", filepath.Join(ro, "windtunnel.db"))
+	out, err := h.run("run", "slow.yaml", "--gates", "warn", "--db", filepath.Join(ro, "windtunnel.db"))
 	if err == nil || !strings.Contains(out, "read-only") {
 		t.Errorf("on a read-only disk: %v\n%s", err, out)
 	}

@@ -8,11 +8,14 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/traffic"
+	"windtunnel/lab/udptun"
+	"windtunnel/lab/vm/guest"
 )
 
 // hidden runs the parts that are no commands for people, before anything else
-// is set up: the node's agent and the generator's two ends. The generator under
-// NTttcp's own flags is among them, since its flags are not ours to parse.
+// is set up: the node's agent, the generator's two ends, the UDP tunnel. The
+// generator under NTttcp's own flags is among them, since its flags are not
+// ours to parse.
 func hidden(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -24,8 +27,12 @@ func hidden(args []string) bool {
 			os.Exit(1)
 		}
 		return true
+	case guest.Command:
+		guest.Main(func(port *os.File) error { return agent.Serve(version, port, port) })
 	case "traffic":
 		os.Exit(traffic.Worker(args[1:], os.Stdout, os.Stderr))
+	case udptun.Name:
+		os.Exit(udptun.Command(args[1:], os.Stdout, os.Stderr))
 	case "ntttcp":
 		os.Exit(traffic.NTttcp(args[1:], os.Stdout, os.Stderr))
 	}

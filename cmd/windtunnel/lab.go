@@ -14,6 +14,7 @@ import (
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed/netns"
 )
 
@@ -42,6 +43,9 @@ func labUp() *cobra.Command {
 }
 
 func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
+	if plan.Scenarios[0].Endpoint.Kind == suite.VM {
+		return fmt.Errorf("scenario %s has VMs, which live no longer than the program that started them: choose one with containers by --scenario", plan.Scenarios[0].ID)
+	}
 	lock, err := takeLock()
 	if err != nil {
 		return err
@@ -57,7 +61,7 @@ func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(b.Prove(ctx, 4), b.Prove(ctx, 6)); err != nil {
+	if err := proveAll(ctx, b, sc); err != nil {
 		return errors.Join(err, b.Down(context.WithoutCancel(ctx)))
 	}
 	fmt.Fprintf(out, "%s: %s\n%s\n", sc.ID, sc.Title, b.Testbed.Fabric().Describe())
@@ -68,6 +72,18 @@ func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
 	}
 	fmt.Fprintf(out, "run something there:  windtunnel lab exec %s %s -- ping -c 1 %s\n", plan.Suite, b.Pairs[0].Sender, b.Pairs[0].Receiver.V4)
 	return b.Testbed.Release(ctx)
+}
+
+// proveAll proves connectivity over each IP version that the system carries.
+func proveAll(ctx context.Context, b *experiment.Bench, sc *suite.Scenario) error {
+	sys, err := system.ByName(sc.System)
+	if err != nil {
+		return err
+	}
+	if err := b.Prove(ctx, 4); err != nil || system.IPv4Only(sys) {
+		return err
+	}
+	return b.Prove(ctx, 6)
 }
 
 func labList() *cobra.Command {

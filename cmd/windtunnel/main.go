@@ -74,6 +74,6 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(runCommand(), suitesCommand(), runsCommand(), reportCommand(), doctorCommand(), labCommand(), ntttcpCommand(), schemaCommand())
+	cmd.AddCommand(runCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), profileCommand(), doctorCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand())
 	return cmd
 }

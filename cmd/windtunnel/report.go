@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -112,12 +113,7 @@ func writeFile(path string, f format, r *report.Report) error {
 	if err := f.write(&b, r); err != nil {
 		return fmt.Errorf("make the %s report: %w", f.name, err)
 	}
-	tmp := path + ".part"
-	if err := os.WriteFile(tmp, b.Bytes(), 0o644); err != nil {
-		os.Remove(tmp)
-		return fmt.Errorf("write the report: %w", err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
+	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
@@ -144,6 +140,9 @@ func (s *runner) report() error {
 		if err := writeFile(filepath.Join(dir, f.file), f, r); err != nil {
 			return err
 		}
+	}
+	if err := s.writeProfiles(r, dir); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(s.out, "\nreport: %s\n", filepath.Join(dir, "report.html"))
 	return err

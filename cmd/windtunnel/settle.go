@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/sample"
@@ -18,6 +19,8 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 type settler struct {
 	runner *runner
 	seen   map[string]bool
+
+	fabrics []string // what each kind of fabric is, sorted
 }
 
 func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
@@ -30,7 +33,12 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 	}
 	s.seen[key] = true
 	env := &s.runner.run.Environment
-	env.Fabric = b.Testbed.Fabric().Describe()
+	// In a fixed order: that of the trials is random.
+	if about := b.Testbed.Fabric().Describe(); !slices.Contains(s.fabrics, about) {
+		s.fabrics = append(s.fabrics, about)
+		slices.Sort(s.fabrics)
+	}
+	env.Fabric = strings.Join(s.fabrics, " | ")
 	if cc := space.CongestionControl(); cc != "" {
 		env.CongestionControl = cc
 	}

@@ -65,6 +65,7 @@ func (v *view) Moved(t experiment.Trial, p sample.Point) {
 }
 
 func (v *view) Ended(s sample.Sample, number, total int) {
+	total = max(number, total)
 	line := fmt.Sprintf("%s  %d/%d  %s  trial %d  %s", s.Started.Format(time.TimeOnly), number, total, s.Scenario, s.Block+1, outcome(s))
 	if v.program != nil {
 		v.program.Println(line)
@@ -91,6 +92,15 @@ func outcome(s sample.Sample) string {
 	}
 	if has(m, sample.SenderCPU) && has(m, sample.ReceiverCPU) {
 		text += fmt.Sprintf(", CPU %.0f %% / %.0f %%", m[sample.SenderCPU], m[sample.ReceiverCPU])
+	}
+	if s.Profiled {
+		text += ", profiled"
+	}
+	for i, g := range s.Gates {
+		if i == 0 {
+			text += "; does not count"
+		}
+		text += ": " + g.Message
 	}
 	return text
 }

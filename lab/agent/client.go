@@ -13,13 +13,13 @@ import (
 
 // Client speaks to an agent over a pipe.
 type Client struct {
-	rpc  *rpc.Client
-	node string
+	rpc *rpc.Client
+	who string // in messages
 }
 
 // NewClient wraps the pipe to an agent on the named node.
 func NewClient(node string, conn io.ReadWriteCloser) *Client {
-	return &Client{rpc: rpc.NewClient(conn), node: node}
+	return &Client{rpc: rpc.NewClient(conn), who: "node " + node}
 }
 
 // Close ends the pipe, and so the agent and all that it started.
@@ -29,14 +29,14 @@ func (c *Client) call(ctx context.Context, method string, args, reply any) error
 	call := c.rpc.Go(rpcName+"."+method, args, reply, make(chan *rpc.Call, 1))
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("node %s: %s: %w", c.node, method, context.Cause(ctx))
+		return fmt.Errorf("%s: %s: %w", c.who, method, context.Cause(ctx))
 	case <-call.Done:
 	}
 	if errors.Is(call.Error, rpc.ErrShutdown) || errors.Is(call.Error, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("node %s: its agent has ended unexpectedly: %w", c.node, call.Error)
+		return fmt.Errorf("%s: its agent has ended unexpectedly: %w", c.who, call.Error)
 	}
 	if call.Error != nil {
-		return fmt.Errorf("node %s: %w", c.node, call.Error)
+		return fmt.Errorf("%s: %w", c.who, call.Error)
 	}
 	return nil
 }
@@ -61,6 +61,12 @@ func (c *Client) Attach(ctx context.Context, args AttachArgs) (Attached, error) 
 // Detach takes the system and the containers away.
 func (c *Client) Detach(ctx context.Context) error {
 	return c.call(ctx, "Detach", struct{}{}, &struct{}{})
+}
+
+// LastWords returns what the system's programs on the node printed last; empty
+// where it has none.
+func (c *Client) LastWords(ctx context.Context) (string, error) {
+	return ask[string](ctx, c, "LastWords", struct{}{})
 }
 
 // AnswerProof and Reach are the two sides of the proof of connectivity.

@@ -15,12 +15,19 @@ import (
 
 // Listening waits until a port listens in an endpoint's namespace.
 func (s *Service) Listening(args ListenArgs, ok *bool) error {
-	where, err := s.where(args.Endpoint)
+	at, err := s.place(args.Endpoint)
 	if err != nil {
 		return err
 	}
+	if g := at.guest; g != nil {
+		ctx, cancel := within(args.Wait)
+		defer cancel()
+		args.Endpoint = ""
+		*ok, err = ask[bool](ctx, g.client, "Listening", args)
+		return err
+	}
 	for deadline := time.Now().Add(args.Wait); ; time.Sleep(5 * time.Millisecond) {
-		if *ok, err = listens(where, args.Port, args.UDP); err != nil || *ok {
+		if *ok, err = listens(at.space, args.Port, args.UDP); err != nil || *ok {
 			return err
 		}
 		if time.Now().After(deadline) {

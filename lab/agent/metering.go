@@ -16,7 +16,7 @@ type MeterArgs struct {
 	CPUs    []int
 	Devices []meter.Device // Namespace is a container's name, empty for the node
 	Ports   meter.PortRange
-	Every   time.Duration // between the points of the series
+	Every   time.Duration // between the points of the series; 0 for none
 	Most    int           // points at most
 }
 
@@ -43,8 +43,12 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	config := meter.Config{Node: args.Node, CPUs: args.CPUs, Devices: args.Devices}
-	config.Namespaces = append(config.Namespaces, meter.Namespace{NS: netns.None(), NoSockets: len(s.containers) > 0})
+	hops := s.divide(args.Devices)
+	config := meter.Config{Node: args.Node, CPUs: args.CPUs}
+	for _, h := range hops[""] {
+		config.Devices = append(config.Devices, h.Device)
+	}
+	config.Namespaces = append(config.Namespaces, meter.Namespace{NS: netns.None(), NoSockets: len(s.containers)+len(s.guests) > 0})
 	for name, sp := range s.containers {
 		config.Namespaces = append(config.Namespaces, meter.Namespace{Name: name, NS: sp.NS})
 	}
@@ -53,11 +57,17 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 		return err
 	}
 	m.SetPorts(args.Ports)
+	if err := s.meterGuests(m, args, hops); err != nil {
+		m.Close()
+		return err
+	}
 	s.meter = m
 	s.series = &series{stop: make(chan struct{}), done: make(chan struct{})}
 	go func(sr *series) {
 		defer close(sr.done)
-		sr.points, sr.err = m.Record(args.Every, args.Most, sr.stop)
+		if args.Every > 0 {
+			sr.points, sr.err = m.Record(args.Every, args.Most, sr.stop)
+		}
 	}(s.series)
 	return nil
 }
@@ -81,7 +91,9 @@ func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
 	if err != nil {
 		return err
 	}
-	m.Track(args.Label, p.cmd.Process.Pid)
+	if pid := p.pid(); pid > 0 { // the CPU time of guests is metered as a whole
+		m.Track(args.Label, pid)
+	}
 	return nil
 }
 
@@ -91,8 +103,10 @@ func (s *Service) MeterRead(_ struct{}, r *meter.Reading) error {
 	if err != nil {
 		return err
 	}
-	*r, err = m.Read()
-	return err
+	if *r, err = m.Read(); err != nil {
+		return err
+	}
+	return s.readGuests(r)
 }
 
 // MeterGlance takes a light reading.

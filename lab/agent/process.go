@@ -104,7 +104,7 @@ func (p *process) change(f func()) {
 }
 
 // follow waits for lines after from, or the end, at most so long.
-func (p *process) follow(from int, wait time.Duration) Event {
+func (p *process) follow(from int, wait time.Duration) (Event, error) {
 	deadline := time.After(wait)
 	for {
 		p.mu.Lock()
@@ -115,12 +115,12 @@ func (p *process) follow(from int, wait time.Duration) Event {
 		news := p.news
 		p.mu.Unlock()
 		if len(e.Lines) > 0 || e.Exited {
-			return e
+			return e, nil
 		}
 		select {
 		case <-news:
 		case <-deadline:
-			return e
+			return e, nil
 		}
 	}
 }
@@ -164,22 +164,36 @@ func (s *Service) Start(args StartArgs, id *int) error {
 	if len(args.Argv) == 0 {
 		return errors.New("start: no program is named")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	where, err := s.at(args.Endpoint)
+	where, err := s.place(args.Endpoint)
 	if err != nil {
 		return err
 	}
-	p := newProcess(args.Argv, args.Env)
-	if err := p.start(s.spawner, where); err != nil {
-		return fmt.Errorf("start %s: %w", args.Argv[0], err)
+	p, err := s.startAt(where, args)
+	if err != nil {
+		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.processes = append(s.processes, p)
 	*id = len(s.processes) - 1
 	return nil
 }
 
-func (s *Service) process(id int) (*process, error) {
+func (s *Service) startAt(where place, args StartArgs) (running, error) {
+	if g := where.guest; g != nil {
+		ctx, cancel := within(0)
+		defer cancel()
+		id, err := ask[int](ctx, g.client, "Start", StartArgs{Argv: inGuest(args.Argv), Env: args.Env})
+		return remote{g, id}, err
+	}
+	p := newProcess(args.Argv, args.Env)
+	if err := p.start(s.spawner, where.space); err != nil {
+		return nil, fmt.Errorf("start %s: %w", args.Argv[0], err)
+	}
+	return p, nil
+}
+
+func (s *Service) process(id int) (running, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id < 0 || id >= len(s.processes) {
@@ -194,8 +208,8 @@ func (s *Service) Follow(args FollowArgs, reply *Event) error {
 	if err != nil {
 		return err
 	}
-	*reply = p.follow(args.From, args.Wait)
-	return nil
+	*reply, err = p.follow(args.From, args.Wait)
+	return err
 }
 
 // Output returns all that a process printed so far.
@@ -204,10 +218,14 @@ func (s *Service) Output(id int, reply *OutputReply) error {
 	if err != nil {
 		return err
 	}
+	*reply, err = p.output()
+	return err
+}
+
+func (p *process) output() (OutputReply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	*reply = OutputReply{p.out.String(), p.err.String(), p.truncated}
-	return nil
+	return OutputReply{p.out.String(), p.err.String(), p.truncated}, nil
 }
 
 // Signal sends a signal to a process and its children; one that has ended is
@@ -217,9 +235,13 @@ func (s *Service) Signal(args SignalArgs, _ *struct{}) error {
 	if err != nil {
 		return err
 	}
-	err = syscall.Kill(-p.cmd.Process.Pid, syscall.Signal(args.Signal))
+	return p.signal(args.Signal)
+}
+
+func (p *process) signal(number int) error {
+	err := syscall.Kill(-p.pid(), syscall.Signal(number))
 	if err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("signal %d to process %d: %w", args.Signal, p.cmd.Process.Pid, err)
+		return fmt.Errorf("signal %d to process %d: %w", number, p.pid(), err)
 	}
 	return nil
 }
@@ -228,10 +250,16 @@ func (s *Service) killAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.processes {
-		p.mu.Lock()
-		if !p.exited {
-			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
-		}
-		p.mu.Unlock()
+		p.end()
 	}
 }
+
+func (p *process) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.exited {
+		syscall.Kill(-p.pid(), syscall.SIGKILL)
+	}
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }

@@ -20,10 +20,14 @@ const proofChunk = 64 << 10 // bytes a write
 // AnswerProof takes one connection at an endpoint, reads what args.Bytes says
 // and sends as much back. It returns when both are done.
 func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
-	where, err := s.where(args.Endpoint)
+	at, err := s.place(args.Endpoint)
 	if err != nil {
 		return err
 	}
+	if at.guest != nil {
+		return at.guest.prove("AnswerProof", args)
+	}
+	where := at.space
 	deadline := time.Now().Add(args.Wait)
 	var l *net.TCPListener
 	err = where.Do(func() (err error) {
@@ -62,10 +66,14 @@ func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
 // as the MTU with fragmentation forbidden, and TCP in bulk both ways. A tunnel
 // may well pass the first and fail the others.
 func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
-	where, err := s.where(args.Endpoint)
+	at, err := s.place(args.Endpoint)
 	if err != nil {
 		return err
 	}
+	if at.guest != nil {
+		return at.guest.prove("Reach", args)
+	}
+	where := at.space
 	deadline := time.Now().Add(args.Wait)
 	ip := 20
 	if args.Address.Is6() {
@@ -78,6 +86,14 @@ func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
 		}
 	}
 	return bulk(where, args, deadline)
+}
+
+// prove asks the guest's agent to do its side.
+func (g *guest) prove(method string, args ReachArgs) error {
+	ctx, cancel := within(args.Wait)
+	defer cancel()
+	args.Endpoint = ""
+	return g.client.call(ctx, method, args, &struct{}{})
 }
 
 func bulk(where *space.Space, args ReachArgs, deadline time.Time) error {

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 )
 
@@ -28,15 +29,19 @@ type AttachArgs struct {
 	Index      int
 	SpaceBase  string // containers' namespaces are named SpaceBase-NAME
 	Fabric     []string
+	Team       []string // the NICs beneath Fabric[0], where links are bonded
 	Underlay   []netip.Addr
 	MTU        int
 	CPUs       []int
 	Steer      bool
+	Endpoint   suite.Endpoint // what every container is: a namespace or a VM, and what is set on it
+	Programs   []string       // of the tools that will run in VMs, as PATH has them
 	Containers []Container
 	Everywhere [][]Container // by node index: every node's containers
 }
 
-// Container is one container to make on the node.
+// Container is one container to make on the node; a VM where AttachArgs.Endpoint
+// says so.
 type Container struct {
 	Name   string
 	Number int
@@ -48,6 +53,7 @@ type Container struct {
 type Attached struct {
 	Devices  []system.Device
 	Settings map[string]string // sysctls and offloads that were set
+	Warnings []string          // doubts that hold for every figure taken on this system
 }
 
 // StartArgs start one program.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/meter"
+	"windtunnel/lab/profile"
 	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 )
 
@@ -25,9 +28,16 @@ type Service struct {
 	system     system.System
 	attached   *system.Node
 	containers map[string]*space.Space
-	processes  []*process
+	guests     map[string]*guest
+	hasHome    bool // files of guests are in the node's home
+	processes  []running
 	meter      *meter.Meter
+	hops       []hop // that it reads
 	series     *series
+	sampler    *profile.Sampler // while a CPU profile is taken
+
+	booting sync.Mutex
+	abandon context.CancelCauseFunc // of guests that boot; nil before the first
 }
 
 // Serve runs an agent over a pipe until it ends, and then ends what the agent
@@ -38,14 +48,17 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 		return err
 	}
 	defer node.Close()
-	s := &Service{version: version, node: node, spawner: newSpawner(node), containers: map[string]*space.Space{}}
+	s := &Service{version: version, node: node, spawner: newSpawner(node), containers: map[string]*space.Space{}, guests: map[string]*guest{}}
 	srv := rpc.NewServer()
 	if err := srv.RegisterName(rpcName, s); err != nil {
 		return fmt.Errorf("register the agent's service: %w", err)
 	}
 	srv.ServeConn(pipe{in, out})
+	s.abandonBoot()
 	s.killAll()
-	return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.abandonProfile(), s.stopGuests())
 }
 
 type pipe struct {
@@ -82,9 +95,15 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	if err != nil {
 		return err
 	}
-	n := &system.Node{Index: args.Index, Name: args.SpaceBase, Space: s.node, Fabric: args.Fabric, Underlay: args.Underlay, MTU: args.MTU, CPUs: args.CPUs, Steer: args.Steer}
+	n := &system.Node{Index: args.Index, Name: args.SpaceBase, Space: s.node, Fabric: args.Fabric, Team: args.Team, Underlay: args.Underlay, MTU: args.MTU, CPUs: args.CPUs, Steer: args.Steer}
 	s.system, s.attached = sys, n
 	for _, c := range args.Containers {
+		e := system.Endpoint{Name: c.Name, Number: c.Number, V4: c.V4, V6: c.V6, MAC: c.MAC}
+		if args.Endpoint.Kind == suite.VM {
+			e.Guest = &system.Guest{Queues: queuesOf(args.Endpoint)}
+			n.Endpoints = append(n.Endpoints, e)
+			continue
+		}
 		sp, err := space.Create(args.SpaceBase + "-" + c.Name)
 		if err != nil {
 			return err
@@ -93,7 +112,8 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 		if err := sp.Workloads(); err != nil {
 			return err
 		}
-		n.Endpoints = append(n.Endpoints, system.Endpoint{Name: c.Name, Number: c.Number, Space: sp, V4: c.V4, V6: c.V6, MAC: c.MAC})
+		e.Space = sp
+		n.Endpoints = append(n.Endpoints, e)
 	}
 	for node, containers := range args.Everywhere {
 		for _, c := range containers {
@@ -103,6 +123,9 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	if err := sys.Attach(n); err != nil {
 		return fmt.Errorf("attach %s: %w", sys.Name(), err)
 	}
+	if err := system.SetEndpoints(n, args.Endpoint); err != nil {
+		return err
+	}
 	reply.Devices = sys.Devices(n)
 	reply.Settings = s.node.Settings()
 	for name, sp := range s.containers {
@@ -110,17 +133,43 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 			reply.Settings[name+" "+k] = v
 		}
 	}
+	if args.Endpoint.Kind == suite.VM && len(n.Endpoints) > 0 {
+		return s.boot(s.bootContext(), args, n, reply)
+	}
 	return nil
 }
 
-// Detach takes the system down and removes the containers.
+// bootContext ends when the guests that are being booted are not wanted any
+// more: by then their boot holds the lock.
+func (s *Service) bootContext() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s.booting.Lock()
+	defer s.booting.Unlock()
+	s.abandon = cancel
+	return ctx
+}
+
+func (s *Service) abandonBoot() {
+	s.booting.Lock()
+	defer s.booting.Unlock()
+	if s.abandon != nil {
+		s.abandon(errors.New("the system is being taken away"))
+	}
+}
+
+// Detach takes the system down and removes the containers and VMs.
 func (s *Service) Detach(_ struct{}, _ *struct{}) error {
+	s.abandonBoot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.system == nil {
 		return nil
 	}
-	errs := []error{s.system.Detach(s.attached)}
+	errs := []error{s.stopGuests(), s.system.Detach(s.attached)}
+	if s.hasHome {
+		errs = append(errs, space.DeleteHome(s.attached.Name))
+		s.hasHome = false
+	}
 	for name, sp := range s.containers {
 		errs = append(errs, sp.Close(), space.Delete(sp.Name))
 		delete(s.containers, name)
@@ -129,19 +178,12 @@ func (s *Service) Detach(_ struct{}, _ *struct{}) error {
 	return errors.Join(errs...)
 }
 
-// at finds an endpoint's namespace; "" is the node. The caller holds mu.
-func (s *Service) at(endpoint string) (*space.Space, error) {
-	if endpoint == "" {
-		return s.node, nil
-	}
-	if sp, ok := s.containers[endpoint]; ok {
-		return sp, nil
-	}
-	return nil, fmt.Errorf("container %q is not on this node", endpoint)
-}
-
-func (s *Service) where(endpoint string) (*space.Space, error) {
+// LastWords returns what the system's programs on this node printed last.
+func (s *Service) LastWords(_ struct{}, reply *string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.at(endpoint)
+	if s.attached != nil {
+		*reply = s.attached.LastWords()
+	}
+	return nil
 }

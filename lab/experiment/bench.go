@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
+	"windtunnel/lab/tool"
 )
 
 // Bench is a testbed with a system put in and the endpoints of every pair
@@ -25,6 +27,8 @@ type Bench struct {
 
 	devices  [][]system.Device // by node
 	settings map[string]string
+	proof    int      // bytes that the proof of connectivity moves each way
+	warnings []string // doubts that hold for every trial on this system
 }
 
 // Pair is a sender and a receiver.
@@ -63,18 +67,24 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err := sys.Supports(sc.Placement, sc.Fabric); err != nil {
 		return nil, failed(sample.Unsupported, "%w", err)
 	}
+	if err := system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric); err != nil {
+		return nil, failed(sample.Unsupported, "%w", err)
+	}
+	if err := system.SupportsVMs(sys, sc.Endpoint); err != nil {
+		return nil, failed(sample.Unsupported, "%w", err)
+	}
 	tb, err := x.Up(ctx, testbed.Spec{ID: id, Nodes: nodes, Fabric: sc.Fabric})
 	if err != nil {
 		return nil, fmt.Errorf("bring the testbed up: %w", err)
 	}
-	b := &Bench{Testbed: tb, MTU: sys.MTU(sc.Fabric.MTU), settings: tb.Settings()}
+	b := &Bench{Testbed: tb, MTU: sys.MTU(sc.Fabric.MTU), settings: tb.Settings(), proof: proofSize(sc.Fabric.Rate)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
 		}
 	}()
 	plan := placeContainers(sys, sc, nodes)
-	if err := b.attach(ctx, sys, plan); err != nil {
+	if err := b.attach(ctx, sys, sc, plan); err != nil {
 		return nil, errors.Join(err, b.detach(context.WithoutCancel(ctx)))
 	}
 	b.pair(sc, plan)
@@ -83,6 +93,19 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 
 // Settings are the sysctls and offloads that were set, by node and device.
 func (b *Bench) Settings() map[string]string { return b.settings }
+
+// withLastWords adds to a failure what the system's programs printed last, on
+// every node that has some.
+func (b *Bench) withLastWords(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	for _, n := range b.Testbed.Nodes() {
+		if words, asked := n.Agent().LastWords(ctx); asked == nil && words != "" {
+			err = fmt.Errorf("%w\non node %s %s", err, n.Name(), words)
+		}
+	}
+	return err
+}
 
 // Down takes the system and then the testbed away.
 func (b *Bench) Down(ctx context.Context) error {
@@ -138,7 +161,7 @@ func newContainer(node, number int) agent.Container {
 }
 
 // attach brings the system up on every node at once.
-func (b *Bench) attach(ctx context.Context, sys system.System, plan [][]agent.Container) error {
+func (b *Bench) attach(ctx context.Context, sys system.System, sc *suite.Scenario, plan [][]agent.Container) error {
 	nodes := b.Testbed.Nodes()
 	b.devices = make([][]system.Device, len(nodes))
 	errs := make([]error, len(nodes))
@@ -148,6 +171,7 @@ func (b *Bench) attach(ctx context.Context, sys system.System, plan [][]agent.Co
 		attaching.Go(func() {
 			args := n.Place()
 			args.System, args.Containers, args.Everywhere = sys.Name(), plan[i], plan
+			args.Endpoint, args.Programs = sc.Endpoint, programs(sc)
 			a, err := n.Agent().Attach(ctx, args)
 			if err != nil {
 				errs[i] = err
@@ -156,6 +180,11 @@ func (b *Bench) attach(ctx context.Context, sys system.System, plan [][]agent.Co
 			mu.Lock()
 			defer mu.Unlock()
 			b.devices[i] = a.Devices
+			for _, w := range a.Warnings {
+				if !slices.Contains(b.warnings, w) {
+					b.warnings = append(b.warnings, w)
+				}
+			}
 			for k, v := range a.Settings {
 				b.settings[n.Name()+" "+k] = v
 			}
@@ -163,6 +192,17 @@ func (b *Bench) attach(ctx context.Context, sys system.System, plan [][]agent.Co
 	}
 	attaching.Wait()
 	return errors.Join(errs...)
+}
+
+// programs are the executables that the scenario's tool needs on the endpoints.
+func programs(sc *suite.Scenario) []string {
+	var names []string
+	if tl, ok := tool.ByName(sc.Tool); ok {
+		for _, p := range tl.Programs() {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // pair tells the senders from the receivers.
@@ -189,7 +229,6 @@ func (b *Bench) pair(sc *suite.Scenario, plan [][]agent.Container) {
 
 const (
 	downTimeout  = 10 * time.Second
-	proofBytes   = 10 << 20
 	proofTimeout = 10 * time.Second
 )
 
@@ -207,7 +246,7 @@ func (b *Bench) Prove(ctx context.Context, version int) error {
 func (b *Bench) provePair(ctx context.Context, p Pair, version int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*proofTimeout)
 	defer cancel()
-	args := agent.ReachArgs{Endpoint: p.Sender.Name, Address: p.Receiver.Addr(version), Port: agent.ProofPort, MTU: b.MTU, Bytes: proofBytes, Wait: proofTimeout}
+	args := agent.ReachArgs{Endpoint: p.Sender.Name, Address: p.Receiver.Addr(version), Port: agent.ProofPort, MTU: b.MTU, Bytes: b.proof, Wait: proofTimeout}
 	answer := args
 	answer.Endpoint = p.Receiver.Name
 	answered := make(chan error, 1)

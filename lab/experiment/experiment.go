@@ -1,13 +1,13 @@
 // Package experiment runs a plan: it brings testbeds up, puts systems in,
-// proves connectivity, runs the trials in random order within blocks, and
-// hands every sample on. It is the only room that knows time and order.
+// proves connectivity, runs the trials in random order within blocks until
+// enough is known, and hands every sample on. It is the only room that knows
+// time and order.
 package experiment
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"windtunnel/lab/sample"
@@ -23,23 +23,42 @@ type Experiment struct {
 	ID       string            // part of the testbeds' names
 	Self     string            // path of the windtunnel program on the nodes
 	Skipped  map[string]string // scenario id → why it cannot run here
-	// Done holds the trials that an earlier part of the run has finished.
-	Done map[Trial]bool
-	// Tried is the number of attempts that earlier parts of the run have made.
-	Tried map[Trial]int
-	// Attempts at a trial that fails in a way that a repeat may mend; ≥ 1.
+	// History holds what earlier parts of the run have recorded, in order.
+	History []sample.Sample
+	// Attempts at a trial that fails, or fails a validity gate; ≥ 1.
 	Attempts int
-	Recorder Recorder
-	Observer Observer
+	// Imprecise says, of all samples so far, whether the plan's precision is
+	// still to be reached. It is asked after each block from the plan's trials
+	// on, where the plan has a precision.
+	Imprecise func(samples []sample.Sample) bool
+	// Watch is over all trials.
+	Watch Watch
+	// Lenient lets trials count that fail a validity gate; what failed becomes
+	// a warning.
+	Lenient bool
+	// Profiling takes CPU profiles in trials of their own.
+	Profiling Profiling
+	Recorder  Recorder
+	Observer  Observer
 	// Grace is how long after its planned end a tool may still be busy with
 	// its results before it counts as hung; 8 s where 0.
 	Grace time.Duration
+
+	// try makes one attempt at a trial and fills the sample; measure where nil.
+	try func(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) error
 }
 
-// Trial is one scenario in one block.
+// Profiling says when profiles are taken. The zero value takes none.
+type Profiling struct {
+	Rate   int // samples a second on each CPU
+	Blocks int // in so many first blocks every scenario runs once more, with the profiler
+}
+
+// Trial is one scenario in one block; once more, beside the profiler.
 type Trial struct {
 	Scenario string
 	Block    int
+	Profiled bool
 }
 
 // Recorder keeps what was measured. Record returns only once the sample is
@@ -52,7 +71,8 @@ type Recorder interface {
 type Observer interface {
 	// Up: a testbed with its system stands.
 	Up(sc *suite.Scenario, b *Bench)
-	// Began a trial; number of total trials that this run will do.
+	// Began a trial; number of total trials that this run will do, as far as
+	// it is known.
 	Began(t Trial, attempt, number, total int)
 	// Moved: the trial's traffic at this moment.
 	Moved(t Trial, p sample.Point)
@@ -60,27 +80,22 @@ type Observer interface {
 	Ended(s sample.Sample, number, total int)
 }
 
-// Order returns the order of the scenarios in a block: the same for the same
-// seed, whatever was run before.
-func Order(seed uint64, block, scenarios int) []int {
-	return rand.New(rand.NewPCG(seed, uint64(block))).Perm(scenarios)
-}
-
 // Run runs what is left of the plan. Failed scenarios are recorded and do not
 // stop it. It returns the context's cause when the person stopped it; all that
 // was measured is then recorded.
 func (e *Experiment) Run(ctx context.Context) error {
-	total := e.left()
+	h := newHistory(e.History)
+	started := time.Now()
 	number := 0
-	for block := range e.Plan.Trials {
-		for position, index := range Order(e.Seed, block, len(e.Plan.Scenarios)) {
-			sc := &e.Plan.Scenarios[index]
-			t := Trial{sc.ID, block}
-			if e.Skipped[sc.ID] != "" || e.Done[t] {
+	for block := 0; e.goesOn(h, block, time.Since(started)); block++ {
+		for position, entry := range e.schedule(block) {
+			sc := &e.Plan.Scenarios[entry.scenario]
+			t := Trial{sc.ID, block, entry.profiled}
+			if e.Skipped[sc.ID] != "" || h.done[t] {
 				continue
 			}
 			number++
-			if err := e.trial(ctx, sc, t, position, number, total); err != nil {
+			if err := e.trial(ctx, h, sc, t, position, number, number+e.left(h, block, position)); err != nil {
 				return err
 			}
 		}
@@ -88,29 +103,22 @@ func (e *Experiment) Run(ctx context.Context) error {
 	return nil
 }
 
-func (e *Experiment) left() int {
-	n := 0
-	for _, sc := range e.Plan.Scenarios {
-		if e.Skipped[sc.ID] != "" {
-			continue
-		}
-		for block := range e.Plan.Trials {
-			if !e.Done[Trial{sc.ID, block}] {
-				n++
-			}
-		}
+// trial runs one trial until it yields figures that count or no further
+// attempt can help, and records every attempt.
+func (e *Experiment) trial(ctx context.Context, h *history, sc *suite.Scenario, t Trial, position, number, total int) error {
+	first := h.tried[t]
+	most := max(e.Attempts, 1)
+	if h.hopeless(sc.ID) {
+		most = 1
 	}
-	return n
-}
-
-// trial runs one trial until it yields figures or no further attempt can help,
-// and records every attempt.
-func (e *Experiment) trial(ctx context.Context, sc *suite.Scenario, t Trial, position, number, total int) error {
-	first := e.Tried[t]
-	for attempt := first; attempt < first+max(e.Attempts, 1); attempt++ {
+	for attempt := first; attempt < first+most; attempt++ {
 		e.Observer.Began(t, attempt, number, total)
-		s := sample.Sample{Scenario: sc.ID, Block: t.Block, Position: position, Attempt: attempt, Started: time.Now()}
-		err := e.measure(ctx, sc, t, &s, attempt == first+max(e.Attempts, 1)-1)
+		s := sample.Sample{Scenario: sc.ID, Block: t.Block, Position: position, Attempt: attempt, Profiled: t.Profiled, Started: time.Now()}
+		try := e.try
+		if try == nil {
+			try = e.measure
+		}
+		err := try(ctx, sc, t, &s)
 		s.Took = time.Since(s.Started)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -121,8 +129,9 @@ func (e *Experiment) trial(ctx context.Context, sc *suite.Scenario, t Trial, pos
 		if err := e.Recorder.Record(s); err != nil {
 			return fmt.Errorf("record trial %d of %s: %w", t.Block+1, sc.ID, err)
 		}
+		h.add(s)
 		e.Observer.Ended(s, number, total)
-		if s.OK() || !s.Failure.Retryable() {
+		if settled(&s) {
 			return nil
 		}
 	}
@@ -131,7 +140,7 @@ func (e *Experiment) trial(ctx context.Context, sc *suite.Scenario, t Trial, pos
 
 // measure brings everything up, runs the traffic once, and takes everything
 // down again, however far it came.
-func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample, last bool) (err error) {
+func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) (err error) {
 	b, err := NewBench(ctx, e.Executor, e.ID, sc, e.Plan.Nodes)
 	if err != nil {
 		return err
@@ -139,12 +148,25 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 	defer func() { err = errors.Join(err, b.Down(context.WithoutCancel(ctx))) }()
 	e.Observer.Up(sc, b)
 	if err := b.Prove(ctx, sc.Workload.IPVersion); err != nil {
+		return b.withLastWords(ctx, err)
+	}
+	if err := e.Watch.allow(ctx, b); err != nil {
 		return err
 	}
-	return b.run(ctx, &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, last: last,
+	run := &tooling{
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
-	})
+	}
+	if t.Profiled {
+		run.profileRate = e.Profiling.Rate
+	}
+	if err := b.run(ctx, run); err != nil {
+		return b.withLastWords(ctx, err)
+	}
+	if e.Lenient {
+		warnOnly(s)
+	}
+	return nil
 }
 
 // failure turns an error into a typed failure; an error without a type of its

@@ -53,11 +53,14 @@ func TestEveryScenarioComesFirstAboutEquallyOften(t *testing.T) {
 }
 
 func TestPairsAddUp(t *testing.T) {
-	a := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 1e9, sample.LossRatio: 0.1, sample.LatencyP99: 5, sample.LatencyMax: 9, sample.Errors: 1}, Warnings: []string{"one"}}
-	b := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 2e9, sample.LossRatio: 0.3, sample.LatencyP99: 7, sample.LatencyMax: 8}}
+	a := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 1e9, sample.LossRatio: 0.1, sample.LatencyP99: 5, sample.LatencyMax: 9, sample.Errors: 1, sample.ToolSenderCPU: 30, sample.ToolSenderCPUPerByte: 2}, Warnings: []string{"one"}}
+	b := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 2e9, sample.LossRatio: 0.3, sample.LatencyP99: 7, sample.LatencyMax: 8, sample.ToolSenderCPU: 40, sample.ToolSenderCPUPerByte: 3}}
 	m, err := sum([]tool.Measurement{a, b})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, ok := m.Metrics[sample.ToolSenderCPUPerByte]; ok || m.Metrics[sample.ToolSenderCPU] != 35 {
+		t.Errorf("each tool told the whole machine's CPU, and the sum says %v", m.Metrics)
 	}
 	if m.Metrics[sample.Throughput] != 3e9 || m.Metrics[sample.LossRatio] != 0.2 || m.Metrics[sample.LatencyMax] != 9 {
 		t.Errorf("sum = %v", m.Metrics)
@@ -70,32 +73,6 @@ func TestPairsAddUp(t *testing.T) {
 	}
 	if len(m.Warnings) != 1 {
 		t.Errorf("warnings = %v", m.Warnings)
-	}
-}
-
-// A late step within the window shows that the machine stood still; one
-// outside does not matter, nor does the jitter of every day.
-func TestAStallIsFoundInTheWindowOnly(t *testing.T) {
-	series := func(at ...float64) (ps []sample.Point) {
-		for _, a := range at {
-			ps = append(ps, sample.Point{At: a})
-		}
-		return ps
-	}
-	for _, c := range []struct {
-		at   []float64
-		want float64
-	}{
-		{[]float64{-0.1, 0, 0.1, 0.2, 0.3}, 0},
-		{[]float64{0, 0.1, 0.205, 0.3}, 0.005},
-		{[]float64{0, 0.1, 0.37, 0.4}, 0.17},
-		{[]float64{-0.5, -0.1, 0, 0.1}, 0.0},
-		{[]float64{0.9, 1, 1.1, 1.6}, 0.0},
-		{nil, 0},
-	} {
-		if got := latest(series(c.at...), 1); got < c.want-1e-9 || got > c.want+1e-9 {
-			t.Errorf("%v: %.3f s late, want %.3f", c.at, got, c.want)
-		}
 	}
 }
 
@@ -287,9 +264,12 @@ func TestAnInterruptKeepsWhatWasMeasured(t *testing.T) {
 func TestWhatIsDoneOrSkippedIsNotRunAgain(t *testing.T) {
 	n := &notebook{}
 	e := lab(t, n, scenario("raw", nil), scenario("bridge", nil), scenario("macvlan", nil))
-	e.Done = map[Trial]bool{{"raw", 0}: true}
+	e.History = []sample.Sample{
+		{Scenario: "raw"},
+		{Scenario: "bridge", Failure: &sample.Failure{Kind: sample.ToolHung}},
+		{Scenario: "bridge", Attempt: 1, Gates: []sample.Gate{{Name: sample.Steal}}},
+	}
 	e.Skipped = map[string]string{"macvlan": "no macvlan here"}
-	e.Tried = map[Trial]int{{"bridge", 0}: 2}
 	if err := e.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -330,9 +310,8 @@ func TestAKilledAgentFailsItsTrialOnly(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if _, err := a.Start(context.Background(), agent.StartArgs{Argv: []string{"kill", "-9", fmt.Sprint(h.PID)}}); err != nil {
-			t.Error(err)
-		}
+		// Whether it still answers before it dies is a matter of luck.
+		a.Start(context.Background(), agent.StartArgs{Argv: []string{"kill", "-9", fmt.Sprint(h.PID)}})
 	}
 	if err := e.Run(context.Background()); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,8 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/traffic"
+	"windtunnel/lab/udptun"
+	"windtunnel/lab/vm/guest"
 )
 
 // The test binary is its own windtunnel program on the nodes.
@@ -30,8 +32,12 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			return
+		case guest.Command:
+			guest.Main(func(port *os.File) error { return agent.Serve("test", port, port) })
 		case "traffic":
 			os.Exit(traffic.Worker(os.Args[2:], os.Stdout, os.Stderr))
+		case udptun.Name:
+			os.Exit(udptun.Command(os.Args[2:], os.Stdout, os.Stderr))
 		}
 	}
 	os.Exit(m.Run())
@@ -149,7 +155,7 @@ func runOK(t *testing.T, sc suite.Scenario) sample.Sample {
 	}
 	s := n.samples[len(n.samples)-1]
 	for _, before := range n.samples[:len(n.samples)-1] {
-		if before.Failure.Kind != sample.Invalid {
+		if before.Failure != nil && before.Failure.Kind != sample.Invalid {
 			t.Errorf("%s: %v", sc.ID, before.Failure)
 		}
 	}

@@ -10,8 +10,10 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/meter"
+	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 	"windtunnel/lab/tool"
 )
@@ -25,6 +27,9 @@ type metering struct {
 	start   edge
 	end     edge
 	series  [][]meter.Light // by node
+
+	profiles []*folded.Profile // by node, where they were taken
+	gates    *gates
 }
 
 // edge is everything that is read at one edge of the window.
@@ -33,6 +38,7 @@ type edge struct {
 	wire   meter.Reading
 	clock  map[int]float64
 	engine float64 // CPU seconds
+	gates  gateEdge
 }
 
 const (
@@ -53,6 +59,9 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 	if m.wire, err = t.bench.Testbed.Fabric().Meter(); err != nil {
 		return nil, fmt.Errorf("meter the fabric's ports: %w", err)
 	}
+	if m.gates, err = newGates(t.watch, t.bench); err != nil {
+		return nil, err
+	}
 	tm := t.scenario.Timing
 	most := int((tm.Warmup+tm.Duration+tm.Cooldown+10*time.Second)/seriesInterval) + 1
 	for i, n := range m.nodes {
@@ -65,21 +74,24 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 			return nil, err
 		}
 	}
-	return m, nil
+	return m, m.startProfiles(ctx)
 }
 
 // devices are a node's hops. The series follows the fabric's devices, or,
-// where both endpoints share the node, the receivers' own.
+// where both endpoints share the node, the receivers' own. A VM's own is out of
+// the series' reach; what the senders' taps get from them stands in.
 func (m *metering) devices(node int) []meter.Device {
-	receivers := map[string]bool{}
+	inVMs := m.traffic.scenario.Endpoint.Kind == suite.VM
+	receivers, taps := map[string]bool{}, map[string]bool{}
 	for _, p := range m.traffic.bench.Pairs {
 		receivers[p.Receiver.Name] = true
+		taps[system.Endpoint{Name: p.Sender.Name}.Tap()] = inVMs
 	}
 	var ds []meter.Device
 	for _, d := range m.traffic.bench.devices[node] {
 		series := d.Role == meter.RoleFabric
 		if m.colocated() {
-			series = d.Role == meter.RoleEndpoint && receivers[d.Endpoint]
+			series = d.Role == meter.RoleEndpoint && receivers[d.Endpoint] && !inVMs || d.Role == meter.RoleVif && taps[d.Name]
 		}
 		ds = append(ds, meter.Device{Namespace: d.Endpoint, Name: d.Name, Role: d.Role, Series: series})
 	}
@@ -154,7 +166,8 @@ func (m *metering) read(ctx context.Context) (edge, error) {
 	var u syscall.Rusage
 	errs = append(errs, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	e.engine = time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-	return e, errors.Join(errs...)
+	e.gates, err = m.gates.read()
+	return e, errors.Join(append(errs, err)...)
 }
 
 // watch shows the traffic now and then until the window ends.
@@ -215,7 +228,7 @@ func (m *metering) stop(ctx context.Context) error {
 		m.series = append(m.series, points)
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, m.stopProfiles(ctx))...)
 }
 
 // close lets go of what the engine itself has open.
@@ -223,6 +236,7 @@ func (m *metering) close() {
 	if m.wire != nil {
 		m.wire.Close()
 	}
+	m.gates.close()
 }
 
 // complete fills the sample with what the tool said and what the meters read.
@@ -250,48 +264,20 @@ func (m *metering) complete(said tool.Measurement) error {
 	s.Metrics.Merge(said.Metrics)
 	s.Latency = said.Latency
 	s.Hops = meter.Hops(&sender, receiver, facts)
+	if err := m.keepProfiles(); err != nil {
+		return err
+	}
 	s.Warnings = append(s.Warnings, said.Warnings...)
 	s.Warnings = append(s.Warnings, m.traffic.bench.Testbed.Fabric().Warnings()...)
+	s.Warnings = append(s.Warnings, m.traffic.bench.warnings...)
 	for _, d := range deltas {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
 	m.points(facts, sender.Seconds)
-	if err := m.stalled(sender.Seconds); err != nil {
+	if err := m.judge(deltas); err != nil {
 		return err
 	}
 	return m.check()
-}
-
-// stallLimit is how late a step of the series may be. The agents wake for it
-// among the busiest processes of their CPU, which delays them by milliseconds;
-// tens of them mean that the machine itself stood still, as a virtual one does
-// when its host runs another.
-const stallLimit = 50 * time.Millisecond
-
-// stalled refuses a window in which the machine stood still: TCP takes that
-// for loss, and what it does then is no property of the network under test. On
-// the last attempt it becomes a warning.
-func (m *metering) stalled(window float64) error {
-	late := latest(m.traffic.sample.Series, window)
-	if late < stallLimit.Seconds() {
-		return nil
-	}
-	if m.traffic.last {
-		m.traffic.sample.Warnings = append(m.traffic.sample.Warnings, fmt.Sprintf("the machine stood still for %.0f ms within the window", 1000*late))
-		return nil
-	}
-	return failed(sample.Invalid, "the machine stood still for %.0f ms within the window (a step of the series was that late)", 1000*late)
-}
-
-// latest is by how much the latest step within the window, in seconds, came
-// after its time.
-func latest(series []sample.Point, window float64) (late float64) {
-	for i := 1; i < len(series); i++ {
-		if series[i].At > 0 && series[i-1].At < window {
-			late = max(late, series[i].At-series[i-1].At-seriesInterval.Seconds())
-		}
-	}
-	return late
 }
 
 func (m *metering) points(f meter.Facts, window float64) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/probe"
+	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
@@ -36,11 +37,13 @@ func skip(sc *suite.Scenario, nodes int, facts *probe.Facts) string {
 	if err := sys.Supports(sc.Placement, sc.Fabric); err != nil {
 		why = append(why, err.Error())
 	}
-	for _, f := range append(fabricFeatures(sc.Fabric), sys.Features()...) {
-		if reason, remedy, missing := facts.Missing(f); missing {
-			why = append(why, reason+"; "+remedy)
-		}
+	if err := system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric); err != nil {
+		why = append(why, err.Error())
 	}
+	why = append(why, lacksForVMs(sys, sc, facts)...)
+	why = append(why, tooFewCPUs(sc, nodes, facts)...)
+	why = append(why, lacksFeatures(fabricFeatures(sc.Fabric), facts)...)
+	why = append(why, LacksFor(sys, facts)...)
 	tl, ok := tool.ByName(sc.Tool)
 	if !ok {
 		return fmt.Sprintf("tool %q is unknown; there are %v", sc.Tool, tool.Names())
@@ -48,12 +51,57 @@ func skip(sc *suite.Scenario, nodes int, facts *probe.Facts) string {
 	if err := tl.Supports(sc.Workload); err != nil {
 		why = append(why, err.Error())
 	}
-	for _, p := range tl.Programs() {
-		if facts.Find(p.Name) == "" {
-			why = append(why, fmt.Sprintf("%s is not installed; get it with: %s", p.Name, p.Package))
+	if sc.Workload.IPVersion == 6 && system.IPv4Only(sys) {
+		why = append(why, sc.System+" carries IPv4 only")
+	}
+	why = append(why, lacksPrograms(tl.Programs(), facts)...)
+	return strings.Join(why, "; ")
+}
+
+// LacksFor says what a system needs and this machine does not have, with the
+// remedies; empty where it can run in some scenario.
+func LacksFor(sys system.System, facts *probe.Facts) []string {
+	return append(lacksFeatures(sys.Features(), facts), lacksPrograms(system.Programs(sys), facts)...)
+}
+
+func lacksFeatures(features []string, facts *probe.Facts) (why []string) {
+	for _, f := range features {
+		if reason, remedy, missing := facts.Missing(f); missing {
+			why = append(why, reason+"; "+remedy)
 		}
 	}
-	return strings.Join(why, "; ")
+	return why
+}
+
+func lacksPrograms(programs []program.Program, facts *probe.Facts) (why []string) {
+	for _, p := range programs {
+		if lack := facts.Lacks(p); lack != "" {
+			why = append(why, lack)
+		}
+	}
+	return why
+}
+
+// tooFewCPUs says what a scenario would share among CPUs of a node that the
+// node does not have: the cell would be measured and mean nothing.
+func tooFewCPUs(sc *suite.Scenario, nodes int, facts *probe.Facts) (why []string) {
+	layout, err := testbed.PlanCPUs(facts.UsableCPUs(), nodes)
+	if err != nil {
+		return nil // and said
+	}
+	has := len(layout.Nodes[0])
+	lack := func(what string, needs int) {
+		if has < needs {
+			why = append(why, fmt.Sprintf("%s: needs %d CPUs per node, this machine gives %d", what, needs, has))
+		}
+	}
+	if n := sc.Fabric.Queues; n > 1 {
+		lack(fmt.Sprintf("%d receive queues, each served by a CPU of its own", n), n)
+	}
+	if sc.Endpoint.Kind == suite.Container && sc.Endpoint.Spread {
+		lack("an endpoint's receive work spread over CPUs", 2)
+	}
+	return why
 }
 
 // fabricFeatures are the kernel features that a fabric needs.
@@ -68,20 +116,24 @@ func fabricFeatures(f suite.Fabric) []string {
 	return features
 }
 
-// Programs are the executables that a plan's tools need, each once.
-func Programs(plan *suite.Plan) []tool.Program {
-	var list []tool.Program
+// Programs are the executables that a plan's tools and systems need, each once.
+func Programs(plan *suite.Plan) []program.Program {
+	var list []program.Program
 	seen := map[string]bool{}
-	for _, sc := range plan.Scenarios {
-		tl, ok := tool.ByName(sc.Tool)
-		if !ok {
-			continue
-		}
-		for _, p := range tl.Programs() {
+	add := func(ps []program.Program) {
+		for _, p := range ps {
 			if !seen[p.Name] {
 				seen[p.Name] = true
 				list = append(list, p)
 			}
+		}
+	}
+	for _, sc := range plan.Scenarios {
+		if tl, ok := tool.ByName(sc.Tool); ok {
+			add(tl.Programs())
+		}
+		if sys, err := system.ByName(sc.System); err == nil {
+			add(system.Programs(sys))
 		}
 	}
 	return list

@@ -1,10 +1,13 @@
 package experiment
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"windtunnel/lab/probe"
+	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
 
@@ -83,6 +86,23 @@ func TestAllObstaclesAreNamedAtOnce(t *testing.T) {
 	for _, want := range []string{"no vxlan", "no bridge", "2 CPUs"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("%q does not name %q", why, want)
+		}
+	}
+}
+
+func TestAnOldProgramIsSkippedWithWhatIsWanted(t *testing.T) {
+	old := program.Program{Name: filepath.Join(t.TempDir(), "peer"), Package: "peer", Version: []string{"", "--version"}, Least: "2.1"}
+	old.Version[0] = old.Name
+	for said, want := range map[string]string{
+		"peer 2.0.9": `says "peer 2.0.9", and 2.1 or newer is needed; get it with: peer`,
+		"peer 2.1":   "",
+	} {
+		if err := os.WriteFile(old.Name, []byte("#!/bin/sh\necho "+said+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(lacksPrograms([]program.Program{old}, machine(2)), "; ")
+		if want == "" && got != "" || !strings.HasSuffix(got, want) {
+			t.Errorf("a program that says %q: %q, want %q", said, got, want)
 		}
 	}
 }

@@ -48,11 +48,13 @@ func together(m sample.Metric, values []float64, n int) (float64, bool) {
 	switch m {
 	case sample.LatencyP50, sample.LatencyP90, sample.LatencyP99, sample.LatencyP999:
 		return 0, false
+	case sample.ToolSenderCPUPerByte, sample.ToolReceiverCPUPerByte:
+		return 0, false // each pair's tool divides the whole machine's by its own bytes
 	case sample.LatencyMin:
 		return slices.Min(values), true
 	case sample.LatencyMax:
 		return slices.Max(values), true
-	case sample.LatencyMean, sample.LossRatio:
+	case sample.LatencyMean, sample.LossRatio, sample.ToolSenderCPU, sample.ToolReceiverCPU:
 		return total / float64(n), true
 	}
 	return total, true

@@ -23,7 +23,9 @@ type tooling struct {
 	sample   *sample.Sample
 	moved    func(sample.Point)
 	grace    time.Duration
-	last     bool // no further attempt follows: doubts become warnings
+	// profileRate: samples a second of the profiler; 0 = no profile.
+	profileRate int
+	watch       Watch
 
 	tool tool.Tool
 	runs []*pairRun
@@ -42,6 +44,8 @@ const (
 	basePort     = 5001
 	portsPerPair = 32
 	readyTimeout = 5 * time.Second
+	// lookAgain is how often one that does not listen yet is looked at for its end.
+	lookAgain    = 200 * time.Millisecond
 	defaultGrace = 8 * time.Second
 	// rounding: tools that know only whole seconds round each part of the
 	// timing up.
@@ -80,7 +84,7 @@ func (b *Bench) run(ctx context.Context, t *tooling) error {
 	if err := errors.Join(err, t.keepOutputs(ctx)); err != nil {
 		return err
 	}
-	meterErr = errors.Join(meterErr, m.stop(ctx))
+	meterErr = errors.Join(meterErr, m.listen(ctx), m.stop(ctx))
 	if meterErr != nil {
 		return failed(sample.Invalid, "read the meters: %w", meterErr)
 	}
@@ -215,15 +219,24 @@ func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) err
 	if p.Port == 0 {
 		return nil
 	}
-	e := r.at(p.On)
-	ok, err := e.Node.Agent().Listening(ctx, agent.ListenArgs{Endpoint: e.Name, Port: p.Port, UDP: p.UDP, Wait: readyTimeout})
-	if err != nil {
-		return err
+	e, proc := r.at(p.On), r.processes[len(r.processes)-1]
+	deadline := time.Now().Add(readyTimeout)
+	for {
+		listening, err := e.Node.Agent().Listening(ctx, agent.ListenArgs{Endpoint: e.Name, Port: p.Port, UDP: p.UDP, Wait: lookAgain})
+		if err != nil || listening {
+			return err
+		}
+		state, err := proc.Next(ctx, 0)
+		if err != nil {
+			return err
+		}
+		if state.Exited {
+			return failed(sample.ToolFailed, "the %s of %s ended with status %d before it listened on port %d: %s", p.Role, t.tool.Name(), state.Exit, p.Port, lastWords(ctx, proc))
+		}
+		if time.Now().After(deadline) {
+			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, readyTimeout, lastWords(ctx, proc))
+		}
 	}
-	if !ok {
-		return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, readyTimeout, lastWords(ctx, r.processes[len(r.processes)-1]))
-	}
-	return nil
 }
 
 // lastWords are the end of what a process printed.

@@ -36,7 +36,9 @@ type Meter struct {
 	softirqs   procFile
 	softnet    procFile
 	processes  tree
+	guests     []Guest
 	ports      PortRange
+	wall       int64      // wall clock of the reading at hand
 	times      []CPUTimes // by slot, of the reading at hand
 	seen       []bool     // by slot
 	buf        []byte
@@ -188,10 +190,14 @@ func (m *Meter) Read() (Reading, error) {
 	if r.Mono, err = m.readCPUs(); err != nil {
 		return r, err
 	}
+	r.Wall = m.wall
 	for i, cpu := range m.config.CPUs {
 		if m.seen[i] {
 			r.CPUs[cpu] = m.times[i]
 		}
+	}
+	if r.Guests, err = m.readGuests(); err != nil {
+		return r, err
 	}
 	if r.Processes, err = m.processes.read(); err != nil {
 		return r, err
@@ -223,6 +229,9 @@ func (m *Meter) readCPUs() (mono int64, err error) {
 		return 0, err
 	}
 	if mono, err = monotonic(); err != nil {
+		return 0, err
+	}
+	if m.wall, err = wallClock(); err != nil {
 		return 0, err
 	}
 	clear(m.seen)

@@ -81,14 +81,14 @@ func (t trial) reported() float64 { return t.Throughput / 8 * t.sender.Seconds }
 
 // cpuNames are the metrics of one side's CPU.
 type cpuNames struct {
-	percent, cores, user, system, softirq, irq, steal, perByte, perPacket sample.Metric
+	percent, cores, user, system, softirq, irq, steal, perByte, perPacket, guest, network sample.Metric
 }
 
 var (
 	senderCPU = cpuNames{sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU,
-		sample.SenderIRQCPU, sample.SenderStealCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket}
+		sample.SenderIRQCPU, sample.SenderStealCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket, sample.SenderGuestCores, sample.SenderNetworkCores}
 	receiverCPU = cpuNames{sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU,
-		sample.ReceiverIRQCPU, sample.ReceiverStealCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket}
+		sample.ReceiverIRQCPU, sample.ReceiverStealCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket, sample.ReceiverGuestCores, sample.ReceiverNetworkCores}
 )
 
 func (t trial) cpu(ms sample.Metrics, n *Delta, names cpuNames, payload float64, packets uint64) {
@@ -104,6 +104,14 @@ func (t trial) cpu(ms sample.Metrics, n *Delta, names cpuNames, payload float64,
 	ms.Set(names.softirq, percent(u.Softirq))
 	ms.Set(names.irq, percent(u.IRQ))
 	ms.Set(names.steal, percent(u.Steal))
+	if len(n.Guests) > 0 {
+		guests := 0.0
+		for _, s := range n.Guests {
+			guests += s
+		}
+		ms.Set(names.guest, guests/n.Seconds)
+		ms.Set(names.network, max(u.Busy-guests, 0)/n.Seconds)
+	}
 	if payload > 0 {
 		ms.Set(names.perByte, u.Busy*1e9/payload)
 	}
@@ -316,12 +324,13 @@ func median(sockets []SocketDelta, of func(SocketDelta) float64) float64 {
 }
 
 // receivePlace sets the share of the receiver's packets that its own CPUs took
-// through the receive path. Only one of a plain fabric can be told: the
-// sender's CPUs have processed the packets that its own devices received, and
-// any beyond those are the receiver's. A wire processes its ports' packets on
-// the nodes' CPUs too, and then the count says nothing.
+// through the receive path. Only one of a plain fabric can be told, without VMs,
+// whose kernels have queues of their own: the sender's CPUs have processed the
+// packets that its own devices received, and any beyond those are the
+// receiver's. A wire processes its ports' packets on the nodes' CPUs too, and
+// then the count says nothing.
 func (t trial) receivePlace(ms sample.Metrics) {
-	if t.receiver == nil || t.WireCPU != nil || t.Ports != nil || len(t.sender.Softnet) == 0 || t.Direction == suite.Reverse {
+	if t.receiver == nil || len(t.sender.Guests) > 0 || t.WireCPU != nil || t.Ports != nil || len(t.sender.Softnet) == 0 || t.Direction == suite.Reverse {
 		return
 	}
 	processed, own, arrived := uint64(0), uint64(0), uint64(0)

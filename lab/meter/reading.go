@@ -6,12 +6,14 @@ package meter
 type Reading struct {
 	Node       string             `json:"node"`
 	Mono       int64              `json:"mono_ns"` // CLOCK_MONOTONIC next to the read of the CPU times
+	Wall       int64              `json:"wall_ns"` // CLOCK_REALTIME beside it, ns since 1970
 	Took       int64              `json:"took_ns"` // how long the whole reading took
 	CPUs       map[int]CPUTimes   `json:"cpus"`
 	Softirqs   map[int]Softirqs   `json:"softirqs,omitempty"`
 	Softnet    map[int]Softnet    `json:"softnet,omitempty"`
 	Namespaces []NamespaceReading `json:"namespaces,omitempty"`
 	Processes  []Process          `json:"processes,omitempty"`
+	Guests     []GuestReading     `json:"guests,omitempty"`
 	Self       int64              `json:"self_ns"` // CPU time of the agent itself
 }
 

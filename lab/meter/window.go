@@ -13,8 +13,9 @@ type Delta struct {
 	Softirqs   map[int]Softirqs   `json:"softirqs,omitempty"`
 	Softnet    map[int]Softnet    `json:"softnet,omitempty"`
 	Namespaces []NamespaceDelta   `json:"namespaces,omitempty"`
-	Tools      map[string]float64 `json:"tools,omitempty"` // CPU seconds by label; absent where the processes ended
-	Observer   float64            `json:"observer_s"`      // CPU seconds of the agent
+	Tools      map[string]float64 `json:"tools,omitempty"`  // CPU seconds by label; absent where the processes ended
+	Guests     map[string]float64 `json:"guests,omitempty"` // CPU seconds of virtual machines by name, see Guest
+	Observer   float64            `json:"observer_s"`       // CPU seconds of the agent
 	Warnings   []string           `json:"warnings,omitempty"`
 }
 
@@ -68,6 +69,9 @@ func Window(a, b Reading) (Delta, error) {
 	}
 	d.Observer = float64(observer) / 1e9
 	d.tools(a.Processes, b.Processes)
+	if err := d.guests(a.Guests, b.Guests); err != nil {
+		return Delta{}, d.wrap(err)
+	}
 	return d, nil
 }
 

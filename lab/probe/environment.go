@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"runtime/debug"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/tool"
 )
 
 // Environment is the part of a run's record that this machine determines,
 // with the versions of the given programs. Sysctls, offloads, the nodes' CPUs
 // and the fabric are known only to the testbed.
-func (f *Facts) Environment(programs []tool.Program) sample.Environment {
+func (f *Facts) Environment(programs []program.Program) sample.Environment {
 	e := sample.Environment{
 		Hostname: f.Hostname, Kernel: f.Release, OS: f.OS,
 		CPUModel: f.CPUModel, CPUs: len(f.Online), MemoryBytes: f.MemoryBytes, Virtualization: f.Virtualization,

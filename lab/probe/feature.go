@@ -1,6 +1,10 @@
 package probe
 
-import "fmt"
+import (
+	"fmt"
+
+	"windtunnel/lab/vm/kernel"
+)
 
 // The features that systems and fabrics may ask for.
 const (
@@ -21,6 +25,12 @@ const (
 	Backpressure = "veth-backpressure"
 	Pacing       = "pacing"
 	VRouter      = "vrouter"
+	QEMU         = "qemu"
+	GuestKernel  = "guest-kernel"
+	KVM          = "kvm"
+	BridgeFilter = "bridge-netfilter"
+	WireGuard    = "wireguard"
+	OpenVSwitch  = "openvswitch"
 )
 
 // Feature is something that a kernel may lack.
@@ -39,6 +49,7 @@ var features = []Feature{
 	{VXLAN, "VXLAN devices", module("vxlan", "CONFIG_VXLAN", "")},
 	{Macvlan, "macvlan devices", module("macvlan", "CONFIG_MACVLAN", "")},
 	{Tun, "tun/tap devices", module("tun", "CONFIG_TUN", "; /dev/net/tun must exist")},
+	{WireGuard, "WireGuard devices", module("wireguard", "CONFIG_WIREGUARD", "; without it, wireguard-go serves in user space where it is installed")},
 	{IFB, "intermediate functional block devices", module("ifb", "CONFIG_IFB", "")},
 	{Pfifo, "the pfifo queueing discipline", module("sch_fifo", "CONFIG_NET_SCHED", "")},
 	{TBF, "the token bucket queueing discipline (rates)", module("sch_tbf", "CONFIG_NET_SCH_TBF", "")},
@@ -49,6 +60,11 @@ var features = []Feature{
 	{Threaded, "NAPI polling in threads", "use Linux 5.12 or later"},
 	{Backpressure, "a full veth ring that stops the queue instead of dropping", "use Linux 6.16 or later; without it bursts are dropped and sent again"},
 	{VRouter, "the vrouter program", "build it with `make build`; it is looked for beside windtunnel, then on PATH"},
+	{OpenVSwitch, "Open vSwitch's kernel datapath", module("openvswitch", "CONFIG_OPENVSWITCH", "; without it Open vSwitch switches in userspace")},
+	{BridgeFilter, "bridges that hand frames to iptables (flannel wants them)", module("br_netfilter", "CONFIG_BRIDGE_NETFILTER", "")},
+	{QEMU, "the machine emulator QEMU (for VMs as endpoints)", "apt-get install --no-install-recommends qemu-system-x86"},
+	{GuestKernel, "kernel for VMs to boot", kernel.FetchCommand},
+	{KVM, "hardware virtualisation that runs a guest (KVM)", "enable it in the firmware or in the hypervisor above (nested virtualisation); without it VMs are emulated, and their figures are not those of real ones"},
 	{Pacing, "TCP pacing by SO_MAX_PACING_RATE", "use Linux 4.13 or later"},
 }
 

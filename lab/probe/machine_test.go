@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/space"
-	"windtunnel/lab/tool"
 )
 
 func TestWhatMustHoldOnAnyMachine(t *testing.T) {
@@ -153,7 +153,7 @@ func TestProgramsAreFoundWithTheirVersions(t *testing.T) {
 	script(t, "wt-errs", "echo 'errs 4' >&2; exit 3")
 	script(t, "wt-mute", "exit 0")
 	script(t, "wt-loud", "yes loud | head -c 3000000")
-	list := []tool.Program{
+	list := []program.Program{
 		{Name: "wt-good", Version: []string{"wt-good", "-v"}, Package: "good"}, {Name: "wt-errs", Version: []string{"wt-errs"}},
 		{Name: "wt-mute", Version: []string{"wt-mute"}}, {Name: "wt-loud", Version: []string{"wt-loud"}},
 		{Name: "wt-none", Version: []string{"wt-none"}, Package: "apt-get install none"}, {Name: "sh"},
@@ -164,7 +164,7 @@ func TestProgramsAreFoundWithTheirVersions(t *testing.T) {
 			t.Errorf("%+v, want version %q", got[i], want)
 		}
 	}
-	if got[4].Path != "" || got[5].Path == "" || Probe().Find("wt-none") != "" {
+	if got[4].Path != "" || got[5].Path == "" || (program.Program{Name: "wt-none"}).Path() != "" {
 		t.Errorf("%+v, %+v", got[4], got[5])
 	}
 	e := Probe().Environment(list)

@@ -3,12 +3,13 @@ package probe
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os/exec"
 	"sync"
 	"syscall"
 	"time"
 
-	"windtunnel/lab/tool"
+	"windtunnel/lab/program"
 )
 
 // Program is a program of a tool, found or not.
@@ -19,29 +20,35 @@ type Program struct {
 	Package string `json:"package,omitempty"` // where to get it
 }
 
-// Find returns the path of a program in PATH; empty where it is not installed.
-func (f *Facts) Find(name string) string {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return ""
-	}
-	return path
-}
-
 // Programs looks for programs and asks those that are there for their
 // versions, all at once.
-func (f *Facts) Programs(list []tool.Program) []Program {
+func (f *Facts) Programs(list []program.Program) []Program {
 	found := make([]Program, len(list))
 	var wg sync.WaitGroup
 	for i, p := range list {
-		found[i] = Program{Name: p.Name, Path: f.Find(p.Name), Package: p.Package}
+		found[i] = Program{Name: p.Name, Path: p.Path(), Package: p.Package}
 		if found[i].Path == "" || len(p.Version) == 0 {
 			continue
 		}
-		wg.Go(func() { found[i].Version = askVersion(p.Version) })
+		wg.Go(func() { found[i].Version = askVersion(p.VersionCommand()) })
 	}
 	wg.Wait()
 	return found
+}
+
+// Lacks says why a program cannot be used here and how to get one that can;
+// empty where it is there and new enough.
+func (f *Facts) Lacks(p program.Program) string {
+	if p.Path() == "" {
+		return fmt.Sprintf("%s is not installed; get it with: %s", p.Name, p.Package)
+	}
+	if p.Least == "" || len(p.Version) == 0 {
+		return ""
+	}
+	if said := askVersion(p.VersionCommand()); !p.Serves(said) {
+		return fmt.Sprintf("%s says %q, and %s or newer is needed; get it with: %s", p.Name, said, p.Least, p.Package)
+	}
+	return ""
 }
 
 const (

@@ -44,11 +44,12 @@ func newBench(s *space.Space) *bench {
 type trial func(b *bench, f *Facts) (how string, err error)
 
 var trials = map[string]trial{
-	Netns:  func(*bench, *Facts) (string, error) { return "", nil }, // made already
-	Veth:   func(b *bench, _ *Facts) (string, error) { return "", b.addPair() },
-	Bridge: addDevice(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br"}}),
-	VXLAN:  addDevice(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vx"}, VxlanId: 42, Port: 4789}),
-	IFB:    addDevice(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "ifb"}}),
+	Netns:     func(*bench, *Facts) (string, error) { return "", nil }, // made already
+	Veth:      func(b *bench, _ *Facts) (string, error) { return "", b.addPair() },
+	Bridge:    addDevice(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br"}}),
+	VXLAN:     addDevice(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vx"}, VxlanId: 42, Port: 4789}),
+	IFB:       addDevice(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "ifb"}}),
+	WireGuard: addDevice(&netlink.Wireguard{LinkAttrs: netlink.LinkAttrs{Name: "wg"}}),
 	Macvlan: func(b *bench, _ *Facts) (string, error) {
 		return "", b.onPair(func(l netlink.Link) error {
 			return b.Links.LinkAdd(&netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mv", ParentIndex: l.Attrs().Index}, Mode: netlink.MACVLAN_MODE_BRIDGE})
@@ -73,6 +74,17 @@ var trials = map[string]trial{
 	Backpressure: (*bench).backpressure,
 	Pacing:       func(*bench, *Facts) (string, error) { return "", setPacing() },
 	VRouter:      findVRouter,
+	QEMU:         findQEMU,
+	GuestKernel:  findGuestKernel,
+	KVM:          tryKVM,
+	BridgeFilter: func(b *bench, _ *Facts) (string, error) { return "", b.Do(findBridgeFilter) },
+	OpenVSwitch:  func(b *bench, _ *Facts) (string, error) { return "", b.Do(findOpenVSwitch) },
+}
+
+// findBridgeFilter looks for what the module br_netfilter gives a namespace.
+func findBridgeFilter() error {
+	_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables")
+	return err
 }
 
 func findVRouter(*bench, *Facts) (string, error) {
@@ -80,8 +92,15 @@ func findVRouter(*bench, *Facts) (string, error) {
 	return path, err
 }
 
+// findOpenVSwitch asks for the datapath's netlink family, which has the kernel
+// load the module where it has one.
+func findOpenVSwitch() error {
+	_, err := netlink.GenlFamilyGet("ovs_datapath")
+	return err
+}
+
 // rootless are the features that anyone can try.
-var rootless = map[string]bool{BTF: true, Pacing: true, VRouter: true}
+var rootless = map[string]bool{BTF: true, Pacing: true, VRouter: true, QEMU: true, GuestKernel: true}
 
 // tryFeatures tries all features, in a namespace that is gone afterwards.
 func tryFeatures(f *Facts) []Finding {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"windtunnel/lab/sample"
-	"windtunnel/lab/stats"
 )
 
 // Ratio returns the comparison of m that has subject as its subject, the first
@@ -16,11 +15,9 @@ func (r *Report) Ratio(subject string, m sample.Metric) *Comparison {
 	return nil
 }
 
-// Alike reports whether enough trials were made to tell a difference, and the
-// interval holds 1.
-func (c *Comparison) Alike() bool {
-	return !c.Distinct && c.Ratio.N >= stats.MinimumTrials(stats.Level)
-}
+// Alike reports whether enough trials were made to tell a difference, and none
+// shows.
+func (c *Comparison) Alike() bool { return c.Verdict == Alike }
 
 // ratioColumns are the ratio to the baseline, and which that is. Where all rows
 // have the same one, the ratio's heading names it instead.
@@ -34,7 +31,7 @@ func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 			continue
 		}
 		median, bounds := Scale{By: 1}.Figure(c.Ratio)
-		ratio.Cells[i] = Cell{Text: median, Range: bounds, Alike: c.Alike(), Value: c.Ratio.Median, Has: true}
+		ratio.Cells[i] = Cell{Text: median, Range: bounds, Alike: c.Alike(), Suggested: c.Verdict == Suggested, Detectable: c.Detectable, Value: c.Ratio.Median, Has: true}
 		to.Cells[i] = Cell{Text: r.baselineName(c)}
 		named[to.Cells[i].Text] = true
 	}
@@ -68,11 +65,14 @@ type Beside struct {
 	MeasuredRatio  *Interval // paired within blocks
 }
 
-// Beside lists the published figures in the plan's order. Rates of other
+// Beside lists the published figures that are in no table, in the plan's order. Rates of other
 // machines say little; the ratios to the baseline are what can be compared.
 func (r *Report) Beside() []Beside {
 	list := make([]Beside, 0, len(r.Published))
 	for _, p := range r.Published {
+		if p.Table != "" {
+			continue // it stands in its table
+		}
 		b := Beside{Published: p}
 		if c := r.Ratio(p.Scenario, sample.Metric(p.Metric)); c != nil {
 			b.MeasuredRatio = &c.Ratio

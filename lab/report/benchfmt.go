@@ -56,16 +56,14 @@ func writeBenchfmt(w io.Writer, r *Report) error {
 	return nil
 }
 
-// counting returns the last attempt of each block, where it yielded figures.
-// Samples are by block and attempt.
+// counting returns the samples whose figures are those of the report: of each
+// block the last attempt that counts. Samples are by block and attempt.
 func counting(samples []sample.Sample) []*sample.Sample {
-	var list []*sample.Sample
+	all := make([]*sample.Sample, len(samples))
 	for i := range samples {
-		if last := i+1 == len(samples) || samples[i+1].Block != samples[i].Block; last && samples[i].OK() {
-			list = append(list, &samples[i])
-		}
+		all[i] = &samples[i]
 	}
-	return list
+	return lastCounting(all)
 }
 
 func benchConfig(r *Report) []benchfmt.Config {

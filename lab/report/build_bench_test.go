@@ -49,6 +49,14 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
+func BenchmarkImprecision(b *testing.B) {
+	_, plan, samples := large(10_000)
+	plan.Stop.Precision = 0.02
+	for b.Loop() {
+		Imprecision(plan, samples)
+	}
+}
+
 func TestBuildOfManySamplesIsQuick(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector slows every figure of this test")

@@ -16,6 +16,7 @@ func withoutOutputs(samples []*sample.Sample) []sample.Sample {
 		list[i].Outputs = nil
 		list[i].Metrics = cleanMetrics(s.Metrics)
 		list[i].Series = cleanSeries(s.Series)
+		list[i].Gates = cleanGates(s.Gates)
 	}
 	return list
 }
@@ -49,3 +50,19 @@ func cleanSeries(points []sample.Point) []sample.Point {
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// cleanGates returns gates itself where it is clean already. A figure that is
+// none is left out; the message stays.
+func cleanGates(gates []sample.Gate) []sample.Gate {
+	dirty := func(g sample.Gate) bool { return !finite(g.Value) || !finite(g.Limit) }
+	if !slices.ContainsFunc(gates, dirty) {
+		return gates
+	}
+	gates = slices.Clone(gates)
+	for i := range gates {
+		if dirty(gates[i]) {
+			gates[i].Value, gates[i].Limit, gates[i].Unit = 0, 0, ""
+		}
+	}
+	return gates
+}

@@ -6,18 +6,21 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"windtunnel/lab/sample"
 )
 
 // csvHead are the columns before the metrics.
-var csvHead = []string{"scenario", "system", "placement", "tool", "offload", "block", "attempt", "started", "failure"}
+var csvHead = []string{"scenario", "system", "placement", "tool", "offload", "block", "attempt", "started", "failure", "gates", "profiled"}
 
 // WriteCSV writes one row a sample, every attempt, in the order of the plan:
 // what it is of, then every metric by its name, empty where it was not
 // measured. Started is RFC 3339 UTC; failure is "kind: message", empty where
-// the trial yielded figures.
+// the trial yielded figures; gates are the validity checks that it failed, as
+// "name: message; …"; profiled is true or false. Figures count where failure and
+// gates are empty and profiled is false.
 func WriteCSV(w io.Writer, r *Report) error {
 	metrics := csvMetrics(r)
 	header := slices.Clone(csvHead)
@@ -76,6 +79,7 @@ func fillCSV(row []string, metrics []sample.Metric, sc *Scenario, s *sample.Samp
 	n := copy(row, []string{
 		sc.ID, sc.System, sc.Placement, sc.Tool, sc.Offload,
 		strconv.Itoa(s.Block), strconv.Itoa(s.Attempt), s.Started.UTC().Format(time.RFC3339Nano), failure,
+		gateText(s.Gates), strconv.FormatBool(s.Profiled),
 	})
 	for i, m := range metrics {
 		row[n+i] = ""
@@ -83,4 +87,13 @@ func fillCSV(row []string, metrics []sample.Metric, sc *Scenario, s *sample.Samp
 			row[n+i] = strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	}
+}
+
+// gateText joins the checks that a trial failed: "name: message; …".
+func gateText(gates []sample.Gate) string {
+	var parts []string
+	for _, g := range gates {
+		parts = append(parts, string(g.Name)+": "+g.Message)
+	}
+	return strings.Join(parts, "; ")
 }

@@ -41,8 +41,11 @@ type Cell struct {
 	Text string // the figure, or words
 	// Range is the interval, "[10.6, 11.0]"; empty where there is none.
 	Range string
-	// Alike: the interval of a ratio holds 1, from trials enough to say so.
-	Alike bool
+	// Alike: a ratio in which no difference shows, from trials enough to say
+	// so; one of Detectable would have. Suggested: a difference that does not
+	// pass the correction for many comparisons.
+	Alike, Suggested bool
+	Detectable       *float64 // 0.03: a ratio of 1.03
 	// Value is the figure in the metric's SI unit, where Has.
 	Value float64
 	Has   bool
@@ -124,6 +127,7 @@ func (r *Report) streamColumns(rows []*Scenario) []Column {
 		quantity(sample.ReceiverCPU, "receiver CPU", 1, rows, m(sample.ReceiverCPU)),
 		quantity(sample.SenderCPUPerByte, "sender CPU", 3, rows, m(sample.SenderCPUPerByte)),
 		quantity(sample.ReceiverCPUPerByte, "receiver CPU", 3, rows, m(sample.ReceiverCPUPerByte)),
+		quantity(sample.DatagramsReceived, "datagrams received", 2, rows, m(sample.DatagramsReceived)),
 		quantity(sample.LossRatio, "loss", 1, rows, m(sample.LossRatio)),
 		counted(sample.Retransmits, "retransmits", 4, rows, func(s *Scenario) *float64 { return s.Retransmits }),
 		failedCalls(rows),
@@ -156,6 +160,33 @@ func failedCalls(rows []*Scenario) Column {
 		}
 		return s.Errors
 	})
+}
+
+// Legend explains the marks at the table's ratios, one sentence a mark that
+// occurs: "~" with what would have been seen, and "?".
+func (f Figures) Legend() []string {
+	var would []string
+	alike, suggested := false, false
+	for _, c := range f.Columns {
+		for i, cell := range c.Cells {
+			alike, suggested = alike || cell.Alike, suggested || cell.Suggested
+			if text := wouldShow("", cell.Detectable, cell.Value); cell.Alike && text != "" {
+				would = append(would, f.Names[i]+": "+text)
+			}
+		}
+	}
+	var list []string
+	if alike {
+		text := "~ no difference shows"
+		if len(would) > 0 {
+			text += " (" + strings.Join(would, "; ") + ")"
+		}
+		list = append(list, text+".")
+	}
+	if suggested {
+		list = append(list, "? a difference is suggested: significant by itself, and not after the correction for all headline comparisons.")
+	}
+	return list
 }
 
 // Interval returns the scenario's figure of m, wherever the contract keeps it;

@@ -144,6 +144,9 @@ func (c Cell) terminal(ranged bool) string {
 	if c.Alike {
 		text += " ~"
 	}
+	if c.Suggested {
+		text += " ?"
+	}
 	return text
 }
 
@@ -154,15 +157,6 @@ func (f fitted) words() map[int]bool {
 		words[i+1] = c.Text
 	}
 	return words
-}
-
-func (f fitted) alike() bool {
-	for _, c := range f.Columns {
-		if slices.ContainsFunc(c.Cells, func(cell Cell) bool { return cell.Alike }) {
-			return true
-		}
-	}
-	return false
 }
 
 func (f fitted) width() int { return widthOf(f.heads(), f.rows()) }
@@ -251,4 +245,11 @@ func sources(list []Beside) []string {
 		lines = append(lines, fmt.Sprintf("%s: %s.", strings.Join(slices.Sorted(maps.Keys(of[text])), ", "), text))
 	}
 	return lines
+}
+
+// Wrap breaks text between words into lines of at most width columns, of which
+// those after the first begin with indent; a word that is longer stands alone.
+// What a terminal would obey is replaced by spaces.
+func Wrap(text string, width int, indent string) string {
+	return strings.Join(wrap(printable(text), max(width-lipgloss.Width(indent), 1)), "\n"+indent)
 }

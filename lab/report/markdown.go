@@ -8,7 +8,7 @@ import (
 )
 
 // WriteMarkdown writes the report as GitHub's Markdown: findings, the tables,
-// what failed, the published figures beside the measured, environment and
+// what each step of a ladder costs, hypotheses, what failed, the published figures beside the measured, environment and
 // method. Text from outside is escaped, so that it shows as it is.
 func WriteMarkdown(w io.Writer, r *Report) error {
 	var m markdown
@@ -20,11 +20,18 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	for _, f := range r.Figures() {
 		m.figures(f)
 	}
+	for _, l := range r.LadderTables() {
+		m.ladder(l)
+	}
+	m.list("## Hypotheses", judged(r.Hypotheses))
 	m.troubles(r.Troubles())
+	m.publishedTables(r.Tables)
 	m.published(r.Beside())
+	m.list("## Validity", r.validityLines())
 	m.list("## Notes", r.Notes)
 	m.facts("## Environment", r.Facts())
 	m.method(r)
+	m.byHand(r.ByHand())
 	if _, err := io.WriteString(w, m.out.String()); err != nil {
 		return fmt.Errorf("write run %s as Markdown: %w", r.Run.ID, err)
 	}
@@ -92,9 +99,32 @@ func (m *markdown) figures(f Figures) {
 		rows = append(rows, row)
 	}
 	m.table(heads, words, rows)
-	if (fitted{Figures: f}).alike() {
-		m.line("\\~ the interval holds 1: no difference shows.")
+	m.legend(f.Legend())
+}
+
+func (m *markdown) legend(lines []string) {
+	for _, l := range lines {
+		m.line("%s", escape(l))
 	}
+}
+
+func (m *markdown) ladder(t LadderTable) {
+	m.line("## %s", escape(t.Title))
+	heads := []string{"step", "figure", "added", "95 % interval", "change", "of the last step"}
+	var rows [][]string
+	for _, l := range t.Lines {
+		if l.Heading != "" {
+			rows = append(rows, []string{"**" + escape(l.Heading) + "**", "", "", "", "", ""})
+			continue
+		}
+		row := []string{l.Step, l.Figure, strings.TrimSpace(l.Added + " " + l.Mark), l.Range, l.Change, l.Share}
+		for i := range row {
+			row[i] = escape(row[i])
+		}
+		rows = append(rows, row)
+	}
+	m.table(heads, map[int]bool{0: true}, rows)
+	m.legend(t.Legend)
 }
 
 func (m *markdown) troubles(list []Trouble) {
@@ -163,7 +193,9 @@ func (m *markdown) fenced(title string, lines []string) {
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	m.line("%s", title)
+	if title != "" {
+		m.line("%s", title)
+	}
 	m.line("%ssh\n%s\n%s", fence, text, fence)
 }
 

@@ -54,7 +54,7 @@ func TestMarkdownFenceIsLongerThanAnyWithin(t *testing.T) {
 	r := quick(t)
 	r.Scenarios[0].Samples[0].Commands[0].Argv = []string{"x", "````", "y"}
 	text := written(t, WriteMarkdown, r)
-	if !strings.Contains(text, "\n`````sh\n") || strings.Count(text, "`````") != 2 {
+	if !strings.Contains(text, "\n`````sh\n") || strings.Count(text, "`````") != 4 {
 		t.Errorf("the fence can be closed from within: %s", text[strings.Index(text, "To repeat"):])
 	}
 }

@@ -19,7 +19,16 @@ func (r *Report) Method() []Passage {
 		{"Figures", "A figure is the median of its trials. The range in brackets holds the true median with 95 % confidence (order statistics, no assumption about the distribution); of fewer than 6 trials it is the lowest and the highest."},
 	}
 	if len(r.Comparisons) > 0 {
-		list = append(list, Passage{"Ratios", "A ratio divides subject by baseline within each block and takes the median of those. Where its interval holds 1, no difference shows."})
+		list = append(list, Passage{"Ratios", "A ratio divides the subject's median by the baseline's, over the blocks that have both. Its range is a 95 % interval, from a bootstrap that draws whole blocks."}, r.differences())
+	}
+	if len(r.Ladders) > 0 {
+		list = append(list, Passage{"Steps", "A step's cost is the median of its differences from the step below within each block, with its interval. Whether it is one is tested like a difference, and corrected for all steps and metrics of the ladders together."})
+	}
+	if len(r.Hypotheses) > 0 {
+		list = append(list, Passage{"Hypotheses", "A hypothesis holds where the 95 % interval of its ratio lies within what it claims, is refuted where it lies outside, and is undecided where it does neither. Of several subjects it must hold for every one, and their intervals are wider in proportion."})
+	}
+	if r.Validity.Attempts > 0 {
+		list = append(list, Passage{"Validity", "Every trial is checked for what makes its figures wrong: foreign work on the nodes' CPUs, time stolen by the machine's host, a rate that is not steady, and the like. A trial that fails a check is repeated; its figures stand among the samples and count nowhere."})
 	}
 	if r.has(sample.SenderCPU) || r.has(sample.ReceiverCPU) {
 		text := "Each node owns its CPUs. CPU is the share of all of a node's CPUs that was busy in user, system, irq and softirq over one window, common to both sides and inside the traffic; steal is not in it, nor the work of the fabric itself, as far as it can be told apart."
@@ -35,6 +44,16 @@ func (r *Report) Method() []Passage {
 		list = append(list, Passage{"Latency", "Latency is the round trip of one transaction. Percentiles are of all transactions of all trials together, unless a note says otherwise."})
 	}
 	return append(list, r.fabrics()...)
+}
+
+// differences says how a difference is told from chance.
+func (r *Report) differences() Passage {
+	text := "Whether there is a difference is decided by Wilcoxon's signed-rank test over the blocks, which supposes nothing of how figures are distributed."
+	if n := corrected(r.Comparisons); n > 1 {
+		text += fmt.Sprintf(" The %d headline comparisons (throughput or transactions, and both sides' CPU per byte) are corrected for one another by Holm's method, so that the chance of even one false difference among them stays below 5 %%.", n)
+	}
+	text += " A difference that is significant only by itself is suggested (?). Where none shows (~), the report says how small a one would have shown in 4 of 5 runs like this."
+	return Passage{"Differences", text}
 }
 
 // fabrics describes each kind of fabric that a scenario had.
@@ -95,7 +114,11 @@ type Step struct {
 // Repeat tells how to make the run again, with the commands of the first trial
 // that has any.
 func (r *Report) Repeat() Repeat {
-	again := Repeat{Run: []string{"windtunnel run " + Shell([]string{r.Run.Suite})}}
+	run := "windtunnel run " + Shell([]string{r.Run.Suite})
+	if r.Run.Short {
+		run += " --short"
+	}
+	again := Repeat{Run: []string{run}}
 	for i := range r.Scenarios {
 		for j := range r.Scenarios[i].Samples {
 			s := &r.Scenarios[i].Samples[j]

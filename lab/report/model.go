@@ -13,12 +13,19 @@ import (
 // Report is the summary of one run, and the JSON contract of
 // `windtunnel report --format json`. Absent metrics are absent.
 type Report struct {
-	Run         RunInfo      `json:"run"`
-	Scenarios   []Scenario   `json:"scenarios"`
-	Comparisons []Comparison `json:"comparisons"`
-	Published   []Published  `json:"published,omitempty"`
-	Findings    []string     `json:"findings,omitempty"` // plain sentences
-	Notes       []string     `json:"notes,omitempty"`
+	Run         RunInfo          `json:"run"`
+	Scenarios   []Scenario       `json:"scenarios"`
+	Comparisons []Comparison     `json:"comparisons"`
+	Ladders     []Ladder         `json:"ladders,omitempty"`
+	Hypotheses  []Hypothesis     `json:"hypotheses,omitempty"`
+	Published   []Published      `json:"published,omitempty"`
+	Tables      []PublishedTable `json:"published_tables,omitempty"`
+	Validity    Validity         `json:"validity"`
+	Precision   *Precision       `json:"precision,omitempty"` // where the plan asks for one
+	Profiles    []Profile        `json:"profiles,omitempty"`
+	Findings    []string         `json:"findings,omitempty"` // plain sentences
+	Notes       []string         `json:"notes,omitempty"`
+	Doubts      []string         `json:"-"` // those of the notes that summarising gave rise to
 }
 
 // RunInfo identifies the run.
@@ -27,6 +34,7 @@ type RunInfo struct {
 	Suite       string             `json:"suite"`
 	Title       string             `json:"title"`
 	Description string             `json:"description,omitempty"`
+	Short       bool               `json:"short,omitempty"` // it ran the suite's short form
 	Started     time.Time          `json:"started"`
 	Finished    *time.Time         `json:"finished,omitempty"`
 	Status      sample.Status      `json:"status"`
@@ -34,8 +42,9 @@ type RunInfo struct {
 	Environment sample.Environment `json:"environment"`
 }
 
-// Interval is a median with its 95 % order-statistic interval. With too few
-// samples for one, Low and High are the extremes and Level says what they hold.
+// Interval is a median with its 95 % interval: order statistics for a figure,
+// a bootstrap over blocks for a ratio. With too few samples for one, Low and
+// High are the extremes and Level says what they hold.
 type Interval struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
@@ -63,9 +72,10 @@ type Scenario struct {
 	Offload            string                     `json:"offload"`
 	Workload           suite.Workload             `json:"workload"`
 	Fabric             suite.Fabric               `json:"fabric"`
+	Endpoint           suite.Endpoint             `json:"endpoint,omitzero"`
 	Pairs              int                        `json:"pairs"`
-	Trials             int                        `json:"trials"`            // that yielded figures
-	Failed             int                        `json:"failed,omitempty"`  // that did not
+	Trials             int                        `json:"trials"`            // blocks with figures that count
+	Failed             int                        `json:"failed,omitempty"`  // blocks without: failed, or not valid
 	Skipped            string                     `json:"skipped,omitempty"` // why it did not run at all
 	Throughput         *Interval                  `json:"throughput_bps,omitempty"`
 	SenderCPU          *Interval                  `json:"sender_cpu_percent,omitempty"`
@@ -88,9 +98,143 @@ type Comparison struct {
 	Baseline string        `json:"baseline"`
 	Subject  string        `json:"subject"`
 	Metric   sample.Metric `json:"metric"`
-	Ratio    Interval      `json:"ratio"`
-	// Distinct: the ratio's interval leaves out 1.
+	// Ratio of the medians, with its paired bootstrap interval.
+	Ratio Interval `json:"ratio"`
+	// P is the two-sided p-value of Wilcoxon's signed-rank test over the
+	// blocks, nil for too few of them, and Adjusted the same after Holm's
+	// correction over the report's headline comparisons (see Headline), nil for
+	// the others too.
+	P        *float64 `json:"p,omitempty"`
+	Adjusted *float64 `json:"p_adjusted,omitempty"`
+	// Effect is the matched-pairs rank-biserial correlation, −1…+1.
+	Effect *float64 `json:"effect,omitempty"`
+	// Detectable is the smallest true difference (0.03: a ratio of 1.03) that
+	// so many blocks with this spread would have shown with a power of 0.8.
+	Detectable *float64 `json:"detectable,omitempty"`
+	Verdict    Verdict  `json:"verdict"`
+	// Distinct: the verdict is Differs.
 	Distinct bool `json:"distinct"`
+}
+
+// Verdict says what a comparison shows.
+type Verdict string
+
+const (
+	Differs   Verdict = "differs"   // significant after the correction for many comparisons
+	Suggested Verdict = "suggested" // significant only by itself
+	Alike     Verdict = "alike"     // no difference shows; Detectable says how small a one would have
+	TooFew    Verdict = "too few"   // so few blocks can show nothing
+)
+
+// Ladder is a plan's ladder with what each step costs.
+type Ladder struct {
+	Title string `json:"title,omitempty"`
+	Steps []Rung `json:"steps"`
+}
+
+// Rung is one step of a ladder: a scenario, and what it adds over the rung before it. The
+// first adds nothing.
+type Rung struct {
+	Scenario string `json:"scenario"`
+	Name     string `json:"name"`           // what the step adds, in the report's words
+	From     string `json:"from,omitempty"` // the scenario of the rung before
+	Costs    []Cost `json:"costs,omitempty"`
+}
+
+// Cost is one metric of a step: throughput lost, CPU per byte and per packet
+// on each side, latency added.
+type Cost struct {
+	Metric sample.Metric `json:"metric"`
+	Figure *Interval     `json:"figure,omitempty"` // of the step's scenario
+	// Added is the median of the differences within blocks, in the metric's
+	// unit; Ratio as in Comparison.
+	Added    *Interval `json:"added,omitempty"`
+	Ratio    *Interval `json:"ratio,omitempty"`
+	P        *float64  `json:"p,omitempty"`
+	Adjusted *float64  `json:"p_adjusted,omitempty"` // over all steps and metrics of the report's ladders
+	// Detectable is the smallest true difference of the ratio that would have
+	// shown, as in Comparison.
+	Detectable *float64 `json:"detectable,omitempty"`
+	Verdict    Verdict  `json:"verdict,omitempty"`
+	// Share is the part of the last rung's figure that this step added, where
+	// the metric adds up (CPU per byte and per packet, latency): 8 of 12 ns.
+	Share *float64 `json:"share,omitempty"`
+}
+
+// Hypothesis is a plan's hypothesis, judged.
+type Hypothesis struct {
+	suite.Hypothesis
+	Judgement Judgement  `json:"judgement"`
+	Observed  []Observed `json:"observed,omitempty"` // one a subject
+	Why       string     `json:"why"`                // the figures in a sentence
+}
+
+// Judgement of a hypothesis.
+type Judgement string
+
+const (
+	Holds     Judgement = "holds"
+	Refuted   Judgement = "refuted"
+	Undecided Judgement = "undecided"
+)
+
+// Observed is a subject's ratio and what it says of the hypothesis.
+type Observed struct {
+	Subject   string    `json:"subject"`
+	Ratio     *Interval `json:"ratio,omitempty"` // nil where it could not be measured
+	Judgement Judgement `json:"judgement"`
+}
+
+// Validity counts the run's trials by whether their figures count.
+type Validity struct {
+	Attempts int            `json:"attempts"` // trials with every repeat
+	Valid    int            `json:"valid"`    // their figures count
+	Failed   int            `json:"failed"`   // yielded no figures
+	Gated    int            `json:"gated"`    // measured under conditions that were not valid
+	Profiled int            `json:"profiled"` // beside the profiler; in none of the others
+	Gates    []GateCount    `json:"gates,omitempty"`
+	Missing  map[string]int `json:"missing,omitempty"` // by scenario: planned blocks without a valid trial
+}
+
+// GateCount is one check over a run.
+type GateCount struct {
+	Name   sample.GateName `json:"gate"`
+	Trials int             `json:"trials"` // that failed it
+	Worst  sample.Gate     `json:"worst"`
+}
+
+// Precision says whether the run knows its figures as well as the plan asked.
+type Precision struct {
+	Wanted  float64     `json:"wanted"` // relative half-width
+	Reached bool        `json:"reached"`
+	Blocks  int         `json:"blocks"`
+	Why     string      `json:"why"` // why it stopped, in a sentence
+	Widest  []Imprecise `json:"widest,omitempty"`
+}
+
+// Imprecise is a figure that is not known as well as was asked.
+type Imprecise struct {
+	Subject   string        `json:"subject"`
+	Baseline  string        `json:"baseline,omitempty"` // empty: the subject's own figure
+	Metric    sample.Metric `json:"metric"`
+	HalfWidth float64       `json:"half_width"` // relative; 0: too few trials for an interval
+}
+
+// Profile is where the CPU time of one side of a scenario went.
+type Profile struct {
+	Scenario string `json:"scenario"`
+	Side     string `json:"side"` // sender, receiver
+	Data     string `json:"data"` // a folded.Profile, encoded
+	// Slowdown is throughput (or transactions) with the profiler over that
+	// without, paired within blocks.
+	Slowdown *Interval `json:"slowdown,omitempty"`
+	// Metered is what the meter read over the same windows, and Sampled what
+	// the samples that are not idle stand for, in cores.
+	Metered float64 `json:"metered_cores"`
+	Sampled float64 `json:"sampled_cores"`
+	// Bytes is the payload that passed in a second of the profiled trials; 0
+	// where the traffic is no stream.
+	Bytes float64 `json:"bytes_per_s,omitempty"`
 }
 
 // Published puts a public document's figure beside the measured one.

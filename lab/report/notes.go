@@ -14,13 +14,55 @@ import (
 // first, then what this run lacks.
 func (b *builder) notes(r *Report) []string {
 	notes := slices.Clone(b.plan.Notes)
+	if b.plan.Short {
+		notes = append(notes, "This is the short form of the suite: fewer or shorter trials, and it may leave scenarios out.")
+	}
 	notes = append(notes, b.statusNotes()...)
+	notes = append(notes, b.emulatedNotes(r)...)
 	notes = append(notes, fewTrials(r)...)
-	for i := range b.plan.Scenarios {
-		id := b.plan.Scenarios[i].ID
-		notes = append(notes, b.cells[id].failureNotes(id)...)
+	for i := range r.Scenarios {
+		notes = append(notes, b.cells[r.Scenarios[i].ID].failureNotes(&r.Scenarios[i])...)
 	}
 	return append(notes, b.doubt...)
+}
+
+// validityLines say how much of the run counts, what is missing, and whether
+// its figures are known as well as was asked.
+func (r *Report) validityLines() []string {
+	if r.Validity.Attempts == 0 {
+		return nil
+	}
+	lines := []string{r.Validity.Line()}
+	if text := r.missing(); text != "" {
+		lines = append(lines, text)
+	}
+	if r.Precision != nil {
+		lines = append(lines, r.Precision.Why)
+	}
+	return lines
+}
+
+// missing names the scenarios that lack planned blocks.
+func (r *Report) missing() string {
+	var parts []string
+	for i := range r.Scenarios {
+		if n := r.Validity.Missing[r.Scenarios[i].ID]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", r.Scenarios[i].ID, n))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Planned trials without figures that count: " + strings.Join(parts, ", ") + "."
+}
+
+// judged writes each hypothesis as "holds: the claim. The figures."
+func judged(hypotheses []Hypothesis) []string {
+	var lines []string
+	for _, h := range hypotheses {
+		lines = append(lines, fmt.Sprintf("%s: %s. %s", h.Judgement, strings.TrimSuffix(h.Claim, "."), h.Why))
+	}
+	return lines
 }
 
 func (b *builder) statusNotes() []string {
@@ -62,32 +104,64 @@ func fewTrials(r *Report) []string {
 }
 
 // failureNotes counts what did not go well in one scenario, by kind.
-func (c *cell) failureNotes(id string) []string {
+func (c *cell) failureNotes(s *Scenario) []string {
 	var notes []string
-	failed, repeated := make(map[sample.FailureKind]int), make(map[sample.FailureKind]int)
-	for _, s := range c.all {
-		if s.OK() {
-			continue
+	if why := s.Unmeasured(); why != "" {
+		notes = append(notes, fmt.Sprintf("%s %s.", s.ID, why))
+	} else {
+		t := c.tally()
+		if len(t.lost) > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d of %s yielded no figures that count (%s).", s.ID, s.Failed, count(c.tried, "trial"), kinds(t.lost)))
 		}
-		if slices.Contains(c.last, s) {
-			failed[s.Failure.Kind]++
-		} else {
-			repeated[s.Failure.Kind]++
+		if len(t.repeated) > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %s repeated (%s).", s.ID, were(t.repeated), kinds(t.repeated)))
 		}
-	}
-	if len(failed) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %d of %s yielded no figures (%s).", id, len(c.last)-len(c.ok), count(len(c.last), "trial"), kinds(failed)))
-	}
-	if len(repeated) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %s repeated after a failure (%s).", id, were(repeated), kinds(repeated)))
 	}
 	if len(c.dirty) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: values that are not finite numbers are left out (%s).", id, joinMetrics(c.dirty)))
+		notes = append(notes, fmt.Sprintf("%s: values that are not finite numbers are left out (%s).", s.ID, joinMetrics(c.dirty)))
 	}
 	return notes
 }
 
-func were(counts map[sample.FailureKind]int) string {
+// tally counts a scenario's attempts that do not count by their reason: a
+// failure's kind or the first gate.
+type tally struct {
+	lost     map[string]int // the last attempt of a block without figures that count
+	repeated map[string]int // an attempt that was followed by another
+}
+
+func (c *cell) tally() tally {
+	t := tally{make(map[string]int), make(map[string]int)}
+	good := make(map[int]bool, len(c.ok))
+	for _, s := range c.ok {
+		good[s.Block] = true
+	}
+	for i, s := range c.all {
+		if s.Counts() || s.Profiled {
+			continue
+		}
+		last := i+1 == len(c.all) || c.all[i+1].Block != s.Block || c.all[i+1].Profiled
+		if last && !good[s.Block] {
+			t.lost[reason(s)]++
+		} else {
+			t.repeated[reason(s)]++
+		}
+	}
+	return t
+}
+
+// reason names why a sample does not count.
+func reason(s *sample.Sample) string {
+	switch {
+	case !s.OK():
+		return string(s.Failure.Kind)
+	case len(s.Gates) > 0:
+		return string(s.Gates[0].Name)
+	}
+	return ""
+}
+
+func were(counts map[string]int) string {
 	total := 0
 	for _, n := range counts {
 		total += n
@@ -98,16 +172,20 @@ func were(counts map[sample.FailureKind]int) string {
 	return fmt.Sprintf("%d trials were", total)
 }
 
-func kinds(counts map[sample.FailureKind]int) string {
+func kinds(counts map[string]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[kind]; n > 1 {
 			parts = append(parts, fmt.Sprintf("%s %d×", kind, n))
 		} else {
-			parts = append(parts, string(kind))
+			parts = append(parts, kind)
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+func sortedKinds(counts map[sample.FailureKind]int) []sample.FailureKind {
+	return slices.Sorted(maps.Keys(counts))
 }
 
 func joinMetrics(metrics []sample.Metric) string {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"windtunnel/lab/sample"
@@ -10,22 +11,29 @@ import (
 )
 
 // Build summarises a run. Rows come in plan order. The figures of a scenario
-// are those of the last attempt in each block, where that attempt yielded any;
-// repeats and failures are counted and noted. The arguments are only read; the
-// report shares their series and hops.
+// are those of the last attempt in each block that counts (sample.Sample.Counts);
+// what failed, or was measured under conditions that were not valid, is counted
+// and noted, and stands among the row's samples. The arguments are only read;
+// the report shares their series and hops.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
-	b := builder{run: run, plan: plan, cells: group(plan, samples)}
+	b := newBuilder(run, plan, samples)
 	r := &Report{
 		Run:         runInfo(run, plan),
 		Scenarios:   make([]Scenario, len(plan.Scenarios)),
 		Comparisons: b.compare(),
+		Ladders:     b.ladders(),
+		Hypotheses:  b.hypotheses(),
 	}
 	for i := range plan.Scenarios {
 		r.Scenarios[i] = b.scenario(&plan.Scenarios[i])
 	}
 	r.Published = b.published()
+	r.Tables = b.publishedTables()
+	r.Validity = b.validity()
+	r.Precision = b.precision(samples)
+	r.Profiles = b.profiles()
 	r.Findings = findings(r, plan.Comparisons)
-	r.Notes = b.notes(r)
+	r.Notes, r.Doubts = b.notes(r), b.doubt
 	return r
 }
 
@@ -34,14 +42,30 @@ type builder struct {
 	run   sample.Run
 	plan  suite.Plan
 	cells map[string]*cell
-	doubt []string // notes that summarising gave rise to
+	// scenarios are the plan's by id, and pairs what two of them have in common.
+	scenarios map[string]*suite.Scenario
+	pairs     map[pairKey]*paired
+	family    int      // headline comparisons that were corrected for one another
+	doubt     []string // notes that summarising gave rise to
+}
+
+func newBuilder(run sample.Run, plan suite.Plan, samples []sample.Sample) *builder {
+	b := &builder{
+		run: run, plan: plan, cells: group(plan, samples),
+		scenarios: make(map[string]*suite.Scenario, len(plan.Scenarios)),
+		pairs:     make(map[pairKey]*paired),
+	}
+	for i := range plan.Scenarios {
+		b.scenarios[plan.Scenarios[i].ID] = &plan.Scenarios[i]
+	}
+	return b
 }
 
 // cell is everything measured of one scenario.
 type cell struct {
-	all    []*sample.Sample // every attempt, by block and attempt
-	last   []*sample.Sample // the last attempt of each block, by block
-	ok     []*sample.Sample // those of last that yielded figures
+	all    []*sample.Sample // every attempt, by block; within it those beside the profiler last, then by attempt
+	tried  int              // blocks with an attempt without the profiler
+	ok     []*sample.Sample // the last attempt that counts of each block that has one, by block
 	values map[sample.Metric][]float64
 	blocks map[sample.Metric][]int // the block of each of values
 	// summary holds every metric's interval.
@@ -52,6 +76,16 @@ type cell struct {
 // group sorts samples into cells. A sample of a scenario that the plan does not
 // have is left out.
 func group(plan suite.Plan, samples []sample.Sample) map[string]*cell {
+	cells := sorted(plan, samples)
+	for _, c := range cells {
+		c.collect()
+		c.summarise()
+	}
+	return cells
+}
+
+// sorted gives each cell its samples and finds those that count.
+func sorted(plan suite.Plan, samples []sample.Sample) map[string]*cell {
 	cells := make(map[string]*cell, len(plan.Scenarios))
 	for i := range plan.Scenarios {
 		cells[plan.Scenarios[i].ID] = &cell{}
@@ -63,8 +97,6 @@ func group(plan suite.Plan, samples []sample.Sample) map[string]*cell {
 	}
 	for _, c := range cells {
 		c.choose()
-		c.collect()
-		c.summarise()
 	}
 	return cells
 }
@@ -72,17 +104,40 @@ func group(plan suite.Plan, samples []sample.Sample) map[string]*cell {
 // choose finds the attempt of each block that counts.
 func (c *cell) choose() {
 	slices.SortStableFunc(c.all, func(a, b *sample.Sample) int {
-		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Attempt, b.Attempt))
+		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(after(a.Profiled), after(b.Profiled)), cmp.Compare(a.Attempt, b.Attempt))
 	})
-	for i, s := range c.all {
-		if i+1 < len(c.all) && c.all[i+1].Block == s.Block {
-			continue
-		}
-		c.last = append(c.last, s)
-		if s.OK() {
-			c.ok = append(c.ok, s)
+	before := math.MinInt
+	for _, s := range c.all {
+		if !s.Profiled && s.Block != before {
+			c.tried++
+			before = s.Block
 		}
 	}
+	c.ok = lastCounting(c.all)
+}
+
+// lastCounting returns, of samples in order of block and attempt, the last one
+// of each block that counts.
+func lastCounting(samples []*sample.Sample) []*sample.Sample {
+	var list []*sample.Sample
+	for _, s := range samples {
+		switch n := len(list); {
+		case !s.Counts():
+		case n > 0 && list[n-1].Block == s.Block:
+			list[n-1] = s
+		default:
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// after orders what is so behind what is not.
+func after(so bool) int {
+	if so {
+		return 1
+	}
+	return 0
 }
 
 // collect turns the samples that count into one column a metric.
@@ -117,7 +172,7 @@ func (c *cell) summarise() {
 
 func runInfo(run sample.Run, plan suite.Plan) RunInfo {
 	info := RunInfo{
-		ID: run.ID, Suite: run.Suite, Title: cmp.Or(run.Title, plan.Title), Description: plan.Description,
+		ID: run.ID, Suite: run.Suite, Title: cmp.Or(run.Title, plan.Title), Description: plan.Description, Short: plan.Short,
 		Started: run.Started, Status: run.Status, Seed: run.Seed, Environment: run.Environment,
 	}
 	if !run.Finished.IsZero() {
@@ -131,9 +186,12 @@ func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	c := b.cells[sc.ID]
 	row := Scenario{
 		ID: sc.ID, Title: sc.Title, System: sc.System, Placement: string(sc.Placement), Tool: sc.Tool,
-		Offload: string(sc.Fabric.Offload), Workload: sc.Workload, Fabric: sc.Fabric, Pairs: sc.Pairs,
-		Trials: len(c.ok), Failed: len(c.last) - len(c.ok), Skipped: b.run.Skipped[sc.ID],
+		Offload: string(sc.Fabric.Offload), Workload: sc.Workload, Fabric: sc.Fabric, Endpoint: sc.Endpoint, Pairs: sc.Pairs,
+		Trials: len(c.ok), Failed: c.tried - len(c.ok), Skipped: b.run.Skipped[sc.ID],
 		Samples: withoutOutputs(c.all),
+	}
+	if c.emulated() {
+		row.Title += emulatedMark
 	}
 	row.take(c)
 	row.Latency = b.latency(sc.ID, c)

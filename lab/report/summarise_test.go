@@ -73,28 +73,41 @@ func TestRowsFollowThePlanAndCountTrialsFailuresAndSkips(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	expectNote(t, r, "bridge/stream: 1 trial was repeated after a failure (tool-hung)")
-	expectNote(t, r, "vxlan/rr: 1 of 6 trials yielded no figures (no-result)")
+	expectNote(t, r, "bridge/stream: 1 trial was repeated (tool-hung)")
+	expectNote(t, r, "vxlan/rr: 1 of 6 trials yielded no figures that count (no-result)")
 	if !strings.Contains(row(t, r, "macvlan/stream").Skipped, "modprobe macvlan") {
 		t.Error("the skip lost its reason")
 	}
 }
 
-func TestOnlyTheLastAttemptOfABlockCounts(t *testing.T) {
+func TestTheLastAttemptOfABlockThatCountsIsItsFigure(t *testing.T) {
 	run, plan := twoSystems()
-	again := func(block, attempt int, v float64, failure *sample.Failure) sample.Sample {
-		return sample.Sample{Scenario: "a/stream", Block: block, Attempt: attempt, Failure: failure, Metrics: sample.Metrics{sample.Throughput: v}}
+	plan.Trials = 6
+	again := func(block, attempt int, v float64, failure *sample.Failure, gates ...sample.Gate) sample.Sample {
+		return sample.Sample{Scenario: "a/stream", Block: block, Attempt: attempt, Failure: failure, Gates: gates, Metrics: sample.Metrics{sample.Throughput: v}}
 	}
-	failed := &sample.Failure{Kind: sample.Invalid}
-	r := Build(run, plan, []sample.Sample{
+	failed, gate := &sample.Failure{Kind: sample.Invalid}, sample.Gate{Name: sample.ForeignCPU, Value: 31, Limit: 3, Unit: "%", Message: "31 % foreign"}
+	samples := []sample.Sample{
 		again(0, 1, 20, nil), again(0, 0, 10, nil), // stored out of order
 		again(1, 0, 30, nil), again(1, 1, 99, failed),
 		again(2, 0, 99, failed), again(2, 1, 40, nil),
+		again(3, 0, 99, failed), again(3, 1, 98, nil, gate), // never counts
 		{Scenario: "not/planned", Metrics: sample.Metrics{sample.Throughput: 1}},
-	})
+	}
+	beside := again(4, 0, 97, nil) // a block that has nothing but a profile
+	beside.Profiled = true
+	r := Build(run, plan, append(samples, beside))
 	got := row(t, r, "a/stream")
-	if got.Trials != 2 || got.Failed != 1 || got.Throughput == nil || got.Throughput.Median != 30 || got.Throughput.N != 2 {
-		t.Errorf("trials %d, failed %d, throughput %+v, want 2, 1 and the median of 20 and 40", got.Trials, got.Failed, got.Throughput)
+	if got.Trials != 3 || got.Failed != 1 || got.Throughput == nil || got.Throughput.Median != 30 || got.Throughput.N != 3 {
+		t.Errorf("trials %d, failed %d, throughput %+v, want 3, 1 and the median of 20, 30 and 40", got.Trials, got.Failed, got.Throughput)
+	}
+	if len(got.Samples) != 9 || len(counting(got.Samples)) != 3 {
+		t.Errorf("%d samples of which %d count, want every one of 9, and 3", len(got.Samples), len(counting(got.Samples)))
+	}
+	want := Validity{Attempts: 8, Valid: 4, Failed: 3, Gated: 1, Profiled: 1, Missing: map[string]int{"a/stream": 3, "b/stream": 6},
+		Gates: []GateCount{{sample.ForeignCPU, 1, gate}}}
+	if diff := cmp.Diff(want, r.Validity); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -221,7 +234,7 @@ func TestRatiosArePairedWithinBlocks(t *testing.T) {
 	if c.Baseline != "a/stream" || c.Subject != "b/stream" || c.Title != "cost" || c.Metric != sample.Throughput {
 		t.Errorf("compares %+v", c)
 	}
-	if math.Abs(c.Ratio.Median-0.9) > 1e-12 || math.Abs(c.Ratio.Low-0.9) > 1e-12 || c.Ratio.N != 6 || c.Ratio.Level != 0.96875 || !c.Distinct {
+	if math.Abs(c.Ratio.Median-0.9) > 1e-12 || math.Abs(c.Ratio.Low-0.9) > 1e-12 || c.Ratio.N != 6 || c.Ratio.Level != 0.95 || !c.Distinct {
 		t.Errorf("ratio %+v, distinct %v", c.Ratio, c.Distinct)
 	}
 }

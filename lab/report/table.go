@@ -19,8 +19,8 @@ type TableOptions struct {
 }
 
 // WriteTable writes the report for a terminal: a table of the streams, one of
-// request/response, why rows are empty, the findings, and the published figures
-// beside the measured. Where the terminal is narrow, lesser columns give way.
+// request/response, why rows are empty, the findings, what each step of a ladder
+// costs, the hypotheses, and the published figures beside the measured. Where the terminal is narrow, lesser columns give way.
 func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
 	if opts.Width == 0 {
 		opts.Width = 100
@@ -32,7 +32,13 @@ func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
 	}
 	t.troubles(r)
 	t.bullets("Findings", r.Findings, t.style.plain)
+	for _, l := range r.LadderTables() {
+		t.ladder(l)
+	}
+	t.bullets("Hypotheses", judged(r.Hypotheses), t.style.plain)
+	t.publishedTables(r.Tables)
 	t.published(r)
+	t.bullets("Validity", r.validityLines(), t.style.faint)
 	t.bullets("Notes", r.Notes, t.style.faint)
 	if _, err := w.Write(t.out.Bytes()); err != nil {
 		return fmt.Errorf("write run %s as a table: %w", r.Run.ID, err)
@@ -69,6 +75,9 @@ func (t *terminal) heading(r *Report) {
 	if e.CPUs > 0 {
 		facts = append(facts, count(e.CPUs, "CPU"))
 	}
+	if r.Run.Short {
+		facts = append(facts, "short form")
+	}
 	if e.Kernel != "" {
 		facts = append(facts, "Linux "+e.Kernel)
 	}
@@ -90,8 +99,8 @@ func (t *terminal) figures(f Figures) {
 	if len(left) > 0 {
 		t.paragraph(t.style.faint, "", fmt.Sprintf("Left out at %d columns: %s.", t.width, strings.Join(left, ", ")))
 	}
-	if shown.alike() {
-		t.paragraph(t.style.faint, "", "~ the interval holds 1: no difference shows.")
+	for _, line := range shown.Legend() {
+		t.paragraph(t.style.faint, "  ", line)
 	}
 }
 

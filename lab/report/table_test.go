@@ -286,3 +286,12 @@ func TestShellSplitsTheLineIntoTheSameWords(t *testing.T) {
 		t.Errorf("plain words are quoted: %s", got)
 	}
 }
+
+func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
+	if got := Wrap("• one two three\x1b[2J four", 11, "  "); got != "• one two\n  three [2J\n  four" {
+		t.Errorf("%q", got)
+	}
+	if got := Wrap("longer-than-the-width", 5, ""); got != "longer-than-the-width" {
+		t.Errorf("%q", got)
+	}
+}

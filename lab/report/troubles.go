@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,9 +12,9 @@ import (
 // Trouble is why a scenario, or some of its trials, has no figures.
 type Trouble struct {
 	Scenario string
-	What     string // "skipped", "1 of 6 trials has no figures", "2 trials were repeated"
-	Kind     sample.FailureKind
-	Reason   string // what was attempted, on what, and the remedy
+	What     string             // "skipped", "1 of 6 trials has no figures", "2 trials were repeated"
+	Kind     sample.FailureKind // of the failure, or the gate's name
+	Reason   string             // what was attempted, on what, and the remedy; or the figure that failed the gate
 }
 
 // Troubles lists what was skipped and what failed, in the order of the rows,
@@ -30,61 +31,86 @@ func (r *Report) Troubles() []Trouble {
 	return list
 }
 
-// failures groups a scenario's failed attempts by kind and message: first those
-// that left a block without figures, then those that a repeat made good.
+// failures groups a scenario's attempts that do not count by their reason:
+// first those that left a block without figures, then those that a repeat made
+// good. Failures are told apart by their message, gates by their name: each
+// trial's message has figures of its own, of which the worst is shown.
 func (s *Scenario) failures() []Trouble {
-	type reason struct {
-		lost bool
-		kind sample.FailureKind
-		text string
+	var order []*wreck
+	index := make(map[wreckKey]*wreck)
+	note := func(k wreckKey, block int) *wreck {
+		if index[k] == nil {
+			index[k] = &wreck{wreckKey: k}
+			order = append(order, index[k])
+		}
+		if w := index[k]; !slices.Contains(w.blocks, block) {
+			w.blocks = append(w.blocks, block)
+		}
+		return index[k]
 	}
 	lost := s.lostBlocks()
-	var order []reason
-	blocks := make(map[reason][]int)
 	for i := range s.Samples {
 		sm := &s.Samples[i]
-		if sm.OK() {
+		if sm.Profiled || sm.Counts() {
 			continue
 		}
-		k := reason{lost[sm.Block], sm.Failure.Kind, sm.Failure.Message}
-		if blocks[k] == nil {
-			order = append(order, k)
+		if !sm.OK() {
+			note(wreckKey{lost[sm.Block], string(sm.Failure.Kind), sm.Failure.Message}, sm.Block)
+			continue
 		}
-		if !slices.Contains(blocks[k], sm.Block) {
-			blocks[k] = append(blocks[k], sm.Block)
+		for _, g := range sm.Gates {
+			w := note(wreckKey{lost[sm.Block], string(g.Name), ""}, sm.Block)
+			if w.worst == nil || beyond(g) > beyond(*w.worst) {
+				w.worst = &g
+			}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b reason) int {
-		if a.lost == b.lost {
-			return 0
-		} else if a.lost {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(order, func(a, b *wreck) int { return cmp.Compare(after(!a.lost), after(!b.lost)) })
 	var list []Trouble
-	for _, k := range order {
-		what := "repeated " + count(len(blocks[k]), "trial")
-		if k.lost {
-			what = fmt.Sprintf("%d of %s without figures", len(blocks[k]), count(s.Trials+s.Failed, "trial"))
-		}
-		list = append(list, Trouble{Scenario: s.ID, What: what, Kind: k.kind, Reason: k.text})
+	for _, w := range order {
+		list = append(list, w.trouble(s))
 	}
 	return list
 }
 
-// lostBlocks are the blocks whose last attempt failed.
-func (s *Scenario) lostBlocks() map[int]bool {
-	last := make(map[int]*sample.Sample)
-	for i := range s.Samples {
-		sm := &s.Samples[i]
-		if before := last[sm.Block]; before == nil || sm.Attempt >= before.Attempt {
-			last[sm.Block] = sm
+// wreck is the blocks of a scenario with one reason not to count.
+type wreck struct {
+	wreckKey
+	blocks []int
+	worst  *sample.Gate // of a gate
+}
+
+type wreckKey struct {
+	lost       bool
+	kind, text string
+}
+
+func (w *wreck) trouble(s *Scenario) Trouble {
+	t := Trouble{Scenario: s.ID, What: "repeated " + count(len(w.blocks), "trial"), Kind: sample.FailureKind(w.kind), Reason: w.text}
+	all := count(s.Trials+s.Failed, "trial")
+	switch {
+	case w.worst == nil && w.lost:
+		t.What = fmt.Sprintf("%d of %s without figures", len(w.blocks), all)
+	case w.lost:
+		t.What = fmt.Sprintf("%d of %s left out as not valid", len(w.blocks), all)
+	}
+	if w.worst != nil {
+		t.Reason = w.worst.Message
+		if len(w.blocks) > 1 {
+			t.Reason = "worst: " + t.Reason
 		}
 	}
+	return t
+}
+
+// lostBlocks are the blocks without an attempt that counts.
+func (s *Scenario) lostBlocks() map[int]bool {
 	lost := make(map[int]bool)
-	for block, sm := range last {
-		lost[block] = !sm.OK()
+	for i := range s.Samples {
+		if sm := &s.Samples[i]; !sm.Profiled {
+			before, known := lost[sm.Block]
+			lost[sm.Block] = !sm.Counts() && (before || !known)
+		}
 	}
 	return lost
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,10 +11,23 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// systemNames are what a sentence calls a system where its own name is not
-// what people call it.
+// systemNames are what a sentence calls the systems that have a name in prose.
 var systemNames = map[string]string{
-	"bridge": "the bridge", "vxlan": "kernel VXLAN", "geneve": "kernel Geneve", "gre": "kernel GRE", "vrouter": "the vrouter",
+	"raw": "raw", "bridge": "the bridge", "vxlan": "kernel VXLAN", "geneve": "kernel Geneve", "gre": "kernel GRE",
+}
+
+// name is what a sentence calls a system or a scenario.
+type name struct {
+	text  string
+	prose bool // words, which begin a sentence with a capital; else an identifier, as in the tables
+}
+
+// opening is the name at the beginning of a sentence.
+func (n name) opening() string {
+	if n.prose {
+		return capital(n.text)
+	}
+	return n.text
 }
 
 // groupOf is the part of a scenario's id before "/".
@@ -22,51 +36,59 @@ func groupOf(id string) string {
 	return group
 }
 
-// callers returns what sentences call each scenario's system: its name and
-// place where these tell the groups of the run apart, else the group.
-func callers(rows []Scenario) func(*Scenario) string {
-	name := func(s *Scenario) string {
-		n := s.System
-		if known, ok := systemNames[n]; ok {
-			n = known
-		}
-		if s.Placement == string(suite.Colocated) {
-			n += " on one node"
-		}
-		return n
-	}
+// callers returns what sentences call each scenario's system: its name in prose
+// and its place where these tell the groups of the run apart, else the group. A
+// system without such a name is called as it is where the group is named after
+// it.
+func callers(rows []Scenario) func(*Scenario) name {
 	groups := make(map[string]map[string]bool)
 	for i := range rows {
-		n := name(&rows[i])
+		n := systemOf(&rows[i]).text
 		if groups[n] == nil {
 			groups[n] = make(map[string]bool)
 		}
 		groups[n][groupOf(rows[i].ID)] = true
 	}
-	return func(s *Scenario) string {
-		if n := name(s); len(groups[n]) == 1 {
+	return func(s *Scenario) name {
+		if n := systemOf(s); len(groups[n.text]) == 1 {
 			return n
 		}
-		return groupOf(s.ID)
+		return name{text: groupOf(s.ID)}
 	}
+}
+
+// systemOf names a scenario's system and place.
+func systemOf(s *Scenario) name {
+	n := name{text: s.System}
+	if known, ok := systemNames[s.System]; ok {
+		n = name{known, true}
+	} else if group := groupOf(s.ID); !strings.HasPrefix(group, s.System) {
+		return name{text: group} // the suite's own name for it
+	}
+	if s.Placement == string(suite.Colocated) {
+		n.text += " on one node"
+	}
+	return n
 }
 
 // percent prints a ratio as "97 % [95, 99]".
 func percent(iv Interval) string {
 	scaled := Interval{Median: 100 * iv.Median, Low: 100 * iv.Low, High: 100 * iv.High, N: iv.N}
-	return bracketed(scaled, 0, 100, " %")
+	return bracketed(scaled, 0, " %", 100)
 }
 
 // factor prints a ratio as "1.08× [1.05, 1.11]".
-func factor(iv Interval) string { return bracketed(iv, 2, 1, "×") }
+func factor(iv Interval) string { return bracketed(iv, 2, "×", 1) }
 
 // bracketed prints an interval with as many decimals, least at first, as its
-// width deserves, and enough that a bound which is not unity does not read so.
-func bracketed(iv Interval, least int, unity float64, unit string) string {
+// width deserves, and enough that a bound which is not one of the limits does
+// not read so.
+func bracketed(iv Interval, least int, unit string, limits ...float64) string {
 	decimals := least
 	for ; decimals < least+3; decimals++ {
 		step := math.Pow10(-decimals)
-		if iv.High-iv.Low >= 2*step && !reads(iv.Low, unity, step) && !reads(iv.High, unity, step) {
+		misread := slices.ContainsFunc(limits, func(limit float64) bool { return reads(iv.Low, limit, step) || reads(iv.High, limit, step) })
+		if iv.High-iv.Low >= 2*step && !misread {
 			break
 		}
 		if iv.Low == iv.High && decimals > least {
@@ -80,9 +102,9 @@ func bracketed(iv Interval, least int, unity float64, unit string) string {
 	return fmt.Sprintf("%s%s [%s, %s]", number(iv.Median), unit, number(iv.Low), number(iv.High))
 }
 
-// reads reports whether v rounds to unity at this step without being it.
-func reads(v, unity, step float64) bool {
-	return v != unity && math.Abs(v-unity) < step/2
+// reads reports whether v rounds to limit at this step without being it.
+func reads(v, limit, step float64) bool {
+	return v != limit && math.Abs(v-limit) < step/2
 }
 
 // bitRate prints an interval as "9.51 Gbit/s [9.48, 9.55]".
@@ -142,4 +164,58 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// percentage prints a share with two significant digits, as "3.1 %".
+func percentage(v float64) string {
+	if v *= 100; math.Abs(v) >= 99.5 {
+		return fmt.Sprintf("%.0f %%", v)
+	}
+	return fmt.Sprintf("%.2g %%", v)
+}
+
+// oftenShown is how often a difference shows for which the power is 0.8.
+const oftenShown = " in 4 of 5 such runs"
+
+// wouldShow says how small a difference would have shown: "a difference of
+// 3.1 % or more would have shown"; empty where that is not known. Of a ratio
+// farther from 1 than that it says how often, for once in 5 it does not show.
+func wouldShow(lead string, detectable *float64, ratio float64) string {
+	switch {
+	case detectable == nil || *detectable < 0:
+		return ""
+	case *detectable == 0: // the ratio did not vary at all
+		return lead + "any difference would have shown"
+	}
+	text := fmt.Sprintf("%sa difference of %s or more would have shown", lead, percentage(*detectable))
+	if outside(*detectable, ratio) {
+		text += oftenShown
+	}
+	return text
+}
+
+// outside reports whether a ratio lies so far from 1 that it would have shown.
+func outside(detectable, ratio float64) bool {
+	return math.Abs(math.Log(ratio)) >= math.Log1p(detectable)
+}
+
+// tension says that the interval of a ratio and its verdict part, which they
+// can: the interval is of the medians, the test weighs every block.
+func tension(v Verdict, ratio Interval) string {
+	holds := ratio.Low <= 1 && ratio.High >= 1
+	switch {
+	case (v == Differs || v == Suggested) && holds:
+		return ", by the test of all blocks, though the interval holds 1"
+	case v == Alike && !holds:
+		return ", by the test of all blocks, though the interval leaves out 1"
+	}
+	return ""
+}
+
+// pValue prints a p-value as "p = 0.031".
+func pValue(p float64) string {
+	if p < 0.001 {
+		return "p < 0.001"
+	}
+	return fmt.Sprintf("p = %.2g", p)
 }

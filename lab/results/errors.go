@@ -16,6 +16,7 @@ import (
 var (
 	ErrNotStore   = errors.New("not a store of windtunnel")
 	ErrNewer      = errors.New("store is from a newer version")
+	ErrOlder      = errors.New("written by an older windtunnel, and must be brought up to date")
 	ErrReadOnly   = errors.New("read-only")
 	ErrDiskFull   = errors.New("disk full")
 	ErrCorrupt    = errors.New("store is damaged")
@@ -29,8 +30,7 @@ func explain(err error, what, path string) error {
 	if err == nil || !errors.As(err, &e) {
 		return fmt.Errorf("%s %s: %w", what, path, err)
 	}
-	// The low byte is the primary code, the rest says more.
-	switch e.Code() & 0xff {
+	switch primary(e) {
 	case sqlite3.SQLITE_FULL:
 		return fmt.Errorf("%s %s: no space is left on %s; free some and resume the run. What was stored before is kept: %w", what, path, filepath.Dir(path), errors.Join(ErrDiskFull, err))
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
@@ -48,6 +48,15 @@ func explain(err error, what, path string) error {
 		return fmt.Errorf("%s %s: the disk or file system failed: %w", what, path, err)
 	}
 	return fmt.Errorf("%s %s: %w", what, path, err)
+}
+
+// primary is the error's class: the low byte of its code; the rest says more.
+func primary(e *sqlite.Error) int { return e.Code() & 0xff }
+
+// isBusy reports whether another connection's lock was in the way.
+func isBusy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (primary(e) == sqlite3.SQLITE_BUSY || primary(e) == sqlite3.SQLITE_LOCKED)
 }
 
 // full reports whether the file system of path has no block left. SQLite says

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,7 +46,7 @@ func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
 	}
 	for _, opts := range []Options{{}, {ReadOnly: true}} {
 		_, err := Open(s.Path(), opts)
-		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 1;") {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 2;") {
 			t.Errorf("read only %v: error %v, want one that names both versions", opts.ReadOnly, err)
 		}
 	}
@@ -117,7 +118,7 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 	steps = append(steps, migration{"good", "CREATE TABLE extra (x);"}, migration{"0003_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
 		err := migrate(context.Background(), conn, steps, s.Path())
-		if err == nil || !strings.Contains(err.Error(), "0003_bad.sql") || !strings.Contains(err.Error(), "version 3") {
+		if err == nil || !strings.Contains(err.Error(), "0003_bad.sql") || !strings.Contains(err.Error(), fmt.Sprintf("version %d", len(steps))) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -125,8 +126,8 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 	if err := s.db.QueryRow("SELECT user_version, (SELECT count(*) FROM sqlite_schema WHERE name = 'extra') FROM pragma_user_version").Scan(&version, &extra); err != nil {
 		t.Fatal(err)
 	}
-	if version != 1 || extra != 0 {
-		t.Errorf("version %d, %d tables of the failed migration, want 1 and 0", version, extra)
+	if version != len(steps)-2 || extra != 0 {
+		t.Errorf("version %d, %d tables of the failed migration, want %d and 0", version, extra, len(steps)-2)
 	}
 	if runs, err := s.Runs(); err != nil || len(runs) != 1 {
 		t.Errorf("runs %v, %v", runs, err)
@@ -141,4 +142,44 @@ func withConn(t *testing.T, s *Store, f func(*sql.Conn)) {
 	}
 	defer func() { _ = conn.Close() }()
 	f(conn)
+}
+
+// A store that the first version wrote is refused to a reader, who may not
+// change it, with an error that a caller can tell, and read after a writer has
+// opened it.
+func TestStoreOfTheFirstVersionIsMigratedByAWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), fileName)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(context.Background(), conn, steps[:1], path); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`INSERT INTO run VALUES ('r', 's', 't', '2026-01-01T00:00:00.000000000Z', NULL, '7', 'complete', '{}', '{}')`,
+		`INSERT INTO sample (run_id, scenario, block, position, attempt, started, took_ns) VALUES ('r', 'a', 0, 0, 0, '2026-01-01T00:00:00.000000000Z', 1)`,
+	} {
+		if _, err := conn.ExecContext(context.Background(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn.Close()
+	db.Close()
+	if _, err := Open(path, Options{ReadOnly: true}); !errors.Is(err, ErrOlder) {
+		t.Errorf("error %v, want ErrOlder", err)
+	}
+	s := open(t, path, Options{})
+	data, err := s.Load("r")
+	if err != nil || len(data.Samples) != 1 || !data.Samples[0].Counts() {
+		t.Errorf("loaded %+v, %v", data, err)
+	}
 }

@@ -84,68 +84,6 @@ func (s *Store) LoadOutputs(sampleID int64) ([]sample.Output, error) {
 	return list, nil
 }
 
-// Trial is one scenario in one block.
-type Trial struct {
-	Scenario string
-	Block    int
-}
-
-// Done returns the trials of a run that a resumed run need not repeat: those
-// that yielded figures, and those that failed in a way that a repeat cannot
-// help. What was interrupted, or failed in passing, is not among them.
-func (s *Store) Done(runID string) (map[Trial]bool, error) {
-	done := make(map[Trial]bool)
-	err := s.read("list the trials of run "+runID+" in", func(tx *sql.Tx) error {
-		if err := mustExist(tx, runID); err != nil {
-			return err
-		}
-		rows, err := tx.Query("SELECT scenario, block, failure_kind FROM sample WHERE run_id = ?", runID)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var t Trial
-			var kind sql.NullString
-			if err := rows.Scan(&t.Scenario, &t.Block, &kind); err != nil {
-				return err
-			}
-			failure := sample.Failure{Kind: sample.FailureKind(kind.String)}
-			if !kind.Valid || !failure.Retryable() && failure.Kind != sample.Interrupted {
-				done[t] = true
-			}
-		}
-		return rows.Err()
-	})
-	return done, err
-}
-
-// Attempts returns, for every trial of a run that was begun, the number of the
-// next attempt at it.
-func (s *Store) Attempts(runID string) (map[Trial]int, error) {
-	next := make(map[Trial]int)
-	err := s.read("count the attempts of run "+runID+" in", func(tx *sql.Tx) error {
-		if err := mustExist(tx, runID); err != nil {
-			return err
-		}
-		rows, err := tx.Query("SELECT scenario, block, max(attempt) + 1 FROM sample WHERE run_id = ? GROUP BY scenario, block", runID)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var t Trial
-			var n int
-			if err := rows.Scan(&t.Scenario, &t.Block, &n); err != nil {
-				return err
-			}
-			next[t] = n
-		}
-		return rows.Err()
-	})
-	return next, err
-}
-
 // read runs f in one transaction, which sees the store as it is now, however
 // much another process writes meanwhile.
 func (s *Store) read(what string, f func(*sql.Tx) error) error {

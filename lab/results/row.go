@@ -14,9 +14,9 @@ import (
 // row is a sample in the form of its tables. Lists are marshalled, and outputs
 // compressed, before the transaction begins, to keep that short.
 type row struct {
-	sample                           sample.Sample
-	series, hops, warnings, commands any // JSON text, or nil where empty
-	outputs                          []packedOutput
+	sample                                  sample.Sample
+	series, hops, warnings, commands, gates any // JSON text, or nil where empty
+	outputs                                 []packedOutput
 }
 
 type packedOutput struct {
@@ -37,6 +37,7 @@ func encode(smp sample.Sample) (*row, error) {
 		{&r.hops, smp.Hops, len(smp.Hops) == 0},
 		{&r.warnings, smp.Warnings, len(smp.Warnings) == 0},
 		{&r.commands, smp.Commands, len(smp.Commands) == 0},
+		{&r.gates, smp.Gates, len(smp.Gates) == 0},
 	} {
 		if part.empty {
 			continue
@@ -63,10 +64,10 @@ func (r *row) insert(tx *sql.Tx, runID string) (id int64, err error) {
 		latency = s.Latency
 	}
 	result, err := tx.Exec(`INSERT INTO sample (run_id, scenario, block, position, attempt, started, took_ns,
-		failure_kind, failure_message, latency, series_json, hops_json, warnings_json, commands_json)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		failure_kind, failure_message, latency, series_json, hops_json, warnings_json, commands_json, gates_json, profiled)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		runID, s.Scenario, s.Block, s.Position, s.Attempt, stamp(s.Started), s.Took.Nanoseconds(),
-		kind, message, latency, r.series, r.hops, r.warnings, r.commands)
+		kind, message, latency, r.series, r.hops, r.warnings, r.commands, r.gates, s.Profiled)
 	if err != nil {
 		return 0, err
 	}
@@ -79,6 +80,11 @@ func (r *row) insert(tx *sql.Tx, runID string) (id int64, err error) {
 	for i, o := range r.outputs {
 		if _, err := tx.Exec("INSERT INTO output (sample_id, ordinal, role, exit, stdout_zstd, stderr_zstd) VALUES (?, ?, ?, ?, ?, ?)",
 			id, i, o.role, o.exit, o.stdout, o.stderr); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range s.Profiles {
+		if _, err := tx.Exec("INSERT INTO profile (sample_id, side, cores, data) VALUES (?, ?, ?, ?)", id, p.Side, p.Cores, p.Data); err != nil {
 			return 0, err
 		}
 	}
@@ -111,6 +117,13 @@ func clean(s sample.Sample) sample.Sample {
 		}
 	}
 	slices.Sort(bad)
+	gates := slices.Clone(s.Gates)
+	for i, g := range gates {
+		if !finite(g.Value) || !finite(g.Limit) { // the message still has them
+			gates[i].Value, gates[i].Limit = 0, 0
+		}
+	}
+	s.Gates = gates
 	points := slices.DeleteFunc(slices.Clone(s.Series), func(p sample.Point) bool {
 		return !finite(p.At) || !finite(p.Bits) || !finite(p.SenderCPU) || !finite(p.ReceiverCPU)
 	})

@@ -38,7 +38,7 @@ type Options struct {
 
 // Open opens the store at path, or makes it, with the directories above it.
 // Its errors say what is wrong with the file or its place, and the remedy; they
-// wrap ErrNotStore, ErrNewer, ErrReadOnly, ErrDiskFull or an fs error where one
+// wrap ErrNotStore, ErrNewer, ErrOlder, ErrReadOnly, ErrDiskFull or an fs error where one
 // of these is the cause.
 func Open(path string, opts Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
@@ -57,11 +57,18 @@ func Open(path string, opts Options) (*Store, error) {
 		return nil, explain(err, "open store", abs)
 	}
 	s := &Store{db: db, path: abs, readOnly: opts.ReadOnly}
-	if err := s.ready(); err != nil {
+	if err := s.readyWithin(opts.wait()); err != nil {
 		_ = db.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+func (o Options) wait() time.Duration {
+	if o.Wait == 0 {
+		return 10 * time.Second
+	}
+	return o.Wait
 }
 
 // Path returns the absolute path of the store's file.
@@ -73,6 +80,20 @@ func (s *Store) Close() error {
 		return explain(err, "close store", s.path)
 	}
 	return nil
+}
+
+// readyWithin tries ready again while another process holds the file: SQLite
+// asks its busy timeout for a write, but not for the change into WAL mode, nor
+// where waiting could be for one that waits in turn.
+func (s *Store) readyWithin(wait time.Duration) error {
+	deadline := time.Now().Add(wait)
+	for {
+		err := s.ready()
+		if !isBusy(err) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // ready checks that the file is a store of this version, or makes it one.
@@ -93,7 +114,7 @@ func (s *Store) ready() error {
 	}
 	if s.readOnly {
 		if version < len(steps) {
-			return fmt.Errorf("open store %s: it has schema %d and must be brought to %d, which needs it to be writable: open it once with a run, or copy it to a place that can be written", s.path, version, len(steps))
+			return fmt.Errorf("open store %s: it has schema %d and must be brought to %d, which needs it to be writable: open it once with a run, or copy it to a place that can be written: %w", s.path, version, len(steps), ErrOlder)
 		}
 		return nil
 	}
@@ -109,12 +130,8 @@ func (s *Store) ready() error {
 // dsn: synchronous FULL syncs the log at each commit, so that even a power cut
 // costs only the trial in flight; at a commit every few seconds it is cheap.
 func dsn(path string, opts Options) (string, error) {
-	wait := opts.Wait
-	if wait == 0 {
-		wait = 10 * time.Second
-	}
 	q := url.Values{}
-	q.Set("_busy_timeout", fmt.Sprint(wait.Milliseconds()))
+	q.Set("_busy_timeout", fmt.Sprint(opts.wait().Milliseconds()))
 	q.Set("_foreign_keys", "1")
 	q.Set("_synchronous", "FULL")
 	q.Set("_txlock", "immediate")

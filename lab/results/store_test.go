@@ -78,6 +78,26 @@ func TestRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T) {
 	}
 }
 
+func TestGatesAndProfilesComeBackWithTheirSample(t *testing.T) {
+	run, plan, samples := reporttest.Sample()
+	samples = samples[:2]
+	samples[0].Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 31.5, Limit: 3, Unit: "%", Message: "ffmpeg took 31.5 %"}}
+	samples[1].Profiled = true
+	samples[1].Profiles = []sample.Profile{{Side: "sender", Cores: 0.98, Data: "H4s"}, {Side: "receiver", Cores: 0.61, Data: "H4t"}}
+	s := fresh(t)
+	fill(t, s, run, plan, samples)
+	got, err := s.Load(run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(samples, got.Samples, cmpopts.IgnoreFields(sample.Sample{}, "Outputs")); diff != "" {
+		t.Errorf("stored and loaded differ (−want +got):\n%s", diff)
+	}
+	if got.Samples[0].Counts() || got.Samples[1].Counts() {
+		t.Error("a sample with a failed gate, or a profiled one, counts")
+	}
+}
+
 func TestStoreWaitsForNoReaderAndSyncsEachCommit(t *testing.T) {
 	s := fresh(t)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000"} {
@@ -250,50 +270,13 @@ func TestUnknownRunIsAnErrorEverywhere(t *testing.T) {
 	wrong := run
 	wrong.ID = "20261121-093015-quik"
 	_, appendErr := s.AppendSample(wrong.ID, samples[0])
-	_, doneErr := s.Done(wrong.ID)
-	_, attemptsErr := s.Attempts(wrong.ID)
 	for what, err := range map[string]error{
-		"AppendSample": appendErr, "Done": doneErr, "Attempts": attemptsErr,
-		"UpdateRun": s.UpdateRun(wrong), "SkipScenario": s.SkipScenario(wrong.ID, "raw/rr", "why"),
+		"AppendSample": appendErr,
+		"UpdateRun":    s.UpdateRun(wrong), "SkipScenario": s.SkipScenario(wrong.ID, "raw/rr", "why"),
 	} {
 		if !errors.Is(err, ErrUnknownRun) || !strings.Contains(err.Error(), run.ID) {
 			t.Errorf("%s: error %v, want one that names %s", what, err, run.ID)
 		}
-	}
-}
-
-func TestDoneLeavesOutWhatAResumedRunShouldTryAgain(t *testing.T) {
-	s := fresh(t)
-	run, plan, _ := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
-	for i, kind := range []sample.FailureKind{"", sample.ToolHung, sample.ToolMissing, sample.Unsupported, sample.Interrupted, sample.NoConnectivity} {
-		smp := sample.Sample{Scenario: "raw/rr", Block: i}
-		if kind != "" {
-			smp.Failure = &sample.Failure{Kind: kind}
-		}
-		if _, err := s.AppendSample(run.ID, smp); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.AppendSample(run.ID, sample.Sample{Scenario: "raw/rr", Block: 1, Attempt: 1}); err != nil {
-		t.Fatal(err)
-	}
-	done, err := s.Done(run.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[Trial]bool{{"raw/rr", 0}: true, {"raw/rr", 1}: true, {"raw/rr", 2}: true, {"raw/rr", 3}: true}
-	if diff := cmp.Diff(want, done); diff != "" {
-		t.Errorf("done (−want +got):\n%s", diff)
-	}
-	next, err := s.Attempts(run.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next[Trial{"raw/rr", 1}] != 2 || next[Trial{"raw/rr", 4}] != 1 || next[Trial{"raw/rr", 9}] != 0 {
-		t.Errorf("next attempts %v", next)
 	}
 }
 

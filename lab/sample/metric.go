@@ -43,6 +43,26 @@ const (
 	DatagramsReceived  Metric = "datagrams_received_per_s"
 	Errors             Metric = "errors"           // failed socket calls the tool counted
 	ToolRetransmits    Metric = "tool_retransmits" // as the tool itself reports them
+
+	// What NTttcp calls Retransmits at each end: segments sent again by the
+	// machine (here: the endpoint's network namespace) in the tool's window.
+	// ToolRetransmits is their sum.
+	ToolSenderRetransmits   Metric = "tool_sender_retransmits"
+	ToolReceiverRetransmits Metric = "tool_receiver_retransmits"
+
+	// What the tool itself says of CPU, beside the lab's own meter and never in
+	// its place: percent of all CPUs of the machine that the end runs on,
+	// everything on it included, so where both nodes share a machine each of
+	// the two is of both ends together. NTttcp's Avg. CPU % is of its window.
+	// netperf's LOCAL_ and REMOTE_CPU_UTIL (-c -C) are of its whole run; it adds
+	// guest to user a second time and counts iowait as busy (netcpu_procstat.c).
+	// qperf's cpus_used are of its whole run too.
+	ToolSenderCPU   Metric = "tool_sender_cpu_percent"
+	ToolReceiverCPU Metric = "tool_receiver_cpu_percent"
+	// netperf's service demand (LOCAL_SD, REMOTE_SD) of streams, from the same
+	// readings; its µs/KB are of 1,024 bytes.
+	ToolSenderCPUPerByte   Metric = "tool_sender_cpu_ns_per_byte"
+	ToolReceiverCPUPerByte Metric = "tool_receiver_cpu_ns_per_byte"
 )
 
 // What the meter reads, all over one window common to both sides.
@@ -65,13 +85,19 @@ const (
 	ReceiverCPUPerByte    Metric = "receiver_cpu_ns_per_byte"
 	SenderCPUPerPacket    Metric = "sender_cpu_ns_per_packet"
 	ReceiverCPUPerPacket  Metric = "receiver_cpu_ns_per_packet"
-	SenderToolCores       Metric = "sender_tool_cpu_cores"   // the tool's own processes
-	ReceiverToolCores     Metric = "receiver_tool_cpu_cores" //
-	FabricCores           Metric = "fabric_cpu_cores"        // the wire's own work, kept off both nodes
-	ObserverCores         Metric = "observer_cpu_cores"      // engine and agents
-	Retransmits           Metric = "retransmits"             // TCP segments sent again, both nodes' workloads
-	Segments              Metric = "segments"                // TCP segments sent, for the ratio
-	RTT                   Metric = "tcp_rtt_ns"              // median smoothed RTT of the workload's sockets
+	SenderToolCores       Metric = "sender_tool_cpu_cores"        // the tool's own processes
+	ReceiverToolCores     Metric = "receiver_tool_cpu_cores"      //
+	SenderGuestCores      Metric = "sender_guest_cpu_cores"       // what VMs themselves used; emulated ones with their emulation
+	ReceiverGuestCores    Metric = "receiver_guest_cpu_cores"     //
+	SenderNetworkCores    Metric = "sender_network_cpu_cores"     // all else on a node with VMs: to bring packets to and from them
+	ReceiverNetworkCores  Metric = "receiver_network_cpu_cores"   //
+	SenderForeignCPU      Metric = "sender_foreign_cpu_percent"   // of the node's CPUs, by processes outside the experiment
+	ReceiverForeignCPU    Metric = "receiver_foreign_cpu_percent" //
+	FabricCores           Metric = "fabric_cpu_cores"             // the wire's own work, kept off both nodes
+	ObserverCores         Metric = "observer_cpu_cores"           // engine and agents
+	Retransmits           Metric = "retransmits"                  // TCP segments sent again, both nodes' workloads
+	Segments              Metric = "segments"                     // TCP segments sent, for the ratio
+	RTT                   Metric = "tcp_rtt_ns"                   // median smoothed RTT of the workload's sockets
 	MSS                   Metric = "tcp_mss_bytes"
 	Cwnd                  Metric = "tcp_cwnd_segments"
 	PacketsPerSecond      Metric = "packets_per_s"        // frames on the fabric, both directions
@@ -114,6 +140,12 @@ var infos = []Info{
 	{DatagramsReceived, "datagrams received", "1/s", +1},
 	{Errors, "errors", "1", -1},
 	{ToolRetransmits, "retransmits by the tool", "1", -1},
+	{ToolSenderRetransmits, "sender retransmits by the tool", "1", -1},
+	{ToolReceiverRetransmits, "receiver retransmits by the tool", "1", -1},
+	{ToolSenderCPU, "sender CPU by the tool", "%", -1},
+	{ToolReceiverCPU, "receiver CPU by the tool", "%", -1},
+	{ToolSenderCPUPerByte, "sender CPU per byte by the tool", "ns/B", -1},
+	{ToolReceiverCPUPerByte, "receiver CPU per byte by the tool", "ns/B", -1},
 	{SenderCPU, "sender CPU", "%", -1},
 	{ReceiverCPU, "receiver CPU", "%", -1},
 	{SenderCores, "sender CPU", "cores", -1},
@@ -134,6 +166,12 @@ var infos = []Info{
 	{ReceiverCPUPerPacket, "receiver CPU per packet", "ns/packet", -1},
 	{SenderToolCores, "sender tool CPU", "cores", -1},
 	{ReceiverToolCores, "receiver tool CPU", "cores", -1},
+	{SenderGuestCores, "sender CPU in VMs", "cores", -1},
+	{ReceiverGuestCores, "receiver CPU in VMs", "cores", -1},
+	{SenderNetworkCores, "sender CPU outside VMs", "cores", -1},
+	{ReceiverNetworkCores, "receiver CPU outside VMs", "cores", -1},
+	{SenderForeignCPU, "foreign CPU at the sender", "%", -1},
+	{ReceiverForeignCPU, "foreign CPU at the receiver", "%", -1},
 	{FabricCores, "fabric CPU", "cores", 0},
 	{ObserverCores, "observer CPU", "cores", -1},
 	{Retransmits, "retransmits", "segments", -1},

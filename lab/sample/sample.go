@@ -12,7 +12,13 @@ type Sample struct {
 	Started  time.Time     `json:"started"`
 	Took     time.Duration `json:"took_ns"`
 	Failure  *Failure      `json:"failure,omitempty"`
-	Metrics  Metrics       `json:"metrics,omitempty"`
+	// Gates are the validity checks that the trial failed. Its figures stand
+	// here and count in no summary.
+	Gates []Gate `json:"gates,omitempty"`
+	// Profiled: CPU profiles were taken meanwhile, which costs; the figures
+	// count only where that cost is worked out.
+	Profiled bool    `json:"profiled,omitempty"`
+	Metrics  Metrics `json:"metrics,omitempty"`
 	// Latency is the full distribution, as HdrHistogram's V2 compressed
 	// encoding in base64, so that trials can be merged without averaging
 	// percentiles. Values are nanoseconds of a round trip.
@@ -22,10 +28,27 @@ type Sample struct {
 	Warnings []string  `json:"warnings,omitempty"`
 	Outputs  []Output  `json:"outputs,omitempty"` // raw, one for each process of the tool
 	Commands []Command `json:"commands,omitempty"`
+	// Profiles of the sides, where Profiled. They are not in JSON exports of
+	// samples: the report has them merged.
+	Profiles []Profile `json:"-"`
 }
+
+// Profile is where one side's CPU time went in the meter's window.
+type Profile struct {
+	Side  string  // sender, receiver
+	Cores float64 // that the meter read over the same window
+	Data  string  // a folded.Profile, encoded
+}
+
+// Emulated is the warning of a sample that was taken in VMs without KVM.
+const Emulated = "emulated CPU (TCG): VMs ran without KVM, so figures of guests are not those of real VMs"
 
 // OK reports whether the trial yielded figures.
 func (s *Sample) OK() bool { return s.Failure == nil }
+
+// Counts reports whether the trial yielded figures that were measured under
+// valid conditions and without a profiler beside them.
+func (s *Sample) Counts() bool { return s.OK() && len(s.Gates) == 0 && !s.Profiled }
 
 // FailureKind says what went wrong and so whether a repeat can help.
 type FailureKind string

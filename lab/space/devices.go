@@ -1,9 +1,11 @@
 package space
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 
@@ -128,10 +130,15 @@ func (s *Space) Pair(v Veth, peer *Space) error {
 }
 
 // SteerReceive lets the CPUs do the receive work of every queue of a device
-// (RPS), whichever CPU the packets arrive on.
+// (RPS), whichever CPU the packets arrive on. A device may use fewer queues than
+// it has: those that it does not use are not there to be set.
 func (s *Space) SteerReceive(device string, queues int, cpus []int) error {
 	for q := range max(queues, 1) {
-		if err := s.Sysfs(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", device, q), Mask(cpus)); err != nil {
+		err := s.Sysfs(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", device, q), Mask(cpus))
+		if q > 0 && errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}

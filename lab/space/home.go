@@ -18,8 +18,27 @@ const homes = "/run/windtunnel"
 // namespace.
 func Home(name string) string { return filepath.Join(homes, name) }
 
-// deleteHome removes a namespace's home and what is mounted in it.
-func deleteHome(name string) error {
+// Homes lists the namespaces whose names start so and that have a home; the
+// namespaces themselves may be gone.
+func Homes(prefix string) ([]string, error) {
+	entries, err := os.ReadDir(homes)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list what runs in network namespaces: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// DeleteHome removes a namespace's home and what is mounted in it.
+func DeleteHome(name string) error {
 	home := Home(name)
 	defer os.Remove(homes) // the last one goes with it
 	if _, err := os.Lstat(home); errors.Is(err, os.ErrNotExist) {

@@ -62,6 +62,11 @@ func Open(name string) (*Space, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace %q: %w", name, err)
 	}
+	return fromHandle(name, ns)
+}
+
+// fromHandle takes over an open namespace; on an error it is closed.
+func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
 	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		ns.Close()
@@ -72,7 +77,7 @@ func Open(name string) (*Space, error) {
 
 func openHandle(name string) (netns.NsHandle, error) {
 	if name == "" {
-		return netns.GetFromPath("/proc/self/ns/net")
+		return netns.GetFromPath("/proc/thread-self/ns/net") // self is the main thread, which may have been elsewhere
 	}
 	return netns.GetFromName(name)
 }
@@ -94,7 +99,7 @@ func Delete(name string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("delete network namespace %s: %w", name, err)
 	}
-	return deleteHome(name)
+	return DeleteHome(name)
 }
 
 // Inode identifies the namespace (what /proc/PID/ns/net shows).

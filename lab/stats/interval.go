@@ -1,17 +1,16 @@
 package stats
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Interval is a median and the order statistics that enclose the true median
-// with confidence Level. Unit: that of the values.
+// Interval is an estimate and the bounds that enclose the true value with
+// confidence Level. Unit: that of the values, none for a ratio.
 type Interval struct {
-	Median float64
+	Median float64 // the estimate: a median, or a ratio of two
 	Low    float64
 	High   float64
 	N      int     // values summarised
@@ -34,8 +33,8 @@ func (iv Interval) Excludes(x float64) bool { return x < iv.Low || x > iv.High }
 // symmetric in rank, so that the interval of the negated values is the negated
 // interval; benchmath's may be one rank shorter at one end.
 func MedianInterval(xs []float64, level float64) (iv Interval, ok bool, err error) {
-	if !(level > 0 && level < 1) {
-		return Interval{}, false, fmt.Errorf("confidence level %v: it must lie between 0 and 1", level)
+	if err := levelInRange(level); err != nil {
+		return Interval{}, false, err
 	}
 	if err := finite(xs); err != nil || len(xs) == 0 {
 		return Interval{}, false, err

@@ -1,6 +1,9 @@
 package stats
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // PairedRatio returns the median of subject[i] / baseline[i] with its
 // interval (see MedianInterval). The two are paired: element i of both was
@@ -8,21 +11,26 @@ import "fmt"
 // alike. It is an error where the lengths differ, where a baseline is not
 // positive or where a subject is negative, for such a pair has no ratio.
 func PairedRatio(subject, baseline []float64, level float64) (iv Interval, ok bool, err error) {
-	if len(subject) != len(baseline) {
-		return Interval{}, false, fmt.Errorf("paired ratio of %d subject and %d baseline values: they must come in pairs", len(subject), len(baseline))
+	ratios, err := pairRatios(subject, baseline)
+	if err != nil {
+		return Interval{}, false, err
 	}
-	if err := finite(subject); err != nil {
-		return Interval{}, false, fmt.Errorf("subject: %w", err)
-	}
-	if err := finite(baseline); err != nil {
-		return Interval{}, false, fmt.Errorf("baseline: %w", err)
+	return MedianInterval(ratios, level)
+}
+
+// pairRatios returns subject[i] / baseline[i].
+func pairRatios(subject, baseline []float64) ([]float64, error) {
+	if err := paired("ratio", subject, baseline); err != nil {
+		return nil, err
 	}
 	ratios := make([]float64, len(subject))
 	for i := range subject {
 		if baseline[i] <= 0 || subject[i] < 0 {
-			return Interval{}, false, fmt.Errorf("pair %d of %d, %v over %v, has no ratio", i+1, len(subject), subject[i], baseline[i])
+			return nil, fmt.Errorf("pair %d of %d, %v over %v, has no ratio", i+1, len(subject), subject[i], baseline[i])
 		}
-		ratios[i] = subject[i] / baseline[i]
+		if ratios[i] = subject[i] / baseline[i]; math.IsInf(ratios[i], 0) {
+			return nil, fmt.Errorf("pair %d of %d, %v over %v: the ratio is %w", i+1, len(subject), subject[i], baseline[i], ErrNotFinite)
+		}
 	}
-	return MedianInterval(ratios, level)
+	return ratios, nil
 }

@@ -1,7 +1,13 @@
 // Package stats is the lab's mathematics: medians with order-statistic
-// intervals, ratios paired within blocks, variation, and merged latency
-// distributions. It assumes nothing of how figures are distributed and does no
-// I/O.
+// intervals, ratios with bootstrap intervals, rank tests with their correction
+// for many, what a comparison could have detected, trends and steadiness of a
+// series, changes over many runs, variation, and merged latency distributions.
+// It assumes as little as it can of how figures are distributed, draws no luck
+// (the same values give the same answer) and does no I/O.
+//
+// Two scenarios of one run are paired within blocks: RatioOfMedians,
+// WilcoxonSignedRank, DetectableRatio. Two runs are not: UnpairedRatio,
+// MannWhitney, DetectableUnpaired.
 //
 // Every function distinguishes three outcomes: a result; nothing to summarise
 // (ok is false, err nil); and figures that cannot be summarised (an error).

@@ -49,14 +49,33 @@ func joinKinds(ks []Kind) string {
 	return strings.Join(out, ", ")
 }
 
-// checkFabrics notes what a plain veth pair cannot be.
+// checkEndpoints notes what only a VM has.
+func checkEndpoints(j *journal, s *spec) {
+	for _, e := range s.endpoints.V {
+		only := func(key string, place position) {
+			if place.line > 0 && e.value.kind.V != string(VM) {
+				j.fail(place, fmt.Sprintf("%s has no meaning for a container, which endpoint %q is", key, e.name), "remove it, or set kind: vm")
+			}
+		}
+		only("cpus", e.value.cpus.Pos)
+		only("memory", e.value.memory.Pos)
+	}
+}
+
+// checkFabrics notes what a plain veth pair cannot be, and bonds of nothing.
 func checkFabrics(j *journal, s *spec) {
 	for _, f := range s.fabrics.V {
 		if f.value.kind.V != Veth {
+			if f.value.team.V == string(Bond) && f.value.links.V < 2 {
+				j.fail(f.value.team.Pos, "a bond over one link", "set links: 2 or more, or remove team")
+			}
 			continue
 		}
 		if f.value.links.V > 1 {
 			j.fail(f.value.links.Pos, fmt.Sprintf("%d links on a veth pair, which is one link", f.value.links.V), "remove links, or set kind: wire")
+		}
+		if f.value.team.V == string(Bond) {
+			j.fail(f.value.team.Pos, "a bond over the one link of a veth pair", "remove team, or set kind: wire and links: 2")
 		}
 		if s.nodes.V > 2 {
 			j.fail(f.value.kind.Pos, fmt.Sprintf("a veth pair joins two nodes, the suite has %d", s.nodes.V), "set kind: wire, or nodes: 2")
@@ -68,12 +87,14 @@ func checkFabrics(j *journal, s *spec) {
 // would only repeat what is already noted.
 func checkScenarios(j *journal, s *spec) bool {
 	before := len(j.errs) + j.more
-	workloads, fabrics := namesOf(s.workloads.V), fabricNames(s)
+	workloads := namesOf(s.workloads.V)
+	fabrics, endpoints := namesOr(s.fabrics.V, defaultFabric), namesOr(s.endpoints.V, defaultEndpoint)
 	for i := range s.scenarios.V {
 		e := &s.scenarios.V[i].V
 		place := s.scenarios.V[i].Pos
 		checkNames(j, "workload", "workloads", e.workload, workloads, place)
 		checkNames(j, "fabric", "fabrics", e.fabric, fabrics, place)
+		checkNames(j, "endpoint", "endpoints", e.endpoint, endpoints, place)
 		checkRepeats(j, "system", e.system.V)
 		checkRepeats(j, "placement", e.placement.V)
 		checkRepeats(j, "tool", e.tool.V)
@@ -112,7 +133,7 @@ func checkRepeats[V ~string](j *journal, key string, list []at[V]) {
 	}
 }
 
-var parts = []string{"system", "placement", "workload", "fabric", "tool"}
+var parts = []string{"system", "placement", "workload", "fabric", "endpoint", "tool"}
 
 // checkPlaceholders notes braces in an id or title that name no part.
 func checkPlaceholders(j *journal, text at[string]) {
@@ -146,10 +167,10 @@ func namesOf[T any](entries []named[T]) []string {
 	return out
 }
 
-// fabricNames are the fabrics that a scenario can name.
-func fabricNames(s *spec) []string {
-	if len(s.fabrics.V) == 0 {
-		return []string{defaultFabric}
+// namesOr are the names that a scenario can use: those defined, or the default's.
+func namesOr[T any](entries []named[T], preset string) []string {
+	if len(entries) == 0 {
+		return []string{preset}
 	}
-	return namesOf(s.fabrics.V)
+	return namesOf(entries)
 }

@@ -14,41 +14,47 @@ func (x *expansion) comparisons() {
 	}
 }
 
-// compare adds the pairs that one baseline and one subject stand for. A
-// replaced tool can take scenarios away; what compares them goes quietly.
+// compare adds the pairs that one baseline and one subject stand for.
 func (x *expansion) compare(c comparisonSpec, subject at[string]) {
-	base, isGroup, ok := x.lookUp(c.baseline)
+	for _, p := range x.pairs(c.baseline, subject) {
+		x.pair(Comparison{Title: c.title.V, Baseline: p.Baseline, Subject: p.Subject}, subject.Pos)
+	}
+}
+
+// pairs resolves a baseline and a subject: two ids are one pair, two groups
+// one for every part behind the "/" that both have. A replaced tool can take
+// scenarios away; what compares them goes quietly.
+func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
+	base, isGroup, ok := x.lookUp(baseline)
 	if !ok {
-		return
+		return nil
 	}
 	subj, subjectIsGroup, ok := x.lookUp(subject)
 	if !ok {
-		return
+		return nil
 	}
-	if c.baseline.V == subject.V {
+	if baseline.V == subject.V {
 		x.j.fail(subject.Pos, fmt.Sprintf("%q is compared with itself", subject.V), "name another scenario, or run the same system under two ids")
-		return
+		return nil
 	}
 	if isGroup != subjectIsGroup {
-		x.j.fail(subject.Pos, fmt.Sprintf("baseline %q and subject %q are not both scenarios or both groups", c.baseline.V, subject.V), "name two ids, or two groups")
-		return
+		x.j.fail(subject.Pos, fmt.Sprintf("baseline %q and subject %q are not both scenarios or both groups", baseline.V, subject.V), "name two ids, or two groups")
+		return nil
 	}
-	found := false
 	for _, s := range subj {
 		for _, b := range base {
 			_, sRest := group(s)
 			_, bRest := group(b)
-			if isGroup && sRest != bRest {
-				continue
+			if !isGroup || sRest == bRest {
+				found = append(found, Comparison{Baseline: b, Subject: s})
 			}
-			found = true
-			x.pair(Comparison{Title: c.title.V, Baseline: b, Subject: s}, subject.Pos)
 		}
 	}
-	if !found && x.opts.Tool == "" {
-		x.j.fail(subject.Pos, fmt.Sprintf("groups %q and %q have no scenario with the same part behind the \"/\"", c.baseline.V, subject.V),
+	if found == nil && x.opts.Tool == "" {
+		x.j.fail(subject.Pos, fmt.Sprintf("groups %q and %q have no scenario with the same part behind the \"/\"", baseline.V, subject.V),
 			"scenarios: "+enumerate(append(base, subj...)))
 	}
+	return found
 }
 
 func (x *expansion) pair(c Comparison, place position) {

@@ -29,6 +29,7 @@ func (w Workload) String() string {
 		{w.Direction == Both, "both ways"},
 		{w.Streams > 1, fmt.Sprintf("%d streams", w.Streams)},
 		{w.Rate > 0, "at " + units.FormatRate(float64(w.Rate))},
+		{w.ReceiverWork > 0, fmt.Sprintf("receiver works %g ns/byte", w.ReceiverWork)},
 		{w.NoDelay, "no delay"},
 		{w.Sendfile, "sendfile"},
 		{w.IPVersion == 6, "IPv6"},
@@ -58,6 +59,24 @@ func (f Fabric) String() string {
 	}
 	if f.Links > 1 {
 		s += fmt.Sprintf(", %d links", f.Links)
+		if f.Team == Bond {
+			s += " bonded"
+		}
+	}
+	return s
+}
+
+// String describes the endpoint in a few words: "vm with 2 CPUs and 512 MiB".
+func (e Endpoint) String() string {
+	s := "container"
+	if e.Kind == VM {
+		s = fmt.Sprintf("vm with %s and %s", plural(e.CPUs, "CPU"), units.FormatBytes(e.Memory))
+	}
+	if e.Spread {
+		s += ", receive work spread"
+	}
+	if e.NoSegmentation {
+		s += ", no send offload"
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // reference is the text of docs/suites.md.
@@ -31,8 +32,8 @@ func documented(t *testing.T, language string) []string {
 
 func TestEveryExampleOfTheReferenceParsesAndExpands(t *testing.T) {
 	examples := documented(t, "yaml")
-	if len(examples) != 2 {
-		t.Fatalf("the reference has %d examples, want 2", len(examples))
+	if len(examples) != 3 {
+		t.Fatalf("the reference has %d examples, want 3", len(examples))
 	}
 	smallest := mustExpand(t, examples[0], ExpandOptions{})
 	if ids(smallest) != "bridge/stream" || smallest.Trials != 6 || smallest.Scenarios[0].Workload.Buffer != 128<<10 {
@@ -46,9 +47,27 @@ func TestEveryExampleOfTheReferenceParsesAndExpands(t *testing.T) {
 	if len(larger.Comparisons) != 4 || len(larger.Published) != 1 || larger.Published[0].Value != 7375159000 {
 		t.Errorf("comparisons %q, published %+v", pairs(larger), larger.Published)
 	}
+	third := mustExpand(t, examples[2], ExpandOptions{})
+	if third.Trials != 10 || third.Stop != (Stop{0.02, 40, 20 * time.Minute}) || len(third.Ladders) != 2 || len(third.Hypotheses) != 1 || third.Hypotheses[0].Low != 0.9 {
+		t.Errorf("the third suite is %+v", third)
+	}
 	filtered := mustExpand(t, examples[1], ExpandOptions{Scenarios: []string{"bridge-*/rr"}})
 	if got := ids(filtered); got != "bridge-standard/rr bridge-jumbo/rr" {
 		t.Errorf("the documented pattern keeps %q", got)
+	}
+}
+
+func TestTheReferencePrintsTheBandsThatTheParserReads(t *testing.T) {
+	_, text, _ := strings.Cut(reference(t), "| how a ratio is written |")
+	text, _, _ = strings.Cut(text, "\n\n")
+	written := regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(text, -1)
+	if len(written) != 8 {
+		t.Fatalf("the reference has %d ways to write a ratio, want 8", len(written))
+	}
+	for _, w := range written {
+		if _, problem := parseBand(w[1]); problem != "" {
+			t.Errorf("%q: %s", w[1], problem)
+		}
 	}
 }
 
@@ -72,12 +91,17 @@ func TestTheReferenceHasExactlyTheKeysAndDefaultsOfTheParser(t *testing.T) {
 	checkRows(t, rows["the suite"], suiteTable)
 	checkRows(t, rows["timing"], timingTable)
 	checkRows(t, rows["fabric"], fabricTable)
+	checkRows(t, rows["endpoint"], endpointTable)
 	checkRows(t, slices.DeleteFunc(slices.Clone(rows["workload"]), func(row string) bool {
 		return slices.ContainsFunc(kinds, func(k Kind) bool { return strings.HasPrefix(row, "| `"+string(k)+"`") })
 	}), workloadTable)
 	checkRows(t, rows["scenario"], scenarioTable)
 	checkRows(t, rows["comparisons"], comparisonTable)
+	checkRows(t, rows["ladders"], ladderTable)
+	checkRows(t, rows["hypotheses"], hypothesisTable)
 	checkRows(t, rows["published figures"], publishedTable)
+	checkRows(t, rows["tables"], figureTableTable)
+	checkRows(t, rows["short form"], shortTable)
 	for _, k := range kinds {
 		if !strings.Contains(reference(t), "| `"+string(k)+"` |") {
 			t.Errorf("kind %s has no row", k)

@@ -36,7 +36,11 @@ func document(j *journal, data []byte) *ast.MappingNode {
 	}
 	file, err := parse(tokens)
 	if err != nil {
-		j.fail(placeOf(err), "the YAML cannot be read: "+messageOf(err), "check the indentation, quotes and brackets around this place")
+		remedy := "check the indentation, quotes and brackets around this place"
+		if strings.Contains(messageOf(err), `header option: "=`) {
+			remedy = `YAML takes > for the start of folded text: put the value in quotes, ">= 0.95"`
+		}
+		j.fail(placeOf(err), "the YAML cannot be read: "+messageOf(err), remedy)
 		return nil
 	}
 	return onlyMapping(j, file)

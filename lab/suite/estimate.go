@@ -9,29 +9,60 @@ const (
 	typicalProof    = 50 * time.Millisecond  // ARP, ping, full-MTU ping, TCP each way
 	typicalStart    = 50 * time.Millisecond  // the tool's processes, until traffic flows
 	typicalTakeDown = 150 * time.Millisecond
-	worstOverhead   = 15 * time.Second // all of these, slow
+	typicalBoot     = 8 * time.Second  // of VMs besides, all at once, without KVM
+	worstOverhead   = 15 * time.Second // all of these but the boot, slow
+	worstBoot       = 60 * time.Second // the engine's limit, and the search for KVM
 	worstAttempts   = 3                // a failed trial is repeated at most twice
 )
 
-// Estimate is how long a run of the plan takes when nothing fails.
+// Estimate is how long a run of the plan takes when nothing fails; with a
+// precision, when the fewest trials reach it.
 func (p *Plan) Estimate() time.Duration {
-	return p.total(typicalSetUp+typicalProof+typicalStart+typicalTakeDown, 1)
+	return clamp(p.block(typicalSetUp+typicalProof+typicalStart+typicalTakeDown, typicalBoot) * float64(p.Trials))
 }
 
 // WorstCase is how long it takes when every trial is slow and has to be
-// repeated as often as the engine does.
-func (p *Plan) WorstCase() time.Duration { return p.total(worstOverhead, worstAttempts) }
-
-func (p *Plan) total(overhead time.Duration, attempts int) time.Duration {
-	var sum float64 // in float64: many trials of a day each exceed an int64 of nanoseconds
-	for _, sc := range p.Scenarios {
-		sum += float64(sc.Timing.Total()+overhead) * float64(attempts) * float64(p.Trials)
+// repeated as often as the engine does, and when every block that may be added
+// is. Where the plan has a longest time, a block that began before it is
+// finished, and the plan's trials are run in any case.
+func (p *Plan) WorstCase() time.Duration {
+	block := p.block(worstOverhead, worstBoot) * worstAttempts
+	worst := block * float64(p.MostBlocks())
+	if limit := p.Stop.MaxTime; limit > 0 {
+		worst = min(worst, max(float64(limit)+block, block*float64(p.Trials)))
 	}
+	return clamp(worst)
+}
+
+// MostBlocks is how many blocks a run has at most: the plan's trials and the
+// replacements of those, or as many as a precision may take, if that is more.
+func (p *Plan) MostBlocks() int {
+	return max(p.Trials+p.Replacements(p.Trials), p.Stop.MaxTrials)
+}
+
+// Replacements is how many blocks may be added, at most, for those of the
+// given number in which a trial stayed invalid: half of them, rounded up. A
+// machine that spoils more is not one to measure on.
+func (p *Plan) Replacements(blocks int) int { return blocks/2 + blocks%2 }
+
+// block is the nanoseconds that one block takes, in float64: trials of a day
+// each exceed an int64 soon.
+func (p *Plan) block(overhead, boot time.Duration) (sum float64) {
+	for _, sc := range p.Scenarios {
+		sum += float64(sc.Timing.Total() + overhead)
+		if sc.Endpoint.Kind == VM {
+			sum += float64(boot)
+		}
+	}
+	return sum
+}
+
+func clamp(ns float64) time.Duration {
 	const longest = time.Duration(1<<63 - 1)
-	if sum >= float64(longest) {
+	if ns >= float64(longest) {
 		return longest
 	}
-	return time.Duration(sum)
+	return time.Duration(ns)
 }
 
 // Total is the length of the traffic of one trial.

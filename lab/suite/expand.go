@@ -18,15 +18,23 @@ type Vocabulary struct {
 type ExpandOptions struct {
 	Vocabulary Vocabulary
 	// Scenarios keeps only these: each an id, a group (the part before "/"),
-	// or a pattern of path.Match. Comparisons and published figures whose
-	// scenarios are gone go with them.
+	// or a pattern of path.Match. Comparisons, ladders, hypotheses and
+	// published figures whose scenarios are gone go with them.
 	Scenarios []string
 	// Tool replaces the tool of every scenario.
 	Tool string
 	// Duration replaces the duration that counts in every scenario.
 	Duration time.Duration
-	// Trials replaces the number of trials.
+	// Short expands the suite's short form; the other options change that.
+	Short bool
+	// Trials replaces the number of trials; with a precision the fewest.
 	Trials int
+	// Precision replaces the suite's, or gives it one: the relative half-width
+	// of intervals, 0.001 to 0.5.
+	Precision float64
+	// MaxTrials and MaxTime replace the bounds of a run with a precision.
+	MaxTrials int
+	MaxTime   time.Duration
 }
 
 // Expand returns the suite's plan. The error is an Errors where the file has
@@ -36,11 +44,23 @@ func (s *Suite) Expand(opts ExpandOptions) (*Plan, error) {
 	if err := opts.check(s.Name); err != nil {
 		return nil, err
 	}
+	if err := opts.checkShort(&s.spec); err != nil {
+		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
+	}
+	opts = opts.shortened(&s.spec)
+	if err := opts.checkStop(&s.spec); err != nil {
+		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
+	}
 	j := &journal{file: s.file, lines: s.lines}
 	checkVocabulary(j, &s.spec, opts)
 	plan := expand(j, &s.spec, opts)
 	if err := j.result(); err != nil {
 		return nil, err
+	}
+	if opts.Short {
+		if err := plan.keepShort(&s.spec); err != nil {
+			return nil, err
+		}
 	}
 	if err := plan.keep(opts.Scenarios); err != nil {
 		return nil, err
@@ -70,6 +90,9 @@ func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
 	if s.tool.Set && opts.Tool == "" {
 		check("tool", s.tool, opts.Vocabulary.Tools)
 	}
+	if s.short.V.tool.Set {
+		check("tool", s.short.V.tool, opts.Vocabulary.Tools)
+	}
 	for _, e := range s.scenarios.V {
 		for _, n := range e.V.systems() {
 			check("system", n, opts.Vocabulary.Systems)
@@ -85,13 +108,11 @@ func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
 // expand makes the plan of everything in s; what is wrong is noted in j, and
 // the plan is then of no use.
 func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
-	p := &Plan{Suite: s.name.V, Title: s.title.V, Description: s.description.V, Nodes: s.nodes.V, Trials: s.trials.V}
+	p := &Plan{Suite: s.name.V, Title: s.title.V, Description: s.description.V, Nodes: s.nodes.V, Short: opts.Short}
 	if p.Title == "" {
 		p.Title = p.Suite
 	}
-	if opts.Trials > 0 {
-		p.Trials = opts.Trials
-	}
+	p.Trials, p.Stop = stopOf(s, opts)
 	for _, n := range s.notes.V {
 		p.Notes = append(p.Notes, n.V)
 	}
@@ -103,7 +124,13 @@ func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
 	}
 	x.groups()
 	x.comparisons()
+	x.ladders()
+	x.hypotheses()
+	x.tables()
 	x.published()
+	if opts.Tool == "" {
+		x.short()
+	}
 	return p
 }
 
@@ -138,6 +165,7 @@ type cell struct {
 	placement    Placement
 	workload     named[workloadSpec]
 	fabric       named[fabricSpec]
+	endpoint     named[endpointSpec]
 }
 
 // scenario adds the cells of one entry; false when there are too many.
@@ -149,15 +177,9 @@ func (x *expansion) scenario(e at[scenarioSpec]) bool {
 		tools = []string{x.opts.Tool}
 	}
 	workloads := pick(e.V.workload.V, x.s.workloads.V)
-	fabrics := pick(e.V.fabric.V, x.s.fabrics.V)
-	if len(fabrics) == 0 {
-		var preset fabricSpec
-		for _, f := range fabricTable.fields {
-			f.init(&preset)
-		}
-		fabrics = []named[fabricSpec]{{name: defaultFabric, value: preset}}
-	}
-	if len(x.plan.Scenarios)+len(systems)*len(placements)*len(tools)*len(workloads)*len(fabrics) > mostScenarios {
+	fabrics := orDefault(pick(e.V.fabric.V, x.s.fabrics.V), defaultFabric, fabricTable)
+	endpoints := orDefault(pick(e.V.endpoint.V, x.s.endpoints.V), defaultEndpoint, endpointTable)
+	if len(x.plan.Scenarios)+len(systems)*len(placements)*len(tools)*len(workloads)*len(fabrics)*len(endpoints) > mostScenarios {
 		x.j.fail(e.Pos, fmt.Sprintf("the suite expands into more than %d scenarios", mostScenarios), "shorten the lists, or split the suite")
 		return false
 	}
@@ -165,8 +187,10 @@ func (x *expansion) scenario(e at[scenarioSpec]) bool {
 		for _, placement := range placements {
 			for _, workload := range workloads {
 				for _, fabric := range fabrics {
-					for _, tool := range tools {
-						x.add(e, cell{system, tool, placement, workload, fabric})
+					for _, endpoint := range endpoints {
+						for _, tool := range tools {
+							x.add(e, cell{system, tool, placement, workload, fabric, endpoint})
+						}
 					}
 				}
 			}
@@ -180,7 +204,13 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 		System: c.system, Placement: c.placement, Pairs: e.V.pairs.V, Tool: c.tool,
 		Workload: workloadOf(c.workload), Fabric: fabricOf(c.fabric),
 	}
+	if len(x.s.endpoints.V) > 0 {
+		sc.Endpoint = endpointOf(c.endpoint)
+	}
 	sc.Timing = timingOf(x.s.timing.V, c.workload.value.timing.V, e.V.timing.V)
+	if x.opts.Short {
+		sc.Timing = timingOver(sc.Timing, x.s.short.V.timing.V)
+	}
 	if x.opts.Duration > 0 {
 		sc.Timing.Duration = x.opts.Duration
 	}
@@ -216,7 +246,7 @@ func (x *expansion) duplicate(e at[scenarioSpec], id string, first position) {
 
 // listed names the parts of an entry that have several values.
 func (x *expansion) listed(e at[scenarioSpec]) []string {
-	counts := []int{len(e.V.systems()), len(e.V.placement.V), len(e.V.workload.V), len(e.V.fabric.V), len(e.V.tool.V)}
+	counts := []int{len(e.V.systems()), len(e.V.placement.V), len(e.V.workload.V), len(e.V.fabric.V), len(e.V.endpoint.V), len(e.V.tool.V)}
 	var out []string
 	for i, n := range counts {
 		if n > 1 {
@@ -251,6 +281,9 @@ func (x *expansion) id(e at[scenarioSpec], c cell) string {
 	if len(e.V.fabric.V) > 1 {
 		id += "-" + c.fabric.name
 	}
+	if len(e.V.endpoint.V) > 1 {
+		id += "-" + c.endpoint.name
+	}
 	if len(e.V.tool.V) > 1 {
 		id += "-" + c.tool
 	}
@@ -269,6 +302,9 @@ func (x *expansion) title(e at[scenarioSpec], c cell, sc Scenario) string {
 	if len(e.V.fabric.V) > 1 {
 		t += ", fabric " + c.fabric.name
 	}
+	if len(e.V.endpoint.V) > 1 {
+		t += ", endpoint " + c.endpoint.name
+	}
 	if len(e.V.tool.V) > 1 {
 		t += ", by " + c.tool
 	}
@@ -278,7 +314,7 @@ func (x *expansion) title(e at[scenarioSpec], c cell, sc Scenario) string {
 // fill puts the parts of c in the place of their braces.
 func (c cell) fill(text string) string {
 	return strings.NewReplacer("{system}", c.system, "{placement}", string(c.placement),
-		"{workload}", c.workload.name, "{fabric}", c.fabric.name, "{tool}", c.tool).Replace(text)
+		"{workload}", c.workload.name, "{fabric}", c.fabric.name, "{endpoint}", c.endpoint.name, "{tool}", c.tool).Replace(text)
 }
 
 // group is the part of an id before "/", and rest what follows.

@@ -34,8 +34,47 @@ func (p *Plan) keep(filters []string) error {
 		kept[sc.ID] = true
 	}
 	p.Comparisons = slices.DeleteFunc(p.Comparisons, func(c Comparison) bool { return !kept[c.Baseline] || !kept[c.Subject] })
-	p.Published = slices.DeleteFunc(p.Published, func(f Published) bool { return !kept[f.Scenario] })
+	p.Ladders = keepLadders(p.Ladders, kept)
+	p.Hypotheses = keepHypotheses(p.Hypotheses, kept)
+	p.keepPublished(kept)
 	return nil
+}
+
+// keepLadders leaves out the steps that are gone, and the ladders that have
+// then fewer than two. What a lost step changed is now part of the next one's
+// change, which takes on its name as well.
+func keepLadders(ladders []Ladder, kept map[string]bool) (out []Ladder) {
+	for _, l := range ladders {
+		rest := Ladder{Title: l.Title}
+		var lost []string
+		for i, step := range l.Steps {
+			if !kept[step] {
+				lost = append(lost, l.Names[i])
+				continue
+			}
+			called := l.Names[i]
+			if len(rest.Steps) > 0 {
+				called = strings.Join(append(lost, called), " + ")
+			}
+			rest.Steps, rest.Names, lost = append(rest.Steps, step), append(rest.Names, called), nil
+		}
+		if len(rest.Steps) >= leastSteps {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+// keepHypotheses leaves out the subjects that are gone, and the hypotheses
+// without a baseline or any subject.
+func keepHypotheses(hypotheses []Hypothesis, kept map[string]bool) (out []Hypothesis) {
+	for _, h := range hypotheses {
+		h.Subjects = slices.DeleteFunc(h.Subjects, func(id string) bool { return !kept[id] })
+		if kept[h.Baseline] && len(h.Subjects) > 0 {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 // matches reports whether filter names id: exactly, by its group, or by a
@@ -65,5 +104,5 @@ func (p *Plan) unmatched(filter string) error {
 	if near := nearest(filter, append(names, ids...)); near != "" {
 		hint = fmt.Sprintf("did you mean %q? ", near)
 	}
-	return fmt.Errorf("suite %s: no scenario is called %q; %sscenarios: %s", p.Suite, clip(filter), hint, enumerate(ids))
+	return fmt.Errorf("suite %s: no scenario%s is called %q; %sscenarios: %s", p.Suite, p.inShortForm(), clip(filter), hint, enumerate(ids))
 }

@@ -157,6 +157,27 @@ func (f number) schema() object {
 	return object{"type": "integer", "minimum": f.least, "maximum": f.most}
 }
 
+// amount is a number without unit, from 0 to most.
+type amount struct{ most float64 }
+
+func (f amount) read(j *journal, n ast.Node) (float64, bool) {
+	wants := fmt.Sprintf("a number from 0 to %g", f.most)
+	s, ok := scalarOf(j, n, wants, "")
+	if !ok {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(s.text, 64)
+	if err != nil || !(v >= 0 && v <= f.most) {
+		j.fail(s.pos, fmt.Sprintf("%q is not %s", clip(s.text), wants), "write a number without unit within these bounds, such as 0.02")
+		return 0, false
+	}
+	return v, true
+}
+
+func (f amount) schema() object {
+	return object{"type": "number", "minimum": 0, "maximum": f.most}
+}
+
 // oneOf is a number of which only a few values make sense.
 type oneOf struct{ allowed []int }
 
@@ -237,6 +258,27 @@ func (f list[V]) schema() object {
 		return many
 	}
 	return object{"anyOf": []object{f.of.schema(), many}}
+}
+
+// several is a list with a least length.
+type several[V any] struct {
+	list[V]
+	least int
+}
+
+func (f several[V]) read(j *journal, n ast.Node) ([]at[V], bool) {
+	out, ok := f.list.read(j, n)
+	if ok && len(out) < f.least {
+		j.fail(nodePosition(n), "the list has 1 entry", fmt.Sprintf("it may have %d to %d", f.least, f.most))
+		return out, false
+	}
+	return out, ok
+}
+
+func (f several[V]) schema() object {
+	s := f.list.schema()
+	s["minItems"] = f.least
+	return s
 }
 
 // clip keeps a message readable when a value is huge.

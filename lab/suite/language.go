@@ -9,13 +9,21 @@ import (
 type spec struct {
 	name, title, description at[string]
 	nodes, trials            at[int]
+	precision                at[float64] // a fraction
+	maxTrials                at[int]
+	maxTime                  at[time.Duration]
 	timing                   at[timingSpec]
 	tool                     at[string]
 	fabrics                  at[[]named[fabricSpec]]
+	endpoints                at[[]named[endpointSpec]]
 	workloads                at[[]named[workloadSpec]]
 	scenarios                at[[]at[scenarioSpec]]
 	comparisons              at[[]at[comparisonSpec]]
+	ladders                  at[[]at[ladderSpec]]
+	hypotheses               at[[]at[hypothesisSpec]]
+	tables                   at[[]named[figureTableSpec]]
 	published                at[[]at[publishedSpec]]
+	short                    at[shortSpec]
 	notes                    at[[]at[string]]
 }
 
@@ -27,6 +35,15 @@ type fabricSpec struct {
 	offload       at[Offload]
 	rate          at[int64]
 	queues, links at[int]
+	team          at[string]
+}
+
+type endpointSpec struct {
+	kind         at[string]
+	spread       at[bool]
+	segmentation at[bool]
+	cpus         at[int]
+	memory       at[int64]
 }
 
 type workloadSpec struct {
@@ -38,6 +55,7 @@ type workloadSpec struct {
 	noDelay, sendfile         at[bool]
 	request, response         at[int64]
 	rate                      at[int64]
+	receiverWork              at[float64]
 	ipVersion                 at[int]
 	timing                    at[timingSpec]
 }
@@ -49,6 +67,7 @@ type scenarioSpec struct {
 	placement at[[]at[Placement]]
 	workload  at[[]at[string]]
 	fabric    at[[]at[string]]
+	endpoint  at[[]at[string]]
 	tool      at[[]at[string]]
 	pairs     at[int]
 	timing    at[timingSpec]
@@ -60,12 +79,35 @@ type comparisonSpec struct {
 	subjects at[[]at[string]]
 }
 
-type publishedSpec struct {
-	scenario at[string]
+type ladderSpec struct {
+	title at[string]
+	steps at[[]at[string]]
+	names at[[]at[string]]
+}
+
+type hypothesisSpec struct {
+	claim    at[string]
 	metric   at[string]
-	value    at[string]
-	source   at[string]
-	note     at[string]
+	baseline at[string]
+	subjects at[[]at[string]]
+	ratio    at[band]
+}
+
+type figureTableSpec struct {
+	title  at[string]
+	source at[string]
+	corner at[string]
+	note   at[string]
+}
+
+type publishedSpec struct {
+	table, row, column at[string]
+	scenario           at[string]
+	baseline           at[string]
+	metric             at[string]
+	value              at[string]
+	source             at[string]
+	note               at[string]
 }
 
 var (
@@ -83,29 +125,48 @@ var (
 const (
 	mostNodes     = 64
 	mostTrials    = 1000
-	mostPairs     = 256
-	mostStreams   = 1024
-	mostNames     = 100     // fabrics, workloads, and entries of lists
-	mostScenarios = 1000    // after expansion
-	mostBuffer    = 1 << 30 // bytes
-	mostRate      = int64(1e13)
-	mostDatagram  = 65507 // bytes of payload: 65535 − 20 (IPv4) − 8 (UDP)
-	mostQueues    = 64
-	mostLinks     = 16
-	leastMTU      = 68   // RFC 791
-	leastMTUv6    = 1280 // RFC 8200
-	mostMTU       = 65535
-	leastDuration = 100 * time.Millisecond
-	mostDuration  = 24 * time.Hour
-	mostMargin    = 10 * time.Minute // warmup and cooldown
+	mostTime      = 7 * 24 * time.Hour // of a run that pursues a precision
+	leastTime     = time.Second
+	mostSteps     = 12 // of a ladder
+	leastSteps    = 2
+	mostPrecision = 0.5 // a figure known no better is not known
+	// What drifts in a machine between blocks is of this order: no number of
+	// trials tells less.
+	leastPrecision = 0.001
+	mostPairs      = 256
+	mostStreams    = 1024
+	mostNames      = 100     // fabrics, workloads, and entries of lists
+	mostPublished  = 400     // figures of documents
+	mostScenarios  = 1000    // after expansion
+	mostBuffer     = 1 << 30 // bytes
+	mostRate       = int64(1e13)
+	mostWork       = 1e6   // ns per byte
+	mostDatagram   = 65507 // bytes of payload: 65535 − 20 (IPv4) − 8 (UDP)
+	mostQueues     = 64
+	mostLinks      = 16
+	mostCPUs       = 64        // of a VM
+	leastMemory    = 128 << 20 // of a VM: a kernel, the tools, and their buffers
+	mostMemory     = 1 << 40
+	leastMTU       = 68   // RFC 791
+	leastMTUv6     = 1280 // RFC 8200
+	mostMTU        = 65535
+	leastDuration  = 100 * time.Millisecond
+	mostDuration   = 24 * time.Hour
+	mostMargin     = 10 * time.Minute // warmup and cooldown
 )
 
 // Defaults of the language.
 const (
 	defaultNodes    = 2
-	defaultTrials   = 6 // the fewest with a 95 % interval of the median
+	defaultTrials   = 6                // the fewest with a 95 % interval of the median
+	defaultMaxTime  = 30 * time.Minute // of a run that pursues a precision
+	defaultMaximum  = 40               // its trials, where that is more than fourfold the fewest
 	defaultTool     = "builtin"
 	defaultFabric   = "default" // the fabric of a suite that defines none
+	defaultEndpoint = "container"
+	defaultVMCPUs   = 1
+	defaultMemory   = 512 << 20 // of a VM
+	defaultTeam     = "multipath"
 	defaultMTU      = 1500
 	defaultBuffer   = 128 << 10 // tcp_stream
 	defaultDatagram = 1400      // udp_stream
@@ -119,6 +180,7 @@ const nameRemedy = `use up to 40 letters, digits, ".", "_" and "-", and start wi
 var (
 	name     = word{"a name", regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`), nameRemedy}
 	ref      = word{"a scenario or group", regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}(/[A-Za-z0-9._-]{1,199})?$`), `write a scenario's id such as "bridge/stream", or a group such as "bridge"`}
+	pattern  = word{"a scenario, group or pattern", regexp.MustCompile(`^[][A-Za-z0-9._/*?^-]{1,200}$`), `write an id such as "bridge/stream", a group such as "bridge", or a pattern such as "vrouter-*"`}
 	template = word{"an id", regexp.MustCompile(`^[A-Za-z0-9._{}-]{1,99}(/[A-Za-z0-9._{}-]{1,99})?$`), `write it like "bridge/stream" or "{system}/{workload}", with at most one "/"`}
 	title    = sentence{200}
 	prose    = sentence{4000}
@@ -144,6 +206,19 @@ var fabricTable = table[fabricSpec]{
 		preset("rate", rate(mostRate), func(f *fabricSpec) *at[int64] { return &f.rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
 		preset("queues", number{1, mostQueues}, func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
 		preset("links", number{1, mostLinks}, func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
+		preset("team", choice[string]{[]string{defaultTeam, string(Bond)}}, func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "How parallel links are used. multipath: each has addresses, and routes spread flows over them, which systems that switch frames cannot use. bond: one device over all of them spreads flows by addresses and ports."),
+	},
+}
+
+var endpointTable = table[endpointSpec]{
+	what: "an endpoint",
+	doc:  "What the tools run in, on both sides.",
+	fields: []field[endpointSpec]{
+		preset("kind", choice[string]{[]string{defaultEndpoint, string(VM)}}, func(e *endpointSpec) *at[string] { return &e.kind }, defaultEndpoint, "container: a network namespace. vm: a virtual machine with one virtio network device."),
+		preset("spread", flag{}, func(e *endpointSpec) *at[bool] { return &e.spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
+		preset("segmentation", flag{}, func(e *endpointSpec) *at[bool] { return &e.segmentation }, true, "Large send offload of the endpoint's own device: off, its stack cuts streams to the MTU itself."),
+		preset("cpus", number{1, mostCPUs}, func(e *endpointSpec) *at[int] { return &e.cpus }, defaultVMCPUs, "CPUs of a VM."),
+		preset("memory", size(leastMemory, mostMemory), func(e *endpointSpec) *at[int64] { return &e.memory }, defaultMemory, "Memory of a VM, in bytes.").shows("512M"),
 	},
 }
 
@@ -162,6 +237,7 @@ var workloadTable = table[workloadSpec]{
 		preset("request", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.request }, 1, "Bytes of a request; at most 65507 for udp_rr.").only(requests...),
 		preset("response", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.response }, 1, "Bytes of a response; at most 65507 for udp_rr.").only(requests...),
 		preset("rate", rate(mostRate), func(w *workloadSpec) *at[int64] { return &w.rate }, 0, "Payload bits per second of all streams together: TCP pacing, or what a udp_stream offers; 0 is as fast as possible.").only(streams...),
+		preset("receiver_work", amount{mostWork}, func(w *workloadSpec) *at[float64] { return &w.receiverWork }, 0, "CPU time that the receiver spends on each byte besides taking it, in ns, as an application would; for the builtin tool.").only(TCPStream),
 		preset("ip_version", oneOf{[]int{4, 6}}, func(w *workloadSpec) *at[int] { return &w.ipVersion }, 4, "4 or 6."),
 		bind("timing", timingTable, func(w *workloadSpec) *at[timingSpec] { return &w.timing }, "Overrides the suite's timing key by key."),
 	},
@@ -169,15 +245,16 @@ var workloadTable = table[workloadSpec]{
 
 var scenarioTable = table[scenarioSpec]{
 	what: "a scenario",
-	doc:  "One cell, or several: where system, placement, workload, fabric or tool is a list, every combination is a scenario.",
+	doc:  "One cell, or several: where system, placement, workload, fabric, endpoint or tool is a list, every combination is a scenario.",
 	fields: []field[scenarioSpec]{
-		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Its name in results; the part before "/" is its group. May hold {system}, {placement}, {workload}, {fabric} and {tool}. Default: the system, with -colocated where it is, a "/", the workload, and behind it the fabric and the tool where several are listed.`),
+		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Its name in results; the part before "/" is its group. May hold {system}, {placement}, {workload}, {fabric}, {endpoint} and {tool}. Default: the system, with -colocated where it is, a "/", the workload, and behind it the fabric, the endpoint and the tool where several are listed.`),
 		bind("title", title, func(s *scenarioSpec) *at[string] { return &s.title }, "What it is, in the report's words; may hold the same {parts} as id."),
 		bind("system", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "What carries packets between the endpoints; a name or a list.").must(),
 		bind("encap", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation of a system that has several: mpls-gre, mpls-udp or vxlan; one or a list. {system} is then system-encap."),
 		bind("placement", list[Placement]{choice[Placement]{placements}, true, mostNames}, func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, or both on the first; one or a list.").shows(TwoNodes),
 		bind("workload", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.workload }, "A name under workloads, or a list; may be left out where the suite has only one."),
 		bind("fabric", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.fabric }, "A name under fabrics, or a list; may be left out where the suite has one or none."),
+		bind("endpoint", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.endpoint }, "A name under endpoints, or a list; may be left out where the suite has one or none."),
 		bind("tool", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.tool }, "The traffic program, or a list; default is the suite's."),
 		preset("pairs", number{1, mostPairs}, func(s *scenarioSpec) *at[int] { return &s.pairs }, 1, "Pairs of sender and receiver at once."),
 		bind("timing", timingTable, func(s *scenarioSpec) *at[timingSpec] { return &s.timing }, "Overrides the timing of suite and workload key by key."),
@@ -194,14 +271,51 @@ var comparisonTable = table[comparisonSpec]{
 	},
 }
 
+var ladderTable = table[ladderSpec]{
+	what: "a ladder",
+	doc:  "Scenarios in an order in which each step changes one thing, so that a step's cost is that thing's cost. Scenario ids make one ladder; groups make one for every part behind the \"/\".",
+	fields: []field[ladderSpec]{
+		bind("title", title, func(l *ladderSpec) *at[string] { return &l.title }, "In the report's words."),
+		bind("steps", several[string]{list[string]{ref, false, mostSteps}, leastSteps}, func(l *ladderSpec) *at[[]at[string]] { return &l.steps }, "From the first to the last, 2 to 12: all ids, or all groups that have the same parts; all of the same traffic.").must(),
+		bind("names", several[string]{list[string]{sentence{60}, false, mostSteps}, leastSteps}, func(l *ladderSpec) *at[[]at[string]] { return &l.names }, "What the report calls the steps, as many as there are; default is their ids or groups."),
+	},
+}
+
+var hypothesisTable = table[hypothesisSpec]{
+	what: "a hypothesis",
+	doc:  "A statement about a ratio, which the samples judge: it holds, is refuted, or stays undecided. Groups make one for every part behind the \"/\" that baseline and subject both have.",
+	fields: []field[hypothesisSpec]{
+		bind("claim", sentence{300}, func(h *hypothesisSpec) *at[string] { return &h.claim }, "The statement in a sentence.").must(),
+		bind("metric", form[string](metric{}), func(h *hypothesisSpec) *at[string] { return &h.metric }, "What the ratio is of; default is throughput_bps, and transactions_per_s for request/response."),
+		bind("baseline", ref, func(h *hypothesisSpec) *at[string] { return &h.baseline }, "A scenario's id, or a group.").must(),
+		bind("subjects", list[string]{ref, true, mostNames}, func(h *hypothesisSpec) *at[[]at[string]] { return &h.subjects }, "What is divided by the baseline: ids where that is an id, groups where that is a group; one or a list. The claim is of every one.").also("subject").must(),
+		bind("ratio", form[band](bandForm{}), func(h *hypothesisSpec) *at[band] { return &h.ratio }, `Where subject / baseline lies: "2 ± 10 %" (also "2 +- 10%"), "1 ± 0.05", ">= 0.95" or "<= 1.1".`).must(),
+	},
+}
+
+var figureTableTable = table[figureTableSpec]{
+	what: "a published table",
+	doc:  "A table of a public document. The report shows it, the measured figures in the same shape, and both as ratios to their own baselines.",
+	fields: []field[figureTableSpec]{
+		bind("title", title, func(t *figureTableSpec) *at[string] { return &t.title }, "What the table shows, in a line.").must(),
+		bind("source", prose, func(t *figureTableSpec) *at[string] { return &t.source }, "The document and where in it the table stands.").must(),
+		bind("corner", sentence{60}, func(t *figureTableSpec) *at[string] { return &t.corner }, "What stands above the names of the rows."),
+		bind("note", prose, func(t *figureTableSpec) *at[string] { return &t.note }, "What a reader has to know of the whole table."),
+	},
+}
+
 var publishedTable = table[publishedSpec]{
 	what: "a published figure",
 	doc:  "A figure from a public document, shown beside the measured one.",
 	fields: []field[publishedSpec]{
-		bind("scenario", ref, func(p *publishedSpec) *at[string] { return &p.scenario }, "The id of the scenario that it stands beside.").must(),
-		bind("metric", form[string](metric{}), func(p *publishedSpec) *at[string] { return &p.metric }, "What it measures.").must(),
+		bind("table", name, func(p *publishedSpec) *at[string] { return &p.table }, "A name under tables, of which this is a cell."),
+		bind("row", sentence{80}, func(p *publishedSpec) *at[string] { return &p.row }, "The cell's row as the table names it; rows come in the order in which they are first named."),
+		bind("column", sentence{80}, func(p *publishedSpec) *at[string] { return &p.column }, "The cell's column, likewise."),
+		bind("scenario", ref, func(p *publishedSpec) *at[string] { return &p.scenario }, "The id of the scenario that it stands beside. A cell may do without where its note says why nothing here measures it."),
+		bind("metric", form[string](metric{}), func(p *publishedSpec) *at[string] { return &p.metric }, "What it measures; a cell without scenario has none."),
+		bind("baseline", ref, func(p *publishedSpec) *at[string] { return &p.baseline }, "The id of another scenario: the figure is not itself one of scenario's, but its change over this one, such as \"-27 %\"."),
 		bind("value", sentence{60}, func(p *publishedSpec) *at[string] { return &p.value }, `As the document prints it, with its unit: "7375.159 Mbit/s", "14.799 %", "11050 1/s".`).must(),
-		bind("source", prose, func(p *publishedSpec) *at[string] { return &p.source }, "The document and the table.").must(),
+		bind("source", prose, func(p *publishedSpec) *at[string] { return &p.source }, "The document and the table; a cell has its table's."),
 		bind("note", prose, func(p *publishedSpec) *at[string] { return &p.note }, "What a reader has to know of it."),
 	},
 }
@@ -214,14 +328,22 @@ var suiteTable = table[spec]{
 		bind("title", title, func(s *spec) *at[string] { return &s.title }, "One line; default is the name."),
 		bind("description", prose, func(s *spec) *at[string] { return &s.description }, "What the suite shows, for the report."),
 		preset("nodes", number{1, mostNodes}, func(s *spec) *at[int] { return &s.nodes }, defaultNodes, "Compute nodes; 1 suffices where every scenario is colocated."),
-		preset("trials", number{1, mostTrials}, func(s *spec) *at[int] { return &s.trials }, defaultTrials, "How often each scenario runs; 6 are the fewest that give a 95 % interval of a median."),
+		preset("trials", number{1, mostTrials}, func(s *spec) *at[int] { return &s.trials }, defaultTrials, "How often each scenario runs; with a precision, at least. 6 are the fewest that give a 95 % interval of a median."),
+		bind("precision", fraction(leastPrecision, mostPrecision), func(s *spec) *at[float64] { return &s.precision }, "Go on until throughput (or transactions) and both sides' CPU are known this well in every comparison, and in every scenario without one: the half-width of the interval, relative to the figure. trials is then the fewest."),
+		bind("max_trials", number{1, mostTrials}, func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: how often each scenario runs at most. Default is four times trials, and at least 40."),
+		preset("max_time", span(leastTime, mostTime), func(s *spec) *at[time.Duration] { return &s.maxTime }, defaultMaxTime, "With a precision: no further block begins after this time, once each scenario has run trials times."),
 		bind("timing", timingTable, func(s *spec) *at[timingSpec] { return &s.timing }, "How long a trial runs."),
 		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios that name none."),
 		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. A suite without has one that is called "default", with every key at its default.`),
+		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `What the tools run in, by name. A suite without has one that is called "container", with every key at its default.`),
 		bind("workloads", index[workloadSpec]{name, workloadTable, mostNames}, func(s *spec) *at[[]named[workloadSpec]] { return &s.workloads }, "The kinds of traffic, by name.").must(),
 		bind("scenarios", list[scenarioSpec]{scenarioTable, false, mostNames}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "What is measured, in the order of the report.").must(),
 		bind("comparisons", list[comparisonSpec]{comparisonTable, false, mostNames}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Baselines and what is compared with them."),
-		bind("published", list[publishedSpec]{publishedTable, false, mostNames}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
+		bind("ladders", list[ladderSpec]{ladderTable, false, mostNames}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
+		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, false, mostNames}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Statements that the samples judge."),
+		bind("tables", index[figureTableSpec]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[figureTableSpec]] { return &s.tables }, "Tables of public documents, by name; their figures stand under published."),
+		bind("published", list[publishedSpec]{publishedTable, false, mostPublished}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
+		bind("short", shortTable, func(s *spec) *at[shortSpec] { return &s.short }, "What `run --short` changes."),
 		bind("notes", list[string]{prose, true, mostNames}, func(s *spec) *at[[]at[string]] { return &s.notes }, "Remarks printed under the report's tables."),
 	},
 }
@@ -233,10 +355,15 @@ func init() {
 	homes = map[string]string{}
 	note(timingTable)
 	note(fabricTable)
+	note(endpointTable)
 	note(workloadTable)
 	note(scenarioTable)
 	note(comparisonTable)
+	note(ladderTable)
+	note(hypothesisTable)
+	note(figureTableTable)
 	note(publishedTable)
+	note(shortTable)
 	note(suiteTable)
 }
 

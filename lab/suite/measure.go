@@ -12,7 +12,7 @@ import (
 )
 
 // measure is a quantity with a unit, within bounds.
-type measure[V ~int64] struct {
+type measure[V ~int64 | ~float64] struct {
 	parse       func(string) (V, error)
 	print       func(V) string
 	least, most V
@@ -78,4 +78,10 @@ func rate(most int64) measure[int64] {
 func span(least, most time.Duration) measure[time.Duration] {
 	return measure[time.Duration]{parse: units.ParseDuration, print: time.Duration.String, least: least, most: most,
 		pattern: `^ *(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*) *$`}
+}
+
+// fraction is a percentage, as a fraction.
+func fraction(least, most float64) measure[float64] {
+	return measure[float64]{parse: units.ParsePercent, print: units.FormatPercent, least: least, most: most,
+		pattern: `^ *[0-9]+(\.[0-9]+)? *% *$`}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,8 +16,8 @@ import (
 // scales gives, for the stored unit of a metric, the units in which documents
 // print it and what one of them is.
 var scales = map[string][]scale{
-	"bit/s":     {{"bit/s", "1"}, {"kbit/s", "1e3"}, {"Mbit/s", "1e6"}, {"Gbit/s", "1e9"}, {"bps", "1"}, {"kbps", "1e3"}, {"Kbps", "1e3"}, {"Mbps", "1e6"}, {"Gbps", "1e9"}, {"MiB/s", "8388608"}},
-	"ns":        {{"ns", "1"}, {"µs", "1e3"}, {"us", "1e3"}, {"ms", "1e6"}, {"s", "1e9"}},
+	"bit/s":     {{"bit/s", "1"}, {"kbit/s", "1e3"}, {"Mbit/s", "1e6"}, {"Gbit/s", "1e9"}, {"bps", "1"}, {"kbps", "1e3"}, {"Kbps", "1e3"}, {"Mbps", "1e6"}, {"Gbps", "1e9"}, {"MiB/s", "8388608"}, {"KB/sec", "8e3"}, {"MB/sec", "8e6"}},
+	"ns":        {{"ns", "1"}, {"µs", "1e3"}, {"us", "1e3"}, {"ms", "1e6"}, {"s", "1e9"}, {"us one-way", "2e3"}},
 	"s":         {{"s", "1"}, {"ms", "1e-3"}},
 	"%":         {{"%", "1"}},
 	"1/s":       {{"1/s", "1"}, {"k/s", "1e3"}, {"M/s", "1e6"}},
@@ -59,40 +60,126 @@ func (metric) schema() object { return object{"enum": metricNames()} }
 
 // published adds the figures of documents in the units of their metrics.
 func (x *expansion) published() {
-	var ids []string
-	for _, sc := range x.plan.Scenarios {
-		ids = append(ids, sc.ID)
-	}
+	known := idsOf(x.plan.Scenarios)
+	seen := map[[3]string]position{}
 	for _, e := range x.s.published.V {
 		p := e.V
-		if p.scenario.V != "" && !slices.Contains(ids, p.scenario.V) {
-			if x.opts.Tool == "" {
-				x.j.fail(p.scenario.Pos, fmt.Sprintf("no scenario is called %q", p.scenario.V), remedyFor(p.scenario.V, "scenarios", ids))
-			}
+		if !x.placed(e, seen) || !x.stands(e, known) {
 			continue
 		}
-		info, known := sample.Describe(sample.Metric(p.metric.V))
-		if !known || p.value.V == "" {
-			continue // unreadable, and noted
+		out := Published{
+			Table: p.table.V, Row: p.row.V, Column: p.column.V,
+			Scenario: p.scenario.V, Metric: p.metric.V, Baseline: p.baseline.V,
+			Printed: p.value.V, Source: p.source.V, Note: p.note.V,
 		}
-		value, problem, remedy := inUnit(p.value.V, info.Unit)
-		if problem != "" {
+		if out.Source == "" {
+			out.Source = x.sourceOf(p.table.V)
+		}
+		if problem, remedy := out.read(); problem != "" {
 			x.j.fail(p.value.Pos, problem, remedy)
 			continue
 		}
-		x.plan.Published = append(x.plan.Published, Published{
-			Scenario: p.scenario.V, Metric: p.metric.V, Value: value,
-			Printed: p.value.V, Source: p.source.V, Note: p.note.V,
-		})
+		x.plan.Published = append(x.plan.Published, out)
 	}
+	x.filled()
+}
+
+// stands notes what a figure cannot stand beside; false where there is
+// nothing to show, quietly where a replaced tool took the scenario away.
+func (x *expansion) stands(e at[publishedSpec], known []string) bool {
+	p := e.V
+	if !p.scenario.Set && !p.metric.Set && !p.baseline.Set && p.table.Set && p.note.Set {
+		return true
+	}
+	if !p.scenario.Set || !p.metric.Set {
+		x.j.fail(e.Pos, "a published figure lacks scenario or metric", "name both; a cell of a table may lack both where its note says why nothing here measures it")
+		return false
+	}
+	for _, id := range []at[string]{p.scenario, p.baseline} {
+		if id.V == "" || slices.Contains(known, id.V) {
+			continue
+		}
+		if x.opts.Tool == "" {
+			x.j.fail(id.Pos, fmt.Sprintf("no scenario is called %q", id.V), remedyFor(id.V, "scenarios", known))
+		}
+		return false
+	}
+	if p.baseline.Set && p.baseline.V == p.scenario.V {
+		x.j.fail(p.baseline.Pos, fmt.Sprintf("%q is its own baseline", p.baseline.V), "name the scenario over which the figure is a change, or remove baseline")
+		return false
+	}
+	_, isMetric := sample.Describe(sample.Metric(p.metric.V))
+	return isMetric && p.scenario.V != "" && p.value.V != "" // else unreadable, and noted
+}
+
+// read converts what is printed.
+func (p *Published) read() (problem, remedy string) {
+	if p.Metric == "" {
+		return "", ""
+	}
+	if p.Baseline != "" {
+		return p.readChange()
+	}
+	info, _ := sample.Describe(sample.Metric(p.Metric))
+	if p.Value, problem, remedy = inUnit(p.Printed, info.Unit); problem != "" {
+		return problem, remedy
+	}
+	digits, unit := parted(p.Printed)
+	i := slices.IndexFunc(scales[info.Unit], func(s scale) bool { return s.unit == unit })
+	factor, _ := new(big.Rat).SetString(scales[info.Unit][i].factor)
+	p.Unit = unit
+	p.Factor, _ = factor.Float64()
+	p.Step, _ = factor.Mul(factor, lastDigit(digits)).Float64()
+	return "", ""
+}
+
+// changed is how a document prints a change: "-27 %", "+3%".
+var changed = regexp.MustCompile(`^([-+\x{2212}]) ?([0-9]{1,6}(?:\.[0-9]{1,9})?) ?%$`)
+
+// readChange converts a change into the ratio that it stands for.
+func (p *Published) readChange() (problem, remedy string) {
+	m := changed.FindStringSubmatch(p.Printed)
+	if m == nil {
+		return fmt.Sprintf("%q is not a change", clip(p.Printed)), `write it with its sign and %, such as "-27 %" for 0.73 of the baseline`
+	}
+	percent, _ := new(big.Rat).SetString(m[2])
+	if m[1] != "+" {
+		percent.Neg(percent)
+	}
+	hundred := big.NewRat(100, 1)
+	ratio := new(big.Rat).Quo(percent.Add(percent, hundred), hundred)
+	if ratio.Sign() < 0 {
+		return fmt.Sprintf("%q leaves less than nothing", clip(p.Printed)), "write a change of -100 % or more"
+	}
+	p.Value, _ = ratio.Float64()
+	p.Step, _ = new(big.Rat).Quo(lastDigit(m[2]), hundred).Float64()
+	return "", ""
+}
+
+// lastDigit is one unit of the last digit of a decimal number.
+func lastDigit(digits string) *big.Rat {
+	_, fraction, _ := strings.Cut(digits, ".")
+	return new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(len(fraction))), nil))
+}
+
+// parted cuts a printed figure into its number and its unit.
+func parted(text string) (digits, unit string) {
+	rest := strings.TrimLeft(text, "0123456789.")
+	return strings.TrimSuffix(text, rest), strings.TrimSpace(rest)
+}
+
+// place says where a figure stands: in a table, or in its source.
+func (p Published) place() string {
+	if p.Table == "" {
+		return p.Source
+	}
+	return fmt.Sprintf("%s: %s, %s", p.Table, p.Row, p.Column)
 }
 
 // inUnit reads a printed figure and returns it in unit; the decimal value is
 // converted exactly and rounded once.
 func inUnit(text, unit string) (value float64, problem, remedy string) {
-	number := strings.TrimLeft(text, "0123456789.")
-	printedUnit := strings.TrimSpace(number)
-	digits := strings.TrimSuffix(text, number)
+	digits, printedUnit := parted(text)
 	var known []string
 	for _, s := range scales[unit] {
 		known = append(known, strings.TrimSpace("7.5 "+s.unit))

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -8,32 +9,86 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Render prints a plan for a person: what will run, what is compared, and how
-// long it takes.
+// Render prints a plan for a person: how long it takes at worst before
+// anything else, what will run, what is compared and what is claimed.
 func Render(p *Plan) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", p.Suite, p.Title)
-	fmt.Fprintf(&b, "%s × %s on %s: about %s, at worst %s\n\n",
-		plural(len(p.Scenarios), "scenario"), plural(p.Trials, "trial"), plural(p.Nodes, "node"),
-		units.FormatDuration(float64(p.Estimate())), units.FormatDuration(float64(p.WorstCase())))
+	fmt.Fprintln(&b, headline(p))
+	fmt.Fprintf(&b, "%s: %s\n", p.form(), p.Title)
+	fmt.Fprintf(&b, "%s × %s on %s\n", plural(len(p.Scenarios), "scenario"), trials(p), plural(p.Nodes, "node"))
+	if until := p.Stop.String(); until != "" {
+		fmt.Fprintln(&b, until)
+	}
+	b.WriteString("\n")
 	renderScenarios(&b, p)
-	if len(p.Comparisons) > 0 {
-		b.WriteString("\ncompared with the baseline:\n")
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		for _, c := range p.Comparisons {
-			fmt.Fprintf(w, "  %s\t/ %s\t%s\n", c.Subject, c.Baseline, c.Title)
-		}
-		w.Flush()
-	}
-	if len(p.Published) > 0 {
-		b.WriteString("\npublished figures:\n")
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		for _, f := range p.Published {
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", f.Scenario, f.Metric, f.Printed, f.Source)
-		}
-		w.Flush()
-	}
+	rows(&b, "compared with the baseline:", p.Comparisons, func(c Comparison) string {
+		return fmt.Sprintf("%s\t/ %s\t%s", c.Subject, c.Baseline, c.Title)
+	})
+	rows(&b, "ladders, each step's cost over the one before it:", p.Ladders, func(l Ladder) string {
+		return l.String() + "\t" + l.Title
+	})
+	rows(&b, "hypotheses:", p.Hypotheses, func(h Hypothesis) string {
+		return fmt.Sprintf("%s\t%s of %s / %s\tis %s", h.Claim, h.Metric, strings.Join(h.Subjects, ", "), h.Baseline, h.Printed)
+	})
+	rows(&b, "published figures:", p.Published, func(f Published) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s", cmp.Or(f.Scenario, "-"), cmp.Or(f.Metric, "-"), f.Printed, f.place())
+	})
 	return trimLines(b.String())
+}
+
+// headline is how long the plan takes.
+func headline(p *Plan) string {
+	usual := ""
+	if p.Stop.Precision > 0 {
+		usual = " with the fewest trials"
+	}
+	return fmt.Sprintf("about %s%s, at worst %s", units.FormatDuration(float64(p.Estimate())), usual, units.FormatDuration(float64(p.WorstCase())))
+}
+
+func trials(p *Plan) string {
+	if most := p.Stop.MaxTrials; most > p.Trials {
+		return fmt.Sprintf("%d to %d trials", p.Trials, most)
+	}
+	return plural(p.Trials, "trial")
+}
+
+// String says in a few words what ends a run, or nothing where that is its
+// number of trials.
+func (s Stop) String() string {
+	if s.Precision == 0 {
+		return ""
+	}
+	text := "until figures are known to ± " + units.FormatPercent(s.Precision)
+	if s.MaxTime > 0 {
+		text += "; beyond the fewest trials no block begins after " + units.FormatDuration(float64(s.MaxTime))
+	}
+	return text
+}
+
+// String prints the steps in their order, with their names where those differ:
+// "raw/stream → bridge/stream (the bridge)".
+func (l Ladder) String() string {
+	steps := make([]string, len(l.Steps))
+	for i, id := range l.Steps {
+		steps[i] = id
+		if g, _ := group(id); l.Names[i] != id && l.Names[i] != g {
+			steps[i] += " (" + l.Names[i] + ")"
+		}
+	}
+	return strings.Join(steps, " → ")
+}
+
+// rows prints a list in columns under its heading.
+func rows[T any](b *strings.Builder, heading string, list []T, row func(T) string) {
+	if len(list) == 0 {
+		return
+	}
+	b.WriteString("\n" + heading + "\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, v := range list {
+		fmt.Fprintln(w, "  "+row(v))
+	}
+	w.Flush()
 }
 
 func renderScenarios(b *strings.Builder, p *Plan) {

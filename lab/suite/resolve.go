@@ -36,7 +36,7 @@ func workloadOf(w named[workloadSpec]) Workload {
 	out := Workload{
 		Name: w.name, Kind: v.kind.V, Streams: v.streams.V,
 		SendBuffer: v.sendBuffer.V, ReceiveBuffer: v.receiveBuffer.V,
-		NoDelay: v.noDelay.V, Sendfile: v.sendfile.V, Rate: v.rate.V, IPVersion: v.ipVersion.V,
+		NoDelay: v.noDelay.V, Sendfile: v.sendfile.V, Rate: v.rate.V, IPVersion: v.ipVersion.V, ReceiverWork: v.receiverWork.V,
 	}
 	if slices.Contains(streams, v.kind.V) {
 		out.Direction, out.Buffer = v.direction.V, v.buffer.V
@@ -56,12 +56,44 @@ func workloadOf(w named[workloadSpec]) Workload {
 
 func fabricOf(f named[fabricSpec]) Fabric {
 	v := f.value
-	return Fabric{Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Queues: v.queues.V, Links: v.links.V}
+	return Fabric{Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V)}
+}
+
+func teamOf(name string) Team {
+	if name == defaultTeam {
+		return Multipath
+	}
+	return Team(name)
+}
+
+func endpointOf(e named[endpointSpec]) Endpoint {
+	v := e.value
+	out := Endpoint{Name: e.name, Spread: v.spread.V, NoSegmentation: !v.segmentation.V}
+	if EndpointKind(v.kind.V) == VM {
+		out.Kind, out.CPUs, out.Memory = VM, v.cpus.V, v.memory.V
+	}
+	return out
+}
+
+// orDefault are the entries of an index, or one with every key at its default.
+func orDefault[T any](entries []named[T], name string, of table[T]) []named[T] {
+	if len(entries) > 0 {
+		return entries
+	}
+	var preset T
+	for _, f := range of.fields {
+		f.init(&preset)
+	}
+	return []named[T]{{name: name, value: preset}}
 }
 
 // timingOf lays the layers over each other, the last over all.
 func timingOf(layers ...timingSpec) Timing {
-	t := Timing{defaultWarmup, defaultDuration, defaultCooldown}
+	return timingOver(Timing{defaultWarmup, defaultDuration, defaultCooldown}, layers...)
+}
+
+// timingOver lays the layers over t.
+func timingOver(t Timing, layers ...timingSpec) Timing {
 	for _, l := range layers {
 		if l.warmup.Set {
 			t.Warmup = l.warmup.V

@@ -66,7 +66,11 @@ func TestTheSchemaHasExactlyTheKeysOfTheParser(t *testing.T) {
 		{keysOf(scenarioTable), dig("properties", "scenarios", "items")},
 		{keysOf(timingTable), dig("properties", "scenarios", "items", "properties", "timing")},
 		{keysOf(comparisonTable), dig("properties", "comparisons", "items")},
+		{keysOf(ladderTable), dig("properties", "ladders", "items")},
+		{keysOf(hypothesisTable), dig("properties", "hypotheses", "items")},
 		{keysOf(publishedTable), dig("properties", "published", "items")},
+		{keysOf(figureTableTable), dig("properties", "tables", "additionalProperties")},
+		{keysOf(shortTable), dig("properties", "short")},
 	} {
 		properties := c.in["properties"].(map[string]any)
 		var got []string
@@ -88,7 +92,16 @@ func TestTheSchemaAcceptsEverySuiteThatTheParserAccepts(t *testing.T) {
 	if err != nil || len(files) < 5 {
 		t.Fatalf("published suites: %v, %v", files, err)
 	}
-	texts := map[string]string{"small": small}
+	texts := map[string]string{"small": small, "every kind of ratio": with(`precision: 0.5 %
+max_trials: 12
+max_time: 5m
+ladders: [{steps: [raw, bridge], names: [a, b]}]
+hypotheses:
+  - {claim: a, baseline: raw, subject: bridge, ratio: 2 ± 10 %}
+  - {claim: b, baseline: raw, subject: bridge, ratio: 2 +- 10%}
+  - {claim: c, baseline: raw, subject: bridge, ratio: 1 +/- 0.05}
+  - {claim: d, baseline: raw, subject: bridge, ratio: ">= 0.95"}
+  - {claim: e, baseline: raw, subject: bridge, ratio: ≤ 1.1}`)}
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
@@ -120,7 +133,17 @@ func TestTheSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		with("fabrics: {f: {offload: tso}}"),
 		with("fabrics: {'a b': {}}"),
 		with("comparisons: [{baseline: raw}]"),
+		with("precision: 2"),
+		with("precision: 2%\nmax_time: 5"),
+		with("ladders: [{steps: [raw]}]"),
+		with("ladders: [{title: x}]"),
+		with("hypotheses: [{claim: c, baseline: raw, subject: bridge}]"),
+		with("hypotheses: [{claim: c, baseline: raw, subject: bridge, ratio: 10 %}]"),
+		with("hypotheses: [{claim: c, baseline: raw, subject: bridge, ratio: '> 1'}]"),
 		with("published: [{scenario: raw/rr, metric: x, value: 1, source: y}]"),
+		with("tables: {t: {title: x}}"),
+		with("short: {scenarios: raw}"),
+		with("short: {trials: 6, runs: 3}"),
 		swap("kind: tcp_rr", "kind: tcp_rr, direction: both"),
 		swap("kind: tcp_rr", "kind: udp_stream, sendfile: true"),
 		swap("kind: tcp_rr", "streams: 1"),
@@ -147,8 +170,10 @@ func TestPatternsAgreeWithTheParsersOfUnits(t *testing.T) {
 	unitTexts := []string{
 		"", "k", "K", "M", "m", "G", "T", "P", "B", "b", "kB", "KB", "KiB", "kib", "MiB", "TiB", "iB", "bit", "bits", "Bit", "bit/s", "bits/s",
 		"kbit", "Kbit/s", "Mbit", "mbit", "Gbit", "Gbits", "Gbps", "Mbps", "Mb/s", "MB/s", "GBps", "Gibit", "bps", "B/s",
+		"%", " %", "%%", " % ", "percent", "‰",
 		"s", "ms", "us", "µs", "ns", "m", "h", "d", "sec", "m30s", "h1m1s", "s s", " s", " k", " Gbit/s",
 	}
+	fractions := regexp.MustCompile(fraction(0, 1).pattern)
 	sizes, rates, spans := regexp.MustCompile(size(0, 1).pattern), regexp.MustCompile(rate(1).pattern), regexp.MustCompile(span(0, time.Hour).pattern)
 	for _, n := range numbers {
 		for _, u := range unitTexts {
@@ -159,6 +184,9 @@ func TestPatternsAgreeWithTheParsersOfUnits(t *testing.T) {
 			}
 			if _, err := units.ParseRate(text); whole && rates.MatchString(text) != (err == nil) {
 				t.Errorf("rate %q: the pattern says %v, the parser %v", text, rates.MatchString(text), err)
+			}
+			if _, err := units.ParsePercent(text); fractions.MatchString(text) != (err == nil) {
+				t.Errorf("percentage %q: the pattern says %v, the parser %v", text, fractions.MatchString(text), err)
 			}
 			// One blank before the unit is for reading back what was printed; the schema leaves it out.
 			if _, err := units.ParseDuration(text); !strings.Contains(strings.TrimSpace(text), " ") && spans.MatchString(text) != (err == nil) {

@@ -32,8 +32,11 @@ func Parse(name string, data []byte) (*Suite, error) {
 	s.lines = j.lines
 	checkWorkloads(j, &s.spec)
 	checkFabrics(j, &s.spec)
+	checkEndpoints(j, &s.spec)
+	checkStop(j, &s.spec)
 	if checkScenarios(j, &s.spec) {
 		expand(j, &s.spec, ExpandOptions{})
+		checkShortForm(j, &s.spec)
 	}
 	if err := j.result(); err != nil {
 		return nil, err

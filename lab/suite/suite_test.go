@@ -125,9 +125,9 @@ notes: [one, two]
 		},
 		Comparisons: []Comparison{{Title: "T", Baseline: "x/up", Subject: "x/ask"}},
 		Published: []Published{
-			{Scenario: "x/up", Metric: "throughput_bps", Value: 7375159000, Printed: "7375.159 Mbit/s", Source: "a table", Note: "low"},
-			{Scenario: "x/up", Metric: "sender_cpu_percent", Value: 14.799, Printed: "14.799 %", Source: "a table"},
-			{Scenario: "x/ask", Metric: "transactions_per_s", Value: 11050, Printed: "11050 1/s", Source: "a table"},
+			{Scenario: "x/up", Metric: "throughput_bps", Value: 7375159000, Printed: "7375.159 Mbit/s", Step: 1000, Unit: "Mbit/s", Factor: 1e6, Source: "a table", Note: "low"},
+			{Scenario: "x/up", Metric: "sender_cpu_percent", Value: 14.799, Printed: "14.799 %", Step: 0.001, Unit: "%", Factor: 1, Source: "a table"},
+			{Scenario: "x/ask", Metric: "transactions_per_s", Value: 11050, Printed: "11050 1/s", Step: 1, Unit: "1/s", Factor: 1, Source: "a table"},
 		},
 		Notes: []string{"one", "two"},
 	}
@@ -317,8 +317,8 @@ func TestEstimateCountsTrafficAndOverheadOfEveryTrial(t *testing.T) {
 	if got, want := p.Estimate(), 72*time.Second; got != want {
 		t.Errorf("Estimate is %v, want %v", got, want)
 	}
-	// × (1.4 s + 15 s) × 3 attempts
-	if got, want := p.WorstCase(), 1968*time.Second; got != want {
+	// 4 scenarios × (10 trials + 5 replacements) × (1.4 s + 15 s) × 3 attempts
+	if got, want := p.WorstCase(), 2952*time.Second; got != want {
 		t.Errorf("WorstCase is %v, want %v", got, want)
 	}
 	for i := range p.Scenarios {
@@ -340,8 +340,9 @@ scenarios: [{system: raw, workload: [st, rr]}, {system: bridge, placement: coloc
 comparisons: [{title: why, baseline: raw/st, subject: raw/rr}, {baseline: raw, subject: bridge-colocated}]
 published: [{scenario: raw/st, metric: throughput_bps, value: 1 Gbit/s, source: a table}]
 `, ExpandOptions{})
-	want := `s: A title
-3 scenarios × 1 trial on 2 nodes: about 9.3 s, at worst 2m39s
+	want := `about 9.3 s, at worst 5m19s
+s: A title
+3 scenarios × 1 trial on 2 nodes
 
 SCENARIO             SYSTEM  PLACEMENT  PAIRS  TOOL     TRAFFIC                                                      FABRIC                                                      TRIAL
 raw/st               raw     two-nodes  1      builtin  TCP stream of 128 KiB, 4 streams, at 4 Gbit/s, IPv6          wire, MTU 1500, offload none, 1 Gbit/s, 2 queues, 3 links  500ms + 2s + 200ms

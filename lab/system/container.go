@@ -10,30 +10,37 @@ import (
 func vifName(e Endpoint) string { return "vif" + e.Name }
 
 // plugContainers gives every container a device and puts its other end, the
-// vif, under the node's bridge.
+// vif, under the node's bridge; where the endpoint is a VM, its tap.
 func plugContainers(n *Node, mtu int) error {
 	for _, e := range n.Endpoints {
-		pair := space.Veth{Name: vifName(e), PeerName: EndpointDevice, PeerMAC: e.MAC, MTU: mtu}
-		if err := n.Space.Pair(pair, e.Space); err != nil {
-			return err
-		}
-		if err := n.Space.DeviceSysctl("ipv6", vifName(e), "disable_ipv6", "1"); err != nil {
-			return err
-		}
-		if err := n.Space.Enslave(vifName(e), bridgeDevice); err != nil {
-			return err
-		}
-		if err := n.Space.Up(vifName(e)); err != nil {
-			return err
-		}
-		if err := steer(n, n.Space, vifName(e)); err != nil {
-			return err
-		}
-		if err := bringUp(n, e); err != nil {
+		if err := plugContainer(n, e, mtu); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func plugContainer(n *Node, e Endpoint, mtu int) error {
+	if e.Guest != nil {
+		return plugTap(n, e, mtu)
+	}
+	pair := space.Veth{Name: vifName(e), PeerName: EndpointDevice, PeerMAC: e.MAC, MTU: mtu}
+	if err := n.Space.Pair(pair, e.Space); err != nil {
+		return err
+	}
+	if err := n.Space.DeviceSysctl("ipv6", vifName(e), "disable_ipv6", "1"); err != nil {
+		return err
+	}
+	if err := n.Space.Enslave(vifName(e), bridgeDevice); err != nil {
+		return err
+	}
+	if err := n.Space.Up(vifName(e)); err != nil {
+		return err
+	}
+	if err := steer(n, n.Space, vifName(e)); err != nil {
+		return err
+	}
+	return bringUp(n, e)
 }
 
 // bringUp readies a container's device: steering, addresses, up.

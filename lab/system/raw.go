@@ -27,9 +27,14 @@ func (Raw) Supports(p suite.Placement, _ suite.Fabric) error {
 
 func (Raw) Devices(n *Node) []Device { return fabricDevices(n) }
 
+// fabricDevices are the node's NICs, each once: of a team those beneath it.
 func fabricDevices(n *Node) []Device {
+	nics := n.Fabric
+	if len(n.Team) > 0 {
+		nics = n.Team
+	}
 	var ds []Device
-	for _, f := range n.Fabric {
+	for _, f := range nics {
 		ds = append(ds, Device{Name: f, Role: "fabric"})
 	}
 	return ds

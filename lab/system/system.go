@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
@@ -36,12 +37,31 @@ type System interface {
 	Devices(n *Node) []Device
 }
 
+// Programmed is a system that needs programs which have to be installed.
+type Programmed interface{ Programs() []program.Program }
+
+// Programs are the executables that a system needs.
+func Programs(s System) []program.Program {
+	if p, ok := s.(Programmed); ok {
+		return p.Programs()
+	}
+	return nil
+}
+
+// IPv4Only reports whether a system cannot carry IPv6: it says so by a method
+// of that name.
+func IPv4Only(s System) bool {
+	_, only := s.(interface{ IPv4Only() })
+	return only
+}
+
 // Node is the node on which a system is attached.
 type Node struct {
 	Index     int          // from 0
 	Name      string       // its namespace's, which begins the containers' names
 	Space     *space.Space // the node's own namespace
-	Fabric    []string     // fabric devices, one for each link
+	Fabric    []string     // fabric devices, one for each link; one over all of them where they are bonded
+	Team      []string     // the NICs beneath Fabric[0] where links are bonded: what the meter counts
 	Underlay  []netip.Addr // by node index: where each node is reached, IPv4
 	MTU       int          // of the fabric devices
 	CPUs      []int
@@ -50,6 +70,8 @@ type Node struct {
 	// Everywhere are the containers of all nodes, this one's too: what a system
 	// with a control plane tells each of its nodes.
 	Everywhere []Place
+
+	daemons []*running
 }
 
 // Place is a container and the node that it is on.
@@ -63,9 +85,10 @@ type Place struct {
 
 // Endpoint is a container on the node, or the node itself.
 type Endpoint struct {
-	Name   string // "c1"; empty for the node itself
-	Number int    // from 1, over the node
-	Space  *space.Space
+	Name   string       // "c1"; empty for the node itself
+	Number int          // from 1, over the node
+	Space  *space.Space // nil for a VM
+	Guest  *Guest       // of a VM; nil for a container
 	V4, V6 netip.Prefix
 	MAC    net.HardwareAddr
 }
@@ -82,7 +105,27 @@ const EndpointDevice = "eth0"
 
 // Registry lists every system.
 func Registry() []System {
-	return []System{Raw{}, Bridge{}, VXLAN{}, Macvlan{}, VRouter{"mpls-gre"}, VRouter{"mpls-udp"}, VRouter{"vxlan"}}
+	return []System{
+		Raw{},
+		Bridge{},
+		VXLAN{},
+		Macvlan{},
+		EVPN{},
+		OVS{"vxlan"},
+		OVS{"gre"},
+		VRouter{"mpls-gre"},
+		VRouter{"mpls-udp"},
+		VRouter{"vxlan"},
+		VRouterDocker{},
+		Flannel{flannelVXLAN},
+		Flannel{flannelUDP},
+		Flannel{flannelHostGW},
+		UDPTun{},
+		UDPTun{Batch: true},
+		WireGuard{},
+		DockerOverlay{},
+		DockerBridge{},
+	}
 }
 
 // ByName finds a system.

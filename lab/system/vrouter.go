@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"windtunnel/lab/beside"
@@ -26,7 +25,6 @@ type VRouter struct{ Encap string }
 
 const (
 	vrouterProgram = "vrouter"
-	vrouterReady   = 10 * time.Second
 	vrouterCommand = 20 * time.Second
 )
 
@@ -38,6 +36,7 @@ func (v VRouter) Describe() string {
 }
 func (VRouter) Features() []string { return []string{"veth", "bpf", "vrouter"} }
 func (VRouter) OnNode() bool       { return false }
+func (VRouter) PlugsTaps()         {}
 
 // MTU on an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label
 // 4, or UDP 8, VXLAN 8 and inner Ethernet 14.
@@ -74,11 +73,18 @@ type (
 	}
 	vrouterConfig struct {
 		Node     string   `json:"node"`
-		Netns    string   `json:"netns"`
+		Netns    string   `json:"netns,omitempty"`
 		Socket   string   `json:"socket"`
 		StateDir string   `json:"state_dir"`
 		RunDir   string   `json:"run_dir"`
 		Fabric   []string `json:"fabric"`
+
+		// Of a node of a fleet.
+		Store          string       `json:"store,omitempty"`
+		StoreListen    string       `json:"store_listen,omitempty"`
+		StoreInsecure  bool         `json:"store_insecure,omitempty"`
+		Underlay       []netip.Addr `json:"underlay,omitempty"`
+		Encapsulations []string     `json:"encapsulations,omitempty"`
 	}
 )
 
@@ -94,7 +100,7 @@ func (v VRouter) state(n *Node) vrouterState {
 		s.Ports = append(s.Ports, vrouterPort{
 			Name: fmt.Sprintf("n%d%s", p.Node, p.Name), Network: "lab", Node: vrouterNodeName(n, p.Node),
 			MAC: p.MAC.String(), IPs: []netip.Addr{p.V4.Addr(), p.V6.Addr()},
-			Attach: map[string]string{"netns": vrouterSpace(n, p), "interface": EndpointDevice},
+			Attach: vrouterPlace(n, p),
 		})
 	}
 	return s
@@ -105,6 +111,17 @@ func (v VRouter) state(n *Node) vrouterState {
 func vrouterNodeName(n *Node, i int) string {
 	base := n.Name[:strings.LastIndex(n.Name, "-")+1]
 	return base + string(rune('a'+i))
+}
+
+// vrouterPlace is where a port's workload is: in a namespace, or behind a tap
+// that the lab has made. Endpoints are alike on all nodes.
+func vrouterPlace(n *Node, p Place) map[string]string {
+	for _, e := range n.Endpoints {
+		if e.Guest != nil {
+			return map[string]string{"device": Endpoint{Name: p.Name}.Tap()}
+		}
+	}
+	return map[string]string{"netns": vrouterSpace(n, p), "interface": EndpointDevice}
 }
 
 func vrouterSpace(n *Node, p Place) string { return vrouterNodeName(n, p.Node) + "-" + p.Name }
@@ -135,51 +152,35 @@ func (v VRouter) Attach(n *Node) error {
 	if err := errors.Join(writeJSON(filepath.Join(home, "node.yaml"), config), writeJSON(filepath.Join(home, "state.yaml"), v.state(n))); err != nil {
 		return fmt.Errorf("write vrouter's files: %w", err)
 	}
-	if err := startVRouter(program, home, n); err != nil {
+	for _, e := range n.Endpoints {
+		if e.Guest == nil {
+			continue
+		}
+		mtu := v.MTU(n.MTU)
+		e.Guest.Attire = Attire{MTU: mtu, Addresses: []netip.Prefix{e.V4, e.V6}}
+		if err := makeTap(n, e, mtu); err != nil {
+			return err
+		}
+	}
+	agent := daemon{name: vrouterAgent, argv: []string{program, "agent", "--config", filepath.Join(home, "node.yaml")}, ready: func() error {
+		_, err := vrouterRun(program, "--socket", vrouterSocket(n), "status")
+		return err
+	}}
+	if err := n.start(agent); err != nil {
 		return err
 	}
 	if _, err := vrouterRun(program, "--socket", vrouterSocket(n), "apply", "-f", filepath.Join(home, "state.yaml")); err != nil {
 		return err
 	}
 	for _, e := range n.Endpoints {
+		if e.Guest != nil {
+			continue
+		}
 		if err := bringUpPlugged(n, e); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// startVRouter starts the node's agent and waits until it answers.
-func startVRouter(program, home string, n *Node) error {
-	log, err := os.Create(filepath.Join(home, "agent.log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd := exec.Command(program, "agent", "--config", filepath.Join(home, "node.yaml"))
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s agent: %w", program, err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	deadline := time.After(vrouterReady)
-	for {
-		if _, err := vrouterRun(program, "--socket", vrouterSocket(n), "status"); err == nil {
-			return os.WriteFile(filepath.Join(home, "agent.pid"), fmt.Append(nil, cmd.Process.Pid), 0o600)
-		}
-		select {
-		case err := <-ended:
-			said, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("vrouter's agent ended at once: %w\n%s", err, bytes.TrimSpace(said))
-		case <-deadline:
-			cmd.Process.Kill()
-			said, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("vrouter's agent did not answer within %v\n%s", vrouterReady, bytes.TrimSpace(said))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 func vrouterRun(program string, args ...string) ([]byte, error) {
@@ -216,13 +217,17 @@ func (v VRouter) Detach(n *Node) error {
 		return err
 	}
 	_, err = vrouterRun(program, "remove", "--config", filepath.Join(home, "node.yaml"))
-	return errors.Join(err, os.RemoveAll(home))
+	return errors.Join(err, removeTaps(n), os.RemoveAll(home))
 }
 
 func (v VRouter) Devices(n *Node) []Device {
 	var ds []Device
 	for _, e := range n.Endpoints {
 		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+		if e.Guest != nil {
+			ds = append(ds, Device{Name: e.Tap(), Role: "vif"})
+			continue
+		}
 		if l, err := e.Space.Link(EndpointDevice); err == nil {
 			if vif, err := n.Space.Links.LinkByIndex(l.Attrs().ParentIndex); err == nil {
 				ds = append(ds, Device{Name: vif.Attrs().Name, Role: "vif"})

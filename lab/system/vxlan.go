@@ -30,6 +30,7 @@ func (VXLAN) Describe() string {
 func (VXLAN) Features() []string { return []string{"veth", "bridge", "vxlan"} }
 func (VXLAN) MTU(fabric int) int { return fabric - vxlanOverhead }
 func (VXLAN) OnNode() bool       { return false }
+func (VXLAN) PlugsTaps()         {}
 
 func (VXLAN) Supports(suite.Placement, suite.Fabric) error { return nil }
 

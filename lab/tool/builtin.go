@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"windtunnel/lab/sample"
@@ -81,6 +82,9 @@ func builtinFlags(job Job) []string {
 		if o.value > 0 {
 			argv = append(argv, o.flag, decimal(o.value))
 		}
+	}
+	if w.ReceiverWork > 0 {
+		argv = append(argv, "-work", strconv.FormatFloat(w.ReceiverWork, 'g', -1, 64))
 	}
 	if w.NoDelay {
 		argv = append(argv, "-nodelay")

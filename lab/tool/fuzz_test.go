@@ -40,3 +40,6 @@ func FuzzNetperf(f *testing.F)  { fuzzParser(f, "netperf") }
 func FuzzQperf(f *testing.F)    { fuzzParser(f, "qperf") }
 func FuzzSockperf(f *testing.F) { fuzzParser(f, "sockperf") }
 func FuzzNTttcp(f *testing.F)   { fuzzParser(f, "ntttcp") }
+func FuzzFio(f *testing.F)      { fuzzParser(f, "fio") }
+
+func FuzzBuiltinNTttcp(f *testing.F) { fuzzParser(f, "builtin-ntttcp") }

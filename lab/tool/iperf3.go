@@ -23,6 +23,8 @@ const iperf3MaxStreams = 128
 
 func (t Iperf3) Supports(w suite.Workload) error {
 	switch {
+	case w.ReceiverWork > 0:
+		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
 	case w.Kind != suite.TCPStream && w.Kind != suite.UDPStream:
 		return cannot(t.Name(), "makes streams only, not %s", w.Kind)
 	case w.Streams > iperf3MaxStreams:

@@ -109,6 +109,11 @@ func (o *netperfOutput) classic(line string) {
 		}
 	}
 	o.values["ELAPSED_TIME"], o.values["THROUGHPUT"] = fields[3], fields[4]
+	for i, key := range []string{"LOCAL_CPU_UTIL", "REMOTE_CPU_UTIL", "LOCAL_SD", "REMOTE_SD"} {
+		if 5+i < len(fields) {
+			o.values[key] = fields[5+i]
+		}
+	}
 }
 
 // settle reads the result proper and adds what came after the last interim

@@ -8,8 +8,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Parse sums what the netperf processes measured. Its CPU figures are not
-// read: on one machine they are of both ends together.
+// Parse sums what the netperf processes measured. Its CPU figures are kept as
+// the tool's own, beside the lab's.
 func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	run, err := t.read(job, outputs)
 	if err != nil {
@@ -26,6 +26,11 @@ func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 		}
 	default:
 		err = run.tcpStream(job, m.Metrics)
+	}
+	if err == nil {
+		var warnings []string
+		warnings, err = run.toolCPU(m.Metrics)
+		m.Warnings = append(m.Warnings, warnings...)
 	}
 	if err != nil {
 		return Measurement{}, noResult(t.Name(), "%v", err)

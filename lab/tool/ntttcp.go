@@ -29,6 +29,8 @@ const ntttcpStreams = portsPerJob - 1
 
 func (t NTttcp) Supports(w suite.Workload) error {
 	switch {
+	case w.ReceiverWork > 0:
+		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
 	case isRR(w):
 		return cannot(t.Name(), "makes streams only, not %s", w.Kind)
 	case w.Direction != suite.Forward && w.Direction != "":

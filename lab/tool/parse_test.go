@@ -182,7 +182,11 @@ var capturedOutputs = []captured{
 		name: "netperf classic with CPU columns", tool: Netperf{}, timing: seconds(3),
 		w:       liveStream(func(w *suite.Workload) { w.Sendfile = true }),
 		outputs: client("np_classic.txt"),
-		want:    sample.Metrics{sample.Throughput: 9084e6, sample.SenderThroughput: 9084e6},
+		want: sample.Metrics{
+			sample.Throughput: 9084e6, sample.SenderThroughput: 9084e6,
+			sample.ToolSenderCPU: 84.17, sample.ToolReceiverCPU: 84.17, // of both ends together
+			sample.ToolSenderCPUPerByte: 1.518 * 1000 / 1024, sample.ToolReceiverCPUPerByte: 1.518 * 1000 / 1024,
+		},
 	},
 	{
 		name: "netperf without interim results", tool: Netperf{}, w: liveStream(nil),
@@ -192,8 +196,48 @@ var capturedOutputs = []captured{
 			sample.Throughput:       4102.80e6,
 			sample.SenderThroughput: 4102.80e6,
 			sample.ToolRetransmits:  9093,
+			sample.ToolSenderCPU:    70.47, sample.ToolReceiverCPU: 70.47,
+			sample.ToolSenderCPUPerByte: 2.814 * 1000 / 1024, sample.ToolReceiverCPUPerByte: 2.814 * 1000 / 1024,
 		},
 		warns: "no interim results",
+	},
+	{
+		name: "netperf stream with its CPU", tool: Netperf{}, w: liveStream(nil), timing: short,
+		outputs: client("netperf_cpu_stream.txt"),
+		want: sample.Metrics{
+			sample.Throughput:       3006536572.147474,
+			sample.SenderThroughput: 3006536572.147474,
+			sample.ToolRetransmits:  11,
+			sample.ToolSenderCPU:    100, sample.ToolReceiverCPU: 100,
+			sample.ToolSenderCPUPerByte: 5.245 * 1000 / 1024, sample.ToolReceiverCPUPerByte: 5.245 * 1000 / 1024,
+		},
+	},
+	{
+		name: "netperf CPU of two processes is their mean", tool: Netperf{}, timing: short,
+		w:       liveStream(func(w *suite.Workload) { w.Direction = suite.Both }),
+		outputs: map[string]string{"client1": "netperf_cpu_both1.txt", "client2": "netperf_cpu_both3.txt"},
+		want: sample.Metrics{
+			sample.Throughput:        727380950.4516656 + 423010032.77249473,
+			sample.ForwardThroughput: 727380950.4516656,
+			sample.ReverseThroughput: 423010032.77249473,
+			sample.ToolRetransmits:   4,
+			sample.ToolSenderCPU:     100, sample.ToolReceiverCPU: 100,
+		},
+	},
+	{
+		name: "netperf connect/request/response with more CPU than there is", tool: Netperf{}, w: liveRR(suite.TCPCRR, 1, 4), timing: short,
+		outputs: client("netperf_cpu_crr.txt"),
+		want: sample.Metrics{
+			sample.Transactions:  14448.304753528086,
+			sample.LatencyMin:    27e3,
+			sample.LatencyMean:   66470,
+			sample.LatencyP50:    30e3,
+			sample.LatencyP90:    47e3,
+			sample.LatencyP99:    307e3,
+			sample.LatencyMax:    67524e3,
+			sample.ToolSenderCPU: 100,
+		},
+		warns: "more than all CPUs",
 	},
 	{
 		name: "netperf that missed its confidence", tool: Netperf{}, w: liveStream(nil), timing: seconds(1),
@@ -301,6 +345,17 @@ var capturedOutputs = []captured{
 		want:    sample.Metrics{sample.LatencyMean: 9400, sample.Transactions: 1e9 / 9400},
 	},
 	{
+		name: "qperf stream with its CPU and conf", tool: Qperf{}, w: liveStream(nil), timing: seconds(1),
+		outputs: client("qperf_conf.txt"),
+		want: sample.Metrics{
+			sample.Throughput:         453378048 * 8,
+			sample.ReceiverThroughput: 453378048 * 8,
+			sample.SenderThroughput:   457834496 * 8,
+			sample.ToolSenderCPU:      100, // 200 % of two
+			sample.ToolReceiverCPU:    100,
+		},
+	},
+	{
 		name: "sockperf round trips", tool: Sockperf{}, w: liveRR(suite.TCPRR, 14, 4), timing: short,
 		outputs: client("sockperf_rtt.txt"),
 		want: sample.Metrics{
@@ -392,6 +447,87 @@ var capturedOutputs = []captured{
 			sample.Errors:             0,
 		},
 	},
+	{
+		name: "NTttcp's form of the generator", tool: BuiltinNTttcp{}, timing: seconds(1),
+		w:       liveStream(func(w *suite.Workload) { w.Streams = 2 }),
+		outputs: map[string]string{"client": "builtin_ntttcp_client.txt", "server": "builtin_ntttcp_server.txt"},
+		want: sample.Metrics{
+			sample.Throughput:              3674.091 * 1048576 * 8, // MB/s are binary
+			sample.ReceiverThroughput:      3674.091 * 1048576 * 8,
+			sample.SenderThroughput:        3675.935 * 1048576 * 8,
+			sample.ToolRetransmits:         26,
+			sample.ToolSenderRetransmits:   26,
+			sample.ToolReceiverRetransmits: 0,
+			sample.ToolSenderCPU:           100,
+			sample.ToolReceiverCPU:         100,
+			sample.Errors:                  0,
+		},
+	},
+	{
+		name: "NTttcp's form of the generator, UDP", tool: BuiltinNTttcp{}, timing: seconds(1), w: liveDatagrams(pace, nil),
+		outputs: map[string]string{"client": "builtin_ntttcp_udp_client.txt", "server": "builtin_ntttcp_udp_server.txt"},
+		want: sample.Metrics{
+			sample.Throughput:         23.011 * 1048576 * 8,
+			sample.ReceiverThroughput: 23.011 * 1048576 * 8,
+			sample.SenderThroughput:   23.856 * 1048576 * 8,
+			sample.OfferedRate:        pace,
+			sample.DatagramsSent:      23.856 * 1048576 / 1400,
+			sample.DatagramsReceived:  23.011 * 1048576 / 1400,
+			sample.LossRatio:          1 - 23.011/23.856,
+			sample.ToolSenderCPU:      99.5,
+			sample.ToolReceiverCPU:    99.5,
+			sample.Errors:             632,
+		},
+	},
+	{
+		name: "fio streams", tool: Fio{}, timing: short, w: liveStream(func(w *suite.Workload) { w.Streams = 2 }),
+		outputs: map[string]string{"client": "fio_stream_client.txt", "server": "fio_stream_server.txt"},
+		want: sample.Metrics{
+			sample.Throughput:         13135902662.808987,
+			sample.ReceiverThroughput: 13135902662.808987,
+			sample.SenderThroughput:   12202906691.933252,
+		},
+	},
+	{
+		name: "fio both directions whose server ended early", tool: Fio{}, timing: short,
+		w:       liveStream(func(w *suite.Workload) { w.Direction = suite.Both }),
+		outputs: map[string]string{"client": "fio_both_client.txt", "server": "fio_both_server.txt"},
+		want: sample.Metrics{
+			sample.ForwardThroughput: 6100679366.530612, // what the client sent
+			sample.ReverseThroughput: 6083337485.517806,
+			sample.Throughput:        6100679366.530612 + 6083337485.517806,
+		},
+		warns: "did not tell the window",
+	},
+	{
+		name: "fio UDP streams at a rate", tool: Fio{}, timing: short,
+		w:       liveDatagrams(pace, func(w *suite.Workload) { w.Streams = 2 }),
+		outputs: map[string]string{"client": "fio_udp_client.txt", "server": "fio_udp_server.txt"},
+		want: sample.Metrics{
+			sample.Throughput:         199323290.31358883,
+			sample.ReceiverThroughput: 199323290.31358883,
+			sample.SenderThroughput:   200464000,
+			sample.OfferedRate:        pace,
+			sample.DatagramsSent:      17898.57142857143,
+			sample.DatagramsReceived:  17796.722349427575,
+			sample.LossRatio:          1 - 17796.722349427575/17898.57142857143,
+		},
+	},
+	{
+		name: "fio request/response, two at once", tool: Fio{}, timing: short,
+		w:       change(liveRR(suite.TCPRR, 64, 4), func(w *suite.Workload) { w.Streams = 2 }),
+		outputs: client("fio_rr_client.txt"),
+		want: sample.Metrics{
+			sample.Transactions: 23696.87675070028,
+			sample.LatencyMin:   6554,
+			sample.LatencyMean:  71420.404229,
+			sample.LatencyP50:   51456,
+			sample.LatencyP90:   104960,
+			sample.LatencyP99:   448512,
+			sample.LatencyP999:  3751936,
+			sample.LatencyMax:   13155703,
+		},
+	},
 }
 
 func (c captured) job() Job { return Job{Workload: c.w, Timing: c.timing, MTU: 1500} }
@@ -454,8 +590,8 @@ func honest(t *testing.T, m Measurement, err error) {
 	}
 }
 
-// TestTruncatedOutputsAreErrorsOrPartsOfTheTruth cuts every capture at every
-// line. What is still read must be what the whole says, or a figure of the
+// TestTruncatedOutputsAreErrorsOrPartsOfTheTruth cuts every capture at its
+// lines. What is still read must be what the whole says, or a figure of the
 // whole run in place of the window's.
 func TestTruncatedOutputsAreErrorsOrPartsOfTheTruth(t *testing.T) {
 	for _, c := range capturedOutputs {
@@ -467,7 +603,8 @@ func TestTruncatedOutputsAreErrorsOrPartsOfTheTruth(t *testing.T) {
 			}
 			for role, out := range whole {
 				lines := strings.SplitAfter(strings.TrimRight(out.Stdout, "\n"), "\n")
-				for n := range lines {
+				const cuts = 150 // of a long output; every line of a short one
+				for n := 0; n < len(lines); n += 1 + len(lines)/cuts {
 					cut := map[string]Output{}
 					for r, o := range whole {
 						cut[r] = o

@@ -37,31 +37,31 @@ var plans = []planned{
 		"iperf3 -c 192.0.2.2 -p 5001 -J -i 0.1 --get-server-output --connect-timeout 5000 -t 4 -P 3 -l 1400 -u -b 333333333 -R"}},
 	{"netperf stream", Netperf{}, liveStream(nil), []string{
 		"netserver -D -N -p 5001 -L 192.0.2.2,4",
-		"netperf -H 192.0.2.2,4 -p 5001 -t TCP_STREAM -l 4 -P 0 -D 0.1 -f m -- -P ,5002 -m 131072 -M 131072 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS"}},
+		"netperf -H 192.0.2.2,4 -p 5001 -t TCP_STREAM -l 4 -P 0 -D 0.1 -c -C -f m -- -P ,5002 -m 131072 -M 131072 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,LOCAL_SD,REMOTE_SD,LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS"}},
 	{"netperf both directions", Netperf{}, liveStream(func(w *suite.Workload) {
 		w.Direction, w.IPVersion, w.NoDelay, w.SendBuffer, w.ReceiveBuffer = suite.Both, 6, true, 100000, 200000
 	}), []string{
 		"netserver -D -N -p 5001 -L 2001:db8::2,6",
-		"netperf -H 2001:db8::2,6 -p 5001 -t TCP_STREAM -l 4 -P 0 -D 0.1 -f m -- -P ,5002 -m 131072 -M 131072 -s 100000,200000 -S 100000,200000 -D -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS",
-		"netperf -H 2001:db8::2,6 -p 5001 -t TCP_MAERTS -l 4 -P 0 -D 0.1 -f m -- -P ,5003 -m 131072 -M 131072 -s 100000,200000 -S 100000,200000 -D -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS"}},
+		"netperf -H 2001:db8::2,6 -p 5001 -t TCP_STREAM -l 4 -P 0 -D 0.1 -c -C -f m -- -P ,5002 -m 131072 -M 131072 -s 100000,200000 -S 100000,200000 -D -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,LOCAL_SD,REMOTE_SD,LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS",
+		"netperf -H 2001:db8::2,6 -p 5001 -t TCP_MAERTS -l 4 -P 0 -D 0.1 -c -C -f m -- -P ,5003 -m 131072 -M 131072 -s 100000,200000 -S 100000,200000 -D -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,LOCAL_SD,REMOTE_SD,LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS"}},
 	{"netperf sendfile with a send buffer", Netperf{}, liveStream(func(w *suite.Workload) { w.Sendfile, w.SendBuffer = true, 100000 }), []string{
 		"netserver -D -N -p 5001 -L 192.0.2.2,4",
-		"netperf -H 192.0.2.2,4 -p 5001 -t TCP_SENDFILE -l 4 -P 0 -D 0.1 -f m -- -P ,5002 -m 131072 -s 100000, -S 100000,"}},
+		"netperf -H 192.0.2.2,4 -p 5001 -t TCP_SENDFILE -l 4 -P 0 -D 0.1 -c -C -f m -- -P ,5002 -m 131072 -s 100000, -S 100000,"}},
 	{"netperf UDP with a receive buffer", Netperf{}, liveDatagrams(0, func(w *suite.Workload) { w.ReceiveBuffer = 200000 }), []string{
 		"netserver -D -N -p 5001 -L 192.0.2.2,4",
-		"netperf -H 192.0.2.2,4 -p 5001 -t UDP_STREAM -l 4 -P 0 -D 0.1 -f m -- -P ,5002 -m 1400 -s ,200000 -S ,200000 -R 1 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,LOCAL_SEND_CALLS,REMOTE_RECV_CALLS"}},
+		"netperf -H 192.0.2.2,4 -p 5001 -t UDP_STREAM -l 4 -P 0 -D 0.1 -c -C -f m -- -P ,5002 -m 1400 -s ,200000 -S ,200000 -R 1 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,LOCAL_SEND_THROUGHPUT,REMOTE_RECV_THROUGHPUT,LOCAL_SEND_CALLS,REMOTE_RECV_CALLS"}},
 	{"netperf connect/request/response", Netperf{}, liveRR(suite.TCPCRR, 64, 4), []string{
 		"netserver -D -N -p 5001 -L 192.0.2.2,4",
-		"netperf -H 192.0.2.2,4 -p 5001 -t TCP_CRR -l 4 -P 0 -D 0.1 -- -P ,5002 -r 64,64 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY"}},
+		"netperf -H 192.0.2.2,4 -p 5001 -t TCP_CRR -l 4 -P 0 -D 0.1 -c -C -- -P ,5002 -r 64,64 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY"}},
 	{"netperf UDP request/response has no no-delay", Netperf{}, change(liveRR(suite.UDPRR, 1, 4), func(w *suite.Workload) { w.NoDelay, w.Response = true, 100 }), []string{
 		"netserver -D -N -p 5001 -L 192.0.2.2,4",
-		"netperf -H 192.0.2.2,4 -p 5001 -t UDP_RR -l 4 -P 0 -D 0.1 -- -P ,5002 -r 1,100 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY"}},
+		"netperf -H 192.0.2.2,4 -p 5001 -t UDP_RR -l 4 -P 0 -D 0.1 -c -C -- -P ,5002 -r 1,100 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY"}},
 	{"qperf stream", Qperf{}, liveStream(func(w *suite.Workload) { w.ReceiveBuffer = 200000 }), []string{
 		"qperf -lp 5001",
-		"qperf 192.0.2.2 -lp 5001 -ip 5002 -t 4 -m 131072 -rsb 200000 -uu -vvs -vvt tcp_bw"}},
+		"qperf 192.0.2.2 -lp 5001 -ip 5002 -t 4 -m 131072 -rsb 200000 -uu -vvs -vvt tcp_bw conf"}},
 	{"qperf request/response", Qperf{}, liveRR(suite.UDPRR, 64, 6), []string{
 		"qperf -lp 5001",
-		"qperf 2001:db8::2 -lp 5001 -ip 5002 -t 4 -m 64 -uu -vvs -vvt udp_lat"}},
+		"qperf 2001:db8::2 -lp 5001 -ip 5002 -t 4 -m 64 -uu -vvs -vvt udp_lat conf"}},
 	{"sockperf request/response", Sockperf{}, liveRR(suite.TCPRR, 14, 4), []string{
 		"sockperf server -i 192.0.2.2 -p 5001 --tcp --tcp-avoid-nodelay",
 		"sockperf ping-pong -i 192.0.2.2 -p 5001 --tcp -m 14 -t 4 --full-rtt --tcp-avoid-nodelay"}},
@@ -82,6 +82,41 @@ var plans = []planned{
 	{"ntttcp UDP over IPv6", NTttcp{}, liveDatagrams(0, func(w *suite.Workload) { w.IPVersion = 6 }), []string{
 		"ntttcp -r -m 1,*,2001:db8::2 -p 5002 -W 1 -t 3 -C 1 -b 1400 -6 -u",
 		"ntttcp -s -m 1,*,2001:db8::2 -p 5002 -W 1 -t 3 -C 1 -b 1400 -6 -u -n 1 -l 1 --show-tcp-retrans"}},
+	{"NTttcp's own arguments", BuiltinNTttcp{}, liveStream(func(w *suite.Workload) { w.ReceiveBuffer = 2 << 20 }), []string{
+		"windtunnel ntttcp -r -m 1,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -rb 2M",
+		"windtunnel ntttcp -s -m 1,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -l 128k"}},
+	{"NTttcp's own arguments without segmentation, eight threads", BuiltinNTttcp{}, liveStream(func(w *suite.Workload) {
+		w.Buffer, w.NoDelay, w.Streams, w.SendBuffer, w.Rate = 1390, true, 8, 100000, 8e9
+	}), []string{
+		"windtunnel ntttcp -r -m 8,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -ndl",
+		"windtunnel ntttcp -s -m 8,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -ndl -l 1390 -sb 100000 -thr 122070"}},
+	{"NTttcp's own arguments, UDP over IPv6", BuiltinNTttcp{}, liveDatagrams(0, func(w *suite.Workload) { w.IPVersion, w.NoDelay = 6, true }), []string{
+		"windtunnel ntttcp -r -m 1,*,2001:db8::2 -p 5002 -t 3 -wu 1 -cd 1 -6 -u",
+		"windtunnel ntttcp -s -m 1,*,2001:db8::2 -p 5002 -t 3 -wu 1 -cd 1 -6 -u -l 1400"}},
+	{"fio streams with socket buffers", Fio{}, liveStream(func(w *suite.Workload) {
+		w.Streams, w.SendBuffer, w.ReceiveBuffer, w.NoDelay, w.Rate = 2, 100000, 200000, true, 1e9
+	}), []string{
+		"fio --ioengine=net --protocol=tcp --bs=131072 --size=1T --time_based --group_reporting --scramble_buffers=0 --status-interval=170ms --clat_percentiles=0 --nodelay=1" +
+			" --runtime=5400ms --output-format=json --listen --window_size=200000 --name=forward1 --port=5002 --rw=read --name=forward2 --port=5001 --rw=read",
+		"fio --ioengine=net --protocol=tcp --bs=131072 --size=1T --time_based --group_reporting --scramble_buffers=0 --status-interval=170ms --clat_percentiles=0 --nodelay=1" +
+			" --runtime=2900ms --output-format=normal,json --hostname=192.0.2.2 --ramp_time=400ms --window_size=100000 --name=forward1 --port=5002 --rw=write --rate=62500000 --name=forward2 --port=5001 --rw=write --rate=62500000"}},
+	{"fio reverse sends from the receiver", Fio{}, liveStream(func(w *suite.Workload) {
+		w.Direction, w.SendBuffer, w.IPVersion, w.Rate = suite.Reverse, 100000, 6, 8e6
+	}), []string{
+		"fio --ioengine=net --protocol=tcpv6 --bs=131072 --size=1T --time_based --group_reporting --scramble_buffers=0 --status-interval=170ms --clat_percentiles=0" +
+			" --runtime=5400ms --output-format=json --listen --window_size=100000 --name=reverse1 --port=5001 --rw=write --rate=1000000",
+		"fio --ioengine=net --protocol=tcpv6 --bs=131072 --size=1T --time_based --group_reporting --scramble_buffers=0 --status-interval=170ms --clat_percentiles=0" +
+			" --runtime=2900ms --output-format=normal,json --hostname=2001:db8::2 --ramp_time=400ms --name=reverse1 --port=5001 --rw=read"}},
+	{"fio both directions", Fio{}, liveStream(func(w *suite.Workload) { w.Direction = suite.Both }), []string{
+		"fio --ioengine=net --protocol=tcp --bs=131072 --size=1T --time_based --group_reporting --scramble_buffers=0 --status-interval=170ms --clat_percentiles=0" +
+			" --runtime=5400ms --output-format=json --listen --name=reverse1 --port=5002 --rw=write --name=forward1 --port=5001 --rw=read",
+		"fio --ioengine=net --protocol=tcp --bs=131072 --size=1T --time_based --group_reporting --scramble_buffers=0 --status-interval=170ms --clat_percentiles=0" +
+			" --runtime=2900ms --output-format=normal,json --hostname=192.0.2.2 --ramp_time=400ms --name=reverse1 --port=5002 --rw=read --name=forward1 --port=5001 --rw=write"}},
+	{"fio UDP request/response", Fio{}, change(liveRR(suite.UDPRR, 64, 4), func(w *suite.Workload) { w.SendBuffer, w.ReceiveBuffer = 100000, 100000 }), []string{
+		"fio --ioengine=net --protocol=udp --bs=64 --size=1T --time_based --group_reporting --scramble_buffers=0 --status-interval=170ms --pingpong=1 --percentile_list=50:90:99:99.9" +
+			" --runtime=5400ms --output-format=json --window_size=100000 --name=forward1 --port=5001 --rw=read",
+		"fio --ioengine=net --protocol=udp --bs=64 --size=1T --time_based --group_reporting --scramble_buffers=0 --status-interval=170ms --pingpong=1 --percentile_list=50:90:99:99.9" +
+			" --runtime=2900ms --output-format=normal,json --hostname=192.0.2.2 --ramp_time=400ms --window_size=100000 --name=forward1 --port=5001 --rw=write"}},
 }
 
 // jobFor is a job of 3.4 seconds in all.
@@ -94,6 +129,7 @@ func jobFor(w suite.Workload) Job {
 		Receiver: pair.address(OnReceiver, w.IPVersion),
 		Port:     5001,
 		MTU:      1500,
+		Self:     "windtunnel",
 	}
 }
 
@@ -128,10 +164,11 @@ func TestPlansServeFirstAndCallLast(t *testing.T) {
 		if ready := server.Ready != nil || server.Port == 5001; !ready {
 			t.Errorf("%s: nothing tells when the server is ready", p.name)
 		}
-		if _, ends := p.tool.(NTttcp); server.Stays == ends {
+		ends := p.tool == Tool(NTttcp{}) || p.tool == Tool(BuiltinNTttcp{})
+		if server.Stays == ends {
 			t.Errorf("%s: Stays is %v for the server", p.name, server.Stays)
 		}
-		if p.tool.Name() == "sockperf" && server.UDP != isUDP(p.w) {
+		if (p.tool.Name() == "sockperf" || p.tool.Name() == "fio") && server.UDP != isUDP(p.w) {
 			t.Errorf("%s: the server's port is looked for in the wrong table", p.name)
 		}
 		roles := map[string]bool{"server": true}
@@ -159,6 +196,9 @@ func TestReadinessKnowsTheLinesOfRealRuns(t *testing.T) {
 	}
 	if n := says(ntttcpStarts, "nt_s.txt"); n != 1 {
 		t.Errorf("ntttcp's sender starts %d times", n)
+	}
+	if n := says(fioStarts, "fio_rr_client.txt"); n != 1 {
+		t.Errorf("fio starts %d times", n)
 	}
 	if n := says(sockperfStarts, "sockperf_rtt.txt"); n != 1 {
 		t.Errorf("sockperf starts %d times", n)
@@ -215,6 +255,29 @@ func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {
 		{NTttcp{}, liveStream(func(w *suite.Workload) { w.Sendfile = true }), "no sendfile"},
 		{NTttcp{}, liveDatagrams(1, nil), "TCP only"},
 		{NTttcp{}, liveDatagrams(0, func(w *suite.Workload) { w.Buffer = 65508 }), "65507"},
+		{BuiltinNTttcp{}, liveRR(suite.TCPRR, 1, 4), "streams only"},
+		{BuiltinNTttcp{}, liveStream(reverse), "from the sender only"},
+		{BuiltinNTttcp{}, liveStream(func(w *suite.Workload) { w.Streams = 16 }), "a port for each"},
+		{BuiltinNTttcp{}, liveStream(func(w *suite.Workload) { w.Sendfile = true }), "no sendfile"},
+		{BuiltinNTttcp{}, liveStream(func(w *suite.Workload) { w.Rate = 12000 }), "1 KiB/s"},
+		{BuiltinNTttcp{}, liveDatagrams(0, func(w *suite.Workload) { w.Buffer = 65508 }), "65507"},
+		{Fio{}, liveRR(suite.TCPCRR, 1, 4), "connecting"},
+		{Fio{}, change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Response = 2 }), "differ"},
+		{Fio{}, change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Rate = 1e6 }), "not paced"},
+		{Fio{}, change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.SendBuffer = 1 }), "one size"},
+		{Fio{}, liveStream(func(w *suite.Workload) { w.Direction, w.ReceiveBuffer = suite.Both, 1 }), "one size"},
+		{Fio{}, liveStream(func(w *suite.Workload) { w.Streams, w.Direction = 9, suite.Both }), "18 are wanted"},
+		{Fio{}, liveStream(func(w *suite.Workload) { w.Sendfile = true }), "no sendfile"},
+		{Fio{}, liveStream(func(w *suite.Workload) { w.Rate = 799 }), "whole bytes"},
+		{Fio{}, liveDatagrams(0, reverse), "from the client only"},
+		{Fio{}, liveDatagrams(0, func(w *suite.Workload) { w.Buffer = 65508 }), "65507"},
+	}
+	for _, t := range []Tool{Iperf3{}, Netperf{}, Qperf{}, Sockperf{}, NTttcp{}, BuiltinNTttcp{}, Fio{}} {
+		refusals = append(refusals, struct {
+			tool   Tool
+			w      suite.Workload
+			reason string
+		}{t, liveStream(func(w *suite.Workload) { w.ReceiverWork = 1 }), "the builtin tool has"})
 	}
 	for _, r := range refusals {
 		err := r.tool.Supports(r.w)

@@ -30,6 +30,8 @@ const oneSegment = 1220
 
 func (t Qperf) Supports(w suite.Workload) error {
 	switch {
+	case w.ReceiverWork > 0:
+		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
 	case w.Kind == suite.TCPCRR:
 		return cannot(t.Name(), "keeps its connection; it does not measure connecting")
 	case w.Streams > 1:
@@ -66,7 +68,8 @@ var qperfTests = map[suite.Kind]string{
 
 // Plan runs for warm-up, duration and cool-down together, in whole seconds: a
 // fraction of a second makes qperf hang. -uu prints bytes and nanoseconds;
-// -vvs and -vvt add what each end counted.
+// -vvs and -vvt add what each end counted; conf, after the traffic, says what the
+// two ends are.
 func (t Qperf) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := t.Supports(w); err != nil {
@@ -84,7 +87,7 @@ func (t Qperf) Plan(job Job) ([]Process, error) {
 	if w.ReceiveBuffer > 0 {
 		argv = append(argv, "-rsb", decimal(w.ReceiveBuffer))
 	}
-	argv = append(argv, "-uu", "-vvs", "-vvt", qperfTests[w.Kind])
+	argv = append(argv, "-uu", "-vvs", "-vvt", qperfTests[w.Kind], "conf")
 	return []Process{
 		listening(job, "qperf", "-lp", decimal(job.Port)),
 		calling("client", argv...),
@@ -111,6 +114,7 @@ func (t Qperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	if err != nil {
 		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(out.Stdout))
 	}
+	values.qperfCPU(out.Stdout, m.Metrics)
 	return sound(t.Name(), m)
 }
 
@@ -126,10 +130,11 @@ var qperfUnits = map[string]float64{
 	"ns": 1, "us": 1e3, "ms": 1e6, "sec": 1e9,
 	"bytes": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9,
 	"/sec": 1, "K/sec": 1e3, "M/sec": 1e6, "": 1,
+	"% cpus": 1,
 }
 
 // readQperf reads the section of one test. Figures in units that are not known
-// (CPU, cost) are passed over.
+// (cost) are passed over.
 func readQperf(text, test string) (qperfValues, error) {
 	values, inside, found := qperfValues{}, false, false
 	for _, line := range strings.Split(text, "\n") {

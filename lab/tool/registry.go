@@ -11,6 +11,8 @@ func Registry() []Tool {
 		Qperf{},
 		Sockperf{},
 		NTttcp{},
+		BuiltinNTttcp{},
+		Fio{},
 	}
 }
 

@@ -27,6 +27,8 @@ const sockperfHeader = 14
 func (t Sockperf) Supports(w suite.Workload) error {
 	size := sockperfMessage(w)
 	switch {
+	case w.ReceiverWork > 0:
+		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
 	case w.Kind == suite.TCPCRR:
 		return cannot(t.Name(), "keeps its connection; it does not measure connecting")
 	case w.IPVersion == 6:

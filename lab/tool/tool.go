@@ -6,6 +6,7 @@ package tool
 import (
 	"net/netip"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -29,11 +30,7 @@ type Tool interface {
 }
 
 // Program is an executable that a tool needs.
-type Program struct {
-	Name    string   // looked up in PATH
-	Package string   // where a Debian-like system has it, with component if not main
-	Version []string // argv that prints its version
-}
+type Program = program.Program
 
 // Job is the traffic between one pair of endpoints.
 type Job struct {

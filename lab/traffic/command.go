@@ -114,6 +114,7 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 		w.Rate, err = units.ParseRate(text)
 		return err
 	})
+	flags.Float64Var(&w.ReceiverWork, "work", 0, "CPU time that the receiver of a TCP stream spends on each byte, `ns`")
 	flags.DurationVar(&s.Timing.Warmup, "warmup", 0, "`time` before the window")
 	flags.DurationVar(&s.Timing.Duration, "duration", 10*time.Second, "length of the window")
 	flags.DurationVar(&s.Timing.Cooldown, "cooldown", 0, "`time` after the window")

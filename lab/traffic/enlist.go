@@ -12,7 +12,7 @@ import (
 func (c *crew) enlist(s Spec, f flow, client bool, fd int) (*worker, error) {
 	f.Role = roleOf(s.Workload.Kind, f.Direction, client)
 	// The client decides when the run is over, and says so to the server.
-	w := c.add(&worker{flow: f, fd: fd, cpu: -1, tcp: !s.udp() && s.Workload.Kind != suite.TCPCRR, tolerates: !client})
+	w := c.add(&worker{flow: f, fd: fd, cpu: -1, work: s.Workload.ReceiverWork, tcp: !s.udp() && s.Workload.Kind != suite.TCPCRR, tolerates: !client})
 	if err := w.equip(s); err != nil {
 		return nil, err
 	}

@@ -250,6 +250,25 @@ func TestTCPPacingKeepsTheRateOfAllStreams(t *testing.T) {
 	})
 }
 
+// The receiver spends what it is told to: 2 ns on each of 0.6 × 62.5 million
+// bytes are 75 ms.
+func TestTheReceiversWorkIsCPUTime(t *testing.T) {
+	spent := func(work string) time.Duration {
+		at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		p := start(t, "traffic", "server", "-listen", at, "-once", "-wait", "5s")
+		c := start(t, "traffic", "client", "-connect", at, "-rate", "500Mbit", "-duration", "600ms", "-work", work)
+		if code, _, stderr := c.wait(5 * time.Second); code != 0 {
+			t.Fatal(stderr)
+		}
+		p.wait(5 * time.Second)
+		return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	}
+	idle, busy := spent("0"), spent("2")
+	if more := busy - idle; more < 50*time.Millisecond || more > 200*time.Millisecond {
+		t.Errorf("the receiver spent %v more with the work than without, want about 75 ms", more)
+	}
+}
+
 func TestTransactionsHaveLatenciesThatAgreeWithTheirRate(t *testing.T) {
 	for ip, host := range hosts(t) {
 		for _, kind := range []string{"tcp_rr", "tcp_crr", "udp_rr"} {

@@ -21,6 +21,7 @@ const (
 	maxDatagram = 65507 // largest UDP payload over IPv4
 	maxTime     = 24 * time.Hour
 	maxRate     = int64(1e15) // bits per second
+	maxWork     = 1e6         // ns per byte
 	maxSocket   = 1 << 30     // SO_SNDBUF and SO_RCVBUF are doubled by the kernel in an int
 )
 
@@ -68,6 +69,12 @@ func (s Spec) checkLimits() error {
 		if l.value < l.low || l.value > l.high {
 			return fmt.Errorf("%s %d does not lie between %d and %d", l.flag, l.value, l.low, l.high)
 		}
+	}
+	if !(w.ReceiverWork >= 0 && w.ReceiverWork <= maxWork) {
+		return fmt.Errorf("-work %v does not lie between 0 and %v ns", w.ReceiverWork, maxWork)
+	}
+	if w.ReceiverWork > 0 && w.Kind != suite.TCPStream {
+		return fmt.Errorf("-work is of the receivers of tcp_stream, not of %s", w.Kind)
 	}
 	if w.IPVersion != 4 && w.IPVersion != 6 {
 		return fmt.Errorf("IP version %d is neither 4 nor 6", w.IPVersion)

@@ -40,6 +40,8 @@ type worker struct {
 	request   int
 	response  int
 	address   rawAddress   // whom connect/request/response connects to
+	work      float64      // ns of CPU time for each byte received
+	owed      int64        // of that, not yet spent, ns
 	noDelay   bool         // of its connections
 	buffers   [2]int       // send and receive buffer of its connections
 	unmap     func() error // gives buf back

@@ -2,6 +2,7 @@ package units
 
 import (
 	"errors"
+	"math"
 	"testing"
 )
 
@@ -9,7 +10,7 @@ import (
 var seeds = []string{
 	"", "0", "1390", "128k", "64K", "2M", "1G", "1.5k", "1kB", "10Gbit", "4Gbit/s", "4GB/s", "9.18 Gbit/s",
 	"15", "15s", "78 µs", "2m30s", "-1", "+1", "1e9", "NaN", "Inf", "..", "1.", ".1", "9223372036854775808",
-	"9223372036854775808ns", "\x00", "\xff\xfe", "1\xff", "  ", "0x10", "１２", "1 1s",
+	"2%", "0.5 %", "1e2%", "%", "2 %%", "9223372036854775808ns", "\x00", "\xff\xfe", "1\xff", "  ", "0x10", "１２", "1 1s",
 }
 
 func FuzzParseBytes(f *testing.F) {
@@ -52,6 +53,24 @@ func FuzzParseDuration(f *testing.F) {
 		if err == nil && d.Hours() < 2_000_000 {
 			if _, err := ParseDuration(FormatDuration(float64(d))); err != nil {
 				t.Fatalf("%q is %v, which does not read back: %v", s, d, err)
+			}
+		}
+	})
+}
+
+func FuzzParsePercent(f *testing.F) {
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := ParsePercent(s)
+		check(t, s, int64(min(p, 1)), err)
+		if err != nil && p != 0 || math.IsNaN(p) || math.IsInf(p, 0) || p < 0 {
+			t.Fatalf("%q is %v, %v", s, p, err)
+		}
+		if err == nil {
+			if _, err := ParsePercent(FormatPercent(p)); err != nil {
+				t.Fatalf("%q is %v, which does not read back: %v", s, p, err)
 			}
 		}
 	})

@@ -49,10 +49,22 @@ func TestParseDurationReadsGoNotation(t *testing.T) {
 	}
 }
 
+func TestParsePercentReadsFractionsExactly(t *testing.T) {
+	for text, want := range map[string]float64{
+		"2%": 0.02, "2 %": 0.02, "0.5%": 0.005, " 100 % ": 1, "0%": 0, "0.1%": 0.001, "12.5 %": 0.125, "250%": 2.5,
+	} {
+		got, err := ParsePercent(text)
+		if err != nil || got != want {
+			t.Errorf("ParsePercent(%q) = %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
+
 func TestErrorsSayTheTextThePlaceAndWhatWouldBeRight(t *testing.T) {
 	size := func(s string) error { _, err := ParseBytes(s); return err }
 	rate := func(s string) error { _, err := ParseRate(s); return err }
 	duration := func(s string) error { _, err := ParseDuration(s); return err }
+	percent := func(s string) error { _, err := ParsePercent(s); return err }
 	for _, c := range []struct {
 		parse  func(string) error
 		text   string
@@ -87,6 +99,15 @@ func TestErrorsSayTheTextThePlaceAndWhatWouldBeRight(t *testing.T) {
 		{rate, "0.1", 0, "is not a whole number of bits per second"},
 		{rate, "10000000T", 0, "is more than"},
 		{rate, "4ü", 1, `is not a unit of rate`},
+		{percent, "", 0, "is empty"},
+		{percent, "2", 1, `has no percent sign; write "2%", or "200%" if a fraction was meant`},
+		{percent, "0.025", 5, `write "0.025%", or "2.5%" if a fraction was meant`},
+		{percent, "2 percent", 2, `"percent" is not a percent sign`},
+		{percent, "2 %%", 2, `"%%" is not a percent sign`},
+		{percent, "%", 0, "does not start with a number"},
+		{percent, "-2%", 0, "is negative"},
+		{percent, "1..2%", 2, "has a second decimal point"},
+		{percent, strings.Repeat("9", 65), 0, "is longer than any percentage"},
 		{duration, "", 0, "is empty"},
 		{duration, "-1s", 0, "is negative"},
 		{duration, "+1s", 0, "has a sign"},
@@ -166,6 +187,12 @@ func TestFormatRateDurationAndCount(t *testing.T) {
 		{FormatDuration(math.MaxInt64), "2562048 h"},
 		{FormatDuration(math.NaN()), "—"},
 		{FormatDuration(math.Inf(-1)), "—"},
+		{FormatPercent(0.02), "2 %"},
+		{FormatPercent(0.001), "0.1 %"},
+		{FormatPercent(0.12345), "12.3 %"},
+		{FormatPercent(-0.02), "-2 %"},
+		{FormatPercent(math.NaN()), "—"},
+		{FormatPercent(math.MaxFloat64), "—"},
 		{FormatCount(0), "0"},
 		{FormatCount(8.25), "8.25"},
 		{FormatCount(-0.001), "0"},

@@ -1,81 +1,126 @@
 package agent
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
 
-// addPort makes a port on this node, beside the applied state. Either it
-// forwards when this returns, or nothing is left of it.
-func (a *agent) addPort(r api.PortRequest) (api.Port, error) {
+// addPort makes a port on this node. Either it forwards when this returns, or
+// nothing is left of it. One without a place is only made known: its node will be
+// told where it is.
+func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error) {
 	began := time.Now()
-	if err := a.mayChange(); err != nil {
-		return api.Port{}, err
+	r.Node, r.Origin = cmp.Or(r.Node, a.config.Node), cmp.Or(r.Origin, model.Added)
+	here := r.Node == a.config.Node
+	arrived := a.comes()
+	defer arrived()
+	var isThere, leaving bool
+	err := a.ask(ctx, func() (err error) {
+		leaving = slices.Contains(a.own.Leaving, r.Name)
+		isThere, err = a.mayAdd(r, here)
+		return err
+	})
+	if err == nil && here && !isThere && r.Attach.Netns != "" {
+		err = refuseAs(http.StatusBadRequest, canEnter(r.Port))
 	}
-	port, err := a.complete(r)
 	if err != nil {
 		return api.Port{}, err
 	}
-	if err := a.canPlug(port); err != nil {
-		return api.Port{}, refuseAs(http.StatusBadRequest, err)
-	}
-	former := a.want
-	next, err := former.with(port)
-	if err != nil {
-		return api.Port{}, err
-	}
-	if err := a.check(next); err != nil {
-		return api.Port{}, err
-	}
-	if err := a.store.savePorts(next.local, next.ids); err != nil {
-		return api.Port{}, err
-	}
-	p, err := a.adopt(next)
-	if err != nil {
-		return api.Port{}, err
-	}
-	if err := p.unfit(port.Name); err != nil {
-		return api.Port{}, errors.Join(err, a.takeBack(former))
-	}
-	return a.describe(p, port, began), nil
-}
-
-// complete fills in what a request leaves open.
-func (a *agent) complete(r api.PortRequest) (model.Port, error) {
-	_, has := a.want.network(r.Network)
-	switch {
-	case !a.want.hasNode():
-		return model.Port{}, refuse(http.StatusConflict, "no state was applied to this node yet: there are no networks; use `vrouter apply` first")
-	case r.Network == "":
-		return model.Port{}, refuse(http.StatusBadRequest, "the port has no network; name one")
-	case !has:
-		return model.Port{}, refuse(http.StatusNotFound, "there is no network %q in the applied state", r.Network)
-	case (r.Attach.Netns == "") == (r.Attach.Device == ""):
-		return model.Port{}, refuse(http.StatusBadRequest, "say where the workload is: either its network namespace, or a device of this node")
-	}
-	if _, taken := a.want.port(r.Name); taken && r.Name != "" {
-		return model.Port{}, refuse(http.StatusConflict, "there is a port %q already; choose another name", r.Name)
-	}
-	port, err := model.Complete(a.want.whole, model.Port{
-		Name: r.Name, Network: r.Network, Node: a.config.Node, MAC: r.MAC, IPs: r.IPs, Attach: r.Attach, Policies: r.Policies,
+	var port model.Port
+	var isNew bool
+	err = a.inStore(ctx, func(ctx context.Context) (err error) {
+		if leaving {
+			if err := a.endLeaving(ctx, r.Name); err != nil {
+				return err
+			}
+		}
+		port, isNew, err = a.shared.AddPort(ctx, fleet.PortRequest{Port: r.Port, From: r.From, Four: r.Four, Six: r.Six, Replaces: r.Replaces})
+		return err
 	})
 	if err != nil {
-		return model.Port{}, refuseAs(http.StatusBadRequest, err)
+		return api.Port{}, err
 	}
-	return port, nil
+	arrived()
+	var got api.Port
+	err = a.caughtUp(ctx, func(unfit error) error {
+		if unfit != nil {
+			return unfit
+		}
+		if !here || port.Attach == (model.Attachment{}) {
+			got = a.describeUnplugged(port)
+			return nil
+		}
+		if err := a.last.unfit(port.Name); err != nil {
+			return err
+		}
+		got = a.describe(a.last, port)
+		return nil
+	})
+	if err != nil && isNew {
+		// Nobody shall wait for one who gave up.
+		err = errors.Join(err, a.takeBack(context.WithoutCancel(ctx), port.Name))
+	}
+	got.Took = time.Since(began)
+	return got, err
 }
 
-// canPlug looks whether a port's device could be had, before anything is made.
-func (a *agent) canPlug(port model.Port) error {
-	if name := port.Attach.Device; name != "" {
-		return a.canHave(name)
+// mayAdd refuses what cannot be before the store is asked. The port may be there
+// already, as it is asked for.
+func (a *agent) mayAdd(r api.PortRequest, here bool) (isThere bool, err error) {
+	switch {
+	case r.Network == "":
+		return false, refuse(http.StatusBadRequest, "the port has no network; name one")
+	case r.Attach.Netns != "" && r.Attach.Device != "", r.Attach.Host && r.Attach.Netns+r.Attach.Device != "":
+		return false, refuse(http.StatusBadRequest, "say where the workload is: its network namespace, or a device of this node, or this node itself")
 	}
+	if a.want == nil {
+		return false, a.notRead()
+	}
+	if err := a.mayChange(); err != nil || !here || r.Attach == (model.Attachment{}) {
+		return false, err
+	}
+	if is, taken := a.known(r.Name); taken && is.Owner == r.Owner && is.Attach == r.Attach {
+		return true, nil
+	} else if taken {
+		return false, refuse(http.StatusConflict, "there is a port %q already, on node %s in network %s; choose another name", r.Name, is.Node, is.Network)
+	}
+	switch {
+	case r.Attach.Device != "":
+		err = a.canHave(r.Attach.Device)
+	case r.Attach.Host:
+		err = a.canBeIn(r.Network)
+	}
+	return false, refuseAs(http.StatusBadRequest, err)
+}
+
+// known is a port of the fleet by its name.
+func (a *agent) known(name string) (p model.Port, known bool) {
+	a.shared.Peek(func(v *fleet.View) { p, known = v.Port(name) })
+	return p, known
+}
+
+// endLeaving deletes from the store a port which is gone here.
+func (a *agent) endLeaving(ctx context.Context, name string) error {
+	if _, err := a.shared.DeletePort(ctx, name); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
+		return err
+	}
+	return a.ask(ctx, func() error { return a.hasLeft(name) })
+}
+
+// canEnter looks whether a port's pair could be made, before anything is.
+func canEnter(port model.Port) error {
 	there, err := openSpace(port.Attach.Netns)
 	if err != nil {
 		return err
@@ -87,6 +132,31 @@ func (a *agent) canPlug(port model.Port) error {
 		err = fmt.Errorf("network namespace %s has a device %s already; choose another name for the port's, or remove that device", port.Attach.Netns, inside)
 	}
 	return err
+}
+
+// canBeIn looks whether the node can reach a network's subnets by a device of
+// its own: not where it has routes to them, or into them, already.
+func (a *agent) canBeIn(network string) error {
+	var n model.Network
+	a.shared.Peek(func(v *fleet.View) { n, _ = v.Network(network) })
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		routes, err := listRoutes(a.space.links, family)
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			if r.Dst == nil {
+				continue
+			}
+			to, ok := prefixOf(r.Dst)
+			for _, s := range n.Subnets {
+				if ok && to.Overlaps(s) && to.Bits() >= s.Bits() {
+					return refuse(http.StatusConflict, "the node has a route to %s already, and network %q has the subnet %s: it could not tell the two apart", to, network, s)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (a *agent) canHave(device string) error {
@@ -102,7 +172,7 @@ func (a *agent) canHave(device string) error {
 			return fmt.Errorf("device %s is the node's underlay; give the port another", device)
 		}
 	}
-	for _, p := range a.want.ports() {
+	for _, p := range a.want.ports {
 		if p.Attach.Device == device {
 			return refuse(http.StatusConflict, "device %s is port %q's already", device, p.Name)
 		}
@@ -138,22 +208,30 @@ func (p *pass) reasons() string {
 	return errors.Join(all...).Error()
 }
 
-// takeBack returns to a former desired state.
-func (a *agent) takeBack(former *desired) error {
-	err := a.store.savePorts(former.local, former.ids)
-	_, again := a.adopt(former)
-	return errors.Join(err, again)
+// takeBack deletes a port that could not be plugged.
+func (a *agent) takeBack(ctx context.Context, port string) error {
+	return a.inStore(ctx, func(ctx context.Context) error {
+		_, err := a.shared.DeletePort(ctx, port)
+		return errors.Join(err, a.ask(ctx, a.follow))
+	})
 }
 
 // describe is what the workload has, as the tables and devices are.
-func (a *agent) describe(p *pass, port model.Port, began time.Time) api.Port {
+func (a *agent) describe(p *pass, port model.Port) api.Port {
+	got := a.describeUnplugged(port)
 	d := p.devices[port.Name]
-	network, _ := p.want.network(port.Network)
-	o := outfitOf(network, port)
-	got := api.Port{
-		Port: port, Device: d.link.Attrs().Name, MTU: int(p.tables.Vifs[uint32(d.index())].MTU),
-		Gateways: o.gateways, Prefixes: append([]netip.Prefix(nil), o.addresses...),
-	}
-	got.Took = time.Since(began)
+	got.Device, got.MTU = d.link.Attrs().Name, int(p.tables.Vifs[uint32(d.index())].MTU)
+	return got
+}
+
+// describeUnplugged is what a workload will have.
+func (a *agent) describeUnplugged(port model.Port) api.Port {
+	got := api.Port{Port: port}
+	a.shared.Peek(func(v *fleet.View) {
+		if network, ok := v.Network(port.Network); ok {
+			o := outfitOf(network, port)
+			got.Gateways, got.Prefixes = o.gateways, append([]netip.Prefix(nil), o.addresses...)
+		}
+	})
 	return got
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/signal"
 	"sync"
 	"sync/atomic"
@@ -17,8 +16,6 @@ import (
 	"time"
 
 	"windtunnel/vrouter/datapath"
-	"windtunnel/vrouter/fib"
-	"windtunnel/vrouter/model"
 )
 
 // Options of Run that are not the node's configuration.
@@ -36,22 +33,32 @@ type agent struct {
 	started time.Time
 	space   *space
 	current atomic.Pointer[inSpace] // the data path; another one when its pins were lost
-	store   store
+	kept    kept
+	own     keptNode // what is kept of the node; the loop's own once that runs
+	shared  *shared
 	drops   *dropRing
 	limits  datapath.Limits // with the defaults filled in
 	lock    *lock
 
 	requests chan func()
+	coming   atomic.Int32 // requests whose changes are not in the store yet
 	view     atomic.Pointer[view]
 	gate     sync.RWMutex // held by who reads maps beside the loop, and to set removed
 	removed  bool         // everything was taken down: nothing to come back to
 
 	// The loop's own.
-	want       *desired
-	generation uint64 // of want, counts up
-	tidied     uint64 // the generation after which memory was given back
+	want       *desired            // nil: nobody knows yet, and the kernel keeps what it has
+	unfit      error               // why the store's state is not the desired one
+	goneAt     time.Time           // when a node that is missing counts as gone; zero: none is
+	generation uint64              // of want, counts up
+	wholeTook  time.Duration       // of the last pass that looked at everything
+	followTook time.Duration       // to make the store's state the node's, the last time
+	waiting    []func(unfit error) // to be answered once the node follows the store
+	gathered   <-chan time.Time    // when the node follows the store for those; nil: nobody waits
+	tidied     uint64              // the generation after which memory was given back
 	neighbours *neighbours
-	last       *pass // what the last pass came to
+	last       *pass            // what the last pass came to
+	written    datapath.Changes // by passes after changes of the desired state, since the start
 	repairs    uint64
 	pins       pins
 	unfollow   func() // stops following the data path's dropped packets
@@ -87,21 +94,34 @@ func Run(ctx context.Context, c Config, o Options) error {
 }
 
 // run opens what the agent needs, in the order in which it is needed.
-func (a *agent) run(ctx context.Context) error {
-	a.store = store{a.config.StateDir, a.config.Node}
-	want, err := a.loadDesired()
-	if err != nil {
+func (a *agent) run(ctx context.Context) (err error) {
+	a.kept = kept{a.config.StateDir, a.config.Node}
+	a.kept.sweep()
+	if a.own, err = a.kept.loadNode(); err != nil {
 		return err
 	}
 	if a.space, err = openNode(a.config); err != nil {
 		return err
 	}
 	defer a.space.close()
+	ctx, end := context.WithCancel(ctx)
+	if err := a.joinStore(ctx); err != nil {
+		end()
+		return err
+	}
+	defer func() {
+		end()
+		err = errors.Join(err, a.leaveStore())
+	}()
+	first, err := a.firstSlice(ctx)
+	if err != nil {
+		return err
+	}
 	real, err := a.openPlane()
 	if err != nil {
 		return err
 	}
-	return a.serve(ctx, want, real)
+	return a.serve(ctx, end, first, real)
 }
 
 // openNode opens the node's network namespace and stays in it.
@@ -137,56 +157,4 @@ func (a *agent) openPlane() (plane, error) {
 	pins.note()
 	a.pins = pins
 	return d, nil
-}
-
-// loadDesired returns what the agent worked to when it ended, or at its first
-// start the configured state.
-func (a *agent) loadDesired() (*desired, error) {
-	a.store.sweep()
-	ports, err := a.store.loadPorts()
-	if err != nil {
-		return nil, err
-	}
-	kept, err := a.store.loadState()
-	if err != nil {
-		return nil, err
-	}
-	if kept != nil {
-		want, err := newDesired(a.config.Node, kept.State, ports.Ports, ports.IDs)
-		if err == nil {
-			return want, nil
-		}
-		return nil, unreadable(a.store.statePath(), err)
-	}
-	state, err := a.firstState()
-	if err != nil {
-		return nil, err
-	}
-	return newDesired(a.config.Node, state, nil, ports.IDs)
-}
-
-// firstState reads the configured state file; without one nothing is wanted.
-func (a *agent) firstState() (model.State, error) {
-	if a.config.State == "" {
-		return model.State{}, nil
-	}
-	text, err := os.ReadFile(a.config.State)
-	if err != nil {
-		return model.State{}, fmt.Errorf("read the state to begin with: %w", err)
-	}
-	state, err := model.Parse(a.config.State, text)
-	if err != nil {
-		return model.State{}, err
-	}
-	if err := state.Validate(); err != nil {
-		return model.State{}, fmt.Errorf("the state to begin with, %s: %w", a.config.State, err)
-	}
-	d, err := newDesired(a.config.Node, state, nil, &fib.IDs{})
-	if err == nil && !d.hasNode() {
-		err = noSuchNode(a.config.Node, state)
-	}
-	if err != nil {
-		return model.State{}, fmt.Errorf("the state to begin with, %s: %w", a.config.State, err)
-	}
-	return state, a.store.saveState(state)
 }

@@ -23,7 +23,7 @@ import (
 // bed is two nodes with agents, and workloads a1, a2 and b1 that reach each
 // other.
 type bed struct {
-	*fleet
+	*twoNodes
 	workloads map[string]*space
 	nodes     map[string]*running
 	state     model.State
@@ -37,11 +37,11 @@ func newBed(t *testing.T, change func(*Config)) *bed {
 // newBedOf is one on which only those nodes have agents.
 func newBedOf(t *testing.T, change func(*Config), nodes ...string) *bed {
 	t.Helper()
-	b := &bed{fleet: newFleet(t), workloads: map[string]*space{}, nodes: map[string]*running{}}
+	b := &bed{twoNodes: newFleet(t), workloads: map[string]*space{}, nodes: map[string]*running{}}
 	for _, name := range []string{"a1", "b1", "a2"} {
 		b.workloads[name] = newSpace(t, "w"+name)
 	}
-	b.state = b.fleet.state(b.workloads)
+	b.state = b.twoNodes.state(b.workloads)
 	b.state.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("198.51.100.0/24"), Via: []model.Via{{Port: "b1"}}}}
 	for _, node := range nodes {
 		c := b.config(node)

@@ -13,25 +13,35 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 )
 
 // Config is what a node's agent is started with.
 type Config struct {
-	Node           string        `yaml:"node"`            // the node's name in the desired state
-	Socket         string        `yaml:"socket"`          // of the API; default run_dir/NODE.sock
-	StateDir       string        `yaml:"state_dir"`       // where the desired state is kept; default /var/lib/vrouter/NODE
-	RunDir         string        `yaml:"run_dir"`         // lock, socket and pins; default /run/vrouter
-	Netns          string        `yaml:"netns"`           // name or path of the node's network namespace; default: where the agent runs
-	Fabric         []string      `yaml:"fabric"`          // underlay devices; default: those that hold this node's underlay addresses
-	State          string        `yaml:"state"`           // a state file to load when nothing was applied yet
-	Limits         Limits        `yaml:"limits"`          // sizes of tables
-	XDP            Switch        `yaml:"xdp"`             // auto (the default), off
-	TCX            Switch        `yaml:"tcx"`             // auto (the default), off: classic tc filters
-	VXLANGRO       Switch        `yaml:"vxlan_gro"`       // auto (the default): a node that offers VXLAN alone has the kernel merge it; off: XDP there too
-	Metrics        string        `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
-	RepairInterval time.Duration `yaml:"repair_interval"` // how often drift is looked for; default 5s
-	FlowIdle       time.Duration `yaml:"flow_idle"`       // an idle flow is forgotten after; default 3m
-	FlowClosed     time.Duration `yaml:"flow_closed"`     // a closed or half-open TCP flow is forgotten after; default 10s
+	Node           string                `yaml:"node"`            // the node's name in the desired state
+	Socket         string                `yaml:"socket"`          // of the API; default run_dir/NODE.sock
+	StateDir       string                `yaml:"state_dir"`       // where the desired state is kept; default /var/lib/vrouter/NODE
+	RunDir         string                `yaml:"run_dir"`         // lock, socket and pins; default /run/vrouter
+	Netns          string                `yaml:"netns"`           // name or path of the node's network namespace; default: where the agent runs
+	Fabric         []string              `yaml:"fabric"`          // underlay devices; default: those that hold this node's underlay addresses
+	State          string                `yaml:"state"`           // a state file to load when nothing was applied yet
+	Store          string                `yaml:"store"`           // where the desired state is: file (the default), embedded, etcd://HOST:PORT,HOST:PORT
+	StoreTLS       store.TLS             `yaml:"store_tls"`       // files of a client of etcd, or of an embedded store that listens
+	StoreListen    string                `yaml:"store_listen"`    // host:port on which an embedded store serves other nodes; default: none
+	StoreInsecure  bool                  `yaml:"store_insecure"`  // the embedded store listens without TLS
+	Lease          time.Duration         `yaml:"lease"`           // after which others take this node for gone; default 90s
+	Underlay       []netip.Addr          `yaml:"underlay"`        // of a node that makes itself known in a shared store; default: the fabric devices' addresses
+	Encapsulations []model.Encapsulation `yaml:"encapsulations"`  // of such a node, preferred first
+	Limits         Limits                `yaml:"limits"`          // sizes of tables
+	XDP            Switch                `yaml:"xdp"`             // auto (the default), off
+	TCX            Switch                `yaml:"tcx"`             // auto (the default), off: classic tc filters
+	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (the default): a node that offers VXLAN alone has the kernel merge it; off: XDP there too
+	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
+	RepairInterval time.Duration         `yaml:"repair_interval"` // how often drift is looked for; default 5s
+	FlowIdle       time.Duration         `yaml:"flow_idle"`       // an idle flow is forgotten after; default 3m
+	FlowClosed     time.Duration         `yaml:"flow_closed"`     // a closed or half-open TCP flow is forgotten after; default 10s
 }
 
 // Limits are the sizes of a node's tables in entries; zero is the default.
@@ -70,6 +80,8 @@ const (
 	defaultFlowIdle   = 3 * time.Minute
 	defaultFlowClosed = 10 * time.Second
 	leastRepair       = 100 * time.Millisecond
+	leastLease        = 2 * time.Second
+	mostLease         = 24 * time.Hour
 	leastFlowTime     = time.Second
 	mostFlowTime      = 7 * 24 * time.Hour
 	mostConfigBytes   = 1 << 20
@@ -146,6 +158,7 @@ func (c Config) withDefaults() Config {
 	text((*string)(&c.TCX), string(Auto))
 	text((*string)(&c.VXLANGRO), string(Auto))
 	span(&c.RepairInterval, defaultRepair)
+	span(&c.Lease, fleet.DefaultLease)
 	span(&c.FlowIdle, defaultFlowIdle)
 	span(&c.FlowClosed, defaultFlowClosed)
 	return c
@@ -171,6 +184,12 @@ func (c Config) validate() error {
 		if s.value != Auto && s.value != Off {
 			fail("%s: %q is neither auto nor off", s.name, s.value)
 		}
+	}
+	if _, err := store.ParseAddress(c.Store); err != nil {
+		fail("%w", err)
+	}
+	if c.Lease < leastLease || c.Lease > mostLease {
+		fail("lease: %v is not within %v … %v; write a time with its unit, such as 90s", c.Lease, leastLease, mostLease)
 	}
 	for i, d := range c.Fabric {
 		if d == "" || len(d) > 15 || strings.ContainsAny(d, "/ ") {

@@ -17,7 +17,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	}
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
-		XDP: Auto, TCX: Auto, VXLANGRO: Auto, RepairInterval: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowClosed: 10 * time.Second,
+		XDP: Auto, TCX: Auto, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, FlowIdle: 3 * time.Minute, FlowClosed: 10 * time.Second,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -52,7 +52,7 @@ flow_closed: 2s
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17},
-		XDP: Off, TCX: Off, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, FlowIdle: 30 * time.Second, FlowClosed: 2 * time.Second,
+		XDP: Off, TCX: Off, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

@@ -128,7 +128,7 @@ func (a *agent) workloadFindings(v *view) []api.Finding {
 	for name, d := range v.devices {
 		vif, ok := t.Vifs[uint32(d.index())]
 		if mtu := d.link.Attrs().MTU; ok && mtu > int(vif.MTU) {
-			p, _ := v.want.port(name)
+			p, _ := v.want.state.Port(name)
 			if p.Attach.Device != "" {
 				all = append(all, api.Finding{Topic: "mtu", Level: note, Text: fmt.Sprintf("device %s of port %s has MTU %d, tunnels carry %d: larger packets are answered with \"too big\"", d.link.Attrs().Name, name, mtu, vif.MTU), Remedy: fmt.Sprintf("ip link set %s mtu %d, and the workload's end likewise", d.link.Attrs().Name, vif.MTU)})
 			}

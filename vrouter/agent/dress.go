@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -20,12 +21,16 @@ const hostMTU = 65535
 
 // dress makes a plugged port's devices what they shall be: MTU, and in the
 // workload's namespace MAC, addresses, default routes; both ends up. What is
-// right already is left alone. A device that somebody else made is only set up.
+// right already is left alone. A device that somebody else made is only set up,
+// and limited.
 func (w *wire) dress(p model.Port, d *device, o outfit, mtu int) error {
 	if p.Attach.Device != "" {
-		return w.up(p, w.space, d.link)
+		if err := w.up(p, w.own, d.link); err != nil {
+			return err
+		}
+		return w.limit(p, w.own, d.link, p.Bandwidth.Ingress)
 	}
-	there, err := w.workspace(p.Attach.Netns)
+	there, err := w.placeOf(p)
 	if err != nil {
 		return err
 	}
@@ -35,11 +40,13 @@ func (w *wire) dress(p model.Port, d *device, o outfit, mtu int) error {
 	}
 	fresh := inside.Attrs().Flags&net.FlagUp == 0
 	steps := []func() error{
-		func() error { return w.mtu(p, w.space, d.link, hostMTU) },
+		func() error { return w.mtu(p, w.own, d.link, hostMTU) },
 		func() error { return w.mtu(p, there, inside, mtu) },
 		func() error { return w.mac(p, there, inside, o.mac) },
 		func() error { return quiet(there, inside.Attrs().Name, o, fresh) },
-		func() error { return w.up(p, w.space, d.link) },
+		func() error { return w.limit(p, w.own, d.link, p.Bandwidth.Ingress) },
+		func() error { return w.limit(p, there, inside, p.Bandwidth.Egress) },
+		func() error { return w.up(p, w.own, d.link) },
 		func() error { return w.up(p, there, inside) },
 		func() error { return w.addresses(p, there, inside, o) },
 		func() error { return w.routes(p, there, inside, o) },
@@ -54,10 +61,14 @@ func (w *wire) dress(p model.Port, d *device, o outfit, mtu int) error {
 
 // inside finds the workload's end of a pair and gives it its name back. Only a
 // device that is down can be renamed.
-func (w *wire) inside(p model.Port, d *device, there *space) (netlink.Link, error) {
-	l, err := there.links.LinkByIndex(d.link.Attrs().ParentIndex)
+func (w *wire) inside(p model.Port, d *device, there *site) (netlink.Link, error) {
+	index := d.link.Attrs().ParentIndex
+	l, err := there.device(index)
+	if err == nil && l == nil {
+		err = unix.ENODEV
+	}
 	if err != nil {
-		return nil, fmt.Errorf("find the other end of %s in %s: %w", d.link.Attrs().Name, p.Attach.Netns, err)
+		return nil, fmt.Errorf("find the other end of %s in %s: %w", d.link.Attrs().Name, place(p), err)
 	}
 	want := interfaceOf(p)
 	if l.Attrs().Name == want {
@@ -65,13 +76,16 @@ func (w *wire) inside(p model.Port, d *device, there *space) (netlink.Link, erro
 	}
 	was := l.Attrs().Name
 	if err := errors.Join(there.links.LinkSetDown(l), there.links.LinkSetName(l, want)); err != nil {
-		return nil, fmt.Errorf("rename device %s in %s to %s: %w", was, p.Attach.Netns, want, err)
+		return nil, fmt.Errorf("rename device %s in %s to %s: %w", was, place(p), want, err)
 	}
 	w.changed(p.Name, "device "+was+" renamed to "+want)
-	return there.links.LinkByIndex(l.Attrs().Index)
+	if err := there.renew(index); err != nil {
+		return nil, fmt.Errorf("find device %s in %s: %w", want, place(p), err)
+	}
+	return there.device(index)
 }
 
-func (w *wire) mtu(p model.Port, s *space, l netlink.Link, mtu int) error {
+func (w *wire) mtu(p model.Port, s *site, l netlink.Link, mtu int) error {
 	if mtu == 0 || l.Attrs().MTU == mtu {
 		return nil
 	}
@@ -83,7 +97,7 @@ func (w *wire) mtu(p model.Port, s *space, l netlink.Link, mtu int) error {
 	return nil
 }
 
-func (w *wire) mac(p model.Port, s *space, l netlink.Link, mac model.MAC) error {
+func (w *wire) mac(p model.Port, s *site, l netlink.Link, mac model.MAC) error {
 	if bytes.Equal(l.Attrs().HardwareAddr, mac[:]) {
 		return nil
 	}
@@ -94,7 +108,7 @@ func (w *wire) mac(p model.Port, s *space, l netlink.Link, mac model.MAC) error 
 	return nil
 }
 
-func (w *wire) up(p model.Port, s *space, l netlink.Link) error {
+func (w *wire) up(p model.Port, s *site, l netlink.Link) error {
 	if l.Attrs().Flags&net.FlagUp != 0 {
 		return nil
 	}
@@ -107,35 +121,21 @@ func (w *wire) up(p model.Port, s *space, l netlink.Link) error {
 
 // quiet readies IPv6 before a workload's device comes up: its addresses are
 // given out once, so nothing waits for duplicate address detection.
-func quiet(there *space, name string, o outfit, fresh bool) error {
+func quiet(there *site, name string, o outfit, fresh bool) error {
 	if !fresh {
 		return nil
 	}
-	settings := [][2]string{{"accept_dad", "0"}, {"dad_transmits", "0"}}
-	for _, a := range o.addresses {
-		if a.Addr().Is6() {
-			settings = append(settings, [2]string{"disable_ipv6", "0"})
-			break
-		}
+	settings := []setting{{"accept_dad", "0"}, {"dad_transmits", "0"}}
+	if slices.ContainsFunc(o.addresses, func(a netip.Prefix) bool { return a.Addr().Is6() }) {
+		settings = append(settings, setting{"disable_ipv6", "0"})
 	}
-	for _, s := range settings {
-		if err := there.sysctl("ipv6", name, s[0], s[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return there.sysctls("ipv6", name, settings...)
 }
 
-func (w *wire) addresses(p model.Port, there *space, l netlink.Link, o outfit) error {
-	list, err := there.links.AddrList(l, netlink.FAMILY_ALL)
+func (w *wire) addresses(p model.Port, there *site, l netlink.Link, o outfit) error {
+	have, err := there.addressesOf(l)
 	if err != nil {
-		return fmt.Errorf("list the addresses of device %s: %w", l.Attrs().Name, err)
-	}
-	var have []netip.Prefix
-	for _, a := range list {
-		if prefix, ok := prefixOf(a.IPNet); ok {
-			have = append(have, prefix)
-		}
+		return err
 	}
 	add, remove := o.addressChanges(have)
 	for _, a := range remove {
@@ -160,39 +160,31 @@ func (w *wire) addresses(p model.Port, there *space, l netlink.Link, o outfit) e
 }
 
 // routes gives the workload default routes where its namespace has none: one
-// that is there is somebody's choice.
-func (w *wire) routes(p model.Port, there *space, l netlink.Link, o outfit) error {
+// that is there is somebody's choice. The node has its own.
+func (w *wire) routes(p model.Port, there *site, l netlink.Link, o outfit) error {
+	if p.Attach.Host {
+		return nil
+	}
 	for _, gateway := range o.gateways {
 		family, everything := netlink.FAMILY_V6, netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 		if gateway.Is4() {
 			family, everything = netlink.FAMILY_V4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 		}
-		all, err := listRoutes(there.links, family)
+		has, err := there.hasDefault(family)
 		if err != nil {
 			return err
 		}
-		if hasDefault(all) {
+		if has {
 			continue
 		}
 		err = there.links.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(everything), Gw: gateway.AsSlice()})
 		if err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("give the workload its default route via %s: %w", gateway, err)
 		}
+		there.hasNow(family, true)
 		w.changed(p.Name, "default route via "+gateway.String()+" set")
 	}
 	return nil
-}
-
-func listRoutes(h *netlink.Handle, family int) ([]netlink.Route, error) {
-	for try := 0; ; try++ {
-		all, err := h.RouteList(nil, family)
-		if err == nil {
-			return all, nil
-		}
-		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == 10 {
-			return nil, fmt.Errorf("list routes: %w", err)
-		}
-	}
 }
 
 // hasDefault tells whether a default route is among a namespace's. An

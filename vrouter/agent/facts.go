@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -82,7 +84,7 @@ func (f *facts) compile(want *desired, c Config, limits fib.Limits) (fib.Tables,
 	if want.isEmpty() {
 		return fib.Tables{Settings: fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowClosed: closed}}, nil, nil
 	}
-	t, warnings, err := fib.Compile(want.whole, want.node, fib.Facts{
+	t, warnings, err := fib.Compile(want.state, want.node, fib.Facts{
 		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowClosed: closed,
 		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 			w := f.way(source, destination)
@@ -125,20 +127,15 @@ func roomFor(t fib.Tables, l datapath.Limits) error {
 // kernel's are far below.
 const assumedDevice = 1 << 30
 
-// assume are the facts as if every port had its device.
-func (a *agent) assume(want *desired) (*facts, error) {
-	links, err := listLinks(a.space.links)
-	if err != nil {
-		return nil, err
-	}
-	here := byName(links)
+// assume are the facts as if every port had its device. links are the node's.
+func (a *agent) assume(want *desired, links []netlink.Link) (*facts, error) {
 	self, _ := want.self()
-	fabric, _, err := fabricDevices(a.space, here, a.config.Fabric, self.Underlay)
+	fabric, _, err := fabricDevices(a.space, byName(links), a.config.Fabric, self.Underlay)
 	if err != nil {
 		return nil, err
 	}
 	f := factsOf(a.last.devices, newUnderlay(a.space, fabric))
-	for i, p := range want.ports() {
+	for i, p := range want.ports {
 		if _, has := f.ports[p.Name]; !has {
 			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("port %s's", p.Name)}
 		}

@@ -56,7 +56,7 @@ func TestPortIsWhatItsNetworkGives(t *testing.T) {
 	a := start(t, f.config("a"))
 	_, err := a.client.PutState(context.Background(), f.state(nil))
 	must(t, err)
-	got, err := a.client.AddPort(context.Background(), api.PortRequest{Name: "web", Network: "red", Attach: model.Attachment{Netns: w.name}})
+	got, err := a.client.AddPort(context.Background(), api.PortRequest{Port: model.Port{Name: "web", Network: "red", Attach: model.Attachment{Netns: w.name}}})
 	must(t, err)
 
 	want := []netip.Prefix{netip.MustParsePrefix("10.7.0.2/24"), netip.MustParsePrefix("fd07::2/64")}

@@ -130,8 +130,8 @@ func joined(t *testing.T, a, b *space, nameA, nameB string, mtu int) {
 	up(t, b, nameB)
 }
 
-// fleet is two nodes with an underlay between them.
-type fleet struct {
+// twoNodes is two nodes with an underlay between them.
+type twoNodes struct {
 	a, b *space
 	dir  string
 }
@@ -139,9 +139,9 @@ type fleet struct {
 // underlayMTU leaves workloads 1500 bytes with every encapsulation.
 const underlayMTU = 1600
 
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T) *twoNodes {
 	t.Helper()
-	f := &fleet{a: newSpace(t, "a"), b: newSpace(t, "b"), dir: t.TempDir()}
+	f := &twoNodes{a: newSpace(t, "a"), b: newSpace(t, "b"), dir: t.TempDir()}
 	joined(t, f.a, f.b, "fab0", "fab0", underlayMTU)
 	addressed(t, f.a, "fab0", "172.31.0.1/24")
 	addressed(t, f.b, "fab0", "172.31.0.2/24")
@@ -153,7 +153,7 @@ var testLimits = Limits{Routes: 4096, Prefixes: 1024, Bridge: 4096, Nexthops: 51
 
 // config of a node's agent, everything of it under the test's directory but the
 // pins, which need a path that outlives nothing.
-func (f *fleet) config(node string) Config {
+func (f *twoNodes) config(node string) Config {
 	s := map[string]*space{"a": f.a, "b": f.b}[node]
 	return Config{
 		Node: node, Netns: s.name, RunDir: filepath.Join(f.dir, "run"), StateDir: filepath.Join(f.dir, "state-"+node),
@@ -162,7 +162,7 @@ func (f *fleet) config(node string) Config {
 }
 
 // state of the fleet: network red with a port on each node and one more on a.
-func (f *fleet) state(workloads map[string]*space) model.State {
+func (f *twoNodes) state(workloads map[string]*space) model.State {
 	s := model.State{
 		Nodes: []model.Node{
 			{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}},
@@ -210,7 +210,7 @@ func start(t *testing.T, c Config) *running {
 // removed takes down what a test's agent made.
 func removed(t *testing.T, c Config) {
 	t.Helper()
-	if err := Remove(c); err != nil {
+	if err := Remove(c, false); err != nil {
 		t.Errorf("remove node %s: %v", c.Node, err)
 	}
 }

@@ -31,13 +31,13 @@ func mergeAlias(node string) string { return "vrouter node " + node + " merges V
 // merge makes or removes the device, as the node's encapsulations want it.
 func (p *pass) merge() {
 	self, known := p.want.self()
-	if p.a.config.VXLANGRO == Off || !known || !speaksOnlyVXLAN(self, p.want.applied.Gateways) {
+	if p.a.config.VXLANGRO == Off || !known || !speaksOnlyVXLAN(self, p.want.state.Gateways) {
 		if err := removeMerging(p.a.space, p.want.node); err != nil {
 			p.fail("", err)
 		}
 		return
 	}
-	made, err := keepMerging(p.a.space, p.want.node, p.want.applied.Settings.VXLANPort)
+	made, err := keepMerging(p.a.space, p.want.node, p.want.state.Settings.VXLANPort)
 	if err != nil {
 		// Another VXLAN device has the port, or the kernel has no VXLAN: XDP it is.
 		if last := p.a.last; last == nil || last.merges {
@@ -110,7 +110,7 @@ func dressMerging(s *space, node string) error {
 	}
 	err = errors.Join(
 		s.links.LinkSetAlias(l, mergeAlias(node)),
-		s.sysctl("ipv6", groDevice, "disable_ipv6", "1"),
+		s.sysctls("ipv6", groDevice, setting{"disable_ipv6", "1"}),
 		s.links.LinkSetUp(l),
 	)
 	if err != nil {

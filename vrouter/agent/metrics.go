@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fleet"
 )
 
 // metrics reads the maps for each answer to Prometheus; nothing is kept in
@@ -54,6 +55,11 @@ var (
 	syncedAt    = gauge("synced_timestamp_seconds", "When maps and devices last equalled the desired state.")
 	repairCount = counter("repairs_total", "Drift found and mended since the agent started.")
 	problems    = gauge("problems", "What could not be made as desired and is tried again.")
+	storeWorks  = gauge("store_up", "1 while the store of the desired state answers.")
+	storeHeard  = gauge("store_heard_timestamp_seconds", "When the store last answered.")
+	storeAt     = gauge("store_revision", "Revision of the store that this node knows.")
+	leaving     = gauge("store_waiting_ports", "Ports that are gone here and still to be deleted from the store.")
+	nodeCount   = gauge("nodes", "Nodes of the fleet; gone: not heard of for longer than their lease.", "state")
 	information = gauge("info", "The agent.", "node", "version")
 	scrapeWorks = gauge("scrape_ok", "1 when all maps could be read for this answer.")
 )
@@ -92,6 +98,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 			ok = 0
 		}
 	}
+	m.store(v, s)
 	if !v.synced.IsZero() {
 		s.add(syncedAt, float64(v.synced.UnixMilli())/1000)
 	}
@@ -99,6 +106,30 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	s.add(problems, float64(len(v.problems)))
 	s.add(information, 1, m.agent.config.Node, m.agent.version)
 	s.add(scrapeWorks, ok)
+}
+
+// store is how the store is, and the nodes that it knows of.
+func (m metrics) store(v *view, s samples) {
+	h := m.agent.shared.Health()
+	works := 0.0
+	if h.Read && h.Problem == nil {
+		works = 1
+	}
+	s.add(storeWorks, works)
+	s.add(leaving, float64(len(v.leaving)))
+	if !h.Read {
+		return
+	}
+	s.add(storeHeard, float64(h.Heard.UnixMilli())/1000)
+	s.add(storeAt, float64(h.Revision))
+	gone := map[string]bool{}
+	if m.agent.shared.joins() {
+		gone, _ = m.agent.shared.Gone()
+	}
+	m.agent.shared.Peek(func(f *fleet.View) {
+		s.add(nodeCount, float64(len(gone)), "gone")
+		s.add(nodeCount, float64(len(f.Nodes())-len(gone)), "there")
+	})
 }
 
 // samples are one answer's.
@@ -125,7 +156,7 @@ func (m metrics) traffic(v *view, s samples) error {
 	}
 	for id, port := range v.vifs {
 		n := vifs[id] // a port that was silent yet is told of too
-		p, _ := v.want.port(port)
+		p, _ := v.want.state.Port(port)
 		s.count(vifPackets, n.RxPackets, port, p.Network, "rx")
 		s.count(vifPackets, n.TxPackets, port, p.Network, "tx")
 		s.count(vifBytes, n.RxBytes, port, p.Network, "rx")

@@ -45,7 +45,7 @@ func samplesOf(t *testing.T, text string) map[string]float64 {
 
 // meshed is two networks, one that routes and one that bridges, without IPv6:
 // no workload says a word that the test did not send.
-func (f *fleet) meshed(w map[string]*space) model.State {
+func (f *twoNodes) meshed(w map[string]*space) model.State {
 	s := f.state(w)
 	s.Networks[0].Subnets = s.Networks[0].Subnets[:1]
 	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 9, Forwarding: model.L2})
@@ -173,7 +173,7 @@ func compare(t *testing.T, r *running, before, want map[string]float64) {
 // silent keeps a namespace's devices from speaking IPv6 by themselves.
 func silent(t *testing.T, s *space) {
 	t.Helper()
-	must(t, s.sysctl("ipv6", "default", "disable_ipv6", "1"))
+	must(t, s.sysctls("ipv6", "default", setting{"disable_ipv6", "1"}))
 }
 
 // fromFabric sends a datagram as another node would.
@@ -214,6 +214,10 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 		`vrouter_problems`:                      0,
 		`vrouter_repairs_total`:                 0,
 		`vrouter_scrape_ok`:                     1,
+		`vrouter_store_up`:                      1,
+		`vrouter_store_waiting_ports`:           0,
+		`vrouter_nodes{state="there"}`:          2,
+		`vrouter_nodes{state="gone"}`:           0,
 		`vrouter_info{node="a",version="test"}`: 1,
 	} {
 		if got[name] != want {

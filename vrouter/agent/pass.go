@@ -1,8 +1,8 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"time"
@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
 )
 
 // cause is why a pass is made.
@@ -30,10 +31,13 @@ type pass struct {
 	a        *agent
 	cause    cause
 	want     *desired
+	links    []netlink.Link // the node's devices, once they are listed
 	wire     *wire
 	under    *underlay
 	devices  map[string]*device // by port
 	whole    map[string]bool    // ports that were as desired, in this pass or an earlier one of the same desired state
+	left     map[string]bool    // ports that are as the last pass left them, see asLeft
+	attached map[int]datapath.Attachment
 	fabric   []fabricDevice
 	facts    facts
 	tables   fib.Tables
@@ -47,7 +51,6 @@ type pass struct {
 	problems []problem
 	limit    error    // a table had no room: nothing was written
 	mended   []string // drift
-	took     time.Duration
 	gen      uint64
 }
 
@@ -78,14 +81,26 @@ func (p *pass) failed(port string) bool {
 }
 
 // pass makes a pass over everything.
-func (a *agent) pass(why cause) *pass {
+func (a *agent) pass(why cause) *pass { return a.passOver(why, nil) }
+
+// passOver makes a pass. links are the node's devices if they were just listed,
+// else nil.
+func (a *agent) passOver(why cause, links []netlink.Link) *pass {
 	if a.removed {
 		return a.last
 	}
 	began := time.Now()
-	p := &pass{a: a, cause: why, want: a.want, devices: map[string]*device{}, gen: a.generation}
-	p.walk()
-	p.took = time.Since(began) - p.renewing // which is no measure of the next one
+	p := &pass{a: a, cause: why, want: a.want, links: links, devices: map[string]*device{}, left: map[string]bool{}, gen: a.generation}
+	if p.want == nil {
+		p.want = newDesired(a.config.Node, model.State{}, a.own.IDs)
+		p.fail("", errors.New("the store has not answered yet, and nothing is known of what it holds; what the kernel has stays as it is"))
+		p.keepLast()
+	} else {
+		p.walk()
+	}
+	if why != asked {
+		a.wholeTook = time.Since(began) - p.renewing // which is no measure of the next one
+	}
 	a.finish(p)
 	return p
 }
@@ -113,9 +128,19 @@ func (p *pass) walk() {
 
 // look finds the node's devices, and among them the underlay's.
 func (p *pass) look() error {
-	w, err := newWire(p.a.space, p.want.node, p.a.config.Fabric, p.changed)
-	if err != nil {
-		return err
+	if p.links == nil {
+		var err error
+		if p.links, err = listLinks(p.a.space.links); err != nil {
+			return err
+		}
+	}
+	w := newWire(p.a.space, p.want.node, p.links, p.a.config.Fabric, p.changed)
+	if last := p.a.last; last != nil && last.want != nil {
+		// Limits are the agent's own: what it never set it need not look for.
+		w.limited = func(port string) bool {
+			was, _ := last.want.port(port)
+			return was.Bandwidth != (model.Bandwidth{}) || !last.whole[port]
+		}
 	}
 	self, _ := p.want.self()
 	links, missing, err := fabricDevices(p.a.space, w.here, p.a.config.Fabric, self.Underlay)
@@ -148,7 +173,11 @@ func (p *pass) keepLast() {
 
 // plug finds or makes the ports' devices.
 func (p *pass) plug() {
-	for _, port := range p.want.ports() {
+	for _, port := range p.want.ports {
+		if d := p.asLeft(port); d != nil {
+			p.devices[port.Name], p.left[port.Name] = d, true
+			continue
+		}
 		d, err := p.wire.plug(port)
 		if err != nil {
 			p.fail(port.Name, err)
@@ -201,28 +230,33 @@ func (p *pass) apply() {
 	}
 }
 
+// many devices are attached in the way that is quickest.
+const many = 8
+
 // attach puts the programs where they are missing.
 func (p *pass) attach() {
-	there := map[int]datapath.Attachment{}
-	attached, err := p.a.plane().Attached()
-	if err != nil {
-		p.fail("", err)
-	}
-	for _, a := range attached {
-		there[a.Ifindex] = a
-	}
+	p.listAttached()
 	for i := range p.fabric {
-		p.attachFabric(&p.fabric[i], there)
+		p.attachFabric(&p.fabric[i], p.attached)
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.devices)) {
-		index := p.devices[name].index()
-		if has, ok := there[index]; ok && has.Kind == datapath.KindVif && has.Current {
-			continue
+	var bare []string // ports whose devices lack the program
+	for name, d := range p.devices {
+		if has, ok := p.attached[d.index()]; !ok || has.Kind != datapath.KindVif || !has.Current {
+			bare = append(bare, name)
 		}
-		if err := p.a.plane().AttachVif(index); err != nil {
+	}
+	slices.Sort(bare)
+	attach := p.a.plane().AttachVif
+	if len(bare) > many {
+		attach = p.a.plane().AttachVifOfMany
+	}
+	for _, name := range bare {
+		index := p.devices[name].index()
+		if err := attach(index); err != nil {
 			p.fail(name, err)
 			continue
 		}
+		p.attached[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindVif, Current: true}
 		p.changed(name, "programs attached to "+p.devices[name].link.Attrs().Name)
 	}
 }
@@ -248,6 +282,7 @@ func (p *pass) attachFabric(f *fabricDevice, there map[int]datapath.Attachment) 
 		return
 	}
 	f.Fabric, f.merged = now, p.merges
+	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true}
 	p.a.log.Info("fabric device served", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
 	if known && had.Mode == now.Mode && had.merged == f.merged {
 		p.mended = append(p.mended, "programs were missing on fabric device "+name)
@@ -268,7 +303,7 @@ func (p *pass) lastFabric(index int) (fabricDevice, bool) {
 
 // dress readies the workloads' devices and brings them up.
 func (p *pass) dress() {
-	for _, port := range p.want.ports() {
+	for _, port := range p.want.ports {
 		d, plugged := p.devices[port.Name]
 		if !plugged || p.failed(port.Name) {
 			continue
@@ -276,6 +311,9 @@ func (p *pass) dress() {
 		vif, ok := p.tables.Vifs[uint32(d.index())]
 		if !ok {
 			continue // the tables could not be made: that is a problem of the node
+		}
+		if p.left[port.Name] && vif.MTU == p.a.last.tables.Vifs[uint32(d.index())].MTU {
+			continue
 		}
 		network, _ := p.want.network(port.Network)
 		if err := p.wire.dress(port, d, outfitOf(network, port), int(vif.MTU)); err != nil {
@@ -288,7 +326,7 @@ func (p *pass) dress() {
 // and programs on devices that are neither port nor fabric.
 func (p *pass) clear() {
 	wanted, used := map[string]bool{}, map[int]bool{}
-	for _, port := range p.want.ports() {
+	for _, port := range p.want.ports {
 		wanted[port.Name] = true
 	}
 	for _, l := range p.wire.strays(wanted) {
@@ -305,17 +343,15 @@ func (p *pass) clear() {
 	for _, f := range p.fabric {
 		used[f.link.Attrs().Index] = true
 	}
-	attached, err := p.a.plane().Attached()
-	if err != nil {
-		p.fail("", err)
-	}
-	for _, a := range attached {
-		if used[a.Ifindex] {
+	for index := range p.attached {
+		if used[index] {
 			continue
 		}
-		if err := p.a.plane().Detach(a.Ifindex); err != nil {
-			p.fail("", fmt.Errorf("take the programs off device %d: %w", a.Ifindex, err))
+		if err := p.a.plane().Detach(index); err != nil {
+			p.fail("", fmt.Errorf("take the programs off device %d: %w", index, err))
+			continue
 		}
+		delete(p.attached, index)
 	}
 }
 
@@ -370,6 +406,10 @@ func (a *agent) finish(p *pass) {
 	p.noteWhole()
 	a.tell(p)
 	a.repairs += uint64(len(p.mended))
+	if p.cause == asked {
+		a.written.Updated += p.changes.Updated
+		a.written.Deleted += p.changes.Deleted
+	}
 	switch {
 	case len(p.problems) == 0:
 		a.synced, a.retry = time.Now(), 0
@@ -379,7 +419,7 @@ func (a *agent) finish(p *pass) {
 		a.retry = min(2*a.retry, a.config.RepairInterval)
 	}
 	a.last = p
-	p.wire, p.under = nil, nil
+	p.wire, p.under, p.links = nil, nil, nil
 	a.publish()
 }
 

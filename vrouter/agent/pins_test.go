@@ -45,7 +45,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	}
 	must(t, a.healthy())
 	a.stop(t)
-	must(t, Remove(c))
+	must(t, Remove(c, false))
 
 	hidden := fmt.Sprintf("mount --bind %q /proc/1 && exec %q", t.TempDir(), testBinary(t))
 	cmd := launched(t, written(t, c), exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", hidden))

@@ -14,6 +14,7 @@ type plane interface {
 	Dump() (fib.Tables, error)
 
 	AttachVif(ifindex int) error
+	AttachVifOfMany(ifindex int) error
 	AttachFabric(ifindex int, noXDP string) (datapath.Fabric, error)
 	Detach(ifindex int) error
 	Attached() ([]datapath.Attachment, error)
@@ -59,6 +60,10 @@ func (a *agent) closePlane() error {
 
 func (p inSpace) AttachVif(ifindex int) error {
 	return p.space.do(func() error { return p.plane.AttachVif(ifindex) })
+}
+
+func (p inSpace) AttachVifOfMany(ifindex int) error {
+	return p.space.do(func() error { return p.plane.AttachVifOfMany(ifindex) })
 }
 
 func (p inSpace) AttachFabric(ifindex int, noXDP string) (f datapath.Fabric, err error) {

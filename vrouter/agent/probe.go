@@ -32,7 +32,7 @@ var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 // makeProbe builds the packet. A workload in a network that bridges resolves a
 // neighbour first; where nobody has the address, that question is all it sends.
 func makeProbe(v *view, r api.TraceRequest) (probe, error) {
-	port, ok := v.want.port(r.From)
+	port, ok := v.want.state.Port(r.From)
 	switch {
 	case !ok:
 		return probe{}, refuse(http.StatusNotFound, "there is no port %q", r.From)
@@ -74,7 +74,7 @@ func firstHop(d *desired, n model.Network, from model.Port, to netip.Addr) (mac 
 	case n.Forwarding == model.L3, n.Forwarding == model.L2L3 && (!onLink || isGateway):
 		return model.RouterMAC, true
 	}
-	for _, p := range d.whole.Ports {
+	for _, p := range d.state.Ports {
 		if p.Network != n.Name {
 			continue
 		}

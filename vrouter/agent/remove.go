@@ -6,12 +6,35 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/store"
 )
+
+// mayRemove refuses to take the store away from other nodes.
+func (a *agent) mayRemove(withStore bool) error {
+	if withStore || a.shared.address.Kind != store.KindEmbedded {
+		return nil
+	}
+	var others []string
+	a.shared.Peek(func(v *fleet.View) {
+		for _, n := range v.Nodes() {
+			if n.Name != a.config.Node {
+				others = append(others, n.Name)
+			}
+		}
+	})
+	if len(others) == 0 {
+		return nil
+	}
+	return refuse(http.StatusConflict, "node %s keeps the store that other nodes use (%s), and would take it away with all that stands in it; remove those first, or say --with-store", a.config.Node, strings.Join(others, ", "))
+}
 
 // takeDown removes everything of the node: programs, maps, pins, the pairs of
 // its ports, neighbours, the desired state, the socket and the lock. It works
@@ -37,10 +60,11 @@ func (a *agent) takeDown() error {
 
 // removePairs deletes the pairs that were made for a node's ports.
 func removePairs(s *space, node string) error {
-	w, err := newWire(s, node, nil, func(string, string) {})
+	links, err := listLinks(s.links)
 	if err != nil {
 		return err
 	}
+	w := newWire(s, node, links, nil, func(string, string) {})
 	defer w.close()
 	var errs []error
 	for _, l := range w.strays(nil) {
@@ -51,7 +75,7 @@ func removePairs(s *space, node string) error {
 
 // removeFiles takes the pins' filesystem and the desired state away.
 func removeFiles(c Config) error {
-	return errors.Join(datapath.UnmountPins(c.pinsDir()), store{c.StateDir, c.Node}.remove())
+	return errors.Join(datapath.UnmountPins(c.pinsDir()), kept{c.StateDir, c.Node}.remove())
 }
 
 // removeEmpty takes the node's directories away as far as nothing is in them.
@@ -67,8 +91,9 @@ const (
 )
 
 // Remove takes everything of a node down, as an agent does that is asked to:
-// the running one where there is one, else this process.
-func Remove(c Config) error {
+// the running one where there is one, else this process. A store that is here and
+// that other nodes may use goes only withStore.
+func Remove(c Config, withStore bool) error {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
 		return err
@@ -78,10 +103,13 @@ func Remove(c Config) error {
 	l, err := takeLock(c)
 	var held *heldError
 	if errors.As(err, &held) {
-		l, err = removeRunning(ctx, c)
+		l, err = removeRunning(ctx, c, withStore)
 	}
 	if err != nil || l == nil {
 		return err
+	}
+	if err := mayRemoveStopped(c, withStore); err != nil {
+		return errors.Join(err, l.release())
 	}
 	err = errors.Join(removeStopped(c), removeSocket(c.Socket), l.remove())
 	removeEmpty(c) // only now the lock is not in it any more
@@ -90,11 +118,11 @@ func Remove(c Config) error {
 
 // removeRunning asks the running agent to do it. Where that one ends without
 // having done so, the lock is ours.
-func removeRunning(ctx context.Context, c Config) (*lock, error) {
+func removeRunning(ctx context.Context, c Config, withStore bool) (*lock, error) {
 	client := api.Dial(c.Socket)
 	defer client.Close()
 	for {
-		err := client.Shutdown(ctx, api.ShutdownRequest{Remove: true})
+		err := client.Shutdown(ctx, api.ShutdownRequest{Remove: true, WithStore: withStore})
 		if err == nil {
 			return nil, nil
 		}
@@ -112,6 +140,15 @@ func removeRunning(ctx context.Context, c Config) (*lock, error) {
 		case <-time.After(removeWait): // it starts, or ends, at this moment
 		}
 	}
+}
+
+// mayRemoveStopped is mayRemove where nobody can be asked who uses the store.
+func mayRemoveStopped(c Config, withStore bool) error {
+	dir := kept{c.StateDir, c.Node}.embeddedDir()
+	if _, err := os.Stat(dir); withStore || err != nil {
+		return nil
+	}
+	return fmt.Errorf("node %s keeps a store in %s that other nodes may use, and its agent does not run to tell; start it and remove the node then, or say --with-store", c.Node, dir)
 }
 
 // removeStopped takes down what an agent left. A node whose namespace is gone
@@ -161,10 +198,10 @@ func existingPins(c Config) (path string, there bool) {
 }
 
 // removeManaged lets go of the neighbours that the kernel was asked to keep
-// resolved toward the nodes and gateways of the state that was applied last.
+// resolved toward the nodes and gateways of the last state.
 func removeManaged(s *space, c Config) error {
-	kept, err := store{c.StateDir, c.Node}.loadState()
-	if err != nil || kept == nil {
+	own, err := kept{c.StateDir, c.Node}.loadNode()
+	if err != nil || len(own.Underlay) == 0 && len(c.Fabric) == 0 {
 		return nil // nobody knows of any
 	}
 	n := &neighbours{space: s, kept: map[neighbour]bool{}}
@@ -172,16 +209,11 @@ func removeManaged(s *space, c Config) error {
 	if err != nil {
 		return err
 	}
-	want, err := newDesired(c.Node, kept.State, nil, nil)
-	if err != nil {
-		return err
-	}
-	self, _ := want.self()
 	links, err := listLinks(s.links)
 	if err != nil {
 		return err
 	}
-	fabric, _, err := fabricDevices(s, byName(links), c.Fabric, self.Underlay)
+	fabric, _, err := fabricDevices(s, byName(links), c.Fabric, own.Underlay)
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 		}},
 		{"the state cannot be read any more", nil, func(t *testing.T, r *running) {
 			r.stop(t)
-			must(t, os.WriteFile(filepath.Join(r.config.StateDir, "state.json"), []byte("{"), 0o600))
+			must(t, os.WriteFile(filepath.Join(r.config.StateDir, "node.json"), []byte("{"), 0o600))
 			// Whom to resolve is in it: those stay with the kernel until the device goes.
 			neighboursForgotten(t, r)
 		}},
@@ -183,7 +183,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			if c.end != nil {
 				c.end(t, a)
 			}
-			must(t, Remove(a.config))
+			must(t, Remove(a.config, false))
 			if left := leftovers(t, b, a.config, "fab0"); len(left) > 0 {
 				t.Errorf("left: %q", left)
 			}
@@ -193,7 +193,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			if alone && hooked(t, b.a, "fab0") {
 				t.Error("the hook of the filters is left")
 			}
-			if err := Remove(a.config); err != nil {
+			if err := Remove(a.config, false); err != nil {
 				t.Errorf("removing again: %v", err)
 			}
 			if exists(a.config.lockPath()) || exists(a.config.nodeDir()) {
@@ -251,7 +251,7 @@ func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	must(t, err)
 	a.stop(t)
 	deleteSpace(f.a.name)
-	must(t, Remove(a.config))
+	must(t, Remove(a.config, false))
 	for _, path := range []string{a.config.nodeDir(), a.config.StateDir, a.config.lockPath()} {
 		if exists(path) {
 			t.Errorf("%s is left", path)
@@ -271,7 +271,7 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	_, err := a.client.PutState(context.Background(), s)
 	must(t, err)
 	linkIn(t, f.a, groDevice)
-	must(t, Remove(a.config))
+	must(t, Remove(a.config, false))
 	if l, err := f.a.link(groDevice); err != nil || l != nil {
 		t.Errorf("%s is left: %v", groDevice, err)
 	}
@@ -313,7 +313,7 @@ func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, Remove(a.config))
+	must(t, Remove(a.config, false))
 	for range asked {
 		o := <-ends
 		var gone *api.Unreachable

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
 
@@ -122,10 +124,11 @@ func removeSocket(path string) error {
 func (a *agent) routes(end func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/status", answer(func(*http.Request) (any, error) { return a.status(a.view.Load()), nil }))
-	mux.Handle("GET /v1/state", answer(func(*http.Request) (any, error) { return a.view.Load().want.whole, nil }))
+	mux.Handle("GET /v1/state", answer(a.handleState))
 	mux.Handle("PUT /v1/state", answer(a.handlePutState))
 	mux.Handle("POST /v1/ports", answer(a.handleAddPort))
 	mux.Handle("DELETE /v1/ports/{name}", answer(a.handleDeletePort))
+	a.objectRoutes(mux)
 	for name, rows := range a.tables() {
 		mux.Handle("GET /v1/"+name, answer(a.reading(func(r *http.Request) (any, error) {
 			vrf, err := vrfOf(r)
@@ -199,39 +202,44 @@ func vrfOf(r *http.Request) (uint32, error) {
 	return uint32(vrf), nil
 }
 
+// handleState is the fleet's state; before the store was read, what is known of
+// it.
+func (a *agent) handleState(*http.Request) (any, error) {
+	var state model.State
+	if a.shared.Peek(func(v *fleet.View) { state = v.State() }) {
+		return state.WithDefaults(), nil
+	}
+	if want := a.view.Load().want; want != nil {
+		return want.state, nil
+	}
+	return state, nil
+}
+
 func (a *agent) handlePutState(r *http.Request) (any, error) {
 	state, err := read[model.State](r)
 	if err != nil {
 		return nil, err
 	}
-	var done api.Applied
-	err = a.ask(r.Context(), func() (err error) {
-		done, err = a.putState(state)
-		return err
-	})
+	done, err := a.putState(r.Context(), state)
+	if len(state.Ports) > manyPorts {
+		debug.FreeOSMemory() // the request's text and the old state were as large
+	}
 	return done, err
 }
+
+// manyPorts is from where on a state's memory is worth giving back at once.
+const manyPorts = 10_000
 
 func (a *agent) handleAddPort(r *http.Request) (any, error) {
 	request, err := read[api.PortRequest](r)
 	if err != nil {
 		return nil, err
 	}
-	var port api.Port
-	err = a.ask(r.Context(), func() (err error) {
-		port, err = a.addPort(request)
-		return err
-	})
-	return port, err
+	return a.addPort(r.Context(), request)
 }
 
 func (a *agent) handleDeletePort(r *http.Request) (any, error) {
-	var done api.Applied
-	err := a.ask(r.Context(), func() (err error) {
-		done, err = a.deletePort(r.PathValue("name"))
-		return err
-	})
-	return done, err
+	return a.deletePort(r.Context(), r.PathValue("name"))
 }
 
 // handleShutdown ends the agent once the answer is on its way.
@@ -241,6 +249,9 @@ func (a *agent) handleShutdown(r *http.Request, end func()) (any, error) {
 		return nil, err
 	}
 	if request.Remove {
+		if err := a.mayRemove(request.WithStore); err != nil {
+			return nil, err
+		}
 		if err := a.ask(r.Context(), a.takeDown); err != nil {
 			return nil, err
 		}

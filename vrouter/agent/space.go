@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -95,36 +96,34 @@ func (s *space) stay() error {
 // do runs f on a thread inside the namespace: what takes no handle (device
 // numbers in bpf(2), /proc/sys/net, ethtool) means that namespace's there.
 func (s *space) do(f func() error) error {
-	done := make(chan error, 1)
-	if s.work != nil {
-		s.work <- func() { done <- f() }
-		return <-done
+	if s.work == nil {
+		return s.once(f)
 	}
-	go func() {
-		runtime.LockOSThread()
-		if err := netns.Set(s.ns); err != nil {
-			done <- fmt.Errorf("enter network namespace %s (root is needed): %w", s.name, err)
-			return
-		}
-		done <- f()
-	}()
+	done := make(chan error, 1)
+	s.work <- func() { done <- f() }
 	return <-done
 }
 
-// sysctl sets a device's setting. family is "ipv4" or "ipv6". A kernel without
-// it (IPv6 left out) needs none.
-func (s *space) sysctl(family, device, key, value string) error {
-	path := filepath.Join("/proc/sys/net", family, "conf", device, key)
-	err := s.do(func() error {
-		if now, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(now)) == value {
-			return nil
+// setting is one of a device's, with its value.
+type setting struct{ key, value string }
+
+// sysctls sets what differs of a device. family is "ipv4" or "ipv6". A kernel
+// without it (IPv6 left out) needs none.
+func (s *space) sysctls(family, device string, want ...setting) error {
+	return s.do(func() error {
+		for _, w := range want {
+			path := filepath.Join("/proc/sys/net", family, "conf", device, w.key)
+			now, err := os.ReadFile(path)
+			if err == nil && strings.TrimSpace(string(now)) == w.value {
+				continue
+			}
+			err = os.WriteFile(path, []byte(w.value), 0)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("set %s of device %s to %s: %w", w.key, device, w.value, err)
+			}
 		}
-		return os.WriteFile(path, []byte(value), 0)
+		return nil
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("set %s of device %s to %s: %w", key, device, value, err)
-	}
-	return nil
 }
 
 // link finds a device by name; nil when there is none.
@@ -138,4 +137,42 @@ func (s *space) link(name string) (netlink.Link, error) {
 		return nil, fmt.Errorf("find device %s: %w", name, err)
 	}
 	return l, nil
+}
+
+// once runs f in the namespace on a thread that ends with it, for what may take
+// long.
+func (s *space) once(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread is in another namespace
+		if err := netns.Set(s.ns); err != nil {
+			done <- fmt.Errorf("enter network namespace %s (root is needed): %w", s.name, err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// globalAddresses are the addresses of some devices that others can reach.
+func (s *space) globalAddresses(devices []string) (all []netip.Addr, err error) {
+	for _, name := range devices {
+		l, err := s.link(name)
+		if err != nil {
+			return nil, err
+		}
+		if l == nil {
+			return nil, fmt.Errorf("fabric device %s does not exist", name)
+		}
+		addresses, err := s.links.AddrList(l, netlink.FAMILY_ALL)
+		if err != nil {
+			return nil, fmt.Errorf("list the addresses of %s: %w", name, err)
+		}
+		for _, a := range addresses {
+			if ip, ok := netip.AddrFromSlice(a.IP); ok && a.Scope == unix.RT_SCOPE_UNIVERSE {
+				all = append(all, ip.Unmap())
+			}
+		}
+	}
+	return all, nil
 }

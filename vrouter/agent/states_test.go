@@ -163,15 +163,16 @@ func (w *writer) take(s model.State) error {
 	if err := s.WithDefaults().Validate(); err != nil {
 		return err
 	}
-	next, err := newDesired(w.config.Node, s, nil, w.agent.want.ids)
+	next := newDesired(w.config.Node, s, w.agent.want.ids)
+	links, err := listLinks(w.agent.space.links)
 	if err != nil {
 		return err
 	}
-	if err := w.check(next); err != nil {
+	if err := w.check(next, links); err != nil {
 		return err
 	}
 	w.agent.want = next
-	f, err := w.assume(next)
+	f, err := w.assume(next, links)
 	if err != nil {
 		return err
 	}

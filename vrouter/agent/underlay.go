@@ -170,12 +170,12 @@ func fabricDevices(s *space, here map[string]netlink.Link, configured []string, 
 
 // holdersOf finds the devices that have addresses: address → ifindex.
 func holdersOf(s *space, addresses []netip.Addr) (map[netip.Addr]int, error) {
-	list, err := s.links.AddrList(nil, netlink.FAMILY_ALL)
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-		return nil, fmt.Errorf("list the node's addresses: %w", err)
+	all, err := listAddresses(s.links)
+	if err != nil {
+		return nil, err
 	}
 	holders := map[netip.Addr]int{}
-	for _, a := range list {
+	for _, a := range all {
 		if prefix, ok := prefixOf(a.IPNet); ok && slices.Contains(addresses, prefix.Addr()) {
 			holders[prefix.Addr()] = a.LinkIndex
 		}

@@ -9,6 +9,7 @@ import (
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
 
@@ -30,6 +31,8 @@ type view struct {
 	repairs  uint64
 	synced   time.Time
 	ports    int
+	refused  string
+	leaving  []string
 }
 
 // publish makes the loop's state readable.
@@ -39,7 +42,11 @@ func (a *agent) publish() {
 		want: p.want, pins: a.pins, fabric: p.fabric, devices: p.devices, warnings: slices.Concat(p.warnings, a.pins.warning()),
 		nexthops: make(map[uint32]string, len(p.tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
 		networks: map[uint32]model.Network{},
-		routes:   len(p.tables.Routes), repairs: a.repairs, synced: a.synced, ports: len(p.want.ports()),
+		routes:   len(p.tables.Routes), repairs: a.repairs, synced: a.synced, ports: len(p.want.ports),
+		leaving: slices.Clone(a.own.Leaving),
+	}
+	if a.unfit != nil {
+		v.refused = notInForce(a.unfit)
 	}
 	for id, n := range p.tables.Nexthops {
 		v.nexthops[id] = n.Name
@@ -53,12 +60,13 @@ func (a *agent) publish() {
 	for _, f := range p.fabric {
 		v.indexes[uint32(f.link.Attrs().Index)] = f.link.Attrs().Name
 	}
-	for _, n := range p.want.whole.Networks {
+	for _, n := range p.want.state.Networks {
 		v.networks[n.ID] = n
 	}
 	for _, q := range p.problems {
 		v.problems = append(v.problems, q.text)
 	}
+	a.shared.Peek(func(f *fleet.View) { v.problems = append(v.problems, f.Problems()...) })
 	slices.Sort(v.problems)
 	v.problems = slices.Compact(v.problems)
 	a.view.Store(v)
@@ -69,6 +77,7 @@ func (a *agent) status(v *view) api.Status {
 	s := api.Status{
 		Node: a.config.Node, Version: a.version, PID: os.Getpid(), Started: a.started, Synced: v.synced,
 		Problems: append(slices.Clone(v.problems), v.warnings...), Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
+		Store: a.storeStatus(v),
 	}
 	for _, f := range v.fabric {
 		s.Fabric = append(s.Fabric, api.Fabric{Device: f.link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.link.Attrs().MTU})

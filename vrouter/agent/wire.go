@@ -18,12 +18,14 @@ import (
 // the node already. It is made for one pass of the agent: what it found and
 // opened is forgotten with close.
 type wire struct {
-	space   *space
+	own     *site
 	node    string
 	here    map[string]netlink.Link // the node's devices
-	spaces  map[string]*space       // workloads' namespaces, opened in this pass
+	sites   map[string]*site        // workloads' namespaces, opened in this pass
 	fabric  map[string]bool         // underlay devices: no port may have them
+	made    map[string]bool         // ports whose pair was made in this pass
 	changed func(port, what string) // is told what was set
+	limited func(port string) bool  // whether a port may have limits from before; nil: any may
 }
 
 // device is a port's device on the node.
@@ -32,20 +34,31 @@ type device struct {
 	peer bool // a veth whose other end is in another namespace: packets go straight there
 }
 
+// deviceOf is a port's. What is limited on its way to the workload has to pass the
+// device's queue, which a packet that goes straight to the peer does not.
+func deviceOf(l netlink.Link, p model.Port) *device {
+	return &device{l, l.Type() == "veth" && l.Attrs().NetNsID >= 0 && p.Bandwidth.Ingress == 0}
+}
+
 func (d device) index() int { return d.link.Attrs().Index }
 
 // hostPrefix begins the name of the node's end of a pair.
 const hostPrefix = "vr-"
 
-// newWire looks at the node's devices.
-func newWire(s *space, node string, fabric []string, changed func(port, what string)) (*wire, error) {
-	w := &wire{space: s, node: node, spaces: map[string]*space{}, fabric: map[string]bool{}, changed: changed}
+// ownPrefix begins the name of a device by which the node itself is in a network.
+const ownPrefix = "vrh-"
+
+// newWire begins with the node's devices.
+func newWire(s *space, node string, links []netlink.Link, fabric []string, changed func(port, what string)) *wire {
+	w := &wire{
+		own: &site{space: s}, node: node, here: byName(links), changed: changed,
+		sites: map[string]*site{}, fabric: map[string]bool{}, made: map[string]bool{},
+	}
+	w.own.keep(links)
 	for _, f := range fabric {
 		w.fabric[f] = true
 	}
-	links, err := listLinks(s.links)
-	w.here = byName(links)
-	return w, err
+	return w
 }
 
 func byName(links []netlink.Link) map[string]netlink.Link {
@@ -56,36 +69,40 @@ func byName(links []netlink.Link) map[string]netlink.Link {
 	return all
 }
 
-// listLinks lists devices. The kernel says so when they changed meanwhile
-// (NLM_F_DUMP_INTR); then it is asked again.
-func listLinks(h *netlink.Handle) ([]netlink.Link, error) {
-	for try := 0; ; try++ {
-		links, err := h.LinkList()
-		if err == nil {
-			return links, nil
-		}
-		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == 10 {
-			return nil, fmt.Errorf("list devices: %w", err)
-		}
-	}
-}
-
 func (w *wire) close() {
-	for _, s := range w.spaces {
+	for _, s := range w.sites {
 		s.close()
 	}
 }
 
-// workspace opens a workload's namespace, once a pass.
-func (w *wire) workspace(name string) (*space, error) {
-	if s, ok := w.spaces[name]; ok {
+// site opens a workload's namespace, once a pass.
+func (w *wire) site(name string) (*site, error) {
+	if s, ok := w.sites[name]; ok {
 		return s, nil
 	}
 	s, err := openSpace(name)
-	if err == nil {
-		w.spaces[name] = s
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	w.sites[name] = &site{space: s}
+	return w.sites[name], nil
+}
+
+// placeOf is the namespace in which a port's workload is: the node's own of a
+// port that is the node's.
+func (w *wire) placeOf(p model.Port) (*site, error) {
+	if p.Attach.Host {
+		return w.own, nil
+	}
+	return w.site(p.Attach.Netns)
+}
+
+// place says where that is.
+func place(p model.Port) string {
+	if p.Attach.Host {
+		return "the node"
+	}
+	return "network namespace " + p.Attach.Netns
 }
 
 // hostName is what the node's end of a port's pair is called: a device's name
@@ -118,14 +135,14 @@ func (w *wire) plug(p model.Port) (*device, error) {
 	switch {
 	case p.Attach.Device != "":
 		return w.existing(p)
-	case p.Attach.Netns == "":
+	case p.Attach.Netns == "" && !p.Attach.Host:
 		return nil, nil // its workload is not there yet
 	}
 	name := hostName(w.node, p.Name)
-	there, err := w.workspace(p.Attach.Netns)
+	there, err := w.placeOf(p)
 	if err != nil {
 		if l := w.here[name]; l != nil {
-			return &device{l, l.Attrs().NetNsID >= 0}, err
+			return deviceOf(l, p), err
 		}
 		return nil, err
 	}
@@ -142,8 +159,7 @@ func (w *wire) plug(p model.Port) (*device, error) {
 			return nil, err
 		}
 	}
-	d := &device{l, l.Attrs().NetNsID >= 0}
-	return d, w.nodeEnd(p, l)
+	return deviceOf(l, p), w.nodeEnd(p, l)
 }
 
 // existing finds a device that somebody else made.
@@ -156,7 +172,7 @@ func (w *wire) existing(p model.Port) (*device, error) {
 	case l == nil:
 		return nil, fmt.Errorf("device %s does not exist on the node; make it, or correct attach.device", name)
 	}
-	return &device{l, l.Type() == "veth" && l.Attrs().NetNsID >= 0}, nil
+	return deviceOf(l, p), nil
 }
 
 // isOurs tells whether a pair is this port's. One without a mark is: its maker
@@ -167,34 +183,36 @@ func (w *wire) isOurs(l netlink.Link, p model.Port) bool {
 }
 
 // joins tells whether a pair's other end is in a namespace.
-func (w *wire) joins(l netlink.Link, there *space) bool {
-	id, err := w.space.links.GetNetNsIdByFd(int(there.ns))
-	if err != nil || l.Type() != "veth" || l.Attrs().NetNsID != id {
+func (w *wire) joins(l netlink.Link, there *site) bool {
+	if l.Type() != "veth" || l.Attrs().NetNsID != there.idIn(w.own) || l.Attrs().NetNsID < 0 && there != w.own {
 		return false
 	}
-	peer, err := there.links.LinkByIndex(l.Attrs().ParentIndex)
-	return err == nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index
+	peer, err := there.device(l.Attrs().ParentIndex)
+	return err == nil && peer != nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index
 }
 
-func (w *wire) makePair(p model.Port, name string, there *space) (netlink.Link, error) {
+func (w *wire) makePair(p model.Port, name string, there *site) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
 	inside := interfaceOf(p)
-	err := w.space.links.LinkAdd(&netlink.Veth{
+	err := w.own.links.LinkAdd(&netlink.Veth{
 		LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: p.MAC[:], PeerNamespace: netlink.NsFd(there.ns),
 	})
 	if errors.Is(err, unix.EEXIST) {
-		return nil, fmt.Errorf("network namespace %s has a device %s already; choose another attach.interface, or remove that device", p.Attach.Netns, inside)
+		return nil, fmt.Errorf("%s has a device %s already; choose another attach.interface, or remove that device", place(p), inside)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make the veth pair %s, %s in %s: %w", name, inside, p.Attach.Netns, err)
+		return nil, fmt.Errorf("make the veth pair %s, %s in %s: %w", name, inside, place(p), err)
 	}
-	l, err := w.space.links.LinkByName(name)
+	l, err := w.own.links.LinkByName(name)
+	if err == nil {
+		err = there.renew(l.Attrs().ParentIndex)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("find the veth %s just made: %w", name, err)
 	}
-	w.here[name] = l
-	w.changed(p.Name, "pair made: "+name+" on the node, "+inside+" in "+p.Attach.Netns)
+	w.here[name], w.own.byIndex[l.Attrs().Index], w.made[p.Name] = l, l, true
+	w.changed(p.Name, "pair made: "+name+" on the node, "+inside+" in "+place(p))
 	return l, nil
 }
 
@@ -203,23 +221,21 @@ func (w *wire) makePair(p model.Port, name string, there *space) (netlink.Link, 
 func (w *wire) nodeEnd(p model.Port, l netlink.Link) error {
 	name := l.Attrs().Name
 	if want := alias(w.node, p); l.Attrs().Alias != want {
-		if err := w.space.links.LinkSetAlias(l, want); err != nil {
+		if err := w.own.links.LinkSetAlias(l, want); err != nil {
 			return fmt.Errorf("mark device %s: %w", name, err)
 		}
 		l.Attrs().Alias = want
 		w.changed(p.Name, "device "+name+" marked as its own")
 	}
-	return errors.Join(
-		w.space.sysctl("ipv6", name, "accept_ra", "0"),
-		w.space.sysctl("ipv6", name, "disable_ipv6", "1"),
-	)
+	return w.own.sysctls("ipv6", name, setting{"accept_ra", "0"}, setting{"disable_ipv6", "1"})
 }
 
 // remove deletes a device of the node.
 func (w *wire) remove(l netlink.Link) error {
 	name := l.Attrs().Name
 	delete(w.here, name)
-	err := w.space.links.LinkDel(l)
+	delete(w.own.byIndex, l.Attrs().Index)
+	err := w.own.links.LinkDel(l)
 	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EINVAL) { // gone meanwhile, by name or by number
 		return fmt.Errorf("delete device %s: %w", name, err)
 	}
@@ -238,8 +254,11 @@ func (w *wire) strays(wanted map[string]bool) []netlink.Link {
 }
 
 func interfaceOf(p model.Port) string {
-	if p.Attach.Interface != "" {
+	switch {
+	case p.Attach.Interface != "":
 		return p.Attach.Interface
+	case p.Attach.Host:
+		return ownPrefix + hostName(p.Node, p.Name)[len(hostPrefix):14]
 	}
 	return model.DefaultInterface
 }

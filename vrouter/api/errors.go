@@ -33,9 +33,14 @@ func (e *Unreachable) Error() string { return e.Text }
 func (e *Unreachable) Unwrap() error { return e.Cause }
 
 // IsNotFound reports whether the agent does not know the object asked for.
-func IsNotFound(err error) bool {
+func IsNotFound(err error) bool { return isStatus(err, http.StatusNotFound) }
+
+// IsConflict reports whether the agent refused because of what is there already.
+func IsConflict(err error) bool { return isStatus(err, http.StatusConflict) }
+
+func isStatus(err error, status int) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusNotFound
+	return errors.As(err, &e) && e.Status == status
 }
 
 // refusal reads the agent's reason out of a response.

@@ -59,7 +59,16 @@ func (d *Datapath) programOf(h hook) *ebpf.Program {
 // AttachVif puts from_workload at a device's ingress. It is idempotent: what is
 // right stays, an older program is swapped without a gap, a lost one returns.
 func (d *Datapath) AttachVif(ifindex int) error {
-	_, err := d.attachTC(hookVif, ifindex)
+	_, err := d.attachTC(hookVif, ifindex, !d.options.NoTCX)
+	return err
+}
+
+// AttachVifOfMany is AttachVif for one of many devices at once. One without a
+// tcx link gets a classic filter: for a new link the kernel waits, with the lock
+// on all devices held, until no packet is in an older program (10 ms and more).
+func (d *Datapath) AttachVifOfMany(ifindex int) error {
+	_, err := os.Stat(d.pinOf(hookVif, ifindex))
+	_, err = d.attachTC(hookVif, ifindex, !d.options.NoTCX && err == nil)
 	return err
 }
 
@@ -68,7 +77,7 @@ func (d *Datapath) AttachVif(ifindex int) error {
 // decapsulated must never climb the host's stack. noXDP is why XDP is not wanted
 // here; empty: where it can be had.
 func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
-	mode, err := d.attachTC(hookFabric, ifindex)
+	mode, err := d.attachTC(hookFabric, ifindex, !d.options.NoTCX)
 	if err != nil {
 		return Fabric{}, err
 	}
@@ -84,9 +93,9 @@ func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	return Fabric{Mode: "xdp+" + mode}, nil
 }
 
-// attachTC prefers tcx and falls back to a clsact filter.
-func (d *Datapath) attachTC(h hook, ifindex int) (mode string, err error) {
-	if !d.options.NoTCX {
+// attachTC attaches by tcx if it is wanted and there, else by a clsact filter.
+func (d *Datapath) attachTC(h hook, ifindex int, tcx bool) (mode string, err error) {
+	if tcx {
 		err := d.attachTCX(h, ifindex)
 		if err == nil {
 			return "tcx", d.removeFilter(h, ifindex)
@@ -120,12 +129,7 @@ func (d *Datapath) adopt(h hook, ifindex int) (link.Link, error) {
 		l.Close()
 		return nil, d.dropLink(h, ifindex)
 	}
-	ours, err := d.programOf(h).Info()
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	if id, ok := ours.ID(); ok && id == info.Program {
+	if info.Program == d.ids[h] {
 		return l, nil
 	}
 	d.beforeSwap()
@@ -273,6 +277,20 @@ func (d *Datapath) linksAttached(note func(hook, int, string, bool)) error {
 	return nil
 }
 
+// programIDs are the kernel's numbers of the programs. To ask for them takes
+// longer than all there is to ask of a device.
+func (d *Datapath) programIDs() (map[hook]ebpf.ProgramID, error) {
+	ids := map[hook]ebpf.ProgramID{}
+	for _, h := range []hook{hookVif, hookFabric, hookFabricXDP} {
+		info, err := d.programOf(h).Info()
+		if err != nil {
+			return nil, fmt.Errorf("ask the kernel about program %s: %w", h, err)
+		}
+		ids[h], _ = info.ID()
+	}
+	return ids, nil
+}
+
 func (d *Datapath) linkAttached(h hook, ifindex int, note func(hook, int, string, bool)) error {
 	l, err := link.LoadPinnedLink(d.pinOf(h, ifindex), nil)
 	if err != nil {
@@ -286,16 +304,11 @@ func (d *Datapath) linkAttached(h hook, ifindex int, note func(hook, int, string
 	if linkDevice(info) != ifindex {
 		return d.dropLink(h, ifindex) // the device is gone
 	}
-	ours, err := d.programOf(h).Info()
-	if err != nil {
-		return err
-	}
-	id, _ := ours.ID()
 	mode := "tcx"
 	if h == hookFabricXDP {
 		mode = "xdp"
 	}
-	note(h, ifindex, mode, id == info.Program)
+	note(h, ifindex, mode, info.Program == d.ids[h])
 	return nil
 }
 

@@ -28,12 +28,14 @@ func (d *Datapath) attachFilter(h hook, ifindex int) error {
 	if err != nil {
 		return fmt.Errorf("find device %d: %w", ifindex, err)
 	}
-	if err := d.addHook(l); err != nil {
+	fresh, err := d.addHook(l)
+	if err != nil {
 		return err
 	}
-	current, err := d.filterIsCurrent(h, l)
-	if err != nil || current {
-		return err
+	if !fresh {
+		if current, err := d.filterIsCurrent(h, l); err != nil || current {
+			return err
+		}
 	}
 	d.beforeSwap()
 	f := &netlink.BpfFilter{
@@ -56,23 +58,24 @@ func (d *Datapath) hookNote(ifindex int) string {
 
 const hookNotePrefix = "qdisc-"
 
-// addHook makes the clsact hook where there is none, and remembers that. The
-// note comes first, so that a crash leaves no hook that nobody removes.
-func (d *Datapath) addHook(l netlink.Link) error {
+// addHook makes the clsact hook where there is none, and remembers that; a fresh
+// one has no filters. The note comes first, so that a crash leaves no hook that
+// nobody removes.
+func (d *Datapath) addHook(l netlink.Link) (fresh bool, err error) {
 	note := d.hookNote(l.Attrs().Index)
 	known := os.Mkdir(note, 0o700)
 	if known != nil && !errors.Is(known, os.ErrExist) {
-		return fmt.Errorf("note that the clsact hook of %s is ours: %w", l.Attrs().Name, known)
+		return false, fmt.Errorf("note that the clsact hook of %s is ours: %w", l.Attrs().Name, known)
 	}
-	err := netlink.QdiscAdd(clsact(l))
+	err = netlink.QdiscAdd(clsact(l))
 	if err == nil || errors.Is(err, unix.EEXIST) && known != nil {
-		return nil
+		return err == nil, nil
 	}
 	gone := os.Remove(note)
 	if errors.Is(err, unix.EEXIST) {
-		return gone
+		return false, gone
 	}
-	return errors.Join(fmt.Errorf("add the clsact hook to %s: %w (needs CONFIG_NET_SCH_INGRESS)", l.Attrs().Name, err), gone)
+	return false, errors.Join(fmt.Errorf("add the clsact hook to %s: %w (needs CONFIG_NET_SCH_INGRESS)", l.Attrs().Name, err), gone)
 }
 
 // removeHook removes the clsact hook of a device, if we made it.
@@ -102,16 +105,21 @@ func ourFilters(l netlink.Link) (ours []*netlink.BpfFilter, others int, err erro
 		if err != nil {
 			return nil, 0, fmt.Errorf("list the filters of %s: %w", l.Attrs().Name, err)
 		}
-		for _, f := range all {
-			b, ok := f.(*netlink.BpfFilter)
-			if ok && parent == netlink.HANDLE_MIN_INGRESS && strings.HasPrefix(b.Name, filterName("")) {
-				ours = append(ours, b)
-			} else {
-				others++
-			}
+		if parent == netlink.HANDLE_MIN_INGRESS {
+			ours = oursAmong(all)
+		}
+		others += len(all)
+	}
+	return ours, others - len(ours), nil
+}
+
+func oursAmong(all []netlink.Filter) (ours []*netlink.BpfFilter) {
+	for _, f := range all {
+		if b, ok := f.(*netlink.BpfFilter); ok && strings.HasPrefix(b.Name, filterName("")) {
+			ours = append(ours, b)
 		}
 	}
-	return ours, others, nil
+	return ours
 }
 
 func (d *Datapath) filterIsCurrent(h hook, l netlink.Link) (bool, error) {
@@ -119,13 +127,8 @@ func (d *Datapath) filterIsCurrent(h hook, l netlink.Link) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	info, err := d.programOf(h).Info()
-	if err != nil {
-		return false, err
-	}
-	id, _ := info.ID()
 	for _, f := range ours {
-		if f.Name == filterName(h) && f.Id == int(id) {
+		if f.Name == filterName(h) && f.Id == int(d.ids[h]) {
 			return true, nil
 		}
 	}
@@ -167,40 +170,42 @@ func (d *Datapath) removeFilter(h hook, ifindex int) error {
 	return nil
 }
 
+// filtersAttached asks over one socket: there may be thousands of devices.
 func (d *Datapath) filtersAttached(note func(hook, int, string, bool)) error {
-	links, err := netlink.LinkList()
+	has, err := clsactDevices(nil)
 	if err != nil {
-		return fmt.Errorf("list the devices: %w", err)
+		return err
 	}
-	for _, l := range links {
-		if !hasClsact(l) {
-			continue
-		}
-		ours, _, err := ourFilters(l)
+	asked, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("open netlink: %w", err)
+	}
+	defer asked.Close()
+	for index := range has {
+		all, err := asked.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, netlink.HANDLE_MIN_INGRESS)
 		if err != nil {
-			return err
+			return fmt.Errorf("list the filters of device %d: %w", index, err)
 		}
-		for _, f := range ours {
+		for _, f := range oursAmong(all) {
 			h := hook(strings.TrimPrefix(f.Name, filterName("")))
-			current, err := d.filterIsCurrent(h, l)
-			if err != nil {
-				return err
-			}
-			note(h, l.Attrs().Index, "clsact", current)
+			note(h, index, "clsact", f.Id == int(d.ids[h]))
 		}
 	}
 	return nil
 }
 
-func hasClsact(l netlink.Link) bool {
-	qdiscs, err := netlink.QdiscList(l)
+// clsactDevices are the devices that have a clsact, or an ingress, of one or of
+// all. The kernel walks all devices for each question.
+func clsactDevices(of netlink.Link) (map[int]bool, error) {
+	qdiscs, err := netlink.QdiscList(of)
 	if err != nil {
-		return false
+		return nil, fmt.Errorf("list queueing disciplines: %w", err)
 	}
+	has := map[int]bool{}
 	for _, q := range qdiscs {
 		if q.Type() == "clsact" || q.Type() == "ingress" {
-			return true
+			has[q.Attrs().LinkIndex] = true
 		}
 	}
-	return false
+	return has, nil
 }

@@ -142,3 +142,8 @@ func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
 		})
 	}
 }
+
+func hasClsact(l netlink.Link) bool {
+	has, err := clsactDevices(l)
+	return err == nil && has[l.Attrs().Index]
+}

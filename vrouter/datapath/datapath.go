@@ -33,6 +33,7 @@ type Datapath struct {
 	generation string // directory of the maps' pins
 	maps       vrouterMaps
 	programs   vrouterPrograms
+	ids        map[hook]ebpf.ProgramID // the programs' numbers
 	spec       *ebpf.CollectionSpec
 	swapping   sync.Once // the first time that a link's program is swapped for ours
 }
@@ -57,6 +58,10 @@ func Open(o Options) (*Datapath, error) {
 	}
 	if err := d.load(); err != nil {
 		return nil, err
+	}
+	var err error
+	if d.ids, err = d.programIDs(); err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	if err := d.adoptFlows(); err != nil {
 		o.Logger.Warn("flows of the older maps are lost", "error", err)

@@ -8,13 +8,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -47,9 +50,19 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
 			return 1
 		}
+		waitTogether()
 		return m.Run()
 	}()
 	os.Exit(code)
+}
+
+// waitTogether runs twice as many tests side by side as there are CPUs, unless
+// somebody said how many: they mostly wait, for daemons and for leases.
+func waitTogether() {
+	flag.Parse()
+	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue {
+		n.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
+	}
 }
 
 var beds atomic.Int64
@@ -74,6 +87,7 @@ type node struct {
 	v4, v6 netip.Addr
 	agent  *exec.Cmd
 	config map[string]any
+	suffix string // of its files, where two nodes have one name
 }
 
 type options struct {
@@ -232,19 +246,36 @@ func writeJSON(t testing.TB, path string, v any) {
 	}
 }
 
-// start starts the node's agent and waits until it answers.
-func (n *node) start() {
-	t := n.bed.t
-	t.Helper()
-	file := filepath.Join(n.bed.dir, n.name+".yaml")
-	writeJSON(t, file, n.config)
-	log, err := os.OpenFile(filepath.Join(n.bed.dir, n.name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	n.bed.must(err)
+// launch starts the node's agent.
+func (n *node) launch() error {
+	file := filepath.Join(n.bed.dir, n.name+n.suffix+".yaml")
+	writeJSON(n.bed.t, file, n.config)
+	log, err := os.OpenFile(filepath.Join(n.bed.dir, n.name+n.suffix+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
 	defer log.Close()
 	n.agent = exec.Command(program, "agent", "--config", file)
 	n.agent.Stdout, n.agent.Stderr = log, log
 	n.agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	n.bed.must(started(n.agent))
+	return started(n.agent)
+}
+
+// twin is a node of the same name on another host: with files of its own.
+func (b *bed) twin(of *node) *node {
+	n := &node{bed: b, name: of.name, space: b.name + "-twin", suffix: "-twin", config: maps.Clone(of.config)}
+	n.ns = b.namespace("twin")
+	for _, key := range []string{"socket", "state_dir", "run_dir"} {
+		n.config[key] = of.config[key].(string) + "-twin"
+	}
+	return n
+}
+
+// start starts the node's agent and waits until it answers.
+func (n *node) start() {
+	t := n.bed.t
+	t.Helper()
+	n.bed.must(n.launch())
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		if _, err := n.try("status"); err == nil {
@@ -283,7 +314,7 @@ func readable(path string) string {
 }
 
 func (n *node) log() string {
-	data, _ := os.ReadFile(filepath.Join(n.bed.dir, n.name+".log"))
+	data, _ := os.ReadFile(filepath.Join(n.bed.dir, n.name+n.suffix+".log"))
 	if len(data) > 4000 {
 		data = data[len(data)-4000:]
 	}
@@ -370,11 +401,17 @@ func (b *bed) down() {
 		if b.t.Failed() {
 			b.t.Logf("node %s: %s", n.name, n.log())
 		}
-		out, err := exec.Command(program, "remove", "--config", filepath.Join(b.dir, n.name+".yaml")).CombinedOutput()
-		if err != nil {
+		if out, err := n.remove("--with-store"); err != nil {
 			b.t.Errorf("remove node %s: %v\n%s", n.name, err, out)
 		}
 	}
+}
+
+// remove takes a node down by hand.
+func (n *node) remove(flags ...string) (string, error) {
+	flags = append([]string{"remove", "--config", filepath.Join(n.bed.dir, n.name+".yaml")}, flags...)
+	out, err := exec.Command(program, flags...).CombinedOutput()
+	return string(out), err
 }
 
 // in runs f on a thread of a namespace; sockets made in it stay there.

@@ -74,6 +74,7 @@ func TestEveryPacketSizeComesThrough(t *testing.T) {
 	for _, encap := range encaps {
 		for _, v6 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {
+				t.Parallel()
 				b := newBed(t, options{mtu: 9100})
 				x, y := pair(b, model.L3, v6, encap)
 				mtu := int(one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU)
@@ -130,6 +131,7 @@ func TestWorkloadsGetWhatTheUnderlayLeaves(t *testing.T) {
 	for _, encap := range encaps {
 		for _, mtu := range []int{700, 1400, 2000, 9000} {
 			t.Run(fmt.Sprintf("%s/%d", encap, mtu), func(t *testing.T) {
+				t.Parallel()
 				b := newBed(t, options{mtu: mtu})
 				b.state.Nodes = b.nodesOf(false, encap)
 				b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}

@@ -28,10 +28,11 @@ func (n *node) drops() map[string]uint64 {
 func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
 	for _, encap := range encaps {
 		t.Run(string(encap), func(t *testing.T) {
+			t.Parallel()
 			b := newBed(t, options{})
 			b.state.Nodes = b.nodesOf(false, encap)
 			subnets := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/64")}
-			b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets}, {Name: "blue", ID: 2, Subnets: subnets}}
+			b.state.Networks = []model.Network{{Name: "red", ID: 1, Tenant: "one", Subnets: subnets}, {Name: "blue", ID: 2, Tenant: "two", Subnets: subnets}}
 			red := [2]*workload{b.workload("rx", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("ry", "red", 1, "10.1.0.11", "fd00:1::11")}
 			blue := [2]*workload{b.workload("bx", "blue", 0, "10.1.0.10", "fd00:1::10"), b.workload("by", "blue", 1, "10.1.0.11", "fd00:1::11")}
 			lonely := b.workload("rz", "red", 1, "10.1.0.12", "fd00:1::12")

@@ -36,6 +36,7 @@ func TestBulkTransfersArriveIntact(t *testing.T) {
 					}
 					name := fmt.Sprintf("%s/%s/%s/underlay-v6=%v", encap, offload, forwarding, v6)
 					t.Run(name, func(t *testing.T) {
+						t.Parallel()
 						b := newBed(t, options{offload: offload})
 						x, y := pair(b, forwarding, v6, encap)
 						for _, version := range []int{4, 6} {
@@ -61,6 +62,7 @@ func TestBulkTransfersArriveIntact(t *testing.T) {
 func TestDatagramsOfEverySizeComeBack(t *testing.T) {
 	for _, encap := range encaps {
 		t.Run(string(encap), func(t *testing.T) {
+			t.Parallel()
 			b := newBed(t, options{})
 			x, y := pair(b, model.L3, false, encap)
 			for _, version := range []int{4, 6} {

@@ -89,6 +89,7 @@ func TestScapyIsAPeer(t *testing.T) {
 	for _, encap := range encaps {
 		for _, v6 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {
+				t.Parallel()
 				scapy(t)
 				b := newBed(t, options{})
 				peer := b.nodes[1]

@@ -18,7 +18,7 @@ func crowd() model.State {
 	}}
 	for i := range 3 {
 		name := fmt.Sprint("net", i)
-		s.Networks = append(s.Networks, model.Network{Name: name, ID: uint32(1 + i), Forwarding: model.L2L3, Subnets: []netip.Prefix{prefix("10.1.0.0/16"), prefix("fd00:1::/64")}})
+		s.Networks = append(s.Networks, model.Network{Name: name, ID: uint32(1 + i), Tenant: name, Forwarding: model.L2L3, Subnets: []netip.Prefix{prefix("10.1.0.0/16"), prefix("fd00:1::/64")}})
 		for j, node := range []string{"a", "b"} {
 			s.Ports = append(s.Ports, model.Port{
 				Name: name + node, Network: name, Node: node, MAC: model.MAC{2, 0, 0, 0, byte(i), byte(j)}, IPs: addrs(fmt.Sprint("10.1.0.", 5+j), fmt.Sprint("fd00:1::", 5+j)),

@@ -7,9 +7,13 @@ import (
 )
 
 // policy merges a port's rules with its network's, which are asked after them.
-// A direction without a rule is open.
+// A direction without a rule is open. A node's own port takes nothing but replies
+// unless it has policies: what listens on a node is not for workloads.
 func (c *compiler) policy(p *model.Port, n *network) Policy {
 	f := Policy{AllowIn: true, AllowOut: true}
+	if p.Attach.Host && len(p.Policies) == 0 {
+		c.add(&f, &nodesOwn)
+	}
 	for _, names := range [][]string{p.Policies, n.Policies} {
 		for _, name := range names {
 			policy := c.policies[name]
@@ -22,6 +26,8 @@ func (c *compiler) policy(p *model.Port, n *network) Policy {
 	}
 	return f
 }
+
+var nodesOwn = model.Policy{Name: "the node's own", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny}}}
 
 func (c *compiler) add(f *Policy, policy *model.Policy) {
 	for i, r := range policy.Rules {

@@ -38,6 +38,20 @@ func TestAPortsRulesStandBeforeItsNetworks(t *testing.T) {
 			t.Errorf("port %v, network %v: %+v, want %+v; the vif asks: %v", c.port, c.network, got, c.want, v.Policy)
 		}
 	}
+	s.Ports[0].Attach = model.Attachment{Host: true}
+	for _, c := range []struct {
+		port []string
+		want Policy
+	}{
+		{nil, Policy{AllowOut: true, Rules: []Rule{{LastPort: 65535}, in}}},
+		{[]string{"in"}, Policy{AllowOut: true, Rules: []Rule{in, in}}},
+	} {
+		s.Ports[0].Policies, s.Networks[0].Policies = c.port, []string{"in"}
+		tables, _ := compiled(t, s, nil)
+		if got := tables.Policies[tables.Vifs[100].ID]; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("the node's own port with policies %v: %+v, want %+v", c.port, got, c.want)
+		}
+	}
 }
 
 func TestAPortMaySendFromItsAddressesAndAllowedPrefixes(t *testing.T) {

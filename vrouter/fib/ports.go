@@ -46,6 +46,9 @@ func (c *compiler) stations(p *model.Port, n *network, routed, label, bridged, e
 func (c *compiler) localPort(p *model.Port, n *network) {
 	fact, plugged := c.facts.Ports[p.Name]
 	if !plugged {
+		if p.Attach == (model.Attachment{}) {
+			return // where it is, somebody will say
+		}
 		c.warn("port %q has no device yet", p.Name)
 		return
 	}

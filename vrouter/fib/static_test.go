@@ -83,6 +83,9 @@ func TestACompositeKeepsItsNumberWhileWaysComeAndGo(t *testing.T) {
 
 func TestARouteWithoutAWayDiscardsAndSaysSo(t *testing.T) {
 	s := wide(model.Via{Port: "pa"}).WithDefaults()
+	for i := range s.Ports {
+		s.Ports[i].Attach.Netns = s.Ports[i].Name
+	}
 	tables, warnings, err := Compile(s, "a", factsFor(s, "a", map[string]bool{"pa": true}), &IDs{})
 	if err != nil {
 		t.Fatal(err)

@@ -2,8 +2,10 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +33,9 @@ func typesOf(all map[reflect.Type]map[string]reflect.Type, t reflect.Type) map[r
 	all[t] = map[string]reflect.Type{}
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Tag.Get("yaml") == "-" {
+			continue
+		}
 		all[t][f.Tag.Get("yaml")] = f.Type
 		typesOf(all, f.Type)
 	}
@@ -39,9 +44,9 @@ func typesOf(all map[reflect.Type]map[string]reflect.Type, t reflect.Type) map[r
 
 // fits refuses what the decoder would take for something else, or name no place
 // of: a number with a fraction where a whole one belongs (it drops the
-// fraction), and a list or fields where an address belongs. Other misfits are
-// left to it. Text that looks like a number becomes text again: it would write
-// 007 anew, as 7.
+// fraction), and a list or fields where an address belongs; and a field that is
+// nearly one. Other misfits are left to it. Text that looks like a number
+// becomes text again: it would write 007 anew, as 7.
 func fits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 	switch n := node.(type) {
 	case *ast.MappingNode:
@@ -60,7 +65,7 @@ func fits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 		}
 		field, ok := fieldOf(t, n.Key)
 		if !ok {
-			return node, nil // the decoder says so
+			return node, nearlyField(name, n.Key, t)
 		}
 		value, err := fits(name, n.Value, field)
 		if err == nil {
@@ -71,6 +76,20 @@ func fits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 		return node, listFits(name, n, t)
 	}
 	return scalarFits(name, node, t)
+}
+
+// nearlyField says which field a key that is none was meant to be; where it can
+// not be told the decoder refuses it.
+func nearlyField(name string, key ast.MapKeyNode, t reflect.Type) error {
+	given, ok := key.(*ast.StringNode)
+	if !ok {
+		return nil
+	}
+	meant := nearest(given.Value, slices.Sorted(maps.Keys(fieldTypes[t])))
+	if meant == "" {
+		return nil
+	}
+	return misfit(name, given, "unknown field %q; did you mean %q?", clip(given.Value), meant)
 }
 
 func notFields(name string, node ast.Node, t reflect.Type) error {

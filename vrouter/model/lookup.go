@@ -63,9 +63,5 @@ func BroadcastAddress(subnet netip.Prefix) netip.Addr {
 	if !subnet.Addr().Is4() {
 		return netip.Addr{}
 	}
-	b := subnet.Masked().Addr().As4()
-	for i := subnet.Bits(); i < 32; i++ {
-		b[i/8] |= 0x80 >> (i % 8)
-	}
-	return netip.AddrFrom4(b)
+	return LastAddress(subnet)
 }

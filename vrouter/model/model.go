@@ -55,10 +55,13 @@ const (
 type Network struct {
 	Name       string         `yaml:"name" json:"name"`
 	ID         uint32         `yaml:"id" json:"id"`                     // 1 … 4095: the VRF; labels follow from it
+	Tenant     string         `yaml:"tenant" json:"tenant,omitempty"`   // whose it is; subnets of one tenant do not overlap
 	Subnets    []netip.Prefix `yaml:"subnets" json:"subnets,omitempty"` // the first address of each is the gateway's
+	Ranges     []Range        `yaml:"ranges" json:"ranges,omitempty"`   // from which addresses are chosen; default: the subnets
 	VNI        uint32         `yaml:"vni" json:"vni,omitempty"`         // 1 … 2^24−1; default: id
 	Forwarding Forwarding     `yaml:"forwarding" json:"forwarding,omitempty"`
 	Policies   []string       `yaml:"policies" json:"policies,omitempty"`
+	Origin     Origin         `yaml:"-" json:"origin,omitempty"` // by which door it came
 }
 
 // Attachment says where a port's device is.
@@ -66,6 +69,9 @@ type Attachment struct {
 	Netns     string `yaml:"netns" json:"netns,omitempty"`         // named network namespace, or a path: a veth pair is made
 	Interface string `yaml:"interface" json:"interface,omitempty"` // the workload's device there; default eth0
 	Device    string `yaml:"device" json:"device,omitempty"`       // instead: an existing device on the node (tap, veth)
+	// Host, instead: the node itself has an address in the network. Nobody there
+	// reaches it but with replies, unless the port has policies that say so.
+	Host bool `yaml:"host" json:"host,omitempty"`
 }
 
 // Port is a workload's attachment to a network, on one node.
@@ -80,6 +86,36 @@ type Port struct {
 	// AllowSources are prefixes that the workload may send from beside its
 	// addresses: a router, a firewall.
 	AllowSources []netip.Prefix `yaml:"allow_sources" json:"allow_sources,omitempty"`
+	Bandwidth    Bandwidth      `yaml:"bandwidth" json:"bandwidth,omitzero"`
+	// Origin and Owner say who made the port. They are no part of a document that
+	// a person writes.
+	Origin Origin `yaml:"-" json:"origin,omitempty"`
+	Owner  string `yaml:"-" json:"owner,omitempty"` // what the port is to its origin, such as a container's id
+}
+
+// Origin is by which door an object came.
+type Origin string
+
+// The origins. Applying a state replaces the ports that were applied and leaves
+// the others.
+const (
+	Applied Origin = ""
+	Added   Origin = "added" // vrouter port add
+	Docker  Origin = "docker"
+	CNI     Origin = "cni"
+)
+
+// String says it for people.
+func (o Origin) String() string {
+	switch o {
+	case Added:
+		return "`vrouter port add`"
+	case Docker:
+		return "Docker"
+	case CNI:
+		return "CNI"
+	}
+	return "`vrouter apply`"
 }
 
 // Route is a static route of a network; more than one via is ECMP.

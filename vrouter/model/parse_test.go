@@ -151,8 +151,12 @@ func TestAStateThatIsWrittenReadsAsItWas(t *testing.T) {
 func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
 	const syntax = "; check indentation, quotes and brackets; an address with colons may need quotes"
 	for _, c := range []struct{ what, text, want string }{
-		{"an unknown field", "networks:\n  - name: red\n    subnet: [10.1.0.0/16]\n", `f:3:5: unknown field "subnet"`},
-		{"an unknown field of JSON", "{\"ports\": [],\n \"portz\": []}", `f:2:2: unknown field "portz"`},
+		{"an unknown field", "networks:\n  - name: red\n    subnet: [10.1.0.0/16]\n", `f:3:5: unknown field "subnet"; did you mean "subnets"?`},
+		{"an unknown field of JSON", "{\"ports\": [],\n \"portz\": []}", `f:2:2: unknown field "portz"; did you mean "ports"?`},
+		{"a field in capitals", "settings: {VXLAN_PORT: 4789}\n", `f:1:12: unknown field "VXLAN_PORT"; did you mean "vxlan_port"?`},
+		{"an unknown field like none", "networks:\n  - {name: red, colour: blue}\n", `f:2:17: unknown field "colour"`},
+		{"a field of another object", "nodes:\n  - {name: a, vni: 7}\n", `f:2:15: unknown field "vni"`},
+		{"an unknown field with fields", "ports:\n  - {name: a, atach: {netns: b}}\n", `f:2:15: unknown field "atach"; did you mean "attach"?`},
 		{"a field that is there twice", "networks:\n  - name: red\n    id: 1\n    id: 2\n", `f:4:5: "id" stands here again, after line 3; keep one`},
 		{"a list that is there twice", "nodes: []\nports: []\nnodes: []\n", `f:3:1: "nodes" stands here again, after line 1; keep one`},
 		{"a word for a number", "networks:\n  - {name: red, id: seven}\n", `f:2:21: a number belongs here, not "seven"`},

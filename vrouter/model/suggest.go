@@ -17,8 +17,8 @@ func choices(kind string, known []string) string {
 	return kind + ": " + strings.Join(known, ", ")
 }
 
-// meantOf is the known name that a person meant, or which there are.
-func meantOf(kind, given string, known []string) string {
+// Meant is the known name that a person meant, or which there are of a kind.
+func Meant(kind, given string, known []string) string {
 	if meant := nearest(given, known); meant != "" {
 		return fmt.Sprintf("did you mean %q?", meant)
 	}

@@ -41,6 +41,7 @@ func (s State) Validate() error {
 	v.checkSettings()
 	v.checkNodes()
 	v.checkNetworks()
+	v.checkOverlaps()
 	v.checkPolicies()
 	v.checkPorts()
 	v.checkPairs()
@@ -187,6 +188,7 @@ func (v *validation) checkNetworks() {
 			v.fail("network", n.Name, "subnets: a network that routes needs one")
 		}
 		v.checkSubnets(n)
+		v.checkRanges(n)
 		v.checkPolicyNames("network", n.Name, n.Policies)
 	}
 }
@@ -205,6 +207,16 @@ func (v *validation) checkSubnets(n Network) {
 			if p.Overlaps(q) {
 				v.fail("network", n.Name, "subnets: %s overlaps %s; make them apart", p, q)
 			}
+		}
+	}
+}
+
+// checkRanges refuses ranges outside the subnets: they would give no address.
+func (v *validation) checkRanges(n Network) {
+	for _, r := range n.Ranges {
+		inside := slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return s.Contains(r.First) && s.Contains(r.Last) })
+		if !inside {
+			v.fail("network", n.Name, "ranges: %s is not within one of the subnets %v", r, n.Subnets)
 		}
 	}
 }
@@ -290,6 +302,7 @@ func (v *validation) checkPorts() {
 		v.checkMAC(p)
 		v.checkAddresses(p, n)
 		v.checkAttachment(p, places)
+		v.checkBandwidth(p)
 		v.checkPolicyNames("port", p.Name, p.Policies)
 		if rules := v.rulesOf(p, n); rules > MaxRules {
 			v.fail("port", p.Name, "policies: its own and its network's have %d rules together, at most %d; merge some", rules, MaxRules)
@@ -298,6 +311,9 @@ func (v *validation) checkPorts() {
 }
 
 func (v *validation) rulesOf(p *Port, n *Network) (count int) {
+	if p.Attach.Host && len(p.Policies) == 0 {
+		count = 1 // which keeps workloads out
+	}
 	for _, names := range [][]string{p.Policies, n.Policies} {
 		for _, name := range names {
 			if policy := v.policies[name]; policy != nil {
@@ -386,6 +402,13 @@ func (v *validation) checkAttachment(p *Port, places map[string]string) {
 	switch {
 	case a.Netns != "" && a.Device != "":
 		v.fail("port", p.Name, "attach: has both netns and device; keep one: netns makes a pair of devices, device takes one that exists")
+	case a.Host && a.Netns+a.Device != "":
+		v.fail("port", p.Name, "attach: has host and a place besides; keep one: host is the node itself")
+	case a.Host:
+		place = p.Node + " host " + p.Network
+		if a.Interface != "" && !deviceForm.MatchString(a.Interface) {
+			v.fail("port", p.Name, "attach: interface %q is no device name of up to 15 characters", a.Interface)
+		}
 	case a.Netns != "":
 		place = p.Node + " netns " + a.Netns + " " + a.Interface
 		if !deviceForm.MatchString(a.Interface) {

@@ -42,10 +42,17 @@ func TestPortsAreChecked(t *testing.T) {
 		{"addresses and sources that are five", func(s *State) { s.Ports[0].AllowSources = prefixes("1.0.0.0/8", "2.0.0.0/8", "3.0.0.0/8", "4.0.0.0/8") }, `port "web1": ips: more than 4 addresses and allowed sources of a family`},
 		{"a source with more bits", port2(func(p *Port) { p.AllowSources = prefixes("198.51.100.7/24") }), `port "web2": allow_sources: 198.51.100.7/24 has bits behind its length; did you mean 198.51.100.0/24?`},
 		{"no address where it routes only", func(s *State) {
-			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Subnets: prefixes("10.1.0.0/16")})
+			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", Subnets: prefixes("10.1.0.0/16")})
 			s.Ports[1].Network = "blue"
 		}, `port "web2": ips: a port of a network that routes needs an address`},
 		{"two places", attach(Attachment{Netns: "two", Device: "tap0"}), `port "web2": attach: has both netns and device; keep one: netns makes a pair of devices, device takes one that exists`},
+		{"the node, and a place besides", attach(Attachment{Host: true, Netns: "two", Interface: "eth0"}), `port "web2": attach: has host and a place besides; keep one: host is the node itself`},
+		{"a second port of the node itself", func(s *State) {
+			s.Ports[0].Attach = Attachment{Host: true}
+			s.Ports[1].Node, s.Ports[1].Attach = "a", Attachment{Host: true, Interface: "red0"}
+		}, `port "web2": attach: port "web1" is there already; give it a place of its own`},
+		{"a limit below sense", port2(func(p *Port) { p.Bandwidth.Ingress = 7999 }), `port "web2": bandwidth: ingress 7999 is not between 8k and 400G`},
+		{"a limit where none can be", port2(func(p *Port) { p.Attach, p.Bandwidth.Egress = Attachment{Device: "tap0"}, 1e6 }), `port "web2": bandwidth: what a workload sends is limited in its network namespace, and attach names a device; leave egress out`},
 		{"a device name that is too long", attach(Attachment{Device: "tap-of-sixteen-c"}), `port "web2": attach: device "tap-of-sixteen-c" is no device name of up to 15 characters`},
 		{"an interface with a slash", attach(Attachment{Netns: "two", Interface: "eth/0"}), `port "web2": attach: interface "eth/0" is no device name of up to 15 characters`},
 		{"the place of another", func(s *State) {
@@ -65,7 +72,7 @@ func TestPortsAreChecked(t *testing.T) {
 
 func TestTenantsMayHaveTheSameAddressesAndMACs(t *testing.T) {
 	s := edited(func(s *State) {
-		s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Subnets: prefixes("10.1.0.0/16")})
+		s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", Subnets: prefixes("10.1.0.0/16")})
 		s.Ports = append(s.Ports, Port{Name: "other", Network: "blue", Node: "a", MAC: s.Ports[0].MAC, IPs: s.Ports[0].IPs})
 		s.Routes = append(s.Routes, Route{Network: "blue", Prefix: s.Routes[0].Prefix, Via: []Via{{Port: "other"}}})
 	})

@@ -34,11 +34,11 @@ func TestRoutesAreChecked(t *testing.T) {
 		{"a port that is nearly there", to("10.9.0.0/16", Via{Port: "web11"}), `route "red 10.9.0.0/16": via: there is no port "web11"; did you mean "web1"?`},
 		{"a gateway that is not there", to("10.9.0.0/16", Via{Gateway: "border"}), `route "red 10.9.0.0/16": via: there is no gateway "border"; define it under gateways`},
 		{"a port of another network", func(s *State) {
-			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Subnets: prefixes("10.1.0.0/16")})
+			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", Subnets: prefixes("10.1.0.0/16")})
 			s.Routes = append(s.Routes, Route{Network: "blue", Prefix: prefixes("10.9.0.0/16")[0], Via: []Via{web1}})
 		}, `route "blue 10.9.0.0/16": via: port "web1" is in network "red"; choose one of network "blue"`},
 		{"a gateway of another network", func(s *State) {
-			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Subnets: prefixes("10.1.0.0/16")})
+			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", Subnets: prefixes("10.1.0.0/16")})
 			s.Routes = append(s.Routes, Route{Network: "blue", Prefix: prefixes("10.9.0.0/16")[0], Via: []Via{{Gateway: "mx"}}})
 		}, `route "blue 10.9.0.0/16": via: gateway "mx" does not serve network "blue"; add it to the gateway's networks`},
 		{"a gateway without a label for IP", func(s *State) {

@@ -99,7 +99,7 @@ func TestNetworksAreChecked(t *testing.T) {
 	}
 	subnets := func(texts ...string) func(*State) {
 		return func(s *State) {
-			s.Networks = append(s.Networks, Network{Name: "blue", ID: 9, Subnets: prefixes(texts...)})
+			s.Networks = append(s.Networks, Network{Name: "blue", ID: 9, Tenant: "other", Subnets: prefixes(texts...)})
 		}
 	}
 	check(t, []refused{
@@ -108,7 +108,7 @@ func TestNetworksAreChecked(t *testing.T) {
 		{"an id of two", add(Network{Name: "blue", ID: 7, Forwarding: L2}), `network "blue": id: 7 is also network "red"'s; give it another`},
 		{"a VNI of two", add(Network{Name: "blue", ID: 8, VNI: 7000, Forwarding: L2}), `network "blue": vni: 7000 is also network "red"'s; give it another`},
 		{"a VNI of 25 bits", add(Network{Name: "blue", ID: 8, VNI: 1 << 24, Forwarding: L2}), `network "blue": vni: 16777216 is not from 1 to 16777215`},
-		{"forwarding that is not known", add(Network{Name: "blue", ID: 8, Forwarding: "l4", Subnets: prefixes("10.0.0.0/8")}), `network "blue": forwarding: "l4" is not known; write l3, l2 or l2l3`},
+		{"forwarding that is not known", add(Network{Name: "blue", ID: 8, Tenant: "other", Forwarding: "l4", Subnets: prefixes("10.0.0.0/8")}), `network "blue": forwarding: "l4" is not known; write l3, l2 or l2l3`},
 		{"routing without a subnet", subnets(), `network "blue": subnets: a network that routes needs one`},
 		{"a policy that is not there", add(Network{Name: "blue", ID: 8, Forwarding: L2, Policies: []string{"strict"}}), `network "blue": policies: there is no policy "strict"; define it under policies`},
 		{"subnets that overlap", subnets("10.2.0.0/16", "10.2.7.0/24"), `network "blue": subnets: 10.2.7.0/24 overlaps 10.2.0.0/16; make them apart`},
@@ -120,6 +120,10 @@ func TestNetworksAreChecked(t *testing.T) {
 		{"a link-local subnet", subnets("fe80::/64"), `network "blue": subnets: fe80::/64 is no prefix for workloads; write such as 10.1.0.0/16`},
 		{"everything as a subnet", subnets("0.0.0.0/0"), `network "blue": subnets: 0.0.0.0/0 is no prefix for workloads; write such as 10.1.0.0/16`},
 		{"IPv4 written as IPv6", subnets("::ffff:10.2.0.0/112"), `network "blue": subnets: ::ffff:10.2.0.0/112 is IPv4 written as IPv6; write it as IPv4`},
+		{"a subnet of the same tenant's", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.2.0.0/16", "10.1.128.0/17")}), `network "blue": subnets: 10.1.128.0/17 overlaps 10.1.0.0/16 of network "red"; make them apart, or give the networks different tenants`},
+		{"a subnet around the same tenant's", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.0.0.0/8")}), `network "red": subnets: 10.1.0.0/16 overlaps 10.0.0.0/8 of network "blue"; make them apart, or give the networks different tenants`},
+		{"a subnet with an underlay address", subnets("192.0.2.0/24"), `network "blue": subnets: 192.0.2.0/24 has node "a"'s underlay address 192.0.2.1; choose another subnet`},
+		{"a range of no subnet", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.2.0.0/24"), Ranges: []Range{{addrs("10.2.0.200")[0], addrs("10.2.1.5")[0]}}}), `network "blue": ranges: 10.2.0.200-10.2.1.5 is not within one of the subnets [10.2.0.0/24]`},
 		{"an empty subnet", add(Network{Name: "blue", ID: 8, Subnets: make([]netip.Prefix, 1)}), `network "blue": subnets: an empty prefix; write such as 10.1.0.0/16`},
 	})
 	if err := edited(add(Network{Name: "blue", ID: 2000, VNI: 7, Forwarding: L2})).Validate(); err != nil {

@@ -157,6 +157,7 @@ func drawn(t *testing.T, p *tab) map[string][]int {
 }
 
 func TestPageInABrowser(t *testing.T) {
+	t.Parallel()
 	r := quick(t)
 	p := browse(t, r, 1280)
 
@@ -164,6 +165,7 @@ func TestPageInABrowser(t *testing.T) {
 		want := map[string][]int{
 			"c-streams-main": {4, 24}, "c-streams-cpu": {7, 42}, "c-exchange-main": {4, 23}, "c-exchange-cpu": {7, 40},
 			"c-exchange-latency": {4, 20}, "c-ratios": {6, 16}, "c-series": {30, 30, 30},
+			"c-trials": {1, 6, 0, 0, 0},
 		}
 		if diff := cmp.Diff(want, drawn(t, p)); diff != "" {
 			t.Error(diff)
@@ -272,7 +274,11 @@ func TestPageInABrowser(t *testing.T) {
 }
 
 func TestHostilePageInABrowserRunsNothing(t *testing.T) {
-	p := browse(t, hostile(), 1000)
+	t.Parallel()
+	p := browse(t, hostile(t), 1000)
+	p.until(t, flameReady, "yes")
+	p.do(t, choose("flame-against", 1))
+	p.do(t, choose("trials-scenario", 0))
 	for id, sizes := range drawn(t, p) {
 		if len(sizes) == 0 {
 			t.Errorf("%s is not drawn", id)

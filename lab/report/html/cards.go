@@ -3,17 +3,24 @@ package html
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 )
 
-// card is one system's key figures beside its baseline.
+// card is the key figures of one system, or of one scenario, beside its baseline.
 type card struct {
 	Paint paint
 	Title string // "vxlan"
 	Under string // "compared with raw"
+	Parts []cardPart
+}
+
+// cardPart is the costs of one workload.
+type cardPart struct {
+	Name  string // "stream"; empty where the card has no other
 	Lines []cardLine
 }
 
@@ -23,12 +30,14 @@ type cardLine struct {
 	Big   string // "−21.6 %", or "no difference"
 	Small string // "[−22.1, −21.2]"
 	Tone  string // "worse", "better", "none" or ""
+	Mark  mark   // what the comparison shows
 }
 
 // mostCards is how many a reader takes in.
 const mostCards = 6
 
-// cards makes one card for each pair of systems that the plan compares.
+// cards makes one card for each pair of systems that the plan compares, and for
+// each pair of scenarios that differ in more than the system.
 func (b *builder) cards() []card {
 	var list []card
 	index := make(map[[2]string]int)
@@ -38,9 +47,9 @@ func (b *builder) cards() []card {
 		if !ok {
 			continue
 		}
-		key := [2]string{group(c.Subject), group(c.Baseline)}
-		if key[0] == key[1] {
-			key = [2]string{c.Subject, c.Baseline}
+		key := [2]string{c.Subject, c.Baseline}
+		if group(c.Subject) != group(c.Baseline) && workload(c.Subject) == workload(c.Baseline) {
+			key = [2]string{group(c.Subject), group(c.Baseline)}
 		}
 		at, known := index[key]
 		if !known {
@@ -48,9 +57,25 @@ func (b *builder) cards() []card {
 			index[key] = at
 			list = append(list, card{Paint: b.paints[c.Subject], Title: key[0], Under: "compared with " + key[1]})
 		}
-		list[at].Lines = append(list[at].Lines, costLine(name, c))
+		list[at].add(workload(c.Subject), costLine(name, c))
 	}
-	return list[:min(len(list), mostCards)]
+	list = list[:min(len(list), mostCards)]
+	for i := range list {
+		if parts := list[i].Parts; len(parts) == 1 {
+			parts[0].Name = ""
+		}
+	}
+	return list
+}
+
+// add puts a line below those of the same workload.
+func (c *card) add(workload string, line cardLine) {
+	i := slices.IndexFunc(c.Parts, func(p cardPart) bool { return p.Name == workload })
+	if i < 0 {
+		i = len(c.Parts)
+		c.Parts = append(c.Parts, cardPart{Name: workload})
+	}
+	c.Parts[i].Lines = append(c.Parts[i].Lines, line)
 }
 
 // keyName names the metric on a card; ok is false for those that a card leaves
@@ -77,20 +102,21 @@ func (b *builder) keyName(c *report.Comparison) (string, bool) {
 }
 
 func costLine(name string, c *report.Comparison) cardLine {
-	line := cardLine{Name: name, Big: change(c.Ratio.Median), Small: bounds(c.Ratio)}
-	info, _ := sample.Describe(c.Metric)
-	switch {
-	case c.Alike():
+	v := verdictOf(c)
+	line := cardLine{Name: name, Big: change(c.Ratio.Median), Small: bounds(c.Ratio), Mark: markOfComparison(c)}
+	line.Tone = toneOf(c.Metric, v, c.Ratio.Median-1)
+	switch v {
+	case report.Alike:
 		line.Big, line.Tone = "no difference", "none"
-	case !c.Distinct: // too few trials to tell dearer from cheaper
+		line.Mark = mark{} // the figure says it already
+		if d := c.Detectable; d != nil && *d > 0 {
+			line.Mark = mark{Sign: "≈", Word: share(*d) + " would have shown", Class: "alike"}
+		}
+	case report.TooFew:
 		line.Small = strings.TrimSpace(fmt.Sprintf("%s in %d trials", line.Small, c.Ratio.N))
 		if c.Ratio.N == 1 {
 			line.Small = "in 1 trial"
 		}
-	case (c.Ratio.Median-1)*float64(info.Better) < 0:
-		line.Tone = "worse"
-	case c.Ratio.Median != 1:
-		line.Tone = "better"
 	}
 	return line
 }
@@ -111,15 +137,17 @@ func signed(v float64) string {
 	if math.Abs(v) >= 99.95 {
 		decimals = 0
 	}
-	text := fmt.Sprintf("%+.*f", decimals, v)
-	if strings.Trim(text, "+-0.") == "" {
-		return "0"
-	}
-	return strings.Replace(text, "-", "−", 1)
+	return plusMinus(v, decimals)
 }
 
 // group is the part of a scenario's id before "/".
 func group(id string) string {
 	g, _, _ := strings.Cut(id, "/")
 	return g
+}
+
+// workload is the part of a scenario's id after "/".
+func workload(id string) string {
+	_, w, _ := strings.Cut(id, "/")
+	return w
 }

@@ -12,11 +12,15 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// charts is what charts.js draws, in SI units.
+// charts is what the page's script draws, in SI units.
 type charts struct {
 	Panels []panel  `json:"panels"`
 	Ratios []ratios `json:"ratios"`
 	Series []series `json:"series"`
+	// What older runs do not have is absent.
+	Ladders []ladder    `json:"ladders,omitempty"`
+	Trials  *strips     `json:"trials,omitempty"`
+	Cells   []cellChart `json:"cells,omitempty"`
 }
 
 // panel is one chart of bars, or of latency percentiles, by scenario.
@@ -70,6 +74,7 @@ type dot struct {
 	High     float64 `json:"high"`
 	Distinct bool    `json:"distinct"`
 	Text     string  `json:"text"`
+	Mark     mark    `json:"mark"`
 }
 
 // series is the time series of a scenario's kept trials.
@@ -96,6 +101,13 @@ func (b *builder) charts(tables []report.Figures) charts {
 	}
 	c.Ratios = b.ratios()
 	c.Series = b.series()
+	c.Ladders = b.ladders()
+	for _, system := range b.cells() {
+		c.Cells = append(c.Cells, system.Charts...)
+	}
+	if all := b.strips(); len(all.Rows) > 0 {
+		c.Trials = &all
+	}
 	return c
 }
 
@@ -244,7 +256,7 @@ func (b *builder) dot(c *report.Comparison) (dot, bool) {
 	d := dot{
 		Subject: c.Subject, Baseline: c.Baseline, paint: b.paints[c.Subject],
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
-		Text: strings.TrimSpace(median + " " + bounds),
+		Text: strings.TrimSpace(median + " " + bounds), Mark: markOfComparison(c),
 	}
 	d.Label = group(c.Subject) + " / " + group(c.Baseline)
 	if !b.oneWorkload(c) {

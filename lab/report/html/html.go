@@ -18,7 +18,7 @@ import (
 
 //go:generate assets/build.sh
 
-//go:embed assets/echarts.min.js assets/charts.js assets/style.css assets/*.html
+//go:embed assets/echarts.min.js assets/js/*.js assets/style.css assets/*.html
 var assets embed.FS
 
 func asset(name string) string {
@@ -31,7 +31,7 @@ func asset(name string) string {
 
 var (
 	echarts = strings.TrimSpace(asset("echarts.min.js"))
-	script  = asset("charts.js")
+	script  = assemble()
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"last": func(i, n int) bool { return i == n-1 },

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
@@ -117,7 +118,8 @@ var attacks = []string{
 
 // hostile is the sample run with attacks in every name that comes from a suite,
 // a tool or the machine.
-func hostile() *report.Report {
+func hostile(t testing.TB) *report.Report {
+	t.Helper()
 	run, plan, samples := reporttest.Sample()
 	n := 0
 	evil := func(text string) string { n++; return text + attacks[n%len(attacks)] }
@@ -160,13 +162,47 @@ func hostile() *report.Report {
 			s.Commands[j] = sample.Command{Role: evil("r"), On: evil("o"), Argv: []string{evil("a"), evil("b")}}
 		}
 	}
-	return report.Build(run, plan, samples)
+	r := report.Build(run, plan, samples)
+	hostileRigor(t, r, evil)
+	return r
+}
+
+// hostileRigor adds what rigorous has, with attacks in all of its names.
+func hostileRigor(t testing.TB, r *report.Report, evil func(string) string) {
+	t.Helper()
+	first, last := r.Scenarios[0].ID, r.Scenarios[1].ID
+	r.Ladders = []report.Ladder{streamLadder(r)}
+	l := &r.Ladders[0]
+	l.Title = evil("ladder")
+	for i := range l.Steps {
+		l.Steps[i].Scenario, l.Steps[i].Name = []string{first, last}[i%2], evil("step")
+	}
+	r.Hypotheses = claims()
+	for i := range r.Hypotheses {
+		h := &r.Hypotheses[i]
+		h.Claim, h.Metric, h.Baseline, h.Printed, h.Why = evil("claim"), evil("metric"), first, evil("asked"), evil("why")
+		for j := range h.Observed {
+			h.Observed[j].Subject = last
+		}
+	}
+	s := &r.Scenarios[0].Samples[0]
+	s.Gates = []sample.Gate{{Name: sample.GateName(evil("gate")), Message: evil("message"), Value: 1, Limit: 2, Unit: evil("unit")}}
+	r.Validity = report.Validity{Attempts: 2, Valid: 1, Gated: 1, Missing: map[string]int{first: 1}, Gates: []report.GateCount{{Name: s.Gates[0].Name, Trials: 1, Worst: s.Gates[0]}}}
+	r.Precision = &report.Precision{Wanted: 0.02, Why: evil("why"), Widest: []report.Imprecise{{Subject: first, Baseline: last, Metric: sample.Metric(evil("m")), HalfWidth: 0.1}}}
+	for _, id := range []string{first, last} {
+		p := &folded.Profile{Node: "a", Side: evil("side"), Seconds: 1, Rate: 100, Clock: evil("clock"), Warnings: []string{evil("warning")}}
+		p.Side = r.Scenarios[0].ID // the same of both, so that they can be compared
+		for range attacks {
+			p.Stacks = append(p.Stacks, folded.Stack{Comm: evil("c"), Category: evil("category"), Frames: []string{evil("f"), evil("g")}, Count: 5, Nanos: 50_000_000})
+		}
+		r.Profiles = append(r.Profiles, packedProfile(t, id, p, 0.4))
+	}
 }
 
 func TestHostileNamesStayText(t *testing.T) {
-	page := written(t, hostile())
-	if n := bytes.Count(bytes.ToLower(page), []byte("<script")); n != 4 {
-		t.Errorf("%d script elements, want the page's own 4", n)
+	page := written(t, hostile(t))
+	if n := bytes.Count(bytes.ToLower(page), []byte("<script")); n != 5 {
+		t.Errorf("%d script elements, want the page's own 5", n)
 	}
 	for _, tag := range []string{"<img", "<svg onload", "</style><svg", "<!--"} {
 		if bytes.Contains(page, []byte(tag)) {
@@ -185,7 +221,7 @@ func TestHostileNamesStayText(t *testing.T) {
 func TestSectionsWithoutDataAreLeftOut(t *testing.T) {
 	r := &report.Report{Run: report.RunInfo{ID: "r", Suite: "s", Title: "nothing yet", Status: sample.Running}}
 	page := string(written(t, r))
-	for _, id := range []string{"answer", "h-cards", "h-streams", "h-exchange", "h-ratios", "h-series", "h-path", "h-published", "h-troubles"} {
+	for _, id := range []string{"answer", "h-cards", "h-streams", "h-exchange", "h-ratios", "h-series", "h-path", "h-published", "h-troubles", "h-validity", "h-hypotheses", "h-ladders", "h-trials", "h-profiles", "flames"} {
 		if strings.Contains(page, `id="`+id+`"`) {
 			t.Errorf("the page of an empty run has the section %s", id)
 		}

@@ -14,24 +14,35 @@ type page struct {
 	Policy, Title, Description, Line string
 	Findings, Notes                  []string
 	Cards                            []card
+	Validity                         *validity
+	Precision                        *precision
+	Hypotheses                       []hypothesis
+	Ladders                          []ladder
+	Trials                           bool
+	Profiles                         profiles
 	Tables                           []table
 	Panels                           map[string][]panel // by table
+	Cells                            []cellCharts
 	Ratios                           bool
 	RatioAlt                         string
 	Series                           []series
 	Topologies                       []topology
 	Published                        []report.Beside
+	PublishedTables                  []publishedTable
+	Rule                             string // how published and measured ratios are held against each other
 	PublishedSources                 bool
 	Troubles                         []report.Trouble
 	Facts, Settings                  []report.Fact
 	Method                           []report.Passage
 	Repeat                           report.Repeat
+	ByHand                           []report.ByHand
+	ByHandHint                       string
 	Left, Lacks                      string
 	File                             string // name of the download
 	// What is of these types is written as it is: the page's own parts, and
 	// data in a form that needs no escaping. All else the template escapes.
 	Data, Library, Script template.JS
-	Raw                   template.HTML // base64, which needs no escaping
+	Raw, Flames           template.HTML // base64, which needs no escaping
 	Style                 template.CSS
 }
 
@@ -54,6 +65,10 @@ func newPage(r *report.Report) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	profiles, flames, err := b.profiles()
+	if err != nil {
+		return nil, err
+	}
 	packed, lacks, err := raw(r, b.kept)
 	if err != nil {
 		return nil, err
@@ -61,9 +76,11 @@ func newPage(r *report.Report) (*page, error) {
 	p := &page{
 		Policy: policy, Title: r.Run.Title, Description: r.Run.Description, Line: line(r),
 		Findings: r.Findings, Notes: r.Notes, Cards: b.cards(), Panels: make(map[string][]panel),
-		Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios), Series: c.Series, Topologies: b.topologies(),
-		Published: r.Beside(), Troubles: r.Troubles(), Facts: r.Facts(), Settings: r.Settings(),
-		Method: r.Method(), Repeat: r.Repeat(), Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
+		Validity: b.validity(), Precision: b.precision(), Hypotheses: b.hypotheses(),
+		Ladders: c.Ladders, Trials: c.Trials != nil, Profiles: profiles, Flames: template.HTML(flames),
+		Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios), Series: c.Series, Topologies: b.topologies(),
+		Published: r.Beside(), PublishedTables: b.publishedTables(), Rule: report.AgreementRule, Troubles: r.Troubles(), Facts: r.Facts(), Settings: r.Settings(),
+		Method: r.Method(), Repeat: r.Repeat(), ByHand: r.ByHand(), ByHandHint: report.ByHandHint, Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
 		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Style: template.CSS(style),
 	}
 	if p.Title == "" {
@@ -84,6 +101,9 @@ func newPage(r *report.Report) (*page, error) {
 // line says in one line what was run where.
 func line(r *report.Report) string {
 	text := r.Run.Started.UTC().Format("2 January 2006")
+	if r.Run.Short {
+		text += " · short form"
+	}
 	if r.Run.Environment.CPUModel != "" {
 		text += " · " + r.Run.Environment.CPUModel
 	}
@@ -98,7 +118,7 @@ func ratioAlt(list []ratios) string {
 	for _, g := range list {
 		text += g.Name + ": "
 		for _, d := range g.Rows {
-			text += d.Label + " " + d.Text + "; "
+			text += d.Label + " " + d.Text + " " + d.Mark.Text() + "; "
 		}
 	}
 	return text

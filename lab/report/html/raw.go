@@ -5,29 +5,55 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"fmt"
+	"slices"
+	"strings"
 
 	"windtunnel/lab/report"
 )
 
-// mostRaw bounds the compressed data that the page carries for download.
-const mostRaw = 3 << 20
+const (
+	// mostRaw bounds the compressed data that the page carries for download.
+	mostRaw = 3 << 20
+	// mostProfiles bounds the encoded profiles within it: the page has their
+	// flame graphs already.
+	mostProfiles = 256 << 10
+)
 
 // raw is the report's JSON, gzipped, in base64; empty where even without the
 // distributions it would be too large. Trials that are not kept lose their
 // series, hops and commands, and where that is not enough their histograms;
 // lacks says so for people.
 func raw(r *report.Report, k kept) (data, lacks string, err error) {
+	r, without := withoutProfiles(r)
 	for _, histograms := range []bool{true, false} {
 		packed, err := pack(reduced(r, k, histograms))
 		if err != nil {
 			return "", "", err
 		}
 		if len(packed) <= mostRaw {
-			return base64.StdEncoding.EncodeToString(packed), lacks, nil
+			return base64.StdEncoding.EncodeToString(packed), strings.TrimSpace(lacks + " " + without), nil
 		}
 		lacks = "The download leaves out the latency distributions of most trials; `windtunnel report --format json` has them all."
 	}
 	return "", "The raw figures are too large for this page: `windtunnel report --format json` writes them.", nil
+}
+
+// withoutProfiles leaves the profiles' stacks out where they are large, and
+// says so.
+func withoutProfiles(r *report.Report) (*report.Report, string) {
+	size := 0
+	for _, p := range r.Profiles {
+		size += len(p.Data)
+	}
+	if size <= mostProfiles {
+		return r, ""
+	}
+	small := *r
+	small.Profiles = slices.Clone(r.Profiles)
+	for i := range small.Profiles {
+		small.Profiles[i].Data = ""
+	}
+	return &small, "The download leaves out the stacks of the CPU profiles; `windtunnel report --format json` has them."
 }
 
 func pack(r *report.Report) ([]byte, error) {

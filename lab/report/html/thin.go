@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -62,22 +63,17 @@ func keep(r *report.Report) kept {
 	return k
 }
 
-// figured lists the samples that count: the last attempt of each block, where
-// it yielded figures.
+// figured lists the samples that count: of each block the last attempt that
+// yielded figures under valid conditions, without the profiler.
 func figured(row *report.Scenario) []*sample.Sample {
 	last := make(map[int]*sample.Sample)
 	for i := range row.Samples {
 		s := &row.Samples[i]
-		if before := last[s.Block]; before == nil || s.Attempt >= before.Attempt {
+		if before := last[s.Block]; s.Counts() && (before == nil || s.Attempt >= before.Attempt) {
 			last[s.Block] = s
 		}
 	}
-	var list []*sample.Sample
-	for _, s := range last {
-		if s.OK() {
-			list = append(list, s)
-		}
-	}
+	list := slices.Collect(maps.Values(last))
 	slices.SortFunc(list, func(a, b *sample.Sample) int { return a.Block - b.Block })
 	return list
 }

@@ -23,13 +23,15 @@ func TestMedianTrialIsTheOneNearestTheMedian(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLastAttemptOfABlockCounts(t *testing.T) {
+func TestOfABlockTheLastAttemptUnderValidConditionsCounts(t *testing.T) {
+	gates := []sample.Gate{{Name: sample.Steal}}
 	row := &report.Scenario{Samples: []sample.Sample{
-		{Block: 1, Attempt: 1}, {Block: 1}, {Block: 0, Attempt: 0}, {Block: 0, Attempt: 1, Failure: &sample.Failure{}},
+		{Block: 1, Attempt: 1}, {Block: 1}, {Block: 0, Failure: &sample.Failure{}}, {Block: 0, Attempt: 1, Failure: &sample.Failure{}},
+		{Block: 2, Attempt: 1, Gates: gates}, {Block: 2}, {Block: 3, Gates: gates}, {Block: 4, Profiled: true},
 	}}
 	got := figured(row)
-	if len(got) != 1 || got[0].Block != 1 || got[0].Attempt != 1 {
-		t.Errorf("%d samples count, want only block 1's second attempt", len(got))
+	if len(got) != 2 || got[0].Block != 1 || got[0].Attempt != 1 || got[1].Block != 2 || got[1].Attempt != 0 {
+		t.Errorf("%d samples count, want block 1's second and block 2's first attempt: %+v", len(got), got)
 	}
 }
 

@@ -41,7 +41,7 @@ func failed(s sample.Sample, kind sample.FailureKind, message string) sample.Sam
 
 func trial(sc *suite.Scenario, index, block, position int) sample.Sample {
 	rng := rand.New(rand.NewPCG(uint64(index), uint64(block)))
-	c := cells[index/2]
+	c := cellAt(index / 2)
 	s := sample.Sample{
 		Scenario: sc.ID, Block: block, Position: position,
 		Started: started.Add(time.Duration(block*8+position) * 4 * time.Second),

@@ -1,10 +1,12 @@
 package netns
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,12 +24,17 @@ type Cleaned struct {
 }
 
 // Clean removes what killed runs and forgotten testbeds left: every process in
-// a namespace whose name starts with Prefix, and the namespaces with all their
-// devices. It takes the lock, so that it never cuts down a testbed in use.
+// a namespace whose name starts with Prefix, with what those processes started
+// elsewhere, and the namespaces with all their devices, files and control
+// groups; files and control groups also where the namespace is gone already.
 func Clean(prefix string) (Cleaned, error) {
 	var c Cleaned
 	names, err := Named(prefix)
-	if err != nil || len(names) == 0 {
+	if err != nil {
+		return c, err
+	}
+	homes, err := space.Homes(prefix)
+	if err != nil || len(names)+len(homes) == 0 {
 		return c, err
 	}
 	inodes := map[uint64]bool{}
@@ -41,31 +48,56 @@ func Clean(prefix string) (Cleaned, error) {
 	c.Processes, err = endProcesses(inodes)
 	errs = append(errs, err)
 	for _, n := range names {
-		if err := space.Delete(n); err != nil {
+		if err := errors.Join(space.DeleteCgroups(n), space.Delete(n)); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		c.Namespaces = append(c.Namespaces, n)
 	}
+	for _, n := range homes {
+		if !slices.Contains(names, n) { // its namespace is gone, by whatever hand
+			errs = append(errs, space.DeleteCgroups(n), space.DeleteHome(n))
+		}
+	}
 	return c, errors.Join(errs...)
 }
 
-// endProcesses kills every process that lives in one of the namespaces and
-// waits until they are gone.
+const processesEnd = 2 * time.Second
+
+// endProcesses kills every process that lives in one of the namespaces and all
+// that it has started, and waits until they are gone. A program may have
+// started others in namespaces of their own: those are known by their parents,
+// as long as these live. So all are stopped before the first is killed, until
+// nobody is left who could start another.
 func endProcesses(inodes map[uint64]bool) ([]int, error) {
-	pids, err := inside(inodes)
-	if err != nil {
-		return nil, err
+	var pids []int
+	stopped := map[int]bool{}
+	for {
+		found, err := inside(inodes)
+		if err != nil {
+			return nil, err
+		}
+		fresh := slices.DeleteFunc(found, func(pid int) bool { return stopped[pid] })
+		if len(fresh) == 0 {
+			break
+		}
+		for _, pid := range fresh {
+			stopped[pid] = true
+			pids = append(pids, pid)
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return nil, fmt.Errorf("stop process %d: %w", pid, err)
+			}
+		}
 	}
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return nil, fmt.Errorf("end process %d: %w", pid, err)
 		}
 	}
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		left, err := inside(inodes)
-		if err != nil || len(left) == 0 {
-			return pids, err
+	for deadline := time.Now().Add(processesEnd); ; time.Sleep(10 * time.Millisecond) {
+		left := slices.DeleteFunc(slices.Clone(pids), hasEnded)
+		if len(left) == 0 {
+			return pids, nil
 		}
 		if time.Now().After(deadline) {
 			return pids, fmt.Errorf("processes %v were killed and do not end", left)
@@ -73,23 +105,69 @@ func endProcesses(inodes map[uint64]bool) ([]int, error) {
 	}
 }
 
+// hasEnded reports whether a process is gone, or a zombie that waits for its
+// parent to take notice.
+func hasEnded(pid int) bool {
+	p, ok := status(pid)
+	return !ok || p.state == 'Z' || p.state == 'X'
+}
+
+// inside lists the processes in the namespaces and all their descendants, but
+// never the caller.
 func inside(inodes map[uint64]bool) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	var pids []int
+	children := map[int][]int{}
+	var found []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
+		if err != nil {
 			continue
+		}
+		if p, ok := status(pid); ok && p.state != 'Z' {
+			children[p.parent] = append(children[p.parent], pid)
 		}
 		var st unix.Stat_t
 		if unix.Stat(filepath.Join("/proc", e.Name(), "ns/net"), &st) == nil && inodes[st.Ino] {
+			found = append(found, pid)
+		}
+	}
+	known := map[int]bool{os.Getpid(): true} // and with it, all that is found only by way of the caller
+	var pids []int
+	for len(found) > 0 {
+		pid := found[0]
+		found = found[1:]
+		if !known[pid] {
+			known[pid] = true
 			pids = append(pids, pid)
+			found = append(found, children[pid]...)
 		}
 	}
 	return pids, nil
+}
+
+// processStatus is what /proc/PID/stat says (proc(5)).
+type processStatus struct {
+	state  byte
+	parent int
+}
+
+// status looks at a process; one that is gone is not ok. Its name, in
+// parentheses, may hold anything.
+func status(pid int) (s processStatus, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return s, false
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 2 {
+		return s, false
+	}
+	s.state = fields[0][0]
+	s.parent, err = strconv.Atoi(fields[1])
+	return s, err == nil
 }
 
 // Named lists the network namespaces whose names start so.

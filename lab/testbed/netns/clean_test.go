@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"windtunnel/lab/agent"
+	"windtunnel/lab/space"
 	"windtunnel/lab/testbed"
 )
 
@@ -123,6 +126,103 @@ func TestCleanEndsWhatRunsInTheNamespaces(t *testing.T) {
 	}
 }
 
+// Control groups that carry a namespace's name go with it.
+func TestCleanRemovesTheControlGroupsOfANode(t *testing.T) {
+	tb := up(t, executor(t), 2, fabric(nil))
+	node := tb.nodes[0].space.Name
+	var made []string
+	for _, hierarchy := range []string{"/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+		if _, err := os.Stat(filepath.Join(hierarchy, "cgroup.procs")); err != nil {
+			continue
+		}
+		group := filepath.Join(hierarchy, space.Cgroup(node))
+		if err := os.MkdirAll(filepath.Join(group, "container"), 0o755); err != nil {
+			t.Skipf("making a control group: %v", err)
+		}
+		made = append(made, group)
+	}
+	if len(made) == 0 {
+		t.Skip("no control groups are mounted in /sys/fs/cgroup")
+	}
+	if _, err := Clean(SpacePrefix(tb.id)); err != nil {
+		t.Error(err)
+	}
+	for _, group := range made {
+		if _, err := os.Stat(group); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", group, err)
+		}
+	}
+	for _, n := range tb.nodes { // their agents were killed: that is no news
+		n.agent.Close()
+		n.cmd.Wait()
+		n.agent, n.cmd = nil, nil
+	}
+}
+
+// What a process in a namespace of the lab's started outside of all of them is
+// ended with it, however deep; what has nothing to do with it is not.
+func TestCleanEndsWhatTheProcessesStartedElsewhere(t *testing.T) {
+	tb := up(t, executor(t), 2, fabric(nil))
+	stranger := exec.Command("sleep", "60")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		stranger.Process.Kill()
+		stranger.Wait()
+	}()
+	// A namespace of its own for each generation, that no name leads to.
+	if _, err := exec.LookPath("unshare"); err != nil {
+		t.Skip("unshare(1) is not installed")
+	}
+	shell := exec.Command("sh", "-c", "unshare --net sh -c 'unshare --net sleep 60; true'; true")
+	if err := startOn(tb.nodes[0].space, tb.nodes[0].cpus, shell); err != nil {
+		t.Fatal(err)
+	}
+	family := waitForFamily(t, shell.Process.Pid, 3) // a shell, its shell, its sleep
+	if _, err := Clean(SpacePrefix(tb.id)); err != nil {
+		t.Fatal(err)
+	}
+	shell.Wait()
+	for _, pid := range family {
+		if !hasEnded(pid) {
+			t.Errorf("process %d still runs", pid)
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if hasEnded(stranger.Process.Pid) {
+		t.Error("a process that has nothing to do with the lab was ended")
+	}
+	for _, n := range tb.nodes { // their agents were killed: that is no news
+		n.agent.Close()
+		n.cmd.Wait()
+		n.agent, n.cmd = nil, nil
+	}
+}
+
+// waitForFamily waits until a process has so many descendants, itself
+// included, and lists them.
+func waitForFamily(t *testing.T, pid, many int) []int {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		family := []int{pid}
+		for i := 0; i < len(family); i++ {
+			kids, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", family[i], family[i]))
+			for _, k := range strings.Fields(string(kids)) {
+				var kid int
+				fmt.Sscan(k, &kid)
+				family = append(family, kid)
+			}
+		}
+		if len(family) == many {
+			return family
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the family is %v; %d members were to be expected", family, many)
+		}
+	}
+}
+
 func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	first, err := TakeLock(path)
@@ -187,4 +287,24 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 		}
 	}
 	t.Error(err)
+}
+
+// Files and mounts whose namespace somebody else removed are found by
+// themselves.
+func TestAHomeWithoutANamespaceIsCleanedAway(t *testing.T) {
+	executor(t)
+	name := SpacePrefix(testID(t)) + "gone"
+	inner := filepath.Join(space.Home(name), "inner")
+	if err := os.MkdirAll(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", inner, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Clean(name); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(space.Home(name)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the home is still there: %v", err)
+	}
 }

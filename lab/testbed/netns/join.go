@@ -3,6 +3,8 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
@@ -50,18 +52,25 @@ func (tb *Testbed) joinByWire() error {
 	}
 	tb.wire = w
 	f := tb.spec.Fabric
+	if bonded(f) {
+		for _, n := range tb.nodes {
+			if err := n.newTeam(); err != nil {
+				return err
+			}
+		}
+	}
 	segments := make([][]string, f.Links)
 	for l := range f.Links {
 		for i, n := range tb.nodes {
 			nic, port := fabricDevice(i, l), portDevice(i, l)
-			v := space.Veth{Name: port, PeerName: nic, MTU: f.MTU, Queues: f.Queues, MAC: mac('p', i, l), PeerMAC: mac('f', i, l)}
+			v := space.Veth{Name: port, PeerName: nic, MTU: f.MTU, Queues: f.Queues, MAC: mac('p', i, l), PeerMAC: n.nicMAC(l)}
 			if err := w.space.Pair(v, n.space); err != nil {
 				return err
 			}
 			if err := w.plug(port, f); err != nil {
 				return err
 			}
-			if err := n.readyNIC(nic, f, w.objects.NicTransmit); err != nil {
+			if err := n.readyNIC(nic, l, w.objects.NicTransmit); err != nil {
 				return err
 			}
 			if err := w.space.SteerReceive(port, f.Queues, tb.wireCPUs(i)); err != nil {
@@ -70,7 +79,14 @@ func (tb *Testbed) joinByWire() error {
 			segments[l] = append(segments[l], port)
 		}
 	}
-	if err := w.join(segments); err != nil {
+	for _, n := range tb.nodes {
+		if n.team != nil && !n.team.kernel {
+			if err := n.team.spread(n.space); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.join(segments, bonded(f)); err != nil {
 		return err
 	}
 	w.startClock(f.Offload)
@@ -91,16 +107,24 @@ func (tb *Testbed) wireCPUs(i int) []int {
 
 // readyNIC makes the node's end behave as a NIC: offload profile, GRO in a
 // NAPI thread on the node's CPUs, interrupt coalescing, a queue that can be
-// stopped.
-func (n *node) readyNIC(nic string, f suite.Fabric, transmit *ebpf.Program) error {
+// stopped. link is the NIC's number from 0.
+func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 	if err := n.offload(nic, true); err != nil {
 		return err
+	}
+	if n.team != nil && n.team.kernel { // a bond takes a device that is down, and sets it up
+		if err := n.space.Enslave(nic, n.team.device); err != nil {
+			return err
+		}
 	}
 	l, err := n.space.Link(nic)
 	if err != nil {
 		return err
 	}
-	if err := addQueue(n.space, l, f.Queues); err != nil {
+	if err := lengthen(n.space, l); err != nil {
+		return err
+	}
+	if err := addQueue(n.space, l, n.fabric.Queues); err != nil {
 		return err
 	}
 	if err := attachProgram(n.space, l, netlink.HANDLE_MIN_EGRESS, transmit, wireProgNicTransmit); err != nil {
@@ -119,7 +143,22 @@ func (n *node) readyNIC(nic string, f suite.Fabric, transmit *ebpf.Program) erro
 			return err
 		}
 	}
-	return pinNAPI(n.space, nic, n.cpus)
+	return pinNAPI(n.space, nic, rotated(n.cpus, link*n.fabric.Queues))
+}
+
+// rotated begins a list elsewhere, so that the threads of several NICs do not
+// all take the first CPUs.
+func rotated(cpus []int, by int) []int {
+	by %= len(cpus)
+	return slices.Concat(cpus[by:], cpus[:by])
+}
+
+// nicMAC is the address of the node's NIC on a link. A team has one on all.
+func (n *node) nicMAC(link int) net.HardwareAddr {
+	if n.team != nil {
+		link = 0
+	}
+	return mac('f', n.index, link)
 }
 
 // joinByVeth joins two nodes by one plain veth pair.

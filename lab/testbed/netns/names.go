@@ -37,7 +37,11 @@ func nodeName(node int) string {
 // fabricDevice names a node's device on a link. Names are unique in the whole
 // testbed, for the NAPI threads that carry them.
 func fabricDevice(node, link int) string { return fmt.Sprintf("fab%s%d", nodeName(node), link) }
-func portDevice(node, link int) string   { return fmt.Sprintf("port%s%d", nodeName(node), link) }
+
+// bondDevice names the one device over a node's links.
+func bondDevice(node int) string { return "bond" + nodeName(node) }
+
+func portDevice(node, link int) string { return fmt.Sprintf("port%s%d", nodeName(node), link) }
 
 // mac is locally administered and says which device it is.
 func mac(kind byte, node, link int) net.HardwareAddr {

@@ -168,6 +168,9 @@ func (tb *Testbed) Describe() string {
 	if f.Links > 1 {
 		fmt.Fprintf(&b, ", %d links", f.Links)
 	}
+	if bonded(f) && len(tb.nodes) > 0 {
+		fmt.Fprintf(&b, " as one device (%s)", tb.nodes[0].team)
+	}
 	if f.Queues > 1 {
 		fmt.Fprintf(&b, ", %d queues", f.Queues)
 	}
@@ -180,6 +183,9 @@ func (tb *Testbed) Settings() map[string]string {
 	for _, n := range tb.nodes {
 		for k, v := range n.space.Settings() {
 			all[n.Name()+" "+k] = v
+		}
+		if n.team != nil {
+			all[n.Name()+" team"] = n.team.String()
 		}
 	}
 	if tb.wire != nil {
@@ -220,7 +226,7 @@ func (tb *Testbed) Release(ctx context.Context) error {
 
 // Addr implements testbed.Node.
 func (n *node) Addr(version int) netip.Addr {
-	if n.fabric.Links > 1 {
+	if n.fabric.Links > 1 && !bonded(n.fabric) {
 		return steady(n.index, version).Addr()
 	}
 	return underlay(n.index, 0, version).Addr()
@@ -228,15 +234,19 @@ func (n *node) Addr(version int) netip.Addr {
 
 // Place implements testbed.Node.
 func (n *node) Place() agent.AttachArgs {
-	return agent.AttachArgs{
+	args := agent.AttachArgs{
 		Index:     n.index,
 		SpaceBase: n.space.Name,
-		Fabric:    n.FabricDevices(),
+		Fabric:    n.uplinks(),
 		Underlay:  n.underlay,
 		MTU:       n.fabric.MTU,
 		CPUs:      n.cpus,
 		Steer:     n.steer,
 	}
+	if n.team != nil {
+		args.Team = n.team.nics
+	}
+	return args
 }
 
 // Agent implements testbed.Node.

@@ -23,6 +23,7 @@ type node struct {
 	space  *space.Space
 	cpus   []int
 	fabric suite.Fabric
+	team   *team // nil where links are not bonded
 	agent  *agent.Client
 	cmd    *exec.Cmd
 
@@ -71,17 +72,25 @@ func (n *node) FabricDevices() []string {
 	return ds
 }
 
-// route gives the node's NICs their addresses and, where links run in
-// parallel, a route to every other node over all of them.
+// uplinks are the devices that systems use: the team, or every NIC.
+func (n *node) uplinks() []string {
+	if n.team != nil {
+		return []string{n.team.device}
+	}
+	return n.FabricDevices()
+}
+
+// route gives the node's uplinks their addresses and, where there are several,
+// a route to every other node over all of them.
 func (n *node) route(nodes int) error {
-	for l, dev := range n.FabricDevices() {
+	for l, dev := range n.uplinks() {
 		for _, version := range []int{4, 6} {
 			if err := n.space.Connect(dev, underlay(n.index, l, version)); err != nil {
 				return err
 			}
 		}
 	}
-	if n.fabric.Links < 2 {
+	if len(n.uplinks()) < 2 {
 		return nil
 	}
 	for _, version := range []int{4, 6} {

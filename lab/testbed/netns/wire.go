@@ -25,10 +25,11 @@ type wire struct {
 	ports    []string    // device names, for the meter
 }
 
-// portQueueLength is how many superframes or frames a port holds while the
-// receiver's ring is full. It bounds what several streams' windows can put in
-// flight: 10,000 wire frames of 1,500 bytes are 15 MB.
-const portQueueLength = 10_000
+// queueLength is how many superframes or frames a port or a NIC holds while the
+// ring that it fills is full. It bounds what several streams' windows can put
+// in flight: 10,000 wire frames of 1,500 bytes are 15 MB. TCP's own bound (small
+// queues) does not hold them back, since what waits are clones (nic_transmit).
+const queueLength = 10_000
 
 func newWire(name string, countPlaces bool) (*wire, error) {
 	s, err := space.Create(name)
@@ -178,8 +179,8 @@ func (w *wire) plug(port string, f suite.Fabric) error {
 	if err != nil {
 		return err
 	}
-	if err := w.space.Links.LinkSetTxQLen(l, portQueueLength); err != nil {
-		return fmt.Errorf("set the queue length of %s: %w", port, err)
+	if err := lengthen(w.space, l); err != nil {
+		return err
 	}
 	if err := w.queueing(l, f); err != nil {
 		return err
@@ -214,6 +215,14 @@ func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
 	return nil
 }
 
+// lengthen comes before the queue itself, which takes its limit from the device.
+func lengthen(s *space.Space, l netlink.Link) error {
+	if err := s.Links.LinkSetTxQLen(l, queueLength); err != nil {
+		return fmt.Errorf("set the queue length of %s: %w", l.Attrs().Name, err)
+	}
+	return nil
+}
+
 func addQueue(s *space.Space, l netlink.Link, queues int) error {
 	kind := "pfifo"
 	if queues > 1 {
@@ -238,13 +247,24 @@ func (w *wire) attach(l netlink.Link) error {
 // a tcx link, stays when this program ends: a testbed that is poked at by hand
 // outlives the command that made it.
 func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program, name string) error {
-	index := l.Attrs().Index
-	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0)}}
+	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0)}}
 	if err := s.Links.QdiscAdd(clsact); err != nil {
 		return fmt.Errorf("add clsact to %s (needs CONFIG_NET_SCH_INGRESS): %w", l.Attrs().Name, err)
 	}
+	return addFilter(s, l, hook, filterPriority, p, name)
+}
+
+// Programs run in the order of their priorities: a team chooses the NIC before
+// the NIC transmits.
+const (
+	teamPriority   = 1
+	filterPriority = 2
+)
+
+// addFilter puts a program on a device that has clsact.
+func addFilter(s *space.Space, l netlink.Link, hook uint32, priority uint16, p *ebpf.Program, name string) error {
 	filter := &netlink.BpfFilter{
-		FilterAttrs:  netlink.FilterAttrs{LinkIndex: index, Parent: hook, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
+		FilterAttrs:  netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: hook, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: priority},
 		Fd:           p.FD(),
 		Name:         name,
 		DirectAction: true,
@@ -258,8 +278,8 @@ func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program,
 const maxPorts = 64 // of one segment; MAX_PORTS in bpf/wire.c
 
 // join lets the ports of each segment (one for each parallel link) reach each
-// other.
-func (w *wire) join(segments [][]string) error {
+// other. oneStation: a node has the same addresses on every segment.
+func (w *wire) join(segments [][]string, oneStation bool) error {
 	for seg, names := range segments {
 		if len(names) > maxPorts {
 			return fmt.Errorf("%d nodes on one fabric: %d is the most", len(names), maxPorts)
@@ -273,7 +293,10 @@ func (w *wire) join(segments [][]string) error {
 			indexes = append(indexes, uint32(l.Attrs().Index))
 		}
 		for i, index := range indexes {
-			p := wirePort{Segment: uint32(seg)}
+			p := wirePort{Segment: uint32(seg), Node: uint32(i)}
+			if !oneStation {
+				p.Stations = uint32(seg)
+			}
 			if len(indexes) == 2 {
 				p.Peer = indexes[1-i]
 			}

@@ -23,16 +23,18 @@ type wireClock struct {
 }
 
 type wirePort struct {
-	_       structs.HostLayout
-	Segment uint32
-	Peer    uint32
+	_        structs.HostLayout
+	Segment  uint32
+	Peer     uint32
+	Node     uint32
+	Stations uint32
 }
 
 type wireStation struct {
-	_       structs.HostLayout
-	Segment uint32
-	Mac     [6]uint8
-	Pad     [2]uint8
+	_        structs.HostLayout
+	Stations uint32
+	Mac      [6]uint8
+	Pad      [2]uint8
 }
 
 // Names of all BPF objects in the ELF.

@@ -64,7 +64,7 @@ func (m *maker) renumberPort() bool {
 	i := m.rand.IntN(len(m.s.Ports))
 	p := m.s.Ports[i]
 	p.IPs, p.MAC = nil, model.MAC{}
-	p, err := model.Complete(m.s, p)
+	p, err := complete(m.s, p)
 	m.s.Ports[i] = p
 	return err == nil
 }

@@ -131,6 +131,7 @@ func (m *maker) addNetwork() bool {
 		n.VNI = 5000 + n.ID
 	}
 	n.Forwarding = []model.Forwarding{"", model.L3, model.L2, model.L2L3}[m.rand.IntN(4)]
+	n.Tenant = n.Name // they all have the same subnets
 	n.Subnets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
 	if m.chance(2) {
 		n.Subnets = append(n.Subnets, netip.MustParsePrefix("10.0.4.0/28"))
@@ -165,7 +166,7 @@ func (m *maker) addPort() bool {
 	if m.chance(4) {
 		p.Attach = model.Attachment{Device: "tap-" + p.Name}
 	}
-	p, err := model.Complete(m.s, p)
+	p, err := complete(m.s, p)
 	if err != nil {
 		return false // the network is full
 	}

@@ -56,7 +56,10 @@ struct {
  * segment has just two ports. */
 struct port {
 	__u32 segment;
-	__u32 peer; /* ifindex; 0 = look the address up */
+	__u32 peer;     /* ifindex; 0 = look the address up */
+	__u32 node;     /* the port's number on its segment */
+	__u32 stations; /* whose addresses: a team has the same on all segments, and
+			 * may answer on another than it was asked on */
 };
 
 struct {
@@ -75,17 +78,17 @@ struct {
 } members SEC(".maps");
 
 struct station {
-	__u32 segment;
+	__u32 stations;
 	__u8 mac[ETH_ALEN];
 	__u8 pad[2];
 };
 
-/* Where each MAC address was last seen. */
+/* The node at which each MAC address was last seen. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct station);
-	__type(value, __u32); /* ifindex */
+	__type(value, __u32); /* node */
 } stations SEC(".maps");
 
 /*
@@ -145,10 +148,9 @@ static __always_inline void flood(struct __sk_buff *skb, __u32 segment)
 SEC("tc")
 int wire(struct __sk_buff *skb)
 {
-	__u32 in = skb->ifindex;
+	__u32 in = skb->ifindex, member, *known, *out;
 	struct station st = {};
 	struct port *p;
-	__u32 *known;
 
 	p = bpf_map_lookup_elem(&ports, &in);
 	if (!p)
@@ -156,20 +158,25 @@ int wire(struct __sk_buff *skb)
 	if (p->peer)
 		return bpf_redirect(p->peer, 0);
 
-	st.segment = p->segment;
+	st.stations = p->stations;
 	if (bpf_skb_load_bytes(skb, ETH_ALEN, st.mac, ETH_ALEN))
 		return TC_ACT_SHOT;
 	known = bpf_map_lookup_elem(&stations, &st);
-	if (!known || *known != in)
-		bpf_map_update_elem(&stations, &st, &in, BPF_ANY);
+	if (!known || *known != p->node)
+		bpf_map_update_elem(&stations, &st, &p->node, BPF_ANY);
 	if (bpf_skb_load_bytes(skb, 0, st.mac, ETH_ALEN))
 		return TC_ACT_SHOT;
 	if (!(st.mac[0] & 1)) {
 		known = bpf_map_lookup_elem(&stations, &st);
-		if (known)
-			return *known == in ? TC_ACT_SHOT : bpf_redirect(*known, 0);
+		if (known) {
+			if (*known == p->node)
+				return TC_ACT_SHOT;
+			member = p->segment * MAX_PORTS + *known;
+			out = bpf_map_lookup_elem(&members, &member);
+			return out ? bpf_redirect(*out, 0) : TC_ACT_SHOT;
+		}
 	}
-	flood(skb, st.segment);
+	flood(skb, p->segment);
 	return TC_ACT_SHOT;
 }
 

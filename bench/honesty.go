@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+// honestyRuns is how often each suite runs at its default settings, and
+// slowdownRuns how often the one with a difference in it.
+const (
+	honestyRuns  = 20
+	slowdownRuns = 10
+)
+
+// slowdown is the difference that is put in and has to be found.
+const slowdown = 0.03
+
+// verdicts counts what comparisons of a kind showed.
+type verdicts struct{ tests, alone, corrected, interval int }
+
+func (v *verdicts) add(c report.Comparison) {
+	v.tests++
+	if c.P != nil && *c.P <= 0.05 {
+		v.alone++
+	}
+	if c.Verdict == report.Differs {
+		v.corrected++
+	}
+	if c.Ratio.Low > 1 || c.Ratio.High < 1 {
+		v.interval++
+	}
+}
+
+func (v verdicts) share(n int) float64 { return float64(n) / float64(v.tests) }
+
+// honesty: how often a difference is claimed where there is none. One system
+// runs against itself.
+func (b *bench) honesty() error {
+	var all verdicts
+	alarmed := 0
+	var noise []*report.Report
+	for i := range honestyRuns {
+		r, err := b.suite(fmt.Sprintf("aa-%d", i), "aa")
+		if err != nil {
+			return err
+		}
+		noise = append(noise, r)
+		any := false
+		for _, c := range r.Comparisons {
+			if c.Adjusted == nil {
+				continue // no headline
+			}
+			all.add(c)
+			any = any || c.Verdict == report.Differs
+		}
+		if any {
+			alarmed++
+		}
+	}
+	if all.tests == 0 {
+		return fmt.Errorf("suite aa compared nothing")
+	}
+	within := func(share float64) bool { return share >= 0.01 && share <= 0.09 }
+	b.row(fmt.Sprintf("`aa` %d times: %d tests, p ≤ 0.05 by themselves", honestyRuns, all.tests), "1–9 %", fmt.Sprintf("%d (%.1f %%)", all.alone, 100*all.share(all.alone)), within(all.share(all.alone)))
+	b.row("the same: the ratio's 95 % interval leaves out 1", "1–9 %", fmt.Sprintf("%d (%.1f %%)", all.interval, 100*all.share(all.interval)), within(all.share(all.interval)))
+	b.row("the same: runs in which a difference is claimed after the correction", "≤ 9 %", fmt.Sprintf("%d of %d", alarmed, honestyRuns), float64(alarmed) <= 0.09*honestyRuns)
+	return b.keepNoise(noise)
+}
+
+// keepNoise writes the samples of the runs, for the simulation over them.
+func (b *bench) keepNoise(runs []*report.Report) error {
+	if b.noise == "" {
+		return nil
+	}
+	f, err := os.Create(b.noise)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := csv.NewWriter(f)
+	metrics := []sample.Metric{sample.Throughput, sample.Transactions, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte}
+	head := []string{"run", "block", "scenario"}
+	for _, m := range metrics {
+		head = append(head, string(m))
+	}
+	w.Write(head)
+	for i, r := range runs {
+		for _, s := range r.Scenarios {
+			for _, smp := range s.Samples {
+				if !smp.Counts() {
+					continue
+				}
+				row := []string{strconv.Itoa(i), strconv.Itoa(smp.Block), s.ID}
+				for _, m := range metrics {
+					text := ""
+					if v, ok := smp.Metrics[m]; ok {
+						text = strconv.FormatFloat(v, 'g', 7, 64)
+					}
+					row = append(row, text)
+				}
+				w.Write(row)
+			}
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// slowSuite has the language's own timing. The loop is looked for at a paced
+// rate, where CPU per byte compares work and not what the machine's memory gave
+// at that moment.
+const slowSuite = `suite: slowdown
+title: A known difference of 3 %%, to be found
+trials: 10
+fabrics:
+  wire: {kind: wire, offload: tcp}
+  full: {kind: wire, offload: tcp, rate: 1Gbit}
+  less: {kind: wire, offload: tcp, rate: %dMbit}
+workloads:
+  plain: {kind: tcp_stream, buffer: 128k}
+  paced: {kind: tcp_stream, buffer: 128k, rate: 4Gbit}
+  worked: {kind: tcp_stream, buffer: 128k, rate: 4Gbit, receiver_work: %.5f}
+scenarios:
+  - {id: as-is/loop, system: bridge, fabric: wire, workload: paced}
+  - {id: slower/loop, system: bridge, fabric: wire, workload: worked}
+  - {id: as-is/link, system: bridge, fabric: full, workload: plain}
+  - {id: slower/link, system: bridge, fabric: less, workload: plain}
+comparisons:
+  - {baseline: as-is, subjects: slower}
+`
+
+// slowdowns writes the suite with a loop of so many ns per byte.
+func (b *bench) slowdowns(work float64) (file string, err error) {
+	file = filepath.Join(b.folder, "slowdown.yaml")
+	return file, os.WriteFile(file, fmt.Appendf(nil, slowSuite, int(1000*(1-slowdown)), work), 0o644)
+}
+
+// power: how often a difference of 3 % is found. It is put in: a busy loop in the receiver, worth 3 % of what
+// its side spends on a byte, and a link of 97 % of the rate.
+func (b *bench) power() error {
+	file, err := b.slowdowns(0)
+	if err != nil {
+		return err
+	}
+	first, err := b.suite("cost", file, "--scenario", "as-is/loop")
+	if err != nil {
+		return err
+	}
+	s, ok := find(first, "as-is/loop")
+	if !ok || s.ReceiverCPUPerByte == nil {
+		return fmt.Errorf("what a byte costs the receiver was not measured")
+	}
+	perByte := s.ReceiverCPUPerByte.Median
+	if file, err = b.slowdowns(slowdown * perByte); err != nil {
+		return err
+	}
+	var loop, link verdicts
+	var ratios []float64
+	for i := range slowdownRuns {
+		r, err := b.suite(fmt.Sprintf("slowdown-%d", i), file)
+		if err != nil {
+			return err
+		}
+		for _, c := range r.Comparisons {
+			switch {
+			case c.Subject == "slower/loop" && c.Metric == sample.ReceiverCPUPerByte:
+				loop.add(c)
+				ratios = append(ratios, c.Ratio.Median)
+			case c.Subject == "slower/link" && c.Metric == sample.Throughput:
+				link.add(c)
+			}
+		}
+	}
+	if loop.tests == 0 || link.tests == 0 {
+		return fmt.Errorf("suite slowdown compared nothing")
+	}
+	slices.Sort(ratios)
+	b.row(fmt.Sprintf("a busy loop of %.5f ns/byte in the receiver of 4 Gbit/s (3 %% of %.3f; median ratio seen %.3f), found after the correction", slowdown*perByte, perByte, ratios[len(ratios)/2]), "≥ 90 %", fmt.Sprintf("%d of %d", loop.corrected, loop.tests), loop.share(loop.corrected) >= 0.9)
+	b.row("the same, found by its own p ≤ 0.05", "≥ 90 %", fmt.Sprintf("%d of %d", loop.alone, loop.tests), loop.share(loop.alone) >= 0.9)
+	b.row("a link of 970 instead of 1,000 Mbit/s, found after the correction", "≥ 90 %", fmt.Sprintf("%d of %d", link.corrected, link.tests), link.share(link.corrected) >= 0.9)
+	return nil
+}

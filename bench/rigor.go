@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/probe"
+	"windtunnel/lab/report"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/testbed"
+)
+
+// rigor: what a disturbed machine does to a ratio, how long the analysis takes,
+// and what the profiler costs.
+func (b *bench) rigor() error {
+	for _, measure := range []func() error{b.disturbed, b.analysis, b.profiler} {
+		if err := measure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disturbed runs raw and bridge in quiet, and again while another process wants
+// the receiving node's CPU for a third of the run.
+func (b *bench) disturbed() error {
+	args := []string{"quick", "--scenario", "raw/stream,bridge/stream"}
+	start := time.Now()
+	quiet, err := b.suite("quiet", args...)
+	if err != nil {
+		return err
+	}
+	took := time.Since(start)
+	layout, err := testbed.PlanCPUs(probe.Probe().UsableCPUs(), 2)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		hog(ctx, layout.Nodes[1][0], took/3, took/3)
+	}()
+	noisy, err := b.suite("noisy", args...)
+	cancel()
+	<-ended
+	if err != nil {
+		return err
+	}
+	before, after := quiet.Ratio("bridge/stream", sample.Throughput), noisy.Ratio("bridge/stream", sample.Throughput)
+	v := noisy.Validity
+	what := fmt.Sprintf("a third of the run beside a CPU hog: bridge / raw in throughput against the quiet run (%d of %d trials did not count)", v.Gated, v.Attempts)
+	if after == nil || after.Verdict == report.TooFew {
+		b.row(what, "within 3 %, or said", "the run says that it could not measure", true)
+		return nil
+	}
+	if before == nil {
+		return fmt.Errorf("the quiet run has no ratio")
+	}
+	off := after.Ratio.Median/before.Ratio.Median - 1
+	b.row(what, "within 3 %, or said", fmt.Sprintf("%.3f against %.3f: %+.1f %%", after.Ratio.Median, before.Ratio.Median, 100*off), math.Abs(off) <= 0.03)
+	return nil
+}
+
+// hog keeps a CPU busy for a while, after a while.
+func hog(ctx context.Context, cpu int, after, long time.Duration) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(after):
+	}
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		return
+	}
+	var set unix.CPUSet
+	set.Set(cpu)
+	// Where it cannot be pinned, the row shows trials that all count.
+	_ = unix.SchedSetaffinity(cmd.Process.Pid, &set)
+	_ = cmd.Wait()
+}
+
+// analysis: how long the figures of 10,000 samples take, the store's reading
+// apart.
+func (b *bench) analysis() error {
+	db, _, err := b.sized("tenthousand", 1250)
+	if err != nil {
+		return err
+	}
+	store, err := results.Open(db, results.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	data, err := store.Load("")
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	r := report.Build(data.Run, data.Plan, data.Samples)
+	if err := report.WriteTable(io.Discard, r, report.TableOptions{}); err != nil {
+		return err
+	}
+	took := time.Since(start).Seconds()
+	b.row(fmt.Sprintf("analysis of %d samples with %d comparisons", len(data.Samples), len(r.Comparisons)), "< 2 s", fmt.Sprintf("%.2f s", took), took < 2)
+	return nil
+}
+
+// profiler: what a profile takes from the traffic, and whether its table adds
+// up to what the meter read.
+func (b *bench) profiler() error {
+	db := filepath.Join(b.folder, "profile.db")
+	out, err := exec.Command(b.program, "profile", "quick", "--scenario", "bridge,vxlan", "--trials", "10", "--db", db, "--out", filepath.Join(b.folder, "profile")).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	r, err := b.read(db)
+	if err != nil {
+		return err
+	}
+	if len(r.Profiles) == 0 {
+		return fmt.Errorf("no profile was kept: %s", strings.TrimSpace(string(out)))
+	}
+	for _, p := range r.Profiles {
+		if p.Slowdown != nil && p.Side == "sender" {
+			lost := 1 - p.Slowdown.Median
+			b.row(fmt.Sprintf("profiler at its default rate, %s: lost of the rate", p.Scenario), "< 5 %", fmt.Sprintf("%.1f %% [%.1f, %.1f]", 100*lost, 100*(1-p.Slowdown.High), 100*(1-p.Slowdown.Low)), lost < 0.05)
+		}
+		off := p.Sampled/p.Metered - 1
+		b.row(fmt.Sprintf("profile of %s, %s: busy cores against the meter's", p.Scenario, p.Side), "within 3 %", fmt.Sprintf("%.3f against %.3f: %+.1f %%", p.Sampled, p.Metered, 100*off), math.Abs(off) <= 0.03)
+	}
+	return nil
+}

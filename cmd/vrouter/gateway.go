@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+func gatewayCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "gateway",
+		Short: "Gateways: tunnel endpoints that are no node of the fleet",
+		Example: `  vrouter gateway create edge --address 192.0.2.254 --encapsulation mpls-udp --serve red,label=300,prefix=0.0.0.0/0
+  vrouter gateway list`,
+	})
+	kind := objects[model.Gateway]{
+		noun: "gateway", all: (*api.Client).Gateways, name: func(g model.Gateway) string { return g.Name },
+		table: gatewayTable, fields: gatewayFields, complete: completeGateways,
+		remove: func(ctx context.Context, c *api.Client, name string) error { return c.DeleteGateway(ctx, name) },
+	}
+	cmd.AddCommand(gatewayCreateCommand(), kind.list(), kind.get(), kind.delete("Take a gateway away that no route leads through"))
+	return cmd
+}
+
+func gatewayCreateCommand() *cobra.Command {
+	var addresses, serves []string
+	var encapsulation, mac string
+	cmd := &cobra.Command{
+		Use:     "create NAME --address ADDRESS --encapsulation KIND --serve NETWORK[,KEY=VALUE…]",
+		Aliases: []string{"set"},
+		Short:   "Make a gateway, or change it",
+		Long: `Makes a foreign tunnel endpoint known: a hardware router, or another overlay.
+What it expects for a network stands behind --serve: label, ethernet_label, vni,
+prefix and mac (both more than once), flood.`,
+		Example: "  vrouter gateway create edge --address 192.0.2.254 --encapsulation vxlan --serve red,vni=300,prefix=0.0.0.0/0",
+		Args:    cobra.ExactArgs(1),
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			g := model.Gateway{Name: args[0], Encapsulation: model.Encapsulation(encapsulation)}
+			for _, text := range addresses {
+				a, err := netip.ParseAddr(text)
+				if err != nil {
+					return misuse{fmt.Errorf("--address %q is no IP address", text)}
+				}
+				g.Addresses = append(g.Addresses, a)
+			}
+			if mac != "" {
+				var err error
+				if g.MAC, err = model.ParseMAC(mac); err != nil {
+					return misuse{fmt.Errorf("--mac: %w", err)}
+				}
+			}
+			for _, text := range serves {
+				n, err := parseServed(text)
+				if err != nil {
+					return misuse{fmt.Errorf("--serve %q: %w", text, err)}
+				}
+				g.Networks = append(g.Networks, n)
+			}
+			if err := c.PutGateway(ctx, g); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "gateway %s serves %s\n", g.Name, count(len(g.Networks), "network"))
+			return nil
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&addresses, "address", nil, "its underlay `address`; may be repeated")
+	flags.StringVar(&encapsulation, "encapsulation", "", "mpls-udp, mpls-gre or vxlan")
+	flags.StringVar(&mac, "mac", "", "its router's MAC `address`, for routed VXLAN")
+	flags.StringArrayVar(&serves, "serve", nil, "a `network` with what the gateway expects; may be repeated")
+	cmd.MarkFlagRequired("address")
+	cmd.MarkFlagRequired("encapsulation")
+	cmd.RegisterFlagCompletionFunc("encapsulation", words("mpls-udp", "mpls-gre", "vxlan"))
+	return cmd
+}
+
+// parseServed reads NETWORK,KEY=VALUE,….
+func parseServed(text string) (n model.GatewayNetwork, err error) {
+	parts := strings.Split(text, ",")
+	n.Network = parts[0]
+	for _, part := range parts[1:] {
+		key, value, _ := strings.Cut(part, "=")
+		switch key {
+		case "label":
+			err = number(&n.Label, value)
+		case "ethernet_label":
+			err = number(&n.EthernetLabel, value)
+		case "vni":
+			err = number(&n.VNI, value)
+		case "prefix":
+			var p netip.Prefix
+			p, err = netip.ParsePrefix(value)
+			n.Prefixes = append(n.Prefixes, p)
+		case "mac":
+			var m model.MAC
+			m, err = model.ParseMAC(value)
+			n.MACs = append(n.MACs, m)
+		case "flood":
+			if n.Flood = value == "" || value == "true"; !n.Flood && value != "false" {
+				err = fmt.Errorf("%q is neither true nor false", value)
+			}
+		default:
+			return n, fmt.Errorf("%q is not known; write label, ethernet_label, vni, prefix, mac or flood", key)
+		}
+		if err != nil {
+			return n, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return n, nil
+}
+
+func number(into *uint32, text string) error {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return fmt.Errorf("%q is no number", text)
+	}
+	*into = uint32(n)
+	return nil
+}
+
+func gatewayTable(rows []model.Gateway) inspect.Table {
+	t := inspect.Table{
+		Empty:   "no gateways; make one with `vrouter gateway create`",
+		Columns: []inspect.Column{{Name: "Gateway", Key: true}, {Name: "Addresses", Least: 12}, {Name: "Encapsulation"}, {Name: "Networks", Least: 12}},
+	}
+	for _, g := range rows {
+		var networks []string
+		for _, n := range g.Networks {
+			networks = append(networks, n.Network)
+		}
+		t.Add(g.Name, addresses(g.Addresses), string(g.Encapsulation), dash(strings.Join(networks, " ")))
+	}
+	return t
+}
+
+func gatewayFields(g model.Gateway) []inspect.Field {
+	fields := gatewayTable([]model.Gateway{g}).Fields(0)
+	for _, n := range g.Networks {
+		words := []string{n.Network}
+		for _, each := range []struct {
+			key   string
+			value uint32
+		}{{"label", n.Label}, {"ethernet_label", n.EthernetLabel}, {"vni", n.VNI}} {
+			if each.value > 0 {
+				words = append(words, fmt.Sprintf("%s=%d", each.key, each.value))
+			}
+		}
+		for _, p := range n.Prefixes {
+			words = append(words, "prefix="+p.String())
+		}
+		for _, m := range n.MACs {
+			words = append(words, "mac="+m.String())
+		}
+		if n.Flood {
+			words = append(words, "flood")
+		}
+		fields = append(fields, inspect.Field{Name: "Serves", Value: strings.Join(words, ",")})
+	}
+	return fields
+}
+
+var completeGateways = completeFrom(func(s model.State) (names []string) {
+	for _, g := range s.Gateways {
+		names = append(names, g.Name)
+	}
+	return names
+})

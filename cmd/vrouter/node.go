@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+func nodeCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "node",
+		Short: "Nodes of the fleet, and whether their agents live",
+		Example: `  vrouter node list
+  vrouter node delete c --ports`,
+	})
+	kind := objects[api.Node]{
+		noun: "node", all: (*api.Client).Nodes, name: func(n api.Node) string { return n.Name }, table: nodeTable, complete: completeFleetNodes,
+	}
+	cmd.AddCommand(nodeAddCommand(), kind.list(), kind.get(), nodeDeleteCommand())
+	return cmd
+}
+
+func nodeTable(rows []api.Node) inspect.Table {
+	t := inspect.Table{
+		Empty: "no nodes; an agent makes its own known, or `vrouter node add` does",
+		Columns: []inspect.Column{
+			{Name: "Node", Key: true}, {Name: "Underlay", Least: 12}, {Name: "Encapsulations", Leave: 2}, {Name: "Ports", Right: true},
+			{Name: "Agent"}, {Name: "Host", Leave: 3}, {Name: "Version", Leave: 1},
+		},
+	}
+	for _, n := range rows {
+		agent, host, version := "none", "-", "-"
+		if n.Gone {
+			agent = "gone"
+		}
+		if n.Agent != nil {
+			agent, host, version = "alive", n.Agent.Host, n.Agent.Version
+		}
+		var encapsulations []string
+		for _, e := range n.Encapsulations {
+			encapsulations = append(encapsulations, string(e))
+		}
+		t.Add(n.Name, addresses(n.Underlay), strings.Join(encapsulations, " "), fmt.Sprint(n.Ports), agent, host, version)
+	}
+	return t
+}
+
+func nodeAddCommand() *cobra.Command {
+	var underlay, encapsulations []string
+	cmd := &cobra.Command{
+		Use:     "add NAME --underlay ADDRESS…",
+		Aliases: []string{"set"},
+		Short:   "Make a node known before its agent does, or change it",
+		Example: "  vrouter node add c --underlay 192.0.2.3 --encapsulation vxlan",
+		Args:    cobra.ExactArgs(1),
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			n := model.Node{Name: args[0]}
+			for _, text := range underlay {
+				a, err := netip.ParseAddr(text)
+				if err != nil {
+					return misuse{fmt.Errorf("--underlay %q is no IP address", text)}
+				}
+				n.Underlay = append(n.Underlay, a)
+			}
+			for _, e := range encapsulations {
+				n.Encapsulations = append(n.Encapsulations, model.Encapsulation(e))
+			}
+			if err := c.PutNode(ctx, n); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "node %s is known\n", n.Name)
+			return nil
+		}),
+	}
+	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "an `address` by which other nodes reach it; may be repeated")
+	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "mpls-udp, mpls-gre, vxlan, preferred first (default all of them)")
+	cmd.MarkFlagRequired("underlay")
+	cmd.RegisterFlagCompletionFunc("encapsulation", words("mpls-udp", "mpls-gre", "vxlan"))
+	return cmd
+}
+
+func nodeDeleteCommand() *cobra.Command {
+	var ports bool
+	cmd := &cobra.Command{
+		Use:               "delete NAME…",
+		Short:             "Declare nodes gone for good",
+		Aliases:           []string{"rm"},
+		Example:           "  vrouter node delete c --ports",
+		Long:              "Takes nodes out of the fleet whose agents do not run any more. With --ports their\nports go too, and the ports' addresses are free.",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeFleetNodes,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			return deleteAll(ctx, cmd, "node", args, func(ctx context.Context, name string) error { return c.DeleteNode(ctx, name, ports) })
+		}),
+	}
+	cmd.Flags().BoolVar(&ports, "ports", false, "delete the ports on it too")
+	return cmd
+}
+
+var completeFleetNodes = completeFrom(func(s model.State) (names []string) {
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+	}
+	return names
+})

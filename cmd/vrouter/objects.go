@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+// objects are the commands that every kind of the fleet's objects has.
+type objects[O any] struct {
+	noun     string
+	all      func(*api.Client, context.Context) ([]O, error)
+	name     func(O) string
+	table    func([]O) inspect.Table
+	fields   func(O) []inspect.Field // of one; nil: its row
+	remove   func(context.Context, *api.Client, string) error
+	complete completer
+}
+
+func (k objects[O]) list() *cobra.Command {
+	var v view
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "All of them, of the whole fleet",
+		Aliases: []string{"ls"},
+		Example: fmt.Sprintf("  vrouter %s list\n  vrouter %s list -o json", k.noun, k.noun),
+		Args:    cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
+				rows, err := k.all(c, ctx)
+				return reading{rows, k.table(rows)}, err
+			})
+		}),
+	}
+	v.flags(cmd)
+	return cmd
+}
+
+func (k objects[O]) get() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use:               "get NAME",
+		Short:             "One of them, with everything about it",
+		Example:           fmt.Sprintf("  vrouter %s get NAME -o json", k.noun),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: firstArgument(k.complete),
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			rows, err := k.all(c, ctx)
+			if err != nil {
+				return err
+			}
+			o, err := find(k.noun, args[0], rows, k.name)
+			switch {
+			case err != nil:
+				return err
+			case output == asJSON:
+				return writeJSON(cmd.OutOrStdout(), o)
+			}
+			fields := k.table([]O{o}).Fields(0)
+			if k.fields != nil {
+				fields = k.fields(o)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), inspect.Describe(fields))
+			return err
+		}),
+	}
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func (k objects[O]) delete(short string) *cobra.Command {
+	return &cobra.Command{
+		Use:               "delete NAME…",
+		Short:             short,
+		Aliases:           []string{"rm"},
+		Example:           fmt.Sprintf("  vrouter %s delete NAME", k.noun),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: k.complete,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			return deleteAll(ctx, cmd, k.noun, args, func(ctx context.Context, name string) error { return k.remove(ctx, c, name) })
+		}),
+	}
+}
+
+func deleteAll(ctx context.Context, cmd *cobra.Command, noun string, names []string, remove func(context.Context, string) error) error {
+	for _, name := range names {
+		if err := remove(ctx, name); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s %s is gone\n", noun, name)
+	}
+	return nil
+}
+
+// find is an object by its name; the error says which may have been meant.
+func find[O any](noun, name string, all []O, nameOf func(O) string) (O, error) {
+	var names []string
+	for _, o := range all {
+		if nameOf(o) == name {
+			return o, nil
+		}
+		names = append(names, nameOf(o))
+	}
+	var none O
+	return none, fmt.Errorf("there is no %s %q; %s", noun, name, model.Meant(noun+"s", name, names))
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+func policyCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "policy",
+		Short: "Policies: what workloads may send and receive",
+		Example: `  vrouter policy create web --rule "ingress allow tcp 80" --rule "ingress allow icmp"
+  vrouter policy get web`,
+	})
+	kind := objects[model.Policy]{
+		noun: "policy", all: (*api.Client).Policies, name: func(p model.Policy) string { return p.Name },
+		table: policyTable, fields: policyFields, complete: completePolicies,
+		remove: func(ctx context.Context, c *api.Client, name string) error { return c.DeletePolicy(ctx, name) },
+	}
+	cmd.AddCommand(policyCreateCommand(), kind.list(), kind.get(), kind.delete("Take a policy away that nobody has"))
+	return cmd
+}
+
+func policyCreateCommand() *cobra.Command {
+	var rules []string
+	cmd := &cobra.Command{
+		Use:     "create NAME --rule RULE…",
+		Aliases: []string{"set"},
+		Short:   "Make a policy, or give it other rules",
+		Long: `Makes a policy of rules that are asked in order, of which the first that fits
+decides. A rule is
+
+  ingress|egress allow|deny [PROTOCOL [PORT|FIRST-LAST]] [from|to PREFIX] [log]
+
+seen from the workload. What no rule fits is denied in a direction in which
+there is a rule, else allowed. Replies pass with what they answer.`,
+		Example: `  vrouter policy create web --rule "ingress allow tcp 80-443 from 10.1.0.0/16" --rule "egress deny udp 53 log"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+			p := model.Policy{Name: args[0]}
+			for _, text := range rules {
+				r, err := parseRule(text)
+				if err != nil {
+					return misuse{fmt.Errorf("--rule %q: %w", text, err)}
+				}
+				p.Rules = append(p.Rules, r)
+			}
+			if err := c.PutPolicy(ctx, p); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "policy %s has %s\n", p.Name, count(len(p.Rules), "rule"))
+			return nil
+		}),
+	}
+	cmd.Flags().StringArrayVar(&rules, "rule", nil, "a `rule`, in the order in which they are asked; may be repeated")
+	cmd.MarkFlagRequired("rule")
+	return cmd
+}
+
+// remoteWord is what stands before a rule's prefix.
+var remoteWord = map[model.Direction]string{model.Ingress: "from", model.Egress: "to"}
+
+// parseRule reads a rule as people write it.
+func parseRule(text string) (r model.Rule, err error) {
+	words := strings.Fields(text)
+	if len(words) < 2 {
+		return r, fmt.Errorf("write such as \"ingress allow tcp 80 from 10.1.0.0/16\"")
+	}
+	r.Direction, r.Action = model.Direction(words[0]), model.Action(words[1])
+	for i := 2; i < len(words); i++ {
+		switch word := words[i]; {
+		case word == "log":
+			r.Log = true
+		case word == "from" || word == "to":
+			if is := remoteWord[r.Direction]; is != "" && word != is {
+				return r, fmt.Errorf("in a rule of %s traffic it is %q, not %q", r.Direction, is, word)
+			}
+			if i++; i == len(words) {
+				return r, fmt.Errorf("%q needs a prefix behind it", word)
+			}
+			if r.Remote.IsValid() {
+				return r, fmt.Errorf("a rule has one prefix; write another rule for %s", words[i])
+			}
+			if r.Remote, err = netip.ParsePrefix(words[i]); err != nil {
+				return r, fmt.Errorf("%q is no prefix; write such as 10.1.0.0/16", words[i])
+			}
+		case r.Protocol == "":
+			r.Protocol = word
+		case r.Ports == "":
+			r.Ports = word
+		default:
+			return r, fmt.Errorf("%q is one word too many", word)
+		}
+	}
+	return r, nil
+}
+
+// ruleText writes a rule as parseRule reads it.
+func ruleText(r model.Rule) string {
+	words := []string{string(r.Direction), string(r.Action)}
+	for _, word := range []string{r.Protocol, r.Ports} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	if r.Remote.IsValid() {
+		words = append(words, remoteWord[r.Direction], r.Remote.String())
+	}
+	if r.Log {
+		words = append(words, "log")
+	}
+	return strings.Join(words, " ")
+}
+
+func policyTable(rows []model.Policy) inspect.Table {
+	t := inspect.Table{
+		Empty:   "no policies; make one with `vrouter policy create`",
+		Columns: []inspect.Column{{Name: "Policy", Key: true}, {Name: "Rules", Least: 20}},
+	}
+	for _, p := range rows {
+		var rules []string
+		for _, r := range p.Rules {
+			rules = append(rules, ruleText(r))
+		}
+		t.Add(p.Name, dash(strings.Join(rules, "; ")))
+	}
+	return t
+}
+
+func policyFields(p model.Policy) []inspect.Field {
+	fields := []inspect.Field{{Name: "Policy", Value: p.Name}}
+	for _, r := range p.Rules {
+		fields = append(fields, inspect.Field{Name: "Rule", Value: ruleText(r)})
+	}
+	return fields
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/compare"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+)
+
+// notJudged is the exit status of a comparison that could not be made or whose
+// gates could not be judged: neither passed (0) nor failed (1).
+const notJudged exitCode = 2
+
+// compareOptions are the flags of `windtunnel compare`.
+type compareOptions struct {
+	db, otherDB string
+	metrics     []string
+	scenarios   []string
+	format      string
+	gate, junit string
+	across      bool
+}
+
+// comparisonFormat is one form of a comparison.
+type comparisonFormat struct {
+	name  string
+	write func(io.Writer, *compare.Comparison) error
+}
+
+var comparisonFormats = []comparisonFormat{
+	{"table", compare.WriteTable}, {"json", compare.WriteJSON}, {"markdown", compare.WriteMarkdown},
+}
+
+func compareCommand() *cobra.Command {
+	var o compareOptions
+	cmd := &cobra.Command{
+		Use:   "compare RUN RUN",
+		Short: "Compare the second run with the first, and fail on a regression where gates say so",
+		Long: `Compare the second run (B) with the first (A), scenario by scenario. Runs are
+named as in "windtunnel runs", by a beginning, or as "latest".
+
+Exit status: 0 compared, and no gate failed; 1 a gate failed; 2 the runs could
+not be compared or the gates not judged, with the reason.`,
+		Example: `  windtunnel compare 20261120 latest
+  windtunnel compare 20261120 latest --metric throughput_bps --format markdown
+  windtunnel compare main latest --db main.db --other-db branch.db --gate gate.yaml --junit gates.xml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return unjudged(cmd, fmt.Errorf("compare needs two runs, %d given; `windtunnel runs` lists them", len(args)))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			status, err := o.run(cmd.OutOrStdout(), args[0], args[1])
+			if err != nil {
+				return unjudged(cmd, err)
+			}
+			if status != 0 {
+				return exitCode(status)
+			}
+			return nil
+		},
+	}
+	// A slip in the command line must not look like a failed gate.
+	cmd.SetFlagErrorFunc(unjudged)
+	f := cmd.Flags()
+	f.StringVar(&o.otherDB, "other-db", "", "file of the results that hold the second run (default that of --db)")
+	f.StringSliceVar(&o.metrics, "metric", nil, "compare these metrics instead of the headline ones, parted by commas")
+	f.StringSliceVar(&o.scenarios, "scenario", nil, "only these: ids, groups (the part before \"/\") or patterns, parted by commas")
+	f.StringVar(&o.format, "format", "table", "table, json, markdown")
+	f.StringVar(&o.gate, "gate", "", "file of gates; exit status 1 where one fails")
+	f.StringVar(&o.junit, "junit", "", "file to write the gates' findings to, as a JUnit report")
+	f.BoolVar(&o.across, "across-machines", false, "judge runs of different machines all the same")
+	dbFlag(cmd, &o.db)
+	return cmd
+}
+
+// unjudged says the error and ends with the status for it.
+func unjudged(cmd *cobra.Command, err error) error {
+	fmt.Fprintln(cmd.ErrOrStderr(), "windtunnel:", err)
+	return notJudged
+}
+
+// run compares and returns the exit status.
+func (o *compareOptions) run(out io.Writer, first, second string) (status int, err error) {
+	format, opts, err := o.read()
+	if err != nil {
+		return 0, err
+	}
+	a, b, err := o.load(first, second)
+	if err != nil {
+		return 0, err
+	}
+	c, err := compare.Runs(side(a), side(b), opts)
+	if c == nil {
+		return 0, err
+	}
+	// What differs may be why the gates were not judged, so it is shown also then.
+	if writeErr := format.write(out, c); writeErr != nil || err != nil {
+		return 0, errors.Join(writeErr, err)
+	}
+	if c.Judgement == nil {
+		return 0, nil
+	}
+	if o.junit != "" {
+		if err := writeJUnit(o.junit, c); err != nil {
+			return 0, err
+		}
+	}
+	return c.Judgement.Status(), nil
+}
+
+// read checks the flags before any store is opened.
+func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, err error) {
+	opts = compare.Options{Scenarios: o.scenarios, AcrossMachines: o.across}
+	if format, err = findComparisonFormat(o.format); err != nil {
+		return format, opts, err
+	}
+	for _, name := range o.metrics {
+		m, err := compare.Metric(strings.TrimSpace(name))
+		if err != nil {
+			return format, opts, err
+		}
+		opts.Metrics = append(opts.Metrics, m)
+	}
+	switch {
+	case o.gate != "":
+		opts.Gates, err = readGates(o.gate)
+	case o.junit != "":
+		err = errors.New("--junit reports what gates found: name their file with --gate")
+	}
+	return format, opts, err
+}
+
+func findComparisonFormat(name string) (comparisonFormat, error) {
+	var names []string
+	for _, f := range comparisonFormats {
+		if f.name == name {
+			return f, nil
+		}
+		names = append(names, f.name)
+	}
+	return comparisonFormat{}, fmt.Errorf("format %q is unknown; choose one of %s", name, strings.Join(names, ", "))
+}
+
+func readGates(path string) (*compare.Gates, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the gates: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, compare.MaxGateBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the gates of %s: %w", path, err)
+	}
+	return compare.ParseGates(path, data)
+}
+
+// load reads both runs, each from its own store.
+func (o *compareOptions) load(first, second string) (a, b *results.RunData, err error) {
+	if a, err = loadRun(o.db, first); err != nil {
+		return nil, nil, err
+	}
+	db := o.db
+	if o.otherDB != "" {
+		db = o.otherDB
+	}
+	b, err = loadRun(db, second)
+	return a, b, err
+}
+
+func loadRun(db, name string) (*results.RunData, error) {
+	store, err := openStore(db, true)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	return store.Load(name)
+}
+
+// side is a stored run as comparisons take it, without the parts that they do
+// not need.
+func side(data *results.RunData) compare.Side {
+	samples := make([]sample.Sample, len(data.Samples))
+	for i, s := range data.Samples {
+		s.Series, s.Hops, s.Latency, s.Profiles = nil, nil, "", nil
+		samples[i] = s
+	}
+	return compare.Side{Run: data.Run, Plan: data.Plan, Samples: samples}
+}
+
+// writeJUnit writes the file whole or not at all.
+func writeJUnit(path string, c *compare.Comparison) error {
+	var b bytes.Buffer
+	if err := compare.WriteJUnit(&b, c); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+		return fmt.Errorf("write the JUnit report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/report"
+)
+
+func explainCommand() *cobra.Command {
+	var db string
+	cmd := &cobra.Command{
+		Use:   "explain [RUN]",
+		Short: "Say in plain sentences what a run shows (the latest one by default)",
+		Long: `Say in plain sentences what a run shows: what each step of its ladders costs,
+what became of its hypotheses, what could not be said and why, and how much of
+the run counts.`,
+		Example: `  windtunnel explain
+  windtunnel explain 20261121-0930`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := loadReport(db, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return explain(cmd.OutOrStdout(), r)
+		},
+	}
+	dbFlag(cmd, &db)
+	return cmd
+}
+
+// explain writes the explanation at the terminal's width.
+func explain(w io.Writer, r *report.Report) error {
+	o := tableOptions(w)
+	title := func(text string) string { return text }
+	if o.Color {
+		title = func(text string) string { return lipgloss.NewStyle().Bold(true).Render(text) }
+	}
+	var b strings.Builder
+	b.WriteString(title(report.Wrap(r.Run.Title+" ("+r.Run.ID+")", o.Width, "")) + "\n")
+	for _, s := range r.Explain() {
+		b.WriteString("\n" + title(report.Wrap(s.Title, o.Width, "")) + "\n")
+		for _, p := range s.Paragraphs {
+			b.WriteString(report.Wrap("• "+p, o.Width, "  ") + "\n")
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the explanation of run %s: %w", r.Run.ID, err)
+	}
+	return nil
+}

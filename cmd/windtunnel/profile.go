@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/profile"
+	"windtunnel/lab/profile/folded"
+	"windtunnel/lab/report"
+)
+
+// profiledBlocks is how many blocks of a run have profiled trials beside the
+// others, unless a person says otherwise.
+const profiledBlocks = 3
+
+func profileCommand() *cobra.Command {
+	var o runOptions
+	var rate int
+	cmd := &cobra.Command{
+		Use:   "profile SUITE|FILE.yaml",
+		Short: "Show where the CPU time goes on each side: tables, flame graphs, pprof files",
+		Long: `Runs scenarios with a CPU profiler beside them, and as often without, so that
+the profiler's own cost is known. Prints a table by category for each side, and
+writes flame graphs (in report.html), pprof files and folded stacks.`,
+		Example: `  windtunnel profile quick --scenario vxlan/stream
+  windtunnel profile quick --scenario bridge/stream,vxlan/stream   # and the difference of the two`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if rate < 1 {
+				return fmt.Errorf("--rate %d: choose 1 sample a second or more", rate)
+			}
+			o.profiling = experiment.Profiling{Rate: rate, Blocks: o.trials}
+			return o.run(cmd.Context(), cmd.OutOrStdout(), args)
+		},
+	}
+	o.choices(cmd)
+	cmd.Flags().IntVar(&o.trials, "trials", profiledBlocks, "trials of every scenario with the profiler, and as many without")
+	cmd.Flags().IntVar(&rate, "rate", profile.DefaultRate, "samples a second on each CPU")
+	return cmd
+}
+
+// writeProfiles prints the tables of a run's profiles and writes their files.
+func (s *runner) writeProfiles(r *report.Report, dir string) error {
+	if len(r.Profiles) == 0 {
+		return nil
+	}
+	if err := report.WriteProfiles(s.out, r, tableOptions(s.out)); err != nil {
+		return err
+	}
+	for _, p := range r.Profiles {
+		data, err := folded.Decode(p.Data)
+		if err != nil {
+			return err
+		}
+		base := filepath.Join(dir, "profile-"+strings.ReplaceAll(p.Scenario, "/", "-")+"-"+p.Side)
+		var b bytes.Buffer
+		if err := folded.PProf(data).Write(&b); err != nil {
+			return fmt.Errorf("make the pprof file of %s: %w", p.Scenario, err)
+		}
+		for name, text := range map[string][]byte{base + ".pb.gz": b.Bytes(), base + ".folded": []byte(data.Folded())} {
+			if err := os.WriteFile(name, text, 0o644); err != nil {
+				return fmt.Errorf("write a profile: %w", err)
+			}
+		}
+	}
+	_, err := fmt.Fprintf(s.out, "\npprof files and folded stacks: %s\n", filepath.Join(dir, "profile-*"))
+	return err
+}

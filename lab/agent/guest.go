@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
+	"windtunnel/lab/vm"
+	"windtunnel/lab/vm/image"
+	"windtunnel/lab/vm/kernel"
+)
+
+// guest is an endpoint that is a VM, with the connection to its own agent.
+type guest struct {
+	name    string
+	machine *vm.Machine
+	client  *Client
+	hops    []hop // its devices that are metered
+}
+
+const (
+	// bootTime is enough for an emulated guest on a machine that does something
+	// else too: alone it takes some seconds.
+	bootTime = 45 * time.Second
+	// mostQueues of a network device: virtio_net uses a pair for each CPU.
+	mostQueues = 8
+	// self is this program's file, also where another has taken its name.
+	self = "/proc/self/exe"
+)
+
+func queuesOf(e suite.Endpoint) int { return min(max(e.CPUs, 1), mostQueues) }
+
+// boot starts a machine for each endpoint, all at once, and returns when every
+// guest's device is as the system wants it.
+func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, reply *Attached) error {
+	base, err := s.machine(ctx, args, reply)
+	if err != nil {
+		return err
+	}
+	folder := space.Home(args.SpaceBase)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make a place for the files of VMs: %w", err)
+	}
+	s.hasHome = true
+	for _, e := range n.Endpoints {
+		c := base
+		c.Name, c.Tap, c.MAC = e.Name, e.Tap(), e.MAC
+		m, err := vm.Start(c, folder, func(cmd *exec.Cmd) error { return s.spawner.start(cmd, s.node) })
+		if err != nil {
+			return err
+		}
+		s.guests[e.Name] = &guest{name: e.Name, machine: m}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("the guest was not up within %v", bootTime))
+	defer cancel()
+	errs := make([]error, len(n.Endpoints))
+	var booting sync.WaitGroup
+	var mu sync.Mutex
+	for i, e := range n.Endpoints {
+		booting.Go(func() {
+			settings, err := s.guests[e.Name].ready(ctx, args, e)
+			if err == nil {
+				err = system.SteerTap(n, e)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			errs[i] = err
+			for k, v := range settings {
+				reply.Settings[e.Name+" "+k] = v
+			}
+		})
+	}
+	booting.Wait()
+	return errors.Join(errs...)
+}
+
+// machine is what all VMs of the node have in common.
+func (s *Service) machine(ctx context.Context, args AttachArgs, reply *Attached) (vm.Config, error) {
+	c := vm.Config{CPUs: max(args.Endpoint.CPUs, 1), Memory: args.Endpoint.Memory, Queues: queuesOf(args.Endpoint)}
+	if _, err := exec.LookPath(vm.Program); err != nil {
+		return c, fmt.Errorf("VMs need %s, which is not installed; get it with: apt-get install qemu-system-x86", vm.Program)
+	}
+	k, err := kernel.Find()
+	if err != nil {
+		return c, err
+	}
+	cache, err := kernel.Cache()
+	if err != nil {
+		return c, err
+	}
+	c.Kernel = k.Image
+	if c.Image, err = image.Built(image.Spec{Kernel: k, Init: self, Programs: args.Programs}, cache); err != nil {
+		return c, err
+	}
+	c.Accelerator = vm.KVM
+	if why := vm.TryKVM(ctx, k); why != nil {
+		if err := ctx.Err(); err != nil {
+			return c, context.Cause(ctx)
+		}
+		c.Accelerator = vm.TCG
+		reply.Warnings = append(reply.Warnings, sample.Emulated)
+		reply.Settings["VMs emulated because"] = why.Error()
+	}
+	c.VHost = c.Accelerator == vm.KVM && unix.Access("/dev/vhost-net", unix.R_OK|unix.W_OK) == nil
+	reply.Settings["VMs"] = fmt.Sprintf("%s, %s, kernel %s, vhost %t, %d queues", args.Endpoint, c.Accelerator, k.Release, c.VHost, c.Queues)
+	return c, nil
+}
+
+// ready waits for the guest's agent and dresses its device.
+func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (map[string]string, error) {
+	conn, err := g.machine.Connect(ctx, args.CPUs)
+	if err != nil {
+		return nil, err
+	}
+	g.client = &Client{rpc: rpc.NewClient(conn), who: "VM " + g.name}
+	if _, err := g.client.Hello(ctx); err != nil {
+		return nil, g.machine.Fail(ctx, err)
+	}
+	settings, err := ask[map[string]string](ctx, g.client, "Dress", DressArgs{e.Guest.Attire, args.Endpoint})
+	if err != nil {
+		return nil, g.machine.Fail(ctx, err)
+	}
+	return settings, nil
+}
+
+// stopGuests ends all machines; the caller holds mu.
+func (s *Service) stopGuests() error {
+	var errs []error
+	for name, g := range s.guests {
+		if g.client != nil {
+			g.client.Close() // QEMU's end is what counts
+		}
+		errs = append(errs, g.machine.Stop())
+		delete(s.guests, name)
+	}
+	return errors.Join(errs...)
+}
+
+// inGuest is a program's command line in a guest, where this program is init.
+func inGuest(argv []string) []string {
+	own, err := os.Executable()
+	if err != nil || argv[0] != own && filepath.Clean(argv[0]) != own {
+		return argv
+	}
+	return append([]string{image.Init}, argv[1:]...)
+}
+
+// DressArgs say what a guest's device shall be.
+type DressArgs struct {
+	Attire   system.Attire
+	Endpoint suite.Endpoint
+}
+
+// Dress is answered by a guest's agent, whose machine has one device: it gives
+// it its MTU, addresses, routes and settings, and returns what was set.
+func (s *Service) Dress(args DressArgs, reply *map[string]string) error {
+	if err := system.Dress(s.node, args.Attire, args.Endpoint); err != nil {
+		return err
+	}
+	*reply = s.node.Settings()
+	return nil
+}

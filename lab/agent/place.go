@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"windtunnel/lab/space"
+)
+
+// place is where an endpoint's work is done: a namespace of this node's kernel,
+// or a guest, whose own agent is asked.
+type place struct {
+	space *space.Space
+	guest *guest // nil where space is not
+}
+
+// place finds an endpoint; "" is the node.
+func (s *Service) place(endpoint string) (place, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if endpoint == "" {
+		return place{space: s.node}, nil
+	}
+	if sp, ok := s.containers[endpoint]; ok {
+		return place{space: sp}, nil
+	}
+	if g, ok := s.guests[endpoint]; ok {
+		return place{guest: g}, nil
+	}
+	return place{}, fmt.Errorf("endpoint %q is not on this node", endpoint)
+}
+
+// patience is how long a guest's answer may take beyond the time that it was
+// asked to wait itself: an emulated one that is busy answers slowly.
+const patience = 10 * time.Second
+
+// within bounds a call to a guest.
+func within(wait time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.Background(), wait+patience, fmt.Errorf("the guest did not answer within %v", wait+patience))
+}
+
+// running is a program that was started on the node or in a guest.
+type running interface {
+	follow(from int, wait time.Duration) (Event, error)
+	output() (OutputReply, error)
+	signal(number int) error
+	// end kills it without waiting; one in a guest ends with the guest.
+	end()
+	// pid on the node; 0 in a guest.
+	pid() int
+}
+
+// remote is a program in a guest.
+type remote struct {
+	guest *guest
+	id    int // at the guest's agent
+}
+
+func (r remote) follow(from int, wait time.Duration) (Event, error) {
+	ctx, cancel := within(wait)
+	defer cancel()
+	return ask[Event](ctx, r.guest.client, "Follow", FollowArgs{r.id, from, wait})
+}
+
+func (r remote) output() (OutputReply, error) {
+	ctx, cancel := within(0)
+	defer cancel()
+	return ask[OutputReply](ctx, r.guest.client, "Output", r.id)
+}
+
+func (r remote) signal(number int) error {
+	ctx, cancel := within(0)
+	defer cancel()
+	return r.guest.client.call(ctx, "Signal", SignalArgs{r.id, number}, &struct{}{})
+}
+
+func (remote) end()     {}
+func (remote) pid() int { return 0 }

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"windtunnel/lab/profile"
+	"windtunnel/lab/profile/folded"
+)
+
+// ProfileArgs say what to sample on the node.
+type ProfileArgs struct {
+	Node string
+	CPUs []int
+	Rate int // samples a second on each CPU; 0 = profile.DefaultRate
+}
+
+// ProfileWindow is what a profile shall cover: the meter's window, on the
+// clock of its readings.
+type ProfileWindow struct {
+	From, To int64  // CLOCK_MONOTONIC, ns
+	Side     string // sender, receiver; copied to the profile
+	// Metered is the busy time that the meter read, seconds by CPU
+	// (meter.Delta.CPUs[cpu].Busy); see profile.Window.
+	Metered map[int]float64
+}
+
+// ProfileReply is a profile as folded.Encode writes it.
+type ProfileReply struct{ Data string }
+
+// ProfileStart begins to sample the node's CPUs. A profile that is being taken
+// already is given up.
+func (s *Service) ProfileStart(args ProfileArgs, _ *struct{}) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.abandonProfile(); err != nil {
+		return err
+	}
+	var err error
+	s.sampler, err = profile.Start(profile.Config{Node: args.Node, CPUs: args.CPUs, Rate: args.Rate})
+	return err
+}
+
+// ProfileStop ends sampling and makes the profile of the window. Programs that
+// the agent started, and theirs, are the tool's.
+func (s *Service) ProfileStop(w ProfileWindow, reply *ProfileReply) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sampler == nil {
+		return errors.New("no profile is being taken on this node")
+	}
+	cast := profile.Cast{Observers: observers()}
+	for _, p := range s.processes {
+		if pid := p.pid(); pid > 0 {
+			cast.Tools = append(cast.Tools, pid)
+		}
+	}
+	for _, g := range s.guests { // tools run in them
+		cast.Tools = append(cast.Tools, g.machine.PID())
+	}
+	sampler := s.sampler
+	s.sampler = nil
+	p, err := sampler.Stop(profile.Window{From: w.From, To: w.To, Metered: w.Metered}, cast)
+	if err != nil {
+		return err
+	}
+	p.Side = w.Side
+	reply.Data, err = folded.Encode(p)
+	return err
+}
+
+// abandonProfile gives up a profile that is being taken. The caller holds mu.
+func (s *Service) abandonProfile() error {
+	if s.sampler == nil {
+		return nil
+	}
+	sampler := s.sampler
+	s.sampler = nil
+	return sampler.Abandon()
+}
+
+// observers are this process and, as far as they run the same program, those
+// that started it: the engine.
+func observers() []int {
+	pids := []int{os.Getpid()}
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return pids
+	}
+	for pid := os.Getppid(); pid > 1; pid = parentOf(pid) {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && exe == self {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// parentOf returns 0 where the process has ended.
+func parentOf(pid int) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "PPid:"); ok {
+			parent, _ := strconv.Atoi(strings.TrimSpace(rest)) // 0 ends the walk
+			return parent
+		}
+	}
+	return 0
+}
+
+// ProfileStart begins to sample the node's CPUs.
+func (c *Client) ProfileStart(ctx context.Context, args ProfileArgs) error {
+	return c.call(ctx, "ProfileStart", args, &struct{}{})
+}
+
+// ProfileStop ends sampling and returns the profile of the window.
+func (c *Client) ProfileStop(ctx context.Context, w ProfileWindow) (*folded.Profile, error) {
+	reply, err := ask[ProfileReply](ctx, c, "ProfileStop", w)
+	if err != nil {
+		return nil, err
+	}
+	p, err := folded.Decode(reply.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.who, err)
+	}
+	return p, nil
+}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/lab/meter"
+	"windtunnel/lab/profile/folded"
+)
+
+type bothWays struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// A program that the agent started is the generator; the profile comes over
+// the pipe whole.
+func TestAnAgentProfilesWhatItStarted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("sampling whole CPUs needs root")
+	}
+	toAgent, fromClient := io.Pipe()
+	toClient, fromAgent := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- Serve("test", toAgent, fromAgent) }()
+	c := NewClient("n", bothWays{toClient, fromClient})
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := c.ProfileStop(ctx, ProfileWindow{}); err == nil || !strings.Contains(err.Error(), "no profile is being taken") {
+		t.Errorf("stopped before it was started: %v", err)
+	}
+	hello, err := c.Hello(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Start(ctx, StartArgs{Argv: []string{"/bin/sh", "-c", "while :; do :; done"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first is given up
+		if err := c.ProfileStart(ctx, ProfileArgs{Node: "n", CPUs: hello.CPUs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from, err := meter.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	to, err := meter.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.ProfileStop(ctx, ProfileWindow{From: from, To: to, Side: "sender"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Node != "n" || p.Side != "sender" || len(p.CPUs) != len(hello.CPUs) || p.Seconds < 0.5 {
+		t.Errorf("%s %s %v %g s", p.Node, p.Side, p.CPUs, p.Seconds)
+	}
+	for _, r := range folded.Categories(p) {
+		if r.Name == folded.Generator && r.Samples > 20 {
+			return
+		}
+	}
+	t.Errorf("a busy shell is not the generator: %+v", folded.Categories(p))
+}

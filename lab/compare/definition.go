@@ -1,0 +1,152 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"windtunnel/lab/suite"
+)
+
+// LeftOut is a scenario that is not compared, and why.
+type LeftOut struct {
+	Scenario string `json:"scenario"`
+	Reason   string `json:"reason"`
+}
+
+// common returns the ids of the scenarios that both plans define alike, in the
+// order of the second, and the others with what sets them apart.
+func common(a, b *Side) (ids []string, out []LeftOut) {
+	for i := range b.Plan.Scenarios {
+		after := &b.Plan.Scenarios[i]
+		before := a.scenario(after.ID)
+		switch {
+		case before == nil:
+			out = append(out, LeftOut{after.ID, "run A does not have it"})
+		default:
+			if changes := Definition(*before, *after); len(changes) > 0 {
+				out = append(out, LeftOut{after.ID, "it is defined otherwise: " + strings.Join(changes, ", ")})
+				continue
+			}
+			ids = append(ids, after.ID)
+		}
+	}
+	for i := range a.Plan.Scenarios {
+		if id := a.Plan.Scenarios[i].ID; b.scenario(id) == nil {
+			out = append(out, LeftOut{id, "run B does not have it"})
+		}
+	}
+	return ids, out
+}
+
+// Definition lists in what two scenarios measure different things, as
+// "fabric.mtu 1500 → 9000". Titles, names and timing do not count.
+func Definition(a, b suite.Scenario) []string {
+	for _, s := range []*suite.Scenario{&a, &b} {
+		s.ID, s.Title, s.Workload.Name, s.Fabric.Name = "", "", "", ""
+		s.Timing = suite.Timing{}
+	}
+	before, after := flat(a), flat(b)
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	var changes []string
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if before[key] != after[key] {
+			changes = append(changes, fmt.Sprintf("%s %s → %s", key, before[key], after[key]))
+		}
+	}
+	return changes
+}
+
+// flat is a value's JSON as dotted keys, so that a field which the language
+// gains is compared without a word here.
+func flat(v any) map[string]string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return map[string]string{"": err.Error()}
+	}
+	var tree map[string]json.RawMessage
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return map[string]string{"": string(text)}
+	}
+	out := make(map[string]string)
+	for key, raw := range tree {
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(raw, &inner) != nil {
+			out[key] = string(raw)
+			continue
+		}
+		for below, value := range inner {
+			out[key+"."+below] = string(value)
+		}
+	}
+	return out
+}
+
+// Plans lists what differs between two plans in how long and how often they
+// measure. Scenarios that only one has, or that changed, are not among it.
+func Plans(a, b *Side) []Difference {
+	var list []Difference
+	add := func(name, before, after string) {
+		if before != after {
+			list = append(list, Difference{Name: name, A: before, B: after})
+		}
+	}
+	add("suite", a.Plan.Suite, b.Plan.Suite)
+	add("status", string(a.Run.Status), string(b.Run.Status))
+	add("nodes", known(a.Plan.Nodes), known(b.Plan.Nodes))
+	add("trials", known(a.Plan.Trials), known(b.Plan.Trials))
+	add("precision", stop(a.Plan.Stop), stop(b.Plan.Stop))
+	return append(list, timings(a, b)...)
+}
+
+// timings lists each change of timing once, with how many scenarios have it.
+func timings(a, b *Side) []Difference {
+	type change struct{ before, after suite.Timing }
+	count := make(map[change]int)
+	var order []change
+	for i := range b.Plan.Scenarios {
+		before := a.scenario(b.Plan.Scenarios[i].ID)
+		if before == nil || before.Timing == b.Plan.Scenarios[i].Timing {
+			continue
+		}
+		c := change{before.Timing, b.Plan.Scenarios[i].Timing}
+		if count[c]++; count[c] == 1 {
+			order = append(order, c)
+		}
+	}
+	var list []Difference
+	for _, c := range order {
+		list = append(list, Difference{Name: "timing of " + plural(count[c], "scenario"), A: timing(c.before), B: timing(c.after)})
+	}
+	return list
+}
+
+func timing(t suite.Timing) string {
+	return strings.Join([]string{t.Warmup.String(), t.Duration.String(), t.Cooldown.String()}, " + ")
+}
+
+func stop(s suite.Stop) string {
+	if s.Precision == 0 {
+		return "fixed trials"
+	}
+	text := strconv.FormatFloat(100*s.Precision, 'g', 3, 64) + " %"
+	if s.MaxTrials > 0 {
+		text += ", " + plural(s.MaxTrials, "trial") + " at most"
+	}
+	if s.MaxTime > 0 {
+		text += ", " + s.MaxTime.Round(time.Second).String() + " at most"
+	}
+	return text
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

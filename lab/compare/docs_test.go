@@ -1,0 +1,33 @@
+package compare
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The gate files of the documentation are read as they stand there.
+func TestDocumentedGateFilesAreRight(t *testing.T) {
+	data, err := os.ReadFile("../../docs/comparing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(data), "```yaml\n")[1:]
+	if len(blocks) == 0 {
+		t.Fatal("the documentation shows no gate file")
+	}
+	for _, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		gates, err := ParseGates("comparing.md", []byte(text))
+		if err != nil {
+			t.Errorf("%v", err)
+		} else if len(gates.List) < 2 {
+			t.Errorf("%d gates in\n%s", len(gates.List), text)
+		}
+	}
+	for _, key := range gateKeys {
+		if !strings.Contains(string(data), "| `"+key+"` |") {
+			t.Errorf("the key %s is not documented", key)
+		}
+	}
+}

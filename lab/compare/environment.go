@@ -1,0 +1,148 @@
+package compare
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/units"
+)
+
+// Difference is one thing that was not the same in the two runs. An empty
+// value was not recorded, or was not there.
+type Difference struct {
+	Name string `json:"name"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+	// Machine marks what makes the machine another one, so that a difference
+	// in figures is not one of the software under test.
+	Machine bool `json:"machine,omitempty"`
+}
+
+// fact is one line of an environment.
+type fact struct {
+	name, value string
+	machine     bool
+}
+
+// Environments lists what differs between two environments, the machine first.
+// CPU model, number of CPUs, virtualization and the kernel's major and minor
+// version decide whether it is another machine; the host name does not, for
+// hosts of a cloud are renamed at every start.
+func Environments(a, b sample.Environment) []Difference {
+	before, after := facts(a), facts(b)
+	values := make(map[string]fact, len(after))
+	for _, f := range after {
+		values[f.name] = f
+	}
+	var list []Difference
+	for _, f := range before {
+		other := values[f.name]
+		delete(values, f.name)
+		if f.value != other.value {
+			list = append(list, Difference{Name: f.name, A: f.value, B: other.value, Machine: differs(f, other)})
+		}
+	}
+	for _, f := range after {
+		if _, left := values[f.name]; left {
+			list = append(list, Difference{Name: f.name, B: f.value, Machine: f.machine})
+		}
+	}
+	slices.SortStableFunc(list, func(x, y Difference) int { return rank(x.Machine) - rank(y.Machine) })
+	return list
+}
+
+func rank(machine bool) int {
+	if machine {
+		return 0
+	}
+	return 1
+}
+
+// differs reports whether two unequal values of a fact make another machine.
+func differs(a, b fact) bool {
+	if a.name == kernelFact {
+		return series(a.value) != series(b.value)
+	}
+	return a.machine
+}
+
+const kernelFact = "kernel"
+
+// series is the part of a kernel release that decides: "6.18" of "6.18.3-amd64".
+func series(release string) string {
+	major, rest, ok := strings.Cut(release, ".")
+	if !ok {
+		return release
+	}
+	end := strings.IndexFunc(rest, func(c rune) bool { return c < '0' || c > '9' })
+	if end < 0 {
+		end = len(rest)
+	}
+	return major + "." + rest[:end]
+}
+
+// facts lists an environment; every name occurs once.
+func facts(e sample.Environment) []fact {
+	list := []fact{
+		{"CPU model", e.CPUModel, true},
+		{"CPUs", known(e.CPUs), true},
+		{"virtualization", e.Virtualization, true},
+		{kernelFact, e.Kernel, true},
+		{"host", e.Hostname, false},
+		{"memory", memory(e.MemoryBytes), false},
+		{"system", e.OS, false},
+		{"clock source", e.ClockSource, false},
+		{"kernel tick (HZ)", known(e.HZ), false},
+		{"IRQ time accounting", e.IRQTimeAccounting, false},
+		{"congestion control", e.CongestionControl, false},
+		{"fabric", e.Fabric, false},
+		{"windtunnel version", e.Version, false},
+		{"windtunnel revision", e.Revision, false},
+	}
+	for _, group := range []struct {
+		prefix string
+		of     map[string]string
+	}{
+		{"CPUs of node ", e.NodeCPUs}, {"tool ", e.Tools}, {"sysctl ", e.Sysctls},
+		{"offloads of ", e.Offloads}, {"mitigation of ", e.Mitigations},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(group.of)) {
+			list = append(list, fact{group.prefix + key, group.of[key], false})
+		}
+	}
+	return list
+}
+
+func known(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// memory is rounded as people read it: a kernel keeps some megabytes more or
+// less for itself at each boot.
+func memory(bytes uint64) string {
+	if bytes == 0 {
+		return ""
+	}
+	const step = 256 << 20
+	if bytes < step {
+		return units.FormatBytes(int64(bytes))
+	}
+	return units.FormatBytes(int64((min(bytes, 1<<62) + step/2) / step * step))
+}
+
+// OtherMachine lists, of the differences, those that make another machine.
+func OtherMachine(list []Difference) []Difference {
+	var decisive []Difference
+	for _, d := range list {
+		if d.Machine {
+			decisive = append(decisive, d)
+		}
+	}
+	return decisive
+}

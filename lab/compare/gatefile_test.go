@@ -1,0 +1,155 @@
+package compare
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+const wholeFile = `# what must not get worse
+gates:
+  - metric: throughput_bps
+    scenarios: ["bridge/*", raw]
+    worse_by: 3%
+  - metric: [latency_ns_p50, latency_ns_p99]
+    worse_by: 0.5 %
+    of: ratio
+    on_doubt: fail
+`
+
+func TestGateFileIsReadWithItsDefaults(t *testing.T) {
+	g, err := ParseGates("gate.yaml", []byte(wholeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Gate{
+		{Metrics: []sample.Metric{sample.Throughput}, Scenarios: []Pattern{{"bridge/*", 4, 17}, {"raw", 4, 29}}, WorseBy: 0.03, Of: OfValue, OnDoubt: PassOnDoubt, Line: 3},
+		{Metrics: []sample.Metric{sample.LatencyP50, sample.LatencyP99}, WorseBy: 0.005, Of: OfRatio, OnDoubt: FailOnDoubt, Line: 6},
+	}
+	if diff := cmp.Diff(want, g.List, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		t.Error(diff)
+	}
+	if title := g.List[0].Title(); title != "throughput_bps worse by 3 % in bridge/*, raw" {
+		t.Errorf("title %q", title)
+	}
+}
+
+func TestGateFileErrorsNamePlaceAndRemedy(t *testing.T) {
+	gate := func(lines string) string { return "gates:\n  - metric: throughput_bps\n    worse_by: 3%\n" + lines }
+	for name, c := range map[string]struct {
+		text         string
+		line, column int
+		says         []string
+	}{
+		"unknown metric":        {"gates:\n  - metric: throughput_bsp\n    worse_by: 3%\n", 2, 13, []string{`no metric "throughput_bsp"`, `did you mean "throughput_bps"?`}},
+		"no direction":          {"gates:\n  - metric: window_s\n    worse_by: 3%\n", 2, 13, []string{"neither better nor worse"}},
+		"metric twice":          {"gates:\n  - metric: [drops, drops]\n    worse_by: 3%\n", 2, 21, []string{"twice"}},
+		"unknown key":           {gate("    worse: 3%\n"), 4, 5, []string{`unknown key "worse"`, `did you mean "worse_by"?`}},
+		"key of no likeness":    {gate("    tolerance: 3%\n"), 4, 5, []string{`unknown key "tolerance"`, "known here: metric, scenarios"}},
+		"near key":              {gate("    on_dout: fail\n"), 4, 5, []string{`did you mean "on_doubt"?`}},
+		"unknown key above":     {"gate: []\n", 1, 1, []string{`unknown key "gate"`, `did you mean "gates"?`}},
+		"key twice":             {gate("    worse_by: 4%\n"), 4, 5, []string{"set twice, first in line 3"}},
+		"no threshold":          {"gates:\n  - metric: drops\n", 2, 5, []string{"lacks worse_by"}},
+		"no metric":             {"gates:\n  - worse_by: 3%\n", 2, 5, []string{"lacks metric"}},
+		"no percentage":         {"gates:\n  - metric: drops\n    worse_by: 0.03\n", 3, 15, []string{`"0.03" is not a percentage`, `"3%"`}},
+		"negative":              {"gates:\n  - metric: drops\n    worse_by: -3%\n", 3, 15, []string{"not a percentage"}},
+		"not a number":          {"gates:\n  - metric: drops\n    worse_by: NaN%\n", 3, 15, []string{"not a percentage"}},
+		"more than all":         {"gates:\n  - metric: throughput_bps\n    worse_by: 100%\n", 2, 5, []string{"cannot get worse by 100 %"}},
+		"wrong of":              {gate("    of: ration\n"), 4, 9, []string{`did you mean "ratio"?`}},
+		"wrong doubt":           {gate("    on_doubt: maybe\n"), 4, 15, []string{"allowed: pass, fail"}},
+		"pattern of no meaning": {gate("    scenarios: ['[a']\n"), 4, 17, []string{`"[a" cannot be read`}},
+		"alias for a pattern":   {gate("    scenarios: [*/stream]\n"), 4, 17, []string{"quotes"}},
+		"no list":               {"gates: 3\n", 1, 8, []string{"gates has no entry"}},
+		"empty list":            {"gates: []\n", 1, 8, []string{"gates has no entry"}},
+		"no value":              {"gates:\n", 1, 1, []string{"gates has no entry"}},
+		"no mapping":            {"gates:\n  - 5\n", 2, 5, []string{"a gate is not a mapping"}},
+		"empty scenarios":       {gate("    scenarios: []\n"), 4, 16, []string{"the list is empty"}},
+		"empty":                 {"", 0, 0, []string{"the file is empty"}},
+		"comments only":         {"# nothing\n", 0, 0, []string{"the file is empty"}},
+		"two documents":         {gate("---\ngates: []\n"), 5, 1, []string{"second document"}},
+		"broken":                {"gates: [\n", 1, 8, []string{"cannot be read"}},
+		"binary":                {"gates\x00", 0, 0, []string{"UTF-8"}},
+		"huge":                  {strings.Repeat("#", MaxGateBytes+1), 0, 0, []string{"65537 bytes"}},
+		"deep":                  {"gates: " + strings.Repeat("[", 50), 1, 16, []string{"nested"}},
+	} {
+		g, err := ParseGates("gate.yaml", []byte(c.text))
+		var es suite.Errors
+		if g != nil || !errors.As(err, &es) || len(es) == 0 {
+			t.Errorf("%s: %v, error %v", name, g, err)
+			continue
+		}
+		if es[0].Line != c.line || es[0].Column != c.column {
+			t.Errorf("%s: at %d:%d, want %d:%d: %v", name, es[0].Line, es[0].Column, c.line, c.column, err)
+		}
+		for _, says := range c.says {
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %q lacks %q", name, err, says)
+			}
+		}
+	}
+}
+
+func TestEveryMistakeOfAGateFileIsSaidAtOnce(t *testing.T) {
+	_, err := ParseGates("gate.yaml", []byte("gates:\n  - metric: nosuch\n    worse_by: 3\n    off: 1\n"))
+	var es suite.Errors
+	if !errors.As(err, &es) || len(es) != 3 {
+		t.Fatalf("%v", err)
+	}
+	for i, line := range []int{2, 3, 4} {
+		if es[i].Line != line {
+			t.Errorf("error %d stands at line %d, want %d", i, es[i].Line, line)
+		}
+	}
+}
+
+func TestGatePatternThatNamesNothingIsAnErrorWithItsPlace(t *testing.T) {
+	g, err := ParseGates("gate.yaml", []byte(wholeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.bind([]string{"bridge/stream", "raw/stream"}); err != nil {
+		t.Errorf("both are known: %v", err)
+	}
+	err = g.bind([]string{"brigde/stream", "raw/stream"})
+	if err == nil || !strings.Contains(err.Error(), "gate.yaml:4:17") || !strings.Contains(err.Error(), "scenarios: brigde, brigde/stream, raw, raw/stream") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// FuzzParseGates asserts, for any text: no panic, and either complete errors
+// or gates of which each can fail.
+func FuzzParseGates(f *testing.F) {
+	for _, text := range []string{wholeFile, "", "gates:", "gates: [{metric: drops, worse_by: 0%}]", "gates: [&a *a]", "? a\n: b", "a: |\n  x\n", "gates:\n\t- x", "- - -", "{a: b}: c", "gates:\n- metric: [drops, errors]\n  worse_by: 1e9%"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		g, err := ParseGates("fuzz.yaml", data)
+		if err != nil {
+			var es suite.Errors
+			if !errors.As(err, &es) || len(es) == 0 || len(es) > mostErrors {
+				t.Fatalf("error is a %T: %v", err, err)
+			}
+			for _, e := range es {
+				if e.File != "fuzz.yaml" || e.Problem == "" || e.Error() == "" {
+					t.Fatalf("incomplete error %#v", e)
+				}
+			}
+			return
+		}
+		for _, gate := range g.List {
+			if len(gate.Metrics) == 0 || gate.WorseBy < 0 || gate.WorseBy > 10 || gate.Line < 1 || gate.Title() == "" {
+				t.Fatalf("gate %+v", gate)
+			}
+			if gate.Of != OfValue && gate.Of != OfRatio || gate.OnDoubt != PassOnDoubt && gate.OnDoubt != FailOnDoubt {
+				t.Fatalf("gate %+v", gate)
+			}
+		}
+		_ = g.bind([]string{"a/b"})
+	})
+}

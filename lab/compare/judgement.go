@@ -1,0 +1,178 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+)
+
+// Judgement is what the gates come to.
+type Judgement struct {
+	Gates []GateResult `json:"gates"`
+}
+
+// GateResult is one gate with every row that it judged.
+type GateResult struct {
+	Title    string    `json:"title"`
+	Line     int       `json:"line"` // in the gate file
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is a gate's word on one row.
+type Finding struct {
+	Scenario string        `json:"scenario"`
+	Metric   sample.Metric `json:"metric"`
+	Outcome  Outcome       `json:"outcome"`
+	Text     string        `json:"text"` // the figures, in a line
+}
+
+// Outcome of a gate on one row.
+type Outcome string
+
+// The outcomes.
+const (
+	Passed   Outcome = "passed"
+	Failed   Outcome = "failed"
+	Doubtful Outcome = "doubtful" // the noise hides a change of the gate's size
+	Unjudged Outcome = "unjudged" // there is nothing to judge by
+)
+
+// Count returns how many rows came to an outcome, over all gates.
+func (j *Judgement) Count(o Outcome) int {
+	n := 0
+	for _, g := range j.Gates {
+		for _, f := range g.Findings {
+			if f.Outcome == o {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Status is the exit status of a comparison whose gates were judged: 1 where
+// one failed, 2 where none did but some row could not be judged, else 0.
+func (j *Judgement) Status() int {
+	switch {
+	case j.Count(Failed) > 0:
+		return 1
+	case j.Count(Unjudged) > 0:
+		return 2
+	}
+	return 0
+}
+
+// gates judges the comparison by the gates that were asked for.
+func (p *pairing) gates(c *Comparison) error {
+	if p.opts.Gates == nil {
+		return nil
+	}
+	if c.OtherMachine && !c.Across {
+		var parts []string
+		for _, d := range OtherMachine(c.Environment) {
+			parts = append(parts, fmt.Sprintf("%s %s → %s", d.Name, orNone(d.A), orNone(d.B)))
+		}
+		return fmt.Errorf("judge the gates of %s: %w (%s): a difference is not one of the software; run both on one machine, or say --across-machines", p.opts.Gates.file.name, ErrOtherMachine, strings.Join(parts, ", "))
+	}
+	judgement := &Judgement{}
+	for i := range p.opts.Gates.List {
+		g := &p.opts.Gates.List[i]
+		result, err := p.gate(c, g)
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", p.opts.Gates.file.name, g.Line, err)
+		}
+		judgement.Gates = append(judgement.Gates, result)
+	}
+	c.Judgement = judgement
+	return nil
+}
+
+// gate judges the rows that one gate is about. A gate that finds no row would
+// pass whatever happens, so that is an error.
+func (p *pairing) gate(c *Comparison, g *Gate) (GateResult, error) {
+	rows := c.Values
+	if g.Of == OfRatio {
+		rows = c.Ratios
+	}
+	result := GateResult{Title: g.Title(), Line: g.Line}
+	judged := make(map[sample.Metric]bool)
+	matched := make(map[string]bool)
+	for i := range rows {
+		r := &rows[i]
+		if !slices.Contains(g.Metrics, r.Metric) || !g.matches(r.Scenario) {
+			continue
+		}
+		judged[r.Metric] = true
+		for _, pattern := range g.Scenarios {
+			matched[pattern.Text] = matched[pattern.Text] || matches(pattern.Text, r.Scenario)
+		}
+		outcome, text := g.judge(r)
+		result.Findings = append(result.Findings, Finding{r.Scenario, r.Metric, outcome, text})
+	}
+	for _, m := range g.Metrics {
+		if !judged[m] {
+			return result, g.idle(fmt.Sprintf("no scenario that both runs have in common has %s", m))
+		}
+	}
+	for _, pattern := range g.Scenarios {
+		if !matched[pattern.Text] {
+			return result, g.idle(fmt.Sprintf("nothing of %q is compared%s", pattern.Text, p.why(pattern.Text)))
+		}
+	}
+	return result, nil
+}
+
+func (g *Gate) idle(what string) error {
+	if g.Of == OfRatio {
+		return fmt.Errorf("the gate has nothing to judge: as a ratio to a baseline of the plan, %s; name subjects of the suite's comparisons, or judge of: value", what)
+	}
+	return fmt.Errorf("the gate has nothing to judge: %s; correct its metric or scenarios", what)
+}
+
+// why tells why scenarios of a pattern are not compared.
+func (p *pairing) why(pattern string) string {
+	for _, l := range p.leftOut {
+		if matches(pattern, l.Scenario) {
+			return fmt.Sprintf(" (%s: %s)", l.Scenario, l.Reason)
+		}
+	}
+	return ""
+}
+
+// judge is the gate's word on a row.
+func (g *Gate) judge(r *Row) (Outcome, string) {
+	figures := r.line()
+	if r.Adjusted == nil || r.Verdict == TooFew || r.Verdict == NotMeasured {
+		return Unjudged, figures
+	}
+	info, _ := sample.Describe(r.Metric)
+	worse := -float64(info.Better) * r.change()
+	// Rounding must not decide about a change of exactly the gate's size.
+	const rounding = 1e-9
+	if *r.Adjusted <= Alpha && r.direction() != 0 {
+		if worse > 0 && worse >= g.WorseBy-rounding {
+			return Failed, figures
+		}
+		return Passed, figures
+	}
+	if g.WorseBy == 0 || g.sees(r, worse) {
+		return Passed, figures
+	}
+	figures += fmt.Sprintf("; too noisy to see %s: run more trials", percent(g.WorseBy))
+	if g.OnDoubt == FailOnDoubt {
+		return Failed, figures
+	}
+	return Doubtful, figures
+}
+
+// sees reports whether a change of the gate's size would have shown in the row.
+// Counts that are zero at times have no smallest detectable ratio; they must
+// not have grown at all.
+func (g *Gate) sees(r *Row, worse float64) bool {
+	if r.Smallest == nil {
+		return worse <= 0
+	}
+	return *r.Smallest <= g.WorseBy
+}

@@ -1,0 +1,217 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/sample"
+)
+
+func gatesOf(t *testing.T, text string) *Gates {
+	t.Helper()
+	g, err := ParseGates("gate.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// judged compares and returns the outcome of every row by scenario and metric.
+func judged(t *testing.T, a, b Side, gates string) (*Comparison, map[string]Outcome) {
+	t.Helper()
+	c, err := Runs(a, b, Options{Gates: gatesOf(t, gates)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := make(map[string]Outcome)
+	for _, g := range c.Judgement.Gates {
+		for _, f := range g.Findings {
+			outcomes[f.Scenario+" "+string(f.Metric)] = f.Outcome
+		}
+	}
+	return c, outcomes
+}
+
+func TestGateFailsOnARegressionOfItsSize(t *testing.T) {
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.run()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.95}}.run()
+	for gate, status := range map[string]int{
+		"gates: [{metric: throughput_bps, worse_by: 3%}]":                                1,
+		"gates: [{metric: throughput_bps, worse_by: 0%}]":                                1,
+		"gates: [{metric: throughput_bps, worse_by: 8%}]":                                0,
+		"gates: [{metric: throughput_bps, worse_by: 3%, scenarios: raw}]":                0,
+		"gates: [{metric: throughput_bps, worse_by: 3%, of: ratio}]":                     1,
+		"gates: [{metric: [throughput_bps, latency_ns_p50], worse_by: 3%}]":              1,
+		"gates: [{metric: sender_cpu_ns_per_byte, worse_by: 3%, scenarios: '*/stream'}]": 0,
+	} {
+		c, outcomes := judged(t, a, b, gate)
+		if c.Judgement.Status() != status {
+			t.Errorf("%s: status %d, want %d: %v", gate, c.Judgement.Status(), status, outcomes)
+		}
+		if status == 1 && (outcomes["bridge/stream throughput_bps"] != Failed || c.Judgement.Count(Failed) != 1) {
+			t.Errorf("%s: %v", gate, outcomes)
+		}
+	}
+}
+
+func TestImprovementPassesEveryGate(t *testing.T) {
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.run()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.2}}.run()
+	c, outcomes := judged(t, a, b, "gates: [{metric: [latency_ns_p50, transactions_per_s], worse_by: 0%, scenarios: bridge/rr}]")
+	if c.Judgement.Status() != 0 || outcomes["bridge/rr latency_ns_p50"] != Passed || outcomes["bridge/rr transactions_per_s"] != Passed {
+		t.Errorf("%v", outcomes)
+	}
+}
+
+func TestNoiseThatHidesTheGatesSizeIsDoubtAndFailsOnlyOnRequest(t *testing.T) {
+	a, b := made{id: "a", blocks: 10, seed: 1, noise: 0.2}.run(), made{id: "b", blocks: 10, seed: 2, noise: 0.2}.run()
+	c, outcomes := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 1%, scenarios: raw/stream}]")
+	if c.Judgement.Status() != 0 || outcomes["raw/stream throughput_bps"] != Doubtful {
+		t.Errorf("%v", outcomes)
+	}
+	if text := c.Judgement.Gates[0].Findings[0].Text; !strings.Contains(text, "too noisy to see 1 %: run more trials") {
+		t.Errorf("text %q", text)
+	}
+	c, outcomes = judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 1%, scenarios: raw/stream, on_doubt: fail}]")
+	if c.Judgement.Status() != 1 || outcomes["raw/stream throughput_bps"] != Failed {
+		t.Errorf("on request: %v", outcomes)
+	}
+}
+
+func TestScenarioThatVanishedDoesNotPass(t *testing.T) {
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.run()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005}.run()
+	for i := range b.Samples {
+		if b.Samples[i].Scenario == "bridge/stream" {
+			b.Samples[i].Failure = &sample.Failure{Kind: sample.NoConnectivity}
+		}
+	}
+	c, outcomes := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%}]")
+	if c.Judgement.Status() != 2 || outcomes["bridge/stream throughput_bps"] != Unjudged || outcomes["raw/stream throughput_bps"] != Passed {
+		t.Errorf("status %d, %v", c.Judgement.Status(), outcomes)
+	}
+}
+
+func TestGateWithTooFewTrialsIsNotJudged(t *testing.T) {
+	a, b := made{id: "a", blocks: 2, seed: 1}.run(), made{id: "b", blocks: 2, seed: 2}.run()
+	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%}]")
+	if c.Judgement.Status() != 2 || c.Judgement.Count(Unjudged) != 2 {
+		t.Errorf("status %d", c.Judgement.Status())
+	}
+}
+
+func TestOnlyWhatGatesNameIsCorrectedFor(t *testing.T) {
+	a, b := made{id: "a", blocks: 6, seed: 1, noise: 0.005}.run(), made{id: "b", blocks: 6, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.run()
+	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%, scenarios: bridge/stream}]")
+	if len(c.Values) != 1 || *c.Values[0].Adjusted != *c.Values[0].P {
+		t.Errorf("%d rows", len(c.Values))
+	}
+}
+
+func TestGateThatHasNothingToJudgeIsAnErrorWithItsLine(t *testing.T) {
+	a, b := made{id: "a", blocks: 8, seed: 1}.run(), made{id: "b", blocks: 8, seed: 2}.run()
+	changed := made{id: "b", blocks: 8, seed: 2}.run()
+	changed.Plan.Scenarios[2].Pairs = 4
+	for name, c := range map[string]struct {
+		b    Side
+		text string
+		says []string
+	}{
+		"unknown scenario":    {b, "gates:\n- metric: throughput_bps\n  worse_by: 3%\n  scenarios: bride/stream", []string{"gate.yaml:4:14", `did you mean "bridge/stream"?`}},
+		"metric not measured": {b, "gates:\n- metric: [throughput_bps, tcp_rtt_ns]\n  worse_by: 3%", []string{"gate.yaml:2", "tcp_rtt_ns"}},
+		"metric of others":    {b, "gates:\n- metric: [throughput_bps, latency_ns_p50]\n  worse_by: 3%\n  scenarios: [raw/stream]", []string{"gate.yaml:2", "latency_ns_p50"}},
+		"ratio of a baseline": {b, "gates:\n- metric: throughput_bps\n  worse_by: 3%\n  of: ratio\n  scenarios: [raw/stream]", []string{"gate.yaml:2", "of: value"}},
+		"changed definition":  {changed, "gates:\n- metric: throughput_bps\n  worse_by: 3%\n  scenarios: [raw/stream, bridge/stream]", []string{"gate.yaml:2", "pairs 1 → 4"}},
+	} {
+		_, err := Runs(a, c.b, Options{Gates: gatesOf(t, c.text)})
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		for _, says := range c.says {
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %q lacks %q", name, err, says)
+			}
+		}
+	}
+}
+
+func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.run()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.run()
+	for i := range b.Samples {
+		if b.Samples[i].Scenario == "raw/rr" {
+			b.Samples[i].Failure = &sample.Failure{Kind: sample.ToolFailed}
+		}
+	}
+	c, _ := judged(t, a, b, "gates:\n- {metric: throughput_bps, worse_by: 3%}\n- {metric: latency_ns_p50, worse_by: 0.001%}")
+	var out bytes.Buffer
+	if err := WriteJUnit(&out, c); err != nil {
+		t.Fatal(err)
+	}
+	var got junit
+	if err := xml.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Tests != 4 || got.Failures != 1 || got.Errors != 1 || got.Skipped != 1 || len(got.Suites) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	stream := got.Suites[0]
+	if stream.Name != "throughput_bps worse by 3 %" || stream.Tests != 2 || stream.Failures != 1 || stream.Timestamp != "2026-11-20T08:02:00" {
+		t.Errorf("%+v", stream)
+	}
+	failed := stream.Cases[1]
+	if failed.Class != "bridge/stream" || failed.Name != "throughput_bps" || failed.Failure == nil || !strings.Contains(failed.Failure.Message, "worse by") || !strings.Contains(failed.Failure.Text, "ratio 0.") {
+		t.Errorf("%+v", failed)
+	}
+	if passed := stream.Cases[0]; passed.Failure != nil || passed.Skipped != nil || passed.Output == nil {
+		t.Errorf("%+v", passed)
+	}
+	for _, x := range got.Suites[1].Cases {
+		if x.Class == "raw/rr" && (x.Error == nil || !strings.Contains(x.Error.Message, "tool-failed")) || x.Class == "bridge/rr" && x.Skipped == nil {
+			t.Errorf("%+v", x)
+		}
+	}
+	c.Judgement = nil
+	if err := WriteJUnit(&out, c); err == nil {
+		t.Error("a report of no gate was written")
+	}
+}
+
+func TestWrittenFormsHoldTheFiguresAndTheFailureLast(t *testing.T) {
+	a := made{id: "run-a", blocks: 10, seed: 1, noise: 0.005}.run()
+	b := made{id: "run-b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.run()
+	b.Run.Environment.Revision = "fff\x1b[31m|x"
+	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%}]")
+	var table, markdown, document bytes.Buffer
+	if err := errors.Join(WriteTable(&table, c), WriteMarkdown(&markdown, c), WriteJSON(&document, c)); err != nil {
+		t.Fatal(err)
+	}
+	text := table.String()
+	if strings.Index(text, "windtunnel revision") > strings.Index(text, "B over A") {
+		t.Error("figures come before the environment")
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "FAILED: gate of line 1") || !strings.Contains(last, "bridge/stream throughput: worse by") {
+		t.Errorf("last line %q", last)
+	}
+	if strings.Contains(text, "\x1b") || strings.Contains(markdown.String(), "\x1b") {
+		t.Error("a name reaches the terminal as it is")
+	}
+	if !strings.Contains(markdown.String(), `\|x`) || !strings.Contains(markdown.String(), "| bridge/stream | throughput |") {
+		t.Errorf("markdown:\n%s", markdown.String())
+	}
+	var back Comparison
+	if err := json.Unmarshal(document.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	r := find(back.Values, "bridge/stream", sample.Throughput)
+	if r == nil || r.Verdict != Worse || math.Abs(r.Ratio.Median-0.9) > 0.01 || back.Judgement.Gates[0].Findings[1].Outcome != Failed {
+		t.Errorf("read back: %+v", r)
+	}
+}

@@ -1,0 +1,179 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// Trend is one metric of a suite's scenarios over its runs.
+type Trend struct {
+	Suite  string   `json:"suite"`
+	Runs   int      `json:"runs"` // that are shown
+	Series []Series `json:"series"`
+	Notes  []string `json:"notes"`
+}
+
+// Series is one scenario's figures, oldest run first.
+type Series struct {
+	Scenario string        `json:"scenario"`
+	Metric   sample.Metric `json:"metric"`
+	Points   []TrendPoint  `json:"points"`
+}
+
+// TrendPoint is one run's figure.
+type TrendPoint struct {
+	Run      string          `json:"run"`
+	Started  time.Time       `json:"started"`
+	Revision string          `json:"revision,omitempty"`
+	Kernel   string          `json:"kernel,omitempty"`
+	Figure   report.Interval `json:"figure"` // SI unit of the metric
+	Change   *Change         `json:"change,omitempty"`
+}
+
+// Change says that the level changed with the run where it stands.
+type Change struct {
+	Before      float64      `json:"before"` // median of the runs since the last change
+	After       float64      `json:"after"`  // median of the runs until the next
+	Ratio       float64      `json:"ratio"`
+	P           float64      `json:"p"`
+	Environment []Difference `json:"environment"` // between this run and the one before
+}
+
+// TrendOptions narrow a trend. The zero value shows every scenario's
+// throughput or transactions, on the machine of the newest run.
+type TrendOptions struct {
+	Metric         sample.Metric
+	Scenarios      []string
+	Last           int // runs at most, the newest; 0 is all
+	AcrossMachines bool
+}
+
+// NewTrend follows a metric through runs of one suite. Runs that are not
+// complete, that come from another machine than the newest one, or in which a
+// scenario was defined otherwise than there, are left out and counted.
+func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
+	t := &Trend{Suite: suite}
+	chosen := t.choose(runs, opts)
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("trend of suite %s: none of its %s is complete; `windtunnel runs` lists them", suite, plural(len(runs), "run"))
+	}
+	t.Runs = len(chosen)
+	newest := chosen[len(chosen)-1].side
+	var ids []string
+	for i := range newest.Plan.Scenarios {
+		ids = append(ids, newest.Plan.Scenarios[i].ID)
+	}
+	ids, err := selection(opts.Scenarios, ids)
+	if err != nil {
+		return nil, fmt.Errorf("trend of suite %s: %w", suite, err)
+	}
+	for _, id := range ids {
+		t.add(id, chosen, opts)
+	}
+	if len(t.Series) == 0 {
+		return nil, fmt.Errorf("trend of suite %s: no run has %s of %s; choose another --metric or --scenario", suite, cmp.Or(string(opts.Metric), "throughput or transactions"), enumerate(ids))
+	}
+	t.mark(chosen)
+	t.Notes = append(t.Notes, "The runs were made at different times: whatever drifted on the machine is in the figures.")
+	return t, nil
+}
+
+// choose returns the runs that may stand beside each other, oldest first.
+func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
+	var complete []*columns
+	unfinished, foreign := 0, 0
+	for i := range runs {
+		if runs[i].Run.Status != sample.Complete {
+			unfinished++
+			continue
+		}
+		complete = append(complete, newColumns(&runs[i]))
+	}
+	slices.SortStableFunc(complete, func(a, b *columns) int { return a.side.Run.Started.Compare(b.side.Run.Started) })
+	if len(complete) == 0 {
+		return nil
+	}
+	here := complete[len(complete)-1].side.Run.Environment
+	if !opts.AcrossMachines {
+		all := len(complete)
+		complete = slices.DeleteFunc(complete, func(c *columns) bool {
+			return len(OtherMachine(Environments(here, c.side.Run.Environment))) > 0
+		})
+		foreign = all - len(complete)
+	}
+	if unfinished > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s not complete, and left out.", plural(unfinished, "run")))
+	}
+	if foreign > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s from another machine than the newest one's, and left out (--across-machines shows them).", plural(foreign, "run")))
+	}
+	if opts.Last > 0 && len(complete) > opts.Last {
+		complete = complete[len(complete)-opts.Last:]
+	}
+	return complete
+}
+
+// add makes the series of one scenario.
+func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
+	now := runs[len(runs)-1].side.scenario(id)
+	metric := opts.Metric
+	if metric == "" {
+		metric = sample.Throughput
+		if other(now) == sample.Throughput {
+			metric = sample.Transactions
+		}
+	}
+	series := Series{Scenario: id, Metric: metric}
+	changed, without := 0, 0
+	for _, c := range runs {
+		then := c.side.scenario(id)
+		if then == nil || len(Definition(*then, *now)) > 0 {
+			changed++
+			continue
+		}
+		iv := interval(c.values(id, metric))
+		if iv == nil {
+			without++
+			continue
+		}
+		run := c.side.Run
+		series.Points = append(series.Points, TrendPoint{Run: run.ID, Started: run.Started, Revision: run.Environment.Revision, Kernel: run.Environment.Kernel, Figure: *iv})
+	}
+	if len(series.Points) == 0 {
+		return
+	}
+	if changed > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: %s did not have it, or defined it otherwise.", id, plural(changed, "run")))
+	}
+	if without > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: %s without a valid figure.", id, plural(without, "run")))
+	}
+	t.Series = append(t.Series, series)
+}
+
+// mark finds where levels changed. Alpha is shared among the series, so that
+// many scenarios do not make a false alarm likelier.
+func (t *Trend) mark(runs []*columns) {
+	byID := make(map[string]*columns, len(runs))
+	for _, c := range runs {
+		byID[c.side.Run.ID] = c
+	}
+	for i := range t.Series {
+		s := &t.Series[i]
+		groups := make([][]float64, len(s.Points))
+		for k, p := range s.Points {
+			groups[k] = byID[p.Run].values(s.Scenario, s.Metric)
+		}
+		for _, c := range stats.ChangePoints(groups, Alpha/float64(len(t.Series))) {
+			before, after := byID[s.Points[c.Index-1].Run], byID[s.Points[c.Index].Run]
+			s.Points[c.Index].Change = &Change{Before: c.Before, After: c.After, Ratio: c.Ratio, P: c.P,
+				Environment: list(Environments(before.side.Run.Environment, after.side.Run.Environment))}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/lab/sample"
+)
+
+// history makes so many runs; from the step on, bridge/stream has another
+// throughput and the program another revision.
+func history(runs, step int, factor float64) []Side {
+	var all []Side
+	for i := range runs {
+		m := made{id: fmt.Sprintf("run-%02d", i), blocks: 6, seed: uint64(i + 1), noise: 0.01}
+		if i >= step {
+			m.scale = map[string]float64{"bridge/stream": factor}
+		}
+		s := m.run()
+		s.Run.Started = time.Date(2026, 11, 1+i, 0, 0, 0, 0, time.UTC)
+		if i >= step {
+			s.Run.Environment.Revision = "new"
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
+	trend, err := NewTrend("pair", history(14, 8, 0.9), TrendOptions{Scenarios: []string{"*/stream"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(trend.Series) != 2 || trend.Runs != 14 {
+		t.Fatalf("%d series of %d runs", len(trend.Series), trend.Runs)
+	}
+	for _, s := range trend.Series {
+		for i, p := range s.Points {
+			if want := s.Scenario == "bridge/stream" && i == 8; (p.Change != nil) != want {
+				t.Errorf("%s, run %d: change %+v", s.Scenario, i, p.Change)
+			}
+			if p.Figure.N != 6 || s.Metric != sample.Throughput {
+				t.Errorf("%s, run %d: %+v", s.Scenario, i, p.Figure)
+			}
+		}
+	}
+	c := trend.Series[1].Points[8].Change
+	if math.Abs(c.Ratio-0.9) > 0.01 || c.P > 0.05 || len(c.Environment) != 1 || c.Environment[0] != (Difference{Name: "windtunnel revision", A: "8b3dce6", B: "new"}) {
+		t.Errorf("%+v", c)
+	}
+	var table, document bytes.Buffer
+	if err := WriteTrend(&table, trend); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"bridge/stream  throughput  ", "◀ ×0.9", "windtunnel revision: 8b3dce6 → new", "9.5", "Gbit/s"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, table.String())
+		}
+	}
+	if err := WriteTrendJSON(&document, trend); err != nil {
+		t.Fatal(err)
+	}
+	var back Trend
+	if err := json.Unmarshal(document.Bytes(), &back); err != nil || back.Series[1].Points[8].Change.Ratio != c.Ratio {
+		t.Errorf("read back: %v", err)
+	}
+}
+
+func TestTrendOfASteadySuiteMarksNothing(t *testing.T) {
+	trend, err := NewTrend("pair", history(12, 99, 1), TrendOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(trend.Series) != 4 || trend.Series[1].Metric != sample.Transactions {
+		t.Fatalf("%+v", trend.Series)
+	}
+	for _, s := range trend.Series {
+		for _, p := range s.Points {
+			if p.Change != nil {
+				t.Errorf("%s %s: %+v", s.Scenario, p.Run, p.Change)
+			}
+		}
+	}
+}
+
+func TestTrendLeavesOutAndCountsWhatIsNotComparable(t *testing.T) {
+	runs := history(9, 99, 1)
+	runs[0].Run.Status = sample.Stopped
+	runs[1].Run.Environment.CPUModel = "another"
+	runs[2].Plan.Scenarios[0].Tool = "iperf3"
+	gateAll(&runs[3])
+	trend, err := NewTrend("pair", runs, TrendOptions{Scenarios: []string{"raw/stream"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := strings.Join(trend.Notes, "\n")
+	for _, want := range []string{"1 run not complete", "1 run from another machine", "raw/stream: 1 run did not have it", "raw/stream: 1 run without a valid figure"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes lack %q:\n%s", want, notes)
+		}
+	}
+	if got := len(trend.Series[0].Points); got != 5 || trend.Runs != 7 {
+		t.Errorf("%d points, %d runs", got, trend.Runs)
+	}
+	trend, err = NewTrend("pair", runs, TrendOptions{Scenarios: []string{"raw/stream"}, AcrossMachines: true, Last: 3})
+	if err != nil || trend.Runs != 3 || trend.Series[0].Points[0].Run != "run-06" {
+		t.Errorf("the last three: %v, %+v", err, trend)
+	}
+}
+
+func TestTrendWithoutAnythingToShowIsAnErrorWithARemedy(t *testing.T) {
+	running := history(1, 9, 1)
+	running[0].Run.Status = sample.Running
+	for name, c := range map[string]struct {
+		runs []Side
+		opts TrendOptions
+		says string
+	}{
+		"no run":           {nil, TrendOptions{}, "none of its 0 runs is complete"},
+		"none complete":    {running, TrendOptions{}, "none of its 1 run is complete"},
+		"unknown scenario": {history(3, 9, 1), TrendOptions{Scenarios: []string{"bridge/steam"}}, `did you mean "bridge/stream"?`},
+		"absent metric":    {history(3, 9, 1), TrendOptions{Metric: sample.RTT}, "no run has tcp_rtt_ns"},
+	} {
+		if trend, err := NewTrend("pair", c.runs, c.opts); trend != nil || err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSparklineShowsTheShape(t *testing.T) {
+	for want, values := range map[string][]float64{
+		"▁▅█": {1, 2, 3}, "▄▄▄": {7, 7, 7}, "": nil, "▁ █": {0, math.NaN(), 1}, "▁█": {-math.MaxFloat64, math.MaxFloat64}, " ": {math.Inf(1)},
+	} {
+		if got := Sparkline(values); got != want {
+			t.Errorf("%v: %q, want %q", values, got, want)
+		}
+	}
+}

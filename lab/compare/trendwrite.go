@@ -1,0 +1,141 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"windtunnel/lab/report"
+)
+
+// WriteTrend writes a trend for a terminal: of each scenario a sparkline, a
+// row a run, and below a run where the level changed what else did.
+func WriteTrend(w io.Writer, t *Trend) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "suite %s, %s\n", clean(t.Suite), plural(t.Runs, "run"))
+	for i := range t.Series {
+		t.Series[i].write(&b)
+	}
+	fmt.Fprintln(&b)
+	for _, note := range t.Notes {
+		fmt.Fprintf(&b, "• %s\n", clean(note))
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the trend of suite %s: %w", t.Suite, err)
+	}
+	return nil
+}
+
+// WriteTrendJSON writes a trend for programs; figures are in SI units.
+func WriteTrendJSON(w io.Writer, t *Trend) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	document := *t
+	document.Series, document.Notes = list(t.Series), list(t.Notes)
+	if err := e.Encode(document); err != nil {
+		return fmt.Errorf("write the trend of suite %s as JSON: %w", t.Suite, err)
+	}
+	return nil
+}
+
+func (s *Series) write(b *strings.Builder) {
+	medians := make([]float64, len(s.Points))
+	for i, p := range s.Points {
+		medians[i] = p.Figure.Median
+	}
+	scale := report.ScaleOf(s.Metric, medians...)
+	fmt.Fprintf(b, "\n%s  %s  %s\n", clean(s.Scenario), label(s.Metric), Sparkline(medians))
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  RUN\tDATE\tN\tMEDIAN\t[95 %]\tREVISION\tKERNEL\tCHANGE")
+	for _, p := range s.Points {
+		median, bounds := scale.Figure(p.Figure)
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", clean(p.Run), p.Started.UTC().Format(time.DateOnly), p.Figure.N,
+			strings.TrimSpace(median+" "+scale.Unit), bounds, clean(orNone(short(p.Revision))), clean(orNone(p.Kernel)), p.Change.mark())
+	}
+	w.Flush()
+	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	fmt.Fprintln(b, lines[0])
+	for i, line := range lines[1:] {
+		fmt.Fprintln(b, strings.TrimRight(line, " "))
+		if c := s.Points[i].Change; c != nil {
+			c.write(b, scale)
+		}
+	}
+}
+
+func (c *Change) mark() string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("◀ ×%.3f, p %s", c.Ratio, probability(c.P))
+}
+
+// write says what the level was and is, and what else changed with that run.
+func (c *Change) write(b *strings.Builder, scale report.Scale) {
+	fmt.Fprintf(b, "    level %s → %s", scale.Print(c.Before), scale.Print(c.After))
+	if len(c.Environment) == 0 {
+		fmt.Fprintln(b, "; nothing that is recorded of the machine changed with it")
+		return
+	}
+	fmt.Fprintln(b, "; with it changed:")
+	for _, d := range c.Environment {
+		fmt.Fprintf(b, "      %s: %s → %s\n", clean(d.Name), clean(orNone(d.A)), clean(orNone(d.B)))
+	}
+}
+
+// short is as much of a git revision as people read, with its mark of changes.
+func short(revision string) string {
+	hash, mark, changed := strings.Cut(revision, "+")
+	if len(hash) == 40 {
+		hash = hash[:10]
+	}
+	if changed {
+		hash += "+" + mark
+	}
+	return hash
+}
+
+// Sparkline draws values as bars from the smallest to the largest; all alike
+// stand in the middle. What is no finite number is a gap.
+func Sparkline(values []float64) string {
+	bars := []rune("▁▂▃▄▅▆▇█")
+	var good []float64
+	for _, v := range values {
+		if finite(v) {
+			good = append(good, v)
+		}
+	}
+	if len(good) == 0 {
+		return strings.Repeat(" ", len(values))
+	}
+	low, high := slices.Min(good), slices.Max(good)
+	var b strings.Builder
+	for _, v := range values {
+		switch {
+		case !finite(v):
+			b.WriteByte(' ')
+		case high/2 == low/2:
+			b.WriteRune(bars[3])
+		default:
+			// Halves, for the span of huge values is no number.
+			at := (v/2 - low/2) / (high/2 - low/2) * float64(len(bars)-1)
+			b.WriteRune(bars[int(at+0.5)])
+		}
+	}
+	return b.String()
+}
+
+// enumerate lists at most six names.
+func enumerate(names []string) string {
+	const most = 6
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

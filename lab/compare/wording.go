@@ -1,0 +1,136 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/stats"
+)
+
+// Says is the row's verdict in words.
+func (r *Row) Says() string {
+	switch r.Verdict {
+	case Better, Worse, Differs:
+		change := r.change()
+		if finite(change) {
+			return string(r.Verdict) + " by " + tenths(math.Abs(change))
+		}
+	case Alike:
+		switch {
+		case r.Smallest == nil:
+		case *r.Smallest == 0:
+			return fmt.Sprintf("%s (any would have)", Alike)
+		default:
+			return fmt.Sprintf("%s (%s would have)", Alike, tenths(*r.Smallest))
+		}
+	}
+	return string(r.Verdict)
+}
+
+// line is the row on one line, as gates and CI systems show it.
+func (r *Row) line() string {
+	name := r.Scenario
+	if r.Baseline != "" {
+		name += " / " + r.Baseline
+	}
+	text := fmt.Sprintf("%s %s: %s", name, label(r.Metric), r.Says())
+	if r.A != nil && r.B != nil {
+		text += fmt.Sprintf(", %s → %s", r.figure(r.A), r.figure(r.B))
+	}
+	if r.Ratio != nil {
+		text += ", ratio " + bracketed(r.Ratio)
+	}
+	if r.Adjusted != nil {
+		text += ", p " + probability(*r.Adjusted)
+	}
+	if r.Note != "" {
+		text += " (" + r.Note + ")"
+	}
+	return text
+}
+
+// figure prints the median of a side; of ratios to a baseline without a unit.
+func (r *Row) figure(iv *report.Interval) string {
+	if iv == nil {
+		return "—"
+	}
+	if r.Baseline != "" {
+		return strconv.FormatFloat(iv.Median, 'f', 3, 64)
+	}
+	scale := report.ScaleOf(r.Metric, medians(r.A, r.B)...)
+	return scale.Print(iv.Median)
+}
+
+func medians(ivs ...*report.Interval) []float64 {
+	var xs []float64
+	for _, iv := range ivs {
+		if iv != nil {
+			xs = append(xs, iv.Median)
+		}
+	}
+	return xs
+}
+
+// bracketed prints a ratio as "0.951 [0.940, 0.962]", with the confidence that
+// the interval really has where trials are too few for the usual one.
+func bracketed(iv *report.Interval) string {
+	if iv == nil {
+		return "—"
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	text := fmt.Sprintf("%s [%s, %s]", number(iv.Median), number(iv.Low), number(iv.High))
+	if iv.Level < stats.Level {
+		text += fmt.Sprintf(" at %.0f %%", 100*iv.Level)
+	}
+	return text
+}
+
+// tenths prints a part of 1 as "5.1 %", and as more digits where it would read
+// as none.
+func tenths(v float64) string {
+	if v > 0 && v < 0.0005 {
+		return strconv.FormatFloat(100*v, 'g', 2, 64) + " %"
+	}
+	return strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
+}
+
+func probability(p float64) string {
+	if p < 0.001 {
+		return "< 0.001"
+	}
+	return strconv.FormatFloat(p, 'f', 3, 64)
+}
+
+func optional(v *float64, print func(float64) string) string {
+	if v == nil {
+		return "—"
+	}
+	return print(*v)
+}
+
+func signed(v float64) string { return fmt.Sprintf("%+.2f", v) }
+
+func orNone(s string) string {
+	if s == "" {
+		return "—"
+	}
+	return s
+}
+
+// clean replaces what a terminal would obey: names and messages come from
+// stores that others wrote.
+func clean(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\t' {
+			return ' '
+		}
+		if !unicode.IsPrint(c) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, s)
+}

@@ -1,0 +1,187 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// grid is a table as both written forms have it.
+type grid struct {
+	title string
+	heads []string
+	rows  [][]string
+}
+
+// WriteTable writes the comparison for a terminal: what surrounded the runs,
+// the tables, the notes, and the gates last.
+func WriteTable(w io.Writer, c *Comparison) error {
+	var b strings.Builder
+	for _, line := range c.heading() {
+		fmt.Fprintln(&b, clean(line))
+	}
+	for _, g := range c.grids() {
+		fmt.Fprintf(&b, "\n%s\n", g.title)
+		var text strings.Builder
+		tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tw, "  "+strings.Join(g.heads, "\t"))
+		for _, row := range g.rows {
+			for i := range row {
+				row[i] = clean(row[i])
+			}
+			fmt.Fprintln(tw, "  "+strings.Join(row, "\t"))
+		}
+		tw.Flush()
+		// An aligned but empty last column leaves blanks.
+		for line := range strings.Lines(text.String()) {
+			fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
+		}
+	}
+	fmt.Fprintln(&b)
+	for _, note := range c.Notes {
+		fmt.Fprintf(&b, "• %s\n", clean(note))
+	}
+	c.writeGates(&b)
+	return send(w, b.String(), c)
+}
+
+// WriteMarkdown writes the same for a merge request.
+func WriteMarkdown(w io.Writer, c *Comparison) error {
+	var b strings.Builder
+	for _, line := range c.heading() {
+		fmt.Fprintf(&b, "%s\n\n", escape(line))
+	}
+	for _, g := range c.grids() {
+		fmt.Fprintf(&b, "### %s\n\n| %s |\n|%s\n", g.title, strings.Join(g.heads, " | "), strings.Repeat(" --- |", len(g.heads)))
+		for _, row := range g.rows {
+			for i := range row {
+				row[i] = escape(row[i])
+			}
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		}
+		fmt.Fprintln(&b)
+	}
+	for _, note := range c.Notes {
+		fmt.Fprintf(&b, "- %s\n", escape(note))
+	}
+	if c.Judgement != nil {
+		fmt.Fprintf(&b, "\n### Gates\n\n")
+		for _, line := range c.gateLines() {
+			fmt.Fprintf(&b, "- %s\n", escape(line))
+		}
+	}
+	return send(w, b.String(), c)
+}
+
+// WriteJSON writes the comparison for programs; figures are in SI units.
+func WriteJSON(w io.Writer, c *Comparison) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(c); err != nil {
+		return fmt.Errorf("write the comparison of %s and %s as JSON: %w", c.A.ID, c.B.ID, err)
+	}
+	return nil
+}
+
+func send(w io.Writer, text string, c *Comparison) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write the comparison of %s and %s: %w", c.A.ID, c.B.ID, err)
+	}
+	return nil
+}
+
+// heading names the runs.
+func (c *Comparison) heading() []string {
+	line := func(name string, r RunInfo) string {
+		return fmt.Sprintf("run %s: %s, suite %s, %s, %s", name, r.ID, r.Suite, r.Started.UTC().Format(time.DateTime+" UTC"), plural(r.Trials, "valid trial"))
+	}
+	lines := []string{line("A", c.A), line("B", c.B)}
+	if len(c.Environment)+len(c.Plan) == 0 {
+		lines = append(lines, "Nothing that is recorded of the machine and the plan differs.")
+	}
+	return lines
+}
+
+// grids are the tables in their order: what differs comes before any figure.
+func (c *Comparison) grids() []grid {
+	var all []grid
+	add := func(g grid) {
+		if len(g.rows) > 0 {
+			all = append(all, g)
+		}
+	}
+	surroundings := grid{title: "What differs around the runs", heads: []string{"WHAT", "A", "B", ""}}
+	for _, d := range c.Environment {
+		mark := ""
+		if d.Machine {
+			mark = "another machine"
+		}
+		surroundings.rows = append(surroundings.rows, []string{d.Name, orNone(d.A), orNone(d.B), mark})
+	}
+	for _, d := range c.Plan {
+		surroundings.rows = append(surroundings.rows, []string{"plan: " + d.Name, orNone(d.A), orNone(d.B), ""})
+	}
+	add(surroundings)
+	out := grid{title: "Scenarios left out", heads: []string{"SCENARIO", "WHY"}}
+	for _, l := range c.LeftOut {
+		out.rows = append(out.rows, []string{l.Scenario, l.Reason})
+	}
+	add(out)
+	add(figures("B over A", "A", "B", c.Values))
+	add(figures("Ratios to the baseline, B over A", "A / BASELINE", "B / BASELINE", c.Ratios))
+	return all
+}
+
+func figures(title, a, b string, rows []Row) grid {
+	g := grid{title: title, heads: []string{"SCENARIO", "METRIC", a, b, "RATIO [95 %]", "P", "P (HOLM)", "EFFECT", "VERDICT"}}
+	for i := range rows {
+		r := &rows[i]
+		name, says := r.Scenario, r.Says()
+		if r.Baseline != "" {
+			name += " / " + r.Baseline
+		}
+		if r.Note != "" {
+			says += ": " + r.Note
+		}
+		g.rows = append(g.rows, []string{name, label(r.Metric), r.figure(r.A), r.figure(r.B), bracketed(r.Ratio),
+			optional(r.P, probability), optional(r.Adjusted, probability), optional(r.Effect, signed), says})
+	}
+	return g
+}
+
+func (c *Comparison) writeGates(b *strings.Builder) {
+	if c.Judgement == nil {
+		return
+	}
+	fmt.Fprintf(b, "\nGates\n")
+	for _, line := range c.gateLines() {
+		fmt.Fprintln(b, clean(line))
+	}
+}
+
+// gateLines sums the gates up; rows that failed come last, one a line.
+func (c *Comparison) gateLines() []string {
+	j := c.Judgement
+	lines := []string{fmt.Sprintf("%d passed, %d in doubt, %d not judged, %d failed", j.Count(Passed), j.Count(Doubtful), j.Count(Unjudged), j.Count(Failed))}
+	for _, o := range []Outcome{Doubtful, Unjudged, Failed} {
+		for _, g := range j.Gates {
+			for _, f := range g.Findings {
+				if f.Outcome == o {
+					lines = append(lines, fmt.Sprintf("%s: gate of line %d (%s): %s", marks[o], g.Line, g.Title, f.Text))
+				}
+			}
+		}
+	}
+	return lines
+}
+
+var marks = map[Outcome]string{Doubtful: "WARNING", Unjudged: "NOT JUDGED", Failed: "FAILED"}
+
+// escape keeps Markdown from taking text for marks.
+func escape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;").Replace(clean(s))
+}

@@ -1,0 +1,65 @@
+package experiment
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// entry is one trial of a block's schedule.
+type entry struct {
+	scenario int // its index in the plan
+	profiled bool
+}
+
+// Order returns the order of a block's entries: the same for the same seed,
+// whatever was run before.
+func Order(seed uint64, block, entries int) []int {
+	return rand.New(rand.NewPCG(seed, uint64(block))).Perm(entries)
+}
+
+// schedule is a randomised complete block: every scenario once, and in the
+// first blocks of a run that takes profiles once more beside the profiler.
+func (e *Experiment) schedule(block int) []entry {
+	n := len(e.Plan.Scenarios)
+	total := n
+	if e.Profiling.Rate > 0 && block < e.Profiling.Blocks {
+		total = 2 * n
+	}
+	list := make([]entry, total)
+	for place, i := range Order(e.Seed, block, total) {
+		list[place] = entry{i % n, i >= n}
+	}
+	return list
+}
+
+// goesOn decides before each block whether it is run: the plan's trials always,
+// then blocks for those that lost a trial to a validity gate, and where the
+// plan has a precision as many as it takes, within the plan's bounds.
+func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
+	p := e.Plan
+	if block < p.Trials {
+		return true
+	}
+	if p.Stop.MaxTime > 0 && elapsed >= p.Stop.MaxTime {
+		return false
+	}
+	if p.Stop.Precision > 0 && block < p.Stop.MaxTrials && e.Imprecise != nil {
+		return e.Imprecise(h.samples)
+	}
+	return block-h.lost(block) < p.Trials && block < p.Trials+p.Replacements(p.Trials)
+}
+
+// left counts the trials that are still to come after a place in a block, as
+// far as the plan is known.
+func (e *Experiment) left(h *history, block, position int) int {
+	n := 0
+	for b := block; b < max(e.Plan.Trials, block+1); b++ {
+		for place, entry := range e.schedule(b) {
+			id := e.Plan.Scenarios[entry.scenario].ID
+			if (b > block || place > position) && e.Skipped[id] == "" && !h.done[Trial{id, b, entry.profiled}] {
+				n++
+			}
+		}
+	}
+	return n
+}

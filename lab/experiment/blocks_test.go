@@ -1,0 +1,194 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// rehearsal is an experiment whose trials are made by a function of theirs.
+func rehearsal(n *notebook, trials int, try func(t Trial, attempt int, s *sample.Sample) error, ids ...string) *Experiment {
+	plan := &suite.Plan{Suite: "test", Nodes: 2, Trials: trials}
+	for _, id := range ids {
+		plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: id})
+	}
+	return &Experiment{
+		Plan: plan, Seed: 1, Attempts: 3, Recorder: n, Observer: n,
+		try: func(_ context.Context, _ *suite.Scenario, t Trial, s *sample.Sample) error {
+			return try(t, s.Attempt, s)
+		},
+	}
+}
+
+func gated(s *sample.Sample) error {
+	s.Gates = []sample.Gate{{Name: sample.ForeignCPU}}
+	return nil
+}
+
+// counts tells how many samples a scenario has, and how many of them count.
+func (n *notebook) counts(id string) (all, valid int) {
+	for _, s := range n.samples {
+		if s.Scenario == id {
+			all++
+			if s.Counts() {
+				valid++
+			}
+		}
+	}
+	return all, valid
+}
+
+func TestATrialThatFailsAGateIsRepeatedAtOnce(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 4, func(t Trial, attempt int, s *sample.Sample) error {
+		if t.Block == 1 && attempt < 2 {
+			return gated(s)
+		}
+		return nil
+	}, "a", "b")
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "b"} {
+		if all, valid := n.counts(id); all != 6 || valid != 4 {
+			t.Errorf("%s: %d samples, %d count; want 6 and 4", id, all, valid)
+		}
+	}
+}
+
+// A block that lost a trial is made up for by another at the end, and those
+// are at most half of the plan's.
+func TestABlockThatLostATrialIsMadeUpFor(t *testing.T) {
+	for bad, want := range map[int]int{0: 6, 1: 7, 2: 8, 3: 9, 5: 9} {
+		n := &notebook{}
+		e := rehearsal(n, 6, func(t Trial, _ int, s *sample.Sample) error {
+			if t.Scenario == "b" && t.Block >= 1 && t.Block <= bad {
+				return gated(s)
+			}
+			return nil
+		}, "a", "b")
+		if err := e.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if _, valid := n.counts("a"); valid != want {
+			t.Errorf("%d blocks lost a trial: %d blocks were run, want %d", bad, valid, want)
+		}
+	}
+}
+
+// What never passes is the scenario's own: it is tried, and not for ever.
+func TestAScenarioThatNeverPassesIsNotRepeatedForEver(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 10, func(t Trial, _ int, s *sample.Sample) error {
+		if t.Scenario == "b" {
+			return gated(s)
+		}
+		return nil
+	}, "a", "b")
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := n.counts("a"); all != 10 {
+		t.Errorf("%d blocks were run, want 10", all)
+	}
+	if all, _ := n.counts("b"); all != 3*3+7 {
+		t.Errorf("%d attempts at what never passes, want 3 in each of %d blocks and 1 in the others", all, hopelessAfter)
+	}
+}
+
+func TestAPrecisionIsPursuedWithinTheBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		satisfied int // trials that suffice
+		slow      time.Duration
+		maxTime   time.Duration
+		want      int
+	}{
+		"reached at once":  {1, 0, 0, 4},
+		"reached later":    {7, 0, 0, 7},
+		"never reached":    {100, 0, 0, 12},
+		"out of time":      {100, 5 * time.Millisecond, 60 * time.Millisecond, -1},
+		"time is up early": {100, 5 * time.Millisecond, time.Millisecond, 4},
+	} {
+		n := &notebook{}
+		e := rehearsal(n, 4, func(Trial, int, *sample.Sample) error {
+			time.Sleep(c.slow)
+			return nil
+		}, "a")
+		e.Plan.Stop = suite.Stop{Precision: 0.02, MaxTrials: 12, MaxTime: c.maxTime}
+		asked := 0
+		e.Imprecise = func(samples []sample.Sample) bool {
+			asked++
+			return len(samples) < c.satisfied
+		}
+		if err := e.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := n.counts("a")
+		if c.want >= 0 && got != c.want || c.want < 0 && (got < 5 || got > 12) {
+			t.Errorf("%s: %d trials, want %d", name, got, c.want)
+		}
+		if asked == 0 && c.maxTime != time.Millisecond {
+			t.Errorf("%s: nobody asked for the precision", name)
+		}
+	}
+}
+
+// Profiles are taken in trials of their own, in the same blocks, in random
+// order with the others.
+func TestProfiledTrialsStandBesideTheOthers(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 5, func(t Trial, _ int, s *sample.Sample) error {
+		if t.Profiled != s.Profiled {
+			return fmt.Errorf("trial and sample differ")
+		}
+		return nil
+	}, "a", "b")
+	e.Profiling = Profiling{Rate: 499, Blocks: 3}
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	for _, id := range []string{"a", "b"} {
+		plain, profiled := 0, 0
+		for i, s := range n.samples {
+			switch {
+			case s.Scenario != id:
+			case s.Profiled:
+				profiled++
+				if i == 0 || n.samples[i-1].Block != s.Block {
+					first++
+				}
+			default:
+				plain++
+			}
+		}
+		if plain != 5 || profiled != 3 {
+			t.Errorf("%s: %d plain trials and %d profiled, want 5 and 3", id, plain, profiled)
+		}
+	}
+	if first == 3 {
+		t.Error("every block begins with a profiled trial")
+	}
+}
+
+// What an earlier part of a run gave up at a gate is tried again when the run
+// is resumed, and a replacement block of before is not run twice.
+func TestAResumedRunCountsWhatWasLostBefore(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 2, func(Trial, int, *sample.Sample) error { return nil }, "a")
+	e.History = []sample.Sample{
+		{Scenario: "a", Block: 0},
+		{Scenario: "a", Block: 1, Gates: []sample.Gate{{Name: sample.Steal}}},
+		{Scenario: "a", Block: 2},
+	}
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if len(n.samples) != 1 || n.samples[0].Block != 1 || n.samples[0].Attempt != 1 {
+		t.Errorf("samples: %+v", n.samples)
+	}
+}

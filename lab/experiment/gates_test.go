@@ -1,0 +1,90 @@
+package experiment
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/meter/foreign"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/netns"
+)
+
+func TestAGateThatOnlyWarnsLeavesTheTrialToCount(t *testing.T) {
+	s := sample.Sample{Gates: []sample.Gate{{Name: sample.Steal, Message: "7 % was stolen"}}}
+	warnOnly(&s)
+	if !s.Counts() || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "7 % was stolen") {
+		t.Errorf("sample %+v", s)
+	}
+}
+
+// watched is an experiment of one trial that sees what other programs do.
+func watched(t *testing.T) (*notebook, *Experiment) {
+	t.Helper()
+	n := &notebook{}
+	e := lab(t, n, scenario("bridge", func(sc *suite.Scenario) { sc.Workload.Rate = 500e6 }))
+	m, err := foreign.Open(e.Executor.(*netns.Executor).CPUs)
+	if err != nil {
+		t.Skipf("foreign CPU time cannot be metered here: %v", err)
+	}
+	t.Cleanup(m.Close)
+	e.Watch = Watch{Foreign: m}
+	return n, e
+}
+
+// A program that has nothing to do with the experiment, on the receiver's CPU,
+// marks the trial, and is named.
+func TestAHogMarksItsTrialAndIsNamed(t *testing.T) {
+	n, e := watched(t)
+	n.up = func(b *Bench) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		t.Cleanup(cancel)
+		hog := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		if err := hog.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cancel(); hog.Wait() })
+		var set unix.CPUSet
+		set.Set(b.Pairs[0].Receiver.Node.CPUs()[0])
+		if err := unix.SchedSetaffinity(hog.Process.Pid, &set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s := n.samples[0]
+	if !s.OK() || s.Counts() {
+		t.Fatalf("failure %v, gates %v", s.Failure, s.Gates)
+	}
+	for _, g := range s.Gates {
+		if g.Name == sample.ForeignCPU {
+			if g.Value < 10 || !strings.Contains(g.Message, "most of it sh") || !strings.Contains(g.Message, "receiver") {
+				t.Errorf("gate %+v", g)
+			}
+			if s.Metrics[sample.ReceiverForeignCPU] < 10 {
+				t.Errorf("metric %v", s.Metrics[sample.ReceiverForeignCPU])
+			}
+			return
+		}
+	}
+	t.Errorf("gates %v", s.Gates)
+}
+
+// What the lab itself starts is not foreign: in quiet a trial passes this gate.
+func TestTheExperimentsOwnProgramsAreNotForeign(t *testing.T) {
+	n, e := watched(t)
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range n.samples[0].Gates {
+		if g.Name == sample.ForeignCPU && (strings.Contains(g.Message, "most of it experiment.test") || strings.Contains(g.Message, "most of it vrouter")) {
+			t.Errorf("gate %+v", g)
+		}
+	}
+}

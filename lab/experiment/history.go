@@ -1,0 +1,73 @@
+package experiment
+
+import "windtunnel/lab/sample"
+
+// history is what a run has measured so far.
+type history struct {
+	samples []sample.Sample
+	tried   map[Trial]int  // the number of the next attempt
+	done    map[Trial]bool // no further attempt is of use
+	gated   map[Trial]bool // the last attempt failed a gate
+	valid   map[string]int // by scenario: trials whose figures count
+	invalid map[string]int // by scenario: trials given up at a gate
+}
+
+func newHistory(samples []sample.Sample) *history {
+	h := &history{
+		tried: map[Trial]int{}, done: map[Trial]bool{}, gated: map[Trial]bool{},
+		valid: map[string]int{}, invalid: map[string]int{},
+	}
+	for _, s := range samples {
+		h.add(s)
+	}
+	return h
+}
+
+func (h *history) add(s sample.Sample) {
+	h.samples = append(h.samples, s)
+	t := Trial{s.Scenario, s.Block, s.Profiled}
+	h.tried[t] = max(h.tried[t], s.Attempt+1)
+	if h.gated[t] {
+		h.invalid[s.Scenario]--
+	}
+	h.gated[t] = s.OK() && len(s.Gates) > 0
+	if h.gated[t] {
+		h.invalid[s.Scenario]++
+	}
+	if settled(&s) {
+		h.done[t] = true
+		if s.OK() {
+			h.valid[s.Scenario]++
+		}
+	}
+}
+
+// settled reports whether a trial is over with this attempt: its figures
+// count, or it failed in a way that a repeat cannot help.
+func settled(s *sample.Sample) bool {
+	if s.OK() {
+		return len(s.Gates) == 0
+	}
+	return !s.Failure.Retryable() && s.Failure.Kind != sample.Interrupted
+}
+
+// hopelessAfter is how many blocks a scenario may fail the gates, and never
+// pass, before that counts as its own nature and no longer as the machine's.
+const hopelessAfter = 3
+
+// hopeless reports whether repeating a scenario's trials is a waste.
+func (h *history) hopeless(scenario string) bool {
+	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
+}
+
+// lost counts the first so many blocks in which a trial was given up at a gate,
+// of a scenario that can pass.
+func (h *history) lost(blocks int) int {
+	in := map[int]bool{}
+	for t, gated := range h.gated {
+		if gated && !t.Profiled && t.Block < blocks && !h.hopeless(t.Scenario) {
+			in[t.Block] = true
+		}
+	}
+	return len(in)
+}

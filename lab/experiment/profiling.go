@@ -1,0 +1,70 @@
+package experiment
+
+import (
+	"context"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/meter"
+	"windtunnel/lab/profile/folded"
+	"windtunnel/lab/sample"
+)
+
+// sides are the names of the nodes' parts, in the order of the metering's
+// nodes.
+var sides = [...]string{"sender", "receiver"}
+
+// startProfiles begins to sample every node's CPUs, in a trial that is
+// profiled.
+func (m *metering) startProfiles(ctx context.Context) error {
+	if m.traffic.profileRate == 0 {
+		return nil
+	}
+	for _, n := range m.nodes {
+		args := agent.ProfileArgs{Node: n.Name(), CPUs: n.CPUs(), Rate: m.traffic.profileRate}
+		if err := n.Agent().ProfileStart(ctx, args); err != nil {
+			return failed(sample.Unsupported, "%w", err)
+		}
+	}
+	return nil
+}
+
+// stopProfiles fetches the profiles of the meter's window.
+func (m *metering) stopProfiles(ctx context.Context) error {
+	if m.traffic.profileRate == 0 || m.end.nodes == nil {
+		return nil
+	}
+	for i, n := range m.nodes {
+		w := agent.ProfileWindow{From: m.start.nodes[i].Mono, To: m.end.nodes[i].Mono, Side: sides[i], Metered: map[int]float64{}}
+		d, err := meter.Window(m.start.nodes[i], m.end.nodes[i])
+		if err != nil {
+			return err
+		}
+		for cpu, used := range d.CPUs {
+			w.Metered[cpu] = used.Busy
+		}
+		p, err := n.Agent().ProfileStop(ctx, w)
+		if err != nil {
+			return err
+		}
+		m.profiles = append(m.profiles, p)
+	}
+	return nil
+}
+
+// keepProfiles puts the profiles into the sample, each beside what the meter
+// read of the same CPUs over the same window.
+func (m *metering) keepProfiles() error {
+	s := m.traffic.sample
+	for i, p := range m.profiles {
+		data, err := folded.Encode(p)
+		if err != nil {
+			return failed(sample.Invalid, "%w", err)
+		}
+		cores := s.Metrics[sample.SenderCores]
+		if i == 1 {
+			cores = s.Metrics[sample.ReceiverCores]
+		}
+		s.Profiles = append(s.Profiles, sample.Profile{Side: sides[i], Cores: cores, Data: data})
+	}
+	return nil
+}

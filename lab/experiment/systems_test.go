@@ -1,0 +1,613 @@
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	vnetns "github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
+	"windtunnel/lab/testbed"
+	"windtunnel/lab/testbed/netns"
+)
+
+// Whatever the registry lists comes up, carries IPv4 and, where it can, IPv6,
+// is measured with every hop counting, and is gone without trace.
+func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
+	for _, sys := range system.Registry() {
+		t.Run(sys.Name(), func(t *testing.T) {
+			n := &notebook{}
+			e := onThisMachine(t, n, sys)
+			e.Attempts = 3
+			traces := lookForTraces(t, e.ID)
+			n.up = func(b *Bench) {
+				traces.watch(b)
+				if system.IPv4Only(sys) {
+					return
+				}
+				if err := b.Prove(context.Background(), 6); err != nil {
+					t.Error(b.withLastWords(context.Background(), err))
+				}
+			}
+			if err := e.Run(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			traces.assertNone()
+			assertMeasured(t, n.samples)
+		})
+	}
+}
+
+// assertMeasured: the last attempt yielded figures, and the ones before it
+// failed, if at all, by the machine's unrest.
+func assertMeasured(t *testing.T, samples []sample.Sample) {
+	t.Helper()
+	for _, s := range samples[:len(samples)-1] {
+		if s.Failure != nil && s.Failure.Kind != sample.Invalid {
+			t.Errorf("attempt %d: %v", s.Attempt+1, s.Failure)
+		}
+	}
+	s := samples[len(samples)-1]
+	if s.Failure != nil {
+		t.Fatal(s.Failure)
+	}
+	if len(s.Hops) == 0 || s.Metrics[sample.Throughput] < 10e6 {
+		t.Errorf("%d hops, %.0f bit/s", len(s.Hops), s.Metrics[sample.Throughput])
+	}
+	for _, h := range s.Hops {
+		if h.RxBytes+h.TxBytes == 0 && h.Role != "bridge" {
+			t.Errorf("hop %s (%s) of %s counted nothing", h.Device, h.Role, h.Node)
+		}
+	}
+}
+
+// Once a system is detached, its nodes are like nodes that never had one.
+func TestEverySystemLeavesItsNodesAsTheyWere(t *testing.T) {
+	var never []map[string]string
+	for _, sys := range system.Registry() {
+		t.Run(sys.Name(), func(t *testing.T) {
+			ctx := context.Background()
+			e := onThisMachine(t, &notebook{}, sys)
+			if never == nil {
+				never = nodesWithout(t, e)
+			}
+			b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], e.Plan.Nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.detach(ctx); err != nil {
+				t.Error(err)
+			}
+			for i, n := range b.Testbed.Nodes() {
+				var left []string
+				for deadline := time.Now().Add(settle); ; time.Sleep(50 * time.Millisecond) {
+					if left = changes(never[i], nodeNetwork(t, n)); len(left) == 0 || time.Now().After(deadline) {
+						break
+					}
+				}
+				for _, what := range left {
+					t.Errorf("node %s: %s", n.Name(), what)
+				}
+				if _, err := os.Stat(space.Home(n.Place().SpaceBase)); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("node %s: its home is still there: %v", n.Name(), err)
+				}
+			}
+			if err := b.Testbed.Down(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// nodesWithout is what the nodes of an experiment are like without a system.
+func nodesWithout(t *testing.T, e *Experiment) (states []map[string]string) {
+	t.Helper()
+	ctx := context.Background()
+	tb, err := e.Executor.Up(ctx, testbed.Spec{ID: e.ID, Nodes: e.Plan.Nodes, Fabric: e.Plan.Scenarios[0].Fabric})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range tb.Nodes() {
+		states = append(states, nodeNetwork(t, n))
+	}
+	if err := tb.Down(ctx); err != nil {
+		t.Error(err)
+	}
+	return states
+}
+
+func nodeNetwork(t *testing.T, n testbed.Node) map[string]string {
+	t.Helper()
+	s, err := space.Open(n.Place().SpaceBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	state := map[string]string{}
+	network(t, s.Links, state)
+	return state
+}
+
+// Agents that are killed leave their system's programs, files and devices
+// behind; cleaning finds all of it.
+func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
+	for _, sys := range system.Registry() {
+		t.Run(sys.Name(), func(t *testing.T) {
+			ctx := context.Background()
+			e := onThisMachine(t, &notebook{}, sys)
+			traces := lookForTraces(t, e.ID)
+			b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], e.Plan.Nodes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			traces.watch(b)
+			for _, n := range b.Testbed.Nodes() {
+				h, err := n.Agent().Hello(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := syscall.Kill(h.PID, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.Testbed.Release(ctx); err == nil {
+				t.Error("the agents were killed, and nobody noticed")
+			}
+			c, err := netns.Clean(netns.SpacePrefix(e.ID))
+			if err != nil {
+				t.Error(err)
+			}
+			if len(c.Namespaces) < 3 {
+				t.Errorf("%v were removed; two nodes and the wire were to be expected", c.Namespaces)
+			}
+			traces.assertNone()
+		})
+	}
+}
+
+// A check that sees nothing would pass for ever.
+func TestWhatIsLeftBehindIsSeen(t *testing.T) {
+	id := "x" + strconv.Itoa(os.Getpid())
+	l := lookForTraces(t, id)
+	home := space.Home(netns.SpacePrefix(id) + "left")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Skipf("making a home: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := space.DeleteHome(filepath.Base(home)); err != nil {
+			t.Error(err)
+		}
+	})
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		child.Process.Kill()
+		child.Wait()
+	})
+	left := strings.Join(l.own(), "\n")
+	for _, want := range []string{home, fmt.Sprintf("process %d: sleep 60", child.Process.Pid)} {
+		if !strings.Contains(left, want) {
+			t.Errorf("%q is not among what is left: %s", want, left)
+		}
+	}
+	before := map[string]string{"sysctl a": "1", "route b": "", "device c": ""}
+	after := map[string]string{"sysctl a": "0", "device c": "", "file d": ""}
+	want := []string{"file d is new", `sysctl a was "1" and is "0"`, "route b is gone"}
+	if got := changes(before, after); !slices.Equal(got, want) {
+		t.Errorf("changes: %q, want %q", got, want)
+	}
+	state := l.machine()
+	for _, want := range []string{"device lo", "sysctl /proc/sys/net/core/netdev_max_backlog", "sysctl /proc/sys/net/ipv4/ip_forward", "mount on /proc"} {
+		if _, looked := state[want]; !looked {
+			t.Errorf("%s is not looked at", want)
+		}
+	}
+}
+
+// A machine without flannel is told how to get it.
+func TestFlannelThatIsAbsentIsSkippedWithHowToGetIt(t *testing.T) {
+	nowhere := t.TempDir()
+	for _, variable := range []string{"PATH", "GOBIN", "GOPATH", "HOME"} {
+		t.Setenv(variable, nowhere)
+	}
+	why := Skips(planOf(scenario("flannel-udp", nil)), probe.Probe())["flannel-udp"]
+	for _, want := range []string{"etcd is not installed; get it with: etcd-server", "flanneld is not installed", "go install", "github.com/flannel-io/flannel@v", "needs a C compiler"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("the reason lacks %q: %s", want, why)
+		}
+	}
+}
+
+func TestIPv6OverASystemOfIPv4IsSkipped(t *testing.T) {
+	sc := scenario("flannel-vxlan", func(sc *suite.Scenario) { sc.Workload.IPVersion = 6 })
+	if why := Skips(planOf(sc), probe.Probe())[sc.ID]; !strings.Contains(why, "carries IPv4 only") {
+		t.Errorf("the reason: %q", why)
+	}
+}
+
+// flannel is the flannel system with what the machine has of it.
+func flannel(t *testing.T, backend string) (sys system.Flannel, flanneld string) {
+	t.Helper()
+	sys = system.Flannel{Backend: backend}
+	for _, p := range sys.Programs() {
+		if p.Name == "flanneld" {
+			flanneld = p.Path()
+		}
+	}
+	return sys, flanneld
+}
+
+// A flanneld that ends at start is a failure with what it said, and etcd and
+// all else are gone.
+func TestAFlanneldThatEndsAtStartFailsTheTrialWithItsWords(t *testing.T) {
+	sys, flanneld := flannel(t, "vxlan")
+	n := &notebook{}
+	e := onThisMachine(t, n, sys)
+	dir := t.TempDir()
+	script := "#!/bin/sh\nexec " + flanneld + " \"$@\" -subnet-lease-renew-margin=0\n"
+	if err := os.WriteFile(filepath.Join(dir, "flanneld"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	l := lookForTraces(t, e.ID)
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if left := l.own(); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	f := n.samples[0].Failure
+	if f == nil || f.Kind != sample.SetupFailed {
+		t.Fatalf("failure: %v", f)
+	}
+	for _, want := range []string{"flanneld ended at once (exit status 1)", "Invalid subnet-lease-renew-margin option"} {
+		if !strings.Contains(f.Message, want) {
+			t.Errorf("the failure lacks %q: %s", want, f.Message)
+		}
+	}
+}
+
+// A flannel that is up and passes nothing fails the proof, with what its
+// programs printed last on each node.
+func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
+	sys, _ := flannel(t, "vxlan")
+	e := onThisMachine(t, &notebook{}, sys)
+	l := lookForTraces(t, e.ID)
+	ctx := context.Background()
+	b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], e.Plan.Nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.watch(b)
+	far, err := space.Open(b.Testbed.Nodes()[1].Place().SpaceBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := far.Remove("flannel.1"); err != nil {
+		t.Error(err)
+	}
+	far.Close()
+	p := b.Pairs[0]
+	err = p.Sender.Node.Agent().Reach(ctx, agent.ReachArgs{Endpoint: p.Sender.Name, Address: p.Receiver.V4, Port: agent.ProofPort, MTU: b.MTU, Bytes: 1, Wait: time.Second})
+	if err == nil {
+		t.Fatal("the other container is reached over a tunnel that was removed")
+	}
+	said := b.withLastWords(ctx, err).Error()
+	for _, want := range []string{"on node a ", "on node b ", "etcd runs", "flanneld runs; the last that flanneld printed", "ping 10.31.16.2"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the failure lacks %q: %s", want, said)
+		}
+	}
+	if err := b.Down(ctx); err != nil {
+		t.Error(err)
+	}
+	l.assertNone()
+}
+
+// onThisMachine is an experiment of one short stream over a system; the test is
+// skipped where the machine cannot run it.
+func onThisMachine(t *testing.T, n *notebook, sys system.System) *Experiment {
+	t.Helper()
+	sc := scenario(sys.Name(), func(sc *suite.Scenario) {
+		sc.Timing = suite.Timing{Warmup: 200 * time.Millisecond, Duration: 300 * time.Millisecond, Cooldown: 100 * time.Millisecond}
+		if sys.Supports(sc.Placement, sc.Fabric) != nil && sys.Supports(suite.Colocated, sc.Fabric) == nil {
+			sc.Placement = suite.Colocated
+		}
+	})
+	e := lab(t, n, sc)
+	if why := Skips(e.Plan, probe.Probe())[sc.ID]; why != "" {
+		t.Skip(why)
+	}
+	return e
+}
+
+// traces is what a system could leave on the machine.
+type traces struct {
+	t      *testing.T
+	id     string
+	mark   string // in the environment of all that the test starts
+	before map[string]string
+	// spaces are open handles of the bench's namespaces, by inode: the inode of a
+	// namespace that nobody holds could be another's by the time it is looked for.
+	spaces map[uint64]vnetns.NsHandle
+}
+
+const (
+	markVariable = "WT_TEST_MARK"
+	// settle is how long the kernel and dying processes may take to be gone, and
+	// others on this machine to take their own passing things away.
+	settle = 3 * time.Second
+)
+
+// lookForTraces remembers what the machine is like now.
+func lookForTraces(t *testing.T, id string) *traces {
+	t.Helper()
+	l := &traces{t: t, id: id, mark: id + "/" + t.Name(), spaces: map[uint64]vnetns.NsHandle{}}
+	t.Setenv(markVariable, l.mark)
+	l.before = l.machine()
+	t.Cleanup(func() {
+		for _, h := range l.spaces {
+			h.Close()
+		}
+	})
+	return l
+}
+
+// watch notes the namespaces of a bench, for their processes are looked for
+// later.
+func (l *traces) watch(b *Bench) {
+	l.t.Helper()
+	names, err := netns.Named(netns.SpacePrefix(l.id))
+	if err != nil || len(names) < len(b.Testbed.Nodes()) {
+		l.t.Errorf("the bench has the namespaces %v (%v)", names, err)
+	}
+	for _, name := range names {
+		h, err := vnetns.GetFromName(name)
+		if err != nil {
+			l.t.Error(err)
+			continue
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(int(h), &st); err != nil {
+			l.t.Error(err)
+		}
+		if _, known := l.spaces[st.Ino]; known {
+			h.Close()
+			continue
+		}
+		l.spaces[st.Ino] = h
+	}
+}
+
+// assertNone: nothing of the bench is there any more, and the host is as it
+// was.
+func (l *traces) assertNone() {
+	l.t.Helper()
+	if len(l.spaces) == 0 {
+		l.t.Error("no bench came up, so nothing is known of its traces")
+	}
+	var left []string
+	for deadline := time.Now().Add(settle); ; time.Sleep(50 * time.Millisecond) {
+		left = append(l.own(), changes(l.before, l.machine())...)
+		if len(left) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, what := range left {
+		l.t.Errorf("left behind: %s", what)
+	}
+}
+
+// own lists what carries the bench's name.
+func (l *traces) own() (left []string) {
+	prefix := netns.SpacePrefix(l.id)
+	for _, place := range []string{space.Dir, filepath.Dir(space.Home("x"))} {
+		found, err := filepath.Glob(filepath.Join(place, prefix+"*"))
+		if err != nil {
+			l.t.Error(err)
+		}
+		left = append(left, found...)
+	}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		l.t.Error(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		if strings.Contains(line, "/"+prefix) {
+			left = append(left, "mount "+strings.TrimSpace(line))
+		}
+	}
+	return append(left, l.processes(prefix)...)
+}
+
+// processes lists those that the test started or that live in its namespaces,
+// by namespace, by environment and by the paths that they were given.
+func (l *traces) processes(prefix string) (left []string) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		l.t.Error(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		dir := filepath.Join("/proc", e.Name())
+		argv, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // what has ended meanwhile has none
+		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		var st unix.Stat_t
+		unix.Stat(filepath.Join(dir, "ns/net"), &st)
+		_, inside := l.spaces[st.Ino]
+		marked := slices.Contains(strings.Split(string(env), "\x00"), markVariable+"="+l.mark)
+		if inside || marked || bytes.Contains(argv, []byte("/"+prefix)) {
+			left = append(left, fmt.Sprintf("process %d: %s", pid, bytes.ReplaceAll(argv, []byte{0}, []byte{' '})))
+		}
+	}
+	return left
+}
+
+// machine is the state of the host's own namespace and files, as far as a
+// system could change it.
+func (l *traces) machine() map[string]string {
+	state := map[string]string{}
+	host, err := netlink.NewHandle()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer host.Close()
+	network(l.t, host, state)
+	for _, program := range []string{"iptables-save", "ip6tables-save"} {
+		firewall(program, state)
+	}
+	sysctls("/proc/sys/net", state)
+	files("/run", state)
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		l.t.Error(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); len(f) > 4 && !othersPlace(f[4]) {
+			state["mount on "+f[4]] = ""
+		}
+	}
+	return state
+}
+
+// othersPlace reports whether a path belongs to some testbed: other ones may
+// come and go meanwhile, and this test's own is looked at by its name.
+func othersPlace(path string) bool {
+	return strings.HasPrefix(path, space.Dir) || strings.HasPrefix(path, filepath.Dir(space.Home("x")))
+}
+
+// network is devices, addresses, routes and rules of a namespace. Link-local
+// ones come by themselves, when the kernel gets round to it, and anycast ones
+// with forwarding.
+func network(t *testing.T, h *netlink.Handle, state map[string]string) {
+	t.Helper()
+	links, err := h.LinkList()
+	if err != nil {
+		t.Error(err)
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	for _, l := range links {
+		at := l.Attrs()
+		state["device "+at.Name] = fmt.Sprint(l.Type(), " mtu ", at.MTU, " of ", names[at.MasterIndex], " ", at.HardwareAddr)
+	}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		addresses, err := h.AddrList(nil, family)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, a := range addresses {
+			if !a.IP.IsLinkLocalUnicast() {
+				state[fmt.Sprintf("address %s of %s", a.IPNet, names[a.LinkIndex])] = ""
+			}
+		}
+		routes, err := h.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, r := range routes {
+			byItself := r.Type == unix.RTN_ANYCAST || r.Dst != nil && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast())
+			if !byItself {
+				state[fmt.Sprintf("route to %s via %s dev %s table %d", r.Dst, r.Gw, names[r.LinkIndex], r.Table)] = r.Congctl
+			}
+		}
+		rules, err := h.RuleList(family)
+		if err != nil {
+			t.Logf("routing rules are not looked at: %v", err)
+		}
+		for _, r := range rules {
+			state["rule "+r.String()] = ""
+		}
+	}
+}
+
+// counters are what a firewall's rules have seen: that may change.
+var counters = regexp.MustCompile(`\[\d+:\d+\]`)
+
+// firewall lists the host's rules; a machine without the program has none.
+func firewall(program string, state map[string]string) {
+	rules, err := exec.Command(program).Output()
+	if err != nil {
+		return
+	}
+	table := ""
+	for line := range strings.Lines(string(rules)) {
+		line = strings.TrimSpace(counters.ReplaceAllString(line, ""))
+		if strings.HasPrefix(line, "*") {
+			table = line
+		}
+		if !strings.HasPrefix(line, "#") {
+			state[program+" "+table+" "+line] = ""
+		}
+	}
+}
+
+// sysctls reads all that can be read. Gauges are no settings.
+func sysctls(dir string, state map[string]string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_count") {
+			return nil
+		}
+		if value, err := os.ReadFile(path); err == nil {
+			state["sysctl "+path] = strings.TrimSpace(string(value))
+		}
+		return nil
+	})
+}
+
+// files lists the programs' sockets, locks and process ids, two levels deep.
+func files(dir string, state map[string]string) {
+	for _, pattern := range []string{"*", "*/*"} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is well-formed
+		for _, path := range found {
+			if st, err := os.Lstat(path); err == nil && !st.IsDir() && !othersPlace(path) {
+				state["file "+path] = ""
+			}
+		}
+	}
+}
+
+// changes are in words, sorted.
+func changes(before, after map[string]string) (list []string) {
+	for _, what := range slices.Sorted(maps.Keys(after)) {
+		if was, known := before[what]; !known {
+			list = append(list, what+" is new")
+		} else if was != after[what] {
+			list = append(list, fmt.Sprintf("%s was %q and is %q", what, was, after[what]))
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(before)) {
+		if _, still := after[what]; !still {
+			list = append(list, what+" is gone")
+		}
+	}
+	return list
+}

@@ -1,0 +1,177 @@
+// Package foreign meters CPU time that is taken by what does not belong to the
+// experiment: by user tasks that are neither in one of its network namespaces
+// nor threads of its own programs. What the kernel does by itself (its threads,
+// idle time) is nobody's and never foreign.
+//
+// A BPF program at every context switch adds the time up, so that nothing is
+// missed however short it ran. Interrupts and softirqs that ran on top of a
+// foreign task are in its time, as they are in that of any task; those that ran
+// while a task of the experiment or none had the CPU are not, whoever caused
+// them.
+package foreign
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Meter adds up foreign CPU time on some of this machine's CPUs. One goroutine
+// uses it at a time.
+type Meter struct {
+	objects foreignObjects
+	link    link.Link
+	cpus    []int
+	edition uint32 // of what is allowed
+}
+
+// Open begins to meter the given CPUs. Until Allow says what the experiment is,
+// everything but the calling process is foreign.
+//
+// Where the kernel cannot do it, or forbids it, the error says what is missing;
+// foreign CPU time is then not known.
+func Open(cpus []int) (*Meter, error) {
+	if len(cpus) == 0 {
+		return nil, errors.New("meter foreign CPU time: no CPUs given; a node needs at least one of its own")
+	}
+	m := &Meter{cpus: slices.Clone(cpus)}
+	if err := m.open(); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("meter foreign CPU time: %w", err)
+	}
+	return m, nil
+}
+
+func (m *Meter) open() error {
+	if err := loadForeignObjects(&m.objects, nil); err != nil {
+		return fmt.Errorf("load a BPF program for sched_switch (%s): %w", missing(err), err)
+	}
+	if err := m.watch(); err != nil {
+		return err
+	}
+	if err := m.Allow(nil, nil); err != nil {
+		return err
+	}
+	l, err := link.AttachTracing(link.TracingOptions{Program: m.objects.Switched})
+	if err != nil {
+		return fmt.Errorf("attach a BPF program to sched_switch (%s): %w", missing(err), err)
+	}
+	m.link = l
+	visit(m.cpus)
+	return nil
+}
+
+// missing says in a few words what the kernel lacks.
+func missing(err error) string {
+	if errors.Is(err, os.ErrPermission) {
+		return "root is needed, or CAP_BPF and CAP_PERFMON"
+	}
+	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
+		return "this kernel has no BTF: CONFIG_DEBUG_INFO_BTF is needed"
+	}
+	return "BPF tracepoints with BTF are needed, Linux 5.5"
+}
+
+// watch marks the CPUs that count.
+func (m *Meter) watch() error {
+	n, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("count this machine's CPUs: %w", err)
+	}
+	places := make([]foreignPlace, n)
+	for _, c := range m.cpus {
+		if c < 0 || c >= n {
+			return fmt.Errorf("CPU %d: this machine has CPUs 0 to %d", c, n-1)
+		}
+		places[c].Watched = 1
+	}
+	if err := m.objects.Places.Put(uint32(0), places); err != nil {
+		return fmt.Errorf("mark the CPUs to be metered: %w", err)
+	}
+	return nil
+}
+
+// Allow says what is not foreign from now on: tasks in the network namespaces
+// with these inodes, and processes with these ids, as the host's PID namespace
+// numbers them. It takes the place of what was said before. The calling
+// process is always allowed.
+func (m *Meter) Allow(namespaces []uint32, processes []int) error {
+	ids := []uint32{uint32(os.Getpid())}
+	for _, p := range processes {
+		ids = append(ids, uint32(p))
+	}
+	if err := replace(m.objects.Namespaces, namespaces); err != nil {
+		return fmt.Errorf("allow %d network namespaces: %w", len(namespaces), err)
+	}
+	if err := replace(m.objects.Processes, ids); err != nil {
+		return fmt.Errorf("allow %d processes: %w", len(ids), err)
+	}
+	m.edition++
+	if err := m.objects.Edition.Set(m.edition); err != nil {
+		return fmt.Errorf("make the BPF program look at what is allowed: %w", err)
+	}
+	if m.link != nil {
+		visit(m.cpus) // a task is judged when it gets the CPU
+	}
+	return nil
+}
+
+// replace makes the keys of a map those that are wanted. What stays is never
+// absent meanwhile.
+func replace(set *ebpf.Map, wanted []uint32) error {
+	for _, k := range wanted {
+		if err := set.Put(k, uint8(1)); err != nil {
+			return fmt.Errorf("add %d to a set that holds %d at most: %w", k, set.MaxEntries(), err)
+		}
+	}
+	var k uint32
+	var v uint8
+	var gone []uint32
+	each := set.Iterate()
+	for each.Next(&k, &v) {
+		if !slices.Contains(wanted, k) {
+			gone = append(gone, k)
+		}
+	}
+	if err := each.Err(); err != nil {
+		return err
+	}
+	for _, k := range gone {
+		if err := set.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// visit makes a context switch on each CPU, by going there: what runs there at
+// this moment is judged when it gets the CPU back. A CPU that this process may
+// not use is left to its next switch.
+func visit(cpus []int) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread and its affinity end with the goroutine
+		for _, c := range cpus {
+			var one unix.CPUSet
+			one.Set(c)
+			_ = unix.SchedSetaffinity(0, &one) // comes back once the thread runs there
+		}
+	}()
+	<-done
+}
+
+// Close stops metering.
+func (m *Meter) Close() {
+	if m.link != nil {
+		m.link.Close()
+		m.link = nil
+	}
+	m.objects.Close()
+}

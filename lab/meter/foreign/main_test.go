@@ -1,0 +1,172 @@
+package foreign
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const spinVariable = "WT_TEST_SPIN"
+
+// The test binary is its own busy program: WT_TEST_SPIN is the nanoseconds of
+// CPU time that it takes, once it has been told to begin.
+func TestMain(m *testing.M) {
+	if ns := os.Getenv(spinVariable); ns != "" {
+		if err := spin(ns); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// spin takes CPU time after a line on standard input, and says how much it took.
+func spin(ns string) error {
+	runtime.LockOSThread()
+	want, err := strconv.ParseInt(ns, 10, 64)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	before, err := ownCPU()
+	for err == nil {
+		var now int64
+		if now, err = ownCPU(); now-before >= want {
+			fmt.Println(now - before)
+			break
+		}
+	}
+	return err
+}
+
+func ownCPU() (int64, error) {
+	var ts unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts)
+	return ts.Nano(), err
+}
+
+// spinner is a child that waits to be busy on one CPU.
+type spinner struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	ask *os.File
+	out *os.File
+}
+
+// newSpinner starts a child under a name of its own, in the namespace of the
+// calling thread.
+func newSpinner(t *testing.T, name string, cpu int, busy time.Duration) *spinner {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := t.TempDir() + "/" + name // the kernel names a process after its file
+	if err := os.Symlink(exe, path); err != nil {
+		t.Fatal(err)
+	}
+	childIn, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("taskset", "-c", strconv.Itoa(cpu), path)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", spinVariable, busy), "GOMAXPROCS=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Skipf("start a busy program (taskset of util-linux is needed): %v", err)
+	}
+	childIn.Close()
+	childOut.Close()
+	s := &spinner{t: t, cmd: cmd, ask: in, out: out}
+	t.Cleanup(func() {
+		in.Close()
+		out.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	var line string
+	if _, err := fmt.Fscanln(out, &line); err != nil || line != "ready" {
+		t.Fatalf("the busy program said %q: %v", line, err)
+	}
+	return s
+}
+
+func (s *spinner) begin() {
+	s.t.Helper()
+	if _, err := s.ask.Write([]byte{'\n'}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// took waits until the child has been busy and returns its CPU seconds, as the
+// scheduler counted them.
+func (s *spinner) took() float64 {
+	s.t.Helper()
+	var ns int64
+	if _, err := fmt.Fscanln(s.out, &ns); err != nil {
+		s.t.Fatal(err)
+	}
+	return float64(ns) / 1e9
+}
+
+// lastCPU is the highest that this process may use.
+func lastCPU(t testing.TB) int {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for c := range len(set) * 64 {
+		if set.IsSet(c) {
+			last = c
+		}
+	}
+	return last
+}
+
+func open(t testing.TB, cpus ...int) *Meter {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("BPF tracepoints need root")
+	}
+	m, err := Open(cpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+func read(t testing.TB, m *Meter) map[int]Usage {
+	t.Helper()
+	u, err := m.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// in is the time that the child used, as the meter has it.
+func (s *spinner) in(u Usage) float64 {
+	for _, t := range u.Top {
+		if t.TGID == s.cmd.Process.Pid {
+			return t.Seconds
+		}
+	}
+	return 0
+}

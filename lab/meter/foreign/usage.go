@@ -1,0 +1,70 @@
+package foreign
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Usage is the foreign CPU time on one CPU, or on several.
+type Usage struct {
+	Foreign float64 // CPU seconds
+	// Top are the processes that took it, the greatest first. Of more than 1,024
+	// the kernel remembers those that ran last.
+	Top []Task
+}
+
+// Task is a foreign process and the CPU time that its threads took.
+type Task struct {
+	Comm    string // the name that the kernel knows it by, of at most 15 bytes
+	TGID    int    // as the host's PID namespace numbers it
+	Seconds float64
+}
+
+// Between is what was used on the given CPUs between two readings.
+func Between(before, after map[int]Usage, cpus []int) Usage {
+	var sum Usage
+	tasks := map[int]Task{}
+	for _, c := range cpus {
+		a, b := before[c], after[c]
+		sum.Foreign += max(b.Foreign-a.Foreign, 0)
+		had := make(map[int]float64, len(a.Top))
+		for _, t := range a.Top {
+			had[t.TGID] = t.Seconds
+		}
+		for _, t := range b.Top {
+			s := t.Seconds - had[t.TGID]
+			if s < 0 { // forgotten meanwhile, and met again
+				s = t.Seconds
+			}
+			if s > 0 {
+				tasks[t.TGID] = Task{Comm: t.Comm, TGID: t.TGID, Seconds: tasks[t.TGID].Seconds + s}
+			}
+		}
+	}
+	for _, t := range tasks {
+		sum.Top = append(sum.Top, t)
+	}
+	rank(sum.Top)
+	return sum
+}
+
+// rank puts the greatest first.
+func rank(tasks []Task) {
+	slices.SortFunc(tasks, func(a, b Task) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.TGID, b.TGID))
+	})
+}
+
+// Culprit is the program that used most, with all of its processes: a compiler
+// shows as itself, not as the longest of its hundred runs. The name is empty
+// where there is none.
+func (u Usage) Culprit() (comm string, seconds float64) {
+	sums := map[string]float64{}
+	for _, t := range u.Top {
+		sums[t.Comm] += t.Seconds
+		if s := sums[t.Comm]; s > seconds || s == seconds && t.Comm < comm {
+			comm, seconds = t.Comm, s
+		}
+	}
+	return comm, seconds
+}

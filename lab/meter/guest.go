@@ -1,0 +1,110 @@
+package meter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Guest is a virtual machine whose own CPU time is metered apart.
+type Guest struct {
+	Name    string // of the endpoint
+	PID     int    // of the process that runs it
+	Threads []int  // of its virtual CPUs
+	// Emulated: the virtual CPUs' threads translate the guest's code, so that
+	// guest and emulation cannot be told apart.
+	Emulated bool
+}
+
+// GuestReading is what a guest's CPUs have used since it began.
+type GuestReading struct {
+	Name string `json:"name"`
+	// CPU is, in nanoseconds, the time in the guest itself, known in ticks; of
+	// an emulated guest all that its virtual CPUs' threads have run.
+	CPU int64 `json:"cpu_ns"`
+}
+
+// AddGuest meters a virtual machine from now on.
+func (m *Meter) AddGuest(g Guest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.guests = append(m.guests, g)
+}
+
+// readGuests leaves no guest out: one whose threads are gone has ended, and
+// then the trial has no figures.
+func (m *Meter) readGuests() ([]GuestReading, error) {
+	var all []GuestReading
+	for _, g := range m.guests {
+		r := GuestReading{Name: g.Name}
+		for _, thread := range g.Threads {
+			ran, err := g.thread(thread)
+			if errors.Is(err, os.ErrNotExist) {
+				return nil, fmt.Errorf("read the CPU time of VM %s: it has ended", g.Name)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read the CPU time of VM %s: %w", g.Name, err)
+			}
+			r.CPU += ran
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func (g Guest) thread(id int) (int64, error) {
+	file := "schedstat"
+	if !g.Emulated {
+		file = "stat"
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/%s", g.PID, id, file))
+	if err != nil {
+		return 0, err
+	}
+	if g.Emulated {
+		return parseSchedstat(text)
+	}
+	ticks, err := parseGuestTime(text)
+	return int64(ticks) * tickNanoseconds, err
+}
+
+// parseGuestTime reads guest_time of /proc/PID/task/TID/stat, the 43rd field:
+// ticks that the thread's virtual CPU has run (proc(5)).
+func parseGuestTime(text []byte) (uint64, error) {
+	const field, first = 43, 3 // the first behind the name
+	end := bytes.LastIndexByte(text, ')')
+	fields := strings.Fields(string(text[end+1:]))
+	if end < 0 || len(fields) <= field-first {
+		return 0, badLine("/proc/PID/task/TID/stat", text, "43 fields or more")
+	}
+	ticks, ok := decimal([]byte(fields[field-first]))
+	if !ok {
+		return 0, badLine("/proc/PID/task/TID/stat", text, "guest_time as the 43rd field")
+	}
+	return ticks, nil
+}
+
+// guests sets what each guest used in the window, seconds by name.
+func (d *Delta) guests(a, b []GuestReading) error {
+	before := map[string]int64{}
+	for _, g := range a {
+		before[g.Name] = g.CPU
+	}
+	for _, g := range b {
+		was, ok := before[g.Name]
+		if !ok {
+			return &GoneError{What: "VM " + g.Name + ", as it was at the window's start,"}
+		}
+		used, err := since("CPU time of VM "+g.Name, uint64(was), uint64(g.CPU))
+		if err != nil {
+			return err
+		}
+		if d.Guests == nil {
+			d.Guests = map[string]float64{}
+		}
+		d.Guests[g.Name] = float64(used) / 1e9
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package meter
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/sample"
+)
+
+// threadStat is a line of /proc/PID/task/TID/stat with 77 ticks of guest time.
+const threadStat = "812 (CPU 0/KVM (x)) S 1 812 1 0 -1 1077936128 9 0 0 0 500 60 0 0 20 0 3 0 7 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 1 0 0 0 77 0 1 1 1 1 1 1 1 0\n"
+
+func TestGuestTimeIsReadBehindANameWithParentheses(t *testing.T) {
+	got, err := parseGuestTime([]byte(threadStat))
+	if err != nil || got != 77 {
+		t.Errorf("read %d, %v; want 77 ticks", got, err)
+	}
+	for _, bad := range []string{"", "812 (x) S 1 2 3", strings.Replace(threadStat, " 77 ", " x ", 1), strings.ReplaceAll(threadStat, ")", "")} {
+		if got, err := parseGuestTime([]byte(bad)); err == nil {
+			t.Errorf("%q gave %d", bad, got)
+		}
+	}
+}
+
+func FuzzParseGuestTime(f *testing.F) {
+	f.Add([]byte(threadStat))
+	f.Add([]byte(") 1"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if ticks, err := parseGuestTime(text); err != nil && ticks != 0 {
+			t.Errorf("%d ticks with error %v", ticks, err)
+		}
+	})
+}
+
+func TestTheThreadsOfAVirtualMachineAreReadUntilItEnds(t *testing.T) {
+	m := &Meter{}
+	for _, emulated := range []bool{true, false} {
+		m.guests = []Guest{{Name: "c1", PID: os.Getpid(), Threads: []int{os.Getpid()}, Emulated: emulated}}
+		got, err := m.readGuests()
+		if err != nil || len(got) != 1 || got[0].Name != "c1" {
+			t.Fatalf("emulated %t: %+v, %v", emulated, got, err)
+		}
+		if ran := got[0].CPU > 0; ran != emulated {
+			t.Errorf("emulated %t: %d ns; this test's own thread has run, and as nobody's virtual CPU", emulated, got[0].CPU)
+		}
+	}
+	m.guests = []Guest{{Name: "c1", PID: os.Getpid(), Threads: []int{1 << 22}}}
+	if _, err := m.readGuests(); err == nil || !strings.Contains(err.Error(), "VM c1: it has ended") {
+		t.Errorf("a thread that is gone: %v", err)
+	}
+}
+
+func TestTheCPUOfANodeWithVMsDividesIntoTheirsAndTheNetworks(t *testing.T) {
+	n := &Delta{Node: "a", Seconds: 2, CPUs: map[int]Usage{0: {Busy: 1.5, User: 1}, 1: {Busy: 0.5}}}
+	if err := n.guests([]GuestReading{{"c1", 1e9}, {"c2", 0}}, []GuestReading{{"c1", 2e9}, {"c2", 2e8}}); err != nil {
+		t.Fatal(err)
+	}
+	ms := Metrics(n, nil, Facts{WireCPU: map[int]float64{1: 0.1}})
+	for metric, want := range map[sample.Metric]float64{
+		sample.SenderCores: 0.95, sample.SenderGuestCores: 0.6, sample.SenderNetworkCores: 0.35,
+	} {
+		if got := ms[metric]; got < want-1e-9 || got > want+1e-9 {
+			t.Errorf("%s is %v; want %v", metric, got, want)
+		}
+	}
+	if _, ok := Metrics(&Delta{Seconds: 1, CPUs: map[int]Usage{0: {}}}, nil, Facts{})[sample.SenderGuestCores]; ok {
+		t.Error("a node without VMs has CPU of theirs")
+	}
+	if err := (&Delta{}).guests(nil, []GuestReading{{"c1", 1}}); err == nil {
+		t.Error("a VM that was not there at the window's start has figures")
+	}
+	if err := (&Delta{}).guests([]GuestReading{{"c1", 2}}, []GuestReading{{"c1", 1}}); err == nil {
+		t.Error("time that runs backwards has figures")
+	}
+}

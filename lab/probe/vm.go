@@ -1,0 +1,31 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+
+	"windtunnel/lab/vm"
+	"windtunnel/lab/vm/kernel"
+)
+
+func findQEMU(*bench, *Facts) (string, error) { return exec.LookPath(vm.Program) }
+
+func findGuestKernel(*bench, *Facts) (string, error) {
+	k, err := kernel.Find()
+	return k.Release, err
+}
+
+// tryKVM boots a guest once after each boot of the machine, and only where VMs
+// can be had at all: it may take some seconds until a KVM that does not work is
+// given up.
+func tryKVM(*bench, *Facts) (string, error) {
+	if _, err := exec.LookPath(vm.Program); err != nil {
+		return "", errors.New("QEMU is not installed")
+	}
+	k, err := kernel.Find()
+	if err != nil {
+		return "", errors.New("there is no kernel to boot a guest with")
+	}
+	return "", vm.TryKVM(context.Background(), k)
+}

@@ -1,0 +1,130 @@
+// Package category folds a call chain into exactly one category, by a table
+// that is data (categories.tsv). It touches no file, clock or kernel.
+package category
+
+import (
+	_ "embed"
+	"fmt"
+	"path"
+	"strings"
+
+	"windtunnel/lab/profile/folded"
+)
+
+// Table is the ordered rules. Lookups are cached; a Table serves one
+// goroutine.
+type Table struct {
+	rules []rule
+	known map[string]int // symbol to the place of its rule, or passes
+}
+
+// rule says what one kind of symbol means for a stack; see categories.tsv.
+type rule struct {
+	pattern  string
+	category string
+	verb     verb
+}
+
+// passes marks symbols without a rule: their caller decides.
+const passes = -1
+
+// verb is what a frame does to its stack.
+type verb string
+
+const (
+	decides verb = "decides" // the stack is of this category
+	absorbs verb = "absorbs" // decides, and takes in what lends below it
+	lends   verb = "lends"   // decides, unless the next that decides absorbs
+	looks   verb = "through" // leaves it to the caller
+)
+
+// none stands where a rule has no category.
+const none = "-"
+
+//go:embed categories.tsv
+var standard string
+
+// Standard is the table that the lab uses.
+func Standard() (*Table, error) { return Parse(standard) }
+
+// Parse reads a table: lines of category, verb and symbol patterns, separated
+// by tabs; the patterns among themselves by spaces. # begins a comment. A
+// pattern is a glob (path.Match).
+func Parse(text string) (*Table, error) {
+	t := &Table{known: map[string]int{}}
+	for n, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		fields := strings.Split(strings.TrimRight(line, " \t"), "\t")
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("category table, line %d: %d fields between tabs; want category, verb and patterns", n+1, len(fields))
+		}
+		r := rule{category: strings.TrimSpace(fields[0]), verb: verb(strings.TrimSpace(fields[1]))}
+		switch r.verb {
+		case decides, absorbs, lends, looks:
+		default:
+			return nil, fmt.Errorf("category table, line %d: verb %q; it is one of decides, absorbs, lends, through", n+1, r.verb)
+		}
+		if (r.category == none) != (r.verb == looks) || r.category == "" {
+			return nil, fmt.Errorf("category table, line %d: every verb but through needs a category, and through has %q", n+1, none)
+		}
+		for _, r.pattern = range strings.Fields(fields[2]) {
+			if _, err := path.Match(r.pattern, ""); err != nil {
+				return nil, fmt.Errorf("category table, line %d: pattern %q: %w", n+1, r.pattern, err)
+			}
+			t.rules = append(t.rules, r)
+		}
+	}
+	if len(t.rules) == 0 {
+		return nil, fmt.Errorf("category table: it has no rule")
+	}
+	return t, nil
+}
+
+// find returns the rule of a kernel symbol, or nil. Compilers split functions;
+// what follows a dot is not part of the name (tcp_ack.part.0, foo.isra.0).
+func (t *Table) find(symbol string) *rule {
+	i, ok := t.known[symbol]
+	if !ok {
+		i = t.search(symbol)
+		t.known[symbol] = i
+	}
+	if i == passes {
+		return nil
+	}
+	return &t.rules[i]
+}
+
+func (t *Table) search(symbol string) int {
+	name := symbol
+	if !strings.HasPrefix(name, "bpf:") {
+		name, _, _ = strings.Cut(symbol, ".")
+	}
+	for i, r := range t.rules {
+		if ok, _ := path.Match(r.pattern, name); ok { // patterns were checked by Parse
+			return i
+		}
+	}
+	return passes
+}
+
+// Names lists every category that a stack can get, in the table's order.
+func (t *Table) Names() []string {
+	names := []string{}
+	seen := map[string]bool{}
+	add := func(n string) {
+		if n != none && !seen[n] {
+			seen[n] = true
+			names = append(names, n)
+		}
+	}
+	for _, r := range t.rules {
+		add(r.category)
+	}
+	for _, n := range []string{folded.Generator, folded.Observer, folded.Foreign, folded.Other, folded.Unseen, folded.Wire, folded.Idle} {
+		add(n)
+	}
+	return names
+}

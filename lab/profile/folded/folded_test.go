@@ -1,0 +1,231 @@
+package folded
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/pprof/profile"
+)
+
+// sample is 2 s of two CPUs, in which 1.5 s were busy, half a second of it with
+// the wire.
+func sample() *Profile {
+	return &Profile{
+		Node: "a", Side: "sender", CPUs: []int{0, 1}, Seconds: 2, Rate: 1000, Clock: "cpu-clock", Samples: 4000, Lost: 3, Throttled: 1,
+		Warnings: []string{"a warning"},
+		Stacks: []Stack{
+			{Comm: "gen", Frames: []string{"main", "send_[k]", "tcp_sendmsg_[k]"}, Category: "TCP", Count: 600, Nanos: 600e6},
+			{Comm: "gen", Frames: []string{"main", "send_[k]"}, Category: "syscall and copy", Count: 300, Nanos: 300e6},
+			{Comm: "gen", Frames: []string{"main"}, Category: Generator, Count: 100, Nanos: 100e6},
+			{Comm: "gen", Frames: []string{"main", "send_[k]", "veth_xmit_[k]"}, Category: Wire, Count: 500, Nanos: 500e6},
+			{Comm: "idle", Frames: []string{"do_idle_[k]"}, Category: Idle, Count: 2500, Nanos: 2500e6},
+		},
+	}
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9 {
+		t.Errorf("%s: %g, want %g", what, got, want)
+	}
+}
+
+func TestCategoriesAddUpToTheBusyTimeWithIdleAndTheWireApart(t *testing.T) {
+	p := sample()
+	s := Sum(p)
+	near(t, "busy", s.Busy, 0.5)
+	near(t, "wire", s.Wire, 0.25)
+	near(t, "idle", s.Idle, 1.25)
+	rows := Categories(p)
+	var names []string
+	cores, percent := 0.0, 0.0
+	for _, r := range rows {
+		names = append(names, r.Name)
+		if r.Name != Idle && r.Name != Wire {
+			cores += r.Cores
+			percent += r.Percent
+		}
+	}
+	near(t, "sum of cores", cores, 0.5)
+	near(t, "sum of percent", percent, 100)
+	if d := cmp.Diff([]string{"TCP", "syscall and copy", Generator, Wire, Idle}, names); d != "" {
+		t.Errorf("order: %s", d)
+	}
+	if rows[0].Samples != 600 {
+		t.Errorf("TCP has %d samples", rows[0].Samples)
+	}
+}
+
+func TestAProfileOfNothingHasNoFigures(t *testing.T) {
+	p := &Profile{}
+	if s := Sum(p); s != (Totals{}) {
+		t.Errorf("%+v", s)
+	}
+	if rows := Categories(p); len(rows) != 0 {
+		t.Errorf("%+v", rows)
+	}
+	p.Stacks = sample().Stacks // without a length there are no cores, and no division by zero
+	for _, r := range Categories(p) {
+		if r.Cores != 0 || r.Percent != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if f := Flame(p); f.Value != 0 || len(f.Children) != 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestStacksKnownBySamplesOnlyTakeTheirPeriods(t *testing.T) {
+	p := sample()
+	for i := range p.Stacks {
+		p.Stacks[i].Nanos = 0
+	}
+	near(t, "busy", Sum(p).Busy, 0.5)
+}
+
+func TestFoldedTextComesBack(t *testing.T) {
+	p := sample()
+	p.Stacks[0].Frames[0] = "go.shape.struct { a int; b int }"
+	stacks, err := ParseFolded(p.Folded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(stacks) != len(p.Stacks) {
+		t.Fatalf("%d stacks, want %d", len(stacks), len(p.Stacks))
+	}
+	for i, s := range stacks {
+		want := p.Stacks[i]
+		want.Category, want.Nanos = "", 0
+		if i == 0 {
+			want.Frames[0] = "go.shape.struct { a int: b int }"
+		}
+		if d := cmp.Diff(want, s); d != "" {
+			t.Error(d)
+		}
+	}
+	if !strings.Contains(p.Folded(), "gen;main;send_[k] 300\n") {
+		t.Errorf("text: %s", p.Folded())
+	}
+	for text, want := range map[string]string{"a;b 1\nc": "line 2", "a;b x": `"x" is no number`, "a;b -1": "no number"} {
+		if _, err := ParseFolded(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestThePprofFileHoldsTheSameTime(t *testing.T) {
+	var b bytes.Buffer
+	if err := PProf(sample()).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.Parse(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.CheckValid(); err != nil {
+		t.Fatal(err)
+	}
+	samples, nanos := int64(0), int64(0)
+	for _, s := range p.Sample {
+		samples, nanos = samples+s.Value[0], nanos+s.Value[1]
+		if s.Label["side"][0] != "sender" || s.Label["category"][0] == Idle {
+			t.Errorf("labels %v", s.Label)
+		}
+	}
+	if samples != 1500 || nanos != 1500e6 || p.Period != 1e6 || p.DurationNanos != 2e9 {
+		t.Errorf("%d samples, %d ns, period %d, duration %d", samples, nanos, p.Period, p.DurationNanos)
+	}
+	leaf := p.Sample[0].Location[0].Line[0].Function.Name
+	if leaf != "tcp_sendmsg" {
+		t.Errorf("the leaf of the first stack is %q", leaf)
+	}
+}
+
+func find(n *FlameNode, path ...string) *FlameNode {
+	for _, name := range path {
+		var next *FlameNode
+		for _, c := range n.Children {
+			if c.Name == name {
+				next = c
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		n = next
+	}
+	return n
+}
+
+func TestAFlameGraphsBoxesHoldTheirChildren(t *testing.T) {
+	f := Flame(sample())
+	near(t, "all", f.Value, 0.75)
+	if f.Name != "sender" || f.Samples != 1500 {
+		t.Errorf("root %q with %d samples", f.Name, f.Samples)
+	}
+	send := find(f, "gen", "main", "send_[k]")
+	if send == nil {
+		t.Fatal("send is missing")
+	}
+	near(t, "send", send.Value, 0.7)
+	if send.Category != "TCP" { // 600 of 1400
+		t.Errorf("send is mostly %q", send.Category)
+	}
+	if find(f, "idle") != nil {
+		t.Error("idle time is in the graph")
+	}
+}
+
+func TestADifferenceIsPerSecondOrPerByte(t *testing.T) {
+	a, b := sample(), sample()
+	b.Seconds = 4 // half the cores
+	b.Stacks = append(b.Stacks, Stack{Comm: "gen", Frames: []string{"main", "new"}, Category: "GSO", Count: 400, Nanos: 400e6})
+	d := DiffFlame(a, b, 0, 0)
+	near(t, "all of A", d.A, 0.75)
+	near(t, "all of B", d.B, 0.475)
+	near(t, "delta", d.Delta(), -0.275)
+	// At half the bytes a second the same stacks cost the same for each byte.
+	d = DiffFlame(a, b, 1e9, 0.5e9)
+	near(t, "all of A, ns per byte", d.A, 0.75)
+	near(t, "all of B, ns per byte", d.B, 0.95)
+	var main *DiffNode
+	for _, c := range d.Children[0].Children {
+		main = c
+	}
+	grown := 0
+	for _, c := range main.Children {
+		if c.Name == "new" {
+			grown++
+			near(t, "what only B has, in A", c.A, 0)
+			near(t, "what only B has", c.B, 0.2)
+			if c.Category != "GSO" {
+				t.Errorf("category %q", c.Category)
+			}
+		}
+	}
+	if grown != 1 {
+		t.Errorf("what only B has stands %d times", grown)
+	}
+}
+
+func TestMergedProfilesAreAveragesByTime(t *testing.T) {
+	m, err := Merge(sample(), sample(), sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Seconds != 6 || m.Samples != 12000 || m.Lost != 9 || len(m.Stacks) != 5 || len(m.Warnings) != 1 {
+		t.Errorf("%+v", m)
+	}
+	near(t, "busy", Sum(m).Busy, 0.5)
+	other := sample()
+	other.Side = "receiver"
+	if _, err := Merge(sample(), other); err == nil || !strings.Contains(err.Error(), "number 2 (receiver") {
+		t.Errorf("another side: %v", err)
+	}
+	if _, err := Merge(); err == nil {
+		t.Error("nothing was merged")
+	}
+}

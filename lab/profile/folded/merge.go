@@ -1,0 +1,69 @@
+package folded
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Merge adds profiles of the same side of several trials to one. Profiles of
+// other CPUs, sides or rates are an error: their sum would mean nothing.
+func Merge(profiles ...*Profile) (*Profile, error) {
+	if len(profiles) == 0 {
+		return nil, errors.New("merge profiles: none is given")
+	}
+	first := profiles[0]
+	m := &Profile{Node: first.Node, Side: first.Side, CPUs: slices.Clone(first.CPUs), Rate: first.Rate, Clock: first.Clock}
+	var all []Stack
+	for i, p := range profiles {
+		if p.Side != m.Side || p.Rate != m.Rate || p.Clock != m.Clock || !slices.Equal(p.CPUs, m.CPUs) {
+			return nil, fmt.Errorf("merge profiles: number %d (%s, CPUs %v, %s at %g Hz) is not of the kind of the first (%s, CPUs %v, %s at %g Hz)",
+				i+1, p.Side, p.CPUs, p.Clock, p.Rate, m.Side, m.CPUs, m.Clock, m.Rate)
+		}
+		m.Seconds += p.Seconds
+		m.Samples += p.Samples
+		m.Lost += p.Lost
+		m.Throttled += p.Throttled
+		for _, w := range p.Warnings {
+			if !slices.Contains(m.Warnings, w) {
+				m.Warnings = append(m.Warnings, w)
+			}
+		}
+		all = append(all, p.Stacks...)
+	}
+	m.Stacks = Unite(all)
+	return m, nil
+}
+
+// Unite puts equal stacks together, in a fixed order.
+func Unite(stacks []Stack) []Stack {
+	var united []Stack
+	index := map[string]int{}
+	var key strings.Builder
+	for _, s := range stacks {
+		key.Reset()
+		for _, f := range append([]string{s.Category, s.Comm}, s.Frames...) {
+			key.WriteString(f)
+			key.WriteByte(0)
+		}
+		i, ok := index[key.String()]
+		if !ok {
+			index[key.String()] = len(united)
+			united = append(united, s)
+			continue
+		}
+		united[i].Count += s.Count
+		united[i].Nanos += s.Nanos
+	}
+	slices.SortFunc(united, func(a, b Stack) int {
+		if c := strings.Compare(a.Comm, b.Comm); c != 0 {
+			return c
+		}
+		if c := slices.Compare(a.Frames, b.Frames); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Category, b.Category)
+	})
+	return united
+}

@@ -1,0 +1,62 @@
+// Package folded holds CPU profiles: stacks with what they cost, each in one
+// category, and what can be made of them: a table by category, folded text, a
+// pprof file, a flame graph, the difference of two. It touches no file, clock
+// or kernel.
+package folded
+
+// Profile is where the CPU time of one node went in one window, or in the
+// windows of several trials (see Merge).
+type Profile struct {
+	Node string
+	Side string // sender, receiver
+	CPUs []int  // that were sampled: the node's own
+	// Seconds is the length of the window; of all windows together in a
+	// merged profile. The stacks' Nanos add up to Seconds on every CPU.
+	Seconds float64
+	Rate    float64 // samples a second that were asked for, on each CPU
+	Clock   string  // what the samples follow: cpu-clock or cycles
+	Samples uint64
+	Lost    uint64 // samples that found no room; their time is in the next one's
+	// Throttled is how often the kernel held sampling back, because it took
+	// too long (perf_event_max_sample_rate, perf_cpu_time_max_percent).
+	Throttled uint64
+	Stacks    []Stack
+	Warnings  []string // what the names or figures lack, for a person
+}
+
+// Stack is one call chain of one program.
+type Stack struct {
+	// Frames are functions, root first. Kernel functions end in "_[k]", as in
+	// Brendan Gregg's folded stacks; BPF programs are bpf:NAME_[k].
+	Frames   []string
+	Comm     string // the program that was current; interrupts run in any
+	Category string
+	Count    uint64 // samples
+	// Nanos is the CPU time that the samples stand for: of each the time since
+	// the sample before on its CPU. 0 where only samples are known.
+	Nanos uint64
+}
+
+// KernelSuffix marks a kernel function.
+const KernelSuffix = "_[k]"
+
+// Categories that are told apart by what they are and not by a table.
+const (
+	Idle      = "idle"                    // the CPU slept or was about to
+	Wire      = "fabric (the lab's wire)" // the testbed's wire, which the meter takes off the node's figures
+	Generator = "generator"               // the traffic tool's own code
+	Observer  = "observer"                // agent and engine
+	Foreign   = "foreign"                 // programs that are no part of the trial
+	Other     = "other"
+	// Unseen is busy time by the meter that samples cannot see: entering and
+	// leaving interrupts on an idle CPU, waking up.
+	Unseen = "waking and interrupts while idle (not sampled)"
+)
+
+// cpu returns the CPU seconds that a stack stands for.
+func (p *Profile) cpu(s *Stack) float64 {
+	if s.Nanos > 0 || p.Rate <= 0 {
+		return float64(s.Nanos) / 1e9
+	}
+	return float64(s.Count) / p.Rate
+}

@@ -1,0 +1,194 @@
+package profile
+
+import (
+	"debug/elf"
+	"debug/gosym"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// userSymbols name the functions of one executable file or library.
+type userSymbols struct {
+	segments []segment
+	starts   []uint64 // virtual addresses, in order
+	ends     []uint64 // 0: up to the next
+	names    []string
+}
+
+// segment says which virtual addresses a part of the file has.
+type segment struct{ offset, size, address uint64 }
+
+// openUserSymbols reads a file's symbol tables: .symtab and .dynsym, and of a
+// stripped Go program .gopclntab, which it cannot run without.
+func openUserSymbols(r io.ReaderAt) (s *userSymbols, err error) {
+	defer func() { // debug/elf and debug/gosym panic on some damaged files
+		if p := recover(); p != nil {
+			s, err = nil, fmt.Errorf("read the symbols: the file is damaged: %v", p)
+		}
+	}()
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, fmt.Errorf("read the symbols: %w", err)
+	}
+	s = &userSymbols{}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
+			s.segments = append(s.segments, segment{p.Off, p.Filesz, p.Vaddr})
+		}
+	}
+	list := append(elfFunctions(f.Symbols()), elfFunctions(f.DynamicSymbols())...)
+	if len(list) == 0 || !hasSymtab(f) {
+		list = append(list, goFunctions(f)...)
+	}
+	s.keep(list)
+	return s, nil
+}
+
+type function struct {
+	start, end uint64
+	name       string
+}
+
+func hasSymtab(f *elf.File) bool { return f.Section(".symtab") != nil }
+
+func elfFunctions(symbols []elf.Symbol, err error) []function {
+	if err != nil { // there is no such table
+		return nil
+	}
+	var list []function
+	for _, s := range symbols {
+		if t := elf.ST_TYPE(s.Info); (t == elf.STT_FUNC || t == elf.STT_GNU_IFUNC) && s.Section != elf.SHN_UNDEF && s.Name != "" {
+			list = append(list, function{s.Value, s.Value + s.Size, s.Name})
+		}
+	}
+	return list
+}
+
+func goFunctions(f *elf.File) []function {
+	lines, text := f.Section(".gopclntab"), f.Section(".text")
+	if lines == nil {
+		lines = f.Section(".data.rel.ro.gopclntab") // position-independent
+	}
+	if lines == nil || text == nil {
+		return nil
+	}
+	data, err := lines.Data()
+	if err != nil {
+		return nil
+	}
+	table, err := gosym.NewTable(nil, gosym.NewLineTable(data, text.Addr))
+	if err != nil {
+		return nil
+	}
+	list := make([]function, 0, len(table.Funcs))
+	for _, fn := range table.Funcs {
+		list = append(list, function{fn.Entry, fn.End, fn.Name})
+	}
+	return list
+}
+
+func (s *userSymbols) keep(list []function) {
+	slices.SortStableFunc(list, func(a, b function) int {
+		switch {
+		case a.start < b.start:
+			return -1
+		case a.start > b.start:
+			return 1
+		}
+		return 0
+	})
+	for _, f := range list {
+		if n := len(s.starts); n > 0 && s.starts[n-1] == f.start {
+			continue
+		}
+		end := f.end
+		if end == f.start {
+			end = 0
+		}
+		s.starts, s.ends, s.names = append(s.starts, f.start), append(s.ends, end), append(s.names, f.name)
+	}
+}
+
+// name returns the function at an offset of the file.
+func (s *userSymbols) name(offset uint64) (string, bool) {
+	for _, seg := range s.segments {
+		if offset < seg.offset || offset-seg.offset >= seg.size {
+			continue
+		}
+		address := offset - seg.offset + seg.address
+		i := sort.Search(len(s.starts), func(i int) bool { return s.starts[i] > address }) - 1
+		if i < 0 || s.ends[i] != 0 && address >= s.ends[i] {
+			return "", false
+		}
+		return s.names[i], true
+	}
+	return "", false
+}
+
+// files are the symbols of every file that was asked for; nil where a file has
+// none.
+type files map[string]*userSymbols
+
+// of returns the symbols of a file that a process has mapped.
+func (fs files) of(pid uint32, file string) *userSymbols {
+	s, ok := fs[file]
+	if ok {
+		return s
+	}
+	if file == vdsoName {
+		s = openVDSO()
+	} else {
+		s = openMapped(pid, file)
+	}
+	fs[file] = s
+	return s
+}
+
+// openMapped opens the file as this process sees it, then as the other does
+// (a container), then as its program (deleted or replaced meanwhile).
+func openMapped(pid uint32, file string) *userSymbols {
+	if !strings.HasPrefix(file, "/") {
+		return nil // [stack], //anon
+	}
+	path := strings.TrimSuffix(file, " (deleted)")
+	candidates := []string{path, fmt.Sprintf("/proc/%d/root%s", pid, path)}
+	exe := fmt.Sprintf("/proc/%d/exe", pid)
+	if target, err := os.Readlink(exe); err == nil && target == file {
+		candidates = slices.Insert(candidates, 0, exe)
+	}
+	for _, c := range candidates {
+		f, err := os.Open(c)
+		if err != nil {
+			continue
+		}
+		s, err := openUserSymbols(f)
+		f.Close()
+		if err == nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// userName names an address of a process: its function; else the file, since
+// the program at least is known; else that it is not.
+func userName(fs files, pid uint32, p *process, address uint64) string {
+	if p == nil {
+		return "[unknown]"
+	}
+	m, ok := p.find(address)
+	if !ok {
+		return "[unknown]"
+	}
+	if s := fs.of(pid, m.file); s != nil {
+		if name, ok := s.name(address - m.start + m.offset); ok {
+			return name
+		}
+	}
+	return "[" + strings.Trim(filepath.Base(m.file), "[]") + "]"
+}

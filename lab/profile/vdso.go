@@ -1,0 +1,39 @@
+package profile
+
+import (
+	"bytes"
+	"os"
+)
+
+// vdsoName is what the kernel calls the library that it maps into every
+// process (vdso(7)).
+const vdsoName = "[vdso]"
+
+// openVDSO reads the library out of this process's memory: it is no file, and
+// the same in all.
+func openVDSO() *userSymbols {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return nil
+	}
+	memory, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return nil
+	}
+	defer memory.Close()
+	for _, m := range parseMaps(maps) {
+		if m.file != vdsoName || m.end-m.start > 1<<20 {
+			continue
+		}
+		image := make([]byte, m.end-m.start)
+		if _, err := memory.ReadAt(image, int64(m.start)); err != nil {
+			return nil
+		}
+		s, err := openUserSymbols(bytes.NewReader(image))
+		if err != nil {
+			return nil
+		}
+		return s
+	}
+	return nil
+}

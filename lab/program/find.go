@@ -1,0 +1,53 @@
+package program
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// Path is where the executable is; empty where it is not installed. Names come
+// before places: a program in PATH under another name is found after one that
+// `go install` put elsewhere under the first.
+func (p Program) Path() string {
+	for _, name := range append([]string{p.Name}, p.Also...) {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+		if p.Module == "" {
+			continue
+		}
+		for _, dir := range goBin() {
+			if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+// VersionCommand is Version with the path at which the program is.
+func (p Program) VersionCommand() []string {
+	argv := slices.Clone(p.Version)
+	if path := p.Path(); path != "" && len(argv) > 0 && argv[0] == p.Name {
+		argv[0] = path
+	}
+	return argv
+}
+
+// goBin are the folders that `go install` writes to: GOBIN, else bin in each
+// folder of GOPATH, which is ~/go where it is not set (go help install).
+func goBin() []string {
+	if dir := os.Getenv("GOBIN"); dir != "" {
+		return []string{dir}
+	}
+	var dirs []string
+	for _, dir := range filepath.SplitList(os.Getenv("GOPATH")) {
+		dirs = append(dirs, filepath.Join(dir, "bin"))
+	}
+	if home, err := os.UserHomeDir(); len(dirs) == 0 && err == nil {
+		dirs = append(dirs, filepath.Join(home, "go", "bin"))
+	}
+	return dirs
+}

@@ -1,0 +1,42 @@
+// ---- drawing, and drawing again when theme, width or paper change.
+const panels = data.panels || [];
+const charts = [];
+function add(id, make) {
+  const place = document.getElementById(id);
+  if (place) charts.push({ place, make, chart: null });
+}
+panels.forEach(p => add('c-' + p.id, width => (p.kind === 'latency' ? latency : bars)(p, width)));
+(data.cells || []).forEach(c => add('c-' + c.id, width => cells(c, width)));
+if (data.ratios) add('c-ratios', width => ratios(data.ratios, width));
+if (data.series) add('c-series', time);
+(data.ladders || []).forEach(l => add('c-' + l.id, width => waterfall(l, width)));
+if (data.trials) add('c-trials', everyTrial);
+
+const paperWidth = 700;
+function draw(c) {
+  const width = root.dataset.paper ? paperWidth : c.place.clientWidth;
+  if (!width) return;
+  const made = c.make(width);
+  const height = made.height || made.rows * made.step + 40;
+  c.place.style.height = root.dataset.paper ? 'auto' : height + 'px';
+  if (!c.chart) c.chart = echarts.init(c.place, null, { renderer: 'svg', width, height });
+  c.chart.resize({ width, height });
+  c.chart.setOption(made.option, true);
+  c.chart.getZr().flush(); // before paper is printed
+  // On paper the style sheet scales the picture to the page.
+  const svg = c.place.querySelector('svg');
+  if (svg) svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
+}
+function drawAll() { readTheme(); charts.forEach(draw); }
+drawAll();
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
+window.addEventListener('beforeprint', () => { root.dataset.paper = 'yes'; document.querySelectorAll('.topology, .profile').forEach(t => { t.hidden = false; }); drawAll(); });
+window.addEventListener('afterprint', () => { delete root.dataset.paper; showPath(); showProfile(); drawAll(); });
+let last = window.innerWidth, due = 0;
+window.addEventListener('resize', () => {
+  if (window.innerWidth === last || root.dataset.paper) return;
+  last = window.innerWidth;
+  cancelAnimationFrame(due);
+  due = requestAnimationFrame(drawAll);
+});
+

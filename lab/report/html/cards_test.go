@@ -1,0 +1,95 @@
+package html
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// compared is a run of streams in which each pair, a subject and its baseline,
+// was compared.
+func compared(pairs ...[2]string) *report.Report {
+	plan := suite.Plan{Suite: "s", Title: "t"}
+	var samples []sample.Sample
+	var ids []string
+	for _, p := range pairs {
+		ids = append(ids, p[:]...)
+	}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		plan.Scenarios = append(plan.Scenarios, suite.Scenario{
+			ID: id, System: group(id), Placement: suite.TwoNodes, Workload: suite.Workload{Name: workload(id), Kind: suite.TCPStream},
+		})
+		for block := range 10 {
+			samples = append(samples, sample.Sample{Scenario: id, Block: block, Metrics: sample.Metrics{
+				sample.Throughput: 1e9 + float64(block+len(id)), sample.SenderCPUPerByte: 0.5 + 0.01*float64(block),
+			}})
+		}
+	}
+	for _, p := range pairs {
+		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Subject: p[0], Baseline: p[1]})
+	}
+	return report.Build(sample.Run{ID: "r", Status: sample.Complete}, plan, samples)
+}
+
+// outline is the headings of the cards and the names of their lines.
+func outline(r *report.Report) []string {
+	b := &builder{r: r, rows: make(map[string]*report.Scenario), paints: paints(r)}
+	for i := range r.Scenarios {
+		b.rows[r.Scenarios[i].ID] = &r.Scenarios[i]
+	}
+	var list []string
+	for _, c := range b.cards() {
+		text := c.Title + " " + c.Under
+		for _, p := range c.Parts {
+			text += " | " + p.Name + ":"
+			for _, l := range p.Lines {
+				text += " " + l.Name + ","
+			}
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func TestCardOfSeveralWorkloadsSaysWhichEachFigureIsOf(t *testing.T) {
+	r := compared([2]string{"vrouter/stream", "bridge/stream"}, [2]string{"vrouter/no-seg", "bridge/no-seg"})
+	want := []string{"vrouter compared with bridge | stream: throughput, sender CPU per byte, | no-seg: throughput, sender CPU per byte,"}
+	if diff := cmp.Diff(want, outline(r)); diff != "" {
+		t.Error(diff)
+	}
+	page := string(written(t, r))
+	stream, noSeg := strings.Index(page, "<h4>stream</h4>"), strings.Index(page, "<h4>no-seg</h4>")
+	if stream < 0 || noSeg < stream || strings.Count(page, "<h4>") != 2 || strings.Count(page[stream:noSeg], "<dt>throughput</dt>") != 1 {
+		t.Errorf("the page's headings stand at %d and %d", stream, noSeg)
+	}
+}
+
+func TestCardOfOneWorkloadHasNoHeading(t *testing.T) {
+	r := compared([2]string{"vrouter/stream", "bridge/stream"})
+	want := []string{"vrouter compared with bridge | : throughput, sender CPU per byte,"}
+	if diff := cmp.Diff(want, outline(r)); diff != "" {
+		t.Error(diff)
+	}
+	if page := string(written(t, r)); strings.Contains(page, "<h4>") {
+		t.Error("the page has a heading in a card")
+	}
+}
+
+func TestCardsWithinOneSystemOrAcrossWorkloadsNameTheScenarios(t *testing.T) {
+	r := compared([2]string{"bridge/no-seg", "bridge/stream"}, [2]string{"bridge/threads", "bridge/stream"}, [2]string{"vrouter/no-seg", "bridge/stream"})
+	want := []string{
+		"bridge/no-seg compared with bridge/stream | : throughput, sender CPU per byte,",
+		"bridge/threads compared with bridge/stream | : throughput, sender CPU per byte,",
+		"vrouter/no-seg compared with bridge/stream | : throughput, sender CPU per byte,",
+	}
+	if diff := cmp.Diff(want, outline(r)); diff != "" {
+		t.Error(diff)
+	}
+}

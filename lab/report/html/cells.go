@@ -1,0 +1,153 @@
+package html
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// cellChart is throughput with CPU of one system's settings, in one direction
+// (half duplex) or in both at once (full duplex). Figures are in SI units; Unit
+// is By of them.
+type cellChart struct {
+	ID    string    `json:"id"`
+	Title string    `json:"title"`
+	Unit  string    `json:"unit"`
+	By    float64   `json:"by"`
+	Max   float64   `json:"max"` // of the axis, in the unit: the same in both charts of a system
+	Rows  []cellRow `json:"rows"`
+	Alt   string    `json:"-"`
+}
+
+// cellRow is one scenario.
+type cellRow struct {
+	ID    string `json:"id"`
+	Label string `json:"label"`
+	paint
+	Bar *bar    `json:"bar"` // throughput
+	CPU [2]*bar `json:"cpu"` // sender's and receiver's, %; nil where not measured
+}
+
+// cellCharts are the two charts of a system, and what they leave out.
+type cellCharts struct {
+	System string
+	Charts []cellChart
+	Left   int // scenarios without a throughput
+}
+
+// cells makes the charts of every system that was measured with two settings
+// or more, each of them in one direction and in both. A setting is what the
+// scenarios' group says, the part of an id before "/".
+func (b *builder) cells() []cellCharts {
+	var list []cellCharts
+	seen := map[string]bool{}
+	for i := range b.r.Scenarios {
+		system := b.r.Scenarios[i].System
+		if seen[system] {
+			continue
+		}
+		seen[system] = true
+		half, full, left := b.duplexes(system)
+		if shared(half, full) < 2 {
+			continue
+		}
+		c := cellCharts{System: system, Left: left}
+		scale, most := cellScale(append(half[:len(half):len(half)], full...))
+		for _, d := range []struct {
+			key, title string
+			rows       []*report.Scenario
+		}{
+			{"half", "One direction (half duplex)", half},
+			{"full", "Both directions at once (full duplex)", full},
+		} {
+			chart := cellChart{ID: fmt.Sprintf("cells-%d-%s", len(list), d.key), Title: d.title, Unit: scale.Unit, By: scale.By, Max: most}
+			b.fill(&chart, d.rows, scale)
+			c.Charts = append(c.Charts, chart)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// duplexes parts a system's streams that have a throughput by direction; left
+// counts those that have none.
+func (b *builder) duplexes(system string) (half, full []*report.Scenario, left int) {
+	for i := range b.r.Scenarios {
+		s := &b.r.Scenarios[i]
+		switch {
+		case s.System != system || s.Workload.Kind != suite.TCPStream && s.Workload.Kind != suite.UDPStream:
+		case s.Throughput == nil:
+			left++
+		case s.Workload.Direction == suite.Both:
+			full = append(full, s)
+		default:
+			half = append(half, s)
+		}
+	}
+	return half, full, left
+}
+
+// shared counts the groups that are in both lists.
+func shared(half, full []*report.Scenario) int {
+	there, both := map[string]bool{}, map[string]bool{}
+	for _, s := range half {
+		there[group(s.ID)] = true
+	}
+	for _, s := range full {
+		if g := group(s.ID); there[g] {
+			both[g] = true
+		}
+	}
+	return len(both)
+}
+
+// cellScale is the unit in which a system's throughputs are read, and where
+// their axis ends: a round figure that holds the largest interval.
+func cellScale(rows []*report.Scenario) (report.Scale, float64) {
+	var medians []float64
+	top := 0.0
+	for _, s := range rows {
+		medians = append(medians, s.Throughput.Median)
+		top = max(top, s.Throughput.Median, s.Throughput.High)
+	}
+	scale := report.ScaleOf(sample.Throughput, medians...)
+	if top <= 0 {
+		return scale, 1
+	}
+	top /= scale.By
+	step := math.Pow(10, math.Floor(math.Log10(top))) / 2
+	return scale, math.Ceil(top/step) * step
+}
+
+func (b *builder) fill(c *cellChart, rows []*report.Scenario, scale report.Scale) {
+	groups := map[string]int{}
+	for _, s := range rows {
+		groups[group(s.ID)]++
+	}
+	var said []string
+	for _, s := range rows {
+		r := cellRow{ID: s.ID, Label: group(s.ID), paint: b.paints[s.ID], Bar: barOf(s.Throughput, scale)}
+		if groups[r.Label] > 1 {
+			r.Label = s.ID
+		}
+		text := r.Label + " " + r.Bar.Text
+		for i, iv := range []*report.Interval{s.SenderCPU, s.ReceiverCPU} {
+			if iv != nil {
+				r.CPU[i] = barOf(iv, report.Scale{Unit: "%", By: 1})
+				text += fmt.Sprintf(", CPU of the %s %s %%", []string{"sender", "receiver"}[i], r.CPU[i].Text)
+			}
+		}
+		said = append(said, text)
+		c.Rows = append(c.Rows, r)
+	}
+	c.Alt = fmt.Sprintf("%s: throughput in %s with CPU: %s. The tables below have all figures.", c.Title, c.Unit, strings.Join(said, "; "))
+}
+
+func barOf(iv *report.Interval, scale report.Scale) *bar {
+	text, _ := scale.Figure(*iv)
+	return &bar{Median: iv.Median, Low: iv.Low, High: iv.High, Text: text}
+}

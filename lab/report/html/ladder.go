@@ -1,0 +1,241 @@
+package html
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+// ladder is a report's ladder as a chart for each metric, and as a table.
+type ladder struct {
+	ID      string         `json:"id"`
+	Title   string         `json:"title"`
+	Metrics []ladderMetric `json:"metrics"`
+	Rows    []ladderRow    `json:"-"`
+	Alt     string         `json:"-"`
+}
+
+// ladderMetric is one waterfall. Figures are in SI units; Unit is By of them.
+type ladderMetric struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	By    float64 `json:"by"`
+	Rungs []rung  `json:"rungs"`
+	key   sample.Metric
+}
+
+// rung is one step of a waterfall.
+type rung struct {
+	Name     string `json:"name"`
+	Scenario string `json:"scenario"`
+	Figure   *span  `json:"figure,omitempty"` // of the scenario; none where it was not measured
+	Added    *span  `json:"added,omitempty"`  // over the rung before; none for the first
+	Verdict  mark   `json:"verdict"`
+	Tone     string `json:"tone"`            // worse, better or neither
+	Ratio    string `json:"ratio,omitempty"` // the change in percent, with its interval
+	Share    string `json:"share,omitempty"` // of the last rung's figure
+	Paint    paint  `json:"paint"`
+	missing  string // why the step is not known, for the table
+}
+
+// span is a median with its interval, and both as text.
+type span struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Text   string  `json:"text"`
+	Range  string  `json:"range,omitempty"`
+}
+
+// ladderRow is one rung with all metrics.
+type ladderRow struct {
+	Name, Scenario, From string
+	Cells                []ladderCell
+}
+
+// ladderCell is a rung's cost in one metric.
+type ladderCell struct {
+	rung
+	First bool
+}
+
+// Missing says why there is no figure.
+func (c ladderCell) Missing() string { return c.missing }
+
+func (b *builder) ladders() []ladder {
+	var list []ladder
+	for i := range b.r.Ladders {
+		l := &b.r.Ladders[i]
+		out := ladder{ID: fmt.Sprintf("ladder-%d", i), Title: l.Title}
+		for _, m := range ladderMetrics(l) {
+			out.Metrics = append(out.Metrics, b.waterfall(l, m))
+		}
+		if len(out.Metrics) == 0 {
+			continue
+		}
+		for j, s := range l.Steps {
+			row := ladderRow{Name: rungName(s), Scenario: s.Scenario, From: s.From}
+			for _, m := range out.Metrics {
+				row.Cells = append(row.Cells, ladderCell{m.Rungs[j], j == 0})
+			}
+			out.Rows = append(out.Rows, row)
+		}
+		out.Alt = ladderAlt(out)
+		list = append(list, out)
+	}
+	return list
+}
+
+// ladderMetrics lists what any rung has, in the order in which they come.
+func ladderMetrics(l *report.Ladder) []sample.Metric {
+	var list []sample.Metric
+	for _, s := range l.Steps {
+		for _, c := range s.Costs {
+			if !slices.Contains(list, c.Metric) && (c.Figure != nil || c.Added != nil) {
+				list = append(list, c.Metric)
+			}
+		}
+	}
+	return list
+}
+
+func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
+	var figures []float64
+	for _, s := range l.Steps {
+		if c := costOf(s, m); c != nil && c.Figure != nil {
+			figures = append(figures, c.Figure.Median)
+		}
+	}
+	scale := report.ScaleOf(m, figures...)
+	out := ladderMetric{Name: metricName(m), Unit: scale.Unit, By: scale.By, key: m}
+	for i, s := range l.Steps {
+		r := rung{Name: rungName(s), Scenario: s.Scenario, Paint: b.paints[s.Scenario]}
+		c := costOf(s, m)
+		if c == nil || c.Figure == nil {
+			r.missing = b.lacking(s.Scenario)
+		}
+		if c != nil {
+			r.Figure = spanOf(scale, c.Figure)
+			if i > 0 {
+				r.add(scale, m, c)
+			}
+		}
+		out.Rungs = append(out.Rungs, r)
+	}
+	return out
+}
+
+// add fills in what the step costs.
+func (r *rung) add(scale report.Scale, m sample.Metric, c *report.Cost) {
+	r.Added = difference(scale, c)
+	r.Verdict = markOf(c.Verdict, c.P, c.Adjusted, c.Detectable)
+	if c.Added != nil {
+		r.Tone = toneOf(m, c.Verdict, c.Added.Median)
+	}
+	if c.Ratio != nil {
+		r.Ratio = strings.TrimSpace(change(c.Ratio.Median) + " " + bounds(*c.Ratio))
+	}
+	if c.Share != nil && c.Verdict == report.Differs && *c.Share > 0 {
+		r.Share = fmt.Sprintf("%.0f %% of the whole", 100**c.Share)
+	}
+}
+
+// lacking says why a scenario has no figure.
+func (b *builder) lacking(id string) string {
+	s := b.rows[id]
+	switch {
+	case s == nil:
+		return "not in this run"
+	case absent(s) != "":
+		return absent(s)
+	}
+	return "not measured"
+}
+
+func costOf(s report.Rung, m sample.Metric) *report.Cost {
+	for i := range s.Costs {
+		if s.Costs[i].Metric == m {
+			return &s.Costs[i]
+		}
+	}
+	return nil
+}
+
+func rungName(s report.Rung) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.Scenario
+}
+
+func metricName(m sample.Metric) string {
+	if info, ok := sample.Describe(m); ok {
+		return info.Label
+	}
+	return string(m)
+}
+
+// spanOf prints an interval in a scale.
+func spanOf(scale report.Scale, iv *report.Interval) *span {
+	if iv == nil {
+		return nil
+	}
+	s := &span{Median: iv.Median, Low: iv.Low, High: iv.High}
+	s.Text, s.Range = scale.Figure(*iv)
+	return s
+}
+
+// difference prints what a step adds, with as many decimals as the step's own
+// figure, and more where its interval is narrow.
+func difference(scale report.Scale, c *report.Cost) *span {
+	iv := c.Added
+	if iv == nil {
+		return nil
+	}
+	s := &span{Median: iv.Median, Low: iv.Low, High: iv.High}
+	decimals := 2
+	if c.Figure != nil {
+		text, _ := scale.Figure(*c.Figure)
+		_, fraction, _ := strings.Cut(text, ".")
+		decimals = len(fraction)
+	}
+	const most = 6 // decimals
+	for width := (iv.High - iv.Low) / scale.By; width > 0 && decimals < most && width*math.Pow10(decimals) < leastSteps; decimals++ {
+	}
+	s.Text = plusMinus(iv.Median/scale.By, decimals)
+	if iv.N > 1 {
+		s.Range = "[" + plusMinus(iv.Low/scale.By, decimals) + ", " + plusMinus(iv.High/scale.By, decimals) + "]"
+	}
+	return s
+}
+
+// leastSteps is how many steps of the last decimal an interval is wide at least.
+const leastSteps = 5
+
+// plusMinus prints a number with its sign, a real minus; nothing is 0.
+func plusMinus(v float64, decimals int) string {
+	text := fmt.Sprintf("%+.*f", decimals, v)
+	if strings.Trim(text, "+-0.") == "" {
+		return "0"
+	}
+	return strings.Replace(text, "-", "−", 1)
+}
+
+func ladderAlt(l ladder) string {
+	var said []string
+	for _, m := range l.Metrics {
+		for i, r := range m.Rungs {
+			switch {
+			case i == 0 && r.Figure != nil:
+				said = append(said, fmt.Sprintf("%s of %s %s %s", m.Name, r.Name, r.Figure.Text, m.Unit))
+			case r.Added != nil:
+				said = append(said, fmt.Sprintf("%s %s %s, %s", r.Name, r.Added.Text, m.Unit, r.Verdict.Word))
+			}
+		}
+	}
+	return "Waterfall of what each step adds: " + strings.Join(said, "; ") + ". The table below has all of it."
+}

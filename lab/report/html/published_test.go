@@ -1,0 +1,77 @@
+package html
+
+import (
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// documented is the sample run with a document's table beside it.
+func documented(t testing.TB) *report.Report {
+	t.Helper()
+	r := quick(t)
+	ratio, iv := 0.5, *interval(0.79, 0.01)
+	cell := func(row, scenario string, value float64, printed string) *report.PublishedCell {
+		c := &report.PublishedCell{Published: suite.Published{Table: "t", Row: row, Column: "rate", Scenario: scenario,
+			Metric: string(sample.Throughput), Value: value, Printed: printed, Unit: "Gbps", Factor: 1e9, Source: "the <document>"}}
+		c.Measured = interval(11e9, 1e8)
+		return c
+	}
+	first, second, third := cell("raw", "raw/stream", 2e9, "2 Gbps"), cell("vxlan", "vxlan/stream", 1e9, "1 Gbps"), cell("macvlan", "macvlan/stream", 1e9, "1.5 Gbps")
+	second.Against, second.PublishedRatio, second.MeasuredRatio = "raw/stream", &ratio, &iv
+	second.Agreement, second.Note = report.OtherMagnitude, "a <note>"
+	third.Measured, third.Absent = nil, "skipped: this kernel has no macvlan"
+	r.Tables = []report.PublishedTable{{
+		Table:   suite.Table{Name: "t", Title: "streams & more", Source: "the <document>", Corner: "system"},
+		Columns: []string{"rate", "CPU"},
+		Rows: []report.PublishedRow{
+			{Name: "raw", Cells: []*report.PublishedCell{first, nil}},
+			{Name: "vxlan", Cells: []*report.PublishedCell{second, nil}},
+			{Name: "macvlan", Cells: []*report.PublishedCell{third, nil}},
+		},
+	}}
+	r.Run.Short = true
+	return r
+}
+
+func TestThePageHasTheDocumentsTableTheMeasuredAndTheRatios(t *testing.T) {
+	text := string(written(t, documented(t)))
+	_, section, found := strings.Cut(text, `id="documents"`)
+	section, _, _ = strings.Cut(section, "</section>")
+	if !found {
+		t.Fatal("there is no section of documents")
+	}
+	for _, want := range []string{
+		"Absolute figures belong to the hardware", "streams &amp; more", "the &lt;document&gt;", "<small>published</small>", "<small>measured</small>",
+		`<td class="n">2 Gbps</td>`, "11.0 Gbps<br><small>[10.9, 11.1]</small>", `<td class="n reason">skipped: this kernel has no macvlan</td>`,
+		"vxlan, rate", "vxlan/stream / raw/stream", `<td class="n">0.500</td>`, "0.790 [0.780, 0.800]", "<i>±</i> same direction, other magnitude", "a &lt;note&gt;",
+	} {
+		if !strings.Contains(section, want) {
+			t.Errorf("the section lacks %q:\n%s", want, section)
+		}
+	}
+	if strings.Count(section, `<table class="document">`) != 2 || strings.Count(section, "<tr>") != 2*4+2 {
+		t.Errorf("%d tables and %d rows, want 2 in the document's shape and one of the ratio", strings.Count(section, "<table"), strings.Count(section, "<tr>"))
+	}
+	if !strings.Contains(text, " · short form") {
+		t.Error("the page does not say that the run was the short form")
+	}
+	if strings.Contains(string(written(t, quick(t))), `id="documents"`) {
+		t.Error("a report without documents has a section of them")
+	}
+}
+
+func TestThePageTellsHowToRepeatEveryScenarioByHand(t *testing.T) {
+	text := string(written(t, quick(t)))
+	if n := strings.Count(text, `<details class="byhand">`); n != 8 {
+		t.Errorf("%d scenarios by hand, want the eight that ran", n)
+	}
+	for _, want := range []string{"windtunnel lab up quick --scenario raw/stream\n", "windtunnel lab exec quick b1 -- windtunnel ntttcp -r", "windtunnel lab down quick\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}

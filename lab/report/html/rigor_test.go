@@ -1,0 +1,216 @@
+package html
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+// chartsOf is what the page's script gets.
+func chartsOf(t *testing.T, page []byte) charts {
+	t.Helper()
+	var c charts
+	if err := json.Unmarshal([]byte(block(t, page, "data")), &c); err != nil {
+		t.Fatalf("the data of the charts: %v", err)
+	}
+	return c
+}
+
+func contains(t *testing.T, text string, all ...string) {
+	t.Helper()
+	for _, want := range all {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
+	r := rigorous(t)
+	text := prose(written(t, r))
+	contains(t, text, r.Validity.Line(), gateMessage, "vxlan/stream lacks 1 planned block.", "foreign-cpu",
+		r.Precision.Why,
+		"receiver CPU of vxlan/stream / raw/stream: ± 3.4 %",
+		"≥ 0.7", "0.784", "[0.780, 0.788]", "holds", "refuted", "undecided", "not measured",
+		"what a stream pays", "encapsulation in VXLAN", "−0.40", "[−0.50, −0.30]", "no difference shows", "not certain among so many comparisons", "19 % of the whole", "skipped",
+		"suggested", "3.1 % would have shown", "too few trials to tell",
+		"syscall and copy", "by the CPU meter", "rep_movs_alternative", "not in the sum", "Beside the profiler the scenario did 97.0 %")
+	for _, h := range r.Hypotheses {
+		contains(t, text, h.Claim, h.Why)
+	}
+	if at, table := strings.Index(text, `id="answer"`), strings.Index(text, "<table"); at < 0 || table < at {
+		t.Error("a table stands before the answer")
+	}
+}
+
+func TestReportOfBeforeHasNoneOfTheNewSections(t *testing.T) {
+	r := quick(t)
+	r.Validity, r.Precision, r.Ladders, r.Hypotheses, r.Profiles = report.Validity{}, nil, nil, nil, nil
+	for i := range r.Comparisons {
+		c := &r.Comparisons[i]
+		c.Verdict, c.P, c.Adjusted, c.Detectable = "", nil, nil, nil
+	}
+	page := string(written(t, r))
+	for _, id := range []string{"h-validity", "h-hypotheses", "h-ladders", "h-profiles", "flames"} {
+		if strings.Contains(page, `id="`+id+`"`) {
+			t.Errorf("the page of an older run has %s", id)
+		}
+	}
+	contains(t, page, `id="h-cards"`, `id="h-trials"`)
+}
+
+func TestWhereEveryTrialCountsOnePlainLineSaysSo(t *testing.T) {
+	r := quick(t)
+	r.Validity = report.Validity{Attempts: 48, Valid: 48}
+	page := string(written(t, r))
+	contains(t, page, `<p class="clean">`+r.Validity.Line()+`</p>`)
+	if strings.Contains(page, `id="spoiled"`) {
+		t.Error("there is something to unfold where nothing failed")
+	}
+}
+
+func TestLongListsOfSpoiledTrialsAreCutAndCounted(t *testing.T) {
+	r := quick(t)
+	row := scenario(r, "raw/stream")
+	for i := range 300 {
+		row.Samples = append(row.Samples, sample.Sample{Block: 100 + i, Gates: []sample.Gate{{Name: sample.Steal, Message: "stolen"}}})
+	}
+	r.Validity = report.Validity{Attempts: 353, Valid: 50, Gated: 300, Failed: 3}
+	page := string(written(t, r))
+	if n := strings.Count(page, "<td>stolen</td>"); n != mostSpoiled {
+		t.Errorf("%d trials are listed, want %d", n, mostSpoiled)
+	}
+	contains(t, page, "more are in the figures that can be downloaded")
+}
+
+func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
+	p, adjusted, d := 0.0004, 0.012, 0.031
+	for _, c := range []struct {
+		verdict  report.Verdict
+		adjusted *float64
+		want     string
+	}{
+		{report.Differs, &adjusted, "≠ differs (p 0.012)"},
+		{report.Differs, nil, "≠ differs (p < 0.001)"},
+		{report.Suggested, &adjusted, "? suggested (not certain among so many comparisons)"},
+		{report.Suggested, nil, "? suggested (p < 0.001 by itself; not among the comparisons that are corrected for one another)"},
+		{report.Alike, &adjusted, "≈ no difference shows (3.1 % would have)"},
+		{report.TooFew, nil, "… too few trials to tell"},
+		{"", nil, ""},
+	} {
+		if got := markOf(c.verdict, &p, c.adjusted, &d).Text(); got != c.want {
+			t.Errorf("%q reads %q, want %q", c.verdict, got, c.want)
+		}
+	}
+}
+
+func TestOnlyWhatDiffersHasATone(t *testing.T) {
+	for v, want := range map[report.Verdict]string{report.Differs: "worse", report.Suggested: "", report.Alike: "", report.TooFew: ""} {
+		if got := toneOf(sample.Throughput, v, -0.1); got != want {
+			t.Errorf("less throughput that is %q has the tone %q, want %q", v, got, want)
+		}
+	}
+	if got := toneOf(sample.SenderCPUPerByte, report.Differs, -0.1); got != "better" {
+		t.Errorf("less CPU is %q", got)
+	}
+}
+
+func TestWaterfallHasEveryStepOfEveryMetric(t *testing.T) {
+	l := chartsOf(t, written(t, rigorous(t))).Ladders
+	if len(l) != 1 || len(l[0].Metrics) != 3 {
+		t.Fatalf("%d ladders, want 1 of 3 metrics", len(l))
+	}
+	m := l[0].Metrics[2]
+	if m.Name != "receiver CPU per byte" || m.Unit != "ns/byte" || len(m.Rungs) != 4 {
+		t.Fatalf("the third waterfall is %s in %s of %d rungs", m.Name, m.Unit, len(m.Rungs))
+	}
+	if b := m.Rungs[1]; b.Added == nil || b.Added.Text != "+0.030" || b.Added.Range != "[+0.010, +0.050]" || b.Verdict.Word != "suggested" || b.Tone != "" || b.Share != "" {
+		t.Errorf("the bridge's step is %+v (%+v)", b, b.Added)
+	}
+	if v := m.Rungs[2]; v.Verdict.Word != "differs" || v.Tone != "worse" || v.Share != "15 % of the whole" || !strings.HasPrefix(v.Ratio, "+18.2 %") {
+		t.Errorf("the step of VXLAN is %+v", v)
+	}
+	if last := m.Rungs[3]; last.Figure != nil || last.Added != nil {
+		t.Errorf("a scenario without figures has %+v", last)
+	}
+}
+
+func TestStepsPrintTheirSignAndNoMoreThanIsKnown(t *testing.T) {
+	scale := report.Scale{Unit: "ns/byte", By: 1}
+	figure := &report.Interval{Median: 0.41, Low: 0.40, High: 0.42, N: 6}
+	for _, c := range []struct {
+		median, low, high float64
+		text, bounds      string
+	}{
+		{-0.02, -0.03, -0.01, "−0.020", "[−0.030, −0.010]"},
+		{0, -0.01, 0.01, "0", "[−0.010, +0.010]"},
+		{0.0002, 0.0001, 0.0003, "+0.00020", "[+0.00010, +0.00030]"},
+	} {
+		got := difference(scale, &report.Cost{Figure: figure, Added: &report.Interval{Median: c.median, Low: c.low, High: c.high, N: 6}})
+		if got.Text != c.text || got.Range != c.bounds {
+			t.Errorf("%v is printed %s %s, want %s %s", c.median, got.Text, got.Range, c.text, c.bounds)
+		}
+	}
+	if difference(scale, &report.Cost{Figure: figure}) != nil {
+		t.Error("a step that is not known is printed")
+	}
+}
+
+func TestEveryTrialStandsInTheChartWithWhatItIs(t *testing.T) {
+	c := chartsOf(t, written(t, rigorous(t))).Trials
+	if c == nil || len(c.Rows) != 8 {
+		t.Fatalf("the chart of trials has %v, want 8 scenarios that ran", c)
+	}
+	states := make(map[string]map[string]int)
+	for _, row := range c.Rows {
+		states[row.ID] = make(map[string]int)
+		for i, s := range row.State {
+			states[row.ID][s]++
+			if (row.Why[i] == "") != (s == stateCounts) {
+				t.Errorf("%s block %d is %s because %q", row.ID, row.Block[i], s, row.Why[i])
+			}
+		}
+		for i := range row.Values {
+			if len(row.Values[i]) != len(row.Block) {
+				t.Errorf("%s has %d values of %s and %d trials", row.ID, len(row.Values[i]), c.Metrics[i].Name, len(row.Block))
+			}
+		}
+	}
+	// Block 1 was measured beside the profiler as well, block 2 twice; block 5 is lost.
+	if got := states["vxlan/stream"]; got[stateCounts] != 5 || got[stateGated] != 2 || got[stateProfiled] != 1 {
+		t.Errorf("vxlan/stream is %v", got)
+	}
+	for _, row := range c.Rows {
+		if row.ID == "bridge/stream" && (len(row.Failed) != 1 || !strings.HasPrefix(row.Failed[0], "block 4 failed: tool-hung")) {
+			t.Errorf("the failed trials of bridge/stream are %q", row.Failed)
+		}
+	}
+}
+
+func TestPrecisionSaysWhyAndWhichFiguresAreNotKnown(t *testing.T) {
+	for _, c := range []struct {
+		p           report.Precision
+		line, width string
+	}{
+		{report.Precision{Wanted: 0.02, Why: "The time was up."}, "The time was up.", "too few trials for an interval"},
+		{report.Precision{Wanted: 0.025, Reached: true}, "A precision of ± 2.5 % was asked for and reached.", "± 3.4 %"},
+		{report.Precision{Wanted: 0.2}, "A precision of ± 20 % was asked for and not reached.", "too few trials for an interval"},
+	} {
+		half := map[bool]float64{false: 0, true: 0.034}[c.p.Reached]
+		if c.p.Wanted == 0.2 {
+			half = math.Inf(1)
+		}
+		c.p.Widest = []report.Imprecise{{Subject: "a", Baseline: "b", Metric: sample.Throughput, HalfWidth: half}}
+		got := (&builder{r: &report.Report{Precision: &c.p}}).precision()
+		if got.Line != c.line || got.Widest[0] != "throughput of a / b: "+c.width {
+			t.Errorf("it says %q and %q", got.Line, got.Widest)
+		}
+	}
+	if (&builder{r: &report.Report{}}).precision() != nil {
+		t.Error("a precision that no one asked for is spoken of")
+	}
+}

@@ -1,0 +1,22 @@
+package html
+
+import "strings"
+
+// parts of the page's script, in the order in which they run. They share one
+// closure, so a part may use what an earlier one names.
+var parts = []string{
+	"kit", "bars", "cells", "latency", "ratios", "series", "ladder", "trials",
+	"draw", "choose", "tree", "flame", "profiles", "tables", "download",
+}
+
+// assemble joins the parts to one script that leaves no name behind.
+func assemble() string {
+	var b strings.Builder
+	b.WriteString("(function () {\n'use strict';\n")
+	for _, name := range parts {
+		b.WriteString(asset("js/" + name + ".js"))
+		b.WriteByte('\n')
+	}
+	b.WriteString("})();\n")
+	return b.String()
+}

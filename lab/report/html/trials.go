@@ -1,0 +1,160 @@
+package html
+
+import (
+	"fmt"
+	"slices"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+)
+
+// strips is every trial of the run, for the chart that shows them one by one.
+type strips struct {
+	Metrics []stripMetric `json:"metrics"`
+	Rows    []strip       `json:"rows"`
+}
+
+// stripMetric is what can be shown of a trial.
+type stripMetric struct {
+	Name string  `json:"name"`
+	Unit string  `json:"unit"`
+	By   float64 `json:"by"`
+	key  sample.Metric
+}
+
+// strip is the trials of one scenario, column by column.
+type strip struct {
+	ID string `json:"id"`
+	paint
+	Block   []int    `json:"block"`
+	Attempt []int    `json:"attempt"`
+	State   []string `json:"state"`
+	Why     []string `json:"why"` // why a trial does not count; empty where it does
+	// Values by metric, then by trial; nil where not measured.
+	Values  [][]*float64 `json:"values"`
+	Summary []*span      `json:"summary"` // by metric
+	Failed  []string     `json:"failed"`  // the trials without figures, in words
+}
+
+// What a trial is in the chart.
+const (
+	stateCounts   = "counts"
+	stateGated    = "gated"
+	stateReplaced = "replaced"
+	stateProfiled = "profiled"
+)
+
+// stripMetrics are what a reader may want to see by trial.
+var stripMetrics = []sample.Metric{
+	sample.Throughput, sample.Transactions, sample.SenderCPU, sample.ReceiverCPU,
+	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte, sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
+	sample.LatencyP50, sample.LatencyP99,
+}
+
+func (b *builder) strips() strips {
+	var out strips
+	for _, m := range stripMetrics {
+		var all []float64
+		for i := range b.r.Scenarios {
+			for j := range b.r.Scenarios[i].Samples {
+				if v, ok := b.r.Scenarios[i].Samples[j].Metrics[m]; ok {
+					all = append(all, v)
+				}
+			}
+		}
+		if len(all) > 0 {
+			scale := report.ScaleOf(m, slices.Max(all))
+			out.Metrics = append(out.Metrics, stripMetric{metricName(m), scale.Unit, scale.By, m})
+		}
+	}
+	for i := range b.r.Scenarios {
+		if s := &b.r.Scenarios[i]; len(s.Samples) > 0 {
+			out.Rows = append(out.Rows, b.strip(s, out.Metrics))
+		}
+	}
+	if len(out.Metrics) == 0 {
+		return strips{}
+	}
+	return out
+}
+
+func (b *builder) strip(s *report.Scenario, metrics []stripMetric) strip {
+	out := strip{ID: s.ID, paint: b.paints[s.ID], Failed: []string{}, Values: make([][]*float64, len(metrics))}
+	counting := make(map[*sample.Sample]bool)
+	for _, sm := range figured(s) {
+		counting[sm] = true
+	}
+	for i := range s.Samples {
+		sm := &s.Samples[i]
+		if !sm.OK() {
+			out.Failed = append(out.Failed, trialName(sm)+" failed: "+sm.Failure.Error())
+			continue
+		}
+		out.Block, out.Attempt = append(out.Block, sm.Block+1), append(out.Attempt, sm.Attempt+1)
+		state, why := standing(sm, counting[sm])
+		out.State, out.Why = append(out.State, state), append(out.Why, why)
+		for j, m := range metrics {
+			var value *float64
+			if v, ok := sm.Metrics[m.key]; ok {
+				rounded := digits(v, 5)
+				value = &rounded
+			}
+			out.Values[j] = append(out.Values[j], value)
+		}
+	}
+	for _, m := range metrics {
+		out.Summary = append(out.Summary, summary(s, m))
+	}
+	return out
+}
+
+// standing says whether a trial with figures counts, and why not.
+func standing(s *sample.Sample, counts bool) (state, why string) {
+	switch {
+	case s.Profiled:
+		return stateProfiled, "measured beside the profiler, so it counts in no figure"
+	case len(s.Gates) > 0:
+		return stateGated, gateText(s)
+	case !counts:
+		return stateReplaced, "a later attempt of this block counts instead"
+	}
+	return stateCounts, ""
+}
+
+// gateText is every gate that a trial failed.
+func gateText(s *sample.Sample) string {
+	text := ""
+	for i, g := range s.Gates {
+		if i > 0 {
+			text += "; "
+		}
+		text += string(g.Name)
+		if g.Message != "" {
+			text += ": " + g.Message
+		}
+	}
+	return text
+}
+
+func trialName(s *sample.Sample) string {
+	text := fmt.Sprintf("block %d", s.Block+1)
+	if s.Attempt > 0 {
+		text += fmt.Sprintf(", attempt %d", s.Attempt+1)
+	}
+	return text
+}
+
+// summary is the scenario's figure; latency percentiles, which are of the
+// merged distribution, have no interval.
+func summary(s *report.Scenario, m stripMetric) *span {
+	scale := report.Scale{Unit: m.Unit, By: m.By}
+	if iv := s.Interval(m.key); iv != nil {
+		return spanOf(scale, iv)
+	}
+	for _, p := range s.Latency.Percentiles() {
+		if p.Key == string(m.key) && p.Value != nil {
+			return spanOf(scale, &report.Interval{Median: *p.Value, Low: *p.Value, High: *p.Value, N: 1})
+		}
+	}
+	return nil
+}

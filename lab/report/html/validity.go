@@ -1,0 +1,67 @@
+package html
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+)
+
+// validity is which trials count, in one line, with what failed beneath it.
+type validity struct {
+	Line    string
+	Clean   bool // every trial counts: there is nothing to unfold
+	Rows    []spoiled
+	More    int // trials that failed a gate and are not listed
+	Missing []string
+}
+
+// spoiled is a trial that does not count.
+type spoiled struct {
+	Scenario, Trial, What, Why string
+}
+
+// mostSpoiled is how many trials the page lists one by one.
+const mostSpoiled = 200
+
+// validity is nil for a report of before there were gates.
+func (b *builder) validity() *validity {
+	v := b.r.Validity
+	if v.Attempts == 0 {
+		return nil
+	}
+	out := &validity{Line: v.Line(), Clean: v.Valid == v.Attempts && len(v.Missing) == 0}
+	for i := range b.r.Scenarios {
+		for j := range b.r.Scenarios[i].Samples {
+			if s := &b.r.Scenarios[i].Samples[j]; !s.Profiled && !s.Counts() {
+				out.add(b.r.Scenarios[i].ID, s)
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.Missing)) {
+		blocks := "blocks"
+		if v.Missing[id] == 1 {
+			blocks = "block"
+		}
+		out.Missing = append(out.Missing, fmt.Sprintf("%s lacks %d planned %s.", id, v.Missing[id], blocks))
+	}
+	return out
+}
+
+func (v *validity) add(scenario string, s *sample.Sample) {
+	if len(v.Rows) == mostSpoiled {
+		v.More++
+		return
+	}
+	if !s.OK() {
+		v.Rows = append(v.Rows, spoiled{scenario, trialName(s), string(s.Failure.Kind), s.Failure.Message})
+		return
+	}
+	var names, messages []string
+	for _, g := range s.Gates {
+		names, messages = append(names, string(g.Name)), append(messages, g.Message)
+	}
+	v.Rows = append(v.Rows, spoiled{scenario, trialName(s), strings.Join(names, ", "), strings.Join(messages, "; ")})
+}

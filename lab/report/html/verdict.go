@@ -1,0 +1,107 @@
+package html
+
+import (
+	"fmt"
+	"strings"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// mark says what a comparison shows: as a sign, a word and a class of the
+// style sheet, so that never the colour alone tells it.
+type mark struct {
+	Sign  string `json:"sign"`
+	Word  string `json:"word"`
+	More  string `json:"more,omitempty"` // what else there is to know, "p 0.0005"
+	Class string `json:"class"`
+}
+
+// Text is the mark in one line.
+func (m mark) Text() string {
+	text := strings.TrimSpace(m.Sign + " " + m.Word)
+	if m.More != "" {
+		text += " (" + m.More + ")"
+	}
+	return text
+}
+
+// verdictOf is the comparison's verdict; reports of before verdicts have only
+// the word whether it is distinct.
+func verdictOf(c *report.Comparison) report.Verdict {
+	switch {
+	case c.Verdict != "":
+		return c.Verdict
+	case c.Distinct:
+		return report.Differs
+	case c.Ratio.N >= stats.MinimumTrials(stats.Level):
+		return report.Alike
+	}
+	return report.TooFew
+}
+
+// markOf puts a verdict in words. p and adjusted are as in report.Comparison,
+// nil where there is none, and so is detectable.
+func markOf(v report.Verdict, p, adjusted, detectable *float64) mark {
+	switch v {
+	case report.Differs:
+		if adjusted == nil {
+			adjusted = p
+		}
+		return mark{Sign: "≠", Word: "differs", More: pValue(adjusted), Class: "differs"}
+	case report.Suggested:
+		m := mark{Sign: "?", Word: "suggested", More: "not certain among so many comparisons", Class: "suggested"}
+		if adjusted == nil && p != nil {
+			m.More = pValue(p) + " by itself; not among the comparisons that are corrected for one another"
+		}
+		return m
+	case report.Alike:
+		m := mark{Sign: "≈", Word: "no difference shows", Class: "alike"}
+		if detectable != nil && *detectable > 0 {
+			m.More = share(*detectable) + " would have"
+		}
+		return m
+	case report.TooFew:
+		return mark{Sign: "…", Word: "too few trials to tell", Class: "few"}
+	}
+	return mark{}
+}
+
+func markOfComparison(c *report.Comparison) mark {
+	return markOf(verdictOf(c), c.P, c.Adjusted, c.Detectable)
+}
+
+// pValue prints no more digits than a p-value deserves.
+func pValue(p *float64) string {
+	switch {
+	case p == nil:
+		return ""
+	case *p < 0.001:
+		return "p < 0.001"
+	}
+	return fmt.Sprintf("p %.2g", *p)
+}
+
+// share prints a fraction as "3 %", with a decimal below 10 %.
+func share(v float64) string {
+	if v < 0.0995 {
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*v), ".0") + " %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
+}
+
+// toneOf says whether a change of m in this direction costs: worse, better or
+// neither. Only what differs has a tone.
+func toneOf(m sample.Metric, v report.Verdict, change float64) string {
+	info, _ := sample.Describe(m)
+	switch way := change * float64(info.Better); {
+	case v != report.Differs:
+		return ""
+	case way < 0:
+		return "worse"
+	case way > 0:
+		return "better"
+	}
+	return ""
+}

@@ -1,0 +1,170 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// climbed lists what a ladder's step can cost; a stream has no transactions to
+// speak of, and request/response no cost per byte.
+var climbed = []sample.Metric{
+	sample.Throughput, sample.Transactions, sample.LatencyP50,
+	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte, sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
+}
+
+// climbs reports whether m is a cost of a step of this traffic.
+func climbs(m sample.Metric, exchange bool) bool {
+	switch m {
+	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
+		return !exchange
+	case sample.Transactions, sample.LatencyP50:
+		return exchange
+	}
+	return true
+}
+
+// addsUp reports whether the steps' costs of m sum to the last figure.
+func addsUp(m sample.Metric) bool { return m == sample.LatencyP50 || ofSide(m) }
+
+// ladders yields the plan's ladders with what each step costs. All steps and
+// metrics are corrected for one another.
+func (b *builder) ladders() []Ladder {
+	var list []Ladder
+	for i := range b.plan.Ladders {
+		list = append(list, b.ladder(&b.plan.Ladders[i]))
+	}
+	var family []tested
+	tests, most := 0, 0
+	for i := range list {
+		for j := range list[i].Steps {
+			costs := list[i].Steps[j].Costs
+			for k := range costs {
+				c := &costs[k]
+				if c.Ratio == nil {
+					continue
+				}
+				family = append(family, tested{c.P, &c.Adjusted, &c.Verdict})
+				if c.P != nil {
+					tests++
+					most = max(most, c.Ratio.N)
+				}
+			}
+		}
+	}
+	settle(family)
+	if text := outOfReach("The ladders' steps", tests, most); text != "" {
+		b.doubt = append(b.doubt, text)
+	}
+	return list
+}
+
+// ladder climbs from each step that has figures to the next that has; a step
+// without is noted, for the one above it then stands for both.
+func (b *builder) ladder(l *suite.Ladder) Ladder {
+	out := Ladder{Title: l.Title}
+	last := b.top(l)
+	from, missing := "", []string(nil)
+	for i, id := range l.Steps {
+		rung := Rung{Scenario: id, Name: stepName(l, i)}
+		switch {
+		case b.scenarios[id] == nil || len(b.cells[id].ok) == 0:
+			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: the step %s has no figures (%s).", quoted(l.Title), rung.Name, b.whyAbsent(id)))
+			missing = append(missing, rung.Name)
+			out.Steps = append(out.Steps, rung)
+			continue
+		case len(missing) > 0 && from != "":
+			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: %s is measured against %s, so that its cost is also that of %s.", quoted(l.Title), rung.Name, from, list(missing)))
+		case len(missing) > 0:
+			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: %s is the lowest step with figures; what it adds over %s is not known.", quoted(l.Title), rung.Name, list(missing)))
+		}
+		rung.From = from
+		rung.Costs = b.costs(id, from, last)
+		out.Steps = append(out.Steps, rung)
+		from, missing = id, nil
+	}
+	return out
+}
+
+// top is the last step that has figures.
+func (b *builder) top(l *suite.Ladder) string {
+	for i := len(l.Steps) - 1; i >= 0; i-- {
+		if c := b.cells[l.Steps[i]]; c != nil && len(c.ok) > 0 {
+			return l.Steps[i]
+		}
+	}
+	return ""
+}
+
+func stepName(l *suite.Ladder, i int) string {
+	if i < len(l.Names) && l.Names[i] != "" {
+		return l.Names[i]
+	}
+	return l.Steps[i]
+}
+
+// whyAbsent says why a scenario has no figures.
+func (b *builder) whyAbsent(id string) string {
+	c := b.cells[id]
+	switch {
+	case c == nil:
+		return "the plan has no scenario " + id
+	case b.run.Skipped[id] != "":
+		return "skipped: " + b.run.Skipped[id]
+	case c.tried == 0:
+		return "it has not run"
+	}
+	return (&Scenario{Samples: withoutOutputs(c.all)}).Unmeasured()
+}
+
+// costs yields what a step has of each metric, and what it adds over from,
+// where that is a step.
+func (b *builder) costs(id, from, last string) []Cost {
+	var list []Cost
+	exchange := isExchange(b.scenarios[id].Workload.Kind)
+	for _, m := range climbed {
+		figure, ok := b.cells[id].summary[m]
+		if !ok || !climbs(m, exchange) {
+			continue
+		}
+		c := Cost{Metric: m, Figure: &figure}
+		if from != "" && comparable(m, b.scenarios[id], b.scenarios[from]) {
+			b.climb(&c, id, from, last)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// climb fills in what a step adds over the one before.
+func (b *builder) climb(c *Cost, id, from, last string) {
+	p := b.paired(id, from, c.Metric)
+	if p.ratio == nil {
+		return
+	}
+	c.Ratio, c.P, c.Detectable = p.ratio, p.p(), p.detectable
+	differences := make([]float64, p.n())
+	for i := range differences {
+		differences[i] = p.over[i] - p.under[i]
+	}
+	iv, ok := interval(differences)
+	if !ok || !finiteInterval(iv) {
+		return
+	}
+	c.Added = &iv
+	if whole, ok := b.cells[last].summary[c.Metric]; ok && addsUp(c.Metric) && whole.Median > 0 {
+		if share := iv.Median / whole.Median; finite(share) {
+			c.Share = &share
+		}
+	}
+}
+
+// quoted sets a title apart; an untitled ladder is told by that it has none.
+func quoted(title string) string {
+	if title = strings.TrimSpace(title); title == "" {
+		return "without a title"
+	}
+	return "“" + title + "”"
+}

@@ -1,0 +1,167 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"windtunnel/lab/sample"
+)
+
+// LadderTable is a ladder as people read it: metric by metric, step by step.
+type LadderTable struct {
+	Title string
+	Lines []LadderLine
+	// Legend explains the marks that occur, one sentence a mark.
+	Legend []string
+}
+
+// LadderLine is one step of one metric. A line without a step begins a metric,
+// whose name and unit it has.
+type LadderLine struct {
+	Heading string // "receiver CPU per byte, ns/byte"
+	Step    string // "+ the bridge"
+	Figure  string // of the step's scenario
+	Added   string // over the step before, "+0.12"
+	Range   string // of Added, "[+0.10, +0.14]"
+	Change  string // Ratio as a change, "+18 %"
+	Share   string // of the last step's figure, "10 %"
+	Mark    string // "~" no difference shows, "?" suggested, "…" too few trials
+}
+
+// LadderTables lists the ladders that have a figure.
+func (r *Report) LadderTables() []LadderTable {
+	var list []LadderTable
+	for i := range r.Ladders {
+		if t := r.Ladders[i].table(); len(t.Lines) > 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+func (l *Ladder) table() LadderTable {
+	t := LadderTable{Title: "What each step costs"}
+	if l.Title != "" {
+		t.Title += ": " + l.Title
+	}
+	marks := make(map[string]bool)
+	for _, m := range climbed {
+		lines := l.lines(m)
+		t.Lines = append(t.Lines, lines...)
+		for _, line := range lines {
+			marks[line.Mark] = true
+		}
+	}
+	for _, legend := range []struct{ mark, text string }{
+		{"~", l.alikeLegend()},
+		{"?", "? suggested: significant by itself, and not after the correction for all steps and metrics of the report's ladders."},
+		{"…", "… too few trials to tell a difference from chance."},
+	} {
+		if marks[legend.mark] {
+			t.Legend = append(t.Legend, legend.text)
+		}
+	}
+	return t
+}
+
+// alikeLegend says what would have been seen where nothing was.
+func (l *Ladder) alikeLegend() string {
+	var would []string
+	for i := range l.Steps {
+		for _, c := range l.Steps[i].Costs {
+			if c.Verdict == Alike && c.Detectable != nil {
+				would = append(would, fmt.Sprintf("%s of %s in %s", percentage(*c.Detectable), l.Steps[i].Name, label(c.Metric)))
+			}
+		}
+	}
+	text := "~ not significant: no difference shows."
+	if len(would) > 0 {
+		text += " A difference would have shown from these on: " + strings.Join(would, "; ") + "."
+	}
+	return text
+}
+
+// lines are those of one metric; none where no step has it.
+func (l *Ladder) lines(m sample.Metric) []LadderLine {
+	var figures []float64
+	for i := range l.Steps {
+		if c := l.Steps[i].cost(m); c != nil && c.Figure != nil {
+			figures = append(figures, c.Figure.Median)
+		}
+	}
+	if len(figures) == 0 {
+		return nil
+	}
+	scale := ScaleOf(m, figures...)
+	heading := label(m)
+	if scale.Unit != "" {
+		heading += ", " + scale.Unit
+	}
+	lines := []LadderLine{{Heading: heading}}
+	for i := range l.Steps {
+		lines = append(lines, l.Steps[i].line(m, scale))
+	}
+	return lines
+}
+
+func (g *Rung) cost(m sample.Metric) *Cost {
+	for i := range g.Costs {
+		if g.Costs[i].Metric == m {
+			return &g.Costs[i]
+		}
+	}
+	return nil
+}
+
+func (g *Rung) line(m sample.Metric, scale Scale) LadderLine {
+	line := LadderLine{Step: g.Name}
+	if g.From != "" {
+		line.Step = "+ " + g.Name
+	}
+	c := g.cost(m)
+	if c == nil || c.Figure == nil {
+		line.Figure = "no figures"
+		return line
+	}
+	line.Figure, _ = scale.Figure(*c.Figure)
+	if c.Added != nil {
+		line.Added, line.Range = scale.added(*c.Added)
+	}
+	if c.Ratio != nil {
+		line.Change = change(c.Ratio.Median)
+	}
+	if c.Share != nil {
+		line.Share = strings.TrimPrefix(signed(100**c.Share, 0), "+") + " %"
+	}
+	line.Mark = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}[c.Verdict]
+	return line
+}
+
+// added prints a difference with its sign, as "+0.12" and "[+0.10, +0.14]".
+func (s Scale) added(iv Interval) (median, bounds string) {
+	m, low, high := iv.Median/s.By, iv.Low/s.By, iv.High/s.By
+	d := significant(m)
+	if high > low {
+		d = min(d, max(significant(high-low)-1, 0)) // the width says how many digits are known
+	}
+	median = signed(m, d)
+	if iv.N > 1 {
+		bounds = "[" + signed(low, d) + ", " + signed(high, d) + "]"
+	}
+	return median, bounds
+}
+
+// signed prints v with its sign, a true minus where it is one.
+func signed(v float64, decimals int) string {
+	text := strings.Replace(fmt.Sprintf("%+.*f", decimals, v), "-", "−", 1)
+	if strings.Trim(text, "+−0.") == "" {
+		return strings.TrimLeft(text, "+−")
+	}
+	return text
+}
+
+// change prints a ratio as the change that it is: 0.784 as "−21.6 %".
+func change(ratio float64) string {
+	by := 100 * (ratio - 1)
+	return signed(by, min(max(0, significant(by)-1), 2)) + " %"
+}

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"encoding/csv"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// noisyBlock is one recorded block of suite aa: a system under two names.
+type noisyBlock map[string]sample.Metrics // by scenario
+
+// recordedNoise reads what `go run ./bench -only honesty -noise FILE` wrote.
+func recordedNoise(t testing.TB) []noisyBlock {
+	t.Helper()
+	f, err := os.Open("testdata/noise.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := map[string]noisyBlock{}
+	var order []string
+	for _, row := range rows[1:] {
+		key := row[0] + "/" + row[1]
+		if blocks[key] == nil {
+			blocks[key] = noisyBlock{}
+			order = append(order, key)
+		}
+		ms := sample.Metrics{}
+		for i, text := range row[3:] {
+			if text == "" {
+				continue
+			}
+			if ms[sample.Metric(rows[0][3+i])], err = strconv.ParseFloat(text, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blocks[key][row[2]] = ms
+	}
+	var whole []noisyBlock
+	for _, key := range order {
+		if len(blocks[key]) == 4 {
+			whole = append(whole, blocks[key])
+		}
+	}
+	if len(whole) < 150 {
+		t.Fatalf("%d whole blocks are recorded", len(whole))
+	}
+	return whole
+}
+
+// rehearse makes a run of suite aa of n recorded blocks, drawn without repeats.
+// In each the two names are dealt anew, so that any difference between them is
+// chance; then change makes b what it is to be.
+func rehearse(rng *rand.Rand, noise []noisyBlock, n int, change func(sample.Metrics)) *Report {
+	plan := suite.Plan{Suite: "aa", Nodes: 2, Trials: n}
+	for _, id := range []string{"a/stream", "a/rr", "b/stream", "b/rr"} {
+		w := suite.Workload{Name: "stream", Kind: suite.TCPStream}
+		if strings.HasSuffix(id, "rr") {
+			w = suite.Workload{Name: "rr", Kind: suite.TCPRR}
+		}
+		plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: id, System: "bridge", Placement: suite.TwoNodes, Workload: w})
+	}
+	plan.Comparisons = []suite.Comparison{{Baseline: "a/stream", Subject: "b/stream"}, {Baseline: "a/rr", Subject: "b/rr"}}
+	var samples []sample.Sample
+	for block, i := range rng.Perm(len(noise))[:n] {
+		for _, kind := range []string{"stream", "rr"} {
+			a, b := noise[i]["a/"+kind], noise[i]["b/"+kind]
+			if rng.IntN(2) == 1 {
+				a, b = b, a
+			}
+			changed := sample.Metrics{}
+			changed.Merge(b)
+			if change != nil {
+				change(changed)
+			}
+			samples = append(samples,
+				sample.Sample{Scenario: "a/" + kind, Block: block, Metrics: a},
+				sample.Sample{Scenario: "b/" + kind, Block: block, Metrics: changed})
+		}
+	}
+	return Build(sample.Run{Status: sample.Complete}, plan, samples)
+}
+
+// Two hundred runs of a system against itself, over noise that was recorded on
+// a real machine: how often each of the report's words would be a false alarm.
+func TestFalseAlarmsOverRecordedNoiseAreAsRareAsClaimed(t *testing.T) {
+	noise := recordedNoise(t)
+	rng := rand.New(rand.NewPCG(2026, 11))
+	const runs = 200
+	tests, alone, interval, alarmed := 0, 0, 0, 0
+	for range runs {
+		r := rehearse(rng, noise, 10, nil)
+		any := false
+		for _, c := range r.Comparisons {
+			if c.Adjusted == nil {
+				continue
+			}
+			tests++
+			if *c.P <= 0.05 {
+				alone++
+			}
+			if c.Ratio.Low > 1 || c.Ratio.High < 1 {
+				interval++
+			}
+			any = any || c.Verdict == Differs
+		}
+		if any {
+			alarmed++
+		}
+	}
+	share := func(n, of int) float64 { return float64(n) / float64(of) }
+	t.Logf("%d runs, %d tests: p ≤ 0.05 in %.1f %%, the interval leaves out 1 in %.1f %%, a difference claimed in %.1f %% of the runs",
+		runs, tests, 100*share(alone, tests), 100*share(interval, tests), 100*share(alarmed, runs))
+	if tests != 4*runs {
+		t.Fatalf("%d tests, want 4 a run", tests)
+	}
+	for name, s := range map[string]float64{"p": share(alone, tests), "interval": share(interval, tests)} {
+		if s < 0.01 || s > 0.09 {
+			t.Errorf("%s: %.1f %% false alarms, want 1 to 9 %%", name, 100*s)
+		}
+	}
+	if share(alarmed, runs) > 0.09 {
+		t.Errorf("%d of %d runs claim a difference", alarmed, runs)
+	}
+}
+
+// What the report says would have shown is what does show, four times of five,
+// over the same noise; and more trials show more.
+func TestWhatIsSaidToBeDetectableIsFoundOverRecordedNoise(t *testing.T) {
+	noise := recordedNoise(t)
+	rng := rand.New(rand.NewPCG(2026, 12))
+	const runs = 100
+	for _, m := range []sample.Metric{sample.Throughput, sample.Transactions, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte} {
+		comparison := func(trials int, change float64) Comparison {
+			r := rehearse(rng, noise, trials, func(ms sample.Metrics) {
+				if v, ok := ms[m]; ok {
+					ms[m] = v * (1 + change)
+				}
+			})
+			return r.Comparisons[slices.IndexFunc(r.Comparisons, func(c Comparison) bool { return c.Metric == m })]
+		}
+		found := func(trials int, change float64) (n int) {
+			for range runs {
+				if c := comparison(trials, change); *c.P <= 0.05 && c.Ratio.Median > 1 {
+					n++
+				}
+			}
+			return n
+		}
+		var said []float64
+		for range runs {
+			said = append(said, *comparison(10, 0).Detectable)
+		}
+		slices.Sort(said)
+		detectable := said[runs/2]
+		shown := found(10, detectable)
+		few, many := found(10, 0.03), found(40, 0.03)
+		t.Logf("%s: 10 trials could show %.1f %% and did in %d of %d runs; 3 %% in %d, with 40 trials in %d", m, 100*detectable, shown, runs, few, many)
+		if shown < 65 || shown > 95 {
+			t.Errorf("%s: a difference of %.1f %%, said to be detectable, shows in %d of %d runs; want about 80", m, 100*detectable, shown, runs)
+		}
+		if many <= few {
+			t.Errorf("%s: 3 %% shows in %d runs of 10 trials and in %d of 40", m, few, many)
+		}
+	}
+}

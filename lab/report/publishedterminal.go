@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// publishedTables writes what documents and this run have as ratios to their
+// baselines, one line a figure, compactly: a figure that several tables have
+// stands once, and one without ratio only where its table has none at all.
+func (t *terminal) publishedTables(tables []PublishedTable) {
+	if len(tables) == 0 {
+		return
+	}
+	t.out.WriteByte('\n')
+	t.paragraph(t.style.title, "", "Published beside measured")
+	heads := []string{"", "", "published", "measured", "ratio\npublished", "ratio\nmeasured", ""}
+	var rows [][]string
+	shown := make(map[string]bool)
+	for i := range tables {
+		cells := tables[i].worthShowing(shown)
+		if len(cells) == 0 {
+			continue
+		}
+		rows = append(rows, []string{fmt.Sprintf(titleMark, i), "", "", "", "", "", ""})
+		for _, c := range cells {
+			rows = append(rows, clean([]string{"  " + c.Row, c.Column, c.Printed, c.brief(), c.PublishedRatioText(), c.MeasuredRatioText(), c.Agreement.Sign()}))
+		}
+	}
+	if heads, rows = withoutEmpty(heads, rows); widthOf(heads, rows) > t.width {
+		t.publishedCells(tables)
+	} else {
+		t.titledGrid(heads, rows, tables)
+	}
+	t.publishedLegend(tables)
+}
+
+// titleMark stands in a row of the grid for a table's title, which is wider
+// than any column should be. No text of a report holds a control character.
+const titleMark = "\x01%d\x01"
+
+// titledGrid writes one grid of all tables, each below its title.
+func (t *terminal) titledGrid(heads []string, rows [][]string, tables []PublishedTable) {
+	drawn := terminal{width: t.width, style: t.style}
+	drawn.grid(heads, rows, map[int]bool{0: true, 1: true})
+	for line := range strings.Lines(drawn.out.String()) {
+		before, rest, marked := strings.Cut(line, "\x01")
+		if !marked {
+			t.out.WriteString(line)
+			continue
+		}
+		number, _, _ := strings.Cut(rest, "\x01")
+		if i, err := strconv.Atoi(number); err == nil && before == strings.TrimSpace(before) {
+			t.paragraph(t.style.title, "", tables[i].Title)
+		}
+	}
+}
+
+// worthShowing lists the cells of the table for a terminal, without those
+// already shown.
+func (t *PublishedTable) worthShowing(shown map[string]bool) []*PublishedCell {
+	ratios := len(t.Ratios()) > 0
+	var list []*PublishedCell
+	for _, r := range t.Rows {
+		for _, c := range r.Cells {
+			if c == nil || c.Metric == "" || ratios && c.PublishedRatio == nil {
+				continue
+			}
+			key := strings.Join([]string{c.Scenario, c.Against, c.Metric, c.Printed}, "\x00")
+			if !shown[key] {
+				list = append(list, c)
+			}
+			shown[key] = true
+		}
+	}
+	return list
+}
+
+func (t *terminal) publishedLegend(tables []PublishedTable) {
+	var legend []string
+	for _, a := range agreements(tables) {
+		legend = append(legend, a.Sign()+" "+string(a))
+	}
+	text := "Absolute figures belong to their hardware; ratios are to each one's own baseline. The tables as the documents have them, their sources and the rule stand in the other forms of the report."
+	if len(legend) > 0 {
+		text = strings.Join(legend, "; ") + ". " + text
+	}
+	t.paragraph(t.style.faint, "  ", text)
+	for i := range tables {
+		for _, r := range tables[i].Rows {
+			for _, c := range r.Cells {
+				if c != nil && c.Doubt != "" {
+					t.paragraph(t.style.faint, "  ", c.Row+", "+c.Column+": "+c.Doubt+".")
+				}
+			}
+		}
+	}
+}
+
+// brief is MeasuredText where there is no room for a reason.
+func (c *PublishedCell) brief() string {
+	text := c.MeasuredText()
+	if text == c.Absent {
+		text, _, _ = strings.Cut(text, ":")
+		if len([]rune(text)) > 21 { // "not in the short form"
+			return "none"
+		}
+	}
+	return text
+}
+
+// publishedCells is for a terminal that has no room for the table.
+func (t *terminal) publishedCells(tables []PublishedTable) {
+	shown := make(map[string]bool)
+	for i := range tables {
+		for n, c := range tables[i].worthShowing(shown) {
+			if n == 0 {
+				t.paragraph(t.style.title, "", tables[i].Title)
+			}
+			text := fmt.Sprintf("• %s, %s: published %s", c.Row, c.Column, c.Printed)
+			if m := c.MeasuredText(); m != "" {
+				text += ", measured " + m
+			}
+			if c.PublishedRatio != nil {
+				text += "; ratio published " + c.PublishedRatioText()
+			}
+			if c.MeasuredRatio != nil {
+				text += ", measured " + c.MeasuredRatioText() + " " + c.Agreement.Sign()
+			}
+			t.paragraph(t.style.plain, "  ", text)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+func TestAScenarioCanBeRepeatedByHand(t *testing.T) {
+	r := quick(t)
+	list := r.ByHand()
+	var ids []string
+	for _, h := range list {
+		ids = append(ids, h.Scenario)
+	}
+	if len(ids) != 8 || slices.Contains(ids, "macvlan/stream") {
+		t.Errorf("scenarios %q, want the eight that ran", ids)
+	}
+	want := []string{
+		"windtunnel lab up quick --scenario raw/stream",
+		"windtunnel lab exec quick b1 -- windtunnel ntttcp -r -m 1,0,10.0.0.2 &  # server",
+		"sleep 1",
+		"windtunnel lab exec quick a1 -- windtunnel ntttcp -s -m 1,0,10.0.0.2 -t 3  # client",
+		"windtunnel lab down quick",
+	}
+	if !slices.Equal(list[0].Lines, want) {
+		t.Errorf("lines\n%s\nwant\n%s", strings.Join(list[0].Lines, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestScenariosWithVMsAreNotRepeatedByHand(t *testing.T) {
+	r := quick(t)
+	r.Scenarios[0].Endpoint.Kind = suite.VM
+	if list := r.ByHand(); len(list) != 7 || list[0].Scenario != "raw/rr" {
+		t.Errorf("%d scenarios from %s, want 7 from raw/rr", len(list), list[0].Scenario)
+	}
+}
+
+func TestServersOfAllPairsStartBeforeTheClients(t *testing.T) {
+	lines := byHand("my suite", "bridge/x", []sample.Command{
+		{Role: "server", On: "b/c1", Argv: []string{"netserver", "-p", "4000"}},
+		{Role: "client1", On: "a/c1", Argv: []string{"netperf", "-t", "A B"}},
+		{Role: "server 2", On: "b/c2", Argv: []string{"netserver", "-p", "4000"}},
+		{Role: "client1 2", On: "a/c2", Argv: []string{"netperf", "$(rm)"}},
+	})
+	want := []string{
+		"windtunnel lab up 'my suite' --scenario bridge/x",
+		"windtunnel lab exec 'my suite' b/c1 -- netserver -p 4000 &  # server",
+		"windtunnel lab exec 'my suite' b/c2 -- netserver -p 4000 &  # server 2",
+		"sleep 1",
+		"windtunnel lab exec 'my suite' a/c1 -- netperf -t 'A B' & clients=\"$clients $!\"  # client1",
+		"windtunnel lab exec 'my suite' a/c2 -- netperf '$(rm)'  # client1 2",
+		"wait $clients",
+		"windtunnel lab down 'my suite'",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("lines\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+}

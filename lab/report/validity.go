@@ -1,0 +1,203 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/units"
+)
+
+// validity counts the run's trials. Of a scenario that was skipped nothing is
+// missing.
+func (b *builder) validity() Validity {
+	var v Validity
+	worst := make(map[sample.GateName]*GateCount)
+	for i := range b.plan.Scenarios {
+		id := b.plan.Scenarios[i].ID
+		c := b.cells[id]
+		for _, s := range c.all {
+			v.add(s, worst)
+		}
+		if n := b.plan.Trials - len(c.ok); n > 0 && b.run.Skipped[id] == "" {
+			if v.Missing == nil {
+				v.Missing = make(map[string]int)
+			}
+			v.Missing[id] = n
+		}
+	}
+	v.Gates = ordered(worst)
+	return v
+}
+
+func (v *Validity) add(s *sample.Sample, worst map[sample.GateName]*GateCount) {
+	if s.Profiled {
+		v.Profiled++
+		return
+	}
+	v.Attempts++
+	switch {
+	case !s.OK():
+		v.Failed++
+	case len(s.Gates) > 0:
+		v.Gated++
+		countGates(s, worst)
+	default:
+		v.Valid++
+	}
+}
+
+// countGates adds the gates that one trial failed, each gate once a trial.
+func countGates(s *sample.Sample, into map[sample.GateName]*GateCount) {
+	seen := make(map[sample.GateName]bool, len(s.Gates))
+	for _, g := range cleanGates(s.Gates) {
+		entry := into[g.Name]
+		if entry == nil {
+			entry = &GateCount{Name: g.Name, Worst: g}
+			into[g.Name] = entry
+		}
+		if !seen[g.Name] {
+			entry.Trials++
+			seen[g.Name] = true
+		}
+		if beyond(g) > beyond(entry.Worst) {
+			entry.Worst = g
+		}
+	}
+}
+
+// ordered puts the gate that most trials failed first.
+func ordered(counts map[sample.GateName]*GateCount) []GateCount {
+	var list []GateCount
+	for _, g := range counts {
+		list = append(list, *g)
+	}
+	slices.SortFunc(list, func(a, b GateCount) int {
+		return cmp.Or(cmp.Compare(b.Trials, a.Trials), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// beyond says how far a gate's figure lies beyond its limit, which may be an
+// upper or a lower one.
+func beyond(g sample.Gate) float64 {
+	far := math.Abs(g.Value - g.Limit)
+	if g.Limit != 0 {
+		far /= math.Abs(g.Limit)
+	}
+	return far
+}
+
+// String is the check with its worst figure: "foreign-cpu 3×, worst 31 %".
+func (g GateCount) String() string {
+	text := string(g.Name)
+	if g.Trials > 1 {
+		text += fmt.Sprintf(" %d×, worst", g.Trials)
+	}
+	if figure := gateFigure(g.Worst); figure != "" {
+		return text + " " + figure
+	}
+	return strings.TrimSuffix(text, ", worst")
+}
+
+// gateFigure prints what a check found, "31 %".
+func gateFigure(g sample.Gate) string {
+	if g.Unit == "" && g.Value == 0 {
+		return ""
+	}
+	if steps := scales[g.Unit]; len(steps) > 0 {
+		best := steps[0]
+		for _, s := range steps {
+			if math.Abs(g.Value) >= s.By {
+				best = s
+			}
+		}
+		return best.Print(g.Value)
+	}
+	if g.Unit == "s" {
+		return units.FormatDuration(g.Value * 1e9)
+	}
+	return withUnit(grouped(g.Value, significant(g.Value)), g.Unit)
+}
+
+// Line is the run's validity in a sentence: "47 of 53 trials count; 4 were not
+// valid (foreign-cpu 3×, worst 31 %; steal 4.2 %), 2 failed".
+func (v Validity) Line() string {
+	if v.Attempts == 0 {
+		return "No trial was made."
+	}
+	text := fmt.Sprintf("%d of %s count", v.Valid, count(v.Attempts, "trial"))
+	if v.Valid == v.Attempts {
+		text = fmt.Sprintf("All %s count: none failed, and every one passed its validity checks", count(v.Attempts, "trial"))
+		if v.Attempts == 1 {
+			text = "The only trial counts: it passed its validity checks"
+		}
+	}
+	var parts []string
+	if v.Gated > 0 {
+		parts = append(parts, fmt.Sprintf("%d measured under conditions that were not valid (%s)", v.Gated, gateList(v.Gates)))
+	}
+	if v.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", v.Failed))
+	}
+	if v.Profiled > 0 {
+		parts = append(parts, fmt.Sprintf("%s more beside the profiler, for where the CPU time goes", count(v.Profiled, "trial")))
+	}
+	if len(parts) > 0 {
+		text += "; " + list(parts)
+	}
+	return text + "."
+}
+
+func gateList(gates []GateCount) string {
+	var parts []string
+	for _, g := range gates {
+		parts = append(parts, g.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Unmeasured says why a scenario that ran has no figures at all: "could not be
+// measured: 8 of 8 trials failed foreign-cpu, worst 31 %"; empty where it has
+// figures, or never ran.
+func (s *Scenario) Unmeasured() string {
+	if s.Trials > 0 || s.Skipped != "" {
+		return ""
+	}
+	tries, gates := 0, make(map[sample.GateName]*GateCount)
+	failures := make(map[sample.FailureKind]int)
+	for i := range s.Samples {
+		sm := &s.Samples[i]
+		switch {
+		case sm.Profiled:
+			continue
+		case !sm.OK():
+			failures[sm.Failure.Kind]++
+		default:
+			countGates(sm, gates)
+		}
+		tries++
+	}
+	if tries == 0 {
+		return ""
+	}
+	var parts []string
+	for _, g := range ordered(gates) {
+		parts = append(parts, fmt.Sprintf("%d of %s failed %s", g.Trials, count(tries, "trial"), (GateCount{Name: g.Name, Worst: g.Worst}).worst()))
+	}
+	for _, kind := range sortedKinds(failures) {
+		parts = append(parts, fmt.Sprintf("%d of %s ended with %s", failures[kind], count(tries, "trial"), kind))
+	}
+	return "could not be measured: " + list(parts)
+}
+
+// worst is the check's name with its worst figure: "foreign-cpu, worst 31 %".
+func (g GateCount) worst() string {
+	if figure := gateFigure(g.Worst); figure != "" {
+		return string(g.Name) + ", worst " + figure
+	}
+	return string(g.Name)
+}

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+)
+
+func rigorous(t testing.TB) *Report {
+	t.Helper()
+	run, plan, samples := reporttest.Rigorous()
+	return Build(run, plan, samples)
+}
+
+func TestGatedTrialsEnterNoFigure(t *testing.T) {
+	r := rigorous(t)
+	v := row(t, r, "vxlan/stream")
+	if v.Trials != 11 || v.Failed != 1 || v.Throughput.N != 11 || len(v.Samples) != 12+2+2 {
+		t.Errorf("vxlan/stream: %d trials, %d failed, N %d, %d samples", v.Trials, v.Failed, v.Throughput.N, len(v.Samples))
+	}
+	g := row(t, r, "geneve/stream")
+	if g.Trials != 0 || g.Throughput != nil || g.Metrics != nil || g.Retransmits != nil || len(g.Samples) != 12 {
+		t.Errorf("geneve/stream has figures: %+v", g)
+	}
+	// Eight scenarios of 12 blocks, less one block of vxlan/stream and one of vxlan/rr.
+	if got := strings.Count(written(t, WriteBenchfmt, r), "\nBenchmark"); got != 8*12-2 {
+		t.Errorf("benchfmt has %d trials, want 94", got)
+	}
+}
+
+func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
+	r := rigorous(t)
+	const want = "could not be measured: 12 of 12 trials failed foreign-cpu, worst 31.0 %"
+	if got := row(t, r, "geneve/stream").Unmeasured(); got != want {
+		t.Errorf("got %q", got)
+	}
+	expectNote(t, r, "geneve/stream "+want+".")
+	for _, s := range r.Scenarios {
+		if why := s.Unmeasured(); (why != "") != (s.ID == "geneve/stream") {
+			t.Errorf("%s: %q", s.ID, why)
+		}
+	}
+	broken := &Scenario{Samples: []sample.Sample{
+		{Failure: &sample.Failure{Kind: sample.ToolHung}}, {Gates: []sample.Gate{{Name: sample.Steal, Value: 3.1, Unit: "%"}}}, {Profiled: true},
+	}}
+	if got := broken.Unmeasured(); got != "could not be measured: 1 of 2 trials failed steal, worst 3.10 % and 1 of 2 trials ended with tool-hung" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestValidityCountsEveryTrialOnce(t *testing.T) {
+	v := rigorous(t).Validity
+	if v.Attempts != v.Valid+v.Failed+v.Gated || v.Valid != 8*12-2 || v.Failed != 3 || v.Gated != 1+1+2+12 || v.Profiled != 4 {
+		t.Errorf("%+v", v)
+	}
+	var gates []string
+	for _, g := range v.Gates {
+		gates = append(gates, g.String())
+	}
+	if diff := cmp.Diff([]string{"foreign-cpu 13×, worst 31.0 %", "steal 2×, worst 4.20 %", "unsteady-rate 14.0 %"}, gates); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]int{"vxlan/stream": 1, "vxlan/rr": 1, "geneve/stream": 12}, v.Missing); diff != "" {
+		t.Error(diff)
+	}
+	want := "94 of 113 trials count; 16 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %; unsteady-rate 14.0 %), 3 failed and 4 trials more beside the profiler, for where the CPU time goes."
+	if got := v.Line(); got != want {
+		t.Errorf("line: %s", got)
+	}
+	for want, v := range map[string]Validity{
+		"No trial was made.": {},
+		"All 8 trials count: none failed, and every one passed its validity checks.": {Attempts: 8, Valid: 8},
+		"The only trial counts: it passed its validity checks.":                      {Attempts: 1, Valid: 1},
+		"0 of 1 trial count; 1 failed.":                                              {Attempts: 1, Failed: 1},
+	} {
+		if got := v.Line(); got != want {
+			t.Errorf("line: %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTroublesTellWhatWasLeftOutFromWhatWasRepeated(t *testing.T) {
+	var got []string
+	for _, tr := range rigorous(t).Troubles() {
+		if strings.HasSuffix(tr.Scenario, "/stream") {
+			got = append(got, tr.String())
+		}
+	}
+	want := []string{
+		"bridge/stream: repeated 1 trial (tool-hung): builtin client on a1 did not end within 12 s and was killed; the trial is repeated",
+		"bridge/stream: repeated 1 trial (unsteady-rate): the rate fell by 14 % within the window, more than the 10 % that pass",
+		"vxlan/stream: 1 of 12 trials left out as not valid (steal): the machine's host took 4.2 % of node a's CPUs, more than the 2 % that pass",
+		"vxlan/stream: repeated 1 trial (foreign-cpu): processes outside the experiment used 31 % of node b's CPUs, more than the 3 % that pass",
+		"macvlan/stream: skipped: this kernel has no macvlan: load the module with `modprobe macvlan`",
+		"geneve/stream: 12 of 12 trials left out as not valid (foreign-cpu): worst: processes outside the experiment used 31 % of node b's CPUs, more than the 3 % that pass",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCSVShowsGatesAndProfiledTrials(t *testing.T) {
+	run, plan := twoSystems()
+	samples := column("a/stream", sample.Throughput, 4, 5)
+	samples[0].Gates = []sample.Gate{{Name: sample.Steal, Message: "4 % stolen"}, {Name: sample.ClockJump, Message: "the clock jumped, by 2 s"}}
+	samples[1].Profiled = true
+	rows, err := csv.NewReader(strings.NewReader(written(t, WriteCSV, Build(run, plan, samples)))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gates, profiled := slices.Index(rows[0], "gates"), slices.Index(rows[0], "profiled")
+	if gates < 0 || profiled < 0 {
+		t.Fatalf("columns %q", rows[0])
+	}
+	if rows[1][gates] != "steal: 4 % stolen; clock-jump: the clock jumped, by 2 s" || rows[1][profiled] != "false" || rows[2][gates] != "" || rows[2][profiled] != "true" {
+		t.Errorf("rows %q %q", rows[1][:12], rows[2][:12])
+	}
+}
+
+func TestGateWithoutAFiniteFigureKeepsItsMessage(t *testing.T) {
+	run, plan := twoSystems()
+	samples := column("a/stream", sample.Throughput, 1)
+	samples[0].Gates = []sample.Gate{{Name: sample.Unsteady, Value: math.NaN(), Limit: math.Inf(1), Unit: "%", Message: "no slope"}}
+	r := Build(run, plan, samples)
+	if _, err := json.Marshal(r); err != nil {
+		t.Errorf("as JSON: %v", err)
+	}
+	if got := row(t, r, "a/stream"); got.Samples[0].Gates[0].Message != "no slope" || got.Unmeasured() != "could not be measured: 1 of 1 trial failed unsteady-rate" {
+		t.Errorf("%+v, %q", got.Samples[0].Gates, got.Unmeasured())
+	}
+	if !math.IsNaN(samples[0].Gates[0].Value) {
+		t.Error("the caller's sample was changed")
+	}
+}
+
+func TestWorstGateIsFarthestBeyondAnUpperOrALowerLimit(t *testing.T) {
+	for _, c := range []struct{ worse, better sample.Gate }{
+		{sample.Gate{Value: 31, Limit: 3}, sample.Gate{Value: 12, Limit: 3}},
+		{sample.Gate{Value: 40, Limit: 90}, sample.Gate{Value: 85, Limit: 90}},
+		{sample.Gate{Value: 5}, sample.Gate{Value: 1}},
+	} {
+		if beyond(c.worse) <= beyond(c.better) {
+			t.Errorf("%+v is not beyond %+v", c.worse, c.better)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// metricOf compares two columns of one metric.
+func metricOf(t *testing.T, m sample.Metric, a, b []float64) (*Report, *Comparison) {
+	t.Helper()
+	_, plan := twoSystems()
+	r := Build(sample.Run{ID: "r"}, plan, append(column("a/stream", m, a...), column("b/stream", m, b...)...))
+	return r, r.Ratio("b/stream", m)
+}
+
+func TestVerdictsFollowTheTestAndTheCorrection(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		metric sample.Metric
+		a, b   []float64
+		want   Verdict
+	}{
+		{"a clear difference", sample.Throughput, spread(10, 10, 8), spread(9, 9.5, 8), Differs},
+		{"noise about the same", sample.Throughput, around(10, 0.03, 8, 0), around(10, 0.03, 8, 1), Alike},
+		{"a clear difference in five blocks", sample.Throughput, spread(10, 10, 5), spread(9, 9.5, 5), TooFew},
+		{"one block", sample.Throughput, []float64{10}, []float64{9}, TooFew},
+		{"no variance, no difference", sample.Throughput, spread(10, 10, 8), spread(10, 10, 8), Alike},
+		{"no variance, a difference", sample.Throughput, spread(10, 10, 8), spread(9, 9, 8), Differs},
+		{"a clear difference of what is no headline", sample.LatencyP99, spread(10, 10, 12), spread(9, 9.5, 12), Suggested},
+		{"no difference of what is no headline", sample.SenderCPU, around(10, 0.03, 8, 0), around(10, 0.03, 8, 1), Alike},
+	} {
+		_, got := metricOf(t, c.metric, c.a, c.b)
+		if got == nil {
+			t.Errorf("%s: no comparison", c.name)
+			continue
+		}
+		if got.Verdict != c.want || got.Distinct != (c.want == Differs) || got.Alike() != (c.want == Alike) {
+			t.Errorf("%s: %s, distinct %v, alike %v, want %s", c.name, got.Verdict, got.Distinct, got.Alike(), c.want)
+		}
+		if (got.P == nil) != (c.want == TooFew) || (got.Effect == nil) != (got.P == nil) {
+			t.Errorf("%s: p %v, effect %v", c.name, got.P, got.Effect)
+		}
+		if (got.Adjusted != nil) != (got.P != nil && Headline(c.metric, false)) {
+			t.Errorf("%s: adjusted %v", c.name, got.Adjusted)
+		}
+	}
+}
+
+func TestExactPOfSixBlocksIsTwoOfSixtyFour(t *testing.T) {
+	_, c := metricOf(t, sample.Throughput, spread(10, 10, 6), spread(9, 9.5, 6))
+	if c.P == nil || math.Abs(*c.P-2.0/64) > 1e-12 || *c.Adjusted != *c.P || *c.Effect != -1 || c.Verdict != Differs {
+		t.Errorf("%+v", c)
+	}
+}
+
+// The interval is of the medians and the test of every block, so that they can
+// part: then the words follow the test, and say it.
+func TestWordsFollowTheTestWhereTheIntervalParts(t *testing.T) {
+	for _, c := range []struct {
+		verdict   Verdict
+		low, high float64
+		want      string
+	}{
+		{Differs, 0.9, 1.01, ", by the test of all blocks, though the interval holds 1"},
+		{Suggested, 0.9, 1.01, ", by the test of all blocks, though the interval holds 1"},
+		{Alike, 0.9, 0.99, ", by the test of all blocks, though the interval leaves out 1"},
+		{Differs, 0.9, 0.99, ""}, {Alike, 0.9, 1.01, ""}, {TooFew, 0.9, 0.99, ""}, {TooFew, 0.9, 1.1, ""},
+	} {
+		if got := tension(c.verdict, Interval{Median: 0.95, Low: c.low, High: c.high, N: 9}); got != c.want {
+			t.Errorf("%s with [%v, %v]: %q", c.verdict, c.low, c.high, got)
+		}
+	}
+}
+
+func TestHeadlineIsTrafficAndWhatAByteCosts(t *testing.T) {
+	for m, exchange := range map[sample.Metric]bool{
+		sample.Throughput: false, sample.SenderCPUPerByte: false, sample.ReceiverCPUPerByte: false, sample.Transactions: true,
+	} {
+		if !Headline(m, exchange) || Headline(m, !exchange) {
+			t.Errorf("%s, exchange %v", m, exchange)
+		}
+	}
+	for _, m := range []sample.Metric{sample.LatencyP50, sample.LatencyP99, sample.SenderCPU, sample.ReceiverCPUPerPacket, sample.Retransmits} {
+		if Headline(m, false) || Headline(m, true) {
+			t.Errorf("%s is a headline", m)
+		}
+	}
+}
+
+// Holm's correction is over all headline comparisons of a report and over
+// nothing else.
+func TestCorrectionCountsTheHeadlineComparisonsOnly(t *testing.T) {
+	r := quick(t)
+	n := 0
+	for _, c := range r.Comparisons {
+		if c.Adjusted != nil {
+			n++
+		}
+		if colocated := strings.HasPrefix(c.Subject, "bridge-colocated"); colocated && c.Metric == sample.SenderCPUPerByte && c.Adjusted != nil {
+			t.Error("the CPU of a node that plays both sides is compared with a sender's")
+		}
+	}
+	// Streams: throughput of three systems, both sides' CPU of two. Request/response:
+	// bridge and bridge-colocated; vxlan/rr has five blocks, too few for a p.
+	if n != 3+4+2 || corrected(r.Comparisons) != n {
+		t.Errorf("%d comparisons are corrected for one another, want 9", n)
+	}
+	for _, c := range r.Comparisons {
+		if c.Adjusted != nil && math.Abs(*c.Adjusted-min(1, float64(n)**c.P)) > 1e-12 {
+			t.Errorf("%s of %s: p %v becomes %v, want the same p nine-fold", c.Metric, c.Subject, *c.P, *c.Adjusted)
+		}
+	}
+}
+
+func TestReachOfTheCorrectionIsSaidWithTheTrialsItTakes(t *testing.T) {
+	for _, c := range []struct {
+		tests, n int
+		need     string
+	}{{11, 6, "it takes 9 trials"}, {2, 6, "it takes 7 trials"}, {40, 8, "it takes 11 trials"}, {1, 6, ""}, {11, 9, ""}, {11, 4, ""}, {1000, 60, ""}, {0, 0, ""}} {
+		got := outOfReach("The comparisons", c.tests, c.n)
+		if (got == "") != (c.need == "") || !strings.Contains(got, c.need) {
+			t.Errorf("%d tests, %d blocks: %q, want %q", c.tests, c.n, got, c.need)
+		}
+	}
+}
+
+func TestNoDifferenceIsSaidWithWhatWouldHaveShown(t *testing.T) {
+	r, c := metricOf(t, sample.Throughput, around(10e9, 0.03, 10, 0), around(10e9, 0.03, 10, 1))
+	if c.Verdict != Alike || c.Detectable == nil || *c.Detectable <= 0 || *c.Detectable > 0.2 {
+		t.Fatalf("%+v", c)
+	}
+	says := "a difference of " + percentage(*c.Detectable) + " or more would have shown"
+	texts := map[string]string{
+		"finding": r.Findings[0], "table": strings.Join(strings.Fields(tabled(t, r, TableOptions{Width: 100})), " "), "Markdown": written(t, WriteMarkdown, r),
+	}
+	for name, text := range texts {
+		if !strings.Contains(text, says) {
+			t.Errorf("the %s does not say %q: %s", name, says, text)
+		}
+	}
+}
+
+func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
+	d := 0.03
+	for ratio, want := range map[float64]string{
+		1.01: "a difference of 3 % or more would have shown", 0.98: "a difference of 3 % or more would have shown",
+		1.04: "a difference of 3 % or more would have shown in 4 of 5 such runs", 0.96: "a difference of 3 % or more would have shown in 4 of 5 such runs",
+	} {
+		if got := wouldShow("", &d, ratio); got != want {
+			t.Errorf("%v: %q", ratio, got)
+		}
+	}
+	zero := 0.0
+	if got := wouldShow("; ", &zero, 1); got != "; any difference would have shown" || wouldShow("; ", nil, 1) != "" {
+		t.Errorf("of no variance %q, of what is not known %q", got, wouldShow("; ", nil, 1))
+	}
+}
+
+func TestTableMarksWhatIsSuggested(t *testing.T) {
+	text := tabled(t, quick(t), TableOptions{Width: 160})
+	if !strings.Contains(text, "] ?") || !strings.Contains(text, "? a difference is suggested") || strings.Contains(text, "] ~") {
+		t.Errorf("no mark, or the wrong one:\n%s", text)
+	}
+}
+
+func TestScenariosWithoutACommonBlockAreNotCompared(t *testing.T) {
+	run, plan := twoSystems()
+	late := column("b/stream", sample.Throughput, 1, 2, 3)
+	for i := range late {
+		late[i].Block += 10
+	}
+	r := Build(run, plan, append(column("a/stream", sample.Throughput, 1, 2, 3), late...))
+	if len(r.Comparisons) != 0 {
+		t.Errorf("%+v", r.Comparisons)
+	}
+	expectNote(t, r, "b/stream and a/stream have figures, but in no block both, so they cannot be compared.")
+	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "The bridge cannot be compared with raw: no block has figures of both.") {
+		t.Errorf("%q", r.Findings)
+	}
+}
+
+func TestComparisonWithAScenarioOfInvalidTrialsSaysWhy(t *testing.T) {
+	run, plan := twoSystems()
+	bad := column("b/stream", sample.Throughput, spread(1, 2, 8)...)
+	for i := range bad {
+		bad[i].Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 10 + 3*float64(i), Limit: 3, Unit: "%", Message: "foreign"}}
+	}
+	r := Build(run, plan, append(column("a/stream", sample.Throughput, spread(1, 2, 8)...), bad...))
+	want := "The bridge cannot be compared with raw: b/stream could not be measured: 8 of 8 trials failed foreign-cpu, worst 31.0 %."
+	if len(r.Findings) != 1 || r.Findings[0] != want {
+		t.Errorf("%q", r.Findings)
+	}
+	if len(r.Comparisons) != 0 || r.Validity.Valid != 8 || r.Validity.Gated != 8 {
+		t.Errorf("%+v, %+v", r.Comparisons, r.Validity)
+	}
+}
+
+func TestComparisonNamesTheScenarioThatThePlanLacks(t *testing.T) {
+	run, plan := twoSystems()
+	plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "a/stream", Subject: "gone/stream"})
+	expectNote(t, Build(run, plan, nil), "The comparison of gone/stream with a/stream names a scenario that the plan does not have.")
+}

@@ -1,0 +1,76 @@
+package space
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Adopt makes the namespace at a path, such as /proc/PID/ns/net, the one that
+// the Space stands for: its handles are exchanged in place, so that everybody
+// who has the Space works in the other namespace from now on, and its name in
+// Dir is bound to the other. What was set in the former namespace is forgotten,
+// and the former ends with whoever else holds it. For programs that make their
+// workloads' namespaces themselves. Nobody may use the Space meanwhile. On an
+// error it is as it was.
+func (s *Space) Adopt(path string) error {
+	if s.Name == "" {
+		return fmt.Errorf("adopt namespace %s: the process's own namespace cannot become another", path)
+	}
+	other, err := OpenAt(s.Name, path)
+	if err != nil {
+		return fmt.Errorf("adopt: %w", err)
+	}
+	if err := rebind(s.Name, s.NS, other.NS); err != nil {
+		other.Close()
+		return fmt.Errorf("adopt namespace %s as %s: %w", path, s.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	former := &Space{NS: s.NS, Links: s.Links, sysfs: s.sysfs}
+	s.NS, s.Links, s.sysfs, s.record = other.NS, other.Links, other.sysfs, other.record
+	return former.Close()
+}
+
+// OpenAt opens the namespace at a path; the name is for messages, and for
+// whoever binds it.
+func OpenAt(name, path string) (*Space, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
+	}
+	if st.Type != unix.NSFS_MAGIC {
+		return nil, fmt.Errorf("open network namespace %s: this is no namespace", path)
+	}
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
+	}
+	return fromHandle(name, ns)
+}
+
+// rebind binds a name to another namespace, or leaves it where it is. The
+// former binding has to go first: one on top of it would keep it from being
+// removed.
+func rebind(name string, from, to netns.NsHandle) error {
+	at := filepath.Join(Dir, name)
+	if err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+		return fmt.Errorf("unbind %s: %w", at, err)
+	}
+	err := bind(at, to)
+	if err == nil {
+		return nil
+	}
+	if back := bind(at, from); back != nil {
+		os.Remove(at)
+		return fmt.Errorf("bind %s: %w (and it could not be bound back: %w)", at, err, back)
+	}
+	return fmt.Errorf("bind %s: %w", at, err)
+}
+
+func bind(at string, ns netns.NsHandle) error {
+	return unix.Mount(fmt.Sprintf("/proc/self/fd/%d", int(ns)), at, "", unix.MS_BIND, "")
+}

@@ -1,0 +1,138 @@
+package space
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// otherHeld is another namespace, and a path to it that is not its name.
+func otherHeld(t *testing.T) (s *Space, path string) {
+	t.Helper()
+	s = fresh(t, "other")
+	return s, fmt.Sprintf("/proc/self/fd/%d", int(s.NS))
+}
+
+func boundInode(t *testing.T, name string) uint32 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(filepath.Join(Dir, name), &st); err != nil {
+		t.Fatal(err)
+	}
+	return uint32(st.Ino)
+}
+
+func inodeOf(t *testing.T, s *Space) uint32 {
+	t.Helper()
+	inode, err := s.Inode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inode
+}
+
+// Whoever has the Space works in the adopted namespace from then on: by its
+// handles, by its name, and in its sysfs.
+func TestAnAdoptedNamespaceTakesTheFormersPlace(t *testing.T) {
+	s := fresh(t, "adopts")
+	other, path := otherHeld(t)
+	former := inodeOf(t, s)
+	if err := s.Pair(Veth{Name: "before", PeerName: "before1", MTU: 1500}, s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ReadSysfs("before/mtu"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sysctl("net.ipv4.ip_forward", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Pair(Veth{Name: "inside", PeerName: "inside1", MTU: 1400}, other); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Adopt(path); err != nil {
+		t.Fatal(err)
+	}
+	want := inodeOf(t, other)
+	if want == former {
+		t.Fatal("the two namespaces are one")
+	}
+	if got := inodeOf(t, s); got != want {
+		t.Errorf("the handle leads to %d, want %d", got, want)
+	}
+	if got := boundInode(t, s.Name); got != want {
+		t.Errorf("the name leads to %d, want %d", got, want)
+	}
+	if mtu, err := s.ReadSysfs("inside/mtu"); err != nil || mtu != "1400" {
+		t.Errorf("the MTU of the adopted namespace's device is %q (%v)", mtu, err)
+	}
+	if _, err := s.Link("before"); err == nil {
+		t.Error("a device of the former namespace is still seen")
+	}
+	if err := s.Address("inside", netip.MustParsePrefix("10.9.8.7/24")); err != nil {
+		t.Error(err)
+	}
+	if got := s.Settings(); got["net.ipv4.ip_forward"] != "" {
+		t.Errorf("what was set in the former namespace is still recorded: %v", got)
+	}
+	var forwards []byte
+	err := s.Do(func() (err error) {
+		forwards, err = os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+		return err
+	})
+	if err != nil || strings.TrimSpace(string(forwards)) != "0" {
+		t.Errorf("ip_forward is %q (%v), want the adopted namespace's 0", forwards, err)
+	}
+}
+
+// Removing the name removes nothing but the name: whoever made the adopted
+// namespace still has it.
+func TestDeletingTheNameOfAnAdoptedNamespaceLeavesItsFile(t *testing.T) {
+	s := fresh(t, "adopts")
+	other, path := otherHeld(t)
+	if err := s.Adopt(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := Delete(s.Name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(Dir, s.Name)); !os.IsNotExist(err) {
+		t.Errorf("the name is still there: %v", err)
+	}
+	if got, want := boundInode(t, other.Name), inodeOf(t, other); got != want {
+		t.Errorf("the other's own name leads to %d, want %d", got, want)
+	}
+}
+
+func TestWhatIsNoNamespaceIsNotAdopted(t *testing.T) {
+	s := fresh(t, "adopts")
+	before := inodeOf(t, s)
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, say := range map[string]string{plain: "no namespace", "/nowhere/at/all": "no such file"} {
+		err := s.Adopt(path)
+		if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), path) {
+			t.Errorf("adopting %s: %v; want an error with %q", path, err, say)
+		}
+	}
+	if got := inodeOf(t, s); got != before {
+		t.Error("the namespace is another after a failure")
+	}
+	if got := boundInode(t, s.Name); got != before {
+		t.Error("the name leads elsewhere after a failure")
+	}
+	own, err := Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	if err := own.Adopt("/proc/self/ns/net"); err == nil {
+		t.Error("the process's own namespace became another")
+	}
+}

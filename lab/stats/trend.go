@@ -1,0 +1,112 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Slope returns the Theil–Sen estimate of how much y changes for each unit of
+// x: the median slope of all pairs of points whose x differ. Up to 29 % of the
+// points may be anything without leading it astray. ok is false where no two x
+// differ. It takes n² / 2 slopes, so it is meant for series of some hundred
+// points.
+//
+// Source: Sen 1968, Estimates of the Regression Coefficient Based on Kendall's
+// Tau.
+func Slope(xs, ys []float64) (slope float64, ok bool, err error) {
+	if len(xs) != len(ys) {
+		return 0, false, fmt.Errorf("slope of %d x and %d y: each point needs both", len(xs), len(ys))
+	}
+	if err := finite(xs); err != nil {
+		return 0, false, fmt.Errorf("slope: x: %w", err)
+	}
+	if err := finite(ys); err != nil {
+		return 0, false, fmt.Errorf("slope: y: %w", err)
+	}
+	slopes := make([]float64, 0, len(xs)*(len(xs)-1)/2)
+	for i := range xs {
+		for j := range i {
+			if xs[i] != xs[j] {
+				slopes = append(slopes, (ys[i]-ys[j])/(xs[i]-xs[j]))
+			}
+		}
+	}
+	if len(slopes) == 0 {
+		return 0, false, nil
+	}
+	slices.Sort(slopes)
+	slope = sortedMedian(slopes)
+	return slope, !math.IsInf(slope, 0) && !math.IsNaN(slope), nil
+}
+
+// exactTrend is the longest series without ties whose trend is counted out.
+const exactTrend = 60
+
+// MannKendall returns the two-sided p of a trend in ys, in the order given: how
+// likely so many of the pairs rise, or fall, in a series of independent values.
+// Neighbours in a series of rates are alike, so p is smaller than the truth:
+// hold it against a strict level. It is exact for up to 60 values without ties,
+// else the normal approximation with corrections for ties and continuity. With
+// fewer than two values it is 1, with one that is not a number NaN.
+//
+// Source: Kendall, Rank Correlation Methods; Gilbert 1987, 16.4.
+func MannKendall(ys []float64) (p float64) {
+	if slices.ContainsFunc(ys, math.IsNaN) {
+		return math.NaN()
+	}
+	n := len(ys)
+	if n < 2 {
+		return 1
+	}
+	rising, falling := 0, 0
+	for i, y := range ys {
+		for _, before := range ys[:i] {
+			switch {
+			case y > before:
+				rising++
+			case y < before:
+				falling++
+			}
+		}
+	}
+	if n <= exactTrend && rising+falling == n*(n-1)/2 {
+		return twoSided(inversions(n), 1, rising)
+	}
+	return trendNormal(n, rising-falling, ys)
+}
+
+// inversions returns the probability of every number of rising pairs in a
+// random order of n values.
+func inversions(n int) []float64 {
+	shares := []float64{1}
+	for k := 2; k <= n; k++ {
+		next := make([]float64, len(shares)+k-1)
+		for i, share := range shares {
+			for j := range k {
+				next[i+j] += share / float64(k)
+			}
+		}
+		shares = next
+	}
+	return shares
+}
+
+func trendNormal(n, score int, ys []float64) float64 {
+	k := float64(n)
+	variance := k * (k - 1) * (2*k + 5)
+	for sorted := slices.Sorted(slices.Values(ys)); len(sorted) > 0; {
+		t := 1
+		for t < len(sorted) && sorted[t] == sorted[0] {
+			t++
+		}
+		f := float64(t)
+		variance -= f * (f - 1) * (2*f + 5)
+		sorted = sorted[t:]
+	}
+	beyond := math.Abs(float64(score)) - 1
+	if variance <= 0 || beyond <= 0 {
+		return 1
+	}
+	return bothTails(beyond / math.Sqrt(variance/18))
+}

@@ -1,0 +1,85 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+)
+
+// tables adds the tables of documents, without their figures.
+func (x *expansion) tables() {
+	for _, t := range x.s.tables.V {
+		x.plan.Tables = append(x.plan.Tables, Table{
+			Name: t.name, Title: t.value.title.V, Source: t.value.source.V,
+			Corner: t.value.corner.V, Note: t.value.note.V,
+		})
+	}
+}
+
+// placed notes a cell that has no place of its own, and a figure without
+// source; false where the entry is of no use.
+func (x *expansion) placed(e at[publishedSpec], seen map[[3]string]position) bool {
+	p := e.V
+	if !p.table.Set {
+		if p.row.Set || p.column.Set {
+			x.j.fail(e.Pos, "a row or column without a table", "name the table, which stands under tables")
+			return false
+		}
+		if !p.source.Set {
+			x.j.fail(e.Pos, "a published figure lacks source", `add a line "source: …" with the document and the place, or make it a cell of a table`)
+			return false
+		}
+		return true
+	}
+	names := namesOf(x.s.tables.V)
+	switch {
+	case p.table.V == "":
+		return false // unreadable, and noted
+	case !slices.Contains(names, p.table.V):
+		x.j.fail(p.table.Pos, fmt.Sprintf("%q is not defined under tables", p.table.V), remedyFor(p.table.V, "tables", names))
+		return false
+	case !p.row.Set || !p.column.Set:
+		x.j.fail(e.Pos, "a cell of a table lacks row or column", "name both, as the document does")
+		return false
+	}
+	place := [3]string{p.table.V, p.row.V, p.column.V}
+	if first, taken := seen[place]; taken {
+		x.j.fail(e.Pos, fmt.Sprintf("table %q has two cells in row %q and column %q, the first in line %d", p.table.V, p.row.V, p.column.V, first.line), "remove or rename one of the two")
+		return false
+	}
+	seen[place] = e.Pos
+	return true
+}
+
+func (x *expansion) sourceOf(table string) string {
+	for _, t := range x.plan.Tables {
+		if t.Name == table {
+			return t.Source
+		}
+	}
+	return ""
+}
+
+// filled notes the tables of which no figure is.
+func (x *expansion) filled() {
+	for _, t := range x.s.tables.V {
+		if !slices.ContainsFunc(x.s.published.V, func(p at[publishedSpec]) bool { return p.V.table.V == t.name }) {
+			x.j.fail(t.pos, fmt.Sprintf("table %q has no figures", t.name), fmt.Sprintf("add figures with %q under published, or remove it", "table: "+t.name))
+		}
+	}
+}
+
+// keepPublished drops the figures whose scenarios are gone. A table of which
+// any figure has its scenario stays whole: the report says in its cells what
+// was left out.
+func (p *Plan) keepPublished(kept map[string]bool) {
+	stays := map[string]bool{}
+	for _, f := range p.Published {
+		if f.Table != "" && kept[f.Scenario] && (f.Baseline == "" || kept[f.Baseline]) {
+			stays[f.Table] = true
+		}
+	}
+	p.Published = slices.DeleteFunc(p.Published, func(f Published) bool {
+		return !stays[f.Table] && (f.Table != "" || !kept[f.Scenario])
+	})
+	p.Tables = slices.DeleteFunc(p.Tables, func(t Table) bool { return !stays[t.Name] })
+}

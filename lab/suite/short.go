@@ -1,0 +1,124 @@
+package suite
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+)
+
+// shortSpec is a suite's short form: what a run of a few minutes changes about
+// it. It stays the same experiment: systems, traffic and comparisons are the
+// suite's own.
+type shortSpec struct {
+	trials    at[int]
+	timing    at[timingSpec]
+	scenarios at[[]at[string]]
+	tool      at[string]
+}
+
+var shortTable = table[shortSpec]{
+	what: "a short form",
+	doc:  "What `run --short` changes: a form of the suite that takes minutes, for people in a hurry and for CI.",
+	fields: []field[shortSpec]{
+		bind("trials", number{1, mostTrials}, func(s *shortSpec) *at[int] { return &s.trials }, "How often each scenario runs; a precision of the suite does not apply.").must(),
+		bind("timing", timingTable, func(s *shortSpec) *at[timingSpec] { return &s.timing }, "Overrides the timing of suite, workloads and scenarios key by key."),
+		bind("scenarios", list[string]{pattern, true, mostNames}, func(s *shortSpec) *at[[]at[string]] { return &s.scenarios }, "Those that are kept: ids, groups or patterns; default is all."),
+		bind("tool", name, func(s *shortSpec) *at[string] { return &s.tool }, "The traffic program of every scenario."),
+	},
+}
+
+// shortened returns the options with what the suite's short form asks for
+// below what the person asks for.
+func (o ExpandOptions) shortened(s *spec) ExpandOptions {
+	if !o.Short {
+		return o
+	}
+	short := s.short.V
+	o.Tool = cmp.Or(o.Tool, short.tool.V)
+	o.Trials = cmp.Or(o.Trials, short.trials.V)
+	return o
+}
+
+// checkShort says that a suite has no short form, where one is wanted.
+func (o ExpandOptions) checkShort(s *spec) error {
+	if !o.Short || s.short.Set {
+		return nil
+	}
+	plan := expand(&journal{}, s, ExpandOptions{})
+	return fmt.Errorf("it has no short form (as it is it takes about %s); give it a block \"short:\" with its trials, or choose --trials, --duration and --scenario",
+		plan.Estimate().Round(time.Second))
+}
+
+// short notes what the short form names that the suite lacks.
+func (x *expansion) short() {
+	for _, f := range x.s.short.V.scenarios.V {
+		if f.V == "" {
+			continue // unreadable, and noted
+		}
+		if _, err := path.Match(f.V, ""); err != nil {
+			x.j.fail(f.Pos, fmt.Sprintf("the pattern %q cannot be read", clip(f.V)), "write an id, a group, or a pattern with *, ? and [a-z]")
+			continue
+		}
+		found := slices.ContainsFunc(x.plan.Scenarios, func(sc Scenario) bool {
+			match, err := matches(f.V, sc.ID)
+			return err == nil && match
+		})
+		if !found {
+			x.j.fail(f.Pos, fmt.Sprintf("no scenario is called %q", f.V), remedyFor(f.V, "scenarios and groups", namesFor(x.plan.Scenarios)))
+		}
+	}
+}
+
+// keepShort drops the scenarios that the short form leaves out.
+func (p *Plan) keepShort(s *spec) error {
+	var kept []string
+	for _, f := range s.short.V.scenarios.V {
+		kept = append(kept, f.V)
+	}
+	return p.keep(kept)
+}
+
+// namesFor lists what a filter can name: groups and ids.
+func namesFor(scenarios []Scenario) []string {
+	var names []string
+	for _, sc := range scenarios {
+		if g, _ := group(sc.ID); !slices.Contains(names, g) {
+			names = append(names, g)
+		}
+	}
+	return append(names, idsOf(scenarios)...)
+}
+
+func idsOf(scenarios []Scenario) []string {
+	var ids []string
+	for _, sc := range scenarios {
+		ids = append(ids, sc.ID)
+	}
+	return ids
+}
+
+// inShortForm ends a message about a scenario that only the whole suite may
+// have.
+func (p *Plan) inShortForm() string {
+	if !p.Short {
+		return ""
+	}
+	return " in the short form"
+}
+
+// form names the plan and its form: "contrail-windows (short form)".
+func (p *Plan) form() string {
+	if p.Short {
+		return p.Suite + " (short form)"
+	}
+	return p.Suite
+}
+
+// checkShortForm notes what only the short form gets wrong.
+func checkShortForm(j *journal, s *spec) {
+	if s.short.Set && len(j.errs)+j.more == 0 {
+		expand(j, s, ExpandOptions{Short: true}.shortened(s))
+	}
+}

@@ -1,0 +1,80 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"windtunnel/lab/units"
+)
+
+// stopOf returns when a run of s has measured enough: the trials that it runs
+// in any case, and what a precision adds to them.
+func stopOf(s *spec, opts ExpandOptions) (trials int, stop Stop) {
+	trials = s.trials.V
+	if opts.Trials > 0 {
+		trials = opts.Trials
+	}
+	if !opts.Short { // whose trials are fixed
+		stop.Precision = s.precision.V
+	}
+	if opts.Precision > 0 {
+		stop.Precision = opts.Precision
+	}
+	if stop.Precision == 0 {
+		return trials, Stop{}
+	}
+	stop.MaxTrials = min(max(4*trials, defaultMaximum), mostTrials)
+	if s.maxTrials.Set && !opts.Short {
+		stop.MaxTrials = s.maxTrials.V
+	}
+	if opts.MaxTrials > 0 {
+		stop.MaxTrials = opts.MaxTrials
+	}
+	stop.MaxTime = s.maxTime.V
+	if opts.MaxTime > 0 {
+		stop.MaxTime = opts.MaxTime
+	}
+	return trials, stop
+}
+
+// checkStop notes bounds of a file that contradict each other, or that bound
+// nothing.
+func checkStop(j *journal, s *spec) {
+	if !s.precision.Set {
+		const remedy = `add a line such as "precision: 2%", or remove it: without, each scenario runs trials times`
+		if s.maxTrials.Set {
+			j.fail(s.maxTrials.Pos, "max_trials without a precision that could be reached sooner", remedy)
+		}
+		if s.maxTime.Set {
+			j.fail(s.maxTime.Pos, "max_time without a precision that could be reached sooner", remedy)
+		}
+		return
+	}
+	// What could not be read is 0, and noted.
+	if s.maxTrials.V > 0 && s.maxTrials.V < s.trials.V {
+		j.fail(s.maxTrials.Pos, fmt.Sprintf("max_trials is %d, fewer than the %d trials that are run in any case", s.maxTrials.V, s.trials.V),
+			fmt.Sprintf("write %d or more, or fewer trials", s.trials.V))
+	}
+}
+
+// checkStop says what is wrong with the options that a precision has, by
+// themselves or together with the file's.
+func (o ExpandOptions) checkStop(s *spec) error {
+	switch {
+	case o.Precision != 0 && !(o.Precision >= leastPrecision && o.Precision <= mostPrecision): // NaN too
+		return fmt.Errorf("a precision of %s is out of bounds; choose %s to %s", units.FormatPercent(o.Precision), units.FormatPercent(leastPrecision), units.FormatPercent(mostPrecision))
+	case o.MaxTrials < 0 || o.MaxTrials > mostTrials:
+		return fmt.Errorf("%d trials at most are out of bounds; choose 1 to %d", o.MaxTrials, mostTrials)
+	case o.MaxTime != 0 && (o.MaxTime < leastTime || o.MaxTime > mostTime):
+		return fmt.Errorf("a time of %v at most is out of bounds; choose %v to %v", o.MaxTime, time.Duration(leastTime), mostTime)
+	}
+	trials, stop := stopOf(s, o)
+	if stop.Precision == 0 && (o.MaxTrials > 0 || o.MaxTime > 0) {
+		return errors.New("a most of trials or time needs a precision that could be reached sooner; give one, such as 2%, or the number of trials alone")
+	}
+	if stop.Precision > 0 && stop.MaxTrials < trials {
+		return fmt.Errorf("%d trials at most are fewer than the %d that are run in any case; choose %d or more, or fewer trials", stop.MaxTrials, trials, trials)
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"windtunnel/lab/space"
+)
+
+// daemon is a program of a system that runs for as long as the system is
+// attached: in the node's namespace, on the node's CPUs, its output in the
+// node's home.
+type daemon struct {
+	name string // of its log file
+	argv []string
+	env  []string // added to the environment, KEY=value
+	dir  string   // where it runs; the node's home where empty
+	// ready returns nil once the daemon serves; it is asked until then. Where
+	// nil, the daemon is ready as soon as it runs.
+	ready func() error
+}
+
+const (
+	daemonReady   = 10 * time.Second
+	daemonAsk     = 20 * time.Millisecond
+	daemonEnds    = 3 * time.Second
+	commandEnds   = 20 * time.Second
+	lastLines     = 10  // of a daemon's log, in messages
+	lastLineBytes = 300 // of each of them
+)
+
+// running is a daemon that was started.
+type running struct {
+	name  string
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has
+}
+
+// home is the directory for the files of what runs on the node. It is made on
+// first use, and goes with the node's namespace or with stopDaemons.
+func (n *Node) home() (string, error) {
+	home := space.Home(n.Name)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", fmt.Errorf("make a place for the files of node %s: %w", n.Name, err)
+	}
+	return home, nil
+}
+
+// start runs a daemon and waits until it is ready. One that ends first, or is
+// not ready in time, is an error with the last lines that it printed.
+func (n *Node) start(d daemon) error {
+	home, err := n.home()
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(home, d.name+".log"))
+	if err != nil {
+		return fmt.Errorf("make the log of %s: %w", d.name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(d.argv[0], d.argv[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(append(environment(), "LC_ALL=C"), d.env...)
+	cmd.Dir = home
+	if d.dir != "" {
+		cmd.Dir = d.dir
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children are ended with it
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", d.name, err)
+	}
+	r := &running{d.name, cmd, make(chan struct{})}
+	go func() {
+		cmd.Wait() // the state holds the outcome
+		close(r.ended)
+	}()
+	n.daemons = append(n.daemons, r)
+	if d.ready == nil {
+		return nil
+	}
+	deadline := time.After(daemonReady)
+	for {
+		notReady := d.ready()
+		if notReady == nil {
+			return nil
+		}
+		select {
+		case <-r.ended:
+			return fmt.Errorf("%s ended at once (%v)%s", d.name, cmd.ProcessState, n.said(d.name))
+		case <-deadline:
+			return fmt.Errorf("%s was not ready within %v: %w%s", d.name, daemonReady, notReady, n.said(d.name))
+		case <-time.After(daemonAsk):
+		}
+	}
+}
+
+// stopDaemons ends what start started, the newest first, and removes the
+// node's home.
+func (n *Node) stopDaemons() error {
+	var errs []error
+	for _, r := range slices.Backward(n.daemons) {
+		errs = append(errs, r.stop())
+	}
+	n.daemons = nil
+	return errors.Join(append(errs, space.DeleteHome(n.Name))...)
+}
+
+// stop ends a daemon with all that it started: gently, then by force.
+func (r *running) stop() error {
+	group := -r.cmd.Process.Pid
+	if !r.hasEnded() {
+		if err := syscall.Kill(group, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end %s: %w", r.name, err)
+		}
+		select {
+		case <-r.ended:
+		case <-time.After(daemonEnds):
+		}
+	}
+	if err := syscall.Kill(group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("kill %s: %w", r.name, err)
+	}
+	select {
+	case <-r.ended:
+		return nil
+	case <-time.After(daemonEnds):
+		return fmt.Errorf("%s was killed and does not end", r.name)
+	}
+}
+
+// command runs a program to its end in the node's namespace and returns what
+// it printed to stdout; the error holds what it said.
+func (n *Node) command(argv ...string) (string, error) { return n.commandWith(nil, argv...) }
+
+// commandWith is command with more in the environment, KEY=value.
+func (n *Node) commandWith(env []string, argv ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandEnds)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(append(environment(), "LC_ALL=C"), env...)
+	cmd.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(stderr.String()+stdout.String()))
+	}
+	return stdout.String(), nil
+}
+
+// environment is the agent's without what tunes the agent's own runtime, which
+// would bind daemons that are written in Go too.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "GOMAXPROCS=") || strings.HasPrefix(kv, "GOGC=")
+	})
+}
+
+// said are the last lines of a daemon's log, for a message.
+func (n *Node) said(name string) string {
+	text, err := os.ReadFile(filepath.Join(space.Home(n.Name), name+".log"))
+	if err != nil || len(bytes.TrimSpace(text)) == 0 {
+		return "; it printed nothing"
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	lines = lines[max(0, len(lines)-lastLines):]
+	for i, l := range lines {
+		if len(l) > lastLineBytes {
+			lines[i] = strings.ToValidUTF8(l[:lastLineBytes], "") + " …"
+		}
+	}
+	return fmt.Sprintf("; the last that %s printed:\n%s", name, strings.Join(lines, "\n"))
+}
+
+// LastWords are what the programs of the system on this node printed last, and
+// which of them have ended; empty where none runs.
+func (n *Node) LastWords() string {
+	var words []string
+	logs, _ := filepath.Glob(filepath.Join(space.Home(n.Name), "*.log"))
+	for _, log := range logs {
+		name := strings.TrimSuffix(filepath.Base(log), ".log")
+		state := name + " runs"
+		if i := slices.IndexFunc(n.daemons, func(r *running) bool { return r.name == name }); i >= 0 && n.daemons[i].hasEnded() {
+			state = fmt.Sprintf("%s has ended (%v)", name, n.daemons[i].cmd.ProcessState)
+		}
+		words = append(words, state+n.said(name))
+	}
+	return strings.Join(words, "\n")
+}
+
+func (r *running) hasEnded() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}

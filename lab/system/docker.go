@@ -1,0 +1,285 @@
+package system
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"windtunnel/lab/program"
+	"windtunnel/lab/space"
+)
+
+// dockerd is the Docker daemon of one node: a real one, as Docker's users have
+// it, with everything that it keeps in the node's home, and its own containerd.
+// It shares nothing with a daemon of the machine's user, see docker_enter.sh.
+type dockerd struct {
+	node *Node
+	home string
+}
+
+const (
+	dockerDaemon  = "dockerd" // and its log
+	dockerNetwork = "windtunnel"
+	dockerImage   = "windtunnel-pause"
+	dockerEnds    = 2 * time.Second
+)
+
+//go:embed docker_enter.sh
+var dockerEnter string
+
+// dockerPrograms are what both of Docker's networks need. 20.10 is the oldest
+// that was tried.
+func dockerPrograms() []program.Program {
+	const from = "apt-get install --no-install-recommends docker.io, or Docker's own packages"
+	return []program.Program{
+		{Name: "dockerd", Package: from, Version: []string{"dockerd", "--version"}, Least: "20.10"},
+		{Name: "docker", Package: from, Version: []string{"docker", "--version"}, Least: "20.10"},
+		{Name: "containerd", Package: from, Version: []string{"containerd", "--version"}},
+		{Name: "runc", Package: from, Version: []string{"runc", "--version"}},
+		{Name: "iptables", Package: "apt-get install iptables", Version: []string{"iptables", "--version"}},
+		{Name: "unshare", Package: "apt-get install util-linux", Version: []string{"unshare", "--version"}, Least: "2.32"}, // --kill-child
+	}
+}
+
+func dockerOf(n *Node) dockerd { return dockerd{n, space.Home(n.Name)} }
+
+func (d dockerd) file(name string) string { return filepath.Join(d.home, name) }
+
+// up starts the daemon and gives it the containers' image.
+func (d dockerd) up() error {
+	if _, err := d.node.home(); err != nil {
+		return err
+	}
+	if err := d.files(); err != nil {
+		return fmt.Errorf("write the files of dockerd: %w", err)
+	}
+	err := d.node.start(daemon{name: dockerDaemon, argv: d.argv(), env: d.env(), ready: func() error {
+		_, err := d.run("version", "--format", "{{.Server.Version}}")
+		return err
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = d.run("import", "--change", fmt.Sprintf("ENTRYPOINT [%q]", pausePath), d.file("pause.tar"), dockerImage)
+	return err
+}
+
+func (d dockerd) files() error {
+	image, err := pauseImage(runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	nothing, err := truePath()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(d.file("pause.tar"), image, 0o600),
+		os.WriteFile(d.file("daemon.json"), []byte("{}\n"), 0o600),
+		os.MkdirAll(d.file("bin"), 0o700),
+		os.Symlink(nothing, d.file("bin/modprobe")),
+	)
+}
+
+// truePath is a program that does nothing and succeeds.
+func truePath() (string, error) {
+	for _, path := range []string{"/bin/true", "/usr/bin/true"} {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("there is neither /bin/true nor /usr/bin/true (coreutils)")
+}
+
+// argv is the daemon in PID and mount namespaces of its own, where
+// docker_enter.sh readies the file system. Once the first process of a PID
+// namespace is killed, the kernel kills all others of it: shims and containers
+// cannot outlive the daemon, however it ends.
+func (d dockerd) argv() []string {
+	return []string{
+		"unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child",
+		"sh", "-c", dockerEnter, "docker_enter.sh", d.home,
+		"dockerd",
+		"--data-root", d.file("data"), "--exec-root", d.file("exec"), "--pidfile", d.file("dockerd.pid"),
+		"--host", d.host(), "--config-file", d.file("daemon.json"), "--log-level", "warn",
+		"--bridge", "none", "--iptables=true", "--ip6tables=false", "--userland-proxy=false",
+		"--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent", space.Cgroup(d.node.Name),
+	}
+}
+
+func (d dockerd) host() string { return "unix://" + d.file("docker.sock") }
+
+// env keeps the daemon, and the client, from what is the user's or the host's.
+func (d dockerd) env() []string {
+	return []string{
+		// Modules that dockerd loads would stay loaded: br_netfilter would send what
+		// the host's own bridges carry through iptables. What Docker cannot do
+		// without, the kernel loads by itself.
+		"PATH=" + d.file("bin") + ":" + os.Getenv("PATH"),
+		"DOCKER_IGNORE_BR_NETFILTER_ERROR=1", // 28 and newer insist on it otherwise
+		// Docker then loads no AppArmor profile into the kernel, as in Docker's own
+		// image of Docker.
+		"container=docker",
+		"DOCKER_CONFIG=" + d.file("client"), // not the user's, with contexts and proxies
+		"DOCKER_HOST=", "DOCKER_CONTEXT=",
+		"XTABLES_LOCKFILE=" + d.file("xtables.lock"),
+	}
+}
+
+// run is the docker client. Its warnings, such as those of a new version about
+// an old option, are left out.
+func (d dockerd) run(args ...string) (string, error) {
+	out, err := d.node.commandWith(d.env(), append([]string{"docker", "--host", d.host()}, args...)...)
+	return strings.TrimSpace(out), err
+}
+
+// container runs a container of the image in the network and lets the
+// endpoint's namespace be the one that Docker has made for it.
+func (d dockerd) container(e Endpoint, options ...string) error {
+	argv := []string{
+		"run", "--detach", "--name", e.Name, "--log-driver", "none", "--pull", "never",
+		"--network", dockerNetwork, "--ip", e.V4.Addr().String(),
+		// Docker would mount sysfs read-only, and a network namespace has only one
+		// sysfs (fs/sysfs/mount.c): nobody could steer the devices' receive work.
+		"--tmpfs", "/sys",
+	}
+	if _, err := d.run(append(append(argv, options...), dockerImage)...); err != nil {
+		return fmt.Errorf("start container %s: %w%s", e.Name, err, d.node.said(dockerDaemon))
+	}
+	pid, err := d.run("inspect", "--format", "{{.State.Pid}}", e.Name)
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(pid); err != nil || n <= 0 {
+		return fmt.Errorf("container %s ended at once: its process is %q%s", e.Name, pid, d.node.said(dockerDaemon))
+	}
+	root, err := d.root()
+	if err != nil {
+		return err
+	}
+	if err := e.Space.Adopt(filepath.Join(root, "proc", pid, "ns/net")); err != nil {
+		return fmt.Errorf("enter container %s: %w", e.Name, err)
+	}
+	return d.ready(e)
+}
+
+// ready sets in a container's namespace what the lab sets in those that it
+// makes itself, see bringUp.
+func (d dockerd) ready(e Endpoint) error {
+	if err := e.Space.Workloads(); err != nil {
+		return err
+	}
+	if err := e.Space.DeviceSysctl("ipv6", EndpointDevice, "accept_ra", "0"); err != nil {
+		return err
+	}
+	if err := steer(d.node, e.Space, EndpointDevice); err != nil {
+		return err
+	}
+	return e.Space.Reconnect(EndpointDevice, e.V4)
+}
+
+// root is the daemon's root directory as this process can reach it. The daemon
+// has PID and mount namespaces of its own, so that its numbers and mounts mean
+// nothing outside.
+func (d dockerd) root() (string, error) {
+	pid, err := d.pid()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("/proc/%d/root", pid), nil
+}
+
+// pid is the daemon's, in this process's PID namespace: the only child of the
+// unshare(1) that waits for it.
+func (d dockerd) pid() (int, error) {
+	r := d.running()
+	if r == nil || r.hasEnded() {
+		return 0, fmt.Errorf("dockerd of node %s does not run%s", d.node.Name, d.node.said(dockerDaemon))
+	}
+	text, err := os.ReadFile(d.file("dockerd.outer"))
+	if err != nil {
+		return 0, fmt.Errorf("find dockerd of node %s: %w", d.node.Name, err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("find dockerd of node %s: %w", d.node.Name, err)
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil || !strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) {
+		return 0, fmt.Errorf("find dockerd of node %s: process %d is another (%v)", d.node.Name, pid, err)
+	}
+	return pid, nil
+}
+
+func (d dockerd) running() *running {
+	i := slices.IndexFunc(d.node.daemons, func(r *running) bool { return r.name == dockerDaemon })
+	if i < 0 {
+		return nil
+	}
+	return d.node.daemons[i]
+}
+
+// down takes the daemon away with its containers, files, control groups,
+// devices and rules. Nothing of it is kept, so it is not asked to end in good
+// order, which takes it seconds.
+func (d dockerd) down() error {
+	var errs []error
+	if pid, err := d.pid(); err == nil {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, fmt.Errorf("end dockerd: %w", err))
+		}
+		// unshare(1) ends after it: by then the kernel has ended all the others.
+		select {
+		case <-d.running().ended:
+		case <-time.After(dockerEnds):
+		}
+	}
+	started := d.running() != nil
+	if started {
+		errs = append(errs, d.removeRules())
+	}
+	errs = append(errs, d.node.stopDaemons(), space.DeleteCgroups(d.node.Name))
+	if started {
+		errs = append(errs, d.removeDevices())
+	}
+	return errors.Join(errs...)
+}
+
+// dockerRules takes every rule away, and with nftables behind it the hooks too:
+// rules that are merely empty would still have every packet tracked.
+const dockerRules = `for table in filter nat mangle raw; do
+	for chain in PREROUTING INPUT FORWARD OUTPUT POSTROUTING; do iptables -w 2 -t $table -P $chain ACCEPT 2>/dev/null || :; done
+	iptables -w 2 -t $table -F 2>/dev/null && iptables -w 2 -t $table -X || :
+done`
+
+func (d dockerd) removeRules() error {
+	if _, err := d.node.commandWith(d.env(), "sh", "-c", dockerRules); err != nil {
+		return fmt.Errorf("remove Docker's rules from node %s: %w", d.node.Name, err)
+	}
+	return nil
+}
+
+// removeDevices deletes what Docker leaves in the node's namespace.
+func (d dockerd) removeDevices() error {
+	links, err := d.node.Space.Links.LinkList()
+	if err != nil {
+		return fmt.Errorf("list the devices of node %s: %w", d.node.Name, err)
+	}
+	var errs []error
+	for _, l := range links {
+		name := l.Attrs().Name
+		dockers := strings.HasPrefix(name, "docker") || strings.HasPrefix(name, "veth") || strings.HasPrefix(name, "vx-") || strings.HasPrefix(name, vrouterDockerPair) || name == bridgeDevice
+		if dockers && !slices.Contains(d.node.Fabric, name) {
+			errs = append(errs, d.node.Space.Remove(name))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,111 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
+)
+
+// DockerBridge is what `docker network create` and `docker run` give without
+// asking for more: containers on a bridge that dockerd has made, with its rules.
+type DockerBridge struct{}
+
+func (DockerBridge) Name() string { return "docker-bridge" }
+func (DockerBridge) Describe() string {
+	return "two Docker containers on one bridge network of a dockerd, whose iptables rules see bridged frames where the kernel has br_netfilter; one node only; tools run in the containers' network namespaces"
+}
+func (DockerBridge) Features() []string          { return []string{"veth", "bridge"} }
+func (DockerBridge) Programs() []program.Program { return dockerPrograms() }
+func (DockerBridge) MTU(fabric int) int          { return fabric }
+func (DockerBridge) OnNode() bool                { return false }
+
+// Supports refuses two nodes. Published ports are what joins them, and there the
+// node's address stands for the container's: the proof of connectivity, and
+// tools that choose ports or count on the endpoint's own address, would be
+// measuring something else.
+func (DockerBridge) Supports(p suite.Placement, _ suite.Fabric) error {
+	if p != suite.Colocated {
+		return errors.New("a Docker bridge network ends at its node: from another one only published ports are reached, at the node's address and by way of NAT, but neither an echo nor any other port of a container; use placement colocated, or docker-overlay")
+	}
+	return nil
+}
+
+func (DockerBridge) Attach(n *Node) error {
+	if len(n.Endpoints) == 0 {
+		return nil
+	}
+	// Users have Docker's modules loaded. The lab does not load br_netfilter, for
+	// that changes the host's own bridges; where it is there, it counts here too,
+	// whatever a system before this one has set.
+	if err := n.Space.Sysctl("net.bridge.bridge-nf-call-iptables", "1"); err != nil {
+		return err
+	}
+	d := dockerOf(n)
+	if err := d.up(); err != nil {
+		return err
+	}
+	v4, v6 := n.Endpoints[0].V4.Masked(), n.Endpoints[0].V6.Masked()
+	_, err := d.run("network", "create", "--driver", "bridge",
+		"--subnet", v4.String(), "--gateway", gateway(v4).Addr().String(),
+		"--ipv6", "--subnet", v6.String(), "--gateway", gateway(v6).Addr().String(),
+		"--opt", "com.docker.network.bridge.name="+bridgeDevice,
+		"--opt", "com.docker.network.driver.mtu="+strconv.Itoa(n.MTU), dockerNetwork)
+	if err != nil {
+		return fmt.Errorf("%w%s", err, n.said(dockerDaemon))
+	}
+	return d.dualStack()
+}
+
+// dualStack runs the node's containers in a network of both IP versions whose
+// devices on the node are the node's own.
+func (d dockerd) dualStack() error {
+	for _, e := range d.node.Endpoints {
+		if err := d.container(e, "--ip6", e.V6.Addr().String()); err != nil {
+			return err
+		}
+		if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {
+			return err
+		}
+		vif, err := dockerVif(d.node, e)
+		if err != nil {
+			return err
+		}
+		if err := steer(d.node, d.node.Space, vif); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dockerVif is the device on the node whose other end is the container's;
+// dockerd gives it a random name.
+func dockerVif(n *Node, e Endpoint) (string, error) {
+	inside, err := e.Space.Link(EndpointDevice)
+	if err != nil {
+		return "", err
+	}
+	vif, err := n.Space.Links.LinkByIndex(inside.Attrs().ParentIndex)
+	if err != nil {
+		return "", fmt.Errorf("find the other end of %s of %s in %s: %w", EndpointDevice, e.Name, n.Space.Name, err)
+	}
+	return vif.Attrs().Name, nil
+}
+
+func (DockerBridge) Detach(n *Node) error { return dockerOf(n).down() }
+
+func (DockerBridge) Devices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+		if vif, err := dockerVif(n, e); err == nil { // where Attach has succeeded, it is there
+			ds = append(ds, Device{Name: vif, Role: "vif"})
+		}
+	}
+	if len(n.Endpoints) > 0 {
+		ds = append(ds, Device{Name: bridgeDevice, Role: "bridge"})
+	}
+	return append(ds, fabricDevices(n)...)
+}

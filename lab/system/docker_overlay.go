@@ -1,0 +1,167 @@
+package system
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/lab/program"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// DockerOverlay is Docker Swarm's overlay network: a dockerd on each node, all
+// of them one swarm, and containers in an attachable network. Its data path is
+// the kernel's VXLAN behind a bridge, both in a namespace that dockerd makes for
+// the network; gossip between the daemons fills the forwarding tables.
+type DockerOverlay struct{}
+
+const (
+	swarmPort = 2377
+	// dockerDynamic is the part of the network from which Docker takes addresses
+	// for itself, one for each node. The containers' own lie below.
+	dockerDynamic = "10.31.240.0/20"
+)
+
+func (DockerOverlay) Name() string { return "docker-overlay" }
+func (DockerOverlay) Describe() string {
+	return "Docker containers on Swarm's overlay network: VXLAN behind a bridge in a namespace of dockerd's; tools run in the containers' network namespaces"
+}
+func (DockerOverlay) Features() []string          { return []string{"veth", "bridge", "vxlan"} }
+func (DockerOverlay) Programs() []program.Program { return dockerPrograms() }
+func (DockerOverlay) MTU(fabric int) int          { return fabric - vxlanOverhead }
+func (DockerOverlay) OnNode() bool                { return false }
+
+// IPv4Only marks that the swarm's overlay is made without IPv6, which Docker
+// 20.10 does not carry there.
+func (DockerOverlay) IPv4Only() {}
+
+func (DockerOverlay) Supports(suite.Placement, suite.Fabric) error { return nil }
+
+func (o DockerOverlay) Attach(n *Node) error {
+	d := dockerOf(n)
+	if err := d.up(); err != nil {
+		return err
+	}
+	var given *tokenGiver
+	var err error
+	if n.Index == 0 {
+		given, err = o.found(d)
+	} else {
+		err = o.join(d)
+	}
+	if err != nil {
+		return fmt.Errorf("%w%s", err, n.said(dockerDaemon))
+	}
+	if given != nil { // once all have it, they can join
+		if err := given.serve(tokenWait); err != nil {
+			return err
+		}
+	}
+	for _, e := range n.Endpoints {
+		if err := d.container(e); err != nil {
+			return err
+		}
+	}
+	return o.steer(d)
+}
+
+// found makes the swarm and its network, and readies the token for the others.
+func (DockerOverlay) found(d dockerd) (*tokenGiver, error) {
+	own := d.node.Underlay[0].String()
+	if _, err := d.run("swarm", "init", "--advertise-addr", own, "--listen-addr", own+":"+strconv.Itoa(swarmPort)); err != nil {
+		return nil, err
+	}
+	// The driver's "mtu" is that of the underlay, from which it takes VXLAN's
+	// headers off (libnetwork's drivers/overlay, network.maxMTU).
+	_, err := d.run("network", "create", "--driver", "overlay", "--attachable",
+		"--subnet", routedNetwork.String(), "--gateway", gateway(routedNetwork).Addr().String(), "--ip-range", dockerDynamic,
+		"--opt", "com.docker.network.driver.mtu="+strconv.Itoa(d.node.MTU), dockerNetwork)
+	if err != nil {
+		return nil, err
+	}
+	token, err := d.run("swarm", "join-token", "--quiet", "worker")
+	if err != nil {
+		return nil, err
+	}
+	return giveToken(d.node.Underlay[0], d.node.Underlay[1:], token)
+}
+
+func (DockerOverlay) join(d dockerd) error {
+	own, first := d.node.Underlay[d.node.Index], d.node.Underlay[0]
+	token, err := askToken(own, first, tokenWait)
+	if err != nil {
+		return err
+	}
+	_, err = d.run("swarm", "join", "--token", token, "--advertise-addr", own.String(),
+		"--listen-addr", netip.AddrPortFrom(own, swarmPort).String(), netip.AddrPortFrom(first, swarmPort).String())
+	return err
+}
+
+// steer lets the node's CPUs do the receive work of the network's own devices
+// too, where the fabric asks for it.
+func (DockerOverlay) steer(d dockerd) error {
+	if !d.node.Steer || len(d.node.Endpoints) == 0 {
+		return nil
+	}
+	path, err := dockerOverlaySpace(d)
+	if err != nil {
+		return err
+	}
+	inner, err := space.OpenAt(d.node.Name+" overlay", path)
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	links, err := inner.Links.LinkList()
+	if err != nil {
+		return fmt.Errorf("list the devices of Docker's overlay: %w", err)
+	}
+	for _, l := range links {
+		if _, veth := l.(*netlink.Veth); !veth && l.Type() != "vxlan" {
+			continue
+		}
+		if err := steer(d.node, inner, l.Attrs().Name); err != nil {
+			return err
+		}
+	}
+	for key, value := range inner.Settings() {
+		d.node.Space.Note("overlay "+key, value)
+	}
+	return nil
+}
+
+// dockerOverlaySpace is where this process finds the namespace that dockerd has
+// made for the network: it is named by the network's number in the swarm and the
+// beginning of its id.
+func dockerOverlaySpace(d dockerd) (string, error) {
+	id, err := d.run("network", "inspect", "--format", "{{.Id}}", dockerNetwork)
+	if err != nil {
+		return "", err
+	}
+	root, err := d.root()
+	if err != nil {
+		return "", err
+	}
+	names, err := filepath.Glob(filepath.Join(root, d.file("exec"), "netns", "*-"+id[:min(10, len(id))]))
+	if err != nil || len(names) != 1 {
+		return "", fmt.Errorf("find the namespace of Docker's overlay %s: there are %v (%v)", id, strings.Join(names, ", "), err)
+	}
+	return names[0], nil
+}
+
+func (DockerOverlay) Detach(n *Node) error { return dockerOf(n).down() }
+
+// Devices are the containers' and the fabric's: those between are in dockerd's
+// own namespace.
+func (DockerOverlay) Devices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+	}
+	return append(ds, fabricDevices(n)...)
+}

@@ -1,0 +1,296 @@
+package system
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/lab/suite"
+)
+
+// unpackPause returns the one file of the image.
+func unpackPause(t *testing.T, arch string) []byte {
+	t.Helper()
+	image, err := pauseImage(arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tar.NewReader(bytes.NewReader(image))
+	h, err := r.Next()
+	if err != nil || "/"+h.Name != pausePath || h.Mode&0o111 == 0 {
+		t.Fatalf("the image begins with %+v (%v); an executable %s was to be expected", h, err, pausePath)
+	}
+	program, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Next(); err != io.EOF {
+		t.Errorf("the image holds more than one file (%v)", err)
+	}
+	return program
+}
+
+func TestTheContainersProgramIsAStaticExecutableOfEachArchitecture(t *testing.T) {
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		program := unpackPause(t, arch)
+		f, err := elf.NewFile(bytes.NewReader(program))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Machine != machine || f.Type != elf.ET_EXEC || len(f.Progs) != 1 {
+			t.Errorf("%s: machine %v, type %v, %d segments", arch, f.Machine, f.Type, len(f.Progs))
+		}
+		load := f.Progs[0]
+		if load.Flags != elf.PF_R|elf.PF_X || load.Filesz != uint64(len(program)) || load.Vaddr%load.Align != load.Off%load.Align {
+			t.Errorf("%s: the segment is %+v of a file of %d bytes", arch, load.ProgHeader, len(program))
+		}
+		code := program[f.Entry-load.Vaddr:]
+		if !bytes.Equal(code, pausePrograms[arch].code) {
+			t.Errorf("%s: the entry leads to % x", arch, code)
+		}
+	}
+	if _, err := pauseImage("pdp11"); err == nil || !strings.Contains(err.Error(), "pdp11") {
+		t.Errorf("an architecture without a program: %v; want an error that names it", err)
+	}
+}
+
+func TestTheContainersProgramSleepsUntilItIsEnded(t *testing.T) {
+	if _, ok := pausePrograms[runtime.GOARCH]; !ok || runtime.GOOS != "linux" {
+		t.Skip("there is no such program for this machine")
+	}
+	path := filepath.Join(t.TempDir(), "pause")
+	if err := os.WriteFile(path, unpackPause(t, runtime.GOARCH), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		t.Fatalf("it ended by itself: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if used := cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime(); used > 50*time.Millisecond {
+		t.Errorf("it used %v of CPU time; a program that sleeps uses next to none", used)
+	}
+}
+
+func TestADockerBridgeIsRefusedBetweenNodesAndSaysWhatIsThereInstead(t *testing.T) {
+	f := suite.Fabric{Links: 1}
+	if err := (DockerBridge{}).Supports(suite.Colocated, f); err != nil {
+		t.Error(err)
+	}
+	err := DockerBridge{}.Supports(suite.TwoNodes, f)
+	if err == nil || !strings.Contains(err.Error(), "published ports") || !strings.Contains(err.Error(), "docker-overlay") {
+		t.Errorf("between nodes: %v", err)
+	}
+	for s, want := range map[System]int{DockerBridge{}: 9000, DockerOverlay{}: 8950} {
+		if got := s.MTU(9000); got != want {
+			t.Errorf("%s on a fabric of 9000: MTU %d, want %d", s.Name(), got, want)
+		}
+	}
+	if !IPv4Only(DockerOverlay{}) || IPv4Only(DockerBridge{}) {
+		t.Error("the overlay is made for IPv4 only, the bridge for both")
+	}
+}
+
+// tokensBetween runs an exchange of tokens in a namespace where a few addresses
+// stand for nodes.
+func tokensBetween(t *testing.T, do func(nodes []netip.Addr) error) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	s := freshSpace(t, "token")
+	nodes := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")}
+	if err := s.Do(func() error { return do(nodes) }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryNodeGetsTheTokenAndThenNobodyDoes(t *testing.T) {
+	tokensBetween(t, func(nodes []netip.Addr) error {
+		g, err := giveToken(nodes[0], nodes[1:], "SWMTKN-1")
+		if err != nil {
+			return err
+		}
+		served := make(chan error, 1)
+		go func() { served <- g.serve(5 * time.Second) }()
+		if token, err := askToken(netip.MustParseAddr("127.0.0.9"), nodes[0], 150*time.Millisecond); err == nil {
+			t.Errorf("a stranger got the token %q", token)
+		}
+		for _, n := range nodes[1:] {
+			if token, err := askToken(n, nodes[0], 2*time.Second); err != nil || token != "SWMTKN-1" {
+				t.Errorf("%s got %q (%v)", n, token, err)
+			}
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if token, err := askToken(nodes[1], nodes[0], 100*time.Millisecond); err == nil {
+			t.Errorf("the token %q was given once more", token)
+		}
+		return nil
+	})
+}
+
+func TestANodeThatNeverAsksForTheTokenIsNamed(t *testing.T) {
+	tokensBetween(t, func(nodes []netip.Addr) error {
+		g, err := giveToken(nodes[0], nodes[1:], "SWMTKN-1")
+		if err != nil {
+			return err
+		}
+		served := make(chan error, 1)
+		go func() { served <- g.serve(500 * time.Millisecond) }()
+		if _, err := askToken(nodes[1], nodes[0], time.Second); err != nil {
+			t.Error(err)
+		}
+		err = <-served
+		if err == nil || !strings.Contains(err.Error(), nodes[2].String()) || strings.Contains(err.Error(), nodes[1].String()) {
+			t.Errorf("%v; want an error that names %s only", err, nodes[2])
+		}
+		return nil
+	})
+}
+
+func TestASwarmWithoutItsFirstNodeIsAnErrorThatSaysSo(t *testing.T) {
+	tokensBetween(t, func(nodes []netip.Addr) error {
+		_, err := askToken(nodes[1], nodes[0], 100*time.Millisecond)
+		if err == nil || !strings.Contains(err.Error(), "first node") {
+			t.Errorf("%v; want an error that names the first node", err)
+		}
+		return nil
+	})
+}
+
+// dockersOwnPlaces is what could change for the machine and for its user: what a
+// dockerd of theirs has, the kernel's settings and modules, the rules.
+func dockersOwnPlaces(t *testing.T) map[string]string {
+	t.Helper()
+	state := map[string]string{}
+	for _, place := range []string{"/var/lib/docker", "/var/lib/containerd", "/etc/docker", "/run/docker", "/run/docker.sock", "/run/docker.pid", "/run/containerd", "/opt/containerd", os.Getenv("HOME") + "/.docker"} {
+		st, err := os.Lstat(place)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			state[place] = "absent"
+		case err != nil:
+			t.Error(err)
+		default:
+			state[place] = st.ModTime().String()
+		}
+	}
+	settings, err := filepath.Glob("/proc/sys/kernel/keys/*")
+	if err != nil {
+		t.Error(err)
+	}
+	neighbours, err := filepath.Glob("/proc/sys/net/ipv4/neigh/default/gc_thresh*")
+	if err != nil {
+		t.Error(err)
+	}
+	settings = append(append(settings, neighbours...), "/proc/sys/net/bridge/bridge-nf-call-iptables", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/vm/overcommit_memory", "/sys/kernel/security/apparmor/profiles")
+	for _, path := range settings {
+		text, _ := os.ReadFile(path) // what this kernel does not have stays empty
+		state[path] = string(text)
+	}
+	modules, _ := os.ReadFile("/proc/modules")
+	for line := range strings.Lines(string(modules)) {
+		state["module "+strings.Fields(line)[0]] = "loaded"
+	}
+	rules, err := exec.Command("iptables-save").Output()
+	if err == nil {
+		for line := range strings.Lines(string(rules)) {
+			if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ":") { // dates and counters
+				state["rule "+line] = "there"
+			}
+		}
+	}
+	return state
+}
+
+// assertUntouched compares the user's places with what they were.
+func assertUntouched(t *testing.T, before map[string]string) {
+	t.Helper()
+	after := dockersOwnPlaces(t)
+	for what, now := range after {
+		if was, known := before[what]; !known || was != now {
+			t.Errorf("%s was %q and is %q", what, was, now)
+		}
+	}
+	for what := range before {
+		if _, still := after[what]; !still {
+			t.Errorf("%s is gone", what)
+		}
+	}
+}
+
+// assertNoDocker: nothing of a system of Docker's is left on a node.
+func assertNoDocker(t *testing.T, n *Node) {
+	t.Helper()
+	for _, pattern := range []string{"/sys/fs/cgroup/" + n.Name, "/sys/fs/cgroup/*/" + n.Name, dockerOf(n).home} {
+		if found, err := filepath.Glob(pattern); err != nil || len(found) > 0 {
+			t.Errorf("left behind: %v (%v)", found, err)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), dockerOf(n).home) {
+		t.Errorf("mounts of %s are left (%v)", n.Name, err)
+	}
+	links, err := n.Space.Links.LinkList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		if name := l.Attrs().Name; name != "lo" && !slices.Contains(n.Fabric, name) {
+			t.Errorf("device %s is left in %s", name, n.Name)
+		}
+	}
+	err = n.Space.Do(func() error {
+		rules, err := exec.Command("iptables-save").Output()
+		for line := range strings.Lines(string(rules)) {
+			if strings.HasPrefix(line, "-A") || strings.Contains(line, "DROP") || strings.HasPrefix(line, ":DOCKER") {
+				t.Errorf("rule %q is left in %s", strings.TrimSpace(line), n.Name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, path := range argvOf(t) {
+		if strings.Contains(path, dockerOf(n).home) {
+			t.Errorf("a process is left: %q", path)
+		}
+	}
+}
+
+// argvOf lists the command lines of all processes but the caller.
+func argvOf(t *testing.T) (lines []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, _ := os.ReadFile(f) // what has ended meanwhile has none
+		lines = append(lines, strings.ReplaceAll(string(text), "\x00", " "))
+	}
+	return lines
+}

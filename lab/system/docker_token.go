@@ -1,0 +1,117 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// tokenGiver hands the token by which a node joins a swarm to the other nodes,
+// over the fabric, and to nobody any more once each of them has it.
+type tokenGiver struct {
+	listener net.Listener
+	token    string
+	missing  map[netip.Addr]bool
+}
+
+const (
+	tokenPort  = 2376
+	tokenWait  = 10 * time.Second // for the first node's daemon, or for the others'
+	tokenAsk   = 50 * time.Millisecond
+	tokenBytes = 1 << 10 // a token has about a hundred
+)
+
+// giveToken listens at an address for the other nodes.
+func giveToken(at netip.Addr, others []netip.Addr, token string) (*tokenGiver, error) {
+	l, err := net.Listen("tcp", netip.AddrPortFrom(at, tokenPort).String())
+	if err != nil {
+		return nil, fmt.Errorf("listen for the nodes that join the swarm: %w", err)
+	}
+	g := &tokenGiver{l, token, map[netip.Addr]bool{}}
+	for _, o := range others {
+		g.missing[o] = true
+	}
+	return g, nil
+}
+
+// serve returns when every node has the token.
+func (g *tokenGiver) serve(wait time.Duration) error {
+	defer g.listener.Close()
+	deadline := time.Now().Add(wait)
+	if err := g.listener.(*net.TCPListener).SetDeadline(deadline); err != nil {
+		return err
+	}
+	for len(g.missing) > 0 {
+		c, err := g.listener.Accept()
+		if err != nil {
+			return fmt.Errorf("nodes %v did not ask for the swarm's token within %v: their dockerd did not come up, or they do not reach %s: %w", g.absent(), wait, g.listener.Addr(), err)
+		}
+		g.answer(c, deadline)
+	}
+	return nil
+}
+
+// answer gives the token to a node of the testbed. One that did not get it all
+// asks again.
+func (g *tokenGiver) answer(c net.Conn, deadline time.Time) {
+	defer c.Close()
+	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil || !g.missing[from.Addr().Unmap()] {
+		return
+	}
+	if c.SetDeadline(deadline) != nil {
+		return
+	}
+	if _, err := io.WriteString(c, g.token+"\n"); err == nil {
+		delete(g.missing, from.Addr().Unmap())
+	}
+}
+
+func (g *tokenGiver) absent() (nodes []netip.Addr) {
+	for a := range g.missing {
+		nodes = append(nodes, a)
+	}
+	return nodes
+}
+
+// askToken asks the first node for the token, from a node's own address, until
+// it gives it.
+func askToken(own, first netip.Addr, wait time.Duration) (string, error) {
+	deadline := time.Now().Add(wait)
+	dialer := net.Dialer{Deadline: deadline, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(own, 0))}
+	to := netip.AddrPortFrom(first, tokenPort).String()
+	for {
+		token, err := askTokenOnce(&dialer, to, deadline)
+		if err == nil {
+			return token, nil
+		}
+		if time.Now().After(deadline) {
+			return "", fmt.Errorf("the first node gave no token for its swarm within %v: its dockerd did not come up: %w", wait, err)
+		}
+		time.Sleep(tokenAsk)
+	}
+}
+
+func askTokenOnce(dialer *net.Dialer, to string, deadline time.Time) (string, error) {
+	c, err := dialer.Dial("tcp", to)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(c, tokenBytes))
+	if err != nil {
+		return "", err
+	}
+	token, whole := strings.CutSuffix(string(text), "\n")
+	if !whole || token == "" {
+		return "", errors.New("half a token came")
+	}
+	return token, nil
+}

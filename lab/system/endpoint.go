@@ -1,0 +1,70 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"windtunnel/lab/suite"
+)
+
+// SupportsEndpoint returns nil, or why a system over this fabric cannot have
+// endpoints with such settings.
+func SupportsEndpoint(s System, e suite.Endpoint, f suite.Fabric) error {
+	if s.OnNode() && (e.Kind != suite.Container || e.Spread || e.NoSegmentation) {
+		return fmt.Errorf("%s has no endpoints of its own: its tools run on the nodes themselves, which are no %s; use a system with containers", s.Name(), e)
+	}
+	if e.Kind == suite.Container && e.Spread && f.Kind == suite.Veth {
+		return errors.New("a plain veth pair has all receive work spread over the node's CPUs already, so spread changes nothing; use `kind: wire`")
+	}
+	return nil
+}
+
+// SetEndpoints applies an endpoint's settings to the containers' devices, which
+// the system has plugged. A VM has settings of its own.
+func SetEndpoints(n *Node, e suite.Endpoint) error {
+	if e.Kind != suite.Container {
+		return nil
+	}
+	for _, c := range n.Endpoints {
+		if e.Spread {
+			if err := c.spread(n.CPUs); err != nil {
+				return fmt.Errorf("spread the receive work of %s over CPUs %v: %w", c.Name, n.CPUs, err)
+			}
+		}
+		if e.NoSegmentation {
+			if err := c.cut(); err != nil {
+				return fmt.Errorf("turn the send offload of %s off: %w", c.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// spread lets the CPUs share what the container receives by flow (RPS).
+func (c Endpoint) spread(cpus []int) error {
+	l, err := c.Space.Link(EndpointDevice)
+	if err != nil {
+		return err
+	}
+	return c.Space.SteerReceive(EndpointDevice, l.Attrs().NumRxQueues, cpus)
+}
+
+// cut turns off every kind of segmentation of the container's device. TCP makes
+// superframes all the same (Linux 4.17 and later); what cuts them then is the
+// container's own transmit path, before the device takes them
+// (validate_xmit_skb). The vif stays as it is: what it sends is what the
+// container receives.
+func (c Endpoint) cut() error {
+	on, err := c.Space.OffloadsOn(EndpointDevice)
+	if err != nil {
+		return err
+	}
+	off := map[string]bool{}
+	for _, f := range on {
+		if strings.HasPrefix(f, "tx-") && strings.HasSuffix(f, "-segmentation") {
+			off[f] = false
+		}
+	}
+	return c.Space.Offloads(EndpointDevice, off)
+}

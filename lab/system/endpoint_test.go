@@ -1,0 +1,119 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// plugged is a node with one container whose device is a veth to the node.
+func plugged(t *testing.T) *Node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	fresh := func(name string) *space.Space {
+		s, err := space.Create(fmt.Sprintf("wt-ep%d-%s", os.Getpid(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(s.Close(), space.Delete(s.Name)); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	}
+	n := &Node{Space: fresh("node"), CPUs: []int{0, 1}, Endpoints: []Endpoint{{Name: "c1", Number: 1, Space: fresh("c1")}}}
+	v := space.Veth{Name: "vifc1", PeerName: EndpointDevice, MTU: 1500}
+	if err := n.Space.Pair(v, n.Endpoints[0].Space); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// segmentations are a device's segmentation offloads that are on.
+func segmentations(t *testing.T, s *space.Space, device string) (list []string) {
+	t.Helper()
+	on, err := s.OffloadsOn(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range on {
+		if strings.HasSuffix(f, "-segmentation") {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func TestNoSegmentationTakesTheContainersOwnOffloadsAndRecordsIt(t *testing.T) {
+	n := plugged(t)
+	c := n.Endpoints[0].Space
+	before := segmentations(t, n.Space, "vifc1")
+	if len(segmentations(t, c, EndpointDevice)) == 0 {
+		t.Fatal("the container's device segments nothing to begin with")
+	}
+	if err := SetEndpoints(n, suite.Endpoint{NoSegmentation: true}); err != nil {
+		t.Fatal(err)
+	}
+	if on := segmentations(t, c, EndpointDevice); len(on) > 0 {
+		t.Errorf("still on: %v", on)
+	}
+	if after := segmentations(t, n.Space, "vifc1"); len(after) != len(before) {
+		t.Errorf("the vif, which sends what the container receives, has %v, and had %v", after, before)
+	}
+	for _, f := range []string{"tx-tcp-segmentation", "tx-generic-segmentation"} {
+		if got := c.Settings()[EndpointDevice+" "+f]; got != "off" {
+			t.Errorf("%s is recorded as %q", f, got)
+		}
+	}
+}
+
+func TestSpreadLetsAllCPUsOfTheNodeReceiveAndRecordsIt(t *testing.T) {
+	n := plugged(t)
+	c := n.Endpoints[0].Space
+	if err := SetEndpoints(n, suite.Endpoint{Spread: true}); err != nil {
+		t.Fatal(err)
+	}
+	const file = EndpointDevice + "/queues/rx-0/rps_cpus"
+	if got, err := c.ReadSysfs(file); err != nil || strings.TrimLeft(got, "0,") != "3" {
+		t.Errorf("rps_cpus is %q (%v), want CPUs 0 and 1", got, err)
+	}
+	if got := c.Settings()[file]; got != "3" {
+		t.Errorf("recorded as %q", got)
+	}
+}
+
+func TestAPlainContainerAndAVMAreLeftAsTheyAre(t *testing.T) {
+	n := plugged(t)
+	c := n.Endpoints[0].Space
+	for _, e := range []suite.Endpoint{{}, {Kind: suite.VM, Spread: true, NoSegmentation: true}} {
+		if err := SetEndpoints(n, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set := c.Settings(); len(set) > 0 {
+		t.Errorf("these were set: %v", set)
+	}
+	if len(segmentations(t, c, EndpointDevice)) == 0 {
+		t.Error("the offloads are off")
+	}
+}
+
+func TestAFailedSettingNamesEndpointAndDevice(t *testing.T) {
+	n := plugged(t)
+	if err := n.Space.Remove("vifc1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []suite.Endpoint{{Spread: true}, {NoSegmentation: true}} {
+		if err := SetEndpoints(n, e); err == nil || !strings.Contains(err.Error(), "c1") || !strings.Contains(err.Error(), EndpointDevice) {
+			t.Errorf("%s without a device: %v", e, err)
+		}
+	}
+}

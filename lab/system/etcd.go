@@ -1,0 +1,187 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"windtunnel/lab/program"
+)
+
+// etcd is the store of a system's control plane: one member, on the first
+// node, which every node reaches over the underlay. It is spoken to by its own
+// HTTP gateway, so that the lab needs no client of one version.
+type etcd struct {
+	url    string
+	client *http.Client
+}
+
+var etcdProgram = program.Program{
+	Name:    "etcd",
+	Package: "etcd-server",
+	Version: []string{"etcd", "--version"},
+	Least:   "3.4", // the gateway's paths begin with /v3
+}
+
+const (
+	etcdPort     = 2379
+	etcdPeerPort = 2380 // nobody comes: it has no peers, and listens all the same
+	etcdAnswers  = time.Second
+	etcdMost     = 1 << 20 // bytes of an answer
+)
+
+// etcdOf is the lab's etcd as this node reaches it.
+func etcdOf(n *Node) etcd {
+	dial := func(ctx context.Context, network, addr string) (c net.Conn, err error) {
+		err = n.Space.Do(func() error {
+			c, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+			return err
+		})
+		return c, err
+	}
+	// Proxies that the person's environment names are not for the underlay.
+	transport := &http.Transport{DialContext: dial, Proxy: nil, DisableKeepAlives: true}
+	return etcd{etcdURL(n.Underlay[0], etcdPort), &http.Client{Transport: transport, Timeout: etcdAnswers}}
+}
+
+func etcdURL(a netip.Addr, port uint16) string {
+	return "http://" + netip.AddrPortFrom(a, port).String()
+}
+
+// noProxy keeps gRPC's and HTTP's clients from sending the underlay's traffic to
+// a proxy of the person's.
+var noProxy = []string{"NO_PROXY=*", "no_proxy=*"}
+
+// startEtcd starts etcd on this node and waits until it answers.
+func startEtcd(n *Node) error {
+	home, err := n.home()
+	if err != nil {
+		return err
+	}
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	serve, peer := etcdURL(n.Underlay[n.Index], etcdPort), etcdURL(loopback, etcdPeerPort)
+	env := slices.Clone(noProxy)
+	if runtime.GOARCH != "amd64" {
+		env = append(env, "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH) // 3.4 refuses others unless told so
+	}
+	store := etcdOf(n)
+	return n.start(daemon{
+		name: "etcd",
+		argv: []string{etcdProgram.Path(), "--name", "lab",
+			"--data-dir", filepath.Join(home, "etcd"),
+			"--listen-client-urls", serve + "," + etcdURL(loopback, etcdPort), "--advertise-client-urls", serve,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "lab=" + peer,
+			"--logger", "zap", "--log-outputs", "stderr", "--log-level", "warn"},
+		env:   env,
+		ready: store.healthy,
+	})
+}
+
+func (e etcd) healthy() error {
+	answer, err := e.ask(http.MethodGet, "/health", nil)
+	if err != nil {
+		return err
+	}
+	return parseEtcdHealth(answer)
+}
+
+// put stores a value.
+func (e etcd) put(key, value string) error {
+	body, err := json.Marshal(map[string]string{"key": encode64(key), "value": encode64(value)})
+	if err != nil {
+		return err
+	}
+	if _, err := e.ask(http.MethodPost, "/v3/kv/put", body); err != nil {
+		return fmt.Errorf("put %s into etcd: %w", key, err)
+	}
+	return nil
+}
+
+// await waits until a key has a value, and returns it.
+func (e etcd) await(key string) (string, error) {
+	for deadline := time.Now().Add(daemonReady); ; time.Sleep(daemonAsk) {
+		value, err := e.get(key)
+		if err == nil {
+			return value, nil
+		}
+		if time.Now().After(deadline) {
+			return "", fmt.Errorf("wait for %s in the etcd of the first node, %s: %w", key, e.url, err)
+		}
+	}
+}
+
+func (e etcd) get(key string) (string, error) {
+	body, err := json.Marshal(map[string]string{"key": encode64(key)})
+	if err != nil {
+		return "", err
+	}
+	answer, err := e.ask(http.MethodPost, "/v3/kv/range", body)
+	if err != nil {
+		return "", err
+	}
+	return parseEtcdRange(answer)
+}
+
+func encode64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+// ask sends a request and returns the answer's body; any status but 200 is an
+// error with what the server said.
+func (e etcd) ask(method, path string, body []byte) ([]byte, error) {
+	req, err := http.NewRequest(method, e.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, etcdMost))
+	if err != nil {
+		return nil, fmt.Errorf("read etcd's answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("etcd answers %s: %s", resp.Status, strings.TrimSpace(string(answer)))
+	}
+	return answer, nil
+}
+
+// parseEtcdHealth reads the answer of /health (etcd, api/etcdhttp/health.go).
+func parseEtcdHealth(answer []byte) error {
+	var h struct{ Health, Reason string }
+	if err := json.Unmarshal(answer, &h); err != nil {
+		return fmt.Errorf("read what etcd says of its health: %w", err)
+	}
+	if h.Health != "true" {
+		return fmt.Errorf("etcd says that its health is %q %s", h.Health, h.Reason)
+	}
+	return nil
+}
+
+// errNoValue: the key is not there.
+var errNoValue = errors.New("it has no value yet")
+
+// parseEtcdRange reads the answer of /v3/kv/range for one key (RangeResponse,
+// etcdserverpb/rpc.proto, in the gateway's JSON: bytes are base64).
+func parseEtcdRange(answer []byte) (string, error) {
+	var r struct{ Kvs []struct{ Value []byte } }
+	if err := json.Unmarshal(answer, &r); err != nil {
+		return "", fmt.Errorf("read etcd's answer: %w", err)
+	}
+	if len(r.Kvs) == 0 {
+		return "", errNoValue
+	}
+	return string(r.Kvs[0].Value), nil
+}

@@ -1,0 +1,130 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/space"
+)
+
+// nodeOf makes a node in a namespace of its own that is gone after the test;
+// its underlay address is on the loopback.
+func nodeOf(t *testing.T, name string) *Node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	s, err := space.Create(fmt.Sprintf("wt-%s%d", name, os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Node{Name: s.Name, Space: s, Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}, MTU: 1500}
+	t.Cleanup(func() {
+		if err := errors.Join(n.stopDaemons(), s.Close(), space.Delete(s.Name)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Address("lo", netip.PrefixFrom(n.Underlay[0], 32)); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestWhatIsPutIntoEtcdIsReadFromIt(t *testing.T) {
+	if etcdProgram.Path() == "" {
+		t.Skip("etcd is not installed; get it with: " + etcdProgram.Package)
+	}
+	n := nodeOf(t, "etcd")
+	if err := n.Space.Do(func() error { return startEtcd(n) }); err != nil {
+		t.Fatal(err)
+	}
+	store := etcdOf(n)
+	if _, err := store.get("/a"); !errors.Is(err, errNoValue) {
+		t.Errorf("before it is put: %v", err)
+	}
+	const value = `{"of any kind": "ä\n"}`
+	if err := store.put("/a", value); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := store.await("/a"); err != nil || got != value {
+		t.Errorf("read %q (%v), want %q", got, err, value)
+	}
+	if err := store.put("", value); err == nil || !strings.Contains(err.Error(), "key is not provided") {
+		t.Errorf("without a key: %v; want etcd's own reason", err)
+	}
+	if err := n.stopDaemons(); err != nil {
+		t.Error(err)
+	}
+	if _, err := store.get("/a"); err == nil {
+		t.Error("etcd answers after it was stopped")
+	}
+	if _, err := os.Stat(space.Home(n.Name)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its files are still there: %v", err)
+	}
+}
+
+func TestAnEtcdThatEndsIsNamedWithItsWords(t *testing.T) {
+	n := nodeOf(t, "etcdends")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "etcd"), []byte("#!/bin/sh\necho cannot allocate the log >&2\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	err := n.Space.Do(func() error { return startEtcd(n) })
+	if err == nil || !strings.Contains(err.Error(), "etcd ended at once (exit status 3)") || !strings.Contains(err.Error(), "cannot allocate the log") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestEtcdsHealthIsTrueAndNothingElse(t *testing.T) {
+	for answer, say := range map[string]string{
+		`{"health":"true"}`:                       "",
+		`{"health":"true","reason":""}`:           "",
+		`{"health":"false","reason":"NO LEADER"}`: "NO LEADER",
+		`{}`:                 `""`,
+		`404 page not found`: "read what etcd says",
+		`{"health":true}`:    "read what etcd says",
+		`{"health":"false","alarms":["NOSPACE",1]}`: `"false"`,
+	} {
+		err := parseEtcdHealth([]byte(answer))
+		if (err == nil) != (say == "") || err != nil && !strings.Contains(err.Error(), say) {
+			t.Errorf("%s: %v, want %q", answer, err, say)
+		}
+	}
+}
+
+// Answers as etcd 3.4's gateway gives them.
+func TestAnEtcdAnswerIsAValueOrTheReason(t *testing.T) {
+	const header = `"header":{"cluster_id":"14841639068965178418","member_id":"10276657743932975437","revision":"2","raft_term":"2"}`
+	got, err := parseEtcdRange([]byte(`{` + header + `,"kvs":[{"key":"L2E=","create_revision":"2","mod_revision":"2","version":"1","value":"aGVsbG8="}],"count":"1"}`))
+	if err != nil || got != "hello" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := parseEtcdRange([]byte(`{` + header + `}`)); !errors.Is(err, errNoValue) {
+		t.Errorf("no such key: %v", err)
+	}
+	for _, bad := range []string{"", "null and void", `{"kvs":[{"value":"no base64!"}]}`, `{"kvs":{}}`, `[]`} {
+		if v, err := parseEtcdRange([]byte(bad)); err == nil || errors.Is(err, errNoValue) {
+			t.Errorf("%q was read as %q (%v)", bad, v, err)
+		}
+	}
+}
+
+func FuzzEtcdAnswers(f *testing.F) {
+	f.Add([]byte(`{"kvs":[{"key":"L2E=","value":"aGVsbG8="}],"count":"1"}`))
+	f.Add([]byte(`{"health":"true"}`))
+	f.Add([]byte(`{"kvs":[{}]}`))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		if v, err := parseEtcdRange(answer); err != nil && v != "" {
+			t.Errorf("a value %q beside the error %v", v, err)
+		}
+		if parseEtcdHealth(answer) == nil && !strings.Contains(string(answer), "true") {
+			t.Errorf("%q is taken for healthy", answer)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package system
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
+)
+
+// EVPN is the kernel's VXLAN device behind a Linux bridge on each node, whose
+// table FRR fills: bgpd tells the other nodes which addresses are here (RFC
+// 7432, RFC 8365), so that nothing is learned from frames.
+type EVPN struct{}
+
+func (EVPN) Name() string { return "evpn" }
+func (EVPN) Describe() string {
+	return "containers on a Linux bridge, joined by the kernel's VXLAN device with addresses told by BGP EVPN (FRR)"
+}
+func (EVPN) Features() []string { return []string{"veth", "bridge", "vxlan"} }
+func (EVPN) MTU(fabric int) int { return fabric - vxlanOverhead }
+func (EVPN) OnNode() bool       { return false }
+
+func (EVPN) Supports(suite.Placement, suite.Fabric) error { return nil }
+
+// Programs implements Programmed. FRR's daemons are not in PATH.
+func (EVPN) Programs() []program.Program {
+	var ps []program.Program
+	for _, path := range []string{frrZebra, frrBGP} {
+		ps = append(ps, program.Program{Name: path, Package: "frr", Version: []string{path, "--version"}, Least: frrLeast})
+	}
+	return append(ps, program.Program{Name: "vtysh", Package: "frr"}, program.Program{Name: "unshare", Package: "util-linux"})
+}
+
+// Attach implements System. It returns when frames for unknown destinations go
+// to every other node.
+func (e EVPN) Attach(n *Node) error {
+	if err := e.bringUp(n); err != nil {
+		return err
+	}
+	return awaitEVPN(n, evpnReady)
+}
+
+// bringUp makes the devices and starts the daemons.
+func (e EVPN) bringUp(n *Node) error {
+	mtu := e.MTU(n.MTU)
+	if err := addBridge(n, mtu); err != nil {
+		return err
+	}
+	if err := e.addTunnel(n, mtu); err != nil {
+		return err
+	}
+	if err := plugContainers(n, mtu); err != nil {
+		return err
+	}
+	if err := startFRR(n); err != nil {
+		return err
+	}
+	return e.announce(n)
+}
+
+// addTunnel makes the VXLAN device, a port of the bridge. Neither learns: what
+// is behind the tunnel is told. The bridge answers for neighbours that it was
+// told of.
+func (EVPN) addTunnel(n *Node, mtu int) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = vxlanDevice, mtu
+	dev := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: vxlanVNI, SrcAddr: net.IP(n.Underlay[n.Index].AsSlice()), Port: vxlanPort, Learning: false}
+	if err := n.Space.Add(dev); err != nil {
+		return fmt.Errorf("%w (needs CONFIG_VXLAN)", err)
+	}
+	if err := n.Space.Enslave(vxlanDevice, bridgeDevice); err != nil {
+		return err
+	}
+	l, err := n.Space.Link(vxlanDevice)
+	if err != nil {
+		return err
+	}
+	if err := n.Space.Links.LinkSetLearning(l, false); err != nil {
+		return fmt.Errorf("turn learning off on %s in %s: %w", vxlanDevice, n.Space.Name, err)
+	}
+	if err := n.Space.Links.LinkSetBrNeighSuppress(l, true); err != nil {
+		return fmt.Errorf("turn neighbour suppression on for %s in %s (needs Linux 4.15): %w", vxlanDevice, n.Space.Name, err)
+	}
+	return n.Space.Up(vxlanDevice)
+}
+
+// announce has every container say where it is: the bridge notes the source of
+// any frame, and bgpd tells the other nodes of it.
+func (EVPN) announce(n *Node) error {
+	for _, e := range n.Endpoints {
+		if err := e.Space.Do(func() error { return gratuitousARP(e.MAC, e.V4.Addr()) }); err != nil {
+			return fmt.Errorf("announce container %s: %w", e.Name, err)
+		}
+	}
+	return nil
+}
+
+// gratuitousARP broadcasts the address of the container's device from the
+// namespace of the calling thread (RFC 5227, section 3).
+func gratuitousARP(mac net.HardwareAddr, ip netip.Addr) error {
+	dev, err := net.InterfaceByName(EndpointDevice)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	to := &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ARP), Ifindex: dev.Index, Halen: uint8(len(mac))}
+	copy(to.Addr[:], broadcastMAC)
+	return unix.Sendto(fd, arpAnnouncement(mac, ip), 0, to)
+}
+
+var broadcastMAC = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// arpAnnouncement is an ARP request for the sender's own address (RFC 826):
+// Ethernet, IPv4, lengths 6 and 4, operation 1.
+func arpAnnouncement(mac net.HardwareAddr, ip netip.Addr) []byte {
+	packet := []byte{0, 1, 8, 0, 6, 4, 0, 1}
+	packet = append(append(packet, mac...), ip.AsSlice()...)
+	return append(append(packet, make([]byte, 6)...), ip.AsSlice()...)
+}
+
+// networkOrder is a number as a packet socket wants its protocol.
+func networkOrder(v uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
+}
+
+// Detach implements System.
+func (EVPN) Detach(n *Node) error {
+	return errors.Join(n.stopDaemons(), unplugContainers(n), n.Space.Remove(vxlanDevice), n.Space.Remove(bridgeDevice))
+}
+
+// Devices implements System.
+func (EVPN) Devices(n *Node) []Device { return VXLAN{}.Devices(n) }

@@ -1,0 +1,174 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
+)
+
+// FRR's daemons, where Debian keeps them: not in PATH.
+const (
+	frrZebra = "/usr/lib/frr/zebra"
+	frrBGP   = "/usr/lib/frr/bgpd"
+	frrLeast = "7.5" // Debian 11's
+
+	evpnAS    = 65000 // private use, RFC 6996
+	evpnReady = 9 * time.Second
+)
+
+// frrUser is whom the packages make for FRR's daemons. They refuse any user
+// outside the group frrvty, root too, and drop to this one once they run.
+const frrUser = "frr"
+
+// frrDir holds a node's sockets, process ids and configuration. It is frrUser's,
+// who may not enter the node's home: the daemons see it as frrSeen.
+func frrDir(n *Node) string { return filepath.Join(space.Home(n.Name), "frr") }
+
+// frrSeen is a place that every system has, and below which FRR's daemons leave
+// notes for a crash whatever is asked of them (/var/tmp/frr).
+const frrSeen = "/var/tmp"
+
+// makeFRRDir makes it with the daemons' configuration.
+func makeFRRDir(n *Node) error {
+	if _, err := n.home(); err != nil {
+		return err
+	}
+	who, err := user.Lookup(frrUser)
+	if err != nil {
+		return fmt.Errorf("find the user of FRR's daemons; install the package frr: %w", err)
+	}
+	uid, err := strconv.Atoi(who.Uid)
+	if err != nil {
+		return fmt.Errorf("user %s has the id %q: %w", frrUser, who.Uid, err)
+	}
+	dir := frrDir(n)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make a place for FRR's files: %w", err)
+	}
+	for name, text := range map[string]string{"zebra.conf": "", "bgpd.conf": bgpConfig(n.Underlay[n.Index], others(n)), "vtysh.conf": ""} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, uid, -1)); err != nil {
+			return fmt.Errorf("write FRR's configuration: %w", err)
+		}
+	}
+	if err := os.Chown(dir, uid, -1); err != nil {
+		return fmt.Errorf("give FRR's files to user %s: %w", frrUser, err)
+	}
+	return nil
+}
+
+// startFRR starts zebra, which keeps the kernel's tables, and bgpd.
+func startFRR(n *Node) error {
+	if err := makeFRRDir(n); err != nil {
+		return err
+	}
+	if err := n.start(daemon{name: "zebra", argv: frrDaemon(n, frrZebra), ready: frrAnswers(n, "zebra")}); err != nil {
+		return err
+	}
+	listen := n.Underlay[n.Index].String()
+	return n.start(daemon{name: "bgpd", argv: append(frrDaemon(n, frrBGP), "-l", listen), ready: frrAnswers(n, "bgpd")})
+}
+
+// frrDaemon is a daemon's argv with all its files in frrDir and no port for its
+// terminal. What it sees there, nobody else does: a mount of its own ends with
+// it, also when it is killed.
+func frrDaemon(n *Node, path string) []string {
+	name := filepath.Base(path)
+	file := func(name string) string { return filepath.Join(frrSeen, name) }
+	return []string{"unshare", "--mount", "sh", "-c", `mount --bind "$0" ` + frrSeen + ` && exec "$@"`, frrDir(n),
+		path, "-u", frrUser, "-g", frrUser, "--vty_socket", frrSeen, "-z", file("zserv.api"),
+		"-f", file(name + ".conf"), "-i", file(name + ".pid"), "-P", "0", "--log", "stdout"}
+}
+
+// bgpConfig makes a node a BGP speaker that has all others as internal peers
+// and tells them every VNI's addresses.
+func bgpConfig(self netip.Addr, peers []netip.Addr) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "router bgp %d\n bgp router-id %s\n no bgp default ipv4-unicast\n timers bgp 1 3\n", evpnAS, self)
+	b.WriteString(" neighbor NODES peer-group\n")
+	fmt.Fprintf(&b, " neighbor NODES remote-as %d\n neighbor NODES update-source %s\n neighbor NODES timers connect 1\n neighbor NODES advertisement-interval 0\n", evpnAS, self)
+	for _, p := range peers {
+		fmt.Fprintf(&b, " neighbor %s peer-group NODES\n", p)
+	}
+	b.WriteString(" address-family l2vpn evpn\n  neighbor NODES activate\n  advertise-all-vni\n exit-address-family\n")
+	return b.String()
+}
+
+// others are the underlay addresses of all nodes but this one.
+func others(n *Node) []netip.Addr {
+	var addrs []netip.Addr
+	for i, a := range n.Underlay {
+		if i != n.Index {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
+}
+
+func vtysh(n *Node, daemon, command string) (string, error) {
+	return n.command("vtysh", "--config_dir", frrDir(n), "--vty_socket", frrDir(n), "-d", daemon, "-c", command)
+}
+
+func frrAnswers(n *Node, name string) func() error {
+	return func() error {
+		_, err := vtysh(n, name, "show version")
+		return err
+	}
+}
+
+// awaitEVPN waits until the kernel sends frames for unknown destinations to
+// every other node: zebra enters a node once its BGP route has come (the
+// inclusive multicast route, RFC 7432, section 7.3).
+func awaitEVPN(n *Node, within time.Duration) error {
+	for deadline := time.Now().Add(within); ; time.Sleep(daemonAsk) {
+		missing, err := evpnMissing(n)
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		if time.Now().Before(deadline) {
+			continue
+		}
+		said := n.LastWords()
+		if summary, err := vtysh(n, "bgpd", "show bgp l2vpn evpn summary"); err == nil {
+			said += "\n" + strings.TrimSpace(summary)
+		}
+		return fmt.Errorf("BGP told node %s nothing of %v within %v; %s", n.Name, missing, within, said)
+	}
+}
+
+// evpnMissing are the nodes to which frames for unknown destinations do not go
+// yet.
+func evpnMissing(n *Node) ([]netip.Addr, error) {
+	l, err := n.Space.Link(vxlanDevice)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := n.Space.Links.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return nil, fmt.Errorf("read the table of %s in %s: %w", vxlanDevice, n.Space.Name, err)
+	}
+	told := map[netip.Addr]bool{}
+	for _, e := range entries {
+		if ip, ok := netip.AddrFromSlice(e.IP); ok && e.HardwareAddr.String() == "00:00:00:00:00:00" {
+			told[ip.Unmap()] = true
+		}
+	}
+	var missing []netip.Addr
+	for _, a := range others(n) {
+		if !told[a] {
+			missing = append(missing, a)
+		}
+	}
+	return missing, nil
+}

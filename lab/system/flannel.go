@@ -1,0 +1,206 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/lab/program"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// Flannel is the flanneld that people install, one on each node, with one of
+// its backends and etcd as its store. It routes between the nodes' subnets;
+// each node's containers are on a bridge.
+type Flannel struct{ Backend string } // vxlan, udp, host-gw
+
+const (
+	flannelUDP    = "udp"
+	flannelVXLAN  = "vxlan"
+	flannelHostGW = "host-gw"
+	// flannelUDPOverhead on an IPv4 underlay: IPv4 20, UDP 8 (backend/udp).
+	flannelUDPOverhead = 28
+	flannelModule      = "github.com/flannel-io/flannel@v0.28.10"
+)
+
+// flannelTunnels are the devices that the backends make: backend/vxlan names its
+// own by its VNI, backend/udp takes the first free TUN.
+var flannelTunnels = map[string]string{flannelVXLAN: "flannel.1", flannelUDP: "flannel0"}
+
+var flannelProgram = program.Program{
+	Name:   "flanneld",
+	Also:   []string{"flannel"}, // what `go install` makes of its module
+	Module: flannelModule,
+	Package: "CGO_ENABLED=1 go install -ldflags '-X github.com/flannel-io/flannel/pkg/version.Version=v0.28.10' " + flannelModule +
+		" (needs a C compiler: on amd64 its udp backend is C, and it does not build without)",
+	Version: []string{"flanneld", "-version"},
+}
+
+func (f Flannel) Name() string { return "flannel-" + f.Backend }
+func (f Flannel) Describe() string {
+	return "containers on a Linux bridge on each node, joined by flannel, " + map[string]string{
+		flannelVXLAN:  "VXLAN in the kernel",
+		flannelUDP:    "UDP by a process of its own (TUN)",
+		flannelHostGW: "routes over the fabric without encapsulation",
+	}[f.Backend]
+}
+
+func (f Flannel) Features() []string {
+	features := []string{"veth", "bridge", "bridge-netfilter"}
+	switch f.Backend {
+	case flannelVXLAN:
+		features = append(features, "vxlan")
+	case flannelUDP:
+		features = append(features, "tun")
+	}
+	return features
+}
+
+func (Flannel) Programs() []program.Program {
+	return []program.Program{etcdProgram, flannelProgram}
+}
+
+// IPv4Only marks it: its backends carry IPv6 by a second network, which is not
+// set up here.
+func (Flannel) IPv4Only() {}
+
+func (Flannel) OnNode() bool { return false }
+
+// PlugsTaps: workloads are behind a bridge, so they may be VMs.
+func (Flannel) PlugsTaps() {}
+
+// MTU is what flannel computes from the fabric device's and writes as
+// FLANNEL_MTU; Attach compares the two.
+func (f Flannel) MTU(fabric int) int {
+	return fabric - map[string]int{flannelVXLAN: vxlanOverhead, flannelUDP: flannelUDPOverhead}[f.Backend]
+}
+
+func (f Flannel) Supports(_ suite.Placement, fabric suite.Fabric) error {
+	if f.Backend == flannelUDP && runtime.GOARCH != "amd64" {
+		return fmt.Errorf("flannel has its udp backend for amd64 only, and this is %s", runtime.GOARCH)
+	}
+	return oneLink(f.Name(), fabric)
+}
+
+func (f Flannel) Attach(n *Node) error {
+	store := etcdOf(n)
+	if n.Index == 0 {
+		config, err := flannelConfig(f.Backend)
+		if err != nil {
+			return err
+		}
+		if err := startEtcd(n); err != nil {
+			return err
+		}
+		if err := store.put(flannelConfigKey, config); err != nil {
+			return err
+		}
+	}
+	// flanneld asks again only after a second where the network is not there yet.
+	if _, err := store.await(flannelConfigKey); err != nil {
+		return err
+	}
+	lease, err := f.startDaemon(n, store)
+	if err != nil {
+		return err
+	}
+	if err := f.check(n, lease); err != nil {
+		return err
+	}
+	return plugRouted(n, f.MTU(n.MTU))
+}
+
+// startDaemon starts flanneld and waits until it has a subnet. It is given the
+// file of an earlier flanneld, so that it asks for the subnet in it
+// (tryAcquireLease, pkg/subnet/etcd/local_manager.go): the containers'
+// addresses are given before.
+func (f Flannel) startDaemon(n *Node, store etcd) (flannelLease, error) {
+	home, err := n.home()
+	if err != nil {
+		return flannelLease{}, err
+	}
+	file := filepath.Join(home, "subnet.env")
+	v4, _ := routedSubnets(n.Index)
+	if err := os.WriteFile(file, []byte(earlierLease(v4)), 0o600); err != nil {
+		return flannelLease{}, fmt.Errorf("write the subnet that flanneld shall take: %w", err)
+	}
+	var lease flannelLease
+	err = n.start(daemon{
+		name: "flanneld",
+		argv: []string{flannelProgram.Path(),
+			"-etcd-endpoints=" + store.url, "-etcd-prefix=" + flannelPrefix,
+			"-iface=" + n.Fabric[0], "-public-ip=" + n.Underlay[n.Index].String(),
+			"-subnet-file=" + file, "-ip-masq=false", "-iptables-forward-rules=false", "-healthz-port=0"},
+		env: append([]string{"NODE_NAME=" + n.Name}, noProxy...),
+		ready: func() error {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			lease, err = parseFlannelLease(string(text))
+			return err
+		},
+	})
+	return lease, err
+}
+
+// check refuses a flannel that gives the containers other addresses or another
+// MTU than the lab does.
+func (f Flannel) check(n *Node, lease flannelLease) error {
+	v4, _ := routedSubnets(n.Index)
+	if want := gateway(v4); lease.Gateway != want {
+		return fmt.Errorf("flannel gave node %s the gateway %s and not %s%s", n.Name, lease.Gateway, want, n.said("flanneld"))
+	}
+	if want := f.MTU(n.MTU); lease.MTU != want {
+		return fmt.Errorf("flannel computes an MTU of %d on a fabric of %d, and %d was to be expected: this version of flannel encapsulates otherwise; use %s", lease.MTU, n.MTU, want, flannelModule)
+	}
+	return nil
+}
+
+func (f Flannel) Detach(n *Node) error {
+	errs := []error{n.stopDaemons(), unplugRouted(n)}
+	if tunnel := flannelTunnels[f.Backend]; tunnel != "" {
+		errs = append(errs, n.Space.Remove(tunnel))
+	}
+	return errors.Join(append(errs, removeFlannelRoutes(n))...)
+}
+
+// removeFlannelRoutes takes away the routes that host-gw made over the fabric:
+// flanneld leaves them when it ends.
+func removeFlannelRoutes(n *Node) error {
+	routes, err := n.Space.Links.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("list flannel's routes in %s: %w", n.Name, err)
+	}
+	for _, r := range routes {
+		if r.Dst == nil || !sharedOut(r.Dst) {
+			continue
+		}
+		if err := n.Space.Links.RouteDel(&r); err != nil {
+			return fmt.Errorf("remove flannel's route to %s in %s: %w", r.Dst, n.Name, err)
+		}
+	}
+	return nil
+}
+
+// sharedOut reports whether a network is part of the one that flannel shares
+// out.
+func sharedOut(part *net.IPNet) bool {
+	bits, _ := part.Mask.Size()
+	return space.IPNet(routedNetwork).Contains(part.IP) && bits >= routedNetwork.Bits()
+}
+
+func (f Flannel) Devices(n *Node) []Device {
+	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"})
+	if tunnel := flannelTunnels[f.Backend]; tunnel != "" {
+		ds = append(ds, Device{Name: tunnel, Role: "tunnel"})
+	}
+	return slices.Concat(ds, fabricDevices(n))
+}

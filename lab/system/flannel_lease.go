@@ -1,0 +1,74 @@
+package system
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// flannelLease is what flanneld says in its subnet file: the node's part of the
+// network and the MTU of the containers (WriteSubnetFile,
+// pkg/subnet/subnet.go).
+type flannelLease struct {
+	Gateway netip.Prefix // the node's bridge's, with the length of its subnet
+	MTU     int
+}
+
+const (
+	flannelPrefix    = "/coreos.com/network"
+	flannelConfigKey = flannelPrefix + "/config"
+)
+
+// flannelConfig is the network that flannel shares out (Documentation/
+// configuration.md): every node's subnet, the first of them too, which flannel
+// leaves out unless told so.
+func flannelConfig(backend string) (string, error) {
+	whole := 1 << (routedBits4 - routedNetwork.Bits())
+	first, _ := routedSubnets(0)
+	last, _ := routedSubnets(whole - 1)
+	config, err := json.Marshal(map[string]any{
+		"Network":   routedNetwork.String(),
+		"SubnetLen": routedBits4,
+		"SubnetMin": first.Addr().String(),
+		"SubnetMax": last.Addr().String(),
+		"Backend":   map[string]string{"Type": backend},
+	})
+	if err != nil {
+		return "", fmt.Errorf("write flannel's network configuration: %w", err)
+	}
+	return string(config), nil
+}
+
+// earlierLease is the subnet file of a flanneld that had this subnet. It names no
+// MTU, so that it is told from the one that flanneld writes.
+func earlierLease(subnet netip.Prefix) string {
+	return fmt.Sprintf("FLANNEL_NETWORK=%s\nFLANNEL_SUBNET=%s\n", routedNetwork, gateway(subnet))
+}
+
+// errNoLease: flanneld has not written its file yet.
+var errNoLease = errors.New("flanneld has no subnet yet")
+
+// parseFlannelLease reads a subnet file: KEY=value, a line each.
+func parseFlannelLease(text string) (flannelLease, error) {
+	values := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			values[key] = value
+		}
+	}
+	if values["FLANNEL_MTU"] == "" || values["FLANNEL_SUBNET"] == "" {
+		return flannelLease{}, errNoLease
+	}
+	gw, err := netip.ParsePrefix(values["FLANNEL_SUBNET"])
+	if err != nil {
+		return flannelLease{}, fmt.Errorf("flanneld's subnet file: FLANNEL_SUBNET: %w", err)
+	}
+	mtu, err := strconv.Atoi(values["FLANNEL_MTU"])
+	if err != nil || mtu <= 0 {
+		return flannelLease{}, fmt.Errorf("flanneld's subnet file: FLANNEL_MTU=%q is no MTU", values["FLANNEL_MTU"])
+	}
+	return flannelLease{gw, mtu}, nil
+}

@@ -1,0 +1,174 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"windtunnel/lab/program"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// OVS is Open vSwitch on each node: a learning bridge with the containers'
+// devices and a tunnel to every other node. Where the kernel has Open vSwitch's
+// datapath it switches there, else in ovs-vswitchd itself.
+type OVS struct{ Tunnel string } // "vxlan" or "gre"
+
+const (
+	ovsBridge = "br-int" // the containers'
+	ovsKey    = "42"     // VNI, or GRE key
+	ovsLeast  = "2.13"   // Ubuntu 20.04's
+)
+
+func (o OVS) Name() string { return "ovs-" + o.Tunnel }
+func (o OVS) Describe() string {
+	return "containers on Open vSwitch, joined by its " + map[string]string{"vxlan": "VXLAN", "gre": "GRE"}[o.Tunnel] +
+		" tunnels; switched in the kernel where it has Open vSwitch's datapath, else in ovs-vswitchd"
+}
+
+// Features: the userspace datapath makes taps.
+func (OVS) Features() []string { return []string{"veth", "tun"} }
+func (OVS) OnNode() bool       { return false }
+
+// Programs implements Programmed.
+func (OVS) Programs() []program.Program {
+	var ps []program.Program
+	for _, name := range []string{"ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-appctl", "ovs-dpctl"} {
+		ps = append(ps, program.Program{Name: name, Package: "openvswitch-switch", Version: []string{name, "--version"}, Least: ovsLeast})
+	}
+	return ps
+}
+
+// MTU on an IPv4 underlay: outer IP 20, then UDP 8 and VXLAN 8, or GRE 4 and
+// its key 4 (RFC 2890), then inner Ethernet 14.
+func (o OVS) MTU(fabric int) int {
+	return fabric - 20 - map[string]int{"vxlan": 16, "gre": 8}[o.Tunnel] - 14
+}
+
+// Supports refuses teams of links: the userspace datapath takes over one NIC,
+// and follows one route to each node.
+func (o OVS) Supports(_ suite.Placement, f suite.Fabric) error {
+	if f.Links > 1 {
+		return fmt.Errorf("%s takes over one NIC and follows one route to a node: it cannot spread over %d links", o.Name(), f.Links)
+	}
+	return nil
+}
+
+// Attach implements System.
+func (o OVS) Attach(n *Node) error {
+	path, why := o.choose(n)
+	n.Space.Note(ovsDatapathKey, path.String()+why)
+	if err := startOVS(n); err != nil {
+		return err
+	}
+	if path == ovsUserspace {
+		if err := takeUnderlay(n); err != nil {
+			return err
+		}
+	}
+	for _, e := range n.Endpoints {
+		if err := o.plug(n, e, path); err != nil {
+			return err
+		}
+	}
+	return configureOVS(n, o.wiring(n, path)...)
+}
+
+// plug gives a container a device whose other end is for the bridge.
+func (o OVS) plug(n *Node, e Endpoint, path ovsDatapath) error {
+	pair := space.Veth{Name: vifName(e), PeerName: EndpointDevice, PeerMAC: e.MAC, MTU: o.MTU(n.MTU)}
+	if err := n.Space.Pair(pair, e.Space); err != nil {
+		return err
+	}
+	if err := n.Space.DeviceSysctl("ipv6", vifName(e), "disable_ipv6", "1"); err != nil {
+		return err
+	}
+	if err := n.Space.Up(vifName(e)); err != nil {
+		return err
+	}
+	if err := steer(n, n.Space, vifName(e)); err != nil {
+		return err
+	}
+	if path == ovsUserspace {
+		// What leaves the container is read from a packet socket as it is: nobody
+		// cuts it, nobody fills checksums in.
+		if err := e.Space.Offloads(EndpointDevice, ovsContainerOffloads); err != nil {
+			return err
+		}
+	}
+	return bringUp(n, e)
+}
+
+var ovsContainerOffloads = map[string]bool{
+	"tx-checksum-ip-generic": false, "tx-checksum-sctp": false,
+	"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false, "tx-tcp-ecn-segmentation": false, "tx-tcp-mangleid-segmentation": false,
+	"tx-generic-segmentation": false, "tx-udp-segmentation": false, "tx-sctp-segmentation": false,
+}
+
+// wiring are ovs-vsctl's arguments for the containers' bridge. Frames from one
+// tunnel never leave by another (protected ports): every node has a tunnel to
+// every other, and a broadcast would circle.
+func (o OVS) wiring(n *Node, path ovsDatapath) []string {
+	args := []string{"add-br", ovsBridge, "--", "set", "bridge", ovsBridge, "fail_mode=standalone", "datapath_type=" + string(path)}
+	for _, e := range n.Endpoints {
+		args = append(args, "--", "add-port", ovsBridge, vifName(e))
+	}
+	for i, addr := range n.Underlay {
+		if i == n.Index {
+			continue
+		}
+		port := fmt.Sprintf("tunnel%d", i)
+		args = append(args, "--", "add-port", ovsBridge, port,
+			"--", "set", "port", port, "protected=true",
+			"--", "set", "interface", port, "type="+o.Tunnel,
+			"options:remote_ip="+addr.String(), "options:local_ip="+n.Underlay[n.Index].String(), "options:key="+ovsKey)
+	}
+	return args
+}
+
+// Detach implements System.
+func (o OVS) Detach(n *Node) error {
+	taken, err := readTaken(n)
+	if err != nil {
+		return errors.Join(err, n.stopDaemons())
+	}
+	errs := []error{unplugContainers(n), n.stopDaemons(), removeKernelDatapath(n)}
+	for _, tap := range []string{ovsBridge, ovsPhysical, "ovs-netdev"} { // they outlive the userspace datapath
+		errs = append(errs, n.Space.Remove(tap))
+	}
+	if taken != nil {
+		errs = append(errs, taken.giveBack(n))
+	}
+	return errors.Join(errs...)
+}
+
+// Devices implements System. The bridges' own devices are the hosts' ports on
+// them, which no container's frame passes.
+func (o OVS) Devices(n *Node) []Device {
+	ds := containerDevices(n)
+	if n.Space.Settings()[ovsDatapathKey] == ovsKernel.String() {
+		ds = append(ds, Device{Name: ovsKernelTunnel[o.Tunnel], Role: "tunnel"})
+	}
+	return append(ds, fabricDevices(n)...)
+}
+
+// configureOVS changes the node's database by ovs-vsctl and waits until
+// ovs-vswitchd has carried it out. What it could not carry out stands in the
+// database, and in no exit status.
+func configureOVS(n *Node, args ...string) error {
+	if _, err := ovsCommand(n, append([]string{"ovs-vsctl", "--db=" + ovsDatabase(n), "--timeout=8"}, args...)...); err != nil {
+		return fmt.Errorf("configure Open vSwitch: %w%s", err, n.said("ovs-vswitchd"))
+	}
+	failed, err := ovsCommand(n, "ovs-vsctl", "--db="+ovsDatabase(n), "--timeout=8", "--bare", "--columns=name,error", "find", "interface", "error!=[]")
+	if err != nil {
+		return fmt.Errorf("ask Open vSwitch for its ports: %w%s", err, n.said("ovs-vswitchd"))
+	}
+	if failed = strings.TrimSpace(failed); failed != "" {
+		return fmt.Errorf("set up Open vSwitch's port %s%s", strings.ReplaceAll(failed, "\n", ": "), n.said("ovs-vswitchd"))
+	}
+	return nil
+}
+
+func ovsDatabase(n *Node) string { return "unix:" + filepath.Join(ovsRunDir(n), "db.sock") }

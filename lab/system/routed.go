@@ -1,0 +1,96 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/lab/space"
+)
+
+// Routed systems give each node a subnet of its own, as Kubernetes' simplest
+// networks do: the node's bridge is the containers' gateway, and what leaves
+// the subnet is routed.
+const (
+	routedBits4 = 20
+	routedBits6 = 112
+)
+
+// routedNetwork holds every node's subnet.
+var routedNetwork = netip.MustParsePrefix("10.31.0.0/16")
+
+// routedSubnets are node i's, which hold its containers' addresses.
+func routedSubnets(i int) (v4, v6 netip.Prefix) {
+	four := netip.AddrFrom4([4]byte{10, 31, byte(i << 4), 0})
+	six := netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x31, 3: 0x0c, 13: byte(i)})
+	return netip.PrefixFrom(four, routedBits4), netip.PrefixFrom(six, routedBits6)
+}
+
+// gateway is a subnet's first address: the node's bridge has it.
+func gateway(subnet netip.Prefix) netip.Prefix {
+	return netip.PrefixFrom(subnet.Masked().Addr().Next(), subnet.Bits())
+}
+
+// plugRouted makes the node's bridge with the gateways' addresses and plugs the
+// containers into it, with their default routes to it.
+func plugRouted(n *Node, mtu int) error {
+	if err := addBridge(n, mtu); err != nil {
+		return err
+	}
+	if err := n.Space.DeviceSysctl("ipv6", bridgeDevice, "disable_ipv6", "0"); err != nil {
+		return err
+	}
+	for _, key := range []string{"net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"} {
+		if err := n.Space.Sysctl(key, "1"); err != nil {
+			return err
+		}
+	}
+	v4, v6 := routedSubnets(n.Index)
+	for _, subnet := range []netip.Prefix{v4, v6} {
+		if err := n.Space.Connect(bridgeDevice, gateway(subnet)); err != nil {
+			return err
+		}
+	}
+	for i := range n.Endpoints {
+		e := n.Endpoints[i]
+		e.V4, e.V6 = netip.PrefixFrom(e.V4.Addr(), v4.Bits()), netip.PrefixFrom(e.V6.Addr(), v6.Bits())
+		if err := plugContainer(n, e, mtu); err != nil {
+			return err
+		}
+		for _, subnet := range []netip.Prefix{v4, v6} {
+			if e.Guest != nil {
+				e.Guest.Attire.Gateways = append(e.Guest.Attire.Gateways, gateway(subnet).Addr())
+				continue
+			}
+			if err := routeVia(e.Space, gateway(subnet).Addr(), netip.PrefixFrom(zeroOf(subnet), 0)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func zeroOf(p netip.Prefix) netip.Addr {
+	if p.Addr().Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// routeVia routes to a network over a gateway, with the lab's congestion
+// control.
+func routeVia(s *space.Space, via netip.Addr, to netip.Prefix) error {
+	r := &netlink.Route{Dst: space.IPNet(to), Gw: net.IP(via.AsSlice()), Congctl: space.CongestionControl()}
+	if err := s.Links.RouteAdd(r); err != nil {
+		return fmt.Errorf("route to %s via %s in %s: %w", to, via, s.Name, err)
+	}
+	return nil
+}
+
+// unplugRouted takes away what plugRouted made.
+func unplugRouted(n *Node) error {
+	return errors.Join(unplugContainers(n), n.Space.Remove(bridgeDevice))
+}

@@ -1,0 +1,116 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
+)
+
+// Guest stands for the namespace of an endpoint that is a VM: the system plugs
+// its tap and says what the guest's device shall be; the node's agent boots the
+// machine behind the tap and dresses it so.
+type Guest struct {
+	Queues int // of the tap, each way, ≥ 1
+	Attire Attire
+}
+
+// Attire is what an endpoint's device in a guest shall be.
+type Attire struct {
+	MTU       int
+	Addresses []netip.Prefix
+	Gateways  []netip.Addr // of default routes
+}
+
+// Tap is the name of the node's device that a VM is joined to. Containers'
+// devices on the node have such names too, in systems that plug both.
+func (e Endpoint) Tap() string { return vifName(e) }
+
+// SupportsVMs returns nil, or why a system cannot have VMs as endpoints. One
+// that can says so by a method PlugsTaps.
+func SupportsVMs(s System, e suite.Endpoint) error {
+	if _, can := s.(interface{ PlugsTaps() }); can || e.Kind != suite.VM {
+		return nil
+	}
+	return fmt.Errorf("%s cannot have VMs as endpoints: it sets the workloads' own network devices, which in a VM it cannot reach; use containers, or a system behind a bridge or vrouter", s.Name())
+}
+
+// plugTap puts a VM's tap under the node's bridge.
+func plugTap(n *Node, e Endpoint, mtu int) error {
+	if err := makeTap(n, e, mtu); err != nil {
+		return err
+	}
+	if err := n.Space.Enslave(e.Tap(), bridgeDevice); err != nil {
+		return err
+	}
+	e.Guest.Attire = Attire{MTU: mtu, Addresses: []netip.Prefix{e.V4, e.V6}}
+	return nil
+}
+
+// makeTap makes a tap that stays without a process, up.
+func makeTap(n *Node, e Endpoint, mtu int) error {
+	name := e.Tap()
+	if err := n.Space.Do(func() error { return openTap(name, e.Guest.Queues > 1) }); err != nil {
+		return fmt.Errorf("make tap %s in %s: %w", name, n.Space.Name, err)
+	}
+	l, err := n.Space.Link(name)
+	if err != nil {
+		return err
+	}
+	if err := n.Space.Links.LinkSetMTU(l, mtu); err != nil {
+		return fmt.Errorf("set the MTU of tap %s in %s to %d: %w", name, n.Space.Name, mtu, err)
+	}
+	if err := n.Space.DeviceSysctl("ipv6", name, "disable_ipv6", "1"); err != nil {
+		return err
+	}
+	return n.Space.Up(name)
+}
+
+// SteerTap lets the node's CPUs do the receive work of a VM's tap, where that
+// has to be said. A tap has its queues only while a process holds them open.
+func SteerTap(n *Node, e Endpoint) error {
+	if !n.Steer {
+		return nil
+	}
+	if err := n.Space.SteerReceive(e.Tap(), e.Guest.Queues, n.CPUs); err != nil {
+		return fmt.Errorf("steer receive work to the node's CPUs: %w", err)
+	}
+	return nil
+}
+
+// openTap makes a tap as QEMU opens it: with the header that carries
+// superframes and checksums to be done (IFF_VNET_HDR; Linux's
+// Documentation/networking/tuntap.rst).
+func openTap(name string, queues bool) error {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open /dev/net/tun (modprobe tun): %w", err)
+	}
+	defer unix.Close(fd)
+	request, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	if queues {
+		flags |= unix.IFF_MULTI_QUEUE
+	}
+	request.SetUint16(flags)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		return err
+	}
+	return unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1)
+}
+
+func removeTaps(n *Node) error {
+	var errs []error
+	for _, e := range n.Endpoints {
+		if e.Guest != nil {
+			errs = append(errs, n.Space.Remove(e.Tap()))
+		}
+	}
+	return errors.Join(errs...)
+}

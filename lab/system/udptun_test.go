@@ -1,0 +1,180 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/udptun"
+)
+
+// The test binary is its own tunnel program. It is here and not in TestMain
+// since no other test of the package has to know.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == udptun.Name {
+		os.Exit(udptun.Command(os.Args[2:], os.Stdout, os.Stderr))
+	}
+}
+
+// loneNode is the first of two nodes, whose peer never comes up: all that a
+// system does on a node is done without it.
+func loneNode(t *testing.T) *Node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	name := fmt.Sprintf("wt-system%d-a", os.Getpid())
+	s := newSpace(t, name)
+	peers := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
+	take(t, s, "fab")
+	if err := errors.Join(s.Address("fab", netip.PrefixFrom(peers[0], 24)), s.Up("fab")); err != nil {
+		t.Fatal(err)
+	}
+	v4, v6 := routedSubnets(0)
+	return &Node{
+		Index: 0, Name: name, Space: s, Fabric: []string{"fab"}, Underlay: peers, MTU: 1500, CPUs: []int{0},
+		Endpoints: []Endpoint{{
+			Name: "c1", Number: 1, Space: newSpace(t, name+"-c1"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1},
+			V4: netip.PrefixFrom(v4.Addr().Next().Next(), 16), V6: netip.PrefixFrom(v6.Addr().Next().Next(), 64),
+		}},
+	}
+}
+
+func newSpace(t *testing.T, name string) *space.Space {
+	t.Helper()
+	s, err := space.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), space.Delete(name)); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// attach runs Attach where an agent would: inside the node. Detach follows at
+// the test's end, after which nothing may be left.
+func attach(t *testing.T, s System, n *Node) error {
+	t.Helper()
+	before := devices(t, n)
+	err := n.Space.Do(func() error { return s.Attach(n) })
+	t.Cleanup(func() {
+		if err := n.Space.Do(func() error { return s.Detach(n) }); err != nil {
+			t.Errorf("detach %s: %v", s.Name(), err)
+		}
+		if after := devices(t, n); !slices.Equal(before, after) {
+			t.Errorf("%s left %v of %v", s.Name(), after, before)
+		}
+		if _, err := os.Stat(space.Home(n.Name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s left %s (%v)", s.Name(), space.Home(n.Name), err)
+		}
+	})
+	return err
+}
+
+func devices(t *testing.T, n *Node) (names []string) {
+	t.Helper()
+	links, err := n.Space.Links.LinkList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		names = append(names, l.Attrs().Name)
+	}
+	return names
+}
+
+// take makes some device of that name; kernels without bridges have no nodes.
+func take(t *testing.T, s *space.Space, device string) {
+	t.Helper()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = device
+	if err := s.Add(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listen lets somebody else have a UDP port.
+func listen(t *testing.T, n *Node, port int) {
+	t.Helper()
+	err := n.Space.Do(func() error {
+		socket, err := net.ListenUDP("udp", &net.UDPAddr{Port: port})
+		if err == nil {
+			t.Cleanup(func() { socket.Close() })
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantError(t *testing.T, err error, say ...string) {
+	t.Helper()
+	for _, s := range say {
+		if err == nil || !strings.Contains(err.Error(), s) {
+			t.Errorf("%v; want %q", err, s)
+		}
+	}
+}
+
+func TestEachNodesTunnelKnowsTheOthersSubnets(t *testing.T) {
+	n := &Node{Index: 1, Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}}
+	argv, err := UDPTun{Batch: true}.argv(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(argv[1:], " ")
+	want := "udp-tun --device tun0 --listen 192.0.2.2:8285 --batch 64" +
+		" --route 10.31.0.0/20=192.0.2.1:8285 --route fd31:c::/112=192.0.2.1:8285" +
+		" --route 10.31.32.0/20=192.0.2.3:8285 --route fd31:c::2:0/112=192.0.2.3:8285"
+	if got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestAUDPTunnelThatCannotStartSaysWhy(t *testing.T) {
+	t.Run("port in use", func(t *testing.T) {
+		n := loneNode(t)
+		listen(t, n, udpTunPort)
+		wantError(t, attach(t, UDPTun{}, n), "udp-tun ended at once (exit status 1)", "192.0.2.1:8285", "address already in use", "choose another port")
+	})
+	t.Run("device name taken", func(t *testing.T) {
+		n := loneNode(t)
+		take(t, n.Space, udpTunDevice)
+		wantError(t, attach(t, UDPTun{}, n), "udp-tun ended at once", "make TUN device tun0", "a device of that name exists")
+	})
+}
+
+func TestAUDPTunnelThatDiesLeavesItsLastWords(t *testing.T) {
+	n := loneNode(t)
+	if err := attach(t, UDPTun{}, n); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.LastWords(); !strings.Contains(got, "udp-tun runs") {
+		t.Errorf("while it runs: %q", got)
+	}
+	if err := n.daemons[0].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-n.daemons[0].ended:
+	case <-time.After(daemonEnds):
+		t.Fatal("it runs on")
+	}
+	if got := n.LastWords(); !strings.Contains(got, "udp-tun has ended (exit status 0)") || !strings.Contains(got, `"event":"counters"`) {
+		t.Errorf("after it ended: %q", got)
+	}
+}

@@ -1,0 +1,146 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"windtunnel/lab/beside"
+	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
+)
+
+// VRouterDocker is vrouter as Docker's users have it: on each node an agent of a
+// fleet, whose store the first one keeps, Docker's plugin beside it, and
+// containers that `docker run` puts into the virtual network.
+type VRouterDocker struct{}
+
+const (
+	vrouterStorePort  = 2379
+	vrouterPlugin     = "plugin" // and its log
+	vrouterAgent      = "agent"
+	vrouterDockerPair = "vr-d" // how the plugin's devices on the node are called
+)
+
+// overlay is the encapsulation that the nodes offer.
+func (VRouterDocker) overlay() VRouter { return VRouter{"mpls-udp"} }
+
+func (VRouterDocker) Name() string { return "vrouter-docker" }
+func (VRouterDocker) Describe() string {
+	return "Docker containers on a vrouter network by its Docker plugin, MPLS over UDP; tools run in the containers' network namespaces"
+}
+func (VRouterDocker) Features() []string                           { return []string{"veth", "bpf", "vrouter"} }
+func (VRouterDocker) Programs() []program.Program                  { return dockerPrograms() }
+func (VRouterDocker) OnNode() bool                                 { return false }
+func (s VRouterDocker) MTU(fabric int) int                         { return s.overlay().MTU(fabric) }
+func (VRouterDocker) Supports(suite.Placement, suite.Fabric) error { return nil }
+
+func (s VRouterDocker) Attach(n *Node) error {
+	if len(n.Endpoints) == 0 && n.Index > 0 {
+		return nil
+	}
+	program, err := beside.Find(vrouterProgram)
+	if err != nil {
+		return err
+	}
+	if err := s.agent(n, program); err != nil {
+		return err
+	}
+	if len(n.Endpoints) == 0 { // it has the store, and that is all
+		return nil
+	}
+	d := dockerOf(n)
+	if err := d.up(); err != nil {
+		return err
+	}
+	if err := s.plugin(d, program); err != nil {
+		return err
+	}
+	v4, v6 := n.Endpoints[0].V4.Masked(), n.Endpoints[0].V6.Masked()
+	_, err = d.run("network", "create", "--driver", vrouterProgram, "--opt", "network=lab",
+		"--ipam-driver", vrouterProgram, "--ipam-opt", "network=lab",
+		"--subnet", v4.String(), "--ipv6", "--subnet", v6.String(), dockerNetwork)
+	if err != nil {
+		return fmt.Errorf("%w%s%s", err, n.said(vrouterPlugin), n.said(dockerDaemon))
+	}
+	if err := d.dualStack(); err != nil {
+		return fmt.Errorf("%w%s", err, n.said(vrouterPlugin))
+	}
+	return nil
+}
+
+// agent starts the node's agent and waits until it has read the fleet's store.
+func (s VRouterDocker) agent(n *Node, program string) error {
+	home, err := n.home()
+	if err != nil {
+		return err
+	}
+	config := vrouterConfig{
+		Node: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric,
+		Underlay: n.Underlay[n.Index : n.Index+1], Encapsulations: []string{s.overlay().Encap},
+	}
+	store := netip.AddrPortFrom(n.Underlay[0], vrouterStorePort).String()
+	if n.Index == 0 {
+		config.Store, config.StoreListen, config.StoreInsecure = "embedded", store, true
+	} else {
+		config.Store = "etcd+insecure://" + store
+	}
+	path := filepath.Join(home, "node.yaml")
+	if err := writeJSON(path, config); err != nil {
+		return fmt.Errorf("write vrouter's configuration: %w", err)
+	}
+	return n.start(daemon{
+		name: vrouterAgent, argv: []string{program, "agent", "--config", path}, env: noProxy,
+		ready: func() error {
+			_, err := vrouterRun(program, "--socket", vrouterSocket(n), "network", "list")
+			return err
+		},
+	})
+}
+
+// plugin serves the daemon, whose /run is the node's.
+func (VRouterDocker) plugin(d dockerd, program string) error {
+	dir := d.file("run/docker/plugins")
+	return d.node.start(daemon{
+		name: vrouterPlugin, argv: []string{
+			program, "--socket", vrouterSocket(d.node), "docker", "--plugin-dir", dir, "--state", d.file("docker.json"),
+		},
+		ready: func() error {
+			_, err := os.Stat(filepath.Join(dir, vrouterProgram+".sock"))
+			return err
+		},
+	})
+}
+
+// Detach ends the agent before it removes the node, so that nobody asks a store
+// that the first node has taken down already.
+func (VRouterDocker) Detach(n *Node) error {
+	var errs []error
+	for _, r := range n.daemons {
+		if r.name == vrouterAgent {
+			errs = append(errs, r.stop())
+		}
+	}
+	config := filepath.Join(vrouterHome(n), "node.yaml")
+	if _, err := os.Stat(config); err == nil {
+		program, err := beside.Find(vrouterProgram)
+		if err == nil {
+			_, err = vrouterRun(program, "remove", "--with-store", "--config", config)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, dockerOf(n).down())...)
+}
+
+func (VRouterDocker) Devices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+		if vif, err := dockerVif(n, e); err == nil { // where Attach has succeeded, it is there
+			ds = append(ds, Device{Name: vif, Role: "vif"})
+		}
+	}
+	return append(ds, fabricDevices(n)...)
+}

@@ -1,0 +1,205 @@
+package system
+
+import (
+	"crypto/ecdh"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/probe"
+	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
+)
+
+// WireGuard routes containers into encrypted tunnels between the nodes: the
+// kernel's where it has the device type, else wireguard-go's in user space.
+//
+// The kernel spreads encryption over every CPU that is online
+// (wg_cpumask_next_online, drivers/net/wireguard/queueing.h), other nodes' too,
+// so that there the CPU time of the two sides cannot be told apart; that of
+// wireguard-go is its node's.
+type WireGuard struct{}
+
+const (
+	wireGuardDevice = "wg0"
+	wireGuardPort   = 51820 // wg-quick's custom
+	// wireGuardOverhead on an IPv4 underlay: IPv4 20, UDP 8, data header 16, tag
+	// 16 (WireGuard white paper, 5.4.6).
+	wireGuardOverhead = 60
+	// wireGuardRuns is the key of the note that says which of the two runs.
+	wireGuardRuns     = "wireguard"
+	wireGuardInKernel = "kernel"
+)
+
+func (WireGuard) Name() string { return "wireguard" }
+func (WireGuard) Describe() string {
+	return "containers routed through WireGuard: the kernel's, or wireguard-go where the kernel has none"
+}
+func (WireGuard) MTU(fabric int) int { return fabric - wireGuardOverhead }
+func (WireGuard) OnNode() bool       { return false }
+
+// PlugsTaps: workloads are behind a bridge, so they may be VMs.
+func (WireGuard) PlugsTaps() {}
+
+func (WireGuard) Supports(suite.Placement, suite.Fabric) error { return nil }
+
+// kernelWireGuard reports whether this machine's kernel can do it.
+var kernelWireGuard = sync.OnceValue(func() bool {
+	_, _, missing := probe.Probe().Missing(probe.WireGuard)
+	return !missing
+})
+
+func (WireGuard) Features() []string {
+	if kernelWireGuard() {
+		return []string{"veth", "bridge", probe.WireGuard}
+	}
+	return []string{"veth", "bridge", "tun"}
+}
+
+// Programs are those that will be used here, so that a run's record tells by
+// which of them it was measured.
+func (WireGuard) Programs() []program.Program {
+	wg := program.Program{Name: "wg", Package: "wireguard-tools", Version: []string{"wg", "--version"}}
+	if kernelWireGuard() {
+		return []program.Program{wg}
+	}
+	return []program.Program{wg, {
+		Name:    "wireguard-go",
+		Package: "wireguard-go; or use a kernel with CONFIG_WIREGUARD",
+		Version: []string{"wireguard-go", "--version"},
+	}}
+}
+
+func (w WireGuard) Attach(n *Node) error {
+	if err := plugRouted(n, w.MTU(n.MTU)); err != nil {
+		return err
+	}
+	if err := portIsFree(n, wireGuardPort); err != nil {
+		return err
+	}
+	if err := w.addDevice(n); err != nil {
+		return err
+	}
+	if err := w.configure(n); err != nil {
+		return err
+	}
+	return routeInto(n, wireGuardDevice, w.MTU(n.MTU))
+}
+
+// portIsFree returns nil where the node can listen on a UDP port. WireGuard
+// binds its socket when its device comes up, and wireguard-go tells nobody but
+// its log where it could not.
+func portIsFree(n *Node, port int) error {
+	err := n.Space.Do(func() error {
+		socket, err := net.ListenUDP("udp", &net.UDPAddr{Port: port})
+		if err != nil {
+			return err
+		}
+		return socket.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("UDP port %d of node %s is not free, `ss -ulpn` there shows who has it: %w", port, n.Name, err)
+	}
+	return nil
+}
+
+// addDevice asks the kernel, and starts wireguard-go where the kernel does not
+// know the type.
+func (WireGuard) addDevice(n *Node) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = wireGuardDevice
+	err := n.Space.Add(&netlink.Wireguard{LinkAttrs: attrs})
+	if err == nil {
+		n.Space.Note(wireGuardRuns, wireGuardInKernel)
+		return nil
+	}
+	if !errors.Is(err, unix.EOPNOTSUPP) {
+		return err
+	}
+	n.Space.Note(wireGuardRuns, "wireguard-go")
+	return startWireGuardGo(n)
+}
+
+// configure gives the device its key and its peers. The configuration is that
+// of wg(8), for both kinds of device.
+func (w WireGuard) configure(n *Node) error {
+	home, err := n.home()
+	if err != nil {
+		return err
+	}
+	text, err := wireGuardConfig(n)
+	if err != nil {
+		return err
+	}
+	const file = wireGuardDevice + ".conf"
+	if err := os.WriteFile(filepath.Join(home, file), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the configuration of %s: %w", wireGuardDevice, err)
+	}
+	if _, err := wireGuardCommand(n, "wg", "setconf", wireGuardDevice, file); err != nil {
+		return fmt.Errorf("configure %s: %w%s", wireGuardDevice, err, n.said("wireguard-go"))
+	}
+	return nil
+}
+
+// wireGuardConfig is a node's configuration: every other node is a peer, which
+// may send from and is sent what goes to its subnets.
+func wireGuardConfig(n *Node) (string, error) {
+	own, err := wireGuardKey(n, n.Index)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[Interface]\nPrivateKey = %s\nListenPort = %d\n", base64.StdEncoding.EncodeToString(own.Bytes()), wireGuardPort)
+	for i, addr := range n.Underlay {
+		if i == n.Index {
+			continue
+		}
+		peer, err := wireGuardKey(n, i)
+		if err != nil {
+			return "", err
+		}
+		v4, v6 := routedSubnets(i)
+		fmt.Fprintf(&b, "\n[Peer]\nPublicKey = %s\nEndpoint = %s\nAllowedIPs = %s, %s\n",
+			base64.StdEncoding.EncodeToString(peer.PublicKey().Bytes()), netip.AddrPortFrom(addr, wireGuardPort), v4, v6)
+	}
+	return b.String(), nil
+}
+
+// wireGuardKey is node i's private key, made from the testbed's name so that
+// every node knows the others' public keys without asking. Whoever knows the
+// name knows the key: it protects nothing, and costs what any other costs.
+func wireGuardKey(n *Node, i int) (*ecdh.PrivateKey, error) {
+	testbed := n.Name[:strings.LastIndex(n.Name, "-")+1]
+	seed := sha256.Sum256(fmt.Appendf(nil, "windtunnel wireguard %s%d", testbed, i))
+	// Clamped as Curve25519 has it (RFC 7748, section 5), so that wg shows the
+	// key as it was given.
+	seed[0] &= 248
+	seed[31] = seed[31]&127 | 64
+	key, err := ecdh.X25519().NewPrivateKey(seed[:])
+	if err != nil {
+		return nil, fmt.Errorf("derive the key of node %d: %w", i, err)
+	}
+	return key, nil
+}
+
+// Detach removes the kernel's device, if it is ours; wireguard-go's goes with
+// its program.
+func (WireGuard) Detach(n *Node) error {
+	errs := []error{n.stopDaemons()}
+	if n.Space.Settings()[wireGuardRuns] == wireGuardInKernel {
+		errs = append(errs, n.Space.Remove(wireGuardDevice))
+	}
+	return errors.Join(append(errs, unplugRouted(n))...)
+}
+
+func (WireGuard) Devices(n *Node) []Device { return routedDevices(n, wireGuardDevice) }

@@ -1,0 +1,176 @@
+package system
+
+import (
+	"encoding/base64"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// wireGuardNodes are the nodes of a testbed, without a testbed.
+func wireGuardNodes(testbed string) []*Node {
+	peers := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}
+	var nodes []*Node
+	for i := range peers {
+		nodes = append(nodes, &Node{Index: i, Name: testbed + "-" + string(rune('a'+i)), Underlay: peers})
+	}
+	return nodes
+}
+
+func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
+	private := regexp.MustCompile(`PrivateKey = (\S+)`)
+	public := regexp.MustCompile(`PublicKey = (\S+)`)
+	nodes := wireGuardNodes("wt-run1")
+	keys := map[string]bool{}
+	for i, n := range nodes {
+		text, err := wireGuardConfig(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := private.FindStringSubmatch(text)[1]
+		if raw, err := base64.StdEncoding.DecodeString(own); err != nil || len(raw) != 32 || raw[0]&7 != 0 || raw[31]&0xc0 != 0x40 {
+			t.Errorf("node %d: private key %s (%v) is no clamped one of 32 bytes", i, own, err)
+		}
+		keys[own] = true
+		var want []string
+		for j := range nodes {
+			if j == i {
+				continue
+			}
+			key, err := wireGuardKey(nodes[j], j) // as that node makes it
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, base64.StdEncoding.EncodeToString(key.PublicKey().Bytes()))
+		}
+		var got []string
+		for _, m := range public.FindAllStringSubmatch(text, -1) {
+			got = append(got, m[1])
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("node %d has the peers %v, want %v", i, got, want)
+		}
+	}
+	other, err := wireGuardConfig(wireGuardNodes("wt-run2")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys[private.FindStringSubmatch(other)[1]] = true
+	if len(keys) != 4 {
+		t.Errorf("%d different keys of 4 nodes in two testbeds", len(keys))
+	}
+}
+
+func TestAPeerIsAllowedItsOwnSubnetsOnly(t *testing.T) {
+	text, err := wireGuardConfig(wireGuardNodes("wt-run1")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"ListenPort = 51820\n",
+		"Endpoint = 192.0.2.1:51820\nAllowedIPs = 10.31.0.0/20, fd31:c::/112\n",
+		"Endpoint = 192.0.2.3:51820\nAllowedIPs = 10.31.32.0/20, fd31:c::2:0/112\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s\nlacks %q", text, want)
+		}
+	}
+	if strings.Contains(text, "192.0.2.2:") {
+		t.Errorf("%s\nhas the node itself as a peer", text)
+	}
+}
+
+func TestTheMTUHoldsWhatWireGuardAdds(t *testing.T) {
+	if got := (WireGuard{}).MTU(1500); got != 1440 {
+		t.Errorf("MTU %d on 1500, want 1440", got)
+	}
+}
+
+func needWireGuard(t *testing.T) {
+	t.Helper()
+	for _, p := range (WireGuard{}).Programs() {
+		if _, err := exec.LookPath(p.Name); err != nil {
+			t.Skip("needs ", p.Name, " (", p.Package, ")")
+		}
+	}
+}
+
+// What wg shows is what was derived, and the kernel's own socket and device
+// names of the host stay out of it.
+func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
+	needWireGuard(t)
+	n := loneNode(t)
+	if err := attach(t, WireGuard{}, n); err != nil {
+		t.Fatal(err)
+	}
+	var shown string
+	if err := n.Space.Do(func() (err error) {
+		shown, err = wireGuardCommand(n, "wg", "show", wireGuardDevice, "dump")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	own, err := wireGuardKey(n, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := wireGuardKey(n, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		base64.StdEncoding.EncodeToString(own.Bytes()) + "\t" + base64.StdEncoding.EncodeToString(own.PublicKey().Bytes()) + "\t51820",
+		base64.StdEncoding.EncodeToString(peer.PublicKey().Bytes()) + "\t(none)\t192.0.2.2:51820\t10.31.16.0/20,fd31:c::1:0/112",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("wg shows %q, want %q in it", shown, want)
+		}
+	}
+	if kernelWireGuard() {
+		return
+	}
+	if n.Space.Settings()[wireGuardRuns] != "wireguard-go" {
+		t.Errorf("what runs is noted as %q", n.Space.Settings()[wireGuardRuns])
+	}
+	home, err := n.home()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(home, wireGuardSockets, "wireguard", wireGuardDevice+".sock")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat("/var/run/wireguard/" + wireGuardDevice + ".sock"); err == nil {
+		t.Error("the socket is in the host's /var/run")
+	}
+}
+
+func TestWireGuardThatCannotStartSaysWhy(t *testing.T) {
+	needWireGuard(t)
+	t.Run("port in use", func(t *testing.T) {
+		n := loneNode(t)
+		listen(t, n, wireGuardPort)
+		wantError(t, attach(t, WireGuard{}, n), "UDP port 51820", "address already in use")
+	})
+	t.Run("device name taken", func(t *testing.T) {
+		n := loneNode(t)
+		take(t, n.Space, wireGuardDevice)
+		wantError(t, attach(t, WireGuard{}, n), "wg0", "file exists")
+	})
+	t.Run("wireguard-go that fails", func(t *testing.T) {
+		if kernelWireGuard() {
+			t.Skip("this kernel's own serves")
+		}
+		n := loneNode(t)
+		dir := t.TempDir()
+		script := "#!/bin/sh\necho no entropy left >&2\nexit 7\n"
+		if err := os.WriteFile(filepath.Join(dir, "wireguard-go"), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+		wantError(t, attach(t, WireGuard{}, n), "wireguard-go ended at once (exit status 7)", "no entropy left")
+	})
+}

@@ -1,0 +1,185 @@
+package tool
+
+import (
+	"fmt"
+	"math"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// BuiltinNTttcp drives the lab's own generator by NTttcp's command line
+// (`windtunnel ntttcp`), so that a test published with NTttcp's arguments runs
+// with these arguments. It prints what NTttcp 5.40 prints, and that is read.
+type BuiltinNTttcp struct{}
+
+func (BuiltinNTttcp) Name() string { return "builtin-ntttcp" }
+
+func (BuiltinNTttcp) Describe() string {
+	return "the built-in generator by NTttcp's own command line and output: TCP and UDP streams, a thread for each; whole seconds, and warm-up and cool-down as NTttcp's"
+}
+
+func (BuiltinNTttcp) Programs() []Program { return nil }
+
+func (t BuiltinNTttcp) Supports(w suite.Workload) error {
+	switch {
+	case w.ReceiverWork > 0:
+		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
+	case isRR(w):
+		return cannot(t.Name(), "makes streams only, not %s", w.Kind)
+	case w.Direction != suite.Forward && w.Direction != "":
+		return cannot(t.Name(), "sends from the sender only; %s is not possible", w.Direction)
+	case w.Streams > ntttcpStreams:
+		return cannot(t.Name(), "needs a port for each stream; %d are wanted and a job has %d", w.Streams, ntttcpStreams)
+	case w.Sendfile:
+		return cannot(t.Name(), "has no sendfile")
+	case w.Kind == suite.UDPStream && w.Buffer > maxDatagram:
+		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)
+	case w.Rate > 0 && !ntttcpPaces(w):
+		return cannot(t.Name(), "paces in steps of 1 KiB/s (-thr), which %d bit/s in %d streams is not within 1 %%", w.Rate, max(1, w.Streams))
+	}
+	return nil
+}
+
+// throttle is the argument of -thr: KiB per second of each thread.
+func throttle(w suite.Workload) int64 { return int64(math.Round(float64(perStream(w)) / 8 / 1024)) }
+
+func ntttcpPaces(w suite.Workload) bool {
+	wanted := float64(perStream(w))
+	return math.Abs(float64(throttle(w))*1024*8-wanted) <= 0.01*wanted
+}
+
+// Plan gives each end what the published documents give it: the receiver its
+// socket buffer, the sender the length of its buffers. The synchronisation
+// takes the job's first port (data port − 1 is NTttcp's rule). Warm-up,
+// duration and cool-down are rounded up each to whole seconds: with a timing in
+// whole seconds its window is the meter's. The receiver ends by itself once the
+// sender is done.
+func (t BuiltinNTttcp) Plan(job Job) ([]Process, error) {
+	w := job.Workload
+	if err := t.Supports(w); err != nil {
+		return nil, err
+	}
+	if err := checkJob(t.Name(), job); err != nil {
+		return nil, err
+	}
+	if job.Self == "" {
+		return nil, fmt.Errorf("plan %s: the path of the windtunnel program is not known", t.Name())
+	}
+	receiver := t.argv(job, "-r")
+	if w.ReceiveBuffer > 0 {
+		receiver = append(receiver, "-rb", ntttcpSize(w.ReceiveBuffer))
+	}
+	sender := t.argv(job, "-s")
+	if w.Buffer > 0 {
+		sender = append(sender, "-l", ntttcpSize(w.Buffer))
+	}
+	if w.SendBuffer > 0 {
+		sender = append(sender, "-sb", ntttcpSize(w.SendBuffer))
+	}
+	if w.Rate > 0 {
+		sender = append(sender, "-thr", decimal(throttle(w)))
+	}
+	client := calling("client", sender...)
+	client.Ready = ntttcpStarts
+	return []Process{{Role: "server", On: OnReceiver, Argv: receiver, Port: job.Port}, client}, nil
+}
+
+// argv is what both ends are told alike.
+func (t BuiltinNTttcp) argv(job Job, role string) []string {
+	w := job.Workload
+	argv := []string{job.Self, "ntttcp", role, "-m", fmt.Sprintf("%d,*,%s", max(1, w.Streams), job.Receiver),
+		"-p", decimal(job.Port + 1), "-t", decimal(max(1, ceilSeconds(job.Timing.Duration)))}
+	if job.Timing.Warmup > 0 {
+		argv = append(argv, "-wu", decimal(ceilSeconds(job.Timing.Warmup)))
+	}
+	if job.Timing.Cooldown > 0 {
+		argv = append(argv, "-cd", decimal(ceilSeconds(job.Timing.Cooldown)))
+	}
+	if w.IPVersion == 6 {
+		argv = append(argv, "-6")
+	}
+	if w.Kind == suite.UDPStream {
+		argv = append(argv, "-u")
+	}
+	if w.NoDelay && w.Kind == suite.TCPStream {
+		argv = append(argv, "-ndl")
+	}
+	return argv
+}
+
+// ntttcpSize writes a size in NTttcp's units, which are binary: 128k, 2M.
+func ntttcpSize(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return decimal(n>>20) + "M"
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return decimal(n>>10) + "k"
+	}
+	return decimal(n)
+}
+
+// Parse reads both ends' reports. Both measure the same window, from the
+// moment at which they agreed to begin.
+func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
+	var ends [2]NTttcpReport
+	for i, role := range []string{"client", "server"} {
+		out, ran := outputs[role]
+		if !ran {
+			return Measurement{}, noResult(t.Name(), "there is no output of the %s", role)
+		}
+		if role == "client" && out.Exit != 0 {
+			return Measurement{}, failed(t.Name(), role, out)
+		}
+		var err error
+		if ends[i], err = ParseNTttcpReport(out.Stdout); err != nil {
+			return Measurement{}, noResult(t.Name(), "%s: %v: %q", role, err, lastWords(out.Stdout+" "+out.Stderr))
+		}
+	}
+	m := ntttcpMeasurement(job.Workload, ends[0], ends[1])
+	m.Warnings = append(fragments(job), m.Warnings...)
+	return sound(t.Name(), m)
+}
+
+// ntttcpMeasurement is what two ends' reports say together. Errors are the
+// machine's as NTttcp counts them: failed connection attempts, or datagrams
+// that could not be delivered.
+func ntttcpMeasurement(w suite.Workload, sent, received NTttcpReport) Measurement {
+	ms := sample.Metrics{
+		sample.Throughput:         received.Throughput,
+		sample.ReceiverThroughput: received.Throughput,
+		sample.SenderThroughput:   sent.Throughput,
+		sample.Errors:             float64(sent.Errors + received.Errors),
+	}
+	for metric, cpu := range map[sample.Metric]*float64{sample.ToolSenderCPU: sent.CPU, sample.ToolReceiverCPU: received.CPU} {
+		if cpu != nil {
+			ms.Set(metric, *cpu)
+		}
+	}
+	if w.Kind == suite.UDPStream {
+		ntttcpDatagrams(w, sent, received, ms)
+	} else {
+		ms.Set(sample.ToolSenderRetransmits, float64(sent.Retransmits))
+		ms.Set(sample.ToolReceiverRetransmits, float64(received.Retransmits))
+		ms.Set(sample.ToolRetransmits, float64(sent.Retransmits+received.Retransmits))
+	}
+	return Measurement{Metrics: ms, Warnings: append(sent.Warnings, received.Warnings...)}
+}
+
+// ntttcpDatagrams counts by payload: NTttcp's packet counters are the
+// machine's, and it numbers no datagram. So loss is what did not arrive within
+// windows of the same length, and reordering is not known.
+func ntttcpDatagrams(w suite.Workload, sent, received NTttcpReport, ms sample.Metrics) {
+	if w.Buffer <= 0 {
+		return
+	}
+	bits := float64(w.Buffer) * 8
+	ms.Set(sample.DatagramsSent, sent.Throughput/bits)
+	ms.Set(sample.DatagramsReceived, received.Throughput/bits)
+	if sent.Throughput > 0 {
+		ms.Set(sample.LossRatio, max(0, 1-received.Throughput/sent.Throughput))
+	}
+	if w.Rate > 0 {
+		ms.Set(sample.OfferedRate, float64(w.Rate))
+	}
+}

@@ -1,0 +1,190 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"windtunnel/lab/suite"
+)
+
+// Fio drives fio's network engine (ioengine=net), in the place of IOmeter's
+// network worker: one job a stream, each with a port; request/response by its
+// pingpong mode. fio has a warm-up of its own (ramp_time); the window is cut
+// from what it says of itself at intervals.
+type Fio struct{}
+
+func (Fio) Name() string { return "fio" }
+
+func (Fio) Describe() string {
+	return "fio's network engine: TCP streams, UDP, and request/response by ping-pong; the window is cut from its interim results"
+}
+
+func (Fio) Programs() []Program {
+	return []Program{{Name: "fio", Package: "fio", Version: []string{"fio", "--version"}, Least: "3.0"}}
+}
+
+func (t Fio) Supports(w suite.Workload) error {
+	connections := max(1, w.Streams)
+	if w.Direction == suite.Both && !isRR(w) {
+		connections *= 2
+	}
+	switch {
+	case w.ReceiverWork > 0:
+		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
+	case w.Kind == suite.TCPCRR:
+		return cannot(t.Name(), "keeps its connection; it does not measure connecting")
+	case isRR(w) && w.Request != w.Response:
+		return cannot(t.Name(), "answers with as many bytes as were asked (pingpong); request %d and response %d differ", w.Request, w.Response)
+	case isRR(w) && w.Rate > 0:
+		return cannot(t.Name(), "is not paced in request/response")
+	case w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "":
+		return cannot(t.Name(), "sends UDP from the client only; %s is not possible", w.Direction)
+	case isRR(w) && w.SendBuffer != w.ReceiveBuffer:
+		return cannot(t.Name(), "sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)
+	case w.Direction == suite.Both && w.SendBuffer != w.ReceiveBuffer:
+		return cannot(t.Name(), "sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)
+	case w.Sendfile:
+		return cannot(t.Name(), "has no sendfile over its net engine")
+	case connections > portsPerJob:
+		return cannot(t.Name(), "needs a port for each connection; %d are wanted and a job has %d", connections, portsPerJob)
+	case isUDP(w) && max(w.Buffer, w.Request) > maxDatagram:
+		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))
+	case w.Rate > 0 && perStream(w) < 800:
+		return cannot(t.Name(), "paces in whole bytes a second, which %d bit/s in %d streams is not within 1 %%", w.Rate, max(1, w.Streams))
+	}
+	return nil
+}
+
+// Plan starts one fio at each end, with a job a connection; the last port is
+// the job's first, since fio opens them in order and the first port says that
+// the receiver is ready. A receiver has no warm-up of its own: fio would count
+// it from its start and not from the first data.
+func (t Fio) Plan(job Job) ([]Process, error) {
+	w := job.Workload
+	if err := t.Supports(w); err != nil {
+		return nil, err
+	}
+	if err := checkJob(t.Name(), job); err != nil {
+		return nil, err
+	}
+	total := job.Timing.Total()
+	server := append(t.common(job), "--runtime="+fioTime(total+fioPatience), "--output-format=json")
+	if !isUDP(w) {
+		server = append(server, "--listen")
+	}
+	client := append(t.common(job), "--runtime="+fioTime(job.Timing.Duration+job.Timing.Cooldown), "--output-format=normal,json", "--hostname="+job.Receiver.String())
+	if ramp := fioWarmup(job.Timing); ramp > 0 {
+		client = append(client, "--ramp_time="+fioTime(ramp))
+	}
+	if size := fioWindow(w, OnReceiver); size > 0 {
+		server = append(server, "--window_size="+decimal(size))
+	}
+	if size := fioWindow(w, OnSender); size > 0 {
+		client = append(client, "--window_size="+decimal(size))
+	}
+	receives, sends := fioJobs(job)
+	listener := listening(job, append(server, receives...)...)
+	listener.UDP = isUDP(w)
+	caller := calling("client", append(client, sends...)...)
+	caller.Ready = fioStarts
+	return []Process{listener, caller}, nil
+}
+
+// fioPatience is how much longer than the traffic a receiver waits: it ends
+// with its connection, and by this where a UDP sender's goodbye was lost.
+const fioPatience = 2 * time.Second
+
+// fioHesitation is how long after its line "Starting" fio's jobs begin: it waits
+// in steps of 100 ms for them to be there (run_threads in backend.c).
+const fioHesitation = 100 * time.Millisecond
+
+// fioWarmup is the warm-up in fio's own time, which begins with its traffic.
+func fioWarmup(t suite.Timing) time.Duration { return max(0, t.Warmup-fioHesitation) }
+
+// fioSteps is how many interim results a run has at least 100 ms apart.
+const fioSteps = 20
+
+// common is what both ends are told alike. scramble_buffers would have the
+// sender write into every block before it is sent. Each job is a process, not a
+// thread: a server that writes is ended by SIGPIPE when its client has gone,
+// and would take the others with it.
+func (Fio) common(job Job) []string {
+	w := job.Workload
+	protocol, size := "tcp", w.Buffer
+	if isUDP(w) {
+		protocol = "udp"
+	}
+	if w.IPVersion == 6 {
+		protocol += "v6"
+	}
+	if isRR(w) {
+		size = w.Request
+	}
+	interval := max(100*time.Millisecond, job.Timing.Total()/fioSteps)
+	argv := []string{"fio", "--ioengine=net", "--protocol=" + protocol, "--bs=" + decimal(size), "--size=1T", "--time_based",
+		"--group_reporting", "--scramble_buffers=0", "--status-interval=" + fioTime(interval)}
+	if isRR(w) {
+		argv = append(argv, "--pingpong=1", "--percentile_list=50:90:99:99.9")
+	} else {
+		argv = append(argv, "--clat_percentiles=0")
+	}
+	if w.NoDelay && !isUDP(w) {
+		argv = append(argv, "--nodelay=1")
+	}
+	return argv
+}
+
+// fioTime writes a time in whole milliseconds; fio takes 0 for no limit.
+func fioTime(d time.Duration) string { return decimal(max(1, d.Milliseconds())) + "ms" }
+
+// fioWindow is an end's socket buffer size, of which fio sets both with one
+// option: the one that the end does not use does not matter.
+func fioWindow(w suite.Workload, side Side) int64 {
+	sends := (side == OnSender) != (w.Direction == suite.Reverse && !isRR(w))
+	if sends {
+		return w.SendBuffer
+	}
+	return w.ReceiveBuffer
+}
+
+// fioJobs lists the jobs of the receiver and of the sender.
+func fioJobs(job Job) (receiver, sender []string) {
+	w := job.Workload
+	var ways []suite.Direction
+	switch {
+	case w.Direction == suite.Both && !isRR(w):
+		ways = []suite.Direction{suite.Reverse, suite.Forward}
+	case w.Direction == suite.Reverse && !isRR(w):
+		ways = []suite.Direction{suite.Reverse}
+	default:
+		ways = []suite.Direction{suite.Forward}
+	}
+	streams := max(1, w.Streams)
+	port := job.Port + uint16(len(ways)*streams)
+	for _, way := range ways {
+		there, here := "read", "write"
+		if way == suite.Reverse {
+			there, here = here, there
+		}
+		for i := range streams {
+			port--
+			name := fmt.Sprintf("--name=%s%d", way, i+1)
+			receiver = append(receiver, name, "--port="+decimal(port), "--rw="+there)
+			sender = append(sender, name, "--port="+decimal(port), "--rw="+here)
+			if w.Rate > 0 {
+				pace := "--rate=" + decimal(perStream(w)/8)
+				if way == suite.Reverse {
+					receiver = append(receiver, pace)
+				} else {
+					sender = append(sender, pace)
+				}
+			}
+		}
+	}
+	return receiver, sender
+}
+
+// fioStarts knows the line that fio prints as it starts its jobs, fioHesitation
+// before they send.
+func fioStarts(line string) bool { return strings.HasPrefix(line, "Starting ") }

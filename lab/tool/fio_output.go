@@ -1,0 +1,111 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// fioFlow is what one end of fio says of one direction: its course since the
+// traffic began, or since the end of its warm-up, and the whole of it.
+type fioFlow struct {
+	course steps   // amounts in transfers of whole blocks; times in seconds
+	total  float64 // transfers
+	took   float64 // seconds
+	whole  fioSide // of the newest document, for its latencies
+}
+
+// fioSide is the part of a document that is about reading or writing.
+type fioSide struct {
+	Transfers float64 `json:"total_ios"`
+	Short     float64 `json:"short_ios"`
+	Runtime   float64 `json:"runtime"` // ms
+	Latency   struct {
+		Min         float64            `json:"min"` // ns
+		Max         float64            `json:"max"`
+		Mean        float64            `json:"mean"`
+		N           float64            `json:"N"`
+		Percentiles map[string]float64 `json:"percentile"`
+	} `json:"clat_ns"`
+}
+
+// complete counts whole blocks. A receive call that brings only a part of a
+// block is called again for the rest; fio 3.33 then counts the call among the
+// transfers and the short ones, and only the rest of the block in io_bytes,
+// which therefore says too little.
+func (s fioSide) complete() float64 { return s.Transfers - s.Short }
+
+// fioDocument is one interim result, or the last.
+type fioDocument struct {
+	Jobs []struct {
+		Error int     `json:"error"` // errno of the first job that failed
+		Read  fioSide `json:"read"`
+		Write fioSide `json:"write"`
+	} `json:"jobs"`
+}
+
+// readFio reads every document in an output, among whatever else fio printed.
+// One that is cut short ends the reading: a process that was ended has told
+// its course so far.
+func readFio(text string) (documents []fioDocument, err error) {
+	const opening = "{\n"
+	for at := 0; at < len(text); {
+		rest := text[at:]
+		if !strings.HasPrefix(rest, opening) {
+			next := strings.Index(rest, "\n"+opening)
+			if next < 0 {
+				break
+			}
+			at += next + 1
+			continue
+		}
+		var d fioDocument
+		decoder := json.NewDecoder(strings.NewReader(rest))
+		if err := decoder.Decode(&d); err != nil {
+			break
+		}
+		if len(d.Jobs) != 1 {
+			return nil, fmt.Errorf("a result is of %d groups of jobs, not of one", len(d.Jobs))
+		}
+		documents = append(documents, d)
+		at += max(1, int(decoder.InputOffset()))
+	}
+	if len(documents) == 0 {
+		return nil, errors.New("it printed no result")
+	}
+	return documents, nil
+}
+
+// fioCourse follows one direction through the documents. fio's counts begin
+// anew when its warm-up ends, so only what follows the last such fall counts.
+func fioCourse(documents []fioDocument, side func(fioDocument) fioSide) (f fioFlow, err error) {
+	var before fioSide
+	for _, d := range documents {
+		s := side(d)
+		if s.Transfers < 0 || s.Short < 0 || s.Runtime < 0 || s.Short > s.Transfers {
+			return f, fmt.Errorf("%g of %g transfers in %g ms were short, which cannot be", s.Short, s.Transfers, s.Runtime)
+		}
+		if s.Runtime < before.Runtime || s.complete() < before.complete() {
+			f.course, before = nil, fioSide{}
+		}
+		if s.Runtime > before.Runtime {
+			f.course = append(f.course, step{from: before.Runtime / 1e3, to: s.Runtime / 1e3, amount: s.complete() - before.complete()})
+			before = s
+		}
+		f.whole = s
+	}
+	f.total, f.took = before.complete(), before.Runtime/1e3
+	return f, nil
+}
+
+// reading and writing choose a direction.
+func reading(d fioDocument) fioSide { return d.Jobs[0].Read }
+func writing(d fioDocument) fioSide { return d.Jobs[0].Write }
+
+// rate returns transfers per second within [from, from + length] of the flow's
+// own time; ok is false where it told too little of that.
+func (f fioFlow) rate(from, length time.Duration) (perSecond float64, ok bool) {
+	return f.course.rate(from.Seconds(), (from + length).Seconds())
+}

@@ -1,0 +1,167 @@
+package tool
+
+import (
+	"fmt"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// fioRun is both ends' documents of one job; a server that was ended early has
+// told some or none.
+type fioRun struct {
+	job            Job
+	client, server []fioDocument
+}
+
+// Parse takes what arrived from the end that reads. Where a server did not tell
+// the window, the client's sending stands for it: TCP loses nothing.
+func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
+	out, ran := outputs["client"]
+	if !ran {
+		return Measurement{}, noResult(t.Name(), "there is no output of the client")
+	}
+	if out.Exit != 0 {
+		return Measurement{}, failed(t.Name(), "client", out)
+	}
+	run := &fioRun{job: job}
+	var err error
+	if run.client, err = readFio(out.Stdout); err != nil {
+		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(out.Stdout+" "+out.Stderr))
+	}
+	if last := run.client[len(run.client)-1].Jobs[0]; last.Error != 0 {
+		return Measurement{}, complained(t.Name(), "the client met error %d (errno): %s", last.Error, lastWords(out.Stderr))
+	}
+	if server := outputs["server"].Stdout; server != "" {
+		run.server, _ = readFio(server) // none is dealt with where its figures are needed
+	}
+	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
+	switch {
+	case isRR(job.Workload):
+		err = run.transactions(m.Metrics)
+	case job.Workload.Kind == suite.UDPStream:
+		err = run.datagrams(m.Metrics)
+	default:
+		err = run.stream(&m)
+	}
+	if err != nil {
+		return Measurement{}, noResult(t.Name(), "%v", err)
+	}
+	return sound(t.Name(), m)
+}
+
+// clientRate returns transfers per second at the client, whose own time begins
+// when its warm-up ends. A client that ended well has told all of it.
+func (r *fioRun) clientRate(side func(fioDocument) fioSide) (float64, fioFlow, error) {
+	f, err := fioCourse(r.client, side)
+	if err != nil || f.took == 0 {
+		return 0, f, err
+	}
+	const most = 0.95 // of the planned time, else the output is cut short
+	t := r.job.Timing
+	rate, ok := f.rate(0, t.Duration)
+	if planned := (t.Duration + t.Cooldown).Seconds(); !ok || f.took < most*planned {
+		return 0, f, fmt.Errorf("the client told %.3f s of its traffic, and %.3f s were planned", f.took, planned)
+	}
+	return rate, f, nil
+}
+
+// serverRate is the same at the server, whose time begins with the connection;
+// 0 where it was ended before it told the window.
+func (r *fioRun) serverRate(side func(fioDocument) fioSide) (float64, error) {
+	f, err := fioCourse(r.server, side)
+	if err != nil {
+		return 0, err
+	}
+	rate, _ := f.rate(fioWarmup(r.job.Timing), r.job.Timing.Duration)
+	return rate, nil
+}
+
+// stream sets throughputs.
+func (r *fioRun) stream(m *Measurement) error {
+	bits := float64(r.job.Workload.Buffer) * 8
+	clientSends, _, err1 := r.clientRate(writing)
+	clientReceives, _, err2 := r.clientRate(reading)
+	serverSends, err3 := r.serverRate(writing)
+	serverReceives, err4 := r.serverRate(reading)
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			return err
+		}
+	}
+	ms := m.Metrics
+	way := r.job.Workload.Direction
+	received := clientReceives + serverReceives
+	if way != suite.Reverse && serverReceives == 0 {
+		received += clientSends
+		m.Warnings = append(m.Warnings, "fio's server did not tell the window: forward throughput is what the client sent")
+	} else {
+		ms.Set(sample.ReceiverThroughput, received*bits)
+	}
+	ms.Set(sample.Throughput, received*bits)
+	if way == suite.Forward || way == "" || serverSends > 0 { // else the server's part is not known
+		ms.Set(sample.SenderThroughput, (clientSends+serverSends)*bits)
+	}
+	if way == suite.Both {
+		if clientSends == 0 || clientReceives == 0 {
+			return fmt.Errorf("one of the two directions carried nothing")
+		}
+		ms.Set(sample.ForwardThroughput, (received-clientReceives)*bits)
+		ms.Set(sample.ReverseThroughput, clientReceives*bits)
+	}
+	return nil
+}
+
+// datagrams sets a UDP stream's figures. fio numbers no datagram: loss is what
+// did not arrive within windows of the same length.
+func (r *fioRun) datagrams(ms sample.Metrics) error {
+	sent, _, err := r.clientRate(writing)
+	if err != nil {
+		return err
+	}
+	arrived, err := r.serverRate(reading)
+	if err != nil {
+		return err
+	}
+	if arrived == 0 {
+		return fmt.Errorf("the server did not tell the window, so what arrived in it is not known")
+	}
+	bits := float64(r.job.Workload.Buffer) * 8
+	ms.Set(sample.Throughput, arrived*bits)
+	ms.Set(sample.ReceiverThroughput, arrived*bits)
+	ms.Set(sample.SenderThroughput, sent*bits)
+	ms.Set(sample.DatagramsSent, sent)
+	ms.Set(sample.DatagramsReceived, arrived)
+	if sent > 0 {
+		ms.Set(sample.LossRatio, max(0, 1-arrived/sent))
+	}
+	if w := r.job.Workload; w.Rate > 0 {
+		ms.Set(sample.OfferedRate, float64(w.Rate))
+	}
+	return nil
+}
+
+// transactions sets rates within the window, and latencies of everything after
+// the warm-up: a write in ping-pong mode completes when its answer is there.
+func (r *fioRun) transactions(ms sample.Metrics) error {
+	rate, flow, err := r.clientRate(writing)
+	if err != nil {
+		return err
+	}
+	l := flow.whole.Latency
+	if rate <= 0 || l.N <= 0 || l.Mean <= 0 {
+		return fmt.Errorf("the result holds no transactions")
+	}
+	ms.Set(sample.Transactions, rate)
+	ms.Set(sample.LatencyMin, l.Min)
+	ms.Set(sample.LatencyMean, l.Mean)
+	ms.Set(sample.LatencyMax, l.Max)
+	for key, metric := range map[string]sample.Metric{
+		"50.000000": sample.LatencyP50, "90.000000": sample.LatencyP90, "99.000000": sample.LatencyP99, "99.900000": sample.LatencyP999,
+	} {
+		if v, told := l.Percentiles[key]; told {
+			ms.Set(metric, v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package tool
+
+import (
+	"fmt"
+
+	"windtunnel/lab/sample"
+)
+
+// netperfCPU is one of netperf's CPU figures: its selector, the metric, and
+// what scales it. The client is always on the sender's node.
+type netperfCPU struct {
+	key     string
+	metric  sample.Metric
+	scale   float64
+	percent bool
+}
+
+var netperfCPUs = []netperfCPU{
+	{"LOCAL_CPU_UTIL", sample.ToolSenderCPU, 1, true},
+	{"REMOTE_CPU_UTIL", sample.ToolReceiverCPU, 1, true},
+	{"LOCAL_SD", sample.ToolSenderCPUPerByte, 1e3 / 1024, false}, // µs/KB, whose KB are 1,024 bytes
+	{"REMOTE_SD", sample.ToolReceiverCPUPerByte, 1e3 / 1024, false},
+}
+
+// toolCPU sets what netperf itself says of CPU. Each process reads the whole
+// machine, so several processes' figures are its mean over them, and their
+// service demands, each of which spreads that over one process's bytes alone,
+// say nothing of any of them. A process without -c or without figures prints −1.
+//
+// netperf 2.7 takes the remote end's time after a TCP_CRR for its run's and so
+// comes to more than all CPUs: such a figure is left out with a warning.
+func (r *netperfRun) toolCPU(ms sample.Metrics) (warnings []string, err error) {
+	for _, c := range netperfCPUs {
+		if !c.percent && (len(r.outputs) > 1 || !r.streams()) {
+			continue
+		}
+		sum := 0.0
+		complete := true
+		for _, o := range r.outputs {
+			if text, told := o.values[c.key]; !told || len(text) > 1 && text[0] == '-' {
+				complete = false
+				break
+			}
+			v, _, err := o.number(c.key)
+			if err != nil {
+				return nil, err
+			}
+			sum += v
+		}
+		if !complete {
+			continue
+		}
+		v := sum / float64(len(r.outputs)) * c.scale
+		const rounding = 1 // percent: /proc/stat counts in ticks
+		if c.percent && v > 100+rounding {
+			warnings = append(warnings, fmt.Sprintf("netperf's %s of %.0f %% is more than all CPUs: it took its pause after the run for a part of it; left out", c.key, v))
+			continue
+		}
+		ms.Set(c.metric, v)
+	}
+	return warnings, nil
+}
+
+// streams reports whether the processes send streams, whose service demand is
+// by the byte; that of request/response is by the transaction.
+func (r *netperfRun) streams() bool {
+	switch r.tests[0].name {
+	case "TCP_STREAM", "TCP_MAERTS", "TCP_SENDFILE":
+		return true
+	}
+	return false
+}

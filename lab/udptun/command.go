@@ -1,0 +1,117 @@
+package udptun
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Name is what the windtunnel program calls the command.
+const Name = "udp-tun"
+
+// Ready is in the first line of the command, once it carries packets.
+const Ready = `"event":"ready"`
+
+const usage = `usage: windtunnel udp-tun --device NAME --listen ADDRESS:PORT --route PREFIX=ADDRESS:PORT [--route …] [--batch N]
+Carries IP packets of a TUN device in UDP datagrams to the peers behind which
+their destinations lie. Bring the device up and route to it once the first line
+says that it is ready. SIGUSR1 and the end print counters, as JSON.
+`
+
+// Command is the program: it carries packets until SIGTERM or SIGINT and
+// returns the exit status.
+func Command(args []string, stdout, stderr io.Writer) int {
+	c, err := parseFlags(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "windtunnel udp-tun: %v\n%s", err, usage)
+		return 2
+	}
+	if err := carry(c, stdout); err != nil {
+		fmt.Fprintln(stderr, "windtunnel udp-tun:", err)
+		return 1
+	}
+	return 0
+}
+
+func parseFlags(args []string, stderr io.Writer) (Config, error) {
+	var c Config
+	flags := flag.NewFlagSet("udp-tun", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the caller says what is wrong, once
+	flags.StringVar(&c.Device, "device", "", "")
+	flags.IntVar(&c.Batch, "batch", 1, "")
+	flags.Func("listen", "", func(text string) (err error) {
+		c.Listen, err = netip.ParseAddrPort(text)
+		return err
+	})
+	flags.Func("route", "", func(text string) error {
+		r, err := ParseRoute(text)
+		c.Routes = append(c.Routes, r)
+		return err
+	})
+	// Package flag would print it on every error; only help asks for it here.
+	flags.Usage = func() {}
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stderr, usage)
+		}
+		return c, err
+	}
+	if flags.NArg() > 0 {
+		return c, fmt.Errorf("%q is no flag", flags.Arg(0))
+	}
+	if c.Device == "" || !c.Listen.IsValid() || len(c.Routes) == 0 {
+		return c, errors.New("--device, --listen and a --route are needed")
+	}
+	return c, nil
+}
+
+// carry runs the tunnel until a signal ends it.
+func carry(c Config, stdout io.Writer) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
+	defer signal.Stop(signals)
+	t, err := Open(c)
+	if err != nil {
+		return err
+	}
+	lines := json.NewEncoder(stdout)
+	if err := lines.Encode(map[string]any{"event": "ready", "device": c.Device, "listen": c.Listen, "batch": c.Batch}); err != nil {
+		return errors.Join(fmt.Errorf("say that the tunnel is ready: %w", err), t.Close())
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- t.Run() }()
+	for {
+		select {
+		case err := <-ended:
+			return errors.Join(err, t.report(lines))
+		case s := <-signals:
+			if s != syscall.SIGUSR1 {
+				return errors.Join(t.Close(), <-ended, t.report(lines))
+			}
+			if err := t.report(lines); err != nil {
+				return errors.Join(err, t.Close(), <-ended)
+			}
+		}
+	}
+}
+
+// report prints the counters as one line.
+func (t *Tunnel) report(lines *json.Encoder) error {
+	err := lines.Encode(struct {
+		Event string `json:"event"`
+		Counters
+	}{"counters", t.Counters()})
+	if err != nil {
+		return fmt.Errorf("print the tunnel's counters: %w", err)
+	}
+	return nil
+}

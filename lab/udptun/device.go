@@ -1,0 +1,36 @@
+package udptun
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const cloneDevice = "/dev/net/tun"
+
+// openDevice makes a TUN device in the calling thread's network namespace. It
+// has no header before its packets (IFF_NO_PI) and no offloads: the kernel
+// cuts to the device's MTU, and each read or write is one IP packet. The device
+// goes with the file.
+func openDevice(name string) (*os.File, error) {
+	request, err := unix.NewIfreq(name)
+	if err != nil || name == "" {
+		return nil, fmt.Errorf("device name %q: want 1 to %d characters", name, unix.IFNAMSIZ-1)
+	}
+	fd, err := unix.Open(cloneDevice, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s (load the module tun; root is needed): %w", cloneDevice, err)
+	}
+	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_TUN_EXCL)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) {
+			return nil, fmt.Errorf("make TUN device %s: %w; a device of that name exists, or the name has characters that none may have: choose another", name, err)
+		}
+		return nil, fmt.Errorf("make TUN device %s (CAP_NET_ADMIN is needed): %w", name, err)
+	}
+	// Only now can the runtime poll it: before TUNSETIFF the file has no queue.
+	return os.NewFile(uintptr(fd), cloneDevice), nil
+}

@@ -1,0 +1,107 @@
+package validity
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+)
+
+// sideNames and stealMetrics are of Input.Sides, in their order.
+var (
+	sideNames    = [...]string{"sender", "receiver"}
+	stealMetrics = [...]sample.Metric{sample.SenderStealCPU, sample.ReceiverStealCPU}
+)
+
+func (v *verdict) sides() []Side { return v.Sides[:min(len(v.Sides), len(sideNames))] }
+
+// where names a node for a message.
+func (v *verdict) where(i int) string {
+	if len(v.Sides) == 1 {
+		return fmt.Sprintf("node %s (both sides)", v.Sides[i].Node)
+	}
+	return fmt.Sprintf("node %s (%s)", v.Sides[i].Node, sideNames[i])
+}
+
+// foreign fails once, by the worse side.
+func (v *verdict) foreign() {
+	worst, most, unknown := -1, 0.0, len(v.Sides) == 0
+	for i, s := range v.sides() {
+		percent, ok := s.ForeignPercent(v.Window)
+		switch {
+		case !ok:
+			unknown = true
+		case percent > max(v.limits.Foreign, most):
+			worst, most = i, percent
+		}
+	}
+	if worst < 0 {
+		if unknown {
+			v.skip(sample.ForeignCPU, "the CPU time of other programs is not known")
+		}
+		return
+	}
+	v.fail(sample.ForeignCPU, most, v.limits.Foreign, "%", fmt.Sprintf(
+		"programs outside the experiment used %.1f %% of the CPUs of %s%s; the limit is %.3g %%: end them, or keep them off these CPUs (taskset, cpusets)",
+		most, v.where(worst), v.culprit(v.Sides[worst]), v.limits.Foreign))
+}
+
+func (v *verdict) culprit(s Side) string {
+	took, ok := finite(100 * s.CulpritTook / v.Window / float64(s.CPUs))
+	if s.Culprit == "" || !ok {
+		return ""
+	}
+	return fmt.Sprintf(", most of it %s (%.1f %%)", s.Culprit, took)
+}
+
+func (v *verdict) steal() {
+	worst, most, unknown := -1, 0.0, len(v.Sides) == 0
+	for i := range v.sides() {
+		percent, ok := v.metric(stealMetrics[i])
+		switch {
+		case !ok:
+			unknown = true
+		case percent > max(v.limits.Steal, most):
+			worst, most = i, percent
+		}
+	}
+	if worst < 0 {
+		if unknown {
+			v.skip(sample.Steal, "stolen CPU time was not metered")
+		}
+		return
+	}
+	v.fail(sample.Steal, most, v.limits.Steal, "%", fmt.Sprintf(
+		"the host of this virtual machine ran others for %.1f %% of the time of the CPUs of %s; the limit is %.3g %%: give the machine CPUs of its own, or try at another hour",
+		most, v.where(worst), v.limits.Steal))
+}
+
+func (v *verdict) stray() {
+	if v.Stray == nil {
+		v.skip(sample.StrayCPU, "the CPUs that belong to no node were not metered")
+		return
+	}
+	most, full := 0.0, []string(nil)
+	unknown := false
+	for _, cpu := range slices.Sorted(maps.Keys(v.Stray)) {
+		percent, ok := finite(100 * v.Stray[cpu])
+		if !ok {
+			unknown = true
+			continue
+		}
+		if percent > v.limits.Stray {
+			full = append(full, fmt.Sprintf("CPU %d for %.0f %%", cpu, percent))
+			most = max(most, percent)
+		}
+	}
+	switch {
+	case len(full) > 0:
+		v.fail(sample.StrayCPU, most, v.limits.Stray, "%", fmt.Sprintf(
+			"softirqs, which carry packets, had %s of the window, CPUs that belong to neither node nor fabric; the limit is %.3g %%: keep other traffic off this machine, and see whether interrupts or RPS send the nodes' packets there",
+			strings.Join(full, " and "), v.limits.Stray))
+	case unknown:
+		v.skip(sample.StrayCPU, "the softirq time of a CPU is not known")
+	}
+}

@@ -1,0 +1,85 @@
+package validity
+
+import (
+	"fmt"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
+)
+
+func (v *verdict) isStream() bool {
+	return v.Workload.Kind == suite.TCPStream || v.Workload.Kind == suite.UDPStream
+}
+
+// offTarget holds what the generator sent against what it was to send. A
+// network that loses datagrams, or takes TCP's bytes late, is not the
+// generator's fault; one that holds the sender up so much that a tenth is
+// missing leaves nothing to compare at that rate.
+func (v *verdict) offTarget() {
+	if !v.isStream() || v.Workload.Rate <= 0 {
+		return
+	}
+	offered, ok := v.metric(sample.OfferedRate)
+	if !ok || offered <= 0 {
+		offered = float64(v.Workload.Rate)
+		if v.Workload.Direction == suite.Both {
+			offered *= 2
+		}
+	}
+	sent, ok := v.sent()
+	if !ok {
+		v.skip(sample.OffTarget, "the tool does not say how much it sent")
+		return
+	}
+	percent, ok := finite(100 * sent / offered)
+	if !ok {
+		v.skip(sample.OffTarget, "the rate that was asked for is not known")
+		return
+	}
+	if percent >= v.limits.Target {
+		return
+	}
+	v.fail(sample.OffTarget, percent, v.limits.Target, "%", fmt.Sprintf(
+		"the generator sent %s of the %s that it was to send, %.0f %%; the limit is %.3g %%: ask for a lower rate, or give the sender more CPUs or streams",
+		units.FormatRate(sent), units.FormatRate(offered), percent, v.limits.Target))
+}
+
+// sent is the payload that the generator got rid of, in bits per second. TCP's
+// is what arrived, where the tool does not count both.
+func (v *verdict) sent() (float64, bool) {
+	if sent, ok := v.metric(sample.SenderThroughput); ok {
+		return sent, true
+	}
+	got, ok := v.metric(sample.Throughput)
+	if !ok || v.Workload.Kind == suite.TCPStream {
+		return got, ok
+	}
+	loss, ok := v.metric(sample.LossRatio)
+	if !ok || loss < 0 || loss >= 1 {
+		return 0, false
+	}
+	return finite(got / (1 - loss))
+}
+
+// stillMoving finds traffic after the end of the tools: the window of the next
+// trial would hold it too.
+func (v *verdict) stillMoving() {
+	if v.Quiet == nil {
+		v.skip(sample.StillMoving, "the fabric was not watched after the tools had ended")
+		return
+	}
+	moving, ok := finite(*v.Quiet)
+	rate, rated := v.metric(sample.FabricBits)
+	if !ok || !rated || rate <= 0 {
+		v.skip(sample.StillMoving, "the fabric's counters are not known")
+		return
+	}
+	percent, ok := finite(100 * moving / rate)
+	if !ok || moving <= v.limits.MovingFloor || percent <= v.limits.Moving {
+		return
+	}
+	v.fail(sample.StillMoving, percent, v.limits.Moving, "%", fmt.Sprintf(
+		"%s still moved on the fabric after the tools had ended, %.1f %% of the window's rate; the limit is %.3g %%: something else sends on this network, or a tool goes on",
+		units.FormatRate(moving), percent, v.limits.Moving))
+}

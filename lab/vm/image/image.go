@@ -1,0 +1,240 @@
+// Package image builds the file system that a guest boots from: a compressed
+// archive that the kernel unpacks into memory. It holds this program as the
+// guest's init, the kernel's modules, and the traffic tools with the libraries
+// that they need. There is no disk.
+package image
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/klauspost/compress/gzip"
+
+	"windtunnel/lab/vm/cpio"
+	"windtunnel/lab/vm/kernel"
+	"windtunnel/lab/vm/sharedlib"
+)
+
+// Spec is what an image holds.
+type Spec struct {
+	Kernel kernel.Kernel
+	// Init is the path of the program that is the guest's init.
+	Init string
+	// Programs are names, as PATH has them here; those that are not installed
+	// are left out.
+	Programs []string
+}
+
+// Where things are in the guest.
+const (
+	Init        = "/init"
+	Programs    = "/usr/bin"
+	Modules     = "/modules"
+	ModuleOrder = Modules + "/order" // names of files in Modules, in the order of loading, one a line
+)
+
+// small files that programs expect.
+var etc = map[string]string{
+	"etc/passwd":        "root:x:0:0:root:/:/bin/false\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+	"etc/group":         "root:x:0:\nnogroup:x:65534:\n",
+	"etc/hosts":         "127.0.0.1 localhost guest\n::1 localhost guest\n",
+	"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
+	"etc/protocols":     "ip 0 IP\nicmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n",
+}
+
+// folders to mount on.
+var folders = []string{"proc", "sys", "dev", "tmp", "run", "var/tmp", "root"}
+
+// file is one member: where it is, what it is.
+type file struct {
+	path    string
+	mode    uint32
+	content []byte
+}
+
+// Built returns the path of the image of a spec, in folder. One that was built
+// of the same contents before is used again.
+func Built(spec Spec, folder string) (path string, err error) {
+	files, err := gather(spec)
+	if err != nil {
+		return "", fmt.Errorf("build the guests' file system: %w", err)
+	}
+	path = filepath.Join(folder, "image-"+digest(files)+".cpio.gz")
+	now := time.Now()
+	if os.Chtimes(path, now, now) == nil { // it is there, and in use
+		return path, nil
+	}
+	if err := write(files, path); err != nil {
+		return "", fmt.Errorf("build the guests' file system: %w", err)
+	}
+	return path, prune(folder, path)
+}
+
+// gather reads everything that goes into the image.
+func gather(spec Spec) ([]file, error) {
+	own, err := os.ReadFile(spec.Init)
+	if err != nil {
+		return nil, fmt.Errorf("read the program that is to be its init: %w", err)
+	}
+	files := []file{{Init, 0o755, withoutSections(own)}}
+	for name, text := range etc {
+		files = append(files, file{name, 0o644, []byte(text)})
+	}
+	modules, err := moduleFiles(spec.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := programFiles(spec.Programs, spec.Init)
+	if err != nil {
+		return nil, err
+	}
+	files = append(append(files, modules...), programs...)
+	slices.SortFunc(files, func(a, b file) int { return bytes.Compare([]byte(a.path), []byte(b.path)) })
+	return slices.CompactFunc(files, func(a, b file) bool { return a.path == b.path }), nil
+}
+
+func moduleFiles(k kernel.Kernel) ([]file, error) {
+	plan, err := k.Plan(kernel.Required)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range kernel.Useful {
+		if more, err := k.Plan([]string{name}); err == nil {
+			plan = append(plan, more...)
+		}
+	}
+	var files []file
+	var order bytes.Buffer
+	seen := map[string]bool{}
+	for _, m := range plan {
+		if seen[m.Name] {
+			continue
+		}
+		seen[m.Name] = true
+		content, err := m.Read()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{filepath.Join(Modules, m.Name+".ko"), 0o644, content})
+		fmt.Fprintln(&order, m.Name+".ko")
+	}
+	return append(files, file{ModuleOrder, 0o644, order.Bytes()}), nil
+}
+
+// programFiles are the programs, and the libraries of them and of init itself.
+func programFiles(names []string, own string) ([]file, error) {
+	finder := sharedlib.System()
+	libraries, err := finder.Needed(own)
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		libs, err := finder.Needed(path)
+		if err != nil {
+			return nil, fmt.Errorf("take %s along: %w", name, err)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("take %s along: %w", name, err)
+		}
+		files = append(files, file{filepath.Join(Programs, name), 0o755, content})
+		libraries = append(libraries, libs...)
+	}
+	for _, path := range libraries {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("take a library along: %w", err)
+		}
+		files = append(files, file{path, 0o755, content})
+	}
+	return files, nil
+}
+
+// digest is of everything: paths, modes, contents, and the form of the image.
+func digest(files []file) string {
+	h := sha256.New()
+	fmt.Fprintln(h, "1", folders)
+	for _, f := range files {
+		fmt.Fprintf(h, "%s %o %d\n", f.path, f.mode, len(f.content))
+		h.Write(f.content)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// write makes the archive under another name first: two nodes may build the
+// same image at the same time.
+func write(files []file, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup()
+	if err := pack(files, f); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
+}
+
+func pack(files []file, to io.Writer) error {
+	z, err := gzip.NewWriterLevel(to, gzip.BestSpeed) // it is unpacked more often than it is read from a disk
+	if err != nil {
+		return err
+	}
+	a := cpio.NewWriter(z)
+	for _, d := range folders {
+		if err := a.Folder(d); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		if err := a.File(f.path, f.mode, f.content); err != nil {
+			return err
+		}
+	}
+	return errors.Join(a.Close(), z.Close())
+}
+
+// kept is how many images stay: one for each tool that is in use.
+const kept = 8
+
+// prune removes the images that were not used for longest.
+func prune(folder, but string) error {
+	paths, err := filepath.Glob(filepath.Join(folder, "image-*.cpio.gz"))
+	if err != nil {
+		return err
+	}
+	used := func(path string) time.Time {
+		i, err := os.Stat(path)
+		if err != nil {
+			return time.Time{}
+		}
+		return i.ModTime()
+	}
+	slices.SortFunc(paths, func(a, b string) int { return used(b).Compare(used(a)) })
+	for i, p := range paths {
+		if i >= kept && p != but {
+			if err := os.Remove(p); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("remove an old image: %w", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package image
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"windtunnel/lab/vm/cpio"
+	"windtunnel/lab/vm/kernel"
+)
+
+func spec(t *testing.T) Spec {
+	t.Helper()
+	k, err := kernel.Find()
+	if err != nil {
+		t.Skip(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Spec{Kernel: k, Init: self, Programs: []string{"ls", "wt-none"}}
+}
+
+func contents(t *testing.T, path string) map[string]cpio.Entry {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := cpio.Read(z, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]cpio.Entry{}
+	for _, e := range entries {
+		if _, twice := by[e.Path]; twice {
+			t.Errorf("%s is there twice", e.Path)
+		}
+		by[e.Path] = e
+	}
+	return by
+}
+
+func TestAnImageHoldsInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
+	folder := t.TempDir()
+	path, err := Built(spec(t), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := contents(t, path)
+	for _, want := range []string{"init", "usr/bin/ls", "proc", "dev", "etc/passwd", "lib64/ld-linux-x86-64.so.2", "modules/virtio_net.ko"} {
+		if _, ok := has[want]; !ok {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	if _, ok := has["usr/bin/wt-none"]; ok {
+		t.Error("a program that is not installed is there")
+	}
+	for name := range strings.FieldsSeq(string(has["modules/order"].Content)) {
+		if len(has["modules/"+name].Content) == 0 {
+			t.Errorf("module %s is to be loaded and missing", name)
+		}
+	}
+}
+
+func TestAnImageIsBuiltOnceForTheSameContents(t *testing.T) {
+	folder := t.TempDir()
+	s := spec(t)
+	first, err := Built(s, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Built(s, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(again)
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("built anew: %s and %s (%v)", first, again, err)
+	}
+	s.Programs = nil
+	if other, err := Built(s, folder); err != nil || other == first {
+		t.Errorf("without its program it is the same image: %s, %v", other, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(folder, ".*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestOldImagesGoAndTheOnesInUseStay(t *testing.T) {
+	folder := t.TempDir()
+	for i := range kept + 3 {
+		path := filepath.Join(folder, "image-"+string(rune('a'+i))+".cpio.gz")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		used := time.Now().Add(-time.Duration(i) * time.Hour)
+		if err := os.Chtimes(path, used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	oldest := filepath.Join(folder, "image-"+string(rune('a'+kept+2))+".cpio.gz")
+	if err := prune(folder, oldest); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(folder, "image-*"))
+	if err != nil || len(left) != kept+1 {
+		t.Errorf("%d images stay, want %d and the one in use: %v", len(left), kept, left)
+	}
+	if _, err := os.Stat(oldest); err != nil {
+		t.Errorf("the one in use is gone: %v", err)
+	}
+}
+
+func TestAProgramWithoutItsSectionsIsShorterAndRuns(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := withoutSections(whole)
+	if len(short) >= len(whole) {
+		t.Skipf("this test's program has nothing to leave out (%d bytes)", len(whole))
+	}
+	to := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(to, short, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(to, "-test.list", "Shorter").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), t.Name()) {
+		t.Errorf("%d of %d bytes do not run: %v: %s", len(short), len(whole), err, out)
+	}
+}
+
+func TestWhatIsNoProgramStaysAsItIs(t *testing.T) {
+	for _, text := range []string{"", "#!/bin/sh\n", "\x7fELF\x02\x01\x01"} {
+		if got := withoutSections([]byte(text)); string(got) != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+func TestAnInitThatIsNotThereIsNamed(t *testing.T) {
+	s := spec(t)
+	s.Init = filepath.Join(t.TempDir(), "none")
+	if _, err := Built(s, t.TempDir()); err == nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), s.Init) {
+		t.Errorf("no init: %v", err)
+	}
+}
+
+func FuzzWithoutSections(f *testing.F) {
+	f.Add([]byte("\x7fELF\x02\x01\x01"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got := withoutSections(b); len(got) > len(b) {
+			t.Errorf("%d bytes of %d", len(got), len(b))
+		}
+	})
+}

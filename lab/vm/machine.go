@@ -1,0 +1,201 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/sys/unix"
+)
+
+// Machine is a virtual machine that was started.
+type Machine struct {
+	Config Config
+	cmd    *exec.Cmd
+	paths  paths
+	said   string        // path of what QEMU itself said
+	ended  chan struct{} // closed when QEMU has
+
+	mu    sync.Mutex
+	vcpus []int // threads
+}
+
+const (
+	stopTime  = 2 * time.Second
+	lastLines = 12
+)
+
+// Start starts a machine, whose files are in folder. start starts the process
+// where it belongs: in the node's namespace and on its CPUs. The guest boots
+// meanwhile; Connect waits for it.
+func Start(c Config, folder string, start func(*exec.Cmd) error) (*Machine, error) {
+	if err := roomFor(c.Memory); err != nil {
+		return nil, err
+	}
+	file := func(ending string) string { return filepath.Join(folder, "vm-"+c.Name+ending) }
+	m := &Machine{Config: c, paths: paths{file(".agent"), file(".qmp"), file("-console.log")}, said: file("-qemu.log"), ended: make(chan struct{})}
+	for _, old := range []string{m.paths.agent, m.paths.qmp, m.paths.console} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("make room for VM %s: %w", c.Name, err)
+		}
+	}
+	log, err := os.Create(m.said)
+	if err != nil {
+		return nil, fmt.Errorf("make the log of VM %s: %w", c.Name, err)
+	}
+	defer log.Close()
+	args := argv(c, m.paths)
+	m.cmd = exec.Command(args[0], args[1:]...)
+	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.Env = append(os.Environ(), "LC_ALL=C")
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := start(m.cmd); err != nil {
+		return nil, fmt.Errorf("start VM %s: %w", c.Name, err)
+	}
+	go func() {
+		m.cmd.Wait() // the state holds the outcome
+		close(m.ended)
+	}()
+	return m, nil
+}
+
+// PID is QEMU's.
+func (m *Machine) PID() int { return m.cmd.Process.Pid }
+
+// Connect returns the connection to the guest's agent, which answers once the
+// guest is up, and pins the virtual CPUs: each to a CPU of its own where cpus
+// has as many, else all to all.
+func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-m.ended:
+			cancel(errors.New("QEMU has ended"))
+		case <-ctx.Done():
+		}
+	}()
+	q, err := dialQMP(ctx, m.paths.qmp)
+	if err != nil {
+		return nil, m.Fail(ctx, err)
+	}
+	defer q.close()
+	threads, err := q.vcpus()
+	if err != nil {
+		return nil, m.Fail(ctx, err)
+	}
+	if err := pin(threads, cpus); err != nil {
+		return nil, m.Fail(ctx, err)
+	}
+	m.mu.Lock()
+	m.vcpus = threads
+	m.mu.Unlock()
+	conn, err := dial(ctx, m.paths.agent)
+	if err != nil {
+		return nil, m.Fail(ctx, err)
+	}
+	return conn, nil
+}
+
+// Ended is closed when the machine has ended.
+func (m *Machine) Ended() <-chan struct{} { return m.ended }
+
+// Fail adds to an error why the machine ended, if it did, and what its console
+// showed last.
+func (m *Machine) Fail(ctx context.Context, err error) error {
+	select {
+	case <-m.ended:
+		err = fmt.Errorf("%w; QEMU has ended (%v)", err, m.cmd.ProcessState)
+	case <-time.After(100 * time.Millisecond): // a connection may break just before
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return fmt.Errorf("boot VM %s: %w%s", m.Config.Name, err, m.LastWords())
+}
+
+// LastWords are what QEMU said and the last lines on the guest's console.
+func (m *Machine) LastWords() string {
+	var b strings.Builder
+	for _, log := range []struct{ who, path string }{{"QEMU said", m.said}, {"its console showed last", m.paths.console}} {
+		if text := tail(log.path); text != "" {
+			fmt.Fprintf(&b, "; %s:\n%s", log.who, text)
+		}
+	}
+	if b.Len() == 0 {
+		return "; it printed nothing"
+	}
+	return b.String()
+}
+
+// panicked begins the line in which a kernel says why it ends; a long trace
+// follows.
+const panicked = "Kernel panic"
+
+// tail is the last lines of a log, without what steers a terminal, and before
+// them why the kernel gave up.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	plain := strings.ReplaceAll(ansi.Strip(strings.ToValidUTF8(string(text), "")), "\r", "")
+	lines := strings.Split(strings.TrimSpace(plain), "\n")
+	shown := lines[max(0, len(lines)-lastLines):]
+	for _, l := range lines[:len(lines)-len(shown)] {
+		if strings.Contains(l, panicked) {
+			shown = append([]string{l}, shown...)
+		}
+	}
+	return strings.Join(shown, "\n")
+}
+
+// Threads of the virtual CPUs, in their order; empty before Connect.
+func (m *Machine) Threads() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]int(nil), m.vcpus...)
+}
+
+// pin gives each virtual CPU a CPU of its own where there are enough.
+func pin(threads, cpus []int) error {
+	if len(threads) > len(cpus) {
+		return nil // all share what QEMU was started on
+	}
+	for i, thread := range threads {
+		var set unix.CPUSet
+		set.Set(cpus[i])
+		if err := unix.SchedSetaffinity(thread, &set); err != nil {
+			return fmt.Errorf("pin virtual CPU %d to CPU %d: %w", i, cpus[i], err)
+		}
+	}
+	return nil
+}
+
+// Stop ends the machine. There is no disk to be written back.
+func (m *Machine) Stop() error {
+	if err := syscall.Kill(-m.PID(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("end VM %s: %w", m.Config.Name, err)
+	}
+	select {
+	case <-m.ended:
+	case <-time.After(stopTime):
+		return fmt.Errorf("VM %s was killed and does not end", m.Config.Name)
+	}
+	var errs []error
+	for _, path := range []string{m.paths.agent, m.paths.qmp, m.paths.console, m.said} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

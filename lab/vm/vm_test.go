@@ -1,0 +1,222 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/vm/kernel"
+)
+
+// needQEMU skips where a guest cannot be emulated.
+func needQEMU(t *testing.T) kernel.Kernel {
+	t.Helper()
+	if _, err := exec.LookPath(Program); err != nil {
+		t.Skipf("%s is not installed; get it with: apt-get install qemu-system-x86", Program)
+	}
+	k, err := kernel.Find()
+	if err != nil {
+		t.Skip(err)
+	}
+	return k
+}
+
+// machine is an emulated one with a tap of the test's own, which goes with the
+// test's namespace.
+func machine(t *testing.T, k kernel.Kernel, image string, cpus int) (*Machine, error) {
+	t.Helper()
+	c := Config{Name: "t1", CPUs: cpus, Memory: 96 << 20, Kernel: k.Image, Image: image, Tap: "vrtap0", Queues: cpus, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Accelerator: TCG}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("making a network namespace needs root and unshare")
+	}
+	m, err := Start(c, t.TempDir(), func(cmd *exec.Cmd) error {
+		cmd.Args = append([]string{unshare, "--net", "--"}, cmd.Args...) // QEMU makes the tap itself
+		cmd.Path = unshare
+		return cmd.Start()
+	})
+	if err == nil {
+		t.Cleanup(func() { m.Stop() })
+	}
+	return m, err
+}
+
+func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
+	k := needQEMU(t)
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		t.Fatal(err)
+	}
+	var cpus []int
+	for c := range len(allowed) * 64 {
+		if allowed.IsSet(c) {
+			cpus = append(cpus, c)
+		}
+	}
+	if len(cpus) < 2 {
+		t.Skip("needs two CPUs")
+	}
+	m, err := machine(t, k, k.Image, 2) // no file system is needed for its CPUs to run
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := m.Connect(ctx, cpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	threads := m.Threads()
+	if len(threads) != 2 || threads[0] == threads[1] {
+		t.Fatalf("two virtual CPUs have threads %v", threads)
+	}
+	for i, thread := range threads {
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(thread, &set); err != nil {
+			t.Fatal(err)
+		}
+		if set.Count() != 1 || !set.IsSet(cpus[i]) {
+			t.Errorf("virtual CPU %d may run on %v; want CPU %d alone", i, set, cpus[i])
+		}
+	}
+	if err := m.Stop(); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Kill(m.PID(), 0); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("QEMU is still there: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(m.said), "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestAMachineThatQEMURefusesSaysWhatQEMUSaid(t *testing.T) {
+	k := needQEMU(t)
+	k.Image += ".none"
+	m, err := machine(t, k, k.Image, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Connect(t.Context(), []int{0})
+	if err == nil || !strings.Contains(err.Error(), "boot VM t1") || !strings.Contains(err.Error(), "QEMU has ended (exit status 1)") || !strings.Contains(err.Error(), "QEMU said:") {
+		t.Errorf("without a kernel: %v", err)
+	}
+}
+
+func TestAMachineLargerThanTheMemoryIsNotStarted(t *testing.T) {
+	_, err := Start(Config{Name: "big", Memory: 1 << 50}, t.TempDir(), func(*exec.Cmd) error {
+		t.Error("it was started")
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "make its memory smaller") {
+		t.Errorf("1 PiB: %v", err)
+	}
+}
+
+func TestAvailableMemoryIsRead(t *testing.T) {
+	for text, want := range map[string]int64{
+		"MemTotal: 9 kB\nMemAvailable:   2048 kB\n": 2 << 20,
+		"MemTotal: 9 kB\n":                          -1,
+		"MemAvailable: x kB\n":                      -1,
+		"":                                          -1,
+	} {
+		got, ok := availableMemory(text)
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q: %d; want %d", text, got, want)
+		}
+	}
+}
+
+func TestQEMUsCommandLineHasAQueueForEachCPUAndVHostOnlyWhereAskedFor(t *testing.T) {
+	c := Config{Name: "c1", CPUs: 1, Memory: 512 << 20, Kernel: "K", Image: "I", Tap: "vifc1", Queues: 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Accelerator: TCG}
+	one := strings.Join(argv(c, paths{"a", "q", "c"}), " ")
+	for _, want := range []string{"-accel tcg,thread=multi", "-m 524288k", "ifname=vifc1,", "vnet_hdr=on", "mac=02:00:00:00:00:01", "mitigations=off", "name=" + PortName} {
+		if !strings.Contains(one, want) {
+			t.Errorf("%s lacks %s", one, want)
+		}
+	}
+	for _, not := range []string{"queues", "vhost", "mq=on"} {
+		if strings.Contains(one, not) {
+			t.Errorf("%s has %s", one, not)
+		}
+	}
+	c.Queues, c.VHost, c.Accelerator = 4, true, KVM
+	many := strings.Join(argv(c, paths{"a", "q", "c"}), " ")
+	for _, want := range []string{"-accel kvm -cpu host", "queues=4", "mq=on,vectors=10", "vhost=on"} {
+		if !strings.Contains(many, want) {
+			t.Errorf("%s lacks %s", many, want)
+		}
+	}
+	if strings.Contains(many, "mitigations=off") {
+		t.Error("a real CPU's weaknesses are left open")
+	}
+}
+
+func TestKVMIsTriedOnceAfterABootAndForEachKernelAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kvm")
+	tried := 0
+	ask := func(release string) error {
+		return once(t.Context(), path, release, func() (string, error) { tried++; return "it hangs", nil })
+	}
+	for range 2 {
+		if err := ask("6.1"); err == nil || err.Error() != "it hangs" {
+			t.Errorf("asked: %v", err)
+		}
+	}
+	if tried != 1 {
+		t.Errorf("tried %d times", tried)
+	}
+	if err := ask("6.12"); err == nil || tried != 2 {
+		t.Errorf("another kernel: %v after %d", err, tried)
+	}
+	if err := os.WriteFile(path, []byte(`{"boot":"another","kernel":"6.12","works":true}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask("6.12"); err == nil || tried != 3 {
+		t.Errorf("an answer of an earlier boot counts: %v after %d", err, tried)
+	}
+}
+
+func TestAnInterruptedTrialOfKVMLeavesNoAnswer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kvm")
+	ctx, cancel := context.WithCancel(t.Context())
+	err := once(ctx, path, "6.1", func() (string, error) { cancel(); return "cut short", nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if err := once(t.Context(), path, "6.1", func() (string, error) { return "", nil }); err != nil {
+		t.Errorf("the interrupted trial's answer was kept: %v", err)
+	}
+}
+
+func TestTheLastLinesOfAConsoleComeWithThePanicAndWithoutWhatSteersATerminal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "console")
+	var text strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&text, "\x1b[2J\x1b[0mline %d\r\n", i)
+		if i == 9 {
+			fmt.Fprintln(&text, "Kernel panic - not syncing: why")
+		}
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(tail(path), "\n")
+	if len(lines) != lastLines+1 || !slices.Contains(lines, "line 39") || lines[0] != "Kernel panic - not syncing: why" || lines[1] != "line 28" {
+		t.Errorf("%q", lines)
+	}
+}

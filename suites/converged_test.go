@@ -1,0 +1,122 @@
+package suites
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/lab/suite"
+)
+
+// Over one link every combination is measured, over a team those with send
+// offload and one queue, and an id says what its scenario is.
+func TestConvergedCrossesItsSettings(t *testing.T) {
+	p := plan(t, "converged")
+	var links, teams int
+	for _, s := range p.Scenarios {
+		settings, direction, _ := strings.Cut(s.ID, "/")
+		has := map[string]bool{}
+		for part := range strings.SplitSeq(settings, "-") {
+			has[part] = true
+		}
+		want := suite.Fabric{Name: s.Fabric.Name, Kind: suite.Wire, MTU: 1500, Offload: suite.OffloadTCP, Queues: 1, Links: 1}
+		if has["9000"] {
+			want.MTU = 9000 // 9014 bytes with the Ethernet header
+		}
+		if has["queues"] {
+			want.Queues = 2
+		}
+		if has["team"] {
+			want.Links, want.Team = 2, suite.Bond
+			teams++
+		} else {
+			links++
+		}
+		if diff := cmp.Diff(want, s.Fabric); diff != "" {
+			t.Errorf("%s: fabric (-want +got):\n%s", s.ID, diff)
+		}
+		if s.Endpoint.Spread != has["spread"] || s.Endpoint.NoSegmentation != has["no"] || s.Endpoint.Kind != suite.Container {
+			t.Errorf("%s: endpoint %s", s.ID, s.Endpoint)
+		}
+		both := suite.Direction(map[string]suite.Direction{"half": suite.Forward, "full": suite.Both}[direction])
+		if s.Workload.Direction != both || s.Workload.Streams != 4 || s.System != "bridge" || s.Tool != "fio" || s.Pairs != 1 {
+			t.Errorf("%s: %s over %s by %s", s.ID, s.Workload, s.System, s.Tool)
+		}
+	}
+	if links != 2*2*2*2*2 || teams != 8 {
+		t.Errorf("%d scenarios over a link and %d over a team, want 32 and 8", links, teams)
+	}
+}
+
+func TestConvergedTurnsEachSettingOnAndOff(t *testing.T) {
+	p := plan(t, "converged")
+	want := []string{
+		"9000-lso/half over 1500-lso/half", "9000-lso/full over 1500-lso/full",
+		"1500-lso/half over 1500-no-lso/half", "1500-lso/full over 1500-no-lso/full",
+		"1500-team-lso/half over 1500-lso/half", "1500-team-lso/full over 1500-lso/full",
+		"9000-queues-lso/full over 9000-lso/full", "9000-lso-spread/full over 9000-lso/full",
+	}
+	var got []string
+	for _, c := range p.Comparisons {
+		got = append(got, c.Subject+" over "+c.Baseline)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("comparisons (-want +got):\n%s", diff)
+	}
+	if len(p.Ladders) != 4 {
+		t.Errorf("%d ladders, want 2 for each direction", len(p.Ladders))
+	}
+	for _, l := range p.Ladders {
+		for i, id := range l.Steps[1:] {
+			a, b := scenario(t, p, l.Steps[i]), scenario(t, p, id)
+			fabric, endpoint := a.Fabric != b.Fabric, a.Endpoint != b.Endpoint
+			if fabric == endpoint || a.Workload != b.Workload {
+				t.Errorf("from %s to %s changes fabric %v, endpoint %v", a.ID, b.ID, fabric, endpoint)
+			}
+		}
+	}
+}
+
+func TestConvergedHasTheFiguresThatTheTextStates(t *testing.T) {
+	var got []string
+	for _, f := range plan(t, "converged").Published {
+		got = append(got, strings.Join([]string{f.Table, f.Row, f.Scenario, f.Metric, f.Printed}, "; "))
+	}
+	want := []string{
+		"text; without jumbo frames; 1500-lso/half; throughput_bps; 4.8 Gbps",
+		"text; jumbo frames (9014 bytes); 9000-lso/half; throughput_bps; 9 Gbps",
+		"cited; from; 1500-lso/half; throughput_bps; 3.5 Gbps",
+		"cited; to; 1500-lso/half; throughput_bps; 4.5 Gbps",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+}
+
+func TestConvergedsShortFormRunsOnTwoCPUsInThreeMinutes(t *testing.T) {
+	data, err := Read("converged")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := suite.Parse("converged.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Expand(suite.ExpandOptions{Vocabulary: vocabulary, Short: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := p.Estimate(); e > 3*time.Minute {
+		t.Errorf("it is estimated at %v", e)
+	}
+	for _, s := range p.Scenarios {
+		if s.Fabric.Queues > 1 || s.Endpoint.Spread {
+			t.Errorf("%s would be skipped on two CPUs", s.ID)
+		}
+	}
+	if len(p.Scenarios) != 7 || len(p.Comparisons) != 5 {
+		t.Errorf("%d scenarios and %d comparisons, want 7 and 5", len(p.Scenarios), len(p.Comparisons))
+	}
+}

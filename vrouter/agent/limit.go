@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/model"
+)
+
+// limiter is the handle of the queues that limit a port; others' are left alone.
+var limiter = netlink.MakeHandle(0x7672, 0)
+
+// What a limit lets through at once, and how long it keeps what comes faster.
+const (
+	burstTime  = 10 * time.Millisecond
+	leastBurst = 64 << 10 // bytes: a whole superframe of TCP
+	waitTime   = 25 * time.Millisecond
+)
+
+// limit shapes what a device sends with a token bucket (tc-tbf(8)); a rate of
+// zero takes the bucket away.
+func (w *wire) limit(p model.Port, s *site, l netlink.Link, rate model.Rate) error {
+	if rate == 0 && (w.made[p.Name] || w.limited != nil && !w.limited(p.Name)) {
+		return nil
+	}
+	has, err := s.bucketOf(l)
+	if err != nil {
+		return err
+	}
+	want := bucketOf(l, rate)
+	name := l.Attrs().Name
+	switch {
+	case rate == 0 && has == nil, rate > 0 && has != nil && has.Rate == want.Rate && has.Limit == want.Limit:
+		return nil
+	case rate == 0:
+		if err := s.links.QdiscDel(has); err != nil {
+			return fmt.Errorf("take the limit of device %s away: %w", name, err)
+		}
+		w.changed(p.Name, "limit of "+name+" removed")
+		return nil
+	}
+	if err := s.links.QdiscReplace(want); err != nil {
+		return fmt.Errorf("limit device %s to %sbit/s: %w; the kernel needs the queueing discipline tbf", name, rate, err)
+	}
+	w.changed(p.Name, fmt.Sprintf("limit of %s set to %sbit/s", name, rate))
+	return nil
+}
+
+func bucketOf(l netlink.Link, rate model.Rate) *netlink.Tbf {
+	bytes := max(uint64(rate)/8, 1)
+	in := func(d time.Duration) uint64 { return uint64(float64(bytes) * d.Seconds()) }
+	burst := uint32(max(in(burstTime), leastBurst))
+	return &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: limiter, Parent: netlink.HANDLE_ROOT},
+		Rate:       bytes, Buffer: netlink.Xmittime(bytes, burst), Limit: uint32(in(waitTime)) + burst,
+	}
+}

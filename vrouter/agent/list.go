@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+)
+
+// askedAgain is how often the kernel is asked for a list that changed meanwhile.
+const askedAgain = 10
+
+// list asks the kernel for all of a kind. It says so when they changed meanwhile
+// (NLM_F_DUMP_INTR); then it is asked again.
+func list[T any](what string, ask func() ([]T, error)) ([]T, error) {
+	for try := 0; ; try++ {
+		all, err := ask()
+		if err == nil {
+			return all, nil
+		}
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == askedAgain {
+			return nil, fmt.Errorf("list %s: %w", what, err)
+		}
+	}
+}
+
+func listLinks(h *netlink.Handle) ([]netlink.Link, error) {
+	return list("devices", h.LinkList)
+}
+
+func listRoutes(h *netlink.Handle, family int) ([]netlink.Route, error) {
+	return list("routes", func() ([]netlink.Route, error) { return h.RouteList(nil, family) })
+}
+
+func listAddresses(h *netlink.Handle) ([]netlink.Addr, error) {
+	return list("addresses", func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
+}
+
+func listQueues(h *netlink.Handle) ([]netlink.Qdisc, error) {
+	return list("queueing disciplines", func() ([]netlink.Qdisc, error) { return h.QdiscList(nil) })
+}

@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/model"
+)
+
+// objectRoutes are the parts of the API that read and change the fleet's state,
+// object by object.
+func (a *agent) objectRoutes(mux *http.ServeMux) {
+	list := func(kind string, all func(*fleet.View) any) {
+		mux.Handle("GET /v1/"+kind, answer(func(*http.Request) (any, error) {
+			var rows any
+			if !a.shared.Peek(func(v *fleet.View) { rows = all(v) }) {
+				return nil, a.notRead()
+			}
+			return rows, nil
+		}))
+	}
+	list("networks", func(v *fleet.View) any { return model.State{Networks: v.Networks()}.WithDefaults().Networks })
+	mux.Handle("GET /v1/nodes", answer(a.handleNodes))
+	list("policies", func(v *fleet.View) any { return v.Policies() })
+	list("gateways", func(v *fleet.View) any { return v.Gateways() })
+	list("routes", func(v *fleet.View) any { return v.Routes() })
+	mux.Handle("GET /v1/ports", answer(a.handlePorts))
+
+	mux.Handle("POST /v1/networks", answer(a.handleAddNetwork))
+	mux.Handle("PUT /v1/networks/{name}", answer(a.handlePutNetwork))
+	mux.Handle("GET /v1/ports/{name}", answer(a.handlePort))
+	mux.Handle("PATCH /v1/ports/{name}", answer(a.handleChangePort))
+
+	mux.Handle("PUT /v1/nodes/{name}", answer(putting(a, func(n *model.Node, name string) error { return called(&n.Name, name) }, a.putNode)))
+	mux.Handle("PUT /v1/policies/{name}", answer(putting(a, func(p *model.Policy, name string) error { return called(&p.Name, name) }, a.putPolicy)))
+	mux.Handle("PUT /v1/gateways/{name}", answer(putting(a, func(g *model.Gateway, name string) error { return called(&g.Name, name) }, a.putGateway)))
+	mux.Handle("PUT /v1/routes", answer(putting(a, func(*model.Route, string) error { return nil }, a.putRoute)))
+
+	mux.Handle("DELETE /v1/networks/{name}", a.deleting(func(ctx context.Context, r *http.Request) error {
+		return a.shared.DeleteNetwork(ctx, r.PathValue("name"))
+	}))
+	mux.Handle("DELETE /v1/policies/{name}", a.deleting(func(ctx context.Context, r *http.Request) error {
+		return a.shared.DeletePolicy(ctx, r.PathValue("name"))
+	}))
+	mux.Handle("DELETE /v1/gateways/{name}", a.deleting(func(ctx context.Context, r *http.Request) error {
+		return a.shared.DeleteGateway(ctx, r.PathValue("name"))
+	}))
+	mux.Handle("DELETE /v1/nodes/{name}", a.deleting(func(ctx context.Context, r *http.Request) error {
+		if name := r.PathValue("name"); name == a.config.Node {
+			return refuse(http.StatusConflict, "node %s has an agent that runs, this one; end it with `vrouter remove` first, and ask another node's then", name)
+		}
+		return a.shared.DeleteNode(ctx, r.PathValue("name"), r.URL.Query().Get("ports") == "true")
+	}))
+	mux.Handle("DELETE /v1/routes", a.deleting(func(ctx context.Context, r *http.Request) error {
+		prefix, err := netip.ParsePrefix(r.URL.Query().Get("prefix"))
+		if err != nil {
+			return refuse(http.StatusBadRequest, "prefix: %w", err)
+		}
+		return a.shared.DeleteRoute(ctx, model.Route{Network: r.URL.Query().Get("network"), Prefix: prefix})
+	}))
+}
+
+func (a *agent) putNode(ctx context.Context, n model.Node) error { return a.shared.PutNode(ctx, n) }
+func (a *agent) putPolicy(ctx context.Context, p model.Policy) error {
+	return a.shared.PutPolicy(ctx, p)
+}
+func (a *agent) putGateway(ctx context.Context, g model.Gateway) error {
+	return a.shared.PutGateway(ctx, g)
+}
+func (a *agent) putRoute(ctx context.Context, r model.Route) error { return a.shared.PutRoute(ctx, r) }
+
+// called makes an object bear the name that its path has, or refuses another.
+func called(is *string, name string) error {
+	if *is != "" && *is != name {
+		return refuse(http.StatusBadRequest, "the object is called %q, and its path says %q", *is, name)
+	}
+	*is = name
+	return nil
+}
+
+// putting reads an object and makes it the fleet's, and this node's.
+func putting[O any](a *agent, name func(*O, string) error, put func(context.Context, O) error) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		object, err := read[O](r)
+		if err == nil {
+			err = name(&object, r.PathValue("name"))
+		}
+		if err != nil {
+			return nil, err
+		}
+		_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) error { return put(ctx, object) })
+		return struct{}{}, err
+	}
+}
+
+func (a *agent) deleting(from func(context.Context, *http.Request) error) http.Handler {
+	return answer(func(r *http.Request) (any, error) {
+		_, err := a.change(r.Context(), time.Now(), func(ctx context.Context) error { return from(ctx, r) })
+		return struct{}{}, err
+	})
+}
+
+func (a *agent) handleAddNetwork(r *http.Request) (any, error) {
+	n, err := read[model.Network](r)
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
+		n, err = a.shared.AddNetwork(ctx, n)
+		return err
+	})
+	return n, err
+}
+
+func (a *agent) handlePutNetwork(r *http.Request) (any, error) {
+	n, err := read[model.Network](r)
+	if err == nil {
+		err = called(&n.Name, r.PathValue("name"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
+		n, err = a.shared.UpdateNetwork(ctx, n.Name, func(is *model.Network) error {
+			n.ID = max(n.ID, is.ID) // 0 stands for the one that it has
+			*is = n
+			return nil
+		})
+		return err
+	})
+	return n, err
+}
+
+// handlePorts are the fleet's ports, or those that the query asks for.
+func (a *agent) handlePorts(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	var address netip.Addr
+	if text := q.Get("address"); text != "" {
+		var err error
+		if address, err = netip.ParseAddr(text); err != nil {
+			return nil, refuse(http.StatusBadRequest, "address: %w", err)
+		}
+	}
+	ports := []model.Port{}
+	read := a.shared.Peek(func(v *fleet.View) {
+		if address.IsValid() && q.Get("network") != "" {
+			if p, ok := v.PortAt(q.Get("network"), address); ok {
+				ports = append(ports, p)
+			}
+			return
+		}
+		for _, p := range v.Ports(q.Get("network")) {
+			if is(q.Get("node"), p.Node) && is(q.Get("origin"), string(p.Origin)) && (!address.IsValid() || slices.Contains(p.IPs, address)) {
+				ports = append(ports, p)
+			}
+		}
+	})
+	if !read {
+		return nil, a.notRead()
+	}
+	return ports, nil
+}
+
+// is tells whether a filter lets a value through.
+func is(wanted, value string) bool { return wanted == "" || wanted == value }
+
+// handlePort is a port with what its workload has, if it is plugged here.
+func (a *agent) handlePort(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	var port model.Port
+	var there bool
+	if !a.shared.Peek(func(v *fleet.View) { port, there = v.Port(name) }) {
+		return nil, a.notRead()
+	}
+	if !there {
+		return nil, refuse(http.StatusNotFound, "there is no port %q", name)
+	}
+	var got api.Port
+	err := a.ask(r.Context(), func() error {
+		got = a.describeUnplugged(port)
+		if a.last.devices[name] != nil && a.last.unfit(name) == nil {
+			got = a.describe(a.last, port)
+		}
+		return nil
+	})
+	return got, err
+}
+
+// handleChangePort changes a port; one that is told its place on this node
+// forwards when it returns, or is as it was.
+func (a *agent) handleChangePort(r *http.Request) (any, error) {
+	began := time.Now()
+	change, err := read[api.PortChange](r)
+	if err != nil {
+		return nil, err
+	}
+	name := r.PathValue("name")
+	var was, port model.Port
+	_, err = a.change(r.Context(), began, func(ctx context.Context) (err error) {
+		port, err = a.shared.UpdatePort(ctx, name, func(p *model.Port) error {
+			was = *p
+			changePort(p, change)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var got api.Port
+	err = a.ask(r.Context(), func() error {
+		if port.Node != a.config.Node || port.Attach == (model.Attachment{}) {
+			got = a.describeUnplugged(port)
+			return nil
+		}
+		if err := a.last.unfit(name); err != nil {
+			return err
+		}
+		got = a.describe(a.last, port)
+		return nil
+	})
+	if err != nil {
+		_, back := a.change(context.WithoutCancel(r.Context()), began, func(ctx context.Context) error {
+			_, err := a.shared.UpdatePort(ctx, name, func(p *model.Port) error { *p = was; return nil })
+			return err
+		})
+		if back != nil {
+			err = fmt.Errorf("%w; and it could not be made what it was: %w", err, back)
+		}
+	}
+	got.Took = time.Since(began)
+	return got, err
+}
+
+func changePort(p *model.Port, change api.PortChange) {
+	if change.Attach != nil {
+		p.Attach = *change.Attach
+	}
+	if change.Policies != nil {
+		p.Policies = *change.Policies
+	}
+	if change.AllowSources != nil {
+		p.AllowSources = *change.AllowSources
+	}
+	if change.Bandwidth != nil {
+		p.Bandwidth = *change.Bandwidth
+	}
+}
+
+// handleNodes are the fleet's nodes, with what is known of their agents.
+func (a *agent) handleNodes(*http.Request) (any, error) {
+	gone, _ := a.shared.Gone()
+	all := []api.Node{}
+	read := a.shared.Peek(func(v *fleet.View) {
+		for _, n := range (model.State{Nodes: v.Nodes()}).WithDefaults().Nodes {
+			node := api.Node{Node: n, Ports: v.PortsOn(n.Name), Gone: a.shared.joins() && gone[n.Name]}
+			if alive, ok := v.Alive(n.Name); ok {
+				node.Agent = &api.Agent{Host: alive.Host, PID: alive.PID, Version: alive.Version, Since: alive.Since}
+			}
+			all = append(all, node)
+		}
+	})
+	if !read {
+		return nil, a.notRead()
+	}
+	return all, nil
+}
+
+// notRead is why nothing can be told of the fleet.
+func (a *agent) notRead() error {
+	return refuse(http.StatusServiceUnavailable, "the store was not read yet: %v", a.shared.Health().Problem)
+}
+
+// storeStatus is how the store is.
+func (a *agent) storeStatus(v *view) api.Store {
+	h := a.shared.Health()
+	s := api.Store{Address: a.shared.address.String(), Revision: h.Revision, Heard: h.Heard, Refused: v.refused, Waiting: v.leaving}
+	if h.Problem != nil {
+		s.Problem = h.Problem.Error()
+	}
+	return s
+}

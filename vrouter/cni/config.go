@@ -1,0 +1,131 @@
+package cni
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/types"
+
+	"windtunnel/vrouter/model"
+)
+
+// config is the plugin's part of a network configuration.
+//
+//	{"type": "vrouter", "network": "red"}
+//
+// What the runtime adds (runtimeConfig, CNI_ARGS) counts over what is written.
+type config struct {
+	types.PluginConf
+	Network  string   `json:"network"`  // the virtual network's name; default: the configuration's own
+	Policies []string `json:"policies"` // asked before the network's
+	Ranges   []string `json:"ranges"`   // prefixes from which addresses are chosen
+	Node     string   `json:"node"`     // of the agent; default: the only one of the host
+	Socket   string   `json:"socket"`   // of the agent; default /run/vrouter/NODE.sock
+
+	Runtime struct {
+		IPs []string `json:"ips"`
+		MAC string   `json:"mac"`
+		// Bandwidth is in bits a second, bursts in bits: those are vrouter's own.
+		Bandwidth struct {
+			Ingress uint64 `json:"ingressRate"`
+			Egress  uint64 `json:"egressRate"`
+		} `json:"bandwidth"`
+		PortMappings []json.RawMessage `json:"portMappings"` // a plugin that comes after does them
+	} `json:"runtimeConfig"`
+	Args struct {
+		CNI struct {
+			IPs []string `json:"ips"`
+		} `json:"cni"`
+	} `json:"args"`
+
+	ips   []netip.Addr
+	mac   model.MAC
+	pools []netip.Prefix
+}
+
+// environment is CNI_ARGS, of which the plugin knows these.
+type environment struct {
+	types.CommonArgs
+	IP  types.UnmarshallableString
+	MAC types.UnmarshallableString
+}
+
+// readConfig reads a configuration; what is wrong with it is named by its field.
+func readConfig(text []byte, args string) (config, error) {
+	var c config
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, types.NewError(types.ErrDecodingFailure, "the network configuration cannot be read", err.Error())
+	}
+	invalid := func(field string, format string, a ...any) (config, error) {
+		return c, types.NewError(types.ErrInvalidNetworkConfig, "the network configuration is not valid", field+": "+fmt.Sprintf(format, a...))
+	}
+	var env environment
+	if args != "" {
+		env.IgnoreUnknown = true
+		if err := types.LoadArgs(args, &env); err != nil {
+			return c, types.NewError(types.ErrInvalidEnvironmentVariables, "CNI_ARGS cannot be read", err.Error())
+		}
+	}
+	if c.Network == "" {
+		c.Network = c.Name
+	}
+	if c.Network == "" {
+		return invalid("network", "is missing; write the name of a virtual network")
+	}
+	if c.IPAM.Type != "" {
+		return invalid("ipam", "%q: vrouter gives out its networks' addresses itself; leave ipam out", c.IPAM.Type)
+	}
+	if c.Socket != "" && !filepath.IsAbs(c.Socket) {
+		return invalid("socket", "%q is no absolute path", c.Socket)
+	}
+	for _, text := range c.Ranges {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return invalid("ranges", "%q is no prefix; write such as 10.1.2.0/24", text)
+		}
+		c.pools = append(c.pools, p.Masked())
+	}
+	wanted := c.Runtime.IPs
+	if len(wanted) == 0 {
+		wanted = c.Args.CNI.IPs
+	}
+	if len(wanted) == 0 && env.IP != "" {
+		wanted = strings.Split(string(env.IP), ",")
+	}
+	for _, text := range wanted {
+		a, err := address(text)
+		if err != nil {
+			return invalid("ips", "%v", err)
+		}
+		c.ips = append(c.ips, a)
+	}
+	mac := c.Runtime.MAC
+	if mac == "" {
+		mac = string(env.MAC)
+	}
+	if mac != "" {
+		hw, err := net.ParseMAC(mac)
+		if err != nil || len(hw) != len(c.mac) {
+			return invalid("mac", "%q is no MAC address; write such as 02:00:00:00:00:07", mac)
+		}
+		c.mac = model.MAC(hw)
+	}
+	return c, nil
+}
+
+// address reads an address, which runtimes write with or without a length.
+func address(text string) (netip.Addr, error) {
+	text = strings.TrimSpace(text)
+	a, err := netip.ParseAddr(text)
+	if p, isPrefix := netip.ParsePrefix(text); isPrefix == nil {
+		a, err = p.Addr(), nil
+	}
+	if err != nil || a.Zone() != "" {
+		return a, fmt.Errorf("%q is no IP address", text)
+	}
+	return a.Unmap(), nil
+}

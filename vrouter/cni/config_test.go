@@ -1,0 +1,97 @@
+package cni
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+
+	"windtunnel/vrouter/api"
+)
+
+// wrong is a configuration that must be refused, with the specification's code
+// and with what is wrong.
+var wrong = []struct {
+	text, args string
+	code       uint
+	says       string
+}{
+	{`{`, "", types.ErrDecodingFailure, "unexpected end of JSON input"},
+	{`[]`, "", types.ErrDecodingFailure, "cannot unmarshal array"},
+	{`{"network": 7}`, "", types.ErrDecodingFailure, "network"},
+	{`{"cniVersion": "1.1.0", "type": "vrouter"}`, "", types.ErrInvalidNetworkConfig, "network: is missing"},
+	{`{"name": "red", "ipam": {"type": "host-local"}}`, "", types.ErrInvalidNetworkConfig, `ipam: "host-local"`},
+	{`{"name": "red", "socket": "run/a.sock"}`, "", types.ErrInvalidNetworkConfig, `socket: "run/a.sock"`},
+	{`{"name": "red", "ranges": ["10.1.0.0"]}`, "", types.ErrInvalidNetworkConfig, `ranges: "10.1.0.0"`},
+	{`{"name": "red", "runtimeConfig": {"ips": ["10.1.0.300"]}}`, "", types.ErrInvalidNetworkConfig, `ips: "10.1.0.300"`},
+	{`{"name": "red", "runtimeConfig": {"ips": ["fe80::1%eth0"]}}`, "", types.ErrInvalidNetworkConfig, `ips: "fe80::1%eth0"`},
+	{`{"name": "red", "runtimeConfig": {"mac": "02:00:00"}}`, "", types.ErrInvalidNetworkConfig, `mac: "02:00:00"`},
+	{`{"name": "red"}`, "IP", types.ErrInvalidEnvironmentVariables, "IP"},
+	{`{"name": "red"}`, "IP=seven", types.ErrInvalidNetworkConfig, `ips: "seven"`},
+}
+
+func TestAConfigurationThatCannotWorkIsRefusedWithItsField(t *testing.T) {
+	for _, w := range wrong {
+		_, err := readConfig([]byte(w.text), w.args)
+		var told *types.Error
+		if !errors.As(err, &told) || told.Code != w.code || !strings.Contains(told.Details, w.says) {
+			t.Errorf("%s %q: %+v, want code %d and %q", w.text, w.args, err, w.code, w.says)
+		}
+	}
+}
+
+func TestWhatTheRuntimeAddsCountsOverWhatIsWritten(t *testing.T) {
+	for args, want := range map[string]struct{ text, ip, mac string }{
+		"":                      {`{"name": "red", "args": {"cni": {"ips": ["10.1.0.7/16"]}}}`, "10.1.0.7", "00:00:00:00:00:00"},
+		"IP=10.1.0.8":           {`{"name": "red"}`, "10.1.0.8", "00:00:00:00:00:00"},
+		"IP=10.1.0.9;OTHER=no":  {`{"name": "red", "runtimeConfig": {"ips": ["::ffff:10.1.0.7"], "mac": "02:00:00:00:00:07"}}`, "10.1.0.7", "02:00:00:00:00:07"},
+		"MAC=02-00-00-00-00-08": {`{"name": "red", "network": "blue", "runtimeConfig": {"ips": ["10.1.0.7"]}}`, "10.1.0.7", "02:00:00:00:00:08"},
+	} {
+		c, err := readConfig([]byte(want.text), args)
+		if err != nil {
+			t.Errorf("%s %q: %v", want.text, args, err)
+			continue
+		}
+		if len(c.ips) != 1 || c.ips[0].String() != want.ip || c.mac.String() != want.mac {
+			t.Errorf("%s %q: addresses %v, MAC %s; want %s and %s", want.text, args, c.ips, c.mac, want.ip, want.mac)
+		}
+	}
+}
+
+// FuzzConfig reads any configuration: it is refused in the specification's form,
+// or what came out of it can be worked with.
+func FuzzConfig(f *testing.F) {
+	for _, w := range wrong {
+		f.Add([]byte(w.text), w.args)
+	}
+	f.Add([]byte(`{"cniVersion": "1.1.0", "name": "pods", "type": "vrouter", "network": "red", "ranges": ["10.1.2.0/24"], "prevResult": {"cniVersion": "1.1.0", "interfaces": [{"name": "vr-1"}, {"name": "eth0", "sandbox": "/run/netns/x"}], "ips": [{"address": "10.1.2.2/16", "gateway": "10.1.0.1", "interface": 1}]}}`), "IP=10.1.0.8;MAC=02:00:00:00:00:08")
+	f.Fuzz(func(t *testing.T, text []byte, args string) {
+		c, err := readConfig(text, args)
+		var told *types.Error
+		if err != nil {
+			if !errors.As(err, &told) || told.Code == 0 || told.Msg == "" {
+				t.Fatalf("%#v is not in the specification's form", err)
+			}
+			return
+		}
+		if c.Network == "" {
+			t.Error("it has no network")
+		}
+		for _, a := range c.ips {
+			if !a.IsValid() || a.Zone() != "" || a.Is4In6() {
+				t.Errorf("address %v", a)
+			}
+		}
+		for _, p := range c.pools {
+			if p != p.Masked() {
+				t.Errorf("range %v", p)
+			}
+		}
+		r := &request{config: c, args: &skel.CmdArgs{ContainerID: "x", IfName: "eth0", Netns: "/none"}}
+		if wrong := r.differences(api.Port{}); c.RawPrevResult == nil && len(wrong) != 1 {
+			t.Errorf("without a previous result: %v", wrong)
+		}
+	})
+}

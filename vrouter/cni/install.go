@@ -1,0 +1,117 @@
+package cni
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// InstallOptions of Install.
+type InstallOptions struct {
+	Network  string // virtual network
+	Name     string // of the configuration; default: the network's
+	Binaries string // folder of plugins
+	Configs  string // folder of configurations
+	Chain    []string
+	Node     string
+}
+
+// Install copies this program to where runtimes look for plugins, and writes a
+// configuration list beside those that are there. A file is in place whole or
+// not at all.
+func Install(o InstallOptions) (written []string, err error) {
+	if o.Name == "" {
+		o.Name = o.Network
+	}
+	if strings.ContainsAny(o.Name, "/ ") || o.Name == "" {
+		return nil, fmt.Errorf("%q is no name of a configuration", o.Name)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(o.Binaries, "vrouter")
+	if err := copyProgram(self, program); err != nil {
+		return nil, err
+	}
+	written = append(written, program)
+	list, err := conflist(o)
+	if err != nil {
+		return written, err
+	}
+	path := filepath.Join(o.Configs, "10-"+o.Name+".conflist")
+	if err := place(path, 0o644, func(w io.Writer) error { _, err := w.Write(list); return err }); err != nil {
+		return written, err
+	}
+	return append(written, path), nil
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("read this program: %w", err)
+	}
+	defer in.Close()
+	return place(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, in); return err })
+}
+
+// conflist is the configuration list: vrouter first, then what a person chains
+// behind it.
+func conflist(o InstallOptions) ([]byte, error) {
+	plugin := map[string]any{
+		"type": "vrouter", "network": o.Network,
+		"capabilities": map[string]bool{"ips": true, "mac": true, "bandwidth": true},
+	}
+	if slices.Contains(o.Chain, "portmap") {
+		plugin["capabilities"] = map[string]bool{"ips": true, "mac": true, "bandwidth": true, "portMappings": true}
+	}
+	if o.Node != "" {
+		plugin["node"] = o.Node
+	}
+	plugins := []map[string]any{plugin}
+	known := map[string]map[string]any{
+		// Who comes from outside is masked as the node: workloads know no way back to
+		// others.
+		"portmap": {"type": "portmap", "capabilities": map[string]bool{"portMappings": true}, "masqAll": true},
+	}
+	for _, name := range o.Chain {
+		if name == "bandwidth" {
+			return nil, errors.New("leave bandwidth out of the chain: vrouter limits containers itself, and its packets pass by the queues that plugin makes")
+		}
+		next, ok := known[name]
+		if !ok {
+			next = map[string]any{"type": name}
+		}
+		if slices.ContainsFunc(plugins, func(p map[string]any) bool { return p["type"] == name }) {
+			return nil, fmt.Errorf("plugin %q is in the chain twice", name)
+		}
+		plugins = append(plugins, next)
+	}
+	text, err := json.MarshalIndent(map[string]any{"cniVersion": "1.1.0", "name": o.Name, "plugins": plugins}, "", "  ")
+	return append(text, '\n'), err
+}
+
+// place writes a file as a whole: a runtime that looks at that moment sees the
+// old one or the new one.
+func place(path string, mode os.FileMode, write func(io.Writer) error) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithStaticPermissions(mode))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup()
+	if err := write(f); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.CloseAtomicallyReplace()
+}

@@ -1,0 +1,74 @@
+package cni
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/containernetworking/cni/libcni"
+)
+
+// What is written is what a runtime reads.
+func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
+	dir := t.TempDir()
+	o := InstallOptions{Network: "red", Binaries: filepath.Join(dir, "bin"), Configs: filepath.Join(dir, "net.d"), Chain: []string{"portmap", "tuning"}, Node: "a"}
+	for range 2 { // the second time over the first
+		written, err := Install(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{dir + "/bin/vrouter", dir + "/net.d/10-red.conflist"}; strings.Join(written, " ") != strings.Join(want, " ") {
+			t.Errorf("wrote %v, want %v", written, want)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err1 := os.Stat(self)
+	to, err2 := os.Stat(dir + "/bin/vrouter")
+	if err1 != nil || err2 != nil || from.Size() != to.Size() || to.Mode() != 0o755 {
+		t.Errorf("%v %v: the program is %v, from %v", err1, err2, to, from)
+	}
+	list, err := libcni.ConfListFromFile(dir + "/net.d/10-red.conflist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	for _, p := range list.Plugins {
+		types = append(types, p.Network.Type)
+	}
+	if list.Name != "red" || list.CNIVersion != "1.1.0" || strings.Join(types, " ") != "vrouter portmap tuning" {
+		t.Errorf("%s", list.Bytes)
+	}
+	if c, err := readConfig(list.Plugins[0].Bytes, ""); err != nil || c.Network != "red" || c.Node != "a" || !list.Plugins[0].Network.Capabilities["ips"] {
+		t.Errorf("%v: the plugin reads %+v of %s", err, c, list.Plugins[0].Bytes)
+	}
+	if !list.Plugins[0].Network.Capabilities["bandwidth"] || !list.Plugins[1].Network.Capabilities["portMappings"] {
+		t.Errorf("capabilities of the chain: %s", list.Bytes)
+	}
+	for _, folder := range []string{o.Binaries, o.Configs} {
+		if files, err := os.ReadDir(folder); err != nil || len(files) != 1 {
+			t.Errorf("%v: %s holds %v", err, folder, files)
+		}
+	}
+}
+
+func TestWhatCannotBeInstalledIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for says, o := range map[string]InstallOptions{
+		`"a/b" is no name`:    {Network: "red", Name: "a/b", Binaries: dir, Configs: dir},
+		"in the chain twice":  {Network: "red", Chain: []string{"portmap", "portmap"}, Binaries: dir, Configs: dir},
+		"leave bandwidth out": {Network: "red", Chain: []string{"bandwidth"}, Binaries: dir, Configs: dir},
+		"not a directory":     {Network: "red", Binaries: file, Configs: dir},
+	} {
+		if _, err := Install(o); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want %q", o, err, says)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package cni
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// add makes the container's interface a port, and says what it has.
+func add(args *skel.CmdArgs) error {
+	r, end, err := begin(args)
+	if err != nil {
+		return err
+	}
+	defer end()
+	port, err := r.client.AddPort(r.ctx, api.PortRequest{
+		Port: model.Port{
+			Name: r.port(), Network: r.config.Network, IPs: r.config.ips, MAC: r.config.mac, Policies: r.config.Policies,
+			Bandwidth: model.Bandwidth{Ingress: model.Rate(r.config.Runtime.Bandwidth.Ingress), Egress: model.Rate(r.config.Runtime.Bandwidth.Egress)},
+			Attach:    model.Attachment{Netns: args.Netns, Interface: args.IfName},
+			Origin:    model.CNI, Owner: r.owner(),
+		},
+		From: r.config.pools,
+	})
+	if err == nil && len(r.config.Runtime.PortMappings) > 0 {
+		if err = r.letNodeIn(); err != nil {
+			_, back := r.client.DeletePort(r.ctx, r.port())
+			err = errors.Join(err, back)
+		}
+	}
+	if err != nil {
+		return failed("adding "+args.IfName+" to network "+r.config.Network, err)
+	}
+	return types.PrintResult(r.result(port), r.config.CNIVersion)
+}
+
+// nodeOwner owns the ports by which nodes are in networks themselves.
+const nodeOwner = "node"
+
+// letNodeIn gives the node an address in the network, without which nobody comes
+// from there to a container's mapped port.
+func (r *request) letNodeIn() error {
+	s, err := r.client.Status(r.ctx)
+	if err != nil {
+		return err
+	}
+	_, err = r.client.AddPort(r.ctx, api.PortRequest{Port: model.Port{
+		Name: nodePort(s.Node, r.config.Network), Network: r.config.Network, Attach: model.Attachment{Host: true},
+		Origin: model.CNI, Owner: nodeOwner,
+	}})
+	return err
+}
+
+func nodePort(node, network string) string { return "node-" + digest(node+"/"+network) }
+
+// result is a port in the specification's form.
+func (r *request) result(p api.Port) *types100.Result {
+	inside := 1
+	result := &types100.Result{
+		CNIVersion: types100.ImplementedSpecVersion,
+		Interfaces: []*types100.Interface{
+			{Name: p.Device},
+			{Name: r.args.IfName, Mac: p.MAC.String(), Mtu: p.MTU, Sandbox: r.args.Netns},
+		},
+		DNS: r.config.DNS,
+	}
+	for _, prefix := range p.Prefixes {
+		ip := &types100.IPConfig{Interface: &inside, Address: net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}}
+		for _, g := range p.Gateways {
+			if g.Is4() == prefix.Addr().Is4() {
+				ip.Gateway = g.AsSlice()
+			}
+		}
+		result.IPs = append(result.IPs, ip)
+	}
+	for _, g := range p.Gateways {
+		result.Routes = append(result.Routes, &types.Route{Dst: net.IPNet{IP: make(net.IP, g.BitLen()/8), Mask: net.CIDRMask(0, g.BitLen())}, GW: g.AsSlice()})
+	}
+	return result
+}
+
+// del takes the port away. One that is not there is fine.
+func del(args *skel.CmdArgs) error {
+	r, end, err := begin(args)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return failed("deleting "+args.IfName, r.deletePort(r.port()))
+}
+
+// deletePort deletes a port that may be gone already.
+func (r *request) deletePort(name string) error {
+	_, err := r.client.DeletePort(r.ctx, name)
+	if api.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// check looks whether the interface is as add left it: known, plugged, and with
+// its addresses.
+func check(args *skel.CmdArgs) error {
+	r, end, err := begin(args)
+	if err != nil {
+		return err
+	}
+	defer end()
+	port, err := r.client.Port(r.ctx, r.port())
+	if err != nil {
+		return failed("checking "+args.IfName, err)
+	}
+	var wrong []error
+	if port.Device == "" {
+		wrong = append(wrong, fmt.Errorf("port %s is not plugged; see `vrouter status`", port.Name))
+	}
+	if port.Network != r.config.Network {
+		wrong = append(wrong, fmt.Errorf("port %s is in network %s, not %s", port.Name, port.Network, r.config.Network))
+	}
+	wrong = append(wrong, r.differences(port)...)
+	wrong = append(wrong, inside(args.Netns, args.IfName, port)...)
+	return failed("checking "+args.IfName, errors.Join(wrong...))
+}
+
+// differences from what add had returned.
+func (r *request) differences(p api.Port) (wrong []error) {
+	if r.config.RawPrevResult == nil {
+		return []error{errors.New("prevResult is missing from the configuration")}
+	}
+	err := version.ParsePrevResult(&r.config.PluginConf)
+	if err != nil {
+		return []error{fmt.Errorf("prevResult cannot be read: %w", err)}
+	}
+	result, err := types100.NewResultFromResult(r.config.PrevResult)
+	if err != nil {
+		return []error{fmt.Errorf("prevResult cannot be read: %w", err)}
+	}
+	for _, ip := range result.IPs {
+		a, _ := netip.AddrFromSlice(ip.Address.IP)
+		if !slices.Contains(p.IPs, a.Unmap()) {
+			wrong = append(wrong, fmt.Errorf("address %s is not port %s's any more", a, p.Name))
+		}
+	}
+	return wrong
+}
+
+// inside looks at the container's device itself.
+func inside(path, device string, p api.Port) (wrong []error) {
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		return []error{fmt.Errorf("open network namespace %s: %w", path, err)}
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return []error{fmt.Errorf("look into network namespace %s: %w", path, err)}
+	}
+	defer h.Close()
+	l, err := h.LinkByName(device)
+	if err != nil {
+		return []error{fmt.Errorf("device %s in %s: %w", device, path, err)}
+	}
+	if l.Attrs().Flags&net.FlagUp == 0 {
+		wrong = append(wrong, fmt.Errorf("device %s in %s is down", device, path))
+	}
+	if l.Attrs().HardwareAddr.String() != p.MAC.String() {
+		wrong = append(wrong, fmt.Errorf("device %s in %s has MAC %s, not %s", device, path, l.Attrs().HardwareAddr, p.MAC))
+	}
+	addresses, err := h.AddrList(l, netlink.FAMILY_ALL)
+	if err != nil {
+		return append(wrong, err)
+	}
+	for _, ip := range p.IPs {
+		if !slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return a.IP.Equal(ip.AsSlice()) }) {
+			wrong = append(wrong, fmt.Errorf("device %s in %s lacks address %s", device, path, ip))
+		}
+	}
+	return wrong
+}
+
+// status tells whether containers can be added.
+func status(args *skel.CmdArgs) error {
+	r, end, err := begin(args)
+	if err != nil {
+		return types.NewError(codeUnavailable, "vrouter cannot serve containers", err.Error())
+	}
+	defer end()
+	s, err := r.client.Status(r.ctx)
+	if err != nil {
+		return types.NewError(codeUnavailable, "the vrouter agent does not answer", err.Error())
+	}
+	if s.Store.Problem != "" {
+		return types.NewError(codeUnavailable, "the fleet's store is out of reach: no address can be given out", s.Store.Problem)
+	}
+	networks, err := r.client.Networks(r.ctx)
+	if err != nil {
+		return types.NewError(codeUnavailable, "the vrouter agent does not answer", err.Error())
+	}
+	if !slices.ContainsFunc(networks, func(n model.Network) bool { return n.Name == r.config.Network }) {
+		return types.NewError(codeUnavailable, "there is no network "+r.config.Network, "make it with `vrouter network create`")
+	}
+	return nil
+}
+
+// gc deletes the ports of this configuration on this node that the runtime does
+// not know any more.
+func gc(args *skel.CmdArgs) error {
+	r, end, err := begin(args)
+	if err != nil {
+		return err
+	}
+	defer end()
+	valid := map[string]bool{}
+	for _, a := range r.config.ValidAttachments {
+		valid[ownerOf(r.config.Name, a.ContainerID, a.IfName)] = true
+	}
+	s, err := r.client.Status(r.ctx)
+	if err != nil {
+		return failed("garbage collection", err)
+	}
+	ports, err := r.client.Ports(r.ctx, api.PortFilter{Node: s.Node, Origin: model.CNI})
+	if err != nil {
+		return failed("garbage collection", err)
+	}
+	var errs []error
+	needed := false // somebody may still be reached from the node
+	for _, p := range ports {
+		if valid[p.Owner] || !strings.HasPrefix(p.Owner, r.config.Name+"/") {
+			needed = needed || p.Network == r.config.Network && p.Owner != nodeOwner
+			continue
+		}
+		errs = append(errs, r.deletePort(p.Name))
+	}
+	if !needed {
+		errs = append(errs, r.deletePort(nodePort(s.Node, r.config.Network)))
+	}
+	return failed("garbage collection", errors.Join(errs...))
+}

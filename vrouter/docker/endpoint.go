@@ -1,0 +1,131 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// portName is an endpoint's port's.
+func portName(endpoint string) string { return "docker-" + endpoint[:min(len(endpoint), 24)] }
+
+// createEndpoint makes a port that has no place yet. It takes over the addresses
+// that were given out by requestAddress.
+func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (any, error) {
+	n, err := p.kept.network(r.NetworkID)
+	if err != nil {
+		return nil, err
+	}
+	request := api.PortRequest{Port: model.Port{
+		Name: portName(r.EndpointID), Network: n.Network.Name, Origin: model.Docker, Owner: r.EndpointID,
+	}}
+	given := endpointInterface{}
+	if r.Interface != nil {
+		given = *r.Interface
+	}
+	for _, text := range []string{given.Address, given.AddressIPv6} {
+		if text == "" {
+			continue
+		}
+		a, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("address %q: %w", text, err)
+		}
+		request.IPs = append(request.IPs, a.Addr())
+		held, err := p.reservation(ctx, n.Network.Name, a.Addr())
+		if err != nil {
+			return nil, err
+		}
+		if held != nil {
+			request.Replaces = append(request.Replaces, held.Name)
+		}
+	}
+	if given.MacAddress != "" {
+		if request.MAC, err = model.ParseMAC(given.MacAddress); err != nil {
+			return nil, err
+		}
+	}
+	port, err := p.addPort(ctx, request)
+	if api.IsConflict(err) || err != nil && strings.Contains(err.Error(), "is also port") {
+		return nil, fmt.Errorf("%w. Docker chose the address by itself; let the fleet choose: docker network create --driver vrouter --ipam-driver vrouter …", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Docker takes only what it did not give itself.
+	var chosen endpointInterface
+	if given.MacAddress == "" {
+		chosen.MacAddress = port.MAC.String()
+	}
+	for _, a := range port.Prefixes {
+		switch {
+		case a.Addr().Is4() && given.Address == "":
+			chosen.Address = a.String()
+		case a.Addr().Is6() && given.AddressIPv6 == "":
+			chosen.AddressIPv6 = a.String()
+		}
+	}
+	return &createEndpointResponse{Interface: &chosen}, nil
+}
+
+func (p *Plugin) deleteEndpoint(ctx context.Context, r *endpointRequest) (any, error) {
+	removePair(r.EndpointID)
+	_, err := p.client.DeletePort(ctx, portName(r.EndpointID))
+	if api.IsNotFound(err) {
+		err = nil
+	}
+	return nothing{}, err
+}
+
+func (p *Plugin) endpointInfo(ctx context.Context, r *endpointRequest) (any, error) {
+	port, err := p.client.Port(ctx, portName(r.EndpointID))
+	if err != nil {
+		return nil, err
+	}
+	return &endpointInfoResponse{Value: map[string]string{"vrouter.network": port.Network, "vrouter.port": port.Name, "vrouter.device": port.Device}}, nil
+}
+
+// join makes the pair of devices whose one end Docker moves into the container,
+// and tells the port that the other end is its place.
+func (p *Plugin) join(ctx context.Context, r *endpointRequest) (any, error) {
+	port, err := p.client.Port(ctx, portName(r.EndpointID))
+	if err != nil {
+		return nil, err
+	}
+	host, inside, err := makePair(r.EndpointID, port.MAC)
+	if err != nil {
+		return nil, err
+	}
+	plugged, err := p.client.ChangePort(ctx, port.Name, api.PortChange{Attach: &model.Attachment{Device: host}})
+	if err == nil {
+		err = setMTU(plugged.MTU, host, inside)
+	}
+	if err != nil {
+		removePair(r.EndpointID)
+		return nil, err
+	}
+	response := &joinResponse{InterfaceName: interfaceName{SrcName: inside, DstPrefix: "eth"}}
+	for _, g := range plugged.Gateways {
+		if g.Is4() {
+			response.Gateway = g.String()
+		} else {
+			response.GatewayIPv6 = g.String()
+		}
+	}
+	return response, nil
+}
+
+// leave takes the pair away, which the container is leaving; the port and its
+// addresses stay until the endpoint is deleted.
+func (p *Plugin) leave(ctx context.Context, r *endpointRequest) (any, error) {
+	_, err := p.client.ChangePort(ctx, portName(r.EndpointID), api.PortChange{Attach: &model.Attachment{}})
+	if api.IsNotFound(err) {
+		err = nil
+	}
+	return nothing{}, errors.Join(err, removePair(r.EndpointID))
+}

@@ -1,0 +1,97 @@
+package docker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/google/renameio/v2"
+
+	"windtunnel/vrouter/model"
+)
+
+// kept is which virtual network a docker network is. Docker names it only when
+// it is made, and does not say it again after a restart.
+type kept struct {
+	path string
+	mu   sync.Mutex
+	all  map[string]dockerNetwork // by Docker's id
+}
+
+// dockerNetwork is a docker network: the virtual one as it was asked for.
+type dockerNetwork struct {
+	Network model.Network `json:"network"`
+}
+
+func openKept(path string) (*kept, error) {
+	k := &kept{path: path, all: map[string]dockerNetwork{}}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &k.all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which docker networks there are: %s: %w; move it away and make the networks anew", path, err)
+	}
+	return k, nil
+}
+
+// network is the virtual network of a docker network.
+func (k *kept) network(id string) (dockerNetwork, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n, ok := k.all[id]
+	if !ok {
+		return n, fmt.Errorf("docker network %.12s is not known to vrouter on this host; remove it and create it again", id)
+	}
+	return n, nil
+}
+
+// named is the docker network that stands for a virtual one.
+func (k *kept) named(network string) (dockerNetwork, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, n := range k.all {
+		if n.Network.Name == network {
+			return n, true
+		}
+	}
+	return dockerNetwork{}, false
+}
+
+func (k *kept) set(id string, n dockerNetwork) error {
+	return k.change(func(all map[string]dockerNetwork) { all[id] = n })
+}
+
+func (k *kept) forget(id string) error {
+	return k.change(func(all map[string]dockerNetwork) { delete(all, id) })
+}
+
+// change writes the file before it counts.
+func (k *kept) change(f func(map[string]dockerNetwork)) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	next := map[string]dockerNetwork{}
+	for id, n := range k.all {
+		next[id] = n
+	}
+	f(next)
+	text, err := json.MarshalIndent(next, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(k.path, append(text, '\n'), 0o600, renameio.WithTempDir(filepath.Dir(k.path))); err != nil {
+		return fmt.Errorf("note the docker network: %w", err)
+	}
+	k.all = next
+	return nil
+}

@@ -1,0 +1,322 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+
+	"windtunnel/vrouter/model"
+)
+
+// cniRuntime is a container runtime's side of CNI: libcni, with the plugin's
+// program where it looks for plugins.
+type cniRuntime struct {
+	*libcni.CNIConfig
+	list *libcni.NetworkConfigList
+	bed  *bed
+}
+
+// newRuntime has the plugin for one node's containers. extra is put into the
+// plugin's configuration.
+func newRuntime(t *testing.T, n *node, extra string) *cniRuntime {
+	t.Helper()
+	bin := t.TempDir()
+	if err := os.Link(program, filepath.Join(bin, "vrouter")); err != nil {
+		data, err := os.ReadFile(program)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(bin, "vrouter"), data, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := fmt.Sprintf(`{"cniVersion": "1.1.0", "name": "pods", "plugins": [{"type": "vrouter", "network": "red", "socket": %q, "capabilities": {"ips": true, "mac": true, "bandwidth": true, "portMappings": true}%s}]}`, n.config["socket"], extra)
+	list, err := libcni.ConfListFromBytes([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cniRuntime{libcni.NewCNIConfigWithCacheDir([]string{bin}, t.TempDir(), nil), list, n.bed}
+}
+
+func (r *cniRuntime) container(id string) *libcni.RuntimeConf {
+	return &libcni.RuntimeConf{ContainerID: id, NetNS: "/run/netns/" + r.bed.name + "-" + id, IfName: "eth0"}
+}
+
+// add makes a container, and returns it as a workload.
+func (r *cniRuntime) add(t *testing.T, id string) *workload {
+	t.Helper()
+	w := &workload{bed: r.bed, ns: r.bed.namespace(id)}
+	w.port.IPs = addresses(r.mustAdd(t, id)...)
+	w.port.Name, w.port.Attach.Netns = id, r.bed.name+"-"+id
+	return w
+}
+
+func (r *cniRuntime) mustAdd(t *testing.T, id string) (ips []string) {
+	t.Helper()
+	result, err := r.AddNetworkList(context.Background(), r.list, r.container(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := types100.NewResultFromResult(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Interfaces) != 2 || got.Interfaces[1].Name != "eth0" || got.Interfaces[1].Mac == "" || len(got.IPs) != 2 || len(got.Routes) != 2 {
+		t.Errorf("result %+v", got)
+	}
+	for _, ip := range got.IPs {
+		ips = append(ips, ip.Address.IP.String())
+	}
+	return ips
+}
+
+// cniBed is two nodes with one network.
+func cniBed(t *testing.T) *bed {
+	t.Helper()
+	b := fleetBed(t, "10s")
+	b.nodes[0].run("network", "create", "red", "--subnet", "10.1.0.0/16", "--subnet", "fd00:1::/64")
+	return b
+}
+
+func TestCNIGivesContainersOfTwoNodesANetwork(t *testing.T) {
+	t.Parallel()
+	b := cniBed(t)
+	ctx := context.Background()
+	here, there := newRuntime(t, b.nodes[0], ""), newRuntime(t, b.nodes[1], "")
+	if err := here.GetStatusNetworkList(ctx, here.list); err != nil {
+		t.Errorf("STATUS: %v", err)
+	}
+	x, y := here.add(t, "x"), there.add(t, "y")
+	for _, version := range []int{4, 6} {
+		soon(t, 2*time.Second, "the containers reach each other", func() error { return transfer(x, y, version, 1<<20) })
+	}
+	if err := here.CheckNetworkList(ctx, here.list, here.container("x")); err != nil {
+		t.Errorf("CHECK: %v", err)
+	}
+	conf := there.container("limited")
+	b.namespace("limited")
+	conf.CapabilityArgs = map[string]any{"bandwidth": map[string]int{"ingressRate": 40e6, "ingressBurst": 1 << 20, "egressRate": 20e6, "egressBurst": 1 << 20}}
+	if _, err := there.AddNetworkList(ctx, there.list, conf); err != nil {
+		t.Errorf("ADD with a bandwidth: %v", err)
+	}
+	if p := rows[model.Port](b.nodes[1], "port", "list"); !slices.ContainsFunc(p, func(p model.Port) bool {
+		return p.Owner == "pods/limited/eth0" && p.Bandwidth == model.Bandwidth{Ingress: 40e6, Egress: 20e6}
+	}) {
+		t.Errorf("its port is not limited: %+v", p)
+	}
+	if err := there.DelNetworkList(ctx, there.list, conf); err != nil {
+		t.Error(err)
+	}
+	if again := here.mustAdd(t, "x"); again[0] != x.port.IPs[0].String() {
+		t.Errorf("ADD again gave %v", again)
+	}
+	b.nodes[0].run("port", "delete", one[[]model.Port](b.nodes[0], "port", "list")[0].Name)
+	if err := here.CheckNetworkList(ctx, here.list, here.container("x")); err == nil || !strings.Contains(err.Error(), "there is no port") {
+		t.Errorf("CHECK of a container whose port is gone: %v", err)
+	}
+	for range 2 { // the second time there is nothing to do
+		if err := here.DelNetworkList(ctx, here.list, here.container("x")); err != nil {
+			t.Errorf("DEL: %v", err)
+		}
+	}
+	if ports := rows[model.Port](b.nodes[0], "port", "list", "--all"); len(ports) != 1 || ports[0].Owner != "pods/y/eth0" {
+		t.Errorf("left: %+v", ports)
+	}
+}
+
+func TestCNIGarbageIsCollected(t *testing.T) {
+	t.Parallel()
+	b := cniBed(t)
+	ctx := context.Background()
+	r := newRuntime(t, b.nodes[0], "")
+	other := newRuntime(t, b.nodes[1], "")
+	r.add(t, "stays")
+	r.add(t, "lost")
+	other.add(t, "elsewhere")
+	err := r.GCNetworkList(ctx, r.list, &libcni.GCArgs{ValidAttachments: []types.GCAttachment{{ContainerID: "stays", IfName: "eth0"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owners []string
+	soon(t, 2*time.Second, "the garbage goes", func() error {
+		owners = nil
+		for _, p := range rows[model.Port](b.nodes[0], "port", "list", "--all") {
+			owners = append(owners, p.Owner)
+		}
+		slices.Sort(owners)
+		if !slices.Equal(owners, []string{"pods/elsewhere/eth0", "pods/stays/eth0"}) {
+			return fmt.Errorf("left: %v", owners)
+		}
+		return nil
+	})
+}
+
+// A configuration or an environment that cannot work says why, with the
+// specification's codes.
+func TestCNISaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	b := cniBed(t)
+	ctx := context.Background()
+	b.namespace("x")
+	for _, c := range []struct {
+		what, extra, want string
+		code              uint
+	}{
+		{"a network that is not there", `, "network": "rad"`, `there is no network "rad"; did you mean "red"?`, 100},
+		{"an address manager", `, "ipam": {"type": "host-local"}`, "leave ipam out", types.ErrInvalidNetworkConfig},
+		{"ranges that are none", `, "ranges": ["10.1"]`, "is no prefix", types.ErrInvalidNetworkConfig},
+		{"no agent", `, "socket": "/run/no-such.sock"`, "no agent serves", types.ErrTryAgainLater},
+	} {
+		r := newRuntime(t, b.nodes[0], c.extra)
+		_, err := r.AddNetworkList(ctx, r.list, r.container("x"))
+		var typed *types.Error
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.what, err)
+		} else if !errors.As(err, &typed) || typed.Code != c.code {
+			t.Errorf("%s: code %+v", c.what, typed)
+		}
+	}
+	if ports := rows[model.Port](b.nodes[0], "port", "list", "--all"); len(ports) != 0 {
+		t.Errorf("left: %+v", ports)
+	}
+}
+
+// containersVariable says how many containers come and go under kills.
+const containersVariable = "VROUTER_CONTAINERS"
+
+// number is what a variable of the environment says, or what is usual.
+func number(t *testing.T, variable string, usual int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s is no number from 1 on", variable, text)
+	}
+	return n
+}
+
+// Many ADD and DEL at once, with an agent killed in between: no address twice,
+// and nothing is left in the end.
+func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
+	t.Parallel()
+	containers := number(t, containersVariable, 40)
+	b := cniBed(t)
+	ctx := context.Background()
+	r := []*cniRuntime{newRuntime(t, b.nodes[0], ""), newRuntime(t, b.nodes[1], "")}
+	for i := range containers {
+		b.namespace(fmt.Sprint("c", i))
+	}
+	var mu sync.Mutex
+	given := map[string]string{}
+	each := func(do func(i int)) {
+		work := make(chan int)
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for i := range work {
+					do(i)
+				}
+			})
+		}
+		for i := range containers {
+			work <- i
+		}
+		close(work)
+		all.Wait()
+	}
+	// As a runtime does: what failed is tried again.
+	patiently := func(what string, do func() error) {
+		deadline := time.Now().Add(60 * time.Second)
+		for {
+			err := do()
+			if err == nil {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("%s: %v", what, err)
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	killing, stop := context.WithCancel(ctx)
+	killed := make(chan int)
+	go func() {
+		n := 0
+		for killing.Err() == nil {
+			time.Sleep(400 * time.Millisecond)
+			b.nodes[1].kill(syscall.SIGKILL)
+			b.nodes[1].start()
+			n++
+		}
+		killed <- n
+	}()
+	began := time.Now()
+	each(func(i int) {
+		id := fmt.Sprint("c", i)
+		patiently("ADD "+id, func() error {
+			result, err := r[i%2].AddNetworkList(ctx, r[i%2].list, r[i%2].container(id))
+			if err != nil {
+				return err
+			}
+			got, err := types100.NewResultFromResult(result)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, ip := range got.IPs {
+				if other := given[ip.Address.IP.String()]; other != "" && other != id {
+					t.Errorf("%s and %s both have %s", other, id, ip.Address.IP)
+				}
+				given[ip.Address.IP.String()] = id
+			}
+			return nil
+		})
+	})
+	added := time.Since(began)
+	each(func(i int) {
+		id := fmt.Sprint("c", i)
+		patiently("DEL "+id, func() error { return r[i%2].DelNetworkList(ctx, r[i%2].list, r[i%2].container(id)) })
+	})
+	stop()
+	t.Logf("%d containers added in %v and deleted in %v, while an agent was killed %d times", containers, added, time.Since(began)-added, <-killed)
+	soon(t, 20*time.Second, "all is gone", func() error {
+		ports := rows[model.Port](b.nodes[0], "port", "list", "--all")
+		if len(ports) > 0 {
+			return fmt.Errorf("%d ports are left, such as %s", len(ports), ports[0].Name)
+		}
+		return nil
+	})
+	for _, n := range b.nodes {
+		soon(t, 10*time.Second, "devices are gone", func() error {
+			h := b.handle(n.ns)
+			links, err := h.LinkList()
+			if err != nil {
+				return err
+			}
+			for _, l := range links {
+				if strings.HasPrefix(l.Attrs().Name, "vr-") && l.Type() == "veth" {
+					return fmt.Errorf("node %s still has %s", n.name, l.Attrs().Name)
+				}
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// fleetBed is two nodes whose desired state is in an etcd inside the first
+// one's agent.
+func fleetBed(t *testing.T, lease string) *bed {
+	t.Helper()
+	b := newBed(t, options{config: map[string]any{"lease": lease}})
+	first := b.nodes[0]
+	first.config["store"], first.config["store_listen"], first.config["store_insecure"] = "embedded", first.v4.String()+":2379", true
+	for _, n := range b.nodes[1:] {
+		n.config["store"] = "etcd+insecure://" + first.v4.String()
+	}
+	for _, n := range b.nodes {
+		n.config["underlay"] = []string{n.v4.String()}
+	}
+	b.t.Cleanup(b.down)
+	for _, n := range b.nodes {
+		n.start()
+	}
+	return b
+}
+
+// connected is a workload whose port `vrouter port add` made.
+func (b *bed) connected(name, network string, node int) *workload {
+	b.t.Helper()
+	w := &workload{bed: b, ns: b.namespace(name)}
+	got := one[api.Port](b.nodes[node], "port", "add", "--name", name, "--network", network, "--netns", b.name+"-"+name)
+	w.port = got.Port
+	return w
+}
+
+// soon tries until it succeeds.
+func soon(t testing.TB, within time.Duration, what string, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// What is made on one node is there on the other, and traffic flows between
+// workloads whose addresses the fleet chose.
+func TestTwoNodesShareOneState(t *testing.T) {
+	t.Parallel()
+	b := fleetBed(t, "10s")
+	a, c := b.nodes[0], b.nodes[1]
+	soon(t, 10*time.Second, "both nodes make themselves known", func() error {
+		nodes := rows[api.Node](a, "node", "list")
+		alive := 0
+		for _, n := range nodes {
+			if n.Agent != nil {
+				alive++
+			}
+		}
+		if alive != 2 {
+			return fmt.Errorf("%d of %d nodes are alive", alive, len(nodes))
+		}
+		return nil
+	})
+	c.run("network", "create", "red", "--subnet", "10.1.0.0/24", "--subnet", "fd00:1::/64")
+	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
+	if x.ip(4) == y.ip(4) || x.ip(6) == y.ip(6) {
+		t.Fatalf("both have %v and %v", x.port.IPs, y.port.IPs)
+	}
+	for _, version := range []int{4, 6} {
+		soon(t, 2*time.Second, "the other node learns of the port", func() error { return transfer(x, y, version, 1<<20) })
+	}
+	for _, at := range []string{netip.AddrPortFrom(a.v4, 2379).String(), "127.0.0.1:2379"} {
+		if _, err := heard(x.ns, at); err == nil {
+			t.Errorf("a workload reaches the fleet's store at %s", at)
+		}
+	}
+	if _, err := a.try("network", "delete", "red"); err == nil || !strings.Contains(err.Error(), `network "red" has 2 ports, x, y`) {
+		t.Errorf("a network in use: %v", err)
+	}
+	if _, err := a.try("network", "create", "pink", "--subnet", "10.1.0.128/25"); err == nil || !strings.Contains(err.Error(), "overlaps") {
+		t.Errorf("a subnet of another network: %v", err)
+	}
+	if out, err := a.remove(); err == nil || !strings.Contains(out, "keeps the store that other nodes use ("+c.name+")") {
+		t.Errorf("the node with the store was removed: %v %s", err, out)
+	}
+	// From any host: the first node's ports from the second.
+	c.run("port", "delete", "x", "y")
+	soon(t, 2*time.Second, "the network is free", func() error { _, err := a.try("network", "delete", "red"); return err })
+}
+
+// The store ends while traffic flows: nothing is lost, ports can be deleted, none
+// added, and all is as it should be when it is back.
+func TestTheStoreIsAway(t *testing.T) {
+	b := fleetBed(t, "10s")
+	a, c := b.nodes[0], b.nodes[1]
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	x, y, z := b.connected("x", "red", 0), b.connected("y", "red", 1), b.connected("z", "red", 1)
+	soon(t, 2*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
+	ctx, stop := context.WithCancel(context.Background())
+	var g errgroup.Group
+	var sent, received uint64
+	var stream atomic.Int64
+	g.Go(func() (err error) { sent, received, err = flow10k(ctx, x, y); return err })
+	g.Go(func() error { return endless(ctx, x, y, &stream) })
+
+	a.kill(syscall.SIGKILL) // and the store with it
+	soon(t, 30*time.Second, "the other node notices", func() error {
+		if s := one[api.Status](c, "status"); s.Store.Problem == "" {
+			return fmt.Errorf("it still hears of the store: %+v", s.Store)
+		}
+		return nil
+	})
+	if out := c.run("status"); !strings.Contains(out, "out of reach: what was known") {
+		t.Errorf("status does not say so:\n%s", out)
+	}
+	if out, err := a.remove(); err == nil || !strings.Contains(out, "say --with-store") {
+		t.Errorf("the node with the store was removed: %v %s", err, out)
+	}
+	if _, err := c.try("port", "add", "--network", "red", "--netns", b.name+"-z", "--interface", "eth1"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("a port without a store: %v", err)
+	}
+	c.run("port", "delete", z.port.Name)
+	if s := one[api.Status](c, "status"); len(s.Store.Waiting) != 1 || s.Ports != 1 {
+		t.Errorf("after a deletion: %+v, %d ports", s.Store, s.Ports)
+	}
+	// Its agent may start anew, and works to what it knew.
+	c.kill(syscall.SIGKILL)
+	c.start()
+	if s := one[api.Status](c, "status"); s.Ports != 1 {
+		t.Errorf("started without a store it has %d ports", s.Ports)
+	}
+	a.start()
+	soon(t, 30*time.Second, "the deletion reaches the store", func() error {
+		for _, p := range rows[model.Port](a, "port", "list", "--all") {
+			if p.Name == z.port.Name {
+				return fmt.Errorf("%s is still there", p.Name)
+			}
+		}
+		return nil
+	})
+	soon(t, 10*time.Second, "nothing waits any more", func() error {
+		if s := one[api.Status](c, "status"); len(s.Store.Waiting) != 0 || s.Store.Problem != "" {
+			return fmt.Errorf("%+v", s.Store)
+		}
+		return nil
+	})
+	stop()
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d datagrams, %d bytes of TCP", sent, stream.Load())
+	if sent < 10_000 || received != sent {
+		t.Errorf("%d of %d datagrams arrived", received, sent)
+	}
+}
+
+// A node that dies is dropped after its lease, and is back within a second.
+func TestANodeThatDiesIsDroppedAfterItsLeaseAndBackAtOnce(t *testing.T) {
+	t.Parallel()
+	b := fleetBed(t, "3s")
+	a, c := b.nodes[0], b.nodes[1]
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
+	soon(t, 2*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
+	c.kill(syscall.SIGKILL)
+	time.Sleep(time.Second)
+	if err := datagram(x, y, 4, 64); err != nil {
+		t.Errorf("within its lease: %v", err)
+	}
+	dropped := func() error {
+		if err := datagram(x, y, 4, 64); err == nil {
+			return fmt.Errorf("its port is still reached")
+		}
+		return nil
+	}
+	soon(t, 15*time.Second, "the node is dropped", dropped)
+	if out := a.run("node", "list"); !strings.Contains(out, "gone") {
+		t.Errorf("the list does not say so:\n%s", out)
+	}
+	c.start()
+	began := time.Now()
+	soon(t, 5*time.Second, "the node is back", func() error {
+		_, err := x.command("ping", "-c", "1", "-W", "0.05", y.ip(4).String())
+		return err
+	})
+	t.Logf("traffic came back %v after the agent answered", time.Since(began))
+
+	// An agent that starts while another node is missing drops it as well.
+	c.kill(syscall.SIGKILL)
+	a.kill(syscall.SIGKILL)
+	time.Sleep(4 * time.Second)
+	a.start()
+	soon(t, 15*time.Second, "the node is dropped after a start", dropped)
+}
+
+func TestASecondAgentOfANodeOnAnotherHostIsRefused(t *testing.T) {
+	t.Parallel()
+	b := fleetBed(t, "3s")
+	c := b.nodes[1]
+	soon(t, 5*time.Second, "the node is alive", func() error {
+		for _, n := range rows[api.Node](c, "node", "list") {
+			if n.Name == c.name && n.Agent != nil {
+				return nil
+			}
+		}
+		return errTimeout
+	})
+	twin := b.twin(c)
+	defer twin.kill(syscall.SIGKILL)
+	if err := twin.launch(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- twin.agent.Wait() }()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(twin.log(), "node "+c.name+" has an agent already") {
+			t.Errorf("%v: %s", err, twin.log())
+		}
+		twin.agent = nil
+	case <-time.After(20 * time.Second):
+		t.Error("it runs")
+	}
+}

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// carried is how much a stream carries within a time.
+func carried(t *testing.T, from, to *workload, within time.Duration) int64 {
+	t.Helper()
+	l, err := to.listen(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var got atomic.Int64
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := c.Read(buf)
+			got.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	}()
+	c, err := from.dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetWriteDeadline(time.Now().Add(within))
+	io.Copy(c, endlessZeros{}) // until the deadline
+	return got.Load()
+}
+
+type endlessZeros struct{}
+
+func (endlessZeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// A port with limits receives and sends no more than it may, from its own node
+// and from another, also after its agent started anew; one without has none.
+func TestALimitedPortIsHeldToItsBandwidth(t *testing.T) {
+	t.Parallel()
+	b := fleetBed(t, "10s")
+	a := b.nodes[0]
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	limited := &workload{bed: b, ns: b.namespace("l")}
+	limited.port = one[api.Port](a, "port", "add", "--name", "l", "--network", "red", "--netns", b.name+"-l", "--ingress", "40M", "--egress", "20M").Port
+	if want := (model.Bandwidth{Ingress: 40e6, Egress: 20e6}); limited.port.Bandwidth != want {
+		t.Fatalf("it has %+v, want %+v", limited.port.Bandwidth, want)
+	}
+	near, far := b.connected("n", "red", 0), b.connected("f", "red", 1)
+	soon(t, 5*time.Second, "they reach each other", func() error { return datagram(far, limited, 4, 64) })
+	const within = time.Second
+	check := func(what string, from, to *workload, rate float64) {
+		t.Helper()
+		// What the buckets hold at first, and what waits in them, comes on top.
+		most := int64(rate/8*within.Seconds()*1.1) + 256<<10
+		switch got := carried(t, from, to, within); {
+		case got > most:
+			t.Errorf("%s: %d bytes in %v, at most %d are allowed", what, got, within, most)
+		case got < most/10:
+			t.Errorf("%s: %d bytes in %v, far below the limit", what, got, within)
+		default:
+			t.Logf("%s: %.1f Mbit/s of %.0f", what, float64(got)*8/within.Seconds()/1e6, rate/1e6)
+		}
+	}
+	check("to it from its node", near, limited, 40e6)
+	check("to it from another node", far, limited, 40e6)
+	check("from it to its node", limited, near, 20e6)
+	check("from it to another node", limited, far, 20e6)
+	a.kill(syscall.SIGKILL)
+	a.start()
+	check("to it after a restart", far, limited, 40e6)
+
+	client := api.Dial(a.config["socket"].(string))
+	defer client.Close()
+	if _, err := client.ChangePort(context.Background(), "l", api.PortChange{Bandwidth: &model.Bandwidth{}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := carried(t, far, limited, within); got < 10<<20 {
+		t.Errorf("without limits %d bytes in %v", got, within)
+	}
+	if s := one[api.Status](a, "status"); s.Repairs != 0 {
+		t.Errorf("%d repairs: the agent undoes what it does", s.Repairs)
+	}
+}

@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	stdcmp "cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/model/modeltest"
+)
+
+// Any state becomes any other, whatever was there before.
+func TestApplyMakesTheStateWhatItSays(t *testing.T) {
+	f := open(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	s := modeltest.Random(r, 12)
+	for i := range 60 {
+		if i%10 == 9 {
+			s = modeltest.Random(r, 12)
+		} else {
+			s = modeltest.Mutate(r, s)
+		}
+		apply(t, f, s)
+		if diff := cmp.Diff(inOrder(s), inOrder(state(t, f)), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
+			t.Fatalf("state %d, wanted (-) and is (+):\n%s", i, diff)
+		}
+	}
+}
+
+// inOrder is a state with its defaults, in order of names.
+func inOrder(s model.State) model.State {
+	s = s.WithDefaults()
+	s.Routes, s.Policies = slices.Clone(s.Routes), slices.Clone(s.Policies)
+	slices.SortFunc(s.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Networks, func(a, b model.Network) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Ports, func(a, b model.Port) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Gateways, func(a, b model.Gateway) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Policies, func(a, b model.Policy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Routes, func(a, b model.Route) int {
+		return stdcmp.Or(strings.Compare(a.Network, b.Network), a.Prefix.Compare(b.Prefix))
+	})
+	return s
+}
+
+func TestPortsThatWereMadeOtherwiseStay(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Ports = []model.Port{{Name: "p", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}}}
+	apply(t, f, s)
+	add(t, f, port("x", "10.1.0.10"))
+	apply(t, f, small())
+	if got := state(t, f); len(got.Ports) != 1 || got.Ports[0].Name != "x" {
+		t.Errorf("%+v", got.Ports)
+	}
+	for want, change := range map[string]func(*model.State){
+		`made by ` + "`vrouter port add`": func(s *model.State) { s.Ports[0].Name = "x" },
+		`10.1.0.10 is also port`:          func(s *model.State) { s.Ports[0].IPs = []netip.Addr{netip.MustParseAddr("10.1.0.10")} },
+		`there is no network "red"`:       func(s *model.State) { s.Networks, s.Ports = nil, nil },
+	} {
+		next := small()
+		next.Ports = append([]model.Port(nil), s.Ports...)
+		change(&next)
+		if err := f.Apply(ctx(t), next); !IsWhy(err, Exists) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+	// A document that has the port as it is takes it over.
+	s.Ports = state(t, f).Ports
+	apply(t, f, s)
+	if got := state(t, f).Ports[0]; got.Origin != model.Applied {
+		t.Errorf("it is still %v's", got.Origin)
+	}
+}
+
+// A document of many commits.
+func TestALargeStateIsApplied(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks[0].Subnets = prefixes("10.1.0.0/16")
+	a := netip.MustParseAddr("10.1.0.2")
+	for i := range 1000 {
+		s.Ports = append(s.Ports, model.Port{Name: fmt.Sprint("p", i), Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}, IPs: []netip.Addr{a}})
+		a = a.Next()
+	}
+	apply(t, f, s)
+	if n := len(state(t, f).Ports); n != 1000 {
+		t.Errorf("%d ports", n)
+	}
+	s.Ports = s.Ports[500:]
+	apply(t, f, s)
+	if n := len(state(t, f).Ports); n != 500 {
+		t.Errorf("%d ports", n)
+	}
+}

@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// draft collects what a change reads, writes and deletes.
+type draft struct {
+	view   *View
+	commit store.Commit
+}
+
+func (v *View) draft() *draft {
+	return &draft{v, store.Commit{Exact: map[string]int64{}, Ranges: map[string]int64{}, Put: map[string][]byte{}}}
+}
+
+// exact makes the change depend on keys' being as they are, or absent.
+func (d *draft) exact(keys ...string) *draft {
+	for _, key := range keys {
+		d.commit.Exact[key] = d.view.revisions[key]
+	}
+	return d
+}
+
+// within makes the change depend on nothing new under key prefixes.
+func (d *draft) within(prefixes ...string) *draft {
+	for _, prefix := range prefixes {
+		d.commit.Ranges[prefix] = d.view.revision
+	}
+	return d
+}
+
+func (d *draft) put(key string, value any) *draft {
+	d.commit.Put[key] = encode(value)
+	return d
+}
+
+func (d *draft) delete(keys ...string) *draft {
+	d.commit.Delete = append(d.commit.Delete, keys...)
+	return d
+}
+
+// valid refuses what makes no valid state.
+func valid(s model.State) error {
+	if err := s.Validate(); err != nil {
+		return &Refusal{Invalid, err}
+	}
+	return nil
+}
+
+// nothing is a change that is made already.
+func nothing() store.Commit { return store.Commit{Exact: map[string]int64{}} }
+
+// mark makes a commit depend on the store's schema, and the first one write it.
+func (v *View) mark(c *store.Commit) {
+	c.Exact[keySchema] = v.revisions[keySchema]
+	if v.revisions[keySchema] == 0 && len(c.Put)+len(c.Delete) > 0 {
+		if c.Put == nil {
+			c.Put = map[string][]byte{}
+		}
+		c.Put[keySchema] = encode(schema{SchemaVersion})
+	}
+}

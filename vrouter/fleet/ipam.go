@@ -1,0 +1,116 @@
+package fleet
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"windtunnel/vrouter/model"
+)
+
+// complete fills in what a request leaves open: addresses, a name, a MAC.
+func (v *View) complete(n model.Network, r PortRequest, how pick) (model.Port, error) {
+	p := named(r.Port)
+	if is := v.ports[p.Name]; p.Name != "" && is != nil && len(p.IPs) == 0 {
+		p.IPs = is.IPs // to be compared
+	}
+	if len(p.IPs) == 0 {
+		ips, err := v.allocate(n, r, how)
+		if err != nil {
+			return p, err
+		}
+		p.IPs = ips
+	}
+	if p.Name == "" {
+		p.Name = model.PortName(p, func(name string) bool { return v.ports[name] != nil })
+	}
+	if p.MAC.IsZero() {
+		p.MAC = model.PortMAC(p, func(m model.MAC) bool { return v.macs[n.Name][m] != "" || v.behindGateway(n.Name, m) })
+	}
+	return p, nil
+}
+
+func (v *View) behindGateway(network string, m model.MAC) bool {
+	for _, g := range v.gateways {
+		if gn, ok := g.Network(network); ok && slices.Contains(gn.MACs, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// allocate chooses an address of each family that is wanted.
+func (v *View) allocate(n model.Network, r PortRequest, how pick) (ips []netip.Addr, err error) {
+	taken := v.leadElsewhere(n.Name)
+	for _, family := range []struct {
+		name   string
+		is     func(netip.Addr) bool
+		wanted bool
+	}{{"IPv4", netip.Addr.Is4, r.Four || !r.Six}, {"IPv6", netip.Addr.Is6, r.Six || !r.Four}} {
+		pools := model.Pools(n, r.From, family.is)
+		if !family.wanted || len(pools) == 0 && !r.Four && !r.Six {
+			continue
+		}
+		if len(pools) == 0 {
+			return nil, refuse(Invalid, "network %q has no %s subnet to choose an address from; add one, or ask for another family", n.Name, family.name)
+		}
+		a, ok := v.free(n, pools, how.spread, func(a netip.Addr) bool { return taken[a] || how.claimed[a] })
+		if !ok {
+			a, ok = v.free(n, pools, how.spread, func(a netip.Addr) bool { return taken[a] })
+		}
+		if !ok {
+			return nil, refuse(Full, "network %q: no %s address is free in %s; delete ports, or add a subnet", n.Name, family.name, join(pools))
+		}
+		ips = append(ips, a)
+	}
+	return ips, nil
+}
+
+func join(pools []model.Range) string {
+	var all []string
+	for _, p := range pools {
+		all = append(all, p.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// leadElsewhere are the addresses that routes and gateways lead elsewhere.
+func (v *View) leadElsewhere(network string) map[netip.Addr]bool {
+	taken := map[netip.Addr]bool{}
+	host := func(p netip.Prefix) {
+		if p.IsSingleIP() {
+			taken[p.Addr()] = true
+		}
+	}
+	for p := range v.routes[network] {
+		host(p)
+	}
+	for _, g := range v.gateways {
+		gn, _ := g.Network(network)
+		for _, p := range gn.Prefixes {
+			host(p)
+		}
+	}
+	return taken
+}
+
+// free is one of the next free addresses of some pools, in their order.
+func (v *View) free(n model.Network, pools []model.Range, spread int, taken func(netip.Addr) bool) (netip.Addr, bool) {
+	owners := v.owners[n.Name]
+	var next []netip.Addr
+	for _, pool := range pools {
+		for a := pool.First; len(next) < spread; a = a.Next() {
+			if owners[a] == "" && !taken(a) {
+				next = append(next, a)
+			}
+			if a == pool.Last {
+				break
+			}
+		}
+	}
+	if len(next) == 0 {
+		return netip.Addr{}, false
+	}
+	return next[rand.IntN(len(next))], true
+}

@@ -1,0 +1,185 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
+	f := open(t)
+	apply(t, f, small())
+	x := add(t, f, port("x"))
+	y := add(t, f, port("y", "10.1.0.9"))
+	z := add(t, f, port("z"))
+	for _, c := range []struct {
+		got  model.Port
+		want string
+	}{{x, "[10.1.0.2 fd00:1::2]"}, {y, "[10.1.0.9]"}, {z, "[10.1.0.3 fd00:1::3]"}} {
+		if fmt.Sprint(c.got.IPs) != c.want || c.got.MAC.IsZero() {
+			t.Errorf("%s has %v, %s; want %s", c.got.Name, c.got.IPs, c.got.MAC, c.want)
+		}
+	}
+	if _, err := f.DeletePort(ctx(t), "x"); err != nil {
+		t.Fatal(err)
+	}
+	if again := add(t, f, port("again")); fmt.Sprint(again.IPs) != "[10.1.0.2 fd00:1::2]" {
+		t.Errorf("what x gave free went to nobody: %v", again.IPs)
+	}
+	unnamed := add(t, f, port(""))
+	if unnamed.Name != "red-10-1-0-4" {
+		t.Errorf("the name that was chosen is %q", unnamed.Name)
+	}
+	state(t, f)
+}
+
+// Eight hosts that each have their own copy ask for the last addresses of a
+// subnet at once: everyone gets another one, and then none is left.
+func TestNoTwoHostsGetTheSameAddress(t *testing.T) {
+	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	hosts := make([]*Fleet, 8)
+	for i := range hosts {
+		hosts[i] = follow(t, s)
+	}
+	tight := small()
+	tight.Networks[0].Subnets = prefixes("10.1.0.0/25") // of which a host may have 125
+	apply(t, hosts[0], tight)
+	for _, f := range hosts {
+		f.seen(ctx(t), hosts[0].Health().Revision)
+	}
+	var mu sync.Mutex
+	got := map[netip.Addr]string{}
+	full := 0
+	var all sync.WaitGroup
+	for i, f := range hosts {
+		all.Go(func() {
+			for j := range 17 {
+				p := port(fmt.Sprintf("p-%d-%d", i, j))
+				made, _, err := f.AddPort(ctx(t), PortRequest{Port: p})
+				mu.Lock()
+				switch {
+				case IsWhy(err, Full):
+					full++
+				case err != nil:
+					t.Error(err)
+				case got[made.IPs[0]] != "":
+					t.Errorf("%s and %s both have %s", got[made.IPs[0]], p.Name, made.IPs[0])
+				default:
+					got[made.IPs[0]] = p.Name
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if len(got) != 125 || full != 8*17-125 {
+		t.Errorf("%d addresses were given out, %d refused; want 125 and %d", len(got), full, 8*17-125)
+	}
+	if err := state(t, hosts[7]).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExhaustionNamesTheNetworkAndWhatIsFull(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks[0].Ranges = []model.Range{{First: netip.MustParseAddr("10.1.0.7"), Last: netip.MustParseAddr("10.1.0.7")}}
+	apply(t, f, s)
+	add(t, f, port("x"))
+	_, _, err := f.AddPort(ctx(t), PortRequest{Port: port("y")})
+	if !IsWhy(err, Full) || !strings.Contains(err.Error(), `network "red": no IPv4 address is free in 10.1.0.7`) {
+		t.Errorf("%v", err)
+	}
+	// Others may still be asked for by name, and by a family that has some.
+	add(t, f, port("z", "10.1.0.99"))
+	six, _, err := f.AddPort(ctx(t), PortRequest{Port: port("six"), Six: true})
+	if err != nil || fmt.Sprint(six.IPs) != "[fd00:1::3]" {
+		t.Errorf("%v, %v", six.IPs, err)
+	}
+}
+
+func TestAddressesAreChosenWhereTheyAreAskedFor(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("10.1.0.17/32"), Discard: true}}
+	apply(t, f, s)
+	for i, want := range []string{"10.1.0.16", "10.1.0.18", "10.1.0.19"} {
+		p, _, err := f.AddPort(ctx(t), PortRequest{Port: port(fmt.Sprint("p", i)), From: prefixes("10.1.0.16/30"), Four: true})
+		if err != nil || fmt.Sprint(p.IPs) != "["+want+"]" {
+			t.Errorf("%v, %v; want %s", p.IPs, err, want)
+		}
+	}
+	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("q"), From: prefixes("10.1.0.16/30"), Four: true}); !IsWhy(err, Full) {
+		t.Errorf("a fifth of four: %v", err)
+	}
+	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("q"), From: prefixes("10.9.0.0/24"), Four: true}); !IsWhy(err, Invalid) {
+		t.Errorf("from elsewhere: %v", err)
+	}
+}
+
+// conflicts counts the commits that a store refused.
+type conflicts struct {
+	store.Store
+	n atomic.Int32
+}
+
+func (c *conflicts) Commit(ctx context.Context, commit store.Commit) (int64, error) {
+	revision, err := c.Store.Commit(ctx, commit)
+	if errors.As(err, new(*store.ConflictError)) {
+		c.n.Add(1)
+	}
+	return revision, err
+}
+
+// Ports that are added side by side on one host do not get in each other's way.
+func TestPortsOfOneHostDoNotWantTheSameAddress(t *testing.T) {
+	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	counted := &conflicts{Store: s}
+	f := follow(t, counted)
+	apply(t, f, small())
+	var wait sync.WaitGroup
+	for i := range 32 {
+		wait.Go(func() {
+			if _, _, err := f.AddPort(t.Context(), PortRequest{Port: port(fmt.Sprint("p", i))}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if n := counted.n.Load(); n > 0 {
+		t.Errorf("%d commits were refused", n)
+	}
+	if len(f.claims.of) > 0 {
+		t.Errorf("claims are left: %v", f.claims.of)
+	}
+	state(t, f)
+}
+
+// The last address is tried for although a change that may fail claims it.
+func TestAClaimedAddressIsBetterThanNone(t *testing.T) {
+	f := open(t)
+	tight := small()
+	tight.Networks[0].Subnets = prefixes("10.1.0.0/30")
+	apply(t, f, tight)
+	f.claims.choose("red", func(map[netip.Addr]bool) []netip.Addr { return []netip.Addr{netip.MustParseAddr("10.1.0.2")} })
+	if p := add(t, f, port("x")); fmt.Sprint(p.IPs) != "[10.1.0.2]" {
+		t.Errorf("it got %v", p.IPs)
+	}
+}

@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"context"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// open is a fleet over a store of its own, which it follows.
+func open(t testing.TB) *Fleet {
+	t.Helper()
+	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return follow(t, s)
+}
+
+// follow is one more copy of what a store holds.
+func follow(t testing.TB, s store.Store) *Fleet {
+	t.Helper()
+	return followWith(t, s, Options{Lease: 3 * time.Second})
+}
+
+func followWith(t testing.TB, s store.Store, o Options) *Fleet {
+	t.Helper()
+	f := New(s, o)
+	ctx, end := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := f.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { end(); <-done })
+	return f
+}
+
+func ctx(t testing.TB) context.Context {
+	c, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return c
+}
+
+// small is a fleet of two nodes with one network.
+func small() model.State {
+	return model.State{
+		Nodes: []model.Node{
+			{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
+			{Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
+		},
+		Networks: []model.Network{{Name: "red", ID: 1, Subnets: prefixes("10.1.0.0/24", "fd00:1::/64")}},
+		Policies: []model.Policy{{Name: "web", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "tcp", Ports: "80"}}}},
+	}
+}
+
+func prefixes(all ...string) (list []netip.Prefix) {
+	for _, p := range all {
+		list = append(list, netip.MustParsePrefix(p))
+	}
+	return list
+}
+
+func apply(t testing.TB, f *Fleet, s model.State) {
+	t.Helper()
+	if err := f.Apply(ctx(t), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func state(t testing.TB, f *Fleet) (s model.State) {
+	t.Helper()
+	if err := f.Look(ctx(t), func(v *View) { s = v.State() }); err != nil {
+		t.Fatal(err)
+	}
+	consistent(t, f)
+	return s
+}
+
+// consistent: the copy is the one that the store's keys make, with nothing
+// beside the objects' own.
+func consistent(t testing.TB, f *Fleet) {
+	t.Helper()
+	image, err := f.store.Read(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.await(ctx(t), func() bool { return f.view.revision >= image.Revision }); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v := f.view
+	if v.revision != image.Revision {
+		t.Fatalf("the copy is of revision %d, the store of %d, and nobody changes it", v.revision, image.Revision)
+	}
+	fresh, err := newView(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []*View{fresh, v} {
+		compact(x.members)
+		compact(x.hosts)
+		compact(x.owners)
+		compact(x.macs)
+		compact(x.routes)
+	}
+	if !reflect.DeepEqual(fresh, v) {
+		t.Errorf("the store's keys make another copy than the one that followed them:\n%+v\n%+v", fresh, v)
+	}
+	want := map[string]bool{}
+	for key := range v.revisions {
+		want[key] = true
+	}
+	for _, p := range v.ports {
+		for _, key := range own(*p) {
+			want[key] = true
+		}
+	}
+	for _, e := range image.Entries {
+		if !want[e.Key] {
+			t.Errorf("the store has %s, which is no object's", e.Key)
+		}
+		delete(want, e.Key)
+	}
+	for key := range want {
+		t.Errorf("the store lacks %s", key)
+	}
+}
+
+func add(t testing.TB, f *Fleet, p model.Port) model.Port {
+	t.Helper()
+	made, isNew, err := f.AddPort(ctx(t), PortRequest{Port: p})
+	if err != nil || !isNew {
+		t.Fatalf("port %s: new %v, %v", p.Name, isNew, err)
+	}
+	return made
+}
+
+func port(name string, ips ...string) model.Port {
+	p := model.Port{Name: name, Network: "red", Node: "a", Origin: model.Added, Attach: model.Attachment{Netns: "ns-" + name}}
+	for _, ip := range ips {
+		p.IPs = append(p.IPs, netip.MustParseAddr(ip))
+	}
+	return p
+}
+
+// compact drops what is empty: a network that once had ports may have left a map.
+func compact[K comparable, V any](all map[string]map[K]V) {
+	for name, m := range all {
+		if len(m) == 0 {
+			delete(all, name)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package fleet
+
+import (
+	"context"
+	"reflect"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// AddNetwork makes a network. An id and a VNI are chosen where none is given.
+// One that is there already exactly so is returned as it is.
+func (f *Fleet) AddNetwork(ctx context.Context, n model.Network) (model.Network, error) {
+	var made model.Network
+	err := f.Change(ctx, func(v *View) (store.Commit, error) {
+		var err error
+		if made, err = v.number(n); err != nil {
+			return store.Commit{}, err
+		}
+		if is, ok := v.networks[n.Name]; ok {
+			if reflect.DeepEqual(like(is, n), is) {
+				made = is
+				return nothing(), nil
+			}
+			return store.Commit{}, refuse(Exists, "there is a network %q already; choose another name, or change that one with `vrouter network set`", n.Name)
+		}
+		return v.putNetwork(made)
+	})
+	return made, err
+}
+
+// like is a wanted network with what it leaves open as another has it.
+func like(is, wanted model.Network) model.Network {
+	if wanted.ID == 0 {
+		wanted.ID = is.ID
+	}
+	if wanted.VNI == 0 {
+		wanted.VNI = is.VNI
+	}
+	return model.State{Networks: []model.Network{wanted}}.WithDefaults().Networks[0]
+}
+
+// number fills in the least free id, and the VNI.
+func (v *View) number(n model.Network) (model.Network, error) {
+	ids, vnis := map[uint32]bool{}, map[uint32]bool{}
+	for _, o := range v.networks {
+		if o.Name != n.Name {
+			ids[o.ID], vnis[o.VNI] = true, true
+		}
+	}
+	for id := uint32(1); n.ID == 0; id++ {
+		switch {
+		case id > model.MaxNetworkID:
+			return n, refuse(Full, "network %q: all %d ids are taken; delete networks", n.Name, model.MaxNetworkID)
+		case !ids[id]:
+			n.ID = id
+		}
+	}
+	for vni := n.ID; n.VNI == 0; vni++ {
+		if !vnis[vni] {
+			n.VNI = vni
+		}
+	}
+	return like(n, n), nil
+}
+
+func (v *View) putNetwork(n model.Network) (store.Commit, error) {
+	s := v.State()
+	s.Networks = replaced(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })
+	if _, is := v.networks[n.Name]; !is {
+		s.Ports, s.Routes = nil, nil // none can be in it
+	}
+	if err := valid(s); err != nil {
+		return store.Commit{}, err
+	}
+	d := v.draft().exact(inNetworks+n.Name).within(inNetworks, inNodes)
+	if _, is := v.networks[n.Name]; is {
+		d.within(inPorts+n.Name+"/", inRoutes+n.Name+"/", inGateways)
+	}
+	for _, p := range n.Policies {
+		d.exact(inPolicies + p)
+	}
+	return d.put(inNetworks+n.Name, n).commit, nil
+}
+
+// replaced is a list with an element in the place of the one that it is another
+// form of, or added.
+func replaced[E any](all []E, e E, is func(E) bool) []E {
+	for i := range all {
+		if is(all[i]) {
+			all[i] = e
+			return all
+		}
+	}
+	return append(all, e)
+}
+
+// UpdateNetwork changes a network with change.
+func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (model.Network, error) {
+	var made model.Network
+	err := f.Change(ctx, func(v *View) (store.Commit, error) {
+		is, ok := v.networks[name]
+		if !ok {
+			return store.Commit{}, missing("network", "networks", name, v.networks)
+		}
+		made = is
+		if err := change(&made); err != nil {
+			return store.Commit{}, err
+		}
+		if made.Name != name || made.ID != is.ID {
+			return store.Commit{}, refuse(Invalid, "network %q: its name and id stay; delete it and make another", name)
+		}
+		return v.putNetwork(made)
+	})
+	return made, err
+}
+
+// DeleteNetwork takes a network away that has no ports.
+func (f *Fleet) DeleteNetwork(ctx context.Context, name string) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		if _, ok := v.networks[name]; !ok {
+			return store.Commit{}, missing("network", "networks", name, v.networks)
+		}
+		if n := len(v.members[name]); n > 0 {
+			return store.Commit{}, refuse(InUse, "network %q has %d ports, %s; delete them first", name, n, some(v.members[name]))
+		}
+		if n := len(v.routes[name]); n > 0 {
+			return store.Commit{}, refuse(InUse, "network %q has %d static routes; delete them first", name, n)
+		}
+		for _, g := range sorted(v.gateways) {
+			if _, serves := g.Network(name); serves {
+				return store.Commit{}, refuse(InUse, "network %q: gateway %q serves it; take it out of the gateway first", name, g.Name)
+			}
+		}
+		key := inNetworks + name
+		return v.draft().exact(key).within(inPorts+name+"/", inRoutes+name+"/", inGateways).delete(key).commit, nil
+	})
+}

@@ -1,0 +1,194 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// some names a few of a kind, for a person.
+func some[V any](all map[string]V) string {
+	names := slices.Sorted(maps.Keys(all))
+	if len(names) > 3 {
+		return fmt.Sprintf("such as %s", strings.Join(names[:3], ", "))
+	}
+	return strings.Join(names, ", ")
+}
+
+// whole puts one object, judged by all of the state and on the condition that
+// nothing new came to any of it. Such changes are rare.
+func (v *View) whole(key string, object any, s model.State) (store.Commit, error) {
+	if err := valid(s); err != nil {
+		return store.Commit{}, err
+	}
+	d := v.draft().exact(key).within(inNodes, inNetworks, inGateways, inPolicies, inRoutes, inPorts)
+	return d.put(key, object).commit, nil
+}
+
+// PutNode makes a node known, or changes it.
+func (f *Fleet) PutNode(ctx context.Context, n model.Node) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		s := v.State()
+		s.Nodes = replaced(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
+		return v.whole(inNodes+n.Name, n, s)
+	})
+}
+
+// DeleteNode declares that a node is gone for good. Its ports go with it when
+// that is asked for, as many at a time as a commit may have, and their addresses are free then.
+func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) error {
+	for {
+		left := 0
+		err := f.Change(ctx, func(v *View) (store.Commit, error) {
+			if _, ok := v.nodes[name]; !ok {
+				return store.Commit{}, missing("node", "nodes", name, v.nodes)
+			}
+			if _, alive := v.alive[name]; alive {
+				return store.Commit{}, refuse(InUse, "node %q has an agent that runs; stop that first, with `vrouter remove` on it", name)
+			}
+			ports := v.portsOn(name)
+			left = len(ports)
+			if left > 0 && !withPorts {
+				return store.Commit{}, refuse(InUse, "node %q has %d ports, such as %s; delete them first, or all of them with --ports", name, left, ports[0].Name)
+			}
+			if left > 0 {
+				return v.releaseSome(ports, f.store.MaxKeys())
+			}
+			return v.draft().exact(inNodes+name, inAlive+name).within(inPorts).delete(inNodes + name).commit, nil
+		})
+		if err != nil || left == 0 {
+			return err
+		}
+	}
+}
+
+// releaseSome deletes as many ports as fit into a commit.
+func (v *View) releaseSome(ports []model.Port, most int) (store.Commit, error) {
+	d := v.draft().within(inRoutes)
+	for _, p := range ports {
+		if len(d.commit.Delete)+len(own(p))+1 > most {
+			break
+		}
+		if network, route := v.routeVia(p.Name); route != "" {
+			return store.Commit{}, refuse(InUse, "port %q: the route to %s in network %s leads through it; delete the route first", p.Name, route, network)
+		}
+		d.release(p)
+	}
+	return d.commit, nil
+}
+
+func (v *View) routeVia(port string) (network, prefix string) {
+	p := v.ports[port]
+	for _, r := range v.routes[p.Network] {
+		if slices.Contains(r.Via, model.Via{Port: port}) {
+			return r.Network, r.Prefix.String()
+		}
+	}
+	return "", ""
+}
+
+// portsOn are a node's ports, by name.
+func (v *View) portsOn(node string) (all []model.Port) {
+	for network := range v.hosts[node] {
+		for _, p := range v.members[network] {
+			if p.Node == node {
+				all = append(all, *p)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b model.Port) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// PutPolicy makes or changes a policy.
+func (f *Fleet) PutPolicy(ctx context.Context, p model.Policy) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		s := v.State()
+		s.Policies = replaced(s.Policies, p, func(o model.Policy) bool { return o.Name == p.Name })
+		return v.whole(inPolicies+p.Name, p, s)
+	})
+}
+
+// DeletePolicy takes a policy away that nobody has.
+func (f *Fleet) DeletePolicy(ctx context.Context, name string) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		if _, ok := v.policies[name]; !ok {
+			return store.Commit{}, missing("policy", "policies", name, v.policies)
+		}
+		for _, n := range sorted(v.networks) {
+			if slices.Contains(n.Policies, name) {
+				return store.Commit{}, refuse(InUse, "policy %q: network %q has it; take it out there first", name, n.Name)
+			}
+		}
+		for _, p := range v.ports {
+			if slices.Contains(p.Policies, name) {
+				return store.Commit{}, refuse(InUse, "policy %q: port %q has it; take it out there first", name, p.Name)
+			}
+		}
+		return v.draft().exact(inPolicies+name).within(inNetworks, inPorts).delete(inPolicies + name).commit, nil
+	})
+}
+
+// PutGateway makes or changes a gateway.
+func (f *Fleet) PutGateway(ctx context.Context, g model.Gateway) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		s := v.State()
+		s.Gateways = replaced(s.Gateways, g, func(o model.Gateway) bool { return o.Name == g.Name })
+		return v.whole(inGateways+g.Name, g, s)
+	})
+}
+
+// DeleteGateway takes a gateway away that no route leads through.
+func (f *Fleet) DeleteGateway(ctx context.Context, name string) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		if _, ok := v.gateways[name]; !ok {
+			return store.Commit{}, missing("gateway", "gateways", name, v.gateways)
+		}
+		for network := range v.routes {
+			for _, r := range v.routes[network] {
+				if slices.Contains(r.Via, model.Via{Gateway: name}) {
+					return store.Commit{}, refuse(InUse, "gateway %q: the route to %s in network %s leads through it; delete the route first", name, r.Prefix, network)
+				}
+			}
+		}
+		return v.draft().exact(inGateways + name).within(inRoutes).delete(inGateways + name).commit, nil
+	})
+}
+
+// PutRoute makes or changes a static route.
+func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		s := v.State()
+		s.Routes = replaced(s.Routes, r, func(o model.Route) bool { return o.Network == r.Network && o.Prefix == r.Prefix })
+		if err := valid(s); err != nil {
+			return store.Commit{}, err
+		}
+		d := v.draft().exact(routeKey(r), inNetworks+r.Network).within(inRoutes+r.Network+"/", inGateways)
+		for _, w := range r.Via {
+			if w.Port != "" {
+				d.exact(portKey(r.Network, w.Port))
+			} else {
+				d.exact(inGateways + w.Gateway)
+			}
+		}
+		if r.Prefix.IsSingleIP() {
+			d.commit.Exact[addressKey(r.Network, r.Prefix.Addr())] = 0
+		}
+		return d.put(routeKey(r), r).commit, nil
+	})
+}
+
+// DeleteRoute takes a static route away.
+func (f *Fleet) DeleteRoute(ctx context.Context, r model.Route) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		if _, ok := v.routes[r.Network][r.Prefix]; !ok {
+			return store.Commit{}, refuse(NotFound, "there is no route to %s in network %q", r.Prefix, r.Network)
+		}
+		return v.draft().exact(routeKey(r)).delete(routeKey(r)).commit, nil
+	})
+}

@@ -1,0 +1,93 @@
+package fleet
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+func TestANetworkIsGivenItsNumbers(t *testing.T) {
+	f := open(t)
+	apply(t, f, small())
+	blue, err := f.AddNetwork(ctx(t), model.Network{Name: "blue", Subnets: prefixes("10.2.0.0/16")})
+	if err != nil || blue.ID != 2 || blue.VNI != 2 || blue.Forwarding != model.L3 {
+		t.Errorf("%+v, %v", blue, err)
+	}
+	if again, err := f.AddNetwork(ctx(t), model.Network{Name: "blue", Subnets: prefixes("10.2.0.0/16")}); err != nil || again.ID != 2 {
+		t.Errorf("asked for again: %+v, %v", again, err)
+	}
+	for want, n := range map[string]model.Network{
+		`there is a network "blue" already`:                   {Name: "blue", Subnets: prefixes("10.3.0.0/16")},
+		`10.1.0.128/25 overlaps 10.1.0.0/24 of network "red"`: {Name: "green", Subnets: prefixes("10.1.0.128/25")},
+		`has node "a"'s underlay address 192.0.2.1`:           {Name: "green", Subnets: prefixes("192.0.2.0/24")},
+		`id: 1 is also network "red"'s`:                       {Name: "green", ID: 1, VNI: 9, Subnets: prefixes("10.4.0.0/16")},
+		`needs one`:                                           {Name: "green"},
+	} {
+		if _, err := f.AddNetwork(ctx(t), n); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+	if _, err := f.AddNetwork(ctx(t), model.Network{Name: "green", Tenant: "other", Subnets: prefixes("10.1.0.0/24")}); err != nil {
+		t.Errorf("another tenant may have the same addresses: %v", err)
+	}
+	state(t, f)
+}
+
+func TestWhatIsInUseStays(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks[0].Policies = []string{"web"}
+	s.Gateways = []model.Gateway{{
+		Name: "g", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.99")}, Encapsulation: model.VXLAN,
+		Networks: []model.GatewayNetwork{{Network: "red", Prefixes: prefixes("10.8.0.0/16")}},
+	}}
+	apply(t, f, s)
+	add(t, f, port("x"))
+	for what, err := range map[string]error{
+		"network with ports":  f.DeleteNetwork(ctx(t), "red"),
+		"policy of a network": f.DeletePolicy(ctx(t), "web"),
+		"node with ports":     f.DeleteNode(ctx(t), "a", false),
+	} {
+		if !IsWhy(err, InUse) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := f.DeleteNode(ctx(t), "a", true); err != nil {
+		t.Error(err)
+	}
+	if err := f.DeleteNetwork(ctx(t), "red"); !IsWhy(err, InUse) {
+		t.Errorf("network of a gateway: %v", err)
+	}
+	if err := f.DeleteGateway(ctx(t), "g"); err != nil {
+		t.Error(err)
+	}
+	if err := f.DeleteNetwork(ctx(t), "red"); err != nil {
+		t.Error(err)
+	}
+	if err := f.DeletePolicy(ctx(t), "web"); err != nil {
+		t.Error(err)
+	}
+	left := state(t, f)
+	if len(left.Ports)+len(left.Networks)+len(left.Gateways)+len(left.Policies) > 0 || len(left.Nodes) != 1 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
+func TestAChangeThatWouldBreakWhatIsThereIsRefused(t *testing.T) {
+	f := open(t)
+	apply(t, f, small())
+	add(t, f, port("x", "10.1.0.200"))
+	_, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.Subnets = prefixes("10.1.0.0/25"); return nil })
+	if !IsWhy(err, Invalid) || !strings.Contains(err.Error(), `10.1.0.200 is in no subnet`) {
+		t.Errorf("%v", err)
+	}
+	n, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.Policies = []string{"web"}; return nil })
+	if err != nil || state(t, f).Networks[0].Policies[0] != "web" {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if err := f.PutNode(ctx(t), model.Node{Name: "c", Underlay: []netip.Addr{netip.MustParseAddr("10.1.0.77")}}); !IsWhy(err, Invalid) {
+		t.Errorf("a node whose address is a network's: %v", err)
+	}
+}

@@ -1,0 +1,61 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// A store of a newer schema is refused, and written to no more by who follows it
+// at that moment.
+func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
+	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	f := New(s, Options{})
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx(t)) }()
+	apply(t, f, small())
+	if _, err := f.AddNetwork(ctx(t), model.Network{Name: "blue", Subnets: prefixes("10.2.0.0/16")}); err != nil {
+		t.Fatal(err)
+	}
+	var written int64
+	if !f.Peek(func(v *View) { written = v.revisions[keySchema] }) || written == 0 {
+		t.Fatal("the store's schema was not written")
+	}
+	if _, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{keySchema: []byte(`{"version": 2}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	var newer *NewerError
+	select {
+	case err := <-ended:
+		if !errors.As(err, &newer) || newer.Version != 2 {
+			t.Errorf("who followed it ended with %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it is followed on")
+	}
+	before, _ := s.Read(context.Background())
+	for what, err := range map[string]error{
+		"a network": func() error {
+			_, err := f.AddNetwork(ctx(t), model.Network{Name: "x", Subnets: prefixes("10.3.0.0/16")})
+			return err
+		}(),
+		"a document": f.Apply(ctx(t), model.State{}),
+		"a new copy": New(s, Options{}).Run(ctx(t)),
+	} {
+		if !errors.As(err, &newer) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if after, _ := s.Read(context.Background()); after.Revision != before.Revision {
+		t.Error("it was written to")
+	}
+}

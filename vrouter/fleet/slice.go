@@ -1,0 +1,58 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+
+	"windtunnel/vrouter/model"
+)
+
+// Slice is what one node needs of the state: the networks that have ports on
+// it, with all that is in them, and the nodes. What is on a node that is gone is
+// left out, but for the node's own; a route of which every way is gone discards.
+func (v *View) Slice(node string, gone map[string]bool) model.State {
+	s := model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}
+	for _, name := range slices.Sorted(maps.Keys(v.hosts[node])) {
+		n, ok := v.networks[name]
+		if !ok {
+			continue
+		}
+		s.Networks = append(s.Networks, n)
+		for _, port := range slices.Sorted(maps.Keys(v.members[name])) {
+			if p := v.members[name][port]; p.Node == node || !gone[p.Node] {
+				s.Ports = append(s.Ports, *p)
+			}
+		}
+		for _, r := range v.routesOf(name) {
+			s.Routes = append(s.Routes, v.passable(r, node, gone))
+		}
+	}
+	for _, g := range sorted(v.gateways) {
+		if g = serving(g, v.hosts[node]); len(g.Networks) > 0 {
+			s.Gateways = append(s.Gateways, g)
+		}
+	}
+	return s
+}
+
+// passable is a route without the ways that are gone.
+func (v *View) passable(r model.Route, node string, gone map[string]bool) model.Route {
+	if r.Discard {
+		return r
+	}
+	r.Via = slices.DeleteFunc(slices.Clone(r.Via), func(w model.Via) bool {
+		p := v.ports[w.Port]
+		return w.Port != "" && (p == nil || p.Node != node && gone[p.Node])
+	})
+	r.Discard = len(r.Via) == 0
+	return r
+}
+
+// serving is a gateway for some networks alone.
+func serving(g model.Gateway, networks map[string]int) model.Gateway {
+	g.Networks = slices.DeleteFunc(slices.Clone(g.Networks), func(n model.GatewayNetwork) bool {
+		_, here := networks[n.Network]
+		return !here
+	})
+	return g
+}

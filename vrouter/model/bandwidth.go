@@ -1,0 +1,75 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Bandwidth is how much a workload may receive and send; zero is as much as goes.
+type Bandwidth struct {
+	Ingress Rate `yaml:"ingress" json:"ingress,omitzero"` // to the workload
+	Egress  Rate `yaml:"egress" json:"egress,omitzero"`   // from it
+}
+
+// Rate is in bits of Ethernet frames a second.
+type Rate uint64
+
+// Rates that a limit may have: below, a full frame would take seconds.
+const (
+	LeastRate Rate = 8_000
+	MostRate  Rate = 400_000_000_000
+)
+
+var rateUnits = []struct {
+	suffix string
+	bits   Rate
+}{{"G", 1_000_000_000}, {"M", 1_000_000}, {"k", 1_000}, {"", 1}}
+
+// ParseRate reads a rate such as 100M, 2.5Gbit or 64000: k, M and G are decimal.
+func ParseRate(text string) (Rate, error) {
+	number := strings.TrimSuffix(text, "bit")
+	for _, u := range rateUnits {
+		digits, is := strings.CutSuffix(number, u.suffix)
+		if !is {
+			continue
+		}
+		n, err := strconv.ParseFloat(digits, 64)
+		if bits := n * float64(u.bits); err == nil && bits >= 0 && bits <= float64(MostRate) && bits == math.Trunc(bits) {
+			return Rate(bits), nil
+		}
+		break
+	}
+	return 0, fmt.Errorf("%q is no rate; write bits a second, such as 100M or 2.5G", clip(text))
+}
+
+// String writes a rate as ParseRate reads it.
+func (r Rate) String() string {
+	for _, u := range rateUnits {
+		if r%u.bits == 0 && r > 0 {
+			return strconv.FormatUint(uint64(r/u.bits), 10) + u.suffix
+		}
+	}
+	return "0"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Rate) UnmarshalText(text []byte) (err error) {
+	*r, err = ParseRate(string(text))
+	return err
+}
+
+func (v *validation) checkBandwidth(p *Port) {
+	for key, rate := range map[string]Rate{"ingress": p.Bandwidth.Ingress, "egress": p.Bandwidth.Egress} {
+		if rate != 0 && (rate < LeastRate || rate > MostRate) {
+			v.fail("port", p.Name, "bandwidth: %s %s is not between %s and %s", key, rate, LeastRate, MostRate)
+		}
+	}
+	if p.Attach.Device != "" && p.Bandwidth.Egress != 0 {
+		v.fail("port", p.Name, "bandwidth: what a workload sends is limited in its network namespace, and attach names a device; leave egress out")
+	}
+}

@@ -1,0 +1,33 @@
+package model
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+)
+
+// Whatever field two ports differ in, they are not equal: also one that is added
+// later.
+func TestPortsThatDifferInAFieldAreNotEqual(t *testing.T) {
+	full := Port{
+		Name: "p", Network: "red", Node: "a", MAC: MAC{2, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")},
+		Attach: Attachment{Netns: "w", Interface: "eth0", Device: "d", Host: true}, Policies: []string{"web"},
+		AllowSources: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Bandwidth: Bandwidth{Ingress: 1, Egress: 2},
+		Origin: CNI, Owner: "c1",
+	}
+	if !full.Equal(full) || !(Port{}).Equal(Port{}) {
+		t.Error("a port is not its equal")
+	}
+	v := reflect.ValueOf(full)
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if v.Field(i).IsZero() {
+			t.Errorf("the test has no value for %s", name)
+		}
+		other := full
+		reflect.ValueOf(&other).Elem().Field(i).SetZero()
+		if full.Equal(other) || other.Equal(full) {
+			t.Errorf("ports that differ in %s are equal", name)
+		}
+	}
+}

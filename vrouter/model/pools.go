@@ -1,0 +1,122 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Range is a run of addresses, both ends in it. As text it is "10.1.0.10-10.1.0.99",
+// or a prefix, or one address.
+type Range struct {
+	First, Last netip.Addr
+}
+
+// ParseRange reads a range.
+func ParseRange(text string) (Range, error) {
+	const form = "write two addresses such as 10.1.0.10-10.1.0.99, or a prefix"
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return Range{p.Masked().Addr(), LastAddress(p)}, nil
+	}
+	first, last, two := strings.Cut(text, "-")
+	if !two {
+		last = first
+	}
+	a, err := netip.ParseAddr(first)
+	if err != nil {
+		return Range{}, fmt.Errorf("%q is no range of addresses; %s", clip(text), form)
+	}
+	b, err := netip.ParseAddr(last)
+	if err != nil || a.Is4() != b.Is4() || b.Less(a) || a.Zone() != "" || b.Zone() != "" {
+		return Range{}, fmt.Errorf("%q is no range of addresses; %s", clip(text), form)
+	}
+	return Range{a, b}, nil
+}
+
+// String writes a range as two addresses, or as one.
+func (r Range) String() string {
+	if r.First == r.Last {
+		return r.First.String()
+	}
+	return r.First.String() + "-" + r.Last.String()
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what ParseRange reads.
+func (r *Range) UnmarshalText(text []byte) (err error) {
+	*r, err = ParseRange(string(text))
+	return err
+}
+
+// Contains reports whether an address is in the range.
+func (r Range) Contains(a netip.Addr) bool {
+	return a.Is4() == r.First.Is4() && !a.Less(r.First) && !r.Last.Less(a)
+}
+
+// and is what two ranges have in common.
+func (r Range) and(o Range) (Range, bool) {
+	if r.First.Less(o.First) {
+		r.First = o.First
+	}
+	if o.Last.Less(r.Last) {
+		r.Last = o.Last
+	}
+	return r, r.First.Is4() == o.First.Is4() && !r.Last.Less(r.First)
+}
+
+// LastAddress is the last address of a prefix.
+func LastAddress(p netip.Prefix) netip.Addr {
+	bytes := p.Masked().Addr().AsSlice()
+	for i := p.Bits(); i < 8*len(bytes); i++ {
+		bytes[i/8] |= 0x80 >> (i % 8)
+	}
+	last, _ := netip.AddrFromSlice(bytes) // four bytes or sixteen
+	return last
+}
+
+// Pools are the addresses of a family that a network's ports are given, in the
+// order of its subnets: without the subnets' own addresses, their routers' and
+// their broadcast addresses; of a network that names ranges those alone; and
+// within prefixes, where some are given.
+func Pools(n Network, within []netip.Prefix, family func(netip.Addr) bool) (pools []Range) {
+	for _, s := range n.Subnets {
+		if !family(s.Addr()) {
+			continue
+		}
+		last := LastAddress(s)
+		if s.Addr().Is4() {
+			last = last.Prev()
+		}
+		var ranges, prefixes []Range
+		for _, r := range n.Ranges {
+			if family(r.First) {
+				ranges = append(ranges, r)
+			}
+		}
+		for _, p := range within {
+			if family(p.Addr()) {
+				prefixes = append(prefixes, Range{p.Masked().Addr(), LastAddress(p)})
+			}
+		}
+		hosts := []Range{{GatewayAddress(s).Next(), last}}
+		pools = append(pools, common(common(hosts, ranges), prefixes)...)
+	}
+	return pools
+}
+
+// common cuts ranges down to what others have of them; no others cut nothing.
+func common(all, others []Range) (parts []Range) {
+	if len(others) == 0 {
+		return all
+	}
+	for _, r := range all {
+		for _, o := range others {
+			if part, any := r.and(o); any {
+				parts = append(parts, part)
+			}
+		}
+	}
+	return parts
+}

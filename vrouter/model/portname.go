@@ -1,0 +1,47 @@
+package model
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"strings"
+)
+
+// PortName follows from a port's network and address; a number parts those that
+// would be the same.
+func PortName(p Port, taken func(string) bool) string {
+	base := p.Network
+	if len(p.IPs) > 0 {
+		base += "-" + strings.NewReplacer(":", "-", ".", "-").Replace(p.IPs[0].StringExpanded())
+	}
+	for i := 1; ; i++ {
+		suffix := ""
+		if i > 1 || len(p.IPs) == 0 {
+			suffix = fmt.Sprintf("-%d", i)
+		}
+		name := base[max(0, len(base)+len(suffix)-mostName):] + suffix
+		name = strings.TrimLeft(name, "-._")
+		if !taken(name) {
+			return name
+		}
+	}
+}
+
+// PortMAC follows from a port's network and address, so that a port that comes
+// back has the one it had. It is locally administered (IEEE 802-2014, 8.4).
+func PortMAC(p Port, taken func(MAC) bool) MAC {
+	seed := []byte(p.Name)
+	if len(p.IPs) > 0 {
+		seed = p.IPs[0].AsSlice()
+	}
+	for salt := uint32(0); ; salt++ {
+		h := fnv.New64a()
+		h.Write([]byte(p.Network))
+		h.Write(binary.BigEndian.AppendUint32([]byte{0}, salt))
+		h.Write(seed)
+		v := h.Sum64()
+		if m := (MAC{0x02, byte(v >> 32), byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}); m != RouterMAC && !taken(m) {
+			return m
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+)
+
+// EmbeddedOptions of OpenEmbedded.
+type EmbeddedOptions struct {
+	Dir string // of its data
+	// Listen is HOST:PORT on which other nodes' agents reach it; empty: nobody
+	// but this process does.
+	Listen string
+	// TLS of the server: with a CA, clients need a certificate that it signed.
+	TLS TLS
+	// Insecure serves plain text. Without it a server that listens needs a
+	// certificate.
+	Insecure bool
+}
+
+// startTimeout is how long a single member may take to elect itself.
+const startTimeout = 30 * time.Second
+
+// OpenEmbedded runs a cluster of one member inside this process.
+func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
+	c, err := embeddedConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	server, err := embed.StartEtcd(c)
+	if err != nil {
+		return nil, fmt.Errorf("start the embedded store in %s: %w", o.Dir, err)
+	}
+	select {
+	case <-server.Server.ReadyNotify():
+	case err := <-server.Err():
+		server.Close()
+		return nil, fmt.Errorf("start the embedded store in %s: %w", o.Dir, err)
+	case <-time.After(startTimeout):
+		server.Close()
+		return nil, fmt.Errorf("start the embedded store in %s: it was not ready within %v", o.Dir, startTimeout)
+	}
+	client := v3client.New(server.Server)
+	return newEtcd(client, DefaultPrefix, string(KindEmbedded), func() error {
+		client.Close() // says only that its context ended
+		server.Close()
+		return nil
+	}), nil
+}
+
+func embeddedConfig(o EmbeddedOptions) (*embed.Config, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of the embedded store: %w", err)
+	}
+	c := embed.NewConfig()
+	c.Name, c.Dir, c.LogLevel = "vrouter", filepath.Join(o.Dir, "etcd"), "fatal"
+	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "10m"
+	own := url.URL{Scheme: "unix", Path: filepath.Join(o.Dir, "peer.sock")}
+	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{own}, []url.URL{own}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	if o.Listen == "" {
+		own.Path = filepath.Join(o.Dir, "client.sock")
+		c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{own}, []url.URL{own}
+		return c, nil
+	}
+	address, err := hostPort(o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("store_listen: %w", err)
+	}
+	listen := url.URL{Scheme: "https", Host: address}
+	switch {
+	case o.Insecure:
+		listen.Scheme = "http"
+	case o.TLS.Cert == "" || o.TLS.Key == "":
+		return nil, errors.New("store_listen: other nodes reach the embedded store over TLS: give store_tls a certificate and its key, or say store_insecure: true")
+	default:
+		c.ClientTLSInfo = transport.TLSInfo{CertFile: o.TLS.Cert, KeyFile: o.TLS.Key, TrustedCAFile: o.TLS.CA, ClientCertAuth: o.TLS.CA != ""}
+	}
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{listen}, []url.URL{listen}
+	return c, nil
+}

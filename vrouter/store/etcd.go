@@ -1,0 +1,299 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Etcd is a store in an etcd cluster. What it wrote is read by every other Etcd
+// of the same cluster and prefix.
+type Etcd struct {
+	client *clientv3.Client
+	prefix string // of all keys
+	name   string // of the cluster, for people
+	close  func() error
+}
+
+// Times of an etcd client.
+const (
+	dialTimeout = 5 * time.Second
+	askTimeout  = 5 * time.Second // of a request that has no deadline of its own
+	// keepAlive is how often a connection is tried; etcd refuses clients that do
+	// so more often than every 5 s.
+	keepAlive        = 6 * time.Second
+	keepAliveTimeout = 3 * time.Second
+	// proveAlive is how often a watch asks whether the store is still there.
+	proveAlive = 2 * time.Second
+	silence    = 3 * proveAlive // after which it is not
+	page       = 2000           // entries a request
+)
+
+// Dialer connects to HOST:PORT, from a network namespace for instance.
+type Dialer func(ctx context.Context, address string) (net.Conn, error)
+
+// OpenEtcd connects to a cluster, by dial unless that is nil. It does not wait
+// for it: an agent starts also while its store is out of reach.
+func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
+	secrets, err := t.config(a)
+	if err != nil {
+		return nil, err
+	}
+	config := clientv3.Config{
+		Endpoints: a.Endpoints, TLS: secrets, Username: a.User, Password: a.Password,
+		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
+		PermitWithoutStream: true, Logger: zap.NewNop(), // errors come back from the calls
+	}
+	if dial != nil {
+		config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(dial))
+	}
+	client, err := clientv3.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", a, err)
+	}
+	return newEtcd(client, a.Prefix, a.String(), client.Close), nil
+}
+
+func newEtcd(client *clientv3.Client, prefix, name string, close func() error) *Etcd {
+	return &Etcd{client: client, prefix: strings.TrimSuffix(prefix, "/") + "/", name: name, close: close}
+}
+
+// Read asks page by page, all as of the first one's revision.
+func (e *Etcd) Read(ctx context.Context) (Image, error) {
+	var i Image
+	from, end := e.prefix, clientv3.GetPrefixRangeEnd(e.prefix)
+	for {
+		options := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend)}
+		if i.Revision > 0 {
+			options = append(options, clientv3.WithRev(i.Revision))
+		}
+		got, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) { return e.client.Get(ctx, from, options...) })
+		if err != nil {
+			return Image{}, e.failed("read", err)
+		}
+		if i.Revision == 0 {
+			i.Revision = got.Header.Revision
+		}
+		for _, kv := range got.Kvs {
+			i.Entries = append(i.Entries, e.entry(kv))
+		}
+		if !got.More {
+			return i, nil
+		}
+		from = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
+	}
+}
+
+func (e *Etcd) entry(kv *mvccpb.KeyValue) Entry {
+	return Entry{Key: strings.TrimPrefix(string(kv.Key), e.prefix), Value: kv.Value, Revision: kv.ModRevision}
+}
+
+// ask gives a request a deadline unless it has one.
+func ask[R any](ctx context.Context, f func(context.Context) (R, error)) (R, error) {
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+	}
+	return f(ctx)
+}
+
+// failed words an error of the client's, as ErrUnavailable where it is one of
+// reaching the store.
+func (e *Etcd) failed(what string, err error) error {
+	if isUnavailable(err) {
+		return fmt.Errorf("%s %s: %w: %w", what, e.name, ErrUnavailable, err)
+	}
+	switch {
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fmt.Errorf("%s %s: its database has no space left (etcd's alarm NOSPACE); compact and defragment it, or raise its quota, then disarm the alarm: %w", what, e.name, err)
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
+		return fmt.Errorf("%s %s: it does not let this user do so; give a user that may use %s: %w", what, e.name, e.prefix, err)
+	}
+	return fmt.Errorf("%s %s: %w", what, e.name, err)
+}
+
+func isUnavailable(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, rpctypes.ErrNoLeader) || errors.Is(err, rpctypes.ErrTimeout) ||
+		errors.Is(err, rpctypes.ErrTimeoutDueToLeaderFail) || errors.Is(err, rpctypes.ErrTimeoutDueToConnectionLost) || errors.Is(err, rpctypes.ErrLeaderChanged) {
+		return true
+	}
+	var etcd rpctypes.EtcdError
+	if errors.As(err, &etcd) {
+		return etcd.Code() == codes.Unavailable || etcd.Code() == codes.DeadlineExceeded
+	}
+	s, is := status.FromError(err)
+	return is && (s.Code() == codes.Unavailable || s.Code() == codes.DeadlineExceeded)
+}
+
+// MaxKeys is below etcd's default of 128 operations a transaction.
+func (e *Etcd) MaxKeys() int { return 100 }
+
+// Commit is one transaction.
+func (e *Etcd) Commit(ctx context.Context, c Commit) (int64, error) {
+	if err := c.check(e.MaxKeys()); err != nil {
+		return 0, err
+	}
+	compares := e.compares(c)
+	var then, otherwise []clientv3.Op
+	for _, key := range c.sortedPut() {
+		then = append(then, clientv3.OpPut(e.prefix+key, string(c.Put[key])))
+	}
+	for _, key := range c.Delete {
+		then = append(then, clientv3.OpDelete(e.prefix+key))
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Exact)) {
+		otherwise = append(otherwise, clientv3.OpGet(e.prefix+key, clientv3.WithKeysOnly()))
+	}
+	got, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return e.client.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
+	})
+	if err != nil {
+		return 0, e.failed("write to", err)
+	}
+	if !got.Succeeded {
+		return 0, &ConflictError{e.differing(c, got)}
+	}
+	return got.Header.Revision, nil
+}
+
+// compares are a commit's conditions, of which etcd has both kinds.
+func (e *Etcd) compares(c Commit) (all []clientv3.Cmp) {
+	for _, key := range slices.Sorted(maps.Keys(c.Exact)) {
+		all = append(all, clientv3.Compare(clientv3.ModRevision(e.prefix+key), "=", c.Exact[key]))
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(c.Ranges)) {
+		all = append(all, clientv3.Compare(clientv3.ModRevision(e.prefix+prefix), "<", c.Ranges[prefix]+1).WithPrefix())
+	}
+	return all
+}
+
+// differing are the exact keys that are not as a commit wanted them; where there
+// are none it was a range.
+func (e *Etcd) differing(c Commit, got *clientv3.TxnResponse) (keys []string) {
+	for i, key := range slices.Sorted(maps.Keys(c.Exact)) {
+		revision := int64(0)
+		if kvs := got.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
+			revision = kvs[0].ModRevision
+		}
+		if revision != c.Exact[key] {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		keys = slices.Sorted(maps.Keys(c.Ranges))
+	}
+	return keys
+}
+
+// Watch ends where the store proved nothing for a while: a connection into
+// nowhere would be silent for ever.
+func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	responses := e.client.Watch(ctx, e.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1), clientv3.WithFragment(), clientv3.WithCreatedNotify())
+	ask := time.NewTicker(proveAlive)
+	defer ask.Stop()
+	heard := time.Now()
+	for {
+		select {
+		case r, ok := <-responses:
+			switch {
+			case !ok && ctx.Err() != nil:
+				return context.Cause(ctx)
+			case !ok:
+				return fmt.Errorf("watch %s: the connection ended: %w", e.name, ErrUnavailable)
+			}
+			if r.CompactRevision > 0 {
+				return ErrCompacted
+			}
+			if err := r.Err(); err != nil {
+				return e.failed("watch", err)
+			}
+			heard = time.Now()
+			alive()
+			if len(r.Events) > 0 {
+				changed(e.changes(r))
+			}
+		case <-ask.C:
+			if time.Since(heard) > silence {
+				return fmt.Errorf("watch %s: nothing was heard for %v: %w", e.name, silence, ErrUnavailable)
+			}
+			// Not waited for: it blocks where the connection does.
+			go e.client.RequestProgress(ctx)
+		}
+	}
+}
+
+// changes joins a response's events; of several on one key the last counts.
+func (e *Etcd) changes(r clientv3.WatchResponse) Changes {
+	ch := Changes{Revision: r.Events[len(r.Events)-1].Kv.ModRevision}
+	last := map[string]*clientv3.Event{}
+	for _, ev := range r.Events {
+		last[string(ev.Kv.Key)] = ev
+	}
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		if ev := last[key]; ev.Type == clientv3.EventTypeDelete {
+			ch.Deleted = append(ch.Deleted, strings.TrimPrefix(key, e.prefix))
+		} else {
+			ch.Put = append(ch.Put, e.entry(ev.Kv))
+		}
+	}
+	return ch
+}
+
+// Hold grants a lease, puts the key with it and renews it at a third of its
+// time. When ctx ends, the key is left to its lease.
+func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (<-chan struct{}, error) {
+	lease, err := ask(ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return e.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
+	})
+	if err != nil {
+		return nil, e.failed("write to", err)
+	}
+	got, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		compares := e.compares(Commit{Exact: map[string]int64{key: revision}})
+		return e.client.Txn(ctx).If(compares...).Then(clientv3.OpPut(e.prefix+key, string(value), clientv3.WithLease(lease.ID))).Commit()
+	})
+	var renewals <-chan *clientv3.LeaseKeepAliveResponse
+	switch {
+	case err == nil && !got.Succeeded:
+		err = &ConflictError{[]string{key}}
+	case err != nil:
+		err = e.failed("write to", err)
+	default:
+		if renewals, err = e.client.KeepAlive(ctx, lease.ID); err != nil {
+			err = e.failed("write to", err)
+		}
+	}
+	if err != nil {
+		// What is not revoked ends by itself.
+		ask(ctx, func(ctx context.Context) (*clientv3.LeaseRevokeResponse, error) {
+			return e.client.Revoke(ctx, lease.ID)
+		})
+		return nil, err
+	}
+	lost := make(chan struct{})
+	go func() {
+		for range renewals { // closed when the lease is over, or ctx
+		}
+		close(lost)
+	}()
+	return lost, nil
+}
+
+// Close ends the connection; keys that are held end with their leases.
+func (e *Etcd) Close() error { return e.close() }

@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/store/storetest"
+)
+
+// connect opens a store in a cluster, from its hub.
+func connect(t *testing.T, c *storetest.Cluster, scheme string, files TLS) *Etcd {
+	t.Helper()
+	a, err := ParseAddress(scheme + "://" + c.Endpoints())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenEtcd(a, files, c.Dial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// A member that dies, and one that is cut off, are no more than a delay; without
+// two of three nothing is written, and whoever watches is told.
+func TestAClusterThatLosesMembers(t *testing.T) {
+	t.Parallel()
+	c := storetest.Start(t, 3, nil)
+	s := connect(t, c, "etcd+insecure", TLS{})
+	ctx := context.Background()
+	write := func(key string) error {
+		deadline := time.Now().Add(20 * time.Second)
+		for {
+			_, err := s.Commit(ctx, Commit{Put: put(key, "v")})
+			if err == nil || !errors.Is(err, ErrUnavailable) || time.Now().After(deadline) {
+				return err
+			}
+		}
+	}
+	if err := write("whole"); err != nil {
+		t.Fatal(err)
+	}
+	c.Kill(0)
+	if err := write("without m0"); err != nil {
+		t.Errorf("one of three was killed: %v", err)
+	}
+	c.StartMember(0)
+	c.CutOff(1)
+	if err := write("without m1"); err != nil {
+		t.Errorf("one of three was cut off: %v", err)
+	}
+	c.Rejoin(1)
+	if err := write("whole again"); err != nil {
+		t.Error(err)
+	}
+	if got := keys(t, s); !slices.Equal(got, []string{"whole=v", "whole again=v", "without m0=v", "without m1=v"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAWatchIsToldThatTheStoreIsGone(t *testing.T) {
+	t.Parallel()
+	c := storetest.Start(t, 1, nil)
+	s := connect(t, c, "etcd+insecure", TLS{})
+	ctx := context.Background()
+	before := commit(t, s, Commit{Put: put("a", "1")})
+	ended := make(chan error, 1)
+	seen := make(chan Changes, 10)
+	go func() { ended <- s.Watch(ctx, before, func(c Changes) { seen <- c }, func() {}) }()
+	commit(t, s, Commit{Put: put("a", "2")})
+	<-seen
+	c.CutOff(-1)
+	cut := time.Now()
+	select {
+	case err := <-ended:
+		t.Logf("noticed after %v", time.Since(cut))
+		if !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it still believes in the store")
+	}
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if _, err := s.Commit(short, Commit{Put: put("a", "3")}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a write without a store: %v", err)
+	}
+	c.Rejoin(-1)
+	go func() { ended <- s.Watch(ctx, before+1, func(c Changes) { seen <- c }, func() {}) }()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		_, err := s.Commit(ctx, Commit{Put: put("a", "4")})
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-seen:
+	case <-time.After(20 * time.Second):
+		t.Error("the watch does not see what came after")
+	}
+}
+
+// A lease ends where its holder cannot renew it, and its key with it.
+func TestALeaseIsLostWhereTheStoreIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	c := storetest.Start(t, 1, nil)
+	s := connect(t, c, "etcd+insecure", TLS{})
+	lost, err := s.Hold(context.Background(), "alive/a", []byte("x"), 0, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.CutOff(-1)
+	select {
+	case <-lost:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the holder does not notice")
+	}
+	c.Rejoin(-1)
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		i, err := s.Read(context.Background())
+		if err == nil && len(i.Entries) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the key is still there: %v, %v", i.Entries, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if _, err := s.Hold(context.Background(), "alive/a", []byte("x"), 0, 2*time.Second); err != nil {
+		t.Errorf("held again: %v", err)
+	}
+}
+
+func TestOnlyWhoHasACertificateGetsIn(t *testing.T) {
+	t.Parallel()
+	addresses := []string{"127.0.0.1"}
+	for i := range 250 {
+		addresses = append(addresses, fmt.Sprintf("198.19.%d.1", i))
+	}
+	ours, others := storetest.NewCertificates(t, addresses...), storetest.NewCertificates(t, addresses...)
+	c := storetest.Start(t, 1, ours)
+	try := func(files TLS) error {
+		s := connect(t, c, "etcd", files)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		_, err := s.Commit(ctx, Commit{Put: put("a", "b")})
+		return err
+	}
+	if err := try(TLS{CA: ours.CA, Cert: ours.ClientCert, Key: ours.ClientKey}); err != nil {
+		t.Errorf("with the right files: %v", err)
+	}
+	for what, files := range map[string]TLS{
+		"without a certificate":                {CA: ours.CA},
+		"with another authority's certificate": {CA: ours.CA, Cert: others.ClientCert, Key: others.ClientKey},
+		"that takes the server for another's":  {CA: others.CA, Cert: ours.ClientCert, Key: ours.ClientKey},
+		"that trusts the system's alone":       {Cert: ours.ClientCert, Key: ours.ClientKey},
+	} {
+		if err := try(files); err == nil {
+			t.Errorf("a client %s wrote to the store", what)
+		}
+	}
+	a, _ := ParseAddress("etcd://192.0.2.1")
+	for want, files := range map[string]TLS{
+		"belong together": {Cert: ours.ClientCert},
+		"TLS files":       {CA: "/no/such/file"},
+	} {
+		if _, err := OpenEtcd(a, files, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", files, err)
+		}
+	}
+}
+
+func TestAWatchThatIsTooOldSaysSo(t *testing.T) {
+	t.Parallel()
+	c := storetest.Start(t, 1, nil)
+	s := connect(t, c, "etcd+insecure", TLS{})
+	var last int64
+	for range 10 {
+		last = commit(t, s, Commit{Put: put("a", "b")})
+	}
+	if _, err := s.client.Compact(context.Background(), last); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Watch(context.Background(), last-8, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,243 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/store/storetest"
+)
+
+// kinds are every store that can be opened here.
+func kinds(t *testing.T, test func(t *testing.T, s Store)) {
+	t.Run("file", func(t *testing.T) {
+		s, err := OpenFile(filepath.Join(t.TempDir(), "deep", "store.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		test(t, s)
+	})
+	t.Run("embedded", func(t *testing.T) {
+		s, err := OpenEmbedded(EmbeddedOptions{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		test(t, s)
+	})
+	t.Run("etcd", func(t *testing.T) { test(t, connect(t, storetest.Start(t, 1, nil), "etcd+insecure", TLS{})) })
+}
+
+func commit(t *testing.T, s Store, c Commit) int64 {
+	t.Helper()
+	revision, err := s.Commit(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+func put(pairs ...string) map[string][]byte {
+	m := map[string][]byte{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = []byte(pairs[i+1])
+	}
+	return m
+}
+
+func keys(t *testing.T, s Store) (all []string) {
+	t.Helper()
+	i, err := s.Read(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range i.Entries {
+		all = append(all, e.Key+"="+string(e.Value))
+	}
+	return all
+}
+
+func TestACommitIsMadeWholeOrNotAtAll(t *testing.T) {
+	kinds(t, func(t *testing.T, s Store) {
+		ctx := context.Background()
+		first := commit(t, s, Commit{Exact: map[string]int64{"a/1": 0}, Put: put("a/1", "x", "b/1", "y")})
+		second := commit(t, s, Commit{Exact: map[string]int64{"a/1": first}, Put: put("a/1", "z"), Delete: []string{"b/1", "never/there"}})
+		if second <= first {
+			t.Errorf("revisions %d and %d", first, second)
+		}
+		if got := keys(t, s); !slices.Equal(got, []string{"a/1=z"}) {
+			t.Errorf("%q", got)
+		}
+		for name, c := range map[string]Commit{
+			"changed":        {Exact: map[string]int64{"a/1": first}, Put: put("c", "")},
+			"there already":  {Exact: map[string]int64{"a/1": 0}, Put: put("c", "")},
+			"not there":      {Exact: map[string]int64{"b/1": first}, Put: put("c", "")},
+			"newer in range": {Ranges: map[string]int64{"a/": first}, Put: put("c", "")},
+		} {
+			var conflict *ConflictError
+			if _, err := s.Commit(ctx, c); !errors.As(err, &conflict) || len(conflict.Keys) == 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		commit(t, s, Commit{Ranges: map[string]int64{"a/": second, "nothing/": 0}, Put: put("c", "made")})
+		if got := keys(t, s); !slices.Equal(got, []string{"a/1=z", "c=made"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestAWatchMissesNothing(t *testing.T) {
+	kinds(t, func(t *testing.T, s Store) {
+		before := commit(t, s, Commit{Put: put("a", "0")})
+		ctx, cancel := context.WithCancel(context.Background())
+		seen := make(chan Changes, 1000)
+		alive := make(chan struct{}, 1000)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Watch(ctx, before, func(c Changes) { seen <- c }, func() {
+				select {
+				case alive <- struct{}{}:
+				default:
+				}
+			})
+		}()
+		var last int64
+		for i := range 50 {
+			last = commit(t, s, Commit{Put: put(fmt.Sprintf("k/%02d", i), "v", "a", fmt.Sprint(i)), Delete: []string{fmt.Sprintf("k/%02d", i-1)}})
+		}
+		got := map[string]string{"a": "0"}
+		for revision := int64(0); revision < last; {
+			select {
+			case c := <-seen:
+				if c.Revision <= revision {
+					t.Fatalf("revision %d after %d", c.Revision, revision)
+				}
+				revision = c.Revision
+				for _, key := range c.Deleted {
+					delete(got, key)
+				}
+				for _, e := range c.Put {
+					got[e.Key] = string(e.Value)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("revision %d never came, %d did", last, revision)
+			}
+		}
+		if len(got) != 2 || got["a"] != "49" || got["k/49"] != "v" {
+			t.Errorf("%v", got)
+		}
+		for range 2 { // also when nothing happens
+			select {
+			case <-alive:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the store does not say that it is alive")
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Of many who want the same key, one gets it.
+func TestOfManyWhoWantAKeyOneGetsIt(t *testing.T) {
+	kinds(t, func(t *testing.T, s Store) {
+		var got sync.Map
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				if _, err := s.Commit(context.Background(), Commit{Exact: map[string]int64{"one": 0}, Put: put("one", fmt.Sprint(i))}); err == nil {
+					got.Store(i, true)
+				}
+			})
+		}
+		all.Wait()
+		var winners []any
+		got.Range(func(k, _ any) bool { winners = append(winners, k); return true })
+		if len(winners) != 1 || !slices.Equal(keys(t, s), []string{fmt.Sprintf("one=%v", winners[0])}) {
+			t.Errorf("%v got it, and %v stands there", winners, keys(t, s))
+		}
+	})
+}
+
+func TestAKeyIsHeldBeyondItsTimeToLive(t *testing.T) {
+	t.Parallel()
+	kinds(t, func(t *testing.T, s Store) {
+		ctx := context.Background()
+		lost, err := s.Hold(ctx, "alive/a", []byte("me"), 0, 2*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var conflict *ConflictError
+		if _, err := s.Hold(ctx, "alive/a", []byte("other"), 0, 2*time.Second); !errors.As(err, &conflict) {
+			t.Errorf("another one got it: %v", err)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		if got := keys(t, s); !slices.Equal(got, []string{"alive/a=me"}) {
+			t.Errorf("after its time to live: %q", got)
+		}
+		select {
+		case <-lost:
+			t.Error("it was lost")
+		default:
+		}
+	})
+}
+
+func TestWhatNoStoreTakesIsRefused(t *testing.T) {
+	kinds(t, func(t *testing.T, s Store) {
+		commits := []Commit{{Put: map[string][]byte{"a": make([]byte, MaxValue+1)}}, {Put: put("a", "b"), Delete: []string{"a"}}}
+		if s.MaxKeys() < 1000 {
+			many := map[string][]byte{}
+			for i := range s.MaxKeys() + 1 {
+				many[fmt.Sprint(i)] = nil
+			}
+			commits = append(commits, Commit{Put: many})
+		}
+		for _, c := range commits {
+			if _, err := s.Commit(context.Background(), c); err == nil {
+				t.Error("it was made")
+			}
+		}
+		if got := keys(t, s); len(got) > 0 {
+			t.Errorf("%d keys", len(got))
+		}
+	})
+}
+
+// What was committed is there when the store is opened again, with its
+// revisions.
+func TestAStoreLasts(t *testing.T) {
+	dir := t.TempDir()
+	for name, open := range map[string]func() (Store, error){
+		"file":     func() (Store, error) { return OpenFile(filepath.Join(dir, "store.db")) },
+		"embedded": func() (Store, error) { return OpenEmbedded(EmbeddedOptions{Dir: filepath.Join(dir, "e")}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			commit(t, s, Commit{Put: put("gone", "1")})
+			kept := commit(t, s, Commit{Put: put("a", "1"), Delete: []string{"gone"}})
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if s, err = open(); err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if got := keys(t, s); !slices.Equal(got, []string{"a=1"}) {
+				t.Errorf("%q", got)
+			}
+			commit(t, s, Commit{Exact: map[string]int64{"a": kept}, Put: put("a", "2")})
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package storetest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Certificates are files of a certificate authority and what it signed.
+type Certificates struct {
+	CA                    string
+	ServerCert, ServerKey string
+	ClientCert, ClientKey string
+}
+
+// NewCertificates makes an authority, a server's certificate for addresses and a
+// client's.
+func NewCertificates(tb testing.TB, addresses ...string) *Certificates {
+	tb.Helper()
+	dir := tb.TempDir()
+	key, ca := authority(tb)
+	c := &Certificates{CA: filepath.Join(dir, "ca.pem")}
+	write(tb, c.CA, "CERTIFICATE", ca.Raw)
+	var ips []net.IP
+	for _, a := range addresses {
+		ips = append(ips, net.ParseIP(a))
+	}
+	c.ServerCert, c.ServerKey = signed(tb, dir, "server", key, ca, ips)
+	c.ClientCert, c.ClientKey = signed(tb, dir, "client", key, ca, nil)
+	return c
+}
+
+func authority(tb testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(tb, err)
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
+	must(tb, err)
+	ca, err := x509.ParseCertificate(raw)
+	must(tb, err)
+	return key, ca
+}
+
+func signed(tb testing.TB, dir, name string, caKey *ecdsa.PrivateKey, ca *x509.Certificate, ips []net.IP) (certFile, keyFile string) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(tb, err)
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: ips,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, form, ca, &key.PublicKey, caKey)
+	must(tb, err)
+	encoded, err := x509.MarshalECPrivateKey(key)
+	must(tb, err)
+	certFile, keyFile = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem")
+	write(tb, certFile, "CERTIFICATE", raw)
+	write(tb, keyFile, "EC PRIVATE KEY", encoded)
+	return certFile, keyFile
+}
+
+func write(tb testing.TB, path, kind string, raw []byte) {
+	tb.Helper()
+	must(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600))
+}

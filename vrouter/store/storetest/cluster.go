@@ -1,0 +1,340 @@
+// Package storetest runs real etcd clusters for tests: members in network
+// namespaces of their own, that can be killed and cut off.
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// Cluster is an etcd cluster. Its members' namespaces are joined by a bridge in
+// the namespace Hub, from which clients reach them.
+type Cluster struct {
+	Hub     netns.NsHandle
+	HubName string
+	Members []*Member
+	tb      testing.TB
+	name    string
+	number  int64
+	guests  int // namespaces that Connect has joined
+	tls     *Certificates
+}
+
+// Member is one etcd server.
+type Member struct {
+	Name    string
+	Address string // of its clients and peers
+	space   netns.NsHandle
+	dir     string
+	log     string
+	argv    []string
+	cmd     *exec.Cmd
+	ended   chan struct{} // closed when cmd has
+}
+
+var clusters atomic.Int64
+
+// network of the clusters: 198.18.0.0/15 is for benchmarks (RFC 2544).
+const network = "198.19.%d.%d"
+
+// Start starts a cluster; the test is skipped where etcd is not installed or
+// namespaces cannot be made. tls may be nil.
+func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
+	tb.Helper()
+	program, err := exec.LookPath("etcd")
+	if err != nil {
+		tb.Skip("etcd is not installed (Debian package: etcd-server)")
+	}
+	if os.Geteuid() != 0 {
+		tb.Skip("needs root: makes network namespaces")
+	}
+	number := clusters.Add(1)
+	c := &Cluster{tb: tb, name: fmt.Sprintf("vr-s%d-%d", os.Getpid()%100000, number), number: number % 250, tls: tls}
+	c.HubName = c.name + "-hub"
+	c.Hub = c.namespace("hub")
+	in(tb, c.Hub, func(h *netlink.Handle) {
+		bridge := &netlink.Bridge{LinkAttrs: attrs("br")}
+		must(tb, h.LinkAdd(bridge))
+		must(tb, h.LinkSetUp(bridge))
+		must(tb, h.AddrAdd(bridge, address(fmt.Sprintf(network, c.number, 254))))
+	})
+	var initial []string
+	for i := range members {
+		m := &Member{Name: fmt.Sprintf("m%d", i), Address: fmt.Sprintf(network, c.number, i+1), dir: tb.TempDir()}
+		m.log = filepath.Join(m.dir, "log")
+		c.Members = append(c.Members, m)
+		initial = append(initial, fmt.Sprintf("%s=http://%s:2380", m.Name, m.Address))
+	}
+	scheme := "http"
+	if tls != nil {
+		scheme = "https"
+	}
+	for i, m := range c.Members {
+		c.join(i, m)
+		client := scheme + "://" + m.Address + ":2379"
+		m.argv = []string{
+			program, "--name", m.Name, "--data-dir", filepath.Join(m.dir, "data"), "--log-level", "error",
+			"--listen-peer-urls", "http://" + m.Address + ":2380", "--initial-advertise-peer-urls", "http://" + m.Address + ":2380",
+			"--listen-client-urls", client, "--advertise-client-urls", client,
+			"--initial-cluster", strings.Join(initial, ","), "--initial-cluster-state", "new",
+			"--heartbeat-interval", "100", "--election-timeout", "1000",
+		}
+		if tls != nil {
+			m.argv = append(m.argv, "--cert-file", tls.ServerCert, "--key-file", tls.ServerKey, "--trusted-ca-file", tls.CA, "--client-cert-auth")
+		}
+		c.StartMember(i)
+	}
+	c.awaitClients()
+	return c
+}
+
+// Endpoints are the members' HOST:PORT, parted by commas, as an address of a
+// store has them.
+func (c *Cluster) Endpoints() string {
+	var all []string
+	for _, m := range c.Members {
+		all = append(all, m.Address+":2379")
+	}
+	return strings.Join(all, ",")
+}
+
+// Connect gives a namespace a cable to the hub, from which it reaches the
+// members.
+func (c *Cluster) Connect(ns netns.NsHandle) {
+	c.tb.Helper()
+	c.guests++
+	c.cable(fmt.Sprintf("g%d", c.guests), ns, "etcd0", fmt.Sprintf(network, c.number, 100+c.guests))
+}
+
+// Metrics are a member's, without labels: those that differ by labels are added
+// up.
+func (c *Cluster) Metrics(i int) map[string]float64 {
+	c.tb.Helper()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		return c.Dial(ctx, address)
+	}}, Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	r, err := client.Get("http://" + c.Members[i].Address + ":2379/metrics")
+	must(c.tb, err)
+	defer r.Body.Close()
+	all := map[string]float64{}
+	lines := bufio.NewScanner(r.Body)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(lines.Text(), " ")
+		if !ok || name == "#" {
+			continue
+		}
+		if at := strings.LastIndexByte(value, ' '); at >= 0 {
+			value = value[at+1:] // a label's value had a blank
+		}
+		name, _, _ = strings.Cut(name, "{")
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			all[name] += n
+		}
+	}
+	must(c.tb, lines.Err())
+	return all
+}
+
+// Kill ends a member at once.
+func (c *Cluster) Kill(i int) {
+	c.tb.Helper()
+	m := c.Members[i]
+	must(c.tb, m.cmd.Process.Kill())
+	<-m.ended
+}
+
+// StartMember starts a member, or starts one again that was killed.
+func (c *Cluster) StartMember(i int) {
+	c.tb.Helper()
+	m := c.Members[i]
+	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	must(c.tb, err)
+	defer log.Close()
+	m.cmd = exec.Command(m.argv[0], m.argv[1:]...)
+	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	m.cmd.Env = append(os.Environ(), "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH)
+	started, ended := make(chan error), make(chan struct{})
+	m.ended = ended
+	go func() {
+		defer close(ended)
+		// The thread that starts a process is its parent by Pdeathsig: it stays.
+		runtime.LockOSThread()
+		if err := netns.Set(m.space); err != nil {
+			started <- err
+			return
+		}
+		cmd := m.cmd
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			cmd.Wait()
+		}
+	}()
+	must(c.tb, <-started)
+}
+
+// CutOff parts a member, or with -1 all of them, from everybody.
+func (c *Cluster) CutOff(i int) {
+	c.links(i, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) })
+}
+
+// Rejoin undoes CutOff.
+func (c *Cluster) Rejoin(i int) {
+	c.links(i, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetUp(l) })
+}
+
+func (c *Cluster) links(i int, f func(*netlink.Handle, netlink.Link) error) {
+	c.tb.Helper()
+	in(c.tb, c.Hub, func(h *netlink.Handle) {
+		for j := range c.Members {
+			if i < 0 || i == j {
+				l, err := h.LinkByName(fmt.Sprintf("m%d", j))
+				must(c.tb, err)
+				must(c.tb, f(h, l))
+			}
+		}
+	})
+}
+
+// Do runs a function in the hub's namespace, on a thread of its own: what it
+// dials goes from there.
+func (c *Cluster) Do(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with it
+		if err := netns.Set(c.Hub); err != nil {
+			done <- err
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// Dial connects from the hub, for clients whose goroutines run anywhere.
+func (c *Cluster) Dial(ctx context.Context, target string) (conn net.Conn, err error) {
+	var d net.Dialer
+	err = c.Do(func() (err error) {
+		conn, err = d.DialContext(ctx, "tcp", strings.TrimPrefix(strings.TrimPrefix(target, "http://"), "https://"))
+		return err
+	})
+	return conn, err
+}
+
+func (c *Cluster) awaitClients() {
+	c.tb.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for _, m := range c.Members {
+		for {
+			conn, err := c.Dial(context.Background(), m.Address+":2379")
+			if err == nil {
+				conn.Close()
+				break
+			}
+			if time.Now().After(deadline) {
+				text, _ := os.ReadFile(m.log)
+				c.tb.Fatalf("etcd %s does not answer: %v\n%s", m.Name, err, text)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+// namespace makes one that goes with the test.
+func (c *Cluster) namespace(part string) netns.NsHandle {
+	c.tb.Helper()
+	name := c.name + "-" + part
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := netns.Get()
+	must(c.tb, err)
+	defer home.Close()
+	ns, err := netns.NewNamed(name)
+	if back := netns.Set(home); back != nil {
+		panic(back)
+	}
+	must(c.tb, err)
+	c.tb.Cleanup(func() { ns.Close(); netns.DeleteNamed(name) })
+	in(c.tb, ns, func(h *netlink.Handle) {
+		lo, err := h.LinkByName("lo")
+		must(c.tb, err)
+		must(c.tb, h.LinkSetUp(lo))
+	})
+	return ns
+}
+
+// join makes a member's namespace and its cable to the hub.
+func (c *Cluster) join(i int, m *Member) {
+	c.tb.Helper()
+	m.space = c.namespace(m.Name)
+	c.tb.Cleanup(func() {
+		if m.cmd != nil && m.cmd.Process != nil {
+			m.cmd.Process.Kill()
+			<-m.ended
+		}
+	})
+	c.cable(fmt.Sprintf("m%d", i), m.space, "eth0", m.Address)
+}
+
+// cable joins a namespace to the hub, by a device with an address.
+func (c *Cluster) cable(port string, ns netns.NsHandle, device, at string) {
+	c.tb.Helper()
+	in(c.tb, c.Hub, func(h *netlink.Handle) {
+		must(c.tb, h.LinkAdd(&netlink.Veth{LinkAttrs: attrs(port), PeerName: device, PeerNamespace: netlink.NsFd(ns)}))
+		l, err := h.LinkByName(port)
+		must(c.tb, err)
+		bridge, err := h.LinkByName("br")
+		must(c.tb, err)
+		must(c.tb, h.LinkSetMaster(l, bridge))
+		must(c.tb, h.LinkSetUp(l))
+	})
+	in(c.tb, ns, func(h *netlink.Handle) {
+		l, err := h.LinkByName(device)
+		must(c.tb, err)
+		must(c.tb, h.AddrAdd(l, address(at)))
+		must(c.tb, h.LinkSetUp(l))
+	})
+}
+
+func attrs(name string) netlink.LinkAttrs {
+	a := netlink.NewLinkAttrs()
+	a.Name = name
+	return a
+}
+
+func address(text string) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(text).To4(), Mask: net.CIDRMask(24, 32)}}
+}
+
+func in(tb testing.TB, ns netns.NsHandle, f func(*netlink.Handle)) {
+	tb.Helper()
+	h, err := netlink.NewHandleAt(ns)
+	must(tb, err)
+	defer h.Close()
+	f(h)
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
