@@ -33,7 +33,7 @@ func watched(t *testing.T) (*notebook, *Experiment) {
 		t.Skipf("foreign CPU time cannot be metered here: %v", err)
 	}
 	t.Cleanup(m.Close)
-	e.Watch = Watch{Foreign: m}
+	e.Watch, e.Lenient = Watch{Foreign: m}, false
 	return n, e
 }
 

@@ -76,7 +76,7 @@ func (n *notebook) Moved(_ Trial, _ sample.Point) {
 }
 
 // lab makes an experiment over one-shot scenarios; what it leaves behind is an
-// error.
+// error. Its trials count on a busy machine too, whose gates they would fail.
 func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -111,7 +111,7 @@ func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 		Plan:     &suite.Plan{Suite: "test", Nodes: 2, Trials: 1, Scenarios: scenarios},
 		Seed:     1,
 		Executor: &netns.Executor{CPUs: cpus, Agent: []string{self, "agent"}},
-		ID:       id, Self: self, Attempts: 1, Recorder: n, Observer: n, Grace: time.Second,
+		ID:       id, Self: self, Attempts: 1, Lenient: true, Recorder: n, Observer: n, Grace: time.Second,
 	}
 }
 

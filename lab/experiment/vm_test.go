@@ -53,7 +53,7 @@ func runVMs(t *testing.T, sc suite.Scenario) sample.Sample {
 	n := &notebook{}
 	n.up = func(b *Bench) { t.Logf("up: %v", b.Settings()[b.Testbed.Nodes()[0].Name()+" VMs"]) }
 	e := lab(t, n, sc)
-	e.Attempts, e.Lenient = 3, true
+	e.Attempts = 3
 	if err := e.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
