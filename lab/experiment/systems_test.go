@@ -39,7 +39,7 @@ func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
 		t.Run(sys.Name(), func(t *testing.T) {
 			n := &notebook{}
 			e := onThisMachine(t, n, sys)
-			e.Attempts = 3
+			e.Attempts = 5
 			traces := lookForTraces(t, e.ID)
 			n.up = func(b *Bench) {
 				traces.watch(b)
