@@ -34,7 +34,7 @@ type home struct {
 const slowSuite = `suite: slow
 title: trials enough to be interrupted
 trials: 6
-timing: {warmup: 100ms, duration: 400ms, cooldown: 50ms}
+timing: {warmup: 100ms, duration: 600ms, cooldown: 50ms}
 fabrics:
   wire: {kind: wire, mtu: 1500, offload: tcp}
 workloads:
@@ -93,8 +93,9 @@ func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 		h.t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stderr)
+	yielded := regexp.MustCompile(fmt.Sprintf(`  %d/\d+  .*bit/s, CPU`, n))
 	for lines.Scan() {
-		if regexp.MustCompile(fmt.Sprintf(`  %d/\d+  `, n)).MatchString(lines.Text()) {
+		if yielded.MatchString(lines.Text()) {
 			go io.Copy(io.Discard, stderr)
 			return cmd
 		}

@@ -170,6 +170,7 @@ func TestDetachLeavesTheNodesAsTheyWere(t *testing.T) {
 // The fourth sign of a faithful wire: the systems stand in the same order of
 // receiver and sender cost, paced and unlimited.
 func TestTheOrderOfSystemsIsTheSamePacedAndUnlimited(t *testing.T) {
+	atRest(t)
 	for name, rate := range map[string]int64{"paced": 1e9, "unlimited": 0} {
 		cost := func(system string, wants ...func(*sample.Sample) error) float64 {
 			s := runOK(t, scenario(system, func(sc *suite.Scenario) {
@@ -226,8 +227,17 @@ func TestEveryWorkloadYieldsItsFigures(t *testing.T) {
 	}
 }
 
-// A paced sender is on its rate, and nothing is sent twice.
+// A paced sender is not above its rate.
+func TestAPacedStreamKeepsItsRate(t *testing.T) {
+	s := runOK(t, scenario("bridge", func(sc *suite.Scenario) { sc.Workload.Rate = 1e9 }))
+	if bps := s.Metrics[sample.Throughput]; bps > 1.02e9 {
+		t.Errorf("paced to 1 Gbit/s, measured %.0f", bps)
+	}
+}
+
+// On a machine at rest it is on its rate, and nothing is sent twice.
 func TestAPacedStreamIsOnItsRate(t *testing.T) {
+	atRest(t)
 	runOK(t, scenario("bridge", func(sc *suite.Scenario) {
 		sc.Workload.Rate = 1e9
 		sc.Timing.Duration = time.Second

@@ -72,83 +72,137 @@ func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
 
 // step is what belongs into one commit: an object with all its keys.
 type step struct {
-	put    map[string][]byte
+	put    []entry
 	delete []string
+}
+
+type entry struct {
+	key   string
+	value []byte
 }
 
 // pack puts steps into as few commits as they fit in, in their order.
 func pack(steps []step, most int) (plan []store.Commit) {
-	var c store.Commit
-	for _, s := range steps {
-		if len(c.Put)+len(c.Delete)+len(s.put)+len(s.delete) > most {
-			plan = append(plan, c)
-			c = store.Commit{}
+	size := 0
+	for first, last := 0, 0; last <= len(steps); last++ {
+		more := 0
+		if last < len(steps) {
+			more = len(steps[last].put) + len(steps[last].delete)
 		}
-		if c.Put == nil {
-			c.Put = map[string][]byte{}
+		if size > 0 && (last == len(steps) || size+more > most) {
+			plan = append(plan, together(steps[first:last], size))
+			first, size = last, 0
 		}
-		maps.Copy(c.Put, s.put)
-		c.Delete = append(c.Delete, s.delete...)
-	}
-	if len(c.Put)+len(c.Delete) > 0 {
-		plan = append(plan, c)
+		size += more
 	}
 	return plan
 }
 
-// towards are the steps from the view to what is wanted.
-func (v *View) towards(w wanted) (steps []step) {
-	var last []step
-	for _, network := range slices.Sorted(maps.Keys(v.routes)) {
-		for _, r := range v.routesOf(network) {
-			if w.put[routeKey(r)] == nil {
-				steps = append(steps, step{delete: []string{routeKey(r)}})
-			}
+// together is one commit of steps that have so many keys.
+func together(steps []step, keys int) store.Commit {
+	c := store.Commit{Put: make(map[string][]byte, keys)}
+	for _, s := range steps {
+		for _, e := range s.put {
+			c.Put[e.key] = e.value
 		}
+		c.Delete = append(c.Delete, s.delete...)
 	}
-	for _, name := range sortedNames(v.ports) {
-		if s, has := v.portAway(*v.ports[name], w); has {
-			steps = append(steps, s)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(v.revisions)) {
-		place, _, _ := strings.Cut(key, "/")
-		if slices.Contains([]string{inNodes, inNetworks, inGateways, inPolicies}, place+"/") && w.put[key] == nil {
-			last = append(last, step{delete: []string{key}})
-		}
-	}
-	for _, place := range []string{keySettings, inPolicies, inNodes, inNetworks, inGateways, inPorts, inRoutes} {
-		steps = append(steps, v.puts(w, place)...)
-	}
-	return append(steps, last...)
+	return c
 }
 
-// portAway deletes the keys of a port that nobody wants any more: all of one that
-// is gone, the former addresses of one that has others now.
-func (v *View) portAway(p model.Port, w wanted) (s step, has bool) {
-	for _, key := range append([]string{portKey(p.Network, p.Name)}, own(p)...) {
-		if !w.keep[key] {
-			s.delete = append(s.delete, key)
+// towards are the steps from the view to what is wanted.
+func (v *View) towards(w wanted) (steps []step) {
+	for _, r := range v.Routes() {
+		if key := routeKey(r); w.objects[key] == nil {
+			steps = append(steps, step{delete: []string{key}})
 		}
 	}
-	return s, len(s.delete) > 0
+	steps = append(steps, v.portsAway(w)...)
+	for _, place := range []string{keySettings, inPolicies, inNodes, inNetworks, inGateways} {
+		steps = append(steps, v.puts(w, place)...)
+	}
+	var ports []*model.Port
+	for _, p := range w.ports {
+		if !v.hasPort(p) {
+			ports = append(ports, p)
+		}
+	}
+	slices.SortFunc(ports, func(a, b *model.Port) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range ports {
+		steps = append(steps, step{put: portEntries(*p)})
+	}
+	steps = append(steps, v.puts(w, inRoutes)...)
+	var last []string
+	for key := range v.revisions {
+		place, _, _ := strings.Cut(key, "/")
+		if slices.Contains([]string{inNodes, inNetworks, inGateways, inPolicies}, place+"/") && w.objects[key] == nil {
+			last = append(last, key)
+		}
+	}
+	slices.Sort(last)
+	for _, key := range last {
+		steps = append(steps, step{delete: []string{key}})
+	}
+	return steps
+}
+
+// portsAway deletes the keys of ports that nobody wants any more: all of one that
+// is gone, the former addresses of one that has others now.
+func (v *View) portsAway(w wanted) (steps []step) {
+	var away []string
+	for name, is := range v.ports {
+		p := w.ports[name]
+		if !w.stay[name] && (p == nil || p.Network != is.Network || p.MAC != is.MAC || !slices.Equal(p.IPs, is.IPs)) {
+			away = append(away, name)
+		}
+	}
+	if len(away) == 0 {
+		return nil
+	}
+	slices.Sort(away)
+	keep := map[string]bool{}
+	for _, p := range w.ports {
+		for _, key := range portKeys(*p) {
+			keep[key] = true
+		}
+	}
+	for name := range w.stay {
+		for _, key := range portKeys(*v.ports[name]) {
+			keep[key] = true
+		}
+	}
+	for _, name := range away {
+		keys := portKeys(*v.ports[name])
+		steps = append(steps, step{delete: slices.DeleteFunc(keys, func(key string) bool { return keep[key] })})
+	}
+	return steps
+}
+
+// portKeys are all keys of a port.
+func portKeys(p model.Port) []string { return append(own(p), portKey(p.Network, p.Name)) }
+
+// portEntries are a port's keys with their values.
+func portEntries(p model.Port) []entry {
+	keys := own(p)
+	all := append(make([]entry, 0, len(keys)+1), entry{portKey(p.Network, p.Name), encode(p)}, entry{keys[0], encode(p.Network)})
+	name := encode(p.Name)
+	for _, key := range keys[1:] {
+		all = append(all, entry{key, name})
+	}
+	return all
+}
+
+func (v *View) hasPort(p *model.Port) bool {
+	is := v.ports[p.Name]
+	return is != nil && v.broken[portKey(p.Network, p.Name)] == nil && is.Equal(*p)
 }
 
 // puts are the objects of a place that are not as they are wanted.
 func (v *View) puts(w wanted, place string) (steps []step) {
-	for _, key := range slices.Sorted(maps.Keys(w.put)) {
-		if !strings.HasPrefix(key, place) || v.has(key, w.put[key]) {
-			continue
+	for _, key := range slices.Sorted(maps.Keys(w.objects)) {
+		if strings.HasPrefix(key, place) && !v.has(key, w.objects[key]) {
+			steps = append(steps, step{put: []entry{{key, encode(w.objects[key])}}})
 		}
-		s := step{put: map[string][]byte{key: encode(w.put[key])}}
-		if p, is := w.put[key].(model.Port); is {
-			keys := own(p)
-			s.put[keys[0]] = encode(p.Network)
-			for _, k := range keys[1:] {
-				s.put[k] = encode(p.Name)
-			}
-		}
-		steps = append(steps, s)
 	}
 	return steps
 }
@@ -173,16 +227,15 @@ func (v *View) has(key string, object any) bool {
 		is = v.policies[name]
 	case model.Route:
 		is = v.routes[o.Network][o.Prefix]
-	case model.Port:
-		is = *v.ports[o.Name]
 	}
 	return bytes.Equal(encode(is), encode(object))
 }
 
-// wanted are the keys that an applied document stands for.
+// wanted is what an applied document stands for.
 type wanted struct {
-	put  map[string]any
-	keep map[string]bool // of ports that came by other doors, and all that applied ones have
+	objects map[string]any         // by key
+	ports   map[string]*model.Port // by name
+	stay    map[string]bool        // names of ports that came by other doors
 }
 
 // join refuses a document that is not valid together with the ports that stay.
@@ -191,71 +244,62 @@ func (v *View) join(s model.State) (wanted, error) {
 		return wanted{}, err
 	}
 	s = s.WithDefaults()
-	w := wanted{put: map[string]any{keySettings: s.Settings}, keep: map[string]bool{}}
-	all := s
-	all.Ports = slices.Clone(s.Ports)
-	applied := map[string]model.Port{}
-	for _, p := range s.Ports {
-		applied[p.Name] = p
-	}
-	for _, name := range sortedNames(v.ports) {
-		p := v.ports[name]
-		if p.Origin == model.Applied {
-			continue
-		}
-		a, same := applied[name]
-		a.Origin, a.Owner = p.Origin, p.Owner
-		if same && named(a).Equal(named(*p)) {
-			continue // the document takes it over
-		} else if same {
+	w := wantedBy(s)
+	var stay []model.Port
+	for _, p := range v.madeOtherwise() {
+		name := p.Name
+		if applied := w.ports[name]; applied != nil {
+			a := *applied
+			a.Origin, a.Owner = p.Origin, p.Owner
+			if named(a).Equal(named(p)) {
+				continue // the document takes it over
+			}
 			return w, refuse(Exists, "port %q of the state: a port of that name, but different, was made by %s; delete that one with `vrouter port delete %s`, or rename the state's", name, p.Origin, name)
 		}
-		w.keep[portKey(p.Network, name)] = true
-		for _, key := range own(*p) {
-			w.keep[key] = true
-		}
-		all.Ports = append(all.Ports, *p)
+		w.stay[name] = true
+		stay = append(stay, p)
 	}
-	if len(w.keep) > 0 {
-		if err := all.Validate(); err != nil {
+	if len(stay) > 0 {
+		s.Ports = slices.Concat(s.Ports, stay)
+		if err := s.Validate(); err != nil {
 			return w, &Refusal{Exists, fmt.Errorf("together with the ports that were made otherwise: %w", err)}
 		}
 	}
-	w.objects(s)
 	return w, nil
 }
 
-func (w wanted) objects(s model.State) {
+// madeOtherwise are the ports that did not come with a document, by name.
+func (v *View) madeOtherwise() (all []model.Port) {
+	for _, p := range v.ports {
+		if p.Origin != model.Applied {
+			all = append(all, *p)
+		}
+	}
+	slices.SortFunc(all, func(a, b model.Port) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// wantedBy is what a document with its defaults stands for.
+func wantedBy(s model.State) wanted {
+	w := wanted{map[string]any{keySettings: s.Settings}, make(map[string]*model.Port, len(s.Ports)), map[string]bool{}}
 	for _, n := range s.Nodes {
-		w.put[inNodes+n.Name] = n
+		w.objects[inNodes+n.Name] = n
 	}
 	for _, n := range s.Networks {
-		w.put[inNetworks+n.Name] = n
+		w.objects[inNetworks+n.Name] = n
 	}
 	for _, g := range s.Gateways {
-		w.put[inGateways+g.Name] = g
+		w.objects[inGateways+g.Name] = g
 	}
 	for _, p := range s.Policies {
-		w.put[inPolicies+p.Name] = p
+		w.objects[inPolicies+p.Name] = p
 	}
 	for _, r := range s.Routes {
-		w.put[routeKey(r)] = r
+		w.objects[routeKey(r)] = r
 	}
 	for _, p := range s.Ports {
 		p.Origin, p.Owner = model.Applied, ""
-		w.put[portKey(p.Network, p.Name)] = p
-		w.keep[portKey(p.Network, p.Name)] = true
-		for _, key := range own(p) {
-			w.keep[key] = true
-		}
+		w.ports[p.Name] = &p
 	}
-}
-
-func sortedNames(all map[string]*model.Port) []string {
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return w
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,14 +26,32 @@ type File struct {
 
 	mu       sync.Mutex // of commits, one after another
 	revision int64
-	history  []Changes // the latest, for who begins to watch a little late
+	history  []Changes // the latest, for who begins to watch or commits a little late
 	kept     int       // entries in history
-	watchers map[chan struct{}]bool
+	watches  map[*fileWatch]bool
 	closed   chan struct{}
+}
+
+// fileWatch is what one who watches was not told yet.
+type fileWatch struct {
+	news  []Changes // with File.mu
+	woken chan struct{}
+}
+
+func (w *fileWatch) wake() {
+	select {
+	case w.woken <- struct{}{}:
+	default: // it is awake already
+	}
 }
 
 // mostHistory is how many entries of past commits are remembered.
 const mostHistory = 4096
+
+// firstMapped is how much of the database's file is mapped at once, which costs
+// addresses and no memory: a commit that outgrows it copies all that it has
+// touched.
+const firstMapped = 256 << 20
 
 // Buckets of the database: keys → revision (8 bytes, big endian) and value; the
 // keys that are held, which end with the process; and the store's own revision.
@@ -48,14 +67,14 @@ func OpenFile(path string) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the store: %w", err)
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: firstMapped})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open the store %s: another process has it open", path)
 	case err != nil:
 		return nil, unreadable(path, err)
 	}
-	f := &File{path: path, db: db, watchers: map[chan struct{}]bool{}, closed: make(chan struct{})}
+	f := &File{path: path, db: db, watches: map[*fileWatch]bool{}, closed: make(chan struct{})}
 	if err := f.ready(); err != nil {
 		db.Close()
 		return nil, unreadable(path, err)
@@ -155,7 +174,7 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 	}
 	err := f.db.Update(func(tx *bbolt.Tx) error {
 		entries := tx.Bucket(bucketEntries)
-		if keys := conflicts(entries, c); len(keys) > 0 {
+		if keys := f.conflicts(entries, c); len(keys) > 0 {
 			return &ConflictError{keys}
 		}
 		ch.Deleted = slices.DeleteFunc(slices.Clone(c.Delete), func(key string) bool { return entries.Get([]byte(key)) == nil })
@@ -177,23 +196,41 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 	return ch.Revision, nil
 }
 
-// conflicts are the keys that are not as a commit needs them.
-func conflicts(entries *bbolt.Bucket, c Commit) (keys []string) {
+// conflicts are the keys that are not as a commit needs them. It is called with
+// mu held.
+func (f *File) conflicts(entries *bbolt.Bucket, c Commit) (keys []string) {
 	for key, revision := range c.Exact {
 		if revisionIn(entries.Get([]byte(key))) != revision {
 			keys = append(keys, key)
 		}
 	}
 	for prefix, newest := range c.Ranges {
-		cursor := entries.Cursor()
-		for key, kept := cursor.Seek([]byte(prefix)); key != nil && bytes.HasPrefix(key, []byte(prefix)); key, kept = cursor.Next() {
-			if revisionIn(kept) > newest {
-				keys = append(keys, string(key))
-			}
-		}
+		keys = append(keys, f.newer(entries, prefix, newest)...)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// newer are the keys under a prefix that were written after a revision, by what
+// is remembered, else by looking at all of them.
+func (f *File) newer(entries *bbolt.Bucket, prefix string, than int64) (keys []string) {
+	if news, all := f.since(than); all {
+		for _, ch := range news {
+			for _, e := range ch.Put {
+				if strings.HasPrefix(e.Key, prefix) && revisionIn(entries.Get([]byte(e.Key))) > than {
+					keys = append(keys, e.Key)
+				}
+			}
+		}
+		return keys
+	}
+	cursor := entries.Cursor()
+	for key, kept := cursor.Seek([]byte(prefix)); key != nil && bytes.HasPrefix(key, []byte(prefix)); key, kept = cursor.Next() {
+		if revisionIn(kept) > than {
+			keys = append(keys, string(key))
+		}
+	}
+	return keys
 }
 
 func write(entries *bbolt.Bucket, ch Changes) error {
@@ -224,54 +261,50 @@ func (f *File) publish(ch Changes) {
 	f.revision = ch.Revision
 	f.history = append(f.history, ch)
 	f.kept += len(ch.Put) + len(ch.Deleted)
-	for f.kept > mostHistory && len(f.history) > 1 {
+	for f.kept > mostHistory {
 		f.kept -= len(f.history[0].Put) + len(f.history[0].Deleted)
 		f.history = slices.Delete(f.history, 0, 1)
 	}
-	for w := range f.watchers {
-		select {
-		case w <- struct{}{}:
-		default: // it is awake already
-		}
+	for w := range f.watches {
+		w.news = append(w.news, ch)
+		w.wake()
 	}
 }
 
-// since are the commits after a revision; false when some are forgotten.
+// since are the commits after a revision; false when some are forgotten. It is
+// called with mu held.
 func (f *File) since(revision int64) ([]Changes, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if revision >= f.revision {
 		return nil, true
 	}
 	if len(f.history) == 0 || f.history[0].Revision > revision+1 {
 		return nil, false
 	}
-	return slices.Clone(f.history[revision+1-f.history[0].Revision:]), true
+	return f.history[revision+1-f.history[0].Revision:], true
 }
 
 // Watch follows the commits of this process: no other has the file open.
 func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
-	wake := make(chan struct{}, 1)
-	f.mu.Lock()
-	f.watchers[wake] = true
-	f.mu.Unlock()
+	w, err := f.watch(after)
+	if err != nil {
+		return err
+	}
 	defer func() {
 		f.mu.Lock()
-		delete(f.watchers, wake)
+		delete(f.watches, w)
 		f.mu.Unlock()
 	}()
 	for {
-		news, all := f.since(after)
-		if !all {
-			return ErrCompacted
-		}
+		f.mu.Lock()
+		news := w.news
+		w.news = nil
+		f.mu.Unlock()
 		alive()
 		for _, ch := range news {
 			changed(ch)
-			after = ch.Revision
 		}
 		select {
-		case <-wake:
+		case <-w.woken:
 		case <-time.After(time.Second): // to say that it is alive
 		case <-f.closed:
 			return fmt.Errorf("the store %s was closed: %w", f.path, ErrUnavailable)
@@ -279,6 +312,19 @@ func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), al
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// watch begins to watch with what came after a revision.
+func (f *File) watch(after int64) (*fileWatch, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	news, all := f.since(after)
+	if !all {
+		return nil, ErrCompacted
+	}
+	w := &fileWatch{news: slices.Clone(news), woken: make(chan struct{}, 1)}
+	f.watches[w] = true
+	return w, nil
 }
 
 // Hold notes that the key is held, and writes it: the next process that opens the

@@ -4,10 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
 )
 
 func TestAFileIsOneProcesssAtATime(t *testing.T) {
@@ -49,5 +56,80 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 	}
 	if err := s.Watch(context.Background(), 1, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A commit larger than what is remembered reaches who watches, and is then gone
+// from memory.
+func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
+	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, end := context.WithTimeout(context.Background(), 10*time.Second)
+	defer end()
+	watches := make(chan error, 1)
+	told, ready := 0, make(chan struct{})
+	var once sync.Once
+	go func() {
+		watches <- s.Watch(ctx, 0, func(ch Changes) {
+			if told += len(ch.Put); told == mostHistory+2 {
+				end()
+			}
+		}, func() { once.Do(func() { close(ready) }) })
+	}()
+	<-ready
+	large := Commit{Put: map[string][]byte{}}
+	for i := range mostHistory + 1 {
+		large.Put[fmt.Sprint("k", i)] = []byte("v")
+	}
+	commit(t, s, large)
+	commit(t, s, Commit{Put: put("a", "b")})
+	if err := <-watches; !errors.Is(err, context.Canceled) || told != mostHistory+2 {
+		t.Errorf("%d entries were told of, and then %v", told, err)
+	}
+	if len(s.history) != 1 || s.kept != 1 {
+		t.Errorf("%d commits with %d entries are remembered, want the last alone", len(s.history), s.kept)
+	}
+}
+
+// What is newer than a revision is the same by memory as by looking.
+func TestMemoryAndDatabaseAgreeOnWhatIsNewer(t *testing.T) {
+	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.db.NoSync = true
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 300 {
+		c := Commit{Put: map[string][]byte{}}
+		for range 1 + r.IntN(3) {
+			key := fmt.Sprintf("%c/%d", 'a'+rune(r.IntN(3)), r.IntN(10))
+			if r.IntN(3) == 0 && c.Put[key] == nil {
+				c.Delete = append(c.Delete, key)
+			} else if !slices.Contains(c.Delete, key) {
+				c.Put[key] = []byte("v")
+			}
+		}
+		commit(t, s, c)
+		prefix, than := []string{"a/", "b/", "c/"}[r.IntN(3)], max(0, s.revision-int64(r.IntN(20)))
+		err := s.db.View(func(tx *bbolt.Tx) error {
+			entries := tx.Bucket(bucketEntries)
+			byMemory := s.newer(entries, prefix, than)
+			remembered := s.history
+			s.history = nil
+			byLooking := s.newer(entries, prefix, than)
+			s.history = remembered
+			slices.Sort(byMemory)
+			if !slices.Equal(slices.Compact(byMemory), byLooking) {
+				t.Errorf("under %s after %d: %v by memory, %v by looking", prefix, than, byMemory, byLooking)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -1,0 +1,63 @@
+package fleet
+
+import (
+	"fmt"
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// What one host's store and copy cost with 100,000 ports: applying them to an
+// empty state, applying the same again, and the memory of it all.
+func BenchmarkApply(b *testing.B) {
+	const ports = 100_000
+	s := small()
+	s.Networks[0].Subnets = prefixes("10.0.0.0/8")
+	for i := range ports {
+		s.Ports = append(s.Ports, model.Port{
+			Name: fmt.Sprint("p", i), Network: "red", Node: "b", MAC: model.MAC{2, 1, 0, byte(i >> 16), byte(i >> 8), byte(i)},
+			IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, byte(1 + i>>16), byte(i >> 8), byte(i)})},
+		})
+	}
+	b.Run("first", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			before := heapMB()
+			f := open(b)
+			b.StartTimer()
+			apply(b, f, s)
+			b.StopTimer()
+			b.ReportMetric(heapMB()-before, "heap-MB")
+			runtime.KeepAlive(f)
+			b.StartTimer()
+		}
+	})
+	b.Run("same", func(b *testing.B) {
+		f := open(b)
+		apply(b, f, s)
+		b.ReportAllocs()
+		for b.Loop() {
+			apply(b, f, s)
+		}
+	})
+	b.Run("one-more", func(b *testing.B) {
+		f := open(b)
+		apply(b, f, s)
+		b.ReportAllocs()
+		n := 0
+		for b.Loop() {
+			n++
+			add(b, f, port(fmt.Sprint("x", n), fmt.Sprintf("10.200.%d.%d", n>>8, n&255)))
+		}
+	})
+}
+
+func heapMB() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / (1 << 20)
+}
