@@ -34,7 +34,7 @@ type home struct {
 const slowSuite = `suite: slow
 title: trials enough to be interrupted
 trials: 6
-timing: {warmup: 100ms, duration: 600ms, cooldown: 50ms}
+timing: {warmup: 100ms, duration: 800ms, cooldown: 50ms}
 fabrics:
   wire: {kind: wire, mtu: 1500, offload: tcp}
 workloads:
@@ -93,14 +93,17 @@ func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 		h.t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stderr)
-	yielded := regexp.MustCompile(fmt.Sprintf(`  %d/\d+  .*bit/s, CPU`, n))
+	yielded := regexp.MustCompile(`  \d+/\d+  .*bit/s, CPU`)
 	for lines.Scan() {
 		if yielded.MatchString(lines.Text()) {
+			n--
+		}
+		if n == 0 {
 			go io.Copy(io.Discard, stderr)
 			return cmd
 		}
 	}
-	h.t.Fatalf("the run ended before trial %d", n)
+	h.t.Fatalf("the run ended %d trials too early", n)
 	return nil
 }
 
@@ -213,7 +216,7 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 		}
 		return names
 	}
-	for deadline := time.Now().Add(5 * time.Second); len(left()) < 6 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); len(left()) < 6 && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond) // into the second trial: two homes, mounts and agents
 	}
 	cmd.Process.Kill()

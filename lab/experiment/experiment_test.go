@@ -227,12 +227,15 @@ func TestEveryWorkloadYieldsItsFigures(t *testing.T) {
 	}
 }
 
-// A paced sender is not above its rate.
+// A paced sender is not above its rate, unless it makes up for a moment in which
+// the machine ran others.
 func TestAPacedStreamKeepsItsRate(t *testing.T) {
-	s := runOK(t, scenario("bridge", func(sc *suite.Scenario) { sc.Workload.Rate = 1e9 }))
-	if bps := s.Metrics[sample.Throughput]; bps > 1.02e9 {
-		t.Errorf("paced to 1 Gbit/s, measured %.0f", bps)
-	}
+	runOK(t, scenario("bridge", func(sc *suite.Scenario) { sc.Workload.Rate = 1e9 }), func(s *sample.Sample) error {
+		if bps := s.Metrics[sample.Throughput]; bps > 1.02e9 {
+			return fmt.Errorf("paced to 1 Gbit/s, measured %.0f", bps)
+		}
+		return nil
+	})
 }
 
 // On a machine at rest it is on its rate, and nothing is sent twice.

@@ -414,7 +414,7 @@ func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
 	}
 	defer m.Close()
 	stop := make(chan struct{})
-	time.AfterFunc(100*time.Millisecond, func() { close(stop) })
+	time.AfterFunc(5*time.Second, func() { close(stop) })
 	lights, err := m.Record(time.Millisecond, 5, stop)
 	if err != nil || len(lights) != 5 {
 		t.Errorf("%d readings, %v", len(lights), err)

@@ -1,6 +1,9 @@
 package agent
 
-import "runtime/debug"
+import (
+	"runtime"
+	"runtime/debug"
+)
 
 // tidy gives back to the system what a change of the desired state needed for a
 // moment: a fleet's state is decoded, checked and compiled beside the one that
@@ -10,5 +13,6 @@ func (a *agent) tidy() {
 		return
 	}
 	a.tidied = a.generation
+	runtime.GC() // the store's pool of pages lets go of them in two steps
 	debug.FreeOSMemory()
 }
