@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,11 +10,14 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// some names a few of a kind, for a person.
-func some[V any](all map[string]V) string {
-	names := slices.Sorted(maps.Keys(all))
-	if len(names) > 3 {
-		return fmt.Sprintf("such as %s", strings.Join(names[:3], ", "))
+// some names a few ports, for a person.
+func some(ports []*model.Port) string {
+	var names []string
+	for _, p := range ports[:min(3, len(ports))] {
+		names = append(names, p.Name)
+	}
+	if len(names) < len(ports) {
+		return fmt.Sprintf("such as %s", strings.Join(names, ", "))
 	}
 	return strings.Join(names, ", ")
 }

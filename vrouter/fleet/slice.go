@@ -12,14 +12,20 @@ import (
 // left out, but for the node's own; a route of which every way is gone discards.
 func (v *View) Slice(node string, gone map[string]bool) model.State {
 	s := model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}
-	for _, name := range slices.Sorted(maps.Keys(v.hosts[node])) {
+	names := slices.Sorted(maps.Keys(v.hosts[node]))
+	count := 0
+	for _, name := range names {
+		count += len(v.members[name])
+	}
+	s.Ports = slices.Grow(s.Ports, count)
+	for _, name := range names {
 		n, ok := v.networks[name]
 		if !ok {
 			continue
 		}
 		s.Networks = append(s.Networks, n)
-		for _, port := range slices.Sorted(maps.Keys(v.members[name])) {
-			if p := v.members[name][port]; p.Node == node || !gone[p.Node] {
+		for _, p := range v.members[name] {
+			if p.Node == node || !gone[p.Node] {
 				s.Ports = append(s.Ports, *p)
 			}
 		}

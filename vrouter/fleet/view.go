@@ -25,7 +25,7 @@ type View struct {
 	policies map[string]model.Policy
 	routes   map[string]map[netip.Prefix]model.Route // by network
 	ports    map[string]*model.Port                  // by name
-	members  map[string]map[string]*model.Port       // network → its ports by name
+	members  map[string][]*model.Port                // network → its ports, in order of names
 	hosts    map[string]map[string]int               // node → network → how many ports
 	owners   map[string]map[netip.Addr]string        // network → address → port
 	macs     map[string]map[model.MAC]string         // network → MAC → port
@@ -37,7 +37,7 @@ func newView(i store.Image) (*View, error) {
 	v := &View{
 		revision: i.Revision, revisions: make(map[string]int64, len(i.Entries)), broken: map[string]error{},
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
-		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*model.Port{}, members: map[string]map[string]*model.Port{},
+		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*model.Port{}, members: map[string][]*model.Port{},
 		hosts: map[string]map[string]int{}, owners: map[string]map[netip.Addr]string{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{},
 	}
 	for _, e := range i.Entries {
@@ -177,7 +177,7 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 	}
 	v.dropPort(p.Name, t)
 	v.ports[p.Name] = &p
-	inner(v.members, p.Network)[p.Name] = &p
+	v.enter(&p)
 	inner(v.hosts, p.Node)[p.Network]++
 	inner(v.macs, p.Network)[p.MAC] = p.Name
 	for _, a := range p.IPs {
@@ -197,13 +197,33 @@ func inner[K comparable, V any](all map[string]map[K]V, name string) map[K]V {
 	return m
 }
 
+// enter makes a port a member of its network.
+func (v *View) enter(p *model.Port) {
+	at, _ := v.memberAt(p)
+	v.members[p.Network] = slices.Insert(v.members[p.Network], at, p)
+}
+
+// expel takes a port out of its network.
+func (v *View) expel(p *model.Port) {
+	if at, is := v.memberAt(p); is {
+		v.members[p.Network] = slices.Delete(v.members[p.Network], at, at+1)
+	}
+	if len(v.members[p.Network]) == 0 {
+		delete(v.members, p.Network)
+	}
+}
+
+func (v *View) memberAt(p *model.Port) (at int, is bool) {
+	return slices.BinarySearchFunc(v.members[p.Network], p.Name, func(o *model.Port, name string) int { return strings.Compare(o.Name, name) })
+}
+
 func (v *View) dropPort(name string, t *Touched) {
 	p := v.ports[name]
 	if p == nil {
 		return
 	}
 	delete(v.ports, name)
-	delete(v.members[p.Network], name)
+	v.expel(p)
 	// What another port has got in the same commit is that one's.
 	if v.macs[p.Network][p.MAC] == name {
 		delete(v.macs[p.Network], p.MAC)
@@ -285,13 +305,13 @@ func (v *View) Policies() []model.Policy { return sorted(v.policies) }
 
 // Ports are those of a network, or all where none is named.
 func (v *View) Ports(network string) []model.Port {
-	from := v.ports
-	if network != "" {
-		from = v.members[network]
+	from := v.members[network]
+	if network == "" {
+		from = slices.SortedFunc(maps.Values(v.ports), func(a, b *model.Port) int { return strings.Compare(a.Name, b.Name) })
 	}
 	list := make([]model.Port, 0, len(from))
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		list = append(list, *from[name])
+	for _, p := range from {
+		list = append(list, *p)
 	}
 	return list
 }

@@ -10,7 +10,8 @@ const DefaultVXLANPort = 4789
 var DefaultEncapsulations = []Encapsulation{MPLSoUDP, MPLSoGRE, VXLAN}
 
 // WithDefaults returns the state with what was left out filled in. The state
-// itself is not changed. Twice is as good as once.
+// itself is not changed, and its ports may be the returned ones. Twice is as good
+// as once.
 func (s State) WithDefaults() State {
 	if s.Settings.VXLANPort == 0 {
 		s.Settings.VXLANPort = DefaultVXLANPort
@@ -31,15 +32,26 @@ func (s State) WithDefaults() State {
 			n.Forwarding = L3
 		}
 	}
-	s.Ports = slices.Clone(s.Ports)
-	for i := range s.Ports {
-		s.Ports[i].Attach = s.Ports[i].Attach.withDefaults()
-	}
+	s.Ports = withDefaults(s.Ports)
 	s.Gateways = slices.Clone(s.Gateways)
 	for i := range s.Gateways {
 		s.Gateways[i] = s.Gateways[i].withDefaults(s.Networks)
 	}
 	return s
+}
+
+// withDefaults of ports are, where nothing is to be filled in, the ports
+// themselves: of a fleet's there are many.
+func withDefaults(ports []Port) []Port {
+	first := slices.IndexFunc(ports, func(p Port) bool { return p.Attach != p.Attach.withDefaults() })
+	if first < 0 {
+		return slices.Clip(ports)
+	}
+	ports = slices.Clone(ports)
+	for i := first; i < len(ports); i++ {
+		ports[i].Attach = ports[i].Attach.withDefaults()
+	}
+	return ports
 }
 
 // DefaultInterface is the name of a workload's device in its namespace.

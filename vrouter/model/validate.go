@@ -32,7 +32,7 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 // field, reason and remedy. Defaults count as filled in.
 func (s State) Validate() error {
 	v := &validation{
-		s: s.WithDefaults(), nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: map[string]*Port{},
+		s: s.WithDefaults(), nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: make(map[string]*Port, len(s.Ports)),
 		gateways: map[string]*Gateway{}, policies: map[string]*Policy{},
 		prefixes: map[station[netip.Prefix]]owner{}, ips: make(map[station[netip.Addr]]string, len(s.Ports)),
 		macs: make(map[station[MAC]]owner, len(s.Ports)),
