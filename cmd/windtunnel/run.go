@@ -21,6 +21,7 @@ import (
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/units"
 )
@@ -214,6 +215,7 @@ func (s *runner) reopen(name string) error {
 		return fmt.Errorf("run %s is complete: there is nothing to resume", data.Run.ID)
 	}
 	s.plan, s.run = &data.Plan, data.Run
+	s.plan.SetUp = system.SetUps()
 	s.run.Status = sample.Running
 	s.history = data.Samples
 	return s.store.UpdateRun(s.run)

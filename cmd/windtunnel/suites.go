@@ -60,7 +60,11 @@ func loadPlan(name string, opts suite.ExpandOptions) (*suite.Plan, error) {
 		return nil, err
 	}
 	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names()}
-	return s.Expand(opts)
+	plan, err := s.Expand(opts)
+	if err == nil {
+		plan.SetUp = system.SetUps()
+	}
+	return plan, err
 }
 
 func readSuite(name string) (file string, data []byte, err error) {

@@ -18,7 +18,11 @@ const (
 // Estimate is how long a run of the plan takes when nothing fails; with a
 // precision, when the fewest trials reach it.
 func (p *Plan) Estimate() time.Duration {
-	return clamp(p.block(typicalSetUp+typicalProof+typicalStart+typicalTakeDown, typicalBoot) * float64(p.Trials))
+	block := p.block(typicalSetUp+typicalProof+typicalStart+typicalTakeDown, typicalBoot)
+	for _, sc := range p.Scenarios {
+		block += float64(p.SetUp[sc.System])
+	}
+	return clamp(block * float64(p.Trials))
 }
 
 // WorstCase is how long it takes when every trial is slow and has to be

@@ -19,6 +19,9 @@ type Plan struct {
 	Tables      []Table      `json:"tables,omitempty"`
 	Published   []Published  `json:"published,omitempty"`
 	Notes       []string     `json:"notes,omitempty"` // printed under the report's tables
+	// SetUp is how much longer than a bridge each system takes until traffic can
+	// flow, for Estimate; systems that are not in it take no longer.
+	SetUp map[string]time.Duration `json:"-"`
 }
 
 // Stop says when a run has measured enough. The zero value runs the plan's

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
@@ -14,6 +15,9 @@ import (
 type DockerBridge struct{}
 
 func (DockerBridge) Name() string { return "docker-bridge" }
+
+// SetUp: dockerd starts, and containers in it.
+func (DockerBridge) SetUp() time.Duration { return 1600 * time.Millisecond }
 func (DockerBridge) Describe() string {
 	return "two Docker containers on one bridge network of a dockerd, whose iptables rules see bridged frames where the kernel has br_netfilter; one node only; tools run in the containers' network namespaces"
 }

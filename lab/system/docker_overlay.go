@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -28,6 +29,9 @@ const (
 )
 
 func (DockerOverlay) Name() string { return "docker-overlay" }
+
+// SetUp: two dockerd start and become a swarm.
+func (DockerOverlay) SetUp() time.Duration { return 2800 * time.Millisecond }
 func (DockerOverlay) Describe() string {
 	return "Docker containers on Swarm's overlay network: VXLAN behind a bridge in a namespace of dockerd's; tools run in the containers' network namespaces"
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -20,6 +21,9 @@ import (
 type EVPN struct{}
 
 func (EVPN) Name() string { return "evpn" }
+
+// SetUp: BGP comes up.
+func (EVPN) SetUp() time.Duration { return 2300 * time.Millisecond }
 func (EVPN) Describe() string {
 	return "containers on a Linux bridge, joined by the kernel's VXLAN device with addresses told by BGP EVPN (FRR)"
 }

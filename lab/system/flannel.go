@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -27,7 +28,7 @@ const (
 	flannelHostGW = "host-gw"
 	// flannelUDPOverhead on an IPv4 underlay: IPv4 20, UDP 8 (backend/udp).
 	flannelUDPOverhead = 28
-	flannelModule      = "github.com/flannel-io/flannel@v0.28.10"
+	flannelModule      = "github.com/flannel-io/flannel@v0.26.7"
 )
 
 // flannelTunnels are the devices that the backends make: backend/vxlan names its
@@ -38,12 +39,15 @@ var flannelProgram = program.Program{
 	Name:   "flanneld",
 	Also:   []string{"flannel"}, // what `go install` makes of its module
 	Module: flannelModule,
-	Package: "CGO_ENABLED=1 go install -ldflags '-X github.com/flannel-io/flannel/pkg/version.Version=v0.28.10' " + flannelModule +
+	Package: "CGO_ENABLED=1 go install -ldflags '-X github.com/flannel-io/flannel/pkg/version.Version=v0.26.7' " + flannelModule +
 		" (needs a C compiler: on amd64 its udp backend is C, and it does not build without)",
 	Version: []string{"flanneld", "-version"},
 }
 
 func (f Flannel) Name() string { return "flannel-" + f.Backend }
+
+// SetUp: etcd starts, and flanneld gets its leases.
+func (Flannel) SetUp() time.Duration { return 1600 * time.Millisecond }
 func (f Flannel) Describe() string {
 	return "containers on a Linux bridge on each node, joined by flannel, " + map[string]string{
 		flannelVXLAN:  "VXLAN in the kernel",

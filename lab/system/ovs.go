@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
@@ -23,6 +24,9 @@ const (
 )
 
 func (o OVS) Name() string { return "ovs-" + o.Tunnel }
+
+// SetUp: its daemons start.
+func (OVS) SetUp() time.Duration { return 500 * time.Millisecond }
 func (o OVS) Describe() string {
 	return "containers on Open vSwitch, joined by its " + map[string]string{"vxlan": "VXLAN", "gre": "GRE"}[o.Tunnel] +
 		" tunnels; switched in the kernel where it has Open vSwitch's datapath, else in ovs-vswitchd"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
@@ -46,6 +47,18 @@ func Programs(s System) []program.Program {
 		return p.Programs()
 	}
 	return nil
+}
+
+// SetUps are how much longer than a bridge systems typically take until traffic
+// can flow, by their names: each that does says so by a method SetUp.
+func SetUps() map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for _, s := range Registry() {
+		if slow, says := s.(interface{ SetUp() time.Duration }); says {
+			all[s.Name()] = slow.SetUp()
+		}
+	}
+	return all
 }
 
 // IPv4Only reports whether a system cannot carry IPv6: it says so by a method

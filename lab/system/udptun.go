@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -37,6 +38,9 @@ func (u UDPTun) Name() string {
 	}
 	return "udp-tun"
 }
+
+// SetUp: its tunnels start.
+func (UDPTun) SetUp() time.Duration { return 200 * time.Millisecond }
 
 func (u UDPTun) Describe() string {
 	how := "one packet a system call"

@@ -29,6 +29,9 @@ const (
 )
 
 func (v VRouter) Name() string { return "vrouter-" + v.Encap }
+
+// SetUp: its agents start and load their programs.
+func (VRouter) SetUp() time.Duration { return 400 * time.Millisecond }
 func (v VRouter) Describe() string {
 	return "containers on vrouter, " + map[string]string{
 		"mpls-gre": "MPLS over GRE", "mpls-udp": "MPLS over UDP", "vxlan": "VXLAN",

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"windtunnel/lab/beside"
 	"windtunnel/lab/program"
@@ -28,6 +29,9 @@ const (
 func (VRouterDocker) overlay() VRouter { return VRouter{"mpls-udp"} }
 
 func (VRouterDocker) Name() string { return "vrouter-docker" }
+
+// SetUp: Docker and vrouter start, and containers in them.
+func (VRouterDocker) SetUp() time.Duration { return 2500 * time.Millisecond }
 func (VRouterDocker) Describe() string {
 	return "Docker containers on a vrouter network by its Docker plugin, MPLS over UDP; tools run in the containers' network namespaces"
 }

@@ -5,6 +5,18 @@ import (
 	"time"
 )
 
+func TestTheEstimateKnowsThatSomeSystemsTakeTime(t *testing.T) {
+	p := &Plan{Trials: 3, Scenarios: []Scenario{{System: "bridge"}, {System: "evpn"}, {System: "evpn"}}}
+	without := p.Estimate()
+	p.SetUp = map[string]time.Duration{"evpn": 2 * time.Second}
+	if got := p.Estimate() - without; got != 3*2*2*time.Second {
+		t.Errorf("3 trials of 2 scenarios of a system that takes 2 s take %v longer", got)
+	}
+	if p.WorstCase() < p.Estimate() {
+		t.Errorf("at worst %v, typically %v", p.WorstCase(), p.Estimate())
+	}
+}
+
 func TestTheEstimateKnowsThatVMsBoot(t *testing.T) {
 	plan := func(kind EndpointKind) *Plan {
 		sc := Scenario{Endpoint: Endpoint{Kind: kind}, Timing: Timing{Duration: time.Second}}
