@@ -271,7 +271,7 @@ func plausible(t *testing.T, w suite.Workload, m Measurement) {
 		if w.Direction == suite.Both {
 			sides = 2
 		}
-		low, high = 0.3*pace*sides, 1.15*pace*sides
+		low, high = 0.1*pace*sides, 2*pace*sides // a crowded one falls behind, and makes up for it
 	}
 	if w.Kind == suite.UDPStream { // a crowded receiver loses datagrams
 		between(sample.SenderThroughput, low, high)
@@ -287,7 +287,7 @@ func plausible(t *testing.T, w suite.Workload, m Measurement) {
 	if w.Kind == suite.UDPStream {
 		between(sample.LossRatio, 0, 1)
 		between(sample.DatagramsReceived, 0.9*m.Metrics[sample.Throughput]/8/float64(w.Buffer), 1.1*m.Metrics[sample.Throughput]/8/float64(w.Buffer))
-		between(sample.SenderThroughput, 0.9*m.Metrics[sample.Throughput], 1e12)
+		between(sample.SenderThroughput, 0.5*m.Metrics[sample.Throughput], 1e12)
 	}
 }
 
