@@ -87,12 +87,7 @@ func (b *bench) observers() error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
-	store, err := results.Open(db, results.Options{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	data, err := store.Load("")
+	data, err := newest(db)
 	if err != nil {
 		return err
 	}
@@ -161,4 +156,14 @@ func (b *bench) sizes() error {
 	mb := float64(info.Size()) / 1e6
 	b.row("size of the program", "< 40 MB", fmt.Sprintf("%.1f MB", mb), mb < 40)
 	return nil
+}
+
+// newest is the latest run of a database.
+func newest(db string) (*results.RunData, error) {
+	store, err := results.Open(db, results.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	return store.Load("")
 }

@@ -14,7 +14,6 @@ import (
 
 	"windtunnel/lab/probe"
 	"windtunnel/lab/report"
-	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/testbed"
 )
@@ -99,12 +98,7 @@ func (b *bench) analysis() error {
 	if err != nil {
 		return err
 	}
-	store, err := results.Open(db, results.Options{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	data, err := store.Load("")
+	data, err := newest(db)
 	if err != nil {
 		return err
 	}

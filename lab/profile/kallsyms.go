@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -70,15 +71,7 @@ func parseKallsyms(text []byte) (*kernelSymbols, error) {
 	}
 	// Of several names of one address the first stays: it is the function's
 	// own, and aliases follow.
-	slices.SortStableFunc(list, func(a, b symbol) int {
-		switch {
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b symbol) int { return cmp.Compare(a.start, b.start) })
 	k := &kernelSymbols{}
 	for _, s := range list {
 		if n := len(k.starts); n > 0 && k.starts[n-1] == s.start {

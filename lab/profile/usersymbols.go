@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"debug/elf"
 	"debug/gosym"
 	"fmt"
@@ -93,15 +94,7 @@ func goFunctions(f *elf.File) []function {
 }
 
 func (s *userSymbols) keep(list []function) {
-	slices.SortStableFunc(list, func(a, b function) int {
-		switch {
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b function) int { return cmp.Compare(a.start, b.start) })
 	for _, f := range list {
 		if n := len(s.starts); n > 0 && s.starts[n-1] == f.start {
 			continue

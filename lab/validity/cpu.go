@@ -25,18 +25,24 @@ func (v *verdict) where(i int) string {
 	return fmt.Sprintf("node %s (%s)", v.Sides[i].Node, sideNames[i])
 }
 
-// foreign fails once, by the worse side.
-func (v *verdict) foreign() {
-	worst, most, unknown := -1, 0.0, len(v.Sides) == 0
-	for i, s := range v.sides() {
-		percent, ok := s.ForeignPercent(v.Window)
-		switch {
+// worst is the side with the most percent over a limit, −1 for none, and whether
+// a side's is not known.
+func (v *verdict) worst(limit float64, percent func(side int) (float64, bool)) (worst int, most float64, unknown bool) {
+	worst, unknown = -1, len(v.Sides) == 0
+	for i := range v.sides() {
+		switch p, ok := percent(i); {
 		case !ok:
 			unknown = true
-		case percent > max(v.limits.Foreign, most):
-			worst, most = i, percent
+		case p > max(limit, most):
+			worst, most = i, p
 		}
 	}
+	return worst, most, unknown
+}
+
+// foreign fails once, by the worse side.
+func (v *verdict) foreign() {
+	worst, most, unknown := v.worst(v.limits.Foreign, func(i int) (float64, bool) { return v.Sides[i].ForeignPercent(v.Window) })
 	if worst < 0 {
 		if unknown {
 			v.skip(sample.ForeignCPU, "the CPU time of other programs is not known")
@@ -57,16 +63,7 @@ func (v *verdict) culprit(s Side) string {
 }
 
 func (v *verdict) steal() {
-	worst, most, unknown := -1, 0.0, len(v.Sides) == 0
-	for i := range v.sides() {
-		percent, ok := v.metric(stealMetrics[i])
-		switch {
-		case !ok:
-			unknown = true
-		case percent > max(v.limits.Steal, most):
-			worst, most = i, percent
-		}
-	}
+	worst, most, unknown := v.worst(v.limits.Steal, func(i int) (float64, bool) { return v.metric(stealMetrics[i]) })
 	if worst < 0 {
 		if unknown {
 			v.skip(sample.Steal, "stolen CPU time was not metered")

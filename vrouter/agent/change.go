@@ -42,8 +42,8 @@ func (a *agent) withOthers(s model.State) model.State {
 		has[p.Name] = true
 	}
 	a.shared.Peek(func(v *fleet.View) {
-		for _, p := range v.Ports("") {
-			if p.Origin != model.Applied && !has[p.Name] {
+		for _, p := range v.MadeOtherwise() {
+			if !has[p.Name] {
 				s.Ports = append(s.Ports, p)
 			}
 		}

@@ -246,7 +246,7 @@ func (v *View) join(s model.State) (wanted, error) {
 	s = s.WithDefaults()
 	w := wantedBy(s)
 	var stay []model.Port
-	for _, p := range v.madeOtherwise() {
+	for _, p := range v.MadeOtherwise() {
 		name := p.Name
 		if applied := w.ports[name]; applied != nil {
 			a := *applied
@@ -268,8 +268,8 @@ func (v *View) join(s model.State) (wanted, error) {
 	return w, nil
 }
 
-// madeOtherwise are the ports that did not come with a document, by name.
-func (v *View) madeOtherwise() (all []model.Port) {
+// MadeOtherwise are the ports that did not come with a document, by name.
+func (v *View) MadeOtherwise() (all []model.Port) {
 	for _, p := range v.ports {
 		if p.Origin != model.Applied {
 			all = append(all, *p)

@@ -129,13 +129,10 @@ func named(p model.Port) model.Port {
 // claim writes a port with the keys that are its own, which nobody may have but
 // ports that the same change releases.
 func (d *draft) claim(p model.Port) *draft {
-	keys := own(p)
-	d.put(portKey(p.Network, p.Name), p)
-	d.put(keys[0], p.Network)
-	for _, key := range keys[1:] {
-		d.put(key, p.Name)
+	for _, e := range portEntries(p) {
+		d.commit.Put[e.key] = e.value
 	}
-	for _, key := range keys {
+	for _, key := range own(p) {
 		if at := slices.Index(d.commit.Delete, key); at >= 0 {
 			d.commit.Delete = slices.Delete(d.commit.Delete, at, at+1)
 		} else {
