@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"windtunnel/lab/distance"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -43,6 +44,11 @@ type Experiment struct {
 	// Grace is how long after its planned end a tool may still be busy with
 	// its results before it counts as hung; 8 s where 0.
 	Grace time.Duration
+
+	// Distance is the CPU distance to measure at.
+	Distance distance.Choice
+
+	conditions conditions
 
 	// try makes one attempt at a trial and fills the sample; measure where nil.
 	try func(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) error
@@ -85,6 +91,9 @@ type Observer interface {
 // was measured is then recorded.
 func (e *Experiment) Run(ctx context.Context) error {
 	h := newHistory(e.History)
+	e.conditions.choice = e.Distance
+	e.conditions.resumed(e.History)
+	defer e.conditions.close()
 	started := time.Now()
 	number := 0
 	for block := 0; e.goesOn(h, block, time.Since(started)); block++ {
@@ -154,7 +163,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	run := &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch,
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	}
 	if t.Profiled {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/distance"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/sample"
@@ -28,8 +29,9 @@ type metering struct {
 	end     edge
 	series  [][]meter.Light // by node
 
-	profiles []*folded.Profile // by node, where they were taken
-	gates    *gates
+	profiles   []*folded.Profile // by node, where they were taken
+	gates      *gates
+	conditions *recording
 }
 
 // edge is everything that is read at one edge of the window.
@@ -74,7 +76,22 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 			return nil, err
 		}
 	}
+	probe, err := t.probe()
+	if err != nil {
+		return nil, err
+	}
+	m.conditions = record(seriesInterval, probe, t.bench.Testbed.Fabric().Clock)
 	return m, m.startProfiles(ctx)
+}
+
+// probe measures the distance between the first CPUs of the two nodes; nil
+// where they share them.
+func (t *tooling) probe() (*distance.Probe, error) {
+	layout := t.bench.Testbed.Layout()
+	if layout.Shared || len(layout.Nodes) < 2 {
+		return nil, nil
+	}
+	return t.conditions.between(layout.Nodes[0][0], layout.Nodes[1][0])
 }
 
 // devices are a node's hops. The series follows the fabric's devices, or,
@@ -214,7 +231,7 @@ func (m *metering) show(before, now []meter.Light) {
 		receiver = &r
 	}
 	facts := meter.Facts{Colocated: m.colocated(), Direction: m.traffic.scenario.Workload.Direction}
-	points := meter.Points(side(0), receiver, before[0].Mono, facts, 0)
+	points := meter.Points(side(0), receiver, nil, before[0].Mono, facts)
 	if len(points) > 0 {
 		m.traffic.moved(points[len(points)-1])
 	}
@@ -228,7 +245,7 @@ func (m *metering) stop(ctx context.Context) error {
 		m.series = append(m.series, points)
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, m.stopProfiles(ctx))...)
+	return errors.Join(append(errs, m.conditions.finish(), m.stopProfiles(ctx))...)
 }
 
 // close lets go of what the engine itself has open.
@@ -237,6 +254,9 @@ func (m *metering) close() {
 		m.wire.Close()
 	}
 	m.gates.close()
+	if m.conditions != nil {
+		_ = m.conditions.finish() // its error was returned by stop, or there are no figures
+	}
 }
 
 // complete fills the sample with what the tool said and what the meters read.
@@ -273,14 +293,35 @@ func (m *metering) complete(said tool.Measurement) error {
 	for _, d := range deltas {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
-	m.points(facts, sender.Seconds)
+	m.points(facts)
 	if err := m.judge(deltas); err != nil {
 		return err
 	}
-	return m.check()
+	if err := m.check(); err != nil {
+		return err
+	}
+	w := m.traffic.scenario.Workload
+	s.Limit = meter.Limit(&sender, receiver, facts, w, m.traffic.scenario.Fabric, s.Metrics)
+	m.narrow(sender.Seconds)
+	if busier := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); busier > 0 && w.Kind == suite.TCPStream || w.Kind == suite.UDPStream {
+		s.Metrics.Set(sample.Capacity, 8e9/busier)
+	}
+	return nil
 }
 
-func (m *metering) points(f meter.Facts, window float64) {
+// narrow makes the trial's figures those of the slices in which the machine was
+// in one state.
+func (m *metering) narrow(window float64) {
+	s, c := m.traffic.sample, m.traffic.conditions
+	annotate(s.Series, m.conditions.readings, m.start.nodes[0].Mono)
+	slices := meter.Inside(s.Series, window)
+	if gate := c.leaveOut(s.Series, slices, !m.colocated()); gate != nil {
+		s.Gates = append(s.Gates, *gate)
+	}
+	meter.Narrow(s.Metrics, slices)
+}
+
+func (m *metering) points(f meter.Facts) {
 	side := func(i int) meter.SeriesSide {
 		return meter.SeriesSide{Lights: m.series[i], CPUs: m.nodes[i].CPUs()}
 	}
@@ -289,7 +330,7 @@ func (m *metering) points(f meter.Facts, window float64) {
 		r := side(1)
 		receiver = &r
 	}
-	m.traffic.sample.Series = meter.Points(side(0), receiver, m.start.nodes[0].Mono, f, window)
+	m.traffic.sample.Series = meter.Points(side(0), receiver, m.conditions.wire, m.start.nodes[0].Mono, f)
 }
 
 // facts gathers what the meters themselves cannot know.

@@ -26,6 +26,7 @@ type tooling struct {
 	// profileRate: samples a second of the profiler; 0 = no profile.
 	profileRate int
 	watch       Watch
+	conditions  *conditions
 
 	tool tool.Tool
 	runs []*pairRun

@@ -1,6 +1,8 @@
 package meter
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,7 +81,7 @@ func series(start int64, busy []float64, bytes []uint64) SeriesSide {
 func TestPointsJoinBothNodes(t *testing.T) {
 	sender := series(1e9, []float64{80, 90, 70}, []uint64{10, 10, 10})
 	receiver := series(1e9+3e6, []float64{50, 60, 40}, []uint64{125_000, 250_000, 0})
-	got := Points(sender, &receiver, 11e8, Facts{Direction: suite.Forward}, 10)
+	got := Points(sender, &receiver, nil, 11e8, Facts{Direction: suite.Forward})
 	if len(got) != 3 {
 		t.Fatalf("%d points", len(got))
 	}
@@ -91,14 +93,20 @@ func TestPointsJoinBothNodes(t *testing.T) {
 	}
 }
 
-// The wire worked for 30 ms on the sender's CPU while 375,000 bytes passed.
-func TestPointsShareOutTheWiresWorkByBits(t *testing.T) {
+// The wire works on the sender's CPU for 10 ms of the first slice and 20 ms of
+// the second; its clock is read in between too.
+func TestPointsSubtractTheWiresWork(t *testing.T) {
 	sender := series(1e9, []float64{80, 90, 70}, []uint64{0, 0, 0})
 	receiver := series(1e9, []float64{50, 60, 40}, []uint64{125_000, 250_000, 0})
 	receiver.CPUs = []int{1}
-	got := Points(sender, &receiver, 1e9, Facts{Direction: suite.Forward, WireCPU: map[int]float64{0: 0.03}}, 10)
+	var wire []WireReading
+	for mono, used := range map[int64]float64{1e9: 5, 105e7: 5.005, 11e8: 5.01, 12e8: 5.03} {
+		wire = append(wire, WireReading{Mono: mono, Used: map[int]float64{0: used}})
+	}
+	slices.SortFunc(wire, func(a, b WireReading) int { return cmp.Compare(a.Mono, b.Mono) })
+	got := Points(sender, &receiver, wire, 1e9, Facts{Direction: suite.Forward})
 	for i, want := range []float64{70, 70, 70} {
-		if !near(got[i].SenderCPU, want, 1e-6) {
+		if !near(got[i].SenderCPU, want, 1e-5) {
 			t.Errorf("point %d: sender %v, want %v", i, got[i].SenderCPU, want)
 		}
 	}
@@ -107,15 +115,27 @@ func TestPointsShareOutTheWiresWorkByBits(t *testing.T) {
 	}
 }
 
+func TestPointsHaveTheStealOfTheNodeThatLostMore(t *testing.T) {
+	sender, receiver := series(1e9, []float64{80, 80}, []uint64{0, 0}), series(1e9, []float64{80, 80}, []uint64{0, 0})
+	for i, stolen := range []int64{0, 1e7, 1e7} {
+		sender.Lights[i].Steal = []int64{0}
+		receiver.Lights[i].Steal = []int64{stolen}
+	}
+	got := Points(sender, &receiver, nil, 1e9, Facts{Direction: suite.Forward})
+	if !near(got[0].Steal, 10, 1e-9) || got[1].Steal != 0 {
+		t.Errorf("steal %v and %v %%, want 10 and 0", got[0].Steal, got[1].Steal)
+	}
+}
+
 func TestStepsThatCannotBeComparedAreLeftOut(t *testing.T) {
 	side := series(1e9, []float64{10, 20, 30}, []uint64{1, 1, 1})
 	side.Lights[1].Idle = []int64{-1} // offline then
-	if got := steps(side); len(got) != 1 {
+	if got := steps(side, nil); len(got) != 1 {
 		t.Errorf("%d steps, want the last only", len(got))
 	}
 	side = series(1e9, []float64{10, 20}, []uint64{5, 5})
 	side.Lights[2].Traffic = []Traffic{{RxBytes: 1}} // made anew
-	if got := steps(side); len(got) != 1 {
+	if got := steps(side, nil); len(got) != 1 {
 		t.Errorf("%d steps, want the first only", len(got))
 	}
 }

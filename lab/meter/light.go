@@ -10,7 +10,7 @@ import (
 func (m *Meter) ReadLight(l *Light) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.Idle = resize(l.Idle, len(m.config.CPUs))
+	l.Idle, l.Steal = resize(l.Idle, len(m.config.CPUs)), resize(l.Steal, len(m.config.CPUs))
 	l.Traffic = resize(l.Traffic, len(m.series))
 	clear(l.Traffic)
 	var err error
@@ -18,9 +18,9 @@ func (m *Meter) ReadLight(l *Light) error {
 		return err
 	}
 	for i, t := range m.times {
-		l.Idle[i] = -1
+		l.Idle[i], l.Steal[i] = -1, int64(t.Steal)*tickNanoseconds
 		if m.seen[i] {
-			l.Idle[i] = t.idle() + int64(t.Steal)*tickNanoseconds
+			l.Idle[i] = t.idle() + l.Steal[i]
 		}
 	}
 	for i, s := range m.series {

@@ -397,7 +397,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 	if got := last.Traffic[0].RxBytes - first.Traffic[0].RxBytes; got == 0 || got > 1<<20 {
 		t.Errorf("%d bytes at the left device, want acknowledgements only", got)
 	}
-	points := Points(SeriesSide{Lights: lights, CPUs: m.CPUs()}, nil, start, Facts{Colocated: true}, last.seconds(first))
+	points := Points(SeriesSide{Lights: lights, CPUs: m.CPUs()}, nil, nil, start, Facts{Colocated: true})
 	for _, p := range points {
 		if p.SenderCPU < 0 || p.SenderCPU > 100 || p.Bits < 0 {
 			t.Errorf("%+v", p)

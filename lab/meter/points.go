@@ -1,6 +1,9 @@
 package meter
 
 import (
+	"cmp"
+	"slices"
+
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -13,43 +16,30 @@ type SeriesSide struct {
 
 // Points joins the series of both nodes, which share one CLOCK_MONOTONIC, into
 // the points of a sample; origin is the reading's Mono at which the window
-// begins. receiver is nil where both endpoints are on one node.
+// begins. receiver is nil where both endpoints are on one node. wire is the
+// series of the fabric's clock; nil where it has none.
 //
 // Bits, as the devices count them (a veth that polls leaves out the Ethernet
 // header), are what the series devices of the data-receiving side received (of
-// both sides where data goes both ways). The fabric's own work, known for the
-// whole window only, is taken off each step in proportion to the bits that
-// passed in it.
-func Points(sender SeriesSide, receiver *SeriesSide, origin int64, f Facts, window float64) []sample.Point {
-	near := steps(sender)
+// both sides where data goes both ways). The fabric's own work is subtracted.
+func Points(sender SeriesSide, receiver *SeriesSide, wire []WireReading, origin int64, f Facts) []sample.Point {
+	near := steps(sender, wire)
 	var far []step
 	if receiver != nil {
-		far = steps(*receiver)
+		far = steps(*receiver, wire)
 	}
 	points := make([]sample.Point, 0, len(near))
-	k, inWindow := 0, 0.0
+	k := 0
 	for _, s := range near {
-		p := sample.Point{At: float64(s.end-origin) / 1e9, SenderCPU: s.busy}
+		p := sample.Point{At: float64(s.end-origin) / 1e9, Seconds: s.seconds, SenderCPU: s.busy, Steal: s.steal}
 		var other step
 		if len(far) > 0 {
 			k = nearest(far, k, s.end)
 			other = far[k]
-			p.ReceiverCPU = other.busy
+			p.ReceiverCPU, p.Steal = other.busy, max(p.Steal, other.steal)
 		}
 		p.Bits = direction(s, other, receiver != nil, f)
-		if p.At > 0 && p.At <= window {
-			inWindow += p.Bits * s.seconds
-		}
 		points = append(points, p)
-	}
-	if f.WireCPU != nil && inWindow > 0 {
-		for i := range points {
-			share := points[i].Bits / inWindow
-			points[i].SenderCPU = lessWire(points[i].SenderCPU, sender.CPUs, f.WireCPU, share)
-			if receiver != nil {
-				points[i].ReceiverCPU = lessWire(points[i].ReceiverCPU, receiver.CPUs, f.WireCPU, share)
-			}
-		}
 	}
 	return points
 }
@@ -58,18 +48,26 @@ func Points(sender SeriesSide, receiver *SeriesSide, origin int64, f Facts, wind
 type step struct {
 	end     int64   // CLOCK_MONOTONIC
 	seconds float64 // length
-	busy    float64 // percent of the node's CPUs
+	busy    float64 // percent of the node's CPUs, without the fabric's work
+	steal   float64 // percent of the node's CPUs
 	bits    float64 // received by the series devices, per second
 }
 
 // steps leaves out pairs that cannot be compared: a CPU that was offline, a
 // device that was made anew.
-func steps(side SeriesSide) []step {
+func steps(side SeriesSide, wire []WireReading) []step {
 	var list []step
 	for i := 1; i < len(side.Lights); i++ {
-		if s, ok := between(side.Lights[i-1], side.Lights[i]); ok {
-			list = append(list, s)
+		a, b := side.Lights[i-1], side.Lights[i]
+		s, ok := between(a, b)
+		if !ok {
+			continue
 		}
+		for _, cpu := range side.CPUs {
+			s.busy -= 100 * (usedAt(wire, cpu, b.Mono) - usedAt(wire, cpu, a.Mono)) / s.seconds / float64(len(side.CPUs))
+		}
+		s.busy = max(s.busy, 0)
+		list = append(list, s)
 	}
 	return list
 }
@@ -80,12 +78,17 @@ func between(a, b Light) (s step, ok bool) {
 		return s, false
 	}
 	s.end, s.seconds = b.Mono, float64(length)/1e9
+	share := func(ns int64) float64 {
+		return 100 * float64(min(max(ns, 0), length)) / float64(length) / float64(len(b.Idle))
+	}
 	for i := range b.Idle {
 		if a.Idle[i] < 0 || b.Idle[i] < 0 {
 			return s, false
 		}
-		idle := min(max(b.Idle[i]-a.Idle[i], 0), length)
-		s.busy += 100 * float64(length-idle) / float64(length) / float64(len(b.Idle))
+		s.busy += 100/float64(len(b.Idle)) - share(b.Idle[i]-a.Idle[i])
+	}
+	for i := range min(len(a.Steal), len(b.Steal)) {
+		s.steal += share(b.Steal[i] - a.Steal[i])
 	}
 	for i := range b.Traffic {
 		if b.Traffic[i].RxBytes < a.Traffic[i].RxBytes {
@@ -120,15 +123,25 @@ func direction(near, far step, two bool, f Facts) float64 {
 	return far.bits
 }
 
-// lessWire takes the fabric's work off a step. share is the step's bits per
-// second as a part of all bits of the window, so that the wire's seconds times
-// share are the wire's cores in the step.
-func lessWire(percent float64, cpus []int, wire map[int]float64, share float64) float64 {
-	if len(cpus) == 0 {
-		return percent
+// WireReading is the fabric's clock at one moment.
+type WireReading struct {
+	Mono int64           // CLOCK_MONOTONIC
+	Used map[int]float64 // CPU seconds of the fabric's own work, by CPU
+}
+
+// usedAt is what the fabric had used of a CPU at a moment, by linear
+// interpolation between the readings around it.
+func usedAt(wire []WireReading, cpu int, mono int64) float64 {
+	i, _ := slices.BinarySearchFunc(wire, mono, func(r WireReading, at int64) int { return cmp.Compare(r.Mono, at) })
+	switch {
+	case len(wire) == 0:
+		return 0
+	case i == 0:
+		return wire[0].Used[cpu]
+	case i == len(wire):
+		return wire[i-1].Used[cpu]
 	}
-	for _, c := range cpus {
-		percent -= 100 * wire[c] * share / float64(len(cpus))
-	}
-	return max(percent, 0)
+	a, b := wire[i-1], wire[i]
+	part := float64(mono-a.Mono) / float64(b.Mono-a.Mono)
+	return a.Used[cpu] + part*(b.Used[cpu]-a.Used[cpu])
 }

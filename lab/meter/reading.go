@@ -28,7 +28,8 @@ type NamespaceReading struct {
 // Light is a reading of the time series: little enough to be taken ten times a
 // second.
 type Light struct {
-	Mono    int64     `json:"mono_ns"` // CLOCK_MONOTONIC
-	Idle    []int64   `json:"idle_ns"` // idle, iowait and steal since boot, in the order of the meter's CPUs; −1 while offline
-	Traffic []Traffic `json:"traffic"` // in the order of the meter's series devices
+	Mono    int64     `json:"mono_ns"`  // CLOCK_MONOTONIC
+	Idle    []int64   `json:"idle_ns"`  // idle, iowait and steal since boot, in the order of the meter's CPUs; −1 while offline
+	Steal   []int64   `json:"steal_ns"` // steal since boot, in the same order; in steps of 10 ms
+	Traffic []Traffic `json:"traffic"`  // in the order of the meter's series devices
 }

@@ -13,6 +13,7 @@ const (
 	StillMoving  GateName = "still-moving"  // counters went on after the traffic had ended
 	ClockJump    GateName = "clock-jump"    // wall clock and monotonic clock parted
 	MachineStall GateName = "machine-stall" // the machine stood still
+	CPUMoved     GateName = "cpu-distance"  // the host moved a virtual machine's CPUs to another distance
 )
 
 // Gate is a check that a trial failed: its figures were measured, and do not

@@ -110,6 +110,16 @@ const (
 	ReceiverSoftirqOnRecv Metric = "receive_on_own_cpus"  // share of the receiver's packets that its own CPUs processed, 0..1
 )
 
+// The state of the machine during the trial.
+const (
+	CPUDistance     Metric = "cpu_distance_ns"      // median round trip of a cache line between the nodes' CPUs, over the slices kept
+	CPUDistanceLow  Metric = "cpu_distance_ns_low"  // the shortest and the longest reading of the window
+	CPUDistanceHigh Metric = "cpu_distance_ns_high" //
+	MemoryCopy      Metric = "memory_copy_bps"      // median speed at which the nodes' CPUs copy memory, bits per second, over the slices kept
+	KeptSlices      Metric = "kept_slices"          // share of the window's slices that the figures stand for, 0..1
+	Capacity        Metric = "capacity_bps"         // payload that one CPU of the busier side could carry: 1 / the larger CPU time per byte
+)
+
 // Info says how to print a metric and which direction is better.
 type Info struct {
 	Metric Metric
@@ -187,6 +197,12 @@ var infos = []Info{
 	{BytesInWindow, "payload in window", "B", 0},
 	{WindowSeconds, "window", "s", 0},
 	{ReceiverSoftirqOnRecv, "receive work on own CPUs", "1", 0},
+	{CPUDistance, "CPU distance", "ns", 0},
+	{CPUDistanceLow, "CPU distance low", "ns", 0},
+	{CPUDistanceHigh, "CPU distance high", "ns", 0},
+	{MemoryCopy, "memory copy", "bit/s", 0},
+	{KeptSlices, "slices kept", "1", 0},
+	{Capacity, "capacity of one CPU", "bit/s", +1},
 }
 
 var byMetric = func() map[Metric]Info {

@@ -19,6 +19,7 @@ type Sample struct {
 	// count only where that cost is worked out.
 	Profiled bool    `json:"profiled,omitempty"`
 	Metrics  Metrics `json:"metrics,omitempty"`
+	Limit    Limit   `json:"limit,omitempty"` // what held the traffic back; empty where it is not known
 	// Latency is the full distribution, as HdrHistogram's V2 compressed
 	// encoding in base64, so that trials can be merged without averaging
 	// percentiles. Values are nanoseconds of a round trip.
@@ -82,13 +83,29 @@ func (f *Failure) Retryable() bool {
 	return true
 }
 
-// Point is one step of the time series (100 ms by default).
+// Point is one slice of the time series (100 ms by default).
 type Point struct {
-	At          float64 `json:"at_s"` // seconds since the meter's window began; negative before it
-	Bits        float64 `json:"bps"`  // bits per second on the fabric (or the colocated endpoint's device) in the data direction
+	At          float64 `json:"at_s"`              // its end, seconds since the meter's window began; negative before it
+	Seconds     float64 `json:"seconds,omitempty"` // its length; 0 in samples of version 1
+	Bits        float64 `json:"bps"`               // bits per second on the fabric (or the colocated endpoint's device) in the data direction
 	SenderCPU   float64 `json:"sender_cpu_percent"`
 	ReceiverCPU float64 `json:"receiver_cpu_percent"`
+	// The state of the machine meanwhile; absent where it was not read.
+	Steal              float64 `json:"steal_percent,omitempty"`   // of the node that lost more
+	CPUDistance        float64 `json:"cpu_distance_ns,omitempty"` // round trip of a cache line between the nodes' CPUs
+	SenderMemoryCopy   float64 `json:"sender_memory_copy_bps,omitempty"`
+	ReceiverMemoryCopy float64 `json:"receiver_memory_copy_bps,omitempty"`
+	// LeftOut says why the trial's figures leave the slice out.
+	LeftOut LeftOut `json:"left_out,omitempty"`
 }
+
+// LeftOut is why a slice does not belong to its trial's figures.
+type LeftOut string
+
+const (
+	StolenSlice  LeftOut = "steal"        // the host ran other guests on the nodes' CPUs
+	DistantSlice LeftOut = "cpu-distance" // the CPUs were at another distance than in most of the trial
+)
 
 // Hop is one network device on the path and what it counted in the window.
 type Hop struct {

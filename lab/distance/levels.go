@@ -1,0 +1,106 @@
+package distance
+
+import (
+	"slices"
+)
+
+// Level is a range of distances between which there is nothing: one state that
+// the machine's CPUs were in.
+type Level struct {
+	Low, High float64 // ns
+	Median    float64 // ns
+	Share     float64 // of all readings, 0..1
+}
+
+const (
+	// gap is the ratio between neighbouring readings that parts two levels.
+	// CPUs of one cache and of two are a factor of 5 apart when idle and of 3
+	// under load; readings of one level are spread by less than a fifth.
+	gap = 1.6
+	// company is how many others a reading needs within a factor of 1/nearby and
+	// nearby: a CPU that moves during a reading, or comes late, makes single ones.
+	company = 0.02
+	nearby  = 1.25
+)
+
+// Levels parts readings, in ns, where there is a gap, nearest level first. A
+// reading that stands alone makes no level.
+func Levels(readings []float64) []Level {
+	sorted := slices.Clone(readings)
+	slices.Sort(sorted)
+	sorted = withCompany(slices.DeleteFunc(sorted, func(r float64) bool { return !(r > 0) }))
+	var levels []Level
+	for from := 0; from < len(sorted); {
+		to := from + 1
+		for to < len(sorted) && sorted[to] <= gap*sorted[to-1] {
+			to++
+		}
+		levels = append(levels, Level{
+			Low: sorted[from], High: sorted[to-1], Median: sorted[(from+to)/2], Share: float64(to-from) / float64(len(sorted)),
+		})
+		from = to
+	}
+	return levels
+}
+
+// withCompany leaves out readings that stand alone.
+func withCompany(sorted []float64) []float64 {
+	others := max(1, int(company*float64(len(sorted))))
+	var list []float64
+	from, to := 0, 0
+	for _, r := range sorted {
+		for sorted[from] < r/nearby {
+			from++
+		}
+		for to < len(sorted) && sorted[to] <= r*nearby {
+			to++
+		}
+		if to-from-1 >= others || len(sorted) <= others {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Of is the level that a reading belongs to; −1 for none.
+func Of(levels []Level, reading float64) int {
+	for i, l := range levels {
+		if reading >= l.Low/nearby && reading <= l.High*nearby {
+			return i
+		}
+	}
+	return -1
+}
+
+// Choice says at which level a run measures.
+type Choice string
+
+const (
+	Auto Choice = "auto" // the nearest that holds at least a quarter of the time
+	Near Choice = "near"
+	Far  Choice = "far"
+	Any  Choice = "any"
+)
+
+// Choose is the level to measure at; −1 for any, or where nothing was read.
+func (c Choice) Choose(levels []Level) int {
+	if len(levels) == 0 || c == Any {
+		return -1
+	}
+	switch c {
+	case Near:
+		return 0
+	case Far:
+		return len(levels) - 1
+	}
+	most := 0
+	for i, l := range levels {
+		if l.Share >= 0.25 {
+			return i
+		}
+		if l.Share > levels[most].Share {
+			most = i
+		}
+	}
+	return most
+}

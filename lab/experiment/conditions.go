@@ -1,0 +1,273 @@
+package experiment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"windtunnel/lab/distance"
+	"windtunnel/lab/meter"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// conditions follow the state of the machine through a run: how far the nodes'
+// CPUs are from each other, and how fast they copy memory.
+type conditions struct {
+	choice   distance.Choice
+	probe    *distance.Probe
+	cpus     [2]int    // of the probe
+	readings []float64 // distances of the run so far, ns
+}
+
+// resumed takes in what earlier parts of the run have read.
+func (c *conditions) resumed(samples []sample.Sample) {
+	for i := range samples {
+		for _, p := range samples[i].Series {
+			c.readings = append(c.readings, p.CPUDistance)
+		}
+	}
+}
+
+// between opens the probe of two CPUs, or returns the one that is open.
+func (c *conditions) between(a, b int) (*distance.Probe, error) {
+	if c.probe != nil && c.cpus == [2]int{a, b} {
+		return c.probe, nil
+	}
+	c.close()
+	var err error
+	c.probe, err = distance.Open(a, b)
+	c.cpus = [2]int{a, b}
+	return c.probe, err
+}
+
+func (c *conditions) close() {
+	if c.probe != nil {
+		c.probe.Close()
+		c.probe = nil
+	}
+}
+
+// recording reads the conditions and the fabric's clock during one trial.
+type recording struct {
+	stop chan struct{}
+	done sync.WaitGroup
+
+	readings []distance.Reading
+	wire     []meter.WireReading
+	err      error
+}
+
+// record reads every interval until finish is called. probe is nil where the
+// nodes share their CPUs.
+func record(every time.Duration, probe *distance.Probe, clock func() (map[int]float64, error)) *recording {
+	r := &recording{stop: make(chan struct{})}
+	r.done.Go(func() {
+		ticks := time.NewTicker(every)
+		defer ticks.Stop()
+		for {
+			if r.err = r.read(probe, clock); r.err != nil {
+				return
+			}
+			select {
+			case <-r.stop:
+				r.err = r.read(nil, clock)
+				return
+			case <-ticks.C:
+			}
+		}
+	})
+	return r
+}
+
+func (r *recording) read(probe *distance.Probe, clock func() (map[int]float64, error)) error {
+	used, err := clock()
+	if err != nil {
+		return err
+	}
+	mono, err := meter.Now()
+	if err != nil {
+		return err
+	}
+	if used != nil {
+		r.wire = append(r.wire, meter.WireReading{Mono: mono, Used: used})
+	}
+	if probe == nil {
+		return nil
+	}
+	d, err := probe.Measure()
+	r.readings = append(r.readings, d)
+	return err
+}
+
+func (r *recording) finish() error {
+	select {
+	case <-r.stop:
+	default:
+		close(r.stop)
+	}
+	r.done.Wait()
+	return r.err
+}
+
+// annotate puts the readings into the points of the series; origin is the Mono
+// at which the window began.
+func annotate(points []sample.Point, readings []distance.Reading, origin int64) {
+	for i := range points {
+		p := &points[i]
+		var trips, senders, receivers []float64
+		for _, r := range during(p, readings, origin) {
+			if r.RoundTrip > 0 {
+				trips = append(trips, r.RoundTrip)
+			}
+			senders, receivers = append(senders, 8*r.Copy[0]), append(receivers, 8*r.Copy[1])
+		}
+		p.CPUDistance, _, _ = stats.Median(trips)
+		p.SenderMemoryCopy, _, _ = stats.Median(senders)
+		p.ReceiverMemoryCopy, _, _ = stats.Median(receivers)
+	}
+}
+
+// during lists the readings within a slice.
+func during(p *sample.Point, readings []distance.Reading, origin int64) []distance.Reading {
+	from, to := origin+int64(1e9*(p.At-p.Seconds)), origin+int64(1e9*p.At)
+	at := func(mono int64) int {
+		i, _ := slices.BinarySearchFunc(readings, mono, func(r distance.Reading, mono int64) int { return cmp.Compare(r.Mono, mono) })
+		return i
+	}
+	return readings[at(from):at(to)]
+}
+
+// majority is the share of a window that must be at one level, and free of
+// steal, for the trial to have figures.
+const majority = 0.5
+
+// leaveOut marks the slices that the trial's figures leave out, takes the
+// trial's readings into those of the run, and returns the gate that the trial
+// fails. points are all of the trial's, slices those inside the window. far is
+// false where the distance does not matter: both endpoints are on one node.
+func (c *conditions) leaveOut(points, slices []sample.Point, far bool) *sample.Gate {
+	for _, p := range points {
+		if p.CPUDistance > 0 {
+			c.readings = append(c.readings, p.CPUDistance)
+		}
+	}
+	stolen := mark(slices, sample.StolenSlice, func(i int) bool { return slices[i].Steal > 0 })
+	if stolen > 1-majority {
+		return &sample.Gate{Name: sample.Steal, Value: 100 * stolen, Limit: 100 * (1 - majority), Unit: "%", Message: fmt.Sprintf(
+			"the host of this virtual machine ran others in %.0f %% of the slices of the window; the limit is %.0f %%: give the machine CPUs of its own, or try at another hour",
+			100*stolen, 100*(1-majority))}
+	}
+	levels := distance.Levels(c.readings)
+	if !far || len(levels) < 2 {
+		return nil
+	}
+	at := levelsOf(points, slices, levels)
+	own, most := commonest(at, len(levels))
+	left := mark(slices, sample.DistantSlice, func(i int) bool { return at[i] != own })
+	if most < majority || left+stolen > 1-majority {
+		return distanceGate(100*most, 100*majority, "%", fmt.Sprintf(
+			"the host moved this machine's CPUs within the trial (cache line round trips of %s); at most %.0f %% of the window was at one distance", describe(levels), 100*most))
+	}
+	if want := c.choice.Choose(levels); want >= 0 && want != own {
+		return distanceGate(levels[own].Median, levels[want].Median, "ns", fmt.Sprintf(
+			"the CPUs were %.0f ns from each other; the run measures at %.0f ns", levels[own].Median, levels[want].Median))
+	}
+	return nil
+}
+
+func distanceGate(value, limit float64, unit, message string) *sample.Gate {
+	return &sample.Gate{Name: sample.CPUMoved, Value: value, Limit: limit, Unit: unit, Message: message}
+}
+
+// mark leaves out the slices that are so, unless they are left out already, and
+// returns their share.
+func mark(slices []sample.Point, why sample.LeftOut, so func(i int) bool) float64 {
+	n := 0
+	for i := range slices {
+		if slices[i].LeftOut == "" && so(i) {
+			slices[i].LeftOut = why
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(slices), 1))
+}
+
+// mixed is the level of a slice in which the level changed.
+const mixed = -1
+
+// levelsOf gives each slice its level: that of the readings within it, and of
+// those next to it on both sides. slices is a part of points.
+func levelsOf(points, slices []sample.Point, levels []distance.Level) []int {
+	at := make([]int, len(slices))
+	first := indexOf(points, slices)
+	for i := range slices {
+		at[i] = mixed
+		seen := false
+		for _, p := range around(points, first+i) {
+			l := distance.Of(levels, p.CPUDistance)
+			if seen && l != at[i] {
+				at[i] = mixed
+				break
+			}
+			at[i], seen = l, true
+		}
+	}
+	return at
+}
+
+// indexOf is where slices, a part of points, begins in it.
+func indexOf(points, slices []sample.Point) int {
+	for i := range points {
+		if len(slices) > 0 && &points[i] == &slices[0] {
+			return i
+		}
+	}
+	return 0
+}
+
+// around lists the nearest point before i, i itself and the nearest after it,
+// as far as they have a reading.
+func around(points []sample.Point, i int) []sample.Point {
+	has := func(p sample.Point) bool { return p.CPUDistance > 0 }
+	var list []sample.Point
+	for j := i - 1; j >= 0; j-- {
+		if has(points[j]) {
+			list = append(list, points[j])
+			break
+		}
+	}
+	if j := slices.IndexFunc(points[i+1:], has); j >= 0 {
+		list = append(list, points[i+1+j])
+	}
+	if has(points[i]) {
+		list = append(list, points[i])
+	}
+	return list
+}
+
+// commonest is the level that most slices are at, and its share.
+func commonest(at []int, levels int) (level int, share float64) {
+	counts := make([]int, levels)
+	for _, l := range at {
+		if l != mixed {
+			counts[l]++
+		}
+	}
+	most := slices.Max(counts)
+	return slices.Index(counts, most), float64(most) / float64(max(len(at), 1))
+}
+
+// describe lists the levels: "52 ns or 335 ns".
+func describe(levels []distance.Level) string {
+	text := ""
+	for i, l := range levels {
+		if i > 0 {
+			text += " or "
+		}
+		text += fmt.Sprintf("%.0f ns", l.Median)
+	}
+	return text
+}

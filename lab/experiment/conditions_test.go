@@ -1,0 +1,134 @@
+package experiment
+
+import (
+	"testing"
+
+	"windtunnel/lab/distance"
+	"windtunnel/lab/sample"
+)
+
+// seriesAt makes slices of 100 ms at these distances, in ns; 0 is a slice
+// without a reading.
+func seriesAt(distances ...float64) []sample.Point {
+	points := make([]sample.Point, len(distances))
+	for i, d := range distances {
+		points[i] = sample.Point{At: float64(i+1) / 10, Seconds: 0.1, Bits: 1, CPUDistance: d}
+	}
+	return points
+}
+
+// seen are conditions in a run that has read near and far before.
+func seen(choice distance.Choice) *conditions {
+	c := &conditions{choice: choice}
+	for range 20 {
+		c.readings = append(c.readings, 50, 52, 54, 330, 335, 340)
+	}
+	return c
+}
+
+func leftOut(points []sample.Point) (n int) {
+	for _, p := range points {
+		if p.LeftOut != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestSlicesOfTheOtherLevelAndOfTheChangeAreLeftOut(t *testing.T) {
+	points := seriesAt(52, 52, 52, 52, 52, 52, 335, 335, 52, 52)
+	if gate := seen(distance.Auto).leaveOut(points, points, true); gate != nil {
+		t.Fatalf("the trial fails %+v", gate)
+	}
+	for i, want := range []bool{false, false, false, false, false, true, true, true, true, false} {
+		if got := points[i].LeftOut == sample.DistantSlice; got != want {
+			t.Errorf("slice %d left out: %v, want %v", i, got, want)
+		}
+	}
+}
+
+func TestATrialAtTheOtherLevelFails(t *testing.T) {
+	for choice, at := range map[distance.Choice]float64{distance.Auto: 335, distance.Near: 335, distance.Far: 52} {
+		points := seriesAt(at, at, at, at)
+		gate := seen(choice).leaveOut(points, points, true)
+		if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "ns" {
+			t.Errorf("%s: a trial at %v ns fails %+v", choice, at, gate)
+		}
+	}
+	points := seriesAt(335, 335, 335, 335)
+	if gate := seen(distance.Any).leaveOut(points, points, true); gate != nil || leftOut(points) != 0 {
+		t.Errorf("any: the trial fails %+v and leaves out %d slices", gate, leftOut(points))
+	}
+}
+
+func TestATrialWithoutAMajorityFails(t *testing.T) {
+	points := seriesAt(52, 335, 52, 335, 52, 335, 52, 335)
+	gate := seen(distance.Any).leaveOut(points, points, true)
+	if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "%" {
+		t.Errorf("a level that changes in every slice: %+v", gate)
+	}
+}
+
+func TestOneLevelLeavesNothingOut(t *testing.T) {
+	c := &conditions{}
+	points := seriesAt(330, 340, 0, 335, 1000, 345)
+	if gate := c.leaveOut(points, points, true); gate != nil || leftOut(points) != 0 {
+		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
+	}
+	if len(c.readings) != 5 {
+		t.Errorf("%d readings are kept, want 5", len(c.readings))
+	}
+}
+
+func TestTheDistanceDoesNotMatterOnOneNode(t *testing.T) {
+	points := seriesAt(335, 52, 335, 52)
+	if gate := seen(distance.Near).leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
+		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
+	}
+}
+
+func TestSlicesWithStealAreLeftOut(t *testing.T) {
+	points := seriesAt(52, 52, 52, 52)
+	points[1].Steal, points[2].Steal = 10, 20
+	if gate := seen(distance.Auto).leaveOut(points, points, true); gate != nil || leftOut(points) != 2 {
+		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
+	}
+	points = seriesAt(52, 52, 52, 52)
+	for i := range 3 {
+		points[i].Steal = 10
+	}
+	if gate := seen(distance.Auto).leaveOut(points, points, true); gate == nil || gate.Name != sample.Steal {
+		t.Errorf("steal in 3 of 4 slices: %+v", gate)
+	}
+}
+
+func TestReadingsComeIntoTheirSlices(t *testing.T) {
+	points := seriesAt(0, 0, 0)
+	origin := int64(5e9)
+	var readings []distance.Reading
+	for _, r := range []struct {
+		ms   int64
+		trip float64
+	}{{-20, 999}, {20, 50}, {60, 60}, {120, 0}, {160, 335}, {400, 999}} {
+		readings = append(readings, distance.Reading{Mono: origin + r.ms*1e6, RoundTrip: r.trip, Copy: [2]float64{1e9, 2e9}})
+	}
+	annotate(points, readings, origin)
+	for i, want := range []sample.Point{{CPUDistance: 55, SenderMemoryCopy: 8e9, ReceiverMemoryCopy: 16e9}, {CPUDistance: 335, SenderMemoryCopy: 8e9, ReceiverMemoryCopy: 16e9}, {}} {
+		p := points[i]
+		if p.CPUDistance != want.CPUDistance || p.SenderMemoryCopy != want.SenderMemoryCopy || p.ReceiverMemoryCopy != want.ReceiverMemoryCopy {
+			t.Errorf("slice %d has %+v, want %+v", i, p, want)
+		}
+	}
+}
+
+func TestASliceWithoutAReadingHasTheLevelOfItsNeighbours(t *testing.T) {
+	points := seriesAt(52, 0, 52, 52, 52, 52, 52, 0, 335, 335)
+	if gate := seen(distance.Auto).leaveOut(points, points, true); gate != nil {
+		t.Fatalf("the trial fails %+v", gate)
+	}
+	for i, want := range []bool{false, false, false, false, false, false, true, true, true, true} {
+		if got := points[i].LeftOut != ""; got != want {
+			t.Errorf("slice %d left out: %v, want %v", i, got, want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package meter
+
+import (
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+const (
+	// saturated is the share of a CPU from which on it had no time to spare: the
+	// rest goes to wake-ups.
+	saturated = 0.95
+	// reached is the share of a rate from which on it counts as used up. Headers
+	// and rounding take the rest.
+	reached = 0.95
+)
+
+// Limit names what held the traffic back; empty where nothing known did.
+func Limit(sender, receiver *Delta, f Facts, w suite.Workload, fabric suite.Fabric, ms sample.Metrics) sample.Limit {
+	ways := 1.0
+	if w.Direction == suite.Both {
+		ways = 2
+	}
+	stream := w.Kind == suite.TCPStream || w.Kind == suite.UDPStream
+	switch by := busiest(sender, receiver, f); {
+	case stream && w.Rate > 0 && max(ms[sample.Throughput], ms[sample.SenderThroughput]) >= reached*float64(w.Rate)*ways:
+		return sample.RateLimit
+	case fabric.Rate > 0 && !f.Colocated && ms[sample.FabricBits] >= reached*float64(fabric.Rate)*float64(max(fabric.Links, 1))*ways:
+		return sample.LinkLimit
+	case by != "":
+		return by
+	case w.Kind == suite.TCPStream:
+		return sample.WindowLimit
+	case !stream:
+		return sample.TripLimit
+	}
+	return ""
+}
+
+// busiest is the owner of the CPU that had least time to spare; empty where all
+// had some.
+func busiest(sender, receiver *Delta, f Facts) (by sample.Limit) {
+	most := saturated
+	look := func(d *Delta, owner sample.Limit) {
+		for cpu, u := range d.CPUs {
+			share := u.Busy / (d.Seconds - u.Steal)
+			if share < most {
+				continue
+			}
+			most, by = share, owner
+			if f.WireCPU[cpu] > u.Busy/2 {
+				by = sample.WireLimit
+			}
+		}
+	}
+	look(sender, sample.SenderLimit)
+	if receiver != nil {
+		look(receiver, sample.ReceiverLimit)
+	}
+	if f.Ports != nil {
+		wire := *f.Ports
+		wire.CPUs = map[int]Usage{}
+		for cpu, u := range f.Ports.CPUs {
+			_, near := sender.CPUs[cpu]
+			far := false
+			if receiver != nil {
+				_, far = receiver.CPUs[cpu]
+			}
+			if !near && !far {
+				wire.CPUs[cpu] = u
+			}
+		}
+		look(&wire, sample.WireLimit)
+	}
+	return by
+}

@@ -1,0 +1,102 @@
+package meter
+
+import (
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// Inside is the part of a series whose whole slices lie within a window of so
+// many seconds.
+func Inside(points []sample.Point, window float64) []sample.Point {
+	const rounding = 1e-3 // s
+	from, to := 0, 0
+	for i, p := range points {
+		if p.At-p.Seconds < -rounding {
+			from = i + 1
+		}
+		if p.At <= window+rounding {
+			to = i + 1
+		}
+	}
+	return points[from:max(from, to)]
+}
+
+// Narrow changes the figures of a whole window into those of the slices that
+// are not left out: rates and CPU times by what these slices have of them on
+// average, over what all slices have. Counts (retransmits, drops) and latencies
+// stay those of the window. slices are those inside the window.
+func Narrow(ms sample.Metrics, slices []sample.Point) {
+	all, kept := totals(slices, false), totals(slices, true)
+	if all.seconds == 0 || kept.seconds == 0 {
+		return
+	}
+	ms.Set(sample.KeptSlices, kept.seconds/all.seconds)
+	setMedian(ms, sample.CPUDistance, slices, func(p sample.Point) []float64 { return []float64{p.CPUDistance} })
+	setMedian(ms, sample.MemoryCopy, slices, func(p sample.Point) []float64 {
+		return []float64{p.SenderMemoryCopy, p.ReceiverMemoryCopy}
+	})
+	if kept.seconds == all.seconds {
+		return
+	}
+	bits := quotient(kept.bits/kept.seconds, all.bits/all.seconds)
+	sender := quotient(kept.sender/kept.seconds, all.sender/all.seconds)
+	receiver := quotient(kept.receiver/kept.seconds, all.receiver/all.seconds)
+	scale := func(by float64, metrics ...sample.Metric) {
+		for _, m := range metrics {
+			if v, ok := ms[m]; ok {
+				ms[m] = v * by
+			}
+		}
+	}
+	share := kept.seconds / all.seconds
+	scale(share, sample.WindowSeconds)
+	scale(share*bits, sample.BytesInWindow)
+	scale(bits, sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
+		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
+	scale(sender, sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU,
+		sample.SenderToolCores, sample.SenderGuestCores, sample.SenderNetworkCores)
+	scale(receiver, sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU,
+		sample.ReceiverToolCores, sample.ReceiverGuestCores, sample.ReceiverNetworkCores)
+	scale(sender/bits, sample.SenderCPUPerByte, sample.SenderCPUPerPacket)
+	scale(receiver/bits, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket)
+}
+
+// total sums over slices; bits and CPU are weighted by the slices' lengths.
+type total struct{ seconds, bits, sender, receiver float64 }
+
+func totals(slices []sample.Point, keptOnly bool) (t total) {
+	for _, p := range slices {
+		if keptOnly && p.LeftOut != "" {
+			continue
+		}
+		t.seconds += p.Seconds
+		t.bits += p.Bits * p.Seconds
+		t.sender += p.SenderCPU * p.Seconds
+		t.receiver += p.ReceiverCPU * p.Seconds
+	}
+	return t
+}
+
+// quotient leaves a figure as it is where there is nothing to divide by.
+func quotient(kept, all float64) float64 {
+	if kept <= 0 || all <= 0 {
+		return 1
+	}
+	return kept / all
+}
+
+// setMedian sets a metric to the median over the slices kept of what was read
+// in them.
+func setMedian(ms sample.Metrics, m sample.Metric, slices []sample.Point, of func(sample.Point) []float64) {
+	var values []float64
+	for _, p := range slices {
+		for _, v := range of(p) {
+			if p.LeftOut == "" && v > 0 {
+				values = append(values, v)
+			}
+		}
+	}
+	if v, ok, err := stats.Median(values); ok && err == nil {
+		ms.Set(m, v)
+	}
+}

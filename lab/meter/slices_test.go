@@ -1,0 +1,72 @@
+package meter
+
+import (
+	"math"
+	"testing"
+
+	"windtunnel/lab/sample"
+)
+
+// tenths makes slices of 100 ms, one for each rate.
+func tenths(bits ...float64) []sample.Point {
+	points := make([]sample.Point, len(bits))
+	for i, b := range bits {
+		points[i] = sample.Point{At: float64(i+1) / 10, Seconds: 0.1, Bits: b, SenderCPU: b / 2, ReceiverCPU: 50, CPUDistance: 60, SenderMemoryCopy: 80e9, ReceiverMemoryCopy: 90e9}
+	}
+	return points
+}
+
+func TestInsideLeavesOutSlicesAcrossTheEdges(t *testing.T) {
+	points := []sample.Point{{At: 0.05, Seconds: 0.1}, {At: 0.15, Seconds: 0.1}, {At: 0.25, Seconds: 0.1}, {At: 0.35, Seconds: 0.1}}
+	got := Inside(points, 0.3)
+	if len(got) != 2 || got[0].At != 0.15 || &got[1] != &points[2] {
+		t.Errorf("%+v", got)
+	}
+	if got := Inside(nil, 1); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestFiguresOfAWholeWindowStayToTheLastBit(t *testing.T) {
+	ms := sample.Metrics{sample.Throughput: 1.1e9, sample.SenderCPU: 33.3, sample.SenderCPUPerByte: 0.7, sample.Drops: 3}
+	Narrow(ms, tenths(1e9, 1.2e9))
+	for m, want := range (sample.Metrics{sample.Throughput: 1.1e9, sample.SenderCPU: 33.3, sample.SenderCPUPerByte: 0.7, sample.Drops: 3,
+		sample.KeptSlices: 1, sample.CPUDistance: 60, sample.MemoryCopy: 85e9}) {
+		if ms[m] != want {
+			t.Errorf("%s is %v, want %v", m, ms[m], want)
+		}
+	}
+}
+
+// Half of the slices were slow and are left out.
+func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
+	points := tenths(10, 4, 10, 4)
+	for _, i := range []int{1, 3} {
+		points[i].LeftOut, points[i].CPUDistance = sample.DistantSlice, 340
+	}
+	// The tool's own window was a little longer, and said 8 for a mean of 7.
+	ms := sample.Metrics{
+		sample.Throughput: 8, sample.Transactions: 80, sample.SenderCPU: 3.5, sample.ReceiverCPU: 50,
+		sample.SenderCPUPerByte: 0.5, sample.ReceiverCPUPerByte: 7, sample.WindowSeconds: 0.4, sample.BytesInWindow: 2.8, sample.Retransmits: 6,
+	}
+	Narrow(ms, points)
+	for m, want := range (sample.Metrics{
+		sample.Throughput: 8 * 10. / 7, sample.Transactions: 80 * 10. / 7, sample.SenderCPU: 5, sample.ReceiverCPU: 50,
+		sample.SenderCPUPerByte: 0.5, sample.ReceiverCPUPerByte: 7 * 0.7, sample.WindowSeconds: 0.2, sample.BytesInWindow: 2, sample.Retransmits: 6,
+		sample.KeptSlices: 0.5, sample.CPUDistance: 60,
+	}) {
+		if math.Abs(ms[m]-want) > 1e-9 {
+			t.Errorf("%s is %v, want %v", m, ms[m], want)
+		}
+	}
+}
+
+func TestWithoutASliceLeftTheFiguresStay(t *testing.T) {
+	points := tenths(1)
+	points[0].LeftOut = sample.StolenSlice
+	ms := sample.Metrics{sample.Throughput: 1}
+	Narrow(ms, points)
+	if ms[sample.Throughput] != 1 || len(ms) != 1 {
+		t.Errorf("%v", ms)
+	}
+}
