@@ -5,9 +5,11 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/lab/distance"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
@@ -26,6 +28,9 @@ func doctorCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts := probe.Probe()
+			if _, err := (&cpuOptions{distance: string(distance.Auto)}).place(facts); err != nil {
+				facts.Warnings = append(facts.Warnings, err.Error())
+			}
 			if brief {
 				return diagnoseBriefly(cmd.OutOrStdout(), facts)
 			}
@@ -47,6 +52,7 @@ func diagnose(out io.Writer, f *probe.Facts) error {
 		fmt.Fprintln(out, "root      no: measuring makes network namespaces and devices; use sudo")
 	}
 	printLayout(out, f)
+	fmt.Fprintf(out, "distance  %s\n", distanceLine(f, 5*time.Second))
 	for _, w := range f.Warnings {
 		fmt.Fprintf(out, "warning   %s\n", w)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"windtunnel/lab/distance"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/probe"
@@ -22,6 +23,7 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
+	"windtunnel/lab/testbed"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/units"
 )
@@ -43,6 +45,8 @@ type runOptions struct {
 	resume    string
 	profiling experiment.Profiling
 	gates     string
+	cpus      cpuOptions
+	layout    testbed.Layout // that --cpus asks for
 }
 
 // attempts at a trial whose failure may pass.
@@ -89,6 +93,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	f.DurationVar(&o.duration, "duration", 0, "measured time of every trial, such as 2s")
 	f.Uint64Var(&o.seed, "seed", 0, "of the random order (0 = a new one)")
 	f.StringVar(&o.gates, "gates", "enforce", "enforce: a trial that fails a validity gate is repeated, and does not count; warn: it counts, with a warning")
+	o.cpus.flags(cmd)
 	f.StringVar(&o.out, "out", "", "folder for the report (default out/RUN)")
 	dbFlag(cmd, &o.db)
 }
@@ -116,6 +121,9 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	}
 	if o.dryRun && plan != nil {
 		facts := probe.Probe()
+		if _, err := o.cpus.place(facts); err != nil {
+			return err
+		}
 		_, err := io.WriteString(out, suite.Render(plan)+renderSkips(experiment.Skips(plan, facts)))
 		return err
 	}
@@ -136,6 +144,9 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	}
 	defer store.Close()
 	s := &runner{options: o, store: store, facts: probe.Probe(), out: out}
+	if o.layout, err = o.cpus.place(s.facts); err != nil {
+		return err
+	}
 	if o.resume != "" {
 		err = s.reopen(o.resume)
 	} else {
@@ -245,9 +256,10 @@ func (s *runner) measure(ctx context.Context) error {
 	view := newView(s.plan, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
 	e := &experiment.Experiment{
 		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: self, Attempts: attempts,
-		Executor: &netns.Executor{CPUs: s.facts.UsableCPUs(), Agent: []string{self, "agent"}},
+		Executor: &netns.Executor{CPUs: s.facts.UsableCPUs(), Layout: s.options.layout, Agent: []string{self, "agent"}},
 		Skipped:  s.run.Skipped, History: s.history, Profiling: s.options.profiling,
-		Watch: watch, Lenient: s.options.gates == "warn",
+		Distance: distance.Choice(s.options.cpus.distance),
+		Watch:    watch, Lenient: s.options.gates == "warn",
 		Imprecise: func(samples []sample.Sample) bool { return len(report.Imprecision(*s.plan, samples)) > 0 },
 		Recorder:  recorder{s.store, s.run.ID},
 		Observer:  observers{view, &settler{runner: s}},

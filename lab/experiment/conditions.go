@@ -169,7 +169,7 @@ func (c *conditions) leaveOut(points, slices []sample.Point, far bool) *sample.G
 	left := mark(slices, sample.DistantSlice, func(i int) bool { return at[i] != own })
 	if most < majority || left+stolen > 1-majority {
 		return distanceGate(100*most, 100*majority, "%", fmt.Sprintf(
-			"the host moved this machine's CPUs within the trial (cache line round trips of %s); at most %.0f %% of the window was at one distance", describe(levels), 100*most))
+			"the host moved this machine's CPUs within the trial (cache line round trips of %s); at most %.0f %% of the window was at one distance", distance.Describe(levels), 100*most))
 	}
 	if want := c.choice.Choose(levels); want >= 0 && want != own {
 		return distanceGate(levels[own].Median, levels[want].Median, "ns", fmt.Sprintf(
@@ -258,16 +258,4 @@ func commonest(at []int, levels int) (level int, share float64) {
 	}
 	most := slices.Max(counts)
 	return slices.Index(counts, most), float64(most) / float64(max(len(at), 1))
-}
-
-// describe lists the levels: "52 ns or 335 ns".
-func describe(levels []distance.Level) string {
-	text := ""
-	for i, l := range levels {
-		if i > 0 {
-			text += " or "
-		}
-		text += fmt.Sprintf("%.0f ns", l.Median)
-	}
-	return text
 }

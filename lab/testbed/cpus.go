@@ -1,6 +1,9 @@
 package testbed
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Layout gives every node CPUs of its own.
 type Layout struct {
@@ -10,6 +13,11 @@ type Layout struct {
 	// Shared is set where there are fewer CPUs than nodes, so that nodes share
 	// them and their CPU figures cannot be told apart.
 	Shared bool
+}
+
+// CPUs lists all CPUs of the layout.
+func (l Layout) CPUs() []int {
+	return slices.Sorted(slices.Values(slices.Concat(slices.Concat(l.Nodes...), l.Wire, l.Engine)))
 }
 
 // PlanCPUs divides the CPUs: one for each node first, then one for the fabric,

@@ -20,8 +20,9 @@ import (
 
 // Executor makes testbeds of network namespaces.
 type Executor struct {
-	CPUs  []int    // that the testbed may use
-	Agent []string // argv of the agent program
+	CPUs   []int          // that the testbed may use
+	Layout testbed.Layout // of the CPUs; planned where it is zero
+	Agent  []string       // argv of the agent program
 
 	countPlaces bool // for tests: see bpf/wire.c
 }
@@ -56,7 +57,7 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 }
 
 func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err error) {
-	layout, err := testbed.PlanCPUs(x.CPUs, spec.Nodes)
+	layout, err := x.layout(spec.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +95,18 @@ func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err e
 		n.steer = spec.Fabric.Kind == suite.Veth
 	}
 	return tb, tb.startAgents(ctx, x.Agent)
+}
+
+func (x *Executor) layout(nodes int) (testbed.Layout, error) {
+	l := x.Layout
+	switch {
+	case len(l.Nodes) == 0:
+		return testbed.PlanCPUs(x.CPUs, nodes)
+	case len(l.Nodes) < nodes:
+		return l, fmt.Errorf("a testbed of %d nodes: CPUs were given to %d; give some to every node", nodes, len(l.Nodes))
+	}
+	l.Nodes = l.Nodes[:nodes]
+	return l, nil
 }
 
 // startAgents starts all at once: each takes some 20 ms to come up.

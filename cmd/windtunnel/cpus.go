@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/distance"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/testbed"
+	"windtunnel/lab/units"
+)
+
+// cpuOptions say on which CPUs, and at which distance of theirs, to measure.
+type cpuOptions struct {
+	cpus     string
+	distance string
+}
+
+func (o *cpuOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the nearest to each other)")
+	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(distance.Auto), "CPU distance to measure at where the host of a virtual machine changes it: near, far, any, or auto: the nearest that holds for a quarter of the time")
+}
+
+// place narrows the machine's CPUs to those of the testbed, and returns the
+// layout that --cpus asks for; a zero one where the executor plans it.
+func (o *cpuOptions) place(f *probe.Facts) (testbed.Layout, error) {
+	switch distance.Choice(o.distance) {
+	case distance.Auto, distance.Near, distance.Far, distance.Any:
+	default:
+		return testbed.Layout{}, fmt.Errorf("--cpu-distance %q is unknown: choose auto, near, far or any", o.distance)
+	}
+	if o.cpus != "" {
+		l, err := testbed.ParseLayout(o.cpus, f.UsableCPUs(), probe.ParseCPUList)
+		if err == nil {
+			f.Allowed = l.CPUs()
+		}
+		return l, err
+	}
+	near, err := testbed.Nearest(f.UsableCPUs(), 2, probe.Core, distance.Between)
+	if err == nil {
+		f.Allowed = near
+	}
+	return testbed.Layout{}, err
+}
+
+// distanceLine says how far the CPUs of the nodes are from each other, and
+// whether that changes, watching them for so long.
+func distanceLine(f *probe.Facts, length time.Duration) string {
+	l, err := testbed.PlanCPUs(f.UsableCPUs(), 2)
+	if err != nil || l.Shared {
+		return "not known: the nodes of a testbed need a CPU each"
+	}
+	a, b := l.Nodes[0][0], l.Nodes[1][0]
+	list, err := distance.Watch(a, b, length, 20*time.Millisecond)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s; memory copy %s/s", distance.Summary(a, b, list), units.FormatBytes(int64(distance.CopySpeed(list))))
+}

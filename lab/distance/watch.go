@@ -1,0 +1,108 @@
+package distance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"windtunnel/lab/stats"
+)
+
+// Watch reads the distance of two CPUs every interval for so long.
+func Watch(first, second int, length, every time.Duration) ([]Reading, error) {
+	p, err := Open(first, second)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	var list []Reading
+	for end := time.Now().Add(length); ; time.Sleep(every) {
+		r, err := p.Measure()
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, r); time.Now().After(end) {
+			return list, nil
+		}
+	}
+}
+
+// Between is the median round trip between two CPUs, in ns, over some 5 ms.
+func Between(first, second int) (float64, error) {
+	list, err := Watch(first, second, 5*time.Millisecond, 200*time.Microsecond)
+	if err != nil {
+		return 0, err
+	}
+	trip, ok, err := stats.Median(RoundTrips(list))
+	if err == nil && !ok {
+		err = fmt.Errorf("measure the distance of CPUs %d and %d: they never ran at the same time", first, second)
+	}
+	return trip, err
+}
+
+// RoundTrips are those of the readings whose threads met, in ns.
+func RoundTrips(list []Reading) []float64 {
+	var trips []float64
+	for _, r := range list {
+		if r.RoundTrip > 0 {
+			trips = append(trips, r.RoundTrip)
+		}
+	}
+	return trips
+}
+
+// Summary says in a line how far two CPUs were from each other while they were
+// watched, and whether that changed.
+func Summary(first, second int, list []Reading) string {
+	trips := RoundTrips(list)
+	levels := Levels(trips)
+	seconds := 0.0
+	if len(list) > 0 {
+		seconds = float64(list[len(list)-1].Mono-list[0].Mono) / 1e9
+	}
+	who := fmt.Sprintf("CPU %d and %d: ", first, second)
+	if len(levels) == 0 {
+		return who + fmt.Sprintf("not known: the measuring threads never ran at the same time in %.0f s; end what keeps these CPUs busy", seconds)
+	}
+	text := who + Describe(levels)
+	if n := changes(levels, trips); n > 0 {
+		return text + fmt.Sprintf("; changed %d times in %.0f s: the host moves this machine's CPUs", n, seconds)
+	}
+	return text + fmt.Sprintf(", the same for %.0f s", seconds)
+}
+
+// Describe lists levels: "52 ns or 335 ns".
+func Describe(levels []Level) string {
+	var parts []string
+	for _, l := range levels {
+		parts = append(parts, fmt.Sprintf("%.0f ns", l.Median))
+	}
+	return strings.Join(parts, " or ")
+}
+
+// changes counts how often the readings, in the order of time, pass to another level.
+func changes(levels []Level, trips []float64) (n int) {
+	at := -1
+	for _, r := range trips {
+		l := Of(levels, r)
+		if l < 0 {
+			continue
+		}
+		if at >= 0 && l != at {
+			n++
+		}
+		at = l
+	}
+	return n
+}
+
+// CopySpeed is the median speed at which the two CPUs copied memory, in bytes
+// a second; 0 without readings.
+func CopySpeed(list []Reading) float64 {
+	var speeds []float64
+	for _, r := range list {
+		speeds = append(speeds, r.Copy[:]...)
+	}
+	speed, _, _ := stats.Median(speeds)
+	return speed
+}

@@ -1,0 +1,76 @@
+package distance
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// at makes readings 1 s apart.
+func at(trips ...float64) []Reading {
+	var list []Reading
+	for i, r := range trips {
+		list = append(list, Reading{Mono: int64(i) * 1e9, RoundTrip: r})
+	}
+	return list
+}
+
+func TestSummaryCountsTheChanges(t *testing.T) {
+	for want, list := range map[string][]Reading{
+		"CPU 0 and 1: 52 ns or 335 ns; changed 2 times in 9 s: the host moves this machine's CPUs":                        at(52, 52, 335, 335, 335, 0, 335, 52, 52, 52),
+		"CPU 0 and 1: 371 ns, the same for 4 s":                                                                           at(371, 371, 0, 371, 371),
+		"CPU 0 and 1: not known: the measuring threads never ran at the same time in 2 s; end what keeps these CPUs busy": at(0, 0, 0),
+	} {
+		if got := Summary(0, 1, list); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The probe itself, on whatever this machine is: a round trip takes longer than
+// an L1 hit and shorter than a system call would.
+func TestAProbeReadsPlausibleFigures(t *testing.T) {
+	cpus := usable(t)
+	if len(cpus) < 2 {
+		t.Skip("this machine has one CPU; a distance needs two")
+	}
+	list, err := Watch(cpus[0], cpus[1], 2*time.Second, 10*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trips := RoundTrips(list)
+	if len(trips) == 0 {
+		t.Skip("the CPUs were too busy for the threads to meet")
+	}
+	if least := slices.Min(trips); least < 5 || least > 5000 {
+		t.Errorf("the shortest round trip took %v ns", least)
+	}
+	if speed := CopySpeed(list); speed < 1e8 || speed > 1e12 {
+		t.Errorf("memory is copied at %v bytes a second", speed)
+	}
+}
+
+func TestAProbeOfCPUsThatAreNotThereIsRefused(t *testing.T) {
+	for _, cpus := range [][2]int{{0, 0}, {0, 8191}, {8191, 0}} {
+		if p, err := Open(cpus[0], cpus[1]); err == nil {
+			p.Close()
+			t.Errorf("CPUs %v were accepted", cpus)
+		}
+	}
+}
+
+// usable lists the CPUs that this process may run on.
+func usable(t *testing.T) (cpus []int) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	for c := range len(set) * 64 {
+		if set.IsSet(c) {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus
+}

@@ -1,0 +1,90 @@
+package testbed
+
+import (
+	"math"
+	"slices"
+)
+
+// Nearest orders CPUs for PlanCPUs so that the nodes get CPUs that are near each
+// other: what a sender's CPU wrote, a receiver's reads next. core returns the
+// core that a CPU is a thread of, roundTrip the distance of two CPUs in ns.
+//
+// Where one cache is shared by enough CPUs for the nodes, the wire and the
+// engine, CPUs elsewhere are left out. So are second threads of a core where
+// there are cores enough: they would slow each other down.
+func Nearest(cpus []int, nodes int, core func(cpu int) int, roundTrip func(a, b int) (float64, error)) ([]int, error) {
+	const others = 2 // the wire and the engine
+	if first := firstThreads(cpus, core); len(first) >= nodes+others {
+		cpus = first
+	}
+	if len(cpus) <= nodes {
+		return cpus, nil
+	}
+	groups, err := groupsOf(cpus, roundTrip)
+	if err != nil {
+		return nil, err
+	}
+	best := groups[0]
+	for _, g := range groups {
+		if len(g) > len(best) {
+			best = g
+		}
+	}
+	switch n := len(best); {
+	case n >= nodes+others:
+		return best, nil
+	case n >= nodes:
+		rest := slices.DeleteFunc(slices.Clone(cpus), func(c int) bool { return slices.Contains(best, c) })
+		return append(rest[:min(others, len(rest))], best[:n-n%nodes]...), nil
+	}
+	return cpus, nil
+}
+
+func firstThreads(cpus []int, core func(cpu int) int) []int {
+	var first []int
+	seen := map[int]bool{}
+	for _, c := range cpus {
+		if k := core(c); !seen[k] {
+			seen[k] = true
+			first = append(first, c)
+		}
+	}
+	return first
+}
+
+// near is how much farther than the nearest pair a CPU of the same cache may be.
+const near = 1.6
+
+// groupsOf parts CPUs into those that are near each other. How near CPUs can be
+// on this machine is measured first, between neighbours in number and from the
+// first CPU to all others.
+func groupsOf(cpus []int, roundTrip func(a, b int) (float64, error)) ([][]int, error) {
+	limit := math.Inf(1)
+	for i := 1; i < len(cpus); i++ {
+		for _, from := range []int{cpus[0], cpus[i-1]} {
+			trip, err := roundTrip(from, cpus[i])
+			if err != nil {
+				return nil, err
+			}
+			limit = min(limit, near*trip)
+		}
+	}
+	var groups [][]int
+	for rest := cpus; len(rest) > 0; {
+		group, farther := rest[:1:1], []int(nil)
+		for _, c := range rest[1:] {
+			trip, err := roundTrip(rest[0], c)
+			if err != nil {
+				return nil, err
+			}
+			if trip <= limit {
+				group = append(group, c)
+			} else {
+				farther = append(farther, c)
+			}
+		}
+		groups = append(groups, group)
+		rest = farther
+	}
+	return groups, nil
+}
