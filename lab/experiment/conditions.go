@@ -161,7 +161,7 @@ func (c *conditions) leaveOut(points, slices []sample.Point, far bool) *sample.G
 			100*stolen, 100*(1-majority))}
 	}
 	levels := distance.Levels(c.readings)
-	if !far || len(levels) < 2 {
+	if len(levels) < 2 || !haveDistance(points) {
 		return nil
 	}
 	at := levelsOf(points, slices, levels)
@@ -176,6 +176,11 @@ func (c *conditions) leaveOut(points, slices []sample.Point, far bool) *sample.G
 			"the CPUs were %.0f ns from each other; the run measures at %.0f ns", levels[own].Median, levels[want].Median))
 	}
 	return nil
+}
+
+// haveDistance reports whether the distance was read in a trial at all.
+func haveDistance(points []sample.Point) bool {
+	return slices.ContainsFunc(points, func(p sample.Point) bool { return p.CPUDistance > 0 })
 }
 
 func distanceGate(value, limit float64, unit, message string) *sample.Gate {

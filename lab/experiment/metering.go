@@ -314,8 +314,13 @@ func (m *metering) complete(said tool.Measurement) error {
 func (m *metering) narrow(window float64) {
 	s, c := m.traffic.sample, m.traffic.conditions
 	annotate(s.Series, m.conditions.readings, m.start.nodes[0].Mono)
+	if m.colocated() {
+		for i := range s.Series {
+			s.Series[i].CPUDistance = 0 // both endpoints are on the sender's node
+		}
+	}
 	slices := meter.Inside(s.Series, window)
-	if gate := c.leaveOut(s.Series, slices, !m.colocated()); gate != nil {
+	if gate := c.leaveOut(s.Series, slices); gate != nil {
 		s.Gates = append(s.Gates, *gate)
 	}
 	meter.Narrow(s.Metrics, slices)

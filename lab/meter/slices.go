@@ -23,8 +23,8 @@ func Inside(points []sample.Point, window float64) []sample.Point {
 
 // Narrow changes the figures of a whole window into those of the slices that
 // are not left out: rates and CPU times by what these slices have of them on
-// average, over what all slices have. Counts (retransmits, drops) and latencies
-// stay those of the window. slices are those inside the window.
+// average, over what all slices have. Counts (bytes, retransmits, drops) and
+// latencies stay those of the window. slices are those inside the window.
 func Narrow(ms sample.Metrics, slices []sample.Point) {
 	all, kept := totals(slices, false), totals(slices, true)
 	if all.seconds == 0 || kept.seconds == 0 {
@@ -48,9 +48,6 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 			}
 		}
 	}
-	share := kept.seconds / all.seconds
-	scale(share, sample.WindowSeconds)
-	scale(share*bits, sample.BytesInWindow)
 	scale(bits, sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
 	scale(sender, sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU,

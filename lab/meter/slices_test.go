@@ -52,7 +52,7 @@ func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
 	Narrow(ms, points)
 	for m, want := range (sample.Metrics{
 		sample.Throughput: 8 * 10. / 7, sample.Transactions: 80 * 10. / 7, sample.SenderCPU: 5, sample.ReceiverCPU: 50,
-		sample.SenderCPUPerByte: 0.5, sample.ReceiverCPUPerByte: 7 * 0.7, sample.WindowSeconds: 0.2, sample.BytesInWindow: 2, sample.Retransmits: 6,
+		sample.SenderCPUPerByte: 0.5, sample.ReceiverCPUPerByte: 7 * 0.7, sample.WindowSeconds: 0.4, sample.BytesInWindow: 2.8, sample.Retransmits: 6,
 		sample.KeptSlices: 0.5, sample.CPUDistance: 60,
 	}) {
 		if math.Abs(ms[m]-want) > 1e-9 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -123,6 +124,8 @@ func (r *Report) streamColumns(rows []*Scenario) []Column {
 	columns := []Column{quantity(sample.Throughput, "throughput", 0, rows, m(sample.Throughput))}
 	columns = append(columns, r.ratioColumns(rows, sample.Throughput)...)
 	return append(columns,
+		quantity(sample.Capacity, "capacity", 2, rows, m(sample.Capacity)),
+		limits(rows),
 		quantity(sample.SenderCPU, "sender CPU", 1, rows, m(sample.SenderCPU)),
 		quantity(sample.ReceiverCPU, "receiver CPU", 1, rows, m(sample.ReceiverCPU)),
 		quantity(sample.SenderCPUPerByte, "sender CPU", 3, rows, m(sample.SenderCPUPerByte)),
@@ -149,6 +152,22 @@ func (r *Report) exchangeColumns(rows []*Scenario) []Column {
 		failedCalls(rows),
 		trials(rows),
 	)
+}
+
+// limits is the column of what held the traffic back, with the share of the
+// trials where it was not so in all.
+func limits(rows []*Scenario) Column {
+	c := Column{Key: "limit", Name: "limited by", Text: true, Rank: 2, Cells: make([]Cell, len(rows))}
+	for i, s := range rows {
+		if s.Limit == "" {
+			continue
+		}
+		c.Cells[i].Text = string(s.Limit)
+		if s.LimitShare < 0.95 {
+			c.Cells[i].Text += fmt.Sprintf(" (%.0f %%)", 100*s.LimitShare)
+		}
+	}
+	return c
 }
 
 // failedCalls is the column of the tools' failed socket calls, which is of

@@ -20,6 +20,13 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	for _, f := range r.Figures() {
 		m.figures(f)
 	}
+	m.list("## Conditions", r.Conditions.Lines())
+	for i := range r.Elsewhere {
+		m.line("### %s", escape(r.Elsewhere[i].Title()))
+		for _, f := range r.Elsewhere[i].Figures() {
+			m.figures(f)
+		}
+	}
 	for _, l := range r.LadderTables() {
 		m.ladder(l)
 	}

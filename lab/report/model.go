@@ -20,6 +20,8 @@ type Report struct {
 	Hypotheses  []Hypothesis     `json:"hypotheses,omitempty"`
 	Published   []Published      `json:"published,omitempty"`
 	Tables      []PublishedTable `json:"published_tables,omitempty"`
+	Conditions  Conditions       `json:"conditions,omitzero"` // that the figures hold for
+	Elsewhere   []Elsewhere      `json:"elsewhere,omitempty"` // trials at other distances of the CPUs
 	Validity    Validity         `json:"validity"`
 	Precision   *Precision       `json:"precision,omitempty"` // where the plan asks for one
 	Profiles    []Profile        `json:"profiles,omitempty"`
@@ -74,9 +76,11 @@ type Scenario struct {
 	Fabric             suite.Fabric               `json:"fabric"`
 	Endpoint           suite.Endpoint             `json:"endpoint,omitzero"`
 	Pairs              int                        `json:"pairs"`
-	Trials             int                        `json:"trials"`            // blocks with figures that count
-	Failed             int                        `json:"failed,omitempty"`  // blocks without: failed, or not valid
-	Skipped            string                     `json:"skipped,omitempty"` // why it did not run at all
+	Trials             int                        `json:"trials"`                // blocks with figures that count
+	Failed             int                        `json:"failed,omitempty"`      // blocks without: failed, or not valid
+	Skipped            string                     `json:"skipped,omitempty"`     // why it did not run at all
+	Limit              sample.Limit               `json:"limit,omitempty"`       // what held most trials back
+	LimitShare         float64                    `json:"limit_share,omitempty"` // of the trials, 0..1
 	Throughput         *Interval                  `json:"throughput_bps,omitempty"`
 	SenderCPU          *Interval                  `json:"sender_cpu_percent,omitempty"`
 	ReceiverCPU        *Interval                  `json:"receiver_cpu_percent,omitempty"`

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -15,7 +16,24 @@ import (
 // what failed, or was measured under conditions that were not valid, is counted
 // and noted, and stands among the row's samples. The arguments are only read;
 // the report shares their series and hops.
+//
+// Trials at different distances of the CPUs are kept apart: the report is of the
+// distance that most trials ran at, the others stand in Elsewhere.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
+	conditions, here, elsewhere := split(samples)
+	conditions.observe(here)
+	r := build(run, plan, here)
+	r.Conditions = conditions
+	for _, list := range elsewhere {
+		other := build(run, plan, list)
+		at, _, _ := stats.Median(valuesOf(list, sample.CPUDistance))
+		r.Elsewhere = append(r.Elsewhere, Elsewhere{Distance: at, Scenarios: other.Scenarios, report: other})
+	}
+	return r
+}
+
+// build summarises samples of one distance.
+func build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	b := newBuilder(run, plan, samples)
 	r := &Report{
 		Run:         runInfo(run, plan),
@@ -161,6 +179,23 @@ func (c *cell) collect() {
 	slices.Sort(c.dirty)
 }
 
+// limit is what held most trials back, and the share of them.
+func (c *cell) limit() (most sample.Limit, share float64) {
+	counts := make(map[sample.Limit]int)
+	for _, s := range c.ok {
+		counts[s.Limit]++
+	}
+	for _, l := range slices.Sorted(maps.Keys(counts)) {
+		if l != "" && counts[l] > counts[most] || most == "" {
+			most = l
+		}
+	}
+	if most == "" {
+		return "", 0
+	}
+	return most, float64(counts[most]) / float64(len(c.ok))
+}
+
 func (c *cell) summarise() {
 	c.summary = make(map[sample.Metric]Interval, len(c.values))
 	for m, xs := range c.values {
@@ -193,6 +228,7 @@ func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	if c.emulated() {
 		row.Title += emulatedMark
 	}
+	row.Limit, row.LimitShare = c.limit()
 	row.take(c)
 	row.Latency = b.latency(sc.ID, c)
 	return row
@@ -255,6 +291,16 @@ func (b *builder) published() []Published {
 func interval(xs []float64) (Interval, bool) {
 	iv, ok, err := stats.MedianInterval(xs, stats.Level)
 	return Interval(iv), ok && err == nil
+}
+
+// valuesOf lists the values of m in the samples that have it.
+func valuesOf(samples []sample.Sample, m sample.Metric) (values []float64) {
+	for i := range samples {
+		if v, ok := samples[i].Metrics[m]; ok {
+			values = append(values, v)
+		}
+	}
+	return values
 }
 
 func sum(xs []float64) *float64 {

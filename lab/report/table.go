@@ -30,8 +30,16 @@ func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
 	for _, f := range r.Figures() {
 		t.figures(f)
 	}
+	for i := range r.Elsewhere {
+		t.out.WriteByte('\n')
+		t.paragraph(t.style.plain, "", r.Elsewhere[i].Title())
+		for _, f := range r.Elsewhere[i].Figures() {
+			t.figures(f)
+		}
+	}
 	t.troubles(r)
 	t.bullets("Findings", r.Findings, t.style.plain)
+	t.bullets("Conditions", r.Conditions.Lines(), t.style.plain)
 	for _, l := range r.LadderTables() {
 		t.ladder(l)
 	}

@@ -92,6 +92,7 @@ type trial struct {
 	At     []float64    `json:"at"`
 	Bits   []float64    `json:"bps"`
 	CPU    [2][]float64 `json:"cpu"` // sender, receiver
+	Out    [][2]float64 `json:"out"` // from and to, s: slices that the figures leave out
 }
 
 func (b *builder) charts(tables []report.Figures) charts {
@@ -299,6 +300,17 @@ func (b *builder) series() []series {
 
 func timeSeries(s *sample.Sample, median bool) trial {
 	t := trial{Block: s.Block + 1, Median: median, Window: s.Metrics[sample.WindowSeconds]}
+	for _, p := range s.Series {
+		if p.LeftOut == "" {
+			continue
+		}
+		from, to := digits(p.At-p.Seconds, 3), digits(p.At, 3)
+		if n := len(t.Out); n > 0 && from-t.Out[n-1][1] < p.Seconds/10 {
+			t.Out[n-1][1] = to
+		} else {
+			t.Out = append(t.Out, [2]float64{from, to})
+		}
+	}
 	_, sender := s.Metrics[sample.SenderCPU]
 	_, receiver := s.Metrics[sample.ReceiverCPU]
 	for _, p := range steps(s.Series, mostSteps) {

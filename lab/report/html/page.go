@@ -1,6 +1,7 @@
 package html
 
 import (
+	"fmt"
 	"html/template"
 	"slices"
 
@@ -21,6 +22,8 @@ type page struct {
 	Trials                           bool
 	Profiles                         profiles
 	Tables                           []table
+	Conditions                       []string
+	Elsewhere                        []elsewhere
 	Panels                           map[string][]panel // by table
 	Cells                            []cellCharts
 	Ratios                           bool
@@ -44,6 +47,25 @@ type page struct {
 	Data, Library, Script template.JS
 	Raw, Flames           template.HTML // base64, which needs no escaping
 	Style                 template.CSS
+}
+
+// elsewhere are the tables of trials at another distance of the CPUs.
+type elsewhere struct {
+	Title  string
+	Tables []table
+}
+
+func (b *builder) elsewhere() (list []elsewhere) {
+	for i := range b.r.Elsewhere {
+		e := elsewhere{Title: b.r.Elsewhere[i].Title()}
+		for _, f := range b.r.Elsewhere[i].Figures() {
+			t := b.table(f)
+			t.ID = fmt.Sprintf("%s-%d", t.ID, i+1)
+			e.Tables = append(e.Tables, t)
+		}
+		list = append(list, e)
+	}
+	return list
 }
 
 // builder carries what the parts of one page have in common.
@@ -76,6 +98,7 @@ func newPage(r *report.Report) (*page, error) {
 	p := &page{
 		Policy: policy, Title: r.Run.Title, Description: r.Run.Description, Line: line(r),
 		Findings: r.Findings, Notes: r.Notes, Cards: b.cards(), Panels: make(map[string][]panel),
+		Conditions: r.Conditions.Lines(), Elsewhere: b.elsewhere(),
 		Validity: b.validity(), Precision: b.precision(), Hypotheses: b.hypotheses(),
 		Ladders: c.Ladders, Trials: c.Trials != nil, Profiles: profiles, Flames: template.HTML(flames),
 		Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios), Series: c.Series, Topologies: b.topologies(),

@@ -11,7 +11,8 @@ function time() {
   const series = [line('throughput', t.bps, colour(s), 0, 'solid')];
   if (t.cpu[0]) series.push(line(t.cpu[1] ? 'sender CPU' : 'CPU', t.cpu[0], theme.ink, 1, [6, 3]));
   if (t.cpu[1]) series.push(line('receiver CPU', t.cpu[1], theme.ink, 1, [1.5, 3]));
-  if (t.window) series[0].markArea = { silent: true, itemStyle: { color: theme.soft, opacity: 0.09 }, data: [[{ xAxis: 0 }, { xAxis: t.window }]] };
+  const out = (t.out || []).map(([from, to]) => [{ xAxis: from, name: 'left out', label: { position: 'insideTop', color: theme.soft }, itemStyle: { color: theme.soft, opacity: 0.35 } }, { xAxis: to }]);
+  if (t.window) series[0].markArea = { silent: true, itemStyle: { color: theme.soft, opacity: 0.09 }, data: [[{ xAxis: 0 }, { xAxis: t.window }], ...out] };
   const chart = document.getElementById('c-series');
   const note = `${s.id}, block ${t.block}${t.median ? ' (median trial)' : ''}`;
   document.getElementById('series-shown').textContent = note;

@@ -1,0 +1,188 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"windtunnel/lab/distance"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/units"
+)
+
+// Conditions are the state of the machine that a run's figures hold for.
+type Conditions struct {
+	// Distances are the levels of the distance between the nodes' CPUs, nearest
+	// first.
+	Distances []Distance `json:"cpu_distances,omitempty"`
+	// MemoryCopy is how fast the nodes' CPUs copied memory in the trials that
+	// count, bits per second.
+	MemoryCopy *Interval `json:"memory_copy_bps,omitempty"`
+	// LeftOut is the share of the slices, in the windows of the trials that
+	// count, that their figures leave out, by reason, 0..1.
+	LeftOut map[sample.LeftOut]float64 `json:"left_out,omitempty"`
+}
+
+// Distance is one level of the distance between the nodes' CPUs.
+type Distance struct {
+	Low    float64 `json:"low_ns"`
+	Median float64 `json:"median_ns"`
+	High   float64 `json:"high_ns"`
+	Share  float64 `json:"share"`  // of the run's readings, 0..1
+	Trials int     `json:"trials"` // that count and ran at it
+	Shown  bool    `json:"shown"`  // the report's figures are of this level
+}
+
+// Elsewhere are the figures of trials at a level that the report's own figures
+// are not of.
+type Elsewhere struct {
+	Distance  float64    `json:"cpu_distance_ns"`
+	Scenarios []Scenario `json:"scenarios"`
+	report    *Report
+}
+
+// Figures are the level's tables.
+func (e *Elsewhere) Figures() []Figures { return e.report.Figures() }
+
+// Title says which level the tables are of.
+func (e *Elsewhere) Title() string {
+	return fmt.Sprintf("Trials in which the host had the CPUs %.0f ns from each other", e.Distance)
+}
+
+// split parts a run's samples by the distance of the CPUs. Samples without a
+// distance, and those that count nowhere, are with the level that most of those
+// that count are at.
+func split(samples []sample.Sample) (c Conditions, here []sample.Sample, elsewhere [][]sample.Sample) {
+	var readings []float64
+	for i := range samples {
+		for _, p := range samples[i].Series {
+			if p.CPUDistance > 0 {
+				readings = append(readings, p.CPUDistance)
+			}
+		}
+	}
+	levels := distance.Levels(readings)
+	for _, l := range levels {
+		c.Distances = append(c.Distances, Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share})
+	}
+	level := func(s *sample.Sample) int {
+		if d, ok := s.Metrics[sample.CPUDistance]; ok && s.Counts() {
+			return distance.Of(levels, d)
+		}
+		return -1
+	}
+	for i := range samples {
+		if l := level(&samples[i]); l >= 0 {
+			c.Distances[l].Trials++
+		}
+	}
+	if len(c.Distances) == 0 {
+		return c, samples, nil
+	}
+	most := slices.MaxFunc(c.Distances, func(a, b Distance) int { return cmp.Compare(a.Trials, b.Trials) })
+	shown := slices.Index(c.Distances, most)
+	c.Distances[shown].Shown = true
+	apart := make([][]sample.Sample, len(levels))
+	for _, s := range samples {
+		l := level(&s)
+		if l < 0 {
+			l = shown
+		}
+		apart[l] = append(apart[l], s)
+	}
+	for l, list := range apart {
+		if l != shown && len(list) > 0 {
+			elsewhere = append(elsewhere, list)
+		}
+	}
+	return c, apart[shown], elsewhere
+}
+
+// observe adds what the trials that count say of the conditions.
+func (c *Conditions) observe(samples []sample.Sample) {
+	var speeds []float64
+	left, all := map[sample.LeftOut]int{}, 0
+	for i := range samples {
+		s := &samples[i]
+		if !s.Counts() {
+			continue
+		}
+		if v, ok := s.Metrics[sample.MemoryCopy]; ok && finite(v) {
+			speeds = append(speeds, v)
+		}
+		for _, p := range s.Series {
+			if p.At-p.Seconds < 0 || p.At > s.Metrics[sample.WindowSeconds] {
+				continue
+			}
+			all++
+			if p.LeftOut != "" {
+				left[p.LeftOut]++
+			}
+		}
+	}
+	if iv, ok := interval(speeds); ok {
+		c.MemoryCopy = &iv
+	}
+	for why, n := range left {
+		if c.LeftOut == nil {
+			c.LeftOut = map[sample.LeftOut]float64{}
+		}
+		c.LeftOut[why] = float64(n) / float64(all)
+	}
+}
+
+// Lines say what the figures hold for.
+func (c Conditions) Lines() []string {
+	var lines []string
+	if line := c.state(); line != "" {
+		lines = append(lines, line)
+	}
+	for _, why := range []struct {
+		reason sample.LeftOut
+		text   string
+	}{
+		{sample.StolenSlice, "because the host ran other guests on the nodes' CPUs (steal)"},
+		{sample.DistantSlice, "because the host moved the nodes' CPUs to another distance within the trial"},
+	} {
+		if share := c.LeftOut[why.reason]; share > 0 {
+			lines = append(lines, fmt.Sprintf("The figures leave out %s of the measured time %s.", units.FormatPercent(math.Round(1000*share)/1000), why.text))
+		}
+	}
+	return lines
+}
+
+// state is the condition in a sentence; empty where nothing was read.
+func (c Conditions) state() string {
+	text := ""
+	for _, d := range c.Distances {
+		if d.Shown {
+			text = fmt.Sprintf("the nodes' CPUs %.0f ns from each other", d.Median)
+		}
+	}
+	if len(c.Distances) > 1 {
+		text += " (the host also had them at "
+		first := true
+		for _, d := range c.Distances {
+			if d.Shown {
+				continue
+			}
+			if !first {
+				text += " and "
+			}
+			first = false
+			text += fmt.Sprintf("%.0f ns for %.0f %% of the time", d.Median, 100*d.Share)
+		}
+		text += ")"
+	}
+	if c.MemoryCopy != nil {
+		if text != "" {
+			text += " and "
+		}
+		text += fmt.Sprintf("memory copied at %.1f GB/s", c.MemoryCopy.Median/8e9)
+	}
+	if text == "" {
+		return ""
+	}
+	return "The figures hold for " + text + "."
+}

@@ -1,0 +1,106 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// atDistance makes a trial whose CPUs were so far apart throughout.
+func atDistance(block int, distance, bits float64) sample.Sample {
+	s := sample.Sample{Scenario: "bridge/stream", Block: block, Metrics: sample.Metrics{
+		sample.Throughput: bits, sample.SenderCPU: 50, sample.ReceiverCPU: 70, sample.WindowSeconds: 1,
+		sample.CPUDistance: distance, sample.MemoryCopy: 64e9,
+	}}
+	for i := range 10 {
+		s.Series = append(s.Series, sample.Point{At: float64(i+1) / 10, Seconds: 0.1, Bits: bits, CPUDistance: distance})
+	}
+	return s
+}
+
+func oneScenario() suite.Plan {
+	return suite.Plan{Suite: "quick", Trials: 8, Scenarios: []suite.Scenario{{ID: "bridge/stream", System: "bridge", Workload: suite.Workload{Kind: suite.TCPStream, Name: "stream"}}}}
+}
+
+func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
+	var samples []sample.Sample
+	for block := range 8 {
+		samples = append(samples, atDistance(block, 52+float64(block), 13e9))
+	}
+	samples = append(samples, atDistance(8, 335, 8e9), atDistance(9, 340, 8e9))
+	r := Build(sample.Run{}, oneScenario(), samples)
+	if iv := r.Scenarios[0].Throughput; iv == nil || iv.High != 13e9 || iv.Low != 13e9 || r.Scenarios[0].Trials != 8 {
+		t.Errorf("the figures of the distance that most trials ran at: %+v of %d trials", iv, r.Scenarios[0].Trials)
+	}
+	if len(r.Elsewhere) != 1 || r.Elsewhere[0].Scenarios[0].Throughput.Median != 8e9 || r.Elsewhere[0].Scenarios[0].Trials != 2 {
+		t.Fatalf("elsewhere: %+v", r.Elsewhere)
+	}
+	lines := strings.Join(r.Conditions.Lines(), "\n")
+	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s."; lines != want {
+		t.Errorf("%q, want %q", lines, want)
+	}
+	var text, markdown bytes.Buffer
+	if err := WriteTable(&text, r, TableOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteMarkdown(&markdown, r); err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range map[string]string{"text": text.String(), "Markdown": markdown.String()} {
+		for _, want := range []string{"Trials in which the host had the CPUs 338 ns from each other", "The figures hold for the nodes' CPUs 56 ns"} {
+			if !strings.Contains(strings.Join(strings.Fields(page), " "), want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, page)
+			}
+		}
+	}
+}
+
+func TestOneDistanceNeedsNoOtherTable(t *testing.T) {
+	r := Build(sample.Run{}, oneScenario(), []sample.Sample{atDistance(0, 52, 13e9), atDistance(1, 53, 13e9)})
+	if len(r.Elsewhere) != 0 || r.Scenarios[0].Trials != 2 {
+		t.Errorf("%d trials, elsewhere %+v", r.Scenarios[0].Trials, r.Elsewhere)
+	}
+}
+
+func TestSlicesLeftOutAreSaid(t *testing.T) {
+	s := atDistance(0, 52, 13e9)
+	s.Series[3].LeftOut, s.Series[4].LeftOut, s.Series[7].LeftOut = sample.StolenSlice, sample.StolenSlice, sample.DistantSlice
+	r := Build(sample.Run{}, oneScenario(), []sample.Sample{s})
+	lines := strings.Join(r.Conditions.Lines(), "\n")
+	for _, want := range []string{"leave out 20 % of the measured time because the host ran other guests", "leave out 10 % of the measured time because the host moved"} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("%q lacks %q", lines, want)
+		}
+	}
+}
+
+func TestARunWithoutReadingsSaysNothingOfConditions(t *testing.T) {
+	s := sample.Sample{Scenario: "bridge/stream", Metrics: sample.Metrics{sample.Throughput: 1}}
+	if lines := Build(sample.Run{}, oneScenario(), []sample.Sample{s}).Conditions.Lines(); len(lines) != 0 {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestWhatLimitedMostTrialsIsShown(t *testing.T) {
+	var samples []sample.Sample
+	for block := range 10 {
+		s := atDistance(block, 52, 13e9)
+		if s.Limit = sample.SenderLimit; block < 3 {
+			s.Limit = sample.ReceiverLimit
+		}
+		samples = append(samples, s)
+	}
+	r := Build(sample.Run{}, oneScenario(), samples)
+	for _, c := range r.Figures()[0].Columns {
+		if c.Key == "limit" {
+			if c.Cells[0].Text != "sender CPU (70 %)" {
+				t.Errorf("limited by %q", c.Cells[0].Text)
+			}
+			return
+		}
+	}
+	t.Error("there is no column of what limited the scenarios")
+}
