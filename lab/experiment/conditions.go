@@ -146,9 +146,8 @@ const majority = 0.5
 
 // leaveOut marks the slices that the trial's figures leave out, takes the
 // trial's readings into those of the run, and returns the gate that the trial
-// fails. points are all of the trial's, slices those inside the window. far is
-// false where the distance does not matter: both endpoints are on one node.
-func (c *conditions) leaveOut(points, slices []sample.Point, far bool) *sample.Gate {
+// fails. points are all of the trial's, slices those inside the window.
+func (c *conditions) leaveOut(points, slices []sample.Point) *sample.Gate {
 	for _, p := range points {
 		if p.CPUDistance > 0 {
 			c.readings = append(c.readings, p.CPUDistance)
