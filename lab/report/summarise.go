@@ -231,6 +231,7 @@ func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	row.Limit, row.LimitShare = c.limit()
 	row.take(c)
 	row.Latency = b.latency(sc.ID, c)
+	row.Flags = c.flags()
 	return row
 }
 
