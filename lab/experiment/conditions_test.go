@@ -37,7 +37,7 @@ func leftOut(points []sample.Point) (n int) {
 
 func TestSlicesOfTheOtherLevelAndOfTheChangeAreLeftOut(t *testing.T) {
 	points := seriesAt(52, 52, 52, 52, 52, 52, 335, 335, 52, 52)
-	if gate := seen(distance.Auto).leaveOut(points, points); gate != nil {
+	if gate := seen(distance.Auto).leaveOut(points, points, false); gate != nil {
 		t.Fatalf("the trial fails %+v", gate)
 	}
 	for i, want := range []bool{false, false, false, false, false, true, true, true, true, false} {
@@ -50,20 +50,20 @@ func TestSlicesOfTheOtherLevelAndOfTheChangeAreLeftOut(t *testing.T) {
 func TestATrialAtTheOtherLevelFails(t *testing.T) {
 	for choice, at := range map[distance.Choice]float64{distance.Auto: 335, distance.Near: 335, distance.Far: 52} {
 		points := seriesAt(at, at, at, at)
-		gate := seen(choice).leaveOut(points, points)
+		gate := seen(choice).leaveOut(points, points, false)
 		if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "ns" {
 			t.Errorf("%s: a trial at %v ns fails %+v", choice, at, gate)
 		}
 	}
 	points := seriesAt(335, 335, 335, 335)
-	if gate := seen(distance.Any).leaveOut(points, points); gate != nil || leftOut(points) != 0 {
+	if gate := seen(distance.Any).leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
 		t.Errorf("any: the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
 }
 
 func TestATrialWithoutAMajorityFails(t *testing.T) {
 	points := seriesAt(52, 335, 52, 335, 52, 335, 52, 335)
-	gate := seen(distance.Any).leaveOut(points, points)
+	gate := seen(distance.Any).leaveOut(points, points, false)
 	if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "%" {
 		t.Errorf("a level that changes in every slice: %+v", gate)
 	}
@@ -72,7 +72,7 @@ func TestATrialWithoutAMajorityFails(t *testing.T) {
 func TestOneLevelLeavesNothingOut(t *testing.T) {
 	c := &conditions{}
 	points := seriesAt(330, 340, 0, 335, 1000, 345)
-	if gate := c.leaveOut(points, points); gate != nil || leftOut(points) != 0 {
+	if gate := c.leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
 		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
 	if len(c.readings) != 5 {
@@ -82,7 +82,7 @@ func TestOneLevelLeavesNothingOut(t *testing.T) {
 
 func TestATrialWithoutReadingsIsNotJudgedByThem(t *testing.T) {
 	points := seriesAt(0, 0, 0, 0)
-	if gate := seen(distance.Near).leaveOut(points, points); gate != nil || leftOut(points) != 0 {
+	if gate := seen(distance.Near).leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
 		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
 }
@@ -90,14 +90,14 @@ func TestATrialWithoutReadingsIsNotJudgedByThem(t *testing.T) {
 func TestSlicesWithStealAreLeftOut(t *testing.T) {
 	points := seriesAt(52, 52, 52, 52)
 	points[1].Steal, points[2].Steal = 10, 20
-	if gate := seen(distance.Auto).leaveOut(points, points); gate != nil || leftOut(points) != 2 {
+	if gate := seen(distance.Auto).leaveOut(points, points, false); gate != nil || leftOut(points) != 2 {
 		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
 	points = seriesAt(52, 52, 52, 52)
 	for i := range 3 {
 		points[i].Steal = 10
 	}
-	if gate := seen(distance.Auto).leaveOut(points, points); gate == nil || gate.Name != sample.Steal {
+	if gate := seen(distance.Auto).leaveOut(points, points, false); gate == nil || gate.Name != sample.Steal {
 		t.Errorf("steal in 3 of 4 slices: %+v", gate)
 	}
 }
@@ -123,12 +123,44 @@ func TestReadingsComeIntoTheirSlices(t *testing.T) {
 
 func TestASliceWithoutAReadingHasTheLevelOfItsNeighbours(t *testing.T) {
 	points := seriesAt(52, 0, 52, 52, 52, 52, 52, 0, 335, 335)
-	if gate := seen(distance.Auto).leaveOut(points, points); gate != nil {
+	if gate := seen(distance.Auto).leaveOut(points, points, false); gate != nil {
 		t.Fatalf("the trial fails %+v", gate)
 	}
 	for i, want := range []bool{false, false, false, false, false, false, true, true, true, true} {
 		if got := points[i].LeftOut != ""; got != want {
 			t.Errorf("slice %d left out: %v, want %v", i, got, want)
 		}
+	}
+}
+
+func TestTheLastAttemptMayRunAtAnyDistance(t *testing.T) {
+	points := seriesAt(335, 335, 335, 335)
+	if gate := seen(distance.Near).leaveOut(points, points, true); gate != nil || leftOut(points) != 0 {
+		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
+	}
+	points = seriesAt(52, 335, 52, 335)
+	if gate := seen(distance.Near).leaveOut(points, points, true); gate == nil {
+		t.Error("a trial without a majority passes at its last attempt")
+	}
+}
+
+// The level that is chosen early stays, also when the host then keeps to the other.
+func TestTheRunsDistanceIsChosenOnce(t *testing.T) {
+	c := &conditions{choice: distance.Auto}
+	for range settling {
+		c.readings = append(c.readings, 52)
+	}
+	near := seriesAt(52, 52, 52)
+	if gate := c.leaveOut(near, near, false); gate != nil {
+		t.Fatalf("the trial fails %+v", gate)
+	}
+	if want := c.want(distance.Levels(c.readings)); want != 0 {
+		t.Fatalf("the run measures at level %d", want)
+	}
+	for range 20 * settling {
+		c.readings = append(c.readings, 335)
+	}
+	if want := c.want(distance.Levels(c.readings)); want != 0 {
+		t.Errorf("the run then measures at level %d", want)
 	}
 }

@@ -162,7 +162,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	run := &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions,
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions, last: s.Attempt+1 >= e.Attempts,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	}
 	if t.Profiled {

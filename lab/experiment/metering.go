@@ -294,36 +294,37 @@ func (m *metering) complete(said tool.Measurement) error {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
 	m.points(facts)
-	if err := m.judge(deltas); err != nil {
-		return err
-	}
-	if err := m.check(); err != nil {
+	slices, gate := m.slices(sender.Seconds)
+	if err := m.check(said); err != nil {
 		return err
 	}
 	w := m.traffic.scenario.Workload
 	s.Limit = meter.Limit(&sender, receiver, facts, w, m.traffic.scenario.Fabric, s.Metrics)
-	m.narrow(sender.Seconds)
-	if busier := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); busier > 0 && w.Kind == suite.TCPStream || w.Kind == suite.UDPStream {
+	meter.Narrow(s.Metrics, slices)
+	if busier := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); busier > 0 && (w.Kind == suite.TCPStream || w.Kind == suite.UDPStream) {
 		s.Metrics.Set(sample.Capacity, 8e9/busier)
+	}
+	if err := m.judge(deltas); err != nil {
+		return err
+	}
+	if gate != nil {
+		s.Gates = append(s.Gates, *gate)
 	}
 	return nil
 }
 
-// narrow makes the trial's figures those of the slices in which the machine was
-// in one state.
-func (m *metering) narrow(window float64) {
-	s, c := m.traffic.sample, m.traffic.conditions
-	annotate(s.Series, m.conditions.readings, m.start.nodes[0].Mono)
+// slices are those inside the window, marked where the figures leave them out,
+// with the gate that the trial fails for them.
+func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
+	series := m.traffic.sample.Series
+	annotate(series, m.conditions.readings, m.start.nodes[0].Mono)
 	if m.colocated() {
-		for i := range s.Series {
-			s.Series[i].CPUDistance = 0 // both endpoints are on the sender's node
+		for i := range series {
+			series[i].CPUDistance = 0 // both endpoints are on the sender's node
 		}
 	}
-	slices := meter.Inside(s.Series, window)
-	if gate := c.leaveOut(s.Series, slices); gate != nil {
-		s.Gates = append(s.Gates, *gate)
-	}
-	meter.Narrow(s.Metrics, slices)
+	slices := meter.Inside(series, window)
+	return slices, m.traffic.conditions.leaveOut(series, slices, m.traffic.last)
 }
 
 func (m *metering) points(f meter.Facts) {

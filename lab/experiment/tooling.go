@@ -27,6 +27,7 @@ type tooling struct {
 	profileRate int
 	watch       Watch
 	conditions  *conditions
+	last        bool // no further attempt at the trial follows
 
 	tool tool.Tool
 	runs []*pairRun

@@ -38,28 +38,32 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 	if kept.seconds == all.seconds {
 		return
 	}
+	if all.steal > 0 && kept.steal == 0 {
+		scale(ms, 0, sample.SenderStealCPU, sample.ReceiverStealCPU)
+	}
 	bits := quotient(kept.bits/kept.seconds, all.bits/all.seconds)
 	sender := quotient(kept.sender/kept.seconds, all.sender/all.seconds)
 	receiver := quotient(kept.receiver/kept.seconds, all.receiver/all.seconds)
-	scale := func(by float64, metrics ...sample.Metric) {
-		for _, m := range metrics {
-			if v, ok := ms[m]; ok {
-				ms[m] = v * by
-			}
+	scale(ms, bits, sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
+		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
+	scale(ms, sender, sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU,
+		sample.SenderToolCores, sample.SenderGuestCores, sample.SenderNetworkCores)
+	scale(ms, receiver, sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU,
+		sample.ReceiverToolCores, sample.ReceiverGuestCores, sample.ReceiverNetworkCores)
+	scale(ms, sender/bits, sample.SenderCPUPerByte, sample.SenderCPUPerPacket)
+	scale(ms, receiver/bits, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket)
+}
+
+func scale(ms sample.Metrics, by float64, metrics ...sample.Metric) {
+	for _, m := range metrics {
+		if v, ok := ms[m]; ok {
+			ms[m] = v * by
 		}
 	}
-	scale(bits, sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
-		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
-	scale(sender, sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU,
-		sample.SenderToolCores, sample.SenderGuestCores, sample.SenderNetworkCores)
-	scale(receiver, sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU,
-		sample.ReceiverToolCores, sample.ReceiverGuestCores, sample.ReceiverNetworkCores)
-	scale(sender/bits, sample.SenderCPUPerByte, sample.SenderCPUPerPacket)
-	scale(receiver/bits, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket)
 }
 
 // total sums over slices; bits and CPU are weighted by the slices' lengths.
-type total struct{ seconds, bits, sender, receiver float64 }
+type total struct{ seconds, bits, sender, receiver, steal float64 }
 
 func totals(slices []sample.Point, keptOnly bool) (t total) {
 	for _, p := range slices {
@@ -70,6 +74,7 @@ func totals(slices []sample.Point, keptOnly bool) (t total) {
 		t.bits += p.Bits * p.Seconds
 		t.sender += p.SenderCPU * p.Seconds
 		t.receiver += p.ReceiverCPU * p.Seconds
+		t.steal += p.Steal * p.Seconds
 	}
 	return t
 }

@@ -61,6 +61,17 @@ func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
 	}
 }
 
+// The figures are of slices without steal, and so is the steal that they show.
+func TestStealOfSlicesLeftOutIsNone(t *testing.T) {
+	points := tenths(10, 4)
+	points[1].LeftOut, points[1].Steal = sample.StolenSlice, 20
+	ms := sample.Metrics{sample.SenderStealCPU: 10, sample.ReceiverStealCPU: 0}
+	Narrow(ms, points)
+	if ms[sample.SenderStealCPU] != 0 {
+		t.Errorf("steal %v %%", ms[sample.SenderStealCPU])
+	}
+}
+
 func TestWithoutASliceLeftTheFiguresStay(t *testing.T) {
 	points := tenths(1)
 	points[0].LeftOut = sample.StolenSlice
