@@ -20,29 +20,36 @@ type cpuOptions struct {
 
 func (o *cpuOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the nearest to each other)")
-	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(distance.Auto), "CPU distance to measure at where the host of a virtual machine changes it: near, far, any, or auto: the nearest that holds for a quarter of the time")
+	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(distance.Auto), "CPU distance to measure at where the host of a virtual machine changes it: near, far, any, auto (the nearest that holds for a quarter of the time), or off (do not read it)")
 }
 
-// place narrows the machine's CPUs to those of the testbed, and returns the
-// layout that --cpus asks for; a zero one where the executor plans it.
-func (o *cpuOptions) place(f *probe.Facts) (testbed.Layout, error) {
+// placement is which CPUs a testbed gets.
+type placement struct {
+	layout testbed.Layout // that --cpus asks for; zero where the executor plans it
+	choice string         // how the CPUs were chosen, for a person; empty where there was no choice
+}
+
+// place narrows the machine's CPUs to those of the testbed.
+func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
 	switch distance.Choice(o.distance) {
-	case distance.Auto, distance.Near, distance.Far, distance.Any:
+	case distance.Auto, distance.Near, distance.Far, distance.Any, distance.Off:
 	default:
-		return testbed.Layout{}, fmt.Errorf("--cpu-distance %q is unknown: choose auto, near, far or any", o.distance)
+		return placement{}, fmt.Errorf("--cpu-distance %q is unknown: choose auto, near, far, any or off", o.distance)
 	}
+	usable := f.UsableCPUs()
 	if o.cpus != "" {
-		l, err := testbed.ParseLayout(o.cpus, f.UsableCPUs(), probe.ParseCPUList)
+		l, err := testbed.ParseLayout(o.cpus, usable, probe.ParseCPUList)
 		if err == nil {
 			f.Allowed = l.CPUs()
 		}
-		return l, err
+		return placement{l, "as --cpus gives them"}, err
 	}
-	near, err := testbed.Nearest(f.UsableCPUs(), 2, probe.Core, distance.Between)
-	if err == nil {
-		f.Allowed = near
+	near, err := testbed.Nearest(usable, 2, probe.Core, distance.Between)
+	if err != nil || len(usable) <= 2 {
+		return placement{}, err
 	}
-	return testbed.Layout{}, err
+	f.Allowed = near
+	return placement{choice: fmt.Sprintf("the nearest to each other of %d usable CPUs, measured", len(usable))}, nil
 }
 
 // distanceLine says how far the CPUs of the nodes are from each other, and

@@ -15,6 +15,7 @@ import (
 
 	"windtunnel/lab/distance"
 	"windtunnel/lab/experiment"
+	"windtunnel/lab/meter"
 	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/profile"
@@ -23,7 +24,6 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
-	"windtunnel/lab/testbed"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/units"
 )
@@ -46,7 +46,7 @@ type runOptions struct {
 	profiling experiment.Profiling
 	gates     string
 	cpus      cpuOptions
-	layout    testbed.Layout // that --cpus asks for
+	placement placement
 }
 
 // attempts at a trial whose failure may pass.
@@ -144,7 +144,7 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	}
 	defer store.Close()
 	s := &runner{options: o, store: store, facts: probe.Probe(), out: out}
-	if o.layout, err = o.cpus.place(s.facts); err != nil {
+	if o.placement, err = o.cpus.place(s.facts); err != nil {
 		return err
 	}
 	if o.resume != "" {
@@ -235,6 +235,8 @@ func (s *runner) reopen(name string) error {
 func (s *runner) environment() sample.Environment {
 	env := s.facts.Environment(experiment.Programs(s.plan))
 	env.Version, env.Revision = version, revision
+	env.CPUChoice = s.options.placement.choice
+	env.CPUMeter = meter.IdleMethod(meter.FineIdle())
 	return env
 }
 
@@ -256,8 +258,9 @@ func (s *runner) measure(ctx context.Context) error {
 	view := newView(s.plan, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
 	e := &experiment.Experiment{
 		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: self, Attempts: attempts,
-		Executor: &netns.Executor{CPUs: s.facts.UsableCPUs(), Layout: s.options.layout, Agent: []string{self, "agent"}},
+		Executor: &netns.Executor{CPUs: s.facts.UsableCPUs(), Layout: s.options.placement.layout, Agent: []string{self, "agent"}},
 		Skipped:  s.run.Skipped, History: s.history, Profiling: s.options.profiling,
+		FineIdle: s.run.Environment.CPUMeter == meter.IdleMethod(true),
 		Distance: distance.Choice(s.options.cpus.distance),
 		Watch:    watch, Lenient: s.options.gates == "warn",
 		Imprecise: func(samples []sample.Sample) bool { return len(report.Imprecision(*s.plan, samples)) > 0 },

@@ -18,6 +18,8 @@ type MeterArgs struct {
 	Ports   meter.PortRange
 	Every   time.Duration // between the points of the series; 0 for none
 	Most    int           // points at most
+	// FineIdle is that of meter.Config.
+	FineIdle bool
 }
 
 // TrackArgs name the process of a tool whose CPU time is metered.
@@ -44,7 +46,7 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	hops := s.divide(args.Devices)
-	config := meter.Config{Node: args.Node, CPUs: args.CPUs}
+	config := meter.Config{Node: args.Node, CPUs: args.CPUs, FineIdle: args.FineIdle}
 	for _, h := range hops[""] {
 		config.Devices = append(config.Devices, h.Device)
 	}

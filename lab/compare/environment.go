@@ -94,7 +94,7 @@ func facts(e sample.Environment) []fact {
 		{"host", e.Hostname, false},
 		{"memory", memory(e.MemoryBytes), false},
 		{"system", e.OS, false},
-		{"clock source", e.ClockSource, false},
+		{"clock source", e.ClockSource, false}, {"CPU meter", e.CPUMeter, false},
 		{"kernel tick (HZ)", known(e.HZ), false},
 		{"IRQ time accounting", e.IRQTimeAccounting, false},
 		{"congestion control", e.CongestionControl, false},

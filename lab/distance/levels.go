@@ -80,6 +80,7 @@ const (
 	Near Choice = "near"
 	Far  Choice = "far"
 	Any  Choice = "any"
+	Off  Choice = "off" // the distance is not read
 )
 
 // Choose is the level to measure at; −1 for any, or where nothing was read.

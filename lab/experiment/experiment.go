@@ -44,6 +44,7 @@ type Experiment struct {
 	// its results before it counts as hung; 8 s where 0.
 	Grace time.Duration
 
+	FineIdle bool // how the meters read idle time; see meter.FineIdle
 	// Distance is the CPU distance to measure at.
 	Distance distance.Choice
 
@@ -162,7 +163,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	run := &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions, last: s.Attempt+1 >= e.Attempts,
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions, last: s.Attempt+1 >= e.Attempts, fineIdle: e.FineIdle,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	}
 	if t.Profiled {

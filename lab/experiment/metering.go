@@ -70,7 +70,7 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 		args := agent.MeterArgs{
 			Node: n.Name(), CPUs: n.CPUs(), Devices: m.devices(i),
 			Ports: meter.PortRange{First: basePort, Last: uint16(basePort + portsPerPair*len(t.bench.Pairs) - 1)},
-			Every: seriesInterval, Most: most,
+			Every: seriesInterval, Most: most, FineIdle: t.fineIdle,
 		}
 		if err := n.Agent().MeterStart(ctx, args); err != nil {
 			return nil, err
@@ -85,10 +85,10 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 }
 
 // probe measures the distance between the first CPUs of the two nodes; nil
-// where they share them.
+// where they share them, or where it is not wanted.
 func (t *tooling) probe() (*distance.Probe, error) {
 	layout := t.bench.Testbed.Layout()
-	if layout.Shared || len(layout.Nodes) < 2 {
+	if layout.Shared || len(layout.Nodes) < 2 || t.conditions.choice == distance.Off {
 		return nil, nil
 	}
 	return t.conditions.between(layout.Nodes[0][0], layout.Nodes[1][0])

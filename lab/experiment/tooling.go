@@ -28,6 +28,7 @@ type tooling struct {
 	watch       Watch
 	conditions  *conditions
 	last        bool // no further attempt at the trial follows
+	fineIdle    bool
 
 	tool tool.Tool
 	runs []*pairRun

@@ -36,7 +36,7 @@ func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 	}
 	cpus := allCPUs(t)
 	cpu := cpus[len(cpus)-1]
-	m, err := New(Config{Node: "n", CPUs: []int{cpu}})
+	m, err := New(Config{Node: "n", CPUs: []int{cpu}, FineIdle: FineIdle()})
 	if err != nil {
 		t.Fatal(err)
 	}

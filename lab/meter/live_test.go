@@ -277,7 +277,7 @@ func TestToolTimeHoldsDescendants(t *testing.T) {
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // the group that this test made
 		_ = cmd.Wait()
 	}()
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t)})
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t), FineIdle: FineIdle()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +408,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 func (l Light) seconds(since Light) float64 { return float64(l.Mono-since.Mono) / 1e9 }
 
 func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t)})
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t), FineIdle: FineIdle()})
 	if err != nil {
 		t.Fatal(err)
 	}

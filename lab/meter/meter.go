@@ -22,6 +22,9 @@ type Config struct {
 	CPUs       []int       // the node's own
 	Namespaces []Namespace // the node itself and its containers
 	Devices    []Device    // the hops, in path order from the endpoint to the fabric
+	// FineIdle reads idle time to the nanosecond; see FineIdle. Otherwise it is
+	// known in ticks of 10 ms.
+	FineIdle bool
 }
 
 // Meter reads one node. Its methods may be called by several goroutines.
@@ -32,7 +35,7 @@ type Meter struct {
 	namespaces []*namespace
 	series     []seriesDevice
 	stat       procFile
-	timers     procFile // closed where idle time is known by ticks only
+	timers     procFile // closed where config.FineIdle is not set
 	softirqs   procFile
 	softnet    procFile
 	processes  tree
@@ -81,8 +84,11 @@ func (m *Meter) open() (err error) {
 	if err := m.openNamespaces(); err != nil {
 		return err
 	}
-	m.openTimers()
-	return nil
+	if !m.config.FineIdle {
+		return nil
+	}
+	m.timers, err = openProc(timerListFile)
+	return err
 }
 
 func (m *Meter) openNamespaces() error {
@@ -113,35 +119,39 @@ func (m *Meter) openNamespaces() error {
 	return nil
 }
 
-// openTimers opens /proc/timer_list, which only root may read and which names
-// idle time to the nanosecond where /proc/stat has ticks. It lists every timer
-// of every CPU: on a large machine reading it would disturb what is measured,
-// and the ticks have to do.
-func (m *Meter) openTimers() {
+// FineIdle reports whether a meter may read idle time to the nanosecond, from
+// /proc/timer_list: only root may read it, and it lists every timer of every
+// CPU, so that on a large machine reading it would disturb what is measured. All
+// meters of a run use one method; ask once.
+func FineIdle() bool {
 	const affordable = 300 * time.Microsecond
 	f, err := openProc(timerListFile)
 	if err != nil {
-		return
+		return false
 	}
-	best := time.Duration(1<<63 - 1)
-	for range 3 {
+	defer f.close()
+	buf, best := make([]byte, 64<<10), affordable+1
+	for range 10 { // the best of them: others use the CPU too
 		start := time.Now()
 		found := 0
-		text, err := f.read(&m.buf)
+		text, err := f.read(&buf)
 		if err == nil {
 			err = eachIdleClock(text, func(int, idleClock) { found++ })
 		}
 		if err != nil || found == 0 {
-			f.close()
-			return
+			return false
 		}
 		best = min(best, time.Since(start))
 	}
-	if best > affordable {
-		f.close()
-		return
+	return best <= affordable
+}
+
+// IdleMethod names how idle time is read, for a person.
+func IdleMethod(fine bool) string {
+	if fine {
+		return "idle time to the nanosecond (/proc/timer_list)"
 	}
-	m.timers = f
+	return "idle time in ticks of 10 ms (/proc/stat)"
 }
 
 // Close lets go of everything that is open.

@@ -49,6 +49,8 @@ func (r *Report) Facts() []Fact {
 	add("Clock source", e.ClockSource)
 	add("Congestion control", e.CongestionControl)
 	add("CPUs of each node", pairs(e.NodeCPUs))
+	add("Choice of the CPUs", e.CPUChoice)
+	add("CPU meter", e.CPUMeter)
 	add("Fabric", e.Fabric)
 	add("Windtunnel", strings.TrimSpace(e.Version+" "+cmp.Or(e.Revision, "")))
 	add("Tools", pairs(e.Tools))

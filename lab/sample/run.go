@@ -39,11 +39,13 @@ type Environment struct {
 	IRQTimeAccounting string            `json:"irq_time_accounting"` // yes, no, unknown
 	CongestionControl string            `json:"congestion_control"`
 	Mitigations       map[string]string `json:"mitigations,omitempty"`
-	Sysctls           map[string]string `json:"sysctls,omitempty"`   // as the workload's namespaces have them
-	Offloads          map[string]string `json:"offloads,omitempty"`  // device → features on
-	Tools             map[string]string `json:"tools,omitempty"`     // name → version
-	NodeCPUs          map[string]string `json:"node_cpus,omitempty"` // node → CPU list
-	Fabric            string            `json:"fabric,omitempty"`    // how the wire was built, and what it lacks here
-	Revision          string            `json:"revision,omitempty"`  // git revision of windtunnel
+	Sysctls           map[string]string `json:"sysctls,omitempty"`    // as the workload's namespaces have them
+	Offloads          map[string]string `json:"offloads,omitempty"`   // device → features on
+	Tools             map[string]string `json:"tools,omitempty"`      // name → version
+	NodeCPUs          map[string]string `json:"node_cpus,omitempty"`  // node → CPU list
+	CPUChoice         string            `json:"cpu_choice,omitempty"` // how the nodes' CPUs were chosen; empty where there was no choice
+	CPUMeter          string            `json:"cpu_meter,omitempty"`  // how the meters read idle time, and so busy time
+	Fabric            string            `json:"fabric,omitempty"`     // how the wire was built, and what it lacks here
+	Revision          string            `json:"revision,omitempty"`   // git revision of windtunnel
 	Version           string            `json:"version"`
 }
