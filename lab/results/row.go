@@ -65,10 +65,10 @@ func (r *row) insert(tx *sql.Tx, runID string) (id int64, err error) {
 		latency = s.Latency
 	}
 	result, err := tx.Exec(`INSERT INTO sample (run_id, scenario, block, position, attempt, started, took_ns,
-		failure_kind, failure_message, latency, series_json, hops_json, warnings_json, commands_json, gates_json, flags_json, profiled)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		failure_kind, failure_message, latency, series_json, hops_json, warnings_json, commands_json, gates_json, flags_json, profiled, limited_by)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		runID, s.Scenario, s.Block, s.Position, s.Attempt, stamp(s.Started), s.Took.Nanoseconds(),
-		kind, message, latency, r.series, r.hops, r.warnings, r.commands, r.gates, r.flags, s.Profiled)
+		kind, message, latency, r.series, r.hops, r.warnings, r.commands, r.gates, r.flags, s.Profiled, s.Limit)
 	if err != nil {
 		return 0, err
 	}
