@@ -104,7 +104,7 @@ func (d *RunData) loadSkips(tx *sql.Tx) error {
 
 func (d *RunData) loadSamples(tx *sql.Tx) error {
 	rows, err := tx.Query(`SELECT id, scenario, block, position, attempt, started, took_ns, failure_kind, failure_message,
-		latency, series_json, hops_json, warnings_json, commands_json, gates_json, profiled FROM sample WHERE run_id = ? ORDER BY id`, d.Run.ID)
+		latency, series_json, hops_json, warnings_json, commands_json, gates_json, flags_json, profiled FROM sample WHERE run_id = ? ORDER BY id`, d.Run.ID)
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (d *RunData) loadSamples(tx *sql.Tx) error {
 func scanSample(rows *sql.Rows) (id int64, s sample.Sample, err error) {
 	var started string
 	var kind, message, latency sql.NullString
-	var series, hops, warnings, commands, gates sql.RawBytes
+	var series, hops, warnings, commands, gates, flags sql.RawBytes
 	if err := rows.Scan(&id, &s.Scenario, &s.Block, &s.Position, &s.Attempt, &started, &s.Took, &kind, &message,
-		&latency, &series, &hops, &warnings, &commands, &gates, &s.Profiled); err != nil {
+		&latency, &series, &hops, &warnings, &commands, &gates, &flags, &s.Profiled); err != nil {
 		return id, s, err
 	}
 	if s.Started, err = time.Parse(stampLayout, started); err != nil {
@@ -139,7 +139,7 @@ func scanSample(rows *sql.Rows) (id int64, s sample.Sample, err error) {
 		name string
 		text []byte
 		into any
-	}{{"series", series, &s.Series}, {"hops", hops, &s.Hops}, {"warnings", warnings, &s.Warnings}, {"commands", commands, &s.Commands}, {"gates", gates, &s.Gates}} {
+	}{{"series", series, &s.Series}, {"hops", hops, &s.Hops}, {"warnings", warnings, &s.Warnings}, {"commands", commands, &s.Commands}, {"gates", gates, &s.Gates}, {"flags", flags, &s.Flags}} {
 		if part.text == nil {
 			continue
 		}

@@ -46,7 +46,7 @@ func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
 	}
 	for _, opts := range []Options{{}, {ReadOnly: true}} {
 		_, err := Open(s.Path(), opts)
-		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 2;") {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 3;") {
 			t.Errorf("read only %v: error %v, want one that names both versions", opts.ReadOnly, err)
 		}
 	}
@@ -115,10 +115,10 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps = append(steps, migration{"good", "CREATE TABLE extra (x);"}, migration{"0003_bad.sql", "DELETE FROM run; SELECT nonsense;"})
+	steps = append(steps, migration{"good", "CREATE TABLE extra (x);"}, migration{"0099_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
 		err := migrate(context.Background(), conn, steps, s.Path())
-		if err == nil || !strings.Contains(err.Error(), "0003_bad.sql") || !strings.Contains(err.Error(), fmt.Sprintf("version %d", len(steps))) {
+		if err == nil || !strings.Contains(err.Error(), "0099_bad.sql") || !strings.Contains(err.Error(), fmt.Sprintf("version %d", len(steps))) {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 // compressed, before the transaction begins, to keep that short.
 type row struct {
 	sample                                  sample.Sample
-	series, hops, warnings, commands, gates any // JSON text, or nil where empty
+	series, hops, warnings, commands, gates, flags any // JSON text, or nil where empty
 	outputs                                 []packedOutput
 }
 
@@ -38,6 +38,7 @@ func encode(smp sample.Sample) (*row, error) {
 		{&r.warnings, smp.Warnings, len(smp.Warnings) == 0},
 		{&r.commands, smp.Commands, len(smp.Commands) == 0},
 		{&r.gates, smp.Gates, len(smp.Gates) == 0},
+		{&r.flags, smp.Flags, len(smp.Flags) == 0},
 	} {
 		if part.empty {
 			continue
@@ -64,10 +65,10 @@ func (r *row) insert(tx *sql.Tx, runID string) (id int64, err error) {
 		latency = s.Latency
 	}
 	result, err := tx.Exec(`INSERT INTO sample (run_id, scenario, block, position, attempt, started, took_ns,
-		failure_kind, failure_message, latency, series_json, hops_json, warnings_json, commands_json, gates_json, profiled)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		failure_kind, failure_message, latency, series_json, hops_json, warnings_json, commands_json, gates_json, flags_json, profiled)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		runID, s.Scenario, s.Block, s.Position, s.Attempt, stamp(s.Started), s.Took.Nanoseconds(),
-		kind, message, latency, r.series, r.hops, r.warnings, r.commands, r.gates, s.Profiled)
+		kind, message, latency, r.series, r.hops, r.warnings, r.commands, r.gates, r.flags, s.Profiled)
 	if err != nil {
 		return 0, err
 	}
@@ -117,13 +118,7 @@ func clean(s sample.Sample) sample.Sample {
 		}
 	}
 	slices.Sort(bad)
-	gates := slices.Clone(s.Gates)
-	for i, g := range gates {
-		if !finite(g.Value) || !finite(g.Limit) { // the message still has them
-			gates[i].Value, gates[i].Limit = 0, 0
-		}
-	}
-	s.Gates = gates
+	s.Gates, s.Flags = cleanGates(s.Gates), cleanGates(s.Flags)
 	points := slices.DeleteFunc(slices.Clone(s.Series), func(p sample.Point) bool {
 		return !finite(p.At) || !finite(p.Bits) || !finite(p.SenderCPU) || !finite(p.ReceiverCPU)
 	})
@@ -135,6 +130,17 @@ func clean(s sample.Sample) sample.Sample {
 		s.Warnings = append(slices.Clone(s.Warnings), bad...)
 	}
 	return s
+}
+
+// cleanGates sets figures to 0 that are not finite; the message still has them.
+func cleanGates(gates []sample.Gate) []sample.Gate {
+	gates = slices.Clone(gates)
+	for i, g := range gates {
+		if !finite(g.Value) || !finite(g.Limit) {
+			gates[i].Value, gates[i].Limit = 0, 0
+		}
+	}
+	return gates
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

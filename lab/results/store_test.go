@@ -78,10 +78,11 @@ func TestRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T) {
 	}
 }
 
-func TestGatesAndProfilesComeBackWithTheirSample(t *testing.T) {
+func TestGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T) {
 	run, plan, samples := reporttest.Sample()
 	samples = samples[:2]
 	samples[0].Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 31.5, Limit: 3, Unit: "%", Message: "ffmpeg took 31.5 %"}}
+	samples[0].Flags = []sample.Gate{{Name: sample.Unsteady, Value: 26, Limit: 10, Unit: "%", Message: "the rate fell by 26 %"}}
 	samples[1].Profiled = true
 	samples[1].Profiles = []sample.Profile{{Side: "sender", Cores: 0.98, Data: "H4s"}, {Side: "receiver", Cores: 0.61, Data: "H4t"}}
 	s := fresh(t)

@@ -3,20 +3,34 @@ package sample
 // GateName is a validity check of a trial.
 type GateName string
 
-// The checks that every trial passes or fails.
+// Conditions: what the machine did. A trial that fails one of these counts in
+// no figure.
 const (
-	ForeignCPU   GateName = "foreign-cpu"   // something outside the experiment ran on the nodes' CPUs
+	ForeignCPU   GateName = "foreign-cpu"   // programs outside the experiment ran on the nodes' CPUs
 	Steal        GateName = "steal"         // the host of a virtual machine took the nodes' CPUs away
-	StrayCPU     GateName = "stray-cpu"     // a CPU that should not was saturated by softirq work
-	Unsteady     GateName = "unsteady-rate" // the rate rose, fell or jumped within the window
-	OffTarget    GateName = "off-target"    // the generator stayed below what it was to offer
-	StillMoving  GateName = "still-moving"  // counters went on after the traffic had ended
+	StrayCPU     GateName = "stray-cpu"     // softirq work saturated a CPU without a part in the experiment
 	ClockJump    GateName = "clock-jump"    // wall clock and monotonic clock parted
 	MachineStall GateName = "machine-stall" // the machine stood still
 )
 
-// Gate is a check that a trial failed: its figures were measured, and do not
-// count.
+// Outcomes: what the system under test, or the tool over it, did. To discard
+// such a trial would hide the system's bad trials, so it counts and is flagged.
+const (
+	Unsteady    GateName = "unsteady-rate" // the rate rose, fell or jumped within the window
+	OffTarget   GateName = "off-target"    // the generator stayed below the rate asked for
+	StillMoving GateName = "still-moving"  // traffic went on after the tools had ended
+)
+
+// Outcome reports whether the check is of an outcome, not of a condition.
+func (n GateName) Outcome() bool {
+	switch n {
+	case Unsteady, OffTarget, StillMoving:
+		return true
+	}
+	return false
+}
+
+// Gate is a check that a trial failed.
 type Gate struct {
 	Name    GateName `json:"gate"`
 	Value   float64  `json:"value"` // what was found, in Unit

@@ -12,9 +12,12 @@ type Sample struct {
 	Started  time.Time     `json:"started"`
 	Took     time.Duration `json:"took_ns"`
 	Failure  *Failure      `json:"failure,omitempty"`
-	// Gates are the validity checks that the trial failed. Its figures stand
-	// here and count in no summary.
+	// Gates are the conditions that the trial failed. Its figures stand here and
+	// count in no summary.
 	Gates []Gate `json:"gates,omitempty"`
+	// Flags are checks that the trial failed and that leave its figures to
+	// count: of outcomes, and with --gates warn of conditions too.
+	Flags []Gate `json:"flags,omitempty"`
 	// Profiled: CPU profiles were taken meanwhile, which costs; the figures
 	// count only where that cost is worked out.
 	Profiled bool    `json:"profiled,omitempty"`

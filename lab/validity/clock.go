@@ -29,31 +29,41 @@ func (v *verdict) clockJump() {
 		way, math.Abs(ms), v.limits.ClockStep))
 }
 
-// stall finds steps of the series that came late.
+// stall finds readings of the series that came late, on either node.
 func (v *verdict) stall() {
-	if v.Step <= 0 || math.IsNaN(v.Step) || math.IsInf(v.Step, 0) {
-		v.skip(sample.MachineStall, "the interval of the series is not known")
+	worst, most, unknown := v.worst(v.limits.Stall, func(i int) (float64, bool) {
+		ms, _, ok := v.late(v.Sides[i])
+		return ms, ok
+	})
+	if worst < 0 {
+		if unknown {
+			v.skip(sample.MachineStall, "the times of the series' readings within the window are not known")
+		}
 		return
 	}
-	late, at, steps := 0.0, 0.0, 0
-	for i := 1; i < len(v.Series); i++ {
-		before, now := v.Series[i-1].At, v.Series[i].At
-		if !(now > 0 && before < v.Window) {
+	_, at, _ := v.late(v.Sides[worst])
+	v.fail(sample.MachineStall, most, v.limits.Stall, "ms", fmt.Sprintf(
+		"%s stood still for %.0f ms, %.1f s into the window (a reading of the series came that late); the limit is %.3g ms: a virtual machine needs CPUs of its own, and nothing may run at a higher priority",
+		v.where(worst), most, at, v.limits.Stall))
+}
+
+// late is by how many milliseconds a side's latest reading came late, and the
+// moment of the reading before it. ok is false where no step between readings
+// lies within the window.
+func (v *verdict) late(s Side) (ms, at float64, ok bool) {
+	for i := 1; i < len(s.Readings); i++ {
+		before, now := s.Readings[i-1], s.Readings[i]
+		by, known := finite(now - before - v.Step)
+		if !known || v.Step <= 0 || now <= 0 || before >= v.Window {
 			continue
 		}
-		steps++
-		if by, ok := finite(now - before - v.Step); ok && by > late {
-			late, at = by, before
+		if by, known = finite(math.Round(1e6*by) / 1e3); !known {
+			continue
+		}
+		ok = true
+		if by > ms {
+			ms, at = by, before
 		}
 	}
-	if steps == 0 {
-		v.skip(sample.MachineStall, "no step of the series lies within the window")
-		return
-	}
-	if 1000*late < v.limits.Stall-1e-6 {
-		return
-	}
-	v.fail(sample.MachineStall, 1000*late, v.limits.Stall, "ms", fmt.Sprintf(
-		"the machine stood still for %.0f ms, %.1f s into the window (a step of the series came that late); the limit is %.3g ms: a virtual machine needs CPUs of its own, and nothing may run at a higher priority",
-		1000*late, at, v.limits.Stall))
+	return ms, at, ok
 }

@@ -3,6 +3,7 @@ package validity
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 
 	"windtunnel/lab/sample"
@@ -22,7 +23,9 @@ func FuzzJudge(f *testing.F) {
 				sample.FabricBits: y, sample.SenderStealCPU: z, sample.ReceiverStealCPU: x,
 			},
 			Window: window, Step: step,
-			Sides:     []Side{{"a", int(kind), &x, "p", y}, {"b", int(rate % 8), &z, "", x}, {"c", 1, &y, "q", z}},
+			Sides: []Side{
+				{"a", int(kind), []float64{x, y, z}, &x, "p", y}, {"b", int(rate % 8), []float64{0, step, z}, &z, "", x}, {"c", 1, nil, &y, "q", z},
+			},
 			Stray:     map[int]float64{1: x, 2: y, 3: z},
 			Quiet:     &x,
 			ClockStep: &y,
@@ -39,11 +42,11 @@ func FuzzJudge(f *testing.F) {
 			}
 			in.Series = append(in.Series, sample.Point{At: at, Bits: bits})
 		}
-		failed, unjudged := Judge(in, Default)
-		if len(failed)+len(unjudged) > 8 {
-			t.Errorf("%d gates failed and %d were not judged, of 8", len(failed), len(unjudged))
+		failed, flags, unjudged := Judge(in, Default)
+		if len(failed)+len(flags)+len(unjudged) > 8 {
+			t.Errorf("%d gates failed, %d are flags and %d were not judged, of 8", len(failed), len(flags), len(unjudged))
 		}
-		for _, g := range failed {
+		for _, g := range slices.Concat(failed, flags) {
 			_, value := finite(g.Value)
 			_, limit := finite(g.Limit)
 			if !value || !limit || g.Message == "" || g.Unit == "" {

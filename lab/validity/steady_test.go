@@ -80,7 +80,7 @@ func TestANormalRateIsSteady(t *testing.T) {
 				off = c.alike*off + math.Sqrt(1-c.alike*c.alike)*c.spread*r.NormFloat64()
 				return 10e9 * max(0, 1+off)
 			})
-			if failed, _ := Judge(in, Default); len(failed) > 0 {
+			if _, flags, _ := Judge(in, Default); len(flags) > 0 {
 				bad++
 			}
 		}
@@ -106,7 +106,7 @@ func TestADisturbedRateIsUnsteady(t *testing.T) {
 			}
 			return rate * (1 + 0.05*r.NormFloat64())
 		})
-		if failed, _ := Judge(in, Default); len(failed) == 0 {
+		if _, flags, _ := Judge(in, Default); len(flags) == 0 {
 			missed++
 		}
 	}

@@ -45,13 +45,14 @@ func TestAGateWithoutItsInputIsNotJudged(t *testing.T) {
 		{"no wall clock", func(in *Input) { in.ClockStep = nil }, "clock-jump: "},
 		{"the wall clock is infinite", func(in *Input) { in.ClockStep = new(math.Inf(1)) }, "clock-jump: "},
 		{"no interval", func(in *Input) { in.Step = 0 }, "machine-stall: "},
+		{"no readings of the receiver", func(in *Input) { in.Sides[1].Readings = nil }, "machine-stall: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := good()
 			c.change(&in)
-			failed, unjudged := Judge(in, Default)
-			if len(failed) != 0 {
-				t.Errorf("failed: %+v", failed)
+			failed, flags, unjudged := Judge(in, Default)
+			if len(failed) != 0 || len(flags) != 0 {
+				t.Errorf("failed: %+v, flags: %+v", failed, flags)
 			}
 			if len(unjudged) != 1 || !strings.HasPrefix(unjudged[0], c.line) || len(unjudged[0]) <= len("foreign-cpu: ") {
 				t.Errorf("not judged: %q; want %q and why", unjudged, c.line)
@@ -66,8 +67,10 @@ func TestASideFailsBesideOneThatIsNotKnown(t *testing.T) {
 	in.Sides[0].Foreign, in.Sides[1].Foreign = nil, new(2.0)
 	in.Metrics[sample.SenderStealCPU] = 50
 	delete(in.Metrics, sample.ReceiverStealCPU)
-	failed, unjudged := Judge(in, Default)
-	if len(failed) != 2 || failed[0].Name != sample.ForeignCPU || failed[1].Name != sample.Steal || len(unjudged) != 0 {
+	late(&in, 1, 0.2)
+	in.Sides[0].Readings = nil
+	failed, _, unjudged := Judge(in, Default)
+	if len(failed) != 3 || failed[0].Name != sample.ForeignCPU || failed[1].Name != sample.Steal || failed[2].Name != sample.MachineStall || len(unjudged) != 0 {
 		t.Errorf("failed %+v, not judged %q", failed, unjudged)
 	}
 }
@@ -77,8 +80,8 @@ func TestTransactionsAreNotJudgedByTheirRate(t *testing.T) {
 		in := good()
 		in.Workload = suite.Workload{Kind: kind, Rate: 1e9}
 		in.Series = jumps(0.9)
-		if failed, unjudged := Judge(in, Default); len(failed) != 0 || len(unjudged) != 0 {
-			t.Errorf("%s: failed %+v, not judged %q", kind, failed, unjudged)
+		if failed, flags, unjudged := Judge(in, Default); len(failed) != 0 || len(flags) != 0 || len(unjudged) != 0 {
+			t.Errorf("%s: failed %+v, flags %+v, not judged %q", kind, failed, flags, unjudged)
 		}
 	}
 }
@@ -87,12 +90,12 @@ func TestTransactionsAreNotJudgedByTheirRate(t *testing.T) {
 // as checked.
 func TestOfNothingNothingIsJudged(t *testing.T) {
 	for _, window := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		failed, unjudged := Judge(Input{Window: window}, Default)
+		failed, _, unjudged := Judge(Input{Window: window}, Default)
 		if len(failed) != 0 || len(unjudged) != 8 {
 			t.Errorf("window %v: failed %+v, not judged %q", window, failed, unjudged)
 		}
 	}
-	if failed, unjudged := Judge(Input{Window: 1}, Default); len(failed) != 0 || len(unjudged) != 6 {
+	if failed, _, unjudged := Judge(Input{Window: 1}, Default); len(failed) != 0 || len(unjudged) != 6 {
 		t.Errorf("failed %+v, not judged %q", failed, unjudged)
 	}
 }

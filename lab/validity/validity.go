@@ -1,7 +1,7 @@
-// Package validity judges whether a trial's figures were measured under
-// conditions in which they mean something: whether the CPUs were the
-// experiment's own, the rate was steady, the generator kept up and the clocks
-// went on. It is pure arithmetic over what was measured.
+// Package validity judges a trial. Conditions are what the machine did: whether
+// the CPUs were the experiment's own and the clocks went on. Outcomes are what
+// the system under test did: whether the rate was steady and the generator kept
+// up. It is pure arithmetic over what was measured.
 package validity
 
 import (
@@ -38,9 +38,12 @@ type Input struct {
 
 // Side is what was seen of one node.
 type Side struct {
-	Node    string
-	CPUs    int
-	Foreign *float64 // CPU seconds within the window, by what is outside the experiment
+	Node string
+	CPUs int
+	// Readings are the times of the series' readings on the node, s since the
+	// window began, in order.
+	Readings []float64
+	Foreign  *float64 // CPU seconds within the window, by what is outside the experiment
 	// Culprit is the program that took most of Foreign, with its CPU seconds;
 	// empty where it is not known.
 	Culprit     string
@@ -59,16 +62,17 @@ func (s Side) ForeignPercent(window float64) (percent float64, ok bool) {
 // verdict collects what Judge returns.
 type verdict struct {
 	Input
-	limits   Limits
-	failed   []sample.Gate
-	unjudged []string
+	limits        Limits
+	failed, flags []sample.Gate
+	unjudged      []string
 }
 
-// Judge returns the gates that the trial failed, and a line for each gate that
-// could not be judged, which begins with the gate's name. A gate that does not
-// apply (a rate that nobody asked for, the steadiness of transactions) is in
-// neither. No figure in a gate is NaN or infinite.
-func Judge(in Input, limits Limits) (failed []sample.Gate, unjudged []string) {
+// Judge returns the conditions that the trial failed (failed), the outcomes that
+// it failed (flags), and a line for each gate that could not be judged, which
+// begins with the gate's name. A gate that does not apply (a rate that nobody
+// asked for, the steadiness of transactions) is in none of them. No figure in a
+// gate is NaN or infinite.
+func Judge(in Input, limits Limits) (failed, flags []sample.Gate, unjudged []string) {
 	v := &verdict{Input: in, limits: limits}
 	gates := []struct {
 		name  sample.GateName
@@ -94,11 +98,15 @@ func Judge(in Input, limits Limits) (failed []sample.Gate, unjudged []string) {
 			g.judge()
 		}
 	}
-	return v.failed, v.unjudged
+	return v.failed, v.flags, v.unjudged
 }
 
 func (v *verdict) fail(name sample.GateName, value, limit float64, unit, message string) {
-	v.failed = append(v.failed, sample.Gate{Name: name, Value: value, Limit: limit, Unit: unit, Message: message})
+	to := &v.failed
+	if name.Outcome() {
+		to = &v.flags
+	}
+	*to = append(*to, sample.Gate{Name: name, Value: value, Limit: limit, Unit: unit, Message: message})
 }
 
 func (v *verdict) skip(name sample.GateName, reason string) {

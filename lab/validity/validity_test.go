@@ -21,11 +21,20 @@ func good() Input {
 		Series: series(20, func(i int) float64 { return 10e9 + 1e8*float64(i%3) }),
 		Window: 2, Step: 0.1,
 		Sides: []Side{
-			{Node: "a", CPUs: 2, Foreign: new(0.0)},
-			{Node: "b", CPUs: 2, Foreign: new(0.0)},
+			{Node: "a", CPUs: 2, Foreign: new(0.0), Readings: readings(20)},
+			{Node: "b", CPUs: 2, Foreign: new(0.0), Readings: readings(20)},
 		},
 		Stray: map[int]float64{}, Quiet: new(0.0), ClockStep: new(0.0),
 	}
+}
+
+// readings are n steps of 100 ms, the first from 0.
+func readings(n int) []float64 {
+	list := make([]float64, n+1)
+	for i := range list {
+		list[i] = float64(i) / 10
+	}
+	return list
 }
 
 // series has steps of 100 ms, the first from 0.
@@ -38,9 +47,9 @@ func series(n int, bits func(i int) float64) []sample.Point {
 }
 
 func TestAGoodTrialPassesEveryGate(t *testing.T) {
-	failed, unjudged := Judge(good(), Default)
-	if len(failed) != 0 || len(unjudged) != 0 {
-		t.Errorf("failed %+v, not judged %q", failed, unjudged)
+	failed, flags, unjudged := Judge(good(), Default)
+	if len(failed) != 0 || len(flags) != 0 || len(unjudged) != 0 {
+		t.Errorf("failed %+v, flags %+v, not judged %q", failed, flags, unjudged)
 	}
 }
 
@@ -62,7 +71,8 @@ func TestGatesFailAboveTheirLimits(t *testing.T) {
 			in.Sides[0].Foreign, in.Sides[1].Foreign = new(0.8), new(0.4)
 		}, sample.ForeignCPU, 20, []string{"node a (sender); the limit"}},
 		{"foreign CPU at a node of both sides", func(in *Input) {
-			in.Sides = []Side{{Node: "a", CPUs: 2, Foreign: new(0.4)}}
+			in.Sides = in.Sides[:1]
+			in.Sides[0].Foreign = new(0.4)
 		}, sample.ForeignCPU, 10, []string{"node a (both sides)"}},
 
 		{"one tick of steal", func(in *Input) { in.Metrics[sample.SenderStealCPU] = 0.5 }, sample.Steal, 0, nil},
@@ -129,22 +139,30 @@ func TestGatesFailAboveTheirLimits(t *testing.T) {
 		{"a clock set forward", func(in *Input) { in.ClockStep = new(0.25) }, sample.ClockJump, 250, []string{"forward by 250.0 ms", "limit is 5 ms"}},
 		{"a clock set back", func(in *Input) { in.ClockStep = new(-0.006) }, sample.ClockJump, 6, []string{"back by 6.0 ms"}},
 
-		{"a step that is late", func(in *Input) { late(in, 10, 0.049) }, sample.MachineStall, 0, nil},
-		{"a step at the limit", func(in *Input) { late(in, 10, 0.050) }, sample.MachineStall, 50, []string{"50 ms, 1.0 s into the window", "limit is 50 ms"}},
-		{"a machine that stood still", func(in *Input) { late(in, 10, 0.3) }, sample.MachineStall, 300, []string{"300 ms"}},
+		{"a reading that is late", func(in *Input) { late(in, 0, 0.049) }, sample.MachineStall, 0, nil},
+		{"a reading at the limit", func(in *Input) { late(in, 1, 0.050) }, sample.MachineStall, 0, nil},
+		{"a sender that stood still", func(in *Input) { late(in, 0, 0.051) }, sample.MachineStall, 51, []string{"node a (sender)", "51 ms, 1.0 s into the window", "limit is 50 ms"}},
+		{"a receiver that stood still", func(in *Input) { late(in, 1, 0.3) }, sample.MachineStall, 300, []string{"node b (receiver) stood still for 300 ms"}},
+		{"a node of both sides that stood still", func(in *Input) {
+			late(in, 0, 0.3)
+			in.Sides = in.Sides[:1]
+		}, sample.MachineStall, 300, []string{"node a (both sides)"}},
 		{"a machine that stood still after the window", func(in *Input) {
-			in.Series = append(in.Series, sample.Point{At: 2.1}, sample.Point{At: 3})
+			in.Sides[1].Readings = append(in.Sides[1].Readings, 2.1, 3)
 		}, sample.MachineStall, 0, nil},
 		{"a machine that stood still across the window's end", func(in *Input) {
-			in.Series[20].At = 2.2
+			in.Sides[1].Readings[20] = 2.2
 		}, sample.MachineStall, 200, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := good()
 			c.change(&in)
-			failed, unjudged := Judge(in, Default)
-			if len(unjudged) != 0 {
-				t.Errorf("not judged: %q", unjudged)
+			failed, other, unjudged := Judge(in, Default)
+			if c.gate.Outcome() {
+				failed, other = other, failed
+			}
+			if len(other) != 0 || len(unjudged) != 0 {
+				t.Errorf("of the other kind %+v, not judged: %q", other, unjudged)
 			}
 			if c.value == 0 {
 				if len(failed) != 0 {
@@ -190,9 +208,9 @@ func target(in *Input, achieved float64) {
 	in.Workload.Rate, in.Metrics[sample.Throughput] = 1e9, achieved
 }
 
-// late delays step i.
-func late(in *Input, i int, by float64) {
-	for ; i < len(in.Series)-1; i++ {
-		in.Series[i+1].At += by
+// late delays a side's reading after 1.0 s and all that follow.
+func late(in *Input, side int, by float64) {
+	for i := 11; i < len(in.Sides[side].Readings); i++ {
+		in.Sides[side].Readings[i] += by
 	}
 }
