@@ -102,6 +102,9 @@ func outcome(s sample.Sample) string {
 		}
 		text += ": " + g.Message
 	}
+	for _, g := range s.Flags {
+		text += ", " + string(g.Name)
+	}
 	return text
 }
 

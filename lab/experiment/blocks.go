@@ -33,7 +33,7 @@ func (e *Experiment) schedule(block int) []entry {
 }
 
 // goesOn decides before each block whether it is run: the plan's trials always,
-// then blocks for those that lost a trial to a validity gate, and where the
+// then blocks for those that lost a trial to a condition, and where the
 // plan has a precision as many as it takes, within the plan's bounds.
 func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	p := e.Plan

@@ -42,7 +42,7 @@ func (n *notebook) counts(id string) (all, valid int) {
 	return all, valid
 }
 
-func TestATrialThatFailsAGateIsRepeatedAtOnce(t *testing.T) {
+func TestATrialThatFailsAConditionIsRepeatedAtOnce(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 4, func(t Trial, attempt int, s *sample.Sample) error {
 		if t.Block == 1 && attempt < 2 {
@@ -57,6 +57,21 @@ func TestATrialThatFailsAGateIsRepeatedAtOnce(t *testing.T) {
 		if all, valid := n.counts(id); all != 6 || valid != 4 {
 			t.Errorf("%s: %d samples, %d count; want 6 and 4", id, all, valid)
 		}
+	}
+}
+
+// A trial with a flag counts: no attempt follows, and no block makes up for it.
+func TestATrialWithAFlagIsNotRepeated(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 4, func(_ Trial, _ int, s *sample.Sample) error {
+		s.Flags = []sample.Gate{{Name: sample.Unsteady}}
+		return nil
+	}, "a")
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if all, valid := n.counts("a"); all != 4 || valid != 4 {
+		t.Errorf("%d samples, %d count; want 4 and 4", all, valid)
 	}
 }
 
@@ -80,7 +95,7 @@ func TestABlockThatLostATrialIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// What never passes is the scenario's own: it is tried, and not for ever.
+// A scenario for which the machine is never fit is tried, and not for ever.
 func TestAScenarioThatNeverPassesIsNotRepeatedForEver(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 10, func(t Trial, _ int, s *sample.Sample) error {

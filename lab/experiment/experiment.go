@@ -25,7 +25,7 @@ type Experiment struct {
 	Skipped  map[string]string // scenario id → why it cannot run here
 	// History holds what earlier parts of the run have recorded, in order.
 	History []sample.Sample
-	// Attempts at a trial that fails, or fails a validity gate; ≥ 1.
+	// Attempts at a trial that fails, or fails a condition; ≥ 1.
 	Attempts int
 	// Imprecise says, of all samples so far, whether the plan's precision is
 	// still to be reached. It is asked after each block from the plan's trials
@@ -33,8 +33,7 @@ type Experiment struct {
 	Imprecise func(samples []sample.Sample) bool
 	// Watch is over all trials.
 	Watch Watch
-	// Lenient lets trials count that fail a validity gate; what failed becomes
-	// a warning.
+	// Lenient lets trials count that fail a condition; what failed becomes a flag.
 	Lenient bool
 	// Profiling takes CPU profiles in trials of their own.
 	Profiling Profiling

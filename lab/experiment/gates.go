@@ -101,8 +101,8 @@ func (m *metering) listen(ctx context.Context) error {
 	return nil
 }
 
-// judge marks the sample with the gates that it fails. What cannot be judged
-// on this machine is a warning.
+// judge marks the sample with the checks that it fails. What cannot be judged on
+// this machine is a warning.
 func (m *metering) judge(deltas []*meter.Delta) error {
 	s := m.traffic.sample
 	in := validity.Input{
@@ -114,7 +114,7 @@ func (m *metering) judge(deltas []*meter.Delta) error {
 		in.Unknown[sample.ForeignCPU] = m.gates.watch.Why
 	}
 	for i, n := range m.nodes {
-		side := validity.Side{Node: n.Name(), CPUs: len(n.CPUs())}
+		side := validity.Side{Node: n.Name(), CPUs: len(n.CPUs()), Readings: m.readings(i)}
 		if m.gates.watch.Foreign != nil {
 			used := foreign.Between(m.start.gates.foreign, m.end.gates.foreign, n.CPUs())
 			side.Foreign = &used.Foreign
@@ -137,17 +137,23 @@ func (m *metering) judge(deltas []*meter.Delta) error {
 		in.ClockStep = &seconds
 	}
 	var unjudged []string
-	s.Gates, unjudged = validity.Judge(in, validity.Default)
+	s.Gates, s.Flags, unjudged = validity.Judge(in, validity.Default)
 	for _, why := range unjudged {
 		s.Warnings = append(s.Warnings, "not checked: "+why)
 	}
 	return nil
 }
 
-// warnOnly turns failed gates into warnings.
-func warnOnly(s *sample.Sample) {
-	for _, g := range s.Gates {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("counts in spite of a failed gate (%s): %s", g.Name, g.Message))
+// readings are the times of a node's series, s since the window began.
+func (m *metering) readings(node int) []float64 {
+	var at []float64
+	for _, l := range m.series[node] {
+		at = append(at, float64(l.Mono-m.start.nodes[0].Mono)/1e9)
 	}
-	s.Gates = nil
+	return at
+}
+
+// warnOnly lets a trial count that failed a condition.
+func warnOnly(s *sample.Sample) {
+	s.Gates, s.Flags = nil, slices.Concat(s.Gates, s.Flags)
 }

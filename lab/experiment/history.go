@@ -7,9 +7,9 @@ type history struct {
 	samples []sample.Sample
 	tried   map[Trial]int  // the number of the next attempt
 	done    map[Trial]bool // no further attempt is of use
-	gated   map[Trial]bool // the last attempt failed a gate
+	gated   map[Trial]bool // the last attempt failed a condition
 	valid   map[string]int // by scenario: trials whose figures count
-	invalid map[string]int // by scenario: trials given up at a gate
+	invalid map[string]int // by scenario: trials given up at a condition
 }
 
 func newHistory(samples []sample.Sample) *history {
@@ -51,8 +51,8 @@ func settled(s *sample.Sample) bool {
 	return !s.Failure.Retryable() && s.Failure.Kind != sample.Interrupted
 }
 
-// hopelessAfter is how many blocks a scenario may fail the gates, and never
-// pass, before that counts as its own nature and no longer as the machine's.
+// hopelessAfter is how many blocks a scenario may fail a condition, and never
+// pass, before the machine is taken to be unfit for it.
 const hopelessAfter = 3
 
 // hopeless reports whether repeating a scenario's trials is a waste.
@@ -60,8 +60,8 @@ func (h *history) hopeless(scenario string) bool {
 	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
 }
 
-// lost counts the first so many blocks in which a trial was given up at a gate,
-// of a scenario that can pass.
+// lost counts the first so many blocks in which a trial was given up at a
+// condition, of a scenario that can pass.
 func (h *history) lost(blocks int) int {
 	in := map[int]bool{}
 	for t, gated := range h.gated {

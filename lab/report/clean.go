@@ -16,7 +16,7 @@ func withoutOutputs(samples []*sample.Sample) []sample.Sample {
 		list[i].Outputs = nil
 		list[i].Metrics = cleanMetrics(s.Metrics)
 		list[i].Series = cleanSeries(s.Series)
-		list[i].Gates = cleanGates(s.Gates)
+		list[i].Gates, list[i].Flags = cleanGates(s.Gates), cleanGates(s.Flags)
 	}
 	return list
 }

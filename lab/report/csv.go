@@ -13,14 +13,14 @@ import (
 )
 
 // csvHead are the columns before the metrics.
-var csvHead = []string{"scenario", "system", "placement", "tool", "offload", "block", "attempt", "started", "failure", "gates", "profiled"}
+var csvHead = []string{"scenario", "system", "placement", "tool", "offload", "block", "attempt", "started", "failure", "gates", "flags", "profiled"}
 
 // WriteCSV writes one row a sample, every attempt, in the order of the plan:
 // what it is of, then every metric by its name, empty where it was not
 // measured. Started is RFC 3339 UTC; failure is "kind: message", empty where
-// the trial yielded figures; gates are the validity checks that it failed, as
-// "name: message; …"; profiled is true or false. Figures count where failure and
-// gates are empty and profiled is false.
+// the trial yielded figures; gates are the conditions that it failed, as
+// "name: message; …", and flags the outcomes; profiled is true or false. Figures
+// count where failure and gates are empty and profiled is false.
 func WriteCSV(w io.Writer, r *Report) error {
 	metrics := csvMetrics(r)
 	header := slices.Clone(csvHead)
@@ -79,7 +79,7 @@ func fillCSV(row []string, metrics []sample.Metric, sc *Scenario, s *sample.Samp
 	n := copy(row, []string{
 		sc.ID, sc.System, sc.Placement, sc.Tool, sc.Offload,
 		strconv.Itoa(s.Block), strconv.Itoa(s.Attempt), s.Started.UTC().Format(time.RFC3339Nano), failure,
-		gateText(s.Gates), strconv.FormatBool(s.Profiled),
+		gateText(s.Gates), gateText(s.Flags), strconv.FormatBool(s.Profiled),
 	})
 	for i, m := range metrics {
 		row[n+i] = ""

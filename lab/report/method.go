@@ -28,7 +28,7 @@ func (r *Report) Method() []Passage {
 		list = append(list, Passage{"Hypotheses", "A hypothesis holds where the 95 % interval of its ratio lies within what it claims, is refuted where it lies outside, and is undecided where it does neither. Of several subjects it must hold for every one, and their intervals are wider in proportion."})
 	}
 	if r.Validity.Attempts > 0 {
-		list = append(list, Passage{"Validity", "Every trial is checked for what makes its figures wrong: foreign work on the nodes' CPUs, time stolen by the machine's host, a rate that is not steady, and the like. A trial that fails a check is repeated; its figures stand among the samples and count nowhere."})
+		list = append(list, Passage{"Validity", "Every trial is checked for what the machine did meanwhile: foreign work on the nodes' CPUs, time stolen by the machine's host, a machine that stood still, and the like. A trial that fails such a check is repeated; its figures stand among the samples and count nowhere. What the system under test did, such as a rate that is not steady, is an outcome: the trial counts and is flagged."})
 	}
 	if r.has(sample.SenderCPU) || r.has(sample.ReceiverCPU) {
 		text := "Each node owns its CPUs. CPU is the share of all of a node's CPUs that was busy in user, system, irq and softirq over one window, common to both sides and inside the traffic; steal is not in it, nor the work of the fabric itself, as far as it can be told apart."

@@ -88,6 +88,7 @@ type Scenario struct {
 	Latency            *Latency                   `json:"latency_ns,omitempty"`
 	PacketsPerSecond   *Interval                  `json:"packets_per_s,omitempty"`
 	Metrics            map[sample.Metric]Interval `json:"metrics,omitempty"` // every other metric
+	Flags              []GateCount                `json:"flags,omitempty"`   // outcomes of the trials that count
 	Samples            []sample.Sample            `json:"samples"`           // without raw outputs
 }
 
@@ -189,6 +190,7 @@ type Observed struct {
 type Validity struct {
 	Attempts int            `json:"attempts"` // trials with every repeat
 	Valid    int            `json:"valid"`    // their figures count
+	Warned   int            `json:"warned"`   // of these, measured under conditions that were not valid (--gates warn)
 	Failed   int            `json:"failed"`   // yielded no figures
 	Gated    int            `json:"gated"`    // measured under conditions that were not valid
 	Profiled int            `json:"profiled"` // beside the profiler; in none of the others

@@ -36,6 +36,7 @@ func (r *Report) validityLines() []string {
 	if text := r.missing(); text != "" {
 		lines = append(lines, text)
 	}
+	lines = append(lines, r.Outcomes()...)
 	if r.Precision != nil {
 		lines = append(lines, r.Precision.Why)
 	}

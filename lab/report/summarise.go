@@ -195,6 +195,7 @@ func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	}
 	row.take(c)
 	row.Latency = b.latency(sc.ID, c)
+	row.Flags = c.flags()
 	return row
 }
 

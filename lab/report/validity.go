@@ -44,16 +44,61 @@ func (v *Validity) add(s *sample.Sample, worst map[sample.GateName]*GateCount) {
 		v.Failed++
 	case len(s.Gates) > 0:
 		v.Gated++
-		countGates(s, worst)
+		countGates(s.Gates, worst)
 	default:
 		v.Valid++
+		if conditions := ofOutcome(s.Flags, false); len(conditions) > 0 {
+			v.Warned++
+			countGates(conditions, worst)
+		}
 	}
 }
 
-// countGates adds the gates that one trial failed, each gate once a trial.
-func countGates(s *sample.Sample, into map[sample.GateName]*GateCount) {
-	seen := make(map[sample.GateName]bool, len(s.Gates))
-	for _, g := range cleanGates(s.Gates) {
+// ofOutcome returns the checks of outcomes, or those of conditions.
+func ofOutcome(gates []sample.Gate, outcome bool) []sample.Gate {
+	return slices.DeleteFunc(slices.Clone(gates), func(g sample.Gate) bool { return g.Name.Outcome() != outcome })
+}
+
+// flags counts the outcomes that the scenario's trials that count are flagged
+// with.
+func (c *cell) flags() []GateCount {
+	counts := make(map[sample.GateName]*GateCount)
+	for _, s := range c.ok {
+		countGates(ofOutcome(s.Flags, true), counts)
+	}
+	return ordered(counts)
+}
+
+// outcomes say what a flag means, with room for the worst figure.
+var outcomes = map[sample.GateName]string{
+	sample.Unsteady:    "had an unsteady rate (by up to %s)",
+	sample.OffTarget:   "sent less than was asked for (as little as %s of it)",
+	sample.StillMoving: "had traffic after the tools' end (up to %s of the rate)",
+}
+
+// Outcomes are the flags of the scenario's trials that count, a line each:
+// "vxlan/stream: 7 of 30 trials had an unsteady rate (by up to 26.0 %).".
+func (s *Scenario) Outcomes() []string {
+	var lines []string
+	for _, g := range s.Flags {
+		lines = append(lines, fmt.Sprintf("%s: %d of %s "+outcomes[g.Name]+".", s.ID, g.Trials, count(s.Trials, "trial"), gateFigure(g.Worst)))
+	}
+	return lines
+}
+
+// Outcomes are those of every scenario.
+func (r *Report) Outcomes() []string {
+	var lines []string
+	for i := range r.Scenarios {
+		lines = append(lines, r.Scenarios[i].Outcomes()...)
+	}
+	return lines
+}
+
+// countGates adds the checks that one trial failed, each once a trial.
+func countGates(gates []sample.Gate, into map[sample.GateName]*GateCount) {
+	seen := make(map[sample.GateName]bool, len(gates))
+	for _, g := range cleanGates(gates) {
 		entry := into[g.Name]
 		if entry == nil {
 			entry = &GateCount{Name: g.Name, Worst: g}
@@ -130,13 +175,19 @@ func (v Validity) Line() string {
 		return "No trial was made."
 	}
 	text := fmt.Sprintf("%d of %s count", v.Valid, count(v.Attempts, "trial"))
-	if v.Valid == v.Attempts {
-		text = fmt.Sprintf("All %s count: none failed, and every one passed its validity checks", count(v.Attempts, "trial"))
+	if v.Valid == v.Attempts && v.Warned == 0 {
+		text = fmt.Sprintf("All %s count: none failed, and the conditions were valid in every one", count(v.Attempts, "trial"))
 		if v.Attempts == 1 {
-			text = "The only trial counts: it passed its validity checks"
+			text = "The only trial counts: the conditions were valid"
 		}
 	}
 	var parts []string
+	if v.Warned > 0 {
+		text += fmt.Sprintf(", %d of them in spite of conditions that were not valid", v.Warned)
+		if v.Gated == 0 {
+			text += fmt.Sprintf(" (%s)", gateList(v.Gates))
+		}
+	}
 	if v.Gated > 0 {
 		parts = append(parts, fmt.Sprintf("%d measured under conditions that were not valid (%s)", v.Gated, gateList(v.Gates)))
 	}
@@ -177,7 +228,7 @@ func (s *Scenario) Unmeasured() string {
 		case !sm.OK():
 			failures[sm.Failure.Kind]++
 		default:
-			countGates(sm, gates)
+			countGates(sm.Gates, gates)
 		}
 		tries++
 	}

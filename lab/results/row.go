@@ -14,9 +14,9 @@ import (
 // row is a sample in the form of its tables. Lists are marshalled, and outputs
 // compressed, before the transaction begins, to keep that short.
 type row struct {
-	sample                                  sample.Sample
+	sample                                         sample.Sample
 	series, hops, warnings, commands, gates, flags any // JSON text, or nil where empty
-	outputs                                 []packedOutput
+	outputs                                        []packedOutput
 }
 
 type packedOutput struct {

@@ -119,6 +119,7 @@ func mar(r *report.Report) {
 		}
 	}
 	row.Trials, row.Failed = 5, 1
+	row.Flags = []report.GateCount{{Name: sample.Unsteady, Trials: 2, Worst: sample.Gate{Value: 14, Limit: 10, Unit: "%"}}}
 	r.Validity = report.Validity{Attempts: 53, Valid: 48, Failed: 3, Gated: 2, Profiled: 1, Missing: map[string]int{"vxlan/stream": 1},
 		Gates: []report.GateCount{{Name: sample.ForeignCPU, Trials: 2, Worst: gate}}}
 }

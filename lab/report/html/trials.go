@@ -29,7 +29,7 @@ type strip struct {
 	Block   []int    `json:"block"`
 	Attempt []int    `json:"attempt"`
 	State   []string `json:"state"`
-	Why     []string `json:"why"` // why a trial does not count; empty where it does
+	Why     []string `json:"why"` // why a trial does not count, or what it is flagged with
 	// Values by metric, then by trial; nil where not measured.
 	Values  [][]*float64 `json:"values"`
 	Summary []*span      `json:"summary"` // by metric
@@ -114,17 +114,17 @@ func standing(s *sample.Sample, counts bool) (state, why string) {
 	case s.Profiled:
 		return stateProfiled, "measured beside the profiler, so it counts in no figure"
 	case len(s.Gates) > 0:
-		return stateGated, gateText(s)
+		return stateGated, gateText(s.Gates)
 	case !counts:
 		return stateReplaced, "a later attempt of this block counts instead"
 	}
-	return stateCounts, ""
+	return stateCounts, gateText(s.Flags)
 }
 
-// gateText is every gate that a trial failed.
-func gateText(s *sample.Sample) string {
+// gateText is every check that a trial failed.
+func gateText(gates []sample.Gate) string {
 	text := ""
-	for i, g := range s.Gates {
+	for i, g := range gates {
 		if i > 0 {
 			text += "; "
 		}

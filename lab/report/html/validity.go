@@ -13,9 +13,11 @@ import (
 type validity struct {
 	Line    string
 	Clean   bool // every trial counts: there is nothing to unfold
+	Warned  bool // some in spite of conditions that were not valid
 	Rows    []spoiled
 	More    int // trials that failed a gate and are not listed
 	Missing []string
+	Flags   []string // outcomes of trials that count
 }
 
 // spoiled is a trial that does not count.
@@ -32,7 +34,7 @@ func (b *builder) validity() *validity {
 	if v.Attempts == 0 {
 		return nil
 	}
-	out := &validity{Line: v.Line(), Clean: v.Valid == v.Attempts && len(v.Missing) == 0}
+	out := &validity{Line: v.Line(), Clean: v.Valid == v.Attempts && len(v.Missing) == 0, Warned: v.Warned > 0, Flags: b.r.Outcomes()}
 	for i := range b.r.Scenarios {
 		for j := range b.r.Scenarios[i].Samples {
 			if s := &b.r.Scenarios[i].Samples[j]; !s.Profiled && !s.Counts() {
