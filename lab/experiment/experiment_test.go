@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -53,8 +54,8 @@ func TestEveryScenarioComesFirstAboutEquallyOften(t *testing.T) {
 }
 
 func TestPairsAddUp(t *testing.T) {
-	a := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 1e9, sample.LossRatio: 0.1, sample.LatencyP99: 5, sample.LatencyMax: 9, sample.Errors: 1, sample.ToolSenderCPU: 30, sample.ToolSenderCPUPerByte: 2}, Warnings: []string{"one"}}
-	b := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 2e9, sample.LossRatio: 0.3, sample.LatencyP99: 7, sample.LatencyMax: 8, sample.ToolSenderCPU: 40, sample.ToolSenderCPUPerByte: 3}}
+	a := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 1e9, sample.LatencyP99: 5, sample.LatencyMax: 9, sample.Errors: 1, sample.ToolSenderCPU: 30, sample.ToolSenderCPUPerByte: 2}, Warnings: []string{"one"}}
+	b := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 2e9, sample.LatencyP99: 7, sample.LatencyMax: 8, sample.ToolSenderCPU: 40, sample.ToolSenderCPUPerByte: 3}}
 	m, err := sum([]tool.Measurement{a, b})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestPairsAddUp(t *testing.T) {
 	if _, ok := m.Metrics[sample.ToolSenderCPUPerByte]; ok || m.Metrics[sample.ToolSenderCPU] != 35 {
 		t.Errorf("each tool told the whole machine's CPU, and the sum says %v", m.Metrics)
 	}
-	if m.Metrics[sample.Throughput] != 3e9 || m.Metrics[sample.LossRatio] != 0.2 || m.Metrics[sample.LatencyMax] != 9 {
+	if m.Metrics[sample.Throughput] != 3e9 || m.Metrics[sample.LatencyMax] != 9 {
 		t.Errorf("sum = %v", m.Metrics)
 	}
 	if _, ok := m.Metrics[sample.LatencyP99]; ok {
@@ -73,6 +74,41 @@ func TestPairsAddUp(t *testing.T) {
 	}
 	if len(m.Warnings) != 1 {
 		t.Errorf("warnings = %v", m.Warnings)
+	}
+}
+
+// A pair weighs by what it sent: nine tenths of 100 datagrams and none of 900
+// lost make 0.09, and 100 slow transactions do not count as many as 900 quick
+// ones.
+func TestMeansOverPairsAreWeighted(t *testing.T) {
+	loss := func(ratio float64, m sample.Metric, n float64) sample.Metrics {
+		return sample.Metrics{sample.LossRatio: ratio, m: n}
+	}
+	for name, c := range map[string]struct {
+		a, b sample.Metrics
+		of   sample.Metric
+		want float64 // −1: absent
+	}{
+		"loss of a stream":                  {loss(0.9, sample.DatagramsSent, 100), loss(0, sample.DatagramsSent, 900), sample.LossRatio, 0.09},
+		"loss, of which arrivals are known": {loss(0.9, sample.DatagramsReceived, 10), loss(0, sample.DatagramsReceived, 900), sample.LossRatio, 0.09},
+		"loss of requests":                  {loss(0.9, sample.Transactions, 10), loss(0, sample.Transactions, 900), sample.LossRatio, 0.09},
+		"loss without a weight":             {loss(0.9, sample.DatagramsSent, 100), loss(0.1, sample.Throughput, 900), sample.LossRatio, -1},
+		"loss of all, and nothing sent":     {loss(1, sample.DatagramsReceived, 0), loss(0.1, sample.DatagramsReceived, 900), sample.LossRatio, -1},
+		"mean latency": {
+			sample.Metrics{sample.LatencyMean: 1000, sample.Transactions: 100}, sample.Metrics{sample.LatencyMean: 200, sample.Transactions: 900},
+			sample.LatencyMean, 280,
+		},
+		"mean latency without transactions": {
+			sample.Metrics{sample.LatencyMean: 1000}, sample.Metrics{sample.LatencyMean: 200, sample.Transactions: 900}, sample.LatencyMean, -1,
+		},
+	} {
+		m, err := sum([]tool.Measurement{{Metrics: c.a}, {Metrics: c.b}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := m.Metrics[c.of]; ok != (c.want >= 0) || ok && math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v (%v), want %v", name, got, ok, c.want)
+		}
 	}
 }
 

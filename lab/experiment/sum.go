@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"maps"
 	"slices"
 
 	"windtunnel/lab/sample"
@@ -9,40 +8,40 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// sum makes one measurement of all pairs': rates and counts add up, ratios are
-// the mean, and latencies come from the merged distribution.
+// sum makes one measurement of all pairs': rates and counts add up, ratios and
+// mean latencies are weighted means, and percentiles come from the merged
+// distribution.
 func sum(all []tool.Measurement) (tool.Measurement, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
 	total := tool.Measurement{Metrics: sample.Metrics{}}
-	values := map[sample.Metric][]float64{}
 	var histograms []string
 	for _, m := range all {
 		total.Warnings = append(total.Warnings, m.Warnings...)
 		if m.Latency != "" {
 			histograms = append(histograms, m.Latency)
 		}
-		for metric, v := range m.Metrics {
-			values[metric] = append(values[metric], v)
-		}
 	}
-	for _, metric := range slices.Sorted(maps.Keys(values)) {
-		if v, ok := together(metric, values[metric], len(all)); ok {
+	for metric := range all[0].Metrics {
+		if v, ok := together(metric, all); ok {
 			total.Metrics[metric] = v
 		}
 	}
 	return total, mergeLatencies(&total, histograms)
 }
 
-// together combines one metric of n pairs. A percentile of several pairs is
+// together combines one metric of all pairs. A percentile of several pairs is
 // not to be had from theirs, and a sum with a part missing is no sum.
-func together(m sample.Metric, values []float64, n int) (float64, bool) {
-	if len(values) < n {
-		return 0, false
-	}
+func together(m sample.Metric, all []tool.Measurement) (float64, bool) {
+	var values []float64
 	total := 0.0
-	for _, v := range values {
+	for _, pair := range all {
+		v, ok := pair.Metrics[m]
+		if !ok {
+			return 0, false
+		}
+		values = append(values, v)
 		total += v
 	}
 	switch m {
@@ -54,10 +53,44 @@ func together(m sample.Metric, values []float64, n int) (float64, bool) {
 		return slices.Min(values), true
 	case sample.LatencyMax:
 		return slices.Max(values), true
-	case sample.LatencyMean, sample.LossRatio, sample.ToolSenderCPU, sample.ToolReceiverCPU:
-		return total / float64(n), true
+	case sample.LatencyMean:
+		return weighted(values, all, func(ms sample.Metrics) (float64, bool) {
+			n, ok := ms[sample.Transactions]
+			return n, ok
+		})
+	case sample.LossRatio:
+		return weighted(values, all, sent)
+	case sample.ToolSenderCPU, sample.ToolReceiverCPU: // each is of the same machine
+		return total / float64(len(all)), true
 	}
 	return total, true
+}
+
+// weighted is a mean over pairs; ok is false where a weight is not known.
+func weighted(values []float64, all []tool.Measurement, weight func(sample.Metrics) (float64, bool)) (mean float64, ok bool) {
+	sum := 0.0
+	for i, pair := range all {
+		w, ok := weight(pair.Metrics)
+		if !ok {
+			return 0, false
+		}
+		mean, sum = mean+w*values[i], sum+w
+	}
+	return mean / sum, sum > 0
+}
+
+// sent is how many datagrams or requests a pair sent a second: as counted, or
+// from what arrived and what was lost.
+func sent(ms sample.Metrics) (float64, bool) {
+	if n, ok := ms[sample.DatagramsSent]; ok {
+		return n, true
+	}
+	arrived, ok := ms[sample.DatagramsReceived]
+	if !ok {
+		arrived, ok = ms[sample.Transactions]
+	}
+	loss := ms[sample.LossRatio]
+	return arrived / (1 - loss), ok && loss < 1
 }
 
 func mergeLatencies(total *tool.Measurement, histograms []string) error {
