@@ -88,7 +88,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	f.StringVar(&o.tool, "tool", "", "use this tool in every scenario")
 	f.DurationVar(&o.duration, "duration", 0, "measured time of every trial, such as 2s")
 	f.Uint64Var(&o.seed, "seed", 0, "of the random order (0 = a new one)")
-	f.StringVar(&o.gates, "gates", "enforce", "enforce: a trial that fails a validity gate is repeated, and does not count; warn: it counts, with a warning")
+	f.StringVar(&o.gates, "gates", "enforce", "enforce: a trial measured under invalid conditions is repeated, and does not count; warn: it counts, with a flag")
 	f.StringVar(&o.out, "out", "", "folder for the report (default out/RUN)")
 	dbFlag(cmd, &o.db)
 }

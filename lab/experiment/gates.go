@@ -41,7 +41,7 @@ func (w Watch) allow(ctx context.Context, b *Bench) error {
 // quietFor is how long the fabric is watched once the tools have ended.
 const quietFor = 50 * time.Millisecond
 
-// gates are the readings that only the validity gates need.
+// gates are the readings that only the gates need.
 type gates struct {
 	watch  Watch
 	others *meter.Meter // CPUs without a part in the experiment; nil where there are none

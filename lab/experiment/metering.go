@@ -277,7 +277,7 @@ func (m *metering) complete(said tool.Measurement) error {
 	if err := m.judge(deltas); err != nil {
 		return err
 	}
-	return m.check()
+	return m.check(said)
 }
 
 func (m *metering) points(f meter.Facts, window float64) {
@@ -299,6 +299,7 @@ func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 		Colocated:  m.colocated(),
 		Direction:  sc.Workload.Direction,
 		Throughput: said.Metrics[sample.Throughput],
+		Loss:       lost(sc.Workload.Kind, said),
 		Headers:    headers(sc, m.traffic.bench),
 		Engine:     m.end.engine - m.start.engine,
 	}
@@ -334,23 +335,4 @@ func headers(sc *suite.Scenario, b *Bench) int {
 		return meter.UDPHeaders(sc.Workload.IPVersion) + added
 	}
 	return meter.TCPHeaders(sc.Workload.IPVersion) + added
-}
-
-// tolerance between what the tool says and what the fabric counted, over
-// windows that are not quite the same.
-const tolerance = 0.10
-
-// check refuses figures that contradict each other: a stream's throughput that
-// the fabric's own counters do not bear out.
-func (m *metering) check() error {
-	s, w := m.traffic.sample, m.traffic.scenario.Workload
-	said, ok1 := s.Metrics[sample.Throughput]
-	counted, ok2 := s.Metrics[sample.FabricGoodput]
-	if !ok1 || !ok2 || m.colocated() || (w.Kind != suite.TCPStream && w.Kind != suite.UDPStream) {
-		return nil
-	}
-	if counted < said*(1-tolerance) || counted > said*(1+tolerance) {
-		return failed(sample.Invalid, "%s reports %.0f bit/s and the fabric's counters stand for %.0f bit/s of payload: more than %.0f %% apart", m.traffic.tool.Name(), said, counted, 100*tolerance)
-	}
-	return nil
 }

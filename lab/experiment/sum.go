@@ -15,10 +15,11 @@ func sum(all []tool.Measurement) (tool.Measurement, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
-	total := tool.Measurement{Metrics: sample.Metrics{}}
+	total := tool.Measurement{Metrics: sample.Metrics{}, From: all[0].From}
 	var histograms []string
 	for _, m := range all {
 		total.Warnings = append(total.Warnings, m.Warnings...)
+		total.From, total.To = min(total.From, m.From), max(total.To, m.To)
 		if m.Latency != "" {
 			histograms = append(histograms, m.Latency)
 		}

@@ -10,6 +10,9 @@ type Facts struct {
 	// second, both directions together; 0 where it says nothing. It stands in
 	// where TCP's own count of the window is missing (UDP, short connections).
 	Throughput float64
+	// Loss is the share of a UDP stream's datagrams that the tool says were lost;
+	// nil where it says nothing.
+	Loss *float64
 	// Headers is the length of all headers of a data frame on the fabric, from
 	// Ethernet on, tunnel included; 0 where it is not known. See TCPHeaders.
 	Headers int

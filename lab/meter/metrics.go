@@ -29,6 +29,7 @@ func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 	}
 	t.tools(ms)
 	t.tcp(ms)
+	t.datagrams(ms)
 	t.receivePlace(ms)
 	if f.WireCPU != nil {
 		sum := 0.0

@@ -33,7 +33,7 @@ var kept = keep(
 	"IpExt.InOctets", "IpExt.OutOctets", "IpExt.InCsumErrors",
 	IP6InReceives, "Ip6InDelivers", "Ip6OutRequests", "Ip6InDiscards", "Ip6OutDiscards", "Ip6InTooBigErrors",
 	"Ip6ReasmReqds", "Ip6ReasmFails", "Ip6FragOKs", "Ip6FragFails", "Ip6FragCreates",
-	"Udp6InDatagrams", "Udp6OutDatagrams", "Udp6NoPorts", "Udp6InErrors", "Udp6RcvbufErrors", "Udp6SndbufErrors",
+	"Udp6InDatagrams", "Udp6OutDatagrams", "Udp6NoPorts", "Udp6InErrors", "Udp6RcvbufErrors", "Udp6SndbufErrors", "Udp6MemErrors",
 )
 
 func keep(names ...string) map[string]bool {

@@ -34,7 +34,8 @@ var scales = map[string][]Scale{
 // which leaves the largest at least 1.
 func ScaleOf(m sample.Metric, values ...float64) Scale {
 	info, ok := sample.Describe(m)
-	if m == sample.LossRatio {
+	switch m {
+	case sample.LossRatio, sample.SocketLoss, sample.PathLoss:
 		return Scale{"%", 0.01}
 	}
 	steps := scales[info.Unit]

@@ -36,9 +36,11 @@ const (
 	LatencyP99         Metric = "latency_ns_p99"
 	LatencyP999        Metric = "latency_ns_p999"
 	LatencyMax         Metric = "latency_ns_max"
-	OfferedRate        Metric = "offered_bps"         // UDP payload the sender was asked for, bits per second
-	LossRatio          Metric = "loss_ratio"          // UDP datagrams lost / sent, 0..1
-	Reordered          Metric = "reordered_datagrams" // UDP datagrams that arrived after a later one
+	OfferedRate        Metric = "offered_bps"           // UDP payload the sender was asked for, bits per second
+	LossRatio          Metric = "loss_ratio"            // UDP datagrams lost / sent, 0..1
+	SocketLoss         Metric = "loss_in_socket_ratio"  // of it, dropped by the receiver's full socket; the namespace's UDP counters say so
+	PathLoss           Metric = "loss_on_the_way_ratio" // of it, the rest
+	Reordered          Metric = "reordered_datagrams"   // UDP datagrams that arrived after a later one
 	DatagramsSent      Metric = "datagrams_sent_per_s"
 	DatagramsReceived  Metric = "datagrams_received_per_s"
 	Errors             Metric = "errors"           // failed socket calls the tool counted
@@ -135,6 +137,8 @@ var infos = []Info{
 	{LatencyMax, "latency max", "ns", -1},
 	{OfferedRate, "offered rate", "bit/s", 0},
 	{LossRatio, "loss", "1", -1},
+	{SocketLoss, "loss in the socket", "1", -1},
+	{PathLoss, "loss on the way", "1", -1},
 	{Reordered, "reordered datagrams", "1", -1},
 	{DatagramsSent, "datagrams sent", "1/s", +1},
 	{DatagramsReceived, "datagrams received", "1/s", +1},

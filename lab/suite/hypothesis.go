@@ -99,7 +99,7 @@ func yields(k Kind, metric string) bool {
 	switch sample.Metric(metric) {
 	case sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput:
 		return !exchange
-	case sample.OfferedRate, sample.LossRatio, sample.Reordered, sample.DatagramsSent, sample.DatagramsReceived:
+	case sample.OfferedRate, sample.LossRatio, sample.SocketLoss, sample.PathLoss, sample.Reordered, sample.DatagramsSent, sample.DatagramsReceived:
 		return k == UDPStream
 	case sample.Transactions:
 		return exchange

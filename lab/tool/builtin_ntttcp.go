@@ -138,6 +138,7 @@ func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, e
 	}
 	m := ntttcpMeasurement(job.Workload, ends[0], ends[1])
 	m.Warnings = append(fragments(job), m.Warnings...)
+	m.From, m.To = roundedSpan(job.Timing)
 	return sound(t.Name(), m)
 }
 

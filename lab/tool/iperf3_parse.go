@@ -65,6 +65,9 @@ func (t Iperf3) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	if err != nil {
 		return Measurement{}, err
 	}
+	if whole {
+		m.To = wholeRun(job.Timing)
+	}
 	if whole && job.Timing.Warmup > 0 {
 		m.Warnings = append(m.Warnings, "iperf3 told no intervals of both ends: figures are means over the whole run, warm-up included")
 	}

@@ -29,6 +29,16 @@ func wholeSeconds(t suite.Timing) int {
 	return max(1, int((total+time.Second-1)/time.Second))
 }
 
+// wholeRun is the length of a run of whole seconds.
+func wholeRun(t suite.Timing) time.Duration { return time.Duration(wholeSeconds(t)) * time.Second }
+
+// roundedSpan is the measured part of a tool that rounds each part of a timing
+// up to whole seconds.
+func roundedSpan(t suite.Timing) (from, to time.Duration) {
+	from = time.Duration(ceilSeconds(t.Warmup)) * time.Second
+	return from, from + time.Duration(max(1, ceilSeconds(t.Duration)))*time.Second
+}
+
 // ceilSeconds rounds one part of a timing up to whole seconds.
 func ceilSeconds(d time.Duration) int {
 	return int((d + time.Second - 1) / time.Second)
@@ -73,7 +83,7 @@ func fragments(job Job) []string {
 // its figures ran so briefly that the start weighs in them.
 func shortRun(tool string, job Job) []string {
 	const brief = 3 * time.Second
-	total := time.Duration(wholeSeconds(job.Timing)) * time.Second
+	total := wholeRun(job.Timing)
 	if job.Timing.Warmup <= 0 || total >= brief {
 		return nil
 	}

@@ -35,7 +35,11 @@ func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 	if err != nil {
 		return Measurement{}, noResult(t.Name(), "%v", err)
 	}
-	if _, whole := run.window(job.Timing); whole && job.Timing.Warmup > 0 && job.Workload.Kind != suite.UDPStream {
+	_, whole := run.window(job.Timing)
+	if whole || job.Workload.Kind == suite.UDPStream {
+		m.To = wholeRun(job.Timing)
+	}
+	if whole && job.Timing.Warmup > 0 && job.Workload.Kind != suite.UDPStream {
 		m.Warnings = append(m.Warnings, "netperf told no interim results of the window: figures are means over the whole run, warm-up included")
 	}
 	return sound(t.Name(), m)

@@ -112,6 +112,7 @@ func (t NTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 		return Measurement{}, noResult(t.Name(), "receiver: %v: %q", err, lastWords(server.Stdout+" "+server.Stderr))
 	}
 	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
+	m.From, m.To = roundedSpan(job.Timing)
 	m.Metrics.Set(sample.Throughput, received.bits)
 	m.Metrics.Set(sample.ReceiverThroughput, received.bits)
 	m.Metrics.Set(sample.SenderThroughput, sent.bits)

@@ -104,7 +104,7 @@ func (t Qperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	if err != nil {
 		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(out.Stdout+" "+out.Stderr))
 	}
-	m := Measurement{Metrics: sample.Metrics{}, Warnings: append(fragments(job), shortRun(t.Name(), job)...)}
+	m := Measurement{Metrics: sample.Metrics{}, Warnings: append(fragments(job), shortRun(t.Name(), job)...), To: wholeRun(job.Timing)}
 	switch job.Workload.Kind {
 	case suite.TCPRR, suite.UDPRR:
 		err = values.roundTrips(m.Metrics)

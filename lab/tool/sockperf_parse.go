@@ -38,6 +38,7 @@ func (t Sockperf) Parse(job Job, outputs map[string]Output) (Measurement, error)
 	} else {
 		warnings, err = sockperfStream(job.Workload, stripColours(client.Stdout), stripColours(outputs["server"].Stdout), m.Metrics)
 		warnings = append(warnings, shortRun(t.Name(), job)...)
+		m.To = wholeRun(job.Timing)
 	}
 	if err != nil {
 		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(client.Stdout+" "+client.Stderr))

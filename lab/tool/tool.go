@@ -5,6 +5,7 @@ package tool
 
 import (
 	"net/netip"
+	"time"
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
@@ -83,4 +84,15 @@ type Measurement struct {
 	Metrics  sample.Metrics
 	Latency  string   // HdrHistogram V2 compressed base64, ns; empty where the tool has none
 	Warnings []string // doubts that do not make the figures wrong
+	// From and To are the edges of the time that the rates are means over, since
+	// traffic began; both 0 where that is the timing's measured part.
+	From, To time.Duration
+}
+
+// Span is the time that the rates are means over, since traffic began.
+func (m Measurement) Span(t suite.Timing) (from, to time.Duration) {
+	if m.To > 0 {
+		return m.From, m.To
+	}
+	return t.Warmup, t.Warmup + t.Duration
 }

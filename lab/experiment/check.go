@@ -1,0 +1,111 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/tool"
+)
+
+const (
+	// tolerance between what the tool says and what the fabric counted.
+	tolerance = 0.10
+	// slack is how far an edge of the tool's window may be from where the engine
+	// takes it to be: tools connect after their start, and tell steps of 100 ms.
+	slack = 0.1 // s
+)
+
+// check refuses a stream's throughput that the fabric's own counters do not
+// bear out.
+func (m *metering) check(said tool.Measurement) error {
+	w := m.traffic.scenario.Workload
+	if m.colocated() || (w.Kind != suite.TCPStream && w.Kind != suite.UDPStream) {
+		return nil
+	}
+	from, to := said.Span(m.traffic.scenario.Timing)
+	began := m.traffic.scenario.Timing.Warmup + margin // of the meter's window
+	if err := contradiction(m.traffic.sample, w.Kind, (from - began).Seconds(), (to - began).Seconds()); err != nil {
+		return failed(sample.Invalid, "%s: %w", m.traffic.tool.Name(), err)
+	}
+	return nil
+}
+
+// contradiction compares a sample's throughput with what the fabric counted;
+// from and to are the edges of the tool's own window, s since the meter's began.
+//
+// The fabric counts datagrams that the receiver's socket then drops, and may
+// count those that are lost behind it: its count lies between what arrived at
+// the socket and what was sent.
+func contradiction(s *sample.Sample, kind suite.Kind, from, to float64) error {
+	said, ok1 := s.Metrics[sample.Throughput]
+	counted, ok2 := s.Metrics[sample.FabricGoodput]
+	if !ok1 || !ok2 {
+		return nil
+	}
+	arrived, sent := said, said
+	if loss := s.Metrics[sample.LossRatio]; kind == suite.UDPStream && loss > 0 && loss < 1 {
+		sent = said / (1 - loss)
+		if way, ok := s.Metrics[sample.PathLoss]; ok {
+			arrived = sent * (1 - way)
+		}
+	}
+	least, most := carried(counted, s.Series, s.Metrics[sample.WindowSeconds], from, to)
+	if most >= arrived*(1-tolerance) && least <= sent*(1+tolerance) {
+		return nil
+	}
+	text := fmt.Sprintf("it reports %.0f bit/s", said)
+	if sent > said {
+		text += fmt.Sprintf(" delivered, %.0f bit/s at the receiver's socket and %.0f bit/s sent", arrived, sent)
+	}
+	return errors.New(text + fmt.Sprintf(", and the fabric's counters stand for %.0f to %.0f bit/s of payload: more than %.0f %% apart", least, most, 100*tolerance))
+}
+
+// carried is the least and the most payload, in bits per second, that the fabric
+// carried in a window whose edges may each be off by slack. counted is that of
+// the meter's own window, 0 to window; the series says how the rate of any other
+// differs. A steady rate leaves no room between the two, and without a series
+// both are counted.
+func carried(counted float64, series []sample.Point, window, from, to float64) (least, most float64) {
+	own, ok := meanBits(series, 0, window)
+	if !ok || own <= 0 {
+		return counted, counted
+	}
+	var others []float64
+	for _, a := range []float64{-slack, 0, slack} {
+		for _, b := range []float64{-slack, 0, slack} {
+			if mean, ok := meanBits(series, from+a, to+b); ok {
+				others = append(others, counted*mean/own)
+			}
+		}
+	}
+	if len(others) == 0 {
+		return counted, counted
+	}
+	return slices.Min(others), slices.Max(others)
+}
+
+// lost is the share of a UDP stream's datagrams that the tool says were lost;
+// nil where it says nothing.
+func lost(kind suite.Kind, said tool.Measurement) *float64 {
+	loss, ok := said.Metrics[sample.LossRatio]
+	if !ok || kind != suite.UDPStream {
+		return nil
+	}
+	return &loss
+}
+
+// meanBits is the mean rate of a series in [from, to]; ok is false where its
+// steps cover less than nine tenths of that.
+func meanBits(series []sample.Point, from, to float64) (mean float64, ok bool) {
+	bits, seconds := 0.0, 0.0
+	for i := 1; i < len(series); i++ {
+		if inside := min(series[i].At, to) - max(series[i-1].At, from); inside > 0 {
+			bits += series[i].Bits * inside
+			seconds += inside
+		}
+	}
+	return bits / seconds, seconds > 0 && seconds >= 0.9*(to-from)
+}

@@ -1,0 +1,48 @@
+package meter
+
+import (
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// datagrams divides the loss of a UDP stream into what the receiving sockets had
+// no room for and what was lost on the way to them. The tool says how much was
+// lost; the UDP counters of the receiving endpoints say how many datagrams the
+// sockets dropped for each one that they delivered. A superframe counts once in
+// both counters, so that their ratio holds with GRO too.
+func (t trial) datagrams(ms sample.Metrics) {
+	if t.Loss == nil {
+		return
+	}
+	delivered, dropped := uint64(0), uint64(0)
+	for i, n := range t.nodes() {
+		for _, ns := range n.Namespaces {
+			if t.getsDatagrams(i, ns.Name) {
+				c := ns.Counters
+				delivered += c["Udp.InDatagrams"] + c["Udp6InDatagrams"]
+				dropped += c["Udp.RcvbufErrors"] + c["Udp.MemErrors"] + c["Udp6RcvbufErrors"] + c["Udp6MemErrors"]
+			}
+		}
+	}
+	inSocket := *t.Loss
+	switch {
+	case delivered > 0:
+		inSocket = min(inSocket, (1-*t.Loss)*float64(dropped)/float64(delivered))
+	case dropped == 0:
+		return // the counters are not of the sockets: those are in a VM, say
+	}
+	ms.Set(sample.SocketLoss, inSocket)
+	ms.Set(sample.PathLoss, *t.Loss-inSocket)
+}
+
+// getsDatagrams reports whether a namespace of node i holds an endpoint that
+// the payload goes to.
+func (t trial) getsDatagrams(i int, namespace string) bool {
+	toReceiver, toSender := t.Direction != suite.Reverse, t.Direction == suite.Reverse || t.Direction == suite.Both
+	receiver := 1
+	if t.receiver == nil {
+		receiver = 0
+	}
+	return toReceiver && i == receiver && takesPart(namespace, t.ReceiverEndpoints) ||
+		toSender && i == 0 && takesPart(namespace, t.SenderEndpoints)
+}
