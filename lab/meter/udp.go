@@ -29,7 +29,7 @@ func (t trial) datagrams(ms sample.Metrics) {
 	case delivered > 0:
 		inSocket = min(inSocket, (1-*t.Loss)*float64(dropped)/float64(delivered))
 	case dropped == 0:
-		return // the counters are not of the sockets: those are in a VM, say
+		return // no counter of these sockets is known
 	}
 	ms.Set(sample.SocketLoss, inSocket)
 	ms.Set(sample.PathLoss, *t.Loss-inSocket)
