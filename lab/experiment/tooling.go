@@ -102,7 +102,7 @@ func (t *tooling) plan() error {
 	for i, p := range t.bench.Pairs {
 		job := tool.Job{
 			Workload: t.scenario.Workload,
-			Timing:   t.scenario.Timing,
+			Timing:   t.timing(),
 			Sender:   p.Sender.Addr(t.scenario.Workload.IPVersion),
 			Receiver: p.Receiver.Addr(t.scenario.Workload.IPVersion),
 			Port:     uint16(basePort + i*portsPerPair),
@@ -144,31 +144,19 @@ func (t *tooling) serve(ctx context.Context) error {
 	return nil
 }
 
-// begin starts the last process of every pair and returns when traffic flows:
-// now, or, for a tool that says so, when it says that it has begun.
-func (t *tooling) begin(ctx context.Context) (time.Time, error) {
-	last := func(r *pairRun) tool.Process { return r.plan[len(r.plan)-1] }
-	for _, r := range t.runs {
-		if err := t.start(ctx, r, last(r)); err != nil {
-			return time.Time{}, err
-		}
-	}
-	started := time.Now()
-	for _, r := range t.runs {
-		if last(r).Ready == nil {
-			continue
-		}
-		if err := t.await(ctx, r, last(r)); err != nil {
-			return time.Time{}, err
-		}
-		started = time.Now()
-	}
-	return started, nil
+func (t *tooling) start(ctx context.Context, r *pairRun, p tool.Process) error {
+	t.note(r, p)
+	return t.launch(ctx, r, p)
 }
 
-func (t *tooling) start(ctx context.Context, r *pairRun, p tool.Process) error {
+// note keeps a process's command line with the sample.
+func (t *tooling) note(r *pairRun, p tool.Process) {
+	t.sample.Commands = append(t.sample.Commands, sample.Command{Role: t.role(r, p), On: r.at(p.On).String(), Argv: p.Argv})
+}
+
+// launch starts a process. Those of several pairs may be launched at once.
+func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error {
 	e := r.at(p.On)
-	t.sample.Commands = append(t.sample.Commands, sample.Command{Role: t.role(r, p), On: e.String(), Argv: p.Argv})
 	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv, Env: p.Env})
 	if err != nil {
 		kind := sample.ToolFailed
@@ -262,7 +250,7 @@ func (t *tooling) finish(ctx context.Context, started time.Time) error {
 	if grace == 0 {
 		grace = defaultGrace
 	}
-	deadline := started.Add(t.scenario.Timing.Total() + rounding + grace)
+	deadline := started.Add(t.timing().Total() + rounding + grace)
 	for _, r := range t.runs {
 		last := len(r.processes) - 1
 		exit, err := t.wait(ctx, r.processes[last], deadline)
