@@ -38,13 +38,6 @@ type Testbed struct {
 	countPlaces bool
 }
 
-// coalescing stands for a NIC's interrupt moderation: the device's NAPI stays
-// off interrupts for so many empty polls of so long.
-const (
-	deferHardIRQs   = "10"
-	groFlushTimeout = "50000" // ns
-)
-
 // Up makes the testbed and starts an agent on each node. What a failed attempt
 // made is taken away again.
 func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
@@ -162,6 +155,9 @@ func (tb *Testbed) Describe() string {
 		b.WriteString("two NICs and a wire: ports cut superframes to the MTU, receivers merge them by GRO in threaded NAPI, a full ring stops the sender's queue")
 	}
 	fmt.Fprintf(&b, "; MTU %d, offload %s", f.MTU, f.Offload)
+	if tb.wire != nil {
+		fmt.Fprintf(&b, ", %s", coalescingOf(f))
+	}
 	if f.Rate > 0 {
 		fmt.Fprintf(&b, ", %d bit/s", f.Rate)
 	}

@@ -123,6 +123,28 @@ func TestTheOffloadProfileIsTheNICs(t *testing.T) {
 	}
 }
 
+func TestCoalescingIsTheFabrics(t *testing.T) {
+	for _, c := range []struct {
+		off                   bool
+		polls, flush, example string
+	}{{false, "10", "50000", "coalescing 50 µs"}, {true, "0", "0", "no coalescing"}} {
+		tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.NoCoalescing = c.off }))
+		if about := tb.Describe(); !strings.Contains(about, c.example) {
+			t.Errorf("described as %q, which lacks %q", about, c.example)
+		}
+		for _, n := range tb.nodes {
+			for file, want := range map[string]string{"napi_defer_hard_irqs": c.polls, "gro_flush_timeout": c.flush, "threaded": "1"} {
+				if got, err := n.space.ReadSysfs(fabricDevice(n.index, 0) + "/" + file); err != nil || got != want {
+					t.Errorf("coalescing off %v: node %s has %s %q (%v), want %s", c.off, n.Name(), file, got, err, want)
+				}
+			}
+		}
+		if err := tb.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Bringing a testbed up and down leaves the host as it was.
 func TestTheHostStaysAsItWas(t *testing.T) {
 	x := executor(t)
