@@ -174,20 +174,16 @@ func (tb *Testbed) Describe() string {
 }
 
 // Settings implements testbed.Testbed.
-func (tb *Testbed) Settings() map[string]string {
-	all := map[string]string{}
+func (tb *Testbed) Settings() space.Settings {
+	var all space.Settings
 	for _, n := range tb.nodes {
-		for k, v := range n.space.Settings() {
-			all[n.Name()+" "+k] = v
-		}
+		all.Add(n.Name(), n.space.Settings())
 		if n.team != nil {
-			all[n.Name()+" team"] = n.team.String()
+			all.Note(n.Name()+" team", n.team.String())
 		}
 	}
 	if tb.wire != nil {
-		for k, v := range tb.wire.space.Settings() {
-			all["wire "+k] = v
-		}
+		all.Add("wire", tb.wire.space.Settings())
 	}
 	return all
 }

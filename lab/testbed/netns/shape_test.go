@@ -3,6 +3,7 @@ package netns
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +142,30 @@ func TestCoalescingIsTheFabrics(t *testing.T) {
 		}
 		if err := tb.Down(context.Background()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestSettingsTellSysctlsFromOffloadsAndOthers(t *testing.T) {
+	set := up(t, executor(t), 2, fabric(nil)).Settings()
+	for want, got := range map[string]string{
+		"1":     set.Sysctls["b net.ipv4.ip_forward"],
+		"on":    set.Offloads["a faba0 tx-tcp-segmentation"],
+		"off":   set.Offloads["wire portb0 tx-tcp-segmentation"],
+		"50000": set.Others["b fabb0/gro_flush_timeout"],
+	} {
+		if got != want {
+			t.Errorf("%q, want %q, of %+v", got, want, set)
+		}
+	}
+	for name, value := range set.Offloads {
+		if !slices.Contains([]string{"on", "off", "absent"}, value) {
+			t.Errorf("%s is recorded as an offload, with %q", name, value)
+		}
+	}
+	for name := range set.Sysctls {
+		if !strings.Contains(name, " net.") {
+			t.Errorf("%s is recorded as a sysctl", name)
 		}
 	}
 }
