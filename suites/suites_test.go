@@ -329,7 +329,8 @@ func TestQuickMeasuresWhatItsTitleSays(t *testing.T) {
 	rr := suite.Workload{Name: "rr", Kind: suite.TCPRR, Streams: 1, Request: 1, Response: 1, IPVersion: 4}
 	for _, s := range p.Scenarios {
 		workload, duration := stream, time.Second
-		if strings.HasSuffix(s.ID, "/rr") {
+		wire.NoCoalescing = strings.HasSuffix(s.ID, "/rr")
+		if wire.NoCoalescing {
 			workload, duration = rr, 600*time.Millisecond
 		}
 		placement := suite.TwoNodes

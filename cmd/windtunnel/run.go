@@ -265,7 +265,7 @@ func (s *runner) measure(ctx context.Context) error {
 		Watch:    watch, Lenient: s.options.gates == "warn",
 		Imprecise: func(samples []sample.Sample) bool { return len(report.Imprecision(*s.plan, samples)) > 0 },
 		Recorder:  recorder{s.store, s.run.ID},
-		Observer:  observers{view, &settler{runner: s}},
+		Observer:  observers{view, newSettler(s)},
 	}
 	runErr := e.Run(ctx)
 	view.Close()

@@ -20,18 +20,20 @@ type settler struct {
 	runner *runner
 	seen   map[string]bool
 
-	fabrics []string // what each kind of fabric is, sorted
+	fabrics                    []string           // what each kind of fabric is, sorted
+	before                     sample.Environment // of a resumed run
+	sysctls, offloads, setting settings
+}
+
+func newSettler(r *runner) *settler {
+	return &settler{runner: r, seen: map[string]bool{}, before: r.run.Environment, sysctls: settings{}, offloads: settings{}, setting: settings{}}
 }
 
 func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
-	key := sc.System + "/" + sc.Fabric.Name
-	if s.seen[key] {
+	if s.seen[sc.ID] {
 		return
 	}
-	if s.seen == nil {
-		s.seen = map[string]bool{}
-	}
-	s.seen[key] = true
+	s.seen[sc.ID] = true
 	env := &s.runner.run.Environment
 	// In a fixed order: that of the trials is random.
 	if about := b.Testbed.Fabric().Describe(); !slices.Contains(s.fabrics, about) {
@@ -43,7 +45,7 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 		env.CongestionControl = cc
 	}
 	if env.NodeCPUs == nil {
-		env.NodeCPUs, env.Offloads = map[string]string{}, map[string]string{}
+		env.NodeCPUs = map[string]string{}
 	}
 	for _, n := range b.Testbed.Nodes() {
 		env.NodeCPUs[n.Name()] = fmt.Sprint(n.CPUs())
@@ -51,9 +53,11 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 	l := b.Testbed.Layout()
 	env.NodeCPUs["wire"] = cpuList(l.Wire, "the sending node's, timed and taken off")
 	env.NodeCPUs["engine"] = cpuList(l.Engine, "the nodes', metered")
-	for k, v := range b.Settings() {
-		env.Offloads[key+" "+k] = v
-	}
+	set := b.Settings()
+	s.sysctls.add(sc.ID, set.Sysctls)
+	s.offloads.add(sc.ID, set.Offloads)
+	s.setting.add(sc.ID, set.Others)
+	env.Sysctls, env.Offloads, env.Settings = s.sysctls.over(s.before.Sysctls), s.offloads.over(s.before.Offloads), s.setting.over(s.before.Settings)
 }
 
 func cpuList(cpus []int, none string) string {

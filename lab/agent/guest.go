@@ -77,9 +77,7 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 			mu.Lock()
 			defer mu.Unlock()
 			errs[i] = err
-			for k, v := range settings {
-				reply.Settings[e.Name+" "+k] = v
-			}
+			reply.Settings.Add(e.Name, settings)
 		})
 	}
 	booting.Wait()
@@ -111,26 +109,26 @@ func (s *Service) machine(ctx context.Context, args AttachArgs, reply *Attached)
 		}
 		c.Accelerator = vm.TCG
 		reply.Warnings = append(reply.Warnings, sample.Emulated)
-		reply.Settings["VMs emulated because"] = why.Error()
+		reply.Settings.Note("VMs emulated because", why.Error())
 	}
 	c.VHost = c.Accelerator == vm.KVM && unix.Access("/dev/vhost-net", unix.R_OK|unix.W_OK) == nil
-	reply.Settings["VMs"] = fmt.Sprintf("%s, %s, kernel %s, vhost %t, %d queues", args.Endpoint, c.Accelerator, k.Release, c.VHost, c.Queues)
+	reply.Settings.Note("VMs", fmt.Sprintf("%s, %s, kernel %s, vhost %t, %d queues", args.Endpoint, c.Accelerator, k.Release, c.VHost, c.Queues))
 	return c, nil
 }
 
 // ready waits for the guest's agent and dresses its device.
-func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (map[string]string, error) {
+func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (space.Settings, error) {
 	conn, err := g.machine.Connect(ctx, args.CPUs)
 	if err != nil {
-		return nil, err
+		return space.Settings{}, err
 	}
 	g.client = &Client{rpc: rpc.NewClient(conn), who: "VM " + g.name}
 	if _, err := g.client.Hello(ctx); err != nil {
-		return nil, g.machine.Fail(ctx, err)
+		return space.Settings{}, g.machine.Fail(ctx, err)
 	}
-	settings, err := ask[map[string]string](ctx, g.client, "Dress", DressArgs{e.Guest.Attire, args.Endpoint})
+	settings, err := ask[space.Settings](ctx, g.client, "Dress", DressArgs{e.Guest.Attire, args.Endpoint})
 	if err != nil {
-		return nil, g.machine.Fail(ctx, err)
+		return space.Settings{}, g.machine.Fail(ctx, err)
 	}
 	return settings, nil
 }
@@ -165,7 +163,7 @@ type DressArgs struct {
 
 // Dress is answered by a guest's agent, whose machine has one device: it gives
 // it its MTU, addresses, routes and settings, and returns what was set.
-func (s *Service) Dress(args DressArgs, reply *map[string]string) error {
+func (s *Service) Dress(args DressArgs, reply *space.Settings) error {
 	if err := system.Dress(s.node, args.Attire, args.Endpoint); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 )
@@ -52,8 +53,8 @@ type Container struct {
 // Attached says what came up.
 type Attached struct {
 	Devices  []system.Device
-	Settings map[string]string // sysctls and offloads that were set
-	Warnings []string          // doubts that hold for every figure taken on this system
+	Settings space.Settings
+	Warnings []string // doubts that hold for every figure taken on this system
 }
 
 // StartArgs start one program.

@@ -129,9 +129,7 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	reply.Devices = sys.Devices(n)
 	reply.Settings = s.node.Settings()
 	for name, sp := range s.containers {
-		for k, v := range sp.Settings() {
-			reply.Settings[name+" "+k] = v
-		}
+		reply.Settings.Add(name, sp.Settings())
 	}
 	if args.Endpoint.Kind == suite.VM && len(n.Endpoints) > 0 {
 		return s.boot(s.bootContext(), args, n, reply)

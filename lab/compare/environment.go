@@ -107,7 +107,7 @@ func facts(e sample.Environment) []fact {
 		of     map[string]string
 	}{
 		{"CPUs of node ", e.NodeCPUs}, {"tool ", e.Tools}, {"sysctl ", e.Sysctls},
-		{"offloads of ", e.Offloads}, {"mitigation of ", e.Mitigations},
+		{"offloads of ", e.Offloads}, {"setting ", e.Settings}, {"mitigation of ", e.Mitigations},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(group.of)) {
 			list = append(list, fact{group.prefix + key, group.of[key], false})

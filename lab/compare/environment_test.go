@@ -13,6 +13,7 @@ func TestEnvironmentDifferencesPutTheMachineFirst(t *testing.T) {
 	b.Hostname, b.Kernel, b.CPUModel, b.Revision = "lab-2", "6.19.1-amd64", "Xeon", "0000000"
 	b.MemoryBytes += 3 << 20 // what a kernel kept for itself
 	b.Sysctls = map[string]string{"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.core.rmem_max": "212992"}
+	b.Settings = map[string]string{"a faba0/gro_flush_timeout": "0"}
 	b.Tools = nil
 	want := []Difference{
 		{"CPU model", "EPYC 9454P", "Xeon", true},
@@ -22,6 +23,7 @@ func TestEnvironmentDifferencesPutTheMachineFirst(t *testing.T) {
 		{"tool iperf3", "3.12", "", false},
 		{"sysctl net.ipv4.tcp_rmem", "4096 131072 33554432", "4096 131072 6291456", false},
 		{"sysctl net.core.rmem_max", "", "212992", false},
+		{"setting a faba0/gro_flush_timeout", "", "0", false},
 	}
 	if got := Environments(a, b); !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)

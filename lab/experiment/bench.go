@@ -12,6 +12,7 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
@@ -26,7 +27,7 @@ type Bench struct {
 	MTU     int // of the endpoints' devices
 
 	devices  [][]system.Device // by node
-	settings map[string]string
+	settings space.Settings
 	proof    int      // bytes that the proof of connectivity moves each way
 	warnings []string // doubts that hold for every trial on this system
 }
@@ -91,8 +92,8 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	return b, nil
 }
 
-// Settings are the sysctls and offloads that were set, by node and device.
-func (b *Bench) Settings() map[string]string { return b.settings }
+// Settings are those of every namespace, by node and container.
+func (b *Bench) Settings() space.Settings { return b.settings }
 
 // withLastWords adds to a failure what the system's programs printed last, on
 // every node that has some.
@@ -185,9 +186,7 @@ func (b *Bench) attach(ctx context.Context, sys system.System, sc *suite.Scenari
 					b.warnings = append(b.warnings, w)
 				}
 			}
-			for k, v := range a.Settings {
-				b.settings[n.Name()+" "+k] = v
-			}
+			b.settings.Add(n.Name(), a.Settings)
 		})
 	}
 	attaching.Wait()

@@ -58,7 +58,7 @@ func TestAnEndpointsSettingsAreMadeAndStandInTheRecord(t *testing.T) {
 		t.Error(err)
 	}
 	for _, key := range []string{"a c1 eth0 tx-tcp-segmentation", "b c1 eth0 tx-generic-segmentation"} {
-		if got := b.Settings()[key]; !strings.EqualFold(got, "off") {
+		if got := b.Settings().Offloads[key]; !strings.EqualFold(got, "off") {
 			t.Errorf("setting %q is %q", key, got)
 		}
 	}

@@ -290,6 +290,7 @@ func (m *metering) complete(said tool.Measurement) error {
 	s.Warnings = append(s.Warnings, said.Warnings...)
 	s.Warnings = append(s.Warnings, m.traffic.bench.Testbed.Fabric().Warnings()...)
 	s.Warnings = append(s.Warnings, m.traffic.bench.warnings...)
+	s.Warnings = append(s.Warnings, lostOnWire(facts)...)
 	for _, d := range deltas {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}

@@ -51,7 +51,7 @@ func TestVMsTalkOverABridge(t *testing.T) {
 func runVMs(t *testing.T, sc suite.Scenario) sample.Sample {
 	t.Helper()
 	n := &notebook{}
-	n.up = func(b *Bench) { t.Logf("up: %v", b.Settings()[b.Testbed.Nodes()[0].Name()+" VMs"]) }
+	n.up = func(b *Bench) { t.Logf("up: %v", b.Settings().Others[b.Testbed.Nodes()[0].Name()+" VMs"]) }
 	e := lab(t, n, sc)
 	e.Attempts = 3
 	if err := e.Run(t.Context()); err != nil {

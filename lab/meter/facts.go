@@ -29,6 +29,21 @@ type Facts struct {
 	SenderEndpoints, ReceiverEndpoints []string
 }
 
+// RefusedByPorts is how many frames the wire lost because a port did not take
+// them from a NIC.
+func (f Facts) RefusedByPorts() uint64 {
+	sum := uint64(0)
+	if f.Ports == nil {
+		return sum
+	}
+	for _, ns := range f.Ports.Namespaces {
+		for _, d := range ns.Devices {
+			sum += d.RxDrops
+		}
+	}
+	return sum
+}
+
 // Labels under which tool processes are tracked where both sides run on one
 // node.
 const (

@@ -61,6 +61,23 @@ func TestMetricsOfAStream(t *testing.T) {
 	}
 }
 
+func TestAFrameThatAPortRefusesIsOneDrop(t *testing.T) {
+	a, b := stream() // the NICs have 3 drops, 1 of them on transmission
+	f := Facts{Ports: &Delta{Node: WireNode, Namespaces: []NamespaceDelta{{Devices: []DeviceDelta{
+		{DeviceReading{Name: "porta", Role: RolePort, RxDrops: 1}},
+		{DeviceReading{Name: "portb", Role: RolePort, TxDrops: 5}},
+	}}}}}
+	if got := Metrics(a, b, f)[sample.Drops]; got != 8 {
+		t.Errorf("%v drops, want 8", got)
+	}
+	if got := f.RefusedByPorts(); got != 1 {
+		t.Errorf("the ports refused %d frames, want 1", got)
+	}
+	if got := (Facts{}).RefusedByPorts(); got != 0 {
+		t.Errorf("no ports refused %d frames", got)
+	}
+}
+
 func TestWhatWasNotMeasuredIsAbsent(t *testing.T) {
 	a, b := stream()
 	for _, n := range []*Delta{a, b} {

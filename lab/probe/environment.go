@@ -2,6 +2,7 @@ package probe
 
 import (
 	"cmp"
+	"maps"
 	"runtime/debug"
 
 	"windtunnel/lab/program"
@@ -9,14 +10,14 @@ import (
 )
 
 // Environment is the part of a run's record that this machine determines,
-// with the versions of the given programs. Sysctls, offloads, the nodes' CPUs
-// and the fabric are known only to the testbed.
+// with the versions of the given programs. The namespaces' sysctls, offloads,
+// the nodes' CPUs and the fabric are known only to the testbed.
 func (f *Facts) Environment(programs []program.Program) sample.Environment {
 	e := sample.Environment{
 		Hostname: f.Hostname, Kernel: f.Release, OS: f.OS,
 		CPUModel: f.CPUModel, CPUs: len(f.Online), MemoryBytes: f.MemoryBytes, Virtualization: f.Virtualization,
 		ClockSource: f.ClockSource, HZ: f.HZ, IRQTimeAccounting: f.IRQTimeAccounting,
-		CongestionControl: f.CongestionControl, Mitigations: f.Mitigations,
+		CongestionControl: f.CongestionControl, Mitigations: f.Mitigations, Sysctls: maps.Clone(f.Sysctls),
 	}
 	for _, p := range f.Programs(programs) {
 		if p.Path == "" {

@@ -171,6 +171,9 @@ func TestProgramsAreFoundWithTheirVersions(t *testing.T) {
 	if e.Tools["wt-good"] != "good 1.2.3" || e.Tools["wt-mute"] == "" || e.Kernel == "" || e.CPUs == 0 || e.Version == "" {
 		t.Errorf("%+v", e)
 	}
+	if got, want := e.Sysctls["net.core.netdev_max_backlog"], text("/proc/sys/net/core/netdev_max_backlog"); got != want || want == "" {
+		t.Errorf("netdev_max_backlog is %q, want the host's %q", got, want)
+	}
 	if _, ok := e.Tools["wt-none"]; ok {
 		t.Error("an absent program has a version")
 	}

@@ -32,6 +32,7 @@ type Facts struct {
 	IRQTimeAccounting string            `json:"irq_time_accounting"` // yes, no, unknown
 	CongestionControl string            `json:"congestion_control"`
 	Mitigations       map[string]string `json:"mitigations,omitempty"` // of CPU weaknesses that this CPU has
+	Sysctls           map[string]string `json:"sysctls"`               // of the host alone, which bound softirq work
 	NetAdmin          bool              `json:"cap_net_admin"`
 	SysAdmin          bool              `json:"cap_sys_admin"`
 	Features          []Finding         `json:"features"` // in the order of the feature list
@@ -53,6 +54,7 @@ func look() *Facts {
 	f.ClockSource = text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	f.CongestionControl = text("/proc/sys/net/ipv4/tcp_congestion_control")
 	f.Mitigations = mitigations("/sys/devices/system/cpu/vulnerabilities")
+	f.Sysctls = hostSysctls()
 	f.Virtualization = lookForTraces(hypervisorFlag(cpuinfo)).virtualization()
 	c := kernelConfig(f.Release)
 	f.HZ, f.IRQTimeAccounting = cmp.Or(c.hz(), hzByClock()), c.irqTimeAccounting()
@@ -111,6 +113,18 @@ func text(path string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
+}
+
+// hostSysctls are those that hold for all namespaces and decide what a CPU's
+// softirq takes from its queues at once, and when a queue drops.
+func hostSysctls() map[string]string {
+	set := map[string]string{}
+	for _, name := range []string{"dev_weight", "netdev_budget", "netdev_budget_usecs", "netdev_max_backlog"} {
+		if value := text("/proc/sys/net/core/" + name); value != "" {
+			set["net.core."+name] = value
+		}
+	}
+	return set
 }
 
 // mitigations lists what the kernel does about the CPU's weaknesses, and

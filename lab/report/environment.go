@@ -57,15 +57,15 @@ func (r *Report) Facts() []Fact {
 	return list
 }
 
-// Settings lists what was set on the nodes: sysctls, offloads by device, and
-// the CPU's mitigations.
+// Settings lists the sysctls, the offloads by device, what else was set on the
+// testbed, and the CPU's mitigations.
 func (r *Report) Settings() []Fact {
 	e := r.Run.Environment
 	var list []Fact
 	for _, group := range []struct {
 		prefix string
 		of     map[string]string
-	}{{"", e.Sysctls}, {"offloads of ", e.Offloads}, {"mitigation of ", e.Mitigations}} {
+	}{{"", e.Sysctls}, {"offloads of ", e.Offloads}, {"", e.Settings}, {"mitigation of ", e.Mitigations}} {
 		for _, k := range slices.Sorted(maps.Keys(group.of)) {
 			list = append(list, Fact{group.prefix + k, group.of[k]})
 		}

@@ -39,8 +39,9 @@ type Environment struct {
 	IRQTimeAccounting string            `json:"irq_time_accounting"` // yes, no, unknown
 	CongestionControl string            `json:"congestion_control"`
 	Mitigations       map[string]string `json:"mitigations,omitempty"`
-	Sysctls           map[string]string `json:"sysctls,omitempty"`    // as the workload's namespaces have them
-	Offloads          map[string]string `json:"offloads,omitempty"`   // device → features on
+	Sysctls           map[string]string `json:"sysctls,omitempty"`    // name → value; a namespace's after node and container: "a c1 net.ipv4.tcp_rmem"
+	Offloads          map[string]string `json:"offloads,omitempty"`   // node, device and feature ("a faba0 rx-gro") → on, off or absent
+	Settings          map[string]string `json:"settings,omitempty"`   // others of the testbed: files of devices, routes, what systems chose
 	Tools             map[string]string `json:"tools,omitempty"`      // name → version
 	NodeCPUs          map[string]string `json:"node_cpus,omitempty"`  // node → CPU list
 	CPUChoice         string            `json:"cpu_choice,omitempty"` // how the nodes' CPUs were chosen; empty where there was no choice

@@ -76,7 +76,7 @@ func TestAnAdoptedNamespaceTakesTheFormersPlace(t *testing.T) {
 	if err := s.Address("inside", netip.MustParsePrefix("10.9.8.7/24")); err != nil {
 		t.Error(err)
 	}
-	if got := s.Settings(); got["net.ipv4.ip_forward"] != "" {
+	if got := s.Settings(); got.Sysctls["net.ipv4.ip_forward"] != "" {
 		t.Errorf("what was set in the former namespace is still recorded: %v", got)
 	}
 	var forwards []byte

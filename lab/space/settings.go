@@ -30,13 +30,33 @@ func (s *Space) DeviceSysctl(family, device, key, value string) error {
 func (s *Space) sysctlFile(key, path, value string) error {
 	err := s.Do(func() error { return os.WriteFile(path, []byte(value), 0) })
 	if errors.Is(err, fs.ErrNotExist) {
-		s.note(key, "absent")
+		s.note(&s.record.Sysctls, key, "absent")
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("set sysctl %s=%s in %s: %w", key, value, s.Name, err)
 	}
-	s.note(key, value)
+	s.note(&s.record.Sysctls, key, value)
+	return nil
+}
+
+// readSysctls records what the namespace has; a sysctl that this kernel does
+// not show there is left out.
+func (s *Space) readSysctls(keys []string) error {
+	for _, key := range keys {
+		var value []byte
+		err := s.Do(func() (err error) {
+			value, err = os.ReadFile("/proc/sys/" + strings.ReplaceAll(key, ".", "/"))
+			return err
+		})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read sysctl %s in %s: %w", key, s.Name, err)
+		}
+		s.note(&s.record.Sysctls, key, strings.Join(strings.Fields(string(value)), " "))
+	}
 	return nil
 }
 
@@ -51,7 +71,7 @@ func (s *Space) Sysfs(path, value string) error {
 	if _, err := unix.Write(fd, []byte(value)); err != nil {
 		return fmt.Errorf("set /sys/class/net/%s to %s in %s: %w", path, value, s.Name, err)
 	}
-	s.note(path, value)
+	s.note(&s.record.Others, path, value)
 	return nil
 }
 
@@ -121,7 +141,7 @@ func (s *Space) Offloads(device string, want map[string]bool) error {
 			if _, ok := has[name]; ok {
 				change[name] = on
 			} else {
-				s.note(device+" "+name, "absent")
+				s.note(&s.record.Offloads, device+" "+name, "absent")
 			}
 		}
 		if err := e.Change(device, change); err != nil {
@@ -135,7 +155,7 @@ func (s *Space) Offloads(device string, want map[string]bool) error {
 			if now[name] != on {
 				return fmt.Errorf("the device keeps %s %s", name, onOff(now[name]))
 			}
-			s.note(device+" "+name, onOff(on))
+			s.note(&s.record.Offloads, device+" "+name, onOff(on))
 		}
 		return nil
 	})

@@ -6,7 +6,6 @@ package space
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,7 +26,7 @@ type Space struct {
 	Links  *netlink.Handle // netlink within the namespace
 	sysfs  int             // fd of a detached sysfs mount that shows the namespace's devices; −1 before use
 	mu     sync.Mutex
-	record map[string]string
+	record Settings
 }
 
 // Create makes a named namespace with its loopback up. It fails if one of that
@@ -72,7 +71,7 @@ func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
 		ns.Close()
 		return nil, fmt.Errorf("open netlink in namespace %q: %w", name, err)
 	}
-	return &Space{Name: name, NS: ns, Links: links, sysfs: -1, record: map[string]string{}}, nil
+	return &Space{Name: name, NS: ns, Links: links, sysfs: -1}, nil
 }
 
 func openHandle(name string) (netns.NsHandle, error) {
@@ -131,17 +130,4 @@ func onOwnThread(f func() error) error {
 		done <- f()
 	}()
 	return <-done
-}
-
-// Settings returns what was set in the namespace, key to value.
-func (s *Space) Settings() map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.record)
-}
-
-func (s *Space) note(key, value string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.record[key] = value
 }

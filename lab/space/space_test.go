@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // fresh makes a namespace that is gone after the test.
@@ -105,10 +107,33 @@ func TestSettingsStayInTheirNamespace(t *testing.T) {
 		}
 	}
 	got := a.Settings()
-	for k, want := range map[string]string{key: "1", "left tx-tcp-segmentation": "off", "left tx-of-no-kernel": "absent"} {
-		if got[k] != want {
-			t.Errorf("recorded %s = %q, want %q", k, got[k], want)
+	want := Settings{
+		Sysctls:  map[string]string{key: "1"},
+		Offloads: map[string]string{"left tx-tcp-segmentation": "off", "left tx-of-no-kernel": "absent"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+func TestAWorkloadsNamespaceRecordsWhatBoundsItsSockets(t *testing.T) {
+	s := fresh(t, "bounds")
+	if err := s.Workloads(); err != nil {
+		t.Fatal(err)
+	}
+	got := s.Settings().Sysctls
+	for _, key := range []string{"tcp_rmem", "tcp_wmem", "tcp_limit_output_bytes"} {
+		var want []byte
+		err := s.Do(func() (err error) {
+			want, err = os.ReadFile("/proc/sys/net/ipv4/" + key)
+			return err
+		})
+		if err != nil || got["net.ipv4."+key] != strings.Join(strings.Fields(string(want)), " ") {
+			t.Errorf("%s is recorded as %q, want %q (%v)", key, got["net.ipv4."+key], want, err)
 		}
+	}
+	if got["net.ipv6.conf.default.accept_ra"] != "0" {
+		t.Errorf("recorded %v, want what was set too", got)
 	}
 }
 

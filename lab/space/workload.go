@@ -28,9 +28,22 @@ var CongestionControl = sync.OnceValue(func() string {
 	return preferred
 })
 
-// Workloads readies a namespace in which tools will run: no router is asked.
+// recorded are the sysctls of a workload's namespace that bound its sockets. A
+// new namespace has the kernel's or the host's values; the lab leaves them.
+var recorded = []string{
+	"net.core.rmem_max", "net.core.wmem_max",
+	"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_moderate_rcvbuf",
+	"net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_autocorking",
+	"net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_slow_start_after_idle",
+}
+
+// Workloads readies a namespace in which tools will run: no router is asked,
+// and what bounds its sockets is recorded.
 func (s *Space) Workloads() error {
-	return s.Sysctl("net.ipv6.conf.default.accept_ra", "0")
+	if err := s.Sysctl("net.ipv6.conf.default.accept_ra", "0"); err != nil {
+		return err
+	}
+	return s.readSysctls(recorded)
 }
 
 // Connect gives a device an address and the route to its network.
@@ -80,6 +93,6 @@ func (s *Space) connectedRoute(device string, p netip.Prefix) error {
 	if err := s.Links.RouteAdd(r); err != nil {
 		return fmt.Errorf("add the route to %s over %s in %s: %w", p.Masked(), device, s.Name, err)
 	}
-	s.note("route "+p.Masked().String()+" congctl", CongestionControl())
+	s.Note("route "+p.Masked().String()+" congctl", CongestionControl())
 	return nil
 }

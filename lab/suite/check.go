@@ -74,6 +74,9 @@ func checkFabrics(j *journal, s *spec) {
 		if f.value.links.V > 1 {
 			j.fail(f.value.links.Pos, fmt.Sprintf("%d links on a veth pair, which is one link", f.value.links.V), "remove links, or set kind: wire")
 		}
+		if f.value.coalesce.Set {
+			j.fail(f.value.coalesce.Pos, "coalesce has no meaning for a veth pair, which has no NIC", "remove coalesce, or set kind: wire")
+		}
 		if f.value.team.V == string(Bond) {
 			j.fail(f.value.team.Pos, "a bond over the one link of a veth pair", "remove team, or set kind: wire and links: 2")
 		}

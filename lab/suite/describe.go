@@ -63,6 +63,9 @@ func (f Fabric) String() string {
 			s += " bonded"
 		}
 	}
+	if f.NoCoalescing {
+		s += ", no coalescing"
+	}
 	return s
 }
 

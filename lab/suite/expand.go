@@ -202,7 +202,7 @@ func (x *expansion) scenario(e at[scenarioSpec]) bool {
 func (x *expansion) add(e at[scenarioSpec], c cell) {
 	sc := Scenario{
 		System: c.system, Placement: c.placement, Pairs: e.V.pairs.V, Tool: c.tool,
-		Workload: workloadOf(c.workload), Fabric: fabricOf(c.fabric),
+		Workload: workloadOf(c.workload), Fabric: fabricOf(c.fabric, c.workload.value.kind.V),
 	}
 	if len(x.s.endpoints.V) > 0 {
 		sc.Endpoint = endpointOf(c.endpoint)

@@ -36,6 +36,7 @@ type fabricSpec struct {
 	rate          at[int64]
 	queues, links at[int]
 	team          at[string]
+	coalesce      at[string]
 }
 
 type endpointSpec struct {
@@ -167,6 +168,7 @@ const (
 	defaultVMCPUs   = 1
 	defaultMemory   = 512 << 20 // of a VM
 	defaultTeam     = "multipath"
+	defaultCoalesce = "auto"
 	defaultMTU      = 1500
 	defaultBuffer   = 128 << 10 // tcp_stream
 	defaultDatagram = 1400      // udp_stream
@@ -207,6 +209,7 @@ var fabricTable = table[fabricSpec]{
 		preset("queues", number{1, mostQueues}, func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
 		preset("links", number{1, mostLinks}, func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
 		preset("team", choice[string]{[]string{defaultTeam, string(Bond)}}, func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "How parallel links are used. multipath: each has addresses, and routes spread flows over them, which systems that switch frames cannot use. bond: one device over all of them spreads flows by addresses and ports."),
+		preset("coalesce", choice[string]{[]string{defaultCoalesce, "on", "off"}}, func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response, as adaptive NIC drivers settle. Needs a wire."),
 	},
 }
 

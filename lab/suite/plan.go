@@ -131,6 +131,9 @@ type Fabric struct {
 	Queues  int        `json:"queues"`   // receive queues of each NIC, ≥ 1
 	Links   int        `json:"links"`    // parallel links between the nodes, ≥ 1
 	Team    Team       `json:"team,omitempty"`
+	// NoCoalescing: a NIC hands over what it has received at once instead of
+	// collecting frames for some time.
+	NoCoalescing bool `json:"no_coalescing,omitempty"`
 }
 
 // Team is how parallel links are used.

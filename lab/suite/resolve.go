@@ -54,9 +54,22 @@ func workloadOf(w named[workloadSpec]) Workload {
 	return out
 }
 
-func fabricOf(f named[fabricSpec]) Fabric {
+// fabricOf returns the fabric as it is under traffic of a kind.
+func fabricOf(f named[fabricSpec], traffic Kind) Fabric {
 	v := f.value
-	return Fabric{Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V)}
+	return Fabric{
+		Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V),
+		NoCoalescing: v.kind.V == Wire && !coalesces(v.coalesce.V, traffic),
+	}
+}
+
+// coalesces resolves "auto" as adaptive NIC drivers do (Linux: lib/dim), which
+// coalesce under many frames and not under one at a time.
+func coalesces(setting string, traffic Kind) bool {
+	if setting == defaultCoalesce {
+		return slices.Contains(streams, traffic)
+	}
+	return setting == "on"
 }
 
 func teamOf(name string) Team {

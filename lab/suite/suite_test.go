@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,28 @@ func TestAPlanLeavesNothingToDefault(t *testing.T) {
 	}
 }
 
+func TestCoalescingFollowsTheTrafficUnlessTheSuiteSetsIt(t *testing.T) {
+	kinds := map[Kind]bool{TCPStream: true, UDPStream: true, TCPRR: false, TCPCRR: false, UDPRR: false}
+	for setting, want := range map[string]func(Kind) bool{
+		"":               func(k Kind) bool { return kinds[k] },
+		"coalesce: auto": func(k Kind) bool { return kinds[k] },
+		"coalesce: on":   func(Kind) bool { return true },
+		"coalesce: off":  func(Kind) bool { return false },
+		"kind: veth":     func(Kind) bool { return true }, // it has no NIC to set
+	} {
+		for k := range kinds {
+			p := mustExpand(t, fmt.Sprintf("suite: s\nfabrics: {f: {%s}}\nworkloads: {w: {kind: %s}}\nscenarios: [{system: raw}]\n", setting, k), ExpandOptions{})
+			f := p.Scenarios[0].Fabric
+			if f.NoCoalescing == want(k) {
+				t.Errorf("%q, %s: NoCoalescing is %v", setting, k, f.NoCoalescing)
+			}
+			if named := strings.Contains(f.String(), "no coalescing"); named != f.NoCoalescing {
+				t.Errorf("%q, %s: described as %q", setting, k, f)
+			}
+		}
+	}
+}
+
 func TestEveryKeyReachesThePlan(t *testing.T) {
 	p := mustExpand(t, `
 suite: all
@@ -79,7 +102,7 @@ trials: 7
 tool: iperf3
 timing: {warmup: 1s, duration: 3s, cooldown: 300ms}
 fabrics:
-  fast: {kind: wire, mtu: 9000, offload: tunnel, rate: 2.5Gbit, queues: 4, links: 2}
+  fast: {kind: wire, mtu: 9000, offload: tunnel, rate: 2.5Gbit, queues: 4, links: 2, coalesce: auto}
 workloads:
   up:
     kind: tcp_stream
@@ -117,11 +140,13 @@ notes: [one, two]
 	}
 	ask := Workload{Name: "ask", Kind: UDPRR, Streams: 1, Request: 100, Response: 1024, IPVersion: 4}
 	fast := Fabric{Name: "fast", Kind: Wire, MTU: 9000, Offload: OffloadTunnel, Rate: 25e8, Queues: 4, Links: 2}
+	quiet := fast
+	quiet.NoCoalescing = true // request/response
 	want := &Plan{
 		Suite: "all", Title: "A title", Description: "A description", Nodes: 3, Trials: 7,
 		Scenarios: []Scenario{
 			{ID: "x/up", Title: "bridge colocated up fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: up, Tool: "netperf", Fabric: fast, Timing: Timing{time.Second, 4 * time.Second, time.Second}},
-			{ID: "x/ask", Title: "bridge colocated ask fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: ask, Tool: "netperf", Fabric: fast, Timing: Timing{0, 5 * time.Second, time.Second}},
+			{ID: "x/ask", Title: "bridge colocated ask fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: ask, Tool: "netperf", Fabric: quiet, Timing: Timing{0, 5 * time.Second, time.Second}},
 		},
 		Comparisons: []Comparison{{Title: "T", Baseline: "x/up", Subject: "x/ask"}},
 		Published: []Published{
@@ -346,7 +371,7 @@ s: A title
 
 SCENARIO             SYSTEM  PLACEMENT  PAIRS  TOOL     TRAFFIC                                                      FABRIC                                                      TRIAL
 raw/st               raw     two-nodes  1      builtin  TCP stream of 128 KiB, 4 streams, at 4 Gbit/s, IPv6          wire, MTU 1500, offload none, 1 Gbit/s, 2 queues, 3 links  500ms + 2s + 200ms
-raw/rr               raw     two-nodes  1      builtin  TCP request/response 1 B / 1 KiB                             wire, MTU 1500, offload none, 1 Gbit/s, 2 queues, 3 links  500ms + 2s + 200ms
+raw/rr               raw     two-nodes  1      builtin  TCP request/response 1 B / 1 KiB                             wire, MTU 1500, offload none, 1 Gbit/s, 2 queues, 3 links, no coalescing  500ms + 2s + 200ms
 bridge-colocated/st  bridge  colocated  1      builtin  TCP stream of 128 KiB, 4 streams, at 4 Gbit/s, IPv6          wire, MTU 1500, offload none, 1 Gbit/s, 2 queues, 3 links  500ms + 2s + 200ms
 
 compared with the baseline:

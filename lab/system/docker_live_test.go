@@ -62,7 +62,7 @@ func assertAdopted(t *testing.T, n *Node, e Endpoint) {
 	if connected != 1 {
 		t.Errorf("container %s has %d routes to %s", e.Name, connected, e.V4.Masked())
 	}
-	if got := e.Space.Settings()["net.ipv6.conf.default.accept_ra"]; got != "0" {
+	if got := e.Space.Settings().Sysctls["net.ipv6.conf.default.accept_ra"]; got != "0" {
 		t.Errorf("accept_ra in container %s is recorded as %q", e.Name, got)
 	}
 }
@@ -118,7 +118,7 @@ func TestDockersOverlayJoinsTheContainersOfEveryNode(t *testing.T) {
 		if err != nil || l.Attrs().MTU != o.MTU(n.MTU) {
 			t.Errorf("%s on node %d: MTU %d, want %d (%v)", EndpointDevice, n.Index, l.Attrs().MTU, o.MTU(n.MTU), err)
 		}
-		if got := n.Space.Settings()["overlay vxlan0/queues/rx-0/rps_cpus"]; got != "1" {
+		if got := n.Space.Settings().Others["overlay vxlan0/queues/rx-0/rps_cpus"]; got != "1" {
 			t.Errorf("the receive work of the overlay's VXLAN on node %d goes to CPUs %q, want 1", n.Index, got)
 		}
 	}

@@ -133,9 +133,7 @@ func (DockerOverlay) steer(d dockerd) error {
 			return err
 		}
 	}
-	for key, value := range inner.Settings() {
-		d.node.Space.Note("overlay "+key, value)
-	}
+	d.node.Space.Include("overlay", inner.Settings())
 	return nil
 }
 

@@ -69,7 +69,7 @@ func TestNoSegmentationTakesTheContainersOwnOffloadsAndRecordsIt(t *testing.T) {
 		t.Errorf("the vif, which sends what the container receives, has %v, and had %v", after, before)
 	}
 	for _, f := range []string{"tx-tcp-segmentation", "tx-generic-segmentation"} {
-		if got := c.Settings()[EndpointDevice+" "+f]; got != "off" {
+		if got := c.Settings().Offloads[EndpointDevice+" "+f]; got != "off" {
 			t.Errorf("%s is recorded as %q", f, got)
 		}
 	}
@@ -85,7 +85,7 @@ func TestSpreadLetsAllCPUsOfTheNodeReceiveAndRecordsIt(t *testing.T) {
 	if got, err := c.ReadSysfs(file); err != nil || strings.TrimLeft(got, "0,") != "3" {
 		t.Errorf("rps_cpus is %q (%v), want CPUs 0 and 1", got, err)
 	}
-	if got := c.Settings()[file]; got != "3" {
+	if got := c.Settings().Others[file]; got != "3" {
 		t.Errorf("recorded as %q", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestAPlainContainerAndAVMAreLeftAsTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if set := c.Settings(); len(set) > 0 {
+	if set := c.Settings(); len(set.Offloads)+len(set.Others) > 0 {
 		t.Errorf("these were set: %v", set)
 	}
 	if len(segmentations(t, c, EndpointDevice)) == 0 {

@@ -152,7 +152,7 @@ func (o OVS) Detach(n *Node) error {
 // them, which no container's frame passes.
 func (o OVS) Devices(n *Node) []Device {
 	ds := containerDevices(n)
-	if n.Space.Settings()[ovsDatapathKey] == ovsKernel.String() {
+	if n.Space.Settings().Others[ovsDatapathKey] == ovsKernel.String() {
 		ds = append(ds, Device{Name: ovsKernelTunnel[o.Tunnel], Role: "tunnel"})
 	}
 	return append(ds, fabricDevices(n)...)

@@ -58,7 +58,7 @@ func TestOVSJoinsThreeNodesWithoutACircle(t *testing.T) {
 					t.Errorf("the kernel of node %d refused %d packets that were Open vSwitch's", n.Index, got)
 				}
 			}
-			path := nodes[0].Space.Settings()[ovsDatapathKey]
+			path := nodes[0].Space.Settings().Others[ovsDatapathKey]
 			if !strings.HasPrefix(path, "kernel") && !strings.HasPrefix(path, "userspace (netdev): ") {
 				t.Errorf("the record says of the datapath: %q", path)
 			}

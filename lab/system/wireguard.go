@@ -200,7 +200,7 @@ func wireGuardKey(n *Node, i int) (*ecdh.PrivateKey, error) {
 // its program.
 func (WireGuard) Detach(n *Node) error {
 	errs := []error{n.stopDaemons()}
-	if n.Space.Settings()[wireGuardRuns] == wireGuardInKernel {
+	if n.Space.Settings().Others[wireGuardRuns] == wireGuardInKernel {
 		errs = append(errs, n.Space.Remove(wireGuardDevice))
 	}
 	return errors.Join(append(errs, unplugRouted(n))...)

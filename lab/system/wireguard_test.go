@@ -133,8 +133,8 @@ func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
 	if kernelWireGuard() {
 		return
 	}
-	if n.Space.Settings()[wireGuardRuns] != "wireguard-go" {
-		t.Errorf("what runs is noted as %q", n.Space.Settings()[wireGuardRuns])
+	if n.Space.Settings().Others[wireGuardRuns] != "wireguard-go" {
+		t.Errorf("what runs is noted as %q", n.Space.Settings().Others[wireGuardRuns])
 	}
 	home, err := n.home()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/meter"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
 
@@ -31,7 +32,7 @@ type Testbed interface {
 	Layout() Layout
 	Fabric() Fabric
 	// Settings lists what was set on devices and namespaces, for the record.
-	Settings() map[string]string
+	Settings() space.Settings
 	Down(ctx context.Context) error
 	// Release ends the agents and leaves the rest in place, for a testbed that
 	// is poked at by hand.

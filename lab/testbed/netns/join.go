@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
@@ -134,10 +135,11 @@ func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 	if err := n.space.Up(nic); err != nil {
 		return err
 	}
+	c := coalescingOf(n.fabric)
 	for _, kv := range [][2]string{
 		{"threaded", "1"},
-		{"napi_defer_hard_irqs", deferHardIRQs},
-		{"gro_flush_timeout", groFlushTimeout},
+		{"napi_defer_hard_irqs", strconv.Itoa(c.emptyPolls)},
+		{"gro_flush_timeout", strconv.FormatInt(c.flush.Nanoseconds(), 10)},
 	} {
 		if err := n.space.Sysfs(nic+"/"+kv[0], kv[1]); err != nil {
 			return err

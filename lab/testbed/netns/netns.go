@@ -39,13 +39,6 @@ type Testbed struct {
 	countPlaces bool
 }
 
-// coalescing stands for a NIC's interrupt moderation: the device's NAPI stays
-// off interrupts for so many empty polls of so long.
-const (
-	deferHardIRQs   = "10"
-	groFlushTimeout = "50000" // ns
-)
-
 // Up makes the testbed and starts an agent on each node. What a failed attempt
 // made is taken away again.
 func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
@@ -175,6 +168,9 @@ func (tb *Testbed) Describe() string {
 		b.WriteString("two NICs and a wire: ports cut superframes to the MTU, receivers merge them by GRO in threaded NAPI, a full ring stops the sender's queue")
 	}
 	fmt.Fprintf(&b, "; MTU %d, offload %s", f.MTU, f.Offload)
+	if tb.wire != nil {
+		fmt.Fprintf(&b, ", %s", coalescingOf(f))
+	}
 	if f.Rate > 0 {
 		fmt.Fprintf(&b, ", %d bit/s", f.Rate)
 	}
@@ -191,20 +187,16 @@ func (tb *Testbed) Describe() string {
 }
 
 // Settings implements testbed.Testbed.
-func (tb *Testbed) Settings() map[string]string {
-	all := map[string]string{}
+func (tb *Testbed) Settings() space.Settings {
+	var all space.Settings
 	for _, n := range tb.nodes {
-		for k, v := range n.space.Settings() {
-			all[n.Name()+" "+k] = v
-		}
+		all.Add(n.Name(), n.space.Settings())
 		if n.team != nil {
-			all[n.Name()+" team"] = n.team.String()
+			all.Note(n.Name()+" team", n.team.String())
 		}
 	}
 	if tb.wire != nil {
-		for k, v := range tb.wire.space.Settings() {
-			all["wire "+k] = v
-		}
+		all.Add("wire", tb.wire.space.Settings())
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package netns
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,52 @@ func TestTheOffloadProfileIsTheNICs(t *testing.T) {
 		}
 		if err := tb.Down(context.Background()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestCoalescingIsTheFabrics(t *testing.T) {
+	for _, c := range []struct {
+		off                   bool
+		polls, flush, example string
+	}{{false, "10", "50000", "coalescing 50 µs"}, {true, "0", "0", "no coalescing"}} {
+		tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.NoCoalescing = c.off }))
+		if about := tb.Describe(); !strings.Contains(about, c.example) {
+			t.Errorf("described as %q, which lacks %q", about, c.example)
+		}
+		for _, n := range tb.nodes {
+			for file, want := range map[string]string{"napi_defer_hard_irqs": c.polls, "gro_flush_timeout": c.flush, "threaded": "1"} {
+				if got, err := n.space.ReadSysfs(fabricDevice(n.index, 0) + "/" + file); err != nil || got != want {
+					t.Errorf("coalescing off %v: node %s has %s %q (%v), want %s", c.off, n.Name(), file, got, err, want)
+				}
+			}
+		}
+		if err := tb.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestSettingsTellSysctlsFromOffloadsAndOthers(t *testing.T) {
+	set := up(t, executor(t), 2, fabric(nil)).Settings()
+	for want, got := range map[string]string{
+		"1":     set.Sysctls["b net.ipv4.ip_forward"],
+		"on":    set.Offloads["a faba0 tx-tcp-segmentation"],
+		"off":   set.Offloads["wire portb0 tx-tcp-segmentation"],
+		"50000": set.Others["b fabb0/gro_flush_timeout"],
+	} {
+		if got != want {
+			t.Errorf("%q, want %q, of %+v", got, want, set)
+		}
+	}
+	for name, value := range set.Offloads {
+		if !slices.Contains([]string{"on", "off", "absent"}, value) {
+			t.Errorf("%s is recorded as an offload, with %q", name, value)
+		}
+	}
+	for name := range set.Sysctls {
+		if !strings.Contains(name, " net.") {
+			t.Errorf("%s is recorded as a sysctl", name)
 		}
 	}
 }

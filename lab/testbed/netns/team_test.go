@@ -141,7 +141,7 @@ func TestATeamIsRecordedAndDescribed(t *testing.T) {
 		t.Errorf("described as %q", got)
 	}
 	for _, key := range []string{"a team", "b team"} {
-		if got := tb.Settings()[key]; !strings.Contains(got, "over 2 links") {
+		if got := tb.Settings().Others[key]; !strings.Contains(got, "over 2 links") {
 			t.Errorf("setting %q is %q", key, got)
 		}
 	}

@@ -1,0 +1,17 @@
+package experiment
+
+import (
+	"fmt"
+
+	"windtunnel/lab/meter"
+)
+
+// lostOnWire warns of frames that the wire lost between a NIC and its port: they
+// found the CPU's queue full, whose length is a sysctl of the host.
+func lostOnWire(f meter.Facts) []string {
+	n := f.RefusedByPorts()
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the wire lost %d frames, which the system under test did not cause: net.core.netdev_max_backlog frames waited on one CPU already; `sysctl -w net.core.netdev_max_backlog=4000` on this host prevents it at an MTU of 1500", n)}
+}
