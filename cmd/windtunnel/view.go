@@ -77,7 +77,7 @@ func (v *view) Ended(s sample.Sample, number, total int) {
 // outcome is a sample in a few words.
 func outcome(s sample.Sample) string {
 	if !s.OK() {
-		return s.Failure.Error()
+		return s.Failure.String()
 	}
 	m := s.Metrics
 	var text string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/rpc"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,7 +123,7 @@ func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (
 	if err != nil {
 		return nil, err
 	}
-	g.client = &Client{rpc: rpc.NewClient(conn), who: "VM " + g.name}
+	g.client = newClient("VM "+g.name, conn, guestPatience)
 	if _, err := g.client.Hello(ctx); err != nil {
 		return nil, g.machine.Fail(ctx, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"windtunnel/lab/agent"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -155,6 +156,8 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Down(context.WithoutCancel(ctx))) }()
+	ctx, stop := b.watched(ctx)
+	defer stop()
 	e.Observer.Up(sc, b)
 	if err := b.Prove(ctx, sc.Workload.IPVersion); err != nil {
 		return b.withLastWords(ctx, err)
@@ -181,13 +184,25 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 // failure turns an error into a typed failure; an error without a type of its
 // own came from building the testbed.
 func failure(err error) *sample.Failure {
+	var lost *agent.Lost
 	var f *sample.Failure
-	if errors.As(err, &f) {
+	switch {
+	case errors.As(err, &lost): // every call since then says so
+		return &sample.Failure{Kind: sample.AgentLost, Message: lost.Error()}
+	case errors.As(err, &f):
 		return &sample.Failure{Kind: f.Kind, Message: err.Error()}
 	}
 	return &sample.Failure{Kind: sample.SetupFailed, Message: err.Error()}
 }
 
+// failed makes a typed failure. Where an agent was lost, that is the failure,
+// whatever was attempted.
 func failed(kind sample.FailureKind, format string, args ...any) error {
-	return &sample.Failure{Kind: kind, Message: fmt.Errorf(format, args...).Error()}
+	err := fmt.Errorf(format, args...)
+	if isLost(err) {
+		kind = sample.AgentLost
+	}
+	return &sample.Failure{Kind: kind, Message: err.Error()}
 }
+
+func isLost(err error) bool { return errors.As(err, new(*agent.Lost)) }
