@@ -19,9 +19,11 @@ type Run struct {
 
 // Options are the choices of a run besides its plan; a resumed run keeps them.
 type Options struct {
-	Lenient       bool `json:"lenient,omitempty"`        // trials measured under invalid conditions count, with a flag
-	ProfileRate   int  `json:"profile_rate,omitempty"`   // of the CPU profiler, samples a second; 0: no profiles
-	ProfileBlocks int  `json:"profile_blocks,omitempty"` // first blocks that have profiled trials besides
+	Lenient       bool   `json:"lenient,omitempty"`        // trials measured under invalid conditions count, with a flag
+	ProfileRate   int    `json:"profile_rate,omitempty"`   // of the CPU profiler, samples a second; 0: no profiles
+	ProfileBlocks int    `json:"profile_blocks,omitempty"` // first blocks that have profiled trials besides
+	CPUs          string `json:"cpus,omitempty"`           // of each node, as --cpus gives them
+	CPUDistance   string `json:"cpu_distance,omitempty"`   // that is measured at, as --cpu-distance gives it
 }
 
 // Status of a run.
