@@ -57,13 +57,14 @@ func busiest(before, after map[int]foreign.Usage, cpus []int, seconds float64) s
 	for _, p := range most.Programs()[:min(named, len(most.Programs()))] {
 		programs = append(programs, fmt.Sprintf("%s %.0f %%", p.Comm, percent(p.Seconds)))
 	}
-	return fmt.Sprintf("this machine is busy: other programs use CPU %d for %.0f %% of the time (%s). Trials that they disturb are rejected: end these programs, or keep them off the CPUs (taskset).\n",
+	return fmt.Sprintf("this machine is busy: other programs use CPU %d for %.0f %% of the time (%s). They disturb what is measured: end them, or keep them off the CPUs (taskset).\n",
 		at, percent(most.Foreign), strings.Join(programs, ", "))
 }
 
-// advice says, at the end of a run, why trials were rejected and what to do.
+// advice says, at the end of a run, why trials were rejected and what to do;
+// nothing where such trials count already.
 func advice(v report.Validity) string {
-	if v.Gated == 0 {
+	if v.Gated == 0 || v.Warned > 0 {
 		return ""
 	}
 	var b strings.Builder

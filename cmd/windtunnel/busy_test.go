@@ -39,7 +39,9 @@ func TestTheAdviceIsGivenOnceWithTheRemedy(t *testing.T) {
 			t.Errorf("%q is not in: %s", want, got)
 		}
 	}
-	if got := advice(report.Validity{Attempts: 30, Valid: 30}); got != "" {
-		t.Errorf("without a rejection: %q", got)
+	for _, v := range []report.Validity{{Attempts: 30, Valid: 30}, {Attempts: 30, Valid: 18, Warned: 18, Gated: 12}} {
+		if got := advice(v); got != "" {
+			t.Errorf("%+v: %q", v, got)
+		}
 	}
 }

@@ -324,15 +324,15 @@ func (s *runner) measure(ctx context.Context) error {
 	if err := s.close(runErr); err != nil {
 		return errors.Join(runErr, err)
 	}
-	err = s.report()
+	nothing := "nothing was measured: no trial counts"
 	if errors.Is(runErr, experiment.ErrNoneCounts) {
-		fmt.Fprintf(os.Stderr, "windtunnel: stopped: %v\n", runErr)
+		nothing = fmt.Sprintf("stopped after the first block: none of its trials counts; remove the cause, or let disturbed trials count: windtunnel run --resume %s --gates warn", s.run.ID)
 		runErr = nil
 	}
-	if err := errors.Join(err, runErr); err != nil || s.counted > 0 {
+	if err := errors.Join(s.report(), runErr); err != nil || s.counted > 0 {
 		return err
 	}
-	fmt.Fprintln(os.Stderr, "windtunnel: nothing was measured: no trial counts")
+	fmt.Fprintln(os.Stderr, "windtunnel:", nothing)
 	return exitNothing
 }
 
