@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,7 +94,7 @@ func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 		h.t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stderr)
-	yielded := regexp.MustCompile(`  \d+/\d+  .*bit/s, CPU`)
+	yielded := regexp.MustCompile(`  \d+/\d+  .*bit/s, sender CPU`)
 	for lines.Scan() {
 		if yielded.MatchString(lines.Text()) {
 			n--
@@ -150,10 +151,10 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		t.Error("the killed run left no namespaces: the test does not test")
 	}
 	out, err := h.run("runs")
-	if err != nil || !strings.Contains(out, " running ") {
+	if err != nil || !strings.Contains(out, " interrupted ") {
 		t.Errorf("runs: %s (%v)", out, err)
 	}
-	out, err = h.run("run", "--resume", "latest", "--gates", "warn")
+	out, err = h.run("run", "--resume", "latest") // with its own --gates warn
 	if err != nil || !strings.Contains(out, "removed 3 network namespaces") {
 		t.Errorf("resume: %v\n%s", err, out)
 	}
@@ -259,6 +260,54 @@ func TestCtrlCReportsWhatWasMeasured(t *testing.T) {
 	if out, _ := h.run("runs"); !strings.Contains(out, " interrupted ") {
 		t.Errorf("runs: %s", out)
 	}
+}
+
+// An agent that is stopped does not keep Ctrl-C from ending the run.
+func TestCtrlCEndsARunWhoseAgentIsStopped(t *testing.T) {
+	h := newHome(t)
+	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn")
+	agent := h.agent(cmd)
+	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	interrupted := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Errorf("an interrupted run ends with %v, want status 130", err)
+	}
+	if took := time.Since(interrupted); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if left := leftovers(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := syscall.Kill(agent, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the stopped agent, process %d, is still there (%v)", agent, err)
+	}
+}
+
+// agent waits until an agent of the run is there and returns its process ID.
+func (h *home) agent(run *exec.Cmd) int {
+	h.t.Helper()
+	children := fmt.Sprintf("/proc/%d/task/*/children", run.Process.Pid)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		files, _ := filepath.Glob(children)
+		for _, f := range files {
+			text, _ := os.ReadFile(f)
+			for _, pid := range strings.Fields(string(text)) {
+				if argv, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.HasSuffix(string(argv), "\x00agent\x00") {
+					n, _ := strconv.Atoi(pid)
+					return n
+				}
+			}
+		}
+	}
+	h.t.Fatal("the run has no agent")
+	return 0
 }
 
 func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {

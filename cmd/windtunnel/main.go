@@ -49,6 +49,9 @@ func main() {
 // exitCode ends the program with a code and no further word.
 type exitCode int
 
+// exitNothing: a run ended and none of its trials counts.
+const exitNothing exitCode = 3
+
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
 
 // interruptible ends the context on the first SIGINT or SIGTERM, so that

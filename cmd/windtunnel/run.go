@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"windtunnel/lab/distance"
@@ -23,7 +26,6 @@ import (
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/system"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/units"
 )
@@ -66,6 +68,9 @@ func runCommand() *cobra.Command {
   windtunnel run --resume latest`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := resumable(cmd); err != nil {
+				return err
+			}
 			if *profiled {
 				o.profiling = experiment.Profiling{Rate: profile.DefaultRate, Blocks: profiledBlocks}
 			}
@@ -80,8 +85,26 @@ func runCommand() *cobra.Command {
 	f.DurationVar(&o.maxTime, "max-time", 0, "of a run with a precision: how long it may take, such as 20m")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the plan and how long it takes, measure nothing")
 	f.BoolVar(profiled, "profile", false, fmt.Sprintf("in the first %d blocks run every scenario once more with a CPU profiler", profiledBlocks))
-	f.StringVar(&o.resume, "resume", "", "go on with a run that was interrupted or killed")
+	f.StringVar(&o.resume, "resume", "", "go on with a run that was interrupted or killed, with its own plan and gates (--gates changes the gates of what is left)")
 	return cmd
+}
+
+// resumable refuses flags that a resumed run cannot follow: it keeps its plan,
+// its order, its CPUs and its profiler.
+func resumable(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("resume") {
+		return nil
+	}
+	var others []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"resume", "gates", "db", "out"}, f.Name) {
+			others = append(others, "--"+f.Name)
+		}
+	})
+	if len(others) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps the plan, the order, the CPUs and the profiler that it began with; resume it without, or start a new run", strings.Join(others, ", "))
 }
 
 // choices are the flags that every command has which measures.
@@ -92,7 +115,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	f.StringVar(&o.tool, "tool", "", "use this tool in every scenario")
 	f.DurationVar(&o.duration, "duration", 0, "measured time of every trial, such as 2s")
 	f.Uint64Var(&o.seed, "seed", 0, "of the random order (0 = a new one)")
-	f.StringVar(&o.gates, "gates", "enforce", "enforce: a trial measured under invalid conditions is repeated, and does not count; warn: it counts, with a flag")
+	f.StringVar(&o.gates, "gates", "", "enforce (the default): a trial measured under invalid conditions is repeated, and does not count; warn: it counts, with a flag")
 	o.cpus.flags(cmd)
 	f.StringVar(&o.out, "out", "", "folder for the report (default out/RUN)")
 	dbFlag(cmd, &o.db)
@@ -106,10 +129,7 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	if (len(args) == 1) == (o.resume != "") {
 		return errors.New("name a suite or a file to run, or --resume a run; `windtunnel suites` lists the suites")
 	}
-	if o.short && o.resume != "" {
-		return errors.New("--short and --resume do not go together: the run has its plan already")
-	}
-	if o.gates != "enforce" && o.gates != "warn" {
+	if o.gates != "" && o.gates != "enforce" && o.gates != "warn" {
 		return fmt.Errorf("--gates %q is unknown; there are enforce and warn", o.gates)
 	}
 	var plan *suite.Plan
@@ -124,11 +144,9 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 		if _, err := o.cpus.place(facts); err != nil {
 			return err
 		}
-		_, err := io.WriteString(out, suite.Render(plan)+renderSkips(experiment.Skips(plan, facts)))
+		plan.Skipped = experiment.Skips(plan, facts)
+		_, err := io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped))
 		return err
-	}
-	if o.dryRun {
-		return errors.New("--dry-run and --resume do not go together: the run has its plan already")
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("a run makes network namespaces and devices, which needs root: use sudo")
@@ -144,16 +162,18 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	}
 	defer store.Close()
 	s := &runner{options: o, store: store, facts: probe.Probe(), out: out}
+	if o.resume != "" {
+		if err := s.reopen(o.resume); err != nil {
+			return err
+		}
+	}
 	if o.placement, err = o.cpus.place(s.facts); err != nil {
 		return err
 	}
-	if o.resume != "" {
-		err = s.reopen(o.resume)
-	} else {
-		err = s.open(plan)
-	}
-	if err != nil {
-		return err
+	if o.resume == "" {
+		if err := s.open(plan); err != nil {
+			return err
+		}
 	}
 	return s.measure(ctx)
 }
@@ -198,6 +218,7 @@ type runner struct {
 	plan    *suite.Plan
 	run     sample.Run
 	history []sample.Sample // of earlier parts of the run
+	counted int             // samples whose figures count, of all parts
 }
 
 // open begins a new run.
@@ -209,11 +230,27 @@ func (s *runner) open(plan *suite.Plan) error {
 	}
 	s.plan = plan
 	s.run = sample.Run{
-		ID: now.Format("20060102-150405") + "-" + plan.Suite, Suite: plan.Suite, Title: plan.Title,
-		Started: now, Seed: seed, Status: sample.Running,
+		Suite: plan.Suite, Title: plan.Title, Started: now, Seed: seed, Status: sample.Running,
+		Options: sample.Options{
+			Lenient: s.options.gates == "warn", ProfileRate: s.options.profiling.Rate, ProfileBlocks: s.options.profiling.Blocks,
+			CPUs: s.options.cpus.cpus, CPUDistance: s.options.cpus.distance,
+		},
 		Environment: s.environment(), Skipped: experiment.Skips(plan, s.facts),
 	}
-	return s.store.CreateRun(s.run, *plan)
+	return s.create(now.Format("20060102-150405") + "-" + plan.Suite)
+}
+
+// create stores the run under an ID, or that with a number where another run
+// began in the same second.
+func (s *runner) create(id string) error {
+	s.run.ID = id
+	for n := 2; ; n++ {
+		err := s.store.CreateRun(s.run, *s.plan)
+		if !errors.Is(err, results.ErrTaken) {
+			return err
+		}
+		s.run.ID = fmt.Sprintf("%s-%d", id, n)
+	}
 }
 
 // reopen goes on with a run where it was left.
@@ -226,10 +263,23 @@ func (s *runner) reopen(name string) error {
 		return fmt.Errorf("run %s is complete: there is nothing to resume", data.Run.ID)
 	}
 	s.plan, s.run = &data.Plan, data.Run
-	s.plan.SetUp = system.SetUps()
+	estimable(s.plan)
 	s.run.Status = sample.Running
+	if s.options.gates != "" {
+		s.run.Options.Lenient = s.options.gates == "warn"
+	}
+	s.options.cpus = cpuOptions{s.run.Options.CPUs, cmp.Or(s.run.Options.CPUDistance, string(distance.Auto))}
 	s.history = data.Samples
+	for i := range s.history {
+		s.count(&s.history[i])
+	}
 	return s.store.UpdateRun(s.run)
+}
+
+func (s *runner) count(smp *sample.Sample) {
+	if smp.Counts() {
+		s.counted++
+	}
 }
 
 func (s *runner) environment() sample.Environment {
@@ -251,20 +301,22 @@ func (s *runner) measure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the windtunnel program: %w", err)
 	}
-	fmt.Fprintf(s.out, "run %s: %d scenarios × %s, about %s, at worst %s\n%s", s.run.ID, len(s.plan.Scenarios)-len(s.run.Skipped), s.trials(),
+	s.plan.Skipped = s.run.Skipped
+	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, units.Plural(len(s.plan.Scenarios)-len(s.run.Skipped), "scenario"), s.trials(),
 		units.FormatDuration(float64(s.plan.Estimate())), units.FormatDuration(float64(s.plan.WorstCase())), renderSkips(s.run.Skipped))
 	watch, done := watchMachine(s.facts.UsableCPUs())
 	defer done()
+	fmt.Fprint(os.Stderr, busy(ctx, watch, s.facts.UsableCPUs()))
 	view := newView(s.plan, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
 	e := &experiment.Experiment{
 		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: self, Attempts: attempts,
 		Executor: &netns.Executor{CPUs: s.facts.UsableCPUs(), Layout: s.options.placement.layout, Agent: []string{self, "agent"}},
-		Skipped:  s.run.Skipped, History: s.history, Profiling: s.options.profiling,
-		FineIdle: s.run.Environment.CPUMeter == meter.IdleMethod(true),
-		Distance: distance.Choice(s.options.cpus.distance),
-		Watch:    watch, Lenient: s.options.gates == "warn",
+		Skipped:  s.run.Skipped, History: s.history, Watch: watch, Lenient: s.run.Options.Lenient,
+		Profiling: experiment.Profiling{Rate: s.run.Options.ProfileRate, Blocks: s.run.Options.ProfileBlocks},
+		FineIdle:  s.run.Environment.CPUMeter == meter.IdleMethod(true),
+		Distance:  distance.Choice(s.options.cpus.distance),
 		Imprecise: func(samples []sample.Sample) bool { return len(report.Imprecision(*s.plan, samples)) > 0 },
-		Recorder:  recorder{s.store, s.run.ID},
+		Recorder:  s,
 		Observer:  observers{view, newSettler(s)},
 	}
 	runErr := e.Run(ctx)
@@ -272,7 +324,16 @@ func (s *runner) measure(ctx context.Context) error {
 	if err := s.close(runErr); err != nil {
 		return errors.Join(runErr, err)
 	}
-	return errors.Join(s.report(), runErr)
+	nothing := "nothing was measured: no trial counts"
+	if errors.Is(runErr, experiment.ErrNoneCounts) {
+		nothing = fmt.Sprintf("stopped after the first block: none of its trials counts; remove the cause, or let disturbed trials count: windtunnel run --resume %s --gates warn", s.run.ID)
+		runErr = nil
+	}
+	if err := errors.Join(s.report(), runErr); err != nil || s.counted > 0 {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "windtunnel:", nothing)
+	return exitNothing
 }
 
 // trials says how often each scenario runs.
@@ -280,27 +341,27 @@ func (s *runner) trials() string {
 	if stop := s.plan.Stop; stop.Precision > 0 {
 		return fmt.Sprintf("%d to %d trials until ±%s", s.plan.Trials, stop.MaxTrials, units.FormatPercent(stop.Precision))
 	}
-	return fmt.Sprintf("%d trials", s.plan.Trials)
+	return units.Plural(s.plan.Trials, "trial")
 }
 
 // close records how the run ended.
 func (s *runner) close(runErr error) error {
 	s.run.Finished = time.Now()
-	s.run.Status = sample.Complete
-	if runErr != nil {
+	switch {
+	case runErr != nil && !errors.Is(runErr, experiment.ErrNoneCounts):
 		s.run.Status = sample.Stopped
+	case s.counted == 0:
+		s.run.Status = sample.Empty
+	default:
+		s.run.Status = sample.Complete
 	}
 	return s.store.UpdateRun(s.run)
 }
 
-// recorder puts samples into the store.
-type recorder struct {
-	store *results.Store
-	run   string
-}
-
-func (r recorder) Record(s sample.Sample) error {
-	_, err := r.store.AppendSample(r.run, s)
+// Record implements experiment.Recorder.
+func (s *runner) Record(smp sample.Sample) error {
+	s.count(&smp)
+	_, err := s.store.AppendSample(s.run.ID, smp)
 	return err
 }
 

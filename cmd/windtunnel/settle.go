@@ -67,9 +67,9 @@ func cpuList(cpus []int, none string) string {
 	return fmt.Sprint(cpus)
 }
 
-func (*settler) Began(experiment.Trial, int, int, int) {}
-func (*settler) Moved(experiment.Trial, sample.Point)  {}
-func (*settler) Ended(sample.Sample, int, int)         {}
+func (*settler) Began(experiment.Trial, experiment.Progress) {}
+func (*settler) Moved(experiment.Trial, sample.Point)        {}
+func (*settler) Ended(sample.Sample, experiment.Progress)    {}
 
 // observers tell several observers.
 type observers []experiment.Observer
@@ -80,9 +80,9 @@ func (os observers) Up(sc *suite.Scenario, b *experiment.Bench) {
 	}
 }
 
-func (os observers) Began(t experiment.Trial, attempt, number, total int) {
+func (os observers) Began(t experiment.Trial, p experiment.Progress) {
 	for _, o := range os {
-		o.Began(t, attempt, number, total)
+		o.Began(t, p)
 	}
 }
 
@@ -92,8 +92,8 @@ func (os observers) Moved(t experiment.Trial, p sample.Point) {
 	}
 }
 
-func (os observers) Ended(s sample.Sample, number, total int) {
+func (os observers) Ended(s sample.Sample, p experiment.Progress) {
 	for _, o := range os {
-		o.Ended(s, number, total)
+		o.Ended(s, p)
 	}
 }

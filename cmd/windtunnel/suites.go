@@ -29,7 +29,7 @@ func suitesCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(w, "%s\t%d scenarios × %d trials, about %s\t%s\n", name, len(plan.Scenarios), plan.Trials,
+				fmt.Fprintf(w, "%s\t%s × %s, about %s\t%s\n", name, units.Plural(len(plan.Scenarios), "scenario"), units.Plural(plan.Trials, "trial"),
 					units.FormatDuration(float64(plan.Estimate())), plan.Title)
 			}
 			return w.Flush()
@@ -62,9 +62,14 @@ func loadPlan(name string, opts suite.ExpandOptions) (*suite.Plan, error) {
 	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names()}
 	plan, err := s.Expand(opts)
 	if err == nil {
-		plan.SetUp = system.SetUps()
+		estimable(plan)
 	}
 	return plan, err
+}
+
+// estimable tells a plan how long its systems and tools take.
+func estimable(plan *suite.Plan) {
+	plan.SetUp, plan.Traffic = system.SetUps(), tool.Traffic(plan)
 }
 
 func readSuite(name string) (file string, data []byte, err error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -48,13 +49,13 @@ func (v *view) Close() {
 func (*view) Up(*suite.Scenario, *experiment.Bench) {}
 
 type beganMsg struct {
-	trial                  experiment.Trial
-	attempt, number, total int
+	trial experiment.Trial
+	experiment.Progress
 }
 
-func (v *view) Began(t experiment.Trial, attempt, number, total int) {
+func (v *view) Began(t experiment.Trial, p experiment.Progress) {
 	if v.program != nil {
-		v.program.Send(beganMsg{t, attempt, number, total})
+		v.program.Send(beganMsg{t, p})
 	}
 }
 
@@ -64,48 +65,78 @@ func (v *view) Moved(t experiment.Trial, p sample.Point) {
 	}
 }
 
-func (v *view) Ended(s sample.Sample, number, total int) {
-	total = max(number, total)
-	line := fmt.Sprintf("%s  %d/%d  %s  trial %d  %s", s.Started.Format(time.TimeOnly), number, total, s.Scenario, s.Block+1, outcome(s))
-	if v.program != nil {
-		v.program.Println(line)
+func (v *view) Ended(s sample.Sample, p experiment.Progress) {
+	what := outcome(s, p)
+	if v.program == nil {
+		fmt.Fprintln(v.out, headed(s, p)+what)
 		return
 	}
-	fmt.Fprintln(v.out, line)
+	if s.OK() && len(s.Gates) > 0 {
+		what = faint.Render(what)
+	}
+	v.program.Println(headed(s, p) + what)
 }
 
-// outcome is a sample in a few words.
-func outcome(s sample.Sample) string {
-	if !s.OK() {
-		return s.Failure.Error()
+// headed is what a line about an attempt begins with.
+func headed(s sample.Sample, p experiment.Progress) string {
+	return fmt.Sprintf("%s  %d/%d  %s  trial %d  ", s.Started.Format(time.TimeOnly), p.Number, max(p.Number, p.Total), s.Scenario, s.Block+1)
+}
+
+// outcome is an attempt in a few words: its figures, whether they count, and
+// whether it is repeated.
+func outcome(s sample.Sample, p experiment.Progress) string {
+	again := ""
+	if p.Repeats {
+		again = fmt.Sprintf("; retry %d of %d", p.Attempt+1, p.Attempts)
 	}
-	m := s.Metrics
-	var text string
-	switch {
-	case has(m, sample.Transactions):
+	if !s.OK() {
+		return s.Failure.String() + again
+	}
+	text := figures(s.Metrics)
+	if s.Profiled {
+		text += ", profiled"
+	}
+	if len(s.Gates) > 0 {
+		text += "; rejected (" + briefly(s.Gates) + ")"
+	}
+	if len(s.Flags) > 0 {
+		text += "; flagged (" + briefly(s.Flags) + ")"
+	}
+	return text + again
+}
+
+func figures(m sample.Metrics) string {
+	text := units.FormatRate(m[sample.Throughput])
+	if has(m, sample.Transactions) {
 		text = units.FormatCount(m[sample.Transactions]) + " transactions/s"
 		if has(m, sample.LatencyP50) {
 			text += ", p50 " + units.FormatDuration(m[sample.LatencyP50])
 		}
-	default:
-		text = units.FormatRate(m[sample.Throughput])
 	}
 	if has(m, sample.SenderCPU) && has(m, sample.ReceiverCPU) {
-		text += fmt.Sprintf(", CPU %.0f %% / %.0f %%", m[sample.SenderCPU], m[sample.ReceiverCPU])
-	}
-	if s.Profiled {
-		text += ", profiled"
-	}
-	for i, g := range s.Gates {
-		if i == 0 {
-			text += "; does not count"
-		}
-		text += ": " + g.Message
-	}
-	for _, g := range s.Flags {
-		text += ", " + string(g.Name)
+		text += ", " + bothCPUs(m[sample.SenderCPU], m[sample.ReceiverCPU])
 	}
 	return text
+}
+
+func bothCPUs(sender, receiver float64) string {
+	return fmt.Sprintf("sender CPU %.0f %%, receiver %.0f %%", sender, receiver)
+}
+
+// briefly names failed checks with what they found: "foreign CPU 46 %, compile".
+func briefly(gates []sample.Gate) string {
+	var parts []string
+	for _, g := range gates {
+		text := strings.NewReplacer("-", " ", "cpu", "CPU").Replace(string(g.Name))
+		if g.Unit != "" {
+			text += fmt.Sprintf(" %.0f %s", g.Value, g.Unit)
+		}
+		if g.Culprit != "" {
+			text += ", " + g.Culprit
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
 }
 
 func has(m sample.Metrics, name sample.Metric) bool {
@@ -149,27 +180,27 @@ var (
 )
 
 func (m *liveModel) View() string {
-	if m.gone || m.began.total == 0 {
+	if m.gone || m.began.Total == 0 {
 		return ""
 	}
 	b := m.began
 	now := "setting up"
 	if m.point != nil {
-		now = fmt.Sprintf("%s, CPU %.0f %% / %.0f %%", units.FormatRate(m.point.Bits), m.point.SenderCPU, m.point.ReceiverCPU)
+		now = units.FormatRate(m.point.Bits) + ", " + bothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
 	}
 	again := ""
-	if b.attempt > 0 {
-		again = fmt.Sprintf(" (attempt %d)", b.attempt+1)
+	if b.Attempt > 1 {
+		again = fmt.Sprintf(" (attempt %d of %d)", b.Attempt, b.Attempts)
 	}
 	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, again, now,
-		faint.Render(fmt.Sprintf("%d of %d, %s left", b.number, b.total, m.left())))
+		faint.Render(fmt.Sprintf("%d of %d, %s left", b.Number, b.Total, m.left())))
 }
 
 // left estimates the remaining time from what the trials so far took.
 func (m *liveModel) left() string {
-	if m.began.number < 2 {
+	if m.began.Number < 2 {
 		return "…"
 	}
-	each := time.Since(m.started) / time.Duration(m.began.number)
-	return (each * time.Duration(m.began.total-m.began.number)).Round(time.Second).String()
+	each := time.Since(m.started) / time.Duration(m.began.Number)
+	return (each * time.Duration(m.began.Total-m.began.Number)).Round(time.Second).String()
 }

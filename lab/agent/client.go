@@ -6,46 +6,74 @@ import (
 	"fmt"
 	"io"
 	"net/rpc"
+	"sync"
 	"time"
 
 	"windtunnel/lab/meter"
 )
 
-// Client speaks to an agent over a pipe.
+// Client speaks to an agent over a pipe. Every call has a deadline.
 type Client struct {
-	rpc *rpc.Client
-	who string // in messages
+	rpc      *rpc.Client
+	who      string        // in messages
+	patience time.Duration // for an answer, beyond the time that the call asks the agent to wait
+
+	ended sync.Once
+	done  chan struct{} // closed when the pipe is
+
+	losing sync.Once
+	lost   *Lost         // why, once gone is closed
+	gone   chan struct{} // closed when the agent is lost
 }
 
-// NewClient wraps the pipe to an agent on the named node.
+// NewClient wraps the pipe to an agent on the named node, and watches whether
+// the agent answers until Close.
 func NewClient(node string, conn io.ReadWriteCloser) *Client {
-	return &Client{rpc: rpc.NewClient(conn), who: "node " + node}
+	l := &listener{ReadWriteCloser: conn}
+	c := newClient("node "+node, l, nodePatience)
+	go c.watch(l)
+	return c
+}
+
+func newClient(who string, conn io.ReadWriteCloser, patience time.Duration) *Client {
+	return &Client{rpc: rpc.NewClient(conn), who: who, patience: patience, done: make(chan struct{}), gone: make(chan struct{})}
 }
 
 // Close ends the pipe, and so the agent and all that it started.
-func (c *Client) Close() error { return c.rpc.Close() }
+func (c *Client) Close() error {
+	c.ended.Do(func() { close(c.done) })
+	return c.rpc.Close()
+}
 
+// call returns once the agent has answered, the method's deadline has passed,
+// ctx has ended or the agent is lost. After an error net/rpc may still write to
+// reply: the caller must not read it.
 func (c *Client) call(ctx context.Context, method string, args, reply any) error {
+	limit := c.deadline(method, args)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	defer cancel()
 	call := c.rpc.Go(rpcName+"."+method, args, reply, make(chan *rpc.Call, 1))
 	select {
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %s: %w", c.who, method, context.Cause(ctx))
 	case <-call.Done:
 	}
-	if errors.Is(call.Error, rpc.ErrShutdown) || errors.Is(call.Error, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s: its agent has ended unexpectedly: %w", c.who, call.Error)
+	if call.Error == nil {
+		return nil
 	}
-	if call.Error != nil {
-		return fmt.Errorf("%s: %w", c.who, call.Error)
+	if !errors.As(call.Error, new(rpc.ServerError)) { // not an answer
+		return c.lose(fmt.Sprintf("has ended unexpectedly (%v)", call.Error))
 	}
-	return nil
+	return fmt.Errorf("%s: %w", c.who, call.Error)
 }
 
 // ask calls a method that has a reply.
 func ask[R any](ctx context.Context, c *Client, method string, args any) (R, error) {
-	var r R
-	err := c.call(ctx, method, args, &r)
-	return r, err
+	reply := new(R)
+	if err := c.call(ctx, method, args, reply); err != nil {
+		return *new(R), err
+	}
+	return *reply, nil
 }
 
 // Hello asks who is there.

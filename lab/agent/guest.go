@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/rpc"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,7 +121,7 @@ func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (
 	if err != nil {
 		return space.Settings{}, err
 	}
-	g.client = &Client{rpc: rpc.NewClient(conn), who: "VM " + g.name}
+	g.client = newClient("VM "+g.name, conn, guestPatience)
 	if _, err := g.client.Hello(ctx); err != nil {
 		return space.Settings{}, g.machine.Fail(ctx, err)
 	}

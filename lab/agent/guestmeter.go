@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -53,10 +54,7 @@ func (s *Service) meterGuests(m *meter.Meter, args MeterArgs, hops map[string][]
 		for _, h := range g.hops {
 			own.Devices = append(own.Devices, meter.Device{Name: h.Name, Role: h.Role})
 		}
-		ctx, cancel := within(0)
-		err := g.client.MeterStart(ctx, own)
-		cancel()
-		if err != nil {
+		if err := g.client.MeterStart(context.Background(), own); err != nil {
 			return err
 		}
 	}
@@ -99,9 +97,7 @@ func compareNames(a, b string) int {
 }
 
 func (g *guest) read() (meter.NamespaceReading, error) {
-	ctx, cancel := within(0)
-	defer cancel()
-	r, err := g.client.MeterRead(ctx)
+	r, err := g.client.MeterRead(context.Background())
 	if err != nil {
 		return meter.NamespaceReading{}, err
 	}

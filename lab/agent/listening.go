@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -20,10 +21,8 @@ func (s *Service) Listening(args ListenArgs, ok *bool) error {
 		return err
 	}
 	if g := at.guest; g != nil {
-		ctx, cancel := within(args.Wait)
-		defer cancel()
 		args.Endpoint = ""
-		*ok, err = ask[bool](ctx, g.client, "Listening", args)
+		*ok, err = ask[bool](context.Background(), g.client, "Listening", args)
 		return err
 	}
 	for deadline := time.Now().Add(args.Wait); ; time.Sleep(5 * time.Millisecond) {

@@ -31,15 +31,6 @@ func (s *Service) place(endpoint string) (place, error) {
 	return place{}, fmt.Errorf("endpoint %q is not on this node", endpoint)
 }
 
-// patience is how long a guest's answer may take beyond the time that it was
-// asked to wait itself: an emulated one that is busy answers slowly.
-const patience = 10 * time.Second
-
-// within bounds a call to a guest.
-func within(wait time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(context.Background(), wait+patience, fmt.Errorf("the guest did not answer within %v", wait+patience))
-}
-
 // running is a program that was started on the node or in a guest.
 type running interface {
 	follow(from int, wait time.Duration) (Event, error)
@@ -58,21 +49,15 @@ type remote struct {
 }
 
 func (r remote) follow(from int, wait time.Duration) (Event, error) {
-	ctx, cancel := within(wait)
-	defer cancel()
-	return ask[Event](ctx, r.guest.client, "Follow", FollowArgs{r.id, from, wait})
+	return ask[Event](context.Background(), r.guest.client, "Follow", FollowArgs{r.id, from, wait})
 }
 
 func (r remote) output() (OutputReply, error) {
-	ctx, cancel := within(0)
-	defer cancel()
-	return ask[OutputReply](ctx, r.guest.client, "Output", r.id)
+	return ask[OutputReply](context.Background(), r.guest.client, "Output", r.id)
 }
 
 func (r remote) signal(number int) error {
-	ctx, cancel := within(0)
-	defer cancel()
-	return r.guest.client.call(ctx, "Signal", SignalArgs{r.id, number}, &struct{}{})
+	return r.guest.client.call(context.Background(), "Signal", SignalArgs{r.id, number}, &struct{}{})
 }
 
 func (remote) end()     {}

@@ -1,10 +1,10 @@
 package agent
 
 import (
-	"bufio"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -22,6 +22,10 @@ import (
 // has gone wrong.
 const maxOutput = 8 << 20
 
+// outputGrace is how long a program that has ended may leave its output open,
+// as it does where a child of it holds the pipe.
+const outputGrace = 500 * time.Millisecond
+
 // process is one program that the agent started, and what it printed.
 type process struct {
 	cmd *exec.Cmd
@@ -33,6 +37,7 @@ type process struct {
 	truncated bool
 	exited    bool
 	exit      int
+	left      bool // it ended, and a child of it still holds its output
 }
 
 func newProcess(argv, env []string) *process {
@@ -46,40 +51,55 @@ func newProcess(argv, env []string) *process {
 
 // start runs the process in a namespace, on the spawner's thread.
 func (p *process) start(sp *spawner, where *space.Space) error {
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	stderr, err := p.cmd.StderrPipe()
-	if err != nil {
-		return err
-	}
+	stdout, stderr := &lines{process: p}, &lines{process: p, isErr: true}
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = stdout, stderr, outputGrace
 	if err := sp.start(p.cmd, where); err != nil {
 		return err
 	}
-	var readers sync.WaitGroup
-	readers.Add(2)
-	go func() { defer readers.Done(); p.read(stdout, false) }()
-	go func() { defer readers.Done(); p.read(stderr, true) }()
 	go func() {
-		readers.Wait()
-		p.cmd.Wait() // the state holds the outcome
-		p.change(func() { p.exited, p.exit = true, p.cmd.ProcessState.ExitCode() })
+		err := p.cmd.Wait()
+		stdout.flush()
+		stderr.flush()
+		p.change(func() {
+			p.exited, p.exit = true, p.cmd.ProcessState.ExitCode()
+			p.left = errors.Is(err, exec.ErrWaitDelay)
+		})
 	}()
 	return nil
 }
 
-func (p *process) read(r io.Reader, isErr bool) {
-	lines := bufio.NewReader(r)
+// lines cuts a stream into lines and gives them to its process.
+type lines struct {
+	process *process
+	isErr   bool
+	begun   []byte // a line without its end so far
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.begun = append(l.begun, b...)
 	for {
-		text, err := lines.ReadString('\n')
-		if text != "" {
-			p.change(func() { p.keep(text, isErr) })
+		end := bytes.IndexByte(l.begun, '\n')
+		if end < 0 {
+			break
 		}
-		if err != nil {
-			return
-		}
+		l.give(l.begun[:end+1])
+		l.begun = l.begun[end+1:]
 	}
+	if len(l.begun) > maxOutput {
+		l.flush()
+	}
+	return len(b), nil
+}
+
+func (l *lines) flush() {
+	if len(l.begun) > 0 {
+		l.give(l.begun)
+		l.begun = nil
+	}
+}
+
+func (l *lines) give(text []byte) {
+	l.process.change(func() { l.process.keep(string(text), l.isErr) })
 }
 
 func (p *process) keep(text string, isErr bool) {
@@ -181,9 +201,7 @@ func (s *Service) Start(args StartArgs, id *int) error {
 
 func (s *Service) startAt(where place, args StartArgs) (running, error) {
 	if g := where.guest; g != nil {
-		ctx, cancel := within(0)
-		defer cancel()
-		id, err := ask[int](ctx, g.client, "Start", StartArgs{Argv: inGuest(args.Argv), Env: args.Env})
+		id, err := ask[int](context.Background(), g.client, "Start", StartArgs{Argv: inGuest(args.Argv), Env: args.Env})
 		return remote{g, id}, err
 	}
 	p := newProcess(args.Argv, args.Env)
@@ -257,7 +275,7 @@ func (s *Service) killAll() {
 func (p *process) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.exited {
+	if !p.exited || p.left {
 		syscall.Kill(-p.pid(), syscall.SIGKILL)
 	}
 }

@@ -108,6 +108,21 @@ func (b *Bench) withLastWords(ctx context.Context, err error) error {
 	return err
 }
 
+// watched ends a context when a node's agent is lost, with that as its cause.
+func (b *Bench) watched(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	for _, n := range b.Testbed.Nodes() {
+		go func(a *agent.Client) {
+			select {
+			case <-a.Gone():
+				cancel(a.Lost())
+			case <-ctx.Done():
+			}
+		}(n.Agent())
+	}
+	return ctx, func() { cancel(nil) }
+}
+
 // Down takes the system and then the testbed away.
 func (b *Bench) Down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, downTimeout)
@@ -121,7 +136,12 @@ func (b *Bench) detach(ctx context.Context) error {
 	errs := make([]error, len(nodes))
 	var detaching sync.WaitGroup
 	for i, n := range nodes {
-		detaching.Go(func() { errs[i] = n.Agent().Detach(ctx) })
+		detaching.Go(func() {
+			// The testbed's Down ends what a lost agent had started.
+			if err := n.Agent().Detach(ctx); !isLost(err) {
+				errs[i] = err
+			}
+		})
 	}
 	detaching.Wait()
 	return errors.Join(errs...)

@@ -2,7 +2,9 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,6 +94,44 @@ func TestABlockThatLostATrialIsMadeUpFor(t *testing.T) {
 		if _, valid := n.counts("a"); valid != want {
 			t.Errorf("%d blocks lost a trial: %d blocks were run, want %d", bad, valid, want)
 		}
+	}
+}
+
+// A block of which nothing counts ends the run: the machine is busy.
+func TestARunEndsAfterAFirstBlockThatDoesNotCount(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 6, func(_ Trial, _ int, s *sample.Sample) error { return gated(s) }, "a", "b")
+	if err := e.Run(context.Background()); !errors.Is(err, ErrNoneCounts) {
+		t.Errorf("Run returned %v", err)
+	}
+	if len(n.samples) != 2*3 {
+		t.Errorf("%d attempts, want 3 of each scenario in one block", len(n.samples))
+	}
+	e = rehearsal(&notebook{}, 6, func(_ Trial, _ int, s *sample.Sample) error { return gated(s) }, "a", "b")
+	e.History = []sample.Sample{{Scenario: "a"}}
+	if err := e.Run(context.Background()); err != nil {
+		t.Errorf("with an earlier trial that counts Run returned %v", err)
+	}
+	e = rehearsal(&notebook{}, 1, func(_ Trial, _ int, s *sample.Sample) error { return failed(sample.NoResult, "nothing") }, "a")
+	if err := e.Run(context.Background()); err != nil {
+		t.Errorf("after the only block Run returned %v", err)
+	}
+}
+
+func TestTheObserverIsToldWhichAttemptFollows(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 1, func(t Trial, attempt int, s *sample.Sample) error {
+		if attempt < 2 {
+			return gated(s)
+		}
+		return nil
+	}, "a")
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	want := []Progress{{1, 1, 1, 3, true}, {1, 1, 2, 3, true}, {1, 1, 3, 3, false}}
+	if !slices.Equal(n.ended, want) {
+		t.Errorf("got %v, want %v", n.ended, want)
 	}
 }
 

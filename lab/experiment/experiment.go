@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"windtunnel/lab/agent"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -77,18 +78,29 @@ type Recorder interface {
 type Observer interface {
 	// Up: a testbed with its system stands.
 	Up(sc *suite.Scenario, b *Bench)
-	// Began a trial; number of total trials that this run will do, as far as
-	// it is known.
-	Began(t Trial, attempt, number, total int)
+	// Began an attempt at a trial.
+	Began(t Trial, p Progress)
 	// Moved: the trial's traffic at this moment.
 	Moved(t Trial, p sample.Point)
-	// Ended with a sample or a failure.
-	Ended(s sample.Sample, number, total int)
+	// Ended an attempt with a sample or a failure.
+	Ended(s sample.Sample, p Progress)
 }
 
+// Progress is how far a run has come, as far as that is known.
+type Progress struct {
+	Number, Total     int  // of this run's trials, from 1
+	Attempt, Attempts int  // of this trial's attempts, from 1; Attempts at most
+	Repeats           bool // another attempt follows this one
+}
+
+// ErrNoneCounts is why a run ends after its first block where none of that
+// block's trials counts: the rest would most likely not either.
+var ErrNoneCounts = errors.New("no trial of the first block counts")
+
 // Run runs what is left of the plan. Failed scenarios are recorded and do not
-// stop it. It returns the context's cause when the person stopped it; all that
-// was measured is then recorded.
+// stop it, but where no trial of a whole block counts and none did before, the
+// run ends with ErrNoneCounts. It returns the context's cause when the person
+// stopped it; all that was measured is then recorded.
 func (e *Experiment) Run(ctx context.Context) error {
 	h := newHistory(e.History)
 	e.conditions.choice = e.Distance
@@ -104,9 +116,13 @@ func (e *Experiment) Run(ctx context.Context) error {
 				continue
 			}
 			number++
-			if err := e.trial(ctx, h, sc, t, position, number, number+e.left(h, block, position)); err != nil {
+			p := Progress{Number: number, Total: number + e.left(h, block, position)}
+			if err := e.trial(ctx, h, sc, t, position, p); err != nil {
 				return err
 			}
+		}
+		if number > 0 && !h.anyCounts() && e.goesOn(h, block+1, time.Since(started)) {
+			return ErrNoneCounts
 		}
 	}
 	return nil
@@ -114,15 +130,16 @@ func (e *Experiment) Run(ctx context.Context) error {
 
 // trial runs one trial until it yields figures that count or no further
 // attempt can help, and records every attempt.
-func (e *Experiment) trial(ctx context.Context, h *history, sc *suite.Scenario, t Trial, position, number, total int) error {
+func (e *Experiment) trial(ctx context.Context, h *history, sc *suite.Scenario, t Trial, position int, p Progress) error {
 	first := h.tried[t]
-	most := max(e.Attempts, 1)
+	p.Attempts = max(e.Attempts, 1)
 	if h.hopeless(sc.ID) {
-		most = 1
+		p.Attempts = 1
 	}
-	for attempt := first; attempt < first+most; attempt++ {
-		e.Observer.Began(t, attempt, number, total)
-		s := sample.Sample{Scenario: sc.ID, Block: t.Block, Position: position, Attempt: attempt, Profiled: t.Profiled, Started: time.Now()}
+	for p.Attempt = 1; p.Attempt <= p.Attempts; p.Attempt++ {
+		p.Repeats = false
+		e.Observer.Began(t, p)
+		s := sample.Sample{Scenario: sc.ID, Block: t.Block, Position: position, Attempt: first + p.Attempt - 1, Profiled: t.Profiled, Started: time.Now()}
 		try := e.try
 		if try == nil {
 			try = e.measure
@@ -139,7 +156,8 @@ func (e *Experiment) trial(ctx context.Context, h *history, sc *suite.Scenario, 
 			return fmt.Errorf("record trial %d of %s: %w", t.Block+1, sc.ID, err)
 		}
 		h.add(s)
-		e.Observer.Ended(s, number, total)
+		p.Repeats = !settled(&s) && p.Attempt < p.Attempts
+		e.Observer.Ended(s, p)
 		if settled(&s) {
 			return nil
 		}
@@ -155,6 +173,8 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Down(context.WithoutCancel(ctx))) }()
+	ctx, stop := b.watched(ctx)
+	defer stop()
 	e.Observer.Up(sc, b)
 	if err := b.Prove(ctx, sc.Workload.IPVersion); err != nil {
 		return b.withLastWords(ctx, err)
@@ -181,13 +201,25 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 // failure turns an error into a typed failure; an error without a type of its
 // own came from building the testbed.
 func failure(err error) *sample.Failure {
+	var lost *agent.Lost
 	var f *sample.Failure
-	if errors.As(err, &f) {
+	switch {
+	case errors.As(err, &lost): // every call since then says so
+		return &sample.Failure{Kind: sample.AgentLost, Message: lost.Error()}
+	case errors.As(err, &f):
 		return &sample.Failure{Kind: f.Kind, Message: err.Error()}
 	}
 	return &sample.Failure{Kind: sample.SetupFailed, Message: err.Error()}
 }
 
+// failed makes a typed failure. Where an agent was lost, that is the failure,
+// whatever was attempted.
 func failed(kind sample.FailureKind, format string, args ...any) error {
-	return &sample.Failure{Kind: kind, Message: fmt.Errorf(format, args...).Error()}
+	err := fmt.Errorf(format, args...)
+	if isLost(err) {
+		kind = sample.AgentLost
+	}
+	return &sample.Failure{Kind: kind, Message: err.Error()}
 }
+
+func isLost(err error) bool { return errors.As(err, new(*agent.Lost)) }

@@ -1,12 +1,16 @@
 package experiment
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -47,6 +51,77 @@ func TestAToolThatGoesWrongIsATypedFailure(t *testing.T) {
 				t.Errorf("failure: %v; want %s with %q", s.Failure, c.kind, c.say)
 			}
 		})
+	}
+}
+
+// An agent that is stopped fails the trial within 10 s, whatever remains of it,
+// and neither it nor what it started is left.
+func TestAStoppedAgentFailsItsTrial(t *testing.T) {
+	long := scenario("bridge", func(sc *suite.Scenario) { sc.Timing.Duration = time.Minute })
+	for side, node := range map[string]int{"sender": 0, "receiver": 1} {
+		t.Run(side, func(t *testing.T) {
+			n := &notebook{}
+			e := lab(t, n, long)
+			var bench *Bench
+			var pid int
+			var stopped time.Time
+			n.up = func(b *Bench) { bench = b }
+			n.moved = func() {
+				if pid == 0 {
+					pid = stopAgent(t, bench, node)
+					stopped = time.Now()
+				}
+			}
+			if err := e.Run(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(stopped)
+			f := n.samples[0].Failure
+			if f == nil || f.Kind != sample.AgentLost || !f.Retryable() || !strings.HasPrefix(f.Message, "node "+string(rune('a'+node))+"'s agent has not answered for 5s") {
+				t.Errorf("failure: %v", f)
+			}
+			if took > 10*time.Second {
+				t.Errorf("the trial failed %v after its agent was stopped", took)
+			}
+			if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+				t.Errorf("the stopped agent, process %d, is still there (%v)", pid, err)
+			}
+		})
+	}
+}
+
+// stopAgent stops a node's agent with SIGSTOP and returns its process ID.
+func stopAgent(t *testing.T, b *Bench, node int) int {
+	t.Helper()
+	h, err := b.Testbed.Nodes()[node].Agent().Hello(context.Background())
+	if err == nil {
+		err = syscall.Kill(h.PID, syscall.SIGSTOP)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return h.PID
+}
+
+// An interrupt while an agent is stopped ends the run with everything removed.
+func TestAnInterruptEndsARunWhoseAgentIsStopped(t *testing.T) {
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	n := &notebook{}
+	e := lab(t, n, scenario("bridge", func(sc *suite.Scenario) { sc.Timing.Duration = time.Minute }))
+	var bench *Bench
+	var at time.Time
+	n.up = func(b *Bench) { bench = b }
+	n.moved = func() {
+		stopAgent(t, bench, 1)
+		at = time.Now()
+		cancel(interrupted)
+	}
+	if err := e.Run(ctx); !errors.Is(err, interrupted) {
+		t.Errorf("Run returned %v", err)
+	}
+	if took := time.Since(at); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

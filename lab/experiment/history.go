@@ -42,6 +42,16 @@ func (h *history) add(s sample.Sample) {
 	}
 }
 
+// anyCounts reports whether some trial's figures count.
+func (h *history) anyCounts() bool {
+	for _, n := range h.valid {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // settled reports whether a trial is over with this attempt: its figures
 // count, or it failed in a way that a repeat cannot help.
 func settled(s *sample.Sample) bool {

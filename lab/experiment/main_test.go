@@ -50,6 +50,7 @@ type notebook struct {
 	mu      sync.Mutex
 	samples []sample.Sample
 	points  int
+	ended   []Progress
 	up      func(*Bench) // called when a bench is up
 	moved   func()
 }
@@ -66,8 +67,8 @@ func (n *notebook) Up(_ *suite.Scenario, b *Bench) {
 		n.up(b)
 	}
 }
-func (n *notebook) Began(Trial, int, int, int)    {}
-func (n *notebook) Ended(sample.Sample, int, int) {}
+func (n *notebook) Began(Trial, Progress)             {}
+func (n *notebook) Ended(_ sample.Sample, p Progress) { n.ended = append(n.ended, p) }
 func (n *notebook) Moved(_ Trial, _ sample.Point) {
 	n.mu.Lock()
 	n.points++

@@ -88,7 +88,8 @@ func (m *Meter) Record(every time.Duration, most int, stop <-chan struct{}) ([]L
 	for len(series) < most {
 		select {
 		case <-stop:
-			return series, take()
+			err := take() // before series is read: take makes it longer
+			return series, err
 		case <-ticks.C:
 			if err := take(); err != nil {
 				return series, err

@@ -74,7 +74,7 @@ func csvMetrics(r *Report) []sample.Metric {
 func fillCSV(row []string, metrics []sample.Metric, sc *Scenario, s *sample.Sample) {
 	failure := ""
 	if s.Failure != nil {
-		failure = s.Failure.Error()
+		failure = s.Failure.String()
 	}
 	n := copy(row, []string{
 		sc.ID, sc.System, sc.Placement, sc.Tool, sc.Offload,

@@ -69,9 +69,11 @@ func judged(hypotheses []Hypothesis) []string {
 func (b *builder) statusNotes() []string {
 	switch b.run.Status {
 	case sample.Running:
-		return []string{"The run has not finished: it is still going or was killed. What it measured so far is here."}
+		return []string{"The run has not finished. What it measured so far is here."}
 	case sample.Stopped:
 		return []string{"The run was interrupted: blocks may lack scenarios."}
+	case sample.Empty:
+		return []string{"The run ended, and no trial counts."}
 	}
 	return nil
 }

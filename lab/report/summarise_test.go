@@ -351,7 +351,7 @@ func TestSamplesOfTheReportAreInOrderAndWithoutRawOutputs(t *testing.T) {
 func TestUnfinishedRunsSaySo(t *testing.T) {
 	run, plan, samples := reporttest.Sized(1)
 	run.Finished = time.Time{}
-	for status, says := range map[sample.Status]string{sample.Running: "still going or was killed", sample.Stopped: "interrupted"} {
+	for status, says := range map[sample.Status]string{sample.Running: "The run has not finished", sample.Stopped: "interrupted"} {
 		run.Status = status
 		r := Build(run, plan, samples)
 		expectNote(t, r, says)

@@ -21,6 +21,7 @@ var (
 	ErrDiskFull   = errors.New("disk full")
 	ErrCorrupt    = errors.New("store is damaged")
 	ErrUnknownRun = errors.New("no such run")
+	ErrTaken      = errors.New("it holds a run of that ID already")
 )
 
 // explain wraps an error of SQLite with what was attempted, on which file, and

@@ -60,14 +60,15 @@ func (s *Store) Resolve(name string) (id string, err error) {
 }
 
 func (d *RunData) loadRun(tx *sql.Tx, id string) error {
-	var started, seed, environment, plan string
+	var started, seed, environment, plan, by, options string
 	var finished sql.NullString
 	r := &d.Run
-	err := tx.QueryRow("SELECT id, suite, title, started, finished, seed, status, environment_json, plan_json FROM run WHERE id = ?", id).
-		Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &seed, &r.Status, &environment, &plan)
+	err := tx.QueryRow("SELECT id, suite, title, started, finished, seed, status, environment_json, plan_json, coalesce(engine, ''), coalesce(options_json, '{}') FROM run WHERE id = ?", id).
+		Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &seed, &r.Status, &environment, &plan, &by, &options)
 	if err != nil {
 		return err
 	}
+	r.Status = standing(r.Status, by)
 	if r.Started, r.Finished, err = times(started, finished); err != nil {
 		return err
 	}
@@ -79,6 +80,9 @@ func (d *RunData) loadRun(tx *sql.Tx, id string) error {
 	}
 	if err := json.Unmarshal([]byte(plan), &d.Plan); err != nil {
 		return damaged("plan", err)
+	}
+	if err := json.Unmarshal([]byte(options), &r.Options); err != nil {
+		return damaged("options", err)
 	}
 	return nil
 }

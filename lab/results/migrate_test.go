@@ -46,7 +46,7 @@ func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
 	}
 	for _, opts := range []Options{{}, {ReadOnly: true}} {
 		_, err := Open(s.Path(), opts)
-		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 4;") {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 5;") {
 			t.Errorf("read only %v: error %v, want one that names both versions", opts.ReadOnly, err)
 		}
 	}

@@ -29,7 +29,7 @@ func (s *Store) Runs() ([]RunSummary, error) {
 		CASE WHEN json_valid(plan_json) THEN coalesce(json_array_length(plan_json, '$.scenarios'), 0) ELSE 0 END,
 		(SELECT count(*) FROM skip WHERE run_id = run.id),
 		(SELECT count(*) FROM sample WHERE run_id = run.id),
-		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id)
+		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id), coalesce(engine, '')
 		FROM run ORDER BY started DESC, id DESC`)
 	if err != nil {
 		return nil, explain(err, "list the runs of", s.path)
@@ -38,11 +38,12 @@ func (s *Store) Runs() ([]RunSummary, error) {
 	var list []RunSummary
 	for rows.Next() {
 		var r RunSummary
-		var started string
+		var started, by string
 		var finished sql.NullString
-		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Skipped, &r.Samples, &r.Failures); err != nil {
+		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Skipped, &r.Samples, &r.Failures, &by); err != nil {
 			return nil, explain(err, "list the runs of", s.path)
 		}
+		r.Status = standing(r.Status, by)
 		if r.Started, r.Finished, err = times(started, finished); err != nil {
 			return nil, fmt.Errorf("list the runs of %s: run %s: %w", s.path, r.ID, err)
 		}

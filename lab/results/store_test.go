@@ -218,7 +218,7 @@ func TestSecondRunOfTheSameIDIsRefused(t *testing.T) {
 	}
 	other := run
 	other.Title = "another"
-	if err := s.CreateRun(other, plan); err == nil || !strings.Contains(err.Error(), run.ID) || !strings.Contains(err.Error(), "resume") {
+	if err := s.CreateRun(other, plan); !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), run.ID) {
 		t.Errorf("error %v", err)
 	}
 	expectRun(t, s, run)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// CreateRun stores a run that begins, with its plan. It is an error where the
-// store has a run of that ID already.
+// CreateRun stores a run that begins, with its plan. This process is taken to
+// measure it. Where the store has a run of that ID already, the error wraps
+// ErrTaken.
 func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
 	return s.write("store run "+run.ID+" in", func(tx *sql.Tx) error {
 		environment, err := json.Marshal(run.Environment)
@@ -29,12 +31,16 @@ func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
 			return err
 		}
 		if taken {
-			return fmt.Errorf("it holds a run of that ID already; resume that one, or start again for a new ID")
+			return ErrTaken
 		}
-		_, err = tx.Exec(`INSERT INTO run (id, suite, title, started, finished, seed, status, environment_json, plan_json)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		options, err := json.Marshal(run.Options)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(`INSERT INTO run (id, suite, title, started, finished, seed, status, environment_json, plan_json, engine, options_json)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			run.ID, run.Suite, run.Title, stamp(run.Started), stampOrNull(run.Finished),
-			strconv.FormatUint(run.Seed, 10), string(run.Status), string(environment), string(planJSON))
+			strconv.FormatUint(run.Seed, 10), string(run.Status), string(environment), string(planJSON), engine(os.Getpid()), string(options))
 		if err != nil {
 			return err
 		}
@@ -43,16 +49,21 @@ func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
 }
 
 // UpdateRun stores what changes in a run: title, status, finish, environment,
-// and the skipped scenarios unless run.Skipped is nil. Suite, start, seed and
-// plan stay as they were created.
+// options, and the skipped scenarios unless run.Skipped is nil. Suite, start,
+// seed and plan stay as they were created. From now on this process is taken to
+// measure the run.
 func (s *Store) UpdateRun(run sample.Run) error {
 	return s.write("update run "+run.ID+" in", func(tx *sql.Tx) error {
 		environment, err := json.Marshal(run.Environment)
 		if err != nil {
 			return err
 		}
-		result, err := tx.Exec("UPDATE run SET title = ?, finished = ?, status = ?, environment_json = ? WHERE id = ?",
-			run.Title, stampOrNull(run.Finished), string(run.Status), string(environment), run.ID)
+		options, err := json.Marshal(run.Options)
+		if err != nil {
+			return err
+		}
+		result, err := tx.Exec("UPDATE run SET title = ?, finished = ?, status = ?, environment_json = ?, engine = ?, options_json = ? WHERE id = ?",
+			run.Title, stampOrNull(run.Finished), string(run.Status), string(environment), engine(os.Getpid()), string(options), run.ID)
 		if err != nil {
 			return err
 		}

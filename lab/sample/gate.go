@@ -37,5 +37,6 @@ type Gate struct {
 	Value   float64  `json:"value"` // what was found, in Unit
 	Limit   float64  `json:"limit"` // what would have passed
 	Unit    string   `json:"unit"`
-	Message string   `json:"message"` // both figures in a sentence, with where
+	Message string   `json:"message"`           // both figures in a sentence, with where
+	Culprit string   `json:"culprit,omitempty"` // the program that took most CPU time, where one did
 }

@@ -8,21 +8,32 @@ type Run struct {
 	Suite       string      `json:"suite"`
 	Title       string      `json:"title"`
 	Started     time.Time   `json:"started"`
-	Finished    time.Time   `json:"finished"` // zero while running or after a kill
+	Finished    time.Time   `json:"finished"` // zero while it runs and after a kill
 	Seed        uint64      `json:"seed"`     // of the order within blocks
 	Status      Status      `json:"status"`
+	Options     Options     `json:"options,omitzero"`
 	Environment Environment `json:"environment"`
 	// Skipped says, by scenario id, why a scenario cannot run here.
 	Skipped map[string]string `json:"skipped,omitempty"`
+}
+
+// Options are the choices of a run besides its plan; a resumed run keeps them.
+type Options struct {
+	Lenient       bool   `json:"lenient,omitempty"`        // trials measured under invalid conditions count, with a flag
+	ProfileRate   int    `json:"profile_rate,omitempty"`   // of the CPU profiler, samples a second; 0: no profiles
+	ProfileBlocks int    `json:"profile_blocks,omitempty"` // first blocks that have profiled trials besides
+	CPUs          string `json:"cpus,omitempty"`           // of each node, as --cpus gives them
+	CPUDistance   string `json:"cpu_distance,omitempty"`   // that is measured at, as --cpu-distance gives it
 }
 
 // Status of a run.
 type Status string
 
 const (
-	Running  Status = "running" // also what a killed run is left as
+	Running  Status = "running"
 	Complete Status = "complete"
-	Stopped  Status = "interrupted" // the person ended it
+	Stopped  Status = "interrupted" // a person ended it, or it was killed
+	Empty    Status = "no-figures"  // it ended, and no trial counts
 )
 
 // Environment records what the figures depend on.

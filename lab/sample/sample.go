@@ -64,6 +64,7 @@ const (
 	NoResult       FailureKind = "no-result"       // ended well and said nothing that can be read
 	NoConnectivity FailureKind = "no-connectivity" // the proof before the trial failed
 	SetupFailed    FailureKind = "setup-failed"    // the testbed or system did not come up
+	AgentLost      FailureKind = "agent-lost"      // a node's agent ended, or no longer answered
 	Invalid        FailureKind = "invalid-sample"  // figures that contradict each other
 	Unsupported    FailureKind = "unsupported"     // the tool or kernel cannot do it; a repeat cannot help
 	Interrupted    FailureKind = "interrupted"     // the person stopped the run
@@ -75,7 +76,11 @@ type Failure struct {
 	Message string      `json:"message"` // what was attempted, on what, and the remedy
 }
 
-func (f *Failure) Error() string { return string(f.Kind) + ": " + f.Message }
+// Error is the message alone, for an error that wraps the failure.
+func (f *Failure) Error() string { return f.Message }
+
+// String is the failure for a person: "tool-failed: the client ended with 1".
+func (f *Failure) String() string { return string(f.Kind) + ": " + f.Message }
 
 // Retryable reports whether the same trial may succeed when repeated.
 func (f *Failure) Retryable() bool {

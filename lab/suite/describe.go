@@ -73,7 +73,7 @@ func (f Fabric) String() string {
 func (e Endpoint) String() string {
 	s := "container"
 	if e.Kind == VM {
-		s = fmt.Sprintf("vm with %s and %s", plural(e.CPUs, "CPU"), units.FormatBytes(e.Memory))
+		s = fmt.Sprintf("vm with %s and %s", units.Plural(e.CPUs, "CPU"), units.FormatBytes(e.Memory))
 	}
 	if e.Spread {
 		s += ", receive work spread"

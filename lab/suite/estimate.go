@@ -20,7 +20,9 @@ const (
 func (p *Plan) Estimate() time.Duration {
 	block := p.block(typicalSetUp+typicalProof+typicalStart+typicalTakeDown, typicalBoot)
 	for _, sc := range p.Scenarios {
-		block += float64(p.SetUp[sc.System])
+		if p.Skipped[sc.ID] == "" {
+			block += float64(p.SetUp[sc.System])
+		}
 	}
 	return clamp(block * float64(p.Trials))
 }
@@ -53,7 +55,14 @@ func (p *Plan) Replacements(blocks int) int { return blocks/2 + blocks%2 }
 // each exceed an int64 soon.
 func (p *Plan) block(overhead, boot time.Duration) (sum float64) {
 	for _, sc := range p.Scenarios {
-		sum += float64(sc.Timing.Total() + overhead)
+		if p.Skipped[sc.ID] != "" {
+			continue
+		}
+		traffic, ok := p.Traffic[sc.ID]
+		if !ok {
+			traffic = sc.Timing.Total()
+		}
+		sum += float64(traffic) + float64(overhead)
 		if sc.Endpoint.Kind == VM {
 			sum += float64(boot)
 		}

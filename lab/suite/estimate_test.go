@@ -17,6 +17,24 @@ func TestTheEstimateKnowsThatSomeSystemsTakeTime(t *testing.T) {
 	}
 }
 
+func TestTheEstimateLeavesOutWhatIsSkippedAndKnowsTheTools(t *testing.T) {
+	timing := Timing{Duration: time.Second}
+	one := &Plan{Trials: 3, Scenarios: []Scenario{{ID: "a", Timing: timing}}}
+	two := &Plan{Trials: 3, Scenarios: []Scenario{{ID: "a", Timing: timing}, {ID: "b", System: "evpn", Timing: timing}},
+		SetUp: map[string]time.Duration{"evpn": time.Minute}, Skipped: map[string]string{"b": "no evpn here"}}
+	if two.Estimate() != one.Estimate() || two.WorstCase() != one.WorstCase() {
+		t.Errorf("with a skipped scenario %v, at worst %v; without it %v and %v", two.Estimate(), two.WorstCase(), one.Estimate(), one.WorstCase())
+	}
+	before, worst := one.Estimate(), one.WorstCase()
+	one.Traffic = map[string]time.Duration{"a": 4 * time.Second}
+	if got := one.Estimate() - before; got != 3*3*time.Second {
+		t.Errorf("a tool that takes 4 s for a trial of 1 s makes 3 trials %v longer", got)
+	}
+	if one.WorstCase() <= worst {
+		t.Error("the worst case does not know the tool")
+	}
+}
+
 func TestTheEstimateKnowsThatVMsBoot(t *testing.T) {
 	plan := func(kind EndpointKind) *Plan {
 		sc := Scenario{Endpoint: Endpoint{Kind: kind}, Timing: Timing{Duration: time.Second}}

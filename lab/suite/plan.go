@@ -22,6 +22,11 @@ type Plan struct {
 	// SetUp is how much longer than a bridge each system takes until traffic can
 	// flow, for Estimate; systems that are not in it take no longer.
 	SetUp map[string]time.Duration `json:"-"`
+	// Traffic is how long each scenario's tool makes traffic, with what it needs
+	// before, for Estimate; of those that are not in it, as long as their timing.
+	Traffic map[string]time.Duration `json:"-"`
+	// Skipped has the scenarios that cannot run here, which take no time.
+	Skipped map[string]string `json:"-"`
 }
 
 // Stop says when a run has measured enough. The zero value runs the plan's

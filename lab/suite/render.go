@@ -15,7 +15,7 @@ func Render(p *Plan) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, headline(p))
 	fmt.Fprintf(&b, "%s: %s\n", p.form(), p.Title)
-	fmt.Fprintf(&b, "%s × %s on %s\n", plural(len(p.Scenarios), "scenario"), trials(p), plural(p.Nodes, "node"))
+	fmt.Fprintf(&b, "%s × %s on %s\n", units.Plural(len(p.Scenarios), "scenario"), trials(p), units.Plural(p.Nodes, "node"))
 	if until := p.Stop.String(); until != "" {
 		fmt.Fprintln(&b, until)
 	}
@@ -49,7 +49,7 @@ func trials(p *Plan) string {
 	if most := p.Stop.MaxTrials; most > p.Trials {
 		return fmt.Sprintf("%d to %d trials", p.Trials, most)
 	}
-	return plural(p.Trials, "trial")
+	return units.Plural(p.Trials, "trial")
 }
 
 // String says in a few words what ends a run, or nothing where that is its
@@ -99,13 +99,6 @@ func renderScenarios(b *strings.Builder, p *Plan) {
 			sc.Workload, sc.Fabric, sc.Timing.Warmup, sc.Timing.Duration, sc.Timing.Cooldown)
 	}
 	w.Flush()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // trimLines takes away the blanks that an aligned but empty last column leaves.

@@ -52,6 +52,7 @@ func (v *verdict) foreign() {
 	v.fail(sample.ForeignCPU, most, v.limits.Foreign, "%", fmt.Sprintf(
 		"programs outside the experiment used %.1f %% of the CPUs of %s%s; the limit is %.3g %%: end them, or keep them off these CPUs (taskset, cpusets)",
 		most, v.where(worst), v.culprit(v.Sides[worst]), v.limits.Foreign))
+	v.failed[len(v.failed)-1].Culprit = v.Sides[worst].Culprit
 }
 
 func (v *verdict) culprit(s Side) string {

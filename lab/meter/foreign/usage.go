@@ -55,16 +55,33 @@ func rank(tasks []Task) {
 	})
 }
 
-// Culprit is the program that used most, with all of its processes: a compiler
-// shows as itself, not as the longest of its hundred runs. The name is empty
-// where there is none.
-func (u Usage) Culprit() (comm string, seconds float64) {
+// Program is a program with the CPU time of all of its processes: a compiler
+// shows as itself, not as the longest of its hundred runs.
+type Program struct {
+	Comm    string
+	Seconds float64
+}
+
+// Programs are those that used CPU time, the greatest first.
+func (u Usage) Programs() []Program {
 	sums := map[string]float64{}
 	for _, t := range u.Top {
 		sums[t.Comm] += t.Seconds
-		if s := sums[t.Comm]; s > seconds || s == seconds && t.Comm < comm {
-			comm, seconds = t.Comm, s
-		}
 	}
-	return comm, seconds
+	var list []Program
+	for comm, seconds := range sums {
+		list = append(list, Program{comm, seconds})
+	}
+	slices.SortFunc(list, func(a, b Program) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Comm, b.Comm))
+	})
+	return list
+}
+
+// Culprit is the program that used most; the name is empty where there is none.
+func (u Usage) Culprit() (comm string, seconds float64) {
+	if all := u.Programs(); len(all) > 0 {
+		return all[0].Comm, all[0].Seconds
+	}
+	return "", 0
 }

@@ -87,7 +87,7 @@ func (b *builder) strip(s *report.Scenario, metrics []stripMetric) strip {
 	for i := range s.Samples {
 		sm := &s.Samples[i]
 		if !sm.OK() {
-			out.Failed = append(out.Failed, trialName(sm)+" failed: "+sm.Failure.Error())
+			out.Failed = append(out.Failed, trialName(sm)+" failed: "+sm.Failure.String())
 			continue
 		}
 		out.Block, out.Attempt = append(out.Block, sm.Block+1), append(out.Attempt, sm.Attempt+1)

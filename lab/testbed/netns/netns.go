@@ -201,12 +201,22 @@ func (tb *Testbed) Settings() space.Settings {
 	return all
 }
 
-// Down ends the agents and removes every namespace of the testbed. It goes on
-// past errors and returns them all.
+// Down ends the agents and removes every namespace of the testbed. Where an
+// agent did not end in order, it also ends what that agent had started. It goes
+// on past errors and returns them all.
 func (tb *Testbed) Down(ctx context.Context) error {
 	var errs []error
+	killed := false
 	for _, n := range tb.nodes {
-		errs = append(errs, n.down(ctx))
+		errs = append(errs, n.release(ctx))
+		killed = killed || n.killed
+	}
+	if killed { // while the namespaces still tell whose processes those are
+		_, err := Clean(SpacePrefix(tb.id))
+		errs = append(errs, err)
+	}
+	for _, n := range tb.nodes {
+		errs = append(errs, n.remove())
 	}
 	if tb.wire != nil {
 		name := tb.wire.space.Name

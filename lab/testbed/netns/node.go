@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -26,6 +27,7 @@ type node struct {
 	team   *team // nil where links are not bonded
 	agent  *agent.Client
 	cmd    *exec.Cmd
+	killed bool // the agent ended out of order: what it started may still run
 
 	underlay []netip.Addr // of every node
 	steer    bool
@@ -118,6 +120,8 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stderr = os.Stderr
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=2", "GOGC=400")
+	// Ctrl-C at a terminal is for the engine, which then ends its agents in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -161,40 +165,60 @@ func (s stdio) Close() error                { return errors.Join(s.in.Close(), s
 // release ends the agent and closes the handles.
 func (n *node) release(ctx context.Context) error {
 	var errs []error
+	lost := false
 	if n.agent != nil {
+		lost = n.agent.Lost() != nil
 		errs = append(errs, n.agent.Close())
 		n.agent = nil
 	}
 	if n.cmd != nil {
-		errs = append(errs, n.reap(ctx))
+		errs = append(errs, n.reap(ctx, lost))
 		n.cmd = nil
 	}
 	return errors.Join(append(errs, n.space.Close())...)
 }
 
 // reap waits for the agent, which ends when its pipe does, and kills it where
-// it does not.
-func (n *node) reap(ctx context.Context) error {
-	done := make(chan error, 1)
+// it does not. That a lost agent ends out of order is no error: its calls said
+// so.
+func (n *node) reap(ctx context.Context, lost bool) error {
 	cmd := n.cmd
+	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
+	patience := 2 * time.Second
+	if lost {
+		patience = 0
+	}
 	select {
 	case err := <-done:
+		n.killed = err != nil
+		if lost {
+			return nil
+		}
 		return err
-	case <-time.After(2 * time.Second):
+	case <-time.After(patience):
 	case <-ctx.Done():
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		return err
+	n.killed = true
+	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill the agent of node %s: %w", n.Name(), err)
 	}
 	<-done
+	if lost {
+		return nil
+	}
 	return fmt.Errorf("the agent of node %s did not end by itself and was killed", n.Name())
 }
 
 // down removes the node: its agent, its containers' namespaces, its own.
 func (n *node) down(ctx context.Context) error {
+	return errors.Join(n.release(ctx), n.remove())
+}
+
+// remove deletes the namespaces of the node and of its containers.
+func (n *node) remove() error {
 	base := n.space.Name
-	errs := []error{n.release(ctx)}
+	var errs []error
 	containers, err := Named(base + "-")
 	errs = append(errs, err)
 	for _, name := range append(containers, base) {

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/meter/foreign"
+	"windtunnel/lab/report"
+	"windtunnel/lab/validity"
+)
+
+// idleCheck is how long the machine is watched before anything is measured.
+const idleCheck = time.Second
+
+// busy says which programs use this machine's CPUs before a run, and what to do;
+// nothing where they are idle, or where the kernel does not tell.
+func busy(ctx context.Context, watch experiment.Watch, cpus []int) string {
+	if watch.Foreign == nil {
+		return ""
+	}
+	before, err := watch.Foreign.Read()
+	if err != nil {
+		return ""
+	}
+	begun := time.Now()
+	select {
+	case <-ctx.Done():
+		return ""
+	case <-time.After(idleCheck):
+	}
+	after, err := watch.Foreign.Read()
+	if err != nil {
+		return ""
+	}
+	return busiest(before, after, cpus, time.Since(begun).Seconds())
+}
+
+// busiest describes the CPU that other programs used most within so many
+// seconds, where that is more than a trial may lose to them.
+func busiest(before, after map[int]foreign.Usage, cpus []int, seconds float64) string {
+	percent := func(s float64) float64 { return 100 * s / seconds }
+	var most foreign.Usage
+	at := -1
+	for _, c := range cpus {
+		if u := foreign.Between(before, after, []int{c}); percent(u.Foreign) > max(validity.Default.Foreign, percent(most.Foreign)) {
+			most, at = u, c
+		}
+	}
+	if at < 0 {
+		return ""
+	}
+	const named = 3
+	var programs []string
+	for _, p := range most.Programs()[:min(named, len(most.Programs()))] {
+		programs = append(programs, fmt.Sprintf("%s %.0f %%", p.Comm, percent(p.Seconds)))
+	}
+	return fmt.Sprintf("this machine is busy: other programs use CPU %d for %.0f %% of the time (%s). They disturb what is measured: end them, or keep them off the CPUs (taskset).\n",
+		at, percent(most.Foreign), strings.Join(programs, ", "))
+}
+
+// advice says, at the end of a run, why trials were rejected and what to do;
+// nothing where such trials count already.
+func advice(v report.Validity) string {
+	if v.Gated == 0 || v.Warned > 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%d of %d attempts were rejected, since the machine disturbed them:\n", v.Gated, v.Attempts)
+	for _, g := range v.Gates {
+		fmt.Fprintf(&b, "  %d × %s, the worst: %s\n", g.Trials, g.Name, g.Worst.Message)
+	}
+	b.WriteString("  Where the machine cannot be made quiet, --gates warn lets such trials count, each with a flag.\n")
+	return b.String()
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+func storeOf(t *testing.T) *results.Store {
+	t.Helper()
+	s, err := results.Open(filepath.Join(t.TempDir(), "s.db"), results.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// Two runs may begin in the same second.
+func TestRunsOfTheSameSecondHaveIDsInTheirOrder(t *testing.T) {
+	store := storeOf(t)
+	var ids []string
+	for range 3 {
+		r := &runner{store: store, plan: &suite.Plan{Suite: "quick"}}
+		if err := r.create("20261121-093015-quick"); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.run.ID)
+	}
+	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 3 || ids[0] != "20261121-093015-quick" {
+		t.Errorf("IDs %q", ids)
+	}
+}
+
+func TestARunEndsWithAStatusThatSaysWhatItHas(t *testing.T) {
+	store := storeOf(t)
+	for _, c := range []struct {
+		err    error
+		counts bool
+		want   sample.Status
+	}{
+		{nil, true, sample.Complete},
+		{nil, false, sample.Empty},
+		{experiment.ErrNoneCounts, false, sample.Empty},
+		{errInterrupted, true, sample.Stopped},
+		{errInterrupted, false, sample.Stopped},
+	} {
+		r := &runner{store: store, plan: &suite.Plan{Suite: "quick"}, run: sample.Run{Status: sample.Running}}
+		if err := r.create("run"); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Record(sample.Sample{Scenario: "raw", Gates: []sample.Gate{{Name: sample.Steal}}}); err != nil {
+			t.Fatal(err)
+		}
+		if c.counts {
+			if err := r.Record(sample.Sample{Scenario: "raw", Attempt: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.close(c.err); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := store.Load(r.run.ID); err != nil || d.Run.Status != c.want {
+			t.Errorf("%+v: %v (%v)", c, d.Run.Status, err)
+		}
+	}
+}
+
+func TestAResumedRunKeepsItsGatesUnlessToldOtherwise(t *testing.T) {
+	for _, c := range []struct {
+		began, flag string
+		lenient     bool
+	}{
+		{"", "", false}, {"warn", "", true}, {"enforce", "warn", true}, {"warn", "enforce", false},
+	} {
+		store := storeOf(t)
+		began := &runner{store: store, plan: &suite.Plan{Suite: "quick"}, options: &runOptions{gates: c.began},
+			run: sample.Run{Status: sample.Stopped, Options: sample.Options{Lenient: c.began == "warn", ProfileRate: 99, ProfileBlocks: 2, CPUs: "a=1,b=0", CPUDistance: "far"}}}
+		if err := began.create("run"); err != nil {
+			t.Fatal(err)
+		}
+		if err := began.Record(sample.Sample{Scenario: "raw"}); err != nil {
+			t.Fatal(err)
+		}
+		r := &runner{store: store, options: &runOptions{gates: c.flag}}
+		if err := r.reopen("run"); err != nil {
+			t.Fatal(err)
+		}
+		if o := r.run.Options; o.Lenient != c.lenient || o.ProfileRate != 99 || o.ProfileBlocks != 2 || r.counted != 1 || r.options.cpus != (cpuOptions{"a=1,b=0", "far"}) {
+			t.Errorf("%+v: options %+v, %d samples count", c, o, r.counted)
+		}
+	}
+}
+
+func TestAResumedRunRefusesAnotherPlan(t *testing.T) {
+	for _, flags := range [][]string{{"--trials", "9"}, {"--short"}, {"--profile"}, {"--dry-run"}, {"--seed", "1", "--scenario", "raw"}} {
+		cmd := runCommand()
+		cmd.SetArgs(append([]string{"--resume", "latest", "--gates", "warn"}, flags...))
+		cmd.SetOut(&bytes.Buffer{})
+		cmd.SetErr(&bytes.Buffer{})
+		err := cmd.ExecuteContext(context.Background())
+		if err == nil || !strings.Contains(err.Error(), flags[0]) || strings.Contains(err.Error(), "--gates") {
+			t.Errorf("%v: %v", flags, err)
+		}
+	}
+}

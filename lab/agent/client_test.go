@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/rpc"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fake is an agent whose Follow takes as long as it is asked to wait, and whose
+// Output never ends.
+type fake struct{}
+
+func (fake) Ping(struct{}, *struct{}) error { return nil }
+
+func (fake) Follow(a FollowArgs, e *Event) error {
+	time.Sleep(a.Wait)
+	e.Next = 7
+	return nil
+}
+
+func (fake) Output(_ int, o *OutputReply) error {
+	time.Sleep(time.Hour)
+	o.Stdout = "too late"
+	return nil
+}
+
+// serve runs an agent at one end of a pipe and returns a client at the other.
+func serve(t *testing.T, service any) *Client {
+	t.Helper()
+	here, there := net.Pipe()
+	srv := rpc.NewServer()
+	if err := srv.RegisterName(rpcName, service); err != nil {
+		t.Fatal(err)
+	}
+	go srv.ServeConn(there)
+	c := NewClient("b", here)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// An agent that is stopped answers nothing.
+func TestAnAgentThatDoesNotAnswerIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		go io.Copy(io.Discard, there)
+		c := NewClient("b", here)
+		defer c.Close()
+		started := time.Now()
+		_, err := (&Process{client: c}).Next(context.Background(), time.Hour)
+		if !errors.As(err, new(*Lost)) || !strings.HasPrefix(err.Error(), "node b's agent has not answered for 5s") {
+			t.Errorf("error: %v", err)
+		}
+		if _, err := c.Hello(context.Background()); !errors.As(err, new(*Lost)) || c.Lost() == nil {
+			t.Errorf("the next call: %v", err)
+		}
+		if took := time.Since(started); took > 6*time.Second {
+			t.Errorf("found out after %v", took)
+		}
+	})
+}
+
+// A pipe that is full blocks the write of the request. (In real time: synctest
+// does not see that a goroutine that waits for net/rpc's mutex is blocked.)
+func TestAFullPipeIsFoundOut(t *testing.T) {
+	t.Parallel()
+	here, _ := net.Pipe()
+	c := NewClient("b", here)
+	defer c.Close()
+	if _, err := c.Hello(context.Background()); !errors.As(err, new(*Lost)) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestAnAgentThatIsBusyIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := serve(t, fake{})
+		if e, err := (&Process{client: c}).Next(context.Background(), time.Hour); err != nil || e.Next != 7 {
+			t.Errorf("a call that waits for an hour: %+v, %v", e, err)
+		}
+	})
+}
+
+func TestACallThatTakesTooLongEndsAtItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := serve(t, fake{})
+		started := time.Now()
+		o, err := (&Process{client: c}).Output(context.Background())
+		if err == nil || !strings.Contains(err.Error(), "node b: Output: no answer within 15s") || o.Stdout != "" {
+			t.Errorf("%+v, %v", o, err)
+		}
+		if took := time.Since(started); took != nodePatience || c.Lost() != nil {
+			t.Errorf("it took %v; lost: %v", took, c.Lost())
+		}
+		c.Close()
+		time.Sleep(time.Hour) // the fake ends
+	})
+}
+
+func TestAnAgentThatEndsIsLost(t *testing.T) {
+	here, there := net.Pipe()
+	c := NewClient("b", here)
+	defer c.Close()
+	go func() {
+		there.Read(make([]byte, 1))
+		there.Close()
+	}()
+	_, err := c.Hello(context.Background())
+	if !errors.As(err, new(*Lost)) || !strings.Contains(err.Error(), "node b's agent has ended unexpectedly") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+// The answer to a call that was given up arrives while the caller looks at what
+// it got: the race detector sees it where both are the same memory.
+func TestAnAnswerThatComesTooLateIsNotSeen(t *testing.T) {
+	c := serve(t, fake{})
+	for range 50 {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Millisecond, cancel)
+		e, err := (&Process{client: c}).Next(ctx, time.Millisecond)
+		if err != nil && e.Next != 0 {
+			t.Fatalf("%+v beside %v", e, err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// Lost is the error of every call to an agent that has ended, or that no longer
+// answers.
+type Lost struct{ who, how string }
+
+func (l *Lost) Error() string { return l.who + "'s agent " + l.how }
+
+const (
+	beat = 500 * time.Millisecond
+	// pingAfter so many beats of silence the agent is pinged. Within a trial's
+	// window the meters are asked more often than that, so that no ping
+	// disturbs what is measured.
+	pingAfter = 2
+	// lostAfter so many beats of silence the agent counts as lost. Beats are
+	// counted, not time: an engine that stood still itself has heard nothing.
+	lostAfter = 10
+)
+
+// listener notes that the agent has sent something.
+type listener struct {
+	io.ReadWriteCloser
+	heard atomic.Bool
+}
+
+func (l *listener) Read(b []byte) (int, error) {
+	n, err := l.ReadWriteCloser.Read(b)
+	if n > 0 {
+		l.heard.Store(true)
+	}
+	return n, err
+}
+
+// watch ends every call with an error once the agent has been silent for too
+// long. It returns when the pipe is closed.
+func (c *Client) watch(l *listener) {
+	beats := time.NewTicker(beat)
+	defer beats.Stop()
+	for silent := 0; silent < lostAfter; {
+		select {
+		case <-c.done:
+			return
+		case <-beats.C:
+		}
+		if l.heard.Swap(false) {
+			silent = 0
+			continue
+		}
+		if silent++; silent == pingAfter {
+			// Not waited for, as a full pipe would block the write.
+			go c.rpc.Go(rpcName+".Ping", struct{}{}, &struct{}{}, nil)
+		}
+	}
+	_ = c.lose(fmt.Sprintf("has not answered for %v; something has stopped it (SIGSTOP, a debugger), or it gets no CPU", lostAfter*beat))
+	_ = c.Close() // ends the calls that wait
+}
+
+// lose remembers how the agent was lost first, and returns that.
+func (c *Client) lose(how string) *Lost {
+	c.losing.Do(func() {
+		c.lost = &Lost{c.who, how}
+		close(c.gone)
+	})
+	return c.lost
+}
+
+// Lost returns how the agent was lost; nil while it answers.
+func (c *Client) Lost() error {
+	select {
+	case <-c.gone:
+		return c.lost
+	default:
+		return nil
+	}
+}
+
+// Gone is closed when the agent is lost.
+func (c *Client) Gone() <-chan struct{} { return c.gone }
+
+// Ping answers at once, whatever else the agent does.
+func (s *Service) Ping(_ struct{}, _ *struct{}) error { return nil }

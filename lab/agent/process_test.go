@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"windtunnel/lab/space"
+)
+
+// started runs a shell script in this process's own namespace.
+func started(t *testing.T, script string) *process {
+	t.Helper()
+	here, err := space.Open("")
+	if err != nil {
+		t.Skip("opening this network namespace: ", err)
+	}
+	t.Cleanup(func() { here.Close() })
+	p := newProcess([]string{"sh", "-c", script}, nil)
+	if err := p.start(newSpawner(here), here); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.end)
+	return p
+}
+
+// followed is all that a process printed until its end, a minute at most.
+func followed(t *testing.T, p *process) (lines []Line, exit int) {
+	t.Helper()
+	for next := 0; ; {
+		e, err := p.follow(next, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next == e.Next && !e.Exited {
+			t.Fatal("the process does not end")
+		}
+		lines, next = append(lines, e.Lines...), e.Next
+		if e.Exited {
+			return lines, e.Exit
+		}
+	}
+}
+
+// A child that the program leaves behind keeps the pipe open.
+func TestAProgramEndsThoughItsChildHoldsItsOutput(t *testing.T) {
+	p := started(t, "sleep 1000 & echo out; echo err >&2; printf unfinished; exit 3")
+	lines, exit := followed(t, p)
+	if exit != 3 {
+		t.Errorf("status %d", exit)
+	}
+	o, err := p.output()
+	if err != nil || o.Stdout != "out\nunfinished" || o.Stderr != "err\n" || len(lines) != 3 {
+		t.Errorf("%+v, lines %v, %v", o, lines, err)
+	}
+}
+
+func TestLinesOfAProgramArriveWhole(t *testing.T) {
+	p := started(t, "printf 'one\\ntw'; printf 'o\\n\\nthree'")
+	lines, exit := followed(t, p)
+	var text []string
+	for _, l := range lines {
+		text = append(text, l.Text)
+	}
+	if exit != 0 || len(text) != 4 || text[0] != "one" || text[1] != "two" || text[2] != "" || text[3] != "three" {
+		t.Errorf("status %d, lines %q", exit, text)
+	}
+}

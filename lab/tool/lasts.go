@@ -1,0 +1,46 @@
+package tool
+
+import (
+	"time"
+
+	"windtunnel/lab/suite"
+)
+
+// lasting is implemented by a tool that needs another time for a trial than the
+// timing asks for.
+type lasting interface {
+	// Lasts is how long the tool runs, with what it waits before its traffic.
+	Lasts(t suite.Timing) time.Duration
+}
+
+// Traffic is how long each scenario's tool runs in a trial, by scenario, where
+// that is not the timing's total.
+func Traffic(plan *suite.Plan) map[string]time.Duration {
+	times := map[string]time.Duration{}
+	for _, sc := range plan.Scenarios {
+		tl, _ := ByName(sc.Tool)
+		if l, ok := tl.(lasting); ok {
+			times[sc.ID] = l.Lasts(sc.Timing)
+		}
+	}
+	return times
+}
+
+func inWholeSeconds(t suite.Timing) time.Duration {
+	return time.Duration(wholeSeconds(t)) * time.Second
+}
+
+// inRoundedParts is for a tool that takes each part of the timing in whole
+// seconds.
+func inRoundedParts(t suite.Timing) time.Duration {
+	return time.Duration(ceilSeconds(t.Warmup)+max(1, ceilSeconds(t.Duration))+ceilSeconds(t.Cooldown)) * time.Second
+}
+
+func (Iperf3) Lasts(t suite.Timing) time.Duration        { return inWholeSeconds(t) }
+func (Netperf) Lasts(t suite.Timing) time.Duration       { return inWholeSeconds(t) }
+func (Qperf) Lasts(t suite.Timing) time.Duration         { return inWholeSeconds(t) }
+func (NTttcp) Lasts(t suite.Timing) time.Duration        { return inRoundedParts(t) }
+func (BuiltinNTttcp) Lasts(t suite.Timing) time.Duration { return inRoundedParts(t) }
+
+// Lasts: the client sleeps two seconds before its traffic begins.
+func (Sockperf) Lasts(t suite.Timing) time.Duration { return 2*time.Second + inWholeSeconds(t) }
