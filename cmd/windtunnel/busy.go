@@ -54,8 +54,10 @@ func busiest(before, after map[int]foreign.Usage, cpus []int, seconds float64) s
 	}
 	const named = 3
 	var programs []string
-	for _, p := range most.Programs()[:min(named, len(most.Programs()))] {
-		programs = append(programs, fmt.Sprintf("%s %.0f %%", p.Comm, percent(p.Seconds)))
+	for _, p := range most.Programs() {
+		if len(programs) < named && percent(p.Seconds) >= 1 {
+			programs = append(programs, fmt.Sprintf("%s %.0f %%", p.Comm, percent(p.Seconds)))
+		}
 	}
 	return fmt.Sprintf("this machine is busy: other programs use CPU %d for %.0f %% of the time (%s). They disturb what is measured: end them, or keep them off the CPUs (taskset).\n",
 		at, percent(most.Foreign), strings.Join(programs, ", "))
