@@ -4,7 +4,7 @@ package stats
 // at its intervals after every block and ends once they are narrow enough. An
 // interval that is narrow by chance ends the run early: at a level of 0.95 such
 // intervals hold the true value with 0.925 to 0.955 in simulations.
-const looked = 0.7
+const looked = 0.9
 
 // Looked returns the level at which an interval must be made so that it holds
 // the true value with level although it decided when the run ended. The reports

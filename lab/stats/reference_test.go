@@ -21,7 +21,7 @@ type reference struct {
 	MadeBy     string         `json:"made_by"`
 	SignedRank []estimateCase `json:"signed_rank"`
 	Runs       []estimateCase `json:"runs"`
-	Slope []struct {
+	Slope      []struct {
 		X, Y  []float64
 		Slope float64
 	} `json:"slope"`

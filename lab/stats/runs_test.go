@@ -116,8 +116,8 @@ func TestIntervalsHoldTheTrueRatioWhereTheirWidthEndedTheRun(t *testing.T) {
 			}
 			got := float64(held) / rounds
 			t.Logf("%s to ±%v: %.3f", name, wanted, got)
-			// Two standard errors of the simulation are 0.016.
-			if got < 0.93 || got > 0.97+0.016 {
+			// Two standard errors of the simulation are 0.012.
+			if got < 0.93 || got > 0.97+0.012 {
 				t.Errorf("%s to ±%v: holds the true ratio in %.3f of rounds", name, wanted, got)
 			}
 		}
