@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -44,15 +46,21 @@ var comparisonFormats = []comparisonFormat{
 func compareCommand() *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
-		Use:   "compare RUN RUN",
+		Use:   "compare RUN[,RUN…] RUN[,RUN…]",
 		Short: "Compare the second run with the first, and fail on a regression where gates say so",
 		Long: `Compare the second run (B) with the first (A), scenario by scenario. Runs are
-named as in "windtunnel runs", by a beginning, or as "latest".
+named as in "windtunnel runs", by a beginning, or as "latest". A side may have
+several runs of the same software, separated by commas.
+
+A difference must stand out from the spread between runs of the same software.
+It is measured within both sides and among the stored runs of the suite on this
+machine; with too few of them it is assumed, and the output says so.
 
 Exit status: 0 compared, and no gate failed; 1 a gate failed; 2 the runs could
 not be compared or the gates not judged, with the reason.`,
 		Example: `  windtunnel compare 20261120 latest
   windtunnel compare 20261120 latest --metric throughput_bps --format markdown
+  windtunnel compare main1,main2,main3 new1,new2,new3
   windtunnel compare main latest --db main.db --other-db branch.db --gate gate.yaml --junit gates.xml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -101,7 +109,10 @@ func (o *compareOptions) run(out io.Writer, first, second string) (status int, e
 	if err != nil {
 		return 0, err
 	}
-	c, err := compare.Runs(side(a), side(b), opts)
+	if opts.History, err = o.history(b[0].Run.Suite); err != nil {
+		return 0, err
+	}
+	c, err := compare.Runs(a, b, opts)
 	if c == nil {
 		return 0, err
 	}
@@ -166,26 +177,69 @@ func readGates(path string) (*compare.Gates, error) {
 	return compare.ParseGates(path, data)
 }
 
-// load reads both runs, each from its own store.
-func (o *compareOptions) load(first, second string) (a, b *results.RunData, err error) {
-	if a, err = loadRun(o.db, first); err != nil {
+// load reads both sides, each from its own store.
+func (o *compareOptions) load(first, second string) (a, b []compare.Side, err error) {
+	if a, err = loadRuns(o.db, first); err != nil {
 		return nil, nil, err
 	}
-	db := o.db
-	if o.otherDB != "" {
-		db = o.otherDB
-	}
-	b, err = loadRun(db, second)
+	b, err = loadRuns(cmp.Or(o.otherDB, o.db), second)
 	return a, b, err
 }
 
-func loadRun(db, name string) (*results.RunData, error) {
+func loadRuns(db, names string) ([]compare.Side, error) {
 	store, err := openStore(db, true)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	return store.Load(name)
+	var sides []compare.Side
+	for name := range strings.SplitSeq(names, ",") {
+		data, err := store.Load(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, side(data))
+	}
+	return sides, nil
+}
+
+// mostHistory bounds how many stored runs tell the spread between runs.
+const mostHistory = 30
+
+// history reads the newest complete runs of the suite from both stores.
+func (o *compareOptions) history(suite string) ([]compare.Side, error) {
+	var sides []compare.Side
+	for _, db := range slices.Compact([]string{o.db, cmp.Or(o.otherDB, o.db)}) {
+		more, err := completeRuns(db, suite)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, more...)
+	}
+	return sides, nil
+}
+
+func completeRuns(db, suite string) ([]compare.Side, error) {
+	store, err := openStore(db, true)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	list, err := store.Runs()
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(r results.RunSummary) bool { return r.Suite != suite || r.Status != sample.Complete })
+	slices.SortFunc(list, func(a, b results.RunSummary) int { return b.Started.Compare(a.Started) })
+	var sides []compare.Side
+	for _, r := range list[:min(len(list), mostHistory)] {
+		data, err := store.Load(r.ID)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, side(data))
+	}
+	return sides, nil
 }
 
 // side is a stored run as comparisons take it, without the parts that they do

@@ -28,8 +28,9 @@ func TestComparisonScripts(t *testing.T) {
 }
 
 // storeRuns makes main.db, with the runs main (A), again (equal to it), few
-// (one block), elsewhere (another machine) and foreign (another suite), and
-// branch.db, with the run slower, whose bridge/stream is 5 % slower; history.db
+// (one block), elsewhere (another machine) and foreign (another suite); many.db
+// has runs like main, and branch.db runs of the revision slower, whose
+// bridge/stream is 5 % slower, made in turns; history.db
 // has runs of which the later six are 8 % slower, and empty.db none.
 func storeRuns(dir string) error {
 	slower := func(r *stored) { r.bridge = 0.95; r.env.Revision = "slower" }
@@ -40,7 +41,15 @@ func storeRuns(dir string) error {
 		newStored("stopped", 6, func(r *stored) { r.status = sample.Stopped })); err != nil {
 		return err
 	}
-	if err := putAll(dir, "branch.db", newStored("slower", 11, slower)); err != nil {
+	var before, after []stored
+	for i := range uint64(4) {
+		before = append(before, newStored(fmt.Sprintf("m%d", i), 40+2*i))
+		after = append(after, newStored(fmt.Sprintf("s%d", i), 41+2*i, slower))
+	}
+	if err := putAll(dir, "many.db", before...); err != nil {
+		return err
+	}
+	if err := putAll(dir, "branch.db", after...); err != nil {
 		return err
 	}
 	var history []stored

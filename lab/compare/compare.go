@@ -36,6 +36,9 @@ type Options struct {
 	// AcrossMachines calls differences better and worse, and judges gates,
 	// though the runs are from different machines.
 	AcrossMachines bool
+	// History are stored runs of the same suite, from which the spread between
+	// runs of the same software is measured. Runs of A and B are left out of it.
+	History []Side
 }
 
 // RunInfo names one of the runs.
@@ -49,10 +52,13 @@ type RunInfo struct {
 	Invalid  int           `json:"invalid"` // that were run and do not count
 }
 
-// Comparison is run B against run A.
+// Comparison is side B against side A, each one run or several of the same
+// software.
 type Comparison struct {
-	A           RunInfo      `json:"a"`
+	A           RunInfo      `json:"a"` // the first run of the side
 	B           RunInfo      `json:"b"`
+	MoreA       []RunInfo    `json:"a_more,omitempty"`
+	MoreB       []RunInfo    `json:"b_more,omitempty"`
 	Environment []Difference `json:"environment"` // the machine's first
 	Plan        []Difference `json:"plan"`
 	// OtherMachine says that the runs are from different machines, and Across
@@ -70,19 +76,24 @@ type Comparison struct {
 // from different machines.
 var ErrOtherMachine = errors.New("the runs are from different machines")
 
-// Runs compares run b with run a. Where gates cannot be judged the comparison
-// is returned beside the error, for what it shows may say why.
-func Runs(a, b Side, opts Options) (*Comparison, error) {
-	if a.same(&b) {
-		return nil, fmt.Errorf("compare %s with %s: it is the same run; name another", a.Run.ID, b.Run.ID)
+// Runs compares the runs of b with those of a. Where gates cannot be judged the
+// comparison is returned beside the error, for what it shows may say why.
+func Runs(a, b []Side, opts Options) (*Comparison, error) {
+	if len(a) == 0 || len(b) == 0 {
+		return nil, errors.New("compare: a side has no run; name one")
 	}
-	p := &pairing{a: newColumns(&a), b: newColumns(&b), opts: opts}
+	what := fmt.Sprintf("compare %s with %s", names(a), names(b))
+	if err := distinct(slices.Concat(a, b)); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	p := &pairing{a: groupOf(a), b: groupOf(b), opts: opts, history: past(opts.History, &b[0], a, b)}
 	if err := p.choose(); err != nil {
-		return nil, fmt.Errorf("compare %s with %s: %w", a.Run.ID, b.Run.ID, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
+	before, after := p.a.first(), p.b.first()
 	c := &Comparison{
-		A: p.a.info(), B: p.b.info(),
-		Environment: Environments(a.Run.Environment, b.Run.Environment), Plan: Plans(&a, &b),
+		A: before.info(), B: after.info(), MoreA: p.a[1:].infos(), MoreB: p.b[1:].infos(),
+		Environment: Environments(before.side.Run.Environment, after.side.Run.Environment), Plan: Plans(before.side, after.side),
 		Across: opts.AcrossMachines, LeftOut: p.leftOut,
 		Values: p.values(), Ratios: p.ratios(),
 	}
@@ -93,9 +104,45 @@ func Runs(a, b Side, opts Options) (*Comparison, error) {
 	c.Notes = p.notes(c)
 	c.tidy()
 	if len(c.Values) == 0 {
-		return nil, fmt.Errorf("compare %s with %s: %w", a.Run.ID, b.Run.ID, p.nothing())
+		return nil, fmt.Errorf("%s: %w", what, p.nothing())
 	}
 	return c, p.gates(c)
+}
+
+func groupOf(sides []Side) group {
+	var g group
+	for i := range sides {
+		g = append(g, newColumns(&sides[i]))
+	}
+	return g
+}
+
+func (g group) infos() []RunInfo {
+	var list []RunInfo
+	for _, c := range g {
+		list = append(list, c.info())
+	}
+	return list
+}
+
+// distinct refuses a run that is named twice.
+func distinct(sides []Side) error {
+	for i := range sides {
+		for j := range i {
+			if sides[i].same(&sides[j]) {
+				return fmt.Errorf("%s is named twice, it is the same run; name another", sides[i].Run.ID)
+			}
+		}
+	}
+	return nil
+}
+
+func names(sides []Side) string {
+	var ids []string
+	for i := range sides {
+		ids = append(ids, sides[i].Run.ID)
+	}
+	return strings.Join(ids, ",")
 }
 
 // tidy makes lists of the JSON form be there also when empty.
@@ -111,9 +158,10 @@ func list[T any](xs []T) []T {
 	return xs
 }
 
-// pairing is what both runs have to be compared.
+// pairing is what both sides have to be compared.
 type pairing struct {
-	a, b    *columns
+	a, b    group
+	history []group
 	opts    Options
 	common  []string // scenario ids that both define alike
 	leftOut []LeftOut
@@ -122,14 +170,17 @@ type pairing struct {
 
 // choose finds the scenarios to compare.
 func (p *pairing) choose() error {
-	p.common, p.leftOut = common(p.a.side, p.b.side)
-	if len(p.common) == 0 {
-		return fmt.Errorf("no scenario is in both: A has %s, B has %s; run the same suite twice%s", scenarioNames(p.a.side), scenarioNames(p.b.side), reasons(p.leftOut))
-	}
-	for _, c := range []*columns{p.a, p.b} {
-		if info := c.info(); info.Trials == 0 {
-			return fmt.Errorf("no trial of run %s counts (%s); run the suite again", info.ID, c.troubles())
+	before, after := p.a.first().side, p.b.first().side
+	for _, g := range []group{p.a, p.b} {
+		for _, c := range g {
+			if err := p.belongs(c, g.first()); err != nil {
+				return err
+			}
 		}
+	}
+	p.common, p.leftOut = common(before, after)
+	if len(p.common) == 0 {
+		return fmt.Errorf("no scenario is in both: A has %s, B has %s; run the same suite twice%s", scenarioNames(before), scenarioNames(after), reasons(p.leftOut))
 	}
 	var err error
 	if p.ids, err = selection(p.opts.Scenarios, p.common); err != nil {
@@ -138,7 +189,25 @@ func (p *pairing) choose() error {
 	if p.opts.Gates == nil {
 		return nil
 	}
-	return p.opts.Gates.bind(union(p.a.side, p.b.side))
+	return p.opts.Gates.bind(union(before, after))
+}
+
+// belongs refuses a run without figures, and one that cannot stand for the same
+// software as the first of its side.
+func (p *pairing) belongs(c, first *columns) error {
+	info := c.info()
+	if info.Trials == 0 && len(c.side.Plan.Scenarios) > 0 {
+		return fmt.Errorf("no trial of run %s counts (%s); run the suite again", info.ID, c.troubles())
+	}
+	if other := OtherMachine(Environments(first.side.Run.Environment, c.side.Run.Environment)); len(other) > 0 && !p.opts.AcrossMachines {
+		return fmt.Errorf("runs %s and %s of one side are from different machines (%s)", first.side.Run.ID, info.ID, other[0].Name)
+	}
+	for _, id := range first.ids() {
+		if then := c.side.scenario(id); then != nil && len(Definition(*first.side.scenario(id), *then)) > 0 {
+			return fmt.Errorf("runs %s and %s of one side define %s differently", first.side.Run.ID, info.ID, id)
+		}
+	}
+	return nil
 }
 
 func union(a, b *Side) []string {
@@ -194,7 +263,7 @@ func (p *pairing) wanted(id string, m sample.Metric) bool {
 	if len(p.opts.Metrics) > 0 {
 		return slices.Contains(p.opts.Metrics, m)
 	}
-	return slices.Contains(Headline, m) && m != other(p.b.side.scenario(id))
+	return slices.Contains(Headline, m) && m != other(p.b.first().side.scenario(id))
 }
 
 // other is, of throughput and transactions, what a scenario is not about.
@@ -211,7 +280,7 @@ func (p *pairing) nothing() error {
 	var measured []string
 	for _, info := range sample.Known() {
 		for _, id := range p.ids {
-			if len(p.a.values(id, info.Metric))+len(p.b.values(id, info.Metric)) > 0 {
+			if has := func(c *columns) bool { return len(c.values(id, info.Metric)) > 0 }; slices.ContainsFunc(p.a, has) || slices.ContainsFunc(p.b, has) {
 				measured = append(measured, string(info.Metric))
 				break
 			}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -14,8 +15,8 @@ import (
 var throughput = Options{Metrics: []sample.Metric{sample.Throughput}}
 
 func TestRegressionOfFivePercentIsFoundWhereItIsAndNowhereElse(t *testing.T) {
-	a := made{id: "a", blocks: 12, seed: 1, noise: 0.01}.run()
-	b := made{id: "b", blocks: 12, seed: 2, noise: 0.01, scale: map[string]float64{"bridge/stream": 0.95}}.run()
+	a := made{id: "a", blocks: 12, seed: 1, noise: 0.01}.runs()
+	b := made{id: "b", blocks: 12, seed: 2, noise: 0.01, scale: map[string]float64{"bridge/stream": 0.95}}.runs()
 	c, err := Runs(a, b, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -23,9 +24,14 @@ func TestRegressionOfFivePercentIsFoundWhereItIsAndNowhereElse(t *testing.T) {
 	if len(c.Values) != 4*5-4 || len(c.Ratios) != 2*5-2 {
 		t.Errorf("%d rows and %d of ratios", len(c.Values), len(c.Ratios))
 	}
+	suggested := 0
 	for i := range c.Values {
 		r := &c.Values[i]
 		want := Alike
+		if r.Verdict == Suggested {
+			want = Suggested // one in twenty, by chance
+			suggested++
+		}
 		if r.Scenario == "bridge/stream" && r.Metric == sample.Throughput {
 			want = Worse
 		}
@@ -39,21 +45,24 @@ func TestRegressionOfFivePercentIsFoundWhereItIsAndNowhereElse(t *testing.T) {
 			t.Errorf("%s: corrected %v below %v", r.line(), *r.Adjusted, *r.P)
 		}
 	}
+	if suggested > 2 {
+		t.Errorf("%d rows are suggested", suggested)
+	}
 	r := find(c.Values, "bridge/stream", sample.Throughput)
-	if math.Abs(r.Ratio.Median-0.95) > 0.015 || !(r.Ratio.Low < 0.95 && 0.95 < r.Ratio.High) || *r.Effect > -0.9 {
-		t.Errorf("%s, effect %v", r.line(), *r.Effect)
+	if math.Abs(r.Ratio.Median-0.95) > 0.015 || !(r.Ratio.Low < 0.95 && 0.95 < r.Ratio.High) || *r.P > 0.01 {
+		t.Errorf("%s, p %v", r.line(), *r.P)
 	}
 	if q := find(c.Ratios, "bridge/stream", sample.Throughput); q.Baseline != "raw/stream" || q.Verdict != Worse || math.Abs(q.Ratio.Median-0.95) > 0.02 {
 		t.Errorf("as a ratio to raw: %s", q.line())
 	}
-	if !strings.Contains(c.Notes[0], "drifted") {
+	if !strings.Contains(strings.Join(c.Notes, " "), "drifted") {
 		t.Errorf("notes %q", c.Notes)
 	}
 }
 
 func TestDirectionFollowsTheMetric(t *testing.T) {
-	a := made{id: "a", blocks: 12, seed: 1, noise: 0.005}.run()
-	b := made{id: "b", blocks: 12, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.1}}.run()
+	a := made{id: "a", blocks: 12, seed: 1, noise: 0.005}.runs()
+	b := made{id: "b", blocks: 12, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.1}}.runs()
 	c, err := Runs(a, b, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +82,8 @@ func TestDirectionFollowsTheMetric(t *testing.T) {
 }
 
 func TestSlowerMachineShowsInTheFiguresAndNotInTheRatios(t *testing.T) {
-	a := made{id: "a", blocks: 12, seed: 1, noise: 0.005}.run()
-	b := made{id: "b", blocks: 12, seed: 2, noise: 0.005, drift: 0.9}.run()
+	a := made{id: "a", blocks: 12, seed: 3, noise: 0.005}.runs()
+	b := made{id: "b", blocks: 12, seed: 4, noise: 0.005, drift: 0.9}.runs()
 	c, err := Runs(a, b, throughput)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +122,7 @@ func TestScenarioThatIsDefinedOtherwiseIsLeftOutWithTheReason(t *testing.T) {
 	b.Plan.Scenarios[1].ID = "raw/other"
 	b.Plan.Scenarios[2].Timing.Duration *= 2 // that alone is no other scenario
 	b.Plan.Scenarios[2].Title = "renamed"
-	c, err := Runs(a, b, Options{})
+	c, err := Runs([]Side{a}, []Side{b}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,9 +145,11 @@ func TestScenarioThatIsDefinedOtherwiseIsLeftOutWithTheReason(t *testing.T) {
 }
 
 func TestOtherMachineIsNeverBetterOrWorse(t *testing.T) {
-	a := made{id: "a", blocks: 12, seed: 1, noise: 0.005}.run()
-	b := made{id: "b", blocks: 12, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.8}}.run()
-	b.Run.Environment.CPUs = 2
+	a := made{id: "a", blocks: 12, seed: 1, noise: 0.005}.runs()
+	b := made{id: "b", blocks: 12, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.8}}.runs()
+	for i := range b {
+		b[i].Run.Environment.CPUs = 2
+	}
 	gates, err := ParseGates("gate.yaml", []byte("gates: [{metric: throughput_bps, worse_by: 3%}]"))
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +192,7 @@ func TestWhatCannotBeComparedIsAnErrorWithARemedy(t *testing.T) {
 		"pattern of no meaning":  {good(), change(func(*Side) {}), Options{Scenarios: []string{"[a"}}, "cannot be read"},
 		"nothing but NaN":        {change(func(s *Side) { poison(s) }), change(func(s *Side) { s.Run.ID = "c"; poison(s) }), throughput, "neither run has"},
 	} {
-		got, err := Runs(c.a, c.b, c.opts)
+		got, err := Runs([]Side{c.a}, []Side{c.b}, c.opts)
 		if got != nil || err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, error %v, want %q", name, got != nil, err, c.says)
 		}
@@ -221,41 +232,19 @@ func poison(s *Side) {
 
 func TestOneTrialHasNoIntervalAndNoVerdict(t *testing.T) {
 	a, b := made{id: "a", blocks: 8, seed: 1, noise: 0.01}.run(), made{id: "b", blocks: 1, seed: 2, noise: 0.01}.run()
-	c, err := Runs(a, b, throughput)
+	c, err := Runs([]Side{a}, []Side{b}, throughput)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range c.Values {
-		if r := &c.Values[i]; r.Verdict != TooFew || r.Ratio != nil || r.P != nil || r.Smallest != nil || !strings.Contains(r.Note, "run B 1 trial") {
+		if r := &c.Values[i]; r.Verdict != TooFew || r.Ratio != nil || r.P != nil || r.Smallest != nil || !strings.Contains(r.Note, "run B: one trial has no spread") {
 			t.Errorf("%s: ratio %v, p %v", r.line(), r.Ratio, r.P)
 		}
 	}
 }
 
-func TestTooFewTrialsSayHowManyWouldDo(t *testing.T) {
-	a, b := made{id: "a", blocks: 3, seed: 1, noise: 0.01}.run(), made{id: "b", blocks: 3, seed: 2, noise: 0.01, scale: map[string]float64{"raw/stream": 0.5}}.run()
-	c, err := Runs(a, b, throughput)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Three and three values have 20 orders, so no p-value below 2/20.
-	for i := range c.Values {
-		if r := &c.Values[i]; r.Verdict != TooFew || *r.MinimumP < 0.1 {
-			t.Errorf("%s, floor %v", r.line(), *r.MinimumP)
-		}
-		// The extremes of three hold their median with 75 %, not with 95 %.
-		if r := &c.Values[i]; r.Ratio.Level >= 0.95 || !strings.Contains(r.line(), "] at ") {
-			t.Errorf("%s, level %v", r.line(), r.Ratio.Level)
-		}
-	}
-	// Five and five have 252: 2/252 × 2 rows is 0.016; four and four are not enough.
-	if note := c.Notes[len(c.Notes)-1]; !strings.Contains(note, "it takes 5 valid trials") {
-		t.Errorf("note %q", note)
-	}
-}
-
 func TestZeroVarianceIsNoMistake(t *testing.T) {
-	a, b := made{id: "a", blocks: 8, seed: 1}.run(), made{id: "b", blocks: 8, seed: 2, scale: map[string]float64{"bridge/stream": 0.9}}.run()
+	a, b := made{id: "a", blocks: 8, seed: 1}.runs(), made{id: "b", blocks: 8, seed: 2, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	c, err := Runs(a, b, throughput)
 	if err != nil {
 		t.Fatal(err)
@@ -270,21 +259,30 @@ func TestZeroVarianceIsNoMistake(t *testing.T) {
 }
 
 func TestCountsOfZeroHaveNoRatioAndAreStillJudged(t *testing.T) {
-	a, b := made{id: "a", blocks: 8, seed: 1}.run(), made{id: "b", blocks: 8, seed: 2}.run()
-	for i := range b.Samples {
-		if b.Samples[i].Scenario == "bridge/stream" {
-			b.Samples[i].Metrics[sample.Retransmits] = float64(100 + i)
+	a, b := made{id: "a", blocks: 8, seed: 1}.runs(), made{id: "b", blocks: 8, seed: 2}.runs()
+	for k := range b {
+		for i := range b[k].Samples {
+			if b[k].Samples[i].Scenario == "bridge/stream" {
+				b[k].Samples[i].Metrics[sample.Retransmits] = float64(100 + i + k)
+			}
 		}
 	}
 	c, err := Runs(a, b, Options{Metrics: []sample.Metric{sample.Retransmits}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := find(c.Values, "bridge/stream", sample.Retransmits); r.Verdict != Worse || r.Ratio != nil || r.Note == "" {
+	if r := find(c.Values, "bridge/stream", sample.Retransmits); r.Verdict != Worse || r.Ratio != nil {
 		t.Errorf("%s", r.line())
 	}
 	if r := find(c.Values, "raw/stream", sample.Retransmits); r.Verdict != Alike || r.Ratio != nil {
 		t.Errorf("%s", r.line())
+	}
+	c, err = Runs(a[:1], b[:1], Options{Metrics: []sample.Metric{sample.Retransmits}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := find(c.Values, "bridge/stream", sample.Retransmits); r.Verdict != TooFew || !strings.Contains(r.Note, "several runs of each side") {
+		t.Errorf("one run a side: %s", r.line())
 	}
 }
 
@@ -297,7 +295,7 @@ func TestScenarioThatOneRunCouldNotMeasureSaysWhy(t *testing.T) {
 			b.Samples[i].Gates = []sample.Gate{{Name: sample.Steal}}
 		}
 	}
-	c, err := Runs(a, b, throughput)
+	c, err := Runs([]Side{a}, []Side{b}, throughput)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,31 +307,122 @@ func TestScenarioThatOneRunCouldNotMeasureSaysWhy(t *testing.T) {
 	}
 }
 
-func TestIdenticalSoftwareSeldomDiffers(t *testing.T) {
-	wrong := 0
-	const runs = 60
-	for i := range uint64(runs) {
-		a, b := made{id: "a", blocks: 8, seed: 100 + 2*i, noise: 0.02}.run(), made{id: "b", blocks: 8, seed: 101 + 2*i, noise: 0.02}.run()
-		c, err := Runs(a, b, Options{})
+// alarms counts the comparisons of equals that call anything different.
+func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, error)) (alarms int) {
+	t.Helper()
+	for i := range uint64(rounds) {
+		c, err := compare(i)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(c.Values, func(r Row) bool { return r.Verdict == Worse || r.Verdict == Better }) {
-			wrong++
+		if c.Judgement.Count(Failed) > 0 {
+			alarms++
 		}
 	}
-	// Holm keeps the chance of any false row in a whole comparison at 5 %: of
-	// 60, more than 8 have a probability below 1 %.
-	if wrong > 8 {
-		t.Errorf("%d of %d comparisons of equals call something different", wrong, runs)
+	return alarms
+}
+
+// Every run is at a state of the machine of its own, whose effect is many times
+// the noise of a run's median. By trials alone nearly every pair would differ.
+func TestGateOfNothingSeldomFailsEqualRuns(t *testing.T) {
+	const rounds = 100
+	gates, err := ParseGates("gate.yaml", []byte("gates:\n- {metric: throughput_bps, worse_by: 0%, of: ratio}\n- {metric: [throughput_bps, transactions_per_s], worse_by: 0%}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := func(id string, seed uint64, state float64) Side {
+		return made{id: id, blocks: 8, seed: seed, noise: 0.01, state: state}.run()
+	}
+	for name, c := range map[string]struct {
+		runs, stored int
+		state        float64
+	}{
+		"one run a side, with history":    {1, 10, 0.1},
+		"one run a side, nothing stored":  {1, 0, assumedOfRatio / math.Sqrt2},
+		"three runs a side":               {3, 0, 0.1},
+		"three runs a side, with history": {3, 6, 0.1},
+	} {
+		got := alarms(t, rounds, func(round uint64) (*Comparison, error) {
+			var sides [3][]Side
+			for k, n := range []int{c.runs, c.runs, c.stored} {
+				for i := range n {
+					sides[k] = append(sides[k], made(fmt.Sprintf("%d-%d", k, i), 1000*round+uint64(100*k+i), c.state))
+				}
+			}
+			return Runs(sides[0], sides[1], Options{Gates: gates, History: sides[2]})
+		})
+		t.Logf("%s: %d of %d", name, got, rounds)
+		// 9 % is the limit; a gate for the worse alone meets half of the 5 % of each
+		// of the two tables.
+		if got > 0.09*rounds {
+			t.Errorf("%s: %d of %d comparisons of equals fail", name, got, rounds)
+		}
 	}
 }
 
-func TestTrialsThatRowsNeedAreThoseOfTheExactTest(t *testing.T) {
-	// Of n and n values the smallest p is 2 / C(2n, n): 2/924 and 2/3432.
-	for rows, want := range map[int]int{1: 4, 23: 6, 24: 7, 85: 7, 86: 8} {
-		if got := enough(rows); got != want {
-			t.Errorf("%d rows need %d trials, want %d", rows, got, want)
+func TestOneRunASideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
+	a := []Side{made{id: "a", blocks: 12, seed: 1, noise: 0.002}.run()}
+	b := []Side{made{id: "b", blocks: 12, seed: 2, noise: 0.002, drift: 0.93, scale: map[string]float64{"bridge/stream": 0.97}}.run()}
+	c, err := Runs(a, b, throughput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rows := range [][]Row{c.Values, c.Ratios} {
+		for i := range rows {
+			if r := &rows[i]; r.Verdict != Alike || !r.Spread.Assumed || r.Smallest == nil || *r.Smallest < 0.15 {
+				t.Errorf("%s: spread %+v", r.line(), r.Spread)
+			}
 		}
+	}
+	if !strings.Contains(c.Notes[0], "is assumed, 20 % of a figure and 6 % of a ratio") || !strings.Contains(c.Notes[0], "A1,A2 B1,B2") {
+		t.Errorf("notes %q", c.Notes)
+	}
+}
+
+func TestHistoryOfOtherSoftwareMachineAndScenariosIsLeftOutOfTheSpread(t *testing.T) {
+	a, b := made{id: "a", blocks: 8, seed: 1, noise: 0.01}.runs()[:1], made{id: "b", blocks: 8, seed: 2, noise: 0.01}.runs()[:1]
+	history := made{id: "h", blocks: 8, seed: 3, noise: 0.01}.runs()
+	spread := func(stored ...Side) *RunSpread {
+		c, err := Runs(a, b, Options{Metrics: throughput.Metrics, History: stored})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return find(c.Values, "bridge/stream", sample.Throughput).Spread
+	}
+	if s := spread(history...); s.Assumed || s.Freedom != 3 || s.Relative > 0.02 {
+		t.Errorf("four stored runs: %+v", s)
+	}
+	if s := spread(append(history[:1:1], a[0], b[0])...); !s.Assumed {
+		t.Errorf("the compared runs count as history: %+v", s)
+	}
+	for name, change := range map[string]func(i int, s *Side){
+		"revisions":  func(i int, s *Side) { s.Run.Environment.Revision = fmt.Sprint(i) },
+		"a machine":  func(_ int, s *Side) { s.Run.Environment.CPUs = 64 },
+		"a status":   func(_ int, s *Side) { s.Run.Status = sample.Stopped },
+		"a scenario": func(_ int, s *Side) { s.Plan.Scenarios[2].Fabric.MTU = 9000 },
+	} {
+		stored := made{id: "h", blocks: 8, seed: 3, noise: 0.01}.runs()
+		for i := range stored {
+			change(i, &stored[i])
+		}
+		if s := spread(stored...); !s.Assumed {
+			t.Errorf("runs that differ in %s: %+v", name, s)
+		}
+	}
+}
+
+func TestRunsOfOneSideAreOfOneMachineAndOneSuite(t *testing.T) {
+	a, b := made{id: "a", blocks: 8, seed: 1}.runs(), made{id: "b", blocks: 8, seed: 2}.runs()
+	b[2].Run.Environment.CPUs = 64
+	if _, err := Runs(a, b, throughput); err == nil || !strings.Contains(err.Error(), "b0 and b2 of one side are from different machines (CPUs)") {
+		t.Errorf("%v", err)
+	}
+	b = made{id: "b", blocks: 8, seed: 2}.runs()
+	b[1].Plan.Scenarios[0].Pairs = 9
+	if _, err := Runs(a, b, throughput); err == nil || !strings.Contains(err.Error(), "b0 and b1 of one side define raw/stream differently") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Runs(a, append(b[:1:1], a[1]), throughput); err == nil || !strings.Contains(err.Error(), "a1 is named twice") {
+		t.Errorf("%v", err)
 	}
 }

@@ -151,7 +151,7 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 	worse := -float64(info.Better) * r.change()
 	// Rounding must not decide about a change of exactly the gate's size.
 	const rounding = 1e-9
-	if *r.Adjusted <= Alpha && r.direction() != 0 {
+	if *r.Adjusted <= Alpha {
 		if worse > 0 && worse >= g.WorseBy-rounding {
 			return Failed, figures
 		}
@@ -160,7 +160,7 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 	if g.WorseBy == 0 || g.sees(r, worse) {
 		return Passed, figures
 	}
-	figures += fmt.Sprintf("; too noisy to see %s: run more trials", percent(g.WorseBy))
+	figures += fmt.Sprintf("; runs spread too far to see %s: name more runs a side", percent(g.WorseBy))
 	if g.OnDoubt == FailOnDoubt {
 		return Failed, figures
 	}

@@ -22,7 +22,7 @@ func gatesOf(t *testing.T, text string) *Gates {
 }
 
 // judged compares and returns the outcome of every row by scenario and metric.
-func judged(t *testing.T, a, b Side, gates string) (*Comparison, map[string]Outcome) {
+func judged(t *testing.T, a, b []Side, gates string) (*Comparison, map[string]Outcome) {
 	t.Helper()
 	c, err := Runs(a, b, Options{Gates: gatesOf(t, gates)})
 	if err != nil {
@@ -38,8 +38,8 @@ func judged(t *testing.T, a, b Side, gates string) (*Comparison, map[string]Outc
 }
 
 func TestGateFailsOnARegressionOfItsSize(t *testing.T) {
-	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.run()
-	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.95}}.run()
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.runs()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.95}}.runs()
 	for gate, status := range map[string]int{
 		"gates: [{metric: throughput_bps, worse_by: 3%}]":                                1,
 		"gates: [{metric: throughput_bps, worse_by: 0%}]":                                1,
@@ -60,8 +60,8 @@ func TestGateFailsOnARegressionOfItsSize(t *testing.T) {
 }
 
 func TestImprovementPassesEveryGate(t *testing.T) {
-	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.run()
-	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.2}}.run()
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.runs()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.2}}.runs()
 	c, outcomes := judged(t, a, b, "gates: [{metric: [latency_ns_p50, transactions_per_s], worse_by: 0%, scenarios: bridge/rr}]")
 	if c.Judgement.Status() != 0 || outcomes["bridge/rr latency_ns_p50"] != Passed || outcomes["bridge/rr transactions_per_s"] != Passed {
 		t.Errorf("%v", outcomes)
@@ -69,12 +69,12 @@ func TestImprovementPassesEveryGate(t *testing.T) {
 }
 
 func TestNoiseThatHidesTheGatesSizeIsDoubtAndFailsOnlyOnRequest(t *testing.T) {
-	a, b := made{id: "a", blocks: 10, seed: 1, noise: 0.2}.run(), made{id: "b", blocks: 10, seed: 2, noise: 0.2}.run()
+	a, b := made{id: "a", blocks: 10, seed: 5, noise: 0.2}.runs(), made{id: "b", blocks: 10, seed: 6, noise: 0.2}.runs()
 	c, outcomes := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 1%, scenarios: raw/stream}]")
 	if c.Judgement.Status() != 0 || outcomes["raw/stream throughput_bps"] != Doubtful {
 		t.Errorf("%v", outcomes)
 	}
-	if text := c.Judgement.Gates[0].Findings[0].Text; !strings.Contains(text, "too noisy to see 1 %: run more trials") {
+	if text := c.Judgement.Gates[0].Findings[0].Text; !strings.Contains(text, "runs spread too far to see 1 %: name more runs a side") {
 		t.Errorf("text %q", text)
 	}
 	c, outcomes = judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 1%, scenarios: raw/stream, on_doubt: fail}]")
@@ -84,11 +84,13 @@ func TestNoiseThatHidesTheGatesSizeIsDoubtAndFailsOnlyOnRequest(t *testing.T) {
 }
 
 func TestScenarioThatVanishedDoesNotPass(t *testing.T) {
-	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.run()
-	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005}.run()
-	for i := range b.Samples {
-		if b.Samples[i].Scenario == "bridge/stream" {
-			b.Samples[i].Failure = &sample.Failure{Kind: sample.NoConnectivity}
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.runs()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005}.runs()
+	for k := range b {
+		for i := range b[k].Samples {
+			if b[k].Samples[i].Scenario == "bridge/stream" {
+				b[k].Samples[i].Failure = &sample.Failure{Kind: sample.NoConnectivity}
+			}
 		}
 	}
 	c, outcomes := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%}]")
@@ -98,7 +100,7 @@ func TestScenarioThatVanishedDoesNotPass(t *testing.T) {
 }
 
 func TestGateWithTooFewTrialsIsNotJudged(t *testing.T) {
-	a, b := made{id: "a", blocks: 2, seed: 1}.run(), made{id: "b", blocks: 2, seed: 2}.run()
+	a, b := made{id: "a", blocks: 1, seed: 1}.runs(), made{id: "b", blocks: 1, seed: 2}.runs()
 	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%}]")
 	if c.Judgement.Status() != 2 || c.Judgement.Count(Unjudged) != 2 {
 		t.Errorf("status %d", c.Judgement.Status())
@@ -106,7 +108,7 @@ func TestGateWithTooFewTrialsIsNotJudged(t *testing.T) {
 }
 
 func TestOnlyWhatGatesNameIsCorrectedFor(t *testing.T) {
-	a, b := made{id: "a", blocks: 6, seed: 1, noise: 0.005}.run(), made{id: "b", blocks: 6, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.run()
+	a, b := made{id: "a", blocks: 6, seed: 1, noise: 0.005}.runs(), made{id: "b", blocks: 6, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%, scenarios: bridge/stream}]")
 	if len(c.Values) != 1 || *c.Values[0].Adjusted != *c.Values[0].P {
 		t.Errorf("%d rows", len(c.Values))
@@ -114,11 +116,13 @@ func TestOnlyWhatGatesNameIsCorrectedFor(t *testing.T) {
 }
 
 func TestGateThatHasNothingToJudgeIsAnErrorWithItsLine(t *testing.T) {
-	a, b := made{id: "a", blocks: 8, seed: 1}.run(), made{id: "b", blocks: 8, seed: 2}.run()
-	changed := made{id: "b", blocks: 8, seed: 2}.run()
-	changed.Plan.Scenarios[2].Pairs = 4
+	a, b := made{id: "a", blocks: 8, seed: 1}.runs(), made{id: "b", blocks: 8, seed: 2}.runs()
+	changed := made{id: "b", blocks: 8, seed: 2}.runs()
+	for i := range changed {
+		changed[i].Plan.Scenarios[2].Pairs = 4
+	}
 	for name, c := range map[string]struct {
-		b    Side
+		b    []Side
 		text string
 		says []string
 	}{
@@ -142,11 +146,13 @@ func TestGateThatHasNothingToJudgeIsAnErrorWithItsLine(t *testing.T) {
 }
 
 func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
-	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.run()
-	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.run()
-	for i := range b.Samples {
-		if b.Samples[i].Scenario == "raw/rr" {
-			b.Samples[i].Failure = &sample.Failure{Kind: sample.ToolFailed}
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.runs()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
+	for k := range b {
+		for i := range b[k].Samples {
+			if b[k].Samples[i].Scenario == "raw/rr" {
+				b[k].Samples[i].Failure = &sample.Failure{Kind: sample.ToolFailed}
+			}
 		}
 	}
 	c, _ := judged(t, a, b, "gates:\n- {metric: throughput_bps, worse_by: 3%}\n- {metric: latency_ns_p50, worse_by: 0.001%}")
@@ -162,7 +168,7 @@ func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	stream := got.Suites[0]
-	if stream.Name != "throughput_bps worse by 3 %" || stream.Tests != 2 || stream.Failures != 1 || stream.Timestamp != "2026-11-20T08:02:00" {
+	if stream.Name != "throughput_bps worse by 3 %" || stream.Tests != 2 || stream.Failures != 1 || stream.Timestamp != "2026-11-20T08:20:00" {
 		t.Errorf("%+v", stream)
 	}
 	failed := stream.Cases[1]
@@ -184,9 +190,9 @@ func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
 }
 
 func TestWrittenFormsHoldTheFiguresAndTheFailureLast(t *testing.T) {
-	a := made{id: "run-a", blocks: 10, seed: 1, noise: 0.005}.run()
-	b := made{id: "run-b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.run()
-	b.Run.Environment.Revision = "fff\x1b[31m|x"
+	a := made{id: "run-a", blocks: 10, seed: 1, noise: 0.005}.runs()
+	b := made{id: "run-b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
+	b[0].Run.Environment.Revision = "fff\x1b[31m|x"
 	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%}]")
 	var table, markdown, document bytes.Buffer
 	if err := errors.Join(WriteTable(&table, c), WriteMarkdown(&markdown, c), WriteJSON(&document, c)); err != nil {

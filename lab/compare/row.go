@@ -1,35 +1,37 @@
 package compare
 
 import (
-	"fmt"
 	"math"
+	"slices"
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
 
-// Row is one metric of one scenario in both runs.
+// Row is one metric of one scenario on both sides.
 type Row struct {
 	Scenario string        `json:"scenario"`
 	Baseline string        `json:"baseline,omitempty"` // of rows that compare ratios: A and B are scenario / baseline
 	Metric   sample.Metric `json:"metric"`
-	// A and B are the medians with their intervals, in the metric's SI unit or
-	// as ratios to the baseline; nil where a run has no figure.
+	// A and B are the figures in the metric's SI unit, or as ratios to the
+	// baseline: of one run with its interval over trials, of several their
+	// geometric mean with the lowest and the highest run. nil where a side has none.
 	A *report.Interval `json:"a,omitempty"`
 	B *report.Interval `json:"b,omitempty"`
-	// Ratio is B over A; nil where there is none.
+	// Ratio is B over A, with the interval that run-to-run spread leaves; nil
+	// where there is none.
 	Ratio    *report.Interval `json:"ratio,omitempty"`
-	P        *float64         `json:"p,omitempty"`          // of a Mann-Whitney test
+	Spread   *RunSpread       `json:"run_spread,omitempty"`
+	P        *float64         `json:"p,omitempty"`          // of the test that Ratio's interval inverts
 	Adjusted *float64         `json:"p_holm,omitempty"`     // corrected over the rows of the table
-	Effect   *float64         `json:"effect,omitempty"`     // Cliff's delta, −1…+1, positive where B is larger
-	MinimumP *float64         `json:"p_floor,omitempty"`    // the smallest Adjusted that so few trials can reach
 	Smallest *float64         `json:"detectable,omitempty"` // relative difference that would have been found
 	Verdict  Verdict          `json:"verdict"`
 	Note     string           `json:"note,omitempty"`
 
-	before, after []float64
-	floor         float64
+	before, after []runFigure
+	spread        stats.Spread // of logarithms, or of the figures where one is not positive
+	linear        bool
 }
 
 // Verdict is what a row comes to.
@@ -39,125 +41,133 @@ type Verdict string
 const (
 	Better      Verdict = "better"
 	Worse       Verdict = "worse"
-	Differs     Verdict = "differs" // the metric has no better direction, or the machines differ
-	Alike       Verdict = "no difference shows"
+	Differs     Verdict = "differs"             // the metric has no better direction, or the machines differ
+	Suggested   Verdict = "suggested"           // the interval leaves out 1, but not after the correction
+	Alike       Verdict = "no difference shows" // the interval holds 1
 	TooFew      Verdict = "too few trials"
-	NotMeasured Verdict = "not measured" // in one of the runs
+	NotMeasured Verdict = "not measured" // on one of the sides
 )
 
 // values makes the rows of the figures themselves.
 func (p *pairing) values() []Row {
 	var rows []Row
 	for _, id := range p.ids {
-		for _, info := range sample.Known() {
-			if !p.wanted(id, info.Metric) {
-				continue
+		for _, m := range p.metrics(id) {
+			row := Row{Scenario: id, Metric: m}
+			if p.measure(&row, func(c *columns) []float64 { return c.values(id, m) }, medianOf) {
+				rows = append(rows, row)
 			}
-			row := Row{Scenario: id, Metric: info.Metric, before: p.a.values(id, info.Metric), after: p.b.values(id, info.Metric)}
-			switch a, b := len(row.before), len(row.after); {
-			case a == 0 && b == 0:
-				continue
-			case a == 0:
-				row.Note = "run A: " + p.a.missing(id)
-			case b == 0:
-				row.Note = "run B: " + p.b.missing(id)
-			}
-			row.measure()
-			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-// ratios makes the rows of the ratios to the baseline, each taken within
-// blocks, so that what drifts between the runs meets both of its sides.
+// ratios makes the rows of the ratios to the baseline, each taken within the
+// blocks of its run, so that what drifts between the runs meets both of its sides.
 func (p *pairing) ratios() []Row {
 	var rows []Row
-	for _, c := range p.b.side.Plan.Comparisons {
+	for _, c := range p.b.first().side.Plan.Comparisons {
 		if !p.planned(c.Subject, c.Baseline) {
 			continue
 		}
-		for _, info := range sample.Known() {
-			if !p.wanted(c.Subject, info.Metric) {
-				continue
+		for _, m := range p.metrics(c.Subject) {
+			row := Row{Scenario: c.Subject, Baseline: c.Baseline, Metric: m}
+			if p.measure(&row, func(run *columns) []float64 { return run.within(c.Subject, c.Baseline, m) }, centreOf) {
+				rows = append(rows, row)
 			}
-			row := Row{Scenario: c.Subject, Baseline: c.Baseline, Metric: info.Metric,
-				before: p.a.within(c.Subject, c.Baseline, info.Metric), after: p.b.within(c.Subject, c.Baseline, info.Metric)}
-			switch a, b := len(row.before), len(row.after); {
-			case a == 0 && b == 0:
-				continue
-			case a == 0:
-				row.Note = "run A: no block has this metric of both"
-			case b == 0:
-				row.Note = "run B: no block has this metric of both"
-			}
-			row.measure()
-			rows = append(rows, row)
 		}
 	}
 	return rows
+}
+
+// metrics lists those of a scenario that are to be compared.
+func (p *pairing) metrics(id string) []sample.Metric {
+	var list []sample.Metric
+	for _, info := range sample.Known() {
+		if p.wanted(id, info.Metric) {
+			list = append(list, info.Metric)
+		}
+	}
+	return list
 }
 
 // planned reports whether both plans compare subject with baseline, and define
 // both alike.
 func (p *pairing) planned(subject, baseline string) bool {
 	found := false
-	for _, c := range p.a.side.Plan.Comparisons {
+	for _, c := range p.a.first().side.Plan.Comparisons {
 		found = found || c.Subject == subject && c.Baseline == baseline
 	}
-	return found && contains(p.common, subject) && contains(p.common, baseline)
+	return found && slices.Contains(p.common, subject) && slices.Contains(p.common, baseline)
 }
 
-// measure takes what can be known of the row alone.
-func (r *Row) measure() {
-	r.A, r.B = interval(r.before), interval(r.after)
+// measure takes what can be known of a row alone; false where no run has
+// anything of it.
+func (p *pairing) measure(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
+	if !slices.ContainsFunc(slices.Concat(p.a, p.b), func(c *columns) bool { return len(trials(c)) > 0 }) {
+		return false
+	}
+	r.Verdict = NotMeasured
+	var whyA, whyB string
+	r.before, whyA = p.a.figures(r, trials, figure)
+	r.after, whyB = p.b.figures(r, trials, figure)
+	r.A, r.B = shown(r.before), shown(r.after)
 	if r.A == nil || r.B == nil {
-		r.Verdict = NotMeasured
-		return
+		r.note("run A: ", whyA)
+		r.note("run B: ", whyB)
+		return true
 	}
 	r.Verdict = TooFew
-	if a, b := len(r.before), len(r.after); a < 2 || b < 2 {
-		r.Note = fmt.Sprintf("run A has %s and run B %s: one trial has no spread to judge by; run two at least, six to have a 95 %% interval", plural(a, "trial"), plural(b, "trial"))
-		return
+	if !p.spreads(r, trials, figure) {
+		r.Note = "a figure that is zero has no ratio, and the spread between runs is not known: compare several runs of each side"
+		return true
 	}
-	if iv, ok, err := stats.UnpairedRatio(r.after, r.before, stats.Level); err != nil {
-		r.Note = "no ratio: " + err.Error()
-	} else if ok && finite(iv.Low) && finite(iv.High) {
-		r.Ratio = (*report.Interval)(&iv)
+	e, ok, err := stats.Shift(r.scaled(r.after), r.scaled(r.before), r.spread, stats.Level)
+	if !ok || err != nil {
+		return true
 	}
-	test, ok, err := stats.MannWhitney(r.after, r.before)
-	switch {
-	case err != nil:
-		r.Note = "no test: " + err.Error()
-	case ok:
-		r.P, r.Effect, r.floor = &test.P, &test.Effect, test.Floor
+	r.P = &e.P
+	if !r.linear {
+		r.Ratio = &report.Interval{Median: math.Exp(e.Median), Low: math.Exp(e.Low), High: math.Exp(e.High), N: e.N, Level: e.Level}
 	}
+	return true
 }
 
-func interval(xs []float64) *report.Interval {
-	iv, ok, err := stats.MedianInterval(xs, stats.Level)
-	if !ok || err != nil {
-		return nil
+func (r *Row) note(side, why string) {
+	if why == "" {
+		return
 	}
-	return (*report.Interval)(&iv)
+	if why == oneTrial {
+		r.Verdict = TooFew
+	}
+	r.Note = side + why
+}
+
+// scaled are the figures on the scale on which they are compared.
+func (r *Row) scaled(figures []runFigure) []float64 {
+	xs := make([]float64, len(figures))
+	for i, f := range figures {
+		xs[i] = f.value
+		if !r.linear {
+			xs[i] = math.Log(f.value)
+		}
+	}
+	return xs
 }
 
 // judge corrects the p-values of a table's rows for their number, and gives
 // each its verdict; neutral where better and worse may not be said.
 func judge(rows []Row, neutral bool) {
 	var at []int
-	var ps, floors []float64
+	var ps []float64
 	for i := range rows {
 		if rows[i].P != nil {
-			at, ps, floors = append(at, i), append(ps, *rows[i].P), append(floors, rows[i].floor)
+			at, ps = append(at, i), append(ps, *rows[i].P)
 		}
 	}
 	adjusted := stats.Holm(ps)
-	// Holm's p-values grow with each of the p-values: with every row at its
-	// floor, they are the smallest that any outcome could have had.
-	least := stats.Holm(floors)
 	for k, i := range at {
-		rows[i].Adjusted, rows[i].MinimumP = &adjusted[k], &least[k]
+		rows[i].Adjusted = &adjusted[k]
 		rows[i].decide(len(at), neutral)
 	}
 }
@@ -165,34 +175,25 @@ func judge(rows []Row, neutral bool) {
 // decide gives a tested row its verdict, as one of so many.
 func (r *Row) decide(rows int, neutral bool) {
 	info, _ := sample.Describe(r.Metric)
-	direction := r.direction()
 	switch {
-	case *r.MinimumP > Alpha:
-		r.Verdict = TooFew
-	case *r.Adjusted > Alpha || direction == 0:
+	case *r.Adjusted > Alpha:
 		r.Verdict = Alike
+		if *r.P <= Alpha {
+			r.Verdict = Suggested
+		}
 		// A single test at alpha/m is what the first of Holm's m steps asks.
-		smallest, ok, err := stats.DetectableUnpaired(r.after, r.before, Alpha/float64(rows), Power)
-		if ok && err == nil && finite(smallest) {
-			r.Smallest = &smallest
+		if d, err := r.spread.Detectable(len(r.after), len(r.before), Alpha/float64(rows), Power); err == nil && !r.linear {
+			if d = math.Expm1(d); finite(d) {
+				r.Smallest = &d
+			}
 		}
 	case info.Better == 0 || neutral:
 		r.Verdict = Differs
-	case direction == info.Better:
+	case (r.change() > 0) == (info.Better > 0):
 		r.Verdict = Better
 	default:
 		r.Verdict = Worse
 	}
-}
-
-// direction is +1 where B is larger, −1 where it is smaller, and 0 where the
-// medians are equal or contradict the ranks.
-func (r *Row) direction() int {
-	medians := sign(r.B.Median - r.A.Median)
-	if medians != sign(*r.Effect) {
-		return 0
-	}
-	return medians
 }
 
 // change is the relative change from A to B; infinite where A is zero and B is
@@ -207,23 +208,4 @@ func (r *Row) change() float64 {
 		return math.Copysign(math.Inf(1), r.B.Median)
 	}
 	return (r.B.Median - r.A.Median) / math.Abs(r.A.Median)
-}
-
-func sign(v float64) int {
-	switch {
-	case v > 0:
-		return 1
-	case v < 0:
-		return -1
-	}
-	return 0
-}
-
-func contains(ids []string, id string) bool {
-	for _, x := range ids {
-		if x == id {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -17,6 +18,18 @@ type made struct {
 	scale  map[string]float64 // of a scenario's throughput; 1 where absent
 	noise  float64            // standard deviation of the log of every figure
 	drift  float64            // factor on everything, as when the machine is slower that day
+	state  float64            // standard deviation of the log of each scenario's factor from run to run
+}
+
+// runs makes four runs of a side, which differ by their noise.
+func (m made) runs() []Side {
+	var sides []Side
+	for i := range uint64(4) {
+		run := m
+		run.id, run.seed = fmt.Sprintf("%s%d", m.id, i), 10*m.seed+i
+		sides = append(sides, run.run())
+	}
+	return sides
 }
 
 // run makes a run of raw and bridge, each as stream and request/response, with
@@ -46,22 +59,27 @@ func (m made) run() Side {
 		}
 	}
 	r := rand.New(rand.NewPCG(m.seed, 1))
+	states := make(map[string]float64)
+	day := rand.New(rand.NewPCG(m.seed, 2))
+	for _, sc := range s.Plan.Scenarios {
+		states[sc.ID] = math.Exp(m.state * day.NormFloat64())
+	}
 	for block := range m.blocks {
 		for position, sc := range s.Plan.Scenarios {
-			s.Samples = append(s.Samples, sample.Sample{Scenario: sc.ID, Block: block, Position: position, Started: s.Run.Started, Metrics: m.trial(sc, r)})
+			s.Samples = append(s.Samples, sample.Sample{Scenario: sc.ID, Block: block, Position: position, Started: s.Run.Started, Metrics: m.trial(sc, states[sc.ID], r)})
 		}
 	}
 	return s
 }
 
-func (m made) trial(sc suite.Scenario, r *rand.Rand) sample.Metrics {
+func (m made) trial(sc suite.Scenario, state float64, r *rand.Rand) sample.Metrics {
 	figure := func(centre float64) float64 { return centre * math.Exp(m.noise*r.NormFloat64()) }
-	scale, drift := 1.0, 1.0
+	scale, drift := 1.0, state
 	if v, ok := m.scale[sc.ID]; ok {
 		scale = v
 	}
 	if m.drift > 0 {
-		drift = m.drift
+		drift *= m.drift
 	}
 	ms := sample.Metrics{sample.SenderCPUPerByte: figure(0.7 / drift), sample.ReceiverCPUPerByte: figure(0.6 / drift)}
 	if sc.Workload.Kind == suite.TCPRR {

@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"windtunnel/lab/report"
-	"windtunnel/lab/stats"
 )
 
 // Says is the row's verdict in words.
@@ -18,6 +17,10 @@ func (r *Row) Says() string {
 		change := r.change()
 		if finite(change) {
 			return string(r.Verdict) + " by " + tenths(math.Abs(change))
+		}
+	case Suggested:
+		if change := r.change(); finite(change) {
+			return fmt.Sprintf("%s: %+.1f %%, not after the correction", Suggested, 100*change)
 		}
 	case Alike:
 		switch {
@@ -75,18 +78,13 @@ func medians(ivs ...*report.Interval) []float64 {
 	return xs
 }
 
-// bracketed prints a ratio as "0.951 [0.940, 0.962]", with the confidence that
-// the interval really has where trials are too few for the usual one.
+// bracketed prints a ratio as "0.951 [0.940, 0.962]".
 func bracketed(iv *report.Interval) string {
 	if iv == nil {
 		return "—"
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
-	text := fmt.Sprintf("%s [%s, %s]", number(iv.Median), number(iv.Low), number(iv.High))
-	if iv.Level < stats.Level {
-		text += fmt.Sprintf(" at %.0f %%", 100*iv.Level)
-	}
-	return text
+	return fmt.Sprintf("%s [%s, %s]", number(iv.Median), number(iv.Low), number(iv.High))
 }
 
 // tenths prints a part of 1 as "5.1 %", and as more digits where it would read
@@ -111,8 +109,6 @@ func optional(v *float64, print func(float64) string) string {
 	}
 	return print(*v)
 }
-
-func signed(v float64) string { return fmt.Sprintf("%+.2f", v) }
 
 func orNone(s string) string {
 	if s == "" {

@@ -99,7 +99,13 @@ func (c *Comparison) heading() []string {
 	line := func(name string, r RunInfo) string {
 		return fmt.Sprintf("run %s: %s, suite %s, %s, %s", name, r.ID, r.Suite, r.Started.UTC().Format(time.DateTime+" UTC"), plural(r.Trials, "valid trial"))
 	}
-	lines := []string{line("A", c.A), line("B", c.B)}
+	var lines []string
+	for _, run := range append([]RunInfo{c.A}, c.MoreA...) {
+		lines = append(lines, line("A", run))
+	}
+	for _, run := range append([]RunInfo{c.B}, c.MoreB...) {
+		lines = append(lines, line("B", run))
+	}
 	if len(c.Environment)+len(c.Plan) == 0 {
 		lines = append(lines, "Nothing that is recorded of the machine and the plan differs.")
 	}
@@ -137,7 +143,7 @@ func (c *Comparison) grids() []grid {
 }
 
 func figures(title, a, b string, rows []Row) grid {
-	g := grid{title: title, heads: []string{"SCENARIO", "METRIC", a, b, "RATIO [95 %]", "P", "P (HOLM)", "EFFECT", "VERDICT"}}
+	g := grid{title: title, heads: []string{"SCENARIO", "METRIC", a, b, "RATIO [95 %]", "P", "P (HOLM)", "VERDICT"}}
 	for i := range rows {
 		r := &rows[i]
 		name, says := r.Scenario, r.Says()
@@ -148,7 +154,7 @@ func figures(title, a, b string, rows []Row) grid {
 			says += ": " + r.Note
 		}
 		g.rows = append(g.rows, []string{name, label(r.Metric), r.figure(r.A), r.figure(r.B), bracketed(r.Ratio),
-			optional(r.P, probability), optional(r.Adjusted, probability), optional(r.Effect, signed), says})
+			optional(r.P, probability), optional(r.Adjusted, probability), says})
 	}
 	return g
 }

@@ -14,10 +14,9 @@ var compared = []sample.Metric{
 	sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
 }
 
-// compare yields every metric that both sides of a comparison have, with its
-// verdict.
-func (b *builder) compare() []Comparison {
-	list := []Comparison{}
+// compare yields every metric that both sides of the plan's comparisons have,
+// with the title that the plan gives the comparison.
+func (b *builder) compare() (list []*Comparison, titles []string) {
 	for _, c := range b.plan.Comparisons {
 		if b.scenarios[c.Subject] == nil || b.scenarios[c.Baseline] == nil {
 			b.doubt = append(b.doubt, fmt.Sprintf("The comparison of %s with %s names a scenario that the plan does not have.", c.Subject, c.Baseline))
@@ -27,13 +26,29 @@ func (b *builder) compare() []Comparison {
 			b.doubt = append(b.doubt, fmt.Sprintf("%s and %s have figures, but in no block both, so they cannot be compared.", c.Subject, c.Baseline))
 		}
 		for _, m := range compared {
-			if entry, ok := b.comparison(c, m); ok {
-				list = append(list, entry)
+			if p := b.paired(c.Subject, c.Baseline, m); p != nil {
+				list, titles = append(list, p), append(titles, c.Title)
 			}
 		}
 	}
-	b.judge(list)
-	return list
+	return list, titles
+}
+
+// judged makes every comparison of the report once, and its verdict, and
+// returns those of the plan's comparisons and of its ladders.
+func (b *builder) judged() ([]Comparison, []Ladder) {
+	all, titles := b.compare()
+	ladders, steps := b.ladders()
+	b.settle(all, steps)
+	list := make([]Comparison, len(all))
+	for i, c := range all {
+		list[i] = *c
+		list[i].Title = titles[i]
+	}
+	for i := range ladders {
+		ladders[i].judge()
+	}
+	return list, ladders
 }
 
 // apart reports whether both have figures and no block in common.
@@ -52,50 +67,6 @@ func (b *builder) apart(c suite.Comparison) bool {
 		}
 	}
 	return true
-}
-
-// comparison compares one metric over the blocks in which both sides have it.
-func (b *builder) comparison(c suite.Comparison, m sample.Metric) (Comparison, bool) {
-	p := b.paired(c.Subject, c.Baseline, m)
-	if p.ratio == nil {
-		return Comparison{}, false
-	}
-	entry := Comparison{Title: c.Title, Baseline: c.Baseline, Subject: c.Subject, Metric: m, Ratio: *p.ratio, P: p.p(), Detectable: p.detectable}
-	if entry.P != nil {
-		entry.Effect = &p.test.Effect
-	}
-	return entry, true
-}
-
-// judge gives every comparison its verdict. The headline ones are corrected for
-// one another; the rest can be suggested at best.
-func (b *builder) judge(list []Comparison) {
-	var family []tested
-	most := 0
-	for i := range list {
-		c := &list[i]
-		switch {
-		case headline(c.Metric, b.scenarios[c.Subject], b.scenarios[c.Baseline]):
-			family = append(family, tested{c.P, &c.Adjusted, &c.Verdict})
-			if c.P != nil {
-				most = max(most, c.Ratio.N)
-			}
-		case c.P == nil:
-			c.Verdict = TooFew
-		default:
-			c.Verdict = judge(*c.P, nil)
-		}
-	}
-	settle(family)
-	for i := range list {
-		list[i].Distinct = list[i].Verdict == Differs
-		if list[i].Adjusted != nil {
-			b.family++
-		}
-	}
-	if text := outOfReach("The headline comparisons", b.family, most); text != "" {
-		b.doubt = append(b.doubt, text)
-	}
 }
 
 // label names a metric for people.

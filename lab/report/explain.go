@@ -105,69 +105,53 @@ func (e explainer) name(id string) string {
 	return id
 }
 
-// says lists what a step costs beyond doubt, and then what it may. CPU is said
-// by the byte, and by the packet where there are no bytes to speak of.
+// says lists what a step costs beyond doubt, and then what is suggested.
 func (e explainer) says(g *Rung) []string {
-	var sure, perhaps []string
+	var sure, suggested []string
 	for i := range g.Costs {
 		c := &g.Costs[i]
-		if c.Added == nil || c.Ratio == nil || g.secondary(c.Metric) {
+		if c.Added == nil || c.Ratio == nil {
 			continue
 		}
 		switch c.Verdict {
 		case Differs:
-			sure = append(sure, c.sentence(""))
+			sure = append(sure, c.sentence())
 		case Suggested:
-			perhaps = append(perhaps, c.sentence("perhaps "))
+			suggested = append(suggested, c.sentence()+" (suggested)")
 		}
 	}
-	return append(sure, perhaps...)
+	return append(sure, suggested...)
 }
 
 // silence says why nothing is said of a step's cost.
 func (g *Rung) silence() string {
 	for i := range g.Costs {
 		if v := g.Costs[i].Verdict; v != TooFew && v != "" {
-			return "shows no cost that is significant"
+			return "shows no difference"
 		}
 	}
 	return "has too few trials to say what it costs"
 }
 
-// secondary reports whether another metric of the step says the same better.
-func (g *Rung) secondary(m sample.Metric) bool {
-	switch m {
-	case sample.SenderCPUPerPacket:
-		return g.cost(sample.SenderCPUPerByte) != nil
-	case sample.ReceiverCPUPerPacket:
-		return g.cost(sample.ReceiverCPUPerByte) != nil
-	}
-	return false
-}
-
 // sentence says the cost: "costs 4.1 % of throughput [3.0, 5.2]", "adds
-// 0.12 ns/byte [0.10, 0.14] (+18 %) at the receiver".
-func (c *Cost) sentence(doubt string) string {
+// 0.12 ns/byte at the receiver, 1.18× [1.15, 1.22]".
+func (c *Cost) sentence() string {
 	if !addsUp(c.Metric) {
-		return doubt + c.traffic()
+		return c.traffic()
+	}
+	ratio := factor(*c.Ratio)
+	if (c.Ratio.Median > 1) != (c.Added.Median > 0) {
+		// The medians of all trials and the ratio within blocks can part.
+		return "takes " + ratio + " the " + label(c.Metric)
 	}
 	scale := ScaleOf(c.Metric, c.Figure.Median)
 	verb := "adds"
-	iv := *c.Added
-	if iv.Median < 0 {
+	if c.Added.Median < 0 {
 		verb = "saves"
-		iv.Median, iv.Low, iv.High = -iv.Median, -iv.High, -iv.Low
 	}
-	figure, bounds := scale.added(iv)
-	text := fmt.Sprintf("%s%s %s", doubt, verb, withUnit(unsigned(figure), scale.Unit))
-	if bounds != "" {
-		text += " " + unsigned(bounds)
-	}
-	// The medians and the differences can part; then only the latter are said.
-	if (c.Ratio.Median > 1) == (c.Added.Median > 0) {
-		text += " (" + change(c.Ratio.Median) + ")"
-	}
-	return text + c.where() + remark(c)
+	figure, _ := scale.Figure(*c.Figure)
+	added := strings.TrimLeft(scale.added(c.Added.Median, figure), "+−")
+	return fmt.Sprintf("%s %s%s, %s", verb, withUnit(added, scale.Unit), c.where(), ratio)
 }
 
 // traffic says the share of throughput or transactions that is lost or won.
@@ -192,7 +176,7 @@ func (c *Cost) traffic() string {
 	if iv.N > 1 {
 		text += fmt.Sprintf(" [%s, %s]", minus(100*lost.Low, decimals), minus(100*lost.High, decimals))
 	}
-	return text + remark(c)
+	return text
 }
 
 // where says on which side a cost arises.
@@ -204,14 +188,6 @@ func (c *Cost) where() string {
 		return " at the receiver"
 	case sample.LatencyP50:
 		return " to the median round trip"
-	}
-	return ""
-}
-
-// remark says that the interval and the verdict part.
-func remark(c *Cost) string {
-	if t := tension(c.Verdict, *c.Ratio); t != "" {
-		return " (" + strings.TrimPrefix(t, ", ") + ")"
 	}
 	return ""
 }
@@ -231,7 +207,7 @@ func (e explainer) parts(m sample.Metric) string {
 			top = &e.l.Steps[i]
 		}
 	}
-	if top == nil || !addsUp(m) || top.secondary(m) {
+	if top == nil || !addsUp(m) {
 		return ""
 	}
 	whole := top.cost(m).Figure
@@ -285,16 +261,16 @@ func (e explainer) unsaid() []string {
 		var alike, suggested, few []string
 		for j := range g.Costs {
 			c := &g.Costs[j]
-			if g.secondary(c.Metric) || c.Ratio == nil {
+			if c.Ratio == nil {
 				continue
 			}
 			switch c.Verdict {
 			case Alike:
-				alike = append(alike, fmt.Sprintf("%s (%s, n = %d%s%s)", label(c.Metric), change(c.Ratio.Median), c.Ratio.N, tension(c.Verdict, *c.Ratio), wouldShow("; ", c.Detectable, c.Ratio.Median)))
+				alike = append(alike, fmt.Sprintf("%s (%s, n = %d%s)", label(c.Metric), factor(*c.Ratio), c.Ratio.N, wouldShow("; ", c.Detectable, c.Ratio.Median)))
 			case Suggested:
-				suggested = append(suggested, fmt.Sprintf("%s (%s, n = %d, %s%s)", label(c.Metric), change(c.Ratio.Median), c.Ratio.N, pValue(*c.P), afterCorrection(c.Adjusted)))
+				suggested = append(suggested, fmt.Sprintf("%s (%s, n = %d, %s%s)", label(c.Metric), factor(*c.Ratio), c.Ratio.N, pValue(*c.P), afterCorrection(c.Adjusted)))
 			case TooFew:
-				few = append(few, fmt.Sprintf("%s (%s, n = %d)", label(c.Metric), change(c.Ratio.Median), c.Ratio.N))
+				few = append(few, fmt.Sprintf("%s (%s, n = %d)", label(c.Metric), factor(*c.Ratio), c.Ratio.N))
 			}
 		}
 		pair := fmt.Sprintf("Between %s and %s ", g.Name, e.name(g.From))

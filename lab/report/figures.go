@@ -206,7 +206,7 @@ func (f Figures) Legend() []string {
 		list = append(list, text+".")
 	}
 	if suggested {
-		list = append(list, "? a difference is suggested: significant by itself, and not after the correction for all headline comparisons.")
+		list = append(list, suggestedLegend)
 	}
 	return list
 }

@@ -111,7 +111,7 @@ func contradictions(r *Report) []string {
 			add("%s of %s is %s, alike %v and distinct %v", c.Metric, c.Subject, c.Verdict, c.Alike(), c.Distinct)
 		case c.Verdict == TooFew && c.Ratio.N >= 6, c.Verdict != TooFew && c.Ratio.N < 6:
 			add("%s of %s with %d blocks is %s", c.Metric, c.Subject, c.Ratio.N, c.Verdict)
-		case c.Verdict == Differs && *c.Adjusted > 0.05, c.Verdict == Alike && *c.P <= 0.05:
+		case c.Verdict != TooFew && (c.Verdict == Alike) == (c.Ratio.Low > 1 || c.Ratio.High < 1), c.Verdict != TooFew && (c.Verdict == Alike) != (*c.P > 0.05), c.Verdict == Differs && *c.Adjusted > 0.05:
 			add("%s of %s with p %v is %s", c.Metric, c.Subject, *c.P, c.Verdict)
 		case c.Ratio.Low > c.Ratio.Median || c.Ratio.High < c.Ratio.Median:
 			add("%s of %s: %+v", c.Metric, c.Subject, c.Ratio)
@@ -166,12 +166,12 @@ func denied(l Ladder) []string {
 	for i := range l.Steps {
 		g := &l.Steps[i]
 		for _, c := range g.Costs {
-			if c.Ratio == nil || g.secondary(c.Metric) {
+			if c.Ratio == nil {
 				continue
 			}
 			part := &Ladder{Steps: []Rung{{Scenario: g.From, Name: "below"}, {Scenario: g.Scenario, Name: "it", From: g.From, Costs: []Cost{c}}}}
 			said, open := explainer{part}.climb()[0], strings.Join(explainer{part}.unsaid(), " ")
-			none := strings.Contains(said, "shows no cost that is significant")
+			none := strings.Contains(said, "shows no difference")
 			if c.Verdict == Differs && (none || strings.Contains(open, "no difference")) || c.Verdict == Alike && (!none || !strings.Contains(open, "no difference shows")) {
 				list = append(list, fmt.Sprintf("%s of %s is %s, and said as %q and %q", c.Metric, g.Scenario, c.Verdict, said, open))
 			}

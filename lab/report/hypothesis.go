@@ -64,14 +64,14 @@ func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (O
 	if len(over) == 0 {
 		return o, fmt.Sprintf("no block has %s of both %s and %s", label(m), subject, h.Baseline)
 	}
-	iv, ok, err := stats.RatioOfMedians(over, under, level)
+	e, ok, err := b.ratio(over, under, level)
 	if err != nil {
 		return o, fmt.Sprintf("%s of %s and %s has no ratio: %v", label(m), subject, h.Baseline, err)
 	}
-	if !ok || !finiteInterval(Interval(iv)) {
+	if !ok {
 		return o, fmt.Sprintf("%s of %s and %s has no ratio", label(m), subject, h.Baseline)
 	}
-	ratio := Interval(iv)
+	ratio := Interval(e.Interval)
 	o.Ratio = &ratio
 	about := fmt.Sprintf("%s of %s is %s that of %s", label(m), subject, bracketed(ratio, 2, "×", 1, h.Low, h.High), h.Baseline)
 	if need := stats.MinimumTrials(level); ratio.N < need {

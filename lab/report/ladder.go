@@ -8,8 +8,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// climbed lists what a ladder's step can cost; a stream has no transactions to
-// speak of, and request/response no cost per byte.
+// climbed lists what a ladder's step can cost: of a stream throughput and CPU per
+// byte, of request/response transactions, latency and CPU per packet.
 var climbed = []sample.Metric{
 	sample.Throughput, sample.Transactions, sample.LatencyP50,
 	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte, sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
@@ -20,45 +20,38 @@ func climbs(m sample.Metric, exchange bool) bool {
 	switch m {
 	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
 		return !exchange
-	case sample.Transactions, sample.LatencyP50:
-		return exchange
 	}
-	return true
+	return exchange
 }
 
 // addsUp reports whether the steps' costs of m sum to the last figure.
 func addsUp(m sample.Metric) bool { return m == sample.LatencyP50 || ofSide(m) }
 
-// ladders yields the plan's ladders with what each step costs. All steps and
-// metrics are corrected for one another.
-func (b *builder) ladders() []Ladder {
-	var list []Ladder
+// ladders yields the plan's ladders, and the comparisons that their steps show.
+func (b *builder) ladders() (list []Ladder, steps []*Comparison) {
 	for i := range b.plan.Ladders {
-		list = append(list, b.ladder(&b.plan.Ladders[i]))
-	}
-	var family []tested
-	tests, most := 0, 0
-	for i := range list {
-		for j := range list[i].Steps {
-			costs := list[i].Steps[j].Costs
-			for k := range costs {
-				c := &costs[k]
-				if c.Ratio == nil {
-					continue
-				}
-				family = append(family, tested{c.P, &c.Adjusted, &c.Verdict})
-				if c.P != nil {
-					tests++
-					most = max(most, c.Ratio.N)
+		l := b.ladder(&b.plan.Ladders[i])
+		for _, g := range l.Steps {
+			for _, c := range g.Costs {
+				if c.of != nil {
+					steps = append(steps, c.of)
 				}
 			}
 		}
+		list = append(list, l)
 	}
-	settle(family)
-	if text := outOfReach("The ladders' steps", tests, most); text != "" {
-		b.doubt = append(b.doubt, text)
+	return list, steps
+}
+
+// judge fills in what settle made of the comparisons of the steps.
+func (l *Ladder) judge() {
+	for _, g := range l.Steps {
+		for i := range g.Costs {
+			if c := &g.Costs[i]; c.of != nil {
+				c.Ratio, c.P, c.Adjusted, c.Detectable, c.Verdict = &c.of.Ratio, c.of.P, c.of.Adjusted, c.of.Detectable, c.of.Verdict
+			}
+		}
 	}
-	return list
 }
 
 // ladder climbs from each step that has figures to the next that has; a step
@@ -138,24 +131,17 @@ func (b *builder) costs(id, from, last string) []Cost {
 	return list
 }
 
-// climb fills in what a step adds over the one before.
+// climb fills in what a step adds over the one before: the difference of the two
+// figures shown, so that a ladder's steps sum to its last figure.
 func (b *builder) climb(c *Cost, id, from, last string) {
-	p := b.paired(id, from, c.Metric)
-	if p.ratio == nil {
+	below, ok := b.cells[from].summary[c.Metric]
+	if c.of = b.paired(id, from, c.Metric); c.of == nil || !ok {
 		return
 	}
-	c.Ratio, c.P, c.Detectable = p.ratio, p.p(), p.detectable
-	differences := make([]float64, p.n())
-	for i := range differences {
-		differences[i] = p.over[i] - p.under[i]
-	}
-	iv, ok := interval(differences)
-	if !ok || !finiteInterval(iv) {
-		return
-	}
-	c.Added = &iv
+	r := c.of.Ratio
+	c.Added = &Interval{Median: c.Figure.Median - below.Median, Low: below.Median * (r.Low - 1), High: below.Median * (r.High - 1), N: r.N, Level: r.Level}
 	if whole, ok := b.cells[last].summary[c.Metric]; ok && addsUp(c.Metric) && whole.Median > 0 {
-		if share := iv.Median / whole.Median; finite(share) {
+		if share := c.Added.Median / whole.Median; finite(share) {
 			c.Share = &share
 		}
 	}

@@ -20,10 +20,10 @@ type LadderTable struct {
 type LadderLine struct {
 	Heading string // "receiver CPU per byte, ns/byte"
 	Step    string // "+ the bridge"
-	Figure  string // of the step's scenario
-	Added   string // over the step before, "+0.12"
-	Range   string // of Added, "[+0.10, +0.14]"
-	Change  string // Ratio as a change, "+18 %"
+	Figure  string // median of the step's scenario
+	Added   string // Figure less the step before's, "+0.12"
+	Ratio   string // to the step before within blocks, "1.18"
+	Range   string // of Ratio, "[1.15, 1.22]"
 	Share   string // of the last step's figure, "10 %"
 	Mark    string // "~" no difference shows, "?" suggested, "…" too few trials
 }
@@ -54,8 +54,8 @@ func (l *Ladder) table() LadderTable {
 	}
 	for _, legend := range []struct{ mark, text string }{
 		{"~", l.alikeLegend()},
-		{"?", "? suggested: significant by itself, and not after the correction for all steps and metrics of the report's ladders."},
-		{"…", "… too few trials to tell a difference from chance."},
+		{"?", suggestedLegend},
+		{"…", fewLegend},
 	} {
 		if marks[legend.mark] {
 			t.Legend = append(t.Legend, legend.text)
@@ -74,7 +74,7 @@ func (l *Ladder) alikeLegend() string {
 			}
 		}
 	}
-	text := "~ not significant: no difference shows."
+	text := "~ no difference shows."
 	if len(would) > 0 {
 		text += " A difference would have shown from these on: " + strings.Join(would, "; ") + "."
 	}
@@ -125,10 +125,10 @@ func (g *Rung) line(m sample.Metric, scale Scale) LadderLine {
 	}
 	line.Figure, _ = scale.Figure(*c.Figure)
 	if c.Added != nil {
-		line.Added, line.Range = scale.added(*c.Added)
+		line.Added = scale.added(c.Added.Median, line.Figure)
 	}
 	if c.Ratio != nil {
-		line.Change = change(c.Ratio.Median)
+		line.Ratio, line.Range = Scale{By: 1}.Figure(*c.Ratio)
 	}
 	if c.Share != nil {
 		line.Share = strings.TrimPrefix(signed(100**c.Share, 0), "+") + " %"
@@ -137,18 +137,11 @@ func (g *Rung) line(m sample.Metric, scale Scale) LadderLine {
 	return line
 }
 
-// added prints a difference with its sign, as "+0.12" and "[+0.10, +0.14]".
-func (s Scale) added(iv Interval) (median, bounds string) {
-	m, low, high := iv.Median/s.By, iv.Low/s.By, iv.High/s.By
-	d := significant(m)
-	if high > low {
-		d = min(d, max(significant(high-low)-1, 0)) // the width says how many digits are known
-	}
-	median = signed(m, d)
-	if iv.N > 1 {
-		bounds = "[" + signed(low, d) + ", " + signed(high, d) + "]"
-	}
-	return median, bounds
+// added prints a difference with its sign and the decimals of the figure beside
+// it, so that a reader can check the sum: "+0.12".
+func (s Scale) added(difference float64, figure string) string {
+	_, fraction, _ := strings.Cut(figure, ".")
+	return signed(difference/s.By, len(fraction))
 }
 
 // signed prints v with its sign, a true minus where it is one.
@@ -158,10 +151,4 @@ func signed(v float64, decimals int) string {
 		return strings.TrimLeft(text, "+−")
 	}
 	return text
-}
-
-// change prints a ratio as the change that it is: 0.784 as "−21.6 %".
-func change(ratio float64) string {
-	by := 100 * (ratio - 1)
-	return signed(by, min(max(0, significant(by)-1), 2)) + " %"
 }

@@ -117,14 +117,14 @@ func (m *markdown) legend(lines []string) {
 
 func (m *markdown) ladder(t LadderTable) {
 	m.line("## %s", escape(t.Title))
-	heads := []string{"step", "figure", "added", "95 % interval", "change", "of the last step"}
+	heads := []string{"step", "median", "added", "ratio to the step before", "95 % interval", "of the last step"}
 	var rows [][]string
 	for _, l := range t.Lines {
 		if l.Heading != "" {
 			rows = append(rows, []string{"**" + escape(l.Heading) + "**", "", "", "", "", ""})
 			continue
 		}
-		row := []string{l.Step, l.Figure, strings.TrimSpace(l.Added + " " + l.Mark), l.Range, l.Change, l.Share}
+		row := []string{l.Step, l.Figure, l.Added, strings.TrimSpace(l.Ratio + " " + l.Mark), l.Range, l.Share}
 		for i := range row {
 			row[i] = escape(row[i])
 		}

@@ -19,10 +19,10 @@ func (r *Report) Method() []Passage {
 		{"Figures", "A figure is the median of its trials. The range in brackets holds the true median with 95 % confidence (order statistics, no assumption about the distribution); of fewer than 6 trials it is the lowest and the highest."},
 	}
 	if len(r.Comparisons) > 0 {
-		list = append(list, Passage{"Ratios", "A ratio divides the subject's median by the baseline's, over the blocks that have both. Its range is a 95 % interval, from a bootstrap that draws whole blocks."}, r.differences())
+		list = append(list, Passage{"Ratios", "A ratio is Hodges and Lehmann's estimate of the subject over the baseline within blocks: the median of the averages of all pairs of blocks, in logarithms. What a block does to both cancels, so it can differ a little from the ratio of the two medians. Its range is a 95 % interval: the ratios that the signed-rank test does not reject."}, r.differences())
 	}
 	if len(r.Ladders) > 0 {
-		list = append(list, Passage{"Steps", "A step's cost is the median of its differences from the step below within each block, with its interval. Whether it is one is tested like a difference, and corrected for all steps and metrics of the ladders together."})
+		list = append(list, Passage{"Steps", "A step's cost is its median less the median of the step before, so that the steps sum to the last figure. The ratio beside it, its interval and the verdict are those of the comparison of the two scenarios within blocks."})
 	}
 	if len(r.Hypotheses) > 0 {
 		list = append(list, Passage{"Hypotheses", "A hypothesis holds where the 95 % interval of its ratio lies within what it claims, is refuted where it lies outside, and is undecided where it does neither. Of several subjects it must hold for every one, and their intervals are wider in proportion."})
@@ -48,11 +48,11 @@ func (r *Report) Method() []Passage {
 
 // differences says how a difference is told from chance.
 func (r *Report) differences() Passage {
-	text := "Whether there is a difference is decided by Wilcoxon's signed-rank test over the blocks, which supposes nothing of how figures are distributed."
+	text := "There is a difference where the ratio's interval leaves out 1, which is where the p-value of Wilcoxon's exact signed-rank test over the blocks is at most 0.05. Neither supposes a distribution of the figures."
 	if n := corrected(r.Comparisons); n > 1 {
-		text += fmt.Sprintf(" The %d headline comparisons (throughput or transactions, and both sides' CPU per byte) are corrected for one another by Holm's method, so that the chance of even one false difference among them stays below 5 %%.", n)
+		text += fmt.Sprintf(" The %d headline comparisons (throughput or transactions, and both sides' CPU per byte), those of the ladders' steps too, are corrected for one another by Holm's method, so that the chance of even one false difference among them stays below 5 %%.", n)
 	}
-	text += " A difference that is significant only by itself is suggested (?). Where none shows (~), the report says how small a one would have shown in 4 of 5 runs like this."
+	text += " A difference that the correction does not confirm is suggested (?), as are those of other metrics. Where none shows (~), the report says how small a one would have shown in 4 of 5 runs like this."
 	return Passage{"Differences", text}
 }
 

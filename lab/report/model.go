@@ -44,8 +44,9 @@ type RunInfo struct {
 	Environment sample.Environment `json:"environment"`
 }
 
-// Interval is a median with its 95 % interval: order statistics for a figure,
-// a bootstrap over blocks for a ratio. With too few samples for one, Low and
+// Interval is a median with its 95 % interval: order statistics for a figure; for
+// a ratio Hodges and Lehmann's median of the ratios within blocks, with the values
+// that the signed-rank test does not reject. With too few samples for one, Low and
 // High are the extremes and Level says what they hold.
 type Interval struct {
 	Median float64 `json:"median"`
@@ -103,12 +104,12 @@ type Comparison struct {
 	Baseline string        `json:"baseline"`
 	Subject  string        `json:"subject"`
 	Metric   sample.Metric `json:"metric"`
-	// Ratio of the medians, with its paired bootstrap interval.
+	// Ratio within blocks; see stats.Ratio.
 	Ratio Interval `json:"ratio"`
-	// P is the two-sided p-value of Wilcoxon's signed-rank test over the
-	// blocks, nil for too few of them, and Adjusted the same after Holm's
-	// correction over the report's headline comparisons (see Headline), nil for
-	// the others too.
+	// P is the two-sided p-value of the signed-rank test that Ratio's interval
+	// inverts, nil for too few blocks, and Adjusted the same after Holm's
+	// correction over the headline comparisons (see Headline) of the report and
+	// its ladders, nil for the others too.
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
 	// Effect is the matched-pairs rank-biserial correlation, −1…+1.
@@ -126,8 +127,8 @@ type Verdict string
 
 const (
 	Differs   Verdict = "differs"   // significant after the correction for many comparisons
-	Suggested Verdict = "suggested" // significant only by itself
-	Alike     Verdict = "alike"     // no difference shows; Detectable says how small a one would have
+	Suggested Verdict = "suggested" // the interval excludes 1, but not after the correction
+	Alike     Verdict = "alike"     // the interval holds 1; Detectable says what would have shown
 	TooFew    Verdict = "too few"   // so few blocks can show nothing
 )
 
@@ -151,19 +152,20 @@ type Rung struct {
 type Cost struct {
 	Metric sample.Metric `json:"metric"`
 	Figure *Interval     `json:"figure,omitempty"` // of the step's scenario
-	// Added is the median of the differences within blocks, in the metric's
-	// unit; Ratio as in Comparison.
-	Added    *Interval `json:"added,omitempty"`
-	Ratio    *Interval `json:"ratio,omitempty"`
-	P        *float64  `json:"p,omitempty"`
-	Adjusted *float64  `json:"p_adjusted,omitempty"` // over all steps and metrics of the report's ladders
-	// Detectable is the smallest true difference of the ratio that would have
-	// shown, as in Comparison.
-	Detectable *float64 `json:"detectable,omitempty"`
-	Verdict    Verdict  `json:"verdict,omitempty"`
+	// Added is Figure less the figure of the rung before, in the metric's unit;
+	// Low and High are the bounds of Ratio at the rung before.
+	Added *Interval `json:"added,omitempty"`
+	// The comparison with the rung before, as in Comparison.
+	Ratio      *Interval `json:"ratio,omitempty"`
+	P          *float64  `json:"p,omitempty"`
+	Adjusted   *float64  `json:"p_adjusted,omitempty"`
+	Detectable *float64  `json:"detectable,omitempty"`
+	Verdict    Verdict   `json:"verdict,omitempty"`
 	// Share is the part of the last rung's figure that this step added, where
 	// the metric adds up (CPU per byte and per packet, latency): 8 of 12 ns.
 	Share *float64 `json:"share,omitempty"`
+
+	of *Comparison // with the rung before
 }
 
 // Hypothesis is a plan's hypothesis, judged.

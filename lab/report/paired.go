@@ -20,53 +20,59 @@ type pairKey struct {
 	metric            sample.Metric
 }
 
-// paired is what the blocks that two scenarios have in common say of one
-// metric. Comparisons, ladders and hypotheses share it.
-type paired struct {
-	over, under []float64 // subject and baseline, by block
-	ratio       *Interval // nil where there is none
-	test        *stats.Test
-	detectable  *float64
-}
-
-// n is the number of blocks that both sides have.
-func (p *paired) n() int { return len(p.over) }
-
-// few reports whether so few blocks can show nothing.
-func (p *paired) few() bool { return p.n() < stats.MinimumTrials(stats.Level) }
-
-// p is the test's p-value; nil where there is none or too few blocks for one.
-func (p *paired) p() *float64 {
-	if p.test == nil || p.few() {
-		return nil
-	}
-	return &p.test.P
-}
-
-// paired returns what two scenarios of the plan have in common; why there is
-// no ratio is noted once.
-func (b *builder) paired(subject, baseline string, m sample.Metric) *paired {
+// paired compares one metric of two scenarios of the plan over the blocks that
+// both have. Every part of a report that speaks of the pair shows this one
+// comparison; settle gives it its verdict. nil where there is no ratio, with the
+// reason noted once.
+func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison {
 	key := pairKey{subject, baseline, m}
-	if known := b.pairs[key]; known != nil {
+	if known, ok := b.pairs[key]; ok {
 		return known
 	}
-	p := &paired{}
-	b.pairs[key] = p
-	p.over, p.under = pair(m, b.cells[subject], b.cells[baseline])
-	iv, ok, err := stats.RatioOfMedians(p.over, p.under, stats.Level)
+	b.pairs[key] = nil
+	over, under := pair(m, b.cells[subject], b.cells[baseline])
+	e, ok, err := b.ratio(over, under, stats.Level)
 	if err != nil {
 		b.doubt = append(b.doubt, fmt.Sprintf("%s of %s and %s has no ratio: %v.", label(m), subject, baseline, err))
 	}
-	if ok && err == nil && finiteInterval(Interval(iv)) {
-		p.ratio = (*Interval)(&iv)
+	if !ok || err != nil {
+		return nil
 	}
-	if test, ok, err := stats.WilcoxonSignedRank(p.over, p.under); ok && err == nil && finite(test.P) {
-		p.test = &test
+	c := &Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: Interval(e.Interval), Verdict: TooFew}
+	if !c.few() {
+		c.P, c.Effect, c.Verdict = &e.P, &e.Effect, Alike
+		if c.excludesOne() {
+			c.Verdict = Suggested
+		}
 	}
-	if d, ok, err := stats.DetectableRatio(p.over, p.under, alpha, power); ok && err == nil && finite(d) {
-		p.detectable = &d
+	if d, ok, err := stats.DetectableRatio(over, under, 1-b.level(stats.Level), power); ok && err == nil {
+		c.Detectable = &d
 	}
-	return p
+	b.pairs[key] = c
+	return c
+}
+
+// few reports whether so few blocks can show nothing.
+func (c *Comparison) few() bool { return c.Ratio.N < stats.MinimumTrials(stats.Level) }
+
+func (c *Comparison) excludesOne() bool { return stats.Interval(c.Ratio).Excludes(1) }
+
+// ratio estimates over / under so that the interval has level, also where its
+// width decided when the run ended.
+func (b *builder) ratio(over, under []float64, level float64) (stats.Estimate, bool, error) {
+	e, ok, err := stats.Ratio(over, under, b.level(level))
+	if b.plan.Stop.Precision > 0 {
+		e = e.AfterLooks()
+	}
+	return e, ok, err
+}
+
+// level is the one at which an interval is made that holds with level.
+func (b *builder) level(level float64) float64 {
+	if b.plan.Stop.Precision > 0 {
+		return stats.Looked(level)
+	}
+	return level
 }
 
 // pair returns the values of both sides from the blocks that have both. Both
@@ -91,8 +97,4 @@ func pair(m sample.Metric, subject, baseline *cell) (over, under []float64) {
 		}
 	}
 	return over, under
-}
-
-func finiteInterval(iv Interval) bool {
-	return finite(iv.Median) && finite(iv.Low) && finite(iv.High) && finite(iv.Level)
 }

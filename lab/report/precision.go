@@ -100,11 +100,11 @@ func (x *imprecision) ratio(c suite.Comparison, m sample.Metric) {
 		return
 	}
 	over, under := pair(m, subject, baseline)
-	iv, ok, err := stats.RatioOfMedians(over, under, stats.Level)
+	e, ok, err := stats.Ratio(over, under, stats.Looked(stats.Level))
 	if err != nil {
 		return // a figure of zero has no ratio, however often it is measured
 	}
-	x.add(Imprecise{Subject: c.Subject, Baseline: c.Baseline, Metric: m}, Interval(iv), ok)
+	x.add(Imprecise{Subject: c.Subject, Baseline: c.Baseline, Metric: m}, Interval(e.Interval), ok)
 }
 
 // own adds a scenario's own figure where it is too wide.
@@ -113,8 +113,11 @@ func (x *imprecision) own(id string, m sample.Metric) {
 	if c.hopeless() || absent(c, m) {
 		return
 	}
-	iv, ok := interval(c.values[m])
-	x.add(Imprecise{Subject: id, Metric: m}, iv, ok)
+	iv, ok, err := stats.MedianInterval(c.values[m], stats.Looked(stats.Level))
+	if err != nil {
+		return
+	}
+	x.add(Imprecise{Subject: id, Metric: m}, Interval(iv), ok)
 }
 
 // absent reports whether a scenario that has figures has none of m, or zero.
@@ -131,7 +134,7 @@ func (x *imprecision) add(entry Imprecise, iv Interval, ok bool) {
 		x.list = append(x.list, entry)
 		return
 	}
-	if iv.Median <= 0 || !finiteInterval(iv) {
+	if iv.Median <= 0 {
 		return
 	}
 	if entry.HalfWidth = (iv.High - iv.Low) / 2 / iv.Median; entry.HalfWidth > x.wanted {

@@ -46,7 +46,7 @@ func TestImprecisionListsTheWidestFirstWithItsHalfWidth(t *testing.T) {
 	_, plan := precise()
 	samples := slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 8, 0.004, 2), busy("c/stream", 8, 0.1, 4))
 	for i := range samples[8:16] {
-		samples[8+i].Metrics[sample.ReceiverCPU] *= 1 + 0.04*float64(i%2)
+		samples[8+i].Metrics[sample.ReceiverCPU] *= 1 + 0.06*float64(i%2)
 	}
 	got := Imprecision(plan, samples)
 	if len(got) != 4 || got[0].Subject != "c/stream" || got[0].Baseline != "" || got[3].Subject != "b/stream" || got[3].Baseline != "a/stream" || got[3].Metric != sample.ReceiverCPU {

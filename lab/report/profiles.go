@@ -83,13 +83,12 @@ func (b *builder) slowdown(id string, c *cell) *Interval {
 			}
 		}
 	}
-	iv, ok, err := stats.RatioOfMedians(with, without, stats.Level)
+	e, ok, err := stats.Ratio(with, without, stats.Level)
 	if err != nil {
 		b.doubt = append(b.doubt, fmt.Sprintf("%s: what the profiler costs has no ratio: %v.", id, err))
 	}
 	if !ok || err != nil {
 		return nil
 	}
-	out := Interval(iv)
-	return &out
+	return (*Interval)(&e.Interval)
 }

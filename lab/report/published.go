@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"windtunnel/lab/sample"
-	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
 )
 
@@ -119,15 +118,14 @@ func (b *builder) measureRatio(c *PublishedCell) {
 			return
 		}
 	}
-	over, under := pair(m, b.cells[c.Scenario], b.cells[c.Against])
-	iv, ok, err := stats.RatioOfMedians(over, under, stats.Level)
-	switch {
+	over, _ := pair(m, b.cells[c.Scenario], b.cells[c.Against])
+	switch p := b.paired(c.Scenario, c.Against, m); {
 	case len(over) == 0:
 		c.Why = fmt.Sprintf("%s and %s have figures, but in no block both", c.Scenario, c.Against)
-	case err != nil || !ok || !finiteInterval(Interval(iv)) || iv.Median <= 0:
-		c.Why = fmt.Sprintf("there is no ratio: a trial of %s has none of it", c.Against)
+	case p == nil:
+		c.Why = "there is no ratio: a trial has a figure of zero"
 	default:
-		c.MeasuredRatio = (*Interval)(&iv)
+		c.MeasuredRatio = &p.Ratio
 		c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio)
 	}
 }

@@ -146,44 +146,26 @@ func (t teller) between(first bool) string {
 	return ""
 }
 
-// parting says where the interval and the verdict part.
-func (t teller) parting(r contrasted) string {
-	text := tension(r.Verdict, r.Ratio)
-	if text != "" && t.brief {
-		return ", by the test of all blocks"
-	}
-	return text
-}
-
-// figure prints a ratio, and says so where its interval and its verdict part.
-func (t teller) figure(r contrasted, print func(Interval) string) string {
-	text := print(r.Ratio)
-	if p := t.parting(r); p != "" {
-		text += " (" + strings.TrimPrefix(p, ", ") + ")"
-	}
-	return text
-}
-
 // share: "carries 97 % [95, 99] of raw's throughput", and again of the same
 // "95 % [93, 97]".
 func (t teller) share(r contrasted, again bool) string {
 	if again {
-		return t.figure(r, percent) + t.in(r) + t.caveat(r)
+		return percent(r.Ratio) + t.in(r) + t.caveat(r)
 	}
 	verb, noun := "carries", "throughput"
 	if r.Metric == sample.Transactions {
 		verb, noun = "completes", "transactions"
 	}
-	return fmt.Sprintf("%s %s of %s's %s%s%s", verb, t.figure(r, percent), t.baseline.text, noun, t.in(r), t.caveat(r))
+	return fmt.Sprintf("%s %s of %s's %s%s%s", verb, percent(r.Ratio), t.baseline.text, noun, t.in(r), t.caveat(r))
 }
 
 // spending: "the sender spends 1.08× [1.05, 1.11] the CPU per byte", and after
 // the first "the receiver 1.02× [1.01, 1.04]".
 func (t teller) spending(r contrasted, first bool) string {
 	if first {
-		return fmt.Sprintf("%s spends %s the CPU per byte%s%s", side(r.Metric), t.figure(r, factor), t.in(r), t.caveat(r))
+		return fmt.Sprintf("%s spends %s the CPU per byte%s%s", side(r.Metric), factor(r.Ratio), t.in(r), t.caveat(r))
 	}
-	return fmt.Sprintf("%s %s%s%s", side(r.Metric), t.figure(r, factor), t.in(r), t.caveat(r))
+	return fmt.Sprintf("%s %s%s%s", side(r.Metric), factor(r.Ratio), t.in(r), t.caveat(r))
 }
 
 // likeness: "throughput (99 % [97, 102], n = 6; a difference of 3.1 % or more
@@ -193,7 +175,7 @@ func (t teller) likeness(r contrasted) string {
 	if t.brief {
 		return what + t.in(r)
 	}
-	return fmt.Sprintf("%s%s (%s, n = %d%s%s)", what, t.in(r), figure, r.Ratio.N, t.parting(r), wouldShow("; ", r.Detectable, r.Ratio.Median))
+	return fmt.Sprintf("%s%s (%s, n = %d%s)", what, t.in(r), figure, r.Ratio.N, wouldShow("; ", r.Detectable, r.Ratio.Median))
 }
 
 // suggestion: "throughput (98 % [97, 99], n = 8, p = 0.03)", and in brief
@@ -207,7 +189,7 @@ func (t teller) suggestion(r contrasted) string {
 	if t.brief {
 		n, p = "", ""
 	}
-	return fmt.Sprintf("%s%s (%s%s%s%s)", what, t.in(r), figure, n, p, t.parting(r))
+	return fmt.Sprintf("%s%s (%s%s%s)", what, t.in(r), figure, n, p)
 }
 
 // spoken is what a sentence calls the metric, and how it prints its ratio.

@@ -36,12 +36,11 @@ func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 func build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	b := newBuilder(run, plan, samples)
 	r := &Report{
-		Run:         runInfo(run, plan),
-		Scenarios:   make([]Scenario, len(plan.Scenarios)),
-		Comparisons: b.compare(),
-		Ladders:     b.ladders(),
-		Hypotheses:  b.hypotheses(),
+		Run:        runInfo(run, plan),
+		Scenarios:  make([]Scenario, len(plan.Scenarios)),
+		Hypotheses: b.hypotheses(),
 	}
+	r.Comparisons, r.Ladders = b.judged()
 	for i := range plan.Scenarios {
 		r.Scenarios[i] = b.scenario(&plan.Scenarios[i])
 	}
@@ -62,8 +61,7 @@ type builder struct {
 	cells map[string]*cell
 	// scenarios are the plan's by id, and pairs what two of them have in common.
 	scenarios map[string]*suite.Scenario
-	pairs     map[pairKey]*paired
-	family    int      // headline comparisons that were corrected for one another
+	pairs     map[pairKey]*Comparison
 	doubt     []string // notes that summarising gave rise to
 }
 
@@ -71,7 +69,7 @@ func newBuilder(run sample.Run, plan suite.Plan, samples []sample.Sample) *build
 	b := &builder{
 		run: run, plan: plan, cells: group(plan, samples),
 		scenarios: make(map[string]*suite.Scenario, len(plan.Scenarios)),
-		pairs:     make(map[pairKey]*paired),
+		pairs:     make(map[pairKey]*Comparison),
 	}
 	for i := range plan.Scenarios {
 		b.scenarios[plan.Scenarios[i].ID] = &plan.Scenarios[i]

@@ -234,7 +234,7 @@ func TestRatiosArePairedWithinBlocks(t *testing.T) {
 	if c.Baseline != "a/stream" || c.Subject != "b/stream" || c.Title != "cost" || c.Metric != sample.Throughput {
 		t.Errorf("compares %+v", c)
 	}
-	if math.Abs(c.Ratio.Median-0.9) > 1e-12 || math.Abs(c.Ratio.Low-0.9) > 1e-12 || c.Ratio.N != 6 || c.Ratio.Level != 0.95 || !c.Distinct {
+	if math.Abs(c.Ratio.Median-0.9) > 1e-12 || math.Abs(c.Ratio.Low-0.9) > 1e-12 || c.Ratio.N != 6 || c.Ratio.Level != 1-2.0/64 || !c.Distinct {
 		t.Errorf("ratio %+v, distinct %v", c.Ratio, c.Distinct)
 	}
 }

@@ -7,7 +7,7 @@ func (t *terminal) ladder(l LadderTable) {
 	t.out.WriteByte('\n')
 	t.paragraph(t.style.title, "", l.Title)
 	// What gives way first where the terminal is narrow.
-	for _, shown := range []ladderColumns{{true, true, true}, {true, true, false}, {true, false, false}, {false, false, false}} {
+	for _, shown := range []ladderColumns{{true, true}, {true, false}, {false, false}} {
 		heads, rows := shown.table(l)
 		if widthOf(heads, rows) <= t.width || shown == (ladderColumns{}) {
 			t.ladderGrid(l, heads, rows)
@@ -20,13 +20,10 @@ func (t *terminal) ladder(l LadderTable) {
 }
 
 // ladderColumns are the columns that may be left out.
-type ladderColumns struct{ ranges, change, share bool }
+type ladderColumns struct{ ranges, share bool }
 
 func (c ladderColumns) table(l LadderTable) (heads []string, rows [][]string) {
-	heads = []string{"step", "figure", "added"}
-	if c.change {
-		heads = append(heads, "change")
-	}
+	heads = []string{"step", "median", "added", "ratio to the\nstep before"}
 	if c.share {
 		heads = append(heads, "of the\nlast step")
 	}
@@ -35,17 +32,11 @@ func (c ladderColumns) table(l LadderTable) (heads []string, rows [][]string) {
 		if step == "" {
 			step = "  " + line.Step
 		}
-		added := line.Added
+		ratio := line.Ratio
 		if c.ranges && line.Range != "" {
-			added += " " + line.Range
+			ratio += " " + line.Range
 		}
-		if line.Mark != "" {
-			added += " " + line.Mark
-		}
-		row := []string{step, line.Figure, strings.TrimSpace(added)}
-		if c.change {
-			row = append(row, line.Change)
-		}
+		row := []string{step, line.Figure, line.Added, strings.TrimSpace(ratio + " " + line.Mark)}
 		if c.share {
 			row = append(row, line.Share)
 		}
@@ -67,7 +58,7 @@ func (t *terminal) ladderGrid(l LadderTable, heads []string, rows [][]string) {
 		}
 		text := "  " + line.Step + ": " + line.Figure
 		if line.Added != "" {
-			text += ", added " + strings.TrimSpace(line.Added+" "+line.Range+" "+line.Mark)
+			text += ", added " + line.Added + ", ratio " + strings.TrimSpace(line.Ratio+" "+line.Range+" "+line.Mark)
 		}
 		t.paragraph(t.style.plain, "    ", text)
 	}

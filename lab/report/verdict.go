@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -10,8 +12,9 @@ import (
 
 // Headline reports whether a comparison of m answers the question of a run:
 // throughput and both sides' CPU per byte of a stream, transactions of
-// request/response (exchange). Only headline comparisons are corrected for one
-// another; the others are there to explain them.
+// request/response (exchange). Only these and the steps of ladders are corrected
+// for one another; other comparisons are there to explain them, and suggest a
+// difference at best.
 func Headline(m sample.Metric, exchange bool) bool {
 	switch m {
 	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
@@ -44,51 +47,42 @@ func ofSide(m sample.Metric) bool {
 	return false
 }
 
-// tested is a p-value on its way to a verdict.
-type tested struct {
-	p        *float64 // nil: too few blocks
-	adjusted **float64
-	verdict  *Verdict
-}
-
-// settle corrects p-values that stand together for one another by Holm's
-// method, and gives each its verdict.
-func settle(family []tested) {
+// settle turns Suggested into Differs where the difference stands after Holm's
+// correction. The correction is over what the report answers: its headline
+// comparisons and the steps of its ladders, each pair once.
+func (b *builder) settle(all, steps []*Comparison) {
+	var family []*Comparison
 	var ps []float64
-	for _, t := range family {
-		if t.p != nil {
-			ps = append(ps, *t.p)
+	most := 0
+	add := func(c *Comparison) {
+		if c.P != nil && !slices.Contains(family, c) {
+			family, ps, most = append(family, c), append(ps, *c.P), max(most, c.Ratio.N)
 		}
+	}
+	for _, c := range all {
+		if headline(c.Metric, b.scenarios[c.Subject], b.scenarios[c.Baseline]) {
+			add(c)
+		}
+	}
+	for _, c := range steps {
+		add(c)
 	}
 	adjusted := stats.Holm(ps)
-	for _, t := range family {
-		if t.p == nil {
-			*t.verdict = TooFew
-			continue
+	for i, c := range family {
+		c.Adjusted = &adjusted[i]
+		if c.excludesOne() && adjusted[i] <= alpha {
+			c.Verdict, c.Distinct = Differs, true
 		}
-		*t.adjusted = &adjusted[0]
-		*t.verdict = judge(*t.p, &adjusted[0])
-		adjusted = adjusted[1:]
 	}
-}
-
-// judge gives the verdict of a p-value and, where it is one of a family, of
-// what the correction made of it. The verdict follows them alone, also where
-// the interval of the ratio says otherwise.
-func judge(p float64, adjusted *float64) Verdict {
-	switch {
-	case adjusted != nil && *adjusted <= alpha:
-		return Differs
-	case p <= alpha:
-		return Suggested
+	if text := outOfReach(len(family), most); text != "" {
+		b.doubt = append(b.doubt, text)
 	}
-	return Alike
 }
 
 // outOfReach says, of a family of so many tests of which the best has n blocks,
 // that no outcome whatever could pass the correction, and how many blocks would
 // do; empty where one could.
-func outOfReach(what string, tests, n int) string {
+func outOfReach(tests, n int) string {
 	if tests < 2 || n == 0 || n < stats.MinimumTrials(stats.Level) || floor(n)*float64(tests) <= alpha {
 		return ""
 	}
@@ -96,26 +90,9 @@ func outOfReach(what string, tests, n int) string {
 	for floor(need)*float64(tests) > alpha {
 		need++
 	}
-	return fmt.Sprintf("%s of %d metrics are corrected for one another (Holm): even the most extreme outcome of %d trials (p = %.2g) cannot pass that, so that differences are suggested at best; it takes %d trials or more to show one.",
-		what, tests, n, floor(n), need)
+	return fmt.Sprintf("%d comparisons are corrected for one another (Holm): even the most extreme outcome of %d trials (p = %.2g) cannot pass that, so that differences are suggested at best; it takes %d trials or more to show one.",
+		tests, n, floor(n), need)
 }
 
-// mostBlocks bounds the search for a number of trials; by then the floor is
-// below any p-value that a report needs.
-const mostBlocks = 48
-
-// floor is the least p-value that the signed ranks of n blocks can have.
-func floor(n int) float64 {
-	if n > mostBlocks {
-		return 0
-	}
-	over, under := make([]float64, n), make([]float64, n)
-	for i := range n {
-		over[i], under[i] = 2+float64(i), 1
-	}
-	test, ok, err := stats.WilcoxonSignedRank(over, under)
-	if !ok || err != nil {
-		return 1
-	}
-	return test.Floor
-}
+// floor is the least p-value of n blocks: all of them differ the same way.
+func floor(n int) float64 { return math.Ldexp(1, 1-n) }

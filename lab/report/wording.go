@@ -199,18 +199,11 @@ func outside(detectable, ratio float64) bool {
 	return math.Abs(math.Log(ratio)) >= math.Log1p(detectable)
 }
 
-// tension says that the interval of a ratio and its verdict part, which they
-// can: the interval is of the medians, the test weighs every block.
-func tension(v Verdict, ratio Interval) string {
-	holds := ratio.Low <= 1 && ratio.High >= 1
-	switch {
-	case (v == Differs || v == Suggested) && holds:
-		return ", by the test of all blocks, though the interval holds 1"
-	case v == Alike && !holds:
-		return ", by the test of all blocks, though the interval leaves out 1"
-	}
-	return ""
-}
+// The legends of the marks beside a ratio, the same in every part of a report.
+const (
+	suggestedLegend = "? suggested: the 95 % interval leaves out 1, but the correction for many comparisons does not confirm it."
+	fewLegend       = "… too few trials to tell a difference from chance."
+)
 
 // pValue prints a p-value as "p = 0.031".
 func pValue(p float64) string {

@@ -5,22 +5,25 @@ import (
 	"testing"
 )
 
-func FuzzTests(f *testing.F) {
-	f.Add([]byte{0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0})
-	f.Add([]byte{0x7f, 0xef, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1})
-	f.Fuzz(func(t *testing.T, raw []byte) {
+func FuzzEstimates(f *testing.F) {
+	f.Add([]byte{0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0}, 0.95)
+	f.Add([]byte{0x7f, 0xef, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1}, 0.5)
+	f.Add([]byte{}, 0.99)
+	f.Fuzz(func(t *testing.T, raw []byte, level float64) {
 		xs := floatsOf(raw[:min(len(raw), 8*120)])
 		subject, baseline := xs[:len(xs)/2], xs[len(xs)/2:len(xs)/2*2]
-		for name, test := range rankTests {
-			got, ok, err := test(subject, baseline)
-			if ok && (err != nil || !(got.P >= 0 && got.P <= 1) || !(got.Effect >= -1 && got.Effect <= 1) || !(got.Floor >= 0 && got.Floor <= 1)) {
-				t.Errorf("%s of %v and %v: %+v, %v", name, subject, baseline, got, err)
+		for none, of := range []estimateOf{Difference, Ratio} {
+			e, ok, err := of(subject, baseline, level)
+			if ok && (err != nil || !(e.Low <= e.Median && e.Median <= e.High) || math.IsInf(e.High, 0) ||
+				!(e.Level >= 0 && e.Level <= 1) || !(e.P >= e.Floor && e.P <= 1) || !(e.Effect >= -1 && e.Effect <= 1)) {
+				t.Errorf("%v and %v at %v: %+v, %v", subject, baseline, level, e, err)
+			}
+			if ok && e.Enough(level) && e.Excludes(float64(none)) != (e.P <= 1-level) {
+				t.Errorf("%v and %v at %v: %+v", subject, baseline, level, e)
 			}
 		}
-		for _, detectable := range []detectableOf{DetectableRatio, DetectableUnpaired} {
-			if r, ok, err := detectable(subject, baseline, 0.05, 0.8); ok && (err != nil || !(r >= 0) || math.IsInf(r, 0)) {
-				t.Errorf("detectable in %v and %v: %v, %v", subject, baseline, r, err)
-			}
+		if r, ok, err := DetectableRatio(subject, baseline, 0.05, 0.8); ok && (err != nil || !(r >= 0) || math.IsInf(r, 0)) {
+			t.Errorf("detectable in %v and %v: %v, %v", subject, baseline, r, err)
 		}
 	})
 }

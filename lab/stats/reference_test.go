@@ -10,28 +10,18 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-type rankCase struct {
-	Name, Method      string
-	Subject, Baseline []float64
-	P, Effect         float64
+// estimateCase is one comparison; Ratio and Effect are of pairs only.
+type estimateCase struct {
+	Subject, Baseline           []float64
+	Ratio, Low, High, P, Effect float64
 }
 
 // reference is what testdata/reference.py computes with SciPy.
 type reference struct {
-	MadeBy      string     `json:"made_by"`
-	Wilcoxon    []rankCase `json:"wilcoxon"`
-	MannWhitney []rankCase `json:"mann_whitney"`
-	Bootstrap   []struct {
-		Name              string
-		Paired            bool
-		Subject, Baseline []float64
-		Ratio, Low, High  float64
-	} `json:"bootstrap"`
-	Resamples []struct {
-		N      int
-		Shares [][2]float64 // a middle of 1, 2, 4, …, and how many resamples have it
-	} `json:"resamples"`
-	Slope []struct {
+	MadeBy     string         `json:"made_by"`
+	SignedRank []estimateCase `json:"signed_rank"`
+	Runs       []estimateCase `json:"runs"`
+	Slope      []struct {
 		X, Y  []float64
 		Slope float64
 	} `json:"slope"`
@@ -59,66 +49,34 @@ func referenceValues(t *testing.T) reference {
 	return r
 }
 
-func TestWilcoxonAgreesWithSciPy(t *testing.T) {
-	assertRankCases(t, referenceValues(t).Wilcoxon, WilcoxonSignedRank)
-}
-
-func TestMannWhitneyAgreesWithSciPy(t *testing.T) {
-	assertRankCases(t, referenceValues(t).MannWhitney, MannWhitney)
-}
-
-func assertRankCases(t *testing.T, cases []rankCase, test func(subject, baseline []float64) (Test, bool, error)) {
-	t.Helper()
-	methods := make(map[string]int)
+// SciPy finds the bounds by shifting the pairs until its exact test turns.
+func TestRatioAgreesWithSciPy(t *testing.T) {
+	cases := referenceValues(t).SignedRank
 	for _, c := range cases {
-		methods[c.Method]++
-		got, ok, err := test(c.Subject, c.Baseline)
-		if err != nil || !ok || math.Abs(got.P-c.P) > 1e-9 || math.Abs(got.Effect-c.Effect) > 1e-9 {
-			t.Errorf("%s (%s): p %v, effect %v, %v, %v; want p %v, effect %v", c.Name, c.Method, got.P, got.Effect, ok, err, c.P, c.Effect)
+		e, ok, err := Ratio(c.Subject, c.Baseline, 0.95)
+		if err != nil || !ok || math.Abs(e.P-c.P) > 1e-9 || math.Abs(e.Effect-c.Effect) > 1e-9 || math.Abs(e.Median-c.Ratio) > 1e-9 {
+			t.Errorf("%d pairs: %+v, %v, %v, want ratio %v, p %v, effect %v", len(c.Subject), e, ok, err, c.Ratio, c.P, c.Effect)
 		}
-		if got.Floor > got.P+1e-12 && len(c.Subject) > 1 {
-			t.Errorf("%s: p %v is below its floor %v", c.Name, got.P, got.Floor)
+		if math.Abs(e.Low-c.Low) > 1e-9 || math.Abs(e.High-c.High) > 1e-9 {
+			t.Errorf("%d pairs: [%v, %v], SciPy has [%v, %v]", len(c.Subject), e.Low, e.High, c.Low, c.High)
 		}
 	}
-	if len(cases) < 30 || len(methods) < 3 {
-		t.Errorf("only %d cases, by %v", len(cases), methods)
-	}
-}
-
-// SciPy draws 400,000 resamples where all are counted here, and interpolates
-// between medians: the bounds may differ by 3 % of the width.
-func TestBootstrapIntervalAgreesWithSciPy(t *testing.T) {
-	for _, c := range referenceValues(t).Bootstrap {
-		interval := UnpairedRatio
-		if c.Paired {
-			interval = RatioOfMedians
-		}
-		got, ok, err := interval(c.Subject, c.Baseline, 0.95)
-		if err != nil || !ok || math.Abs(got.Median-c.Ratio) > 1e-12 || got.Level != 0.95 {
-			t.Errorf("%s: %+v, %v, %v, want a ratio of %v", c.Name, got, ok, err, c.Ratio)
-		}
-		width := c.High - c.Low
-		if math.Abs(got.Low-c.Low) > 0.03*width || math.Abs(got.High-c.High) > 0.03*width {
-			t.Errorf("%s: [%.5f, %.5f], SciPy has [%.5f, %.5f]", c.Name, got.Low, got.High, c.Low, c.High)
-		}
+	if len(cases) < 20 {
+		t.Errorf("only %d cases", len(cases))
 	}
 }
 
-func TestMediansOfAllResamplesAreThoseCountedOut(t *testing.T) {
-	for _, c := range referenceValues(t).Resamples {
-		sorted := make([]float64, c.N)
-		for i := range sorted {
-			sorted[i] = math.Ldexp(1, i)
+func TestShiftOfRunsAgreesWithSciPy(t *testing.T) {
+	cases := referenceValues(t).Runs
+	for _, c := range cases {
+		s, ok := PooledSpread(c.Subject, c.Baseline)
+		e, _, err := Shift(c.Subject, c.Baseline, s, 0.95)
+		if err != nil || !ok || math.Abs(e.P-c.P) > 1e-9 || math.Abs(e.Low-c.Low) > 1e-9 || math.Abs(e.High-c.High) > 1e-9 {
+			t.Errorf("%d and %d runs: %+v, %v, %v, want [%v, %v], p %v", len(c.Subject), len(c.Baseline), e, ok, err, c.Low, c.High, c.P)
 		}
-		got := resampledMedians(sorted, arithmeticMiddle)
-		if len(got) != len(c.Shares) {
-			t.Fatalf("n = %d: %d medians, counted %d", c.N, len(got), len(c.Shares))
-		}
-		for i, want := range c.Shares {
-			if got[i].value != want[0] || math.Abs(got[i].weight-want[1]) > 1e-12 {
-				t.Errorf("n = %d: median %v with share %v, counted %v with %v", c.N, got[i].value, got[i].weight, want[0], want[1])
-			}
-		}
+	}
+	if len(cases) < 5 {
+		t.Errorf("only %d cases", len(cases))
 	}
 }
 

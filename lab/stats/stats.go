@@ -1,13 +1,12 @@
 // Package stats is the lab's mathematics: medians with order-statistic
-// intervals, ratios with bootstrap intervals, rank tests with their correction
+// intervals, ratios and differences with interval and test, runs against runs, the correction
 // for many, what a comparison could have detected, trends and steadiness of a
 // series, changes over many runs, variation, and merged latency distributions.
 // It assumes as little as it can of how figures are distributed, draws no luck
 // (the same values give the same answer) and does no I/O.
 //
-// Two scenarios of one run are paired within blocks: RatioOfMedians,
-// WilcoxonSignedRank, DetectableRatio. Two runs are not: UnpairedRatio,
-// MannWhitney, DetectableUnpaired.
+// Two scenarios of one run are paired within blocks: Ratio, Difference,
+// DetectableRatio. Of two groups of runs each run is one value: Shift.
 //
 // Every function distinguishes three outcomes: a result; nothing to summarise
 // (ok is false, err nil); and figures that cannot be summarised (an error).
@@ -51,6 +50,18 @@ func CoefficientOfVariation(xs []float64) (cv float64, ok bool, err error) {
 	}
 	cv = deviation / math.Abs(mean)
 	return cv, !math.IsInf(cv, 0), nil
+}
+
+// middleOf is Median of values known to be finite and not none.
+func middleOf(xs []float64) float64 {
+	return sortedMedian(slices.Sorted(slices.Values(xs)))
+}
+
+func levelInRange(level float64) error {
+	if !(level > 0 && level < 1) {
+		return fmt.Errorf("confidence level %v: it must lie between 0 and 1", level)
+	}
+	return nil
 }
 
 func finite(xs []float64) error {

@@ -110,3 +110,20 @@ func trendNormal(n, score int, ys []float64) float64 {
 	}
 	return bothTails(beyond / math.Sqrt(variance/18))
 }
+
+// twoSided doubles the rarer tail of a null distribution at the outcome seen.
+// ways[i] is how often, of total, the statistic is i.
+func twoSided(ways []float64, total float64, seen int) float64 {
+	below, above := 0.0, 0.0
+	for _, w := range ways[:seen+1] {
+		below += w
+	}
+	for _, w := range ways[seen:] {
+		above += w
+	}
+	return min(1, 2*min(below, above)/total)
+}
+
+// bothTails is the probability that a standard normal value lies beyond ±z,
+// right also where 1 less the distribution function would be 0.
+func bothTails(z float64) float64 { return math.Erfc(z / math.Sqrt2) }

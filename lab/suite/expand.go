@@ -62,8 +62,12 @@ func (s *Suite) Expand(opts ExpandOptions) (*Plan, error) {
 			return nil, err
 		}
 	}
+	whole := len(plan.Scenarios)
 	if err := plan.keep(opts.Scenarios); err != nil {
 		return nil, err
+	}
+	if len(plan.Scenarios) < whole {
+		plan.Title += " (only " + strings.Join(opts.Scenarios, ", ") + ")"
 	}
 	return plan, nil
 }

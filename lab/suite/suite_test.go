@@ -223,6 +223,17 @@ published: [{scenario: raw/stream, metric: throughput_bps, value: 1 Gbit/s, sour
 	}
 }
 
+func TestTheTitleSaysWhichScenariosWereChosen(t *testing.T) {
+	whole := mustExpand(t, small, ExpandOptions{}).Title
+	for filter, want := range map[string]string{
+		"raw/stream": whole + " (only raw/stream)", "b* raw/rr": whole + " (only b*, raw/rr)", "raw bridge": whole,
+	} {
+		if got := mustExpand(t, small, ExpandOptions{Scenarios: strings.Fields(filter)}).Title; got != want {
+			t.Errorf("%q: %q, want %q", filter, got, want)
+		}
+	}
+}
+
 func TestAFilterThatMatchesNothingIsAnErrorThatListsTheIds(t *testing.T) {
 	s := mustParse(t, small)
 	for filters, says := range map[string]string{

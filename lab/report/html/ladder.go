@@ -133,10 +133,8 @@ func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
 func (r *rung) add(scale report.Scale, m sample.Metric, c *report.Cost) {
 	r.Added = difference(scale, c)
 	r.Verdict = markOf(c.Verdict, c.P, c.Adjusted, c.Detectable)
-	if c.Added != nil {
-		r.Tone = toneOf(m, c.Verdict, c.Added.Median)
-	}
 	if c.Ratio != nil {
+		r.Tone = toneOf(m, c.Verdict, c.Ratio.Median-1)
 		r.Ratio = strings.TrimSpace(change(c.Ratio.Median) + " " + bounds(*c.Ratio))
 	}
 	if c.Share != nil && c.Verdict == report.Differs && *c.Share > 0 {

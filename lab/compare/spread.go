@@ -1,0 +1,226 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// The spread that is assumed between runs where too few were made to measure
+// it, as standard deviation of the logarithm: that of runs hours apart on a
+// virtual machine whose host moved its CPUs, in which throughput differed by up
+// to 33 % and ratios to the baseline by up to 17 %.
+const (
+	assumedOfValue = 0.20
+	assumedOfRatio = 0.06
+)
+
+// leastFreedom is how many degrees of freedom a measured spread must have: two
+// runs beyond the first of each state of the software.
+const leastFreedom = 2
+
+// RunSpread is how far apart runs of the same software lie.
+type RunSpread struct {
+	Relative float64 `json:"relative"` // standard deviation; of the figure itself where that can be zero
+	Freedom  float64 `json:"degrees_of_freedom,omitempty"`
+	Assumed  bool    `json:"assumed,omitempty"`
+}
+
+// runFigure is what one run says of a row. Its trials share the state of the
+// machine, so the run counts once, however many trials it has.
+type runFigure struct {
+	value  float64
+	trials []float64
+}
+
+// group is one side: one run, or several of the same software.
+type group []*columns
+
+func (g group) first() *columns { return g[0] }
+
+const oneTrial = "one trial has no spread to judge by; run two at least"
+
+// figures takes a row's figure of each run that has two trials of it. Where none
+// has, why says the reason.
+func (g group) figures(r *Row, trials func(*columns) []float64, figure func([]float64) float64) (list []runFigure, why string) {
+	for _, c := range g {
+		switch xs := trials(c); {
+		case len(xs) > 1:
+			list = append(list, runFigure{figure(xs), xs})
+		case len(xs) == 1:
+			why = oneTrial
+		}
+	}
+	switch {
+	case len(list) > 0:
+		return list, ""
+	case why != "":
+	case r.Baseline != "":
+		why = "no block has this metric of both"
+	case len(g) > 0:
+		why = g.first().missing(r.Scenario)
+	}
+	return nil, why
+}
+
+func medianOf(xs []float64) float64 {
+	median, _, _ := stats.Median(xs)
+	return median
+}
+
+// centreOf is Hodges and Lehmann's estimate of ratios, as in a run's report.
+func centreOf(ratios []float64) float64 {
+	ones := slices.Repeat([]float64{1}, len(ratios))
+	if e, ok, err := stats.Ratio(ratios, ones, stats.Level); ok && err == nil {
+		return e.Median
+	}
+	return medianOf(ratios)
+}
+
+// shown is a side's figure for readers.
+func shown(figures []runFigure) *report.Interval {
+	switch len(figures) {
+	case 0:
+		return nil
+	case 1:
+		iv := interval(figures[0].trials)
+		iv.Median = figures[0].value
+		return iv
+	}
+	xs, sum := make([]float64, len(figures)), 0.0
+	for i, f := range figures {
+		xs[i] = f.value
+		sum += math.Log(f.value)
+	}
+	iv := interval(xs)
+	if slices.Min(xs) > 0 {
+		iv.Median = math.Exp(sum / float64(len(xs)))
+	}
+	iv.Low, iv.High = slices.Min(xs), slices.Max(xs)
+	return iv
+}
+
+func interval(xs []float64) *report.Interval {
+	iv, ok, err := stats.MedianInterval(xs, stats.Level)
+	if !ok || err != nil {
+		return nil
+	}
+	return (*report.Interval)(&iv)
+}
+
+// spreads finds the row's spread between runs: within both sides and within the
+// stored runs of one revision and kernel. Where these are too few it is assumed,
+// and what the trials leave open of each run's figure is added. false where none
+// can be assumed: a figure that is zero has no relative spread.
+func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
+	groups := [][]runFigure{r.before, r.after}
+	for _, g := range p.history {
+		if figures, _ := g.like(p.b.first(), r).figures(r, trials, figure); len(figures) > 1 {
+			groups = append(groups, figures)
+		}
+	}
+	var scaled [][]float64
+	for _, g := range groups {
+		r.linear = r.linear || slices.ContainsFunc(g, func(f runFigure) bool { return f.value <= 0 })
+	}
+	for _, g := range groups {
+		scaled = append(scaled, r.scaled(g))
+	}
+	s, ok := stats.PooledSpread(scaled...)
+	if ok && s.Freedom >= leastFreedom {
+		r.spread, r.Spread = s, &RunSpread{Relative: s.Deviation, Freedom: s.Freedom}
+		return true
+	}
+	if r.linear {
+		return false
+	}
+	assumed, open := assumedOfValue, 0.0
+	if r.Baseline != "" {
+		assumed = assumedOfRatio
+	}
+	runs := append(slices.Clone(r.before), r.after...)
+	for _, f := range runs {
+		logs := make([]float64, len(f.trials))
+		for i, x := range f.trials {
+			logs[i] = math.Log(max(x, math.SmallestNonzeroFloat64))
+		}
+		if e, ok := stats.MedianError(logs); ok {
+			open += e * e / float64(len(runs))
+		}
+	}
+	r.spread = stats.Spread{Deviation: math.Sqrt(assumed*assumed + open), Freedom: math.Inf(1)}
+	r.Spread = &RunSpread{Relative: r.spread.Deviation, Assumed: true}
+	return true
+}
+
+// like keeps the runs that define a row's scenarios as now does.
+func (g group) like(now *columns, r *Row) group {
+	same := func(c *columns, id string) bool {
+		then, here := c.side.scenario(id), now.side.scenario(id)
+		return then != nil && here != nil && len(Definition(*then, *here)) == 0
+	}
+	return slices.DeleteFunc(slices.Clone(g), func(c *columns) bool {
+		return !same(c, r.Scenario) || r.Baseline != "" && !same(c, r.Baseline)
+	})
+}
+
+// past sorts stored runs into groups of one software: complete, of the machine
+// of now, and not among the runs that are compared.
+func past(stored []Side, now *Side, compared ...[]Side) []group {
+	type software struct{ revision, kernel string }
+	groups := make(map[software]group)
+	var order []software
+	for i := range stored {
+		s := &stored[i]
+		in := func(side []Side) bool {
+			return slices.ContainsFunc(side, func(c Side) bool { return c.same(s) })
+		}
+		if s.Run.Status != sample.Complete || slices.ContainsFunc(compared, in) || len(OtherMachine(Environments(now.Run.Environment, s.Run.Environment))) > 0 {
+			continue
+		}
+		key := software{s.Run.Environment.Revision, s.Run.Environment.Kernel}
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], newColumns(s))
+	}
+	slices.SortFunc(order, func(a, b software) int {
+		return cmp.Or(cmp.Compare(a.revision, b.revision), cmp.Compare(a.kernel, b.kernel))
+	})
+	var list []group
+	for _, key := range order {
+		list = append(list, groups[key])
+	}
+	return list
+}
+
+// spreadNotes say where the spread between runs comes from.
+func spreadNotes(c *Comparison) []string {
+	assumed, measured, low, high := 0, 0, math.Inf(1), 0.0
+	for _, rows := range [][]Row{c.Values, c.Ratios} {
+		for i := range rows {
+			switch s := rows[i].Spread; {
+			case s == nil:
+			case s.Assumed:
+				assumed++
+			case !rows[i].linear:
+				measured++
+				low, high = min(low, s.Relative), max(high, s.Relative)
+			}
+		}
+	}
+	var notes []string
+	if measured > 0 {
+		notes = append(notes, fmt.Sprintf("The run is the unit: a difference must stand out from the spread between runs of the same software, %s to %s here.", tenths(low), tenths(high)))
+	}
+	if assumed > 0 {
+		notes = append(notes, fmt.Sprintf("In %s the spread between runs is assumed, %s of a figure and %s of a ratio to the baseline, since too few runs of this suite on this machine are stored. Repeat the suite, or name several runs a side (A1,A2 B1,B2), to measure it.",
+			plural(assumed, "row"), percent(assumedOfValue), percent(assumedOfRatio)))
+	}
+	return notes
+}
