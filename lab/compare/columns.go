@@ -8,11 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/distance"
 	"windtunnel/lab/sample"
 )
 
 // columns are the figures of a run that count: of every block the last attempt
-// that has any.
+// that has any, at the CPU distance that most trials ran at.
 type columns struct {
 	side    *Side
 	cells   map[string][]*sample.Sample // by scenario, in order of block
@@ -25,8 +26,10 @@ func newColumns(s *Side) *columns {
 		block    int
 	}
 	best, last := make(map[trial]*sample.Sample), make(map[trial]*sample.Sample)
-	for i := range s.Samples {
-		x := &s.Samples[i]
+	_, parts, shown := distance.Split(s.Samples)
+	samples := parts[shown]
+	for i := range samples {
+		x := &samples[i]
 		if x.Profiled {
 			continue // never meant to count
 		}

@@ -9,7 +9,7 @@ import (
 
 // notes says, once each, what a reader has to know of the whole comparison.
 func (p *pairing) notes(c *Comparison) []string {
-	notes := spreadNotes(c)
+	notes := append(spreadNotes(c), p.stateNotes()...)
 	if p.apart() {
 		note := "All runs of one side were made before those of the other: what drifted on the machine between them is in B/A; make runs of A and B in turns"
 		if len(c.Ratios) > 0 {

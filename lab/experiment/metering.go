@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -295,20 +296,20 @@ func (m *metering) complete(said tool.Measurement) error {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
 	m.points(facts)
-	slices, gate := m.slices(sender.Seconds)
+	inside, gate := m.slices(sender.Seconds)
 	if err := m.check(said); err != nil {
 		return err
 	}
 	w := m.traffic.scenario.Workload
 	s.Limit = meter.Limit(&sender, receiver, facts, w, m.traffic.scenario.Fabric, s.Metrics)
-	meter.Narrow(s.Metrics, slices)
+	meter.Narrow(s.Metrics, inside)
 	if busier := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); busier > 0 && (w.Kind == suite.TCPStream || w.Kind == suite.UDPStream) {
 		s.Metrics.Set(sample.Capacity, 8e9/busier)
 	}
 	if err := m.judge(deltas); err != nil {
 		return err
 	}
-	if gate != nil {
+	if gate != nil && !slices.ContainsFunc(s.Gates, func(g sample.Gate) bool { return g.Name == gate.Name }) {
 		s.Gates = append(s.Gates, *gate)
 	}
 	return nil
@@ -324,8 +325,8 @@ func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
 			series[i].CPUDistance = 0 // both endpoints are on the sender's node
 		}
 	}
-	slices := meter.Inside(series, window)
-	return slices, m.traffic.conditions.leaveOut(series, slices, m.traffic.last)
+	inside := meter.Inside(series, window)
+	return inside, m.traffic.conditions.leaveOut(series, inside, m.traffic.last)
 }
 
 func (m *metering) points(f meter.Facts) {

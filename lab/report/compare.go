@@ -9,7 +9,7 @@ import (
 
 // compared lists the metrics of which a ratio says something about cost.
 var compared = []sample.Metric{
-	sample.Throughput, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
+	sample.Throughput, sample.Capacity, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
 	sample.SenderCPU, sample.ReceiverCPU, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
 	sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
 }

@@ -1,10 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"windtunnel/lab/distance"
 	"windtunnel/lab/sample"
@@ -50,53 +48,24 @@ func (e *Elsewhere) Title() string {
 	return fmt.Sprintf("Trials in which the host had the CPUs %.0f ns from each other", e.Distance)
 }
 
-// split parts a run's samples by the distance of the CPUs. Samples without a
-// distance, and those that count nowhere, are with the level that most of those
-// that count are at.
+// split parts a run's samples by the distance of the CPUs.
 func split(samples []sample.Sample) (c Conditions, here []sample.Sample, elsewhere [][]sample.Sample) {
-	var readings []float64
-	for i := range samples {
-		for _, p := range samples[i].Series {
-			if p.CPUDistance > 0 {
-				readings = append(readings, p.CPUDistance)
+	levels, parts, shown := distance.Split(samples)
+	for i, l := range levels {
+		d := Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share, Shown: i == shown}
+		for j := range parts[i] {
+			if _, read := parts[i][j].Metrics[sample.CPUDistance]; read && parts[i][j].Counts() {
+				d.Trials++
 			}
 		}
+		c.Distances = append(c.Distances, d)
 	}
-	levels := distance.Levels(readings)
-	for _, l := range levels {
-		c.Distances = append(c.Distances, Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share})
-	}
-	level := func(s *sample.Sample) int {
-		if d, ok := s.Metrics[sample.CPUDistance]; ok && s.Counts() {
-			return distance.Of(levels, d)
-		}
-		return -1
-	}
-	for i := range samples {
-		if l := level(&samples[i]); l >= 0 {
-			c.Distances[l].Trials++
+	for i, part := range parts {
+		if i != shown && len(part) > 0 {
+			elsewhere = append(elsewhere, part)
 		}
 	}
-	if len(c.Distances) == 0 {
-		return c, samples, nil
-	}
-	most := slices.MaxFunc(c.Distances, func(a, b Distance) int { return cmp.Compare(a.Trials, b.Trials) })
-	shown := slices.Index(c.Distances, most)
-	c.Distances[shown].Shown = true
-	apart := make([][]sample.Sample, len(levels))
-	for _, s := range samples {
-		l := level(&s)
-		if l < 0 {
-			l = shown
-		}
-		apart[l] = append(apart[l], s)
-	}
-	for l, list := range apart {
-		if l != shown && len(list) > 0 {
-			elsewhere = append(elsewhere, list)
-		}
-	}
-	return c, apart[shown], elsewhere
+	return c, parts[shown], elsewhere
 }
 
 // observe adds what the trials that count say of the conditions.

@@ -123,8 +123,11 @@ func (r *Report) streamColumns(rows []*Scenario) []Column {
 	}
 	columns := []Column{quantity(sample.Throughput, "throughput", 0, rows, m(sample.Throughput))}
 	columns = append(columns, r.ratioColumns(rows, sample.Throughput)...)
+	capacityRatio := r.ratioColumns(rows, sample.Capacity)[0]
+	capacityRatio.Key, capacityRatio.Name, capacityRatio.Rank = "capacity_ratio", "ratio of capacity", 3
 	return append(columns,
 		quantity(sample.Capacity, "capacity", 2, rows, m(sample.Capacity)),
+		capacityRatio,
 		limits(rows),
 		quantity(sample.SenderCPU, "sender CPU", 1, rows, m(sample.SenderCPU)),
 		quantity(sample.ReceiverCPU, "receiver CPU", 1, rows, m(sample.ReceiverCPU)),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"windtunnel/lab/distance"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -26,7 +27,8 @@ func Imprecision(plan suite.Plan, samples []sample.Sample) []Imprecise {
 	if plan.Stop.Precision <= 0 {
 		return nil
 	}
-	x := imprecision{wanted: plan.Stop.Precision, cells: gather(plan, samples)}
+	_, parts, shown := distance.Split(samples)
+	x := imprecision{wanted: plan.Stop.Precision, cells: gather(plan, parts[shown])}
 	compared := make(map[string]bool)
 	kinds := make(map[string]bool)
 	for i := range plan.Scenarios {

@@ -41,7 +41,7 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 func ofSide(m sample.Metric) bool {
 	switch m {
 	case sample.SenderCPU, sample.ReceiverCPU, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
-		sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket:
+		sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket, sample.Capacity:
 		return true
 	}
 	return false

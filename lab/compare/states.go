@@ -1,0 +1,58 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// state is the state of the machine that a side's figures hold for.
+type state struct {
+	distance float64 // of the CPUs, ns; 0 where it was not read
+	copied   float64 // memory, bits per second; likewise
+}
+
+func (g group) state() (s state) {
+	median := func(m sample.Metric) float64 {
+		var values []float64
+		for _, c := range g {
+			for _, samples := range c.cells {
+				for _, x := range samples {
+					if v, ok := x.Metrics[m]; ok {
+						values = append(values, v)
+					}
+				}
+			}
+		}
+		v, _, _ := stats.Median(values)
+		return v
+	}
+	return state{median(sample.CPUDistance), median(sample.MemoryCopy)}
+}
+
+// differing is the ratio of distances, and of memory speeds, from which on two
+// states are not one. Readings of one state are spread by less.
+const differing = 1.25
+
+// stateNotes say that the sides were measured in different states of the
+// machine, which differ in what a tunnel costs.
+func (p *pairing) stateNotes() []string {
+	a, b := p.a.state(), p.b.state()
+	apart := func(x, y float64) bool {
+		return x > 0 && y > 0 && math.Abs(math.Log(x/y)) > math.Log(differing)
+	}
+	var what []string
+	if apart(a.distance, b.distance) {
+		what = append(what, fmt.Sprintf("its CPUs were %.0f ns from each other for A and %.0f ns for B", a.distance, b.distance))
+	}
+	if apart(a.copied, b.copied) {
+		what = append(what, fmt.Sprintf("it copied memory at %.1f GB/s for A and %.1f GB/s for B", a.copied/8e9, b.copied/8e9))
+	}
+	if len(what) == 0 {
+		return nil
+	}
+	return []string{"The machine was in another state: " + strings.Join(what, ", and ") + ". A difference may be the machine's; repeat the runs in turns."}
+}
