@@ -164,15 +164,15 @@ func TestNTttcpSendsTheBuffersAskedForAndReceivesThemAll(t *testing.T) {
 }
 
 func TestNTttcpMeasuresForTheTimeAskedFor(t *testing.T) {
-	eventually(t, func() error {
-		received, sent := ntttcpPair(t, "127.0.0.1", "-t 1 -l 128k", "-t 1 -l 128k -thr 20000")
-		s, r := row(t, sent, "Bytes(MEG)"), row(t, received, "Bytes(MEG)")
-		// Two threads of 20000 KB/s.
-		if want := 40000.0 / 1024; !near(s[3], want, 0.1) || !near(r[3], want, 0.1) || !near(s[1], 1, 0.1) {
-			return fmt.Errorf("%.3f MB/s sent in %.3f s, %.3f received; want %.3f in 1 s", s[3], s[1], r[3], want)
-		}
-		return nil
-	})
+	received, sent := ntttcpPair(t, "127.0.0.1", "-t 1 -l 128k", "-t 1 -l 128k -thr 20000")
+	s, r := row(t, sent, "Bytes(MEG)"), row(t, received, "Bytes(MEG)")
+	// Two threads of 20000 KB/s, and the first buffer of each.
+	if due := 40000.0/1024*s[1] + 0.25; s[1] < 0.99 || s[0] > due || s[0] < due/10 {
+		t.Errorf("%.3f MB sent in %.3f s, want at most %.3f in 1 s or more", s[0], s[1], due)
+	}
+	if r[0] <= 0 || r[0] > s[0] || r[1] < 0.99 {
+		t.Errorf("%.3f MB received in %.3f s of %.3f MB sent", r[0], r[1], s[0])
+	}
 }
 
 func TestNTttcpCountsDatagrams(t *testing.T) {

@@ -25,9 +25,27 @@ type program struct {
 	lines  *bufio.Scanner
 	mu     sync.Mutex
 	stdout strings.Builder
-	stderr bytes.Buffer
+	stderr safeBuffer
 	done   chan struct{}
 	code   int
+}
+
+// safeBuffer is written by a process's copier and read by the test.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 // start runs the program as "traffic" or "ntttcp"; the test's end ends it.
@@ -84,6 +102,17 @@ func (p *program) wait(most time.Duration) (code int, stdout, stderr string) {
 		p.t.Fatalf("the program did not end within %v", most)
 	}
 	return p.code, p.stdout.String(), p.stderr.String()
+}
+
+// flows waits until a client's traffic has begun, and a moment longer.
+func (p *program) flows(moment time.Duration) {
+	p.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(p.stderr.String(), "begun\n"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("the traffic has not begun: %s", p.stderr.String())
+		}
+	}
+	time.Sleep(moment)
 }
 
 func (p *program) signal(s syscall.Signal) {
@@ -158,20 +187,6 @@ func decodeResult(t *testing.T, text string) (r Result) {
 
 const brief = "250ms"
 
-// eventually makes a check again where it fails: the machine may be busy with
-// other things just then, and what is checked here hangs on time.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	var err error
-	for range 4 {
-		if err = check(); err == nil {
-			return
-		}
-		t.Log("again, for the machine may have been busy:", err)
-	}
-	t.Error(err)
-}
-
 func near(a, b, share float64) bool { return math.Abs(a-b) <= share*math.Max(math.Abs(a), math.Abs(b)) }
 
 // hosts are the loopback addresses of both IP versions; IPv6 may be off.
@@ -186,86 +201,75 @@ func hosts(t *testing.T) map[string]string {
 	return h
 }
 
-func TestTCPStreamCountsTheSameBytesAtBothEnds(t *testing.T) {
+func TestTCPStreamIsCountedAtBothEnds(t *testing.T) {
 	for ip, host := range hosts(t) {
 		for _, direction := range []string{"forward", "reverse", "both"} {
 			t.Run(ip+"/"+direction, func(t *testing.T) {
-				eventually(t, func() error {
-					r := run(t, host, "-kind", "tcp_stream", "-direction", direction, "-streams", "2", "-warmup", "50ms", "-duration", brief, "-cooldown", "50ms")
-					return checkStream(r, map[string]int{"forward": 2, "reverse": 2, "both": 4}[direction])
-				})
+				r := run(t, host, "-kind", "tcp_stream", "-direction", direction, "-streams", "2", "-duration", brief)
+				checkStream(t, r, map[string]int{"forward": 2, "reverse": 2, "both": 4}[direction])
+				// Without warm-up and cool-down the sender's window holds all that it
+				// sent. The receiver's window may end before the last of it arrives.
+				if sent, received := r.Local.SentBytes+r.Remote.SentBytes, r.Local.ReceivedBytes+r.Remote.ReceivedBytes; received > sent {
+					t.Errorf("%d bytes sent and %d received", sent, received)
+				}
 			})
 		}
 	}
 }
 
-// checkStream checks that what one end sent the other received. The windows of
-// the ends are a message apart, and a stalled machine stretches one of them, so
-// rates are compared and not bytes.
-func checkStream(r Result, flows int) error {
+// checkStream checks that each flow passed payload and that the sums are those
+// of the flows.
+func checkStream(t *testing.T, r Result, flows int) {
+	t.Helper()
 	if len(r.Local.Flows) != flows || len(r.Remote.Flows) != flows {
-		return fmt.Errorf("%d and %d flows, want %d at each end", len(r.Local.Flows), len(r.Remote.Flows), flows)
-	}
-	if sent, received := r.Local.SentBits+r.Remote.SentBits, r.Local.ReceivedBits+r.Remote.ReceivedBits; sent == 0 || !near(sent, received, 0.2) {
-		return fmt.Errorf("sent %.0f bit/s, received %.0f bit/s: want the same within 20 %%", sent, received)
+		t.Fatalf("%d and %d flows, want %d at each end", len(r.Local.Flows), len(r.Remote.Flows), flows)
 	}
 	for _, e := range r.ends() {
 		var bytes int64
 		for _, f := range e.Flows {
 			if f.Bytes <= 0 || f.Calls <= 0 || !near(f.Bits, float64(f.Bytes)*8/f.Seconds, 1e-9) {
-				return fmt.Errorf("%s flow %+v: want bytes, calls, and the rate they make", e.Role, f)
-			}
-			if f.Seconds < 0.15 || f.Seconds > 1 {
-				return fmt.Errorf("%s flow %d measured %.3f s, want about 0.25 s", e.Role, f.Index, f.Seconds)
+				t.Errorf("%s flow %+v: want bytes, calls, and the rate they make", e.Role, f)
 			}
 			bytes += f.Bytes
 		}
 		if bytes != e.SentBytes+e.ReceivedBytes {
-			return fmt.Errorf("%s: flows hold %d bytes and the sum is %d", e.Role, bytes, e.SentBytes+e.ReceivedBytes)
+			t.Errorf("%s: flows hold %d bytes and the sum is %d", e.Role, bytes, e.SentBytes+e.ReceivedBytes)
 		}
 		if e.CPU.User+e.CPU.System <= 0 {
-			return fmt.Errorf("%s: no CPU time", e.Role)
+			t.Errorf("%s: no CPU time", e.Role)
 		}
 	}
-	return nil
+	// After a warm-up the window's first edge may be late.
+	if timing := r.Spec.Timing; timing.Warmup == 0 && r.Local.Seconds < timing.Duration.Seconds() {
+		t.Errorf("a window of %.3f s, want %v or more", r.Local.Seconds, timing.Duration)
+	}
 }
 
 func TestSendfileSendsAStream(t *testing.T) {
-	eventually(t, func() error {
-		r := run(t, "127.0.0.1", "-kind", "tcp_stream", "-sendfile", "-buffer", "64k", "-duration", brief)
-		if per := float64(r.Local.Flows[0].Bytes) / float64(r.Local.Flows[0].Calls); per > 64<<10 {
-			t.Errorf("%.0f bytes a call, want at most the buffer's 65536", per)
-		}
-		return checkStream(r, 1)
-	})
-}
-
-func TestTCPPacingKeepsTheRateOfAllStreams(t *testing.T) {
-	eventually(t, func() error {
-		r := run(t, "127.0.0.1", "-kind", "tcp_stream", "-streams", "2", "-rate", "400Mbit", "-warmup", "100ms", "-duration", "500ms")
-		if got := r.Rate("forward", roleReceive); !near(got, 4e8, 0.05) {
-			return fmt.Errorf("received %.0f bit/s, want 400 Mbit/s within 5 %%", got)
-		}
-		return nil
-	})
-}
-
-// The receiver spends what it is told to: 2 ns on each of 0.6 × 62.5 million
-// bytes are 75 ms.
-func TestTheReceiversWorkIsCPUTime(t *testing.T) {
-	spent := func(work string) time.Duration {
-		at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-		p := start(t, "traffic", "server", "-listen", at, "-once", "-wait", "5s")
-		c := start(t, "traffic", "client", "-connect", at, "-rate", "500Mbit", "-duration", "600ms", "-work", work)
-		if code, _, stderr := c.wait(5 * time.Second); code != 0 {
-			t.Fatal(stderr)
-		}
-		p.wait(5 * time.Second)
-		return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	r := run(t, "127.0.0.1", "-kind", "tcp_stream", "-sendfile", "-buffer", "64k", "-warmup", "50ms", "-duration", brief, "-cooldown", "50ms")
+	if per := float64(r.Local.Flows[0].Bytes) / float64(r.Local.Flows[0].Calls); per > 64<<10 {
+		t.Errorf("%.0f bytes a call, want at most the buffer's 65536", per)
 	}
-	idle, busy := spent("0"), spent("2")
-	if more := busy - idle; more < 50*time.Millisecond || more > 200*time.Millisecond {
-		t.Errorf("the receiver spent %v more with the work than without, want about 75 ms", more)
+	checkStream(t, r, 1)
+}
+
+// A paced stream never exceeds its rate by more than the first buffer. How far
+// it falls behind depends on what else the machine runs.
+func TestTCPPacingKeepsTheRateOfAllStreams(t *testing.T) {
+	r := run(t, "127.0.0.1", "-kind", "tcp_stream", "-streams", "2", "-rate", "400Mbit", "-buffer", "64k", "-duration", "500ms")
+	for _, f := range r.Local.Flows {
+		if due := 2e8/8*f.Seconds + 64<<10; float64(f.Bytes) > due || float64(f.Bytes) < due/10 {
+			t.Errorf("stream %d sent %d bytes in %.3f s at 200 Mbit/s, want at most %.0f and a tenth of that or more", f.Index, f.Bytes, f.Seconds, due)
+		}
+	}
+}
+
+// The receiver spends what it is told to: 4 ns of CPU time for each byte.
+func TestTheReceiversWorkIsCPUTime(t *testing.T) {
+	r := run(t, "127.0.0.1", "-rate", "200Mbit", "-duration", "600ms", "-work", "4")
+	work, spent := 4e-9*float64(r.Remote.ReceivedBytes), r.Remote.CPU.User+r.Remote.CPU.System
+	if work == 0 || spent < 0.95*work || spent > 5*work {
+		t.Errorf("the receiver's work is %.3f s and it spent %.3f s", work, spent)
 	}
 }
 
@@ -273,7 +277,7 @@ func TestTransactionsHaveLatenciesThatAgreeWithTheirRate(t *testing.T) {
 	for ip, host := range hosts(t) {
 		for _, kind := range []string{"tcp_rr", "tcp_crr", "udp_rr"} {
 			t.Run(ip+"/"+kind, func(t *testing.T) {
-				r := run(t, host, "-kind", kind, "-request", "64", "-response", "1000", "-warmup", "50ms", "-duration", brief)
+				r := run(t, host, "-kind", kind, "-request", "64", "-response", "1000", "-duration", brief)
 				l := r.Local.Latency
 				if l == nil || l.Count == 0 || r.Local.Transactions <= 0 {
 					t.Fatalf("no transactions: %+v", r.Local)
@@ -284,16 +288,23 @@ func TestTransactionsHaveLatenciesThatAgreeWithTheirRate(t *testing.T) {
 				if l.Mean < float64(l.Min) || l.Mean > float64(l.Max) {
 					t.Errorf("mean %.0f outside %d..%d", l.Mean, l.Min, l.Max)
 				}
-				// One transaction after the other: the mean is the inverse of the rate.
-				if busy := l.Mean * r.Local.Transactions; busy > 1.05e9 || busy < 0.7e9 {
-					t.Errorf("%.0f transactions/s of %.0f ns take %.2f s a second, want about 1", r.Local.Transactions, l.Mean, busy/1e9)
+				// One transaction after the other: together they take the whole window,
+				// but for the moments between two of them.
+				mine, theirs := r.Local.Flows[0], r.Remote.Flows[0]
+				if took := l.Mean * float64(l.Count) / 1e9; took > 1.01*mine.Seconds || took < 0.3*mine.Seconds {
+					t.Errorf("%d transactions of %.0f ns take %.3f s of %.3f", l.Count, l.Mean, took, mine.Seconds)
+				}
+				if !near(r.Local.Transactions, float64(mine.Transactions)/mine.Seconds, 1e-9) {
+					t.Errorf("%v transactions/s, with %d in %.3f s", r.Local.Transactions, mine.Transactions, mine.Seconds)
 				}
 				h, err := hdrhistogram.Decode([]byte(l.Histogram))
 				if err != nil || h.TotalCount() != l.Count || h.ValueAtPercentile(99) != l.P99 {
 					t.Errorf("the histogram does not decode to what was told: %v", err)
 				}
-				if !near(r.Local.Transactions, r.Remote.Transactions, 0.2) {
-					t.Errorf("%.0f transactions/s at the client, %.0f at the server", r.Local.Transactions, r.Remote.Transactions)
+				// Without warm-up and cool-down the server answers at most one request
+				// that the client does not count, and its window may end earlier.
+				if theirs.Transactions <= 0 || theirs.Transactions > mine.Transactions+mine.Lost+1 {
+					t.Errorf("%d transactions at the client, %d at the server", mine.Transactions, theirs.Transactions)
 				}
 				if r.Local.Errors != 0 || r.Remote.Errors != 0 {
 					t.Errorf("%d and %d errors", r.Local.Errors, r.Remote.Errors)
@@ -319,40 +330,52 @@ func TestTransactionsRunOnEveryStream(t *testing.T) {
 	}
 }
 
+// Fewer datagrams are sent than the receiver's buffer holds, so that none is
+// lost where the receiver does not get to run.
 func TestUDPStreamAccountsForEveryDatagram(t *testing.T) {
 	for ip, host := range hosts(t) {
 		for _, direction := range []string{"forward", "reverse", "both"} {
 			t.Run(ip+"/"+direction, func(t *testing.T) {
-				eventually(t, func() error {
-					r := run(t, host, "-kind", "udp_stream", "-direction", direction, "-buffer", "1000", "-rate", "40Mbit", "-rcvbuf", "4M", "-warmup", "50ms", "-duration", "300ms", "-cooldown", "50ms")
-					d := r.Datagrams()
-					if d.Counted != d.Sent || d.Lost != 0 || d.Reordered != 0 || d.Duplicates != 0 || !d.Numbered {
-						t.Errorf("%+v: want every datagram counted and none lost, reordered or doubled on loopback", d)
-					}
-					// 40 Mbit/s of 1000 bytes are 5000 datagrams a second.
-					directions := map[string]float64{"forward": 1, "reverse": 1, "both": 2}[direction]
-					if !near(d.SentPerS, 5000*directions, 0.05) {
-						return fmt.Errorf("%.0f datagrams/s sent, want %.0f", d.SentPerS, 5000*directions)
-					}
-					return nil
-				})
+				t.Parallel()
+				r := run(t, host, "-kind", "udp_stream", "-direction", direction, "-buffer", "1000", "-rate", "2Mbit", "-warmup", "50ms", "-duration", "300ms", "-cooldown", "50ms")
+				d := r.Datagrams()
+				if d.Counted != d.Sent || d.Lost != 0 || d.Reordered != 0 || d.Duplicates != 0 || !d.Numbered {
+					t.Errorf("%+v: want every datagram counted and none lost, reordered or doubled on loopback", d)
+				}
+				checkPace(t, r, 250)
 			})
 		}
 	}
 }
 
 func TestDatagramsTooSmallForANumberAreCounted(t *testing.T) {
-	eventually(t, func() error {
-		r := run(t, "127.0.0.1", "-kind", "udp_stream", "-buffer", "8", "-rate", "320kbit", "-duration", "300ms")
-		d := r.Datagrams()
-		if d.Numbered || d.Counted == 0 || d.Lost != 0 {
-			t.Errorf("%+v: want datagrams without numbers, all counted, none lost", d)
+	r := run(t, "127.0.0.1", "-kind", "udp_stream", "-buffer", "8", "-rate", "32kbit", "-duration", "300ms")
+	if d := r.Datagrams(); d.Numbered || d.Counted == 0 || d.Lost != 0 {
+		t.Errorf("%+v: want datagrams without numbers, all counted, none lost", d)
+	}
+	checkPace(t, r, 500)
+}
+
+// checkPace checks that every sender kept to its datagrams a second. It may
+// make up for the backlog from before the window, and falls behind where the
+// machine runs others.
+func checkPace(t *testing.T, r Result, perSecond float64) {
+	t.Helper()
+	senders := 0
+	for _, e := range r.ends() {
+		for _, f := range e.Flows {
+			if f.Role != roleSend {
+				continue
+			}
+			senders++
+			if due := perSecond*(f.Seconds+paceBacklog/1e9) + 1; float64(f.Datagrams) > due || float64(f.Datagrams) < due/10 {
+				t.Errorf("%d datagrams in %.3f s at %.0f a second, want at most %.0f and a tenth of that or more", f.Datagrams, f.Seconds, perSecond, due)
+			}
 		}
-		if !near(d.SentPerS, 5000, 0.05) {
-			return fmt.Errorf("%.0f datagrams/s, want 5000", d.SentPerS)
-		}
-		return nil
-	})
+	}
+	if senders == 0 {
+		t.Error("no flow has a sender")
+	}
 }
 
 func TestSIGINTEndsARunWithItsFiguresSoFar(t *testing.T) {
@@ -361,14 +384,14 @@ func TestSIGINTEndsARunWithItsFiguresSoFar(t *testing.T) {
 			at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 			server := start(t, "traffic", "server", "-listen", at, "-once")
 			client := start(t, "traffic", "client", "-connect", at, "-duration", "60s")
-			time.Sleep(500 * time.Millisecond)
+			client.flows(300 * time.Millisecond)
 			map[string]*program{"client": client, "server": server}[side].signal(syscall.SIGINT)
 			code, out, stderr := client.wait(5 * time.Second)
 			if code != 0 {
 				t.Fatalf("the client exited with %d: %s", code, stderr)
 			}
 			r := decodeResult(t, out)
-			if !r.Interrupted || r.Local.SentBytes == 0 || r.Remote.ReceivedBytes == 0 || r.Local.Seconds > 5 {
+			if !r.Interrupted || r.Local.SentBytes == 0 || r.Remote.ReceivedBytes == 0 || r.Local.Seconds > 30 {
 				t.Errorf("interrupted %v, %d bytes sent, %d received in %.2f s: want figures of a short run", r.Interrupted, r.Local.SentBytes, r.Remote.ReceivedBytes, r.Local.Seconds)
 			}
 			if code, _, stderr := server.wait(5 * time.Second); code != 0 {
@@ -382,10 +405,11 @@ func TestAVanishedPeerEndsTheOtherInTimeAndIsNamed(t *testing.T) {
 	for _, kind := range []string{"tcp_stream", "tcp_rr", "tcp_crr", "udp_stream", "udp_rr"} {
 		for _, victim := range []string{"client", "server"} {
 			t.Run(kind+"/"+victim, func(t *testing.T) {
+				t.Parallel()
 				at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 				server := start(t, "traffic", "server", "-listen", at, "-once")
 				client := start(t, "traffic", "client", "-connect", at, "-kind", kind, "-buffer", "1000", "-duration", "60s")
-				time.Sleep(400 * time.Millisecond)
+				client.flows(50 * time.Millisecond)
 				killed, left := client, server
 				if victim == "server" {
 					killed, left = server, client
