@@ -66,20 +66,13 @@ func TestJumboFramesCrossWhole(t *testing.T) {
 func TestParallelLinksShareTheFlows(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Links, f.Queues = 2, 2 }))
 	prove(t, tb, "", 0, 1, 6, 1500)
-	carried := func(l int) uint64 {
-		link, err := tb.nodes[1].space.Link(fabricDevice(1, l))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return link.Attrs().Statistics.RxBytes
-	}
 	flows := 1
-	for min(carried(0), carried(1)) < 10<<20 && flows < 40 {
+	for slices.Min(carried(t, tb, 1)) < 10<<20 && flows < 40 {
 		prove(t, tb, "", 0, 1, 4, 1500)
 		flows++
 	}
-	for l := range 2 {
-		if n := carried(l); n < 10<<20 {
+	for l, n := range carried(t, tb, 1) {
+		if n < 10<<20 {
 			t.Errorf("link %d carried %d bytes of %d flows of 10 MiB", l, n, flows)
 		}
 	}
@@ -88,16 +81,16 @@ func TestParallelLinksShareTheFlows(t *testing.T) {
 // A rate limits what passes, without a drop.
 func TestARateLimitsTheWire(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Rate = 100e6 }))
-	before := countersOf(t, tb)
-	bytes := flow{network: "tcp", duration: 2 * time.Second}.run(t, tb, "")
-	c := countersOf(t, tb).since(before)
-	// 2 s at 100 Mbit/s are 25 MB, less where the machine runs others meanwhile;
-	// what the sender's buffers hold at its end comes later and adds a few MB.
-	if bytes < 5e6 || bytes > 33e6 {
-		t.Errorf("%d bytes in 2 s at 100 Mbit/s", bytes)
+	before, began := countersOf(t, tb), time.Now()
+	bytes := flow{network: "tcp", duration: time.Second}.run(t, tb, "")
+	allowed := 100e6 / 8 * time.Since(began).Seconds()
+	// Frames on the wire, with their headers, are never more than the rate
+	// allows, and a first burst.
+	if float64(bytes) > allowed || float64(bytes) < allowed/10 {
+		t.Errorf("%d bytes passed, want at most %.0f at 100 Mbit/s and a tenth of that or more", bytes, allowed)
 	}
-	if c.again > c.segments/1000 {
-		t.Errorf("%d of %d segments were sent again", c.again, c.segments)
+	if c := arrived(t, tb, before); c.lost() != 0 || c.segments == 0 {
+		t.Errorf("%d of %d segments were lost", c.lost(), c.segments)
 	}
 }
 
@@ -232,7 +225,7 @@ func TestWhatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {
 // one before: its namespaces and NAPI threads end in the kernel's own time.
 func TestTestbedsFollowEachOtherAtOnce(t *testing.T) {
 	x := executor(t)
-	for i := range 25 {
+	for i := range 12 {
 		tb, err := x.Up(context.Background(), testbed.Spec{ID: testID(t), Nodes: 2, Fabric: fabric(nil)})
 		if err != nil {
 			t.Fatalf("testbed %d: %v", i+1, err)

@@ -3,7 +3,6 @@ package netns
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"os"
 	"testing"
 	"time"
@@ -23,19 +22,19 @@ var profiles = []suite.Offload{suite.OffloadNone, suite.OffloadTCP, suite.Offloa
 type counters struct {
 	frames   uint64 // that the wire delivered to the receiver
 	buffers  uint64 // that its IP layer was handed
-	segments uint64 // that the sender sent
-	again    uint64 // of them, sent again
+	segments uint64 // that the sender sent, each counted once
+	again    uint64 // that it sent once more
 }
 
 func countersOf(t *testing.T, tb *Testbed) counters {
 	t.Helper()
 	sender, receiver := snmp(t, tb.nodes[0].space), snmp(t, tb.nodes[1].space)
-	l, err := tb.nodes[1].space.Link(fabricDevice(1, 0))
-	if err != nil {
-		t.Fatal(err)
+	var frames uint64
+	for l := range tb.spec.Fabric.Links {
+		frames += receivedBy(t, tb, 1, l).RxPackets
 	}
 	return counters{
-		frames: l.Attrs().Statistics.RxPackets, buffers: receiver[meter.IPInReceives],
+		frames: frames, buffers: receiver[meter.IPInReceives],
 		segments: sender[meter.TCPOutSegs], again: sender[meter.TCPRetransSegs],
 	}
 }
@@ -60,9 +59,29 @@ func (c counters) since(b counters) counters {
 	return counters{c.frames - b.frames, c.buffers - b.buffers, c.segments - b.segments, c.again - b.again}
 }
 
+// lost is how many frames did not arrive of all that the sender sent. What TCP
+// sends again says less: it does so too where an acknowledgement is late.
+func (c counters) lost() uint64 {
+	if sent := c.segments + c.again; sent > c.frames {
+		return sent - c.frames
+	}
+	return 0
+}
+
+// arrived returns the counters since before, once the last frames that are on
+// their way have been delivered; after a second they count as lost.
+func arrived(t *testing.T, tb *Testbed, before counters) counters {
+	t.Helper()
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if c := countersOf(t, tb).since(before); c.lost() == 0 || time.Now().After(deadline) {
+			return c
+		}
+	}
+}
+
 // The signs of a faithful wire, in every profile: no frame above the MTU
-// reaches the receiver; plain TCP comes up merged; hardly a segment is sent
-// twice when the wire is full and none when the sender is paced.
+// reaches the receiver; plain TCP comes up merged; hardly a frame is lost when
+// the wire is full and none when the sender is paced.
 func TestTheWireIsFaithful(t *testing.T) {
 	x := executor(t)
 	for _, profile := range profiles {
@@ -70,20 +89,11 @@ func TestTheWireIsFaithful(t *testing.T) {
 			tb := up(t, x, 2, fabric(func(f *suite.Fabric) { f.Offload = profile }))
 			prove(t, tb, "", 0, 1, 4, 1500)
 			largest := watchFrames(t, tb)
-			// The best of five: a virtual machine that stands still for a moment
-			// shows as loss.
-			var full counters
-			var bytes int
-			for range 5 {
-				before := countersOf(t, tb)
-				bytes = flow{network: "tcp", duration: 2 * time.Second}.run(t, tb, "")
-				full = countersOf(t, tb).since(before)
-				t.Logf("full: %.2f Gbit/s, %d frames in %d buffers, %d of %d segments again, largest frame %d",
-					float64(bytes)*8/2e9, full.frames, full.buffers, full.again, full.segments, largest())
-				if float64(full.again) < float64(full.segments)/10_000 {
-					break
-				}
-			}
+			before := countersOf(t, tb)
+			bytes := flow{network: "tcp", duration: time.Second}.run(t, tb, "")
+			full := arrived(t, tb, before)
+			t.Logf("full: %d bytes in %d frames in %d buffers, %d of %d segments again, largest frame %d",
+				bytes, full.frames, full.buffers, full.again, full.segments, largest())
 			if n := largest(); n < 1000 || n > 1500+meter.EthernetHeader {
 				t.Errorf("the largest frame at the receiver has %d bytes; the MTU allows 1514", n)
 			}
@@ -93,19 +103,13 @@ func TestTheWireIsFaithful(t *testing.T) {
 			if full.frames < uint64(bytes)/1500 {
 				t.Errorf("%d frames cannot have carried %d bytes", full.frames, bytes)
 			}
-			if float64(full.again) >= float64(full.segments)/10_000 {
-				t.Errorf("%d of %d segments were sent again, 1 in 10,000 or more", full.again, full.segments)
+			if full.lost() > full.frames/10_000 {
+				t.Errorf("%d of %d frames were lost, more than 1 in 10,000", full.lost(), full.frames)
 			}
-			var paced counters
-			for range 5 {
-				before := countersOf(t, tb)
-				flow{network: "tcp", pace: 1e9, duration: time.Second}.run(t, tb, "")
-				if paced = countersOf(t, tb).since(before); paced.again == 0 {
-					break
-				}
-			}
-			if paced.again != 0 {
-				t.Errorf("%d of %d segments were sent again at 1 Gbit/s; none shall be", paced.again, paced.segments)
+			before = countersOf(t, tb)
+			flow{network: "tcp", pace: 1e9, duration: 500 * time.Millisecond}.run(t, tb, "")
+			if paced := arrived(t, tb, before); paced.lost() != 0 || paced.segments == 0 {
+				t.Errorf("%d of %d segments were lost at 1 Gbit/s; none must be", paced.lost(), paced.segments)
 			}
 		})
 	}
@@ -183,24 +187,19 @@ func TestTheClockRunsWithTheTraffic(t *testing.T) {
 		}
 		return sum
 	}
-	// The quietest and the busiest of several windows: a virtual CPU that is
-	// taken away in the middle of the wire's work counts as the wire's time.
-	const windows = 5
-	idle, full := math.Inf(1), 0.0
-	for range windows {
+	used := func(during func()) float64 {
 		before := seconds()
-		time.Sleep(300 * time.Millisecond)
-		idle = min(idle, seconds()-before)
+		during()
+		return seconds() - before
 	}
-	for range windows {
-		before := seconds()
-		flow{network: "tcp", duration: 300 * time.Millisecond}.run(t, tb, "")
-		full = max(full, seconds()-before)
-		if full > 0.01 && full > 10*idle {
-			return
-		}
+	idle := used(func() { time.Sleep(300 * time.Millisecond) })
+	before := countersOf(t, tb)
+	full := used(func() { flow{network: "tcp", duration: 300 * time.Millisecond}.run(t, tb, "") })
+	frames := countersOf(t, tb).since(before).frames
+	// Cutting, queueing and delivering a frame takes 50 ns or more.
+	if least := 50e-9 * float64(frames); frames == 0 || full < least || full < 10*idle {
+		t.Errorf("the idle wire used %.6f CPU seconds in 0.3 s, and %.6f for %d frames; want a tenth of that at most, and %.6f or more", idle, full, frames, least)
 	}
-	t.Errorf("in 0.3 s the idle wire used %.4f CPU seconds at the least, the full one %.4f at the most; ten times as much, and 0.01, are to be expected", idle, full)
 }
 
 // All receive work of a node, and of its containers, is done by its own CPUs;
@@ -232,7 +231,7 @@ func TestEachNodesPacketsAreProcessedOnItsOwnCPUs(t *testing.T) {
 func checkPlaces(t *testing.T, tb *Testbed, w *wire, endpoint string) {
 	t.Helper()
 	before := places(t, tb, w, endpoint)
-	flow{network: "tcp", duration: 700 * time.Millisecond}.run(t, tb, endpoint)
+	flow{network: "tcp", duration: 300 * time.Millisecond}.run(t, tb, endpoint)
 	after := places(t, tb, w, endpoint)
 	for i, n := range tb.nodes {
 		for where := range after[i] {
@@ -240,7 +239,7 @@ func checkPlaces(t *testing.T, tb *Testbed, w *wire, endpoint string) {
 			own0, foreign0 := sum(before[i][where], n.cpus)
 			own, foreign = own-own0, foreign-foreign0
 			t.Logf("node %s %s: %d packets on its CPUs, %d elsewhere", n.Name(), where, own, foreign)
-			if own < 500 || float64(foreign) > max(10, 0.001*float64(own)) {
+			if own < 100 || float64(foreign) > max(10, 0.001*float64(own)) {
 				t.Errorf("node %s %s: %d packets on its own CPUs %v and %d elsewhere", n.Name(), where, own, n.cpus, foreign)
 			}
 		}
