@@ -12,9 +12,7 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/tool"
 )
 
@@ -112,126 +110,24 @@ func TestMeansOverPairsAreWeighted(t *testing.T) {
 	}
 }
 
-// Every system carries the traffic in each placement that it supports, its
-// figures agree with the fabric's counters, and its hops have counted it.
-func TestEverySystemIsMeasured(t *testing.T) {
-	for _, c := range []struct {
-		system    string
-		placement suite.Placement
-		hops      string // roles in path order
-	}{
-		{"raw", suite.TwoNodes, "fabric port port fabric"},
-		{"bridge", suite.TwoNodes, "endpoint vif bridge fabric port port fabric bridge vif endpoint"},
-		{"bridge", suite.Colocated, "endpoint vif bridge vif endpoint"},
-		{"vxlan", suite.TwoNodes, "endpoint vif bridge tunnel fabric port port fabric tunnel bridge vif endpoint"},
-		{"vxlan", suite.Colocated, "endpoint vif bridge vif endpoint"},
-		{"macvlan", suite.TwoNodes, "endpoint fabric port port fabric endpoint"},
-		{"macvlan", suite.Colocated, "endpoint endpoint"},
+// Where both endpoints are on one node, each hop counts too.
+func TestColocatedEndpointsAreMeasured(t *testing.T) {
+	for system, hops := range map[string]string{
+		"bridge":  "endpoint vif bridge vif endpoint",
+		"vxlan":   "endpoint vif bridge vif endpoint",
+		"macvlan": "endpoint endpoint",
 	} {
-		t.Run(c.system+"/"+string(c.placement), func(t *testing.T) {
-			wants := []func(*sample.Sample) error{}
-			if c.placement == suite.TwoNodes {
-				wants = append(wants, fabricStandsFor(0.05))
-			}
-			s := runOK(t, scenario(c.system, func(sc *suite.Scenario) { sc.Placement = c.placement }), wants...)
-			var roles []string
-			for _, h := range s.Hops {
-				roles = append(roles, h.Role)
-				if h.RxBytes+h.TxBytes == 0 && h.Role != "bridge" {
-					t.Errorf("hop %s of %s counted nothing", h.Device, h.Node)
-				}
-			}
-			if got := strings.Join(roles, " "); got != c.hops {
-				t.Errorf("hops: %s\nwant: %s", got, c.hops)
-			}
-			if s.Metrics[sample.Throughput] < 100e6 {
-				t.Errorf("throughput %.0f bit/s", s.Metrics[sample.Throughput])
-			}
-			if cpu := s.Metrics[sample.SenderCPU]; cpu <= 0 || cpu > 100 {
-				t.Errorf("sender CPU %v %%", cpu)
-			}
-			if len(s.Series) < 5 || len(s.Outputs) != 2 || len(s.Commands) != 2 {
-				t.Errorf("%d points, %d outputs, %d commands", len(s.Series), len(s.Outputs), len(s.Commands))
-			}
-			if c.placement == suite.Colocated {
-				return
-			}
-			if cpu := s.Metrics[sample.ReceiverCPU]; cpu <= 0 || cpu > 100 {
-				t.Errorf("receiver CPU %v %%", cpu)
-			}
+		t.Run(system, func(t *testing.T) {
+			s := runOK(t, scenario(system, func(sc *suite.Scenario) { sc.Placement = suite.Colocated }))
+			assertMeasured(t, &s)
+			assertHops(t, &s, hops)
 		})
 	}
-}
-
-// A system takes away all that it made: the nodes are as before.
-func TestDetachLeavesTheNodesAsTheyWere(t *testing.T) {
-	for _, system := range []string{"raw", "bridge", "vxlan", "macvlan"} {
-		e := lab(t, &notebook{}, scenario(system, nil))
-		ctx := context.Background()
-		b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.detach(ctx); err != nil {
-			t.Errorf("%s: %v", system, err)
-		}
-		for _, n := range b.Testbed.Nodes() {
-			s, err := space.Open(n.Place().SpaceBase)
-			if err != nil {
-				t.Fatal(err)
-			}
-			links, err := s.Links.LinkList()
-			if err != nil {
-				t.Error(err)
-			}
-			var names []string
-			for _, l := range links {
-				names = append(names, l.Attrs().Name)
-			}
-			slices.Sort(names)
-			if want := []string{n.Place().Fabric[0], "lo"}; !slices.Equal(names, want) {
-				t.Errorf("%s: node %s is left with %v, want %v", system, n.Name(), names, want)
-			}
-			s.Close()
-		}
-		if left, err := netns.Named(netns.SpacePrefix(e.ID)); err != nil || len(left) != 3 {
-			t.Errorf("%s: %v stand (%v); two nodes and the wire shall", system, left, err)
-		}
-		if err := b.Testbed.Down(ctx); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// The fourth sign of a faithful wire: the systems stand in the same order of
-// receiver and sender cost, paced and unlimited.
-func TestTheOrderOfSystemsIsTheSamePacedAndUnlimited(t *testing.T) {
-	atRest(t)
-	for name, rate := range map[string]int64{"paced": 1e9, "unlimited": 0} {
-		cost := func(system string, wants ...func(*sample.Sample) error) float64 {
-			s := runOK(t, scenario(system, func(sc *suite.Scenario) {
-				sc.Workload.Rate = rate
-				sc.Timing.Duration = time.Second
-			}), wants...)
-			return costPerByte(&s)
-		}
-		raw := cost("raw")
-		vxlan := cost("vxlan", func(s *sample.Sample) error {
-			if c := costPerByte(s); c <= raw {
-				return fmt.Errorf("%s: VXLAN costs %.3f ns/byte and raw %.3f", name, c, raw)
-			}
-			return nil
-		})
-		t.Logf("%s: raw %.3f ns/byte, vxlan %.3f ns/byte", name, raw, vxlan)
-	}
-}
-
-func costPerByte(s *sample.Sample) float64 {
-	return s.Metrics[sample.SenderCPUPerByte] + s.Metrics[sample.ReceiverCPUPerByte]
 }
 
 func TestSeveralPairsRunAtOnce(t *testing.T) {
-	s := runOK(t, scenario("bridge", func(sc *suite.Scenario) { sc.Pairs = 3 }), fabricStandsFor(0.1))
+	s := runOK(t, scenario("bridge", func(sc *suite.Scenario) { sc.Pairs = 3 }))
+	assertFabricAgrees(t, &s)
 	if len(s.Outputs) != 6 || len(s.Commands) != 6 {
 		t.Errorf("%d outputs, %d commands of 3 pairs", len(s.Outputs), len(s.Commands))
 	}
@@ -246,10 +142,10 @@ func TestEveryWorkloadYieldsItsFigures(t *testing.T) {
 		"both":     {func(w *suite.Workload) { w.Direction = suite.Both }, []sample.Metric{sample.Throughput, sample.ForwardThroughput, sample.ReverseThroughput}},
 		"ipv6":     {func(w *suite.Workload) { w.IPVersion = 6 }, []sample.Metric{sample.Throughput, sample.FabricGoodput}},
 		"sendfile": {func(w *suite.Workload) { w.Sendfile = true }, []sample.Metric{sample.Throughput}},
-		"rr":       {func(w *suite.Workload) { w.Kind, w.Request, w.Response = suite.TCPRR, 1, 1 }, []sample.Metric{sample.Transactions, sample.LatencyP50, sample.LatencyP99}},
-		"crr":      {func(w *suite.Workload) { w.Kind, w.Request, w.Response = suite.TCPCRR, 1, 1 }, []sample.Metric{sample.Transactions}},
-		"udp":      {func(w *suite.Workload) { w.Kind, w.Buffer, w.Rate = suite.UDPStream, 1400, 500e6 }, []sample.Metric{sample.Throughput, sample.LossRatio, sample.OfferedRate}},
-		"udp rr":   {func(w *suite.Workload) { w.Kind, w.Request, w.Response = suite.UDPRR, 1, 1 }, []sample.Metric{sample.Transactions, sample.LatencyP99}},
+		"rr":       {func(w *suite.Workload) { w.Kind, w.Request, w.Response, w.Rate = suite.TCPRR, 1, 1, 0 }, []sample.Metric{sample.Transactions, sample.LatencyP50, sample.LatencyP99}},
+		"crr":      {func(w *suite.Workload) { w.Kind, w.Request, w.Response, w.Rate = suite.TCPCRR, 1, 1, 0 }, []sample.Metric{sample.Transactions}},
+		"udp":      {func(w *suite.Workload) { w.Kind, w.Buffer, w.Rate = suite.UDPStream, 1400, 100e6 }, []sample.Metric{sample.Throughput, sample.LossRatio, sample.OfferedRate}},
+		"udp rr":   {func(w *suite.Workload) { w.Kind, w.Request, w.Response, w.Rate = suite.UDPRR, 1, 1, 0 }, []sample.Metric{sample.Transactions, sample.LatencyP99}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := runOK(t, scenario("bridge", func(sc *suite.Scenario) { c.change(&sc.Workload) }))
@@ -261,32 +157,6 @@ func TestEveryWorkloadYieldsItsFigures(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A paced sender is not above its rate, unless it makes up for a moment in which
-// the machine ran others.
-func TestAPacedStreamKeepsItsRate(t *testing.T) {
-	runOK(t, scenario("bridge", func(sc *suite.Scenario) { sc.Workload.Rate = 1e9 }), func(s *sample.Sample) error {
-		if bps := s.Metrics[sample.Throughput]; bps > 1.02e9 {
-			return fmt.Errorf("paced to 1 Gbit/s, measured %.0f", bps)
-		}
-		return nil
-	})
-}
-
-// On a machine at rest it is on its rate, and nothing is sent twice.
-func TestAPacedStreamIsOnItsRate(t *testing.T) {
-	atRest(t)
-	runOK(t, scenario("bridge", func(sc *suite.Scenario) {
-		sc.Workload.Rate = 1e9
-		sc.Timing.Duration = time.Second
-	}), func(s *sample.Sample) error {
-		bps, again := s.Metrics[sample.Throughput], s.Metrics[sample.Retransmits]
-		if bps < 0.95e9 || bps > 1.02e9 || again != 0 {
-			return fmt.Errorf("paced to 1 Gbit/s, measured %.0f; %v segments were sent again", bps, again)
-		}
-		return nil
-	})
 }
 
 // The person's interrupt ends the run at once, leaves nothing behind, and
@@ -310,7 +180,7 @@ func TestAnInterruptKeepsWhatWasMeasured(t *testing.T) {
 	if len(n.samples) != 1 || len(n.samples[0].Outputs) == 0 {
 		t.Errorf("%d samples are kept, want the first", len(n.samples))
 	}
-	if took := time.Since(started); took > 10*time.Second {
+	if took := time.Since(started); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -352,7 +222,7 @@ func TestAProcessOnTheToolsPortIsAFailureWithItsReason(t *testing.T) {
 func TestAKilledAgentFailsItsTrialOnly(t *testing.T) {
 	n := &notebook{}
 	e := lab(t, n, scenario("raw", nil))
-	e.Attempts = 4
+	e.Attempts = 2
 	once := false
 	n.up = func(b *Bench) {
 		if once {
@@ -370,7 +240,7 @@ func TestAKilledAgentFailsItsTrialOnly(t *testing.T) {
 	if err := e.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if len(n.samples) < 2 || n.samples[0].OK() || !n.samples[len(n.samples)-1].OK() {
+	if len(n.samples) != 2 || n.samples[0].OK() || !n.samples[1].OK() {
 		t.Fatalf("samples: %+v", n.samples)
 	}
 	if !strings.Contains(n.samples[0].Failure.Message, "agent") {

@@ -11,7 +11,6 @@ import (
 
 	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
 )
 
@@ -27,7 +26,7 @@ func TestAGateThatOnlyWarnsLeavesTheTrialToCount(t *testing.T) {
 func watched(t *testing.T) (*notebook, *Experiment) {
 	t.Helper()
 	n := &notebook{}
-	e := lab(t, n, scenario("bridge", func(sc *suite.Scenario) { sc.Workload.Rate = 500e6 }))
+	e := lab(t, n, scenario("bridge", nil))
 	m, err := foreign.Open(e.Executor.(*netns.Executor).CPUs)
 	if err != nil {
 		t.Skipf("foreign CPU time cannot be metered here: %v", err)
@@ -49,35 +48,34 @@ func TestAHogMarksItsTrialAndIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { cancel(); hog.Wait() })
+		// It prevails over what else the machine runs, and not over the trial.
+		if err := unix.Setpriority(unix.PRIO_PROCESS, hog.Process.Pid, -5); err != nil {
+			t.Fatal(err)
+		}
 		var set unix.CPUSet
 		set.Set(b.Pairs[0].Receiver.Node.CPUs()[0])
 		if err := unix.SchedSetaffinity(hog.Process.Pid, &set); err != nil {
 			t.Fatal(err)
 		}
 	}
-	e.Attempts = 3
 	if err := e.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	s := n.samples[0]
-	for _, s = range n.samples {
-		if s.OK() {
-			break
-		}
-	}
 	if !s.OK() || s.Counts() {
 		t.Fatalf("failure %v, gates %v", s.Failure, s.Gates)
 	}
 	for _, g := range s.Gates {
-		if g.Name == sample.ForeignCPU {
-			if g.Value < 10 || !strings.Contains(g.Message, "most of it sh") || !strings.Contains(g.Message, "receiver") {
-				t.Errorf("gate %+v", g)
-			}
-			if s.Metrics[sample.ReceiverForeignCPU] < 10 {
-				t.Errorf("metric %v", s.Metrics[sample.ReceiverForeignCPU])
-			}
-			return
+		if g.Name != sample.ForeignCPU || !strings.Contains(g.Message, "receiver") {
+			continue
 		}
+		if g.Value < 10 || !strings.Contains(g.Message, "most of it sh") {
+			t.Errorf("gate %+v", g)
+		}
+		if s.Metrics[sample.ReceiverForeignCPU] < 10 {
+			t.Errorf("metric %v", s.Metrics[sample.ReceiverForeignCPU])
+		}
+		return
 	}
 	t.Errorf("gates %v", s.Gates)
 }
