@@ -7,7 +7,7 @@ LDFLAGS    := -s -w -X main.revision=$(REVISION)
 export CGO_ENABLED = 0
 export GOTOOLCHAIN ?= auto
 
-.PHONY: all build demo test bench lint generate clean go-version root
+.PHONY: all build demo test test-race bench lint generate clean go-version root
 
 all: build
 
@@ -34,27 +34,37 @@ demo: root build
 	bin/windtunnel run quick-overlay --scenario bridge,vxlan,vrouter-mpls-udp,vrouter-vxlan
 
 # What cannot run here (no root, no browser, a tool that is not installed) is
-# skipped with its reason and counted. Packages whose tests make real traffic run
-# one at a time, for they need both CPUs of a small machine; the others two at a
-# time. The lab's tests run the vrouter program, as a user would have it in PATH.
-TRAFFIC := ./cmd/windtunnel ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/... ./lab/tool ./lab/traffic ./vrouter/e2e
-TESTS    = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet
-# A machine that others use too may spoil what is measured: a few tests with
-# real traffic that fail are run once more. Both times are shown and counted; who
-# fails twice has failed.
-AGAIN    = --rerun-fails=1 --rerun-fails-max-failures=8
+# skipped with its reason and counted. The packages of ALONE read the CPUs or
+# fill them, or take the lock of a measurement: they run one at a time. The
+# others run two at a time. The lab's tests run the vrouter program, as a user
+# would have it in PATH.
+ALONE := ./cmd/windtunnel ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/... ./lab/tool ./vrouter/e2e
+TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 $(TESTFLAGS)
 
 test: build
-	@traffic=$$($(GO) list $(TRAFFIC)) && others=$$($(GO) list ./... | grep -vxF "$$traffic") || exit 1; failed=0; \
-	$(TESTS) -- -count=1 -p 2 $(TESTFLAGS) $$others || failed=1; \
-	$(TESTS) $(AGAIN) --packages="$$(echo $$traffic)" -- -count=1 -p 1 $(TESTFLAGS) || failed=1; \
+	@alone=$$($(GO) list $(ALONE)) && others=$$($(GO) list ./... | grep -vxF "$$alone") || exit 1; failed=0; \
+	$(TESTS) -p 2 $$others || failed=1; \
+	$(TESTS) -p 1 $$alone || failed=1; \
 	exit $$failed
+
+# The packages that start goroutines and whose tests need no root, and the pure
+# ones that those hand values to. The race detector needs cgo and a C compiler.
+RACE := ./lab/agent ./lab/compare ./lab/report/html ./lab/results ./lab/suite ./lab/traffic ./lab/units ./lab/validity \
+	./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/model/... ./vrouter/store
+
+test-race: go-version
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -p 2 $(TESTFLAGS) $(RACE)
 
 # The figures of docs/performance.md. Nothing else should run meanwhile.
 bench: root build
+	WINDTUNNEL_TIMING_TESTS=1 $(GO) test -count=1 -v -run TestBusyAgreesWithAKnownLoad ./lab/meter
 	$(GO) run ./bench
 
+# The largest file that git may hold, bytes: a program or a data set is larger.
+LARGEST := 1000000
+
 lint: go-version
+	@large=$$(git ls-tree -rl HEAD | awk '$$4 > $(LARGEST) {print $$5}'); [ -z "$$large" ] || { echo "remove from git what exceeds $(LARGEST) bytes:" $$large >&2; exit 1; }
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:" $$unformatted >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...

@@ -22,11 +22,20 @@ import (
 
 // overheads: what the lab itself costs.
 func (b *bench) overheads() error {
-	for _, measure := range []func() error{b.testbeds, b.containers, b.observers, b.reports, b.sizes} {
+	for _, measure := range []func() error{b.probing, b.testbeds, b.containers, b.observers, b.reports, b.storage, b.sizes} {
 		if err := measure(); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// probing is the first look at the machine; the program takes one a run.
+func (b *bench) probing() error {
+	start := time.Now()
+	probe.Probe()
+	took := time.Since(start).Seconds()
+	b.row("probing the machine", "< 0.3 s", fmt.Sprintf("%.3f s", took), took < 0.3)
 	return nil
 }
 
@@ -145,6 +154,30 @@ func (b *bench) reports() error {
 	}
 	slices.Sort(took)
 	b.row(fmt.Sprintf("`report --format html` of %d samples (%.1f MB), median of 5", samples, float64(size)/1e6), "< 1 s", fmt.Sprintf("%.2f s", took[2]), took[2] < 1)
+	return nil
+}
+
+// storage: what 10,000 samples take to store, to list and to report.
+func (b *bench) storage() error {
+	start := time.Now()
+	db, samples, err := b.sized("tenthousand", 1250)
+	if err != nil {
+		return err
+	}
+	each := time.Since(start).Seconds() / float64(samples)
+	b.row(fmt.Sprintf("storing one sample of %d", samples), "< 20 ms", fmt.Sprintf("%.2f ms", 1000*each), each < 0.02)
+	for _, c := range []struct {
+		args []string
+		most float64 // seconds
+	}{{[]string{"runs"}, 1}, {[]string{"report", "--format", "json"}, 10}} {
+		start := time.Now()
+		out, err := exec.Command(b.program, append(c.args, "--db", db)...).Output()
+		if err != nil || len(out) == 0 {
+			return fmt.Errorf("windtunnel %s of %d samples: %d bytes printed: %w", c.args[0], samples, len(out), err)
+		}
+		took := time.Since(start).Seconds()
+		b.row(fmt.Sprintf("`windtunnel %s` of %d samples", c.args[0], samples), fmt.Sprintf("< %.0f s", c.most), fmt.Sprintf("%.2f s", took), took < c.most)
+	}
 	return nil
 }
 

@@ -17,8 +17,8 @@ const timingTests = "WINDTUNNEL_TIMING_TESTS"
 
 // A thread that is on for a known part of every 10 ms is pinned to the last
 // CPU, and what the meter says of that CPU is held against the thread's own
-// CPU clock. The remainder is what else ran there: the timer, wake-ups. Others
-// can only add, so the best of a few attempts counts.
+// CPU clock. The remainder is what else ran there: the timer, wake-ups. `make
+// bench` runs this test, for other programs would add to the remainder.
 //
 // On a 2-CPU VM (Linux 6.18, HZ=250, no IRQ time accounting), windows of 2 s,
 // milliseconds:
@@ -57,15 +57,8 @@ func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 			used := dutyCycle(cpu, duty, stop)
 			defer close(stop)
 			time.Sleep(100 * time.Millisecond)
-			var fine, coarse, others float64
-			quiet := false
-			for range 4 {
-				fine, coarse, others = offBy(t, m, cpu, used)
-				if quiet = others < 0.02; quiet {
-					break
-				}
-			}
-			if !quiet {
+			fine, coarse, others := offBy(t, m, cpu, used)
+			if others >= 0.02 {
 				t.Skipf("other processes ran for %.0f ms in the last window of 2 s", 1000*others)
 			}
 			// The load cannot be larger than what was seen, but for the moments

@@ -80,23 +80,6 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-func TestProbingIsQuick(t *testing.T) {
-	needRoot(t)
-	if os.Getenv("WINDTUNNEL_TIMING_TESTS") == "" {
-		t.Skip("asserts a time: set WINDTUNNEL_TIMING_TESTS=1 on a machine at rest")
-	}
-	const most = 300 * time.Millisecond
-	best := time.Hour
-	for range 5 { // others may hold the kernel's network lock meanwhile
-		start := time.Now()
-		look()
-		if best = min(best, time.Since(start)); best < most {
-			return
-		}
-	}
-	t.Errorf("took %v at best, want less than %v", best, most)
-}
-
 // A veth without a queue always drops what its ring cannot take, and the trial
 // must see that; else a kernel that drops would pass for one that stops.
 func TestTheTrialOfBackpressureSeesDrops(t *testing.T) {
@@ -117,17 +100,16 @@ func TestTheTrialOfBackpressureSeesDrops(t *testing.T) {
 	if err := b.addPair(); err != nil {
 		t.Fatal(err)
 	}
-	for range 5 { // the receiver may have run between on a busy machine
-		stopped, err := b.fillRing("noqueue")
-		if stopped {
-			t.Fatal("packets wait on a queue that does not exist")
-		}
-		if errors.Is(err, errDropped) {
-			return
-		}
-		t.Log(err)
+	stopped, err := b.fillRing("noqueue")
+	if stopped {
+		t.Fatal("packets wait on a queue that does not exist")
 	}
-	t.Error("512 packets for a ring of 256 were not seen to be dropped")
+	if errors.Is(err, errUnclear) {
+		t.Skip("the receiver ran while the ring was filled:", err)
+	}
+	if !errors.Is(err, errDropped) {
+		t.Errorf("512 packets for a ring of 256: %v, want drops", err)
+	}
 }
 
 // A namespace without the module's devices answers as the kernel does.
@@ -186,19 +168,18 @@ func TestAProgramThatHangsIsKilledWithItsChildren(t *testing.T) {
 	if got := askVersion([]string{"wt-hangs"}); got != "hangs 1" {
 		t.Errorf("%q", got)
 	}
-	if took := time.Since(start); took < versionTimeout || took > 2*versionTimeout {
+	if took := time.Since(start); took < versionTimeout || took > 25*time.Second { // the program sleeps for 30 s
 		t.Errorf("took %v", took)
 	}
 	child, err := os.ReadFile(marker)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 50 {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		state, _ := field(text("/proc/"+strings.TrimSpace(string(child))+"/status"), "State")
 		if state == "" || strings.HasPrefix(state, "Z") {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("its child %s lives on", child)
 }

@@ -4,7 +4,6 @@ import (
 	"io"
 	"strconv"
 	"testing"
-	"time"
 
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
@@ -54,24 +53,5 @@ func BenchmarkImprecision(b *testing.B) {
 	plan.Stop.Precision = 0.02
 	for b.Loop() {
 		Imprecision(plan, samples)
-	}
-}
-
-func TestBuildOfManySamplesIsQuick(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector slows every figure of this test")
-	}
-	for n, limit := range map[int]time.Duration{1_000: 200 * time.Millisecond, 10_000: 2 * time.Second} {
-		run, plan, samples := large(n)
-		best := time.Hour
-		for range 3 { // the machine may be busy with other tests
-			start := time.Now()
-			Build(run, plan, samples)
-			best = min(best, time.Since(start))
-		}
-		t.Logf("%d samples in %v", n, best)
-		if best > limit {
-			t.Errorf("%d samples take %v, more than %v", n, best, limit)
-		}
 	}
 }
