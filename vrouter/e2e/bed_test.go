@@ -273,18 +273,24 @@ func (b *bed) twin(of *node) *node {
 
 // start starts the node's agent and waits until it answers.
 func (n *node) start() {
-	t := n.bed.t
-	t.Helper()
+	n.bed.t.Helper()
 	n.bed.must(n.launch())
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		if _, err := n.try("status"); err == nil {
-			return
-		} else if time.Now().After(deadline) {
-			t.Fatalf("the agent of node %s does not answer: %v\n%s", n.name, err, n.log())
+	n.await()
+}
+
+// await waits until the node's agent answers. The program is run once its
+// socket accepts: each run of it costs some 10 ms of CPU time.
+func (n *node) await() {
+	n.bed.t.Helper()
+	soon(n.bed.t, 60*time.Second, "the agent of node "+n.name+" answers", func() error {
+		c, err := net.Dial("unix", n.config["socket"].(string))
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, n.log())
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		c.Close()
+		_, err = n.try("status")
+		return err
+	})
 }
 
 // starts are processes to start, each answered by its error. One thread starts
@@ -376,7 +382,10 @@ func (b *bed) up() {
 	b.t.Helper()
 	b.t.Cleanup(b.down)
 	for _, n := range b.nodes {
-		n.start()
+		b.must(n.launch())
+	}
+	for _, n := range b.nodes {
+		n.await()
 	}
 	b.apply()
 }
