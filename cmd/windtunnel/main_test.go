@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"windtunnel": main})
+	testscript.Main(withPrograms{m}, map[string]func(){"windtunnel": main})
 }
 
 // The scripts read like a person at a terminal.
