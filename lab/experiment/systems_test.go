@@ -104,7 +104,7 @@ func assertMeasured(t *testing.T, s *sample.Sample) {
 
 func assertCPU(t *testing.T, s *sample.Sample, m sample.Metric) {
 	t.Helper()
-	if percent := s.Metrics[m]; percent <= 0 || percent > 100 {
+	if percent := s.Metrics[m]; percent <= 0 || percent > 105 { // idle time and window are read one after the other
 		t.Errorf("%s is %v %%", m, percent)
 	}
 }
