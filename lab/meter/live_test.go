@@ -405,8 +405,6 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 	}
 }
 
-func (l Light) seconds(since Light) float64 { return float64(l.Mono-since.Mono) / 1e9 }
-
 func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
 	m, err := New(Config{Node: "n", CPUs: allCPUs(t), FineIdle: FineIdle()})
 	if err != nil {
