@@ -1,7 +1,7 @@
 // Command bench measures the figures of docs/performance.md and prints them as
 // Markdown, each beside its target. Nothing else should run meanwhile.
 //
-//	go run ./bench [-only steadiness,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor]
+//	go run ./bench [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor]
 package main
 
 import (
@@ -27,7 +27,7 @@ type bench struct {
 }
 
 func main() {
-	only := flag.String("only", "steadiness,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor", "which figures")
+	only := flag.String("only", "steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor", "which figures")
 	noise := flag.String("noise", "", "file for the samples of the honesty runs (CSV), for the simulation over them")
 	program := flag.String("program", "bin/windtunnel", "the windtunnel program")
 	flag.Parse()
@@ -51,7 +51,7 @@ func run(program, noise string, only []string) error {
 	parts := []struct {
 		name    string
 		measure func() error
-	}{{"steadiness", b.steadiness}, {"agreement", b.agreement}, {"overheads", b.overheads}, {"overlay", b.overlay}, {"vrouter", b.vrouter}, {"peers", b.peers}, {"honesty", b.honesty}, {"power", b.power}, {"rigor", b.rigor}}
+	}{{"steadiness", b.steadiness}, {"distance", b.distances}, {"agreement", b.agreement}, {"overheads", b.overheads}, {"overlay", b.overlay}, {"vrouter", b.vrouter}, {"peers", b.peers}, {"honesty", b.honesty}, {"power", b.power}, {"rigor", b.rigor}}
 	for _, p := range parts {
 		if !slices.Contains(only, p.name) {
 			continue

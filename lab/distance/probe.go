@@ -57,6 +57,7 @@ func Open(first, second int) (*Probe, error) {
 		return nil, fmt.Errorf("measure the distance of CPU %d from itself: two CPUs are needed", first)
 	}
 	p := &Probe{line: new(line), done: make(chan struct{}, 2), overhead: clockOverhead()}
+	// A thread that wakes must not wait until another goroutine leaves it room.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	ready := make(chan error, 2)
 	for i, cpu := range [...]int{first, second} {

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/distance"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/report"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// distances: how far one stream repeats at one distance of the CPUs, and what
+// reading the distance costs.
+func (b *bench) distances() error {
+	if err := b.repeats(); err != nil {
+		return err
+	}
+	if err := b.probeCPU(); err != nil {
+		return err
+	}
+	return b.probeTraffic()
+}
+
+// repeats runs the bridge 12 times for 1 s.
+func (b *bench) repeats() error {
+	r, err := b.suite("repeats", "quick", "--scenario", "bridge/stream", "--trials", "12")
+	if err != nil {
+		return err
+	}
+	s, ok := find(r, "bridge/stream")
+	if !ok {
+		return fmt.Errorf("bridge/stream yielded nothing: %s", s.Skipped)
+	}
+	for _, m := range []sample.Metric{sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte} {
+		v := counting(s, m)
+		cv, _, err := stats.CoefficientOfVariation(v)
+		if err != nil {
+			return err
+		}
+		b.row(fmt.Sprintf("bridge, %d × 1 s: coefficient of variation of %s", len(v), m), "≤ 3 %", fmt.Sprintf("%.1f %%", 100*cv), cv <= 0.03)
+	}
+	for _, line := range r.Conditions.Lines() {
+		fmt.Printf("| %s | | | |\n", line)
+	}
+	return nil
+}
+
+// counting lists a metric over the trials of a scenario that count.
+func counting(s report.Scenario, m sample.Metric) []float64 {
+	var v []float64
+	for i := range s.Samples {
+		if x, ok := s.Samples[i].Metrics[m]; ok && s.Samples[i].Counts() {
+			v = append(v, x)
+		}
+	}
+	return v
+}
+
+// probeCPU reads the distance as a trial does, with no traffic.
+func (b *bench) probeCPU() error {
+	cpus := probe.Probe().UsableCPUs()
+	if len(cpus) < 2 {
+		return fmt.Errorf("the distance of CPUs needs two; this machine has %d", len(cpus))
+	}
+	const length = 10 * time.Second
+	before, err := ownCPU()
+	if err != nil {
+		return err
+	}
+	if _, err := distance.Watch(cpus[0], cpus[1], length, 100*time.Millisecond); err != nil {
+		return err
+	}
+	after, err := ownCPU()
+	if err != nil {
+		return err
+	}
+	share := float64(after-before) / float64(length)
+	b.row("reading the distance every 100 ms: CPU time of both threads together", "≤ 0.3 % of a CPU", fmt.Sprintf("%.2f %%", 100*share), share <= 0.003)
+	return nil
+}
+
+// ownCPU is the CPU time of this process.
+func ownCPU() (time.Duration, error) {
+	var ts unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts)
+	return time.Duration(ts.Nano()), err
+}
+
+// probeTraffic runs the bridge with and without the probe in turns.
+func (b *bench) probeTraffic() error {
+	const pairs = 12
+	var with, without []float64
+	for i := range pairs {
+		for _, choice := range []distance.Choice{distance.Any, distance.Off} {
+			r, err := b.suite(fmt.Sprintf("probe-%s-%d", choice, i), "quick", "--scenario", "bridge/stream", "--trials", "2", "--cpu-distance", string(choice))
+			if err != nil {
+				return err
+			}
+			s, ok := find(r, "bridge/stream")
+			if !ok {
+				return fmt.Errorf("bridge/stream yielded nothing: %s", s.Skipped)
+			}
+			if choice == distance.Any {
+				with = append(with, s.Throughput.Median)
+			} else {
+				without = append(without, s.Throughput.Median)
+			}
+		}
+	}
+	e, _, err := stats.Ratio(with, without, stats.Level)
+	if err != nil {
+		return err
+	}
+	b.row(fmt.Sprintf("bridge with the probe over without, %d pairs of runs in turns", pairs), "≥ 0.995", fmt.Sprintf("%.3f [%.3f, %.3f]", e.Median, e.Low, e.High), e.Median >= 0.995)
+	return nil
+}
