@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func watched(t *testing.T) (*notebook, *Experiment) {
 func TestAHogMarksItsTrialAndIsNamed(t *testing.T) {
 	n, e := watched(t)
 	n.up = func(b *Bench) {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		t.Cleanup(cancel)
 		hog := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
 		if err := hog.Start(); err != nil {
@@ -58,8 +59,8 @@ func TestAHogMarksItsTrialAndIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
+	if err := e.Run(context.Background()); !errors.Is(err, ErrNoneCounts) {
+		t.Fatalf("with its only trial marked the run ended with %v", err)
 	}
 	s := n.samples[0]
 	if !s.OK() || s.Counts() {
@@ -83,7 +84,7 @@ func TestAHogMarksItsTrialAndIsNamed(t *testing.T) {
 // What the lab itself starts is not foreign: in quiet a trial passes this gate.
 func TestTheExperimentsOwnProgramsAreNotForeign(t *testing.T) {
 	n, e := watched(t)
-	if err := e.Run(context.Background()); err != nil {
+	if err := e.Run(context.Background()); err != nil && !errors.Is(err, ErrNoneCounts) {
 		t.Fatal(err)
 	}
 	for _, g := range n.samples[0].Gates {
