@@ -30,7 +30,8 @@ type Probe struct {
 type Reading struct {
 	Mono int64 // CLOCK_MONOTONIC at its end, ns
 	// RoundTrip is the median time of a cache line to the other CPU and back,
-	// ns. 0: one of the threads did not get to run within patience.
+	// ns; 0 where a thread did not get to run within patience. Then nothing was
+	// read.
 	RoundTrip float64
 	Copy      [2]float64 // bytes a second that each CPU copies, in the order of Open's arguments
 }
@@ -83,6 +84,19 @@ func (p *Probe) Close() {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - 2)
 }
 
+// Persist takes one reading, and tries again where a thread did not get to run:
+// softirqs of a loaded CPU can keep it away for a millisecond.
+func (p *Probe) Persist() (Reading, error) {
+	const attempts, pause = 4, 2 * time.Millisecond
+	for attempt := 1; ; attempt++ {
+		r, err := p.Measure()
+		if err != nil || r.RoundTrip > 0 || attempt == attempts {
+			return r, err
+		}
+		time.Sleep(pause)
+	}
+}
+
 // Measure takes one reading.
 func (p *Probe) Measure() (Reading, error) {
 	p.line.reset()
@@ -97,10 +111,12 @@ func (p *Probe) Measure() (Reading, error) {
 		return Reading{}, fmt.Errorf("read CLOCK_MONOTONIC: %w", err)
 	}
 	r := Reading{Mono: now.Nano()}
-	if a, b := &p.replies[0], &p.replies[1]; a.met && b.met {
-		slices.Sort(a.trips)
-		r.RoundTrip = float64(max(a.trips[len(a.trips)/2]-p.overhead, 1))
+	a, b := &p.replies[0], &p.replies[1]
+	if !a.met || !b.met {
+		return r, nil
 	}
+	slices.Sort(a.trips)
+	r.RoundTrip = float64(max(a.trips[len(a.trips)/2]-p.overhead, 1))
 	for i := range p.replies {
 		r.Copy[i] = copyBytes / p.replies[i].copied.Seconds()
 	}
@@ -129,7 +145,9 @@ func (p *Probe) thread(i, cpu int, ready chan<- error) {
 		} else {
 			r.met = p.line.follow(roundTrips)
 		}
-		r.copied = block.copy()
+		if r.met {
+			r.copied = block.copy()
+		}
 		p.done <- struct{}{}
 	}
 }

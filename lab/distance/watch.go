@@ -17,7 +17,7 @@ func Watch(first, second int, length, every time.Duration) ([]Reading, error) {
 	defer p.Close()
 	var list []Reading
 	for end := time.Now().Add(length); ; time.Sleep(every) {
-		r, err := p.Measure()
+		r, err := p.Persist()
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,9 @@ func changes(levels []Level, trips []float64) (n int) {
 func CopySpeed(list []Reading) float64 {
 	var speeds []float64
 	for _, r := range list {
-		speeds = append(speeds, r.Copy[:]...)
+		if r.RoundTrip > 0 {
+			speeds = append(speeds, r.Copy[:]...)
+		}
 	}
 	speed, _, _ := stats.Median(speeds)
 	return speed

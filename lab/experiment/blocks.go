@@ -46,7 +46,7 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	if p.Stop.Precision > 0 && block < p.Stop.MaxTrials && e.Imprecise != nil {
 		return e.Imprecise(h.samples)
 	}
-	return block-h.lost(block) < p.Trials && block < p.Trials+p.Replacements(p.Trials)
+	return block-h.lost(block) < p.Trials && block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials)
 }
 
 // left counts the trials that are still to come after a place in a block, as

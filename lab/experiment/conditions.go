@@ -114,7 +114,7 @@ func (r *recording) read(probe *distance.Probe, clock func() (map[int]float64, e
 	if probe == nil {
 		return nil
 	}
-	d, err := probe.Measure()
+	d, err := probe.Persist()
 	r.readings = append(r.readings, d)
 	return err
 }
@@ -138,8 +138,8 @@ func annotate(points []sample.Point, readings []distance.Reading, origin int64) 
 		for _, r := range during(p, readings, origin) {
 			if r.RoundTrip > 0 {
 				trips = append(trips, r.RoundTrip)
+				senders, receivers = append(senders, 8*r.Copy[0]), append(receivers, 8*r.Copy[1])
 			}
-			senders, receivers = append(senders, 8*r.Copy[0]), append(receivers, 8*r.Copy[1])
 		}
 		p.CPUDistance, _, _ = stats.Median(trips)
 		p.SenderMemoryCopy, _, _ = stats.Median(senders)

@@ -133,7 +133,8 @@ func (e *Experiment) Run(ctx context.Context) error {
 func (e *Experiment) trial(ctx context.Context, h *history, sc *suite.Scenario, t Trial, position int, p Progress) error {
 	first := h.tried[t]
 	p.Attempts = max(e.Attempts, 1)
-	if h.hopeless(sc.ID) {
+	planned := max(e.Plan.Trials, e.Plan.Stop.MaxTrials)
+	if h.hopeless(sc.ID) || h.extra(planned) >= e.Plan.Repeats(planned) {
 		p.Attempts = 1
 	}
 	for p.Attempt = 1; p.Attempt <= p.Attempts; p.Attempt++ {

@@ -61,6 +61,17 @@ func settled(s *sample.Sample) bool {
 	return !s.Failure.Retryable() && s.Failure.Kind != sample.Interrupted
 }
 
+// extra counts the trials beyond the plan's: repeats, and blocks that replace
+// lost ones. Blocks up to the most that a precision may take are the plan's.
+func (h *history) extra(blocks int) (n int) {
+	for _, s := range h.samples {
+		if !s.Profiled && (s.Attempt > 0 || s.Block >= blocks) {
+			n++
+		}
+	}
+	return n
+}
+
 // hopelessAfter is how many blocks a scenario may fail a condition, and never
 // pass, before the machine is taken to be unfit for it.
 const hopelessAfter = 3

@@ -38,13 +38,15 @@ func stream() (a, b *Delta) {
 func TestMetricsOfAStream(t *testing.T) {
 	a, b := stream()
 	got := Metrics(a, b, Facts{Direction: suite.Forward, Throughput: 5e9, Headers: TCPHeaders(4), WireCPU: map[int]float64{1: 0.3}, Engine: 0.02})
+	// The wire's 0.3 s ran on CPU 1, in softirq. They hold the wire's part of the
+	// 0.2 s that were stolen while the CPU was busy for 1.2 s.
+	const receiver = (1.2 - 0.3*1.2/1.4) / 2
 	want := sample.Metrics{
 		sample.WindowSeconds: 2, sample.BytesInWindow: 1e9,
 		sample.SenderCPU: 80, sample.SenderCores: 0.8, sample.SenderUserCPU: 5, sample.SenderSystemCPU: 50, sample.SenderSoftirqCPU: 25,
 		sample.SenderIRQCPU: 0, sample.SenderStealCPU: 0, sample.SenderCPUPerByte: 1.6, sample.SenderCPUPerPacket: 1.6e9 / 710_608,
-		// The wire's 0.3 s ran on CPU 1, in softirq.
-		sample.ReceiverCPU: 45, sample.ReceiverCores: 0.45, sample.ReceiverUserCPU: 0, sample.ReceiverSystemCPU: 20, sample.ReceiverSoftirqCPU: 25,
-		sample.ReceiverIRQCPU: 0, sample.ReceiverStealCPU: 10, sample.ReceiverCPUPerByte: 0.9, sample.ReceiverCPUPerPacket: 0.9e9 / 710_608,
+		sample.ReceiverCPU: 100 * receiver, sample.ReceiverCores: receiver, sample.ReceiverUserCPU: 0, sample.ReceiverSystemCPU: 20, sample.ReceiverSoftirqCPU: 100 * (receiver - 0.2),
+		sample.ReceiverIRQCPU: 0, sample.ReceiverStealCPU: 10, sample.ReceiverCPUPerByte: 2 * receiver, sample.ReceiverCPUPerPacket: 2e9 * receiver / 710_608,
 		sample.SenderToolCores: 0.4, sample.ReceiverToolCores: 0.2, sample.ObserverCores: 0.03, sample.FabricCores: 0.15,
 		sample.PacketsPerSecond: 355_304, sample.FabricBits: 4 * (66*20_000 + 1e9 + 66*690_608), sample.FabricGoodput: 4e9,
 		sample.SegmentsPerSKB: 690_608.0 / 43_163, sample.Drops: 3,

@@ -63,10 +63,14 @@ func steps(side SeriesSide, wire []WireReading) []step {
 		if !ok {
 			continue
 		}
+		used := 0.0
 		for _, cpu := range side.CPUs {
-			s.busy -= 100 * (usedAt(wire, cpu, b.Mono) - usedAt(wire, cpu, a.Mono)) / s.seconds / float64(len(side.CPUs))
+			used += 100 * (usedAt(wire, cpu, b.Mono) - usedAt(wire, cpu, a.Mono)) / s.seconds / float64(len(side.CPUs))
 		}
-		s.busy = max(s.busy, 0)
+		if s.steal > 0 {
+			used *= s.busy / (s.busy + s.steal) // as in Usage.without
+		}
+		s.busy = max(s.busy-used, 0)
 		list = append(list, s)
 	}
 	return list

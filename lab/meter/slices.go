@@ -22,9 +22,11 @@ func Inside(points []sample.Point, window float64) []sample.Point {
 }
 
 // Narrow changes the figures of a whole window into those of the slices that
-// are not left out: rates and CPU times by what these slices have of them on
-// average, over what all slices have. Counts (bytes, retransmits, drops) and
-// latencies stay those of the window. slices are those inside the window.
+// are not left out: rates by what these slices have on average over what all
+// have, and each node's CPU to what its slices show. Where a host takes CPUs
+// away, the fabric's clock runs on, and CPU time of the window is wrong. Counts
+// (bytes, retransmits, drops) and latencies stay those of the window. slices are
+// those inside the window.
 func Narrow(ms sample.Metrics, slices []sample.Point) {
 	all, kept := totals(slices, false), totals(slices, true)
 	if all.seconds == 0 || kept.seconds == 0 {
@@ -42,15 +44,15 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 		scale(ms, 0, sample.SenderStealCPU, sample.ReceiverStealCPU)
 	}
 	bits := quotient(kept.bits/kept.seconds, all.bits/all.seconds)
-	sender := quotient(kept.sender/kept.seconds, all.sender/all.seconds)
-	receiver := quotient(kept.receiver/kept.seconds, all.receiver/all.seconds)
 	scale(ms, bits, sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
+	sender := quotient(kept.sender/kept.seconds, ms[sample.SenderCPU])
 	scale(ms, sender, sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU,
 		sample.SenderToolCores, sample.SenderGuestCores, sample.SenderNetworkCores)
+	scale(ms, sender/bits, sample.SenderCPUPerByte, sample.SenderCPUPerPacket)
+	receiver := quotient(kept.receiver/kept.seconds, ms[sample.ReceiverCPU])
 	scale(ms, receiver, sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU,
 		sample.ReceiverToolCores, sample.ReceiverGuestCores, sample.ReceiverNetworkCores)
-	scale(ms, sender/bits, sample.SenderCPUPerByte, sample.SenderCPUPerPacket)
 	scale(ms, receiver/bits, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket)
 }
 

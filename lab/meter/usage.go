@@ -122,8 +122,13 @@ func (u *Usage) split(cpu int, a, b CPUTimes) error {
 }
 
 // without takes the fabric's own work out: from softirq, where it runs, then
-// from system (a thread that polls), then from what else there is.
+// from system (a thread that polls), then from what else there is. The fabric's
+// clock runs on while the host has taken the CPU away, and the work of the node
+// is delayed as much: steal is shared out among both.
 func (u Usage) without(wire float64) Usage {
+	if u.Steal > 0 {
+		wire *= u.Busy / (u.Busy + u.Steal)
+	}
 	wire = min(max(wire, 0), u.Busy)
 	u.Busy -= wire
 	for _, part := range []*float64{&u.Softirq, &u.System, &u.IRQ, &u.User} {

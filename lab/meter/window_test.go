@@ -199,3 +199,15 @@ func TestToolThatEndedInTheWindowHasNoFigure(t *testing.T) {
 		t.Errorf("%v s, warnings %q", s, d.Warnings)
 	}
 }
+
+// The host took the CPU away for a fifth of the time that it was not idle; the
+// fabric's clock ran on meanwhile.
+func TestStealIsSharedOutAmongNodeAndFabric(t *testing.T) {
+	u := Usage{Busy: 0.8, Softirq: 0.8, Steal: 0.2}.without(0.5)
+	if !near(u.Busy, 0.4, 1e-9) || !near(u.Softirq, 0.4, 1e-9) {
+		t.Errorf("busy %v s, softirq %v s, want 0.4", u.Busy, u.Softirq)
+	}
+	if u := (Usage{Busy: 0.1, Softirq: 0.1, Steal: 0.9}).without(1); u.Busy != 0 {
+		t.Errorf("busy %v s where all was the fabric's", u.Busy)
+	}
+}

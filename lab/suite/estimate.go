@@ -12,7 +12,6 @@ const (
 	typicalBoot     = 8 * time.Second  // of VMs besides, all at once, without KVM
 	worstOverhead   = 15 * time.Second // all of these but the boot, slow
 	worstBoot       = 60 * time.Second // the engine's limit, and the search for KVM
-	worstAttempts   = 3                // a failed trial is repeated at most twice
 )
 
 // Estimate is how long a run of the plan takes when nothing fails; with a
@@ -27,29 +26,43 @@ func (p *Plan) Estimate() time.Duration {
 	return clamp(block * float64(p.Trials))
 }
 
-// WorstCase is how long it takes when every trial is slow and has to be
-// repeated as often as the engine does, and when every block that may be added
-// is. Where the plan has a longest time, a block that began before it is
+// WorstCase is how long it takes when every trial is slow and all repeats are
+// used up. Where the plan has a longest time, a block that began before it is
 // finished, and the plan's trials are run in any case.
 func (p *Plan) WorstCase() time.Duration {
-	block := p.block(worstOverhead, worstBoot) * worstAttempts
-	worst := block * float64(p.MostBlocks())
+	block, scenarios := p.block(worstOverhead, worstBoot), p.scenarios()
+	if scenarios == 0 {
+		return 0
+	}
+	all := func(blocks int) float64 {
+		return block * (float64(blocks) + float64(p.Repeats(blocks))/float64(scenarios))
+	}
+	worst := all(max(p.Trials, p.Stop.MaxTrials))
 	if limit := p.Stop.MaxTime; limit > 0 {
-		worst = min(worst, max(float64(limit)+block, block*float64(p.Trials)))
+		worst = min(worst, max(float64(limit)+block, all(p.Trials)))
 	}
 	return clamp(worst)
 }
 
-// MostBlocks is how many blocks a run has at most: the plan's trials and the
-// replacements of those, or as many as a precision may take, if that is more.
-func (p *Plan) MostBlocks() int {
-	return max(p.Trials+p.Replacements(p.Trials), p.Stop.MaxTrials)
-}
+// Repeats is how many trials a run of so many blocks may make beyond these:
+// repeats, and blocks that replace lost ones. It is half as many as the run's
+// trials, and at least 3 for each block. A machine that spoils more is not one to
+// measure on.
+func (p *Plan) Repeats(blocks int) int { return blocks * max(3, (p.scenarios()+1)/2) }
 
-// Replacements is how many blocks may be added, at most, for those of the
-// given number in which a trial stayed invalid: half of them, rounded up. A
-// machine that spoils more is not one to measure on.
+// Replacements is how many blocks may be added, at most, for those of the given
+// number that lost a trial: half of them, rounded up.
 func (p *Plan) Replacements(blocks int) int { return blocks/2 + blocks%2 }
+
+// scenarios counts those that are not skipped.
+func (p *Plan) scenarios() (n int) {
+	for _, sc := range p.Scenarios {
+		if p.Skipped[sc.ID] == "" {
+			n++
+		}
+	}
+	return n
+}
 
 // block is the nanoseconds that one block takes, in float64: trials of a day
 // each exceed an int64 soon.

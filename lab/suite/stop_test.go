@@ -79,27 +79,22 @@ func TestStopOptionsThatContradictAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheWorstCaseCountsRetriesReplacementsAndThePursuitOfAPrecision(t *testing.T) {
-	// One block at worst: 4 scenarios × (1.4 s + 15 s) × 3 attempts.
-	const block = 4 * (1400*time.Millisecond + 15*time.Second) * 3
+func TestTheWorstCaseCountsRepeatsAndThePursuitOfAPrecision(t *testing.T) {
+	// One trial at worst; a block has 4, and as many as 3 repeats.
+	const trial = 1400*time.Millisecond + 15*time.Second
 	const timing = "timing: {warmup: 300ms, duration: 1s, cooldown: 100ms}\n"
-	for lines, want := range map[string]struct {
-		blocks int
-		worst  time.Duration
-	}{
-		"trials: 1":  {2, 2 * block},
-		"trials: 9":  {14, 14 * block},
-		"trials: 10": {15, 15 * block},
-		"trials: 10\nprecision: 2%\nmax_time: 168h":             {40, 40 * block},
-		"trials: 10\nprecision: 2%\nmax_trials: 11":             {15, 30*time.Minute + block},
-		"trials: 6\nprecision: 2%":                              {40, 30*time.Minute + block},
-		"trials: 6\nprecision: 2%\nmax_trials: 8":               {9, 9 * block},
-		"trials: 10\nprecision: 2%\nmax_time: 1m":               {40, 10 * block}, // the fewest trials take longer
-		"trials: 1\nprecision: 2%\nmax_time: 1m\nmax_trials: 3": {3, time.Minute + block},
+	for lines, worst := range map[string]time.Duration{
+		"trials: 1":  7 * trial,
+		"trials: 10": 70 * trial,
+		"trials: 10\nprecision: 2%\nmax_time: 168h":             280 * trial,
+		"trials: 10\nprecision: 2%\nmax_trials: 11":             77 * trial,
+		"trials: 6\nprecision: 2%":                              30*time.Minute + 4*trial,
+		"trials: 10\nprecision: 2%\nmax_time: 1m":               70 * trial, // the fewest trials take longer
+		"trials: 1\nprecision: 2%\nmax_time: 1m\nmax_trials: 3": time.Minute + 4*trial,
 	} {
 		p := mustExpand(t, with(timing+lines), ExpandOptions{})
-		if p.MostBlocks() != want.blocks || p.WorstCase() != want.worst {
-			t.Errorf("%q: %d blocks, %v; want %d, %v", lines, p.MostBlocks(), p.WorstCase(), want.blocks, want.worst)
+		if p.WorstCase() != worst {
+			t.Errorf("%q: %v, want %v", lines, p.WorstCase(), worst)
 		}
 		if p.Estimate() != time.Duration(p.Trials)*4*(1800*time.Millisecond) {
 			t.Errorf("%q: estimated at %v", lines, p.Estimate())
@@ -110,11 +105,16 @@ func TestTheWorstCaseCountsRetriesReplacementsAndThePursuitOfAPrecision(t *testi
 			t.Errorf("%d blocks have %d replacements, want %d", blocks, got, want)
 		}
 	}
+	for scenarios, want := range map[int]int{1: 30, 6: 30, 7: 40, 8: 40, 100: 500} {
+		if got := (&Plan{Scenarios: make([]Scenario, scenarios)}).Repeats(10); got != want {
+			t.Errorf("10 blocks of %d scenarios may have %d repeats, want %d", scenarios, got, want)
+		}
+	}
 }
 
 func TestRenderSaysFirstHowLongAPrecisionMayTake(t *testing.T) {
 	got := Render(mustExpand(t, with("precision: 2%\nmax_time: 20m"), ExpandOptions{}))
-	want := `about 1m14s with the fewest trials, at worst 23m32s
+	want := `about 1m14s with the fewest trials, at worst 21m11s
 small: small
 4 scenarios × 6 to 40 trials on 2 nodes
 until figures are known to ± 2 %; beyond the fewest trials no block begins after 20m

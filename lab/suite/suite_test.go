@@ -353,8 +353,8 @@ func TestEstimateCountsTrafficAndOverheadOfEveryTrial(t *testing.T) {
 	if got, want := p.Estimate(), 72*time.Second; got != want {
 		t.Errorf("Estimate is %v, want %v", got, want)
 	}
-	// 4 scenarios × (10 trials + 5 replacements) × (1.4 s + 15 s) × 3 attempts
-	if got, want := p.WorstCase(), 2952*time.Second; got != want {
+	// (4 scenarios × 10 trials + 30 repeats) × (1.4 s + 15 s)
+	if got, want := p.WorstCase(), 1148*time.Second; got != want {
 		t.Errorf("WorstCase is %v, want %v", got, want)
 	}
 	for i := range p.Scenarios {
@@ -376,7 +376,7 @@ scenarios: [{system: raw, workload: [st, rr]}, {system: bridge, placement: coloc
 comparisons: [{title: why, baseline: raw/st, subject: raw/rr}, {baseline: raw, subject: bridge-colocated}]
 published: [{scenario: raw/st, metric: throughput_bps, value: 1 Gbit/s, source: a table}]
 `, ExpandOptions{})
-	want := `about 9.3 s, at worst 5m19s
+	want := `about 9.3 s, at worst 1m46s
 s: A title
 3 scenarios × 1 trial on 2 nodes
 
