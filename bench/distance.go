@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/lab/condition"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/report"
@@ -95,7 +96,7 @@ func (b *bench) probeTraffic() error {
 	const pairs = 12
 	var with, without []float64
 	for i := range pairs {
-		for _, choice := range []distance.Choice{distance.Any, distance.Off} {
+		for _, choice := range []condition.Choice{condition.Any, condition.Off} {
 			r, err := b.suite(fmt.Sprintf("probe-%s-%d", choice, i), "quick", "--scenario", "bridge/stream", "--trials", "2", "--cpu-distance", string(choice))
 			if err != nil {
 				return err
@@ -104,7 +105,7 @@ func (b *bench) probeTraffic() error {
 			if !ok {
 				return fmt.Errorf("bridge/stream yielded nothing: %s", s.Skipped)
 			}
-			if choice == distance.Any {
+			if choice == condition.Any {
 				with = append(with, s.Throughput.Median)
 			} else {
 				without = append(without, s.Throughput.Median)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/lab/condition"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/testbed"
@@ -20,7 +21,7 @@ type cpuOptions struct {
 
 func (o *cpuOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the nearest to each other)")
-	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(distance.Auto), "CPU distance to measure at where the host of a virtual machine changes it: near, far, any, auto (the nearest that holds for a quarter of the time), or off (do not read it)")
+	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at where the host of a virtual machine changes it: near, far, any, auto (the nearest that holds for a quarter of the time), or off (do not read it)")
 }
 
 // placement is which CPUs a testbed gets.
@@ -31,8 +32,8 @@ type placement struct {
 
 // place narrows the machine's CPUs to those of the testbed.
 func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
-	switch distance.Choice(o.distance) {
-	case distance.Auto, distance.Near, distance.Far, distance.Any, distance.Off:
+	switch condition.Choice(o.distance) {
+	case condition.Auto, condition.Near, condition.Far, condition.Any, condition.Off:
 	default:
 		return placement{}, fmt.Errorf("--cpu-distance %q is unknown: choose auto, near, far, any or off", o.distance)
 	}

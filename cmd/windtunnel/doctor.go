@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"windtunnel/lab/distance"
+	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
@@ -28,7 +28,7 @@ func doctorCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts := probe.Probe()
-			if _, err := (&cpuOptions{distance: string(distance.Auto)}).place(facts); err != nil {
+			if _, err := (&cpuOptions{distance: string(condition.Auto)}).place(facts); err != nil {
 				facts.Warnings = append(facts.Warnings, err.Error())
 			}
 			if brief {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"windtunnel/lab/distance"
+	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/meter/foreign"
@@ -268,7 +268,7 @@ func (s *runner) reopen(name string) error {
 	if s.options.gates != "" {
 		s.run.Options.Lenient = s.options.gates == "warn"
 	}
-	s.options.cpus = cpuOptions{s.run.Options.CPUs, cmp.Or(s.run.Options.CPUDistance, string(distance.Auto))}
+	s.options.cpus = cpuOptions{s.run.Options.CPUs, cmp.Or(s.run.Options.CPUDistance, string(condition.Auto))}
 	s.history = data.Samples
 	for i := range s.history {
 		s.count(&s.history[i])
@@ -314,7 +314,7 @@ func (s *runner) measure(ctx context.Context) error {
 		Skipped:  s.run.Skipped, History: s.history, Watch: watch, Lenient: s.run.Options.Lenient,
 		Profiling: experiment.Profiling{Rate: s.run.Options.ProfileRate, Blocks: s.run.Options.ProfileBlocks},
 		FineIdle:  s.run.Environment.CPUMeter == meter.IdleMethod(true),
-		Distance:  distance.Choice(s.options.cpus.distance),
+		Distance:  condition.Choice(s.options.cpus.distance),
 		Imprecise: func(samples []sample.Sample) bool { return len(report.Imprecision(*s.plan, samples)) > 0 },
 		Recorder:  s,
 		Observer:  observers{view, newSettler(s)},

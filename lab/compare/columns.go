@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/distance"
+	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 )
 
@@ -26,7 +26,7 @@ func newColumns(s *Side) *columns {
 		block    int
 	}
 	best, last := make(map[trial]*sample.Sample), make(map[trial]*sample.Sample)
-	_, parts, shown := distance.Split(s.Samples)
+	_, parts, shown := condition.Split(s.Samples)
 	samples := parts[shown]
 	for i := range samples {
 		x := &samples[i]

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/lab/condition"
 	"windtunnel/lab/stats"
 )
 
@@ -55,7 +56,7 @@ func RoundTrips(list []Reading) []float64 {
 // watched, and whether that changed.
 func Summary(first, second int, list []Reading) string {
 	trips := RoundTrips(list)
-	levels := Levels(trips)
+	levels := condition.Levels(trips)
 	seconds := 0.0
 	if len(list) > 0 {
 		seconds = float64(list[len(list)-1].Mono-list[0].Mono) / 1e9
@@ -72,7 +73,7 @@ func Summary(first, second int, list []Reading) string {
 }
 
 // Describe lists levels: "52 ns or 335 ns".
-func Describe(levels []Level) string {
+func Describe(levels []condition.Level) string {
 	var parts []string
 	for _, l := range levels {
 		parts = append(parts, fmt.Sprintf("%.0f ns", l.Median))
@@ -81,10 +82,10 @@ func Describe(levels []Level) string {
 }
 
 // changes counts how often the readings, in the order of time, pass to another level.
-func changes(levels []Level, trips []float64) (n int) {
+func changes(levels []condition.Level, trips []float64) (n int) {
 	at := -1
 	for _, r := range trips {
-		l := Of(levels, r)
+		l := condition.Of(levels, r)
 		if l < 0 {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"windtunnel/lab/condition"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/sample"
@@ -16,7 +17,7 @@ import (
 // conditions follow the state of the machine through a run: how far the nodes'
 // CPUs are from each other, and how fast they copy memory.
 type conditions struct {
-	choice   distance.Choice
+	choice   condition.Choice
 	probe    *distance.Probe
 	cpus     [2]int    // of the probe
 	readings []float64 // distances of the run so far, ns
@@ -28,9 +29,9 @@ type conditions struct {
 const settling = 300
 
 // want is the level that the run measures at; −1 for any.
-func (c *conditions) want(levels []distance.Level) int {
+func (c *conditions) want(levels []condition.Level) int {
 	if c.target > 0 {
-		return distance.Of(levels, c.target)
+		return condition.Of(levels, c.target)
 	}
 	want := c.choice.Choose(levels)
 	if want >= 0 && len(c.readings) >= settling {
@@ -177,7 +178,7 @@ func (c *conditions) leaveOut(points, slices []sample.Point, last bool) *sample.
 			"the host of this virtual machine ran others in %.0f %% of the slices of the window; the limit is %.0f %%: give the machine CPUs of its own, or try at another hour",
 			100*stolen, 100*(1-majority))}
 	}
-	levels := distance.Levels(c.readings)
+	levels := condition.Levels(c.readings)
 	if len(levels) < 2 || !haveDistance(points) {
 		return nil
 	}
@@ -222,14 +223,14 @@ const mixed = -1
 
 // levelsOf gives each slice its level: that of the readings within it, and of
 // those next to it on both sides. slices is a part of points.
-func levelsOf(points, slices []sample.Point, levels []distance.Level) []int {
+func levelsOf(points, slices []sample.Point, levels []condition.Level) []int {
 	at := make([]int, len(slices))
 	first := indexOf(points, slices)
 	for i := range slices {
 		at[i] = mixed
 		seen := false
 		for _, p := range around(points, first+i) {
-			l := distance.Of(levels, p.CPUDistance)
+			l := condition.Of(levels, p.CPUDistance)
 			if seen && l != at[i] {
 				at[i] = mixed
 				break

@@ -3,6 +3,7 @@ package experiment
 import (
 	"testing"
 
+	"windtunnel/lab/condition"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/sample"
 )
@@ -18,7 +19,7 @@ func seriesAt(distances ...float64) []sample.Point {
 }
 
 // seen are conditions in a run that has read near and far before.
-func seen(choice distance.Choice) *conditions {
+func seen(choice condition.Choice) *conditions {
 	c := &conditions{choice: choice}
 	for range 20 {
 		c.readings = append(c.readings, 50, 52, 54, 330, 335, 340)
@@ -37,7 +38,7 @@ func leftOut(points []sample.Point) (n int) {
 
 func TestSlicesOfTheOtherLevelAndOfTheChangeAreLeftOut(t *testing.T) {
 	points := seriesAt(52, 52, 52, 52, 52, 52, 335, 335, 52, 52)
-	if gate := seen(distance.Auto).leaveOut(points, points, false); gate != nil {
+	if gate := seen(condition.Auto).leaveOut(points, points, false); gate != nil {
 		t.Fatalf("the trial fails %+v", gate)
 	}
 	for i, want := range []bool{false, false, false, false, false, true, true, true, true, false} {
@@ -48,7 +49,7 @@ func TestSlicesOfTheOtherLevelAndOfTheChangeAreLeftOut(t *testing.T) {
 }
 
 func TestATrialAtTheOtherLevelFails(t *testing.T) {
-	for choice, at := range map[distance.Choice]float64{distance.Auto: 335, distance.Near: 335, distance.Far: 52} {
+	for choice, at := range map[condition.Choice]float64{condition.Auto: 335, condition.Near: 335, condition.Far: 52} {
 		points := seriesAt(at, at, at, at)
 		gate := seen(choice).leaveOut(points, points, false)
 		if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "ns" {
@@ -56,14 +57,14 @@ func TestATrialAtTheOtherLevelFails(t *testing.T) {
 		}
 	}
 	points := seriesAt(335, 335, 335, 335)
-	if gate := seen(distance.Any).leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
+	if gate := seen(condition.Any).leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
 		t.Errorf("any: the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
 }
 
 func TestATrialWithoutAMajorityFails(t *testing.T) {
 	points := seriesAt(52, 335, 52, 335, 52, 335, 52, 335)
-	gate := seen(distance.Any).leaveOut(points, points, false)
+	gate := seen(condition.Any).leaveOut(points, points, false)
 	if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "%" {
 		t.Errorf("a level that changes in every slice: %+v", gate)
 	}
@@ -82,7 +83,7 @@ func TestOneLevelLeavesNothingOut(t *testing.T) {
 
 func TestATrialWithoutReadingsIsNotJudgedByThem(t *testing.T) {
 	points := seriesAt(0, 0, 0, 0)
-	if gate := seen(distance.Near).leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
+	if gate := seen(condition.Near).leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
 		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
 }
@@ -90,14 +91,14 @@ func TestATrialWithoutReadingsIsNotJudgedByThem(t *testing.T) {
 func TestSlicesWithStealAreLeftOut(t *testing.T) {
 	points := seriesAt(52, 52, 52, 52)
 	points[1].Steal, points[2].Steal = 10, 20
-	if gate := seen(distance.Auto).leaveOut(points, points, false); gate != nil || leftOut(points) != 2 {
+	if gate := seen(condition.Auto).leaveOut(points, points, false); gate != nil || leftOut(points) != 2 {
 		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
 	points = seriesAt(52, 52, 52, 52)
 	for i := range 3 {
 		points[i].Steal = 10
 	}
-	if gate := seen(distance.Auto).leaveOut(points, points, false); gate == nil || gate.Name != sample.Steal {
+	if gate := seen(condition.Auto).leaveOut(points, points, false); gate == nil || gate.Name != sample.Steal {
 		t.Errorf("steal in 3 of 4 slices: %+v", gate)
 	}
 }
@@ -123,7 +124,7 @@ func TestReadingsComeIntoTheirSlices(t *testing.T) {
 
 func TestASliceWithoutAReadingHasTheLevelOfItsNeighbours(t *testing.T) {
 	points := seriesAt(52, 0, 52, 52, 52, 52, 52, 0, 335, 335)
-	if gate := seen(distance.Auto).leaveOut(points, points, false); gate != nil {
+	if gate := seen(condition.Auto).leaveOut(points, points, false); gate != nil {
 		t.Fatalf("the trial fails %+v", gate)
 	}
 	for i, want := range []bool{false, false, false, false, false, false, true, true, true, true} {
@@ -135,18 +136,18 @@ func TestASliceWithoutAReadingHasTheLevelOfItsNeighbours(t *testing.T) {
 
 func TestTheLastAttemptMayRunAtAnyDistance(t *testing.T) {
 	points := seriesAt(335, 335, 335, 335)
-	if gate := seen(distance.Near).leaveOut(points, points, true); gate != nil || leftOut(points) != 0 {
+	if gate := seen(condition.Near).leaveOut(points, points, true); gate != nil || leftOut(points) != 0 {
 		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
 	points = seriesAt(52, 335, 52, 335)
-	if gate := seen(distance.Near).leaveOut(points, points, true); gate == nil {
+	if gate := seen(condition.Near).leaveOut(points, points, true); gate == nil {
 		t.Error("a trial without a majority passes at its last attempt")
 	}
 }
 
 // The level that is chosen early stays, also when the host then keeps to the other.
 func TestTheRunsDistanceIsChosenOnce(t *testing.T) {
-	c := &conditions{choice: distance.Auto}
+	c := &conditions{choice: condition.Auto}
 	for range settling {
 		c.readings = append(c.readings, 52)
 	}
@@ -154,13 +155,13 @@ func TestTheRunsDistanceIsChosenOnce(t *testing.T) {
 	if gate := c.leaveOut(near, near, false); gate != nil {
 		t.Fatalf("the trial fails %+v", gate)
 	}
-	if want := c.want(distance.Levels(c.readings)); want != 0 {
+	if want := c.want(condition.Levels(c.readings)); want != 0 {
 		t.Fatalf("the run measures at level %d", want)
 	}
 	for range 20 * settling {
 		c.readings = append(c.readings, 335)
 	}
-	if want := c.want(distance.Levels(c.readings)); want != 0 {
+	if want := c.want(condition.Levels(c.readings)); want != 0 {
 		t.Errorf("the run then measures at level %d", want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"windtunnel/lab/agent"
-	"windtunnel/lab/distance"
+	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -47,7 +47,7 @@ type Experiment struct {
 
 	FineIdle bool // how the meters read idle time; see meter.FineIdle
 	// Distance is the CPU distance to measure at.
-	Distance distance.Choice
+	Distance condition.Choice
 
 	conditions conditions
 

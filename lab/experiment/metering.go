@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/condition"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile/folded"
@@ -89,7 +90,7 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 // where they share them, or where it is not wanted.
 func (t *tooling) probe() (*distance.Probe, error) {
 	layout := t.bench.Testbed.Layout()
-	if layout.Shared || len(layout.Nodes) < 2 || t.conditions.choice == distance.Off {
+	if layout.Shared || len(layout.Nodes) < 2 || t.conditions.choice == condition.Off {
 		return nil, nil
 	}
 	return t.conditions.between(layout.Nodes[0][0], layout.Nodes[1][0])
@@ -302,7 +303,7 @@ func (m *metering) complete(said tool.Measurement) error {
 	}
 	w := m.traffic.scenario.Workload
 	s.Limit = meter.Limit(&sender, receiver, facts, w, m.traffic.scenario.Fabric, s.Metrics)
-	meter.Narrow(s.Metrics, inside)
+	condition.Narrow(s.Metrics, inside)
 	if busier := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); busier > 0 && (w.Kind == suite.TCPStream || w.Kind == suite.UDPStream) {
 		s.Metrics.Set(sample.Capacity, 8e9/busier)
 	}
@@ -325,7 +326,7 @@ func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
 			series[i].CPUDistance = 0 // both endpoints are on the sender's node
 		}
 	}
-	inside := meter.Inside(series, window)
+	inside := condition.Inside(series, window)
 	return inside, m.traffic.conditions.leaveOut(series, inside, m.traffic.last)
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"windtunnel/lab/distance"
+	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
 )
@@ -50,7 +50,7 @@ func (e *Elsewhere) Title() string {
 
 // split parts a run's samples by the distance of the CPUs.
 func split(samples []sample.Sample) (c Conditions, here []sample.Sample, elsewhere [][]sample.Sample) {
-	levels, parts, shown := distance.Split(samples)
+	levels, parts, shown := condition.Split(samples)
 	for i, l := range levels {
 		d := Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share, Shown: i == shown}
 		for j := range parts[i] {

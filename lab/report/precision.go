@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"windtunnel/lab/distance"
+	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -27,7 +27,7 @@ func Imprecision(plan suite.Plan, samples []sample.Sample) []Imprecise {
 	if plan.Stop.Precision <= 0 {
 		return nil
 	}
-	_, parts, shown := distance.Split(samples)
+	_, parts, shown := condition.Split(samples)
 	x := imprecision{wanted: plan.Stop.Precision, cells: gather(plan, parts[shown])}
 	compared := make(map[string]bool)
 	kinds := make(map[string]bool)

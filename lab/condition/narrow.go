@@ -1,4 +1,4 @@
-package meter
+package condition
 
 import (
 	"windtunnel/lab/sample"
@@ -43,14 +43,17 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 	if all.steal > 0 && kept.steal == 0 {
 		scale(ms, 0, sample.SenderStealCPU, sample.ReceiverStealCPU)
 	}
-	bits := quotient(kept.bits/kept.seconds, all.bits/all.seconds)
+	Scale(ms, quotient(kept.bits/kept.seconds, all.bits/all.seconds),
+		quotient(kept.sender/kept.seconds, ms[sample.SenderCPU]), quotient(kept.receiver/kept.seconds, ms[sample.ReceiverCPU]))
+}
+
+// Scale multiplies a trial's rates by one factor and each node's CPU by its own.
+func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, bits, sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
-	sender := quotient(kept.sender/kept.seconds, ms[sample.SenderCPU])
 	scale(ms, sender, sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU,
 		sample.SenderToolCores, sample.SenderGuestCores, sample.SenderNetworkCores)
 	scale(ms, sender/bits, sample.SenderCPUPerByte, sample.SenderCPUPerPacket)
-	receiver := quotient(kept.receiver/kept.seconds, ms[sample.ReceiverCPU])
 	scale(ms, receiver, sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU,
 		sample.ReceiverToolCores, sample.ReceiverGuestCores, sample.ReceiverNetworkCores)
 	scale(ms, receiver/bits, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket)

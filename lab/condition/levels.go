@@ -1,4 +1,4 @@
-package distance
+package condition
 
 import (
 	"slices"

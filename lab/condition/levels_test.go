@@ -1,4 +1,4 @@
-package distance
+package condition
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,8 @@
-package distance
+// Package condition tells in which state the machine was while a trial ran, and
+// makes the trial's figures those of one state: which slices of a time series
+// they stand for, and how figures change with the distance of the CPUs and with
+// steal. It does no I/O.
+package condition
 
 import "windtunnel/lab/sample"
 

@@ -1,0 +1,143 @@
+package condition
+
+import (
+	"math"
+	"slices"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// Adjust changes the figures of trials into those for one state of the machine:
+// its CPUs at one distance, and no steal. It is for hours in which the state
+// changes too often for whole trials, or most slices, to be in one. Each
+// scenario's slices are regressed, in logarithms, on the share of the slice at
+// another distance and on its steal; a trial's figures change by as much as the
+// median of its slices does. Steal and changes of the distance no longer discard
+// a trial: their gates become flags. samples are one run's, and only read.
+func Adjust(samples []sample.Sample) []sample.Sample {
+	levels, _, shown := Split(samples)
+	adjusted := slices.Clone(samples)
+	byScenario := map[string][]*sample.Sample{}
+	for i := range adjusted {
+		s := &adjusted[i]
+		if !s.OK() {
+			continue
+		}
+		s.Metrics = sample.Metrics{}
+		s.Metrics.Merge(samples[i].Metrics)
+		moved := slices.DeleteFunc(slices.Clone(s.Gates), func(g sample.Gate) bool { return !adjustable(g) })
+		s.Gates = slices.DeleteFunc(slices.Clone(s.Gates), adjustable)
+		s.Flags = slices.Concat(s.Flags, moved)
+		if _, ok := s.Metrics[sample.CPUDistance]; ok && len(levels) > 0 {
+			s.Metrics.Set(sample.CPUDistance, levels[shown].Median)
+		}
+		byScenario[s.Scenario] = append(byScenario[s.Scenario], s)
+	}
+	for _, trials := range byScenario {
+		adjust(trials, levels, shown)
+	}
+	return adjusted
+}
+
+func adjustable(g sample.Gate) bool { return g.Name == sample.Steal || g.Name == sample.CPUMoved }
+
+// slice is what one slice of a trial says.
+type slice struct {
+	kept       bool // the trial's figures stand for it
+	logs       [3]float64
+	covariates []float64
+}
+
+// adjust is Adjust for the trials of one scenario.
+func adjust(trials []*sample.Sample, levels []Level, shown int) {
+	parts := make([][]slice, len(trials))
+	for i, s := range trials {
+		parts[i] = slicesOf(s, levels, shown)
+	}
+	var x [][]float64
+	for _, part := range parts {
+		for _, p := range part {
+			x = append(x, p.covariates)
+		}
+	}
+	factors := make([][3]float64, len(trials))
+	for k := range 3 {
+		var y []float64
+		for _, part := range parts {
+			for _, p := range part {
+				y = append(y, p.logs[k])
+			}
+		}
+		level, err := stats.Adjust(y, x)
+		if err != nil {
+			return
+		}
+		for i, part := range parts {
+			var now, then []float64
+			for j, p := range part {
+				then = append(then, level[j])
+				if p.kept {
+					now = append(now, p.logs[k])
+				}
+			}
+			level = level[len(part):]
+			a, okA, _ := stats.Median(then)
+			b, okB, _ := stats.Median(now)
+			if factors[i][k] = 1; okA && okB {
+				factors[i][k] = math.Exp(a - b)
+			}
+		}
+	}
+	for i, s := range trials {
+		f := factors[i]
+		Scale(s.Metrics, f[0], f[1]*f[0], f[2]*f[0])
+		if v := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); v > 0 && s.Metrics[sample.Capacity] > 0 {
+			s.Metrics.Set(sample.Capacity, 8e9/v)
+		}
+	}
+}
+
+// slicesOf lists the slices of a trial's window: the logarithms of rate and of
+// both nodes' CPU per bit, with the share at another distance and the steal.
+// figures stand for the slices that are not left out; for all where none is kept.
+func slicesOf(s *sample.Sample, levels []Level, shown int) []slice {
+	var list []slice
+	inside := Inside(s.Series, s.Metrics[sample.WindowSeconds])
+	none := !slices.ContainsFunc(inside, func(p sample.Point) bool { return p.LeftOut == "" })
+	for i, p := range inside {
+		if !(p.Bits > 0) {
+			continue
+		}
+		const least = 0.1 // percent; a CPU's logarithm needs a figure
+		list = append(list, slice{
+			kept:       none || p.LeftOut == "",
+			logs:       [3]float64{math.Log(p.Bits), math.Log(max(p.SenderCPU, least) / p.Bits), math.Log(max(p.ReceiverCPU, least) / p.Bits)},
+			covariates: []float64{elsewhere(inside, i, levels, shown), p.Steal / 100},
+		})
+	}
+	return list
+}
+
+// elsewhere is the share of a slice at another distance than the one shown, by
+// the readings nearest to it.
+func elsewhere(points []sample.Point, i int, levels []Level, shown int) float64 {
+	if len(levels) < 2 {
+		return 0
+	}
+	sum, n := 0.0, 0
+	for far := 0; far < len(points) && n == 0; far++ {
+		for _, j := range []int{i - far, i + far} {
+			if j < 0 || j >= len(points) {
+				continue
+			}
+			if l := Of(levels, points[j].CPUDistance); l >= 0 {
+				n++
+				if l != shown {
+					sum++
+				}
+			}
+		}
+	}
+	return sum / float64(max(n, 1))
+}
