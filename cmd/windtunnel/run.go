@@ -315,7 +315,9 @@ func (s *runner) measure(ctx context.Context) error {
 		Profiling: experiment.Profiling{Rate: s.run.Options.ProfileRate, Blocks: s.run.Options.ProfileBlocks},
 		FineIdle:  s.run.Environment.CPUMeter == meter.IdleMethod(true),
 		Distance:  condition.Choice(s.options.cpus.distance),
-		Imprecise: func(samples []sample.Sample) bool { return len(report.Imprecision(*s.plan, samples)) > 0 },
+		Imprecise: s.imprecise,
+		Adjust:    s.run.Options.Adjusted,
+		Adjusting: s.adjust,
 		Recorder:  s,
 		Observer:  observers{view, newSettler(s)},
 	}
@@ -355,6 +357,21 @@ func (s *runner) close(runErr error) error {
 	default:
 		s.run.Status = sample.Complete
 	}
+	return s.store.UpdateRun(s.run)
+}
+
+// imprecise reports whether the plan's precision is still to be reached.
+func (s *runner) imprecise(samples []sample.Sample) bool {
+	if s.run.Options.Adjusted {
+		samples = condition.Adjust(samples)
+	}
+	return len(report.Imprecision(*s.plan, samples)) > 0
+}
+
+// adjust notes that the figures are adjusted for the state of the machine.
+func (s *runner) adjust() error {
+	fmt.Fprintln(os.Stderr, "the host moves this machine's CPUs or takes them away too often to measure in one state: the figures are adjusted for that")
+	s.run.Options.Adjusted = true
 	return s.store.UpdateRun(s.run)
 }
 

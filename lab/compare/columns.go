@@ -26,8 +26,12 @@ func newColumns(s *Side) *columns {
 		block    int
 	}
 	best, last := make(map[trial]*sample.Sample), make(map[trial]*sample.Sample)
-	_, parts, shown := condition.Split(s.Samples)
-	samples := parts[shown]
+	samples := s.Samples
+	if s.Run.Options.Adjusted {
+		samples = condition.Adjust(samples)
+	}
+	_, parts, shown := condition.Split(samples)
+	samples = parts[shown]
 	for i := range samples {
 		x := &samples[i]
 		if x.Profiled {

@@ -26,9 +26,7 @@ func Adjust(samples []sample.Sample) []sample.Sample {
 		}
 		s.Metrics = sample.Metrics{}
 		s.Metrics.Merge(samples[i].Metrics)
-		moved := slices.DeleteFunc(slices.Clone(s.Gates), func(g sample.Gate) bool { return !adjustable(g) })
-		s.Gates = slices.DeleteFunc(slices.Clone(s.Gates), adjustable)
-		s.Flags = slices.Concat(s.Flags, moved)
+		Forgive(s)
 		if _, ok := s.Metrics[sample.CPUDistance]; ok && len(levels) > 0 {
 			s.Metrics.Set(sample.CPUDistance, levels[shown].Median)
 		}
@@ -40,7 +38,15 @@ func Adjust(samples []sample.Sample) []sample.Sample {
 	return adjusted
 }
 
-func adjustable(g sample.Gate) bool { return g.Name == sample.Steal || g.Name == sample.CPUMoved }
+// Adjustable reports whether a trial that fails this gate can be adjusted for it.
+func Adjustable(g sample.Gate) bool { return g.Name == sample.Steal || g.Name == sample.CPUMoved }
+
+// Forgive makes flags of the gates that a trial can be adjusted for.
+func Forgive(s *sample.Sample) {
+	flags := slices.DeleteFunc(slices.Clone(s.Gates), func(g sample.Gate) bool { return !Adjustable(g) })
+	s.Gates = slices.DeleteFunc(slices.Clone(s.Gates), Adjustable)
+	s.Flags = slices.Concat(s.Flags, flags)
+}
 
 // slice is what one slice of a trial says.
 type slice struct {

@@ -22,6 +22,7 @@ type conditions struct {
 	cpus     [2]int    // of the probe
 	readings []float64 // distances of the run so far, ns
 	target   float64   // distance that the run measures at, ns; 0 until it is chosen
+	adjust   bool      // figures are adjusted for the state; no slice is left out
 }
 
 // settling is how many readings choose the run's distance: those of half a
@@ -171,6 +172,9 @@ func (c *conditions) leaveOut(points, slices []sample.Point, last bool) *sample.
 		if p.CPUDistance > 0 {
 			c.readings = append(c.readings, p.CPUDistance)
 		}
+	}
+	if c.adjust {
+		return nil
 	}
 	stolen := mark(slices, sample.StolenSlice, func(i int) bool { return slices[i].Steal > 0 })
 	if stolen > 1-majority {

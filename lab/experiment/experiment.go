@@ -48,6 +48,11 @@ type Experiment struct {
 	FineIdle bool // how the meters read idle time; see meter.FineIdle
 	// Distance is the CPU distance to measure at.
 	Distance condition.Choice
+	// Adjust lets trials count whatever the distance of the CPUs and the steal;
+	// the report adjusts their figures. A run at Auto distance begins to adjust
+	// where most trials fail for these, and calls Adjusting.
+	Adjust    bool
+	Adjusting func() error
 
 	conditions conditions
 
@@ -103,7 +108,7 @@ var ErrNoneCounts = errors.New("no trial of the first block counts")
 // stopped it; all that was measured is then recorded.
 func (e *Experiment) Run(ctx context.Context) error {
 	h := newHistory(e.History)
-	e.conditions.choice = e.Distance
+	e.conditions.choice, e.conditions.adjust = e.Distance, e.Adjust
 	e.conditions.resumed(e.History)
 	defer e.conditions.close()
 	started := time.Now()
@@ -153,10 +158,19 @@ func (e *Experiment) trial(ctx context.Context, h *history, sc *suite.Scenario, 
 		if err != nil {
 			s.Failure = failure(err)
 		}
+		if e.conditions.adjust {
+			condition.Forgive(&s)
+		}
 		if err := e.Recorder.Record(s); err != nil {
 			return fmt.Errorf("record trial %d of %s: %w", t.Block+1, sc.ID, err)
 		}
 		h.add(s)
+		if err := e.mayAdjust(h); err != nil {
+			return err
+		}
+		if e.conditions.adjust {
+			condition.Forgive(&s)
+		}
 		p.Repeats = !settled(&s) && p.Attempt < p.Attempts
 		e.Observer.Ended(s, p)
 		if settled(&s) {
@@ -164,6 +178,16 @@ func (e *Experiment) trial(ctx context.Context, h *history, sc *suite.Scenario, 
 		}
 	}
 	return nil
+}
+
+// mayAdjust begins to adjust where the machine keeps to no state.
+func (e *Experiment) mayAdjust(h *history) error {
+	if e.conditions.adjust || e.Adjusting == nil || (e.Distance != "" && e.Distance != condition.Auto) || !h.unsettled() {
+		return nil
+	}
+	e.conditions.adjust = true
+	*h = *h.forgiven()
+	return e.Adjusting()
 }
 
 // measure brings everything up, runs the traffic once, and takes everything

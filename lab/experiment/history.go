@@ -1,6 +1,11 @@
 package experiment
 
-import "windtunnel/lab/sample"
+import (
+	"slices"
+
+	"windtunnel/lab/condition"
+	"windtunnel/lab/sample"
+)
 
 // history is what a run has measured so far.
 type history struct {
@@ -40,6 +45,29 @@ func (h *history) add(s sample.Sample) {
 			h.valid[s.Scenario]++
 		}
 	}
+}
+
+// forgiven is the history of a run whose figures are adjusted for the state of
+// the machine.
+func (h *history) forgiven() *history {
+	for i := range h.samples {
+		condition.Forgive(&h.samples[i])
+	}
+	return newHistory(h.samples)
+}
+
+// unsettled reports whether the machine keeps to no state: of the trials so far,
+// at least 6, most failed for that.
+func (h *history) unsettled() bool {
+	all, failed := 0, 0
+	for i := range h.samples {
+		if s := &h.samples[i]; s.OK() && !s.Profiled {
+			if all++; slices.ContainsFunc(s.Gates, condition.Adjustable) {
+				failed++
+			}
+		}
+	}
+	return all >= 6 && 2*failed > all
 }
 
 // anyCounts reports whether some trial's figures count.

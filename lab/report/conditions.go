@@ -20,6 +20,10 @@ type Conditions struct {
 	// LeftOut is the share of the slices, in the windows of the trials that
 	// count, that their figures leave out, by reason, 0..1.
 	LeftOut map[sample.LeftOut]float64 `json:"left_out,omitempty"`
+	// Adjusted: the figures are adjusted to the distance shown and to no steal.
+	// Stolen is then the share of the slices with steal, 0..1.
+	Adjusted bool    `json:"adjusted,omitempty"`
+	Stolen   float64 `json:"stolen,omitempty"`
 }
 
 // Distance is one level of the distance between the nodes' CPUs.
@@ -80,12 +84,9 @@ func (c *Conditions) observe(samples []sample.Sample) {
 		if v, ok := s.Metrics[sample.MemoryCopy]; ok && finite(v) {
 			speeds = append(speeds, v)
 		}
-		for _, p := range s.Series {
-			if p.At-p.Seconds < 0 || p.At > s.Metrics[sample.WindowSeconds] {
-				continue
-			}
+		for _, p := range condition.Inside(s.Series, s.Metrics[sample.WindowSeconds]) {
 			all++
-			if p.LeftOut != "" {
+			if p.LeftOut != "" && !c.Adjusted {
 				left[p.LeftOut]++
 			}
 		}
@@ -101,11 +102,28 @@ func (c *Conditions) observe(samples []sample.Sample) {
 	}
 }
 
+// adjusted notes that the figures are adjusted, and for how much steal.
+func (c *Conditions) adjusted(samples []sample.Sample) {
+	c.Adjusted = true
+	all, stolen := 0, 0
+	for i := range samples {
+		for _, p := range condition.Inside(samples[i].Series, samples[i].Metrics[sample.WindowSeconds]) {
+			if all++; p.Steal > 0 {
+				stolen++
+			}
+		}
+	}
+	c.Stolen = float64(stolen) / float64(max(all, 1))
+}
+
 // Lines say what the figures hold for.
 func (c Conditions) Lines() []string {
 	var lines []string
 	if line := c.state(); line != "" {
 		lines = append(lines, line)
+	}
+	if c.Adjusted {
+		lines = append(lines, fmt.Sprintf("The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen))
 	}
 	for _, why := range []struct {
 		reason sample.LeftOut

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -18,9 +19,14 @@ import (
 // the report shares their series and hops.
 //
 // Trials at different distances of the CPUs are kept apart: the report is of the
-// distance that most trials ran at, the others stand in Elsewhere.
+// distance that most trials ran at, the others stand in Elsewhere. Where the run
+// adjusts its figures, all are adjusted to that distance.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	conditions, here, elsewhere := split(samples)
+	if run.Options.Adjusted {
+		conditions.adjusted(samples)
+		here, elsewhere = condition.Adjust(samples), nil
+	}
 	conditions.observe(here)
 	r := build(run, plan, here)
 	r.Conditions = conditions

@@ -22,6 +22,7 @@ type Options struct {
 	Lenient       bool   `json:"lenient,omitempty"`        // trials measured under invalid conditions count, with a flag
 	ProfileRate   int    `json:"profile_rate,omitempty"`   // of the CPU profiler, samples a second; 0: no profiles
 	ProfileBlocks int    `json:"profile_blocks,omitempty"` // first blocks that have profiled trials besides
+	Adjusted      bool   `json:"adjusted,omitempty"`       // figures are adjusted for steal and for the distance of the CPUs
 	CPUs          string `json:"cpus,omitempty"`           // of each node, as --cpus gives them
 	CPUDistance   string `json:"cpu_distance,omitempty"`   // that is measured at, as --cpu-distance gives it
 }

@@ -1,0 +1,130 @@
+package condition
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+// unsettled makes a run on a machine whose CPUs change their distance twice a
+// second, and lose a fifth of the slices to steal. The subject has 0.7 of the
+// baseline's rate in the near state; far costs both a third of it, and steal
+// takes what it takes.
+func unsettled(rng *rand.Rand, blocks int) []sample.Sample {
+	var list []sample.Sample
+	for block := range blocks {
+		for scenario, rate := range map[string]float64{"baseline": 10e9, "subject": 7e9} {
+			s := sample.Sample{Scenario: scenario, Block: block, Metrics: sample.Metrics{sample.WindowSeconds: 1}}
+			far, bits := rng.Float64() < 0.5, 0.0
+			for i := range 10 {
+				if rng.Float64() < 0.2 {
+					far = !far
+				}
+				p := sample.Point{At: float64(i+1) / 10, Seconds: 0.1, Bits: rate * math.Exp(0.08*rng.NormFloat64()), SenderCPU: 60, ReceiverCPU: 70, CPUDistance: 60}
+				if far {
+					p.CPUDistance, p.Bits = 340, p.Bits*2/3
+				}
+				if rng.Float64() < 0.2 {
+					p.Steal = float64(10 * (1 + rng.IntN(3)))
+					p.Bits *= 1 - p.Steal/100
+				}
+				bits += p.Bits / 10
+				s.Series = append(s.Series, p)
+			}
+			s.Metrics.Set(sample.Throughput, bits)
+			s.Metrics.Set(sample.SenderCPU, 60)
+			s.Metrics.Set(sample.SenderCPUPerByte, 60*8e7/bits)
+			s.Metrics.Set(sample.CPUDistance, s.Series[0].CPUDistance)
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func ratioOf(t *testing.T, samples []sample.Sample, m sample.Metric) stats.Estimate {
+	t.Helper()
+	values := map[string]map[int]float64{"baseline": {}, "subject": {}}
+	for _, s := range samples {
+		values[s.Scenario][s.Block] = s.Metrics[m]
+	}
+	var over, under []float64
+	for block := range len(values["subject"]) {
+		over, under = append(over, values["subject"][block]), append(under, values["baseline"][block])
+	}
+	e, ok, err := stats.Ratio(over, under, stats.Level)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	return e
+}
+
+// In 300 runs of 11 blocks the interval must hold the truth about as often as it
+// says, and be narrower than that of the figures as they were.
+func TestAdjustedRatiosHoldTheTruth(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 11))
+	const runs = 300
+	held := map[sample.Metric]int{}
+	width, plain := 0.0, 0.0
+	for range runs {
+		samples := unsettled(rng, 11)
+		adjusted := Adjust(samples)
+		for m, truth := range map[sample.Metric]float64{sample.Throughput: 0.7, sample.SenderCPUPerByte: 1 / 0.7} {
+			if e := ratioOf(t, adjusted, m); e.Low <= truth && truth <= e.High {
+				held[m]++
+			}
+		}
+		a, b := ratioOf(t, adjusted, sample.Throughput), ratioOf(t, samples, sample.Throughput)
+		width, plain = width+a.High-a.Low, plain+b.High-b.Low
+	}
+	for m, n := range held {
+		if share := float64(n) / runs; share < 0.91 || share > 0.99 {
+			t.Errorf("the interval of %s holds the truth in %.1f %% of runs, want about 95 %%", m, 100*share)
+		}
+	}
+	if width > 0.6*plain {
+		t.Errorf("adjusted intervals are %.3f wide on average, the others %.3f: want at most 0.6 of that", width/runs, plain/runs)
+	}
+}
+
+// Figures are those of the distance that most trials ran at, without steal.
+func TestFiguresAreAdjustedToOneState(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	samples := Adjust(unsettled(rng, 60))
+	var rates []float64
+	for _, s := range samples {
+		if s.Scenario == "baseline" {
+			rates = append(rates, s.Metrics[sample.Throughput])
+		}
+	}
+	if median, _, _ := stats.Median(rates); math.Abs(median/10e9-1) > 0.03 {
+		t.Errorf("the baseline carries %.2f Gbit/s, want 10", median/1e9)
+	}
+}
+
+func TestASettledMachineNeedsNoAdjusting(t *testing.T) {
+	s := sample.Sample{Scenario: "a", Metrics: sample.Metrics{sample.Throughput: 1.1e9, sample.SenderCPU: 50, sample.WindowSeconds: 1}}
+	for i := range 10 {
+		s.Series = append(s.Series, sample.Point{At: float64(i+1) / 10, Seconds: 0.1, Bits: 1e9 + float64(i), SenderCPU: 50, CPUDistance: 60})
+	}
+	got := Adjust([]sample.Sample{s, s, s})
+	for i := range got {
+		if math.Abs(got[i].Metrics[sample.Throughput]/1.1e9-1) > 1e-9 || got[i].Metrics[sample.SenderCPU] != 50 {
+			t.Errorf("trial %d: %v", i, got[i].Metrics)
+		}
+	}
+	if fmt.Sprint(s.Metrics[sample.Throughput]) != "1.1e+09" {
+		t.Error("the argument was changed")
+	}
+}
+
+func TestOnlyTheStateOfTheMachineIsForgiven(t *testing.T) {
+	s := sample.Sample{Gates: []sample.Gate{{Name: sample.Steal}, {Name: sample.ForeignCPU}, {Name: sample.CPUMoved}}}
+	Forgive(&s)
+	if len(s.Gates) != 1 || s.Gates[0].Name != sample.ForeignCPU || len(s.Flags) != 2 {
+		t.Errorf("gates %v, flags %v", s.Gates, s.Flags)
+	}
+}

@@ -1,0 +1,47 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+
+	"windtunnel/lab/condition"
+	"windtunnel/lab/sample"
+)
+
+// stolen is a trial in which the host took the CPUs away.
+func stolen(_ Trial, _ int, s *sample.Sample) error {
+	s.Gates = []sample.Gate{{Name: sample.Steal}}
+	return nil
+}
+
+// After six attempts that failed for steal the run adjusts, and repeats nothing
+// more for it.
+func TestARunOnAMachineWithoutAStateBeginsToAdjust(t *testing.T) {
+	n, asked := &notebook{}, 0
+	e := rehearsal(n, 4, stolen, "a", "b")
+	e.Adjusting = func() error { asked++; return nil }
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	// 3 attempts at each of the first two trials, then one at each of the other 6.
+	if asked != 1 || len(n.samples) != 12 {
+		t.Errorf("Adjusting was called %d times over %d samples, want 1 and 12", asked, len(n.samples))
+	}
+	if e.Adjust = true; len(n.samples) == 12 {
+		again := &notebook{}
+		e.Recorder, e.Observer = again, again
+		if err := e.Run(context.Background()); err != nil || len(again.samples) != 8 || asked != 1 {
+			t.Errorf("a run that adjusts from the start made %d samples, want 8: %v", len(again.samples), err)
+		}
+	}
+}
+
+func TestOtherConditionsAndChosenDistancesDoNotMakeARunAdjust(t *testing.T) {
+	never := func() error { t.Error("Adjusting was called"); return nil }
+	busy := rehearsal(&notebook{}, 4, func(_ Trial, _ int, s *sample.Sample) error { return gated(s) }, "a", "b")
+	busy.Adjusting = never
+	_ = busy.Run(context.Background()) // none counts, which it says
+	near := rehearsal(&notebook{}, 4, stolen, "a", "b")
+	near.Adjusting, near.Distance = never, condition.Near
+	_ = near.Run(context.Background())
+}
