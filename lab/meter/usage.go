@@ -42,7 +42,8 @@ func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
 	if a.FineIdle > 0 && b.FineIdle > 0 {
 		idle, iowait = refine(idle, iowait, time.Duration(b.FineIdle-a.FineIdle))
 	}
-	if gone := idle + iowait + steal; gone > window+window/50+3*tickLength {
+	// Steal overlaps idle: a CPU that wakes waits for its host first.
+	if gone := idle + iowait; gone > window+window/50+3*tickLength {
 		return Usage{}, &ClockError{CPU: cpu, Window: window, Idle: gone}
 	}
 	// Cut to ticks, idle and the others can reach beyond the window by one tick

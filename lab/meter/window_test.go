@@ -211,3 +211,12 @@ func TestStealIsSharedOutAmongNodeAndFabric(t *testing.T) {
 		t.Errorf("busy %v s where all was the fabric's", u.Busy)
 	}
 }
+
+// A CPU that was idle for half of the window and lost the rest and more to its
+// host has done nothing, which is no jump of the clock.
+func TestStealMayOverlapIdleTime(t *testing.T) {
+	u, err := usage(0, CPUTimes{}, CPUTimes{Idle: 50, Steal: 60}, time.Second)
+	if err != nil || u.Idle != 0.5 || u.Steal != 0.5 || u.Busy != 0 {
+		t.Errorf("%+v, %v", u, err)
+	}
+}

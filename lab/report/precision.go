@@ -150,12 +150,7 @@ func (b *builder) precision(samples []sample.Sample) *Precision {
 	if b.plan.Stop.Precision <= 0 {
 		return nil
 	}
-	p := &Precision{Wanted: b.plan.Stop.Precision, Widest: Imprecision(b.plan, samples)}
-	for _, c := range b.cells {
-		if n := len(c.all); n > 0 {
-			p.Blocks = max(p.Blocks, c.all[n-1].Block+1)
-		}
-	}
+	p := &Precision{Wanted: b.plan.Stop.Precision, Blocks: b.blocks, Widest: Imprecision(b.plan, samples)}
 	dark := b.unmeasured()
 	p.Reached = len(p.Widest) == 0 && p.Blocks > 0 && len(dark) == 0
 	switch {

@@ -28,19 +28,28 @@ func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 		here, elsewhere = condition.Adjust(samples), nil
 	}
 	conditions.observe(here)
-	r := build(run, plan, here)
+	r := build(run, plan, here, blocksOf(samples))
 	r.Conditions = conditions
 	for _, list := range elsewhere {
-		other := build(run, plan, list)
+		other := build(run, plan, list, 0)
 		at, _, _ := stats.Median(valuesOf(list, sample.CPUDistance))
 		r.Elsewhere = append(r.Elsewhere, Elsewhere{Distance: at, Scenarios: other.Scenarios, report: other})
 	}
 	return r
 }
 
-// build summarises samples of one distance.
-func build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
+// blocksOf counts the blocks that have a trial.
+func blocksOf(samples []sample.Sample) (n int) {
+	for i := range samples {
+		n = max(n, samples[i].Block+1)
+	}
+	return n
+}
+
+// build summarises samples of one distance, out of a run of so many blocks.
+func build(run sample.Run, plan suite.Plan, samples []sample.Sample, blocks int) *Report {
 	b := newBuilder(run, plan, samples)
+	b.blocks = blocks
 	r := &Report{
 		Run:        runInfo(run, plan),
 		Scenarios:  make([]Scenario, len(plan.Scenarios)),
@@ -62,9 +71,10 @@ func build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 
 // builder carries what the parts of one report have in common.
 type builder struct {
-	run   sample.Run
-	plan  suite.Plan
-	cells map[string]*cell
+	blocks int // of the run, at any distance
+	run    sample.Run
+	plan   suite.Plan
+	cells  map[string]*cell
 	// scenarios are the plan's by id, and pairs what two of them have in common.
 	scenarios map[string]*suite.Scenario
 	pairs     map[pairKey]*Comparison
