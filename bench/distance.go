@@ -97,7 +97,7 @@ func (b *bench) probeTraffic() error {
 	var with, without []float64
 	for i := range pairs {
 		for _, choice := range []condition.Choice{condition.Any, condition.Off} {
-			r, err := b.suite(fmt.Sprintf("probe-%s-%d", choice, i), "quick", "--scenario", "bridge/stream", "--trials", "2", "--cpu-distance", string(choice))
+			r, err := b.suite(fmt.Sprintf("probe-%s-%d", choice, i), "quick", "--scenario", "bridge/stream", "--trials", "2", "--gates", "warn", "--cpu-distance", string(choice))
 			if err != nil {
 				return err
 			}

@@ -23,6 +23,7 @@ type Probe struct {
 	ended    atomic.Bool
 	done     chan struct{}
 	replies  [2]reply
+	readings int   // that were taken
 	overhead int64 // of reading the clock, ns
 }
 
@@ -33,19 +34,24 @@ type Reading struct {
 	// ns; 0 where a thread did not get to run within patience. Then nothing was
 	// read.
 	RoundTrip float64
-	Copy      [2]float64 // bytes a second that each CPU copies, in the order of Open's arguments
+	// Copy is how many bytes a second each CPU copies, in the order of Open's
+	// arguments; 0 in a reading without.
+	Copy [2]float64
 }
 
-// reply is what one thread measured.
+// reply is what one thread is asked for, and measured.
 type reply struct {
 	trips  []int64 // ns; the first thread's only
 	copied time.Duration
 	met    bool
+	copies bool // asked for
 }
 
 const (
-	// roundTrips of one reading take 5 to 35 µs.
-	roundTrips = 100
+	// roundTrips of one reading take 2 to 15 µs.
+	roundTrips = 40
+	// copies: memory is copied in every second reading.
+	copies = 2
 	// patience is how long a thread waits for the other at the start of a
 	// reading. A CPU in a long stretch of kernel work comes late.
 	patience = 300 * time.Microsecond
@@ -87,7 +93,7 @@ func (p *Probe) Close() {
 // Persist takes one reading, and tries again where a thread did not get to run:
 // softirqs of a loaded CPU can keep it away for a millisecond.
 func (p *Probe) Persist() (Reading, error) {
-	const attempts, pause = 4, 2 * time.Millisecond
+	const attempts, pause = 3, 2 * time.Millisecond
 	for attempt := 1; ; attempt++ {
 		r, err := p.Measure()
 		if err != nil || r.RoundTrip > 0 || attempt == attempts {
@@ -100,6 +106,10 @@ func (p *Probe) Persist() (Reading, error) {
 // Measure takes one reading.
 func (p *Probe) Measure() (Reading, error) {
 	p.line.reset()
+	copying := p.readings%copies == 0
+	for i := range p.replies {
+		p.replies[i] = reply{copies: copying}
+	}
 	for i := range p.begin {
 		p.begin[i].ring()
 	}
@@ -117,8 +127,11 @@ func (p *Probe) Measure() (Reading, error) {
 	}
 	slices.Sort(a.trips)
 	r.RoundTrip = float64(max(a.trips[len(a.trips)/2]-p.overhead, 1))
+	p.readings++
 	for i := range p.replies {
-		r.Copy[i] = copyBytes / p.replies[i].copied.Seconds()
+		if copying {
+			r.Copy[i] = copyBytes / p.replies[i].copied.Seconds()
+		}
 	}
 	return r, nil
 }
@@ -145,7 +158,7 @@ func (p *Probe) thread(i, cpu int, ready chan<- error) {
 		} else {
 			r.met = p.line.follow(roundTrips)
 		}
-		if r.met {
+		if r.met && r.copies {
 			r.copied = block.copy()
 		}
 		p.done <- struct{}{}

@@ -102,7 +102,7 @@ func changes(levels []condition.Level, trips []float64) (n int) {
 func CopySpeed(list []Reading) float64 {
 	var speeds []float64
 	for _, r := range list {
-		if r.RoundTrip > 0 {
+		if r.Copy[0] > 0 {
 			speeds = append(speeds, r.Copy[:]...)
 		}
 	}

@@ -140,6 +140,8 @@ func annotate(points []sample.Point, readings []distance.Reading, origin int64) 
 		for _, r := range during(p, readings, origin) {
 			if r.RoundTrip > 0 {
 				trips = append(trips, r.RoundTrip)
+			}
+			if r.Copy[0] > 0 {
 				senders, receivers = append(senders, 8*r.Copy[0]), append(receivers, 8*r.Copy[1])
 			}
 		}

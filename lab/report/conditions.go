@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
@@ -135,6 +136,44 @@ func (c Conditions) Lines() []string {
 		if share := c.LeftOut[why.reason]; share > 0 {
 			lines = append(lines, fmt.Sprintf("The figures leave out %s of the measured time %s.", units.FormatPercent(math.Round(1000*share)/1000), why.text))
 		}
+	}
+	return lines
+}
+
+// Limits say what held each scenario back, in a sentence; empty where it is not
+// known.
+func (r *Report) Limits() string {
+	var parts []string
+	by := map[sample.Limit][]string{}
+	var order []sample.Limit
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if s.Limit == "" {
+			continue
+		}
+		name := s.ID
+		if s.LimitShare < 0.95 {
+			name += fmt.Sprintf(" (%.0f %% of its trials)", 100*s.LimitShare)
+		}
+		if by[s.Limit] == nil {
+			order = append(order, s.Limit)
+		}
+		by[s.Limit] = append(by[s.Limit], name)
+	}
+	for _, l := range order {
+		parts = append(parts, fmt.Sprintf("%s: %s", l, strings.Join(by[l], ", ")))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "What limited the traffic: " + strings.Join(parts, "; ") + "."
+}
+
+// ConditionLines are the lines of the conditions, and what limited the traffic.
+func (r *Report) ConditionLines() []string {
+	lines := r.Conditions.Lines()
+	if l := r.Limits(); l != "" {
+		lines = append(lines, l)
 	}
 	return lines
 }

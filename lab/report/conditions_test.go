@@ -94,6 +94,9 @@ func TestWhatLimitedMostTrialsIsShown(t *testing.T) {
 		samples = append(samples, s)
 	}
 	r := Build(sample.Run{}, oneScenario(), samples)
+	if want := "What limited the traffic: sender CPU: bridge/stream (70 % of its trials)."; r.Limits() != want {
+		t.Errorf("%q, want %q", r.Limits(), want)
+	}
 	for _, c := range r.Figures()[0].Columns {
 		if c.Key == "limit" {
 			if c.Cells[0].Text != "sender CPU (70 %)" {
@@ -103,4 +106,14 @@ func TestWhatLimitedMostTrialsIsShown(t *testing.T) {
 		}
 	}
 	t.Error("there is no column of what limited the scenarios")
+}
+
+func TestARunThatAdjustsSaysSo(t *testing.T) {
+	s, far := atDistance(0, 52, 13e9), atDistance(1, 335, 8e9)
+	s.Series[3].Steal, far.Series[2].Steal = 10, 20
+	r := Build(sample.Run{Options: sample.Options{Adjusted: true}}, oneScenario(), []sample.Sample{s, s, far})
+	lines := strings.Join(r.Conditions.Lines(), "\n")
+	if !strings.Contains(lines, "took its CPUs away in 10 % of the time: the figures are adjusted") || len(r.Elsewhere) != 0 || r.Scenarios[0].Trials != 2 {
+		t.Errorf("%q; %d trials; elsewhere %+v", lines, r.Scenarios[0].Trials, r.Elsewhere)
+	}
 }

@@ -124,9 +124,9 @@ func (r *Report) streamColumns(rows []*Scenario) []Column {
 	columns := []Column{quantity(sample.Throughput, "throughput", 0, rows, m(sample.Throughput))}
 	columns = append(columns, r.ratioColumns(rows, sample.Throughput)...)
 	capacityRatio := r.ratioColumns(rows, sample.Capacity)[0]
-	capacityRatio.Key, capacityRatio.Name, capacityRatio.Rank = "capacity_ratio", "ratio of capacity", 3
+	capacityRatio.Key, capacityRatio.Name, capacityRatio.Rank = "capacity_ratio", "ratio of capacity", 5
 	return append(columns,
-		quantity(sample.Capacity, "capacity", 2, rows, m(sample.Capacity)),
+		quantity(sample.Capacity, "capacity", 4, rows, m(sample.Capacity)),
 		capacityRatio,
 		limits(rows),
 		quantity(sample.SenderCPU, "sender CPU", 1, rows, m(sample.SenderCPU)),
@@ -163,7 +163,7 @@ func (r *Report) exchangeColumns(rows []*Scenario) []Column {
 // limits is the column of what held the traffic back, with the share of the
 // trials where it was not so in all.
 func limits(rows []*Scenario) Column {
-	c := Column{Key: "limit", Name: "limited by", Text: true, Rank: 2, Cells: make([]Cell, len(rows))}
+	c := Column{Key: "limit", Name: "limited by", Text: true, Rank: 4, Cells: make([]Cell, len(rows))}
 	for i, s := range rows {
 		if s.Limit == "" {
 			continue

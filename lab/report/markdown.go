@@ -20,7 +20,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	for _, f := range r.Figures() {
 		m.figures(f)
 	}
-	m.list("## Conditions", r.Conditions.Lines())
+	m.list("## Conditions", r.ConditionLines())
 	for i := range r.Elsewhere {
 		m.line("### %s", escape(r.Elsewhere[i].Title()))
 		for _, f := range r.Elsewhere[i].Figures() {

@@ -39,7 +39,7 @@ func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
 	}
 	t.troubles(r)
 	t.bullets("Findings", r.Findings, t.style.plain)
-	t.bullets("Conditions", r.Conditions.Lines(), t.style.plain)
+	t.bullets("Conditions", r.ConditionLines(), t.style.plain)
 	for _, l := range r.LadderTables() {
 		t.ladder(l)
 	}

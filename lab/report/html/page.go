@@ -98,7 +98,7 @@ func newPage(r *report.Report) (*page, error) {
 	p := &page{
 		Policy: policy, Title: r.Run.Title, Description: r.Run.Description, Line: line(r),
 		Findings: r.Findings, Notes: r.Notes, Cards: b.cards(), Panels: make(map[string][]panel),
-		Conditions: r.Conditions.Lines(), Elsewhere: b.elsewhere(),
+		Conditions: r.ConditionLines(), Elsewhere: b.elsewhere(),
 		Validity: b.validity(), Precision: b.precision(), Hypotheses: b.hypotheses(),
 		Ladders: c.Ladders, Trials: c.Trials != nil, Profiles: profiles, Flames: template.HTML(flames),
 		Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios), Series: c.Series, Topologies: b.topologies(),
