@@ -11,9 +11,8 @@ import (
 // Adjust changes the figures of trials into those for one state of the machine:
 // its CPUs at one distance, and no steal. It is for hours in which the state
 // changes too often for whole trials, or most slices, to be in one. Each
-// scenario's slices are regressed, in logarithms, on the share of the slice at
-// another distance and on its steal; a trial's figures change by as much as the
-// median of its slices does. Steal and changes of the distance no longer discard
+// scenario's slices are regressed, in logarithms, on the distance and the steal
+// meanwhile; a trial's figures change by as much as the median of its slices does. Steal and changes of the distance no longer discard
 // a trial: their gates become flags. samples are one run's, and only read.
 func Adjust(samples []sample.Sample) []sample.Sample {
 	levels, _, shown := Split(samples)
@@ -33,7 +32,11 @@ func Adjust(samples []sample.Sample) []sample.Sample {
 		byScenario[s.Scenario] = append(byScenario[s.Scenario], s)
 	}
 	for _, trials := range byScenario {
-		adjust(trials, levels, shown)
+		to := 0.0
+		if len(levels) > 0 {
+			to = levels[shown].Median
+		}
+		adjust(trials, to)
 	}
 	return adjusted
 }
@@ -55,11 +58,11 @@ type slice struct {
 	covariates []float64
 }
 
-// adjust is Adjust for the trials of one scenario.
-func adjust(trials []*sample.Sample, levels []Level, shown int) {
+// adjust is Adjust for the trials of one scenario, to a distance in ns.
+func adjust(trials []*sample.Sample, to float64) {
 	parts := make([][]slice, len(trials))
 	for i, s := range trials {
-		parts[i] = slicesOf(s, levels, shown)
+		parts[i] = slicesOf(s, to)
 	}
 	var x [][]float64
 	for _, part := range parts {
@@ -105,9 +108,9 @@ func adjust(trials []*sample.Sample, levels []Level, shown int) {
 }
 
 // slicesOf lists the slices of a trial's window: the logarithms of rate and of
-// both nodes' CPU per bit, with the share at another distance and the steal.
+// both nodes' CPU per bit, with how much farther the CPUs were and the steal.
 // figures stand for the slices that are not left out; for all where none is kept.
-func slicesOf(s *sample.Sample, levels []Level, shown int) []slice {
+func slicesOf(s *sample.Sample, to float64) []slice {
 	var list []slice
 	inside := Inside(s.Series, s.Metrics[sample.WindowSeconds])
 	none := !slices.ContainsFunc(inside, func(p sample.Point) bool { return p.LeftOut == "" })
@@ -119,29 +122,22 @@ func slicesOf(s *sample.Sample, levels []Level, shown int) []slice {
 		list = append(list, slice{
 			kept:       none || p.LeftOut == "",
 			logs:       [3]float64{math.Log(p.Bits), math.Log(max(p.SenderCPU, least) / p.Bits), math.Log(max(p.ReceiverCPU, least) / p.Bits)},
-			covariates: []float64{elsewhere(inside, i, levels, shown), p.Steal / 100},
+			covariates: []float64{farther(inside, i, to), p.Steal / 100},
 		})
 	}
 	return list
 }
 
-// elsewhere is the share of a slice at another distance than the one shown, by
-// the readings nearest to it.
-func elsewhere(points []sample.Point, i int, levels []Level, shown int) float64 {
-	if len(levels) < 2 {
-		return 0
-	}
+// farther is the logarithm of a slice's distance, by the readings nearest to it,
+// over the one that figures are adjusted to. Two levels make two values of it; it
+// also serves where noise fills the gap between them.
+func farther(points []sample.Point, i int, to float64) float64 {
 	sum, n := 0.0, 0
 	for far := 0; far < len(points) && n == 0; far++ {
 		for _, j := range []int{i - far, i + far} {
-			if j < 0 || j >= len(points) {
-				continue
-			}
-			if l := Of(levels, points[j].CPUDistance); l >= 0 {
+			if j >= 0 && j < len(points) && points[j].CPUDistance > 0 {
+				sum += math.Log(points[j].CPUDistance / to)
 				n++
-				if l != shown {
-					sum++
-				}
 			}
 		}
 	}
