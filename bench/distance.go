@@ -50,7 +50,8 @@ func (b *bench) repeats() error {
 	return nil
 }
 
-// counting lists a metric over the trials of a scenario that count.
+// counting lists a metric over all attempts of a scenario that count, repeats
+// included.
 func counting(s report.Scenario, m sample.Metric) []float64 {
 	var v []float64
 	for i := range s.Samples {

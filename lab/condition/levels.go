@@ -4,8 +4,7 @@ import (
 	"slices"
 )
 
-// Level is a range of distances between which there is nothing: one state that
-// the machine's CPUs were in.
+// Level is a range of distances without a gap: one state of the machine's CPUs.
 type Level struct {
 	Low, High float64 // ns
 	Median    float64 // ns
@@ -13,18 +12,18 @@ type Level struct {
 }
 
 const (
-	// gap is the ratio between neighbouring readings that parts two levels.
+	// gap is the ratio between neighbouring readings that separates two levels.
 	// CPUs of one cache and of two are a factor of 5 apart when idle and of 3
 	// under load; readings of one level are spread by less than a fifth.
 	gap = 1.6
-	// company is how many others a reading needs within a factor of 1/nearby and
-	// nearby: a CPU that moves during a reading, or comes late, makes single ones.
+	// company is the share of all readings that a reading needs within a factor of
+	// nearby. Fewer are outliers: a CPU moved during the reading, or came late.
 	company = 0.02
 	nearby  = 1.25
 )
 
-// Levels parts readings, in ns, where there is a gap, nearest level first. A
-// reading that stands alone makes no level.
+// Levels divides readings, in ns, at the gaps, and returns the nearest level
+// first. It leaves outliers out.
 func Levels(readings []float64) []Level {
 	sorted := slices.Clone(readings)
 	slices.Sort(sorted)
@@ -43,7 +42,7 @@ func Levels(readings []float64) []Level {
 	return levels
 }
 
-// withCompany leaves out readings that stand alone.
+// withCompany leaves out outliers.
 func withCompany(sorted []float64) []float64 {
 	others := max(1, int(company*float64(len(sorted))))
 	var list []float64

@@ -6,7 +6,7 @@ package condition
 
 import "windtunnel/lab/sample"
 
-// Split parts a run's samples by the level at which they ran. parts has one
+// Split divides a run's samples by the level at which they ran. parts has one
 // entry for each level, or a single one where no distance was read; shown is the
 // level of most samples that count. Samples without a level of their own (both
 // endpoints on one node, or without figures that count) are with shown.

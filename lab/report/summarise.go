@@ -18,9 +18,9 @@ import (
 // and noted, and stands among the row's samples. The arguments are only read;
 // the report shares their series and hops.
 //
-// Trials at different distances of the CPUs are kept apart: the report is of the
-// distance that most trials ran at, the others stand in Elsewhere. Where the run
-// adjusts its figures, all are adjusted to that distance.
+// The report shows the trials of one CPU distance: the one of most trials.
+// Elsewhere has the others. A run that adjusts its figures adjusts all trials to
+// that distance.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	conditions, here, elsewhere := split(samples)
 	if run.Options.Adjusted {

@@ -55,9 +55,9 @@ func firstThreads(cpus []int, core func(cpu int) int) []int {
 // near is how much farther than the nearest pair a CPU of the same cache may be.
 const near = 1.6
 
-// groupsOf parts CPUs into those that are near each other. How near CPUs can be
-// on this machine is measured first, between neighbours in number and from the
-// first CPU to all others.
+// groupsOf divides CPUs into groups whose members are near each other. It first
+// finds the shortest distance on this machine: it measures CPUs with consecutive
+// numbers, and the first CPU against all others.
 func groupsOf(cpus []int, roundTrip func(a, b int) (float64, error)) ([][]int, error) {
 	limit := math.Inf(1)
 	for i := 1; i < len(cpus); i++ {
