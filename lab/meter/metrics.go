@@ -31,13 +31,7 @@ func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 	t.tcp(ms)
 	t.datagrams(ms)
 	t.receivePlace(ms)
-	if f.WireCPU != nil {
-		sum := 0.0
-		for _, s := range f.WireCPU {
-			sum += s
-		}
-		ms.Set(sample.FabricCores, sum/sender.Seconds)
-	}
+	t.wire(ms)
 	return ms
 }
 
@@ -45,6 +39,27 @@ func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 type trial struct {
 	sender, receiver *Delta
 	Facts
+}
+
+// wire is the fabric's own work, and how much of it the receiver's CPUs did.
+func (t trial) wire(ms sample.Metrics) {
+	if t.WireCPU == nil {
+		return
+	}
+	all, receiver := 0.0, 0.0
+	for cpu, s := range t.WireCPU {
+		all += s
+		if t.receiver == nil {
+			continue
+		}
+		if _, ok := t.receiver.CPUs[cpu]; ok {
+			receiver += s
+		}
+	}
+	ms.Set(sample.FabricCores, all/t.sender.Seconds)
+	if t.receiver != nil {
+		ms.Set(sample.ReceiverFabricCores, receiver/t.sender.Seconds)
+	}
 }
 
 func (t trial) nodes() []*Delta {

@@ -47,7 +47,7 @@ func TestMetricsOfAStream(t *testing.T) {
 		sample.SenderIRQCPU: 0, sample.SenderStealCPU: 0, sample.SenderCPUPerByte: 1.6, sample.SenderCPUPerPacket: 1.6e9 / 710_608,
 		sample.ReceiverCPU: 100 * receiver, sample.ReceiverCores: receiver, sample.ReceiverUserCPU: 0, sample.ReceiverSystemCPU: 20, sample.ReceiverSoftirqCPU: 100 * (receiver - 0.2),
 		sample.ReceiverIRQCPU: 0, sample.ReceiverStealCPU: 10, sample.ReceiverCPUPerByte: 2 * receiver, sample.ReceiverCPUPerPacket: 2e9 * receiver / 710_608,
-		sample.SenderToolCores: 0.4, sample.ReceiverToolCores: 0.2, sample.ObserverCores: 0.03, sample.FabricCores: 0.15,
+		sample.SenderToolCores: 0.4, sample.ReceiverToolCores: 0.2, sample.ObserverCores: 0.03, sample.FabricCores: 0.15, sample.ReceiverFabricCores: 0.15,
 		sample.PacketsPerSecond: 355_304, sample.FabricBits: 4 * (66*20_000 + 1e9 + 66*690_608), sample.FabricGoodput: 4e9,
 		sample.SegmentsPerSKB: 690_608.0 / 43_163, sample.Drops: 3,
 		sample.Segments: 710_608, sample.Retransmits: 4, sample.MSS: 1448, sample.Cwnd: 40, sample.RTT: 200_000,

@@ -96,6 +96,7 @@ const (
 	SenderForeignCPU      Metric = "sender_foreign_cpu_percent"   // of the node's CPUs, by processes outside the experiment
 	ReceiverForeignCPU    Metric = "receiver_foreign_cpu_percent" //
 	FabricCores           Metric = "fabric_cpu_cores"             // the wire's own work, kept off both nodes
+	ReceiverFabricCores   Metric = "fabric_cpu_cores_at_receiver" // of it, on the receiving node's CPUs
 	ObserverCores         Metric = "observer_cpu_cores"           // engine and agents
 	Retransmits           Metric = "retransmits"                  // TCP segments sent again, both nodes' workloads
 	Segments              Metric = "segments"                     // TCP segments sent, for the ratio
@@ -187,6 +188,7 @@ var infos = []Info{
 	{SenderForeignCPU, "foreign CPU at the sender", "%", -1},
 	{ReceiverForeignCPU, "foreign CPU at the receiver", "%", -1},
 	{FabricCores, "fabric CPU", "cores", 0},
+	{ReceiverFabricCores, "fabric CPU at the receiver", "cores", 0},
 	{ObserverCores, "observer CPU", "cores", -1},
 	{Retransmits, "retransmits", "segments", -1},
 	{Segments, "segments", "segments", 0},

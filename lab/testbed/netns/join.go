@@ -145,7 +145,8 @@ func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 			return err
 		}
 	}
-	return pinNAPI(n.space, nic, rotated(n.cpus, link*n.fabric.Queues))
+	n.space.Note(nic+"/napi nice", strconv.Itoa(napiNice))
+	return readyNAPI(n.space, nic, rotated(n.cpus, link*n.fabric.Queues))
 }
 
 // rotated begins a list elsewhere, so that the threads of several NICs do not

@@ -18,9 +18,17 @@ import (
 	"windtunnel/lab/space"
 )
 
-// pinNAPI moves the threads that poll a device's receive queues to the CPUs,
-// one after the other. The device is up and has threaded NAPI on.
-func pinNAPI(s *space.Space, device string, cpus []int) error {
+// napiNice is the priority of the threads that poll a NIC. A NIC's interrupt
+// preempts the application, so these threads do too. At the application's own
+// priority they wait for its time slice. Meanwhile the sender fills the NIC's
+// ring of 256 frames and its queue stops. The receiver's CPU then restarts the
+// queue and segments the sender's superframes (docs/method.md).
+const napiNice = -10
+
+// readyNAPI pins the threads that poll a device's receive queues to the CPUs,
+// one after the other, and sets their priority. The device must be up and have
+// threaded NAPI on.
+func readyNAPI(s *space.Space, device string, cpus []int) error {
 	l, err := s.Link(device)
 	if err != nil {
 		return err
@@ -28,7 +36,7 @@ func pinNAPI(s *space.Space, device string, cpus []int) error {
 	// A listing can be out of date: a thread of a testbed that was just taken
 	// down may end between being found and being pinned.
 	for range 10 {
-		if err = tryPinNAPI(s, device, l.Attrs().Index, cpus); !errors.Is(err, unix.ESRCH) {
+		if err = tryReadyNAPI(s, device, l.Attrs().Index, cpus); !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -36,7 +44,7 @@ func pinNAPI(s *space.Space, device string, cpus []int) error {
 	return err
 }
 
-func tryPinNAPI(s *space.Space, device string, index int, cpus []int) error {
+func tryReadyNAPI(s *space.Space, device string, index int, cpus []int) error {
 	pids, err := napiThreads(s, index)
 	if err != nil || len(pids) == 0 {
 		// Kernels before 6.8 do not list them; the name then has to do.
@@ -53,6 +61,9 @@ func tryPinNAPI(s *space.Space, device string, index int, cpus []int) error {
 		set.Set(cpus[i%len(cpus)])
 		if err := unix.SchedSetaffinity(pid, &set); err != nil {
 			return fmt.Errorf("pin NAPI thread %d of %s to CPU %d: %w", pid, device, cpus[i%len(cpus)], err)
+		}
+		if err := unix.Setpriority(unix.PRIO_PROCESS, pid, napiNice); err != nil {
+			return fmt.Errorf("set the priority of NAPI thread %d of %s to nice %d: %w", pid, device, napiNice, err)
 		}
 	}
 	return nil

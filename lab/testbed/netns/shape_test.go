@@ -132,9 +132,32 @@ func TestCoalescingIsTheFabrics(t *testing.T) {
 					t.Errorf("coalescing off %v: node %s has %s %q (%v), want %s", c.off, n.Name(), file, got, err, want)
 				}
 			}
+			checkNAPIPriority(t, n)
 		}
 		if err := tb.Down(context.Background()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// checkNAPIPriority asserts that a node's NIC preempts applications.
+func checkNAPIPriority(t *testing.T, n *node) {
+	t.Helper()
+	l, err := n.space.Link(fabricDevice(n.index, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, err := napiThreads(n.space, l.Attrs().Index)
+	if err != nil || len(pids) == 0 {
+		pids, err = napiThreadsByName(l.Attrs().Name)
+	}
+	if err != nil || len(pids) == 0 {
+		t.Fatalf("NAPI threads of node %s: %v (%v)", n.Name(), pids, err)
+	}
+	for _, pid := range pids {
+		// The system call returns 20 − nice, so that it is never negative.
+		if got, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || got != 20-napiNice {
+			t.Errorf("NAPI thread %d of node %s: 20 − nice is %d (%v), want %d", pid, n.Name(), got, err, 20-napiNice)
 		}
 	}
 }
