@@ -1,6 +1,7 @@
 package distance
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -73,4 +74,41 @@ func usable(t *testing.T) (cpus []int) {
 		}
 	}
 	return cpus
+}
+
+// A thread at real-time priority preempts a caller on its CPU. Both threads must
+// run all the same.
+func TestACallerOnEitherCPUGetsReadings(t *testing.T) {
+	cpus := usable(t)
+	if len(cpus) < 2 {
+		t.Skip("the distance of CPUs needs two")
+	}
+	p, err := Open(cpus[0], cpus[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, cpu := range cpus[:2] {
+		met := make(chan int)
+		go func() {
+			runtime.LockOSThread() // and never handed back: it is bound
+			var one unix.CPUSet
+			one.Set(cpu)
+			if err := unix.SchedSetaffinity(0, &one); err != nil {
+				t.Error(err)
+			}
+			n := 0
+			for range 20 {
+				if r, err := p.Persist(); err != nil {
+					t.Error(err)
+				} else if r.RoundTrip > 0 {
+					n++
+				}
+			}
+			met <- n
+		}()
+		if n := <-met; n < 10 {
+			t.Errorf("a caller on CPU %d got %d readings of 20", cpu, n)
+		}
+	}
 }

@@ -202,6 +202,16 @@ func (c *conditions) leaveOut(points, slices []sample.Point, last bool) *sample.
 	return nil
 }
 
+// unread returns the gate of a trial between two nodes in which no reading of
+// the distance succeeded, on a machine where the distance changes. Without a
+// reading the trial's level is unknown.
+func (c *conditions) unread(points []sample.Point) *sample.Gate {
+	if c.adjust || haveDistance(points) || len(condition.Levels(c.readings)) < 2 {
+		return nil
+	}
+	return distanceGate(0, 0, "ns", "the distance of the CPUs was not read: the measuring threads never ran at the same time; end what keeps the nodes' CPUs busy at real-time priority")
+}
+
 // haveDistance reports whether the distance was read in a trial at all.
 func haveDistance(points []sample.Point) bool {
 	return slices.ContainsFunc(points, func(p sample.Point) bool { return p.CPUDistance > 0 })

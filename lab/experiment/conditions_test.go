@@ -88,6 +88,26 @@ func TestATrialWithoutReadingsIsNotJudgedByThem(t *testing.T) {
 	}
 }
 
+func TestATrialOfUnknownDistanceFailsWhereTheDistanceChanges(t *testing.T) {
+	unread, read := seriesAt(0, 0, 0, 0), seriesAt(0, 52, 0, 0)
+	adjusting := seen(condition.Near)
+	adjusting.adjust = true
+	for _, c := range []struct {
+		conditions *conditions
+		points     []sample.Point
+		fails      bool
+	}{
+		{seen(condition.Near), unread, true},
+		{seen(condition.Near), read, false},
+		{adjusting, unread, false},
+		{&conditions{}, unread, false}, // a machine with one level, or none read
+	} {
+		if gate := c.conditions.unread(c.points); (gate != nil) != c.fails || gate != nil && gate.Name != sample.CPUMoved {
+			t.Errorf("a trial with distances %v fails %+v", c.points, gate)
+		}
+	}
+}
+
 func TestSlicesWithStealAreLeftOut(t *testing.T) {
 	points := seriesAt(52, 52, 52, 52)
 	points[1].Steal, points[2].Steal = 10, 20

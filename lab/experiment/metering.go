@@ -327,7 +327,11 @@ func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
 		}
 	}
 	inside := condition.Inside(series, window)
-	return inside, m.traffic.conditions.leaveOut(series, inside, m.traffic.last)
+	gate := m.traffic.conditions.leaveOut(series, inside, m.traffic.last)
+	if gate == nil && !m.colocated() {
+		gate = m.traffic.conditions.unread(series)
+	}
+	return inside, gate
 }
 
 func (m *metering) points(f meter.Facts) {
