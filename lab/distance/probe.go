@@ -50,8 +50,8 @@ type reply struct {
 const (
 	// roundTrips of one reading take 2 to 15 µs.
 	roundTrips = 40
-	// copies: memory is copied in every second reading.
-	copies = 2
+	// copies: memory is copied in every fifth reading.
+	copies = 5
 	// patience is how long a thread waits for the other at the start of a
 	// reading. A CPU in a long stretch of kernel work comes late.
 	patience = 300 * time.Microsecond
