@@ -46,14 +46,21 @@ func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
 	if gone := idle + iowait; gone > window+window/50+3*tickLength {
 		return Usage{}, &ClockError{CPU: cpu, Window: window, Idle: gone}
 	}
+	ran, err := ticksOf(cpu, a, b)
+	if err != nil {
+		return Usage{}, err
+	}
 	// Cut to ticks, idle and the others can reach beyond the window by one tick
 	// each.
 	idle = min(idle, window)
 	iowait = min(iowait, window-idle)
-	steal = min(steal, window-idle-iowait)
+	left := window - idle - iowait
+	// The ticks of work are certain, so the overlap is taken from steal.
+	steal = min(steal, left-min(ran.sum(), left))
 	u := Usage{Idle: idle.Seconds(), IOWait: iowait.Seconds(), Steal: steal.Seconds()}
-	u.Busy = (window - idle - iowait - steal).Seconds()
-	return u, u.split(cpu, a, b)
+	u.Busy = (left - steal).Seconds()
+	u.split(ran)
+	return u, nil
 }
 
 const tickLength = time.Duration(tickNanoseconds)
@@ -88,38 +95,40 @@ func refine(idle, iowait, exact time.Duration) (fineIdle, fineIOWait time.Durati
 	return exact - iowait, iowait
 }
 
-// split divides Busy in proportion to the ticks. A CPU so little busy that no
-// tick fell into its work is said to have been in the kernel: what runs for
-// less than a tick at a time on an idle CPU are mostly interrupts and wake-ups.
-func (u *Usage) split(cpu int, a, b CPUTimes) error {
-	parts := []struct {
-		name   string
-		a, b   uint64
-		to     *float64
-		growth float64
+// ticks is the work that the timer interrupt saw in a window, by kind.
+type ticks struct{ user, system, irq, softirq time.Duration }
+
+func ticksOf(cpu int, a, b CPUTimes) (t ticks, err error) {
+	for _, part := range []struct {
+		name string
+		a, b uint64
+		to   *time.Duration
 	}{
-		{name: "user", a: a.User + a.Nice, b: b.User + b.Nice, to: &u.User},
-		{name: "system", a: a.System, b: b.System, to: &u.System},
-		{name: "irq", a: a.IRQ, b: b.IRQ, to: &u.IRQ},
-		{name: "softirq", a: a.Softirq, b: b.Softirq, to: &u.Softirq},
-	}
-	sum := 0.0
-	for i, p := range parts {
-		d, err := idleTick(cpu, p.name, p.a, p.b)
-		if err != nil {
-			return err
+		{"user", a.User + a.Nice, b.User + b.Nice, &t.user},
+		{"system", a.System, b.System, &t.system},
+		{"irq", a.IRQ, b.IRQ, &t.irq},
+		{"softirq", a.Softirq, b.Softirq, &t.softirq},
+	} {
+		if *part.to, err = idleTick(cpu, part.name, part.a, part.b); err != nil {
+			return ticks{}, err
 		}
-		parts[i].growth = float64(d)
-		sum += float64(d)
 	}
-	if sum == 0 {
+	return t, nil
+}
+
+func (t ticks) sum() time.Duration { return t.user + t.system + t.irq + t.softirq }
+
+// split divides Busy in proportion to the ticks. Work without a tick counts as
+// system: on an idle CPU, work shorter than a tick is mostly interrupts and
+// wake-ups.
+func (u *Usage) split(t ticks) {
+	if t.sum() == 0 {
 		u.System = u.Busy
-		return nil
+		return
 	}
-	for _, p := range parts {
-		*p.to = u.Busy * p.growth / sum
-	}
-	return nil
+	share := u.Busy / t.sum().Seconds()
+	u.User, u.System = share*t.user.Seconds(), share*t.system.Seconds()
+	u.IRQ, u.Softirq = share*t.irq.Seconds(), share*t.softirq.Seconds()
 }
 
 // without takes the fabric's own work out: from softirq, where it runs, then

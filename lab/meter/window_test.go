@@ -219,4 +219,9 @@ func TestStealMayOverlapIdleTime(t *testing.T) {
 	if err != nil || u.Idle != 0.5 || u.Steal != 0.5 || u.Busy != 0 {
 		t.Errorf("%+v, %v", u, err)
 	}
+	// What the timer interrupt saw the CPU do, it did.
+	u, err = usage(0, CPUTimes{}, CPUTimes{Idle: 50, Steal: 60, User: 5, Softirq: 15}, time.Second)
+	if err != nil || !near(u.Busy, 0.2, 1e-9) || !near(u.Steal, 0.3, 1e-9) || !near(u.Softirq, 0.15, 1e-9) {
+		t.Errorf("%+v, %v", u, err)
+	}
 }

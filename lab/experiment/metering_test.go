@@ -1,0 +1,215 @@
+package experiment
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/lab/condition"
+	"windtunnel/lab/distance"
+	"windtunnel/lab/meter"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
+	"windtunnel/lab/tool"
+)
+
+// paperNode, paperFabric and paperTestbed are what metering asks of the real
+// ones once traffic has ended.
+type paperNode struct {
+	testbed.Node
+	name string
+	cpus []int
+}
+
+func (n paperNode) Name() string { return n.name }
+func (n paperNode) CPUs() []int  { return n.cpus }
+
+type paperFabric struct{ testbed.Fabric }
+
+func (paperFabric) Warnings() []string { return []string{"of the fabric"} }
+
+type paperTestbed struct{ testbed.Testbed }
+
+func (paperTestbed) Fabric() testbed.Fabric { return paperFabric{} }
+
+const (
+	paperOrigin = int64(50e9) // of the window, CLOCK_MONOTONIC in ns
+	paperBytes  = 1e9         // of payload in the window of 1 s
+	paperFrames = 690_608
+)
+
+// paperTrial is a TCP stream of 8 Gbit/s for a window of 1 s. The sender's CPU
+// is busy for 60 % of it, the receiver's for 80 %.
+func paperTrial(t *testing.T) (*metering, tool.Measurement) {
+	t.Helper()
+	builtin, ok := tool.ByName("builtin")
+	if !ok {
+		t.Fatal("there is no built-in tool")
+	}
+	a, b := paperNode{name: "a", cpus: []int{0}}, paperNode{name: "b", cpus: []int{1}}
+	sc := &suite.Scenario{
+		Workload: suite.Workload{Kind: suite.TCPStream, IPVersion: 4},
+		Fabric:   suite.Fabric{MTU: 1500},
+		Timing:   suite.Timing{Warmup: 300 * time.Millisecond, Duration: time.Second + 2*margin},
+	}
+	m := &metering{
+		traffic: &tooling{
+			bench:      &Bench{Testbed: paperTestbed{}, Pairs: []Pair{{Sender: Endpoint{Node: a}, Receiver: Endpoint{Node: b}}}, MTU: 1500},
+			scenario:   sc,
+			sample:     &sample.Sample{},
+			conditions: &conditions{choice: condition.Auto},
+			tool:       builtin,
+		},
+		nodes:      []testbed.Node{a, b},
+		gates:      &gates{watch: Watch{Why: "foreign programs cannot be seen"}},
+		conditions: &recording{},
+	}
+	m.start.nodes = []meter.Reading{paperReading("a", 0, 0, 0), paperReading("b", 1, 0, 0)}
+	m.end.nodes = []meter.Reading{paperReading("a", 0, 40, 0), paperReading("b", 1, 20, paperBytes+52*paperFrames)}
+	m.end.engine = 0.01
+	m.series = [][]meter.Light{paperSeries(0.4, false), paperSeries(0.2, true)}
+	return m, tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 8 * paperBytes}, Warnings: []string{"of the tool"}}
+}
+
+// paperReading is a node's after so many ticks of idle time and received bytes;
+// at the window's begin where there are none.
+func paperReading(node string, cpu int, idle, received uint64) meter.Reading {
+	r := meter.Reading{Node: node, Mono: paperOrigin, Wall: paperOrigin, CPUs: map[int]meter.CPUTimes{cpu: {Idle: 1000 + idle}}}
+	d := meter.DeviceReading{Name: "fab", Role: meter.RoleFabric}
+	if idle > 0 {
+		r.Mono, r.Wall = paperOrigin+1e9, paperOrigin+1e9
+	}
+	if received > 0 {
+		d.Traffic = meter.Traffic{RxBytes: received, RxPackets: paperFrames}
+		d.RxBare = paperFrames
+	}
+	r.Namespaces = []meter.NamespaceReading{{Devices: []meter.DeviceReading{d}}}
+	return r
+}
+
+// paperSeries is a node's light readings from 0.3 s before the window to 0.2 s
+// after it.
+func paperSeries(idle float64, receives bool) []meter.Light {
+	var lights []meter.Light
+	for i := range 16 {
+		l := meter.Light{Mono: paperOrigin + int64(i-3)*1e8, Idle: []int64{int64(idle * float64(i) * 1e8)}, Steal: []int64{0}, Traffic: []meter.Traffic{{}}}
+		if receives {
+			l.Traffic[0].RxBytes = uint64(i) * (paperBytes + 52*paperFrames) / 10
+		}
+		lights = append(lights, l)
+	}
+	return lights
+}
+
+// apart gives every slice of the trial a distance, ns.
+func (m *metering) apart(distances ...float64) {
+	for i, d := range distances {
+		m.conditions.readings = append(m.conditions.readings, distance.Reading{Mono: paperOrigin + int64(i-3)*1e8 + 5e7, RoundTrip: d})
+	}
+}
+
+func TestACompleteTrialHasItsFigures(t *testing.T) {
+	m, said := paperTrial(t)
+	if err := m.complete(said); err != nil {
+		t.Fatal(err)
+	}
+	s := m.traffic.sample
+	for metric, want := range map[sample.Metric]float64{
+		sample.Throughput: 8e9, sample.WindowSeconds: 1, sample.SenderCPU: 60, sample.ReceiverCPU: 80,
+		sample.SenderCPUPerByte: 0.6, sample.ReceiverCPUPerByte: 0.8, sample.Capacity: 1e10, sample.FabricGoodput: 8e9,
+	} {
+		if got := s.Metrics[metric]; math.Abs(got-want) > 1e-6*want {
+			t.Errorf("%s is %v, want %v", metric, got, want)
+		}
+	}
+	if len(s.Series) != 15 || math.Abs(s.Series[5].SenderCPU-60) > 1e-6 || math.Abs(s.Series[5].ReceiverCPU-80) > 1e-6 {
+		t.Errorf("series %+v", s.Series)
+	}
+	if !s.Counts() || len(s.Flags) > 0 {
+		t.Errorf("gates %v, flags %v", s.Gates, s.Flags)
+	}
+	for _, want := range []string{"of the tool", "of the fabric", "foreign programs cannot be seen"} {
+		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, want) }) {
+			t.Errorf("warnings %q lack %q", s.Warnings, want)
+		}
+	}
+}
+
+func TestATrialThatCannotBeMeteredIsInvalid(t *testing.T) {
+	for name, spoil := range map[string]func(*metering, *tool.Measurement){
+		"a window that ends before it begins": func(m *metering, _ *tool.Measurement) { m.end.nodes[0].Mono = paperOrigin - 1 },
+		"a CPU that went offline": func(m *metering, _ *tool.Measurement) {
+			m.end.nodes[1].CPUs = map[int]meter.CPUTimes{}
+		},
+		"a tool that says twice what the fabric carried": func(_ *metering, said *tool.Measurement) {
+			said.Metrics[sample.Throughput] = 16e9
+		},
+	} {
+		m, said := paperTrial(t)
+		spoil(m, &said)
+		var f *sample.Failure
+		if err := m.complete(said); !errors.As(err, &f) || f.Kind != sample.Invalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestConditionsOfTheMachineAreGates(t *testing.T) {
+	for name, c := range map[string]struct {
+		disturb func(*metering)
+		want    sample.GateName
+	}{
+		"a clock that was set": {func(m *metering) { m.end.nodes[0].Wall += 5e9 }, sample.ClockJump},
+		"an engine that stood still": {func(m *metering) {
+			m.series[1] = slices.Delete(m.series[1], 5, 9)
+		}, sample.MachineStall},
+		"a host that took the CPU": {func(m *metering) {
+			for i := range m.series[0] {
+				m.series[0][i].Steal[0] = int64(i) * 2e7
+			}
+		}, sample.Steal},
+		"CPUs that the host moves all the time": {func(m *metering) {
+			m.apart(50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50)
+		}, sample.CPUMoved},
+	} {
+		m, said := paperTrial(t)
+		c.disturb(m)
+		if err := m.complete(said); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if s := m.traffic.sample; s.Counts() || !slices.ContainsFunc(s.Gates, func(g sample.Gate) bool { return g.Name == c.want }) {
+			t.Errorf("%s: gates %v, want %s", name, s.Gates, c.want)
+		}
+	}
+}
+
+// Slices at another distance are left out of every figure alike.
+func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
+	m, said := paperTrial(t)
+	m.apart(50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 330, 330, 330, 330, 330)
+	// The last 0.3 s of the window are three times as slow.
+	for i := range m.series[1] {
+		if late := i - 10; late > 0 {
+			m.series[1][i].Traffic[0].RxBytes -= uint64(late) * (paperBytes + 52*paperFrames) / 10 * 2 / 3
+		}
+	}
+	if err := m.complete(said); err != nil {
+		t.Fatal(err)
+	}
+	s := m.traffic.sample
+	// Two slices next to the change are mixed: 6 of 10 are kept.
+	if kept := s.Metrics[sample.KeptSlices]; math.Abs(kept-0.6) > 1e-6 {
+		t.Errorf("%v of the slices are kept, want 0.6", kept)
+	}
+	if got := s.Metrics[sample.Throughput]; math.Abs(got-10e9) > 1e7 {
+		t.Errorf("throughput %v, want 10 Gbit/s: 8 on average, of which the slices kept had 1.25 times the mean", got)
+	}
+	if !s.Counts() {
+		t.Errorf("gates %v", s.Gates)
+	}
+}
