@@ -31,4 +31,6 @@ RUN printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin
 
 COPY --from=go /usr/local/go /usr/local/go
 ENV PATH=/usr/local/go/bin:/root/go/bin:$PATH
+# The mounted repository belongs to another user.
+RUN git config --system --add safe.directory /src
 WORKDIR /src
