@@ -7,12 +7,15 @@ LDFLAGS    := -s -w -X main.revision=$(REVISION)
 export CGO_ENABLED = 0
 export GOTOOLCHAIN ?= auto
 
-.PHONY: all build demo test test-race bench lint generate clean go-version root
+.PHONY: all help build demo test test-race bench lint generate clean go-version root
 
 all: build
 
-# Every program.
-build: go-version
+# Each target with a comment behind two # signs is listed.
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+build: go-version ## Build every program into bin/
 	@mkdir -p bin
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
@@ -28,7 +31,7 @@ root:
 
 # Measures raw, bridge and VXLAN networking on this machine, and then vrouter
 # beside them, within 5 minutes where nothing has to be repeated.
-demo: root build
+demo: root build ## Measure four networks on this machine in 5 minutes (root)
 	@bin/windtunnel doctor --brief
 	bin/windtunnel run quick
 	bin/windtunnel run quick-overlay --scenario bridge,vxlan,vrouter-mpls-udp,vrouter-vxlan
@@ -41,7 +44,7 @@ demo: root build
 ALONE := ./cmd/windtunnel ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/... ./lab/tool ./vrouter/e2e
 TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 $(TESTFLAGS)
 
-test: build
+test: build ## Run every test; as root, else those that need root are skipped
 	@alone=$$($(GO) list $(ALONE)) && others=$$($(GO) list ./... | grep -vxF "$$alone") || exit 1; failed=0; \
 	$(TESTS) -p 2 $$others || failed=1; \
 	$(TESTS) -p 1 $$alone || failed=1; \
@@ -51,26 +54,26 @@ test: build
 # detector needs cgo and a C compiler.
 RACE := ./lab/agent ./lab/results ./lab/traffic ./lab/udptun ./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/store
 
-test-race: go-version
+test-race: go-version ## Run the tests of concurrent packages under the race detector
 	CGO_ENABLED=1 $(GO) test -race -short -count=1 -p 2 $(TESTFLAGS) $(RACE)
 
 # The figures of docs/performance.md. Nothing else should run meanwhile.
-bench: root build
+bench: root build ## Measure the figures of docs/performance.md (root, a quiet machine)
 	WINDTUNNEL_TIMING_TESTS=1 $(GO) test -count=1 -v -run TestBusyAgreesWithAKnownLoad ./lab/meter
 	$(GO) run ./bench
 
 # The largest file that git may hold, bytes: a program or a data set is larger.
 LARGEST := 1000000
 
-lint: go-version
+lint: go-version ## Check formatting, vet, staticcheck and file sizes
 	@large=$$(git ls-tree -rl HEAD | awk '$$4 > $(LARGEST) {print $$5}'); [ -z "$$large" ] || { echo "remove from git what exceeds $(LARGEST) bytes:" $$large >&2; exit 1; }
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:" $$unformatted >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
 # The eBPF objects and the suites' schema. Needs clang and libbpf's headers.
-generate: go-version
+generate: go-version ## Write generated files: eBPF objects, JSON Schema, charts (clang, libbpf-dev, npm)
 	BPF2GO_CFLAGS="-O2 -g -Wall -Werror -mcpu=v3 -idirafter /usr/include/$$(gcc -print-multiarch 2>/dev/null || dpkg-architecture -qDEB_HOST_MULTIARCH)" $(GO) generate ./...
 
-clean:
+clean: ## Remove bin/ and out/
 	rm -rf bin out

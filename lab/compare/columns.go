@@ -13,11 +13,11 @@ import (
 )
 
 // columns are the figures of a run that count: of every block the last attempt
-// that has any, at the CPU distance that most trials ran at.
+// that has any, at the CPU distance of most trials.
 type columns struct {
 	side    *Side
 	cells   map[string][]*sample.Sample // by scenario, in order of block
-	invalid map[string]map[string]int   // by scenario: why trials do not count, and how many
+	invalid map[string]map[string]int   // by scenario and reason: how many trials do not count
 }
 
 func newColumns(s *Side) *columns {
@@ -35,7 +35,7 @@ func newColumns(s *Side) *columns {
 	for i := range samples {
 		x := &samples[i]
 		if x.Profiled {
-			continue // never meant to count
+			continue // profiled trials never count
 		}
 		t := trial{x.Scenario, x.Block}
 		if l := last[t]; l == nil || x.Attempt >= l.Attempt {
@@ -62,7 +62,7 @@ func newColumns(s *Side) *columns {
 	return c
 }
 
-// cause is why a sample does not count, in a word.
+// cause names in a word why a sample does not count.
 func cause(s *sample.Sample) string {
 	if !s.OK() {
 		return string(s.Failure.Kind)
@@ -81,7 +81,7 @@ func (c *columns) values(id string, m sample.Metric) []float64 {
 	return xs
 }
 
-// dirty counts the values of a metric that are no finite numbers.
+// dirty counts the values of a metric that are not finite numbers.
 func (c *columns) dirty(id string, m sample.Metric) int {
 	n := 0
 	for _, s := range c.cells[id] {
@@ -92,8 +92,8 @@ func (c *columns) dirty(id string, m sample.Metric) int {
 	return n
 }
 
-// within returns subject / baseline of every block that has both, the baseline
-// above zero.
+// within returns subject / baseline for every block that has both, with a
+// baseline above zero.
 func (c *columns) within(subject, baseline string, m sample.Metric) []float64 {
 	under := make(map[int]float64)
 	for _, s := range c.cells[baseline] {
@@ -135,7 +135,8 @@ func (c *columns) info() RunInfo {
 	return info
 }
 
-// troubles says why the trials of the run do not count: "foreign-cpu 4".
+// troubles lists the reasons why trials of the run do not count: "foreign-cpu
+// 4".
 func (c *columns) troubles() string {
 	total := make(map[string]int)
 	for _, causes := range c.invalid {

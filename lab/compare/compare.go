@@ -11,33 +11,33 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Alpha is the corrected p-value up to which a difference is called one.
+// Alpha is the largest corrected p-value at which a difference is claimed.
 const Alpha = 0.05
 
-// Power is the probability with which a difference of the size that "no
-// difference shows" names would have been found.
+// Power is the probability of finding a difference of the size that "no
+// difference shows" names.
 const Power = 0.8
 
-// Headline is what is compared where nothing else is asked for; of throughput
-// and transactions a scenario has that which its traffic is about.
+// Headline lists the metrics that are compared by default. A scenario has
+// either throughput or transactions, depending on its traffic.
 var Headline = []sample.Metric{
 	sample.Throughput, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
 	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
 }
 
-// Options narrow a comparison. The zero value compares every common scenario
-// by its headline metrics.
+// Options select what is compared. The zero value compares every common
+// scenario by its headline metrics.
 type Options struct {
 	Metrics   []sample.Metric
 	Scenarios []string // ids, groups or patterns; nil is all
-	// Gates are judged. Without Metrics, only what they name is compared, so
-	// that the correction for many comparisons is over no more than that.
+	// Gates to evaluate. Without Metrics, only what they name is compared, so
+	// that the correction covers no more tests than needed.
 	Gates *Gates
-	// AcrossMachines calls differences better and worse, and judges gates,
-	// though the runs are from different machines.
+	// AcrossMachines allows the verdicts better and worse, and gates, for runs
+	// from different machines.
 	AcrossMachines bool
-	// History are stored runs of the same suite, from which the spread between
-	// runs of the same software is measured. Runs of A and B are left out of it.
+	// History has stored runs of the same suite. They show the spread between
+	// runs of the same software. Runs of A and B among them are ignored.
 	History []Side
 }
 
@@ -48,12 +48,12 @@ type RunInfo struct {
 	Started  time.Time     `json:"started"`
 	Status   sample.Status `json:"status"`
 	Revision string        `json:"revision,omitempty"`
-	Trials   int           `json:"trials"`  // whose figures count, of all scenarios
-	Invalid  int           `json:"invalid"` // that were run and do not count
+	Trials   int           `json:"trials"`  // trials that count, of all scenarios
+	Invalid  int           `json:"invalid"` // trials that ran and do not count
 }
 
-// Comparison is side B against side A, each one run or several of the same
-// software.
+// Comparison compares side B with side A. Each side is one run, or several runs
+// of the same software.
 type Comparison struct {
 	A           RunInfo      `json:"a"` // the first run of the side
 	B           RunInfo      `json:"b"`
@@ -61,8 +61,8 @@ type Comparison struct {
 	MoreB       []RunInfo    `json:"b_more,omitempty"`
 	Environment []Difference `json:"environment"` // the machine's first
 	Plan        []Difference `json:"plan"`
-	// OtherMachine says that the runs are from different machines, and Across
-	// that they are judged all the same.
+	// OtherMachine: the runs are from different machines. Across: they are
+	// judged in spite of that.
 	OtherMachine bool       `json:"other_machine"`
 	Across       bool       `json:"across_machines,omitempty"`
 	LeftOut      []LeftOut  `json:"left_out"`
@@ -72,12 +72,12 @@ type Comparison struct {
 	Judgement    *Judgement `json:"judgement,omitempty"` // nil where no gate was judged
 }
 
-// ErrOtherMachine is wrapped where gates are not judged because the runs are
-// from different machines.
+// ErrOtherMachine is wrapped by the error for gates that are not evaluated
+// because the runs are from different machines.
 var ErrOtherMachine = errors.New("the runs are from different machines")
 
-// Runs compares the runs of b with those of a. Where gates cannot be judged the
-// comparison is returned beside the error, for what it shows may say why.
+// Runs compares the runs of b with those of a. If gates cannot be evaluated, it
+// returns the comparison beside the error: its notes may explain the error.
 func Runs(a, b []Side, opts Options) (*Comparison, error) {
 	if len(a) == 0 || len(b) == 0 {
 		return nil, errors.New("compare: a side has no run; name one")
@@ -125,7 +125,7 @@ func (g group) infos() []RunInfo {
 	return list
 }
 
-// distinct refuses a run that is named twice.
+// distinct returns an error for a run that is named twice.
 func distinct(sides []Side) error {
 	for i := range sides {
 		for j := range i {
@@ -145,7 +145,7 @@ func names(sides []Side) string {
 	return strings.Join(ids, ",")
 }
 
-// tidy makes lists of the JSON form be there also when empty.
+// tidy replaces nil lists by empty ones, so that the JSON form always has them.
 func (c *Comparison) tidy() {
 	c.Environment, c.Plan = list(c.Environment), list(c.Plan)
 	c.LeftOut, c.Values, c.Ratios, c.Notes = list(c.LeftOut), list(c.Values), list(c.Ratios), list(c.Notes)
@@ -158,14 +158,14 @@ func list[T any](xs []T) []T {
 	return xs
 }
 
-// pairing is what both sides have to be compared.
+// pairing holds both sides and what they have in common.
 type pairing struct {
 	a, b    group
 	history []group
 	opts    Options
-	common  []string // scenario ids that both define alike
+	common  []string // ids of scenarios with the same definition on both sides
 	leftOut []LeftOut
-	ids     []string // of common, those asked for
+	ids     []string // the requested ones of common
 }
 
 // choose finds the scenarios to compare.
@@ -192,8 +192,8 @@ func (p *pairing) choose() error {
 	return p.opts.Gates.bind(union(before, after))
 }
 
-// belongs refuses a run without figures, and one that cannot stand for the same
-// software as the first of its side.
+// belongs returns an error for a run without figures, and for a run that is not
+// of the same software as the first one of its side.
 func (p *pairing) belongs(c, first *columns) error {
 	info := c.info()
 	if info.Trials == 0 && len(c.side.Plan.Scenarios) > 0 {
@@ -237,7 +237,7 @@ func scenarioNames(s *Side) string {
 	return strings.Join(ids, ", ")
 }
 
-// reasons tells what sets scenarios of the same name apart.
+// reasons lists how scenarios of the same name differ.
 func reasons(out []LeftOut) string {
 	for _, l := range out {
 		if strings.HasPrefix(l.Reason, "it is defined") {
@@ -266,7 +266,8 @@ func (p *pairing) wanted(id string, m sample.Metric) bool {
 	return slices.Contains(Headline, m) && m != other(p.b.first().side.scenario(id))
 }
 
-// other is, of throughput and transactions, what a scenario is not about.
+// other returns the one of throughput and transactions that a scenario does not
+// have.
 func other(sc *suite.Scenario) sample.Metric {
 	switch sc.Workload.Kind {
 	case suite.TCPRR, suite.TCPCRR, suite.UDPRR:
@@ -275,7 +276,7 @@ func other(sc *suite.Scenario) sample.Metric {
 	return sample.Transactions
 }
 
-// nothing says why there is no figure to compare.
+// nothing is the error that no figure can be compared, with the reason.
 func (p *pairing) nothing() error {
 	var measured []string
 	for _, info := range sample.Known() {

@@ -307,7 +307,7 @@ func TestScenarioThatOneRunCouldNotMeasureSaysWhy(t *testing.T) {
 	}
 }
 
-// alarms counts the comparisons of equals that call anything different.
+// alarms counts the comparisons of equals that claim a difference.
 func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, error)) (alarms int) {
 	t.Helper()
 	for i := range uint64(rounds) {
@@ -322,8 +322,9 @@ func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, e
 	return alarms
 }
 
-// Every run is at a state of the machine of its own, whose effect is many times
-// the noise of a run's median. By trials alone nearly every pair would differ.
+// Every run has its own state of the machine, whose effect is many times the
+// noise of a run's median. By their trials alone nearly every two runs would
+// differ.
 func TestGateOfNothingSeldomFailsEqualRuns(t *testing.T) {
 	const rounds = 100
 	gates, err := ParseGates("gate.yaml", []byte("gates:\n- {metric: throughput_bps, worse_by: 0%, of: ratio}\n- {metric: [throughput_bps, transactions_per_s], worse_by: 0%}"))

@@ -12,14 +12,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// LeftOut is a scenario that is not compared, and why.
+// LeftOut is a scenario that is not compared, with the reason.
 type LeftOut struct {
 	Scenario string `json:"scenario"`
 	Reason   string `json:"reason"`
 }
 
 // common returns the ids of the scenarios that both plans define alike, in the
-// order of the second, and the others with what sets them apart.
+// order of the second plan. out has the other scenarios with the differences.
 func common(a, b *Side) (ids []string, out []LeftOut) {
 	for i := range b.Plan.Scenarios {
 		after := &b.Plan.Scenarios[i]
@@ -43,7 +43,7 @@ func common(a, b *Side) (ids []string, out []LeftOut) {
 	return ids, out
 }
 
-// Definition lists in what two scenarios measure different things, as
+// Definition lists the differences between what two scenarios measure, such as
 // "fabric.mtu 1500 → 9000". Titles, names and timing do not count.
 func Definition(a, b suite.Scenario) []string {
 	for _, s := range []*suite.Scenario{&a, &b} {
@@ -62,8 +62,8 @@ func Definition(a, b suite.Scenario) []string {
 	return changes
 }
 
-// flat is a value's JSON as dotted keys, so that a field which the language
-// gains is compared without a word here.
+// flat converts a value's JSON to dotted keys. So a new field of the language
+// is compared without a change here.
 func flat(v any) map[string]string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -87,8 +87,8 @@ func flat(v any) map[string]string {
 	return out
 }
 
-// Plans lists what differs between two plans in how long and how often they
-// measure. Scenarios that only one has, or that changed, are not among it.
+// Plans lists how two plans differ in the length and number of trials. It
+// leaves out scenarios that only one plan has, and changed scenarios.
 func Plans(a, b *Side) []Difference {
 	var list []Difference
 	add := func(name, before, after string) {
@@ -104,7 +104,8 @@ func Plans(a, b *Side) []Difference {
 	return append(list, timings(a, b)...)
 }
 
-// timings lists each change of timing once, with how many scenarios have it.
+// timings lists each change of timing once, with the number of scenarios that
+// have it.
 func timings(a, b *Side) []Difference {
 	type change struct{ before, after suite.Timing }
 	count := make(map[change]int)

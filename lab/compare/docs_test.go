@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The gate files of the documentation are read as they stand there.
+// The gate files in the documentation are valid.
 func TestDocumentedGateFilesAreRight(t *testing.T) {
 	data, err := os.ReadFile("../../docs/comparing.md")
 	if err != nil {

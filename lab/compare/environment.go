@@ -10,27 +10,27 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Difference is one thing that was not the same in the two runs. An empty
-// value was not recorded, or was not there.
+// Difference is a fact that differs between the two runs. An empty value was
+// not recorded, or did not exist.
 type Difference struct {
 	Name string `json:"name"`
 	A    string `json:"a"`
 	B    string `json:"b"`
-	// Machine marks what makes the machine another one, so that a difference
-	// in figures is not one of the software under test.
+	// Machine: with this difference the runs are from different machines, so
+	// that their figures differ for other reasons than the software.
 	Machine bool `json:"machine,omitempty"`
 }
 
-// fact is one line of an environment.
+// fact is one line of an environment: a name and a value.
 type fact struct {
 	name, value string
 	machine     bool
 }
 
-// Environments lists what differs between two environments, the machine first.
-// CPU model, number of CPUs, virtualization and the kernel's major and minor
-// version decide whether it is another machine; the host name does not, for
-// hosts of a cloud are renamed at every start.
+// Environments lists the differences between two environments, those of the
+// machine first. CPU model, number of CPUs, virtualization and the kernel's
+// major and minor version decide whether it is another machine. The host name
+// does not decide, because clouds rename hosts at every start.
 func Environments(a, b sample.Environment) []Difference {
 	before, after := facts(a), facts(b)
 	values := make(map[string]fact, len(after))
@@ -61,7 +61,7 @@ func rank(machine bool) int {
 	return 1
 }
 
-// differs reports whether two unequal values of a fact make another machine.
+// differs reports whether two unequal values of a fact mean another machine.
 func differs(a, b fact) bool {
 	if a.name == kernelFact {
 		return series(a.value) != series(b.value)
@@ -71,7 +71,8 @@ func differs(a, b fact) bool {
 
 const kernelFact = "kernel"
 
-// series is the part of a kernel release that decides: "6.18" of "6.18.3-amd64".
+// series returns the part of a kernel release that decides: "6.18" of
+// "6.18.3-amd64".
 func series(release string) string {
 	major, rest, ok := strings.Cut(release, ".")
 	if !ok {
@@ -84,7 +85,7 @@ func series(release string) string {
 	return major + "." + rest[:end]
 }
 
-// facts lists an environment; every name occurs once.
+// facts lists an environment. Every name occurs once.
 func facts(e sample.Environment) []fact {
 	list := []fact{
 		{"CPU model", e.CPUModel, true},
@@ -123,8 +124,8 @@ func known(n int) string {
 	return strconv.Itoa(n)
 }
 
-// memory is rounded as people read it: a kernel keeps some megabytes more or
-// less for itself at each boot.
+// memory rounds a size for readers: a kernel reserves some megabytes more or
+// less at each boot.
 func memory(bytes uint64) string {
 	if bytes == 0 {
 		return ""
@@ -136,7 +137,7 @@ func memory(bytes uint64) string {
 	return units.FormatBytes(int64((min(bytes, 1<<62) + step/2) / step * step))
 }
 
-// OtherMachine lists, of the differences, those that make another machine.
+// OtherMachine returns the differences that mean another machine.
 func OtherMachine(list []Difference) []Difference {
 	var decisive []Difference
 	for _, d := range list {

@@ -13,49 +13,49 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Gates is a gate file that has been read and found right.
+// Gates is a parsed and valid gate file.
 type Gates struct {
 	List []Gate
 	file gateFile
 }
 
-// Gate is what a difference must not be.
+// Gate is a limit for changes from run A to run B.
 type Gate struct {
 	Metrics   []sample.Metric
-	Scenarios []Pattern // none: every scenario
-	// WorseBy is the change for the worse from which on a significant
-	// difference fails, relative to run A: 0.03 is 3 %.
+	Scenarios []Pattern // empty: every scenario
+	// WorseBy is the smallest change for the worse that fails, if it is
+	// significant; relative to run A: 0.03 is 3 %.
 	WorseBy float64
 	Of      Of
 	OnDoubt OnDoubt
-	Line    int // of the gate in its file, from 1
+	Line    int // line of the gate in its file, from 1
 }
 
-// Pattern names scenarios (see matches), with its place in the file.
+// Pattern selects scenarios (see matches). It has its place in the file.
 type Pattern struct {
 	Text         string
 	Line, Column int // from 1
 }
 
-// Of says which figure a gate judges.
+// Of is the figure that a gate evaluates.
 type Of string
 
-// What a gate may judge.
+// The figures that a gate can evaluate.
 const (
 	OfValue Of = "value" // the figure of run B over that of run A
 	OfRatio Of = "ratio" // the same of subject over baseline, as the plan compares them
 )
 
-// OnDoubt says what a gate does where the noise hides a change of its size.
+// OnDoubt is the outcome if the noise hides a change of the gate's size.
 type OnDoubt string
 
-// What a gate may do in doubt.
+// The outcomes in doubt.
 const (
-	PassOnDoubt OnDoubt = "pass" // with a warning
+	PassOnDoubt OnDoubt = "pass" // pass with a warning
 	FailOnDoubt OnDoubt = "fail"
 )
 
-// Title is the gate in a few words, such as "throughput worse by 3 %".
+// Title describes the gate in a few words, such as "throughput worse by 3 %".
 func (g *Gate) Title() string {
 	var names []string
 	for _, m := range g.Metrics {
@@ -78,14 +78,14 @@ func (g *Gate) Title() string {
 	return title
 }
 
-// matches reports whether the gate is about a scenario.
+// matches reports whether the gate applies to a scenario.
 func (g *Gate) matches(id string) bool {
 	return len(g.Scenarios) == 0 || slices.ContainsFunc(g.Scenarios, func(p Pattern) bool { return matches(p.Text, id) })
 }
 
-// ParseGates reads a gate file; name is what messages call it. The error is a
-// suite.Errors with everything that is wrong, each with its line. Whether the
-// scenarios exist is asked only when two runs are judged.
+// ParseGates parses a gate file; messages call it name. The error is a
+// suite.Errors with all mistakes, each with its line. Whether the scenarios
+// exist is checked later, when two runs are compared.
 func ParseGates(name string, data []byte) (*Gates, error) {
 	f := &gateFile{name: name}
 	g := &Gates{}
@@ -99,7 +99,7 @@ func ParseGates(name string, data []byte) (*Gates, error) {
 	return g, nil
 }
 
-// bind refuses patterns that name no scenario of ids.
+// bind returns an error for patterns that match none of ids.
 func (g *Gates) bind(ids []string) error {
 	f := gateFile{name: g.file.name, lines: g.file.lines}
 	for i := range g.List {
@@ -112,7 +112,7 @@ func (g *Gates) bind(ids []string) error {
 	return f.result()
 }
 
-// root reads the file's mapping.
+// root reads the mapping of the file.
 func (f *gateFile) root(n ast.Node, into *Gates) {
 	keys := []string{"gates"}
 	for _, e := range f.entries(n, "the file", keys) {
@@ -167,7 +167,7 @@ func (f *gateFile) gate(n ast.Node) Gate {
 	return g
 }
 
-// possible refuses a gate that nothing can fail.
+// possible reports a gate that nothing can fail as a mistake.
 func (f *gateFile) possible(g *Gate, n ast.Node) {
 	for _, m := range g.Metrics {
 		if info, _ := sample.Describe(m); info.Better > 0 && g.WorseBy >= 1 {
@@ -239,7 +239,7 @@ func percent(v float64) string {
 	return strconv.FormatFloat(100*v, 'g', 3, 64) + " %"
 }
 
-// result is nil, or what is wrong in the order of the lines.
+// result returns nil, or the mistakes in the order of their lines.
 func (f *gateFile) result() error {
 	if len(f.errs) == 0 {
 		return nil

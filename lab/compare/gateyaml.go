@@ -16,7 +16,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Bounds of a gate file, so that a hostile one costs no more than its reading.
+// Limits of a gate file, so that a malicious one costs no more than reading it.
 const (
 	MaxGateBytes = 64 << 10
 	mostNesting  = 8   // flow brackets, or dashes on one line; a gate file needs two
@@ -25,18 +25,18 @@ const (
 	mostErrors   = 20
 )
 
-// gateFile collects what is wrong with a gate file.
+// gateFile collects the mistakes in a gate file.
 type gateFile struct {
 	name  string
 	lines []string
 	errs  suite.Errors
 }
 
-// place is a line and column of the file, from 1; zero is no place.
+// place is a line and column of the file, from 1. The zero value is no place.
 type place struct{ line, column int }
 
-// fail notes an error; others at the same place follow from the first and are
-// dropped, as is what goes beyond what a person would read.
+// fail records a mistake. It drops others at the same place, because they
+// follow from the first one, and all beyond the number that a person reads.
 func (f *gateFile) fail(p place, problem, remedy string) {
 	again := func(e *suite.Error) bool { return p.line > 0 && e.Line == p.line && e.Column == p.column }
 	if len(f.errs) >= mostErrors || slices.ContainsFunc(f.errs, again) {
@@ -49,7 +49,8 @@ func (f *gateFile) fail(p place, problem, remedy string) {
 	f.errs = append(f.errs, e)
 }
 
-// document returns the one YAML document of the file, nil after noting errors.
+// document returns the single YAML document of the file, or nil after recording
+// mistakes.
 func (f *gateFile) document(data []byte) ast.Node {
 	text, ok := f.readText(data)
 	if !ok {
@@ -91,8 +92,8 @@ func (f *gateFile) readText(data []byte) (string, bool) {
 	return text, true
 }
 
-// parse guards the YAML library: what makes it panic is a broken file, not a
-// reason to end the program. Duplicate keys are left in, to be said with the rest.
+// parse calls the YAML library and treats a panic of the library as a broken
+// file. Duplicate keys stay, to be reported with the other mistakes.
 func (f *gateFile) parse(text string) (file *ast.File) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -117,8 +118,8 @@ func (f *gateFile) parse(text string) (file *ast.File) {
 	return file
 }
 
-// plain refuses, before anything recursive sees the file, deep nesting and the
-// parts of YAML that gates have no use for.
+// plain rejects deep nesting, and the parts of YAML that gates do not need,
+// before recursive code reads the file.
 func (f *gateFile) plain(tokens token.Tokens) bool {
 	flow, dashes, line := 0, 0, 0
 	for i, t := range tokens {
@@ -157,9 +158,9 @@ func tokenPlace(t *token.Token) place {
 	return place{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// place is where a person would point at for n: a mapping's first key, not its
-// first colon, which is what the library has. otherwise stands in for a value
-// that is not there.
+// place returns the position of n that a person would point at: a mapping's
+// first key, not its first colon as in the library. otherwise is used for a
+// missing value.
 func (f *gateFile) place(n, otherwise ast.Node) place {
 	switch n := n.(type) {
 	case nil:
@@ -180,8 +181,8 @@ func (f *gateFile) place(n, otherwise ast.Node) place {
 	return place{}
 }
 
-// entries returns the keys and values of a mapping; unknown keys and such as
-// stand twice are noted and left out.
+// entries returns the keys and values of a mapping. Unknown and duplicate keys
+// are recorded and left out.
 func (f *gateFile) entries(n ast.Node, what string, allowed []string) []*ast.MappingValueNode {
 	var all []*ast.MappingValueNode
 	switch n := n.(type) {

@@ -8,24 +8,24 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Judgement is what the gates come to.
+// Judgement is the result of all gates.
 type Judgement struct {
 	Gates []GateResult `json:"gates"`
 }
 
-// GateResult is one gate with every row that it judged.
+// GateResult is one gate with every row that it evaluated.
 type GateResult struct {
 	Title    string    `json:"title"`
 	Line     int       `json:"line"` // in the gate file
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is a gate's word on one row.
+// Finding is the result of a gate for one row.
 type Finding struct {
 	Scenario string        `json:"scenario"`
 	Metric   sample.Metric `json:"metric"`
 	Outcome  Outcome       `json:"outcome"`
-	Text     string        `json:"text"` // the figures, in a line
+	Text     string        `json:"text"` // the figures in one line
 }
 
 // Outcome of a gate on one row.
@@ -36,10 +36,10 @@ const (
 	Passed   Outcome = "passed"
 	Failed   Outcome = "failed"
 	Doubtful Outcome = "doubtful" // the noise hides a change of the gate's size
-	Unjudged Outcome = "unjudged" // there is nothing to judge by
+	Unjudged Outcome = "unjudged" // the row has no figures to evaluate
 )
 
-// Count returns how many rows came to an outcome, over all gates.
+// Count returns the number of rows with an outcome, over all gates.
 func (j *Judgement) Count(o Outcome) int {
 	n := 0
 	for _, g := range j.Gates {
@@ -52,8 +52,8 @@ func (j *Judgement) Count(o Outcome) int {
 	return n
 }
 
-// Status is the exit status of a comparison whose gates were judged: 1 where
-// one failed, 2 where none did but some row could not be judged, else 0.
+// Status is the exit status of a comparison with gates: 1 if one failed; else 2
+// if a row could not be evaluated; else 0.
 func (j *Judgement) Status() int {
 	switch {
 	case j.Count(Failed) > 0:
@@ -64,7 +64,7 @@ func (j *Judgement) Status() int {
 	return 0
 }
 
-// gates judges the comparison by the gates that were asked for.
+// gates evaluates the requested gates.
 func (p *pairing) gates(c *Comparison) error {
 	if p.opts.Gates == nil {
 		return nil
@@ -89,8 +89,8 @@ func (p *pairing) gates(c *Comparison) error {
 	return nil
 }
 
-// gate judges the rows that one gate is about. A gate that finds no row would
-// pass whatever happens, so that is an error.
+// gate evaluates one gate's rows. A gate without rows would always pass, so
+// that is an error.
 func (p *pairing) gate(c *Comparison, g *Gate) (GateResult, error) {
 	rows := c.Values
 	if g.Of == OfRatio {
@@ -131,7 +131,7 @@ func (g *Gate) idle(what string) error {
 	return fmt.Errorf("the gate has nothing to judge: %s; correct its metric or scenarios", what)
 }
 
-// why tells why scenarios of a pattern are not compared.
+// why explains why scenarios of a pattern are not compared.
 func (p *pairing) why(pattern string) string {
 	for _, l := range p.leftOut {
 		if matches(pattern, l.Scenario) {
@@ -141,7 +141,7 @@ func (p *pairing) why(pattern string) string {
 	return ""
 }
 
-// judge is the gate's word on a row.
+// judge returns the outcome of the gate for a row, with a text.
 func (g *Gate) judge(r *Row) (Outcome, string) {
 	figures := r.line()
 	if r.Adjusted == nil || r.Verdict == TooFew || r.Verdict == NotMeasured {
@@ -149,7 +149,7 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 	}
 	info, _ := sample.Describe(r.Metric)
 	worse := -float64(info.Better) * r.change()
-	// Rounding must not decide about a change of exactly the gate's size.
+	// Rounding must not decide for a change of exactly the gate's size.
 	const rounding = 1e-9
 	if *r.Adjusted <= Alpha {
 		if worse > 0 && worse >= g.WorseBy-rounding {
@@ -167,9 +167,9 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 	return Doubtful, figures
 }
 
-// sees reports whether a change of the gate's size would have shown in the row.
-// Counts that are zero at times have no smallest detectable ratio; they must
-// not have grown at all.
+// sees reports whether the row would have shown a change of the gate's size.
+// Counts that are sometimes zero have no smallest detectable ratio; for them it
+// reports whether they have not grown at all.
 func (g *Gate) sees(r *Row, worse float64) bool {
 	if r.Smallest == nil {
 		return worse <= 0

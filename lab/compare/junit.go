@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// junit is the root of the report that CI systems read: one suite a gate, one
-// case a scenario and metric. Source: the format of Ant's JUnit task, as the
-// schema of Jenkins' xUnit plugin has it, which GitLab reads as well.
+// junit is the root of the report for CI systems: a suite for each gate, a case
+// for each scenario and metric. Source: the format of Ant's JUnit task, as in
+// the schema of Jenkins' xUnit plugin, which GitLab reads as well.
 type junit struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Name     string       `xml:"name,attr"`
@@ -27,7 +27,7 @@ type junitSuite struct {
 	Failures  int         `xml:"failures,attr"`
 	Errors    int         `xml:"errors,attr"`
 	Skipped   int         `xml:"skipped,attr"`
-	Timestamp string      `xml:"timestamp,attr"` // when run B began, UTC
+	Timestamp string      `xml:"timestamp,attr"` // start of run B, UTC
 	Cases     []junitCase `xml:"testcase"`
 }
 
@@ -50,9 +50,9 @@ type junitLines struct {
 	Text string `xml:",chardata"`
 }
 
-// WriteJUnit writes what the gates found as a JUnit report: a failed row is a
-// failure with its figures, a row that could not be judged an error, one in
-// doubt that passes is skipped with the reason.
+// WriteJUnit writes the results of the gates as a JUnit report. A failed row is
+// a failure with its figures, a row that could not be evaluated an error. A row
+// in doubt that passes is skipped, with the reason.
 func WriteJUnit(w io.Writer, c *Comparison) error {
 	if c.Judgement == nil {
 		return fmt.Errorf("write a JUnit report of %s and %s: no gate was judged; name a gate file with --gate", c.A.ID, c.B.ID)
@@ -99,7 +99,7 @@ func (s *junitSuite) add(f Finding) {
 	s.Cases = append(s.Cases, c)
 }
 
-// xmlText replaces what XML 1.0 has no form for.
+// xmlText replaces characters that XML 1.0 cannot represent.
 func xmlText(s string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) && c != '\n' && c != '\t' {

@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Metric returns the metric of that name. The error says which names are near.
+// Metric returns the metric with a name. The error suggests similar names.
 func Metric(name string) (sample.Metric, error) {
 	if _, ok := sample.Describe(sample.Metric(name)); ok {
 		return sample.Metric(name), nil
@@ -31,8 +31,8 @@ func label(m sample.Metric) string {
 	return string(m)
 }
 
-// matches reports whether a pattern names a scenario: by its id, by its group
-// (the part before "/"), or by a pattern of path.Match over either.
+// matches reports whether a pattern selects a scenario: by its id, by its group
+// (the part before "/"), or by a pattern of path.Match for either.
 func matches(pattern, id string) bool {
 	group, _, _ := strings.Cut(id, "/")
 	if pattern == id || pattern == group {
@@ -48,13 +48,13 @@ func matches(pattern, id string) bool {
 	return ok && err == nil
 }
 
-// readable reports whether path.Match can read the pattern at all.
+// readable reports whether path.Match accepts the pattern.
 func readable(pattern string) bool {
 	_, err := path.Match(pattern, "")
 	return pattern != "" && err == nil
 }
 
-// words are what a pattern may name exactly: ids and their groups.
+// words lists the exact names that a pattern may have: ids and their groups.
 func words(ids []string) []string {
 	var all []string
 	seen := make(map[string]bool)
@@ -70,8 +70,8 @@ func words(ids []string) []string {
 	return all
 }
 
-// selection returns those of ids that any of the patterns names, all where
-// there is none. The first pattern that names nothing is an error.
+// selection returns the ids that any of the patterns matches, or all ids
+// without a pattern. The first pattern that matches nothing is an error.
 func selection(patterns, ids []string) ([]string, error) {
 	if len(patterns) == 0 {
 		return ids, nil
@@ -100,7 +100,7 @@ func selection(patterns, ids []string) ([]string, error) {
 	return chosen, nil
 }
 
-// meant is the remedy for an unknown name: the one that was meant, or all.
+// meant is the remedy for an unknown name: the most similar known name, or all.
 func meant(given, kind string, known []string) string {
 	if near := nearest(strings.ToLower(given), known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -109,7 +109,7 @@ func meant(given, kind string, known []string) string {
 }
 
 // nearest returns the known name with the fewest edits from given, else the
-// first that it is a part of, else none.
+// first one that contains given, else none.
 func nearest(given string, known []string) string {
 	if len(given) < 2 || len(given) > 100 {
 		return ""
@@ -150,7 +150,7 @@ func edits(a, b string) int {
 	return row[len(t)]
 }
 
-// clip keeps a message readable when a value is huge.
+// clip shortens a huge value, so that a message stays readable.
 func clip(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {

@@ -7,7 +7,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// notes says, once each, what a reader has to know of the whole comparison.
+// notes lists remarks on the whole comparison, each once.
 func (p *pairing) notes(c *Comparison) []string {
 	notes := append(spreadNotes(c), p.stateNotes()...)
 	if p.apart() {
@@ -41,7 +41,7 @@ func (p *pairing) notes(c *Comparison) []string {
 	return append(notes, p.dirt()...)
 }
 
-// apart reports whether one side's runs all began before the other's.
+// apart reports whether all runs of one side began before those of the other.
 func (p *pairing) apart() bool {
 	span := func(g group) (first, last int64) {
 		for i, c := range g {
@@ -58,7 +58,7 @@ func (p *pairing) apart() bool {
 	return lastA < firstB || lastB < firstA
 }
 
-// dirt notes values that are no numbers.
+// dirt lists metrics with values that are not numbers.
 func (p *pairing) dirt() []string {
 	var notes []string
 	for _, id := range p.ids {

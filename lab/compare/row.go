@@ -12,20 +12,21 @@ import (
 // Row is one metric of one scenario on both sides.
 type Row struct {
 	Scenario string        `json:"scenario"`
-	Baseline string        `json:"baseline,omitempty"` // of rows that compare ratios: A and B are scenario / baseline
+	Baseline string        `json:"baseline,omitempty"` // in rows that compare ratios, where A and B are scenario / baseline
 	Metric   sample.Metric `json:"metric"`
 	// A and B are the figures in the metric's SI unit, or as ratios to the
-	// baseline: of one run with its interval over trials, of several their
-	// geometric mean with the lowest and the highest run. nil where a side has none.
+	// baseline. One run has its interval over trials. Several runs have their
+	// geometric mean, with the lowest and the highest run as bounds. nil if a
+	// side has no figure.
 	A *report.Interval `json:"a,omitempty"`
 	B *report.Interval `json:"b,omitempty"`
-	// Ratio is B over A, with the interval that run-to-run spread leaves; nil
-	// where there is none.
+	// Ratio is B over A, with the interval from the spread between runs; nil if
+	// there is none.
 	Ratio    *report.Interval `json:"ratio,omitempty"`
 	Spread   *RunSpread       `json:"run_spread,omitempty"`
-	P        *float64         `json:"p,omitempty"`          // of the test that Ratio's interval inverts
+	P        *float64         `json:"p,omitempty"`          // p-value of the test that Ratio's interval inverts
 	Adjusted *float64         `json:"p_holm,omitempty"`     // corrected over the rows of the table
-	Smallest *float64         `json:"detectable,omitempty"` // relative difference that would have been found
+	Smallest *float64         `json:"detectable,omitempty"` // smallest relative difference that would have been found
 	Verdict  Verdict          `json:"verdict"`
 	Note     string           `json:"note,omitempty"`
 
@@ -34,7 +35,7 @@ type Row struct {
 	linear        bool
 }
 
-// Verdict is what a row comes to.
+// Verdict is the result of a row.
 type Verdict string
 
 // The verdicts.
@@ -42,13 +43,13 @@ const (
 	Better      Verdict = "better"
 	Worse       Verdict = "worse"
 	Differs     Verdict = "differs"             // the metric has no better direction, or the machines differ
-	Suggested   Verdict = "suggested"           // the interval leaves out 1, but not after the correction
+	Suggested   Verdict = "suggested"           // the interval excludes 1, but not after the correction
 	Alike       Verdict = "no difference shows" // the interval holds 1
 	TooFew      Verdict = "too few trials"
-	NotMeasured Verdict = "not measured" // on one of the sides
+	NotMeasured Verdict = "not measured" // a side has no figure
 )
 
-// values makes the rows of the figures themselves.
+// values returns the rows of the figures themselves.
 func (p *pairing) values() []Row {
 	var rows []Row
 	for _, id := range p.ids {
@@ -62,8 +63,9 @@ func (p *pairing) values() []Row {
 	return rows
 }
 
-// ratios makes the rows of the ratios to the baseline, each taken within the
-// blocks of its run, so that what drifts between the runs meets both of its sides.
+// ratios returns the rows of the ratios to the baseline. Each ratio is taken
+// within the blocks of its run, so that drift between the runs affects subject
+// and baseline alike.
 func (p *pairing) ratios() []Row {
 	var rows []Row
 	for _, c := range p.b.first().side.Plan.Comparisons {
@@ -80,7 +82,7 @@ func (p *pairing) ratios() []Row {
 	return rows
 }
 
-// metrics lists those of a scenario that are to be compared.
+// metrics lists the metrics of a scenario to compare.
 func (p *pairing) metrics(id string) []sample.Metric {
 	var list []sample.Metric
 	for _, info := range sample.Known() {
@@ -101,8 +103,8 @@ func (p *pairing) planned(subject, baseline string) bool {
 	return found && slices.Contains(p.common, subject) && slices.Contains(p.common, baseline)
 }
 
-// measure takes what can be known of a row alone; false where no run has
-// anything of it.
+// measure fills in what can be known from one row alone. It returns false if no
+// run has a figure.
 func (p *pairing) measure(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
 	if !slices.ContainsFunc(slices.Concat(p.a, p.b), func(c *columns) bool { return len(trials(c)) > 0 }) {
 		return false
@@ -143,7 +145,8 @@ func (r *Row) note(side, why string) {
 	r.Note = side + why
 }
 
-// scaled are the figures on the scale on which they are compared.
+// scaled returns the figures on the scale of the comparison: logarithms, or the
+// figures themselves.
 func (r *Row) scaled(figures []runFigure) []float64 {
 	xs := make([]float64, len(figures))
 	for i, f := range figures {
@@ -155,8 +158,8 @@ func (r *Row) scaled(figures []runFigure) []float64 {
 	return xs
 }
 
-// judge corrects the p-values of a table's rows for their number, and gives
-// each its verdict; neutral where better and worse may not be said.
+// judge corrects the p-values of a table's rows for their number, and sets the
+// verdicts. With neutral no row is better or worse.
 func judge(rows []Row, neutral bool) {
 	var at []int
 	var ps []float64
@@ -172,7 +175,7 @@ func judge(rows []Row, neutral bool) {
 	}
 }
 
-// decide gives a tested row its verdict, as one of so many.
+// decide sets the verdict of a tested row in a table with so many rows.
 func (r *Row) decide(rows int, neutral bool) {
 	info, _ := sample.Describe(r.Metric)
 	switch {
@@ -181,7 +184,7 @@ func (r *Row) decide(rows int, neutral bool) {
 		if *r.P <= Alpha {
 			r.Verdict = Suggested
 		}
-		// A single test at alpha/m is what the first of Holm's m steps asks.
+		// The first of Holm's m steps tests at alpha/m.
 		if d, err := r.spread.Detectable(len(r.after), len(r.before), Alpha/float64(rows), Power); err == nil && !r.linear {
 			if d = math.Expm1(d); finite(d) {
 				r.Smallest = &d
@@ -196,7 +199,7 @@ func (r *Row) decide(rows int, neutral bool) {
 	}
 }
 
-// change is the relative change from A to B; infinite where A is zero and B is
+// change is the relative change from A to B; infinite if A is zero and B is
 // not.
 func (r *Row) change() float64 {
 	switch {

@@ -1,8 +1,7 @@
-// Package compare sets two runs beside each other, scenario by scenario, and
-// judges the differences: what surrounded each run first, then ratios with
-// interval and corrected p-value, then the gates that a person sets. It also
-// follows one metric through many runs. It does no I/O but to the writers that
-// it is given.
+// Package compare compares two runs scenario by scenario: the differences of
+// their environments, ratios with interval and corrected p-value, and the
+// results of gates. It also follows one metric through many runs. Its only I/O
+// is to the given writers.
 package compare
 
 import (
@@ -10,14 +9,15 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Side is everything known of one of two runs. Nothing of it is changed.
+// Side is everything that is known of one run. This package does not change it.
 type Side struct {
 	Run     sample.Run
 	Plan    suite.Plan
 	Samples []sample.Sample
 }
 
-// same reports whether both sides are one run, be it from two copies of a store.
+// same reports whether both sides are one run, perhaps from two copies of a
+// store.
 func (s *Side) same(other *Side) bool {
 	return s.Run.ID == other.Run.ID && s.Run.Started.Equal(other.Run.Started) && s.Run.Seed == other.Run.Seed
 }

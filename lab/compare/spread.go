@@ -11,42 +11,42 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// The spread that is assumed between runs where too few were made to measure
-// it, as standard deviation of the logarithm: that of runs hours apart on a
-// virtual machine whose host moved its CPUs, in which throughput differed by up
-// to 33 % and ratios to the baseline by up to 17 %.
+// Assumed spread between runs, as standard deviation of the logarithm, where
+// too few runs exist to measure it. It is that of runs hours apart on a virtual
+// machine whose host moved its CPUs: throughput differed by up to 33 %, ratios
+// to the baseline by up to 17 %.
 const (
 	assumedOfValue = 0.20
 	assumedOfRatio = 0.06
 )
 
-// leastFreedom is how many degrees of freedom a measured spread must have: two
-// runs beyond the first of each state of the software.
+// leastFreedom is the fewest degrees of freedom of a measured spread: two runs
+// beyond the first one of each state of the software.
 const leastFreedom = 2
 
-// RunSpread is how far apart runs of the same software lie.
+// RunSpread is how much runs of the same software differ.
 type RunSpread struct {
-	Relative float64 `json:"relative"` // standard deviation; of the figure itself where that can be zero
+	Relative float64 `json:"relative"` // relative standard deviation, or that of the figure itself if it can be zero
 	Freedom  float64 `json:"degrees_of_freedom,omitempty"`
 	Assumed  bool    `json:"assumed,omitempty"`
 }
 
-// runFigure is what one run says of a row. Its trials share the state of the
-// machine, so the run counts once, however many trials it has.
+// runFigure is the figure of one run in a row. A run's trials share the
+// machine's state, so a run counts once, whatever its number of trials.
 type runFigure struct {
 	value  float64
 	trials []float64
 }
 
-// group is one side: one run, or several of the same software.
+// group is one side: one run, or several runs of the same software.
 type group []*columns
 
 func (g group) first() *columns { return g[0] }
 
 const oneTrial = "one trial has no spread to judge by; run two at least"
 
-// figures takes a row's figure of each run that has two trials of it. Where none
-// has, why says the reason.
+// figures returns a row's figure for each run with two trials of it. If no run
+// has two, why is the reason.
 func (g group) figures(r *Row, trials func(*columns) []float64, figure func([]float64) float64) (list []runFigure, why string) {
 	for _, c := range g {
 		switch xs := trials(c); {
@@ -73,7 +73,7 @@ func medianOf(xs []float64) float64 {
 	return median
 }
 
-// centreOf is Hodges and Lehmann's estimate of ratios, as in a run's report.
+// centreOf is the Hodges–Lehmann estimate of ratios, as in a run's report.
 func centreOf(ratios []float64) float64 {
 	ones := slices.Repeat([]float64{1}, len(ratios))
 	if e, ok, err := stats.Ratio(ratios, ones, stats.Level); ok && err == nil {
@@ -113,10 +113,11 @@ func interval(xs []float64) *report.Interval {
 	return (*report.Interval)(&iv)
 }
 
-// spreads finds the row's spread between runs: within both sides and within the
-// stored runs of one revision and kernel. Where these are too few it is assumed,
-// and what the trials leave open of each run's figure is added. false where none
-// can be assumed: a figure that is zero has no relative spread.
+// spreads sets the row's spread between runs: within both sides, and within the
+// stored runs of one revision and kernel. If these are too few, the spread is
+// assumed, plus the uncertainty of each run's figure from its trials. It
+// returns false if none can be assumed: a figure that is zero has no relative
+// spread.
 func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
 	groups := [][]runFigure{r.before, r.after}
 	for _, g := range p.history {
@@ -158,7 +159,7 @@ func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([
 	return true
 }
 
-// like keeps the runs that define a row's scenarios as now does.
+// like returns the runs that define a row's scenarios as now does.
 func (g group) like(now *columns, r *Row) group {
 	same := func(c *columns, id string) bool {
 		then, here := c.side.scenario(id), now.side.scenario(id)
@@ -169,8 +170,8 @@ func (g group) like(now *columns, r *Row) group {
 	})
 }
 
-// past sorts stored runs into groups of one software: complete, of the machine
-// of now, and not among the runs that are compared.
+// past groups stored runs by software. It keeps runs that are complete, of the
+// same machine as now, and not among the compared runs.
 func past(stored []Side, now *Side, compared ...[]Side) []group {
 	type software struct{ revision, kernel string }
 	groups := make(map[software]group)
@@ -199,7 +200,7 @@ func past(stored []Side, now *Side, compared ...[]Side) []group {
 	return list
 }
 
-// spreadNotes say where the spread between runs comes from.
+// spreadNotes says where the spread between runs comes from.
 func spreadNotes(c *Comparison) []string {
 	assumed, measured, low, high := 0, 0, math.Inf(1), 0.0
 	for _, rows := range [][]Row{c.Values, c.Ratios} {

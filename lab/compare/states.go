@@ -9,10 +9,10 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// state is the state of the machine that a side's figures hold for.
+// state is the state of the machine during a side's trials.
 type state struct {
-	distance float64 // of the CPUs, ns; 0 where it was not read
-	copied   float64 // memory, bits per second; likewise
+	distance float64 // distance of the CPUs, ns; 0 if it was not read
+	copied   float64 // copy speed of memory, bits per second; 0 if it was not read
 }
 
 func (g group) state() (s state) {
@@ -33,12 +33,12 @@ func (g group) state() (s state) {
 	return state{median(sample.CPUDistance), median(sample.MemoryCopy)}
 }
 
-// differing is the ratio of distances, and of memory speeds, from which on two
-// states are not one. Readings of one state are spread by less.
+// differing is the smallest ratio of distances, or of memory speeds, between
+// two different states. Readings of one state spread by less.
 const differing = 1.25
 
-// stateNotes say that the sides were measured in different states of the
-// machine, which differ in what a tunnel costs.
+// stateNotes says if the sides were measured in different states of the
+// machine. A tunnel's cost depends on the state.
 func (p *pairing) stateNotes() []string {
 	a, b := p.a.state(), p.b.state()
 	apart := func(x, y float64) bool {

@@ -14,7 +14,7 @@ import (
 // Trend is one metric of a suite's scenarios over its runs.
 type Trend struct {
 	Suite  string   `json:"suite"`
-	Runs   int      `json:"runs"` // that are shown
+	Runs   int      `json:"runs"` // number of runs shown
 	Series []Series `json:"series"`
 	Notes  []string `json:"notes"`
 }
@@ -36,27 +36,27 @@ type TrendPoint struct {
 	Change   *Change         `json:"change,omitempty"`
 }
 
-// Change says that the level changed with the run where it stands.
+// Change is a run at which the level changed.
 type Change struct {
-	Before      float64      `json:"before"` // median of the runs since the last change
-	After       float64      `json:"after"`  // median of the runs until the next
+	Before      float64      `json:"before"` // median of the runs since the previous change
+	After       float64      `json:"after"`  // median of the runs until the next change
 	Ratio       float64      `json:"ratio"`
 	P           float64      `json:"p"`
-	Environment []Difference `json:"environment"` // between this run and the one before
+	Environment []Difference `json:"environment"` // differences between this run and the previous one
 }
 
-// TrendOptions narrow a trend. The zero value shows every scenario's
+// TrendOptions select what a trend shows. The zero value shows every scenario's
 // throughput or transactions, on the machine of the newest run.
 type TrendOptions struct {
 	Metric         sample.Metric
 	Scenarios      []string
-	Last           int // runs at most, the newest; 0 is all
+	Last           int // show at most so many of the newest runs; 0 is all
 	AcrossMachines bool
 }
 
-// NewTrend follows a metric through runs of one suite. Runs that are not
-// complete, that come from another machine than the newest one, or in which a
-// scenario was defined otherwise than there, are left out and counted.
+// NewTrend follows a metric through runs of one suite. It leaves out and counts
+// runs that are not complete, runs from another machine than the newest run,
+// and runs in which the scenario was defined differently.
 func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 	t := &Trend{Suite: suite}
 	chosen := t.choose(runs, opts)
@@ -84,7 +84,7 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 	return t, nil
 }
 
-// choose returns the runs that may stand beside each other, oldest first.
+// choose returns the runs that can be compared, oldest first.
 func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
 	var complete []*columns
 	unfinished, foreign := 0, 0
@@ -119,7 +119,7 @@ func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
 	return complete
 }
 
-// add makes the series of one scenario.
+// add appends the series of one scenario.
 func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 	now := runs[len(runs)-1].side.scenario(id)
 	metric := opts.Metric
@@ -157,8 +157,8 @@ func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 	t.Series = append(t.Series, series)
 }
 
-// mark finds where levels changed. Alpha is shared among the series, so that
-// many scenarios do not make a false alarm likelier.
+// mark finds the changes of level. The series share alpha, so that many
+// scenarios do not make a false alarm more likely.
 func (t *Trend) mark(runs []*columns) {
 	byID := make(map[string]*columns, len(runs))
 	for _, c := range runs {

@@ -12,8 +12,8 @@ import (
 	"windtunnel/lab/report"
 )
 
-// WriteTrend writes a trend for a terminal: of each scenario a sparkline, a
-// row a run, and below a run where the level changed what else did.
+// WriteTrend writes a trend for a terminal: for each scenario a sparkline and a
+// row for each run. Below a run with a new level it lists what else changed.
 func WriteTrend(w io.Writer, t *Trend) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "suite %s, %s\n", clean(t.Suite), plural(t.Runs, "run"))
@@ -76,7 +76,7 @@ func (c *Change) mark() string {
 	return fmt.Sprintf("◀ ×%.3f, p %s", c.Ratio, probability(c.P))
 }
 
-// write says what the level was and is, and what else changed with that run.
+// write prints the old and new level, and what else changed with that run.
 func (c *Change) write(b *strings.Builder, scale report.Scale) {
 	fmt.Fprintf(b, "    level %s → %s", scale.Print(c.Before), scale.Print(c.After))
 	if len(c.Environment) == 0 {
@@ -89,7 +89,8 @@ func (c *Change) write(b *strings.Builder, scale report.Scale) {
 	}
 }
 
-// short is as much of a git revision as people read, with its mark of changes.
+// short shortens a git revision for readers, and keeps its mark of local
+// changes.
 func short(revision string) string {
 	hash, mark, changed := strings.Cut(revision, "+")
 	if len(hash) == 40 {
@@ -101,8 +102,8 @@ func short(revision string) string {
 	return hash
 }
 
-// Sparkline draws values as bars from the smallest to the largest; all alike
-// stand in the middle. What is no finite number is a gap.
+// Sparkline draws values as bars from the smallest to the largest. Equal values
+// are bars of middle height. A value that is not finite is a gap.
 func Sparkline(values []float64) string {
 	bars := []rune("▁▂▃▄▅▆▇█")
 	var good []float64
@@ -123,7 +124,7 @@ func Sparkline(values []float64) string {
 		case high/2 == low/2:
 			b.WriteRune(bars[3])
 		default:
-			// Halves, for the span of huge values is no number.
+			// Halves, because the difference of huge values overflows.
 			at := (v/2 - low/2) / (high/2 - low/2) * float64(len(bars)-1)
 			b.WriteRune(bars[int(at+0.5)])
 		}

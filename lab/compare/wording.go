@@ -10,7 +10,7 @@ import (
 	"windtunnel/lab/report"
 )
 
-// Says is the row's verdict in words.
+// Says returns the row's verdict in words.
 func (r *Row) Says() string {
 	switch r.Verdict {
 	case Better, Worse, Differs:
@@ -34,7 +34,7 @@ func (r *Row) Says() string {
 	return string(r.Verdict)
 }
 
-// line is the row on one line, as gates and CI systems show it.
+// line returns the row as one line, for gates and CI systems.
 func (r *Row) line() string {
 	name := r.Scenario
 	if r.Baseline != "" {
@@ -56,7 +56,7 @@ func (r *Row) line() string {
 	return text
 }
 
-// figure prints the median of a side; of ratios to a baseline without a unit.
+// figure prints the median of a side; ratios to a baseline have no unit.
 func (r *Row) figure(iv *report.Interval) string {
 	if iv == nil {
 		return "—"
@@ -87,8 +87,8 @@ func bracketed(iv *report.Interval) string {
 	return fmt.Sprintf("%s [%s, %s]", number(iv.Median), number(iv.Low), number(iv.High))
 }
 
-// tenths prints a part of 1 as "5.1 %", and as more digits where it would read
-// as none.
+// tenths prints a fraction as "5.1 %", with more digits where it would read as
+// zero.
 func tenths(v float64) string {
 	if v > 0 && v < 0.0005 {
 		return strconv.FormatFloat(100*v, 'g', 2, 64) + " %"
@@ -117,8 +117,8 @@ func orNone(s string) string {
 	return s
 }
 
-// clean replaces what a terminal would obey: names and messages come from
-// stores that others wrote.
+// clean replaces characters that control a terminal: names and messages come
+// from stores that others wrote.
 func clean(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '\n' || c == '\t' {

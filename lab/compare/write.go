@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// grid is a table as both written forms have it.
+// grid is a table in the form that both writers use.
 type grid struct {
 	title string
 	heads []string
 	rows  [][]string
 }
 
-// WriteTable writes the comparison for a terminal: what surrounded the runs,
-// the tables, the notes, and the gates last.
+// WriteTable writes the comparison for a terminal: the differences of the
+// environments, the tables, the notes, and the gates last.
 func WriteTable(w io.Writer, c *Comparison) error {
 	var b strings.Builder
 	for _, line := range c.heading() {
@@ -35,7 +35,7 @@ func WriteTable(w io.Writer, c *Comparison) error {
 			fmt.Fprintln(tw, "  "+strings.Join(row, "\t"))
 		}
 		tw.Flush()
-		// An aligned but empty last column leaves blanks.
+		// An empty last column still has padding.
 		for line := range strings.Lines(text.String()) {
 			fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
 		}
@@ -94,7 +94,7 @@ func send(w io.Writer, text string, c *Comparison) error {
 	return nil
 }
 
-// heading names the runs.
+// heading returns lines that name the runs.
 func (c *Comparison) heading() []string {
 	line := func(name string, r RunInfo) string {
 		return fmt.Sprintf("run %s: %s, suite %s, %s, %s", name, r.ID, r.Suite, r.Started.UTC().Format(time.DateTime+" UTC"), plural(r.Trials, "valid trial"))
@@ -112,7 +112,8 @@ func (c *Comparison) heading() []string {
 	return lines
 }
 
-// grids are the tables in their order: what differs comes before any figure.
+// grids returns the tables in their order: differences of the environments
+// first.
 func (c *Comparison) grids() []grid {
 	var all []grid
 	add := func(g grid) {
@@ -169,7 +170,7 @@ func (c *Comparison) writeGates(b *strings.Builder) {
 	}
 }
 
-// gateLines sums the gates up; rows that failed come last, one a line.
+// gateLines summarises the gates. Rows that failed come last, one a line.
 func (c *Comparison) gateLines() []string {
 	j := c.Judgement
 	lines := []string{fmt.Sprintf("%d passed, %d in doubt, %d not judged, %d failed", j.Count(Passed), j.Count(Doubtful), j.Count(Unjudged), j.Count(Failed))}
@@ -187,7 +188,7 @@ func (c *Comparison) gateLines() []string {
 
 var marks = map[Outcome]string{Doubtful: "WARNING", Unjudged: "NOT JUDGED", Failed: "FAILED"}
 
-// escape keeps Markdown from taking text for marks.
+// escape protects characters that have a meaning in Markdown.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;").Replace(clean(s))
 }

@@ -8,12 +8,16 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// Adjust changes the figures of trials into those for one state of the machine:
-// its CPUs at one distance, and no steal. It is for hours in which the state
-// changes too often for whole trials, or most slices, to be in one. Each
-// scenario's slices are regressed, in logarithms, on the distance and the steal
-// meanwhile; a trial's figures change by as much as the median of its slices does. Steal and changes of the distance no longer discard
-// a trial: their gates become flags. samples are one run's, and only read.
+// Adjust converts the figures of one run's trials into those for one state of
+// the machine: its CPUs at one distance, and no steal. It is for hours in which
+// the state changes too often for whole trials, or most slices, to be in one
+// state.
+//
+// Each scenario's slices are regressed, in logarithms, on the distance and the
+// steal at that time. A trial's figures change by the factor by which the
+// median of its slices changes. Steal and changes of the distance no longer
+// discard a trial: their gates become flags. Adjust returns new samples and
+// does not change the given ones.
 func Adjust(samples []sample.Sample) []sample.Sample {
 	levels, _, shown := Split(samples)
 	adjusted := slices.Clone(samples)
@@ -41,24 +45,24 @@ func Adjust(samples []sample.Sample) []sample.Sample {
 	return adjusted
 }
 
-// Adjustable reports whether a trial that fails this gate can be adjusted for it.
+// Adjustable reports whether figures can be adjusted for what this gate found.
 func Adjustable(g sample.Gate) bool { return g.Name == sample.Steal || g.Name == sample.CPUMoved }
 
-// Forgive makes flags of the gates that a trial can be adjusted for.
+// Forgive turns the gates for which a trial can be adjusted into flags.
 func Forgive(s *sample.Sample) {
 	flags := slices.DeleteFunc(slices.Clone(s.Gates), func(g sample.Gate) bool { return !Adjustable(g) })
 	s.Gates = slices.DeleteFunc(slices.Clone(s.Gates), Adjustable)
 	s.Flags = slices.Concat(s.Flags, flags)
 }
 
-// slice is what one slice of a trial says.
+// slice is one slice of a trial's series.
 type slice struct {
-	kept       bool // the trial's figures stand for it
+	kept       bool // the trial's figures include it
 	logs       [3]float64
 	covariates []float64
 }
 
-// adjust is Adjust for the trials of one scenario, to a distance in ns.
+// adjust adjusts the trials of one scenario to a distance in ns.
 func adjust(trials []*sample.Sample, to float64) {
 	parts := make([][]slice, len(trials))
 	for i, s := range trials {
@@ -107,9 +111,10 @@ func adjust(trials []*sample.Sample, to float64) {
 	}
 }
 
-// slicesOf lists the slices of a trial's window: the logarithms of rate and of
-// both nodes' CPU per bit, with how much farther the CPUs were and the steal.
-// figures stand for the slices that are not left out; for all where none is kept.
+// slicesOf lists the slices of a trial's window: the logarithms of the rate and
+// of both nodes' CPU per bit, with distance and steal as covariates. The
+// trial's figures include the slices that are not left out, or all where every
+// slice is left out.
 func slicesOf(s *sample.Sample, to float64) []slice {
 	var list []slice
 	inside := Inside(s.Series, s.Metrics[sample.WindowSeconds])
@@ -118,7 +123,7 @@ func slicesOf(s *sample.Sample, to float64) []slice {
 		if !(p.Bits > 0) {
 			continue
 		}
-		const least = 0.1 // percent; a CPU's logarithm needs a figure
+		const least = 0.1 // percent; the logarithm of 0 does not exist
 		list = append(list, slice{
 			kept:       none || p.LeftOut == "",
 			logs:       [3]float64{math.Log(p.Bits), math.Log(max(p.SenderCPU, least) / p.Bits), math.Log(max(p.ReceiverCPU, least) / p.Bits)},
@@ -128,9 +133,9 @@ func slicesOf(s *sample.Sample, to float64) []slice {
 	return list
 }
 
-// farther is the logarithm of a slice's distance, by the readings nearest to it,
-// over the one that figures are adjusted to. Two levels make two values of it; it
-// also serves where noise fills the gap between them.
+// farther is the logarithm of a slice's distance over the distance that figures
+// are adjusted to. It uses the readings nearest to the slice. Two levels give
+// two values; it also works where noise fills the gap between levels.
 func farther(points []sample.Point, i int, to float64) float64 {
 	sum, n := 0.0, 0
 	for far := 0; far < len(points) && n == 0; far++ {

@@ -12,8 +12,8 @@ import (
 
 // unsettled makes a run on a machine whose CPUs change their distance twice a
 // second, and lose a fifth of the slices to steal. The subject has 0.7 of the
-// baseline's rate in the near state; far costs both a third of it, and steal
-// takes what it takes.
+// baseline's rate in the near state. The far state costs both a third of it;
+// steal costs its share.
 func unsettled(rng *rand.Rand, blocks int) []sample.Sample {
 	var list []sample.Sample
 	for block := range blocks {
@@ -62,8 +62,8 @@ func ratioOf(t *testing.T, samples []sample.Sample, m sample.Metric) stats.Estim
 	return e
 }
 
-// In 300 runs of 11 blocks the interval must hold the truth about as often as it
-// says, and be narrower than that of the figures as they were.
+// In 300 runs of 11 blocks the interval must hold the truth about as often as
+// it claims, and be narrower than that of the unadjusted figures.
 func TestAdjustedRatiosHoldTheTruth(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	const runs = 300

@@ -4,26 +4,28 @@ import (
 	"slices"
 )
 
-// Level is a range of distances without a gap: one state of the machine's CPUs.
+// Level is one state of the machine's CPUs: a range of distances without a gap.
 type Level struct {
 	Low, High float64 // ns
 	Median    float64 // ns
-	Share     float64 // of all readings, 0..1
+	Share     float64 // part of all readings, 0..1
 }
 
 const (
 	// gap is the ratio between neighbouring readings that separates two levels.
-	// CPUs of one cache and of two are a factor of 5 apart when idle and of 3
-	// under load; readings of one level are spread by less than a fifth.
+	// CPUs of one cache and CPUs of two caches differ by a factor of 5 when
+	// idle and of 3 under load. Readings of one level spread by less than a
+	// fifth.
 	gap = 1.6
-	// company is the share of all readings that a reading needs within a factor of
-	// nearby. Fewer are outliers: a CPU moved during the reading, or came late.
+	// company is the part of all readings that must lie within a factor of
+	// nearby around a reading. A reading with fewer is an outlier: a CPU moved
+	// during the reading, or its thread came late.
 	company = 0.02
 	nearby  = 1.25
 )
 
-// Levels divides readings, in ns, at the gaps, and returns the nearest level
-// first. It leaves outliers out.
+// Levels divides readings, in ns, at the gaps. The nearest level is first.
+// Outliers are left out.
 func Levels(readings []float64) []Level {
 	sorted := slices.Clone(readings)
 	slices.Sort(sorted)
@@ -61,7 +63,7 @@ func withCompany(sorted []float64) []float64 {
 	return list
 }
 
-// Of is the level that a reading belongs to; −1 for none.
+// Of returns the index of a reading's level; −1 if it has none.
 func Of(levels []Level, reading float64) int {
 	for i, l := range levels {
 		if reading >= l.Low/nearby && reading <= l.High*nearby {
@@ -71,18 +73,19 @@ func Of(levels []Level, reading float64) int {
 	return -1
 }
 
-// Choice says at which level a run measures.
+// Choice is the level at which a run measures.
 type Choice string
 
 const (
-	Auto Choice = "auto" // the nearest that holds at least a quarter of the time
+	Auto Choice = "auto" // the nearest level with at least a quarter of the readings
 	Near Choice = "near"
 	Far  Choice = "far"
 	Any  Choice = "any"
 	Off  Choice = "off" // the distance is not read
 )
 
-// Choose is the level to measure at; −1 for any, or where nothing was read.
+// Choose returns the index of the level to measure at; −1 for any level, or
+// without readings.
 func (c Choice) Choose(levels []Level) int {
 	if len(levels) == 0 || c == Any {
 		return -1

@@ -5,8 +5,8 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// Inside is the part of a series whose whole slices lie within a window of so
-// many seconds.
+// Inside returns the slices of a series that lie completely within the window.
+// The window begins at time 0 and lasts window seconds.
 func Inside(points []sample.Point, window float64) []sample.Point {
 	const rounding = 1e-3 // s
 	from, to := 0, 0
@@ -21,12 +21,12 @@ func Inside(points []sample.Point, window float64) []sample.Point {
 	return points[from:max(from, to)]
 }
 
-// Narrow changes the figures of a whole window into those of the slices that
-// are not left out: rates by what these slices have on average over what all
-// have, and each node's CPU to what its slices show. Where a host takes CPUs
-// away, the fabric's clock runs on, and CPU time of the window is wrong. Counts
-// (bytes, retransmits, drops) and latencies stay those of the window. slices are
-// those inside the window.
+// Narrow converts the figures of a whole window into those of the slices that
+// are not left out. slices are those inside the window. Rates change by the
+// mean of the kept slices over the mean of all. Each node's CPU becomes that of
+// the kept slices: where the host takes CPUs away, the fabric's clock
+// continues, and the window's CPU time is wrong. Counts (bytes, retransmits,
+// drops) and latencies stay those of the window.
 func Narrow(ms sample.Metrics, slices []sample.Point) {
 	all, kept := totals(slices, false), totals(slices, true)
 	if all.seconds == 0 || kept.seconds == 0 {
@@ -47,7 +47,8 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 		quotient(kept.sender/kept.seconds, ms[sample.SenderCPU]), quotient(kept.receiver/kept.seconds, ms[sample.ReceiverCPU]))
 }
 
-// Scale multiplies a trial's rates by one factor and each node's CPU by its own.
+// Scale multiplies a trial's rates by bits, and the CPU figures of each node by
+// its factor.
 func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, bits, sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
@@ -67,7 +68,7 @@ func scale(ms sample.Metrics, by float64, metrics ...sample.Metric) {
 	}
 }
 
-// total sums over slices; bits and CPU are weighted by the slices' lengths.
+// total has sums over slices. Bits and CPU are weighted by the slices' lengths.
 type total struct{ seconds, bits, sender, receiver, steal float64 }
 
 func totals(slices []sample.Point, keptOnly bool) (t total) {
@@ -84,7 +85,7 @@ func totals(slices []sample.Point, keptOnly bool) (t total) {
 	return t
 }
 
-// quotient leaves a figure as it is where there is nothing to divide by.
+// quotient returns kept / all, or 1 where there is nothing to divide by.
 func quotient(kept, all float64) float64 {
 	if kept <= 0 || all <= 0 {
 		return 1
@@ -92,8 +93,7 @@ func quotient(kept, all float64) float64 {
 	return kept / all
 }
 
-// setMedian sets a metric to the median over the slices kept of what was read
-// in them.
+// setMedian sets a metric to the median of the readings in the kept slices.
 func setMedian(ms sample.Metrics, m sample.Metric, slices []sample.Point, of func(sample.Point) []float64) {
 	var values []float64
 	for _, p := range slices {

@@ -1,15 +1,15 @@
-// Package condition tells in which state the machine was while a trial ran, and
-// makes the trial's figures those of one state: which slices of a time series
-// they stand for, and how figures change with the distance of the CPUs and with
+// Package condition finds the state that the machine was in during a trial, and
+// converts the trial's figures to one state: it chooses the slices of the time
+// series that count, and adjusts figures for the distance of the CPUs and for
 // steal. It does no I/O.
 package condition
 
 import "windtunnel/lab/sample"
 
 // Split divides a run's samples by the level at which they ran. parts has one
-// entry for each level, or a single one where no distance was read; shown is the
-// level of most samples that count. Samples without a level of their own (both
-// endpoints on one node, or without figures that count) are with shown.
+// entry for each level, or a single entry without readings. shown is the level
+// with the most samples that count. A sample without a level (both endpoints on
+// one node, or no figures that count) is in the part of shown.
 func Split(samples []sample.Sample) (levels []Level, parts [][]sample.Sample, shown int) {
 	var readings []float64
 	for i := range samples {

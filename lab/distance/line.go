@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// line is a cache line that two threads pass to and fro. The value counts the
-// passes; the padding keeps other data out of the line and of its neighbour,
-// which CPUs fetch together.
+// line is a cache line that two threads pass to each other. The value counts
+// the passes. The padding keeps other data out of this line and of the next
+// one, which CPUs fetch together with it.
 type line struct {
 	_       [128]byte
 	passes  atomic.Uint32
 	_       [124]byte
-	present atomic.Uint32 // threads that have come
+	present atomic.Uint32 // threads that have arrived
 	_       [124]byte
 }
 
@@ -21,8 +21,9 @@ func (l *line) reset() {
 	l.present.Store(0)
 }
 
-// meet waits for the other thread. Both see the same answer: the second thread
-// to come, or the first one's end of patience, decides.
+// meet waits for the other thread, for at most patience. Both threads get the
+// same answer: the second thread's arrival or the first thread's timeout
+// decides.
 func (l *line) meet() bool {
 	const gaveUp = 1 << 31
 	if n := l.present.Add(1); n != 1 {
@@ -40,7 +41,7 @@ func (l *line) meet() bool {
 	}
 }
 
-// lead times round trips, in nanoseconds.
+// lead starts each round trip and stores its time in nanoseconds.
 func (l *line) lead(trips []int64) bool {
 	if !l.meet() {
 		return false
@@ -55,7 +56,7 @@ func (l *line) lead(trips []int64) bool {
 	return true
 }
 
-// follow answers as many round trips.
+// follow answers the given number of round trips.
 func (l *line) follow(trips int) bool {
 	if !l.meet() {
 		return false
@@ -68,7 +69,7 @@ func (l *line) follow(trips int) bool {
 	return true
 }
 
-// clockOverhead is what lead's two readings of the clock add to a round trip.
+// clockOverhead is the time that lead's two clock readings add to a round trip.
 func clockOverhead() int64 {
 	least := int64(1 << 62)
 	for range 1000 {

@@ -2,8 +2,8 @@ package distance
 
 import "time"
 
-// copyBytes exceed the private caches of today's CPUs together with their
-// target, and take some 50 µs to copy.
+// copyBytes, read and written, do not fit into the private caches of today's
+// CPUs. One copy takes some 50 µs.
 const copyBytes = 512 << 10
 
 // block is memory that a thread copies.
@@ -12,7 +12,7 @@ type block struct{ from, to []byte }
 func newBlock() *block {
 	b := &block{make([]byte, copyBytes), make([]byte, copyBytes)}
 	for i := range b.from {
-		b.from[i] = byte(i) // pages of their own, not the kernel's page of zeroes
+		b.from[i] = byte(i) // real pages, not the kernel's shared page of zeroes
 	}
 	copy(b.to, b.from)
 	return b

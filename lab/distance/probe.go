@@ -1,8 +1,8 @@
-// Package distance measures how far two CPUs are from each other: the time
-// that a cache line takes from one to the other and back. It is some 50 ns
-// where they share a cache and several times that where they do not. On a
-// virtual machine it changes when the host moves the machine's CPUs. Beside it
-// stands how fast each CPU copies memory.
+// Package distance measures how far two CPUs are from each other: the time that
+// a cache line takes from one CPU to the other and back. It is some 50 ns where
+// they share a cache, and several times that where they do not. On a virtual
+// machine it changes when the host moves the machine's CPUs. The package also
+// measures how fast each CPU copies memory.
 package distance
 
 import (
@@ -15,56 +15,57 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe measures the distance of two CPUs with one thread on each. Its methods
-// must not be called by several goroutines at once.
+// Probe measures the distance of two CPUs, with one thread on each. Only one
+// goroutine may call its methods at a time.
 type Probe struct {
 	line     *line
-	begin    [2]bell // one measurement each
+	begin    [2]bell // each ring starts one measurement
 	ended    atomic.Bool
 	done     chan struct{}
 	replies  [2]reply
-	readings int   // that were taken
+	readings int   // number of readings so far
 	overhead int64 // of reading the clock, ns
 }
 
 // Reading is one measurement.
 type Reading struct {
-	Mono int64 // CLOCK_MONOTONIC at its end, ns
+	Mono int64 // CLOCK_MONOTONIC at the end of the reading, ns
 	// RoundTrip is the median time of a cache line to the other CPU and back,
-	// ns; 0 where a thread did not get to run within patience. Then nothing was
-	// read.
+	// in ns. It is 0, and the reading is empty, if a thread did not run within
+	// patience.
 	RoundTrip float64
-	// Copy is how many bytes a second each CPU copies, in the order of Open's
-	// arguments; 0 in a reading without.
+	// Copy is the speed at which each CPU copies memory, in bytes per second,
+	// in the order of Open's arguments; 0 in a reading without a copy.
 	Copy [2]float64
 }
 
-// reply is what one thread is asked for, and measured.
+// reply is a request to one thread, and the thread's result.
 type reply struct {
 	trips  []int64 // ns; the first thread's only
 	copied time.Duration
 	met    bool
-	copies bool // asked for
+	copies bool // the request includes a copy
 }
 
 const (
 	// roundTrips of one reading take 2 to 15 µs.
 	roundTrips = 40
-	// copies: memory is copied in every fifth reading.
+	// copies is the number of readings with one copy of memory among them.
 	copies = 5
 	// patience is how long a thread waits for the other at the start of a
-	// reading. A CPU in a long stretch of kernel work comes late.
+	// reading. The thread of a CPU in a long stretch of kernel work comes late.
 	patience = 300 * time.Microsecond
 )
 
-// Open starts the threads. They run at real-time priority where the system
-// allows that, so that a busy CPU lets them in. first and second are CPU numbers.
+// Open starts the threads on the CPUs with the numbers first and second. Where
+// the system allows it they run at real-time priority, so that they run on a
+// busy CPU too.
 func Open(first, second int) (*Probe, error) {
 	if first == second {
 		return nil, fmt.Errorf("measure the distance of CPU %d from itself: two CPUs are needed", first)
 	}
 	p := &Probe{line: new(line), done: make(chan struct{}, 2), overhead: clockOverhead()}
-	// A thread that wakes must not wait until another goroutine leaves it room.
+	// A thread that wakes must not wait for another goroutine to yield.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
 	ready := make(chan error, 2)
 	for i, cpu := range [...]int{first, second} {
@@ -90,8 +91,8 @@ func (p *Probe) Close() {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - 2)
 }
 
-// Persist takes one reading, and tries again where a thread did not get to run:
-// softirqs of a loaded CPU can keep it away for a millisecond.
+// Persist takes one reading, and retries if a thread did not run: softirqs of a
+// loaded CPU can delay a thread for a millisecond.
 func (p *Probe) Persist() (Reading, error) {
 	const attempts, pause = 3, 2 * time.Millisecond
 	for attempt := 1; ; attempt++ {
@@ -110,8 +111,8 @@ func (p *Probe) Measure() (Reading, error) {
 	for i := range p.replies {
 		p.replies[i] = reply{copies: copying}
 	}
-	// The caller may run on the first CPU: the thread that it wakes there preempts
-	// it. So that thread wakes the other.
+	// The caller may run on the first CPU, where the thread that it wakes
+	// preempts it. So that thread wakes the other one.
 	p.begin[0].ring()
 	for range p.begin {
 		<-p.done
@@ -136,7 +137,8 @@ func (p *Probe) Measure() (Reading, error) {
 	return r, nil
 }
 
-// thread is bound to its CPU, so it is never handed back to the runtime.
+// thread stays bound to its CPU, so the OS thread never returns to the Go
+// runtime.
 func (p *Probe) thread(i, cpu int, ready chan<- error) {
 	runtime.LockOSThread()
 	if err := bind(cpu); err != nil {
@@ -166,7 +168,8 @@ func (p *Probe) thread(i, cpu int, ready chan<- error) {
 	}
 }
 
-// bind puts the calling thread on a CPU, at real-time priority if it may.
+// bind moves the calling thread to a CPU, at real-time priority if that is
+// allowed.
 func bind(cpu int) error {
 	var one unix.CPUSet
 	one.Set(cpu)
@@ -174,6 +177,6 @@ func bind(cpu int) error {
 		return fmt.Errorf("measure the distance of CPU %d: bind a thread to it: %w", cpu, err)
 	}
 	realTime := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	_ = unix.SchedSetAttr(0, realTime, 0) // without it, readings on a busy CPU come late or not at all
+	_ = unix.SchedSetAttr(0, realTime, 0) // if it fails, readings on a busy CPU come late or not at all
 	return nil
 }

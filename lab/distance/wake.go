@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bell wakes a thread that waits for it. It is a futex: a channel would go
-// through the runtime's scheduler and wake the thread tens of microseconds
-// later.
+// bell wakes a waiting thread by a futex. A channel would involve the runtime's
+// scheduler, and wake the thread tens of microseconds later.
 type bell struct{ rung atomic.Uint32 }
 
 func (b *bell) ring() {
@@ -19,7 +18,7 @@ func (b *bell) ring() {
 
 func (b *bell) wait() {
 	for !b.rung.CompareAndSwap(1, 0) {
-		// It returns when rung, at a signal, or at once where rung already.
+		// It returns when rung, on a signal, or at once if rung before.
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.rung)), futexWaitPrivate, 0, 0, 0, 0)
 	}
 }

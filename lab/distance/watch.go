@@ -9,7 +9,8 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// Watch reads the distance of two CPUs every interval for so long.
+// Watch reads the distance of two CPUs for a time of length, once in every
+// interval.
 func Watch(first, second int, length, every time.Duration) ([]Reading, error) {
 	p, err := Open(first, second)
 	if err != nil {
@@ -28,7 +29,8 @@ func Watch(first, second int, length, every time.Duration) ([]Reading, error) {
 	}
 }
 
-// Between is the median round trip between two CPUs, in ns, over some 5 ms.
+// Between returns the median round trip between two CPUs, in ns, over some 5
+// ms.
 func Between(first, second int) (float64, error) {
 	list, err := Watch(first, second, 5*time.Millisecond, 200*time.Microsecond)
 	if err != nil {
@@ -41,7 +43,8 @@ func Between(first, second int) (float64, error) {
 	return trip, err
 }
 
-// RoundTrips are those of the readings whose threads met, in ns.
+// RoundTrips returns the round trips, in ns, of the readings that are not
+// empty.
 func RoundTrips(list []Reading) []float64 {
 	var trips []float64
 	for _, r := range list {
@@ -52,8 +55,8 @@ func RoundTrips(list []Reading) []float64 {
 	return trips
 }
 
-// Summary says in a line how far two CPUs were from each other while they were
-// watched, and whether that changed.
+// Summary says in one line how far two CPUs were from each other, and whether
+// the distance changed.
 func Summary(first, second int, list []Reading) string {
 	trips := RoundTrips(list)
 	levels := condition.Levels(trips)
@@ -81,7 +84,7 @@ func Describe(levels []condition.Level) string {
 	return strings.Join(parts, " or ")
 }
 
-// changes counts how often the readings, in the order of time, pass to another level.
+// changes counts how often readings, in order of time, change to another level.
 func changes(levels []condition.Level, trips []float64) (n int) {
 	at := -1
 	for _, r := range trips {
@@ -97,8 +100,8 @@ func changes(levels []condition.Level, trips []float64) (n int) {
 	return n
 }
 
-// CopySpeed is the median speed at which the two CPUs copied memory, in bytes
-// a second; 0 without readings.
+// CopySpeed returns the median speed at which the two CPUs copied memory, in
+// bytes per second; 0 without readings.
 func CopySpeed(list []Reading) float64 {
 	var speeds []float64
 	for _, r := range list {

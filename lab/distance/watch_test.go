@@ -30,8 +30,8 @@ func TestSummaryCountsTheChanges(t *testing.T) {
 	}
 }
 
-// The probe itself, on whatever this machine is: a round trip takes longer than
-// an L1 hit and shorter than a system call would.
+// The probe on any machine: a round trip takes longer than an L1 hit and
+// shorter than a system call.
 func TestAProbeReadsPlausibleFigures(t *testing.T) {
 	cpus := usable(t)
 	if len(cpus) < 2 {
@@ -76,8 +76,8 @@ func usable(t *testing.T) (cpus []int) {
 	return cpus
 }
 
-// A thread at real-time priority preempts a caller on its CPU. Both threads must
-// run all the same.
+// A thread at real-time priority preempts a caller on its CPU. Both threads
+// must still run.
 func TestACallerOnEitherCPUGetsReadings(t *testing.T) {
 	cpus := usable(t)
 	if len(cpus) < 2 {

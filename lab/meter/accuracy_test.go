@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timingTests names the variable that allows tests which need a machine of
-// their own.
+// timingTests is the environment variable that enables tests which need an
+// otherwise idle machine.
 const timingTests = "WINDTUNNEL_TIMING_TESTS"
 
-// A thread that is on for a known part of every 10 ms is pinned to the last
-// CPU, and what the meter says of that CPU is held against the thread's own
-// CPU clock. The remainder is what else ran there: the timer, wake-ups. `make
-// bench` runs this test, for other programs would add to the remainder.
+// A thread on the last CPU works for a known part of every 10 ms. The meter's
+// figure of that CPU is compared with the thread's CPU clock. The remainder is
+// other work: the timer, wake-ups. Other programs would add to it, so only
+// `make bench` runs this test.
 //
 // On a 2-CPU VM (Linux 6.18, HZ=250, no IRQ time accounting), windows of 2 s,
 // milliseconds:
@@ -28,8 +28,8 @@ const timingTests = "WINDTUNNEL_TIMING_TESTS"
 //	busy, ticks    21.0  161.2  721.4  1381.3  1881.4
 //	sampled ticks    10      0    600    1200    1590
 //
-// Busy is thus right to 0.3 % of the window, while the sum of the sampled
-// parts misses up to all of a load that keeps step with the timer.
+// So Busy is right to 0.3 % of the window. The sum of the sampled parts can
+// miss all of a load that runs in step with the timer.
 func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 	if os.Getenv(timingTests) == "" {
 		t.Skipf("needs an otherwise idle CPU: set %s=1 on a machine at rest", timingTests)
@@ -61,8 +61,8 @@ func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 			if others >= 0.02 {
 				t.Skipf("other processes ran for %.0f ms in the last window of 2 s", 1000*others)
 			}
-			// The load cannot be larger than what was seen, but for the moments
-			// between the reads; beyond it there is 1 % of the window for the rest
+			// Busy is at least the load, except for the moments between the
+			// reads. It may exceed the load by 1 % of the window, for the rest
 			// of the system.
 			if m.timers != closed && (fine < -0.002 || fine > 0.02) {
 				t.Errorf("off by %.1f ms", 1000*fine)
@@ -75,8 +75,8 @@ func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 }
 
 // offBy returns by how many seconds the meter's busy time exceeds the load in
-// one window, with and without what /proc/timer_list tells, and how long all
-// other processes ran in it.
+// one window, with and without /proc/timer_list, and how long all other
+// processes ran in it.
 func offBy(t *testing.T, m *Meter, cpu int, used func() float64) (fine, coarse, others float64) {
 	t.Helper()
 	a, before, otherBefore := read(t, m), used(), otherProcesses(t)
@@ -114,7 +114,7 @@ func otherProcesses(t *testing.T) map[int]int64 {
 
 func sampled(t CPUTimes) uint64 { return t.User + t.Nice + t.System + t.IRQ + t.Softirq }
 
-// inTicks drops what only /proc/timer_list tells.
+// inTicks removes what only /proc/timer_list has.
 func inTicks(r Reading) Reading {
 	cpus := map[int]CPUTimes{}
 	for c, t := range r.CPUs {
@@ -153,7 +153,7 @@ func leaveTo(t *testing.T, cpus []int) {
 }
 
 // dutyCycle runs a thread on the CPU that works for a part of every 10 ms. The
-// function that it returns tells the CPU seconds of that thread so far.
+// returned function gives the CPU seconds of that thread so far.
 func dutyCycle(cpu int, duty float64, stop <-chan struct{}) (used func() float64) {
 	ready := make(chan int32, 1)
 	go func() {

@@ -1,11 +1,11 @@
 package meter
 
-// CPUTimes is one CPU's line of /proc/stat, in ticks of 1/100 s (USER_HZ),
-// since boot. Guest time is inside User and Nice already and is not kept.
+// CPUTimes is one CPU's line of /proc/stat since boot, in ticks of 1/100 s
+// (USER_HZ). Guest time is omitted: User and Nice already contain it.
 //
-// What the figures are worth depends on the kernel. Idle and IOWait come from
-// the NO_HZ clock and are exact, cut to whole ticks (get_cpu_idle_time_us,
-// kernel/time/tick-sched.c). The others are sampled at the timer interrupt
+// The kernel decides how exact the figures are. Idle and IOWait come from the
+// NO_HZ clock and are exact, cut to whole ticks (get_cpu_idle_time_us,
+// kernel/time/tick-sched.c). The others are sampled at the timer interrupt,
 // unless CONFIG_IRQ_TIME_ACCOUNTING or VIRT_CPU_ACCOUNTING counts them.
 type CPUTimes struct {
 	User    uint64 `json:"user"`
@@ -16,8 +16,8 @@ type CPUTimes struct {
 	IRQ     uint64 `json:"irq"`
 	Softirq uint64 `json:"softirq"`
 	Steal   uint64 `json:"steal"`
-	// FineIdle is Idle and IOWait together in nanoseconds, from
-	// /proc/timer_list; 0 where that cannot be read.
+	// FineIdle is Idle plus IOWait in nanoseconds, from /proc/timer_list; 0 if
+	// that cannot be read.
 	FineIdle int64 `json:"fine_idle_ns,omitempty"`
 }
 
@@ -29,8 +29,8 @@ const tickNanoseconds = 1e9 / userHZ
 
 const statFile = "/proc/stat"
 
-// ParseStat reads the per-CPU lines of /proc/stat, by CPU number. Offline CPUs
-// are absent, as they are from the text. Kernels before 2.6.11 lack steal.
+// ParseStat parses the per-CPU lines of /proc/stat, by CPU number. The text has
+// no lines of offline CPUs. Kernels before 2.6.11 have no steal.
 func ParseStat(text []byte) (map[int]CPUTimes, error) {
 	cpus := map[int]CPUTimes{}
 	err := eachCPU(text, func(cpu int, t CPUTimes) { cpus[cpu] = t })
@@ -43,8 +43,8 @@ func ParseStat(text []byte) (map[int]CPUTimes, error) {
 	return cpus, nil
 }
 
-// eachCPU visits the per-CPU lines, which stand together at the start; it
-// stops at the first line that follows them and does not look further.
+// eachCPU visits the per-CPU lines, which are together at the start, and stops
+// at the first other line after them.
 func eachCPU(text []byte, visit func(cpu int, t CPUTimes)) error {
 	s := scanner{text}
 	for {

@@ -7,7 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Roles of devices along the path.
+// Roles of devices on the path.
 const (
 	RoleEndpoint = "endpoint" // inside a container
 	RoleVif      = "vif"      // the container's device on the node
@@ -17,24 +17,24 @@ const (
 	RolePort     = "port"   // of the wire
 )
 
-// Device is a hop to be metered.
+// Device is a hop to meter.
 type Device struct {
-	Namespace string // name of one of the meter's namespaces; empty for the node itself
+	Namespace string // one of the meter's namespaces; empty for the node itself
 	Name      string
 	Role      string
-	Series    bool // in the light readings too
+	Series    bool // the light readings contain it too
 }
 
-// DeviceReading is what a device and its queue have counted since they were
-// made.
+// DeviceReading has the counters of a device and its queues since the device
+// was made.
 type DeviceReading struct {
 	Name    string `json:"name"`
 	Role    string `json:"role"`
-	Order   int    `json:"order"` // place in the meter's list, from 0
+	Order   int    `json:"order"` // index in the meter's list, from 0
 	Index   int    `json:"ifindex"`
 	Traffic        // counts buffers: a segment train of 64 KiB is one packet
-	// RxBare is how many of RxPackets stand in RxBytes without their Ethernet
-	// header.
+	// RxBare is the number of RxPackets whose bytes in RxBytes lack the
+	// Ethernet header.
 	RxBare   uint64 `json:"rx_bare_packets,omitempty"`
 	RxErrors uint64 `json:"rx_errors"`
 	TxErrors uint64 `json:"tx_errors"`
@@ -43,8 +43,8 @@ type DeviceReading struct {
 	Qdisc    Qdisc  `json:"qdisc"`
 }
 
-// Qdisc is the state of a device's queues: its root qdisc, whose figures hold
-// those of its children, and the drops of its clsact or ingress hook.
+// Qdisc is the state of a device's queues: its root qdisc, whose figures
+// include those of its children, and the drops of its clsact or ingress hook.
 type Qdisc struct {
 	Kind         string `json:"kind,omitempty"`
 	Handle       uint32 `json:"handle,omitempty"`
@@ -55,17 +55,17 @@ type Qdisc struct {
 	IngressDrops uint64 `json:"hook_dropped"` // by programs and actions; 32 bits, wraps
 }
 
-// ReceivedBytes are the received bytes with all Ethernet headers.
+// ReceivedBytes returns the received bytes with all Ethernet headers.
 func (r DeviceReading) ReceivedBytes() uint64 { return r.RxBytes + EthernetHeader*r.RxBare }
 
 // isVeth reports whether a device is one end of a veth pair.
 func isVeth(l netlink.Link) bool { return l.Type() == "veth" }
 
-// barePackets counts the packets that a veth received by polling (NAPI): it
-// adds their bytes after the Ethernet header was taken off, those of all other
-// packets before (veth_xdp_rcv and veth_xmit, drivers/net/veth.c). Which of
-// the two a packet takes depends on the offloads of both ends; the driver's
-// own statistics tell.
+// barePackets counts the packets that a veth received by polling (NAPI). The
+// veth counts their bytes without the Ethernet header, and the bytes of all
+// other packets with it (veth_xdp_rcv and veth_xmit, drivers/net/veth.c). The
+// offloads of both ends decide which packets are polled; the driver's
+// statistics count them.
 func barePackets(stats map[string]uint64) (n uint64) {
 	for name, value := range stats {
 		if strings.HasPrefix(name, "rx_queue_") && strings.HasSuffix(name, "_xdp_packets") {
@@ -75,9 +75,9 @@ func barePackets(stats map[string]uint64) (n uint64) {
 	return n
 }
 
-// readDevices reads the wanted devices of one namespace. Both lists come from
-// one dump each: with many containers a request for every device would cost
-// more than the dump.
+// readDevices reads the wanted devices of one namespace. Devices and queues
+// come from one dump each: with many containers, a request for every device
+// would cost more than the dump.
 func readDevices(links *netlink.Handle, drivers *driverStats, want []orderedDevice) ([]DeviceReading, error) {
 	all, err := retryDump(links.LinkList)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// driverStats asks drivers for their own statistics (ethtool -S) in the
-// namespace in which it was opened.
+// driverStats reads drivers' statistics (ethtool -S) in the namespace in which
+// it was opened.
 type driverStats struct{ fd int }
 
 func openDriverStats() (*driverStats, error) {
@@ -62,8 +62,8 @@ func (d *driverStats) of(device string) (map[string]uint64, error) {
 	return stats, nil
 }
 
-// count asks how many statistics there are: a request with a mask of string
-// sets, answered by one length for each set that the driver has.
+// count returns the number of statistics. The request has a mask of string
+// sets; the answer has one length for each set that the driver has.
 func (d *driverStats) count(device string) (int, error) {
 	info := make([]byte, 20) // cmd, reserved, mask of 64 bits, one length
 	binary.NativeEndian.PutUint32(info, ethtoolSetInfo)
@@ -81,12 +81,12 @@ func (d *driverStats) count(device string) (int, error) {
 	return n, nil
 }
 
-// call makes one ethtool request: the kernel reads and fills data in place.
+// call makes one ethtool request. The kernel reads and fills data in place.
 func (d *driverStats) call(device string, data []byte) error {
 	if len(device) >= unix.IFNAMSIZ {
 		return fmt.Errorf("device name %q is longer than %d bytes", device, unix.IFNAMSIZ-1)
 	}
-	var pin runtime.Pinner // the kernel is given an address within a structure
+	var pin runtime.Pinner // the structure passed to the kernel contains an address
 	defer pin.Unpin()
 	pin.Pin(&data[0])
 	request := struct { // struct ifreq

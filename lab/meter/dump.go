@@ -8,9 +8,9 @@ import (
 
 const dumpAttempts = 3
 
-// retryDump repeats a netlink dump that the kernel marked as torn by a change
-// meanwhile. A namespace that never rests is read as it is after a few
-// attempts: the entries that are there are whole.
+// retryDump repeats a netlink dump that the kernel marked as inconsistent
+// because of a change during the dump. If the namespace changes all the time,
+// the last attempt is used: its entries are complete.
 func retryDump[T any](dump func() ([]T, error)) (list []T, err error) {
 	for range dumpAttempts {
 		list, err = dump()

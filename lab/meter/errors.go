@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// WindowError is a window of no length or one that runs backwards: the two
-// readings were swapped or are the same.
+// WindowError is a window of zero or negative length: the two readings were
+// swapped or are the same.
 type WindowError struct{ Length time.Duration }
 
 func (e *WindowError) Error() string {
 	return fmt.Sprintf("meter window of %v: the second reading must be taken after the first", e.Length)
 }
 
-// ClockError is a CPU that was idle for longer than the window lasted: the
-// machine's clock jumped, as after a suspend or a migration.
+// ClockError is a CPU that was idle for longer than the window. The machine's
+// clock jumped, as after a suspend or a migration.
 type ClockError struct {
 	CPU    int
 	Window time.Duration
@@ -32,8 +32,8 @@ func (e *OfflineError) Error() string {
 	return fmt.Sprintf("CPU %d of the node is offline or went offline during the window: keep it online (echo 1 > /sys/devices/system/cpu/cpu%d/online) or give the node other CPUs", e.CPU, e.CPU)
 }
 
-// CounterError is a counter that went backwards by more than a 32-bit wrap
-// explains: what it counts was made anew during the window.
+// CounterError is a counter that fell by more than a 32-bit wrap explains: the
+// counted object was made anew during the window.
 type CounterError struct {
 	What          string
 	Before, After uint64
@@ -43,15 +43,15 @@ func (e *CounterError) Error() string {
 	return fmt.Sprintf("%s went back from %d to %d during the window: it was made anew or reset meanwhile; the trial must be repeated", e.What, e.Before, e.After)
 }
 
-// GoneError is a device or namespace that one of the two readings lacks, or
-// that is another one of the same name in the second.
+// GoneError is a device or namespace that is missing in one of the two
+// readings, or that was replaced by another one of the same name.
 type GoneError struct{ What string }
 
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("%s was removed, added or replaced during the window; the trial must be repeated", e.What)
 }
 
-// ParseError is a text of the kernel's that does not have the expected form.
+// ParseError is a text from the kernel in an unexpected form.
 type ParseError struct {
 	File string // such as /proc/stat
 	Line string // the offending line, shortened
@@ -70,8 +70,8 @@ func badLine(file string, line []byte, want string) error {
 	return &ParseError{File: file, Line: string(line), Want: want}
 }
 
-// since returns what a counter counted between two readings. A counter of 32
-// bits may have wrapped once; a fall that this does not explain is an error.
+// since returns the growth of a counter between two readings. A counter of 32
+// bits may have wrapped once. A fall that a wrap does not explain is an error.
 func since(what string, before, after uint64) (uint64, error) {
 	switch {
 	case after >= before:

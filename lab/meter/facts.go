@@ -2,35 +2,35 @@ package meter
 
 import "windtunnel/lab/suite"
 
-// Facts are what the figures of a trial need and no node's meter knows.
+// Facts are the inputs of a trial's figures that no node's meter knows.
 type Facts struct {
 	Colocated bool // both endpoints are on the sender's node
 	Direction suite.Direction
-	// Throughput is the payload that the tool says was received, bits per
-	// second, both directions together; 0 where it says nothing. It stands in
-	// where TCP's own count of the window is missing (UDP, short connections).
+	// Throughput is the received payload that the tool reports, in bits per
+	// second, both directions together; 0 if it reports none. It replaces TCP's
+	// count of the window where that is missing (UDP, short connections).
 	Throughput float64
-	// Loss is the share of a UDP stream's datagrams that the tool says were lost;
-	// nil where it says nothing.
+	// Loss is the share of a UDP stream's datagrams that the tool reports as
+	// lost; nil if it reports none.
 	Loss *float64
 	// Headers is the length of all headers of a data frame on the fabric, from
-	// Ethernet on, tunnel included; 0 where it is not known. See TCPHeaders.
+	// Ethernet on, with tunnel headers; 0 if unknown. See TCPHeaders.
 	Headers int
-	// WireCPU is the fabric's own work in the window, CPU seconds by CPU; nil
-	// where the fabric cannot tell.
+	// WireCPU is the CPU time of the fabric's work in the window, in seconds by
+	// CPU; nil if the fabric does not measure it.
 	WireCPU map[int]float64
 	// Ports is the window of a meter over the wire's ports, in path order; nil
-	// where the fabric has none.
+	// if the fabric has none.
 	Ports *Delta
-	// Engine is the engine's own CPU time in the window, seconds.
+	// Engine is the engine's CPU time in the window, in seconds.
 	Engine float64
-	// SenderEndpoints and ReceiverEndpoints are the containers that take part;
-	// empty where the nodes themselves do.
+	// SenderEndpoints and ReceiverEndpoints are the containers of the trial;
+	// empty if the nodes themselves are the endpoints.
 	SenderEndpoints, ReceiverEndpoints []string
 }
 
-// RefusedByPorts is how many frames the wire lost because a port did not take
-// them from a NIC.
+// RefusedByPorts is the number of frames that the wire lost because a port did
+// not accept them from a NIC.
 func (f Facts) RefusedByPorts() uint64 {
 	sum := uint64(0)
 	if f.Ports == nil {
@@ -44,8 +44,7 @@ func (f Facts) RefusedByPorts() uint64 {
 	return sum
 }
 
-// Labels under which tool processes are tracked where both sides run on one
-// node.
+// Labels of tracked tool processes if both sides run on one node.
 const (
 	SenderSide   = "sender"
 	ReceiverSide = "receiver"

@@ -10,13 +10,13 @@ const (
 	UDPHeader      = 8
 )
 
-// TCPHeaders is the length of all headers of a TCP data frame with
-// timestamps, from Ethernet on; ipVersion is 4 or 6.
+// TCPHeaders is the length of all headers of a TCP data frame with timestamps,
+// from Ethernet on. ipVersion is 4 or 6.
 func TCPHeaders(ipVersion int) int {
 	return EthernetHeader + ipHeader(ipVersion) + TCPHeader + TCPTimestamps
 }
 
-// UDPHeaders is the same of a datagram that is not fragmented.
+// UDPHeaders is the length of all headers of a datagram that is not fragmented.
 func UDPHeaders(ipVersion int) int { return EthernetHeader + ipHeader(ipVersion) + UDPHeader }
 
 func ipHeader(version int) int {
@@ -26,17 +26,17 @@ func ipHeader(version int) int {
 	return IPv4Header
 }
 
-// GoodputFromCounters is the payload, in bytes, that a device's byte and packet
-// counters stand for, where every packet has headers of headerBytes. The bytes
-// must be counted with Ethernet headers (DeviceReading.ReceivedBytes).
+// GoodputFromCounters computes the payload, in bytes, from a device's byte and
+// packet counters, if every packet has headers of headerBytes. The bytes must
+// include Ethernet headers (DeviceReading.ReceivedBytes).
 //
-// Pure acknowledgements in the same direction come out as nothing, exactly: a
-// packet of headers only adds no payload. Selective acknowledgements make a
-// header longer by 12 to 36 bytes, which is not accounted for.
+// A pure acknowledgement in the same direction adds exactly nothing: its packet
+// has headers only. Selective acknowledgements make a header longer by 12 to 36
+// bytes, which is ignored.
 //
-// A superframe, handed over whole by a device that segments, is one packet
-// with one set of headers in the counters as in its memory; on a wire it would
-// be many. The arithmetic holds for either; the bytes on the wire differ.
+// A superframe of a device that segments counts as one packet with one set of
+// headers. On a wire it would be many packets. The payload is right for both;
+// the bytes on the wire differ.
 func GoodputFromCounters(bytes, packets uint64, headerBytes int) uint64 {
 	headers := packets * uint64(max(headerBytes, 0))
 	if headers >= bytes {

@@ -8,33 +8,33 @@ import (
 	"strings"
 )
 
-// Guest is a virtual machine whose own CPU time is metered apart.
+// Guest is a virtual machine whose CPU time is metered separately.
 type Guest struct {
-	Name    string // of the endpoint
-	PID     int    // of the process that runs it
-	Threads []int  // of its virtual CPUs
+	Name    string // name of the endpoint
+	PID     int    // process that runs the machine
+	Threads []int  // threads of its virtual CPUs
 	// Emulated: the virtual CPUs' threads translate the guest's code, so that
-	// guest and emulation cannot be told apart.
+	// the times of guest and emulation cannot be separated.
 	Emulated bool
 }
 
-// GuestReading is what a guest's CPUs have used since it began.
+// GuestReading is the CPU time of a guest since it started.
 type GuestReading struct {
 	Name string `json:"name"`
-	// CPU is, in nanoseconds, the time in the guest itself, known in ticks; of
-	// an emulated guest all that its virtual CPUs' threads have run.
+	// CPU is the time in the guest, in nanoseconds, known in ticks. For an
+	// emulated guest it is all time of its virtual CPUs' threads.
 	CPU int64 `json:"cpu_ns"`
 }
 
-// AddGuest meters a virtual machine from now on.
+// AddGuest adds a virtual machine to the following readings.
 func (m *Meter) AddGuest(g Guest) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.guests = append(m.guests, g)
 }
 
-// readGuests leaves no guest out: one whose threads are gone has ended, and
-// then the trial has no figures.
+// readGuests reads all guests. A guest whose threads are missing has ended;
+// that is an error, because the trial then has no figures.
 func (m *Meter) readGuests() ([]GuestReading, error) {
 	var all []GuestReading
 	for _, g := range m.guests {
@@ -71,9 +71,9 @@ func (g Guest) thread(id int) (int64, error) {
 }
 
 // parseGuestTime reads guest_time of /proc/PID/task/TID/stat, the 43rd field:
-// ticks that the thread's virtual CPU has run (proc(5)).
+// the ticks in which the thread ran guest code (proc(5)).
 func parseGuestTime(text []byte) (uint64, error) {
-	const field, first = 43, 3 // the first behind the name
+	const field, first = 43, 3 // first is the first field after the name
 	end := bytes.LastIndexByte(text, ')')
 	fields := strings.Fields(string(text[end+1:]))
 	if end < 0 || len(fields) <= field-first {
@@ -86,7 +86,7 @@ func parseGuestTime(text []byte) (uint64, error) {
 	return ticks, nil
 }
 
-// guests sets what each guest used in the window, seconds by name.
+// guests sets the CPU time of each guest in the window, in seconds by name.
 func (d *Delta) guests(a, b []GuestReading) error {
 	before := map[string]int64{}
 	for _, g := range a {

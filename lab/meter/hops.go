@@ -6,13 +6,13 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// WireNode is the node name of hops that belong to the fabric itself.
+// WireNode is the node name of hops in the fabric.
 const WireNode = "wire"
 
-// Hops lists the devices on the path in its order, from the sender's endpoint
-// over the wire's ports to the receiver's, with what each counted in the
-// window. receiver is nil where both endpoints are on the sender's node.
-// Containers that take no part are left out.
+// Hops lists the devices in path order, from the sender's endpoint over the
+// wire's ports to the receiver's endpoint, with their counts of the window.
+// receiver is nil if both endpoints are on the sender's node. Containers that
+// take no part are left out.
 func Hops(sender, receiver *Delta, f Facts) []sample.Hop {
 	var list []sample.Hop
 	add := func(devices []placed) {
@@ -45,7 +45,7 @@ func Hops(sender, receiver *Delta, f Facts) []sample.Hop {
 	return list
 }
 
-// placed is a device with where it is.
+// placed is a device with its node.
 type placed struct {
 	DeviceDelta
 	node, namespace string
@@ -62,9 +62,8 @@ func inOrder(n *Delta, node string) []placed {
 	return all
 }
 
-// branches divides a node's devices: those of the given containers, each
-// container's own device and the vif that follows it, and those that all
-// share.
+// branches divides a node's devices. own are those of the given containers:
+// each container's device and the vif after it. shared are the other devices.
 func branches(n *Delta, endpoints []string) (own, shared []placed) {
 	of := ""
 	for _, d := range inOrder(n, n.Node) {

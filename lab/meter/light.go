@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ReadLight takes a light reading into l, whose slices are used again where
-// they are large enough.
+// ReadLight takes a light reading into l. It reuses slices of l that are large
+// enough.
 func (m *Meter) ReadLight(l *Light) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -25,7 +25,7 @@ func (m *Meter) ReadLight(l *Light) error {
 	}
 	for i, s := range m.series {
 		if i > 0 && s.namespace == m.series[i-1].namespace {
-			continue // read together with the one before
+			continue // read together with the previous device
 		}
 		if err := m.readSeries(s.namespace, l.Traffic); err != nil {
 			return err
@@ -68,9 +68,9 @@ func (m *Meter) readSeries(n *namespace, to []Traffic) error {
 	return nil
 }
 
-// Record takes a light reading now and then every interval, at times that do
-// not drift, until stop is closed, with one more at the end. After most
-// readings it stops by itself.
+// Record takes a light reading at once, then one every interval without drift
+// until stop is closed, and one more at the end. It stops by itself after most
+// readings.
 func (m *Meter) Record(every time.Duration, most int, stop <-chan struct{}) ([]Light, error) {
 	if every <= 0 || most <= 0 {
 		return nil, fmt.Errorf("record a series every %v, at most %d readings: both must be positive", every, most)

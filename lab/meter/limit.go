@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// saturated is the share of a CPU from which on it had no time to spare: the
-	// rest goes to wake-ups.
+	// saturated is the smallest busy share of a CPU that counts as fully used.
+	// Wake-ups take the rest.
 	saturated = 0.95
-	// reached is the share of a rate from which on it counts as used up. Headers
+	// reached is the smallest share of a rate that counts as used up. Headers
 	// and rounding take the rest.
 	reached = 0.95
 )
 
-// Limit names what held the traffic back; empty where nothing known did.
+// Limit returns what limited the traffic; empty if nothing known did.
 func Limit(sender, receiver *Delta, f Facts, w suite.Workload, fabric suite.Fabric, ms sample.Metrics) sample.Limit {
 	ways := 1.0
 	if w.Direction == suite.Both {
@@ -36,8 +36,8 @@ func Limit(sender, receiver *Delta, f Facts, w suite.Workload, fabric suite.Fabr
 	return ""
 }
 
-// busiest is the owner of the CPU that had least time to spare; empty where all
-// had some.
+// busiest returns the owner of the busiest CPU; empty if all CPUs had idle
+// time.
 func busiest(sender, receiver *Delta, f Facts) (by sample.Limit) {
 	most := saturated
 	look := func(d *Delta, owner sample.Limit) {

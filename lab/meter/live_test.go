@@ -72,7 +72,7 @@ func window(t testing.TB, a, b Reading) Delta {
 	return d
 }
 
-// segmentInSoftware makes the left device cut superframes, as a NIC would on
+// segmentInSoftware makes the left device cut superframes, as a NIC does before
 // the wire.
 func (j joined) segmentInSoftware(t testing.TB) {
 	features(t, j.left, "left", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-generic-segmentation")
@@ -104,9 +104,9 @@ func features(t testing.TB, ns netns.NsHandle, device string, names ...string) {
 
 const transferred = 40 << 20
 
-// The four ways in which a veth delivers: superframes handed over whole, and
-// frames cut by the sender, each with and without polling, in both IP
-// versions. The counters must tell the payload in all of them.
+// The four ways in which a veth delivers: whole superframes, and frames cut by
+// the sender, each with and without polling; in both IP versions. In all of
+// them the counters must give the payload.
 func TestCountersTellKnownTraffic(t *testing.T) {
 	for _, x := range []struct {
 		name, to  string
@@ -136,7 +136,7 @@ func TestCountersTellKnownTraffic(t *testing.T) {
 			left, right := d.Namespaces[0], d.Namespaces[1]
 			dev := right.Devices[0]
 			payload := GoodputFromCounters(dev.ReceivedBytes(), dev.RxPackets, TCPHeaders(x.ip))
-			// What TCP sent again passes the device too.
+			// Retransmitted segments pass the device too.
 			again := left.Counters[TCPRetransSegs] * 1448
 			if payload < transferred || payload > transferred+transferred/1000+again {
 				t.Errorf("%d bytes of payload by the device's counters (%+v), want %d", payload, dev.Traffic, transferred)
@@ -184,7 +184,7 @@ func wantSockets(t *testing.T, left, right NamespaceDelta) {
 	}
 }
 
-// A third namespace without traffic must not see that of the others.
+// A third namespace without traffic must not show that of the others.
 func TestCountersOfOtherNamespacesStayStill(t *testing.T) {
 	j := join(t)
 	quiet := newSpace(t, "q")
@@ -264,8 +264,8 @@ func TestMissingDeviceIsNamed(t *testing.T) {
 	}
 }
 
-// A tool that works in a child of a child is metered with it, and again when
-// the middle process is gone.
+// A tool that works in a grandchild is metered with it, also when the process
+// between them has ended.
 func TestToolTimeHoldsDescendants(t *testing.T) {
 	// The shell's child counts in a grandchild, which outlives it.
 	cmd := exec.Command("sh", "-c", `sh -c 'timeout 3 sh -c "while :; do :; done" & sleep 0.5'; sleep 3`)
@@ -290,7 +290,8 @@ func TestToolTimeHoldsDescendants(t *testing.T) {
 	}
 	time.Sleep(800 * time.Millisecond)
 	d := window(t, a, read(t, m))
-	// Others use the CPUs too; a tenth of one is the least a busy loop gets.
+	// Other programs use the CPUs too; a busy loop gets at least a tenth of
+	// one.
 	if s := d.Tools["tool"]; s < 0.1*d.Seconds || s > 1.05*d.Seconds {
 		t.Errorf("%.3f CPU seconds in a window of %.3f s (%q)", s, d.Seconds, d.Warnings)
 	}

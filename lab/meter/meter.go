@@ -1,9 +1,9 @@
-// Package meter reads what a node's network costs: CPU time by CPU, what the
-// tools themselves use, TCP's state, and the counters of every device on the
-// path; and it turns two readings into figures.
+// Package meter reads the cost of a node's network: CPU time by CPU, the CPU
+// time of the tools, TCP's state, and the counters of every device on the path.
+// It turns two readings into figures.
 //
 // A Meter runs on the node. The arithmetic over its readings (Window, Metrics,
-// Hops, Points) touches no kernel and runs wherever the readings are.
+// Hops, Points) does not use the kernel and runs anywhere.
 package meter
 
 import (
@@ -27,7 +27,7 @@ type Config struct {
 	FineIdle bool
 }
 
-// Meter reads one node. Its methods may be called by several goroutines.
+// Meter reads one node. Several goroutines may call its methods.
 type Meter struct {
 	mu         sync.Mutex
 	config     Config
@@ -41,8 +41,8 @@ type Meter struct {
 	processes  tree
 	guests     []Guest
 	ports      PortRange
-	wall       int64      // wall clock of the reading at hand
-	times      []CPUTimes // by slot, of the reading at hand
+	wall       int64      // wall clock of the current reading
+	times      []CPUTimes // by slot, of the current reading
 	seen       []bool     // by slot
 	buf        []byte
 }
@@ -53,7 +53,7 @@ type seriesDevice struct {
 	name      string
 }
 
-// New opens a meter. Close it: until then it keeps its namespaces alive.
+// New opens a meter. It keeps its namespaces alive until Close.
 func New(config Config) (*Meter, error) {
 	if len(config.CPUs) == 0 {
 		return nil, errors.New("make a meter: no CPUs given; a node needs at least one of its own")
@@ -120,9 +120,9 @@ func (m *Meter) openNamespaces() error {
 }
 
 // FineIdle reports whether a meter may read idle time to the nanosecond, from
-// /proc/timer_list: only root may read it, and it lists every timer of every
-// CPU, so that on a large machine reading it would disturb what is measured. All
-// meters of a run use one method; ask once.
+// /proc/timer_list. Only root may read that file. It lists every timer of every
+// CPU, so on a large machine reading it would disturb the measurement. All
+// meters of a run must use the same method: call FineIdle once.
 func FineIdle() bool {
 	const affordable = 300 * time.Microsecond
 	f, err := openProc(timerListFile)
@@ -131,7 +131,7 @@ func FineIdle() bool {
 	}
 	defer f.close()
 	buf, best := make([]byte, 64<<10), affordable+1
-	for range 10 { // the best of them: others use the CPU too
+	for range 10 { // use the fastest: other programs use the CPU too
 		start := time.Now()
 		found := 0
 		text, err := f.read(&buf)
@@ -146,7 +146,7 @@ func FineIdle() bool {
 	return best <= affordable
 }
 
-// IdleMethod names how idle time is read, for a person.
+// IdleMethod describes how idle time is read.
 func IdleMethod(fine bool) string {
 	if fine {
 		return "idle time to the nanosecond (/proc/timer_list)"
@@ -154,7 +154,7 @@ func IdleMethod(fine bool) string {
 	return "idle time in ticks of 10 ms (/proc/stat)"
 }
 
-// Close lets go of everything that is open.
+// Close closes everything that is open.
 func (m *Meter) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,30 +168,30 @@ func (m *Meter) Close() {
 	}
 }
 
-// Track adds a process of a tool, with its threads and all of its
-// descendants, under a label such as "sender".
+// Track adds a tool's process, with its threads and all descendants, under a
+// label such as "sender".
 func (m *Meter) Track(label string, pid int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.processes.track(label, pid)
 }
 
-// Forget drops all tracked processes.
+// Forget removes all tracked processes.
 func (m *Meter) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.processes.forget()
 }
 
-// SetPorts chooses the sockets that readings list.
+// SetPorts selects the sockets that readings list.
 func (m *Meter) SetPorts(r PortRange) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ports = r
 }
 
-// Read takes a full reading. The CPU times come first, so that the cost of the
-// rest falls into the window at its start and out of it at its end, alike.
+// Read takes a full reading. It reads the CPU times first: then the cost of the
+// rest is inside the window at its start, and outside it at its end.
 func (m *Meter) Read() (Reading, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -230,9 +230,10 @@ func (m *Meter) Read() (Reading, error) {
 	return r, err
 }
 
-// readCPUs fills times and seen and returns the moment of it.
+// readCPUs fills times and seen, and returns when it did so.
 func (m *Meter) readCPUs() (mono int64, err error) {
-	// 10 counters of 20 digits with their CPU take at most 220 bytes a line.
+	// 10 counters of 20 digits and the CPU's name take at most 220 bytes a
+	// line.
 	highest := slices.Max(m.config.CPUs)
 	text, err := m.stat.readStart(&m.buf, min((highest+2)*220, 1<<20))
 	if err != nil {
@@ -256,7 +257,7 @@ func (m *Meter) readCPUs() (mono int64, err error) {
 	return mono, m.readIdle(mono)
 }
 
-// wholeLines drops a last line that the buffer has cut.
+// wholeLines removes a last line that is cut off.
 func wholeLines(text []byte) []byte {
 	for i := len(text) - 1; i >= 0; i-- {
 		if text[i] == '\n' {

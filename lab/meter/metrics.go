@@ -7,13 +7,13 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Metrics turns what happened on the two nodes in one window into the figures
-// of a sample. receiver is nil where both endpoints are on one node: that
-// node's CPU then carries both sides, which nothing can tell apart; it stands
-// under the sender's names, and the receiver's CPU is absent.
+// Metrics turns the window of the two nodes into the figures of a sample.
+// receiver is nil if both endpoints are on one node. That node's CPU carries
+// both sides and cannot be divided: it is recorded under the sender's names,
+// and the receiver's CPU is absent.
 //
-// The fabric's own work is taken off the CPU on which it ran, from softirq
-// first, and reported apart. Steal is never part of a node's CPU.
+// The fabric's work is subtracted from the CPU on which it ran, from softirq
+// first, and recorded separately. Steal is never part of a node's CPU.
 func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 	ms := sample.Metrics{}
 	ms.Set(sample.WindowSeconds, sender.Seconds)
@@ -35,13 +35,14 @@ func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 	return ms
 }
 
-// trial is one window with all that is known of it.
+// trial is one window with all known facts about it.
 type trial struct {
 	sender, receiver *Delta
 	Facts
 }
 
-// wire is the fabric's own work, and how much of it the receiver's CPUs did.
+// wire records the CPU time of the fabric's work, and the part of it on the
+// receiver's CPUs.
 func (t trial) wire(ms sample.Metrics) {
 	if t.WireCPU == nil {
 		return
@@ -69,9 +70,9 @@ func (t trial) nodes() []*Delta {
 	return []*Delta{t.sender, t.receiver}
 }
 
-// payload is the bytes of payload that passed in the window. TCP itself counts
-// them exactly on sockets that lasted the whole window; what the tool says of
-// its own, longer window stands in for anything else.
+// payload returns the payload bytes of the window. TCP counts them exactly on
+// sockets that lasted through the window. Otherwise the tool's figure is used,
+// which is of the tool's longer window.
 func (t trial) payload() float64 {
 	received, lasting := uint64(0), false
 	for _, n := range t.nodes() {
@@ -85,8 +86,8 @@ func (t trial) payload() float64 {
 			}
 		}
 	}
-	// The data's own sockets may have gone in the window, so that only a tool's
-	// control connection lasted it.
+	// The data sockets may have ended in the window, so that only a tool's
+	// control connection lasted through it.
 	if reported := t.reported(); !lasting || received == 0 || float64(received) < reported/2 {
 		return reported
 	}
@@ -136,8 +137,8 @@ func (t trial) cpu(ms sample.Metrics, n *Delta, names cpuNames, payload float64,
 	}
 }
 
-// CPU sums the node's CPUs, without the fabric's own work on each, and says
-// how many they are.
+// CPU returns the sum over the node's CPUs without the fabric's work, and their
+// number.
 func (d *Delta) CPU(wire map[int]float64) (sum Usage, count int) {
 	for cpu, u := range d.CPUs {
 		sum = sum.add(u.without(wire[cpu]))
@@ -146,9 +147,9 @@ func (d *Delta) CPU(wire map[int]float64) (sum Usage, count int) {
 }
 
 // fabric sets what the fabric carried, and returns its frames in both
-// directions. Received counts are used on both nodes: a sending device that
-// segments counts superframes, the receiving one what the wire delivered. A
-// colocated trial has no fabric; its endpoints' devices stand in.
+// directions. It uses received counts on both nodes: a sending device that
+// segments counts superframes, a receiving one the frames from the wire. A
+// colocated trial has no fabric; its endpoints' devices are used instead.
 func (t trial) fabric(ms sample.Metrics) (packets uint64) {
 	role := RoleFabric
 	if t.Colocated {
@@ -184,8 +185,8 @@ func (t trial) fabric(ms sample.Metrics) (packets uint64) {
 	return packets
 }
 
-// receivesData says whether node i (0 the sender's, 1 the receiver's) is one
-// that the payload goes to.
+// receivesData reports whether node i (0 the sender's, 1 the receiver's)
+// receives payload.
 func (t trial) receivesData(i int) bool {
 	switch t.Direction {
 	case suite.Both:
@@ -196,10 +197,10 @@ func (t trial) receivesData(i int) bool {
 	return i == 1
 }
 
-// merging sets how many frames of the wire came up as one buffer: what the
-// data-receiving fabric device counted against what IP was handed in the
-// endpoints there. A system that merges anew behind the fabric device raises
-// it.
+// merging sets the number of frames from the wire in one merged buffer: the
+// frames of the data-receiving fabric device over the buffers passed to IP in
+// the endpoints there. A system that merges again behind the fabric device
+// raises it.
 func (t trial) merging(ms sample.Metrics) {
 	if t.Colocated || t.receiver == nil {
 		return
@@ -224,7 +225,7 @@ func (t trial) merging(ms sample.Metrics) {
 	}
 }
 
-// takesPart reports whether a namespace holds an endpoint of the trial.
+// takesPart reports whether a namespace has an endpoint of the trial.
 func takesPart(namespace string, endpoints []string) bool {
 	if len(endpoints) == 0 {
 		return namespace == ""
@@ -232,10 +233,10 @@ func takesPart(namespace string, endpoints []string) bool {
 	return slices.Contains(endpoints, namespace)
 }
 
-// drops sums over all metered hops. The drops of softnet are not added: each
-// is counted by its device too (enqueue_to_backlog, net/core/dev.c). Nor is what
-// a port of the wire refused: the NIC counts it as not transmitted (veth_xmit,
-// drivers/net/veth.c).
+// drops sums the drops of all metered hops. It does not add those of softnet:
+// the device counts each of them too (enqueue_to_backlog, net/core/dev.c). Nor
+// does it add frames that a port of the wire refused: the NIC counts them as
+// not transmitted (veth_xmit, drivers/net/veth.c).
 func (t trial) drops(ms sample.Metrics) {
 	nodes := t.nodes()
 	if t.Ports != nil {
@@ -284,8 +285,7 @@ func setTools(ms sample.Metrics, name sample.Metric, n *Delta) {
 	ms.Set(name, sum/n.Seconds)
 }
 
-// tcp sets segments, retransmits and the medians over the sockets that carried
-// the data.
+// tcp sets segments, retransmits, and medians over the data sockets.
 func (t trial) tcp(ms sample.Metrics) {
 	segments, again, known := uint64(0), uint64(0), false
 	var sockets []SocketDelta
@@ -315,7 +315,8 @@ func (t trial) tcp(ms sample.Metrics) {
 }
 
 // busySenders leaves out sockets that sent less than a hundredth of what the
-// busiest did: a tool's control connection, the silent side of a stream.
+// busiest socket sent: a tool's control connection, the silent side of a
+// stream.
 func busySenders(all []SocketDelta) []SocketDelta {
 	most := uint64(0)
 	for _, s := range all {
@@ -344,12 +345,12 @@ func median(sockets []SocketDelta, of func(SocketDelta) float64) float64 {
 	return (v[middle-1] + v[middle]) / 2
 }
 
-// receivePlace sets the share of the receiver's packets that its own CPUs took
-// through the receive path. Only one of a plain fabric can be told, without VMs,
-// whose kernels have queues of their own: the sender's CPUs have processed the
-// packets that its own devices received, and any beyond those are the
-// receiver's. A wire processes its ports' packets on the nodes' CPUs too, and
-// then the count says nothing.
+// receivePlace sets the share of the receiver's packets that its own CPUs
+// processed in the receive path. It can be known only for a plain fabric
+// without VMs, whose kernels have separate queues. The sender's CPUs process
+// the packets that the sender's devices received; any packets beyond those are
+// the receiver's. A wire's packets are processed on the nodes' CPUs too, so
+// that the count has no meaning there.
 func (t trial) receivePlace(ms sample.Metrics) {
 	if t.receiver == nil || len(t.sender.Guests) > 0 || t.WireCPU != nil || t.Ports != nil || len(t.sender.Softnet) == 0 || t.Direction == suite.Reverse {
 		return

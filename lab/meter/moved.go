@@ -1,8 +1,8 @@
 package meter
 
-// Moved is what the series devices of all nodes received between two light
-// readings, one before and one after for each node, in bits per second with all
-// headers. ok is false where the readings cannot be compared.
+// Moved is the rate at which the series devices of all nodes received between
+// two light readings, in bits per second with all headers. Each node has one
+// reading before and one after. ok is false if the readings cannot be compared.
 func Moved(before, after []Light) (bits float64, ok bool) {
 	if len(before) != len(after) {
 		return 0, false

@@ -11,27 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network namespace to be metered.
+// Namespace is a network namespace to meter.
 type Namespace struct {
 	Name string // container's name; empty for the node itself
-	// NS may be closed once the meter is made. netns.None() stands for the
-	// namespace of the calling thread, and is what the node itself has when
-	// its agent was started inside it.
+	// NS may be closed after New. netns.None() is the namespace of the calling
+	// thread; an agent that was started inside its node uses it for the node.
 	NS netns.NsHandle
-	// NoSockets: no tool runs here. Listing sockets walks the kernel's whole
-	// table of connections, 1.4 ms on a small machine, and is then left out.
+	// NoSockets: no tool runs here, so its sockets are not listed. Listing
+	// walks the kernel's whole table of connections, 1.4 ms on a small machine.
 	NoSockets bool
 }
 
-// orderedDevice is a device with its place in the meter's list.
+// orderedDevice is a device with its index in the meter's list.
 type orderedDevice struct {
 	Device
 	order int
 }
 
-// namespace holds what is open of one network namespace. Sockets and /proc
-// files opened inside a namespace stay there, so that no thread has to enter
-// it again; they also keep the namespace alive until close.
+// namespace holds the open files and sockets of one network namespace. They
+// stay in the namespace in which they were opened, so no thread has to enter it
+// again. They also keep the namespace alive until close.
 type namespace struct {
 	name      string
 	noSockets bool
@@ -96,8 +95,8 @@ func (n *namespace) close() {
 	}
 }
 
-// insideOf runs f on a thread in the namespace and lets the thread end, so
-// that no other goroutine ever runs there by accident.
+// insideOf runs f on a thread in the namespace. The thread then ends, so that
+// no other goroutine runs there by accident.
 func insideOf(ns netns.NsHandle, f func() error) error {
 	if !ns.IsOpen() {
 		return f()

@@ -1,6 +1,7 @@
 package meter
 
-// Traffic is what a device received and sent, since it was made.
+// Traffic has the received and sent bytes and packets of a device since it was
+// made.
 type Traffic struct {
 	RxBytes   uint64 `json:"rx_bytes"`
 	RxPackets uint64 `json:"rx_packets"`
@@ -10,8 +11,8 @@ type Traffic struct {
 
 const netDevFile = "/proc/net/dev"
 
-// eachNetDev visits the devices of /proc/net/dev. The name is only valid
-// during the visit.
+// eachNetDev visits the devices of /proc/net/dev. The name is valid only during
+// the visit.
 func eachNetDev(text []byte, visit func(name []byte, t Traffic)) error {
 	s := scanner{text}
 	for row := 0; ; row++ {
@@ -34,8 +35,9 @@ func eachNetDev(text []byte, visit func(name []byte, t Traffic)) error {
 	}
 }
 
-// cutName takes the device's name, which may hold no colon, blank or slash
-// (dev_valid_name, net/core/dev.c); the counters may follow without a blank.
+// cutName returns the device's name and the rest of the line. A name has no
+// colon, blank or slash (dev_valid_name, net/core/dev.c). The counters may
+// follow without a blank.
 func cutName(line []byte) (name, rest []byte, ok bool) {
 	for i, c := range line {
 		if c == ':' {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// NewOthers opens a meter over the CPUs of this machine that are online and not
-// among the given ones: those that have no part in an experiment. It is nil
-// where there are none.
+// NewOthers opens a meter over the online CPUs of this machine that are not in
+// taken: those without a part in the experiment. It returns nil if there are
+// none.
 func NewOthers(taken []int) (*Meter, error) {
 	text, err := os.ReadFile(statFile)
 	if err != nil {
@@ -34,8 +34,8 @@ func otherCPUs(stat []byte, taken []int) ([]int, error) {
 	return cpus, err
 }
 
-// SoftirqShares is the part of the window, 0..1, that each CPU spent on
-// softirqs, ksoftirqd's among them.
+// SoftirqShares returns the part of the window, 0..1, that each CPU spent in
+// softirqs, ksoftirqd included.
 func (d *Delta) SoftirqShares() map[int]float64 {
 	shares := make(map[int]float64, len(d.CPUs))
 	for cpu, u := range d.CPUs {

@@ -8,20 +8,21 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// SeriesSide is one node's light readings and what is needed to read them.
+// SeriesSide is one node's light readings, with the facts to interpret them.
 type SeriesSide struct {
 	Lights []Light
 	CPUs   []int // of the node, in the order of the readings
 }
 
 // Points joins the series of both nodes, which share one CLOCK_MONOTONIC, into
-// the points of a sample; origin is the reading's Mono at which the window
-// begins. receiver is nil where both endpoints are on one node. wire is the
-// series of the fabric's clock; nil where it has none.
+// the points of a sample. origin is the Mono of the reading at the window's
+// start. receiver is nil if both endpoints are on one node. wire is the series
+// of the fabric's clock; nil if it has none.
 //
-// Bits, as the devices count them (a veth that polls leaves out the Ethernet
-// header), are what the series devices of the data-receiving side received (of
-// both sides where data goes both ways). The fabric's own work is subtracted.
+// Bits are what the series devices of the data-receiving side received, or of
+// both sides for traffic in both directions, as the devices count them: a veth
+// that polls leaves out the Ethernet header. The fabric's work is subtracted
+// from the CPU figures.
 func Points(sender SeriesSide, receiver *SeriesSide, wire []WireReading, origin int64, f Facts) []sample.Point {
 	near := steps(sender, wire)
 	var far []step
@@ -44,7 +45,7 @@ func Points(sender SeriesSide, receiver *SeriesSide, wire []WireReading, origin 
 	return points
 }
 
-// step is what happened between two light readings.
+// step is the difference of two light readings.
 type step struct {
 	end     int64   // CLOCK_MONOTONIC
 	seconds float64 // length
@@ -53,8 +54,8 @@ type step struct {
 	bits    float64 // received by the series devices, per second
 }
 
-// steps leaves out pairs that cannot be compared: a CPU that was offline, a
-// device that was made anew.
+// steps returns the differences of successive readings. It leaves out pairs
+// that cannot be compared: a CPU was offline, or a device was replaced.
 func steps(side SeriesSide, wire []WireReading) []step {
 	var list []step
 	for i := 1; i < len(side.Lights); i++ {
@@ -103,7 +104,7 @@ func between(a, b Light) (s step, ok bool) {
 	return s, true
 }
 
-// nearest finds the step that ends closest to a moment, from step k on.
+// nearest returns the step, from step k on, that ends closest to a moment.
 func nearest(list []step, k int, end int64) int {
 	distance := func(i int) int64 {
 		d := list[i].end - end
@@ -127,14 +128,14 @@ func direction(near, far step, two bool, f Facts) float64 {
 	return far.bits
 }
 
-// WireReading is the fabric's clock at one moment.
+// WireReading is a reading of the fabric's clock.
 type WireReading struct {
 	Mono int64           // CLOCK_MONOTONIC
-	Used map[int]float64 // CPU seconds of the fabric's own work, by CPU
+	Used map[int]float64 // CPU seconds of the fabric's work so far, by CPU
 }
 
-// usedAt is what the fabric had used of a CPU at a moment, by linear
-// interpolation between the readings around it.
+// usedAt returns the time that the fabric had used on a CPU at a moment, by
+// linear interpolation between readings.
 func usedAt(wire []WireReading, cpu int, mono int64) float64 {
 	i, _ := slices.BinarySearchFunc(wire, mono, func(r WireReading, at int64) int { return cmp.Compare(r.Mono, at) })
 	switch {

@@ -1,15 +1,15 @@
 package meter
 
-// Process is a process of a tool and the CPU time it has used.
+// Process is a tool's process with its CPU time.
 type Process struct {
 	Label  string `json:"label"` // as given to Track
 	PID    int    `json:"pid"`
 	Parent int    `json:"parent"` // its parent's process id
-	Start  uint64 `json:"start"`  // ticks since boot; with PID it identifies the process
+	Start  uint64 `json:"start"`  // start time in ticks since boot; with PID it identifies the process
 	Name   string `json:"name"`
-	// CPU is what all of its threads have run, ended ones too, in nanoseconds.
+	// CPU is the run time of all its threads, ended ones too, in nanoseconds.
 	CPU int64 `json:"cpu_ns"`
-	// Waited is what its ended children have used, in nanoseconds, cut to
+	// Waited is the CPU time of its ended children, in nanoseconds, cut to
 	// whole ticks.
 	Waited int64 `json:"waited_ns"`
 }
@@ -21,7 +21,7 @@ type processKey struct {
 
 func (p Process) key() processKey { return processKey{p.PID, p.Start} }
 
-// procStat is what is needed of /proc/PID/stat.
+// procStat has the needed fields of /proc/PID/stat.
 type procStat struct {
 	name           string
 	parent         int
@@ -30,9 +30,9 @@ type procStat struct {
 	start          uint64 // ticks since boot
 }
 
-// parseProcStat reads /proc/PID/stat. The name in it stands in parentheses and
-// may hold any character, parentheses and line ends too: what follows the last
-// one counts.
+// parseProcStat parses /proc/PID/stat. The name is in parentheses and may
+// contain any character, parentheses and line ends too: the fields begin after
+// the last closing parenthesis.
 func parseProcStat(text []byte) (procStat, error) {
 	const file = "/proc/PID/stat"
 	opening, closing := -1, -1
@@ -66,7 +66,7 @@ func parseProcStat(text []byte) (procStat, error) {
 		if !ok {
 			return procStat{}, badLine(file, line, "22 fields or more, decimal from the fourth")
 		}
-		if !negative { // tpgid, priority and cutime of odd kernels; none is used where it is below zero
+		if !negative { // tpgid, priority, and cutime of some kernels are negative; negative values are not used
 			v[i] = n
 		}
 	}

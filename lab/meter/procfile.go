@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// procFile is a /proc file kept open and read anew from its start each time.
+// procFile is an open /proc file that is read again from its start each time.
 type procFile struct {
 	fd   int
 	path string
@@ -28,8 +28,9 @@ func (f procFile) close() {
 	}
 }
 
-// read returns the whole text, in *buf, which grows as needed and is valid
-// until the next use. The kernel makes the text when it is read from 0.
+// read returns the whole text in *buf, which grows as needed. The text is valid
+// until the next use of buf. The kernel generates the text at a read from
+// offset 0.
 func (f procFile) read(buf *[]byte) ([]byte, error) {
 	at := 0
 	for {
@@ -50,8 +51,8 @@ func (f procFile) read(buf *[]byte) ([]byte, error) {
 	}
 }
 
-// readStart returns the first length bytes or fewer. It saves the second call
-// that finds the end, for files whose start is all that counts.
+// readStart returns at most the first length bytes. For files of which only the
+// start is needed it saves the second call that finds the end.
 func (f procFile) readStart(buf *[]byte, length int) ([]byte, error) {
 	if len(*buf) < length {
 		*buf = make([]byte, length)

@@ -1,12 +1,12 @@
 package meter
 
-// Reading is everything that a meter reads of its node at one moment. All
-// counters run since boot, or since what they count was made; a Window of two
-// readings holds what happened between.
+// Reading is everything that a meter reads of its node at one moment. Counters
+// run since boot, or since the counted object was made. A Window of two
+// readings has the differences.
 type Reading struct {
 	Node       string             `json:"node"`
-	Mono       int64              `json:"mono_ns"` // CLOCK_MONOTONIC next to the read of the CPU times
-	Wall       int64              `json:"wall_ns"` // CLOCK_REALTIME beside it, ns since 1970
+	Mono       int64              `json:"mono_ns"` // CLOCK_MONOTONIC when the CPU times were read
+	Wall       int64              `json:"wall_ns"` // CLOCK_REALTIME at the same time, ns since 1970
 	Took       int64              `json:"took_ns"` // how long the whole reading took
 	CPUs       map[int]CPUTimes   `json:"cpus"`
 	Softirqs   map[int]Softirqs   `json:"softirqs,omitempty"`
@@ -17,7 +17,7 @@ type Reading struct {
 	Self       int64              `json:"self_ns"` // CPU time of the agent itself
 }
 
-// NamespaceReading is what one network namespace has counted.
+// NamespaceReading has the counters of one network namespace.
 type NamespaceReading struct {
 	Name     string          `json:"name"` // container's name; empty for the node itself
 	Counters Counters        `json:"counters"`
@@ -25,7 +25,7 @@ type NamespaceReading struct {
 	Sockets  []Socket        `json:"sockets,omitempty"`
 }
 
-// Light is a reading of the time series: little enough to be taken ten times a
+// Light is a reading of the time series, small enough to be taken ten times a
 // second.
 type Light struct {
 	Mono    int64     `json:"mono_ns"`  // CLOCK_MONOTONIC

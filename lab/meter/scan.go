@@ -1,10 +1,11 @@
 package meter
 
-// scanner walks over the fields of a /proc text without allocating: light
-// readings are taken ten times a second while traffic runs.
+// scanner splits a /proc text into lines and fields without allocating: light
+// readings are taken ten times a second under traffic.
 type scanner struct{ rest []byte }
 
-// line takes the next line, without its end; ok is false at the end.
+// line returns the next line without its end; ok is false at the end of the
+// text.
 func (s *scanner) line() (line []byte, ok bool) {
 	if len(s.rest) == 0 {
 		return nil, false
@@ -19,7 +20,7 @@ func (s *scanner) line() (line []byte, ok bool) {
 	return line, true
 }
 
-// field takes the next field of a line, parted by blanks; empty at the end.
+// field returns the next field of a line, up to a blank; empty at the end.
 func (s *scanner) field() []byte {
 	i := 0
 	for i < len(s.rest) && isBlank(s.rest[i]) {
@@ -36,8 +37,8 @@ func (s *scanner) field() []byte {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// decimal reads an unsigned number; ok is false for anything else, also for
-// one that does not fit.
+// decimal parses an unsigned number. ok is false for anything else, and for a
+// number that overflows.
 func decimal(b []byte) (n uint64, ok bool) {
 	if len(b) == 0 {
 		return 0, false

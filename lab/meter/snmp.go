@@ -4,21 +4,20 @@ import "strings"
 
 // Counters are a namespace's protocol counters by the kernel's names, such as
 // "Tcp.RetransSegs", "TcpExt.TCPTimeouts" or "Ip6InReceives". A counter that
-// the kernel does not have is absent.
+// the kernel lacks is absent.
 type Counters map[string]uint64
 
-// The protocol counters that the lab's figures are made of.
+// The protocol counters that the lab's figures use.
 const (
 	TCPInSegs      = "Tcp.InSegs"      // buffers received: a merged one counts once (tcp_v4_rcv, net/ipv4/tcp_ipv4.c)
-	TCPOutSegs     = "Tcp.OutSegs"     // segments sent, without those sent again
-	TCPRetransSegs = "Tcp.RetransSegs" // segments sent again
+	TCPOutSegs     = "Tcp.OutSegs"     // segments sent, without retransmissions
+	TCPRetransSegs = "Tcp.RetransSegs" // segments retransmitted
 	TCPTimeouts    = "TcpExt.TCPTimeouts"
 	IPInReceives   = "Ip.InReceives" // buffers handed to IPv4: a merged one counts once
 	IP6InReceives  = "Ip6InReceives" // the same for IPv6
 )
 
-// kept are the counters that a reading carries; the others (some 400) would
-// only lengthen it.
+// kept are the counters in a reading. The others (some 400) are not used.
 var kept = keep(
 	IPInReceives, "Ip.InDelivers", "Ip.OutRequests", "Ip.InDiscards", "Ip.OutDiscards", "Ip.OutNoRoutes",
 	"Ip.ForwDatagrams", "Ip.ReasmReqds", "Ip.ReasmFails", "Ip.FragOKs", "Ip.FragFails", "Ip.FragCreates",
@@ -44,10 +43,11 @@ func keep(names ...string) map[string]bool {
 	return m
 }
 
-// ParseSNMP adds the counters of a text of the form of /proc/net/snmp and
-// /proc/net/netstat to c: lines in pairs, names first, values after, each pair
-// headed by its protocol. want chooses names of the form "Tcp.OutSegs"; nil
-// chooses all. Values below zero (Tcp.MaxConn) are no counters and left out.
+// ParseSNMP adds the counters of a text to c. The text has the form of
+// /proc/net/snmp and /proc/net/netstat: pairs of lines, names and then values,
+// each line beginning with its protocol. want selects names such as
+// "Tcp.OutSegs"; nil selects all. Negative values (Tcp.MaxConn) are not
+// counters and are left out.
 func ParseSNMP(file string, text []byte, c Counters, want func(name string) bool) error {
 	s := scanner{text}
 	for {
@@ -93,8 +93,8 @@ func snmpPair(file string, names, values []byte, c Counters, want func(string) b
 	}
 }
 
-// ParseSNMP6 adds the counters of a text of the form of /proc/net/snmp6 to c:
-// a name and a value on each line.
+// ParseSNMP6 adds the counters of a text in the form of /proc/net/snmp6 to c: a
+// name and a value on each line.
 func ParseSNMP6(text []byte, c Counters, want func(name string) bool) error {
 	const file = "/proc/net/snmp6"
 	s := scanner{text}

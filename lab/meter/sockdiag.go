@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockDiag asks one namespace for its TCP sockets.
+// sockDiag lists the TCP sockets of one namespace.
 type sockDiag struct{ sockets map[int]*nl.SocketHandle }
 
 func openSockDiag(ns netns.NsHandle) (*sockDiag, error) {
@@ -22,10 +22,10 @@ func openSockDiag(ns netns.NsHandle) (*sockDiag, error) {
 
 func (d *sockDiag) close() { d.sockets[unix.NETLINK_INET_DIAG].Close() }
 
-// diagRequest is struct inet_diag_req, the older form of the request. It alone
-// asks for both IP versions at once. A dump walks over the whole table of
+// diagRequest is struct inet_diag_req, the older form of the request. Only this
+// form asks for both IP versions at once. A dump walks the whole table of
 // established sockets (262,144 buckets on a machine of 24 GB, 1.5 ms), so one
-// walk instead of two halves what a reading costs.
+// walk instead of two halves the cost of a reading.
 type diagRequest struct{}
 
 const (
@@ -35,9 +35,9 @@ const (
 
 func (diagRequest) Len() int { return diagRequestLength }
 
-// Serialize asks for established sockets only: a connect/request/response run
-// leaves tens of thousands in TIME_WAIT, and listing those would take longer
-// than all else.
+// Serialize requests established sockets only. A connect/request/response run
+// leaves tens of thousands in TIME_WAIT; listing those would take longer than
+// everything else.
 func (diagRequest) Serialize() []byte {
 	const (
 		extensions  = 3
@@ -50,8 +50,8 @@ func (diagRequest) Serialize() []byte {
 	return b
 }
 
-// established lists the sockets of both IP versions that match, without those
-// on the loopback.
+// established lists the matching sockets of both IP versions, without those on
+// the loopback device.
 func (d *sockDiag) established(ports PortRange) ([]Socket, error) {
 	list, err := retryDump(func() ([]Socket, error) { return d.list(ports) })
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *sockDiag) list(ports PortRange) ([]Socket, error) {
 		s, err := parseSocket(msg)
 		if err != nil {
 			bad = err
-			return true // the rest of the dump must be taken from the socket
+			return true // the rest of the dump must still be read from the socket
 		}
 		if !s.Local.Addr().IsLoopback() && (ports.Has(s.Local.Port()) || ports.Has(s.Remote.Port())) {
 			list = append(list, s)

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Socket is an established TCP socket with the kernel's TCP_INFO of it.
+// Socket is an established TCP socket with its TCP_INFO.
 type Socket struct {
 	Local         netip.AddrPort `json:"local"`
 	Remote        netip.AddrPort `json:"remote"`
@@ -23,13 +23,13 @@ type Socket struct {
 	SegsOut       uint32         `json:"segs_out"`      // wraps
 	SegsIn        uint32         `json:"segs_in"`       // wraps
 	BytesAcked    uint64         `json:"bytes_acked"`
-	BytesReceived uint64         `json:"bytes_received"` // in order, whether the program has read them or not
+	BytesReceived uint64         `json:"bytes_received"` // received in order, read by the program or not
 	DeliveryRate  uint64         `json:"delivery_rate_bytes_per_s"`
 	PacingRate    uint64         `json:"pacing_rate_bytes_per_s,omitempty"` // 2^64−1 where unlimited
 }
 
-// PortRange chooses sockets whose local or remote port lies in it, ends
-// included. The zero range chooses all.
+// PortRange selects sockets whose local or remote port is from First to Last.
+// The zero range selects all.
 type PortRange struct{ First, Last uint16 }
 
 // Has reports whether the port is in the range.
@@ -38,18 +38,18 @@ func (r PortRange) Has(port uint16) bool {
 }
 
 // Layout of an answer of sock_diag: struct inet_diag_msg and the attributes
-// behind it (include/uapi/linux/inet_diag.h).
+// after it (include/uapi/linux/inet_diag.h).
 const (
 	diagMessageLength = 72
 	diagInfo          = 2 // INET_DIAG_INFO: struct tcp_info
 	diagCongestion    = 4 // INET_DIAG_CONG: name, ended by 0
 )
 
-// tcpInfoLength reaches up to delivery_rate (Linux 4.9); kernels only ever add
-// behind it.
+// tcpInfoLength covers the fields up to delivery_rate (Linux 4.9). Newer
+// kernels only append fields.
 const tcpInfoLength = 168
 
-// parseSocket reads the payload of one answer.
+// parseSocket parses the payload of one answer.
 func parseSocket(b []byte) (Socket, error) {
 	if len(b) < diagMessageLength {
 		return Socket{}, fmt.Errorf("read sock_diag answer: %d bytes, want at least %d", len(b), diagMessageLength)
@@ -98,7 +98,7 @@ func diagAddresses(b []byte) (local, remote netip.AddrPort, err error) {
 	return netip.AddrPortFrom(from, port(4)), netip.AddrPortFrom(to, port(6)), nil
 }
 
-// readTCPInfo reads struct tcp_info (include/uapi/linux/tcp.h).
+// readTCPInfo parses struct tcp_info (include/uapi/linux/tcp.h).
 func (s *Socket) readTCPInfo(b []byte) error {
 	if len(b) < tcpInfoLength {
 		return fmt.Errorf("read TCP_INFO: %d bytes, want at least %d (Linux 4.9)", len(b), tcpInfoLength)
@@ -117,8 +117,8 @@ func (s *Socket) readTCPInfo(b []byte) error {
 	return nil
 }
 
-// eachAttribute walks over netlink attributes: length and kind of 16 bits
-// each, then the value, padded to 4 bytes.
+// eachAttribute visits netlink attributes: length and kind of 16 bits each,
+// then the value, padded to 4 bytes.
 func eachAttribute(b []byte, visit func(kind uint16, value []byte) error) error {
 	const head = 4
 	const kindMask = 0x3fff // two bits are flags (NLA_TYPE_MASK)

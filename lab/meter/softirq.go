@@ -8,7 +8,7 @@ type Softirqs struct {
 
 const softirqsFile = "/proc/softirqs"
 
-// ParseSoftirqs reads /proc/softirqs by CPU number: a header line names the
+// ParseSoftirqs parses /proc/softirqs, by CPU number. The header line names the
 // CPUs of the columns.
 func ParseSoftirqs(text []byte) (map[int]Softirqs, error) {
 	s := scanner{text}

@@ -1,10 +1,10 @@
 package meter
 
-// idleClock is what /proc/timer_list says of one CPU's idle time, in
-// nanoseconds (print_cpu, kernel/time/timer_list.c).
+// idleClock is one CPU's idle time in /proc/timer_list, in nanoseconds
+// (print_cpu, kernel/time/timer_list.c).
 type idleClock struct {
-	// Slept is idle and iowait time up to the last time that the CPU left
-	// idle, be it for an interrupt only.
+	// Slept is the idle and iowait time up to the last time that the CPU left
+	// idle, even if only for an interrupt.
 	Slept int64
 	// Entry is when the CPU last entered or left idle, on CLOCK_MONOTONIC.
 	Entry int64
@@ -13,7 +13,7 @@ type idleClock struct {
 const timerListFile = "/proc/timer_list"
 
 // eachIdleClock visits the CPUs of /proc/timer_list. A kernel without NO_HZ
-// prints none of it: no CPU is visited then.
+// does not print them; then no CPU is visited.
 func eachIdleClock(text []byte, visit func(cpu int, c idleClock)) error {
 	s := scanner{text}
 	cpu, c, seen := -1, idleClock{}, false
@@ -40,7 +40,7 @@ func eachIdleClock(text []byte, visit func(cpu int, c idleClock)) error {
 			}
 			cpu = int(n)
 			continue
-		case "Tick": // the list of clock event devices follows the CPUs
+		case "Tick": // after the CPUs comes the list of clock event devices
 			end()
 			cpu = -1
 			continue
@@ -63,16 +63,16 @@ func eachIdleClock(text []byte, visit func(cpu int, c idleClock)) error {
 	}
 }
 
-// idleAt returns a CPU's idle time at the moment now, given the same in ticks
-// from /proc/stat, which counts a sleep that still lasts where timer_list does
-// not. timer_list does not say whether the CPU sleeps now; so of the two
-// possible values the one that the ticks allow is taken. Where they allow
-// both, the sleep is shorter than a tick, and so is the error.
+// idleAt returns a CPU's idle time at the moment now. timer_list does not
+// contain a sleep that still lasts, and does not say whether the CPU sleeps
+// now. t has the same time in ticks from /proc/stat, which contains the current
+// sleep. So of the two possible values the one that agrees with the ticks is
+// used. If both agree, the sleep is shorter than a tick, and so is the error.
 func (c idleClock) idleAt(now int64, t CPUTimes) int64 {
 	awake, asleep := c.Slept, c.Slept+max(now-c.Entry, 0)
 	low := int64(t.Idle+t.IOWait) * tickNanoseconds
-	// Idle and iowait are each cut to whole ticks; another tick for the time
-	// between the two reads.
+	// Idle and iowait are each cut to whole ticks. One more tick allows for the
+	// time between the two reads.
 	allowed := func(x int64) bool { return x >= low-tickNanoseconds && x < low+3*tickNanoseconds }
 	if !allowed(awake) && allowed(asleep) {
 		return asleep

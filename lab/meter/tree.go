@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is the processes of the tools: the given roots, their descendants, and
-// descendants that were seen once and have another parent now (servers that
-// went to the background).
+// tree has the processes of the tools: the given roots, their descendants, and
+// earlier descendants that have another parent now (servers that went to the
+// background).
 type tree struct {
 	roots map[int]string // pid to label
 	known map[processKey]string
@@ -29,7 +29,7 @@ func (t *tree) track(label string, pid int) {
 
 func (t *tree) forget() { t.roots, t.known = nil, nil }
 
-// read lists the processes that still exist, in the order of their ids.
+// read lists the processes that still exist, in order of their ids.
 func (t *tree) read() ([]Process, error) {
 	found := map[int]Process{}
 	for pid, label := range t.roots {
@@ -56,8 +56,8 @@ func (t *tree) read() ([]Process, error) {
 	return list, nil
 }
 
-// descend adds a process and all below it. One that ended meanwhile is left
-// out without an error.
+// descend adds a process and all its descendants. A process that has ended is
+// left out without an error.
 func (t *tree) descend(pid int, label string, found map[int]Process) error {
 	if _, ok := found[pid]; ok {
 		return nil
@@ -104,10 +104,10 @@ func readProcess(pid int) (procStat, error) {
 	return parseProcStat(text)
 }
 
-// processCPU asks the process's CPU clock, which is exact to the nanosecond
-// and holds ended threads (clock_getcpuclockid(3); posix-cpu-timers.c). A
-// kernel or sandbox that refuses is asked for the threads' schedstat, and
-// without that for the ticks.
+// processCPU reads the process's CPU clock, which is exact to the nanosecond
+// and includes ended threads (clock_getcpuclockid(3); posix-cpu-timers.c). If
+// the kernel or a sandbox refuses, it uses the threads' schedstat, and
+// otherwise the ticks.
 func processCPU(pid int, stat procStat) (int64, error) {
 	if ran, err := processClock(pid); err == nil {
 		return ran, nil
@@ -129,7 +129,7 @@ func processClock(pid int) (int64, error) {
 	return ts.Nano(), nil
 }
 
-// threadsCPU sums what the living threads have run.
+// threadsCPU sums the run time of the living threads.
 func threadsCPU(pid int) (sum int64, err error) {
 	paths, err := filepath.Glob(procPath(pid, "task/*/schedstat"))
 	if err != nil {
@@ -160,8 +160,8 @@ func exists(pid int) bool {
 	return err == nil
 }
 
-// childrenOf lists the processes whose parent is a thread of pid. Kernels
-// without CONFIG_PROC_CHILDREN are asked process by process.
+// childrenOf lists the processes whose parent is a thread of pid. On kernels
+// without CONFIG_PROC_CHILDREN it looks at every process.
 func childrenOf(pid int) ([]int, error) {
 	lists, err := filepath.Glob(procPath(pid, "task/*/children"))
 	if err != nil {

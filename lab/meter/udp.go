@@ -5,11 +5,11 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// datagrams divides the loss of a UDP stream into what the receiving sockets had
-// no room for and what was lost on the way to them. The tool says how much was
-// lost; the UDP counters of the receiving endpoints say how many datagrams the
-// sockets dropped for each one that they delivered. A superframe counts once in
-// both counters, so that their ratio holds with GRO too.
+// datagrams divides the loss of a UDP stream into datagrams that found the
+// receiving sockets full, and datagrams lost on the way. The tool reports the
+// whole loss. The UDP counters of the receiving endpoints give the number
+// dropped by the sockets for each one delivered. A superframe counts once in
+// both counters, so the ratio holds with GRO too.
 func (t trial) datagrams(ms sample.Metrics) {
 	if t.Loss == nil {
 		return
@@ -29,14 +29,14 @@ func (t trial) datagrams(ms sample.Metrics) {
 	case delivered > 0:
 		inSocket = min(inSocket, (1-*t.Loss)*float64(dropped)/float64(delivered))
 	case dropped == 0:
-		return // no counter of these sockets is known
+		return // the counters of these sockets are unknown
 	}
 	ms.Set(sample.SocketLoss, inSocket)
 	ms.Set(sample.PathLoss, *t.Loss-inSocket)
 }
 
-// getsDatagrams reports whether a namespace of node i holds an endpoint that
-// the payload goes to.
+// getsDatagrams reports whether a namespace of node i has an endpoint that
+// receives payload.
 func (t trial) getsDatagrams(i int, namespace string) bool {
 	toReceiver, toSender := t.Direction != suite.Reverse, t.Direction == suite.Reverse || t.Direction == suite.Both
 	receiver := 1

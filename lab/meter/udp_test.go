@@ -7,8 +7,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// The figures of a UDP stream of which a share was lost, by what the receiving
-// endpoint's sockets counted.
+// The figures of a UDP stream with loss, depending on the counters of the
+// receiving endpoint's sockets.
 func TestLossIsDividedBetweenSocketAndWay(t *testing.T) {
 	counted := func(delivered, dropped uint64) Counters {
 		return Counters{"Udp.InDatagrams": delivered, "Udp.RcvbufErrors": dropped}
@@ -47,8 +47,7 @@ func TestLossIsDividedBetweenSocketAndWay(t *testing.T) {
 	}
 }
 
-// On one node both endpoints are containers of it, and the loss of TCP is not
-// asked for.
+// On one node both endpoints are containers of it. TCP has no such loss.
 func TestLossOfAColocatedStream(t *testing.T) {
 	loss := 0.5
 	a := &Delta{Node: "a", Seconds: 1, Namespaces: []NamespaceDelta{

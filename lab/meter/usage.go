@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Usage is how one CPU spent a window, in seconds. User, System, IRQ and
-// Softirq add up to Busy; Busy, Idle, IOWait and Steal to the window.
+// Usage is one CPU's time in a window, in seconds. User, System, IRQ and
+// Softirq add up to Busy. Busy, Idle, IOWait and Steal add up to the window.
 type Usage struct {
 	Busy    float64 `json:"busy_s"`
 	User    float64 `json:"user_s"` // with nice, and with the time given to guests
@@ -14,18 +14,18 @@ type Usage struct {
 	IRQ     float64 `json:"irq_s"`
 	Softirq float64 `json:"softirq_s"`
 	Idle    float64 `json:"idle_s"`
-	IOWait  float64 `json:"iowait_s"` // idle too, with a program that waits for a disk
-	Steal   float64 `json:"steal_s"`  // the hypervisor ran another
+	IOWait  float64 `json:"iowait_s"` // idle while a program waits for a disk
+	Steal   float64 `json:"steal_s"`  // the hypervisor ran another machine
 }
 
-// usage turns two readings of one CPU into how it spent the window.
+// usage computes a CPU's Usage from two readings.
 //
-// Busy is the window less idle, iowait and steal, which NO_HZ kernels know
-// exactly: /proc/stat cuts each to 10 ms, /proc/timer_list shows idle and
-// iowait together to the nanosecond. How Busy divides among user, system, irq
-// and softirq is known by sampling at the timer interrupt only (100 to 1000
-// times a second), and so taken in proportion to the ticks. Where the kernel
-// counts them exactly (CONFIG_IRQ_TIME_ACCOUNTING) the proportion is exact.
+// Busy is the window less idle, iowait and steal. NO_HZ kernels know these
+// exactly: /proc/stat cuts each to 10 ms, /proc/timer_list has idle plus iowait
+// to the nanosecond. User, system, irq and softirq are sampled at the timer
+// interrupt (100 to 1000 times a second), so Busy is divided in proportion to
+// their ticks. If the kernel counts them exactly (CONFIG_IRQ_TIME_ACCOUNTING),
+// the proportion is exact.
 func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
 	idle, err := idleTick(cpu, "idle", a.Idle, b.Idle)
 	if err != nil {
@@ -42,7 +42,7 @@ func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
 	if a.FineIdle > 0 && b.FineIdle > 0 {
 		idle, iowait = refine(idle, iowait, time.Duration(b.FineIdle-a.FineIdle))
 	}
-	// Steal overlaps idle: a CPU that wakes waits for its host first.
+	// Steal overlaps idle: a CPU that wakes first waits for its host.
 	if gone := idle + iowait; gone > window+window/50+3*tickLength {
 		return Usage{}, &ClockError{CPU: cpu, Window: window, Idle: gone}
 	}
@@ -50,8 +50,8 @@ func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	// Cut to ticks, idle and the others can reach beyond the window by one tick
-	// each.
+	// Because of the cut to ticks, idle and the others can each exceed the
+	// window by one tick.
 	idle = min(idle, window)
 	iowait = min(iowait, window-idle)
 	left := window - idle - iowait
@@ -65,8 +65,8 @@ func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
 
 const tickLength = time.Duration(tickNanoseconds)
 
-// idleTick is the growth of a counter that may fall by a little: iowait moves
-// to other CPUs, and idle is read while it runs (proc_stat(5)).
+// idleTick is the growth of a counter that may fall a little: iowait moves to
+// other CPUs, and idle is read while it runs (proc_stat(5)).
 func idleTick(cpu int, name string, a, b uint64) (time.Duration, error) {
 	const slack = 2
 	if b < a {
@@ -83,8 +83,8 @@ func idleTick(cpu int, name string, a, b uint64) (time.Duration, error) {
 
 func cpuCounter(cpu int, name string) string { return fmt.Sprintf("counter %s of CPU %d", name, cpu) }
 
-// refine puts the exact sum of idle and iowait in the place of their ticks. A
-// sum that the ticks contradict is not used: it was read around a change.
+// refine replaces the ticks of idle and iowait by their exact sum. A sum that
+// contradicts the ticks is not used: the CPU's state changed during the read.
 func refine(idle, iowait, exact time.Duration) (fineIdle, fineIOWait time.Duration) {
 	if d := exact - idle - iowait; d < -3*tickLength || d > 3*tickLength {
 		return idle, iowait
@@ -131,10 +131,10 @@ func (u *Usage) split(t ticks) {
 	u.IRQ, u.Softirq = share*t.irq.Seconds(), share*t.softirq.Seconds()
 }
 
-// without takes the fabric's own work out: from softirq, where it runs, then
-// from system (a thread that polls), then from what else there is. The fabric's
-// clock runs on while the host has taken the CPU away, and the work of the node
-// is delayed as much: steal is shared out among both.
+// without subtracts the fabric's work: from softirq, where it runs, then from
+// system (a polling thread), then from the rest. The fabric's clock continues
+// while the host has taken the CPU away, and the node's work is delayed as
+// much. So steal is divided among both.
 func (u Usage) without(wire float64) Usage {
 	if u.Steal > 0 {
 		wire *= u.Busy / (u.Busy + u.Steal)
@@ -149,7 +149,7 @@ func (u Usage) without(wire float64) Usage {
 	return u
 }
 
-// add sums two CPUs.
+// add returns the sum of two CPUs' usage.
 func (u Usage) add(v Usage) Usage {
 	u.Busy += v.Busy
 	u.User += v.User

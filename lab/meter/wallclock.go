@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WallStep is by how much the wall clock went further than the monotonic clock
-// between two readings; negative where it was set back. Both clocks are slewed
-// together (adjtimex), so that only a step parts them. ok is false where a
-// reading has no wall clock.
+// WallStep is the step of the wall clock against the monotonic clock between
+// two readings; negative if it was set back. Slewing (adjtimex) affects both
+// clocks, so that only a step separates them. ok is false if a reading has no
+// wall clock.
 func WallStep(a, b Reading) (step time.Duration, ok bool) {
 	if a.Wall == 0 || b.Wall == 0 {
 		return 0, false

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Delta is what happened on one node between two readings.
+// Delta is the difference between two readings of one node.
 type Delta struct {
 	Node       string             `json:"node"`
 	Seconds    float64            `json:"seconds"` // length of the window
@@ -13,13 +13,13 @@ type Delta struct {
 	Softirqs   map[int]Softirqs   `json:"softirqs,omitempty"`
 	Softnet    map[int]Softnet    `json:"softnet,omitempty"`
 	Namespaces []NamespaceDelta   `json:"namespaces,omitempty"`
-	Tools      map[string]float64 `json:"tools,omitempty"`  // CPU seconds by label; absent where the processes ended
+	Tools      map[string]float64 `json:"tools,omitempty"`  // CPU seconds by label; absent if the processes ended
 	Guests     map[string]float64 `json:"guests,omitempty"` // CPU seconds of virtual machines by name, see Guest
 	Observer   float64            `json:"observer_s"`       // CPU seconds of the agent
 	Warnings   []string           `json:"warnings,omitempty"`
 }
 
-// NamespaceDelta is what one network namespace has counted in the window.
+// NamespaceDelta has the counts of one network namespace in the window.
 type NamespaceDelta struct {
 	Name     string        `json:"name"`
 	Counters Counters      `json:"counters"`
@@ -27,19 +27,20 @@ type NamespaceDelta struct {
 	Sockets  []SocketDelta `json:"sockets,omitempty"`
 }
 
-// DeviceDelta has the counters of the window; Qdisc.Backlog is the last.
+// DeviceDelta has the counts of the window. Qdisc.Backlog is the value at its
+// end.
 type DeviceDelta struct{ DeviceReading }
 
 // SocketDelta is a socket that was established at the window's end. Its
-// counters are of the window, all else is the state at the end.
+// counters are those of the window; everything else is the state at the end.
 type SocketDelta struct {
 	Socket
-	New bool `json:"new,omitempty"` // was not there at the start: the counters are since it was made
+	New bool `json:"new,omitempty"` // it did not exist at the start: the counters are since it was made
 }
 
-// Window returns what happened between reading a and reading b of the same
-// meter. Readings that cannot be compared yield a *WindowError, *ClockError,
-// *OfflineError, *CounterError or *GoneError; then the trial has no figures.
+// Window returns the difference between reading a and reading b of the same
+// meter. If they cannot be compared, the error is a *WindowError, *ClockError,
+// *OfflineError, *CounterError or *GoneError, and the trial has no figures.
 func Window(a, b Reading) (Delta, error) {
 	length := time.Duration(b.Mono - a.Mono)
 	if length <= 0 {
@@ -129,7 +130,7 @@ func (d *Delta) softnet(a, b Reading) error {
 	return nil
 }
 
-// difference is one counter to be subtracted.
+// difference is one counter with its two values.
 type difference struct {
 	name          string
 	before, after uint64
@@ -208,8 +209,8 @@ func deviceWindow(where string, a, b DeviceReading) (d DeviceDelta, warning stri
 	return d, warning, differences(of, list)
 }
 
-// socketWindow pairs sockets by their cookies. One that was closed in the
-// window is left out: its figures went with it.
+// socketWindow matches sockets by their cookies. A socket that was closed in
+// the window is left out: its figures are lost.
 func socketWindow(a, b []Socket) []SocketDelta {
 	before := make(map[uint64]Socket, len(a))
 	for _, s := range a {
@@ -226,7 +227,7 @@ func socketWindow(a, b []Socket) []SocketDelta {
 		}
 		d.BytesAcked -= p.BytesAcked
 		d.BytesReceived -= p.BytesReceived
-		d.SegsOut -= p.SegsOut // of 32 bits: the difference is right across a wrap
+		d.SegsOut -= p.SegsOut // 32 bits: the difference is right across a wrap
 		d.SegsIn -= p.SegsIn
 		d.TotalRetrans -= p.TotalRetrans
 		list = append(list, d)
@@ -234,10 +235,10 @@ func socketWindow(a, b []Socket) []SocketDelta {
 	return list
 }
 
-// tools sums CPU time by label. A process that ended and was waited for moved
-// its time to its parent's account of ended children, so that the sum over the
-// tree only grows. Where no ancestor of it in the tree lives on, it took its
-// share of the window with it, and the label's figure is not known.
+// tools sums CPU time by label. The time of a process that ended and was waited
+// for moves to its parent's account of ended children, so that the sum over the
+// tree only grows. If no ancestor in the tree lives on, the time is lost, and
+// the label's figure is unknown.
 func (d *Delta) tools(a, b []Process) {
 	if len(a)+len(b) == 0 {
 		return
@@ -261,7 +262,7 @@ func (d *Delta) tools(a, b []Process) {
 	d.Tools = map[string]float64{}
 	for label, ns := range sums {
 		name, gone := lost[label]
-		// Waited is cut to ticks: the end of a child can lose two.
+		// Waited is cut to ticks: a child's end can lose two ticks.
 		slack := 2 * tickNanoseconds * int64(len(a)+1)
 		if gone || ns < -slack {
 			d.Warnings = append(d.Warnings, fmt.Sprintf("node %s: process %q of %s ended during the window: the tool's own CPU time is not known", d.Node, name, label))
@@ -271,7 +272,7 @@ func (d *Delta) tools(a, b []Process) {
 	}
 }
 
-// survives reports whether a process or an ancestor of it in the tree lives.
+// survives reports whether a process, or an ancestor in the tree, lives.
 func survives(p Process, byPID map[int]Process, living map[processKey]bool) bool {
 	for range len(byPID) + 1 {
 		if living[p.key()] {

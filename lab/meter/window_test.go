@@ -200,8 +200,8 @@ func TestToolThatEndedInTheWindowHasNoFigure(t *testing.T) {
 	}
 }
 
-// The host took the CPU away for a fifth of the time that it was not idle; the
-// fabric's clock ran on meanwhile.
+// The host took the CPU away for a fifth of the time in which it was not idle.
+// The fabric's clock continued meanwhile.
 func TestStealIsSharedOutAmongNodeAndFabric(t *testing.T) {
 	u := Usage{Busy: 0.8, Softirq: 0.8, Steal: 0.2}.without(0.5)
 	if !near(u.Busy, 0.4, 1e-9) || !near(u.Softirq, 0.4, 1e-9) {
@@ -212,14 +212,14 @@ func TestStealIsSharedOutAmongNodeAndFabric(t *testing.T) {
 	}
 }
 
-// A CPU that was idle for half of the window and lost the rest and more to its
-// host has done nothing, which is no jump of the clock.
+// A CPU that was idle for half of the window, and lost at least the rest to its
+// host, has done nothing. This is not a jump of the clock.
 func TestStealMayOverlapIdleTime(t *testing.T) {
 	u, err := usage(0, CPUTimes{}, CPUTimes{Idle: 50, Steal: 60}, time.Second)
 	if err != nil || u.Idle != 0.5 || u.Steal != 0.5 || u.Busy != 0 {
 		t.Errorf("%+v, %v", u, err)
 	}
-	// What the timer interrupt saw the CPU do, it did.
+	// The CPU did at least the work that the timer interrupt saw.
 	u, err = usage(0, CPUTimes{}, CPUTimes{Idle: 50, Steal: 60, User: 5, Softirq: 15}, time.Second)
 	if err != nil || !near(u.Busy, 0.2, 1e-9) || !near(u.Steal, 0.3, 1e-9) || !near(u.Softirq, 0.15, 1e-9) {
 		t.Errorf("%+v, %v", u, err)

@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Adjust subtracts from each y what a linear regression (least squares) of y on
-// its covariates x explains: what y would be with all covariates 0. Every x has
-// as many covariates. A covariate that does not vary is left out; so are all
-// where there are fewer than 5 values for each.
+// Adjust removes from each y the part that a linear regression (least squares)
+// on its covariates x explains: it returns what y would be with all covariates
+// 0. Every x has the same number of covariates. A covariate that does not vary
+// is left out. With fewer than 5 values for each covariate, all are left out.
 func Adjust(y []float64, x [][]float64) ([]float64, error) {
 	if len(y) != len(x) {
 		return nil, errors.New("adjust values: each needs its covariates")
@@ -38,7 +38,7 @@ func Adjust(y []float64, x [][]float64) ([]float64, error) {
 	}
 	var slopes mat.VecDense
 	if err := slopes.SolveVec(design, mat.NewVecDense(len(y), append([]float64(nil), y...))); err != nil {
-		return adjusted, nil // the covariates cannot be told apart
+		return adjusted, nil // the covariates are linearly dependent
 	}
 	for i := range y {
 		for k, c := range used {

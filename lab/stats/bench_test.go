@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkAnalysis is what a report of 10 metrics in 50 comparisons of 20
-// blocks asks for: 20,000 values. It is to stay well below 2 s on one core.
+// BenchmarkAnalysis makes the statistics of a report with 10 metrics in 50
+// comparisons of 20 blocks: 20,000 values. It must stay well below 2 s on one
+// core.
 func BenchmarkAnalysis(b *testing.B) {
 	rng := rand.New(rand.NewPCG(26, 0))
 	subject, baseline := make([]float64, 20), make([]float64, 20)

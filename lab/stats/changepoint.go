@@ -9,41 +9,42 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 )
 
-// ChangePoint is where the level of a metric changed in a succession of runs.
+// ChangePoint is a run at which the level of a metric changed.
 type ChangePoint struct {
 	Index  int     // of the first run at the new level
-	Before float64 // median of the runs' medians since the change before, or the first run
+	Before float64 // median of the runs' medians, from the previous change or the first run on
 	After  float64 // the same, up to the next change or the last run
 	Ratio  float64 // After / Before; 0 where Before is zero
-	P      float64 // of this split of the runs around it
+	P      float64 // p-value of this split of the runs around it
 }
 
-// runsASide is how many runs must stand on each side of a change: fewer could
-// be a passing disturbance.
+// runsASide is the fewest runs on each side of a change. Fewer runs could be a
+// passing disturbance.
 const runsASide = 3
 
-// changeDraws is how many random successions a change is held against.
+// changeDraws is the number of random sequences that a change is compared with.
 const changeDraws = 1999
 
-// ChangePoints finds where the level of a metric changed over many runs, each
-// group holding one run's trials, at significance alpha. It compares the runs'
-// medians, not their trials, so that what a whole run has in common (the host
-// that day) counts as noise. Of all stretches of runs, at the beginning, at the
-// end or in between, it takes the one whose level differs most from the rest;
-// where noise alone seldom has one that does, the succession is split at its
-// sharper end and both halves are searched in the same way. At last each change
-// is put where the step between its neighbours is clearest. Every level lasts for
-// three runs at least.
+// ChangePoints finds where the level of a metric changed over many runs, at
+// significance alpha. Each group holds one run's trials. The medians of the
+// runs are compared, not their trials, so that a disturbance of a whole run
+// counts as noise.
 //
-// How seldom, random orders of the same runs tell (a permutation test, drawn
-// from a fixed seed). Of few runs (fewer than 13 at 0.05) there are too few
-// orders for anything but a flawless step to be rare; for those normal noise is
-// drawn instead, which a median of trials is close to. The work grows with
-// the square of the runs, of which it takes some hundred.
+// The search takes the stretch of runs whose level differs most from the rest:
+// at the beginning, at the end or in between. If noise alone seldom has such a
+// stretch, the sequence is split at the clearer end of the stretch, and both
+// parts are searched in the same way. Finally each change moves to the clearest
+// step between its neighbours. Every level lasts for at least three runs.
 //
-// A run without trials, or with one that is not finite, is passed over; indices
-// count it. Change points come in ascending order; there are none for an alpha
-// that is not between 0 and 1.
+// How seldom noise has such a stretch is estimated by a permutation test:
+// random orders of the same runs, with a fixed seed. Few runs (fewer than 13 at
+// 0.05) have too few orders. For them normal noise is drawn instead; medians of
+// trials are close to normal. The work grows with the square of the number of
+// runs; some hundred runs are fine.
+//
+// A run without trials, or with a value that is not finite, is skipped; its
+// index still counts. Change points are in ascending order. There are none if
+// alpha is not between 0 and 1.
 //
 // Source: Olshen, Venkatraman, Lucito & Wigler 2004, Circular Binary
 // Segmentation, here with one split at a time.
@@ -64,13 +65,13 @@ func ChangePoints(groups [][]float64, alpha float64) []ChangePoint {
 	return describe(levels, index, splits)
 }
 
-// split parts a succession before the run at.
+// split divides a sequence before the run at.
 type split struct {
 	at int
 	p  float64
 }
 
-// segment finds the changes of levels, whose first stands at offset.
+// segment finds the changes in levels. offset is the index of the first level.
 func segment(levels []float64, offset int, alpha float64) []split {
 	if len(levels) < 2*runsASide {
 		return nil
@@ -103,15 +104,15 @@ func scaled(levels []float64) []float64 {
 }
 
 // oddest returns the stretch of values, from first to before end, whose level
-// differs most from the others', and the share of all variation that the
+// differs most from the others'. share is the part of all variation that this
 // difference explains: 0 for equal values, 1 for two levels without noise.
-// Student's t of the two grows with it. sums, one longer than values, is left
-// with the running sums of values about their mean.
+// Student's t of the two levels grows with share. sums must be one longer than
+// values; it receives the running sums of values about their mean.
 func oddest(values, sums []float64) (share float64, first, end int) {
 	total := runningSums(values, sums)
 	n := len(values)
 	if total <= 1e-24*float64(n) {
-		return 0, 0, n // equal but for rounding
+		return 0, 0, n // equal except for rounding
 	}
 	for i := 0; i <= n-runsASide; i++ {
 		if i > 0 && i < runsASide {
@@ -131,7 +132,8 @@ func oddest(values, sums []float64) (share float64, first, end int) {
 	return share, first, end
 }
 
-// runningSums returns the squared deviations of values from their mean.
+// runningSums fills sums and returns the sum of the squared deviations of
+// values from their mean.
 func runningSums(values, sums []float64) (total float64) {
 	mean := 0.0
 	for _, x := range values {
@@ -144,8 +146,8 @@ func runningSums(values, sums []float64) (total float64) {
 	return total
 }
 
-// sharper returns the end of a stretch at which the step is the clearer, given
-// the running sums of the whole.
+// sharper returns the end of a stretch at which the step is clearer, given the
+// running sums of the whole sequence.
 func sharper(sums []float64, first, end int) int {
 	n := len(sums) - 1
 	switch {
@@ -157,16 +159,16 @@ func sharper(sums []float64, first, end int) int {
 	return end
 }
 
-// step is the variation, squared, that two levels explain which part at at.
+// step is the squared variation that two levels explain, divided at index at.
 func step(sums []float64, from, at, to int) float64 {
 	a, b := float64(at-from), float64(to-at)
 	jump := (sums[at]-sums[from])/a - (sums[to]-sums[at])/b
 	return jump * jump * a * b / (a + b)
 }
 
-// refine moves every split to the clearest step between its neighbours: where
-// it was found, other changes were still in the way (Bai 1997, Estimating
-// Multiple Breaks One at a Time).
+// refine moves every split to the clearest step between its neighbours. When a
+// split was found, other changes still disturbed its place (Bai 1997,
+// Estimating Multiple Breaks One at a Time).
 func refine(values []float64, splits []split) {
 	sums := make([]float64, len(values)+1)
 	runningSums(values, sums)
@@ -181,7 +183,7 @@ func refine(values []float64, splits []split) {
 	}
 }
 
-// between returns from where and to where the levels around split i last.
+// between returns the range of the two levels around split i.
 func between(splits []split, i, n int) (from, to int) {
 	to = n
 	if i > 0 {
@@ -193,8 +195,9 @@ func between(splits []split, i, n int) (from, to int) {
 	return from, to
 }
 
-// rarity returns in what share of random successions some stretch stands out
-// as much; once it is sure to be above alpha, a lower bound of it.
+// rarity returns the share of random sequences in which some stretch differs as
+// much. As soon as the share is certainly above alpha, it returns a lower
+// bound.
 func rarity(levels []float64, share, alpha float64) float64 {
 	if share == 0 {
 		return 1
@@ -209,10 +212,10 @@ func rarity(levels []float64, share, alpha float64) float64 {
 			}
 		}
 	}
-	reached := 1.0 // the succession seen is one of those possible
+	reached := 1.0 // the observed sequence is one of the possible ones
 	for i := 0; i < changeDraws && reached <= alpha*(changeDraws+1); i++ {
 		draw()
-		// The same runs in another order add up with other rounding.
+		// The same runs in another order add up with different rounding.
 		if other, _, _ := oddest(values, sums); other >= share*(1-1e-9) {
 			reached++
 		}
@@ -220,14 +223,14 @@ func rarity(levels []float64, share, alpha float64) float64 {
 	return reached / (changeDraws + 1)
 }
 
-// permutationFloor is how rare runsASide runs at another level, among n, can be
-// at best: they may stand first, last, or with as many on both sides.
+// permutationFloor is the smallest share that runsASide runs at another level,
+// among n, can have: they may be first, last, or with as many on both sides.
 func permutationFloor(n int) float64 {
 	places := 2 + max(0, n-3*runsASide+1)
 	return float64(places) / float64(combin.Binomial(n, runsASide))
 }
 
-// describe gives each split the levels on both its sides.
+// describe adds the levels on both sides to each split.
 func describe(levels []float64, index []int, splits []split) []ChangePoint {
 	var points []ChangePoint
 	for i, s := range splits {

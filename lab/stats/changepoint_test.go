@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// noisyRuns are runs of ten trials at the levels given, in units of what runs
-// differ by: their trials vary as much again.
+// noisyRuns are runs of ten trials at the given levels. The unit is the
+// standard deviation between runs; trials within a run have 0.3 of it.
 func noisyRuns(rng *rand.Rand, levels ...float64) [][]float64 {
 	groups := make([][]float64, len(levels))
 	for i, level := range levels {
@@ -20,7 +20,7 @@ func noisyRuns(rng *rand.Rand, levels ...float64) [][]float64 {
 	return groups
 }
 
-// steps are levels, each with how many runs it lasts.
+// steps repeats levels: each argument pair is a level and its number of runs.
 func steps(pairs ...float64) []float64 {
 	var levels []float64
 	for ; len(pairs) > 0; pairs = pairs[2:] {

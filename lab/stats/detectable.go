@@ -6,25 +6,26 @@ import (
 	"slices"
 )
 
-// rankEfficiency is how many pairs Student's t needs for what 100 do for a rank
-// test, over 100, where noise is normal: Pitman's asymptotic relative
-// efficiency of both Wilcoxon tests. With heavier tails it is more.
+// rankEfficiency is Pitman's asymptotic relative efficiency of both Wilcoxon
+// tests for normal noise: Student's t needs this share of the pairs that a rank
+// test needs. With heavier tails it is larger.
 const rankEfficiency = 3 / math.Pi
 
-// DetectableRatio returns the smallest relative difference r > 0 such that the
-// test of Ratio would find a true ratio of 1 + r, or of 1/(1+r), at significance
-// alpha with probability power, given so many blocks whose log ratios vary as
-// they do in subject and baseline. It stands beside "no difference shows". Where
-// the ratio does not vary at all it is 0: any difference would show.
+// DetectableRatio returns the smallest relative difference r > 0 that the test
+// of Ratio would find: a true ratio of 1 + r, or of 1/(1+r), at significance
+// alpha with probability power. It assumes as many blocks as subject and
+// baseline have, with the same spread of log ratios. Reports show it beside "no
+// difference shows". It is 0 where the ratio does not vary: any difference
+// would show.
 //
 // The formula is the power of Student's t (noncentral) for 3/π of the pairs, at
-// the level that the exact test really has below alpha. The standard deviation
-// is the larger of the sample's and of the normal-consistent median deviation.
-// In simulations what 0.8 of experiments should find is found by 0.7 (six
-// blocks) to 0.85: the spread of few blocks is not known well.
+// the exact test's real level below alpha. The standard deviation is the larger
+// of the sample's and of the normal-consistent median deviation. In
+// simulations, differences that 0.8 of experiments should find are found by 0.7
+// (six blocks) to 0.85, because few blocks do not show their spread well.
 //
-// ok is false with so few pairs that not even the most extreme outcome reaches
-// alpha. Errors are those of Ratio.
+// ok is false with so few pairs that even the most extreme outcome does not
+// reach alpha. Errors are those of Ratio.
 func DetectableRatio(subject, baseline []float64, alpha, power float64) (r float64, ok bool, err error) {
 	if err := powerInRange(alpha, power); err != nil {
 		return 0, false, err
@@ -43,9 +44,9 @@ func DetectableRatio(subject, baseline []float64, alpha, power float64) (r float
 	return r, finite([]float64{r}) == nil, nil
 }
 
-// spread returns the larger of the standard deviation of xs, without the bias
-// that it has for few normal values, and of their median absolute deviation,
-// scaled to agree with it.
+// spread returns the larger of two estimates: the standard deviation of xs,
+// corrected for its bias with few normal values, and the median absolute
+// deviation, scaled to agree with it.
 func spread(xs []float64) float64 {
 	if slices.Min(xs) == slices.Max(xs) {
 		return 0
@@ -64,8 +65,8 @@ func spread(xs []float64) float64 {
 	return max(math.Sqrt(squares/float64(len(xs)-1))/meanDeviation(len(xs)), consistent*middleOf(apart))
 }
 
-// meanDeviation is what the sample standard deviation (n − 1) of n standard
-// normal values is on average: c₄, 0.952 for six.
+// meanDeviation is the mean of the sample standard deviation (n − 1) of n
+// standard normal values: c₄, 0.952 for six.
 func meanDeviation(n int) float64 {
 	above, _ := math.Lgamma(float64(n) / 2)
 	below, _ := math.Lgamma(float64(n-1) / 2)

@@ -19,8 +19,8 @@ func TestTheDetectableRatioIsFoundWithThePowerAskedFor(t *testing.T) {
 	}
 }
 
-// powerFound has many pilot experiments say what is detectable, and makes one
-// more with just that difference after each.
+// powerFound computes the detectable difference from many pilot experiments,
+// and makes one more experiment with that difference after each.
 func powerFound(t *testing.T, noise func(*rand.Rand, []float64, []float64), n int) float64 {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(17, uint64(n)))

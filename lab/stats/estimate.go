@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// Estimate is how a subject stands to its baseline: one estimate, its interval
-// and the p-value of the test that the interval inverts. P is at most 1 − level
-// exactly where the interval excludes "no difference" (a ratio of 1, a
-// difference of 0) and n is large enough for the level.
+// Estimate compares a subject with its baseline: an estimate, its interval, and
+// the p-value of the test that the interval inverts. If n is large enough for
+// the level, P is at most 1 − level exactly where the interval excludes "no
+// difference" (a ratio of 1, a difference of 0).
 type Estimate struct {
 	Interval
-	P      float64 // two-sided; of an outcome at least so extreme if nothing differs
+	P      float64 // two-sided: probability of an outcome at least as extreme without a difference
 	Effect float64 // matched-pairs rank-biserial correlation, −1..+1
 	Floor  float64 // the smallest P that so many pairs can have
 }
 
-// Ratio estimates subject / baseline from pairs, element i of both from block
-// i. The estimate is Hodges and Lehmann's of the logarithms of the ratios within
-// blocks: the median of their Walsh averages, so that what a block does to both
-// sides cancels. The interval holds the Walsh averages that the signed-rank test
-// at 1 − level does not reject; it is exact up to 50 pairs.
+// Ratio estimates subject / baseline from pairs: element i of both is from
+// block i. The estimate is Hodges and Lehmann's of the log ratios within
+// blocks: the median of their Walsh averages. So what a block does to both
+// sides cancels. The interval holds the Walsh averages that the signed-rank
+// test at 1 − level does not reject; it is exact up to 50 pairs.
 //
-// Interval.Level is the confidence that the exact test really has: the smallest
-// attainable that is at least level, 0.969 for 6 pairs and 0.953 for 7. With too
-// few pairs for level (5 at 0.95) the interval is the smallest and the largest
-// ratio, and Level is below.
+// Interval.Level is the real confidence of the exact test: the smallest
+// attainable one that is at least level, 0.969 for 6 pairs and 0.953 for 7.
+// With too few pairs for level (5 at 0.95) the interval is the smallest and the
+// largest ratio, and Level is below level.
 //
-// Ties: a Walsh average of exactly 1 (a pair of equal values is one, and so are
-// two opposite ratios) counts against a difference on both sides. The test is
-// then conservative, as if each tie were broken the less favourable way, and P
+// Ties: a Walsh average of exactly 1 counts against a difference on both sides.
+// A pair of equal values gives one, and so do two opposite ratios. The test is
+// then conservative, as if each tie were broken in the less favourable way. P
 // and interval agree with ties too.
 //
-// It is an error where lengths differ or a value is not finite and positive: such a pair has no
-// ratio. Difference takes it.
+// It is an error if the lengths differ, or if a value is not finite and
+// positive: such a pair has no ratio. Difference accepts it.
 func Ratio(subject, baseline []float64, level float64) (e Estimate, ok bool, err error) {
 	logs, err := logRatios(subject, baseline)
 	if err != nil {
@@ -50,7 +50,7 @@ func Ratio(subject, baseline []float64, level float64) (e Estimate, ok bool, err
 	return e, true, nil
 }
 
-// Difference estimates subject − baseline of pairs, as Ratio does its ratio.
+// Difference estimates subject − baseline of pairs, in the same way as Ratio.
 func Difference(subject, baseline []float64, level float64) (e Estimate, ok bool, err error) {
 	if err := paired(subject, baseline); err != nil {
 		return Estimate{}, false, err
@@ -109,7 +109,8 @@ func logRatios(subject, baseline []float64) ([]float64, error) {
 	return logs, nil
 }
 
-// logRatio gives opposite ratios opposite logarithms, to the last bit.
+// logRatio returns log(s / b). Opposite ratios have exactly opposite
+// logarithms.
 func logRatio(s, b float64) float64 {
 	large := max(s, b) / min(s, b)
 	log := math.Log(large)
@@ -122,7 +123,7 @@ func logRatio(s, b float64) float64 {
 	return log
 }
 
-// ratioOf is exp, kept on the side of 1 that log is on.
+// ratioOf returns exp(log), never rounded across 1.
 func ratioOf(log float64) float64 {
 	ratio := math.Exp(log)
 	if ratio == 1 && log != 0 {
@@ -131,7 +132,7 @@ func ratioOf(log float64) float64 {
 	return ratio
 }
 
-// paired refuses values that are not finite or do not come in pairs.
+// paired returns an error for values that are not finite or not in pairs.
 func paired(subject, baseline []float64) error {
 	if len(subject) != len(baseline) {
 		return fmt.Errorf("%d subject and %d baseline values: they must come in pairs, one of each a block", len(subject), len(baseline))

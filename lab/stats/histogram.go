@@ -7,17 +7,17 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Histogram is a latency distribution merged from those of several trials, so
-// that a percentile is one of all transactions and never an average of
-// percentiles. The zero value is empty. Values are in the unit recorded
-// (nanoseconds in a sample).
+// Histogram is a latency distribution, merged from those of several trials. So
+// a percentile is one of all transactions and never an average of percentiles.
+// The zero value is empty. Values have the recorded unit (nanoseconds in a
+// sample).
 type Histogram struct {
 	packed *hdrhistogram.PackedHistogram
 }
 
 // Add merges an HdrHistogram in its V2 compressed encoding (base64) into h.
-// Where the ranges or precisions differ, h takes the wider of each. On an error
-// h is as it was.
+// Where ranges or precisions differ, h gets the wider of each. After an error h
+// is unchanged.
 func (h *Histogram) Add(encoded string) error {
 	other, err := hdrhistogram.DecodePacked([]byte(encoded))
 	if err != nil {
@@ -73,9 +73,9 @@ func (h *Histogram) Count() int64 {
 	return h.packed.TotalCount()
 }
 
-// Percentile returns the value below or at which p percent (0..100) of the
-// recorded values lie, to the histogram's precision; ok is false when it is
-// empty or p is out of range.
+// Percentile returns the value at or below which p percent (0..100) of the
+// recorded values lie, to the histogram's precision. ok is false if the
+// histogram is empty or p is out of range.
 func (h *Histogram) Percentile(p float64) (value float64, ok bool) {
 	if h.Count() == 0 || !(p >= 0 && p <= 100) {
 		return 0, false
@@ -91,26 +91,27 @@ func (h *Histogram) Max() (value float64, ok bool) {
 	return float64(h.packed.Max()), true
 }
 
-// covers reports whether every value that b holds can be recorded in a without
-// loss of precision.
+// covers reports whether a can record every value of b without loss of
+// precision.
 func covers(a, b *hdrhistogram.PackedHistogram) bool {
 	return a.LowestTrackableValue() <= b.LowestTrackableValue() &&
 		reach(a) >= reach(b) && a.SignificantFigures() >= b.SignificantFigures()
 }
 
-// reach is the largest value that h is sure to accept: what it declares, or
-// what its last bucket already took beyond that.
+// reach is the largest value that h certainly accepts: its declared maximum, or
+// a larger one that its last bucket already recorded.
 func reach(h *hdrhistogram.PackedHistogram) int64 {
 	return max(h.HighestTrackableValue(), h.Max())
 }
 
-// widened returns a histogram that holds what a holds and can take b too.
+// widened returns a histogram with the values of a that also accepts those of
+// b.
 func widened(a, b *hdrhistogram.PackedHistogram) (*hdrhistogram.PackedHistogram, error) {
 	lowest := min(a.LowestTrackableValue(), b.LowestTrackableValue())
 	highest := max(reach(a), reach(b))
 	digits := max(a.SignificantFigures(), b.SignificantFigures())
 	if digits < 1 {
-		// The constructor would raise 0 digits to 1, which a very coarse range
+		// The constructor raises 0 digits to 1, which a very coarse range
 		// cannot hold.
 		return nil, fmt.Errorf("merge HdrHistogram: ranges differ, %d..%d and %d..%d, at a precision of no digit",
 			a.LowestTrackableValue(), reach(a), b.LowestTrackableValue(), reach(b))

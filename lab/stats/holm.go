@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Holm returns the p-values of one family of tests, corrected so that the
-// probability of even one false finding among them is at most the level they
-// are held against. The results stand in the order given, grow with ps and are
-// 1 at most. A NaN (a test that could not be made) stays NaN and does not count
-// as one of the family.
+// Holm corrects the p-values of one family of tests. Compared with a level, the
+// corrected values give a probability of at most that level for even one false
+// finding. The results are in the order of ps and at most 1; they keep the
+// ranking of ps. A NaN (a test that could not be made) stays NaN and does not
+// count in the family.
 //
 // Source: Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure.
 func Holm(ps []float64) []float64 {

@@ -7,31 +7,31 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Interval is an estimate and the bounds that enclose the true value with
-// confidence Level. Unit: that of the values, none for a ratio.
+// Interval is an estimate with bounds that hold the true value with confidence
+// Level. The unit is that of the values; a ratio has none.
 type Interval struct {
 	Median float64 // the estimate: a median, or a ratio of two
 	Low    float64
 	High   float64
-	N      int     // values summarised
-	Level  float64 // confidence that [Low, High] really has, 0..1
+	N      int     // number of values
+	Level  float64 // real confidence of [Low, High], 0..1
 }
 
-// Enough reports whether the interval has the confidence that was asked for.
+// Enough reports whether the interval has at least this confidence.
 func (iv Interval) Enough(level float64) bool { return iv.Level >= level }
 
 // Excludes reports whether x lies outside [Low, High].
 func (iv Interval) Excludes(x float64) bool { return x < iv.Low || x > iv.High }
 
-// MedianInterval returns the median of xs and its interval by order
-// statistics: the k-th smallest and the k-th largest value, with the largest k
-// whose confidence, 1 − 2·P(Binomial(n, ½) < k), is at least level (0 < level
-// < 1). Where not even the extremes reach level (fewer than 6 values at 0.95),
-// the interval is the extremes, and Level the 1 − 2·½ⁿ that they have.
+// MedianInterval returns the median of xs and its interval by order statistics:
+// the k-th smallest and the k-th largest value. k is the largest one whose
+// confidence, 1 − 2·P(Binomial(n, ½) < k), is at least level (0 < level < 1).
+// If even the extremes do not reach level (fewer than 6 values at 0.95), the
+// interval is the extremes, and Level is their confidence, 1 − 2·½ⁿ.
 //
 // Source: David & Nagaraja, Order Statistics, 3rd ed., 7.1. The interval is
 // symmetric in rank, so that the interval of the negated values is the negated
-// interval; benchmath's may be one rank shorter at one end.
+// interval. benchmath's may be one rank shorter at one end.
 func MedianInterval(xs []float64, level float64) (iv Interval, ok bool, err error) {
 	if err := levelInRange(level); err != nil {
 		return Interval{}, false, err
@@ -51,7 +51,7 @@ func MedianInterval(xs []float64, level float64) (iv Interval, ok bool, err erro
 	}, true, nil
 }
 
-// MinimumTrials returns the smallest n whose extremes enclose the median with
+// MinimumTrials returns the smallest n whose extremes hold the median with
 // confidence level: 6 for 0.95.
 func MinimumTrials(level float64) int {
 	n := 1

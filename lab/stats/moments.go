@@ -7,8 +7,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// scaledMoments returns mean and standard deviation of xs, both divided by
-// its largest magnitude: their ratio is the same, and neither sum overflows.
+// scaledMoments returns mean and standard deviation of xs, both divided by the
+// largest magnitude of xs. Their ratio stays the same, and neither sum
+// overflows.
 func scaledMoments(xs []float64) (mean, deviation float64) {
 	largest := 0.0
 	for _, x := range xs {

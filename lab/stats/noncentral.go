@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// detectableShift returns how many standard errors the truth must lie off for
-// a two-sided Student's t with so many degrees of freedom, at significance
-// level, to find it on its side with probability power (level < power < 1).
+// detectableShift returns the smallest true difference, in standard errors,
+// that a two-sided Student's t finds with probability power (level < power <
+// 1). freedom is its degrees of freedom, level its significance.
 func detectableShift(freedom, level, power float64) float64 {
 	critical := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(1 - level/2)
 	if math.IsInf(critical, 0) {

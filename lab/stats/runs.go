@@ -9,13 +9,13 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Spread is how far apart runs of the same thing lie: the standard deviation of
-// one run's value, with the degrees of freedom that it is known with. An assumed
-// spread has +Inf.
+// Spread is how much runs of the same software differ: the standard deviation
+// of one run's value, and its degrees of freedom. An assumed spread has +Inf
+// degrees of freedom.
 type Spread struct{ Deviation, Freedom float64 }
 
-// PooledSpread is the spread within groups, each of one value a run; groups of
-// one run say nothing. ok is false where no group has two.
+// PooledSpread is the spread within groups; each group has one value a run. A
+// group of one run adds nothing. ok is false if no group has two runs.
 func PooledSpread(groups ...[]float64) (s Spread, ok bool) {
 	squares := 0.0
 	for _, g := range groups {
@@ -31,16 +31,16 @@ func PooledSpread(groups ...[]float64) (s Spread, ok bool) {
 	return s, true
 }
 
-// standardError is the standard error of the difference between the means of n and m runs.
+// standardError is that of the difference between the means of n and m runs.
 func (s Spread) standardError(n, m int) float64 {
 	return s.Deviation * math.Sqrt(1/float64(n)+1/float64(m))
 }
 
-// Shift estimates the mean of subject less that of baseline, one value a run,
-// with the interval and the p-value of Student's t and the spread given: a run's
-// trials share the machine's state, so the run is the unit. N is the number of
-// runs of both sides. P is at most 1 − level exactly where the interval excludes
-// 0.
+// Shift estimates the mean of subject minus the mean of baseline, with one
+// value a run. Interval and p-value are Student's t with the given spread. The
+// run is the unit, because a run's trials share the machine's state. N is the
+// number of runs of both sides. P is at most 1 − level exactly where the
+// interval excludes 0.
 func Shift(subject, baseline []float64, s Spread, level float64) (e Estimate, ok bool, err error) {
 	if err := errors.Join(levelInRange(level), finite(subject), finite(baseline)); err != nil {
 		return Estimate{}, false, fmt.Errorf("difference of runs: %w", err)
@@ -89,8 +89,8 @@ func cdf(t distuv.StudentsT, x float64) float64 {
 	return t.CDF(x)
 }
 
-// MedianError is the standard error of the median of values that spread like
-// xs, if they were normal; of fewer than two there is none.
+// MedianError is the standard error of the median of normal values with the
+// spread of xs. ok is false for fewer than two values.
 func MedianError(xs []float64) (float64, bool) {
 	if len(xs) < 2 || finite(xs) != nil {
 		return 0, false

@@ -89,7 +89,8 @@ func TestMedianErrorIsThatOfTheMedian(t *testing.T) {
 	}
 }
 
-// A run that looks after every block and ends at a width, as --precision does.
+// A run that checks its intervals after every block, and ends at a width, as
+// --precision does.
 func TestIntervalsHoldTheTrueRatioWhereTheirWidthEndedTheRun(t *testing.T) {
 	for name, noise := range noises {
 		for _, wanted := range []float64{0.025, 0.035, 0.06} {

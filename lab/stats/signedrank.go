@@ -7,13 +7,14 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// exactSignedRanks is the largest number of pairs whose null distribution is
-// counted. Above, the normal approximation differs from it by
-// less than 0.001 where p is below 0.1.
+// exactSignedRanks is the largest number of pairs with an exact null
+// distribution. Above, the normal approximation differs from it by less than
+// 0.001 where p is below 0.1.
 const exactSignedRanks = 50
 
 // signedRanks is the null distribution of the signed-rank sum of n pairs
-// without ties: the sum of those of 1 … n whose sign, a fair coin, is positive.
+// without ties: the sum of those ranks of 1 … n whose sign, a fair coin, is
+// positive.
 //
 // Source: Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd
 // ed., 3.1.
@@ -42,25 +43,25 @@ func newSignedRanks(n int) signedRanks {
 	return signedRanks{n, share}
 }
 
-// sums is how many Walsh averages there are, and the largest rank sum.
+// sums is the number of Walsh averages, which is also the largest rank sum.
 func (r signedRanks) sums() int { return r.n * (r.n + 1) / 2 }
 
-// twoSided is the p-value of a rank sum whose smaller side is seen.
+// twoSided is the two-sided p-value of a rank sum; seen is the smaller side.
 func (r signedRanks) twoSided(seen int) float64 {
 	if r.cdf != nil {
 		return min(1, 2*r.cdf[min(seen, r.sums())])
 	}
 	k := float64(r.n)
-	beyond := k*(k+1)/4 - float64(seen) - 0.5 // continuity
+	beyond := k*(k+1)/4 - float64(seen) - 0.5 // continuity correction
 	deviation := math.Sqrt(k * (k + 1) * (2*k + 1) / 24)
 	return min(1, 2*distuv.UnitNormal.CDF(-beyond/deviation))
 }
 
-// critical returns the largest smaller side whose p-value is at most alpha; −1
-// where there is none.
+// critical returns the largest smaller side with a p-value of at most alpha; −1
+// if there is none.
 func (r signedRanks) critical(alpha float64) int {
 	return sort.Search(r.sums()/2+1, func(seen int) bool { return r.twoSided(seen) > alpha }) - 1
 }
 
-// floor is the smallest p-value: all pairs differ the same way.
+// floor is the smallest p-value: all pairs differ in the same direction.
 func (r signedRanks) floor() float64 { return r.twoSided(0) }

@@ -1,15 +1,20 @@
-// Package stats is the lab's mathematics: medians with order-statistic
-// intervals, ratios and differences with interval and test, runs against runs, the correction
-// for many, what a comparison could have detected, trends and steadiness of a
-// series, changes over many runs, variation, and merged latency distributions.
-// It assumes as little as it can of how figures are distributed, draws no luck
-// (the same values give the same answer) and does no I/O.
+// Package stats is the lab's mathematics:
+//
+//   - medians with order-statistic intervals;
+//   - ratios and differences of pairs, with interval and test;
+//   - runs against runs;
+//   - the correction for many tests;
+//   - the smallest difference that a comparison could have shown;
+//   - trends and steadiness of a series, changes over many runs;
+//   - variation, and merged latency distributions.
+//
+// It assumes little about distributions, is deterministic, and does no I/O.
 //
 // Two scenarios of one run are paired within blocks: Ratio, Difference,
-// DetectableRatio. Of two groups of runs each run is one value: Shift.
+// DetectableRatio. In two groups of runs each run is one value: Shift.
 //
-// Every function distinguishes three outcomes: a result; nothing to summarise
-// (ok is false, err nil); and figures that cannot be summarised (an error).
+// Every function has three outcomes: a result; nothing to summarise (ok is
+// false, err is nil); values that cannot be summarised (an error).
 package stats
 
 import (
@@ -19,14 +24,14 @@ import (
 	"slices"
 )
 
-// Level is the confidence that the reports ask of an interval.
+// Level is the confidence of the reports' intervals.
 const Level = 0.95
 
 // ErrNotFinite is wrapped by every error about a NaN or an infinity.
 var ErrNotFinite = errors.New("not a finite number")
 
-// Median returns the middle of xs, or the mean of the two middle values. The
-// order of xs is kept.
+// Median returns the middle value of xs, or the mean of the two middle values.
+// It does not reorder xs.
 func Median(xs []float64) (median float64, ok bool, err error) {
 	if err := finite(xs); err != nil || len(xs) == 0 {
 		return 0, false, err
@@ -34,9 +39,9 @@ func Median(xs []float64) (median float64, ok bool, err error) {
 	return sortedMedian(slices.Sorted(slices.Values(xs))), true, nil
 }
 
-// CoefficientOfVariation returns the sample standard deviation (n − 1) over
-// the absolute mean. It needs two values; around a mean of zero there is none,
-// unless every value is zero.
+// CoefficientOfVariation returns the sample standard deviation (n − 1) over the
+// absolute mean. It needs two values. A mean of zero has none, unless every
+// value is zero.
 func CoefficientOfVariation(xs []float64) (cv float64, ok bool, err error) {
 	if err := finite(xs); err != nil || len(xs) < 2 {
 		return 0, false, err
@@ -52,7 +57,7 @@ func CoefficientOfVariation(xs []float64) (cv float64, ok bool, err error) {
 	return cv, !math.IsInf(cv, 0), nil
 }
 
-// middleOf is Median of values known to be finite and not none.
+// middleOf is Median of one or more finite values.
 func middleOf(xs []float64) float64 {
 	return sortedMedian(slices.Sorted(slices.Values(xs)))
 }

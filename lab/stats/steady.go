@@ -2,15 +2,15 @@ package stats
 
 import "math"
 
-// SteadyFrom returns the index from which a series is steady, found from the
-// series itself by the marginal standard error rule (MSER): the start-up whose
-// removal leaves the mean of the rest known best, its squared deviations over
-// its squared length smallest. At most the first half is taken for start-up; an
-// index of len(ys)/2 means that the series may never have become steady. 0 for
-// fewer than four values, and len(ys), nothing of it, where one is not finite.
+// SteadyFrom returns the index from which a series is steady, by the marginal
+// standard error rule (MSER). The rule removes the start whose removal makes
+// the mean of the rest most precise: the sum of squared deviations over the
+// squared length is smallest. At most the first half is removed. An index of
+// len(ys)/2 means that the series may never have become steady. The result is 0
+// for fewer than four values, and len(ys) if a value is not finite.
 //
-// Single points are judged, not the means of five as in MSER-5: a trial of 3 s
-// has only 30.
+// MSER-5 takes means of five points. Here single points are used, because a
+// trial of 3 s has only 30.
 //
 // Source: White 1997, An Effective Truncation Heuristic for Bias Reduction in
 // Simulation Output.
@@ -31,7 +31,7 @@ func SteadyFrom(ys []float64) int {
 	best, from := math.Inf(1), 0
 	count, mean, squares := 0.0, 0.0, 0.0
 	for i := len(ys) - 1; i >= 0; i-- {
-		// Welford's update, from the end, so that every rest is one step more.
+		// Welford's update from the end: each step adds one value to the rest.
 		count++
 		y := ys[i] / scale
 		before := y - mean

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Slope returns the Theil–Sen estimate of how much y changes for each unit of
-// x: the median slope of all pairs of points whose x differ. Up to 29 % of the
-// points may be anything without leading it astray. ok is false where no two x
-// differ. It takes n² / 2 slopes, so it is meant for series of some hundred
+// Slope returns the Theil–Sen estimate of the change of y per unit of x: the
+// median slope of all pairs of points with different x. Up to 29 % of the
+// points may have any value without much effect. ok is false if no two x
+// differ. It computes n² / 2 slopes, so use it for series of some hundred
 // points.
 //
 // Source: Sen 1968, Estimates of the Regression Coefficient Based on Kendall's
@@ -40,15 +40,15 @@ func Slope(xs, ys []float64) (slope float64, ok bool, err error) {
 	return slope, !math.IsInf(slope, 0) && !math.IsNaN(slope), nil
 }
 
-// exactTrend is the longest series without ties whose trend is counted out.
+// exactTrend is the longest series without ties that gets an exact p-value.
 const exactTrend = 60
 
-// MannKendall returns the two-sided p of a trend in ys, in the order given: how
-// likely so many of the pairs rise, or fall, in a series of independent values.
-// Neighbours in a series of rates are alike, so p is smaller than the truth:
-// hold it against a strict level. It is exact for up to 60 values without ties,
-// else the normal approximation with corrections for ties and continuity. With
-// fewer than two values it is 1, with one that is not a number NaN.
+// MannKendall returns the two-sided p-value of a trend in ys: the probability
+// that as many pairs rise, or fall, in a series of independent values.
+// Neighbouring values of a rate are similar, so p is smaller than the true one:
+// compare it with a strict level. It is exact for up to 60 values without ties,
+// otherwise the normal approximation with corrections for ties and continuity.
+// It is 1 for fewer than two values, and NaN if a value is not a number.
 //
 // Source: Kendall, Rank Correlation Methods; Gilbert 1987, 16.4.
 func MannKendall(ys []float64) (p float64) {
@@ -111,8 +111,8 @@ func trendNormal(n, score int, ys []float64) float64 {
 	return bothTails(beyond / math.Sqrt(variance/18))
 }
 
-// twoSided doubles the rarer tail of a null distribution at the outcome seen.
-// ways[i] is how often, of total, the statistic is i.
+// twoSided doubles the smaller tail of a null distribution at the observed
+// outcome. ways[i] is how often, of total, the statistic is i.
 func twoSided(ways []float64, total float64, seen int) float64 {
 	below, above := 0.0, 0.0
 	for _, w := range ways[:seen+1] {
@@ -124,6 +124,6 @@ func twoSided(ways []float64, total float64, seen int) float64 {
 	return min(1, 2*min(below, above)/total)
 }
 
-// bothTails is the probability that a standard normal value lies beyond ±z,
-// right also where 1 less the distribution function would be 0.
+// bothTails is the probability that a standard normal value lies beyond ±z. It
+// is accurate also where 1 minus the distribution function would be 0.
 func bothTails(z float64) float64 { return math.Erfc(z / math.Sqrt2) }

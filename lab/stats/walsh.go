@@ -2,15 +2,15 @@ package stats
 
 import "math"
 
-// walsh stands for the Walsh averages of sorted values: the n(n+1)/2 averages
-// of two of them, each with itself too. None is stored: an average is found by
-// bisection over the floating-point numbers, in O(n) a step.
+// walsh represents the Walsh averages of sorted values: the n(n+1)/2 averages
+// of two values, each value with itself too. They are not stored: bisection
+// over the floating-point numbers finds an average, in O(n) a step.
 //
 // Source: Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 3rd
 // ed., 3.2 and 3.3.
 type walsh []float64
 
-// average halves before adding, so that huge values do not overflow.
+// average divides before it adds, so that huge values do not overflow.
 func average(a, b float64) float64 { return a/2 + b/2 }
 
 // upTo counts the averages that are at most x.

@@ -1,13 +1,11 @@
-// Package foreign meters CPU time that is taken by what does not belong to the
-// experiment: by user tasks that are neither in one of its network namespaces
-// nor threads of its own programs. What the kernel does by itself (its threads,
-// idle time) is nobody's and never foreign.
+// Package foreign meters the CPU time of tasks outside the experiment: user
+// tasks that are not in one of its network namespaces and are not threads of
+// its programs. The kernel's threads and idle time are never foreign.
 //
-// A BPF program at every context switch adds the time up, so that nothing is
-// missed however short it ran. Interrupts and softirqs that ran on top of a
-// foreign task are in its time, as they are in that of any task; those that ran
-// while a task of the experiment or none had the CPU are not, whoever caused
-// them.
+// A BPF program adds the time up at every context switch, so that even very
+// short tasks count. Interrupts and softirqs on top of a foreign task are part
+// of its time, as for any task. Those on top of a task of the experiment, or of
+// none, are not foreign, whatever caused them.
 package foreign
 
 import (
@@ -22,20 +20,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Meter adds up foreign CPU time on some of this machine's CPUs. One goroutine
-// uses it at a time.
+// Meter adds up foreign CPU time on some CPUs of this machine. Only one
+// goroutine may use it at a time.
 type Meter struct {
 	objects foreignObjects
 	link    link.Link
 	cpus    []int
-	edition uint32 // of what is allowed
+	edition uint32 // number of the allowed set
 }
 
-// Open begins to meter the given CPUs. Until Allow says what the experiment is,
-// everything but the calling process is foreign.
+// Open starts metering on the given CPUs. Until Allow defines the experiment,
+// every task except the calling process is foreign.
 //
-// Where the kernel cannot do it, or forbids it, the error says what is missing;
-// foreign CPU time is then not known.
+// If the kernel cannot do it, or forbids it, the error says what is missing.
+// Foreign CPU time is then unknown.
 func Open(cpus []int) (*Meter, error) {
 	if len(cpus) == 0 {
 		return nil, errors.New("meter foreign CPU time: no CPUs given; a node needs at least one of its own")
@@ -67,7 +65,7 @@ func (m *Meter) open() error {
 	return nil
 }
 
-// missing says in a few words what the kernel lacks.
+// missing describes in a few words what the kernel lacks.
 func missing(err error) string {
 	if errors.Is(err, os.ErrPermission) {
 		return "root is needed, or CAP_BPF and CAP_PERFMON"
@@ -78,7 +76,7 @@ func missing(err error) string {
 	return "BPF tracepoints with BTF are needed, Linux 5.5"
 }
 
-// watch marks the CPUs that count.
+// watch marks the CPUs to meter.
 func (m *Meter) watch() error {
 	n, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -97,10 +95,10 @@ func (m *Meter) watch() error {
 	return nil
 }
 
-// Allow says what is not foreign from now on: tasks in the network namespaces
-// with these inodes, and processes with these ids, as the host's PID namespace
-// numbers them. It takes the place of what was said before. The calling
-// process is always allowed.
+// Allow defines what is not foreign from now on: tasks in the network
+// namespaces with these inodes, and processes with these ids in the host's PID
+// namespace. It replaces the previous definition. The calling process is always
+// allowed.
 func (m *Meter) Allow(namespaces []uint32, processes []int) error {
 	ids := []uint32{uint32(os.Getpid())}
 	for _, p := range processes {
@@ -117,13 +115,13 @@ func (m *Meter) Allow(namespaces []uint32, processes []int) error {
 		return fmt.Errorf("make the BPF program look at what is allowed: %w", err)
 	}
 	if m.link != nil {
-		visit(m.cpus) // a task is judged when it gets the CPU
+		visit(m.cpus) // a task is checked when it gets the CPU
 	}
 	return nil
 }
 
-// replace makes the keys of a map those that are wanted. What stays is never
-// absent meanwhile.
+// replace makes wanted the keys of a map. A key that stays is never absent in
+// between.
 func replace(set *ebpf.Map, wanted []uint32) error {
 	for _, k := range wanted {
 		if err := set.Put(k, uint8(1)); err != nil {
@@ -150,9 +148,9 @@ func replace(set *ebpf.Map, wanted []uint32) error {
 	return nil
 }
 
-// visit makes a context switch on each CPU, by going there: what runs there at
-// this moment is judged when it gets the CPU back. A CPU that this process may
-// not use is left to its next switch.
+// visit forces a context switch on each CPU by running there: the task that ran
+// is checked when it gets the CPU back. A CPU that this process may not use is
+// left to its next switch.
 func visit(cpus []int) {
 	done := make(chan struct{})
 	go func() {
@@ -161,7 +159,7 @@ func visit(cpus []int) {
 		for _, c := range cpus {
 			var one unix.CPUSet
 			one.Set(c)
-			_ = unix.SchedSetaffinity(0, &one) // comes back once the thread runs there
+			_ = unix.SchedSetaffinity(0, &one) // returns once the thread runs there
 		}
 	}()
 	<-done

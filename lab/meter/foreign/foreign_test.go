@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Other programs may run on this machine meanwhile, so that the tests look at
-// what their own used, and compare it with what the scheduler says.
+// Other programs may run on this machine. So the tests look at the time of
+// their own programs, and compare it with the scheduler's figure.
 
 func TestABusyForeignProcessIsMeasuredAndNamed(t *testing.T) {
 	cpu := lastCPU(t)
@@ -42,7 +42,7 @@ func TestABusyForeignProcessIsMeasuredAndNamed(t *testing.T) {
 	}
 }
 
-// The reading is taken while the process has the CPU and need not have left it
+// The reading is taken while the process runs, even if it has not left the CPU
 // since it began.
 func TestAProcessThatStillRunsIsSeen(t *testing.T) {
 	cpu := lastCPU(t)
@@ -96,8 +96,8 @@ func TestWhatWasAllowedBeforeIsForeignAgain(t *testing.T) {
 	}
 }
 
-// A task that has the CPU for itself is judged anew when Allow is called, not
-// when it happens to leave.
+// A task that keeps the CPU is checked again when Allow is called, not only
+// when it leaves the CPU.
 func TestAllowTakesEffectOnWhatRuns(t *testing.T) {
 	cpu := lastCPU(t)
 	m := open(t, cpu)
@@ -144,8 +144,8 @@ func TestAProcessInAnAllowedNamespaceIsNotForeign(t *testing.T) {
 	}
 }
 
-// inNewNamespace calls f on a thread in a network namespace that no name keeps
-// alive: it goes with the last process in it.
+// inNewNamespace calls f on a thread in a new network namespace without a name,
+// which ends with its last process.
 func inNewNamespace(t *testing.T, f func()) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -14,8 +14,8 @@ import (
 
 const spinVariable = "WT_TEST_SPIN"
 
-// The test binary is its own busy program: WT_TEST_SPIN is the nanoseconds of
-// CPU time that it takes, once it has been told to begin.
+// The test binary also serves as a busy program: WT_TEST_SPIN is the CPU time,
+// in nanoseconds, that it uses after a line on standard input.
 func TestMain(m *testing.M) {
 	if ns := os.Getenv(spinVariable); ns != "" {
 		if err := spin(ns); err != nil {
@@ -63,8 +63,8 @@ type spinner struct {
 	out *os.File
 }
 
-// newSpinner starts a child under a name of its own, in the namespace of the
-// calling thread.
+// newSpinner starts a child with its own name, in the namespace of the calling
+// thread.
 func newSpinner(t *testing.T, name string, cpu int, busy time.Duration) *spinner {
 	t.Helper()
 	exe, err := os.Executable()

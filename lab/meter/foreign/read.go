@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read returns the foreign CPU time since Open by CPU, with that of the task
-// that runs there at this moment. Of a task that had the CPU already when the
-// meter was opened, it counts from then on.
+// Read returns the foreign CPU time since Open, by CPU, with that of the task
+// that runs there now. A task that had the CPU before Open counts from Open on.
 func (m *Meter) Read() (map[int]Usage, error) {
 	running, tasks, err := m.snapshot()
 	if err != nil {
@@ -43,10 +42,10 @@ func (m *Meter) Read() (map[int]Usage, error) {
 	return usage, nil
 }
 
-// snapshot reads the CPUs' sums and who made them up. A task that leaves its CPU
-// between the two would stand in the list with what it had run so far twice, or
-// not at all; they are then read again. Where that goes on, tasks have the CPU
-// for so short a time that it does not matter.
+// snapshot reads the CPUs' sums and the tasks behind them. If a task leaves its
+// CPU between the two reads, its time would be listed twice or not at all, so
+// both are read again. If this repeats, the tasks' times are too short to
+// matter.
 func (m *Meter) snapshot() (running map[int]runningPlace, tasks map[foreignTaskKey]foreignTaskTime, err error) {
 	const tries = 4
 	if running, err = m.places(); err != nil {
@@ -68,7 +67,7 @@ func (m *Meter) snapshot() (running map[int]runningPlace, tasks map[foreignTaskK
 	return running, tasks, nil
 }
 
-// anyLeft reports whether a foreign task that ran before has left its CPU.
+// anyLeft reports whether a foreign task left its CPU between two reads.
 func anyLeft(before, after map[int]runningPlace) bool {
 	for c, r := range before {
 		if r.stint > 0 && r.Begun != after[c].Begun {
@@ -78,15 +77,15 @@ func anyLeft(before, after map[int]runningPlace) bool {
 	return false
 }
 
-// runningPlace is a CPU and how long a foreign task has had it until now, in
-// nanoseconds; 0 where what runs there is not foreign.
+// runningPlace is a CPU with the time that the foreign task on it has run so
+// far, in nanoseconds; 0 if the task is not foreign.
 type runningPlace struct {
 	foreignPlace
 	stint uint64
 }
 
-// places reads every CPU's sums. A CPU may be writing at that moment; it is
-// done within nanoseconds.
+// places reads every CPU's sums. A CPU may be writing at that moment; it
+// finishes within nanoseconds.
 func (m *Meter) places() (map[int]runningPlace, error) {
 	const tries = 1000
 	found := make(map[int]runningPlace, len(m.cpus))
@@ -117,7 +116,7 @@ func (m *Meter) places() (map[int]runningPlace, error) {
 	return nil, fmt.Errorf("the kernel was writing each of the %d times; try again", tries)
 }
 
-// tasks reads who ran.
+// tasks reads the foreign tasks and their times.
 func (m *Meter) tasks() (map[foreignTaskKey]foreignTaskTime, error) {
 	found := map[foreignTaskKey]foreignTaskTime{}
 	var k foreignTaskKey
@@ -129,8 +128,8 @@ func (m *Meter) tasks() (map[foreignTaskKey]foreignTaskTime, error) {
 	return found, each.Err()
 }
 
-// comm names a process: as it was called when it last left the CPU, or, where
-// it has not left it yet, as it is called now.
+// comm returns a process's name: the one at its last context switch, or the
+// current one if it has not left the CPU yet.
 func comm(tgid uint32, t foreignTaskTime) string {
 	name, _, _ := bytes.Cut(t.Comm[:], []byte{0})
 	if len(name) == 0 {

@@ -8,19 +8,19 @@ import (
 // Usage is the foreign CPU time on one CPU, or on several.
 type Usage struct {
 	Foreign float64 // CPU seconds
-	// Top are the processes that took it, the greatest first. Of more than 1,024
-	// the kernel remembers those that ran last.
+	// Top are the processes that used it, largest first. Of more than 1,024 the
+	// kernel remembers those that ran last.
 	Top []Task
 }
 
-// Task is a foreign process and the CPU time that its threads took.
+// Task is a foreign process and the CPU time of its threads.
 type Task struct {
-	Comm    string // the name that the kernel knows it by, of at most 15 bytes
-	TGID    int    // as the host's PID namespace numbers it
+	Comm    string // the kernel's name of the process, at most 15 bytes
+	TGID    int    // process id in the host's PID namespace
 	Seconds float64
 }
 
-// Between is what was used on the given CPUs between two readings.
+// Between returns the usage of the given CPUs between two readings.
 func Between(before, after map[int]Usage, cpus []int) Usage {
 	var sum Usage
 	tasks := map[int]Task{}
@@ -33,7 +33,7 @@ func Between(before, after map[int]Usage, cpus []int) Usage {
 		}
 		for _, t := range b.Top {
 			s := t.Seconds - had[t.TGID]
-			if s < 0 { // forgotten meanwhile, and met again
+			if s < 0 { // removed from the kernel's table and added again
 				s = t.Seconds
 			}
 			if s > 0 {
@@ -48,21 +48,21 @@ func Between(before, after map[int]Usage, cpus []int) Usage {
 	return sum
 }
 
-// rank puts the greatest first.
+// rank sorts tasks, largest first.
 func rank(tasks []Task) {
 	slices.SortFunc(tasks, func(a, b Task) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.TGID, b.TGID))
 	})
 }
 
-// Program is a program with the CPU time of all of its processes: a compiler
-// shows as itself, not as the longest of its hundred runs.
+// Program is a program with the CPU time of all its processes: a compiler is
+// one entry, not a hundred short runs.
 type Program struct {
 	Comm    string
 	Seconds float64
 }
 
-// Programs are those that used CPU time, the greatest first.
+// Programs lists the programs that used CPU time, largest first.
 func (u Usage) Programs() []Program {
 	sums := map[string]float64{}
 	for _, t := range u.Top {
@@ -78,7 +78,8 @@ func (u Usage) Programs() []Program {
 	return list
 }
 
-// Culprit is the program that used most; the name is empty where there is none.
+// Culprit returns the program that used most; the name is empty if there is
+// none.
 func (u Usage) Culprit() (comm string, seconds float64) {
 	if all := u.Programs(); len(all) > 0 {
 		return all[0].Comm, all[0].Seconds
