@@ -7,16 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
-
-// Alpha is the corrected p-value up to which a difference is called one.
-const Alpha = 0.05
-
-// Power is the probability with which a difference of the size that "no
-// difference shows" names would have been found.
-const Power = 0.8
 
 // Headline is what is compared where nothing else is asked for; of throughput
 // and transactions a scenario has that which its traffic is about.
@@ -189,7 +183,7 @@ func (p *pairing) choose() error {
 	if p.opts.Gates == nil {
 		return nil
 	}
-	return p.opts.Gates.bind(union(before, after))
+	return p.opts.Gates.file.Bind(union(before, after))
 }
 
 // belongs refuses a run without figures, and one that cannot stand for the same
@@ -223,18 +217,14 @@ func union(a, b *Side) []string {
 }
 
 func scenarioNames(s *Side) string {
-	const most = 6
 	var ids []string
 	for i := range s.Plan.Scenarios {
 		ids = append(ids, s.Plan.Scenarios[i].ID)
 	}
-	if len(ids) > most {
-		return strings.Join(ids[:most], ", ") + fmt.Sprintf(" and %d more", len(ids)-most)
-	}
 	if len(ids) == 0 {
 		return "none"
 	}
-	return strings.Join(ids, ", ")
+	return phrase.Some(ids, 6)
 }
 
 // reasons tells what sets scenarios of the same name apart.
@@ -268,8 +258,7 @@ func (p *pairing) wanted(id string, m sample.Metric) bool {
 
 // other is, of throughput and transactions, what a scenario is not about.
 func other(sc *suite.Scenario) sample.Metric {
-	switch sc.Workload.Kind {
-	case suite.TCPRR, suite.TCPCRR, suite.UDPRR:
+	if sc.Workload.Kind.Exchange() {
 		return sample.Throughput
 	}
 	return sample.Transactions

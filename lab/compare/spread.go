@@ -88,7 +88,7 @@ func shown(figures []runFigure) *report.Interval {
 	case 0:
 		return nil
 	case 1:
-		iv := interval(figures[0].trials)
+		iv := report.MedianInterval(figures[0].trials)
 		iv.Median = figures[0].value
 		return iv
 	}
@@ -97,20 +97,12 @@ func shown(figures []runFigure) *report.Interval {
 		xs[i] = f.value
 		sum += math.Log(f.value)
 	}
-	iv := interval(xs)
+	iv := report.MedianInterval(xs)
 	if slices.Min(xs) > 0 {
 		iv.Median = math.Exp(sum / float64(len(xs)))
 	}
 	iv.Low, iv.High = slices.Min(xs), slices.Max(xs)
 	return iv
-}
-
-func interval(xs []float64) *report.Interval {
-	iv, ok, err := stats.MedianInterval(xs, stats.Level)
-	if !ok || err != nil {
-		return nil
-	}
-	return (*report.Interval)(&iv)
 }
 
 // spreads finds the row's spread between runs: within both sides and within the

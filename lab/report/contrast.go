@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // contrast is one system against another, or one scenario against another,
@@ -56,8 +58,8 @@ func (c *contrast) add(all []Comparison, subject, baseline *Scenario) {
 // workloadOf is what tells a scenario from the others of its group: the part
 // of its id after "/", else the name of its workload.
 func workloadOf(s *Scenario) string {
-	if r := rest(s.ID); len(r) > 1 {
-		return r[1:]
+	if part := suite.Part(s.ID); part != "" {
+		return part
 	}
 	return s.Workload.Name
 }
@@ -161,7 +163,7 @@ func (c *contrast) doubts() string {
 		failed += t.failed
 	}
 	if failed > 0 {
-		doubts = append([]string{fmt.Sprintf("%s of %s yielded no figures that count", count(failed, "trial"), c.subject.text)}, doubts...)
+		doubts = append([]string{fmt.Sprintf("%s of %s yielded no figures that count", phrase.Count(failed, "trial"), c.subject.text)}, doubts...)
 	}
 	if len(doubts) == 0 {
 		return ""

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -19,7 +20,7 @@ type sketched struct {
 
 // sketch makes a run of the scenarios with these subjects and baselines.
 func sketch(pairs [][2]string, rows ...sketched) (suite.Plan, []sample.Sample) {
-	var plan suite.Plan
+	plan := suite.Plan{Systems: reporttest.Systems()}
 	var samples []sample.Sample
 	for _, r := range rows {
 		plan.Scenarios = append(plan.Scenarios, suite.Scenario{
@@ -169,7 +170,7 @@ func TestNamesBeginASentenceWithACapitalOnlyWhereTheyAreWords(t *testing.T) {
 		{ID: "vrouter-vxlan-colocated/stream", System: "vrouter-vxlan", Placement: string(suite.Colocated)},
 		{ID: "fast/stream", System: "vxlan"}, {ID: "slow/stream", System: "vxlan"}, {ID: "raw/stream", System: "raw"},
 	}
-	call := callers(rows)
+	call := (&Report{Scenarios: rows, systems: reporttest.Systems()}).callers()
 	for i, want := range []string{"The bridge", "vrouter", "vrouter-vxlan on one node", "fast", "slow", "Raw"} {
 		if got := call(&rows[i]).opening(); got != want {
 			t.Errorf("%s is %q, want %q", rows[i].ID, got, want)

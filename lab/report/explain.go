@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -62,12 +63,12 @@ func (e explainer) climb() []string {
 		if len(says) == 0 {
 			says = []string{g.silence()}
 		}
-		steps = append(steps, e.lead(g, len(steps) == 0)+" "+list(says))
+		steps = append(steps, e.lead(g, len(steps) == 0)+" "+phrase.And(says))
 	}
 	if len(steps) == 0 {
 		return []string{"No two steps have figures, so nothing can be said of what a step costs."}
 	}
-	paragraphs := []string{capital(strings.Join(steps, "; ")) + "."}
+	paragraphs := []string{phrase.Capital(strings.Join(steps, "; ")) + "."}
 	for _, m := range climbed {
 		if text := e.parts(m); text != "" {
 			paragraphs = append(paragraphs, text)
@@ -142,7 +143,7 @@ func (c *Cost) sentence() string {
 	ratio := factor(*c.Ratio)
 	if (c.Ratio.Median > 1) != (c.Added.Median > 0) {
 		// The medians of all trials and the ratio within blocks can part.
-		return "takes " + ratio + " the " + label(c.Metric)
+		return "takes " + ratio + " the " + c.Metric.Label()
 	}
 	scale := ScaleOf(c.Metric, c.Figure.Median)
 	verb := "adds"
@@ -169,9 +170,9 @@ func (c *Cost) traffic() string {
 	}
 	text := fmt.Sprintf("%s %.*f %%", verb, decimals, 100*lost.Median)
 	if iv.Median < 1 {
-		text += " of " + label(c.Metric)
+		text += " of " + c.Metric.Label()
 	} else {
-		text += " more " + label(c.Metric)
+		text += " more " + c.Metric.Label()
 	}
 	if iv.N > 1 {
 		text += fmt.Sprintf(" [%s, %s]", minus(100*lost.Low, decimals), minus(100*lost.High, decimals))
@@ -203,14 +204,14 @@ func unsigned(text string) string { return strings.ReplaceAll(text, "+", "") }
 func (e explainer) parts(m sample.Metric) string {
 	var top *Rung
 	for i := range e.l.Steps {
-		if e.l.Steps[i].cost(m) != nil {
+		if e.l.Steps[i].Cost(m) != nil {
 			top = &e.l.Steps[i]
 		}
 	}
 	if top == nil || !addsUp(m) {
 		return ""
 	}
-	whole := top.cost(m).Figure
+	whole := top.Cost(m).Figure
 	scale := ScaleOf(m, whole.Median)
 	type part struct {
 		by  string
@@ -219,7 +220,7 @@ func (e explainer) parts(m sample.Metric) string {
 	var spent []part
 	for i := range e.l.Steps {
 		g := &e.l.Steps[i]
-		if c := g.cost(m); c != nil && c.Verdict == Differs && c.Added != nil && c.Added.Median > 0 && c.Added.Median <= whole.Median {
+		if c := g.Cost(m); c != nil && c.Verdict == Differs && c.Added != nil && c.Added.Median > 0 && c.Added.Median <= whole.Median {
 			spent = append(spent, part{g.Name, c.Added.Median})
 		}
 	}
@@ -238,7 +239,7 @@ func (e explainer) parts(m sample.Metric) string {
 		text := fmt.Sprintf("%s %sby %s", grouped(v, min(significant(v), significant(whole.Median/scale.By))), verb, p.by)
 		texts = append(texts, text)
 	}
-	return fmt.Sprintf("Of %s %s with %s, %s.", whose(m), withUnit(figure, scale.Unit), top.Name, list(texts))
+	return fmt.Sprintf("Of %s %s with %s, %s.", whose(m), withUnit(figure, scale.Unit), top.Name, phrase.And(texts))
 }
 
 // whose is the owner of a figure: "the receiver's".
@@ -266,22 +267,22 @@ func (e explainer) unsaid() []string {
 			}
 			switch c.Verdict {
 			case Alike:
-				alike = append(alike, fmt.Sprintf("%s (%s, n = %d%s)", label(c.Metric), factor(*c.Ratio), c.Ratio.N, wouldShow("; ", c.Detectable, c.Ratio.Median)))
+				alike = append(alike, fmt.Sprintf("%s (%s, n = %d%s)", c.Metric.Label(), factor(*c.Ratio), c.Ratio.N, wouldShow("; ", c.Detectable, c.Ratio.Median)))
 			case Suggested:
-				suggested = append(suggested, fmt.Sprintf("%s (%s, n = %d, %s%s)", label(c.Metric), factor(*c.Ratio), c.Ratio.N, pValue(*c.P), afterCorrection(c.Adjusted)))
+				suggested = append(suggested, fmt.Sprintf("%s (%s, n = %d, %s%s)", c.Metric.Label(), factor(*c.Ratio), c.Ratio.N, pValue(*c.P), afterCorrection(c.Adjusted)))
 			case TooFew:
-				few = append(few, fmt.Sprintf("%s (%s, n = %d)", label(c.Metric), factor(*c.Ratio), c.Ratio.N))
+				few = append(few, fmt.Sprintf("%s (%s, n = %d)", c.Metric.Label(), factor(*c.Ratio), c.Ratio.N))
 			}
 		}
 		pair := fmt.Sprintf("Between %s and %s ", g.Name, e.name(g.From))
 		if len(alike) > 0 {
-			lines = append(lines, pair+"no difference shows in "+list(alike)+".")
+			lines = append(lines, pair+"no difference shows in "+phrase.And(alike)+".")
 		}
 		if len(suggested) > 0 {
-			lines = append(lines, pair+"a difference is suggested, no more, in "+list(suggested)+".")
+			lines = append(lines, pair+"a difference is suggested, no more, in "+phrase.And(suggested)+".")
 		}
 		if len(few) > 0 {
-			lines = append(lines, pair+"the trials are too few to tell a difference from chance in "+list(few)+".")
+			lines = append(lines, pair+"the trials are too few to tell a difference from chance in "+phrase.And(few)+".")
 		}
 	}
 	return lines

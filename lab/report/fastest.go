@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/stats"
 )
 
@@ -64,7 +65,7 @@ func winner(rows []Scenario, noun string, entry func(*Scenario) *Interval, print
 
 func few(iv Interval) string {
 	if need := stats.MinimumTrials(stats.Level); iv.N < need {
-		return fmt.Sprintf(" (In %s; a 95 %% interval needs %d.)", count(iv.N, "trial"), need)
+		return fmt.Sprintf(" (In %s; a 95 %% interval needs %d.)", phrase.Count(iv.N, "trial"), need)
 	}
 	return ""
 }

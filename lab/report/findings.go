@@ -58,7 +58,7 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 	for i := range r.Scenarios {
 		rows[r.Scenarios[i].ID] = &r.Scenarios[i]
 	}
-	call := callers(r.Scenarios)
+	call := r.callers()
 	among := corrected(r.Comparisons)
 	var whole []*contrast
 	known := make(map[[2]string]*contrast)
@@ -71,7 +71,7 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 		key := [2]string{c.Subject, c.Baseline}
 		if betweenGroups(c) {
 			names = [2]name{call(subject), call(baseline)}
-			key = [2]string{groupOf(c.Subject), groupOf(c.Baseline)}
+			key = [2]string{suite.Group(c.Subject), suite.Group(c.Baseline)}
 		}
 		if known[key] == nil {
 			known[key] = &contrast{subject: names[0], baseline: names[1], among: among}
@@ -89,7 +89,7 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 // betweenGroups reports whether a comparison is of two groups with the same
 // workload. Otherwise the groups do not tell what differs.
 func betweenGroups(c suite.Comparison) bool {
-	return groupOf(c.Subject) != groupOf(c.Baseline) && rest(c.Subject) == rest(c.Baseline)
+	return suite.Group(c.Subject) != suite.Group(c.Baseline) && suite.Part(c.Subject) == suite.Part(c.Baseline)
 }
 
 // corrected counts the comparisons that are corrected for one another.

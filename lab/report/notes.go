@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -94,7 +95,7 @@ func fewTrials(r *Report) []string {
 			fewest = min(fewest, n)
 		}
 	}
-	who := list(ids) + " have"
+	who := phrase.And(ids) + " have"
 	switch {
 	case len(ids) == 0:
 		return nil
@@ -114,7 +115,7 @@ func (c *cell) failureNotes(s *Scenario) []string {
 	} else {
 		t := c.tally()
 		if len(t.lost) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d of %s yielded no figures that count (%s).", s.ID, s.Failed, count(c.tried, "trial"), kinds(t.lost)))
+			notes = append(notes, fmt.Sprintf("%s: %d of %s yielded no figures that count (%s).", s.ID, s.Failed, phrase.Count(c.tried, "trial"), kinds(t.lost)))
 		}
 		if len(t.repeated) > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %s repeated (%s).", s.ID, were(t.repeated), kinds(t.repeated)))
@@ -145,23 +146,12 @@ func (c *cell) tally() tally {
 		}
 		last := i+1 == len(c.all) || c.all[i+1].Block != s.Block || c.all[i+1].Profiled
 		if last && !good[s.Block] {
-			t.lost[reason(s)]++
+			t.lost[s.Cause()]++
 		} else {
-			t.repeated[reason(s)]++
+			t.repeated[s.Cause()]++
 		}
 	}
 	return t
-}
-
-// reason names why a sample does not count.
-func reason(s *sample.Sample) string {
-	switch {
-	case !s.OK():
-		return string(s.Failure.Kind)
-	case len(s.Gates) > 0:
-		return string(s.Gates[0].Name)
-	}
-	return ""
 }
 
 func were(counts map[string]int) string {

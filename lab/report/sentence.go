@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -72,20 +73,20 @@ func (t teller) sentence() string {
 	}
 	var parts []string
 	if len(traffic) > 0 {
-		parts = append(parts, t.subject.text+" "+list(traffic))
+		parts = append(parts, t.subject.text+" "+phrase.And(traffic))
 	}
 	if len(processors) > 0 {
 		lead := ""
 		if len(traffic) == 0 { // nothing has named the two yet
 			lead = "with " + t.subject.text + " instead of " + t.baseline.text + " "
 		}
-		parts = append(parts, lead+list(processors))
+		parts = append(parts, lead+phrase.And(processors))
 	}
 	if len(suggested) > 0 {
-		parts = append(parts, t.between(len(parts) == 0)+"a difference is suggested, no more, in "+list(suggested))
+		parts = append(parts, t.between(len(parts) == 0)+"a difference is suggested, no more, in "+phrase.And(suggested))
 	}
 	if len(alike) > 0 {
-		text := t.between(len(parts) == 0) + "no difference shows in " + list(alike)
+		text := t.between(len(parts) == 0) + "no difference shows in " + phrase.And(alike)
 		if t.brief {
 			text += together(unseen)
 		}
@@ -102,13 +103,13 @@ func (t teller) open(text string, named bool) string {
 	}
 	switch {
 	case basis != "" && t.tentative():
-		return capital(basis + in + text)
+		return phrase.Capital(basis + in + text)
 	case basis != "" || in != "":
-		return capital(in + basis + text)
+		return phrase.Capital(in + basis + text)
 	case named && !t.subject.prose:
 		return text
 	}
-	return capital(text)
+	return phrase.Capital(text)
 }
 
 // basis opens the sentence where all of it is uncertain, or rests on too few
@@ -136,7 +137,7 @@ func (t teller) caveat(r contrasted) string {
 	if !r.few() || t.sparse() {
 		return ""
 	}
-	return fmt.Sprintf(" (in %s, too few for a 95 %% interval)", count(r.Ratio.N, "trial"))
+	return fmt.Sprintf(" (in %s, too few for a 95 %% interval)", phrase.Count(r.Ratio.N, "trial"))
 }
 
 func (t teller) between(first bool) string {

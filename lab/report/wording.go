@@ -5,16 +5,10 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/suite"
 )
-
-// systemNames are what a sentence calls the systems that have a name in prose.
-var systemNames = map[string]string{
-	"raw": "raw", "bridge": "the bridge", "vxlan": "kernel VXLAN", "geneve": "kernel Geneve", "gre": "kernel GRE",
-}
 
 // name is what a sentence calls a system or a scenario.
 type name struct {
@@ -25,44 +19,39 @@ type name struct {
 // opening is the name at the beginning of a sentence.
 func (n name) opening() string {
 	if n.prose {
-		return capital(n.text)
+		return phrase.Capital(n.text)
 	}
 	return n.text
-}
-
-// groupOf is the part of a scenario's id before "/".
-func groupOf(id string) string {
-	group, _, _ := strings.Cut(id, "/")
-	return group
 }
 
 // callers returns what sentences call each scenario's system: its name in prose
 // and its place where these tell the groups of the run apart, else the group. A
 // system without such a name is called as it is where the group is named after
 // it.
-func callers(rows []Scenario) func(*Scenario) name {
+func (r *Report) callers() func(*Scenario) name {
 	groups := make(map[string]map[string]bool)
+	rows := r.Scenarios
 	for i := range rows {
-		n := systemOf(&rows[i]).text
+		n := r.systemOf(&rows[i]).text
 		if groups[n] == nil {
 			groups[n] = make(map[string]bool)
 		}
-		groups[n][groupOf(rows[i].ID)] = true
+		groups[n][suite.Group(rows[i].ID)] = true
 	}
 	return func(s *Scenario) name {
-		if n := systemOf(s); len(groups[n.text]) == 1 {
+		if n := r.systemOf(s); len(groups[n.text]) == 1 {
 			return n
 		}
-		return name{text: groupOf(s.ID)}
+		return name{text: suite.Group(s.ID)}
 	}
 }
 
 // systemOf names a scenario's system and place.
-func systemOf(s *Scenario) name {
+func (r *Report) systemOf(s *Scenario) name {
 	n := name{text: s.System}
-	if known, ok := systemNames[s.System]; ok {
-		n = name{known, true}
-	} else if group := groupOf(s.ID); !strings.HasPrefix(group, s.System) {
+	if title := r.systems[s.System]; title != "" {
+		n = name{title, true}
+	} else if group := suite.Group(s.ID); !strings.HasPrefix(group, s.System) {
 		return name{text: group} // the suite's own name for it
 	}
 	if s.Placement == string(suite.Colocated) {
@@ -140,30 +129,6 @@ func decimals(v float64) int {
 		return 1
 	}
 	return 2
-}
-
-// list joins parts as a sentence does.
-func list(parts []string) string {
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
-}
-
-func capital(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	if size == 0 {
-		return text
-	}
-	return string(unicode.ToUpper(first)) + text[size:]
-}
-
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // percentage prints a share with two significant digits, as "3.1 %".
