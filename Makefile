@@ -57,7 +57,7 @@ test-race: go-version
 # The figures of docs/performance.md. Nothing else should run meanwhile.
 bench: root build
 	WINDTUNNEL_TIMING_TESTS=1 $(GO) test -count=1 -v -run TestBusyAgreesWithAKnownLoad ./lab/meter
-	$(GO) run ./bench
+	$(GO) run ./internal/bench
 
 # The largest file that git may hold, bytes: a program or a data set is larger.
 LARGEST := 1000000
