@@ -89,3 +89,14 @@ func outOfReach(tests, n int) string {
 
 // floor is the least p-value of n blocks: all of them differ the same way.
 func floor(n int) float64 { return math.Ldexp(1, 1-n) }
+
+// corrected counts the comparisons that are corrected for one another.
+func corrected(all []Comparison) int {
+	n := 0
+	for i := range all {
+		if all[i].Adjusted != nil {
+			n++
+		}
+	}
+	return n
+}

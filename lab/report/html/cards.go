@@ -103,7 +103,7 @@ func (b *builder) keyName(c *report.Comparison) (string, bool) {
 }
 
 func costLine(name string, c *report.Comparison) cardLine {
-	v := verdictOf(c)
+	v := c.Verdict
 	line := cardLine{Name: name, Big: change(c.Ratio.Median), Small: bounds(c.Ratio), Mark: markOfComparison(c)}
 	line.Tone = toneOf(c.Metric, v, c.Ratio.Median-1)
 	switch v {
