@@ -2,7 +2,6 @@ package compare
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"windtunnel/lab/suite"
@@ -59,9 +58,4 @@ func (g *Gate) Title() string {
 // matches reports whether the gate is about a scenario.
 func (g *Gate) matches(id string) bool {
 	return len(g.Scenarios) == 0 || slices.ContainsFunc(g.Scenarios, func(p suite.Pattern) bool { return matches(p.Text, id) })
-}
-
-// percent prints a part of 1 as "3 %".
-func percent(v float64) string {
-	return strconv.FormatFloat(100*v, 'g', 3, 64) + " %"
 }

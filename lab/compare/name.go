@@ -8,6 +8,7 @@ import (
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
 )
 
 // Metric returns the metric of that name. The error says which names are near.
@@ -79,7 +80,8 @@ func meant(given, kind string, known []string) string {
 
 // What the messages of this package share with the rest of the lab.
 var (
-	plural = phrase.Count
-	clip   = phrase.Clip
-	clean  = phrase.Printable
+	plural  = phrase.Count
+	clip    = phrase.Clip
+	clean   = phrase.Printable
+	percent = units.FormatPercent
 )

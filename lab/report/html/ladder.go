@@ -78,7 +78,7 @@ func (b *builder) ladders() []ladder {
 			continue
 		}
 		for j, s := range l.Steps {
-			row := ladderRow{Name: rungName(s), Scenario: s.Scenario, From: s.From}
+			row := ladderRow{Name: s.Name, Scenario: s.Scenario, From: s.From}
 			for _, m := range out.Metrics {
 				row.Cells = append(row.Cells, ladderCell{m.Rungs[j], j == 0})
 			}
@@ -113,7 +113,7 @@ func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
 	scale := report.ScaleOf(m, figures...)
 	out := ladderMetric{Name: m.Label(), Unit: scale.Unit, By: scale.By, key: m}
 	for i, s := range l.Steps {
-		r := rung{Name: rungName(s), Scenario: s.Scenario, Paint: b.paints[s.Scenario]}
+		r := rung{Name: s.Name, Scenario: s.Scenario, Paint: b.paints[s.Scenario]}
 		c := s.Cost(m)
 		if c == nil || c.Figure == nil {
 			r.missing = b.lacking(s.Scenario)
@@ -152,13 +152,6 @@ func (b *builder) lacking(id string) string {
 		return s.Absent()
 	}
 	return "not measured"
-}
-
-func rungName(s report.Rung) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return s.Scenario
 }
 
 // spanOf prints an interval in a scale.
