@@ -60,7 +60,7 @@ test-race: go-version ## Run the tests of concurrent packages under the race det
 # The figures of docs/performance.md. Nothing else should run meanwhile.
 bench: root build ## Measure the figures of docs/performance.md (root, a quiet machine)
 	WINDTUNNEL_TIMING_TESTS=1 $(GO) test -count=1 -v -run TestBusyAgreesWithAKnownLoad ./lab/meter
-	$(GO) run ./bench
+	$(GO) run ./internal/bench
 
 # The largest file that git may hold, bytes: a program or a data set is larger.
 LARGEST := 1000000

@@ -67,9 +67,10 @@ func loadPlan(name string, opts suite.ExpandOptions) (*suite.Plan, error) {
 	return plan, err
 }
 
-// estimable tells a plan how long its systems and tools take.
+// estimable tells a plan how long its systems and tools take, and what sentences
+// call the systems.
 func estimable(plan *suite.Plan) {
-	plan.SetUp, plan.Traffic = system.SetUps(), tool.Traffic(plan)
+	plan.SetUp, plan.Systems, plan.Traffic = system.SetUps(), system.Titles(), tool.Traffic(plan)
 }
 
 func readSuite(name string) (file string, data []byte, err error) {

@@ -1,15 +1,14 @@
 package compare
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/units"
 )
 
 // columns are the figures of a run that count: of every block the last attempt
@@ -21,60 +20,52 @@ type columns struct {
 }
 
 func newColumns(s *Side) *columns {
-	type trial struct {
-		scenario string
-		block    int
-	}
-	best, last := make(map[trial]*sample.Sample), make(map[trial]*sample.Sample)
 	samples := s.Samples
 	if s.Run.Options.Adjusted {
 		samples = condition.Adjust(samples)
 	}
 	_, parts, shown := condition.Split(samples)
-	samples = parts[shown]
-	for i := range samples {
-		x := &samples[i]
-		if x.Profiled {
-			continue // profiled trials never count
-		}
-		t := trial{x.Scenario, x.Block}
-		if l := last[t]; l == nil || x.Attempt >= l.Attempt {
-			last[t] = x
-		}
-		if b := best[t]; x.Counts() && (b == nil || x.Attempt >= b.Attempt) {
-			best[t] = x
+	trials := make(map[string][]*sample.Sample)
+	for i := range parts[shown] {
+		if x := &parts[shown][i]; !x.Profiled { // those were never meant to count
+			trials[x.Scenario] = append(trials[x.Scenario], x)
 		}
 	}
 	c := &columns{side: s, cells: make(map[string][]*sample.Sample), invalid: make(map[string]map[string]int)}
-	for t, x := range last {
-		if b := best[t]; b != nil {
-			c.cells[t.scenario] = append(c.cells[t.scenario], b)
-			continue
+	for id, all := range trials {
+		if cell := sample.Counting(all); len(cell) > 0 {
+			c.cells[id] = cell
 		}
-		if c.invalid[t.scenario] == nil {
-			c.invalid[t.scenario] = make(map[string]int)
-		}
-		c.invalid[t.scenario][cause(x)]++
-	}
-	for _, cell := range c.cells {
-		slices.SortFunc(cell, func(x, y *sample.Sample) int { return cmp.Compare(x.Block, y.Block) })
+		c.note(id, all)
 	}
 	return c
 }
 
-// cause names in a word why a sample does not count.
-func cause(s *sample.Sample) string {
-	if !s.OK() {
-		return string(s.Failure.Kind)
+// note counts a scenario's blocks without figures by why the last attempt does
+// not count.
+func (c *columns) note(id string, all []*sample.Sample) {
+	last := make(map[int]*sample.Sample)
+	for _, x := range all {
+		if l := last[x.Block]; l == nil || x.Attempt >= l.Attempt {
+			last[x.Block] = x
+		}
 	}
-	return string(s.Gates[0].Name)
+	for _, x := range c.cells[id] {
+		delete(last, x.Block)
+	}
+	for _, x := range last {
+		if c.invalid[id] == nil {
+			c.invalid[id] = make(map[string]int)
+		}
+		c.invalid[id][x.Cause()]++
+	}
 }
 
 // values returns a metric's finite values, in order of block.
 func (c *columns) values(id string, m sample.Metric) []float64 {
 	var xs []float64
 	for _, s := range c.cells[id] {
-		if v, ok := s.Metrics[m]; ok && finite(v) {
+		if v, ok := s.Metrics[m]; ok && units.Finite(v) {
 			xs = append(xs, v)
 		}
 	}
@@ -85,7 +76,7 @@ func (c *columns) values(id string, m sample.Metric) []float64 {
 func (c *columns) dirty(id string, m sample.Metric) int {
 	n := 0
 	for _, s := range c.cells[id] {
-		if v, ok := s.Metrics[m]; ok && !finite(v) {
+		if v, ok := s.Metrics[m]; ok && !units.Finite(v) {
 			n++
 		}
 	}
@@ -97,7 +88,7 @@ func (c *columns) dirty(id string, m sample.Metric) int {
 func (c *columns) within(subject, baseline string, m sample.Metric) []float64 {
 	under := make(map[int]float64)
 	for _, s := range c.cells[baseline] {
-		if v, ok := s.Metrics[m]; ok && finite(v) && v > 0 {
+		if v, ok := s.Metrics[m]; ok && units.Finite(v) && v > 0 {
 			under[s.Block] = v
 		}
 	}
@@ -105,7 +96,7 @@ func (c *columns) within(subject, baseline string, m sample.Metric) []float64 {
 	for _, s := range c.cells[subject] {
 		v, ok := s.Metrics[m]
 		below, paired := under[s.Block]
-		if ok && paired && finite(v) && finite(v/below) {
+		if ok && paired && units.Finite(v) && units.Finite(v/below) {
 			ratios = append(ratios, v/below)
 		}
 	}
@@ -170,5 +161,3 @@ func counted(causes map[string]int) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

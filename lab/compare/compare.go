@@ -7,19 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
-// Alpha is the largest corrected p-value at which a difference is claimed.
-const Alpha = 0.05
-
-// Power is the probability of finding a difference of the size that "no
-// difference shows" names.
-const Power = 0.8
-
-// Headline lists the metrics that are compared by default. A scenario has
-// either throughput or transactions, depending on its traffic.
+// Headline is what is compared where nothing else is asked for; of throughput
+// and transactions a scenario has that which its traffic is about.
 var Headline = []sample.Metric{
 	sample.Throughput, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
 	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
@@ -189,7 +183,7 @@ func (p *pairing) choose() error {
 	if p.opts.Gates == nil {
 		return nil
 	}
-	return p.opts.Gates.bind(union(before, after))
+	return p.opts.Gates.file.Bind(union(before, after))
 }
 
 // belongs returns an error for a run without figures, and for a run that is not
@@ -223,18 +217,14 @@ func union(a, b *Side) []string {
 }
 
 func scenarioNames(s *Side) string {
-	const most = 6
 	var ids []string
 	for i := range s.Plan.Scenarios {
 		ids = append(ids, s.Plan.Scenarios[i].ID)
 	}
-	if len(ids) > most {
-		return strings.Join(ids[:most], ", ") + fmt.Sprintf(" and %d more", len(ids)-most)
-	}
 	if len(ids) == 0 {
 		return "none"
 	}
-	return strings.Join(ids, ", ")
+	return phrase.Some(ids, 6)
 }
 
 // reasons lists how scenarios of the same name differ.
@@ -269,8 +259,7 @@ func (p *pairing) wanted(id string, m sample.Metric) bool {
 // other returns the one of throughput and transactions that a scenario does not
 // have.
 func other(sc *suite.Scenario) sample.Metric {
-	switch sc.Workload.Kind {
-	case suite.TCPRR, suite.TCPCRR, suite.UDPRR:
+	if sc.Workload.Kind.Exchange() {
 		return sample.Throughput
 	}
 	return sample.Transactions

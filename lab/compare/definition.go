@@ -144,10 +144,3 @@ func stop(s suite.Stop) string {
 	}
 	return text
 }
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}

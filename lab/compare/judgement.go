@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // Judgement is the result of all gates.
@@ -74,14 +76,14 @@ func (p *pairing) gates(c *Comparison) error {
 		for _, d := range OtherMachine(c.Environment) {
 			parts = append(parts, fmt.Sprintf("%s %s → %s", d.Name, orNone(d.A), orNone(d.B)))
 		}
-		return fmt.Errorf("judge the gates of %s: %w (%s): a difference is not one of the software; run both on one machine, or say --across-machines", p.opts.Gates.file.name, ErrOtherMachine, strings.Join(parts, ", "))
+		return fmt.Errorf("judge the gates of %s: %w (%s): a difference is not one of the software; run both on one machine, or say --across-machines", p.opts.Gates.file.Name, ErrOtherMachine, strings.Join(parts, ", "))
 	}
 	judgement := &Judgement{}
 	for i := range p.opts.Gates.List {
 		g := &p.opts.Gates.List[i]
 		result, err := p.gate(c, g)
 		if err != nil {
-			return fmt.Errorf("%s:%d: %w", p.opts.Gates.file.name, g.Line, err)
+			return fmt.Errorf("%s:%d: %w", p.opts.Gates.file.Name, g.Line, err)
 		}
 		judgement.Gates = append(judgement.Gates, result)
 	}
@@ -93,7 +95,7 @@ func (p *pairing) gates(c *Comparison) error {
 // that is an error.
 func (p *pairing) gate(c *Comparison, g *Gate) (GateResult, error) {
 	rows := c.Values
-	if g.Of == OfRatio {
+	if g.Of == suite.OfRatio {
 		rows = c.Ratios
 	}
 	result := GateResult{Title: g.Title(), Line: g.Line}
@@ -125,7 +127,7 @@ func (p *pairing) gate(c *Comparison, g *Gate) (GateResult, error) {
 }
 
 func (g *Gate) idle(what string) error {
-	if g.Of == OfRatio {
+	if g.Of == suite.OfRatio {
 		return fmt.Errorf("the gate has nothing to judge: as a ratio to a baseline of the plan, %s; name subjects of the suite's comparisons, or judge of: value", what)
 	}
 	return fmt.Errorf("the gate has nothing to judge: %s; correct its metric or scenarios", what)
@@ -151,7 +153,7 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 	worse := -float64(info.Better) * r.change()
 	// Rounding must not decide for a change of exactly the gate's size.
 	const rounding = 1e-9
-	if *r.Adjusted <= Alpha {
+	if *r.Adjusted <= report.Alpha {
 		if worse > 0 && worse >= g.WorseBy-rounding {
 			return Failed, figures
 		}
@@ -161,7 +163,7 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 		return Passed, figures
 	}
 	figures += fmt.Sprintf("; runs spread too far to see %s: name more runs a side", percent(g.WorseBy))
-	if g.OnDoubt == FailOnDoubt {
+	if g.OnDoubt == suite.FailOnDoubt {
 		return Failed, figures
 	}
 	return Doubtful, figures

@@ -7,6 +7,7 @@ import (
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
+	"windtunnel/lab/units"
 )
 
 // Row is one metric of one scenario on both sides.
@@ -179,14 +180,14 @@ func judge(rows []Row, neutral bool) {
 func (r *Row) decide(rows int, neutral bool) {
 	info, _ := sample.Describe(r.Metric)
 	switch {
-	case *r.Adjusted > Alpha:
+	case *r.Adjusted > report.Alpha:
 		r.Verdict = Alike
-		if *r.P <= Alpha {
+		if *r.P <= report.Alpha {
 			r.Verdict = Suggested
 		}
-		// The first of Holm's m steps tests at alpha/m.
-		if d, err := r.spread.Detectable(len(r.after), len(r.before), Alpha/float64(rows), Power); err == nil && !r.linear {
-			if d = math.Expm1(d); finite(d) {
+		// A single test at alpha/m is what the first of Holm's m steps asks.
+		if d, err := r.spread.Detectable(len(r.after), len(r.before), report.Alpha/float64(rows), report.Power); err == nil && !r.linear {
+			if d = math.Expm1(d); units.Finite(d) {
 				r.Smallest = &d
 			}
 		}

@@ -88,7 +88,7 @@ func shown(figures []runFigure) *report.Interval {
 	case 0:
 		return nil
 	case 1:
-		iv := interval(figures[0].trials)
+		iv := report.MedianInterval(figures[0].trials)
 		iv.Median = figures[0].value
 		return iv
 	}
@@ -97,7 +97,7 @@ func shown(figures []runFigure) *report.Interval {
 		xs[i] = f.value
 		sum += math.Log(f.value)
 	}
-	iv := interval(xs)
+	iv := report.MedianInterval(xs)
 	if slices.Min(xs) > 0 {
 		iv.Median = math.Exp(sum / float64(len(xs)))
 	}
@@ -105,19 +105,10 @@ func shown(figures []runFigure) *report.Interval {
 	return iv
 }
 
-func interval(xs []float64) *report.Interval {
-	iv, ok, err := stats.MedianInterval(xs, stats.Level)
-	if !ok || err != nil {
-		return nil
-	}
-	return (*report.Interval)(&iv)
-}
-
-// spreads sets the row's spread between runs: within both sides, and within the
-// stored runs of one revision and kernel. If these are too few, the spread is
-// assumed, plus the uncertainty of each run's figure from its trials. It
-// returns false if none can be assumed: a figure that is zero has no relative
-// spread.
+// spreads finds the row's spread between runs: within both sides and within the
+// stored runs of one revision and kernel. Where these are too few it is assumed,
+// and what the trials leave open of each run's figure is added. false where none
+// can be assumed: a figure that is zero has no relative spread.
 func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
 	groups := [][]runFigure{r.before, r.after}
 	for _, g := range p.history {

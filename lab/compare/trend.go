@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -77,7 +78,7 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 		t.add(id, chosen, opts)
 	}
 	if len(t.Series) == 0 {
-		return nil, fmt.Errorf("trend of suite %s: no run has %s of %s; choose another --metric or --scenario", suite, cmp.Or(string(opts.Metric), "throughput or transactions"), enumerate(ids))
+		return nil, fmt.Errorf("trend of suite %s: no run has %s of %s; choose another --metric or --scenario", suite, cmp.Or(string(opts.Metric), "throughput or transactions"), phrase.Some(ids, 6))
 	}
 	t.mark(chosen)
 	t.Notes = append(t.Notes, "The runs were made at different times: whatever drifted on the machine is in the figures.")
@@ -137,7 +138,7 @@ func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 			changed++
 			continue
 		}
-		iv := interval(c.values(id, metric))
+		iv := report.MedianInterval(c.values(id, metric))
 		if iv == nil {
 			without++
 			continue
@@ -170,7 +171,7 @@ func (t *Trend) mark(runs []*columns) {
 		for k, p := range s.Points {
 			groups[k] = byID[p.Run].values(s.Scenario, s.Metric)
 		}
-		for _, c := range stats.ChangePoints(groups, Alpha/float64(len(t.Series))) {
+		for _, c := range stats.ChangePoints(groups, report.Alpha/float64(len(t.Series))) {
 			before, after := byID[s.Points[c.Index-1].Run], byID[s.Points[c.Index].Run]
 			s.Points[c.Index].Change = &Change{Before: c.Before, After: c.After, Ratio: c.Ratio, P: c.P,
 				Environment: list(Environments(before.side.Run.Environment, after.side.Run.Environment))}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"windtunnel/lab/report"
+	"windtunnel/lab/units"
 )
 
 // WriteTrend writes a trend for a terminal: for each scenario a sparkline and a
@@ -49,7 +50,7 @@ func (s *Series) write(b *strings.Builder) {
 		medians[i] = p.Figure.Median
 	}
 	scale := report.ScaleOf(s.Metric, medians...)
-	fmt.Fprintf(b, "\n%s  %s  %s\n", clean(s.Scenario), label(s.Metric), Sparkline(medians))
+	fmt.Fprintf(b, "\n%s  %s  %s\n", clean(s.Scenario), s.Metric.Label(), Sparkline(medians))
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  RUN\tDATE\tN\tMEDIAN\t[95 %]\tREVISION\tKERNEL\tCHANGE")
@@ -108,7 +109,7 @@ func Sparkline(values []float64) string {
 	bars := []rune("▁▂▃▄▅▆▇█")
 	var good []float64
 	for _, v := range values {
-		if finite(v) {
+		if units.Finite(v) {
 			good = append(good, v)
 		}
 	}
@@ -119,7 +120,7 @@ func Sparkline(values []float64) string {
 	var b strings.Builder
 	for _, v := range values {
 		switch {
-		case !finite(v):
+		case !units.Finite(v):
 			b.WriteByte(' ')
 		case high/2 == low/2:
 			b.WriteRune(bars[3])
@@ -130,13 +131,4 @@ func Sparkline(values []float64) string {
 		}
 	}
 	return b.String()
-}
-
-// enumerate lists at most six names.
-func enumerate(names []string) string {
-	const most = 6
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }

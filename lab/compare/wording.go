@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"windtunnel/lab/report"
+	"windtunnel/lab/units"
 )
 
 // Says returns the row's verdict in words.
@@ -15,11 +14,11 @@ func (r *Row) Says() string {
 	switch r.Verdict {
 	case Better, Worse, Differs:
 		change := r.change()
-		if finite(change) {
+		if units.Finite(change) {
 			return string(r.Verdict) + " by " + tenths(math.Abs(change))
 		}
 	case Suggested:
-		if change := r.change(); finite(change) {
+		if change := r.change(); units.Finite(change) {
 			return fmt.Sprintf("%s: %+.1f %%, not after the correction", Suggested, 100*change)
 		}
 	case Alike:
@@ -40,7 +39,7 @@ func (r *Row) line() string {
 	if r.Baseline != "" {
 		name += " / " + r.Baseline
 	}
-	text := fmt.Sprintf("%s %s: %s", name, label(r.Metric), r.Says())
+	text := fmt.Sprintf("%s %s: %s", name, r.Metric.Label(), r.Says())
 	if r.A != nil && r.B != nil {
 		text += fmt.Sprintf(", %s → %s", r.figure(r.A), r.figure(r.B))
 	}
@@ -115,18 +114,4 @@ func orNone(s string) string {
 		return "—"
 	}
 	return s
-}
-
-// clean replaces characters that control a terminal: names and messages come
-// from stores that others wrote.
-func clean(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '\n' || c == '\t' {
-			return ' '
-		}
-		if !unicode.IsPrint(c) {
-			return unicode.ReplacementChar
-		}
-		return c
-	}, s)
 }

@@ -154,7 +154,7 @@ func figures(title, a, b string, rows []Row) grid {
 		if r.Note != "" {
 			says += ": " + r.Note
 		}
-		g.rows = append(g.rows, []string{name, label(r.Metric), r.figure(r.A), r.figure(r.B), bracketed(r.Ratio),
+		g.rows = append(g.rows, []string{name, r.Metric.Label(), r.figure(r.A), r.figure(r.B), bracketed(r.Ratio),
 			optional(r.P, probability), optional(r.Adjusted, probability), says})
 	}
 	return g

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"windtunnel/lab/beside"
+	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
@@ -64,7 +64,7 @@ func TestAnEndpointsSettingsAreMadeAndStandInTheRecord(t *testing.T) {
 func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
 	for _, name := range []string{"vxlan", "vrouter-mpls-udp", "vrouter-mpls-gre", "vrouter-vxlan"} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := beside.Find("vrouter"); err != nil && name != "vxlan" {
+			if _, err := program.Beside("vrouter"); err != nil && name != "vxlan" {
 				t.Skip(err)
 			}
 			sc := scenario(name, func(sc *suite.Scenario) { sc.Fabric.Links, sc.Fabric.Team = 2, suite.Bond })

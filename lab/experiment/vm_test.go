@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"windtunnel/lab/beside"
+	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -115,7 +115,7 @@ func TestAVMThatCannotBootIsAFailureWithWhatItsConsoleShowed(t *testing.T) {
 }
 
 func TestVMsTalkOverVRouterByIPv6(t *testing.T) {
-	if _, err := beside.Find("vrouter"); err != nil {
+	if _, err := program.Beside("vrouter"); err != nil {
 		t.Skip(err)
 	}
 	s := runVMs(t, vmScenario(t, "vrouter-mpls-udp", func(sc *suite.Scenario) { sc.Workload.IPVersion = 6 }))

@@ -13,7 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"windtunnel/lab/beside"
+	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 )
 
@@ -88,7 +88,7 @@ func findBridgeFilter() error {
 }
 
 func findVRouter(*bench, *Facts) (string, error) {
-	path, err := beside.Find(VRouter)
+	path, err := program.Beside(VRouter)
 	return path, err
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // Ratio returns the comparison of m that has subject as its subject, the first
@@ -47,14 +48,11 @@ func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 // baselineName is the baseline's group where it differs from the subject in
 // nothing else, or its id.
 func (r *Report) baselineName(c *Comparison) string {
-	if rest(c.Baseline) == rest(c.Subject) && groupOf(c.Baseline) != groupOf(c.Subject) {
-		return groupOf(c.Baseline)
+	if suite.Part(c.Baseline) == suite.Part(c.Subject) && suite.Group(c.Baseline) != suite.Group(c.Subject) {
+		return suite.Group(c.Baseline)
 	}
 	return c.Baseline
 }
-
-// rest is the part of a scenario's id from "/".
-func rest(id string) string { return id[len(groupOf(id)):] }
 
 // Beside is a published figure with the measured one and with what each is of
 // its own baseline.
@@ -102,7 +100,7 @@ func (r *Report) anyRatio(subject string) *Comparison {
 }
 
 // Label names the published metric for people.
-func (b Beside) Label() string { return label(sample.Metric(b.Metric)) }
+func (b Beside) Label() string { return sample.Metric(b.Metric).Label() }
 
 // MeasuredText prints the measured figure in a unit that suits it; empty
 // where it was not measured.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 )
 
@@ -43,7 +44,7 @@ func writeBenchfmt(w io.Writer, r *Report) error {
 	config := benchConfig(r)
 	for i := range r.Scenarios {
 		sc := &r.Scenarios[i]
-		for _, s := range counting(sc.Samples) {
+		for _, s := range sc.Counting() {
 			values := benchValues(s)
 			if len(values) == 0 {
 				continue
@@ -54,16 +55,6 @@ func writeBenchfmt(w io.Writer, r *Report) error {
 		}
 	}
 	return nil
-}
-
-// counting returns the samples whose figures are those of the report: of each
-// block the last attempt that counts. Samples are by block and attempt.
-func counting(samples []sample.Sample) []*sample.Sample {
-	all := make([]*sample.Sample, len(samples))
-	for i := range samples {
-		all[i] = &samples[i]
-	}
-	return lastCounting(all)
 }
 
 func benchConfig(r *Report) []benchfmt.Config {
@@ -93,7 +84,7 @@ func benchName(sc *Scenario) benchfmt.Name {
 	if !found {
 		workload = sc.Workload.Name
 	}
-	name := capital(token(workload))
+	name := phrase.Capital(token(workload))
 	if first := []rune(name); len(first) == 0 || !unicode.IsUpper(first[0]) {
 		name = "Workload" + name // "Benchmark" must not go on with a small letter or digit
 	}
@@ -139,7 +130,7 @@ func benchValues(s *sample.Sample) []benchfmt.Value {
 func benchUnits(r *Report) []*benchfmt.UnitMetadata {
 	occurs := make(map[sample.Metric]bool)
 	for i := range r.Scenarios {
-		for _, s := range counting(r.Scenarios[i].Samples) {
+		for _, s := range r.Scenarios[i].Counting() {
 			for m := range s.Metrics {
 				occurs[m] = true
 			}

@@ -68,11 +68,3 @@ func (b *builder) apart(c suite.Comparison) bool {
 	}
 	return true
 }
-
-// label names a metric for people.
-func label(m sample.Metric) string {
-	if info, ok := sample.Describe(m); ok {
-		return info.Label
-	}
-	return string(m)
-}

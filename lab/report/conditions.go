@@ -82,7 +82,7 @@ func (c *Conditions) observe(samples []sample.Sample) {
 		if !s.Counts() {
 			continue
 		}
-		if v, ok := s.Metrics[sample.MemoryCopy]; ok && finite(v) {
+		if v, ok := s.Metrics[sample.MemoryCopy]; ok && units.Finite(v) {
 			speeds = append(speeds, v)
 		}
 		for _, p := range condition.Inside(s.Series, s.Metrics[sample.WindowSeconds]) {
@@ -92,9 +92,7 @@ func (c *Conditions) observe(samples []sample.Sample) {
 			}
 		}
 	}
-	if iv, ok := interval(speeds); ok {
-		c.MemoryCopy = &iv
-	}
+	c.MemoryCopy = MedianInterval(speeds)
 	for why, n := range left {
 		if c.LeftOut == nil {
 			c.LeftOut = map[sample.LeftOut]float64{}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"windtunnel/lab/sample"
@@ -79,7 +78,7 @@ func fillCSV(row []string, metrics []sample.Metric, sc *Scenario, s *sample.Samp
 	n := copy(row, []string{
 		sc.ID, sc.System, sc.Placement, sc.Tool, sc.Offload,
 		strconv.Itoa(s.Block), strconv.Itoa(s.Attempt), s.Started.UTC().Format(time.RFC3339Nano), failure,
-		gateText(s.Gates), gateText(s.Flags), strconv.FormatBool(s.Profiled),
+		sample.GateText(s.Gates), sample.GateText(s.Flags), strconv.FormatBool(s.Profiled),
 	})
 	for i, m := range metrics {
 		row[n+i] = ""
@@ -87,13 +86,4 @@ func fillCSV(row []string, metrics []sample.Metric, sc *Scenario, s *sample.Samp
 			row[n+i] = strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	}
-}
-
-// gateText joins the checks that a trial failed: "name: message; …".
-func gateText(gates []sample.Gate) string {
-	var parts []string
-	for _, g := range gates {
-		parts = append(parts, string(g.Name)+": "+g.Message)
-	}
-	return strings.Join(parts, "; ")
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 )
 
@@ -26,5 +27,5 @@ func (b *builder) emulatedNotes(r *Report) []string {
 	if len(ids) == 0 {
 		return nil
 	}
-	return []string{capital(sample.Emulated) + ": " + list(ids) + ". Compare them with each other only."}
+	return []string{phrase.Capital(sample.Emulated) + ": " + phrase.And(ids) + ". Compare them with each other only."}
 }

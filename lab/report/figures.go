@@ -59,7 +59,7 @@ func (r *Report) Figures() []Figures {
 	for _, exchange := range []bool{false, true} {
 		var rows []*Scenario
 		for i := range r.Scenarios {
-			if isExchange(r.Scenarios[i].Workload.Kind) == exchange {
+			if r.Scenarios[i].Workload.Kind.Exchange() == exchange {
 				rows = append(rows, &r.Scenarios[i])
 			}
 		}
@@ -73,21 +73,13 @@ func (r *Report) Figures() []Figures {
 func (r *Report) table(rows []*Scenario, exchange bool) Figures {
 	f := Figures{Exchange: exchange, Rows: rows}
 	f.Title, f.Names = heading(rows, exchange)
-	columns := r.streamColumns
-	if exchange {
-		columns = r.exchangeColumns
-	}
 	measured := func(c Cell) bool { return c.Text != "" }
-	for _, c := range columns(rows) {
+	for _, c := range r.columns(rows, exchange) {
 		if slices.ContainsFunc(c.Cells, measured) {
 			f.Columns = append(f.Columns, c)
 		}
 	}
 	return f
-}
-
-func isExchange(k suite.Kind) bool {
-	return k == suite.TCPRR || k == suite.TCPCRR || k == suite.UDPRR
 }
 
 // heading names the table and its rows. Where all have one workload, the title
@@ -102,7 +94,7 @@ func heading(rows []*Scenario, exchange bool) (title string, names []string) {
 	}
 	for _, s := range rows {
 		if shared {
-			names = append(names, groupOf(s.ID))
+			names = append(names, suite.Group(s.ID))
 		} else {
 			names = append(names, s.ID)
 		}
@@ -117,47 +109,46 @@ func heading(rows []*Scenario, exchange bool) (title string, names []string) {
 	return "streams", names
 }
 
-func (r *Report) streamColumns(rows []*Scenario) []Column {
-	m := func(metric sample.Metric) func(*Scenario) *Interval {
-		return func(s *Scenario) *Interval { return s.Interval(metric) }
-	}
-	columns := []Column{quantity(sample.Throughput, "throughput", 0, rows, m(sample.Throughput))}
-	columns = append(columns, r.ratioColumns(rows, sample.Throughput)...)
-	capacityRatio := r.ratioColumns(rows, sample.Capacity)[0]
-	capacityRatio.Key, capacityRatio.Name, capacityRatio.Rank = "capacity_ratio", "ratio of capacity", 5
-	return append(columns,
-		quantity(sample.Capacity, "capacity", 4, rows, m(sample.Capacity)),
-		capacityRatio,
-		limits(rows),
-		quantity(sample.SenderCPU, "sender CPU", 1, rows, m(sample.SenderCPU)),
-		quantity(sample.ReceiverCPU, "receiver CPU", 1, rows, m(sample.ReceiverCPU)),
-		quantity(sample.SenderCPUPerByte, "sender CPU", 3, rows, m(sample.SenderCPUPerByte)),
-		quantity(sample.ReceiverCPUPerByte, "receiver CPU", 3, rows, m(sample.ReceiverCPUPerByte)),
-		quantity(sample.DatagramsSent, "datagrams sent", 3, rows, m(sample.DatagramsSent)),
-		quantity(sample.DatagramsReceived, "datagrams received", 2, rows, m(sample.DatagramsReceived)),
-		quantity(sample.LossRatio, "loss", 1, rows, m(sample.LossRatio)),
-		quantity(sample.SocketLoss, "loss in the socket", 2, rows, m(sample.SocketLoss)),
-		quantity(sample.PathLoss, "loss on the way", 2, rows, m(sample.PathLoss)),
-		counted(sample.Retransmits, "retransmits", 4, rows, func(s *Scenario) *float64 { return s.Retransmits }),
-		failedCalls(rows),
-		trials(rows),
-	)
+// tableColumns are the figures of the tables in their order, behind throughput
+// or transactions with their ratio.
+var tableColumns = []struct {
+	metric   sample.Metric
+	name     string // empty: the metric's own
+	rank     int
+	exchange bool // it stands in the table of request/response too
+}{
+	{sample.SenderCPU, "", 1, true},
+	{sample.ReceiverCPU, "", 1, true},
+	{sample.SenderCPUPerByte, "sender CPU", 3, false},
+	{sample.ReceiverCPUPerByte, "receiver CPU", 3, false},
+	{sample.DatagramsSent, "", 3, false},
+	{sample.DatagramsReceived, "", 2, false},
+	{sample.LossRatio, "", 1, false},
+	{sample.SocketLoss, "", 2, false},
+	{sample.PathLoss, "", 2, false},
+	{sample.Retransmits, "", 4, true},
+	{sample.Errors, "", 2, true},
 }
 
-func (r *Report) exchangeColumns(rows []*Scenario) []Column {
-	m := func(metric sample.Metric) func(*Scenario) *Interval {
-		return func(s *Scenario) *Interval { return s.Interval(metric) }
+func (r *Report) columns(rows []*Scenario, exchange bool) []Column {
+	main := sample.Throughput
+	if exchange {
+		main = sample.Transactions
 	}
-	columns := []Column{quantity(sample.Transactions, "transactions", 0, rows, m(sample.Transactions))}
-	columns = append(columns, r.ratioColumns(rows, sample.Transactions)...)
-	columns = append(columns, latencies(rows)...)
-	return append(columns,
-		quantity(sample.SenderCPU, "sender CPU", 1, rows, m(sample.SenderCPU)),
-		quantity(sample.ReceiverCPU, "receiver CPU", 1, rows, m(sample.ReceiverCPU)),
-		counted(sample.Retransmits, "retransmits", 4, rows, func(s *Scenario) *float64 { return s.Retransmits }),
-		failedCalls(rows),
-		trials(rows),
-	)
+	list := append([]Column{quantity(main, "", 0, rows)}, r.ratioColumns(rows, main)...)
+	if exchange {
+		list = append(list, latencies(rows)...)
+	} else {
+		ratio := r.ratioColumns(rows, sample.Capacity)[0]
+		ratio.Key, ratio.Name, ratio.Rank = "capacity_ratio", "ratio of capacity", 5
+		list = append(list, quantity(sample.Capacity, "capacity", 4, rows), ratio, limits(rows))
+	}
+	for _, c := range tableColumns {
+		if c.exchange || !exchange {
+			list = append(list, quantity(c.metric, c.name, c.rank, rows))
+		}
+	}
+	return append(list, trials(rows))
 }
 
 // limits is the column of what held the traffic back, with the share of the
@@ -174,17 +165,6 @@ func limits(rows []*Scenario) Column {
 		}
 	}
 	return c
-}
-
-// failedCalls is the column of the tools' failed socket calls, which is of
-// interest only where there are any.
-func failedCalls(rows []*Scenario) Column {
-	return counted(sample.Errors, "errors", 2, rows, func(s *Scenario) *float64 {
-		if s.Errors == nil || *s.Errors == 0 {
-			return nil
-		}
-		return s.Errors
-	})
 }
 
 // Legend explains the marks at the table's ratios, one sentence a mark that
@@ -217,24 +197,53 @@ func (f Figures) Legend() []string {
 // Interval returns the scenario's figure of m, wherever the contract keeps it;
 // nil where it was not measured or is no interval (latency percentiles, sums).
 func (s *Scenario) Interval(m sample.Metric) *Interval {
-	switch m {
-	case sample.Throughput:
-		return s.Throughput
-	case sample.Transactions:
-		return s.Transactions
-	case sample.SenderCPU:
-		return s.SenderCPU
-	case sample.ReceiverCPU:
-		return s.ReceiverCPU
-	case sample.SenderCPUPerByte:
-		return s.SenderCPUPerByte
-	case sample.ReceiverCPUPerByte:
-		return s.ReceiverCPUPerByte
-	case sample.PacketsPerSecond:
-		return s.PacketsPerSecond
+	if f := s.field(m); f != nil {
+		return *f
 	}
 	if iv, ok := s.Metrics[m]; ok {
 		return &iv
 	}
 	return nil
+}
+
+// field is where the contract keeps the interval of m outside Metrics; nil
+// where it does not.
+func (s *Scenario) field(m sample.Metric) **Interval {
+	switch m {
+	case sample.Throughput:
+		return &s.Throughput
+	case sample.Transactions:
+		return &s.Transactions
+	case sample.SenderCPU:
+		return &s.SenderCPU
+	case sample.ReceiverCPU:
+		return &s.ReceiverCPU
+	case sample.SenderCPUPerByte:
+		return &s.SenderCPUPerByte
+	case sample.ReceiverCPUPerByte:
+		return &s.ReceiverCPUPerByte
+	case sample.PacketsPerSecond:
+		return &s.PacketsPerSecond
+	}
+	return nil
+}
+
+// sum returns the scenario's sum of m over the trials; nil where it has none.
+func (s *Scenario) sum(m sample.Metric) *float64 {
+	switch {
+	case m == sample.Retransmits:
+		return s.Retransmits
+	case m == sample.Errors && s.Errors != nil && *s.Errors > 0: // of interest only where there are any
+		return s.Errors
+	}
+	return nil
+}
+
+// Counting are the scenario's samples whose figures are those of the report.
+func (s *Scenario) Counting() []*sample.Sample {
+	all := make([]*sample.Sample, len(s.Samples))
+	for i := range s.Samples {
+		all[i] = &s.Samples[i]
+	}
+	return sample.Counting(all)
 }

@@ -4,18 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
 )
 
-// mostFindings is how many sentences of mostWords a person reads before the
-// table.
+// mostFindings is how many sentences a person reads before the table.
 const mostFindings = 4
 
-// findings says in plain sentences what the comparisons show, one sentence for
-// each pair of systems or, where one would be too long, for each of their
-// workloads, and never more than the intervals hold. Where the plan compares
+// findings says in plain sentences what the comparisons show, one for each pair
+// of systems, and never more than the intervals hold. Where the plan compares
 // nothing it says what was fastest.
 func findings(r *Report, comparisons []suite.Comparison) []string {
 	if !slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Trials > 0 }) {
@@ -39,80 +39,58 @@ func findings(r *Report, comparisons []suite.Comparison) []string {
 }
 
 // surest returns the contrasts to be said where not all can be: first those of
-// which something is beyond doubt, then the dearest.
+// which something is certain, then those with the largest difference.
 func surest(all []*contrast) []*contrast {
-	if len(all) <= mostFindings {
-		return all
-	}
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b *contrast) int {
-		return cmp.Or(cmp.Compare(after(!a.sure()), after(!b.sure())), cmp.Compare(b.weight(), a.weight()))
+		certainA, farA := a.weight()
+		certainB, farB := b.weight()
+		return cmp.Or(cmp.Compare(after(!certainA), after(!certainB)), cmp.Compare(farB, farA))
 	})
-	return list[:mostFindings]
+	return list[:min(len(list), mostFindings)]
 }
 
-// contrasts gathers the comparisons of the same two systems, and of those too
-// long for one sentence the ones of the same workload.
-func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
-	rows := make(map[string]*Scenario, len(r.Scenarios))
-	for i := range r.Scenarios {
-		rows[r.Scenarios[i].ID] = &r.Scenarios[i]
-	}
-	call := callers(r.Scenarios)
-	among := corrected(r.Comparisons)
-	var whole []*contrast
-	known := make(map[[2]string]*contrast)
-	for _, c := range comparisons {
-		subject, baseline := rows[c.Subject], rows[c.Baseline]
-		if subject == nil || baseline == nil {
-			continue
+// fastest names the fastest scenario of each kind of traffic, or those among
+// which the intervals do not decide. It speaks of runs that compare nothing.
+func fastest(r *Report) []string {
+	var sentences []string
+	for _, m := range []sample.Metric{sample.Throughput, sample.Transactions} {
+		var field []*Scenario
+		for i := range r.Scenarios {
+			if s := &r.Scenarios[i]; s.Interval(m) != nil && (m == sample.Transactions) == (s.Transactions != nil) {
+				field = append(field, s)
+			}
 		}
-		names := [2]name{{text: c.Subject}, {text: c.Baseline}}
-		key := [2]string{c.Subject, c.Baseline}
-		if betweenGroups(c) {
-			names = [2]name{call(subject), call(baseline)}
-			key = [2]string{groupOf(c.Subject), groupOf(c.Baseline)}
+		if len(field) > 0 {
+			sentences = append(sentences, winner(m, field))
 		}
-		if known[key] == nil {
-			known[key] = &contrast{subject: names[0], baseline: names[1], among: among}
-			whole = append(whole, known[key])
-		}
-		known[key].add(r.Comparisons, subject, baseline)
 	}
-	var list []*contrast
-	for _, c := range whole {
-		list = append(list, c.parts()...)
-	}
-	return list
+	return sentences
 }
 
-// betweenGroups reports whether a comparison is of two groups with the same
-// workload. Otherwise the groups do not tell what differs.
-func betweenGroups(c suite.Comparison) bool {
-	return groupOf(c.Subject) != groupOf(c.Baseline) && rest(c.Subject) == rest(c.Baseline)
-}
-
-// corrected counts the comparisons that are corrected for one another.
-func corrected(all []Comparison) int {
-	n := 0
-	for i := range all {
-		if all[i].Adjusted != nil {
-			n++
+func winner(m sample.Metric, field []*Scenario) string {
+	slices.SortStableFunc(field, func(a, b *Scenario) int { return cmp.Compare(b.Interval(m).Median, a.Interval(m).Median) })
+	figure := func(s *Scenario) string {
+		scale := ScaleOf(m, s.Interval(m).Median)
+		median, bounds := scale.Figure(*s.Interval(m))
+		return strings.TrimSpace(withUnit(median, scale.Unit) + " " + bounds)
+	}
+	first := field[0].Interval(m)
+	var level []string // those that the first does not stand clear of
+	for _, s := range field {
+		if s.Interval(m).High >= first.Low {
+			level = append(level, s.ID)
 		}
 	}
-	return n
-}
-
-// speaks reports whether a sentence can say what the ratio of m means.
-func speaks(m sample.Metric, subject, baseline *Scenario) bool {
-	switch m {
-	case sample.Transactions:
-		return true
-	case sample.Throughput:
-		return subject.Transactions == nil // else it follows from the transactions
-	case sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
-		// One node that plays both sides is no sender.
-		return subject.Transactions == nil && subject.Placement == baseline.Placement
+	text := fmt.Sprintf("%s reaches %s.", field[0].ID, figure(field[0]))
+	switch {
+	case len(level) > 1:
+		text = fmt.Sprintf("Which has the most %s does not show: the intervals of %s overlap; %s has the highest median, %s.", m.Label(), strings.Join(level, ", "), level[0], figure(field[0]))
+	case len(field) > 1:
+		text = fmt.Sprintf("%s has the most %s, %s; next is %s with %s.", field[0].ID, m.Label(), figure(field[0]), field[1].ID, figure(field[1]))
 	}
-	return false
+	if need := stats.MinimumTrials(stats.Level); first.N < need {
+		text += fmt.Sprintf(" (In %d trials; a 95 %% interval needs %d.)", first.N, need)
+	}
+	return text
 }

@@ -60,7 +60,7 @@ func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
 		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.40
 		subject[i].Metrics[sample.ReceiverCPUPerByte] = spread(0.38, 0.43, 10)[i]
 	}
-	want := []string{"The bridge carries 97 % [96, 98] of raw's throughput; the sender spends 1.08× [1.06, 1.10] the CPU per byte; no difference shows in the receiver's CPU per byte (1.01× [0.98, 1.05], n = 10; a difference of N % or more would have shown)."}
+	want := []string{"The bridge carries 3 % less than raw [2, 4] and costs the sender 8 % more CPU per byte [6, 10]; no difference shows in the receiver's CPU per byte [−2, 5 %; a difference of N % or more would have shown]."}
 	if diff := cmp.Diff(want, masked(sentencesOf(plan, baseline, subject))); diff != "" {
 		t.Error(diff)
 	}
@@ -75,7 +75,7 @@ func TestFindingOfSpendingAloneNamesTheSystems(t *testing.T) {
 		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.50
 		subject[i].Metrics[sample.ReceiverCPUPerByte] = spread(0.525, 0.555, 10)[i]
 	}
-	want := []string{"With the bridge instead of raw the receiver spends 1.08× [1.06, 1.10] the CPU per byte; no difference shows in throughput (100 % [97, 103], n = 10; a difference of N % or more would have shown)."}
+	want := []string{"The bridge costs the receiver 8 % more CPU per byte than raw [6, 10]; no difference shows in throughput [−3, 3 %; a difference of N % or more would have shown]."}
 	if diff := cmp.Diff(want, masked(sentencesOf(plan, baseline, subject))); diff != "" {
 		t.Error(diff)
 	}
@@ -91,7 +91,7 @@ func TestFindingOfWhatTheCorrectionLeavesOpenIsSuggestedOnly(t *testing.T) {
 		baseline[i].Metrics[sample.ReceiverCPUPerByte], subject[i].Metrics[sample.ReceiverCPUPerByte] = 0.4, 0.38+0.01*float64(i)
 	}
 	r := Build(sample.Run{ID: "r"}, plan, append(baseline, subject...))
-	if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0], "Suggested, but not certain among 3 comparisons: the bridge carries 97 % [9") || !strings.Contains(r.Findings[0], "; no difference shows in the receiver's CPU per byte (") {
+	if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0], "Suggested, not certain: the bridge carries 3 % less than raw [1, 5] and costs the sender ") || !strings.Contains(r.Findings[0], "; no difference shows in the receiver's CPU per byte [") {
 		t.Errorf("%q", r.Findings)
 	}
 	expectNote(t, r, "3 comparisons are corrected for one another (Holm): even the most extreme outcome of 6 trials (p = 0.031) cannot pass that, so that differences are suggested at best; it takes 7 trials or more to show one.")
@@ -113,7 +113,7 @@ func TestFindingTellsTheSureFromTheSuggested(t *testing.T) {
 		subject[i].Metrics[sample.ReceiverCPUPerByte] = 0.5 * (1 + []float64{-.01, -.02, -.05, .04, .03, .06, .07, .08, .09, .1}[i])
 	}
 	got := sentencesOf(plan, baseline, subject)
-	if len(got) != 1 || !strings.HasPrefix(got[0], "The bridge carries 95") || !strings.Contains(got[0], "; a difference is suggested, no more, in the receiver's CPU per byte (1.039× [1.003, 1.080], n = 10, p = 0.049); no difference shows in the sender's CPU per byte (1.00× [0.99, 1.01], n = 10; a difference of ") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "The bridge carries 4.5 % less than raw [4.2, 4.8] and costs the receiver 3.9 % more CPU per byte [0.3, 8.0; suggested]; no difference shows in the sender's CPU per byte [−1, 1 %; a difference of ") {
 		t.Errorf("%q", got)
 	}
 }
@@ -123,7 +123,7 @@ func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
 	got := sentencesOf(plan,
 		column("a/stream", sample.Throughput, around(10e9, 0.03, 8, 0)...),
 		column("b/stream", sample.Throughput, around(10e9, 0.03, 8, 1)...))
-	if len(got) != 1 || !strings.HasPrefix(got[0], "Between the bridge and raw no difference shows in throughput (") || !strings.Contains(got[0], ", n = 8; a difference of ") || !strings.HasSuffix(got[0], " % or more would have shown).") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Between the bridge and raw no difference shows in throughput [−2, 2 %; a difference of ") || !strings.HasSuffix(got[0], " % or more would have shown].") {
 		t.Errorf("%q", got)
 	}
 }
@@ -131,8 +131,8 @@ func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
 func TestFindingOfTooFewTrialsSaysSo(t *testing.T) {
 	_, plan := twoSystems()
 	for n, want := range map[int]string{
-		1: "In 1 trial, too few for a 95 % interval, the bridge carries 90.0 % of raw's throughput.",
-		3: "In 3 trials, too few for a 95 % interval (brackets hold the lowest and highest), the bridge carries 90 % [85, 95] of raw's throughput.",
+		1: "In 1 trial, too few to tell: the bridge carries 10.0 % less than raw.",
+		3: "In 3 trials, too few to tell: the bridge carries 10 % less than raw [5, 15].",
 	} {
 		got := sentencesOf(plan,
 			column("a/stream", sample.Throughput, []float64{10, 10, 10}[:n]...),
@@ -150,10 +150,10 @@ func TestFindingsOfTheQuickSuite(t *testing.T) {
 		t.Fatalf("%d sentences: %q", len(got), got)
 	}
 	for i, parts := range [][]string{
-		{"The bridge carries 9", " % [", "of raw's throughput and completes 8", "of raw's transactions; the sender spends 1.1", "× [", "the CPU per byte and the receiver 0.9"},
+		{"The bridge carries 3.3 % less than raw [", "], completes 15.2 % fewer transactions [", "], costs the sender 10.6 % more CPU per byte [", "] and costs the receiver 8.1 % less CPU per byte ["},
 		// One node plays both sides, so nothing is said of the sender's CPU.
-		{"The bridge on one node carries 125.8 %", "of raw's throughput and completes 129"},
-		{"Kernel VXLAN carries 7", "completes 72", "the sender spends 1.467×", "(1 trial of kernel VXLAN yielded no figures that count.)"},
+		{"The bridge on one node carries 25.8 % more than raw [", "] and completes 29.2 % more transactions ["},
+		{"Kernel VXLAN carries 21.4 % less than raw [", "], completes 27.9 % fewer transactions [", "], costs the sender 46.7 % more CPU per byte ["},
 	} {
 		for _, part := range parts {
 			if !strings.Contains(got[i], part) {
@@ -191,7 +191,7 @@ func TestFindingNamesTheWorkloadWhereThereAreSeveral(t *testing.T) {
 	got := sentencesOf(plan,
 		column("a/stream", sample.Throughput, spread(1, 1, 8)...), column("b/stream", sample.Throughput, spread(.5, .56, 8)...),
 		column("a/small", sample.Throughput, spread(1, 1, 8)...), column("b/small", sample.Throughput, spread(.7, .76, 8)...))
-	want := []string{"The bridge carries 53 % [51, 55] of raw's throughput in stream and 73 % [71, 75] in small."}
+	want := []string{"In stream, the bridge carries 47 % less than raw [45, 49].", "In small, the bridge carries 27 % less than raw [25, 29]."}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -220,8 +220,8 @@ func TestAtMostFourFindingsAndTheDearestOfThem(t *testing.T) {
 		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "raw/stream", Subject: system + "/stream"})
 	}
 	got := sentencesOf(plan, columns...)
-	want := []string{"v carries 90.0 % [90.0, 90.0] of raw's throughput.", "w carries 50.0 % [50.0, 50.0] of raw's throughput.",
-		"y carries 70.0 % [70.0, 70.0] of raw's throughput.", "z carries 80.0 % [80.0, 80.0] of raw's throughput. (2 further in the table.)"}
+	want := []string{"v carries 10.0 % less than raw [10.0, 10.0].", "w carries 50.0 % less than raw [50.0, 50.0].",
+		"y carries 30.0 % less than raw [30.0, 30.0].", "z carries 20.0 % less than raw [20.0, 20.0]. (2 further in the table.)"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -6,9 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/charmbracelet/lipgloss"
+
+	"windtunnel/lab/phrase"
 )
 
 // gap is the space between columns of a terminal table.
@@ -116,23 +117,26 @@ func stacked(c Column, short bool) string {
 func (f fitted) rows() [][]string {
 	rows := make([][]string, len(f.Names))
 	for i, name := range f.Names {
-		rows[i] = []string{printable(name)}
+		rows[i] = []string{phrase.Printable(name)}
 		for _, c := range f.Columns {
-			rows[i] = append(rows[i], printable(c.Cells[i].terminal(f.ranges[c.Key])))
+			rows[i] = append(rows[i], phrase.Printable(c.Cells[i].terminal(f.ranges[c.Key])))
 		}
-		if f.Rows[i].Trials == 0 && len(rows[i]) > 1 {
-			rows[i][1] = f.Rows[i].absence()
+		if why := f.Rows[i].Absent(); why != "" && len(rows[i]) > 1 {
+			rows[i][1] = why
 		}
 	}
 	return rows
 }
 
-// absence says in a word why a row has no figures.
-func (s *Scenario) absence() string {
-	if s.Skipped != "" {
+// Absent says in a word why a row has no figures; empty where it has.
+func (s *Scenario) Absent() string {
+	switch {
+	case s.Skipped != "":
 		return "skipped"
+	case s.Trials == 0:
+		return "no figures"
 	}
-	return "no figures"
+	return ""
 }
 
 // terminal prints the cell on one line.
@@ -192,20 +196,9 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// printable replaces what a terminal would obey: names and tools' messages come
-// from outside.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
-
 func clean(row []string) []string {
 	for i := range row {
-		row[i] = printable(row[i])
+		row[i] = phrase.Printable(row[i])
 	}
 	return row
 }
@@ -251,5 +244,5 @@ func sources(list []Beside) []string {
 // those after the first begin with indent; a word that is longer stands alone.
 // What a terminal would obey is replaced by spaces.
 func Wrap(text string, width int, indent string) string {
-	return strings.Join(wrap(printable(text), max(width-lipgloss.Width(indent), 1)), "\n"+indent)
+	return strings.Join(wrap(phrase.Printable(text), max(width-lipgloss.Width(indent), 1)), "\n"+indent)
 }

@@ -170,10 +170,9 @@ func denied(l Ladder) []string {
 				continue
 			}
 			part := &Ladder{Steps: []Rung{{Scenario: g.From, Name: "below"}, {Scenario: g.Scenario, Name: "it", From: g.From, Costs: []Cost{c}}}}
-			said, open := explainer{part}.climb()[0], strings.Join(explainer{part}.unsaid(), " ")
-			none := strings.Contains(said, "shows no difference")
-			if c.Verdict == Differs && (none || strings.Contains(open, "no difference")) || c.Verdict == Alike && (!none || !strings.Contains(open, "no difference shows")) {
-				list = append(list, fmt.Sprintf("%s of %s is %s, and said as %q and %q", c.Metric, g.Scenario, c.Verdict, said, open))
+			said := part.sentences()[0]
+			if none := strings.Contains(said, "no difference shows"); none != (c.Verdict == Alike) {
+				list = append(list, fmt.Sprintf("%s of %s is %s, and said as %q", c.Metric, g.Scenario, c.Verdict, said))
 			}
 		}
 	}
@@ -185,7 +184,10 @@ func denied(l Ladder) []string {
 func misspoken(r *Report) []string {
 	var list []string
 	for i := range r.Comparisons {
-		c := r.Comparisons[i]
+		c := &r.Comparisons[i]
+		if statements[c.Metric].verb == "" {
+			continue
+		}
 		alone := &contrast{subject: name{text: "s"}, baseline: name{text: "b"}, ratios: []contrasted{{c, "w"}}}
 		said := alone.sentence()
 		if none := strings.Contains(said, "no difference shows"); none != (c.Verdict == Alike) {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -26,7 +27,7 @@ func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
 		out.Judgement, out.Why = Undecided, "It names no subject."
 		return out
 	}
-	level := 1 - alpha/float64(len(h.Subjects))
+	level := 1 - Alpha/float64(len(h.Subjects))
 	var whys []string
 	for _, subject := range h.Subjects {
 		o, why := b.observe(h, subject, level)
@@ -43,7 +44,7 @@ func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
 		if i > 0 {
 			out.Why += " "
 		}
-		out.Why += capital(why) + "."
+		out.Why += phrase.Capital(why) + "."
 	}
 	return out
 }
@@ -57,25 +58,25 @@ func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (O
 			return o, fmt.Sprintf("there are no figures of %s (%s)", id, b.whyAbsent(id))
 		}
 		if len(b.cells[id].values[m]) == 0 {
-			return o, fmt.Sprintf("%s was not measured in %s", label(m), id)
+			return o, fmt.Sprintf("%s was not measured in %s", m.Label(), id)
 		}
 	}
 	over, under := pair(m, b.cells[subject], b.cells[h.Baseline])
 	if len(over) == 0 {
-		return o, fmt.Sprintf("no block has %s of both %s and %s", label(m), subject, h.Baseline)
+		return o, fmt.Sprintf("no block has %s of both %s and %s", m.Label(), subject, h.Baseline)
 	}
 	e, ok, err := b.ratio(over, under, level)
 	if err != nil {
-		return o, fmt.Sprintf("%s of %s and %s has no ratio: %v", label(m), subject, h.Baseline, err)
+		return o, fmt.Sprintf("%s of %s and %s has no ratio: %v", m.Label(), subject, h.Baseline, err)
 	}
 	if !ok {
-		return o, fmt.Sprintf("%s of %s and %s has no ratio", label(m), subject, h.Baseline)
+		return o, fmt.Sprintf("%s of %s and %s has no ratio", m.Label(), subject, h.Baseline)
 	}
 	ratio := Interval(e.Interval)
 	o.Ratio = &ratio
-	about := fmt.Sprintf("%s of %s is %s that of %s", label(m), subject, bracketed(ratio, 2, "×", 1, h.Low, h.High), h.Baseline)
+	about := fmt.Sprintf("%s of %s is %s that of %s", m.Label(), subject, bracketed(ratio, 2, "×", 1, h.Low, h.High), h.Baseline)
 	if need := stats.MinimumTrials(level); ratio.N < need {
-		return o, fmt.Sprintf("%s in %s, too few to judge by: %d are needed", about, count(ratio.N, "trial"), need)
+		return o, fmt.Sprintf("%s in %s, too few to judge by: %d are needed", about, phrase.Count(ratio.N, "trial"), need)
 	}
 	about += fmt.Sprintf(" (%.3g %% interval, n = %d)", 100*level, ratio.N)
 	switch {

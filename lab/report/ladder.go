@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
 )
 
 // climbed lists what a ladder's step can cost: of a stream throughput and CPU per
@@ -69,9 +71,9 @@ func (b *builder) ladder(l *suite.Ladder) Ladder {
 			out.Steps = append(out.Steps, rung)
 			continue
 		case len(missing) > 0 && from != "":
-			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: %s is measured against %s, so that its cost is also that of %s.", quoted(l.Title), rung.Name, from, list(missing)))
+			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: %s is measured against %s, so that its cost is also that of %s.", quoted(l.Title), rung.Name, from, phrase.And(missing)))
 		case len(missing) > 0:
-			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: %s is the lowest step with figures; what it adds over %s is not known.", quoted(l.Title), rung.Name, list(missing)))
+			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: %s is the lowest step with figures; what it adds over %s is not known.", quoted(l.Title), rung.Name, phrase.And(missing)))
 		}
 		rung.From = from
 		rung.Costs = b.costs(id, from, last)
@@ -116,7 +118,7 @@ func (b *builder) whyAbsent(id string) string {
 // where that is a step.
 func (b *builder) costs(id, from, last string) []Cost {
 	var list []Cost
-	exchange := isExchange(b.scenarios[id].Workload.Kind)
+	exchange := b.scenarios[id].Workload.Kind.Exchange()
 	for _, m := range climbed {
 		figure, ok := b.cells[id].summary[m]
 		if !ok || !climbs(m, exchange) {
@@ -141,7 +143,7 @@ func (b *builder) climb(c *Cost, id, from, last string) {
 	r := c.of.Ratio
 	c.Added = &Interval{Median: c.Figure.Median - below.Median, Low: below.Median * (r.Low - 1), High: below.Median * (r.High - 1), N: r.N, Level: r.Level}
 	if whole, ok := b.cells[last].summary[c.Metric]; ok && addsUp(c.Metric) && whole.Median > 0 {
-		if share := c.Added.Median / whole.Median; finite(share) {
+		if share := c.Added.Median / whole.Median; units.Finite(share) {
 			c.Share = &share
 		}
 	}

@@ -70,7 +70,7 @@ func (l *Ladder) alikeLegend() string {
 	for i := range l.Steps {
 		for _, c := range l.Steps[i].Costs {
 			if c.Verdict == Alike && c.Detectable != nil {
-				would = append(would, fmt.Sprintf("%s of %s in %s", percentage(*c.Detectable), l.Steps[i].Name, label(c.Metric)))
+				would = append(would, fmt.Sprintf("%s of %s in %s", percentage(*c.Detectable), l.Steps[i].Name, c.Metric.Label()))
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func (l *Ladder) alikeLegend() string {
 func (l *Ladder) lines(m sample.Metric) []LadderLine {
 	var figures []float64
 	for i := range l.Steps {
-		if c := l.Steps[i].cost(m); c != nil && c.Figure != nil {
+		if c := l.Steps[i].Cost(m); c != nil && c.Figure != nil {
 			figures = append(figures, c.Figure.Median)
 		}
 	}
@@ -93,7 +93,7 @@ func (l *Ladder) lines(m sample.Metric) []LadderLine {
 		return nil
 	}
 	scale := ScaleOf(m, figures...)
-	heading := label(m)
+	heading := m.Label()
 	if scale.Unit != "" {
 		heading += ", " + scale.Unit
 	}
@@ -104,7 +104,8 @@ func (l *Ladder) lines(m sample.Metric) []LadderLine {
 	return lines
 }
 
-func (g *Rung) cost(m sample.Metric) *Cost {
+// Cost returns what the step has of m; nil where it has nothing.
+func (g *Rung) Cost(m sample.Metric) *Cost {
 	for i := range g.Costs {
 		if g.Costs[i].Metric == m {
 			return &g.Costs[i]
@@ -118,7 +119,7 @@ func (g *Rung) line(m sample.Metric, scale Scale) LadderLine {
 	if g.From != "" {
 		line.Step = "+ " + g.Name
 	}
-	c := g.cost(m)
+	c := g.Cost(m)
 	if c == nil || c.Figure == nil {
 		line.Figure = "no figures"
 		return line

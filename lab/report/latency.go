@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
+	"windtunnel/lab/units"
 )
 
 // latency merges the distributions of the trials that count. A percentile of
@@ -18,7 +20,7 @@ func (b *builder) latency(id string, c *cell) *Latency {
 		return b.latencyOfPercentiles(id, c)
 	}
 	if missing := len(c.values[sample.LatencyP50]) - used; missing > 0 {
-		b.doubt = append(b.doubt, fmt.Sprintf("%s: the latency percentiles are those of the %d trials that kept their distribution; %s did not.", id, used, count(missing, "trial")))
+		b.doubt = append(b.doubt, fmt.Sprintf("%s: the latency percentiles are those of the %d trials that kept their distribution; %s did not.", id, used, phrase.Count(missing, "trial")))
 	}
 	l := &Latency{
 		P50: percentile(merged, 50), P90: percentile(merged, 90),
@@ -47,7 +49,7 @@ func (b *builder) merge(id string, c *cell) (merged *stats.Histogram, used int, 
 			continue
 		}
 		used++
-		if v, ok := s.Metrics[sample.LatencyMax]; ok && finite(v) {
+		if v, ok := s.Metrics[sample.LatencyMax]; ok && units.Finite(v) {
 			top = append(top, v)
 		}
 	}
@@ -67,12 +69,9 @@ func (b *builder) latencyOfPercentiles(id string, c *cell) *Latency {
 		return nil
 	}
 	var which []string
-	for _, p := range []struct {
-		name  string
-		value *float64
-	}{{"p50", l.P50}, {"p90", l.P90}, {"p99", l.P99}, {"p99.9", l.P999}} {
-		if p.value != nil {
-			which = append(which, p.name)
+	for _, p := range l.Percentiles() {
+		if p.Value != nil && p.Key != string(sample.LatencyMax) {
+			which = append(which, p.Name)
 		}
 	}
 	if len(which) > 0 {

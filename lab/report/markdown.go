@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"windtunnel/lab/phrase"
 )
 
 // WriteMarkdown writes the report as GitHub's Markdown: findings, the tables,
@@ -100,8 +102,8 @@ func (m *markdown) figures(f Figures) {
 		for _, c := range f.Columns {
 			row = append(row, escape(c.Cells[i].terminal(true)))
 		}
-		if f.Rows[i].Trials == 0 && len(row) > 1 {
-			row[1] = f.Rows[i].absence()
+		if why := f.Rows[i].Absent(); why != "" && len(row) > 1 {
+			row[1] = why
 		}
 		rows = append(rows, row)
 	}
@@ -185,9 +187,9 @@ func (m *markdown) method(r *Report) {
 	again := r.Repeat()
 	lines := again.Run
 	if len(again.Steps) > 0 {
-		lines = append(lines, "", "# one trial of "+printable(again.Scenario))
+		lines = append(lines, "", "# one trial of "+phrase.Printable(again.Scenario))
 		for _, s := range again.Steps {
-			lines = append(lines, printable(s.Line+" # "+s.Role+" on "+s.On))
+			lines = append(lines, phrase.Printable(s.Line+" # "+s.Role+" on "+s.On))
 		}
 	}
 	m.fenced("To repeat:", lines)

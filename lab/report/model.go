@@ -28,6 +28,8 @@ type Report struct {
 	Findings    []string         `json:"findings,omitempty"` // plain sentences
 	Notes       []string         `json:"notes,omitempty"`
 	Doubts      []string         `json:"-"` // those of the notes that summarising gave rise to
+
+	systems map[string]string // as in suite.Plan
 }
 
 // RunInfo identifies the run.

@@ -16,7 +16,7 @@ import (
 // noisyBlock is one recorded block of suite aa: a system under two names.
 type noisyBlock map[string]sample.Metrics // by scenario
 
-// recordedNoise reads what `go run ./bench -only honesty -noise FILE` wrote.
+// recordedNoise reads what `go run ./internal/bench -only honesty -noise FILE` wrote.
 func recordedNoise(t testing.TB) []noisyBlock {
 	t.Helper()
 	f, err := os.Open("testdata/noise.csv")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -94,7 +95,7 @@ func fewTrials(r *Report) []string {
 			fewest = min(fewest, n)
 		}
 	}
-	who := list(ids) + " have"
+	who := phrase.And(ids) + " have"
 	switch {
 	case len(ids) == 0:
 		return nil
@@ -106,85 +107,17 @@ func fewTrials(r *Report) []string {
 	return []string{fmt.Sprintf("A 95 %% interval needs %d trials; %s fewer (%d), so brackets there hold the lowest and highest trial.", need, who, fewest)}
 }
 
-// failureNotes counts what did not go well in one scenario, by kind.
+// failureNotes says why a scenario has no figures at all, and which values are
+// left out. What was repeated or lost stands in Troubles.
 func (c *cell) failureNotes(s *Scenario) []string {
 	var notes []string
 	if why := s.Unmeasured(); why != "" {
 		notes = append(notes, fmt.Sprintf("%s %s.", s.ID, why))
-	} else {
-		t := c.tally()
-		if len(t.lost) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d of %s yielded no figures that count (%s).", s.ID, s.Failed, count(c.tried, "trial"), kinds(t.lost)))
-		}
-		if len(t.repeated) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %s repeated (%s).", s.ID, were(t.repeated), kinds(t.repeated)))
-		}
 	}
 	if len(c.dirty) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: values that are not finite numbers are left out (%s).", s.ID, joinMetrics(c.dirty)))
 	}
 	return notes
-}
-
-// tally counts a scenario's attempts that do not count by their reason: a
-// failure's kind or the first gate.
-type tally struct {
-	lost     map[string]int // the last attempt of a block without figures that count
-	repeated map[string]int // an attempt that was followed by another
-}
-
-func (c *cell) tally() tally {
-	t := tally{make(map[string]int), make(map[string]int)}
-	good := make(map[int]bool, len(c.ok))
-	for _, s := range c.ok {
-		good[s.Block] = true
-	}
-	for i, s := range c.all {
-		if s.Counts() || s.Profiled {
-			continue
-		}
-		last := i+1 == len(c.all) || c.all[i+1].Block != s.Block || c.all[i+1].Profiled
-		if last && !good[s.Block] {
-			t.lost[reason(s)]++
-		} else {
-			t.repeated[reason(s)]++
-		}
-	}
-	return t
-}
-
-// reason names why a sample does not count.
-func reason(s *sample.Sample) string {
-	switch {
-	case !s.OK():
-		return string(s.Failure.Kind)
-	case len(s.Gates) > 0:
-		return string(s.Gates[0].Name)
-	}
-	return ""
-}
-
-func were(counts map[string]int) string {
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	if total == 1 {
-		return "1 trial was"
-	}
-	return fmt.Sprintf("%d trials were", total)
-}
-
-func kinds(counts map[string]int) string {
-	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		if n := counts[kind]; n > 1 {
-			parts = append(parts, fmt.Sprintf("%s %d×", kind, n))
-		} else {
-			parts = append(parts, kind)
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 func sortedKinds(counts map[sample.FailureKind]int) []sample.FailureKind {

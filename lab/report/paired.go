@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	// alpha is the chance of a false difference that a report allows.
-	alpha = 0.05
-	// power is how often a difference of the detectable size would have shown.
-	power = 0.8
+	// Alpha is the chance of a false difference that is allowed: the corrected
+	// p-value up to which a difference is called one.
+	Alpha = 0.05
+	// Power is how often a difference of the detectable size would have shown.
+	Power = 0.8
 )
 
 // pairKey is one metric of two scenarios.
@@ -33,7 +34,7 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 	over, under := pair(m, b.cells[subject], b.cells[baseline])
 	e, ok, err := b.ratio(over, under, stats.Level)
 	if err != nil {
-		b.doubt = append(b.doubt, fmt.Sprintf("%s of %s and %s has no ratio: %v.", label(m), subject, baseline, err))
+		b.doubt = append(b.doubt, fmt.Sprintf("%s of %s and %s has no ratio: %v.", m.Label(), subject, baseline, err))
 	}
 	if !ok || err != nil {
 		return nil
@@ -45,7 +46,7 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 			c.Verdict = Suggested
 		}
 	}
-	if d, ok, err := stats.DetectableRatio(over, under, 1-b.level(stats.Level), power); ok && err == nil {
+	if d, ok, err := stats.DetectableRatio(over, under, 1-b.level(stats.Level), Power); ok && err == nil {
 		c.Detectable = &d
 	}
 	b.pairs[key] = c

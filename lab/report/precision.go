@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"windtunnel/lab/condition"
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
 )
 
 // hopelessAfter is in how many blocks a scenario may fail to be measured at all
@@ -32,7 +34,7 @@ func Imprecision(plan suite.Plan, samples []sample.Sample) []Imprecise {
 	compared := make(map[string]bool)
 	kinds := make(map[string]bool)
 	for i := range plan.Scenarios {
-		kinds[plan.Scenarios[i].ID] = isExchange(plan.Scenarios[i].Workload.Kind)
+		kinds[plan.Scenarios[i].ID] = plan.Scenarios[i].Workload.Kind.Exchange()
 	}
 	for _, c := range plan.Comparisons {
 		compared[c.Subject], compared[c.Baseline] = true, true
@@ -75,7 +77,7 @@ func gather(plan suite.Plan, samples []sample.Sample) map[string]*cell {
 		c.values, c.blocks = make(map[sample.Metric][]float64), make(map[sample.Metric][]int)
 		for _, m := range []sample.Metric{sample.Throughput, sample.Transactions, sample.SenderCPU, sample.ReceiverCPU} {
 			for _, s := range c.ok {
-				if v, ok := s.Metrics[m]; ok && finite(v) {
+				if v, ok := s.Metrics[m]; ok && units.Finite(v) {
 					c.values[m] = append(c.values[m], v)
 					c.blocks[m] = append(c.blocks[m], s.Block)
 				}
@@ -157,9 +159,9 @@ func (b *builder) precision(samples []sample.Sample) *Precision {
 	case p.Blocks == 0:
 		p.Why = "Nothing was measured."
 	case p.Reached:
-		p.Why = fmt.Sprintf("In %s every figure that was asked for is known within ±%s.", count(p.Blocks, "block"), percentage(p.Wanted))
+		p.Why = fmt.Sprintf("In %s every figure that was asked for is known within ±%s.", phrase.Count(p.Blocks, "block"), percentage(p.Wanted))
 	default:
-		p.Why = fmt.Sprintf("±%s was asked for and not reached in %s: %s.", percentage(p.Wanted), count(p.Blocks, "block"), b.shortfall(p, dark))
+		p.Why = fmt.Sprintf("±%s was asked for and not reached in %s: %s.", percentage(p.Wanted), phrase.Count(p.Blocks, "block"), b.shortfall(p, dark))
 	}
 	return p
 }
@@ -180,14 +182,14 @@ func (b *builder) shortfall(p *Precision, dark []string) string {
 	var text string
 	switch n := len(p.Widest); {
 	case n == 0:
-		text = "every other figure is known that well, but of " + list(dark) + " no trial counts"
+		text = "every other figure is known that well, but of " + phrase.And(dark) + " no trial counts"
 	case n == 1:
 		text = p.Widest[0].String()
 	default:
-		text = fmt.Sprintf("%s, and %s", p.Widest[0], count(n-1, "other figure"))
+		text = fmt.Sprintf("%s, and %s", p.Widest[0], phrase.Count(n-1, "other figure"))
 	}
 	if n := len(p.Widest); n > 0 && len(dark) > 0 {
-		text += "; of " + list(dark) + " no trial counts"
+		text += "; of " + phrase.And(dark) + " no trial counts"
 	}
 	stop := b.plan.Stop
 	switch {
@@ -198,7 +200,7 @@ func (b *builder) shortfall(p *Precision, dark []string) string {
 	case stop.MaxTime > 0 && b.run.Finished.Sub(b.run.Started) >= stop.MaxTime:
 		text += fmt.Sprintf("; the run's time, %s, was over", stop.MaxTime.Round(time.Second))
 	case stop.MaxTrials > 0 && p.Blocks >= stop.MaxTrials:
-		text += fmt.Sprintf("; the plan allows %s", count(stop.MaxTrials, "trial"))
+		text += fmt.Sprintf("; the plan allows %s", phrase.Count(stop.MaxTrials, "trial"))
 	}
 	return text
 }
@@ -206,7 +208,7 @@ func (b *builder) shortfall(p *Precision, dark []string) string {
 // String is the figure with how well it is known: "receiver CPU of vxlan/stream
 // to that of raw/stream is known within ±5.1 %".
 func (i Imprecise) String() string {
-	what := fmt.Sprintf("%s of %s", label(i.Metric), i.Subject)
+	what := fmt.Sprintf("%s of %s", i.Metric.Label(), i.Subject)
 	if i.Baseline != "" {
 		what += " to that of " + i.Baseline
 	}

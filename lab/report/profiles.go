@@ -6,6 +6,7 @@ import (
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
+	"windtunnel/lab/units"
 )
 
 // profiles merges each scenario's profiles over its trials, side by side.
@@ -42,7 +43,7 @@ func (b *builder) profile(id, side string, c *cell) (Profile, bool) {
 				b.doubt = append(b.doubt, fmt.Sprintf("%s block %d: the %s's profile is left out: %v.", id, s.Block, side, err))
 				continue
 			}
-			if v := s.Metrics[sample.Throughput]; finite(v) && finite(stored.Cores) {
+			if v := s.Metrics[sample.Throughput]; units.Finite(v) && units.Finite(stored.Cores) {
 				parts = append(parts, p)
 				busy += stored.Cores * p.Seconds
 				seconds += p.Seconds
@@ -74,7 +75,7 @@ func (b *builder) slowdown(id string, c *cell) *Interval {
 	var with, without []float64
 	for _, s := range c.all {
 		v, ok := s.Metrics[metric]
-		if !ok || !finite(v) || !s.Profiled || !s.OK() || len(s.Gates) > 0 {
+		if !ok || !units.Finite(v) || !s.Profiled || !s.OK() || len(s.Gates) > 0 {
 			continue
 		}
 		for i, block := range c.blocks[metric] {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/stats"
 )
 
@@ -42,7 +43,7 @@ const AgreementRule = "Absolute figures belong to the hardware that they were me
 // agree applies AgreementRule to a published ratio, above 0, and a measured one.
 func agree(published float64, measured Interval) (Agreement, string) {
 	if measured.N < stats.MinimumTrials(stats.Level) {
-		return TooFewToTell, fmt.Sprintf("%s, %d are needed", count(measured.N, "trial"), stats.MinimumTrials(stats.Level))
+		return TooFewToTell, fmt.Sprintf("%s, %d are needed", phrase.Count(measured.N, "trial"), stats.MinimumTrials(stats.Level))
 	}
 	down, up := published < 1/noChange, published > noChange
 	reach := math.Exp(max(math.Log(nearness), shareOfChange*math.Abs(math.Log(published))))

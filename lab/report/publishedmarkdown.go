@@ -1,6 +1,10 @@
 package report
 
-import "slices"
+import (
+	"slices"
+
+	"windtunnel/lab/phrase"
+)
 
 // publishedTables writes, for each table of a document, the table itself, the
 // measured figures in its shape, and both as ratios.
@@ -12,7 +16,7 @@ func (m *markdown) publishedTables(tables []PublishedTable) {
 	m.line("%s", escape(AgreementRule))
 	for i := range tables {
 		t := &tables[i]
-		m.line("### %s", escape(capital(t.Title)))
+		m.line("### %s", escape(phrase.Capital(t.Title)))
 		m.line("Published (%s):", escape(t.Source))
 		m.shape(t, (*PublishedCell).PrintedText)
 		m.line("Measured:")

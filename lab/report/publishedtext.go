@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"windtunnel/lab/phrase"
 )
 
 // MeasuredText prints the measured figure in the document's unit, a change as a
@@ -198,7 +200,7 @@ func (t *PublishedTable) sentence() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s, %s to the baseline. %s.", capital(t.Title), count(len(ratios), "ratio"), capital(strings.Join(parts, "; ")))
+	return fmt.Sprintf("%s, %s to the baseline. %s.", phrase.Capital(t.Title), phrase.Count(len(ratios), "ratio"), phrase.Capital(strings.Join(parts, "; ")))
 }
 
 // agreements lists those that occur, in the order of their signs.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -33,14 +34,17 @@ var scales = map[string][]Scale{
 // ScaleOf returns the unit in which a person reads values of m together: that
 // which leaves the largest at least 1.
 func ScaleOf(m sample.Metric, values ...float64) Scale {
-	info, ok := sample.Describe(m)
-	switch m {
-	case sample.LossRatio, sample.SocketLoss, sample.PathLoss:
+	info, _ := sample.Describe(m)
+	if info.Is(sample.Percent) {
 		return Scale{"%", 0.01}
 	}
-	steps := scales[info.Unit]
-	if !ok || len(steps) == 0 {
-		return Scale{info.Unit, 1}
+	return scaleOf(info.Unit, values...)
+}
+
+func scaleOf(unit string, values ...float64) Scale {
+	steps := scales[unit]
+	if len(steps) == 0 {
+		return Scale{unit, 1}
 	}
 	top := 0.0
 	for _, v := range values {
@@ -108,30 +112,23 @@ func grouped(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// quantity makes a column of one metric with its intervals, in one unit.
-func quantity(m sample.Metric, name string, rank int, rows []*Scenario, of func(*Scenario) *Interval) Column {
+// quantity makes a column of one metric: its intervals in one unit, or its sums
+// over the trials. An empty name is the metric's own.
+func quantity(m sample.Metric, name string, rank int, rows []*Scenario) Column {
+	info, _ := sample.Describe(m)
 	var medians []float64
 	for _, s := range rows {
-		if iv := of(s); iv != nil {
+		if iv := s.Interval(m); iv != nil {
 			medians = append(medians, iv.Median)
 		}
 	}
 	scale := ScaleOf(m, medians...)
-	c := Column{Key: string(m), Name: name, Unit: scale.Unit, Rank: rank, Cells: make([]Cell, len(rows))}
+	c := Column{Key: string(m), Name: cmp.Or(name, info.Label), Unit: scale.Unit, Rank: rank, Cells: make([]Cell, len(rows))}
 	for i, s := range rows {
-		if iv := of(s); iv != nil {
+		if iv := s.Interval(m); iv != nil {
 			median, bounds := scale.Figure(*iv)
 			c.Cells[i] = Cell{Text: median, Range: bounds, Value: iv.Median, Has: true}
-		}
-	}
-	return c
-}
-
-// counted makes a column of sums over trials.
-func counted(m sample.Metric, name string, rank int, rows []*Scenario, of func(*Scenario) *float64) Column {
-	c := Column{Key: string(m), Name: name, Rank: rank, Cells: make([]Cell, len(rows))}
-	for i, s := range rows {
-		if v := of(s); v != nil {
+		} else if v := s.sum(m); v != nil {
 			c.Cells[i] = Cell{Text: units.FormatCount(*v), Value: *v, Has: true}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -74,7 +75,7 @@ func byHand(suiteName, scenario string, commands []sample.Command) []string {
 	}
 	lines = append(lines, "windtunnel lab down "+name)
 	for i := range lines {
-		lines[i] = printable(lines[i]) // one line each, whatever a name holds
+		lines[i] = phrase.Printable(lines[i]) // one line each, whatever a name holds
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/profile/folded"
 )
 
@@ -59,7 +60,7 @@ func shift(over, under map[string]float64, unit string) string {
 	for _, c := range all[:min(len(all), mostCategories)] {
 		parts = append(parts, fmt.Sprintf("%s (%s %s)", c.category, signed(c.by, significant(c.by)), unit))
 	}
-	return list(parts)
+	return phrase.And(parts)
 }
 
 // perUnit is the CPU time of a side by category, for each byte or, of

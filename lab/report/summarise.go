@@ -10,6 +10,7 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
 )
 
 // Build summarises a run. Rows come in plan order. The figures of a scenario
@@ -54,6 +55,7 @@ func build(run sample.Run, plan suite.Plan, samples []sample.Sample, blocks int)
 		Run:        runInfo(run, plan),
 		Scenarios:  make([]Scenario, len(plan.Scenarios)),
 		Hypotheses: b.hypotheses(),
+		systems:    plan.Systems,
 	}
 	r.Comparisons, r.Ladders = b.judged()
 	for i := range plan.Scenarios {
@@ -145,23 +147,7 @@ func (c *cell) choose() {
 			before = s.Block
 		}
 	}
-	c.ok = lastCounting(c.all)
-}
-
-// lastCounting returns, of samples in order of block and attempt, the last one
-// of each block that counts.
-func lastCounting(samples []*sample.Sample) []*sample.Sample {
-	var list []*sample.Sample
-	for _, s := range samples {
-		switch n := len(list); {
-		case !s.Counts():
-		case n > 0 && list[n-1].Block == s.Block:
-			list[n-1] = s
-		default:
-			list = append(list, s)
-		}
-	}
-	return list
+	c.ok = sample.Counting(c.all)
 }
 
 // after orders what is so behind what is not.
@@ -179,7 +165,7 @@ func (c *cell) collect() {
 	dirty := make(map[sample.Metric]bool)
 	for _, s := range c.ok {
 		for m, v := range s.Metrics {
-			if !finite(v) {
+			if !units.Finite(v) {
 				dirty[m] = true
 				continue
 			}
@@ -213,8 +199,8 @@ func (c *cell) limit() (most sample.Limit, share float64) {
 func (c *cell) summarise() {
 	c.summary = make(map[sample.Metric]Interval, len(c.values))
 	for m, xs := range c.values {
-		if iv, ok := interval(xs); ok {
-			c.summary[m] = iv
+		if iv := MedianInterval(xs); iv != nil {
+			c.summary[m] = *iv
 		}
 	}
 }
@@ -249,42 +235,22 @@ func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	return row
 }
 
-// take fills in the columns of the contract; the metrics that have none go
+// take fills in the figures of the contract; the metrics that have no field go
 // into Metrics.
 func (row *Scenario) take(c *cell) {
-	for metric, column := range map[sample.Metric]**Interval{
-		sample.Throughput: &row.Throughput, sample.Transactions: &row.Transactions,
-		sample.SenderCPU: &row.SenderCPU, sample.ReceiverCPU: &row.ReceiverCPU,
-		sample.SenderCPUPerByte: &row.SenderCPUPerByte, sample.ReceiverCPUPerByte: &row.ReceiverCPUPerByte,
-		sample.PacketsPerSecond: &row.PacketsPerSecond,
-	} {
-		if iv, ok := c.summary[metric]; ok {
-			*column = &iv
-		}
-	}
 	row.Retransmits = sum(c.values[sample.Retransmits])
 	row.Errors = sum(c.values[sample.Errors])
 	for m, iv := range c.summary {
-		if hasColumn(m) {
-			continue
+		info, _ := sample.Describe(m)
+		if f := row.field(m); f != nil {
+			*f = &iv
+		} else if !info.Is(sample.Summed | sample.Merged) {
+			if row.Metrics == nil {
+				row.Metrics = make(map[sample.Metric]Interval, len(c.summary))
+			}
+			row.Metrics[m] = iv
 		}
-		if row.Metrics == nil {
-			row.Metrics = make(map[sample.Metric]Interval, len(c.summary))
-		}
-		row.Metrics[m] = iv
 	}
-}
-
-// hasColumn reports whether the contract names m outside Metrics.
-func hasColumn(m sample.Metric) bool {
-	switch m {
-	case sample.Throughput, sample.Transactions, sample.SenderCPU, sample.ReceiverCPU,
-		sample.SenderCPUPerByte, sample.ReceiverCPUPerByte, sample.PacketsPerSecond,
-		sample.Retransmits, sample.Errors, sample.LatencyP50, sample.LatencyP90,
-		sample.LatencyP99, sample.LatencyP999, sample.LatencyMax:
-		return true
-	}
-	return false
 }
 
 // published puts the plan's figures beside the measured ones.
@@ -302,10 +268,14 @@ func (b *builder) published() []Published {
 	return list
 }
 
-// interval summarises xs, which are finite.
-func interval(xs []float64) (Interval, bool) {
+// MedianInterval is the median of xs, which are finite, with its interval; nil of
+// none.
+func MedianInterval(xs []float64) *Interval {
 	iv, ok, err := stats.MedianInterval(xs, stats.Level)
-	return Interval(iv), ok && err == nil
+	if !ok || err != nil {
+		return nil
+	}
+	return (*Interval)(&iv)
 }
 
 // valuesOf lists the values of m in the samples that have it.

@@ -10,6 +10,8 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/lipgloss/table"
 	"github.com/muesli/termenv"
+
+	"windtunnel/lab/phrase"
 )
 
 // TableOptions says what the terminal can show.
@@ -81,7 +83,7 @@ func (t *terminal) heading(r *Report) {
 	e := r.Run.Environment
 	facts := []string{r.Run.ID}
 	if e.CPUs > 0 {
-		facts = append(facts, count(e.CPUs, "CPU"))
+		facts = append(facts, phrase.Count(e.CPUs, "CPU"))
 	}
 	if r.Run.Short {
 		facts = append(facts, "short form")
@@ -213,7 +215,7 @@ func (t *terminal) publishedLines(list []Beside) {
 // paragraph writes text wrapped to the width; lines after the first are
 // indented.
 func (t *terminal) paragraph(style lipgloss.Style, indent, text string) {
-	for i, line := range wrap(printable(text), t.width-len(indent)) {
+	for i, line := range wrap(phrase.Printable(text), t.width-len(indent)) {
 		if i > 0 {
 			line = indent + line
 		}

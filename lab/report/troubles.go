@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 )
 
@@ -86,8 +87,8 @@ type wreckKey struct {
 }
 
 func (w *wreck) trouble(s *Scenario) Trouble {
-	t := Trouble{Scenario: s.ID, What: "repeated " + count(len(w.blocks), "trial"), Kind: sample.FailureKind(w.kind), Reason: w.text}
-	all := count(s.Trials+s.Failed, "trial")
+	t := Trouble{Scenario: s.ID, What: "repeated " + phrase.Count(len(w.blocks), "trial"), Kind: sample.FailureKind(w.kind), Reason: w.text}
+	all := phrase.Count(s.Trials+s.Failed, "trial")
 	switch {
 	case w.worst == nil && w.lost:
 		t.What = fmt.Sprintf("%d of %s without figures", len(w.blocks), all)

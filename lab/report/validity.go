@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
 )
@@ -81,7 +82,7 @@ var outcomes = map[sample.GateName]string{
 func (s *Scenario) Outcomes() []string {
 	var lines []string
 	for _, g := range s.Flags {
-		lines = append(lines, fmt.Sprintf("%s: %d of %s "+outcomes[g.Name]+".", s.ID, g.Trials, count(s.Trials, "trial"), gateFigure(g.Worst)))
+		lines = append(lines, fmt.Sprintf("%s: %d of %s "+outcomes[g.Name]+".", s.ID, g.Trials, phrase.Count(s.Trials, "trial"), gateFigure(g.Worst)))
 	}
 	return lines
 }
@@ -98,7 +99,7 @@ func (r *Report) Outcomes() []string {
 // countGates adds the checks that one trial failed, each once a trial.
 func countGates(gates []sample.Gate, into map[sample.GateName]*GateCount) {
 	seen := make(map[sample.GateName]bool, len(gates))
-	for _, g := range cleanGates(gates) {
+	for _, g := range sample.CleanGates(gates) {
 		entry := into[g.Name]
 		if entry == nil {
 			entry = &GateCount{Name: g.Name, Worst: g}
@@ -153,19 +154,10 @@ func gateFigure(g sample.Gate) string {
 	if g.Unit == "" && g.Value == 0 {
 		return ""
 	}
-	if steps := scales[g.Unit]; len(steps) > 0 {
-		best := steps[0]
-		for _, s := range steps {
-			if math.Abs(g.Value) >= s.By {
-				best = s
-			}
-		}
-		return best.Print(g.Value)
-	}
 	if g.Unit == "s" {
 		return units.FormatDuration(g.Value * 1e9)
 	}
-	return withUnit(grouped(g.Value, significant(g.Value)), g.Unit)
+	return scaleOf(g.Unit, g.Value).Print(g.Value)
 }
 
 // Line is the run's validity in a sentence: "47 of 53 trials count; 4 were not
@@ -174,9 +166,9 @@ func (v Validity) Line() string {
 	if v.Attempts == 0 {
 		return "No trial was made."
 	}
-	text := fmt.Sprintf("%d of %s count", v.Valid, count(v.Attempts, "trial"))
+	text := fmt.Sprintf("%d of %s count", v.Valid, phrase.Count(v.Attempts, "trial"))
 	if v.Valid == v.Attempts && v.Warned == 0 {
-		text = fmt.Sprintf("All %s count: none failed, and the conditions were valid in every one", count(v.Attempts, "trial"))
+		text = fmt.Sprintf("All %s count: none failed, and the conditions were valid in every one", phrase.Count(v.Attempts, "trial"))
 		if v.Attempts == 1 {
 			text = "The only trial counts: the conditions were valid"
 		}
@@ -195,10 +187,10 @@ func (v Validity) Line() string {
 		parts = append(parts, fmt.Sprintf("%d failed", v.Failed))
 	}
 	if v.Profiled > 0 {
-		parts = append(parts, fmt.Sprintf("%s more beside the profiler, for where the CPU time goes", count(v.Profiled, "trial")))
+		parts = append(parts, fmt.Sprintf("%s more beside the profiler, for where the CPU time goes", phrase.Count(v.Profiled, "trial")))
 	}
 	if len(parts) > 0 {
-		text += "; " + list(parts)
+		text += "; " + phrase.And(parts)
 	}
 	return text + "."
 }
@@ -237,12 +229,12 @@ func (s *Scenario) Unmeasured() string {
 	}
 	var parts []string
 	for _, g := range ordered(gates) {
-		parts = append(parts, fmt.Sprintf("%d of %s failed %s", g.Trials, count(tries, "trial"), (GateCount{Name: g.Name, Worst: g.Worst}).worst()))
+		parts = append(parts, fmt.Sprintf("%d of %s failed %s", g.Trials, phrase.Count(tries, "trial"), (GateCount{Name: g.Name, Worst: g.Worst}).worst()))
 	}
 	for _, kind := range sortedKinds(failures) {
-		parts = append(parts, fmt.Sprintf("%d of %s ended with %s", failures[kind], count(tries, "trial"), kind))
+		parts = append(parts, fmt.Sprintf("%d of %s ended with %s", failures[kind], phrase.Count(tries, "trial"), kind))
 	}
-	return "could not be measured: " + list(parts)
+	return "could not be measured: " + phrase.And(parts)
 }
 
 // worst is the check's name with its worst figure: "foreign-cpu, worst 31 %".

@@ -28,7 +28,7 @@ func Headline(m sample.Metric, exchange bool) bool {
 // headline reports whether the comparison of m of two scenarios is one. One
 // node that plays both sides has no sender to compare.
 func headline(m sample.Metric, subject, baseline *suite.Scenario) bool {
-	return Headline(m, isExchange(subject.Workload.Kind)) && comparable(m, subject, baseline)
+	return Headline(m, subject.Workload.Kind.Exchange()) && comparable(m, subject, baseline)
 }
 
 // comparable reports whether m means the same of both scenarios: the CPU of a
@@ -37,15 +37,8 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 	return !ofSide(m) || subject.Placement == baseline.Placement
 }
 
-// ofSide reports whether m is the CPU of one side.
-func ofSide(m sample.Metric) bool {
-	switch m {
-	case sample.SenderCPU, sample.ReceiverCPU, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
-		sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket, sample.Capacity:
-		return true
-	}
-	return false
-}
+// ofSide reports whether a compared metric is the CPU of one side.
+func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
 
 // settle turns Suggested into Differs where the difference stands after Holm's
 // correction. The correction is over what the report answers: its headline
@@ -70,7 +63,7 @@ func (b *builder) settle(all, steps []*Comparison) {
 	adjusted := stats.Holm(ps)
 	for i, c := range family {
 		c.Adjusted = &adjusted[i]
-		if c.excludesOne() && adjusted[i] <= alpha {
+		if c.excludesOne() && adjusted[i] <= Alpha {
 			c.Verdict, c.Distinct = Differs, true
 		}
 	}
@@ -83,11 +76,11 @@ func (b *builder) settle(all, steps []*Comparison) {
 // that no outcome whatever could pass the correction, and how many blocks would
 // do; empty where one could.
 func outOfReach(tests, n int) string {
-	if tests < 2 || n == 0 || n < stats.MinimumTrials(stats.Level) || floor(n)*float64(tests) <= alpha {
+	if tests < 2 || n == 0 || n < stats.MinimumTrials(stats.Level) || floor(n)*float64(tests) <= Alpha {
 		return ""
 	}
 	need := n
-	for floor(need)*float64(tests) > alpha {
+	for floor(need)*float64(tests) > Alpha {
 		need++
 	}
 	return fmt.Sprintf("%d comparisons are corrected for one another (Holm): even the most extreme outcome of %d trials (p = %.2g) cannot pass that, so that differences are suggested at best; it takes %d trials or more to show one.",
@@ -96,3 +89,14 @@ func outOfReach(tests, n int) string {
 
 // floor is the least p-value of n blocks: all of them differ the same way.
 func floor(n int) float64 { return math.Ldexp(1, 1-n) }
+
+// corrected counts the comparisons that are corrected for one another.
+func corrected(all []Comparison) int {
+	n := 0
+	for i := range all {
+		if all[i].Adjusted != nil {
+			n++
+		}
+	}
+	return n
+}

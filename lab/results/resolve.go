@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"windtunnel/lab/phrase"
 )
 
 // Latest names the newest run.
@@ -97,21 +99,9 @@ func some(ids []string) string {
 	return strings.Join(ids[:most], ", ") + ", …"
 }
 
-// distance is the least number of single-byte edits that turn name into id or
-// into any part of it, so that the suite's name alone is near to its runs.
+// distance is that of name to id, or to as long a beginning or end of it, so that
+// the suite's name alone is near to its runs.
 func distance(id, name string) int {
-	above := make([]int, len(id)+1) // 0: a match may begin anywhere in id
-	for i := range len(name) {
-		row := make([]int, len(id)+1)
-		row[0] = i + 1
-		for j := range len(id) {
-			change := above[j]
-			if id[j] != name[i] {
-				change++
-			}
-			row[j+1] = min(change, above[j+1]+1, row[j]+1)
-		}
-		above = row
-	}
-	return slices.Min(above)
+	n := min(len(id), len(name))
+	return min(phrase.Distance(id, name), phrase.Distance(id[:n], name), phrase.Distance(id[len(id)-n:], name))
 }

@@ -3,8 +3,6 @@ package results
 import (
 	"database/sql"
 	"encoding/json"
-	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -26,7 +24,8 @@ type packedOutput struct {
 }
 
 func encode(smp sample.Sample) (*row, error) {
-	smp = clean(smp)
+	smp, left := smp.Clean()
+	smp.Warnings = append(slices.Clone(smp.Warnings), left...)
 	r := &row{sample: smp}
 	for _, part := range []struct {
 		column *any
@@ -103,44 +102,3 @@ func insertMetrics(tx *sql.Tx, id int64, metrics sample.Metrics) error {
 	_, err := tx.Exec("INSERT INTO metric (sample_id, metric, value) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(metrics)-1), args...)
 	return err
 }
-
-// clean leaves out what is not a finite number, for which neither SQL nor JSON
-// has a form, and says so in the warnings. The argument's maps and slices stay
-// as they are.
-func clean(s sample.Sample) sample.Sample {
-	var bad []string
-	kept := make(sample.Metrics, len(s.Metrics))
-	for m, v := range s.Metrics {
-		if finite(v) {
-			kept[m] = v
-		} else {
-			bad = append(bad, fmt.Sprintf("%s was %v and is left out", m, v))
-		}
-	}
-	slices.Sort(bad)
-	s.Gates, s.Flags = cleanGates(s.Gates), cleanGates(s.Flags)
-	points := slices.DeleteFunc(slices.Clone(s.Series), func(p sample.Point) bool {
-		return !finite(p.At) || !finite(p.Bits) || !finite(p.SenderCPU) || !finite(p.ReceiverCPU)
-	})
-	if n := len(s.Series) - len(points); n > 0 {
-		bad = append(bad, fmt.Sprintf("%d of %d points of the series were not finite numbers and are left out", n, len(s.Series)))
-	}
-	if len(bad) > 0 {
-		s.Metrics, s.Series = kept, points
-		s.Warnings = append(slices.Clone(s.Warnings), bad...)
-	}
-	return s
-}
-
-// cleanGates sets figures to 0 that are not finite; the message still has them.
-func cleanGates(gates []sample.Gate) []sample.Gate {
-	gates = slices.Clone(gates)
-	for i, g := range gates {
-		if !finite(g.Value) || !finite(g.Limit) {
-			gates[i].Value, gates[i].Limit = 0, 0
-		}
-	}
-	return gates
-}
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

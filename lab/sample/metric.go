@@ -3,6 +3,8 @@
 // what the store, the statistics and the reports read; it does no I/O.
 package sample
 
+import "strings"
+
 // Metric names one measured quantity. The name ends in its unit unless it is a
 // bare count or ratio.
 type Metric string
@@ -123,92 +125,110 @@ const (
 	Capacity        Metric = "capacity_bps"         // payload that one CPU of the busier side could carry: 1 / the larger CPU time per byte
 )
 
-// Info says how to print a metric and which direction is better.
+// Info is a metric's row in the one table of metrics: its name for people, its
+// unit, which direction is better, who has it and how a report prints it.
 type Info struct {
 	Metric Metric
 	Label  string // for people
 	Unit   string // SI unit of the stored value
 	// Better is +1 where more is better, −1 where less is, 0 where neither.
 	Better int
+	Traits Traits
 }
 
+// Traits of a metric: which traffic has it, where not every one has, and how a
+// report sums it up, where not by the median of the trials.
+type Traits int
+
+const (
+	Streams   Traits = 1 << iota // only streams have it
+	Datagrams                    // only streams of datagrams
+	Exchanges                    // only request/response
+	Summed                       // a report shows the sum over the trials
+	Merged                       // a report shows it of the distributions of all trials together
+	Percent                      // a share from 0 to 1 that people read in percent
+)
+
+// Is reports whether the metric has the trait.
+func (i Info) Is(t Traits) bool { return i.Traits&t != 0 }
+
 var infos = []Info{
-	{Throughput, "throughput", "bit/s", +1},
-	{SenderThroughput, "sender throughput", "bit/s", +1},
-	{ReceiverThroughput, "receiver throughput", "bit/s", +1},
-	{ForwardThroughput, "forward throughput", "bit/s", +1},
-	{ReverseThroughput, "reverse throughput", "bit/s", +1},
-	{Transactions, "transactions", "1/s", +1},
-	{LatencyMin, "latency min", "ns", -1},
-	{LatencyMean, "latency mean", "ns", -1},
-	{LatencyP50, "latency p50", "ns", -1},
-	{LatencyP90, "latency p90", "ns", -1},
-	{LatencyP99, "latency p99", "ns", -1},
-	{LatencyP999, "latency p99.9", "ns", -1},
-	{LatencyMax, "latency max", "ns", -1},
-	{OfferedRate, "offered rate", "bit/s", 0},
-	{LossRatio, "loss", "1", -1},
-	{SocketLoss, "loss in the socket", "1", -1},
-	{PathLoss, "loss on the way", "1", -1},
-	{Reordered, "reordered datagrams", "1", -1},
-	{DatagramsSent, "datagrams sent", "1/s", +1},
-	{DatagramsReceived, "datagrams received", "1/s", +1},
-	{Errors, "errors", "1", -1},
-	{ToolRetransmits, "retransmits by the tool", "1", -1},
-	{ToolSenderRetransmits, "sender retransmits by the tool", "1", -1},
-	{ToolReceiverRetransmits, "receiver retransmits by the tool", "1", -1},
-	{ToolSenderCPU, "sender CPU by the tool", "%", -1},
-	{ToolReceiverCPU, "receiver CPU by the tool", "%", -1},
-	{ToolSenderCPUPerByte, "sender CPU per byte by the tool", "ns/B", -1},
-	{ToolReceiverCPUPerByte, "receiver CPU per byte by the tool", "ns/B", -1},
-	{SenderCPU, "sender CPU", "%", -1},
-	{ReceiverCPU, "receiver CPU", "%", -1},
-	{SenderCores, "sender CPU", "cores", -1},
-	{ReceiverCores, "receiver CPU", "cores", -1},
-	{SenderUserCPU, "sender user CPU", "%", -1},
-	{SenderSystemCPU, "sender system CPU", "%", -1},
-	{SenderSoftirqCPU, "sender softirq CPU", "%", -1},
-	{SenderIRQCPU, "sender irq CPU", "%", -1},
-	{SenderStealCPU, "sender steal", "%", -1},
-	{ReceiverUserCPU, "receiver user CPU", "%", -1},
-	{ReceiverSystemCPU, "receiver system CPU", "%", -1},
-	{ReceiverSoftirqCPU, "receiver softirq CPU", "%", -1},
-	{ReceiverIRQCPU, "receiver irq CPU", "%", -1},
-	{ReceiverStealCPU, "receiver steal", "%", -1},
-	{SenderCPUPerByte, "sender CPU per byte", "ns/B", -1},
-	{ReceiverCPUPerByte, "receiver CPU per byte", "ns/B", -1},
-	{SenderCPUPerPacket, "sender CPU per packet", "ns/packet", -1},
-	{ReceiverCPUPerPacket, "receiver CPU per packet", "ns/packet", -1},
-	{SenderToolCores, "sender tool CPU", "cores", -1},
-	{ReceiverToolCores, "receiver tool CPU", "cores", -1},
-	{SenderGuestCores, "sender CPU in VMs", "cores", -1},
-	{ReceiverGuestCores, "receiver CPU in VMs", "cores", -1},
-	{SenderNetworkCores, "sender CPU outside VMs", "cores", -1},
-	{ReceiverNetworkCores, "receiver CPU outside VMs", "cores", -1},
-	{SenderForeignCPU, "foreign CPU at the sender", "%", -1},
-	{ReceiverForeignCPU, "foreign CPU at the receiver", "%", -1},
-	{FabricCores, "fabric CPU", "cores", 0},
-	{ReceiverFabricCores, "fabric CPU at the receiver", "cores", 0},
-	{ObserverCores, "observer CPU", "cores", -1},
-	{Retransmits, "retransmits", "segments", -1},
-	{Segments, "segments", "segments", 0},
-	{RTT, "TCP RTT", "ns", -1},
-	{MSS, "TCP MSS", "B", 0},
-	{Cwnd, "TCP cwnd", "segments", 0},
-	{PacketsPerSecond, "packets on the fabric", "1/s", +1},
-	{FabricBits, "bits on the fabric", "bit/s", 0},
-	{FabricGoodput, "fabric goodput", "bit/s", +1},
-	{SegmentsPerSKB, "segments per skb", "1", 0},
-	{Drops, "drops", "packets", -1},
-	{BytesInWindow, "payload in window", "B", 0},
-	{WindowSeconds, "window", "s", 0},
-	{ReceiverSoftirqOnRecv, "receive work on own CPUs", "1", 0},
-	{CPUDistance, "CPU distance", "ns", 0},
-	{CPUDistanceLow, "CPU distance low", "ns", 0},
-	{CPUDistanceHigh, "CPU distance high", "ns", 0},
-	{MemoryCopy, "memory copy", "bit/s", 0},
-	{KeptSlices, "slices kept", "1", 0},
-	{Capacity, "capacity of one CPU", "bit/s", +1},
+	{Throughput, "throughput", "bit/s", +1, Streams},
+	{SenderThroughput, "sender throughput", "bit/s", +1, Streams},
+	{ReceiverThroughput, "receiver throughput", "bit/s", +1, Streams},
+	{ForwardThroughput, "forward throughput", "bit/s", +1, Streams},
+	{ReverseThroughput, "reverse throughput", "bit/s", +1, Streams},
+	{Transactions, "transactions", "1/s", +1, Exchanges},
+	{LatencyMin, "latency min", "ns", -1, Exchanges},
+	{LatencyMean, "latency mean", "ns", -1, Exchanges},
+	{LatencyP50, "latency p50", "ns", -1, Exchanges | Merged},
+	{LatencyP90, "latency p90", "ns", -1, Exchanges | Merged},
+	{LatencyP99, "latency p99", "ns", -1, Exchanges | Merged},
+	{LatencyP999, "latency p99.9", "ns", -1, Exchanges | Merged},
+	{LatencyMax, "latency max", "ns", -1, Exchanges | Merged},
+	{OfferedRate, "offered rate", "bit/s", 0, Datagrams},
+	{LossRatio, "loss", "1", -1, Datagrams | Percent},
+	{SocketLoss, "loss in the socket", "1", -1, Datagrams | Percent},
+	{PathLoss, "loss on the way", "1", -1, Datagrams | Percent},
+	{Reordered, "reordered datagrams", "1", -1, Datagrams},
+	{DatagramsSent, "datagrams sent", "1/s", +1, Datagrams},
+	{DatagramsReceived, "datagrams received", "1/s", +1, Datagrams},
+	{Errors, "errors", "1", -1, Summed},
+	{ToolRetransmits, "retransmits by the tool", "1", -1, 0},
+	{ToolSenderRetransmits, "sender retransmits by the tool", "1", -1, 0},
+	{ToolReceiverRetransmits, "receiver retransmits by the tool", "1", -1, 0},
+	{ToolSenderCPU, "sender CPU by the tool", "%", -1, 0},
+	{ToolReceiverCPU, "receiver CPU by the tool", "%", -1, 0},
+	{ToolSenderCPUPerByte, "sender CPU per byte by the tool", "ns/B", -1, 0},
+	{ToolReceiverCPUPerByte, "receiver CPU per byte by the tool", "ns/B", -1, 0},
+	{SenderCPU, "sender CPU", "%", -1, 0},
+	{ReceiverCPU, "receiver CPU", "%", -1, 0},
+	{SenderCores, "sender CPU", "cores", -1, 0},
+	{ReceiverCores, "receiver CPU", "cores", -1, 0},
+	{SenderUserCPU, "sender user CPU", "%", -1, 0},
+	{SenderSystemCPU, "sender system CPU", "%", -1, 0},
+	{SenderSoftirqCPU, "sender softirq CPU", "%", -1, 0},
+	{SenderIRQCPU, "sender irq CPU", "%", -1, 0},
+	{SenderStealCPU, "sender steal", "%", -1, 0},
+	{ReceiverUserCPU, "receiver user CPU", "%", -1, 0},
+	{ReceiverSystemCPU, "receiver system CPU", "%", -1, 0},
+	{ReceiverSoftirqCPU, "receiver softirq CPU", "%", -1, 0},
+	{ReceiverIRQCPU, "receiver irq CPU", "%", -1, 0},
+	{ReceiverStealCPU, "receiver steal", "%", -1, 0},
+	{SenderCPUPerByte, "sender CPU per byte", "ns/B", -1, 0},
+	{ReceiverCPUPerByte, "receiver CPU per byte", "ns/B", -1, 0},
+	{SenderCPUPerPacket, "sender CPU per packet", "ns/packet", -1, 0},
+	{ReceiverCPUPerPacket, "receiver CPU per packet", "ns/packet", -1, 0},
+	{SenderToolCores, "sender tool CPU", "cores", -1, 0},
+	{ReceiverToolCores, "receiver tool CPU", "cores", -1, 0},
+	{SenderGuestCores, "sender CPU in VMs", "cores", -1, 0},
+	{ReceiverGuestCores, "receiver CPU in VMs", "cores", -1, 0},
+	{SenderNetworkCores, "sender CPU outside VMs", "cores", -1, 0},
+	{ReceiverNetworkCores, "receiver CPU outside VMs", "cores", -1, 0},
+	{SenderForeignCPU, "foreign CPU at the sender", "%", -1, 0},
+	{ReceiverForeignCPU, "foreign CPU at the receiver", "%", -1, 0},
+	{FabricCores, "fabric CPU", "cores", 0, 0},
+	{ReceiverFabricCores, "fabric CPU at the receiver", "cores", 0, 0},
+	{ObserverCores, "observer CPU", "cores", -1, 0},
+	{Retransmits, "retransmits", "segments", -1, Summed},
+	{Segments, "segments", "segments", 0, 0},
+	{RTT, "TCP RTT", "ns", -1, 0},
+	{MSS, "TCP MSS", "B", 0, 0},
+	{Cwnd, "TCP cwnd", "segments", 0, 0},
+	{PacketsPerSecond, "packets on the fabric", "1/s", +1, 0},
+	{FabricBits, "bits on the fabric", "bit/s", 0, 0},
+	{FabricGoodput, "fabric goodput", "bit/s", +1, 0},
+	{SegmentsPerSKB, "segments per skb", "1", 0, 0},
+	{Drops, "drops", "packets", -1, 0},
+	{BytesInWindow, "payload in window", "B", 0, 0},
+	{WindowSeconds, "window", "s", 0, 0},
+	{ReceiverSoftirqOnRecv, "receive work on own CPUs", "1", 0, 0},
+	{CPUDistance, "CPU distance", "ns", 0, 0},
+	{CPUDistanceLow, "CPU distance low", "ns", 0, 0},
+	{CPUDistanceHigh, "CPU distance high", "ns", 0, 0},
+	{MemoryCopy, "memory copy", "bit/s", 0, 0},
+	{KeptSlices, "slices kept", "1", 0, 0},
+	{Capacity, "capacity of one CPU", "bit/s", +1, 0},
 }
 
 var byMetric = func() map[Metric]Info {
@@ -226,4 +246,22 @@ func Known() []Info { return append([]Info(nil), infos...) }
 func Describe(m Metric) (info Info, ok bool) {
 	info, ok = byMetric[m]
 	return info, ok
+}
+
+// Label names the metric for people.
+func (m Metric) Label() string {
+	if info, ok := Describe(m); ok {
+		return info.Label
+	}
+	return string(m)
+}
+
+// Side is the endpoint that the metric is of, "sender" or "receiver"; empty
+// where it is of neither.
+func (m Metric) Side() string {
+	side, _, _ := strings.Cut(string(m), "_")
+	if side == "sender" || side == "receiver" {
+		return side
+	}
+	return ""
 }

@@ -43,9 +43,7 @@ func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
 	}
 	for _, s := range subj {
 		for _, b := range base {
-			_, sRest := group(s)
-			_, bRest := group(b)
-			if !isGroup || sRest == bRest {
+			if !isGroup || Part(s) == Part(b) {
 				found = append(found, Comparison{Baseline: b, Subject: s})
 			}
 		}
@@ -75,7 +73,7 @@ func (x *expansion) lookUp(name at[string]) (ids []string, isGroup, ok bool) {
 		if sc.ID == name.V {
 			return []string{sc.ID}, false, true
 		}
-		g, _ := group(sc.ID)
+		g := Group(sc.ID)
 		if g == name.V {
 			ids = append(ids, sc.ID)
 		}

@@ -14,24 +14,37 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// What a suite file may hold at most. The language needs a nesting of five; the
-// bounds keep a hostile file from costing more than its reading.
-const (
-	MaxFileBytes = 1 << 20 // a suite file; the largest published one is some kilobytes
-	mostNesting  = 32      // flow brackets, or sequence dashes on one line
-	mostIndent   = 200     // characters before the first token of a line
-	mostTokens   = 50_000  // the YAML library takes time by the square of a mapping's keys
-)
+// MaxFileBytes bounds a suite file; the largest published one is some kilobytes.
+const MaxFileBytes = 1 << 20
 
-// document is the YAML of a suite file as one mapping, or nil with the reason
-// in j.
-func document(j *journal, data []byte) *ast.MappingNode {
-	text, ok := readable(j, data)
+// dialect is what the languages of this package differ in before any key is
+// read: what a file may hold, so that a hostile one costs no more than its
+// reading, and how messages call it.
+type dialect struct {
+	what                        string // "a suite"
+	bytes                       int
+	nesting                     int    // flow brackets, or sequence dashes on one line
+	indent                      int    // characters before the first token of a line
+	tokens                      int    // the YAML library takes time by the square of a mapping's keys
+	start, shape, split, anchor string // remedies: of an empty file, of deep nesting, of one too long, of anchors and aliases
+}
+
+var suiteLanguage = dialect{
+	what: "a suite", bytes: MaxFileBytes, nesting: 32, indent: 200, tokens: 50_000,
+	start:  `start with a line such as "suite: my-suite"; workloads and scenarios are needed too`,
+	shape:  "a suite needs a nesting of five and ten characters of indent",
+	split:  "split the file into several suites",
+	anchor: "give the thing a name under fabrics or workloads and use the name",
+}
+
+// document is the YAML of a file as one mapping, or nil with the reason in j.
+func document(j *journal, data []byte, d dialect) *ast.MappingNode {
+	text, ok := readable(j, data, d)
 	if !ok {
 		return nil
 	}
 	tokens, ok := tokenize(j, text)
-	if !ok || !withinLanguage(j, tokens) {
+	if !ok || !withinLanguage(j, tokens, d) {
 		return nil
 	}
 	file, err := parse(tokens)
@@ -43,14 +56,14 @@ func document(j *journal, data []byte) *ast.MappingNode {
 		j.fail(placeOf(err), "the YAML cannot be read: "+messageOf(err), remedy)
 		return nil
 	}
-	return onlyMapping(j, file)
+	return onlyMapping(j, file, d)
 }
 
 // readable checks size and characters, and unifies line ends, so that the
 // lines of messages are those of an editor.
-func readable(j *journal, data []byte) (string, bool) {
-	if len(data) > MaxFileBytes {
-		j.fail(position{}, fmt.Sprintf("the file has %d bytes, a suite may have %d", len(data), MaxFileBytes), "split it into several suites")
+func readable(j *journal, data []byte, d dialect) (string, bool) {
+	if len(data) > d.bytes {
+		j.fail(position{}, fmt.Sprintf("the file has %d bytes, %s may have %d", len(data), d.what, d.bytes), d.split)
 		return "", false
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -126,21 +139,21 @@ func tokenPosition(t *token.Token) position {
 // withinLanguage refuses, before anything recursive sees the file, nesting
 // without end and the parts of YAML that the language leaves out: anchors and
 // aliases can make a small file huge, and tags and directives mean nothing here.
-func withinLanguage(j *journal, tokens token.Tokens) bool {
+func withinLanguage(j *journal, tokens token.Tokens, d dialect) bool {
 	flow, dashes, line, count := 0, 0, 0, 0
 	for _, t := range tokens {
 		p := tokenPosition(t)
 		if t.Type == token.CommentType {
 			continue
 		}
-		if count++; count > mostTokens {
-			j.fail(p, fmt.Sprintf("more than %d words and signs of YAML before this place", mostTokens), "split the file into several suites")
+		if count++; count > d.tokens {
+			j.fail(p, fmt.Sprintf("more than %d words and signs of YAML before this place", d.tokens), d.split)
 			return false
 		}
 		if p.line != line {
 			line, dashes = p.line, 0
-			if p.column > mostIndent && flow == 0 {
-				j.fail(p, fmt.Sprintf("indented by more than %d characters", mostIndent), "a suite needs no more than ten")
+			if p.column > d.indent && flow == 0 {
+				j.fail(p, fmt.Sprintf("indented by more than %d characters", d.indent), d.shape)
 				return false
 			}
 		}
@@ -152,7 +165,7 @@ func withinLanguage(j *journal, tokens token.Tokens) bool {
 		case token.SequenceEntryType:
 			dashes++
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
-			j.fail(p, "anchors, aliases and merge keys are not part of the language", "give the thing a name under fabrics or workloads and use the name")
+			j.fail(p, "anchors, aliases and merge keys are not part of the language", d.anchor)
 			return false
 		case token.TagType:
 			j.fail(p, "tags are not part of the language", "remove the tag; a value that starts with ! needs quotes")
@@ -164,8 +177,8 @@ func withinLanguage(j *journal, tokens token.Tokens) bool {
 			j.fail(p, `keys in the form "? key" are not part of the language`, `write "key: value"`)
 			return false
 		}
-		if flow > mostNesting || dashes > mostNesting {
-			j.fail(p, fmt.Sprintf("nested more than %d deep", mostNesting), "a suite needs a nesting of five")
+		if flow > d.nesting || dashes > d.nesting {
+			j.fail(p, fmt.Sprintf("nested more than %d deep", d.nesting), d.shape)
 			return false
 		}
 	}
@@ -173,27 +186,27 @@ func withinLanguage(j *journal, tokens token.Tokens) bool {
 }
 
 // onlyMapping returns the file's one document.
-func onlyMapping(j *journal, file *ast.File) *ast.MappingNode {
+func onlyMapping(j *journal, file *ast.File, d dialect) *ast.MappingNode {
 	var root ast.Node
-	for _, d := range file.Docs {
-		if d.Body == nil || d.Body.Type() == ast.CommentType {
+	for _, part := range file.Docs {
+		if part.Body == nil || part.Body.Type() == ast.CommentType {
 			continue
 		}
 		if root != nil {
-			j.fail(nodePosition(d.Body), "a second document in the file", `one file holds one suite: remove what follows the line "---"`)
+			j.fail(nodePosition(part.Body), "a second document in the file", "one file holds "+strings.Replace(d.what, "a ", "one ", 1)+`: remove what follows the line "---"`)
 			return nil
 		}
-		root = d.Body
+		root = part.Body
 	}
 	switch n := root.(type) {
 	case nil:
-		j.fail(position{}, "the file is empty", "a suite has at least the keys suite, workloads and scenarios")
+		j.fail(position{}, "the file is empty", d.start)
 	case *ast.MappingNode:
 		return n
 	case *ast.MappingValueNode:
 		return ast.Mapping(n.GetToken(), false, n)
 	default:
-		j.fail(nodePosition(n), "the file is "+shape(n)+", not a mapping of keys to values", `start with a line such as "suite: my-suite"`)
+		j.fail(nodePosition(n), "the file is "+shape(n)+", not a mapping of keys to values", d.start)
 	}
 	return nil
 }

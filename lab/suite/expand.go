@@ -321,16 +321,22 @@ func (c cell) fill(text string) string {
 		"{workload}", c.workload.name, "{fabric}", c.fabric.name, "{endpoint}", c.endpoint.name, "{tool}", c.tool).Replace(text)
 }
 
-// group is the part of an id before "/", and rest what follows.
-func group(id string) (group, rest string) {
-	group, rest, _ = strings.Cut(id, "/")
-	return group, rest
+// Group is the part of a scenario's id before "/".
+func Group(id string) string {
+	group, _, _ := strings.Cut(id, "/")
+	return group
+}
+
+// Part is what follows "/" in a scenario's id.
+func Part(id string) string {
+	_, part, _ := strings.Cut(id, "/")
+	return part
 }
 
 // groups notes ids that could not be told from a group.
 func (x *expansion) groups() {
 	for _, sc := range x.plan.Scenarios {
-		g, rest := group(sc.ID)
+		g, rest := Group(sc.ID), Part(sc.ID)
 		if place, taken := x.places[g]; taken && rest != "" {
 			x.j.fail(place, fmt.Sprintf("%q is a scenario and also the group of %q", g, sc.ID), "give the scenario an id with a part behind a \"/\", such as "+fmt.Sprintf("%q", g+"/"+sc.Workload.Name))
 		}

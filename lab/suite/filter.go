@@ -14,7 +14,7 @@ func (p *Plan) keep(filters []string) error {
 		f = strings.TrimSpace(f)
 		found := false
 		for _, sc := range p.Scenarios {
-			match, err := matches(f, sc.ID)
+			match, err := Matches(f, sc.ID)
 			if err != nil {
 				return fmt.Errorf("suite %s: the scenario pattern %q cannot be read (%w); write an id, a group, or a pattern with *, ? and [a-z]", p.Suite, f, err)
 			}
@@ -77,10 +77,10 @@ func keepHypotheses(hypotheses []Hypothesis, kept map[string]bool) (out []Hypoth
 	return out
 }
 
-// matches reports whether filter names id: exactly, by its group, or by a
+// Matches reports whether filter names id: exactly, by its group, or by a
 // pattern over either.
-func matches(filter, id string) (bool, error) {
-	g, _ := group(id)
+func Matches(filter, id string) (bool, error) {
+	g := Group(id)
 	if filter == id || filter == g {
 		return true, nil
 	}
@@ -92,16 +92,9 @@ func matches(filter, id string) (bool, error) {
 }
 
 func (p *Plan) unmatched(filter string) error {
-	var ids, names []string
-	for _, sc := range p.Scenarios {
-		g, _ := group(sc.ID)
-		ids = append(ids, sc.ID)
-		if !slices.Contains(names, g) {
-			names = append(names, g)
-		}
-	}
+	ids := idsOf(p.Scenarios)
 	hint := ""
-	if near := nearest(filter, append(names, ids...)); near != "" {
+	if near := Nearest(filter, NamesFor(ids)); near != "" {
 		hint = fmt.Sprintf("did you mean %q? ", near)
 	}
 	return fmt.Errorf("suite %s: no scenario%s is called %q; %sscenarios: %s", p.Suite, p.inShortForm(), clip(filter), hint, enumerate(ids))

@@ -11,6 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"windtunnel/lab/phrase"
 )
 
 // form is how a value is written: it reads one and describes it as JSON
@@ -282,13 +284,7 @@ func (f several[V]) schema() object {
 }
 
 // clip keeps a message readable when a value is huge.
-func clip(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+var clip = phrase.Clip
 
 // printed is a default as the schema shows it.
 func printed(v any) any {

@@ -3,7 +3,6 @@ package suite
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"windtunnel/lab/sample"
 )
@@ -36,7 +35,7 @@ func (x *expansion) hypothesis(h hypothesisSpec) {
 	}
 	for _, b := range baselines {
 		claim := h.claim.V
-		if _, part := group(b); len(baselines) > 1 {
+		if part := Part(b); len(baselines) > 1 {
 			claim += " (" + part + ")"
 		}
 		out := Hypothesis{
@@ -69,7 +68,7 @@ func (h hypothesisSpec) metricOf(k Kind) string {
 	switch {
 	case h.metric.Set:
 		return h.metric.V
-	case slices.Contains(requests, k):
+	case k.Exchange():
 		return string(sample.Transactions)
 	}
 	return string(sample.Throughput)
@@ -95,14 +94,14 @@ func (x *expansion) measured(h hypothesisSpec, subject at[string], pairs []Compa
 // yields reports whether traffic of a kind has a metric. Meters read CPU and
 // counters whatever the traffic is; only what tools report differs.
 func yields(k Kind, metric string) bool {
-	exchange := slices.Contains(requests, k)
-	switch sample.Metric(metric) {
-	case sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput:
-		return !exchange
-	case sample.OfferedRate, sample.LossRatio, sample.SocketLoss, sample.PathLoss, sample.Reordered, sample.DatagramsSent, sample.DatagramsReceived:
+	info, _ := sample.Describe(sample.Metric(metric))
+	switch {
+	case info.Is(sample.Streams):
+		return !k.Exchange()
+	case info.Is(sample.Datagrams):
 		return k == UDPStream
-	case sample.Transactions:
-		return exchange
+	case info.Is(sample.Exchanges):
+		return k.Exchange()
 	}
-	return exchange || !strings.HasPrefix(metric, "latency_ns_")
+	return true
 }

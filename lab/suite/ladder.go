@@ -77,7 +77,7 @@ func (x *expansion) steps(l ladderSpec) (steps []step, isGroup, ok bool) {
 func partsOf(steps []step) (parts []string) {
 	for _, s := range steps {
 		for _, id := range s.ids {
-			if _, part := group(id); !slices.Contains(parts, part) {
+			if part := Part(id); !slices.Contains(parts, part) {
 				parts = append(parts, part)
 			}
 		}

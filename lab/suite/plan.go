@@ -19,6 +19,9 @@ type Plan struct {
 	Tables      []Table      `json:"tables,omitempty"`
 	Published   []Published  `json:"published,omitempty"`
 	Notes       []string     `json:"notes,omitempty"` // printed under the report's tables
+	// Systems are what sentences call the systems that have a name in words:
+	// "the bridge" of bridge.
+	Systems map[string]string `json:"systems,omitempty"`
 	// SetUp is how much longer than a bridge each system takes until traffic can
 	// flow, for Estimate; systems that are not in it take no longer.
 	SetUp map[string]time.Duration `json:"-"`
@@ -95,6 +98,9 @@ const (
 	UDPStream Kind = "udp_stream"
 	UDPRR     Kind = "udp_rr"
 )
+
+// Exchange reports whether the traffic is request/response; else it is a stream.
+func (k Kind) Exchange() bool { return k == TCPRR || k == TCPCRR || k == UDPRR }
 
 // Direction of a stream, seen from the sender endpoint, which always connects.
 type Direction string

@@ -71,7 +71,7 @@ func (l Ladder) String() string {
 	steps := make([]string, len(l.Steps))
 	for i, id := range l.Steps {
 		steps[i] = id
-		if g, _ := group(id); l.Names[i] != id && l.Names[i] != g {
+		if l.Names[i] != id && l.Names[i] != Group(id) {
 			steps[i] += " (" + l.Names[i] + ")"
 		}
 	}

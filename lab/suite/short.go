@@ -3,7 +3,6 @@ package suite
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"time"
 )
@@ -57,16 +56,15 @@ func (x *expansion) short() {
 		if f.V == "" {
 			continue // unreadable, and noted
 		}
-		if _, err := path.Match(f.V, ""); err != nil {
-			x.j.fail(f.Pos, fmt.Sprintf("the pattern %q cannot be read", clip(f.V)), "write an id, a group, or a pattern with *, ? and [a-z]")
+		if !x.j.readable(f) {
 			continue
 		}
 		found := slices.ContainsFunc(x.plan.Scenarios, func(sc Scenario) bool {
-			match, err := matches(f.V, sc.ID)
+			match, err := Matches(f.V, sc.ID)
 			return err == nil && match
 		})
 		if !found {
-			x.j.fail(f.Pos, fmt.Sprintf("no scenario is called %q", f.V), remedyFor(f.V, "scenarios and groups", namesFor(x.plan.Scenarios)))
+			x.j.fail(f.Pos, fmt.Sprintf("no scenario is called %q", f.V), remedyFor(f.V, "scenarios and groups", NamesFor(idsOf(x.plan.Scenarios))))
 		}
 	}
 }
@@ -80,15 +78,17 @@ func (p *Plan) keepShort(s *spec) error {
 	return p.keep(kept)
 }
 
-// namesFor lists what a filter can name: groups and ids.
-func namesFor(scenarios []Scenario) []string {
+// NamesFor lists what a filter can name exactly: the groups of ids, and ids.
+func NamesFor(ids []string) []string {
 	var names []string
-	for _, sc := range scenarios {
-		if g, _ := group(sc.ID); !slices.Contains(names, g) {
-			names = append(names, g)
+	for _, id := range ids {
+		for _, name := range []string{Group(id), id} {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
-	return append(names, idsOf(scenarios)...)
+	return names
 }
 
 func idsOf(scenarios []Scenario) []string {

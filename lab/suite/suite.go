@@ -21,7 +21,7 @@ type Suite struct {
 // given their names.
 func Parse(name string, data []byte) (*Suite, error) {
 	j := &journal{file: name}
-	root := document(j, data)
+	root := document(j, data, suiteLanguage)
 	if root == nil {
 		return nil, j.result()
 	}

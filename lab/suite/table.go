@@ -12,6 +12,7 @@ import (
 type table[T any] struct {
 	what   string // "a scenario", for messages
 	doc    string
+	alone  bool // no part of the suite language
 	fields []field[T]
 }
 
@@ -150,7 +151,7 @@ func (t table[T]) remedy(key string) string {
 			known = append(known, f.alias)
 		}
 	}
-	if nearest(key, known) == "" {
+	if !t.alone && Nearest(key, known) == "" {
 		if home := homeOf(key); home != "" && home != t.what {
 			return fmt.Sprintf("%q belongs in %s; known here: %s", key, home, enumerate(known))
 		}

@@ -15,7 +15,8 @@ type Bridge struct{}
 
 const bridgeDevice = "br0"
 
-func (Bridge) Name() string { return "bridge" }
+func (Bridge) Name() string  { return "bridge" }
+func (Bridge) Title() string { return "the bridge" }
 func (Bridge) Describe() string {
 	return "containers on a Linux bridge, the fabric device as its uplink"
 }

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"windtunnel/lab/beside"
+	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 )
 
@@ -135,7 +135,7 @@ func TestDockersOverlayJoinsTheContainersOfEveryNode(t *testing.T) {
 // network; then all of it is gone.
 func TestVRoutersPluginJoinsTheContainersOfEveryNode(t *testing.T) {
 	s := VRouterDocker{}
-	if _, err := beside.Find(vrouterProgram); err != nil {
+	if _, err := program.Beside(vrouterProgram); err != nil {
 		t.Skip(err)
 	}
 	before := dockersOwnPlaces(t)

@@ -11,6 +11,7 @@ import (
 type Raw struct{}
 
 func (Raw) Name() string       { return "raw" }
+func (Raw) Title() string      { return "raw" }
 func (Raw) Describe() string   { return "host stack to host stack over the fabric, no virtual network" }
 func (Raw) Features() []string { return nil }
 func (Raw) MTU(fabric int) int { return fabric }

@@ -61,6 +61,18 @@ func SetUps() map[string]time.Duration {
 	return all
 }
 
+// Titles are what sentences call systems, by their names: each that has a name
+// in words says so by a method Title.
+func Titles() map[string]string {
+	all := map[string]string{}
+	for _, s := range Registry() {
+		if titled, says := s.(interface{ Title() string }); says {
+			all[s.Name()] = titled.Title()
+		}
+	}
+	return all
+}
+
 // IPv4Only reports whether a system cannot carry IPv6: it says so by a method
 // of that name.
 func IPv4Only(s System) bool {

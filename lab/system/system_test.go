@@ -56,3 +56,10 @@ func TestWhatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 		}
 	}
 }
+
+func TestSystemsWithANameInWordsSayIt(t *testing.T) {
+	titles := Titles()
+	if titles["bridge"] != "the bridge" || titles["vxlan"] != "kernel VXLAN" || titles["macvlan"] != "" {
+		t.Errorf("%q", titles)
+	}
+}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"windtunnel/lab/beside"
+	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
@@ -143,7 +143,7 @@ func writeJSON(path string, v any) error {
 }
 
 func (v VRouter) Attach(n *Node) error {
-	program, err := beside.Find(vrouterProgram)
+	path, err := program.Beside(vrouterProgram)
 	if err != nil {
 		return err
 	}
@@ -165,14 +165,14 @@ func (v VRouter) Attach(n *Node) error {
 			return err
 		}
 	}
-	agent := daemon{name: vrouterAgent, argv: []string{program, "agent", "--config", filepath.Join(home, "node.yaml")}, ready: func() error {
-		_, err := vrouterRun(program, "--socket", vrouterSocket(n), "status")
+	agent := daemon{name: vrouterAgent, argv: []string{path, "agent", "--config", filepath.Join(home, "node.yaml")}, ready: func() error {
+		_, err := vrouterRun(path, "--socket", vrouterSocket(n), "status")
 		return err
 	}}
 	if err := n.start(agent); err != nil {
 		return err
 	}
-	if _, err := vrouterRun(program, "--socket", vrouterSocket(n), "apply", "-f", filepath.Join(home, "state.yaml")); err != nil {
+	if _, err := vrouterRun(path, "--socket", vrouterSocket(n), "apply", "-f", filepath.Join(home, "state.yaml")); err != nil {
 		return err
 	}
 	for _, e := range n.Endpoints {
@@ -215,11 +215,11 @@ func (v VRouter) Detach(n *Node) error {
 	if _, err := os.Stat(filepath.Join(home, "node.yaml")); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	program, err := beside.Find(vrouterProgram)
+	path, err := program.Beside(vrouterProgram)
 	if err != nil {
 		return err
 	}
-	_, err = vrouterRun(program, "remove", "--config", filepath.Join(home, "node.yaml"))
+	_, err = vrouterRun(path, "remove", "--config", filepath.Join(home, "node.yaml"))
 	return errors.Join(err, removeTaps(n), os.RemoveAll(home))
 }
 

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"windtunnel/lab/beside"
 	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
@@ -45,11 +44,11 @@ func (s VRouterDocker) Attach(n *Node) error {
 	if len(n.Endpoints) == 0 && n.Index > 0 {
 		return nil
 	}
-	program, err := beside.Find(vrouterProgram)
+	path, err := program.Beside(vrouterProgram)
 	if err != nil {
 		return err
 	}
-	if err := s.agent(n, program); err != nil {
+	if err := s.agent(n, path); err != nil {
 		return err
 	}
 	if len(n.Endpoints) == 0 { // it has the store, and that is all
@@ -59,7 +58,7 @@ func (s VRouterDocker) Attach(n *Node) error {
 	if err := d.up(); err != nil {
 		return err
 	}
-	if err := s.plugin(d, program); err != nil {
+	if err := s.plugin(d, path); err != nil {
 		return err
 	}
 	v4, v6 := n.Endpoints[0].V4.Masked(), n.Endpoints[0].V6.Masked()
@@ -129,9 +128,9 @@ func (VRouterDocker) Detach(n *Node) error {
 	}
 	config := filepath.Join(vrouterHome(n), "node.yaml")
 	if _, err := os.Stat(config); err == nil {
-		program, err := beside.Find(vrouterProgram)
+		path, err := program.Beside(vrouterProgram)
 		if err == nil {
-			_, err = vrouterRun(program, "remove", "--with-store", "--config", config)
+			_, err = vrouterRun(path, "remove", "--with-store", "--config", config)
 		}
 		errs = append(errs, err)
 	}

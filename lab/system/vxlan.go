@@ -23,7 +23,8 @@ const (
 	vxlanOverhead = 50
 )
 
-func (VXLAN) Name() string { return "vxlan" }
+func (VXLAN) Name() string  { return "vxlan" }
+func (VXLAN) Title() string { return "kernel VXLAN" }
 func (VXLAN) Describe() string {
 	return "containers on a Linux bridge, joined by the kernel's VXLAN device"
 }

@@ -9,7 +9,7 @@ import (
 // significant digits ("8.25"), below a million in full with its thousands set
 // apart ("11,050"), above as "1.23 M", "4.5 G". NaN and infinities print as "—".
 func FormatCount(n float64) string {
-	if !finite(n) {
+	if !Finite(n) {
 		return absent
 	}
 	switch a := math.Abs(n); {

@@ -68,7 +68,7 @@ func unitProblem(body string) (offset int, problem string) {
 // FormatDuration prints nanoseconds with three significant digits, "78 µs",
 // "1.25 ms"; from a minute on as "3m20s". NaN and infinities print as "—".
 func FormatDuration(ns float64) string {
-	if !finite(ns) {
+	if !Finite(ns) {
 		return absent
 	}
 	if math.Abs(ns) < 59.95e9 {

@@ -4,7 +4,11 @@
 // unit; this package is the door.
 package units
 
-import "fmt"
+import (
+	"fmt"
+
+	"windtunnel/lab/phrase"
+)
 
 // Error says what is wrong with a quantity's text, where, and what would be
 // right. Callers that know the file and line add them from Offset.
@@ -22,15 +26,5 @@ func (e *Error) Error() string {
 	if e.Offset > 0 {
 		where = fmt.Sprintf(" at character %d", len([]rune(e.Text[:e.Offset]))+1)
 	}
-	return fmt.Sprintf("%s %q%s: %s; %s", e.What, shorten(e.Text), where, e.Problem, e.Remedy)
-}
-
-// shorten keeps an error readable when someone passes a whole file.
-func shorten(s string) string {
-	const most = 60
-	r := []rune(s)
-	if len(r) <= most {
-		return s
-	}
-	return string(r[:most]) + "…"
+	return fmt.Sprintf("%s %q%s: %s; %s", e.What, phrase.Clip(e.Text), where, e.Problem, e.Remedy)
 }

@@ -89,8 +89,8 @@ func (q quantity) times(factor int64, of string) (int64, error) {
 // absent is what a figure that does not exist prints as.
 const absent = "—"
 
-// finite reports whether f is a number that can be printed.
-func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+// Finite reports whether f is a number that can be stored, compared and printed.
+func Finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // three prints f with three significant digits and no trailing zeros; numbers
 // of four digits and more before the point keep them all.

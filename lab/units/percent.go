@@ -44,7 +44,7 @@ func (q quantity) hundredfold() string {
 // FormatPercent prints a fraction as a percentage with three significant
 // digits, 0.02 as "2 %"; NaN and infinities print as "—".
 func FormatPercent(fraction float64) string {
-	if !finite(fraction * 100) {
+	if !Finite(fraction * 100) {
 		return absent
 	}
 	return three(fraction*100) + " %"

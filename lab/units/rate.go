@@ -51,7 +51,7 @@ func bitsRemedy(q quantity, prefix int) string {
 // FormatRate prints bits per second with three significant digits,
 // "9.18 Gbit/s"; NaN and infinities print as "—".
 func FormatRate(bps float64) string {
-	if !finite(bps) {
+	if !Finite(bps) {
 		return absent
 	}
 	return scaled(bps, 1000, []string{"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"})

@@ -9,6 +9,7 @@ import (
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
 )
 
 // Input is what was measured of one trial. What is not known stays nil or
@@ -123,5 +124,5 @@ func (v *verdict) metric(m sample.Metric) (float64, bool) {
 }
 
 func finite(x float64) (float64, bool) {
-	return x, !math.IsNaN(x) && !math.IsInf(x, 0)
+	return x, units.Finite(x)
 }

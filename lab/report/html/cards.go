@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // card is the key figures of one system, or of one scenario, beside its baseline.
@@ -48,8 +49,8 @@ func (b *builder) cards() []card {
 			continue
 		}
 		key := [2]string{c.Subject, c.Baseline}
-		if group(c.Subject) != group(c.Baseline) && workload(c.Subject) == workload(c.Baseline) {
-			key = [2]string{group(c.Subject), group(c.Baseline)}
+		if suite.Group(c.Subject) != suite.Group(c.Baseline) && suite.Part(c.Subject) == suite.Part(c.Baseline) {
+			key = [2]string{suite.Group(c.Subject), suite.Group(c.Baseline)}
 		}
 		at, known := index[key]
 		if !known {
@@ -57,7 +58,7 @@ func (b *builder) cards() []card {
 			index[key] = at
 			list = append(list, card{Paint: b.paints[c.Subject], Title: key[0], Under: "compared with " + key[1]})
 		}
-		list[at].add(workload(c.Subject), costLine(name, c))
+		list[at].add(suite.Part(c.Subject), costLine(name, c))
 	}
 	list = list[:min(len(list), mostCards)]
 	for i := range list {
@@ -102,7 +103,7 @@ func (b *builder) keyName(c *report.Comparison) (string, bool) {
 }
 
 func costLine(name string, c *report.Comparison) cardLine {
-	v := verdictOf(c)
+	v := c.Verdict
 	line := cardLine{Name: name, Big: change(c.Ratio.Median), Small: bounds(c.Ratio), Mark: markOfComparison(c)}
 	line.Tone = toneOf(c.Metric, v, c.Ratio.Median-1)
 	switch v {
@@ -138,16 +139,4 @@ func signed(v float64) string {
 		decimals = 0
 	}
 	return plusMinus(v, decimals)
-}
-
-// group is the part of a scenario's id before "/".
-func group(id string) string {
-	g, _, _ := strings.Cut(id, "/")
-	return g
-}
-
-// workload is the part of a scenario's id after "/".
-func workload(id string) string {
-	_, w, _ := strings.Cut(id, "/")
-	return w
 }

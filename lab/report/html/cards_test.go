@@ -24,7 +24,7 @@ func compared(pairs ...[2]string) *report.Report {
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
 		plan.Scenarios = append(plan.Scenarios, suite.Scenario{
-			ID: id, System: group(id), Placement: suite.TwoNodes, Workload: suite.Workload{Name: workload(id), Kind: suite.TCPStream},
+			ID: id, System: suite.Group(id), Placement: suite.TwoNodes, Workload: suite.Workload{Name: suite.Part(id), Kind: suite.TCPStream},
 		})
 		for block := range 10 {
 			samples = append(samples, sample.Sample{Scenario: id, Block: block, Metrics: sample.Metrics{

@@ -95,10 +95,10 @@ func (b *builder) duplexes(system string) (half, full []*report.Scenario, left i
 func shared(half, full []*report.Scenario) int {
 	there, both := map[string]bool{}, map[string]bool{}
 	for _, s := range half {
-		there[group(s.ID)] = true
+		there[suite.Group(s.ID)] = true
 	}
 	for _, s := range full {
-		if g := group(s.ID); there[g] {
+		if g := suite.Group(s.ID); there[g] {
 			both[g] = true
 		}
 	}
@@ -126,11 +126,11 @@ func cellScale(rows []*report.Scenario) (report.Scale, float64) {
 func (b *builder) fill(c *cellChart, rows []*report.Scenario, scale report.Scale) {
 	groups := map[string]int{}
 	for _, s := range rows {
-		groups[group(s.ID)]++
+		groups[suite.Group(s.ID)]++
 	}
 	var said []string
 	for _, s := range rows {
-		r := cellRow{ID: s.ID, Label: group(s.ID), paint: b.paints[s.ID], Bar: barOf(s.Throughput, scale)}
+		r := cellRow{ID: s.ID, Label: suite.Group(s.ID), paint: b.paints[s.ID], Bar: barOf(s.Throughput, scale)}
 		if groups[r.Label] > 1 {
 			r.Label = s.ID
 		}

@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // charts is what the page's script draws, in SI units.
@@ -148,7 +149,7 @@ func (b *builder) bars(f report.Figures, id, title string, metrics []sample.Metr
 	p.Unit, p.By = scale.Unit, scale.By
 	var said []string
 	for i, s := range f.Rows {
-		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: absent(s)}
+		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: s.Absent()}
 		for j, m := range metrics {
 			iv := s.Interval(m)
 			if iv == nil {
@@ -165,20 +166,10 @@ func (b *builder) bars(f report.Figures, id, title string, metrics []sample.Metr
 	return p, len(said) > 0
 }
 
-func absent(s *report.Scenario) string {
-	switch {
-	case s.Skipped != "":
-		return "skipped"
-	case s.Trials == 0:
-		return "no figures"
-	}
-	return ""
-}
-
 // points are the values of the trials that count, by block.
 func points(s *report.Scenario, m sample.Metric) [][2]float64 {
 	var list [][2]float64
-	for _, sm := range figured(s) {
+	for _, sm := range s.Counting() {
 		if v, ok := sm.Metrics[m]; ok {
 			list = append(list, [2]float64{float64(sm.Block + 1), digits(v, 5)})
 		}
@@ -202,7 +193,7 @@ func (b *builder) latency(f report.Figures, id string) (panel, bool) {
 	p.Unit, p.By = scale.Unit, scale.By
 	var said []string
 	for i, s := range f.Rows {
-		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: absent(s)}
+		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: s.Absent()}
 		for _, q := range s.Latency.Percentiles() {
 			if q.Value == nil {
 				continue
@@ -259,7 +250,7 @@ func (b *builder) dot(c *report.Comparison) (dot, bool) {
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
 		Text: strings.TrimSpace(median + " " + bounds), Mark: markOfComparison(c),
 	}
-	d.Label = group(c.Subject) + " / " + group(c.Baseline)
+	d.Label = suite.Group(c.Subject) + " / " + suite.Group(c.Baseline)
 	if !b.oneWorkload(c) {
 		d.Label = c.Subject + " / " + c.Baseline
 	}
@@ -271,13 +262,13 @@ func (b *builder) dot(c *report.Comparison) (dot, bool) {
 func (b *builder) oneWorkload(c *report.Comparison) bool {
 	for i := range b.r.Comparisons {
 		o := &b.r.Comparisons[i]
-		if o != c && o.Metric == c.Metric && group(o.Subject) == group(c.Subject) && group(o.Baseline) == group(c.Baseline) {
+		if o != c && o.Metric == c.Metric && suite.Group(o.Subject) == suite.Group(c.Subject) && suite.Group(o.Baseline) == suite.Group(c.Baseline) {
 			if _, shown := b.keyName(o); shown || o.Metric == sample.LatencyP99 {
 				return false
 			}
 		}
 	}
-	return group(c.Subject) != group(c.Baseline)
+	return suite.Group(c.Subject) != suite.Group(c.Baseline)
 }
 
 // series keeps the time series of the trials that were chosen.
@@ -286,7 +277,7 @@ func (b *builder) series() []series {
 	for i := range b.r.Scenarios {
 		sc := &b.r.Scenarios[i]
 		s := series{ID: sc.ID, paint: b.paints[sc.ID]}
-		for _, sm := range figured(sc) {
+		for _, sm := range sc.Counting() {
 			if b.kept.samples[sm] && len(sm.Series) > 0 {
 				s.Trials = append(s.Trials, timeSeries(sm, sm == b.kept.median[sc.ID]))
 			}

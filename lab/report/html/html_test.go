@@ -349,23 +349,23 @@ func TestChangesAreWrittenAsPeopleDo(t *testing.T) {
 
 func TestCardColoursOnlyWhatTheTrialsDecide(t *testing.T) {
 	iv := report.Interval{Median: 0.9, Low: 0.8, High: 0.95, N: 6, Level: 0.97}
-	line := func(m sample.Metric, distinct bool, iv report.Interval) cardLine {
-		return costLine("x", &report.Comparison{Metric: m, Ratio: iv, Distinct: distinct})
+	line := func(m sample.Metric, v report.Verdict, iv report.Interval) cardLine {
+		return costLine("x", &report.Comparison{Metric: m, Ratio: iv, Verdict: v})
 	}
-	if l := line(sample.Throughput, true, iv); l.Tone != "worse" || l.Big != "−10.0 %" || l.Small != "[−20.0, −5.0]" {
+	if l := line(sample.Throughput, report.Differs, iv); l.Tone != "worse" || l.Big != "−10.0 %" || l.Small != "[−20.0, −5.0]" {
 		t.Errorf("less throughput: %+v", l)
 	}
-	if l := line(sample.SenderCPUPerByte, true, iv); l.Tone != "better" {
+	if l := line(sample.SenderCPUPerByte, report.Differs, iv); l.Tone != "better" {
 		t.Errorf("less CPU: %+v", l)
 	}
 	few := iv
 	few.N = 3
-	if l := line(sample.Throughput, false, few); l.Tone != "" || l.Small != "[−20.0, −5.0] in 3 trials" {
+	if l := line(sample.Throughput, report.TooFew, few); l.Tone != "" || l.Small != "[−20.0, −5.0] in 3 trials" {
 		t.Errorf("three trials: %+v", l)
 	}
 	alike := iv
 	alike.High = 1.1
-	if l := line(sample.Throughput, false, alike); l.Big != "no difference" {
+	if l := line(sample.Throughput, report.Alike, alike); l.Big != "no difference" {
 		t.Errorf("an interval that holds 1: %+v", l)
 	}
 }

@@ -23,7 +23,7 @@ type observed struct {
 func (b *builder) hypotheses() []hypothesis {
 	var list []hypothesis
 	for _, h := range b.r.Hypotheses {
-		out := hypothesis{Claim: h.Claim, Metric: metricName(sample.Metric(h.Metric)), Asked: h.Printed, Why: h.Why, Verdict: judged(h.Judgement)}
+		out := hypothesis{Claim: h.Claim, Metric: sample.Metric(h.Metric).Label(), Asked: h.Printed, Why: h.Why, Verdict: judged(h.Judgement)}
 		for _, o := range h.Observed {
 			row := observed{Of: o.Subject + " / " + h.Baseline, Ratio: "not measured", Verdict: judged(o.Judgement)}
 			if o.Ratio != nil {

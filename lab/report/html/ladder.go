@@ -78,7 +78,7 @@ func (b *builder) ladders() []ladder {
 			continue
 		}
 		for j, s := range l.Steps {
-			row := ladderRow{Name: rungName(s), Scenario: s.Scenario, From: s.From}
+			row := ladderRow{Name: s.Name, Scenario: s.Scenario, From: s.From}
 			for _, m := range out.Metrics {
 				row.Cells = append(row.Cells, ladderCell{m.Rungs[j], j == 0})
 			}
@@ -106,15 +106,15 @@ func ladderMetrics(l *report.Ladder) []sample.Metric {
 func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
 	var figures []float64
 	for _, s := range l.Steps {
-		if c := costOf(s, m); c != nil && c.Figure != nil {
+		if c := s.Cost(m); c != nil && c.Figure != nil {
 			figures = append(figures, c.Figure.Median)
 		}
 	}
 	scale := report.ScaleOf(m, figures...)
-	out := ladderMetric{Name: metricName(m), Unit: scale.Unit, By: scale.By, key: m}
+	out := ladderMetric{Name: m.Label(), Unit: scale.Unit, By: scale.By, key: m}
 	for i, s := range l.Steps {
-		r := rung{Name: rungName(s), Scenario: s.Scenario, Paint: b.paints[s.Scenario]}
-		c := costOf(s, m)
+		r := rung{Name: s.Name, Scenario: s.Scenario, Paint: b.paints[s.Scenario]}
+		c := s.Cost(m)
 		if c == nil || c.Figure == nil {
 			r.missing = b.lacking(s.Scenario)
 		}
@@ -148,33 +148,10 @@ func (b *builder) lacking(id string) string {
 	switch {
 	case s == nil:
 		return "not in this run"
-	case absent(s) != "":
-		return absent(s)
+	case s.Absent() != "":
+		return s.Absent()
 	}
 	return "not measured"
-}
-
-func costOf(s report.Rung, m sample.Metric) *report.Cost {
-	for i := range s.Costs {
-		if s.Costs[i].Metric == m {
-			return &s.Costs[i]
-		}
-	}
-	return nil
-}
-
-func rungName(s report.Rung) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return s.Scenario
-}
-
-func metricName(m sample.Metric) string {
-	if info, ok := sample.Describe(m); ok {
-		return info.Label
-	}
-	return string(m)
 }
 
 // spanOf prints an interval in a scale.

@@ -3,7 +3,6 @@ package html
 import (
 	"fmt"
 	"html/template"
-	"slices"
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
@@ -194,7 +193,7 @@ func (b *builder) table(f report.Figures) table {
 	}
 	for i, s := range f.Rows {
 		t.Few = t.Few || s.Trials > 0 && s.Trials < stats.MinimumTrials(stats.Level)
-		r := tableRow{ID: s.ID, Name: f.Names[i], Title: s.Title, Paint: b.paints[s.ID], Absent: absent(s)}
+		r := tableRow{ID: s.ID, Name: f.Names[i], Title: s.Title, Paint: b.paints[s.ID], Absent: s.Absent()}
 		for _, c := range f.Columns {
 			r.Cells = append(r.Cells, tableCell{c.Cells[i], c.Key, c.Text})
 		}
@@ -208,7 +207,7 @@ func (b *builder) table(f report.Figures) table {
 func every(rows []*report.Scenario) []everyRow {
 	var list []everyRow
 	for _, info := range sample.Known() {
-		if slices.Contains([]sample.Metric{sample.LatencyP50, sample.LatencyP90, sample.LatencyP99, sample.LatencyP999, sample.LatencyMax}, info.Metric) {
+		if info.Is(sample.Merged) {
 			continue // those of single trials; the table has the merged ones
 		}
 		var medians []float64

@@ -35,7 +35,7 @@ func (b *builder) precision() *precision {
 		if w.HalfWidth > 0 && !math.IsInf(w.HalfWidth, 0) {
 			width = "± " + share(w.HalfWidth)
 		}
-		out.Widest = append(out.Widest, fmt.Sprintf("%s of %s: %s", metricName(w.Metric), of, width))
+		out.Widest = append(out.Widest, fmt.Sprintf("%s of %s: %s", w.Metric.Label(), of, width))
 	}
 	return out
 }

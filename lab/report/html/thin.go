@@ -2,7 +2,6 @@ package html
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -49,7 +48,7 @@ func keep(r *report.Report) kept {
 	whole, total := 0, 0
 	for i := range r.Scenarios {
 		row := &r.Scenarios[i]
-		ok := figured(row)
+		ok := row.Counting()
 		total += len(ok)
 		k.median[row.ID] = medianTrial(row, ok)
 		for _, s := range spread(ok, k.median[row.ID], room) {
@@ -61,21 +60,6 @@ func keep(r *report.Report) kept {
 		k.Left = fmt.Sprintf("To keep this page small it holds the time series and per-hop counters of %d of %d trials: of each scenario the median one and up to %d spread over the run. Figures and points are of all trials.", whole, total, room)
 	}
 	return k
-}
-
-// figured lists the samples that count: of each block the last attempt that
-// yielded figures under valid conditions, without the profiler.
-func figured(row *report.Scenario) []*sample.Sample {
-	last := make(map[int]*sample.Sample)
-	for i := range row.Samples {
-		s := &row.Samples[i]
-		if before := last[s.Block]; s.Counts() && (before == nil || s.Attempt >= before.Attempt) {
-			last[s.Block] = s
-		}
-	}
-	list := slices.Collect(maps.Values(last))
-	slices.SortFunc(list, func(a, b *sample.Sample) int { return a.Block - b.Block })
-	return list
 }
 
 // medianTrial is the trial whose main figure is nearest the scenario's median;

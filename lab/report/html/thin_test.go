@@ -15,7 +15,7 @@ func TestMedianTrialIsTheOneNearestTheMedian(t *testing.T) {
 		row.Samples = append(row.Samples, sample.Sample{Block: i, Metrics: sample.Metrics{sample.Throughput: v}})
 	}
 	row.Samples = append(row.Samples, sample.Sample{Block: 4, Failure: &sample.Failure{}, Metrics: sample.Metrics{sample.Throughput: 10}})
-	if got := medianTrial(row, figured(row)); got == nil || got.Block != 2 {
+	if got := medianTrial(row, row.Counting()); got == nil || got.Block != 2 {
 		t.Errorf("the median trial is %+v, want block 2", got)
 	}
 	if medianTrial(row, nil) != nil {
@@ -29,7 +29,7 @@ func TestOfABlockTheLastAttemptUnderValidConditionsCounts(t *testing.T) {
 		{Block: 1, Attempt: 1}, {Block: 1}, {Block: 0, Failure: &sample.Failure{}}, {Block: 0, Attempt: 1, Failure: &sample.Failure{}},
 		{Block: 2, Attempt: 1, Gates: gates}, {Block: 2}, {Block: 3, Gates: gates}, {Block: 4, Profiled: true},
 	}}
-	got := figured(row)
+	got := row.Counting()
 	if len(got) != 2 || got[0].Block != 1 || got[0].Attempt != 1 || got[1].Block != 2 || got[1].Attempt != 0 {
 		t.Errorf("%d samples count, want block 1's second and block 2's first attempt: %+v", len(got), got)
 	}

@@ -64,7 +64,7 @@ func (b *builder) strips() strips {
 		}
 		if len(all) > 0 {
 			scale := report.ScaleOf(m, slices.Max(all))
-			out.Metrics = append(out.Metrics, stripMetric{metricName(m), scale.Unit, scale.By, m})
+			out.Metrics = append(out.Metrics, stripMetric{m.Label(), scale.Unit, scale.By, m})
 		}
 	}
 	for i := range b.r.Scenarios {
@@ -81,7 +81,7 @@ func (b *builder) strips() strips {
 func (b *builder) strip(s *report.Scenario, metrics []stripMetric) strip {
 	out := strip{ID: s.ID, paint: b.paints[s.ID], Failed: []string{}, Values: make([][]*float64, len(metrics))}
 	counting := make(map[*sample.Sample]bool)
-	for _, sm := range figured(s) {
+	for _, sm := range s.Counting() {
 		counting[sm] = true
 	}
 	for i := range s.Samples {
@@ -114,26 +114,11 @@ func standing(s *sample.Sample, counts bool) (state, why string) {
 	case s.Profiled:
 		return stateProfiled, "measured beside the profiler, so it counts in no figure"
 	case len(s.Gates) > 0:
-		return stateGated, gateText(s.Gates)
+		return stateGated, sample.GateText(s.Gates)
 	case !counts:
 		return stateReplaced, "a later attempt of this block counts instead"
 	}
-	return stateCounts, gateText(s.Flags)
-}
-
-// gateText is every check that a trial failed.
-func gateText(gates []sample.Gate) string {
-	text := ""
-	for i, g := range gates {
-		if i > 0 {
-			text += "; "
-		}
-		text += string(g.Name)
-		if g.Message != "" {
-			text += ": " + g.Message
-		}
-	}
-	return text
+	return stateCounts, sample.GateText(s.Flags)
 }
 
 func trialName(s *sample.Sample) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 )
 
@@ -43,11 +44,7 @@ func (b *builder) validity() *validity {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.Missing)) {
-		blocks := "blocks"
-		if v.Missing[id] == 1 {
-			blocks = "block"
-		}
-		out.Missing = append(out.Missing, fmt.Sprintf("%s lacks %d planned %s.", id, v.Missing[id], blocks))
+		out.Missing = append(out.Missing, fmt.Sprintf("%s lacks %s.", id, phrase.Count(v.Missing[id], "planned block")))
 	}
 	return out
 }

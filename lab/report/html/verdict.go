@@ -6,7 +6,6 @@ import (
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/stats"
 )
 
 // mark says what a comparison shows: as a sign, a word and a class of the
@@ -25,20 +24,6 @@ func (m mark) Text() string {
 		text += " (" + m.More + ")"
 	}
 	return text
-}
-
-// verdictOf is the comparison's verdict; reports of before verdicts have only
-// the word whether it is distinct.
-func verdictOf(c *report.Comparison) report.Verdict {
-	switch {
-	case c.Verdict != "":
-		return c.Verdict
-	case c.Distinct:
-		return report.Differs
-	case c.Ratio.N >= stats.MinimumTrials(stats.Level):
-		return report.Alike
-	}
-	return report.TooFew
 }
 
 // markOf puts a verdict in words. p and adjusted are as in report.Comparison,
@@ -69,7 +54,7 @@ func markOf(v report.Verdict, p, adjusted, detectable *float64) mark {
 }
 
 func markOfComparison(c *report.Comparison) mark {
-	return markOf(verdictOf(c), c.P, c.Adjusted, c.Detectable)
+	return markOf(c.Verdict, c.P, c.Adjusted, c.Detectable)
 }
 
 // pValue prints no more digits than a p-value deserves.

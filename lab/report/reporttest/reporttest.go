@@ -66,11 +66,16 @@ func quickRun(blocks int) sample.Run {
 	}
 }
 
+// Systems are what sentences call the systems.
+func Systems() map[string]string {
+	return map[string]string{"raw": "raw", "bridge": "the bridge", "vxlan": "kernel VXLAN", "geneve": "kernel Geneve"}
+}
+
 func quickPlan(blocks int) suite.Plan {
 	plan := suite.Plan{
 		Suite: "quick", Title: "What a virtual network costs, in three minutes",
 		Description: "Host stack to host stack, a Linux bridge on each side, the same on one node, and kernel VXLAN.",
-		Nodes:       2, Trials: blocks,
+		Nodes:       2, Trials: blocks, Systems: Systems(),
 		Notes: []string{"Published figures come from other machines: compare ratios, not rates."},
 	}
 	for _, c := range cells {

@@ -44,10 +44,8 @@ func (b *bench) counters(r *report.Report, tool string) {
 	target := fmt.Sprintf("≤ %.0f %%", 100*limit)
 	s, _ := find(r, tool+"/stream")
 	var parts []float64
-	for _, smp := range s.Samples {
-		if smp.Counts() {
-			parts = append(parts, smp.Metrics[sample.Throughput]/smp.Metrics[sample.FabricGoodput]-1)
-		}
+	for _, smp := range s.Counting() {
+		parts = append(parts, smp.Metrics[sample.Throughput]/smp.Metrics[sample.FabricGoodput]-1)
 	}
 	if len(parts) == 0 {
 		b.row(figure, target, "not measured: "+tool+" is not there", false)

@@ -1,5 +1,4 @@
-// Package beside finds the programs that are built together with this one.
-package beside
+package program
 
 import (
 	"fmt"
@@ -10,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find returns the path of a program: in the folder of the running one, else
-// on PATH.
-func Find(name string) (string, error) {
+// Beside returns the path of a program that is built together with the running
+// one: in the same folder, else on PATH.
+func Beside(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		path := filepath.Join(filepath.Dir(self), name)
 		if unix.Access(path, unix.X_OK) == nil {

@@ -1,4 +1,4 @@
-package beside
+package program
 
 import (
 	"os"
@@ -14,10 +14,10 @@ func TestAProgramIsFoundOnPathAndMissingOnesAreNamedWithTheRemedy(t *testing.T) 
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	if got, err := Find("wt-companion"); err != nil || got != want {
+	if got, err := Beside("wt-companion"); err != nil || got != want {
 		t.Errorf("found %q, %v; want %s", got, err, want)
 	}
-	if _, err := Find("wt-nobody"); err == nil || !strings.Contains(err.Error(), "wt-nobody") || !strings.Contains(err.Error(), "make build") {
+	if _, err := Beside("wt-nobody"); err == nil || !strings.Contains(err.Error(), "wt-nobody") || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("a missing program: %v", err)
 	}
 }

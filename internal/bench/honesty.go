@@ -89,10 +89,7 @@ func (b *bench) keepNoise(runs []*report.Report) error {
 	w.Write(head)
 	for i, r := range runs {
 		for _, s := range r.Scenarios {
-			for _, smp := range s.Samples {
-				if !smp.Counts() {
-					continue
-				}
+			for _, smp := range s.Counting() {
 				row := []string{strconv.Itoa(i), strconv.Itoa(smp.Block), s.ID}
 				for _, m := range metrics {
 					text := ""

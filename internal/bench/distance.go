@@ -9,7 +9,6 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/probe"
-	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -37,7 +36,7 @@ func (b *bench) repeats() error {
 		return fmt.Errorf("bridge/stream yielded nothing: %s", s.Skipped)
 	}
 	for _, m := range []sample.Metric{sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte} {
-		v := counting(s, m)
+		v := values(s, m)
 		cv, _, err := stats.CoefficientOfVariation(v)
 		if err != nil {
 			return err
@@ -48,18 +47,6 @@ func (b *bench) repeats() error {
 		fmt.Printf("| %s | | | |\n", line)
 	}
 	return nil
-}
-
-// counting lists a metric over all attempts of a scenario that count, repeats
-// included.
-func counting(s report.Scenario, m sample.Metric) []float64 {
-	var v []float64
-	for i := range s.Samples {
-		if x, ok := s.Samples[i].Metrics[m]; ok && s.Samples[i].Counts() {
-			v = append(v, x)
-		}
-	}
-	return v
 }
 
 // probeCPU reads the distance as a trial does, with no traffic.

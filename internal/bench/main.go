@@ -1,7 +1,7 @@
 // Command bench measures the figures of docs/performance.md and prints them as
 // Markdown, each beside its target. Nothing else should run meanwhile.
 //
-//	go run ./bench [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor]
+//	go run ./internal/bench [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor]
 package main
 
 import (
@@ -104,11 +104,11 @@ func (b *bench) read(db string) (*report.Report, error) {
 	return &r, nil
 }
 
-// values lists a metric over a scenario's trials.
+// values lists a metric over a scenario's trials that count.
 func values(s report.Scenario, m sample.Metric) []float64 {
 	var v []float64
-	for _, smp := range s.Samples {
-		if x, ok := smp.Metrics[m]; ok && smp.OK() {
+	for _, smp := range s.Counting() {
+		if x, ok := smp.Metrics[m]; ok {
 			v = append(v, x)
 		}
 	}

@@ -1,0 +1,32 @@
+package phrase
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCountsListsAndNames(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{Count(0, "trial"), "0 trials"}, {Count(1, "trial"), "1 trial"}, {Count(7, "trial"), "7 trials"},
+		{And(nil), ""}, {And([]string{"a"}), "a"}, {And([]string{"a", "b"}), "a and b"}, {And([]string{"a", "b", "c"}), "a, b and c"},
+		{Some([]string{"a", "b"}, 2), "a, b"}, {Some([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
+		{Capital("the bridge"), "The bridge"}, {Capital("µs"), "Μs"}, {Capital(""), ""},
+		{Clip(strings.Repeat("ö", 61)), strings.Repeat("ö", 60) + "…"}, {Clip("short"), "short"},
+		{Printable("a\x1b[31m\n\u202eb – µ"), "a [31m  b – µ"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestDistanceCountsEditsAndSwappedNeighbours(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"föö", "foo", 2}} {
+		if got := Distance(c.a, c.b); got != c.want {
+			t.Errorf("Distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package suite
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/units"
+)
+
+// MaxGateBytes bounds a gate file.
+const MaxGateBytes = 64 << 10
+
+// gateLanguage is what differs from a suite in a gate file.
+var gateLanguage = dialect{
+	what: "a gate file", bytes: MaxGateBytes, nesting: 8, indent: 100, tokens: 10_000,
+	start:  `start with the line "gates:" and a list below it`,
+	shape:  "it needs no more than a list of gates with five keys each",
+	split:  "give one gate several metrics and scenarios",
+	anchor: `put a pattern into quotes: "*/stream"`,
+}
+
+// GateFile is a gate file of `windtunnel compare` that was read without error.
+type GateFile struct {
+	Name  string // what messages call it
+	Gates []Gate
+	lines []string
+}
+
+// Gate is what a difference between two runs must not be.
+type Gate struct {
+	Metrics   []sample.Metric
+	Scenarios []Pattern // none: every scenario
+	// WorseBy is the change for the worse from which on a significant
+	// difference fails, relative to run A: 0.03 is 3 %.
+	WorseBy float64
+	Of      Of
+	OnDoubt OnDoubt
+	Line    int // of the gate in its file, from 1
+}
+
+// Pattern names scenarios (see Matches), with its place in the file.
+type Pattern struct {
+	Text         string
+	Line, Column int // from 1
+}
+
+// Of says which figure a gate judges.
+type Of string
+
+// What a gate may judge.
+const (
+	OfValue Of = "value" // the figure of run B over that of run A
+	OfRatio Of = "ratio" // the same of subject over baseline, as the plan compares them
+)
+
+// OnDoubt says what a gate does where the noise hides a change of its size.
+type OnDoubt string
+
+// What a gate may do in doubt.
+const (
+	PassOnDoubt OnDoubt = "pass" // with a warning
+	FailOnDoubt OnDoubt = "fail"
+)
+
+type gateSpec struct {
+	metrics   at[[]at[string]]
+	scenarios at[[]at[string]]
+	worseBy   at[float64]
+	of        at[Of]
+	onDoubt   at[OnDoubt]
+}
+
+var gateTable = table[gateSpec]{what: "a gate", alone: true, fields: []field[gateSpec]{
+	bind("metric", list[string]{gatedMetric{}, true, mostNames}, func(g *gateSpec) *at[[]at[string]] { return &g.metrics }, "What is judged.").must(),
+	bind("scenarios", list[string]{sentence{200}, true, mostNames}, func(g *gateSpec) *at[[]at[string]] { return &g.scenarios }, "Ids, groups or patterns; every scenario where there is none."),
+	bind("worse_by", fraction(0, 10), func(g *gateSpec) *at[float64] { return &g.worseBy }, `From which change for the worse on it fails; "0%" is any significant one.`).must(),
+	preset("of", choice[Of]{[]Of{OfValue, OfRatio}}, func(g *gateSpec) *at[Of] { return &g.of }, OfValue, "The figure itself, or its ratio to the baseline."),
+	preset("on_doubt", choice[OnDoubt]{[]OnDoubt{PassOnDoubt, FailOnDoubt}}, func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, PassOnDoubt, "What the gate does where the noise hides a change of its size."),
+}}
+
+// gatedMetric is a metric that can become worse.
+type gatedMetric struct{ metric }
+
+func (gatedMetric) read(j *journal, n ast.Node) (string, bool) {
+	s, ok := scalarOf(j, n, "a metric", "")
+	if !ok {
+		return "", false
+	}
+	info, known := sample.Describe(sample.Metric(s.text))
+	switch near := Nearest(s.text, metricNames()); {
+	case !known && near != "":
+		j.fail(s.pos, fmt.Sprintf("there is no metric %q", clip(s.text)), fmt.Sprintf("did you mean %q?", near))
+	case !known:
+		j.fail(s.pos, fmt.Sprintf("there is no metric %q", clip(s.text)), remedyFor(s.text, "metrics", metricNames()))
+	case info.Better == 0:
+		j.fail(s.pos, s.text+" is neither better nor worse for being larger", "choose a metric that has a better direction, such as throughput_bps")
+	default:
+		return s.text, true
+	}
+	return "", false
+}
+
+type gatesSpec struct{ gates at[[]at[gateSpec]] }
+
+var gatesTable = table[gatesSpec]{what: "the file", alone: true, fields: []field[gatesSpec]{
+	bind[gatesSpec, []at[gateSpec]]("gates", gateList{list[gateSpec]{gateTable, false, 100}}, func(g *gatesSpec) *at[[]at[gateSpec]] { return &g.gates }, "The gates.").must(),
+}}
+
+// gateList is the list of gates, of which there must be one.
+type gateList struct{ list[gateSpec] }
+
+func (f gateList) read(j *journal, n ast.Node) ([]at[gateSpec], bool) {
+	if seq, ok := n.(*ast.SequenceNode); !ok || len(seq.Values) == 0 {
+		j.fail(nodePosition(n), "gates has no entry", `write a list below it: "- metric: throughput_bps", "  worse_by: 3%"`)
+		return nil, false
+	}
+	return f.list.read(j, n)
+}
+
+// ParseGates reads a gate file; name is what messages call it. The error is an
+// Errors with everything that is wrong, each with its line. Whether the
+// scenarios exist is asked in Bind.
+func ParseGates(name string, data []byte) (*GateFile, error) {
+	j := &journal{file: name}
+	f := &GateFile{Name: name}
+	if root := document(j, data, gateLanguage); root != nil {
+		spec, _ := gatesTable.read(j, root)
+		for _, g := range spec.gates.V {
+			f.Gates = append(f.Gates, gateOf(j, g))
+		}
+	}
+	f.lines = j.lines
+	return f, j.result()
+}
+
+// gateOf is a gate as it was written, after a check of what single values
+// cannot tell.
+func gateOf(j *journal, g at[gateSpec]) Gate {
+	spec := g.V
+	out := Gate{WorseBy: spec.worseBy.V, Of: spec.of.V, OnDoubt: spec.onDoubt.V, Line: g.Pos.line}
+	for _, m := range spec.metrics.V {
+		metric := sample.Metric(m.V)
+		info, known := sample.Describe(metric)
+		switch {
+		case !known: // noted
+		case slices.Contains(out.Metrics, metric):
+			j.fail(m.Pos, fmt.Sprintf("%s stands here twice", m.V), "remove one of the two")
+		case info.Better > 0 && out.WorseBy >= 1:
+			j.fail(g.Pos, fmt.Sprintf("%s cannot get worse by %s", m.V, units.FormatPercent(out.WorseBy)), "more is better there, and it cannot fall by more than 100 %: write less")
+		}
+		out.Metrics = append(out.Metrics, metric)
+	}
+	for _, p := range spec.scenarios.V {
+		if p.V != "" && j.readable(p) {
+			out.Scenarios = append(out.Scenarios, Pattern{p.V, p.Pos.line, p.Pos.column})
+		}
+	}
+	return out
+}
+
+// readable notes a pattern that no scenario can be matched with.
+func (j *journal) readable(p at[string]) bool {
+	_, err := path.Match(p.V, "")
+	if err != nil {
+		j.fail(p.Pos, fmt.Sprintf("the pattern %q cannot be read", clip(p.V)), "write an id, a group, or a pattern with *, ? and [a-z]")
+	}
+	return err == nil
+}
+
+// Bind refuses patterns that name none of ids.
+func (f *GateFile) Bind(ids []string) error {
+	j := &journal{file: f.Name, lines: f.lines}
+	for _, g := range f.Gates {
+		for _, p := range g.Scenarios {
+			named := func(id string) bool { ok, err := Matches(p.Text, id); return ok && err == nil }
+			if !slices.ContainsFunc(ids, named) {
+				j.fail(position{p.Line, p.Column}, fmt.Sprintf("no scenario is called %q", clip(p.Text)), remedyFor(p.Text, "scenarios", NamesFor(ids)))
+			}
+		}
+	}
+	return j.result()
+}
