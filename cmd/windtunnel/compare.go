@@ -243,11 +243,11 @@ func completeRuns(db, suite string) ([]compare.Side, error) {
 }
 
 // side is a stored run as comparisons take it, without the parts that they do
-// not need.
+// not need. The series says in which state of the machine a trial ran.
 func side(data *results.RunData) compare.Side {
 	samples := make([]sample.Sample, len(data.Samples))
 	for i, s := range data.Samples {
-		s.Series, s.Hops, s.Latency, s.Profiles = nil, nil, "", nil
+		s.Hops, s.Latency, s.Profiles = nil, "", nil
 		samples[i] = s
 	}
 	return compare.Side{Run: data.Run, Plan: data.Plan, Samples: samples}

@@ -136,3 +136,12 @@ func (r stored) put(store *results.Store) error {
 	}
 	return nil
 }
+
+// The series says at which distance of the CPUs a trial ran: without it all
+// levels would be compared as one.
+func TestAComparedRunKeepsTheStateOfItsTrials(t *testing.T) {
+	data := &results.RunData{Samples: []sample.Sample{{Series: []sample.Point{{CPUDistance: 335}}, Hops: []sample.Hop{{}}}}}
+	if s := side(data).Samples[0]; len(s.Series) != 1 || s.Series[0].CPUDistance != 335 || s.Hops != nil {
+		t.Errorf("sample %+v", s)
+	}
+}

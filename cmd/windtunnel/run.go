@@ -362,10 +362,11 @@ func (s *runner) close(runErr error) error {
 
 // imprecise reports whether the plan's precision is still to be reached.
 func (s *runner) imprecise(samples []sample.Sample) bool {
+	choice := condition.Choice(s.run.Options.CPUDistance)
 	if s.run.Options.Adjusted {
-		samples = condition.Adjust(samples)
+		samples = condition.Adjust(samples, choice)
 	}
-	return len(report.Imprecision(*s.plan, samples)) > 0
+	return len(report.Imprecision(*s.plan, samples, choice)) > 0
 }
 
 // adjust notes that the figures are adjusted for the state of the machine.

@@ -20,11 +20,11 @@ type columns struct {
 }
 
 func newColumns(s *Side) *columns {
-	samples := s.Samples
+	samples, choice := s.Samples, condition.Choice(s.Run.Options.CPUDistance)
 	if s.Run.Options.Adjusted {
-		samples = condition.Adjust(samples)
+		samples = condition.Adjust(samples, choice)
 	}
-	_, parts, shown := condition.Split(samples)
+	_, parts, shown := condition.Split(samples, choice)
 	trials := make(map[string][]*sample.Sample)
 	for i := range parts[shown] {
 		if x := &parts[shown][i]; !x.Profiled { // those were never meant to count
@@ -59,6 +59,27 @@ func (c *columns) note(id string, all []*sample.Sample) {
 		}
 		c.invalid[id][x.Cause()]++
 	}
+}
+
+// warned counts the trials that count although a condition of the machine was
+// not valid (--gates warn), and lists the conditions.
+func (c *columns) warned() (n int, what string) {
+	var names []string
+	for _, cell := range c.cells {
+		for _, x := range cell {
+			before := len(names)
+			for _, g := range x.Flags {
+				if !g.Name.Outcome() && !(c.side.Run.Options.Adjusted && condition.Adjustable(g)) {
+					names = append(names, string(g.Name))
+				}
+			}
+			if len(names) > before {
+				n++
+			}
+		}
+	}
+	slices.Sort(names)
+	return n, strings.Join(slices.Compact(names), ", ")
 }
 
 // values returns a metric's finite values, in order of block.

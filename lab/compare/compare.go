@@ -87,7 +87,7 @@ func Runs(a, b []Side, opts Options) (*Comparison, error) {
 	before, after := p.a.first(), p.b.first()
 	c := &Comparison{
 		A: before.info(), B: after.info(), MoreA: p.a[1:].infos(), MoreB: p.b[1:].infos(),
-		Environment: Environments(before.side.Run.Environment, after.side.Run.Environment), Plan: Plans(before.side, after.side),
+		Environment: append(Environments(before.side.Run.Environment, after.side.Run.Environment), options(before.side.Run.Options, after.side.Run.Options)...), Plan: Plans(before.side, after.side),
 		Across: opts.AcrossMachines, LeftOut: p.leftOut,
 		Values: p.values(), Ratios: p.ratios(),
 	}

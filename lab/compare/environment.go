@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -51,6 +52,26 @@ func Environments(a, b sample.Environment) []Difference {
 		}
 	}
 	slices.SortStableFunc(list, func(x, y Difference) int { return rank(x.Machine) - rank(y.Machine) })
+	return list
+}
+
+// options lists the differences between what two runs were asked to do.
+func options(a, b sample.Options) []Difference {
+	facts := func(o sample.Options) [][2]string {
+		gates := "enforce"
+		if o.Lenient {
+			gates = "warn"
+		}
+		return [][2]string{{"--gates", gates}, {"--cpu-distance", cmp.Or(o.CPUDistance, "auto")}, {"--cpus", cmp.Or(o.CPUs, "nearest")},
+			{"figures adjusted for the machine's state", strconv.FormatBool(o.Adjusted)}}
+	}
+	var list []Difference
+	after := facts(b)
+	for i, f := range facts(a) {
+		if f[1] != after[i][1] {
+			list = append(list, Difference{Name: f[0], A: f[1], B: after[i][1]})
+		}
+	}
 	return list
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 )
 
@@ -32,6 +33,9 @@ func (p *pairing) notes(c *Comparison) []string {
 			}
 			if status := run.side.Run.Status; status != sample.Complete {
 				notes = append(notes, fmt.Sprintf("%s is not complete (%s): blocks of it are missing.", name, status))
+			}
+			if n, what := run.warned(); n > 0 {
+				notes = append(notes, fmt.Sprintf("%s: %s counted in spite of conditions that were not valid (%s).", name, phrase.Count(n, "trial"), what))
 			}
 			if n := run.info().Invalid; n > 0 {
 				notes = append(notes, fmt.Sprintf("%s: %s left out, failed or invalid (%s).", name, plural(n, "trial"), run.troubles()))

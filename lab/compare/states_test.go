@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,5 +32,35 @@ func TestRunsInDifferentStatesOfTheMachineAreSaid(t *testing.T) {
 				t.Errorf("notes %q lack %q", notes, w)
 			}
 		}
+	}
+}
+
+func TestTrialsCountedInSpiteOfTheirConditionsAreSaid(t *testing.T) {
+	gate := func(names ...sample.GateName) (list []sample.Gate) {
+		for _, n := range names {
+			list = append(list, sample.Gate{Name: n})
+		}
+		return list
+	}
+	trials := []*sample.Sample{{Flags: gate(sample.ForeignCPU, sample.Unsteady)}, {Flags: gate(sample.Unsteady)}, {Flags: gate(sample.Steal, sample.ForeignCPU)}, {}}
+	c := &columns{side: &Side{}, cells: map[string][]*sample.Sample{"raw/stream": trials}}
+	if n, what := c.warned(); n != 2 || what != "foreign-cpu, steal" {
+		t.Errorf("%d trials (%s), want 2 (foreign-cpu, steal)", n, what)
+	}
+	c.side.Run.Options.Adjusted = true // steal is adjusted for
+	c.cells["raw/stream"] = []*sample.Sample{{Flags: gate(sample.Steal)}}
+	if n, what := c.warned(); n != 0 {
+		t.Errorf("adjusted: %d trials (%s), want none", n, what)
+	}
+}
+
+func TestOtherChoicesOfTheRunsAreDifferences(t *testing.T) {
+	got := options(sample.Options{}, sample.Options{Lenient: true, CPUDistance: "far"})
+	want := []Difference{{Name: "--gates", A: "enforce", B: "warn"}, {Name: "--cpu-distance", A: "auto", B: "far"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("differences %+v, want %+v", got, want)
+	}
+	if same := options(sample.Options{}, sample.Options{CPUDistance: "auto"}); same != nil {
+		t.Errorf("equal choices differ in %+v", same)
 	}
 }

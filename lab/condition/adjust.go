@@ -18,8 +18,8 @@ import (
 // median of its slices changes. Steal and changes of the distance no longer
 // discard a trial: their gates become flags. Adjust returns new samples and
 // does not change the given ones.
-func Adjust(samples []sample.Sample) []sample.Sample {
-	levels, _, shown := Split(samples)
+func Adjust(samples []sample.Sample, choice Choice) []sample.Sample {
+	levels, _, shown := Split(samples, choice)
 	adjusted := slices.Clone(samples)
 	byScenario := map[string][]*sample.Sample{}
 	for i := range adjusted {

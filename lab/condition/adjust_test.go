@@ -71,7 +71,7 @@ func TestAdjustedRatiosHoldTheTruth(t *testing.T) {
 	width, plain := 0.0, 0.0
 	for range runs {
 		samples := unsettled(rng, 11)
-		adjusted := Adjust(samples)
+		adjusted := Adjust(samples, Auto)
 		for m, truth := range map[sample.Metric]float64{sample.Throughput: 0.7, sample.SenderCPUPerByte: 1 / 0.7} {
 			if e := ratioOf(t, adjusted, m); e.Low <= truth && truth <= e.High {
 				held[m]++
@@ -93,7 +93,7 @@ func TestAdjustedRatiosHoldTheTruth(t *testing.T) {
 // Figures are those of the distance that most trials ran at, without steal.
 func TestFiguresAreAdjustedToOneState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
-	samples := Adjust(unsettled(rng, 60))
+	samples := Adjust(unsettled(rng, 60), Auto)
 	var rates []float64
 	for _, s := range samples {
 		if s.Scenario == "baseline" {
@@ -110,7 +110,7 @@ func TestASettledMachineNeedsNoAdjusting(t *testing.T) {
 	for i := range 10 {
 		s.Series = append(s.Series, sample.Point{At: float64(i+1) / 10, Seconds: 0.1, Bits: 1e9 + float64(i), SenderCPU: 50, CPUDistance: 60})
 	}
-	got := Adjust([]sample.Sample{s, s, s})
+	got := Adjust([]sample.Sample{s, s, s}, Auto)
 	for i := range got {
 		if math.Abs(got[i].Metrics[sample.Throughput]/1.1e9-1) > 1e-9 || got[i].Metrics[sample.SenderCPU] != 50 {
 			t.Errorf("trial %d: %v", i, got[i].Metrics)

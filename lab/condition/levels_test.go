@@ -3,6 +3,8 @@ package condition
 import (
 	"math/rand/v2"
 	"testing"
+
+	"windtunnel/lab/sample"
 )
 
 // around makes n readings within 10 % of a distance.
@@ -90,6 +92,28 @@ func TestTheNearestLevelThatHoldsAQuarterIsChosen(t *testing.T) {
 	} {
 		if got := c.choice.Choose(c.levels); got != c.want {
 			t.Errorf("%s of %v: level %d, want %d", c.choice, c.levels, got, c.want)
+		}
+	}
+}
+
+// The run's choice decides which level is shown, as long as a trial there counts.
+func TestTheChosenLevelIsShown(t *testing.T) {
+	at := func(d float64) sample.Sample {
+		return sample.Sample{Metrics: sample.Metrics{sample.CPUDistance: d}, Series: []sample.Point{{CPUDistance: d}, {CPUDistance: d}}}
+	}
+	both, far := []sample.Sample{at(52), at(335), at(335)}, []sample.Sample{at(335), at(335)}
+	far[0].Series = append(far[0].Series, at(52).Series...) // read there, but no trial ran there
+	for _, c := range []struct {
+		samples []sample.Sample
+		choice  Choice
+		want    float64
+	}{{both, Near, 52}, {both, Far, 335}, {both, Auto, 335}, {both, Any, 335}, {both, "", 335}, {far, Near, 335}} {
+		levels, parts, shown := Split(c.samples, c.choice)
+		if got := levels[shown].Median; got != c.want {
+			t.Errorf("choice %q of %d samples: %v ns is shown, want %v", c.choice, len(c.samples), got, c.want)
+		}
+		if n := len(parts[0]) + len(parts[1]); n != len(c.samples) {
+			t.Errorf("choice %q: %d samples of %d are in a part", c.choice, n, len(c.samples))
 		}
 	}
 }

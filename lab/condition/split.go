@@ -8,9 +8,10 @@ import "windtunnel/lab/sample"
 
 // Split divides a run's samples by the level at which they ran. parts has one
 // entry for each level, or a single entry without readings. shown is the level
-// with the most samples that count. A sample without a level (both endpoints on
+// that the run chose (Near or Far) if a sample there counts, else the level with
+// the most samples that count. A sample without a level (both endpoints on
 // one node, or no figures that count) is in the part of shown.
-func Split(samples []sample.Sample) (levels []Level, parts [][]sample.Sample, shown int) {
+func Split(samples []sample.Sample, choice Choice) (levels []Level, parts [][]sample.Sample, shown int) {
 	var readings []float64
 	for i := range samples {
 		for _, p := range samples[i].Series {
@@ -32,6 +33,11 @@ func Split(samples []sample.Sample) (levels []Level, parts [][]sample.Sample, sh
 	}
 	for l, n := range trials {
 		if n > trials[shown] {
+			shown = l
+		}
+	}
+	if choice == Near || choice == Far {
+		if l := choice.Choose(levels); l >= 0 && trials[l] > 0 {
 			shown = l
 		}
 	}

@@ -52,6 +52,6 @@ func BenchmarkImprecision(b *testing.B) {
 	_, plan, samples := large(10_000)
 	plan.Stop.Precision = 0.02
 	for b.Loop() {
-		Imprecision(plan, samples)
+		Imprecision(plan, samples, "")
 	}
 }

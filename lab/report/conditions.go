@@ -45,6 +45,23 @@ type Elsewhere struct {
 	report    *Report
 }
 
+// everywhere lists the scenarios of the report's own distance, each followed by
+// the same scenario at the others.
+func (r *Report) everywhere() []*Scenario {
+	var list []*Scenario
+	for i := range r.Scenarios {
+		list = append(list, &r.Scenarios[i])
+		for j := range r.Elsewhere {
+			for k := range r.Elsewhere[j].Scenarios {
+				if other := &r.Elsewhere[j].Scenarios[k]; other.ID == r.Scenarios[i].ID {
+					list = append(list, other)
+				}
+			}
+		}
+	}
+	return list
+}
+
 // Figures are the level's tables.
 func (e *Elsewhere) Figures() []Figures { return e.report.Figures() }
 
@@ -54,8 +71,8 @@ func (e *Elsewhere) Title() string {
 }
 
 // split parts a run's samples by the distance of the CPUs.
-func split(samples []sample.Sample) (c Conditions, here []sample.Sample, elsewhere [][]sample.Sample) {
-	levels, parts, shown := condition.Split(samples)
+func split(samples []sample.Sample, choice condition.Choice) (c Conditions, here []sample.Sample, elsewhere [][]sample.Sample) {
+	levels, parts, shown := condition.Split(samples, choice)
 	for i, l := range levels {
 		d := Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share, Shown: i == shown}
 		for j := range parts[i] {

@@ -19,7 +19,9 @@ var csvHead = []string{"scenario", "system", "placement", "tool", "offload", "bl
 // measured. Started is RFC 3339 UTC; failure is "kind: message", empty where
 // the trial yielded figures; gates are the conditions that it failed, as
 // "name: message; …", and flags the outcomes; profiled is true or false. Figures
-// count where failure and gates are empty and profiled is false.
+// count where failure and gates are empty and profiled is false. Trials at
+// another distance of the CPUs follow those of the report's own, scenario by
+// scenario; cpu_distance_ns tells them apart.
 func WriteCSV(w io.Writer, r *Report) error {
 	metrics := csvMetrics(r)
 	header := slices.Clone(csvHead)
@@ -31,8 +33,7 @@ func WriteCSV(w io.Writer, r *Report) error {
 		return fmt.Errorf("write run %s as CSV: %w", r.Run.ID, err)
 	}
 	row := make([]string, len(header))
-	for i := range r.Scenarios {
-		sc := &r.Scenarios[i]
+	for _, sc := range r.everywhere() {
 		for j := range sc.Samples {
 			fillCSV(row, metrics, sc, &sc.Samples[j])
 			if err := c.Write(row); err != nil {
@@ -56,9 +57,9 @@ func csvMetrics(r *Report) []sample.Metric {
 		list = append(list, info.Metric)
 		known[info.Metric] = true
 	}
-	for i := range r.Scenarios {
-		for j := range r.Scenarios[i].Samples {
-			for m := range r.Scenarios[i].Samples[j].Metrics {
+	for _, sc := range r.everywhere() {
+		for j := range sc.Samples {
+			for m := range sc.Samples[j].Metrics {
 				if !known[m] {
 					known[m] = true
 					others = append(others, m)

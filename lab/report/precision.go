@@ -25,11 +25,11 @@ const hopelessAfter = 3
 // trials come first, with a half-width of 0. What more trials cannot mend is
 // left out: CPU that is absent or zero, and scenarios of which no trial ever
 // counted. Where the plan asks for no precision there is nothing.
-func Imprecision(plan suite.Plan, samples []sample.Sample) []Imprecise {
+func Imprecision(plan suite.Plan, samples []sample.Sample, choice condition.Choice) []Imprecise {
 	if plan.Stop.Precision <= 0 {
 		return nil
 	}
-	_, parts, shown := condition.Split(samples)
+	_, parts, shown := condition.Split(samples, choice)
 	x := imprecision{wanted: plan.Stop.Precision, cells: gather(plan, parts[shown])}
 	compared := make(map[string]bool)
 	kinds := make(map[string]bool)
@@ -152,7 +152,7 @@ func (b *builder) precision(samples []sample.Sample) *Precision {
 	if b.plan.Stop.Precision <= 0 {
 		return nil
 	}
-	p := &Precision{Wanted: b.plan.Stop.Precision, Blocks: b.blocks, Widest: Imprecision(b.plan, samples)}
+	p := &Precision{Wanted: b.plan.Stop.Precision, Blocks: b.blocks, Widest: Imprecision(b.plan, samples, condition.Choice(b.run.Options.CPUDistance))}
 	dark := b.unmeasured()
 	p.Reached = len(p.Widest) == 0 && p.Blocks > 0 && len(dark) == 0
 	switch {

@@ -37,7 +37,7 @@ func TestPrecisionIsReachedWhereEveryFigureIsKnownThatWell(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	plan.Stop.Precision = 0
-	if r := Build(run, plan, nil); r.Precision != nil || Imprecision(plan, busy("a/stream", 8, 0.5, 0)) != nil {
+	if r := Build(run, plan, nil); r.Precision != nil || Imprecision(plan, busy("a/stream", 8, 0.5, 0), "") != nil {
 		t.Error("a plan that asks for none has a precision")
 	}
 }
@@ -48,7 +48,7 @@ func TestImprecisionListsTheWidestFirstWithItsHalfWidth(t *testing.T) {
 	for i := range samples[8:16] {
 		samples[8+i].Metrics[sample.ReceiverCPU] *= 1 + 0.06*float64(i%2)
 	}
-	got := Imprecision(plan, samples)
+	got := Imprecision(plan, samples, "")
 	if len(got) != 4 || got[0].Subject != "c/stream" || got[0].Baseline != "" || got[3].Subject != "b/stream" || got[3].Baseline != "a/stream" || got[3].Metric != sample.ReceiverCPU {
 		t.Fatalf("%+v", got)
 	}
@@ -67,7 +67,7 @@ func TestImprecisionListsTheWidestFirstWithItsHalfWidth(t *testing.T) {
 
 func TestImprecisionOfTooFewTrialsComesFirst(t *testing.T) {
 	_, plan := precise()
-	got := Imprecision(plan, slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 5, 0.004, 2), busy("c/stream", 8, 0.1, 4)))
+	got := Imprecision(plan, slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 5, 0.004, 2), busy("c/stream", 8, 0.1, 4)), "")
 	if len(got) != 6 || got[0].Subject != "b/stream" || got[0].HalfWidth != 0 || got[0].String() != "throughput of b/stream to that of a/stream has too few trials for an interval" || got[3].HalfWidth == 0 {
 		t.Errorf("%+v", got)
 	}
@@ -86,11 +86,11 @@ func TestImprecisionLeavesOutWhatMoreTrialsCannotMend(t *testing.T) {
 			samples[i].Gates = []sample.Gate{{Name: sample.Steal, Value: 9, Limit: 2, Unit: "%"}}
 		}
 	}
-	if got := Imprecision(plan, samples); len(got) != 0 {
+	if got := Imprecision(plan, samples, ""); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	// In the first blocks a scenario may yet be measured.
-	if got := Imprecision(plan, samples[16:18]); len(got) != 3 {
+	if got := Imprecision(plan, samples[16:18], ""); len(got) != 3 {
 		t.Errorf("after two blocks: %+v", got)
 	}
 	r := Build(sample.Run{}, plan, samples)
@@ -124,7 +124,7 @@ func TestPrecisionThatIsNotReachedSaysWhatIsWideAndWhyItStopped(t *testing.T) {
 func TestImprecisionOfRequestResponseIsOfTransactions(t *testing.T) {
 	run, plan, samples := reporttest.Rigorous()
 	plan.Stop.Precision = 1e-6
-	for _, g := range Imprecision(plan, samples) {
+	for _, g := range Imprecision(plan, samples, "") {
 		if exchange := strings.HasSuffix(g.Subject, "/rr"); exchange && g.Metric == sample.Throughput || !exchange && g.Metric == sample.Transactions {
 			t.Errorf("%+v", g)
 		}

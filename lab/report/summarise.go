@@ -19,14 +19,16 @@ import (
 // and noted, and stands among the row's samples. The arguments are only read;
 // the report shares their series and hops.
 //
-// The report shows the trials of one CPU distance: the one of most trials.
+// The report shows the trials of one CPU distance: the run's choice, else the one
+// of most trials.
 // Elsewhere has the others. A run that adjusts its figures adjusts all trials to
 // that distance.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
-	conditions, here, elsewhere := split(samples)
+	choice := condition.Choice(run.Options.CPUDistance)
+	conditions, here, elsewhere := split(samples, choice)
 	if run.Options.Adjusted {
 		conditions.adjusted(samples)
-		here, elsewhere = condition.Adjust(samples), nil
+		here, elsewhere = condition.Adjust(samples, choice), nil
 	}
 	conditions.observe(here)
 	r := build(run, plan, here, blocksOf(samples))
