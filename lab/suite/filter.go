@@ -101,7 +101,7 @@ func (p *Plan) unmatched(filter string) error {
 		}
 	}
 	hint := ""
-	if near := nearest(filter, append(names, ids...)); near != "" {
+	if near := Nearest(filter, append(names, ids...)); near != "" {
 		hint = fmt.Sprintf("did you mean %q? ", near)
 	}
 	return fmt.Errorf("suite %s: no scenario%s is called %q; %sscenarios: %s", p.Suite, p.inShortForm(), clip(filter), hint, enumerate(ids))

@@ -150,12 +150,12 @@ func (t table[T]) remedy(key string) string {
 			known = append(known, f.alias)
 		}
 	}
-	if nearest(key, known) == "" {
+	if Nearest(key, known) == "" {
 		if home := homeOf(key); home != "" && home != t.what {
 			return fmt.Sprintf("%q belongs in %s; known here: %s", key, home, enumerate(known))
 		}
 	}
-	return remedyFor(key, "known here", known)
+	return Suggest(key, "known here", known)
 }
 
 func (t table[T]) schema() object {
