@@ -59,7 +59,7 @@ func busiest(before, after map[int]foreign.Usage, cpus []int, seconds float64) s
 			programs = append(programs, fmt.Sprintf("%s %.0f %%", p.Comm, percent(p.Seconds)))
 		}
 	}
-	return fmt.Sprintf("this machine is busy: other programs use CPU %d for %.0f %% of the time (%s). They disturb what is measured: end them, or keep them off the CPUs (taskset).\n",
+	return fmt.Sprintf("this machine is busy: other programs use CPU %d for %.0f %% of the time (%s). They disturb the measurement: end them, or move them to other CPUs with taskset.\n",
 		at, percent(most.Foreign), strings.Join(programs, ", "))
 }
 
@@ -70,10 +70,10 @@ func advice(v report.Validity) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d of %d attempts were rejected, since the machine disturbed them:\n", v.Gated, v.Attempts)
+	fmt.Fprintf(&b, "\n%d of %d attempts were rejected, because the machine disturbed them:\n", v.Gated, v.Attempts)
 	for _, g := range v.Gates {
 		fmt.Fprintf(&b, "  %d × %s, the worst: %s\n", g.Trials, g.Name, g.Worst.Message)
 	}
-	b.WriteString("  Where the machine cannot be made quiet, --gates warn lets such trials count, each with a flag.\n")
+	b.WriteString("  Where the machine cannot be made quiet, --gates warn counts such trials, each with a flag.\n")
 	return b.String()
 }

@@ -47,7 +47,7 @@ func compareCommand() *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
 		Use:   "compare RUN[,RUN…] RUN[,RUN…]",
-		Short: "Compare the second run with the first, and fail on a regression where gates say so",
+		Short: "Compare two runs, and fail on a regression where gates say so",
 		Long: `Compare the second run (B) with the first (A), scenario by scenario. Runs are
 named as in "windtunnel runs", by a beginning, or as "latest". A side may have
 several runs of the same software, separated by commas.
@@ -79,21 +79,21 @@ not be compared or the gates not judged, with the reason.`,
 			return nil
 		},
 	}
-	// A slip in the command line must not look like a failed gate.
-	cmd.SetFlagErrorFunc(unjudged)
+	// A mistake in the command line must not look like a failed gate.
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return unjudged(cmd, flagError(cmd, err)) })
 	f := cmd.Flags()
-	f.StringVar(&o.otherDB, "other-db", "", "file of the results that hold the second run (default that of --db)")
-	f.StringSliceVar(&o.metrics, "metric", nil, "compare these metrics instead of the headline ones, parted by commas")
-	f.StringSliceVar(&o.scenarios, "scenario", nil, "only these: ids, groups (the part before \"/\") or patterns, parted by commas")
-	f.StringVar(&o.format, "format", "table", "table, json, markdown")
-	f.StringVar(&o.gate, "gate", "", "file of gates; exit status 1 where one fails")
-	f.StringVar(&o.junit, "junit", "", "file to write the gates' findings to, as a JUnit report")
-	f.BoolVar(&o.across, "across-machines", false, "judge runs of different machines all the same")
+	f.StringVar(&o.otherDB, "other-db", "", "File of the results that hold the second run (default: that of --db)")
+	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
+	f.StringSliceVar(&o.scenarios, "scenario", nil, "Compare only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
+	f.StringVar(&o.format, "format", "table", "Format of the comparison: table, json, markdown")
+	f.StringVar(&o.gate, "gate", "", "File of gates; where one fails, the exit status is 1")
+	f.StringVar(&o.junit, "junit", "", "File to write the results of the gates to, as a JUnit report")
+	f.BoolVar(&o.across, "across-machines", false, "Judge runs of different machines too")
 	dbFlag(cmd, &o.db)
 	return cmd
 }
 
-// unjudged says the error and ends with the status for it.
+// unjudged prints the error and ends with the status for it.
 func unjudged(cmd *cobra.Command, err error) error {
 	fmt.Fprintln(cmd.ErrOrStderr(), "windtunnel:", err)
 	return notJudged
@@ -148,7 +148,7 @@ func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, 
 	case o.gate != "":
 		opts.Gates, err = readGates(o.gate)
 	case o.junit != "":
-		err = errors.New("--junit reports what gates found: name their file with --gate")
+		err = errors.New("--junit writes the results of gates: give their file with --gate")
 	}
 	return format, opts, err
 }
@@ -161,7 +161,7 @@ func findComparisonFormat(name string) (comparisonFormat, error) {
 		}
 		names = append(names, f.name)
 	}
-	return comparisonFormat{}, fmt.Errorf("format %q is unknown; choose one of %s", name, strings.Join(names, ", "))
+	return comparisonFormat{}, fmt.Errorf("--format %s: choose one of %s", name, strings.Join(names, ", "))
 }
 
 func readGates(path string) (*compare.Gates, error) {
@@ -203,7 +203,7 @@ func loadRuns(db, names string) ([]compare.Side, error) {
 	return sides, nil
 }
 
-// mostHistory bounds how many stored runs tell the spread between runs.
+// mostHistory bounds how many stored runs the spread between runs is taken from.
 const mostHistory = 30
 
 // history reads the newest complete runs of the suite from both stores.

@@ -15,10 +15,10 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// The scripts compare stored runs of known difference.
+// The scripts compare, follow and delete stored runs of known difference.
 func TestComparisonScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Files: []string{"testdata/compare.txt", "testdata/compare-errors.txt", "testdata/trend.txt"},
+		Files: []string{"testdata/compare.txt", "testdata/compare-errors.txt", "testdata/trend.txt", "testdata/runs.txt"},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/data")

@@ -13,15 +13,15 @@ import (
 	"windtunnel/lab/units"
 )
 
-// cpuOptions say on which CPUs, and at which distance of theirs, to measure.
+// cpuOptions say on which CPUs, and at which CPU distance, to measure.
 type cpuOptions struct {
 	cpus     string
 	distance string
 }
 
 func (o *cpuOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the nearest to each other)")
-	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at where the host of a virtual machine changes it: near, far, any, auto (the nearest that holds for a quarter of the time), or off (do not read it)")
+	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the CPUs nearest to each other)")
+	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at, where the host of a virtual machine changes it: near, far, any, auto (the nearest that holds for a quarter of the time) or off (do not read it)")
 }
 
 // placement is which CPUs a testbed gets.
@@ -35,7 +35,7 @@ func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
 	switch condition.Choice(o.distance) {
 	case condition.Auto, condition.Near, condition.Far, condition.Any, condition.Off:
 	default:
-		return placement{}, fmt.Errorf("--cpu-distance %q is unknown: choose auto, near, far, any or off", o.distance)
+		return placement{}, fmt.Errorf("--cpu-distance %s: choose auto, near, far, any or off", o.distance)
 	}
 	usable := f.UsableCPUs()
 	if o.cpus != "" {

@@ -15,13 +15,13 @@ func explainCommand() *cobra.Command {
 	var db string
 	cmd := &cobra.Command{
 		Use:   "explain [RUN]",
-		Short: "Say in plain sentences what a run shows (the latest one by default)",
-		Long: `Say in plain sentences what a run shows: what each step of its ladders costs,
-what became of its hypotheses, what could not be said and why, and how much of
-the run counts.`,
+		Short: "Explain in sentences what a run shows (default: the latest run)",
+		Long: `Explain in sentences what a run shows: the cost of each step of its ladders,
+the result of each hypothesis, what stays undecided and why, and how many of its
+trials count.`,
 		Example: `  windtunnel explain
   windtunnel explain 20261121-0930`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := loadReport(db, strings.Join(args, ""))
 			if err != nil {

@@ -154,6 +154,19 @@ func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 	return nil
 }
 
+// interrupt sends Ctrl-C to a run, waits for its end and checks its exit status.
+func (h *home) interrupt(cmd *exec.Cmd) {
+	h.t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		h.t.Fatal(err)
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		h.t.Errorf("an interrupted run ends with %v, want status 130", err)
+	}
+}
+
 func (h *home) samples() (n int) {
 	h.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(h.dir, "data/windtunnel/windtunnel.db"))
@@ -287,14 +300,7 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 func TestCtrlCReportsWhatWasMeasured(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn", "--out", "stopped")
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	err := cmd.Wait()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 130 {
-		t.Errorf("an interrupted run ends with %v, want status 130", err)
-	}
+	h.interrupt(cmd)
 	if _, err := os.Stat(filepath.Join(h.dir, "stopped/report.html")); err != nil {
 		t.Error(err)
 	}
@@ -318,14 +324,7 @@ func TestCtrlCEndsARunWhoseAgentIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	interrupted := time.Now()
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	err := cmd.Wait()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 130 {
-		t.Errorf("an interrupted run ends with %v, want status 130", err)
-	}
+	h.interrupt(cmd)
 	if took := time.Since(interrupted); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}

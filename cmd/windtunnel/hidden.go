@@ -12,7 +12,7 @@ import (
 	"windtunnel/lab/vm/guest"
 )
 
-// hidden runs the parts that are no commands for people, before anything else
+// hidden runs the commands that other parts of the program start, before anything else
 // is set up: the node's agent, the generator's two ends, the UDP tunnel. The
 // generator under NTttcp's own flags is among them, since its flags are not
 // ours to parse.
@@ -43,7 +43,7 @@ func hidden(args []string) bool {
 func ntttcpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "ntttcp -s|-r -m threads,cpu,ip [flags]",
-		Short:              "The built-in traffic generator, with NTttcp's own flags",
+		Short:              "Run the built-in traffic generator, with NTttcp's flags",
 		DisableFlagParsing: true,
 		Run:                func(*cobra.Command, []string) {},
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,17 +20,15 @@ import (
 )
 
 func labCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "lab", Short: "A testbed to poke at by hand, and the removal of what a killed run left"}
-	cmd.AddCommand(labUp(), labList(), labExec(), labDown(), labClean())
-	return cmd
+	return group("lab", "Bring up a testbed to try things by hand; clean up after killed runs", labUp(), labList(), labExec(), labDown(), labClean())
 }
 
 func labUp() *cobra.Command {
 	var scenario string
 	cmd := &cobra.Command{
 		Use:   "up FILE.yaml|SUITE",
-		Short: "Bring up the testbed and the system of a scenario (the first by default) and leave it standing",
-		Args:  cobra.ExactArgs(1),
+		Short: "Bring up the testbed and the system of a scenario (default: the first), and keep it running",
+		Args:  takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := loadPlan(args[0], suite.ExpandOptions{Scenarios: strings.Fields(scenario)})
 			if err != nil {
@@ -38,13 +37,13 @@ func labUp() *cobra.Command {
 			return bringUp(cmd.Context(), cmd.OutOrStdout(), plan)
 		},
 	}
-	cmd.Flags().StringVar(&scenario, "scenario", "", "id of the scenario")
+	cmd.Flags().StringVar(&scenario, "scenario", "", "ID of the scenario")
 	return cmd
 }
 
 func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
 	if plan.Scenarios[0].Endpoint.Kind == suite.VM {
-		return fmt.Errorf("scenario %s has VMs, which live no longer than the program that started them: choose one with containers by --scenario", plan.Scenarios[0].ID)
+		return fmt.Errorf("scenario %s has VMs, which end with the program that started them: choose a scenario with containers by --scenario", plan.Scenarios[0].ID)
 	}
 	lock, err := takeLock()
 	if err != nil {
@@ -70,7 +69,7 @@ func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
 			fmt.Fprintf(out, "  %-6s %s  %s  CPUs %v\n", e, e.V4, e.V6, e.Node.CPUs())
 		}
 	}
-	fmt.Fprintf(out, "run something there:  windtunnel lab exec %s %s -- ping -c 1 %s\n", plan.Suite, b.Pairs[0].Sender, b.Pairs[0].Receiver.V4)
+	fmt.Fprintf(out, "run a command there:  windtunnel lab exec %s %s -- ping -c 1 %s\n", plan.Suite, b.Pairs[0].Sender, b.Pairs[0].Receiver.V4)
 	return b.Testbed.Release(ctx)
 }
 
@@ -89,8 +88,8 @@ func proveAll(ctx context.Context, b *experiment.Bench, sc *suite.Scenario) erro
 func labList() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [FILE.yaml|SUITE]",
-		Short: "List the testbeds that stand, with their namespaces",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "List the namespaces of the running testbeds",
+		Args:  takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := netns.LabPrefix
 			if len(args) == 1 {
@@ -124,9 +123,9 @@ func labID(name string) (string, error) {
 func labExec() *cobra.Command {
 	return &cobra.Command{
 		Use:     "exec FILE.yaml|SUITE NODE[/CONTAINER] -- COMMAND…",
-		Short:   "Run a command on a node or in a container of a standing testbed",
+		Short:   "Run a command on a node or in a container of a running testbed",
 		Example: "  windtunnel lab exec quick a/c1 -- ping -c 3 10.31.16.2",
-		Args:    cobra.MinimumNArgs(3),
+		Args:    takes(3, math.MaxInt),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := labID(args[0])
 			if err != nil {
@@ -147,8 +146,8 @@ func labExec() *cobra.Command {
 func labDown() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down FILE.yaml|SUITE",
-		Short: "Take a standing testbed down",
-		Args:  cobra.ExactArgs(1),
+		Short: "Remove a running testbed",
+		Args:  takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := labID(args[0])
 			if err != nil {
@@ -162,8 +161,8 @@ func labDown() *cobra.Command {
 func labClean() *cobra.Command {
 	return &cobra.Command{
 		Use:   "clean",
-		Short: "Remove every namespace and process that killed runs and standing testbeds left",
-		Args:  cobra.NoArgs,
+		Short: "Remove all namespaces and processes of killed runs and running testbeds",
+		Args:  takes(0, 0),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return clean(cmd.OutOrStdout(), netns.Prefix) },
 	}
 }
@@ -180,7 +179,7 @@ func clean(out io.Writer, prefix string) error {
 	return err
 }
 
-// takeLock keeps all else off this machine's CPUs and the lab's namespaces.
+// takeLock keeps other measurements off this machine's CPUs and the lab's namespaces.
 func takeLock() (*netns.Lock, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("making and removing network namespaces needs root: use sudo")

@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// exitCode ends the program with a code and no further word.
+// exitCode ends the program with a code and no further message.
 type exitCode int
 
 // exitNothing: a run ended and none of its trials counts.
@@ -69,6 +69,17 @@ func interruptible() (context.Context, func()) {
 	return ctx, func() { signal.Stop(signals); cancel(nil) }
 }
 
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, as --version does",
+		Args:  takes(0, 0),
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintln(cmd.OutOrStdout(), "windtunnel version", cmd.Root().Version)
+		},
+	}
+}
+
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "windtunnel",
@@ -77,6 +88,8 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(runCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), profileCommand(), doctorCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand())
+	cmd.SetFlagErrorFunc(flagError)
+	cmd.AddCommand(versionCommand(), runCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), profileCommand(), doctorCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand())
+	helpFlags(cmd)
 	return cmd
 }

@@ -15,8 +15,7 @@ import (
 	"windtunnel/lab/report"
 )
 
-// profiledBlocks is how many blocks of a run have profiled trials beside the
-// others, unless a person says otherwise.
+// profiledBlocks is the default number of blocks with profiled trials.
 const profiledBlocks = 3
 
 func profileCommand() *cobra.Command {
@@ -25,23 +24,24 @@ func profileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "profile SUITE|FILE.yaml",
 		Short: "Show where the CPU time goes on each side: tables, flame graphs, pprof files",
-		Long: `Runs scenarios with a CPU profiler beside them, and as often without, so that
-the profiler's own cost is known. Prints a table by category for each side, and
-writes flame graphs (in report.html), pprof files and folded stacks.`,
+		Long: `Run scenarios with a CPU profiler, and as often without it, so that the cost of
+the profiler is known. Print a table by category for each side, and write flame
+graphs, pprof files and folded stacks. The difference of two scenarios is a flame
+graph in report.html.`,
 		Example: `  windtunnel profile quick --scenario vxlan/stream
-  windtunnel profile quick --scenario bridge/stream,vxlan/stream   # and the difference of the two`,
-		Args: cobra.ExactArgs(1),
+  windtunnel profile quick --scenario bridge/stream,vxlan/stream`,
+		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rate < 1 {
-				return fmt.Errorf("--rate %d: choose 1 sample a second or more", rate)
+				return fmt.Errorf("--rate %d: choose 1 sample per second or more", rate)
 			}
 			o.profiling = experiment.Profiling{Rate: rate, Blocks: o.trials}
 			return o.run(cmd.Context(), cmd.OutOrStdout(), args)
 		},
 	}
 	o.choices(cmd)
-	cmd.Flags().IntVar(&o.trials, "trials", profiledBlocks, "trials of every scenario with the profiler, and as many without")
-	cmd.Flags().IntVar(&rate, "rate", profile.DefaultRate, "samples a second on each CPU")
+	cmd.Flags().IntVar(&o.trials, "trials", profiledBlocks, "Trials of each scenario with the profiler, and as many without it")
+	cmd.Flags().IntVar(&rate, "rate", profile.DefaultRate, "Samples per second on each CPU")
 	return cmd
 }
 

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -47,7 +45,7 @@ func formatNames() []string {
 func findFormat(name string) (format, error) {
 	i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 	if i < 0 {
-		return format{}, fmt.Errorf("format %q is unknown; choose one of %s", name, strings.Join(formatNames(), ", "))
+		return format{}, fmt.Errorf("--format %s: choose one of %s", name, strings.Join(formatNames(), ", "))
 	}
 	return formats[i], nil
 }
@@ -67,8 +65,8 @@ func reportCommand() *cobra.Command {
 	var db, name, out string
 	cmd := &cobra.Command{
 		Use:   "report [RUN]",
-		Short: "Print or write the report of a run (the latest one by default)",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "Print the report of a run, or write it to a file (default: the latest run)",
+		Args:  takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := findFormat(name)
 			if err != nil {
@@ -84,8 +82,8 @@ func reportCommand() *cobra.Command {
 			return writeFile(out, f, r)
 		},
 	}
-	cmd.Flags().StringVar(&name, "format", "table", strings.Join(formatNames(), ", "))
-	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write instead of standard output")
+	cmd.Flags().StringVar(&name, "format", "table", "Format of the report: "+strings.Join(formatNames(), ", "))
+	cmd.Flags().StringVarP(&out, "output", "o", "", "File to write instead of standard output")
 	dbFlag(cmd, &db)
 	return cmd
 }
@@ -146,32 +144,4 @@ func (s *runner) report() error {
 	}
 	_, err = fmt.Fprintf(s.out, "%s\nreport: %s\n", advice(r.Validity), filepath.Join(dir, "report.html"))
 	return err
-}
-
-func runsCommand() *cobra.Command {
-	var db string
-	cmd := &cobra.Command{
-		Use:   "runs",
-		Short: "List what has been run, the newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := openStore(db, true)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			runs, err := store.Runs()
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "RUN\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED")
-			for _, r := range runs {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", r.ID, r.Suite, r.Started.Local().Format(time.DateTime), r.Status, r.Scenarios, r.Samples, r.Failures, r.Skipped)
-			}
-			return w.Flush()
-		},
-	}
-	dbFlag(cmd, &db)
-	return cmd
 }

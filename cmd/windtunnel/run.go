@@ -32,6 +32,7 @@ import (
 
 // runOptions are the flags of `windtunnel run`.
 type runOptions struct {
+	line      oneLine
 	short     bool
 	scenarios []string
 	tool      string
@@ -59,14 +60,19 @@ func runCommand() *cobra.Command {
 	profiled := new(bool)
 	cmd := &cobra.Command{
 		Use:   "run SUITE|FILE.yaml",
-		Short: "Measure: run a suite, print a table, write a report",
+		Short: "Run a suite: measure, print a table, write a report",
+		Long: `Run a suite: measure, print a table, write a report.
+
+Without a suite, --system describes the experiment: every system carries every
+--workload, and each is compared with the first system.`,
 		Example: `  windtunnel run quick
   windtunnel run contrail-windows --short
   windtunnel run quick --scenario bridge,vxlan --trials 10
   windtunnel run quick --precision 2%
   windtunnel run my.yaml --dry-run
+  windtunnel run --system bridge,vxlan --workload tcp_stream --streams 4
   windtunnel run --resume latest`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := resumable(cmd); err != nil {
 				return err
@@ -79,13 +85,14 @@ func runCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.choices(cmd)
-	f.IntVar(&o.trials, "trials", 0, "trials of every scenario; with a precision the fewest")
-	f.StringVar(&o.precision, "precision", "", "go on until throughput and both sides' CPU are known to within this, such as 2%")
-	f.IntVar(&o.maxTrials, "max-trials", 0, "of a run with a precision: trials of every scenario at most")
-	f.DurationVar(&o.maxTime, "max-time", 0, "of a run with a precision: how long it may take, such as 20m")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the plan and how long it takes, measure nothing")
-	f.BoolVar(profiled, "profile", false, fmt.Sprintf("in the first %d blocks run every scenario once more with a CPU profiler", profiledBlocks))
-	f.StringVar(&o.resume, "resume", "", "go on with a run that was interrupted or killed, with its own plan and gates (--gates changes the gates of what is left)")
+	o.line.flags(cmd)
+	f.IntVar(&o.trials, "trials", 0, "Trials of each scenario (with --precision: the minimum)")
+	f.StringVar(&o.precision, "precision", "", "Repeat until the throughput and the CPU of both sides are known to this precision, such as 2%")
+	f.IntVar(&o.maxTrials, "max-trials", 0, "Maximum trials per scenario (needs --precision)")
+	f.DurationVar(&o.maxTime, "max-time", 0, "Maximum time of the run, such as 20m (needs --precision)")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
+	f.BoolVar(profiled, "profile", false, fmt.Sprintf("Run each scenario of the first %d blocks once more with a CPU profiler", profiledBlocks))
+	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run with its plan and gates (--gates: other gates for the rest)")
 	return cmd
 }
 
@@ -104,38 +111,38 @@ func resumable(cmd *cobra.Command) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps the plan, the order, the CPUs and the profiler that it began with; resume it without, or start a new run", strings.Join(others, ", "))
+	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan, order, CPUs and profiler; leave the flags out, or start a new run", strings.Join(others, ", "))
 }
 
-// choices are the flags that every command has which measures.
+// choices are the flags of every command that measures.
 func (o *runOptions) choices(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&o.short, "short", false, "the suite's short form, of a few minutes")
-	f.StringSliceVar(&o.scenarios, "scenario", nil, "only these: ids, groups (the part before \"/\") or patterns, parted by commas")
-	f.StringVar(&o.tool, "tool", "", "use this tool in every scenario")
-	f.DurationVar(&o.duration, "duration", 0, "measured time of every trial, such as 2s")
-	f.Uint64Var(&o.seed, "seed", 0, "of the random order (0 = a new one)")
-	f.StringVar(&o.gates, "gates", "", "enforce (the default): a trial measured under invalid conditions is repeated, and does not count; warn: it counts, with a flag")
+	f.BoolVar(&o.short, "short", false, "Run the suite's short form, which takes a few minutes")
+	f.StringSliceVar(&o.scenarios, "scenario", nil, "Run only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
+	f.StringVar(&o.tool, "tool", "", "Use this traffic tool in every scenario")
+	f.DurationVar(&o.duration, "duration", 0, "Measured time of each trial, such as 2s")
+	f.Uint64Var(&o.seed, "seed", 0, "Seed of the random order (0: generate one)")
+	f.StringVar(&o.gates, "gates", "", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
 	o.cpus.flags(cmd)
-	f.StringVar(&o.out, "out", "", "folder for the report (default out/RUN)")
+	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
 	dbFlag(cmd, &o.db)
 }
 
 func dbFlag(cmd *cobra.Command, db *string) {
-	cmd.Flags().StringVar(db, "db", "", "file of the results (default windtunnel.db in the user's data folder)")
+	cmd.Flags().StringVar(db, "db", "", "File of the results (default windtunnel.db in the user's data directory)")
 }
 
 func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) error {
-	if (len(args) == 1) == (o.resume != "") {
-		return errors.New("name a suite or a file to run, or --resume a run; `windtunnel suites` lists the suites")
+	if err := o.oneSource(args); err != nil {
+		return err
 	}
 	if o.gates != "" && o.gates != "enforce" && o.gates != "warn" {
-		return fmt.Errorf("--gates %q is unknown; there are enforce and warn", o.gates)
+		return fmt.Errorf("--gates %s: choose enforce or warn", o.gates)
 	}
 	var plan *suite.Plan
 	if o.resume == "" {
 		var err error
-		if plan, err = o.plan(args[0]); err != nil {
+		if plan, err = o.plan(args); err != nil {
 			return err
 		}
 	}
@@ -149,7 +156,7 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("a run makes network namespaces and devices, which needs root: use sudo")
+		return errors.New("measuring makes network namespaces and devices, which needs root: use sudo")
 	}
 	lock, err := takeLock()
 	if err != nil {
@@ -178,7 +185,20 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	return s.measure(ctx)
 }
 
-func (o *runOptions) plan(name string) (*suite.Plan, error) {
+// oneSource refuses a run without a plan, and one with two.
+func (o *runOptions) oneSource(args []string) error {
+	switch {
+	case len(args) > 0 && o.resume != "":
+		return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan; leave one of them out", args[0])
+	case len(args) == 0 && o.resume == "" && o.line.empty():
+		return errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --system, or --resume")
+	case len(args) > 0 && !o.line.empty():
+		return fmt.Errorf("%s and %s do not go together: --system describes an experiment without a suite; leave one of them out", args[0], o.line.first())
+	}
+	return nil
+}
+
+func (o *runOptions) plan(args []string) (*suite.Plan, error) {
 	opts := suite.ExpandOptions{
 		Short: o.short, Scenarios: o.scenarios, Tool: o.tool, Duration: o.duration,
 		Trials: o.trials, MaxTrials: o.maxTrials, MaxTime: o.maxTime,
@@ -189,7 +209,10 @@ func (o *runOptions) plan(name string) (*suite.Plan, error) {
 			return nil, fmt.Errorf("--precision: %w", err)
 		}
 	}
-	return loadPlan(name, opts)
+	if len(args) == 0 {
+		return o.line.plan(opts)
+	}
+	return loadPlan(args[0], opts)
 }
 
 func openStore(path string, readOnly bool) (*results.Store, error) {
@@ -201,7 +224,7 @@ func openStore(path string, readOnly bool) (*results.Store, error) {
 	}
 	store, err := results.Open(path, results.Options{ReadOnly: readOnly})
 	if readOnly && errors.Is(err, results.ErrOlder) {
-		// An earlier version wrote it: one who may write brings it up to date.
+		// An earlier version wrote it: open it for writing, which updates its schema.
 		if store, err := results.Open(path, results.Options{}); err == nil {
 			return store, nil
 		}
@@ -260,7 +283,7 @@ func (s *runner) reopen(name string) error {
 		return err
 	}
 	if data.Run.Status == sample.Complete {
-		return fmt.Errorf("run %s is complete: there is nothing to resume", data.Run.ID)
+		return fmt.Errorf("resume run %s: it is complete; start a new run", data.Run.ID)
 	}
 	s.plan, s.run = &data.Plan, data.Run
 	estimable(s.plan)
@@ -293,9 +316,9 @@ func (s *runner) environment() sample.Environment {
 // measure runs the plan, closes the run whatever happened, and reports.
 func (s *runner) measure(ctx context.Context) error {
 	if left, err := netns.Clean(netns.RunPrefix); err != nil {
-		return fmt.Errorf("remove what an earlier run left: %w", err)
+		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
 	} else if n := len(left.Namespaces); n > 0 {
-		fmt.Fprintf(os.Stderr, "removed %d network namespaces and %d processes that a killed run had left\n", n, len(left.Processes))
+		fmt.Fprintf(os.Stderr, "removed %d network namespaces and %d processes of a killed run\n", n, len(left.Processes))
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -328,7 +351,7 @@ func (s *runner) measure(ctx context.Context) error {
 	}
 	nothing := "nothing was measured: no trial counts"
 	if errors.Is(runErr, experiment.ErrNoneCounts) {
-		nothing = fmt.Sprintf("stopped after the first block: none of its trials counts; remove the cause, or let disturbed trials count: windtunnel run --resume %s --gates warn", s.run.ID)
+		nothing = fmt.Sprintf("stopped after the first block, since none of its trials counts: remove the cause, or count disturbed trials: windtunnel run --resume %s --gates warn", s.run.ID)
 		runErr = nil
 	}
 	if err := errors.Join(s.report(), runErr); err != nil || s.counted > 0 {
@@ -371,7 +394,7 @@ func (s *runner) imprecise(samples []sample.Sample) bool {
 
 // adjust notes that the figures are adjusted for the state of the machine.
 func (s *runner) adjust() error {
-	fmt.Fprintln(os.Stderr, "the host moves this machine's CPUs or takes them away too often to measure in one state: the figures are adjusted for that")
+	fmt.Fprintln(os.Stderr, "the host moves or takes away this machine's CPUs too often to measure in one state: the figures are adjusted for it")
 	s.run.Options.Adjusted = true
 	return s.store.UpdateRun(s.run)
 }

@@ -14,7 +14,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// settler completes the run's environment with what only a standing testbed
+// settler completes the run's environment with what only a running testbed
 // shows: the settings of its devices, the CPUs of its nodes, the fabric.
 type settler struct {
 	runner *runner
@@ -51,8 +51,8 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 		env.NodeCPUs[n.Name()] = fmt.Sprint(n.CPUs())
 	}
 	l := b.Testbed.Layout()
-	env.NodeCPUs["wire"] = cpuList(l.Wire, "the sending node's, timed and taken off")
-	env.NodeCPUs["engine"] = cpuList(l.Engine, "the nodes', metered")
+	env.NodeCPUs["wire"] = cpuList(l.Wire, "shares the sender's CPU; its time is measured and subtracted")
+	env.NodeCPUs["engine"] = cpuList(l.Engine, "shares the nodes' CPUs; its time is measured")
 	set := b.Settings()
 	s.sysctls.add(sc.ID, set.Sysctls)
 	s.offloads.add(sc.ID, set.Offloads)

@@ -2,14 +2,21 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/lab/condition"
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/tool"
@@ -20,28 +27,67 @@ import (
 func suitesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "suites",
-		Short: "List what can be run, one line each",
-		Args:  cobra.NoArgs,
+		Short: "List the suites, and how much of each can run here",
+		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			for _, name := range suites.Names() {
-				plan, err := loadPlan(name, suite.ExpandOptions{})
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(w, "%s\t%s × %s, about %s\t%s\n", name, units.Plural(len(plan.Scenarios), "scenario"), units.Plural(plan.Trials, "trial"),
-					units.FormatDuration(float64(plan.Estimate())), plan.Title)
-			}
-			return w.Flush()
+			facts := probe.Probe()
+			// As a run narrows the CPUs; where it cannot, the scenarios' reasons say so.
+			_, _ = (&cpuOptions{distance: string(condition.Auto)}).place(facts)
+			return listSuites(cmd.OutOrStdout(), facts)
 		},
 	}
+}
+
+// listSuites prints a line for each suite. Only root can try the kernel's
+// features, so that for others the list does not say what runs here.
+func listSuites(out io.Writer, facts *probe.Facts) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	hint := ""
+	if !facts.Root() {
+		hint = "as root (sudo) the list says how much of each suite can run here"
+	}
+	for _, name := range suites.Names() {
+		plan, err := loadPlan(name, suite.ExpandOptions{})
+		if err != nil {
+			return err
+		}
+		here := ""
+		if facts.Root() {
+			plan.Skipped = experiment.Skips(plan, facts)
+			here = runsHere(len(plan.Scenarios)-len(plan.Skipped), len(plan.Scenarios)) + "\t"
+			if len(plan.Skipped) > 0 {
+				hint = "`windtunnel doctor` says why scenarios cannot run here, and how to change that"
+			}
+		}
+		size := fmt.Sprintf("%s × %s", units.Plural(len(plan.Scenarios), "scenario"), units.Plural(plan.Trials, "trial"))
+		if t := plan.Estimate(); t > 0 {
+			size += ", about " + units.FormatDuration(float64(t))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", name, size, here, plan.Title)
+	}
+	if err := w.Flush(); err != nil || hint == "" {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\n"+hint)
+	return err
+}
+
+// runsHere says how many of a suite's scenarios can run on this machine.
+func runsHere(n, of int) string {
+	switch n {
+	case of:
+		return "all run here"
+	case 0:
+		return "none runs here"
+	}
+	return fmt.Sprintf("%d run here", n)
 }
 
 func schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of the suite language, for editors",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(append(bytes.TrimSpace(suite.Schema()), '\n'))
 			return err
@@ -55,11 +101,16 @@ func loadPlan(name string, opts suite.ExpandOptions) (*suite.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := suite.Parse(file, data)
+	return expand(file, data, opts)
+}
+
+// expand makes the plan of a suite's text with the systems and tools that there are.
+func expand(file string, data []byte, opts suite.ExpandOptions) (*suite.Plan, error) {
+	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names()}
+	s, err := suite.ParseFor(file, data, opts.Vocabulary)
 	if err != nil {
 		return nil, err
 	}
-	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names()}
 	plan, err := s.Expand(opts)
 	if err == nil {
 		estimable(plan)
@@ -76,15 +127,21 @@ func estimable(plan *suite.Plan) {
 func readSuite(name string) (file string, data []byte, err error) {
 	ext := filepath.Ext(name)
 	if ext != ".yaml" && ext != ".yml" && !strings.Contains(name, "/") {
+		if names := suites.Names(); !slices.Contains(names, name) {
+			return "", nil, fmt.Errorf("there is no suite %q; %s. A file needs the ending .yaml", name, suite.Suggest(name, "suites", names))
+		}
 		data, err = suites.Read(name)
 		return name + ".yaml", data, err
 	}
 	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, fmt.Errorf("read the suite %s: there is no such file; check the path, or choose one of `windtunnel suites`", name)
+	}
 	if err != nil {
 		return "", nil, fmt.Errorf("read the suite: %w", err)
 	}
 	if info.Size() > suite.MaxFileBytes {
-		return "", nil, fmt.Errorf("read the suite %s: it has %s; a suite has %s at most", name, units.FormatBytes(info.Size()), units.FormatBytes(suite.MaxFileBytes))
+		return "", nil, fmt.Errorf("read the suite %s: it has %s, and a suite may have %s: split it into several", name, units.FormatBytes(info.Size()), units.FormatBytes(suite.MaxFileBytes))
 	}
 	data, err = os.ReadFile(name)
 	if err != nil {

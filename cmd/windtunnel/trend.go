@@ -24,10 +24,10 @@ func trendCommand() *cobra.Command {
 	var o trendOptions
 	cmd := &cobra.Command{
 		Use:   "trend SUITE",
-		Short: "Follow one metric over a suite's runs, and mark where its level changed",
+		Short: "Show one metric over the runs of a suite, and mark where its level changed",
 		Example: `  windtunnel trend quick
   windtunnel trend quick --metric receiver_cpu_ns_per_byte --scenario 'bridge/*' --last 20`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := o.trend(args[0])
 			if err != nil {
@@ -40,11 +40,11 @@ func trendCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.metric, "metric", "", "what to follow (default throughput_bps or transactions_per_s, as the traffic is)")
-	f.StringSliceVar(&o.scenarios, "scenario", nil, "only these: ids, groups (the part before \"/\") or patterns, parted by commas")
-	f.IntVar(&o.last, "last", 50, "show no more than so many runs, the newest (0 = all)")
-	f.StringVar(&o.format, "format", "table", "table, json")
-	f.BoolVar(&o.across, "across-machines", false, "show runs of other machines than the newest one's as well")
+	f.StringVar(&o.metric, "metric", "", "Metric to show (default: throughput_bps for streams, transactions_per_s for request/response)")
+	f.StringSliceVar(&o.scenarios, "scenario", nil, "Show only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
+	f.IntVar(&o.last, "last", 50, "Maximum number of runs, the newest (0: all)")
+	f.StringVar(&o.format, "format", "table", "Format of the trend: table, json")
+	f.BoolVar(&o.across, "across-machines", false, "Show runs of other machines too")
 	dbFlag(cmd, &o.db)
 	return cmd
 }
@@ -52,10 +52,10 @@ func trendCommand() *cobra.Command {
 func (o *trendOptions) trend(suite string) (*compare.Trend, error) {
 	opts := compare.TrendOptions{Scenarios: o.scenarios, Last: o.last, AcrossMachines: o.across}
 	if o.format != "table" && o.format != "json" {
-		return nil, fmt.Errorf("format %q is unknown; choose one of table, json", o.format)
+		return nil, fmt.Errorf("--format %s: choose one of table, json", o.format)
 	}
 	if o.last < 0 {
-		return nil, fmt.Errorf("--last %d: write how many runs to show, or 0 for all", o.last)
+		return nil, fmt.Errorf("--last %d: give the number of runs to show, or 0 for all", o.last)
 	}
 	if o.metric != "" {
 		m, err := compare.Metric(o.metric)
@@ -104,7 +104,7 @@ func (o *trendOptions) load(suite string) ([]compare.Side, error) {
 	return runs, nil
 }
 
-// noRuns says what could have been meant.
+// noRuns says which suites have runs.
 func noRuns(store *results.Store, list []results.RunSummary, suite string) error {
 	if len(list) == 0 {
 		return fmt.Errorf("trend of suite %q: %s holds no run yet; `windtunnel run quick` makes the first", suite, store.Path())

@@ -15,20 +15,18 @@ import (
 	"windtunnel/lab/units"
 )
 
-// view shows how a run goes on: a live line on a terminal, one line a trial in
-// a log.
+// view shows the progress of a run: a live line on a terminal, one line a trial
+// in a log.
 type view struct {
 	out     io.Writer
-	started time.Time
-	plan    *suite.Plan
 	program *tea.Program // nil where there is no terminal
 	ended   chan struct{}
 }
 
 func newView(plan *suite.Plan, out io.Writer, live bool) *view {
-	v := &view{out: out, started: time.Now(), plan: plan}
+	v := &view{out: out}
 	if live {
-		v.program = tea.NewProgram(&liveModel{started: v.started}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
+		v.program = tea.NewProgram(&liveModel{left: newCountdown(plan, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
 		v.ended = make(chan struct{})
 		go func() {
 			defer close(v.ended)
@@ -38,7 +36,7 @@ func newView(plan *suite.Plan, out io.Writer, live bool) *view {
 	return v
 }
 
-// Close ends the live view; its last state is wiped away.
+// Close ends the live view and removes its line.
 func (v *view) Close() {
 	if v.program != nil {
 		v.program.Quit()
@@ -46,7 +44,14 @@ func (v *view) Close() {
 	}
 }
 
-func (*view) Up(*suite.Scenario, *experiment.Bench) {}
+type upMsg struct{}
+
+// Up: the testbed is ready, and the tools start.
+func (v *view) Up(*suite.Scenario, *experiment.Bench) {
+	if v.program != nil {
+		v.program.Send(upMsg{})
+	}
+}
 
 type beganMsg struct {
 	trial experiment.Trial
@@ -146,8 +151,10 @@ func has(m sample.Metrics, name sample.Metric) bool {
 
 // liveModel is the live line.
 type liveModel struct {
-	started time.Time
+	left    *countdown
+	pursues bool // more trials follow until a precision is reached
 	began   beganMsg
+	up      bool
 	point   *sample.Point
 	gone    bool
 }
@@ -163,7 +170,10 @@ func (m *liveModel) Init() tea.Cmd { return tick() }
 func (m *liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case beganMsg:
-		m.began, m.point = msg, nil
+		m.began, m.point, m.up = msg, nil, false
+		m.left.began(time.Now(), msg.Progress)
+	case upMsg:
+		m.up = true
 	case sample.Point:
 		m.point = &msg
 	case tickMsg:
@@ -184,23 +194,71 @@ func (m *liveModel) View() string {
 		return ""
 	}
 	b := m.began
-	now := "setting up"
-	if m.point != nil {
-		now = units.FormatRate(m.point.Bits) + ", " + bothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
-	}
 	again := ""
 	if b.Attempt > 1 {
 		again = fmt.Sprintf(" (attempt %d of %d)", b.Attempt, b.Attempts)
 	}
-	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, again, now,
-		faint.Render(fmt.Sprintf("%d of %d, %s left", b.Number, b.Total, m.left())))
+	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, again, m.doing(),
+		faint.Render(fmt.Sprintf("%d of %d, %s left", b.Number, b.Total, m.remains(time.Now()))))
 }
 
-// left estimates the remaining time from what the trials so far took.
-func (m *liveModel) left() string {
-	if m.began.Number < 2 {
-		return "…"
+// doing says what happens now. Short trials end before their first point, so
+// that they only measure.
+func (m *liveModel) doing() string {
+	switch {
+	case m.point != nil:
+		return units.FormatRate(m.point.Bits) + ", " + bothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
+	case m.up:
+		return "measuring"
 	}
-	each := time.Since(m.started) / time.Duration(m.began.Number)
-	return (each * time.Duration(m.began.Total-m.began.Number)).Round(time.Second).String()
+	return "setting up"
+}
+
+func (m *liveModel) remains(now time.Time) string {
+	left := m.left.at(now).String()
+	if m.pursues {
+		return "at least " + left
+	}
+	return "about " + left
+}
+
+// countdown estimates the time that a run still takes. It falls or stands still,
+// and rises only for a reason: trials were added or repeated, or they take
+// clearly longer than was estimated.
+type countdown struct {
+	started time.Time
+	each    time.Duration // of a trial, as the plan estimates it
+	prior   int           // so many trials that estimate weighs as
+	mean    time.Duration // of a trial, by the estimate and by those that ended
+	end     time.Time
+	shown   time.Duration // the time left, as last shown
+	total   int           // trials of the run, as last heard
+}
+
+func newCountdown(plan *suite.Plan, now time.Time) *countdown {
+	c := &countdown{started: now, prior: max(1, len(plan.Scenarios)-len(plan.Skipped))}
+	if trials := plan.Trials * c.prior; trials > 0 {
+		c.each = plan.Estimate() / time.Duration(trials)
+	}
+	return c
+}
+
+// began takes the progress at the start of an attempt.
+func (c *countdown) began(now time.Time, p experiment.Progress) {
+	ended := p.Number - 1
+	if p.Attempt <= 1 {
+		c.mean = (now.Sub(c.started) + time.Duration(c.prior)*c.each) / time.Duration(ended+c.prior)
+	}
+	left := c.mean * time.Duration(p.Total-ended)
+	c.end = now.Add(left)
+	if p.Total > c.total || p.Attempt > 1 || left > c.shown*5/4+5*time.Second {
+		c.shown = left
+	}
+	c.total = p.Total
+}
+
+// at is the time left, in whole seconds.
+func (c *countdown) at(now time.Time) time.Duration {
+	c.shown = min(c.shown, max(0, c.end.Sub(now)))
+	return c.shown.Round(time.Second)
 }

@@ -5,22 +5,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/lab/suite"
 	"windtunnel/lab/tool"
 	"windtunnel/lab/vm/image"
 	"windtunnel/lab/vm/kernel"
 )
 
 func vmCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "vm", Short: "What VMs as endpoints boot: a kernel and a file system in memory"}
-	cmd.AddCommand(vmFetch(), vmBuild())
-	return cmd
+	return group("vm", "Get the kernel and build the file system that VMs boot", vmFetch(), vmBuild())
 }
 
 func vmFetch() *cobra.Command {
 	return &cobra.Command{
 		Use:   "fetch [PACKAGE]",
 		Short: "Download Debian's kernel for VMs into the user's cache; nothing is installed",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pkg := kernel.Package
 			if len(args) == 1 {
@@ -39,13 +38,13 @@ func vmFetch() *cobra.Command {
 func vmBuild() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build [TOOL…]",
-		Short: "Build the file system that VMs boot from, with the programs of these tools; a run does it by itself",
+		Short: "Build the file system that VMs boot, with the programs of these tools (a run builds it when it needs it)",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var programs []string
 			for _, name := range args {
 				t, ok := tool.ByName(name)
 				if !ok {
-					return fmt.Errorf("tool %q is unknown; there are %v", name, tool.Names())
+					return fmt.Errorf("there is no tool %q; %s", name, suite.Suggest(name, "tools", tool.Names()))
 				}
 				for _, p := range t.Programs() {
 					programs = append(programs, p.Name)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"windtunnel/lab/sample"
 )
@@ -189,6 +190,37 @@ func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
 	}
 }
 
+// narrow fails where a line is longer than a terminal's.
+func narrow(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > textWidth {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+}
+
+func TestATableOfLongTextsFitsATerminal(t *testing.T) {
+	a := made{id: strings.Repeat("run-a-", 10), blocks: 10, seed: 1, noise: 0.005}.runs()
+	b := made{id: "run-b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
+	b[0].Run.Environment.CPUModel = strings.Repeat("a processor of many words ", 8)
+	b[0].Run.Environment.Kernel = strings.Repeat("x", 150)
+	c, err := Runs(a[:1], b[:1], Options{AcrossMachines: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	if err := WriteTable(&table, c); err != nil {
+		t.Fatal(err)
+	}
+	narrow(t, table.String())
+	for _, want := range []string{"\n  bridge/stream\n    throughput ", "\n  bridge/stream / raw/stream\n    throughput ", "  VERDICT\n"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, table.String())
+		}
+	}
+}
+
 func TestWrittenFormsHoldTheFiguresAndTheFailureLast(t *testing.T) {
 	a := made{id: "run-a", blocks: 10, seed: 1, noise: 0.005}.runs()
 	b := made{id: "run-b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
@@ -202,10 +234,11 @@ func TestWrittenFormsHoldTheFiguresAndTheFailureLast(t *testing.T) {
 	if strings.Index(text, "windtunnel revision") > strings.Index(text, "B over A") {
 		t.Error("figures come before the environment")
 	}
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "FAILED: gate of line 1") || !strings.Contains(last, "bridge/stream throughput: worse by") {
-		t.Errorf("last line %q", last)
+	last := strings.Join(strings.Fields(text[strings.LastIndex(text, "\nFAILED: "):]), " ")
+	if !strings.HasPrefix(last, "FAILED: gate of line 1") || !strings.Contains(last, "bridge/stream throughput: worse by") {
+		t.Errorf("the last gate is %q", last)
 	}
+	narrow(t, text)
 	if strings.Contains(text, "\x1b") || strings.Contains(markdown.String(), "\x1b") {
 		t.Error("a name reaches the terminal as it is")
 	}

@@ -81,7 +81,9 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 		return nil, fmt.Errorf("trend of suite %s: no run has %s of %s; choose another --metric or --scenario", suite, cmp.Or(string(opts.Metric), "throughput or transactions"), phrase.Some(ids, 6))
 	}
 	t.mark(chosen)
-	t.Notes = append(t.Notes, "The runs were made at different times: whatever drifted on the machine is in the figures.")
+	if t.Runs > 1 {
+		t.Notes = append(t.Notes, "The runs were made at different times: whatever drifted on the machine is in the figures.")
+	}
 	return t, nil
 }
 

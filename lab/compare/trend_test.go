@@ -71,6 +71,21 @@ func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
 	}
 }
 
+func TestTrendOfOneRunIsASentence(t *testing.T) {
+	trend, err := NewTrend("pair", history(1, 9, 1), TrendOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := WriteTrend(&text, trend); err != nil {
+		t.Fatal(err)
+	}
+	want := "suite pair has one run to show, run-00 of 2026-11-01: a trend needs two or more, so run the suite\n  again; `windtunnel report run-00` prints this one\n"
+	if text.String() != want {
+		t.Errorf("%q, want %q", text.String(), want)
+	}
+}
+
 func TestTrendOfASteadySuiteMarksNothing(t *testing.T) {
 	trend, err := NewTrend("pair", history(12, 99, 1), TrendOptions{})
 	if err != nil {

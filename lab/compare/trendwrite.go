@@ -14,14 +14,19 @@ import (
 )
 
 // WriteTrend writes a trend for a terminal: for each scenario a sparkline and a
-// row for each run. Below a run with a new level it lists what else changed.
+// row for each run. Below a run with a new level it lists what else changed. One
+// run is a sentence.
 func WriteTrend(w io.Writer, t *Trend) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "suite %s, %s\n", clean(t.Suite), plural(t.Runs, "run"))
-	for i := range t.Series {
-		t.Series[i].write(&b)
+	if t.Runs == 1 {
+		t.writeOne(&b)
+	} else {
+		fmt.Fprintf(&b, "suite %s, %s\n", clean(t.Suite), plural(t.Runs, "run"))
+		for i := range t.Series {
+			t.Series[i].write(&b)
+		}
+		fmt.Fprintln(&b)
 	}
-	fmt.Fprintln(&b)
 	for _, note := range t.Notes {
 		fmt.Fprintf(&b, "• %s\n", clean(note))
 	}
@@ -29,6 +34,13 @@ func WriteTrend(w io.Writer, t *Trend) error {
 		return fmt.Errorf("write the trend of suite %s: %w", t.Suite, err)
 	}
 	return nil
+}
+
+// writeOne says that there is nothing to follow yet.
+func (t *Trend) writeOne(b *strings.Builder) {
+	run := t.Series[0].Points[0]
+	writeWrapped(b, "", fmt.Sprintf("suite %s has one run to show, %s of %s: a trend needs two or more, so run the suite again; `windtunnel report %s` prints this one",
+		t.Suite, run.Run, run.Started.UTC().Format(time.DateOnly), run.Run))
 }
 
 // WriteTrendJSON writes a trend for programs; figures are in SI units.

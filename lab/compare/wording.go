@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/units"
@@ -33,13 +34,28 @@ func (r *Row) Says() string {
 	return string(r.Verdict)
 }
 
-// line returns the row as one line, for gates and CI systems.
-func (r *Row) line() string {
-	name := r.Scenario
-	if r.Baseline != "" {
-		name += " / " + r.Baseline
+// name is the scenario, over its baseline where the row compares ratios.
+func (r *Row) name() string {
+	if r.Baseline == "" {
+		return r.Scenario
 	}
-	text := fmt.Sprintf("%s %s: %s", name, r.Metric.Label(), r.Says())
+	return r.Scenario + " / " + r.Baseline
+}
+
+// sides prints the figures of both sides with one unit: "9.00 → 8.55 Gbit/s".
+func (r *Row) sides() string {
+	a, b := r.figure(r.A), r.figure(r.B)
+	if r.Baseline == "" && r.A != nil && r.B != nil {
+		if unit := " " + report.ScaleOf(r.Metric, medians(r.A, r.B)...).Unit; strings.HasSuffix(b, unit) {
+			a = strings.TrimSuffix(a, unit)
+		}
+	}
+	return a + " → " + b
+}
+
+// line is the row on one line, as gates and CI systems show it.
+func (r *Row) line() string {
+	text := fmt.Sprintf("%s %s: %s", r.name(), r.Metric.Label(), r.Says())
 	if r.A != nil && r.B != nil {
 		text += fmt.Sprintf(", %s → %s", r.figure(r.A), r.figure(r.B))
 	}

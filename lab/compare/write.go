@@ -5,47 +5,60 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
-// grid is a table in the form that both writers use.
+// grid is a table of the Markdown report.
 type grid struct {
 	title string
 	heads []string
 	rows  [][]string
 }
 
-// WriteTable writes the comparison for a terminal: the differences of the
-// environments, the tables, the notes, and the gates last.
+// WriteTable writes the comparison for a terminal, at most textWidth columns
+// wide: the differences of the environments, the tables, the notes, and the gates
+// last.
 func WriteTable(w io.Writer, c *Comparison) error {
 	var b strings.Builder
 	for _, line := range c.heading() {
-		fmt.Fprintln(&b, clean(line))
+		writeWrapped(&b, "", line)
 	}
-	for _, g := range c.grids() {
+	for _, g := range c.surroundings() {
 		fmt.Fprintf(&b, "\n%s\n", g.title)
-		var text strings.Builder
-		tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "  "+strings.Join(g.heads, "\t"))
+		lines := []textLine{{cells: g.heads}}
 		for _, row := range g.rows {
-			for i := range row {
-				row[i] = clean(row[i])
-			}
-			fmt.Fprintln(tw, "  "+strings.Join(row, "\t"))
+			lines = append(lines, textLine{cells: row})
 		}
-		tw.Flush()
-		// An empty last column still has padding.
-		for line := range strings.Lines(text.String()) {
-			fmt.Fprintln(&b, strings.TrimRight(line, " \n"))
-		}
+		writeLines(&b, 2, lines)
 	}
+	writeFigures(&b, "B over A", c.Values)
+	writeFigures(&b, "Ratios to the baseline, B over A", c.Ratios)
 	fmt.Fprintln(&b)
 	for _, note := range c.Notes {
-		fmt.Fprintf(&b, "• %s\n", clean(note))
+		writeWrapped(&b, "", "• "+note)
 	}
 	c.writeGates(&b)
 	return send(w, b.String(), c)
+}
+
+// writeFigures writes a table of figures, each scenario's below its name. The
+// p-values before the correction are in the other forms.
+func writeFigures(b *strings.Builder, title string, rows []Row) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	lines := []textLine{{cells: []string{"METRIC", "A → B", "RATIO [95 %]", "P (HOLM)", "VERDICT"}}}
+	above := ""
+	for i := range rows {
+		r := &rows[i]
+		if name := r.name(); name != above {
+			lines = append(lines, textLine{heading: name})
+			above = name
+		}
+		lines = append(lines, textLine{cells: []string{r.Metric.Label(), r.sides(), bracketed(r.Ratio), optional(r.Adjusted, probability), r.Says()}, note: r.Note})
+	}
+	writeLines(b, 4, lines)
 }
 
 // WriteMarkdown writes the same for a merge request.
@@ -115,6 +128,17 @@ func (c *Comparison) heading() []string {
 // grids returns the tables in their order: differences of the environments
 // first.
 func (c *Comparison) grids() []grid {
+	all := c.surroundings()
+	for _, g := range []grid{figures("B over A", "A", "B", c.Values), figures("Ratios to the baseline, B over A", "A / BASELINE", "B / BASELINE", c.Ratios)} {
+		if len(g.rows) > 0 {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// surroundings are the tables of what differs around the figures.
+func (c *Comparison) surroundings() []grid {
 	var all []grid
 	add := func(g grid) {
 		if len(g.rows) > 0 {
@@ -138,8 +162,6 @@ func (c *Comparison) grids() []grid {
 		out.rows = append(out.rows, []string{l.Scenario, l.Reason})
 	}
 	add(out)
-	add(figures("B over A", "A", "B", c.Values))
-	add(figures("Ratios to the baseline, B over A", "A / BASELINE", "B / BASELINE", c.Ratios))
 	return all
 }
 
@@ -147,14 +169,11 @@ func figures(title, a, b string, rows []Row) grid {
 	g := grid{title: title, heads: []string{"SCENARIO", "METRIC", a, b, "RATIO [95 %]", "P", "P (HOLM)", "VERDICT"}}
 	for i := range rows {
 		r := &rows[i]
-		name, says := r.Scenario, r.Says()
-		if r.Baseline != "" {
-			name += " / " + r.Baseline
-		}
+		says := r.Says()
 		if r.Note != "" {
 			says += ": " + r.Note
 		}
-		g.rows = append(g.rows, []string{name, r.Metric.Label(), r.figure(r.A), r.figure(r.B), bracketed(r.Ratio),
+		g.rows = append(g.rows, []string{r.name(), r.Metric.Label(), r.figure(r.A), r.figure(r.B), bracketed(r.Ratio),
 			optional(r.P, probability), optional(r.Adjusted, probability), says})
 	}
 	return g
@@ -166,11 +185,11 @@ func (c *Comparison) writeGates(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\nGates\n")
 	for _, line := range c.gateLines() {
-		fmt.Fprintln(b, clean(line))
+		writeWrapped(b, "", line)
 	}
 }
 
-// gateLines summarises the gates. Rows that failed come last, one a line.
+// gateLines summarises the gates. The rows that failed come last.
 func (c *Comparison) gateLines() []string {
 	j := c.Judgement
 	lines := []string{fmt.Sprintf("%d passed, %d in doubt, %d not judged, %d failed", j.Count(Passed), j.Count(Doubtful), j.Count(Unjudged), j.Count(Failed))}

@@ -25,7 +25,7 @@ func (b *bench) backpressure(f *Facts) (how string, err error) {
 	if errors.Is(err, errDropped) {
 		return "", err
 	}
-	how = fmt.Sprintf("by the kernel's version, as the trial told nothing: %v", err)
+	how = fmt.Sprintf("by the kernel's version, because trying it showed nothing: %v", err)
 	if k := f.Kernel(); !k.AtLeast(6, 16) {
 		return how, fmt.Errorf("kernel %s: %w", f.Release, unix.EOPNOTSUPP)
 	}

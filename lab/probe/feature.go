@@ -49,22 +49,22 @@ var features = []Feature{
 	{VXLAN, "VXLAN devices", module("vxlan", "CONFIG_VXLAN", "")},
 	{Macvlan, "macvlan devices", module("macvlan", "CONFIG_MACVLAN", "")},
 	{Tun, "tun/tap devices", module("tun", "CONFIG_TUN", "; /dev/net/tun must exist")},
-	{WireGuard, "WireGuard devices", module("wireguard", "CONFIG_WIREGUARD", "; without it, wireguard-go serves in user space where it is installed")},
+	{WireGuard, "WireGuard devices", module("wireguard", "CONFIG_WIREGUARD", "; without it, wireguard-go works in user space where it is installed")},
 	{IFB, "intermediate functional block devices", module("ifb", "CONFIG_IFB", "")},
 	{Pfifo, "the pfifo queueing discipline", module("sch_fifo", "CONFIG_NET_SCHED", "")},
 	{TBF, "the token bucket queueing discipline (rates)", module("sch_tbf", "CONFIG_NET_SCH_TBF", "")},
 	{Clsact, "the clsact hook", module("sch_ingress", "CONFIG_NET_SCH_INGRESS", "")},
 	{BPF, "BPF programs on the traffic control hook", module("cls_bpf", "CONFIG_NET_CLS_BPF", ", CONFIG_BPF_SYSCALL=y, and CAP_BPF or root")},
 	{TCX, "BPF programs attached by tcx links", "use Linux 6.6 or later with CONFIG_NET_XGRESS=y"},
-	{BTF, "the kernel's own type information", "use a kernel with CONFIG_DEBUG_INFO_BTF=y"},
+	{BTF, "the kernel's type information", "use a kernel with CONFIG_DEBUG_INFO_BTF=y"},
 	{Threaded, "NAPI polling in threads", "use Linux 5.12 or later"},
-	{Backpressure, "a full veth ring that stops the queue instead of dropping", "use Linux 6.16 or later; without it bursts are dropped and sent again"},
-	{VRouter, "the vrouter program", "build it with `make build`; it is looked for beside windtunnel, then on PATH"},
+	{Backpressure, "a veth queue that stops when the ring is full, and drops nothing", "use Linux 6.16 or later; on older kernels the wire drops bursts, and TCP sends them again"},
+	{VRouter, "the vrouter program", "build it with `make build`; windtunnel looks in its own folder, then in PATH"},
 	{OpenVSwitch, "Open vSwitch's kernel datapath", module("openvswitch", "CONFIG_OPENVSWITCH", "; without it Open vSwitch switches in userspace")},
-	{BridgeFilter, "bridges that hand frames to iptables (flannel wants them)", module("br_netfilter", "CONFIG_BRIDGE_NETFILTER", "")},
+	{BridgeFilter, "bridges that hand frames to iptables (flannel needs them)", module("br_netfilter", "CONFIG_BRIDGE_NETFILTER", "")},
 	{QEMU, "the machine emulator QEMU (for VMs as endpoints)", "apt-get install --no-install-recommends qemu-system-x86"},
-	{GuestKernel, "kernel for VMs to boot", kernel.FetchCommand},
-	{KVM, "hardware virtualisation that runs a guest (KVM)", "enable it in the firmware or in the hypervisor above (nested virtualisation); without it VMs are emulated, and their figures are not those of real ones"},
+	{GuestKernel, "a kernel for VMs to boot", kernel.FetchCommand},
+	{KVM, "hardware virtualisation that runs a guest (KVM)", "enable it in the firmware or in the hypervisor above (nested virtualisation); without it VMs are emulated, and their figures are not those of real VMs"},
 	{Pacing, "TCP pacing by SO_MAX_PACING_RATE", "use Linux 4.13 or later"},
 }
 
@@ -92,17 +92,17 @@ func (f *Facts) Missing(feature string) (reason, remedy string, missing bool) {
 		}
 		return found.Reason, found.Remedy, true
 	}
-	return fmt.Sprintf("feature %q is not one that the probe knows", feature), "name one of those that `windtunnel doctor` lists", true
+	return fmt.Sprintf("feature %q is unknown to the probe", feature), "name one that `windtunnel doctor` lists", true
 }
 
 const rootRemedy = "run as root (sudo)"
 
-// notRoot is what is said of every feature that only root can try.
+// notRoot is the finding for every feature that only root can try.
 func (f *Facts) notRoot(list []Feature) []Finding {
 	found := make([]Finding, len(list))
 	for i, feature := range list {
 		feature.Remedy = rootRemedy
-		found[i] = Finding{Feature: feature, Reason: feature.What + " need CAP_NET_ADMIN and CAP_SYS_ADMIN, which this process lacks"}
+		found[i] = Finding{Feature: feature, Reason: "not tried: this process lacks CAP_NET_ADMIN and CAP_SYS_ADMIN"}
 	}
 	return found
 }

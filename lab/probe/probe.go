@@ -76,12 +76,12 @@ func (f *Facts) lookAtCPUs(status string) {
 	list, _ := field(status, "Cpus_allowed_list")
 	affinity, err := ParseCPUList(list)
 	if err != nil {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("the CPUs that this process may use are not known: %v", err))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("read the CPUs that this process may use: %v", err))
 	}
 	f.Allowed = narrow(narrow(f.Online, affinity), cpuset())
 	f.Quota = cpuQuota()
 	if f.Quota > 0 && f.Quota < float64(len(f.Allowed)) {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("the control group limits this process to %.2f of %d CPUs: throttling will show as lost throughput; raise cpu.max or run outside the group", f.Quota, len(f.Allowed)))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("the control group limits this process to %.2f of %d CPUs, which lowers the throughput: raise cpu.max, or run outside the group", f.Quota, len(f.Allowed)))
 	}
 }
 

@@ -153,9 +153,9 @@ func try(feature Feature, b *bench, f *Facts) Finding {
 	if err == nil {
 		return Finding{Feature: feature, Works: true, How: how}
 	}
-	reason := fmt.Sprintf("no %s: %v", feature.What, err)
+	reason := fmt.Sprintf("%s cannot be used: %v", feature.What, err)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) {
-		reason = fmt.Sprintf("this kernel has no %s (%v)", feature.What, err)
+		reason = fmt.Sprintf("this kernel lacks %s (%v)", feature.What, err)
 	}
 	return Finding{Feature: feature, Reason: reason, How: how}
 }
@@ -173,7 +173,7 @@ func (b *bench) addPair() error {
 // onPair runs f with one end of the veth pair.
 func (b *bench) onPair(f func(l netlink.Link) error) error {
 	if !b.pair {
-		return errors.New("it was not tried: that needs a veth pair")
+		return errors.New("not tried: it needs a veth pair")
 	}
 	l, err := b.Link(near)
 	if err != nil {

@@ -9,10 +9,19 @@ import (
 	"windtunnel/lab/vm/kernel"
 )
 
-func findQEMU(*bench, *Facts) (string, error) { return exec.LookPath(vm.Program) }
+func findQEMU(*bench, *Facts) (string, error) {
+	path, err := exec.LookPath(vm.Program)
+	if errors.Is(err, exec.ErrNotFound) {
+		err = errors.New(vm.Program + " is not installed")
+	}
+	return path, err
+}
 
 func findGuestKernel(*bench, *Facts) (string, error) {
 	k, err := kernel.Find()
+	if errors.Is(err, kernel.ErrNone) {
+		err = errors.New("none was found")
+	}
 	return k.Release, err
 }
 

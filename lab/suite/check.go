@@ -122,7 +122,7 @@ func checkNames(j *journal, key, section string, list at[[]at[string]], known []
 	}
 	for _, n := range list.V {
 		if n.V != "" && !slices.Contains(known, n.V) {
-			j.fail(n.Pos, fmt.Sprintf("%q is not defined under %s", n.V, section), remedyFor(n.V, section, known))
+			j.fail(n.Pos, fmt.Sprintf("%q is not defined under %s", n.V, section), Suggest(n.V, section, known))
 		}
 	}
 	checkRepeats(j, key, list.V)
@@ -152,7 +152,7 @@ func checkPlaceholders(j *journal, text at[string]) {
 			return
 		}
 		if !slices.Contains(parts, part) {
-			j.fail(text.Pos, fmt.Sprintf("{%s} is not a part of a scenario", clip(part)), remedyFor(part, "parts", parts))
+			j.fail(text.Pos, fmt.Sprintf("{%s} is not a part of a scenario", clip(part)), Suggest(part, "parts", parts))
 			return
 		}
 		rest = tail

@@ -88,7 +88,7 @@ func (x *expansion) lookUp(name at[string]) (ids []string, isGroup, ok bool) {
 		return ids, true, true
 	}
 	if x.opts.Tool == "" {
-		x.j.fail(name.Pos, fmt.Sprintf("no scenario or group is called %q", name.V), remedyFor(name.V, "scenarios and groups", known))
+		x.j.fail(name.Pos, fmt.Sprintf("no scenario or group is called %q", name.V), Suggest(name.V, "scenarios and groups", known))
 	}
 	return nil, false, false
 }

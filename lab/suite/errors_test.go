@@ -57,6 +57,8 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{swap("suite: small", "suite: a b"), 1, 8, `"a b" cannot be a name`, "letters, digits"},
 		{swap("suite: small", "suite: "+strings.Repeat("x", 41)), 1, 8, "cannot be a name", "up to 40"},
 		{swap("[raw, bridge]", "[raw, -]"), 6, 19, `"-" cannot be a name`, ""},
+		{workload("kind: udp"), 3, 18, `"udp" is not known here`, `did you mean "udp_stream"? allowed: tcp_stream`},
+		{workload("kind: tcp_stream, parallel: 4"), 3, 30, `unknown key "parallel" in a workload`, `did you mean "streams"?`},
 		{workload("kind: tcp_strem"), 3, 18, `"tcp_strem" is not known here`, `did you mean "tcp_stream"? allowed: tcp_stream, tcp_rr, tcp_crr, udp_stream, udp_rr`},
 		{fabric("offload: tso"), 8, 24, `"tso" is not known here`, "allowed: none, tcp, tunnel"},
 		{workload("kind: tcp_stream, no_delay: yes"), 3, 40, `"yes" is neither true nor false`, "write true or false"},
@@ -135,11 +137,11 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{with("precision: tight"), 8, 12, "does not start with a number", `"0.5 %"`},
 		{with("precision: 2 percent"), 8, 14, `"percent" is not a percent sign`, `"2%"`},
 		{with("precision: [2%]"), 8, 12, "a list stands where a quantity belongs", ""},
-		{with("max_trials: 20"), 8, 13, "max_trials without a precision", `add a line such as "precision: 2%"`},
-		{with("max_time: 5m"), 8, 11, "max_time without a precision", `add a line such as "precision: 2%"`},
-		{with("precision: 2%\nmax_trials: 5"), 9, 13, "max_trials is 5, fewer than the 6 trials", "write 6 or more"},
+		{with("max_trials: 20"), 8, 13, "max_trials requires precision", `add a line such as "precision: 2%"`},
+		{with("max_time: 5m"), 8, 11, "max_time requires precision", `add a line such as "precision: 2%"`},
+		{with("precision: 2%\nmax_trials: 5"), 9, 13, "max_trials is 5, below the minimum of 6 trials", "write 6 or more"},
 		{with("precision: 2%\nmax_trials: 1001"), 9, 13, "is not a whole number from 1 to 1000", ""},
-		{with("precision: 2%\ntrials: 50\nmax_trials: 40"), 10, 13, "max_trials is 40, fewer than the 50 trials", "write 50 or more"},
+		{with("precision: 2%\ntrials: 50\nmax_trials: 40"), 10, 13, "max_trials is 40, below the minimum of 50 trials", "write 50 or more"},
 		{with("precision: 2%\nmax_time: 0"), 9, 11, "0 is out of bounds", "write 1s to 168h0m0s"},
 		// ladders
 		{with("ladders: [{title: x}]"), 8, 11, "a ladder lacks steps", ""},
@@ -288,7 +290,7 @@ func TestASuiteThatExpandsWithoutEndIsRefused(t *testing.T) {
 func TestTheNearestNameIsSuggestedOnlyWhenItIsNear(t *testing.T) {
 	known := []string{"stream", "rr", "title", "kind"}
 	for given, want := range map[string]string{
-		"strem": "stream", "Stream": "stream", "tilte": "title", "r": "rr", "knid": "kind", "banana": "", "": "",
+		"strem": "stream", "Stream": "stream", "udp": "", "parallel": "", "tilte": "title", "r": "rr", "knid": "kind", "banana": "", "": "",
 		strings.Repeat("x", 1000): "",
 	} {
 		if got := Nearest(given, known); got != want {

@@ -74,36 +74,50 @@ func (s *Suite) Expand(opts ExpandOptions) (*Plan, error) {
 
 func (o ExpandOptions) check(suite string) error {
 	if o.Duration != 0 && (o.Duration < leastDuration || o.Duration > mostDuration) {
-		return fmt.Errorf("suite %s: duration %v is out of bounds; choose %v to %v", suite, o.Duration, leastDuration, mostDuration)
+		return fmt.Errorf("suite %s: --duration %v is out of bounds: choose %v to %v", suite, o.Duration, leastDuration, mostDuration)
 	}
 	if o.Trials < 0 || o.Trials > mostTrials {
-		return fmt.Errorf("suite %s: %d trials are out of bounds; choose 1 to %d", suite, o.Trials, mostTrials)
+		return fmt.Errorf("suite %s: --trials %d is out of bounds: choose 1 to %d", suite, o.Trials, mostTrials)
 	}
 	if known := o.Vocabulary.Tools; o.Tool != "" && known != nil && !slices.Contains(known, o.Tool) {
-		return fmt.Errorf("suite %s: there is no tool %q; %s", suite, clip(o.Tool), remedyFor(o.Tool, "tools", known))
+		return fmt.Errorf("suite %s: --tool %s: there is no tool of this name; %s", suite, clip(o.Tool), Suggest(o.Tool, "tools", known))
 	}
 	return nil
 }
 
-func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
-	check := func(what string, a at[string], known []string) {
-		if known != nil && !slices.Contains(known, a.V) {
-			j.fail(a.Pos, fmt.Sprintf("there is no %s %q", what, a.V), remedyFor(a.V, what+"s", known))
-		}
-	}
-	if s.tool.Set && opts.Tool == "" {
-		check("tool", s.tool, opts.Vocabulary.Tools)
-	}
-	if s.short.V.tool.Set {
-		check("tool", s.short.V.tool, opts.Vocabulary.Tools)
-	}
+// checkSystems notes the systems that there are not; false where it noted any.
+func checkSystems(j *journal, s *spec, known []string) bool {
+	good := true
 	for _, e := range s.scenarios.V {
 		for _, n := range e.V.systems() {
-			check("system", n, opts.Vocabulary.Systems)
+			good = checkName(j, "system", n, known) && good
 		}
+	}
+	return good
+}
+
+// checkName notes a name that is not among the known ones; nil knows all.
+func checkName(j *journal, what string, a at[string], known []string) bool {
+	if known == nil || slices.Contains(known, a.V) {
+		return true
+	}
+	j.fail(a.Pos, fmt.Sprintf("there is no %s %q", what, a.V), Suggest(a.V, what+"s", known))
+	return false
+}
+
+func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
+	tools := opts.Vocabulary.Tools
+	if s.tool.Set && opts.Tool == "" {
+		checkName(j, "tool", s.tool, tools)
+	}
+	if s.short.V.tool.Set {
+		checkName(j, "tool", s.short.V.tool, tools)
+	}
+	checkSystems(j, s, opts.Vocabulary.Systems)
+	for _, e := range s.scenarios.V {
 		for _, n := range e.V.tool.V {
 			if opts.Tool == "" {
-				check("tool", n, opts.Vocabulary.Tools)
+				checkName(j, "tool", n, tools)
 			}
 		}
 	}

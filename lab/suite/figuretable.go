@@ -35,7 +35,7 @@ func (x *expansion) placed(e at[publishedSpec], seen map[[3]string]position) boo
 	case p.table.V == "":
 		return false // unreadable, and noted
 	case !slices.Contains(names, p.table.V):
-		x.j.fail(p.table.Pos, fmt.Sprintf("%q is not defined under tables", p.table.V), remedyFor(p.table.V, "tables", names))
+		x.j.fail(p.table.Pos, fmt.Sprintf("%q is not defined under tables", p.table.V), Suggest(p.table.V, "tables", names))
 		return false
 	case !p.row.Set || !p.column.Set:
 		x.j.fail(e.Pos, "a cell of a table lacks row or column", "name both, as the document does")

@@ -130,7 +130,7 @@ func (f choice[V]) read(j *journal, n ast.Node) (V, bool) {
 		return "", false
 	}
 	if !slices.Contains(f.allowed, V(s.text)) {
-		j.fail(s.pos, fmt.Sprintf("%q is not known here", clip(s.text)), remedyFor(s.text, "allowed", words))
+		j.fail(s.pos, fmt.Sprintf("%q is not known here", clip(s.text)), Suggest(s.text, "allowed", words))
 		return "", false
 	}
 	return V(s.text), true

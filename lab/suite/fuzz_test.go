@@ -52,7 +52,7 @@ func FuzzParseAndExpand(f *testing.F) {
 				}
 				continue
 			}
-			if err != nil && (opts.Trials > 0 || opts.Precision > 0) && strings.Contains(err.Error(), "trials at most are fewer than") {
+			if err != nil && (opts.Trials > 0 || opts.Precision > 0) && strings.Contains(err.Error(), "is below the minimum of") {
 				continue // an option that contradicts the file
 			}
 			if err != nil {

@@ -95,7 +95,7 @@ func (gatedMetric) read(j *journal, n ast.Node) (string, bool) {
 	case !known && near != "":
 		j.fail(s.pos, fmt.Sprintf("there is no metric %q", clip(s.text)), fmt.Sprintf("did you mean %q?", near))
 	case !known:
-		j.fail(s.pos, fmt.Sprintf("there is no metric %q", clip(s.text)), remedyFor(s.text, "metrics", metricNames()))
+		j.fail(s.pos, fmt.Sprintf("there is no metric %q", clip(s.text)), Suggest(s.text, "metrics", metricNames()))
 	case info.Better == 0:
 		j.fail(s.pos, s.text+" is neither better nor worse for being larger", "choose a metric that has a better direction, such as throughput_bps")
 	default:
@@ -178,7 +178,7 @@ func (f *GateFile) Bind(ids []string) error {
 		for _, p := range g.Scenarios {
 			named := func(id string) bool { ok, err := Matches(p.Text, id); return ok && err == nil }
 			if !slices.ContainsFunc(ids, named) {
-				j.fail(position{p.Line, p.Column}, fmt.Sprintf("no scenario is called %q", clip(p.Text)), remedyFor(p.Text, "scenarios", NamesFor(ids)))
+				j.fail(position{p.Line, p.Column}, fmt.Sprintf("no scenario is called %q", clip(p.Text)), Suggest(p.Text, "scenarios", NamesFor(ids)))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -121,6 +122,9 @@ var (
 	profiles   = []Offload{OffloadNone, OffloadTCP, OffloadTunnel}
 )
 
+// Kinds lists the kinds of traffic.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
 // Bounds that are not the kernel's are wide enough for any honest experiment
 // and keep a slip of the finger from taking the machine.
 const (
@@ -135,7 +139,7 @@ const (
 	// trials tells less.
 	leastPrecision = 0.001
 	mostPairs      = 256
-	mostStreams    = 1024
+	MostStreams    = 1024    // of a workload
 	mostNames      = 100     // fabrics, workloads, and entries of lists
 	mostPublished  = 400     // figures of documents
 	mostScenarios  = 1000    // after expansion
@@ -231,7 +235,7 @@ var workloadTable = table[workloadSpec]{
 	fields: []field[workloadSpec]{
 		bind("kind", choice[Kind]{kinds}, func(w *workloadSpec) *at[Kind] { return &w.kind }, "tcp_stream and udp_stream move data; tcp_rr and udp_rr exchange a request and a response; tcp_crr connects for each exchange.").must(),
 		preset("direction", choice[Direction]{directions}, func(w *workloadSpec) *at[Direction] { return &w.direction }, Forward, "forward is from sender to receiver; the sender always connects.").only(streams...),
-		preset("streams", number{1, mostStreams}, func(w *workloadSpec) *at[int] { return &w.streams }, 1, "Connections at once, each on its own thread.").also("threads"),
+		preset("streams", number{1, MostStreams}, func(w *workloadSpec) *at[int] { return &w.streams }, 1, "Connections at once, each on its own thread.").also("threads"),
 		bind("buffer", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.buffer }, "Bytes of one send call; of a udp_stream the payload of a datagram, at most 65507. Default 128k for tcp_stream, 1400 for udp_stream.").only(streams...),
 		preset("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.sendBuffer }, 0, "SO_SNDBUF in bytes; 0 leaves it to the kernel."),
 		preset("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.receiveBuffer }, 0, "SO_RCVBUF in bytes; 0 leaves it to the kernel."),

@@ -50,7 +50,7 @@ func (metric) read(j *journal, n ast.Node) (string, bool) {
 		return "", false
 	}
 	if _, known := sample.Describe(sample.Metric(s.text)); !known {
-		j.fail(s.pos, fmt.Sprintf("%q is not a metric", clip(s.text)), remedyFor(s.text, "metrics", metricNames()))
+		j.fail(s.pos, fmt.Sprintf("%q is not a metric", clip(s.text)), Suggest(s.text, "metrics", metricNames()))
 		return "", false
 	}
 	return s.text, true
@@ -100,7 +100,7 @@ func (x *expansion) stands(e at[publishedSpec], known []string) bool {
 			continue
 		}
 		if x.opts.Tool == "" {
-			x.j.fail(id.Pos, fmt.Sprintf("no scenario is called %q", id.V), remedyFor(id.V, "scenarios", known))
+			x.j.fail(id.Pos, fmt.Sprintf("no scenario is called %q", id.V), Suggest(id.V, "scenarios", known))
 		}
 		return false
 	}

@@ -64,7 +64,7 @@ func (x *expansion) short() {
 			return err == nil && match
 		})
 		if !found {
-			x.j.fail(f.Pos, fmt.Sprintf("no scenario is called %q", f.V), remedyFor(f.V, "scenarios and groups", NamesFor(idsOf(x.plan.Scenarios))))
+			x.j.fail(f.Pos, fmt.Sprintf("no scenario is called %q", f.V), Suggest(f.V, "scenarios and groups", NamesFor(idsOf(x.plan.Scenarios))))
 		}
 	}
 }

@@ -42,39 +42,39 @@ func stopOf(s *spec, opts ExpandOptions) (trials int, stop Stop) {
 // nothing.
 func checkStop(j *journal, s *spec) {
 	if !s.precision.Set {
-		const remedy = `add a line such as "precision: 2%", or remove it: without, each scenario runs trials times`
+		const remedy = `add a line such as "precision: 2%", or remove this one: without precision each scenario runs as often as trials says`
 		if s.maxTrials.Set {
-			j.fail(s.maxTrials.Pos, "max_trials without a precision that could be reached sooner", remedy)
+			j.fail(s.maxTrials.Pos, "max_trials requires precision", remedy)
 		}
 		if s.maxTime.Set {
-			j.fail(s.maxTime.Pos, "max_time without a precision that could be reached sooner", remedy)
+			j.fail(s.maxTime.Pos, "max_time requires precision", remedy)
 		}
 		return
 	}
 	// What could not be read is 0, and noted.
 	if s.maxTrials.V > 0 && s.maxTrials.V < s.trials.V {
-		j.fail(s.maxTrials.Pos, fmt.Sprintf("max_trials is %d, fewer than the %d trials that are run in any case", s.maxTrials.V, s.trials.V),
-			fmt.Sprintf("write %d or more, or fewer trials", s.trials.V))
+		j.fail(s.maxTrials.Pos, fmt.Sprintf("max_trials is %d, below the minimum of %d trials", s.maxTrials.V, s.trials.V),
+			fmt.Sprintf("write %d or more, or lower trials", s.trials.V))
 	}
 }
 
 // checkStop says what is wrong with the options that a precision has, by
-// themselves or together with the file's.
+// themselves or together with the file's. It names them as `windtunnel run` does.
 func (o ExpandOptions) checkStop(s *spec) error {
 	switch {
 	case o.Precision != 0 && !(o.Precision >= leastPrecision && o.Precision <= mostPrecision): // NaN too
-		return fmt.Errorf("a precision of %s is out of bounds; choose %s to %s", units.FormatPercent(o.Precision), units.FormatPercent(leastPrecision), units.FormatPercent(mostPrecision))
+		return fmt.Errorf("--precision %s is out of bounds: choose %s to %s", units.FormatPercent(o.Precision), units.FormatPercent(leastPrecision), units.FormatPercent(mostPrecision))
 	case o.MaxTrials < 0 || o.MaxTrials > mostTrials:
-		return fmt.Errorf("%d trials at most are out of bounds; choose 1 to %d", o.MaxTrials, mostTrials)
+		return fmt.Errorf("--max-trials %d is out of bounds: choose 1 to %d", o.MaxTrials, mostTrials)
 	case o.MaxTime != 0 && (o.MaxTime < leastTime || o.MaxTime > mostTime):
-		return fmt.Errorf("a time of %v at most is out of bounds; choose %v to %v", o.MaxTime, time.Duration(leastTime), mostTime)
+		return fmt.Errorf("--max-time %v is out of bounds: choose %v to %v", o.MaxTime, time.Duration(leastTime), mostTime)
 	}
 	trials, stop := stopOf(s, o)
 	if stop.Precision == 0 && (o.MaxTrials > 0 || o.MaxTime > 0) {
-		return errors.New("a most of trials or time needs a precision that could be reached sooner; give one, such as 2%, or the number of trials alone")
+		return errors.New("--max-trials and --max-time require --precision: add it, such as --precision 2%, or give --trials alone")
 	}
 	if stop.Precision > 0 && stop.MaxTrials < trials {
-		return fmt.Errorf("%d trials at most are fewer than the %d that are run in any case; choose %d or more, or fewer trials", stop.MaxTrials, trials, trials)
+		return fmt.Errorf("the maximum of %d trials is below the minimum of %d: set --max-trials to %d or more, or lower --trials", stop.MaxTrials, trials, trials)
 	}
 	return nil
 }

@@ -59,18 +59,18 @@ func TestStopOptionsThatContradictAreRefused(t *testing.T) {
 		opts  ExpandOptions
 		says  string
 	}{
-		{fixed, ExpandOptions{Precision: 0.0009}, "suite small: a precision of 0.09 % is out of bounds; choose 0.1 % to 50 %"},
-		{fixed, ExpandOptions{Precision: 0.51}, "a precision of 51 % is out of bounds"},
-		{fixed, ExpandOptions{Precision: -0.02}, "a precision of -2 % is out of bounds"},
-		{fixed, ExpandOptions{Precision: math.NaN()}, "a precision of — is out of bounds"},
-		{fixed, ExpandOptions{MaxTrials: 20}, "needs a precision that could be reached sooner; give one, such as 2%"},
-		{fixed, ExpandOptions{MaxTime: time.Minute}, "needs a precision"},
-		{fixed, ExpandOptions{Precision: 0.02, MaxTrials: -1}, "-1 trials at most are out of bounds; choose 1 to 1000"},
-		{fixed, ExpandOptions{Precision: 0.02, MaxTrials: 1001}, "1001 trials at most are out of bounds"},
-		{fixed, ExpandOptions{Precision: 0.02, MaxTime: time.Millisecond}, "a time of 1ms at most is out of bounds; choose 1s to 168h0m0s"},
-		{fixed, ExpandOptions{Precision: 0.02, MaxTrials: 5}, "5 trials at most are fewer than the 6 that are run in any case; choose 6 or more"},
-		{pursuing, ExpandOptions{MaxTrials: 9}, "9 trials at most are fewer than the 10"},
-		{pursuing, ExpandOptions{Trials: 21}, "20 trials at most are fewer than the 21"},
+		{fixed, ExpandOptions{Precision: 0.0009}, "suite small: --precision 0.09 % is out of bounds: choose 0.1 % to 50 %"},
+		{fixed, ExpandOptions{Precision: 0.51}, "--precision 51 % is out of bounds"},
+		{fixed, ExpandOptions{Precision: -0.02}, "--precision -2 % is out of bounds"},
+		{fixed, ExpandOptions{Precision: math.NaN()}, "--precision — is out of bounds"},
+		{fixed, ExpandOptions{MaxTrials: 20}, "--max-trials and --max-time require --precision: add it, such as --precision 2%"},
+		{fixed, ExpandOptions{MaxTime: time.Minute}, "require --precision"},
+		{fixed, ExpandOptions{Precision: 0.02, MaxTrials: -1}, "--max-trials -1 is out of bounds: choose 1 to 1000"},
+		{fixed, ExpandOptions{Precision: 0.02, MaxTrials: 1001}, "--max-trials 1001 is out of bounds"},
+		{fixed, ExpandOptions{Precision: 0.02, MaxTime: time.Millisecond}, "--max-time 1ms is out of bounds: choose 1s to 168h0m0s"},
+		{fixed, ExpandOptions{Precision: 0.02, MaxTrials: 5}, "the maximum of 5 trials is below the minimum of 6: set --max-trials to 6 or more, or lower --trials"},
+		{pursuing, ExpandOptions{MaxTrials: 9}, "the maximum of 9 trials is below the minimum of 10"},
+		{pursuing, ExpandOptions{Trials: 21}, "the maximum of 20 trials is below the minimum of 21"},
 	} {
 		p, err := c.suite.Expand(c.opts)
 		if err == nil || !strings.Contains(err.Error(), c.says) {

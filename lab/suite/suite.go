@@ -17,9 +17,15 @@ type Suite struct {
 // Parse reads a suite. name is what messages call the file. The error is an
 // Errors with everything that is wrong, each with its line.
 //
-// Whether systems and tools exist is not asked here but in Expand, which is
-// given their names.
+// Parse does not know which systems and tools there are: Expand is given their
+// names.
 func Parse(name string, data []byte) (*Suite, error) {
+	return ParseFor(name, data, Vocabulary{})
+}
+
+// ParseFor is Parse where the systems are known. A misspelt system is then the
+// error, and not the comparison that spells it right.
+func ParseFor(name string, data []byte, known Vocabulary) (*Suite, error) {
 	j := &journal{file: name}
 	root := document(j, data, suiteLanguage)
 	if root == nil {
@@ -34,7 +40,7 @@ func Parse(name string, data []byte) (*Suite, error) {
 	checkFabrics(j, &s.spec)
 	checkEndpoints(j, &s.spec)
 	checkStop(j, &s.spec)
-	if checkScenarios(j, &s.spec) {
+	if checkScenarios(j, &s.spec) && checkSystems(j, &s.spec, known.Systems) {
 		expand(j, &s.spec, ExpandOptions{})
 		checkShortForm(j, &s.spec)
 	}

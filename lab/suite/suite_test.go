@@ -283,11 +283,11 @@ func TestOptionsOutOfBoundsAreRefused(t *testing.T) {
 	s := mustParse(t, small)
 	known := Vocabulary{Tools: []string{"builtin", "iperf3"}}
 	for says, opts := range map[string]ExpandOptions{
-		"duration 1ms is out of bounds; choose 100ms":                             {Duration: time.Millisecond},
-		"duration -1s is out of bounds":                                           {Duration: -time.Second},
-		"-1 trials are out of bounds; choose 1 to 1000":                           {Trials: -1},
-		"1001 trials are out of bounds":                                           {Trials: 1001},
-		`there is no tool "iperf"; did you mean "iperf3"? tools: builtin, iperf3`: {Tool: "iperf", Vocabulary: known},
+		"--duration 1ms is out of bounds: choose 100ms":                                              {Duration: time.Millisecond},
+		"--duration -1s is out of bounds":                                                            {Duration: -time.Second},
+		"--trials -1 is out of bounds: choose 1 to 1000":                                             {Trials: -1},
+		"--trials 1001 is out of bounds":                                                             {Trials: 1001},
+		`--tool iperf: there is no tool of this name; did you mean "iperf3"? tools: builtin, iperf3`: {Tool: "iperf", Vocabulary: known},
 	} {
 		_, err := s.Expand(opts)
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -339,6 +339,15 @@ test.yaml:6:20: there is no tool "iperf2"
      6 |     tool: [iperf3, iperf2]
        |                    ^
   did you mean "iperf3"? tools: builtin, iperf3`
+	if err == nil || err.Error() != want {
+		t.Errorf("got:\n%v\nwant:\n%s", err, want)
+	}
+	// The comparison spells it right, and is not the mistake.
+	_, err = ParseFor("test.yaml", []byte(strings.Replace(small, "bridge", "maclan", 1)+"comparisons: [{baseline: raw, subject: macvlan}]\n"), Vocabulary{Systems: []string{"raw", "bridge", "macvlan"}})
+	want = `test.yaml:6:19: there is no system "maclan"
+     6 |   - system: [raw, maclan]
+       |                   ^
+  did you mean "macvlan"? systems: raw, bridge, macvlan`
 	if err == nil || err.Error() != want {
 		t.Errorf("got:\n%v\nwant:\n%s", err, want)
 	}

@@ -156,7 +156,7 @@ func (t table[T]) remedy(key string) string {
 			return fmt.Sprintf("%q belongs in %s; known here: %s", key, home, enumerate(known))
 		}
 	}
-	return remedyFor(key, "known here", known)
+	return Suggest(key, "known here", known)
 }
 
 func (t table[T]) schema() object {

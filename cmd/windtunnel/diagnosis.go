@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
+	"windtunnel/lab/testbed"
+	"windtunnel/lab/tool"
+	"windtunnel/suites"
+)
+
+// diagnosis is what doctor found, and the JSON that it prints. Its fields are
+// documented in docs/operating.md: fields may be added, and none is renamed or
+// removed.
+type diagnosis struct {
+	Version  string        `json:"version"` // of windtunnel
+	Revision string        `json:"revision"`
+	Facts    *probe.Facts  `json:"facts"`
+	Layout   *layout       `json:"layout,omitempty"` // absent where this machine has too few CPUs
+	Distance string        `json:"cpu_distance"`     // for a person
+	Tools    []foundTool   `json:"tools"`
+	Systems  []foundSystem `json:"systems"`
+	Suites   []foundSuite  `json:"suites"`
+	Missing  []missing     `json:"missing"`      // what tools, systems and suites lack, each once
+	Packages []string      `json:"apt_packages"` // of what is missing, what one apt-get installs
+
+	noLayout string // why there is no layout
+}
+
+// layout is the CPUs of a testbed of two nodes.
+type layout struct {
+	Nodes  [][]int `json:"nodes"`
+	Wire   []int   `json:"wire"`   // empty: the wire shares the sender's CPUs
+	Engine []int   `json:"engine"` // empty: the engine shares the nodes' CPUs
+}
+
+// foundTool is a traffic tool and its programs.
+type foundTool struct {
+	Name     string          `json:"name"`
+	Runs     bool            `json:"runs"`
+	Programs []probe.Program `json:"programs"` // empty where the tool is built in
+}
+
+// foundSystem is a system under test.
+type foundSystem struct {
+	Name     string   `json:"name"`
+	Describe string   `json:"description"`
+	Runs     bool     `json:"runs"`
+	Lacks    []string `json:"lacks"` // names of what is missing
+}
+
+// foundSuite is a suite that comes with the program.
+type foundSuite struct {
+	Name      string            `json:"name"`
+	Title     string            `json:"title"`
+	Scenarios int               `json:"scenarios"`
+	Skipped   map[string]string `json:"skipped"` // scenario → why it cannot run here
+}
+
+// missing is a kernel feature or a program that this machine lacks.
+type missing struct {
+	Name    string `json:"name"`
+	Reason  string `json:"reason"`
+	Remedy  string `json:"remedy"`
+	Package string `json:"apt_package,omitempty"` // what apt-get installs for it
+
+	longs []string // reason and remedy, as the reasons of skipped scenarios have them
+}
+
+// diagnose finds out what of the tools, systems and suites runs here.
+func diagnose(f *probe.Facts, distance string) (*diagnosis, error) {
+	d := &diagnosis{Version: version, Revision: revision, Facts: f, Distance: distance, Packages: []string{}, Missing: []missing{}}
+	l, err := testbed.PlanCPUs(f.UsableCPUs(), 2)
+	if err != nil {
+		d.noLayout = err.Error()
+	} else {
+		d.Layout = &layout{l.Nodes, orEmpty(l.Wire), orEmpty(l.Engine)}
+		if warning := backlogWarning(f, &l); warning != "" {
+			f.Warnings = append(f.Warnings, warning)
+		}
+	}
+	for _, x := range f.Features {
+		if !x.Works {
+			d.lacks(missing{Name: x.Name, Reason: x.Reason, Remedy: x.Remedy, longs: []string{x.Reason + "; " + x.Remedy}})
+		}
+	}
+	for _, t := range tool.Registry() {
+		lacks := d.lacksPrograms(t.Programs())
+		d.Tools = append(d.Tools, foundTool{t.Name(), len(lacks) == 0, orEmpty(f.Programs(t.Programs()))})
+	}
+	for _, s := range system.Registry() {
+		lacks := d.lacksPrograms(system.Programs(s))
+		for _, name := range s.Features() {
+			if _, _, absent := f.Missing(name); absent {
+				lacks = append(lacks, name)
+			}
+		}
+		d.Systems = append(d.Systems, foundSystem{s.Name(), s.Describe(), len(lacks) == 0, orEmpty(lacks)})
+	}
+	for _, name := range suites.Names() {
+		plan, err := loadPlan(name, suite.ExpandOptions{})
+		if err != nil {
+			return nil, err
+		}
+		d.Suites = append(d.Suites, foundSuite{name, plan.Title, len(plan.Scenarios), d.shortened(experiment.Skips(plan, f))})
+	}
+	return d, nil
+}
+
+// orEmpty makes an empty list, and not null, of no list.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// lacks notes what is missing, once.
+func (d *diagnosis) lacks(m missing) {
+	if known := d.absent(m.Name); known != nil {
+		known.longs = append(known.longs, m.longs...)
+		return
+	}
+	if pkg := aptPackage(m.Remedy); pkg != "" {
+		m.Package = pkg
+		// A package of another component may make the whole command fail.
+		if !strings.Contains(m.Remedy, "component") && !slices.Contains(d.Packages, pkg) {
+			d.Packages = append(d.Packages, pkg)
+			slices.Sort(d.Packages)
+		}
+	}
+	d.Missing = append(d.Missing, m)
+}
+
+// absent is what is missing under a name; nil where it is not.
+func (d *diagnosis) absent(name string) *missing {
+	for i := range d.Missing {
+		if d.Missing[i].Name == name {
+			return &d.Missing[i]
+		}
+	}
+	return nil
+}
+
+// lacksPrograms notes the programs that cannot be used here, and names them.
+func (d *diagnosis) lacksPrograms(programs []program.Program) (names []string) {
+	for _, p := range programs {
+		if long := d.Facts.Lacks(p); long != "" {
+			reason, _, _ := strings.Cut(long, "; get it with: ")
+			d.lacks(missing{Name: p.Name, Reason: reason, Remedy: strings.TrimPrefix(p.Package, "none; "), longs: []string{long}})
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// shortened names what is missing in place of its reason and remedy, which the
+// diagnosis has once.
+func (d *diagnosis) shortened(skips map[string]string) map[string]string {
+	var pairs []string
+	for _, m := range d.Missing {
+		for _, long := range m.longs {
+			pairs = append(pairs, long, lacksMark+m.Name)
+		}
+	}
+	short := strings.NewReplacer(pairs...)
+	for id, why := range skips {
+		var lacks, others []string
+		for part := range strings.SplitSeq(short.Replace(why), "; ") {
+			if name, lack := strings.CutPrefix(part, lacksMark); lack {
+				lacks = append(lacks, name)
+			} else {
+				others = append(others, part)
+			}
+		}
+		if len(lacks) > 0 {
+			slices.Sort(lacks)
+			others = append(others, "lacks "+strings.Join(slices.Compact(lacks), ", "))
+		}
+		skips[id] = strings.Join(others, "; ")
+	}
+	return skips
+}
+
+// lacksMark begins what is missing in the reasons that shortened reads.
+const lacksMark = "\x00"
+
+var (
+	aptCommand = regexp.MustCompile(`^apt-get install (?:--\S+ )*([a-z0-9][a-z0-9+.-]*)`)
+	aptName    = regexp.MustCompile(`^([a-z0-9][a-z0-9+.-]*)(?: \(|;|,|$)`)
+)
+
+// aptPackage is the Debian package in a remedy; empty where apt has none.
+func aptPackage(remedy string) string {
+	for _, form := range []*regexp.Regexp{aptCommand, aptName} {
+		if m := form.FindStringSubmatch(remedy); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// explained is a remedy without the command that the last line has; empty where
+// nothing else is in it.
+func (m missing) explained() string {
+	if m.Package == "" {
+		return m.Remedy
+	}
+	_, rest, _ := strings.Cut(m.Remedy, m.Package)
+	if rest == "" {
+		return ""
+	}
+	return fmt.Sprintf("package %s%s", m.Package, rest)
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"windtunnel/lab/probe"
+	"windtunnel/lab/report"
+	"windtunnel/lab/units"
+)
+
+// textWidth is the longest line of what is printed for a person, in columns.
+const textWidth = 100
+
+// wrapped breaks text into lines of at most textWidth columns; those after the
+// first begin with the indent.
+func wrapped(text, indent string) string { return report.Wrap(text, textWidth, indent) }
+
+// entry prints text after a label, in a column of its own.
+func entry(out io.Writer, label, text string) {
+	indent := strings.Repeat(" ", lipgloss.Width(label))
+	fmt.Fprintln(out, strings.TrimRight(label+report.Wrap(text, textWidth, indent), " "))
+}
+
+// write prints the diagnosis for a person.
+func (d *diagnosis) write(out io.Writer) error {
+	var b strings.Builder
+	d.writeMachine(&b)
+	b.WriteString("\nKernel features\n")
+	for _, x := range d.Facts.Features {
+		if x.Works {
+			row(&b, "yes", x.Name, x.What)
+		} else {
+			row(&b, "no", x.Name, x.Reason)
+		}
+	}
+	b.WriteString("\nTools\n")
+	for _, t := range d.Tools {
+		d.writeTool(&b, t)
+	}
+	b.WriteString("\nSystems\n")
+	for _, s := range d.Systems {
+		if s.Runs {
+			row(&b, "yes", s.Name, s.Describe)
+		} else {
+			row(&b, "no", s.Name, "lacks "+strings.Join(s.Lacks, ", "))
+		}
+	}
+	b.WriteString("\nSuites\n")
+	for _, s := range d.Suites {
+		s.write(&b)
+	}
+	d.writeRemedies(&b)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func (d *diagnosis) writeMachine(b *strings.Builder) {
+	f := d.Facts
+	entry(b, "machine   ", fmt.Sprintf("%s, %d CPUs (%s), %s, %s", f.CPUModel, len(f.UsableCPUs()), probe.FormatCPUList(f.UsableCPUs()), units.FormatBytes(int64(f.MemoryBytes)), f.OS))
+	kernel := fmt.Sprintf("%s, clock %s, %s, IRQ time accounting: %s", f.Release, f.ClockSource, f.CongestionControl, f.IRQTimeAccounting)
+	if f.Virtualization != "" {
+		kernel += "; virtualised: " + f.Virtualization + ", so other guests can take CPU time (see the steal figures)"
+	}
+	entry(b, "kernel    ", kernel)
+	if !f.Root() {
+		entry(b, "root      ", "no: measuring makes network namespaces and devices, and features are tried with them; use sudo")
+	}
+	if d.Layout == nil {
+		entry(b, "testbed   ", "none: "+d.noLayout)
+	} else {
+		entry(b, "testbed   ", fmt.Sprintf("node a on CPUs %s, node b on %s, the fabric on %s, the engine on %s", probe.FormatCPUList(d.Layout.Nodes[0]),
+			probe.FormatCPUList(d.Layout.Nodes[1]), orShared(d.Layout.Wire), orShared(d.Layout.Engine)))
+	}
+	entry(b, "distance  ", d.Distance)
+	for _, w := range f.Warnings {
+		entry(b, "warning   ", w)
+	}
+}
+
+func orShared(cpus []int) string {
+	if len(cpus) == 0 {
+		return "the nodes' CPUs"
+	}
+	return probe.FormatCPUList(cpus)
+}
+
+// row prints whether a thing is here, its name, and a text beside them.
+func row(b *strings.Builder, mark, name, text string) {
+	entry(b, fmt.Sprintf("  %-3s  %-18s  ", mark, name), text)
+}
+
+func (d *diagnosis) writeTool(b *strings.Builder, t foundTool) {
+	if len(t.Programs) == 0 {
+		row(b, "yes", t.Name, "built in")
+	}
+	for _, p := range t.Programs {
+		if m := d.absent(p.Name); m != nil {
+			row(b, "no", p.Name, m.Reason)
+			continue
+		}
+		row(b, "yes", p.Name, p.Version)
+	}
+}
+
+func (s foundSuite) write(b *strings.Builder) {
+	runs := s.Scenarios - len(s.Skipped)
+	mark := "yes"
+	if runs == 0 {
+		mark = "no"
+	}
+	row(b, mark, s.Name, fmt.Sprintf("%d of %s run here", runs, units.Plural(s.Scenarios, "scenario")))
+	for _, group := range groupSkips(s.Skipped) {
+		entry(b, strings.Repeat(" ", 27), fmt.Sprintf("skips %s: %s", group, group.why))
+	}
+}
+
+// String names the scenarios, or the first few of many.
+func (g skipGroup) String() string {
+	const named = 3
+	list := strings.Join(g.ids[:min(named, len(g.ids))], ", ")
+	if more := len(g.ids) - named; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}
+
+// writeRemedies prints how to get what is missing: each remedy once, and one
+// command for everything that apt has.
+func (d *diagnosis) writeRemedies(b *strings.Builder) {
+	var order []string
+	names := map[string][]string{}
+	for _, m := range d.Missing {
+		how := m.explained()
+		if how == "" {
+			continue
+		}
+		if names[how] == nil {
+			order = append(order, how)
+		}
+		names[how] = append(names[how], m.Name)
+	}
+	if len(order) > 0 {
+		b.WriteString("\nHow to get what is missing\n")
+	}
+	for _, how := range order {
+		fmt.Fprintln(b, "  "+report.Wrap(strings.Join(names[how], ", ")+": "+how, textWidth-2, "    "))
+	}
+	if len(d.Packages) == 0 {
+		return
+	}
+	b.WriteString("\nInstall everything that apt has\n")
+	fmt.Fprintln(b, "  "+strings.ReplaceAll(report.Wrap("apt-get install --no-install-recommends "+strings.Join(d.Packages, " "), textWidth-4, "    "), "\n", " \\\n"))
+}

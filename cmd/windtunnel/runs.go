@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/results"
+)
+
+func runsCommand() *cobra.Command {
+	var db string
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List the stored runs, the newest first; delete runs",
+		Args:  takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := openStore(db, true)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			runs, err := store.Runs()
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "RUN\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED")
+			for _, r := range runs {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", r.ID, r.Suite, r.Started.Local().Format(time.DateTime), r.Status, r.Scenarios, r.Samples, r.Failures, r.Skipped)
+			}
+			return w.Flush()
+		},
+	}
+	cmd.AddCommand(runsDelete())
+	dbFlag(cmd, &db)
+	return cmd
+}
+
+func runsDelete() *cobra.Command {
+	var db string
+	cmd := &cobra.Command{
+		Use:   "delete RUN…",
+		Short: "Delete runs with all that is stored of them; reports that were written stay",
+		Example: `  windtunnel runs delete 20261121-093015
+  windtunnel runs delete latest`,
+		Args: takes(1, math.MaxInt),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			store, err := openExisting(db)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			// All names are resolved before the first run goes: "latest" is then one run,
+			// and a misspelt name deletes nothing.
+			ids := make([]string, len(names))
+			for i, name := range names {
+				if name == "" {
+					return errors.New("delete a run: the name is empty; `windtunnel runs` lists the runs")
+				}
+				if ids[i], err = store.Resolve(name); err != nil {
+					return err
+				}
+			}
+			slices.Sort(ids)
+			for _, id := range slices.Compact(ids) {
+				if _, err := store.DeleteRun(id); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "deleted run %s\n", id)
+			}
+			return nil
+		},
+	}
+	dbFlag(cmd, &db)
+	return cmd
+}
+
+// openExisting opens a store for writing, and makes none.
+func openExisting(db string) (*results.Store, error) {
+	store, err := openStore(db, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Close(); err != nil {
+		return nil, err
+	}
+	return openStore(db, false)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
+)
+
+// flagError says what is wrong with a flag and what to write instead.
+func flagError(cmd *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	var lacks *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &value):
+		return fmt.Errorf("--%s %s: %s", value.GetFlag().Name, value.GetValue(), remedy(value.GetFlag().Value.Type(), value.GetValue()))
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		hint := fmt.Sprintf("`%s --help` lists the flags", cmd.CommandPath())
+		if near := suite.Nearest(unknown.GetSpecifiedName(), flagNames(cmd)); near != "" {
+			hint = "did you mean --" + near + "? " + hint
+		}
+		return fmt.Errorf("unknown flag --%s; %s", unknown.GetSpecifiedName(), hint)
+	case errors.As(err, &lacks):
+		return fmt.Errorf("%w; `%s --help` says what to write", err, cmd.CommandPath())
+	}
+	return err
+}
+
+func flagNames(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// remedy says how a value of a flag's type is written.
+func remedy(kind, given string) string {
+	switch kind {
+	case "duration":
+		if v, err := strconv.ParseFloat(given, 64); err == nil && v > 0 {
+			return fmt.Sprintf("give a unit, such as %ss", given)
+		}
+		var problem *units.Error
+		if _, err := units.ParseDuration(given); errors.As(err, &problem) {
+			return problem.Problem + "; " + problem.Remedy
+		}
+		return "give a time with its unit, such as 500ms, 15s or 2m30s"
+	case "int":
+		return "give a whole number, such as 10"
+	case "uint64":
+		return "give a whole number of 0 or more"
+	case "bool":
+		return "give true or false, or no value, which is true"
+	}
+	return "give names separated by commas; quote those that contain a comma or a quotation mark"
+}
+
+// helpFlags words cobra's flags as all others are.
+func helpFlags(cmd *cobra.Command) {
+	cmd.InitDefaultHelpFlag()
+	cmd.Flags().Lookup("help").Usage = "Show this help"
+	cmd.InitDefaultVersionFlag()
+	if f := cmd.Flags().Lookup("version"); f != nil {
+		f.Usage = "Print the version"
+	}
+	for _, below := range cmd.Commands() {
+		helpFlags(below)
+	}
+}
+
+// group is a command that only has commands below it.
+func group(use, short string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: takes(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// unknownCommand says which command below cmd was meant.
+func unknownCommand(cmd *cobra.Command, given string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return fmt.Errorf("there is no command `%s %s`; %s", cmd.CommandPath(), given, suite.Suggest(given, "commands", names))
+}
+
+// takes refuses a wrong number of arguments and shows the right line.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		if cmd.HasSubCommands() {
+			return unknownCommand(cmd, args[0])
+		}
+		wants := fmt.Sprintf("%d to %d arguments", least, most)
+		switch {
+		case most == math.MaxInt:
+			wants = units.Plural(least, "argument") + " or more"
+		case most == 0:
+			wants = "no argument"
+		case least == most:
+			wants = units.Plural(most, "argument")
+		case least == 0:
+			wants = units.Plural(most, "argument") + " at most"
+		}
+		return fmt.Errorf("%s takes %s, %d given: write `%s`", cmd.CommandPath(), wants, len(args), cmd.UseLine())
+	}
+}

@@ -1,0 +1,110 @@
+package compare
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"windtunnel/lab/report"
+)
+
+// textWidth is the longest line of a text table, in columns.
+const textWidth = 100
+
+// leastColumn is how narrow a column of text may become.
+const leastColumn = 16
+
+// gap is the space between columns.
+const gap = 2
+
+// textLine is a line of a text table: cells, or a heading over the lines below.
+type textLine struct {
+	heading string
+	cells   []string
+	note    string // on lines of its own, below the cells
+}
+
+// writeLines writes lines in columns, after an indent. Where they are too wide
+// together, the widest column gives way and its cells are broken over lines.
+func writeLines(b *strings.Builder, indent int, lines []textLine) {
+	widths := fitted(lines, textWidth-indent)
+	space := strings.Repeat(" ", indent)
+	for _, l := range lines {
+		if l.heading != "" {
+			writeWrapped(b, "  ", l.heading)
+			continue
+		}
+		cells := make([][]string, len(l.cells))
+		tall := 0
+		for i, c := range l.cells {
+			cells[i] = broken(clean(c), widths[i])
+			tall = max(tall, len(cells[i]))
+		}
+		for at := range tall {
+			text := space
+			for i, c := range cells {
+				if at < len(c) {
+					text += c[at]
+				}
+				text += strings.Repeat(" ", max(0, column(indent, widths, i+1)-utf8.RuneCountInString(text)))
+			}
+			b.WriteString(strings.TrimRight(text, " ") + "\n")
+		}
+		if l.note != "" {
+			writeWrapped(b, space+"  ", l.note)
+		}
+	}
+}
+
+// column is where a column begins.
+func column(indent int, widths []int, i int) int {
+	at := indent
+	for _, w := range widths[:i] {
+		at += w + gap
+	}
+	return at
+}
+
+// fitted are the widths of the columns within a width.
+func fitted(lines []textLine, width int) []int {
+	var widths []int
+	for _, l := range lines {
+		for i, c := range l.cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(clean(c)))
+		}
+	}
+	for column(0, widths, len(widths))-gap > width {
+		widest := 0
+		for i, w := range widths {
+			if w >= widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= leastColumn {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// broken breaks text into lines of at most width characters: between words, and
+// within a word that is longer.
+func broken(text string, width int) []string {
+	var lines []string
+	for line := range strings.SplitSeq(report.Wrap(text, width, ""), "\n") {
+		r := []rune(line)
+		for len(r) > width && width > 0 {
+			lines, r = append(lines, string(r[:width])), r[width:]
+		}
+		lines = append(lines, string(r))
+	}
+	return lines
+}
+
+// writeWrapped writes text after an indent, which its further lines have twice.
+func writeWrapped(b *strings.Builder, indent, text string) {
+	b.WriteString(indent + report.Wrap(clean(text), textWidth, "  "+indent) + "\n")
+}

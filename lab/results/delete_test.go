@@ -1,0 +1,70 @@
+package results
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+)
+
+// rows counts the rows of every table that a run fills.
+func rows(t *testing.T, s *Store) (counts []int) {
+	t.Helper()
+	for _, table := range []string{"run", "skip", "sample", "metric", "output", "profile"} {
+		var n int
+		if err := s.db.QueryRow("SELECT count(*) FROM " + table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		counts = append(counts, n)
+	}
+	return counts
+}
+
+func TestADeletedRunLeavesNoRowAndTheOthersKeepTheirs(t *testing.T) {
+	run, plan, samples := reporttest.Sample()
+	run.Status = sample.Complete
+	run.Skipped = map[string]string{"raw/stream": "no such feature"}
+	samples[0].Profiles = []sample.Profile{{Side: "sender", Cores: 1, Data: "H4s"}}
+	s := fresh(t)
+	run.ID = "kept"
+	fill(t, s, run, plan, samples)
+	before := rows(t, s)
+	if slices.Contains(before, 0) {
+		t.Fatalf("rows %v: a table is empty, so that the test tests nothing of it", before)
+	}
+	run.ID = "20261122-gone"
+	fill(t, s, run, plan, samples)
+	if id, err := s.DeleteRun("20261122"); err != nil || id != run.ID {
+		t.Fatalf("deleted %q: %v", id, err)
+	}
+	if after := rows(t, s); !slices.Equal(before, after) {
+		t.Errorf("rows %v, want %v", after, before)
+	}
+	if _, err := s.Load(run.ID); !errors.Is(err, ErrUnknownRun) {
+		t.Errorf("the deleted run: %v", err)
+	}
+	if _, err := s.Load("kept"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyANamedRunThatNoProcessMeasuresIsDeleted(t *testing.T) {
+	run, plan, _ := reporttest.Sample()
+	run.ID, run.Status = "busy", sample.Running
+	s := fresh(t)
+	fill(t, s, run, plan, nil)
+	for name, want := range map[string]error{"nosuch": ErrUnknownRun, "": ErrUnknownRun, "busy": ErrRunning, "latest": ErrRunning} {
+		if id, err := s.DeleteRun(name); !errors.Is(err, want) {
+			t.Errorf("%q: deleted %q, %v; want %v", name, id, err, want)
+		}
+	}
+	readOnly := open(t, s.Path(), Options{ReadOnly: true})
+	if _, err := readOnly.DeleteRun("busy"); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("a store opened for reading: %v", err)
+	}
+	if n := rows(t, s)[0]; n != 1 {
+		t.Errorf("%d runs are left", n)
+	}
+}
