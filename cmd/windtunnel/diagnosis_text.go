@@ -31,9 +31,12 @@ func (d *diagnosis) write(out io.Writer) error {
 	d.writeMachine(&b)
 	b.WriteString("\nKernel features\n")
 	for _, x := range d.Facts.Features {
-		if x.Works {
+		switch {
+		case x.Works:
 			row(&b, "yes", x.Name, x.What)
-		} else {
+		case strings.HasPrefix(x.Reason, probe.NotTried):
+			row(&b, "?", x.Name, x.Reason)
+		default:
 			row(&b, "no", x.Name, x.Reason)
 		}
 	}

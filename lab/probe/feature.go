@@ -97,12 +97,15 @@ func (f *Facts) Missing(feature string) (reason, remedy string, missing bool) {
 
 const rootRemedy = "run as root (sudo)"
 
+// NotTried begins the reason for a feature that may work.
+const NotTried = "not tried: "
+
 // notRoot is the finding for every feature that only root can try.
 func (f *Facts) notRoot(list []Feature) []Finding {
 	found := make([]Finding, len(list))
 	for i, feature := range list {
 		feature.Remedy = rootRemedy
-		found[i] = Finding{Feature: feature, Reason: "not tried: this process lacks CAP_NET_ADMIN and CAP_SYS_ADMIN"}
+		found[i] = Finding{Feature: feature, Reason: NotTried + "this process lacks CAP_NET_ADMIN and CAP_SYS_ADMIN"}
 	}
 	return found
 }

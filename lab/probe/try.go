@@ -173,7 +173,7 @@ func (b *bench) addPair() error {
 // onPair runs f with one end of the veth pair.
 func (b *bench) onPair(f func(l netlink.Link) error) error {
 	if !b.pair {
-		return errors.New("not tried: it needs a veth pair")
+		return errors.New("it needs a veth pair")
 	}
 	l, err := b.Link(near)
 	if err != nil {
