@@ -50,9 +50,10 @@ type junitLines struct {
 	Text string `xml:",chardata"`
 }
 
-// WriteJUnit writes the results of the gates as a JUnit report. A failed row is
-// a failure with its figures, a row that could not be evaluated an error. A row
-// in doubt that passes is skipped, with the reason.
+// WriteJUnit writes the results of the gates as a JUnit report. A row that fails
+// its gate is a JUnit failure with both figures. A row that cannot be evaluated is
+// a JUnit error. A row that passes only because the gate says `on_doubt: pass` is
+// a skipped JUnit test with the reason.
 func WriteJUnit(w io.Writer, c *Comparison) error {
 	if c.Judgement == nil {
 		return fmt.Errorf("write a JUnit report of %s and %s: no gate was judged; name a gate file with --gate", c.A.ID, c.B.ID)

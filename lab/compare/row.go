@@ -83,7 +83,7 @@ func (p *pairing) ratios() []Row {
 	return rows
 }
 
-// metrics lists the metrics of a scenario to compare.
+// metrics returns the metrics to compare for a scenario.
 func (p *pairing) metrics(id string) []sample.Metric {
 	var list []sample.Metric
 	for _, info := range sample.Known() {

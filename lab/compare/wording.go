@@ -34,7 +34,8 @@ func (r *Row) Says() string {
 	return string(r.Verdict)
 }
 
-// name is the scenario, over its baseline where the row compares ratios.
+// name returns the scenario, such as "vxlan/stream". In a row that compares
+// ratios it adds the baseline: "vxlan/stream / bridge/stream".
 func (r *Row) name() string {
 	if r.Baseline == "" {
 		return r.Scenario

@@ -17,8 +17,8 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// paperNode, paperFabric and paperTestbed are what metering asks of the real
-// ones once traffic has ended.
+// paperNode, paperFabric and paperTestbed are fakes. They have only the methods
+// that metering calls after the traffic has ended.
 type paperNode struct {
 	testbed.Node
 	name string
@@ -37,7 +37,7 @@ type paperTestbed struct{ testbed.Testbed }
 func (paperTestbed) Fabric() testbed.Fabric { return paperFabric{} }
 
 const (
-	paperOrigin = int64(50e9) // of the window, CLOCK_MONOTONIC in ns
+	paperOrigin = int64(50e9) // start of the window, CLOCK_MONOTONIC in ns
 	paperBytes  = 1e9         // of payload in the window of 1 s
 	paperFrames = 690_608
 )
@@ -75,8 +75,9 @@ func paperTrial(t *testing.T) (*metering, tool.Measurement) {
 	return m, tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 8 * paperBytes}, Warnings: []string{"of the tool"}}
 }
 
-// paperReading is a node's after so many ticks of idle time and received bytes;
-// at the window's begin where there are none.
+// paperReading returns a node's reading. With idle 0 it is the reading at the
+// start of the window; else at its end, 1 s later, with so many ticks of idle time
+// and so many bytes received since.
 func paperReading(node string, cpu int, idle, received uint64) meter.Reading {
 	r := meter.Reading{Node: node, Mono: paperOrigin, Wall: paperOrigin, CPUs: map[int]meter.CPUTimes{cpu: {Idle: 1000 + idle}}}
 	d := meter.DeviceReading{Name: "fab", Role: meter.RoleFabric}
@@ -91,8 +92,8 @@ func paperReading(node string, cpu int, idle, received uint64) meter.Reading {
 	return r
 }
 
-// paperSeries is a node's light readings from 0.3 s before the window to 0.2 s
-// after it.
+// paperSeries returns a node's light readings every 100 ms, from 0.3 s before the
+// window to 0.2 s after it. idle is the share of time in which its CPU is idle.
 func paperSeries(idle float64, receives bool) []meter.Light {
 	var lights []meter.Light
 	for i := range 16 {
@@ -105,7 +106,7 @@ func paperSeries(idle float64, receives bool) []meter.Light {
 	return lights
 }
 
-// apart gives every slice of the trial a distance, ns.
+// apart adds readings of the CPU distance: one for each slice, in ns.
 func (m *metering) apart(distances ...float64) {
 	for i, d := range distances {
 		m.conditions.readings = append(m.conditions.readings, distance.Reading{Mono: paperOrigin + int64(i-3)*1e8 + 5e7, RoundTrip: d})

@@ -28,8 +28,8 @@ const timingTests = "WINDTUNNEL_TIMING_TESTS"
 //	busy, ticks    21.0  161.2  721.4  1381.3  1881.4
 //	sampled ticks    10      0    600    1200    1590
 //
-// So Busy is right to 0.3 % of the window. The sum of the sampled parts can
-// miss all of a load that runs in step with the timer.
+// Busy is within 0.3 % of the window. The sampled ticks can miss a load
+// completely if it runs in step with the timer.
 func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 	if os.Getenv(timingTests) == "" {
 		t.Skipf("needs an otherwise idle CPU: set %s=1 on a machine at rest", timingTests)

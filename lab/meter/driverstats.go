@@ -62,8 +62,9 @@ func (d *driverStats) of(device string) (map[string]uint64, error) {
 	return stats, nil
 }
 
-// count returns the number of statistics. The request has a mask of string
-// sets; the answer has one length for each set that the driver has.
+// count returns the number of statistics of a device (ETHTOOL_GSSET_INFO,
+// include/uapi/linux/ethtool.h). The request asks for one string set, the
+// statistics. A driver without statistics returns no length.
 func (d *driverStats) count(device string) (int, error) {
 	info := make([]byte, 20) // cmd, reserved, mask of 64 bits, one length
 	binary.NativeEndian.PutUint32(info, ethtoolSetInfo)

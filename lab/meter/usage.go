@@ -42,7 +42,8 @@ func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
 	if a.FineIdle > 0 && b.FineIdle > 0 {
 		idle, iowait = refine(idle, iowait, time.Duration(b.FineIdle-a.FineIdle))
 	}
-	// Steal overlaps idle: a CPU that wakes first waits for its host.
+	// Steal and idle overlap, so their sum can exceed the window: while a CPU
+	// wakes and its host runs another guest, the kernel counts both.
 	if gone := idle + iowait; gone > window+window/50+3*tickLength {
 		return Usage{}, &ClockError{CPU: cpu, Window: window, Idle: gone}
 	}

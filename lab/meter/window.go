@@ -39,8 +39,8 @@ type SocketDelta struct {
 }
 
 // Window returns the difference between reading a and reading b of the same
-// meter. If they cannot be compared, the error is a *WindowError, *ClockError,
-// *OfflineError, *CounterError or *GoneError, and the trial has no figures.
+// meter. Its errors are *WindowError, *ClockError, *OfflineError, *CounterError
+// and *GoneError: then the readings cannot be compared.
 func Window(a, b Reading) (Delta, error) {
 	length := time.Duration(b.Mono - a.Mono)
 	if length <= 0 {

@@ -14,9 +14,9 @@ import (
 // mostFindings is how many sentences a person reads before the table.
 const mostFindings = 4
 
-// findings says in plain sentences what the comparisons show, one for each pair
-// of systems, and never more than the intervals hold. Where the plan compares
-// nothing it says what was fastest.
+// findings returns one sentence for each pair of systems that the plan compares.
+// A sentence states a difference only if the comparison's verdict does. A plan
+// without comparisons gets a sentence on the fastest scenario.
 func findings(r *Report, comparisons []suite.Comparison) []string {
 	if !slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Trials > 0 }) {
 		return []string{"No trial yielded figures that count, so nothing can be said; the notes say why."}
