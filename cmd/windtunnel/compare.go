@@ -93,7 +93,7 @@ not be compared or the gates not judged, with the reason.`,
 	return cmd
 }
 
-// unjudged prints the error and ends with the status for it.
+// unjudged prints why gates could not be evaluated, and returns exit status 2.
 func unjudged(cmd *cobra.Command, err error) error {
 	fmt.Fprintln(cmd.ErrOrStderr(), "windtunnel:", err)
 	return notJudged
@@ -203,7 +203,8 @@ func loadRuns(db, names string) ([]compare.Side, error) {
 	return sides, nil
 }
 
-// mostHistory bounds how many stored runs the spread between runs is taken from.
+// mostHistory is the largest number of stored runs that the spread between runs is
+// estimated from.
 const mostHistory = 30
 
 // history reads the newest complete runs of the suite from both stores.

@@ -74,7 +74,7 @@ type missing struct {
 	longs []string // reason and remedy, as the reasons of skipped scenarios have them
 }
 
-// diagnose finds out what of the tools, systems and suites runs here.
+// diagnose finds out which tools, systems and suites can run on this machine.
 func diagnose(f *probe.Facts, distance string) (*diagnosis, error) {
 	d := &diagnosis{Version: version, Revision: revision, Facts: f, Distance: distance, Packages: []string{}, Missing: []missing{}}
 	l, err := testbed.PlanCPUs(f.UsableCPUs(), 2)
@@ -114,7 +114,7 @@ func diagnose(f *probe.Facts, distance string) (*diagnosis, error) {
 	return d, nil
 }
 
-// orEmpty makes an empty list, and not null, of no list.
+// orEmpty replaces nil by an empty list, so that the JSON has [] and not null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -139,7 +139,7 @@ func (d *diagnosis) lacks(m missing) {
 	d.Missing = append(d.Missing, m)
 }
 
-// absent is what is missing under a name; nil where it is not.
+// absent returns the entry of what is missing with this name; nil if nothing is.
 func (d *diagnosis) absent(name string) *missing {
 	for i := range d.Missing {
 		if d.Missing[i].Name == name {
@@ -161,8 +161,8 @@ func (d *diagnosis) lacksPrograms(programs []program.Program) (names []string) {
 	return names
 }
 
-// shortened names what is missing in place of its reason and remedy, which the
-// diagnosis has once.
+// shortened replaces the reason and remedy of a missing feature by its name. The
+// diagnosis prints both once, in a list of their own.
 func (d *diagnosis) shortened(skips map[string]string) map[string]string {
 	var pairs []string
 	for _, m := range d.Missing {
@@ -189,7 +189,8 @@ func (d *diagnosis) shortened(skips map[string]string) map[string]string {
 	return skips
 }
 
-// lacksMark begins what is missing in the reasons that shortened reads.
+// lacksMark is the text before the missing features in the reasons that shortened
+// parses.
 const lacksMark = "\x00"
 
 var (
@@ -207,8 +208,8 @@ func aptPackage(remedy string) string {
 	return ""
 }
 
-// explained is a remedy without the command that the last line has; empty where
-// nothing else is in it.
+// explained returns a remedy without its apt command, which the last line of the
+// diagnosis has. It is empty if the remedy is only that command.
 func (m missing) explained() string {
 	if m.Package == "" {
 		return m.Remedy

@@ -91,7 +91,7 @@ func orShared(cpus []int) string {
 	return probe.FormatCPUList(cpus)
 }
 
-// row prints whether a thing is here, its name, and a text beside them.
+// row prints one line of a list: yes, no or ?, the name, and a text.
 func row(b *strings.Builder, mark, name, text string) {
 	entry(b, fmt.Sprintf("  %-3s  %-18s  ", mark, name), text)
 }

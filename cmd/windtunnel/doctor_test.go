@@ -132,8 +132,8 @@ func TestThePackageOfARemedy(t *testing.T) {
 	}
 }
 
-// Every flag and command begins its help with a capital letter, and shows no
-// word of it as the name of a value.
+// The help of each flag and command begins with a capital letter. It has no
+// back-quoted word, which pflag would print as the name of the flag's value.
 func TestHelpTextsBeginWithAVerbAndNameNoValueByAccident(t *testing.T) {
 	sentence := regexp.MustCompile(`^[A-Z][A-Za-z]+ `)
 	for _, cmd := range append(root().Commands(), labCommand().Commands()...) {

@@ -51,7 +51,7 @@ func (l *oneLine) first() string {
 
 func (l *oneLine) empty() bool { return l.first() == "" }
 
-// plan makes the plan of the experiment, as of a suite file.
+// plan expands the experiment as if it were a suite file.
 func (l *oneLine) plan(opts suite.ExpandOptions) (*suite.Plan, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func (l *oneLine) plan(opts suite.ExpandOptions) (*suite.Plan, error) {
 	return expand("the command line", []byte(l.yaml()), opts)
 }
 
-// check refuses flags that make no suite, so that an error names the flag and
-// not a line of YAML.
+// check returns an error for values that the suite language would refuse. The
+// error names the flag; the suite's own error would name a line of YAML.
 func (l *oneLine) check() error {
 	if len(l.systems) == 0 {
 		return fmt.Errorf("%s requires --system: add it, such as --system raw,bridge", l.first())

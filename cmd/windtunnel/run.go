@@ -114,7 +114,7 @@ func resumable(cmd *cobra.Command) error {
 	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan, order, CPUs and profiler; leave the flags out, or start a new run", strings.Join(others, ", "))
 }
 
-// choices are the flags of every command that measures.
+// choices adds the flags that all measuring commands share.
 func (o *runOptions) choices(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.short, "short", false, "Run the suite's short form, which takes a few minutes")
@@ -224,7 +224,8 @@ func openStore(path string, readOnly bool) (*results.Store, error) {
 	}
 	store, err := results.Open(path, results.Options{ReadOnly: readOnly})
 	if readOnly && errors.Is(err, results.ErrOlder) {
-		// An earlier version wrote it: open it for writing, which updates its schema.
+		// An earlier version wrote this store. Opening it for writing updates its
+		// schema.
 		if store, err := results.Open(path, results.Options{}); err == nil {
 			return store, nil
 		}

@@ -56,8 +56,8 @@ func runsDelete() *cobra.Command {
 				return err
 			}
 			defer store.Close()
-			// All names are resolved before the first run goes: "latest" is then one run,
-			// and a misspelt name deletes nothing.
+			// Resolve all names before deleting any run. Then "latest" is one run, and a
+			// misspelt name deletes nothing.
 			ids := make([]string, len(names))
 			for i, name := range names {
 				if name == "" {

@@ -31,7 +31,7 @@ func suitesCommand() *cobra.Command {
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts := probe.Probe()
-			// As a run narrows the CPUs; where it cannot, the scenarios' reasons say so.
+			// Choose the CPUs as `run` does. If that fails, the scenarios' reasons say so.
 			_, _ = (&cpuOptions{distance: string(condition.Auto)}).place(facts)
 			return listSuites(cmd.OutOrStdout(), facts)
 		},
@@ -118,8 +118,8 @@ func expand(file string, data []byte, opts suite.ExpandOptions) (*suite.Plan, er
 	return plan, err
 }
 
-// estimable tells a plan how long its systems and tools take, and what sentences
-// call the systems.
+// estimable sets the fields of a plan that depend on systems and tools: their
+// set-up times, and the systems' titles.
 func estimable(plan *suite.Plan) {
 	plan.SetUp, plan.Systems, plan.Traffic = system.SetUps(), system.Titles(), tool.Traffic(plan)
 }

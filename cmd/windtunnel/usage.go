@@ -65,7 +65,8 @@ func remedy(kind, given string) string {
 	return "give names separated by commas; quote those that contain a comma or a quotation mark"
 }
 
-// helpFlags words cobra's flags as all others are.
+// helpFlags rewrites the help texts of cobra's built-in flags in the style of the
+// others.
 func helpFlags(cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Flags().Lookup("help").Usage = "Show this help"
@@ -94,7 +95,7 @@ func unknownCommand(cmd *cobra.Command, given string) error {
 	return fmt.Errorf("there is no command `%s %s`; %s", cmd.CommandPath(), given, suite.Suggest(given, "commands", names))
 }
 
-// takes refuses a wrong number of arguments and shows the right line.
+// takes returns an error for a wrong number of arguments, with the usage line.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {

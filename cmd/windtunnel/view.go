@@ -46,7 +46,7 @@ func (v *view) Close() {
 
 type upMsg struct{}
 
-// Up: the testbed is ready, and the tools start.
+// Up implements experiment.Observer: the testbed is ready, and the tools start.
 func (v *view) Up(*suite.Scenario, *experiment.Bench) {
 	if v.program != nil {
 		v.program.Send(upMsg{})
@@ -243,7 +243,7 @@ func newCountdown(plan *suite.Plan, now time.Time) *countdown {
 	return c
 }
 
-// began takes the progress at the start of an attempt.
+// began updates the estimate at the start of an attempt.
 func (c *countdown) began(now time.Time, p experiment.Progress) {
 	ended := p.Number - 1
 	if p.Attempt <= 1 {
@@ -257,7 +257,7 @@ func (c *countdown) began(now time.Time, p experiment.Progress) {
 	c.total = p.Total
 }
 
-// at is the time left, in whole seconds.
+// at returns the time left at a moment, in whole seconds.
 func (c *countdown) at(now time.Time) time.Duration {
 	c.shown = min(c.shown, max(0, c.end.Sub(now)))
 	return c.shown.Round(time.Second)

@@ -41,8 +41,8 @@ func newColumns(s *Side) *columns {
 	return c
 }
 
-// note counts a scenario's blocks without figures by why the last attempt does
-// not count.
+// note counts a scenario's blocks without figures, by the reason why the last
+// attempt does not count.
 func (c *columns) note(id string, all []*sample.Sample) {
 	last := make(map[int]*sample.Sample)
 	for _, x := range all {

@@ -55,8 +55,8 @@ type Comparison struct {
 	MoreB       []RunInfo    `json:"b_more,omitempty"`
 	Environment []Difference `json:"environment"` // the machine's first
 	Plan        []Difference `json:"plan"`
-	// OtherMachine: the runs are from different machines. Across: they are
-	// judged in spite of that.
+	// OtherMachine: the runs are from different machines. Across: the options
+	// allow verdicts all the same.
 	OtherMachine bool       `json:"other_machine"`
 	Across       bool       `json:"across_machines,omitempty"`
 	LeftOut      []LeftOut  `json:"left_out"`

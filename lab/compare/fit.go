@@ -10,21 +10,22 @@ import (
 // textWidth is the longest line of a text table, in columns.
 const textWidth = 100
 
-// leastColumn is how narrow a column of text may become.
+// leastColumn is the smallest width of a text column.
 const leastColumn = 16
 
 // gap is the space between columns.
 const gap = 2
 
-// textLine is a line of a text table: cells, or a heading over the lines below.
+// textLine is a line of a text table: cells, or a heading for the lines below
+// it.
 type textLine struct {
 	heading string
 	cells   []string
 	note    string // on lines of its own, below the cells
 }
 
-// writeLines writes lines in columns, after an indent. Where they are too wide
-// together, the widest column gives way and its cells are broken over lines.
+// writeLines writes lines in columns, after an indent. If the columns do not
+// fit, it wraps the cells of the widest one.
 func writeLines(b *strings.Builder, indent int, lines []textLine) {
 	widths := fitted(lines, textWidth-indent)
 	space := strings.Repeat(" ", indent)
@@ -55,7 +56,7 @@ func writeLines(b *strings.Builder, indent int, lines []textLine) {
 	}
 }
 
-// column is where a column begins.
+// column returns the position at which a column begins.
 func column(indent int, widths []int, i int) int {
 	at := indent
 	for _, w := range widths[:i] {
@@ -64,7 +65,7 @@ func column(indent int, widths []int, i int) int {
 	return at
 }
 
-// fitted are the widths of the columns within a width.
+// fitted returns widths of the columns that fit into a total width.
 func fitted(lines []textLine, width int) []int {
 	var widths []int
 	for _, l := range lines {
@@ -90,8 +91,8 @@ func fitted(lines []textLine, width int) []int {
 	return widths
 }
 
-// broken breaks text into lines of at most width characters: between words, and
-// within a word that is longer.
+// broken wraps text into lines of at most width characters. It breaks a word
+// only if the word alone is longer.
 func broken(text string, width int) []string {
 	var lines []string
 	for line := range strings.SplitSeq(report.Wrap(text, width, ""), "\n") {
@@ -104,7 +105,8 @@ func broken(text string, width int) []string {
 	return lines
 }
 
-// writeWrapped writes text after an indent, which its further lines have twice.
+// writeWrapped writes wrapped text after an indent. Its second and later lines
+// have the indent twice.
 func writeWrapped(b *strings.Builder, indent, text string) {
 	b.WriteString(indent + report.Wrap(clean(text), textWidth, "  "+indent) + "\n")
 }

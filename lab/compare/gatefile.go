@@ -7,7 +7,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// MaxGateBytes bounds a gate file.
+// MaxGateBytes is the largest size of a gate file.
 const MaxGateBytes = suite.MaxGateBytes
 
 // Gates is a gate file that has been read and found right.

@@ -27,8 +27,8 @@ func metricNames() []string {
 	return names
 }
 
-// matches reports whether a pattern names a scenario, as the suite language has
-// it; one that cannot be read names none.
+// matches reports whether a pattern selects a scenario (see suite.Matches). A
+// pattern with invalid syntax selects none.
 func matches(pattern, id string) bool {
 	ok, err := suite.Matches(pattern, id)
 	return ok && err == nil
@@ -78,7 +78,7 @@ func meant(given, kind string, known []string) string {
 	return kind + ": " + strings.Join(known, ", ")
 }
 
-// What the messages of this package share with the rest of the lab.
+// Functions of other packages under the names that this package uses.
 var (
 	plural  = phrase.Count
 	clip    = phrase.Clip

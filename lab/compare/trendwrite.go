@@ -36,7 +36,7 @@ func WriteTrend(w io.Writer, t *Trend) error {
 	return nil
 }
 
-// writeOne says that there is nothing to follow yet.
+// writeOne writes the sentence for a trend of one run.
 func (t *Trend) writeOne(b *strings.Builder) {
 	run := t.Series[0].Points[0]
 	writeWrapped(b, "", fmt.Sprintf("suite %s has one run to show, %s of %s: a trend needs two or more, so run the suite again; `windtunnel report %s` prints this one",

@@ -41,8 +41,8 @@ func WriteTable(w io.Writer, c *Comparison) error {
 	return send(w, b.String(), c)
 }
 
-// writeFigures writes a table of figures, each scenario's below its name. The
-// p-values before the correction are in the other forms.
+// writeFigures writes a table of figures, with the rows of each scenario below
+// its name. Only Markdown and JSON have the uncorrected p-values.
 func writeFigures(b *strings.Builder, title string, rows []Row) {
 	if len(rows) == 0 {
 		return
@@ -137,7 +137,8 @@ func (c *Comparison) grids() []grid {
 	return all
 }
 
-// surroundings are the tables of what differs around the figures.
+// surroundings returns the tables of differences between environments and
+// plans.
 func (c *Comparison) surroundings() []grid {
 	var all []grid
 	add := func(g grid) {

@@ -189,11 +189,11 @@ func TestConditionsOfTheMachineAreGates(t *testing.T) {
 	}
 }
 
-// Slices at another distance are left out of every figure alike.
+// All figures leave out the slices at another distance.
 func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
 	m, said := paperTrial(t)
 	m.apart(50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 330, 330, 330, 330, 330)
-	// The last 0.3 s of the window are three times as slow.
+	// In the last 0.3 s of the window the rate is a third.
 	for i := range m.series[1] {
 		if late := i - 10; late > 0 {
 			m.series[1][i].Traffic[0].RxBytes -= uint64(late) * (paperBytes + 52*paperFrames) / 10 * 2 / 3

@@ -1,6 +1,5 @@
-// Package phrase has the few helpers by which every message of the lab is
-// worded alike: counts with their noun, lists, clipped and printable text, and
-// the distance between two names.
+// Package phrase has the helpers for the texts of messages: counts with a noun,
+// lists, clipped and printable text, and the edit distance between two names.
 package phrase
 
 import (
@@ -10,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Count writes a number with its noun: "1 trial", "3 trials".
+// Count returns a number with its noun: "1 trial", "3 trials".
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -18,7 +17,7 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// And joins parts as a sentence does: "a, b and c".
+// And joins parts for a sentence: "a, b and c".
 func And(parts []string) string {
 	if len(parts) < 2 {
 		return strings.Join(parts, "")
@@ -26,7 +25,8 @@ func And(parts []string) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
-// Some lists at most so many names, and counts the others: "a, b and 3 more".
+// Some lists the first names, at most as many as given, and counts the others:
+// "a, b and 3 more".
 func Some(names []string, most int) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"
@@ -34,7 +34,7 @@ func Some(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// Capital makes the first letter large.
+// Capital changes the first letter to upper case.
 func Capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if size == 0 {
@@ -43,7 +43,7 @@ func Capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// Clip keeps a message readable when a value is huge: at most 60 characters.
+// Clip shortens a value in a message to 60 characters.
 func Clip(text string) string {
 	const most = 60
 	if r := []rune(text); len(r) > most {
@@ -52,8 +52,8 @@ func Clip(text string) string {
 	return text
 }
 
-// Printable replaces what a terminal would obey, line ends too: names and
-// messages come from outside.
+// Printable replaces control characters, line ends too. Names and messages from
+// other programs could contain terminal commands.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -45,8 +45,8 @@ type Elsewhere struct {
 	report    *Report
 }
 
-// everywhere lists the scenarios of the report's own distance, each followed by
-// the same scenario at the others.
+// everywhere lists each scenario at the distance that the report shows,
+// followed by the same scenario at the other distances.
 func (r *Report) everywhere() []*Scenario {
 	var list []*Scenario
 	for i := range r.Scenarios {
@@ -155,8 +155,8 @@ func (c Conditions) Lines() []string {
 	return lines
 }
 
-// Limits say what held each scenario back, in a sentence; empty where it is not
-// known.
+// Limits returns a sentence with the limit of each scenario's traffic; empty if
+// none is known.
 func (r *Report) Limits() string {
 	var parts []string
 	by := map[sample.Limit][]string{}
@@ -184,7 +184,7 @@ func (r *Report) Limits() string {
 	return "What limited the traffic: " + strings.Join(parts, "; ") + "."
 }
 
-// ConditionLines are the lines of the conditions, and what limited the traffic.
+// ConditionLines returns the lines of the section Conditions, Limits included.
 func (r *Report) ConditionLines() []string {
 	lines := r.Conditions.Lines()
 	if l := r.Limits(); l != "" {

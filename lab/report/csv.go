@@ -19,9 +19,9 @@ var csvHead = []string{"scenario", "system", "placement", "tool", "offload", "bl
 // measured. Started is RFC 3339 UTC; failure is "kind: message", empty where
 // the trial yielded figures; gates are the conditions that it failed, as
 // "name: message; …", and flags the outcomes; profiled is true or false. Figures
-// count where failure and gates are empty and profiled is false. Trials at
-// another distance of the CPUs follow those of the report's own, scenario by
-// scenario; cpu_distance_ns tells them apart.
+// count where failure and gates are empty and profiled is false. In each
+// scenario the trials at the CPU distance that the report shows come first,
+// then those at other distances: see the column cpu_distance_ns.
 func WriteCSV(w io.Writer, r *Report) error {
 	metrics := csvMetrics(r)
 	header := slices.Clone(csvHead)

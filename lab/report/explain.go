@@ -51,8 +51,8 @@ func (r *Report) Explain() []Section {
 	return list
 }
 
-// sentences say what each step costs over the one before, and then of what the
-// last step's figures are made.
+// sentences returns the cost of each step over the step before it, and then how
+// the last step's figures divide among the steps.
 func (l *Ladder) sentences() []string {
 	names := make(map[string]name)
 	var list []string
@@ -79,8 +79,8 @@ func (l *Ladder) sentences() []string {
 	return list
 }
 
-// parts says of what the last step's figure is made: "Of the receiver's CPU per
-// byte with VXLAN, 1.21 ns/byte, VXLAN adds 0.62 and the bridge 0.12."
+// parts divides the last step's figure among the steps: "Of the receiver's CPU
+// per byte with VXLAN, 1.21 ns/byte, VXLAN adds 0.62 and the bridge 0.12."
 func (l *Ladder) parts(m sample.Metric) string {
 	var adding []*Rung
 	var top *Rung

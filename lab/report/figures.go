@@ -109,8 +109,8 @@ func heading(rows []*Scenario, exchange bool) (title string, names []string) {
 	return "streams", names
 }
 
-// tableColumns are the figures of the tables in their order, behind throughput
-// or transactions with their ratio.
+// tableColumns lists the columns of the tables in order. They follow the
+// columns of throughput or transactions and their ratio.
 var tableColumns = []struct {
 	metric   sample.Metric
 	name     string // empty: the metric's own
@@ -206,8 +206,8 @@ func (s *Scenario) Interval(m sample.Metric) *Interval {
 	return nil
 }
 
-// field is where the contract keeps the interval of m outside Metrics; nil
-// where it does not.
+// field returns the address of the Scenario field that has the interval of m;
+// nil if m has no field and is in Metrics.
 func (s *Scenario) field(m sample.Metric) **Interval {
 	switch m {
 	case sample.Throughput:
@@ -228,7 +228,7 @@ func (s *Scenario) field(m sample.Metric) **Interval {
 	return nil
 }
 
-// sum returns the scenario's sum of m over the trials; nil where it has none.
+// sum returns the sum of m over the scenario's trials; nil if no trial has m.
 func (s *Scenario) sum(m sample.Metric) *float64 {
 	switch {
 	case m == sample.Retransmits:
@@ -239,7 +239,8 @@ func (s *Scenario) sum(m sample.Metric) *float64 {
 	return nil
 }
 
-// Counting are the scenario's samples whose figures are those of the report.
+// Counting returns the scenario's samples that the report's figures are
+// computed from.
 func (s *Scenario) Counting() []*sample.Sample {
 	all := make([]*sample.Sample, len(s.Samples))
 	for i := range s.Samples {

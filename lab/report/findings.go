@@ -50,8 +50,8 @@ func surest(all []*contrast) []*contrast {
 	return list[:min(len(list), mostFindings)]
 }
 
-// fastest names the fastest scenario of each kind of traffic, or those among
-// which the intervals do not decide. It speaks of runs that compare nothing.
+// fastest is for plans without comparisons. It names the fastest scenario of
+// each kind of traffic, or several if their intervals overlap.
 func fastest(r *Report) []string {
 	var sentences []string
 	for _, m := range []sample.Metric{sample.Throughput, sample.Transactions} {

@@ -128,7 +128,8 @@ func (f fitted) rows() [][]string {
 	return rows
 }
 
-// Absent says in a word why a row has no figures; empty where it has.
+// Absent returns why a row has no figures, in a few words; empty if it has
+// some.
 func (s *Scenario) Absent() string {
 	switch {
 	case s.Skipped != "":

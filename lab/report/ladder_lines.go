@@ -104,7 +104,7 @@ func (l *Ladder) lines(m sample.Metric) []LadderLine {
 	return lines
 }
 
-// Cost returns what the step has of m; nil where it has nothing.
+// Cost returns the step's figure of m; nil if it has none.
 func (g *Rung) Cost(m sample.Metric) *Cost {
 	for i := range g.Costs {
 		if g.Costs[i].Metric == m {

@@ -107,8 +107,8 @@ func fewTrials(r *Report) []string {
 	return []string{fmt.Sprintf("A 95 %% interval needs %d trials; %s fewer (%d), so brackets there hold the lowest and highest trial.", need, who, fewest)}
 }
 
-// failureNotes says why a scenario has no figures at all, and which values are
-// left out. What was repeated or lost stands in Troubles.
+// failureNotes lists the scenarios without figures, with the reason, and the
+// values that were left out. Troubles lists the repeated and lost trials.
 func (c *cell) failureNotes(s *Scenario) []string {
 	var notes []string
 	if why := s.Unmeasured(); why != "" {

@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	// Alpha is the chance of a false difference that is allowed: the corrected
-	// p-value up to which a difference is called one.
+	// Alpha is the largest corrected p-value of a difference that a report
+	// claims.
 	Alpha = 0.05
-	// Power is how often a difference of the detectable size would have shown.
+	// Power is the probability with which the test finds a difference of the
+	// detectable size.
 	Power = 0.8
 )
 

@@ -112,8 +112,8 @@ func grouped(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// quantity makes a column of one metric: its intervals in one unit, or its sums
-// over the trials. An empty name is the metric's own.
+// quantity returns the column of one metric: its intervals in one unit, or its
+// sums over the trials. If name is empty, the column has the metric's label.
 func quantity(m sample.Metric, name string, rank int, rows []*Scenario) Column {
 	info, _ := sample.Describe(m)
 	var medians []float64

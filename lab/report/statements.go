@@ -11,8 +11,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// statement is how a sentence says that a system has more or less of a metric
-// than its baseline: "carries 29 % less than the bridge [26, 32]".
+// statement has the words for more and less of one metric: "carries 29 % less
+// than the bridge [26, 32]".
 type statement struct{ verb, fewer, noun, what string }
 
 var statements = map[sample.Metric]statement{
@@ -25,7 +25,8 @@ var statements = map[sample.Metric]statement{
 	sample.ReceiverCPUPerPacket: {"costs the receiver", "less", " CPU per packet", "the receiver's CPU per packet"},
 }
 
-// clause says a difference, with the baseline where than names it; see statistics.
+// clause returns the words for one ratio. than is the name of the baseline;
+// empty if the sentence has named it already. For the brackets see statistics.
 func (c *Comparison) clause(than string, said Verdict) string {
 	s, word := statements[c.Metric], "more"
 	if c.Ratio.Median < 1 {
@@ -35,8 +36,8 @@ func (c *Comparison) clause(than string, said Verdict) string {
 	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics(said)
 }
 
-// change prints the ratio as a change in percent, without its sign where the
-// clause has it in words: "3.6 %", with the bounds "2.4, 4.1".
+// change prints a ratio as a change in percent, "3.6 %", and its bounds, "2.4,
+// 4.1". It omits the sign if the clause says "more" or "less".
 func (c *Comparison) change() (figure, bounds string) {
 	iv := Interval{Median: 100 * (c.Ratio.Median - 1), Low: 100 * (c.Ratio.Low - 1), High: 100 * (c.Ratio.High - 1), N: c.Ratio.N}
 	if iv.Median < 0 && c.Verdict != Alike {
@@ -46,9 +47,9 @@ func (c *Comparison) change() (figure, bounds string) {
 	return figure, strings.TrimSuffix(bounds, "]")
 }
 
-// statistics are the bounds of a change, and how far they can be trusted where
-// it is not certain: " [2.4, 4.1; suggested]". A verdict that the sentence has
-// said already is left out.
+// statistics returns the bounds of a change in brackets. A verdict other than
+// "differs" follows them: " [2.4, 4.1; suggested]". It is omitted if the
+// sentence begins with it.
 func (c *Comparison) statistics(said Verdict) string {
 	var parts []string
 	if _, bounds := c.change(); bounds != "" {
@@ -72,8 +73,8 @@ func (c *Comparison) statistics(said Verdict) string {
 	return " [" + strings.Join(parts, "; ") + "]"
 }
 
-// contrast is what one sentence speaks of: one system or scenario beside
-// another, in one workload where it has one.
+// contrast is the subject of one sentence: the ratios of one system or scenario
+// to its baseline, of one workload or of all.
 type contrast struct {
 	subject, baseline name
 	workload          string
@@ -81,14 +82,14 @@ type contrast struct {
 	absent            []string // why a workload has no ratio
 }
 
-// contrasted is a ratio with the workload that it is of.
+// contrasted is a ratio with its workload.
 type contrasted struct {
 	*Comparison
 	workload string
 }
 
-// sentence says what the subject has more or less of than the baseline, and in
-// what no difference shows.
+// sentence lists the differences between the subject and its baseline, and then
+// the metrics without a difference.
 func (c *contrast) sentence() string {
 	if len(c.ratios) == 0 {
 		why := c.absent
@@ -130,8 +131,8 @@ func (c *contrast) sentence() string {
 	return phrase.Capital(lead+text) + "."
 }
 
-// lead opens a sentence of which nothing is certain, and is the verdict that it
-// says so of all.
+// lead returns the beginning of a sentence in which no difference is certain,
+// and the verdict that this beginning states for all its ratios.
 func (c *contrast) lead() (text string, said Verdict) {
 	has := func(differ func(r contrasted) bool) bool { return slices.ContainsFunc(c.ratios, differ) }
 	n := c.ratios[0].Ratio.N
@@ -144,8 +145,8 @@ func (c *contrast) lead() (text string, said Verdict) {
 	return "", ""
 }
 
-// byWorkload is the contrast itself where it has each metric once, else one for
-// each workload.
+// byWorkload splits a contrast that has a metric of several workloads into one
+// contrast for each workload.
 func (c *contrast) byWorkload() []*contrast {
 	metrics := make(map[sample.Metric]bool)
 	for _, r := range c.ratios {
@@ -166,8 +167,8 @@ func (c *contrast) byWorkload() []*contrast {
 	return list
 }
 
-// weight orders contrasts by how far the farthest ratio that differs, or seems
-// to, lies from 1; those of which something is certain come first.
+// weight orders contrasts: those with a certain difference first, and among
+// equals the one with the largest difference first.
 func (c *contrast) weight() (certain bool, far float64) {
 	for _, r := range c.ratios {
 		if (r.Verdict == Differs || r.Verdict == Suggested) && r.Ratio.Median > 0 {
@@ -178,7 +179,7 @@ func (c *contrast) weight() (certain bool, far float64) {
 	return certain, far
 }
 
-// contrasts gathers the comparisons of the same two systems.
+// contrasts groups the comparisons by their two systems.
 func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 	rows := make(map[string]*Scenario, len(r.Scenarios))
 	for i := range r.Scenarios {
@@ -193,7 +194,8 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 			continue
 		}
 		names, key := [2]name{{text: c.Subject}, {text: c.Baseline}}, [2]string{c.Subject, c.Baseline}
-		// Of two groups with the same workload the groups tell what differs.
+		// Both scenarios have the same workload, so their groups name the
+		// difference.
 		if suite.Group(c.Subject) != suite.Group(c.Baseline) && suite.Part(c.Subject) == suite.Part(c.Baseline) {
 			names, key = [2]name{call(subject), call(baseline)}, [2]string{suite.Group(c.Subject), suite.Group(c.Baseline)}
 		}
@@ -210,8 +212,8 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 	return list
 }
 
-// add takes in the comparison of two scenarios: the headline metrics, and of a
-// node that plays both sides no sender's CPU.
+// add adds the headline metrics of a comparison. It leaves out the sender's CPU
+// if sender and receiver share a node.
 func (c *contrast) add(all []Comparison, subject, baseline *Scenario) {
 	for _, s := range []*Scenario{subject, baseline} {
 		if s.Skipped != "" {
@@ -235,13 +237,14 @@ func (c *contrast) add(all []Comparison, subject, baseline *Scenario) {
 	}
 }
 
-// name is what a sentence calls a system or a scenario.
+// name returns the name of a system or scenario within a sentence.
 type name struct {
 	text  string
 	prose bool // words, which begin a sentence with a capital; else an identifier, as in the tables
 }
 
-// opening is the name at the beginning of a sentence.
+// opening returns the name at the beginning of a sentence, with a capital
+// letter.
 func (n name) opening() string {
 	if n.prose {
 		return phrase.Capital(n.text)
@@ -249,8 +252,9 @@ func (n name) opening() string {
 	return n.text
 }
 
-// callers returns what sentences call each scenario's system: its name in words
-// and its place where these tell the groups of the run apart, else the group.
+// callers returns the name of each scenario's system in sentences: the system's
+// title and placement. If two groups of the run would get the same name, it is
+// the group.
 func (r *Report) callers() func(*Scenario) name {
 	groups := make(map[string][]string)
 	for i := range r.Scenarios {
@@ -267,8 +271,8 @@ func (r *Report) callers() func(*Scenario) name {
 	}
 }
 
-// systemOf names a scenario's system and place. A system without a name in words
-// is called as it is where the group is named after it.
+// systemOf returns the title of a scenario's system with its placement. A
+// system without a title has its own name, if the group has that name too.
 func (r *Report) systemOf(s *Scenario) name {
 	n := name{text: s.System}
 	if title := r.systems[s.System]; title != "" {

@@ -10,14 +10,15 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// sketched is a stream scenario of ten blocks: throughput, and the CPU per byte
-// of the two sides, from and to.
+// sketched is a stream scenario of ten blocks: its throughput, and the CPU per
+// byte of the sender (from) and of the receiver (to).
 type sketched struct {
 	id, system             string
 	bits, sender, receiver [2]float64
 }
 
-// sketch makes a run of the scenarios with these subjects and baselines.
+// sketch returns the report of a run of the scenarios with the given
+// comparisons.
 func sketch(pairs [][2]string, rows ...sketched) (suite.Plan, []sample.Sample) {
 	plan := suite.Plan{Systems: reporttest.Systems()}
 	var samples []sample.Sample
@@ -38,7 +39,7 @@ func sketch(pairs [][2]string, rows ...sketched) (suite.Plan, []sample.Sample) {
 	return plan, samples
 }
 
-// halved is half as fast and twice as dear as the reference.
+// halved has half the throughput of the reference, and twice its CPU per byte.
 func halved(id, system string) sketched {
 	return sketched{id, system, [2]float64{5e9, 5e9}, [2]float64{0.8, 0.8}, [2]float64{0.6, 0.6}}
 }

@@ -41,7 +41,7 @@ func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	return r
 }
 
-// blocksOf counts the blocks that have a trial.
+// blocksOf returns the number of blocks with a trial.
 func blocksOf(samples []sample.Sample) (n int) {
 	for i := range samples {
 		n = max(n, samples[i].Block+1)
@@ -49,7 +49,8 @@ func blocksOf(samples []sample.Sample) (n int) {
 	return n
 }
 
-// build summarises samples of one distance, out of a run of so many blocks.
+// build summarises the samples at one distance. blocks is the number of blocks
+// of the whole run.
 func build(run sample.Run, plan suite.Plan, samples []sample.Sample, blocks int) *Report {
 	b := newBuilder(run, plan, samples)
 	b.blocks = blocks

@@ -37,7 +37,7 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 	return !ofSide(m) || subject.Placement == baseline.Placement
 }
 
-// ofSide reports whether a compared metric is the CPU of one side.
+// ofSide reports whether a metric is the CPU of the sender or the receiver.
 func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
 
 // settle turns Suggested into Differs where the difference stands after Holm's
@@ -90,7 +90,7 @@ func outOfReach(tests, n int) string {
 // floor is the least p-value of n blocks: all of them differ the same way.
 func floor(n int) float64 { return math.Ldexp(1, 1-n) }
 
-// corrected counts the comparisons that are corrected for one another.
+// corrected returns the number of comparisons in the correction for many tests.
 func corrected(all []Comparison) int {
 	n := 0
 	for i := range all {

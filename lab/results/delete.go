@@ -9,12 +9,12 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// ErrRunning is why a run that a process measures cannot be deleted.
+// ErrRunning is the error for deleting a run that is still being measured.
 var ErrRunning = errors.New("the run is being measured")
 
-// DeleteRun removes a run with all that is stored of it, and returns its ID. The
-// run is named as for Load, but an empty name is an error. The file keeps its
-// size; later runs use the space.
+// DeleteRun deletes a run with its samples and everything else that refers to
+// it, and returns its ID. name is as for Load, but must not be empty. The file
+// keeps its size; later runs use the space.
 func (s *Store) DeleteRun(name string) (id string, err error) {
 	err = s.write("delete run "+strconv.Quote(name)+" from", func(tx *sql.Tx) error {
 		if name == "" {
@@ -31,7 +31,7 @@ func (s *Store) DeleteRun(name string) (id string, err error) {
 		if standing(status, by) == sample.Running {
 			return fmt.Errorf("wait for the end of run %s, or interrupt it: %w", id, ErrRunning)
 		}
-		// What refers to the run goes with it (ON DELETE CASCADE).
+		// ON DELETE CASCADE deletes the rows that refer to the run.
 		_, err := tx.Exec("DELETE FROM run WHERE id = ?", id)
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// rows counts the rows of every table that a run fills.
+// rows returns the number of rows of each table that has data of runs.
 func rows(t *testing.T, s *Store) (counts []int) {
 	t.Helper()
 	for _, table := range []string{"run", "skip", "sample", "metric", "output", "profile"} {

@@ -99,8 +99,9 @@ func some(ids []string) string {
 	return strings.Join(ids[:most], ", ") + ", …"
 }
 
-// distance is that of name to id, or to as long a beginning or end of it, so that
-// the suite's name alone is near to its runs.
+// distance returns the edits between name and id, or between name and a prefix
+// or suffix of id of the same length. So a misspelt suite name is near to the
+// runs of that suite.
 func distance(id, name string) int {
 	n := min(len(id), len(name))
 	return min(phrase.Distance(id, name), phrase.Distance(id[:n], name), phrase.Distance(id[len(id)-n:], name))

@@ -8,9 +8,9 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Clean returns the sample without values that are not finite, for which
-// neither SQL nor JSON has a form, and what it left out, a line each. The
-// argument's maps and slices stay as they are.
+// Clean returns the sample without values that are not finite, because neither
+// SQL nor JSON can store them. left has one line for each value left out. The
+// argument is not changed.
 func (s Sample) Clean() (clean Sample, left []string) {
 	for _, m := range slices.Sorted(maps.Keys(s.Metrics)) {
 		if v := s.Metrics[m]; !units.Finite(v) {
@@ -32,7 +32,8 @@ func (s Sample) Clean() (clean Sample, left []string) {
 	return s, left
 }
 
-// CleanGates leaves out figures that are not finite; the message still has them.
+// CleanGates sets figures that are not finite to 0. The gate's message still
+// has them.
 func CleanGates(gates []Gate) []Gate {
 	dirty := func(g Gate) bool { return !units.Finite(g.Value) || !units.Finite(g.Limit) }
 	if !slices.ContainsFunc(gates, dirty) {

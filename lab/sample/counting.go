@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Counting returns, in order of block, the samples whose figures stand for
-// their scenario: of each block the last attempt that counts. The samples are of
-// one scenario, in any order.
+// Counting returns the samples that the figures of a scenario are computed
+// from: the last attempt that counts of each block, in order of blocks. The
+// given samples are of one scenario, in any order.
 func Counting(samples []*Sample) []*Sample {
 	list := slices.DeleteFunc(slices.Clone(samples), func(s *Sample) bool { return !s.Counts() })
 	slices.SortStableFunc(list, func(a, b *Sample) int {
@@ -23,8 +23,8 @@ func Counting(samples []*Sample) []*Sample {
 	return last
 }
 
-// Cause is why a sample does not count, in a word: its failure's kind, or the
-// first gate. Empty where neither is the reason.
+// Cause returns why a sample does not count: the kind of its failure, or its
+// first gate. It is empty if the sample has neither.
 func (s *Sample) Cause() string {
 	switch {
 	case !s.OK():
@@ -35,7 +35,7 @@ func (s *Sample) Cause() string {
 	return ""
 }
 
-// GateText is every check of a list with its message: "name: message; …".
+// GateText joins the checks of a list: "name: message; …".
 func GateText(gates []Gate) string {
 	var parts []string
 	for _, g := range gates {

@@ -125,8 +125,8 @@ const (
 	Capacity        Metric = "capacity_bps"         // payload that one CPU of the busier side could carry: 1 / the larger CPU time per byte
 )
 
-// Info is a metric's row in the one table of metrics: its name for people, its
-// unit, which direction is better, who has it and how a report prints it.
+// Info describes a metric: its label, unit and better direction, which traffic
+// has it, and how reports summarise it.
 type Info struct {
 	Metric Metric
 	Label  string // for people
@@ -136,8 +136,8 @@ type Info struct {
 	Traits Traits
 }
 
-// Traits of a metric: which traffic has it, where not every one has, and how a
-// report sums it up, where not by the median of the trials.
+// Traits of a metric. Without one, all traffic has the metric, and a report
+// shows the median of its trials.
 type Traits int
 
 const (
@@ -149,7 +149,7 @@ const (
 	Percent                      // a share from 0 to 1 that people read in percent
 )
 
-// Is reports whether the metric has the trait.
+// Is reports whether the metric has a trait.
 func (i Info) Is(t Traits) bool { return i.Traits&t != 0 }
 
 var infos = []Info{
@@ -248,7 +248,7 @@ func Describe(m Metric) (info Info, ok bool) {
 	return info, ok
 }
 
-// Label names the metric for people.
+// Label returns the metric's name in tables and sentences.
 func (m Metric) Label() string {
 	if info, ok := Describe(m); ok {
 		return info.Label
@@ -256,8 +256,7 @@ func (m Metric) Label() string {
 	return string(m)
 }
 
-// Side is the endpoint that the metric is of, "sender" or "receiver"; empty
-// where it is of neither.
+// Side returns "sender" or "receiver" for a metric of that side only; else "".
 func (m Metric) Side() string {
 	side, _, _ := strings.Cut(string(m), "_")
 	if side == "sender" || side == "receiver" {

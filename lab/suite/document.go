@@ -17,9 +17,10 @@ import (
 // MaxFileBytes bounds a suite file; the largest published one is some kilobytes.
 const MaxFileBytes = 1 << 20
 
-// dialect is what the languages of this package differ in before any key is
-// read: what a file may hold, so that a hostile one costs no more than its
-// reading, and how messages call it.
+// dialect is a language of this package: suites, or gate files. It has the
+// limits that a file is checked against before its keys are read, so that a
+// hostile file costs little time and memory, and the word for such a file in
+// messages.
 type dialect struct {
 	what                        string // "a suite"
 	bytes                       int
@@ -37,7 +38,8 @@ var suiteLanguage = dialect{
 	anchor: "give the thing a name under fabrics or workloads and use the name",
 }
 
-// document is the YAML of a file as one mapping, or nil with the reason in j.
+// document parses the YAML of a file, which must be one mapping. If it is not,
+// the result is nil and j has the error.
 func document(j *journal, data []byte, d dialect) *ast.MappingNode {
 	text, ok := readable(j, data, d)
 	if !ok {

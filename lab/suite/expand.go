@@ -85,7 +85,8 @@ func (o ExpandOptions) check(suite string) error {
 	return nil
 }
 
-// checkSystems notes the systems that there are not; false where it noted any.
+// checkSystems adds an error for each unknown system, and reports whether all
+// are known.
 func checkSystems(j *journal, s *spec, known []string) bool {
 	good := true
 	for _, e := range s.scenarios.V {
@@ -96,7 +97,8 @@ func checkSystems(j *journal, s *spec, known []string) bool {
 	return good
 }
 
-// checkName notes a name that is not among the known ones; nil knows all.
+// checkName adds an error for a name that is not in known. If known is nil,
+// every name is valid.
 func checkName(j *journal, what string, a at[string], known []string) bool {
 	if known == nil || slices.Contains(known, a.V) {
 		return true
@@ -341,7 +343,7 @@ func Group(id string) string {
 	return group
 }
 
-// Part is what follows "/" in a scenario's id.
+// Part is the part of a scenario's id after "/".
 func Part(id string) string {
 	_, part, _ := strings.Cut(id, "/")
 	return part

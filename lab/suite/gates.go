@@ -11,10 +11,10 @@ import (
 	"windtunnel/lab/units"
 )
 
-// MaxGateBytes bounds a gate file.
+// MaxGateBytes is the largest size of a gate file.
 const MaxGateBytes = 64 << 10
 
-// gateLanguage is what differs from a suite in a gate file.
+// gateLanguage has the limits and words of gate files.
 var gateLanguage = dialect{
 	what: "a gate file", bytes: MaxGateBytes, nesting: 8, indent: 100, tokens: 10_000,
 	start:  `start with the line "gates:" and a list below it`,
@@ -23,44 +23,44 @@ var gateLanguage = dialect{
 	anchor: `put a pattern into quotes: "*/stream"`,
 }
 
-// GateFile is a gate file of `windtunnel compare` that was read without error.
+// GateFile is a parsed and valid gate file of `windtunnel compare`.
 type GateFile struct {
 	Name  string // what messages call it
 	Gates []Gate
 	lines []string
 }
 
-// Gate is what a difference between two runs must not be.
+// Gate is a limit for changes from run A to run B.
 type Gate struct {
 	Metrics   []sample.Metric
 	Scenarios []Pattern // none: every scenario
-	// WorseBy is the change for the worse from which on a significant
-	// difference fails, relative to run A: 0.03 is 3 %.
+	// WorseBy is the smallest change for the worse that fails, if it is
+	// significant; relative to run A: 0.03 is 3 %.
 	WorseBy float64
 	Of      Of
 	OnDoubt OnDoubt
 	Line    int // of the gate in its file, from 1
 }
 
-// Pattern names scenarios (see Matches), with its place in the file.
+// Pattern selects scenarios (see Matches). It has its place in the file.
 type Pattern struct {
 	Text         string
 	Line, Column int // from 1
 }
 
-// Of says which figure a gate judges.
+// Of is the figure that a gate evaluates.
 type Of string
 
-// What a gate may judge.
+// The figures that a gate can evaluate.
 const (
 	OfValue Of = "value" // the figure of run B over that of run A
 	OfRatio Of = "ratio" // the same of subject over baseline, as the plan compares them
 )
 
-// OnDoubt says what a gate does where the noise hides a change of its size.
+// OnDoubt is the outcome if the noise hides a change of the gate's size.
 type OnDoubt string
 
-// What a gate may do in doubt.
+// The outcomes in doubt.
 const (
 	PassOnDoubt OnDoubt = "pass" // with a warning
 	FailOnDoubt OnDoubt = "fail"
@@ -82,7 +82,7 @@ var gateTable = table[gateSpec]{what: "a gate", alone: true, fields: []field[gat
 	preset("on_doubt", choice[OnDoubt]{[]OnDoubt{PassOnDoubt, FailOnDoubt}}, func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, PassOnDoubt, "What the gate does where the noise hides a change of its size."),
 }}
 
-// gatedMetric is a metric that can become worse.
+// gatedMetric is a metric with a better direction, as a gate needs.
 type gatedMetric struct{ metric }
 
 func (gatedMetric) read(j *journal, n ast.Node) (string, bool) {
@@ -110,7 +110,7 @@ var gatesTable = table[gatesSpec]{what: "the file", alone: true, fields: []field
 	bind[gatesSpec, []at[gateSpec]]("gates", gateList{list[gateSpec]{gateTable, false, 100}}, func(g *gatesSpec) *at[[]at[gateSpec]] { return &g.gates }, "The gates.").must(),
 }}
 
-// gateList is the list of gates, of which there must be one.
+// gateList is the list of gates. It must not be empty.
 type gateList struct{ list[gateSpec] }
 
 func (f gateList) read(j *journal, n ast.Node) ([]at[gateSpec], bool) {
@@ -121,9 +121,9 @@ func (f gateList) read(j *journal, n ast.Node) ([]at[gateSpec], bool) {
 	return f.list.read(j, n)
 }
 
-// ParseGates reads a gate file; name is what messages call it. The error is an
-// Errors with everything that is wrong, each with its line. Whether the
-// scenarios exist is asked in Bind.
+// ParseGates parses a gate file; messages call it name. The error is an Errors
+// with all mistakes, each with its line. Bind checks whether the scenarios
+// exist.
 func ParseGates(name string, data []byte) (*GateFile, error) {
 	j := &journal{file: name}
 	f := &GateFile{Name: name}
@@ -137,8 +137,8 @@ func ParseGates(name string, data []byte) (*GateFile, error) {
 	return f, j.result()
 }
 
-// gateOf is a gate as it was written, after a check of what single values
-// cannot tell.
+// gateOf converts a gate from its YAML form. It checks what concerns several
+// keys.
 func gateOf(j *journal, g at[gateSpec]) Gate {
 	spec := g.V
 	out := Gate{WorseBy: spec.worseBy.V, Of: spec.of.V, OnDoubt: spec.onDoubt.V, Line: g.Pos.line}
@@ -162,7 +162,7 @@ func gateOf(j *journal, g at[gateSpec]) Gate {
 	return out
 }
 
-// readable notes a pattern that no scenario can be matched with.
+// readable adds an error for a pattern with invalid syntax.
 func (j *journal) readable(p at[string]) bool {
 	_, err := path.Match(p.V, "")
 	if err != nil {
@@ -171,7 +171,7 @@ func (j *journal) readable(p at[string]) bool {
 	return err == nil
 }
 
-// Bind refuses patterns that name none of ids.
+// Bind returns an error for patterns that match none of ids.
 func (f *GateFile) Bind(ids []string) error {
 	j := &journal{file: f.Name, lines: f.lines}
 	for _, g := range f.Gates {

@@ -19,8 +19,8 @@ type Plan struct {
 	Tables      []Table      `json:"tables,omitempty"`
 	Published   []Published  `json:"published,omitempty"`
 	Notes       []string     `json:"notes,omitempty"` // printed under the report's tables
-	// Systems are what sentences call the systems that have a name in words:
-	// "the bridge" of bridge.
+	// Systems has the titles of systems, the names that sentences use: "the
+	// bridge" for bridge.
 	Systems map[string]string `json:"systems,omitempty"`
 	// SetUp is how much longer than a bridge each system takes until traffic can
 	// flow, for Estimate; systems that are not in it take no longer.
@@ -99,7 +99,7 @@ const (
 	UDPRR     Kind = "udp_rr"
 )
 
-// Exchange reports whether the traffic is request/response; else it is a stream.
+// Exchange reports whether the traffic is request/response and not a stream.
 func (k Kind) Exchange() bool { return k == TCPRR || k == TCPCRR || k == UDPRR }
 
 // Direction of a stream, seen from the sender endpoint, which always connects.

@@ -78,7 +78,8 @@ func (p *Plan) keepShort(s *spec) error {
 	return p.keep(kept)
 }
 
-// NamesFor lists what a filter can name exactly: the groups of ids, and ids.
+// NamesFor returns the names that a filter can give without a pattern: the
+// groups of ids, and ids.
 func NamesFor(ids []string) []string {
 	var names []string
 	for _, id := range ids {

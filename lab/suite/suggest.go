@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/phrase"
 )
 
-// synonyms are words of other tools, and the words of this language for them.
+// synonyms maps words of other tools to the words of this language.
 var synonyms = map[string]string{
 	"parallel":    "streams", // iperf3
 	"connections": "streams",
@@ -22,8 +22,9 @@ var synonyms = map[string]string{
 	"crr":         "tcp_crr",
 }
 
-// Suggest says which of the known names was meant by given, and lists them.
-// kind is the plural of what is named: "systems".
+// Suggest returns the remedy for an unknown name: the most similar known name,
+// and a list of the known ones. kind is the plural of the named things:
+// "systems".
 func Suggest(given, kind string, known []string) string {
 	list := kind + ": " + enumerate(known)
 	if len(known) == 0 {
@@ -38,9 +39,9 @@ func Suggest(given, kind string, known []string) string {
 // enumerate lists at most thirty names.
 func enumerate(names []string) string { return phrase.Some(names, 30) }
 
-// Nearest returns the known name that is a synonym of given, else the one with
-// the fewest edits from it, else the first that given is a part of; "" where none
-// is near.
+// Nearest returns the known name that given probably means: a synonym, else the
+// name with the fewest edits, else the first name that contains given. It is ""
+// if no name is similar.
 func Nearest(given string, known []string) string {
 	if len(given) > 100 {
 		return ""

@@ -17,14 +17,15 @@ type Suite struct {
 // Parse reads a suite. name is what messages call the file. The error is an
 // Errors with everything that is wrong, each with its line.
 //
-// Parse does not know which systems and tools there are: Expand is given their
-// names.
+// Parse does not check the names of systems and tools. Expand does, with the
+// names that it is given.
 func Parse(name string, data []byte) (*Suite, error) {
 	return ParseFor(name, data, Vocabulary{})
 }
 
-// ParseFor is Parse where the systems are known. A misspelt system is then the
-// error, and not the comparison that spells it right.
+// ParseFor is Parse with a list of the existing systems. Then a misspelt system
+// is an error at its own line. Parse would report the comparison that has the
+// right name.
 func ParseFor(name string, data []byte, known Vocabulary) (*Suite, error) {
 	j := &journal{file: name}
 	root := document(j, data, suiteLanguage)

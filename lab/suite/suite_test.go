@@ -342,7 +342,7 @@ test.yaml:6:20: there is no tool "iperf2"
 	if err == nil || err.Error() != want {
 		t.Errorf("got:\n%v\nwant:\n%s", err, want)
 	}
-	// The comparison spells it right, and is not the mistake.
+	// The comparison has the right name, so the error must not be there.
 	_, err = ParseFor("test.yaml", []byte(strings.Replace(small, "bridge", "maclan", 1)+"comparisons: [{baseline: raw, subject: macvlan}]\n"), Vocabulary{Systems: []string{"raw", "bridge", "macvlan"}})
 	want = `test.yaml:6:19: there is no system "maclan"
      6 |   - system: [raw, maclan]

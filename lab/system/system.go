@@ -61,8 +61,8 @@ func SetUps() map[string]time.Duration {
 	return all
 }
 
-// Titles are what sentences call systems, by their names: each that has a name
-// in words says so by a method Title.
+// Titles returns the titles of the systems that have a method Title, by system
+// name. Sentences use the titles.
 func Titles() map[string]string {
 	all := map[string]string{}
 	for _, s := range Registry() {

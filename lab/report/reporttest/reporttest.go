@@ -66,7 +66,7 @@ func quickRun(blocks int) sample.Run {
 	}
 }
 
-// Systems are what sentences call the systems.
+// Systems has the systems' names in sentences.
 func Systems() map[string]string {
 	return map[string]string{"raw": "raw", "bridge": "the bridge", "vxlan": "kernel VXLAN", "geneve": "kernel Geneve"}
 }
