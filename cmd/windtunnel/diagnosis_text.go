@@ -7,6 +7,7 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/report"
 	"windtunnel/lab/units"
@@ -63,7 +64,7 @@ func (d *diagnosis) write(out io.Writer) error {
 
 func (d *diagnosis) writeMachine(b *strings.Builder) {
 	f := d.Facts
-	entry(b, "machine   ", fmt.Sprintf("%s, %d CPUs (%s), %s, %s", f.CPUModel, len(f.UsableCPUs()), probe.FormatCPUList(f.UsableCPUs()), units.FormatBytes(int64(f.MemoryBytes)), f.OS))
+	entry(b, "machine   ", fmt.Sprintf("%s, %s (%s), %s, %s", f.CPUModel, phrase.Count(len(f.UsableCPUs()), "CPU"), probe.FormatCPUList(f.UsableCPUs()), units.FormatBytes(int64(f.MemoryBytes)), f.OS))
 	kernel := fmt.Sprintf("%s, clock %s, %s, IRQ time accounting: %s", f.Release, f.ClockSource, f.CongestionControl, f.IRQTimeAccounting)
 	if f.Virtualization != "" {
 		kernel += "; virtualised: " + f.Virtualization + ", so other guests can take CPU time (see the steal figures)"
@@ -115,7 +116,7 @@ func (s foundSuite) write(b *strings.Builder) {
 	if runs == 0 {
 		mark = "no"
 	}
-	row(b, mark, s.Name, fmt.Sprintf("%d of %s run here", runs, units.Plural(s.Scenarios, "scenario")))
+	row(b, mark, s.Name, fmt.Sprintf("%d of %s run here", runs, phrase.Count(s.Scenarios, "scenario")))
 	for _, group := range groupSkips(s.Skipped) {
 		entry(b, strings.Repeat(" ", 27), fmt.Sprintf("skips %s: %s", group, group.why))
 	}

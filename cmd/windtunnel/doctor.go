@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -83,7 +84,7 @@ func diagnoseBriefly(out io.Writer, f *probe.Facts) error {
 	}
 	skips := experiment.Skips(plan, f)
 	if len(skips) == 0 {
-		fmt.Fprintf(out, "everything that `run quick` needs is here: kernel %s, %d CPUs\n", f.Release, len(f.UsableCPUs()))
+		fmt.Fprintf(out, "everything that `run quick` needs is here: kernel %s, %s\n", f.Release, phrase.Count(len(f.UsableCPUs()), "CPU"))
 	}
 	for _, group := range groupSkips(skips) {
 		fmt.Fprintln(out, wrapped("will skip "+group.String()+": "+group.why, "  "))

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
-	"windtunnel/lab/units"
 )
 
 // oneLine is an experiment that the command line describes, without a file.
@@ -105,10 +105,10 @@ func (l *oneLine) yaml() string {
 	systems, traffic := strings.Join(l.systems, ", "), strings.Join(l.workloads, ", ")
 	const named = 6 // a title is short
 	if len(l.systems) > named {
-		systems = units.Plural(len(l.systems), "system")
+		systems = phrase.Count(len(l.systems), "system")
 	}
 	if l.streams > 1 {
-		traffic += " with " + units.Plural(l.streams, "stream")
+		traffic += " with " + phrase.Count(l.streams, "stream")
 	}
 	fmt.Fprintf(&b, "suite: %s\ntitle: %q\nworkloads:\n", oneLineSuite, systems+": "+traffic)
 	for _, kind := range l.workloads {

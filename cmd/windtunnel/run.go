@@ -20,6 +20,7 @@ import (
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/meter/foreign"
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/profile"
 	"windtunnel/lab/report"
@@ -74,7 +75,7 @@ Without a suite, --system describes the experiment: every system carries every
   windtunnel run --resume latest`,
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := resumable(cmd); err != nil {
+			if err := errors.Join(resumable(cmd), aboveZero(cmd, "trials", "max-trials", "max-time", "duration")); err != nil {
 				return err
 			}
 			if *profiled {
@@ -112,6 +113,17 @@ func resumable(cmd *cobra.Command) error {
 		return nil
 	}
 	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan, order, CPUs and profiler; leave the flags out, or start a new run", strings.Join(others, ", "))
+}
+
+// aboveZero returns an error for a given flag whose value is 0. Without the flag,
+// 0 stands for the suite's own value.
+func aboveZero(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
+			return fmt.Errorf("--%s %s: give a value above 0, or leave the flag out for the suite's own", name, f.Value)
+		}
+	}
+	return nil
 }
 
 // choices adds the flags that all measuring commands share.
@@ -319,14 +331,14 @@ func (s *runner) measure(ctx context.Context) error {
 	if left, err := netns.Clean(netns.RunPrefix); err != nil {
 		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
 	} else if n := len(left.Namespaces); n > 0 {
-		fmt.Fprintf(os.Stderr, "removed %d network namespaces and %d processes of a killed run\n", n, len(left.Processes))
+		fmt.Fprintf(os.Stderr, "removed what a killed run left: %s, processes: %d\n", phrase.Count(n, "network namespace"), len(left.Processes))
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the windtunnel program: %w", err)
 	}
 	s.plan.Skipped = s.run.Skipped
-	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, units.Plural(len(s.plan.Scenarios)-len(s.run.Skipped), "scenario"), s.trials(),
+	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, phrase.Count(len(s.plan.Scenarios)-len(s.run.Skipped), "scenario"), s.trials(),
 		units.FormatDuration(float64(s.plan.Estimate())), units.FormatDuration(float64(s.plan.WorstCase())), renderSkips(s.run.Skipped))
 	watch, done := watchMachine(s.facts.UsableCPUs())
 	defer done()
@@ -367,7 +379,7 @@ func (s *runner) trials() string {
 	if stop := s.plan.Stop; stop.Precision > 0 {
 		return fmt.Sprintf("%d to %d trials until ±%s", s.plan.Trials, stop.MaxTrials, units.FormatPercent(stop.Precision))
 	}
-	return units.Plural(s.plan.Trials, "trial")
+	return phrase.Count(s.plan.Trials, "trial")
 }
 
 // close records how the run ended.

@@ -16,6 +16,7 @@ import (
 
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
@@ -59,7 +60,7 @@ func listSuites(out io.Writer, facts *probe.Facts) error {
 				hint = "`windtunnel doctor` says why scenarios cannot run here, and how to change that"
 			}
 		}
-		size := fmt.Sprintf("%s × %s", units.Plural(len(plan.Scenarios), "scenario"), units.Plural(plan.Trials, "trial"))
+		size := fmt.Sprintf("%s × %s", phrase.Count(len(plan.Scenarios), "scenario"), phrase.Count(plan.Trials, "trial"))
 		if t := plan.Estimate(); t > 0 {
 			size += ", about " + units.FormatDuration(float64(t))
 		}

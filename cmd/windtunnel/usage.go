@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
 )
@@ -107,13 +108,13 @@ func takes(least, most int) cobra.PositionalArgs {
 		wants := fmt.Sprintf("%d to %d arguments", least, most)
 		switch {
 		case most == math.MaxInt:
-			wants = units.Plural(least, "argument") + " or more"
+			wants = phrase.Count(least, "argument") + " or more"
 		case most == 0:
 			wants = "no argument"
 		case least == most:
-			wants = units.Plural(most, "argument")
+			wants = phrase.Count(most, "argument")
 		case least == 0:
-			wants = units.Plural(most, "argument") + " at most"
+			wants = phrase.Count(most, "argument") + " at most"
 		}
 		return fmt.Errorf("%s takes %s, %d given: write `%s`", cmd.CommandPath(), wants, len(args), cmd.UseLine())
 	}

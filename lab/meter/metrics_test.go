@@ -160,3 +160,14 @@ func TestGoodputFromCounters(t *testing.T) {
 		}
 	}
 }
+
+func TestTheFabricsWorkAtTheReceiverIsToldApart(t *testing.T) {
+	a, b := stream()
+	got := Metrics(a, b, Facts{Throughput: 5e9, WireCPU: map[int]float64{0: 0.2, 1: 0.3}})
+	if all, receiver := got[sample.FabricCores], got[sample.ReceiverFabricCores]; !near(all, 0.25, 1e-9) || !near(receiver, 0.15, 1e-9) {
+		t.Errorf("%v cores, %v of them at the receiver, want 0.25 and 0.15", all, receiver)
+	}
+	if _, ok := Metrics(a, nil, Facts{Colocated: true, Throughput: 5e9, WireCPU: map[int]float64{0: 0.2}})[sample.ReceiverFabricCores]; ok {
+		t.Error("a trial on one node has work at a receiver")
+	}
+}

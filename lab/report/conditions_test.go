@@ -42,6 +42,13 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s."; lines != want {
 		t.Errorf("%q, want %q", lines, want)
 	}
+	var table bytes.Buffer
+	if err := WriteCSV(&table, r); err != nil {
+		t.Fatal(err)
+	}
+	if rows := strings.Count(table.String(), "\nbridge/stream,"); rows != len(samples) {
+		t.Errorf("the CSV has %d samples of %d", rows, len(samples))
+	}
 	var text, markdown bytes.Buffer
 	if err := WriteTable(&text, r, TableOptions{}); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/units"
 )
 
@@ -73,7 +74,7 @@ func (f Fabric) String() string {
 func (e Endpoint) String() string {
 	s := "container"
 	if e.Kind == VM {
-		s = fmt.Sprintf("vm with %s and %s", units.Plural(e.CPUs, "CPU"), units.FormatBytes(e.Memory))
+		s = fmt.Sprintf("vm with %s and %s", phrase.Count(e.CPUs, "CPU"), units.FormatBytes(e.Memory))
 	}
 	if e.Spread {
 		s += ", receive work spread"

@@ -148,7 +148,7 @@ func gateOf(j *journal, g at[gateSpec]) Gate {
 		switch {
 		case !known: // noted
 		case slices.Contains(out.Metrics, metric):
-			j.fail(m.Pos, fmt.Sprintf("%s stands here twice", m.V), "remove one of the two")
+			j.fail(m.Pos, fmt.Sprintf("%s is listed twice", m.V), "remove one of the two")
 		case info.Better > 0 && out.WorseBy >= 1:
 			j.fail(g.Pos, fmt.Sprintf("%s cannot get worse by %s", m.V, units.FormatPercent(out.WorseBy)), "more is better there, and it cannot fall by more than 100 %: write less")
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/units"
 )
 
@@ -15,7 +16,7 @@ func Render(p *Plan) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, headline(p))
 	fmt.Fprintf(&b, "%s: %s\n", p.form(), p.Title)
-	fmt.Fprintf(&b, "%s × %s on %s\n", units.Plural(len(p.Scenarios), "scenario"), trials(p), units.Plural(p.Nodes, "node"))
+	fmt.Fprintf(&b, "%s × %s on %s\n", phrase.Count(len(p.Scenarios), "scenario"), trials(p), phrase.Count(p.Nodes, "node"))
 	if until := p.Stop.String(); until != "" {
 		fmt.Fprintln(&b, until)
 	}
@@ -49,7 +50,7 @@ func trials(p *Plan) string {
 	if most := p.Stop.MaxTrials; most > p.Trials {
 		return fmt.Sprintf("%d to %d trials", p.Trials, most)
 	}
-	return units.Plural(p.Trials, "trial")
+	return phrase.Count(p.Trials, "trial")
 }
 
 // String says in a few words what ends a run, or nothing where that is its

@@ -28,11 +28,3 @@ func thousands(n int64) string {
 	}
 	return s
 }
-
-// Plural prints a number with its noun: "1 trial", "8 trials".
-func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}

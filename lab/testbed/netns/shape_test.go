@@ -169,6 +169,7 @@ func TestSettingsTellSysctlsFromOffloadsAndOthers(t *testing.T) {
 		"on":    set.Offloads["a faba0 tx-tcp-segmentation"],
 		"off":   set.Offloads["wire portb0 tx-tcp-segmentation"],
 		"50000": set.Others["b fabb0/gro_flush_timeout"],
+		"-10":   set.Others["b fabb0/napi nice"],
 	} {
 		if got != want {
 			t.Errorf("%q, want %q, of %+v", got, want, set)
