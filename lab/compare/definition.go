@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/suite"
 )
 
@@ -122,7 +123,7 @@ func timings(a, b *Side) []Difference {
 	}
 	var list []Difference
 	for _, c := range order {
-		list = append(list, Difference{Name: "timing of " + plural(count[c], "scenario"), A: timing(c.before), B: timing(c.after)})
+		list = append(list, Difference{Name: "timing of " + phrase.Count(count[c], "scenario"), A: timing(c.before), B: timing(c.after)})
 	}
 	return list
 }
@@ -137,7 +138,7 @@ func stop(s suite.Stop) string {
 	}
 	text := strconv.FormatFloat(100*s.Precision, 'g', 3, 64) + " %"
 	if s.MaxTrials > 0 {
-		text += ", " + plural(s.MaxTrials, "trial") + " at most"
+		text += ", " + phrase.Count(s.MaxTrials, "trial") + " at most"
 	}
 	if s.MaxTime > 0 {
 		text += ", " + s.MaxTime.Round(time.Second).String() + " at most"

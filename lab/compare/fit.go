@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/report"
 )
 
@@ -37,7 +38,7 @@ func writeLines(b *strings.Builder, indent int, lines []textLine) {
 		cells := make([][]string, len(l.cells))
 		tall := 0
 		for i, c := range l.cells {
-			cells[i] = broken(clean(c), widths[i])
+			cells[i] = broken(phrase.Printable(c), widths[i])
 			tall = max(tall, len(cells[i]))
 		}
 		for at := range tall {
@@ -73,7 +74,7 @@ func fitted(lines []textLine, width int) []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(clean(c)))
+			widths[i] = max(widths[i], utf8.RuneCountInString(phrase.Printable(c)))
 		}
 	}
 	for column(0, widths, len(widths))-gap > width {
@@ -108,5 +109,5 @@ func broken(text string, width int) []string {
 // writeWrapped writes wrapped text after an indent. Its second and later lines
 // have the indent twice.
 func writeWrapped(b *strings.Builder, indent, text string) {
-	b.WriteString(indent + report.Wrap(clean(text), textWidth, "  "+indent) + "\n")
+	b.WriteString(indent + report.Wrap(phrase.Printable(text), textWidth, "  "+indent) + "\n")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
 )
 
 // MaxGateBytes is the largest size of a gate file.
@@ -38,7 +39,7 @@ func (g *Gate) Title() string {
 	for _, m := range g.Metrics {
 		names = append(names, string(m))
 	}
-	title := strings.Join(names, ", ") + " worse by " + percent(g.WorseBy)
+	title := strings.Join(names, ", ") + " worse by " + units.FormatPercent(g.WorseBy)
 	if g.WorseBy == 0 {
 		title = strings.Join(names, ", ") + " worse at all"
 	}

@@ -8,6 +8,7 @@ import (
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/units"
 )
 
 // Judgement is the result of all gates.
@@ -162,7 +163,7 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 	if g.WorseBy == 0 || g.sees(r, worse) {
 		return Passed, figures
 	}
-	figures += fmt.Sprintf("; runs spread too far to see %s: name more runs a side", percent(g.WorseBy))
+	figures += fmt.Sprintf("; runs spread too far to see %s: name more runs a side", units.FormatPercent(g.WorseBy))
 	if g.OnDoubt == suite.FailOnDoubt {
 		return Failed, figures
 	}

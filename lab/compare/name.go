@@ -8,7 +8,6 @@ import (
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/units"
 )
 
 // Metric returns the metric with a name. The error suggests similar names.
@@ -16,7 +15,7 @@ func Metric(name string) (sample.Metric, error) {
 	if _, ok := sample.Describe(sample.Metric(name)); ok {
 		return sample.Metric(name), nil
 	}
-	return "", fmt.Errorf("there is no metric %q; %s", clip(name), meant(name, "metrics", metricNames()))
+	return "", fmt.Errorf("there is no metric %q; %s", phrase.Clip(name), meant(name, "metrics", metricNames()))
 }
 
 func metricNames() []string {
@@ -49,7 +48,7 @@ func selection(patterns, ids []string) ([]string, error) {
 	wanted := make(map[string]bool)
 	for _, p := range patterns {
 		if !readable(p) {
-			return nil, fmt.Errorf("the scenario pattern %q cannot be read; write an id, a group, or a pattern with *, ? and [a-z]", clip(p))
+			return nil, fmt.Errorf("the scenario pattern %q cannot be read; write an id, a group, or a pattern with *, ? and [a-z]", phrase.Clip(p))
 		}
 		found := false
 		for _, id := range ids {
@@ -58,7 +57,7 @@ func selection(patterns, ids []string) ([]string, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("no scenario is called %q; %s", clip(p), meant(p, "scenarios", suite.NamesFor(ids)))
+			return nil, fmt.Errorf("no scenario is called %q; %s", phrase.Clip(p), meant(p, "scenarios", suite.NamesFor(ids)))
 		}
 	}
 	var chosen []string
@@ -77,11 +76,3 @@ func meant(given, kind string, known []string) string {
 	}
 	return kind + ": " + strings.Join(known, ", ")
 }
-
-// Functions of other packages under the names that this package uses.
-var (
-	plural  = phrase.Count
-	clip    = phrase.Clip
-	clean   = phrase.Printable
-	percent = units.FormatPercent
-)

@@ -38,7 +38,7 @@ func (p *pairing) notes(c *Comparison) []string {
 				notes = append(notes, fmt.Sprintf("%s: %s counted in spite of conditions that were not valid (%s).", name, phrase.Count(n, "trial"), what))
 			}
 			if n := run.info().Invalid; n > 0 {
-				notes = append(notes, fmt.Sprintf("%s: %s left out, failed or invalid (%s).", name, plural(n, "trial"), run.troubles()))
+				notes = append(notes, fmt.Sprintf("%s: %s left out, failed or invalid (%s).", name, phrase.Count(n, "trial"), run.troubles()))
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (p *pairing) dirt() []string {
 				n += c.dirty(id, m)
 			}
 			if n > 0 {
-				notes = append(notes, fmt.Sprintf("%s: %s of %s left out, not finite numbers.", id, plural(n, "value"), m))
+				notes = append(notes, fmt.Sprintf("%s: %s of %s left out, not finite numbers.", id, phrase.Count(n, "value"), m))
 			}
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
+	"windtunnel/lab/units"
 )
 
 // Assumed spread between runs, as standard deviation of the logarithm, where
@@ -212,7 +214,7 @@ func spreadNotes(c *Comparison) []string {
 	}
 	if assumed > 0 {
 		notes = append(notes, fmt.Sprintf("In %s the spread between runs is assumed, %s of a figure and %s of a ratio to the baseline, since too few runs of this suite on this machine are stored. Repeat the suite, or name several runs a side (A1,A2 B1,B2), to measure it.",
-			plural(assumed, "row"), percent(assumedOfValue), percent(assumedOfRatio)))
+			phrase.Count(assumed, "row"), units.FormatPercent(assumedOfValue), units.FormatPercent(assumedOfRatio)))
 	}
 	return notes
 }

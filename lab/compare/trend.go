@@ -62,7 +62,7 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 	t := &Trend{Suite: suite}
 	chosen := t.choose(runs, opts)
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("trend of suite %s: none of its %s is complete; `windtunnel runs` lists them", suite, plural(len(runs), "run"))
+		return nil, fmt.Errorf("trend of suite %s: none of its %s is complete; `windtunnel runs` lists them", suite, phrase.Count(len(runs), "run"))
 	}
 	t.Runs = len(chosen)
 	newest := chosen[len(chosen)-1].side
@@ -111,10 +111,10 @@ func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
 		foreign = all - len(complete)
 	}
 	if unfinished > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s not complete, and left out.", plural(unfinished, "run")))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s not complete, and left out.", phrase.Count(unfinished, "run")))
 	}
 	if foreign > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s from another machine than the newest one's, and left out (--across-machines shows them).", plural(foreign, "run")))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s from another machine than the newest one's, and left out (--across-machines shows them).", phrase.Count(foreign, "run")))
 	}
 	if opts.Last > 0 && len(complete) > opts.Last {
 		complete = complete[len(complete)-opts.Last:]
@@ -152,10 +152,10 @@ func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 		return
 	}
 	if changed > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s: %s did not have it, or defined it otherwise.", id, plural(changed, "run")))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: %s did not have it, or defined it otherwise.", id, phrase.Count(changed, "run")))
 	}
 	if without > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s: %s without a valid figure.", id, plural(without, "run")))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: %s without a valid figure.", id, phrase.Count(without, "run")))
 	}
 	t.Series = append(t.Series, series)
 }

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/report"
 	"windtunnel/lab/units"
 )
@@ -21,14 +22,14 @@ func WriteTrend(w io.Writer, t *Trend) error {
 	if t.Runs == 1 {
 		t.writeOne(&b)
 	} else {
-		fmt.Fprintf(&b, "suite %s, %s\n", clean(t.Suite), plural(t.Runs, "run"))
+		fmt.Fprintf(&b, "suite %s, %s\n", phrase.Printable(t.Suite), phrase.Count(t.Runs, "run"))
 		for i := range t.Series {
 			t.Series[i].write(&b)
 		}
 		fmt.Fprintln(&b)
 	}
 	for _, note := range t.Notes {
-		fmt.Fprintf(&b, "• %s\n", clean(note))
+		fmt.Fprintf(&b, "• %s\n", phrase.Printable(note))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write the trend of suite %s: %w", t.Suite, err)
@@ -62,14 +63,14 @@ func (s *Series) write(b *strings.Builder) {
 		medians[i] = p.Figure.Median
 	}
 	scale := report.ScaleOf(s.Metric, medians...)
-	fmt.Fprintf(b, "\n%s  %s  %s\n", clean(s.Scenario), s.Metric.Label(), Sparkline(medians))
+	fmt.Fprintf(b, "\n%s  %s  %s\n", phrase.Printable(s.Scenario), s.Metric.Label(), Sparkline(medians))
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  RUN\tDATE\tN\tMEDIAN\t[95 %]\tREVISION\tKERNEL\tCHANGE")
 	for _, p := range s.Points {
 		median, bounds := scale.Figure(p.Figure)
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", clean(p.Run), p.Started.UTC().Format(time.DateOnly), p.Figure.N,
-			strings.TrimSpace(median+" "+scale.Unit), bounds, clean(orNone(short(p.Revision))), clean(orNone(p.Kernel)), p.Change.mark())
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", phrase.Printable(p.Run), p.Started.UTC().Format(time.DateOnly), p.Figure.N,
+			strings.TrimSpace(median+" "+scale.Unit), bounds, phrase.Printable(orNone(short(p.Revision))), phrase.Printable(orNone(p.Kernel)), p.Change.mark())
 	}
 	w.Flush()
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
@@ -98,7 +99,7 @@ func (c *Change) write(b *strings.Builder, scale report.Scale) {
 	}
 	fmt.Fprintln(b, "; with it changed:")
 	for _, d := range c.Environment {
-		fmt.Fprintf(b, "      %s: %s → %s\n", clean(d.Name), clean(orNone(d.A)), clean(orNone(d.B)))
+		fmt.Fprintf(b, "      %s: %s → %s\n", phrase.Printable(d.Name), phrase.Printable(orNone(d.A)), phrase.Printable(orNone(d.B)))
 	}
 }
 

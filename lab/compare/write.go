@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"windtunnel/lab/phrase"
 )
 
 // grid is a table of the Markdown report.
@@ -110,7 +112,7 @@ func send(w io.Writer, text string, c *Comparison) error {
 // heading returns lines that name the runs.
 func (c *Comparison) heading() []string {
 	line := func(name string, r RunInfo) string {
-		return fmt.Sprintf("run %s: %s, suite %s, %s, %s", name, r.ID, r.Suite, r.Started.UTC().Format(time.DateTime+" UTC"), plural(r.Trials, "valid trial"))
+		return fmt.Sprintf("run %s: %s, suite %s, %s, %s", name, r.ID, r.Suite, r.Started.UTC().Format(time.DateTime+" UTC"), phrase.Count(r.Trials, "valid trial"))
 	}
 	var lines []string
 	for _, run := range append([]RunInfo{c.A}, c.MoreA...) {
@@ -210,5 +212,5 @@ var marks = map[Outcome]string{Doubtful: "WARNING", Unjudged: "NOT JUDGED", Fail
 
 // escape protects characters that have a meaning in Markdown.
 func escape(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;").Replace(clean(s))
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;").Replace(phrase.Printable(s))
 }
