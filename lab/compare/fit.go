@@ -38,7 +38,7 @@ func writeLines(b *strings.Builder, indent int, lines []textLine) {
 		cells := make([][]string, len(l.cells))
 		tall := 0
 		for i, c := range l.cells {
-			cells[i] = broken(phrase.Printable(c), widths[i])
+			cells[i] = broken(c, widths[i])
 			tall = max(tall, len(cells[i]))
 		}
 		for at := range tall {
@@ -106,8 +106,8 @@ func broken(text string, width int) []string {
 	return lines
 }
 
-// writeWrapped writes wrapped text after an indent. Its second and later lines
-// have the indent twice.
+// writeWrapped writes wrapped text after an indent. Later lines are indented by two
+// columns more.
 func writeWrapped(b *strings.Builder, indent, text string) {
-	b.WriteString(indent + report.Wrap(phrase.Printable(text), textWidth, "  "+indent) + "\n")
+	b.WriteString(indent + report.Wrap(text, textWidth, "  "+indent) + "\n")
 }
