@@ -331,7 +331,7 @@ func (s *runner) measure(ctx context.Context) error {
 	if left, err := netns.Clean(netns.RunPrefix); err != nil {
 		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
 	} else if n := len(left.Namespaces); n > 0 {
-		fmt.Fprintf(os.Stderr, "removed what a killed run left: %s, processes: %d\n", phrase.Count(n, "network namespace"), len(left.Processes))
+		fmt.Fprintf(os.Stderr, "removed %s of a killed run, and ended its processes (%d)\n", phrase.Count(n, "network namespace"), len(left.Processes))
 	}
 	self, err := os.Executable()
 	if err != nil {
