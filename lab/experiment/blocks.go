@@ -49,17 +49,40 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	return block-h.lost(block) < p.Trials && block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials)
 }
 
-// left counts the trials that are still to come after a place in a block, as
-// far as the plan is known.
-func (e *Experiment) left(h *history, block, position int) int {
-	n := 0
-	for b := block; b < max(e.Plan.Trials, block+1); b++ {
-		for place, entry := range e.schedule(b) {
-			id := e.Plan.Scenarios[entry.scenario].ID
-			if (b > block || place > position) && e.Skipped[id] == "" && !h.done[Trial{id, b, entry.profiled}] {
-				n++
+// queued is a trial of a block that waits for its next attempt.
+type queued struct {
+	Trial
+	scenario int // index in the plan
+	position int // in the block's order
+	number   int // among the run's trials, from 1
+	attempt  int // from 1
+	attempts int // maximum
+}
+
+// queue lists the trials of a block in their order, without those that are
+// skipped or done. before is the number of the run's trials in earlier blocks.
+func (e *Experiment) queue(h *history, block, before int) []queued {
+	var list []queued
+	for position, entry := range e.schedule(block) {
+		id := e.Plan.Scenarios[entry.scenario].ID
+		t := Trial{id, block, entry.profiled}
+		if e.Skipped[id] == "" && !h.done[t] {
+			q := queued{Trial: t, scenario: entry.scenario, position: position, number: before + len(list) + 1, attempt: 1, attempts: max(e.Attempts, 1)}
+			if h.hopeless(id) {
+				q.attempts = 1
 			}
+			list = append(list, q)
 		}
+	}
+	return list
+}
+
+// later counts the trials in the blocks after this one, as far as the plan is
+// known.
+func (e *Experiment) later(h *history, block int) int {
+	n := 0
+	for b := block + 1; b < e.Plan.Trials; b++ {
+		n += len(e.queue(h, b, 0))
 	}
 	return n
 }

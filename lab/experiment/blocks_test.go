@@ -44,7 +44,9 @@ func (n *notebook) counts(id string) (all, valid int) {
 	return all, valid
 }
 
-func TestATrialThatFailsAConditionIsRepeatedAtOnce(t *testing.T) {
+// The machine stays in a state for seconds, so a repeat is worth more after the
+// block's other trials than at once.
+func TestATrialThatFailsAConditionIsRepeatedAtTheEndOfItsBlock(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 4, func(t Trial, attempt int, s *sample.Sample) error {
 		if t.Block == 1 && attempt < 2 {
@@ -58,6 +60,11 @@ func TestATrialThatFailsAConditionIsRepeatedAtOnce(t *testing.T) {
 	for _, id := range []string{"a", "b"} {
 		if all, valid := n.counts(id); all != 6 || valid != 4 {
 			t.Errorf("%s: %d samples, %d count; want 6 and 4", id, all, valid)
+		}
+	}
+	for i, s := range n.samples {
+		if want := []struct{ block, attempt int }{{0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 1}, {1, 1}, {1, 2}, {1, 2}, {2, 0}, {2, 0}, {3, 0}, {3, 0}}[i]; s.Block != want.block || s.Attempt != want.attempt {
+			t.Errorf("sample %d is attempt %d in block %d; want attempt %d in block %d", i, s.Attempt, s.Block, want.attempt, want.block)
 		}
 	}
 }

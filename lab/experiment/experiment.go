@@ -114,17 +114,10 @@ func (e *Experiment) Run(ctx context.Context) error {
 	started := time.Now()
 	number := 0
 	for block := 0; e.goesOn(h, block, time.Since(started)); block++ {
-		for position, entry := range e.schedule(block) {
-			sc := &e.Plan.Scenarios[entry.scenario]
-			t := Trial{sc.ID, block, entry.profiled}
-			if e.Skipped[sc.ID] != "" || h.done[t] {
-				continue
-			}
-			number++
-			p := Progress{Number: number, Total: number + e.left(h, block, position)}
-			if err := e.trial(ctx, h, sc, t, position, p); err != nil {
-				return err
-			}
+		queue := e.queue(h, block, number)
+		number += len(queue)
+		if err := e.block(ctx, h, queue, number+e.later(h, block)); err != nil {
+			return err
 		}
 		if number > 0 && !h.anyCounts() && e.goesOn(h, block+1, time.Since(started)) {
 			return ErrNoneCounts
@@ -133,51 +126,64 @@ func (e *Experiment) Run(ctx context.Context) error {
 	return nil
 }
 
-// trial runs one trial until it yields figures that count or no further
-// attempt can help, and records every attempt.
-func (e *Experiment) trial(ctx context.Context, h *history, sc *suite.Scenario, t Trial, position int, p Progress) error {
-	first := h.tried[t]
-	p.Attempts = max(e.Attempts, 1)
+// block runs the trials of one block. A trial that did not succeed is attempted
+// again after all others of its block, when the machine may be in another state.
+// total is the number of the run's trials.
+func (e *Experiment) block(ctx context.Context, h *history, queue []queued, total int) error {
 	planned := max(e.Plan.Trials, e.Plan.Stop.MaxTrials)
-	if h.hopeless(sc.ID) || h.extra(planned) >= e.Plan.Repeats(planned) {
-		p.Attempts = 1
-	}
-	for p.Attempt = 1; p.Attempt <= p.Attempts; p.Attempt++ {
-		p.Repeats = false
-		e.Observer.Began(t, p)
-		s := sample.Sample{Scenario: sc.ID, Block: t.Block, Position: position, Attempt: first + p.Attempt - 1, Profiled: t.Profiled, Started: time.Now()}
-		try := e.try
-		if try == nil {
-			try = e.measure
+	for len(queue) > 0 {
+		q := queue[0]
+		queue = queue[1:]
+		p := Progress{Number: q.number, Total: total, Attempt: q.attempt, Attempts: q.attempts}
+		if h.extra(planned) >= e.Plan.Repeats(planned) {
+			p.Attempts = q.attempt
 		}
-		err := try(ctx, sc, t, &s)
-		s.Took = time.Since(s.Started)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+		again, err := e.attempt(ctx, h, q, p)
 		if err != nil {
-			s.Failure = failure(err)
-		}
-		if e.conditions.adjust {
-			condition.Forgive(&s)
-		}
-		if err := e.Recorder.Record(s); err != nil {
-			return fmt.Errorf("record trial %d of %s: %w", t.Block+1, sc.ID, err)
-		}
-		h.add(s)
-		if err := e.mayAdjust(h); err != nil {
 			return err
 		}
-		if e.conditions.adjust {
-			condition.Forgive(&s)
-		}
-		p.Repeats = !settled(&s) && p.Attempt < p.Attempts
-		e.Observer.Ended(s, p)
-		if settled(&s) {
-			return nil
+		if again {
+			q.attempt++
+			queue = append(queue, q)
 		}
 	}
 	return nil
+}
+
+// attempt attempts a trial once and records the sample. again reports whether
+// another attempt must follow.
+func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progress) (again bool, err error) {
+	sc := &e.Plan.Scenarios[q.scenario]
+	e.Observer.Began(q.Trial, p)
+	s := sample.Sample{Scenario: q.Scenario, Block: q.Block, Position: q.position, Attempt: h.tried[q.Trial], Profiled: q.Profiled, Started: time.Now()}
+	try := e.try
+	if try == nil {
+		try = e.measure
+	}
+	err = try(ctx, sc, q.Trial, &s)
+	s.Took = time.Since(s.Started)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err != nil {
+		s.Failure = failure(err)
+	}
+	if e.conditions.adjust {
+		condition.Forgive(&s)
+	}
+	if err := e.Recorder.Record(s); err != nil {
+		return false, fmt.Errorf("record trial %d of %s: %w", q.Block+1, q.Scenario, err)
+	}
+	h.add(s)
+	if err := e.mayAdjust(h); err != nil {
+		return false, err
+	}
+	if e.conditions.adjust {
+		condition.Forgive(&s)
+	}
+	p.Repeats = !settled(&s) && p.Attempt < p.Attempts
+	e.Observer.Ended(s, p)
+	return p.Repeats, nil
 }
 
 // mayAdjust begins to adjust where the machine keeps to no state.
