@@ -11,6 +11,7 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/meter"
+	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -173,6 +174,11 @@ func TestConditionsOfTheMachineAreGates(t *testing.T) {
 				m.series[0][i].Steal[0] = int64(i) * 2e7
 			}
 		}, sample.Steal},
+		"a compiler on the receiver's CPU": {func(m *metering) {
+			m.gates.watch = Watch{Foreign: new(foreign.Meter)}
+			m.start.gates.foreign = map[int]foreign.Usage{1: {Foreign: 3}}
+			m.end.gates.foreign = map[int]foreign.Usage{1: {Foreign: 3.4, Top: []foreign.Task{{Comm: "compile", TGID: 99, Seconds: 0.4}}}}
+		}, sample.ForeignCPU},
 		"CPUs that the host moves all the time": {func(m *metering) {
 			m.apart(50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50)
 		}, sample.CPUMoved},
@@ -186,6 +192,27 @@ func TestConditionsOfTheMachineAreGates(t *testing.T) {
 		if s := m.traffic.sample; s.Counts() || !slices.ContainsFunc(s.Gates, func(g sample.Gate) bool { return g.Name == c.want }) {
 			t.Errorf("%s: gates %v, want %s", name, s.Gates, c.want)
 		}
+	}
+}
+
+// An unsteady rate may be the system's: the trial counts and has a flag.
+func TestAnOutcomeOfTheSystemIsAFlag(t *testing.T) {
+	m, said := paperTrial(t)
+	bytes := uint64(0)
+	for i := range m.series[1] {
+		m.series[1][i].Traffic[0].RxBytes = bytes
+		percent := uint64(60) // of the mean rate, up to the middle of the window
+		if i >= 8 {
+			percent = 140
+		}
+		bytes += percent * (paperBytes + 52*paperFrames) / 1000
+	}
+	if err := m.complete(said); err != nil {
+		t.Fatal(err)
+	}
+	s := m.traffic.sample
+	if !s.Counts() || len(s.Flags) != 1 || s.Flags[0].Name != sample.Unsteady {
+		t.Errorf("gates %v, flags %v, want one flag %s", s.Gates, s.Flags, sample.Unsteady)
 	}
 }
 

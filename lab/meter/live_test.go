@@ -423,6 +423,20 @@ func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
 	}
 }
 
+func TestTheReadingAtTheStopIsInTheSeries(t *testing.T) {
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t), FineIdle: FineIdle()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	stop := make(chan struct{})
+	close(stop)
+	lights, err := m.Record(time.Hour, 5, stop)
+	if err != nil || len(lights) != 2 || lights[1].Mono <= lights[0].Mono {
+		t.Errorf("readings %+v, %v; want one at the start and one at the stop", lights, err)
+	}
+}
+
 // Ten readings a second of at most 150 µs take 0.15 % of a CPU.
 func BenchmarkReadLight(b *testing.B) {
 	m := meterOf(b, join(b))
