@@ -3,6 +3,8 @@ package experiment
 import (
 	"math/rand/v2"
 	"time"
+
+	"windtunnel/lab/condition"
 )
 
 // entry is one trial of a block's schedule.
@@ -33,8 +35,8 @@ func (e *Experiment) schedule(block int) []entry {
 }
 
 // goesOn decides before each block whether it is run: the plan's trials always,
-// then blocks for those that lost a trial to a condition, and where the
-// plan has a precision as many as it takes, within the plan's bounds.
+// then blocks for those that lost a trial, and where the plan has a precision as
+// many as it takes, within the plan's bounds.
 func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	p := e.Plan
 	if block < p.Trials {
@@ -46,7 +48,16 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	if p.Stop.Precision > 0 && block < p.Stop.MaxTrials && e.Imprecise != nil {
 		return e.Imprecise(h.samples)
 	}
-	return block-h.lost(block) < p.Trials && block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials)
+	return block-h.lost(block, e.distance()) < p.Trials && block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials)
+}
+
+// distance is the CPU distance that all figures must have. A run that adjusts
+// its figures takes those of any.
+func (e *Experiment) distance() condition.Choice {
+	if e.conditions.adjust {
+		return condition.Any
+	}
+	return e.Distance
 }
 
 // queued is a trial of a block that waits for its next attempt.

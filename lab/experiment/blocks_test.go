@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -100,6 +101,32 @@ func TestABlockThatLostATrialIsMadeUpFor(t *testing.T) {
 		}
 		if _, valid := n.counts("a"); valid != want {
 			t.Errorf("%d blocks lost a trial: %d blocks were run, want %d", bad, valid, want)
+		}
+	}
+}
+
+// A trial that only had figures at the other distance of the CPUs is lost for
+// the run's comparisons.
+func TestABlockWithATrialAtAnotherDistanceIsMadeUpFor(t *testing.T) {
+	for choice, want := range map[condition.Choice]int{condition.Auto: 7, condition.Near: 7, condition.Any: 6} {
+		n := &notebook{}
+		e := rehearsal(n, 6, func(t Trial, _ int, s *sample.Sample) error {
+			distance := 100.0
+			if t.Scenario == "b" && t.Block == 2 {
+				distance = 400
+			}
+			s.Metrics = sample.Metrics{sample.CPUDistance: distance}
+			for range 10 {
+				s.Series = append(s.Series, sample.Point{CPUDistance: distance})
+			}
+			return nil
+		}, "a", "b")
+		e.Distance = choice
+		if err := e.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if all, _ := n.counts("a"); all != want {
+			t.Errorf("%s: %d blocks were run, want %d", choice, all, want)
 		}
 	}
 }

@@ -109,13 +109,22 @@ func (h *history) hopeless(scenario string) bool {
 	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
 }
 
-// lost counts the first so many blocks in which a trial was given up at a
-// condition, of a scenario that can pass.
-func (h *history) lost(blocks int) int {
+// lost counts the first so many blocks that lost a trial of a scenario that can
+// pass: no attempt passed the conditions, or the only figures are of another CPU
+// distance than the run's.
+func (h *history) lost(blocks int, choice condition.Choice) int {
 	in := map[int]bool{}
 	for t, gated := range h.gated {
 		if gated && !t.Profiled && t.Block < blocks && !h.hopeless(t.Scenario) {
 			in[t.Block] = true
+		}
+	}
+	if choice != condition.Any {
+		_, parts, shown := condition.Split(h.samples, choice)
+		for _, s := range slices.Concat(slices.Delete(parts, shown, shown+1)...) {
+			if !s.Profiled && s.Block < blocks {
+				in[s.Block] = true
+			}
 		}
 	}
 	return len(in)
