@@ -246,6 +246,14 @@ func TestPageInABrowser(t *testing.T) {
 		p.until(t, colours, "rgb(18, 23, 30) true")
 	})
 
+	t.Run("shows every column at 1280 pixels", func(t *testing.T) {
+		p.do(t, chromedp.EmulateViewport(1280, 900))
+		cut := eval[[]string](t, p, `[...document.querySelectorAll('.figures')].filter(e => e.scrollWidth > e.parentElement.clientWidth).map(e => e.id)`)
+		if len(cut) > 0 {
+			t.Errorf("these tables are wider than the page: %v", cut)
+		}
+	})
+
 	t.Run("prints light, whole, with its charts", func(t *testing.T) {
 		printed(t, run(t, p, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground())))
 		p.until(t, `getComputedStyle(document.body).backgroundColor`, "rgb(18, 23, 30)")

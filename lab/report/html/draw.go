@@ -12,6 +12,7 @@ const (
 	rowStep   = 90 // a box and the arrow below it
 	padding   = 16
 	titleRoom = 40 // for a frame's title
+	dropsRoom = 10 // for the drops below the lowest box
 )
 
 // wide draws a U: down through the sender's node, over the wire, up through
@@ -25,8 +26,9 @@ func (d drawing) wide() picture {
 	top := titleRoom
 	// The pill of the workload stands above the first device.
 	pill := 44
-	bottom := top + pill + rows*rowStep
-	y := func(fromBottom int) int { return bottom - (fromBottom+1)*rowStep + (rowStep-boxHeight)/2 }
+	floor := top + pill + rows*rowStep
+	bottom := floor + dropsRoom
+	y := func(fromBottom int) int { return floor - (fromBottom+1)*rowStep + (rowStep-boxHeight)/2 }
 	p.Height = bottom + 2
 
 	if len(d.path.Nodes) > 1 {
@@ -92,7 +94,7 @@ func (d drawing) across(p *picture, near, far box, y func(int) int) {
 	}
 	if len(d.path.Nodes) > 1 {
 		f := frame{X: boxWidth + 2*padding + space/2, Y: boxes[0].Y - titleRoom + 4, W: inner - space, Title: "fabric", Class: "wire"}
-		f.H = boxes[len(boxes)-1].Y + boxHeight + 10 - f.Y
+		f.H = boxes[len(boxes)-1].Y + boxHeight + 10 + dropsRoom - f.Y
 		p.Frames = append(p.Frames, f)
 	}
 	p.Boxes = append(p.Boxes, boxes...)

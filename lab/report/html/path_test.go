@@ -1,6 +1,7 @@
 package html
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +35,33 @@ func TestPathGoesDownOneNodeOverTheWireAndUpTheOther(t *testing.T) {
 	}
 	if drops := p.Far[1].Drops(); drops != 2 {
 		t.Errorf("the tunnel dropped %d, want 2", drops)
+	}
+}
+
+func TestDropsStandInsideTheFrame(t *testing.T) {
+	r := quick(t)
+	trial := keep(r).median["vxlan/stream"]
+	p, _ := pathOf(trial)
+	i := slices.IndexFunc(r.Scenarios, func(s report.Scenario) bool { return s.ID == "vxlan/stream" })
+	d := drawing{path: p, row: &r.Scenarios[i], trial: trial}
+	p.Near[len(p.Near)-1].hops.QdiscDrop = 3
+	for _, pic := range []picture{d.wide(), d.tall()} {
+		bottom := 0
+		for _, f := range pic.Frames {
+			bottom = max(bottom, f.Y+f.H)
+		}
+		drops := 0
+		for _, b := range pic.Boxes {
+			if b.Drops == "" {
+				continue
+			}
+			if drops++; b.DY+4 > bottom || bottom > pic.Height {
+				t.Errorf("%s: the drops of %s stand at %d; the frames end at %d, the picture at %d", pic.Class, b.Name, b.DY, bottom, pic.Height)
+			}
+		}
+		if drops != 2 {
+			t.Errorf("%s: %d drops are shown, want 2", pic.Class, drops)
+		}
 	}
 }
 
