@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"windtunnel/lab/condition"
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/stats"
 )
 
@@ -70,7 +71,7 @@ func Summary(first, second int, list []Reading) string {
 	}
 	text := who + Describe(levels)
 	if n := changes(levels, trips); n > 0 {
-		return text + fmt.Sprintf("; changed %d times in %.0f s: the host moves this machine's CPUs", n, seconds)
+		return text + fmt.Sprintf("; changed %s in %.0f s: the host moves this machine's CPUs", phrase.Count(n, "time"), seconds)
 	}
 	return text + fmt.Sprintf(", the same for %.0f s", seconds)
 }
