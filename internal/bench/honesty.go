@@ -12,13 +12,6 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// honestyRuns is how often each suite runs at its default settings, and
-// slowdownRuns how often the one with a difference in it.
-const (
-	honestyRuns  = 20
-	slowdownRuns = 10
-)
-
 // slowdown is the difference that is put in and has to be found.
 const slowdown = 0.03
 
@@ -43,7 +36,7 @@ func (b *bench) honesty() error {
 	var all verdicts
 	alarmed := 0
 	var noise []*report.Report
-	for i := range honestyRuns {
+	for i := range b.runs {
 		r, err := b.suite(fmt.Sprintf("aa-%d", i), "aa")
 		if err != nil {
 			return err
@@ -65,8 +58,8 @@ func (b *bench) honesty() error {
 		return fmt.Errorf("suite aa compared nothing")
 	}
 	within := func(share float64) bool { return share >= 0.01 && share <= 0.09 }
-	b.row(fmt.Sprintf("`aa` %d times: %d tests, p ≤ 0.05 by themselves (the interval leaves out 1)", honestyRuns, all.tests), "1–9 %", fmt.Sprintf("%d (%.1f %%)", all.alone, 100*all.share(all.alone)), within(all.share(all.alone)))
-	b.row("the same: runs in which a difference is claimed after the correction", "≤ 9 %", fmt.Sprintf("%d of %d", alarmed, honestyRuns), float64(alarmed) <= 0.09*honestyRuns)
+	b.row(fmt.Sprintf("`aa` %d times: %d tests, p ≤ 0.05 by themselves (the interval leaves out 1)", b.runs, all.tests), "1–9 %", fmt.Sprintf("%d (%.1f %%)", all.alone, 100*all.share(all.alone)), within(all.share(all.alone)))
+	b.row("the same: runs in which a difference is claimed after the correction", "≤ 9 %", fmt.Sprintf("%d of %d", alarmed, b.runs), float64(alarmed) <= 0.09*float64(b.runs))
 	return b.keepNoise(noise)
 }
 
@@ -111,7 +104,7 @@ func (b *bench) keepNoise(runs []*report.Report) error {
 // at that moment.
 const slowSuite = `suite: slowdown
 title: A known difference of 3 %%, to be found
-trials: 10
+trials: 18
 fabrics:
   wire: {kind: wire, offload: tcp}
   full: {kind: wire, offload: tcp, rate: 1Gbit}
@@ -156,7 +149,7 @@ func (b *bench) power() error {
 	}
 	var loop, link verdicts
 	var ratios []float64
-	for i := range slowdownRuns {
+	for i := range b.runs {
 		r, err := b.suite(fmt.Sprintf("slowdown-%d", i), file)
 		if err != nil {
 			return err
@@ -166,6 +159,7 @@ func (b *bench) power() error {
 			case c.Subject == "slower/loop" && c.Metric == sample.ReceiverCPUPerByte:
 				loop.add(c)
 				ratios = append(ratios, c.Ratio.Median)
+				fmt.Fprintf(os.Stderr, "run %d of %d: the receiver's CPU per byte is %.3f× [%.3f, %.3f], %s\n", i+1, b.runs, c.Ratio.Median, c.Ratio.Low, c.Ratio.High, c.Verdict)
 			case c.Subject == "slower/link" && c.Metric == sample.Throughput:
 				link.add(c)
 			}

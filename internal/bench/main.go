@@ -23,6 +23,7 @@ type bench struct {
 	program string
 	folder  string
 	noise   string // where the samples of honesty are kept; "" = nowhere
+	runs    int    // of each suite of honesty and power
 	failed  bool
 }
 
@@ -30,14 +31,15 @@ func main() {
 	only := flag.String("only", "steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor", "which figures")
 	noise := flag.String("noise", "", "file for the samples of the honesty runs (CSV), for the simulation over them")
 	program := flag.String("program", "bin/windtunnel", "the windtunnel program")
+	runs := flag.Int("runs", 20, "runs of each suite of honesty and power")
 	flag.Parse()
-	if err := run(*program, *noise, strings.Split(*only, ",")); err != nil {
+	if err := run(*program, *noise, *runs, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program, noise string, only []string) error {
+func run(program, noise string, runs int, only []string) error {
 	folder, err := os.MkdirTemp("", "windtunnel-bench-")
 	if err != nil {
 		return err
@@ -47,7 +49,7 @@ func run(program, noise string, only []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{program: path, folder: folder, noise: noise}
+	b := &bench{program: path, folder: folder, noise: noise, runs: runs}
 	parts := []struct {
 		name    string
 		measure func() error
