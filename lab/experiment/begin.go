@@ -10,20 +10,20 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// startApart is how long a CPU that all clients share takes to start one more:
-// 64 began 0.96 s apart on a busy machine.
+// startApart is the time to start one more client on a CPU that all clients
+// share: 64 clients began within 0.96 s on a busy machine.
 const startApart = 20 * time.Millisecond
 
-// timing is the scenario's, with a cool-down that also makes up for the time by
-// which the first pair begins before the last.
+// timing returns the scenario's timing. Its cool-down includes the time between
+// the start of the first pair and that of the last.
 func (t *tooling) timing() suite.Timing {
 	timing := t.scenario.Timing
 	timing.Cooldown += time.Duration(len(t.bench.Pairs)-1) * startApart
 	return timing
 }
 
-// begin starts the last process of every pair, all at once, and returns when
-// the traffic of the last one flows.
+// begin starts the last process of every pair in parallel, and returns when the
+// traffic of all pairs flows.
 func (t *tooling) begin(ctx context.Context) (time.Time, error) {
 	began, errs := make([]time.Time, len(t.runs)), make([]error, len(t.runs))
 	var starting sync.WaitGroup
@@ -40,8 +40,8 @@ func (t *tooling) begin(ctx context.Context) (time.Time, error) {
 	return lastOf(began, t.timing().Cooldown)
 }
 
-// beginPair returns when a pair's traffic flows: as soon as its last process
-// runs, or, for a tool that says so, when it says that it has begun.
+// beginPair returns when a pair's traffic flows: when its last process prints
+// that it has begun, or, for a tool that prints nothing, when that process runs.
 func (t *tooling) beginPair(ctx context.Context, r *pairRun) (time.Time, error) {
 	last := r.plan[len(r.plan)-1]
 	err := t.launch(ctx, r, last)
@@ -51,9 +51,9 @@ func (t *tooling) beginPair(ctx context.Context, r *pairRun) (time.Time, error) 
 	return time.Now(), err
 }
 
-// lastOf returns the last of the moments at which the pairs' traffic began. The
-// window is counted from it, and the first pair must last until the window's
-// end: its lead is made up for by the cool-down.
+// lastOf returns the time at which the last pair's traffic began. The window is
+// counted from it. It fails if the first pair's traffic would end within the
+// window.
 func lastOf(began []time.Time, cooldown time.Duration) (time.Time, error) {
 	first, last := slices.MinFunc(began, time.Time.Compare), slices.MaxFunc(began, time.Time.Compare)
 	if apart := last.Sub(first); apart > cooldown+margin {

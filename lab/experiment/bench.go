@@ -19,8 +19,7 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// Bench is a testbed with a system put in and the endpoints of every pair
-// ready to talk.
+// Bench is a testbed with an attached system and the endpoints of every pair.
 type Bench struct {
 	Testbed testbed.Testbed
 	Pairs   []Pair
@@ -29,7 +28,7 @@ type Bench struct {
 	devices  [][]system.Device // by node
 	settings space.Settings
 	proof    int      // bytes that the proof of connectivity moves each way
-	warnings []string // doubts that hold for every trial on this system
+	warnings []string // apply to every trial on this system
 }
 
 // Pair is a sender and a receiver.
@@ -42,7 +41,7 @@ type Endpoint struct {
 	V4, V6 netip.Addr
 }
 
-// String is how people name the endpoint: "a/c1", or "a" for the node.
+// String returns the endpoint's name in reports: "a/c1", or "a" for the node.
 func (e Endpoint) String() string {
 	if e.Name == "" {
 		return e.Node.Name()
@@ -58,8 +57,8 @@ func (e Endpoint) Addr(version int) netip.Addr {
 	return e.V4
 }
 
-// NewBench brings up what a scenario needs; the testbed's names hold the id. What a failed attempt made is
-// taken away again.
+// NewBench brings up the testbed, the system and the endpoints of a scenario. The
+// names in the testbed contain the id. If it fails, everything is removed.
 func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scenario, nodes int) (_ *Bench, err error) {
 	sys, err := system.ByName(sc.System)
 	if err != nil {
@@ -92,12 +91,12 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	return b, nil
 }
 
-// Settings are those of every namespace, by node and container.
+// Settings returns the network settings of every namespace, by node and container.
 func (b *Bench) Settings() space.Settings { return b.settings }
 
-// withLastWords adds to a failure what the system's programs printed last, on
-// every node that has some.
-func (b *Bench) withLastWords(ctx context.Context, err error) error {
+// withOutput adds the last output of the system's programs on every node to a
+// failure.
+func (b *Bench) withOutput(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	for _, n := range b.Testbed.Nodes() {
@@ -123,21 +122,21 @@ func (b *Bench) watched(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// Down takes the system and then the testbed away.
+// Down detaches the system and then removes the testbed.
 func (b *Bench) Down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, downTimeout)
 	defer cancel()
 	return errors.Join(b.detach(ctx), b.Testbed.Down(ctx))
 }
 
-// detach takes the system away on every node at once.
+// detach detaches the system on every node in parallel.
 func (b *Bench) detach(ctx context.Context) error {
 	nodes := b.Testbed.Nodes()
 	errs := make([]error, len(nodes))
 	var detaching sync.WaitGroup
 	for i, n := range nodes {
 		detaching.Go(func() {
-			// The testbed's Down ends what a lost agent had started.
+			// The testbed's Down ends the processes of a lost agent.
 			if err := n.Agent().Detach(ctx); !isLost(err) {
 				errs[i] = err
 			}
@@ -147,8 +146,8 @@ func (b *Bench) detach(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// placeContainers says which containers each node gets: one side of every pair
-// on each of the first two nodes, or both sides on the first.
+// placeContainers lists the containers of each node: one side of every pair on
+// each of the first two nodes, or both sides on the first.
 func placeContainers(sys system.System, sc *suite.Scenario, nodes int) [][]agent.Container {
 	on := make([][]agent.Container, nodes)
 	if sys.OnNode() {
@@ -166,9 +165,9 @@ func placeContainers(sys system.System, sc *suite.Scenario, nodes int) [][]agent
 	return on
 }
 
-// newContainer numbers a container on a node. All containers share one
-// network: 10.31.NODE.NUMBER+1/16 and fd31:c::NODE:NUMBER+1/64; the very first
-// address is a router's by custom.
+// newContainer gives a container on a node its addresses. All containers share
+// one network: 10.31.NODE.NUMBER+1/16 and fd31:c::NODE:NUMBER+1/64. The first
+// address stays free for a router.
 func newContainer(node, number int) agent.Container {
 	host := number + 1
 	v6 := [16]byte{0: 0xfd, 1: 0x31, 3: 0x0c, 13: byte(node), 14: byte(host >> 8), 15: byte(host)}
@@ -181,7 +180,7 @@ func newContainer(node, number int) agent.Container {
 	}
 }
 
-// attach brings the system up on every node at once.
+// attach attaches the system on every node in parallel.
 func (b *Bench) attach(ctx context.Context, sys system.System, sc *suite.Scenario, plan [][]agent.Container) error {
 	nodes := b.Testbed.Nodes()
 	b.devices = make([][]system.Device, len(nodes))
@@ -213,7 +212,7 @@ func (b *Bench) attach(ctx context.Context, sys system.System, sc *suite.Scenari
 	return errors.Join(errs...)
 }
 
-// programs are the executables that the scenario's tool needs on the endpoints.
+// programs lists the executables that the scenario's tool needs on the endpoints.
 func programs(sc *suite.Scenario) []string {
 	var names []string
 	if tl, ok := tool.ByName(sc.Tool); ok {
@@ -224,7 +223,7 @@ func programs(sc *suite.Scenario) []string {
 	return names
 }
 
-// pair tells the senders from the receivers.
+// pair makes the pairs of senders and receivers.
 func (b *Bench) pair(sc *suite.Scenario, plan [][]agent.Container) {
 	nodes := b.Testbed.Nodes()
 	taken := make([]int, len(nodes))
@@ -251,8 +250,8 @@ const (
 	proofTimeout = 10 * time.Second
 )
 
-// Prove shows that every pair can talk over an IP version: a small and a
-// full-MTU echo, and TCP in bulk each way.
+// Prove tests that every pair can communicate over an IP version: a small and a
+// full-MTU echo, and a bulk TCP transfer each way.
 func (b *Bench) Prove(ctx context.Context, version int) error {
 	for i, p := range b.Pairs {
 		if err := b.provePair(ctx, p, version); err != nil {

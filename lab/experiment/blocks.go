@@ -9,7 +9,7 @@ import (
 
 // entry is one trial of a block's schedule.
 type entry struct {
-	scenario int // its index in the plan
+	scenario int // index in the plan
 	profiled bool
 }
 
@@ -19,8 +19,8 @@ func Order(seed uint64, block, entries int) []int {
 	return rand.New(rand.NewPCG(seed, uint64(block))).Perm(entries)
 }
 
-// schedule is a randomised complete block: every scenario once, and in the
-// first blocks of a run that takes profiles once more beside the profiler.
+// schedule returns a randomised complete block: every scenario once. The first
+// blocks of a run with profiles have every scenario once more, with the profiler.
 func (e *Experiment) schedule(block int) []entry {
 	n := len(e.Plan.Scenarios)
 	total := n
@@ -34,9 +34,9 @@ func (e *Experiment) schedule(block int) []entry {
 	return list
 }
 
-// goesOn decides before each block whether it is run: the plan's trials always,
-// then blocks for those that lost a trial, and where the plan has a precision as
-// many as it takes, within the plan's bounds.
+// goesOn decides before each block whether it runs: the plan's blocks always,
+// then one for each block that lost a trial. With a precision blocks run until it
+// is reached, within the plan's bounds.
 func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	p := e.Plan
 	if block < p.Trials {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// tolerance between what the tool says and what the fabric counted.
+	// tolerance is the accepted difference between the tool's figure and the
+	// fabric's.
 	tolerance = 0.10
-	// slack is how far an edge of the tool's window may be from where the engine
-	// takes it to be: tools connect after their start, and tell steps of 100 ms.
+	// slack is the uncertainty of the edges of the tool's window: tools connect
+	// after their start, and report steps of 100 ms.
 	slack = 0.1 // s
 )
 
-// check refuses a stream's throughput that the fabric's own counters do not
-// bear out.
+// check fails if a stream's throughput contradicts the fabric's counters.
 func (m *metering) check(said tool.Measurement) error {
 	w := m.traffic.scenario.Workload
 	if m.colocated() || (w.Kind != suite.TCPStream && w.Kind != suite.UDPStream) {
@@ -33,12 +33,12 @@ func (m *metering) check(said tool.Measurement) error {
 	return nil
 }
 
-// contradiction compares a sample's throughput with what the fabric counted;
-// from and to are the edges of the tool's own window, s since the meter's began.
+// contradiction compares a sample's throughput with the fabric's count. from and to
+// are the edges of the tool's window, in s since the meter's began.
 //
-// The fabric counts datagrams that the receiver's socket then drops, and may
-// count those that are lost behind it: its count lies between what arrived at
-// the socket and what was sent.
+// The fabric also counts datagrams that the receiver's socket drops, and may count
+// those that are lost behind it. Its count lies between the datagrams that arrived
+// at the socket and those that were sent.
 func contradiction(s *sample.Sample, kind suite.Kind, from, to float64) error {
 	said, ok1 := s.Metrics[sample.Throughput]
 	counted, ok2 := s.Metrics[sample.FabricGoodput]
@@ -63,11 +63,10 @@ func contradiction(s *sample.Sample, kind suite.Kind, from, to float64) error {
 	return errors.New(text + fmt.Sprintf(", and the fabric's counters stand for %.0f to %.0f bit/s of payload: more than %.0f %% apart", least, most, 100*tolerance))
 }
 
-// carried is the least and the most payload, in bits per second, that the fabric
-// carried in a window whose edges may each be off by slack. counted is that of
-// the meter's own window, 0 to window; the series says how the rate of any other
-// differs. A steady rate leaves no room between the two, and without a series
-// both are counted.
+// carried returns the least and the most payload, in bits per second, that the
+// fabric carried between from and to, if each edge may be off by slack. counted is
+// the payload of the meter's window, 0 to window; the series gives the ratio of the
+// rates of both. Without a series both results are counted.
 func carried(counted float64, series []sample.Point, window, from, to float64) (least, most float64) {
 	own, ok := meanBits(series, 0, window)
 	if !ok || own <= 0 {
@@ -87,8 +86,8 @@ func carried(counted float64, series []sample.Point, window, from, to float64) (
 	return slices.Min(others), slices.Max(others)
 }
 
-// lost is the share of a UDP stream's datagrams that the tool says were lost;
-// nil where it says nothing.
+// lost returns the share of a UDP stream's datagrams that were lost, by the tool's
+// report; nil if it reports none.
 func lost(kind suite.Kind, said tool.Measurement) *float64 {
 	loss, ok := said.Metrics[sample.LossRatio]
 	if !ok || kind != suite.UDPStream {
@@ -97,8 +96,8 @@ func lost(kind suite.Kind, said tool.Measurement) *float64 {
 	return &loss
 }
 
-// meanBits is the mean rate of a series in [from, to]; ok is false where its
-// steps cover less than nine tenths of that.
+// meanBits returns the mean rate of a series in [from, to]; ok is false if its steps
+// cover less than nine tenths of that.
 func meanBits(series []sample.Point, from, to float64) (mean float64, ok bool) {
 	bits, seconds := 0.0, 0.0
 	for i := 1; i < len(series); i++ {

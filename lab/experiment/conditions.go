@@ -14,8 +14,8 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// conditions follow the state of the machine through a run: how far the nodes'
-// CPUs are from each other, and how fast they copy memory.
+// conditions is the state of the machine during a run: the distance of the nodes'
+// CPUs, and their memory speed.
 type conditions struct {
 	choice   condition.Choice
 	probe    *distance.Probe
@@ -25,11 +25,11 @@ type conditions struct {
 	adjust   bool      // figures are adjusted for the state; no slice is left out
 }
 
-// settling is how many readings choose the run's distance: those of half a
-// minute of traffic.
+// settling is the number of readings after which the run's distance is fixed:
+// those of half a minute of traffic.
 const settling = 300
 
-// want is the level that the run measures at; −1 for any.
+// want returns the level that the run measures at; −1 for any.
 func (c *conditions) want(levels []condition.Level) int {
 	if c.target > 0 {
 		return condition.Of(levels, c.target)
@@ -41,7 +41,7 @@ func (c *conditions) want(levels []condition.Level) int {
 	return want
 }
 
-// resumed takes in what earlier parts of the run have read.
+// resumed adds the readings of earlier parts of the run.
 func (c *conditions) resumed(samples []sample.Sample) {
 	for i := range samples {
 		for _, p := range samples[i].Series {
@@ -50,7 +50,7 @@ func (c *conditions) resumed(samples []sample.Sample) {
 	}
 }
 
-// between opens the probe of two CPUs, or returns the one that is open.
+// between returns the probe of two CPUs, and opens it if needed.
 func (c *conditions) between(a, b int) (*distance.Probe, error) {
 	if c.probe != nil && c.cpus == [2]int{a, b} {
 		return c.probe, nil
@@ -131,8 +131,8 @@ func (r *recording) finish() error {
 	return r.err
 }
 
-// annotate puts the readings into the points of the series; origin is the Mono
-// at which the window began.
+// annotate sets distance and memory speed in the points of the series. origin is
+// the Mono at the start of the window.
 func annotate(points []sample.Point, readings []distance.Reading, origin int64) {
 	for i := range points {
 		p := &points[i]
@@ -161,14 +161,14 @@ func during(p *sample.Point, readings []distance.Reading, origin int64) []distan
 	return readings[at(from):at(to)]
 }
 
-// majority is the share of a window that must be at one level, and free of
-// steal, for the trial to have figures.
+// majority is the minimum share of a window's slices at one level and without
+// steal. A trial with fewer fails its gate.
 const majority = 0.5
 
-// leaveOut marks the slices that the trial's figures leave out, takes the
-// trial's readings into those of the run, and returns the gate that the trial
-// fails. points are all of the trial's, slices those inside the window. The last
-// attempt may run at any distance: its figures then stand apart.
+// leaveOut marks the slices that the trial's figures leave out, adds the trial's
+// readings to those of the run, and returns the gate that the trial fails. slices
+// is the part of points inside the window. The last attempt may run at any
+// distance: its figures have a table of their own.
 func (c *conditions) leaveOut(points, slices []sample.Point, last bool) *sample.Gate {
 	for _, p := range points {
 		if p.CPUDistance > 0 {
@@ -221,7 +221,7 @@ func distanceGate(value, limit float64, unit, message string) *sample.Gate {
 	return &sample.Gate{Name: sample.CPUMoved, Value: value, Limit: limit, Unit: unit, Message: message}
 }
 
-// mark leaves out the slices that are so, unless they are left out already, and
+// mark leaves out the slices for which so holds, if no earlier reason did, and
 // returns their share.
 func mark(slices []sample.Point, why sample.LeftOut, so func(i int) bool) float64 {
 	n := 0
@@ -234,11 +234,11 @@ func mark(slices []sample.Point, why sample.LeftOut, so func(i int) bool) float6
 	return float64(n) / float64(max(len(slices), 1))
 }
 
-// mixed is the level of a slice in which the level changed.
+// mixed is the level of a slice next to a change of the level.
 const mixed = -1
 
-// levelsOf gives each slice its level: that of the readings within it, and of
-// those next to it on both sides. slices is a part of points.
+// levelsOf returns the level of each slice: that of the reading within it and of
+// the nearest readings on both sides, or mixed. slices is a part of points.
 func levelsOf(points, slices []sample.Point, levels []condition.Level) []int {
 	at := make([]int, len(slices))
 	first := indexOf(points, slices)
@@ -257,7 +257,7 @@ func levelsOf(points, slices []sample.Point, levels []condition.Level) []int {
 	return at
 }
 
-// indexOf is where slices, a part of points, begins in it.
+// indexOf returns the index in points at which slices, a part of it, begins.
 func indexOf(points, slices []sample.Point) int {
 	for i := range points {
 		if len(slices) > 0 && &points[i] == &slices[0] {
@@ -267,8 +267,8 @@ func indexOf(points, slices []sample.Point) int {
 	return 0
 }
 
-// around lists the nearest point before i, i itself and the nearest after it,
-// as far as they have a reading.
+// around lists those points that have a reading: i, the nearest before it and the
+// nearest after it.
 func around(points []sample.Point, i int) []sample.Point {
 	has := func(p sample.Point) bool { return p.CPUDistance > 0 }
 	var list []sample.Point
@@ -287,7 +287,7 @@ func around(points []sample.Point, i int) []sample.Point {
 	return list
 }
 
-// commonest is the level that most slices are at, and its share.
+// commonest returns the level of most slices, and their share.
 func commonest(at []int, levels int) (level int, share float64) {
 	counts := make([]int, levels)
 	for _, l := range at {

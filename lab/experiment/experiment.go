@@ -1,7 +1,6 @@
-// Package experiment runs a plan: it brings testbeds up, puts systems in,
-// proves connectivity, runs the trials in random order within blocks until
-// enough is known, and hands every sample on. It is the only room that knows
-// time and order.
+// Package experiment runs a plan: it brings testbeds up, attaches systems, proves
+// connectivity, runs the trials in random order within blocks, and records every
+// sample. It is the only package that knows time and order.
 package experiment
 
 import (
@@ -17,7 +16,7 @@ import (
 	"windtunnel/lab/testbed"
 )
 
-// Experiment is a plan and what it needs to run.
+// Experiment runs one plan.
 type Experiment struct {
 	Plan     *suite.Plan
 	Seed     uint64 // of the order within blocks
@@ -25,24 +24,24 @@ type Experiment struct {
 	ID       string            // part of the testbeds' names
 	Self     string            // path of the windtunnel program on the nodes
 	Skipped  map[string]string // scenario id → why it cannot run here
-	// History holds what earlier parts of the run have recorded, in order.
+	// History is the samples of earlier parts of the run, in order.
 	History []sample.Sample
-	// Attempts at a trial that fails, or fails a condition; ≥ 1.
+	// Attempts is the maximum number of attempts at a trial; ≥ 1.
 	Attempts int
-	// Imprecise says, of all samples so far, whether the plan's precision is
-	// still to be reached. It is asked after each block from the plan's trials
-	// on, where the plan has a precision.
+	// Imprecise reports whether the samples so far miss the plan's precision. It
+	// is called after each block beyond the plan's trials, if the plan has a
+	// precision.
 	Imprecise func(samples []sample.Sample) bool
-	// Watch is over all trials.
+	// Watch meters programs outside the experiment during all trials.
 	Watch Watch
-	// Lenient lets trials count that fail a condition; what failed becomes a flag.
+	// Lenient lets trials count that fail a gate. The gate becomes a flag.
 	Lenient bool
-	// Profiling takes CPU profiles in trials of their own.
+	// Profiling adds trials with CPU profiles.
 	Profiling Profiling
 	Recorder  Recorder
 	Observer  Observer
-	// Grace is how long after its planned end a tool may still be busy with
-	// its results before it counts as hung; 8 s where 0.
+	// Grace is the time between a tool's planned end and the moment at which it
+	// counts as hung; 0 means 8 s.
 	Grace time.Duration
 
 	FineIdle bool // how the meters read idle time; see meter.FineIdle
@@ -60,52 +59,52 @@ type Experiment struct {
 	try func(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) error
 }
 
-// Profiling says when profiles are taken. The zero value takes none.
+// Profiling is the rate and number of CPU profiles. The zero value takes none.
 type Profiling struct {
 	Rate   int // samples a second on each CPU
-	Blocks int // in so many first blocks every scenario runs once more, with the profiler
+	Blocks int // number of first blocks with one more trial of every scenario, with the profiler
 }
 
-// Trial is one scenario in one block; once more, beside the profiler.
+// Trial identifies a trial: one scenario in one block, with or without the
+// profiler.
 type Trial struct {
 	Scenario string
 	Block    int
 	Profiled bool
 }
 
-// Recorder keeps what was measured. Record returns only once the sample is
-// safe.
+// Recorder stores samples. Record returns when the sample is stored.
 type Recorder interface {
 	Record(s sample.Sample) error
 }
 
-// Observer is told what happens. Its methods return quickly.
+// Observer follows a run's progress. Its methods must return quickly.
 type Observer interface {
-	// Up: a testbed with its system stands.
+	// Up is called when a testbed with its system is ready.
 	Up(sc *suite.Scenario, b *Bench)
-	// Began an attempt at a trial.
+	// Began is called before an attempt at a trial.
 	Began(t Trial, p Progress)
-	// Moved: the trial's traffic at this moment.
+	// Moved is called with the trial's current traffic.
 	Moved(t Trial, p sample.Point)
-	// Ended an attempt with a sample or a failure.
+	// Ended is called after an attempt, with its sample.
 	Ended(s sample.Sample, p Progress)
 }
 
-// Progress is how far a run has come, as far as that is known.
+// Progress is the position of an attempt within a run.
 type Progress struct {
 	Number, Total     int  // of this run's trials, from 1
-	Attempt, Attempts int  // of this trial's attempts, from 1; Attempts at most
+	Attempt, Attempts int  // this attempt, from 1, and the maximum
 	Repeats           bool // another attempt follows this one
 }
 
-// ErrNoneCounts is why a run ends after its first block where none of that
-// block's trials counts: the rest would most likely not either.
+// ErrNoneCounts ends a run after its first block if none of that block's trials
+// counts. On such a machine further blocks most likely fail too.
 var ErrNoneCounts = errors.New("no trial of the first block counts")
 
-// Run runs what is left of the plan. Failed scenarios are recorded and do not
-// stop it, but where no trial of a whole block counts and none did before, the
-// run ends with ErrNoneCounts. It returns the context's cause when the person
-// stopped it; all that was measured is then recorded.
+// Run runs the plan's remaining trials. A failed trial is recorded and does not end
+// the run. If no trial counts after a whole block, Run returns ErrNoneCounts. If
+// the context ends, it returns the context's cause; all finished attempts are
+// recorded.
 func (e *Experiment) Run(ctx context.Context) error {
 	h := newHistory(e.History)
 	e.conditions.choice, e.conditions.adjust = e.Distance, e.Adjust
@@ -186,7 +185,7 @@ func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progre
 	return p.Repeats, nil
 }
 
-// mayAdjust begins to adjust where the machine keeps to no state.
+// mayAdjust starts to adjust figures if the machine changes its state too often.
 func (e *Experiment) mayAdjust(h *history) error {
 	if e.conditions.adjust || e.Adjusting == nil || (e.Distance != "" && e.Distance != condition.Auto) || !h.unsettled() {
 		return nil
@@ -196,8 +195,8 @@ func (e *Experiment) mayAdjust(h *history) error {
 	return e.Adjusting()
 }
 
-// measure brings everything up, runs the traffic once, and takes everything
-// down again, however far it came.
+// measure brings up the bench, runs the traffic once, and removes the bench, also
+// after an error.
 func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) (err error) {
 	b, err := NewBench(ctx, e.Executor, e.ID, sc, e.Plan.Nodes)
 	if err != nil {
@@ -208,7 +207,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 	defer stop()
 	e.Observer.Up(sc, b)
 	if err := b.Prove(ctx, sc.Workload.IPVersion); err != nil {
-		return b.withLastWords(ctx, err)
+		return b.withOutput(ctx, err)
 	}
 	if err := e.Watch.allow(ctx, b); err != nil {
 		return err
@@ -221,7 +220,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		run.profileRate = e.Profiling.Rate
 	}
 	if err := b.run(ctx, run); err != nil {
-		return b.withLastWords(ctx, err)
+		return b.withOutput(ctx, err)
 	}
 	if e.Lenient {
 		warnOnly(s)
@@ -229,13 +228,13 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 	return nil
 }
 
-// failure turns an error into a typed failure; an error without a type of its
-// own came from building the testbed.
+// failure converts an error to a typed failure. An error without a type comes from
+// building the testbed.
 func failure(err error) *sample.Failure {
 	var lost *agent.Lost
 	var f *sample.Failure
 	switch {
-	case errors.As(err, &lost): // every call since then says so
+	case errors.As(err, &lost): // all later calls return it
 		return &sample.Failure{Kind: sample.AgentLost, Message: lost.Error()}
 	case errors.As(err, &f):
 		return &sample.Failure{Kind: f.Kind, Message: err.Error()}
@@ -243,8 +242,8 @@ func failure(err error) *sample.Failure {
 	return &sample.Failure{Kind: sample.SetupFailed, Message: err.Error()}
 }
 
-// failed makes a typed failure. Where an agent was lost, that is the failure,
-// whatever was attempted.
+// failed returns a typed failure. The loss of an agent has its own kind, whatever
+// was attempted.
 func failed(kind sample.FailureKind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if isLost(err) {

@@ -13,14 +13,13 @@ import (
 	"windtunnel/lab/validity"
 )
 
-// Watch is what the engine knows of the machine besides its nodes: the CPU time
-// of programs that have no part in the experiment.
+// Watch meters the CPU time of programs outside the experiment.
 type Watch struct {
 	Foreign *foreign.Meter // nil where the kernel does not allow it
-	Why     string         // then: what is missing
+	Why     string         // reason for a nil Foreign
 }
 
-// allow tells the watch which programs belong to the bench.
+// allow registers the bench's programs, which are not foreign.
 func (w Watch) allow(ctx context.Context, b *Bench) error {
 	if w.Foreign == nil {
 		return nil
@@ -38,17 +37,17 @@ func (w Watch) allow(ctx context.Context, b *Bench) error {
 	return w.Foreign.Allow(namespaces, processes)
 }
 
-// quietFor is how long the fabric is watched once the tools have ended.
+// quietFor is the time in which the fabric must be quiet after the tools' end.
 const quietFor = 50 * time.Millisecond
 
-// gates are the readings that only the gates need.
+// gates holds the readings that only the gates need.
 type gates struct {
 	watch  Watch
 	others *meter.Meter // CPUs without a part in the experiment; nil where there are none
 	quiet  *float64     // bits per second on the fabric after the tools' end
 }
 
-// gateEdge is what they read at one edge of the window.
+// gateEdge holds these readings at one edge of the window.
 type gateEdge struct {
 	foreign map[int]foreign.Usage
 	others  meter.Reading
@@ -82,7 +81,7 @@ func (g *gates) close() {
 	}
 }
 
-// listen watches the fabric once the tools have ended.
+// listen measures the traffic on the fabric after the tools' end.
 func (m *metering) listen(ctx context.Context) error {
 	before, err := m.glance(ctx)
 	if err != nil {
@@ -101,8 +100,8 @@ func (m *metering) listen(ctx context.Context) error {
 	return nil
 }
 
-// judge marks the sample with the checks that it fails. What cannot be judged on
-// this machine is a warning.
+// judge sets the gates and flags of the sample. A check that this machine cannot do
+// becomes a warning.
 func (m *metering) judge(deltas []*meter.Delta) error {
 	s := m.traffic.sample
 	in := validity.Input{
@@ -144,7 +143,7 @@ func (m *metering) judge(deltas []*meter.Delta) error {
 	return nil
 }
 
-// readings are the times of a node's series, s since the window began.
+// readings returns the times of a node's series, in s since the window began.
 func (m *metering) readings(node int) []float64 {
 	var at []float64
 	for _, l := range m.series[node] {
@@ -153,7 +152,7 @@ func (m *metering) readings(node int) []float64 {
 	return at
 }
 
-// warnOnly lets a trial count that failed a condition.
+// warnOnly turns the sample's gates into flags.
 func warnOnly(s *sample.Sample) {
 	s.Gates, s.Flags = nil, slices.Concat(s.Gates, s.Flags)
 }

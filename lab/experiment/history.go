@@ -7,14 +7,14 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// history is what a run has measured so far.
+// history is the samples of a run so far, and counts of them.
 type history struct {
 	samples []sample.Sample
 	tried   map[Trial]int  // the number of the next attempt
-	done    map[Trial]bool // no further attempt is of use
-	gated   map[Trial]bool // the last attempt failed a condition
+	done    map[Trial]bool // no further attempt is needed
+	gated   map[Trial]bool // the last attempt failed a gate
 	valid   map[string]int // by scenario: trials whose figures count
-	invalid map[string]int // by scenario: trials given up at a condition
+	invalid map[string]int // by scenario: trials whose last attempt failed a gate
 }
 
 func newHistory(samples []sample.Sample) *history {
@@ -47,8 +47,8 @@ func (h *history) add(s sample.Sample) {
 	}
 }
 
-// forgiven is the history of a run whose figures are adjusted for the state of
-// the machine.
+// forgiven returns the history without the gates that adjusted figures do not
+// need.
 func (h *history) forgiven() *history {
 	for i := range h.samples {
 		condition.Forgive(&h.samples[i])
@@ -56,8 +56,8 @@ func (h *history) forgiven() *history {
 	return newHistory(h.samples)
 }
 
-// unsettled reports whether the machine keeps to no state: of the trials so far,
-// at least 6, most failed for that.
+// unsettled reports whether the machine changes its state too often: most of the
+// trials so far, at least 6, failed for that.
 func (h *history) unsettled() bool {
 	all, failed := 0, 0
 	for i := range h.samples {
@@ -80,8 +80,8 @@ func (h *history) anyCounts() bool {
 	return false
 }
 
-// settled reports whether a trial is over with this attempt: its figures
-// count, or it failed in a way that a repeat cannot help.
+// settled reports whether a trial needs no further attempt: its figures count, or
+// it failed for a reason that a repeat does not change.
 func settled(s *sample.Sample) bool {
 	if s.OK() {
 		return len(s.Gates) == 0
@@ -89,8 +89,8 @@ func settled(s *sample.Sample) bool {
 	return !s.Failure.Retryable() && s.Failure.Kind != sample.Interrupted
 }
 
-// extra counts the trials beyond the plan's: repeats, and blocks that replace
-// lost ones. Blocks up to the most that a precision may take are the plan's.
+// extra counts the trials beyond the first attempts of so many blocks: repeats, and
+// blocks that replace lost ones.
 func (h *history) extra(blocks int) (n int) {
 	for _, s := range h.samples {
 		if !s.Profiled && (s.Attempt > 0 || s.Block >= blocks) {
@@ -100,18 +100,18 @@ func (h *history) extra(blocks int) (n int) {
 	return n
 }
 
-// hopelessAfter is how many blocks a scenario may fail a condition, and never
-// pass, before the machine is taken to be unfit for it.
+// hopelessAfter is the number of blocks after which a scenario that never passed its
+// gates is not repeated any more.
 const hopelessAfter = 3
 
-// hopeless reports whether repeating a scenario's trials is a waste.
+// hopeless reports whether a scenario's trials are not repeated any more.
 func (h *history) hopeless(scenario string) bool {
 	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
 }
 
-// lost counts the first so many blocks that lost a trial of a scenario that can
-// pass: no attempt passed the conditions, or the only figures are of another CPU
-// distance than the run's.
+// lost counts the blocks, of the first so many, that lost a trial: its last attempt
+// failed a gate, or ran at another CPU distance than the run's. Trials of hopeless
+// scenarios do not count.
 func (h *history) lost(blocks int, choice condition.Choice) int {
 	in := map[int]bool{}
 	for t, gated := range h.gated {

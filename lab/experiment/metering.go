@@ -21,22 +21,22 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// metering reads both nodes, the fabric and the engine itself at the two edges
-// of one window, and a time series around it.
+// metering reads both nodes, the fabric and the engine at the two edges of one
+// window, and a time series around it.
 type metering struct {
 	traffic *tooling
-	nodes   []testbed.Node // the sender's, then the receiver's where it is another
+	nodes   []testbed.Node // the sender's, then the receiver's if it is another
 	wire    *meter.Meter   // nil where the fabric has no ports
 	start   edge
 	end     edge
 	series  [][]meter.Light // by node
 
-	profiles   []*folded.Profile // by node, where they were taken
+	profiles   []*folded.Profile // by node; empty without the profiler
 	gates      *gates
 	conditions *recording
 }
 
-// edge is everything that is read at one edge of the window.
+// edge holds all readings at one edge of the window.
 type edge struct {
 	nodes  []meter.Reading
 	wire   meter.Reading
@@ -96,9 +96,9 @@ func (t *tooling) probe() (*distance.Probe, error) {
 	return t.conditions.between(layout.Nodes[0][0], layout.Nodes[1][0])
 }
 
-// devices are a node's hops. The series follows the fabric's devices, or,
-// where both endpoints share the node, the receivers' own. A VM's own is out of
-// the series' reach; what the senders' taps get from them stands in.
+// devices lists a node's hops. The series follows the fabric's devices. If both
+// endpoints are on one node, it follows the receivers' devices; a VM's device
+// cannot be read there, so the series follows the senders' taps.
 func (m *metering) devices(node int) []meter.Device {
 	inVMs := m.traffic.scenario.Endpoint.Kind == suite.VM
 	receivers, taps := map[string]bool{}, map[string]bool{}
@@ -119,8 +119,8 @@ func (m *metering) devices(node int) []meter.Device {
 
 func (m *metering) colocated() bool { return len(m.nodes) == 1 }
 
-// window waits for the part of the traffic that counts, reads both edges, and
-// shows how the traffic moves meanwhile.
+// window waits for the window, reads both of its edges, and reports the traffic
+// between them.
 func (m *metering) window(ctx context.Context, started time.Time) error {
 	tm := m.traffic.scenario.Timing
 	if err := m.track(ctx); err != nil {
@@ -150,7 +150,7 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// track tells the meters which processes are the tool's.
+// track registers the tool's processes with the meters.
 func (m *metering) track(ctx context.Context) error {
 	for _, r := range m.traffic.runs {
 		for i, p := range r.processes {
@@ -166,7 +166,7 @@ func (m *metering) track(ctx context.Context) error {
 	return nil
 }
 
-// read takes all readings of one edge, the nodes' at the same moment.
+// read takes all readings of one edge, those of the nodes in parallel.
 func (m *metering) read(ctx context.Context) (edge, error) {
 	e := edge{nodes: make([]meter.Reading, len(m.nodes))}
 	errs := make([]error, len(m.nodes))
@@ -189,7 +189,7 @@ func (m *metering) read(ctx context.Context) (edge, error) {
 	return e, errors.Join(append(errs, err)...)
 }
 
-// watch shows the traffic now and then until the window ends.
+// watch reports the traffic until the window ends.
 func (m *metering) watch(ctx context.Context, end time.Time) error {
 	var before []meter.Light
 	for {
@@ -250,18 +250,18 @@ func (m *metering) stop(ctx context.Context) error {
 	return errors.Join(append(errs, m.conditions.finish(), m.stopProfiles(ctx))...)
 }
 
-// close lets go of what the engine itself has open.
+// close closes the engine's meters.
 func (m *metering) close() {
 	if m.wire != nil {
 		m.wire.Close()
 	}
 	m.gates.close()
 	if m.conditions != nil {
-		_ = m.conditions.finish() // its error was returned by stop, or there are no figures
+		_ = m.conditions.finish() // stop returned its error, or there are no figures
 	}
 }
 
-// complete fills the sample with what the tool said and what the meters read.
+// complete fills the sample with the results of the tool and of the meters.
 func (m *metering) complete(said tool.Measurement) error {
 	s := m.traffic.sample
 	sender, err := meter.Window(m.start.nodes[0], m.end.nodes[0])
@@ -316,8 +316,8 @@ func (m *metering) complete(said tool.Measurement) error {
 	return nil
 }
 
-// slices are those inside the window, marked where the figures leave them out,
-// with the gate that the trial fails for them.
+// slices returns the slices inside the window, marks those that the figures leave
+// out, and returns the gate that the trial fails for them.
 func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
 	series := m.traffic.sample.Series
 	annotate(series, m.conditions.readings, m.start.nodes[0].Mono)
@@ -346,7 +346,7 @@ func (m *metering) points(f meter.Facts) {
 	m.traffic.sample.Series = meter.Points(side(0), receiver, m.conditions.wire, m.start.nodes[0].Mono, f)
 }
 
-// facts gathers what the meters themselves cannot know.
+// facts collects the facts about the trial that the meters need.
 func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 	sc := m.traffic.scenario
 	f := meter.Facts{
@@ -379,9 +379,9 @@ func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 	return f, nil
 }
 
-// headers is the length of all headers of a data frame on the fabric: what the
-// workload's own protocol needs, and what the system adds, which is what its
-// endpoints' MTU is short of the fabric's.
+// headers returns the length of all headers of a data frame on the fabric: those of
+// the workload's protocol, and those of the system, which are the difference
+// between the fabric's MTU and the endpoints'.
 func headers(sc *suite.Scenario, b *Bench) int {
 	added := sc.Fabric.MTU - b.MTU
 	switch sc.Workload.Kind {

@@ -9,12 +9,10 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// sides are the names of the nodes' parts, in the order of the metering's
-// nodes.
+// sides names the roles of the metering's nodes, in their order.
 var sides = [...]string{"sender", "receiver"}
 
-// startProfiles begins to sample every node's CPUs, in a trial that is
-// profiled.
+// startProfiles starts the profiler of every node, if the trial is profiled.
 func (m *metering) startProfiles(ctx context.Context) error {
 	if m.traffic.profileRate == 0 {
 		return nil
@@ -51,8 +49,8 @@ func (m *metering) stopProfiles(ctx context.Context) error {
 	return nil
 }
 
-// keepProfiles puts the profiles into the sample, each beside what the meter
-// read of the same CPUs over the same window.
+// keepProfiles adds the profiles to the sample, each with the meter's CPU figures of
+// the same node and window.
 func (m *metering) keepProfiles() error {
 	s := m.traffic.sample
 	for i, p := range m.profiles {

@@ -7,11 +7,11 @@ const (
 	// leastProof is still dozens of full frames, and crosses a link of 5 Mbit/s
 	// in half a second.
 	leastProof = 256 << 10
-	proofTime  = 250 * time.Millisecond // what the bulk takes of a slow link, each way
+	proofTime  = 250 * time.Millisecond // of the transfer on a slow link, each way
 )
 
-// proofSize is how much the proof of connectivity moves each way over a fabric
-// whose links have this rate, bit/s, or none.
+// proofSize returns the bytes that the proof of connectivity moves each way over
+// links of a rate, in bit/s; 0 means no limit.
 func proofSize(rate int64) int {
 	if rate <= 0 {
 		return proofBytes

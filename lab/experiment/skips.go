@@ -12,8 +12,8 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// Skips says, by scenario, why it cannot run on the machine that the facts
-// describe; a scenario that can run is absent.
+// Skips returns, by scenario, why it cannot run on the machine that the facts
+// describe. Scenarios that can run are absent.
 func Skips(plan *suite.Plan, facts *probe.Facts) map[string]string {
 	skips := map[string]string{}
 	for i := range plan.Scenarios {
@@ -24,7 +24,7 @@ func Skips(plan *suite.Plan, facts *probe.Facts) map[string]string {
 	return skips
 }
 
-// skip names every obstacle, so that one look shows all that is to be mended.
+// skip names every obstacle at once.
 func skip(sc *suite.Scenario, nodes int, facts *probe.Facts) string {
 	var why []string
 	if _, err := testbed.PlanCPUs(facts.UsableCPUs(), nodes); err != nil {
@@ -58,8 +58,8 @@ func skip(sc *suite.Scenario, nodes int, facts *probe.Facts) string {
 	return strings.Join(why, "; ")
 }
 
-// LacksFor says what a system needs and this machine does not have, with the
-// remedies; empty where it can run in some scenario.
+// LacksFor names the requirements of a system that this machine lacks, with
+// remedies; empty if the system can run in some scenario.
 func LacksFor(sys system.System, facts *probe.Facts) []string {
 	return append(lacksFeatures(sys.Features(), facts), lacksPrograms(system.Programs(sys), facts)...)
 }
@@ -82,12 +82,12 @@ func lacksPrograms(programs []program.Program, facts *probe.Facts) (why []string
 	return why
 }
 
-// tooFewCPUs says what a scenario would share among CPUs of a node that the
-// node does not have: the cell would be measured and mean nothing.
+// tooFewCPUs names a setting that spreads work over more CPUs than a node has. Its
+// figures would mean nothing.
 func tooFewCPUs(sc *suite.Scenario, nodes int, facts *probe.Facts) (why []string) {
 	layout, err := testbed.PlanCPUs(facts.UsableCPUs(), nodes)
 	if err != nil {
-		return nil // and said
+		return nil // reported elsewhere
 	}
 	has := len(layout.Nodes[0])
 	lack := func(what string, needs int) {
@@ -104,7 +104,7 @@ func tooFewCPUs(sc *suite.Scenario, nodes int, facts *probe.Facts) (why []string
 	return why
 }
 
-// fabricFeatures are the kernel features that a fabric needs.
+// fabricFeatures lists the kernel features that a fabric needs.
 func fabricFeatures(f suite.Fabric) []string {
 	features := []string{"netns", "veth"}
 	if f.Kind == suite.Wire {
@@ -116,7 +116,7 @@ func fabricFeatures(f suite.Fabric) []string {
 	return features
 }
 
-// Programs are the executables that a plan's tools and systems need, each once.
+// Programs lists the executables that a plan's tools and systems need, each once.
 func Programs(plan *suite.Plan) []program.Program {
 	var list []program.Program
 	seen := map[string]bool{}

@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// lacksForVMs says what a scenario with VMs lacks on the machine.
+// lacksForVMs names the requirements of VMs that the machine lacks.
 func lacksForVMs(sys system.System, sc *suite.Scenario, facts *probe.Facts) (why []string) {
 	if sc.Endpoint.Kind != suite.VM {
 		return nil

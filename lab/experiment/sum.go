@@ -8,9 +8,9 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// sum makes one measurement of all pairs': rates and counts add up, ratios and
+// sum combines the measurements of all pairs: rates and counts are added, ratios and
 // mean latencies are weighted means, and percentiles come from the merged
-// distribution.
+// histogram.
 func sum(all []tool.Measurement) (tool.Measurement, error) {
 	if len(all) == 1 {
 		return all[0], nil
@@ -25,16 +25,16 @@ func sum(all []tool.Measurement) (tool.Measurement, error) {
 		}
 	}
 	for metric := range all[0].Metrics {
-		if v, ok := together(metric, all); ok {
+		if v, ok := combine(metric, all); ok {
 			total.Metrics[metric] = v
 		}
 	}
 	return total, mergeLatencies(&total, histograms)
 }
 
-// together combines one metric of all pairs. A percentile of several pairs is
-// not to be had from theirs, and a sum with a part missing is no sum.
-func together(m sample.Metric, all []tool.Measurement) (float64, bool) {
+// combine combines one metric of all pairs. It has no result for percentiles, and
+// for a metric that a pair lacks.
+func combine(m sample.Metric, all []tool.Measurement) (float64, bool) {
 	var values []float64
 	total := 0.0
 	for _, pair := range all {
@@ -49,7 +49,7 @@ func together(m sample.Metric, all []tool.Measurement) (float64, bool) {
 	case sample.LatencyP50, sample.LatencyP90, sample.LatencyP99, sample.LatencyP999:
 		return 0, false
 	case sample.ToolSenderCPUPerByte, sample.ToolReceiverCPUPerByte:
-		return 0, false // each pair's tool divides the whole machine's by its own bytes
+		return 0, false // each tool divides the whole machine's CPU time by the bytes of its pair
 	case sample.LatencyMin:
 		return slices.Min(values), true
 	case sample.LatencyMax:
@@ -61,13 +61,13 @@ func together(m sample.Metric, all []tool.Measurement) (float64, bool) {
 		})
 	case sample.LossRatio:
 		return weighted(values, all, sent)
-	case sample.ToolSenderCPU, sample.ToolReceiverCPU: // each is of the same machine
+	case sample.ToolSenderCPU, sample.ToolReceiverCPU: // every pair reports the same machine
 		return total / float64(len(all)), true
 	}
 	return total, true
 }
 
-// weighted is a mean over pairs; ok is false where a weight is not known.
+// weighted returns a weighted mean over pairs; ok is false if a weight is unknown.
 func weighted(values []float64, all []tool.Measurement, weight func(sample.Metrics) (float64, bool)) (mean float64, ok bool) {
 	sum := 0.0
 	for i, pair := range all {
@@ -80,8 +80,8 @@ func weighted(values []float64, all []tool.Measurement, weight func(sample.Metri
 	return mean / sum, sum > 0
 }
 
-// sent is how many datagrams or requests a pair sent a second: as counted, or
-// from what arrived and what was lost.
+// sent returns the datagrams or requests that a pair sent per second: as counted, or
+// computed from arrivals and loss.
 func sent(ms sample.Metrics) (float64, bool) {
 	if n, ok := ms[sample.DatagramsSent]; ok {
 		return n, true

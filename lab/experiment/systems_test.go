@@ -60,7 +60,7 @@ func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
 					return
 				}
 				if err := b.Prove(context.Background(), 6); err != nil {
-					t.Error(b.withLastWords(context.Background(), err))
+					t.Error(b.withOutput(context.Background(), err))
 				}
 			}
 			if err := e.Run(context.Background()); err != nil {
@@ -369,7 +369,7 @@ func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
 	if err == nil {
 		t.Fatal("the other container is reached over a tunnel that was removed")
 	}
-	said := b.withLastWords(ctx, err).Error()
+	said := b.withOutput(ctx, err).Error()
 	for _, want := range []string{"on node a ", "on node b ", "etcd runs", "flanneld runs; the last that flanneld printed", "ping 10.31.16.2"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the failure lacks %q: %s", want, said)

@@ -23,7 +23,7 @@ type tooling struct {
 	sample   *sample.Sample
 	moved    func(sample.Point)
 	grace    time.Duration
-	// profileRate: samples a second of the profiler; 0 = no profile.
+	// profileRate is the profiler's rate in samples a second; 0 means no profile.
 	profileRate int
 	watch       Watch
 	conditions  *conditions
@@ -47,16 +47,16 @@ const (
 	basePort     = 5001
 	portsPerPair = 32
 	readyTimeout = 5 * time.Second
-	// lookAgain is how often one that does not listen yet is looked at for its end.
+	// lookAgain is the interval at which a process that does not listen yet is checked.
 	lookAgain    = 200 * time.Millisecond
 	defaultGrace = 8 * time.Second
-	// rounding: tools that know only whole seconds round each part of the
+	// rounding is for tools with whole seconds, which round each part of the
 	// timing up.
 	rounding    = 3 * time.Second
 	stopTimeout = 2 * time.Second
 )
 
-// run makes the traffic, meters it, and fills the sample.
+// run generates and meters the traffic, and fills the sample.
 func (b *Bench) run(ctx context.Context, t *tooling) error {
 	tl, ok := tool.ByName(t.scenario.Tool)
 	if !ok {
@@ -110,7 +110,7 @@ func (t *tooling) plan() error {
 			Self:     t.self,
 		}
 		if n := len(t.bench.Pairs); n > 1 {
-			job.Workload.Rate /= int64(n) // the workload's rate is all pairs'
+			job.Workload.Rate /= int64(n) // the workload's rate is the sum of all pairs
 		}
 		plan, err := t.tool.Plan(job)
 		if err != nil {
@@ -149,12 +149,12 @@ func (t *tooling) start(ctx context.Context, r *pairRun, p tool.Process) error {
 	return t.launch(ctx, r, p)
 }
 
-// note keeps a process's command line with the sample.
+// note adds a process's command line to the sample.
 func (t *tooling) note(r *pairRun, p tool.Process) {
 	t.sample.Commands = append(t.sample.Commands, sample.Command{Role: t.role(r, p), On: r.at(p.On).String(), Argv: p.Argv})
 }
 
-// launch starts a process. Those of several pairs may be launched at once.
+// launch starts a process. Several goroutines may call it.
 func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error {
 	e := r.at(p.On)
 	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv, Env: p.Env})
@@ -169,7 +169,7 @@ func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error 
 	return nil
 }
 
-// role names a process over all pairs.
+// role returns the name of a process in the sample.
 func (t *tooling) role(r *pairRun, p tool.Process) string {
 	for i := range t.runs {
 		if t.runs[i] == r && i > 0 {
@@ -179,8 +179,8 @@ func (t *tooling) role(r *pairRun, p tool.Process) string {
 	return p.Role
 }
 
-// await waits until the newest process is ready: by what it prints, or by its
-// port.
+// await waits until the newest process is ready: until it prints a line, or listens
+// on its port.
 func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 	if p.Ready == nil {
 		return t.awaitPort(ctx, r, p)
@@ -198,7 +198,7 @@ func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 			}
 		}
 		if e.Exited {
-			return failed(sample.ToolFailed, "the %s of %s ended with status %d before it was ready: %s", p.Role, t.tool.Name(), e.Exit, lastWords(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s ended with status %d before it was ready: %s", p.Role, t.tool.Name(), e.Exit, lastOutput(ctx, proc))
 		}
 		if time.Now().After(deadline) {
 			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.tool.Name(), readyTimeout)
@@ -222,16 +222,16 @@ func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) err
 			return err
 		}
 		if state.Exited {
-			return failed(sample.ToolFailed, "the %s of %s ended with status %d before it listened on port %d: %s", p.Role, t.tool.Name(), state.Exit, p.Port, lastWords(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s ended with status %d before it listened on port %d: %s", p.Role, t.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
 		}
 		if time.Now().After(deadline) {
-			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, readyTimeout, lastWords(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, readyTimeout, lastOutput(ctx, proc))
 		}
 	}
 }
 
-// lastWords are the end of what a process printed.
-func lastWords(ctx context.Context, p *agent.Process) string {
+// lastOutput returns the end of a process's output.
+func lastOutput(ctx context.Context, p *agent.Process) string {
 	o, err := p.Output(ctx)
 	if err != nil {
 		return err.Error()
@@ -244,7 +244,7 @@ func lastWords(ctx context.Context, p *agent.Process) string {
 	return strings.Join(lines[max(0, len(lines)-5):], " | ")
 }
 
-// finish waits for the last process of every pair, then stops those that stay.
+// finish waits for the last process of every pair, then for the others.
 func (t *tooling) finish(ctx context.Context, started time.Time) error {
 	grace := t.grace
 	if grace == 0 {
@@ -258,14 +258,13 @@ func (t *tooling) finish(ctx context.Context, started time.Time) error {
 			return err
 		}
 		if exit != 0 {
-			return failed(sample.ToolFailed, "the %s of %s ended with status %d: %s", r.plan[last].Role, t.tool.Name(), exit, lastWords(ctx, r.processes[last]))
+			return failed(sample.ToolFailed, "the %s of %s ended with status %d: %s", r.plan[last].Role, t.tool.Name(), exit, lastOutput(ctx, r.processes[last]))
 		}
 	}
 	return t.finishOthers(ctx, deadline)
 }
 
-// finishOthers waits for the processes that end by themselves and stops those
-// that stay.
+// finishOthers waits for the processes that end by themselves and stops the others.
 func (t *tooling) finishOthers(ctx context.Context, deadline time.Time) error {
 	for _, r := range t.runs {
 		for i, p := range r.processes[:len(r.processes)-1] {
@@ -283,7 +282,7 @@ func (t *tooling) finishOthers(ctx context.Context, deadline time.Time) error {
 	return nil
 }
 
-// stop ends a process that would stay: gently, then by force.
+// stop ends a process: by SIGINT, then by SIGKILL.
 func (t *tooling) stop(ctx context.Context, p *agent.Process) error {
 	if err := p.Signal(ctx, int(syscall.SIGINT)); err != nil {
 		return err
@@ -305,12 +304,12 @@ func (t *tooling) wait(ctx context.Context, p *agent.Process, deadline time.Time
 			return e.Exit, nil
 		}
 		if time.Now().After(deadline) {
-			return 0, failed(sample.ToolHung, "%s did not end in time and was killed: %s", t.tool.Name(), lastWords(ctx, p))
+			return 0, failed(sample.ToolHung, "%s did not end in time and was killed: %s", t.tool.Name(), lastOutput(ctx, p))
 		}
 	}
 }
 
-// kill ends whatever still runs.
+// kill ends all processes that still run.
 func (t *tooling) kill(ctx context.Context) {
 	var killing sync.WaitGroup
 	for _, r := range t.runs {
@@ -321,7 +320,7 @@ func (t *tooling) kill(ctx context.Context) {
 	killing.Wait()
 }
 
-// keepOutputs keeps the raw text of every process beside the sample.
+// keepOutputs adds the raw output of every process to the sample.
 func (t *tooling) keepOutputs(ctx context.Context) error {
 	for _, r := range t.runs {
 		r.outputs = map[string]tool.Output{}
@@ -344,7 +343,7 @@ func (t *tooling) keepOutputs(ctx context.Context) error {
 	return nil
 }
 
-// parse reads every pair's measurement and adds them up.
+// parse parses every pair's measurement and combines them.
 func (t *tooling) parse() (tool.Measurement, error) {
 	var all []tool.Measurement
 	for _, r := range t.runs {

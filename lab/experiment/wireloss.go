@@ -6,8 +6,8 @@ import (
 	"windtunnel/lab/meter"
 )
 
-// lostOnWire warns of frames that the wire lost between a NIC and its port: they
-// found the CPU's queue full, whose length is a sysctl of the host.
+// lostOnWire warns of frames that were dropped between a NIC and its port because
+// the CPU's backlog was full. A sysctl of the host sets the backlog's length.
 func lostOnWire(f meter.Facts) []string {
 	n := f.RefusedByPorts()
 	if n == 0 {
