@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Path is where the executable is; empty where it is not installed. Names come
-// before places: a program in PATH under another name is found after one that
-// `go install` put elsewhere under the first.
+// Path returns the executable's path; empty if it is not installed. Names have
+// priority over places: the first name in `go install`'s folder is found before
+// another name in PATH.
 func (p Program) Path() string {
 	for _, name := range append([]string{p.Name}, p.Also...) {
 		if path, err := exec.LookPath(name); err == nil {
@@ -27,7 +27,7 @@ func (p Program) Path() string {
 	return ""
 }
 
-// VersionCommand is Version with the path at which the program is.
+// VersionCommand returns Version with the program's path.
 func (p Program) VersionCommand() []string {
 	argv := slices.Clone(p.Version)
 	if path := p.Path(); path != "" && len(argv) > 0 && argv[0] == p.Name {
@@ -36,8 +36,8 @@ func (p Program) VersionCommand() []string {
 	return argv
 }
 
-// goBin are the folders that `go install` writes to: GOBIN, else bin in each
-// folder of GOPATH, which is ~/go where it is not set (go help install).
+// goBin lists the folders that `go install` writes to: GOBIN, else bin in each
+// folder of GOPATH, by default ~/go (go help install).
 func goBin() []string {
 	if dir := os.Getenv("GOBIN"); dir != "" {
 		return []string{dir}

@@ -1,5 +1,5 @@
-// Package program says what an executable is that a tool or a system needs,
-// and where a person gets it.
+// Package program describes the executables that tools and systems need, and how to
+// install them.
 package program
 
 import (
@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Program is an executable that has to be installed.
+// Program is an executable that must be installed.
 type Program struct {
 	Name    string   // looked up in PATH
-	Also    []string // other names that some systems give it
-	Package string   // where a Debian-like system has it, with component if not main; or how to build it
+	Also    []string // its names on other systems
+	Package string   // Debian's package, with component if not main; or how to build it
 	Version []string // argv that prints its version
-	// Least is the oldest version that serves, such as "3.4"; empty where every
-	// one does.
+	// Least is the oldest usable version, such as "3.4"; empty if every version is
+	// usable.
 	Least string
-	// Module is the Go package that `go install` makes it of, such as
-	// "example.org/cmd/x@v1.2.3"; empty where it is none. It is then looked for
-	// where `go install` puts programs too, which PATH often lacks.
+	// Module is the Go package for `go install`, such as
+	// "example.org/cmd/x@v1.2.3", or empty. Such a program is also searched for in
+	// the folders of `go install`, which PATH often lacks.
 	Module string
 }
 
-// Serves reports whether what a program said of its version is Least or newer.
-// Words without a number say nothing against it.
+// Serves reports whether a program's version text is Least or newer. A text without
+// a number passes.
 func (p Program) Serves(said string) bool {
 	want, have := numbers(p.Least), numbers(said)
 	if len(want) == 0 || len(have) == 0 {
@@ -41,7 +41,7 @@ func (p Program) Serves(said string) bool {
 	return true
 }
 
-// numbers are the parts of the first version in a text: "v0.26.7" is 0, 26, 7.
+// numbers returns the parts of the first version in a text: 0, 26, 7 of "v0.26.7".
 func numbers(text string) []int {
 	start := strings.IndexFunc(text, func(r rune) bool { return r >= '0' && r <= '9' })
 	if start < 0 {

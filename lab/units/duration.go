@@ -39,7 +39,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// unitProblem finds what time.ParseDuration objected to.
+// unitProblem explains an error of time.ParseDuration.
 func unitProblem(body string) (offset int, problem string) {
 	rest := strings.TrimLeft(body, "0123456789.")
 	offset = len(body) - len(rest)

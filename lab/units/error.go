@@ -1,7 +1,7 @@
 // Package units reads and prints the sizes, rates and times of the field, as
 // its tools write them: "128k" is 131072 bytes, "10Gbit" is 10^10 bits per
 // second, "15s" is fifteen seconds. Inside the lab every quantity is in its SI
-// unit; this package is the door.
+// unit.
 package units
 
 import (
@@ -10,14 +10,14 @@ import (
 	"windtunnel/lab/phrase"
 )
 
-// Error says what is wrong with a quantity's text, where, and what would be
-// right. Callers that know the file and line add them from Offset.
+// Error is the error of a quantity's text. Callers that know the file and line add
+// them from Offset.
 type Error struct {
-	What    string // what was being read: "size", "rate", "duration"
+	What    string // kind of quantity: "size", "rate", "duration"
 	Text    string // the whole text as given
 	Offset  int    // byte of Text where the problem starts
-	Problem string // what is wrong
-	Remedy  string // what would be right
+	Problem string // description of the error
+	Remedy  string // correct form
 }
 
 // Error prints text, place, problem and remedy on one line.

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// longest bounds the text of a quantity, so that arithmetic on it is bounded too.
+// longest bounds the text of a quantity, and so its arithmetic.
 const longest = 64
 
-// quantity is a decimal number and the unit written behind it.
+// quantity is a decimal number and its unit.
 type quantity struct {
 	what   string
-	remedy string // for whatever is wrong with the number
+	remedy string // for any error in the number
 	text   string // as given
 	number string // digits with at most one point
 	unit   string // without the spaces around it
@@ -86,7 +86,7 @@ func (q quantity) times(factor int64, of string) (int64, error) {
 	return value.Int64(), nil
 }
 
-// absent is what a figure that does not exist prints as.
+// absent is the text of a figure that does not exist.
 const absent = "—"
 
 // Finite reports whether f is a number that can be stored, compared and printed.

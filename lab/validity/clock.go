@@ -29,7 +29,7 @@ func (v *verdict) clockJump() {
 		way, math.Abs(ms), v.limits.ClockStep))
 }
 
-// stall finds readings of the series that came late, on either node.
+// stall fails if a reading of the series came late, on either node.
 func (v *verdict) stall() {
 	worst, most, unknown := v.worst(v.limits.Stall, func(i int) (float64, bool) {
 		ms, _, ok := v.late(v.Sides[i])
@@ -47,9 +47,9 @@ func (v *verdict) stall() {
 		v.where(worst), most, at, v.limits.Stall))
 }
 
-// late is by how many milliseconds a side's latest reading came late, and the
-// moment of the reading before it. ok is false where no step between readings
-// lies within the window.
+// late returns the longest delay of a side's readings, in ms, and the time of the
+// reading before it. ok is false if no step between readings lies within the
+// window.
 func (v *verdict) late(s Side) (ms, at float64, ok bool) {
 	for i := 1; i < len(s.Readings); i++ {
 		before, now := s.Readings[i-1], s.Readings[i]

@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// sideNames and stealMetrics are of Input.Sides, in their order.
+// sideNames and stealMetrics belong to Input.Sides, in their order.
 var (
 	sideNames    = [...]string{"sender", "receiver"}
 	stealMetrics = [...]sample.Metric{sample.SenderStealCPU, sample.ReceiverStealCPU}
@@ -25,8 +25,8 @@ func (v *verdict) where(i int) string {
 	return fmt.Sprintf("node %s (%s)", v.Sides[i].Node, sideNames[i])
 }
 
-// worst is the side with the most percent over a limit, −1 for none, and whether
-// a side's is not known.
+// worst returns the side with the highest percentage above a limit (−1: none), and
+// whether the percentage of a side is unknown.
 func (v *verdict) worst(limit float64, percent func(side int) (float64, bool)) (worst int, most float64, unknown bool) {
 	worst, unknown = -1, len(v.Sides) == 0
 	for i := range v.sides() {
@@ -40,7 +40,7 @@ func (v *verdict) worst(limit float64, percent func(side int) (float64, bool)) (
 	return worst, most, unknown
 }
 
-// foreign fails once, by the worse side.
+// foreign fails with the figure of the worse side.
 func (v *verdict) foreign() {
 	worst, most, unknown := v.worst(v.limits.Foreign, func(i int) (float64, bool) { return v.Sides[i].ForeignPercent(v.Window) })
 	if worst < 0 {

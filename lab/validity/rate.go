@@ -12,10 +12,10 @@ func (v *verdict) isStream() bool {
 	return v.Workload.Kind == suite.TCPStream || v.Workload.Kind == suite.UDPStream
 }
 
-// offTarget holds what the generator sent against what it was to send. A
-// network that loses datagrams, or takes TCP's bytes late, is not the
-// generator's fault; one that holds the sender up so much that a tenth is
-// missing leaves nothing to compare at that rate.
+// offTarget compares the sent rate with the requested one. Datagrams that the
+// network loses, and late TCP bytes, do not count as missing. If the network holds
+// the sender up so much that a tenth is missing, trials cannot be compared at that
+// rate.
 func (v *verdict) offTarget() {
 	if !v.isStream() || v.Workload.Rate <= 0 {
 		return
@@ -45,8 +45,8 @@ func (v *verdict) offTarget() {
 		units.FormatRate(sent), units.FormatRate(offered), percent, v.limits.Target))
 }
 
-// sent is the payload that the generator got rid of, in bits per second. TCP's
-// is what arrived, where the tool does not count both.
+// sent returns the payload that the generator sent, in bits per second. For TCP it
+// is the payload that arrived, if the tool does not count both.
 func (v *verdict) sent() (float64, bool) {
 	if sent, ok := v.metric(sample.SenderThroughput); ok {
 		return sent, true
@@ -62,8 +62,7 @@ func (v *verdict) sent() (float64, bool) {
 	return finite(got / (1 - loss))
 }
 
-// stillMoving finds traffic after the end of the tools: the window of the next
-// trial would hold it too.
+// stillMoving fails if there is traffic after the end of the tools.
 func (v *verdict) stillMoving() {
 	if v.Quiet == nil {
 		v.skip(sample.StillMoving, "the fabric was not watched after the tools had ended")

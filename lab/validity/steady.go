@@ -10,10 +10,10 @@ import (
 	"windtunnel/lab/units"
 )
 
-// steps are the points of a series whose whole step lies within the window.
+// steps are the points of a series whose steps lie completely within the window.
 type steps []sample.Point
 
-// inside leaves out what is no number.
+// inside leaves out NaN and infinite rates.
 func inside(points []sample.Point, window float64) steps {
 	const rounding = 1e-3 // s; of the edges
 	var s steps
@@ -43,19 +43,19 @@ func (s steps) times() []float64 {
 	return times
 }
 
-// median of at least one step.
+// median returns the median rate of at least one step.
 func (s steps) median() float64 {
 	m, _, _ := stats.Median(s.rates())
 	return m
 }
 
-// startUp is the index of the first steady step, and by how much, in percent of
-// the steady rate, the rate before it was another. Where that is within the
-// first half of the window it does not matter, and by is 0.
+// startUp returns the index k of the first steady step, and the difference of the
+// rate before it, in percent of the steady rate. by is 0 for a start-up that ends in
+// the first half of the window.
 //
-// The rule never takes more than half of a series for start-up, and where
-// nothing changes at all it comes out there often enough. So at its end there
-// is a start-up only if the halves differ by more than limit; else k is 0.
+// A start-up is half of a series at most. A series without a change often yields
+// half, too. So half is a start-up only if the halves differ by more than limit;
+// else k is 0.
 func (s steps) startUp(limit float64) (k int, by float64) {
 	k = stats.SteadyFrom(s.rates())
 	if k < len(s)/2 || k == 0 || k >= len(s) {
@@ -68,8 +68,7 @@ func (s steps) startUp(limit float64) (k int, by float64) {
 	return k, by
 }
 
-// percentOf is part / whole in percent; at most farOff, which no whole is too
-// small for.
+// percentOf returns part / whole in percent, farOff at most, also for a whole of 0.
 func percentOf(part, whole float64) float64 {
 	const farOff = 1e6
 	if part == 0 {
@@ -81,8 +80,8 @@ func percentOf(part, whole float64) float64 {
 	return farOff
 }
 
-// unsteady judges streams only: transactions wait for each other, and how many
-// bits pass in a step says little of them.
+// unsteady judges streams only. The rate of transactions in a step depends on the
+// network's delays, not on its capacity.
 func (v *verdict) unsteady() {
 	if !v.isStream() {
 		return
@@ -125,8 +124,8 @@ func (v *verdict) trend(s steps) (failed bool) {
 	return true
 }
 
-// spread fails an unlimited TCP stream that jumps about. Other streams have a
-// rate that someone else sets, and short windows too few steps.
+// spread fails an unlimited TCP stream whose rate varies too much. The rate of other
+// streams is set by the workload, and short windows have too few steps.
 func (v *verdict) spread(s steps) {
 	if v.Workload.Kind != suite.TCPStream || v.Workload.Rate > 0 || v.Window <= v.limits.SpreadWindow {
 		return
@@ -136,7 +135,7 @@ func (v *verdict) spread(s steps) {
 	for i, p := range s {
 		apart[i].Bits = math.Abs(p.Bits - middle)
 	}
-	// 1.4826 makes the median deviation of normal noise its standard deviation.
+	// 1.4826 converts the median deviation of normal noise to its standard deviation.
 	by := percentOf(1.4826*apart.median(), middle)
 	if by <= v.limits.Spread {
 		return

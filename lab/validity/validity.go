@@ -1,7 +1,6 @@
-// Package validity judges a trial. Conditions are what the machine did: whether
-// the CPUs were the experiment's own and the clocks went on. Outcomes are what
-// the system under test did: whether the rate was steady and the generator kept
-// up. It is pure arithmetic over what was measured.
+// Package validity judges a trial. Conditions depend on the machine: CPU time of
+// foreign programs, steal, clocks. Outcomes depend on the system under test: a
+// steady rate, the requested rate. The package does no I/O.
 package validity
 
 import (
@@ -12,47 +11,47 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Input is what was measured of one trial. What is not known stays nil or
-// absent: its gate is then not judged, which is not the same as passed.
+// Input holds the measurements of one trial. Unknown ones are nil or absent. Their
+// gates are not judged, which is not the same as passed.
 type Input struct {
 	Workload suite.Workload
 	Metrics  sample.Metrics
 	Series   []sample.Point
 	Window   float64 // length of the meter's window, s
-	Step     float64 // that the series was to have, s
-	// Sides are the sender's node and the receiver's; the sender's alone where
-	// both endpoints are on it.
+	Step     float64 // requested interval of the series, s
+	// Sides are the sender's node and the receiver's; the sender's alone if both
+	// endpoints are on it.
 	Sides []Side
 	// Stray is the share, 0..1, of the window that each CPU spent on softirqs
 	// that belongs neither to a node nor to the fabric. Empty means that there is
 	// no such CPU, nil that it is not known.
 	Stray map[int]float64
-	// Quiet is what still moved on the fabric once the tools had ended, bits per
-	// second, counted as sample.FabricBits is.
+	// Quiet is the traffic on the fabric after the tools' end, in bits per second,
+	// counted as sample.FabricBits is.
 	Quiet *float64
-	// ClockStep is by how much the wall clock went further than the monotonic
-	// one between the window's edges, s.
+	// ClockStep is the advance of the wall clock over the monotonic one between
+	// the window's edges, s.
 	ClockStep *float64
-	// Unknown says why a gate cannot be judged, in words for a person.
+	// Unknown is the reason, in words for a person, why a gate cannot be judged.
 	Unknown map[sample.GateName]string
 }
 
-// Side is what was seen of one node.
+// Side holds the measurements of one node.
 type Side struct {
 	Node string
 	CPUs int
 	// Readings are the times of the series' readings on the node, s since the
 	// window began, in order.
 	Readings []float64
-	Foreign  *float64 // CPU seconds within the window, by what is outside the experiment
-	// Culprit is the program that took most of Foreign, with its CPU seconds;
-	// empty where it is not known.
+	Foreign  *float64 // CPU seconds within the window of programs outside the experiment
+	// Culprit is the program with the largest part of Foreign, and CulpritTook its
+	// CPU seconds; empty if unknown.
 	Culprit     string
 	CulpritTook float64
 }
 
-// ForeignPercent is Foreign as a part of the node's CPUs over a window, as
-// sample.SenderForeignCPU has it; ok is false where it is not known.
+// ForeignPercent returns Foreign as a percentage of the node's CPUs over a window, as
+// in sample.SenderForeignCPU; ok is false if Foreign is unknown.
 func (s Side) ForeignPercent(window float64) (percent float64, ok bool) {
 	if s.Foreign == nil || s.CPUs <= 0 || !(window > 0) {
 		return 0, false
@@ -60,7 +59,7 @@ func (s Side) ForeignPercent(window float64) (percent float64, ok bool) {
 	return finite(100 * *s.Foreign / window / float64(s.CPUs))
 }
 
-// verdict collects what Judge returns.
+// verdict collects the results of Judge.
 type verdict struct {
 	Input
 	limits        Limits
@@ -70,8 +69,8 @@ type verdict struct {
 
 // Judge returns the conditions that the trial failed (failed), the outcomes that
 // it failed (flags), and a line for each gate that could not be judged, which
-// begins with the gate's name. A gate that does not apply (a rate that nobody
-// asked for, the steadiness of transactions) is in none of them. No figure in a
+// begins with the gate's name. A gate that does not apply (a rate without
+// a target, the steadiness of transactions) is in none of them. No figure in a
 // gate is NaN or infinite.
 func Judge(in Input, limits Limits) (failed, flags []sample.Gate, unjudged []string) {
 	v := &verdict{Input: in, limits: limits}
@@ -114,7 +113,7 @@ func (v *verdict) skip(name sample.GateName, reason string) {
 	v.unjudged = append(v.unjudged, string(name)+": "+reason)
 }
 
-// metric is a figure that is there and is a number.
+// metric returns a metric; ok is false if it is absent or not finite.
 func (v *verdict) metric(m sample.Metric) (float64, bool) {
 	x, ok := v.Metrics[m]
 	if !ok {
