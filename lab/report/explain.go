@@ -8,7 +8,6 @@ import (
 
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/suite"
 )
 
 // Section is a heading and the plain paragraphs below it.
@@ -44,6 +43,7 @@ func (r *Report) Explain() []Section {
 	if len(r.Ladders) == 0 {
 		add("What it costs", r.sentences())
 	}
+	add("Conditions", r.ConditionLines())
 	add("Hypotheses", judged(r.Hypotheses))
 	add("Published figures", r.publishedFindings())
 	add("What could not be said", r.unsaid())
@@ -88,7 +88,7 @@ func (l *Ladder) parts(m sample.Metric) string {
 		g := &l.Steps[i]
 		if c := g.Cost(m); c != nil {
 			top = g
-			if c.Verdict == Differs && c.Added != nil && c.Added.Median > 0 {
+			if c.Verdict == Differs && c.Adds() && c.Added.Median > 0 {
 				adding = append(adding, g)
 			}
 		}
@@ -97,52 +97,42 @@ func (l *Ladder) parts(m sample.Metric) string {
 		return ""
 	}
 	slices.SortStableFunc(adding, func(a, b *Rung) int { return cmp.Compare(b.Cost(m).Added.Median, a.Cost(m).Added.Median) })
-	whole := top.Cost(m).Figure
-	scale := ScaleOf(m, whole.Median)
-	var texts []string
-	for _, g := range adding {
-		v := g.Cost(m).Added.Median / scale.By
-		text := g.Name + " " + grouped(v, min(significant(v), significant(whole.Median/scale.By)))
-		if len(texts) == 0 {
-			text = strings.Replace(text, g.Name, g.Name+" adds", 1)
-		}
-		texts = append(texts, text)
+	lines, scale := l.Lines(m)
+	line := func(g *Rung) LadderLine {
+		return lines[slices.IndexFunc(l.Steps, func(s Rung) bool { return s.Scenario == g.Scenario })]
 	}
-	figure, _ := scale.Figure(*whole)
-	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, top.Name, withUnit(figure, scale.Unit), phrase.And(texts))
+	var texts []string
+	for i, g := range adding {
+		verb := " "
+		if i == 0 {
+			verb = " adds "
+		}
+		texts = append(texts, g.Name+verb+strings.TrimPrefix(line(g).Added, "+"))
+	}
+	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, top.Name, withUnit(line(top).Figure, scale.Unit), phrase.And(texts))
 }
 
 // unsaid lists the scenarios without figures, and the doubts.
 func (r *Report) unsaid() []string {
 	var lines []string
 	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		if s.Skipped != "" {
-			lines = append(lines, fmt.Sprintf("%s was skipped: %s.", s.ID, strings.TrimSuffix(s.Skipped, ".")))
-		} else if why := s.Unmeasured(); why != "" {
-			lines = append(lines, fmt.Sprintf("%s %s.", s.ID, why))
+		if s := &r.Scenarios[i]; s.Skipped != "" || s.Unmeasured() != "" {
+			lines = append(lines, s.ID+" "+s.Lacks()+".")
 		}
 	}
 	return append(lines, r.Doubts...)
 }
 
-// sentences are the findings, every one of them.
+// sentences are the findings, every one of them, and what profiles show of them.
 func (r *Report) sentences() []string {
-	var pairs []suite.Comparison
-	for i := range r.Comparisons {
-		c := suite.Comparison{Baseline: r.Comparisons[i].Baseline, Subject: r.Comparisons[i].Subject}
-		if !slices.Contains(pairs, c) {
-			pairs = append(pairs, c)
-		}
-	}
 	var list []string
-	for _, c := range contrasts(r, pairs) {
+	for _, c := range contrasts(r) {
 		list = append(list, c.sentence())
 	}
 	if len(list) == 0 {
 		return r.Findings
 	}
-	for _, c := range pairs {
+	for _, c := range r.pairs {
 		list = append(list, r.shifts(c.Subject, c.Baseline, c.Subject)...)
 	}
 	return list

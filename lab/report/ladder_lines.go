@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/sample"
@@ -21,7 +23,7 @@ type LadderLine struct {
 	Heading string // "receiver CPU per byte, ns/byte"
 	Step    string // "+ the bridge"
 	Figure  string // median of the step's scenario
-	Added   string // Figure less the step before's, "+0.12"
+	Added   string // Figure less the step before's, "+0.12"; empty unless the step Adds
 	Ratio   string // to the step before within blocks, "1.18"
 	Range   string // of Ratio, "[1.15, 1.22]"
 	Share   string // of the last step's figure, "10 %"
@@ -44,45 +46,38 @@ func (l *Ladder) table() LadderTable {
 	if l.Title != "" {
 		t.Title += ": " + l.Title
 	}
-	marks := make(map[string]bool)
 	for _, m := range climbed {
-		lines := l.lines(m)
-		t.Lines = append(t.Lines, lines...)
-		for _, line := range lines {
-			marks[line.Mark] = true
-		}
+		t.Lines = append(t.Lines, l.lines(m)...)
 	}
-	for _, legend := range []struct{ mark, text string }{
-		{"~", l.alikeLegend()},
-		{"?", suggestedLegend},
-		{"…", fewLegend},
-	} {
-		if marks[legend.mark] {
-			t.Legend = append(t.Legend, legend.text)
-		}
-	}
-	return t
-}
-
-// alikeLegend says what would have been seen where nothing was.
-func (l *Ladder) alikeLegend() string {
-	var would []string
-	for i := range l.Steps {
-		for _, c := range l.Steps[i].Costs {
-			if c.Verdict == Alike && c.Detectable != nil {
-				would = append(would, fmt.Sprintf("%s of %s in %s", percentage(*c.Detectable), l.Steps[i].Name, c.Metric.Label()))
+	var marks []marked
+	for _, g := range l.Steps {
+		for _, c := range g.Costs {
+			if c.Ratio != nil {
+				marks = append(marks, marked{g.Name + ", " + c.Metric.Label(), c.Verdict, c.Detectable, c.Ratio.Median})
 			}
 		}
 	}
-	text := "~ no difference shows."
-	if len(would) > 0 {
-		text += " A difference would have shown from these on: " + strings.Join(would, "; ") + "."
-	}
-	return text
+	t.Legend = legend(marks)
+	return t
 }
 
 // lines are those of one metric; none where no step has it.
 func (l *Ladder) lines(m sample.Metric) []LadderLine {
+	lines, scale := l.Lines(m)
+	if lines == nil {
+		return nil
+	}
+	heading := m.Label()
+	if scale.Unit != "" {
+		heading += ", " + scale.Unit
+	}
+	return append([]LadderLine{{Heading: heading}}, lines...)
+}
+
+// Lines are the steps' lines of one metric, and the scale of their figures; none
+// where no step has it. All figures have the same number of decimals, so that a
+// step's figure and what the next one adds sum to that one's as they are printed.
+func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
 	var figures []float64
 	for i := range l.Steps {
 		if c := l.Steps[i].Cost(m); c != nil && c.Figure != nil {
@@ -90,18 +85,32 @@ func (l *Ladder) lines(m sample.Metric) []LadderLine {
 		}
 	}
 	if len(figures) == 0 {
-		return nil
+		return nil, scale
 	}
-	scale := ScaleOf(m, figures...)
-	heading := m.Label()
-	if scale.Unit != "" {
-		heading += ", " + scale.Unit
-	}
-	lines := []LadderLine{{Heading: heading}}
+	scale = ScaleOf(m, figures...)
+	// Three significant digits of the largest, and two of the smallest.
+	decimals := max(significant(slices.Max(figures)/scale.By), significant(slices.Min(figures)/scale.By)-1)
+	below := 0.0
 	for i := range l.Steps {
-		lines = append(lines, l.Steps[i].line(m, scale))
+		g := &l.Steps[i]
+		line, c := g.line(m), g.Cost(m)
+		if c != nil && c.Figure != nil {
+			figure := rounded(c.Figure.Median/scale.By, decimals)
+			line.Figure = grouped(figure, decimals)
+			if c.Adds() {
+				line.Added = signed(figure-below, decimals)
+			}
+			below = figure
+		}
+		lines = append(lines, line)
 	}
-	return lines
+	return lines, scale
+}
+
+// rounded is v as it is printed with this many decimals.
+func rounded(v float64, decimals int) float64 {
+	step := math.Pow10(decimals)
+	return math.Round(v*step) / step
 }
 
 // Cost returns the step's figure of m; nil if it has none.
@@ -114,19 +123,15 @@ func (g *Rung) Cost(m sample.Metric) *Cost {
 	return nil
 }
 
-func (g *Rung) line(m sample.Metric, scale Scale) LadderLine {
-	line := LadderLine{Step: g.Name}
+// line has all but the figures.
+func (g *Rung) line(m sample.Metric) LadderLine {
+	line := LadderLine{Step: g.Name, Figure: "no figures"}
 	if g.From != "" {
 		line.Step = "+ " + g.Name
 	}
 	c := g.Cost(m)
-	if c == nil || c.Figure == nil {
-		line.Figure = "no figures"
+	if c == nil {
 		return line
-	}
-	line.Figure, _ = scale.Figure(*c.Figure)
-	if c.Added != nil {
-		line.Added = scale.added(c.Added.Median, line.Figure)
 	}
 	if c.Ratio != nil {
 		line.Ratio, line.Range = Scale{By: 1}.Figure(*c.Ratio)
@@ -134,15 +139,8 @@ func (g *Rung) line(m sample.Metric, scale Scale) LadderLine {
 	if c.Share != nil {
 		line.Share = strings.TrimPrefix(signed(100**c.Share, 0), "+") + " %"
 	}
-	line.Mark = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}[c.Verdict]
+	line.Mark = marks[c.Verdict]
 	return line
-}
-
-// added prints a difference with its sign and the decimals of the figure beside
-// it, so that a reader can check the sum: "+0.12".
-func (s Scale) added(difference float64, figure string) string {
-	_, fraction, _ := strings.Cut(figure, ".")
-	return signed(difference/s.By, len(fraction))
 }
 
 // signed prints v with its sign, a true minus where it is one.

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -57,8 +56,8 @@ func TestLadderSaysWhatEachStepAddsAndItsShareOfTheLast(t *testing.T) {
 	if math.Abs(c.Added.Median-0.1) > 1e-9 || math.Abs(c.Added.Low-0.1) > 2e-3 || math.Abs(*c.Share-0.1/0.81) > 1e-9 || c.Verdict != Differs {
 		t.Errorf("the bridge's CPU per byte: added %+v, share %v, %s", c.Added, *c.Share, c.Verdict)
 	}
-	// Three costs of two steps differ and the fourth does not: 2/2¹⁰ thrice.
-	if *c.P != 2.0/1024 || *c.Adjusted != 4*2.0/1024 {
+	// The others do not reach so clear a difference with any signs of their blocks.
+	if *c.P != 2.0/1024 || *c.Adjusted != *c.P {
 		t.Errorf("p %v, adjusted %v", *c.P, *c.Adjusted)
 	}
 	if c := vxlan.Cost(sample.ReceiverCPUPerByte); math.Abs(c.Added.Median-0.3) > 1e-9 || math.Abs(*c.Share-0.3/0.81) > 1e-9 || c.Verdict != Differs {
@@ -95,7 +94,7 @@ func TestLadderWithAMissingMiddleStepSaysWhoseCostItIs(t *testing.T) {
 	if mid := r.Ladders[0].Steps[1]; mid.From != "" || mid.Costs != nil || top.From != "raw/stream" || top.Cost(sample.ReceiverCPUPerByte).Added == nil {
 		t.Errorf("middle %+v, top %+v", mid, top)
 	}
-	expectNote(t, r, "Ladder “the way up”: the step the bridge has no figures (skipped: no bridge module).")
+	expectNote(t, r, "Ladder “the way up”: the step the bridge has no figures (bridge/stream was skipped: no bridge module).")
 	expectNote(t, r, "Ladder “the way up”: the vxlan is measured against raw/stream, so that its cost is also that of the bridge.")
 	text := tabled(t, r, TableOptions{Width: 100})
 	if !strings.Contains(text, "no figures") || !strings.Contains(text, "+ the vxlan") {
@@ -106,7 +105,7 @@ func TestLadderWithAMissingMiddleStepSaysWhoseCostItIs(t *testing.T) {
 func TestLadderWithoutItsFirstStepSaysSo(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	r := Build(run, plan, costing("bridge/stream", 8, 10e9, 0.4))
-	expectNote(t, r, "the step the raw has no figures (it has not run)")
+	expectNote(t, r, "the step the raw has no figures (raw/stream has not run)")
 	expectNote(t, r, "the bridge is the lowest step with figures; what it adds over the raw is not known")
 	if said := r.Explain()[0].Paragraphs; len(said) != 1 || said[0] != "No two steps have figures, so nothing can be said of what a step costs." {
 		t.Errorf("%q", said)
@@ -117,7 +116,7 @@ func TestLadderOfAScenarioThatThePlanLacksSaysSo(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	plan.Ladders[0].Steps[1], plan.Ladders[0].Names = "gone/stream", nil
 	r := Build(run, plan, costing("raw/stream", 8, 10e9, 0.4))
-	expectNote(t, r, "the step gone/stream has no figures (the plan has no scenario gone/stream)")
+	expectNote(t, r, "the step gone/stream has no figures (gone/stream is not in the plan)")
 }
 
 func TestLadderOfTooFewBlocksClaimsNothing(t *testing.T) {
@@ -130,7 +129,7 @@ func TestLadderOfTooFewBlocksClaimsNothing(t *testing.T) {
 			}
 		}
 		said := explained(r)
-		if !strings.Contains(said, ", too few to tell: the bridge carries ") {
+		if !strings.Contains(said, ", too few to tell]") {
 			t.Errorf("n = %d: %s", n, said)
 		}
 	}
@@ -174,7 +173,7 @@ func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
 	}
 	r := Build(run, plan, append(noisy("raw/stream", 0), noisy("bridge/stream", 1)...))
 	tables := r.LadderTables()
-	if len(tables) != 1 || tables[0].Lines[2].Mark != "~" || len(tables[0].Legend) != 1 || !strings.Contains(tables[0].Legend[0], " % of the bridge in throughput") {
+	if len(tables) != 1 || tables[0].Lines[2].Mark != "~" || len(tables[0].Legend) != 1 || !strings.Contains(tables[0].Legend[0], "(the bridge, throughput: a difference of ") {
 		t.Errorf("%+v", tables)
 	}
 	for name, text := range map[string]string{"table": tabled(t, r, TableOptions{Width: 100}), "Markdown": written(t, WriteMarkdown, r)} {
@@ -182,57 +181,6 @@ func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
 			t.Errorf("the %s does not say it:\n%s", name, text)
 		}
 	}
-}
-
-// The medians of the trials and the ratio within blocks may part; a reader must
-// be able to add up what is printed all the same.
-func TestPrintedStepsSumToTheLastFigure(t *testing.T) {
-	parted := 0
-	for seed := range uint64(200) {
-		rng := rand.New(rand.NewPCG(seed, 6))
-		run, plan := steps("raw", "bridge", "vxlan", "geneve")
-		var samples []sample.Sample
-		for _, sc := range plan.Scenarios {
-			centre := 600 + 100*rng.Float64()
-			list := column(sc.ID, sample.ReceiverCPUPerByte, spread(1, 1, 8)...)
-			for i := range list {
-				list[i].Metrics[sample.ReceiverCPUPerByte] = centre * math.Exp(0.1*rng.NormFloat64())
-			}
-			samples = append(samples, list...)
-		}
-		r := Build(run, plan, samples)
-		for _, s := range r.Ladders[0].Steps[1:] {
-			c := s.Cost(sample.ReceiverCPUPerByte)
-			if (c.Added.Median > 0) != (c.Ratio.Median > 1) {
-				parted++
-			}
-			if (c.Added.Low > 0 || c.Added.High < 0) != (c.Verdict == Differs || c.Verdict == Suggested) {
-				t.Errorf("seed %d: %+v", seed, c)
-			}
-		}
-		lines := r.LadderTables()[0].Lines[1:]
-		sum, step := printed(t, lines[0].Figure), 0.0
-		for _, l := range lines[1:] {
-			sum += printed(t, l.Added)
-			_, fraction, _ := strings.Cut(l.Figure, ".")
-			step = max(step, math.Pow10(-len(fraction)))
-		}
-		if last := printed(t, lines[3].Figure); math.Abs(sum-last) > 4*step/2+1e-9 {
-			t.Errorf("seed %d: the steps sum to %v, the last figure is %v: %+v", seed, sum, last, lines)
-		}
-	}
-	if parted < 10 {
-		t.Errorf("in only %d steps medians and ratio part: the cases are too easy", parted)
-	}
-}
-
-func printed(t *testing.T, text string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(strings.ReplaceAll(text, "−", "-"), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 func TestLadderAndComparisonOfTheSamePairAreOne(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -151,13 +152,51 @@ func (g GateCount) String() string {
 
 // gateFigure prints what a check found, "31 %".
 func gateFigure(g sample.Gate) string {
-	if g.Unit == "" && g.Value == 0 {
+	switch {
+	case g.Name == sample.CPUMoved && g.Unit == "%" && g.Value == 0:
+		return "no slice at one distance"
+	case g.Name == sample.CPUMoved && g.Unit == "%":
+		return fmt.Sprintf("only %.0f %% of the slices at one distance", g.Value)
+	case g.Name == sample.CPUMoved && g.Limit == 0:
+		return "not read"
+	case g.Unit == "" && g.Value == 0:
 		return ""
-	}
-	if g.Unit == "s" {
+	case g.Unit == "s":
 		return units.FormatDuration(g.Value * 1e9)
 	}
 	return scaleOf(g.Unit, g.Value).Print(g.Value)
+}
+
+// Brief is failed checks in a few words: "foreign CPU 46.2 %, compile".
+func Brief(gates []sample.Gate) string {
+	var parts []string
+	for _, g := range gates {
+		text := strings.NewReplacer("-", " ", "cpu", "CPU").Replace(string(g.Name)) + " " + gateFigure(g)
+		if g.Culprit != "" {
+			text += ", " + g.Culprit
+		}
+		parts = append(parts, strings.TrimSpace(text))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// remedy is the end of a check's message, behind the limit.
+var remedy = regexp.MustCompile(`(; the limit is [^:]*): .*`)
+
+// Advice says why trials were rejected and what to do; nothing where such trials
+// count.
+func (r *Report) Advice() (lines []string) {
+	if r.Validity.Gated == 0 || r.Run.Options.Lenient {
+		return nil
+	}
+	for _, g := range r.Validity.Gates {
+		lines = append(lines, fmt.Sprintf("%s rejected %s, the worst: %s.", g.Name, phrase.Count(g.Trials, "attempt"), strings.TrimSuffix(g.Worst.Message, ".")))
+	}
+	lenient := "--gates warn"
+	if s := r.Run.Status; s == sample.Empty || s == sample.Stopped {
+		lenient = "windtunnel run --resume " + r.Run.ID + " --gates warn"
+	}
+	return append(lines, "Where the machine cannot be made quiet, `"+lenient+"` counts such trials, each with a flag.")
 }
 
 // Line is the run's validity in a sentence: "47 of 53 trials count; 4 were not
@@ -203,44 +242,36 @@ func gateList(gates []GateCount) string {
 	return strings.Join(parts, "; ")
 }
 
-// Unmeasured says why a scenario that ran has no figures at all: "could not be
-// measured: 8 of 8 trials failed foreign-cpu, worst 31 %"; empty where it has
-// figures, or never ran.
-func (s *Scenario) Unmeasured() string {
-	if s.Trials > 0 || s.Skipped != "" {
+// Lacks says why the scenario has no figures: "was skipped: no module", "could not
+// be measured in …", "has not run"; empty where it has some.
+func (s *Scenario) Lacks() string {
+	switch {
+	case s.Trials > 0:
 		return ""
+	case s.Skipped != "":
+		return "was skipped: " + strings.TrimSuffix(s.Skipped, ".")
 	}
-	tries, gates := 0, make(map[sample.GateName]*GateCount)
-	failures := make(map[sample.FailureKind]int)
-	for i := range s.Samples {
-		sm := &s.Samples[i]
-		switch {
-		case sm.Profiled:
-			continue
-		case !sm.OK():
-			failures[sm.Failure.Kind]++
-		default:
-			countGates(sm.Gates, gates)
-		}
-		tries++
-	}
-	if tries == 0 {
-		return ""
-	}
-	var parts []string
-	for _, g := range ordered(gates) {
-		parts = append(parts, fmt.Sprintf("%d of %s failed %s", g.Trials, phrase.Count(tries, "trial"), (GateCount{Name: g.Name, Worst: g.Worst}).worst()))
-	}
-	for _, kind := range sortedKinds(failures) {
-		parts = append(parts, fmt.Sprintf("%d of %s ended with %s", failures[kind], phrase.Count(tries, "trial"), kind))
-	}
-	return "could not be measured: " + phrase.And(parts)
+	return cmp.Or(s.Unmeasured(), "has not run")
 }
 
-// worst is the check's name with its worst figure: "foreign-cpu, worst 31 %".
-func (g GateCount) worst() string {
-	if figure := gateFigure(g.Worst); figure != "" {
-		return string(g.Name) + ", worst " + figure
+// Unmeasured says why a scenario that ran has no figures at all: "could not be
+// measured in 8 trials (foreign-cpu 7×, worst 31 %; tool-hung)"; empty where it has
+// figures, or never ran.
+func (s *Scenario) Unmeasured() string {
+	tries, causes := 0, make(map[sample.GateName]*GateCount)
+	for i := range s.Samples {
+		sm := &s.Samples[i]
+		if sm.Profiled {
+			continue
+		}
+		if tries++; sm.OK() {
+			countGates(sm.Gates, causes)
+		} else {
+			countGates([]sample.Gate{{Name: sample.GateName(sm.Failure.Kind)}}, causes)
+		}
 	}
-	return string(g.Name)
+	if tries == 0 || s.Trials > 0 || s.Skipped != "" {
+		return ""
+	}
+	return fmt.Sprintf("could not be measured in %s (%s)", phrase.Count(tries, "trial"), gateList(ordered(causes)))
 }

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -12,9 +12,7 @@ import (
 
 // Headline reports whether a comparison of m answers the question of a run:
 // throughput and both sides' CPU per byte of a stream, transactions of
-// request/response (exchange). Only these and the steps of ladders are corrected
-// for one another; other comparisons are there to explain them, and suggest a
-// difference at best.
+// request/response (exchange). The others are there to explain them.
 func Headline(m sample.Metric, exchange bool) bool {
 	switch m {
 	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
@@ -23,12 +21,6 @@ func Headline(m sample.Metric, exchange bool) bool {
 		return exchange
 	}
 	return false
-}
-
-// headline reports whether the comparison of m of two scenarios is one. One
-// node that plays both sides has no sender to compare.
-func headline(m sample.Metric, subject, baseline *suite.Scenario) bool {
-	return Headline(m, subject.Workload.Kind.Exchange()) && comparable(m, subject, baseline)
 }
 
 // comparable reports whether m means the same of both scenarios: the CPU of a
@@ -40,63 +32,45 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 // ofSide reports whether a metric is the CPU of the sender or the receiver.
 func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
 
-// settle turns Suggested into Differs where the difference stands after Holm's
-// correction. The correction is over what the report answers: its headline
-// comparisons and the steps of its ladders, each pair once.
-func (b *builder) settle(all, steps []*Comparison) {
+// settle sets the corrected p-values and the verdicts. All comparisons of the
+// report and the steps of its ladders are one family, each pair once.
+func (b *builder) settle(all []*Comparison) {
 	var family []*Comparison
-	var ps []float64
-	most := 0
-	add := func(c *Comparison) {
-		if c.P != nil && !slices.Contains(family, c) {
-			family, ps, most = append(family, c), append(ps, *c.P), max(most, c.Ratio.N)
-		}
-	}
 	for _, c := range all {
-		if headline(c.Metric, b.scenarios[c.Subject], b.scenarios[c.Baseline]) {
-			add(c)
+		if c.P != nil && !slices.Contains(family, c) {
+			family = append(family, c)
 		}
 	}
-	for _, c := range steps {
-		add(c)
-	}
-	adjusted := stats.Holm(ps)
-	for i, c := range family {
-		c.Adjusted = &adjusted[i]
-		if c.excludesOne() && adjusted[i] <= Alpha {
+	for i, p := range stats.Family(byBlock(family)) {
+		c := family[i]
+		if b.plan.Stop.Precision > 0 {
+			p = stats.AfterLooks(p)
+		}
+		p = max(p, *c.P) // the two tests can differ a little
+		if c.Adjusted = &p; c.excludesOne() && p <= Alpha {
 			c.Verdict, c.Distinct = Differs, true
 		}
 	}
-	if text := outOfReach(len(family), most); text != "" {
-		b.doubt = append(b.doubt, text)
-	}
 }
 
-// outOfReach says, of a family of so many tests of which the best has n blocks,
-// that no outcome whatever could pass the correction, and how many blocks would
-// do; empty where one could.
-func outOfReach(tests, n int) string {
-	if tests < 2 || n == 0 || n < stats.MinimumTrials(stats.Level) || floor(n)*float64(tests) <= Alpha {
-		return ""
-	}
-	need := n
-	for floor(need)*float64(tests) > Alpha {
-		need++
-	}
-	return fmt.Sprintf("%d comparisons are corrected for one another (Holm): even the most extreme outcome of %d trials (p = %.2g) cannot pass that, so that differences are suggested at best; it takes %d trials or more to show one.",
-		tests, n, floor(n), need)
-}
-
-// floor is the least p-value of n blocks: all of them differ the same way.
-func floor(n int) float64 { return math.Ldexp(1, 1-n) }
-
-// corrected returns the number of comparisons in the correction for many tests.
-func corrected(all []Comparison) int {
-	n := 0
-	for i := range all {
-		if all[i].Adjusted != nil {
-			n++
+// byBlock returns the logarithms of each comparison's ratios, one a block that
+// any of them has; NaN where a comparison has none.
+func byBlock(family []*Comparison) [][]float64 {
+	places := make(map[int]int)
+	for _, c := range family {
+		for block := range c.logs {
+			places[block] = 0
 		}
 	}
-	return n
+	for i, block := range slices.Sorted(maps.Keys(places)) {
+		places[block] = i
+	}
+	rows := make([][]float64, len(family))
+	for k, c := range family {
+		rows[k] = slices.Repeat([]float64{math.NaN()}, len(places))
+		for block, log := range c.logs {
+			rows[k][places[block]] = log
+		}
+	}
+	return rows
 }

@@ -2,6 +2,8 @@ package report
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +32,7 @@ func TestVerdictsFollowTheTestAndTheCorrection(t *testing.T) {
 		{"one block", sample.Throughput, []float64{10}, []float64{9}, TooFew},
 		{"no variance, no difference", sample.Throughput, spread(10, 10, 8), spread(10, 10, 8), Alike},
 		{"no variance, a difference", sample.Throughput, spread(10, 10, 8), spread(9, 9, 8), Differs},
-		{"a clear difference of what is no headline", sample.LatencyP99, spread(10, 10, 12), spread(9, 9.5, 12), Suggested},
+		{"a clear difference of what is no headline", sample.LatencyP99, spread(10, 10, 12), spread(9, 9.5, 12), Differs},
 		{"no difference of what is no headline", sample.SenderCPU, around(10, 0.03, 8, 0), around(10, 0.03, 8, 1), Alike},
 	} {
 		_, got := metricOf(t, c.metric, c.a, c.b)
@@ -44,7 +46,7 @@ func TestVerdictsFollowTheTestAndTheCorrection(t *testing.T) {
 		if (got.P == nil) != (c.want == TooFew) || (got.Effect == nil) != (got.P == nil) {
 			t.Errorf("%s: p %v, effect %v", c.name, got.P, got.Effect)
 		}
-		if (got.Adjusted != nil) != (got.P != nil && Headline(c.metric, false)) {
+		if (got.Adjusted != nil) != (got.P != nil) {
 			t.Errorf("%s: adjusted %v", c.name, got.Adjusted)
 		}
 	}
@@ -72,39 +74,82 @@ func TestHeadlineIsTrafficAndWhatAByteCosts(t *testing.T) {
 	}
 }
 
-// Holm's correction is over all headline comparisons of a report and over
-// nothing else.
-func TestCorrectionCountsTheHeadlineComparisonsOnly(t *testing.T) {
-	r := quick(t)
-	n := 0
-	for _, c := range r.Comparisons {
-		if c.Adjusted != nil {
-			n++
+func TestEveryComparisonIsCorrectedAndNoneIsOfOneNodeWithTwo(t *testing.T) {
+	for _, c := range quick(t).Comparisons {
+		if (c.Adjusted != nil) != (c.P != nil) || c.Adjusted != nil && *c.Adjusted < *c.P {
+			t.Errorf("%s of %s: p %v becomes %v", c.Metric, c.Subject, c.P, c.Adjusted)
 		}
-		if colocated := strings.HasPrefix(c.Subject, "bridge-colocated"); colocated && c.Metric == sample.SenderCPUPerByte && c.Adjusted != nil {
-			t.Error("the CPU of a node that plays both sides is compared with a sender's")
-		}
-	}
-	// Streams: throughput of three systems, both sides' CPU of two. Request/response:
-	// bridge and bridge-colocated; vxlan/rr has five blocks, too few for a p.
-	if n != 3+4+2 || corrected(r.Comparisons) != n {
-		t.Errorf("%d comparisons are corrected for one another, want 9", n)
-	}
-	for _, c := range r.Comparisons {
-		if c.Adjusted != nil && math.Abs(*c.Adjusted-min(1, float64(n)**c.P)) > 1e-12 {
-			t.Errorf("%s of %s: p %v becomes %v, want the same p nine-fold", c.Metric, c.Subject, *c.P, *c.Adjusted)
+		if strings.HasPrefix(c.Subject, "bridge-colocated") && ofSide(c.Metric) {
+			t.Errorf("the CPU of a node that plays both sides is compared with a sender's: %+v", c)
 		}
 	}
 }
 
-func TestReachOfTheCorrectionIsSaidWithTheTrialsItTakes(t *testing.T) {
-	for _, c := range []struct {
-		tests, n int
-		need     string
-	}{{11, 6, "it takes 9 trials"}, {2, 6, "it takes 7 trials"}, {40, 8, "it takes 11 trials"}, {1, 6, ""}, {11, 9, ""}, {11, 4, ""}, {1000, 60, ""}, {0, 0, ""}} {
-		got := outOfReach(c.tests, c.n)
-		if (got == "") != (c.need == "") || !strings.Contains(got, c.need) {
-			t.Errorf("%d tests, %d blocks: %q, want %q", c.tests, c.n, got, c.need)
+// How many runs of equals claim any difference, of 8 comparisons in all metrics:
+// figures of a block depend on each other, as CPU per byte does on throughput.
+func TestFewRunsOfEqualsClaimADifferenceInAnyMetric(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	const runs = 200
+	alarmed := 0
+	for range runs {
+		var plan suite.Plan
+		var samples []sample.Sample
+		for i := range 9 {
+			id := string(rune('a'+i)) + "/stream"
+			plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: id, Workload: suite.Workload{Name: "stream", Kind: suite.TCPStream}})
+			if i > 0 {
+				plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "a/stream", Subject: id})
+			}
+			for block := range 10 {
+				noise := func() float64 { return math.Exp(0.05 * rng.NormFloat64()) }
+				rate, ms := noise(), sample.Metrics{}
+				ms.Set(sample.Throughput, 1e10*rate)
+				for _, m := range []sample.Metric{sample.SenderCPUPerByte, sample.ReceiverCPUPerByte} {
+					ms.Set(m, noise()/rate)
+				}
+				ms.Set(sample.Capacity, 8e9/max(ms[sample.SenderCPUPerByte], ms[sample.ReceiverCPUPerByte]))
+				ms.Set(sample.SenderCPU, 80*ms[sample.SenderCPUPerByte]*rate)
+				ms.Set(sample.ReceiverCPU, 80*ms[sample.ReceiverCPUPerByte]*rate)
+				ms.Set(sample.SenderCPUPerPacket, 1500*ms[sample.SenderCPUPerByte]*noise())
+				ms.Set(sample.ReceiverCPUPerPacket, 1500*ms[sample.ReceiverCPUPerByte]*noise())
+				samples = append(samples, sample.Sample{Scenario: id, Block: block, Metrics: ms})
+			}
+		}
+		r := Build(sample.Run{ID: "r"}, plan, samples)
+		if len(r.Comparisons) != 8*8 {
+			t.Fatalf("%d comparisons, want 64", len(r.Comparisons))
+		}
+		if slices.ContainsFunc(r.Comparisons, func(c Comparison) bool { return c.Verdict == Differs }) {
+			alarmed++
+		}
+	}
+	t.Logf("%d of %d runs claim a difference", alarmed, runs)
+	if float64(alarmed) > 0.09*runs {
+		t.Errorf("%d of %d runs of equals claim a difference, want 9 %% at most", alarmed, runs)
+	}
+}
+
+// VXLAN carries half of what the bridge does, in every one of 9 blocks, among 16
+// tests: nobody would call that uncertain.
+func TestAnOverwhelmingDifferenceIsCertainInALargeReport(t *testing.T) {
+	for _, n := range []int{6, 9, 11} {
+		run, plan := sample.Run{ID: "r"}, suite.Plan{Suite: "s"}
+		var samples []sample.Sample
+		for i := range 16 {
+			id := string(rune('a'+i)) + "/stream"
+			bits := 10e9
+			if i == 1 {
+				bits = 4.9e9
+			}
+			plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: id, Workload: suite.Workload{Name: "stream", Kind: suite.TCPStream}})
+			samples = append(samples, column(id, sample.Throughput, around(bits, 0.03, n, i)...)...)
+			if i > 0 {
+				plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "a/stream", Subject: id})
+			}
+		}
+		c := Build(run, plan, samples).Ratio("b/stream", sample.Throughput)
+		if c.Verdict != Differs || *c.Adjusted != math.Ldexp(1, 1-n) {
+			t.Errorf("%d blocks: %s, corrected p %v", n, c.Verdict, *c.Adjusted)
 		}
 	}
 }
@@ -131,19 +176,19 @@ func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 		1.01: "a difference of 3 % or more would have shown", 0.98: "a difference of 3 % or more would have shown",
 		1.04: "a difference of 3 % or more would have shown in 4 of 5 such runs", 0.96: "a difference of 3 % or more would have shown in 4 of 5 such runs",
 	} {
-		if got := wouldShow("", &d, ratio); got != want {
+		if got := wouldShow(&d, ratio); got != want {
 			t.Errorf("%v: %q", ratio, got)
 		}
 	}
 	zero := 0.0
-	if got := wouldShow("; ", &zero, 1); got != "; any difference would have shown" || wouldShow("; ", nil, 1) != "" {
-		t.Errorf("of no variance %q, of what is not known %q", got, wouldShow("; ", nil, 1))
+	if got := wouldShow(&zero, 1); got != "any difference would have shown" || wouldShow(nil, 1) != "" {
+		t.Errorf("of no variance %q, of what is not known %q", got, wouldShow(nil, 1))
 	}
 }
 
 func TestTableMarksWhatIsSuggested(t *testing.T) {
-	text := tabled(t, quick(t), TableOptions{Width: 160})
-	if !strings.Contains(text, "] ?") || !strings.Contains(text, suggestedLegend[:40]) || strings.Contains(text, "] ~") {
+	text := tabled(t, unconfirmed(), TableOptions{Width: 160})
+	if !strings.Contains(text, "] ?") || !strings.Contains(text, "? suggested: the 95 % interval leaves out 1") || strings.Contains(text, "] ~") {
 		t.Errorf("no mark, or the wrong one:\n%s", text)
 	}
 }
@@ -159,7 +204,7 @@ func TestScenariosWithoutACommonBlockAreNotCompared(t *testing.T) {
 		t.Errorf("%+v", r.Comparisons)
 	}
 	expectNote(t, r, "b/stream and a/stream have figures, but in no block both, so they cannot be compared.")
-	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "The bridge cannot be compared with raw: no block has figures of both.") {
+	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "The bridge cannot be compared with raw: b/stream and a/stream have figures, but in no block both.") {
 		t.Errorf("%q", r.Findings)
 	}
 }
@@ -171,7 +216,7 @@ func TestComparisonWithAScenarioOfInvalidTrialsSaysWhy(t *testing.T) {
 		bad[i].Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 10 + 3*float64(i), Limit: 3, Unit: "%", Message: "foreign"}}
 	}
 	r := Build(run, plan, append(column("a/stream", sample.Throughput, spread(1, 2, 8)...), bad...))
-	want := "The bridge cannot be compared with raw: b/stream could not be measured: 8 of 8 trials failed foreign-cpu, worst 31.0 %."
+	want := "The bridge cannot be compared with raw: b/stream could not be measured in 8 trials (foreign-cpu 8×, worst 31.0 %)."
 	if len(r.Findings) != 1 || r.Findings[0] != want {
 		t.Errorf("%q", r.Findings)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // percent prints a ratio as "97 % [95, 99]".
@@ -50,22 +51,54 @@ func percentage(v float64) string {
 // wouldShow says how small a difference would have shown: "a difference of
 // 3.1 % or more would have shown"; empty where that is not known. Of a ratio
 // farther from 1 than that it says how often, for once in 5 it does not show.
-func wouldShow(lead string, detectable *float64, ratio float64) string {
+func wouldShow(detectable *float64, ratio float64) string {
 	switch {
 	case detectable == nil || *detectable < 0:
 		return ""
 	case *detectable == 0: // the ratio did not vary at all
-		return lead + "any difference would have shown"
+		return "any difference would have shown"
 	}
-	text := fmt.Sprintf("%sa difference of %s or more would have shown", lead, percentage(*detectable))
+	text := fmt.Sprintf("a difference of %s or more would have shown", percentage(*detectable))
 	if math.Abs(math.Log(ratio)) >= math.Log1p(*detectable) {
 		text += " in 4 of 5 such runs" // the power is 0.8
 	}
 	return text
 }
 
-// The legends of the marks beside a ratio, the same in every part of a report.
-const (
-	suggestedLegend = "? suggested: the 95 % interval leaves out 1, but the correction for many comparisons does not confirm it."
-	fewLegend       = "… too few trials to tell a difference from chance."
-)
+// marks stand beside a ratio in tables.
+var marks = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}
+
+// marked is a ratio with a mark, and its name.
+type marked struct {
+	name       string
+	verdict    Verdict
+	detectable *float64
+	ratio      float64
+}
+
+// legend explains the marks that occur, one sentence each, the same in every part
+// of a report: "~" with what would have been seen.
+func legend(list []marked) (lines []string) {
+	seen := make(map[Verdict]bool)
+	var would []string
+	for _, m := range list {
+		seen[m.verdict] = true
+		if text := wouldShow(m.detectable, m.ratio); m.verdict == Alike && text != "" {
+			would = append(would, m.name+": "+text)
+		}
+	}
+	if seen[Alike] {
+		text := "~ no difference shows"
+		if len(would) > 0 {
+			text += " (" + strings.Join(would, "; ") + ")"
+		}
+		lines = append(lines, text+".")
+	}
+	if seen[Suggested] {
+		lines = append(lines, "? suggested: the 95 % interval leaves out 1, but the correction for many comparisons does not confirm it.")
+	}
+	if seen[TooFew] {
+		lines = append(lines, "… too few trials to tell a difference from chance.")
+	}
+	return lines
+}
