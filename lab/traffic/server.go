@@ -39,7 +39,7 @@ func (s *server) run() error {
 		}
 		result, err := s.serve(conn)
 		if err == nil {
-			err = printResult(s.stdout, result)
+			err = printLine(s.stdout, result)
 		}
 		if s.once {
 			return err
