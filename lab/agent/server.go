@@ -98,7 +98,7 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	n := &system.Node{Index: args.Index, Name: args.SpaceBase, Space: s.node, Fabric: args.Fabric, Team: args.Team, Underlay: args.Underlay, MTU: args.MTU, CPUs: args.CPUs, Steer: args.Steer}
 	s.system, s.attached = sys, n
 	for _, c := range args.Containers {
-		e := system.Endpoint{Name: c.Name, Number: c.Number, V4: c.V4, V6: c.V6, MAC: c.MAC}
+		e := system.Endpoint{Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC}
 		if args.Endpoint.Kind == suite.VM {
 			e.Guest = &system.Guest{Queues: queuesOf(args.Endpoint)}
 			n.Endpoints = append(n.Endpoints, e)
@@ -117,7 +117,7 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	}
 	for node, containers := range args.Everywhere {
 		for _, c := range containers {
-			n.Everywhere = append(n.Everywhere, system.Place{Node: node, Name: c.Name, Number: c.Number, V4: c.V4, V6: c.V6, MAC: c.MAC})
+			n.Everywhere = append(n.Everywhere, system.Place{Node: node, Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC})
 		}
 	}
 	if err := sys.Attach(n); err != nil {

@@ -296,10 +296,6 @@ func TestToolTimeHoldsDescendants(t *testing.T) {
 	if s := d.Tools["tool"]; s < 0.1*d.Seconds || s > 1.05*d.Seconds {
 		t.Errorf("%.3f CPU seconds in a window of %.3f s (%q)", s, d.Seconds, d.Warnings)
 	}
-	m.Forget()
-	if r := read(t, m); len(r.Processes) != 0 {
-		t.Errorf("forgotten, and still there: %+v", r.Processes)
-	}
 }
 
 func TestEveryWayToACPUTimeAgrees(t *testing.T) {
@@ -422,7 +418,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 	if got := last.Traffic[0].RxBytes - first.Traffic[0].RxBytes; got == 0 || got > 1<<20 {
 		t.Errorf("%d bytes at the left device, want acknowledgements only", got)
 	}
-	points := Points(SeriesSide{Lights: lights, CPUs: m.CPUs()}, nil, nil, start, Facts{Colocated: true})
+	points := Points(SeriesSide{Lights: lights, CPUs: m.config.CPUs}, nil, nil, start, Facts{Colocated: true})
 	for _, p := range points {
 		if p.SenderCPU < 0 || p.SenderCPU > 100 || p.Bits < 0 {
 			t.Errorf("%+v", p)

@@ -173,13 +173,6 @@ func (m *Meter) Track(label string, pid int) {
 	m.processes.track(label, pid)
 }
 
-// Forget removes all tracked processes.
-func (m *Meter) Forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.processes.forget()
-}
-
 // SetPorts selects the sockets that readings list.
 func (m *Meter) SetPorts(r PortRange) {
 	m.mu.Lock()
@@ -273,9 +266,6 @@ func (m *Meter) readIdle(mono int64) error {
 		}
 	})
 }
-
-// CPUs lists the CPUs in the order of the light readings.
-func (m *Meter) CPUs() []int { return slices.Clone(m.config.CPUs) }
 
 // Now is the clock of the readings: CLOCK_MONOTONIC in nanoseconds.
 func Now() (int64, error) { return monotonic() }

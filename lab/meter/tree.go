@@ -28,8 +28,6 @@ func (t *tree) track(label string, pid int) {
 	t.roots[pid] = label
 }
 
-func (t *tree) forget() { t.roots, t.known = nil, nil }
-
 // read lists the processes that still exist, in order of their ids.
 func (t *tree) read() ([]Process, error) {
 	found := map[int]Process{}

@@ -103,7 +103,6 @@ type Node struct {
 type Place struct {
 	Node   int
 	Name   string // "c1"
-	Number int
 	V4, V6 netip.Prefix
 	MAC    net.HardwareAddr
 }
@@ -111,7 +110,6 @@ type Place struct {
 // Endpoint is a container on the node, or the node itself.
 type Endpoint struct {
 	Name   string       // "c1"; empty for the node itself
-	Number int          // from 1, over the node
 	Space  *space.Space // nil for a VM
 	Guest  *Guest       // of a VM; nil for a container
 	V4, V6 netip.Prefix

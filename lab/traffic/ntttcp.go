@@ -61,7 +61,7 @@ func NTttcp(args []string, stdout, stderr io.Writer) int {
 	}
 	stop, release := onInterrupt()
 	defer release()
-	if err := (&ntttcp{options: o, stop: stop, stdout: stdout, stderr: stderr}).run(); err != nil {
+	if err := (&ntttcp{options: o, stop: stop, stdout: stdout}).run(); err != nil {
 		fmt.Fprintln(stderr, "windtunnel ntttcp:", err)
 		return 1
 	}
@@ -71,8 +71,8 @@ func NTttcp(args []string, stdout, stderr io.Writer) int {
 // ntttcp is one run.
 type ntttcp struct {
 	options
-	stop           <-chan struct{}
-	stdout, stderr io.Writer
+	stop   <-chan struct{}
+	stdout io.Writer
 
 	crew    *crew
 	places  []place

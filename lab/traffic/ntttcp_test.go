@@ -508,3 +508,16 @@ func FuzzParseNTttcp(f *testing.F) {
 		}
 	})
 }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *boolean) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "True":
+		*b = true
+	case "False":
+		*b = false
+	default:
+		return fmt.Errorf("%q is neither True nor False", text)
+	}
+	return nil
+}
