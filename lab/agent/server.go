@@ -53,7 +53,7 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 	if err := srv.RegisterName(rpcName, s); err != nil {
 		return fmt.Errorf("register the agent's service: %w", err)
 	}
-	srv.ServeConn(pipe{in, out})
+	srv.ServeConn(Pipe{in, out})
 	s.abandonBoot()
 	s.killAll()
 	s.mu.Lock()
@@ -61,13 +61,16 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 	return errors.Join(s.abandonProfile(), s.stopGuests())
 }
 
-type pipe struct {
+// Pipe is a connection made of two streams.
+type Pipe struct {
 	io.ReadCloser
-	out io.WriteCloser
+	Out io.WriteCloser
 }
 
-func (p pipe) Write(b []byte) (int, error) { return p.out.Write(b) }
-func (p pipe) Close() error                { return errors.Join(p.ReadCloser.Close(), p.out.Close()) }
+func (p Pipe) Write(b []byte) (int, error) { return p.Out.Write(b) }
+
+// Close closes both streams, first the one that the other end reads.
+func (p Pipe) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Close()) }
 
 // Hello introduces the agent.
 func (s *Service) Hello(_ struct{}, reply *Hello) error {

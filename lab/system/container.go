@@ -87,3 +87,41 @@ func containerDevices(n *Node) []Device {
 	}
 	return ds
 }
+
+// endpointDevices are the containers' own devices.
+func endpointDevices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+	}
+	return ds
+}
+
+// pluggedDevices are the containers' devices and the other end of each, where
+// the system under test names that end.
+func pluggedDevices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+		if vif, err := vifOf(n, e); err == nil { // it exists once Attach has succeeded
+			ds = append(ds, Device{Name: vif, Role: "vif"})
+		}
+	}
+	return ds
+}
+
+// vifOf is the device on the node whose other end is the endpoint's.
+func vifOf(n *Node, e Endpoint) (string, error) {
+	if e.Guest != nil {
+		return e.Tap(), nil
+	}
+	inside, err := e.Space.Link(EndpointDevice)
+	if err != nil {
+		return "", err
+	}
+	vif, err := n.Space.Links.LinkByIndex(inside.Attrs().ParentIndex)
+	if err != nil {
+		return "", fmt.Errorf("find the other end of %s of %s in %s: %w", EndpointDevice, e.Name, n.Space.Name, err)
+	}
+	return vif.Attrs().Name, nil
+}

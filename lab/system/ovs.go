@@ -119,10 +119,7 @@ func (o OVS) wiring(n *Node, path ovsDatapath) []string {
 	for _, e := range n.Endpoints {
 		args = append(args, "--", "add-port", ovsBridge, vifName(e))
 	}
-	for i, addr := range n.Underlay {
-		if i == n.Index {
-			continue
-		}
+	for i, addr := range n.peers() {
 		port := fmt.Sprintf("tunnel%d", i)
 		args = append(args, "--", "add-port", ovsBridge, port,
 			"--", "set", "port", port, "protected=true",

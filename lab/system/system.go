@@ -5,6 +5,7 @@ package system
 
 import (
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"time"
@@ -97,6 +98,17 @@ type Node struct {
 	Everywhere []Place
 
 	daemons []*running
+}
+
+// peers are the other nodes' underlay addresses, by node index.
+func (n *Node) peers() iter.Seq2[int, netip.Addr] {
+	return func(yield func(int, netip.Addr) bool) {
+		for i, addr := range n.Underlay {
+			if i != n.Index && !yield(i, addr) {
+				return
+			}
+		}
+	}
 }
 
 // Place is a container and the node that it is on.
