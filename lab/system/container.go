@@ -24,6 +24,17 @@ func plugContainer(n *Node, e Endpoint, mtu int) error {
 	if e.Guest != nil {
 		return plugTap(n, e, mtu)
 	}
+	if err := addVif(n, e, mtu); err != nil {
+		return err
+	}
+	if err := n.Space.Enslave(vifName(e), bridgeDevice); err != nil {
+		return err
+	}
+	return bringUp(n, e)
+}
+
+// addVif makes a container's device and its other end on the node, the vif, up.
+func addVif(n *Node, e Endpoint, mtu int) error {
 	pair := space.Veth{Name: vifName(e), PeerName: EndpointDevice, PeerMAC: e.MAC, MTU: mtu}
 	if err := n.Space.Pair(pair, e.Space); err != nil {
 		return err
@@ -31,16 +42,10 @@ func plugContainer(n *Node, e Endpoint, mtu int) error {
 	if err := n.Space.DeviceSysctl("ipv6", vifName(e), "disable_ipv6", "1"); err != nil {
 		return err
 	}
-	if err := n.Space.Enslave(vifName(e), bridgeDevice); err != nil {
-		return err
-	}
 	if err := n.Space.Up(vifName(e)); err != nil {
 		return err
 	}
-	if err := steer(n, n.Space, vifName(e)); err != nil {
-		return err
-	}
-	return bringUp(n, e)
+	return steer(n, n.Space, vifName(e))
 }
 
 // bringUp readies a container's device: steering, addresses, up.
