@@ -44,9 +44,11 @@ require (
 )
 
 require (
+	github.com/cavaliergopher/cpio v1.0.1
 	github.com/coreos/go-iptables v0.8.0 // indirect
 	github.com/mattn/go-shellwords v1.0.12 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
+	github.com/u-root/u-root v0.16.0
 	sigs.k8s.io/knftables v0.0.18 // indirect
 )
 

@@ -1,131 +1,78 @@
 package agent
 
 import (
-	"encoding/binary"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"os"
+	"syscall"
 	"time"
 
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
-)
-
-// ICMP types, RFC 792 and RFC 4443.
-const (
-	echoRequest4 = 8
-	echoReply4   = 0
-	echoRequest6 = 128
-	echoReply6   = 129
-	icmpHeader   = 8
 )
 
 const echoID = 0x7774
 
 // openEcho opens a raw ICMP socket that forbids fragmentation.
-func openEcho(to netip.Addr) (int, error) {
-	family, proto := unix.AF_INET, unix.IPPROTO_ICMP
-	level, option, do := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
+func openEcho(to netip.Addr) (net.PacketConn, error) {
+	network, level, option, do := "ip4:icmp", unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
 	if to.Is6() {
-		family, proto = unix.AF_INET6, unix.IPPROTO_ICMPV6
-		level, option, do = unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
+		network, level, option, do = "ip6:ipv6-icmp", unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
 	}
-	fd, err := unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, proto)
-	if err != nil {
-		return -1, err
-	}
-	if err := unix.SetsockoptInt(fd, level, option, do); err != nil {
-		return -1, errors.Join(err, unix.Close(fd))
-	}
-	return fd, nil
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var setting error
+		err := c.Control(func(fd uintptr) { setting = unix.SetsockoptInt(int(fd), level, option, do) })
+		return errors.Join(err, setting)
+	}}
+	return config.ListenPacket(context.Background(), network, "")
 }
 
-func closeEcho(fd int) { unix.Close(fd) }
-
 // pingOnce sends one request and waits for its reply.
-func pingOnce(fd int, to netip.Addr, seq uint16, payload int, wait time.Duration) error {
-	var dst unix.Sockaddr
+func pingOnce(c net.PacketConn, to netip.Addr, seq, payload int, wait time.Duration) error {
+	request := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: echoID, Seq: seq, Data: make([]byte, max(payload, 0))}}
 	if to.Is6() {
-		dst = &unix.SockaddrInet6{Addr: to.As16()}
-	} else {
-		dst = &unix.SockaddrInet4{Addr: to.As4()}
+		request.Type = ipv6.ICMPTypeEchoRequest // the kernel fills in its checksum
 	}
-	if err := unix.Sendto(fd, echoMessage(to.Is6(), seq, payload), 0, dst); err != nil {
+	b, err := request.Marshal(nil)
+	if err != nil {
+		return err
+	}
+	if _, err := c.WriteTo(b, &net.IPAddr{IP: to.AsSlice()}); err != nil {
 		time.Sleep(wait / 10)
 		return fmt.Errorf("send: %w", err)
 	}
-	deadline := time.Now().Add(wait)
+	if err := c.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		return err
+	}
 	buf := make([]byte, 128<<10)
 	for {
-		left := time.Until(deadline)
-		if left <= 0 {
-			return errors.New("no reply")
-		}
-		tv := unix.NsecToTimeval(int64(left))
-		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-			return err
-		}
-		n, _, err := unix.Recvfrom(fd, buf, 0)
+		n, _, err := c.ReadFrom(buf)
 		switch {
-		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
-			continue
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return errors.New("no reply")
 		case err != nil:
 			return fmt.Errorf("receive: %w", err)
-		}
-		if isReply(buf[:n], to.Is6(), seq, payload) {
+		case isReply(buf[:n], to.Is6(), seq, payload):
 			return nil
 		}
 	}
 }
 
-// echoMessage builds a request. The kernel fills in ICMPv6's checksum, which
-// covers a pseudo-header.
-func echoMessage(v6 bool, seq uint16, payload int) []byte {
-	m := make([]byte, icmpHeader+max(payload, 0))
-	m[0] = echoRequest4
+// isReply recognises the answer to a request.
+func isReply(b []byte, v6 bool, seq, payload int) bool {
+	protocol, want := unix.IPPROTO_ICMP, icmp.Type(ipv4.ICMPTypeEchoReply)
 	if v6 {
-		m[0] = echoRequest6
+		protocol, want = unix.IPPROTO_ICMPV6, ipv6.ICMPTypeEchoReply
 	}
-	binary.BigEndian.PutUint16(m[4:], echoID)
-	binary.BigEndian.PutUint16(m[6:], seq)
-	for i := icmpHeader; i < len(m); i++ {
-		m[i] = byte(i)
+	m, err := icmp.ParseMessage(protocol, b)
+	if err != nil || m.Type != want {
+		return false
 	}
-	if !v6 {
-		binary.BigEndian.PutUint16(m[2:], checksum(m))
-	}
-	return m
-}
-
-// isReply recognises the answer to a request in what a raw socket receives:
-// IPv4 sockets get the IP header too.
-func isReply(b []byte, v6 bool, seq uint16, payload int) bool {
-	kind := byte(echoReply6)
-	if !v6 {
-		kind = echoReply4
-		if len(b) < 20 {
-			return false
-		}
-		header := int(b[0]&0x0f) * 4
-		if len(b) < header {
-			return false
-		}
-		b = b[header:]
-	}
-	return len(b) == icmpHeader+max(payload, 0) && b[0] == kind &&
-		binary.BigEndian.Uint16(b[4:]) == echoID && binary.BigEndian.Uint16(b[6:]) == seq
-}
-
-// checksum is the Internet checksum of RFC 1071.
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for ; len(b) >= 2; b = b[2:] {
-		sum += uint32(binary.BigEndian.Uint16(b))
-	}
-	if len(b) == 1 {
-		sum += uint32(b[0]) << 8
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
+	echo, ok := m.Body.(*icmp.Echo)
+	return ok && echo.ID == echoID && echo.Seq == seq && len(echo.Data) == max(payload, 0)
 }

@@ -1,51 +1,39 @@
 package agent
 
 import (
-	"encoding/binary"
 	"testing"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 )
 
-// The example of RFC 1071, section 3.
-func TestChecksumIsThatOfRFC1071(t *testing.T) {
-	if got := checksum([]byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7}); got != ^uint16(0xddf2) {
-		t.Errorf("checksum = %#04x, want %#04x", got, ^uint16(0xddf2))
-	}
-}
-
-func TestAMessageWithItsChecksumSumsToZero(t *testing.T) {
-	for _, payload := range []int{0, 1, 56, 1472} {
-		if got := checksum(echoMessage(false, 7, payload)); got != 0 {
-			t.Errorf("payload %d: checksum over the message = %#04x, want 0", payload, got)
-		}
-	}
-}
-
-// reply makes what a raw socket receives for a request.
-func reply(v6 bool, seq uint16, payload int) []byte {
-	m := echoMessage(v6, seq, payload)
+// reply makes what an ICMP socket receives for a request.
+func reply(t testing.TB, v6 bool, id, seq, payload int) []byte {
+	t.Helper()
+	m := icmp.Message{Type: ipv4.ICMPTypeEchoReply, Body: &icmp.Echo{ID: id, Seq: seq, Data: make([]byte, payload)}}
 	if v6 {
-		m[0] = echoReply6
-		return m
+		m.Type = ipv6.ICMPTypeEchoReply
 	}
-	m[0] = echoReply4
-	ip := make([]byte, 20)
-	ip[0] = 0x45
-	return append(ip, m...)
+	b, err := m.Marshal(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func TestOnlyTheAnswerToOurRequestIsAReply(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
-		if !isReply(reply(v6, 3, 56), v6, 3, 56) {
+		if !isReply(reply(t, v6, echoID, 3, 56), v6, 3, 56) {
 			t.Errorf("v6 %v: the reply is not recognised", v6)
 		}
-		other := reply(v6, 3, 56)
-		binary.BigEndian.PutUint16(other[len(other)-56-4:], 1)
 		for name, b := range map[string][]byte{
-			"another sequence number": reply(v6, 4, 56),
-			"another length":          reply(v6, 3, 55),
-			"another identifier":      other,
+			"another sequence number": reply(t, v6, echoID, 4, 56),
+			"another length":          reply(t, v6, echoID, 3, 55),
+			"another identifier":      reply(t, v6, 1, 3, 56),
+			"another IP version":      reply(t, !v6, echoID, 3, 56),
 			"nothing":                 nil,
-			"cut short":               reply(v6, 3, 56)[:10],
+			"cut short":               reply(t, v6, echoID, 3, 56)[:6],
 		} {
 			if isReply(b, v6, 3, 56) {
 				t.Errorf("v6 %v: %s is taken for the reply", v6, name)
@@ -55,7 +43,7 @@ func TestOnlyTheAnswerToOurRequestIsAReply(t *testing.T) {
 }
 
 func FuzzIsReply(f *testing.F) {
-	f.Add(reply(false, 1, 8), false)
-	f.Add(reply(true, 1, 8), true)
+	f.Add(reply(f, false, echoID, 1, 8), false)
+	f.Add(reply(f, true, echoID, 1, 8), true)
 	f.Fuzz(func(t *testing.T, b []byte, v6 bool) { isReply(b, v6, 1, 8) })
 }

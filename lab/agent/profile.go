@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
+
+	"github.com/prometheus/procfs"
 
 	"windtunnel/lab/profile"
 	"windtunnel/lab/profile/folded"
@@ -101,17 +101,12 @@ func observers() []int {
 
 // parentOf returns 0 where the process has ended.
 func parentOf(pid int) int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "PPid:"); ok {
-			parent, _ := strconv.Atoi(strings.TrimSpace(rest)) // 0 ends the walk
-			return parent
-		}
-	}
-	return 0
+	stat, _ := p.Stat() // a parent of 0 ends the walk
+	return stat.PPID
 }
 
 // ProfileStart begins to sample the node's CPUs.

@@ -145,17 +145,17 @@ func sendZeros(w io.Writer, n int) error {
 // forbidden, until one is answered. The first may get lost while neighbours
 // are resolved.
 func echo(where *space.Space, to netip.Addr, payload int, deadline time.Time) error {
-	var fd int
+	var c net.PacketConn
 	err := where.Do(func() (err error) {
-		fd, err = openEcho(to)
+		c, err = openEcho(to)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("open an ICMP socket: %w", err)
 	}
-	defer closeEcho(fd)
-	for seq := uint16(1); ; seq++ {
-		err = pingOnce(fd, to, seq, payload, 200*time.Millisecond)
+	defer c.Close()
+	for seq := 1; ; seq++ {
+		err = pingOnce(c, to, seq, payload, 200*time.Millisecond)
 		if err == nil {
 			return nil
 		}

@@ -45,7 +45,6 @@ type AttachArgs struct {
 // says so.
 type Container struct {
 	Name   string
-	Number int
 	V4, V6 netip.Prefix
 	MAC    net.HardwareAddr
 }

@@ -53,7 +53,7 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 	if err := srv.RegisterName(rpcName, s); err != nil {
 		return fmt.Errorf("register the agent's service: %w", err)
 	}
-	srv.ServeConn(pipe{in, out})
+	srv.ServeConn(Pipe{in, out})
 	s.abandonBoot()
 	s.killAll()
 	s.mu.Lock()
@@ -61,13 +61,16 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 	return errors.Join(s.abandonProfile(), s.stopGuests())
 }
 
-type pipe struct {
+// Pipe is a connection made of two streams.
+type Pipe struct {
 	io.ReadCloser
-	out io.WriteCloser
+	Out io.WriteCloser
 }
 
-func (p pipe) Write(b []byte) (int, error) { return p.out.Write(b) }
-func (p pipe) Close() error                { return errors.Join(p.ReadCloser.Close(), p.out.Close()) }
+func (p Pipe) Write(b []byte) (int, error) { return p.Out.Write(b) }
+
+// Close closes both streams, first the one that the other end reads.
+func (p Pipe) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Close()) }
 
 // Hello introduces the agent.
 func (s *Service) Hello(_ struct{}, reply *Hello) error {
@@ -98,7 +101,7 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	n := &system.Node{Index: args.Index, Name: args.SpaceBase, Space: s.node, Fabric: args.Fabric, Team: args.Team, Underlay: args.Underlay, MTU: args.MTU, CPUs: args.CPUs, Steer: args.Steer}
 	s.system, s.attached = sys, n
 	for _, c := range args.Containers {
-		e := system.Endpoint{Name: c.Name, Number: c.Number, V4: c.V4, V6: c.V6, MAC: c.MAC}
+		e := system.Endpoint{Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC}
 		if args.Endpoint.Kind == suite.VM {
 			e.Guest = &system.Guest{Queues: queuesOf(args.Endpoint)}
 			n.Endpoints = append(n.Endpoints, e)
@@ -117,7 +120,7 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	}
 	for node, containers := range args.Everywhere {
 		for _, c := range containers {
-			n.Everywhere = append(n.Everywhere, system.Place{Node: node, Name: c.Name, Number: c.Number, V4: c.V4, V6: c.V6, MAC: c.MAC})
+			n.Everywhere = append(n.Everywhere, system.Place{Node: node, Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC})
 		}
 	}
 	if err := sys.Attach(n); err != nil {

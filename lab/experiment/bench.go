@@ -172,11 +172,10 @@ func newContainer(node, number int) agent.Container {
 	host := number + 1
 	v6 := [16]byte{0: 0xfd, 1: 0x31, 3: 0x0c, 13: byte(node), 14: byte(host >> 8), 15: byte(host)}
 	return agent.Container{
-		Name:   fmt.Sprintf("c%d", number),
-		Number: number,
-		V4:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 31, byte(node<<4 | host>>8), byte(host)}), 16),
-		V6:     netip.PrefixFrom(netip.AddrFrom16(v6), 64),
-		MAC:    net.HardwareAddr{0x02, 'w', 't', byte(node), byte(number >> 8), byte(number)},
+		Name: fmt.Sprintf("c%d", number),
+		V4:   netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 31, byte(node<<4 | host>>8), byte(host)}), 16),
+		V6:   netip.PrefixFrom(netip.AddrFrom16(v6), 64),
+		MAC:  net.HardwareAddr{0x02, 'w', 't', byte(node), byte(number >> 8), byte(number)},
 	}
 }
 

@@ -29,20 +29,6 @@ const tickNanoseconds = 1e9 / userHZ
 
 const statFile = "/proc/stat"
 
-// ParseStat parses the per-CPU lines of /proc/stat, by CPU number. The text has
-// no lines of offline CPUs. Kernels before 2.6.11 have no steal.
-func ParseStat(text []byte) (map[int]CPUTimes, error) {
-	cpus := map[int]CPUTimes{}
-	err := eachCPU(text, func(cpu int, t CPUTimes) { cpus[cpu] = t })
-	if err != nil {
-		return nil, err
-	}
-	if len(cpus) == 0 {
-		return nil, badLine(statFile, text, "a line for each CPU (cpu0 …)")
-	}
-	return cpus, nil
-}
-
 // eachCPU visits the per-CPU lines, which are together at the start, and stops
 // at the first other line after them.
 func eachCPU(text []byte, visit func(cpu int, t CPUTimes)) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 )
 
@@ -35,12 +36,10 @@ type DeviceReading struct {
 	Traffic        // counts buffers: a segment train of 64 KiB is one packet
 	// RxBare is the number of RxPackets whose bytes in RxBytes lack the
 	// Ethernet header.
-	RxBare   uint64 `json:"rx_bare_packets,omitempty"`
-	RxErrors uint64 `json:"rx_errors"`
-	TxErrors uint64 `json:"tx_errors"`
-	RxDrops  uint64 `json:"rx_dropped"`
-	TxDrops  uint64 `json:"tx_dropped"`
-	Qdisc    Qdisc  `json:"qdisc"`
+	RxBare  uint64 `json:"rx_bare_packets,omitempty"`
+	RxDrops uint64 `json:"rx_dropped"`
+	TxDrops uint64 `json:"tx_dropped"`
+	Qdisc   Qdisc  `json:"qdisc"`
 }
 
 // Qdisc is the state of a device's queues: its root qdisc, whose figures
@@ -49,9 +48,6 @@ type Qdisc struct {
 	Kind         string `json:"kind,omitempty"`
 	Handle       uint32 `json:"handle,omitempty"`
 	Drops        uint64 `json:"dropped"`      // 32 bits, wraps
-	Overlimits   uint64 `json:"overlimits"`   // 32 bits, wraps
-	Requeues     uint64 `json:"requeues"`     // 32 bits, wraps
-	Backlog      uint64 `json:"backlog"`      // bytes waiting now; a gauge
 	IngressDrops uint64 `json:"hook_dropped"` // by programs and actions; 32 bits, wraps
 }
 
@@ -78,7 +74,7 @@ func barePackets(stats map[string]uint64) (n uint64) {
 // readDevices reads the wanted devices of one namespace. Devices and queues
 // come from one dump each: with many containers, a request for every device
 // would cost more than the dump.
-func readDevices(links *netlink.Handle, drivers *driverStats, want []orderedDevice) ([]DeviceReading, error) {
+func readDevices(links *netlink.Handle, drivers *ethtool.Ethtool, want []orderedDevice) ([]DeviceReading, error) {
 	all, err := retryDump(links.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list devices: %w", err)
@@ -99,9 +95,9 @@ func readDevices(links *netlink.Handle, drivers *driverStats, want []orderedDevi
 		}
 		r := deviceReading(l, queues, w)
 		if isVeth(l) {
-			stats, err := drivers.of(w.Name)
+			stats, err := drivers.Stats(w.Name)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("read driver statistics of %s: %w", w.Name, err)
 			}
 			r.RxBare = barePackets(stats)
 		}
@@ -115,7 +111,6 @@ func deviceReading(l netlink.Link, queues []netlink.Qdisc, w orderedDevice) Devi
 	r := DeviceReading{Name: a.Name, Role: w.Role, Order: w.order, Index: a.Index}
 	if s := a.Statistics; s != nil {
 		r.Traffic = Traffic{RxBytes: s.RxBytes, RxPackets: s.RxPackets, TxBytes: s.TxBytes, TxPackets: s.TxPackets}
-		r.RxErrors, r.TxErrors = s.RxErrors, s.TxErrors
 		r.RxDrops, r.TxDrops = s.RxDropped, s.TxDropped
 	}
 	for _, q := range queues {
@@ -127,8 +122,7 @@ func deviceReading(l netlink.Link, queues []netlink.Qdisc, w orderedDevice) Devi
 		switch qa.Parent {
 		case netlink.HANDLE_ROOT:
 			r.Qdisc.Kind, r.Qdisc.Handle = q.Type(), qa.Handle
-			r.Qdisc.Drops, r.Qdisc.Overlimits = uint64(s.Drops), uint64(s.Overlimits)
-			r.Qdisc.Requeues, r.Qdisc.Backlog = uint64(s.Requeues), uint64(s.Backlog)
+			r.Qdisc.Drops = uint64(s.Drops)
 		case netlink.HANDLE_INGRESS:
 			r.Qdisc.IngressDrops = uint64(s.Drops)
 		}

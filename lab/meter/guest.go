@@ -1,11 +1,11 @@
 package meter
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // Guest is a virtual machine whose CPU time is metered separately.
@@ -54,36 +54,22 @@ func (m *Meter) readGuests() ([]GuestReading, error) {
 	return all, nil
 }
 
+// thread returns the time of one virtual CPU's thread.
 func (g Guest) thread(id int) (int64, error) {
-	file := "schedstat"
-	if !g.Emulated {
-		file = "stat"
+	qemu, err := procfs.NewProc(g.PID)
+	if err != nil {
+		return 0, err
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/%s", g.PID, id, file))
+	t, err := qemu.Thread(id)
 	if err != nil {
 		return 0, err
 	}
 	if g.Emulated {
-		return parseSchedstat(text)
+		s, err := t.Schedstat()
+		return int64(s.RunningNanoseconds), err
 	}
-	ticks, err := parseGuestTime(text)
-	return int64(ticks) * tickNanoseconds, err
-}
-
-// parseGuestTime reads guest_time of /proc/PID/task/TID/stat, the 43rd field:
-// the ticks in which the thread ran guest code (proc(5)).
-func parseGuestTime(text []byte) (uint64, error) {
-	const field, first = 43, 3 // first is the first field after the name
-	end := bytes.LastIndexByte(text, ')')
-	fields := strings.Fields(string(text[end+1:]))
-	if end < 0 || len(fields) <= field-first {
-		return 0, badLine("/proc/PID/task/TID/stat", text, "43 fields or more")
-	}
-	ticks, ok := decimal([]byte(fields[field-first]))
-	if !ok {
-		return 0, badLine("/proc/PID/task/TID/stat", text, "guest_time as the 43rd field")
-	}
-	return ticks, nil
+	s, err := t.Stat()
+	return int64(s.GuestTime) * tickNanoseconds, err
 }
 
 // guests sets the CPU time of each guest in the window, in seconds by name.

@@ -8,31 +8,6 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// threadStat is a line of /proc/PID/task/TID/stat with 77 ticks of guest time.
-const threadStat = "812 (CPU 0/KVM (x)) S 1 812 1 0 -1 1077936128 9 0 0 0 500 60 0 0 20 0 3 0 7 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 1 0 0 0 77 0 1 1 1 1 1 1 1 0\n"
-
-func TestGuestTimeIsReadBehindANameWithParentheses(t *testing.T) {
-	got, err := parseGuestTime([]byte(threadStat))
-	if err != nil || got != 77 {
-		t.Errorf("read %d, %v; want 77 ticks", got, err)
-	}
-	for _, bad := range []string{"", "812 (x) S 1 2 3", strings.Replace(threadStat, " 77 ", " x ", 1), strings.ReplaceAll(threadStat, ")", "")} {
-		if got, err := parseGuestTime([]byte(bad)); err == nil {
-			t.Errorf("%q gave %d", bad, got)
-		}
-	}
-}
-
-func FuzzParseGuestTime(f *testing.F) {
-	f.Add([]byte(threadStat))
-	f.Add([]byte(") 1"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if ticks, err := parseGuestTime(text); err != nil && ticks != 0 {
-			t.Errorf("%d ticks with error %v", ticks, err)
-		}
-	})
-}
-
 func TestTheThreadsOfAVirtualMachineAreReadUntilItEnds(t *testing.T) {
 	m := &Meter{}
 	for _, emulated := range []bool{true, false} {

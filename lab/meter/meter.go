@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,8 +37,7 @@ type Meter struct {
 	series     []seriesDevice
 	stat       procFile
 	timers     procFile // closed where config.FineIdle is not set
-	softirqs   procFile
-	softnet    procFile
+	proc       procfs.FS
 	processes  tree
 	guests     []Guest
 	ports      PortRange
@@ -58,7 +58,7 @@ func New(config Config) (*Meter, error) {
 	if len(config.CPUs) == 0 {
 		return nil, errors.New("make a meter: no CPUs given; a node needs at least one of its own")
 	}
-	m := &Meter{config: config, stat: closed, timers: closed, softirqs: closed, softnet: closed,
+	m := &Meter{config: config, stat: closed, timers: closed,
 		slot: map[int]int{}, buf: make([]byte, 64<<10),
 		times: make([]CPUTimes, len(config.CPUs)), seen: make([]bool, len(config.CPUs))}
 	for i, c := range config.CPUs {
@@ -75,10 +75,7 @@ func (m *Meter) open() (err error) {
 	if m.stat, err = openProc(statFile); err != nil {
 		return err
 	}
-	if m.softirqs, err = openProc(softirqsFile); err != nil {
-		return err
-	}
-	if m.softnet, err = openProc(softnetFile); err != nil {
+	if m.proc, err = procfs.NewDefaultFS(); err != nil {
 		return err
 	}
 	if err := m.openNamespaces(); err != nil {
@@ -162,7 +159,7 @@ func (m *Meter) Close() {
 		n.close()
 	}
 	m.namespaces, m.series = nil, nil
-	for _, f := range []*procFile{&m.stat, &m.timers, &m.softirqs, &m.softnet} {
+	for _, f := range []*procFile{&m.stat, &m.timers} {
 		f.close()
 		*f = closed
 	}
@@ -174,13 +171,6 @@ func (m *Meter) Track(label string, pid int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.processes.track(label, pid)
-}
-
-// Forget removes all tracked processes.
-func (m *Meter) Forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.processes.forget()
 }
 
 // SetPorts selects the sockets that readings list.
@@ -215,7 +205,7 @@ func (m *Meter) Read() (Reading, error) {
 	if r.Self, err = selfCPU(); err != nil {
 		return r, err
 	}
-	if err := m.readSoftirqs(&r); err != nil {
+	if err := m.readSoftnet(&r); err != nil {
 		return r, err
 	}
 	for _, n := range m.namespaces {
@@ -225,9 +215,7 @@ func (m *Meter) Read() (Reading, error) {
 		}
 		r.Namespaces = append(r.Namespaces, nr)
 	}
-	now, err := monotonic()
-	r.Took = now - r.Mono
-	return r, err
+	return r, nil
 }
 
 // readCPUs fills times and seen, and returns when it did so.
@@ -278,51 +266,6 @@ func (m *Meter) readIdle(mono int64) error {
 		}
 	})
 }
-
-func (m *Meter) readSoftirqs(r *Reading) error {
-	text, err := m.softirqs.read(&m.buf)
-	if err != nil {
-		return err
-	}
-	if r.Softirqs, err = ParseSoftirqs(text); err != nil {
-		return err
-	}
-	online, err := m.online()
-	if err != nil {
-		return err
-	}
-	if text, err = m.softnet.read(&m.buf); err != nil {
-		return err
-	}
-	if r.Softnet, err = ParseSoftnet(text, online); err != nil {
-		return err
-	}
-	for cpu := range r.Softirqs {
-		if _, ok := m.slot[cpu]; !ok {
-			delete(r.Softirqs, cpu)
-		}
-	}
-	for cpu := range r.Softnet {
-		if _, ok := m.slot[cpu]; !ok {
-			delete(r.Softnet, cpu)
-		}
-	}
-	return nil
-}
-
-// online lists the CPUs that are online now, in order.
-func (m *Meter) online() ([]int, error) {
-	text, err := m.stat.read(&m.buf)
-	if err != nil {
-		return nil, err
-	}
-	var cpus []int
-	err = eachCPU(text, func(cpu int, _ CPUTimes) { cpus = append(cpus, cpu) })
-	return cpus, err
-}
-
-// CPUs lists the CPUs in the order of the light readings.
-func (m *Meter) CPUs() []int { return slices.Clone(m.config.CPUs) }
 
 // Now is the clock of the readings: CLOCK_MONOTONIC in nanoseconds.
 func Now() (int64, error) { return monotonic() }

@@ -356,8 +356,8 @@ func (t trial) receivePlace(ms sample.Metrics) {
 		return
 	}
 	processed, own, arrived := uint64(0), uint64(0), uint64(0)
-	for _, s := range t.sender.Softnet {
-		processed += s.Processed
+	for _, n := range t.sender.Softnet {
+		processed += n
 	}
 	for _, ns := range t.sender.Namespaces {
 		for _, d := range ns.Devices {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -37,15 +38,14 @@ type namespace struct {
 	devices   []orderedDevice
 	links     *netlink.Handle
 	diag      *sockDiag
-	drivers   *driverStats
+	drivers   *ethtool.Ethtool
 	snmp      procFile
-	netstat   procFile
 	snmp6     procFile // closed where the kernel has no IPv6
 	dev       procFile
 }
 
 func openNamespace(spec Namespace, devices []orderedDevice) (*namespace, error) {
-	n := &namespace{name: spec.Name, noSockets: spec.NoSockets, devices: devices, snmp: closed, netstat: closed, snmp6: closed, dev: closed}
+	n := &namespace{name: spec.Name, noSockets: spec.NoSockets, devices: devices, snmp: closed, snmp6: closed, dev: closed}
 	err := insideOf(spec.NS, n.open)
 	if err == nil {
 		n.links, err = netlink.NewHandleAt(spec.NS, unix.NETLINK_ROUTE)
@@ -65,14 +65,11 @@ func (n *namespace) open() (err error) {
 	if n.snmp, err = openProc("/proc/thread-self/net/snmp"); err != nil {
 		return err
 	}
-	if n.netstat, err = openProc("/proc/thread-self/net/netstat"); err != nil {
-		return err
-	}
 	if n.dev, err = openProc("/proc/thread-self/net/dev"); err != nil {
 		return err
 	}
-	if n.drivers, err = openDriverStats(); err != nil {
-		return err
+	if n.drivers, err = ethtool.NewEthtool(); err != nil {
+		return fmt.Errorf("open a socket for driver statistics: %w", err)
 	}
 	if n.snmp6, err = openProc("/proc/thread-self/net/snmp6"); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -88,9 +85,9 @@ func (n *namespace) close() {
 		n.diag.close()
 	}
 	if n.drivers != nil {
-		n.drivers.close()
+		n.drivers.Close()
 	}
-	for _, f := range []procFile{n.snmp, n.netstat, n.snmp6, n.dev} {
+	for _, f := range []procFile{n.snmp, n.snmp6, n.dev} {
 		f.close()
 	}
 }
@@ -115,26 +112,18 @@ func insideOf(ns netns.NsHandle, f func() error) error {
 
 func (n *namespace) read(ports PortRange, buf *[]byte) (NamespaceReading, error) {
 	r := NamespaceReading{Name: n.name, Counters: Counters{}}
-	wanted := func(name string) bool { return kept[name] }
-	for _, f := range []procFile{n.snmp, n.netstat} {
-		text, err := f.read(buf)
-		if err == nil {
-			err = ParseSNMP(f.path, text, r.Counters, wanted)
-		}
-		if err != nil {
-			return r, n.wrap(err)
+	text, err := n.snmp.read(buf)
+	if err == nil {
+		err = ParseSNMP(text, r.Counters)
+	}
+	if err == nil && n.snmp6 != closed {
+		if text, err = n.snmp6.read(buf); err == nil {
+			err = parseSNMP6(text, r.Counters)
 		}
 	}
-	if n.snmp6 != closed {
-		text, err := n.snmp6.read(buf)
-		if err == nil {
-			err = ParseSNMP6(text, r.Counters, wanted)
-		}
-		if err != nil {
-			return r, n.wrap(err)
-		}
+	if err != nil {
+		return r, n.wrap(err)
 	}
-	var err error
 	if len(n.devices) > 0 {
 		if r.Devices, err = readDevices(n.links, n.drivers, n.devices); err != nil {
 			return r, n.wrap(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/procfs"
 )
 
 func captured(t testing.TB, name string) []byte {
@@ -20,8 +21,21 @@ func captured(t testing.TB, name string) []byte {
 	return text
 }
 
+// parseStat lists the per-CPU lines of /proc/stat by CPU number.
+func parseStat(text []byte) (map[int]CPUTimes, error) {
+	cpus := map[int]CPUTimes{}
+	err := eachCPU(text, func(cpu int, t CPUTimes) { cpus[cpu] = t })
+	if err != nil {
+		return nil, err
+	}
+	if len(cpus) == 0 {
+		return nil, badLine(statFile, text, "a line for each CPU (cpu0 …)")
+	}
+	return cpus, nil
+}
+
 func TestStatOfACapturedMachine(t *testing.T) {
-	got, err := ParseStat(captured(t, "stat"))
+	got, err := parseStat(captured(t, "stat"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +49,14 @@ func TestStatOfACapturedMachine(t *testing.T) {
 }
 
 func TestStatOfOldKernelsHasFewerFields(t *testing.T) {
-	got, err := ParseStat([]byte("cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 5\n"))
+	got, err := parseStat([]byte("cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 5\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4}}, got); d != "" {
 		t.Error(d)
 	}
-	got, err = ParseStat([]byte("cpu0 1 2 3 4 5 6 7\n"))
+	got, err = parseStat([]byte("cpu0 1 2 3 4 5 6 7\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +75,7 @@ func TestStatLeavesOutOfflineCPUsAndReads128(t *testing.T) {
 		fmt.Fprintf(&b, "cpu%d %d 0 0 %d 0 0 0 0 0 0\n", c, c*10, c*100)
 	}
 	b.WriteString("intr 0\nctxt 0\n")
-	got, err := ParseStat([]byte(b.String()))
+	got, err := parseStat([]byte(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +88,7 @@ func TestStatLeavesOutOfflineCPUsAndReads128(t *testing.T) {
 }
 
 func TestStatDoesNotAddGuestTimeAgain(t *testing.T) {
-	got, err := ParseStat([]byte("cpu0 100 0 0 50 0 0 0 0 100 0\n"))
+	got, err := parseStat([]byte("cpu0 100 0 0 50 0 0 0 0 100 0\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,93 +100,9 @@ func TestStatDoesNotAddGuestTimeAgain(t *testing.T) {
 func TestGarbageInStatIsNamed(t *testing.T) {
 	for _, text := range []string{"", "intr 1\n", "cpu0 1 2 3\n", "cpu0 1 2 x 4\n", "cpux 1 2 3 4\n", "cpu0 1 2 3 99999999999999999999999\n", "cpu99999999 1 2 3 4\n"} {
 		var bad *ParseError
-		if _, err := ParseStat([]byte(text)); !errors.As(err, &bad) || bad.File != "/proc/stat" {
+		if _, err := parseStat([]byte(text)); !errors.As(err, &bad) || bad.File != "/proc/stat" {
 			t.Errorf("%q: %v", text, err)
 		}
-	}
-}
-
-func TestSoftirqsAreReadByColumn(t *testing.T) {
-	got, err := ParseSoftirqs([]byte("           CPU0       CPU2\n HI: 1 2\n NET_TX: 3 4\n NET_RX: 5 6\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(map[int]Softirqs{0: {3, 5}, 2: {4, 6}}, got); d != "" {
-		t.Error(d)
-	}
-	if got, err := ParseSoftirqs(captured(t, "softirqs")); err != nil || len(got) != 2 || got[1].NetRX == 0 {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, text := range []string{"", "CPU0 FOO\n", "CPU0 CPU1\nNET_RX: 5\n"} {
-		if _, err := ParseSoftirqs([]byte(text)); err == nil {
-			t.Errorf("%q was accepted", text)
-		}
-	}
-}
-
-func TestSoftnetOfACapturedMachine(t *testing.T) {
-	got, err := ParseSoftnet(captured(t, "softnet_stat"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[int]Softnet{
-		0: {Processed: 0x00d1076a, TimeSqueeze: 2, ReceivedRPS: 0x57764},
-		1: {Processed: 0x01fe58e4, TimeSqueeze: 3, ReceivedRPS: 0xfac2b},
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
-// Kernels before 5.14 print 11 columns or fewer and leave out offline CPUs.
-func TestSoftnetWithoutCPUNumbersTakesThoseOnline(t *testing.T) {
-	text := []byte("00000001 00000002 00000003 0 0 0 0 0 0 00000004 00000005\n0000000a 0 0 0 0 0 0 0 0 0 0\n")
-	got, err := ParseSoftnet(text, []int{0, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[int]Softnet{0: {Processed: 1, Dropped: 2, TimeSqueeze: 3, ReceivedRPS: 4, FlowLimit: 5}, 2: {Processed: 10}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	if _, err := ParseSoftnet(text, []int{0}); err == nil {
-		t.Error("more lines than CPUs were accepted")
-	}
-}
-
-func TestSNMPOfACapturedMachine(t *testing.T) {
-	c := Counters{}
-	if err := ParseSNMP("snmp", captured(t, "snmp"), c, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := ParseSNMP("netstat", captured(t, "netstat"), c, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := ParseSNMP6(captured(t, "snmp6"), c, nil); err != nil {
-		t.Fatal(err)
-	}
-	if c[TCPInSegs] != 28182 || c[TCPOutSegs] != 21876 || c["Tcp.OutRsts"] != 6 {
-		t.Errorf("InSegs %d, OutSegs %d, OutRsts %d", c[TCPInSegs], c[TCPOutSegs], c["Tcp.OutRsts"])
-	}
-	if _, ok := c["Tcp.MaxConn"]; ok {
-		t.Error("MaxConn is −1 and no counter")
-	}
-	for name := range kept {
-		if _, ok := c[name]; !ok {
-			t.Errorf("%s is not printed by the captured kernel: is the name right?", name)
-		}
-	}
-}
-
-func TestSNMPNamesTheFileThatIsNotAsExpected(t *testing.T) {
-	for _, text := range []string{"Tcp: A B\n", "Tcp: A B\nUdp: 1 2\n", "Tcp: A B\nTcp: 1\n", "Tcp: A\nTcp: 1 2\n", "Tcp: A\nTcp: x\n", "\n\n"} {
-		var bad *ParseError
-		if err := ParseSNMP("/proc/net/snmp", []byte(text), Counters{}, nil); !errors.As(err, &bad) || bad.File != "/proc/net/snmp" {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-	if err := ParseSNMP6([]byte("Ip6InReceives\n"), Counters{}, nil); err == nil {
-		t.Error("a name without a value was accepted")
 	}
 }
 
@@ -211,7 +141,7 @@ func TestTimerListTellsIdleTime(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	stat, err := ParseStat(captured(t, "stat"))
+	stat, err := parseStat(captured(t, "stat"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,35 +173,65 @@ func TestASleepThatLastsIsAddedWhereTheTicksSayIt(t *testing.T) {
 	}
 }
 
-func TestProcessStatWithParenthesesInTheName(t *testing.T) {
-	text := "42 (a) (b\n) c) S 7 42 42 0 -1 4194560 1 2 3 4 250 50 30 10 20 0 3 0 123456 1 1\n"
-	got, err := parseProcStat([]byte(text))
+func TestSoftnetOfACapturedMachine(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "net"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "net/softnet_stat"), captured(t, "softnet_stat"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	proc, err := procfs.NewFS(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := procStat{name: "a) (b\n) c", parent: 7, utime: 250, stime: 50, cutime: 30, cstime: 10, start: 123456}
-	if d := cmp.Diff(want, got, cmp.AllowUnexported(procStat{})); d != "" {
-		t.Error(d)
-	}
-	for _, text := range []string{"", "42 a S 7", "42 (a) S 7 8", "42 )a( S 7"} {
-		if _, err := parseProcStat([]byte(text)); err == nil {
-			t.Errorf("%q was accepted", text)
+	for _, x := range []struct {
+		cpus []int
+		want map[int]uint64
+	}{
+		{[]int{0, 1}, map[int]uint64{0: 0x00d1076a, 1: 0x01fe58e4}},
+		{[]int{1}, map[int]uint64{1: 0x01fe58e4}},
+	} {
+		m := &Meter{proc: proc, config: Config{CPUs: x.cpus}, slot: map[int]int{}}
+		for i, c := range x.cpus {
+			m.slot[c] = i
+		}
+		var r Reading
+		if err := m.readSoftnet(&r); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(x.want, r.Softnet); d != "" {
+			t.Errorf("CPUs %v: %s", x.cpus, d)
 		}
 	}
 }
 
-func TestSchedstatAndChildren(t *testing.T) {
-	if ran, err := parseSchedstat(captured(t, "schedstat")); err != nil || ran <= 0 {
-		t.Errorf("%d, %v", ran, err)
+func TestSNMPOfACapturedMachine(t *testing.T) {
+	c := Counters{}
+	if err := ParseSNMP(captured(t, "snmp"), c); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := parseSchedstat([]byte("x 1 2\n")); err == nil {
-		t.Error("garbage was accepted")
+	if err := parseSNMP6(captured(t, "snmp6"), c); err != nil {
+		t.Fatal(err)
 	}
-	got, err := parseChildren([]byte("12 34 "))
-	if d := cmp.Diff([]int{12, 34}, got); d != "" || err != nil {
-		t.Error(d, err)
+	if c[TCPOutSegs] != 21876 || len(c) != len(kept) {
+		t.Errorf("OutSegs %d of %v", c[TCPOutSegs], c)
 	}
-	if _, err := parseChildren([]byte("12 0")); err == nil {
-		t.Error("process 0 was accepted")
+	for name := range kept {
+		if _, ok := c[name]; !ok {
+			t.Errorf("%s is not printed by the captured kernel: is the name right?", name)
+		}
+	}
+}
+
+func TestSNMPNamesTheFileThatIsNotAsExpected(t *testing.T) {
+	for _, text := range []string{"Tcp: A B\n", "Tcp: A B\nUdp: 1 2\n", "Tcp: A B\nTcp: 1\n", "Tcp: A\nTcp: 1 2\n", "Tcp: OutSegs\nTcp: x\n", "\n\n"} {
+		var bad *ParseError
+		if err := ParseSNMP([]byte(text), Counters{}); !errors.As(err, &bad) || bad.File != "/proc/net/snmp" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if err := parseSNMP6([]byte("Ip6InReceives\n"), Counters{}); err == nil {
+		t.Error("a name without a value was accepted")
 	}
 }

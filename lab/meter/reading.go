@@ -7,10 +7,8 @@ type Reading struct {
 	Node       string             `json:"node"`
 	Mono       int64              `json:"mono_ns"` // CLOCK_MONOTONIC when the CPU times were read
 	Wall       int64              `json:"wall_ns"` // CLOCK_REALTIME at the same time, ns since 1970
-	Took       int64              `json:"took_ns"` // how long the whole reading took
 	CPUs       map[int]CPUTimes   `json:"cpus"`
-	Softirqs   map[int]Softirqs   `json:"softirqs,omitempty"`
-	Softnet    map[int]Softnet    `json:"softnet,omitempty"`
+	Softnet    map[int]uint64     `json:"softnet,omitempty"` // buffers taken through the receive path, by CPU; 32 bits, wraps
 	Namespaces []NamespaceReading `json:"namespaces,omitempty"`
 	Processes  []Process          `json:"processes,omitempty"`
 	Guests     []GuestReading     `json:"guests,omitempty"`

@@ -56,26 +56,6 @@ func decimal(b []byte) (n uint64, ok bool) {
 	return n, true
 }
 
-// hexadecimal reads an unsigned number of up to 16 digits.
-func hexadecimal(b []byte) (n uint64, ok bool) {
-	if len(b) == 0 || len(b) > 16 {
-		return 0, false
-	}
-	for _, c := range b {
-		switch {
-		case c >= '0' && c <= '9':
-			n = n<<4 | uint64(c-'0')
-		case c >= 'a' && c <= 'f':
-			n = n<<4 | uint64(c-'a'+10)
-		case c >= 'A' && c <= 'F':
-			n = n<<4 | uint64(c-'A'+10)
-		default:
-			return 0, false
-		}
-	}
-	return n, true
-}
-
 // hasPrefix compares without making a string of b.
 func hasPrefix(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix

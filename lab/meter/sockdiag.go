@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockDiag lists the TCP sockets of one namespace.
+// sockDiag lists the TCP sockets of one namespace. netlink.SocketDiagTCPInfo
+// would list sockets in every state, TIME_WAIT too, and one IP version at a time.
 type sockDiag struct{ sockets map[int]*nl.SocketHandle }
 
 func openSockDiag(ns netns.NsHandle) (*sockDiag, error) {
@@ -45,7 +46,7 @@ func (diagRequest) Serialize() []byte {
 		established = 1 << 1
 	)
 	b := make([]byte, diagRequestLength)
-	b[extensions] = 1<<(diagInfo-1) | 1<<(diagCongestion-1)
+	b[extensions] = 1 << (diagInfo - 1)
 	binary.NativeEndian.PutUint32(b[states:], established)
 	return b
 }

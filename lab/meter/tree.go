@@ -1,14 +1,15 @@
 package meter
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,8 +28,6 @@ func (t *tree) track(label string, pid int) {
 	t.roots[pid] = label
 }
 
-func (t *tree) forget() { t.roots, t.known = nil, nil }
-
 // read lists the processes that still exist, in order of their ids.
 func (t *tree) read() ([]Process, error) {
 	found := map[int]Process{}
@@ -41,7 +40,7 @@ func (t *tree) read() ([]Process, error) {
 		if _, ok := found[key.pid]; ok {
 			continue
 		}
-		if p, err := readProcess(key.pid); err == nil && p.start == key.start {
+		if p, err := readProcess(key.pid); err == nil && p.Starttime == key.start {
 			if err := t.descend(key.pid, label, found); err != nil {
 				return nil, err
 			}
@@ -77,8 +76,8 @@ func (t *tree) descend(pid int, label string, found map[int]Process) error {
 		return fmt.Errorf("read CPU time of process %d: %w", pid, err)
 	}
 	found[pid] = Process{
-		Label: label, PID: pid, Parent: stat.parent, Start: stat.start, Name: stat.name, CPU: ran,
-		Waited: int64(stat.cutime+stat.cstime) * tickNanoseconds,
+		Label: label, PID: pid, Parent: stat.PPID, Start: stat.Starttime, Name: stat.Comm, CPU: ran,
+		Waited: int64(stat.CUTime+stat.CSTime) * tickNanoseconds,
 	}
 	children, err := childrenOf(pid)
 	if err != nil {
@@ -96,19 +95,19 @@ func ended(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-func readProcess(pid int) (procStat, error) {
-	text, err := os.ReadFile(procPath(pid, "stat"))
+func readProcess(pid int) (procfs.ProcStat, error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return procStat{}, err
+		return procfs.ProcStat{}, err
 	}
-	return parseProcStat(text)
+	return p.Stat()
 }
 
 // processCPU reads the process's CPU clock, which is exact to the nanosecond
 // and includes ended threads (clock_getcpuclockid(3); posix-cpu-timers.c). If
 // the kernel or a sandbox refuses, it uses the threads' schedstat, and
 // otherwise the ticks.
-func processCPU(pid int, stat procStat) (int64, error) {
+func processCPU(pid int, stat procfs.ProcStat) (int64, error) {
 	if ran, err := processClock(pid); err == nil {
 		return ran, nil
 	}
@@ -117,7 +116,7 @@ func processCPU(pid int, stat procStat) (int64, error) {
 	} else if ended(err) && !exists(pid) {
 		return 0, err
 	}
-	return int64(stat.utime+stat.stime) * tickNanoseconds, nil
+	return int64(stat.UTime+stat.STime) * tickNanoseconds, nil
 }
 
 func processClock(pid int) (int64, error) {
@@ -131,26 +130,19 @@ func processClock(pid int) (int64, error) {
 
 // threadsCPU sums the run time of the living threads.
 func threadsCPU(pid int) (sum int64, err error) {
-	paths, err := filepath.Glob(procPath(pid, "task/*/schedstat"))
+	threads, err := procfs.AllThreads(pid)
 	if err != nil {
 		return 0, err
 	}
-	if len(paths) == 0 {
-		return 0, os.ErrNotExist
-	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
+	for _, t := range threads {
+		s, err := t.Schedstat()
 		if ended(err) {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
-		ran, err := parseSchedstat(text)
-		if err != nil {
-			return 0, err
-		}
-		sum += ran
+		sum += int64(s.RunningNanoseconds)
 	}
 	return sum, nil
 }
@@ -179,28 +171,26 @@ func childrenOf(pid int) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		more, err := parseChildren(bytes.TrimSpace(text))
-		if err != nil {
-			return nil, err
+		for f := range strings.FieldsSeq(string(text)) {
+			child, err := strconv.Atoi(f)
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
+			pids = append(pids, child)
 		}
-		pids = append(pids, more...)
 	}
 	return pids, nil
 }
 
 func childrenByScan(parent int) ([]int, error) {
-	entries, err := os.ReadDir("/proc")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
 	var pids []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if p, err := readProcess(pid); err == nil && p.parent == parent {
-			pids = append(pids, pid)
+	for _, p := range all {
+		if s, err := p.Stat(); err == nil && s.PPID == parent {
+			pids = append(pids, p.PID)
 		}
 	}
 	return pids, nil

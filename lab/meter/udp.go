@@ -19,8 +19,8 @@ func (t trial) datagrams(ms sample.Metrics) {
 		for _, ns := range n.Namespaces {
 			if t.getsDatagrams(i, ns.Name) {
 				c := ns.Counters
-				delivered += c["Udp.InDatagrams"] + c["Udp6InDatagrams"]
-				dropped += c["Udp.RcvbufErrors"] + c["Udp.MemErrors"] + c["Udp6RcvbufErrors"] + c["Udp6MemErrors"]
+				delivered += c[udpInDatagrams] + c[udp6InDatagrams]
+				dropped += c[udpRcvbufErrors] + c[udpMemErrors] + c[udp6RcvbufErrors] + c[udp6MemErrors]
 			}
 		}
 	}

@@ -10,8 +10,7 @@ type Delta struct {
 	Node       string             `json:"node"`
 	Seconds    float64            `json:"seconds"` // length of the window
 	CPUs       map[int]Usage      `json:"cpus"`
-	Softirqs   map[int]Softirqs   `json:"softirqs,omitempty"`
-	Softnet    map[int]Softnet    `json:"softnet,omitempty"`
+	Softnet    map[int]uint64     `json:"softnet,omitempty"` // buffers taken through the receive path, by CPU
 	Namespaces []NamespaceDelta   `json:"namespaces,omitempty"`
 	Tools      map[string]float64 `json:"tools,omitempty"`  // CPU seconds by label; absent if the processes ended
 	Guests     map[string]float64 `json:"guests,omitempty"` // CPU seconds of virtual machines by name, see Guest
@@ -27,8 +26,7 @@ type NamespaceDelta struct {
 	Sockets  []SocketDelta `json:"sockets,omitempty"`
 }
 
-// DeviceDelta has the counts of the window. Qdisc.Backlog is the value at its
-// end.
+// DeviceDelta has the counts of the window.
 type DeviceDelta struct{ DeviceReading }
 
 // SocketDelta is a socket that was established at the window's end. Its
@@ -99,33 +97,13 @@ func (d *Delta) cpus(a, b Reading, length time.Duration) error {
 }
 
 func (d *Delta) softnet(a, b Reading) error {
-	d.Softirqs, d.Softnet = map[int]Softirqs{}, map[int]Softnet{}
-	for cpu, after := range b.Softirqs {
-		before := a.Softirqs[cpu]
-		var s Softirqs
-		err := differences(fmt.Sprintf("CPU %d", cpu), []difference{
-			{"NET_TX", before.NetTX, after.NetTX, &s.NetTX},
-			{"NET_RX", before.NetRX, after.NetRX, &s.NetRX},
-		})
-		if err != nil {
-			return err
-		}
-		d.Softirqs[cpu] = s
-	}
+	d.Softnet = make(map[int]uint64, len(b.Softnet))
 	for cpu, after := range b.Softnet {
-		before := a.Softnet[cpu]
-		s := Softnet{Backlog: after.Backlog}
-		err := differences(fmt.Sprintf("softnet of CPU %d", cpu), []difference{
-			{"processed", before.Processed, after.Processed, &s.Processed},
-			{"dropped", before.Dropped, after.Dropped, &s.Dropped},
-			{"time_squeeze", before.TimeSqueeze, after.TimeSqueeze, &s.TimeSqueeze},
-			{"received_rps", before.ReceivedRPS, after.ReceivedRPS, &s.ReceivedRPS},
-			{"flow_limit", before.FlowLimit, after.FlowLimit, &s.FlowLimit},
-		})
+		n, err := since(fmt.Sprintf("packets processed on CPU %d", cpu), a.Softnet[cpu], after)
 		if err != nil {
 			return err
 		}
-		d.Softnet[cpu] = s
+		d.Softnet[cpu] = n
 	}
 	return nil
 }
@@ -193,15 +171,12 @@ func deviceWindow(where string, a, b DeviceReading) (d DeviceDelta, warning stri
 		{"rx_bytes", a.RxBytes, b.RxBytes, &d.RxBytes}, {"rx_packets", a.RxPackets, b.RxPackets, &d.RxPackets},
 		{"tx_bytes", a.TxBytes, b.TxBytes, &d.TxBytes}, {"tx_packets", a.TxPackets, b.TxPackets, &d.TxPackets},
 		{"polled packets", a.RxBare, b.RxBare, &d.RxBare},
-		{"rx_errors", a.RxErrors, b.RxErrors, &d.RxErrors}, {"tx_errors", a.TxErrors, b.TxErrors, &d.TxErrors},
 		{"rx_dropped", a.RxDrops, b.RxDrops, &d.RxDrops}, {"tx_dropped", a.TxDrops, b.TxDrops, &d.TxDrops},
 	}
 	p, q := a.Qdisc, b.Qdisc
 	if p.Kind == q.Kind && p.Handle == q.Handle {
 		list = append(list,
 			difference{"qdisc drops", p.Drops, q.Drops, &d.Qdisc.Drops},
-			difference{"qdisc overlimits", p.Overlimits, q.Overlimits, &d.Qdisc.Overlimits},
-			difference{"qdisc requeues", p.Requeues, q.Requeues, &d.Qdisc.Requeues},
 			difference{"hook drops", p.IngressDrops, q.IngressDrops, &d.Qdisc.IngressDrops})
 	} else {
 		warning = fmt.Sprintf("the queueing discipline of %s changed during the window; its drops are counted from then", of)
@@ -227,9 +202,7 @@ func socketWindow(a, b []Socket) []SocketDelta {
 		}
 		d.BytesAcked -= p.BytesAcked
 		d.BytesReceived -= p.BytesReceived
-		d.SegsOut -= p.SegsOut // 32 bits: the difference is right across a wrap
-		d.SegsIn -= p.SegsIn
-		d.TotalRetrans -= p.TotalRetrans
+		d.TotalRetrans -= p.TotalRetrans // 32 bits: the difference is right across a wrap
 		list = append(list, d)
 	}
 	return list

@@ -3,14 +3,13 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
 )
 
 // backpressure fills the ring of a veth whose receiver cannot run: its NAPI
@@ -201,14 +200,12 @@ func holdCPU(thread int) (release func(), err error) {
 // napiThread finds the thread that polls a device.
 func napiThread(device string) (int, error) {
 	for deadline := time.Now().Add(20 * time.Millisecond); ; time.Sleep(time.Millisecond) {
-		names, err := filepath.Glob("/proc/[0-9]*/comm")
+		threads, err := space.NAPIThreads(device)
 		if err != nil {
 			return 0, err
 		}
-		for _, path := range names {
-			if strings.HasPrefix(text(path), "napi/"+device+"-") {
-				return strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			}
+		if len(threads) > 0 {
+			return threads[0], nil
 		}
 		if time.Now().After(deadline) {
 			return 0, fmt.Errorf("the NAPI thread of %s did not appear", device)

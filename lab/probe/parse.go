@@ -43,17 +43,6 @@ func hypervisorFlag(cpuinfo string) bool {
 	return false
 }
 
-// memoryBytes reads MemTotal of /proc/meminfo; 0 where it is not there.
-func memoryBytes(meminfo string) uint64 {
-	v, _ := field(meminfo, "MemTotal")
-	number, unit, _ := strings.Cut(v, " ")
-	n, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || unit != "kB" || n > 1<<53 {
-		return 0
-	}
-	return n * 1024
-}
-
 // osName is PRETTY_NAME of os-release(5).
 func osName(release string) string {
 	name := ""

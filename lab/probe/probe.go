@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,7 +51,7 @@ func look() *Facts {
 	f.OS = cmp.Or(osName(text("/etc/os-release")), osName(text("/usr/lib/os-release")), "Linux")
 	cpuinfo := text("/proc/cpuinfo")
 	f.CPUModel = cpuModel(cpuinfo, runtime.GOARCH)
-	f.MemoryBytes = memoryBytes(text("/proc/meminfo"))
+	f.MemoryBytes = memoryBytes()
 	f.ClockSource = text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	f.CongestionControl = text("/proc/sys/net/ipv4/tcp_congestion_control")
 	f.Mitigations = mitigations("/sys/devices/system/cpu/vulnerabilities")
@@ -96,6 +97,19 @@ func (f *Facts) Root() bool { return f.NetAdmin && f.SysAdmin }
 func (f *Facts) Kernel() Kernel {
 	k, _ := ParseKernel(f.Release)
 	return k
+}
+
+// memoryBytes is the machine's memory; 0 where the kernel does not tell.
+func memoryBytes() uint64 {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0
+	}
+	info, err := proc.Meminfo()
+	if err != nil || info.MemTotalBytes == nil {
+		return 0
+	}
+	return *info.MemTotalBytes
 }
 
 func release() string {

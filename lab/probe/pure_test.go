@@ -77,17 +77,6 @@ func TestProcessorIsNamedOnEveryArchitecture(t *testing.T) {
 	}
 }
 
-func TestMemory(t *testing.T) {
-	if got := memoryBytes("MemTotal:       24731272 kB\nMemFree: 1 kB\n"); got != 24731272*1024 {
-		t.Error(got)
-	}
-	for _, text := range []string{"", "MemTotal: x kB", "MemTotal: 5 MB", "MemTotal:"} {
-		if got := memoryBytes(text); got != 0 {
-			t.Errorf("%q: %d", text, got)
-		}
-	}
-}
-
 func TestOSName(t *testing.T) {
 	for text, want := range map[string]string{
 		"NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n": "Debian GNU/Linux 12 (bookworm)",
@@ -275,7 +264,6 @@ func FuzzTexts(f *testing.F) {
 			t.Errorf("quota %v", q)
 		}
 		osName(text)
-		memoryBytes(text)
 		hypervisorFlag(text)
 		hasCapability(text, "CapEff", 12)
 		firstLine(text)

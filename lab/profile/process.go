@@ -1,12 +1,12 @@
 package profile
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/profile/category"
@@ -85,17 +85,17 @@ func (ps processes) visit(pid uint32) {
 		p.comm, p.kernel = idleComm, true
 		return
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	of, err := procfs.NewProc(int(pid))
 	if err != nil {
 		return
 	}
-	comm, parent, flags, err := parseStat(stat)
+	stat, err := of.Stat()
 	if err != nil {
 		return
 	}
-	p.parent, p.kernel = parent, flags&kernelThread != 0
+	p.parent, p.kernel = stat.PPID, stat.Flags&kernelThread != 0
 	if p.comm == "" {
-		p.comm = comm
+		p.comm = stat.Comm
 	}
 	if p.kernel {
 		return
@@ -112,25 +112,6 @@ const idleComm = "idle"
 
 // kernelThread is PF_KTHREAD, include/linux/sched.h.
 const kernelThread = 0x00200000
-
-// parseStat reads the name, parent and flags of a process (proc_pid_stat(5)).
-func parseStat(text []byte) (comm string, parent int, flags uint64, err error) {
-	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-	if open < 0 || end < open {
-		return "", 0, 0, fmt.Errorf("no process status: %.60q has no name in brackets", text)
-	}
-	fields := strings.Fields(string(text[end+1:]))
-	if len(fields) < 7 {
-		return "", 0, 0, fmt.Errorf("no process status: %.60q ends too early", text)
-	}
-	if parent, err = strconv.Atoi(fields[1]); err != nil {
-		return "", 0, 0, fmt.Errorf("no process status: parent: %w", err)
-	}
-	if flags, err = strconv.ParseUint(fields[6], 10, 64); err != nil {
-		return "", 0, 0, fmt.Errorf("no process status: flags: %w", err)
-	}
-	return string(text[open+1 : end]), parent, flags, nil
-}
 
 // parseMaps reads the parts of /proc/PID/maps that code runs from; other lines
 // are passed over (proc_pid_maps(5)).

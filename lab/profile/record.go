@@ -18,7 +18,6 @@ type record struct {
 	pid, tid   uint32
 	ppid       uint32 // of a fork
 	time       uint64 // of a sample: nanoseconds of CLOCK_MONOTONIC
-	cpu        uint32 // of a sample
 	chain      []byte // of a sample: 8 bytes an entry, leaf first, still in the ring's memory
 	count      uint64 // of records lost
 	comm, file string // of comm and mmap2
@@ -73,7 +72,6 @@ func (r *record) parser() (parse func([]byte) error, need int) {
 func (r *record) parseSample(b []byte) error {
 	r.pid, r.tid = native.Uint32(b[8:]), native.Uint32(b[12:])
 	r.time = native.Uint64(b[16:])
-	r.cpu = native.Uint32(b[24:])
 	n := native.Uint64(b[32:])
 	if n > uint64(len(b)-40)/8 {
 		return fmt.Errorf("a perf sample of %d bytes says it has %d call chain entries", len(b), n)

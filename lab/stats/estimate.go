@@ -34,7 +34,7 @@ type Estimate struct {
 // and interval agree with ties too.
 //
 // It is an error if the lengths differ, or if a value is not finite and
-// positive: such a pair has no ratio. Difference accepts it.
+// positive: such a pair has no ratio.
 func Ratio(subject, baseline []float64, level float64) (e Estimate, ok bool, err error) {
 	logs, err := logRatios(subject, baseline)
 	if err != nil {
@@ -48,21 +48,6 @@ func Ratio(subject, baseline []float64, level float64) (e Estimate, ok bool, err
 		return Estimate{}, false, fmt.Errorf("ratio: %w", ErrNotFinite)
 	}
 	return e, true, nil
-}
-
-// Difference estimates subject − baseline of pairs, in the same way as Ratio.
-func Difference(subject, baseline []float64, level float64) (e Estimate, ok bool, err error) {
-	if err := paired(subject, baseline); err != nil {
-		return Estimate{}, false, err
-	}
-	differences := make([]float64, len(subject))
-	for i, s := range subject {
-		differences[i] = s - baseline[i]
-	}
-	if err := finite(differences); err != nil {
-		return Estimate{}, false, fmt.Errorf("difference: %w", err)
-	}
-	return centre(differences, level)
 }
 
 // centre estimates the centre of symmetry of xs, which are finite, and tests

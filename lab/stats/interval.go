@@ -17,9 +17,6 @@ type Interval struct {
 	Level  float64 // real confidence of [Low, High], 0..1
 }
 
-// Enough reports whether the interval has at least this confidence.
-func (iv Interval) Enough(level float64) bool { return iv.Level >= level }
-
 // Excludes reports whether x lies outside [Low, High].
 func (iv Interval) Excludes(x float64) bool { return x < iv.Low || x > iv.High }
 

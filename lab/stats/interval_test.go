@@ -80,8 +80,8 @@ func TestFewerThanSixValuesGiveTheExtremesAndTheirOwnConfidence(t *testing.T) {
 		if err != nil || !ok || !near(iv, want) {
 			t.Errorf("n = %d: got %+v, %v, %v, want %+v", n, iv, ok, err, want)
 		}
-		if iv.Enough(0.95) != (n >= 6) {
-			t.Errorf("n = %d: Enough = %v", n, iv.Enough(0.95))
+		if (iv.Level >= 0.95) != (n >= 6) {
+			t.Errorf("n = %d: level %v", n, iv.Level)
 		}
 	}
 }

@@ -24,6 +24,17 @@ func plugContainer(n *Node, e Endpoint, mtu int) error {
 	if e.Guest != nil {
 		return plugTap(n, e, mtu)
 	}
+	if err := addVif(n, e, mtu); err != nil {
+		return err
+	}
+	if err := n.Space.Enslave(vifName(e), bridgeDevice); err != nil {
+		return err
+	}
+	return bringUp(n, e)
+}
+
+// addVif makes a container's device and its other end on the node, the vif, up.
+func addVif(n *Node, e Endpoint, mtu int) error {
 	pair := space.Veth{Name: vifName(e), PeerName: EndpointDevice, PeerMAC: e.MAC, MTU: mtu}
 	if err := n.Space.Pair(pair, e.Space); err != nil {
 		return err
@@ -31,16 +42,10 @@ func plugContainer(n *Node, e Endpoint, mtu int) error {
 	if err := n.Space.DeviceSysctl("ipv6", vifName(e), "disable_ipv6", "1"); err != nil {
 		return err
 	}
-	if err := n.Space.Enslave(vifName(e), bridgeDevice); err != nil {
-		return err
-	}
 	if err := n.Space.Up(vifName(e)); err != nil {
 		return err
 	}
-	if err := steer(n, n.Space, vifName(e)); err != nil {
-		return err
-	}
-	return bringUp(n, e)
+	return steer(n, n.Space, vifName(e))
 }
 
 // bringUp readies a container's device: steering, addresses, up.
@@ -86,4 +91,42 @@ func containerDevices(n *Node) []Device {
 			Device{Name: vifName(e), Role: "vif"})
 	}
 	return ds
+}
+
+// endpointDevices are the containers' own devices.
+func endpointDevices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+	}
+	return ds
+}
+
+// pluggedDevices are the containers' devices and the other end of each, where
+// the system under test names that end.
+func pluggedDevices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+		if vif, err := vifOf(n, e); err == nil { // it exists once Attach has succeeded
+			ds = append(ds, Device{Name: vif, Role: "vif"})
+		}
+	}
+	return ds
+}
+
+// vifOf is the device on the node whose other end is the endpoint's.
+func vifOf(n *Node, e Endpoint) (string, error) {
+	if e.Guest != nil {
+		return e.Tap(), nil
+	}
+	inside, err := e.Space.Link(EndpointDevice)
+	if err != nil {
+		return "", err
+	}
+	vif, err := n.Space.Links.LinkByIndex(inside.Attrs().ParentIndex)
+	if err != nil {
+		return "", fmt.Errorf("find the other end of %s of %s in %s: %w", EndpointDevice, e.Name, n.Space.Name, err)
+	}
+	return vif.Attrs().Name, nil
 }

@@ -73,7 +73,7 @@ func (d dockerd) dualStack() error {
 		if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {
 			return err
 		}
-		vif, err := dockerVif(d.node, e)
+		vif, err := vifOf(d.node, e)
 		if err != nil {
 			return err
 		}
@@ -84,30 +84,10 @@ func (d dockerd) dualStack() error {
 	return nil
 }
 
-// dockerVif is the device on the node whose other end is the container's;
-// dockerd gives it a random name.
-func dockerVif(n *Node, e Endpoint) (string, error) {
-	inside, err := e.Space.Link(EndpointDevice)
-	if err != nil {
-		return "", err
-	}
-	vif, err := n.Space.Links.LinkByIndex(inside.Attrs().ParentIndex)
-	if err != nil {
-		return "", fmt.Errorf("find the other end of %s of %s in %s: %w", EndpointDevice, e.Name, n.Space.Name, err)
-	}
-	return vif.Attrs().Name, nil
-}
-
 func (DockerBridge) Detach(n *Node) error { return dockerOf(n).down() }
 
 func (DockerBridge) Devices(n *Node) []Device {
-	var ds []Device
-	for _, e := range n.Endpoints {
-		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-		if vif, err := dockerVif(n, e); err == nil { // where Attach has succeeded, it is there
-			ds = append(ds, Device{Name: vif, Role: "vif"})
-		}
-	}
+	ds := pluggedDevices(n)
 	if len(n.Endpoints) > 0 {
 		ds = append(ds, Device{Name: bridgeDevice, Role: "bridge"})
 	}

@@ -180,7 +180,7 @@ func bridgeOfTwo(t *testing.T) *Node {
 	n := nodesOnASwitch(t, DockerBridge{}, 1)[0]
 	second := freshSpace(t, "a-c2")
 	n.Endpoints = append(n.Endpoints, Endpoint{
-		Name: "c2", Number: 2, Space: second, MAC: net.HardwareAddr{2, 'w', 't', 0, 0, 77},
+		Name: "c2", Space: second, MAC: net.HardwareAddr{2, 'w', 't', 0, 0, 77},
 		V4: netip.MustParsePrefix("10.31.0.77/16"), V6: netip.MustParsePrefix("fd31:c::77/64"),
 	})
 	return n

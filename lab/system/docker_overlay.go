@@ -161,9 +161,5 @@ func (DockerOverlay) Detach(n *Node) error { return dockerOf(n).down() }
 // Devices are the containers' and the fabric's: those between are in dockerd's
 // own namespace.
 func (DockerOverlay) Devices(n *Node) []Device {
-	var ds []Device
-	for _, e := range n.Endpoints {
-		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-	}
-	return append(ds, fabricDevices(n)...)
+	return append(endpointDevices(n), fabricDevices(n)...)
 }

@@ -29,7 +29,7 @@ func plugged(t *testing.T) *Node {
 		})
 		return s
 	}
-	n := &Node{Space: fresh("node"), CPUs: []int{0, 1}, Endpoints: []Endpoint{{Name: "c1", Number: 1, Space: fresh("c1")}}}
+	n := &Node{Space: fresh("node"), CPUs: []int{0, 1}, Endpoints: []Endpoint{{Name: "c1", Space: fresh("c1")}}}
 	v := space.Veth{Name: "vifc1", PeerName: EndpointDevice, MTU: 1500}
 	if err := n.Space.Pair(v, n.Endpoints[0].Space); err != nil {
 		t.Fatal(err)

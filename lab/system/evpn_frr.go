@@ -108,10 +108,8 @@ func bgpConfig(self netip.Addr, peers []netip.Addr) string {
 // others are the underlay addresses of all nodes but this one.
 func others(n *Node) []netip.Addr {
 	var addrs []netip.Addr
-	for i, a := range n.Underlay {
-		if i != n.Index {
-			addrs = append(addrs, a)
-		}
+	for _, a := range n.peers() {
+		addrs = append(addrs, a)
 	}
 	return addrs
 }
@@ -165,7 +163,7 @@ func evpnMissing(n *Node) ([]netip.Addr, error) {
 		}
 	}
 	var missing []netip.Addr
-	for _, a := range others(n) {
+	for _, a := range n.peers() {
 		if !told[a] {
 			missing = append(missing, a)
 		}

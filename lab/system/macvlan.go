@@ -51,9 +51,5 @@ func (Macvlan) Detach(n *Node) error {
 }
 
 func (Macvlan) Devices(n *Node) []Device {
-	var ds []Device
-	for _, e := range n.Endpoints {
-		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-	}
-	return append(ds, fabricDevices(n)...)
+	return append(endpointDevices(n), fabricDevices(n)...)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
 
@@ -82,17 +81,7 @@ func (o OVS) Attach(n *Node) error {
 
 // plug gives a container a device whose other end is for the bridge.
 func (o OVS) plug(n *Node, e Endpoint, path ovsDatapath) error {
-	pair := space.Veth{Name: vifName(e), PeerName: EndpointDevice, PeerMAC: e.MAC, MTU: o.MTU(n.MTU)}
-	if err := n.Space.Pair(pair, e.Space); err != nil {
-		return err
-	}
-	if err := n.Space.DeviceSysctl("ipv6", vifName(e), "disable_ipv6", "1"); err != nil {
-		return err
-	}
-	if err := n.Space.Up(vifName(e)); err != nil {
-		return err
-	}
-	if err := steer(n, n.Space, vifName(e)); err != nil {
+	if err := addVif(n, e, o.MTU(n.MTU)); err != nil {
 		return err
 	}
 	if path == ovsUserspace {
@@ -119,10 +108,7 @@ func (o OVS) wiring(n *Node, path ovsDatapath) []string {
 	for _, e := range n.Endpoints {
 		args = append(args, "--", "add-port", ovsBridge, vifName(e))
 	}
-	for i, addr := range n.Underlay {
-		if i == n.Index {
-			continue
-		}
+	for i, addr := range n.peers() {
 		port := fmt.Sprintf("tunnel%d", i)
 		args = append(args, "--", "add-port", ovsBridge, port,
 			"--", "set", "port", port, "protected=true",

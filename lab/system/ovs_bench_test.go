@@ -57,7 +57,7 @@ func nodesOnASwitch(t *testing.T, s System, n int) []*Node {
 			t.Fatal(err)
 		}
 		node.Endpoints = []Endpoint{{
-			Name: "c1", Number: 1, Space: container, MAC: net.HardwareAddr{2, 'w', 't', 0, 0, byte(i)},
+			Name: "c1", Space: container, MAC: net.HardwareAddr{2, 'w', 't', 0, 0, byte(i)},
 			V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 31, 0, byte(i + 2)}), 16),
 			V6: netip.MustParsePrefix(fmt.Sprintf("fd31:c::%d/64", i+2)),
 		}}

@@ -5,6 +5,7 @@ package system
 
 import (
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"time"
@@ -99,11 +100,21 @@ type Node struct {
 	daemons []*running
 }
 
+// peers are the other nodes' underlay addresses, by node index.
+func (n *Node) peers() iter.Seq2[int, netip.Addr] {
+	return func(yield func(int, netip.Addr) bool) {
+		for i, addr := range n.Underlay {
+			if i != n.Index && !yield(i, addr) {
+				return
+			}
+		}
+	}
+}
+
 // Place is a container and the node that it is on.
 type Place struct {
 	Node   int
 	Name   string // "c1"
-	Number int
 	V4, V6 netip.Prefix
 	MAC    net.HardwareAddr
 }
@@ -111,7 +122,6 @@ type Place struct {
 // Endpoint is a container on the node, or the node itself.
 type Endpoint struct {
 	Name   string       // "c1"; empty for the node itself
-	Number int          // from 1, over the node
 	Space  *space.Space // nil for a VM
 	Guest  *Guest       // of a VM; nil for a container
 	V4, V6 netip.Prefix

@@ -38,7 +38,7 @@ func tapNode(t *testing.T) *Node {
 		}
 	})
 	return &Node{Name: name, Space: s, MTU: 1500, CPUs: []int{0}, Steer: true, Endpoints: []Endpoint{{
-		Name: "c1", Number: 1, Guest: &Guest{Queues: 2},
+		Name: "c1", Guest: &Guest{Queues: 2},
 		V4: netip.MustParsePrefix("10.31.0.2/16"), V6: netip.MustParsePrefix("fd31:c::2/64"),
 	}}}
 }

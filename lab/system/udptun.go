@@ -83,10 +83,7 @@ func (u UDPTun) argv(n *Node) ([]string, error) {
 	if u.Batch {
 		argv = append(argv, "--batch", strconv.Itoa(udpTunBatch))
 	}
-	for i, peer := range n.Underlay {
-		if i == n.Index {
-			continue
-		}
+	for i, peer := range n.peers() {
 		v4, v6 := routedSubnets(i)
 		for _, subnet := range []netip.Prefix{v4, v6} {
 			argv = append(argv, "--route", udptun.Route{To: subnet, Peer: netip.AddrPortFrom(peer, udpTunPort)}.String())
@@ -124,10 +121,7 @@ func routeInto(n *Node, device string, mtu int) error {
 	if err := n.Space.Up(device); err != nil {
 		return err
 	}
-	for i := range n.Underlay {
-		if i == n.Index {
-			continue
-		}
+	for i := range n.peers() {
 		v4, v6 := routedSubnets(i)
 		for _, subnet := range []netip.Prefix{v4, v6} {
 			r := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: space.IPNet(subnet)}

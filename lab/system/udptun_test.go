@@ -44,7 +44,7 @@ func loneNode(t *testing.T) *Node {
 	return &Node{
 		Index: 0, Name: name, Space: s, Fabric: []string{"fab"}, Underlay: peers, MTU: 1500, CPUs: []int{0},
 		Endpoints: []Endpoint{{
-			Name: "c1", Number: 1, Space: newSpace(t, name+"-c1"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1},
+			Name: "c1", Space: newSpace(t, name+"-c1"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1},
 			V4: netip.PrefixFrom(v4.Addr().Next().Next(), 16), V6: netip.PrefixFrom(v6.Addr().Next().Next(), 64),
 		}},
 	}

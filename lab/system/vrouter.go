@@ -224,18 +224,5 @@ func (v VRouter) Detach(n *Node) error {
 }
 
 func (v VRouter) Devices(n *Node) []Device {
-	var ds []Device
-	for _, e := range n.Endpoints {
-		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-		if e.Guest != nil {
-			ds = append(ds, Device{Name: e.Tap(), Role: "vif"})
-			continue
-		}
-		if l, err := e.Space.Link(EndpointDevice); err == nil {
-			if vif, err := n.Space.Links.LinkByIndex(l.Attrs().ParentIndex); err == nil {
-				ds = append(ds, Device{Name: vif.Attrs().Name, Role: "vif"})
-			}
-		}
-	}
-	return append(ds, fabricDevices(n)...)
+	return append(pluggedDevices(n), fabricDevices(n)...)
 }

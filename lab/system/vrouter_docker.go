@@ -138,12 +138,5 @@ func (VRouterDocker) Detach(n *Node) error {
 }
 
 func (VRouterDocker) Devices(n *Node) []Device {
-	var ds []Device
-	for _, e := range n.Endpoints {
-		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-		if vif, err := dockerVif(n, e); err == nil { // where Attach has succeeded, it is there
-			ds = append(ds, Device{Name: vif, Role: "vif"})
-		}
-	}
-	return append(ds, fabricDevices(n)...)
+	return append(pluggedDevices(n), fabricDevices(n)...)
 }

@@ -70,10 +70,7 @@ func (VXLAN) replicate(n *Node) error {
 	if err != nil {
 		return err
 	}
-	for i, addr := range n.Underlay {
-		if i == n.Index {
-			continue
-		}
+	for _, addr := range n.peers() {
 		entry := &netlink.Neigh{
 			LinkIndex:    l.Attrs().Index,
 			Family:       unix.AF_BRIDGE,

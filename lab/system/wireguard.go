@@ -164,10 +164,7 @@ func wireGuardConfig(n *Node) (string, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "[Interface]\nPrivateKey = %s\nListenPort = %d\n", base64.StdEncoding.EncodeToString(own.Bytes()), wireGuardPort)
-	for i, addr := range n.Underlay {
-		if i == n.Index {
-			continue
-		}
+	for i, addr := range n.peers() {
 		peer, err := wireGuardKey(n, i)
 		if err != nil {
 			return "", err

@@ -128,30 +128,39 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 	return sound(t.Name(), m)
 }
 
-// readBuiltin finds the one line of JSON.
+// readBuiltin reads the client's result and checks that it is complete.
 func readBuiltin(stdout string) (*traffic.Result, error) {
-	var r *traffic.Result
-	for line := range strings.Lines(stdout) {
-		if !strings.HasPrefix(strings.TrimSpace(line), "{") {
-			continue
-		}
-		if r != nil {
-			return nil, fmt.Errorf("the client printed two results")
-		}
-		r = &traffic.Result{}
-		if err := json.Unmarshal([]byte(line), r); err != nil {
-			return nil, fmt.Errorf("the client's result is no JSON of the generator: %w", err)
-		}
-	}
+	r, err := readLine[traffic.Result]("client", stdout)
 	switch {
-	case r == nil:
-		return nil, fmt.Errorf("the client printed no result")
+	case err != nil:
+		return nil, err
 	case r.Version != traffic.ResultVersion:
 		return nil, fmt.Errorf("the client's result is of version %d and not %d", r.Version, traffic.ResultVersion)
 	case r.Remote == nil:
 		return nil, fmt.Errorf("the client's result lacks the server's figures")
 	case r.Local.Seconds <= 0 || r.Remote.Seconds <= 0:
 		return nil, fmt.Errorf("the client's result has a window without length")
+	}
+	return r, nil
+}
+
+// readLine finds the one line of JSON in what an end of the generator printed.
+func readLine[T any](role, stdout string) (*T, error) {
+	var r *T
+	for line := range strings.Lines(stdout) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "{") {
+			continue
+		}
+		if r != nil {
+			return nil, fmt.Errorf("the %s printed two results", role)
+		}
+		r = new(T)
+		if err := json.Unmarshal([]byte(line), r); err != nil {
+			return nil, fmt.Errorf("the %s's result is no JSON of the generator: %w", role, err)
+		}
+	}
+	if r == nil {
+		return nil, fmt.Errorf("the %s printed no result", role)
 	}
 	return r, nil
 }

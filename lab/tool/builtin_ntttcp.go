@@ -6,11 +6,13 @@ import (
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/traffic"
 )
 
 // BuiltinNTttcp drives the lab's own generator by NTttcp's command line
 // (`windtunnel ntttcp`), so that a test published with NTttcp's arguments runs
-// with these arguments. It prints what NTttcp 5.40 prints, and that is read.
+// with these arguments. It prints what NTttcp 5.40 prints, and the same figures
+// as JSON, which Parse reads.
 type BuiltinNTttcp struct{}
 
 func (BuiltinNTttcp) Name() string { return "builtin-ntttcp" }
@@ -80,9 +82,9 @@ func (t BuiltinNTttcp) Plan(job Job) ([]Process, error) {
 	if w.Rate > 0 {
 		sender = append(sender, "-thr", decimal(throttle(w)))
 	}
-	client := calling("client", sender...)
+	client := calling("client", append(sender, "-json")...)
 	client.Ready = ntttcpStarts
-	return []Process{{Role: "server", On: OnReceiver, Argv: receiver, Port: job.Port}, client}, nil
+	return []Process{{Role: "server", On: OnReceiver, Argv: append(receiver, "-json"), Port: job.Port}, client}, nil
 }
 
 // argv is what both ends are told alike.
@@ -119,10 +121,10 @@ func ntttcpSize(n int64) string {
 	return decimal(n)
 }
 
-// Parse reads both ends' reports. Both measure the same window, from the
-// moment at which they agreed to begin.
+// Parse reads both ends' figures. Both measure the same window, from the moment
+// at which they agreed to begin.
 func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	var ends [2]NTttcpReport
+	var ends [2]*traffic.NTttcpResult
 	for i, role := range []string{"client", "server"} {
 		out, ran := outputs[role]
 		if !ran {
@@ -131,54 +133,55 @@ func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, e
 		if role == "client" && out.Exit != 0 {
 			return Measurement{}, failed(t.Name(), role, out)
 		}
-		var err error
-		if ends[i], err = ParseNTttcpReport(out.Stdout); err != nil {
+		r, err := readLine[traffic.NTttcpResult](role, out.Stdout)
+		if err == nil && (r.Bytes <= 0 || r.Seconds <= 0) {
+			err = fmt.Errorf("it carried %d bytes in %g s", r.Bytes, r.Seconds)
+		}
+		if err != nil {
 			return Measurement{}, noResult(t.Name(), "%s: %v: %q", role, err, lastWords(out.Stdout+" "+out.Stderr))
 		}
+		ends[i] = r
 	}
-	m := ntttcpMeasurement(job.Workload, ends[0], ends[1])
-	m.Warnings = append(fragments(job), m.Warnings...)
+	m := Measurement{Metrics: ntttcpMetrics(job.Workload, ends[0], ends[1]), Warnings: fragments(job)}
 	m.From, m.To = roundedSpan(job.Timing)
 	return sound(t.Name(), m)
 }
 
-// ntttcpMeasurement is what two ends' reports say together. Errors are the
-// machine's as NTttcp counts them: failed connection attempts, or datagrams
-// that could not be delivered.
-func ntttcpMeasurement(w suite.Workload, sent, received NTttcpReport) Measurement {
+// ntttcpMetrics are the figures of both ends. Errors are the machine's as NTttcp
+// counts them: failed connection attempts, or datagrams that could not be
+// delivered.
+func ntttcpMetrics(w suite.Workload, client, server *traffic.NTttcpResult) sample.Metrics {
+	sent, received := float64(client.Bytes)*8/client.Seconds, float64(server.Bytes)*8/server.Seconds
 	ms := sample.Metrics{
-		sample.Throughput:         received.Throughput,
-		sample.ReceiverThroughput: received.Throughput,
-		sample.SenderThroughput:   sent.Throughput,
-		sample.Errors:             float64(sent.Errors + received.Errors),
-	}
-	for metric, cpu := range map[sample.Metric]*float64{sample.ToolSenderCPU: sent.CPU, sample.ToolReceiverCPU: received.CPU} {
-		if cpu != nil {
-			ms.Set(metric, *cpu)
-		}
+		sample.Throughput:         received,
+		sample.ReceiverThroughput: received,
+		sample.SenderThroughput:   sent,
+		sample.ToolSenderCPU:      client.CPU,
+		sample.ToolReceiverCPU:    server.CPU,
+		sample.Errors:             float64(client.Errors + server.Errors),
 	}
 	if w.Kind == suite.UDPStream {
 		ntttcpDatagrams(w, sent, received, ms)
 	} else {
-		ms.Set(sample.ToolSenderRetransmits, float64(sent.Retransmits))
-		ms.Set(sample.ToolReceiverRetransmits, float64(received.Retransmits))
-		ms.Set(sample.ToolRetransmits, float64(sent.Retransmits+received.Retransmits))
+		ms.Set(sample.ToolSenderRetransmits, float64(client.Retransmits))
+		ms.Set(sample.ToolReceiverRetransmits, float64(server.Retransmits))
+		ms.Set(sample.ToolRetransmits, float64(client.Retransmits+server.Retransmits))
 	}
-	return Measurement{Metrics: ms, Warnings: append(sent.Warnings, received.Warnings...)}
+	return ms
 }
 
 // ntttcpDatagrams counts by payload: NTttcp's packet counters are the
 // machine's, and it numbers no datagram. So loss is what did not arrive within
 // windows of the same length, and reordering is not known.
-func ntttcpDatagrams(w suite.Workload, sent, received NTttcpReport, ms sample.Metrics) {
+func ntttcpDatagrams(w suite.Workload, sent, received float64, ms sample.Metrics) {
 	if w.Buffer <= 0 {
 		return
 	}
 	bits := float64(w.Buffer) * 8
-	ms.Set(sample.DatagramsSent, sent.Throughput/bits)
-	ms.Set(sample.DatagramsReceived, received.Throughput/bits)
-	if sent.Throughput > 0 {
-		ms.Set(sample.LossRatio, max(0, 1-received.Throughput/sent.Throughput))
+	ms.Set(sample.DatagramsSent, sent/bits)
+	ms.Set(sample.DatagramsReceived, received/bits)
+	if sent > 0 {
+		ms.Set(sample.LossRatio, max(0, 1-received/sent))
 	}
 	if w.Rate > 0 {
 		ms.Set(sample.OfferedRate, float64(w.Rate))

@@ -12,7 +12,6 @@ import (
 // traffic began, or since the end of its warm-up, and the whole of it.
 type fioFlow struct {
 	course steps   // amounts in transfers of whole blocks; times in seconds
-	total  float64 // transfers
 	took   float64 // seconds
 	whole  fioSide // of the newest document, for its latencies
 }
@@ -96,7 +95,7 @@ func fioCourse(documents []fioDocument, side func(fioDocument) fioSide) (f fioFl
 		}
 		f.whole = s
 	}
-	f.total, f.took = before.complete(), before.Runtime/1e3
+	f.took = before.Runtime / 1e3
 	return f, nil
 }
 

@@ -23,7 +23,6 @@ type iperf3Report struct {
 				OutOfOrder *float64 `json:"out_of_order"`
 			} `json:"udp"`
 		} `json:"streams"`
-		Sum             *iperf3Sum `json:"sum"`
 		Sent            *iperf3Sum `json:"sum_sent"`
 		Received        *iperf3Sum `json:"sum_received"`
 		SentReverse     *iperf3Sum `json:"sum_sent_bidir_reverse"`

@@ -83,16 +83,16 @@ var plans = []planned{
 		"ntttcp -r -m 1,*,2001:db8::2 -p 5002 -W 1 -t 3 -C 1 -b 1400 -6 -u",
 		"ntttcp -s -m 1,*,2001:db8::2 -p 5002 -W 1 -t 3 -C 1 -b 1400 -6 -u -n 1 -l 1 --show-tcp-retrans"}},
 	{"NTttcp's own arguments", BuiltinNTttcp{}, liveStream(func(w *suite.Workload) { w.ReceiveBuffer = 2 << 20 }), []string{
-		"windtunnel ntttcp -r -m 1,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -rb 2M",
-		"windtunnel ntttcp -s -m 1,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -l 128k"}},
+		"windtunnel ntttcp -r -m 1,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -rb 2M -json",
+		"windtunnel ntttcp -s -m 1,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -l 128k -json"}},
 	{"NTttcp's own arguments without segmentation, eight threads", BuiltinNTttcp{}, liveStream(func(w *suite.Workload) {
 		w.Buffer, w.NoDelay, w.Streams, w.SendBuffer, w.Rate = 1390, true, 8, 100000, 8e9
 	}), []string{
-		"windtunnel ntttcp -r -m 8,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -ndl",
-		"windtunnel ntttcp -s -m 8,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -ndl -l 1390 -sb 100000 -thr 122070"}},
+		"windtunnel ntttcp -r -m 8,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -ndl -json",
+		"windtunnel ntttcp -s -m 8,*,192.0.2.2 -p 5002 -t 3 -wu 1 -cd 1 -ndl -l 1390 -sb 100000 -thr 122070 -json"}},
 	{"NTttcp's own arguments, UDP over IPv6", BuiltinNTttcp{}, liveDatagrams(0, func(w *suite.Workload) { w.IPVersion, w.NoDelay = 6, true }), []string{
-		"windtunnel ntttcp -r -m 1,*,2001:db8::2 -p 5002 -t 3 -wu 1 -cd 1 -6 -u",
-		"windtunnel ntttcp -s -m 1,*,2001:db8::2 -p 5002 -t 3 -wu 1 -cd 1 -6 -u -l 1400"}},
+		"windtunnel ntttcp -r -m 1,*,2001:db8::2 -p 5002 -t 3 -wu 1 -cd 1 -6 -u -json",
+		"windtunnel ntttcp -s -m 1,*,2001:db8::2 -p 5002 -t 3 -wu 1 -cd 1 -6 -u -l 1400 -json"}},
 	{"fio streams with socket buffers", Fio{}, liveStream(func(w *suite.Workload) {
 		w.Streams, w.SendBuffer, w.ReceiveBuffer, w.NoDelay, w.Rate = 2, 100000, 200000, true, 1e9
 	}), []string{

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -34,9 +36,9 @@ func (t Sockperf) Parse(job Job, outputs map[string]Output) (Measurement, error)
 	var err error
 	var warnings []string
 	if isRR(job.Workload) {
-		warnings, err = sockperfPingPong(stripColours(client.Stdout), m.Metrics)
+		warnings, err = sockperfPingPong(ansi.Strip(client.Stdout), m.Metrics)
 	} else {
-		warnings, err = sockperfStream(job.Workload, stripColours(client.Stdout), stripColours(outputs["server"].Stdout), m.Metrics)
+		warnings, err = sockperfStream(job.Workload, ansi.Strip(client.Stdout), ansi.Strip(outputs["server"].Stdout), m.Metrics)
 		warnings = append(warnings, shortRun(t.Name(), job)...)
 		m.To = wholeRun(job.Timing)
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"windtunnel/lab/sample"
 )
 
@@ -38,7 +40,7 @@ func noResult(tool, format string, args ...any) error {
 // lastWords returns the end of an output on one line, for a message.
 func lastWords(text string) string {
 	const most = 300
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(stripColours(text), "?")), " ")
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(ansi.Strip(text), "?")), " ")
 	if runes := []rune(text); len(runes) > most {
 		text = "…" + string(runes[len(runes)-most:])
 	}
@@ -73,25 +75,4 @@ func sound(tool string, m Measurement) (Measurement, error) {
 		}
 	}
 	return m, nil
-}
-
-// stripColours removes ANSI escape sequences: some tools colour their output
-// even where no terminal reads it.
-func stripColours(text string) string {
-	var b strings.Builder
-	for {
-		start := strings.Index(text, "\x1b[")
-		if start < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		b.WriteString(text[:start])
-		rest := text[start+2:]
-		// An escape sequence ends with a letter; parameters come before it.
-		end := strings.IndexFunc(rest, func(r rune) bool { return r >= '@' && r <= '~' })
-		if end < 0 {
-			return b.String()
-		}
-		text = rest[end+1:]
-	}
 }

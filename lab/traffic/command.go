@@ -89,7 +89,7 @@ func clientCommand(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return printResult(stdout, result)
+	return printLine(stdout, result)
 }
 
 // parseClient reads the client's flags.
@@ -172,8 +172,9 @@ func endpoint(flag, text string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
 }
 
-func printResult(out io.Writer, r Result) error {
-	line, err := json.Marshal(r)
+// printLine prints a result as one line of JSON.
+func printLine(out io.Writer, result any) error {
+	line, err := json.Marshal(result)
 	if err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}

@@ -1,7 +1,7 @@
 package traffic
 
 import (
-	"os"
+	"context"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -11,23 +11,9 @@ import (
 // that a run ends with its figures so far. The second one ends the program at
 // once.
 func onInterrupt() (stop <-chan struct{}, release func()) {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	stopped, released := make(chan struct{}), make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-			close(stopped)
-		case <-released:
-			return
-		}
-		select {
-		case <-signals:
-			os.Exit(130)
-		case <-released:
-		}
-	}()
-	return stopped, func() { signal.Stop(signals); close(released) }
+	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, release)
+	return ctx.Done(), release
 }
 
 // first closes the channel it returns when one of the others is closed; release

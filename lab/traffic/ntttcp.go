@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/suite"
@@ -37,6 +38,7 @@ const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [mor
 	-thr    KB/s of each thread at most (sender)
 	-to     milliseconds to wait for the peer   [600000]; 0 = for ever
 	-xml    [file] write the figures as XML     [xml.txt]
+	-json   print the figures as one line of JSON too; NTttcp has no such flag
 	-hpt    no lines for single threads
 	-6 -4   IP version of names in -m
 	-v      verbose
@@ -59,7 +61,7 @@ func NTttcp(args []string, stdout, stderr io.Writer) int {
 	}
 	stop, release := onInterrupt()
 	defer release()
-	if err := (&ntttcp{options: o, stop: stop, stdout: stdout, stderr: stderr}).run(); err != nil {
+	if err := (&ntttcp{options: o, stop: stop, stdout: stdout}).run(); err != nil {
 		fmt.Fprintln(stderr, "windtunnel ntttcp:", err)
 		return 1
 	}
@@ -69,8 +71,8 @@ func NTttcp(args []string, stdout, stderr io.Writer) int {
 // ntttcp is one run.
 type ntttcp struct {
 	options
-	stop           <-chan struct{}
-	stdout, stderr io.Writer
+	stop   <-chan struct{}
+	stdout io.Writer
 
 	crew    *crew
 	places  []place
@@ -116,9 +118,14 @@ func (n *ntttcp) run() (err error) {
 		return err
 	}
 	if n.xml != "" {
-		return a.writeXML()
+		err = a.writeXML()
+	} else {
+		err = a.printText(n.stdout)
 	}
-	return a.printText(n.stdout)
+	if n.json {
+		err = errors.Join(err, a.printJSON(n.stdout))
+	}
+	return err
 }
 
 // writable finds out before the run whether the figures can be written.
@@ -429,7 +436,11 @@ func (n *ntttcp) measure() (account, error) {
 	}
 	stop, release := first(ends...)
 	defer release()
-	gauge := &gauge{udp: n.udp}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return account{}, err
+	}
+	gauge := &gauge{proc: proc, udp: n.udp}
 	cond := &conductor{crew: n.crew, timing: n.timing(), edge: gauge.edge}
 	fmt.Fprintln(n.stdout, "Network activity progressing...")
 	if err := cond.run(stop); err != nil {
@@ -458,6 +469,7 @@ func (n *ntttcp) timing() suite.Timing {
 
 // gauge reads the machine at the edges of the window.
 type gauge struct {
+	proc          procfs.FS
 	udp           bool
 	began, ended  machine
 	open, stopped bool
@@ -466,11 +478,11 @@ type gauge struct {
 
 func (g *gauge) edge(phase int32) {
 	if phase == measuring {
-		m, err := readMachine(g.udp)
+		m, err := readMachine(g.proc, g.udp)
 		g.began, g.open, g.err = m, true, errors.Join(g.err, err)
 	}
 	if phase >= cooling && g.open && !g.stopped {
-		m, err := readMachine(g.udp)
+		m, err := readMachine(g.proc, g.udp)
 		g.ended, g.stopped, g.err = m, true, errors.Join(g.err, err)
 	}
 }
@@ -480,7 +492,7 @@ func (n *ntttcp) account(window span, g *gauge) (account, error) {
 	if err != nil {
 		return account{}, fmt.Errorf("read the host's name: %w", err)
 	}
-	a := account{options: n.options, computer: name, usage: g.ended.since(g.began), mhz: megahertz()}
+	a := account{options: n.options, computer: name, usage: g.ended.since(g.began), mhz: megahertz(g.proc)}
 	for _, w := range n.crew.workers {
 		f, err := w.figures()
 		if err != nil {

@@ -34,6 +34,7 @@ type options struct {
 	nic      string        // -nic: the sender's own address
 	pace     int64         // -thr: KB/s of each thread; 0 = none
 	xml      string        // file; empty where text is printed
+	json     bool          // -json
 	notes    []string      // flags that have no meaning here
 }
 
@@ -132,16 +133,17 @@ func (p *ntttcpParser) flag() error {
 
 func (p *ntttcpParser) switches() map[string]func() {
 	return map[string]func(){
-		"-s":   func() { p.sender, p.role = true, true },
-		"-r":   func() { p.sender, p.role = false, true },
-		"-u":   func() { p.udp = true },
-		"-ndl": func() { p.noDelay = true },
-		"-ns":  func() { p.noSync = true },
-		"-wa":  func() { p.waitAll = true },
-		"-v":   func() { p.verbose = true },
-		"-hpt": func() { p.hidden = true },
-		"-6":   func() { p.ipv6 = true },
-		"-4":   func() { p.ipv6 = false },
+		"-s":    func() { p.sender, p.role = true, true },
+		"-r":    func() { p.sender, p.role = false, true },
+		"-u":    func() { p.udp = true },
+		"-ndl":  func() { p.noDelay = true },
+		"-ns":   func() { p.noSync = true },
+		"-wa":   func() { p.waitAll = true },
+		"-v":    func() { p.verbose = true },
+		"-hpt":  func() { p.hidden = true },
+		"-6":    func() { p.ipv6 = true },
+		"-4":    func() { p.ipv6 = false },
+		"-json": func() { p.json = true },
 	}
 }
 

@@ -125,21 +125,7 @@ var errStopped = errors.New("interrupted before any traffic; nothing was measure
 
 // acceptSync waits for a sender on the synchronisation port.
 func acceptSync(l *net.TCPListener, threads int, wait time.Duration, stop <-chan struct{}) (*syncPeer, error) {
-	accepted := make(chan struct{})
-	defer close(accepted)
-	go func() {
-		select {
-		case <-stop:
-			l.Close()
-		case <-accepted:
-		}
-	}()
-	if wait > 0 {
-		if err := l.SetDeadline(time.Now().Add(wait)); err != nil {
-			return nil, fmt.Errorf("wait for a sender on %v: %w", l.Addr(), err)
-		}
-	}
-	conn, err := l.Accept()
+	conn, err := acceptUntil(l, wait, stop)
 	switch {
 	case errors.Is(err, net.ErrClosed):
 		return nil, errStopped

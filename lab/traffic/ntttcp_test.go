@@ -2,18 +2,23 @@ package traffic
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 func TestLinesOfNTttcpsDocumentationAreRead(t *testing.T) {
@@ -184,6 +189,25 @@ func TestNTttcpCountsDatagrams(t *testing.T) {
 				t.Errorf("%.6f MiB sent, %.6f received, want %.6f", s[0], r[0], want)
 			}
 		})
+	}
+}
+
+func TestNTttcpsJSONHasTheFiguresOfItsText(t *testing.T) {
+	received, sent := ntttcpPair(t, "127.0.0.1", "-n 300 -l 4096 -json", "-n 300 -l 4096 -json")
+	for _, out := range []string{received, sent} {
+		text, line, found := strings.Cut(out, "{")
+		var r NTttcpResult
+		if !found {
+			t.Fatalf("no JSON in\n%s", out)
+		}
+		must(t, json.Unmarshal([]byte("{"+line), &r))
+		totals, counts := row(t, text, "Bytes(MEG)"), row(t, text, "Packets Sent")
+		if !near(float64(r.Bytes)/mib, totals[0], 1e-6) || math.Abs(r.Seconds-totals[1]) > 0.0006 || r.Bytes != 2*300*4096 {
+			t.Errorf("%+v, and the text has %v", r, totals)
+		}
+		if float64(r.Retransmits) != counts[2] || float64(r.Errors) != counts[3] || math.Abs(r.CPU-counts[4]) > 0.001 {
+			t.Errorf("%+v, and the text has %v", r, counts)
+		}
 	}
 }
 
@@ -401,29 +425,58 @@ next:
 	}
 }
 
-func TestMachineIsReadFromTheKernelsText(t *testing.T) {
-	var m machine
-	must(t, m.parseStat("cpu  100 10 50 800 20 5 15 7 3 1\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 123456 0 9\n"))
-	if m.busy != 180 || m.total != 1007 || m.processors != 2 || m.interrupts != 123456 {
-		t.Errorf("%+v: want 180 busy of 1007, 2 processors, 123456 interrupts", m)
+// kernel makes a /proc with these files.
+func kernel(t *testing.T, files map[string]string) procfs.FS {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "42/net"), 0o755))
+	must(t, os.Symlink("42", filepath.Join(dir, "self")))
+	for name, text := range files {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	snmp := "Ip: A B\nIp: 1 2\nTcp: InSegs OutSegs RetransSegs AttemptFails\nTcp: 11 22 33 44\nUdp: InDatagrams InErrors OutDatagrams\nUdp: 5 6 7\n"
-	must(t, m.parseSNMP(snmp, false))
+	proc, err := procfs.NewFS(dir)
+	must(t, err)
+	return proc
+}
+
+func TestMachineIsReadFromTheKernelsText(t *testing.T) {
+	const (
+		stat  = "cpu  100 10 50 800 20 5 15 7 3 1\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 123456 0 9\n"
+		snmp  = "Ip: InReceives OutRequests\nIp: 1 2\nTcp: InSegs OutSegs RetransSegs AttemptFails\nTcp: 11 22 33 44\nUdp: InDatagrams InErrors OutDatagrams\nUdp: 5 6 7\n"
+		snmp6 = "Udp6InDatagrams \t100\nUdp6OutDatagrams\t200\nUdp6InErrors 1\n"
+	)
+	proc := kernel(t, map[string]string{"stat": stat, "42/net/snmp": snmp, "42/net/snmp6": snmp6, "cpuinfo": "processor\t: 0\ncpu MHz\t\t: 2599.998\n"})
+	m, err := readMachine(proc, false)
+	must(t, err)
+	if math.Abs(m.busy-1.8) > 1e-9 || math.Abs(m.total-10.07) > 1e-9 || m.processors != 2 || m.interrupts != 123456 {
+		t.Errorf("%+v: want 1.8 s busy of 10.07, 2 processors, 123456 interrupts", m)
+	}
 	if m.received != 11 || m.sent != 22 || m.retransmits != 33 || m.errors != 44 {
 		t.Errorf("TCP %+v", m)
 	}
-	var u machine
-	must(t, u.parseSNMP(snmp, true))
-	u.parseSNMP6("Udp6InDatagrams \t100\nUdp6OutDatagrams\t200\nUdp6InErrors 1\nIp6x nonsense\n")
+	u, err := readMachine(proc, true)
+	must(t, err)
 	if u.received != 105 || u.sent != 207 || u.errors != 7 || u.retransmits != 0 {
 		t.Errorf("UDP %+v", u)
 	}
-	for _, bad := range []string{"", "cpu  1 2 x 4 5 6 7 8\ncpu0 1\n", "Tcp: InSegs\nTcp: 1\n"} {
-		if (&machine{}).parseStat(bad) == nil || (&machine{}).parseSNMP(bad, false) == nil {
-			t.Errorf("%q is read without an error", bad)
+	if runtime.GOARCH == "amd64" && megahertz(proc) != 2599.998 {
+		t.Error("the clock of /proc/cpuinfo is not read")
+	}
+	for what, files := range map[string]map[string]string{
+		"no files":      {},
+		"no CPU":        {"stat": "intr 5 0\n", "42/net/snmp": snmp},
+		"no number":     {"stat": "cpu  1 2 x 4 5 6 7 8\ncpu0 1\n", "42/net/snmp": snmp},
+		"few counters":  {"stat": stat, "42/net/snmp": "Tcp: InSegs\nTcp: 1\n"},
+		"no TCP or UDP": {"stat": stat, "42/net/snmp": ""},
+	} {
+		if m, err := readMachine(kernel(t, files), false); err == nil {
+			t.Errorf("%s: read as %+v without an error", what, m)
 		}
 	}
-	if now, err := readMachine(false); err != nil || now.total <= 0 || now.processors == 0 {
+	if proc, err = procfs.NewDefaultFS(); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := readMachine(proc, false); err != nil || now.total <= 0 || now.processors == 0 {
 		t.Errorf("this machine: %+v, %v", now, err)
 	}
 }
@@ -432,9 +485,6 @@ func TestUsageIsWhatHappenedBetweenTwoReadings(t *testing.T) {
 	u := machine{busy: 150, total: 300, processors: 2, sent: 10}.since(machine{busy: 100, total: 200, sent: 4})
 	if u.cpu != 50 || u.sent != 6 {
 		t.Errorf("%+v: want 50 %% and 6 packets", u)
-	}
-	if parseMegahertz("processor\t: 0\ncpu MHz\t\t: 2599.998\n") != 2599.998 || parseMegahertz("Hardware: arm") != 0 {
-		t.Error("the clock of /proc/cpuinfo is not read")
 	}
 }
 
@@ -457,4 +507,17 @@ func FuzzParseNTttcp(f *testing.F) {
 			t.Errorf("%q: %d buffers of %d bytes do not fit", line, o.buffers, o.length)
 		}
 	})
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *boolean) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "True":
+		*b = true
+	case "False":
+		*b = false
+	default:
+		return fmt.Errorf("%q is neither True nor False", text)
+	}
+	return nil
 }

@@ -101,19 +101,6 @@ func (b boolean) MarshalText() ([]byte, error) {
 	return []byte("False"), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (b *boolean) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "True":
-		*b = true
-	case "False":
-		*b = false
-	default:
-		return fmt.Errorf("%q is neither True nor False", text)
-	}
-	return nil
-}
-
 func decimals(name string, value float64, places int) metric {
 	return metric{name, fmt.Sprintf("%.*f", places, value)}
 }

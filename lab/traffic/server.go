@@ -39,7 +39,7 @@ func (s *server) run() error {
 		}
 		result, err := s.serve(conn)
 		if err == nil {
-			err = printResult(s.stdout, result)
+			err = printLine(s.stdout, result)
 		}
 		if s.once {
 			return err
@@ -53,28 +53,34 @@ func (s *server) run() error {
 // accept waits for a client. A nil connection means that the server was asked
 // to end.
 func (s *server) accept(listener *net.TCPListener) (net.Conn, error) {
+	conn, err := acceptUntil(listener, s.wait, s.stop)
+	if errors.Is(err, net.ErrClosed) {
+		return nil, nil
+	}
+	if isTimeout(err) {
+		return nil, fmt.Errorf("no client came to %v within %v; start one (windtunnel traffic client) or give a longer -wait", s.at, s.wait)
+	}
+	return conn, err
+}
+
+// acceptUntil waits for a connection; 0 is for ever. Once stop yields, the
+// listener is closed and the error is net.ErrClosed.
+func acceptUntil(l *net.TCPListener, wait time.Duration, stop <-chan struct{}) (net.Conn, error) {
 	accepted := make(chan struct{})
 	defer close(accepted)
 	go func() {
 		select {
-		case <-s.stop:
-			listener.Close()
+		case <-stop:
+			l.Close()
 		case <-accepted:
 		}
 	}()
-	if s.wait > 0 {
-		if err := listener.SetDeadline(time.Now().Add(s.wait)); err != nil {
-			return nil, fmt.Errorf("wait for a client on %v: %w", s.at, err)
+	if wait > 0 {
+		if err := l.SetDeadline(time.Now().Add(wait)); err != nil {
+			return nil, fmt.Errorf("wait for a connection to %v: %w", l.Addr(), err)
 		}
 	}
-	conn, err := listener.Accept()
-	if errors.Is(err, net.ErrClosed) {
-		return nil, nil
-	}
-	if errors.Is(err, unix.ETIMEDOUT) || isTimeout(err) {
-		return nil, fmt.Errorf("no client came to %v within %v; start one (windtunnel traffic client) or give a longer -wait", s.at, s.wait)
-	}
-	return conn, err
+	return l.Accept()
 }
 
 func isTimeout(err error) bool {

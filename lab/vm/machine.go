@@ -106,9 +106,6 @@ func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 	return conn, nil
 }
 
-// Ended is closed when the machine has ended.
-func (m *Machine) Ended() <-chan struct{} { return m.ended }
-
 // Fail adds to an error why the machine ended, if it did, and what its console
 // showed last.
 func (m *Machine) Fail(ctx context.Context, err error) error {

@@ -2,37 +2,28 @@ package vm
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
+
+	"github.com/prometheus/procfs"
 
 	"windtunnel/lab/units"
 )
 
-// reserve is what QEMU itself takes and what the machine shall keep.
+// reserve is the memory of QEMU itself and of the rest of the machine, bytes.
 const reserve = 256 << 20
 
-// roomFor refuses a machine that would push others out of memory.
+// roomFor returns an error for a VM that would push other programs out of
+// memory.
 func roomFor(memory int64) error {
-	text, err := os.ReadFile("/proc/meminfo")
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
-		return fmt.Errorf("see whether there is memory for a VM: %w", err)
+		return fmt.Errorf("read how much memory a VM may have: %w", err)
 	}
-	available, ok := availableMemory(string(text))
-	if ok && available < memory+reserve {
-		return fmt.Errorf("a VM of %s needs %s with what QEMU takes, and %s are available: make its memory smaller, or end other programs", units.FormatBytes(memory), units.FormatBytes(memory+reserve), units.FormatBytes(available))
+	info, err := proc.Meminfo()
+	if err != nil {
+		return fmt.Errorf("read how much memory a VM may have: %w", err)
+	}
+	if a := info.MemAvailableBytes; a != nil && *a < uint64(memory+reserve) {
+		return fmt.Errorf("a VM of %s needs %s with what QEMU takes, and %s are available: make its memory smaller, or end other programs", units.FormatBytes(memory), units.FormatBytes(memory+reserve), units.FormatBytes(int64(*a)))
 	}
 	return nil
-}
-
-// availableMemory reads MemAvailable of /proc/meminfo, in bytes.
-func availableMemory(meminfo string) (int64, bool) {
-	for line := range strings.Lines(meminfo) {
-		f := strings.Fields(line)
-		if len(f) == 3 && f[0] == "MemAvailable:" && f[2] == "kB" {
-			n, err := strconv.ParseInt(f[1], 10, 53)
-			return n << 10, err == nil
-		}
-	}
-	return 0, false
 }

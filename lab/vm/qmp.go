@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// qmp speaks to a running QEMU (its docs/interop/qmp-spec.txt): one JSON
-// object a line each way, events between the answers.
+// qmp is a connection to a running QEMU (its docs/interop/qmp-spec.txt): one
+// JSON object a line each way, events between the answers. The lab asks one
+// command, so it needs no library.
 type qmp struct {
 	conn net.Conn
 	in   *json.Decoder

@@ -124,23 +124,6 @@ func TestAMachineLargerThanTheMemoryIsNotStarted(t *testing.T) {
 	}
 }
 
-func TestAvailableMemoryIsRead(t *testing.T) {
-	for text, want := range map[string]int64{
-		"MemTotal: 9 kB\nMemAvailable:   2048 kB\n": 2 << 20,
-		"MemTotal: 9 kB\n":                          -1,
-		"MemAvailable: x kB\n":                      -1,
-		"":                                          -1,
-	} {
-		got, ok := availableMemory(text)
-		if !ok {
-			got = -1
-		}
-		if got != want {
-			t.Errorf("%q: %d; want %d", text, got, want)
-		}
-	}
-}
-
 func TestQEMUsCommandLineHasAQueueForEachCPUAndVHostOnlyWhereAskedFor(t *testing.T) {
 	c := Config{Name: "c1", CPUs: 1, Memory: 512 << 20, Kernel: "K", Image: "I", Tap: "vifc1", Queues: 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Accelerator: TCG}
 	one := strings.Join(argv(c, paths{"a", "q", "c"}), " ")

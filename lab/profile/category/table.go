@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-
-	"windtunnel/lab/profile/folded"
 )
 
 // Table is the ordered rules. Lookups are cached; a Table serves one
@@ -108,23 +106,4 @@ func (t *Table) search(symbol string) int {
 		}
 	}
 	return passes
-}
-
-// Names lists every category that a stack can get, in the table's order.
-func (t *Table) Names() []string {
-	names := []string{}
-	seen := map[string]bool{}
-	add := func(n string) {
-		if n != none && !seen[n] {
-			seen[n] = true
-			names = append(names, n)
-		}
-	}
-	for _, r := range t.rules {
-		add(r.category)
-	}
-	for _, n := range []string{folded.Generator, folded.Observer, folded.Foreign, folded.Other, folded.Unseen, folded.Wire, folded.Idle} {
-		add(n)
-	}
-	return names
 }

@@ -18,8 +18,7 @@ type FlameNode struct {
 // Flame makes the tree of a profile. Its root is the whole side, below it are
 // programs and below them their stacks. Idle time is left out.
 func Flame(p *Profile) *FlameNode {
-	t := grow(p, 1)
-	return t.flame()
+	return grow(p).flame()
 }
 
 // tree is a node while the graph is grown.
@@ -35,8 +34,8 @@ func newTree(name string) *tree {
 	return &tree{name: name, by: map[string]float64{}, children: map[string]*tree{}}
 }
 
-// grow adds the stacks of a profile up, each in cores times scale.
-func grow(p *Profile, scale float64) *tree {
+// grow adds up the stacks of a profile, in cores.
+func grow(p *Profile) *tree {
 	root := newTree("all")
 	if p.Side != "" {
 		root.name = p.Side
@@ -49,7 +48,7 @@ func grow(p *Profile, scale float64) *tree {
 		if s.Category == Idle {
 			continue
 		}
-		value := p.cpu(s) / p.Seconds * scale
+		value := p.cpu(s) / p.Seconds
 		at := root
 		at.add(value, s)
 		at = at.child(s.Comm)

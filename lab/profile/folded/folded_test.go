@@ -89,7 +89,7 @@ func TestStacksKnownBySamplesOnlyTakeTheirPeriods(t *testing.T) {
 func TestFoldedTextComesBack(t *testing.T) {
 	p := sample()
 	p.Stacks[0].Frames[0] = "go.shape.struct { a int; b int }"
-	stacks, err := ParseFolded(p.Folded())
+	stacks, err := parseFolded(p.Folded())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestFoldedTextComesBack(t *testing.T) {
 		t.Errorf("text: %s", p.Folded())
 	}
 	for text, want := range map[string]string{"a;b 1\nc": "line 2", "a;b x": `"x" is no number`, "a;b -1": "no number"} {
-		if _, err := ParseFolded(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseFolded(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -176,38 +176,6 @@ func TestAFlameGraphsBoxesHoldTheirChildren(t *testing.T) {
 	}
 	if find(f, "idle") != nil {
 		t.Error("idle time is in the graph")
-	}
-}
-
-func TestADifferenceIsPerSecondOrPerByte(t *testing.T) {
-	a, b := sample(), sample()
-	b.Seconds = 4 // half the cores
-	b.Stacks = append(b.Stacks, Stack{Comm: "gen", Frames: []string{"main", "new"}, Category: "GSO", Count: 400, Nanos: 400e6})
-	d := DiffFlame(a, b, 0, 0)
-	near(t, "all of A", d.A, 0.75)
-	near(t, "all of B", d.B, 0.475)
-	near(t, "delta", d.Delta(), -0.275)
-	// At half the bytes a second the same stacks cost the same for each byte.
-	d = DiffFlame(a, b, 1e9, 0.5e9)
-	near(t, "all of A, ns per byte", d.A, 0.75)
-	near(t, "all of B, ns per byte", d.B, 0.95)
-	var main *DiffNode
-	for _, c := range d.Children[0].Children {
-		main = c
-	}
-	grown := 0
-	for _, c := range main.Children {
-		if c.Name == "new" {
-			grown++
-			near(t, "what only B has, in A", c.A, 0)
-			near(t, "what only B has", c.B, 0.2)
-			if c.Category != "GSO" {
-				t.Errorf("category %q", c.Category)
-			}
-		}
-	}
-	if grown != 1 {
-		t.Errorf("what only B has stands %d times", grown)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package folded holds CPU profiles: stacks with what they cost, each in one
 // category, and what can be made of them: a table by category, folded text, a
-// pprof file, a flame graph, the difference of two. It touches no file, clock
+// pprof file, a flame graph. It touches no file, clock
 // or kernel.
 package folded
 

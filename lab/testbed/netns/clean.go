@@ -1,17 +1,16 @@
 package netns
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/space"
@@ -108,30 +107,30 @@ func endProcesses(inodes map[uint64]bool) ([]int, error) {
 // hasEnded reports whether a process is gone, or a zombie that waits for its
 // parent to take notice.
 func hasEnded(pid int) bool {
-	p, ok := status(pid)
-	return !ok || p.state == 'Z' || p.state == 'X'
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return true
+	}
+	stat, err := p.Stat()
+	return err != nil || stat.State == "Z" || stat.State == "X"
 }
 
 // inside lists the processes in the namespaces and all their descendants, but
 // never the caller.
 func inside(inodes map[uint64]bool) ([]int, error) {
-	entries, err := os.ReadDir("/proc")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	children := map[int][]int{}
 	var found []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if p, ok := status(pid); ok && p.state != 'Z' {
-			children[p.parent] = append(children[p.parent], pid)
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil && stat.State != "Z" {
+			children[stat.PPID] = append(children[stat.PPID], p.PID)
 		}
 		var st unix.Stat_t
-		if unix.Stat(filepath.Join("/proc", e.Name(), "ns/net"), &st) == nil && inodes[st.Ino] {
-			found = append(found, pid)
+		if unix.Stat(fmt.Sprintf("/proc/%d/ns/net", p.PID), &st) == nil && inodes[st.Ino] {
+			found = append(found, p.PID)
 		}
 	}
 	known := map[int]bool{os.Getpid(): true} // and with it, all that is found only by way of the caller
@@ -146,28 +145,6 @@ func inside(inodes map[uint64]bool) ([]int, error) {
 		}
 	}
 	return pids, nil
-}
-
-// processStatus is what /proc/PID/stat says (proc(5)).
-type processStatus struct {
-	state  byte
-	parent int
-}
-
-// status looks at a process; one that is gone is not ok. Its name, in
-// parentheses, may hold anything.
-func status(pid int) (s processStatus, ok bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return s, false
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 2 {
-		return s, false
-	}
-	s.state = fields[0][0]
-	s.parent, err = strconv.Atoi(fields[1])
-	return s, err == nil
 }
 
 // Named lists the network namespaces whose names start so.

@@ -118,7 +118,7 @@ func source(network, addr string, pace int, duration time.Duration) error {
 func testContainer(node int) agent.Container {
 	a := netip.AddrFrom4([4]byte{10, 31, byte(node), 1})
 	return agent.Container{
-		Name: "c1", Number: 1, V4: netip.PrefixFrom(a, 16),
+		Name: "c1", V4: netip.PrefixFrom(a, 16),
 		V6:  netip.MustParsePrefix(fmt.Sprintf("fd31:c::%d:1/64", node+1)),
 		MAC: net.HardwareAddr{2, 'w', 't', byte(node), 0, 1},
 	}

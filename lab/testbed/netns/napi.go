@@ -4,11 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -48,7 +44,7 @@ func tryReadyNAPI(s *space.Space, device string, index int, cpus []int) error {
 	pids, err := napiThreads(s, index)
 	if err != nil || len(pids) == 0 {
 		// Kernels before 6.8 do not list them; the name then has to do.
-		pids, err = napiThreadsByName(device)
+		pids, err = space.NAPIThreads(device)
 	}
 	if err != nil {
 		return fmt.Errorf("find the NAPI threads of %s: %w", device, err)
@@ -108,30 +104,4 @@ func napiThreads(s *space.Space, index int) ([]int, error) {
 	})
 	slices.Sort(pids)
 	return pids, err
-}
-
-func napiThreadsByName(device string) ([]int, error) {
-	names, err := filepath.Glob("/proc/[0-9]*/comm")
-	if err != nil {
-		return nil, err
-	}
-	var pids []int
-	for _, path := range names {
-		comm, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-			continue // ended meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		if strings.HasPrefix(string(comm), "napi/"+device+"-") {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			if err != nil {
-				return nil, err
-			}
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids)
-	return pids, nil
 }

@@ -134,7 +134,7 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 		return fmt.Errorf("start the agent of node %s: %w", n.Name(), err)
 	}
 	n.cmd = cmd
-	n.agent = agent.NewClient(n.Name(), stdio{out, in})
+	n.agent = agent.NewClient(n.Name(), agent.Pipe{ReadCloser: out, Out: in})
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	hello, err := n.agent.Hello(ctx)
@@ -146,21 +146,6 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 	}
 	return nil
 }
-
-type stdio struct {
-	out interface {
-		Read([]byte) (int, error)
-		Close() error
-	}
-	in interface {
-		Write([]byte) (int, error)
-		Close() error
-	}
-}
-
-func (s stdio) Read(b []byte) (int, error)  { return s.out.Read(b) }
-func (s stdio) Write(b []byte) (int, error) { return s.in.Write(b) }
-func (s stdio) Close() error                { return errors.Join(s.in.Close(), s.out.Close()) }
 
 // release ends the agent and closes the handles.
 func (n *node) release(ctx context.Context) error {

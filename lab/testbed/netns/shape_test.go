@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/meter"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
 )
@@ -149,7 +150,7 @@ func checkNAPIPriority(t *testing.T, n *node) {
 	}
 	pids, err := napiThreads(n.space, l.Attrs().Index)
 	if err != nil || len(pids) == 0 {
-		pids, err = napiThreadsByName(l.Attrs().Name)
+		pids, err = space.NAPIThreads(l.Attrs().Name)
 	}
 	if err != nil || len(pids) == 0 {
 		t.Fatalf("NAPI threads of node %s: %v (%v)", n.Name(), pids, err)

@@ -47,7 +47,7 @@ func snmp(t *testing.T, s *space.Space) meter.Counters {
 		if err != nil {
 			return err
 		}
-		return meter.ParseSNMP("snmp", text, c, func(string) bool { return true })
+		return meter.ParseSNMP(text, c)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ package image
 import (
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,14 +16,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/cavaliergopher/cpio"
 	"github.com/google/renameio/v2"
 	"github.com/klauspost/compress/gzip"
+	"github.com/u-root/u-root/pkg/ldd"
 
-	"windtunnel/lab/vm/cpio"
 	"windtunnel/lab/vm/kernel"
-	"windtunnel/lab/vm/sharedlib"
 )
 
 // Spec is what an image holds.
@@ -131,10 +133,9 @@ func moduleFiles(k kernel.Kernel) ([]file, error) {
 	return append(files, file{ModuleOrder, 0o644, order.Bytes()}), nil
 }
 
-// programFiles are the programs, and the libraries of them and of init itself.
-func programFiles(names []string, own string) ([]file, error) {
-	finder := sharedlib.System()
-	libraries, err := finder.Needed(own)
+// programFiles are the programs, and the libraries of them and of init.
+func programFiles(names []string, init string) ([]file, error) {
+	libraries, err := librariesOf(init)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +145,13 @@ func programFiles(names []string, own string) ([]file, error) {
 		if err != nil {
 			continue
 		}
-		libs, err := finder.Needed(path)
+		libs, err := librariesOf(path)
 		if err != nil {
-			return nil, fmt.Errorf("take %s along: %w", name, err)
+			return nil, err
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("take %s along: %w", name, err)
+			return nil, fmt.Errorf("copy %s: %w", name, err)
 		}
 		files = append(files, file{filepath.Join(Programs, name), 0o755, content})
 		libraries = append(libraries, libs...)
@@ -158,17 +159,37 @@ func programFiles(names []string, own string) ([]file, error) {
 	for _, path := range libraries {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("take a library along: %w", err)
+			return nil, fmt.Errorf("copy a library: %w", err)
 		}
 		files = append(files, file{path, 0o755, content})
 	}
 	return files, nil
 }
 
+// librariesOf lists the loader and the libraries that a program needs, directly
+// or not, as the loader itself finds them; none for a static program.
+func librariesOf(program string) ([]string, error) {
+	f, err := elf.Open(program)
+	if err != nil {
+		return nil, fmt.Errorf("find the libraries of %s: it is no ELF program that can be read: %w", program, err)
+	}
+	f.Close()
+	libraries, err := ldd.List(program)
+	if err != nil {
+		return nil, fmt.Errorf("find the libraries of %s: %w", program, err)
+	}
+	for _, path := range libraries {
+		if !filepath.IsAbs(path) { // the loader prints "NAME => not found"
+			return nil, fmt.Errorf("%s needs a library that is not installed; `ldd %s` names it", program, program)
+		}
+	}
+	return libraries, nil
+}
+
 // digest is of everything: paths, modes, contents, and the form of the image.
 func digest(files []file) string {
 	h := sha256.New()
-	fmt.Fprintln(h, "1", folders)
+	fmt.Fprintln(h, "2", folders)
 	for _, f := range files {
 		fmt.Fprintf(h, "%s %o %d\n", f.path, f.mode, len(f.content))
 		h.Write(f.content)
@@ -198,18 +219,42 @@ func pack(files []file, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a := cpio.NewWriter(z)
+	a := archive{w: cpio.NewWriter(z), made: map[string]bool{".": true, "/": true}}
 	for _, d := range folders {
-		if err := a.Folder(d); err != nil {
-			return err
-		}
+		a.folder(d)
 	}
 	for _, f := range files {
-		if err := a.File(f.path, f.mode, f.content); err != nil {
-			return err
-		}
+		a.folder(filepath.Dir(f.path))
+		a.add(f.path, cpio.TypeReg|cpio.FileMode(f.mode), f.content)
 	}
-	return errors.Join(a.Close(), z.Close())
+	return errors.Join(a.err, a.w.Close(), z.Close())
+}
+
+// archive writes a cpio archive, in which each folder comes before its files:
+// Linux makes no folder by itself. It keeps the first error.
+type archive struct {
+	w    *cpio.Writer
+	made map[string]bool // folders
+	err  error
+}
+
+// folder adds a folder and the folders above it, each once.
+func (a *archive) folder(path string) {
+	if a.made[path] {
+		return
+	}
+	a.made[path] = true
+	a.folder(filepath.Dir(path))
+	a.add(path, cpio.TypeDir|0o755, nil)
+}
+
+func (a *archive) add(path string, mode cpio.FileMode, content []byte) {
+	if a.err == nil {
+		a.err = a.w.WriteHeader(&cpio.Header{Name: strings.Trim(path, "/"), Mode: mode, Links: 1, Size: int64(len(content))})
+	}
+	if a.err == nil {
+		_, a.err = a.w.Write(content)
+	}
 }
 
 // kept is how many images stay: one for each tool that is in use.

@@ -2,6 +2,7 @@ package image
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cavaliergopher/cpio"
 	"github.com/klauspost/compress/gzip"
 
-	"windtunnel/lab/vm/cpio"
 	"windtunnel/lab/vm/kernel"
 )
 
@@ -28,7 +29,8 @@ func spec(t *testing.T) Spec {
 	return Spec{Kernel: k, Init: self, Programs: []string{"ls", "wt-none"}}
 }
 
-func contents(t *testing.T, path string) map[string]cpio.Entry {
+// contents reads an image: file contents by path.
+func contents(t *testing.T, path string) map[string][]byte {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -39,18 +41,27 @@ func contents(t *testing.T, path string) map[string]cpio.Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := cpio.Read(z, 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	by := map[string]cpio.Entry{}
-	for _, e := range entries {
-		if _, twice := by[e.Path]; twice {
-			t.Errorf("%s is there twice", e.Path)
+	by := map[string][]byte{}
+	for r := cpio.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return by
 		}
-		by[e.Path] = e
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := by[h.Name]; twice {
+			t.Errorf("%s is there twice", h.Name)
+		}
+		if above := filepath.Dir(h.Name); above != "." && by[above] == nil {
+			t.Errorf("%s comes before its folder", h.Name)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by[h.Name] = content
 	}
-	return by
 }
 
 func TestAnImageHoldsInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
@@ -68,8 +79,8 @@ func TestAnImageHoldsInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
 	if _, ok := has["usr/bin/wt-none"]; ok {
 		t.Error("a program that is not installed is there")
 	}
-	for name := range strings.FieldsSeq(string(has["modules/order"].Content)) {
-		if len(has["modules/"+name].Content) == 0 {
+	for name := range strings.FieldsSeq(string(has["modules/order"])) {
+		if len(has["modules/"+name]) == 0 {
 			t.Errorf("module %s is to be loaded and missing", name)
 		}
 	}
@@ -174,4 +185,53 @@ func FuzzWithoutSections(f *testing.F) {
 			t.Errorf("%d bytes of %d", len(got), len(b))
 		}
 	})
+}
+
+func TestAProgramRunsInAPlaceThatHasNothingButItsLibraries(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: changes the root folder")
+	}
+	chroot, err := exec.LookPath("chroot")
+	if err != nil {
+		t.Skip("chroot is not here")
+	}
+	program, err := exec.LookPath("ls")
+	if err != nil {
+		t.Skip("ls is not here")
+	}
+	libs, err := librariesOf(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(libs) < 2 {
+		t.Skipf("%s needs no libraries", program)
+	}
+	root := t.TempDir()
+	for _, path := range append(libs, program) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command(chroot, root, program, "/").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "usr") {
+		t.Errorf("in a place of its own %s said %q: %v", program, out, err)
+	}
+}
+
+func TestAFileThatIsNoProgramIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := librariesOf(path); err == nil || !strings.Contains(err.Error(), "no ELF program") {
+		t.Errorf("a script: %v", err)
+	}
 }

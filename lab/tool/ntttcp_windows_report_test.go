@@ -10,6 +10,9 @@ import (
 	"unicode/utf16"
 )
 
+// The generator prints and writes what Microsoft's NTttcp does. No driver reads
+// that: these readers check it, as NTttcp's own readers would take it.
+
 // NTttcpReport is what one end of Microsoft's NTttcp says of a run, in SI
 // units. Packets, retransmits, errors, interrupts and CPU are the machine's, not
 // the run's alone, within the measured time.

@@ -1,0 +1,26 @@
+package space
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/procfs"
+)
+
+// NAPIThreads lists the threads that poll a device's receive queues, by their
+// names. The kernel cuts a thread's name to 15 bytes.
+func NAPIThreads(device string) ([]int, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, p := range all {
+		comm, err := p.Comm()
+		if err == nil && strings.HasPrefix(comm, "napi/"+device+"-") { // a process may have ended meanwhile
+			pids = append(pids, p.PID)
+		}
+	}
+	slices.Sort(pids)
+	return pids, nil
+}
