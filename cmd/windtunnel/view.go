@@ -92,7 +92,7 @@ func headed(s sample.Sample, p experiment.Progress) string {
 func outcome(s sample.Sample, p experiment.Progress) string {
 	again := ""
 	if p.Repeats {
-		again = fmt.Sprintf("; retry %d of %d", p.Attempt+1, p.Attempts)
+		again = fmt.Sprintf("; repeated later (%d of %d)", p.Attempt+1, p.Attempts)
 	}
 	if !s.OK() {
 		return s.Failure.String() + again

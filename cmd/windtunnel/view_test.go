@@ -19,13 +19,13 @@ func TestAnAttemptIsOneShortLine(t *testing.T) {
 		p experiment.Progress
 	}{
 		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %": {sample.Sample{Metrics: stream}, experiment.Progress{Attempt: 1, Attempts: 3}},
-		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46.2 %, compile); retry 2 of 3": {
+		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46.2 %, compile); repeated later (2 of 3)": {
 			sample.Sample{Metrics: stream, Gates: []sample.Gate{foreign}}, first},
 		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46.2 %, compile)": {
 			sample.Sample{Metrics: stream, Gates: []sample.Gate{foreign}}, experiment.Progress{Attempt: 3, Attempts: 3}},
 		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; flagged (foreign CPU 46.2 %, compile; unsteady rate 14.0 %)": {
 			sample.Sample{Metrics: stream, Flags: []sample.Gate{foreign, {Name: sample.Unsteady, Value: 14, Unit: "%"}}}, experiment.Progress{}},
-		"agent-lost: node b's agent has ended; retry 2 of 3": {
+		"agent-lost: node b's agent has ended; repeated later (2 of 3)": {
 			sample.Sample{Failure: &sample.Failure{Kind: sample.AgentLost, Message: "node b's agent has ended"}}, first},
 		"11,050 transactions/s, p50 76 µs": {
 			sample.Sample{Metrics: sample.Metrics{sample.Transactions: 11050, sample.LatencyP50: 76000}}, experiment.Progress{}},
