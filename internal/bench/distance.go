@@ -43,7 +43,7 @@ func (b *bench) repeats() error {
 		}
 		b.row(fmt.Sprintf("bridge, %d × 1 s: coefficient of variation of %s", len(v), m), "≤ 3 %", fmt.Sprintf("%.1f %%", 100*cv), cv <= 0.03)
 	}
-	for _, line := range r.Conditions.Lines() {
+	for _, line := range r.ConditionLines() {
 		fmt.Printf("| %s | | | |\n", line)
 	}
 	return nil

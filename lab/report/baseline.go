@@ -23,8 +23,8 @@ func (c *Comparison) Alike() bool { return c.Verdict == Alike }
 // ratioColumns are the ratio to the baseline, and which that is. Where all rows
 // have the same one, the ratio's heading names it instead.
 func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
-	ratio := Column{Key: "ratio", Name: "ratio to baseline", Rank: 1, Cells: make([]Cell, len(rows))}
-	to := Column{Key: "baseline", Name: "baseline", Text: true, Rank: 2, Cells: make([]Cell, len(rows))}
+	ratio := Column{Key: "ratio", Name: "ratio to baseline", Ranged: true, Cells: make([]Cell, len(rows))}
+	to := Column{Key: "baseline", Name: "baseline", Text: true, Cells: make([]Cell, len(rows))}
 	named := make(map[string]bool)
 	for i, s := range rows {
 		c := r.Ratio(s.ID, m)

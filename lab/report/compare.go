@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -15,15 +17,17 @@ var compared = []sample.Metric{
 }
 
 // compare yields every metric that both sides of the plan's comparisons have,
-// with the title that the plan gives the comparison.
-func (b *builder) compare() (list []*Comparison, titles []string) {
+// with the title that the plan gives the comparison. apart gets why two scenarios
+// with figures have nothing to compare.
+func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison, titles []string) {
 	for _, c := range b.plan.Comparisons {
 		if b.scenarios[c.Subject] == nil || b.scenarios[c.Baseline] == nil {
 			b.doubt = append(b.doubt, fmt.Sprintf("The comparison of %s with %s names a scenario that the plan does not have.", c.Subject, c.Baseline))
 			continue
 		}
-		if b.apart(c) {
-			b.doubt = append(b.doubt, fmt.Sprintf("%s and %s have figures, but in no block both, so they cannot be compared.", c.Subject, c.Baseline))
+		if why := b.apart(c); why != "" {
+			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
+			b.doubt = append(b.doubt, why+", so they cannot be compared.")
 		}
 		for _, m := range compared {
 			if p := b.paired(c.Subject, c.Baseline, m); p != nil {
@@ -36,8 +40,8 @@ func (b *builder) compare() (list []*Comparison, titles []string) {
 
 // judged makes every comparison of the report once, and its verdict, and
 // returns those of the plan's comparisons and of its ladders.
-func (b *builder) judged() ([]Comparison, []Ladder) {
-	all, titles := b.compare()
+func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Ladder) {
+	all, titles := b.compare(apart)
 	ladders, steps := b.ladders()
 	b.settle(all, steps)
 	list := make([]Comparison, len(all))
@@ -51,20 +55,31 @@ func (b *builder) judged() ([]Comparison, []Ladder) {
 	return list, ladders
 }
 
-// apart reports whether both have figures and no block in common.
-func (b *builder) apart(c suite.Comparison) bool {
+// apart says that both have figures, and in no block both at the distance shown;
+// empty where a block has both, or one has none.
+func (b *builder) apart(c suite.Comparison) string {
 	subject, baseline := b.cells[c.Subject], b.cells[c.Baseline]
-	if len(subject.ok) == 0 || len(baseline.ok) == 0 {
-		return false
+	if len(subject.ok) == 0 || len(baseline.ok) == 0 || common(subject, baseline) > 0 {
+		return ""
 	}
-	blocks := make(map[int]bool)
-	for _, s := range subject.ok {
-		blocks[s.Block] = true
+	text := fmt.Sprintf("%s and %s have figures, but in no block both", c.Subject, c.Baseline)
+	if len(b.parts) < 2 {
+		return text
 	}
-	for _, s := range baseline.ok {
-		if blocks[s.Block] {
-			return false
+	n := 0
+	for _, part := range b.parts {
+		cells := sorted(b.plan, part)
+		n += common(cells[c.Subject], cells[c.Baseline])
+	}
+	return fmt.Sprintf("%s at this distance of the CPUs (at another distance both in %s)", text, phrase.Count(n, "block"))
+}
+
+// common returns the number of blocks with figures of both.
+func common(a, b *cell) (n int) {
+	for _, s := range a.ok {
+		if slices.ContainsFunc(b.ok, func(o *sample.Sample) bool { return o.Block == s.Block }) {
+			n++
 		}
 	}
-	return true
+	return n
 }

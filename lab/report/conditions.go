@@ -2,10 +2,11 @@ package report
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/condition"
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
 )
@@ -71,7 +72,7 @@ func (e *Elsewhere) Title() string {
 }
 
 // split parts a run's samples by the distance of the CPUs.
-func split(samples []sample.Sample, choice condition.Choice) (c Conditions, here []sample.Sample, elsewhere [][]sample.Sample) {
+func split(samples []sample.Sample, choice condition.Choice) (c Conditions, parts [][]sample.Sample, shown int) {
 	levels, parts, shown := condition.Split(samples, choice)
 	for i, l := range levels {
 		d := Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share, Shown: i == shown}
@@ -82,12 +83,7 @@ func split(samples []sample.Sample, choice condition.Choice) (c Conditions, here
 		}
 		c.Distances = append(c.Distances, d)
 	}
-	for i, part := range parts {
-		if i != shown && len(part) > 0 {
-			elsewhere = append(elsewhere, part)
-		}
-	}
-	return c, parts[shown], elsewhere
+	return c, parts, shown
 }
 
 // observe adds what the trials that count say of the conditions.
@@ -132,98 +128,90 @@ func (c *Conditions) adjusted(samples []sample.Sample) {
 	c.Stolen = float64(stolen) / float64(max(all, 1))
 }
 
-// Lines say what the figures hold for.
-func (c Conditions) Lines() []string {
-	var lines []string
-	if line := c.state(); line != "" {
-		lines = append(lines, line)
+// leftOut says why slices are left out.
+var leftOut = []struct {
+	reason sample.LeftOut
+	text   string
+}{
+	{sample.StolenSlice, "the host ran other guests on the nodes' CPUs (steal)"},
+	{sample.DistantSlice, "the host moved the nodes' CPUs to another distance within the trial"},
+}
+
+// ConditionLines say for which state of the machine the figures hold, and what
+// limited the traffic. Without a trial that counts there is nothing to say.
+func (r *Report) ConditionLines() (lines []string) {
+	if r.Validity.Valid == 0 {
+		return nil
+	}
+	c := &r.Conditions
+	if state := c.state(); state != "" {
+		lines = append(lines, "The figures hold for "+state+".")
+	}
+	for i := range r.Elsewhere {
+		e := &r.Elsewhere[i]
+		lines = append(lines, fmt.Sprintf("%s counted with the CPUs %.0f ns from each other: their figures stand in a table of their own.", phrase.Count(e.report.Validity.Valid, "trial"), e.Distance))
 	}
 	if c.Adjusted {
 		lines = append(lines, fmt.Sprintf("The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen))
 	}
-	for _, why := range []struct {
-		reason sample.LeftOut
-		text   string
-	}{
-		{sample.StolenSlice, "because the host ran other guests on the nodes' CPUs (steal)"},
-		{sample.DistantSlice, "because the host moved the nodes' CPUs to another distance within the trial"},
-	} {
+	for _, why := range leftOut {
 		if share := c.LeftOut[why.reason]; share > 0 {
-			lines = append(lines, fmt.Sprintf("The figures leave out %s of the measured time %s.", units.FormatPercent(math.Round(1000*share)/1000), why.text))
+			lines = append(lines, fmt.Sprintf("The figures leave out %s of the measured time because %s.", percentage(share), why.text))
 		}
+	}
+	if l := r.limits(); l != "" {
+		lines = append(lines, "What limited the traffic: "+l+".")
 	}
 	return lines
 }
 
-// Limits returns a sentence with the limit of each scenario's traffic; empty if
-// none is known.
-func (r *Report) Limits() string {
-	var parts []string
-	by := map[sample.Limit][]string{}
+// limits lists the limits with the scenarios that they held back.
+func (r *Report) limits() string {
+	by := make(map[sample.Limit][]string)
 	var order []sample.Limit
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		if s.Limit == "" {
 			continue
 		}
-		name := s.ID
-		if s.LimitShare < 0.95 {
-			name += fmt.Sprintf(" (%.0f %% of its trials)", 100*s.LimitShare)
-		}
 		if by[s.Limit] == nil {
 			order = append(order, s.Limit)
 		}
-		by[s.Limit] = append(by[s.Limit], name)
+		by[s.Limit] = append(by[s.Limit], s.ID+s.limitShare(" of its trials"))
 	}
+	var parts []string
 	for _, l := range order {
 		parts = append(parts, fmt.Sprintf("%s: %s", l, strings.Join(by[l], ", ")))
 	}
-	if len(parts) == 0 {
+	return strings.Join(parts, "; ")
+}
+
+// limitShare is the share of the trials that the limit held back, in brackets;
+// empty for all of them.
+func (s *Scenario) limitShare(of string) string {
+	if s.LimitShare >= 0.95 {
 		return ""
 	}
-	return "What limited the traffic: " + strings.Join(parts, "; ") + "."
+	return fmt.Sprintf(" (%.0f %%%s)", 100*s.LimitShare, of)
 }
 
-// ConditionLines returns the lines of the section Conditions, Limits included.
-func (r *Report) ConditionLines() []string {
-	lines := r.Conditions.Lines()
-	if l := r.Limits(); l != "" {
-		lines = append(lines, l)
-	}
-	return lines
-}
-
-// state is the condition in a sentence; empty where nothing was read.
-func (c Conditions) state() string {
-	text := ""
+// state is the state of the machine in a phrase; empty where nothing was read.
+func (c *Conditions) state() string {
+	shown, others := "", []string(nil)
 	for _, d := range c.Distances {
-		if d.Shown {
-			text = fmt.Sprintf("the nodes' CPUs %.0f ns from each other", d.Median)
+		switch {
+		case !d.Shown:
+			others = append(others, fmt.Sprintf("%.0f ns for %.0f %% of the time", d.Median, 100*d.Share))
+		case d.Trials > 0 || c.Adjusted:
+			shown = fmt.Sprintf("the nodes' CPUs %.0f ns from each other", d.Median)
 		}
 	}
-	if len(c.Distances) > 1 {
-		text += " (the host also had them at "
-		first := true
-		for _, d := range c.Distances {
-			if d.Shown {
-				continue
-			}
-			if !first {
-				text += " and "
-			}
-			first = false
-			text += fmt.Sprintf("%.0f ns for %.0f %% of the time", d.Median, 100*d.Share)
-		}
-		text += ")"
+	if shown != "" && len(others) > 0 {
+		shown += " (the host also had them at " + phrase.And(others) + ")"
 	}
+	parts := []string{shown}
 	if c.MemoryCopy != nil {
-		if text != "" {
-			text += " and "
-		}
-		text += fmt.Sprintf("memory copied at %.1f GB/s", c.MemoryCopy.Median/8e9)
+		parts = append(parts, fmt.Sprintf("memory copied at %.1f GB/s", c.MemoryCopy.Median/8e9))
 	}
-	if text == "" {
-		return ""
-	}
-	return "The figures hold for " + text + "."
+	return phrase.And(slices.DeleteFunc(parts, func(p string) bool { return p == "" }))
 }

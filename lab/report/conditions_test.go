@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,8 +39,8 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 	if len(r.Elsewhere) != 1 || r.Elsewhere[0].Scenarios[0].Throughput.Median != 8e9 || r.Elsewhere[0].Scenarios[0].Trials != 2 {
 		t.Fatalf("elsewhere: %+v", r.Elsewhere)
 	}
-	lines := strings.Join(r.Conditions.Lines(), "\n")
-	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s."; lines != want {
+	lines := strings.Join(r.ConditionLines(), "\n")
+	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s.\n2 trials counted with the CPUs 338 ns from each other: their figures stand in a table of their own."; lines != want {
 		t.Errorf("%q, want %q", lines, want)
 	}
 	var table bytes.Buffer
@@ -76,7 +77,7 @@ func TestSlicesLeftOutAreSaid(t *testing.T) {
 	s := atDistance(0, 52, 13e9)
 	s.Series[3].LeftOut, s.Series[4].LeftOut, s.Series[7].LeftOut = sample.StolenSlice, sample.StolenSlice, sample.DistantSlice
 	r := Build(sample.Run{}, oneScenario(), []sample.Sample{s})
-	lines := strings.Join(r.Conditions.Lines(), "\n")
+	lines := strings.Join(r.ConditionLines(), "\n")
 	for _, want := range []string{"leave out 20 % of the measured time because the host ran other guests", "leave out 10 % of the measured time because the host moved"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("%q lacks %q", lines, want)
@@ -86,7 +87,7 @@ func TestSlicesLeftOutAreSaid(t *testing.T) {
 
 func TestARunWithoutReadingsSaysNothingOfConditions(t *testing.T) {
 	s := sample.Sample{Scenario: "bridge/stream", Metrics: sample.Metrics{sample.Throughput: 1}}
-	if lines := Build(sample.Run{}, oneScenario(), []sample.Sample{s}).Conditions.Lines(); len(lines) != 0 {
+	if lines := Build(sample.Run{}, oneScenario(), []sample.Sample{s}).ConditionLines(); len(lines) != 0 {
 		t.Errorf("%q", lines)
 	}
 }
@@ -101,8 +102,8 @@ func TestWhatLimitedMostTrialsIsShown(t *testing.T) {
 		samples = append(samples, s)
 	}
 	r := Build(sample.Run{}, oneScenario(), samples)
-	if want := "What limited the traffic: sender CPU: bridge/stream (70 % of its trials)."; r.Limits() != want {
-		t.Errorf("%q, want %q", r.Limits(), want)
+	if want := "What limited the traffic: sender CPU: bridge/stream (70 % of its trials)."; !slices.Contains(r.ConditionLines(), want) {
+		t.Errorf("%q, want %q", r.ConditionLines(), want)
 	}
 	for _, c := range r.Figures()[0].Columns {
 		if c.Key == "limit" {
@@ -119,8 +120,61 @@ func TestARunThatAdjustsSaysSo(t *testing.T) {
 	s, far := atDistance(0, 52, 13e9), atDistance(1, 335, 8e9)
 	s.Series[3].Steal, far.Series[2].Steal = 10, 20
 	r := Build(sample.Run{Options: sample.Options{Adjusted: true}}, oneScenario(), []sample.Sample{s, s, far})
-	lines := strings.Join(r.Conditions.Lines(), "\n")
+	lines := strings.Join(r.ConditionLines(), "\n")
 	if !strings.Contains(lines, "took its CPUs away in 10 % of the time: the figures are adjusted") || len(r.Elsewhere) != 0 || r.Scenarios[0].Trials != 2 {
 		t.Errorf("%q; %d trials; elsewhere %+v", lines, r.Scenarios[0].Trials, r.Elsewhere)
 	}
+}
+
+// The explanation states the conditions as the report does.
+func TestTheExplanationHasTheConditionsOfTheReport(t *testing.T) {
+	r := Build(sample.Run{}, oneScenario(), []sample.Sample{atDistance(0, 52, 13e9), atDistance(1, 54, 13e9), atDistance(2, 335, 8e9), atDistance(3, 340, 8e9)})
+	for _, s := range r.Explain() {
+		if s.Title == "Conditions" {
+			if !slices.Equal(s.Paragraphs, r.ConditionLines()) || len(s.Paragraphs) != 2 || !strings.HasPrefix(s.Paragraphs[0], "The figures hold for ") {
+				t.Errorf("%q, the report says %q", s.Paragraphs, r.ConditionLines())
+			}
+			return
+		}
+	}
+	t.Errorf("no conditions: %+v", r.Explain())
+}
+
+func TestWithoutATrialThatCountsNoFiguresHold(t *testing.T) {
+	s := atDistance(0, 52, 13e9)
+	s.Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 46, Limit: 3, Unit: "%"}}
+	r := Build(sample.Run{}, oneScenario(), []sample.Sample{s})
+	if lines := r.ConditionLines(); len(lines) != 0 {
+		t.Errorf("%q", lines)
+	}
+}
+
+// Two scenarios of which each block has one near and one far.
+func TestScenariosOfOtherDistancesSayInHowManyBlocksBothWereAtOne(t *testing.T) {
+	plan := oneScenario()
+	plan.Scenarios = append(plan.Scenarios, plan.Scenarios[0])
+	plan.Scenarios[1].ID = "vxlan/stream"
+	plan.Comparisons = []suite.Comparison{{Baseline: "bridge/stream", Subject: "vxlan/stream"}}
+	var samples []sample.Sample
+	for block := range 10 {
+		distances := []float64{52, 335}
+		if block < 2 {
+			distances[0] = 335
+		}
+		for i, d := range distances {
+			s := atDistance(block, d, 13e9)
+			s.Scenario = plan.Scenarios[i].ID
+			samples = append(samples, s)
+		}
+	}
+	r := Build(sample.Run{Options: sample.Options{CPUDistance: "near"}}, plan, append(samples, func() sample.Sample {
+		s := atDistance(10, 52, 13e9)
+		s.Scenario = "vxlan/stream"
+		return s
+	}()))
+	const want = "vxlan/stream and bridge/stream have figures, but in no block both at this distance of the CPUs (at another distance both in 2 blocks)"
+	if len(r.Findings) != 1 || !strings.HasSuffix(r.Findings[0], want+".") {
+		t.Errorf("%q", r.Findings)
+	}
+	expectNote(t, r, want+", so they cannot be compared.")
 }

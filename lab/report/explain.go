@@ -44,6 +44,7 @@ func (r *Report) Explain() []Section {
 	if len(r.Ladders) == 0 {
 		add("What it costs", r.sentences())
 	}
+	add("Conditions", r.ConditionLines())
 	add("Hypotheses", judged(r.Hypotheses))
 	add("Published figures", r.publishedFindings())
 	add("What could not be said", r.unsaid())
@@ -88,7 +89,7 @@ func (l *Ladder) parts(m sample.Metric) string {
 		g := &l.Steps[i]
 		if c := g.Cost(m); c != nil {
 			top = g
-			if c.Verdict == Differs && c.Added != nil && c.Added.Median > 0 {
+			if c.Verdict == Differs && c.Adds() && c.Added.Median > 0 {
 				adding = append(adding, g)
 			}
 		}
@@ -97,19 +98,19 @@ func (l *Ladder) parts(m sample.Metric) string {
 		return ""
 	}
 	slices.SortStableFunc(adding, func(a, b *Rung) int { return cmp.Compare(b.Cost(m).Added.Median, a.Cost(m).Added.Median) })
-	whole := top.Cost(m).Figure
-	scale := ScaleOf(m, whole.Median)
-	var texts []string
-	for _, g := range adding {
-		v := g.Cost(m).Added.Median / scale.By
-		text := g.Name + " " + grouped(v, min(significant(v), significant(whole.Median/scale.By)))
-		if len(texts) == 0 {
-			text = strings.Replace(text, g.Name, g.Name+" adds", 1)
-		}
-		texts = append(texts, text)
+	lines, scale := l.Lines(m)
+	line := func(g *Rung) LadderLine {
+		return lines[slices.IndexFunc(l.Steps, func(s Rung) bool { return s.Scenario == g.Scenario })]
 	}
-	figure, _ := scale.Figure(*whole)
-	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, top.Name, withUnit(figure, scale.Unit), phrase.And(texts))
+	var texts []string
+	for i, g := range adding {
+		verb := " "
+		if i == 0 {
+			verb = " adds "
+		}
+		texts = append(texts, g.Name+verb+strings.TrimPrefix(line(g).Added, "+"))
+	}
+	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, top.Name, withUnit(line(top).Figure, scale.Unit), phrase.And(texts))
 }
 
 // unsaid lists the scenarios without figures, and the doubts.

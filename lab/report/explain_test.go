@@ -60,7 +60,7 @@ func TestExplanationOfStepsThatShowNothingSaysWhatWouldHaveShown(t *testing.T) {
 
 func TestExplanationWithoutLaddersIsOfEveryComparison(t *testing.T) {
 	sections := quick(t).Explain()
-	if sections[0].Title != "What it costs" || len(sections[0].Paragraphs) != 3 || !strings.HasPrefix(sections[0].Paragraphs[0], "Suggested, not certain: the bridge carries 3.6 % less than raw [") {
+	if sections[0].Title != "What it costs" || len(sections[0].Paragraphs) != 3 || !strings.HasPrefix(sections[0].Paragraphs[0], "The bridge carries 3.6 % less than raw [") {
 		t.Errorf("%+v", sections[0])
 	}
 	if last := sections[len(sections)-1]; last.Title != "Validity" || !strings.HasPrefix(last.Paragraphs[0], "47 of 50 trials count; 3 failed") {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,10 +29,9 @@ type Column struct {
 	Unit string // empty for a bare count or ratio
 	// Text: the cells are words, not figures.
 	Text bool
-	// Rank says what may be left out first where there is little room; 0
-	// stays always.
-	Rank  int
-	Cells []Cell // one a row
+	// Ranged: a terminal shows the intervals too.
+	Ranged bool
+	Cells  []Cell // one a row
 }
 
 // Cell is one figure as a person reads it, in the column's unit. The zero
@@ -109,60 +107,44 @@ func heading(rows []*Scenario, exchange bool) (title string, names []string) {
 	return "streams", names
 }
 
-// tableColumns lists the columns of the tables in order. They follow the
-// columns of throughput or transactions and their ratio.
-var tableColumns = []struct {
-	metric   sample.Metric
-	name     string // empty: the metric's own
-	rank     int
-	exchange bool // it stands in the table of request/response too
-}{
-	{sample.SenderCPU, "", 1, true},
-	{sample.ReceiverCPU, "", 1, true},
-	{sample.SenderCPUPerByte, "sender CPU", 3, false},
-	{sample.ReceiverCPUPerByte, "receiver CPU", 3, false},
-	{sample.DatagramsSent, "", 3, false},
-	{sample.DatagramsReceived, "", 2, false},
-	{sample.LossRatio, "", 1, false},
-	{sample.SocketLoss, "", 2, false},
-	{sample.PathLoss, "", 2, false},
-	{sample.Retransmits, "", 4, true},
-	{sample.Errors, "", 2, true},
-}
-
-func (r *Report) columns(rows []*Scenario, exchange bool) []Column {
-	main := sample.Throughput
-	if exchange {
-		main = sample.Transactions
-	}
-	list := append([]Column{quantity(main, "", 0, rows)}, r.ratioColumns(rows, main)...)
-	if exchange {
-		list = append(list, latencies(rows)...)
-	} else {
-		ratio := r.ratioColumns(rows, sample.Capacity)[0]
-		ratio.Key, ratio.Name, ratio.Rank = "capacity_ratio", "ratio of capacity", 5
-		list = append(list, quantity(sample.Capacity, "capacity", 4, rows), ratio, limits(rows))
-	}
-	for _, c := range tableColumns {
-		if c.exchange || !exchange {
-			list = append(list, quantity(c.metric, c.name, c.rank, rows))
+// columns lists the columns of a table in order: what is left at the right of a
+// narrow terminal stands in a table of its own.
+func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
+	add := func(metrics ...sample.Metric) {
+		for _, m := range metrics {
+			list = append(list, quantity(m, "", rows))
 		}
 	}
+	if exchange {
+		add(sample.Transactions)
+		list[0].Ranged = true
+		list = append(list, r.ratioColumns(rows, sample.Transactions)...)
+		list = append(list, latencies(rows)...)
+		add(sample.SenderCPU, sample.ReceiverCPU)
+	} else {
+		add(sample.Throughput)
+		list[0].Ranged = true
+		list = append(list, r.ratioColumns(rows, sample.Throughput)...)
+		list = append(list, quantity(sample.SenderCPUPerByte, "sender CPU", rows), quantity(sample.ReceiverCPUPerByte, "receiver CPU", rows))
+		list = append(list, limits(rows))
+		add(sample.DatagramsSent, sample.DatagramsReceived, sample.LossRatio, sample.SocketLoss, sample.PathLoss, sample.SenderCPU, sample.ReceiverCPU)
+		ratio := r.ratioColumns(rows, sample.Capacity)[0]
+		ratio.Key, ratio.Name = "capacity_ratio", "ratio of capacity"
+		list = append(list, quantity(sample.Capacity, "capacity", rows), ratio)
+	}
+	add(sample.Retransmits, sample.Errors)
 	return append(list, trials(rows))
 }
 
 // limits is the column of what held the traffic back, with the share of the
 // trials where it was not so in all.
 func limits(rows []*Scenario) Column {
-	c := Column{Key: "limit", Name: "limited by", Text: true, Rank: 4, Cells: make([]Cell, len(rows))}
+	c := Column{Key: "limit", Name: "limited by", Text: true, Cells: make([]Cell, len(rows))}
 	for i, s := range rows {
 		if s.Limit == "" {
 			continue
 		}
-		c.Cells[i].Text = string(s.Limit)
-		if s.LimitShare < 0.95 {
-			c.Cells[i].Text += fmt.Sprintf(" (%.0f %%)", 100*s.LimitShare)
-		}
+		c.Cells[i].Text = string(s.Limit) + s.limitShare("")
 	}
 	return c
 }

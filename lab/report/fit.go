@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,67 +14,68 @@ import (
 // gap is the space between columns of a terminal table.
 const gap = 2
 
-// fitted is a table as the terminal will show it.
-type fitted struct {
-	Figures
-	ranges map[string]bool // columns, by key, whose intervals are shown
-	short  bool            // sender and receiver are abbreviated
+// parts divides a table's columns among as many tables as the terminal's width
+// asks for.
+func (t *terminal) parts(f Figures) (list []Figures) {
+	part := f
+	part.Columns = nil
+	for _, c := range f.Columns {
+		more := part
+		more.Columns = append(slices.Clone(part.Columns), c)
+		if heads, rows := more.cells(true); len(part.Columns) > 0 && widthOf(heads, rows) > t.width {
+			list = append(list, part)
+			more.Columns = more.Columns[len(part.Columns):]
+		}
+		part = more
+	}
+	// A single column does not deserve a table of its own.
+	if n := len(list) - 1; n >= 0 && len(part.Columns) == 1 && len(list[n].Columns) > 2 {
+		last := len(list[n].Columns) - 1
+		part.Columns = slices.Insert(part.Columns, 0, list[n].Columns[last])
+		list[n].Columns = list[n].Columns[:last]
+	}
+	return append(list, part)
 }
 
-// fit leaves out what does not fit the width: first columns of small moment,
-// then long words in the headings and the intervals of the ratios, then the
-// rest by rank. left names what went.
-func (t *terminal) fit(f Figures) (shown fitted, left []string) {
-	first := f.first()
-	shown = fitted{Figures: f, ranges: map[string]bool{first: true, "ratio": true}}
-	shown.Columns = slices.Clone(f.Columns)
-	for shown.width() > t.width {
-		i := shown.least()
-		lesser := i >= 0 && shown.Columns[i].Rank >= 4
-		switch {
-		case !lesser && !shown.short:
-			shown.short = true
-		case !lesser && shown.ranges["ratio"]:
-			shown.ranges["ratio"] = false
-			left = append(left, "the ratio's interval")
-		case i >= 0:
-			left = append(left, described(shown.Columns[i]))
-			shown.Columns = slices.Delete(shown.Columns, i, i+1)
-		case shown.ranges[first]:
-			shown.ranges[first] = false
-			left = append(left, "intervals")
-		default:
-			return shown, left // nothing more to give
+// cells are the table's headings and rows, with or without the intervals.
+func (f Figures) cells(ranged bool) (heads []string, rows [][]string) {
+	heads = []string{"scenario"}
+	for _, c := range f.Columns {
+		heads = append(heads, stacked(c))
+	}
+	for i, name := range f.Names {
+		row := []string{name}
+		for _, c := range f.Columns {
+			row = append(row, c.Cells[i].terminal(ranged && c.Ranged))
+		}
+		if why := f.Rows[i].Absent(); why != "" && len(row) > 1 {
+			row[1] = why
+		}
+		rows = append(rows, clean(row))
+	}
+	return heads, rows
+}
+
+// stacked breaks a heading into the two lines that need the least width, before
+// the unit where that takes little more.
+func stacked(c Column) string {
+	if c.Text {
+		return c.Name
+	}
+	words := strings.Fields(c.Name + " " + c.Unit)
+	best := strings.Join(words, " ")
+	most := len(best)
+	for i := 1; i < len(words); i++ {
+		upper, lower := strings.Join(words[:i], " "), strings.Join(words[i:], " ")
+		width := max(lipgloss.Width(upper), lipgloss.Width(lower))
+		if lower == c.Unit {
+			width--
+		}
+		if width <= most {
+			best, most = upper+"\n"+lower, width
 		}
 	}
-	return shown, left
-}
-
-// first is the key of the first column, or "".
-func (f Figures) first() string {
-	if len(f.Columns) == 0 {
-		return ""
-	}
-	return f.Columns[0].Key
-}
-
-// least is the index of the column to leave out first: the last of the highest
-// rank; −1 where all have to stay.
-func (f fitted) least() int {
-	if len(f.Columns) == 0 {
-		return -1
-	}
-	indices := make([]int, len(f.Columns))
-	for i := range indices {
-		indices[i] = i
-	}
-	i := slices.MaxFunc(indices, func(a, b int) int {
-		return cmp.Or(cmp.Compare(f.Columns[a].Rank, f.Columns[b].Rank), cmp.Compare(a, b))
-	})
-	if f.Columns[i].Rank == 0 {
-		return -1
-	}
-	return i
+	return best
 }
 
 func described(c Column) string {
@@ -85,47 +85,13 @@ func described(c Column) string {
 	return c.Name + " in " + c.Unit
 }
 
-func (f fitted) heads() []string {
-	heads := []string{"scenario"}
-	for _, c := range f.Columns {
-		heads = append(heads, stacked(c, f.short))
+// words tells which columns hold no figures; the scenario's name is one.
+func (f Figures) words() map[int]bool {
+	words := map[int]bool{0: true}
+	for i, c := range f.Columns {
+		words[i+1] = c.Text
 	}
-	return heads
-}
-
-// stacked breaks a heading over lines, so that the column can be narrow.
-func stacked(c Column, short bool) string {
-	words := strings.Fields(c.Name)
-	if short && len(words) == 2 {
-		words[0] = strings.NewReplacer("sender", "snd", "receiver", "rcv").Replace(words[0])
-	}
-	if c.Unit != "" {
-		if len(words) == 2 && words[1] == "CPU" {
-			if c.Unit == "%" {
-				return words[0] + "\nCPU %"
-			}
-			return words[0] + "\n" + c.Unit
-		}
-		return c.Name + "\n" + c.Unit
-	}
-	if len(words) == 3 {
-		return words[0] + " " + words[1] + "\n" + words[2]
-	}
-	return c.Name
-}
-
-func (f fitted) rows() [][]string {
-	rows := make([][]string, len(f.Names))
-	for i, name := range f.Names {
-		rows[i] = []string{phrase.Printable(name)}
-		for _, c := range f.Columns {
-			rows[i] = append(rows[i], phrase.Printable(c.Cells[i].terminal(f.ranges[c.Key])))
-		}
-		if why := f.Rows[i].Absent(); why != "" && len(rows[i]) > 1 {
-			rows[i][1] = why
-		}
-	}
-	return rows
+	return words
 }
 
 // Absent returns why a row has no figures, in a few words; empty if it has
@@ -154,17 +120,6 @@ func (c Cell) terminal(ranged bool) string {
 	}
 	return text
 }
-
-// words tells which columns hold no figures; the scenario's name is one.
-func (f fitted) words() map[int]bool {
-	words := map[int]bool{0: true}
-	for i, c := range f.Columns {
-		words[i+1] = c.Text
-	}
-	return words
-}
-
-func (f fitted) width() int { return widthOf(f.heads(), f.rows()) }
 
 func widthOf(heads []string, rows [][]string) int {
 	widths := make([]int, len(heads))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
 	"windtunnel/lab/phrase"
@@ -61,9 +62,9 @@ func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (O
 			return o, fmt.Sprintf("%s was not measured in %s", m.Label(), id)
 		}
 	}
-	over, under := pair(m, b.cells[subject], b.cells[h.Baseline])
+	over, under, _ := pair(m, b.cells[subject], b.cells[h.Baseline])
 	if len(over) == 0 {
-		return o, fmt.Sprintf("no block has %s of both %s and %s", m.Label(), subject, h.Baseline)
+		return o, cmp.Or(b.apart(suite.Comparison{Subject: subject, Baseline: h.Baseline}), fmt.Sprintf("no block has %s of both %s and %s", m.Label(), subject, h.Baseline))
 	}
 	e, ok, err := b.ratio(over, under, level)
 	if err != nil {

@@ -51,6 +51,9 @@ func (l *Ladder) judge() {
 		for i := range g.Costs {
 			if c := &g.Costs[i]; c.of != nil {
 				c.Ratio, c.P, c.Adjusted, c.Detectable, c.Verdict = &c.of.Ratio, c.of.P, c.of.Adjusted, c.of.Detectable, c.of.Verdict
+				if !c.Adds() {
+					c.Share = nil
+				}
 			}
 		}
 	}
@@ -147,6 +150,13 @@ func (b *builder) climb(c *Cost, id, from, last string) {
 			c.Share = &share
 		}
 	}
+}
+
+// Adds reports whether a reader is told what the step adds: a difference shows,
+// and the medians differ in the direction of the ratio. The ratio is taken within
+// blocks, so that where blocks drift the two can disagree.
+func (c *Cost) Adds() bool {
+	return c.Added != nil && c.Ratio != nil && c.Verdict != Alike && c.Added.Median*(c.Ratio.Median-1) > 0
 }
 
 // quoted sets a title apart; an untitled ladder is told by that it has none.

@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/sample"
@@ -21,7 +23,7 @@ type LadderLine struct {
 	Heading string // "receiver CPU per byte, ns/byte"
 	Step    string // "+ the bridge"
 	Figure  string // median of the step's scenario
-	Added   string // Figure less the step before's, "+0.12"
+	Added   string // Figure less the step before's, "+0.12"; empty unless the step Adds
 	Ratio   string // to the step before within blocks, "1.18"
 	Range   string // of Ratio, "[1.15, 1.22]"
 	Share   string // of the last step's figure, "10 %"
@@ -83,6 +85,21 @@ func (l *Ladder) alikeLegend() string {
 
 // lines are those of one metric; none where no step has it.
 func (l *Ladder) lines(m sample.Metric) []LadderLine {
+	lines, scale := l.Lines(m)
+	if lines == nil {
+		return nil
+	}
+	heading := m.Label()
+	if scale.Unit != "" {
+		heading += ", " + scale.Unit
+	}
+	return append([]LadderLine{{Heading: heading}}, lines...)
+}
+
+// Lines are the steps' lines of one metric, and the scale of their figures; none
+// where no step has it. All figures have the same number of decimals, so that a
+// step's figure and what the next one adds sum to that one's as they are printed.
+func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
 	var figures []float64
 	for i := range l.Steps {
 		if c := l.Steps[i].Cost(m); c != nil && c.Figure != nil {
@@ -90,18 +107,32 @@ func (l *Ladder) lines(m sample.Metric) []LadderLine {
 		}
 	}
 	if len(figures) == 0 {
-		return nil
+		return nil, scale
 	}
-	scale := ScaleOf(m, figures...)
-	heading := m.Label()
-	if scale.Unit != "" {
-		heading += ", " + scale.Unit
-	}
-	lines := []LadderLine{{Heading: heading}}
+	scale = ScaleOf(m, figures...)
+	// Three significant digits of the largest, and two of the smallest.
+	decimals := max(significant(slices.Max(figures)/scale.By), significant(slices.Min(figures)/scale.By)-1)
+	below := 0.0
 	for i := range l.Steps {
-		lines = append(lines, l.Steps[i].line(m, scale))
+		g := &l.Steps[i]
+		line, c := g.line(m), g.Cost(m)
+		if c != nil && c.Figure != nil {
+			figure := rounded(c.Figure.Median/scale.By, decimals)
+			line.Figure = grouped(figure, decimals)
+			if c.Adds() {
+				line.Added = signed(figure-below, decimals)
+			}
+			below = figure
+		}
+		lines = append(lines, line)
 	}
-	return lines
+	return lines, scale
+}
+
+// rounded is v as it is printed with this many decimals.
+func rounded(v float64, decimals int) float64 {
+	step := math.Pow10(decimals)
+	return math.Round(v*step) / step
 }
 
 // Cost returns the step's figure of m; nil if it has none.
@@ -114,19 +145,15 @@ func (g *Rung) Cost(m sample.Metric) *Cost {
 	return nil
 }
 
-func (g *Rung) line(m sample.Metric, scale Scale) LadderLine {
-	line := LadderLine{Step: g.Name}
+// line has all but the figures.
+func (g *Rung) line(m sample.Metric) LadderLine {
+	line := LadderLine{Step: g.Name, Figure: "no figures"}
 	if g.From != "" {
 		line.Step = "+ " + g.Name
 	}
 	c := g.Cost(m)
-	if c == nil || c.Figure == nil {
-		line.Figure = "no figures"
+	if c == nil {
 		return line
-	}
-	line.Figure, _ = scale.Figure(*c.Figure)
-	if c.Added != nil {
-		line.Added = scale.added(c.Added.Median, line.Figure)
 	}
 	if c.Ratio != nil {
 		line.Ratio, line.Range = Scale{By: 1}.Figure(*c.Ratio)
@@ -136,13 +163,6 @@ func (g *Rung) line(m sample.Metric, scale Scale) LadderLine {
 	}
 	line.Mark = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}[c.Verdict]
 	return line
-}
-
-// added prints a difference with its sign and the decimals of the figure beside
-// it, so that a reader can check the sum: "+0.12".
-func (s Scale) added(difference float64, figure string) string {
-	_, fraction, _ := strings.Cut(figure, ".")
-	return signed(difference/s.By, len(fraction))
 }
 
 // signed prints v with its sign, a true minus where it is one.

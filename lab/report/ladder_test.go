@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -57,8 +56,8 @@ func TestLadderSaysWhatEachStepAddsAndItsShareOfTheLast(t *testing.T) {
 	if math.Abs(c.Added.Median-0.1) > 1e-9 || math.Abs(c.Added.Low-0.1) > 2e-3 || math.Abs(*c.Share-0.1/0.81) > 1e-9 || c.Verdict != Differs {
 		t.Errorf("the bridge's CPU per byte: added %+v, share %v, %s", c.Added, *c.Share, c.Verdict)
 	}
-	// Three costs of two steps differ and the fourth does not: 2/2¹⁰ thrice.
-	if *c.P != 2.0/1024 || *c.Adjusted != 4*2.0/1024 {
+	// The others do not reach so clear a difference with any signs of their blocks.
+	if *c.P != 2.0/1024 || *c.Adjusted != *c.P {
 		t.Errorf("p %v, adjusted %v", *c.P, *c.Adjusted)
 	}
 	if c := vxlan.Cost(sample.ReceiverCPUPerByte); math.Abs(c.Added.Median-0.3) > 1e-9 || math.Abs(*c.Share-0.3/0.81) > 1e-9 || c.Verdict != Differs {
@@ -182,57 +181,6 @@ func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
 			t.Errorf("the %s does not say it:\n%s", name, text)
 		}
 	}
-}
-
-// The medians of the trials and the ratio within blocks may part; a reader must
-// be able to add up what is printed all the same.
-func TestPrintedStepsSumToTheLastFigure(t *testing.T) {
-	parted := 0
-	for seed := range uint64(200) {
-		rng := rand.New(rand.NewPCG(seed, 6))
-		run, plan := steps("raw", "bridge", "vxlan", "geneve")
-		var samples []sample.Sample
-		for _, sc := range plan.Scenarios {
-			centre := 600 + 100*rng.Float64()
-			list := column(sc.ID, sample.ReceiverCPUPerByte, spread(1, 1, 8)...)
-			for i := range list {
-				list[i].Metrics[sample.ReceiverCPUPerByte] = centre * math.Exp(0.1*rng.NormFloat64())
-			}
-			samples = append(samples, list...)
-		}
-		r := Build(run, plan, samples)
-		for _, s := range r.Ladders[0].Steps[1:] {
-			c := s.Cost(sample.ReceiverCPUPerByte)
-			if (c.Added.Median > 0) != (c.Ratio.Median > 1) {
-				parted++
-			}
-			if (c.Added.Low > 0 || c.Added.High < 0) != (c.Verdict == Differs || c.Verdict == Suggested) {
-				t.Errorf("seed %d: %+v", seed, c)
-			}
-		}
-		lines := r.LadderTables()[0].Lines[1:]
-		sum, step := printed(t, lines[0].Figure), 0.0
-		for _, l := range lines[1:] {
-			sum += printed(t, l.Added)
-			_, fraction, _ := strings.Cut(l.Figure, ".")
-			step = max(step, math.Pow10(-len(fraction)))
-		}
-		if last := printed(t, lines[3].Figure); math.Abs(sum-last) > 4*step/2+1e-9 {
-			t.Errorf("seed %d: the steps sum to %v, the last figure is %v: %+v", seed, sum, last, lines)
-		}
-	}
-	if parted < 10 {
-		t.Errorf("in only %d steps medians and ratio part: the cases are too easy", parted)
-	}
-}
-
-func printed(t *testing.T, text string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(strings.ReplaceAll(text, "−", "-"), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 func TestLadderAndComparisonOfTheSamePairAreOne(t *testing.T) {

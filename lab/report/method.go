@@ -22,7 +22,7 @@ func (r *Report) Method() []Passage {
 		list = append(list, Passage{"Ratios", "A ratio is Hodges and Lehmann's estimate of the subject over the baseline within blocks: the median of the averages of all pairs of blocks, in logarithms. What a block does to both cancels, so it can differ a little from the ratio of the two medians. Its range is a 95 % interval: the ratios that the signed-rank test does not reject."}, r.differences())
 	}
 	if len(r.Ladders) > 0 {
-		list = append(list, Passage{"Steps", "A step's cost is its median less the median of the step before, so that the steps sum to the last figure. The ratio beside it, its interval and the verdict are those of the comparison of the two scenarios within blocks."})
+		list = append(list, Passage{"Steps", "A step adds its median less the median of the step before. The ratio beside it, its interval and the verdict are those of the comparison of the two scenarios within blocks. Nothing is added where no difference shows, or where blocks drifted so much that medians and ratio disagree in direction."})
 	}
 	if len(r.Hypotheses) > 0 {
 		list = append(list, Passage{"Hypotheses", "A hypothesis holds where the 95 % interval of its ratio lies within what it claims, is refuted where it lies outside, and is undecided where it does neither. Of several subjects it must hold for every one, and their intervals are wider in proportion."})
@@ -40,8 +40,8 @@ func (r *Report) Method() []Passage {
 		}
 		list = append(list, Passage{"CPU", text})
 	}
-	if slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Latency != nil }) {
-		list = append(list, Passage{"Latency", "Latency is the round trip of one transaction. Percentiles are of all transactions of all trials together, unless a note says otherwise."})
+	if r.has(sample.LatencyP50) {
+		list = append(list, Passage{"Latency", "Latency is the round trip of one transaction. A percentile, and the longest round trip (max), is the median over the trials of each trial's own, as every figure is."})
 	}
 	return append(list, r.fabrics()...)
 }
@@ -50,7 +50,7 @@ func (r *Report) Method() []Passage {
 func (r *Report) differences() Passage {
 	text := "There is a difference where the ratio's interval leaves out 1, which is where the p-value of Wilcoxon's exact signed-rank test over the blocks is at most 0.05. Neither supposes a distribution of the figures."
 	if n := corrected(r.Comparisons); n > 1 {
-		text += fmt.Sprintf(" The %d headline comparisons (throughput or transactions, and both sides' CPU per byte), those of the ladders' steps too, are corrected for one another by Holm's method, so that the chance of even one false difference among them stays below 5 %%.", n)
+		text += fmt.Sprintf(" The %d headline comparisons (throughput or transactions, and both sides' CPU per byte), those of the ladders' steps too, are corrected together (Westfall and Young's permutation test), so that the chance of even one false difference among them stays below 5 %%.", n)
 	}
 	text += " A difference that the correction does not confirm is suggested (?), as are those of other metrics. Where none shows (~), the report says how small a one would have shown in 4 of 5 runs like this."
 	return Passage{"Differences", text}

@@ -29,7 +29,8 @@ type Report struct {
 	Notes       []string         `json:"notes,omitempty"`
 	Doubts      []string         `json:"-"` // those of the notes that summarising gave rise to
 
-	systems map[string]string // as in suite.Plan
+	systems map[string]string           // as in suite.Plan
+	apart   map[suite.Comparison]string // why two scenarios with figures are not compared
 }
 
 // RunInfo identifies the run.
@@ -58,7 +59,8 @@ type Interval struct {
 	Level  float64 `json:"level"` // confidence that [Low, High] really has, 0..1
 }
 
-// Latency summarises the merged distribution of all trials, nanoseconds.
+// Latency has the medians of the trials' percentiles, nanoseconds. Metrics has
+// their intervals.
 type Latency struct {
 	P50  *float64 `json:"p50,omitempty"`
 	P90  *float64 `json:"p90,omitempty"`
@@ -109,9 +111,9 @@ type Comparison struct {
 	// Ratio within blocks; see stats.Ratio.
 	Ratio Interval `json:"ratio"`
 	// P is the two-sided p-value of the signed-rank test that Ratio's interval
-	// inverts, nil for too few blocks, and Adjusted the same after Holm's
-	// correction over the headline comparisons (see Headline) of the report and
-	// its ladders, nil for the others too.
+	// inverts, nil for too few blocks, and Adjusted the same after the correction
+	// for the headline comparisons (see Headline) of the report and its ladders
+	// together (stats.Family), nil for the others too.
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
 	// Effect is the matched-pairs rank-biserial correlation, −1…+1.
@@ -122,6 +124,8 @@ type Comparison struct {
 	Verdict    Verdict  `json:"verdict"`
 	// Distinct: the verdict is Differs.
 	Distinct bool `json:"distinct"`
+
+	logs map[int]float64 // logarithm of the ratio in each block
 }
 
 // Verdict says what a comparison shows.
@@ -155,7 +159,7 @@ type Cost struct {
 	Metric sample.Metric `json:"metric"`
 	Figure *Interval     `json:"figure,omitempty"` // of the step's scenario
 	// Added is Figure less the figure of the rung before, in the metric's unit;
-	// Low and High are the bounds of Ratio at the rung before.
+	// Low and High are the bounds of Ratio at the rung before. See Adds.
 	Added *Interval `json:"added,omitempty"`
 	// The comparison with the rung before, as in Comparison.
 	Ratio      *Interval `json:"ratio,omitempty"`
@@ -163,8 +167,9 @@ type Cost struct {
 	Adjusted   *float64  `json:"p_adjusted,omitempty"`
 	Detectable *float64  `json:"detectable,omitempty"`
 	Verdict    Verdict   `json:"verdict,omitempty"`
-	// Share is the part of the last rung's figure that this step added, where
-	// the metric adds up (CPU per byte and per packet, latency): 8 of 12 ns.
+	// Share is the part of the last rung's figure that this step added, where it
+	// Adds and the metric adds up (CPU per byte and per packet, latency): 8 of 12
+	// ns.
 	Share *float64 `json:"share,omitempty"`
 
 	of *Comparison // with the rung before

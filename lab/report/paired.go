@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -32,7 +33,7 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 		return known
 	}
 	b.pairs[key] = nil
-	over, under := pair(m, b.cells[subject], b.cells[baseline])
+	over, under, blocks := pair(m, b.cells[subject], b.cells[baseline])
 	e, ok, err := b.ratio(over, under, stats.Level)
 	if err != nil {
 		b.doubt = append(b.doubt, fmt.Sprintf("%s of %s and %s has no ratio: %v.", m.Label(), subject, baseline, err))
@@ -40,7 +41,10 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 	if !ok || err != nil {
 		return nil
 	}
-	c := &Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: Interval(e.Interval), Verdict: TooFew}
+	c := &Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: Interval(e.Interval), Verdict: TooFew, logs: make(map[int]float64)}
+	for i, block := range blocks {
+		c.logs[block] = math.Log(over[i] / under[i])
+	}
 	if !c.few() {
 		c.P, c.Effect, c.Verdict = &e.P, &e.Effect, Alike
 		if c.excludesOne() {
@@ -77,11 +81,11 @@ func (b *builder) level(level float64) float64 {
 	return level
 }
 
-// pair returns the values of both sides from the blocks that have both. Both
-// columns are in order of block.
-func pair(m sample.Metric, subject, baseline *cell) (over, under []float64) {
+// pair returns the values of both sides from the blocks that have both, in
+// order of block.
+func pair(m sample.Metric, subject, baseline *cell) (over, under []float64, blocks []int) {
 	if subject == nil || baseline == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	i, j := 0, 0
 	sb, bb := subject.blocks[m], baseline.blocks[m]
@@ -94,9 +98,10 @@ func pair(m sample.Metric, subject, baseline *cell) (over, under []float64) {
 		default:
 			over = append(over, subject.values[m][i])
 			under = append(under, baseline.values[m][j])
+			blocks = append(blocks, sb[i])
 			i++
 			j++
 		}
 	}
-	return over, under
+	return over, under, blocks
 }

@@ -103,7 +103,7 @@ func (x *imprecision) ratio(c suite.Comparison, m sample.Metric) {
 	if subject.hopeless() || baseline.hopeless() || absent(subject, m) || absent(baseline, m) {
 		return
 	}
-	over, under := pair(m, subject, baseline)
+	over, under, _ := pair(m, subject, baseline)
 	e, ok, err := stats.Ratio(over, under, stats.Looked(stats.Level))
 	if err != nil {
 		return // a figure of zero has no ratio, however often it is measured

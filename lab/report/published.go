@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,10 +119,10 @@ func (b *builder) measureRatio(c *PublishedCell) {
 			return
 		}
 	}
-	over, _ := pair(m, b.cells[c.Scenario], b.cells[c.Against])
+	over, _, _ := pair(m, b.cells[c.Scenario], b.cells[c.Against])
 	switch p := b.paired(c.Scenario, c.Against, m); {
 	case len(over) == 0:
-		c.Why = fmt.Sprintf("%s and %s have figures, but in no block both", c.Scenario, c.Against)
+		c.Why = cmp.Or(b.apart(suite.Comparison{Subject: c.Scenario, Baseline: c.Against}), "no block has it of both")
 	case p == nil:
 		c.Why = "there is no ratio: a trial has a figure of zero"
 	default:

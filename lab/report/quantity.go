@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -112,18 +111,21 @@ func grouped(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// quantity returns the column of one metric: its intervals in one unit, or its
-// sums over the trials. If name is empty, the column has the metric's label.
-func quantity(m sample.Metric, name string, rank int, rows []*Scenario) Column {
-	info, _ := sample.Describe(m)
+// quantity returns the column of one metric in one unit. If name is empty, the
+// columnOf has the metric's label.
+func quantity(m sample.Metric, name string, rows []*Scenario) Column {
 	var medians []float64
 	for _, s := range rows {
 		if iv := s.Interval(m); iv != nil {
 			medians = append(medians, iv.Median)
 		}
 	}
-	scale := ScaleOf(m, medians...)
-	c := Column{Key: string(m), Name: cmp.Or(name, info.Label), Unit: scale.Unit, Rank: rank, Cells: make([]Cell, len(rows))}
+	return columnOf(m, cmp.Or(name, m.Label()), ScaleOf(m, medians...), rows)
+}
+
+// columnOf has the intervals of one metric, or its sums over the trials.
+func columnOf(m sample.Metric, name string, scale Scale, rows []*Scenario) Column {
+	c := Column{Key: string(m), Name: name, Unit: scale.Unit, Cells: make([]Cell, len(rows))}
 	for i, s := range rows {
 		if iv := s.Interval(m); iv != nil {
 			median, bounds := scale.Figure(*iv)
@@ -135,54 +137,25 @@ func quantity(m sample.Metric, name string, rank int, rows []*Scenario) Column {
 	return c
 }
 
-// Percentile is one point of a latency distribution.
-type Percentile struct {
-	Key   string // a sample.Metric
-	Name  string
-	Value *float64 // ns
-}
-
-// Percentiles lists the points of the distribution, from the median up.
-func (l *Latency) Percentiles() []Percentile {
-	if l == nil {
-		l = &Latency{}
-	}
-	return []Percentile{
-		{string(sample.LatencyP50), "p50", l.P50}, {string(sample.LatencyP90), "p90", l.P90},
-		{string(sample.LatencyP99), "p99", l.P99}, {string(sample.LatencyP999), "p99.9", l.P999},
-		{string(sample.LatencyMax), "max", l.Max},
-	}
-}
-
 // latencies makes the columns of percentiles, all in one unit: that of the
 // smallest median.
 func latencies(rows []*Scenario) []Column {
-	var least []float64
+	least := math.Inf(1)
 	for _, s := range rows {
-		if s.Latency != nil && s.Latency.P50 != nil {
-			least = append(least, *s.Latency.P50)
+		if iv := s.Interval(sample.LatencyP50); iv != nil {
+			least = min(least, iv.Median)
 		}
 	}
-	if len(least) > 0 {
-		least = []float64{slices.Min(least)}
-	}
-	scale := ScaleOf(sample.LatencyP50, least...)
-	ranks := []int{1, 5, 1, 5, 5}
-	columns := make([]Column, len(ranks))
-	for i, p := range (*Latency)(nil).Percentiles() {
-		columns[i] = Column{Key: p.Key, Name: p.Name, Unit: scale.Unit, Rank: ranks[i], Cells: make([]Cell, len(rows))}
-		for j, s := range rows {
-			if v := s.Latency.Percentiles()[i].Value; v != nil {
-				columns[i].Cells[j] = Cell{Text: grouped(*v/scale.By, significant(*v/scale.By)), Value: *v, Has: true}
-			}
-		}
+	var columns []Column
+	for _, p := range Percentiles {
+		columns = append(columns, columnOf(p.Metric, p.Name, ScaleOf(sample.LatencyP50, least), rows))
 	}
 	return columns
 }
 
 // trials says how many trials yielded figures, of how many.
 func trials(rows []*Scenario) Column {
-	c := Column{Key: "trials", Name: "trials", Rank: 5, Cells: make([]Cell, len(rows))}
+	c := Column{Key: "trials", Name: "trials", Cells: make([]Cell, len(rows))}
 	for i, s := range rows {
 		switch {
 		case s.Trials+s.Failed == 0:

@@ -94,7 +94,7 @@ func (c *contrast) sentence() string {
 	if len(c.ratios) == 0 {
 		why := c.absent
 		if len(why) == 0 {
-			why = []string{"no block has figures of both"}
+			why = []string{"no block has a ratio"}
 		}
 		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + strings.Join(why, ", ") + "."
 	}
@@ -203,7 +203,7 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 			known[key] = &contrast{subject: names[0], baseline: names[1]}
 			whole = append(whole, known[key])
 		}
-		known[key].add(r.Comparisons, subject, baseline)
+		known[key].add(r, subject, baseline)
 	}
 	var list []*contrast
 	for _, c := range whole {
@@ -214,7 +214,10 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 
 // add adds the headline metrics of a comparison. It leaves out the sender's CPU
 // if sender and receiver share a node.
-func (c *contrast) add(all []Comparison, subject, baseline *Scenario) {
+func (c *contrast) add(r *Report, subject, baseline *Scenario) {
+	if why := r.apart[suite.Comparison{Subject: subject.ID, Baseline: baseline.ID}]; why != "" {
+		c.absent = append(c.absent, why)
+	}
 	for _, s := range []*Scenario{subject, baseline} {
 		if s.Skipped != "" {
 			c.absent = append(c.absent, s.ID+" was skipped")
@@ -228,11 +231,11 @@ func (c *contrast) add(all []Comparison, subject, baseline *Scenario) {
 	if workload == "" {
 		workload = subject.Workload.Name
 	}
-	for i := range all {
-		r := &all[i]
-		speaks := Headline(r.Metric, subject.Transactions != nil) && (r.Metric.Side() == "" || subject.Placement == baseline.Placement)
-		if r.Subject == subject.ID && r.Baseline == baseline.ID && speaks {
-			c.ratios = append(c.ratios, contrasted{r, workload})
+	for i := range r.Comparisons {
+		of := &r.Comparisons[i]
+		speaks := Headline(of.Metric, subject.Transactions != nil) && (of.Metric.Side() == "" || subject.Placement == baseline.Placement)
+		if of.Subject == subject.ID && of.Baseline == baseline.ID && speaks {
+			c.ratios = append(c.ratios, contrasted{of, workload})
 		}
 	}
 }

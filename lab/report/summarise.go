@@ -25,16 +25,19 @@ import (
 // that distance.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	choice := condition.Choice(run.Options.CPUDistance)
-	conditions, here, elsewhere := split(samples, choice)
+	conditions, parts, shown := split(samples, choice)
 	if run.Options.Adjusted {
 		conditions.adjusted(samples)
-		here, elsewhere = condition.Adjust(samples, choice), nil
+		parts, shown = [][]sample.Sample{condition.Adjust(samples, choice)}, 0
 	}
-	conditions.observe(here)
-	r := build(run, plan, here, blocksOf(samples))
+	conditions.observe(parts[shown])
+	r := build(run, plan, parts, shown, blocksOf(samples))
 	r.Conditions = conditions
-	for _, list := range elsewhere {
-		other := build(run, plan, list, 0)
+	for i, list := range parts {
+		if i == shown || len(list) == 0 {
+			continue
+		}
+		other := build(run, plan, parts, i, 0)
 		at, _, _ := stats.Median(valuesOf(list, sample.CPUDistance))
 		r.Elsewhere = append(r.Elsewhere, Elsewhere{Distance: at, Scenarios: other.Scenarios, report: other})
 	}
@@ -49,18 +52,20 @@ func blocksOf(samples []sample.Sample) (n int) {
 	return n
 }
 
-// build summarises the samples at one distance. blocks is the number of blocks
-// of the whole run.
-func build(run sample.Run, plan suite.Plan, samples []sample.Sample, blocks int) *Report {
+// build summarises the samples at one distance, parts[shown]. blocks is the
+// number of blocks of the whole run.
+func build(run sample.Run, plan suite.Plan, parts [][]sample.Sample, shown, blocks int) *Report {
+	samples := parts[shown]
 	b := newBuilder(run, plan, samples)
-	b.blocks = blocks
+	b.blocks, b.parts = blocks, parts
 	r := &Report{
 		Run:        runInfo(run, plan),
 		Scenarios:  make([]Scenario, len(plan.Scenarios)),
 		Hypotheses: b.hypotheses(),
 		systems:    plan.Systems,
+		apart:      make(map[suite.Comparison]string),
 	}
-	r.Comparisons, r.Ladders = b.judged()
+	r.Comparisons, r.Ladders = b.judged(r.apart)
 	for i := range plan.Scenarios {
 		r.Scenarios[i] = b.scenario(&plan.Scenarios[i])
 	}
@@ -76,7 +81,8 @@ func build(run sample.Run, plan suite.Plan, samples []sample.Sample, blocks int)
 
 // builder carries what the parts of one report have in common.
 type builder struct {
-	blocks int // of the run, at any distance
+	blocks int               // of the run, at any distance
+	parts  [][]sample.Sample // of the run, by distance
 	run    sample.Run
 	plan   suite.Plan
 	cells  map[string]*cell
@@ -233,7 +239,7 @@ func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	}
 	row.Limit, row.LimitShare = c.limit()
 	row.take(c)
-	row.Latency = b.latency(sc.ID, c)
+	row.Latency = c.latency()
 	row.Flags = c.flags()
 	return row
 }
@@ -247,7 +253,7 @@ func (row *Scenario) take(c *cell) {
 		info, _ := sample.Describe(m)
 		if f := row.field(m); f != nil {
 			*f = &iv
-		} else if !info.Is(sample.Summed | sample.Merged) {
+		} else if !info.Is(sample.Summed) {
 			if row.Metrics == nil {
 				row.Metrics = make(map[sample.Metric]Interval, len(c.summary))
 			}

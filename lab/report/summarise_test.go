@@ -160,61 +160,29 @@ func TestCountersAreSummedOverTrials(t *testing.T) {
 	}
 }
 
-func TestLatencyIsOfAllTransactionsTogether(t *testing.T) {
-	run, plan, samples := reporttest.Sample()
+// Every part of a report has one figure of a percentile: the median over the
+// trials, which is what its ratio is of.
+func TestLatencyIsTheSameFigureEverywhere(t *testing.T) {
+	run, plan, samples := reporttest.Rigorous()
 	r := Build(run, plan, samples)
-	var parts []string
-	top := 0.0
+	var p50, top []float64
 	for _, s := range samples {
-		if s.Scenario == "raw/rr" {
-			parts = append(parts, s.Latency)
-			top = max(top, s.Metrics[sample.LatencyMax])
+		if s.Scenario == "raw/rr" && s.Counts() {
+			p50, top = append(p50, s.Metrics[sample.LatencyP50]), append(top, s.Metrics[sample.LatencyMax])
 		}
 	}
-	h, _, err := stats.MergeHistograms(parts)
-	if err != nil || h.Count() != 6*4000 {
-		t.Fatalf("%d values, %v", h.Count(), err)
-	}
-	l := row(t, r, "raw/rr").Latency
-	for p, got := range map[float64]*float64{50: l.P50, 90: l.P90, 99: l.P99, 99.9: l.P999} {
-		if want, _ := h.Percentile(p); got == nil || *got != want {
-			t.Errorf("p%v is %v, want %v", p, got, want)
+	want, _, _ := stats.Median(p50)
+	sc := row(t, r, "raw/rr")
+	for name, got := range map[string]float64{
+		"scenario": *sc.Latency.P50, "metric": sc.Interval(sample.LatencyP50).Median,
+		"ladder": r.Ladders[1].Steps[0].Cost(sample.LatencyP50).Figure.Median, "published": r.Published[2].Measured.Median,
+	} {
+		if got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
-	if l.Max == nil || *l.Max != top {
-		t.Errorf("max %v, want %v", l.Max, top)
-	}
-	for _, n := range r.Notes {
-		if strings.Contains(n, "latency") {
-			t.Errorf("a note where none is due: %s", n)
-		}
-	}
-}
-
-func TestWithoutDistributionsLatencyIsTheMedianOfPercentilesAndSaysSo(t *testing.T) {
-	run, plan := twoSystems()
-	samples := column("a/stream", sample.LatencyP99, 10, 30, 20)
-	samples[0].Metrics[sample.LatencyMax] = 70
-	r := Build(run, plan, samples)
-	l := row(t, r, "a/stream").Latency
-	if l == nil || l.P99 == nil || *l.P99 != 20 || l.P50 != nil || l.Max == nil || *l.Max != 70 {
-		t.Errorf("latency %+v", l)
-	}
-	expectNote(t, r, "a/stream: the tool gave no latency distribution, so p99 are medians")
-}
-
-func TestDamagedDistributionIsLeftOutWithANote(t *testing.T) {
-	run, plan, samples := reporttest.Sample()
-	for i := range samples {
-		if samples[i].Scenario == "raw/rr" && samples[i].Block == 2 {
-			samples[i].Latency = samples[i].Latency[:100]
-		}
-	}
-	r := Build(run, plan, samples)
-	expectNote(t, r, "raw/rr block 2: the latency distribution cannot be read")
-	expectNote(t, r, "raw/rr: the latency percentiles are those of the 5 trials that kept their distribution; 1 trial did not")
-	if l := row(t, r, "raw/rr").Latency; l == nil || l.P99 == nil || *l.P99 < 30_000 {
-		t.Errorf("latency of the other trials: %+v", l)
+	if longest, _, _ := stats.Median(top); *sc.Latency.Max != longest {
+		t.Errorf("max %v, want %v", *sc.Latency.Max, longest)
 	}
 }
 

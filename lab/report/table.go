@@ -22,7 +22,8 @@ type TableOptions struct {
 
 // WriteTable writes the report for a terminal: a table of the streams, one of
 // request/response, why rows are empty, the findings, what each step of a ladder
-// costs, the hypotheses, and the published figures beside the measured. Where the terminal is narrow, lesser columns give way.
+// costs, the hypotheses, and the published figures beside the measured.
+// Where the terminal is narrow, wide tables stand in parts.
 func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
 	if opts.Width == 0 {
 		opts.Width = 100
@@ -97,19 +98,21 @@ func (t *terminal) heading(r *Report) {
 	t.paragraph(t.style.faint, "", strings.Join(facts, ", "))
 }
 
-// figures writes one table, without the columns that do not fit.
+// figures writes one table, in several parts where it is wider than the terminal.
 func (t *terminal) figures(f Figures) {
-	shown, left := t.fit(f)
 	t.out.WriteByte('\n')
 	t.paragraph(t.style.title, "", f.Title)
-	t.grid(shown.heads(), shown.rows(), shown.words())
-	if shown.short {
-		t.paragraph(t.style.faint, "", "snd, rcv: sender, receiver.")
+	for i, part := range t.parts(f) {
+		if i > 0 {
+			t.out.WriteByte('\n')
+		}
+		heads, rows := part.cells(true)
+		if widthOf(heads, rows) > t.width {
+			heads, rows = part.cells(false)
+		}
+		t.grid(heads, rows, part.words())
 	}
-	if len(left) > 0 {
-		t.paragraph(t.style.faint, "", fmt.Sprintf("Left out at %d columns: %s.", t.width, strings.Join(left, ", ")))
-	}
-	for _, line := range shown.Legend() {
+	for _, line := range f.Legend() {
 		t.paragraph(t.style.faint, "  ", line)
 	}
 }

@@ -91,15 +91,44 @@ func TestTableHasEscapesOnlyInColour(t *testing.T) {
 	}
 }
 
-func TestNarrowTableSaysWhatItLeavesOut(t *testing.T) {
-	narrow := tabled(t, quick(t), TableOptions{Width: 80})
-	for _, want := range []string{"Left out at 80 columns:", "retransmits", "snd, rcv: sender, receiver."} {
-		if !strings.Contains(narrow, want) {
-			t.Errorf("the narrow table lacks %q", want)
+// A narrow terminal shows every column: what does not fit stands in a table below.
+func TestANarrowTableLeavesNoColumnOut(t *testing.T) {
+	for _, width := range []int{60, 80, 100} {
+		narrow := tabled(t, quick(t), TableOptions{Width: width})
+		for _, f := range quick(t).Figures() {
+			for _, c := range f.Columns {
+				for i, cell := range c.Cells {
+					if cell.Text != "" && !strings.Contains(narrow, cell.Text) {
+						t.Errorf("at %d columns %s of %s is left out", width, c.Name, f.Names[i])
+					}
+				}
+			}
+		}
+		if n, wide := strings.Count(narrow, "\nscenario "), strings.Count(tabled(t, quick(t), TableOptions{Width: 200}), "\nscenario "); n <= wide {
+			t.Errorf("at %d columns there are %d tables, at 200 %d", width, n, wide)
 		}
 	}
-	if wide := tabled(t, quick(t), TableOptions{Width: 200}); strings.Contains(wide, "Left out") {
-		t.Error("the wide table leaves something out")
+}
+
+// What a reader of datagrams needs stands in the report at 100 columns: the four
+// figures of where they went, and what limited them.
+func TestDatagramsAndLimitsStandInATerminalOf100Columns(t *testing.T) {
+	run, plan := twoSystems()
+	var samples []sample.Sample
+	for i := range plan.Scenarios {
+		plan.Scenarios[i].Workload.Kind = suite.UDPStream
+		for block := range 8 {
+			samples = append(samples, sample.Sample{Scenario: plan.Scenarios[i].ID, Block: block, Limit: sample.ReceiverLimit, Metrics: sample.Metrics{
+				sample.Throughput: 3.21e9, sample.SenderCPU: 99, sample.ReceiverCPU: 98, sample.SenderCPUPerByte: 0.31, sample.ReceiverCPUPerByte: 0.42, sample.Capacity: 5.1e9,
+				sample.DatagramsSent: 432e3, sample.DatagramsReceived: 287e3, sample.LossRatio: 0.336, sample.SocketLoss: 0.314, sample.PathLoss: 0.0223,
+			}})
+		}
+	}
+	text := tabled(t, Build(run, plan, samples), TableOptions{Width: 100})
+	for _, want := range []string{"432", "287", "33.6", "31.4", "2.23", "limited by"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
 	}
 }
 

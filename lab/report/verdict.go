@@ -1,7 +1,7 @@
 package report
 
 import (
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -40,16 +40,14 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 // ofSide reports whether a metric is the CPU of the sender or the receiver.
 func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
 
-// settle turns Suggested into Differs where the difference stands after Holm's
-// correction. The correction is over what the report answers: its headline
-// comparisons and the steps of its ladders, each pair once.
+// settle turns Suggested into Differs where the difference stands after the
+// correction for many comparisons. The correction is over what the report
+// answers: its headline comparisons and the steps of its ladders, each pair once.
 func (b *builder) settle(all, steps []*Comparison) {
 	var family []*Comparison
-	var ps []float64
-	most := 0
 	add := func(c *Comparison) {
 		if c.P != nil && !slices.Contains(family, c) {
-			family, ps, most = append(family, c), append(ps, *c.P), max(most, c.Ratio.N)
+			family = append(family, c)
 		}
 	}
 	for _, c := range all {
@@ -60,35 +58,40 @@ func (b *builder) settle(all, steps []*Comparison) {
 	for _, c := range steps {
 		add(c)
 	}
-	adjusted := stats.Holm(ps)
-	for i, c := range family {
-		c.Adjusted = &adjusted[i]
-		if c.excludesOne() && adjusted[i] <= Alpha {
+	for i, p := range stats.Family(byBlock(family)) {
+		c := family[i]
+		if b.plan.Stop.Precision > 0 {
+			p = stats.AfterLooks(p)
+		}
+		p = max(p, *c.P) // the two tests can differ a little
+		c.Adjusted = &p
+		if c.excludesOne() && p <= Alpha {
 			c.Verdict, c.Distinct = Differs, true
 		}
 	}
-	if text := outOfReach(len(family), most); text != "" {
-		b.doubt = append(b.doubt, text)
-	}
 }
 
-// outOfReach says, of a family of so many tests of which the best has n blocks,
-// that no outcome whatever could pass the correction, and how many blocks would
-// do; empty where one could.
-func outOfReach(tests, n int) string {
-	if tests < 2 || n == 0 || n < stats.MinimumTrials(stats.Level) || floor(n)*float64(tests) <= Alpha {
-		return ""
+// byBlock returns the logarithms of each comparison's ratios, one a block that
+// any of them has; NaN where a comparison has none.
+func byBlock(family []*Comparison) [][]float64 {
+	places := make(map[int]int)
+	for _, c := range family {
+		for block := range c.logs {
+			places[block] = 0
+		}
 	}
-	need := n
-	for floor(need)*float64(tests) > Alpha {
-		need++
+	for i, block := range slices.Sorted(maps.Keys(places)) {
+		places[block] = i
 	}
-	return fmt.Sprintf("%d comparisons are corrected for one another (Holm): even the most extreme outcome of %d trials (p = %.2g) cannot pass that, so that differences are suggested at best; it takes %d trials or more to show one.",
-		tests, n, floor(n), need)
+	rows := make([][]float64, len(family))
+	for k, c := range family {
+		rows[k] = slices.Repeat([]float64{math.NaN()}, len(places))
+		for block, log := range c.logs {
+			rows[k][places[block]] = log
+		}
+	}
+	return rows
 }
-
-// floor is the least p-value of n blocks: all of them differ the same way.
-func floor(n int) float64 { return math.Ldexp(1, 1-n) }
 
 // corrected returns the number of comparisons in the correction for many tests.
 func corrected(all []Comparison) int {

@@ -72,8 +72,8 @@ func TestHeadlineIsTrafficAndWhatAByteCosts(t *testing.T) {
 	}
 }
 
-// Holm's correction is over all headline comparisons of a report and over
-// nothing else.
+// The correction is over all headline comparisons of a report and over nothing
+// else.
 func TestCorrectionCountsTheHeadlineComparisonsOnly(t *testing.T) {
 	r := quick(t)
 	n := 0
@@ -91,20 +91,33 @@ func TestCorrectionCountsTheHeadlineComparisonsOnly(t *testing.T) {
 		t.Errorf("%d comparisons are corrected for one another, want 9", n)
 	}
 	for _, c := range r.Comparisons {
-		if c.Adjusted != nil && math.Abs(*c.Adjusted-min(1, float64(n)**c.P)) > 1e-12 {
-			t.Errorf("%s of %s: p %v becomes %v, want the same p nine-fold", c.Metric, c.Subject, *c.P, *c.Adjusted)
+		if c.Adjusted != nil && *c.Adjusted < *c.P {
+			t.Errorf("%s of %s: p %v becomes %v", c.Metric, c.Subject, *c.P, *c.Adjusted)
 		}
 	}
 }
 
-func TestReachOfTheCorrectionIsSaidWithTheTrialsItTakes(t *testing.T) {
-	for _, c := range []struct {
-		tests, n int
-		need     string
-	}{{11, 6, "it takes 9 trials"}, {2, 6, "it takes 7 trials"}, {40, 8, "it takes 11 trials"}, {1, 6, ""}, {11, 9, ""}, {11, 4, ""}, {1000, 60, ""}, {0, 0, ""}} {
-		got := outOfReach(c.tests, c.n)
-		if (got == "") != (c.need == "") || !strings.Contains(got, c.need) {
-			t.Errorf("%d tests, %d blocks: %q, want %q", c.tests, c.n, got, c.need)
+// VXLAN carries half of what the bridge does, in every one of 9 blocks, among 16
+// tests: nobody would call that uncertain.
+func TestAnOverwhelmingDifferenceIsCertainInALargeReport(t *testing.T) {
+	for _, n := range []int{6, 9, 11} {
+		run, plan := sample.Run{ID: "r"}, suite.Plan{Suite: "s"}
+		var samples []sample.Sample
+		for i := range 16 {
+			id := string(rune('a'+i)) + "/stream"
+			bits := 10e9
+			if i == 1 {
+				bits = 4.9e9
+			}
+			plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: id, Workload: suite.Workload{Name: "stream", Kind: suite.TCPStream}})
+			samples = append(samples, column(id, sample.Throughput, around(bits, 0.03, n, i)...)...)
+			if i > 0 {
+				plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "a/stream", Subject: id})
+			}
+		}
+		c := Build(run, plan, samples).Ratio("b/stream", sample.Throughput)
+		if c.Verdict != Differs || *c.Adjusted != math.Ldexp(1, 1-n) {
+			t.Errorf("%d blocks: %s, corrected p %v", n, c.Verdict, *c.Adjusted)
 		}
 	}
 }
@@ -142,7 +155,7 @@ func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 }
 
 func TestTableMarksWhatIsSuggested(t *testing.T) {
-	text := tabled(t, quick(t), TableOptions{Width: 160})
+	text := tabled(t, unconfirmed(), TableOptions{Width: 160})
 	if !strings.Contains(text, "] ?") || !strings.Contains(text, suggestedLegend[:40]) || strings.Contains(text, "] ~") {
 		t.Errorf("no mark, or the wrong one:\n%s", text)
 	}
@@ -159,7 +172,7 @@ func TestScenariosWithoutACommonBlockAreNotCompared(t *testing.T) {
 		t.Errorf("%+v", r.Comparisons)
 	}
 	expectNote(t, r, "b/stream and a/stream have figures, but in no block both, so they cannot be compared.")
-	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "The bridge cannot be compared with raw: no block has figures of both.") {
+	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "The bridge cannot be compared with raw: b/stream and a/stream have figures, but in no block both.") {
 		t.Errorf("%q", r.Findings)
 	}
 }

@@ -145,7 +145,6 @@ const (
 	Datagrams                    // only streams of datagrams
 	Exchanges                    // only request/response
 	Summed                       // a report shows the sum over the trials
-	Merged                       // a report shows it of the distributions of all trials together
 	Percent                      // a share from 0 to 1 that people read in percent
 )
 
@@ -161,11 +160,11 @@ var infos = []Info{
 	{Transactions, "transactions", "1/s", +1, Exchanges},
 	{LatencyMin, "latency min", "ns", -1, Exchanges},
 	{LatencyMean, "latency mean", "ns", -1, Exchanges},
-	{LatencyP50, "latency p50", "ns", -1, Exchanges | Merged},
-	{LatencyP90, "latency p90", "ns", -1, Exchanges | Merged},
-	{LatencyP99, "latency p99", "ns", -1, Exchanges | Merged},
-	{LatencyP999, "latency p99.9", "ns", -1, Exchanges | Merged},
-	{LatencyMax, "latency max", "ns", -1, Exchanges | Merged},
+	{LatencyP50, "latency p50", "ns", -1, Exchanges},
+	{LatencyP90, "latency p90", "ns", -1, Exchanges},
+	{LatencyP99, "latency p99", "ns", -1, Exchanges},
+	{LatencyP999, "latency p99.9", "ns", -1, Exchanges},
+	{LatencyMax, "latency max", "ns", -1, Exchanges},
 	{OfferedRate, "offered rate", "bit/s", 0, Datagrams},
 	{LossRatio, "loss", "1", -1, Datagrams | Percent},
 	{SocketLoss, "loss in the socket", "1", -1, Datagrams | Percent},

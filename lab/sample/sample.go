@@ -24,8 +24,7 @@ type Sample struct {
 	Metrics  Metrics `json:"metrics,omitempty"`
 	Limit    Limit   `json:"limit,omitempty"` // what held the traffic back; empty where it is not known
 	// Latency is the full distribution, as HdrHistogram's V2 compressed
-	// encoding in base64, so that trials can be merged without averaging
-	// percentiles. Values are nanoseconds of a round trip.
+	// encoding in base64. Values are nanoseconds of a round trip.
 	Latency  string    `json:"latency_histogram,omitempty"`
 	Series   []Point   `json:"series,omitempty"`
 	Hops     []Hop     `json:"hops,omitempty"`

@@ -15,6 +15,9 @@ func Looked(level float64) float64 { return 1 - looked*(1-level) }
 // and P become those that hold after the checks.
 func (e Estimate) AfterLooks() Estimate {
 	e.Level = max(0, 1-(1-e.Level)/looked)
-	e.P, e.Floor = min(1, e.P/looked), min(1, e.Floor/looked)
+	e.P, e.Floor = AfterLooks(e.P), AfterLooks(e.Floor)
 	return e
 }
+
+// AfterLooks returns the p-value that holds after the checks.
+func AfterLooks(p float64) float64 { return min(1, p/looked) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
 	"strings"
 
 	"windtunnel/lab/report"
@@ -180,33 +179,35 @@ func points(s *report.Scenario, m sample.Metric) [][2]float64 {
 // latency makes the panel of percentiles.
 func (b *builder) latency(f report.Figures, id string) (panel, bool) {
 	p := panel{ID: id, Kind: "latency", Title: "Latency of a round trip"}
-	var least []float64
+	least := math.Inf(1)
 	for _, s := range f.Rows {
-		if s.Latency != nil && s.Latency.P50 != nil {
-			least = append(least, *s.Latency.P50)
+		if iv := s.Interval(sample.LatencyP50); iv != nil {
+			least = min(least, iv.Median)
 		}
 	}
-	if len(least) == 0 {
+	if math.IsInf(least, 1) {
 		return p, false
 	}
-	scale := report.ScaleOf(sample.LatencyP50, slices.Min(least))
+	scale := report.ScaleOf(sample.LatencyP50, least)
 	p.Unit, p.By = scale.Unit, scale.By
 	var said []string
 	for i, s := range f.Rows {
 		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: s.Absent()}
-		for _, q := range s.Latency.Percentiles() {
-			if q.Value == nil {
+		for _, q := range report.Percentiles {
+			iv := s.Interval(q.Metric)
+			if iv == nil {
 				continue
 			}
-			text := scale.Print(*q.Value)
-			r.Bars = append(r.Bars, &bar{Name: q.Name, Median: *q.Value, Low: *q.Value, High: *q.Value, Text: text})
+			bar := barOf(iv, scale)
+			bar.Name, bar.Text = q.Name, scale.Print(iv.Median)
+			r.Bars = append(r.Bars, bar)
 			if q.Name == "p50" || q.Name == "p99" {
-				said = append(said, f.Names[i]+" "+q.Name+" "+text)
+				said = append(said, f.Names[i]+" "+q.Name+" "+bar.Text)
 			}
 		}
 		p.Rows = append(p.Rows, r)
 	}
-	for _, q := range (*report.Latency)(nil).Percentiles() {
+	for _, q := range report.Percentiles {
 		p.Sides = append(p.Sides, q.Name)
 	}
 	p.Alt = "Latency percentiles by scenario: " + strings.Join(said, ", ") + ". The tables below have all figures."

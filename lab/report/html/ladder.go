@@ -2,7 +2,6 @@ package html
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -104,13 +103,7 @@ func ladderMetrics(l *report.Ladder) []sample.Metric {
 }
 
 func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
-	var figures []float64
-	for _, s := range l.Steps {
-		if c := s.Cost(m); c != nil && c.Figure != nil {
-			figures = append(figures, c.Figure.Median)
-		}
-	}
-	scale := report.ScaleOf(m, figures...)
+	lines, scale := l.Lines(m)
 	out := ladderMetric{Name: m.Label(), Unit: scale.Unit, By: scale.By, key: m}
 	for i, s := range l.Steps {
 		r := rung{Name: s.Name, Scenario: s.Scenario, Paint: b.paints[s.Scenario]}
@@ -119,9 +112,11 @@ func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
 			r.missing = b.lacking(s.Scenario)
 		}
 		if c != nil {
-			r.Figure = spanOf(scale, c.Figure)
+			if r.Figure = spanOf(scale, c.Figure); r.Figure != nil {
+				r.Figure.Text = lines[i].Figure
+			}
 			if i > 0 {
-				r.add(scale, m, c)
+				r.add(lines[i].Added, m, c)
 			}
 		}
 		out.Rungs = append(out.Rungs, r)
@@ -129,9 +124,13 @@ func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
 	return out
 }
 
-// add fills in what the step costs.
-func (r *rung) add(scale report.Scale, m sample.Metric, c *report.Cost) {
-	r.Added = difference(scale, c)
+// add fills in what the step costs; text is what it adds, empty where that is not
+// told.
+func (r *rung) add(text string, m sample.Metric, c *report.Cost) {
+	if text != "" {
+		iv := c.Added
+		r.Added = &span{Median: iv.Median, Low: min(iv.Low, iv.Median), High: max(iv.High, iv.Median), Text: text}
+	}
 	r.Verdict = markOf(c.Verdict, c.P, c.Adjusted, c.Detectable)
 	if c.Ratio != nil {
 		r.Tone = toneOf(m, c.Verdict, c.Ratio.Median-1)
@@ -164,33 +163,6 @@ func spanOf(scale report.Scale, iv *report.Interval) *span {
 	return s
 }
 
-// difference prints what a step adds, with as many decimals as the step's own
-// figure, and more where its interval is narrow.
-func difference(scale report.Scale, c *report.Cost) *span {
-	iv := c.Added
-	if iv == nil {
-		return nil
-	}
-	s := &span{Median: iv.Median, Low: iv.Low, High: iv.High}
-	decimals := 2
-	if c.Figure != nil {
-		text, _ := scale.Figure(*c.Figure)
-		_, fraction, _ := strings.Cut(text, ".")
-		decimals = len(fraction)
-	}
-	const most = 6 // decimals
-	for width := (iv.High - iv.Low) / scale.By; width > 0 && decimals < most && width*math.Pow10(decimals) < leastSteps; decimals++ {
-	}
-	s.Text = plusMinus(iv.Median/scale.By, decimals)
-	if iv.N > 1 {
-		s.Range = "[" + plusMinus(iv.Low/scale.By, decimals) + ", " + plusMinus(iv.High/scale.By, decimals) + "]"
-	}
-	return s
-}
-
-// leastSteps is how many steps of the last decimal an interval is wide at least.
-const leastSteps = 5
-
 // plusMinus prints a number with its sign, a real minus; nothing is 0.
 func plusMinus(v float64, decimals int) string {
 	text := fmt.Sprintf("%+.*f", decimals, v)
@@ -209,6 +181,8 @@ func ladderAlt(l ladder) string {
 				said = append(said, fmt.Sprintf("%s of %s %s %s", m.Name, r.Name, r.Figure.Text, m.Unit))
 			case r.Added != nil:
 				said = append(said, fmt.Sprintf("%s %s %s, %s", r.Name, r.Added.Text, m.Unit, r.Verdict.Word))
+			case r.Verdict.Word != "":
+				said = append(said, r.Name+": "+r.Verdict.Word)
 			}
 		}
 	}

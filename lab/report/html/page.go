@@ -207,9 +207,6 @@ func (b *builder) table(f report.Figures) table {
 func every(rows []*report.Scenario) []everyRow {
 	var list []everyRow
 	for _, info := range sample.Known() {
-		if info.Is(sample.Merged) {
-			continue // those of single trials; the table has the merged ones
-		}
 		var medians []float64
 		for _, s := range rows {
 			if iv := s.Interval(info.Metric); iv != nil {

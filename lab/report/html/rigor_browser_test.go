@@ -58,9 +58,9 @@ func TestRigorousPageInABrowser(t *testing.T) {
 	})
 
 	t.Run("draws a ladder step by step for the chosen metric", func(t *testing.T) {
-		shows("the waterfall", text("#c-ladder-0"), "encapsulation in VXLAN", "11.0 Gbit/s", "−2.00", "≠ differs", "not known")
+		shows("the waterfall", text("#c-ladder-0"), "encapsulation in VXLAN", "11.0 Gbit/s", "−2.0", "≠ differs", "not known")
 		p.do(t, choose("ladder-0-metric", 2))
-		shows("the waterfall of another metric", text("#c-ladder-0"), "0.410 ns/byte", "+0.030 [+0.010, +0.050]", "? suggested", "+0.080")
+		shows("the waterfall of another metric", text("#c-ladder-0"), "0.410 ns/byte", "+0.030", "? suggested", "+0.080")
 		shows("the tooltip of a step", tipped(t, p, "c-ladder-0", "steps", 2), "encapsulation in VXLAN adds", "+0.080 ns/byte", "differs", "p 0.004", "15 % of the whole")
 		// Significance can be seen without colour: a doubtful step is hatched.
 		lines := `document.querySelectorAll('#c-ladder-0 svg path').length`
@@ -199,7 +199,7 @@ func TestPageWithoutJavaScriptCanBeRead(t *testing.T) {
 		t.Fatal("the page cannot be printed")
 	}
 	seen := eval[string](t, p, `document.body.innerText`)
-	for _, want := range []string{"need JavaScript", "≠ differs", "✓ holds", "the bridge", "−2.00", "raw/stream, sender", "vxlan/stream, receiver", "syscall and copy", "by the CPU meter"} {
+	for _, want := range []string{"need JavaScript", "≠ differs", "✓ holds", "the bridge", "−2.0", "raw/stream, sender", "vxlan/stream, receiver", "syscall and copy", "by the CPU meter"} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("without JavaScript the page does not show %q", want)
 		}

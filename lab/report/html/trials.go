@@ -103,7 +103,7 @@ func (b *builder) strip(s *report.Scenario, metrics []stripMetric) strip {
 		}
 	}
 	for _, m := range metrics {
-		out.Summary = append(out.Summary, summary(s, m))
+		out.Summary = append(out.Summary, spanOf(report.Scale{Unit: m.Unit, By: m.By}, s.Interval(m.key)))
 	}
 	return out
 }
@@ -127,19 +127,4 @@ func trialName(s *sample.Sample) string {
 		text += fmt.Sprintf(", attempt %d", s.Attempt+1)
 	}
 	return text
-}
-
-// summary is the scenario's figure; latency percentiles, which are of the
-// merged distribution, have no interval.
-func summary(s *report.Scenario, m stripMetric) *span {
-	scale := report.Scale{Unit: m.Unit, By: m.By}
-	if iv := s.Interval(m.key); iv != nil {
-		return spanOf(scale, iv)
-	}
-	for _, p := range s.Latency.Percentiles() {
-		if p.Key == string(m.key) && p.Value != nil {
-			return spanOf(scale, &report.Interval{Median: *p.Value, Low: *p.Value, High: *p.Value, N: 1})
-		}
-	}
-	return nil
 }

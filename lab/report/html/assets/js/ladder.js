@@ -37,10 +37,10 @@ function waterfall(ladder, width) {
   const rows = waterfallRows(m);
   const words = row => {
     const r = row.rung;
-    if (row.to === null) return 'not known';
+    if (row.to === null) return r.verdict.word ? r.verdict.sign + ' ' + r.verdict.word : 'not known';
     if (row.kind !== 'step') return r.figure.text + (small ? '' : unit(m.unit));
     const sure = r.verdict.sign + (small ? '' : ' ' + r.verdict.word);
-    return r.added.text + (small ? ' ' : (r.added.range ? ' ' + r.added.range : '') + '   ') + sure;
+    return r.added.text + (small ? ' ' : '   ') + sure;
   };
   const texts = rows.map(words);
   const values = rows.flatMap(r => r.to === null ? [] : [r.from, r.to, r.low ?? r.to, r.high ?? r.to]).map(v => v / by);
@@ -74,9 +74,9 @@ function waterfall(ladder, width) {
   }
   const tip = ({ data }) => {
     const { row } = data, r = row.rung, v = r.verdict;
-    if (row.to === null) return `${escape(row.label)}<br>${escape(r.scenario)}: not known`;
+    if (row.to === null) return `${escape(row.label)}<br>${escape(r.scenario)}: ${escape(words(row))}` + (r.ratio ? `<br>${escape(r.ratio)}` : '');
     if (row.kind !== 'step') return `${escape(row.label)}<br>${escape(r.scenario)}: <b>${escape(r.figure.text)}${unit(m.unit)}</b> ${escape(r.figure.range || '')}`;
-    return `${escape(row.label)} adds<br><b>${escape(r.added.text)}${unit(m.unit)}</b> ${escape(r.added.range || '')}` + (r.ratio ? `<br>${escape(r.ratio)}` : '') +
+    return `${escape(row.label)} adds<br><b>${escape(r.added.text)}${unit(m.unit)}</b>` + (r.ratio ? `<br>${escape(r.ratio)}` : '') +
       `<br>${escape(v.sign)} ${escape(v.word)}${v.more ? ' (' + escape(v.more) + ')' : ''}` + (r.share ? `<br>${escape(r.share)}` : '');
   };
   return {

@@ -1,0 +1,122 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// blocksOf makes n blocks in which a baseline is measured with so many subjects,
+// two metrics each, that depend on each other. noise makes one figure's
+// logarithm. The first subject's true ratio is exp(shift).
+func blocksOf(n, subjects int, shift float64, noise func() float64) [][]float64 {
+	rows := make([][]float64, 2*subjects)
+	for range n {
+		drift, base := noise(), [2]float64{}
+		base[0] = noise()
+		base[1] = 0.8*base[0] + 0.6*noise()
+		for s := range subjects {
+			first := noise()
+			second := 0.8*first + 0.6*noise()
+			if s == 0 {
+				first, second = first+shift, second+shift
+			}
+			rows[2*s] = append(rows[2*s], drift+first-(drift+base[0]))
+			rows[2*s+1] = append(rows[2*s+1], second-base[1])
+		}
+	}
+	return rows
+}
+
+func noisesBy(rng *rand.Rand) map[string]func() float64 {
+	return map[string]func() float64{
+		"normal": func() float64 { return 0.05 * rng.NormFloat64() },
+		"skewed": func() float64 { return -0.05 * rng.ExpFloat64() },
+		"two levels": func() float64 {
+			if rng.Float64() < 0.2 {
+				return -0.5 + 0.02*rng.NormFloat64()
+			}
+			return 0.02 * rng.NormFloat64()
+		},
+	}
+}
+
+// The rate of runs with even one false alarm, of 16 comparisons of equals with
+// one baseline.
+func TestAFamilyOfEqualsRarelyShowsADifference(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 11))
+	const runs = 1000
+	for name, noise := range noisesBy(rng) {
+		for _, n := range []int{6, 8, 10, 12} {
+			alarmed := 0
+			for range runs {
+				for _, p := range Family(blocksOf(n, 8, 0, noise)) {
+					if p <= 0.05 {
+						alarmed++
+						break
+					}
+				}
+			}
+			t.Logf("%s, %d blocks: %.1f %% of the runs", name, n, 100*float64(alarmed)/runs)
+			if share := float64(alarmed) / runs; share > 0.09 {
+				t.Errorf("%s noise, %d blocks: %.1f %% of the runs have a false alarm, want 9 %% at most", name, n, 100*share)
+			}
+		}
+	}
+}
+
+// Half the throughput among 16 comparisons, of which 14 are of equals, has the
+// smallest p that so many blocks can give.
+func TestAnOverwhelmingDifferenceStandsInALargeFamily(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 12))
+	for _, n := range []int{6, 8, 9, 10, 12, 13} {
+		for range 20 {
+			got := Family(blocksOf(n, 8, math.Log(0.49), func() float64 { return 0.02 * rng.NormFloat64() }))
+			if want := math.Ldexp(1, 1-n); got[0] != want || got[1] != want {
+				t.Errorf("%d blocks: corrected p %v and %v, want %v", n, got[0], got[1], want)
+			}
+		}
+	}
+	if got := Family(blocksOf(30, 8, math.Log(0.49), func() float64 { return 0.02 * rng.NormFloat64() })); got[0] > 0.001 {
+		t.Errorf("30 blocks: %v", got[0])
+	}
+}
+
+// Of one comparison, the correction of the family is the permutation test itself.
+func TestAFamilyOfOneIsItsOwnTest(t *testing.T) {
+	for _, c := range []struct {
+		xs   []float64
+		want float64
+	}{
+		{[]float64{1, 2, 3, 4, 5, 6}, 2.0 / 64},
+		{[]float64{-1, 2, 3, 4, 5, 6}, 4.0 / 64},
+		{[]float64{-1, 2, 3, 4, 5, 6, math.NaN()}, 4.0 / 64},
+		{[]float64{1, 1, 1, 1, 1, 1}, 2.0 / 64},
+		{[]float64{0, 0, 0, 0, 0, 0}, 1},
+		{[]float64{1, -1, 1, -1, 1, -1}, 1},
+	} {
+		if got := Family([][]float64{c.xs}); len(got) != 1 || math.Abs(got[0]-c.want) > 1e-12 {
+			t.Errorf("%v: %v, want %v", c.xs, got, c.want)
+		}
+	}
+	if got := Family(nil); len(got) != 0 {
+		t.Errorf("no comparison: %v", got)
+	}
+}
+
+// A comparison's corrected p is never below that of a larger difference.
+func TestAFamilyKeepsTheRanking(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 13))
+	for range 50 {
+		rows := blocksOf(10, 4, 0.1, noisesBy(rng)["normal"])
+		got := Family(rows)
+		signs := []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+		for i := range rows {
+			for j := range rows {
+				if newDiffering(rows[i]).t(signs) > newDiffering(rows[j]).t(signs) && got[i] > got[j] {
+					t.Fatalf("%v: comparison %d has %v, %d with a smaller t %v", rows, i, got[i], j, got[j])
+				}
+			}
+		}
+	}
+}
