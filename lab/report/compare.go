@@ -30,6 +30,9 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 			b.doubt = append(b.doubt, why+", so they cannot be compared.")
 		}
 		for _, m := range compared {
+			if !comparable(m, b.scenarios[c.Subject], b.scenarios[c.Baseline]) {
+				continue
+			}
 			if p := b.paired(c.Subject, c.Baseline, m); p != nil {
 				list, titles = append(list, p), append(titles, c.Title)
 			}

@@ -49,7 +49,7 @@ func chance(rng *rand.Rand) (sample.Run, suite.Plan, []sample.Sample) {
 
 func chances(rng *rand.Rand, sc *suite.Scenario, blocks int) []sample.Sample {
 	var list []sample.Sample
-	centre, wide, bad := math.Exp(4*rng.NormFloat64()), 0.1*rng.Float64(), rng.Float64()*rng.Float64()
+	centre, wide, bad := math.Exp([]float64{4, 0.05}[rng.IntN(2)]*rng.NormFloat64()), 0.1*rng.Float64(), rng.Float64()*rng.Float64()
 	for block := range blocks {
 		for attempt := range 1 + rng.IntN(2) {
 			s := sample.Sample{Scenario: sc.ID, Block: block, Attempt: attempt, Metrics: sample.Metrics{}}

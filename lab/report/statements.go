@@ -212,8 +212,7 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 	return list
 }
 
-// add adds the headline metrics of a comparison. It leaves out the sender's CPU
-// if sender and receiver share a node.
+// add adds the headline metrics of a comparison.
 func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 	if why := r.apart[suite.Comparison{Subject: subject.ID, Baseline: baseline.ID}]; why != "" {
 		c.absent = append(c.absent, why)
@@ -233,8 +232,7 @@ func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 	}
 	for i := range r.Comparisons {
 		of := &r.Comparisons[i]
-		speaks := Headline(of.Metric, subject.Transactions != nil) && (of.Metric.Side() == "" || subject.Placement == baseline.Placement)
-		if of.Subject == subject.ID && of.Baseline == baseline.ID && speaks {
+		if of.Subject == subject.ID && of.Baseline == baseline.ID && Headline(of.Metric, subject.Transactions != nil) {
 			c.ratios = append(c.ratios, contrasted{of, workload})
 		}
 	}

@@ -12,9 +12,9 @@ import (
 
 // Headline reports whether a comparison of m answers the question of a run:
 // throughput and both sides' CPU per byte of a stream, transactions of
-// request/response (exchange). Only these and the steps of ladders are corrected
-// for one another; other comparisons are there to explain them, and suggest a
-// difference at best.
+// request/response (exchange). These and the steps of ladders are corrected for
+// one another; the others, which are there to explain them, for one another and
+// for these.
 func Headline(m sample.Metric, exchange bool) bool {
 	switch m {
 	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
@@ -23,12 +23,6 @@ func Headline(m sample.Metric, exchange bool) bool {
 		return exchange
 	}
 	return false
-}
-
-// headline reports whether the comparison of m of two scenarios is one. One
-// node that plays both sides has no sender to compare.
-func headline(m sample.Metric, subject, baseline *suite.Scenario) bool {
-	return Headline(m, subject.Workload.Kind.Exchange()) && comparable(m, subject, baseline)
 }
 
 // comparable reports whether m means the same of both scenarios: the CPU of a
@@ -41,33 +35,38 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
 
 // settle turns Suggested into Differs where the difference stands after the
-// correction for many comparisons. The correction is over what the report
-// answers: its headline comparisons and the steps of its ladders, each pair once.
+// correction for many comparisons. Headline comparisons and the steps of ladders
+// are one family. Every other comparison is judged in the family of all.
 func (b *builder) settle(all, steps []*Comparison) {
-	var family []*Comparison
-	add := func(c *Comparison) {
-		if c.P != nil && !slices.Contains(family, c) {
+	var family, rest []*Comparison
+	for _, c := range slices.Concat(steps, all) {
+		switch {
+		case c.P == nil || slices.Contains(family, c) || slices.Contains(rest, c):
+		case slices.Contains(steps, c) || Headline(c.Metric, b.scenarios[c.Subject].Workload.Kind.Exchange()):
 			family = append(family, c)
+		default:
+			rest = append(rest, c)
 		}
 	}
-	for _, c := range all {
-		if headline(c.Metric, b.scenarios[c.Subject], b.scenarios[c.Baseline]) {
-			add(c)
-		}
-	}
-	for _, c := range steps {
-		add(c)
-	}
+	b.correct(slices.Concat(family, rest))
+	b.correct(family)
+}
+
+// correct sets the corrected p-values and the verdicts of one family.
+func (b *builder) correct(family []*Comparison) {
 	for i, p := range stats.Family(byBlock(family)) {
 		c := family[i]
 		if b.plan.Stop.Precision > 0 {
 			p = stats.AfterLooks(p)
 		}
 		p = max(p, *c.P) // the two tests can differ a little
-		c.Adjusted = &p
-		if c.excludesOne() && p <= Alpha {
-			c.Verdict, c.Distinct = Differs, true
+		c.Adjusted, c.Verdict = &p, Alike
+		if c.excludesOne() {
+			if c.Verdict = Suggested; p <= Alpha {
+				c.Verdict = Differs
+			}
 		}
+		c.Distinct = c.Verdict == Differs
 	}
 }
 
@@ -91,15 +90,4 @@ func byBlock(family []*Comparison) [][]float64 {
 		}
 	}
 	return rows
-}
-
-// corrected returns the number of comparisons in the correction for many tests.
-func corrected(all []Comparison) int {
-	n := 0
-	for i := range all {
-		if all[i].Adjusted != nil {
-			n++
-		}
-	}
-	return n
 }

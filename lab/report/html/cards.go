@@ -80,10 +80,10 @@ func (c *card) add(workload string, line cardLine) {
 }
 
 // keyName names the metric on a card; ok is false for those that a card leaves
-// out, and for the CPU of endpoints that sit differently.
+// out.
 func (b *builder) keyName(c *report.Comparison) (string, bool) {
-	subject, baseline := b.rows[c.Subject], b.rows[c.Baseline]
-	if subject == nil || baseline == nil {
+	subject := b.rows[c.Subject]
+	if subject == nil || b.rows[c.Baseline] == nil {
 		return "", false
 	}
 	exchange := subject.Transactions != nil
@@ -95,9 +95,9 @@ func (b *builder) keyName(c *report.Comparison) (string, bool) {
 	case sample.LatencyP50:
 		return "latency p50", true
 	case sample.SenderCPUPerByte:
-		return "sender CPU per byte", !exchange && subject.Placement == baseline.Placement
+		return "sender CPU per byte", !exchange
 	case sample.ReceiverCPUPerByte:
-		return "receiver CPU per byte", !exchange && subject.Placement == baseline.Placement
+		return "receiver CPU per byte", !exchange
 	}
 	return "", false
 }

@@ -240,7 +240,7 @@ func (b *builder) ratios() []ratios {
 }
 
 // dot is left out where it says nothing: throughput that follows from
-// transactions, and the CPU of endpoints that sit differently.
+// transactions.
 func (b *builder) dot(c *report.Comparison) (dot, bool) {
 	if _, ok := b.keyName(c); !ok && c.Metric != sample.LatencyP99 {
 		return dot{}, false

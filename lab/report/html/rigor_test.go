@@ -97,7 +97,6 @@ func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
 		{report.Differs, &adjusted, "≠ differs (p 0.012)"},
 		{report.Differs, nil, "≠ differs (p < 0.001)"},
 		{report.Suggested, &adjusted, "? suggested (not certain among so many comparisons)"},
-		{report.Suggested, nil, "? suggested (p < 0.001 by itself; not among the comparisons that are corrected for one another)"},
 		{report.Alike, &adjusted, "≈ no difference shows (3.1 % would have)"},
 		{report.TooFew, nil, "… too few trials to tell"},
 		{"", nil, ""},

@@ -36,11 +36,7 @@ func markOf(v report.Verdict, p, adjusted, detectable *float64) mark {
 		}
 		return mark{Sign: "≠", Word: "differs", More: pValue(adjusted), Class: "differs"}
 	case report.Suggested:
-		m := mark{Sign: "?", Word: "suggested", More: "not certain among so many comparisons", Class: "suggested"}
-		if adjusted == nil && p != nil {
-			m.More = pValue(p) + " by itself; not among the comparisons that are corrected for one another"
-		}
-		return m
+		return mark{Sign: "?", Word: "suggested", More: "not certain among so many comparisons", Class: "suggested"}
 	case report.Alike:
 		m := mark{Sign: "≈", Word: "no difference shows", Class: "alike"}
 		if detectable != nil && *detectable > 0 {
