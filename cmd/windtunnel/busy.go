@@ -8,15 +8,14 @@ import (
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter/foreign"
-	"windtunnel/lab/report"
 	"windtunnel/lab/validity"
 )
 
 // idleCheck is how long the machine is watched before anything is measured.
 const idleCheck = time.Second
 
-// busy says which programs use this machine's CPUs before a run, and what to do;
-// nothing where they are idle, or where the kernel does not tell.
+// busy says which programs use this machine's CPUs before a run; the report has
+// the advice. It returns nothing where they are idle, or where the kernel does not tell.
 func busy(ctx context.Context, watch experiment.Watch, cpus []int) string {
 	if watch.Foreign == nil {
 		return ""
@@ -59,21 +58,6 @@ func busiest(before, after map[int]foreign.Usage, cpus []int, seconds float64) s
 			programs = append(programs, fmt.Sprintf("%s %.0f %%", p.Comm, percent(p.Seconds)))
 		}
 	}
-	return fmt.Sprintf("this machine is busy: other programs use CPU %d for %.0f %% of the time (%s). They disturb the measurement: end them, or move them to other CPUs with taskset.\n",
+	return fmt.Sprintf("this machine is busy: other programs use CPU %d for %.0f %% of the time (%s). They disturb the measurement.\n",
 		at, percent(most.Foreign), strings.Join(programs, ", "))
-}
-
-// advice says, at the end of a run, why trials were rejected and what to do;
-// nothing where such trials count already.
-func advice(v report.Validity) string {
-	if v.Gated == 0 || v.Warned > 0 {
-		return ""
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d of %d attempts were rejected, because the machine disturbed them:\n", v.Gated, v.Attempts)
-	for _, g := range v.Gates {
-		fmt.Fprintf(&b, "  %d × %s, the worst: %s\n", g.Trials, g.Name, g.Worst.Message)
-	}
-	b.WriteString("  Where the machine cannot be made quiet, --gates warn counts such trials, each with a flag.\n")
-	return b.String()
 }

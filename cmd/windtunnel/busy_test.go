@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"windtunnel/lab/meter/foreign"
-	"windtunnel/lab/report"
-	"windtunnel/lab/sample"
 )
 
 func TestABusyMachineIsNamedWithItsPrograms(t *testing.T) {
@@ -27,21 +25,5 @@ func TestABusyMachineIsNamedWithItsPrograms(t *testing.T) {
 	}
 	if got := busiest(before, after, []int{0}, 2); got != "" { // 2 % of a CPU
 		t.Errorf("a machine at rest: %q", got)
-	}
-}
-
-func TestTheAdviceIsGivenOnceWithTheRemedy(t *testing.T) {
-	v := report.Validity{Attempts: 30, Valid: 18, Gated: 12, Gates: []report.GateCount{
-		{Name: sample.ForeignCPU, Trials: 12, Worst: sample.Gate{Message: "programs used 46 % of the CPUs: end them"}}}}
-	got := advice(v)
-	for _, want := range []string{"12 of 30 attempts were rejected", "12 × foreign-cpu, the worst: programs used 46 % of the CPUs: end them\n", "--gates warn"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in: %s", want, got)
-		}
-	}
-	for _, v := range []report.Validity{{Attempts: 30, Valid: 30}, {Attempts: 30, Valid: 18, Warned: 18, Gated: 12}} {
-		if got := advice(v); got != "" {
-			t.Errorf("%+v: %q", v, got)
-		}
 	}
 }

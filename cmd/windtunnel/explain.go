@@ -43,6 +43,7 @@ func explain(w io.Writer, r *report.Report) error {
 	}
 	var b strings.Builder
 	b.WriteString(title(report.Wrap(r.Run.Title+" ("+r.Run.ID+")", o.Width, "")) + "\n")
+	b.WriteString(report.Wrap(r.Run.Command(), o.Width, "  ") + "\n")
 	for _, s := range r.Explain() {
 		b.WriteString("\n" + title(report.Wrap(s.Title, o.Width, "")) + "\n")
 		for _, p := range s.Paragraphs {

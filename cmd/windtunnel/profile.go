@@ -35,6 +35,7 @@ graph in report.html.`,
 			if rate < 1 {
 				return fmt.Errorf("--rate %d: choose 1 sample per second or more", rate)
 			}
+			o.command = recorded(cmd, args)
 			o.profiling = experiment.Profiling{Rate: rate, Blocks: o.trials}
 			return o.run(cmd.Context(), cmd.OutOrStdout(), args)
 		},

@@ -142,6 +142,6 @@ func (s *runner) report() error {
 	if err := s.writeProfiles(r, dir); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "%s\nreport: %s\n", advice(r.Validity), filepath.Join(dir, "report.html"))
+	_, err = fmt.Fprintf(s.out, "\nreport: %s\n", filepath.Join(dir, "report.html"))
 	return err
 }

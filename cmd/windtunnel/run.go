@@ -33,6 +33,7 @@ import (
 
 // runOptions are the flags of `windtunnel run`.
 type runOptions struct {
+	command   string // the arguments that decide on the figures, for a shell
 	line      oneLine
 	short     bool
 	scenarios []string
@@ -75,6 +76,7 @@ Without a suite, --system describes the experiment: every system carries every
   windtunnel run --resume latest`,
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.command = recorded(cmd, args)
 			if err := errors.Join(resumable(cmd), aboveZero(cmd, "trials", "max-trials", "max-time", "duration")); err != nil {
 				return err
 			}
@@ -113,6 +115,26 @@ func resumable(cmd *cobra.Command) error {
 		return nil
 	}
 	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan, order, CPUs and profiler; leave the flags out, or start a new run", strings.Join(others, ", "))
+}
+
+// recorded returns the subcommand with the arguments that decide on the figures,
+// as a shell splits them. --gates and --seed are recorded apart.
+func recorded(cmd *cobra.Command, args []string) string {
+	words := append([]string{cmd.Name()}, args...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
+		switch {
+		case slices.Contains([]string{"db", "out", "resume", "dry-run", "gates", "seed"}, f.Name) || value == "false":
+		case value == "true":
+			words = append(words, "--"+f.Name)
+		default:
+			words = append(words, "--"+f.Name, value)
+		}
+	})
+	return report.Shell(words)
 }
 
 // aboveZero returns an error for a given flag whose value is 0. Without the flag,
@@ -265,13 +287,19 @@ func (s *runner) open(plan *suite.Plan) error {
 		seed = rand.Uint64()>>11 + 1 // as long as JSON's numbers are exact
 	}
 	s.plan = plan
+	skipped := experiment.Skips(plan, s.facts)
+	if why := nothingRuns(plan, skipped); why != "" {
+		fmt.Fprint(os.Stderr, why)
+		return exitNothing
+	}
 	s.run = sample.Run{
 		Suite: plan.Suite, Title: plan.Title, Started: now, Seed: seed, Status: sample.Running,
 		Options: sample.Options{
+			Command: s.options.command,
 			Lenient: s.options.gates == "warn", ProfileRate: s.options.profiling.Rate, ProfileBlocks: s.options.profiling.Blocks,
 			CPUs: s.options.cpus.cpus, CPUDistance: s.options.cpus.distance,
 		},
-		Environment: s.environment(), Skipped: experiment.Skips(plan, s.facts),
+		Environment: s.environment(), Skipped: skipped,
 	}
 	return s.create(now.Format("20060102-150405") + "-" + plan.Suite)
 }
@@ -364,7 +392,7 @@ func (s *runner) measure(ctx context.Context) error {
 	}
 	nothing := "nothing was measured: no trial counts"
 	if errors.Is(runErr, experiment.ErrNoneCounts) {
-		nothing = fmt.Sprintf("stopped after the first block, since none of its trials counts: remove the cause, or count disturbed trials: windtunnel run --resume %s --gates warn", s.run.ID)
+		nothing = "stopped after the first block, since none of its trials counts"
 		runErr = nil
 	}
 	if err := errors.Join(s.report(), runErr); err != nil || s.counted > 0 {
@@ -417,6 +445,14 @@ func (s *runner) Record(smp sample.Sample) error {
 	s.count(&smp)
 	_, err := s.store.AppendSample(s.run.ID, smp)
 	return err
+}
+
+// nothingRuns says why no scenario of the plan can run; empty where one can.
+func nothingRuns(plan *suite.Plan, skips map[string]string) string {
+	if len(skips) < len(plan.Scenarios) {
+		return ""
+	}
+	return "windtunnel: no scenario can run on this machine:\n" + renderSkips(skips)
 }
 
 func renderSkips(skips map[string]string) string {

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"windtunnel/lab/experiment"
+	"windtunnel/lab/probe"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -110,5 +112,38 @@ func TestAResumedRunRefusesAnotherPlan(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), flags[0]) || strings.Contains(err.Error(), "--gates") {
 			t.Errorf("%v: %v", flags, err)
 		}
+	}
+}
+
+func TestARunRecordsTheArgumentsThatDecideOnItsFigures(t *testing.T) {
+	for want, args := range map[string][]string{
+		"run quick --scenario 'bridge/*,vxlan' --trials 9":          {"quick", "--scenario", "bridge/*", "--scenario", "vxlan", "--trials", "9", "--out", "x", "--gates", "warn"},
+		"run --streams 4 --system raw,bridge --workload tcp_stream": {"--system", "raw,bridge", "--workload", "tcp_stream", "--streams", "4", "--db", "x.db", "--seed", "3"},
+		"run 'my suite.yaml' --cpu-distance near --short":           {"my suite.yaml", "--short", "--cpu-distance", "near"},
+	} {
+		cmd := runCommand()
+		if err := cmd.ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		if got := recorded(cmd, cmd.Flags().Args()); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A machine of one CPU can run nothing that needs two nodes.
+func TestAPlanOfWhichNothingCanRunIsRefusedWithTheReason(t *testing.T) {
+	plan := &suite.Plan{Suite: "quick", Scenarios: []suite.Scenario{{ID: "raw/stream"}, {ID: "bridge/stream"}}}
+	skips := map[string]string{"raw/stream": "2 nodes need 2 CPUs"}
+	if got := nothingRuns(plan, skips); got != "" {
+		t.Error(got)
+	}
+	skips["bridge/stream"] = "2 nodes need 2 CPUs"
+	if got := nothingRuns(plan, skips); got != "windtunnel: no scenario can run on this machine:\nskipped bridge/stream, raw/stream: 2 nodes need 2 CPUs\n" {
+		t.Errorf("%q", got)
+	}
+	r := &runner{store: storeOf(t), options: &runOptions{}, facts: &probe.Facts{Online: []int{0, 1}, Allowed: []int{0}}}
+	if err := r.open(plan); !errors.Is(err, exitNothing) {
+		t.Errorf("the run begins all the same: %v", err)
 	}
 }

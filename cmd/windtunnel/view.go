@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
 
 	"windtunnel/lab/experiment"
+	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
@@ -102,10 +102,10 @@ func outcome(s sample.Sample, p experiment.Progress) string {
 		text += ", profiled"
 	}
 	if len(s.Gates) > 0 {
-		text += "; rejected (" + briefly(s.Gates) + ")"
+		text += "; rejected (" + report.Brief(s.Gates) + ")"
 	}
 	if len(s.Flags) > 0 {
-		text += "; flagged (" + briefly(s.Flags) + ")"
+		text += "; flagged (" + report.Brief(s.Flags) + ")"
 	}
 	return text + again
 }
@@ -126,22 +126,6 @@ func figures(m sample.Metrics) string {
 
 func bothCPUs(sender, receiver float64) string {
 	return fmt.Sprintf("sender CPU %.0f %%, receiver %.0f %%", sender, receiver)
-}
-
-// briefly names failed checks with what they found: "foreign CPU 46 %, compile".
-func briefly(gates []sample.Gate) string {
-	var parts []string
-	for _, g := range gates {
-		text := strings.NewReplacer("-", " ", "cpu", "CPU").Replace(string(g.Name))
-		if g.Unit != "" {
-			text += fmt.Sprintf(" %.0f %s", g.Value, g.Unit)
-		}
-		if g.Culprit != "" {
-			text += ", " + g.Culprit
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, "; ")
 }
 
 func has(m sample.Metrics, name sample.Metric) bool {

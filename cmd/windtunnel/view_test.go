@@ -19,11 +19,11 @@ func TestAnAttemptIsOneShortLine(t *testing.T) {
 		p experiment.Progress
 	}{
 		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %": {sample.Sample{Metrics: stream}, experiment.Progress{Attempt: 1, Attempts: 3}},
-		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46 %, compile); retry 2 of 3": {
+		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46.2 %, compile); retry 2 of 3": {
 			sample.Sample{Metrics: stream, Gates: []sample.Gate{foreign}}, first},
-		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46 %, compile)": {
+		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46.2 %, compile)": {
 			sample.Sample{Metrics: stream, Gates: []sample.Gate{foreign}}, experiment.Progress{Attempt: 3, Attempts: 3}},
-		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; flagged (foreign CPU 46 %, compile; unsteady rate 14 %)": {
+		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; flagged (foreign CPU 46.2 %, compile; unsteady rate 14.0 %)": {
 			sample.Sample{Metrics: stream, Flags: []sample.Gate{foreign, {Name: sample.Unsteady, Value: 14, Unit: "%"}}}, experiment.Progress{}},
 		"agent-lost: node b's agent has ended; retry 2 of 3": {
 			sample.Sample{Failure: &sample.Failure{Kind: sample.AgentLost, Message: "node b's agent has ended"}}, first},

@@ -18,6 +18,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	if r.Run.Description != "" {
 		m.line("%s", escape(r.Run.Description))
 	}
+	m.line("%s", escape(r.Run.ID+": "+r.Run.Command()))
 	m.list("", r.Findings)
 	for _, f := range r.Figures() {
 		m.figures(f)

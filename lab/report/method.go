@@ -28,7 +28,11 @@ func (r *Report) Method() []Passage {
 		list = append(list, Passage{"Hypotheses", "A hypothesis holds where the 95 % interval of its ratio lies within what it claims, is refuted where it lies outside, and is undecided where it does neither. Of several subjects it must hold for every one, and their intervals are wider in proportion."})
 	}
 	if r.Validity.Attempts > 0 {
-		list = append(list, Passage{"Validity", "Every trial is checked for what the machine did meanwhile: foreign work on the nodes' CPUs, time stolen by the machine's host, a machine that stood still, and the like. A trial that fails such a check is repeated; its figures stand among the samples and count nowhere. What the system under test did, such as a rate that is not steady, is an outcome: the trial counts and is flagged."})
+		failed := "is repeated; its figures stand among the samples and count nowhere"
+		if r.Run.Options.Lenient {
+			failed = "counts all the same and is flagged (--gates warn)"
+		}
+		list = append(list, Passage{"Validity", "Every trial is checked for what the machine did meanwhile: foreign work on the nodes' CPUs, time stolen by the machine's host, a machine that stood still, and the like. A trial that fails such a check " + failed + ". What the system under test did, such as a rate that is not steady, is an outcome: the trial counts and is flagged."})
 	}
 	if r.has(sample.SenderCPU) || r.has(sample.ReceiverCPU) {
 		text := "Each node owns its CPUs. CPU is the share of all of a node's CPUs that was busy in user, system, irq and softirq over one window, common to both sides and inside the traffic; steal is not in it, nor the work of the fabric itself, as far as it can be told apart."
@@ -111,11 +115,7 @@ type Step struct {
 // Repeat tells how to make the run again, with the commands of the first trial
 // that has any.
 func (r *Report) Repeat() Repeat {
-	run := "windtunnel run " + Shell([]string{r.Run.Suite})
-	if r.Run.Short {
-		run += " --short"
-	}
-	again := Repeat{Run: []string{run}}
+	again := Repeat{Run: []string{fmt.Sprintf("%s --seed %d", r.Run.Command(), r.Run.Seed)}}
 	for i := range r.Scenarios {
 		for j := range r.Scenarios[i].Samples {
 			s := &r.Scenarios[i].Samples[j]
@@ -130,6 +130,21 @@ func (r *Report) Repeat() Repeat {
 		}
 	}
 	return again
+}
+
+// Command is what made the run, without the seed of its order. Runs of earlier
+// versions have recorded no arguments but the suite's.
+func (i *RunInfo) Command() string {
+	text := "windtunnel " + i.Options.Command
+	if i.Options.Command == "" {
+		if text += "run " + Shell([]string{i.Suite}); i.Short {
+			text += " --short"
+		}
+	}
+	if i.Options.Lenient {
+		text += " --gates warn"
+	}
+	return text
 }
 
 // Shell joins argv so that a POSIX shell splits it into the same words.

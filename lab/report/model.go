@@ -44,6 +44,7 @@ type RunInfo struct {
 	Finished    *time.Time         `json:"finished,omitempty"`
 	Status      sample.Status      `json:"status"`
 	Seed        uint64             `json:"seed"`
+	Options     sample.Options     `json:"options,omitzero"`
 	Environment sample.Environment `json:"environment"`
 }
 

@@ -27,8 +27,8 @@ func (b *builder) notes(r *Report) []string {
 	return append(notes, b.doubt...)
 }
 
-// validityLines say how much of the run counts, what is missing, and whether
-// its figures are known as well as was asked.
+// validityLines say how much of the run counts, what is missing, whether its
+// figures are known as well as was asked, and what to do about rejected trials.
 func (r *Report) validityLines() []string {
 	if r.Validity.Attempts == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (r *Report) validityLines() []string {
 	if r.Precision != nil {
 		lines = append(lines, r.Precision.Why)
 	}
-	return lines
+	return append(lines, r.Advice()...)
 }
 
 // missing names the scenarios that lack planned blocks.

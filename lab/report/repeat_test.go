@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -58,5 +59,21 @@ func TestServersOfAllPairsStartBeforeTheClients(t *testing.T) {
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("lines\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The command that a report prints makes the same run again.
+func TestTheCommandOfARunHasItsChoices(t *testing.T) {
+	run, plan, samples := reporttest.Sample()
+	run.Options = sample.Options{Command: "run quick --scenario bridge,vxlan --cpu-distance near", Lenient: true}
+	r := Build(run, plan, samples)
+	const want = "windtunnel run quick --scenario bridge,vxlan --cpu-distance near --gates warn"
+	if got := r.Repeat().Run; !slices.Equal(got, []string{want + " --seed 42"}) {
+		t.Errorf("%q", got)
+	}
+	for name, text := range map[string]string{"table": tabled(t, r, TableOptions{Width: 100}), "Markdown": strings.ReplaceAll(written(t, WriteMarkdown, r), "\\", "")} {
+		if !strings.Contains(text[:strings.Index(text, "throughput")], want) {
+			t.Errorf("the heading of the %s lacks the command:\n%s", name, text)
+		}
 	}
 }

@@ -217,7 +217,7 @@ func (c *cell) summarise() {
 func runInfo(run sample.Run, plan suite.Plan) RunInfo {
 	info := RunInfo{
 		ID: run.ID, Suite: run.Suite, Title: cmp.Or(run.Title, plan.Title), Description: plan.Description, Short: plan.Short,
-		Started: run.Started, Status: run.Status, Seed: run.Seed, Environment: run.Environment,
+		Started: run.Started, Status: run.Status, Seed: run.Seed, Options: run.Options, Environment: run.Environment,
 	}
 	if !run.Finished.IsZero() {
 		info.Finished = &run.Finished

@@ -96,6 +96,9 @@ func (t *terminal) heading(r *Report) {
 		facts = append(facts, string(r.Run.Status))
 	}
 	t.paragraph(t.style.faint, "", strings.Join(facts, ", "))
+	if r.Run.Suite != "" {
+		t.paragraph(t.style.faint, "  ", r.Run.Command())
+	}
 }
 
 // figures writes one table, in several parts where it is wider than the terminal.

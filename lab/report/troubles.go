@@ -96,7 +96,7 @@ func (w *wreck) trouble(s *Scenario) Trouble {
 		t.What = fmt.Sprintf("%d of %s left out as not valid", len(w.blocks), all)
 	}
 	if w.worst != nil {
-		t.Reason = w.worst.Message
+		t.Reason = remedy.ReplaceAllString(w.worst.Message, "$1") // Advice has the remedy
 		if len(w.blocks) > 1 {
 			t.Reason = "worst: " + t.Reason
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -151,13 +152,51 @@ func (g GateCount) String() string {
 
 // gateFigure prints what a check found, "31 %".
 func gateFigure(g sample.Gate) string {
-	if g.Unit == "" && g.Value == 0 {
+	switch {
+	case g.Name == sample.CPUMoved && g.Unit == "%" && g.Value == 0:
+		return "no slice at one distance"
+	case g.Name == sample.CPUMoved && g.Unit == "%":
+		return fmt.Sprintf("only %.0f %% of the slices at one distance", g.Value)
+	case g.Name == sample.CPUMoved && g.Limit == 0:
+		return "not read"
+	case g.Unit == "" && g.Value == 0:
 		return ""
-	}
-	if g.Unit == "s" {
+	case g.Unit == "s":
 		return units.FormatDuration(g.Value * 1e9)
 	}
 	return scaleOf(g.Unit, g.Value).Print(g.Value)
+}
+
+// Brief is failed checks in a few words: "foreign CPU 46.2 %, compile".
+func Brief(gates []sample.Gate) string {
+	var parts []string
+	for _, g := range gates {
+		text := strings.NewReplacer("-", " ", "cpu", "CPU").Replace(string(g.Name)) + " " + gateFigure(g)
+		if g.Culprit != "" {
+			text += ", " + g.Culprit
+		}
+		parts = append(parts, strings.TrimSpace(text))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// remedy is the end of a check's message, behind the limit.
+var remedy = regexp.MustCompile(`(; the limit is [^:]*): .*`)
+
+// Advice says why trials were rejected and what to do; nothing where such trials
+// count.
+func (r *Report) Advice() (lines []string) {
+	if r.Validity.Gated == 0 || r.Run.Options.Lenient {
+		return nil
+	}
+	for _, g := range r.Validity.Gates {
+		lines = append(lines, fmt.Sprintf("%s rejected %s, the worst: %s.", g.Name, phrase.Count(g.Trials, "attempt"), strings.TrimSuffix(g.Worst.Message, ".")))
+	}
+	lenient := "--gates warn"
+	if s := r.Run.Status; s == sample.Empty || s == sample.Stopped {
+		lenient = "windtunnel run --resume " + r.Run.ID + " --gates warn"
+	}
+	return append(lines, "Where the machine cannot be made quiet, `"+lenient+"` counts such trials, each with a flag.")
 }
 
 // Line is the run's validity in a sentence: "47 of 53 trials count; 4 were not

@@ -183,3 +183,62 @@ func TestWorstGateIsFarthestBeyondAnUpperOrALowerLimit(t *testing.T) {
 		}
 	}
 }
+
+func rejecting(gate sample.Gate, o sample.Options, status sample.Status) *Report {
+	var samples []sample.Sample
+	for block := range 6 {
+		s := atDistance(block, 52, 13e9)
+		if block > 2 {
+			s.Gates = []sample.Gate{gate}
+		}
+		samples = append(samples, s)
+	}
+	return Build(sample.Run{ID: "r1", Options: o, Status: status}, oneScenario(), samples)
+}
+
+// A remedy stands once in a report, at its end.
+func TestTheAdviceIsGivenOnceAtTheEnd(t *testing.T) {
+	gate := sample.Gate{Name: sample.ForeignCPU, Value: 46.2, Limit: 3, Unit: "%", Message: "programs used 46.2 % of the CPUs; the limit is 3 %: end them"}
+	for _, c := range []struct {
+		o    sample.Options
+		s    sample.Status
+		want string
+	}{
+		{sample.Options{}, sample.Complete, "`--gates warn` counts such trials"},
+		{sample.Options{}, sample.Empty, "`windtunnel run --resume r1 --gates warn` counts such trials"},
+		{sample.Options{Lenient: true}, sample.Complete, ""},
+	} {
+		r := rejecting(gate, c.o, c.s)
+		for name, text := range map[string]string{"table": tabled(t, r, TableOptions{Width: 200}), "explanation": explained(r)} {
+			if n := strings.Count(text, "the limit is 3 %: end them"); n != min(len(c.want), 1) {
+				t.Errorf("the %s gives the remedy %d times:\n%s", name, n, text)
+			}
+			if n := strings.Count(text, "gates warn` counts"); n != min(len(c.want), 1) || !strings.Contains(text, c.want) {
+				t.Errorf("the %s names --gates warn %d times, want %q:\n%s", name, n, c.want, text)
+			}
+		}
+	}
+}
+
+func TestTheMethodSaysWhatBecomesOfATrialThatFailsACheck(t *testing.T) {
+	for lenient, want := range map[bool]string{false: "fails such a check is repeated;", true: "fails such a check counts all the same and is flagged (--gates warn)."} {
+		text := written(t, WriteMarkdown, rejecting(sample.Gate{Name: sample.Steal}, sample.Options{Lenient: lenient}, sample.Complete))
+		if !strings.Contains(text, want) || strings.Contains(text, "repeated") == lenient {
+			t.Errorf("lenient %v: the method lacks %q:\n%s", lenient, want, text)
+		}
+	}
+}
+
+func TestChangesOfTheDistanceAreSaidInTheirSense(t *testing.T) {
+	for want, g := range map[string]sample.Gate{
+		"CPU distance no slice at one distance":                {Name: sample.CPUMoved, Limit: 50, Unit: "%"},
+		"CPU distance only 44 % of the slices at one distance": {Name: sample.CPUMoved, Value: 44, Limit: 50, Unit: "%"},
+		"CPU distance 451 ns":                                  {Name: sample.CPUMoved, Value: 451, Limit: 100, Unit: "ns"},
+		"CPU distance not read":                                {Name: sample.CPUMoved, Unit: "ns"},
+		"foreign CPU 46.2 %, compile":                          {Name: sample.ForeignCPU, Value: 46.2, Unit: "%", Culprit: "compile"},
+	} {
+		if got := Brief([]sample.Gate{g}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -132,7 +132,7 @@ func line(r *report.Report) string {
 	if r.Run.Environment.Kernel != "" {
 		text += " · Linux " + r.Run.Environment.Kernel
 	}
-	return text
+	return text + " · " + r.Run.Command()
 }
 
 func ratioAlt(list []ratios) string {

@@ -18,7 +18,7 @@ type validity struct {
 	Rows    []spoiled
 	More    int // trials that failed a gate and are not listed
 	Missing []string
-	Flags   []string // outcomes of trials that count
+	Flags   []string // outcomes of trials that count, and advice
 }
 
 // spoiled is a trial that does not count.
@@ -35,7 +35,7 @@ func (b *builder) validity() *validity {
 	if v.Attempts == 0 {
 		return nil
 	}
-	out := &validity{Line: v.Line(), Clean: v.Valid == v.Attempts && len(v.Missing) == 0, Warned: v.Warned > 0, Flags: b.r.Outcomes()}
+	out := &validity{Line: v.Line(), Clean: v.Valid == v.Attempts && len(v.Missing) == 0, Warned: v.Warned > 0, Flags: append(b.r.Outcomes(), b.r.Advice()...)}
 	for i := range b.r.Scenarios {
 		for j := range b.r.Scenarios[i].Samples {
 			if s := &b.r.Scenarios[i].Samples[j]; !s.Profiled && !s.Counts() {
