@@ -93,8 +93,12 @@ func Runs(a, b []Side, opts Options) (*Comparison, error) {
 	}
 	c.OtherMachine = len(OtherMachine(c.Environment)) > 0
 	neutral := c.OtherMachine && !opts.AcrossMachines
-	judge(c.Values, neutral)
-	judge(c.Ratios, neutral)
+	for _, rows := range [][]Row{c.Values, c.Ratios} {
+		judge(rows, neutral)
+		if len(OtherTrials(c.Environment)) > 0 {
+			undecide(rows)
+		}
+	}
 	c.Notes = p.notes(c)
 	c.tidy()
 	if len(c.Values) == 0 {
@@ -195,6 +199,9 @@ func (p *pairing) belongs(c, first *columns) error {
 	}
 	if other := OtherMachine(Environments(first.side.Run.Environment, c.side.Run.Environment)); len(other) > 0 && !p.opts.AcrossMachines {
 		return fmt.Errorf("runs %s and %s of one side are from different machines (%s)", first.side.Run.ID, info.ID, other[0].Name)
+	}
+	if other := OtherTrials(options(first.side.Run.Options, c.side.Run.Options)); len(other) > 0 {
+		return fmt.Errorf("runs %s and %s of one side count different trials (%s)", first.side.Run.ID, info.ID, changes(other))
 	}
 	for _, id := range first.ids() {
 		if then := c.side.scenario(id); then != nil && len(Definition(*first.side.scenario(id), *then)) > 0 {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,6 +21,9 @@ type Difference struct {
 	// Machine: with this difference the runs are from different machines, so
 	// that their figures differ for other reasons than the software.
 	Machine bool `json:"machine,omitempty"`
+	// Trials: with this difference the runs count different trials, so that their
+	// figures differ without any change of the software.
+	Trials bool `json:"trials,omitempty"`
 }
 
 // fact is one line of an environment: a name and a value.
@@ -57,22 +61,27 @@ func Environments(a, b sample.Environment) []Difference {
 
 // options lists the differences between what two runs were asked to do.
 func options(a, b sample.Options) []Difference {
-	facts := func(o sample.Options) [][2]string {
+	facts := func(o sample.Options) []Difference {
 		gates := "enforce"
 		if o.Lenient {
 			gates = "warn"
 		}
-		return [][2]string{{"--gates", gates}, {"--cpu-distance", cmp.Or(o.CPUDistance, "auto")}, {"--cpus", cmp.Or(o.CPUs, "nearest")},
-			{"figures adjusted for the machine's state", strconv.FormatBool(o.Adjusted)}}
+		return []Difference{{Name: "--gates", A: gates, Trials: true}, {Name: "--cpu-distance", A: cmp.Or(o.CPUDistance, "auto"), Trials: true},
+			{Name: "--cpus", A: cmp.Or(o.CPUs, "nearest")}, {Name: "figures adjusted for the machine's state", A: strconv.FormatBool(o.Adjusted), Trials: true}}
 	}
 	var list []Difference
 	after := facts(b)
-	for i, f := range facts(a) {
-		if f[1] != after[i][1] {
-			list = append(list, Difference{Name: f[0], A: f[1], B: after[i][1]})
+	for i, d := range facts(a) {
+		if d.B = after[i].A; d.A != d.B {
+			list = append(list, d)
 		}
 	}
 	return list
+}
+
+// OtherTrials returns the differences with which two runs count different trials.
+func OtherTrials(list []Difference) []Difference {
+	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return !d.Trials })
 }
 
 func rank(machine bool) int {
@@ -160,11 +169,14 @@ func memory(bytes uint64) string {
 
 // OtherMachine returns the differences that mean another machine.
 func OtherMachine(list []Difference) []Difference {
-	var decisive []Difference
+	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return !d.Machine })
+}
+
+// changes lists differences in a line: "--gates enforce → warn".
+func changes(list []Difference) string {
+	var parts []string
 	for _, d := range list {
-		if d.Machine {
-			decisive = append(decisive, d)
-		}
+		parts = append(parts, fmt.Sprintf("%s %s → %s", d.Name, orNone(d.A), orNone(d.B)))
 	}
-	return decisive
+	return strings.Join(parts, ", ")
 }

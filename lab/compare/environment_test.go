@@ -16,14 +16,14 @@ func TestEnvironmentDifferencesPutTheMachineFirst(t *testing.T) {
 	b.Settings = map[string]string{"a faba0/gro_flush_timeout": "0"}
 	b.Tools = nil
 	want := []Difference{
-		{"CPU model", "EPYC 9454P", "Xeon", true},
-		{"kernel", "6.18.3-amd64", "6.19.1-amd64", true},
-		{"host", "lab-1", "lab-2", false},
-		{"windtunnel revision", "8b3dce6", "0000000", false},
-		{"tool iperf3", "3.12", "", false},
-		{"sysctl net.ipv4.tcp_rmem", "4096 131072 33554432", "4096 131072 6291456", false},
-		{"sysctl net.core.rmem_max", "", "212992", false},
-		{"setting a faba0/gro_flush_timeout", "", "0", false},
+		{"CPU model", "EPYC 9454P", "Xeon", true, false},
+		{"kernel", "6.18.3-amd64", "6.19.1-amd64", true, false},
+		{"host", "lab-1", "lab-2", false, false},
+		{"windtunnel revision", "8b3dce6", "0000000", false, false},
+		{"tool iperf3", "3.12", "", false, false},
+		{"sysctl net.ipv4.tcp_rmem", "4096 131072 33554432", "4096 131072 6291456", false, false},
+		{"sysctl net.core.rmem_max", "", "212992", false, false},
+		{"setting a faba0/gro_flush_timeout", "", "0", false, false},
 	}
 	if got := Environments(a, b); !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)

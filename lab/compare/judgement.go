@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
@@ -73,11 +72,7 @@ func (p *pairing) gates(c *Comparison) error {
 		return nil
 	}
 	if c.OtherMachine && !c.Across {
-		var parts []string
-		for _, d := range OtherMachine(c.Environment) {
-			parts = append(parts, fmt.Sprintf("%s %s → %s", d.Name, orNone(d.A), orNone(d.B)))
-		}
-		return fmt.Errorf("judge the gates of %s: %w (%s): a difference is not one of the software; run both on one machine, or say --across-machines", p.opts.Gates.file.Name, ErrOtherMachine, strings.Join(parts, ", "))
+		return fmt.Errorf("judge the gates of %s: %w (%s): a difference is not one of the software; run both on one machine, or say --across-machines", p.opts.Gates.file.Name, ErrOtherMachine, changes(OtherMachine(c.Environment)))
 	}
 	judgement := &Judgement{}
 	for i := range p.opts.Gates.List {
@@ -147,7 +142,7 @@ func (p *pairing) why(pattern string) string {
 // judge returns the outcome of the gate for a row, with a text.
 func (g *Gate) judge(r *Row) (Outcome, string) {
 	figures := r.line()
-	if r.Adjusted == nil || r.Verdict == TooFew || r.Verdict == NotMeasured {
+	if r.Adjusted == nil || r.Verdict == TooFew || r.Verdict == NotMeasured || r.Verdict == Undecided {
 		return Unjudged, figures
 	}
 	info, _ := sample.Describe(r.Metric)

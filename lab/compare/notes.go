@@ -25,6 +25,9 @@ func (p *pairing) notes(c *Comparison) []string {
 		}
 		notes = append(notes, note)
 	}
+	if other := OtherTrials(c.Environment); len(other) > 0 {
+		notes = append(notes, fmt.Sprintf("The runs count different trials (%s), so nothing is decided: repeat one of them with the options of the other.", changes(other)))
+	}
 	for i, side := range []group{p.a, p.b} {
 		for _, run := range side {
 			name := "Run " + string(rune('A'+i))

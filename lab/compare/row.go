@@ -44,6 +44,7 @@ const (
 	Better      Verdict = "better"
 	Worse       Verdict = "worse"
 	Differs     Verdict = "differs"             // the metric has no better direction, or the machines differ
+	Undecided   Verdict = "undecided"           // the runs count different trials
 	Suggested   Verdict = "suggested"           // the interval excludes 1, but not after the correction
 	Alike       Verdict = "no difference shows" // the interval holds 1
 	TooFew      Verdict = "too few trials"
@@ -173,6 +174,16 @@ func judge(rows []Row, neutral bool) {
 	for k, i := range at {
 		rows[i].Adjusted = &adjusted[k]
 		rows[i].decide(len(at), neutral)
+	}
+}
+
+// undecide takes the verdicts back: runs that count different trials differ for
+// another reason than the software.
+func undecide(rows []Row) {
+	for i := range rows {
+		if rows[i].Adjusted != nil {
+			rows[i].Verdict = Undecided
+		}
 	}
 }
 

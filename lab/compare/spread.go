@@ -164,7 +164,7 @@ func (g group) like(now *columns, r *Row) group {
 }
 
 // past groups stored runs by software. It keeps runs that are complete, of the
-// same machine as now, and not among the compared runs.
+// same machine as now, count the same trials, and are not among the compared runs.
 func past(stored []Side, now *Side, compared ...[]Side) []group {
 	type software struct{ revision, kernel string }
 	groups := make(map[software]group)
@@ -174,7 +174,8 @@ func past(stored []Side, now *Side, compared ...[]Side) []group {
 		in := func(side []Side) bool {
 			return slices.ContainsFunc(side, func(c Side) bool { return c.same(s) })
 		}
-		if s.Run.Status != sample.Complete || slices.ContainsFunc(compared, in) || len(OtherMachine(Environments(now.Run.Environment, s.Run.Environment))) > 0 {
+		if s.Run.Status != sample.Complete || slices.ContainsFunc(compared, in) || len(OtherMachine(Environments(now.Run.Environment, s.Run.Environment))) > 0 ||
+			len(OtherTrials(options(now.Run.Options, s.Run.Options))) > 0 {
 			continue
 		}
 		key := software{s.Run.Environment.Revision, s.Run.Environment.Kernel}

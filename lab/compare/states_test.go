@@ -56,11 +56,59 @@ func TestTrialsCountedInSpiteOfTheirConditionsAreSaid(t *testing.T) {
 
 func TestOtherChoicesOfTheRunsAreDifferences(t *testing.T) {
 	got := options(sample.Options{}, sample.Options{Lenient: true, CPUDistance: "far"})
-	want := []Difference{{Name: "--gates", A: "enforce", B: "warn"}, {Name: "--cpu-distance", A: "auto", B: "far"}}
+	want := []Difference{{Name: "--gates", A: "enforce", B: "warn", Trials: true}, {Name: "--cpu-distance", A: "auto", B: "far", Trials: true}}
 	if !slices.Equal(got, want) {
 		t.Errorf("differences %+v, want %+v", got, want)
 	}
 	if same := options(sample.Options{}, sample.Options{CPUDistance: "auto"}); same != nil {
 		t.Errorf("equal choices differ in %+v", same)
+	}
+}
+
+// A run that counts the trials of every CPU distance looks worse than one that
+// repeats those of the far one, with the same software.
+func TestRunsThatCountDifferentTrialsAreNotDecided(t *testing.T) {
+	a := made{id: "a", blocks: 12, seed: 1, noise: 0.01}.runs()
+	b := made{id: "b", blocks: 12, seed: 2, noise: 0.01, scale: map[string]float64{"bridge/stream": 0.8}}.runs()
+	for i := range b {
+		b[i].Run.Options.CPUDistance = "off"
+	}
+	c, err := Runs(a, b, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rows := range [][]Row{c.Values, c.Ratios} {
+		for i := range rows {
+			if rows[i].Verdict != Undecided {
+				t.Errorf("%s", rows[i].line())
+			}
+		}
+	}
+	if want := "The runs count different trials (--cpu-distance auto → off), so nothing is decided: repeat one of them with the options of the other."; !slices.Contains(c.Notes, want) {
+		t.Errorf("notes %q", c.Notes)
+	}
+	_, outcomes := judged(t, a, b, "gates:\n  - {metric: throughput_bps, worse_by: 3%}\n")
+	for row, o := range outcomes {
+		if o != Unjudged {
+			t.Errorf("%s: %s", row, o)
+		}
+	}
+	b[0].Run.Options.CPUDistance = ""
+	if _, err := Runs(a, b, Options{}); err == nil || !strings.Contains(err.Error(), "b0 and b1 of one side count different trials (--cpu-distance auto → off)") {
+		t.Errorf("a side of both: %v", err)
+	}
+}
+
+// Stored runs that count other trials do not say how far runs like these spread.
+func TestHistoryIsOfRunsThatCountTheSameTrials(t *testing.T) {
+	now := made{id: "b", blocks: 6, seed: 2}.run()
+	stored := made{id: "h", blocks: 6, seed: 3}.runs()
+	stored[0].Run.Options.Lenient = true
+	kept := 0
+	for _, g := range past(stored, &now) {
+		kept += len(g)
+	}
+	if kept != 3 {
+		t.Errorf("%d stored runs are used, want 3", kept)
 	}
 }

@@ -87,7 +87,7 @@ func (c *Change) mark() string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("◀ ×%.3f, p %s", c.Ratio, probability(c.P))
+	return fmt.Sprintf("◀ ×%s, p %s", report.Scale{By: 1}.Print(c.Ratio), probability(c.P))
 }
 
 // write prints the old and new level, and what else changed with that run.

@@ -78,7 +78,7 @@ func (r *Row) figure(iv *report.Interval) string {
 		return "—"
 	}
 	if r.Baseline != "" {
-		return strconv.FormatFloat(iv.Median, 'f', 3, 64)
+		return report.Scale{By: 1}.Print(iv.Median)
 	}
 	scale := report.ScaleOf(r.Metric, medians(r.A, r.B)...)
 	return scale.Print(iv.Median)
@@ -99,8 +99,10 @@ func bracketed(iv *report.Interval) string {
 	if iv == nil {
 		return "—"
 	}
-	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
-	return fmt.Sprintf("%s [%s, %s]", number(iv.Median), number(iv.Low), number(iv.High))
+	shown := *iv
+	shown.N = max(shown.N, 2) // one run a side has an interval too
+	median, bounds := report.Scale{By: 1}.Figure(shown)
+	return strings.TrimSpace(median + " " + bounds)
 }
 
 // tenths prints a fraction as "5.1 %", with more digits where it would read as

@@ -151,8 +151,11 @@ func (c *Comparison) surroundings() []grid {
 	surroundings := grid{title: "What differs around the runs", heads: []string{"WHAT", "A", "B", ""}}
 	for _, d := range c.Environment {
 		mark := ""
-		if d.Machine {
+		switch {
+		case d.Machine:
 			mark = "another machine"
+		case d.Trials:
+			mark = "other trials count"
 		}
 		surroundings.rows = append(surroundings.rows, []string{d.Name, orNone(d.A), orNone(d.B), mark})
 	}
