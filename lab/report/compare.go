@@ -46,7 +46,7 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Ladder) {
 	all, titles := b.compare(apart)
 	ladders, steps := b.ladders()
-	b.settle(all, steps)
+	b.settle(slices.Concat(all, steps))
 	list := make([]Comparison, len(all))
 	for i, c := range all {
 		list[i] = *c

@@ -53,7 +53,7 @@ func (r *Report) Method() []Passage {
 // differences says how a difference is told from chance.
 func (r *Report) differences() Passage {
 	text := "There is a difference where the ratio's interval leaves out 1, which is where the p-value of Wilcoxon's exact signed-rank test over the blocks is at most 0.05. Neither supposes a distribution of the figures."
-	text += " The headline comparisons (throughput or transactions, and both sides' CPU per byte) and those of the ladders' steps are corrected together (Westfall and Young's permutation test), so that the chance of even one false difference among them stays below 5 %. The other comparisons are corrected for all. A difference that the correction does not confirm is suggested (?). Where none shows (~), the report says how small a one would have shown in 4 of 5 runs like this."
+	text += " All comparisons of the report, those of the ladders' steps too, are corrected together (Westfall and Young's permutation test), so that the chance of even one false difference among them stays below 5 %. A difference that the correction does not confirm is suggested (?). Where none shows (~), the report says how small a one would have shown in 4 of 5 runs like this."
 	return Passage{"Differences", text}
 }
 

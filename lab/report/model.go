@@ -113,7 +113,7 @@ type Comparison struct {
 	Ratio Interval `json:"ratio"`
 	// P is the two-sided p-value of the signed-rank test that Ratio's interval
 	// inverts, nil for too few blocks, and Adjusted the same after the correction
-	// for the report's comparisons (stats.Family, see Headline).
+	// for all of the report's comparisons (stats.Family).
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
 	// Effect is the matched-pairs rank-biserial correlation, −1…+1.

@@ -87,7 +87,7 @@ func TestMeasuredFiguresStandInTheDocumentsUnitWithTheirRatios(t *testing.T) {
 	if r.Scenarios[6].ID != "vxlan/stream" || vxlan.Measured == nil || *vxlan.Measured != *bits {
 		t.Fatalf("measured %+v, want %+v", vxlan.Measured, bits)
 	}
-	if got := vxlan.MeasuredText(); got != fmt.Sprintf("%.0f KB/sec", bits.Median/8e3) {
+	if got := vxlan.MeasuredText(); got != fmt.Sprintf("%.0f0000 KB/sec", bits.Median/8e7) {
 		t.Errorf("%v bit/s are printed as %q", bits.Median, got)
 	}
 	if vxlan.Against != "raw/stream" || math.Abs(*vxlan.PublishedRatio-557./590) > 1e-12 {

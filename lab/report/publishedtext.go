@@ -49,7 +49,7 @@ func (c *PublishedCell) inUnit(v float64) string {
 	if c.Unit == "%" {
 		decimals = min(decimals, 1) // CPU is not known better
 	}
-	return strconv.FormatFloat(v/by, 'f', decimals, 64)
+	return strconv.FormatFloat(three(v/by), 'f', decimals, 64)
 }
 
 // PrintedText is the figure as the document has it.

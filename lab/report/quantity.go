@@ -62,7 +62,7 @@ func scaleOf(unit string, values ...float64) Scale {
 // digits, and the bounds with as many decimals, or with one more where they
 // would read alike. There is no range of one trial.
 func (s Scale) Figure(iv Interval) (median, bounds string) {
-	m, low, high := iv.Median/s.By, iv.Low/s.By, iv.High/s.By
+	m, low, high := s.three(iv.Median), s.three(iv.Low), s.three(iv.High)
 	d := significant(m)
 	if s.Unit == "%" && s.By == 1 {
 		d = min(d, 1) // CPU is not known better
@@ -78,7 +78,7 @@ func (s Scale) Figure(iv Interval) (median, bounds string) {
 
 // Print prints one value in this scale with its unit.
 func (s Scale) Print(v float64) string {
-	v /= s.By
+	v = s.three(v)
 	return withUnit(grouped(v, significant(v)), s.Unit)
 }
 
@@ -101,6 +101,24 @@ func significant(v float64) int {
 		return 0
 	}
 	return min(6, max(0, 2-e))
+}
+
+// three converts v to the scale, with three significant digits unless it is a
+// count.
+func (s Scale) three(v float64) float64 {
+	if v /= s.By; s.Unit == "" {
+		return v
+	}
+	return three(v)
+}
+
+// three rounds thousands to three significant digits.
+func three(v float64) float64 {
+	if math.Abs(v) < 1000 || math.IsInf(v, 0) {
+		return v
+	}
+	step := math.Pow10(int(math.Floor(math.Log10(math.Abs(v)))) - 2)
+	return math.Round(v/step) * step
 }
 
 // grouped prints v with this many decimals; thousands are set apart.

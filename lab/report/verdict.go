@@ -12,9 +12,7 @@ import (
 
 // Headline reports whether a comparison of m answers the question of a run:
 // throughput and both sides' CPU per byte of a stream, transactions of
-// request/response (exchange). These and the steps of ladders are corrected for
-// one another; the others, which are there to explain them, for one another and
-// for these.
+// request/response (exchange). The others are there to explain them.
 func Headline(m sample.Metric, exchange bool) bool {
 	switch m {
 	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
@@ -34,39 +32,24 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 // ofSide reports whether a metric is the CPU of the sender or the receiver.
 func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
 
-// settle turns Suggested into Differs where the difference stands after the
-// correction for many comparisons. Headline comparisons and the steps of ladders
-// are one family. Every other comparison is judged in the family of all.
-func (b *builder) settle(all, steps []*Comparison) {
-	var family, rest []*Comparison
-	for _, c := range slices.Concat(steps, all) {
-		switch {
-		case c.P == nil || slices.Contains(family, c) || slices.Contains(rest, c):
-		case slices.Contains(steps, c) || Headline(c.Metric, b.scenarios[c.Subject].Workload.Kind.Exchange()):
+// settle sets the corrected p-values and the verdicts. All comparisons of the
+// report and the steps of its ladders are one family, each pair once.
+func (b *builder) settle(all []*Comparison) {
+	var family []*Comparison
+	for _, c := range all {
+		if c.P != nil && !slices.Contains(family, c) {
 			family = append(family, c)
-		default:
-			rest = append(rest, c)
 		}
 	}
-	b.correct(slices.Concat(family, rest))
-	b.correct(family)
-}
-
-// correct sets the corrected p-values and the verdicts of one family.
-func (b *builder) correct(family []*Comparison) {
 	for i, p := range stats.Family(byBlock(family)) {
 		c := family[i]
 		if b.plan.Stop.Precision > 0 {
 			p = stats.AfterLooks(p)
 		}
 		p = max(p, *c.P) // the two tests can differ a little
-		c.Adjusted, c.Verdict = &p, Alike
-		if c.excludesOne() {
-			if c.Verdict = Suggested; p <= Alpha {
-				c.Verdict = Differs
-			}
+		if c.Adjusted = &p; c.excludesOne() && p <= Alpha {
+			c.Verdict, c.Distinct = Differs, true
 		}
-		c.Distinct = c.Verdict == Differs
 	}
 }
 
