@@ -96,7 +96,7 @@ func (t *terminal) heading(r *Report) {
 		facts = append(facts, string(r.Run.Status))
 	}
 	t.paragraph(t.style.faint, "", strings.Join(facts, ", "))
-	if r.Run.Suite != "" {
+	if r.Run.Options.Command != "" {
 		t.paragraph(t.style.faint, "  ", r.Run.Command())
 	}
 }
