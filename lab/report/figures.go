@@ -157,7 +157,7 @@ func (f Figures) Legend() []string {
 	for _, c := range f.Columns {
 		for i, cell := range c.Cells {
 			alike, suggested = alike || cell.Alike, suggested || cell.Suggested
-			if text := wouldShow("", cell.Detectable, cell.Value); cell.Alike && text != "" {
+			if text := wouldShow(cell.Detectable, cell.Value); cell.Alike && text != "" {
 				would = append(would, f.Names[i]+": "+text)
 			}
 		}

@@ -19,7 +19,7 @@ const mostFindings = 4
 // without comparisons gets a sentence on the fastest scenario.
 func findings(r *Report, comparisons []suite.Comparison) []string {
 	if !slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Trials > 0 }) {
-		return []string{"No trial yielded figures that count, so nothing can be said; the notes say why."}
+		return []string{"No trial yielded figures that count, so nothing can be said; Validity says why."}
 	}
 	all := contrasts(r, comparisons)
 	if len(all) == 0 {

@@ -97,7 +97,7 @@ func unconfirmed() *Report {
 
 func TestFindingOfWhatTheCorrectionLeavesOpenIsSuggestedOnly(t *testing.T) {
 	r := unconfirmed()
-	if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0], "Suggested, not certain: the bridge carries 3 % less than raw [1, 5] and costs the sender ") || !strings.Contains(r.Findings[0], "; no difference shows in the receiver's CPU per byte [") {
+	if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0], "The bridge carries 3 % less than raw [1, 5; suggested] and costs the sender ") || !strings.Contains(r.Findings[0], "; no difference shows in the receiver's CPU per byte [") {
 		t.Errorf("%q", r.Findings)
 	}
 	for _, c := range r.Comparisons {
@@ -136,8 +136,8 @@ func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
 func TestFindingOfTooFewTrialsSaysSo(t *testing.T) {
 	_, plan := twoSystems()
 	for n, want := range map[int]string{
-		1: "In 1 trial, too few to tell: the bridge carries 10.0 % less than raw.",
-		3: "In 3 trials, too few to tell: the bridge carries 10 % less than raw [5, 15].",
+		1: "The bridge carries 10.0 % less than raw [1 trial, too few to tell].",
+		3: "The bridge carries 10 % less than raw [5, 15; 3 trials, too few to tell].",
 	} {
 		got := sentencesOf(plan,
 			column("a/stream", sample.Throughput, []float64{10, 10, 10}[:n]...),

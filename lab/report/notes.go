@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +21,10 @@ func (b *builder) notes(r *Report) []string {
 	notes = append(notes, b.emulatedNotes(r)...)
 	notes = append(notes, fewTrials(r)...)
 	for i := range r.Scenarios {
-		notes = append(notes, b.cells[r.Scenarios[i].ID].failureNotes(&r.Scenarios[i])...)
+		id := r.Scenarios[i].ID
+		if dirty := b.cells[id].dirty; len(dirty) > 0 {
+			notes = append(notes, fmt.Sprintf("%s: values that are not finite numbers are left out (%s).", id, strings.Trim(fmt.Sprint(dirty), "[]")))
+		}
 	}
 	return append(notes, b.doubt...)
 }
@@ -82,52 +84,14 @@ func (b *builder) statusNotes() []string {
 // fewTrials names the scenarios whose intervals are mere extremes.
 func fewTrials(r *Report) []string {
 	need := stats.MinimumTrials(stats.Level)
-	var ids []string
-	fewest, measured := need, 0
+	var few []string
 	for i := range r.Scenarios {
-		n := r.Scenarios[i].Trials
-		if n == 0 {
-			continue
-		}
-		measured++
-		if n < need {
-			ids = append(ids, r.Scenarios[i].ID)
-			fewest = min(fewest, n)
+		if s := &r.Scenarios[i]; s.Trials > 0 && s.Trials < need {
+			few = append(few, fmt.Sprintf("%s %d", s.ID, s.Trials))
 		}
 	}
-	who := phrase.And(ids) + " have"
-	switch {
-	case len(ids) == 0:
+	if len(few) == 0 {
 		return nil
-	case len(ids) == measured:
-		who = "all scenarios have"
-	case len(ids) == 1:
-		who = ids[0] + " has"
 	}
-	return []string{fmt.Sprintf("A 95 %% interval needs %d trials; %s fewer (%d), so brackets there hold the lowest and highest trial.", need, who, fewest)}
-}
-
-// failureNotes lists the scenarios without figures, with the reason, and the
-// values that were left out. Troubles lists the repeated and lost trials.
-func (c *cell) failureNotes(s *Scenario) []string {
-	var notes []string
-	if why := s.Unmeasured(); why != "" {
-		notes = append(notes, fmt.Sprintf("%s %s.", s.ID, why))
-	}
-	if len(c.dirty) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: values that are not finite numbers are left out (%s).", s.ID, joinMetrics(c.dirty)))
-	}
-	return notes
-}
-
-func sortedKinds(counts map[sample.FailureKind]int) []sample.FailureKind {
-	return slices.Sorted(maps.Keys(counts))
-}
-
-func joinMetrics(metrics []sample.Metric) string {
-	var names []string
-	for _, m := range metrics {
-		names = append(names, string(m))
-	}
-	return strings.Join(names, ", ")
+	return []string{fmt.Sprintf("A 95 %% interval needs %d trials. Brackets hold the lowest and the highest trial of scenarios with fewer: %s.", need, phrase.And(few))}
 }

@@ -27,13 +27,13 @@ var statements = map[sample.Metric]statement{
 
 // clause returns the words for one ratio. than is the name of the baseline;
 // empty if the sentence has named it already. For the brackets see statistics.
-func (c *Comparison) clause(than string, said Verdict) string {
+func (c *Comparison) clause(than string) string {
 	s, word := statements[c.Metric], "more"
 	if c.Ratio.Median < 1 {
-		word = statements[c.Metric].fewer
+		word = s.fewer
 	}
 	figure, _ := c.change()
-	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics(said)
+	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics()
 }
 
 // change prints a ratio as a change in percent, "3.6 %", and its bounds, "2.4,
@@ -48,22 +48,20 @@ func (c *Comparison) change() (figure, bounds string) {
 }
 
 // statistics returns the bounds of a change in brackets. A verdict other than
-// "differs" follows them: " [2.4, 4.1; suggested]". It is omitted if the
-// sentence begins with it.
-func (c *Comparison) statistics(said Verdict) string {
+// "differs" follows them: " [2.4, 4.1; suggested]".
+func (c *Comparison) statistics() string {
 	var parts []string
 	if _, bounds := c.change(); bounds != "" {
 		parts = append(parts, bounds)
 	}
-	switch {
-	case c.Verdict == said:
-	case c.Verdict == Suggested:
+	switch c.Verdict {
+	case Suggested:
 		parts = append(parts, "suggested")
-	case c.Verdict == TooFew:
+	case TooFew:
 		parts = append(parts, phrase.Count(c.Ratio.N, "trial")+", too few to tell")
-	case c.Verdict == Alike:
+	case Alike:
 		parts[0] += " %"
-		if would := wouldShow("", c.Detectable, c.Ratio.Median); would != "" {
+		if would := wouldShow(c.Detectable, c.Ratio.Median); would != "" {
 			parts = append(parts, would)
 		}
 	}
@@ -98,51 +96,32 @@ func (c *contrast) sentence() string {
 		}
 		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + strings.Join(why, ", ") + "."
 	}
-	var says, alike []string
-	than := " than " + c.baseline.text
-	lead, said := c.lead()
 	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
 		return cmp.Compare(after(a.Metric.Side() != ""), after(b.Metric.Side() != ""))
 	})
+	var says, alike []string
+	than := " than " + c.baseline.text
 	for _, r := range c.ratios {
 		if r.Verdict == Alike {
-			alike = append(alike, statements[r.Metric].what+r.statistics(said))
+			alike = append(alike, statements[r.Metric].what+r.statistics())
 			continue
 		}
-		says, than = append(says, r.clause(than, said)), ""
+		says, than = append(says, r.clause(than)), ""
 	}
-	text := phrase.And(says)
-	none := "no difference shows in " + phrase.And(alike)
+	in, subject := "", c.subject.opening()
+	if c.workload != "" {
+		in, subject = "In "+c.workload+", ", c.subject.text
+	}
+	none := "no difference shows in " + phrase.And(alike) + "."
 	switch {
 	case len(says) == 0:
-		text = "between " + c.subject.text + " and " + c.baseline.text + " " + none
-	case len(alike) > 0:
-		text += "; " + none
+		return phrase.Capital(in + "between " + c.subject.text + " and " + c.baseline.text + " " + none)
+	case len(alike) == 0:
+		none = "."
+	default:
+		none = "; " + none
 	}
-	if c.workload != "" {
-		lead += "in " + c.workload + ", "
-	}
-	switch named := len(says) > 0; {
-	case named && lead == "":
-		return c.subject.opening() + " " + text + "."
-	case named:
-		text = c.subject.text + " " + text
-	}
-	return phrase.Capital(lead+text) + "."
-}
-
-// lead returns the beginning of a sentence in which no difference is certain,
-// and the verdict that this beginning states for all its ratios.
-func (c *contrast) lead() (text string, said Verdict) {
-	has := func(differ func(r contrasted) bool) bool { return slices.ContainsFunc(c.ratios, differ) }
-	n := c.ratios[0].Ratio.N
-	switch {
-	case !has(func(r contrasted) bool { return r.Verdict != TooFew || r.Ratio.N != n }):
-		return "in " + phrase.Count(n, "trial") + ", too few to tell: ", TooFew
-	case has(func(r contrasted) bool { return r.Verdict == Suggested }) && !has(func(r contrasted) bool { return r.Verdict == Differs }):
-		return "suggested, not certain: ", Suggested
-	}
-	return "", ""
+	return in + subject + " " + phrase.And(says) + none
 }
 
 // byWorkload splits a contrast that has a metric of several workloads into one

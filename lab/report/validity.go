@@ -243,43 +243,23 @@ func gateList(gates []GateCount) string {
 }
 
 // Unmeasured says why a scenario that ran has no figures at all: "could not be
-// measured: 8 of 8 trials failed foreign-cpu, worst 31 %"; empty where it has
+// measured in 8 trials (foreign-cpu 7×, worst 31 %; tool-hung)"; empty where it has
 // figures, or never ran.
 func (s *Scenario) Unmeasured() string {
-	if s.Trials > 0 || s.Skipped != "" {
-		return ""
-	}
-	tries, gates := 0, make(map[sample.GateName]*GateCount)
-	failures := make(map[sample.FailureKind]int)
+	tries, causes := 0, make(map[sample.GateName]*GateCount)
 	for i := range s.Samples {
 		sm := &s.Samples[i]
-		switch {
-		case sm.Profiled:
+		if sm.Profiled {
 			continue
-		case !sm.OK():
-			failures[sm.Failure.Kind]++
-		default:
-			countGates(sm.Gates, gates)
 		}
-		tries++
+		if tries++; sm.OK() {
+			countGates(sm.Gates, causes)
+		} else {
+			countGates([]sample.Gate{{Name: sample.GateName(sm.Failure.Kind)}}, causes)
+		}
 	}
-	if tries == 0 {
+	if tries == 0 || s.Trials > 0 || s.Skipped != "" {
 		return ""
 	}
-	var parts []string
-	for _, g := range ordered(gates) {
-		parts = append(parts, fmt.Sprintf("%d of %s failed %s", g.Trials, phrase.Count(tries, "trial"), (GateCount{Name: g.Name, Worst: g.Worst}).worst()))
-	}
-	for _, kind := range sortedKinds(failures) {
-		parts = append(parts, fmt.Sprintf("%d of %s ended with %s", failures[kind], phrase.Count(tries, "trial"), kind))
-	}
-	return "could not be measured: " + phrase.And(parts)
-}
-
-// worst is the check's name with its worst figure: "foreign-cpu, worst 31 %".
-func (g GateCount) worst() string {
-	if figure := gateFigure(g.Worst); figure != "" {
-		return string(g.Name) + ", worst " + figure
-	}
-	return string(g.Name)
+	return fmt.Sprintf("could not be measured in %s (%s)", phrase.Count(tries, "trial"), gateList(ordered(causes)))
 }

@@ -38,11 +38,10 @@ func TestGatedTrialsEnterNoFigure(t *testing.T) {
 
 func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
 	r := rigorous(t)
-	const want = "could not be measured: 12 of 12 trials failed foreign-cpu, worst 31.0 %"
+	const want = "could not be measured in 12 trials (foreign-cpu 12×, worst 31.0 %)"
 	if got := row(t, r, "geneve/stream").Unmeasured(); got != want {
 		t.Errorf("got %q", got)
 	}
-	expectNote(t, r, "geneve/stream "+want+".")
 	for _, s := range r.Scenarios {
 		if why := s.Unmeasured(); (why != "") != (s.ID == "geneve/stream") {
 			t.Errorf("%s: %q", s.ID, why)
@@ -51,7 +50,7 @@ func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
 	broken := &Scenario{Samples: []sample.Sample{
 		{Failure: &sample.Failure{Kind: sample.ToolHung}}, {Gates: []sample.Gate{{Name: sample.Steal, Value: 3.1, Unit: "%"}}}, {Profiled: true},
 	}}
-	if got := broken.Unmeasured(); got != "could not be measured: 1 of 2 trials failed steal, worst 3.10 % and 1 of 2 trials ended with tool-hung" {
+	if got := broken.Unmeasured(); got != "could not be measured in 2 trials (steal 3.10 %; tool-hung)" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -164,7 +163,7 @@ func TestGateWithoutAFiniteFigureKeepsItsMessage(t *testing.T) {
 	if _, err := json.Marshal(r); err != nil {
 		t.Errorf("as JSON: %v", err)
 	}
-	if got := row(t, r, "a/stream"); got.Samples[0].Gates[0].Message != "no slope" || got.Unmeasured() != "could not be measured: 1 of 1 trial failed unsteady-rate" {
+	if got := row(t, r, "a/stream"); got.Samples[0].Gates[0].Message != "no slope" || got.Unmeasured() != "could not be measured in 1 trial (unsteady-rate)" {
 		t.Errorf("%+v, %q", got.Samples[0].Gates, got.Unmeasured())
 	}
 	if !math.IsNaN(samples[0].Gates[0].Value) {

@@ -176,13 +176,13 @@ func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 		1.01: "a difference of 3 % or more would have shown", 0.98: "a difference of 3 % or more would have shown",
 		1.04: "a difference of 3 % or more would have shown in 4 of 5 such runs", 0.96: "a difference of 3 % or more would have shown in 4 of 5 such runs",
 	} {
-		if got := wouldShow("", &d, ratio); got != want {
+		if got := wouldShow(&d, ratio); got != want {
 			t.Errorf("%v: %q", ratio, got)
 		}
 	}
 	zero := 0.0
-	if got := wouldShow("; ", &zero, 1); got != "; any difference would have shown" || wouldShow("; ", nil, 1) != "" {
-		t.Errorf("of no variance %q, of what is not known %q", got, wouldShow("; ", nil, 1))
+	if got := wouldShow(&zero, 1); got != "any difference would have shown" || wouldShow(nil, 1) != "" {
+		t.Errorf("of no variance %q, of what is not known %q", got, wouldShow(nil, 1))
 	}
 }
 
@@ -216,7 +216,7 @@ func TestComparisonWithAScenarioOfInvalidTrialsSaysWhy(t *testing.T) {
 		bad[i].Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 10 + 3*float64(i), Limit: 3, Unit: "%", Message: "foreign"}}
 	}
 	r := Build(run, plan, append(column("a/stream", sample.Throughput, spread(1, 2, 8)...), bad...))
-	want := "The bridge cannot be compared with raw: b/stream could not be measured: 8 of 8 trials failed foreign-cpu, worst 31.0 %."
+	want := "The bridge cannot be compared with raw: b/stream could not be measured in 8 trials (foreign-cpu 8×, worst 31.0 %)."
 	if len(r.Findings) != 1 || r.Findings[0] != want {
 		t.Errorf("%q", r.Findings)
 	}

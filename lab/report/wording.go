@@ -50,14 +50,14 @@ func percentage(v float64) string {
 // wouldShow says how small a difference would have shown: "a difference of
 // 3.1 % or more would have shown"; empty where that is not known. Of a ratio
 // farther from 1 than that it says how often, for once in 5 it does not show.
-func wouldShow(lead string, detectable *float64, ratio float64) string {
+func wouldShow(detectable *float64, ratio float64) string {
 	switch {
 	case detectable == nil || *detectable < 0:
 		return ""
 	case *detectable == 0: // the ratio did not vary at all
-		return lead + "any difference would have shown"
+		return "any difference would have shown"
 	}
-	text := fmt.Sprintf("%sa difference of %s or more would have shown", lead, percentage(*detectable))
+	text := fmt.Sprintf("a difference of %s or more would have shown", percentage(*detectable))
 	if math.Abs(math.Log(ratio)) >= math.Log1p(*detectable) {
 		text += " in 4 of 5 such runs" // the power is 0.8
 	}
