@@ -32,7 +32,7 @@ func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 			continue
 		}
 		median, bounds := Scale{By: 1}.Figure(c.Ratio)
-		ratio.Cells[i] = Cell{Text: median, Range: bounds, Alike: c.Alike(), Suggested: c.Verdict == Suggested, Detectable: c.Detectable, Value: c.Ratio.Median, Has: true}
+		ratio.Cells[i] = Cell{Text: median, Range: bounds, Verdict: c.Verdict, Detectable: c.Detectable, Value: c.Ratio.Median, Has: true}
 		to.Cells[i] = Cell{Text: r.baselineName(c)}
 		named[to.Cells[i].Text] = true
 	}

@@ -8,7 +8,6 @@ import (
 
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/suite"
 )
 
 // Section is a heading and the plain paragraphs below it.
@@ -117,33 +116,23 @@ func (l *Ladder) parts(m sample.Metric) string {
 func (r *Report) unsaid() []string {
 	var lines []string
 	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		if s.Skipped != "" {
-			lines = append(lines, fmt.Sprintf("%s was skipped: %s.", s.ID, strings.TrimSuffix(s.Skipped, ".")))
-		} else if why := s.Unmeasured(); why != "" {
-			lines = append(lines, fmt.Sprintf("%s %s.", s.ID, why))
+		if s := &r.Scenarios[i]; s.Skipped != "" || s.Unmeasured() != "" {
+			lines = append(lines, s.ID+" "+s.Lacks()+".")
 		}
 	}
 	return append(lines, r.Doubts...)
 }
 
-// sentences are the findings, every one of them.
+// sentences are the findings, every one of them, and what profiles show of them.
 func (r *Report) sentences() []string {
-	var pairs []suite.Comparison
-	for i := range r.Comparisons {
-		c := suite.Comparison{Baseline: r.Comparisons[i].Baseline, Subject: r.Comparisons[i].Subject}
-		if !slices.Contains(pairs, c) {
-			pairs = append(pairs, c)
-		}
-	}
 	var list []string
-	for _, c := range contrasts(r, pairs) {
+	for _, c := range contrasts(r) {
 		list = append(list, c.sentence())
 	}
 	if len(list) == 0 {
 		return r.Findings
 	}
-	for _, c := range pairs {
+	for _, c := range r.pairs {
 		list = append(list, r.shifts(c.Subject, c.Baseline, c.Subject)...)
 	}
 	return list

@@ -40,11 +40,9 @@ type Cell struct {
 	Text string // the figure, or words
 	// Range is the interval, "[10.6, 11.0]"; empty where there is none.
 	Range string
-	// Alike: a ratio in which no difference shows, from trials enough to say
-	// so; one of Detectable would have. Suggested: a difference that does not
-	// pass the correction for many comparisons.
-	Alike, Suggested bool
-	Detectable       *float64 // 0.03: a ratio of 1.03
+	// Verdict and Detectable of a ratio, as in Comparison.
+	Verdict    Verdict
+	Detectable *float64
 	// Value is the figure in the metric's SI unit, where Has.
 	Value float64
 	Has   bool
@@ -150,30 +148,15 @@ func limits(rows []*Scenario) Column {
 }
 
 // Legend explains the marks at the table's ratios, one sentence a mark that
-// occurs: "~" with what would have been seen, and "?".
+// occurs.
 func (f Figures) Legend() []string {
-	var would []string
-	alike, suggested := false, false
+	var marks []marked
 	for _, c := range f.Columns {
 		for i, cell := range c.Cells {
-			alike, suggested = alike || cell.Alike, suggested || cell.Suggested
-			if text := wouldShow(cell.Detectable, cell.Value); cell.Alike && text != "" {
-				would = append(would, f.Names[i]+": "+text)
-			}
+			marks = append(marks, marked{f.Names[i], cell.Verdict, cell.Detectable, cell.Value})
 		}
 	}
-	var list []string
-	if alike {
-		text := "~ no difference shows"
-		if len(would) > 0 {
-			text += " (" + strings.Join(would, "; ") + ")"
-		}
-		list = append(list, text+".")
-	}
-	if suggested {
-		list = append(list, suggestedLegend)
-	}
-	return list
+	return legend(marks)
 }
 
 // Interval returns the scenario's figure of m, wherever the contract keeps it;

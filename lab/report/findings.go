@@ -8,7 +8,6 @@ import (
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
-	"windtunnel/lab/suite"
 )
 
 // mostFindings is how many sentences a person reads before the table.
@@ -17,11 +16,11 @@ const mostFindings = 4
 // findings returns one sentence for each pair of systems that the plan compares.
 // A sentence states a difference only if the comparison's verdict does. A plan
 // without comparisons gets a sentence on the fastest scenario.
-func findings(r *Report, comparisons []suite.Comparison) []string {
+func findings(r *Report) []string {
 	if !slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Trials > 0 }) {
 		return []string{"No trial yielded figures that count, so nothing can be said; Validity says why."}
 	}
-	all := contrasts(r, comparisons)
+	all := contrasts(r)
 	if len(all) == 0 {
 		return fastest(r)
 	}

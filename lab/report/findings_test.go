@@ -206,7 +206,7 @@ func TestFindingSaysWhyThereIsNothingToCompare(t *testing.T) {
 	run, plan := twoSystems()
 	run.Skipped = map[string]string{"b/stream": "no vxlan"}
 	r := Build(run, plan, column("a/stream", sample.Throughput, 1, 2, 3, 4, 5, 6))
-	want := []string{"The bridge cannot be compared with raw: b/stream was skipped."}
+	want := []string{"The bridge cannot be compared with raw: b/stream was skipped: no vxlan."}
 	if diff := cmp.Diff(want, r.Findings); diff != "" {
 		t.Error(diff)
 	}

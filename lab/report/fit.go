@@ -112,11 +112,8 @@ func (c Cell) terminal(ranged bool) string {
 	if ranged && c.Range != "" {
 		text += " " + c.Range
 	}
-	if c.Alike {
-		text += " ~"
-	}
-	if c.Suggested {
-		text += " ?"
+	if mark := marks[c.Verdict]; mark != "" {
+		text += " " + mark
 	}
 	return text
 }

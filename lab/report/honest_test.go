@@ -119,15 +119,6 @@ func contradictions(r *Report) []string {
 			add("%s of %s: an interval of %d blocks has level %v", c.Metric, c.Subject, c.Ratio.N, c.Ratio.Level)
 		}
 	}
-	for _, f := range r.Figures() {
-		for _, col := range f.Columns {
-			for _, cell := range col.Cells {
-				if cell.Alike && cell.Suggested {
-					add("a cell has two marks: %+v", cell)
-				}
-			}
-		}
-	}
 	for _, l := range r.Ladders {
 		list = append(list, denied(l)...)
 	}

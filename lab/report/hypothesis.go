@@ -56,7 +56,7 @@ func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (O
 	m := sample.Metric(h.Metric)
 	for _, id := range []string{subject, h.Baseline} {
 		if b.scenarios[id] == nil || len(b.cells[id].ok) == 0 {
-			return o, fmt.Sprintf("there are no figures of %s (%s)", id, b.whyAbsent(id))
+			return o, "there are no figures: " + b.lacks(id)
 		}
 		if len(b.cells[id].values[m]) == 0 {
 			return o, fmt.Sprintf("%s was not measured in %s", m.Label(), id)

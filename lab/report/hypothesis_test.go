@@ -122,8 +122,8 @@ func TestHypothesisThatCannotBeJudgedSaysWhy(t *testing.T) {
 	r := Build(run, plan, samples)
 	for i, want := range []string{
 		"Loss was not measured in b/stream.",
-		"There are no figures of c/stream (skipped: no module).",
-		"There are no figures of gone/stream (the plan has no scenario gone/stream).",
+		"There are no figures: c/stream was skipped: no module.",
+		"There are no figures: gone/stream is not in the plan.",
 		"It names no subject.",
 		"Sender CPU was not measured in b/stream.",
 		"No block has retransmits of both b/stream and a/stream.",

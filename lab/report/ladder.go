@@ -69,7 +69,7 @@ func (b *builder) ladder(l *suite.Ladder) Ladder {
 		rung := Rung{Scenario: id, Name: stepName(l, i)}
 		switch {
 		case b.scenarios[id] == nil || len(b.cells[id].ok) == 0:
-			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: the step %s has no figures (%s).", quoted(l.Title), rung.Name, b.whyAbsent(id)))
+			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: the step %s has no figures (%s).", quoted(l.Title), rung.Name, b.lacks(id)))
 			missing = append(missing, rung.Name)
 			out.Steps = append(out.Steps, rung)
 			continue
@@ -103,18 +103,13 @@ func stepName(l *suite.Ladder, i int) string {
 	return l.Steps[i]
 }
 
-// whyAbsent says why a scenario has no figures.
-func (b *builder) whyAbsent(id string) string {
+// lacks says of a scenario by its id what Lacks says of it.
+func (b *builder) lacks(id string) string {
 	c := b.cells[id]
-	switch {
-	case c == nil:
-		return "the plan has no scenario " + id
-	case b.run.Skipped[id] != "":
-		return "skipped: " + b.run.Skipped[id]
-	case c.tried == 0:
-		return "it has not run"
+	if c == nil {
+		return id + " is not in the plan"
 	}
-	return (&Scenario{Samples: withoutOutputs(c.all)}).Unmeasured()
+	return id + " " + (&Scenario{Trials: len(c.ok), Skipped: b.run.Skipped[id], Samples: withoutOutputs(c.all)}).Lacks()
 }
 
 // costs yields what a step has of each metric, and what it adds over from,

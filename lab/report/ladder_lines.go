@@ -46,41 +46,19 @@ func (l *Ladder) table() LadderTable {
 	if l.Title != "" {
 		t.Title += ": " + l.Title
 	}
-	marks := make(map[string]bool)
 	for _, m := range climbed {
-		lines := l.lines(m)
-		t.Lines = append(t.Lines, lines...)
-		for _, line := range lines {
-			marks[line.Mark] = true
-		}
+		t.Lines = append(t.Lines, l.lines(m)...)
 	}
-	for _, legend := range []struct{ mark, text string }{
-		{"~", l.alikeLegend()},
-		{"?", suggestedLegend},
-		{"…", fewLegend},
-	} {
-		if marks[legend.mark] {
-			t.Legend = append(t.Legend, legend.text)
-		}
-	}
-	return t
-}
-
-// alikeLegend says what would have been seen where nothing was.
-func (l *Ladder) alikeLegend() string {
-	var would []string
-	for i := range l.Steps {
-		for _, c := range l.Steps[i].Costs {
-			if c.Verdict == Alike && c.Detectable != nil {
-				would = append(would, fmt.Sprintf("%s of %s in %s", percentage(*c.Detectable), l.Steps[i].Name, c.Metric.Label()))
+	var marks []marked
+	for _, g := range l.Steps {
+		for _, c := range g.Costs {
+			if c.Ratio != nil {
+				marks = append(marks, marked{g.Name + ", " + c.Metric.Label(), c.Verdict, c.Detectable, c.Ratio.Median})
 			}
 		}
 	}
-	text := "~ no difference shows."
-	if len(would) > 0 {
-		text += " A difference would have shown from these on: " + strings.Join(would, "; ") + "."
-	}
-	return text
+	t.Legend = legend(marks)
+	return t
 }
 
 // lines are those of one metric; none where no step has it.
@@ -161,7 +139,7 @@ func (g *Rung) line(m sample.Metric) LadderLine {
 	if c.Share != nil {
 		line.Share = strings.TrimPrefix(signed(100**c.Share, 0), "+") + " %"
 	}
-	line.Mark = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}[c.Verdict]
+	line.Mark = marks[c.Verdict]
 	return line
 }
 

@@ -94,7 +94,7 @@ func TestLadderWithAMissingMiddleStepSaysWhoseCostItIs(t *testing.T) {
 	if mid := r.Ladders[0].Steps[1]; mid.From != "" || mid.Costs != nil || top.From != "raw/stream" || top.Cost(sample.ReceiverCPUPerByte).Added == nil {
 		t.Errorf("middle %+v, top %+v", mid, top)
 	}
-	expectNote(t, r, "Ladder “the way up”: the step the bridge has no figures (skipped: no bridge module).")
+	expectNote(t, r, "Ladder “the way up”: the step the bridge has no figures (bridge/stream was skipped: no bridge module).")
 	expectNote(t, r, "Ladder “the way up”: the vxlan is measured against raw/stream, so that its cost is also that of the bridge.")
 	text := tabled(t, r, TableOptions{Width: 100})
 	if !strings.Contains(text, "no figures") || !strings.Contains(text, "+ the vxlan") {
@@ -105,7 +105,7 @@ func TestLadderWithAMissingMiddleStepSaysWhoseCostItIs(t *testing.T) {
 func TestLadderWithoutItsFirstStepSaysSo(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	r := Build(run, plan, costing("bridge/stream", 8, 10e9, 0.4))
-	expectNote(t, r, "the step the raw has no figures (it has not run)")
+	expectNote(t, r, "the step the raw has no figures (raw/stream has not run)")
 	expectNote(t, r, "the bridge is the lowest step with figures; what it adds over the raw is not known")
 	if said := r.Explain()[0].Paragraphs; len(said) != 1 || said[0] != "No two steps have figures, so nothing can be said of what a step costs." {
 		t.Errorf("%q", said)
@@ -116,7 +116,7 @@ func TestLadderOfAScenarioThatThePlanLacksSaysSo(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	plan.Ladders[0].Steps[1], plan.Ladders[0].Names = "gone/stream", nil
 	r := Build(run, plan, costing("raw/stream", 8, 10e9, 0.4))
-	expectNote(t, r, "the step gone/stream has no figures (the plan has no scenario gone/stream)")
+	expectNote(t, r, "the step gone/stream has no figures (gone/stream is not in the plan)")
 }
 
 func TestLadderOfTooFewBlocksClaimsNothing(t *testing.T) {
@@ -173,7 +173,7 @@ func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
 	}
 	r := Build(run, plan, append(noisy("raw/stream", 0), noisy("bridge/stream", 1)...))
 	tables := r.LadderTables()
-	if len(tables) != 1 || tables[0].Lines[2].Mark != "~" || len(tables[0].Legend) != 1 || !strings.Contains(tables[0].Legend[0], " % of the bridge in throughput") {
+	if len(tables) != 1 || tables[0].Lines[2].Mark != "~" || len(tables[0].Legend) != 1 || !strings.Contains(tables[0].Legend[0], "(the bridge, throughput: a difference of ") {
 		t.Errorf("%+v", tables)
 	}
 	for name, text := range map[string]string{"table": tabled(t, r, TableOptions{Width: 100}), "Markdown": written(t, WriteMarkdown, r)} {

@@ -30,6 +30,7 @@ type Report struct {
 	Doubts      []string         `json:"-"` // those of the notes that summarising gave rise to
 
 	systems map[string]string           // as in suite.Plan
+	pairs   []suite.Comparison          // of the plan
 	apart   map[suite.Comparison]string // why two scenarios with figures are not compared
 }
 

@@ -203,7 +203,7 @@ func (b *builder) whyNoFigure(id string, m sample.Metric) string {
 	case b.run.Skipped[id] != "":
 		return "skipped: " + b.run.Skipped[id]
 	case len(c.ok) == 0:
-		return b.whyAbsent(id)
+		return b.lacks(id)
 	}
 	if _, ok := c.summary[m]; !ok {
 		return "not measured"

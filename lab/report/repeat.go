@@ -85,3 +85,66 @@ func byHand(suiteName, scenario string, commands []sample.Command) []string {
 func isServer(role string) bool {
 	return strings.HasPrefix(role, "server")
 }
+
+// Repeat gives the lines that repeat the run, and those that one trial of a
+// scenario was made of.
+type Repeat struct {
+	Run      []string // shell lines, of the whole run
+	Scenario string   // of which trial Steps are
+	Steps    []Step
+}
+
+// Step is one process of a trial.
+type Step struct {
+	Role, On string // "server", the endpoint
+	Line     string // quoted for a shell
+}
+
+// Repeat tells how to make the run again, with the commands of the first trial
+// that has any.
+func (r *Report) Repeat() Repeat {
+	again := Repeat{Run: []string{fmt.Sprintf("%s --seed %d", r.Run.Command(), r.Run.Seed)}}
+	for i := range r.Scenarios {
+		for j := range r.Scenarios[i].Samples {
+			s := &r.Scenarios[i].Samples[j]
+			if !s.OK() || len(s.Commands) == 0 {
+				continue
+			}
+			again.Scenario = r.Scenarios[i].ID
+			for _, c := range s.Commands {
+				again.Steps = append(again.Steps, Step{c.Role, c.On, Shell(c.Argv)})
+			}
+			return again
+		}
+	}
+	return again
+}
+
+// Command is what made the run, without the seed of its order. Runs of earlier
+// versions have recorded no arguments but the suite's.
+func (i *RunInfo) Command() string {
+	text := "windtunnel " + i.Options.Command
+	if i.Options.Command == "" {
+		if text += "run " + Shell([]string{i.Suite}); i.Short {
+			text += " --short"
+		}
+	}
+	if i.Options.Lenient {
+		text += " --gates warn"
+	}
+	return text
+}
+
+// Shell joins argv so that a POSIX shell splits it into the same words.
+func Shell(argv []string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		plain := a != "" && strings.IndexFunc(a, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=+@%", r))
+		}) < 0
+		if words[i] = a; !plain {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

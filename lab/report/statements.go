@@ -159,7 +159,7 @@ func (c *contrast) weight() (certain bool, far float64) {
 }
 
 // contrasts groups the comparisons by their two systems.
-func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
+func contrasts(r *Report) []*contrast {
 	rows := make(map[string]*Scenario, len(r.Scenarios))
 	for i := range r.Scenarios {
 		rows[r.Scenarios[i].ID] = &r.Scenarios[i]
@@ -167,7 +167,7 @@ func contrasts(r *Report, comparisons []suite.Comparison) []*contrast {
 	call := r.callers()
 	var whole []*contrast
 	known := make(map[[2]string]*contrast)
-	for _, c := range comparisons {
+	for _, c := range r.pairs {
 		subject, baseline := rows[c.Subject], rows[c.Baseline]
 		if subject == nil || baseline == nil {
 			continue
@@ -197,12 +197,8 @@ func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 		c.absent = append(c.absent, why)
 	}
 	for _, s := range []*Scenario{subject, baseline} {
-		if s.Skipped != "" {
-			c.absent = append(c.absent, s.ID+" was skipped")
-		} else if why := s.Unmeasured(); why != "" {
+		if why := s.Lacks(); why != "" {
 			c.absent = append(c.absent, s.ID+" "+why)
-		} else if s.Trials == 0 {
-			c.absent = append(c.absent, s.ID+" has no figures")
 		}
 	}
 	workload := suite.Part(subject.ID)

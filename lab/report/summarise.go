@@ -63,6 +63,7 @@ func build(run sample.Run, plan suite.Plan, parts [][]sample.Sample, shown, bloc
 		Scenarios:  make([]Scenario, len(plan.Scenarios)),
 		Hypotheses: b.hypotheses(),
 		systems:    plan.Systems,
+		pairs:      plan.Comparisons,
 		apart:      make(map[suite.Comparison]string),
 	}
 	r.Comparisons, r.Ladders = b.judged(r.apart)
@@ -74,7 +75,7 @@ func build(run sample.Run, plan suite.Plan, parts [][]sample.Sample, shown, bloc
 	r.Validity = b.validity()
 	r.Precision = b.precision(samples)
 	r.Profiles = b.profiles()
-	r.Findings = findings(r, plan.Comparisons)
+	r.Findings = findings(r)
 	r.Notes, r.Doubts = b.notes(r), b.doubt
 	return r
 }

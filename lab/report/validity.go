@@ -242,6 +242,18 @@ func gateList(gates []GateCount) string {
 	return strings.Join(parts, "; ")
 }
 
+// Lacks says why the scenario has no figures: "was skipped: no module", "could not
+// be measured in …", "has not run"; empty where it has some.
+func (s *Scenario) Lacks() string {
+	switch {
+	case s.Trials > 0:
+		return ""
+	case s.Skipped != "":
+		return "was skipped: " + strings.TrimSuffix(s.Skipped, ".")
+	}
+	return cmp.Or(s.Unmeasured(), "has not run")
+}
+
 // Unmeasured says why a scenario that ran has no figures at all: "could not be
 // measured in 8 trials (foreign-cpu 7×, worst 31 %; tool-hung)"; empty where it has
 // figures, or never ran.

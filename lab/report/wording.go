@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // percent prints a ratio as "97 % [95, 99]".
@@ -64,8 +65,40 @@ func wouldShow(detectable *float64, ratio float64) string {
 	return text
 }
 
-// The legends of the marks beside a ratio, the same in every part of a report.
-const (
-	suggestedLegend = "? suggested: the 95 % interval leaves out 1, but the correction for many comparisons does not confirm it."
-	fewLegend       = "… too few trials to tell a difference from chance."
-)
+// marks stand beside a ratio in tables.
+var marks = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}
+
+// marked is a ratio with a mark, and its name.
+type marked struct {
+	name       string
+	verdict    Verdict
+	detectable *float64
+	ratio      float64
+}
+
+// legend explains the marks that occur, one sentence each, the same in every part
+// of a report: "~" with what would have been seen.
+func legend(list []marked) (lines []string) {
+	seen := make(map[Verdict]bool)
+	var would []string
+	for _, m := range list {
+		seen[m.verdict] = true
+		if text := wouldShow(m.detectable, m.ratio); m.verdict == Alike && text != "" {
+			would = append(would, m.name+": "+text)
+		}
+	}
+	if seen[Alike] {
+		text := "~ no difference shows"
+		if len(would) > 0 {
+			text += " (" + strings.Join(would, "; ") + ")"
+		}
+		lines = append(lines, text+".")
+	}
+	if seen[Suggested] {
+		lines = append(lines, "? suggested: the 95 % interval leaves out 1, but the correction for many comparisons does not confirm it.")
+	}
+	if seen[TooFew] {
+		lines = append(lines, "… too few trials to tell a difference from chance.")
+	}
+	return lines
+}
