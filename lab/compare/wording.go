@@ -111,7 +111,11 @@ func tenths(v float64) string {
 	if v > 0 && v < 0.0005 {
 		return strconv.FormatFloat(100*v, 'g', 2, 64) + " %"
 	}
-	return strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
+	decimals := 1
+	if v >= 0.9995 {
+		decimals = 0
+	}
+	return strconv.FormatFloat(100*v, 'f', decimals, 64) + " %"
 }
 
 func probability(p float64) string {

@@ -28,6 +28,8 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 		if why := b.apart(c); why != "" {
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
 			b.doubt = append(b.doubt, why+", so they cannot be compared.")
+		} else if here, elsewhere := b.together(c); elsewhere > 0 {
+			b.doubt = append(b.doubt, fmt.Sprintf("%s and %s are compared in %s with both at this distance of the CPUs; in %s both are at another.", c.Subject, c.Baseline, phrase.Count(here, "block"), phrase.Count(elsewhere, "block")))
 		}
 		for _, m := range compared {
 			if !comparable(m, b.scenarios[c.Subject], b.scenarios[c.Baseline]) {
@@ -61,26 +63,42 @@ func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Lad
 // apart says that both have figures, and in no block both at the distance shown;
 // empty where a block has both, or one has none.
 func (b *builder) apart(c suite.Comparison) string {
-	subject, baseline := b.cells[c.Subject], b.cells[c.Baseline]
-	if len(subject.ok) == 0 || len(baseline.ok) == 0 || common(subject, baseline) > 0 {
+	here, elsewhere := b.together(c)
+	if here > 0 || len(b.cells[c.Subject].ok) == 0 || len(b.cells[c.Baseline].ok) == 0 {
 		return ""
 	}
 	text := fmt.Sprintf("%s and %s have figures, but in no block both", c.Subject, c.Baseline)
-	if len(b.parts) < 2 {
-		return text
+	if len(b.parts) > 1 {
+		text += fmt.Sprintf(" at this distance of the CPUs (at another distance both in %s)", phrase.Count(elsewhere, "block"))
 	}
-	n := 0
-	for _, part := range b.parts {
-		cells := sorted(b.plan, part)
-		n += common(cells[c.Subject], cells[c.Baseline])
-	}
-	return fmt.Sprintf("%s at this distance of the CPUs (at another distance both in %s)", text, phrase.Count(n, "block"))
+	return text
 }
 
-// common returns the number of blocks with figures of both.
-func common(a, b *cell) (n int) {
-	for _, s := range a.ok {
-		if slices.ContainsFunc(b.ok, func(o *sample.Sample) bool { return o.Block == s.Block }) {
+// together counts the blocks with figures of both scenarios at one distance of the
+// CPUs: at the distance shown, and at the others.
+func (b *builder) together(c suite.Comparison) (here, elsewhere int) {
+	here = common(b.cells[c.Subject].ok, b.cells[c.Baseline].ok)
+	for _, part := range b.parts {
+		counting := func(id string) []*sample.Sample {
+			var list []*sample.Sample
+			for i := range part {
+				if part[i].Scenario == id {
+					list = append(list, &part[i])
+				}
+			}
+			return sample.Counting(list)
+		}
+		if len(b.parts) > 1 {
+			elsewhere += common(counting(c.Subject), counting(c.Baseline))
+		}
+	}
+	return here, max(0, elsewhere-here)
+}
+
+// common returns the number of blocks that both have.
+func common(a, b []*sample.Sample) (n int) {
+	for _, s := range a {
+		if slices.ContainsFunc(b, func(o *sample.Sample) bool { return o.Block == s.Block }) {
 			n++
 		}
 	}

@@ -178,3 +178,23 @@ func TestScenariosOfOtherDistancesSayInHowManyBlocksBothWereAtOne(t *testing.T) 
 	}
 	expectNote(t, r, want+", so they cannot be compared.")
 }
+
+func TestBlocksAtAnotherDistanceAreCountedBesideAComparison(t *testing.T) {
+	plan := oneScenario()
+	plan.Scenarios = append(plan.Scenarios, plan.Scenarios[0])
+	plan.Scenarios[1].ID = "vxlan/stream"
+	plan.Comparisons = []suite.Comparison{{Baseline: "bridge/stream", Subject: "vxlan/stream"}}
+	var samples []sample.Sample
+	for block := range 10 {
+		for i := range plan.Scenarios {
+			d := 52.0
+			if block < 3 || block == 9 && i == 1 {
+				d = 335
+			}
+			s := atDistance(block, d, 13e9)
+			s.Scenario = plan.Scenarios[i].ID
+			samples = append(samples, s)
+		}
+	}
+	expectNote(t, Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks with both at this distance of the CPUs; in 3 blocks both are at another.")
+}

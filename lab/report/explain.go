@@ -1,9 +1,7 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"windtunnel/lab/phrase"
@@ -80,36 +78,25 @@ func (l *Ladder) sentences() []string {
 }
 
 // parts divides the last step's figure among the steps: "Of the receiver's CPU
-// per byte with VXLAN, 1.21 ns/byte, VXLAN adds 0.62 and the bridge 0.12."
+// per byte with VXLAN, 1.21 ns/byte, the bridge adds 0.12 and VXLAN 0.62."
 func (l *Ladder) parts(m sample.Metric) string {
-	var adding []*Rung
-	var top *Rung
-	for i := range l.Steps {
-		g := &l.Steps[i]
-		if c := g.Cost(m); c != nil {
-			top = g
-			if c.Verdict == Differs && c.Adds() && c.Added.Median > 0 {
-				adding = append(adding, g)
-			}
+	var texts []string
+	lines, scale := l.Lines(m)
+	top, verb := 0, " adds "
+	for i, line := range lines {
+		c := l.Steps[i].Cost(m)
+		if c == nil {
+			continue
+		}
+		top = i
+		if added, more := strings.CutPrefix(line.Added, "+"); more && c.Verdict == Differs {
+			texts, verb = append(texts, l.Steps[i].Name+verb+added), " "
 		}
 	}
-	if len(adding) == 0 || !addsUp(m) {
+	if len(texts) == 0 || !addsUp(m) {
 		return ""
 	}
-	slices.SortStableFunc(adding, func(a, b *Rung) int { return cmp.Compare(b.Cost(m).Added.Median, a.Cost(m).Added.Median) })
-	lines, scale := l.Lines(m)
-	line := func(g *Rung) LadderLine {
-		return lines[slices.IndexFunc(l.Steps, func(s Rung) bool { return s.Scenario == g.Scenario })]
-	}
-	var texts []string
-	for i, g := range adding {
-		verb := " "
-		if i == 0 {
-			verb = " adds "
-		}
-		texts = append(texts, g.Name+verb+strings.TrimPrefix(line(g).Added, "+"))
-	}
-	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, top.Name, withUnit(line(top).Figure, scale.Unit), phrase.And(texts))
+	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, l.Steps[top].Name, withUnit(lines[top].Figure, scale.Unit), phrase.And(texts))
 }
 
 // unsaid lists the scenarios without figures, and the doubts.

@@ -27,7 +27,7 @@ func TestExplanationOfALadderNamesTheCostsAndWhoseTheyAre(t *testing.T) {
 	want := []string{
 		"The bridge carries 10.0 % less than the raw [10.0, 10.0] and costs the receiver 24.4 % more CPU per byte [24.1, 25.0].",
 		"The vxlan costs the receiver 58.8 % more CPU per byte than the bridge [58.3, 60.0]; no difference shows in throughput [0.0, 0.0 %; any difference would have shown].",
-		"Of the receiver's CPU per byte with the vxlan, 0.810 ns/byte, the vxlan adds 0.300 and the bridge 0.100.",
+		"Of the receiver's CPU per byte with the vxlan, 0.810 ns/byte, the bridge adds 0.100 and the vxlan 0.300.",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"windtunnel/lab/sample"
-	"windtunnel/lab/stats"
 )
 
 // mostFindings is how many sentences a person reads before the table.
@@ -50,9 +49,8 @@ func surest(all []*contrast) []*contrast {
 }
 
 // fastest is for plans without comparisons. It names the fastest scenario of
-// each kind of traffic, or several if their intervals overlap.
-func fastest(r *Report) []string {
-	var sentences []string
+// each kind of traffic and the next.
+func fastest(r *Report) (sentences []string) {
 	for _, m := range []sample.Metric{sample.Throughput, sample.Transactions} {
 		var field []*Scenario
 		for i := range r.Scenarios {
@@ -60,36 +58,21 @@ func fastest(r *Report) []string {
 				field = append(field, s)
 			}
 		}
-		if len(field) > 0 {
-			sentences = append(sentences, winner(m, field))
+		slices.SortStableFunc(field, func(a, b *Scenario) int { return cmp.Compare(b.Interval(m).Median, a.Interval(m).Median) })
+		reaches := func(s *Scenario) string {
+			scale := ScaleOf(m, s.Interval(m).Median)
+			median, bounds := scale.Figure(*s.Interval(m))
+			return s.ID + " reaches " + strings.TrimSpace(withUnit(median, scale.Unit)+" "+bounds)
+		}
+		switch {
+		case len(field) == 0:
+		case len(field) == 1:
+			sentences = append(sentences, reaches(field[0])+".")
+		case field[1].Interval(m).High >= field[0].Interval(m).Low:
+			sentences = append(sentences, "Which has the most "+m.Label()+" does not show: "+reaches(field[0])+", "+reaches(field[1])+".")
+		default:
+			sentences = append(sentences, reaches(field[0])+", the most "+m.Label()+"; "+reaches(field[1])+".")
 		}
 	}
 	return sentences
-}
-
-func winner(m sample.Metric, field []*Scenario) string {
-	slices.SortStableFunc(field, func(a, b *Scenario) int { return cmp.Compare(b.Interval(m).Median, a.Interval(m).Median) })
-	figure := func(s *Scenario) string {
-		scale := ScaleOf(m, s.Interval(m).Median)
-		median, bounds := scale.Figure(*s.Interval(m))
-		return strings.TrimSpace(withUnit(median, scale.Unit) + " " + bounds)
-	}
-	first := field[0].Interval(m)
-	var level []string // those that the first does not stand clear of
-	for _, s := range field {
-		if s.Interval(m).High >= first.Low {
-			level = append(level, s.ID)
-		}
-	}
-	text := fmt.Sprintf("%s reaches %s.", field[0].ID, figure(field[0]))
-	switch {
-	case len(level) > 1:
-		text = fmt.Sprintf("Which has the most %s does not show: the intervals of %s overlap; %s has the highest median, %s.", m.Label(), strings.Join(level, ", "), level[0], figure(field[0]))
-	case len(field) > 1:
-		text = fmt.Sprintf("%s has the most %s, %s; next is %s with %s.", field[0].ID, m.Label(), figure(field[0]), field[1].ID, figure(field[1]))
-	}
-	if need := stats.MinimumTrials(stats.Level); first.N < need {
-		text += fmt.Sprintf(" (In %d trials; a 95 %% interval needs %d.)", first.N, need)
-	}
-	return text
 }

@@ -36,28 +36,20 @@ func (r *Report) validityLines() []string {
 		return nil
 	}
 	lines := []string{r.Validity.Line()}
-	if text := r.missing(); text != "" {
-		lines = append(lines, text)
+	var missing []string
+	for i := range r.Scenarios {
+		if n := r.Validity.Missing[r.Scenarios[i].ID]; n > 0 {
+			missing = append(missing, fmt.Sprintf("%s %d", r.Scenarios[i].ID, n))
+		}
+	}
+	if len(missing) > 0 {
+		lines = append(lines, "Planned trials without figures that count: "+strings.Join(missing, ", ")+".")
 	}
 	lines = append(lines, r.Outcomes()...)
 	if r.Precision != nil {
 		lines = append(lines, r.Precision.Why)
 	}
 	return append(lines, r.Advice()...)
-}
-
-// missing names the scenarios that lack planned blocks.
-func (r *Report) missing() string {
-	var parts []string
-	for i := range r.Scenarios {
-		if n := r.Validity.Missing[r.Scenarios[i].ID]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", r.Scenarios[i].ID, n))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "Planned trials without figures that count: " + strings.Join(parts, ", ") + "."
 }
 
 // judged writes each hypothesis as "holds: the claim. The figures."

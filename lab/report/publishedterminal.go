@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -28,10 +27,17 @@ func (t *terminal) publishedTables(tables []PublishedTable) {
 			rows = append(rows, clean([]string{"  " + c.Row, c.Column, c.Printed, c.brief(), c.PublishedRatioText(), c.MeasuredRatioText(), c.Agreement.Sign()}))
 		}
 	}
-	if heads, rows = withoutEmpty(heads, rows); widthOf(heads, rows) > t.width {
-		t.publishedCells(tables)
+	heads, rows = withoutEmpty(heads, rows)
+	if words := map[int]bool{0: true, 1: true}; widthOf(heads, rows) <= t.width {
+		t.titledGrid(heads, rows, words, tables)
 	} else {
-		t.titledGrid(heads, rows, tables)
+		for _, row := range rows {
+			if n, ok := titleOf(row[0]); ok {
+				t.paragraph(t.style.title, "", tables[n].Title)
+			} else {
+				t.gridOrLines(heads, [][]string{row}, words)
+			}
+		}
 	}
 	t.publishedLegend(tables)
 }
@@ -40,19 +46,21 @@ func (t *terminal) publishedTables(tables []PublishedTable) {
 // than any column should be. No text of a report holds a control character.
 const titleMark = "\x01%d\x01"
 
+// titleOf is the table whose title stands in a text of the grid.
+func titleOf(text string) (table int, ok bool) {
+	_, err := fmt.Sscanf(text, titleMark, &table)
+	return table, err == nil
+}
+
 // titledGrid writes one grid of all tables, each below its title.
-func (t *terminal) titledGrid(heads []string, rows [][]string, tables []PublishedTable) {
+func (t *terminal) titledGrid(heads []string, rows [][]string, words map[int]bool, tables []PublishedTable) {
 	drawn := terminal{width: t.width, style: t.style}
-	drawn.grid(heads, rows, map[int]bool{0: true, 1: true})
+	drawn.grid(heads, rows, words)
 	for line := range strings.Lines(drawn.out.String()) {
-		before, rest, marked := strings.Cut(line, "\x01")
-		if !marked {
+		if n, ok := titleOf(line); ok {
+			t.paragraph(t.style.title, "", tables[n].Title)
+		} else {
 			t.out.WriteString(line)
-			continue
-		}
-		number, _, _ := strings.Cut(rest, "\x01")
-		if i, err := strconv.Atoi(number); err == nil && before == strings.TrimSpace(before) {
-			t.paragraph(t.style.title, "", tables[i].Title)
 		}
 	}
 }
@@ -108,27 +116,4 @@ func (c *PublishedCell) brief() string {
 		}
 	}
 	return text
-}
-
-// publishedCells is for a terminal that has no room for the table.
-func (t *terminal) publishedCells(tables []PublishedTable) {
-	shown := make(map[string]bool)
-	for i := range tables {
-		for n, c := range tables[i].worthShowing(shown) {
-			if n == 0 {
-				t.paragraph(t.style.title, "", tables[i].Title)
-			}
-			text := fmt.Sprintf("• %s, %s: published %s", c.Row, c.Column, c.Printed)
-			if m := c.MeasuredText(); m != "" {
-				text += ", measured " + m
-			}
-			if c.PublishedRatio != nil {
-				text += "; ratio published " + c.PublishedRatioText()
-			}
-			if c.MeasuredRatio != nil {
-				text += ", measured " + c.MeasuredRatioText() + " " + c.Agreement.Sign()
-			}
-			t.paragraph(t.style.plain, "  ", text)
-		}
-	}
 }

@@ -191,30 +191,9 @@ func (t *terminal) published(r *Report) {
 		rows = append(rows, clean([]string{b.Scenario, b.Label(), b.Printed, b.MeasuredText(), b.PublishedRatioText(), b.MeasuredRatioText()}))
 	}
 	heads, rows = withoutEmpty(heads, rows)
-	if widthOf(heads, rows) > t.width {
-		t.publishedLines(list)
-	} else {
-		t.grid(heads, rows, map[int]bool{0: true, 1: true})
-	}
+	t.gridOrLines(heads, rows, map[int]bool{0: true, 1: true})
 	for _, source := range sources(list) {
 		t.paragraph(t.style.faint, "  ", source)
-	}
-}
-
-// publishedLines is for a terminal that has no room for the table.
-func (t *terminal) publishedLines(list []Beside) {
-	for _, b := range list {
-		text := fmt.Sprintf("• %s, %s: published %s", b.Scenario, b.Label(), b.Printed)
-		if m := b.MeasuredText(); m != "" {
-			text += ", measured " + m
-		}
-		if p := b.PublishedRatioText(); p != "" {
-			text += "; ratio published " + p
-		}
-		if m := b.MeasuredRatioText(); m != "" {
-			text += "; ratio measured " + m
-		}
-		t.paragraph(t.style.plain, "  ", text)
 	}
 }
 

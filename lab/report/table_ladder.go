@@ -2,64 +2,55 @@ package report
 
 import "strings"
 
-// ladder writes what each step costs, without the columns that do not fit.
+// ladder writes what each step costs. Where the terminal is narrow, the share of
+// the last step gives way.
 func (t *terminal) ladder(l LadderTable) {
 	t.out.WriteByte('\n')
 	t.paragraph(t.style.title, "", l.Title)
-	// What gives way first where the terminal is narrow.
-	for _, shown := range []ladderColumns{{true, true}, {true, false}, {false, false}} {
-		heads, rows := shown.table(l)
-		if widthOf(heads, rows) <= t.width || shown == (ladderColumns{}) {
-			t.ladderGrid(l, heads, rows)
-			break
-		}
-	}
-	for _, line := range l.Legend {
-		t.paragraph(t.style.faint, "  ", line)
-	}
-}
-
-// ladderColumns are the columns that may be left out.
-type ladderColumns struct{ ranges, share bool }
-
-func (c ladderColumns) table(l LadderTable) (heads []string, rows [][]string) {
-	heads = []string{"step", "median", "added", "ratio to the\nstep before"}
-	if c.share {
-		heads = append(heads, "of the\nlast step")
-	}
+	heads := []string{"step", "median", "added", "ratio to the\nstep before", "of the\nlast step"}
+	var rows [][]string
 	for _, line := range l.Lines {
 		step := line.Heading
 		if step == "" {
 			step = "  " + line.Step
 		}
-		ratio := line.Ratio
-		if c.ranges && line.Range != "" {
-			ratio += " " + line.Range
-		}
-		row := []string{step, line.Figure, line.Added, strings.TrimSpace(ratio + " " + line.Mark)}
-		if c.share {
-			row = append(row, line.Share)
-		}
-		rows = append(rows, clean(row))
+		ratio := strings.Join(strings.Fields(line.Ratio+" "+line.Range+" "+line.Mark), " ")
+		rows = append(rows, clean([]string{step, line.Figure, line.Added, ratio, line.Share}))
 	}
-	return heads, rows
+	if widthOf(heads, rows) > t.width {
+		heads = heads[:4]
+		for i := range rows {
+			rows[i] = rows[i][:4]
+		}
+	}
+	t.gridOrLines(heads, rows, map[int]bool{0: true})
+	for _, line := range l.Legend {
+		t.paragraph(t.style.faint, "  ", line)
+	}
 }
 
-// ladderGrid falls back to one line a step where not even the least table fits.
-func (t *terminal) ladderGrid(l LadderTable, heads []string, rows [][]string) {
+// gridOrLines writes a table, or a line for each row where the terminal is too
+// narrow.
+func (t *terminal) gridOrLines(heads []string, rows [][]string, words map[int]bool) {
 	if widthOf(heads, rows) <= t.width {
-		t.grid(heads, rows, map[int]bool{0: true})
+		t.grid(heads, rows, words)
 		return
 	}
-	for _, line := range l.Lines {
-		if line.Heading != "" {
-			t.paragraph(t.style.plain, "  ", line.Heading)
-			continue
+	for _, row := range rows {
+		var names, cells []string
+		for i, text := range row {
+			switch text = strings.TrimSpace(text); {
+			case text == "":
+			case words[i]:
+				names = append(names, text)
+			default:
+				cells = append(cells, strings.TrimSpace(strings.ReplaceAll(heads[i], "\n", " ")+" "+text))
+			}
 		}
-		text := "  " + line.Step + ": " + line.Figure
-		if line.Added != "" {
-			text += ", added " + line.Added + ", ratio " + strings.TrimSpace(line.Ratio+" "+line.Range+" "+line.Mark)
+		line := strings.Join(names, ", ")
+		if len(cells) > 0 {
+			line = "• " + line + ": " + strings.Join(cells, ", ")
 		}
-		t.paragraph(t.style.plain, "    ", text)
+		t.paragraph(t.style.plain, "  ", line)
 	}
 }

@@ -36,38 +36,36 @@ func (r *Report) Troubles() []Trouble {
 // first those that left a block without figures, then those that a repeat made
 // good. Failures are told apart by their message, gates by their name: each
 // trial's message has figures of its own, of which the worst is shown.
-func (s *Scenario) failures() []Trouble {
+func (s *Scenario) failures() (list []Trouble) {
 	var order []*wreck
 	index := make(map[wreckKey]*wreck)
-	note := func(k wreckKey, block int) *wreck {
-		if index[k] == nil {
-			index[k] = &wreck{wreckKey: k}
-			order = append(order, index[k])
-		}
-		if w := index[k]; !slices.Contains(w.blocks, block) {
-			w.blocks = append(w.blocks, block)
-		}
-		return index[k]
-	}
 	lost := s.lostBlocks()
 	for i := range s.Samples {
 		sm := &s.Samples[i]
 		if sm.Profiled || sm.Counts() {
 			continue
 		}
+		causes, text := sm.Gates, ""
 		if !sm.OK() {
-			note(wreckKey{lost[sm.Block], string(sm.Failure.Kind), sm.Failure.Message}, sm.Block)
-			continue
+			text = sm.Failure.Message
+			causes = []sample.Gate{{Name: sample.GateName(sm.Failure.Kind), Message: text}}
 		}
-		for _, g := range sm.Gates {
-			w := note(wreckKey{lost[sm.Block], string(g.Name), ""}, sm.Block)
-			if w.worst == nil || beyond(g) > beyond(*w.worst) {
-				w.worst = &g
+		for _, g := range causes {
+			k := wreckKey{lost[sm.Block], g.Name, text}
+			w := index[k]
+			if w == nil {
+				w = &wreck{wreckKey: k, gate: sm.OK(), worst: g}
+				index[k], order = w, append(order, w)
+			}
+			if !slices.Contains(w.blocks, sm.Block) {
+				w.blocks = append(w.blocks, sm.Block)
+			}
+			if beyond(g) > beyond(w.worst) {
+				w.worst = g
 			}
 		}
 	}
 	slices.SortStableFunc(order, func(a, b *wreck) int { return cmp.Compare(after(!a.lost), after(!b.lost)) })
-	var list []Trouble
 	for _, w := range order {
 		list = append(list, w.trouble(s))
 	}
@@ -77,26 +75,28 @@ func (s *Scenario) failures() []Trouble {
 // wreck is the blocks of a scenario with one reason not to count.
 type wreck struct {
 	wreckKey
+	gate   bool // not a failure
 	blocks []int
-	worst  *sample.Gate // of a gate
+	worst  sample.Gate
 }
 
 type wreckKey struct {
-	lost       bool
-	kind, text string
+	lost bool
+	kind sample.GateName
+	text string
 }
 
 func (w *wreck) trouble(s *Scenario) Trouble {
-	t := Trouble{Scenario: s.ID, What: "repeated " + phrase.Count(len(w.blocks), "trial"), Kind: sample.FailureKind(w.kind), Reason: w.text}
-	all := phrase.Count(s.Trials+s.Failed, "trial")
-	switch {
-	case w.worst == nil && w.lost:
-		t.What = fmt.Sprintf("%d of %s without figures", len(w.blocks), all)
-	case w.lost:
-		t.What = fmt.Sprintf("%d of %s left out as not valid", len(w.blocks), all)
+	t := Trouble{Scenario: s.ID, What: "repeated " + phrase.Count(len(w.blocks), "trial"), Kind: sample.FailureKind(w.kind), Reason: w.worst.Message}
+	if w.lost {
+		how := "without figures"
+		if w.gate {
+			how = "left out as not valid"
+		}
+		t.What = fmt.Sprintf("%d of %s %s", len(w.blocks), phrase.Count(s.Trials+s.Failed, "trial"), how)
 	}
-	if w.worst != nil {
-		t.Reason = remedy.ReplaceAllString(w.worst.Message, "$1") // Advice has the remedy
+	if w.gate {
+		t.Reason = remedy.ReplaceAllString(t.Reason, "$1") // Advice has the remedy
 		if len(w.blocks) > 1 {
 			t.Reason = "worst: " + t.Reason
 		}

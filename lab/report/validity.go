@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"windtunnel/lab/phrase"
@@ -205,28 +206,30 @@ func (v Validity) Line() string {
 	if v.Attempts == 0 {
 		return "No trial was made."
 	}
-	text := fmt.Sprintf("%d of %s count", v.Valid, phrase.Count(v.Attempts, "trial"))
-	if v.Valid == v.Attempts && v.Warned == 0 {
-		text = fmt.Sprintf("All %s count: none failed, and the conditions were valid in every one", phrase.Count(v.Attempts, "trial"))
-		if v.Attempts == 1 {
-			text = "The only trial counts: the conditions were valid"
-		}
+	all, gates := phrase.Count(v.Attempts, "trial"), gateList(v.Gates)
+	text := fmt.Sprintf("%d of %s count", v.Valid, all)
+	switch {
+	case v.Attempts == 1 && v.Valid == 1 && v.Warned == 0:
+		text = "The only trial counts: the conditions were valid"
+	case v.Valid == v.Attempts && v.Warned == 0:
+		text = "All " + all + " count: none failed, and the conditions were valid in every one"
+	case v.Warned > 0 && v.Gated == 0:
+		text += fmt.Sprintf(", %d of them in spite of conditions that were not valid (%s)", v.Warned, gates)
+	case v.Warned > 0:
+		text += fmt.Sprintf(", %d of them in spite of conditions that were not valid", v.Warned)
 	}
 	var parts []string
-	if v.Warned > 0 {
-		text += fmt.Sprintf(", %d of them in spite of conditions that were not valid", v.Warned)
-		if v.Gated == 0 {
-			text += fmt.Sprintf(" (%s)", gateList(v.Gates))
+	for _, p := range []struct {
+		n    int
+		text string
+	}{
+		{v.Gated, " measured under conditions that were not valid (" + gates + ")"},
+		{v.Failed, " failed"},
+		{v.Profiled, " more beside the profiler, for where the CPU time goes"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, strconv.Itoa(p.n)+p.text)
 		}
-	}
-	if v.Gated > 0 {
-		parts = append(parts, fmt.Sprintf("%d measured under conditions that were not valid (%s)", v.Gated, gateList(v.Gates)))
-	}
-	if v.Failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", v.Failed))
-	}
-	if v.Profiled > 0 {
-		parts = append(parts, fmt.Sprintf("%s more beside the profiler, for where the CPU time goes", phrase.Count(v.Profiled, "trial")))
 	}
 	if len(parts) > 0 {
 		text += "; " + phrase.And(parts)

@@ -70,7 +70,7 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"vxlan/stream": 1, "vxlan/rr": 1, "geneve/stream": 12}, v.Missing); diff != "" {
 		t.Error(diff)
 	}
-	want := "94 of 112 trials count; 15 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %), 3 failed and 4 trials more beside the profiler, for where the CPU time goes."
+	want := "94 of 112 trials count; 15 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %), 3 failed and 4 more beside the profiler, for where the CPU time goes."
 	if got := v.Line(); got != want {
 		t.Errorf("line: %s", got)
 	}

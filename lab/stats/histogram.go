@@ -83,14 +83,6 @@ func (h *Histogram) Percentile(p float64) (value float64, ok bool) {
 	return float64(h.packed.ValueAtPercentile(p)), true
 }
 
-// Max returns the largest recorded value, to the histogram's precision.
-func (h *Histogram) Max() (value float64, ok bool) {
-	if h.Count() == 0 {
-		return 0, false
-	}
-	return float64(h.packed.Max()), true
-}
-
 // covers reports whether a can record every value of b without loss of
 // precision.
 func covers(a, b *hdrhistogram.PackedHistogram) bool {
