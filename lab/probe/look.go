@@ -83,9 +83,9 @@ const (
 	cpuMount     = "/sys/fs/cgroup/cpu"
 )
 
-// cpuset is the CPUs of the control group, either version; empty where it sets
+// cgroupCPUs are the CPUs of the control group, either version; empty where it sets
 // no limit or cannot be read.
-func cpuset() []int {
+func cgroupCPUs() []int {
 	group, v2, ok := cgroupPath(text("/proc/self/cgroup"), "cpuset")
 	if !ok {
 		return nil
@@ -135,4 +135,11 @@ func firstLine(s string) string {
 		}
 	}
 	return ""
+}
+
+func cut(s string, most int) string {
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
 }

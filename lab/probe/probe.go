@@ -79,7 +79,7 @@ func (f *Facts) lookAtCPUs(status string) {
 	if err != nil {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("read the CPUs that this process may use: %v", err))
 	}
-	f.Allowed = narrow(narrow(f.Online, affinity), cpuset())
+	f.Allowed = narrow(narrow(f.Online, affinity), cgroupCPUs())
 	f.Quota = cpuQuota()
 	if f.Quota > 0 && f.Quota < float64(len(f.Allowed)) {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("the control group limits this process to %.2f of %d CPUs, which lowers the throughput: raise cpu.max, or run outside the group", f.Quota, len(f.Allowed)))

@@ -31,7 +31,7 @@ func TestCPULists(t *testing.T) {
 	if got := FormatCPUList([]int{3, 0, 1, 2, 9, 11, 10}); got != "0-3,9-11" {
 		t.Error(got)
 	}
-	for _, text := range []string{"a", "1-", "-1", "3-1", "0,,1", "99999999", "0-65535,0-65535,0-65535", "1 2"} {
+	for _, text := range []string{"a", "1-", "-1", "3-1", "0,,1", "99999999", "0-4000000000", "1 2"} {
 		if got, err := ParseCPUList(text); err == nil {
 			t.Errorf("%q was read as %d CPUs", text, len(got))
 		}

@@ -3,9 +3,7 @@ package system
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"strconv"
-	"strings"
+	"runtime"
 
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -50,9 +48,9 @@ func Dress(inside *space.Space, a Attire, e suite.Endpoint) error {
 func settle(inside *space.Space, e suite.Endpoint) error {
 	c := Endpoint{Space: inside}
 	if e.Spread {
-		cpus, err := onlineCPUs()
-		if err != nil {
-			return err
+		cpus := make([]int, runtime.NumCPU()) // the guest numbers them from 0 without gaps
+		for i := range cpus {
+			cpus[i] = i
 		}
 		if err := c.spread(cpus); err != nil {
 			return fmt.Errorf("spread the guest's receive work over its CPUs %v: %w", cpus, err)
@@ -64,25 +62,4 @@ func settle(inside *space.Space, e suite.Endpoint) error {
 		}
 	}
 	return nil
-}
-
-// onlineCPUs are the guest's, which it numbers from 0 without gaps.
-func onlineCPUs() ([]int, error) {
-	text, err := os.ReadFile("/sys/devices/system/cpu/online")
-	if err != nil {
-		return nil, fmt.Errorf("list the guest's CPUs: %w", err)
-	}
-	_, last, ok := strings.Cut(strings.TrimSpace(string(text)), "-")
-	if !ok {
-		return []int{0}, nil
-	}
-	n, err := strconv.Atoi(last)
-	if err != nil {
-		return nil, fmt.Errorf("list the guest's CPUs: %q", text)
-	}
-	cpus := make([]int, n+1)
-	for i := range cpus {
-		cpus[i] = i
-	}
-	return cpus, nil
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"golang.org/x/sys/unix"
+	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/suite"
 )
@@ -54,7 +54,7 @@ func plugTap(n *Node, e Endpoint, mtu int) error {
 func makeTap(n *Node, e Endpoint, mtu int) error {
 	name := e.Tap()
 	if err := n.Space.Do(func() error { return openTap(name, e.Guest.Queues > 1) }); err != nil {
-		return fmt.Errorf("make tap %s in %s: %w", name, n.Space.Name, err)
+		return fmt.Errorf("make tap %s in %s (modprobe tun): %w", name, n.Space.Name, err)
 	}
 	l, err := n.Space.Link(name)
 	if err != nil {
@@ -85,24 +85,15 @@ func SteerTap(n *Node, e Endpoint) error {
 // superframes and checksums to be done (IFF_VNET_HDR; Linux's
 // Documentation/networking/tuntap.rst).
 func openTap(name string, queues bool) error {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open /dev/net/tun (modprobe tun): %w", err)
+	tap := &netlink.Tuntap{
+		LinkAttrs: netlink.LinkAttrs{Name: name},
+		Mode:      netlink.TUNTAP_MODE_TAP,
+		Flags:     netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR,
 	}
-	defer unix.Close(fd)
-	request, err := unix.NewIfreq(name)
-	if err != nil {
-		return err
-	}
-	flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
 	if queues {
-		flags |= unix.IFF_MULTI_QUEUE
+		tap.Flags |= netlink.TUNTAP_MULTI_QUEUE
 	}
-	request.SetUint16(flags)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
-		return err
-	}
-	return unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1)
+	return netlink.LinkAdd(tap)
 }
 
 func removeTaps(n *Node) error {

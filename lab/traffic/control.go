@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,14 +40,14 @@ func newControl(conn net.Conn, peer string) *control {
 
 func (c *control) read() {
 	defer close(c.lost)
-	lines := bufio.NewReaderSize(c.conn, 64<<10)
+	lines := bufio.NewScanner(c.conn)
+	lines.Buffer(make([]byte, 0, 64<<10), maxMessage)
 	for {
-		line, err := readLine(lines, maxMessage)
-		if err != nil {
-			c.fail(err)
+		if !lines.Scan() {
+			c.fail(cmp.Or(lines.Err(), io.EOF))
 			return
 		}
-		m, err := decodeMessage(line)
+		m, err := decodeMessage(lines.Bytes())
 		if err != nil {
 			c.fail(err)
 			return
@@ -86,21 +87,6 @@ func closeOnce(ch chan struct{}) {
 	case <-ch:
 	default:
 		close(ch)
-	}
-}
-
-// readLine reads up to a newline, at most limit bytes.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			return nil, fmt.Errorf("a control message is longer than %d bytes", limit)
-		}
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
 	}
 }
 
@@ -159,6 +145,8 @@ func (c *control) gone() error {
 	switch {
 	case errors.As(c.err, &said):
 		return fmt.Errorf("the %s says: %w", c.peer, said)
+	case errors.Is(c.err, bufio.ErrTooLong):
+		return fmt.Errorf("the %s sent a control message longer than %d bytes; is it a windtunnel?", c.peer, maxMessage)
 	case errors.Is(c.err, io.EOF):
 		return fmt.Errorf("the %s ended before the run was over; see what it printed, and start it again", c.peer)
 	}

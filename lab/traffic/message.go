@@ -23,6 +23,7 @@ type message struct {
 	Version int      `json:"version,omitempty"`
 	Token   uint64   `json:"token,omitempty"`
 	Spec    *Spec    `json:"spec,omitempty"`
+	Threads int      `json:"threads,omitempty"` // of an NTttcp sender (see ntttcp_sync.go)
 	Ports   []uint16 `json:"ports,omitempty"`
 	Error   string   `json:"error,omitempty"`
 	End     *End     `json:"end,omitempty"`
@@ -44,6 +45,7 @@ const (
 	typeDone   = "done"
 	typeResult = "result"
 	typeError  = "error"
+	typeNTttcp = "ntttcp"
 )
 
 // decodeMessage reads one line and checks that it holds what its type needs.
@@ -61,9 +63,12 @@ func decodeMessage(line []byte) (message, error) {
 
 func (m message) check() error {
 	switch m.Type {
-	case typeHello:
+	case typeHello, typeNTttcp:
 		if m.Version != protocolVersion {
 			return fmt.Errorf("the client speaks version %d of the control protocol and the server %d; use the same windtunnel on both ends", m.Version, protocolVersion)
+		}
+		if m.Type == typeNTttcp {
+			return nil
 		}
 		if m.Spec == nil {
 			return fmt.Errorf("the client's hello holds no spec")

@@ -76,7 +76,7 @@ type ntttcp struct {
 
 	crew    *crew
 	places  []place
-	peers   []*syncPeer
+	peers   []*control
 	sockets []int // data sockets, one for each place; listening ones on a TCP receiver
 }
 
@@ -220,7 +220,7 @@ func (n *ntttcp) connect() error {
 		}
 	}
 	for _, p := range n.peers {
-		if err := p.expect("go", n.wait); err != nil {
+		if _, err := n.await(p, typeStart, n.wait); err != nil {
 			return err
 		}
 	}
@@ -234,12 +234,11 @@ func (n *ntttcp) announce() error {
 	}
 	order, threads := n.receivers()
 	for _, addr := range order {
-		p, err := dialSync(netip.AddrPortFrom(addr, uint16(n.port-1)), threads[addr], patience, n.stop)
+		p, err := n.dialSync(netip.AddrPortFrom(addr, uint16(n.port-1)), threads[addr])
 		if err != nil {
 			return err
 		}
-		n.peers = append(n.peers, p)
-		if err := p.expect("ready", n.wait); err != nil {
+		if _, err := n.await(p, typeReady, n.wait); err != nil {
 			return err
 		}
 	}
@@ -296,10 +295,9 @@ func (n *ntttcp) listen() error {
 		}
 	}
 	for _, p := range n.peers {
-		if err := p.say("go"); err != nil {
+		if err := p.send(message{Type: typeStart}); err != nil {
 			return err
 		}
-		p.watch()
 	}
 	return nil
 }
@@ -323,13 +321,12 @@ func (n *ntttcp) admit() error {
 		if err != nil {
 			return listenError("TCP", at, unwrapErrno(err))
 		}
-		p, err := acceptSync(l, threads[addr], n.wait, n.stop)
+		p, err := n.acceptSync(l, threads[addr])
 		l.Close() // one sender is enough; a stop may have closed it already
 		if err != nil {
 			return err
 		}
-		n.peers = append(n.peers, p)
-		if err := p.say("ready"); err != nil {
+		if err := p.send(message{Type: typeReady, Ports: []uint16{uint16(n.port)}}); err != nil {
 			return err
 		}
 	}
@@ -431,7 +428,7 @@ func (n *ntttcp) measure() (account, error) {
 	ends := []<-chan struct{}{n.stop}
 	if n.udp && !n.sender {
 		for _, p := range n.peers {
-			ends = append(ends, p.ended)
+			ends = append(ends, p.lost)
 		}
 	}
 	stop, release := first(ends...)
@@ -516,6 +513,6 @@ func (n *ntttcp) close() {
 		}
 	}
 	for _, p := range n.peers {
-		p.close() // an error means that it is closed already
+		p.close()
 	}
 }

@@ -1,117 +1,69 @@
 package traffic
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 )
 
-// Without -ns a sender and a receiver agree over TCP on the port before the
-// first data port when to begin:
+// Without -ns a sender and a receiver agree over a control connection to the
+// port before the first data port when to begin:
 //
-//	sender → receiver   windtunnel-ntttcp 1 THREADS
-//	receiver → sender   ready        its data sockets are there
+//	sender → receiver   ntttcp{threads}
+//	receiver → sender   ready{port}  its data sockets are there
 //	                    (the sender connects its threads)
-//	receiver → sender   go           every thread is connected; both begin
+//	receiver → sender   start        every thread is connected; both begin
 //
 // The connection stays until the sender's threads have ended. This is not the
 // protocol of Microsoft's NTttcp, which is not public beyond its source: with a
 // real NTttcp at the other end, give -ns to both.
 
-const syncHello = "windtunnel-ntttcp 1 "
+var errStopped = errors.New("interrupted before any traffic; nothing was measured")
 
-// syncPeer is one such connection.
-type syncPeer struct {
-	conn  net.Conn
-	lines *bufio.Reader
-	stop  <-chan struct{} // ends every wait for the peer
-	ended chan struct{}   // closed when the peer has closed, once watched
-	shut  chan struct{}
-}
-
-func newSyncPeer(conn net.Conn, stop <-chan struct{}) *syncPeer {
-	p := &syncPeer{conn: conn, lines: bufio.NewReaderSize(conn, 256), stop: stop, ended: make(chan struct{}), shut: make(chan struct{})}
+// peer takes a control connection into the run.
+func (n *ntttcp) peer(conn net.Conn) *control {
+	c := newControl(conn, "other end at "+conn.RemoteAddr().String())
 	go func() {
 		select {
-		case <-stop:
+		case <-n.stop:
 			conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection, on which nobody waits
-		case <-p.shut:
+		case <-c.lost:
 		}
 	}()
-	return p
+	n.peers = append(n.peers, c)
+	return c
 }
 
-func (p *syncPeer) close() error {
-	closeOnce(p.shut)
-	return p.conn.Close()
-}
-
-func (p *syncPeer) say(line string) error {
-	err := p.conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
-	if err == nil {
-		_, err = p.conn.Write([]byte(line + "\n"))
+// await waits for a message; 0 is for ever.
+func (n *ntttcp) await(c *control, kind string, wait time.Duration) (message, error) {
+	if wait == 0 {
+		wait = math.MaxInt64
 	}
-	if err != nil {
-		return fmt.Errorf("synchronise with %v: %w", p.conn.RemoteAddr(), err)
+	m, err := c.expect(kind, wait)
+	switch {
+	case isClosed(n.stop):
+		return m, errStopped
+	case err != nil:
+		return m, fmt.Errorf("synchronise: %w; with Microsoft's NTttcp at the other end give -ns to both ends", err)
 	}
-	return nil
-}
-
-func (p *syncPeer) hear(wait time.Duration) (string, error) {
-	deadline := time.Time{}
-	if wait > 0 {
-		deadline = time.Now().Add(wait)
-	}
-	err := p.conn.SetReadDeadline(deadline)
-	var line []byte
-	if err == nil && !isClosed(p.stop) {
-		line, err = p.lines.ReadSlice('\n')
-	}
-	if isClosed(p.stop) {
-		return "", errStopped
-	}
-	if err != nil {
-		return "", fmt.Errorf("synchronise with %v: %w; with Microsoft's NTttcp at the other end give -ns to both ends", p.conn.RemoteAddr(), err)
-	}
-	return strings.TrimSuffix(string(line), "\n"), nil
-}
-
-func (p *syncPeer) expect(line string, wait time.Duration) error {
-	got, err := p.hear(wait)
-	if err == nil && got != line {
-		err = fmt.Errorf("synchronise with %v: it said %q where %q was due; with Microsoft's NTttcp at the other end give -ns to both ends", p.conn.RemoteAddr(), got, line)
-	}
-	return err
-}
-
-// watch closes ended when the peer closes.
-func (p *syncPeer) watch() {
-	p.conn.SetReadDeadline(time.Time{}) // fails only on a closed connection, which the read tells
-	go func() {
-		p.lines.ReadByte()
-		close(p.ended)
-	}()
+	return m, nil
 }
 
 // dialSync connects to a receiver's synchronisation port, again and again until
 // it listens.
-func dialSync(to netip.AddrPort, threads int, wait time.Duration, stop <-chan struct{}) (*syncPeer, error) {
-	deadline := time.Now().Add(wait)
+func (n *ntttcp) dialSync(to netip.AddrPort, threads int) (*control, error) {
+	deadline := time.Now().Add(patience)
 	for {
 		conn, err := net.DialTimeout("tcp", to.String(), handshakeTimeout)
 		if err == nil {
-			p := newSyncPeer(conn, stop)
-			if err := p.say(fmt.Sprint(syncHello, threads)); err != nil {
-				return nil, errors.Join(err, p.close())
-			}
-			return p, nil
+			c := n.peer(conn)
+			return c, c.send(message{Type: typeNTttcp, Version: protocolVersion, Threads: threads})
 		}
 		select {
-		case <-stop:
+		case <-n.stop:
 			return nil, errStopped
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -121,22 +73,24 @@ func dialSync(to netip.AddrPort, threads int, wait time.Duration, stop <-chan st
 	}
 }
 
-var errStopped = errors.New("interrupted before any traffic; nothing was measured")
-
 // acceptSync waits for a sender on the synchronisation port.
-func acceptSync(l *net.TCPListener, threads int, wait time.Duration, stop <-chan struct{}) (*syncPeer, error) {
-	conn, err := acceptUntil(l, wait, stop)
+func (n *ntttcp) acceptSync(l *net.TCPListener, threads int) (*control, error) {
+	conn, err := acceptUntil(l, n.wait, n.stop)
 	switch {
 	case errors.Is(err, net.ErrClosed):
 		return nil, errStopped
 	case isTimeout(err):
-		return nil, fmt.Errorf("no sender came to %v within %v (-to); start one, without -ns", l.Addr(), wait)
+		return nil, fmt.Errorf("no sender came to %v within %v (-to); start one, without -ns", l.Addr(), n.wait)
 	case err != nil:
 		return nil, fmt.Errorf("wait for a sender on %v: %w", l.Addr(), err)
 	}
-	p := newSyncPeer(conn, stop)
-	if err := p.expect(fmt.Sprint(syncHello, threads), handshakeTimeout); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w; both ends need as many threads in -m, here %d", err, threads), p.close())
+	c := n.peer(conn)
+	m, err := n.await(c, typeNTttcp, handshakeTimeout)
+	if err == nil && m.Threads != threads {
+		err = fmt.Errorf("the sender has %d threads in -m and the receiver %d; both ends need as many", m.Threads, threads)
 	}
-	return p, nil
+	if err != nil {
+		return nil, c.refuse(err)
+	}
+	return c, nil
 }
