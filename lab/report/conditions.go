@@ -63,8 +63,12 @@ func (r *Report) everywhere() []*Scenario {
 	return list
 }
 
-// Figures are the level's tables.
-func (e *Elsewhere) Figures() []Figures { return e.report.Figures() }
+// Figures are the level's tables, without the workloads that have no trial at it.
+func (e *Elsewhere) Figures() []Figures {
+	return slices.DeleteFunc(e.report.Figures(), func(f Figures) bool {
+		return !slices.ContainsFunc(f.Rows, func(s *Scenario) bool { return s.Trials > 0 })
+	})
+}
 
 // Title says which level the tables are of.
 func (e *Elsewhere) Title() string {

@@ -32,7 +32,12 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 		samples = append(samples, atDistance(block, 52+float64(block), 13e9))
 	}
 	samples = append(samples, atDistance(8, 335, 8e9), atDistance(9, 340, 8e9))
-	r := Build(sample.Run{}, oneScenario(), samples)
+	plan := oneScenario()
+	plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: "bridge/rr", System: "bridge", Workload: suite.Workload{Kind: suite.TCPRR, Name: "rr"}})
+	r := Build(sample.Run{}, plan, samples)
+	if tables := r.Elsewhere[0].Figures(); len(tables) != 1 || tables[0].Exchange {
+		t.Errorf("tables of the other distance: %+v, want that of the streams alone", tables)
+	}
 	if iv := r.Scenarios[0].Throughput; iv == nil || iv.High != 13e9 || iv.Low != 13e9 || r.Scenarios[0].Trials != 8 {
 		t.Errorf("the figures of the distance that most trials ran at: %+v of %d trials", iv, r.Scenarios[0].Trials)
 	}
