@@ -65,11 +65,13 @@ bench: root build ## Measure the figures of docs/performance.md (root, a quiet m
 # The largest file that git may hold, bytes: a program or a data set is larger.
 LARGEST := 1000000
 
-lint: go-version ## Check formatting, vet, staticcheck and file sizes
+lint: go-version ## Check formatting, vet, staticcheck, unparam, spelling and file sizes
 	@large=$$(git ls-tree -rl HEAD | awk '$$4 > $(LARGEST) {print $$5}'); [ -z "$$large" ] || { echo "remove from git what exceeds $(LARGEST) bytes:" $$large >&2; exit 1; }
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:" $$unformatted >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) tool unparam ./...
+	$(GO) tool misspell -error -i ECT $$(git ls-files '*.go' '*.c' '*.h' '*.md' '*.yaml')
 
 # The eBPF objects and the suites' schema. Needs clang and libbpf's headers.
 generate: go-version ## Write generated files: eBPF objects, JSON Schema, charts (clang, libbpf-dev, npm)

@@ -78,6 +78,7 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/golangci/misspell v0.8.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/websocket v1.5.3 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus v1.1.0 // indirect
@@ -133,6 +134,7 @@ require (
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
+	mvdan.cc/unparam v0.0.0-20260823230713-2fa3d841b0c8 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
@@ -141,8 +143,10 @@ replace github.com/go-json-experiment/json => github.com/go-json-experiment/json
 tool (
 	github.com/containernetworking/cni/cnitool
 	github.com/containernetworking/plugins/plugins/meta/portmap
+	github.com/golangci/misspell/cmd/misspell
 	gotest.tools/gotestsum
 	honnef.co/go/tools/cmd/staticcheck
+	mvdan.cc/unparam
 )
 
 replace github.com/google/pprof => github.com/google/pprof v0.0.0-20250317173921-a4b03ec1a45e

@@ -166,13 +166,12 @@ func (v VRouter) Attach(n *Node) error {
 		}
 	}
 	agent := daemon{name: vrouterAgent, argv: []string{path, "agent", "--config", filepath.Join(home, "node.yaml")}, ready: func() error {
-		_, err := vrouterRun(path, "--socket", vrouterSocket(n), "status")
-		return err
+		return vrouterRun(path, "--socket", vrouterSocket(n), "status")
 	}}
 	if err := n.start(agent); err != nil {
 		return err
 	}
-	if _, err := vrouterRun(path, "--socket", vrouterSocket(n), "apply", "-f", filepath.Join(home, "state.yaml")); err != nil {
+	if err := vrouterRun(path, "--socket", vrouterSocket(n), "apply", "-f", filepath.Join(home, "state.yaml")); err != nil {
 		return err
 	}
 	for _, e := range n.Endpoints {
@@ -186,14 +185,14 @@ func (v VRouter) Attach(n *Node) error {
 	return nil
 }
 
-func vrouterRun(program string, args ...string) ([]byte, error) {
+func vrouterRun(program string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), vrouterCommand)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("vrouter %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+		return fmt.Errorf("vrouter %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
 	}
-	return out, nil
+	return nil
 }
 
 // bringUpPlugged readies a container whose device vrouter plugged: what the lab
@@ -219,7 +218,7 @@ func (v VRouter) Detach(n *Node) error {
 	if err != nil {
 		return err
 	}
-	_, err = vrouterRun(path, "remove", "--config", filepath.Join(home, "node.yaml"))
+	err = vrouterRun(path, "remove", "--config", filepath.Join(home, "node.yaml"))
 	return errors.Join(err, removeTaps(n), os.RemoveAll(home))
 }
 

@@ -97,8 +97,7 @@ func (s VRouterDocker) agent(n *Node, program string) error {
 	return n.start(daemon{
 		name: vrouterAgent, argv: []string{program, "agent", "--config", path}, env: noProxy,
 		ready: func() error {
-			_, err := vrouterRun(program, "--socket", vrouterSocket(n), "network", "list")
-			return err
+			return vrouterRun(program, "--socket", vrouterSocket(n), "network", "list")
 		},
 	})
 }
@@ -130,7 +129,7 @@ func (VRouterDocker) Detach(n *Node) error {
 	if _, err := os.Stat(config); err == nil {
 		path, err := program.Beside(vrouterProgram)
 		if err == nil {
-			_, err = vrouterRun(path, "remove", "--with-store", "--config", config)
+			err = vrouterRun(path, "remove", "--with-store", "--config", config)
 		}
 		errs = append(errs, err)
 	}

@@ -149,7 +149,7 @@ func (w WireGuard) configure(n *Node) error {
 	if err := os.WriteFile(filepath.Join(home, file), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write the configuration of %s: %w", wireGuardDevice, err)
 	}
-	if _, err := wireGuardCommand(n, "wg", "setconf", wireGuardDevice, file); err != nil {
+	if err := wireGuardCommand(n, "wg", "setconf", wireGuardDevice, file); err != nil {
 		return fmt.Errorf("configure %s: %w%s", wireGuardDevice, err, n.said("wireguard-go"))
 	}
 	return nil

@@ -21,19 +21,18 @@ func startWireGuardGo(n *Node) error {
 		name: "wireguard-go",
 		argv: argv,
 		ready: func() error {
-			_, err := wireGuardCommand(n, "wg", "show", wireGuardDevice, "listen-port")
-			return err
+			return wireGuardCommand(n, "wg", "show", wireGuardDevice, "listen-port")
 		},
 	})
 }
 
 // wireGuardCommand runs a program where it finds the node's wireguard-go.
-func wireGuardCommand(n *Node, argv ...string) (string, error) {
+func wireGuardCommand(n *Node, argv ...string) error {
 	argv, err := wireGuardApart(n, argv...)
-	if err != nil {
-		return "", err
+	if err == nil {
+		_, err = n.command(argv...)
 	}
-	return n.command(argv...)
+	return err
 }
 
 // wireGuardApart runs a program in the node's home, in a mount namespace of its
