@@ -24,6 +24,12 @@ func (d *Datapath) load() error {
 	if err != nil {
 		return fmt.Errorf("read the programs: %w", err)
 	}
+	if d.nonce, err = bootNonce(d.options.Pins); err != nil {
+		return err
+	}
+	if err := spec.Variables["nonce"].Set(d.nonce); err != nil {
+		return fmt.Errorf("set the programs' nonce: %w", err)
+	}
 	for name, n := range d.options.Limits.sizes() {
 		spec.Maps[name].MaxEntries = n
 	}

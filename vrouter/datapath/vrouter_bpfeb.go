@@ -333,6 +333,7 @@ const (
 	vrouterProgFabricTc     = "fabric_tc"
 	vrouterProgFabricXdp    = "fabric_xdp"
 	vrouterProgFromWorkload = "from_workload"
+	vrouterVarNonce         = "nonce"
 	vrouterVarTracing       = "tracing"
 )
 
@@ -418,6 +419,7 @@ type vrouterMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterVariableSpecs struct {
+	Nonce   *ebpf.VariableSpec `ebpf:"nonce"`
 	Tracing *ebpf.VariableSpec `ebpf:"tracing"`
 }
 
@@ -502,6 +504,7 @@ func (m *vrouterMaps) Close() error {
 //
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterVariables struct {
+	Nonce   *ebpf.Variable `ebpf:"nonce"`
 	Tracing *ebpf.Variable `ebpf:"tracing"`
 }
 

@@ -328,13 +328,6 @@ struct drop_event {
 	__u8 data[DROP_SNAP];
 };
 
-/* Between XDP and tc on a fabric device. GRO merges only what agrees in it. */
-struct meta {
-	__u32 mark;    /* META_MARK | encapsulation << 1 | ethernet */
-	__u32 nexthop;
-};
-#define META_MARK 0x76720000
-
 /* A step of `vrouter trace`. */
 enum trace_kind {
 	TRACE_VIF, TRACE_SPOOF, TRACE_FLOW, TRACE_POLICY, TRACE_BRIDGE,

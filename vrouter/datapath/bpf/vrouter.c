@@ -8,6 +8,7 @@
 #include "checksum.h"
 #include "fabric.h"
 #include "log.h"
+#include "meta.h"
 #include "workload.h"
 
 SEC("tc")
@@ -94,15 +95,11 @@ int fabric_xdp(struct xdp_md *ctx)
 	end = (void *)(long)ctx->data_end;
 	if ((void *)(m + 1) > (void *)eth || (void *)(eth + 1) > end)
 		return XDP_DROP;
-	m->mark = META_MARK | o.encap << 1 | ethernet;
-	m->nexthop = nexthop;
+	write_meta(m, o.encap, ethernet, nexthop);
 	if (!ethernet) {
-		/* An address that is nobody's: without fabric_tc behind it the
-		 * host's stack takes the frame for another host's. */
-		__builtin_memset(eth, 0, ETH_HLEN);
-		eth->h_dest[0] = 0x02;
-		eth->h_source[0] = 0x02;
-		eth->h_proto = protocol;
+		struct ethhdr unused = { .h_dest = UNUSED_MAC, .h_source = UNUSED_MAC, .h_proto = protocol };
+
+		*eth = unused;
 	}
 	count_outcome(OUT_DECAPPED);
 	return XDP_PASS;
@@ -194,23 +191,21 @@ static __always_inline void learn(struct __sk_buff *skb)
 SEC("tc")
 int fabric_tc(struct __sk_buff *skb)
 {
-	struct meta *m = (void *)(long)skb->data_meta;
-	void *data = (void *)(long)skb->data, *end;
+	void *data, *end;
 	struct node_settings *s;
 	struct outer o = {};
+	struct meta m;
 	int verdict;
 	__u32 head;
 
-	if ((void *)(m + 1) <= data && (m->mark & 0xffff0000) == META_MARK) {
-		__u32 mark = m->mark, nexthop = m->nexthop;
-
-		return finish(skb, 0, 0, arrive(skb, nexthop, mark & 1, (mark >> 1) & 7));
-	}
+	if (take_meta(skb, &m))
+		return finish(skb, 0, 0, arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7));
 	s = the_settings();
 	if (!s) {
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
+	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
 	head = 14 + 40 + 8 + 8;
 	if (data + head > end) {
