@@ -1,12 +1,21 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"net"
 	"net/netip"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/model"
 )
@@ -106,6 +115,129 @@ func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
 	for _, n := range b.nodes {
 		if drops := n.drops(); drops["no_nexthop"] != 0 {
 			t.Errorf("node %s: %v", n.name, drops)
+		}
+	}
+}
+
+// sendMarked sends frames from a device of the node, with a mark.
+func (n *node) sendMarked(device string, mark int, frame []byte) {
+	n.bed.t.Helper()
+	n.bed.must(in(n.ns, func() error {
+		d, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, mark); err != nil {
+			return err
+		}
+		return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: d.Index})
+	}))
+}
+
+// A process on the node may mark its packets as the programs mark their own.
+// Through the node's port such a packet must not leave without a tunnel.
+func TestAMarkOfAProcessDoesNotSendATenantsPacketBare(t *testing.T) {
+	b := newBed(t, options{})
+	x, _ := pair(b, model.L3, false, model.MPLSoUDP)
+	own := model.Port{Name: "own", Network: "red", Node: b.nodes[0].name, MAC: model.MAC{2, 0, 0, 0, 9, 9}, IPs: addresses("10.1.0.5"), Attach: model.Attachment{Host: true}}
+	b.state.Ports = append(b.state.Ports, own)
+	b.apply()
+	own0 := &workload{bed: b, ns: b.nodes[0].ns, port: own}
+	secret := udpFrame(t, own.MAC, model.RouterMAC, own.IPs[0], netip.MustParseAddr("10.1.0.11"), 4000, []byte("tenant secret"))
+	watch := watchFor(t, b.nodes[1].ns, "fab", []byte("tenant secret"))
+	for nexthop := range 32 {
+		b.nodes[0].sendMarked(b.nodes[0].hostDevice(), 0x80000000|nexthop, secret)
+	}
+	for member := range 4 {
+		b.nodes[0].sendMarked(b.nodes[0].hostDevice(), 0x76721000|member, secret)
+	}
+	for _, frame := range watch(300 * time.Millisecond) {
+		isXDPs := bytes.HasPrefix(frame, []byte{2, 0, 0, 0, 0, 0}) // decapsulated by the node's own program
+		if bytes.Equal(frame[26:30], own.IPs[0].AsSlice()) && !isXDPs {
+			t.Errorf("a tenant's packet is on the underlay without a tunnel: %x", frame)
+		}
+	}
+	if err := datagram(own0, x, 4, 64); err != nil {
+		t.Errorf("the node's own port: %v", err)
+	}
+}
+
+// hostDevice is the device by which the node is in a network.
+func (n *node) hostDevice() (name string) {
+	n.bed.t.Helper()
+	n.bed.must(in(n.ns, func() error {
+		all, err := net.Interfaces()
+		for _, d := range all {
+			if strings.HasPrefix(d.Name, "vrh-") {
+				name = d.Name
+			}
+		}
+		return err
+	}))
+	return name
+}
+
+// udpFrame is a UDP datagram from port 4000 in an Ethernet frame.
+func udpFrame(t testing.TB, src, dst model.MAC, from, to netip.Addr, port uint16, data []byte) []byte {
+	t.Helper()
+	eth := &layers.Ethernet{SrcMAC: src[:], DstMAC: dst[:], EthernetType: layers.EthernetTypeIPv4}
+	udp := &layers.UDP{SrcPort: 4000, DstPort: layers.UDPPort(port)}
+	if from.Is6() {
+		eth.EthernetType = layers.EthernetTypeIPv6
+		ip := &layers.IPv6{Version: 6, NextHeader: layers.IPProtocolUDP, HopLimit: 64, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+		udp.SetNetworkLayerForChecksum(ip)
+		return serialized(t, eth, ip, udp, gopacket.Payload(data))
+	}
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+	udp.SetNetworkLayerForChecksum(ip)
+	return serialized(t, eth, ip, udp, gopacket.Payload(data))
+}
+
+func serialized(t testing.TB, all ...gopacket.SerializableLayer) []byte {
+	t.Helper()
+	buf := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(buf.Bytes())
+}
+
+// watchFor watches a device for frames with some bytes in them. The function
+// that it returns waits so long, and returns those that came in.
+func watchFor(t testing.TB, ns netns.NsHandle, device string, part []byte) func(time.Duration) [][]byte {
+	t.Helper()
+	const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // in network order
+	var fd int
+	if err := in(ns, func() error {
+		d, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: d.Index})
+	}); err != nil {
+		t.Fatalf("watch device %s: %v", device, err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return func(wait time.Duration) (found [][]byte) {
+		time.Sleep(wait)
+		buf := make([]byte, 2048)
+		for {
+			n, from, err := unix.Recvfrom(fd, buf, 0)
+			if err != nil {
+				return found
+			}
+			if from.(*unix.SockaddrLinklayer).Pkttype != unix.PACKET_OUTGOING && bytes.Contains(buf[:n], part) {
+				found = append(found, slices.Clone(buf[:n]))
+			}
 		}
 	}
 }

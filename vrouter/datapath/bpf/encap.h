@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "mark.h"
 #include "verdict.h"
 
 /* What the outer headers say of the inner packet. */
@@ -164,12 +165,10 @@ static __always_inline const struct path *choose_path(const struct nexthop *nh, 
 /*
  * Frames that are not IP: the kernel cannot insert headers into them, only in
  * front of them, and then takes them for what they were and finds them no
- * neighbour. So the finished outer packet enters the vif once more, with its
- * nexthop in its mark; there it is classified anew, and sent_raw sends it. A
- * mark does not come with a frame out of a workload's namespace.
+ * neighbour. So a clone of the finished outer packet enters the vif once more,
+ * with its nexthop in its mark; there it is classified anew, and sent_raw sends
+ * it.
  */
-#define RAW_MARK 0x80000000
-
 static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 family)
 {
 	struct ethhdr eth = { .h_dest = { 2 }, .h_source = { 2 } };
@@ -178,7 +177,7 @@ static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 f
 	if (bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0))
 		return -DROP_ENCAP_FAILED;
 	skb->mark = RAW_MARK | nexthop;
-	return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+	return bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) ? -DROP_ENCAP_FAILED : TC_ACT_SHOT;
 }
 
 /* The second half: the outer packet, on its way to its neighbour. */
@@ -238,7 +237,7 @@ static __always_inline int write_outer6(struct __sk_buff *skb, const struct next
  * Sends a frame into a tunnel. Of a frame with IP payload the Ethernet header
  * is not carried; with Ethernet payload `eth` is what the receiver shall see.
  * id: of the tunnel's nexthop.
- * Counts nothing. A function of its own to the verifier. Returns TC_ACT_REDIRECT or minus a reason.
+ * Counts nothing. A function of its own to the verifier. Returns a tc action or minus a reason.
  */
 __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 			   const struct inner *in, const struct ethhdr *eth)

@@ -17,6 +17,7 @@ int from_workload(struct __sk_buff *skb)
 	__u32 ifindex = skb->ifindex;
 	struct vif *v;
 
+	distrust_mark(skb);
 	if (skb->mark & RAW_MARK)
 		return sent_raw(skb); /* it was counted when it came in */
 	v = bpf_map_lookup_elem(&vifs, &ifindex);
