@@ -28,7 +28,7 @@ const (
 
 // Size of struct meta in bpf/meta.h, and where its nexthop is.
 const (
-	metaBytes   = 16
+	metaBytes   = 20
 	metaNexthop = 12
 )
 
@@ -457,7 +457,9 @@ func TestEveryRefusalHasItsReason(t *testing.T) {
 			return b
 		}()},
 		{"no_route", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrB, other, 0, 9, "x"))},
-		{"reflected", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrA, addrB, 0, 9, "x"))},
+		{"reflected", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrB, addrB, 0, 9, "x"))},
+		{"forged_source", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrA, addrA, 0, 9, "x"))},
+		{"forged_source", nil, wrapped(t, model.VXLAN, false, 1001, 0, frame(macA, macA, good))},
 	} {
 		before, err := r.Drops()
 		if err != nil {
@@ -470,7 +472,7 @@ func TestEveryRefusalHasItsReason(t *testing.T) {
 			if code != actShot {
 				t.Errorf("%s: action %d", c.reason, code)
 			}
-			if _, meta, _ := r.xdp(t, c.fabric); meta != nil && c.reason != "no_route" && c.reason != "reflected" {
+			if _, meta, _ := r.xdp(t, c.fabric); meta != nil && c.reason != "no_route" && c.reason != "reflected" && c.reason != "forged_source" {
 				t.Errorf("%s: XDP took it", c.reason)
 			}
 		}

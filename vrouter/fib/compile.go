@@ -13,6 +13,7 @@ import (
 const (
 	kindNexthop = "nexthop"
 	kindVif     = "vif"
+	kindRemote  = "remote"
 )
 
 // Compile derives a node's tables from a valid state with its defaults filled
@@ -30,6 +31,7 @@ func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []s
 	c.settings()
 	c.nodePeers()
 	c.gatewayPeers()
+	c.senders()
 	c.room()
 	c.networks()
 	c.ports()
@@ -94,7 +96,7 @@ func newCompiler(state model.State, node string, facts Facts, ids *IDs) *compile
 		t: Tables{
 			Vifs: map[uint32]Vif{}, VRFs: map[uint32]VRF{}, Nexthops: map[uint32]Nexthop{},
 			Bridge: map[BridgeKey]BridgeEntry{}, ILM: map[uint32]Target{}, VNIs: map[uint32]Target{},
-			Remotes: map[netip.Addr]uint32{}, Policies: map[uint32]Policy{},
+			Remotes: map[netip.Addr]Remote{}, Senders: map[SenderKey]bool{}, Policies: map[uint32]Policy{},
 		},
 	}
 	for i := range state.Nodes {

@@ -19,7 +19,8 @@ type Tables struct {
 	Bridge   map[BridgeKey]BridgeEntry
 	ILM      map[uint32]Target     // by label
 	VNIs     map[uint32]Target     // by VNI
-	Remotes  map[netip.Addr]uint32 // underlay address → tunnel nexthop
+	Remotes  map[netip.Addr]Remote // by underlay address
+	Senders  map[SenderKey]bool    // what remotes may send beside what routes to them say
 	Policies map[uint32]Policy     // by vif id
 }
 
@@ -81,6 +82,7 @@ type Nexthop struct {
 	MTU           uint16              // Encap, Tunnel: largest inner IP packet
 	Encapsulation model.Encapsulation // Tunnel
 	DF            bool                // Tunnel
+	Remote        uint32              // Tunnel: Remote.ID of its end
 	Port          uint16              // Tunnel over UDP
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
@@ -131,6 +133,20 @@ type BridgeEntry struct {
 type Target struct {
 	Nexthop  uint32
 	Ethernet bool
+}
+
+// Remote is a node or gateway, which may send tunnel packets.
+type Remote struct {
+	ID             uint32                // dense, from 1
+	Nexthop        uint32                // the tunnel to it; 0: none
+	Encapsulations []model.Encapsulation // that it may use, in model.DefaultEncapsulations's order
+}
+
+// SenderKey is a prefix from which a remote may send in a VRF. The zero Prefix:
+// it may send frames of any station.
+type SenderKey struct {
+	VRF, Remote uint32
+	Prefix      netip.Prefix
 }
 
 // Policy is what a vif's flows are judged by.

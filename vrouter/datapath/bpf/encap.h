@@ -11,6 +11,7 @@
 #pragma once
 
 #include "mark.h"
+#include "nonce.h"
 #include "verdict.h"
 
 /* What the outer headers say of the inner packet. */
@@ -136,10 +137,12 @@ static __always_inline long make_room(struct __sk_buff *skb, const struct nextho
 	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, flags);
 }
 
-static __always_inline int send_to_neighbour(const struct path *p)
+/* The mark lets the packet pass the guard of the fabric device (guard.h). */
+static __always_inline int send_to_neighbour(struct __sk_buff *skb, const struct path *p)
 {
 	struct bpf_redir_neigh to = {};
 
+	skb->mark = own_mark();
 	if (p->gateway_family == FAMILY_IPV4) {
 		to.nh_family = 2; /* AF_INET */
 		__builtin_memcpy(&to.ipv4_nh, p->gateway.bytes + 12, 4);
@@ -191,7 +194,7 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 	if (!nh || nh->type != NH_TUNNEL)
 		return TC_ACT_SHOT;
 	p = choose_path(nh, 0);
-	return p ? send_to_neighbour(p) : TC_ACT_SHOT;
+	return p ? send_to_neighbour(skb, p) : TC_ACT_SHOT;
 }
 
 /*
@@ -277,5 +280,5 @@ __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 		if (bpf_skb_store_bytes(skb, 0, &outer_eth, ETH_HLEN, 0))
 			return -DROP_ENCAP_FAILED;
 	}
-	return send_to_neighbour(p);
+	return send_to_neighbour(skb, p);
 }

@@ -8,10 +8,8 @@
  */
 #pragma once
 
+#include "nonce.h"
 #include "types.h"
-
-/* Random, the same for all programs of a node until the host boots again. */
-volatile const __u32 nonce[2] = {};
 
 /* GRO merges only what agrees in it. The kernel's neighbour code may overwrite
  * its last 2 bytes, which is why the nonce comes first. */
@@ -19,18 +17,21 @@ struct meta {
 	__u32 nonce[2];
 	__u32 mark; /* encapsulation << 1 | ethernet */
 	__u32 nexthop;
+	__u32 remote; /* who sent it: struct remote */
 };
 
 /* The Ethernet header in front of an IP packet: unused addresses. Without
  * fabric_tc behind XDP the host's stack takes the frame for another host's. */
 #define UNUSED_MAC { 2 }
 
-static __always_inline void write_meta(struct meta *m, __u8 encap, int ethernet, __u32 nexthop)
+static __always_inline void write_meta(struct meta *m, __u8 encap, int ethernet, __u32 nexthop,
+				       __u32 remote)
 {
 	m->nonce[0] = nonce[0];
 	m->nonce[1] = nonce[1];
 	m->mark = encap << 1 | ethernet;
 	m->nexthop = nexthop;
+	m->remote = remote;
 }
 
 static __always_inline int is_unused_mac(const __u8 *mac)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * The vrouter's programs: from_workload at each vif's tc ingress; fabric_xdp
- * and fabric_tc on each fabric device. What is no overlay packet passes on
+ * and fabric_tc on each fabric device, and fabric_out at its egress. What is no overlay packet passes on
  * untouched.
  */
 #include "headers.h"
 #include "checksum.h"
 #include "fabric.h"
+#include "guard.h"
 #include "log.h"
 #include "meta.h"
 #include "workload.h"
@@ -50,7 +51,7 @@ int fabric_xdp(struct xdp_md *ctx)
 	int ethernet;
 
 	if (!s || read_outer(&o, s, data, end, bpf_xdp_get_buff_len(ctx), 0) != GO_ON ||
-	    o.checksum || !is_known_source(s, &o))
+	    o.checksum || find_sender(s, &o) != GO_ON)
 		return XDP_PASS;
 	t = target_of(&o);
 	if (!t)
@@ -96,7 +97,7 @@ int fabric_xdp(struct xdp_md *ctx)
 	end = (void *)(long)ctx->data_end;
 	if ((void *)(m + 1) > (void *)eth || (void *)(eth + 1) > end)
 		return XDP_DROP;
-	write_meta(m, o.encap, ethernet, nexthop);
+	write_meta(m, o.encap, ethernet, nexthop, o.remote);
 	if (!ethernet) {
 		struct ethhdr unused = { .h_dest = UNUSED_MAC, .h_source = UNUSED_MAC, .h_proto = protocol };
 
@@ -155,10 +156,10 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 {
 	struct target *t;
 	__u32 nexthop;
-	int ethernet, verdict;
+	int ethernet, verdict = find_sender(s, o);
 
-	if (!is_known_source(s, o))
-		return -DROP_UNKNOWN_SOURCE;
+	if (verdict != GO_ON)
+		return verdict;
 	t = target_of(o);
 	trace(o->encap == ENCAP_VXLAN ? TRACE_VNI : TRACE_LABEL, 0, o->label, t ? t->nexthop : 0, !!t);
 	if (!t)
@@ -170,7 +171,7 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 	verdict = decapsulate(skb, o, ethernet);
 	if (verdict < 0)
 		return verdict;
-	return arrive(skb, nexthop, ethernet, o->encap);
+	return arrive(skb, nexthop, ethernet, o->encap, o->remote);
 }
 
 static __always_inline void learn(struct __sk_buff *skb)
@@ -200,7 +201,7 @@ int fabric_tc(struct __sk_buff *skb)
 	__u32 head;
 
 	if (take_meta(skb, &m))
-		return finish(skb, 0, 0, arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7));
+		return finish(skb, 0, 0, arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7, m.remote));
 	s = the_settings();
 	if (!s) {
 		count_end(OUT_PASSED);
@@ -225,6 +226,21 @@ int fabric_tc(struct __sk_buff *skb)
 	if (verdict == GO_ON)
 		verdict = open_outer(skb, s, &o);
 	return finish(skb, 0, 0, verdict);
+}
+
+SEC("tc")
+int fabric_out(struct __sk_buff *skb)
+{
+	struct node_settings *s;
+
+	if (skb->mark == own_mark()) {
+		skb->mark = 0;
+		return TC_ACT_UNSPEC;
+	}
+	s = the_settings();
+	if (!s || !is_tunnel_packet(s, skb))
+		return TC_ACT_UNSPEC;
+	return finish(skb, 0, 0, -DROP_FORGED_TUNNEL);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
