@@ -72,6 +72,9 @@ type Attachment struct {
 	// Host, instead: the node itself has an address in the network. Nobody there
 	// reaches it but with replies, unless the port has policies that say so.
 	Host bool `yaml:"host" json:"host,omitempty"`
+	// AcceptRA lets the workload's device take addresses and routes from router
+	// advertisements.
+	AcceptRA bool `yaml:"accept_ra" json:"accept_ra,omitempty"`
 }
 
 // Port is a workload's attachment to a network, on one node.

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"windtunnel/vrouter/model"
+)
+
+// icmp6 is an ICMPv6 message in a frame, from a link-local address if from is
+// not valid.
+func (w *workload) icmp6(t testing.TB, from, to netip.Addr, hops uint8, kind uint8, body []byte) []byte {
+	t.Helper()
+	dst := w.multicastMAC(to)
+	eth := &layers.Ethernet{SrcMAC: w.port.MAC[:], DstMAC: dst[:], EthernetType: layers.EthernetTypeIPv6}
+	ip := &layers.IPv6{Version: 6, NextHeader: layers.IPProtocolICMPv6, HopLimit: hops, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(kind, 0)}
+	icmp.SetNetworkLayerForChecksum(ip)
+	return serialized(t, eth, ip, icmp, gopacket.Payload(body))
+}
+
+func (w *workload) multicastMAC(to netip.Addr) model.MAC {
+	a := to.As16()
+	if to.IsMulticast() {
+		return model.MAC{0x33, 0x33, a[12], a[13], a[14], a[15]}
+	}
+	return model.RouterMAC
+}
+
+// linkLocal is the workload's address by its MAC (RFC 4291, appendix A).
+func (w *workload) linkLocal() netip.Addr {
+	m := w.port.MAC
+	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+}
+
+var allNodes = netip.MustParseAddr("ff02::1")
+
+// advertisement is a router's: default route for 30 minutes, and the prefix
+// fd66::/64 for addresses.
+func (w *workload) advertisement(t testing.TB) []byte {
+	body := []byte{64, 0, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0,
+		3, 4, 64, 0xc0, 0, 0, 14, 16, 0, 0, 14, 16, 0, 0, 0, 0, 0xfd, 0x66, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		1, 1, w.port.MAC[0], w.port.MAC[1], w.port.MAC[2], w.port.MAC[3], w.port.MAC[4], w.port.MAC[5]}
+	return w.icmp6(t, w.linkLocal(), allNodes, 255, 134, body)
+}
+
+// said is what the command ip says in a workload's or node's namespace.
+func said(t testing.TB, space string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("ip", append([]string{"-n", space}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("ip %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// A tenant's router advertisement must not become the route of the node that is
+// in the network too, nor of another workload, unless that one is to accept it.
+func TestARouterAdvertisementDoesNotTakeARoute(t *testing.T) {
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
+	b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: model.L2L3, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
+	rogue := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
+	listener := b.workload("z", "red", 1, "10.1.0.12")
+	for i := range b.state.Ports {
+		if b.state.Ports[i].Name == "z" {
+			b.state.Ports[i].Attach.AcceptRA = true
+		}
+	}
+	b.state.Policies = []model.Policy{open}
+	for i, n := range b.nodes {
+		b.state.Ports = append(b.state.Ports, model.Port{
+			Name: "own-" + n.name, Network: "red", Node: n.name, MAC: model.MAC{2, 0, 0, 0, 9, byte(i)},
+			IPs: addresses("10.1.0." + string(rune('5'+i))), Attach: model.Attachment{Host: true}, Policies: []string{"open"},
+		})
+	}
+	b.up()
+	for range 3 {
+		rogue.sendFrame(t, rogue.advertisement(t), false)
+		time.Sleep(50 * time.Millisecond)
+	}
+	soon(t, 3*time.Second, "the workload that accepts it has the address", func() error {
+		return mustContain(said(t, listener.port.Attach.Netns, "-6", "address"), "fd66::")
+	})
+	for _, space := range []string{b.nodes[0].space, b.nodes[1].space, b.name + "-y"} {
+		if text := said(t, space, "-6", "route") + said(t, space, "-6", "address"); strings.Contains(text, "fd66::") || strings.Contains(text, "proto ra") {
+			t.Errorf("%s took a route or an address from a tenant:\n%s", space, text)
+		}
+	}
+}
+
+func mustContain(text, part string) error {
+	if !strings.Contains(text, part) {
+		return errMissing(part + " is not in:\n" + text)
+	}
+	return nil
+}
+
+type errMissing string
+
+func (e errMissing) Error() string { return string(e) }
