@@ -106,3 +106,58 @@ func mustContain(text, part string) error {
 type errMissing string
 
 func (e errMissing) Error() string { return string(e) }
+
+// behindOptions is a UDP datagram behind a hop-by-hop header with padding.
+func (w *workload) behindOptions(t testing.TB, dst model.MAC, from, to netip.Addr, port uint16, data []byte) []byte {
+	frame := udpFrame(t, w.port.MAC, dst, from, to, port, data)
+	options := []byte{17, 0, 1, 4, 0, 0, 0, 0}
+	frame = append(append(append([]byte{}, frame[:54]...), options...), frame[54:]...)
+	frame[20] = 0 // hop-by-hop
+	frame[19] += byte(len(options))
+	return frame
+}
+
+// A rule that denies an address is not passed by with a link-local source, or
+// with none, also not behind a header of options. Such packets do not leave the
+// link.
+func TestALinkLocalSourceDoesNotPassADenial(t *testing.T) {
+	for _, forwarding := range []model.Forwarding{model.L3, model.L2, model.L2L3} {
+		t.Run(string(forwarding), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, options{})
+			b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
+			b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: forwarding, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
+			x, y := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
+			b.state.Policies = []model.Policy{{Name: "not-x", Rules: []model.Rule{
+				{Direction: model.Ingress, Action: model.Deny, Remote: netip.PrefixFrom(x.ip(6), 128)},
+				{Direction: model.Ingress, Action: model.Allow},
+			}}}
+			b.state.Ports[1].Policies = []string{"not-x"}
+			b.up()
+			dst := model.RouterMAC
+			if forwarding != model.L3 {
+				dst = y.port.MAC
+			}
+			secret := []byte("past the denial")
+			watch := watchFor(t, y.ns, "eth0", secret)
+			for _, from := range []netip.Addr{x.ip(6), x.linkLocal(), netip.IPv6Unspecified(), netip.MustParseAddr("fe80::1234")} {
+				for _, mac := range []model.MAC{dst, model.RouterMAC} {
+					x.sendFrame(t, udpFrame(t, x.port.MAC, mac, from, y.ip(6), 7777, secret), false)
+					x.sendFrame(t, x.behindOptions(t, mac, from, y.ip(6), 7777, secret), false)
+					echo := x.icmp6(t, from, y.ip(6), 64, 128, append([]byte{0, 1, 0, 1}, secret...))
+					copy(echo, mac[:])
+					x.sendFrame(t, echo, false)
+					unreachable := x.icmp6(t, from, y.ip(6), 64, 1, append([]byte{0, 0, 0, 0}, secret...))
+					copy(unreachable, mac[:])
+					x.sendFrame(t, unreachable, false)
+				}
+			}
+			for _, frame := range watch(300 * time.Millisecond) {
+				t.Errorf("it got through: %x", frame)
+			}
+			if err := datagram(y, x, 6, 64); err != nil {
+				t.Errorf("what y begins: %v", err)
+			}
+		})
+	}
+}

@@ -160,6 +160,41 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	return GO_ON;
 }
 
+static __always_inline int is_nd(__u8 icmp6)
+{
+	return icmp6 >= 133 && icmp6 <= 137;
+}
+
+/* Rules that deny by address know nothing of a link-local or unspecified one. So
+ * these are for what keeps the link alone: neighbour discovery, listener reports
+ * behind their hop-by-hop header (RFC 3810, section 5), and duplicate address
+ * detection, which alone has no address (RFC 4862, section 5.4). A port that may
+ * send from anywhere is not held to it. */
+static __noinline int speaks_of_link(struct __sk_buff *skb, const struct vif *v)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+	__u8 *type = (void *)(ip + 1);
+
+	if (!v || (void *)(type + 1) > end)
+		return 0;
+	if (source_is_own6(v, &ip->saddr))
+		return 1;
+	if (ip->nexthdr == IPPROTO_ICMPV6 && is_nd(*type) && ip->hop_limit == ND_HOPS)
+		return is_link_local6(&ip->saddr) || *type == ND_NEIGHBOUR_SOLICITATION;
+	return ip->nexthdr == IPPROTO_HOPOPTS && ip->daddr.s6_addr[0] == 0xff && ip->hop_limit == 1;
+}
+
+/* Whether an IPv6 packet is of the link alone: it is never routed. */
+static __noinline int stays_on_link(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+
+	return (void *)(ip + 1) > end || is_link_local6(&ip->saddr) || is_unspecified6(&ip->saddr) ||
+	       is_link_local6(&ip->daddr);
+}
+
 static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				 struct address *to)
 {
@@ -187,19 +222,9 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 			return -DROP_MALFORMED;
 		f->icmp6 = *type;
 	}
-	if (source_is_own6(v, &ip->saddr))
-		return GO_ON;
-	/* Neighbour discovery and listener reports come from link-local or no
-	 * address at all. */
-	if (is_link_local6(&ip->saddr) || is_unspecified6(&ip->saddr))
-		return ip->nexthdr == IPPROTO_ICMPV6 || ip->nexthdr == IPPROTO_HOPOPTS ? GO_ON :
-			-DROP_LINK_LOCAL;
-	return -DROP_SPOOFED_IP;
-}
-
-static __always_inline int is_nd(const struct frame *f)
-{
-	return f->icmp6 >= 133 && f->icmp6 <= 137;
+	if (!is_link_local6(&ip->saddr) && !is_unspecified6(&ip->saddr))
+		return source_is_own6(v, &ip->saddr) ? GO_ON : -DROP_SPOOFED_IP;
+	return speaks_of_link(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
 }
 
 static __always_inline __be32 v4_of(const struct address *a)
@@ -456,7 +481,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 		return send_copy(skb, v, &f);
 	if (!f.in.is_ip)
 		return bridge_frame(skb, v, &f);
-	if (is_nd(&f)) {
+	if (is_nd(f.icmp6)) {
 		verdict = answer_nd(skb, v);
 		if (verdict != GO_ON)
 			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
@@ -467,6 +492,6 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 			return verdict;
 	}
 	if (is_mac(f.eth.h_dest, v->router_mac) && (v->flags & VIF_F_L3))
-		return route_frame(skb, v, &f, &to);
+		return f.family == FAMILY_IPV6 && stays_on_link(skb) ? -DROP_LINK_LOCAL : route_frame(skb, v, &f, &to);
 	return bridge_frame(skb, v, &f);
 }
