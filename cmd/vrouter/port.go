@@ -35,7 +35,7 @@ type portFlags struct {
 	ips, from                                []string
 	policies                                 []string
 	bandwidth                                model.Bandwidth
-	host, acceptRA                           bool
+	host, acceptRA, router                   bool
 }
 
 func portAddCommand() *cobra.Command {
@@ -79,6 +79,7 @@ forwards, when the command returns; it survives restarts of the agent.`,
 	flags.BoolVar(&f.host, "host", false, "instead: this node itself, to reach the network's workloads from it")
 	flags.StringVar(&f.iface, "interface", "", "the workload's `device` in its namespace (default eth0)")
 	flags.BoolVar(&f.acceptRA, "accept-ra", false, "let the workload's device take addresses and routes from router advertisements")
+	flags.BoolVar(&f.router, "router", false, "let the workload advertise itself as an IPv6 router, and answer DHCP")
 	flags.StringSliceVar(&f.ips, "ip", nil, "an `address` of the network's subnets; may be repeated")
 	flags.StringSliceVar(&f.from, "from", nil, "choose addresses from this `prefix`; may be repeated")
 	flags.StringVar(&f.mac, "mac", "", "the workload's MAC `address`")
@@ -95,7 +96,7 @@ forwards, when the command returns; it survives restarts of the agent.`,
 
 // request checks the flags.
 func (f portFlags) request() (api.PortRequest, error) {
-	r := api.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Origin: model.Added}}
+	r := api.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Router: f.router, Origin: model.Added}}
 	switch {
 	case f.netns == "" && f.device == "" && !f.host:
 		return r, fmt.Errorf("where is the workload? give --netns, or --device, or --host")

@@ -21,6 +21,7 @@ const (
 	vifL2     = 1 << 0
 	vifL3     = 1 << 1
 	vifPolicy = 1 << 2
+	vifRouter = 1 << 4
 
 	setStrict = 1 << 0
 
@@ -118,7 +119,7 @@ func encodeVif(f fib.Vif) (v vrouterVif, err error) {
 	v.Id, v.Vrf, v.Nexthop, v.Mtu = f.ID, f.VRF, f.Nexthop, f.MTU
 	v.Mac, v.RouterMac = f.MAC, f.RouterMAC
 	v.Gateway4, v.Gateway6 = be32(f.Gateway4), addressOf(f.Gateway6)
-	v.Flags = flags16(f.L2, vifL2) | flags16(f.L3, vifL3) | flags16(f.Policy, vifPolicy)
+	v.Flags = flags16(f.L2, vifL2) | flags16(f.L3, vifL3) | flags16(f.Policy, vifPolicy) | flags16(f.Router, vifRouter)
 	for _, p := range f.Sources {
 		switch {
 		case p.Addr().Is4() && v.Sources4 < maxSources:

@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"os/exec"
 	"strings"
@@ -70,9 +73,8 @@ func TestARouterAdvertisementDoesNotTakeARoute(t *testing.T) {
 	b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
 	listener := b.workload("z", "red", 1, "10.1.0.12")
 	for i := range b.state.Ports {
-		if b.state.Ports[i].Name == "z" {
-			b.state.Ports[i].Attach.AcceptRA = true
-		}
+		b.state.Ports[i].Router = b.state.Ports[i].Name == rogue.port.Name // else its advertisements go nowhere
+		b.state.Ports[i].Attach.AcceptRA = b.state.Ports[i].Name == listener.port.Name
 	}
 	b.state.Policies = []model.Policy{open}
 	for i, n := range b.nodes {
@@ -160,4 +162,82 @@ func TestALinkLocalSourceDoesNotPassADenial(t *testing.T) {
 			}
 		})
 	}
+}
+
+// behindDestinationOptions puts a header without meaning in front of an ICMPv6
+// message.
+func behindDestinationOptions(frame []byte) []byte {
+	options := []byte{58, 0, 1, 4, 0, 0, 0, 0}
+	frame = append(append(append([]byte{}, frame[:54]...), options...), frame[54:]...)
+	frame[20] = 60
+	frame[19] += byte(len(options))
+	return frame
+}
+
+// A workload must not pose as a router, as a DHCP server, or as another
+// workload, unless it is a router.
+func TestAWorkloadDoesNotPoseAsARouterOrNeighbour(t *testing.T) {
+	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
+		for _, router := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/router=%v", forwarding, router), func(t *testing.T) {
+				t.Parallel()
+				b := newBed(t, options{})
+				b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
+				b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: forwarding, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
+				x, y := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
+				local := b.workload("z", "red", 0, "10.1.0.12", "fd00:1::12")
+				b.state.Ports[0].Router = router
+				b.up()
+				target := func(a netip.Addr, mark string) []byte { // an advertisement's or redirect's body
+					return append(append([]byte{0x20, 0, 0, 0}, a.AsSlice()...), mark...)
+				}
+				everyone := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+				forged := map[string][]byte{
+					"an advertisement of a router": x.icmp6(t, x.linkLocal(), allNodes, 255, 134, append(make([]byte, 12), "evil-ra-"...)),
+					"a redirect":                   x.icmp6(t, x.linkLocal(), allNodes, 255, 137, target(y.ip(6), "evil-redirect")),
+					"an answer of DHCP":            withSourcePort(udpFrame(t, x.port.MAC, everyone, x.ip(4), netip.MustParseAddr("255.255.255.255"), 68, []byte("evil-dhcp4")), 34, 67),
+					"an answer of DHCPv6":          withSourcePort(udpFrame(t, x.port.MAC, y.port.MAC, x.ip(6), y.ip(6), 546, []byte("evil-dhcp6")), 54, 547),
+					"a neighbour's advertisement":  x.icmp6(t, x.ip(6), allNodes, 255, 136, target(y.ip(6), "evil-na")),
+					"the same, behind a header":    behindDestinationOptions(x.icmp6(t, x.ip(6), allNodes, 255, 136, target(y.ip(6), "evil-hidden-na"))),
+					"of another, from its link":    x.icmp6(t, x.linkLocal(), allNodes, 255, 136, target(local.ip(6), "evil-ll-na")),
+					"its own advertisement":        x.icmp6(t, x.ip(6), allNodes, 255, 136, target(x.ip(6), "good-na")),
+				}
+				watches := map[*workload]func(time.Duration) [][]byte{}
+				for _, w := range []*workload{y, local} {
+					watches[w] = watchFor(t, w.ns, "eth0", nil)
+				}
+				for _, frame := range forged {
+					x.sendFrame(t, frame, false)
+				}
+				time.Sleep(200 * time.Millisecond)
+				for w, watch := range watches {
+					var got []byte
+					for _, frame := range watch(0) {
+						got = append(got, frame...)
+					}
+					for mark, want := range map[string]bool{
+						"evil-ra-": router, "evil-redirect": router, "evil-dhcp4": router, "evil-na": false,
+						"evil-hidden-na": false, "evil-ll-na": false, "good-na": true,
+					} {
+						if bytes.Contains(got, []byte(mark)) != want {
+							t.Errorf("%s at %s: %v, want %v", mark, w.port.Name, !want, want)
+						}
+					}
+					if w == y && bytes.Contains(got, []byte("evil-dhcp6")) != router {
+						t.Errorf("DHCPv6 at y: %v, want %v", !router, router)
+					}
+				}
+				if n := b.nodes[0].drops()["rogue_router"]; router != (n == 0) {
+					t.Errorf("%d drops under rogue_router", n)
+				}
+			})
+		}
+	}
+}
+
+// withSourcePort sets the UDP source port at `at`, and takes the checksum off.
+func withSourcePort(frame []byte, at int, port uint16) []byte {
+	binary.BigEndian.PutUint16(frame[at:], port)
+	frame[at+6], frame[at+7] = 0, 0
+	return frame
 }

@@ -42,6 +42,7 @@ type Vif struct {
 	Nexthop   uint32
 	L2, L3    bool
 	Policy    bool
+	Router    bool // may advertise itself as a router and answer DHCP
 	MTU       uint16
 	MAC       model.MAC
 	RouterMAC model.MAC

@@ -89,6 +89,7 @@ type Port struct {
 	// AllowSources are prefixes that the workload may send from beside its
 	// addresses: a router, a firewall.
 	AllowSources []netip.Prefix `yaml:"allow_sources" json:"allow_sources,omitempty"`
+	Router       bool           `yaml:"router" json:"router,omitempty"` // it may advertise itself as a router and answer DHCP
 	Bandwidth    Bandwidth      `yaml:"bandwidth" json:"bandwidth,omitzero"`
 	// Origin and Owner say who made the port. They are no part of a document that
 	// a person writes.

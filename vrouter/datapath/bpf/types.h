@@ -148,6 +148,7 @@ struct source6 {
 #define VIF_F_L3 (1 << 1)        /* its network routes */
 #define VIF_F_POLICY (1 << 2)    /* flows are tracked and judged by policy */
 #define VIF_F_NO_SPOOF_CHECK (1 << 3)
+#define VIF_F_ROUTER (1 << 4)    /* may advertise itself as a router and answer DHCP */
 
 struct vif {
 	__u32 id;        /* small and dense: index of vif_stats */

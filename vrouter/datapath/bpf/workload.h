@@ -23,7 +23,7 @@ struct frame {
 	__u8 df;         /* may not be fragmented */
 	__u8 tcp;
 	__u8 icmp6;      /* ICMPv6 type, 0: none */
-	__u8 protocol;   /* IPv4's */
+	__u8 protocol;   /* IPv6: the next header */
 	__be16 checksum; /* of the IPv4 header */
 };
 
@@ -165,6 +165,15 @@ static __always_inline int is_nd(__u8 icmp6)
 	return icmp6 >= 133 && icmp6 <= 137;
 }
 
+/* Neighbour discovery behind extension headers would pass its checks (RFC 6980,
+ * RFC 7113). `ip` is of a packet with one. */
+static __always_inline int hides_nd(const struct ipv6hdr *ip, void *end)
+{
+	const __u8 *next = (const void *)(ip + 1);
+
+	return (void *)(next + 1) > end || *next == IPPROTO_ICMPV6 || is_extension(*next);
+}
+
 /* Rules that deny by address know nothing of a link-local or unspecified one. So
  * these are for what keeps the link alone: neighbour discovery, listener reports
  * behind their hop-by-hop header (RFC 3810, section 5), and duplicate address
@@ -212,6 +221,7 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	f->in.ttl = ip->hop_limit;
 	f->df = 1;
 	f->l4 = ETH_HLEN + sizeof(*ip);
+	f->protocol = ip->nexthdr;
 	f->tcp = ip->nexthdr == IPPROTO_TCP;
 	f->in.hash = stirred(stirred6(stirred6(ip->nexthdr, &ip->saddr), &ip->daddr), *(__be32 *)ip & bpf_htonl(0xfffff));
 	f->in.hash = with_ports(f->in.hash, ip->nexthdr, ip + 1, end);
@@ -222,6 +232,8 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 			return -DROP_MALFORMED;
 		f->icmp6 = *type;
 	}
+	if (ip->hop_limit == ND_HOPS && is_extension(ip->nexthdr) && hides_nd(ip, end))
+		return -DROP_LINK_LOCAL;
 	if (!is_link_local6(&ip->saddr) && !is_unspecified6(&ip->saddr))
 		return source_is_own6(v, &ip->saddr) ? GO_ON : -DROP_SPOOFED_IP;
 	return speaks_of_link(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
@@ -393,6 +405,16 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	return WENT(verdict, OUT_FORWARDED);
 }
 
+/* DHCP from a server's port (RFC 2131, RFC 8415). */
+static __noinline int is_dhcp_answer(struct __sk_buff *skb, const struct frame *f)
+{
+	__be16 port;
+
+	if (!f || f->protocol != IPPROTO_UDP || !f->l4 || bpf_skb_load_bytes(skb, f->l4, &port, sizeof(port)))
+		return 0;
+	return port == bpf_htons(f->family == FAMILY_IPV4 ? 67 : 547);
+}
+
 static __always_inline int bridge_frame(struct __sk_buff *skb, const struct vif *v, struct frame *f)
 {
 	struct bridge_key key = { .vrf = v->vrf };
@@ -493,5 +515,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	}
 	if (is_mac(f.eth.h_dest, v->router_mac) && (v->flags & VIF_F_L3))
 		return f.family == FAMILY_IPV6 && stays_on_link(skb) ? -DROP_LINK_LOCAL : route_frame(skb, v, &f, &to);
+	if (!(v->flags & VIF_F_ROUTER) && is_dhcp_answer(skb, &f))
+		return -DROP_ROGUE_ROUTER;
 	return bridge_frame(skb, v, &f);
 }

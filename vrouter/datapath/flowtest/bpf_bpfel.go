@@ -81,7 +81,8 @@ const (
 	bpfDropReasonDROP_FORGED_TUNNEL         bpfDropReason = 38
 	bpfDropReasonDROP_WRONG_ENCAPSULATION   bpfDropReason = 39
 	bpfDropReasonDROP_FORGED_SOURCE         bpfDropReason = 40
-	bpfDropReasonDROP_REASONS               bpfDropReason = 41
+	bpfDropReasonDROP_ROGUE_ROUTER          bpfDropReason = 41
+	bpfDropReasonDROP_REASONS               bpfDropReason = 42
 )
 
 type bpfFlow struct {
