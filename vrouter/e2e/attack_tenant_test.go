@@ -241,3 +241,37 @@ func withSourcePort(frame []byte, at int, port uint16) []byte {
 	frame[at+6], frame[at+7] = 0, 0
 	return frame
 }
+
+// tagged puts a VLAN tag into a frame.
+func tagged(frame []byte, vlan byte) []byte {
+	return append(append(append([]byte{}, frame[:12]...), 0x81, 0, 0, vlan), frame[12:]...)
+}
+
+// A workload's tag must not choose the underlay's VLAN.
+func TestAWorkloadsTagDoesNotReachTheUnderlay(t *testing.T) {
+	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
+		t.Run(string(forwarding), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, options{})
+			x, y := pair(b, forwarding, false, model.MPLSoUDP)
+			if err := datagram(x, y, 4, 64); err != nil {
+				t.Fatal(err)
+			}
+			dst := y.port.MAC
+			if forwarding == model.L3 {
+				dst = model.RouterMAC
+			}
+			secret := []byte("behind a tag")
+			watch := watchFor(t, b.nodes[1].ns, "fab", secret)
+			for range 3 {
+				x.sendFrame(t, tagged(udpFrame(t, x.port.MAC, dst, x.ip(4), y.ip(4), 7777, secret), 5), false)
+			}
+			for _, frame := range watch(300 * time.Millisecond) {
+				t.Errorf("it is on the underlay: %x", frame)
+			}
+			if n := b.nodes[0].drops()["vlan"]; n != 3 {
+				t.Errorf("%d drops under vlan, want 3", n)
+			}
+		})
+	}
+}

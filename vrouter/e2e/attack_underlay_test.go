@@ -200,3 +200,31 @@ func TestAPortMaySendFromItsFurtherPrefixes(t *testing.T) {
 		}
 	}
 }
+
+// A tunnel packet with a VLAN tag is not for the untagged fabric device.
+func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
+	for _, xdp := range []string{"auto", "off"} {
+		t.Run("xdp="+xdp, func(t *testing.T) {
+			t.Parallel()
+			b, x, _, z := threeNodes(t, model.MPLSoUDP, model.L3)
+			all := b.nodes
+			b.nodes = all[:2]
+			for _, n := range b.nodes {
+				n.config["xdp"] = xdp
+			}
+			b.up()
+			heard := x.hearing(t, 7777)
+			inner := udpFrame(t, model.RouterMAC, model.RouterMAC, z.ip(4), x.ip(4), 7777, []byte("hello"))[14:]
+			outer := udpFrame(t, model.MAC{2, 0xfa, 0, 0, 0, 3}, model.MAC{2, 0xfa, 0, 0, 0, 1}, all[2].v4, all[0].v4, 6635, append([]byte{0, 1, 0x21, 64}, inner...))
+			outer = withSourcePort(outer, 34, 50000)
+			all[2].sendMarked("fab", 0, outer)
+			if !heard() {
+				t.Fatalf("the untagged packet was not heard: %v", b.nodes[0].drops())
+			}
+			all[2].sendMarked("fab", 0, tagged(outer, 5))
+			if heard() {
+				t.Error("a tagged tunnel packet was delivered")
+			}
+		})
+	}
+}

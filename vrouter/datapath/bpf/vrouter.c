@@ -190,6 +190,13 @@ static __always_inline void learn(struct __sk_buff *skb)
 		learn_mtu6(skb);
 }
 
+/* A tagged frame is for the VLAN's own device: the underlay is untagged here. XDP
+ * does not see a tag that the NIC took off. */
+static __always_inline int is_of_vlan(struct __sk_buff *skb)
+{
+	return skb->vlan_present && (skb->vlan_tci & 0xfff);
+}
+
 SEC("tc")
 int fabric_tc(struct __sk_buff *skb)
 {
@@ -201,9 +208,9 @@ int fabric_tc(struct __sk_buff *skb)
 	__u32 head;
 
 	if (take_meta(skb, &m))
-		return finish(skb, 0, 0, arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7, m.remote));
+		return finish(skb, 0, 0, is_of_vlan(skb) ? -DROP_VLAN : arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7, m.remote));
 	s = the_settings();
-	if (!s) {
+	if (!s || is_of_vlan(skb)) {
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}

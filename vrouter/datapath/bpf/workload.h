@@ -466,6 +466,10 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	__u32 head = skb->len < 54 ? skb->len : 54;
 	int verdict;
 
+	/* The kernel keeps a tag beside the frame: it would be the outer frame's, and
+	 * choose the underlay's VLAN. */
+	if (skb->vlan_present)
+		return -DROP_VLAN;
 	/* The verifier follows one check; the short way pulls what there is. */
 	if ((void *)(long)skb->data + 54 > (void *)(long)skb->data_end &&
 	    (head < ETH_HLEN || bpf_skb_pull_data(skb, head)))

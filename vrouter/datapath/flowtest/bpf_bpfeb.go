@@ -82,7 +82,8 @@ const (
 	bpfDropReasonDROP_WRONG_ENCAPSULATION   bpfDropReason = 39
 	bpfDropReasonDROP_FORGED_SOURCE         bpfDropReason = 40
 	bpfDropReasonDROP_ROGUE_ROUTER          bpfDropReason = 41
-	bpfDropReasonDROP_REASONS               bpfDropReason = 42
+	bpfDropReasonDROP_VLAN                  bpfDropReason = 42
+	bpfDropReasonDROP_REASONS               bpfDropReason = 43
 )
 
 type bpfFlow struct {
