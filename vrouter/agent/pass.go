@@ -195,15 +195,24 @@ func (p *pass) compile() {
 	p.facts = factsOf(p.devices, p.under)
 	if last != nil && last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
 		p.tables, p.warnings, p.compiled, p.reused = last.tables, last.warnings, true, true
+		p.failRefused()
 		return
 	}
-	tables, warnings, err := p.facts.compile(p.want, p.a.config, numbers(p.a.limits))
+	tables, warnings, err := p.facts.compile(p.want, p.a.config, numbers(p.a.limits), true)
 	if err != nil {
 		p.fail("", err)
 		p.keepTables()
 		return
 	}
 	p.tables, p.warnings, p.compiled = tables, warnings, true
+	p.failRefused()
+}
+
+// failRefused notes what is wrong with single networks.
+func (p *pass) failRefused() {
+	for _, r := range p.tables.Refused {
+		p.fail("", r.Err)
+	}
 }
 
 func (p *pass) keepTables() {

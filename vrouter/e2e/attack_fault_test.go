@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,4 +36,43 @@ func TestAStoppedAgentDoesNotHoldACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.run("status")
+}
+
+// More ports than one network can replicate to, which came by another node, must
+// not keep a node's other networks from changing, nor from being there after a
+// start. On the node itself such a port is refused.
+func TestACrowdedNetworkDoesNotFreezeTheOthers(t *testing.T) {
+	b := fleetBed(t, "60s")
+	a, other := b.nodes[0], b.nodes[1]
+	const most = 128
+	b.namespace("crowd")
+	b.state = model.State{Nodes: b.nodesOf(false), Networks: []model.Network{
+		{Name: "crowd", ID: 1, Forwarding: model.L2}, {Name: "red", ID: 2, Subnets: subnets("10.1.0.0/24")},
+	}}
+	b.nodes = b.nodes[:1] // that a document is applied on
+	b.apply()
+	b.nodes = []*node{a, other}
+	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
+	for i := range most + 1 {
+		b.state.Ports = append(b.state.Ports, model.Port{
+			Name: fmt.Sprintf("c%d", i), Network: "crowd", Node: a.name, MAC: model.MAC{2, 0, 0, 1, byte(i >> 8), byte(i)},
+			Attach: model.Attachment{Netns: b.name + "-crowd", Interface: fmt.Sprintf("c%d", i)},
+		})
+	}
+	file := filepath.Join(b.dir, "crowd.json")
+	writeJSON(t, file, b.state)
+	other.run("apply", "-f", file)
+	soon(t, 60*time.Second, "the crowd is told of", func() error { return mustContain(a.run("status"), "at most 128 fit") })
+	z := b.connected("z", "red", 0)
+	if err := datagram(z, y, 4, 64); err != nil {
+		t.Errorf("a port that was added: %v", err)
+	}
+	if _, err := a.try("port", "add", "--network", "crowd", "--netns", b.name+"-crowd", "--interface", "more"); err == nil || !strings.Contains(err.Error(), "at most 128 fit") {
+		t.Errorf("one more in the crowd: %v", err)
+	}
+	a.kill(syscall.SIGKILL)
+	a.start()
+	if err := datagram(x, y, 4, 64); err != nil {
+		t.Errorf("after a start: %v", err)
+	}
 }

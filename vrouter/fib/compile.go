@@ -20,7 +20,8 @@ const (
 // in: the networks that have ports on the node, and what leads out of them. It
 // takes numbers from ids, which may have grown also when it fails: try with a
 // Clone. The warnings name what is left out for now, in the state's order. What
-// does not fit is a *LimitError. Equal input makes equal tables.
+// does not fit is a *LimitError; with facts.Partial what is wrong with one network
+// is in Tables.Refused. Equal input makes equal tables.
 //
 // Nexthop 0 discards; no table has it.
 func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []string, error) {
@@ -152,6 +153,15 @@ func (c *compiler) findNetworks(node string) {
 
 func (c *compiler) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// refuse notes what is wrong with one network.
+func (c *compiler) refuse(n *network, err error) {
+	if c.facts.Partial {
+		c.t.Refused = append(c.t.Refused, NetworkError{n.Name, err})
+	} else {
+		c.errs = append(c.errs, err)
+	}
 }
 
 // number is what a name is known by; 0 where there are no more, which is told

@@ -22,6 +22,14 @@ type Tables struct {
 	Remotes  map[netip.Addr]Remote // by underlay address
 	Senders  map[SenderKey]bool    // what remotes may send beside what routes to them say
 	Policies map[uint32]Policy     // by vif id
+	Refused  []NetworkError        // with Facts.Partial; in no map
+}
+
+// NetworkError is what is wrong with one network. Its tables are there as far as
+// they can be.
+type NetworkError struct {
+	Network string
+	Err     error
 }
 
 // Settings of the node.
