@@ -2,13 +2,16 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store/storetest"
 )
 
 // A command must not wait without end for an agent whose process is stopped.
@@ -74,5 +77,60 @@ func TestACrowdedNetworkDoesNotFreezeTheOthers(t *testing.T) {
 	a.start()
 	if err := datagram(x, y, 4, 64); err != nil {
 		t.Errorf("after a start: %v", err)
+	}
+}
+
+// An embedded store that serves others must know them by their certificates.
+func TestAStoreDoesNotServeEverybody(t *testing.T) {
+	b := newBed(t, options{nodes: 1})
+	n := b.nodes[0]
+	c := storetest.NewCertificates(t, n.v4.String())
+	n.config["store"], n.config["store_listen"] = "embedded", n.v4.String()+":2379"
+	n.config["store_tls"] = map[string]string{"cert": c.ServerCert, "key": c.ServerKey}
+	b.must(n.launch())
+	if err := n.agent.Wait(); err == nil || !strings.Contains(n.log(), "without ca") {
+		t.Errorf("the agent ended with %v:\n%s", err, n.log())
+	}
+	n.agent = nil
+}
+
+// Whoever may write to the fleet's store must not get hold of a node's own
+// namespace or devices.
+func TestAPortOfTheStoreDoesNotTakeTheNodesOwn(t *testing.T) {
+	b := newBed(t, options{config: map[string]any{"fabric": []string{"fab"}}})
+	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
+	b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: model.L2}}
+	x := b.workload("x", "red", 0, "10.1.0.10")
+	b.state.Networks[0].Subnets = subnets("10.1.0.0/16")
+	a := b.nodes[0]
+	a.ip("link", "add", "mgmt", "type", "dummy")
+	a.ip("address", "add", "192.0.2.77/24", "dev", "mgmt")
+	a.ip("link", "add", "br0", "type", "bridge")
+	a.ip("link", "add", "member", "type", "dummy")
+	a.ip("link", "set", "member", "master", "br0")
+	for i, place := range []model.Attachment{
+		{Netns: "/proc/1/ns/net", Interface: "evil0"}, {Netns: a.space, Interface: "evil0"}, {Device: "mgmt"}, {Device: "member"},
+	} {
+		b.state.Ports = append(b.state.Ports, model.Port{
+			Name: fmt.Sprintf("evil%d", i), Network: "red", Node: a.name, MAC: model.MAC{2, 0, 0, 9, 9, byte(i)}, Attach: place,
+		})
+	}
+	b.up()
+	status := a.run("status")
+	for i := range 4 {
+		if !strings.Contains(status, fmt.Sprintf("evil%d: ", i)) {
+			t.Errorf("port evil%d is not refused:\n%s", i, status)
+		}
+	}
+	if err := in(a.ns, func() error { _, err := net.InterfaceByName("evil0"); return err }); err == nil {
+		t.Error("a device of a port is in the node's namespace")
+	}
+	if _, err := net.InterfaceByName("evil0"); err == nil {
+		t.Error("a device of a port is in process 1's namespace")
+	}
+	for _, v := range rows[inspect.Vif](a, "vif", "list") {
+		if v.Port != x.port.Name {
+			t.Errorf("vif of %s", v.Port)
+		}
 	}
 }
