@@ -94,7 +94,9 @@ func conflist(o InstallOptions) ([]byte, error) {
 		}
 		plugins = append(plugins, next)
 	}
-	text, err := json.MarshalIndent(map[string]any{"cniVersion": "1.1.0", "name": o.Name, "plugins": plugins}, "", "  ")
+	// Runtimes that know no 1.1.0 refuse it, and know no cniVersions: containerd 1.6
+	// and 1.7. Those that know it take the highest of the list.
+	text, err := json.MarshalIndent(map[string]any{"cniVersion": "1.0.0", "cniVersions": []string{"0.4.0", "1.0.0", "1.1.0"}, "name": o.Name, "plugins": plugins}, "", "  ")
 	return append(text, '\n'), err
 }
 

@@ -42,6 +42,9 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 	if list.Name != "red" || list.CNIVersion != "1.1.0" || strings.Join(types, " ") != "vrouter portmap tuning" {
 		t.Errorf("%s", list.Bytes)
 	}
+	if !strings.Contains(string(list.Bytes), `"cniVersion": "1.0.0"`) {
+		t.Errorf("older runtimes are told another version than 1.0.0: %s", list.Bytes)
+	}
 	if c, err := readConfig(list.Plugins[0].Bytes, ""); err != nil || c.Network != "red" || c.Node != "a" || !list.Plugins[0].Network.Capabilities["ips"] {
 		t.Errorf("%v: the plugin reads %+v of %s", err, c, list.Plugins[0].Bytes)
 	}
