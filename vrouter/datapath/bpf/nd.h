@@ -52,6 +52,24 @@ static __always_inline int owns6(const struct vif *v, const struct address *ip)
 	return 0;
 }
 
+/* has4()'s rule for IPv6. */
+static __always_inline int has6(const struct vif *v, const struct address *ip)
+{
+	const __u64 *s = (const void *)ip;
+	__u32 i;
+
+	for (i = 0; i < MAX_SOURCES; i++) {
+		const __u64 *a = (const void *)&v->source6[i].address;
+		const __u64 *m = (const void *)&v->source6[i].mask;
+
+		if (i >= v->sources6)
+			break;
+		if (!~m[0] && !~m[1] && s[0] == a[0] && s[1] == a[1])
+			return 1;
+	}
+	return 0;
+}
+
 /* The router's link-local address, by its MAC (RFC 4291, appendix A). */
 static __always_inline int is_router_link_local(const struct vif *v, const __u8 *a)
 {
@@ -133,10 +151,12 @@ static __noinline int answer_nd(struct __sk_buff *skb, const struct vif *v)
 		return !may_advertise(v, &s.target) ? -DROP_SPOOFED_IP : l2 ? GO_ON : -DROP_LINK_LOCAL;
 	dad = !(s.ip.saddr.s6_addr32[0] | s.ip.saddr.s6_addr32[1] | s.ip.saddr.s6_addr32[2] |
 		s.ip.saddr.s6_addr32[3]);
-	if (dad || owns6(v, &s.target))
+	if (dad || has6(v, &s.target))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	link_local = is_router_link_local(v, s.target.bytes);
 	r = link_local ? 0 : route6(v->vrf, &s.target);
+	if (r && r->nexthop == v->nexthop) /* what it routes for */
+		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	if (link_local || (r && !l2) || (r && same6(&s.target, &v->gateway6))) {
 		trace(TRACE_ANSWER, v->vrf, 0, 0, 1);
 		return send_advertisement(skb, v, &s, v->router_mac, 1);
