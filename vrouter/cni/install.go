@@ -21,6 +21,7 @@ type InstallOptions struct {
 	Configs  string // folder of configurations
 	Chain    []string
 	Node     string
+	Socket   string // of the agent, an absolute path; default: the node's
 }
 
 // Install copies this program to where runtimes look for plugins, and writes a
@@ -74,6 +75,9 @@ func conflist(o InstallOptions) ([]byte, error) {
 	}
 	if o.Node != "" {
 		plugin["node"] = o.Node
+	}
+	if o.Socket != "" {
+		plugin["socket"] = o.Socket
 	}
 	plugins := []map[string]any{plugin}
 	known := map[string]map[string]any{
