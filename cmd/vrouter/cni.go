@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,13 @@ func cniInstallCommand() *cobra.Command {
 		Example: "  vrouter cni install --network red\n  vrouter cni install --network red --name pods --chain portmap,tuning",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if target.socket != "" {
+				path, err := filepath.Abs(target.socket) // a runtime starts the plugin elsewhere
+				if err != nil {
+					return fmt.Errorf("--socket %s: %w", target.socket, err)
+				}
+				o.Socket = path
+			}
 			written, err := cni.Install(o)
 			for _, path := range written {
 				fmt.Fprintln(cmd.OutOrStdout(), "wrote", path)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,10 @@ import (
 )
 
 // target is whom the commands speak to.
-var target struct{ node, socket string }
+var target struct {
+	node, socket string
+	timeout      time.Duration // for an answer; 0: none
+}
 
 // connect makes a client for the agent that --node and --socket name.
 func connect() (*api.Client, error) {
@@ -21,13 +25,13 @@ func connect() (*api.Client, error) {
 		if target.node != "" {
 			return nil, misuse{fmt.Errorf("--node and --socket both name the agent: give one")}
 		}
-		return api.Dial(target.socket), nil
+		return api.Dial(target.socket).Within(target.timeout), nil
 	}
 	socket, err := api.Find(api.RunDir, target.node)
 	if err != nil {
 		return nil, err
 	}
-	return api.Dial(socket), nil
+	return api.Dial(socket).Within(target.timeout), nil
 }
 
 // withAgent gives a command's body a client, and a context that ends on

@@ -187,3 +187,34 @@ func hasFile(sources map[string]string, name string) bool {
 	}
 	return false
 }
+
+// Each attack of docs/security.md has a test, and each test of an attack a row.
+func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1) {
+		named[m[1]] = true
+	}
+	files, err := filepath.Glob("../../vrouter/e2e/attack*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of attacks: %v", len(files), err)
+	}
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`).FindAllStringSubmatch(string(code), -1) {
+			if !named[m[1]] {
+				t.Errorf("docs/security.md has no row for %s of %s", m[1], filepath.Base(file))
+			}
+			delete(named, m[1])
+		}
+	}
+	for name := range named {
+		t.Errorf("docs/security.md names %s, which no file of attacks has", name)
+	}
+}

@@ -60,7 +60,7 @@ func diagnose(ctx context.Context, config string) ([]api.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	findings, err := askAgent(ctx, func() (*api.Client, error) { return api.Dial(c.Socket), nil })
+	findings, err := askAgent(ctx, func() (*api.Client, error) { return api.Dial(c.Socket).Within(target.timeout), nil })
 	var none *api.Unreachable
 	if errors.As(err, &none) {
 		return append(diagnoseKernel(), diagnoseUnderlay(c)...), nil

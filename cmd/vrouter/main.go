@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -113,6 +114,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 	}
 	cmd.PersistentFlags().StringVar(&target.node, "node", "", "speak to the agent of this node (default: the only one that runs here)")
 	cmd.PersistentFlags().StringVar(&target.socket, "socket", "", "speak to the agent behind this `path`")
+	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "wait at most this `time` for the agent to answer (0: without end)")
 	cmd.RegisterFlagCompletionFunc("node", completeNodes)
 	cmd.AddGroup(
 		&cobra.Group{ID: "run", Title: "Running:"},

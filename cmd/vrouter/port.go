@@ -35,7 +35,7 @@ type portFlags struct {
 	ips, from                                []string
 	policies                                 []string
 	bandwidth                                model.Bandwidth
-	host                                     bool
+	host, acceptRA, router                   bool
 }
 
 func portAddCommand() *cobra.Command {
@@ -78,6 +78,8 @@ forwards, when the command returns; it survives restarts of the agent.`,
 	flags.StringVar(&f.device, "device", "", "instead: a `device` on the node to plug as it is")
 	flags.BoolVar(&f.host, "host", false, "instead: this node itself, to reach the network's workloads from it")
 	flags.StringVar(&f.iface, "interface", "", "the workload's `device` in its namespace (default eth0)")
+	flags.BoolVar(&f.acceptRA, "accept-ra", false, "let the workload's device take addresses and routes from router advertisements")
+	flags.BoolVar(&f.router, "router", false, "let the workload advertise itself as an IPv6 router, and answer DHCP")
 	flags.StringSliceVar(&f.ips, "ip", nil, "an `address` of the network's subnets; may be repeated")
 	flags.StringSliceVar(&f.from, "from", nil, "choose addresses from this `prefix`; may be repeated")
 	flags.StringVar(&f.mac, "mac", "", "the workload's MAC `address`")
@@ -94,7 +96,7 @@ forwards, when the command returns; it survives restarts of the agent.`,
 
 // request checks the flags.
 func (f portFlags) request() (api.PortRequest, error) {
-	r := api.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Origin: model.Added}}
+	r := api.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Router: f.router, Origin: model.Added}}
 	switch {
 	case f.netns == "" && f.device == "" && !f.host:
 		return r, fmt.Errorf("where is the workload? give --netns, or --device, or --host")
@@ -105,7 +107,7 @@ func (f portFlags) request() (api.PortRequest, error) {
 	case f.device != "" && f.iface != "":
 		return r, fmt.Errorf("--interface names a device in a namespace: it goes with --netns")
 	}
-	r.Attach = model.Attachment{Netns: f.netns, Device: f.device, Interface: f.iface, Host: f.host}
+	r.Attach = model.Attachment{Netns: f.netns, Device: f.device, Interface: f.iface, Host: f.host, AcceptRA: f.acceptRA}
 	if strings.ContainsRune(f.netns, '/') {
 		// The agent's working directory is another.
 		path, err := filepath.Abs(f.netns)

@@ -65,6 +65,11 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 		if err := a.last.unfit(port.Name); err != nil {
 			return err
 		}
+		for _, r := range a.last.tables.Refused {
+			if r.Network == port.Network {
+				return refuseAs(http.StatusBadRequest, r.Err)
+			}
+		}
 		got = a.describe(a.last, port)
 		return nil
 	})

@@ -24,7 +24,7 @@ func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, e
 			if err != nil {
 				return err
 			}
-			return a.check(newDesired(a.config.Node, a.withOthers(state), a.own.IDs), links)
+			return a.check(newDesired(a.config.Node, a.withOthers(state), a.own.IDs), links, false)
 		})
 		if err != nil {
 			return err

@@ -277,8 +277,8 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 			t.Errorf("device %d is the old one", now)
 		}
 	}
-	if n := len(links(t, a.config)); n != 4 { // two vifs, the fabric's two
-		t.Errorf("%d links are pinned, want 4", n)
+	if n := len(links(t, a.config)); n != 5 { // two vifs, the fabric's three
+		t.Errorf("%d links are pinned, want 5", n)
 	}
 }
 
@@ -364,8 +364,8 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 		addressed(t, b.a, "fab0", "172.31.0.1/24")
 		addressed(t, b.b, "fab0", "172.31.0.2/24")
 		eventually(t, "as before", fits(underlayMTU))
-		if n := len(links(t, a.config)); n != 4 {
-			t.Errorf("%d links are pinned, want 4", n)
+		if n := len(links(t, a.config)); n != 5 {
+			t.Errorf("%d links are pinned, want 5", n)
 		}
 	})
 }

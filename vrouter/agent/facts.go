@@ -77,15 +77,15 @@ func (f *facts) sameWays(older facts) bool {
 }
 
 // compile derives the tables of a desired state. An agent to which nothing was
-// applied yet forwards nothing.
-func (f *facts) compile(want *desired, c Config, limits fib.Limits) (fib.Tables, []string, error) {
+// applied yet forwards nothing. partial: as fib.Facts.
+func (f *facts) compile(want *desired, c Config, limits fib.Limits, partial bool) (fib.Tables, []string, error) {
 	idle, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowClosed/time.Second)
 	f.ways = map[pair]way{}
 	if want.isEmpty() {
 		return fib.Tables{Settings: fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowClosed: closed}}, nil, nil
 	}
 	t, warnings, err := fib.Compile(want.state, want.node, fib.Facts{
-		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowClosed: closed,
+		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowClosed: closed, Partial: partial,
 		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 			w := f.way(source, destination)
 			return w.paths, w.mtu

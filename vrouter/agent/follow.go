@@ -88,7 +88,9 @@ func (a *agent) slice() (*desired, bool) {
 // check tells whether a desired state can be: valid as a whole, with this node
 // in it, and with tables that fit, had every port its device. Numbers of what
 // is no longer wanted are free from then on. links are the node's devices.
-func (a *agent) check(next *desired, links []netlink.Link) error {
+// partial: what is wrong with one network is no error, for the others' sake: the
+// state is in the store already.
+func (a *agent) check(next *desired, links []netlink.Link, partial bool) error {
 	if err := next.state.Validate(); err != nil {
 		return refuseAs(http.StatusBadRequest, err)
 	}
@@ -100,7 +102,7 @@ func (a *agent) check(next *desired, links []netlink.Link) error {
 		return err
 	}
 	next.ids = next.ids.Clone() // the change may still fail
-	tables, _, err := assumed.compile(next, a.config, fib.Limits{})
+	tables, _, err := assumed.compile(next, a.config, fib.Limits{}, partial)
 	if err != nil {
 		return refuseAs(http.StatusBadRequest, err)
 	}
@@ -116,7 +118,7 @@ func (a *agent) adopt(next *desired) error {
 		return err
 	}
 	if !next.isEmpty() {
-		if err := a.check(next, links); err != nil {
+		if err := a.check(next, links, true); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,8 @@ type problem struct {
 type fabricDevice struct {
 	link netlink.Link
 	datapath.Fabric
-	merged bool // the kernel merges VXLAN before the programs see it
+	merged  bool // the kernel merges VXLAN before the programs see it
+	guarded bool // no tunnel packet leaves but the programs'
 }
 
 func (p *pass) fail(port string, err error) {
@@ -194,15 +195,24 @@ func (p *pass) compile() {
 	p.facts = factsOf(p.devices, p.under)
 	if last != nil && last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
 		p.tables, p.warnings, p.compiled, p.reused = last.tables, last.warnings, true, true
+		p.failRefused()
 		return
 	}
-	tables, warnings, err := p.facts.compile(p.want, p.a.config, numbers(p.a.limits))
+	tables, warnings, err := p.facts.compile(p.want, p.a.config, numbers(p.a.limits), true)
 	if err != nil {
 		p.fail("", err)
 		p.keepTables()
 		return
 	}
 	p.tables, p.warnings, p.compiled = tables, warnings, true
+	p.failRefused()
+}
+
+// failRefused notes what is wrong with single networks.
+func (p *pass) failRefused() {
+	for _, r := range p.tables.Refused {
+		p.fail("", r.Err)
+	}
 }
 
 func (p *pass) keepTables() {
@@ -259,6 +269,34 @@ func (p *pass) attach() {
 		p.attached[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindVif, Current: true}
 		p.changed(name, "programs attached to "+p.devices[name].link.Attrs().Name)
 	}
+	p.guard()
+}
+
+// guard lets no tunnel packet leave but the programs'. It waits for the ports'
+// programs, which mark theirs: an older agent's do not.
+func (p *pass) guard() {
+	for _, d := range p.devices {
+		if !p.attached[d.index()].Current {
+			return
+		}
+	}
+	for i := range p.fabric {
+		f := &p.fabric[i]
+		index, name := f.link.Attrs().Index, f.link.Attrs().Name
+		has := p.attached[index]
+		if f.guarded = has.Guarded && has.Current; f.guarded {
+			continue
+		}
+		if err := p.a.plane().GuardFabric(index); err != nil {
+			p.fail("", fmt.Errorf("guard fabric device %s: %w", name, err))
+			continue
+		}
+		f.guarded, has.Guarded = true, true
+		p.attached[index] = has
+		if had, known := p.lastFabric(index); known && had.guarded {
+			p.mended = append(p.mended, "the guard was missing on fabric device "+name)
+		}
+	}
 }
 
 const noXDPWhereMerged = "the kernel merges VXLAN packets by itself (device " + groDevice + "), which XDP would come before"
@@ -282,7 +320,8 @@ func (p *pass) attachFabric(f *fabricDevice, there map[int]datapath.Attachment) 
 		return
 	}
 	f.Fabric, f.merged = now, p.merges
-	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true}
+	has := there[index]
+	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true, Guarded: has.Guarded && has.Current}
 	p.a.log.Info("fabric device served", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
 	if known && had.Mode == now.Mode && had.merged == f.merged {
 		p.mended = append(p.mended, "programs were missing on fabric device "+name)

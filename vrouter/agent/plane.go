@@ -16,6 +16,7 @@ type plane interface {
 	AttachVif(ifindex int) error
 	AttachVifOfMany(ifindex int) error
 	AttachFabric(ifindex int, noXDP string) (datapath.Fabric, error)
+	GuardFabric(ifindex int) error
 	Detach(ifindex int) error
 	Attached() ([]datapath.Attachment, error)
 
@@ -64,6 +65,10 @@ func (p inSpace) AttachVif(ifindex int) error {
 
 func (p inSpace) AttachVifOfMany(ifindex int) error {
 	return p.space.do(func() error { return p.plane.AttachVifOfMany(ifindex) })
+}
+
+func (p inSpace) GuardFabric(ifindex int) error {
+	return p.space.do(func() error { return p.plane.GuardFabric(ifindex) })
 }
 
 func (p inSpace) AttachFabric(ifindex int, noXDP string) (f datapath.Fabric, err error) {

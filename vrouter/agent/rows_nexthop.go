@@ -92,8 +92,8 @@ func references(t fib.Tables, vrf uint32) map[uint32]int {
 		}
 	}
 	if vrf == 0 {
-		for _, id := range t.Remotes {
-			count[id]++
+		for _, r := range t.Remotes {
+			count[r.Nexthop]++
 		}
 	}
 	for id, n := range t.Nexthops {

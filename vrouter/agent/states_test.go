@@ -168,7 +168,7 @@ func (w *writer) take(s model.State) error {
 	if err != nil {
 		return err
 	}
-	if err := w.check(next, links); err != nil {
+	if err := w.check(next, links, false); err != nil {
 		return err
 	}
 	w.agent.want = next
@@ -176,7 +176,7 @@ func (w *writer) take(s model.State) error {
 	if err != nil {
 		return err
 	}
-	tables, _, err := f.compile(next, w.config, numbers(w.limits))
+	tables, _, err := f.compile(next, w.config, numbers(w.limits), false)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func tableSizes(t fib.Tables, flows int, l datapath.Limits) []tableSize {
 		{"prefixes4", prefixes4, l.Prefixes}, {"prefixes6", prefixes6, l.Prefixes},
 		{"bridge", len(t.Bridge), l.Bridge}, {"nexthops", len(t.Nexthops), l.Nexthops},
 		{"vifs", len(t.Vifs), l.Vifs}, {"labels", len(t.ILM), l.Labels}, {"vnis", len(t.VNIs), l.Labels},
-		{"remotes", len(t.Remotes), l.Remotes}, {"flows", flows, l.Flows},
+		{"remotes", len(t.Remotes), l.Remotes}, {"senders", len(t.Senders), l.Prefixes}, {"flows", flows, l.Flows},
 	}
 }
 

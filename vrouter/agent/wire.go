@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/model"
@@ -84,8 +86,26 @@ func (w *wire) site(name string) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
+	if isNodes(s.ns, w.own.ns) {
+		s.close()
+		return nil, fmt.Errorf("network namespace %s is the node's own, and no workload's; to connect the node itself say host: true", name)
+	}
 	w.sites[name] = &site{space: s}
 	return w.sites[name], nil
+}
+
+// isNodes tells whether a namespace is the node's, or process 1's, which are not
+// for workloads: whoever may write a port to the store may name any path.
+func isNodes(ns, own netns.NsHandle) bool {
+	if ns.Equal(own) {
+		return true
+	}
+	first, err := netns.GetFromPath("/proc/1/ns/net")
+	if err != nil {
+		return false
+	}
+	defer first.Close()
+	return ns.Equal(first)
 }
 
 // placeOf is the namespace in which a port's workload is: the node's own of a
@@ -172,7 +192,28 @@ func (w *wire) existing(p model.Port) (*device, error) {
 	case l == nil:
 		return nil, fmt.Errorf("device %s does not exist on the node; make it, or correct attach.device", name)
 	}
+	if why, err := w.nodesUse(l); err != nil || why != "" {
+		return nil, cmp.Or(err, fmt.Errorf("device %s %s: it is the node's own, and no workload's; attach.device is for a tap, or a device without addresses", name, why))
+	}
 	return deviceOf(l, p), nil
+}
+
+// nodesUse says what the node uses a device for; empty: for nothing. A port
+// takes all packets that come in by its device.
+func (w *wire) nodesUse(l netlink.Link) (string, error) {
+	if l.Attrs().MasterIndex != 0 {
+		return "belongs to another device", nil
+	}
+	all, err := w.own.addressesOf(l)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range all {
+		if !a.Addr().IsLinkLocalUnicast() {
+			return "has the address " + a.Addr().String(), nil
+		}
+	}
+	return "", nil
 }
 
 // isOurs tells whether a pair is this port's. One without a mark is: its maker

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -31,6 +32,13 @@ func Dial(socket string) *Client {
 			return dialer.DialContext(ctx, "unix", socket)
 		},
 	}}}
+}
+
+// Within bounds each request, its answer included. An agent whose process is
+// stopped accepts connections and never answers. 0: no bound.
+func (c *Client) Within(d time.Duration) *Client {
+	c.http.Timeout = d
+	return c
 }
 
 // Socket is the path that the client speaks to.
@@ -167,6 +175,9 @@ func call[T any](ctx context.Context, c *Client, method, path string, body any) 
 	}
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		if isTimeout(err) {
+			return answer, c.unreachable(ctx, err)
+		}
 		return answer, fmt.Errorf("reading the agent's answer to %s %s: %w; agent and command may be of different versions, see `vrouter status`", method, path, err)
 	}
 	return answer, nil

@@ -63,6 +63,11 @@ func refusal(r *http.Response) error {
 		r.Request.Method, r.Request.URL.Path, r.Status, detail)}
 }
 
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
 // unreachable says why no answer came, and what to do.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -73,6 +78,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		err = wrapped.Err // leaves "Get http://vrouter/…" out: a person asked for no such page
 	}
 	switch {
+	case isTimeout(err):
+		return &Unreachable{fmt.Sprintf("the agent at %s did not answer within %s; packets flow on. Its process may be stopped or busy: see its log, or wait longer with --timeout", c.socket, c.http.Timeout), err}
 	case errors.Is(err, fs.ErrNotExist):
 		return &Unreachable{"no agent serves " + c.socket + "; start one with `vrouter agent --config NODE.yaml`", err}
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -21,6 +21,7 @@ type InstallOptions struct {
 	Configs  string // folder of configurations
 	Chain    []string
 	Node     string
+	Socket   string // of the agent, an absolute path; default: the node's
 }
 
 // Install copies this program to where runtimes look for plugins, and writes a
@@ -75,6 +76,9 @@ func conflist(o InstallOptions) ([]byte, error) {
 	if o.Node != "" {
 		plugin["node"] = o.Node
 	}
+	if o.Socket != "" {
+		plugin["socket"] = o.Socket
+	}
 	plugins := []map[string]any{plugin}
 	known := map[string]map[string]any{
 		// Who comes from outside is masked as the node: workloads know no way back to
@@ -94,7 +98,9 @@ func conflist(o InstallOptions) ([]byte, error) {
 		}
 		plugins = append(plugins, next)
 	}
-	text, err := json.MarshalIndent(map[string]any{"cniVersion": "1.1.0", "name": o.Name, "plugins": plugins}, "", "  ")
+	// Runtimes that know no 1.1.0 refuse it, and know no cniVersions: containerd 1.6
+	// and 1.7. Those that know it take the highest of the list.
+	text, err := json.MarshalIndent(map[string]any{"cniVersion": "1.0.0", "cniVersions": []string{"0.4.0", "1.0.0", "1.1.0"}, "name": o.Name, "plugins": plugins}, "", "  ")
 	return append(text, '\n'), err
 }
 

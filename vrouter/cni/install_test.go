@@ -12,7 +12,7 @@ import (
 // What is written is what a runtime reads.
 func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 	dir := t.TempDir()
-	o := InstallOptions{Network: "red", Binaries: filepath.Join(dir, "bin"), Configs: filepath.Join(dir, "net.d"), Chain: []string{"portmap", "tuning"}, Node: "a"}
+	o := InstallOptions{Network: "red", Binaries: filepath.Join(dir, "bin"), Configs: filepath.Join(dir, "net.d"), Chain: []string{"portmap", "tuning"}, Node: "a", Socket: "/run/a.sock"}
 	for range 2 { // the second time over the first
 		written, err := Install(o)
 		if err != nil {
@@ -42,7 +42,10 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 	if list.Name != "red" || list.CNIVersion != "1.1.0" || strings.Join(types, " ") != "vrouter portmap tuning" {
 		t.Errorf("%s", list.Bytes)
 	}
-	if c, err := readConfig(list.Plugins[0].Bytes, ""); err != nil || c.Network != "red" || c.Node != "a" || !list.Plugins[0].Network.Capabilities["ips"] {
+	if !strings.Contains(string(list.Bytes), `"cniVersion": "1.0.0"`) {
+		t.Errorf("older runtimes are told another version than 1.0.0: %s", list.Bytes)
+	}
+	if c, err := readConfig(list.Plugins[0].Bytes, ""); err != nil || c.Network != "red" || c.Node != "a" || c.Socket != "/run/a.sock" || !list.Plugins[0].Network.Capabilities["ips"] {
 		t.Errorf("%v: the plugin reads %+v of %s", err, c, list.Plugins[0].Bytes)
 	}
 	if !list.Plugins[0].Network.Capabilities["bandwidth"] || !list.Plugins[1].Network.Capabilities["portMappings"] {

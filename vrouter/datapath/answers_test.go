@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -273,6 +274,38 @@ func TestTheMSSIsLoweredToTheWay(t *testing.T) {
 		want := syn(c.want, c.flag, c.odd)
 		if !bytes.Equal(inner[20:], want[20:]) {
 			t.Errorf("MSS %d, SYN %v, at an odd place %v:\n%x, want\n%x", c.mss, c.flag, c.odd, inner[20:], want[20:])
+		}
+	}
+}
+
+// A port that may send from anywhere, or from the gateway's subnet, is answered
+// for the gateway and its neighbours as others are, and not for itself.
+func TestAWideSourceKeepsARPAndDiscovery(t *testing.T) {
+	wide := func(f *fib.Tables) {
+		onlyL3(f)
+		for i, v := range f.Vifs {
+			v.Sources = append(slices.Clone(v.Sources), netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"))
+			f.Vifs[i] = v
+		}
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.MustParsePrefix("10.99.0.0/16")}] = fib.Route{Nexthop: nhVif}
+	}
+	r := newRig(t, model.MPLSoUDP, false, wide)
+	for _, to := range []netip.Addr{gateway4, addrB} {
+		p := r.answer(t, arpFrame(t, 1, macA, addrA, to))
+		if a, ok := p.Layer(layers.LayerTypeARP).(*layers.ARP); !ok || a.Operation != 2 || !bytes.Equal(a.SourceHwAddress, hw(model.RouterMAC)) {
+			t.Errorf("ARP for %s: %v", to, p)
+		}
+	}
+	for _, c := range []struct{ from, to netip.Addr }{
+		{addrA, addrA}, {netip.IPv4Unspecified(), addrA},
+		{netip.MustParseAddr("10.99.0.7"), netip.MustParseAddr("10.99.0.7")}, {netip.IPv4Unspecified(), netip.MustParseAddr("10.99.0.7")},
+	} {
+		before, err := r.Drops()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, arpFrame(t, 1, macA, c.from, c.to)); code != actShot || r.drop(t, before) != "arp_unknown" {
+			t.Errorf("from %s for %s: action %d", c.from, c.to, code)
 		}
 	}
 }

@@ -75,6 +75,7 @@ func (d *Datapath) plan(want fib.Tables) ([]step, error) {
 		func() (step, error) { return vrfs, nil },
 		func() (step, error) { return t.policies.diff(v.policies) },
 		func() (step, error) { return t.vifs.diff(v.vifs) },
+		func() (step, error) { return t.senders.diff(v.senders) },
 		func() (step, error) { return t.remotes.diff(v.remotes) },
 		func() (step, error) { return t.settings.diff(v.settings) },
 		func() (step, error) { return t.hosts4.diff(v.hosts4) },
@@ -118,6 +119,7 @@ type tables struct {
 	lpm6     table[vrouterLpm6Key, vrouterRoute]
 	bridge   table[vrouterBridgeKey, vrouterBridgeEntry]
 	remotes  table[vrouterAddress, vrouterRemote]
+	senders  table[vrouterSenderKey, vrouterSender]
 	ilm      table[uint32, vrouterTarget]
 	vnis     table[uint32, vrouterTarget]
 }
@@ -137,6 +139,7 @@ func (d *Datapath) tables() tables {
 		lpm6:     table[vrouterLpm6Key, vrouterRoute]{"lpm6", m.Lpm6, false},
 		bridge:   table[vrouterBridgeKey, vrouterBridgeEntry]{"bridge", m.Bridge, false},
 		remotes:  table[vrouterAddress, vrouterRemote]{"remotes", m.Remotes, false},
+		senders:  table[vrouterSenderKey, vrouterSender]{"senders", m.Senders, false},
 		ilm:      table[uint32, vrouterTarget]{"ilm", m.Ilm, false},
 		vnis:     table[uint32, vrouterTarget]{"vnis", m.Vnis, false},
 	}
@@ -156,6 +159,7 @@ type values struct {
 	lpm6     map[vrouterLpm6Key]vrouterRoute
 	bridge   map[vrouterBridgeKey]vrouterBridgeEntry
 	remotes  map[vrouterAddress]vrouterRemote
+	senders  map[vrouterSenderKey]vrouterSender
 	ilm      map[uint32]vrouterTarget
 	vnis     map[uint32]vrouterTarget
 }
@@ -165,7 +169,7 @@ func encode(f fib.Tables) (v values, err error) {
 		settings: map[uint32]vrouterNodeSettings{}, nexthops: map[uint32]vrouterNexthop{},
 		members: map[vrouterMemberKey]vrouterMember{}, vrfs: map[uint32]vrouterVrf{},
 		policies: map[uint32]vrouterPolicy{}, vifs: map[uint32]vrouterVif{},
-		bridge: make(map[vrouterBridgeKey]vrouterBridgeEntry, len(f.Bridge)), remotes: map[vrouterAddress]vrouterRemote{},
+		bridge: make(map[vrouterBridgeKey]vrouterBridgeEntry, len(f.Bridge)), remotes: map[vrouterAddress]vrouterRemote{}, senders: map[vrouterSenderKey]vrouterSender{},
 		ilm: map[uint32]vrouterTarget{}, vnis: map[uint32]vrouterTarget{},
 	}
 	if v.settings[0], err = encodeSettings(f.Settings); err != nil {
@@ -196,8 +200,13 @@ func encode(f fib.Tables) (v values, err error) {
 	for k, e := range f.Bridge {
 		v.bridge[vrouterBridgeKey{Vrf: k.VRF, Mac: k.MAC}] = vrouterBridgeEntry{Nexthop: e.Nexthop, Label: e.Label}
 	}
-	for a, id := range f.Remotes {
-		v.remotes[addressOf(a)] = vrouterRemote{Nexthop: id}
+	for a, r := range f.Remotes {
+		if v.remotes[addressOf(a)], err = encodeRemote(a, r); err != nil {
+			return v, err
+		}
+	}
+	for k := range f.Senders {
+		v.senders[encodeSender(k)] = vrouterSender{Known: 1}
 	}
 	for label, t := range f.ILM {
 		v.ilm[label] = encodeTarget(t)
@@ -266,7 +275,7 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 	f := fib.Tables{
 		Vifs: map[uint32]fib.Vif{}, VRFs: map[uint32]fib.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
 		Routes: map[fib.RouteKey]fib.Route{}, Bridge: map[fib.BridgeKey]fib.BridgeEntry{},
-		ILM: map[uint32]fib.Target{}, VNIs: map[uint32]fib.Target{}, Remotes: map[netip.Addr]uint32{},
+		ILM: map[uint32]fib.Target{}, VNIs: map[uint32]fib.Target{}, Remotes: map[netip.Addr]fib.Remote{}, Senders: map[fib.SenderKey]bool{},
 		Policies: map[uint32]fib.Policy{},
 	}
 	t := d.tables()
@@ -291,7 +300,10 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 			})
 		},
 		func() error {
-			return t.remotes.each(func(a vrouterAddress, v vrouterRemote) { f.Remotes[addrOf(a)] = v.Nexthop })
+			return t.remotes.each(func(a vrouterAddress, v vrouterRemote) { f.Remotes[addrOf(a)] = decodeRemote(v) })
+		},
+		func() error {
+			return t.senders.each(func(k vrouterSenderKey, _ vrouterSender) { f.Senders[decodeSender(k)] = true })
 		},
 		func() error { return t.ilm.each(func(l uint32, v vrouterTarget) { f.ILM[l] = decodeTarget(v) }) },
 		func() error { return t.vnis.each(func(l uint32, v vrouterTarget) { f.VNIs[l] = decodeTarget(v) }) },

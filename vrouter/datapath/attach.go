@@ -11,6 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
 )
 
 // Kinds of devices.
@@ -24,6 +25,7 @@ type Attachment struct {
 	Ifindex int
 	Kind    string // KindVif, KindFabric
 	Mode    string // "tcx", "clsact", "xdp+tcx", "xdp+clsact"
+	Guarded bool   // fabric: tunnel packets that are not the programs' may not leave
 	Current bool   // the programs are those of this Datapath
 }
 
@@ -40,7 +42,24 @@ const (
 	hookVif       hook = "vif"
 	hookFabric    hook = "fabric"
 	hookFabricXDP hook = "xdp"
+	hookFabricOut hook = "out"
 )
+
+// tcx is where a hook's program is attached as a tcx link.
+func (h hook) tcx() ebpf.AttachType {
+	if h == hookFabricOut {
+		return ebpf.AttachTCXEgress
+	}
+	return ebpf.AttachTCXIngress
+}
+
+// parent is where a hook's program is attached as a filter.
+func (h hook) parent() uint32 {
+	if h == hookFabricOut {
+		return netlink.HANDLE_MIN_EGRESS
+	}
+	return netlink.HANDLE_MIN_INGRESS
+}
 
 func (d *Datapath) pinOf(h hook, ifindex int) string {
 	return filepath.Join(d.linkDir(), string(h)+"-"+strconv.Itoa(ifindex))
@@ -52,6 +71,8 @@ func (d *Datapath) programOf(h hook) *ebpf.Program {
 		return d.programs.FromWorkload
 	case hookFabric:
 		return d.programs.FabricTc
+	case hookFabricOut:
+		return d.programs.FabricOut
 	}
 	return d.programs.FabricXdp
 }
@@ -91,6 +112,14 @@ func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 		return Fabric{Mode: mode, Why: whyNoXDP(err)}, nil
 	}
 	return Fabric{Mode: "xdp+" + mode}, nil
+}
+
+// GuardFabric puts fabric_out at the egress of an underlay device; idempotent.
+// Every vif must have this Datapath's program before: those of older ones do not
+// mark their packets, which the guard would drop.
+func (d *Datapath) GuardFabric(ifindex int) error {
+	_, err := d.attachTC(hookFabricOut, ifindex, !d.options.NoTCX)
+	return err
 }
 
 // attachTC attaches by tcx if it is wanted and there, else by a clsact filter.
@@ -155,7 +184,7 @@ func (d *Datapath) attachTCX(h hook, ifindex int) error {
 	l, err := d.adopt(h, ifindex)
 	if err == nil && l == nil {
 		l, err = link.AttachTCX(link.TCXOptions{
-			Interface: ifindex, Program: d.programOf(h), Attach: ebpf.AttachTCXIngress,
+			Interface: ifindex, Program: d.programOf(h), Attach: h.tcx(),
 			Anchor: link.Head(), // what XDP decapsulated may meet nobody else's program
 		})
 		if err == nil {
@@ -213,8 +242,8 @@ func (d *Datapath) dropLink(h hook, ifindex int) error {
 func (d *Datapath) Detach(ifindex int) error {
 	return errors.Join(
 		d.dropLink(hookFabricXDP, ifindex), // before fabric_tc
-		d.dropLink(hookFabric, ifindex), d.dropLink(hookVif, ifindex),
-		d.removeFilter(hookFabric, ifindex), d.removeFilter(hookVif, ifindex))
+		d.dropLink(hookFabric, ifindex), d.dropLink(hookVif, ifindex), d.dropLink(hookFabricOut, ifindex),
+		d.removeFilter(hookFabric, ifindex), d.removeFilter(hookVif, ifindex), d.removeFilter(hookFabricOut, ifindex))
 }
 
 // Attached lists the devices that carry our programs in this namespace, in
@@ -232,6 +261,8 @@ func (d *Datapath) Attached() ([]Attachment, error) {
 		}
 		a.Current = a.Current && current
 		switch {
+		case h == hookFabricOut:
+			a.Guarded = true
 		case a.Mode == "":
 			a.Mode = mode
 		case mode == "xdp":
@@ -281,7 +312,7 @@ func (d *Datapath) linksAttached(note func(hook, int, string, bool)) error {
 // longer than all there is to ask of a device.
 func (d *Datapath) programIDs() (map[hook]ebpf.ProgramID, error) {
 	ids := map[hook]ebpf.ProgramID{}
-	for _, h := range []hook{hookVif, hookFabric, hookFabricXDP} {
+	for _, h := range []hook{hookVif, hookFabric, hookFabricXDP, hookFabricOut} {
 		info, err := d.programOf(h).Info()
 		if err != nil {
 			return nil, fmt.Errorf("ask the kernel about program %s: %w", h, err)

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,12 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 				f, err := d.AttachFabric(fabric, "")
 				if err != nil || "fabric "+f.Mode != c.fabric || (f.Why == "") != strings.Contains(c.fabric, "xdp") {
 					t.Fatalf("%+v, %v", f, err)
+				}
+				if err := d.GuardFabric(fabric); err != nil {
+					t.Fatal(err)
+				}
+				if all, err := d.Attached(); err != nil || !slices.ContainsFunc(all, func(a Attachment) bool { return a.Ifindex == fabric && a.Guarded }) {
+					t.Errorf("the fabric device is not guarded: %+v, %v", all, err)
 				}
 			}
 			want := func(d *Datapath, suffix string) {

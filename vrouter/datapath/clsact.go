@@ -40,7 +40,7 @@ func (d *Datapath) attachFilter(h hook, ifindex int) error {
 	d.beforeSwap()
 	f := &netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{
-			LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS, Handle: filterHandle,
+			LinkIndex: ifindex, Parent: h.parent(), Handle: filterHandle,
 			Protocol: unix.ETH_P_ALL, Priority: filterPriority,
 		},
 		Fd: d.programOf(h).FD(), Name: filterName(h), DirectAction: true,
@@ -97,20 +97,18 @@ func clsact(l netlink.Link) netlink.Qdisc {
 	}
 }
 
-// ourFilters are the filters of ours at a device's ingress; others is how many
-// foreign ones are there, ingress and egress.
+// ourFilters are the filters of ours on a device; others is how many foreign ones
+// are there.
 func ourFilters(l netlink.Link) (ours []*netlink.BpfFilter, others int, err error) {
 	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
 		all, err := netlink.FilterList(l, parent)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list the filters of %s: %w", l.Attrs().Name, err)
 		}
-		if parent == netlink.HANDLE_MIN_INGRESS {
-			ours = oursAmong(all)
-		}
-		others += len(all)
+		mine := oursAmong(all)
+		ours, others = append(ours, mine...), others+len(all)-len(mine)
 	}
-	return ours, others - len(ours), nil
+	return ours, others, nil
 }
 
 func oursAmong(all []netlink.Filter) (ours []*netlink.BpfFilter) {
@@ -182,13 +180,20 @@ func (d *Datapath) filtersAttached(note func(hook, int, string, bool)) error {
 	}
 	defer asked.Close()
 	for index := range has {
-		all, err := asked.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, netlink.HANDLE_MIN_INGRESS)
-		if err != nil {
-			return fmt.Errorf("list the filters of device %d: %w", index, err)
-		}
-		for _, f := range oursAmong(all) {
-			h := hook(strings.TrimPrefix(f.Name, filterName("")))
-			note(h, index, "clsact", f.Id == int(d.ids[h]))
+		for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+			all, err := asked.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, parent)
+			if err != nil {
+				return fmt.Errorf("list the filters of device %d: %w", index, err)
+			}
+			isVif := false
+			for _, f := range oursAmong(all) {
+				h := hook(strings.TrimPrefix(f.Name, filterName("")))
+				note(h, index, "clsact", f.Id == int(d.ids[h]))
+				isVif = isVif || h == hookVif
+			}
+			if isVif {
+				break // there may be thousands, and none has anything at its egress
+			}
 		}
 	}
 	return nil

@@ -65,6 +65,9 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 			if err := d.AttachVif(vif); err != nil {
 				t.Fatal(err)
 			}
+			if err := d.GuardFabric(fabric); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := d.AttachFabric(fabric, ""); err != nil {
 				t.Fatal(err)
 			}
@@ -102,6 +105,9 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 				}
 				if f, err := d.AttachFabric(fabric, ""); err != nil || f.Mode != "xdp+tcx" {
 					t.Fatalf("%+v, %v", f, err)
+				}
+				if err := d.GuardFabric(fabric); err != nil {
+					t.Fatal(err)
 				}
 			}
 			first := open(t, Options{Pins: dir})

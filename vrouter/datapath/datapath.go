@@ -35,6 +35,7 @@ type Datapath struct {
 	programs   vrouterPrograms
 	ids        map[hook]ebpf.ProgramID // the programs' numbers
 	spec       *ebpf.CollectionSpec
+	nonce      nonce
 	swapping   sync.Once // the first time that a link's program is swapped for ours
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
 )
 
 func decodeSettings(v vrouterNodeSettings) fib.Settings {
@@ -36,7 +37,7 @@ func bitsOf(mask []byte) (n int) {
 func decodeVif(v vrouterVif) fib.Vif {
 	f := fib.Vif{
 		ID: v.Id, VRF: v.Vrf, Nexthop: v.Nexthop, MTU: v.Mtu, MAC: v.Mac, RouterMAC: v.RouterMac,
-		L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, Policy: v.Flags&vifPolicy != 0,
+		L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, Policy: v.Flags&vifPolicy != 0, Router: v.Flags&vifRouter != 0,
 		Gateway6: addrOf(v.Gateway6),
 	}
 	if v.Gateway4 != 0 {
@@ -59,7 +60,7 @@ func decodeVRF(v vrouterVrf) fib.VRF {
 
 func decodeNexthop(v vrouterNexthop) fib.Nexthop {
 	f := fib.Nexthop{
-		Type: fib.NexthopType(v.Type), VRF: v.Vrf, Vif: v.Vif, Oif: v.Oif, MTU: v.Mtu,
+		Type: fib.NexthopType(v.Type), VRF: v.Vrf, Vif: v.Vif, Oif: v.Oif, MTU: v.Mtu, Remote: v.Remote,
 		DMAC: v.Dmac, SMAC: v.Smac, Port: netOrder16(v.Port), Encapsulation: encapNames[v.Encap],
 		Multicast: v.Flags&nhMulticast != 0, DF: v.Flags&nhDF != 0, Peer: v.Flags&nhPeer != 0,
 	}
@@ -79,6 +80,28 @@ func decodeRoute(v vrouterRoute) fib.Route {
 
 func decodeTarget(v vrouterTarget) fib.Target {
 	return fib.Target{Nexthop: v.Nexthop, Ethernet: v.Ethernet != 0}
+}
+
+func decodeRemote(v vrouterRemote) fib.Remote {
+	f := fib.Remote{ID: v.Id, Nexthop: v.Nexthop}
+	for _, e := range model.DefaultEncapsulations {
+		if v.Encaps>>encapNumbers[e]&1 != 0 {
+			f.Encapsulations = append(f.Encapsulations, e)
+		}
+	}
+	return f
+}
+
+func decodeSender(v vrouterSenderKey) fib.SenderKey {
+	f := fib.SenderKey{VRF: uint32(netOrder16(v.Vrf)), Remote: netOrder32(v.Remote)}
+	bits := int(v.Prefixlen) - 64
+	switch a := netip.AddrFrom16(v.Address.Bytes); v.Family {
+	case 4:
+		f.Prefix = netip.PrefixFrom(a.Unmap(), bits-96)
+	case 6:
+		f.Prefix = netip.PrefixFrom(a, bits)
+	}
+	return f
 }
 
 func decodePolicy(v *vrouterPolicy) fib.Policy {

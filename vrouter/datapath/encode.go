@@ -21,6 +21,7 @@ const (
 	vifL2     = 1 << 0
 	vifL3     = 1 << 1
 	vifPolicy = 1 << 2
+	vifRouter = 1 << 4
 
 	setStrict = 1 << 0
 
@@ -118,7 +119,7 @@ func encodeVif(f fib.Vif) (v vrouterVif, err error) {
 	v.Id, v.Vrf, v.Nexthop, v.Mtu = f.ID, f.VRF, f.Nexthop, f.MTU
 	v.Mac, v.RouterMac = f.MAC, f.RouterMAC
 	v.Gateway4, v.Gateway6 = be32(f.Gateway4), addressOf(f.Gateway6)
-	v.Flags = flags16(f.L2, vifL2) | flags16(f.L3, vifL3) | flags16(f.Policy, vifPolicy)
+	v.Flags = flags16(f.L2, vifL2) | flags16(f.L3, vifL3) | flags16(f.Policy, vifPolicy) | flags16(f.Router, vifRouter)
 	for _, p := range f.Sources {
 		switch {
 		case p.Addr().Is4() && v.Sources4 < maxSources:
@@ -157,7 +158,7 @@ func encodeVRF(f fib.VRF) vrouterVrf {
 
 func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 	v.Pad = inUse
-	v.Type, v.Vrf, v.Vif, v.Oif, v.Mtu = uint8(f.Type), f.VRF, f.Vif, f.Oif, f.MTU
+	v.Type, v.Vrf, v.Vif, v.Oif, v.Mtu, v.Remote = uint8(f.Type), f.VRF, f.Vif, f.Oif, f.MTU, f.Remote
 	v.Dmac, v.Smac, v.Port = f.DMAC, f.SMAC, netOrder16(f.Port)
 	var known bool
 	if v.Encap, known = encapNumbers[f.Encapsulation]; !known {
@@ -202,6 +203,32 @@ func encodeRoute(f fib.Route) vrouterRoute {
 
 func encodeTarget(f fib.Target) vrouterTarget {
 	return vrouterTarget{Nexthop: f.Nexthop, Ethernet: flags8(f.Ethernet, 1)}
+}
+
+func encodeRemote(a netip.Addr, f fib.Remote) (v vrouterRemote, err error) {
+	v.Nexthop, v.Id = f.Nexthop, f.ID
+	for _, e := range f.Encapsulations {
+		n, known := encapNumbers[e]
+		if !known {
+			return v, fmt.Errorf("remote %s: unknown encapsulation %q", a, e)
+		}
+		v.Encaps |= 1 << n
+	}
+	return v, nil
+}
+
+func encodeSender(f fib.SenderKey) vrouterSenderKey {
+	v := vrouterSenderKey{Prefixlen: 64, Remote: netOrder32(f.Remote), Vrf: netOrder16(uint16(f.VRF))}
+	if !f.Prefix.IsValid() {
+		return v
+	}
+	a := f.Prefix.Masked().Addr()
+	v.Family, v.Address = family(a), addressOf(a)
+	v.Prefixlen += uint32(f.Prefix.Bits())
+	if a.Is4() {
+		v.Prefixlen += 96
+	}
+	return v
 }
 
 func encodePolicy(id uint32, f fib.Policy) (v vrouterPolicy, err error) {

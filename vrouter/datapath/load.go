@@ -13,7 +13,7 @@ import (
 // pinned are the maps that outlive the agent; the others belong to one loading.
 var pinned = map[string]bool{
 	"settings": true, "vifs": true, "vrfs": true, "nexthops": true, "members": true, "hosts4": true, "hosts6": true,
-	"lpm4": true, "lpm6": true, "bridge": true, "ilm": true, "vnis": true, "remotes": true, "learned_mtus": true,
+	"lpm4": true, "lpm6": true, "bridge": true, "ilm": true, "vnis": true, "remotes": true, "senders": true, "learned_mtus": true,
 	"policies": true, "flows": true, "fragments": true, "vif_stats": true, "vrf_stats": true, "drops": true,
 	"outcomes": true, "drop_log": true,
 }
@@ -23,6 +23,12 @@ func (d *Datapath) load() error {
 	spec, err := loadVrouter()
 	if err != nil {
 		return fmt.Errorf("read the programs: %w", err)
+	}
+	if d.nonce, err = bootNonce(d.options.Pins); err != nil {
+		return err
+	}
+	if err := spec.Variables["nonce"].Set(d.nonce); err != nil {
+		return fmt.Errorf("set the programs' nonce: %w", err)
 	}
 	for name, n := range d.options.Limits.sizes() {
 		spec.Maps[name].MaxEntries = n
@@ -96,7 +102,7 @@ type ProgramInfo struct {
 // Programs describes the loaded programs.
 func (d *Datapath) Programs() ([]ProgramInfo, error) {
 	var all []ProgramInfo
-	for _, p := range []*ebpf.Program{d.programs.FromWorkload, d.programs.FabricXdp, d.programs.FabricTc} {
+	for _, p := range []*ebpf.Program{d.programs.FromWorkload, d.programs.FabricXdp, d.programs.FabricTc, d.programs.FabricOut} {
 		info, err := p.Info()
 		if err != nil {
 			return nil, fmt.Errorf("ask the kernel about %s: %w", p, err)

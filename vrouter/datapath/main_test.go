@@ -140,6 +140,8 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		port = 0
 	}
 	tunnel := fib.Nexthop{Type: fib.Tunnel, Encapsulation: encap, MTU: 1430, DF: true, Port: port, Paths: []fib.Path{path}, DMAC: model.RouterMAC}
+	peer := fib.Remote{ID: 1, Nexthop: nhTunnel, Encapsulations: model.DefaultEncapsulations}
+	tunnel.Remote = peer.ID
 	macC := model.MAC{2, 0, 0, 0, 0, 0xc}
 	addrC := netip.MustParseAddr("10.1.0.12")
 	host := func(a netip.Addr) fib.RouteKey {
@@ -179,7 +181,8 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		},
 		ILM:      map[uint32]fib.Target{18: {Nexthop: nhVRF}, 19: {Nexthop: nhL2, Ethernet: true}},
 		VNIs:     map[uint32]fib.Target{1001: {Nexthop: nhL2, Ethernet: true}},
-		Remotes:  map[netip.Addr]uint32{far: nhTunnel, far6: nhTunnel},
+		Remotes:  map[netip.Addr]fib.Remote{far: peer, far6: peer},
+		Senders:  map[fib.SenderKey]bool{},
 		Policies: map[uint32]fib.Policy{},
 	}
 }

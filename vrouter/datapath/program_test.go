@@ -26,6 +26,12 @@ const (
 	notRun      = 0x7fffffff
 )
 
+// Size of struct meta in bpf/meta.h, and where its nexthop is.
+const (
+	metaBytes   = 20
+	metaNexthop = 12
+)
+
 // rig is a datapath on three devices with a scene in its maps.
 type rig struct {
 	*Datapath
@@ -78,7 +84,7 @@ func (r *rig) xdp(t testing.TB, frame []byte) (code uint32, meta, out []byte) {
 	if string(o.DataOut) == string(frame) {
 		return code, nil, o.DataOut
 	}
-	return code, o.DataOut[:8], o.DataOut[8:]
+	return code, o.DataOut[:metaBytes], o.DataOut[metaBytes:]
 }
 
 // drop returns the one reason that was counted since the last call.
@@ -338,7 +344,7 @@ func TestAPacketFromTheFabricArrives(t *testing.T) {
 				}
 				code, meta, out := r.xdp(t, outer)
 				nexthop := map[bool]uint32{false: nhVRF, true: nhL2}[c.ethernet]
-				if code != xdpPass || meta == nil || binary.NativeEndian.Uint32(meta[4:]) != nexthop || string(out[14:]) != string(ip) {
+				if code != xdpPass || meta == nil || binary.NativeEndian.Uint32(meta[metaNexthop:]) != nexthop || string(out[14:]) != string(ip) {
 					t.Fatalf("to %s, case %d by XDP: action %d, metadata %x\n%x, want the end\n%x", to, i, code, meta, out, ip)
 				}
 				if !c.ethernet && out[0] != 2 {
@@ -451,7 +457,9 @@ func TestEveryRefusalHasItsReason(t *testing.T) {
 			return b
 		}()},
 		{"no_route", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrB, other, 0, 9, "x"))},
-		{"reflected", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrA, addrB, 0, 9, "x"))},
+		{"reflected", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrB, addrB, 0, 9, "x"))},
+		{"forged_source", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrA, addrA, 0, 9, "x"))},
+		{"forged_source", nil, wrapped(t, model.VXLAN, false, 1001, 0, frame(macA, macA, good))},
 	} {
 		before, err := r.Drops()
 		if err != nil {
@@ -464,7 +472,7 @@ func TestEveryRefusalHasItsReason(t *testing.T) {
 			if code != actShot {
 				t.Errorf("%s: action %d", c.reason, code)
 			}
-			if _, meta, _ := r.xdp(t, c.fabric); meta != nil && c.reason != "no_route" && c.reason != "reflected" {
+			if _, meta, _ := r.xdp(t, c.fabric); meta != nil && c.reason != "no_route" && c.reason != "reflected" && c.reason != "forged_source" {
 				t.Errorf("%s: XDP took it", c.reason)
 			}
 		}

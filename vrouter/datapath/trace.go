@@ -82,6 +82,7 @@ func (d *Datapath) loadTracing() (*ebpf.Collection, error) {
 	spec := d.spec.Copy()
 	delete(spec.Programs, "fabric_xdp")
 	delete(spec.Programs, "fabric_tc")
+	delete(spec.Programs, "fabric_out")
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone
 	}

@@ -157,6 +157,7 @@ type vrouterNexthop struct {
 	Vrf     uint32
 	Vif     uint32
 	Oif     uint32
+	Remote  uint32
 	Dmac    [6]uint8
 	Smac    [6]uint8
 	Mtu     uint16
@@ -205,6 +206,9 @@ type vrouterPolicy struct {
 type vrouterRemote struct {
 	_       structs.HostLayout
 	Nexthop uint32
+	Id      uint32
+	Encaps  uint8
+	Pad     [3]uint8
 }
 
 type vrouterRoute struct {
@@ -225,6 +229,21 @@ type vrouterRule struct {
 	Flags     uint8
 	Family    uint8
 	Pad       uint8
+}
+
+type vrouterSender struct {
+	_     structs.HostLayout
+	Known uint32
+}
+
+type vrouterSenderKey struct {
+	_         structs.HostLayout
+	Prefixlen uint32
+	Remote    uint32
+	Vrf       uint16
+	Family    uint8
+	Pad       uint8
+	Address   vrouterAddress
 }
 
 type vrouterTarget struct {
@@ -323,6 +342,7 @@ const (
 	vrouterMapPolicies      = "policies"
 	vrouterMapRemotes       = "remotes"
 	vrouterMapScratch       = "scratch"
+	vrouterMapSenders       = "senders"
 	vrouterMapSettings      = "settings"
 	vrouterMapTraces        = "traces"
 	vrouterMapVifStats      = "vif_stats"
@@ -330,9 +350,11 @@ const (
 	vrouterMapVnis          = "vnis"
 	vrouterMapVrfStats      = "vrf_stats"
 	vrouterMapVrfs          = "vrfs"
+	vrouterProgFabricOut    = "fabric_out"
 	vrouterProgFabricTc     = "fabric_tc"
 	vrouterProgFabricXdp    = "fabric_xdp"
 	vrouterProgFromWorkload = "from_workload"
+	vrouterVarNonce         = "nonce"
 	vrouterVarTracing       = "tracing"
 )
 
@@ -378,6 +400,7 @@ type vrouterSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterProgramSpecs struct {
+	FabricOut    *ebpf.ProgramSpec `ebpf:"fabric_out"`
 	FabricTc     *ebpf.ProgramSpec `ebpf:"fabric_tc"`
 	FabricXdp    *ebpf.ProgramSpec `ebpf:"fabric_xdp"`
 	FromWorkload *ebpf.ProgramSpec `ebpf:"from_workload"`
@@ -405,6 +428,7 @@ type vrouterMapSpecs struct {
 	Policies    *ebpf.MapSpec `ebpf:"policies"`
 	Remotes     *ebpf.MapSpec `ebpf:"remotes"`
 	Scratch     *ebpf.MapSpec `ebpf:"scratch"`
+	Senders     *ebpf.MapSpec `ebpf:"senders"`
 	Settings    *ebpf.MapSpec `ebpf:"settings"`
 	Traces      *ebpf.MapSpec `ebpf:"traces"`
 	VifStats    *ebpf.MapSpec `ebpf:"vif_stats"`
@@ -418,6 +442,7 @@ type vrouterMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterVariableSpecs struct {
+	Nonce   *ebpf.VariableSpec `ebpf:"nonce"`
 	Tracing *ebpf.VariableSpec `ebpf:"tracing"`
 }
 
@@ -459,6 +484,7 @@ type vrouterMaps struct {
 	Policies    *ebpf.Map `ebpf:"policies"`
 	Remotes     *ebpf.Map `ebpf:"remotes"`
 	Scratch     *ebpf.Map `ebpf:"scratch"`
+	Senders     *ebpf.Map `ebpf:"senders"`
 	Settings    *ebpf.Map `ebpf:"settings"`
 	Traces      *ebpf.Map `ebpf:"traces"`
 	VifStats    *ebpf.Map `ebpf:"vif_stats"`
@@ -488,6 +514,7 @@ func (m *vrouterMaps) Close() error {
 		m.Policies,
 		m.Remotes,
 		m.Scratch,
+		m.Senders,
 		m.Settings,
 		m.Traces,
 		m.VifStats,
@@ -502,6 +529,7 @@ func (m *vrouterMaps) Close() error {
 //
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterVariables struct {
+	Nonce   *ebpf.Variable `ebpf:"nonce"`
 	Tracing *ebpf.Variable `ebpf:"tracing"`
 }
 
@@ -509,6 +537,7 @@ type vrouterVariables struct {
 //
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterPrograms struct {
+	FabricOut    *ebpf.Program `ebpf:"fabric_out"`
 	FabricTc     *ebpf.Program `ebpf:"fabric_tc"`
 	FabricXdp    *ebpf.Program `ebpf:"fabric_xdp"`
 	FromWorkload *ebpf.Program `ebpf:"from_workload"`
@@ -516,6 +545,7 @@ type vrouterPrograms struct {
 
 func (p *vrouterPrograms) Close() error {
 	return _VrouterClose(
+		p.FabricOut,
 		p.FabricTc,
 		p.FabricXdp,
 		p.FromWorkload,

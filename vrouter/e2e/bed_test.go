@@ -246,9 +246,12 @@ func writeJSON(t testing.TB, path string, v any) {
 	}
 }
 
+// configFile is the node's configuration.
+func (n *node) configFile() string { return filepath.Join(n.bed.dir, n.name+n.suffix+".yaml") }
+
 // launch starts the node's agent.
 func (n *node) launch() error {
-	file := filepath.Join(n.bed.dir, n.name+n.suffix+".yaml")
+	file := n.configFile()
 	writeJSON(n.bed.t, file, n.config)
 	log, err := os.OpenFile(filepath.Join(n.bed.dir, n.name+n.suffix+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -418,7 +421,7 @@ func (b *bed) down() {
 
 // remove takes a node down by hand.
 func (n *node) remove(flags ...string) (string, error) {
-	flags = append([]string{"remove", "--config", filepath.Join(n.bed.dir, n.name+".yaml")}, flags...)
+	flags = append([]string{"remove", "--config", n.configFile()}, flags...)
 	out, err := exec.Command(program, flags...).CombinedOutput()
 	return string(out), err
 }

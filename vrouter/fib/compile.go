@@ -13,13 +13,15 @@ import (
 const (
 	kindNexthop = "nexthop"
 	kindVif     = "vif"
+	kindRemote  = "remote"
 )
 
 // Compile derives a node's tables from a valid state with its defaults filled
 // in: the networks that have ports on the node, and what leads out of them. It
 // takes numbers from ids, which may have grown also when it fails: try with a
 // Clone. The warnings name what is left out for now, in the state's order. What
-// does not fit is a *LimitError. Equal input makes equal tables.
+// does not fit is a *LimitError; with facts.Partial what is wrong with one network
+// is in Tables.Refused. Equal input makes equal tables.
 //
 // Nexthop 0 discards; no table has it.
 func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []string, error) {
@@ -30,6 +32,7 @@ func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []s
 	c.settings()
 	c.nodePeers()
 	c.gatewayPeers()
+	c.senders()
 	c.room()
 	c.networks()
 	c.ports()
@@ -94,7 +97,7 @@ func newCompiler(state model.State, node string, facts Facts, ids *IDs) *compile
 		t: Tables{
 			Vifs: map[uint32]Vif{}, VRFs: map[uint32]VRF{}, Nexthops: map[uint32]Nexthop{},
 			Bridge: map[BridgeKey]BridgeEntry{}, ILM: map[uint32]Target{}, VNIs: map[uint32]Target{},
-			Remotes: map[netip.Addr]uint32{}, Policies: map[uint32]Policy{},
+			Remotes: map[netip.Addr]Remote{}, Senders: map[SenderKey]bool{}, Policies: map[uint32]Policy{},
 		},
 	}
 	for i := range state.Nodes {
@@ -150,6 +153,15 @@ func (c *compiler) findNetworks(node string) {
 
 func (c *compiler) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// refuse notes what is wrong with one network.
+func (c *compiler) refuse(n *network, err error) {
+	if c.facts.Partial {
+		c.t.Refused = append(c.t.Refused, NetworkError{n.Name, err})
+	} else {
+		c.errs = append(c.errs, err)
+	}
 }
 
 // number is what a name is known by; 0 where there are no more, which is told

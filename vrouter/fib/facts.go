@@ -15,6 +15,9 @@ type Facts struct {
 	// MTU is the fabric's own in bytes, for what has no way yet; 0: 1500.
 	MTU    int
 	Limits Limits
+	// Partial notes what is wrong with one network in Tables.Refused, so that the
+	// others work. Else it is an error.
+	Partial bool
 	// FlowIdle and FlowClosed are seconds until an idle flow, and a closed or
 	// half-open one, is forgotten; 0: the defaults below.
 	FlowIdle, FlowClosed uint32

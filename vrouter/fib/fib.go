@@ -19,8 +19,17 @@ type Tables struct {
 	Bridge   map[BridgeKey]BridgeEntry
 	ILM      map[uint32]Target     // by label
 	VNIs     map[uint32]Target     // by VNI
-	Remotes  map[netip.Addr]uint32 // underlay address → tunnel nexthop
+	Remotes  map[netip.Addr]Remote // by underlay address
+	Senders  map[SenderKey]bool    // what remotes may send beside what routes to them say
 	Policies map[uint32]Policy     // by vif id
+	Refused  []NetworkError        // with Facts.Partial; in no map
+}
+
+// NetworkError is what is wrong with one network. Its tables are there as far as
+// they can be.
+type NetworkError struct {
+	Network string
+	Err     error
 }
 
 // Settings of the node.
@@ -41,6 +50,7 @@ type Vif struct {
 	Nexthop   uint32
 	L2, L3    bool
 	Policy    bool
+	Router    bool // may advertise itself as a router and answer DHCP
 	MTU       uint16
 	MAC       model.MAC
 	RouterMAC model.MAC
@@ -81,6 +91,7 @@ type Nexthop struct {
 	MTU           uint16              // Encap, Tunnel: largest inner IP packet
 	Encapsulation model.Encapsulation // Tunnel
 	DF            bool                // Tunnel
+	Remote        uint32              // Tunnel: Remote.ID of its end
 	Port          uint16              // Tunnel over UDP
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
@@ -131,6 +142,20 @@ type BridgeEntry struct {
 type Target struct {
 	Nexthop  uint32
 	Ethernet bool
+}
+
+// Remote is a node or gateway, which may send tunnel packets.
+type Remote struct {
+	ID             uint32                // dense, from 1
+	Nexthop        uint32                // the tunnel to it; 0: none
+	Encapsulations []model.Encapsulation // that it may use, in model.DefaultEncapsulations's order
+}
+
+// SenderKey is a prefix from which a remote may send in a VRF. The zero Prefix:
+// it may send frames of any station.
+type SenderKey struct {
+	VRF, Remote uint32
+	Prefix      netip.Prefix
 }
 
 // Policy is what a vif's flows are judged by.

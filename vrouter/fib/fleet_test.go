@@ -298,8 +298,8 @@ func (w *world) checkReferences(node string, t Tables) {
 	for _, v := range t.VRFs {
 		used[v.Flood] = true
 	}
-	for _, id := range t.Remotes {
-		used[id] = true
+	for _, r := range t.Remotes {
+		used[r.Nexthop] = true
 	}
 	ids := map[uint32]bool{}
 	for _, v := range t.Vifs {

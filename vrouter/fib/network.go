@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"windtunnel/vrouter/model"
 )
@@ -97,6 +98,22 @@ func (c *compiler) gatewayNetwork(t *tunnel, gn model.GatewayNetwork, n *network
 	}
 }
 
+// fewer leaves out of a replication list the last of this node's ports that are
+// too many: they get no broadcast. Other nodes and gateways stay.
+func (c *compiler) fewer(flood []Member) []Member {
+	kept := make([]Member, 0, mostFlood)
+	excess := len(flood) - mostFlood
+	for i := len(flood) - 1; i >= 0; i-- {
+		if excess > 0 && c.t.Nexthops[flood[i].Nexthop].Type == Encap {
+			excess--
+			continue
+		}
+		kept = append(kept, flood[i])
+	}
+	slices.Reverse(kept)
+	return kept[:min(len(kept), mostFlood)]
+}
+
 // floods makes the replication lists: this node's ports, and each node that has
 // others.
 func (c *compiler) floods() {
@@ -112,8 +129,8 @@ func (c *compiler) floods() {
 			}
 		}
 		if len(n.flood) > mostFlood {
-			c.errs = append(c.errs, &LimitError{Table: "members", What: "places to replicate to", Of: fmt.Sprintf("network %q", n.Name), Want: len(n.flood), Limit: mostFlood})
-			continue
+			c.refuse(n, &LimitError{Table: "members", What: "places to replicate to", Of: fmt.Sprintf("network %q", n.Name), Want: len(n.flood), Limit: mostFlood})
+			n.flood = c.fewer(n.flood)
 		}
 		if len(n.flood) > 0 {
 			vrf := c.t.VRFs[n.ID]

@@ -33,11 +33,12 @@ func (c *compiler) nodePeers() {
 			continue
 		}
 		needs := c.needs(func(here *network) bool { return here.members[n.Name] })
+		id := c.remoteID(n.Name)
 		t := c.towards(n, needs)
 		if t != nil {
 			c.peers[n.Name] = t
 		}
-		c.remote(n.Underlay, t)
+		c.remote(n.Underlay, id, t, offeredByBoth(*c.self, *n))
 	}
 }
 
@@ -87,13 +88,13 @@ func (c *compiler) gatewayPeers() {
 				if router.IsZero() {
 					router = model.RouterMAC
 				}
-				t = c.tunnel("gateway "+g.Name, g.Encapsulation, pairs, router, needs)
+				t = c.tunnel(gatewayName(g.Name), g.Encapsulation, pairs, router, needs)
 				c.foreign[g.Name] = t
 			} else {
 				c.warn("gateway %q has no underlay address of this node's families: it cannot be reached", g.Name)
 			}
 		}
-		c.remote(g.Addresses, t)
+		c.remote(g.Addresses, c.remoteID(gatewayName(g.Name)), t, []model.Encapsulation{g.Encapsulation})
 	}
 }
 
@@ -134,14 +135,22 @@ func (c *compiler) routedGateways() map[gatewayIn]bool {
 
 // remote notes who may send, and by which tunnel it is reached: what the
 // underlay says of its MTU is kept there.
-func (c *compiler) remote(addresses []netip.Addr, t *tunnel) {
-	var id uint32
+func (c *compiler) remote(addresses []netip.Addr, id uint32, t *tunnel, encaps []model.Encapsulation) {
+	r := Remote{ID: id, Encapsulations: encaps}
 	if t != nil {
-		id = cmp.Or(t.ip, t.ethernet)
+		r.Nexthop = cmp.Or(t.ip, t.ethernet)
 	}
 	for _, a := range addresses {
-		c.t.Remotes[a] = id
+		c.t.Remotes[a] = r
 	}
+}
+
+// gatewayName is a gateway's among nodes and gateways.
+func gatewayName(gateway string) string { return "gateway " + gateway }
+
+// remoteID is the number of a node, or of a gateway by its gatewayName.
+func (c *compiler) remoteID(name string) uint32 {
+	return c.number(kindRemote, name, 0) // the table of addresses has its own limit
 }
 
 // Encapsulation chooses how two nodes talk: the smallest sum of ranks over both
@@ -209,7 +218,7 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 // none, and yet an MTU, so that a workload's stays when a route comes.
 func (c *compiler) tunnel(name string, encap model.Encapsulation, pairs []pair, router model.MAC, needs payloads) *tunnel {
 	t := &tunnel{encap: encap, v6: pairs[0].destination.Is6()}
-	n := Nexthop{Type: Tunnel, Encapsulation: encap, DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
+	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), Encapsulation: encap, DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
 	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
 		c.warn("%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
 		t.mtu = c.facts.MTU

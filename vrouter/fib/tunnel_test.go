@@ -128,8 +128,8 @@ func TestUnderlayPathsAreOfOneFamilyAndParallel(t *testing.T) {
 			t.Errorf("%s: %v, want %v; warnings %v", c.what, got, c.want, warnings)
 		}
 		for _, a := range s.Nodes[1].Underlay {
-			if tables.Remotes[a] != id {
-				t.Errorf("%s: remote %s leads to nexthop %d, the tunnel is %d", c.what, a, tables.Remotes[a], id)
+			if tables.Remotes[a].Nexthop != id {
+				t.Errorf("%s: remote %s leads to nexthop %d, the tunnel is %d", c.what, a, tables.Remotes[a].Nexthop, id)
 			}
 		}
 		if n.DF == n.Paths[0].Destination.Is6() {
@@ -238,7 +238,7 @@ func TestATunnelWhoseUnderlayIsDownStaysWithoutPaths(t *testing.T) {
 	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
 	tables, warnings := compiled(t, s, func(f *Facts) { f.Way, f.MTU = nil, 1500 })
 	_, n := tables.named("tunnel b mpls-udp")
-	want := Nexthop{Type: Tunnel, Encapsulation: model.MPLSoUDP, DF: true, Port: 6635, MTU: 1468, DMAC: model.RouterMAC, Name: "tunnel b mpls-udp"}
+	want := Nexthop{Type: Tunnel, Remote: 1, Encapsulation: model.MPLSoUDP, DF: true, Port: 6635, MTU: 1468, DMAC: model.RouterMAC, Name: "tunnel b mpls-udp"}
 	if !reflect.DeepEqual(n, want) {
 		t.Errorf("it is %+v, want %+v", n, want)
 	}

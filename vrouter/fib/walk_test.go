@@ -154,8 +154,12 @@ func (w *world) underlay(from string, n Nexthop, o outer) end {
 // fromFabric is fabric.h: open_outer, arrive.
 func (w *world) fromFabric(node string, o outer) []end {
 	t := w.tables[node]
-	if _, known := t.Remotes[o.source]; t.Settings.Strict && !known {
+	sender, known := t.Remotes[o.source]
+	if t.Settings.Strict && !known {
 		return []end{{node: node, drop: "unknown_source"}}
+	}
+	if known && !slices.Contains(sender.Encapsulations, o.encap) {
+		return []end{{node: node, drop: "wrong_encapsulation"}}
 	}
 	targets := t.ILM
 	if o.encap == model.VXLAN {

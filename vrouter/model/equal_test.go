@@ -12,7 +12,7 @@ func TestPortsThatDifferInAFieldAreNotEqual(t *testing.T) {
 	full := Port{
 		Name: "p", Network: "red", Node: "a", MAC: MAC{2, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")},
 		Attach: Attachment{Netns: "w", Interface: "eth0", Device: "d", Host: true}, Policies: []string{"web"},
-		AllowSources: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Bandwidth: Bandwidth{Ingress: 1, Egress: 2},
+		AllowSources: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Bandwidth: Bandwidth{Ingress: 1, Egress: 2}, Router: true,
 		Origin: CNI, Owner: "c1",
 	}
 	if !full.Equal(full) || !(Port{}).Equal(Port{}) {

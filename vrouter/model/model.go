@@ -72,6 +72,9 @@ type Attachment struct {
 	// Host, instead: the node itself has an address in the network. Nobody there
 	// reaches it but with replies, unless the port has policies that say so.
 	Host bool `yaml:"host" json:"host,omitempty"`
+	// AcceptRA lets the workload's device take addresses and routes from router
+	// advertisements.
+	AcceptRA bool `yaml:"accept_ra" json:"accept_ra,omitempty"`
 }
 
 // Port is a workload's attachment to a network, on one node.
@@ -86,6 +89,7 @@ type Port struct {
 	// AllowSources are prefixes that the workload may send from beside its
 	// addresses: a router, a firewall.
 	AllowSources []netip.Prefix `yaml:"allow_sources" json:"allow_sources,omitempty"`
+	Router       bool           `yaml:"router" json:"router,omitempty"` // it may advertise itself as a router and answer DHCP
 	Bandwidth    Bandwidth      `yaml:"bandwidth" json:"bandwidth,omitzero"`
 	// Origin and Owner say who made the port. They are no part of a document that
 	// a person writes.

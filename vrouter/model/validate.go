@@ -422,6 +422,9 @@ func (v *validation) checkAttachment(p *Port, places map[string]string) {
 	default:
 		return // where it is, its node will say
 	}
+	if a.AcceptRA && a.Netns == "" {
+		v.fail("port", p.Name, "attach: accept_ra is for a device that the agent makes in a network namespace; leave it out")
+	}
 	if other, taken := places[place]; taken {
 		v.fail("port", p.Name, "attach: port %q is there already; give it a place of its own", other)
 	}

@@ -46,6 +46,7 @@ func TestPortsAreChecked(t *testing.T) {
 			s.Ports[1].Network = "blue"
 		}, `port "web2": ips: a port of a network that routes needs an address`},
 		{"two places", attach(Attachment{Netns: "two", Device: "tap0"}), `port "web2": attach: has both netns and device; keep one: netns makes a pair of devices, device takes one that exists`},
+		{"router advertisements for a tap", attach(Attachment{Device: "tap0", AcceptRA: true}), `port "web2": attach: accept_ra is for a device that the agent makes in a network namespace; leave it out`},
 		{"the node, and a place besides", attach(Attachment{Host: true, Netns: "two", Interface: "eth0"}), `port "web2": attach: has host and a place besides; keep one: host is the node itself`},
 		{"a second port of the node itself", func(s *State) {
 			s.Ports[0].Attach = Attachment{Host: true}

@@ -19,10 +19,10 @@ type EmbeddedOptions struct {
 	// Listen is HOST:PORT on which other nodes' agents reach it; empty: nobody
 	// but this process does.
 	Listen string
-	// TLS of the server: with a CA, clients need a certificate that it signed.
+	// TLS of the server: clients need a certificate that the CA signed.
 	TLS TLS
-	// Insecure serves plain text. Without it a server that listens needs a
-	// certificate.
+	// Insecure serves plain text. Without it a server that listens needs all of
+	// TLS.
 	Insecure bool
 }
 
@@ -81,8 +81,10 @@ func embeddedConfig(o EmbeddedOptions) (*embed.Config, error) {
 		listen.Scheme = "http"
 	case o.TLS.Cert == "" || o.TLS.Key == "":
 		return nil, errors.New("store_listen: other nodes reach the embedded store over TLS: give store_tls a certificate and its key, or say store_insecure: true")
+	case o.TLS.CA == "":
+		return nil, errors.New("store_listen: without ca under store_tls anyone could write the fleet's state: give the certificates that signed the nodes' own, or say store_insecure: true")
 	default:
-		c.ClientTLSInfo = transport.TLSInfo{CertFile: o.TLS.Cert, KeyFile: o.TLS.Key, TrustedCAFile: o.TLS.CA, ClientCertAuth: o.TLS.CA != ""}
+		c.ClientTLSInfo = transport.TLSInfo{CertFile: o.TLS.Cert, KeyFile: o.TLS.Key, TrustedCAFile: o.TLS.CA, ClientCertAuth: true}
 	}
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{listen}, []url.URL{listen}
 	return c, nil

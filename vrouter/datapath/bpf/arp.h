@@ -42,6 +42,21 @@ static __always_inline int owns4(const struct vif *v, __be32 ip)
 	return 0;
 }
 
+/* Whether an address is the workload's, not only of a prefix from which it may
+ * send: the gateway may lie in such a one. */
+static __always_inline int has4(const struct vif *v, __be32 ip)
+{
+	__u32 i;
+
+	for (i = 0; i < MAX_SOURCES; i++) {
+		if (i >= v->sources4)
+			break;
+		if (v->source4[i].mask == 0xffffffff && ip == v->source4[i].address)
+			return 1;
+	}
+	return 0;
+}
+
 /* Turns the request in place into an answer, to the one that asked. */
 static __always_inline int send_arp_answer(struct __sk_buff *skb, struct arp *a, const __u8 *mac)
 {
@@ -91,9 +106,11 @@ static __noinline int answer_arp(struct __sk_buff *skb, const struct vif *v)
 	target = ip_at(a.target_ip);
 	if (a.operation != bpf_htons(ARP_REQUEST))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
-	if (owns4(v, target))
+	if (has4(v, target) || target == ip_at(a.sender_ip))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	r = route4(v->vrf, target);
+	if (r && r->nexthop == v->nexthop) /* what it routes for */
+		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	if (!r || (l2 && !(r->flags & ROUTE_F_MAC) && target != v->gateway4)) {
 		trace(TRACE_ANSWER, v->vrf, 0, 0, 0);
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;

@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include "mark.h"
+#include "nonce.h"
 #include "verdict.h"
 
 /* What the outer headers say of the inner packet. */
@@ -135,10 +137,12 @@ static __always_inline long make_room(struct __sk_buff *skb, const struct nextho
 	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, flags);
 }
 
-static __always_inline int send_to_neighbour(const struct path *p)
+/* The mark lets the packet pass the guard of the fabric device (guard.h). */
+static __always_inline int send_to_neighbour(struct __sk_buff *skb, const struct path *p)
 {
 	struct bpf_redir_neigh to = {};
 
+	skb->mark = own_mark();
 	if (p->gateway_family == FAMILY_IPV4) {
 		to.nh_family = 2; /* AF_INET */
 		__builtin_memcpy(&to.ipv4_nh, p->gateway.bytes + 12, 4);
@@ -164,12 +168,10 @@ static __always_inline const struct path *choose_path(const struct nexthop *nh, 
 /*
  * Frames that are not IP: the kernel cannot insert headers into them, only in
  * front of them, and then takes them for what they were and finds them no
- * neighbour. So the finished outer packet enters the vif once more, with its
- * nexthop in its mark; there it is classified anew, and sent_raw sends it. A
- * mark does not come with a frame out of a workload's namespace.
+ * neighbour. So a clone of the finished outer packet enters the vif once more,
+ * with its nexthop in its mark; there it is classified anew, and sent_raw sends
+ * it.
  */
-#define RAW_MARK 0x80000000
-
 static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 family)
 {
 	struct ethhdr eth = { .h_dest = { 2 }, .h_source = { 2 } };
@@ -178,7 +180,7 @@ static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 f
 	if (bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0))
 		return -DROP_ENCAP_FAILED;
 	skb->mark = RAW_MARK | nexthop;
-	return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+	return bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) ? -DROP_ENCAP_FAILED : TC_ACT_SHOT;
 }
 
 /* The second half: the outer packet, on its way to its neighbour. */
@@ -192,7 +194,7 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 	if (!nh || nh->type != NH_TUNNEL)
 		return TC_ACT_SHOT;
 	p = choose_path(nh, 0);
-	return p ? send_to_neighbour(p) : TC_ACT_SHOT;
+	return p ? send_to_neighbour(skb, p) : TC_ACT_SHOT;
 }
 
 /*
@@ -238,7 +240,7 @@ static __always_inline int write_outer6(struct __sk_buff *skb, const struct next
  * Sends a frame into a tunnel. Of a frame with IP payload the Ethernet header
  * is not carried; with Ethernet payload `eth` is what the receiver shall see.
  * id: of the tunnel's nexthop.
- * Counts nothing. A function of its own to the verifier. Returns TC_ACT_REDIRECT or minus a reason.
+ * Counts nothing. A function of its own to the verifier. Returns a tc action or minus a reason.
  */
 __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 			   const struct inner *in, const struct ethhdr *eth)
@@ -278,5 +280,5 @@ __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 		if (bpf_skb_store_bytes(skb, 0, &outer_eth, ETH_HLEN, 0))
 			return -DROP_ENCAP_FAILED;
 	}
-	return send_to_neighbour(p);
+	return send_to_neighbour(skb, p);
 }

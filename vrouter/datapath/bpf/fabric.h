@@ -14,6 +14,7 @@
 #include "flood.h"
 #include "flow.h"
 #include "route.h"
+#include "sender.h"
 #include "verdict.h"
 
 #define NOT_OURS 0x2000
@@ -28,6 +29,7 @@ struct outer {
 	__u8 family;
 	__u8 encap;
 	__u8 pad;
+	__u32 remote;    /* who sent it: struct remote's id; 0: unknown */
 	struct address source;
 };
 
@@ -179,9 +181,15 @@ static __always_inline struct target *target_of(const struct outer *o)
 					 bpf_map_lookup_elem(&ilm, &label);
 }
 
-static __always_inline int is_known_source(const struct node_settings *s, const struct outer *o)
+/* Notes who sent the packet. GO_ON, or minus a reason: it may not send so. */
+static __always_inline int find_sender(const struct node_settings *s, struct outer *o)
 {
-	return !(s->flags & SET_F_STRICT) || bpf_map_lookup_elem(&remotes, &o->source);
+	struct remote *r = bpf_map_lookup_elem(&remotes, &o->source);
+
+	if (!r)
+		return s->flags & SET_F_STRICT ? -DROP_UNKNOWN_SOURCE : GO_ON;
+	o->remote = r->id;
+	return r->encaps >> o->encap & 1 ? GO_ON : -DROP_WRONG_ENCAPSULATION;
 }
 
 /* The decapsulated frame in hand, as delivery sees it. */
@@ -191,6 +199,7 @@ struct arrival {
 	__u8 ethernet; /* it came with its own Ethernet header */
 	__u8 raw;      /* skb->protocol may be stale: tc took the headers off */
 	__u8 pad;
+	__u32 remote;  /* who sent it; 0: unknown */
 };
 
 static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *nh,
@@ -235,8 +244,14 @@ static __noinline int local_member(struct __sk_buff *skb, __u32 composite, __u32
 	return 0;
 }
 
-/* family 0: neither IPv4 nor IPv6. */
-static __always_inline __u8 inner_family(struct __sk_buff *skb, struct address *to)
+/* Of an inner packet. */
+struct ends {
+	struct address from;
+	struct address to;
+};
+
+/* Reads the inner addresses. 0: neither IPv4 nor IPv6. */
+static __always_inline __u8 inner_family(struct __sk_buff *skb, struct ends *e)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct iphdr *ip = data + ETH_HLEN;
@@ -251,18 +266,19 @@ static __always_inline __u8 inner_family(struct __sk_buff *skb, struct address *
 			return 0;
 	}
 	if (ip->version == 4) {
-		mapped(to, ip->daddr);
+		mapped(&e->from, ip->saddr);
+		mapped(&e->to, ip->daddr);
 		return FAMILY_IPV4;
 	}
 	if (ip->version == 6) {
-		return bpf_skb_load_bytes(skb, ETH_HLEN + 24, to, 16) ? 0 : FAMILY_IPV6;
+		return bpf_skb_load_bytes(skb, ETH_HLEN + 8, e, sizeof(*e)) ? 0 : FAMILY_IPV6;
 	}
 	return 0;
 }
 
 static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 {
-	struct address to = {};
+	struct ends e = {};
 	struct nexthop *nh;
 	struct route *r;
 	__u8 family;
@@ -270,16 +286,18 @@ static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 
 	if (!a)
 		return -DROP_NO_NEXTHOP;
-	family = inner_family(skb, &to);
+	family = inner_family(skb, &e);
 	if (!family)
 		return -DROP_BAD_INNER;
+	if (!is_senders_address(a->vrf, a->remote, &e.from, family))
+		return -DROP_FORGED_SOURCE;
 	if (family == FAMILY_IPV4) {
 		__be32 v4;
 
-		__builtin_memcpy(&v4, to.bytes + 12, 4);
+		__builtin_memcpy(&v4, e.to.bytes + 12, 4);
 		r = route4(a->vrf, v4);
 	} else {
-		r = route6(a->vrf, &to);
+		r = route6(a->vrf, &e.to);
 	}
 	if (!r)
 		return -DROP_NO_ROUTE;
@@ -317,6 +335,8 @@ static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
 		return arrive_routed(skb, a);
 	if (!(n->flags & VIF_F_L2))
 		return -DROP_UNKNOWN_MAC;
+	if (!is_senders_station(vrf, a->remote, eth.h_source))
+		return -DROP_FORGED_SOURCE;
 	key.vrf = vrf;
 	__builtin_memcpy(key.mac, eth.h_dest, ETH_ALEN);
 	b = eth.h_dest[0] & 1 ? 0 : bpf_map_lookup_elem(&bridge, &key);
@@ -330,10 +350,10 @@ static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
 }
 
 /* Where a label or VNI leads. */
-static __always_inline int arrive(struct __sk_buff *skb, __u32 id, int ethernet, __u8 encap)
+static __always_inline int arrive(struct __sk_buff *skb, __u32 id, int ethernet, __u8 encap, __u32 remote)
 {
 	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
-	struct arrival a = { .encap = encap, .ethernet = ethernet };
+	struct arrival a = { .encap = encap, .ethernet = ethernet, .remote = remote };
 
 	if (!nh)
 		return -DROP_NO_NEXTHOP;
@@ -345,8 +365,8 @@ static __always_inline int arrive(struct __sk_buff *skb, __u32 id, int ethernet,
 	case NH_L2_RECEIVE:
 		return ethernet ? arrive_bridged(skb, &a) : -DROP_BAD_INNER;
 	case NH_ENCAP: {
-		struct address to = {};
-		__u8 family = ethernet ? 0 : inner_family(skb, &to);
+		struct ends e = {};
+		__u8 family = ethernet ? 0 : inner_family(skb, &e);
 
 		if (!ethernet && !family)
 			return -DROP_BAD_INNER;

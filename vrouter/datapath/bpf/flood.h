@@ -5,17 +5,14 @@
  * vifs alone; none returns to where it came from.
  *
  * A frame cannot be encapsulated twice, so each copy for a tunnel enters the
- * source vif once more, with the member that it is for in its mark; a mark
- * does not come with a frame out of a workload's namespace.
+ * source vif once more, with the member that it is for in its mark.
  */
 #pragma once
 
 #include "count.h"
 #include "deliver.h"
 #include "encap.h"
-
-#define COPY_MARK 0x76721000
-#define IS_COPY(mark) (((mark) & ~(MAX_MEMBERS - 1)) == COPY_MARK)
+#include "mark.h"
 
 static __always_inline int flood_to_vif(struct __sk_buff *skb, const struct nexthop *nh)
 {

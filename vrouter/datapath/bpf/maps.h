@@ -38,6 +38,7 @@ SPARSE_MAP(bridge, BPF_MAP_TYPE_HASH, struct bridge_key, struct bridge_entry, 26
 SPARSE_MAP(ilm, BPF_MAP_TYPE_HASH, __u32 /* label */, struct target, 8192);
 SPARSE_MAP(vnis, BPF_MAP_TYPE_HASH, __u32 /* VNI */, struct target, 8192);
 SPARSE_MAP(remotes, BPF_MAP_TYPE_HASH, struct address, struct remote, 8192);
+SPARSE_MAP(senders, BPF_MAP_TYPE_LPM_TRIE, struct sender_key, struct sender, 65536);
 MAP(learned_mtus, BPF_MAP_TYPE_ARRAY, __u32 /* nexthop */, struct learned_mtu, 8192);
 SPARSE_MAP(policies, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct policy, 4352);
 /* Not an LRU: a flood of new flows must be refused with its reason, and may

@@ -8,8 +8,10 @@
 #include "verdict.h"
 
 #define ND_ROUTER_SOLICITATION 133
+#define ND_ROUTER_ADVERTISEMENT 134
 #define ND_NEIGHBOUR_SOLICITATION 135
 #define ND_NEIGHBOUR_ADVERTISEMENT 136
+#define ND_REDIRECT 137
 #define ND_TARGET_LINK_LAYER 2
 #define ND_ROUTER 0x80
 #define ND_SOLICITED 0x40
@@ -45,6 +47,24 @@ static __always_inline int owns6(const struct vif *v, const struct address *ip)
 		if (i >= v->sources6)
 			break;
 		if ((s[0] & m[0]) == a[0] && (s[1] & m[1]) == a[1])
+			return 1;
+	}
+	return 0;
+}
+
+/* has4()'s rule for IPv6. */
+static __always_inline int has6(const struct vif *v, const struct address *ip)
+{
+	const __u64 *s = (const void *)ip;
+	__u32 i;
+
+	for (i = 0; i < MAX_SOURCES; i++) {
+		const __u64 *a = (const void *)&v->source6[i].address;
+		const __u64 *m = (const void *)&v->source6[i].mask;
+
+		if (i >= v->sources6)
+			break;
+		if (!~m[0] && !~m[1] && s[0] == a[0] && s[1] == a[1])
 			return 1;
 	}
 	return 0;
@@ -94,6 +114,17 @@ static __always_inline int send_advertisement(struct __sk_buff *skb, const struc
 	return bpf_redirect(skb->ifindex, 0);
 }
 
+/* A workload advertises its own addresses. Link-local ones are not known, but
+ * for the router's. */
+static __always_inline int may_advertise(const struct vif *v, const struct address *target)
+{
+	const __u8 *t = target->bytes;
+
+	if (v->flags & VIF_F_NO_SPOOF_CHECK || owns6(v, target))
+		return 1;
+	return t[0] == 0xfe && (t[1] & 0xc0) == 0x80 && !is_router_link_local(v, t);
+}
+
 /*
  * Solicitations for addresses with a route are answered; duplicate address
  * detection (from ::) and questions for own addresses are not. Routers are not
@@ -110,16 +141,22 @@ static __noinline int answer_nd(struct __sk_buff *skb, const struct vif *v)
 	l2 = v->flags & VIF_F_L2;
 	if (s.ip.hop_limit != 255)
 		return -DROP_MALFORMED;
-	if (s.type != ND_NEIGHBOUR_SOLICITATION)
+	if ((s.type == ND_ROUTER_ADVERTISEMENT || s.type == ND_REDIRECT) && !(v->flags & VIF_F_ROUTER))
+		return -DROP_ROGUE_ROUTER;
+	if (s.type != ND_NEIGHBOUR_SOLICITATION && s.type != ND_NEIGHBOUR_ADVERTISEMENT)
 		return l2 ? GO_ON : -DROP_LINK_LOCAL;
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &s, sizeof(s)))
 		return -DROP_MALFORMED;
+	if (s.type == ND_NEIGHBOUR_ADVERTISEMENT)
+		return !may_advertise(v, &s.target) ? -DROP_SPOOFED_IP : l2 ? GO_ON : -DROP_LINK_LOCAL;
 	dad = !(s.ip.saddr.s6_addr32[0] | s.ip.saddr.s6_addr32[1] | s.ip.saddr.s6_addr32[2] |
 		s.ip.saddr.s6_addr32[3]);
-	if (dad || owns6(v, &s.target))
+	if (dad || has6(v, &s.target))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	link_local = is_router_link_local(v, s.target.bytes);
 	r = link_local ? 0 : route6(v->vrf, &s.target);
+	if (r && r->nexthop == v->nexthop) /* what it routes for */
+		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	if (link_local || (r && !l2) || (r && same6(&s.target, &v->gateway6))) {
 		trace(TRACE_ANSWER, v->vrf, 0, 0, 1);
 		return send_advertisement(skb, v, &s, v->router_mac, 1);

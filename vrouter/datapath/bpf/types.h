@@ -60,6 +60,7 @@ struct nexthop {
 	__u32 vrf;       /* VRF and L2-receive: which; encap: the vif's */
 	__u32 vif;       /* encap: vif id */
 	__u32 oif;       /* encap: ifindex of the vif */
+	__u32 remote;    /* tunnel: to whom, struct remote's id; 0: to no known one */
 	__u8 dmac[6];    /* encap: the workload's; tunnel with VXLAN: remote router's */
 	__u8 smac[6];    /* encap: this router's */
 	__u16 mtu;       /* largest inner IP packet in bytes, without its Ethernet header */
@@ -147,6 +148,7 @@ struct source6 {
 #define VIF_F_L3 (1 << 1)        /* its network routes */
 #define VIF_F_POLICY (1 << 2)    /* flows are tracked and judged by policy */
 #define VIF_F_NO_SPOOF_CHECK (1 << 3)
+#define VIF_F_ROUTER (1 << 4)    /* may advertise itself as a router and answer DHCP */
 
 struct vif {
 	__u32 id;        /* small and dense: index of vif_stats */
@@ -189,6 +191,24 @@ struct node_settings {
 /* remotes: struct address -> struct remote. Who may send overlay packets. */
 struct remote {
 	__u32 nexthop;   /* tunnel to it; its learned MTU is kept there */
+	__u32 id;        /* of the node or gateway */
+	__u8 encaps;     /* bits 1 << enum encapsulation that it may use */
+	__u8 pad[3];
+};
+
+/* senders: from which prefixes a node or gateway may send, beside the addresses
+ * that routes lead to. Integers are in network order, as in lpm4_key. */
+struct sender_key {
+	__u32 prefixlen; /* counts the 64 bits in front of address too */
+	__be32 remote;
+	__be16 vrf;
+	__u8 family;     /* 0: of MAC addresses, and any may send */
+	__u8 pad;
+	struct address address;
+};
+
+struct sender {
+	__u32 known;     /* 1 */
 };
 
 /* learned_mtu[nexthop id]: what the underlay's routers said (RFC 1191, 8201). */
@@ -327,13 +347,6 @@ struct drop_event {
 	__u32 captured;
 	__u8 data[DROP_SNAP];
 };
-
-/* Between XDP and tc on a fabric device. GRO merges only what agrees in it. */
-struct meta {
-	__u32 mark;    /* META_MARK | encapsulation << 1 | ethernet */
-	__u32 nexthop;
-};
-#define META_MARK 0x76720000
 
 /* A step of `vrouter trace`. */
 enum trace_kind {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * The vrouter's programs: from_workload at each vif's tc ingress; fabric_xdp
- * and fabric_tc on each fabric device. What is no overlay packet passes on
+ * and fabric_tc on each fabric device, and fabric_out at its egress. What is no overlay packet passes on
  * untouched.
  */
 #include "headers.h"
 #include "checksum.h"
 #include "fabric.h"
+#include "guard.h"
 #include "log.h"
+#include "meta.h"
 #include "workload.h"
 
 SEC("tc")
@@ -16,6 +18,7 @@ int from_workload(struct __sk_buff *skb)
 	__u32 ifindex = skb->ifindex;
 	struct vif *v;
 
+	distrust_mark(skb);
 	if (skb->mark & RAW_MARK)
 		return sent_raw(skb); /* it was counted when it came in */
 	v = bpf_map_lookup_elem(&vifs, &ifindex);
@@ -48,7 +51,7 @@ int fabric_xdp(struct xdp_md *ctx)
 	int ethernet;
 
 	if (!s || read_outer(&o, s, data, end, bpf_xdp_get_buff_len(ctx), 0) != GO_ON ||
-	    o.checksum || !is_known_source(s, &o))
+	    o.checksum || find_sender(s, &o) != GO_ON)
 		return XDP_PASS;
 	t = target_of(&o);
 	if (!t)
@@ -94,15 +97,11 @@ int fabric_xdp(struct xdp_md *ctx)
 	end = (void *)(long)ctx->data_end;
 	if ((void *)(m + 1) > (void *)eth || (void *)(eth + 1) > end)
 		return XDP_DROP;
-	m->mark = META_MARK | o.encap << 1 | ethernet;
-	m->nexthop = nexthop;
+	write_meta(m, o.encap, ethernet, nexthop, o.remote);
 	if (!ethernet) {
-		/* An address that is nobody's: without fabric_tc behind it the
-		 * host's stack takes the frame for another host's. */
-		__builtin_memset(eth, 0, ETH_HLEN);
-		eth->h_dest[0] = 0x02;
-		eth->h_source[0] = 0x02;
-		eth->h_proto = protocol;
+		struct ethhdr unused = { .h_dest = UNUSED_MAC, .h_source = UNUSED_MAC, .h_proto = protocol };
+
+		*eth = unused;
 	}
 	count_outcome(OUT_DECAPPED);
 	return XDP_PASS;
@@ -157,10 +156,10 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 {
 	struct target *t;
 	__u32 nexthop;
-	int ethernet, verdict;
+	int ethernet, verdict = find_sender(s, o);
 
-	if (!is_known_source(s, o))
-		return -DROP_UNKNOWN_SOURCE;
+	if (verdict != GO_ON)
+		return verdict;
 	t = target_of(o);
 	trace(o->encap == ENCAP_VXLAN ? TRACE_VNI : TRACE_LABEL, 0, o->label, t ? t->nexthop : 0, !!t);
 	if (!t)
@@ -172,7 +171,7 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 	verdict = decapsulate(skb, o, ethernet);
 	if (verdict < 0)
 		return verdict;
-	return arrive(skb, nexthop, ethernet, o->encap);
+	return arrive(skb, nexthop, ethernet, o->encap, o->remote);
 }
 
 static __always_inline void learn(struct __sk_buff *skb)
@@ -191,26 +190,31 @@ static __always_inline void learn(struct __sk_buff *skb)
 		learn_mtu6(skb);
 }
 
+/* A tagged frame is for the VLAN's own device: the underlay is untagged here. XDP
+ * does not see a tag that the NIC took off. */
+static __always_inline int is_of_vlan(struct __sk_buff *skb)
+{
+	return skb->vlan_present && (skb->vlan_tci & 0xfff);
+}
+
 SEC("tc")
 int fabric_tc(struct __sk_buff *skb)
 {
-	struct meta *m = (void *)(long)skb->data_meta;
-	void *data = (void *)(long)skb->data, *end;
+	void *data, *end;
 	struct node_settings *s;
 	struct outer o = {};
+	struct meta m;
 	int verdict;
 	__u32 head;
 
-	if ((void *)(m + 1) <= data && (m->mark & 0xffff0000) == META_MARK) {
-		__u32 mark = m->mark, nexthop = m->nexthop;
-
-		return finish(skb, 0, 0, arrive(skb, nexthop, mark & 1, (mark >> 1) & 7));
-	}
+	if (take_meta(skb, &m))
+		return finish(skb, 0, 0, is_of_vlan(skb) ? -DROP_VLAN : arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7, m.remote));
 	s = the_settings();
-	if (!s) {
+	if (!s || is_of_vlan(skb)) {
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
+	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
 	head = 14 + 40 + 8 + 8;
 	if (data + head > end) {
@@ -229,6 +233,21 @@ int fabric_tc(struct __sk_buff *skb)
 	if (verdict == GO_ON)
 		verdict = open_outer(skb, s, &o);
 	return finish(skb, 0, 0, verdict);
+}
+
+SEC("tc")
+int fabric_out(struct __sk_buff *skb)
+{
+	struct node_settings *s;
+
+	if (skb->mark == own_mark()) {
+		skb->mark = 0;
+		return TC_ACT_UNSPEC;
+	}
+	s = the_settings();
+	if (!s || !is_tunnel_packet(s, skb))
+		return TC_ACT_UNSPEC;
+	return finish(skb, 0, 0, -DROP_FORGED_TUNNEL);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -23,7 +23,7 @@ struct frame {
 	__u8 df;         /* may not be fragmented */
 	__u8 tcp;
 	__u8 icmp6;      /* ICMPv6 type, 0: none */
-	__u8 protocol;   /* IPv4's */
+	__u8 protocol;   /* IPv6: the next header */
 	__be16 checksum; /* of the IPv4 header */
 };
 
@@ -160,6 +160,50 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	return GO_ON;
 }
 
+static __always_inline int is_nd(__u8 icmp6)
+{
+	return icmp6 >= 133 && icmp6 <= 137;
+}
+
+/* Neighbour discovery behind extension headers would pass its checks (RFC 6980,
+ * RFC 7113). `ip` is of a packet with one. */
+static __always_inline int hides_nd(const struct ipv6hdr *ip, void *end)
+{
+	const __u8 *next = (const void *)(ip + 1);
+
+	return (void *)(next + 1) > end || *next == IPPROTO_ICMPV6 || is_extension(*next);
+}
+
+/* Rules that deny by address know nothing of a link-local or unspecified one. So
+ * these are for what keeps the link alone: neighbour discovery, listener reports
+ * behind their hop-by-hop header (RFC 3810, section 5), and duplicate address
+ * detection, which alone has no address (RFC 4862, section 5.4). A port that may
+ * send from anywhere is not held to it. */
+static __noinline int speaks_of_link(struct __sk_buff *skb, const struct vif *v)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+	__u8 *type = (void *)(ip + 1);
+
+	if (!v || (void *)(type + 1) > end)
+		return 0;
+	if (source_is_own6(v, &ip->saddr))
+		return 1;
+	if (ip->nexthdr == IPPROTO_ICMPV6 && is_nd(*type) && ip->hop_limit == ND_HOPS)
+		return is_link_local6(&ip->saddr) || *type == ND_NEIGHBOUR_SOLICITATION;
+	return ip->nexthdr == IPPROTO_HOPOPTS && ip->daddr.s6_addr[0] == 0xff && ip->hop_limit == 1;
+}
+
+/* Whether an IPv6 packet is of the link alone: it is never routed. */
+static __noinline int stays_on_link(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+
+	return (void *)(ip + 1) > end || is_link_local6(&ip->saddr) || is_unspecified6(&ip->saddr) ||
+	       is_link_local6(&ip->daddr);
+}
+
 static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				 struct address *to)
 {
@@ -177,6 +221,7 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	f->in.ttl = ip->hop_limit;
 	f->df = 1;
 	f->l4 = ETH_HLEN + sizeof(*ip);
+	f->protocol = ip->nexthdr;
 	f->tcp = ip->nexthdr == IPPROTO_TCP;
 	f->in.hash = stirred(stirred6(stirred6(ip->nexthdr, &ip->saddr), &ip->daddr), *(__be32 *)ip & bpf_htonl(0xfffff));
 	f->in.hash = with_ports(f->in.hash, ip->nexthdr, ip + 1, end);
@@ -187,19 +232,11 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 			return -DROP_MALFORMED;
 		f->icmp6 = *type;
 	}
-	if (source_is_own6(v, &ip->saddr))
-		return GO_ON;
-	/* Neighbour discovery and listener reports come from link-local or no
-	 * address at all. */
-	if (is_link_local6(&ip->saddr) || is_unspecified6(&ip->saddr))
-		return ip->nexthdr == IPPROTO_ICMPV6 || ip->nexthdr == IPPROTO_HOPOPTS ? GO_ON :
-			-DROP_LINK_LOCAL;
-	return -DROP_SPOOFED_IP;
-}
-
-static __always_inline int is_nd(const struct frame *f)
-{
-	return f->icmp6 >= 133 && f->icmp6 <= 137;
+	if (ip->hop_limit == ND_HOPS && is_extension(ip->nexthdr) && hides_nd(ip, end))
+		return -DROP_LINK_LOCAL;
+	if (!is_link_local6(&ip->saddr) && !is_unspecified6(&ip->saddr))
+		return source_is_own6(v, &ip->saddr) ? GO_ON : -DROP_SPOOFED_IP;
+	return speaks_of_link(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
 }
 
 static __always_inline __be32 v4_of(const struct address *a)
@@ -368,6 +405,16 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	return WENT(verdict, OUT_FORWARDED);
 }
 
+/* DHCP from a server's port (RFC 2131, RFC 8415). */
+static __noinline int is_dhcp_answer(struct __sk_buff *skb, const struct frame *f)
+{
+	__be16 port;
+
+	if (!f || f->protocol != IPPROTO_UDP || !f->l4 || bpf_skb_load_bytes(skb, f->l4, &port, sizeof(port)))
+		return 0;
+	return port == bpf_htons(f->family == FAMILY_IPV4 ? 67 : 547);
+}
+
 static __always_inline int bridge_frame(struct __sk_buff *skb, const struct vif *v, struct frame *f)
 {
 	struct bridge_key key = { .vrf = v->vrf };
@@ -419,6 +466,10 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	__u32 head = skb->len < 54 ? skb->len : 54;
 	int verdict;
 
+	/* The kernel keeps a tag beside the frame: it would be the outer frame's, and
+	 * choose the underlay's VLAN. */
+	if (skb->vlan_present)
+		return -DROP_VLAN;
 	/* The verifier follows one check; the short way pulls what there is. */
 	if ((void *)(long)skb->data + 54 > (void *)(long)skb->data_end &&
 	    (head < ETH_HLEN || bpf_skb_pull_data(skb, head)))
@@ -456,7 +507,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 		return send_copy(skb, v, &f);
 	if (!f.in.is_ip)
 		return bridge_frame(skb, v, &f);
-	if (is_nd(&f)) {
+	if (is_nd(f.icmp6)) {
 		verdict = answer_nd(skb, v);
 		if (verdict != GO_ON)
 			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
@@ -467,6 +518,8 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 			return verdict;
 	}
 	if (is_mac(f.eth.h_dest, v->router_mac) && (v->flags & VIF_F_L3))
-		return route_frame(skb, v, &f, &to);
+		return f.family == FAMILY_IPV6 && stays_on_link(skb) ? -DROP_LINK_LOCAL : route_frame(skb, v, &f, &to);
+	if (!(v->flags & VIF_F_ROUTER) && is_dhcp_answer(skb, &f))
+		return -DROP_ROGUE_ROUTER;
 	return bridge_frame(skb, v, &f);
 }

@@ -78,7 +78,12 @@ const (
 	bpfDropReasonDROP_REDIRECT_FAILED       bpfDropReason = 35
 	bpfDropReasonDROP_ICMP_FAILED           bpfDropReason = 36
 	bpfDropReasonDROP_ICMP_LIMITED          bpfDropReason = 37
-	bpfDropReasonDROP_REASONS               bpfDropReason = 38
+	bpfDropReasonDROP_FORGED_TUNNEL         bpfDropReason = 38
+	bpfDropReasonDROP_WRONG_ENCAPSULATION   bpfDropReason = 39
+	bpfDropReasonDROP_FORGED_SOURCE         bpfDropReason = 40
+	bpfDropReasonDROP_ROGUE_ROUTER          bpfDropReason = 41
+	bpfDropReasonDROP_VLAN                  bpfDropReason = 42
+	bpfDropReasonDROP_REASONS               bpfDropReason = 43
 )
 
 type bpfFlow struct {
@@ -179,6 +184,7 @@ type bpfNexthop struct {
 	Vrf     uint32
 	Vif     uint32
 	Oif     uint32
+	Remote  uint32
 	Dmac    [6]uint8
 	Smac    [6]uint8
 	Mtu     uint16
@@ -235,6 +241,9 @@ type bpfPolicy struct {
 type bpfRemote struct {
 	_       structs.HostLayout
 	Nexthop uint32
+	Id      uint32
+	Encaps  uint8
+	Pad     [3]uint8
 }
 
 type bpfRoute struct {
@@ -243,6 +252,21 @@ type bpfRoute struct {
 	Label   uint32
 	Mac     [6]uint8
 	Flags   uint16
+}
+
+type bpfSender struct {
+	_     structs.HostLayout
+	Known uint32
+}
+
+type bpfSenderKey struct {
+	_         structs.HostLayout
+	Prefixlen uint32
+	Remote    uint32
+	Vrf       uint16
+	Family    uint8
+	Pad       uint8
+	Address   bpfAddress
 }
 
 type bpfTarget struct {
@@ -339,6 +363,7 @@ const (
 	bpfMapOutcomes         = "outcomes"
 	bpfMapPolicies         = "policies"
 	bpfMapRemotes          = "remotes"
+	bpfMapSenders          = "senders"
 	bpfMapSettings         = "settings"
 	bpfMapTraces           = "traces"
 	bpfMapVifStats         = "vif_stats"
@@ -418,6 +443,7 @@ type bpfMapSpecs struct {
 	Outcomes    *ebpf.MapSpec `ebpf:"outcomes"`
 	Policies    *ebpf.MapSpec `ebpf:"policies"`
 	Remotes     *ebpf.MapSpec `ebpf:"remotes"`
+	Senders     *ebpf.MapSpec `ebpf:"senders"`
 	Settings    *ebpf.MapSpec `ebpf:"settings"`
 	Traces      *ebpf.MapSpec `ebpf:"traces"`
 	VifStats    *ebpf.MapSpec `ebpf:"vif_stats"`
@@ -471,6 +497,7 @@ type bpfMaps struct {
 	Outcomes    *ebpf.Map `ebpf:"outcomes"`
 	Policies    *ebpf.Map `ebpf:"policies"`
 	Remotes     *ebpf.Map `ebpf:"remotes"`
+	Senders     *ebpf.Map `ebpf:"senders"`
 	Settings    *ebpf.Map `ebpf:"settings"`
 	Traces      *ebpf.Map `ebpf:"traces"`
 	VifStats    *ebpf.Map `ebpf:"vif_stats"`
@@ -498,6 +525,7 @@ func (m *bpfMaps) Close() error {
 		m.Outcomes,
 		m.Policies,
 		m.Remotes,
+		m.Senders,
 		m.Settings,
 		m.Traces,
 		m.VifStats,

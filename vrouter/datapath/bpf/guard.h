@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What leaves a node by a fabric device. Tunnel packets to other nodes and
+ * gateways come from the programs alone: a process on the node, or a container
+ * that the node masquerades, has the node's address too, and could write any
+ * label. The programs' packets have a mark that no other packet has.
+ */
+#pragma once
+
+#include "fabric.h"
+#include "nonce.h"
+
+static __always_inline int is_tunnel_port(const struct node_settings *s, struct __sk_buff *skb, __u32 at)
+{
+	__be16 ports[2];
+
+	return !bpf_skb_load_bytes(skb, at, ports, sizeof(ports)) &&
+	       (ports[1] == s->mpls_udp_port || ports[1] == s->vxlan_port);
+}
+
+static __always_inline int is_mpls_gre(struct __sk_buff *skb, __u32 at)
+{
+	struct gre gre;
+
+	return !bpf_skb_load_bytes(skb, at, &gre, sizeof(gre)) && gre.protocol == bpf_htons(ETH_P_MPLS_UC);
+}
+
+/* What a receiver takes for a tunnel packet: read_outer(). */
+static __always_inline int is_tunnel_packet(const struct node_settings *s, struct __sk_buff *skb)
+{
+	struct address to = {};
+	struct iphdr ip;
+	__u8 protocol;
+	__u32 at;
+
+	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)))
+		return 0;
+	if (ip.version == 4) {
+		protocol = ip.protocol;
+		at = L3_OFFSET + sizeof(ip);
+		if (ip.ihl != 5 || ip.frag_off & bpf_htons(IP_OFFSET))
+			return 0;
+	} else {
+		protocol = ((struct ipv6hdr *)&ip)->nexthdr;
+		at = L3_OFFSET + sizeof(struct ipv6hdr);
+	}
+	if (protocol == IPPROTO_UDP ? !is_tunnel_port(s, skb, at) :
+	    protocol != IPPROTO_GRE || !is_mpls_gre(skb, at))
+		return 0;
+	if (ip.version == 4)
+		mapped(&to, ip.daddr);
+	else if (bpf_skb_load_bytes(skb, L3_OFFSET + 24, &to, sizeof(to)))
+		return 0;
+	return !!bpf_map_lookup_elem(&remotes, &to);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the programs of a node know each other's packets by. */
+#pragma once
+
+/* Random, the same for all programs of a node until the host boots again. */
+volatile const __u32 nonce[2] = {};
+
+/* The mark of a packet that the programs send into the underlay. */
+static __always_inline __u32 own_mark(void)
+{
+	return nonce[0];
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Who may send what through a tunnel. The outer source is a node or gateway: its
+ * number is `remote`. The inner source must be an address that this one has in
+ * the network, by the routes that lead there, or a prefix from which it may send
+ * beside these. 0: nothing is known of the sender, and any may send.
+ */
+#pragma once
+
+#include "maps.h"
+
+static __always_inline int leads_to(__u32 nexthop, __u32 remote)
+{
+	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &nexthop);
+
+	return nh && nh->type == NH_TUNNEL && nh->remote == remote;
+}
+
+static __always_inline int may_send_from(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
+{
+	struct sender_key key = {
+		.prefixlen = 192, .remote = bpf_htonl(remote), .vrf = bpf_htons(vrf), .family = family,
+		.address = *source
+	};
+
+	return !!bpf_map_lookup_elem(&senders, &key);
+}
+
+/* Whether the inner packet's source is the sender's. */
+static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
+{
+	struct route *r;
+
+	if (!remote)
+		return 1;
+	if (!source)
+		return 0;
+	if (family == FAMILY_IPV4) {
+		struct host4_key key = { .vrf = vrf };
+
+		__builtin_memcpy(&key.address, source->bytes + 12, 4);
+		r = bpf_map_lookup_elem(&hosts4, &key);
+	} else {
+		struct host6_key key = { .vrf = vrf, .address = *source };
+
+		r = bpf_map_lookup_elem(&hosts6, &key);
+	}
+	return (r && leads_to(r->nexthop, remote)) || may_send_from(vrf, remote, source, family);
+}
+
+/* Whether the inner frame's source is a station of the sender's. */
+static __noinline int is_senders_station(__u32 vrf, __u32 remote, const __u8 *mac)
+{
+	struct bridge_key key = { .vrf = vrf };
+	struct address none = {};
+	struct bridge_entry *b;
+
+	if (!remote)
+		return 1;
+	if (!mac)
+		return 0;
+	__builtin_memcpy(key.mac, mac, ETH_ALEN);
+	b = bpf_map_lookup_elem(&bridge, &key);
+	return (b && leads_to(b->nexthop, remote)) || may_send_from(vrf, remote, &none, 0);
+}

@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/model"
+)
+
+// The tests of attack*_test.go are named for what must not happen. The table of
+// docs/security.md names them.
+
+// itself is the node as an end of traffic on the underlay.
+func (n *node) itself() *workload {
+	return &workload{bed: n.bed, ns: n.ns, port: model.Port{Name: "node " + n.name, IPs: []netip.Addr{n.v4, n.v6}}}
+}
+
+// ip runs the command ip in a node's namespace.
+func (n *node) ip(args ...string) {
+	n.bed.t.Helper()
+	if out, err := exec.Command("ip", append([]string{"-n", n.space}, args...)...).CombinedOutput(); err != nil {
+		n.bed.t.Fatalf("ip %v on node %s: %v: %s", args, n.name, err, out)
+	}
+}
+
+// threeNodes is a bed of network red with x on the first node and y on the
+// second; z is on the third.
+func threeNodes(t *testing.T, encap model.Encapsulation, forwarding model.Forwarding) (b *bed, x, y, z *workload) {
+	b = newBed(t, options{nodes: 3})
+	b.state.Nodes = b.nodesOf(false, encap)
+	b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Forwarding: forwarding, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
+	x = b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	y = b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
+	z = b.workload("z", "red", 2, "10.1.0.12", "fd00:1::12")
+	return b, x, y, z
+}
+
+// open is a policy that allows everything, which a node's own port needs to be
+// reached.
+var open = model.Policy{Name: "open", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow}, {Direction: model.Egress, Action: model.Allow}}}
+
+// A packet that a node received through a tunnel and forwards on the underlay
+// has what that node's XDP left in its buffer. The next node must not believe it.
+func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
+	for _, encap := range encaps {
+		t.Run(string(encap), func(t *testing.T) {
+			t.Parallel()
+			b, x, _, _ := threeNodes(t, encap, model.L3)
+			router, server := b.nodes[1], b.nodes[2]
+			b.state.Policies = []model.Policy{open}
+			b.state.Ports = append(b.state.Ports, model.Port{
+				Name: "router", Network: "red", Node: router.name, MAC: model.MAC{2, 0, 0, 0, 9, 9}, IPs: addresses("10.1.0.5"),
+				Attach: model.Attachment{Host: true}, Policies: []string{"open"}, AllowSources: subnets("172.30.0.0/24"),
+			})
+			b.state.Routes = []model.Route{{Network: "red", Prefix: netip.PrefixFrom(server.v4, 32), Via: []model.Via{{Port: "router"}}}}
+			b.up()
+			if out, err := exec.Command("ip", "netns", "exec", router.space, "sysctl", "-w", "net.ipv4.ip_forward=1").CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			server.ip("route", "add", x.ip(4).String(), "via", router.v4.String())
+			for range 5 {
+				if err := transfer(x, server.itself(), 4, 1<<20); err != nil {
+					t.Errorf("%v; drops on the server's node %v", err, server.drops())
+				}
+				if err := transfer(server.itself(), x, 4, 1<<20); err != nil {
+					t.Errorf("%v; drops on the server's node %v", err, server.drops())
+				}
+			}
+			if drops := server.drops(); drops["no_nexthop"]+drops["reflected"]+drops["no_route"] != 0 {
+				t.Errorf("the server's node took plain packets for a tunnel's: %v", drops)
+			}
+		})
+	}
+}
+
+// Plain traffic between nodes passes beside the overlay's.
+func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
+	b := newBed(t, options{})
+	x, y := pair(b, model.L3, false, model.MPLSoUDP)
+	ctx, stop := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error { _, _, err := flow10k(ctx, x, y); return err })
+	g.Go(func() error {
+		for ctx.Err() == nil {
+			if err := transfer(y, x, 4, 4<<20); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for range 10 {
+		for _, ends := range [][2]*node{{b.nodes[0], b.nodes[1]}, {b.nodes[1], b.nodes[0]}} {
+			if err := transfer(ends[0].itself(), ends[1].itself(), 4, 1<<20); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop()
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, n := range b.nodes {
+		if drops := n.drops(); drops["no_nexthop"] != 0 {
+			t.Errorf("node %s: %v", n.name, drops)
+		}
+	}
+}
+
+// sendMarked sends frames from a device of the node, with a mark.
+func (n *node) sendMarked(device string, mark int, frame []byte) {
+	n.bed.t.Helper()
+	n.bed.must(in(n.ns, func() error {
+		d, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, mark); err != nil {
+			return err
+		}
+		return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: d.Index})
+	}))
+}
+
+// A process on the node may mark its packets as the programs mark their own.
+// Through the node's port such a packet must not leave without a tunnel.
+func TestAMarkOfAProcessDoesNotSendATenantsPacketBare(t *testing.T) {
+	b := newBed(t, options{})
+	x, _ := pair(b, model.L3, false, model.MPLSoUDP)
+	own := model.Port{Name: "own", Network: "red", Node: b.nodes[0].name, MAC: model.MAC{2, 0, 0, 0, 9, 9}, IPs: addresses("10.1.0.5"), Attach: model.Attachment{Host: true}}
+	b.state.Ports = append(b.state.Ports, own)
+	b.apply()
+	own0 := &workload{bed: b, ns: b.nodes[0].ns, port: own}
+	secret := udpFrame(t, own.MAC, model.RouterMAC, own.IPs[0], netip.MustParseAddr("10.1.0.11"), 4000, []byte("tenant secret"))
+	watch := watchFor(t, b.nodes[1].ns, "fab", []byte("tenant secret"))
+	for nexthop := range 32 {
+		b.nodes[0].sendMarked(b.nodes[0].hostDevice(), 0x80000000|nexthop, secret)
+	}
+	for member := range 4 {
+		b.nodes[0].sendMarked(b.nodes[0].hostDevice(), 0x76721000|member, secret)
+	}
+	for _, frame := range watch(300 * time.Millisecond) {
+		isXDPs := bytes.HasPrefix(frame, []byte{2, 0, 0, 0, 0, 0}) // decapsulated by the node's own program
+		if bytes.Equal(frame[26:30], own.IPs[0].AsSlice()) && !isXDPs {
+			t.Errorf("a tenant's packet is on the underlay without a tunnel: %x", frame)
+		}
+	}
+	if err := datagram(own0, x, 4, 64); err != nil {
+		t.Errorf("the node's own port: %v", err)
+	}
+}
+
+// hostDevice is the device by which the node is in a network.
+func (n *node) hostDevice() (name string) {
+	n.bed.t.Helper()
+	n.bed.must(in(n.ns, func() error {
+		all, err := net.Interfaces()
+		for _, d := range all {
+			if strings.HasPrefix(d.Name, "vrh-") {
+				name = d.Name
+			}
+		}
+		return err
+	}))
+	return name
+}
+
+// udpFrame is a UDP datagram from port 4000 in an Ethernet frame.
+func udpFrame(t testing.TB, src, dst model.MAC, from, to netip.Addr, port uint16, data []byte) []byte {
+	t.Helper()
+	eth := &layers.Ethernet{SrcMAC: src[:], DstMAC: dst[:], EthernetType: layers.EthernetTypeIPv4}
+	udp := &layers.UDP{SrcPort: 4000, DstPort: layers.UDPPort(port)}
+	if from.Is6() {
+		eth.EthernetType = layers.EthernetTypeIPv6
+		ip := &layers.IPv6{Version: 6, NextHeader: layers.IPProtocolUDP, HopLimit: 64, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+		udp.SetNetworkLayerForChecksum(ip)
+		return serialized(t, eth, ip, udp, gopacket.Payload(data))
+	}
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+	udp.SetNetworkLayerForChecksum(ip)
+	return serialized(t, eth, ip, udp, gopacket.Payload(data))
+}
+
+func serialized(t testing.TB, all ...gopacket.SerializableLayer) []byte {
+	t.Helper()
+	buf := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(buf.Bytes())
+}
+
+// watchFor watches a device for frames with some bytes in them. The function
+// that it returns waits so long, and returns those that came in.
+func watchFor(t testing.TB, ns netns.NsHandle, device string, part []byte) func(time.Duration) [][]byte {
+	t.Helper()
+	const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // in network order
+	var fd int
+	if err := in(ns, func() error {
+		d, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: d.Index})
+	}); err != nil {
+		t.Fatalf("watch device %s: %v", device, err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return func(wait time.Duration) (found [][]byte) {
+		time.Sleep(wait)
+		buf := make([]byte, 2048)
+		for {
+			n, from, err := unix.Recvfrom(fd, buf, 0)
+			if err != nil {
+				return found
+			}
+			if from.(*unix.SockaddrLinklayer).Pkttype != unix.PACKET_OUTGOING && bytes.Contains(buf[:n], part) {
+				found = append(found, slices.Clone(buf[:n]))
+			}
+		}
+	}
+}

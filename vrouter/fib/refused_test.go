@@ -1,0 +1,52 @@
+package fib
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// A network with too many ports does not keep the others from their tables.
+func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
+	s := model.State{Nodes: []model.Node{{Name: "a", Underlay: addrs("192.0.2.1")}, {Name: "b", Underlay: addrs("192.0.2.2")}}}
+	s.Networks = []model.Network{
+		{Name: "crowd", ID: 1, Forwarding: model.L2},
+		{Name: "red", ID: 2, Subnets: []netip.Prefix{prefix("10.2.0.0/16")}},
+	}
+	for i := range mostFlood + 1 {
+		s.Ports = append(s.Ports, model.Port{Name: fmt.Sprint("c", i), Network: "crowd", Node: "a", MAC: model.MAC{2, 0, 0, 1, byte(i >> 8), byte(i)}})
+	}
+	s.Ports = append(s.Ports,
+		model.Port{Name: "far", Network: "crowd", Node: "b", MAC: model.MAC{2, 0, 0, 2, 0, 1}},
+		model.Port{Name: "r", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 3, 0, 1}, IPs: addrs("10.2.0.5")},
+		model.Port{Name: "q", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 3, 0, 2}, IPs: addrs("10.2.0.6")})
+	s = s.WithDefaults()
+	facts := factsFor(s, "a", nil)
+	if _, _, err := Compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "at most 128 fit") {
+		t.Errorf("at the door: %v", err)
+	}
+	facts.Partial = true
+	tables, _, err := Compile(s, "a", facts, &IDs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tables.Refused) != 1 || tables.Refused[0].Network != "crowd" {
+		t.Errorf("refused: %v", tables.Refused)
+	}
+	if _, has := tables.Routes[RouteKey{VRF: 2, Prefix: prefix("10.2.0.6/32")}]; !has || len(tables.Vifs) != mostFlood+2 {
+		t.Errorf("%d vifs, and the route of the other network: %v", len(tables.Vifs), has)
+	}
+	flood := tables.Nexthops[tables.VRFs[1].Flood].Members
+	tunnels := 0
+	for _, m := range flood {
+		if tables.Nexthops[m.Nexthop].Type == Tunnel {
+			tunnels++
+		}
+	}
+	if len(flood) != mostFlood || tunnels != 1 {
+		t.Errorf("%d places to replicate to, %d tunnels", len(flood), tunnels)
+	}
+}
