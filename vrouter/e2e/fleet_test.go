@@ -129,7 +129,7 @@ func TestTheStoreIsAway(t *testing.T) {
 		}
 		return nil
 	})
-	if out := c.run("status"); !strings.Contains(out, "out of reach: what was known") {
+	if out := c.run("status"); !strings.Contains(out, "unreachable: using the state of") {
 		t.Errorf("status does not say so:\n%s", out)
 	}
 	if out, err := a.remove(); err == nil || !strings.Contains(out, "say --with-store") {
