@@ -116,13 +116,13 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			must(t, errors.Join(filled(full)))
 			defer os.Remove(full)
 			return put(b.withPorts(3))
-		}, 500, []string{"no space left", "nothing was changed. Make room"}},
+		}, 500, []string{"no space left", "nothing was changed; free some space"}},
 		{"a disk that is full, for a port", func() error {
 			full := filepath.Join(disk, "full")
 			must(t, filled(full))
 			defer os.Remove(full)
 			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: here("eth0")}})
-		}, 500, []string{"no space left", "nothing was changed. Make room"}},
+		}, 500, []string{"no space left", "nothing was changed; free some space"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			err := c.do()

@@ -203,7 +203,7 @@ func status(args *skel.CmdArgs) error {
 		return types.NewError(codeUnavailable, "the vrouter agent does not answer", err.Error())
 	}
 	if s.Store.Problem != "" {
-		return types.NewError(codeUnavailable, "the fleet's store is out of reach: no address can be given out", s.Store.Problem)
+		return types.NewError(codeUnavailable, "the fleet's store is unreachable: no address can be allocated", s.Store.Problem)
 	}
 	networks, err := r.client.Networks(r.ctx)
 	if err != nil {
