@@ -332,7 +332,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 		{"PUT", "/v1/state", endless(mostBody), 400, "more than 64 MB"},
 		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","vlan":3}`), 400, `unknown field \"vlan\"`},
 		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","attach":{"netns":"n","device":"d"}}`), 400, "say where the workload is"},
-		{"POST", "/v1/networks", strings.NewReader(`{"name":"red","subnets":["10.99.0.0/16"]}`), 409, `there is a network \"red\" already`},
+		{"POST", "/v1/networks", strings.NewReader(`{"name":"red","subnets":["10.99.0.0/16"]}`), 409, `network \"red\" already exists`},
 		{"POST", "/v1/networks", strings.NewReader(`{"name":"pink","subnets":["10.7.0.0/25"]}`), 400, "overlaps 10.7.0.0/24"},
 		{"PUT", "/v1/policies/web", strings.NewReader(`{"name":"wob","rules":[]}`), 400, `its path says \"web\"`},
 		{"PUT", "/v1/nodes/c", strings.NewReader(`{"underlay":["10.7.0.99"]}`), 400, "underlay address 10.7.0.99"},

@@ -233,7 +233,7 @@ func TestASecondAgentOfANodeOnAnotherHostIsRefused(t *testing.T) {
 	go func() { ended <- twin.agent.Wait() }()
 	select {
 	case err := <-ended:
-		if err == nil || !strings.Contains(twin.log(), "node "+c.name+" has an agent already") {
+		if err == nil || !strings.Contains(twin.log(), "node "+c.name+" already has an agent") {
 			t.Errorf("%v: %s", err, twin.log())
 		}
 		twin.agent = nil

@@ -46,7 +46,7 @@ func TestAPortThatCannotBeIsRefusedAndNothingIsWritten(t *testing.T) {
 		`leads to 10.1.0.40/32 already`:                  change(func(p *model.Port) { p.IPs = []model.Port{port("", "10.1.0.40")}[0].IPs }),
 		`port "x" is there already`:                      change(func(p *model.Port) { p.Attach = x.Attach }),
 		`up to 63 letters`:                               change(func(p *model.Port) { p.Name = "no/name" }),
-		`there is a port "x" already, on node a`:         change(func(p *model.Port) { p.Name = "x" }),
+		`port "x" already exists, on node a`:             change(func(p *model.Port) { p.Name = "x" }),
 	} {
 		if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
