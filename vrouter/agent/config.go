@@ -118,7 +118,7 @@ func LoadConfig(path string) (Config, error) {
 func parseConfig(text []byte, dir string) (c Config, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the YAML library's, on a broken file
-			c, err = Config{}, fmt.Errorf("the YAML cannot be read: %v; check indentation, quotes and brackets", p)
+			c, err = Config{}, fmt.Errorf("parse the YAML: %v; check indentation, quotes and brackets", p)
 		}
 	}()
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {

@@ -51,7 +51,7 @@ func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (
 		}
 	}
 	port, err := p.addPort(ctx, request)
-	if api.IsConflict(err) || err != nil && strings.Contains(err.Error(), "is also port") {
+	if api.IsConflict(err) || err != nil && strings.Contains(err.Error(), "is already used by port") {
 		return nil, fmt.Errorf("%w. Docker has allocated the address; let the fleet allocate it: docker network create --driver vrouter --ipam-driver vrouter …", err)
 	}
 	if err != nil {

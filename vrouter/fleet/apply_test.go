@@ -61,7 +61,7 @@ func TestPortsThatWereMadeOtherwiseStay(t *testing.T) {
 	}
 	for want, change := range map[string]func(*model.State){
 		"`vrouter port add` created a different port": func(s *model.State) { s.Ports[0].Name = "x" },
-		`10.1.0.10 is also port`:                      func(s *model.State) { s.Ports[0].IPs = []netip.Addr{netip.MustParseAddr("10.1.0.10")} },
+		`10.1.0.10 is already used by port`:           func(s *model.State) { s.Ports[0].IPs = []netip.Addr{netip.MustParseAddr("10.1.0.10")} },
 		`there is no network "red"`:                   func(s *model.State) { s.Networks, s.Ports = nil, nil },
 	} {
 		next := small()

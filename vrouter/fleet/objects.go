@@ -22,8 +22,8 @@ func examples(ports []*model.Port) string {
 	return strings.Join(names, ", ")
 }
 
-// putChecked puts one object, judged by all of the state and on the condition that
-// noChange new came to any of it. Such changes are rare.
+// putChecked puts one object after validating the whole state. The commit depends
+// on every part of the state, which is fine since such changes are rare.
 func (v *View) putChecked(key string, object any, s model.State) (store.Commit, error) {
 	if err := valid(s); err != nil {
 		return store.Commit{}, err
