@@ -19,15 +19,15 @@ func agentCommand() *cobra.Command {
 	var from storeFlags
 	cmd := &cobra.Command{
 		Use:   "agent --config FILE",
-		Short: "Run this node's agent",
-		Long: `Keeps the kernel's forwarding state as the desired state says, and serves the
-other commands on /run/vrouter/NODE.sock. SIGINT and SIGTERM end it; packets
-flow on, also when it is killed. A later start takes over where it was.`,
+		Short: "Run the agent of this node",
+		Long: `Writes the desired state into the kernel's forwarding tables and serves the other
+commands on /run/vrouter/NODE.sock. SIGINT and SIGTERM stop it. Packets keep
+flowing, even when it is killed; the next start takes over.`,
 		Example: `  vrouter agent --config node.yaml
 
-  where node.yaml is at least
+  node.yaml must contain
       node: a
-  and may name the network namespace, the underlay devices, a first state:
+  and can set the network namespace, the underlay devices and a first state:
       netns: node-a
       fabric: [eth1]
       state: state.yaml
@@ -42,32 +42,32 @@ flow on, also when it is killed. A later start takes over where it was.`,
 			}
 			from.fill(&c)
 			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(50) // it has little to do and shall not be large
+				debug.SetGCPercent(50) // less memory for more CPU time: the agent is mostly idle
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			err = agent.Run(cmd.Context(), c, agent.Options{Version: version + " (" + revision + ")", Logger: log})
 			if cmd.Context().Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, errInterrupted)) {
-				return nil // told to end, and ended in order
+				return nil // a signal ended the agent as intended
 			}
 			return err
 		},
 	}
 	configFlag(cmd, &config)
 	from.add(cmd)
-	cmd.Flags().TextVar(&level, "log", slog.LevelInfo, "log from this `level` on: debug, info, warn, error")
+	cmd.Flags().TextVar(&level, "log", slog.LevelInfo, "lowest `level` to log: debug, info, warn, error")
 	cmd.RegisterFlagCompletionFunc("log", words("debug", "info", "warn", "error"))
 	return cmd
 }
 
-// storeFlags say where the desired state is, over what the configuration says.
+// storeFlags override the store settings of the configuration file.
 type storeFlags struct{ address, ca, cert, key string }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.address, "store", "", "where the desired state is: file, embedded or `etcd://HOST:PORT,…` (default file)")
-	flags.StringVar(&f.ca, "tls-ca", "", "`file` of the certificates that the store's are signed by (default the system's)")
-	flags.StringVar(&f.cert, "tls-cert", "", "`file` of this node's certificate for the store")
-	flags.StringVar(&f.key, "tls-key", "", "`file` of its key")
+	flags.StringVar(&f.address, "store", "", "store of the desired state: file, embedded or `etcd://HOST:PORT,…` (default file)")
+	flags.StringVar(&f.ca, "tls-ca", "", "`file` with the CA certificates of the store (default: the system's)")
+	flags.StringVar(&f.cert, "tls-cert", "", "`file` with this node's client certificate for the store")
+	flags.StringVar(&f.key, "tls-key", "", "`file` with the key of the client certificate")
 }
 
 func (f *storeFlags) fill(c *agent.Config) {
@@ -82,7 +82,7 @@ func (f *storeFlags) fill(c *agent.Config) {
 }
 
 func configFlag(cmd *cobra.Command, config *string) {
-	cmd.Flags().StringVarP(config, "config", "c", "", "the node's configuration, a YAML `file`")
+	cmd.Flags().StringVarP(config, "config", "c", "", "configuration of the node, a YAML `file`")
 	cmd.MarkFlagRequired("config")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 }
@@ -92,11 +92,11 @@ func removeCommand() *cobra.Command {
 	var withStore bool
 	cmd := &cobra.Command{
 		Use:   "remove --config FILE",
-		Short: "Take everything of a node away: agent, programs, tables, devices, state",
-		Long: `Ends the node's agent if one runs, detaches every program, removes tables,
-the devices that were made for ports, sockets and pins. Workloads lose their
-networks. Nothing else of the host is touched. A store that the agent embeds goes
-too; where other nodes use it, only with --with-store.`,
+		Short: "Remove the agent, programs, tables, devices and state from this node",
+		Long: `Stops the node's agent, detaches its programs and deletes its tables, its ports'
+devices, its sockets and its pins. Workloads lose their networks. Nothing else on
+the host changes. An embedded store is deleted too. If other nodes use that store,
+--with-store is required.`,
 		Example: "  vrouter remove --config node.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -105,16 +105,16 @@ too; where other nodes use it, only with --with-store.`,
 				return err
 			}
 			if os.Geteuid() != 0 {
-				return fmt.Errorf("only root may remove node %s; use sudo", c.Node)
+				return fmt.Errorf("remove node %s: this needs root; use sudo", c.Node)
 			}
 			if err := agent.Remove(c, withStore); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "node %s is removed\n", c.Node)
+			fmt.Fprintf(cmd.OutOrStdout(), "removed node %s\n", c.Node)
 			return nil
 		},
 	}
 	configFlag(cmd, &config)
-	cmd.Flags().BoolVar(&withStore, "with-store", false, "remove a store also where other nodes use it")
+	cmd.Flags().BoolVar(&withStore, "with-store", false, "delete the embedded store even if other nodes use it")
 	return cmd
 }

@@ -12,11 +12,11 @@ import (
 func cniCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:     "cni",
-		Short:   "vrouter as a CNI plugin",
+		Short:   "Install vrouter as a CNI plugin",
 		Example: "  vrouter cni install --network red",
-		Long: `Container runtimes that speak CNI (Kubernetes, containerd, CRI-O, Podman) start
-this program with the environment variable CNI_COMMAND; it then asks the node's
-agent for a port. This command puts it where they look.`,
+		Long: `Container runtimes with CNI (Kubernetes, containerd, CRI-O, Podman) start this
+program with the environment variable CNI_COMMAND. It then asks the agent of the
+node for a port.`,
 	})
 	cmd.AddCommand(cniInstallCommand())
 	return cmd
@@ -26,7 +26,7 @@ func cniInstallCommand() *cobra.Command {
 	var o cni.InstallOptions
 	cmd := &cobra.Command{
 		Use:     "install --network NETWORK",
-		Short:   "Write the plugin and a configuration list",
+		Short:   "Install the plugin and write a configuration list",
 		Example: "  vrouter cni install --network red\n  vrouter cni install --network red --name pods --chain portmap,tuning",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,11 +46,11 @@ func cniInstallCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Network, "network", "", "`name` of the virtual network")
-	flags.StringVar(&o.Name, "name", "", "`name` of the configuration (default the network's)")
-	flags.StringVar(&o.Binaries, "bin-dir", "/opt/cni/bin", "`folder` of plugins")
-	flags.StringVar(&o.Configs, "conf-dir", "/etc/cni/net.d", "`folder` of configurations")
-	flags.StringSliceVar(&o.Chain, "chain", nil, "plugins that come after, such as portmap")
-	flags.StringVar(&o.Node, "node", "", "`name` of the node, where several have agents here")
+	flags.StringVar(&o.Name, "name", "", "`name` of the configuration (default: the network's)")
+	flags.StringVar(&o.Binaries, "bin-dir", "/opt/cni/bin", "`folder` of CNI plugins")
+	flags.StringVar(&o.Configs, "conf-dir", "/etc/cni/net.d", "`folder` of CNI configurations")
+	flags.StringSliceVar(&o.Chain, "chain", nil, "plugins to run after vrouter, such as portmap")
+	flags.StringVar(&o.Node, "node", "", "`name` of the node, if several agents run on this host")
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
 	return cmd

@@ -10,10 +10,10 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// completer proposes words for a flag or an argument.
+// completer proposes values for a flag or an argument.
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// completeNodes proposes the nodes whose agents run here.
+// completeNodes proposes the nodes whose agents run on this host.
 func completeNodes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	nodes, err := api.Nodes(api.RunDir)
 	if err != nil {
@@ -22,8 +22,7 @@ func completeNodes(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return nodes, cobra.ShellCompDirectiveNoFileComp
 }
 
-// propose asks the agent. A shell waits for it, so an agent that does not answer
-// is given up soon.
+// propose asks the agent. The shell waits for the answer, so the timeout is short.
 func propose(ask func(context.Context, *api.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -39,7 +38,7 @@ func propose(ask func(context.Context, *api.Client) ([]string, error)) ([]string
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFrom proposes what the desired state holds.
+// completeFrom proposes names from the desired state.
 func completeFrom(words func(model.State) []string) completer {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return propose(func(ctx context.Context, c *api.Client) ([]string, error) {
@@ -60,8 +59,8 @@ var completePorts = completeFrom(func(s model.State) []string {
 	return names
 })
 
-// completeOwnPorts proposes the ports of the agent's node: a command that is
-// about a device has no use for other nodes'.
+// completeOwnPorts proposes the ports of the agent's node, for commands that
+// concern a device.
 func completeOwnPorts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return propose(func(ctx context.Context, c *api.Client) ([]string, error) {
 		rows, err := portRows(ctx, c, "", false)
@@ -89,12 +88,12 @@ var completePolicies = completeFrom(func(s model.State) []string {
 	return names
 })
 
-// words proposes a fixed list.
+// words proposes the values of a fixed list.
 func words(list ...string) completer {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// firstArgument proposes for the first argument only.
+// firstArgument proposes values for the first argument only.
 func firstArgument(propose completer) completer {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -19,11 +19,11 @@ var target struct {
 	timeout      time.Duration // for an answer; 0: none
 }
 
-// connect makes a client for the agent that --node and --socket name.
+// connect makes a client for the target.
 func connect() (*api.Client, error) {
 	if target.socket != "" {
 		if target.node != "" {
-			return nil, misuse{fmt.Errorf("--node and --socket both name the agent: give one")}
+			return nil, misuse{fmt.Errorf("--node and --socket both select the agent: give one")}
 		}
 		return api.Dial(target.socket).Within(target.timeout), nil
 	}
@@ -34,8 +34,7 @@ func connect() (*api.Client, error) {
 	return api.Dial(socket).Within(target.timeout), nil
 }
 
-// withAgent gives a command's body a client, and a context that ends on
-// Ctrl-C.
+// withAgent runs a command's body with a client of the agent.
 func withAgent(body func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := connect()
@@ -47,14 +46,15 @@ func withAgent(body func(ctx context.Context, cmd *cobra.Command, c *api.Client,
 	}
 }
 
-// vrfOf finds the VRF that a person named by its number or its network; 0: all.
+// vrfOf finds a VRF by its number or the name of its network. Without a name it
+// returns 0, which stands for all VRFs.
 func vrfOf(ctx context.Context, c *api.Client, name string) (uint32, error) {
 	if name == "" {
 		return 0, nil
 	}
 	number, err := strconv.ParseUint(name, 10, 32)
 	if err == nil && number == 0 {
-		return 0, misuse{fmt.Errorf("--vrf 0 is the underlay's, which has no tables here: VRFs count from 1")}
+		return 0, misuse{fmt.Errorf("--vrf 0 is the underlay, which has no tables here: give a number from 1 on")}
 	}
 	state, stateErr := c.State(ctx)
 	if stateErr != nil {
@@ -68,8 +68,8 @@ func vrfOf(ctx context.Context, c *api.Client, name string) (uint32, error) {
 		names = append(names, fmt.Sprintf("%s (%d)", n.Name, n.ID))
 	}
 	if len(names) == 0 {
-		return 0, fmt.Errorf("--vrf %s: there are no networks; give some with `vrouter apply -f FILE`", name)
+		return 0, fmt.Errorf("--vrf %s: there are no networks; create one with `vrouter network create`", name)
 	}
 	slices.Sort(names)
-	return 0, fmt.Errorf("--vrf %s: no such network; there are: %s", name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("--vrf %s: there is no such network; the networks are: %s", name, strings.Join(names, ", "))
 }

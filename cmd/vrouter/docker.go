@@ -16,13 +16,13 @@ func dockerCommand() *cobra.Command {
 	var o docker.ServeOptions
 	cmd := &cobra.Command{
 		Use:   "docker",
-		Short: "Serve Docker as its network and address plugin",
-		Long: `Serves this host's Docker daemon beside the agent, on a socket that Docker looks
-for, or on the one that systemd hands over. Containers keep their networks while
-it is not there.
+		Short: "Run as Docker's network and IPAM plugin",
+		Long: `Serves the Docker daemon of this host on a socket in Docker's plugin folder, or on
+the socket that systemd passes. The agent must run. Containers keep their networks
+while the plugin is stopped.
 
-Let the fleet choose addresses (--ipam-driver): a daemon's own choice is one
-that every other daemon makes too.`,
+Create docker networks with --ipam-driver, so that the fleet allocates addresses.
+Otherwise each daemon allocates the same addresses.`,
 		Example: `  vrouter docker &
   docker network create --driver vrouter --opt network=red --ipam-driver vrouter --ipam-opt network=red --subnet 10.1.0.0/16 red
   docker run --network red …`,
@@ -36,14 +36,14 @@ that every other daemon makes too.`,
 				o.State = filepath.Join("/var/lib/vrouter", status.Node, "docker.json")
 			}
 			o.Client = c
-			return docker.Serve(ctx, o, func(socket string) { fmt.Fprintln(cmd.ErrOrStderr(), "serves Docker on", socket) })
+			return docker.Serve(ctx, o, func(socket string) { fmt.Fprintln(cmd.ErrOrStderr(), "serving Docker on", socket) })
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Name, "name", "vrouter", "the driver's `name`")
-	flags.StringVar(&o.Dir, "plugin-dir", "/run/docker/plugins", "`folder` in which Docker looks for plugins")
-	flags.StringVar(&o.Scope, "scope", "local", "docker networks are made on each host (local), or by a swarm (global)")
-	flags.StringVar(&o.State, "state", "", "`file` in which docker networks are noted (default /var/lib/vrouter/NODE/docker.json)")
+	flags.StringVar(&o.Name, "name", "vrouter", "`name` of the driver")
+	flags.StringVar(&o.Dir, "plugin-dir", "/run/docker/plugins", "`folder` of Docker's plugin sockets")
+	flags.StringVar(&o.Scope, "scope", "local", "scope of docker networks: each host (local) or the swarm (global)")
+	flags.StringVar(&o.State, "state", "", "`file` that stores the docker networks (default /var/lib/vrouter/NODE/docker.json)")
 	cmd.RegisterFlagCompletionFunc("scope", words("local", "global"))
 	cmd.AddCommand(dockerPackage())
 	return cmd
@@ -52,10 +52,10 @@ that every other daemon makes too.`,
 func dockerPackage() *cobra.Command {
 	return &cobra.Command{
 		Use:   "package FOLDER",
-		Short: "Write this program as a plugin that Docker runs itself",
+		Short: "Write a managed Docker plugin",
 		Long: `Writes a folder for docker plugin create. Docker then runs the plugin in a
-container of its own, on each host whose agent runs: a swarm takes no other kind.
-Its networks are the swarm's (--scope global).`,
+container on each host, beside the agent. A swarm accepts only such plugins; their
+networks are the swarm's (--scope global).`,
 		Example: `  vrouter docker package /tmp/vrouter-plugin
   docker plugin create vrouter /tmp/vrouter-plugin && docker plugin enable vrouter
   docker network create --driver vrouter:latest --attachable --opt network=red --ipam-driver vrouter:latest --ipam-opt network=red --subnet 10.1.0.0/16 red`,

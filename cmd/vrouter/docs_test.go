@@ -21,7 +21,8 @@ import (
 
 const handbook = "../../docs/vrouter.md"
 
-// section is the handbook's text between a heading and the next of its level.
+// section returns the handbook's text between a heading and the next heading of the
+// same level.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile(handbook)
@@ -37,7 +38,7 @@ func section(t *testing.T, heading string) string {
 	return body
 }
 
-// blocks are the fenced blocks of a language in a section.
+// blocks returns the fenced blocks of a language in a section.
 func blocks(text, language string) []string {
 	var all []string
 	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(text, -1) {
@@ -60,7 +61,7 @@ func TestTheHandbookExplainsEveryDropReason(t *testing.T) {
 	}
 }
 
-// keys are the YAML keys of a type and of all that it holds.
+// keys collects the YAML keys of a type and of its fields.
 func keys(of reflect.Type, into map[string]bool) {
 	switch of.Kind() {
 	case reflect.Slice, reflect.Pointer:
@@ -94,7 +95,7 @@ func TestTheHandbookExplainsEveryKey(t *testing.T) {
 	}
 }
 
-// The examples, one after the other, are one valid state that uses every key.
+// The examples together are one valid state that uses every key.
 func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
 	text := strings.Join(blocks(section(t, "## Desired state"), "yaml"), "")
 	state, err := model.Parse("examples", []byte(text))
@@ -106,7 +107,7 @@ func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
 	}
 	all := map[string]bool{}
 	keys(reflect.TypeFor[model.State](), all)
-	delete(all, "any_source") // the less said about it the better
+	delete(all, "any_source") // insecure: no example shows it
 	for key := range all {
 		if !regexp.MustCompile(`\b` + key + `:`).MatchString(text) {
 			t.Errorf("no example has %s", key)
@@ -132,7 +133,7 @@ func TestTheHandbookNamesEveryCommand(t *testing.T) {
 	}
 }
 
-// What docs/datapath.md names is there: files, functions, drop reasons.
+// The files, functions and constants in docs/datapath.md exist.
 func TestTheDataPathsDocumentNamesWhatThereIs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/datapath.md")
 	if err != nil {
@@ -161,7 +162,7 @@ func TestTheDataPathsDocumentNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-// readSources are the C and Go files below a directory, by path.
+// readSources reads the C and Go files below a directory, by path.
 func readSources(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	sources := map[string]string{}

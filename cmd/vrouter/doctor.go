@@ -25,10 +25,10 @@ func doctorCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "What this host can do: kernel features, attach modes, MTU and offload findings",
-		Long: `Asks the agent. Where none runs, the kernel is asked for what the data path
-needs; with --config, the underlay that a node's agent would use is looked at
-too. Nothing is changed. The exit code is 1 where there is a problem.`,
+		Short: "Check kernel features, attach modes, MTU and offloads of this host",
+		Long: `Asks the agent. If no agent runs, it checks the kernel features that the data path
+needs. With --config it also checks the underlay devices of that node. Nothing is
+changed. The exit code is 1 if there is a problem.`,
 		Example: "  vrouter doctor\n  vrouter doctor --config node.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,14 +39,14 @@ too. Nothing is changed. The exit code is 1 where there is a problem.`,
 			return printFindings(cmd.OutOrStdout(), findings, output)
 		},
 	}
-	cmd.Flags().StringVarP(&config, "config", "c", "", "the configuration of the node to look at, a YAML `file`")
+	cmd.Flags().StringVarP(&config, "config", "c", "", "configuration of the node to check, a YAML `file`")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	outputFlag(cmd, &output)
 	return cmd
 }
 
-// diagnose asks the agent, or looks itself where none answers. An agent that
-// was named and does not answer is an error, not a reason to look elsewhere.
+// diagnose asks the agent. If none answers it checks the kernel itself. An agent
+// selected by --node or --socket must answer: else it is an error.
 func diagnose(ctx context.Context, config string) ([]api.Finding, error) {
 	if config == "" {
 		findings, err := askAgent(ctx, connect)
@@ -77,7 +77,7 @@ func askAgent(ctx context.Context, dial func() (*api.Client, error)) ([]api.Find
 	return c.Doctor(ctx)
 }
 
-// printFindings prints findings; the error is silent where one is a problem.
+// printFindings prints findings. It returns errSilent if one is a problem.
 func printFindings(out io.Writer, findings []api.Finding, output format) error {
 	var err error
 	if output == asJSON {
@@ -96,7 +96,7 @@ func printFindings(out io.Writer, findings []api.Finding, output format) error {
 	return nil
 }
 
-// findingsText is a paragraph a finding, its remedy under it.
+// findingsText formats each finding as a paragraph with its remedy below.
 func findingsText(findings []api.Finding, o inspect.Options) string {
 	const indent = len("problem  offload  ")
 	text := ""

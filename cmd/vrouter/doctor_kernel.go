@@ -18,7 +18,7 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// kernelNeed is something that the data path cannot do without.
+// kernelNeed is a kernel feature that the data path requires.
 type kernelNeed struct {
 	what  string
 	since string // the first kernel that has it
@@ -42,7 +42,7 @@ var kernelNeeds = []kernelNeed{
 	{"hash tables", "3.19", table(ebpf.Hash)},
 	{"LRU hash tables", "4.10", table(ebpf.LRUHash)},
 	{"longest-prefix tries", "4.11", table(ebpf.LPMTrie)},
-	{"counters by CPU", "4.6", table(ebpf.PerCPUArray)},
+	{"per-CPU arrays", "4.6", table(ebpf.PerCPUArray)},
 	{"ring buffers", "5.8", table(ebpf.RingBuf)},
 	{"bpf_skb_adjust_room", "4.13", helper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)},
 	{"bpf_skb_change_head", "5.8", helper(ebpf.SchedCLS, asm.FnSkbChangeHead)},
@@ -51,21 +51,21 @@ var kernelNeeds = []kernelNeed{
 	{"bpf_clone_redirect", "4.2", helper(ebpf.SchedCLS, asm.FnCloneRedirect)},
 	{"bpf_loop", "5.17", helper(ebpf.SchedCLS, asm.FnLoop)},
 	{"bpf_ktime_get_coarse_ns", "5.11", helper(ebpf.SchedCLS, asm.FnKtimeGetCoarseNs)},
-	{"type information of the kernel (CONFIG_DEBUG_INFO_BTF)", "5.2", func() error { _, err := btf.LoadKernelSpec(); return err }},
+	{"BTF of the kernel (CONFIG_DEBUG_INFO_BTF)", "5.2", func() error { _, err := btf.LoadKernelSpec(); return err }},
 }
 
-// diagnoseKernel asks the kernel for what the data path needs, and for what
-// makes it faster.
+// diagnoseKernel checks the features that the data path requires, and those that
+// make it faster.
 func diagnoseKernel() []api.Finding {
 	release := kernelRelease()
 	if os.Geteuid() != 0 {
-		return []api.Finding{{Topic: "kernel", Level: levelProblem, Text: "the kernel (" + release + ") tells root alone what it can do", Remedy: "use sudo"}}
+		return []api.Finding{{Topic: "kernel", Level: levelProblem, Text: "checking the features of the kernel (" + release + ") needs root", Remedy: "use sudo"}}
 	}
-	rlimit.RemoveMemlock() // kernels before 5.11 count maps against it; the probes say if it failed
+	rlimit.RemoveMemlock() // kernels before 5.11 charge maps to it; the probes report a failure
 	var missing []api.Finding
 	for _, n := range kernelNeeds {
 		if err := n.probe(); err != nil {
-			missing = append(missing, lacking(n, err))
+			missing = append(missing, missingFinding(n, err))
 		}
 	}
 	if len(missing) == 0 {
@@ -74,41 +74,40 @@ func diagnoseKernel() []api.Finding {
 	return append(missing, xdpFinding(), tcxFinding())
 }
 
-func lacking(n kernelNeed, err error) api.Finding {
+func missingFinding(n kernelNeed, err error) api.Finding {
 	if errors.Is(err, ebpf.ErrNotSupported) {
-		return api.Finding{Topic: "kernel", Level: levelProblem, Text: "this kernel lacks " + n.what, Remedy: fmt.Sprintf("Linux has it from %s on; vrouter is tested from 6.1 on", n.since)}
+		return api.Finding{Topic: "kernel", Level: levelProblem, Text: "this kernel lacks " + n.what, Remedy: fmt.Sprintf("use Linux %s or newer; vrouter is tested from 6.1 on", n.since)}
 	}
-	return api.Finding{Topic: "kernel", Level: levelProblem, Text: fmt.Sprintf("whether this kernel has %s cannot be found out: %v", n.what, err), Remedy: "run as root, outside of containers that may not use bpf(2)"}
+	return api.Finding{Topic: "kernel", Level: levelProblem, Text: fmt.Sprintf("check whether this kernel has %s: %v", n.what, err), Remedy: "run as root, and outside containers that block bpf(2)"}
 }
 
-// xdpFinding says whether packets from the fabric can be decapsulated before
-// GRO.
+// xdpFinding reports whether XDP can decapsulate packets before GRO.
 func xdpFinding() api.Finding {
 	err := errors.Join(features.HaveProgramType(ebpf.XDP), features.HaveProgramHelper(ebpf.XDP, asm.FnXdpAdjustMeta))
 	if err != nil {
-		return api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("no XDP here (%v): packets are decapsulated in tc, after GRO, which costs the receiver CPU", err)}
+		return api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("XDP is not available (%v): packets are decapsulated in tc, after GRO, which costs the receiver CPU", err)}
 	}
-	return api.Finding{Topic: "attach", Level: levelOK, Text: "XDP is there: packets are decapsulated before GRO on devices whose driver has it"}
+	return api.Finding{Topic: "attach", Level: levelOK, Text: "XDP is available: on devices whose driver supports it, packets are decapsulated before GRO"}
 }
 
-// tcxFinding tries to attach in a network namespace of its own.
+// tcxFinding reports whether programs can be attached by tcx.
 func tcxFinding() api.Finding {
 	err := tryTCX()
 	switch {
 	case err == nil:
-		return api.Finding{Topic: "attach", Level: levelOK, Text: "tcx is there: programs are attached by links that survive the agent"}
+		return api.Finding{Topic: "attach", Level: levelOK, Text: "tcx is available: programs are attached by links that survive the agent"}
 	case errors.Is(err, ebpf.ErrNotSupported):
-		return api.Finding{Topic: "attach", Level: levelNote, Text: "no tcx here (Linux has it from 6.6 on): classic tc filters are used instead"}
+		return api.Finding{Topic: "attach", Level: levelNote, Text: "tcx is not available (Linux has it from 6.6 on): classic tc filters are used"}
 	}
-	return api.Finding{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("attaching a tc program fails: %v", err), Remedy: "run as root, outside of containers that may not use bpf(2)"}
+	return api.Finding{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("attach a tc program: %v", err), Remedy: "run as root, and outside containers that block bpf(2)"}
 }
 
-// tryTCX attaches a program that lets everything pass to the loopback device of
-// a new network namespace.
+// tryTCX attaches a program that passes every packet to the loopback device of a
+// new network namespace.
 func tryTCX() error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends in its namespace, and takes that with it
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its namespace with it
 		done <- attachToLoopback()
 	}()
 	return <-done
@@ -116,7 +115,7 @@ func tryTCX() error {
 
 func attachToLoopback() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("make a network namespace: %w", err)
+		return fmt.Errorf("create a network namespace: %w", err)
 	}
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "MIT", Instructions: asm.Instructions{
 		asm.LoadImm(asm.R0, -1, asm.DWord), // TCX_NEXT

@@ -14,7 +14,7 @@ import (
 	"windtunnel/vrouter/inspect"
 )
 
-// levels are the levels of the findings about a topic, in order.
+// levels returns the levels of the findings about a topic, in order.
 func levels(findings []api.Finding, topic string) []string {
 	var found []string
 	for _, f := range findings {

@@ -20,20 +20,20 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// diagnoseUnderlay looks at the devices that a node's agent would use, in the
-// node's network namespace.
+// diagnoseUnderlay checks the underlay devices of a node, in the node's network
+// namespace.
 func diagnoseUnderlay(c agent.Config) []api.Finding {
 	done := make(chan []api.Finding, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread stays in the node's namespace until it ends
-		done <- lookAtUnderlay(c)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, in the node's namespace
+		done <- checkUnderlay(c)
 	}()
 	return <-done
 }
 
-func lookAtUnderlay(c agent.Config) []api.Finding {
+func checkUnderlay(c agent.Config) []api.Finding {
 	if err := enter(c.Netns); err != nil {
-		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("enter the network namespace %s: %v", c.Netns, err), Remedy: "see `ip netns list`; make it before the agent starts"}}
+		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("enter the network namespace %s: %v", c.Netns, err), Remedy: "create it before the agent starts; see `ip netns list`"}}
 	}
 	devices, finding := underlayDevices(c)
 	if finding != nil {
@@ -41,12 +41,12 @@ func lookAtUnderlay(c agent.Config) []api.Finding {
 	}
 	var findings []api.Finding
 	for _, name := range devices {
-		findings = append(findings, lookAtDevice(name)...)
+		findings = append(findings, checkDevice(name)...)
 	}
 	return findings
 }
 
-// enter moves this thread into a network namespace, by its name or path.
+// enter moves this thread into a network namespace, given by name or path.
 func enter(name string) error {
 	if name == "" {
 		return nil
@@ -63,17 +63,17 @@ func enter(name string) error {
 	return netns.Set(ns)
 }
 
-// underlayDevices are those that the configuration names, else those with the
-// addresses that the configuration's state gives the node.
+// underlayDevices returns the devices that the configuration lists. Without a
+// list it returns the devices that have the node's underlay addresses.
 func underlayDevices(c agent.Config) ([]string, *api.Finding) {
 	if len(c.Fabric) > 0 {
 		return c.Fabric, nil
 	}
 	if c.State == "" {
-		return nil, &api.Finding{Topic: "mtu", Level: levelNote, Text: "the configuration names neither underlay devices nor a state: MTU and offloads were not looked at", Remedy: "name the devices, such as fabric: [eth1]"}
+		return nil, &api.Finding{Topic: "mtu", Level: levelNote, Text: "the configuration has neither underlay devices nor a state: MTU and offloads were not checked", Remedy: "list the devices, such as fabric: [eth1]"}
 	}
 	problem := func(format string, args ...any) ([]string, *api.Finding) {
-		return nil, &api.Finding{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf(format, args...), Remedy: "correct the state, or name the devices in the configuration, such as fabric: [eth1]"}
+		return nil, &api.Finding{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf(format, args...), Remedy: "correct the state, or list the devices in the configuration, such as fabric: [eth1]"}
 	}
 	state, err := readState(c.State, os.Stdin)
 	if err != nil {
@@ -86,14 +86,14 @@ func underlayDevices(c agent.Config) ([]string, *api.Finding) {
 	devices, err := devicesWith(state.Nodes[at])
 	switch {
 	case err != nil:
-		return problem("look for the underlay devices: %v", err)
+		return problem("find the underlay devices: %v", err)
 	case len(devices) == 0:
-		return problem("no device here has an underlay address of node %s (%s)", c.Node, addresses(state.Nodes[at].Underlay))
+		return problem("no device of this host has an underlay address of node %s (%s)", c.Node, addresses(state.Nodes[at].Underlay))
 	}
 	return devices, nil
 }
 
-// devicesWith are the devices that hold a node's underlay addresses.
+// devicesWith returns the devices that have a node's underlay addresses.
 func devicesWith(n model.Node) ([]string, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -114,14 +114,14 @@ func devicesWith(n model.Node) ([]string, error) {
 	return names, nil
 }
 
-func lookAtDevice(name string) []api.Finding {
+func checkDevice(name string) []api.Finding {
 	l, err := netlink.LinkByName(name)
 	var missing netlink.LinkNotFoundError
 	switch {
 	case errors.As(err, &missing):
 		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: "there is no underlay device " + name, Remedy: "see `ip link` in the node's namespace"}}
 	case err != nil:
-		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("look at the underlay device %s: %v", name, err)}}
+		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("read the underlay device %s: %v", name, err)}}
 	}
 	findings := []api.Finding{mtuFinding(name, l.Attrs().MTU)}
 	if l.Attrs().Flags&net.FlagUp == 0 {
@@ -130,13 +130,13 @@ func lookAtDevice(name string) []api.Finding {
 	return append(findings, offloadFindings(name)...)
 }
 
-// Least MTU of a link that carries IPv6 (RFC 8200, section 5).
-const leastMTU = 1280
+// minMTU is the smallest MTU of a link that carries IPv6 (RFC 8200, section 5).
+const minMTU = 1280
 
-// mtuFinding says what a device's MTU leaves to the workloads.
+// mtuFinding reports the MTU that workloads get from a device's MTU.
 func mtuFinding(name string, mtu int) api.Finding {
 	var words []string
-	most := 0 // what the longest headers take
+	most := 0 // bytes of the longest headers
 	for _, e := range []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN} {
 		words = append(words, fmt.Sprintf("%d with %s", mtu-fib.Overhead(e, false, false), e))
 		most = max(most, fib.Overhead(e, true, false))
@@ -144,38 +144,38 @@ func mtuFinding(name string, mtu int) api.Finding {
 	longer := fib.Overhead(model.VXLAN, true, false) - fib.Overhead(model.VXLAN, false, false)
 	f := api.Finding{Topic: "mtu", Level: levelOK, Text: fmt.Sprintf("%s has MTU %d: workloads get %s; %d less over an IPv6 underlay", name, mtu, strings.Join(words, ", "), longer)}
 	switch {
-	case mtu-most < leastMTU:
+	case mtu-most < minMTU:
 		f.Level = levelProblem
-		f.Remedy = fmt.Sprintf("IPv6 needs %d: raise the MTU of the underlay to %d at least", leastMTU, leastMTU+most)
+		f.Remedy = fmt.Sprintf("IPv6 needs %d: raise the MTU of the underlay to at least %d", minMTU, minMTU+most)
 	case mtu-most < 1500:
 		f.Level = levelNote
-		f.Remedy = fmt.Sprintf("with %d or more throughout the underlay workloads could have 1500", 1500+most)
+		f.Remedy = fmt.Sprintf("for workloads with MTU 1500 raise the MTU of the whole underlay to at least %d", 1500+most)
 	}
 	return f
 }
 
-// offloads are a device's features that make an overlay cheaper, by the
-// kernel's names (net/ethtool/common.c).
+// offloads are device features that make an overlay cheaper. The names are the
+// kernel's (net/ethtool/common.c).
 var offloads = []struct{ name, without string }{
-	{"tx-udp_tnl-segmentation", "superpackets of VXLAN and MPLSoUDP are cut by the CPU"},
-	{"tx-gre-segmentation", "superpackets of MPLSoGRE are cut by the CPU"},
-	{"rx-gro", "received packets climb the stack one by one"},
+	{"tx-udp_tnl-segmentation", "the CPU segments superpackets of VXLAN and MPLSoUDP"},
+	{"tx-gre-segmentation", "the CPU segments superpackets of MPLSoGRE"},
+	{"rx-gro", "received packets pass the stack one by one"},
 }
 
 func offloadFindings(name string) []api.Finding {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
-		return []api.Finding{{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("what %s offloads cannot be found out: %v", name, err)}}
+		return []api.Finding{{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("read the offloads of %s: %v", name, err)}}
 	}
 	defer e.Close()
 	has, err := e.Features(name)
 	if err != nil {
-		return []api.Finding{{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("what %s offloads cannot be found out: %v", name, err)}}
+		return []api.Finding{{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("read the offloads of %s: %v", name, err)}}
 	}
 	var findings []api.Finding
 	for _, o := range offloads {
 		if !has[o.name] {
-			findings = append(findings, api.Finding{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("%s lacks %s: %s", name, o.name, o.without), Remedy: fmt.Sprintf("where the driver has it: ethtool -K %s %s on", name, o.name)})
+			findings = append(findings, api.Finding{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("%s lacks %s: %s", name, o.name, o.without), Remedy: fmt.Sprintf("if the driver supports it: ethtool -K %s %s on", name, o.name)})
 		}
 	}
 	if len(findings) == 0 {

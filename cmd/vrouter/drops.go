@@ -18,7 +18,7 @@ func dropstatsCommand() *cobra.Command {
 	var log bool
 	cmd := &cobra.Command{
 		Use:   "dropstats",
-		Short: "Dropped packets, by reason and vif; --log shows the last ones",
+		Short: "Count dropped packets by reason and vif; --log lists the latest",
 		Example: `  vrouter dropstats
   vrouter dropstats --watch
   vrouter dropstats --log --watch`,
@@ -34,12 +34,12 @@ func dropstatsCommand() *cobra.Command {
 		}),
 	}
 	v.flags(cmd)
-	cmd.Flags().BoolVar(&log, "log", false, "the last dropped packets instead; with --watch, each as it is dropped")
+	cmd.Flags().BoolVar(&log, "log", false, "list the latest dropped packets; with --watch, follow them")
 	return cmd
 }
 
-// log prints the dropped packets that the agent remembers, and with --watch
-// those that come.
+// log prints the dropped packets in the agent's log. With --watch it follows the
+// log.
 func (v *view) log(ctx context.Context, out io.Writer, c *api.Client) error {
 	events, err := c.DropLog(ctx)
 	if err != nil {
@@ -75,13 +75,13 @@ func (v *view) wholeLog(out io.Writer, events []inspect.DropEvent) error {
 		return writeJSON(out, events)
 	}
 	if len(events) == 0 {
-		_, err := fmt.Fprintln(out, "no packet was dropped since the agent started")
+		_, err := fmt.Fprintln(out, "no packets have been dropped since the agent started")
 		return err
 	}
 	return v.logLines(out, events)
 }
 
-// logLines prints an event a line.
+// logLines prints one line per event.
 func (v *view) logLines(out io.Writer, events []inspect.DropEvent) error {
 	for _, e := range events {
 		var err error

@@ -15,14 +15,14 @@ import (
 func flowCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:     "flow",
-		Short:   "Flows of vifs with policy: who talks to whom, and whether it may",
+		Short:   "Show the flows of vifs that have a policy",
 		Example: "  vrouter flow list --vrf red\n  vrouter flow get tcp 10.0.0.3:80 10.0.0.4:51820",
 	})
 	cmd.AddCommand(flowListCommand(), flowGetCommand())
 	return cmd
 }
 
-// flowFilter is what `flow list` selects by.
+// flowFilter holds the filter flags of `flow list`.
 type flowFilter struct {
 	vrf, port, protocol, match string
 }
@@ -32,13 +32,13 @@ func flowListCommand() *cobra.Command {
 	var f flowFilter
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "Flows, all or selected",
+		Short:   "List flows, all or filtered",
 		Aliases: []string{"ls"},
-		Long: `Lists flows as their workload sees them: Local is its end, "By" says whose
-packet came first. A network or port without policy has no flows.
+		Long: `Lists flows from the view of the workload: Local is its end. By is the end that
+sent the first packet. A network or port without a policy has no flows.
 
---match takes what OpenContrail's flow utility takes: an end, or both with a
-comma between them, in either direction.`,
+--match has the syntax of OpenContrail's flow utility: one end, or both ends with
+a comma between them, in either order.`,
 		Example: `  vrouter flow list --port web1 --watch
   vrouter flow list --match 10.0.0.4
   vrouter flow list --match "10.0.0.3:80,10.0.0.0/24&proto tcp"
@@ -62,15 +62,15 @@ comma between them, in either direction.`,
 	}
 	v.flags(cmd)
 	vrfFlag(cmd, &f.vrf)
-	cmd.Flags().StringVar(&f.port, "port", "", "of one port, by its `name`")
-	cmd.Flags().StringVar(&f.protocol, "proto", "", "tcp, udp, icmp, icmp6, sctp or a `number`")
-	cmd.Flags().StringVar(&f.match, "match", "", "by `ADDRESS[:PORT][,ADDRESS[:PORT]]`; prefixes too")
+	cmd.Flags().StringVar(&f.port, "port", "", "only flows of the port with this `name`")
+	cmd.Flags().StringVar(&f.protocol, "proto", "", "only flows of this protocol: tcp, udp, icmp, icmp6, sctp or a `number`")
+	cmd.Flags().StringVar(&f.match, "match", "", "only flows of `ADDRESS[:PORT][,ADDRESS[:PORT]]`; prefixes are allowed")
 	cmd.RegisterFlagCompletionFunc("port", completeOwnPorts)
 	cmd.RegisterFlagCompletionFunc("proto", words("tcp", "udp", "icmp", "icmp6", "sctp"))
 	return cmd
 }
 
-// selector is the filter as a question to a flow.
+// selector returns a function that reports whether the filter selects a flow.
 func (f flowFilter) selector() (func(inspect.Flow) bool, error) {
 	var tests []func(inspect.Flow) bool
 	if f.port != "" {
@@ -100,7 +100,7 @@ func flowGetCommand() *cobra.Command {
 	var vrf string
 	cmd := &cobra.Command{
 		Use:     "get PROTOCOL LOCAL REMOTE",
-		Short:   "One flow, by what names it in the list",
+		Short:   "Show one flow by its protocol and ends",
 		Example: "  vrouter flow get tcp 10.0.0.3:80 10.0.0.4:51820\n  vrouter flow get icmp 10.0.0.3:777 10.0.0.4",
 		Args:    cobra.ExactArgs(3),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
@@ -129,8 +129,8 @@ func flowGetCommand() *cobra.Command {
 	return cmd
 }
 
-// findFlows finds a flow by protocol and ends; several where networks use the
-// same addresses, or where both ends are on this node.
+// findFlows finds flows by protocol and ends. It finds several if networks use
+// the same addresses, or if both ends are on this node.
 func findFlows(ctx context.Context, c *api.Client, vrf uint32, args []string) ([]inspect.Flow, error) {
 	protocol, err := inspect.ParseProtocol(args[0])
 	if err != nil {
@@ -157,14 +157,14 @@ func findFlows(ctx context.Context, c *api.Client, vrf uint32, args []string) ([
 	return rows, nil
 }
 
-// parseEnd reads an address with or without a port.
+// parseEnd parses an address with an optional port.
 func parseEnd(s string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return netip.AddrPortFrom(a.Unmap(), 0), nil
 	}
 	end, err := netip.ParseAddrPort(s)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%q is no end of a flow: write 10.0.0.3:80 or [2001:db8::3]:80", s)
+		return netip.AddrPort{}, fmt.Errorf("%q is not an end of a flow; write 10.0.0.3:80 or [2001:db8::3]:80", s)
 	}
 	return netip.AddrPortFrom(end.Addr().Unmap(), end.Port()), nil
 }

@@ -17,7 +17,7 @@ import (
 
 func vifCommand() *cobra.Command {
 	return lister[inspect.Vif]{
-		name: "vif", what: "Vifs: the devices that workloads and the fabric are behind", get: "ID|PORT|DEVICE", noun: [2]string{"vif", "vifs"},
+		name: "vif", what: "Show vifs: the devices of workloads and of the fabric", get: "ID|PORT|DEVICE", noun: [2]string{"vif", "vifs"},
 		rows: (*api.Client).Vifs, table: plain(inspect.VifTable), find: findVif,
 		id: func(v inspect.Vif) string { return cmp.Or(v.Port, v.Device) },
 		fields: func(_ context.Context, _ *api.Client, v inspect.Vif) ([]inspect.Field, error) {
@@ -27,10 +27,10 @@ func vifCommand() *cobra.Command {
 	}.command()
 }
 
-// findVif takes a number for an id, else a port's or a device's name.
+// findVif finds a vif by its id, or else by the name of its port or device.
 func findVif(rows []inspect.Vif, name string, _ uint32) (inspect.Vif, error) {
 	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
-		// Several fabric devices share id 0: the first is as good as any.
+		// Several fabric devices share id 0: return the first.
 		if at := slices.IndexFunc(rows, func(v inspect.Vif) bool { return v.ID == uint32(id) }); at >= 0 {
 			return rows[at], nil
 		}
@@ -44,10 +44,10 @@ func findVif(rows []inspect.Vif, name string, _ uint32) (inspect.Vif, error) {
 
 func nexthopCommand() *cobra.Command {
 	return lister[inspect.Nexthop]{
-		name: "nh", what: "Nexthops: where packets go once a table has decided", get: "ID", noun: [2]string{"nexthop", "nexthops"},
+		name: "nh", what: "Show nexthops, to which the table entries point", get: "ID", noun: [2]string{"nexthop", "nexthops"},
 		rows: (*api.Client).Nexthops, table: plain(inspect.NexthopTable),
 		find: byNumber("nexthop", func(n inspect.Nexthop) uint32 { return n.ID }),
-		id:   func(n inspect.Nexthop) string { return fmt.Sprintf("%d\t%s", n.ID, n.Name) }, // behind the tab: what a shell shows beside it
+		id:   func(n inspect.Nexthop) string { return fmt.Sprintf("%d\t%s", n.ID, n.Name) }, // the shell shows the text after the tab as a description
 		fields: func(ctx context.Context, c *api.Client, n inspect.Nexthop) ([]inspect.Field, error) {
 			all, err := c.Nexthops(ctx, 0)
 			return inspect.NexthopFields(n, all), err
@@ -65,8 +65,8 @@ func routeCommand() *cobra.Command {
 	}.command("route")
 }
 
-// findRoute takes a prefix as it is; for an address the route that a packet to
-// it would take.
+// findRoute finds the route of a prefix. For an address it finds the longest
+// match.
 func findRoute(rows []inspect.Route, id string, vrf uint32) (inspect.Route, error) {
 	if a, err := netip.ParseAddr(id); err == nil {
 		if r, ok := inspect.LongestMatch(rows, vrf, a.Unmap()); ok {
@@ -76,18 +76,18 @@ func findRoute(rows []inspect.Route, id string, vrf uint32) (inspect.Route, erro
 	}
 	p, err := netip.ParsePrefix(id)
 	if err != nil {
-		return inspect.Route{}, misuse{fmt.Errorf("%q is neither an address nor a prefix", id)}
+		return inspect.Route{}, misuse{fmt.Errorf("%q is neither an address nor a prefix; write 10.0.0.4 or 10.0.0.0/16", id)}
 	}
 	at := slices.IndexFunc(rows, func(r inspect.Route) bool { return r.VRF == vrf && r.Destination == p.Masked() })
 	if at < 0 {
-		return inspect.Route{}, fmt.Errorf("VRF %d has no route %s; for the one that covers it give an address", vrf, p.Masked())
+		return inspect.Route{}, fmt.Errorf("VRF %d has no route %s; give an address to find the route that covers it", vrf, p.Masked())
 	}
 	return rows[at], nil
 }
 
 func bridgeCommand() *cobra.Command {
 	return lister[inspect.Bridge]{
-		name: "bridge", what: "Bridge entries: MAC to nexthop and label or VNI, by VRF", get: "MAC", noun: [2]string{"bridge entry", "bridge entries"},
+		name: "bridge", what: "Show bridge entries: MAC address to nexthop, label and VNI", get: "MAC", noun: [2]string{"bridge entry", "bridge entries"},
 		rows: (*api.Client).Bridge, table: withNexthops(inspect.BridgeTable), find: findBridge, needs: true,
 		id:     func(b inspect.Bridge) string { return b.MAC.String() },
 		sample: [2]string{"--vrf red", "02:00:00:00:00:02 --vrf red"},
@@ -97,11 +97,11 @@ func bridgeCommand() *cobra.Command {
 func findBridge(rows []inspect.Bridge, id string, vrf uint32) (inspect.Bridge, error) {
 	mac, err := net.ParseMAC(id)
 	if err != nil || len(mac) != 6 {
-		return inspect.Bridge{}, misuse{fmt.Errorf("%q is no MAC address: write 02:00:00:00:00:02", id)}
+		return inspect.Bridge{}, misuse{fmt.Errorf("%q is not a MAC address; write one such as 02:00:00:00:00:02", id)}
 	}
 	at := slices.IndexFunc(rows, func(b inspect.Bridge) bool { return b.VRF == vrf && slices.Equal(b.MAC[:], mac) })
 	if at < 0 {
-		return inspect.Bridge{}, fmt.Errorf("VRF %d does not know %s: frames to it are flooded, or dropped (unknown_mac)", vrf, mac)
+		return inspect.Bridge{}, fmt.Errorf("VRF %d has no entry for %s: frames to it are flooded, or dropped (unknown_mac)", vrf, mac)
 	}
 	return rows[at], nil
 }
@@ -112,7 +112,7 @@ func targetName(t inspect.Target) string { return fmt.Sprint(t.ID) }
 
 func labelCommand() *cobra.Command {
 	return lister[inspect.Target]{
-		name: "mpls", what: "MPLS labels that packets arrive with (ILM), and where they lead", get: "LABEL", noun: [2]string{"label", "labels"},
+		name: "mpls", what: "Show MPLS labels of received packets (ILM) and their nexthops", get: "LABEL", noun: [2]string{"label", "labels"},
 		rows: (*api.Client).Labels, table: withNexthops(inspect.LabelTable), find: byNumber("label", targetID),
 		id:     targetName,
 		sample: [2]string{"", "30"},
@@ -121,7 +121,7 @@ func labelCommand() *cobra.Command {
 
 func vniCommand() *cobra.Command {
 	return lister[inspect.Target]{
-		name: "vxlan", what: "VNIs that packets arrive with, and where they lead", get: "VNI", noun: [2]string{"VNI", "VNIs"},
+		name: "vxlan", what: "Show VNIs of received packets and their nexthops", get: "VNI", noun: [2]string{"VNI", "VNIs"},
 		rows: (*api.Client).VNIs, table: withNexthops(inspect.VNITable), find: byNumber("VNI", targetID),
 		id:     targetName,
 		sample: [2]string{"", "7"},

@@ -17,7 +17,7 @@ import (
 func gatewayCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "gateway",
-		Short: "Gateways: tunnel endpoints that are no node of the fleet",
+		Short: "Create and list gateways, tunnel endpoints outside the fleet",
 		Example: `  vrouter gateway create edge --address 192.0.2.254 --encapsulation mpls-udp --serve red,label=300,prefix=0.0.0.0/0
   vrouter gateway list`,
 	})
@@ -26,7 +26,7 @@ func gatewayCommand() *cobra.Command {
 		table: gatewayTable, fields: gatewayFields, complete: completeGateways,
 		remove: func(ctx context.Context, c *api.Client, name string) error { return c.DeleteGateway(ctx, name) },
 	}
-	cmd.AddCommand(gatewayCreateCommand(), kind.list(), kind.get(), kind.delete("Take a gateway away that no route leads through"))
+	cmd.AddCommand(gatewayCreateCommand(), kind.list(), kind.get(), kind.delete("Delete gateways that no route uses"))
 	return cmd
 }
 
@@ -36,10 +36,10 @@ func gatewayCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "create NAME --address ADDRESS --encapsulation KIND --serve NETWORK[,KEY=VALUE…]",
 		Aliases: []string{"set"},
-		Short:   "Make a gateway, or change it",
-		Long: `Makes a foreign tunnel endpoint known: a hardware router, or another overlay.
-What it expects for a network stands behind --serve: label, ethernet_label, vni,
-prefix and mac (both more than once), flood.`,
+		Short:   "Create or change a gateway",
+		Long: `Adds a tunnel endpoint outside the fleet, such as a hardware router. --serve sets
+the values that the gateway uses for a network: label, ethernet_label, vni, prefix,
+mac and flood. prefix and mac can be given several times.`,
 		Example: "  vrouter gateway create edge --address 192.0.2.254 --encapsulation vxlan --serve red,vni=300,prefix=0.0.0.0/0",
 		Args:    cobra.ExactArgs(1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
@@ -47,7 +47,7 @@ prefix and mac (both more than once), flood.`,
 			for _, text := range addresses {
 				a, err := netip.ParseAddr(text)
 				if err != nil {
-					return misuse{fmt.Errorf("--address %q is no IP address", text)}
+					return misuse{fmt.Errorf("--address %q is not an IP address", text)}
 				}
 				g.Addresses = append(g.Addresses, a)
 			}
@@ -72,17 +72,17 @@ prefix and mac (both more than once), flood.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&addresses, "address", nil, "its underlay `address`; may be repeated")
-	flags.StringVar(&encapsulation, "encapsulation", "", "mpls-udp, mpls-gre or vxlan")
-	flags.StringVar(&mac, "mac", "", "its router's MAC `address`, for routed VXLAN")
-	flags.StringArrayVar(&serves, "serve", nil, "a `network` with what the gateway expects; may be repeated")
+	flags.StringSliceVar(&addresses, "address", nil, "underlay `address` of the gateway (repeatable)")
+	flags.StringVar(&encapsulation, "encapsulation", "", "encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")
+	flags.StringVar(&mac, "mac", "", "MAC `address` of the gateway's router, for routed VXLAN")
+	flags.StringArrayVar(&serves, "serve", nil, "a `network` and its values on the gateway (repeatable)")
 	cmd.MarkFlagRequired("address")
 	cmd.MarkFlagRequired("encapsulation")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("mpls-udp", "mpls-gre", "vxlan"))
 	return cmd
 }
 
-// parseServed reads NETWORK,KEY=VALUE,….
+// parseServed parses NETWORK,KEY=VALUE,….
 func parseServed(text string) (n model.GatewayNetwork, err error) {
 	parts := strings.Split(text, ",")
 	n.Network = parts[0]
@@ -108,7 +108,7 @@ func parseServed(text string) (n model.GatewayNetwork, err error) {
 				err = fmt.Errorf("%q is neither true nor false", value)
 			}
 		default:
-			return n, fmt.Errorf("%q is not known; write label, ethernet_label, vni, prefix, mac or flood", key)
+			return n, fmt.Errorf("unknown key %q; write label, ethernet_label, vni, prefix, mac or flood", key)
 		}
 		if err != nil {
 			return n, fmt.Errorf("%s: %w", key, err)
@@ -120,7 +120,7 @@ func parseServed(text string) (n model.GatewayNetwork, err error) {
 func number(into *uint32, text string) error {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return fmt.Errorf("%q is no number", text)
+		return fmt.Errorf("%q is not a number", text)
 	}
 	*into = uint32(n)
 	return nil
@@ -128,7 +128,7 @@ func number(into *uint32, text string) error {
 
 func gatewayTable(rows []model.Gateway) inspect.Table {
 	t := inspect.Table{
-		Empty:   "no gateways; make one with `vrouter gateway create`",
+		Empty:   "no gateways; create one with `vrouter gateway create`",
 		Columns: []inspect.Column{{Name: "Gateway", Key: true}, {Name: "Addresses", Least: 12}, {Name: "Encapsulation"}, {Name: "Networks", Least: 12}},
 	}
 	for _, g := range rows {

@@ -1,11 +1,11 @@
-// Command vrouter is a virtual router for overlay networks: its agent, and the
-// commands that speak to it.
+// Command vrouter is a virtual router for overlay networks. It contains the
+// agent and the commands that talk to the agent.
 //
 //	vrouter agent --config node.yaml           run on a compute node
-//	vrouter apply -f state.yaml                give it networks, ports, routes
-//	vrouter network create red --subnet …      or make them one by one
+//	vrouter apply -f state.yaml                set networks, ports, routes
+//	vrouter network create red --subnet …      or create them one by one
 //	vrouter port add --network red --netns n1  connect a workload
-//	vrouter rt list --vrf red                  see what it does
+//	vrouter rt list --vrf red                  show its routes
 //
 // See `vrouter help` for the rest.
 package main
@@ -30,7 +30,7 @@ var revision = "unknown"
 
 const version = "0.1.0"
 
-// errInterrupted is why a command ends on Ctrl-C.
+// errInterrupted is the cause of a context that SIGINT or SIGTERM cancelled.
 var errInterrupted = errors.New("interrupted")
 
 // Exit codes.
@@ -45,14 +45,13 @@ func main() {
 		cni.Main("vrouter " + version + " (" + revision + "), a CNI plugin")
 		return
 	}
-	ctx, stop := interruptible()
+	ctx, stop := cancelOnSignal()
 	cmd, err := root().ExecuteContextC(ctx)
 	stop()
 	os.Exit(report(cmd, err))
 }
 
-// report tells the person what went wrong with a command, once, and returns the
-// exit code.
+// report prints a command's error once and returns the exit code.
 func report(cmd *cobra.Command, err error) int {
 	var failed failure
 	switch {
@@ -63,24 +62,24 @@ func report(cmd *cobra.Command, err error) int {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case errors.As(err, &failed):
-		complain(failed.error)
+		printError(failed.error)
 		return exitFailed
 	}
-	complain(hinted(cmd, err))
+	printError(withHelpHint(cmd, err))
 	return exitUsage
 }
 
-// complain prints an error; one that lists several things has them under each
-// other.
-func complain(err error) {
+// printError prints an error to stderr. Further lines are indented below the
+// first.
+func printError(err error) {
 	const program = "vrouter: "
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "\n"+strings.Repeat(" ", len(program)))
 	fmt.Fprintln(os.Stderr, program+text)
 }
 
-// interruptible ends the context on the first SIGINT or SIGTERM; a second one
-// ends the program at once.
-func interruptible() (context.Context, func()) {
+// cancelOnSignal cancels the context on the first SIGINT or SIGTERM. The second
+// signal ends the program at once.
+func cancelOnSignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
@@ -99,11 +98,11 @@ func root() *cobra.Command {
 		Short: "A virtual router for overlay networks: MPLSoGRE, MPLSoUDP and VXLAN in eBPF",
 		Long: `vrouter connects workloads of virtual networks over an IP underlay.
 
-An agent runs on each compute node, keeps the kernel's forwarding tables as the
-desired state says, and answers the other commands on a unix socket that root
-alone may open. Packets flow without it: it may stop, crash or be upgraded.
+An agent runs on each compute node. It writes the desired state into the kernel's
+forwarding tables. The other commands talk to it over a unix socket that only root
+can open. Packets keep flowing while the agent is stopped or upgraded.
 
-Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		Example: `  vrouter agent --config node.yaml &
   vrouter apply -f state.yaml
   vrouter port add --network red --netns n1
@@ -120,7 +119,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 		&cobra.Group{ID: "run", Title: "Running:"},
 		&cobra.Group{ID: "state", Title: "Desired state:"},
 		&cobra.Group{ID: "tables", Title: "Forwarding state:"},
-		&cobra.Group{ID: "watch", Title: "Traffic and trouble:"},
+		&cobra.Group{ID: "watch", Title: "Traffic and debugging:"},
 	)
 	for group, members := range map[string][]*cobra.Command{
 		"run":    {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), dockerCommand(), cniCommand()},
@@ -141,7 +140,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "The version of this program; the agent's is in `vrouter status`",
+		Short:   "Print the version of this program (`vrouter status` prints the agent's)",
 		Example: "  vrouter version",
 		Args:    cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {

@@ -10,8 +10,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"vrouter": main})
 }
 
-// The scripts read like a person at a terminal, who speaks to an agent that
-// gives prepared answers.
+// The scripts are terminal sessions with a server that sends prepared answers.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -8,11 +8,10 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manCommand writes the manual pages, for whoever packages the program.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man FOLDER",
-		Short:   "Write a manual page of each command",
+		Short:   "Write manual pages for all commands",
 		Example: "  vrouter man /usr/local/share/man/man1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -26,7 +25,7 @@ func manCommand() *cobra.Command {
 			}
 			pages, err := os.ReadDir(args[0])
 			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d pages in %s\n", len(pages), args[0])
+				fmt.Fprintf(cmd.OutOrStdout(), "wrote %d pages to %s\n", len(pages), args[0])
 			}
 			return err
 		},

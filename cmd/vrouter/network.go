@@ -17,7 +17,7 @@ import (
 func networkCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "network",
-		Short: "Virtual networks of the fleet",
+		Short: "Create, change and list virtual networks",
 		Example: `  vrouter network create red --subnet 10.1.0.0/16 --subnet fd00:1::/64
   vrouter network list`,
 	})
@@ -26,12 +26,12 @@ func networkCommand() *cobra.Command {
 		table: networkTable, complete: completeNetworks,
 		remove: func(ctx context.Context, c *api.Client, name string) error { return c.DeleteNetwork(ctx, name) },
 	}
-	cmd.AddCommand(networkCreateCommand(), networkSetCommand(), kind.list(), kind.get(), kind.delete("Take a network away that has no ports"))
+	cmd.AddCommand(networkCreateCommand(), networkSetCommand(), kind.list(), kind.get(), kind.delete("Delete networks that have no ports"))
 	return cmd
 }
 
-// networkFlags are the flags of `network create` and `network set` as they are
-// typed.
+// networkFlags are the flags of `network create` and `network set`, not yet
+// parsed.
 type networkFlags struct {
 	tenant          string
 	subnets, ranges []string
@@ -42,16 +42,16 @@ type networkFlags struct {
 
 func (f *networkFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.subnets, "subnet", nil, "a `prefix`, whose first address is the gateway's; may be repeated")
-	flags.StringSliceVar(&f.ranges, "range", nil, "choose addresses from `FIRST-LAST` or a prefix; may be repeated (default: the subnets)")
-	flags.StringVar(&f.tenant, "tenant", "", "whose `name` it is under: different tenants may have the same subnets")
-	flags.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy for all its ports; may be repeated")
-	flags.BoolVar(&f.bridge, "l2", false, "bridge Ethernet; with --l3 frames for the router are routed")
+	flags.StringSliceVar(&f.subnets, "subnet", nil, "subnet as a `prefix`; its first address is the gateway (repeatable)")
+	flags.StringSliceVar(&f.ranges, "range", nil, "allocate addresses only from `FIRST-LAST` or a prefix (repeatable; default: the subnets)")
+	flags.StringVar(&f.tenant, "tenant", "", "`name` of the tenant; different tenants can use the same subnets")
+	flags.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy for all ports of the network (repeatable)")
+	flags.BoolVar(&f.bridge, "l2", false, "bridge Ethernet frames; with --l3, also route IP")
 	flags.BoolVar(&f.route, "l3", false, "route IP (the default)")
 	cmd.RegisterFlagCompletionFunc("policy", completePolicies)
 }
 
-// fill puts what was given into a network.
+// fill copies the flags that were given into a network.
 func (f *networkFlags) fill(cmd *cobra.Command, n *model.Network) error {
 	given := cmd.Flags().Changed
 	if given("subnet") {
@@ -59,7 +59,7 @@ func (f *networkFlags) fill(cmd *cobra.Command, n *model.Network) error {
 		for _, text := range f.subnets {
 			p, err := netip.ParsePrefix(text)
 			if err != nil {
-				return misuse{fmt.Errorf("--subnet %q is no prefix; write such as 10.1.0.0/16", text)}
+				return misuse{fmt.Errorf("--subnet %q is not a prefix; write one such as 10.1.0.0/16", text)}
 			}
 			n.Subnets = append(n.Subnets, p)
 		}
@@ -94,9 +94,9 @@ func networkCreateCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:   "create NAME --subnet PREFIX…",
-		Short: "Make a network, for every node of the fleet",
-		Long: `Makes a virtual network. Its id, from which its VRF and its labels follow, and
-its VNI are the next free ones unless they are given.`,
+		Short: "Create a network for all nodes of the fleet",
+		Long: `Creates a virtual network. Without --id and --vni it gets the next free ones. The
+VRF and the labels of the network follow from its id.`,
 		Example: `  vrouter network create red --subnet 10.1.0.0/16 --subnet fd00:1::/64 --policy web
   vrouter network create lab --l2`,
 		Args: cobra.ExactArgs(1),
@@ -116,8 +116,8 @@ its VNI are the next free ones unless they are given.`,
 		}),
 	}
 	f.add(cmd)
-	cmd.Flags().Uint32Var(&f.id, "id", 0, "the network's `number`, 1 … 4095")
-	cmd.Flags().Uint32Var(&f.vni, "vni", 0, "its VXLAN `number`")
+	cmd.Flags().Uint32Var(&f.id, "id", 0, "`number` of the network, 1 to 4095 (default: next free)")
+	cmd.Flags().Uint32Var(&f.vni, "vni", 0, "VXLAN network identifier, a `number` (default: next free)")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -126,7 +126,7 @@ func networkSetCommand() *cobra.Command {
 	var f networkFlags
 	cmd := &cobra.Command{
 		Use:               "set NAME",
-		Short:             "Change a network; what is not given stays",
+		Short:             "Change a network; flags that are not given keep their values",
 		Example:           "  vrouter network set red --policy web --policy ssh",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(completeNetworks),
@@ -160,7 +160,7 @@ func describeNetwork(out io.Writer, n model.Network) error {
 
 func networkTable(rows []model.Network) inspect.Table {
 	t := inspect.Table{
-		Empty: "no networks; make one with `vrouter network create`",
+		Empty: "no networks; create one with `vrouter network create`",
 		Columns: []inspect.Column{
 			{Name: "Network", Key: true}, {Name: "Id", Right: true}, {Name: "VNI", Right: true, Leave: 3}, {Name: "Forwarding", Leave: 2},
 			{Name: "Tenant", Leave: 5}, {Name: "Subnets", Least: 12}, {Name: "Ranges", Leave: 4}, {Name: "Policies", Leave: 1},

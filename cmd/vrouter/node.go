@@ -16,7 +16,7 @@ import (
 func nodeCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "node",
-		Short: "Nodes of the fleet, and whether their agents live",
+		Short: "List, add and delete nodes, and show whether their agents run",
 		Example: `  vrouter node list
   vrouter node delete c --ports`,
 	})
@@ -29,7 +29,7 @@ func nodeCommand() *cobra.Command {
 
 func nodeTable(rows []api.Node) inspect.Table {
 	t := inspect.Table{
-		Empty: "no nodes; an agent makes its own known, or `vrouter node add` does",
+		Empty: "no nodes; start an agent, or use `vrouter node add`",
 		Columns: []inspect.Column{
 			{Name: "Node", Key: true}, {Name: "Underlay", Least: 12}, {Name: "Encapsulations", Leave: 2}, {Name: "Ports", Right: true},
 			{Name: "Agent"}, {Name: "Host", Leave: 3}, {Name: "Version", Leave: 1},
@@ -57,7 +57,7 @@ func nodeAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "add NAME --underlay ADDRESS…",
 		Aliases: []string{"set"},
-		Short:   "Make a node known before its agent does, or change it",
+		Short:   "Add a node before its agent starts, or change it",
 		Example: "  vrouter node add c --underlay 192.0.2.3 --encapsulation vxlan",
 		Args:    cobra.ExactArgs(1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
@@ -65,7 +65,7 @@ func nodeAddCommand() *cobra.Command {
 			for _, text := range underlay {
 				a, err := netip.ParseAddr(text)
 				if err != nil {
-					return misuse{fmt.Errorf("--underlay %q is no IP address", text)}
+					return misuse{fmt.Errorf("--underlay %q is not an IP address", text)}
 				}
 				n.Underlay = append(n.Underlay, a)
 			}
@@ -75,12 +75,12 @@ func nodeAddCommand() *cobra.Command {
 			if err := c.PutNode(ctx, n); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "node %s is known\n", n.Name)
+			fmt.Fprintf(cmd.OutOrStdout(), "saved node %s\n", n.Name)
 			return nil
 		}),
 	}
-	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "an `address` by which other nodes reach it; may be repeated")
-	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "mpls-udp, mpls-gre, vxlan, preferred first (default all of them)")
+	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "underlay `address` of the node (repeatable)")
+	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "encapsulations of the node, preferred first: mpls-udp, mpls-gre, vxlan (default all)")
 	cmd.MarkFlagRequired("underlay")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("mpls-udp", "mpls-gre", "vxlan"))
 	return cmd
@@ -90,17 +90,17 @@ func nodeDeleteCommand() *cobra.Command {
 	var ports bool
 	cmd := &cobra.Command{
 		Use:               "delete NAME…",
-		Short:             "Declare nodes gone for good",
+		Short:             "Delete nodes that will not come back",
 		Aliases:           []string{"rm"},
 		Example:           "  vrouter node delete c --ports",
-		Long:              "Takes nodes out of the fleet whose agents do not run any more. With --ports their\nports go too, and the ports' addresses are free.",
+		Long:              "Deletes nodes whose agents no longer run. With --ports it also deletes their ports\nand frees the ports' addresses.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeFleetNodes,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			return deleteAll(ctx, cmd, "node", args, func(ctx context.Context, name string) error { return c.DeleteNode(ctx, name, ports) })
 		}),
 	}
-	cmd.Flags().BoolVar(&ports, "ports", false, "delete the ports on it too")
+	cmd.Flags().BoolVar(&ports, "ports", false, "delete the node's ports too")
 	return cmd
 }
 

@@ -20,8 +20,8 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// The scripts in testdata/node speak to real agents of two nodes, a and b, whose
-// underlay is a pair of devices, with namespaces for workloads on each.
+// The scripts in testdata/node use real agents of two nodes, a and b. A veth pair is
+// the underlay. Each node has namespaces for workloads.
 func TestNodes(t *testing.T) {
 	needNodes(t)
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// needNodes skips a test where nodes cannot be made.
+// needNodes skips a test without root or the needed programs.
 func needNodes(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -48,13 +48,13 @@ func needNodes(t *testing.T) {
 	}
 }
 
-// fabric are the nodes of one script.
+// fabric has the nodes of one script.
 type fabric struct {
 	dir    string // run and state directories: short, since sockets are in it
 	prefix string // of the namespaces
 }
 
-// namespaces are the nodes' and the workloads'.
+// namespaces returns the namespaces of nodes and workloads.
 var namespaces = []string{"a", "b", "n1", "n2", "n3"}
 
 // makeNodes makes namespaces, the underlay, and a configuration for each node.
@@ -86,7 +86,7 @@ func makeNodes(env *testscript.Env) error {
 	return f.writeState(env.WorkDir)
 }
 
-// join makes the underlay between the nodes.
+// join connects the nodes by the underlay.
 func (f fabric) join() error {
 	return errors.Join(
 		run(fmt.Sprintf("ip link add under netns %sa mtu 1600 type veth peer name under netns %sb mtu 1600", f.prefix, f.prefix)),
@@ -96,8 +96,8 @@ func (f fabric) join() error {
 		run("ip -n "+f.prefix+"b link set under up"))
 }
 
-// writeState fills the namespaces' names into the states: the one that scripts
-// share, and a script's own.
+// writeState writes the namespaces' names into the shared state and into the states
+// of the script.
 func (f fabric) writeState(work string) error {
 	own, err := filepath.Glob(filepath.Join(work, "*.yaml"))
 	if err != nil {
@@ -116,7 +116,7 @@ func (f fabric) writeState(work string) error {
 	return nil
 }
 
-// remove takes everything down that a script left, also one that failed.
+// remove removes everything that a script has left, also a failed one.
 func (f fabric) remove(env *testscript.Env) {
 	for _, node := range []string{"a", "b"} {
 		call := exec.Command(os.Args[0], "remove", "--config", filepath.Join(env.WorkDir, node+".yaml"))
@@ -132,7 +132,7 @@ func (f fabric) remove(env *testscript.Env) {
 	os.RemoveAll(f.dir)
 }
 
-// binDir is where testscript put the program under test.
+// binDir is the directory into which testscript has installed the program.
 func binDir(env *testscript.Env) string {
 	first, _, _ := strings.Cut(env.Getenv("PATH"), string(os.PathListSeparator))
 	return first

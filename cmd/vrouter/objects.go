@@ -12,13 +12,13 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// objects are the commands that every kind of the fleet's objects has.
+// objects makes the commands list, get and delete for one kind of object.
 type objects[O any] struct {
 	noun     string
 	all      func(*api.Client, context.Context) ([]O, error)
 	name     func(O) string
 	table    func([]O) inspect.Table
-	fields   func(O) []inspect.Field // of one; nil: its row
+	fields   func(O) []inspect.Field // of one object; nil: the columns of its row
 	remove   func(context.Context, *api.Client, string) error
 	complete completer
 }
@@ -27,7 +27,7 @@ func (k objects[O]) list() *cobra.Command {
 	var v view
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "All of them, of the whole fleet",
+		Short:   fmt.Sprintf("List the %s of the whole fleet", plural(k.noun)),
 		Aliases: []string{"ls"},
 		Example: fmt.Sprintf("  vrouter %s list\n  vrouter %s list -o json", k.noun, k.noun),
 		Args:    cobra.NoArgs,
@@ -46,7 +46,7 @@ func (k objects[O]) get() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:               "get NAME",
-		Short:             "One of them, with everything about it",
+		Short:             fmt.Sprintf("Show one %s with all its fields", k.noun),
 		Example:           fmt.Sprintf("  vrouter %s get NAME -o json", k.noun),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(k.complete),
@@ -93,12 +93,12 @@ func deleteAll(ctx context.Context, cmd *cobra.Command, noun string, names []str
 		if err := remove(ctx, name); err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s %s is gone\n", noun, name)
+		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s %s\n", noun, name)
 	}
 	return nil
 }
 
-// find is an object by its name; the error says which may have been meant.
+// find finds an object by its name. The error suggests similar names.
 func find[O any](noun, name string, all []O, nameOf func(O) string) (O, error) {
 	var names []string
 	for _, o := range all {
@@ -108,5 +108,5 @@ func find[O any](noun, name string, all []O, nameOf func(O) string) (O, error) {
 		names = append(names, nameOf(o))
 	}
 	var none O
-	return none, fmt.Errorf("there is no %s %q; %s", noun, name, model.Meant(noun+"s", name, names))
+	return none, fmt.Errorf("there is no %s %q; %s", noun, name, model.Meant(plural(noun), name, names))
 }

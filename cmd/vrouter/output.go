@@ -14,7 +14,7 @@ import (
 	"windtunnel/vrouter/inspect"
 )
 
-// format is what -o asks for.
+// format is an output format: the value of -o.
 type format string
 
 const (
@@ -23,7 +23,7 @@ const (
 	asYAML  format = "yaml"
 )
 
-// formatFlag is -o: one of a command's formats.
+// formatFlag is the flag -o. It accepts the command's formats.
 type formatFlag struct {
 	chosen *format
 	of     []string
@@ -46,8 +46,8 @@ func (f formatFlag) Set(s string) error {
 	return nil
 }
 
-// outputFlag adds -o to a command: its formats, the default first; table and
-// JSON where none are given.
+// outputFlag adds -o to a command. The first format is the default. Without
+// formats they are table and JSON.
 func outputFlag(cmd *cobra.Command, f *format, formats ...format) {
 	if len(formats) == 0 {
 		formats = []format{asTable, asJSON}
@@ -57,11 +57,11 @@ func outputFlag(cmd *cobra.Command, f *format, formats ...format) {
 		flag.of = append(flag.of, string(each))
 	}
 	*f = formats[0]
-	cmd.Flags().VarP(flag, "output", "o", "how to print")
+	cmd.Flags().VarP(flag, "output", "o", "output format")
 	cmd.RegisterFlagCompletionFunc("output", words(flag.of...))
 }
 
-// writeJSON prints a value as programs and people can read it.
+// writeJSON prints a value as indented JSON.
 func writeJSON(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -69,9 +69,9 @@ func writeJSON(w io.Writer, value any) error {
 	return e.Encode(value)
 }
 
-// optionsFor are how tables look where w leads: as wide as the terminal and in
-// colour there, whole and plain in a file or pipe. NO_COLOR is heeded
-// (no-color.org).
+// optionsFor returns the layout of tables that are printed to w. On a terminal
+// they have its width and colours; NO_COLOR turns colours off (no-color.org). In
+// a file or pipe they have full width and no colours.
 func optionsFor(w io.Writer) inspect.Options {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -89,13 +89,17 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// count is "1 port", "2 ports".
+// count formats a number with its noun: "1 port", "2 ports", "2 policies".
 func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+	if n != 1 {
+		noun = plural(noun)
 	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+func plural(noun string) string {
 	if stem, ok := strings.CutSuffix(noun, "y"); ok {
-		return fmt.Sprintf("%d %sies", n, stem)
+		return stem + "ies"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return noun + "s"
 }

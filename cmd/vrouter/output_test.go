@@ -11,7 +11,7 @@ import (
 	"windtunnel/vrouter/inspect"
 )
 
-// terminal opens a pseudo-terminal of so many columns (pts(4)).
+// terminal opens a pseudo-terminal with a width in columns (pts(4)).
 func terminal(t *testing.T, columns uint16) *os.File {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

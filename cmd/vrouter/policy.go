@@ -16,7 +16,7 @@ import (
 func policyCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "policy",
-		Short: "Policies: what workloads may send and receive",
+		Short: "Create and list policies, which filter the traffic of workloads",
 		Example: `  vrouter policy create web --rule "ingress allow tcp 80" --rule "ingress allow icmp"
   vrouter policy get web`,
 	})
@@ -25,7 +25,7 @@ func policyCommand() *cobra.Command {
 		table: policyTable, fields: policyFields, complete: completePolicies,
 		remove: func(ctx context.Context, c *api.Client, name string) error { return c.DeletePolicy(ctx, name) },
 	}
-	cmd.AddCommand(policyCreateCommand(), kind.list(), kind.get(), kind.delete("Take a policy away that nobody has"))
+	cmd.AddCommand(policyCreateCommand(), kind.list(), kind.get(), kind.delete("Delete policies that no network or port uses"))
 	return cmd
 }
 
@@ -34,14 +34,14 @@ func policyCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "create NAME --rule RULE…",
 		Aliases: []string{"set"},
-		Short:   "Make a policy, or give it other rules",
-		Long: `Makes a policy of rules that are asked in order, of which the first that fits
-decides. A rule is
+		Short:   "Create a policy or replace its rules",
+		Long: `Creates a policy. The first rule that matches a packet decides. A rule is
 
   ingress|egress allow|deny [PROTOCOL [PORT|FIRST-LAST]] [from|to PREFIX] [log]
 
-seen from the workload. What no rule fits is denied in a direction in which
-there is a rule, else allowed. Replies pass with what they answer.`,
+Directions are those of the workload: it receives ingress and sends egress. A packet
+that matches no rule is denied if the policy has a rule for its direction, else
+allowed. Replies of allowed flows are allowed.`,
 		Example: `  vrouter policy create web --rule "ingress allow tcp 80-443 from 10.1.0.0/16" --rule "egress deny udp 53 log"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
@@ -60,19 +60,19 @@ there is a rule, else allowed. Replies pass with what they answer.`,
 			return nil
 		}),
 	}
-	cmd.Flags().StringArrayVar(&rules, "rule", nil, "a `rule`, in the order in which they are asked; may be repeated")
+	cmd.Flags().StringArrayVar(&rules, "rule", nil, "a `rule`; the first match decides (repeatable)")
 	cmd.MarkFlagRequired("rule")
 	return cmd
 }
 
-// remoteWord is what stands before a rule's prefix.
+// remoteWord is the word before a rule's prefix.
 var remoteWord = map[model.Direction]string{model.Ingress: "from", model.Egress: "to"}
 
-// parseRule reads a rule as people write it.
+// parseRule parses the text of a rule.
 func parseRule(text string) (r model.Rule, err error) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
-		return r, fmt.Errorf("write such as \"ingress allow tcp 80 from 10.1.0.0/16\"")
+		return r, fmt.Errorf("the rule is too short; write one such as \"ingress allow tcp 80 from 10.1.0.0/16\"")
 	}
 	r.Direction, r.Action = model.Direction(words[0]), model.Action(words[1])
 	for i := 2; i < len(words); i++ {
@@ -81,29 +81,29 @@ func parseRule(text string) (r model.Rule, err error) {
 			r.Log = true
 		case word == "from" || word == "to":
 			if is := remoteWord[r.Direction]; is != "" && word != is {
-				return r, fmt.Errorf("in a rule of %s traffic it is %q, not %q", r.Direction, is, word)
+				return r, fmt.Errorf("an %s rule uses %q, not %q", r.Direction, is, word)
 			}
 			if i++; i == len(words) {
-				return r, fmt.Errorf("%q needs a prefix behind it", word)
+				return r, fmt.Errorf("%q needs a prefix after it", word)
 			}
 			if r.Remote.IsValid() {
 				return r, fmt.Errorf("a rule has one prefix; write another rule for %s", words[i])
 			}
 			if r.Remote, err = netip.ParsePrefix(words[i]); err != nil {
-				return r, fmt.Errorf("%q is no prefix; write such as 10.1.0.0/16", words[i])
+				return r, fmt.Errorf("%q is not a prefix; write one such as 10.1.0.0/16", words[i])
 			}
 		case r.Protocol == "":
 			r.Protocol = word
 		case r.Ports == "":
 			r.Ports = word
 		default:
-			return r, fmt.Errorf("%q is one word too many", word)
+			return r, fmt.Errorf("%q is unexpected; a rule is DIRECTION ACTION PROTOCOL PORTS from|to PREFIX log", word)
 		}
 	}
 	return r, nil
 }
 
-// ruleText writes a rule as parseRule reads it.
+// ruleText formats a rule in the syntax of parseRule.
 func ruleText(r model.Rule) string {
 	words := []string{string(r.Direction), string(r.Action)}
 	for _, word := range []string{r.Protocol, r.Ports} {
@@ -122,7 +122,7 @@ func ruleText(r model.Rule) string {
 
 func policyTable(rows []model.Policy) inspect.Table {
 	t := inspect.Table{
-		Empty:   "no policies; make one with `vrouter policy create`",
+		Empty:   "no policies; create one with `vrouter policy create`",
 		Columns: []inspect.Column{{Name: "Policy", Key: true}, {Name: "Rules", Least: 20}},
 	}
 	for _, p := range rows {

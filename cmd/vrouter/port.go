@@ -21,7 +21,7 @@ import (
 func portCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "port",
-		Short: "Ports: workloads' attachments to networks",
+		Short: "Connect workloads to networks",
 		Example: `  vrouter port add --network red --netns n1
   vrouter port list`,
 	})
@@ -29,7 +29,7 @@ func portCommand() *cobra.Command {
 	return cmd
 }
 
-// portFlags are the flags of `port add` as they are typed.
+// portFlags are the flags of `port add`, not yet parsed.
 type portFlags struct {
 	name, network, netns, device, iface, mac string
 	ips, from                                []string
@@ -43,15 +43,14 @@ func portAddCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:   "add --network NETWORK --netns NETNS | --device DEVICE | --host",
-		Short: "Connect a workload on this node; prints what it has",
-		Long: `With --netns a veth pair is made, its end in the namespace is given its
-addresses, MTU and routes. With --device a device that exists on the node, a tap
-for instance, is plugged as it is. With --host the node itself gets an address
-and a route to the network; from there it can be reached only by who the port's
-policies let in.
+		Short: "Connect a workload on this node and print its addresses",
+		Long: `--netns creates a veth pair and configures addresses, MTU and routes on its end in
+the namespace. --device connects an existing device of the node, such as a tap,
+and does not configure it. --host gives the node itself an address and a route to
+the network; the port's policies decide who can reach the node.
 
-Addresses and the MAC are chosen where none are given. The port is there, and
-forwards, when the command returns; it survives restarts of the agent.`,
+Without --ip and --mac the addresses are allocated. The port forwards packets when
+the command returns. It survives restarts of the agent.`,
 		Example: `  vrouter port add --network red --netns n1
   vrouter port add --network red --netns n1 --interface eth1 --ip 10.0.0.7 --ip fd00::7
   vrouter port add --network red --netns n1 --ingress 100M --egress 50M
@@ -74,19 +73,19 @@ forwards, when the command returns; it survives restarts of the agent.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.network, "network", "", "`name` of the network")
-	flags.StringVar(&f.netns, "netns", "", "the workload's network namespace: a `name`, or a path")
-	flags.StringVar(&f.device, "device", "", "instead: a `device` on the node to plug as it is")
-	flags.BoolVar(&f.host, "host", false, "instead: this node itself, to reach the network's workloads from it")
+	flags.StringVar(&f.netns, "netns", "", "network namespace of the workload: a `name` or a path")
+	flags.StringVar(&f.device, "device", "", "existing `device` of the node to connect (instead of --netns)")
+	flags.BoolVar(&f.host, "host", false, "connect this node itself (instead of --netns)")
 	flags.StringVar(&f.iface, "interface", "", "the workload's `device` in its namespace (default eth0)")
 	flags.BoolVar(&f.acceptRA, "accept-ra", false, "let the workload's device take addresses and routes from router advertisements")
 	flags.BoolVar(&f.router, "router", false, "let the workload advertise itself as an IPv6 router, and answer DHCP")
 	flags.StringSliceVar(&f.ips, "ip", nil, "an `address` of the network's subnets; may be repeated")
-	flags.StringSliceVar(&f.from, "from", nil, "choose addresses from this `prefix`; may be repeated")
-	flags.StringVar(&f.mac, "mac", "", "the workload's MAC `address`")
-	flags.StringVar(&f.name, "name", "", "the port's `name` (default: made from network and address)")
-	flags.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy, asked before the network's; may be repeated")
-	flags.TextVar(&f.bandwidth.Ingress, "ingress", model.Rate(0), "limit what the workload receives to this `rate`, such as 100M: bits a second (default no limit)")
-	flags.TextVar(&f.bandwidth.Egress, "egress", model.Rate(0), "limit what it sends to this `rate`")
+	flags.StringSliceVar(&f.from, "from", nil, "allocate an address from this `prefix` (repeatable)")
+	flags.StringVar(&f.mac, "mac", "", "MAC `address` of the workload")
+	flags.StringVar(&f.name, "name", "", "`name` of the port (default: from network and address)")
+	flags.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy, checked before the network's policies (repeatable)")
+	flags.TextVar(&f.bandwidth.Ingress, "ingress", model.Rate(0), "limit received traffic to this `rate` in bit/s, such as 100M (default no limit)")
+	flags.TextVar(&f.bandwidth.Egress, "egress", model.Rate(0), "limit sent traffic to this `rate` in bit/s (default no limit)")
 	outputFlag(cmd, &output)
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
@@ -94,22 +93,22 @@ forwards, when the command returns; it survives restarts of the agent.`,
 	return cmd
 }
 
-// request checks the flags.
+// request parses and checks the flags.
 func (f portFlags) request() (api.PortRequest, error) {
 	r := api.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Router: f.router, Origin: model.Added}}
 	switch {
 	case f.netns == "" && f.device == "" && !f.host:
-		return r, fmt.Errorf("where is the workload? give --netns, or --device, or --host")
+		return r, fmt.Errorf("the workload is missing: give --netns, --device or --host")
 	case f.host && f.netns+f.device != "":
-		return r, fmt.Errorf("--host is the node itself: leave --netns and --device out")
+		return r, fmt.Errorf("--host connects the node itself: remove --netns and --device")
 	case f.netns != "" && f.device != "":
-		return r, fmt.Errorf("--netns and --device exclude each other")
+		return r, fmt.Errorf("--netns and --device exclude each other: give one")
 	case f.device != "" && f.iface != "":
-		return r, fmt.Errorf("--interface names a device in a namespace: it goes with --netns")
+		return r, fmt.Errorf("--interface is a device in a namespace: use it with --netns")
 	}
 	r.Attach = model.Attachment{Netns: f.netns, Device: f.device, Interface: f.iface, Host: f.host, AcceptRA: f.acceptRA}
 	if strings.ContainsRune(f.netns, '/') {
-		// The agent's working directory is another.
+		// The agent has a different working directory.
 		path, err := filepath.Abs(f.netns)
 		if err != nil {
 			return r, fmt.Errorf("--netns %s: %w", f.netns, err)
@@ -119,21 +118,21 @@ func (f portFlags) request() (api.PortRequest, error) {
 	for _, text := range f.ips {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return r, fmt.Errorf("--ip %q is no IP address; the prefix length comes from the subnet", text)
+			return r, fmt.Errorf("--ip %q is not an IP address; write it without a prefix length", text)
 		}
 		r.IPs = append(r.IPs, a)
 	}
 	for _, text := range f.from {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return r, fmt.Errorf("--from %q is no prefix; write such as 10.1.2.0/24", text)
+			return r, fmt.Errorf("--from %q is not a prefix; write one such as 10.1.2.0/24", text)
 		}
 		r.From = append(r.From, p)
 	}
 	if f.mac != "" {
 		mac, err := net.ParseMAC(f.mac)
 		if err != nil || len(mac) != len(r.MAC) {
-			return r, fmt.Errorf("--mac %q is no MAC address: write 02:00:00:00:00:07", f.mac)
+			return r, fmt.Errorf("--mac %q is not a MAC address; write one such as 02:00:00:00:00:07", f.mac)
 		}
 		r.MAC = model.MAC(mac)
 	}
@@ -178,7 +177,7 @@ func bandwidthText(b model.Bandwidth) string {
 func portDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "delete NAME…",
-		Short:             "Disconnect workloads, on any node; applied ones go with their document",
+		Short:             "Delete ports on any node; `apply` deletes the ports of a state file",
 		Aliases:           []string{"rm"},
 		Example:           "  vrouter port delete web1",
 		Args:              cobra.MinimumNArgs(1),
@@ -189,7 +188,7 @@ func portDeleteCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "port %s is gone; %s\n", name, summary(applied))
+				fmt.Fprintf(cmd.OutOrStdout(), "deleted port %s; %s\n", name, summary(applied))
 				warn(cmd, applied.Warnings)
 			}
 			return nil
@@ -197,10 +196,10 @@ func portDeleteCommand() *cobra.Command {
 	}
 }
 
-// portRow is a port with what the node knows of it.
+// portRow is a port and its vif.
 type portRow struct {
 	model.Port
-	Vif *inspect.Vif `json:"vif,omitempty"` // of this node's ports that are plugged
+	Vif *inspect.Vif `json:"vif,omitempty"` // nil: on another node, or not connected
 }
 
 func portListCommand() *cobra.Command {
@@ -209,7 +208,7 @@ func portListCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "Ports of this node; with --all of every node",
+		Short:   "List the ports of this node, or with --all of all nodes",
 		Aliases: []string{"ls"},
 		Example: "  vrouter port list --network red\n  vrouter port list --all -o json",
 		Args:    cobra.NoArgs,
@@ -221,13 +220,13 @@ func portListCommand() *cobra.Command {
 		}),
 	}
 	v.flags(cmd)
-	cmd.Flags().StringVar(&network, "network", "", "of one network, by its `name`")
-	cmd.Flags().BoolVar(&all, "all", false, "other nodes' ports too")
+	cmd.Flags().StringVar(&network, "network", "", "only ports of the network with this `name`")
+	cmd.Flags().BoolVar(&all, "all", false, "include the ports of other nodes")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
 	return cmd
 }
 
-// portRows joins the desired state's ports with the vifs that there are.
+// portRows joins the ports of the desired state with the vifs of this node.
 func portRows(ctx context.Context, c *api.Client, network string, all bool) ([]portRow, error) {
 	status, err := c.Status(ctx)
 	if err != nil {
@@ -261,7 +260,7 @@ func portGetCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:               "get NAME",
-		Short:             "One port, with everything about it",
+		Short:             "Show one port with all its fields",
 		Example:           "  vrouter port get web1",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(completePorts),

@@ -9,7 +9,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// portTable shows ports, and the vif of those that are plugged here.
+// portTable shows ports, and the vifs of ports that this node has connected.
 func portTable(rows []portRow) inspect.Table {
 	t := inspect.Table{
 		Empty: "no ports",
@@ -45,13 +45,13 @@ func addresses(ips []netip.Addr) string {
 	return strings.Join(words, " ")
 }
 
-// workload says where a port's other end is.
+// workload describes the workload's end of a port.
 func workload(a model.Attachment) string {
 	switch {
 	case a.Device != "":
 		return "device " + a.Device
 	case a.Host:
-		return "the node"
+		return "this node"
 	case a.Netns == "":
 		return "-"
 	}
@@ -62,11 +62,11 @@ func workload(a model.Attachment) string {
 	return device + " in " + a.Netns
 }
 
-// portFields is everything about one port.
+// portFields are all fields of one port.
 func portFields(r portRow) []inspect.Field {
 	fields := portTable([]portRow{r}).Fields(0)
 	if r.Origin != model.Applied {
-		fields = append(fields, inspect.Field{Name: "Made by", Value: r.Origin.String()})
+		fields = append(fields, inspect.Field{Name: "Created by", Value: r.Origin.String()})
 	}
 	if r.Owner != "" {
 		fields = append(fields, inspect.Field{Name: "Owner", Value: r.Owner})

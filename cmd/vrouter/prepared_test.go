@@ -14,10 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// prepared answers in an agent's stead. A script may lay its own answers into
-// answers/: NAME.json, or NAME.1.json, NAME.2.json, … for each request in turn;
-// a request behind the last of these is refused, which ends --watch.
-// What was asked stands in requests.
+// prepared is a server with prepared answers. A script can put other answers into
+// answers/: NAME.json, or NAME.1.json, NAME.2.json, … for successive requests. A
+// request after the last of these is refused, which ends --watch. The file requests
+// lists the requests.
 type prepared struct {
 	dir    string // the script's
 	shared string // testdata/prepared
@@ -69,7 +69,7 @@ func (s *prepared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, name)
 }
 
-// note keeps what was asked for the script to look at.
+// note appends a request to the file requests.
 func (s *prepared) note(r *http.Request, body []byte) error {
 	f, err := os.OpenFile(filepath.Join(s.dir, "requests"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *prepared) answer(w http.ResponseWriter, name string) {
 	fmt.Fprintf(w, `{"error": "no answer is prepared for %s %d"}`, name, s.asked[name])
 }
 
-// refused reports whether an answer is an error's.
+// refused reports whether an answer is an error.
 func refused(text []byte) bool {
 	var e struct {
 		Error string `json:"error"`

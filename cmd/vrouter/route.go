@@ -16,7 +16,7 @@ import (
 func staticCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "route",
-		Short: "Static routes of networks; what a node forwards by is in `rt`",
+		Short: "Add, list and delete static routes (`vrouter rt` shows the forwarding table)",
 		Example: `  vrouter route add red 10.9.0.0/16 --port fw1 --port fw2
   vrouter route list`,
 	})
@@ -30,7 +30,7 @@ func staticAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "add NETWORK PREFIX --port PORT… | --gateway GATEWAY… | --discard",
 		Aliases: []string{"set"},
-		Short:   "Make a route, or give it other ways; several share the flows",
+		Short:   "Add or replace a route; several next hops share the flows",
 		Example: "  vrouter route add red 0.0.0.0/0 --gateway edge",
 		Args:    cobra.ExactArgs(2),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
@@ -48,13 +48,13 @@ func staticAddCommand() *cobra.Command {
 			if err := c.PutRoute(ctx, r); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s in network %s leads to %s\n", r.Prefix, r.Network, ways(r))
+			fmt.Fprintf(cmd.OutOrStdout(), "saved route %s in network %s: %s\n", r.Prefix, r.Network, nextHops(r))
 			return nil
 		}),
 	}
-	cmd.Flags().StringSliceVar(&ports, "port", nil, "through this `port`; may be repeated")
-	cmd.Flags().StringSliceVar(&gateways, "gateway", nil, "through this `gateway`; may be repeated")
-	cmd.Flags().BoolVar(&discard, "discard", false, "nowhere")
+	cmd.Flags().StringSliceVar(&ports, "port", nil, "send packets to this `port` (repeatable)")
+	cmd.Flags().StringSliceVar(&gateways, "gateway", nil, "send packets to this `gateway` (repeatable)")
+	cmd.Flags().BoolVar(&discard, "discard", false, "drop packets to this prefix")
 	cmd.RegisterFlagCompletionFunc("port", completePorts)
 	cmd.RegisterFlagCompletionFunc("gateway", completeGateways)
 	return cmd
@@ -63,14 +63,14 @@ func staticAddCommand() *cobra.Command {
 func prefixArgument(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return p, misuse{fmt.Errorf("%q is no prefix; write such as 10.9.0.0/16", text)}
+		return p, misuse{fmt.Errorf("%q is not a prefix; write one such as 10.9.0.0/16", text)}
 	}
 	return p, nil
 }
 
-func ways(r model.Route) string {
+func nextHops(r model.Route) string {
 	if r.Discard {
-		return "nowhere"
+		return "discard"
 	}
 	var words []string
 	for _, v := range r.Via {
@@ -87,7 +87,7 @@ func staticListCommand() *cobra.Command {
 	var v view
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "Static routes, of the whole fleet",
+		Short:   "List the static routes of the whole fleet",
 		Aliases: []string{"ls"},
 		Example: "  vrouter route list",
 		Args:    cobra.NoArgs,
@@ -95,11 +95,11 @@ func staticListCommand() *cobra.Command {
 			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
 				rows, err := c.StaticRoutes(ctx)
 				t := inspect.Table{
-					Empty:   "no static routes; make one with `vrouter route add`",
-					Columns: []inspect.Column{{Name: "Network", Key: true}, {Name: "Prefix", Key: true}, {Name: "Leads to", Least: 12}},
+					Empty:   "no static routes; add one with `vrouter route add`",
+					Columns: []inspect.Column{{Name: "Network", Key: true}, {Name: "Prefix", Key: true}, {Name: "Next hops", Least: 12}},
 				}
 				for _, r := range rows {
-					t.Add(r.Network, r.Prefix.String(), ways(r))
+					t.Add(r.Network, r.Prefix.String(), nextHops(r))
 				}
 				return reading{rows, t}, err
 			})
@@ -112,7 +112,7 @@ func staticListCommand() *cobra.Command {
 func staticDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete NETWORK PREFIX",
-		Short:   "Take a static route away",
+		Short:   "Delete a static route",
 		Aliases: []string{"rm"},
 		Example: "  vrouter route delete red 10.9.0.0/16",
 		Args:    cobra.ExactArgs(2),
@@ -124,7 +124,7 @@ func staticDeleteCommand() *cobra.Command {
 			if err := c.DeleteRoute(ctx, args[0], prefix); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "route %s in network %s is gone\n", prefix, args[0])
+			fmt.Fprintf(cmd.OutOrStdout(), "deleted route %s in network %s\n", prefix, args[0])
 			return nil
 		}),
 	}

@@ -15,18 +15,17 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// mostState bounds a state file: 64 MB, as the agent does.
-const mostState = 64 << 20
+// maxState is the size limit of a state file: 64 MB, like the agent's.
+const maxState = 64 << 20
 
 func applyCommand() *cobra.Command {
 	var file string
 	var output format
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Give the agent a desired state: nodes, networks, ports, routes, policies",
-		Long: `Replaces the desired state. A state that is not valid is refused whole, with
-everything that is wrong with it, and the running state stays as it is. Ports
-that were added with "vrouter port add" stay.`,
+		Short: "Replace the desired state with a file: nodes, networks, ports, routes, policies",
+		Long: `Replaces the desired state. If the file has errors, the command lists all of them
+and changes nothing. Ports of "vrouter port add" stay.`,
 		Example: "  vrouter apply -f state.yaml\n  vrouter state | sed 's/l3/l2l3/' | vrouter apply -f -",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
@@ -38,7 +37,7 @@ that were added with "vrouter port add" stay.`,
 			var refused *api.Error
 			switch {
 			case errors.As(err, &refused):
-				return fmt.Errorf("the state is refused, nothing was changed:\n%w", err)
+				return fmt.Errorf("apply the state: it is refused and nothing was changed:\n%w", err)
 			case err != nil:
 				return err
 			case output == asJSON:
@@ -49,14 +48,14 @@ that were added with "vrouter port add" stay.`,
 			return nil
 		}),
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "the state as YAML; - reads it from standard input")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "state as YAML; - reads standard input")
 	cmd.MarkFlagRequired("file")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 	outputFlag(cmd, &output)
 	return cmd
 }
 
-// readState reads a state file; "-" is standard input.
+// readState reads and parses a state file; "-" is standard input.
 func readState(file string, stdin io.Reader) (model.State, error) {
 	from, name := stdin, "standard input"
 	if file != "-" {
@@ -67,21 +66,21 @@ func readState(file string, stdin io.Reader) (model.State, error) {
 		defer f.Close()
 		from, name = f, file
 	}
-	text, err := io.ReadAll(io.LimitReader(from, mostState+1))
+	text, err := io.ReadAll(io.LimitReader(from, maxState+1))
 	switch {
 	case err != nil:
 		return model.State{}, fmt.Errorf("read the desired state from %s: %w", name, err)
-	case len(text) > mostState:
-		return model.State{}, fmt.Errorf("read the desired state from %s: it is larger than %d MB", name, mostState>>20)
+	case len(text) > maxState:
+		return model.State{}, fmt.Errorf("read the desired state from %s: it is larger than %d MB", name, maxState>>20)
 	}
 	state, err := model.Parse(name, text)
 	if err != nil {
-		return model.State{}, shown(name, string(text), err)
+		return model.State{}, withSourceLine(name, string(text), err)
 	}
 	return state, nil
 }
 
-// summary says what a change came to.
+// summary formats the counts of a change.
 func summary(a api.Applied) string {
 	return fmt.Sprintf("%s updated, %d deleted in %v", count(a.Updated, "entry"), a.Deleted, a.Took.Round(10*time.Microsecond))
 }
@@ -96,7 +95,7 @@ func stateCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:     "state",
-		Short:   "The desired state that the agent works to, as YAML that `apply` takes",
+		Short:   "Print the desired state as YAML for `vrouter apply`",
 		Example: "  vrouter state > state.yaml\n  vrouter state -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
@@ -123,7 +122,7 @@ func statusCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "How the agent is: what it cannot do, what it had to repair",
+		Short:   "Show the agent's state, problems and repairs",
 		Example: "  vrouter status\n  vrouter status -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
@@ -172,7 +171,7 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 		fields = append(fields, inspect.Field{Name: "Problem", Value: s.Store.Refused})
 	}
 	if n := len(s.Store.Waiting); n > 0 {
-		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store once it answers", count(n, "port"))})
+		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store when it is reachable", count(n, "port"))})
 	}
 	for _, p := range s.Problems {
 		fields = append(fields, inspect.Field{Name: "Problem", Value: p})
@@ -180,21 +179,22 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 	return fields
 }
 
-// storeText says where the desired state is, and since when it is not heard of.
+// storeText formats the store's address and revision, and since when it is
+// unreachable.
 func storeText(s api.Store, now time.Time) string {
 	switch {
 	case s.Heard.IsZero():
 		return s.Address + ", never answered: " + s.Problem
 	case s.Problem != "":
-		return fmt.Sprintf("%s, out of reach: what was known %s is in force (revision %d): %s", s.Address, ago(s.Heard, now), s.Revision, s.Problem)
+		return fmt.Sprintf("%s, unreachable: using the state of %s (revision %d): %s", s.Address, ago(s.Heard, now), s.Revision, s.Problem)
 	}
 	return fmt.Sprintf("%s, revision %d", s.Address, s.Revision)
 }
 
-// contents sums a desired state up.
+// contents summarises a desired state.
 func contents(s model.State) string {
 	if len(s.Nodes) == 0 {
-		return "none yet; give one with `vrouter apply -f FILE`"
+		return "none yet; set one with `vrouter apply -f FILE`"
 	}
 	return fmt.Sprintf("%s, %s, %s", count(len(s.Nodes), "node"), count(len(s.Networks), "network"), count(len(s.Ports), "port"))
 }

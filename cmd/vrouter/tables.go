@@ -13,19 +13,19 @@ import (
 	"windtunnel/vrouter/inspect"
 )
 
-// lister is a command that shows one of the agent's tables: `list` all of it,
-// `get` one row.
+// lister makes the commands of one of the agent's tables: `list` shows all rows,
+// `get` shows one.
 type lister[T any] struct {
-	name, what string    // "vif", "Vifs: …"
+	name, what string    // "vif", "Show vifs: …"
 	noun       [2]string // "vif", "vifs"
-	get        string    // what names a row
+	get        string    // the argument of get
 	rows       func(*api.Client, context.Context, uint32) ([]T, error)
-	// table may ask the agent for what the rows refer to.
+	// table may ask the agent for objects that the rows refer to.
 	table  func(context.Context, *api.Client, []T) (inspect.Table, error)
 	find   func(rows []T, id string, vrf uint32) (T, error)
-	id     func(T) string                                                 // what find finds the row by
-	fields func(context.Context, *api.Client, T) ([]inspect.Field, error) // nil: the table's
-	needs  bool                                                           // get needs a VRF
+	id     func(T) string                                                 // the argument that finds the row
+	fields func(context.Context, *api.Client, T) ([]inspect.Field, error) // nil: the table's columns
+	needs  bool                                                           // get requires --vrf
 	sample [2]string                                                      // arguments for the examples of list and get
 }
 
@@ -51,7 +51,7 @@ func (l lister[T]) list() *cobra.Command {
 	var vrf string
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "All " + l.noun[1] + ", or those of one network",
+		Short:   "List all " + l.noun[1] + ", or those of one network",
 		Aliases: []string{"ls"},
 		Example: l.listExample() + "\n  vrouter " + l.name + " list --watch\n  vrouter " + l.name + " list -o json",
 		Args:    cobra.NoArgs,
@@ -70,7 +70,7 @@ func (l lister[T]) list() *cobra.Command {
 	return cmd
 }
 
-// names are what `get` can be asked for.
+// names are the arguments that get accepts, for completion.
 func (l lister[T]) names(ctx context.Context, c *api.Client, vrf string) ([]string, error) {
 	id, err := vrfOf(ctx, c, vrf)
 	if err != nil {
@@ -98,7 +98,7 @@ func (l lister[T]) getOne() *cobra.Command {
 	var vrf string
 	cmd := &cobra.Command{
 		Use:     "get " + l.get,
-		Short:   "One " + l.noun[0] + ", with everything about it",
+		Short:   "Show one " + l.noun[0] + " with all its fields",
 		Example: l.getExample(),
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -152,17 +152,17 @@ func (l lister[T]) describe(ctx context.Context, c *api.Client, row T) ([]inspec
 }
 
 func vrfFlag(cmd *cobra.Command, vrf *string) {
-	cmd.Flags().StringVar(vrf, "vrf", "", "of one VRF, by its number or its network's `name`")
+	cmd.Flags().StringVar(vrf, "vrf", "", "only this VRF: the `name` of its network, or its number")
 	cmd.RegisterFlagCompletionFunc("vrf", completeNetworks)
 }
 
-// byNumber finds a row by a number that names it.
+// byNumber makes a function that finds a row by its number.
 func byNumber[T any](what string, of func(T) uint32) func([]T, string, uint32) (T, error) {
 	return func(rows []T, id string, _ uint32) (T, error) {
 		var none T
 		n, err := strconv.ParseUint(id, 10, 32)
 		if err != nil {
-			return none, misuse{fmt.Errorf("%q is no %s: give a number", id, what)}
+			return none, misuse{fmt.Errorf("%q is not a %s; give a number", id, what)}
 		}
 		for _, r := range rows {
 			if of(r) == uint32(n) {
@@ -173,7 +173,7 @@ func byNumber[T any](what string, of func(T) uint32) func([]T, string, uint32) (
 	}
 }
 
-// withNexthops makes a table that says what nexthops stand for.
+// withNexthops makes a table that resolves nexthop ids to names.
 func withNexthops[T any](table func([]T, []inspect.Nexthop) inspect.Table) func(context.Context, *api.Client, []T) (inspect.Table, error) {
 	return func(ctx context.Context, c *api.Client, rows []T) (inspect.Table, error) {
 		nexthops, err := c.Nexthops(ctx, 0)
@@ -184,7 +184,7 @@ func withNexthops[T any](table func([]T, []inspect.Nexthop) inspect.Table) func(
 	}
 }
 
-// plain makes a table of nothing but its rows.
+// plain makes a table that needs only its rows.
 func plain[T any](table func([]T) inspect.Table) func(context.Context, *api.Client, []T) (inspect.Table, error) {
 	return func(_ context.Context, _ *api.Client, rows []T) (inspect.Table, error) {
 		return table(rows), nil

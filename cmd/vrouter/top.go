@@ -44,12 +44,12 @@ func topOnTerminal(ctx context.Context, c *api.Client) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("draw on this terminal (`vrouter top | cat` does without): %w", err)
+		return fmt.Errorf("draw on this terminal: %w; use `vrouter top | cat` for plain lines", err)
 	}
 	return end.(topModel).err
 }
 
-// Init waits a second for a second reading.
+// Init schedules the next reading.
 func (m topModel) Init() tea.Cmd { return m.nextSecond() }
 
 func (m topModel) nextSecond() tea.Cmd {
@@ -59,7 +59,7 @@ func (m topModel) nextSecond() tea.Cmd {
 	})
 }
 
-// Update takes a reading, a key, a new size.
+// Update handles readings, keys and changes of the terminal's size.
 func (m topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -82,9 +82,9 @@ func (m topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // View draws as many rows as the terminal has lines for.
 func (m topModel) View() string {
-	head := fmt.Sprintf("node %s  %s  q leaves\n\n", m.node, m.before.at.Format("15:04:05"))
+	head := fmt.Sprintf("node %s  %s  q quits\n\n", m.node, m.before.at.Format("15:04:05"))
 	if m.rates == nil {
-		return head + "reading for a second…\n"
+		return head + "measuring for one second…\n"
 	}
 	shown := m.rates
 	const around = 6 // the head, the headings, notes below

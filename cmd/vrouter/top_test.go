@@ -22,14 +22,14 @@ func TestTopShowsRatesBetweenReadings(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	var m tea.Model = topModel{node: "a", before: sample{stats(0), start}}
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
-	if !strings.Contains(m.View(), "reading for a second") {
+	if !strings.Contains(m.View(), "measuring for one second") {
 		t.Errorf("before the second reading:\n%s", m.View())
 	}
 	m, next := m.Update(sampled{sample: sample{stats(2000), start.Add(2 * time.Second)}})
 	if next == nil {
 		t.Error("no further reading is asked for")
 	}
-	want := `node a  03:04:07  q leaves
+	want := `node a  03:04:07  q quits
 
 Network  Vrf  Encapsulation  TX p/s  TX bit/s  RX p/s  RX bit/s
 red        1  vxlan          1.00 k     800 k       0         0

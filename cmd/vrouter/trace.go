@@ -18,9 +18,9 @@ func traceCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:   "trace --from PORT --to IP",
-		Short: "How a packet would travel: every lookup, what it found, the verdict",
-		Long: `The packet is made and run through the very program that forwards packets, on
-the tables as they are; nothing is sent and no counter moves.`,
+		Short: "Show every lookup of a test packet, and whether it is forwarded",
+		Long: `Runs a test packet through the program that forwards packets, with its current
+tables. Nothing is sent and no counter changes.`,
 		Example: `  vrouter trace --from web1 --to 10.0.0.4
   vrouter trace --from web1 --to 10.0.0.4 --proto tcp --dport 80
   vrouter trace --from web1 --to 2001:db8::4 --proto udp --dport 53 --length 1400`,
@@ -29,7 +29,7 @@ the tables as they are; nothing is sent and no counter moves.`,
 			if err := checkTrace(r); err != nil {
 				return misuse{err}
 			}
-			trace, err := traced(ctx, c, r)
+			trace, err := requestTrace(ctx, c, r)
 			switch {
 			case err != nil:
 				return err
@@ -41,12 +41,12 @@ the tables as they are; nothing is sent and no counter moves.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.From, "from", "", "the `port` whose workload sends")
-	flags.TextVar(&r.To, "to", netip.Addr{}, "the destination `address`")
-	flags.StringVar(&r.Protocol, "proto", "icmp", "tcp, udp or icmp")
-	flags.Uint16Var(&r.SourcePort, "sport", 0, "source port (default: a high one)")
+	flags.StringVar(&r.From, "from", "", "`port` of the sending workload")
+	flags.TextVar(&r.To, "to", netip.Addr{}, "destination `address`")
+	flags.StringVar(&r.Protocol, "proto", "icmp", "protocol of the packet: tcp, udp or icmp")
+	flags.Uint16Var(&r.SourcePort, "sport", 0, "source port (default: an ephemeral port)")
 	flags.Uint16Var(&r.DestinationPort, "dport", 0, "destination port")
-	flags.IntVar(&r.Length, "length", 0, "of the IP packet, in `bytes` (default: the smallest)")
+	flags.IntVar(&r.Length, "length", 0, "length of the IP packet in `bytes` (default: the smallest)")
 	outputFlag(cmd, &output)
 	cmd.MarkFlagRequired("from")
 	cmd.MarkFlagRequired("to")
@@ -55,12 +55,13 @@ the tables as they are; nothing is sent and no counter moves.`,
 	return cmd
 }
 
-// traced is the agent's trace, and where the packet would leave the node.
-func traced(ctx context.Context, c *api.Client, r api.TraceRequest) (inspect.Trace, error) {
+// requestTrace returns the agent's trace and the device by which the packet
+// leaves the node.
+func requestTrace(ctx context.Context, c *api.Client, r api.TraceRequest) (inspect.Trace, error) {
 	trace, err := c.Trace(ctx, r)
 	switch {
-	case err != nil && r.Length > mostTrial():
-		return trace, fmt.Errorf("%w; the kernel takes packets of up to about %d bytes for a trial: ask with a smaller --length", err, mostTrial())
+	case err != nil && r.Length > maxTestRun():
+		return trace, fmt.Errorf("%w; the kernel's test run takes packets of up to about %d bytes: use a smaller --length", err, maxTestRun())
 	case err != nil || trace.Dropped:
 		return trace, err
 	}
@@ -68,11 +69,11 @@ func traced(ctx context.Context, c *api.Client, r api.TraceRequest) (inspect.Tra
 	return trace.WithLeaves(nexthops), err
 }
 
-// mostTrial is what surely fits a trial run: a page without the room that the
-// kernel keeps around the packet (bpf_test_init in net/bpf/test_run.c).
-func mostTrial() int { return os.Getpagesize() - 512 }
+// maxTestRun is the packet size that fits a BPF test run: a page without the room
+// that the kernel reserves (bpf_test_init in net/bpf/test_run.c).
+func maxTestRun() int { return os.Getpagesize() - 512 }
 
-// checkTrace refuses what makes no packet.
+// checkTrace refuses flags that do not make a packet.
 func checkTrace(r api.TraceRequest) error {
 	switch {
 	case r.Protocol != "tcp" && r.Protocol != "udp" && r.Protocol != "icmp":
@@ -80,7 +81,7 @@ func checkTrace(r api.TraceRequest) error {
 	case r.Protocol == "icmp" && (r.SourcePort != 0 || r.DestinationPort != 0):
 		return fmt.Errorf("--sport and --dport need --proto tcp or udp: an ICMP packet has no ports")
 	case r.Length < 0 || r.Length > 65535:
-		return fmt.Errorf("--length %d: an IP packet has up to 65535 bytes", r.Length)
+		return fmt.Errorf("--length %d: an IP packet has 0 to 65535 bytes", r.Length)
 	}
 	return nil
 }

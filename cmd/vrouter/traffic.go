@@ -17,10 +17,10 @@ func vrfstatsCommand() *cobra.Command {
 	var v view
 	cmd := &cobra.Command{
 		Use:   "vrfstats",
-		Short: "Packets and bytes by network and encapsulation, since the tables were made",
-		Long: `TX is what this node's workloads sent, RX what reached them; "local" is between
-two of them. Packets are wire packets. Bytes are those of inner frames, without
-the outer headers.`,
+		Short: "Show packets and bytes by network and encapsulation",
+		Long: `Counts since the tables were created. TX is sent by the workloads of this node, RX
+is delivered to them; "local" is between two of them. Packets are wire packets.
+Bytes are those of inner frames, without the outer headers.`,
 		Example: "  vrouter vrfstats\n  vrouter vrfstats -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
@@ -39,9 +39,9 @@ func topCommand() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Packets and bits per second by network and encapsulation, live",
-		Long: `On a terminal the busiest come first, anew each second; q leaves. Elsewhere a
-reading each second is printed below the last one.`,
+		Short: "Show packets and bits per second by network and encapsulation, live",
+		Long: `On a terminal the table is updated every second, busiest rows first; q quits.
+Elsewhere one line is printed every second.`,
 		Example: "  vrouter top\n  vrouter top --once -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
@@ -52,12 +52,12 @@ reading each second is printed below the last one.`,
 			return top(ctx, out, c, once, output)
 		}),
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "one reading over one second")
+	cmd.Flags().BoolVar(&once, "once", false, "measure for one second, print, and exit")
 	outputFlag(cmd, &output)
 	return cmd
 }
 
-// sample is a reading of the counters and when it was taken.
+// sample is a reading of the counters and its time.
 type sample struct {
 	rows []inspect.VRFStats
 	at   time.Time
@@ -72,7 +72,7 @@ func (s sample) since(before sample) []inspect.Rate {
 	return inspect.Rates(before.rows, s.rows, s.at.Sub(before.at))
 }
 
-// top prints rates each second, or once.
+// top prints rates every second, or once.
 func top(ctx context.Context, out io.Writer, c *api.Client, once bool, output format) error {
 	before, err := takeSample(ctx, c)
 	if err != nil {
@@ -112,7 +112,7 @@ func printRates(out io.Writer, rates []inspect.Rate, at time.Time, once bool, ou
 	return err
 }
 
-// rateLines prints one line a reading: what carried anything, busiest first.
+// rateLines prints one line: the rates that are not zero, busiest first.
 func rateLines(out io.Writer, rates []inspect.Rate, at time.Time) error {
 	table := inspect.RateTable(rates)
 	line := at.Format("15:04:05")

@@ -8,23 +8,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// failure is an error of a command that was called rightly: exit code 1. What
-// is no failure was found in the arguments and flags: exit code 2.
+// failure is an error of a command that was called correctly: exit code 1. Every
+// other error is wrong usage: exit code 2.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// errSilent ends a command with exit code 1 and no further word: what it
-// printed says it all.
+// errSilent ends a command with exit code 1 and prints nothing: the command has
+// already printed the problem.
 var errSilent = errors.New("see above")
 
-// misuse is an error of how a command was called that shows only in its body.
+// misuse is a usage error that only the command's body can detect.
 type misuse struct{ error }
 
 func (m misuse) Unwrap() error { return m.error }
 
-// markFailures tells what goes wrong in a command's body from how it was
-// called, in a command and all below it.
+// markFailures wraps the errors of a command's body, and of its subcommands'
+// bodies, as failures. A misuse stays a usage error.
 func markFailures(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -41,8 +41,8 @@ func markFailures(cmd *cobra.Command) {
 	}
 }
 
-// hinted says where a command's help is.
-func hinted(cmd *cobra.Command, err error) error {
+// withHelpHint adds the command that prints the help.
+func withHelpHint(cmd *cobra.Command, err error) error {
 	text, gap := strings.TrimSpace(err.Error()), "; "
 	if strings.Contains(text, "\n") {
 		gap = "\n"
@@ -50,12 +50,12 @@ func hinted(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%s%ssee `%s --help`", text, gap, cmd.CommandPath())
 }
 
-// group is a command that only holds others: alone, or with a word that is
-// none of them, it is called wrongly.
+// group makes a command that only has subcommands. Without a subcommand, or with
+// an unknown one, it is a usage error.
 func group(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("%s needs a command", cmd.Name())
+			return fmt.Errorf("%s needs a subcommand", cmd.Name())
 		}
 		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
 	}

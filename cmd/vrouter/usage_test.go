@@ -59,7 +59,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// everyCommand calls f for each command a person sees.
+// everyCommand calls f for each visible command.
 func everyCommand(cmd *cobra.Command, f func(*cobra.Command)) {
 	for _, c := range cmd.Commands() {
 		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
@@ -70,7 +70,7 @@ func everyCommand(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// Each example is a command line that its command takes.
+// The command accepts each command line of its examples.
 func TestEveryCommandHasAnExampleThatWorks(t *testing.T) {
 	seen := 0
 	everyCommand(root(), func(c *cobra.Command) {
@@ -93,8 +93,8 @@ func TestEveryCommandHasAnExampleThatWorks(t *testing.T) {
 	}
 }
 
-// exampleLines are the arguments of the examples' calls of vrouter, without
-// what the shell makes of the rest of the line.
+// exampleLines returns the arguments of each call of vrouter in the examples,
+// without redirections and other commands.
 func exampleLines(t *testing.T, text string) [][]string {
 	t.Helper()
 	var lines [][]string
@@ -119,7 +119,7 @@ func exampleLines(t *testing.T, text string) [][]string {
 	return lines
 }
 
-// accepts says why a command line would be refused as usage.
+// accepts returns the usage error of a command line, or nil.
 func accepts(args []string) error {
 	cmd, rest, err := root().Find(args)
 	if err != nil {

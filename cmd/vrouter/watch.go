@@ -13,7 +13,7 @@ import (
 	"windtunnel/vrouter/inspect"
 )
 
-// view is how a list is fetched and shown, once or again each second.
+// view shows a list once, or with --watch every second.
 type view struct {
 	watch  bool
 	output format
@@ -21,16 +21,16 @@ type view struct {
 
 func (v *view) flags(cmd *cobra.Command) {
 	outputFlag(cmd, &v.output)
-	cmd.Flags().BoolVarP(&v.watch, "watch", "w", false, "again each second; marks what is new (+), changed (~), gone (-)")
+	cmd.Flags().BoolVarP(&v.watch, "watch", "w", false, "print every second; mark new (+), changed (~) and deleted (-) rows")
 }
 
-// reading is the rows as the agent gave them, and as a table.
+// reading is the agent's rows, and the table that shows them.
 type reading struct {
 	rows  any
 	table inspect.Table
 }
 
-// show prints what read fetches.
+// show prints the rows that read fetches.
 func (v *view) show(ctx context.Context, out io.Writer, read func(context.Context) (reading, error)) error {
 	now, err := read(ctx)
 	if err != nil {
@@ -66,8 +66,8 @@ func (v *view) once(out io.Writer, r reading) error {
 	return err
 }
 
-// again prints one reading of several: on a terminal in the earlier one's
-// place, else under it; as JSON on a line of its own.
+// again prints the next reading. On a terminal it replaces the previous one, else
+// it follows below. JSON has one line per reading.
 func (v *view) again(out io.Writer, before, now reading) error {
 	if v.output == asJSON {
 		return json.NewEncoder(out).Encode(now.rows)

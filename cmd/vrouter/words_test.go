@@ -32,13 +32,13 @@ func TestARuleIsReadAsItIsWritten(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"":                                  "write such as",
-		"ingress":                           "write such as",
-		"ingress allow tcp 80 90":           `"90" is one word too many`,
+		"":                                  "the rule is too short; write one such as",
+		"ingress":                           "the rule is too short; write one such as",
+		"ingress allow tcp 80 90":           `"90" is unexpected`,
 		"ingress allow from":                `"from" needs a prefix`,
-		"ingress allow from home":           `"home" is no prefix`,
-		"ingress allow to 10.1.0.0/16":      `it is "from", not "to"`,
-		"egress deny from 10.1.0.0/16":      `it is "to", not "from"`,
+		"ingress allow from home":           `"home" is not a prefix`,
+		"ingress allow to 10.1.0.0/16":      `an ingress rule uses "from", not "to"`,
+		"egress deny from 10.1.0.0/16":      `an egress rule uses "to", not "from"`,
 		"egress deny to 10.0.0.0/8 to ::/0": "one prefix; write another rule for ::/0",
 	} {
 		if _, err := parseRule(text); err == nil || !strings.Contains(err.Error(), says) {
@@ -62,8 +62,8 @@ func TestWhatAGatewayServesIsReadAsItIsWritten(t *testing.T) {
 		t.Errorf("it is written as %q", last.Value)
 	}
 	for text, says := range map[string]string{
-		"red,lable=7":        `"lable" is not known; write label`,
-		"red,label=seven":    `label: "seven" is no number`,
+		"red,lable=7":        `unknown key "lable"; write label`,
+		"red,label=seven":    `label: "seven" is not a number`,
 		"red,vni=4294967296": "vni:",
 		"red,prefix=home":    "prefix:",
 		"red,mac=02:00":      "mac:",

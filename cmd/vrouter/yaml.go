@@ -12,9 +12,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// stateYAML writes a state as people write it: what is empty is left out, short
-// lists stand on one line. It goes by the state's JSON, whose names are the
-// YAML's.
+// stateYAML formats a state as YAML. It omits empty fields and writes lists of
+// scalars on one line. It converts the state's JSON, which has the same names.
 func stateYAML(s model.State) ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -34,11 +33,11 @@ func stateYAML(s model.State) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// node is one value of a JSON document, its fields in their order.
+// node is one value of a JSON document; fields keep their order.
 type node struct {
-	scalar string // a YAML scalar; "": it is a list or an object
+	scalar string // a YAML scalar; "" for a list or an object
 	names  []string
-	values []node // an object's, or a list's where there are no names
+	values []node // of an object, or of a list if there are no names
 }
 
 func readNode(d *json.Decoder) (node, error) {
@@ -77,11 +76,11 @@ func readMany(d *json.Decoder, object bool) (node, error) {
 	return n, err
 }
 
-// unquoted are strings that are no number, boolean or null as they stand.
+// unquoted matches strings that need no quotes, except booleans and null.
 var unquoted = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 
-// scalar writes a string so that it reads as the same string. A quoted JSON
-// string is YAML too (YAML 1.2, section 1.3).
+// scalar formats a string, quoted where YAML would read another type. A quoted
+// JSON string is valid YAML (YAML 1.2, section 1.3).
 func scalar(s string) string {
 	if s == "" {
 		return ""
@@ -100,8 +99,8 @@ func scalar(s string) string {
 	return string(quoted)
 }
 
-// empty reports whether nothing is in it. The zero of a scalar is its absence
-// everywhere in a state, so it counts as nothing.
+// empty reports whether a value is empty. Every field of a state treats zero as
+// absent, so 0 and false are empty.
 func (n node) empty() bool {
 	if n.scalar != "" {
 		return n.scalar == "0" || n.scalar == "false"
@@ -109,7 +108,7 @@ func (n node) empty() bool {
 	return !slices.ContainsFunc(n.values, func(v node) bool { return !v.empty() })
 }
 
-// write prints an object's fields, or a list's items, a line each.
+// write prints each field of an object, or each item of a list.
 func (n node) write(b *bytes.Buffer, indent string) {
 	for i, v := range n.values {
 		switch {
@@ -127,7 +126,7 @@ func (n node) write(b *bytes.Buffer, indent string) {
 	}
 }
 
-// writeItem prints an object of a list behind its dash.
+// writeItem prints an object of a list after a dash.
 func (n node) writeItem(b *bytes.Buffer, v node, indent string) {
 	var item bytes.Buffer
 	v.write(&item, indent+"  ")
@@ -139,7 +138,7 @@ func (n node) writeItem(b *bytes.Buffer, v node, indent string) {
 	b.Write(item.Bytes()[len(indent)+2:])
 }
 
-// flat is a list of scalars.
+// flat reports whether it is a list of scalars.
 func (n node) flat() bool {
 	return n.names == nil && !slices.ContainsFunc(n.values, func(v node) bool { return v.scalar == "" })
 }

@@ -19,7 +19,7 @@ func TestTheEmptyStateIsAnEmptyDocument(t *testing.T) {
 	}
 }
 
-// `vrouter state | vrouter apply -f -` changes nothing, whatever a name is.
+// `vrouter state | vrouter apply -f -` changes nothing, for any names.
 func TestAStateSurvivesItsYAML(t *testing.T) {
 	for _, name := range []string{"red", "true", "~", "0x1f", "1e3", "12", "a: b", "- a", "#x", "a #b", "网络", "\"", "'", "a\nb", "yes", "null", "192.0.2.1", "::1", "*a", "&a", "!x", "%", "@", "`"} {
 		state := model.State{
@@ -41,7 +41,7 @@ func TestAStateSurvivesItsYAML(t *testing.T) {
 	}
 }
 
-// asText is a state as JSON, with nil and empty lists alike.
+// asText returns a state as JSON. Nil and empty lists are equal.
 func asText(t *testing.T, s model.State) string {
 	t.Helper()
 	text, err := json.Marshal(s)

@@ -17,14 +17,13 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// addPort makes a port on this node. Either it forwards when this returns, or
-// nothing is left of it. One without a place is only made known: its node will be
-// told where it is.
+// addPort adds a port. When it returns, the port forwards, or nothing is left of
+// it. A port without an attachment, or on another node, is only added to the store.
 func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error) {
 	began := time.Now()
 	r.Node, r.Origin = cmp.Or(r.Node, a.config.Node), cmp.Or(r.Origin, model.Added)
 	here := r.Node == a.config.Node
-	arrived := a.comes()
+	arrived := a.changePending()
 	defer arrived()
 	var isThere, leaving bool
 	err := a.ask(ctx, func() (err error) {
@@ -33,7 +32,7 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 		return err
 	})
 	if err == nil && here && !isThere && r.Attach.Netns != "" {
-		err = refuseAs(http.StatusBadRequest, canEnter(r.Port))
+		err = refuseAs(http.StatusBadRequest, checkInterfaceFree(r.Port))
 	}
 	if err != nil {
 		return api.Port{}, err
@@ -54,12 +53,12 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 	}
 	arrived()
 	var got api.Port
-	err = a.caughtUp(ctx, func(unfit error) error {
+	err = a.afterFollow(ctx, func(unfit error) error {
 		if unfit != nil {
 			return unfit
 		}
 		if !here || port.Attach == (model.Attachment{}) {
-			got = a.describeUnplugged(port)
+			got = a.describeAddresses(port)
 			return nil
 		}
 		if err := a.last.unfit(port.Name); err != nil {
@@ -74,21 +73,21 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 		return nil
 	})
 	if err != nil && isNew {
-		// Nobody shall wait for one who gave up.
-		err = errors.Join(err, a.takeBack(context.WithoutCancel(ctx), port.Name))
+		// Roll back even if the client has disconnected.
+		err = errors.Join(err, a.undoAdd(context.WithoutCancel(ctx), port.Name))
 	}
 	got.Took = time.Since(began)
 	return got, err
 }
 
-// mayAdd refuses what cannot be before the store is asked. The port may be there
-// already, as it is asked for.
+// mayAdd checks a request before the store is changed. isThere: an identical port
+// exists.
 func (a *agent) mayAdd(r api.PortRequest, here bool) (isThere bool, err error) {
 	switch {
 	case r.Network == "":
-		return false, refuse(http.StatusBadRequest, "the port has no network; name one")
+		return false, refuse(http.StatusBadRequest, "add a port: the network is missing")
 	case r.Attach.Netns != "" && r.Attach.Device != "", r.Attach.Host && r.Attach.Netns+r.Attach.Device != "":
-		return false, refuse(http.StatusBadRequest, "say where the workload is: its network namespace, or a device of this node, or this node itself")
+		return false, refuse(http.StatusBadRequest, "add a port: give one of netns, device and host")
 	}
 	if a.want == nil {
 		return false, a.notRead()
@@ -99,24 +98,24 @@ func (a *agent) mayAdd(r api.PortRequest, here bool) (isThere bool, err error) {
 	if is, taken := a.known(r.Name); taken && is.Owner == r.Owner && is.Attach == r.Attach {
 		return true, nil
 	} else if taken {
-		return false, refuse(http.StatusConflict, "there is a port %q already, on node %s in network %s; choose another name", r.Name, is.Node, is.Network)
+		return false, refuse(http.StatusConflict, "port %q already exists, on node %s in network %s; choose another name", r.Name, is.Node, is.Network)
 	}
 	switch {
 	case r.Attach.Device != "":
-		err = a.canHave(r.Attach.Device)
+		err = a.checkDeviceFree(r.Attach.Device)
 	case r.Attach.Host:
-		err = a.canBeIn(r.Network)
+		err = a.checkNoRoutes(r.Network)
 	}
 	return false, refuseAs(http.StatusBadRequest, err)
 }
 
-// known is a port of the fleet by its name.
+// known finds a port of the fleet by name.
 func (a *agent) known(name string) (p model.Port, known bool) {
 	a.shared.Peek(func(v *fleet.View) { p, known = v.Port(name) })
 	return p, known
 }
 
-// endLeaving deletes from the store a port which is gone here.
+// endLeaving deletes a port from the store that is already deleted on this node.
 func (a *agent) endLeaving(ctx context.Context, name string) error {
 	if _, err := a.shared.DeletePort(ctx, name); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
 		return err
@@ -124,8 +123,8 @@ func (a *agent) endLeaving(ctx context.Context, name string) error {
 	return a.ask(ctx, func() error { return a.hasLeft(name) })
 }
 
-// canEnter looks whether a port's pair could be made, before anything is.
-func canEnter(port model.Port) error {
+// checkInterfaceFree checks that the workload's device can be created.
+func checkInterfaceFree(port model.Port) error {
 	there, err := openSpace(port.Attach.Netns)
 	if err != nil {
 		return err
@@ -134,14 +133,14 @@ func canEnter(port model.Port) error {
 	inside := interfaceOf(port)
 	l, err := there.link(inside)
 	if err == nil && l != nil {
-		err = fmt.Errorf("network namespace %s has a device %s already; choose another name for the port's, or remove that device", port.Attach.Netns, inside)
+		err = fmt.Errorf("network namespace %s has a device %s already; choose another interface, or delete that device", port.Attach.Netns, inside)
 	}
 	return err
 }
 
-// canBeIn looks whether the node can reach a network's subnets by a device of
-// its own: not where it has routes to them, or into them, already.
-func (a *agent) canBeIn(network string) error {
+// checkNoRoutes checks that the node has no routes into a network's subnets, so
+// that it can reach them through the port.
+func (a *agent) checkNoRoutes(network string) error {
 	var n model.Network
 	a.shared.Peek(func(v *fleet.View) { n, _ = v.Network(network) })
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
@@ -156,7 +155,7 @@ func (a *agent) canBeIn(network string) error {
 			to, ok := prefixOf(r.Dst)
 			for _, s := range n.Subnets {
 				if ok && to.Overlaps(s) && to.Bits() >= s.Bits() {
-					return refuse(http.StatusConflict, "the node has a route to %s already, and network %q has the subnet %s: it could not tell the two apart", to, network, s)
+					return refuse(http.StatusConflict, "connect the node to network %q: the node already has a route to %s, which overlaps the subnet %s; delete the route, or use another network", network, to, s)
 				}
 			}
 		}
@@ -164,28 +163,28 @@ func (a *agent) canBeIn(network string) error {
 	return nil
 }
 
-func (a *agent) canHave(device string) error {
+func (a *agent) checkDeviceFree(device string) error {
 	l, err := a.space.link(device)
 	switch {
 	case err != nil:
 		return err
 	case l == nil:
-		return fmt.Errorf("device %s does not exist on the node", device)
+		return fmt.Errorf("device %s does not exist on the node; create it first", device)
 	}
 	for _, f := range a.last.fabric {
 		if f.link.Attrs().Name == device {
-			return fmt.Errorf("device %s is the node's underlay; give the port another", device)
+			return fmt.Errorf("device %s is an underlay device of the node; choose another device", device)
 		}
 	}
 	for _, p := range a.want.ports {
 		if p.Attach.Device == device {
-			return refuse(http.StatusConflict, "device %s is port %q's already", device, p.Name)
+			return refuse(http.StatusConflict, "device %s is already used by port %q; choose another device", device, p.Name)
 		}
 	}
 	return nil
 }
 
-// unfit is why a port does not forward, if so.
+// unfit returns why a port does not forward; nil: it forwards.
 func (p *pass) unfit(port string) error {
 	for _, q := range p.problems {
 		if q.port == port {
@@ -194,10 +193,10 @@ func (p *pass) unfit(port string) error {
 	}
 	d := p.devices[port]
 	if d == nil {
-		return fmt.Errorf("port %s: it was not plugged: %s", port, p.reasons())
+		return fmt.Errorf("connect port %s: %s", port, p.reasons())
 	}
 	if _, ok := p.tables.Vifs[uint32(d.index())]; !ok || !p.compiled {
-		return fmt.Errorf("port %s: the tables could not be made: %s", port, p.reasons())
+		return fmt.Errorf("write the tables of port %s: %s", port, p.reasons())
 	}
 	return nil
 }
@@ -208,29 +207,29 @@ func (p *pass) reasons() string {
 		all = append(all, errors.New(q.text))
 	}
 	if len(all) == 0 {
-		return "no reason is known; see the agent's log"
+		return "unknown reason; see the agent's log"
 	}
 	return errors.Join(all...).Error()
 }
 
-// takeBack deletes a port that could not be plugged.
-func (a *agent) takeBack(ctx context.Context, port string) error {
+// undoAdd deletes a port that could not be connected.
+func (a *agent) undoAdd(ctx context.Context, port string) error {
 	return a.inStore(ctx, func(ctx context.Context) error {
 		_, err := a.shared.DeletePort(ctx, port)
 		return errors.Join(err, a.ask(ctx, a.follow))
 	})
 }
 
-// describe is what the workload has, as the tables and devices are.
+// describe returns the settings of a connected port.
 func (a *agent) describe(p *pass, port model.Port) api.Port {
-	got := a.describeUnplugged(port)
+	got := a.describeAddresses(port)
 	d := p.devices[port.Name]
 	got.Device, got.MTU = d.link.Attrs().Name, int(p.tables.Vifs[uint32(d.index())].MTU)
 	return got
 }
 
-// describeUnplugged is what a workload will have.
-func (a *agent) describeUnplugged(port model.Port) api.Port {
+// describeAddresses returns the settings of a port that is not connected.
+func (a *agent) describeAddresses(port model.Port) api.Port {
 	got := api.Port{Port: port}
 	a.shared.Peek(func(v *fleet.View) {
 		if network, ok := v.Network(port.Network); ok {

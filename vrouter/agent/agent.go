@@ -1,7 +1,6 @@
-// Package agent runs a node: it keeps the data path, the node's devices and the
-// workloads' equal to a desired state, and serves the API of package api. It is
-// what knows time, files and the kernel; what it decides by is in packages
-// model and fib.
+// Package agent runs a node. It reconciles the data path, the node's devices and
+// the workloads' devices with a desired state, and serves the API of package api.
+// It uses clock, files and kernel; packages model and fib have the pure logic.
 package agent
 
 import (
@@ -20,54 +19,54 @@ import (
 
 // Options of Run that are not the node's configuration.
 type Options struct {
-	Version string       // of the program, for people
+	Version string       // of the program, for users
 	Logger  *slog.Logger // nil: no log
 }
 
-// agent is a running node. What the loop owns only the loop touches; the others
-// read the view that it publishes.
+// agent is a running node. Only the loop uses the loop's fields. Other goroutines
+// read the view that the loop publishes.
 type agent struct {
 	config  Config
 	version string
 	log     *slog.Logger
 	started time.Time
 	space   *space
-	current atomic.Pointer[inSpace] // the data path; another one when its pins were lost
+	current atomic.Pointer[inSpace] // the data path; replaced if its pins are lost
 	kept    kept
-	own     keptNode // what is kept of the node; the loop's own once that runs
+	own     keptNode // node.json; owned by the loop once it runs
 	shared  *shared
 	drops   *dropRing
 	limits  datapath.Limits // with the defaults filled in
 	lock    *lock
 
 	requests chan func()
-	coming   atomic.Int32 // requests whose changes are not in the store yet
+	coming   atomic.Int32 // requests whose changes are not committed yet
 	view     atomic.Pointer[view]
-	gate     sync.RWMutex // held by who reads maps beside the loop, and to set removed
-	removed  bool         // everything was taken down: nothing to come back to
+	gate     sync.RWMutex // held by readers of maps outside the loop, and to set removed
+	removed  bool         // the node has been removed
 
-	// The loop's own.
-	want       *desired            // nil: nobody knows yet, and the kernel keeps what it has
-	unfit      error               // why the store's state is not the desired one
-	goneAt     time.Time           // when a node that is missing counts as gone; zero: none is
-	generation uint64              // of want, counts up
-	wholeTook  time.Duration       // of the last pass that looked at everything
-	followTook time.Duration       // to make the store's state the node's, the last time
-	waiting    []func(unfit error) // to be answered once the node follows the store
-	gathered   <-chan time.Time    // when the node follows the store for those; nil: nobody waits
-	tidied     uint64              // the generation after which memory was given back
+	// Fields of the loop.
+	want       *desired            // nil: not known yet; the kernel's tables stay as they are
+	unfit      error               // why the node cannot use the store's state
+	goneAt     time.Time           // when the next missing node counts as gone; zero: none is missing
+	generation uint64              // of want, incremented on each change
+	wholeTook  time.Duration       // duration of the last complete pass
+	followTook time.Duration       // duration of the last takeOver
+	waiting    []func(unfit error) // called once the node follows the store
+	gathered   <-chan time.Time    // when to follow the store after gathering; nil: not gathering
+	freedAt    uint64              // generation at the last freeMemory
 	neighbours *neighbours
-	last       *pass            // what the last pass came to
-	written    datapath.Changes // by passes after changes of the desired state, since the start
+	last       *pass            // the last pass
+	written    datapath.Changes // entries written for changes of the desired state, since the start
 	repairs    uint64
 	pins       pins
-	unfollow   func() // stops following the data path's dropped packets
+	unfollow   func() // stops followDrops
 	synced     time.Time
 	retry      time.Duration // until the next pass after a failure
 }
 
-// Run is the agent of one node until ctx or a SIGTERM or SIGINT ends it, or a
-// request to its API. Packets flow on then, unless removal was asked for.
+// Run runs the agent of one node until ctx ends, SIGTERM or SIGINT arrives, or the
+// API stops it. Packets keep flowing afterwards, unless the API removed the node.
 func Run(ctx context.Context, c Config, o Options) error {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -88,15 +87,15 @@ func Run(ctx context.Context, c Config, o Options) error {
 	}
 	err = a.run(ctx)
 	if a.removed {
-		return err // with everything else the lock was given up
+		return err // takeDown has removed the lock
 	}
 	return errors.Join(err, l.release())
 }
 
-// run opens what the agent needs, in the order in which it is needed.
+// run opens files, namespace, store and data path, and serves.
 func (a *agent) run(ctx context.Context) (err error) {
 	a.kept = kept{a.config.StateDir, a.config.Node}
-	a.kept.sweep()
+	a.kept.removePartialFiles()
 	if a.own, err = a.kept.loadNode(); err != nil {
 		return err
 	}
@@ -113,7 +112,7 @@ func (a *agent) run(ctx context.Context) (err error) {
 		end()
 		err = errors.Join(err, a.leaveStore())
 	}()
-	first, err := a.firstSlice(ctx)
+	first, err := a.initialSlice(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +123,7 @@ func (a *agent) run(ctx context.Context) (err error) {
 	return a.serve(ctx, end, first, real)
 }
 
-// openNode opens the node's network namespace and stays in it.
+// openNode opens the node's network namespace and starts a thread in it.
 func openNode(c Config) (*space, error) {
 	s, err := openSpace(c.Netns)
 	if err != nil {
@@ -137,7 +136,7 @@ func openNode(c Config) (*space, error) {
 	return s, nil
 }
 
-// openPlane loads or adopts the data path.
+// openPlane loads the data path, or reuses the pinned one.
 func (a *agent) openPlane() (plane, error) {
 	pins, err := openPins(a.config)
 	if err != nil {

@@ -34,7 +34,7 @@ func newBed(t *testing.T, change func(*Config)) *bed {
 	return newBedOf(t, change, "a", "b")
 }
 
-// newBedOf is one on which only those nodes have agents.
+// newBedOf makes a bed in which only the given nodes have agents.
 func newBedOf(t *testing.T, change func(*Config), nodes ...string) *bed {
 	t.Helper()
 	b := &bed{twoNodes: newFleet(t), workloads: map[string]*space{}, nodes: map[string]*running{}}
@@ -62,8 +62,8 @@ func (b *bed) apply(t *testing.T, node string, s model.State) api.Applied {
 	return done
 }
 
-// traffic is nil when every workload of a node with an agent reaches every
-// other, by both families.
+// traffic returns nil if all workloads of nodes with an agent reach each other, by
+// IPv4 and IPv6.
 func (b *bed) traffic() error {
 	for _, way := range [][3]string{{"a1", "b1", "10.7.0.11"}, {"b1", "a1", "fd07::10"}, {"a2", "a1", "10.7.0.10"}} {
 		if b.nodes[way[0][:1]] == nil || b.nodes[way[1][:1]] == nil {
@@ -76,7 +76,7 @@ func (b *bed) traffic() error {
 	return nil
 }
 
-// pinsOf is where a test reaches an agent's pins.
+// pinsOf is the path of an agent's pins.
 func pinsOf(t *testing.T, c Config) string {
 	t.Helper()
 	dir, err := datapath.MountPins(c.pinsDir())
@@ -84,10 +84,10 @@ func pinsOf(t *testing.T, c Config) string {
 	return dir
 }
 
-// desiredMaps are those whose contents follow from the desired state.
+// desiredMaps are the maps whose contents derive from the desired state.
 var desiredMaps = []string{"settings", "vifs", "vrfs", "nexthops", "members", "hosts4", "hosts6", "lpm4", "lpm6", "bridge", "ilm", "vnis", "remotes", "policies"}
 
-// pinnedMap opens a map of an agent's.
+// pinnedMap opens a pinned map of an agent.
 func pinnedMap(t *testing.T, c Config, name string) *ebpf.Map {
 	t.Helper()
 	found, _ := filepath.Glob(filepath.Join(pinsOf(t, c), "g*", name))
@@ -100,7 +100,7 @@ func pinnedMap(t *testing.T, c Config, name string) *ebpf.Map {
 	return m
 }
 
-// contents are what is in the maps: map → key → value, as bytes.
+// contents reads maps: map → key → value, as bytes.
 func contents(t *testing.T, c Config) map[string]map[string]string {
 	t.Helper()
 	all := map[string]map[string]string{}
@@ -124,7 +124,7 @@ func entries(t *testing.T, m *ebpf.Map) map[string]string {
 	return all
 }
 
-// links are the pinned links of an agent: name → its id in the kernel.
+// links returns the pinned links of an agent: name → id in the kernel.
 func links(t *testing.T, c Config) map[string]link.ID {
 	t.Helper()
 	all := map[string]link.ID{}
@@ -143,7 +143,7 @@ func links(t *testing.T, c Config) map[string]link.ID {
 	return all
 }
 
-// healthy is nil when an agent has no problem.
+// healthy returns nil if an agent has no problems.
 func (r *running) healthy() error {
 	s, err := r.client.Status(context.Background())
 	if err == nil && len(s.Problems) > 0 {
@@ -152,7 +152,7 @@ func (r *running) healthy() error {
 	return err
 }
 
-// complains is nil when status holds all the words in one problem.
+// complains returns nil if one problem of status contains all words.
 func (r *running) complains(words ...string) error {
 	s, err := r.client.Status(context.Background())
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *running) repairs(t *testing.T) uint64 {
 	return s.Repairs
 }
 
-// unchanged compares maps with how they were.
+// unchanged compares maps with earlier contents.
 func unchanged(t *testing.T, before, now map[string]map[string]string) {
 	t.Helper()
 	if d := cmp.Diff(before, now); d != "" {
@@ -185,7 +185,7 @@ func unchanged(t *testing.T, before, now map[string]map[string]string) {
 	}
 }
 
-// device is a port's on its node.
+// device returns the device of a port on its node.
 func (r *running) device(t *testing.T, port string) string {
 	t.Helper()
 	rows, err := r.client.Vifs(context.Background(), 0)
@@ -199,7 +199,7 @@ func (r *running) device(t *testing.T, port string) string {
 	return ""
 }
 
-// ways are the tunnels of an agent: destination → MTU and device.
+// ways returns the tunnels of an agent: destination → MTU and device.
 func (r *running) tunnelMTU(t *testing.T, to string) int {
 	t.Helper()
 	rows, err := r.client.Nexthops(context.Background(), 0)

@@ -14,8 +14,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// putState makes a document the fleet's state. All is checked before anything is
-// written; it has taken effect on this node when it returns.
+// putState replaces the fleet's state with a document. It checks everything before
+// it writes. The node uses the new state when putState returns.
 func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, error) {
 	began := time.Now()
 	return a.change(ctx, began, func(ctx context.Context) error {
@@ -33,8 +33,7 @@ func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, e
 	})
 }
 
-// withOthers is a document with the ports that came by other doors, which it
-// leaves.
+// withOthers adds the ports of other clients (CLI, CNI, Docker) to a document.
 func (a *agent) withOthers(s model.State) model.State {
 	s.Ports = slices.Clone(s.Ports)
 	has := map[string]bool{}
@@ -51,11 +50,11 @@ func (a *agent) withOthers(s model.State) model.State {
 	return s
 }
 
-// change makes a change in the store and then on the node. What the node cannot
-// follow is told as a warning: the fleet has it.
+// change makes a change in the store and then on the node. If the node cannot use
+// the new state, change returns a warning, since the store has the change.
 func (a *agent) change(ctx context.Context, began time.Time, in func(context.Context) error) (api.Applied, error) {
 	var before datapath.Changes
-	arrived := a.comes()
+	arrived := a.changePending()
 	defer arrived()
 	err := a.ask(ctx, func() error {
 		before = a.written
@@ -69,7 +68,7 @@ func (a *agent) change(ctx context.Context, began time.Time, in func(context.Con
 	}
 	arrived()
 	var done api.Applied
-	err = a.caughtUp(ctx, func(unfit error) error {
+	err = a.afterFollow(ctx, func(unfit error) error {
 		done = a.applied(before)
 		if unfit != nil {
 			done.Warnings = append(done.Warnings, notInForce(unfit))
@@ -80,18 +79,18 @@ func (a *agent) change(ctx context.Context, began time.Time, in func(context.Con
 	return done, err
 }
 
-// notInForce says that the node does not work to what the store says.
+// notInForce says that the node does not use the store's state.
 func notInForce(why error) string {
-	return "the store's state is not in force on this node, the former one is: " + why.Error()
+	return "this node cannot use the store's state and keeps the former one: " + why.Error()
 }
 
-// inStore makes a change in the store once that answers, which is not waited for
-// long, and words why it could not be made.
+// inStore makes a change in the store. It waits for an unreachable store for
+// storeWait at most. Its errors have an HTTP status.
 func (a *agent) inStore(ctx context.Context, in func(context.Context) error) error {
 	waiting, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
 	if err := a.shared.Reach(waiting); err != nil {
-		return refuse(http.StatusServiceUnavailable, "nothing was changed: %w; what is in force stays so, ask again when the store answers", err)
+		return refuse(http.StatusServiceUnavailable, "nothing was changed: %w; retry when the store is reachable", err)
 	}
 	err := in(ctx)
 	var refused *fleet.Refusal
@@ -104,7 +103,7 @@ func (a *agent) inStore(ctx context.Context, in func(context.Context) error) err
 	case errors.As(err, &newer):
 		return refuse(http.StatusServiceUnavailable, "%w", err)
 	case errors.Is(err, store.ErrUnavailable):
-		return refuse(http.StatusServiceUnavailable, "it is not known whether the change was made: %w; look, and ask again when the store answers", err)
+		return refuse(http.StatusServiceUnavailable, "the change may or may not have been made: %w; when the store is reachable, check and retry", err)
 	}
 	return err
 }
@@ -121,8 +120,8 @@ func statusOfRefusal(why fleet.Why) int {
 	return http.StatusBadRequest
 }
 
-// mayChange refuses while everything is being taken down. It is asked in the
-// loop, or behind the gate.
+// mayChange refuses requests while the node is being removed. Call it in the loop,
+// or with the gate held.
 func (a *agent) mayChange() error {
 	if a.removed {
 		return refuse(http.StatusConflict, "node %s is being removed", a.config.Node)
@@ -130,8 +129,8 @@ func (a *agent) mayChange() error {
 	return nil
 }
 
-// applied tells what changes of the desired state wrote since then, and how the
-// node is.
+// applied returns the number of entries written since before, and the node's
+// warnings.
 func (a *agent) applied(before datapath.Changes) api.Applied {
 	done := api.Applied{Updated: a.written.Updated - before.Updated, Deleted: a.written.Deleted - before.Deleted, Warnings: slices.Clone(a.last.warnings)}
 	for _, q := range a.last.problems {
@@ -140,8 +139,8 @@ func (a *agent) applied(before datapath.Changes) api.Applied {
 	return done
 }
 
-// deletePort takes a port away. While the store is out of reach one of this node
-// goes here, and from the store when that is back.
+// deletePort deletes a port. If the store is unreachable, it deletes a port of this
+// node locally, and from the store later.
 func (a *agent) deletePort(ctx context.Context, name string) (api.Applied, error) {
 	began := time.Now()
 	if err := a.ask(ctx, func() error { return a.mayDelete(name) }); err != nil {
@@ -169,21 +168,21 @@ func (a *agent) deletePort(ctx context.Context, name string) (api.Applied, error
 			return err
 		}
 		done = a.applied(before)
-		done.Warnings = append(done.Warnings, "the store is out of reach: the port is gone from this node, and its addresses are given free when the store is back")
+		done.Warnings = append(done.Warnings, "the store is unreachable: the port is deleted on this node; its addresses become free when the store is reachable")
 		return nil
 	})
 	done.Took = time.Since(began)
 	return done, err
 }
 
-// mayDelete refuses to delete what an applied document has: the next one would
-// bring it back.
+// mayDelete refuses to delete a port of an applied document, since the next apply
+// would add it again.
 func (a *agent) mayDelete(name string) error {
 	if err := a.mayChange(); err != nil {
 		return err
 	}
 	if is, known := a.known(name); known && is.Origin == model.Applied {
-		return refuse(http.StatusConflict, "port %q comes with the applied state; take it out of that document and apply it anew", name)
+		return refuse(http.StatusConflict, "delete port %q: it is in the applied state; remove it from the state file and apply that again", name)
 	}
 	return nil
 }

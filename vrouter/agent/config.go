@@ -18,36 +18,36 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// Config is what a node's agent is started with.
+// Config is the configuration of a node's agent.
 type Config struct {
 	Node           string                `yaml:"node"`            // the node's name in the desired state
 	Socket         string                `yaml:"socket"`          // of the API; default run_dir/NODE.sock
-	StateDir       string                `yaml:"state_dir"`       // where the desired state is kept; default /var/lib/vrouter/NODE
+	StateDir       string                `yaml:"state_dir"`       // directory of the agent's files; default /var/lib/vrouter/NODE
 	RunDir         string                `yaml:"run_dir"`         // lock, socket and pins; default /run/vrouter
-	Netns          string                `yaml:"netns"`           // name or path of the node's network namespace; default: where the agent runs
-	Fabric         []string              `yaml:"fabric"`          // underlay devices; default: those that hold this node's underlay addresses
-	State          string                `yaml:"state"`           // a state file to load when nothing was applied yet
-	Store          string                `yaml:"store"`           // where the desired state is: file (the default), embedded, etcd://HOST:PORT,HOST:PORT
-	StoreTLS       store.TLS             `yaml:"store_tls"`       // files of a client of etcd, or of an embedded store that listens
-	StoreListen    string                `yaml:"store_listen"`    // host:port on which an embedded store serves other nodes; default: none
-	StoreInsecure  bool                  `yaml:"store_insecure"`  // the embedded store listens without TLS
-	Lease          time.Duration         `yaml:"lease"`           // after which others take this node for gone; default 90s
-	Underlay       []netip.Addr          `yaml:"underlay"`        // of a node that makes itself known in a shared store; default: the fabric devices' addresses
-	Encapsulations []model.Encapsulation `yaml:"encapsulations"`  // of such a node, preferred first
+	Netns          string                `yaml:"netns"`           // name or path of the node's network namespace; default: the agent's
+	Fabric         []string              `yaml:"fabric"`          // underlay devices; default: the devices with this node's underlay addresses
+	State          string                `yaml:"state"`           // state file to apply to an empty store
+	Store          string                `yaml:"store"`           // address of the store: file (default), embedded, etcd://HOST:PORT,HOST:PORT
+	StoreTLS       store.TLS             `yaml:"store_tls"`       // TLS files of an etcd client, or of an embedded store with store_listen
+	StoreListen    string                `yaml:"store_listen"`    // host:port of an embedded store for other nodes; default: none
+	StoreInsecure  bool                  `yaml:"store_insecure"`  // the embedded store serves without TLS
+	Lease          time.Duration         `yaml:"lease"`           // time after which a silent node counts as gone; default 90s
+	Underlay       []netip.Addr          `yaml:"underlay"`        // addresses to register in a shared store; default: those of the fabric devices
+	Encapsulations []model.Encapsulation `yaml:"encapsulations"`  // encapsulations to register, preferred first
 	Limits         Limits                `yaml:"limits"`          // sizes of tables
-	XDP            Switch                `yaml:"xdp"`             // auto (the default), off
-	TCX            Switch                `yaml:"tcx"`             // auto (the default), off: classic tc filters
-	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (the default): a node that offers VXLAN alone has the kernel merge it; off: XDP there too
+	XDP            Switch                `yaml:"xdp"`             // auto (default), off
+	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
+	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets on a node with VXLAN only; off: XDP there too
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
-	RepairInterval time.Duration         `yaml:"repair_interval"` // how often drift is looked for; default 5s
-	FlowIdle       time.Duration         `yaml:"flow_idle"`       // an idle flow is forgotten after; default 3m
-	FlowClosed     time.Duration         `yaml:"flow_closed"`     // a closed or half-open TCP flow is forgotten after; default 10s
+	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
+	FlowIdle       time.Duration         `yaml:"flow_idle"`       // timeout of idle flows; default 3m
+	FlowClosed     time.Duration         `yaml:"flow_closed"`     // timeout of closed or half-open TCP flows; default 10s
 }
 
 // Limits are the sizes of a node's tables in entries; zero is the default.
 type Limits struct {
-	Routes   uint32 `yaml:"routes"`   // host routes, a family
-	Prefixes uint32 `yaml:"prefixes"` // shorter routes, a family
+	Routes   uint32 `yaml:"routes"`   // host routes per family
+	Prefixes uint32 `yaml:"prefixes"` // shorter routes per family
 	Bridge   uint32 `yaml:"bridge"`
 	Nexthops uint32 `yaml:"nexthops"`
 	Vifs     uint32 `yaml:"vifs"`
@@ -63,41 +63,41 @@ func (l Limits) datapath() datapath.Limits {
 	}
 }
 
-// Switch says whether a kernel feature may be used.
+// Switch enables or disables the use of a kernel feature.
 type Switch string
 
-// A feature is used where the kernel has it, or never.
+// Auto: use the feature if the kernel has it. Off: never use it.
 const (
 	Auto Switch = "auto"
 	Off  Switch = "off"
 )
 
-// Defaults of Config, and its bounds.
+// Defaults and limits of Config.
 const (
 	defaultRunDir     = "/run/vrouter"
 	defaultStateDir   = "/var/lib/vrouter"
 	defaultRepair     = 5 * time.Second
 	defaultFlowIdle   = 3 * time.Minute
 	defaultFlowClosed = 10 * time.Second
-	leastRepair       = 100 * time.Millisecond
-	leastLease        = 2 * time.Second
-	mostLease         = 24 * time.Hour
-	leastFlowTime     = time.Second
-	mostFlowTime      = 7 * 24 * time.Hour
-	mostConfigBytes   = 1 << 20
-	mostSocketPath    = 107 // sizeof(sockaddr_un.sun_path) − 1, unix(7)
-	mostNodeName      = 63
+	minRepair         = 100 * time.Millisecond
+	minLease          = 2 * time.Second
+	maxLease          = 24 * time.Hour
+	minFlowTime       = time.Second
+	maxFlowTime       = 7 * 24 * time.Hour
+	maxConfigBytes    = 1 << 20
+	maxSocketPath     = 107 // sizeof(sockaddr_un.sun_path) − 1, unix(7)
+	maxNodeName       = 63
 )
 
-// LoadConfig reads a node's configuration. Relative paths in it start at the
-// file's own directory.
+// LoadConfig reads a node's configuration. Paths in it are relative to the file's
+// directory.
 func LoadConfig(path string) (Config, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("read the node's configuration: %w", err)
 	}
-	if info.Size() > mostConfigBytes {
-		return Config{}, fmt.Errorf("read the node's configuration %s: it has %d bytes, more than %d; is it the right file?", path, info.Size(), mostConfigBytes)
+	if info.Size() > maxConfigBytes {
+		return Config{}, fmt.Errorf("read the node's configuration %s: it has %d bytes, more than %d; check that it is the right file", path, info.Size(), maxConfigBytes)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -114,11 +114,11 @@ func LoadConfig(path string) (Config, error) {
 	return c, nil
 }
 
-// parseConfig reads YAML strictly and fills in what is left out.
+// parseConfig decodes YAML strictly and fills in the defaults.
 func parseConfig(text []byte, dir string) (c Config, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the YAML library's, on a broken file
-			c, err = Config{}, fmt.Errorf("the YAML cannot be read: %v; check indentation, quotes and brackets", p)
+		if p := recover(); p != nil { // the YAML library panics on some broken files
+			c, err = Config{}, fmt.Errorf("parse the YAML: %v; check indentation, quotes and brackets", p)
 		}
 	}()
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {
@@ -139,7 +139,7 @@ func absolute(path, dir string) string {
 	return filepath.Join(dir, path)
 }
 
-// withDefaults fills in what is left out.
+// withDefaults fills in the defaults.
 func (c Config) withDefaults() Config {
 	text := func(s *string, d string) {
 		if *s == "" {
@@ -164,18 +164,18 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate lists everything that is wrong.
+// validate returns all problems of the configuration.
 func (c Config) validate() error {
 	var wrong []error
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	switch {
 	case c.Node == "":
-		fail("node: name this node as the desired state does, such as \"node: a\"")
-	case strings.ContainsFunc(c.Node, notInName) || len(c.Node) > mostNodeName || c.Node[0] == '.':
-		fail("node: %q is no name: use at most %d letters, digits, dots, dashes and underscores", c.Node, mostNodeName)
+		fail("node: is missing; write the node's name in the desired state, such as \"node: a\"")
+	case strings.ContainsFunc(c.Node, notInName) || len(c.Node) > maxNodeName || c.Node[0] == '.':
+		fail("node: %q is not a valid name: use at most %d letters, digits, dots, dashes and underscores", c.Node, maxNodeName)
 	}
-	if len(c.Socket) > mostSocketPath {
-		fail("socket: %s has %d characters, a unix socket's path at most %d; choose a shorter one, or a shorter run_dir", c.Socket, len(c.Socket), mostSocketPath)
+	if len(c.Socket) > maxSocketPath {
+		fail("socket: %s has %d characters, a unix socket's path at most %d; choose a shorter one, or a shorter run_dir", c.Socket, len(c.Socket), maxSocketPath)
 	}
 	for _, s := range []struct {
 		name  string
@@ -188,23 +188,23 @@ func (c Config) validate() error {
 	if _, err := store.ParseAddress(c.Store); err != nil {
 		fail("%w", err)
 	}
-	if c.Lease < leastLease || c.Lease > mostLease {
-		fail("lease: %v is not within %v … %v; write a time with its unit, such as 90s", c.Lease, leastLease, mostLease)
+	if c.Lease < minLease || c.Lease > maxLease {
+		fail("lease: %v is not within %v … %v; write a time with its unit, such as 90s", c.Lease, minLease, maxLease)
 	}
 	for i, d := range c.Fabric {
 		if d == "" || len(d) > 15 || strings.ContainsAny(d, "/ ") {
-			fail("fabric[%d]: %q is no device's name", i, d)
+			fail("fabric[%d]: %q is not a device name", i, d)
 		}
 	}
-	if c.RepairInterval < leastRepair {
-		fail("repair_interval: %v is less than %v; write a time with its unit, such as 5s", c.RepairInterval, leastRepair)
+	if c.RepairInterval < minRepair {
+		fail("repair_interval: %v is less than %v; write a time with its unit, such as 5s", c.RepairInterval, minRepair)
 	}
 	for _, s := range []struct {
 		name  string
 		value time.Duration
 	}{{"flow_idle", c.FlowIdle}, {"flow_closed", c.FlowClosed}} {
-		if s.value < leastFlowTime || s.value > mostFlowTime {
-			fail("%s: %v is not within %v … %v; write a time with its unit, such as 30s", s.name, s.value, leastFlowTime, mostFlowTime)
+		if s.value < minFlowTime || s.value > maxFlowTime {
+			fail("%s: %v is not within %v … %v; write a time with its unit, such as 30s", s.name, s.value, minFlowTime, maxFlowTime)
 		}
 	}
 	if c.Metrics != "" {
@@ -219,8 +219,8 @@ func notInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
-// listenable checks host:port; an address is named, so that nobody opens the
-// metrics to the world by leaving it out.
+// listenable checks host:port. The address is required, so that a missing one does
+// not open the metrics to all networks.
 func listenable(at string) error {
 	host, _, err := net.SplitHostPort(at)
 	if err != nil {
@@ -230,7 +230,7 @@ func listenable(at string) error {
 		return nil
 	}
 	if _, err := netip.ParseAddr(host); err != nil {
-		return fmt.Errorf("%q names no address; write one, such as 127.0.0.1:9464, or 0.0.0.0 for all", at)
+		return fmt.Errorf("%q has no IP address; write one such as 127.0.0.1:9464, or 0.0.0.0 for all", at)
 	}
 	return nil
 }

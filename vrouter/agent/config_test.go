@@ -61,18 +61,18 @@ flow_closed: 2s
 
 func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                    "node: name this node",
-		"node: a/b":                           `node: "a/b" is no name`,
-		"node: .a":                            `node: ".a" is no name`,
+		"":                                    "node: is missing",
+		"node: a/b":                           `node: "a/b" is not a valid name`,
+		"node: .a":                            `node: ".a" is not a valid name`,
 		"node: a\nnodes: []":                  `unknown field "nodes"`,
 		"node: a\nxdp: yes":                   `xdp: "yes" is neither auto nor off`,
 		"node: a\ntcx: native":                `tcx: "native" is neither auto nor off`,
-		"node: a\nfabric: [\"\"]":             `fabric[0]: "" is no device's name`,
+		"node: a\nfabric: [\"\"]":             `fabric[0]: "" is not a device name`,
 		"node: a\nfabric: [a-name-too-long1]": "fabric[0]",
 		"node: a\nrepair_interval: 1ms":       "repair_interval: 1ms is less than 100ms",
 		"node: a\nflow_idle: 10ms":            "flow_idle: 10ms is not within",
 		"node: a\nflow_closed: 200h":          "flow_closed: 200h0m0s is not within",
-		"node: a\nmetrics: \":9464\"":         `metrics: ":9464" names no address`,
+		"node: a\nmetrics: \":9464\"":         `metrics: ":9464" has no IP address`,
 		"node: a\nmetrics: there":             `metrics: "there" is not host:port`,
 		"node: a\nlimits: {routes: -1}":       "routes",
 		"node: [":                             "",
@@ -99,10 +99,10 @@ func TestConfigListsEverythingThatIsWrong(t *testing.T) {
 
 func TestConfigThatIsFarTooLargeIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.yaml")
-	if err := os.WriteFile(path, make([]byte, mostConfigBytes+1), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, maxConfigBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadConfig(path); err == nil || !strings.Contains(err.Error(), "is it the right file?") {
+	if _, err := LoadConfig(path); err == nil || !strings.Contains(err.Error(), "check that it is the right file") {
 		t.Errorf("error %v", err)
 	}
 }

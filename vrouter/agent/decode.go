@@ -11,24 +11,25 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decodeStrictly reads one JSON value as it comes in: no unknown fields, nothing
-// behind it. A fleet's state has many megabytes, which are not held as text.
+// decodeStrictly decodes one JSON value from a stream. Unknown fields and data after
+// the value are errors. It does not hold the text, since a fleet's state has many
+// megabytes.
 func decodeStrictly(r io.Reader, into any) error {
 	if err := json.UnmarshalRead(r, into, json.RejectUnknownMembers(true)); err != nil {
-		return worded(err)
+		return translate(err)
 	}
 	return nil
 }
 
-// worded says what is wrong with a JSON text without Go's type names.
-func worded(err error) error {
+// translate translates a JSON error into a text without Go's type names.
+func translate(err error) error {
 	var meaning *json.SemanticError
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &meaning) && errors.Is(err, json.ErrUnknownName):
 		return fmt.Errorf("unknown field %q", meaning.JSONPointer.LastToken())
 	case errors.As(err, &meaning):
-		why := fmt.Errorf("a %s does not fit there", kindName(meaning.JSONKind))
+		why := fmt.Errorf("a %s is not allowed here", kindName(meaning.JSONKind))
 		if meaning.Err != nil {
 			why = meaning.Err
 		}
@@ -36,9 +37,9 @@ func worded(err error) error {
 	case errors.Is(err, io.EOF), errors.As(err, &syntax) && errors.Is(err, io.ErrUnexpectedEOF) && syntax.ByteOffset == 0:
 		return errors.New("it is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the JSON ends in the middle")
+		return errors.New("the JSON ends too early")
 	case errors.As(err, &syntax):
-		return fmt.Errorf("no JSON at byte %d: %w", syntax.ByteOffset, syntax.Err)
+		return fmt.Errorf("invalid JSON at byte %d: %w", syntax.ByteOffset, syntax.Err)
 	}
 	return err
 }
@@ -51,7 +52,7 @@ func kindName(k jsontext.Kind) string {
 	return "value"
 }
 
-// dotted writes a JSON pointer as people do: state.nodes.0.
+// dotted formats a JSON pointer with dots: state.nodes.0.
 func dotted(p jsontext.Pointer) string {
 	return strings.Join(slices.Collect(p.Tokens()), ".")
 }

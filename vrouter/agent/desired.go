@@ -8,18 +8,18 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// desired is what the agent works to: its node's slice of the fleet's state, with
-// the numbers that things in it have. It is not changed once it is made.
+// desired is the desired state of this node: its slice of the fleet's state, with
+// the ids of objects. It is immutable.
 type desired struct {
 	node  string
 	state model.State // with defaults filled in
 	ids   *fib.IDs
 	ports []model.Port   // this node's
-	named map[string]int // where those are, by name
+	named map[string]int // index in ports by name
 }
 
-// newDesired makes it, without the ports that are to go although the store still
-// has them.
+// newDesired makes the desired state, without the leaving ports: those are deleted
+// here but still in the store.
 func newDesired(node string, slice model.State, ids *fib.IDs, leaving ...string) *desired {
 	d := &desired{node: node, state: slice.WithDefaults(), ids: ids, named: map[string]int{}}
 	if len(leaving) > 0 {
@@ -34,11 +34,10 @@ func newDesired(node string, slice model.State, ids *fib.IDs, leaving ...string)
 	return d
 }
 
-// equal tells whether two are the same state.
+// equal reports whether two desired states are equal.
 func (d *desired) equal(o *desired) bool { return reflect.DeepEqual(d.state, o.state) }
 
-// hasNode tells whether the state has this node. An agent to which nothing was
-// applied yet has none to look for.
+// hasNode reports whether the state has this node.
 func (d *desired) hasNode() bool {
 	_, ok := d.self()
 	return ok
@@ -46,10 +45,10 @@ func (d *desired) hasNode() bool {
 
 func (d *desired) self() (model.Node, bool) { return d.state.Node(d.node) }
 
-// isEmpty tells whether there is nothing to work to yet.
+// isEmpty reports whether the state has no nodes and no networks.
 func (d *desired) isEmpty() bool { return len(d.state.Nodes) == 0 && len(d.state.Networks) == 0 }
 
-// port is one of this node's by its name.
+// port finds a port of this node by name.
 func (d *desired) port(name string) (p model.Port, has bool) {
 	i, has := d.named[name]
 	if has {
@@ -60,7 +59,7 @@ func (d *desired) port(name string) (p model.Port, has bool) {
 
 func (d *desired) network(name string) (model.Network, bool) { return d.state.Network(name) }
 
-// networks are the names of those that the state has.
+// networks are the names of the state's networks.
 func (d *desired) networks() map[string]bool {
 	all := make(map[string]bool, len(d.state.Networks))
 	for _, n := range d.state.Networks {

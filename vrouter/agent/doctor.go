@@ -18,13 +18,13 @@ import (
 
 // Levels of a finding.
 const (
-	fine   = "ok"
-	note   = "note"
-	faulty = "problem"
+	levelOK      = "ok"
+	levelNote    = "note"
+	levelProblem = "problem"
 )
 
-// doctor looks at what helps or harms the overlay on this node. Nothing is
-// changed.
+// doctor checks the settings of this node that affect the overlay. It changes
+// nothing.
 func (a *agent) doctor(v *view) ([]api.Finding, error) {
 	findings := []api.Finding{kernelFinding()}
 	findings = append(findings, attachFindings(v)...)
@@ -36,58 +36,58 @@ func (a *agent) doctor(v *view) ([]api.Finding, error) {
 	findings = append(findings, a.pinFinding(v))
 	findings = append(findings, a.hostFindings(v)...)
 	for _, p := range v.problems {
-		findings = append(findings, api.Finding{Topic: "state", Level: faulty, Text: p})
+		findings = append(findings, api.Finding{Topic: "state", Level: levelProblem, Text: p})
 	}
 	for _, w := range v.warnings {
 		if slices.Contains(v.pins.warning(), w) {
-			continue // said above, with the remedy
+			continue // pinFinding has it, with the remedy
 		}
-		findings = append(findings, api.Finding{Topic: "state", Level: note, Text: w})
+		findings = append(findings, api.Finding{Topic: "state", Level: levelNote, Text: w})
 	}
 	return findings, nil
 }
 
-// kernelFinding names the kernel, and what of it is used.
+// kernelFinding reports the kernel's release.
 func kernelFinding() api.Finding {
 	release := "of an unknown release"
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		release = unix.ByteSliceToString(u.Release[:])
 	}
-	f := api.Finding{Topic: "kernel", Level: fine, Text: "Linux " + release}
+	f := api.Finding{Topic: "kernel", Level: levelOK, Text: "Linux " + release}
 	var major, minor int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < 6 || major == 6 && minor < 1) {
-		f.Level, f.Remedy = faulty, "vrouter is made for Linux 6.1 and later"
+		f.Level, f.Remedy = levelProblem, "use Linux 6.1 or later"
 	}
 	return f
 }
 
-// attachFindings say how the fabric's devices are served.
+// attachFindings report how programs are attached to the fabric devices.
 func attachFindings(v *view) []api.Finding {
 	if len(v.fabric) == 0 {
-		return []api.Finding{{Topic: "attach", Level: note, Text: "no fabric device is known: packets to and from other nodes cannot travel", Remedy: "apply a state with this node's underlay addresses, or name devices under fabric in the configuration"}}
+		return []api.Finding{{Topic: "attach", Level: levelNote, Text: "no fabric devices: packets cannot be sent to or received from other nodes", Remedy: "apply a state with this node's underlay addresses, or list devices under fabric in the configuration"}}
 	}
 	var all []api.Finding
 	for _, f := range v.fabric {
 		name := f.link.Attrs().Name
 		switch {
 		case f.Mode == "":
-			all = append(all, api.Finding{Topic: "attach", Level: faulty, Text: "the programs are not attached to fabric device " + name, Remedy: "see the problems that follow"})
+			all = append(all, api.Finding{Topic: "attach", Level: levelProblem, Text: "the programs are not attached to fabric device " + name, Remedy: "see the problems below"})
 		case f.merged:
-			all = append(all, api.Finding{Topic: "attach", Level: fine, Text: fmt.Sprintf("%s is served by %s; %s", name, f.Mode, f.Why)})
+			all = append(all, api.Finding{Topic: "attach", Level: levelOK, Text: fmt.Sprintf("%s is served by %s; %s", name, f.Mode, f.Why)})
 		case f.Why != "":
-			all = append(all, api.Finding{Topic: "attach", Level: note, Text: fmt.Sprintf("%s is served by %s, without XDP: %s; received packets are not merged after decapsulation, which costs receivers about half as much CPU again", name, f.Mode, f.Why), Remedy: "where the driver has native XDP, leave xdp: auto and take other XDP programs off the device"})
+			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("%s is served by %s, without XDP: %s; received packets are not merged after decapsulation, which costs receivers about half as much CPU again", name, f.Mode, f.Why), Remedy: "if the driver has native XDP, set xdp: auto and detach other XDP programs from the device"})
 		default:
-			all = append(all, api.Finding{Topic: "attach", Level: fine, Text: fmt.Sprintf("%s is served by %s", name, f.Mode)})
+			all = append(all, api.Finding{Topic: "attach", Level: levelOK, Text: fmt.Sprintf("%s is served by %s", name, f.Mode)})
 		}
 		if strings.HasSuffix(f.Mode, "clsact") {
-			all = append(all, api.Finding{Topic: "attach", Level: note, Text: name + ": classic tc filters serve, as tcx is off or not in this kernel (Linux 6.6)"})
+			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: name + ": classic tc filters are used, since tcx is off or not in this kernel (needs Linux 6.6)"})
 		}
 	}
 	return all
 }
 
-// mtuFindings say what the underlay leaves to workloads.
+// mtuFindings report the MTUs of workloads.
 func mtuFindings(v *view) []api.Finding {
 	self, ok := v.want.self()
 	if !ok {
@@ -103,26 +103,26 @@ func mtuFindings(v *view) []api.Finding {
 			words = append(words, fmt.Sprintf("%d with %s", mtu-fib.Overhead(e, v6, false), e))
 			most = max(most, fib.Overhead(e, v6, true))
 		}
-		finding := api.Finding{Topic: "mtu", Level: fine, Text: fmt.Sprintf("%s has MTU %d: IP packets of workloads have %s", f.link.Attrs().Name, mtu, strings.Join(words, ", "))}
+		finding := api.Finding{Topic: "mtu", Level: levelOK, Text: fmt.Sprintf("%s has MTU %d: IP packets of workloads have %s", f.link.Attrs().Name, mtu, strings.Join(words, ", "))}
 		switch {
-		case mtu-most < leastIPv6:
-			finding.Level, finding.Remedy = faulty, fmt.Sprintf("IPv6 needs %d: raise the MTU of the whole underlay to %d at least", leastIPv6, leastIPv6+most)
+		case mtu-most < minIPv6MTU:
+			finding.Level, finding.Remedy = levelProblem, fmt.Sprintf("IPv6 needs %d: raise the MTU of the whole underlay to at least %d", minIPv6MTU, minIPv6MTU+most)
 		case mtu-most < etherMTU:
-			finding.Level, finding.Remedy = note, fmt.Sprintf("with %d or more on the whole underlay workloads could have %d", etherMTU+most, etherMTU)
+			finding.Level, finding.Remedy = levelNote, fmt.Sprintf("raise the MTU of the whole underlay to at least %d for workloads with MTU %d", etherMTU+most, etherMTU)
 		}
 		all = append(all, finding)
 	}
 	return all
 }
 
-// leastIPv6 is the least MTU of a link with IPv6 (RFC 8200, section 5).
-const leastIPv6 = 1280
+// minIPv6MTU is the smallest MTU of a link with IPv6 (RFC 8200, section 5).
+const minIPv6MTU = 1280
 
-// workloadFindings compare devices that others made with what fits the tunnels.
+// workloadFindings compare the MTUs of existing devices with those of the tunnels.
 func (a *agent) workloadFindings(v *view) []api.Finding {
 	t, err := a.plane().Dump()
 	if err != nil {
-		return []api.Finding{{Topic: "mtu", Level: note, Text: fmt.Sprintf("the vifs' MTU cannot be read: %v", err)}}
+		return []api.Finding{{Topic: "mtu", Level: levelNote, Text: fmt.Sprintf("read the MTUs of vifs: %v", err)}}
 	}
 	var all []api.Finding
 	for name, d := range v.devices {
@@ -130,7 +130,7 @@ func (a *agent) workloadFindings(v *view) []api.Finding {
 		if mtu := d.link.Attrs().MTU; ok && mtu > int(vif.MTU) {
 			p, _ := v.want.state.Port(name)
 			if p.Attach.Device != "" {
-				all = append(all, api.Finding{Topic: "mtu", Level: note, Text: fmt.Sprintf("device %s of port %s has MTU %d, tunnels carry %d: larger packets are answered with \"too big\"", d.link.Attrs().Name, name, mtu, vif.MTU), Remedy: fmt.Sprintf("ip link set %s mtu %d, and the workload's end likewise", d.link.Attrs().Name, vif.MTU)})
+				all = append(all, api.Finding{Topic: "mtu", Level: levelNote, Text: fmt.Sprintf("device %s of port %s has MTU %d, tunnels carry %d: larger packets are answered with \"too big\"", d.link.Attrs().Name, name, mtu, vif.MTU), Remedy: fmt.Sprintf("ip link set %s mtu %d, and set the same MTU on the workload's end", d.link.Attrs().Name, vif.MTU)})
 			}
 		}
 	}
@@ -138,22 +138,22 @@ func (a *agent) workloadFindings(v *view) []api.Finding {
 	return all
 }
 
-// offload is a feature that makes the overlay cheaper, by the kernel's name
-// (net/ethtool/common.c).
+// offload is a device feature that makes the overlay cheaper, with the kernel's
+// name (net/ethtool/common.c).
 type offload struct {
 	name string
-	of   []model.Encapsulation // which pays without it
+	of   []model.Encapsulation // encapsulations that need it
 	cost string
 }
 
 var offloads = []offload{
-	{"tx-udp_tnl-segmentation", []model.Encapsulation{model.MPLSoUDP, model.VXLAN}, "superpackets of TCP are cut by the CPU before they are sent"},
-	{"tx-gre-segmentation", []model.Encapsulation{model.MPLSoGRE}, "superpackets of TCP are cut by the CPU before they are sent"},
-	{"rx-gro", []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN}, "received packets climb the stack one by one"},
+	{"tx-udp_tnl-segmentation", []model.Encapsulation{model.MPLSoUDP, model.VXLAN}, "the CPU segments TCP superpackets before they are sent"},
+	{"tx-gre-segmentation", []model.Encapsulation{model.MPLSoGRE}, "the CPU segments TCP superpackets before they are sent"},
+	{"rx-gro", []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN}, "received packets pass the stack one by one"},
 }
 
-// offloadFindings say what each encapsulation that the node offers pays on a
-// device.
+// offloadFindings report missing offloads of a device for the node's
+// encapsulations.
 func (a *agent) offloadFindings(v *view, device string) []api.Finding {
 	var has map[string]bool
 	err := a.space.do(func() error {
@@ -166,7 +166,7 @@ func (a *agent) offloadFindings(v *view, device string) []api.Finding {
 		return err
 	})
 	if err != nil {
-		return []api.Finding{{Topic: "offload", Level: note, Text: fmt.Sprintf("what %s offloads cannot be found out: %v", device, err)}}
+		return []api.Finding{{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("read the offloads of %s: %v", device, err)}}
 	}
 	offered := model.DefaultEncapsulations
 	if self, ok := v.want.self(); ok {
@@ -181,32 +181,31 @@ func (a *agent) offloadFindings(v *view, device string) []api.Finding {
 			}
 		}
 		if !has[o.name] && len(pays) > 0 {
-			all = append(all, api.Finding{Topic: "offload", Level: note, Text: fmt.Sprintf("%s is without %s: with %s %s", device, o.name, strings.Join(pays, ", "), o.cost), Remedy: fmt.Sprintf("where the driver has it: ethtool -K %s %s on", device, o.name)})
+			all = append(all, api.Finding{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("%s lacks %s: with %s %s", device, o.name, strings.Join(pays, ", "), o.cost), Remedy: fmt.Sprintf("if the driver supports it: ethtool -K %s %s on", device, o.name)})
 		}
 	}
 	if len(all) == 0 {
-		all = []api.Finding{{Topic: "offload", Level: fine, Text: device + " cuts superpackets of every encapsulation that this node offers, and merges what it receives"}}
+		all = []api.Finding{{Topic: "offload", Level: levelOK, Text: device + " segments superpackets of all encapsulations of this node, and merges received packets"}}
 	}
 	return all
 }
 
-// pinFinding says where the pins are, and whether they outlive this agent.
+// pinFinding reports where the pins are, and whether they outlive this agent.
 func (a *agent) pinFinding(v *view) api.Finding {
 	dir := a.config.pinsDir()
 	switch {
 	case v.pins.endWith != "":
-		return api.Finding{Topic: "pins", Level: faulty, Text: v.pins.endWith + ": with the agent they end, and packets with them", Remedy: endingRemedy(a.config)}
+		return api.Finding{Topic: "pins", Level: levelProblem, Text: v.pins.endWith + ": when the agent ends, the pins and all forwarding end too", Remedy: endingRemedy(a.config)}
 	case v.pins.unsure != "":
-		return api.Finding{Topic: "pins", Level: note, Text: v.pins.unsure, Remedy: endingRemedy(a.config)}
+		return api.Finding{Topic: "pins", Level: levelNote, Text: v.pins.unsure, Remedy: endingRemedy(a.config)}
 	case v.pins.dir != dir:
-		return api.Finding{Topic: "pins", Level: fine, Text: fmt.Sprintf("pins are in %s of process 1's mounts (this agent has mounts of its own): packets flow on without the agent", dir)}
+		return api.Finding{Topic: "pins", Level: levelOK, Text: fmt.Sprintf("pins are in %s in the mount namespace of process 1 (the agent has another one): packets keep flowing without the agent", dir)}
 	}
-	return api.Finding{Topic: "pins", Level: fine, Text: fmt.Sprintf("pins are in %s: packets flow on without the agent", dir)}
+	return api.Finding{Topic: "pins", Level: levelOK, Text: fmt.Sprintf("pins are in %s: packets keep flowing without the agent", dir)}
 }
 
-// hostFindings are settings of the node that packets of the overlay meet. The
-// programs forward beside the host's stack: forwarding and rp_filter do not
-// matter to them, but what the host does with the outer packets does.
+// hostFindings report settings of the host that affect the overlay's outer packets.
+// Forwarding and rp_filter do not, since the programs bypass the host's stack.
 func (a *agent) hostFindings(v *view) []api.Finding {
 	var all []api.Finding
 	read := func(path string) string {
@@ -220,17 +219,17 @@ func (a *agent) hostFindings(v *view) []api.Finding {
 	for _, f := range v.fabric {
 		name := f.link.Attrs().Name
 		if f.link.Attrs().MasterIndex != 0 {
-			all = append(all, api.Finding{Topic: "host", Level: note, Text: fmt.Sprintf("fabric device %s belongs to device %d (a bridge or bond): packets of the overlay are taken before that one sees them", name, f.link.Attrs().MasterIndex)})
+			all = append(all, api.Finding{Topic: "host", Level: levelNote, Text: fmt.Sprintf("fabric device %s belongs to device %d (a bridge or bond): the programs take packets of the overlay before that device sees them", name, f.link.Attrs().MasterIndex)})
 		}
 		if read(filepath.Join("/proc/sys/net/ipv6/conf", name, "disable_ipv6")) == "1" && hasIPv6(v) {
-			all = append(all, api.Finding{Topic: "host", Level: faulty, Text: "IPv6 is turned off on fabric device " + name + ", and this node has an IPv6 underlay address", Remedy: "sysctl net.ipv6.conf." + name + ".disable_ipv6=0"})
+			all = append(all, api.Finding{Topic: "host", Level: levelProblem, Text: "IPv6 is turned off on fabric device " + name + ", and this node has an IPv6 underlay address", Remedy: "sysctl net.ipv6.conf." + name + ".disable_ipv6=0"})
 		}
 	}
 	if read("/proc/sys/net/core/bpf_jit_enable") == "0" {
-		all = append(all, api.Finding{Topic: "host", Level: note, Text: "eBPF programs are interpreted, at several times the cost", Remedy: "sysctl net.core.bpf_jit_enable=1"})
+		all = append(all, api.Finding{Topic: "host", Level: levelNote, Text: "the eBPF JIT is off: interpreted programs cost several times as much CPU", Remedy: "sysctl net.core.bpf_jit_enable=1"})
 	}
 	if len(all) == 0 {
-		all = []api.Finding{{Topic: "host", Level: fine, Text: "no setting of the host stands in the way"}}
+		all = []api.Finding{{Topic: "host", Level: levelOK, Text: "no host setting affects the overlay"}}
 	}
 	return all
 }

@@ -14,19 +14,19 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// facts are what the tables depend on beside the desired state: the ports'
-// devices, and the kernel's routes between underlay addresses.
+// facts are the inputs of the tables in addition to the desired state: the ports'
+// devices and the kernel's routes between underlay addresses.
 type facts struct {
 	ports map[string]fib.PortFact
 	mtu   int          // of the fabric
-	ways  map[pair]way // those that were asked for
+	ways  map[pair]way // cached results of way
 	under *underlay
 }
 
-// etherMTU is what is assumed of a fabric whose devices are not there.
+// etherMTU is the assumed MTU of a fabric without devices.
 const etherMTU = 1500
 
-// pair is two ends of a way through the underlay.
+// pair is the two ends of an underlay path.
 type pair struct{ source, destination netip.Addr }
 
 func factsOf(devices map[string]*device, under *underlay) facts {
@@ -38,7 +38,7 @@ func factsOf(devices map[string]*device, under *underlay) facts {
 	return f
 }
 
-// way asks the kernel once for each pair.
+// way looks up the route of a pair and caches the result.
 func (f *facts) way(source, destination netip.Addr) way {
 	key := pair{source, destination}
 	w, ok := f.ways[key]
@@ -49,8 +49,8 @@ func (f *facts) way(source, destination netip.Addr) way {
 	return w
 }
 
-// equal tells whether the tables made of older facts would be made of these: it
-// asks for the same ways again.
+// equal reports whether these facts give the same tables as older ones. It looks up
+// the routes of the same pairs.
 func (f *facts) equal(older facts) bool {
 	if f.mtu != older.mtu || !maps.Equal(f.ports, older.ports) {
 		return false
@@ -62,7 +62,7 @@ func (f *facts) equal(older facts) bool {
 	return f.sameWays(older)
 }
 
-// sameWays tells whether the ways are older facts'.
+// sameWays reports whether MTU and routes equal those of older facts.
 func (f *facts) sameWays(older facts) bool {
 	if f.mtu != older.mtu || len(f.ways) != len(older.ways) {
 		return false
@@ -91,11 +91,11 @@ func (f *facts) compile(want *desired, c Config, limits fib.Limits, partial bool
 			return w.paths, w.mtu
 		},
 	}, want.ids)
-	return t, append(warnings, f.whys()...), err
+	return t, append(warnings, f.unreachableReasons()...), err
 }
 
-// whys are the reasons for ways that are none, in a stable order.
-func (f *facts) whys() []string {
+// unreachableReasons returns why pairs have no path, sorted.
+func (f *facts) unreachableReasons() []string {
 	var all []string
 	for _, w := range f.ways {
 		if w.why != "" {
@@ -106,15 +106,14 @@ func (f *facts) whys() []string {
 	return all
 }
 
-// numbers are the limits of ids. Numbers are given from the least free on, so
-// that what fits by its count fits by its numbers, but for a while after many
-// were given back.
+// numbers returns the limits of ids. Ids are allocated from the smallest free one,
+// so that ids fit if the counts fit, except shortly after many ids were freed.
 func numbers(l datapath.Limits) fib.Limits {
 	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs}
 }
 
-// roomFor tells whether every table has room.
-func roomFor(t fib.Tables, l datapath.Limits) error {
+// checkSizes returns an error if a table exceeds its limit.
+func checkSizes(t fib.Tables, l datapath.Limits) error {
 	for _, s := range tableSizes(t, 0, l) {
 		if s.entries > int(s.limit) {
 			return &datapath.LimitError{Table: s.name, Want: s.entries, Limit: s.limit}
@@ -123,11 +122,11 @@ func roomFor(t fib.Tables, l datapath.Limits) error {
 	return nil
 }
 
-// assumedDevice is the first number of devices that are not there yet; the
-// kernel's are far below.
+// assumedDevice is the first ifindex of assumed devices, far above the kernel's.
 const assumedDevice = 1 << 30
 
-// assume are the facts as if every port had its device. links are the node's.
+// assume returns the facts as if every port had its device. links are the node's
+// devices.
 func (a *agent) assume(want *desired, links []netlink.Link) (*facts, error) {
 	self, _ := want.self()
 	fabric, _, err := fabricDevices(a.space, byName(links), a.config.Fabric, self.Underlay)
@@ -137,7 +136,7 @@ func (a *agent) assume(want *desired, links []netlink.Link) (*facts, error) {
 	f := factsOf(a.last.devices, newUnderlay(a.space, fabric))
 	for i, p := range want.ports {
 		if _, has := f.ports[p.Name]; !has {
-			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("port %s's", p.Name)}
+			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("device of port %s", p.Name)}
 		}
 	}
 	return &f, nil

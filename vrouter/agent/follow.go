@@ -11,8 +11,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// follow takes over what changed in the store, as far as it concerns the node,
-// or says why what stands there is not in force. It works in the loop.
+// follow applies store changes that concern this node. It returns why the node
+// cannot use the store's state, else nil. It runs in the loop.
 func (a *agent) follow() error {
 	t := a.shared.watcher.Take()
 	if t.IsZero() {
@@ -23,13 +23,13 @@ func (a *agent) follow() error {
 		a.unfit = a.takeOver()
 	}
 	if a.view.Load() == before || a.unfit != was {
-		a.publish() // no pass did, or it knew this not yet
+		a.publish() // no pass has published this
 	}
 	return a.unfit
 }
 
-// concerns tells whether changes may have touched the node's slice. Before the
-// store was read all of them may.
+// concerns reports whether changes may affect the node's slice. All do until the
+// store has been read.
 func (a *agent) concerns(t fleet.Touched) bool {
 	if t.All || t.Alive || a.want == nil {
 		return true
@@ -48,18 +48,18 @@ func (a *agent) concerns(t fleet.Touched) bool {
 	return false
 }
 
-// takeOver makes the store's slice the desired state, or says why not.
+// takeOver makes the store's slice the desired state. It returns why it cannot.
 func (a *agent) takeOver() error {
 	next, ok := a.slice()
 	if !ok || a.want != nil && next.equal(a.want) {
 		return nil
 	}
-	if !next.hasNode() && a.shared.joins() && (a.want == nil || !a.want.hasNode()) {
-		return nil // it is about to make itself known
+	if !next.hasNode() && a.shared.isShared() && (a.want == nil || !a.want.hasNode()) {
+		return nil // register will add the node
 	}
 	began := time.Now()
 	if err := a.adopt(next); err != nil {
-		a.log.Error("the store's state cannot be used", "error", err)
+		a.log.Error("cannot use the store's state", "error", err)
 		return err
 	}
 	a.keepSlice()
@@ -67,10 +67,10 @@ func (a *agent) takeOver() error {
 	return nil
 }
 
-// slice is what the store wants of the node now.
+// slice is the node's slice of the store's present state.
 func (a *agent) slice() (*desired, bool) {
 	var gone map[string]bool
-	if a.shared.joins() {
+	if a.shared.isShared() {
 		var next time.Duration
 		if gone, next = a.shared.Gone(); next > 0 {
 			a.goneAt = time.Now().Add(next)
@@ -107,11 +107,11 @@ func (a *agent) check(next *desired, links []netlink.Link, partial bool) error {
 		return refuseAs(http.StatusBadRequest, err)
 	}
 	next.ids.Prune()
-	return roomFor(tables, a.limits)
+	return checkSizes(tables, a.limits)
 }
 
-// adopt makes a state the one worked to. When it cannot be, or its tables have
-// no room after all, the former one stays.
+// adopt makes a state the desired state. If it is refused, or its tables do not
+// fit, the former state stays.
 func (a *agent) adopt(next *desired) error {
 	links, err := listLinks(a.space.links)
 	if err != nil {
@@ -136,22 +136,22 @@ func (a *agent) adopt(next *desired) error {
 	return p.limit
 }
 
-// keepSlice notes what the node works to, for a start without the store, and the
-// numbers in it.
+// keepSlice writes the desired state and its ids to disk, for a start without the
+// store.
 func (a *agent) keepSlice() {
 	if self, ok := a.want.self(); ok {
 		a.own.Underlay = self.Underlay
 	}
 	err := a.kept.saveNode(a.own)
-	if err == nil && a.shared.mayBeAway() {
+	if err == nil && a.shared.isRemote() {
 		err = a.kept.saveSlice(a.want.state)
 	}
 	if err != nil {
-		a.log.Warn("a start without the store would come back to an older state", "error", err)
+		a.log.Warn("cannot save the desired state: a start without the store would use an older one", "error", err)
 	}
 }
 
-// goneTimer is when a node that is missing counts as gone; never where none is.
+// goneTimer fires when the next missing node counts as gone; nil: none is missing.
 func (a *agent) goneTimer() <-chan time.Time {
 	if a.goneAt.IsZero() {
 		return nil

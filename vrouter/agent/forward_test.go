@@ -49,7 +49,7 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 	}
 }
 
-// TestPortIsWhatItsNetworkGives looks at the devices that a port add makes.
+// TestPortIsWhatItsNetworkGives checks the devices that adding a port creates.
 func TestPortIsWhatItsNetworkGives(t *testing.T) {
 	f := newFleet(t)
 	w := newSpace(t, "w")

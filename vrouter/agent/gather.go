@@ -7,35 +7,36 @@ import (
 	"time"
 )
 
-// To look over a node with thousands of ports takes a while, whatever changed.
-// Where more changes are on their way into the store it is done once for all of
-// them: gather waits for those, but no longer than a share of what it took last.
+// gatherShare limits the time to gather changes. A pass over thousands of ports is
+// slow. If more changes are being committed, followSoon waits for them, for at most
+// 1/gatherShare of the duration of the last pass.
 const gatherShare = 4
 
-// comes counts a request that will change the store until it is there, or
-// failed; the function returned says so, and may be called again.
-func (a *agent) comes() (arrived func()) {
+// changePending counts a request that will change the store. arrived ends the
+// count, when the change is committed or has failed; it is idempotent.
+func (a *agent) changePending() (arrived func()) {
 	a.coming.Add(1)
 	return sync.OnceFunc(func() { a.coming.Add(-1) })
 }
 
-// caughtUp runs then in the loop once the node follows what is in the store now;
-// it is told why what stands there is not in force, if so.
-func (a *agent) caughtUp(ctx context.Context, then func(unfit error) error) error {
+// afterFollow runs then in the loop once the node uses the present state of the
+// store. unfit is why the node cannot use it, else nil.
+func (a *agent) afterFollow(ctx context.Context, then func(unfit error) error) error {
 	done := make(chan error, 1)
 	select {
 	case a.requests <- func() {
 		a.waiting = append(a.waiting, func(unfit error) { done <- then(unfit) })
-		a.gather()
+		a.followSoon()
 	}:
 		return <-done
 	case <-ctx.Done():
-		return fmt.Errorf("the request was given up: %w", context.Cause(ctx))
+		return fmt.Errorf("the request was cancelled: %w", context.Cause(ctx))
 	}
 }
 
-// gather follows the store, now or soon. It works in the loop.
-func (a *agent) gather() {
+// followSoon follows the store now, or after gathering changes. It runs in the
+// loop.
+func (a *agent) followSoon() {
 	if a.coming.Load() == 0 || a.followTook == 0 {
 		a.catchUp()
 	} else if a.gathered == nil {
@@ -43,7 +44,7 @@ func (a *agent) gather() {
 	}
 }
 
-// catchUp follows the store and answers who waits for that.
+// catchUp follows the store and calls the waiting functions.
 func (a *agent) catchUp() {
 	a.gathered = nil
 	unfit := a.follow()

@@ -8,8 +8,7 @@ import (
 	"windtunnel/vrouter/fleet"
 )
 
-// gatherer is an agent with nothing to follow, and a count of those that it told
-// so.
+// gatherer is an agent without store changes. It counts the calls of afterFollow.
 func gatherer() (a *agent, answered *int) {
 	a = &agent{shared: &shared{watcher: fleet.New(nil, fleet.Options{}).Watcher()}, followTook: time.Millisecond}
 	return a, new(int)
@@ -17,7 +16,7 @@ func gatherer() (a *agent, answered *int) {
 
 func (a *agent) waits(answered *int) {
 	a.waiting = append(a.waiting, func(error) { *answered++ })
-	a.gather()
+	a.followSoon()
 }
 
 func TestWhoComesAloneIsNotKeptWaiting(t *testing.T) {
@@ -31,7 +30,7 @@ func TestWhoComesAloneIsNotKeptWaiting(t *testing.T) {
 func TestTheNodeFollowsTheStoreOnceForAllThatAreOnTheirWay(t *testing.T) {
 	a, answered := gatherer()
 	a.followTook = time.Hour
-	first, second := a.comes(), a.comes()
+	first, second := a.changePending(), a.changePending()
 	first()
 	first() // counts once
 	a.waits(answered)
@@ -47,7 +46,7 @@ func TestTheNodeFollowsTheStoreOnceForAllThatAreOnTheirWay(t *testing.T) {
 
 func TestWhoNeverComesIsWaitedForAShareOfThePass(t *testing.T) {
 	a, answered := gatherer()
-	a.comes()
+	a.changePending()
 	a.unfit = errors.New("no room")
 	a.waiting = append(a.waiting, func(unfit error) {
 		if unfit != a.unfit {

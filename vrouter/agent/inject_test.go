@@ -12,8 +12,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// inject sends frames as they are from a device, past the namespace's stack: so
-// many leave, and no ARP with them.
+// inject sends frames from a device and bypasses the namespace's stack, so that
+// exactly these frames leave, without ARP.
 func inject(t *testing.T, s *space, device string, times int, frame []byte) {
 	t.Helper()
 	index := linkIn(t, s, device).Attrs().Index
@@ -32,8 +32,8 @@ func inject(t *testing.T, s *space, device string, times int, frame []byte) {
 	}))
 }
 
-// datagram is an Ethernet frame with UDP in it: 42 bytes and its payload, 60 at
-// the least.
+// datagram is an Ethernet frame with a UDP datagram: 42 bytes and the payload, at
+// least 60 bytes.
 func datagram(t *testing.T, from, to model.MAC, source, destination string, payload int) []byte {
 	t.Helper()
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: netip.MustParseAddr(source).AsSlice(), DstIP: netip.MustParseAddr(destination).AsSlice()}
@@ -56,8 +56,8 @@ func ping(t *testing.T, from model.MAC, source, destination string) []byte {
 
 const sinkPort = 9 // discard, RFC 863
 
-// sink takes datagrams, so that the namespace answers none with an ICMP error,
-// and counts them.
+// sink receives and counts datagrams, so that the namespace does not answer them
+// with ICMP errors.
 func sink(t *testing.T, s *space) net.PacketConn {
 	t.Helper()
 	var c net.PacketConn

@@ -20,13 +20,12 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// keptVersion is the version of the files' form. An agent reads its own and
-// older ones.
+// keptVersion is the version of the files. An agent reads this version and older
+// ones.
 const keptVersion = 1
 
-// kept is the directory in which an agent keeps over its restarts what is this
-// node's alone, node.json, and, of a store that may be out of reach, slice.json,
-// what it knew of it last.
+// kept is the state directory of an agent. node.json has the data of this node
+// only. slice.json has the last known state of a remote store.
 type kept struct {
 	dir, node string
 }
@@ -35,10 +34,10 @@ type kept struct {
 type keptNode struct {
 	Version  int          `json:"version"`
 	Node     string       `json:"node"`
-	Instance string       `json:"instance"`          // tells this node from another of its name
-	IDs      *fib.IDs     `json:"ids"`               // numbers of nexthops and vifs: a reader of counters expects them to stay
-	Underlay []netip.Addr `json:"underlay"`          // the node's, as it was last
-	Leaving  []string     `json:"leaving,omitempty"` // ports to delete once the store is back
+	Instance string       `json:"instance"`          // distinguishes this node from another with the same name
+	IDs      *fib.IDs     `json:"ids"`               // ids of nexthops and vifs, stable for readers of counters
+	Underlay []netip.Addr `json:"underlay"`          // the node's last underlay addresses
+	Leaving  []string     `json:"leaving,omitempty"` // ports to delete when the store is reachable
 }
 
 // keptSlice is slice.json.
@@ -52,26 +51,26 @@ func (k kept) nodePath() string  { return filepath.Join(k.dir, "node.json") }
 func (k kept) slicePath() string { return filepath.Join(k.dir, "slice.json") }
 func (k kept) storePath() string { return filepath.Join(k.dir, "store.db") }
 
-// embeddedDir is where an etcd inside the agent keeps its data.
+// embeddedDir is the data directory of an embedded etcd.
 func (k kept) embeddedDir() string { return filepath.Join(k.dir, "embedded") }
 
-// unreadable says what to do about a file that this agent may not overwrite.
-func unreadable(path string, why error) error {
-	return fmt.Errorf("what the node keeps in %s cannot be used: %w; packets flow on as they were. Start the agent that wrote the file, or move the file away", path, why)
+// unusableFile wraps an error of a file that this agent must not overwrite.
+func unusableFile(path string, why error) error {
+	return fmt.Errorf("use the node's file %s: %w; packets keep flowing; start the agent version that wrote the file, or move the file away", path, why)
 }
 
-// loadNode reads what is this node's alone; new where there is none yet.
+// loadNode reads node.json; a missing file gives a new instance.
 func (k kept) loadNode() (keptNode, error) {
 	n := keptNode{IDs: &fib.IDs{}, Instance: rand.Text()}
 	_, err := k.read(k.nodePath(), &n)
 	if err == nil && (n.IDs == nil || n.Instance == "") {
-		err = unreadable(k.nodePath(), errors.New("it is damaged: it has no ids, or no instance"))
+		err = unusableFile(k.nodePath(), errors.New("it is damaged: it has no ids or no instance"))
 	}
 	n.Version, n.Node = keptVersion, k.node
 	return n, err
 }
 
-// loadSlice reads what was known of the store last; nil for nothing.
+// loadSlice reads slice.json; nil if the file is missing.
 func (k kept) loadSlice() (*model.State, error) {
 	var s keptSlice
 	found, err := k.read(k.slicePath(), &s)
@@ -81,32 +80,32 @@ func (k kept) loadSlice() (*model.State, error) {
 	return &s.State, nil
 }
 
-// read decodes a file of this directory, once its version and node are right.
+// read decodes a file of this directory after checking its version and node.
 func (k kept) read(path string, into any) (found bool, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, unreadable(path, err)
+		return false, unusableFile(path, err)
 	}
 	var form struct {
 		Version *int   `json:"version"`
 		Node    string `json:"node"`
 	}
 	if err := json.Unmarshal(text, &form); err != nil {
-		return false, unreadable(path, fmt.Errorf("it is damaged: %w", worded(err)))
+		return false, unusableFile(path, fmt.Errorf("it is damaged: %w", translate(err)))
 	}
 	switch {
 	case form.Version == nil || *form.Version < 1:
-		return false, unreadable(path, errors.New("it is damaged: it has no version"))
+		return false, unusableFile(path, errors.New("it is damaged: it has no version"))
 	case *form.Version > keptVersion:
-		return false, unreadable(path, fmt.Errorf("it has version %d, this agent knows up to %d", *form.Version, keptVersion))
+		return false, unusableFile(path, fmt.Errorf("it has version %d, this agent supports up to %d", *form.Version, keptVersion))
 	case form.Node != k.node:
-		return false, unreadable(path, fmt.Errorf("it is node %q's, this agent is node %q's", form.Node, k.node))
+		return false, unusableFile(path, fmt.Errorf("it belongs to node %q, this agent runs node %q", form.Node, k.node))
 	}
 	if err := decodeStrictly(bytes.NewReader(text), into); err != nil {
-		return false, unreadable(path, fmt.Errorf("it is damaged: %w", err))
+		return false, unusableFile(path, fmt.Errorf("it is damaged: %w", err))
 	}
 	return true, nil
 }
@@ -124,15 +123,15 @@ func (k kept) save(path string, what any) error {
 		return json.MarshalWrite(w, what, jsonv1.DefaultOptionsV1())
 	})
 	if err != nil {
-		return fmt.Errorf("keep %s: %w; make room or mend the directory", path, err)
+		return fmt.Errorf("write %s: %w; free disk space or repair the directory", path, err)
 	}
 	return nil
 }
 
-// partly matches files whose writing did not end.
-const partly = ".*.json?*"
+// partialFiles matches files of interrupted writes.
+const partialFiles = ".*.json?*"
 
-// replace writes a file anew as a whole: a crash leaves the old or the new one.
+// replace writes a file atomically: a crash leaves the old or the new one.
 func replace(path string, write func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -153,7 +152,7 @@ func replace(path string, write func(io.Writer) error) error {
 	return syncDirectory(dir)
 }
 
-// syncDirectory makes a rename last: fsync(2) of a file does not cover its name.
+// syncDirectory makes a rename durable: fsync(2) of a file does not cover its name.
 func syncDirectory(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -163,26 +162,25 @@ func syncDirectory(dir string) error {
 	return d.Sync()
 }
 
-// sweep removes what a crash in the middle of a save left.
-func (k kept) sweep() {
-	left, _ := filepath.Glob(filepath.Join(k.dir, partly))
+// removePartialFiles deletes files of interrupted writes.
+func (k kept) removePartialFiles() {
+	left, _ := filepath.Glob(filepath.Join(k.dir, partialFiles))
 	for _, path := range left {
 		os.Remove(path)
 	}
 }
 
-// remove takes the files away, with the store where it is here, and the
-// directory when nothing else is in it.
+// remove deletes the files, a local store, and the directory if it is empty.
 func (k kept) remove() error {
-	k.sweep()
+	k.removePartialFiles()
 	for _, path := range []string{k.nodePath(), k.slicePath(), k.storePath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove what the node keeps: %w", err)
+			return fmt.Errorf("delete the node's files: %w", err)
 		}
 	}
 	if err := os.RemoveAll(k.embeddedDir()); err != nil {
-		return fmt.Errorf("remove the embedded store: %w", err)
+		return fmt.Errorf("delete the embedded store: %w", err)
 	}
-	os.Remove(k.dir) // stays when it holds a stranger's file
+	os.Remove(k.dir) // fails if it has other files
 	return nil
 }

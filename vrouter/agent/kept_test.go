@@ -74,8 +74,8 @@ func TestAFileThatCannotBeUsedIsRefusedAndLeftAsItIs(t *testing.T) {
 		"empty":          {``, "it is damaged"},
 		"no version":     {`{"node":"a","state":{}}`, "it has no version"},
 		"version 0":      {`{"version":0,"node":"a","state":{}}`, "it has no version"},
-		"newer":          {`{"version":2,"node":"a","state":{},"more":1}`, "it has version 2, this agent knows up to 1"},
-		"another node's": {`{"version":1,"node":"b","state":{}}`, `it is node "b"'s, this agent is node "a"'s`},
+		"newer":          {`{"version":2,"node":"a","state":{},"more":1}`, "it has version 2, this agent supports up to 1"},
+		"another node's": {`{"version":1,"node":"b","state":{}}`, `it belongs to node "b", this agent runs node "a"`},
 		"unknown field":  {`{"version":1,"node":"a","state":{"colour":1}}`, `unknown field "colour"`},
 		"two values":     {`{"version":1,"node":"a","state":{}} {}`, "it is damaged"},
 		"wrong type":     {`{"version":1,"node":"a","state":{"nodes":3}}`, "field state.nodes"},
@@ -101,7 +101,7 @@ func TestANodeWithoutNumbersIsDamaged(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"version":1,"node":"a","instance":"i","ids":null}`:                           "it has no ids",
 		`{"version":1,"node":"a","instance":"","ids":{}}`:                              "no instance",
-		`{"version":1,"node":"a","instance":"i","ids":{"nexthop":{"x":1,"y":1}}}`:      "which is taken",
+		`{"version":1,"node":"a","instance":"i","ids":{"nexthop":{"x":1,"y":1}}}`:      "which is 0 or used twice",
 		`{"version":1,"node":"a","instance":"i","ids":{"nexthop":{"x":1}},"state":{}}`: `unknown field "state"`,
 		`{"version":1,"node":"a","instance":"i","ids":{},"underlay":["no address"]}`:   "damaged",
 	} {
@@ -142,7 +142,7 @@ func TestAFullDiskRefusesAndLeavesTheOldFile(t *testing.T) {
 		large.Networks = append(large.Networks, model.Network{Name: fmt.Sprint("network-", i), ID: uint32(i + 2)})
 	}
 	err := k.saveSlice(large)
-	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "make room or mend the directory") {
+	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "free disk space or repair the directory") {
 		t.Fatalf("error %v", err)
 	}
 	old, err := k.loadSlice()
@@ -166,7 +166,7 @@ func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
 	if err := k.saveSlice(smallState()); err != nil {
 		t.Fatal(err)
 	}
-	k.sweep()
+	k.removePartialFiles()
 	names := func() (all []string) {
 		entries, err := os.ReadDir(k.dir)
 		if err != nil {

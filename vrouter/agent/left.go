@@ -9,12 +9,12 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A pass that somebody waits for looks only at what is asked for: with thousands
-// of ports on a node, to look at each of them for each change takes longer than
-// the change. The pass that looks for drift looks at everything.
+// A pass for a request checks only the changed ports: with thousands of ports,
+// checking all of them takes longer than the change. The pass that checks for drift
+// checks everything.
 
-// asLeft is a port's device if the last pass left all of it as it shall be, and
-// nothing that can be seen from the node says otherwise; else nil.
+// asLeft returns a port's device if the last pass configured it completely, and the
+// node's end has not changed since; else nil.
 func (p *pass) asLeft(port model.Port) *device {
 	last := p.a.last
 	if p.cause != asked || last == nil || !last.compiled || !last.whole[port.Name] {
@@ -22,7 +22,7 @@ func (p *pass) asLeft(port model.Port) *device {
 	}
 	was, known := last.want.port(port.Name)
 	d := last.devices[port.Name]
-	if !known || d == nil || !was.Equal(port) || !p.sameOutfit(port.Network) {
+	if !known || d == nil || !was.Equal(port) || !p.sameNetworkConfig(port.Network) {
 		return nil
 	}
 	had := d.link.Attrs()
@@ -33,15 +33,16 @@ func (p *pass) asLeft(port model.Port) *device {
 	return deviceOf(l, port)
 }
 
-// sameOutfit tells whether a network gives its workloads what it gave them before.
-func (p *pass) sameOutfit(network string) bool {
+// sameNetworkConfig reports whether a network's workloads have the same
+// configuration as in the last pass.
+func (p *pass) sameNetworkConfig(network string) bool {
 	now, there := p.want.network(network)
 	was, known := p.a.last.want.network(network)
 	return there && known && now.Forwarding == was.Forwarding && slices.Equal(now.Subnets, was.Subnets)
 }
 
-// listAttached finds the programs on the node's devices, as the kernel has them;
-// in a pass that somebody waits for, as the last one left them.
+// listAttached lists the programs on the node's devices. In a pass for a request it
+// uses the list of the last pass.
 func (p *pass) listAttached() {
 	p.attached = map[int]datapath.Attachment{}
 	if last := p.a.last; p.cause == asked && last != nil && last.attached != nil && len(last.problems) == 0 && !p.renewed {

@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// written puts a configuration into a file, for an agent in a process of its
-// own.
+// written writes a configuration to a file, for an agent in another process.
 func written(t *testing.T, c Config) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node.yaml")
@@ -30,14 +29,14 @@ func written(t *testing.T, c Config) string {
 	return path
 }
 
-// killed ends an agent as nothing else does: it cannot say a last word.
+// killed ends an agent by SIGKILL, so that it cannot clean up.
 func killed(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	must(t, cmd.Process.Kill())
 	cmd.Wait() // says that it was killed
 }
 
-// answers waits until the agent of a process does.
+// answers waits until the agent answers.
 func answers(t *testing.T, r *running) {
 	t.Helper()
 	eventually(t, "the agent's answer", func() error {
@@ -46,7 +45,7 @@ func answers(t *testing.T, r *running) {
 	})
 }
 
-// mapIDs are the numbers that the kernel gave the pinned maps.
+// mapIDs returns the kernel's ids of the pinned maps.
 func mapIDs(t *testing.T, c Config) map[string]ebpf.MapID {
 	t.Helper()
 	all := map[string]ebpf.MapID{}
@@ -85,7 +84,7 @@ func converse(t *testing.T, from, to *space, address string) *conversation {
 	return c
 }
 
-// say sends a megabyte and reads it at the other end.
+// say sends 1 MB and reads it at the other end.
 func (c *conversation) say() error {
 	text := make([]byte, 1<<20)
 	for _, end := range []net.Conn{c.near, c.far} {
@@ -100,13 +99,13 @@ func (c *conversation) say() error {
 	return errors.Join(err, <-sent)
 }
 
-// TestAKilledAgentReturnsToTheSameMapsAndLinks: nothing is made anew, and what
-// runs goes on, also without any agent.
+// TestAKilledAgentReturnsToTheSameMapsAndLinks: the next agent reuses maps and
+// links, and connections continue, also without an agent.
 func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]
-	a.stop(t) // from here on it is a process of its own
+	a.stop(t) // from here on it runs in another process
 	config := written(t, a.config)
 	first := process(t, config)
 	answers(t, a)
@@ -176,7 +175,8 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	})
 }
 
-// TestDriftWhileNoAgentRunsIsMendedByTheNext: what was taken away meanwhile.
+// TestDriftWhileNoAgentRunsIsMendedByTheNext: the next agent restores what was
+// deleted while none ran.
 func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)

@@ -9,18 +9,17 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// limiter is the handle of the queues that limit a port; others' are left alone.
+// limiter is the handle of the agent's queues. Other queues are not touched.
 var limiter = netlink.MakeHandle(0x7672, 0)
 
-// What a limit lets through at once, and how long it keeps what comes faster.
+// Burst size and queueing time of a limit.
 const (
-	burstTime  = 10 * time.Millisecond
-	leastBurst = 64 << 10 // bytes: a whole superframe of TCP
-	waitTime   = 25 * time.Millisecond
+	burstTime = 10 * time.Millisecond
+	minBurst  = 64 << 10 // bytes: one TCP superframe
+	waitTime  = 25 * time.Millisecond
 )
 
-// limit shapes what a device sends with a token bucket (tc-tbf(8)); a rate of
-// zero takes the bucket away.
+// limit sets a token bucket (tc-tbf(8)) on a device. Rate 0 removes it.
 func (w *wire) limit(p model.Port, s *site, l netlink.Link, rate model.Rate) error {
 	if rate == 0 && (w.made[p.Name] || w.limited != nil && !w.limited(p.Name)) {
 		return nil
@@ -36,7 +35,7 @@ func (w *wire) limit(p model.Port, s *site, l netlink.Link, rate model.Rate) err
 		return nil
 	case rate == 0:
 		if err := s.links.QdiscDel(has); err != nil {
-			return fmt.Errorf("take the limit of device %s away: %w", name, err)
+			return fmt.Errorf("remove the limit of device %s: %w", name, err)
 		}
 		w.changed(p.Name, "limit of "+name+" removed")
 		return nil
@@ -51,7 +50,7 @@ func (w *wire) limit(p model.Port, s *site, l netlink.Link, rate model.Rate) err
 func bucketOf(l netlink.Link, rate model.Rate) *netlink.Tbf {
 	bytes := max(uint64(rate)/8, 1)
 	in := func(d time.Duration) uint64 { return uint64(float64(bytes) * d.Seconds()) }
-	burst := uint32(max(in(burstTime), leastBurst))
+	burst := uint32(max(in(burstTime), minBurst))
 	return &netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: limiter, Parent: netlink.HANDLE_ROOT},
 		Rate:       bytes, Buffer: netlink.Xmittime(bytes, burst), Limit: uint32(in(waitTime)) + burst,

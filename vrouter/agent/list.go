@@ -7,18 +7,18 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// askedAgain is how often the kernel is asked for a list that changed meanwhile.
-const askedAgain = 10
+// maxListRetries is the maximum of retries of a list that changed during the dump.
+const maxListRetries = 10
 
-// list asks the kernel for all of a kind. It says so when they changed meanwhile
-// (NLM_F_DUMP_INTR); then it is asked again.
+// list dumps objects from the kernel. It retries if they changed during the dump
+// (NLM_F_DUMP_INTR).
 func list[T any](what string, ask func() ([]T, error)) ([]T, error) {
 	for try := 0; ; try++ {
 		all, err := ask()
 		if err == nil {
 			return all, nil
 		}
-		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == askedAgain {
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == maxListRetries {
 			return nil, fmt.Errorf("list %s: %w", what, err)
 		}
 	}

@@ -11,31 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock keeps a second agent off a node. The kernel gives it up with the
-// process, however that ends.
+// lock prevents a second agent on a node. The kernel releases it when the process
+// ends.
 type lock struct {
 	file *os.File
 }
 
-// heldError says who runs the node already.
+// heldError says that another agent holds the lock.
 type heldError struct {
 	node, pid string
 }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("node %s has an agent already, process %s; stop that one first, or give this one another node", e.node, e.pid)
+	return fmt.Sprintf("node %s already has an agent, process %s; stop that agent first, or give this one another node", e.node, e.pid)
 }
 
-// takeLock takes a node's lock, or says whose it is.
+// takeLock takes a node's lock. If another agent holds it, it returns a *heldError.
 func takeLock(c Config) (*lock, error) {
 	path := c.lockPath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("make the directory of node %s's lock: %w", c.Node, err)
+		return nil, fmt.Errorf("create the directory of node %s's lock: %w", c.Node, err)
 	}
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {
-			return nil, fmt.Errorf("open node %s's lock (root is needed): %w", c.Node, err)
+			return nil, fmt.Errorf("open node %s's lock (needs root): %w", c.Node, err)
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			defer f.Close()
@@ -44,19 +44,19 @@ func takeLock(c Config) (*lock, error) {
 			}
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		if !isStill(f, path) { // its owner removed it between our two steps
+		if !isStill(f, path) { // its owner removed the file between open and flock
 			f.Close()
 			continue
 		}
 		if err := writePID(f); err != nil {
 			f.Close()
-			return nil, fmt.Errorf("write this process's number to %s: %w", path, err)
+			return nil, fmt.Errorf("write the process id to %s: %w", path, err)
 		}
 		return &lock{f}, nil
 	}
 }
 
-// holder reads the process number that the owner wrote.
+// holder reads the owner's process id.
 func holder(f *os.File) string {
 	text := make([]byte, 32)
 	n, _ := f.ReadAt(text, 0)
@@ -84,8 +84,8 @@ func writePID(f *os.File) error {
 	return f.Truncate(int64(len(text) + 1))
 }
 
-// release gives the lock up. Its file stays for the next agent.
+// release releases the lock. Its file stays for the next agent.
 func (l *lock) release() error { return l.file.Close() }
 
-// remove gives the lock up and takes its file away.
+// remove releases the lock and deletes its file.
 func (l *lock) remove() error { return errors.Join(os.Remove(l.file.Name()), l.file.Close()) }

@@ -13,14 +13,14 @@ import (
 
 // Times of the loop.
 const (
-	settle      = 5 * time.Millisecond   // events come in bursts: one pass for a burst
-	firstRetry  = 100 * time.Millisecond // after a failure, doubled with each
-	passesShare = 20                     // looking for drift may take one part in so many of a CPU
-	eventsShare = 4                      // and looking at what the kernel told of
-	closing     = 5 * time.Second        // for requests in flight when the agent ends
+	burstWait       = 5 * time.Millisecond   // wait after an event, to handle a burst in one pass
+	firstRetry      = 100 * time.Millisecond // after a failure, doubled with each
+	passesShare     = 20                     // passes that check for drift use at most 1/20 of a CPU
+	eventsShare     = 4                      // passes after kernel events use at most 1/4 of a CPU
+	shutdownTimeout = 5 * time.Second        // for requests in flight
 )
 
-// serve brings the node up and works until ctx ends or the API says so.
+// serve sets the node up and runs the loop until ctx ends or the API stops it.
 func (a *agent) serve(ctx context.Context, end func(), first *model.State, real plane) error {
 	a.requests = make(chan func())
 	if first != nil {
@@ -41,25 +41,25 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State, real 
 	if err != nil {
 		return errors.Join(err, a.closePlane())
 	}
-	if a.shared.joins() {
-		a.attend(ctx)
+	if a.shared.isShared() {
+		a.keepAlive(ctx)
 	}
-	a.log.Info("agent serves", "version", a.version, "socket", a.config.Socket, "store", a.shared.address.String(), "ports", len(a.last.devices), "routes", len(a.last.tables.Routes))
-	daemon.SdNotify(false, daemon.SdNotifyReady) // of nobody's concern where systemd did not start it
+	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.shared.address.String(), "ports", len(a.last.devices), "routes", len(a.last.tables.Routes))
+	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent
 	why := a.loop(ctx, events, api)
 	end()
 	if a.removed {
 		return nil
 	}
-	a.log.Info("agent ends; packets flow on")
+	a.log.Info("agent stopped; packets keep flowing")
 	return errors.Join(why, removeSocket(a.config.Socket), a.closePlane())
 }
 
-// loop handles requests, what changes in the store and in the kernel, and time,
-// one after another. It returns why it had to end, if nobody asked it to.
+// loop handles requests, store changes, kernel events and timers, one after
+// another. It returns an error if the store ended it.
 func (a *agent) loop(ctx context.Context, events <-chan event, api *server) (why error) {
 	drift := time.NewTimer(a.nextPass())
-	var burst <-chan time.Time // nil: no event waits
+	var burst <-chan time.Time // nil: no event is pending
 	done := ctx.Done()
 	closedAlready := make(chan struct{})
 	close(closedAlready)
@@ -81,7 +81,7 @@ func (a *agent) loop(ctx context.Context, events <-chan event, api *server) (why
 		case request := <-a.requests:
 			request()
 		case <-a.shared.watcher.C:
-			a.gather()
+			a.followSoon()
 		case <-a.gathered:
 			a.catchUp()
 		case <-a.goneTimer():
@@ -93,7 +93,7 @@ func (a *agent) loop(ctx context.Context, events <-chan event, api *server) (why
 				break
 			}
 			if burst == nil {
-				burst = time.After(max(settle, eventsShare*a.wholeTook))
+				burst = time.After(max(burstWait, eventsShare*a.wholeTook))
 			}
 			continue
 		case <-burst:
@@ -102,14 +102,14 @@ func (a *agent) loop(ctx context.Context, events <-chan event, api *server) (why
 		case <-drift.C:
 			a.pass(looking)
 			a.expireFlows()
-			a.tidy()
+			a.freeMemory()
 		}
 		drift.Reset(a.nextPass())
 	}
 }
 
-// nextPass is how long to wait until drift is looked for, or what failed is
-// tried again.
+// nextPass is the time until the next check for drift, or until the retry of a
+// failure.
 func (a *agent) nextPass() time.Duration {
 	wait := max(a.config.RepairInterval, passesShare*a.wholeTook)
 	if a.retry > 0 {
@@ -123,9 +123,9 @@ func (a *agent) expireFlows() {
 		return
 	}
 	if n, err := a.plane().ExpireFlows(); err != nil {
-		a.log.Error("forgetting idle flows failed", "error", err)
+		a.log.Error("cannot delete idle flows", "error", err)
 	} else if n > 0 {
-		a.log.Debug("idle flows forgotten", "flows", n)
+		a.log.Debug("deleted idle flows", "flows", n)
 	}
 }
 
@@ -136,6 +136,6 @@ func (a *agent) ask(ctx context.Context, f func() error) error {
 	case a.requests <- func() { done <- f() }:
 		return <-done
 	case <-ctx.Done():
-		return fmt.Errorf("the request was given up: %w", context.Cause(ctx))
+		return fmt.Errorf("the request was cancelled: %w", context.Cause(ctx))
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// asAgent makes the test binary an agent: some tests end one by SIGKILL.
+// asAgent makes the test binary run an agent, for tests that kill it.
 const asAgent = "VROUTER_TEST_AGENT_CONFIG"
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ func needRoot(t *testing.T) {
 
 var spacesMade atomic.Int32 // tests run beside each other
 
-// newSpace makes a network namespace that goes with the test.
+// newSpace makes a network namespace that is deleted after the test.
 func newSpace(t *testing.T, part string) *space {
 	t.Helper()
 	return namedSpace(t, fmt.Sprintf("vr-%d-%d-%s", os.Getpid(), spacesMade.Add(1), part))
@@ -61,7 +61,7 @@ func namedSpace(t *testing.T, name string) *space {
 	needRoot(t)
 	done := make(chan error, 1)
 	go func() {
-		// A thread of its own, which ends: NewNamed leaves it in the namespace.
+		// On a new thread, which ends: NewNamed moves the thread into the namespace.
 		lockThread()
 		h, err := netns.NewNamed(name)
 		if err == nil {
@@ -110,7 +110,7 @@ func up(t *testing.T, s *space, name string) {
 	must(t, s.links.LinkSetUp(linkIn(t, s, name)))
 }
 
-// addressed gives a device an address without duplicate address detection.
+// addressed adds an address to a device, without duplicate address detection.
 func addressed(t *testing.T, s *space, name, prefix string) {
 	t.Helper()
 	a := &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix(prefix))}
@@ -120,7 +120,7 @@ func addressed(t *testing.T, s *space, name, prefix string) {
 	must(t, s.links.AddrAdd(linkIn(t, s, name), a))
 }
 
-// joined makes a pair of devices, one end in each namespace, both up.
+// joined makes a veth pair, one end in each namespace, both up.
 func joined(t *testing.T, a, b *space, nameA, nameB string, mtu int) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
@@ -148,11 +148,10 @@ func newFleet(t *testing.T) *twoNodes {
 	return f
 }
 
-// testLimits are small: the kernel makes the tables of many agents.
+// testLimits are small, since the tests create the tables of many agents.
 var testLimits = Limits{Routes: 4096, Prefixes: 1024, Bridge: 4096, Nexthops: 512, Vifs: 64, Labels: 512, Remotes: 512, Flows: 4096}
 
-// config of a node's agent, everything of it under the test's directory but the
-// pins, which need a path that outlives nothing.
+// config makes the configuration of a node's agent in the test's directory.
 func (f *twoNodes) config(node string) Config {
 	s := map[string]*space{"a": f.a, "b": f.b}[node]
 	return Config{
@@ -184,7 +183,7 @@ func (f *twoNodes) state(workloads map[string]*space) model.State {
 	return s
 }
 
-// running is an agent in this process.
+// running is an agent that runs in this process.
 type running struct {
 	config Config
 	client *api.Client
@@ -192,8 +191,7 @@ type running struct {
 	ended  chan error
 }
 
-// start runs an agent, which ends with the test at the latest, and leaves
-// nothing behind.
+// start runs an agent. It is removed at the end of the test.
 func start(t *testing.T, c Config) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -207,7 +205,7 @@ func start(t *testing.T, c Config) *running {
 	return r
 }
 
-// removed takes down what a test's agent made.
+// removed removes the node of a test's agent.
 func removed(t *testing.T, c Config) {
 	t.Helper()
 	if err := Remove(c, false); err != nil {
@@ -215,7 +213,7 @@ func removed(t *testing.T, c Config) {
 	}
 }
 
-// wait returns when the agent answers.
+// wait waits until the agent answers.
 func (r *running) wait(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -233,7 +231,7 @@ func (r *running) wait(t *testing.T) {
 	}
 }
 
-// stop ends the agent; packets flow on.
+// stop stops the agent; packets keep flowing.
 func (r *running) stop(t *testing.T) {
 	t.Helper()
 	r.end()
@@ -248,7 +246,7 @@ func (r *running) stop(t *testing.T) {
 	}
 }
 
-// testLog writes an agent's log where the test's goes.
+// testLog writes an agent's log to the test's log.
 type testLog struct{ t *testing.T }
 
 func (l testLog) Write(line []byte) (int, error) {
@@ -258,7 +256,7 @@ func (l testLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// eventually waits for what the agent does in its own time.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, is func() error) {
 	t.Helper()
 	var err error
@@ -270,8 +268,8 @@ func eventually(t *testing.T, what string, is func() error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
-// exchange sends a line from one namespace to an address in another, over TCP,
-// and back.
+// exchange sends a line over TCP from one namespace to an address in another, and
+// back.
 func exchange(from, to *space, address string) error {
 	var l net.Listener
 	err := to.do(func() (err error) {
@@ -313,14 +311,14 @@ func ask(address string) error {
 	return err
 }
 
-// process is an agent in a process of its own.
+// process is an agent that runs in another process.
 func process(t *testing.T, config string) *exec.Cmd {
 	t.Helper()
 	return launched(t, config, exec.Command("/proc/self/exe"))
 }
 
-// launched starts a command that becomes an agent. It ends with the thread that
-// starts it (prctl(2), PR_SET_PDEATHSIG): that one waits for the test's end.
+// launched starts a command that runs an agent. PR_SET_PDEATHSIG (prctl(2)) ends it
+// with the thread that starts it, which waits for the end of the test.
 func launched(t *testing.T, config string, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	cmd.Env = append(os.Environ(), asAgent+"="+config)
@@ -341,7 +339,7 @@ func launched(t *testing.T, config string, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// dialSocket connects to a unix socket, whatever address is asked for.
+// dialSocket connects to a unix socket and ignores the address.
 func dialSocket(path string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)

@@ -5,14 +5,14 @@ import (
 	"runtime/debug"
 )
 
-// tidy gives back to the system what a change of the desired state needed for a
-// moment: a fleet's state is decoded, checked and compiled beside the one that
-// is at work. It waits for a quiet moment, since it stops to collect.
-func (a *agent) tidy() {
-	if a.tidied == a.generation {
+// freeMemory returns memory to the system after a change of the desired state,
+// which temporarily needs a second copy of the state. It runs between changes,
+// since garbage collection takes time.
+func (a *agent) freeMemory() {
+	if a.freedAt == a.generation {
 		return
 	}
-	a.tidied = a.generation
-	runtime.GC() // the store's pool of pages lets go of them in two steps
+	a.freedAt = a.generation
+	runtime.GC() // the store's page pool (sync.Pool) needs two collections
 	debug.FreeOSMemory()
 }

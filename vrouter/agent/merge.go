@@ -14,21 +14,19 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// groDevice makes the kernel merge VXLAN packets (GRO) as they come in, before
-// the programs see them, so that a train of segments is decapsulated and
-// delivered as one. The kernel merges what a VXLAN socket of its own would
-// receive (vxlan_gro_receive), so there is one: that of a VXLAN device without
-// any VNI, which takes no packet. What it merges are the overlay's packets,
-// which the programs take before it. MPLS has no such merging; there XDP
-// decapsulates before GRO.
+// groDevice makes the kernel merge received VXLAN packets (GRO) before the programs
+// handle them, so that a train of segments is decapsulated once. The kernel merges
+// packets for which it has a VXLAN socket (vxlan_gro_receive). So the agent creates
+// a VXLAN device without a VNI: it opens the socket and receives no packets. MPLS
+// has no such merging; there XDP decapsulates before GRO.
 const groDevice = hostPrefix + "gro"
 
-// Of linux/if_link.h, which the netlink package does not have yet.
+// From linux/if_link.h; missing in the netlink package.
 const iflaVXLANVNIFilter = 30
 
 func mergeAlias(node string) string { return "vrouter node " + node + " merges VXLAN" }
 
-// merge makes or removes the device, as the node's encapsulations want it.
+// merge creates or deletes the device, depending on the node's encapsulations.
 func (p *pass) merge() {
 	self, known := p.want.self()
 	if p.a.config.VXLANGRO == Off || !known || !speaksOnlyVXLAN(self, p.want.state.Gateways) {
@@ -39,9 +37,9 @@ func (p *pass) merge() {
 	}
 	made, err := keepMerging(p.a.space, p.want.node, p.want.state.Settings.VXLANPort)
 	if err != nil {
-		// Another VXLAN device has the port, or the kernel has no VXLAN: XDP it is.
+		// Another VXLAN device has the port, or the kernel lacks VXLAN: use XDP.
 		if last := p.a.last; last == nil || last.merges {
-			p.a.log.Warn("the kernel will not merge VXLAN packets", "error", err)
+			p.a.log.Warn("the kernel cannot merge VXLAN packets; XDP is used", "error", err)
 		}
 		return
 	}
@@ -56,7 +54,7 @@ func speaksOnlyVXLAN(self model.Node, gateways []model.Gateway) bool {
 	return !foreign && slices.Equal(self.Encapsulations, []model.Encapsulation{model.VXLAN})
 }
 
-// keepMerging makes the device where it is not there as it shall be.
+// keepMerging creates the device if it is missing or differs.
 func keepMerging(s *space, node string, port uint16) (made bool, err error) {
 	l, err := s.link(groDevice)
 	if err != nil {
@@ -65,7 +63,7 @@ func keepMerging(s *space, node string, port uint16) (made bool, err error) {
 	if l != nil {
 		v, is := l.(*netlink.Vxlan)
 		if l.Attrs().Alias != mergeAlias(node) {
-			return false, fmt.Errorf("device %s is somebody else's", groDevice)
+			return false, fmt.Errorf("device %s exists and does not belong to this node", groDevice)
 		}
 		if is && v.Port == int(port) && l.Attrs().Flags&net.FlagUp != 0 {
 			return false, nil
@@ -75,13 +73,12 @@ func keepMerging(s *space, node string, port uint16) (made bool, err error) {
 		}
 	}
 	if err := s.do(func() error { return addMerging(port) }); err != nil {
-		return false, fmt.Errorf("make device %s on port %d: %w", groDevice, port, err)
+		return false, fmt.Errorf("create device %s on port %d: %w", groDevice, port, err)
 	}
-	return true, dressMerging(s, node)
+	return true, configureMerging(s, node)
 }
 
-// addMerging makes a VXLAN device that takes its VNI from each packet, of those
-// that it was told of, which are none.
+// addMerging creates a VXLAN device with an empty VNI filter.
 func addMerging(port uint16) error {
 	r := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
 	r.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
@@ -98,15 +95,15 @@ func addMerging(port uint16) error {
 	return err
 }
 
-// dressMerging marks the device and brings it up without addresses: only then
-// has it its socket.
-func dressMerging(s *space, node string) error {
+// configureMerging marks the device and sets it up without addresses. The socket
+// opens when the device is up.
+func configureMerging(s *space, node string) error {
 	l, err := s.link(groDevice)
 	if err != nil {
 		return err
 	}
 	if l == nil {
-		return fmt.Errorf("device %s went away", groDevice)
+		return fmt.Errorf("device %s was deleted", groDevice)
 	}
 	err = errors.Join(
 		s.links.LinkSetAlias(l, mergeAlias(node)),
@@ -114,12 +111,12 @@ func dressMerging(s *space, node string) error {
 		s.links.LinkSetUp(l),
 	)
 	if err != nil {
-		return errors.Join(fmt.Errorf("ready device %s: %w", groDevice, err), s.links.LinkDel(l))
+		return errors.Join(fmt.Errorf("configure device %s: %w", groDevice, err), s.links.LinkDel(l))
 	}
 	return nil
 }
 
-// removeMerging deletes the device, if it is this node's.
+// removeMerging deletes the device if it belongs to this node.
 func removeMerging(s *space, node string) error {
 	l, err := s.link(groDevice)
 	if err != nil || l == nil || l.Attrs().Alias != mergeAlias(node) {

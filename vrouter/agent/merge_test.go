@@ -8,8 +8,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A node that speaks VXLAN alone has the kernel merge it, and no XDP that would
-// come before; one that offers more has XDP.
+// On a node with VXLAN only, the kernel merges VXLAN packets and XDP is off. A node
+// with other encapsulations uses XDP.
 func TestOnlyANodeOfVXLANAloneMergesIt(t *testing.T) {
 	f := newFleet(t)
 	a := start(t, f.config("a"))

@@ -11,15 +11,13 @@ import (
 	"windtunnel/vrouter/fleet"
 )
 
-// metrics reads the maps for each answer to Prometheus; nothing is kept in
-// between. Packets are as they are on the wire, bytes those of inner Ethernet
-// frames.
+// metrics reads the maps on each scrape. Packets are wire packets, bytes are those
+// of inner Ethernet frames.
 type metrics struct {
 	agent *agent
 }
 
-// metric is what a family of samples is called; samples differ in their labels'
-// values.
+// metric is the description of a metric.
 type metric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -41,38 +39,38 @@ func newMetric(kind prometheus.ValueType, name, help string, labels []string) *m
 	return m
 }
 
-// What is collected.
+// The metrics.
 var (
 	vifPackets  = counter("vif_packets_total", "Packets of a port, from its workload (rx) or to it (tx).", "port", "network", "direction")
 	vifBytes    = counter("vif_bytes_total", "Bytes of a port, from its workload (rx) or to it (tx).", "port", "network", "direction")
 	vrfPackets  = counter("vrf_packets_total", "Packets of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
 	vrfBytes    = counter("vrf_bytes_total", "Bytes of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
 	dropPackets = counter("drops_total", "Dropped packets by reason and port; without a port: from the fabric.", "reason", "port")
-	outcomes    = counter("frames_total", "Frames handed to the programs, by what became of them.", "outcome")
+	outcomes    = counter("frames_total", "Frames that the programs have handled, by outcome.", "outcome")
 	flowCount   = gauge("flows", "Flows in the flow table.")
 	tableCount  = gauge("table_entries", "Entries of a table.", "table")
-	tableLimit  = gauge("table_limit", "Entries that a table has room for.", "table")
-	syncedAt    = gauge("synced_timestamp_seconds", "When maps and devices last equalled the desired state.")
-	repairCount = counter("repairs_total", "Drift found and mended since the agent started.")
-	problems    = gauge("problems", "What could not be made as desired and is tried again.")
-	storeWorks  = gauge("store_up", "1 while the store of the desired state answers.")
-	storeHeard  = gauge("store_heard_timestamp_seconds", "When the store last answered.")
-	storeAt     = gauge("store_revision", "Revision of the store that this node knows.")
-	leaving     = gauge("store_waiting_ports", "Ports that are gone here and still to be deleted from the store.")
-	nodeCount   = gauge("nodes", "Nodes of the fleet; gone: not heard of for longer than their lease.", "state")
+	tableLimit  = gauge("table_limit", "Maximum of entries of a table.", "table")
+	syncedAt    = gauge("synced_timestamp_seconds", "Last time at which maps and devices equalled the desired state.")
+	repairCount = counter("repairs_total", "Differences from the desired state that were repaired since the agent started.")
+	problems    = gauge("problems", "Objects that could not be written; the agent retries.")
+	storeWorks  = gauge("store_up", "1 while the store answers.")
+	storeHeard  = gauge("store_heard_timestamp_seconds", "Last time at which the store answered.")
+	storeAt     = gauge("store_revision", "Store revision of this node's copy.")
+	leaving     = gauge("store_waiting_ports", "Ports that are deleted on this node and not yet in the store.")
+	nodeCount   = gauge("nodes", "Nodes of the fleet; gone: the lease has expired.", "state")
 	information = gauge("info", "The agent.", "node", "version")
-	scrapeWorks = gauge("scrape_ok", "1 when all maps could be read for this answer.")
+	scrapeWorks = gauge("scrape_ok", "1 if this scrape could read all maps.")
 )
 
-// mostScrapes is how many answers are made at once: each walks all maps.
-const mostScrapes = 2
+// maxScrapes is the maximum of concurrent scrapes: each walks all maps.
+const maxScrapes = 2
 
 // metricsHandler serves the metrics in Prometheus' formats.
 func (a *agent) metricsHandler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics{a})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn), MaxRequestsInFlight: mostScrapes,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn), MaxRequestsInFlight: maxScrapes,
 	})
 }
 
@@ -83,8 +81,8 @@ func (m metrics) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What can be read is told, also when
-// a part cannot.
+// Collect implements prometheus.Collector. If some maps cannot be read, it still
+// sends the other metrics.
 func (m metrics) Collect(out chan<- prometheus.Metric) {
 	m.agent.gate.RLock()
 	defer m.agent.gate.RUnlock()
@@ -108,7 +106,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	s.add(scrapeWorks, ok)
 }
 
-// store is how the store is, and the nodes that it knows of.
+// store adds the metrics of the store and of its nodes.
 func (m metrics) store(v *view, s samples) {
 	h := m.agent.shared.Health()
 	works := 0.0
@@ -123,7 +121,7 @@ func (m metrics) store(v *view, s samples) {
 	s.add(storeHeard, float64(h.Heard.UnixMilli())/1000)
 	s.add(storeAt, float64(h.Revision))
 	gone := map[string]bool{}
-	if m.agent.shared.joins() {
+	if m.agent.shared.isShared() {
 		gone, _ = m.agent.shared.Gone()
 	}
 	m.agent.shared.Peek(func(f *fleet.View) {
@@ -132,13 +130,13 @@ func (m metrics) store(v *view, s samples) {
 	})
 }
 
-// samples are one answer's.
+// samples are the samples of one scrape.
 type samples struct {
 	out chan<- prometheus.Metric
 }
 
-// add adds a sample; values are the labels', in their order. A value that is no
-// UTF-8 spoils the answer and not the agent.
+// add adds a sample with the values of its labels. A value that is not UTF-8 makes
+// the scrape fail.
 func (s samples) add(m *metric, n float64, values ...string) {
 	sample, err := prometheus.NewConstMetric(m.desc, m.kind, n, values...)
 	if err != nil {
@@ -155,7 +153,7 @@ func (m metrics) traffic(v *view, s samples) error {
 		return err
 	}
 	for id, port := range v.vifs {
-		n := vifs[id] // a port that was silent yet is told of too
+		n := vifs[id] // zero for a port without packets
 		p, _ := v.want.state.Port(port)
 		s.count(vifPackets, n.RxPackets, port, p.Network, "rx")
 		s.count(vifPackets, n.TxPackets, port, p.Network, "tx")
@@ -174,7 +172,7 @@ func (m metrics) traffic(v *view, s samples) error {
 	return nil
 }
 
-// network adds a network's traffic by the encapsulations that it had.
+// network adds the traffic of a network by encapsulation, without unused ones.
 func (s samples) network(name string, n datapath.VRFStats) {
 	for i, by := range encapsulationNames {
 		if n.Tx[i] == (datapath.Traffic{}) && n.Rx[i] == (datapath.Traffic{}) {
@@ -187,8 +185,8 @@ func (s samples) network(name string, n datapath.VRFStats) {
 	}
 }
 
-// drops adds up the vifs of ports that are gone under one name: a label set
-// stands once in an answer.
+// drops adds the drop counters. Deleted ports share the label "gone", since each
+// label set must be unique.
 func (m metrics) drops(v *view, s samples) error {
 	all, err := m.agent.plane().Drops()
 	if err != nil {

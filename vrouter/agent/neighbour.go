@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// neighbour is whom a path's packets are handed to on an underlay device.
+// neighbour is the next hop of a path on an underlay device.
 type neighbour struct {
 	oif     int
 	address netip.Addr
 }
 
-// neighbours keeps the paths' next hops resolved: a frame that is not IP can
-// only be sent into a tunnel while its neighbour is known. The kernel does the
-// work (NTF_EXT_MANAGED, Linux 5.16): it asks anew before an entry goes stale.
+// neighbours keeps the next hops of paths resolved. A frame that is not IP can enter
+// a tunnel only while the neighbour is resolved. The kernel refreshes managed
+// entries (NTF_EXT_MANAGED, Linux 5.16) before they become stale.
 type neighbours struct {
 	space *space
 	kept  map[neighbour]bool
 }
 
-// keep makes the set of resolved neighbours equal to want. Entries that
-// somebody set by hand are left alone. It returns how many were set.
+// keep makes the set of managed neighbours equal to want. It does not touch
+// permanent entries. It returns the number of new entries.
 func (n *neighbours) keep(want map[neighbour]bool) (set int, err error) {
 	managed, fixed, err := n.list()
 	if err != nil {
@@ -34,21 +34,20 @@ func (n *neighbours) keep(want map[neighbour]bool) (set int, err error) {
 			continue
 		}
 		if err := n.space.links.NeighSet(managedEntry(w)); err != nil {
-			return set, fmt.Errorf("keep neighbour %s on device %d resolved: %w", w.address, w.oif, err)
+			return set, fmt.Errorf("set the managed neighbour %s on device %d: %w", w.address, w.oif, err)
 		}
 		set++
 	}
 	for k := range n.kept {
 		if !want[k] && managed[k] {
-			n.space.links.NeighDel(managedEntry(k)) // one that is gone already is as wanted
+			n.space.links.NeighDel(managedEntry(k)) // fails if it is already deleted
 		}
 	}
 	n.kept = want
 	return set, nil
 }
 
-// list returns the neighbours that the kernel keeps resolved, and those that
-// are set for good.
+// list returns the managed and the permanent neighbours.
 func (n *neighbours) list() (managed, fixed map[neighbour]bool, err error) {
 	managed, fixed = map[neighbour]bool{}, map[neighbour]bool{}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {

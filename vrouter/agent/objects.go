@@ -13,8 +13,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// objectRoutes are the parts of the API that read and change the fleet's state,
-// object by object.
+// objectRoutes are the API's routes of single objects of the fleet's state.
 func (a *agent) objectRoutes(mux *http.ServeMux) {
 	list := func(kind string, all func(*fleet.View) any) {
 		mux.Handle("GET /v1/"+kind, answer(func(*http.Request) (any, error) {
@@ -37,27 +36,27 @@ func (a *agent) objectRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/ports/{name}", answer(a.handlePort))
 	mux.Handle("PATCH /v1/ports/{name}", answer(a.handleChangePort))
 
-	mux.Handle("PUT /v1/nodes/{name}", answer(putting(a, func(n *model.Node, name string) error { return called(&n.Name, name) }, a.putNode)))
-	mux.Handle("PUT /v1/policies/{name}", answer(putting(a, func(p *model.Policy, name string) error { return called(&p.Name, name) }, a.putPolicy)))
-	mux.Handle("PUT /v1/gateways/{name}", answer(putting(a, func(g *model.Gateway, name string) error { return called(&g.Name, name) }, a.putGateway)))
-	mux.Handle("PUT /v1/routes", answer(putting(a, func(*model.Route, string) error { return nil }, a.putRoute)))
+	mux.Handle("PUT /v1/nodes/{name}", answer(putHandler(a, func(n *model.Node, name string) error { return checkName(&n.Name, name) }, a.putNode)))
+	mux.Handle("PUT /v1/policies/{name}", answer(putHandler(a, func(p *model.Policy, name string) error { return checkName(&p.Name, name) }, a.putPolicy)))
+	mux.Handle("PUT /v1/gateways/{name}", answer(putHandler(a, func(g *model.Gateway, name string) error { return checkName(&g.Name, name) }, a.putGateway)))
+	mux.Handle("PUT /v1/routes", answer(putHandler(a, func(*model.Route, string) error { return nil }, a.putRoute)))
 
-	mux.Handle("DELETE /v1/networks/{name}", a.deleting(func(ctx context.Context, r *http.Request) error {
+	mux.Handle("DELETE /v1/networks/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		return a.shared.DeleteNetwork(ctx, r.PathValue("name"))
 	}))
-	mux.Handle("DELETE /v1/policies/{name}", a.deleting(func(ctx context.Context, r *http.Request) error {
+	mux.Handle("DELETE /v1/policies/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		return a.shared.DeletePolicy(ctx, r.PathValue("name"))
 	}))
-	mux.Handle("DELETE /v1/gateways/{name}", a.deleting(func(ctx context.Context, r *http.Request) error {
+	mux.Handle("DELETE /v1/gateways/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		return a.shared.DeleteGateway(ctx, r.PathValue("name"))
 	}))
-	mux.Handle("DELETE /v1/nodes/{name}", a.deleting(func(ctx context.Context, r *http.Request) error {
+	mux.Handle("DELETE /v1/nodes/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		if name := r.PathValue("name"); name == a.config.Node {
-			return refuse(http.StatusConflict, "node %s has an agent that runs, this one; end it with `vrouter remove` first, and ask another node's then", name)
+			return refuse(http.StatusConflict, "delete node %s: its agent is running; run `vrouter remove` on it first, then delete it from another node", name)
 		}
 		return a.shared.DeleteNode(ctx, r.PathValue("name"), r.URL.Query().Get("ports") == "true")
 	}))
-	mux.Handle("DELETE /v1/routes", a.deleting(func(ctx context.Context, r *http.Request) error {
+	mux.Handle("DELETE /v1/routes", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		prefix, err := netip.ParsePrefix(r.URL.Query().Get("prefix"))
 		if err != nil {
 			return refuse(http.StatusBadRequest, "prefix: %w", err)
@@ -75,17 +74,18 @@ func (a *agent) putGateway(ctx context.Context, g model.Gateway) error {
 }
 func (a *agent) putRoute(ctx context.Context, r model.Route) error { return a.shared.PutRoute(ctx, r) }
 
-// called makes an object bear the name that its path has, or refuses another.
-func called(is *string, name string) error {
+// checkName sets an object's name to the name in the path. It refuses a different
+// name.
+func checkName(is *string, name string) error {
 	if *is != "" && *is != name {
-		return refuse(http.StatusBadRequest, "the object is called %q, and its path says %q", *is, name)
+		return refuse(http.StatusBadRequest, "the object has the name %q, but the path has %q", *is, name)
 	}
 	*is = name
 	return nil
 }
 
-// putting reads an object and makes it the fleet's, and this node's.
-func putting[O any](a *agent, name func(*O, string) error, put func(context.Context, O) error) func(*http.Request) (any, error) {
+// putHandler makes a handler that puts an object into the store.
+func putHandler[O any](a *agent, name func(*O, string) error, put func(context.Context, O) error) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		object, err := read[O](r)
 		if err == nil {
@@ -99,7 +99,7 @@ func putting[O any](a *agent, name func(*O, string) error, put func(context.Cont
 	}
 }
 
-func (a *agent) deleting(from func(context.Context, *http.Request) error) http.Handler {
+func (a *agent) deleteHandler(from func(context.Context, *http.Request) error) http.Handler {
 	return answer(func(r *http.Request) (any, error) {
 		_, err := a.change(r.Context(), time.Now(), func(ctx context.Context) error { return from(ctx, r) })
 		return struct{}{}, err
@@ -121,14 +121,14 @@ func (a *agent) handleAddNetwork(r *http.Request) (any, error) {
 func (a *agent) handlePutNetwork(r *http.Request) (any, error) {
 	n, err := read[model.Network](r)
 	if err == nil {
-		err = called(&n.Name, r.PathValue("name"))
+		err = checkName(&n.Name, r.PathValue("name"))
 	}
 	if err != nil {
 		return nil, err
 	}
 	_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
 		n, err = a.shared.UpdateNetwork(ctx, n.Name, func(is *model.Network) error {
-			n.ID = max(n.ID, is.ID) // 0 stands for the one that it has
+			n.ID = max(n.ID, is.ID) // 0: keep the id
 			*is = n
 			return nil
 		})
@@ -137,7 +137,7 @@ func (a *agent) handlePutNetwork(r *http.Request) (any, error) {
 	return n, err
 }
 
-// handlePorts are the fleet's ports, or those that the query asks for.
+// handlePorts returns the fleet's ports that match the query.
 func (a *agent) handlePorts(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	var address netip.Addr
@@ -156,7 +156,7 @@ func (a *agent) handlePorts(r *http.Request) (any, error) {
 			return
 		}
 		for _, p := range v.Ports(q.Get("network")) {
-			if is(q.Get("node"), p.Node) && is(q.Get("origin"), string(p.Origin)) && (!address.IsValid() || slices.Contains(p.IPs, address)) {
+			if matchesFilter(q.Get("node"), p.Node) && matchesFilter(q.Get("origin"), string(p.Origin)) && (!address.IsValid() || slices.Contains(p.IPs, address)) {
 				ports = append(ports, p)
 			}
 		}
@@ -167,10 +167,10 @@ func (a *agent) handlePorts(r *http.Request) (any, error) {
 	return ports, nil
 }
 
-// is tells whether a filter lets a value through.
-func is(wanted, value string) bool { return wanted == "" || wanted == value }
+// matchesFilter reports whether a filter is empty or equals a value.
+func matchesFilter(wanted, value string) bool { return wanted == "" || wanted == value }
 
-// handlePort is a port with what its workload has, if it is plugged here.
+// handlePort returns a port, with its device if it is connected here.
 func (a *agent) handlePort(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	var port model.Port
@@ -183,7 +183,7 @@ func (a *agent) handlePort(r *http.Request) (any, error) {
 	}
 	var got api.Port
 	err := a.ask(r.Context(), func() error {
-		got = a.describeUnplugged(port)
+		got = a.describeAddresses(port)
 		if a.last.devices[name] != nil && a.last.unfit(name) == nil {
 			got = a.describe(a.last, port)
 		}
@@ -192,8 +192,8 @@ func (a *agent) handlePort(r *http.Request) (any, error) {
 	return got, err
 }
 
-// handleChangePort changes a port; one that is told its place on this node
-// forwards when it returns, or is as it was.
+// handleChangePort changes a port. A port that it attaches to this node forwards
+// when it returns; on failure the former port is restored.
 func (a *agent) handleChangePort(r *http.Request) (any, error) {
 	began := time.Now()
 	change, err := read[api.PortChange](r)
@@ -216,7 +216,7 @@ func (a *agent) handleChangePort(r *http.Request) (any, error) {
 	var got api.Port
 	err = a.ask(r.Context(), func() error {
 		if port.Node != a.config.Node || port.Attach == (model.Attachment{}) {
-			got = a.describeUnplugged(port)
+			got = a.describeAddresses(port)
 			return nil
 		}
 		if err := a.last.unfit(name); err != nil {
@@ -231,7 +231,7 @@ func (a *agent) handleChangePort(r *http.Request) (any, error) {
 			return err
 		})
 		if back != nil {
-			err = fmt.Errorf("%w; and it could not be made what it was: %w", err, back)
+			err = fmt.Errorf("%w; and the former port could not be restored: %w", err, back)
 		}
 	}
 	got.Took = time.Since(began)
@@ -253,13 +253,13 @@ func changePort(p *model.Port, change api.PortChange) {
 	}
 }
 
-// handleNodes are the fleet's nodes, with what is known of their agents.
+// handleNodes returns the fleet's nodes and their agents.
 func (a *agent) handleNodes(*http.Request) (any, error) {
 	gone, _ := a.shared.Gone()
 	all := []api.Node{}
 	read := a.shared.Peek(func(v *fleet.View) {
 		for _, n := range (model.State{Nodes: v.Nodes()}).WithDefaults().Nodes {
-			node := api.Node{Node: n, Ports: v.PortsOn(n.Name), Gone: a.shared.joins() && gone[n.Name]}
+			node := api.Node{Node: n, Ports: v.PortsOn(n.Name), Gone: a.shared.isShared() && gone[n.Name]}
 			if alive, ok := v.Alive(n.Name); ok {
 				node.Agent = &api.Agent{Host: alive.Host, PID: alive.PID, Version: alive.Version, Since: alive.Since}
 			}
@@ -272,12 +272,12 @@ func (a *agent) handleNodes(*http.Request) (any, error) {
 	return all, nil
 }
 
-// notRead is why nothing can be told of the fleet.
+// notRead is the error of requests before the store has been read.
 func (a *agent) notRead() error {
-	return refuse(http.StatusServiceUnavailable, "the store was not read yet: %v", a.shared.Health().Problem)
+	return refuse(http.StatusServiceUnavailable, "the store has not been read yet: %v; retry when it is reachable", a.shared.Health().Problem)
 }
 
-// storeStatus is how the store is.
+// storeStatus returns the state of the store.
 func (a *agent) storeStatus(v *view) api.Store {
 	h := a.shared.Health()
 	s := api.Store{Address: a.shared.address.String(), Revision: h.Revision, Heard: h.Heard, Refused: v.refused, Waiting: v.leaving}

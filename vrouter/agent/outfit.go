@@ -7,16 +7,16 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// outfit is what a workload's device shall have.
+// outfit is the desired configuration of a workload's device.
 type outfit struct {
 	mac       model.MAC
-	addresses []netip.Prefix // with their subnets' lengths: neighbours are on the link
-	gateways  []netip.Addr   // at most one a family
-	subnets   []netip.Prefix // the network's: addresses in them are given out by the overlay
-	own       []netip.Prefix // what the workload may use beside its addresses
+	addresses []netip.Prefix // with the prefix lengths of their subnets
+	gateways  []netip.Addr   // at most one per family
+	subnets   []netip.Prefix // of the network; the overlay allocates their addresses
+	own       []netip.Prefix // other prefixes that the workload may use
 }
 
-// outfitOf derives it from the desired state.
+// outfitOf derives the configuration from the desired state.
 func outfitOf(n model.Network, p model.Port) outfit {
 	o := outfit{mac: p.MAC, subnets: n.Subnets, own: p.AllowSources}
 	for _, ip := range p.IPs {
@@ -44,10 +44,9 @@ func subnetOf(n model.Network, ip netip.Addr) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// addressChanges compares the device's addresses with the wanted ones. An
-// address that nobody gave the workload goes if it lies in the network's
-// subnets: what is sent from it would be dropped as spoofed. All others (link
-// local, what the workload routes for) are its own affair.
+// addressChanges compares the device's addresses with the desired ones. It removes
+// other addresses in the network's subnets: packets from them would be dropped as
+// spoofed. It keeps all other addresses, such as link-local ones.
 func (o outfit) addressChanges(have []netip.Prefix) (add, remove []netip.Prefix) {
 	for _, a := range have {
 		if slices.Contains(o.addresses, a) || o.mayKeep(a.Addr()) {

@@ -10,12 +10,12 @@ import (
 	"windtunnel/vrouter/inspect"
 )
 
-// wordsOf describes a frame in one line, from as many of its first bytes as
-// there are: addresses, protocol, and what tells packets of it apart.
-func wordsOf(data []byte) string {
+// describeFrame describes a frame in one line, from its first bytes: addresses,
+// protocol and ports.
+func describeFrame(data []byte) string {
 	eth, ok := firstLayer(data)
 	if !ok {
-		return fmt.Sprintf("%d bytes that are no Ethernet frame", len(data))
+		return fmt.Sprintf("%d bytes that are not an Ethernet frame", len(data))
 	}
 	packet := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: false, NoCopy: true})
 	words := ""

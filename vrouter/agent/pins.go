@@ -15,16 +15,16 @@ import (
 	"windtunnel/vrouter/datapath"
 )
 
-// pins are what of the data path outlives the agent, on a bpf filesystem of the
-// node's.
+// pins are the pinned maps and links of the data path, on the node's bpf
+// filesystem. They outlive the agent.
 type pins struct {
-	dir     string   // by which to reach it
-	have    []string // pins that are there as long as nobody takes them away
-	endWith string   // why they end with the agent, if they do
-	unsure  string   // or why that is not known
+	dir     string   // path of the filesystem
+	have    []string // existing pins
+	endWith string   // why the pins end with the agent; "": they do not
+	unsure  string   // why that is unknown; "": it is known
 }
 
-// openPins mounts the node's bpf filesystem where it is not yet.
+// openPins mounts the node's bpf filesystem if needed.
 func openPins(c Config) (pins, error) {
 	dir, err := datapath.MountPins(c.pinsDir())
 	if err != nil {
@@ -35,14 +35,14 @@ func openPins(c Config) (pins, error) {
 	return p, nil
 }
 
-// note remembers the pins of maps, and the directory of links. A link's pin
-// comes and goes with its device: those are looked after by Attached.
+// note records the pins of maps, and the directory of links. Attached checks the
+// pins of links, which appear and disappear with their devices.
 func (p *pins) note() {
 	maps, _ := filepath.Glob(filepath.Join(p.dir, "g*", "*"))
 	p.have = append(maps, filepath.Join(p.dir, "links"))
 }
 
-// noteRetired forgets the pins of older maps, once those are retired.
+// noteRetired removes the pins of retired maps from the record.
 func (p *pins) noteRetired() {
 	if len(p.generations()) < 2 || isGone(p.dir) {
 		return
@@ -50,7 +50,7 @@ func (p *pins) noteRetired() {
 	p.have = slices.DeleteFunc(p.have, func(path string) bool { return isGone(filepath.Dir(path)) })
 }
 
-// generations are the directories in which maps were pinned.
+// generations are the directories of pinned maps.
 func (p *pins) generations() []string {
 	var all []string
 	for _, path := range p.have {
@@ -61,8 +61,7 @@ func (p *pins) generations() []string {
 	return all
 }
 
-// lost counts the pins that somebody took away. With its filesystem unmounted
-// all are.
+// lost counts the missing pins: all of them if the filesystem was unmounted.
 func (p *pins) lost() (n int) {
 	for _, path := range p.have {
 		if isGone(path) {
@@ -77,8 +76,9 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// keepPins makes the data path anew where its pins are gone: with the links went
-// the programs, and without the maps the next agent would begin with empty ones.
+// keepPins recreates the data path if pins are missing. Without its pin a link is
+// detached with the agent, and without pinned maps the next agent starts with empty
+// ones.
 func (p *pass) keepPins() {
 	a := p.a
 	lost := a.pins.lost()
@@ -87,15 +87,15 @@ func (p *pass) keepPins() {
 	}
 	began := time.Now()
 	if err := a.renewPlane(); err != nil {
-		p.fail("", fmt.Errorf("%d of the pins in %s were taken away, and new ones cannot be made: %w", lost, a.config.pinsDir(), err))
+		p.fail("", fmt.Errorf("recreate the %d missing pins in %s: %w", lost, a.config.pinsDir(), err))
 		return
 	}
 	p.renewed, p.renewing = true, time.Since(began)
 	p.mended = append(p.mended, fmt.Sprintf("%d of the pins in %s were gone", lost, a.config.pinsDir()))
 }
 
-// renewPlane opens the data path anew. Who reads the old one's maps goes on
-// reading them; they end when nobody has them any more.
+// renewPlane opens a new data path. Readers of the old maps can finish; the maps end
+// with their last reader.
 func (a *agent) renewPlane() error {
 	real, err := a.openPlane()
 	if err != nil {
@@ -105,8 +105,8 @@ func (a *agent) renewPlane() error {
 	return nil
 }
 
-// endingPins says why pins end with the agent; empty: they do not. Where it
-// cannot be found out, unsure says why.
+// endingPins returns why the pins end with the agent; "": they do not. unsure is why
+// that is unknown.
 func endingPins(dir, reached string) (why, unsure string) {
 	if reached != dir { // through process 1's mounts
 		return "", ""
@@ -119,25 +119,25 @@ func endingPins(dir, reached string) (why, unsure string) {
 	}
 	ours, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
-		return "", fmt.Sprintf("whose mounts the pins in %s are among cannot be found out: %v", dir, err)
+		return "", fmt.Sprintf("find the mount namespace of the pins in %s: %v", dir, err)
 	}
-	for _, other := range lasting() {
+	for _, other := range longLivedProcesses() {
 		switch theirs, err := os.Readlink(other + "/ns/mnt"); {
 		case err != nil:
-			unsure = fmt.Sprintf("whose mounts the pins in %s are among cannot be found out: %v", dir, err)
+			unsure = fmt.Sprintf("find the mount namespace of the pins in %s: %v", dir, err)
 		case theirs == ours:
 			return "", ""
 		default:
-			return fmt.Sprintf("this agent has mounts of its own, and process 1's are out of reach, so the pins in %s are among its own", dir), ""
+			return fmt.Sprintf("the agent runs in a separate mount namespace and cannot reach that of process 1, so the pins in %s are in the agent's namespace", dir), ""
 		}
 	}
 	return "", unsure
 }
 
-// lasting are processes whose mounts outlive the agent's, the surest first:
-// process 1, then the kernel's own thread that makes the others, which has the
-// mounts that the kernel began with, then who started the agent.
-func lasting() []string {
+// longLivedProcesses are processes whose mount namespaces outlive the agent's, in
+// order of certainty: process 1, kthreadd (which has the kernel's first mounts), and
+// the agent's parent.
+func longLivedProcesses() []string {
 	all := []string{"/proc/1"}
 	if name, err := os.ReadFile("/proc/2/comm"); err == nil && strings.TrimSpace(string(name)) == "kthreadd" {
 		all = append(all, "/proc/2")
@@ -145,28 +145,28 @@ func lasting() []string {
 	return append(all, fmt.Sprintf("/proc/%d", os.Getppid()))
 }
 
-// isMounted tells whether a filesystem is mounted right there, not above it.
+// isMounted reports whether dir is a mount point.
 func isMounted(dir string) bool {
 	var own, parent unix.Stat_t
 	return unix.Stat(dir, &own) == nil && unix.Stat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev
 }
 
-// endingRemedy is what to do about it.
+// endingRemedy is the remedy for pins that end with the agent.
 func endingRemedy(c Config) string {
 	netns := c.Netns
 	if netns == "" {
 		netns = "NAME"
 	}
 	return strings.Join([]string{
-		"run the agent among the node's own processes and mounts: name the network namespace in the configuration (netns: " + netns + ") in place of `ip netns exec`",
-		"in a container share the node's process numbers, or mount a bpf filesystem of the node's at " + filepath.Dir(c.pinsDir()),
+		"run the agent in the host's mount namespace: set the network namespace in the configuration (netns: " + netns + ") instead of using `ip netns exec`",
+		"in a container share the host's pid namespace, or mount a bpf filesystem of the host at " + filepath.Dir(c.pinsDir()),
 	}, "; ")
 }
 
-// warning is what status says of the pins.
+// warning is the warning of status about the pins.
 func (p *pins) warning() []string {
 	if p.endWith == "" {
 		return nil
 	}
-	return []string{p.endWith + ": with the agent they end, and packets with them; vrouter doctor has the remedy"}
+	return []string{p.endWith + ": when the agent ends, the pins and all forwarding end too; see `vrouter doctor` for the remedy"}
 }

@@ -11,7 +11,7 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// pinsFinding is what the doctor says of the pins.
+// pinsFinding returns the doctor's finding about the pins.
 func pinsFinding(t *testing.T, r *running) api.Finding {
 	t.Helper()
 	all, err := r.client.Doctor(context.Background())
@@ -25,9 +25,9 @@ func pinsFinding(t *testing.T, r *running) api.Finding {
 	return api.Finding{}
 }
 
-// TestPinsThatEndWithTheAgentAreReported runs an agent among mounts of its own,
-// as `ip netns exec` does, with process 1 out of reach: doctor and status tell,
-// and it is true.
+// TestPinsThatEndWithTheAgentAreReported runs an agent in a separate mount
+// namespace, as `ip netns exec` does, without access to process 1. Doctor and status
+// report that the pins end with the agent, and they do.
 func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -40,7 +40,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	a := start(t, c) // the state, and what the doctor says where all is well
 	_, err := a.client.PutState(context.Background(), f.state(map[string]*space{"a1": w}))
 	must(t, err)
-	if good := pinsFinding(t, a); good.Level != fine || !strings.Contains(good.Text, "packets flow on without the agent") {
+	if good := pinsFinding(t, a); good.Level != levelOK || !strings.Contains(good.Text, "packets keep flowing without the agent") {
 		t.Errorf("of pins that stay the doctor says %+v", good)
 	}
 	must(t, a.healthy())
@@ -53,10 +53,10 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	_, err = a.client.PutState(context.Background(), f.state(map[string]*space{"a1": w}))
 	must(t, err)
 	bad := pinsFinding(t, a)
-	if bad.Level != faulty || !strings.Contains(bad.Text, c.pinsDir()) || !strings.Contains(bad.Text, "with the agent they end") || !strings.Contains(bad.Remedy, "netns: "+c.Netns) {
+	if bad.Level != levelProblem || !strings.Contains(bad.Text, c.pinsDir()) || !strings.Contains(bad.Text, "when the agent ends") || !strings.Contains(bad.Remedy, "netns: "+c.Netns) {
 		t.Errorf("the doctor says %+v", bad)
 	}
-	must(t, a.complains("with the agent they end", "vrouter doctor"))
+	must(t, a.complains("when the agent ends", "vrouter doctor"))
 	served := func() []string {
 		return programsOn(t, f.a, linkIn(t, f.a, "fab0"))
 	}
@@ -79,8 +79,8 @@ func testBinary(t *testing.T) string {
 	return path
 }
 
-// TestLostPinsAreCountedAndRetiredOnesAreNot looks at directories in place of a
-// bpf filesystem.
+// TestLostPinsAreCountedAndRetiredOnesAreNot uses directories instead of a bpf
+// filesystem.
 func TestLostPinsAreCountedAndRetiredOnesAreNot(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{"links", "g1-old", "g1-new"} {

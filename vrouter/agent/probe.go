@@ -13,24 +13,25 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// probe is the packet that a trace is made with, as the workload would send it.
+// probe is the test packet of a trace.
 type probe struct {
 	frame []byte
-	words string // for people
+	words string // description for users
 }
 
-// Where a request leaves something open.
+// Defaults and limits of a probe.
 const (
 	probePort       = 40000
 	probeTTL        = 64
 	tcpHeaderLength = 20
-	mostIPPacket    = 65535
+	maxIPPacket     = 65535
 )
 
 var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// makeProbe builds the packet. A workload in a network that bridges resolves a
-// neighbour first; where nobody has the address, that question is all it sends.
+// makeProbe builds the packet that a workload would send. In a network that
+// bridges, the workload resolves a neighbour first. If no port has the address,
+// the probe is that query.
 func makeProbe(v *view, r api.TraceRequest) (probe, error) {
 	port, ok := v.want.state.Port(r.From)
 	switch {
@@ -39,21 +40,21 @@ func makeProbe(v *view, r api.TraceRequest) (probe, error) {
 	case port.Node != v.want.node:
 		return probe{}, refuse(http.StatusBadRequest, "port %q is on node %s; ask the agent there", r.From, port.Node)
 	case !r.To.IsValid() || r.To.Zone() != "":
-		return probe{}, refuse(http.StatusBadRequest, "say where the packet goes: an IP address without a zone")
+		return probe{}, refuse(http.StatusBadRequest, "to: the destination must be an IP address without a zone")
 	}
 	source, ok := sourceFor(port, r.To)
 	if !ok {
-		return probe{}, refuse(http.StatusBadRequest, "port %q has no address of %s's family to send from", r.From, r.To)
+		return probe{}, refuse(http.StatusBadRequest, "port %q has no source address of the family of %s", r.From, r.To)
 	}
 	network, _ := v.want.network(port.Network)
 	to, known := firstHop(v.want, network, port, r.To.Unmap())
 	if !known {
-		return question(port, source, r.To.Unmap())
+		return neighbourQuery(port, source, r.To.Unmap())
 	}
 	return packet(port, to, source, r)
 }
 
-// sourceFor is the port's first address of a destination's family.
+// sourceFor returns the port's first address of the destination's family.
 func sourceFor(p model.Port, to netip.Addr) (netip.Addr, bool) {
 	for _, ip := range p.IPs {
 		if ip.Is4() == to.Unmap().Is4() {
@@ -63,8 +64,8 @@ func sourceFor(p model.Port, to netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// firstHop is the MAC that the workload would send to: the router's for what it
-// routes, in a network that bridges the neighbour's.
+// firstHop returns the MAC that the workload sends to: the router's for routed
+// packets, the neighbour's for bridged ones.
 func firstHop(d *desired, n model.Network, from model.Port, to netip.Addr) (mac model.MAC, known bool) {
 	subnet, onLink := subnetOf(n, to)
 	isGateway := onLink && to == subnet.Masked().Addr().Next()
@@ -87,8 +88,8 @@ func firstHop(d *desired, n model.Network, from model.Port, to netip.Addr) (mac 
 	return model.MAC{}, false
 }
 
-// groupMAC is the Ethernet address of a group (RFC 1112, section 6.4; RFC 2464,
-// section 7).
+// groupMAC is the Ethernet address of a multicast group (RFC 1112, section 6.4;
+// RFC 2464, section 7).
 func groupMAC(to netip.Addr) model.MAC {
 	a := to.AsSlice()
 	switch {
@@ -100,9 +101,9 @@ func groupMAC(to netip.Addr) model.MAC {
 	return broadcast
 }
 
-// question is an ARP request or a neighbour solicitation.
-func question(p model.Port, source, to netip.Addr) (probe, error) {
-	words := fmt.Sprintf("who has %s? tell %s, %s (nobody in the desired state has that address)", to, source, p.MAC)
+// neighbourQuery is an ARP request or a neighbour solicitation.
+func neighbourQuery(p model.Port, source, to netip.Addr) (probe, error) {
+	words := fmt.Sprintf("who has %s? tell %s, %s (no port in the desired state has that address)", to, source, p.MAC)
 	if to.Is4() {
 		frame, err := serialize(
 			&layers.Ethernet{SrcMAC: p.MAC[:], DstMAC: broadcast[:], EthernetType: layers.EthernetTypeARP},
@@ -124,7 +125,7 @@ func question(p model.Port, source, to netip.Addr) (probe, error) {
 	return probe{frame, "neighbour solicitation: " + words}, err
 }
 
-// packet is an IP packet of the wanted protocol and length.
+// packet builds an IP packet with the requested protocol and length.
 func packet(p model.Port, to model.MAC, source netip.Addr, r api.TraceRequest) (probe, error) {
 	destination := r.To.Unmap()
 	body, words, err := transport(r)
@@ -156,11 +157,11 @@ func packet(p model.Port, to model.MAC, source netip.Addr, r api.TraceRequest) (
 	if err != nil {
 		return probe{}, err
 	}
-	length := header + body.length + payload // without the padding of a short Ethernet frame
+	length := header + body.length + payload // without the padding of short Ethernet frames
 	return probe{frame, fmt.Sprintf("%s from %s to %s, %d bytes, from %s to %s", words, source, destination, length, p.MAC, to)}, nil
 }
 
-// body is what is behind the IP header.
+// body is the part of a packet after the IP header.
 type body struct {
 	protocol4, protocol6 layers.IPProtocol
 	length               int
@@ -168,8 +169,8 @@ type body struct {
 }
 
 func transport(r api.TraceRequest) (body, string, error) {
-	if r.Length < 0 || r.Length > mostIPPacket {
-		return body{}, "", refuse(http.StatusBadRequest, "length: an IP packet has at most %d bytes", mostIPPacket)
+	if r.Length < 0 || r.Length > maxIPPacket {
+		return body{}, "", refuse(http.StatusBadRequest, "length: an IP packet has at most %d bytes", maxIPPacket)
 	}
 	sport := r.SourcePort
 	if sport == 0 {
@@ -208,7 +209,7 @@ func echo(sum gopacket.NetworkLayer, six bool) []gopacket.SerializableLayer {
 func serialize(stack ...gopacket.SerializableLayer) ([]byte, error) {
 	buffer := gopacket.NewSerializeBuffer()
 	if err := gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, stack...); err != nil {
-		return nil, fmt.Errorf("make the packet to trace: %w", err)
+		return nil, fmt.Errorf("build the packet to trace: %w", err)
 	}
 	return buffer.Bytes(), nil
 }

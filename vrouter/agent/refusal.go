@@ -12,7 +12,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// refusal is an error with the status that it is answered with.
+// refusal is an error with its HTTP status.
 type refusal struct {
 	status int
 	err    error
@@ -25,7 +25,7 @@ func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Errorf(format, args...)}
 }
 
-// refuseAs gives an error a status, unless it has one or is a table's limit.
+// refuseAs adds a status to an error, unless it has one or is a table's limit.
 func refuseAs(status int, err error) error {
 	var has *refusal
 	if err == nil || errors.As(err, &has) || isLimit(err) {
@@ -34,7 +34,7 @@ func refuseAs(status int, err error) error {
 	return &refusal{status, err}
 }
 
-// statusOf is what an error is answered with.
+// statusOf is the HTTP status of an error.
 func statusOf(err error) int {
 	var r *refusal
 	switch {
@@ -46,15 +46,14 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// isLimit tells whether a table has no room, by its map or by what its entries
-// are numbered with.
+// isLimit reports whether a table or its ids are full.
 func isLimit(err error) bool {
 	var entries *datapath.LimitError
 	var numbers *fib.LimitError
 	return errors.As(err, &entries) || errors.As(err, &numbers)
 }
 
-// noSuchNode says that a state is another fleet's.
+// noSuchNode is the error of a state that does not have this node.
 func noSuchNode(node string, s model.State) error {
 	names := make([]string, 0, len(s.Nodes))
 	for _, n := range s.Nodes {

@@ -21,7 +21,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// statusIn is the HTTP status of a client's error; 0: it has none.
+// statusIn is the HTTP status of a client's error; 0: none.
 func statusIn(err error) int {
 	var e *api.Error
 	if errors.As(err, &e) {
@@ -30,7 +30,7 @@ func statusIn(err error) int {
 	return 0
 }
 
-// manyPorts are so many on the other node.
+// manyPorts makes ports on the other node.
 func (b *bed) withPorts(n int) model.State {
 	s := b.state
 	s.Ports = slices.Clone(s.Ports)
@@ -43,8 +43,8 @@ func (b *bed) withPorts(n int) model.State {
 	return s
 }
 
-// TestWhatIsRefusedIsRefusedWhole asks for what cannot be; state, maps, links
-// and traffic stay as they were.
+// TestWhatIsRefusedIsRefusedWhole sends invalid requests. State, maps, links and
+// traffic must not change.
 func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 	t.Parallel()
 	disk := tinyDisk(t)
@@ -95,7 +95,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		{"a port in a network that is not there", func() error { return add(api.PortRequest{Port: model.Port{Network: "green", Attach: here("eth0")}}) }, 404, []string{`no network "green"`}},
 		{"a port of a name that is taken", func() error {
 			return add(api.PortRequest{Port: model.Port{Name: "a1", Network: "red", Attach: here("eth0")}})
-		}, 409, []string{`a port "a1" already`}},
+		}, 409, []string{`port "a1" already exists`}},
 		{"a port in a namespace that is gone", func() error {
 			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Netns: "vr-no-such"}}})
 		}, 400, []string{"vr-no-such does not exist", "ip netns add"}},
@@ -104,25 +104,25 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		}, 400, []string{"device tap-none does not exist"}},
 		{"a port on the underlay", func() error {
 			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Device: "fab0"}}})
-		}, 400, []string{"fab0 is the node's underlay"}},
+		}, 400, []string{"fab0 is an underlay device of the node"}},
 		{"a port whose interface is taken", func() error { return add(api.PortRequest{Port: model.Port{Network: "red", Attach: here("lo")}}) }, 400, []string{"has a device lo already"}},
 		{"a port of an address that is taken", func() error {
 			return add(api.PortRequest{Port: model.Port{Network: "red", IPs: []netip.Addr{netip.MustParseAddr("10.7.0.11")}, Attach: here("eth0")}})
 		}, 0, []string{"10.7.0.11"}},
-		{"the deletion of a port of the state", func() error { _, err := a.client.DeletePort(ctx, "a1"); return err }, 409, []string{"comes with the applied state"}},
+		{"the deletion of a port of the state", func() error { _, err := a.client.DeletePort(ctx, "a1"); return err }, 409, []string{"it is in the applied state"}},
 		{"the deletion of no port", func() error { _, err := a.client.DeletePort(ctx, "none"); return err }, 404, []string{`no port "none"`}},
 		{"a disk that is full", func() error {
 			full := filepath.Join(disk, "full")
 			must(t, errors.Join(filled(full)))
 			defer os.Remove(full)
 			return put(b.withPorts(3))
-		}, 500, []string{"no space left", "nothing was changed. Make room"}},
+		}, 500, []string{"no space left", "nothing was changed; free some space"}},
 		{"a disk that is full, for a port", func() error {
 			full := filepath.Join(disk, "full")
 			must(t, filled(full))
 			defer os.Remove(full)
 			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: here("eth0")}})
-		}, 500, []string{"no space left", "nothing was changed. Make room"}},
+		}, 500, []string{"no space left", "nothing was changed; free some space"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			err := c.do()
@@ -174,7 +174,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 	})
 }
 
-// files are what an agent keeps, and how.
+// files returns the agent's files and their contents.
 func files(t *testing.T, c Config) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -191,7 +191,7 @@ func files(t *testing.T, c Config) map[string]string {
 	return all
 }
 
-// filled makes a file of all the room that a filesystem has.
+// filled fills a filesystem with a file.
 func filled(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -227,8 +227,8 @@ func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
 	unchanged(t, before, contents(t, a.config))
 }
 
-// TestAStartThatIsRefusedLeavesTheRunningAgentAlone tries configurations beside
-// an agent that runs.
+// TestAStartThatIsRefusedLeavesTheRunningAgentAlone starts agents with invalid
+// configurations while another agent runs.
 func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")
@@ -241,11 +241,11 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 		change func(*Config)
 		words  []string
 	}{
-		{"a second agent of the node", func(*Config) {}, []string{"node a has an agent already", fmt.Sprintf("process %d", os.Getpid()), "stop that one first"}},
+		{"a second agent of the node", func(*Config) {}, []string{"node a already has an agent", fmt.Sprintf("process %d", os.Getpid()), "stop that agent first"}},
 		{"another node's state", func(c *Config) { c.Node, c.State, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{`does not have this node, "c"`, "its nodes are a"}},
-		{"another node's directory", func(c *Config) { c.Node = "c" }, []string{`it is node "a"'s, this agent is node "c"'s`}},
+		{"another node's directory", func(c *Config) { c.Node = "c" }, []string{`it belongs to node "a", this agent runs node "c"`}},
 		{"a namespace that is not there", func(c *Config) { c.Node, c.Netns, c.StateDir = "c", "vr-no-such", filepath.Join(b.dir, "state-c") }, []string{"vr-no-such does not exist", "ip netns add"}},
-		{"a socket's path that is a file", func(c *Config) { c.Node, c.Socket, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{yaml, "is no socket"}},
+		{"a socket's path that is a file", func(c *Config) { c.Node, c.Socket, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{yaml, "is not a socket"}},
 		{"a state that is not there", func(c *Config) {
 			c.Node, c.State, c.StateDir = "c", filepath.Join(b.dir, "none.yaml"), filepath.Join(b.dir, "state-c")
 		}, []string{"none.yaml", "no such file"}},
@@ -277,14 +277,14 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 	}
 }
 
-// takenAway removes what an agent that was refused may have mounted.
+// takenAway unmounts the pins of a refused agent.
 func takenAway(t *testing.T, c Config) {
 	t.Helper()
 	c.Socket, c.State, c.StateDir = "", "", filepath.Join(t.TempDir(), "none")
 	must(t, Remove(c, false))
 }
 
-// raw sends a request that no client of ours would.
+// raw sends a request that the client cannot send.
 func raw(t *testing.T, r *running, method, path string, body io.Reader) (status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://vrouter"+path, body)
@@ -299,7 +299,7 @@ func raw(t *testing.T, r *running, method, path string, body io.Reader) (status 
 	return response.StatusCode, string(all)
 }
 
-// endless is a JSON text of so many bytes, of blanks at the end.
+// endless is a JSON text that is padded with spaces to a size in bytes.
 func endless(n int64) io.Reader {
 	return io.MultiReader(strings.NewReader(`{"nodes":`), io.LimitReader(blanks{}, n))
 }
@@ -308,7 +308,8 @@ type blanks struct{}
 
 func (blanks) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{' '}, len(p))), nil }
 
-// TestRequestsThatMakeNoSenseAreAnsweredSo and change nothing.
+// TestRequestsThatMakeNoSenseAreAnsweredSo: invalid requests are refused and change
+// nothing.
 func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -325,27 +326,27 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 		{"PUT", "/v1/state", strings.NewReader(`{"nodes":[],"colour":"red"}`), 400, `unknown field \"colour\"`},
 		{"PUT", "/v1/state", strings.NewReader(`{"networks":[{"name":"x","vlan":3}]}`), 400, `unknown field \"vlan\"`},
 		{"PUT", "/v1/state", strings.NewReader(``), 400, "it is empty"},
-		{"PUT", "/v1/state", strings.NewReader(`{"nodes":[`), 400, "ends in the middle"},
+		{"PUT", "/v1/state", strings.NewReader(`{"nodes":[`), 400, "ends too early"},
 		{"PUT", "/v1/state", strings.NewReader(`{} {}`), 400, "after top-level value"},
 		{"PUT", "/v1/state", strings.NewReader(`{"nodes":7}`), 400, "field nodes"},
-		{"PUT", "/v1/state", strings.NewReader(`nodes: []`), 400, "no JSON at byte"},
-		{"PUT", "/v1/state", endless(mostBody), 400, "more than 64 MB"},
+		{"PUT", "/v1/state", strings.NewReader(`nodes: []`), 400, "invalid JSON at byte"},
+		{"PUT", "/v1/state", endless(maxBody), 400, "more than 64 MB"},
 		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","vlan":3}`), 400, `unknown field \"vlan\"`},
-		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","attach":{"netns":"n","device":"d"}}`), 400, "say where the workload is"},
-		{"POST", "/v1/networks", strings.NewReader(`{"name":"red","subnets":["10.99.0.0/16"]}`), 409, `there is a network \"red\" already`},
+		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","attach":{"netns":"n","device":"d"}}`), 400, "give one of netns, device and host"},
+		{"POST", "/v1/networks", strings.NewReader(`{"name":"red","subnets":["10.99.0.0/16"]}`), 409, `network \"red\" already exists`},
 		{"POST", "/v1/networks", strings.NewReader(`{"name":"pink","subnets":["10.7.0.0/25"]}`), 400, "overlaps 10.7.0.0/24"},
-		{"PUT", "/v1/policies/web", strings.NewReader(`{"name":"wob","rules":[]}`), 400, `its path says \"web\"`},
+		{"PUT", "/v1/policies/web", strings.NewReader(`{"name":"wob","rules":[]}`), 400, `the path has \"web\"`},
 		{"PUT", "/v1/nodes/c", strings.NewReader(`{"underlay":["10.7.0.99"]}`), 400, "underlay address 10.7.0.99"},
 		{"PATCH", "/v1/ports/none", strings.NewReader(`{"attach":{}}`), 404, `no port \"none\"`},
 		{"GET", "/v1/ports?address=x", nil, 400, "address"},
 		{"DELETE", "/v1/networks/none", nil, 404, `no network \"none\"`},
 		{"DELETE", "/v1/nodes/a", nil, 409, "vrouter remove"},
 		{"DELETE", "/v1/routes?network=red&prefix=10.0.0.0", nil, 400, "prefix"},
-		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","mac":"red"}`), 400, "cannot be read"},
+		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","mac":"red"}`), 400, "read the request"},
 		{"POST", "/v1/trace", strings.NewReader(`{"from":"nobody","to":"10.7.0.1","protocol":"icmp"}`), 404, "nobody"},
 		{"POST", "/v1/shutdown", strings.NewReader(`{"delete":true}`), 400, `unknown field \"delete\"`},
-		{"GET", "/v1/rt?vrf=red", nil, 400, "vrf=red is no number"},
-		{"GET", "/v1/rt?vrf=-1", nil, 400, "vrf=-1 is no number"},
+		{"GET", "/v1/rt?vrf=red", nil, 400, "vrf=red is not a number"},
+		{"GET", "/v1/rt?vrf=-1", nil, 400, "vrf=-1 is not a number"},
 		{"GET", "/v1/nothing", nil, 404, "the API has no GET /v1/nothing"},
 		{"GET", "/", nil, 404, "the API has no GET /"},
 		{"POST", "/v1/state", strings.NewReader(`{}`), 404, "the API has no POST /v1/state"},
@@ -362,7 +363,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 	must(t, a.healthy())
 }
 
-// TestOnlyRootMayOpenTheSocket tries it as somebody else.
+// TestOnlyRootMayOpenTheSocket connects as another user.
 func TestOnlyRootMayOpenTheSocket(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -397,7 +398,7 @@ func connect(socket string) error {
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: socket})
 }
 
-// asNobody runs f on a thread without root's rights, which ends with it.
+// asNobody runs f on a new thread without root's rights.
 func asNobody(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

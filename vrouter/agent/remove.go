@@ -17,7 +17,7 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// mayRemove refuses to take the store away from other nodes.
+// mayRemove refuses to delete an embedded store that other nodes use.
 func (a *agent) mayRemove(withStore bool) error {
 	if withStore || a.shared.address.Kind != store.KindEmbedded {
 		return nil
@@ -33,17 +33,17 @@ func (a *agent) mayRemove(withStore bool) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return refuse(http.StatusConflict, "node %s keeps the store that other nodes use (%s), and would take it away with all that stands in it; remove those first, or say --with-store", a.config.Node, strings.Join(others, ", "))
+	return refuse(http.StatusConflict, "remove node %s: other nodes use its embedded store (%s); remove those nodes first, or use --with-store to delete the store", a.config.Node, strings.Join(others, ", "))
 }
 
-// takeDown removes everything of the node: programs, maps, pins, the pairs of
-// its ports, neighbours, the desired state, the socket and the lock. It works
-// in the loop, whose last act it is. What fails is told, and the rest goes on.
+// takeDown removes everything of the node: programs, maps, pins, the veth pairs of
+// ports, neighbours, the desired state, the socket and the lock. It runs in the
+// loop, as its last action. It continues after failures and returns them.
 func (a *agent) takeDown() error {
 	if a.removed {
 		return nil
 	}
-	a.gate.Lock() // who reads maps is done with them
+	a.gate.Lock() // wait until all readers of maps have finished
 	a.removed = true
 	a.gate.Unlock()
 	a.unfollow()
@@ -54,11 +54,11 @@ func (a *agent) takeDown() error {
 	errs = append(errs, removeMerging(a.space, a.config.Node), a.plane().Remove(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
 	removeEmpty(a.config)
 	err := errors.Join(errs...)
-	a.log.Info("node removed", "error", err)
+	a.log.Info("removed the node", "error", err)
 	return err
 }
 
-// removePairs deletes the pairs that were made for a node's ports.
+// removePairs deletes the veth pairs of a node's ports.
 func removePairs(s *space, node string) error {
 	links, err := listLinks(s.links)
 	if err != nil {
@@ -73,12 +73,12 @@ func removePairs(s *space, node string) error {
 	return errors.Join(errs...)
 }
 
-// removeFiles takes the pins' filesystem and the desired state away.
+// removeFiles unmounts the pins' filesystem and deletes the desired state.
 func removeFiles(c Config) error {
 	return errors.Join(datapath.UnmountPins(c.pinsDir()), kept{c.StateDir, c.Node}.remove())
 }
 
-// removeEmpty takes the node's directories away as far as nothing is in them.
+// removeEmpty deletes the node's directories if they are empty.
 func removeEmpty(c Config) {
 	os.Remove(c.nodeDir())
 	os.Remove(c.RunDir)
@@ -86,13 +86,12 @@ func removeEmpty(c Config) {
 
 // Times of Remove.
 const (
-	removing   = 30 * time.Second // for a running agent to take everything down
+	removing   = 30 * time.Second // for a running agent to remove everything
 	removeWait = 20 * time.Millisecond
 )
 
-// Remove takes everything of a node down, as an agent does that is asked to:
-// the running one where there is one, else this process. A store that is here and
-// that other nodes may use goes only withStore.
+// Remove removes everything of a node. The running agent does it, else this
+// process. An embedded store that other nodes may use is deleted only withStore.
 func Remove(c Config, withStore bool) error {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -112,12 +111,12 @@ func Remove(c Config, withStore bool) error {
 		return errors.Join(err, l.release())
 	}
 	err = errors.Join(removeStopped(c), removeSocket(c.Socket), l.remove())
-	removeEmpty(c) // only now the lock is not in it any more
+	removeEmpty(c) // the lock must be removed first
 	return err
 }
 
-// removeRunning asks the running agent to do it. Where that one ends without
-// having done so, the lock is ours.
+// removeRunning asks the running agent to remove the node. If the agent ends
+// before it has done so, removeRunning returns the lock.
 func removeRunning(ctx context.Context, c Config, withStore bool) (*lock, error) {
 	client := api.Dial(c.Socket)
 	defer client.Close()
@@ -137,25 +136,25 @@ func removeRunning(ctx context.Context, c Config, withStore bool) (*lock, error)
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("remove node %s: %w, and %w", c.Node, lockErr, err)
-		case <-time.After(removeWait): // it starts, or ends, at this moment
+		case <-time.After(removeWait): // the agent is starting or stopping
 		}
 	}
 }
 
-// mayRemoveStopped is mayRemove where nobody can be asked who uses the store.
+// mayRemoveStopped is mayRemove without a running agent.
 func mayRemoveStopped(c Config, withStore bool) error {
 	dir := kept{c.StateDir, c.Node}.embeddedDir()
 	if _, err := os.Stat(dir); withStore || err != nil {
 		return nil
 	}
-	return fmt.Errorf("node %s keeps a store in %s that other nodes may use, and its agent does not run to tell; start it and remove the node then, or say --with-store", c.Node, dir)
+	return fmt.Errorf("remove node %s: other nodes may use its embedded store in %s, and its agent is not running; start the agent and retry, or use --with-store to delete the store", c.Node, dir)
 }
 
-// removeStopped takes down what an agent left. A node whose namespace is gone
-// has no devices any more; its pins, files and state still go.
+// removeStopped removes the node of a stopped agent. If the node's namespace no
+// longer exists, only pins, files and state remain to be deleted.
 func removeStopped(c Config) error {
 	s, err := openSpace(c.Netns)
-	var gone *noSpaceError
+	var gone *noNamespaceError
 	switch {
 	case errors.As(err, &gone):
 		return errors.Join(removePins(c), removeFiles(c))
@@ -166,8 +165,8 @@ func removeStopped(c Config) error {
 	return errors.Join(removePairs(s, c.Node), removeMerging(s, c.Node), s.do(func() error { return removePlane(c) }), removeManaged(s, c), removeFiles(c))
 }
 
-// removePlane detaches the programs and removes the pins. Programs that this
-// kernel does not load (any more) go with their pins.
+// removePlane detaches the programs and deletes the pins. If this kernel cannot
+// load the programs, it only deletes the pins.
 func removePlane(c Config) error {
 	pins, there := existingPins(c)
 	if !there {
@@ -188,7 +187,7 @@ func removePins(c Config) error {
 	return datapath.RemovePins(pins)
 }
 
-// existingPins finds the pins without making a place for them.
+// existingPins finds the pins without creating their directory.
 func existingPins(c Config) (path string, there bool) {
 	if _, err := os.Stat(c.nodeDir()); errors.Is(err, fs.ErrNotExist) {
 		return "", false
@@ -197,12 +196,11 @@ func existingPins(c Config) (path string, there bool) {
 	return path, err == nil
 }
 
-// removeManaged lets go of the neighbours that the kernel was asked to keep
-// resolved toward the nodes and gateways of the last state.
+// removeManaged deletes the managed neighbour entries on the fabric devices.
 func removeManaged(s *space, c Config) error {
 	own, err := kept{c.StateDir, c.Node}.loadNode()
 	if err != nil || len(own.Underlay) == 0 && len(c.Fabric) == 0 {
-		return nil // nobody knows of any
+		return nil // the fabric devices are unknown
 	}
 	n := &neighbours{space: s, kept: map[neighbour]bool{}}
 	managed, _, err := n.list()

@@ -22,8 +22,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// foreign puts somebody else's filter on a device's egress, in a hook of its own
-// where there is none yet.
+// foreign adds a filter that does not belong to vrouter to a device's egress, and a
+// clsact hook if there is none.
 func foreign(t *testing.T, s *space, device string) {
 	t.Helper()
 	l := linkIn(t, s, device)
@@ -43,7 +43,7 @@ func foreign(t *testing.T, s *space, device string) {
 	}))
 }
 
-// foreignStays tells whether it is still there.
+// foreignStays reports whether that filter still exists.
 func foreignStays(t *testing.T, s *space, device string) bool {
 	t.Helper()
 	filters, err := s.links.FilterList(linkIn(t, s, device), netlink.HANDLE_MIN_EGRESS)
@@ -54,7 +54,7 @@ func foreignStays(t *testing.T, s *space, device string) bool {
 	})
 }
 
-// hooked tells whether a device has a clsact hook.
+// hooked reports whether a device has a clsact hook.
 func hooked(t *testing.T, s *space, device string) bool {
 	t.Helper()
 	all, err := s.links.QdiscList(linkIn(t, s, device))
@@ -64,7 +64,7 @@ func hooked(t *testing.T, s *space, device string) bool {
 
 func classic(c *Config) { c.TCX = Off }
 
-// leftovers lists what of a node is still there.
+// leftovers lists everything of a node that still exists.
 func leftovers(t *testing.T, b *bed, c Config, device string) []string {
 	t.Helper()
 	var left []string
@@ -125,8 +125,8 @@ func programsOn(t *testing.T, s *space, l netlink.Link) (left []string) {
 	return left
 }
 
-// TestRemoveLeavesNothingBehind however the agent is, and whatever held the
-// programs; what others have on the devices stays.
+// TestRemoveLeavesNothingBehind in every state of the agent and for every attach
+// mode. Filters of other programs stay.
 func TestRemoveLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -210,7 +210,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// onItsOwn is nil when the agent answers and forwards for its own port.
+// onItsOwn returns nil if the agent answers and forwards for its port.
 func (r *running) onItsOwn() error {
 	rows, err := r.client.Vifs(context.Background(), 0)
 	if err == nil && !slices.ContainsFunc(rows, func(v inspect.Vif) bool { return v.Port == "b1" }) {
@@ -242,7 +242,7 @@ func neighboursForgotten(t *testing.T, r *running) {
 	must(t, err)
 }
 
-// TestANodeWhoseNamespaceIsGoneCanBeRemoved: its devices went with it.
+// TestANodeWhoseNamespaceIsGoneCanBeRemoved: the devices are already deleted.
 func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -259,7 +259,7 @@ func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	}
 }
 
-// TestRemovalTakesTheMergingDeviceToo of a node of VXLAN alone.
+// TestRemovalTakesTheMergingDeviceToo: on a node with VXLAN only.
 func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -277,8 +277,8 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	}
 }
 
-// TestWhoAsksDuringARemovalIsAnswered: rows as long as there are any, then that
-// the node goes, then nobody is there. None reads maps that are closed.
+// TestWhoAsksDuringARemovalIsAnswered: requests get rows, then an error that the
+// node is being removed, then no agent. No request reads closed maps.
 func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")

@@ -10,8 +10,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// tables are the rows of package inspect by their paths. All come from the maps
-// as they are at that moment; only names come from the desired state.
+// tables are the functions that return rows of package inspect, by path. They read
+// the maps; only names come from the desired state.
 func (a *agent) tables() map[string]func(v *view, vrf uint32) (any, error) {
 	return map[string]func(*view, uint32) (any, error){
 		"vif":       func(v *view, vrf uint32) (any, error) { return a.vifs(v, vrf) },
@@ -27,7 +27,7 @@ func (a *agent) tables() map[string]func(v *view, vrf uint32) (any, error) {
 	}
 }
 
-// vifs are the fabric's devices and the workloads'.
+// vifs returns the vifs of the fabric and of workloads.
 func (a *agent) vifs(v *view, vrf uint32) ([]inspect.Vif, error) {
 	t, err := a.plane().Dump()
 	if err != nil {
@@ -72,15 +72,15 @@ func (a *agent) vifs(v *view, vrf uint32) ([]inspect.Vif, error) {
 	return rows, nil
 }
 
-// fabricRows are the underlay's devices, with the devices' own counters: what
-// they carry beside the overlay is in them too. Drops of packets from the
-// fabric are counted together, and stand with the first device.
+// fabricRows returns the underlay devices with the kernel's counters, which include
+// other traffic than the overlay's. Drops of packets from the fabric are counted
+// together, in the row of the first device.
 func (a *agent) fabricRows(v *view, modes map[uint32]string, dropped uint64) []inspect.Vif {
 	var rows []inspect.Vif
 	for _, f := range v.fabric {
 		l, err := a.space.links.LinkByIndex(f.link.Attrs().Index)
 		if err != nil {
-			continue // gone since the last pass
+			continue // deleted since the last pass
 		}
 		at := l.Attrs()
 		row := inspect.Vif{Device: at.Name, Ifindex: uint32(at.Index), Type: "fabric", MTU: uint16(min(at.MTU, 65535)), Mode: modes[uint32(at.Index)], Drops: dropped}
@@ -104,7 +104,7 @@ func vifRow(v *view, ifindex uint32, f fib.Vif) inspect.Vif {
 	}
 }
 
-// flags lists the names of what is set.
+// flags returns the names of set flags. pairs alternates values and names.
 func flags(pairs ...any) []string {
 	var set []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -115,7 +115,7 @@ func flags(pairs ...any) []string {
 	return set
 }
 
-// routesIn are the routes, in order of VRF and prefix.
+// routesIn returns the routes, sorted by VRF and prefix.
 func (a *agent) routesIn(v *view, vrf uint32) ([]inspect.Route, error) {
 	t, err := a.plane().Dump()
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *agent) bridge(v *view, vrf uint32) ([]inspect.Bridge, error) {
 	return rows, nil
 }
 
-// targets are the ILM, or the VNIs. Their VRF is their nexthop's.
+// targets returns the ILM or the VNIs. Their VRF is that of their nexthop.
 func (a *agent) targets(vrf uint32, vnis bool) ([]inspect.Target, error) {
 	t, err := a.plane().Dump()
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *agent) dropStats(v *view, vrf uint32) ([]inspect.Drop, error) {
 	return rows, nil
 }
 
-// vifsOf are a VRF's vifs by id; none is asked for of 0, which stands for all.
+// vifsOf returns the ids of a VRF's vifs; nil for VRF 0, which stands for all.
 func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
 	if vrf == 0 {
 		return nil, nil
@@ -219,7 +219,7 @@ func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
 	return in, nil
 }
 
-// encapsulationNames are the names of a VRF's counters, by their index.
+// encapsulationNames are the names of a VRF's counters, by index.
 var encapsulationNames = [...]string{"local", string(model.MPLSoGRE), string(model.MPLSoUDP), string(model.VXLAN)}
 
 func (a *agent) vrfStats(v *view, vrf uint32) ([]inspect.VRFStats, error) {

@@ -9,7 +9,7 @@ import (
 	"windtunnel/vrouter/inspect"
 )
 
-// flows are the flow table, in order of vif and addresses.
+// flows returns the flow table, sorted by vif and addresses.
 func (a *agent) flows(v *view, vrf uint32) ([]inspect.Flow, error) {
 	in, err := a.vifsOf(vrf)
 	if err != nil {

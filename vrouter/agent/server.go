@@ -23,19 +23,19 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// server serves the API on a unix socket, and metrics on a port when asked to.
+// server serves the API on a unix socket, and optionally metrics on a TCP port.
 type server struct {
 	http, metrics *http.Server
 }
 
-// Bounds of a request.
+// Limits of a request.
 const (
-	mostBody   = 64 << 20
+	maxBody    = 64 << 20
 	headerTime = 10 * time.Second
 	bodyTime   = 60 * time.Second
 )
 
-// listen opens the socket, which root alone may use, and serves on it. end ends
+// listen opens the socket, which only root can use, and serves the API. end stops
 // the agent.
 func (a *agent) listen(end func()) (*server, error) {
 	socket, err := listenUnix(a.config.Socket)
@@ -57,7 +57,7 @@ func newHTTP(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 }
 
-// listenMetrics serves metrics alone: over a network nobody may change anything.
+// listenMetrics serves only metrics over TCP: the API is on the unix socket only.
 func (s *server) listenMetrics(a *agent) error {
 	l, err := net.Listen("tcp", a.config.Metrics)
 	if err != nil {
@@ -70,9 +70,9 @@ func (s *server) listenMetrics(a *agent) error {
 	return nil
 }
 
-// close ends serving once the requests in flight are answered.
+// close stops the servers after answering the requests in flight.
 func (s *server) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	for _, h := range []*http.Server{s.http, s.metrics} {
 		if h != nil && h.Shutdown(ctx) != nil {
@@ -81,8 +81,8 @@ func (s *server) close() {
 	}
 }
 
-// listenUnix listens on a socket of mode 0600 from its first moment on: the
-// file takes the mode of the unbound socket (unix_bind_bsd in net/unix).
+// listenUnix listens on a socket that has mode 0600 from the start: the file takes
+// the mode of the unbound socket (unix_bind_bsd in net/unix).
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -99,13 +99,12 @@ func listenUnix(path string) (net.Listener, error) {
 	}}
 	l, err := config.Listen(context.Background(), "unix", path)
 	if err == nil {
-		l.(*net.UnixListener).SetUnlinkOnClose(false) // by then the path may be another agent's
+		l.(*net.UnixListener).SetUnlinkOnClose(false) // another agent may use the path by then
 	}
 	return l, err
 }
 
-// removeSocket takes away what an agent that was killed left; never a file
-// that is no socket.
+// removeSocket deletes the socket of a killed agent. It refuses other files.
 func removeSocket(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,12 +114,12 @@ func removeSocket(path string) error {
 		return err
 	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return fmt.Errorf("%s exists and is no socket; choose another path, or remove it", path)
+		return fmt.Errorf("%s exists and is not a socket; choose another path, or delete the file", path)
 	}
 	return os.Remove(path)
 }
 
-// routes are package api's.
+// routes are the routes of package api.
 func (a *agent) routes(end func()) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/status", answer(func(*http.Request) (any, error) { return a.status(a.view.Load()), nil }))
@@ -148,7 +147,7 @@ func (a *agent) routes(end func()) http.Handler {
 	return mux
 }
 
-// reading is for handlers that read maps: they are not closed meanwhile.
+// reading wraps handlers that read maps, so that the maps stay open.
 func (a *agent) reading(handle func(*http.Request) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		a.gate.RLock()
@@ -163,7 +162,7 @@ func (a *agent) reading(handle func(*http.Request) (any, error)) func(*http.Requ
 // answer writes what a handler returns, or its error, as JSON.
 func answer(handle func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		body, err := handle(r)
 		status := http.StatusOK
 		if err != nil {
@@ -171,7 +170,7 @@ func answer(handle func(*http.Request) (any, error)) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		json.NewEncoder(w).Encode(body) // who asked is gone if this fails
+		json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 	})
 }
 
@@ -181,15 +180,15 @@ func read[T any](r *http.Request) (T, error) {
 	err := decodeStrictly(r.Body, &body)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return body, refuse(http.StatusBadRequest, "the request has more than %d MB", mostBody>>20)
+		return body, refuse(http.StatusBadRequest, "read the request: it has more than %d MB", maxBody>>20)
 	}
 	if err != nil {
-		return body, refuse(http.StatusBadRequest, "the request cannot be read: %w", err)
+		return body, refuse(http.StatusBadRequest, "read the request: %w", err)
 	}
 	return body, nil
 }
 
-// vrfOf is the VRF that rows are asked of; 0: all.
+// vrfOf is the VRF of a request; 0: all.
 func vrfOf(r *http.Request) (uint32, error) {
 	text := r.URL.Query().Get("vrf")
 	if text == "" {
@@ -197,13 +196,13 @@ func vrfOf(r *http.Request) (uint32, error) {
 	}
 	vrf, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return 0, refuse(http.StatusBadRequest, "vrf=%s is no number", text)
+		return 0, refuse(http.StatusBadRequest, "vrf=%s is not a number", text)
 	}
 	return uint32(vrf), nil
 }
 
-// handleState is the fleet's state; before the store was read, what is known of
-// it.
+// handleState returns the fleet's state, or this node's desired state until the
+// store has been read.
 func (a *agent) handleState(*http.Request) (any, error) {
 	var state model.State
 	if a.shared.Peek(func(v *fleet.View) { state = v.State() }) {
@@ -222,12 +221,12 @@ func (a *agent) handlePutState(r *http.Request) (any, error) {
 	}
 	done, err := a.putState(r.Context(), state)
 	if len(state.Ports) > manyPorts {
-		debug.FreeOSMemory() // the request's text and the old state were as large
+		debug.FreeOSMemory() // release the memory of the request and of the old state
 	}
 	return done, err
 }
 
-// manyPorts is from where on a state's memory is worth giving back at once.
+// manyPorts is the number of ports from which putState releases memory at once.
 const manyPorts = 10_000
 
 func (a *agent) handleAddPort(r *http.Request) (any, error) {
@@ -242,7 +241,7 @@ func (a *agent) handleDeletePort(r *http.Request) (any, error) {
 	return a.deletePort(r.Context(), r.PathValue("name"))
 }
 
-// handleShutdown ends the agent once the answer is on its way.
+// handleShutdown stops the agent after the answer.
 func (a *agent) handleShutdown(r *http.Request, end func()) (any, error) {
 	request, err := read[api.ShutdownRequest](r)
 	if err != nil {

@@ -16,28 +16,28 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// shared is the agent's side of the store: the copy that follows it, and what
-// has to be done there once it answers again.
+// shared is the agent's copy of the store, and the changes that wait until the
+// store is reachable.
 type shared struct {
 	*fleet.Fleet
 	address store.Address
 	store   store.Store
 	watcher *fleet.Watcher
-	ended   chan error // why the agent may not go on: another is this node, the store is newer
+	ended   chan error // why the agent must stop: another agent runs this node, or the store is newer
 
 	wait  sync.WaitGroup
-	awake chan struct{} // something is to be done in the store
+	awake chan struct{} // receives when a change waits
 }
 
 // Times of an agent and its store.
 const (
-	startWait   = 3 * time.Second // for a store to answer, before what is known of it is used
-	storeWait   = 5 * time.Second // for a change that somebody waits for
+	startWait   = 3 * time.Second // for the store, before the agent uses the saved state
+	storeWait   = 5 * time.Second // for the store, in a request
 	retryLeaves = time.Second
 )
 
-// openStore opens what the configuration says. A node that is a network namespace
-// reaches its store from there, and serves others there.
+// openStore opens the configured store. It dials and listens in the node's network
+// namespace.
 func openStore(c Config, here *space) (a store.Address, s store.Store, err error) {
 	if a, err = store.ParseAddress(c.Store); err != nil {
 		return a, nil, err
@@ -64,13 +64,13 @@ func openStore(c Config, here *space) (a store.Address, s store.Store, err error
 	return a, s, err
 }
 
-// joins tells whether other nodes' agents use the store too.
-func (s *shared) joins() bool { return s.address.Kind != store.KindFile }
+// isShared reports whether other nodes can use the store.
+func (s *shared) isShared() bool { return s.address.Kind != store.KindFile }
 
-// mayBeAway tells whether the store is somewhere else.
-func (s *shared) mayBeAway() bool { return s.address.Kind == store.KindEtcd }
+// isRemote reports whether the store runs outside this agent.
+func (s *shared) isRemote() bool { return s.address.Kind == store.KindEtcd }
 
-// joinStore opens the store and begins to follow it.
+// joinStore opens the store and starts to follow it.
 func (a *agent) joinStore(ctx context.Context) error {
 	address, st, err := openStore(a.config, a.space)
 	if err != nil {
@@ -90,25 +90,25 @@ func (a *agent) joinStore(ctx context.Context) error {
 	return nil
 }
 
-// leaveStore ends all use of the store, once ctx of joinStore has ended. A node
-// that was removed is not waited for until its lease is over.
+// leaveStore closes the store after ctx of joinStore has ended. For a removed node
+// it also deletes the alive key, so that other nodes need not wait for the lease.
 func (a *agent) leaveStore() error {
 	a.shared.wait.Wait()
-	if a.removed && a.shared.joins() {
+	if a.removed && a.shared.isShared() {
 		ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 		defer cancel()
 		if err := a.shared.Leave(ctx, a.config.Node); err != nil {
-			a.log.Warn("the node is known as alive until its lease is over", "error", err)
+			a.log.Warn("cannot delete the node's alive key; it expires with the lease", "error", err)
 		}
 	}
 	return a.shared.store.Close()
 }
 
-// firstSlice is what to begin with: the store's, else what was known of it last.
-// nil: neither is to be had, and what the kernel has stays as it is.
-func (a *agent) firstSlice(ctx context.Context) (*model.State, error) {
+// initialSlice returns the node's slice at the start: from the store, else from
+// disk. nil: neither is available, and the kernel's tables stay as they are.
+func (a *agent) initialSlice(ctx context.Context) (*model.State, error) {
 	wait := startWait
-	if !a.shared.mayBeAway() {
+	if !a.shared.isRemote() {
 		wait = time.Minute
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
@@ -119,8 +119,8 @@ func (a *agent) firstSlice(ctx context.Context) (*model.State, error) {
 	err := a.shared.Look(waiting, func(v *fleet.View) {
 		s := v.Slice(a.config.Node, nil)
 		slice, empty = &s, v.IsEmpty()
-		if _, known := v.Node(a.config.Node); !known && a.shared.joins() {
-			slice = &model.State{} // until it has made itself known
+		if _, known := v.Node(a.config.Node); !known && a.shared.isShared() {
+			slice = &model.State{} // until register has added the node
 		}
 		taken = a.shared.Taken(v, a.config.Node, a.own.Instance)
 	})
@@ -139,30 +139,30 @@ func (a *agent) firstSlice(ctx context.Context) (*model.State, error) {
 		return nil, err
 	default:
 	}
-	if !a.shared.mayBeAway() {
-		a.log.Warn("the store does not answer; what the kernel has stays as it is", "error", err)
+	if !a.shared.isRemote() {
+		a.log.Warn("the store does not answer; the kernel's tables stay as they are", "error", err)
 		return nil, nil
 	}
 	known, err2 := a.kept.loadSlice()
 	if err2 != nil {
 		return nil, err2
 	}
-	a.log.Warn("the store does not answer; what was known of it is in force", "error", err, "known", known != nil)
+	a.log.Warn("the store does not answer; using the saved state", "error", err, "known", known != nil)
 	return known, nil
 }
 
-// applyFirst applies the configured state to a store that has none.
+// applyFirst applies the configured state file to an empty store.
 func (a *agent) applyFirst(ctx context.Context) (*model.State, error) {
 	text, err := os.ReadFile(a.config.State)
 	if err != nil {
-		return nil, fmt.Errorf("read the state to begin with: %w", err)
+		return nil, fmt.Errorf("read the first state: %w", err)
 	}
 	state, err := model.Parse(a.config.State, text)
 	if err != nil {
 		return nil, err
 	}
 	fail := func(err error) (*model.State, error) {
-		return nil, fmt.Errorf("the state to begin with, %s: %w", a.config.State, err)
+		return nil, fmt.Errorf("apply the first state, %s: %w", a.config.State, err)
 	}
 	if err := state.Validate(); err != nil {
 		return fail(err)
@@ -178,8 +178,8 @@ func (a *agent) applyFirst(ctx context.Context) (*model.State, error) {
 	return &slice, err
 }
 
-// attend makes the node known in a shared store, and known as alive.
-func (a *agent) attend(ctx context.Context) {
+// keepAlive adds the node to a shared store and keeps its alive key.
+func (a *agent) keepAlive(ctx context.Context) {
 	host, _ := os.Hostname()
 	me := fleet.Alive{Instance: a.own.Instance, Host: host, PID: os.Getpid(), Version: a.version, Since: a.started}
 	s := a.shared
@@ -189,7 +189,7 @@ func (a *agent) attend(ctx context.Context) {
 				break
 			}
 		}
-		err := s.Attend(ctx, a.config.Node, me, func() { a.log.Info("node is known as alive", "store", s.address.String()) })
+		err := s.Attend(ctx, a.config.Node, me, func() { a.log.Info("the node's alive key is written", "store", s.address.String()) })
 		if err != nil {
 			s.ended <- err
 		}
@@ -197,8 +197,8 @@ func (a *agent) attend(ctx context.Context) {
 	s.wait.Go(func() { a.finishLeaving(ctx) })
 }
 
-// register makes the node known, unless it is. A change of its underlay is the
-// operator's to make.
+// register adds the node to the store if it is missing. It does not change the
+// underlay addresses of an existing node.
 func (a *agent) register(ctx context.Context) error {
 	var known bool
 	if err := a.shared.Look(ctx, func(v *fleet.View) { _, known = v.Node(a.config.Node) }); err != nil || known {
@@ -206,20 +206,21 @@ func (a *agent) register(ctx context.Context) error {
 	}
 	underlay, err := a.underlayAddresses()
 	if err == nil && len(underlay) == 0 {
-		err = fmt.Errorf("its underlay address is not known: write fabric or underlay into its configuration, or make it known with `vrouter node add`")
+		err = fmt.Errorf("the underlay address is unknown: set fabric or underlay in the configuration, or use `vrouter node add`")
 	}
 	if err == nil {
 		err = a.shared.PutNode(ctx, model.Node{Name: a.config.Node, Underlay: underlay, Encapsulations: a.config.Encapsulations})
 	}
 	if err != nil {
-		a.log.Warn("the node could not be made known", "error", err)
+		a.log.Warn("cannot add the node to the store", "error", err)
 		return err
 	}
-	a.log.Info("node made known", "underlay", underlay)
+	a.log.Info("added the node to the store", "underlay", underlay)
 	return nil
 }
 
-// underlayAddresses are the configured ones, else those of the fabric devices.
+// underlayAddresses returns the configured addresses, else those of the fabric
+// devices.
 func (a *agent) underlayAddresses() ([]netip.Addr, error) {
 	if len(a.config.Underlay) > 0 {
 		return a.config.Underlay, nil
@@ -236,7 +237,7 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// leave notes a port that is gone here and shall go from the store.
+// leave records a port that is deleted here, to be deleted from the store later.
 func (a *agent) leave(port string) error {
 	if !slices.Contains(a.own.Leaving, port) {
 		a.own.Leaving = append(a.own.Leaving, port)
@@ -256,10 +257,9 @@ func (s *shared) wake() {
 	}
 }
 
-// finishLeaving deletes from the store what could not be deleted when it was
-// asked for.
+// finishLeaving deletes the recorded ports from the store when it is reachable.
 func (a *agent) finishLeaving(ctx context.Context) {
-	told := "" // what the log says already
+	told := "" // last logged error
 	for {
 		var ports []string
 		if err := a.ask(ctx, func() error { ports = slices.Clone(a.own.Leaving); return nil }); err != nil {
@@ -269,7 +269,7 @@ func (a *agent) finishLeaving(ctx context.Context) {
 			_, err := a.shared.DeletePort(ctx, port)
 			if err != nil && !fleet.IsWhy(err, fleet.NotFound) {
 				if why := err.Error(); why != told && !errors.Is(err, store.ErrUnavailable) {
-					a.log.Warn("a port that is gone here cannot be deleted from the store", "port", port, "error", err)
+					a.log.Warn("cannot delete a port from the store that is deleted on this node", "port", port, "error", err)
 					told = why
 				}
 				break
@@ -294,7 +294,7 @@ func (a *agent) finishLeaving(ctx context.Context) {
 func (a *agent) hasLeft(port string) error {
 	a.own.Leaving = slices.DeleteFunc(a.own.Leaving, func(p string) bool { return p == port })
 	if err := a.kept.saveNode(a.own); err != nil {
-		a.log.Warn("what is still to be deleted could not be noted", "error", err)
+		a.log.Warn("cannot save the list of ports to delete from the store", "error", err)
 	}
 	a.publish()
 	return nil

@@ -6,19 +6,19 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// site is a network namespace as a pass finds it. What a step asks for is listed
-// once, for all the ports that have their devices there; what the pass changes
-// itself is kept up.
+// site caches the devices, addresses, limits and routes of a network namespace
+// during one pass. Each is listed once for all ports. The pass updates the cache
+// when it makes changes.
 type site struct {
 	*space
 	byIndex   map[int]netlink.Link
 	addresses map[int][]netip.Prefix // by device
-	buckets   map[int]*netlink.Tbf   // the agent's own limits, by device
-	defaults  map[int]bool           // whether it has a default route, by family
-	seenAs    *int                   // its number in the node's namespace, negative for none
+	buckets   map[int]*netlink.Tbf   // the agent's limits, by device
+	defaults  map[int]bool           // whether there is a default route, by family
+	netnsID   *int                   // its id in the node's namespace; negative: none
 }
 
-// device finds one by its number; nil when there is none.
+// device finds a device by ifindex; nil: it does not exist.
 func (s *site) device(index int) (netlink.Link, error) {
 	if s.byIndex == nil {
 		all, err := listLinks(s.links)
@@ -37,7 +37,7 @@ func (s *site) keep(links []netlink.Link) {
 	}
 }
 
-// renew looks at one device again, if devices were listed already.
+// renew reads one device again, if devices have been listed.
 func (s *site) renew(index int) error {
 	if s.byIndex == nil {
 		return nil
@@ -65,7 +65,7 @@ func (s *site) addressesOf(l netlink.Link) ([]netip.Prefix, error) {
 	return s.addresses[l.Attrs().Index], nil
 }
 
-// bucketOf is a device's limit, nil where it has none.
+// bucketOf returns the limit of a device; nil: none.
 func (s *site) bucketOf(l netlink.Link) (*netlink.Tbf, error) {
 	if s.buckets == nil {
 		all, err := listQueues(s.links)
@@ -82,7 +82,7 @@ func (s *site) bucketOf(l netlink.Link) (*netlink.Tbf, error) {
 	return s.buckets[l.Attrs().Index], nil
 }
 
-// hasDefault tells whether there is a default route of a family.
+// hasDefault reports whether there is a default route of a family.
 func (s *site) hasDefault(family int) (bool, error) {
 	if has, known := s.defaults[family]; known {
 		return has, nil
@@ -102,18 +102,18 @@ func (s *site) hasNow(family int, has bool) {
 	s.defaults[family] = has
 }
 
-// idIn is the namespace's number in the node's: negative where it is that one
-// itself, or no device of the node leads there yet.
+// idIn is the id of the namespace in the node's namespace. It is negative for the
+// node's namespace itself, and if no device of the node has a peer there.
 func (s *site) idIn(node *site) int {
 	if s == node {
 		return -1
 	}
-	if s.seenAs == nil {
+	if s.netnsID == nil {
 		id, err := node.links.GetNetNsIdByFd(int(s.ns))
 		if err != nil {
 			id = -1
 		}
-		s.seenAs = &id
+		s.netnsID = &id
 	}
-	return *s.seenAs
+	return *s.netnsID
 }

@@ -15,30 +15,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space is an open network namespace: the node's, or a workload's.
+// space is an open network namespace of the node or of a workload.
 type space struct {
-	name  string // as it was asked for
+	name  string // as given to openSpace
 	ns    netns.NsHandle
 	links *netlink.Handle
-	work  chan func() // to a thread inside; nil until the first do
+	work  chan func() // to the thread of stay; nil without one
 }
 
-// noSpaceError says that a namespace does not exist (any more).
-type noSpaceError struct {
+// noNamespaceError says that a namespace does not exist.
+type noNamespaceError struct {
 	name, path string
 }
 
-func (e *noSpaceError) Error() string {
+func (e *noNamespaceError) Error() string {
 	if e.name == e.path {
 		return fmt.Sprintf("network namespace %s does not exist", e.path)
 	}
-	return fmt.Sprintf("network namespace %s does not exist (looked for %s); make it with `ip netns add %s`", e.name, e.path, e.name)
+	return fmt.Sprintf("network namespace %s does not exist (path %s); create it with `ip netns add %s`", e.name, e.path, e.name)
 }
 
-// namespaces is where iproute2 keeps named namespaces.
+// namespaces is iproute2's directory of named namespaces.
 const namespaces = "/run/netns"
 
-// openSpace opens a namespace by name or path; "" is the process's own.
+// openSpace opens a namespace by name or path; "": the process's namespace.
 func openSpace(name string) (*space, error) {
 	path := name
 	switch {
@@ -50,22 +50,22 @@ func openSpace(name string) (*space, error) {
 	ns, err := netns.GetFromPath(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &noSpaceError{name, path}
+			return nil, &noNamespaceError{name, path}
 		}
 		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 	}
 	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		ns.Close()
-		if errors.Is(err, unix.EINVAL) { // setns(2): no namespace is behind the file
-			return nil, &noSpaceError{name, path}
+		if errors.Is(err, unix.EINVAL) { // setns(2): the file is not a namespace
+			return nil, &noNamespaceError{name, path}
 		}
-		return nil, fmt.Errorf("open netlink in network namespace %s (root is needed): %w", path, err)
+		return nil, fmt.Errorf("open netlink in network namespace %s (needs root): %w", path, err)
 	}
 	return &space{name: name, ns: ns, links: links}, nil
 }
 
-// close gives the handles back. The namespace itself stays.
+// close closes the handles. The namespace stays.
 func (s *space) close() error {
 	if s.work != nil {
 		close(s.work)
@@ -74,8 +74,8 @@ func (s *space) close() error {
 	return s.ns.Close()
 }
 
-// stay keeps a thread in the namespace for do. It is for a namespace that is
-// entered often; before it, or without it, each do makes a thread of its own.
+// stay starts a thread in the namespace for do. Without it each do starts a new
+// thread.
 func (s *space) stay() error {
 	work, entered := make(chan func()), make(chan error)
 	go func() {
@@ -87,14 +87,14 @@ func (s *space) stay() error {
 	}()
 	if err := <-entered; err != nil {
 		close(work)
-		return fmt.Errorf("enter network namespace %s (root is needed): %w", s.name, err)
+		return fmt.Errorf("enter network namespace %s (needs root): %w", s.name, err)
 	}
 	s.work = work
 	return nil
 }
 
-// do runs f on a thread inside the namespace: what takes no handle (device
-// numbers in bpf(2), /proc/sys/net, ethtool) means that namespace's there.
+// do runs f on a thread inside the namespace. It is for interfaces without a
+// handle: ifindexes in bpf(2), /proc/sys/net, ethtool.
 func (s *space) do(f func() error) error {
 	if s.work == nil {
 		return s.once(f)
@@ -104,11 +104,11 @@ func (s *space) do(f func() error) error {
 	return <-done
 }
 
-// setting is one of a device's, with its value.
+// setting is a sysctl of a device and its value.
 type setting struct{ key, value string }
 
-// sysctls sets what differs of a device. family is "ipv4" or "ipv6". A kernel
-// without it (IPv6 left out) needs none.
+// sysctls sets the sysctls of a device that differ. family is "ipv4" or "ipv6". It
+// ignores missing ones, for kernels without IPv6.
 func (s *space) sysctls(family, device string, want ...setting) error {
 	return s.do(func() error {
 		for _, w := range want {
@@ -126,7 +126,7 @@ func (s *space) sysctls(family, device string, want ...setting) error {
 	})
 }
 
-// link finds a device by name; nil when there is none.
+// link finds a device by name; nil: it does not exist.
 func (s *space) link(name string) (netlink.Link, error) {
 	l, err := s.links.LinkByName(name)
 	if err != nil {
@@ -139,14 +139,13 @@ func (s *space) link(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// once runs f in the namespace on a thread that ends with it, for what may take
-// long.
+// once runs f in the namespace on a new thread, for long calls.
 func (s *space) once(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread is in another namespace
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if err := netns.Set(s.ns); err != nil {
-			done <- fmt.Errorf("enter network namespace %s (root is needed): %w", s.name, err)
+			done <- fmt.Errorf("enter network namespace %s (needs root): %w", s.name, err)
 			return
 		}
 		done <- f()
@@ -154,7 +153,7 @@ func (s *space) once(f func() error) error {
 	return <-done
 }
 
-// globalAddresses are the addresses of some devices that others can reach.
+// globalAddresses returns the addresses with global scope of some devices.
 func (s *space) globalAddresses(devices []string) (all []netip.Addr, err error) {
 	for _, name := range devices {
 		l, err := s.link(name)

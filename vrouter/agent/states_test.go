@@ -20,7 +20,7 @@ import (
 	"windtunnel/vrouter/model/modeltest"
 )
 
-// statesVariable says how many random states are applied.
+// statesVariable is the number of random states to apply.
 const statesVariable = "VROUTER_STATES"
 
 func statesWanted(t *testing.T) int {
@@ -84,8 +84,8 @@ var (
 	samePrefix  = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 )
 
-// writer is an agent without its loop: it takes states and writes tables, with
-// devices assumed for every port.
+// writer is an agent without the loop. It takes states and writes tables, and
+// assumes a device for every port.
 type writer struct {
 	agent
 	fabric *space
@@ -129,14 +129,14 @@ func newWriter(t *testing.T) *writer {
 	return w
 }
 
-// become makes the writer another node's; numbers begin anew.
+// become makes the writer the agent of another node, without ids.
 func (w *writer) become(t *testing.T, node string) {
 	t.Helper()
 	w.config.Node = node
 	w.agent.want = &desired{node: node, ids: &fib.IDs{}}
 }
 
-// readdress gives the fabric the node's addresses of a state, and no others.
+// readdress sets the fabric's addresses to the node's addresses of a state.
 func (w *writer) readdress(t *testing.T, s model.State) {
 	t.Helper()
 	self, _ := s.Node(w.config.Node)
@@ -158,7 +158,7 @@ func (w *writer) readdress(t *testing.T, s model.State) {
 	}
 }
 
-// take does what putState does, but for the files and devices.
+// take does the work of putState, without files and devices.
 func (w *writer) take(s model.State) error {
 	if err := s.WithDefaults().Validate(); err != nil {
 		return err
@@ -185,13 +185,13 @@ func (w *writer) take(s model.State) error {
 	}
 	again, err := w.plane().Apply(tables)
 	if err == nil && again != (datapath.Changes{}) {
-		err = fmt.Errorf("the same tables anew made changes: %+v", again)
+		err = fmt.Errorf("writing the same tables again made changes: %+v", again)
 	}
 	w.want = nameless(tables)
 	return err
 }
 
-// nameless are tables as the maps have them.
+// nameless returns tables without the names, as the maps have them.
 func nameless(t fib.Tables) fib.Tables {
 	t.Vifs, t.VRFs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name, v.Device = "", "" }),
 		mapped(t.VRFs, func(v *fib.VRF) { v.Name = "" }), mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })

@@ -19,7 +19,7 @@ func (a *agent) handleTrace(r *http.Request) (any, error) {
 	return a.trace(a.view.Load(), request)
 }
 
-// trace runs a packet through the program and words what it did.
+// trace runs a packet through the program and describes its steps.
 func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
 	p, err := makeProbe(v, r)
 	if err != nil {
@@ -35,14 +35,14 @@ func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
 	}
 	t := inspect.Trace{Packet: p.words}
 	for _, s := range steps {
-		t.Steps = append(t.Steps, stepWords(v, s))
+		t.Steps = append(t.Steps, describeStep(v, s))
 	}
 	t.Verdict, t.Dropped = verdict(v, steps, action)
 	return t, nil
 }
 
-// stepWords words one step by its kind.
-func stepWords(v *view, s datapath.TraceStep) inspect.Step {
+// describeStep describes one step.
+func describeStep(v *view, s datapath.TraceStep) inspect.Step {
 	network := networkWords(v, s.VRF)
 	switch s.Kind {
 	case datapath.TraceVif:
@@ -52,7 +52,7 @@ func stepWords(v *view, s datapath.TraceStep) inspect.Step {
 	case datapath.TraceFlow:
 		return inspect.Step{What: "flow", Key: "with " + s.Address.String(), Result: foundWords(s, "known: "+actionWords(s.Value == 0), "new")}
 	case datapath.TracePolicy:
-		by := "no rule matches, the default decides"
+		by := "no rule matches; default"
 		if s.Found {
 			by = fmt.Sprintf("rule %d decides", s.ID)
 		}
@@ -64,11 +64,11 @@ func stepWords(v *view, s datapath.TraceStep) inspect.Step {
 	case datapath.TraceRouteLPM:
 		return inspect.Step{What: "prefix route", Key: s.Address.String() + ", " + network, Result: foundWords(s, leadsTo(v, s), "none")}
 	}
-	return wayWords(v, s)
+	return pathStep(v, s)
 }
 
-// wayWords words the steps behind the lookups of the destination.
-func wayWords(v *view, s datapath.TraceStep) inspect.Step {
+// pathStep describes the steps after the lookup of the destination.
+func pathStep(v *view, s datapath.TraceStep) inspect.Step {
 	switch s.Kind {
 	case datapath.TraceNexthop:
 		return inspect.Step{What: "nexthop", Key: fmt.Sprint(s.ID), Result: nexthopTypes[fib.NexthopType(s.Value)] + ": " + nexthopName(v, s.ID)}
@@ -84,14 +84,14 @@ func wayWords(v *view, s datapath.TraceStep) inspect.Step {
 	case datapath.TraceDeliver:
 		return inspect.Step{What: "deliver", Key: v.indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s", s.ID, v.vifs[s.ID])}
 	case datapath.TraceAnswer:
-		return inspect.Step{What: "answer", Key: networkWords(v, s.VRF), Result: foundWords(s, "the vrouter answers the workload", "the vrouter has no answer")}
+		return inspect.Step{What: "answer", Key: networkWords(v, s.VRF), Result: foundWords(s, "the vrouter answers the workload", "the vrouter does not answer")}
 	case datapath.TraceDrop:
 		reason := datapath.ReasonOf(s.ID)
 		return inspect.Step{What: "drop", Key: reason.Name, Result: reason.Meaning}
 	case datapath.TracePass:
 		return inspect.Step{What: "pass", Result: "left to the host's stack"}
 	}
-	return inspect.Step{What: fmt.Sprintf("step of kind %d", s.Kind), Result: "this agent does not know it"}
+	return inspect.Step{What: fmt.Sprintf("step of kind %d", s.Kind), Result: "unknown to this agent"}
 }
 
 func foundWords(s datapath.TraceStep, found, not string) string {
@@ -125,7 +125,7 @@ func leadsTo(v *view, s datapath.TraceStep) string {
 
 func nexthopName(v *view, id uint32) string {
 	if id == 0 {
-		return "discard" // what an empty entry of the table is
+		return "discard" // an empty entry of the nexthop table
 	}
 	if name := v.nexthops[id]; name != "" {
 		return name
@@ -150,10 +150,10 @@ func labelWords(encap, label uint32) string {
 	return fmt.Sprintf("label %d", label)
 }
 
-// shot is TC_ACT_SHOT of linux/pkt_cls.h.
-const shot = 2
+// tcActShot is TC_ACT_SHOT of linux/pkt_cls.h.
+const tcActShot = 2
 
-// verdict says what became of the packet.
+// verdict describes the result of the packet.
 func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, dropped bool) {
 	var last, nexthop, drop, member *datapath.TraceStep
 	copies := 0
@@ -168,7 +168,7 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 		case datapath.TraceEncap, datapath.TraceDeliver:
 			last = s
 		case datapath.TraceAnswer:
-			if s.Found { // a question without an answer goes on: it is flooded
+			if s.Found { // a query that is not answered is flooded
 				last = s
 			}
 		case datapath.TraceDrop:
@@ -179,14 +179,14 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 	case drop != nil:
 		reason := datapath.ReasonOf(drop.ID)
 		words = fmt.Sprintf("dropped: %s (%s)", reason.Name, reason.Meaning)
-		if action != shot {
-			words += "; the workload is told why by ICMP"
+		if action != tcActShot {
+			words += "; the workload gets an ICMP error"
 		}
 		return words, true
 	case last == nil && member != nil && nexthop == nil:
-		return fmt.Sprintf("replicated to %d places of the network", copies), false
-	case last == nil && action == shot:
-		return "dropped: the program names no reason", true
+		return fmt.Sprintf("replicated to %d destinations in the network", copies), false
+	case last == nil && action == tcActShot:
+		return "dropped: unknown reason", true
 	case last == nil:
 		return "answered by the vrouter itself", false
 	case last.Kind == datapath.TraceEncap:
@@ -197,8 +197,8 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 	return "answered by the vrouter itself", false
 }
 
-// farEnd is the node or gateway that a tunnel leads to: its nexthop is named
-// "tunnel node b mpls-udp".
+// farEnd is the node or gateway at the far end of a tunnel. The name of its nexthop
+// is such as "tunnel b mpls-udp".
 func farEnd(v *view, nexthop *datapath.TraceStep) string {
 	if nexthop == nil {
 		return "an unknown end"

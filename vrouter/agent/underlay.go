@@ -14,26 +14,25 @@ import (
 	"windtunnel/vrouter/fib"
 )
 
-// underlay is what the kernel's routes say of the ways to other nodes.
+// underlay finds the paths to other nodes in the kernel's routes.
 type underlay struct {
 	space   *space
 	fabric  map[int]netlink.Link // underlay devices by ifindex
-	devices map[int]string       // names of others that a route led over
+	devices map[int]string       // names of other devices of routes
 }
 
-// way is how packets get from one of this node's underlay addresses to another
-// node's.
+// way has the underlay paths from one of this node's addresses to another node's
+// address.
 type way struct {
 	paths []fib.Path
-	mtu   int    // the smallest of the paths', bytes of the outer packet
-	why   string // in words, when there is no path
+	mtu   int    // smallest MTU of the paths, in bytes of the outer packet
+	why   string // why there is no path
 }
 
-// mostPaths is how many next hops of a multipath route are used: MAX_PATHS of
-// the data path.
-const mostPaths = 4
+// maxPaths is the maximum of next hops of a multipath route that are used:
+// MAX_PATHS of the data path.
+const maxPaths = 4
 
-// newUnderlay looks at the fabric devices.
 func newUnderlay(s *space, fabric []netlink.Link) *underlay {
 	u := &underlay{space: s, fabric: map[int]netlink.Link{}, devices: map[int]string{}}
 	for _, l := range fabric {
@@ -42,7 +41,7 @@ func newUnderlay(s *space, fabric []netlink.Link) *underlay {
 	return u
 }
 
-// mtu is the smallest of the fabric's devices.
+// mtu is the smallest MTU of the fabric devices.
 func (u *underlay) mtu() int {
 	least := 0
 	for _, l := range u.fabric {
@@ -56,24 +55,24 @@ func (u *underlay) mtu() int {
 	return least
 }
 
-// way asks the kernel which route a packet would take. The route itself is
-// asked for (RTM_F_FIB_MATCH), not one packet's choice among its next hops.
+// way looks up the kernel's route. It asks for the whole route (RTM_F_FIB_MATCH),
+// not for the next hop of one packet.
 func (u *underlay) way(source, destination netip.Addr) way {
 	routes, err := u.space.links.RouteGetWithOptions(destination.AsSlice(), &netlink.RouteGetOptions{SrcAddr: source.AsSlice(), FIBMatch: true})
 	switch {
 	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), err == nil && len(routes) == 0:
 		return way{why: fmt.Sprintf("no route from %s to %s", source, destination)}
 	case errors.Is(err, unix.EINVAL):
-		return way{why: fmt.Sprintf("no route from %s to %s: the source is no address of this node", source, destination)}
+		return way{why: fmt.Sprintf("no route from %s to %s: the source is not an address of this node", source, destination)}
 	case err != nil:
-		return way{why: fmt.Sprintf("asking the kernel for the route from %s to %s: %v", source, destination, err)}
+		return way{why: fmt.Sprintf("look up the route from %s to %s: %v", source, destination, err)}
 	}
 	return u.through(source, destination, routes[0])
 }
 
 func (u *underlay) through(source, destination netip.Addr, r netlink.Route) way {
 	if r.Type != unix.RTN_UNICAST && r.Type != unix.RTN_UNSPEC {
-		return way{why: fmt.Sprintf("the route from %s to %s leads to no other host", source, destination)}
+		return way{why: fmt.Sprintf("the route from %s to %s is not a unicast route to another host", source, destination)}
 	}
 	hops := r.MultiPath
 	if len(hops) == 0 {
@@ -84,12 +83,12 @@ func (u *underlay) through(source, destination netip.Addr, r netlink.Route) way 
 		l, ok := u.fabric[hop.LinkIndex]
 		switch {
 		case !ok:
-			w.why = fmt.Sprintf("the route from %s to %s leaves by %s, which is no fabric device; name it under fabric, or correct the route", source, destination, u.name(hop.LinkIndex))
+			w.why = fmt.Sprintf("the route from %s to %s leaves by %s, which is not a fabric device; add it to fabric in the configuration, or correct the route", source, destination, u.name(hop.LinkIndex))
 			continue
 		case l.Attrs().Flags&net.FlagUp == 0:
 			w.why = fmt.Sprintf("the route from %s to %s leaves by %s, which is down", source, destination, l.Attrs().Name)
 			continue
-		case hop.Flags&unix.RTNH_F_DEAD != 0 || len(w.paths) == mostPaths:
+		case hop.Flags&unix.RTNH_F_DEAD != 0 || len(w.paths) == maxPaths:
 			continue
 		}
 		w.paths = append(w.paths, fib.Path{Source: source, Destination: destination, Gateway: gatewayOf(hop, destination), Oif: uint32(hop.LinkIndex)})
@@ -110,7 +109,7 @@ func (u *underlay) through(source, destination netip.Addr, r netlink.Route) way 
 	return w
 }
 
-// gatewayOf is whom to resolve on the link.
+// gatewayOf is the neighbour of a next hop.
 func gatewayOf(hop *netlink.NexthopInfo, destination netip.Addr) netip.Addr {
 	if a, ok := netip.AddrFromSlice(hop.Gw); ok && !a.IsUnspecified() {
 		return a.Unmap()
@@ -135,8 +134,8 @@ func (u *underlay) name(index int) string {
 	return name
 }
 
-// fabricDevices are the configured ones, or those that hold the addresses. What
-// is missing is told in words.
+// fabricDevices returns the configured devices, or the devices that have the
+// addresses. missing has a text per missing device.
 func fabricDevices(s *space, here map[string]netlink.Link, configured []string, addresses []netip.Addr) (fabric []netlink.Link, missing []string, err error) {
 	for _, name := range configured {
 		if l := here[name]; l != nil {
@@ -148,14 +147,14 @@ func fabricDevices(s *space, here map[string]netlink.Link, configured []string, 
 	if len(configured) > 0 || len(addresses) == 0 {
 		return fabric, missing, nil
 	}
-	holders, err := holdersOf(s, addresses)
+	holders, err := devicesWith(s, addresses)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, a := range addresses {
 		index, ok := holders[a]
 		if !ok {
-			missing = append(missing, fmt.Sprintf("no device holds this node's underlay address %s; give it to one, or name the devices under fabric", a))
+			missing = append(missing, fmt.Sprintf("no device holds this node's underlay address %s; give it to one, or list the devices under fabric", a))
 			continue
 		}
 		has := slices.ContainsFunc(fabric, func(l netlink.Link) bool { return l.Attrs().Index == index })
@@ -168,8 +167,8 @@ func fabricDevices(s *space, here map[string]netlink.Link, configured []string, 
 	return fabric, missing, nil
 }
 
-// holdersOf finds the devices that have addresses: address → ifindex.
-func holdersOf(s *space, addresses []netip.Addr) (map[netip.Addr]int, error) {
+// devicesWith maps addresses to the ifindex of their devices.
+func devicesWith(s *space, addresses []netip.Addr) (map[netip.Addr]int, error) {
 	all, err := listAddresses(s.links)
 	if err != nil {
 		return nil, err

@@ -13,9 +13,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// view is what the last pass came to, for readers beside the loop. It is never
-// changed, only replaced. What the maps hold is not in it, only the names of
-// what they hold numbers of.
+// view is the result of the last pass, for readers outside the loop. It is
+// immutable. It has names of ids, but not the contents of maps.
 type view struct {
 	want     *desired
 	pins     pins
@@ -35,7 +34,7 @@ type view struct {
 	leaving  []string
 }
 
-// publish makes the loop's state readable.
+// publish replaces the view.
 func (a *agent) publish() {
 	p := a.last
 	v := &view{
@@ -72,7 +71,7 @@ func (a *agent) publish() {
 	a.view.Store(v)
 }
 
-// status is how the agent is.
+// status returns the state of the agent.
 func (a *agent) status(v *view) api.Status {
 	s := api.Status{
 		Node: a.config.Node, Version: a.version, PID: os.Getpid(), Started: a.started, Synced: v.synced,
@@ -86,7 +85,7 @@ func (a *agent) status(v *view) api.Status {
 	return s
 }
 
-// device names a vif's device; the fabric is no device of its own.
+// device is the name of a vif's device; "": the fabric.
 func (v *view) device(vif uint32, ifindex uint32) string {
 	if name := v.indexes[ifindex]; name != "" {
 		return name
@@ -97,7 +96,7 @@ func (v *view) device(vif uint32, ifindex uint32) string {
 	return ""
 }
 
-// tableSizes are the entries of each table and its limit.
+// tableSizes returns the number of entries and the limit of each table.
 func tableSizes(t fib.Tables, flows int, l datapath.Limits) []tableSize {
 	hosts4, hosts6, prefixes4, prefixes6 := 0, 0, 0, 0
 	for k := range t.Routes {

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// event is what may have changed in the kernel, as a set.
+// event is a set of possible changes in the kernel.
 type event uint8
 
 const (
-	linksChanged     event = 1 << iota // devices: made, deleted, up, down, MTU, MAC
+	linksChanged     event = 1 << iota // devices: created, deleted, up, down, MTU, MAC
 	underlayChanged                    // addresses and routes
-	neighbourDropped                   // somebody deleted a neighbour
+	neighbourDropped                   // a neighbour was deleted
 )
 
 const everythingChanged = linksChanged | underlayChanged | neighbourDropped
 
-// watch sends what changes in a namespace until ctx ends. Events that nobody
-// takes are merged, none is lost.
+// watch sends the changes in a namespace until ctx ends. Pending events are merged;
+// none is lost.
 func watch(ctx context.Context, s *space) (<-chan event, error) {
 	groups := []uint{
 		unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH,
@@ -55,7 +55,7 @@ func watch(ctx context.Context, s *space) (<-chan event, error) {
 	return out, nil
 }
 
-// receive returns what one datagram says; false when the socket is closed.
+// receive returns the event of one datagram; false: the socket is closed.
 func receive(socket *nl.NetlinkSocket) (event, bool) {
 	messages, _, err := socket.Receive()
 	if errors.Is(err, unix.ENOBUFS) { // netlink(7): messages were lost
@@ -83,7 +83,7 @@ func eventOf(kind uint16) event {
 	return 0
 }
 
-// merge keeps what the reader has not taken yet as one event.
+// merge merges pending events into one.
 func merge(in <-chan event, out chan<- event) {
 	defer close(out)
 	var held event

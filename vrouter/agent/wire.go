@@ -15,29 +15,27 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// wire joins workloads to the node. For a port with a network namespace it
-// makes a veth pair, one end there; a port may instead name a device that is on
-// the node already. It is made for one pass of the agent: what it found and
-// opened is forgotten with close.
+// wire connects workloads to the node during one pass. For a port with a network
+// namespace it creates a veth pair; a port with a device uses the existing device.
 type wire struct {
 	own     *site
 	node    string
 	here    map[string]netlink.Link // the node's devices
-	sites   map[string]*site        // workloads' namespaces, opened in this pass
-	fabric  map[string]bool         // underlay devices: no port may have them
-	made    map[string]bool         // ports whose pair was made in this pass
-	changed func(port, what string) // is told what was set
-	limited func(port string) bool  // whether a port may have limits from before; nil: any may
+	sites   map[string]*site        // workloads' namespaces opened in this pass
+	fabric  map[string]bool         // underlay devices, which ports must not use
+	made    map[string]bool         // ports whose pair was created in this pass
+	changed func(port, what string) // called for each change
+	limited func(port string) bool  // whether a port may have former limits; nil: every port
 }
 
 // device is a port's device on the node.
 type device struct {
 	link netlink.Link
-	peer bool // a veth whose other end is in another namespace: packets go straight there
+	peer bool // a veth whose peer is in another namespace: bpf_redirect_peer can be used
 }
 
-// deviceOf is a port's. What is limited on its way to the workload has to pass the
-// device's queue, which a packet that goes straight to the peer does not.
+// deviceOf returns the device of a port. With an ingress limit, packets must pass the
+// device's queue, so peer is false.
 func deviceOf(l netlink.Link, p model.Port) *device {
 	return &device{l, l.Type() == "veth" && l.Attrs().NetNsID >= 0 && p.Bandwidth.Ingress == 0}
 }
@@ -47,10 +45,9 @@ func (d device) index() int { return d.link.Attrs().Index }
 // hostPrefix begins the name of the node's end of a pair.
 const hostPrefix = "vr-"
 
-// ownPrefix begins the name of a device by which the node itself is in a network.
+// ownPrefix begins the name of a device that connects the node itself to a network.
 const ownPrefix = "vrh-"
 
-// newWire begins with the node's devices.
 func newWire(s *space, node string, links []netlink.Link, fabric []string, changed func(port, what string)) *wire {
 	w := &wire{
 		own: &site{space: s}, node: node, here: byName(links), changed: changed,
@@ -77,7 +74,7 @@ func (w *wire) close() {
 	}
 }
 
-// site opens a workload's namespace, once a pass.
+// site opens a workload's namespace once per pass.
 func (w *wire) site(name string) (*site, error) {
 	if s, ok := w.sites[name]; ok {
 		return s, nil
@@ -117,7 +114,7 @@ func (w *wire) placeOf(p model.Port) (*site, error) {
 	return w.site(p.Attach.Netns)
 }
 
-// place says where that is.
+// place is the description of that namespace.
 func place(p model.Port) string {
 	if p.Attach.Host {
 		return "the node"
@@ -125,22 +122,22 @@ func place(p model.Port) string {
 	return "network namespace " + p.Attach.Netns
 }
 
-// hostName is what the node's end of a port's pair is called: a device's name
-// has at most 15 characters, a port's more. It is the same over restarts.
+// hostName is the name of the node's end of a port's pair, stable over restarts. It
+// is a hash, since a device name has at most 15 characters.
 func hostName(node, port string) string {
 	sum := sha256.Sum256([]byte(node + "\x00" + port))
 	text := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
 	return hostPrefix + strings.ToLower(text[:15-len(hostPrefix)])
 }
 
-// alias marks a pair as a port's (ip link shows it), for who looks at the node
-// and for the agent itself after a crash. With another network a port is
-// another one: the old network's addresses must not stay on its device.
+// alias is the alias of a port's pair. `ip link` shows it, and the agent finds the
+// pair by it after a crash. It contains the network: a port that moves to another
+// network gets a new pair, without the old addresses.
 func alias(node string, p model.Port) string {
 	return fmt.Sprintf("vrouter node %s port %s network %s", node, p.Name, p.Network)
 }
 
-// portOf reads an alias; names have no blanks.
+// portOf parses an alias. Names contain no spaces.
 func portOf(node, alias string) (port string, ours bool) {
 	words := strings.Fields(alias)
 	if len(words) != 7 || words[0] != "vrouter" || words[2] != node {
@@ -149,14 +146,14 @@ func portOf(node, alias string) (port string, ours bool) {
 	return words[4], true
 }
 
-// plug finds or makes a port's device. A device may be returned with an error:
-// it is there, but could not be looked after.
+// plug finds or creates a port's device. With an error it may still return a
+// device, which exists but could not be configured.
 func (w *wire) plug(p model.Port) (*device, error) {
 	switch {
 	case p.Attach.Device != "":
 		return w.existing(p)
 	case p.Attach.Netns == "" && !p.Attach.Host:
-		return nil, nil // its workload is not there yet
+		return nil, nil // not attached yet
 	}
 	name := hostName(w.node, p.Name)
 	there, err := w.placeOf(p)
@@ -182,15 +179,15 @@ func (w *wire) plug(p model.Port) (*device, error) {
 	return deviceOf(l, p), w.nodeEnd(p, l)
 }
 
-// existing finds a device that somebody else made.
+// existing finds the existing device of a port.
 func (w *wire) existing(p model.Port) (*device, error) {
 	name := p.Attach.Device
 	l := w.here[name]
 	switch {
 	case w.fabric[name]:
-		return nil, fmt.Errorf("device %s is the node's underlay; give the port another", name)
+		return nil, fmt.Errorf("device %s is an underlay device of the node; choose another device", name)
 	case l == nil:
-		return nil, fmt.Errorf("device %s does not exist on the node; make it, or correct attach.device", name)
+		return nil, fmt.Errorf("device %s does not exist on the node; create it, or correct attach.device", name)
 	}
 	if why, err := w.nodesUse(l); err != nil || why != "" {
 		return nil, cmp.Or(err, fmt.Errorf("device %s %s: it is the node's own, and no workload's; attach.device is for a tap, or a device without addresses", name, why))
@@ -223,7 +220,7 @@ func (w *wire) isOurs(l netlink.Link, p model.Port) bool {
 	return mark == "" || mark == alias(w.node, p)
 }
 
-// joins tells whether a pair's other end is in a namespace.
+// joins reports whether a pair's other end is in a namespace.
 func (w *wire) joins(l netlink.Link, there *site) bool {
 	if l.Type() != "veth" || l.Attrs().NetNsID != there.idIn(w.own) || l.Attrs().NetNsID < 0 && there != w.own {
 		return false
@@ -240,30 +237,30 @@ func (w *wire) makePair(p model.Port, name string, there *site) (netlink.Link, e
 		LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: p.MAC[:], PeerNamespace: netlink.NsFd(there.ns),
 	})
 	if errors.Is(err, unix.EEXIST) {
-		return nil, fmt.Errorf("%s has a device %s already; choose another attach.interface, or remove that device", place(p), inside)
+		return nil, fmt.Errorf("%s has a device %s already; choose another attach.interface, or delete that device", place(p), inside)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make the veth pair %s, %s in %s: %w", name, inside, place(p), err)
+		return nil, fmt.Errorf("create the veth pair %s, %s in %s: %w", name, inside, place(p), err)
 	}
 	l, err := w.own.links.LinkByName(name)
 	if err == nil {
 		err = there.renew(l.Attrs().ParentIndex)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the veth %s just made: %w", name, err)
+		return nil, fmt.Errorf("find the new veth %s: %w", name, err)
 	}
 	w.here[name], w.own.byIndex[l.Attrs().Index], w.made[p.Name] = l, l, true
 	w.changed(p.Name, "pair made: "+name+" on the node, "+inside+" in "+place(p))
 	return l, nil
 }
 
-// nodeEnd readies the node's end of a pair. It carries frames only: with an
-// IPv6 address of its own it would speak on the workload's network.
+// nodeEnd configures the node's end of a pair. IPv6 is off, so that the node does
+// not send its own IPv6 packets into the workload's network.
 func (w *wire) nodeEnd(p model.Port, l netlink.Link) error {
 	name := l.Attrs().Name
 	if want := alias(w.node, p); l.Attrs().Alias != want {
 		if err := w.own.links.LinkSetAlias(l, want); err != nil {
-			return fmt.Errorf("mark device %s: %w", name, err)
+			return fmt.Errorf("set the alias of device %s: %w", name, err)
 		}
 		l.Attrs().Alias = want
 		w.changed(p.Name, "device "+name+" marked as its own")
@@ -277,13 +274,13 @@ func (w *wire) remove(l netlink.Link) error {
 	delete(w.here, name)
 	delete(w.own.byIndex, l.Attrs().Index)
 	err := w.own.links.LinkDel(l)
-	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EINVAL) { // gone meanwhile, by name or by number
+	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EINVAL) { // already deleted
 		return fmt.Errorf("delete device %s: %w", name, err)
 	}
 	return nil
 }
 
-// strays are the pairs of ports that are not wanted (any more).
+// strays returns the pairs of ports that are not desired.
 func (w *wire) strays(wanted map[string]bool) []netlink.Link {
 	var all []netlink.Link
 	for _, l := range w.here {

@@ -1,21 +1,21 @@
-// Package api is how programs speak to a vrouter agent: HTTP and JSON on a unix
-// socket that root alone may open.
+// Package api is the API of a vrouter agent: HTTP and JSON on a unix socket that
+// only root can open.
 //
 //	GET    /v1/status              Status
 //	GET    /v1/state               model.State
-//	PUT    /v1/state               model.State → Applied      refused whole when invalid
+//	PUT    /v1/state               model.State → Applied      an invalid state changes nothing
 //	GET    /v1/ports?network=&node=&address=&origin=   []model.Port of the whole fleet
 //	POST   /v1/ports               PortRequest → Port
 //	GET    /v1/ports/{name}        → Port
 //	PATCH  /v1/ports/{name}        PortChange → Port
 //	DELETE /v1/ports/{name}        → Applied
 //	GET    /v1/networks            []model.Network
-//	POST   /v1/networks            model.Network → model.Network   id and VNI are chosen
+//	POST   /v1/networks            model.Network → model.Network   id and VNI 0: allocated
 //	PUT    /v1/networks/{name}     model.Network → model.Network
 //	GET    /v1/nodes               []Node
 //	GET    /v1/policies|gateways|routes            []model.Policy, …
 //	PUT    /v1/nodes|policies|gateways/{name}      model.Node, … → {}
-//	DELETE /v1/networks|nodes|policies|gateways/{name}   → {}; nodes: ?ports=true deletes theirs too
+//	DELETE /v1/networks|nodes|policies|gateways/{name}   → {}; nodes: ?ports=true deletes their ports too
 //	PUT    /v1/routes              model.Route → {}
 //	DELETE /v1/routes?network=N&prefix=P           → {}
 //	GET    /v1/vif|nh|rt|bridge|mpls|vxlan|flow   ?vrf=N      rows of package inspect
@@ -27,9 +27,9 @@
 //	POST   /v1/shutdown            ShutdownRequest → {}
 //	GET    /metrics                Prometheus text
 //
-// An error is {"error": "…"} with status 400 (bad input), 404 (no such
-// object), 409 (in use, or exists), 503 (the store is out of reach), 507 (a
-// table's limit, or no address is free), 500.
+// An error is {"error": "…"} with status 400 (bad input), 404 (no such object), 409
+// (in use, or exists), 503 (the store is unreachable), 507 (a table is full, or no
+// address is free), 500 (other).
 package api
 
 import (
@@ -39,29 +39,29 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Status says how the agent is.
+// Status is the state of the agent.
 type Status struct {
 	Node     string    `json:"node"`
 	Version  string    `json:"version"`
 	PID      int       `json:"pid"`
 	Started  time.Time `json:"started"`
 	Synced   time.Time `json:"synced"`             // last time maps and links equalled the desired state
-	Problems []string  `json:"problems,omitempty"` // what could not be made so, and is retried
-	Repairs  uint64    `json:"repairs"`            // drift found and mended since the start
+	Problems []string  `json:"problems,omitempty"` // objects that could not be written; the agent retries
+	Repairs  uint64    `json:"repairs"`            // differences repaired since the agent started
 	Routes   int       `json:"routes"`
 	Ports    int       `json:"ports"` // of this node
 	Fabric   []Fabric  `json:"fabric"`
 	Store    Store     `json:"store"`
 }
 
-// Store is how the place of the desired state is.
+// Store is the state of the store.
 type Store struct {
 	Address  string    `json:"address"`
-	Revision int64     `json:"revision"`          // of what is known of it
+	Revision int64     `json:"revision"`          // of the agent's copy
 	Heard    time.Time `json:"heard"`             // when it last answered
-	Problem  string    `json:"problem,omitempty"` // why it does not
-	Refused  string    `json:"refused,omitempty"` // why what it says is not in force
-	Waiting  []string  `json:"waiting,omitempty"` // ports to delete once it answers
+	Problem  string    `json:"problem,omitempty"` // why it does not answer
+	Refused  string    `json:"refused,omitempty"` // why the agent does not use the store's state
+	Waiting  []string  `json:"waiting,omitempty"` // ports to delete when it answers
 }
 
 // Fabric is an underlay device.
@@ -72,7 +72,7 @@ type Fabric struct {
 	MTU    int    `json:"mtu"`
 }
 
-// Applied is what a change came to.
+// Applied is the result of a change: numbers of table entries.
 type Applied struct {
 	Updated  int           `json:"updated"`
 	Deleted  int           `json:"deleted"`
@@ -80,29 +80,29 @@ type Applied struct {
 	Warnings []string      `json:"warnings,omitempty"`
 }
 
-// PortRequest asks for a port, on the agent's node unless it names another. What
-// is empty is chosen. A port without a place is only made known; ChangePort says
-// later where it is.
+// PortRequest asks for a port. The default node is the agent's. Empty name, MAC and
+// addresses are allocated. A port without an attachment is only added to the
+// state; ChangePort attaches it later.
 type PortRequest struct {
 	model.Port
-	// From are prefixes from which addresses are chosen.
+	// From are prefixes from which addresses are allocated.
 	From []netip.Prefix `json:"from,omitempty"`
-	// Four and Six ask for an address of that family alone; neither: of each that
-	// the network has.
+	// Four and Six ask for an IPv4 or IPv6 address only. Neither: an address of
+	// each family that the network has.
 	Four bool `json:"four,omitempty"`
 	Six  bool `json:"six,omitempty"`
-	// Replaces are ports in whose place this one comes, with their addresses: in
-	// one step, in which nobody else gets them.
+	// Replaces are ports that the same commit deletes, so that their addresses are
+	// free for this port only.
 	Replaces []string `json:"replaces,omitempty"`
 }
 
-// Port is what a workload has.
+// Port is a port with the settings of its workload.
 type Port struct {
 	model.Port
 	Device   string         `json:"device"` // on the node
 	MTU      int            `json:"mtu"`
 	Gateways []netip.Addr   `json:"gateways,omitempty"`
-	Prefixes []netip.Prefix `json:"prefixes,omitempty"` // its addresses with their subnets' lengths
+	Prefixes []netip.Prefix `json:"prefixes,omitempty"` // its addresses with the prefix lengths of their subnets
 	Took     time.Duration  `json:"took_ns"`            // from the request until it forwards
 }
 
@@ -124,8 +124,8 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// ShutdownRequest ends the agent.
+// ShutdownRequest stops the agent.
 type ShutdownRequest struct {
-	Remove    bool `json:"remove"`               // take everything down too: programs, maps, devices
-	WithStore bool `json:"with_store,omitempty"` // also where it is the store of other nodes
+	Remove    bool `json:"remove"`               // delete programs, maps, devices and state too
+	WithStore bool `json:"with_store,omitempty"` // delete the embedded store even if other nodes use it
 }

@@ -16,15 +16,15 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Client speaks to the agent behind one socket. It may be used by several
-// goroutines at once.
+// Client is a client of the agent at one socket. Several goroutines can use it at
+// the same time.
 type Client struct {
 	socket string
 	http   *http.Client
 }
 
-// Dial makes a client for the agent at a socket. It connects with the first
-// request, so that is where an agent that is not there shows.
+// Dial makes a client for the agent at a socket. The first request connects, and
+// fails if no agent runs.
 func Dial(socket string) *Client {
 	var dialer net.Dialer
 	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{
@@ -44,102 +44,102 @@ func (c *Client) Within(d time.Duration) *Client {
 // Socket is the path that the client speaks to.
 func (c *Client) Socket() string { return c.socket }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Status asks how the agent is.
+// Status returns the state of the agent.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
-// State asks for the desired state that the agent works to.
+// State returns the desired state.
 func (c *Client) State(ctx context.Context) (model.State, error) {
 	return call[model.State](ctx, c, http.MethodGet, "/v1/state", nil)
 }
 
-// PutState replaces the desired state. It is refused whole when invalid.
+// PutState replaces the desired state. An invalid state changes nothing.
 func (c *Client) PutState(ctx context.Context, s model.State) (Applied, error) {
 	return call[Applied](ctx, c, http.MethodPut, "/v1/state", s)
 }
 
-// AddPort makes a port on the agent's node and returns what its workload has,
-// once it forwards.
+// AddPort adds a port and returns it once it forwards.
 func (c *Client) AddPort(ctx context.Context, p PortRequest) (Port, error) {
 	return call[Port](ctx, c, http.MethodPost, "/v1/ports", p)
 }
 
-// DeletePort removes a port.
+// DeletePort deletes a port.
 func (c *Client) DeletePort(ctx context.Context, name string) (Applied, error) {
 	return call[Applied](ctx, c, http.MethodDelete, "/v1/ports/"+url.PathEscape(name), nil)
 }
 
-// Vifs asks for the vifs of a VRF; 0: of all. So do the others that take one.
+// Vifs returns the vifs of a VRF; vrf 0: of all VRFs.
 func (c *Client) Vifs(ctx context.Context, vrf uint32) ([]inspect.Vif, error) {
 	return rows[inspect.Vif](ctx, c, "vif", vrf)
 }
 
-// Nexthops asks for nexthops.
+// Nexthops returns the nexthops of a VRF; vrf 0: of all VRFs.
 func (c *Client) Nexthops(ctx context.Context, vrf uint32) ([]inspect.Nexthop, error) {
 	return rows[inspect.Nexthop](ctx, c, "nh", vrf)
 }
 
-// Routes asks for routes.
+// Routes returns the routes of a VRF; vrf 0: of all VRFs.
 func (c *Client) Routes(ctx context.Context, vrf uint32) ([]inspect.Route, error) {
 	return rows[inspect.Route](ctx, c, "rt", vrf)
 }
 
-// Bridge asks for bridge entries.
+// Bridge returns the bridge entries of a VRF; vrf 0: of all VRFs.
 func (c *Client) Bridge(ctx context.Context, vrf uint32) ([]inspect.Bridge, error) {
 	return rows[inspect.Bridge](ctx, c, "bridge", vrf)
 }
 
-// Labels asks for the ILM.
+// Labels returns the ILM of a VRF; vrf 0: of all VRFs.
 func (c *Client) Labels(ctx context.Context, vrf uint32) ([]inspect.Target, error) {
 	return rows[inspect.Target](ctx, c, "mpls", vrf)
 }
 
-// VNIs asks for the VNIs.
+// VNIs returns the VNIs of a VRF; vrf 0: of all VRFs.
 func (c *Client) VNIs(ctx context.Context, vrf uint32) ([]inspect.Target, error) {
 	return rows[inspect.Target](ctx, c, "vxlan", vrf)
 }
 
-// Flows asks for flows.
+// Flows returns the flows of a VRF; vrf 0: of all VRFs.
 func (c *Client) Flows(ctx context.Context, vrf uint32) ([]inspect.Flow, error) {
 	return rows[inspect.Flow](ctx, c, "flow", vrf)
 }
 
-// Drops asks for the drop counters.
+// Drops returns the drop counters.
 func (c *Client) Drops(ctx context.Context) ([]inspect.Drop, error) {
 	return rows[inspect.Drop](ctx, c, "dropstats", 0)
 }
 
-// DropLog asks for the last dropped packets, oldest first.
+// DropLog returns the latest dropped packets, oldest first.
 func (c *Client) DropLog(ctx context.Context) ([]inspect.DropEvent, error) {
 	return rows[inspect.DropEvent](ctx, c, "droplog", 0)
 }
 
-// VRFStats asks for the networks' counters.
+// VRFStats returns the counters of networks.
 func (c *Client) VRFStats(ctx context.Context) ([]inspect.VRFStats, error) {
 	return rows[inspect.VRFStats](ctx, c, "vrfstats", 0)
 }
 
-// Trace asks how a packet would travel. No packet is sent.
+// Trace runs a test packet through the tables. No packet is sent.
 func (c *Client) Trace(ctx context.Context, r TraceRequest) (inspect.Trace, error) {
 	return call[inspect.Trace](ctx, c, http.MethodPost, "/v1/trace", r)
 }
 
-// Doctor asks what the agent found about its host.
+// Doctor returns the agent's findings about its host.
 func (c *Client) Doctor(ctx context.Context) ([]Finding, error) {
 	return rows[Finding](ctx, c, "doctor", 0)
 }
 
-// Shutdown ends the agent. Packets flow on unless everything is removed too.
+// Shutdown stops the agent. Packets keep flowing unless the request removes
+// everything.
 func (c *Client) Shutdown(ctx context.Context, r ShutdownRequest) error {
 	_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/shutdown", r)
 	return err
 }
 
-// Metrics asks for the metrics in Prometheus' text format.
+// Metrics returns the metrics in Prometheus' text format.
 func (c *Client) Metrics(ctx context.Context) (string, error) {
 	response, err := c.do(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -148,12 +148,12 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return "", fmt.Errorf("reading the agent's metrics at %s: %w", c.socket, err)
+		return "", fmt.Errorf("read the agent's metrics at %s: %w", c.socket, err)
 	}
 	return string(text), nil
 }
 
-// rows fetches a list. An empty one is no nil, so that it prints as [].
+// rows fetches a list. An empty list is not nil, so that its JSON is [].
 func rows[T any](ctx context.Context, c *Client, what string, vrf uint32) ([]T, error) {
 	path := "/v1/" + what
 	if vrf != 0 {
@@ -166,7 +166,7 @@ func rows[T any](ctx context.Context, c *Client, what string, vrf uint32) ([]T, 
 	return all, err
 }
 
-// call sends a request with a JSON body, unless nil, and reads a JSON answer.
+// call sends a request with a JSON body, unless nil, and decodes a JSON answer.
 func call[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
 	var answer T
 	response, err := c.do(ctx, method, path, body)
@@ -183,13 +183,13 @@ func call[T any](ctx context.Context, c *Client, method, path string, body any) 
 	return answer, nil
 }
 
-// do sends a request; an answer that is no success comes back as *Error.
+// do sends a request. An answer with an error status is an *Error.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("writing the request %s %s: %w", method, path, err)
+			return nil, fmt.Errorf("encode the request %s %s: %w", method, path, err)
 		}
 		reader = bytes.NewReader(text)
 	}

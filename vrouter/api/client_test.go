@@ -22,7 +22,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// serve answers on a socket as the handler says.
+// serve runs a server with the handler and returns its client.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "a.sock")
@@ -38,11 +38,10 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	return client
 }
 
-// request is what reached the server.
+// request is a request that the server has received.
 type request struct{ Line, Body string }
 
-// Every endpoint of the package comment, with the answer that its row type
-// writes.
+// Every endpoint of the package comment, with its request and its answer.
 func TestEveryEndpointIsAskedAsDocumented(t *testing.T) {
 	ctx := context.Background()
 	status := Status{Node: "a", Version: "1", Routes: 3, Fabric: []Fabric{{Device: "eth1", Mode: "tcx", MTU: 1500}}}
@@ -142,7 +141,7 @@ func TestShutdownAndMetrics(t *testing.T) {
 	}
 }
 
-// Programs that read `-o json` may rely on a list.
+// Empty lists are [] for programs that read `-o json`.
 func TestNoRowsAreAnEmptyList(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "null") })
 	rows, err := client.Flows(context.Background(), 0)
@@ -168,7 +167,7 @@ func TestAnAnswerOfSomethingElseIsNamed(t *testing.T) {
 		body   string
 		want   string
 	}{
-		"an old agent":       {404, "404 page not found\n", "the agent answered GET /v1/status with 404 Not Found: 404 page not found; agent and command may be of different versions"},
+		"an old agent":       {404, "404 page not found\n", "the agent answered GET /v1/status with 404 Not Found: 404 page not found; agent and command may have different versions"},
 		"not JSON":           {200, "<html>", "reading the agent's answer to GET /v1/status: invalid character"},
 		"cut short":          {200, `{"node": "a`, "unexpected EOF"},
 		"a field of its own": {200, `{"node": 7}`, "cannot unmarshal number"},
@@ -188,7 +187,7 @@ func TestNoAgentSaysHowToStartOne(t *testing.T) {
 	}
 }
 
-// leave makes a socket that nobody listens on, as a killed agent does.
+// leave makes a socket without a listener, as a killed agent does.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
@@ -203,7 +202,7 @@ func TestASocketThatWasLeftSaysSo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.sock")
 	leave(t, path)
 	_, err := Dial(path).Status(context.Background())
-	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "ended without removing its socket; packets flow on") {
+	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "ended without removing its socket; packets keep flowing") {
 		t.Errorf("%v", err)
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"syscall"
 )
 
-// Error is what the agent refused a request with. Its text is made for people.
+// Error is the agent's refusal of a request. Its text is for users.
 type Error struct {
-	Status int // HTTP's: see the package comment
+	Status int // HTTP status; see the package comment
 	Text   string
 }
 
 func (e *Error) Error() string { return e.Text }
 
-// Unreachable is why no agent answered. Its text says what to do; the cause is
-// the system's.
+// Unreachable says that no agent answered. Its text says what to do. The cause is
+// the system's error.
 type Unreachable struct {
 	Text  string
 	Cause error
@@ -32,10 +32,10 @@ func (e *Unreachable) Error() string { return e.Text }
 
 func (e *Unreachable) Unwrap() error { return e.Cause }
 
-// IsNotFound reports whether the agent does not know the object asked for.
+// IsNotFound reports whether the requested object does not exist.
 func IsNotFound(err error) bool { return isStatus(err, http.StatusNotFound) }
 
-// IsConflict reports whether the agent refused because of what is there already.
+// IsConflict reports whether existing objects prevent the request.
 func IsConflict(err error) bool { return isStatus(err, http.StatusConflict) }
 
 func isStatus(err error, status int) bool {
@@ -43,11 +43,11 @@ func isStatus(err error, status int) bool {
 	return errors.As(err, &e) && e.Status == status
 }
 
-// refusal reads the agent's reason out of a response.
+// refusal reads the agent's error from a response.
 func refusal(r *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
-		return fmt.Errorf("reading why the agent refused %s %s (%s): %w", r.Request.Method, r.Request.URL.Path, r.Status, err)
+		return fmt.Errorf("read the agent's refusal of %s %s (%s): %w", r.Request.Method, r.Request.URL.Path, r.Status, err)
 	}
 	var body struct {
 		Error string `json:"error"`
@@ -59,7 +59,7 @@ func refusal(r *http.Response) error {
 	if len(detail) > 200 {
 		detail = detail[:200] + "…"
 	}
-	return &Error{Status: r.StatusCode, Text: fmt.Sprintf("the agent answered %s %s with %s: %s; agent and command may be of different versions, see `vrouter status`",
+	return &Error{Status: r.StatusCode, Text: fmt.Sprintf("the agent answered %s %s with %s: %s; agent and command may have different versions, see `vrouter status`",
 		r.Request.Method, r.Request.URL.Path, r.Status, detail)}
 }
 
@@ -75,19 +75,19 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
-		err = wrapped.Err // leaves "Get http://vrouter/…" out: a person asked for no such page
+		err = wrapped.Err // removes "Get http://vrouter/…", which means nothing to users
 	}
 	switch {
 	case isTimeout(err):
 		return &Unreachable{fmt.Sprintf("the agent at %s did not answer within %s; packets flow on. Its process may be stopped or busy: see its log, or wait longer with --timeout", c.socket, c.http.Timeout), err}
 	case errors.Is(err, fs.ErrNotExist):
-		return &Unreachable{"no agent serves " + c.socket + "; start one with `vrouter agent --config NODE.yaml`", err}
+		return &Unreachable{"no agent listens on " + c.socket + "; start one with `vrouter agent --config NODE.yaml`", err}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return &Unreachable{"the agent of " + c.socket + " ended without removing its socket; packets flow on, start it again with `vrouter agent --config NODE.yaml`", err}
+		return &Unreachable{"the agent of " + c.socket + " ended without removing its socket; packets keep flowing; restart it with `vrouter agent --config NODE.yaml`", err}
 	case errors.Is(err, fs.ErrPermission):
-		return &Unreachable{"only root may speak to the agent at " + c.socket + "; use sudo", err}
+		return &Unreachable{"connect to the agent at " + c.socket + ": this needs root; use sudo", err}
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return &Unreachable{"the agent at " + c.socket + " ended before it answered; see its log, then ask again", err}
+		return &Unreachable{"the agent at " + c.socket + " ended before it answered; see its log, then retry", err}
 	}
-	return &Unreachable{fmt.Sprintf("speak to the agent at %s: %v", c.socket, err), err}
+	return &Unreachable{fmt.Sprintf("connect to the agent at %s: %v", c.socket, err), err}
 }

@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// RunDir is where agents put their sockets, NODE.sock, unless configured
-// otherwise.
+// RunDir is the default directory of the agents' sockets, NODE.sock.
 const RunDir = "/run/vrouter"
 
-// Find returns the socket of a node's agent in a directory; of the only agent
-// there if node is empty. The error says what to name where there are several.
+// Find returns the socket of a node's agent in a directory. If node is empty it
+// returns the only socket; it is an error if there are several.
 func Find(dir, node string) (string, error) {
 	if node != "" {
-		return named(dir, node)
+		return socketOf(dir, node)
 	}
 	nodes, err := Nodes(dir)
 	if err != nil {
@@ -36,19 +35,19 @@ func Find(dir, node string) (string, error) {
 	case 1:
 		return socket(dir, nodes[0]), nil
 	}
-	return "", fmt.Errorf("agents of %d nodes run here; name one with --node: %s", len(nodes), strings.Join(nodes, ", "))
+	return "", fmt.Errorf("agents of %d nodes run on this host; select one with --node: %s", len(nodes), strings.Join(nodes, ", "))
 }
 
-// Nodes are the names of the nodes that have a socket in a directory, sorted.
+// Nodes returns the names of the nodes that have a socket in a directory, sorted.
 func Nodes(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case errors.Is(err, fs.ErrPermission):
-		return nil, &Unreachable{"only root may look for agents in " + dir + "; use sudo", err}
+		return nil, &Unreachable{"find agents in " + dir + ": this needs root; use sudo", err}
 	case err != nil:
-		return nil, fmt.Errorf("look for agents: %w", err)
+		return nil, fmt.Errorf("find agents: %w", err)
 	}
 	var nodes []string
 	for _, e := range entries {
@@ -62,17 +61,17 @@ func Nodes(dir string) ([]string, error) {
 func socket(dir, node string) string { return filepath.Join(dir, node+".sock") }
 
 func noAgent(dir string) error {
-	return &Unreachable{"no agent runs on this host (no socket in " + dir + "); start one with `vrouter agent --config NODE.yaml`, or say where its socket is with --socket", fs.ErrNotExist}
+	return &Unreachable{"no agent runs on this host (no socket in " + dir + "); start one with `vrouter agent --config NODE.yaml`, or give the path of its socket with --socket", fs.ErrNotExist}
 }
 
-// named is the socket of one node, whose name may not lead out of dir.
-func named(dir, node string) (string, error) {
+// socketOf returns the socket of one node. The name must not lead out of dir.
+func socketOf(dir, node string) (string, error) {
 	if strings.ContainsRune(node, '/') {
 		return "", fmt.Errorf("--node %s: a node's name has no slash; give a socket's path with --socket", node)
 	}
 	path := socket(dir, node)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return path, nil // what is wrong with it shows when it is dialled
+		return path, nil // other errors appear when it is dialled
 	}
 	nodes, err := Nodes(dir)
 	switch {
@@ -81,11 +80,11 @@ func named(dir, node string) (string, error) {
 	case len(nodes) == 0:
 		return "", noAgent(dir)
 	}
-	return "", fmt.Errorf("no agent of a node %q runs here; there are: %s", node, strings.Join(nodes, ", "))
+	return "", fmt.Errorf("no agent of a node %q runs on this host; the nodes are: %s", node, strings.Join(nodes, ", "))
 }
 
-// answering are those whose agent is alive: one that was killed leaves its
-// socket behind.
+// answering returns the nodes whose agents run. A killed agent leaves its socket
+// behind.
 func answering(dir string, nodes []string) []string {
 	var alive []string
 	for _, n := range nodes {

@@ -31,13 +31,13 @@ func TestOfSeveralAgentsOneMustBeNamed(t *testing.T) {
 	dir := t.TempDir()
 	listen(t, filepath.Join(dir, "b.sock"))
 	listen(t, filepath.Join(dir, "a.sock"))
-	if _, err := Find(dir, ""); err == nil || err.Error() != "agents of 2 nodes run here; name one with --node: a, b" {
+	if _, err := Find(dir, ""); err == nil || err.Error() != "agents of 2 nodes run on this host; select one with --node: a, b" {
 		t.Errorf("%v", err)
 	}
 	if got, err := Find(dir, "b"); err != nil || got != filepath.Join(dir, "b.sock") {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := Find(dir, "c"); err == nil || err.Error() != `no agent of a node "c" runs here; there are: a, b` {
+	if _, err := Find(dir, "c"); err == nil || err.Error() != `no agent of a node "c" runs on this host; the nodes are: a, b` {
 		t.Errorf("%v", err)
 	}
 	if _, err := Find(dir, "../a"); err == nil || !strings.Contains(err.Error(), "has no slash") {
@@ -45,7 +45,7 @@ func TestOfSeveralAgentsOneMustBeNamed(t *testing.T) {
 	}
 }
 
-// An agent that was killed does not stand in the way of one that runs.
+// The socket of a killed agent does not hide a running agent.
 func TestASocketThatWasLeftDoesNotCount(t *testing.T) {
 	dir := t.TempDir()
 	listen(t, filepath.Join(dir, "b.sock"))

@@ -10,16 +10,16 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Node is a node with what is known of its agent.
+// Node is a node and its agent.
 type Node struct {
 	model.Node
 	Ports int    `json:"ports"`
-	Agent *Agent `json:"agent,omitempty"` // nil: none is known to run
-	// Gone: its lease is over, and the others have dropped its routes.
+	Agent *Agent `json:"agent,omitempty"` // nil: no agent runs
+	// Gone: its lease has expired, and other nodes have dropped its routes.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Agent is what a node's agent says of itself.
+// Agent is the record of a running agent.
 type Agent struct {
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
@@ -27,20 +27,20 @@ type Agent struct {
 	Since   time.Time `json:"since"`
 }
 
-// PortChange changes a port; what is nil stays.
+// PortChange changes a port. Nil fields stay as they are.
 type PortChange struct {
-	Attach       *model.Attachment `json:"attach,omitempty"` // where it is; an empty one: nowhere
+	Attach       *model.Attachment `json:"attach,omitempty"` // an empty one detaches the port
 	Policies     *[]string         `json:"policies,omitempty"`
 	AllowSources *[]netip.Prefix   `json:"allow_sources,omitempty"`
 	Bandwidth    *model.Bandwidth  `json:"bandwidth,omitempty"`
 }
 
-// Networks asks for the fleet's networks, by name. So do the others for theirs.
+// Networks returns the fleet's networks, sorted by name.
 func (c *Client) Networks(ctx context.Context) ([]model.Network, error) {
 	return rows[model.Network](ctx, c, "networks", 0)
 }
 
-// AddNetwork makes a network; what is left open is chosen.
+// AddNetwork adds a network. It allocates the id and the VNI if they are 0.
 func (c *Client) AddNetwork(ctx context.Context, n model.Network) (model.Network, error) {
 	return call[model.Network](ctx, c, http.MethodPost, "/v1/networks", n)
 }
@@ -50,22 +50,22 @@ func (c *Client) PutNetwork(ctx context.Context, n model.Network) (model.Network
 	return call[model.Network](ctx, c, http.MethodPut, at("networks", n.Name), n)
 }
 
-// DeleteNetwork takes away a network that has no ports.
+// DeleteNetwork deletes a network that has no ports.
 func (c *Client) DeleteNetwork(ctx context.Context, name string) error {
 	return c.delete(ctx, at("networks", name))
 }
 
-// Nodes asks for nodes.
+// Nodes returns the fleet's nodes, sorted by name.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return rows[Node](ctx, c, "nodes", 0)
 }
 
-// PutNode makes a node known, or changes it.
+// PutNode adds or changes a node.
 func (c *Client) PutNode(ctx context.Context, n model.Node) error {
 	return c.put(ctx, at("nodes", n.Name), n)
 }
 
-// DeleteNode declares a node gone for good, and its ports with it if asked to.
+// DeleteNode deletes a node, and with withPorts its ports.
 func (c *Client) DeleteNode(ctx context.Context, name string, withPorts bool) error {
 	path := at("nodes", name)
 	if withPorts {
@@ -74,59 +74,59 @@ func (c *Client) DeleteNode(ctx context.Context, name string, withPorts bool) er
 	return c.delete(ctx, path)
 }
 
-// Policies asks for policies.
+// Policies returns the fleet's policies, sorted by name.
 func (c *Client) Policies(ctx context.Context) ([]model.Policy, error) {
 	return rows[model.Policy](ctx, c, "policies", 0)
 }
 
-// PutPolicy makes or changes a policy.
+// PutPolicy adds or changes a policy.
 func (c *Client) PutPolicy(ctx context.Context, p model.Policy) error {
 	return c.put(ctx, at("policies", p.Name), p)
 }
 
-// DeletePolicy takes away a policy that nobody has.
+// DeletePolicy deletes a policy that no network or port uses.
 func (c *Client) DeletePolicy(ctx context.Context, name string) error {
 	return c.delete(ctx, at("policies", name))
 }
 
-// Gateways asks for gateways.
+// Gateways returns the fleet's gateways, sorted by name.
 func (c *Client) Gateways(ctx context.Context) ([]model.Gateway, error) {
 	return rows[model.Gateway](ctx, c, "gateways", 0)
 }
 
-// PutGateway makes or changes a gateway.
+// PutGateway adds or changes a gateway.
 func (c *Client) PutGateway(ctx context.Context, g model.Gateway) error {
 	return c.put(ctx, at("gateways", g.Name), g)
 }
 
-// DeleteGateway takes away a gateway that no route leads through.
+// DeleteGateway deletes a gateway that no route uses.
 func (c *Client) DeleteGateway(ctx context.Context, name string) error {
 	return c.delete(ctx, at("gateways", name))
 }
 
-// StaticRoutes asks for the static routes of the desired state.
+// StaticRoutes returns the static routes of the desired state.
 func (c *Client) StaticRoutes(ctx context.Context) ([]model.Route, error) {
 	return rows[model.Route](ctx, c, "routes", 0)
 }
 
-// PutRoute makes or changes a static route.
+// PutRoute adds or changes a static route.
 func (c *Client) PutRoute(ctx context.Context, r model.Route) error {
 	return c.put(ctx, "/v1/routes", r)
 }
 
-// DeleteRoute takes a static route away.
+// DeleteRoute deletes a static route.
 func (c *Client) DeleteRoute(ctx context.Context, network string, prefix netip.Prefix) error {
 	return c.delete(ctx, "/v1/routes?"+url.Values{"network": {network}, "prefix": {prefix.String()}}.Encode())
 }
 
-// PortFilter asks for some ports; what is empty does not matter.
+// PortFilter selects ports. Empty fields select all.
 type PortFilter struct {
 	Network, Node string
 	Address       netip.Addr
 	Origin        model.Origin
 }
 
-// Query is the filter as the API's path has it.
+// Query returns the filter as the query of a URL.
 func (f PortFilter) Query() string {
 	q := url.Values{}
 	for key, value := range map[string]string{"network": f.Network, "node": f.Node, "origin": string(f.Origin)} {
@@ -140,18 +140,18 @@ func (f PortFilter) Query() string {
 	return q.Encode()
 }
 
-// Ports asks for the fleet's ports, by name.
+// Ports returns the selected ports of the fleet, sorted by name.
 func (c *Client) Ports(ctx context.Context, f PortFilter) ([]model.Port, error) {
 	return rows[model.Port](ctx, c, "ports?"+f.Query(), 0)
 }
 
-// Port asks for one port, with what its workload has.
+// Port returns one port with the settings of its workload.
 func (c *Client) Port(ctx context.Context, name string) (Port, error) {
 	return call[Port](ctx, c, http.MethodGet, at("ports", name), nil)
 }
 
-// ChangePort changes a port. Where it is told its place on this node, it
-// forwards when this returns.
+// ChangePort changes a port. If it attaches the port to this node, the port
+// forwards when ChangePort returns.
 func (c *Client) ChangePort(ctx context.Context, name string, change PortChange) (Port, error) {
 	return call[Port](ctx, c, http.MethodPatch, at("ports", name), change)
 }

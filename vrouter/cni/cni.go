@@ -1,6 +1,6 @@
-// Package cni is vrouter as a CNI plugin (specification 1.1): a container runtime
-// asks for an interface in a network namespace, and the node's agent makes it a
-// port. All state is the agent's; the plugin has none.
+// Package cni implements a CNI plugin (specification 1.1). A container runtime
+// asks it for an interface in a network namespace, and it asks the node's agent
+// for a port. The plugin keeps no state.
 package cni
 
 import (
@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -19,28 +18,27 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// versions of the specification that the plugin speaks.
+// versions of the specification that the plugin supports.
 var versions = version.PluginSupports("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 
-// patience is how long a runtime is let wait for the agent.
-const patience = 20 * time.Second
+// agentTimeout is the time limit of a request to the agent.
+const agentTimeout = 20 * time.Second
 
-// Codes of errors that are the plugin's own; those below 100 are the
-// specification's.
+// Error codes. The specification defines the codes below 100.
 const (
 	codeNoNetwork   uint = 100
 	codeTaken       uint = 101
 	codeFull        uint = 102
-	codeUnavailable uint = 50 // no containers can be served
+	codeUnavailable uint = 50 // containers cannot be added
 )
 
-// Main handles the one request that the environment and standard input describe,
-// and ends the process. about is told to who runs the program by hand.
+// Main handles the request in the environment and on standard input, and ends the
+// process. Without a request it prints about.
 func Main(about string) {
 	skel.PluginMainFuncs(skel.CNIFuncs{Add: add, Del: del, Check: check, Status: status, GC: gc}, versions, about)
 }
 
-// request is what every verb begins with.
+// request is the common state of all verbs.
 type request struct {
 	ctx    context.Context
 	config config
@@ -48,7 +46,7 @@ type request struct {
 	args   *skel.CmdArgs
 }
 
-// begin reads the configuration and finds the agent.
+// begin reads the configuration and connects to the agent.
 func begin(args *skel.CmdArgs) (*request, func(), error) {
 	c, err := readConfig(args.StdinData, args.Args)
 	if err != nil {
@@ -57,16 +55,16 @@ func begin(args *skel.CmdArgs) (*request, func(), error) {
 	socket := c.Socket
 	if socket == "" {
 		if socket, err = api.Find(api.RunDir, c.Node); err != nil {
-			return nil, nil, types.NewError(types.ErrTryAgainLater, "the node's vrouter agent is not to be found", err.Error())
+			return nil, nil, types.NewError(types.ErrTryAgainLater, "find the node's vrouter agent", err.Error())
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), agentTimeout)
 	client := api.Dial(socket)
 	return &request{ctx, c, client, args}, func() { client.Close(); cancel() }, nil
 }
 
-// port is the name of a container's interface's port: the same for every request
-// that is about it.
+// port is the name of the port of a container's interface. It is the same in every
+// request.
 func (r *request) port() string { return portName(r.args.ContainerID, r.args.IfName) }
 
 func portName(container, device string) string { return "cni-" + digest(container+"/"+device) }
@@ -76,12 +74,12 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// owner says whose a port is, so that GC finds those of its configuration.
+// owner is the port's owner, by which gc finds the ports of a configuration.
 func (r *request) owner() string { return ownerOf(r.config.Name, r.args.ContainerID, r.args.IfName) }
 
 func ownerOf(config, container, device string) string { return config + "/" + container + "/" + device }
 
-// failed words an error of the agent's in the specification's codes.
+// failed maps an error of the agent to the specification's codes.
 func failed(what string, err error) error {
 	if err == nil {
 		return nil
@@ -106,5 +104,5 @@ func failed(what string, err error) error {
 			code = types.ErrInvalidNetworkConfig
 		}
 	}
-	return types.NewError(code, fmt.Sprintf("%s failed", what), err.Error())
+	return types.NewError(code, what, err.Error())
 }

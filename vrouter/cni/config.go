@@ -17,24 +17,24 @@ import (
 //
 //	{"type": "vrouter", "network": "red"}
 //
-// What the runtime adds (runtimeConfig, CNI_ARGS) counts over what is written.
+// The runtime's values (runtimeConfig, CNI_ARGS) override the written ones.
 type config struct {
 	types.PluginConf
-	Network  string   `json:"network"`  // the virtual network's name; default: the configuration's own
-	Policies []string `json:"policies"` // asked before the network's
-	Ranges   []string `json:"ranges"`   // prefixes from which addresses are chosen
-	Node     string   `json:"node"`     // of the agent; default: the only one of the host
+	Network  string   `json:"network"`  // name of the virtual network; default: the configuration's name
+	Policies []string `json:"policies"` // checked before the network's
+	Ranges   []string `json:"ranges"`   // prefixes from which addresses are allocated
+	Node     string   `json:"node"`     // of the agent; default: the only agent on the host
 	Socket   string   `json:"socket"`   // of the agent; default /run/vrouter/NODE.sock
 
 	Runtime struct {
 		IPs []string `json:"ips"`
 		MAC string   `json:"mac"`
-		// Bandwidth is in bits a second, bursts in bits: those are vrouter's own.
+		// Bandwidth is in bit/s. The specification's bursts are ignored.
 		Bandwidth struct {
 			Ingress uint64 `json:"ingressRate"`
 			Egress  uint64 `json:"egressRate"`
 		} `json:"bandwidth"`
-		PortMappings []json.RawMessage `json:"portMappings"` // a plugin that comes after does them
+		PortMappings []json.RawMessage `json:"portMappings"` // a later plugin of the chain applies them
 	} `json:"runtimeConfig"`
 	Args struct {
 		CNI struct {
@@ -47,27 +47,27 @@ type config struct {
 	pools []netip.Prefix
 }
 
-// environment is CNI_ARGS, of which the plugin knows these.
+// environment holds the keys of CNI_ARGS that the plugin uses.
 type environment struct {
 	types.CommonArgs
 	IP  types.UnmarshallableString
 	MAC types.UnmarshallableString
 }
 
-// readConfig reads a configuration; what is wrong with it is named by its field.
+// readConfig parses and checks a configuration. Errors name the field.
 func readConfig(text []byte, args string) (config, error) {
 	var c config
 	if err := json.Unmarshal(text, &c); err != nil {
-		return c, types.NewError(types.ErrDecodingFailure, "the network configuration cannot be read", err.Error())
+		return c, types.NewError(types.ErrDecodingFailure, "parse the network configuration", err.Error())
 	}
 	invalid := func(field string, format string, a ...any) (config, error) {
-		return c, types.NewError(types.ErrInvalidNetworkConfig, "the network configuration is not valid", field+": "+fmt.Sprintf(format, a...))
+		return c, types.NewError(types.ErrInvalidNetworkConfig, "the network configuration is invalid", field+": "+fmt.Sprintf(format, a...))
 	}
 	var env environment
 	if args != "" {
 		env.IgnoreUnknown = true
 		if err := types.LoadArgs(args, &env); err != nil {
-			return c, types.NewError(types.ErrInvalidEnvironmentVariables, "CNI_ARGS cannot be read", err.Error())
+			return c, types.NewError(types.ErrInvalidEnvironmentVariables, "parse CNI_ARGS", err.Error())
 		}
 	}
 	if c.Network == "" {
@@ -77,15 +77,15 @@ func readConfig(text []byte, args string) (config, error) {
 		return invalid("network", "is missing; write the name of a virtual network")
 	}
 	if c.IPAM.Type != "" {
-		return invalid("ipam", "%q: vrouter gives out its networks' addresses itself; leave ipam out", c.IPAM.Type)
+		return invalid("ipam", "%q: vrouter allocates the addresses of its networks; remove ipam", c.IPAM.Type)
 	}
 	if c.Socket != "" && !filepath.IsAbs(c.Socket) {
-		return invalid("socket", "%q is no absolute path", c.Socket)
+		return invalid("socket", "%q is not an absolute path", c.Socket)
 	}
 	for _, text := range c.Ranges {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return invalid("ranges", "%q is no prefix; write such as 10.1.2.0/24", text)
+			return invalid("ranges", "%q is not a prefix; write one such as 10.1.2.0/24", text)
 		}
 		c.pools = append(c.pools, p.Masked())
 	}
@@ -110,14 +110,14 @@ func readConfig(text []byte, args string) (config, error) {
 	if mac != "" {
 		hw, err := net.ParseMAC(mac)
 		if err != nil || len(hw) != len(c.mac) {
-			return invalid("mac", "%q is no MAC address; write such as 02:00:00:00:00:07", mac)
+			return invalid("mac", "%q is not a MAC address; write one such as 02:00:00:00:00:07", mac)
 		}
 		c.mac = model.MAC(hw)
 	}
 	return c, nil
 }
 
-// address reads an address, which runtimes write with or without a length.
+// address parses an address with or without a prefix length; runtimes write both.
 func address(text string) (netip.Addr, error) {
 	text = strings.TrimSpace(text)
 	a, err := netip.ParseAddr(text)
@@ -125,7 +125,7 @@ func address(text string) (netip.Addr, error) {
 		a, err = p.Addr(), nil
 	}
 	if err != nil || a.Zone() != "" {
-		return a, fmt.Errorf("%q is no IP address", text)
+		return a, fmt.Errorf("%q is not an IP address", text)
 	}
 	return a.Unmap(), nil
 }

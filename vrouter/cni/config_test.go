@@ -11,8 +11,8 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// wrong is a configuration that must be refused, with the specification's code
-// and with what is wrong.
+// wrong is a configuration that must be refused, with the specification's code and
+// the text of the error.
 var wrong = []struct {
 	text, args string
 	code       uint
@@ -60,8 +60,8 @@ func TestWhatTheRuntimeAddsCountsOverWhatIsWritten(t *testing.T) {
 	}
 }
 
-// FuzzConfig reads any configuration: it is refused in the specification's form,
-// or what came out of it can be worked with.
+// FuzzConfig reads any configuration: it is refused with a code of the
+// specification, or the result is valid.
 func FuzzConfig(f *testing.F) {
 	for _, w := range wrong {
 		f.Add([]byte(w.text), w.args)

@@ -17,22 +17,21 @@ import (
 type InstallOptions struct {
 	Network  string // virtual network
 	Name     string // of the configuration; default: the network's
-	Binaries string // folder of plugins
-	Configs  string // folder of configurations
+	Binaries string // folder of CNI plugins
+	Configs  string // folder of CNI configurations
 	Chain    []string
 	Node     string
 	Socket   string // of the agent, an absolute path; default: the node's
 }
 
-// Install copies this program to where runtimes look for plugins, and writes a
-// configuration list beside those that are there. A file is in place whole or
-// not at all.
+// Install copies this program to the folder of plugins and writes a configuration
+// list. Each file is written atomically.
 func Install(o InstallOptions) (written []string, err error) {
 	if o.Name == "" {
 		o.Name = o.Network
 	}
 	if strings.ContainsAny(o.Name, "/ ") || o.Name == "" {
-		return nil, fmt.Errorf("%q is no name of a configuration", o.Name)
+		return nil, fmt.Errorf("%q is not a valid name of a configuration: it must not be empty or contain / or spaces", o.Name)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -48,7 +47,7 @@ func Install(o InstallOptions) (written []string, err error) {
 		return written, err
 	}
 	path := filepath.Join(o.Configs, "10-"+o.Name+".conflist")
-	if err := place(path, 0o644, func(w io.Writer) error { _, err := w.Write(list); return err }); err != nil {
+	if err := writeFile(path, 0o644, func(w io.Writer) error { _, err := w.Write(list); return err }); err != nil {
 		return written, err
 	}
 	return append(written, path), nil
@@ -60,11 +59,10 @@ func copyProgram(from, to string) error {
 		return fmt.Errorf("read this program: %w", err)
 	}
 	defer in.Close()
-	return place(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, in); return err })
+	return writeFile(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, in); return err })
 }
 
-// conflist is the configuration list: vrouter first, then what a person chains
-// behind it.
+// conflist makes the configuration list: vrouter, then the plugins of the chain.
 func conflist(o InstallOptions) ([]byte, error) {
 	plugin := map[string]any{
 		"type": "vrouter", "network": o.Network,
@@ -81,13 +79,13 @@ func conflist(o InstallOptions) ([]byte, error) {
 	}
 	plugins := []map[string]any{plugin}
 	known := map[string]map[string]any{
-		// Who comes from outside is masked as the node: workloads know no way back to
-		// others.
+		// masqAll: replace outside addresses with the node's, since workloads have no
+		// route to other addresses.
 		"portmap": {"type": "portmap", "capabilities": map[string]bool{"portMappings": true}, "masqAll": true},
 	}
 	for _, name := range o.Chain {
 		if name == "bandwidth" {
-			return nil, errors.New("leave bandwidth out of the chain: vrouter limits containers itself, and its packets pass by the queues that plugin makes")
+			return nil, errors.New("remove bandwidth from the chain: vrouter limits the bandwidth itself, and its packets bypass the queues of that plugin")
 		}
 		next, ok := known[name]
 		if !ok {
@@ -104,9 +102,8 @@ func conflist(o InstallOptions) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// place writes a file as a whole: a runtime that looks at that moment sees the
-// old one or the new one.
-func place(path string, mode os.FileMode, write func(io.Writer) error) error {
+// writeFile writes a file atomically: a reader sees the old one or the new one.
+func writeFile(path string, mode os.FileMode, write func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

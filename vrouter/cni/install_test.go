@@ -9,7 +9,7 @@ import (
 	"github.com/containernetworking/cni/libcni"
 )
 
-// What is written is what a runtime reads.
+// A runtime can read the written files.
 func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 	dir := t.TempDir()
 	o := InstallOptions{Network: "red", Binaries: filepath.Join(dir, "bin"), Configs: filepath.Join(dir, "net.d"), Chain: []string{"portmap", "tuning"}, Node: "a", Socket: "/run/a.sock"}
@@ -65,10 +65,10 @@ func TestWhatCannotBeInstalledIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, o := range map[string]InstallOptions{
-		`"a/b" is no name`:    {Network: "red", Name: "a/b", Binaries: dir, Configs: dir},
-		"in the chain twice":  {Network: "red", Chain: []string{"portmap", "portmap"}, Binaries: dir, Configs: dir},
-		"leave bandwidth out": {Network: "red", Chain: []string{"bandwidth"}, Binaries: dir, Configs: dir},
-		"not a directory":     {Network: "red", Binaries: file, Configs: dir},
+		`"a/b" is not a valid name`:       {Network: "red", Name: "a/b", Binaries: dir, Configs: dir},
+		"in the chain twice":              {Network: "red", Chain: []string{"portmap", "portmap"}, Binaries: dir, Configs: dir},
+		"remove bandwidth from the chain": {Network: "red", Chain: []string{"bandwidth"}, Binaries: dir, Configs: dir},
+		"not a directory":                 {Network: "red", Binaries: file, Configs: dir},
 	} {
 		if _, err := Install(o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", o, err, says)

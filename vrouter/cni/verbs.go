@@ -19,7 +19,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// add makes the container's interface a port, and says what it has.
+// add adds a port for the container's interface and prints its addresses.
 func add(args *skel.CmdArgs) error {
 	r, end, err := begin(args)
 	if err != nil {
@@ -36,23 +36,23 @@ func add(args *skel.CmdArgs) error {
 		From: r.config.pools,
 	})
 	if err == nil && len(r.config.Runtime.PortMappings) > 0 {
-		if err = r.letNodeIn(); err != nil {
+		if err = r.addNodePort(); err != nil {
 			_, back := r.client.DeletePort(r.ctx, r.port())
 			err = errors.Join(err, back)
 		}
 	}
 	if err != nil {
-		return failed("adding "+args.IfName+" to network "+r.config.Network, err)
+		return failed("add "+args.IfName+" to network "+r.config.Network, err)
 	}
 	return types.PrintResult(r.result(port), r.config.CNIVersion)
 }
 
-// nodeOwner owns the ports by which nodes are in networks themselves.
+// nodeOwner is the owner of ports that connect nodes to networks.
 const nodeOwner = "node"
 
-// letNodeIn gives the node an address in the network, without which nobody comes
-// from there to a container's mapped port.
-func (r *request) letNodeIn() error {
+// addNodePort gives the node an address in the network. Mapped ports of containers
+// need it, since the node forwards their packets.
+func (r *request) addNodePort() error {
 	s, err := r.client.Status(r.ctx)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *request) letNodeIn() error {
 
 func nodePort(node, network string) string { return "node-" + digest(node+"/"+network) }
 
-// result is a port in the specification's form.
+// result is the specification's result for a port.
 func (r *request) result(p api.Port) *types100.Result {
 	inside := 1
 	result := &types100.Result{
@@ -92,17 +92,17 @@ func (r *request) result(p api.Port) *types100.Result {
 	return result
 }
 
-// del takes the port away. One that is not there is fine.
+// del deletes the port. A missing port is not an error.
 func del(args *skel.CmdArgs) error {
 	r, end, err := begin(args)
 	if err != nil {
 		return err
 	}
 	defer end()
-	return failed("deleting "+args.IfName, r.deletePort(r.port()))
+	return failed("delete "+args.IfName, r.deletePort(r.port()))
 }
 
-// deletePort deletes a port that may be gone already.
+// deletePort deletes a port. A missing port is not an error.
 func (r *request) deletePort(name string) error {
 	_, err := r.client.DeletePort(r.ctx, name)
 	if api.IsNotFound(err) {
@@ -111,8 +111,8 @@ func (r *request) deletePort(name string) error {
 	return err
 }
 
-// check looks whether the interface is as add left it: known, plugged, and with
-// its addresses.
+// check checks that the port is connected, and that the interface has the port's
+// addresses.
 func check(args *skel.CmdArgs) error {
 	r, end, err := begin(args)
 	if err != nil {
@@ -121,43 +121,43 @@ func check(args *skel.CmdArgs) error {
 	defer end()
 	port, err := r.client.Port(r.ctx, r.port())
 	if err != nil {
-		return failed("checking "+args.IfName, err)
+		return failed("check "+args.IfName, err)
 	}
 	var wrong []error
 	if port.Device == "" {
-		wrong = append(wrong, fmt.Errorf("port %s is not plugged; see `vrouter status`", port.Name))
+		wrong = append(wrong, fmt.Errorf("port %s is not connected; see `vrouter status`", port.Name))
 	}
 	if port.Network != r.config.Network {
 		wrong = append(wrong, fmt.Errorf("port %s is in network %s, not %s", port.Name, port.Network, r.config.Network))
 	}
 	wrong = append(wrong, r.differences(port)...)
 	wrong = append(wrong, inside(args.Netns, args.IfName, port)...)
-	return failed("checking "+args.IfName, errors.Join(wrong...))
+	return failed("check "+args.IfName, errors.Join(wrong...))
 }
 
-// differences from what add had returned.
+// differences compares the port with the result of add.
 func (r *request) differences(p api.Port) (wrong []error) {
 	if r.config.RawPrevResult == nil {
 		return []error{errors.New("prevResult is missing from the configuration")}
 	}
 	err := version.ParsePrevResult(&r.config.PluginConf)
 	if err != nil {
-		return []error{fmt.Errorf("prevResult cannot be read: %w", err)}
+		return []error{fmt.Errorf("parse prevResult: %w", err)}
 	}
 	result, err := types100.NewResultFromResult(r.config.PrevResult)
 	if err != nil {
-		return []error{fmt.Errorf("prevResult cannot be read: %w", err)}
+		return []error{fmt.Errorf("parse prevResult: %w", err)}
 	}
 	for _, ip := range result.IPs {
 		a, _ := netip.AddrFromSlice(ip.Address.IP)
 		if !slices.Contains(p.IPs, a.Unmap()) {
-			wrong = append(wrong, fmt.Errorf("address %s is not port %s's any more", a, p.Name))
+			wrong = append(wrong, fmt.Errorf("port %s no longer has address %s", p.Name, a))
 		}
 	}
 	return wrong
 }
 
-// inside looks at the container's device itself.
+// inside checks the container's device.
 func inside(path, device string, p api.Port) (wrong []error) {
 	ns, err := netns.GetFromPath(path)
 	if err != nil {
@@ -166,12 +166,12 @@ func inside(path, device string, p api.Port) (wrong []error) {
 	defer ns.Close()
 	h, err := netlink.NewHandleAt(ns)
 	if err != nil {
-		return []error{fmt.Errorf("look into network namespace %s: %w", path, err)}
+		return []error{fmt.Errorf("enter network namespace %s: %w", path, err)}
 	}
 	defer h.Close()
 	l, err := h.LinkByName(device)
 	if err != nil {
-		return []error{fmt.Errorf("device %s in %s: %w", device, path, err)}
+		return []error{fmt.Errorf("find device %s in %s: %w", device, path, err)}
 	}
 	if l.Attrs().Flags&net.FlagUp == 0 {
 		wrong = append(wrong, fmt.Errorf("device %s in %s is down", device, path))
@@ -191,7 +191,7 @@ func inside(path, device string, p api.Port) (wrong []error) {
 	return wrong
 }
 
-// status tells whether containers can be added.
+// status reports whether containers can be added.
 func status(args *skel.CmdArgs) error {
 	r, end, err := begin(args)
 	if err != nil {
@@ -203,20 +203,20 @@ func status(args *skel.CmdArgs) error {
 		return types.NewError(codeUnavailable, "the vrouter agent does not answer", err.Error())
 	}
 	if s.Store.Problem != "" {
-		return types.NewError(codeUnavailable, "the fleet's store is out of reach: no address can be given out", s.Store.Problem)
+		return types.NewError(codeUnavailable, "the fleet's store is unreachable: no address can be allocated", s.Store.Problem)
 	}
 	networks, err := r.client.Networks(r.ctx)
 	if err != nil {
 		return types.NewError(codeUnavailable, "the vrouter agent does not answer", err.Error())
 	}
 	if !slices.ContainsFunc(networks, func(n model.Network) bool { return n.Name == r.config.Network }) {
-		return types.NewError(codeUnavailable, "there is no network "+r.config.Network, "make it with `vrouter network create`")
+		return types.NewError(codeUnavailable, "there is no network "+r.config.Network, "create it with `vrouter network create`")
 	}
 	return nil
 }
 
-// gc deletes the ports of this configuration on this node that the runtime does
-// not know any more.
+// gc deletes this configuration's ports on this node whose containers the runtime
+// no longer has.
 func gc(args *skel.CmdArgs) error {
 	r, end, err := begin(args)
 	if err != nil {
@@ -229,14 +229,14 @@ func gc(args *skel.CmdArgs) error {
 	}
 	s, err := r.client.Status(r.ctx)
 	if err != nil {
-		return failed("garbage collection", err)
+		return failed("garbage collection on this node", err)
 	}
 	ports, err := r.client.Ports(r.ctx, api.PortFilter{Node: s.Node, Origin: model.CNI})
 	if err != nil {
-		return failed("garbage collection", err)
+		return failed("garbage collection on this node", err)
 	}
 	var errs []error
-	needed := false // somebody may still be reached from the node
+	needed := false // another container in the network needs the node's port
 	for _, p := range ports {
 		if valid[p.Owner] || !strings.HasPrefix(p.Owner, r.config.Name+"/") {
 			needed = needed || p.Network == r.config.Network && p.Owner != nodeOwner
@@ -247,5 +247,5 @@ func gc(args *skel.CmdArgs) error {
 	if !needed {
 		errs = append(errs, r.deletePort(nodePort(s.Node, r.config.Network)))
 	}
-	return failed("garbage collection", errors.Join(errs...))
+	return failed("garbage collection on this node", errors.Join(errs...))
 }

@@ -1,10 +1,10 @@
-// Package docker is vrouter as Docker's network and address plugin: a remote
-// driver of libnetwork. A docker network is a virtual network of the fleet, an
-// endpoint a port. What the plugin is asked it asks the node's agent; its own is
-// only which docker network is which virtual one.
+// Package docker implements Docker's network and IPAM plugin, a remote driver of
+// libnetwork. A docker network is a virtual network of the fleet. An endpoint is a
+// port. The plugin passes requests to the node's agent. It stores only the virtual
+// network of each docker network.
 //
-// Docker asks for an endpoint before it makes the container: the port exists from
-// CreateEndpoint on, and is told its device by Join.
+// Docker creates an endpoint before the container. So CreateEndpoint adds the
+// port, and Join sets its device.
 package docker
 
 import (
@@ -16,7 +16,7 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// Plugin serves one daemon's requests. It may be used by several goroutines.
+// Plugin serves one daemon. Several goroutines can use it at the same time.
 type Plugin struct {
 	client *api.Client
 	kept   *kept
@@ -26,18 +26,18 @@ type Plugin struct {
 // Options of New.
 type Options struct {
 	Client *api.Client // of the node's agent
-	State  string      // the file in which docker networks are noted
-	Scope  string      // local (the default): docker networks are made on each host; global: by a swarm
+	State  string      // file that stores the docker networks
+	Scope  string      // local (default): each host creates docker networks; global: the swarm does
 }
 
-// How far Docker believes a network to reach.
+// Docker's scopes of a network.
 const (
 	scopeLocal  = "local"
 	scopeGlobal = "global"
 )
 
-// patience is how long Docker is let wait for the agent.
-const patience = 20 * time.Second
+// agentTimeout is the time limit of a request to the agent.
+const agentTimeout = 20 * time.Second
 
 // New makes a plugin.
 func New(o Options) (*Plugin, error) {
@@ -46,7 +46,7 @@ func New(o Options) (*Plugin, error) {
 		o.Scope = scopeLocal
 	case scopeLocal, scopeGlobal:
 	default:
-		return nil, fmt.Errorf("scope %q is not known; write local or global", o.Scope)
+		return nil, fmt.Errorf("unknown scope %q; write local or global", o.Scope)
 	}
 	k, err := openKept(o.State)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Plugin) Handler() http.Handler {
 		"/NetworkDriver.DiscoverNew", "/NetworkDriver.DiscoverDelete",
 		"/NetworkDriver.ProgramExternalConnectivity", "/NetworkDriver.RevokeExternalConnectivity",
 	} {
-		answer(h, path, func(context.Context, *nothing) (any, error) { return nothing{}, nil }) // nothing of it is this driver's
+		answer(h, path, func(context.Context, *nothing) (any, error) { return nothing{}, nil }) // not used by this driver
 	}
 	answer(h, "/NetworkDriver.AllocateNetwork", p.allocateNetwork)
 	answer(h, "/NetworkDriver.FreeNetwork", p.freeNetwork)

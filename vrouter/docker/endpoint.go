@@ -11,11 +11,11 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// portName is an endpoint's port's.
+// portName is the name of an endpoint's port.
 func portName(endpoint string) string { return "docker-" + endpoint[:min(len(endpoint), 24)] }
 
-// createEndpoint makes a port that has no place yet. It takes over the addresses
-// that were given out by requestAddress.
+// createEndpoint adds a port that is not attached yet. It takes over the addresses
+// that requestAddress has reserved.
 func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (any, error) {
 	n, err := p.kept.network(r.NetworkID)
 	if err != nil {
@@ -51,13 +51,13 @@ func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (
 		}
 	}
 	port, err := p.addPort(ctx, request)
-	if api.IsConflict(err) || err != nil && strings.Contains(err.Error(), "is also port") {
-		return nil, fmt.Errorf("%w. Docker chose the address by itself; let the fleet choose: docker network create --driver vrouter --ipam-driver vrouter …", err)
+	if api.IsConflict(err) || err != nil && strings.Contains(err.Error(), "is already used by port") {
+		return nil, fmt.Errorf("%w. Docker has allocated the address; let the fleet allocate it: docker network create --driver vrouter --ipam-driver vrouter …", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	// Docker takes only what it did not give itself.
+	// Docker accepts only values that it did not send.
 	var chosen endpointInterface
 	if given.MacAddress == "" {
 		chosen.MacAddress = port.MAC.String()
@@ -90,8 +90,8 @@ func (p *Plugin) endpointInfo(ctx context.Context, r *endpointRequest) (any, err
 	return &endpointInfoResponse{Value: map[string]string{"vrouter.network": port.Network, "vrouter.port": port.Name, "vrouter.device": port.Device}}, nil
 }
 
-// join makes the pair of devices whose one end Docker moves into the container,
-// and tells the port that the other end is its place.
+// join creates the veth pair and attaches the port to its host end. Docker moves
+// the other end into the container.
 func (p *Plugin) join(ctx context.Context, r *endpointRequest) (any, error) {
 	port, err := p.client.Port(ctx, portName(r.EndpointID))
 	if err != nil {
@@ -101,16 +101,16 @@ func (p *Plugin) join(ctx context.Context, r *endpointRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	plugged, err := p.client.ChangePort(ctx, port.Name, api.PortChange{Attach: &model.Attachment{Device: host}})
+	attached, err := p.client.ChangePort(ctx, port.Name, api.PortChange{Attach: &model.Attachment{Device: host}})
 	if err == nil {
-		err = setMTU(plugged.MTU, host, inside)
+		err = setMTU(attached.MTU, host, inside)
 	}
 	if err != nil {
 		removePair(r.EndpointID)
 		return nil, err
 	}
 	response := &joinResponse{InterfaceName: interfaceName{SrcName: inside, DstPrefix: "eth"}}
-	for _, g := range plugged.Gateways {
+	for _, g := range attached.Gateways {
 		if g.Is4() {
 			response.Gateway = g.String()
 		} else {
@@ -120,8 +120,8 @@ func (p *Plugin) join(ctx context.Context, r *endpointRequest) (any, error) {
 	return response, nil
 }
 
-// leave takes the pair away, which the container is leaving; the port and its
-// addresses stay until the endpoint is deleted.
+// leave deletes the veth pair. The port and its addresses stay until the endpoint
+// is deleted.
 func (p *Plugin) leave(ctx context.Context, r *endpointRequest) (any, error) {
 	_, err := p.client.ChangePort(ctx, portName(r.EndpointID), api.PortChange{Attach: &model.Attachment{}})
 	if api.IsNotFound(err) {

@@ -27,8 +27,8 @@ var paths = []string{
 	"/IpamDriver.RequestAddress", "/IpamDriver.ReleaseAddress",
 }
 
-// plugin is one whose agent knows network red, gives any address out, and has
-// no port: what is about a port ends there.
+// plugin is a plugin with a fake agent. The agent has the network red, allocates
+// any address, and finds no ports.
 func plugin(t testing.TB) *Plugin {
 	t.Helper()
 	agent := http.NewServeMux()
@@ -76,7 +76,7 @@ func plugin(t testing.TB) *Plugin {
 	return p
 }
 
-// call is one call of Docker's: its status, and what is told in Err.
+// call makes one call and returns the HTTP status and the field Err.
 func call(t testing.TB, p *Plugin, path string, body []byte) (status int, told string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -91,32 +91,33 @@ func call(t testing.TB, p *Plugin, path string, body []byte) (status int, told s
 func TestCallsThatCannotBeServedSayWhy(t *testing.T) {
 	p := plugin(t)
 	for _, c := range []struct{ path, body, says string }{
-		{"/NetworkDriver.CreateNetwork", `{`, "cannot be read"},
-		{"/NetworkDriver.CreateNetwork", `{"NetworkID": 7}`, "cannot be read"},
-		{"/NetworkDriver.CreateNetwork", ``, `"" is no id`},
-		{"/NetworkDriver.CreateNetwork", `{"NetworkID": "../../etc"}`, "is no id"},
+		{"/NetworkDriver.CreateNetwork", `{`, "parse the call"},
+		{"/NetworkDriver.CreateNetwork", `{"NetworkID": 7}`, "parse the call"},
+		{"/NetworkDriver.CreateNetwork", ``, `"" is not a Docker id`},
+		{"/NetworkDriver.CreateNetwork", `{"NetworkID": "../../etc"}`, "is not a Docker id"},
 		{"/NetworkDriver.CreateNetwork", `{"NetworkID": "n1"}`, "--opt network=NAME"},
-		{"/NetworkDriver.CreateNetwork", `{"NetworkID": "n1", "Options": {"com.docker.network.generic": {"network": "red", "mtu": 9000}}}`, "--opt mtu is not known"},
+		{"/NetworkDriver.CreateNetwork", `{"NetworkID": "n1", "Options": {"com.docker.network.generic": {"network": "red", "mtu": 9000}}}`, "unknown --opt mtu; the options are"},
 		{"/NetworkDriver.CreateNetwork", `{"NetworkID": "n1", "Options": {"com.docker.network.generic": {"network": "red"}}, "IPv4Data": [{"Pool": "10.9.0.0/16"}]}`, "not 10.9.0.0/16"},
 		{"/NetworkDriver.CreateNetwork", `{"NetworkID": "n1", "Options": {"com.docker.network.generic": {"network": "red"}}, "IPv4Data": [{"Pool": "10.1.0.0/16", "Gateway": "10.1.0.9/16"}]}`, "--gateway 10.1.0.9"},
-		{"/NetworkDriver.CreateEndpoint", `{"NetworkID": "n2", "EndpointID": "e1"}`, "is not known to vrouter on this host"},
-		{"/NetworkDriver.Join", `{"NetworkID": "n1", "EndpointID": ""}`, "is no id"},
+		{"/NetworkDriver.CreateEndpoint", `{"NetworkID": "n2", "EndpointID": "e1"}`, "has no docker network n2"},
+		{"/NetworkDriver.Join", `{"NetworkID": "n1", "EndpointID": ""}`, "is not a Docker id"},
 		{"/NetworkDriver.Join", `{"NetworkID": "n1", "EndpointID": "e1"}`, "there is no port"},
 		{"/IpamDriver.RequestPool", `{"Pool": "10.9.0.0/16"}`, "no virtual network has this subnet"},
 		{"/IpamDriver.RequestPool", `{"Pool": "ten", "Options": {"network": "red"}}`, `--subnet "ten"`},
-		{"/IpamDriver.RequestAddress", `{"PoolID": "red"}`, "is no pool"},
+		{"/IpamDriver.RequestAddress", `{"PoolID": "red"}`, "is not a pool"},
 		{"/IpamDriver.RequestAddress", `{"PoolID": "red|10.1.0.0/16", "Address": "ten"}`, `--ip "ten"`},
 	} {
 		if status, told := call(t, p, c.path, []byte(c.body)); status != http.StatusInternalServerError || !strings.Contains(told, c.says) {
 			t.Errorf("%s %s: %d %q, want %q", c.path, c.body, status, told, c.says)
 		}
 	}
-	if big, told := call(t, p, "/NetworkDriver.Leave", []byte(`{"NetworkID": "`+strings.Repeat("x", mostBody)+`"}`)); big != http.StatusInternalServerError || !strings.Contains(told, "too large") {
+	if big, told := call(t, p, "/NetworkDriver.Leave", []byte(`{"NetworkID": "`+strings.Repeat("x", maxBody)+`"}`)); big != http.StatusInternalServerError || !strings.Contains(told, "too large") {
 		t.Errorf("a call without end: %d %q", big, told)
 	}
 }
 
-// FuzzCall makes any call with any body: it is served, or refused with a reason.
+// FuzzCall makes any call with any body. The plugin serves it, or refuses it with
+// a reason.
 func FuzzCall(f *testing.F) {
 	p := plugin(f)
 	for path, body := range map[string]string{

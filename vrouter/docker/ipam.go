@@ -12,17 +12,17 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// What Docker asks an address for.
+// Options of RequestAddress.
 const (
 	optRequestType = "RequestAddressType"
 	requestGateway = "com.docker.network.gateway"
 )
 
-// pool is a subnet of a virtual network, with the part of it that addresses are
-// chosen from. Its text is Docker's id of it.
+// pool is a subnet of a virtual network, or a part of it, from which addresses are
+// allocated. Its text is the pool id for Docker.
 type pool struct {
 	network      string
-	subnet, part netip.Prefix // part is zero for all of it
+	subnet, part netip.Prefix // part is zero for the whole subnet
 }
 
 func (p pool) String() string {
@@ -36,21 +36,21 @@ func (p pool) String() string {
 func parsePool(text string) (p pool, err error) {
 	parts := strings.Split(text, "|")
 	if len(parts) < 2 || len(parts) > 3 {
-		return p, fmt.Errorf("%q is no pool of vrouter's", text)
+		return p, fmt.Errorf("%q is not a pool of vrouter", text)
 	}
 	p.network = parts[0]
 	if p.subnet, err = netip.ParsePrefix(parts[1]); err == nil && len(parts) == 3 {
 		p.part, err = netip.ParsePrefix(parts[2])
 	}
 	if err != nil {
-		return p, fmt.Errorf("%q is no pool of vrouter's: %w", text, err)
+		return p, fmt.Errorf("%q is not a pool of vrouter: %w", text, err)
 	}
 	return p, nil
 }
 
-// requestPool finds the network that a docker network's addresses are of: the
-// one of --ipam-opt network=NAME, else the only one that has the subnet. Docker
-// asks this before it makes the network.
+// requestPool finds the virtual network that allocates a docker network's
+// addresses: the network of --ipam-opt network=NAME, else the only one that has
+// the subnet. Docker calls it before it creates the network.
 func (p *Plugin) requestPool(ctx context.Context, r *requestPoolRequest) (any, error) {
 	all, err := p.client.Networks(ctx)
 	if err != nil {
@@ -69,17 +69,17 @@ func (p *Plugin) requestPool(ctx context.Context, r *requestPoolRequest) (any, e
 	})
 	switch {
 	case len(found) == 0 && name != "" && subnet.IsValid():
-		// It will be made with the docker network.
+		// createNetwork will create it.
 		return answerPool(pool{network: name, subnet: subnet}, r)
 	case len(found) == 0:
-		return nil, errors.New("no virtual network has this subnet yet: name it with --ipam-opt network=NAME, as with --opt, and give --subnet; or make it first with `vrouter network create`")
+		return nil, errors.New("no virtual network has this subnet: give --subnet, and --ipam-opt network=NAME as in --opt; or create it first with `vrouter network create`")
 	case len(found) > 1:
-		return nil, fmt.Errorf("%d virtual networks could be meant: name one with --ipam-opt network=NAME", len(found))
+		return nil, fmt.Errorf("%d virtual networks match: select one with --ipam-opt network=NAME", len(found))
 	}
 	if !subnet.IsValid() {
 		at := slices.IndexFunc(found[0].Subnets, func(s netip.Prefix) bool { return s.Addr().Is6() == r.V6 })
 		if at < 0 {
-			return nil, fmt.Errorf("network %q has no subnet of that family", found[0].Name)
+			return nil, fmt.Errorf("network %q has no subnet of the requested address family; give --subnet", found[0].Name)
 		}
 		subnet = found[0].Subnets[at]
 	}
@@ -97,10 +97,10 @@ func answerPool(p pool, r *requestPoolRequest) (any, error) {
 	return &requestPoolResponse{PoolID: p.String(), Pool: p.subnet.String()}, nil
 }
 
-// reserved marks a port that holds an address until an endpoint takes it over.
+// reserved is the owner of a port that holds an address until its endpoint exists.
 const reserved = "reserved"
 
-// holder is the port of Docker's that has an address; nil where none has.
+// holder returns the port of Docker that has an address; nil: none.
 func (p *Plugin) holder(ctx context.Context, network string, a netip.Addr) (*model.Port, error) {
 	ports, err := p.client.Ports(ctx, api.PortFilter{Network: network, Address: a})
 	if err != nil || len(ports) == 0 || ports[0].Origin != model.Docker {
@@ -109,8 +109,8 @@ func (p *Plugin) holder(ctx context.Context, network string, a netip.Addr) (*mod
 	return &ports[0], nil
 }
 
-// reservation is the port that holds an address for an endpoint to come; nil
-// where none does.
+// reservation returns the port that holds an address for a later endpoint; nil:
+// none.
 func (p *Plugin) reservation(ctx context.Context, network string, a netip.Addr) (*model.Port, error) {
 	port, err := p.holder(ctx, network, a)
 	if err != nil || port == nil || port.Owner != reserved {
@@ -119,8 +119,8 @@ func (p *Plugin) reservation(ctx context.Context, network string, a netip.Addr) 
 	return port, nil
 }
 
-// requestAddress gives an address out: the router's for the gateway, else one
-// that nobody in the fleet has.
+// requestAddress allocates an address. For the gateway it returns the router's
+// address.
 func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (any, error) {
 	from, err := parsePool(r.PoolID)
 	if err != nil {
@@ -145,8 +145,8 @@ func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (
 			return nil, fmt.Errorf("--ip %q: %w", r.Address, err)
 		}
 		if p.scope == scopeGlobal {
-			// The manager has asked for it, and the host of the container, or the
-			// next manager, asks again.
+			// In a swarm the manager, the container's host and the next manager
+			// request the same address.
 			if is, err := p.holder(ctx, from.network, a); is != nil || err != nil {
 				return full(a), err
 			}
@@ -160,8 +160,7 @@ func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (
 	return full(port.IPs[0]), nil
 }
 
-// releaseAddress gives an address back that no endpoint has taken over, or whose
-// endpoint is gone.
+// releaseAddress frees an address that has no endpoint.
 func (p *Plugin) releaseAddress(ctx context.Context, r *releaseAddressRequest) (any, error) {
 	from, err := parsePool(r.PoolID)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// kept is which virtual network a docker network is. Docker names it only when
-// it is made, and does not say it again after a restart.
+// kept stores the virtual network of each docker network. Docker sends the name
+// only when it creates the network, and not again after a restart.
 type kept struct {
 	path string
 	mu   sync.Mutex
 	all  map[string]dockerNetwork // by Docker's id
 }
 
-// dockerNetwork is a docker network: the virtual one as it was asked for.
+// dockerNetwork is the virtual network of a docker network, as requested.
 type dockerNetwork struct {
 	Network model.Network `json:"network"`
 }
@@ -37,24 +37,24 @@ func openKept(path string) (*kept, error) {
 		err = json.Unmarshal(text, &k.all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which docker networks there are: %s: %w; move it away and make the networks anew", path, err)
+		return nil, fmt.Errorf("read the docker networks from %s: %w; move the file away and create the networks again", path, err)
 	}
 	return k, nil
 }
 
-// network is the virtual network of a docker network.
+// network finds the virtual network of a docker network.
 func (k *kept) network(id string) (dockerNetwork, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n, ok := k.all[id]
 	if !ok {
-		return n, fmt.Errorf("docker network %.12s is not known to vrouter on this host; remove it and create it again", id)
+		return n, fmt.Errorf("vrouter on this host has no docker network %.12s; remove the network and create it again", id)
 	}
 	return n, nil
 }
 
-// named is the docker network that stands for a virtual one.
-func (k *kept) named(network string) (dockerNetwork, bool) {
+// byName finds the docker network of a virtual network.
+func (k *kept) byName(network string) (dockerNetwork, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, n := range k.all {
@@ -73,7 +73,7 @@ func (k *kept) forget(id string) error {
 	return k.change(func(all map[string]dockerNetwork) { delete(all, id) })
 }
 
-// change writes the file before it counts.
+// change writes the file before it changes the map.
 func (k *kept) change(f func(map[string]dockerNetwork)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,7 +90,7 @@ func (k *kept) change(f func(map[string]dockerNetwork)) error {
 		return err
 	}
 	if err := renameio.WriteFile(k.path, append(text, '\n'), 0o600, renameio.WithTempDir(filepath.Dir(k.path))); err != nil {
-		return fmt.Errorf("note the docker network: %w", err)
+		return fmt.Errorf("store the docker network: %w", err)
 	}
 	k.all = next
 	return nil

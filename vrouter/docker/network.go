@@ -11,16 +11,15 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Options that a person gives with --opt.
+// Keys of --opt.
 const (
 	optGeneric = "com.docker.network.generic"
 	optNetwork = "network" // the virtual network's name
 	optTenant  = "tenant"
-	optPolicy  = "policy" // of a network that is made
+	optPolicy  = "policy" // of a network that is created
 )
 
-// createNetwork notes which virtual network a docker network on this host stands
-// for.
+// createNetwork stores the virtual network of a docker network on this host.
 func (p *Plugin) createNetwork(ctx context.Context, r *createNetworkRequest) (any, error) {
 	n, err := p.networkFor(ctx, generic(r.Options), slices.Concat(r.IPv4Data, r.IPv6Data))
 	if err != nil {
@@ -29,8 +28,8 @@ func (p *Plugin) createNetwork(ctx context.Context, r *createNetworkRequest) (an
 	return nothing{}, p.kept.set(r.NetworkID, dockerNetwork{*n})
 }
 
-// allocateNetwork is asked of a swarm's manager, before it chooses addresses and
-// long before a host has a container in the network. The options go to the hosts.
+// allocateNetwork is called on a swarm's manager, before it allocates addresses.
+// Docker passes the returned options to the hosts.
 func (p *Plugin) allocateNetwork(ctx context.Context, r *allocateNetworkRequest) (any, error) {
 	n, err := p.networkFor(ctx, r.Options, slices.Concat(r.IPv4Data, r.IPv6Data))
 	if err != nil {
@@ -39,19 +38,19 @@ func (p *Plugin) allocateNetwork(ctx context.Context, r *allocateNetworkRequest)
 	return &allocateNetworkResponse{Options: r.Options}, p.kept.set(inSwarm(r.NetworkID), dockerNetwork{*n})
 }
 
-// inSwarm is under what a swarm's network is noted; a host may have one of the
-// same id.
+// inSwarm is the key of a swarm's network, since the manager's host may have a
+// docker network with the same id.
 func inSwarm(id string) string { return "swarm:" + id }
 
-// networkFor finds the virtual network that options name, or makes it.
+// networkFor finds or creates the virtual network that the options name.
 func (p *Plugin) networkFor(ctx context.Context, options map[string]string, data []ipamData) (*model.Network, error) {
 	name := options[optNetwork]
 	if name == "" {
-		return nil, errors.New("name the virtual network: --opt network=NAME")
+		return nil, errors.New("the virtual network is missing: give --opt network=NAME")
 	}
 	for key := range options {
 		if !slices.Contains([]string{optNetwork, optTenant, optPolicy}, key) {
-			return nil, fmt.Errorf("--opt %s is not known; there are network, tenant and policy", key)
+			return nil, fmt.Errorf("unknown --opt %s; the options are network, tenant and policy", key)
 		}
 	}
 	subnets, err := subnetsOf(data)
@@ -66,7 +65,7 @@ func (p *Plugin) networkFor(ctx context.Context, options map[string]string, data
 	if err == nil && found == nil {
 		_, err = p.client.AddNetwork(ctx, wanted)
 		found = &wanted
-		if api.IsConflict(err) { // another host may have made it at this moment
+		if api.IsConflict(err) { // another host may have just created it
 			if there, err2 := p.find(ctx, wanted); there != nil || err2 != nil {
 				found, err = there, err2
 			}
@@ -75,18 +74,18 @@ func (p *Plugin) networkFor(ctx context.Context, options map[string]string, data
 	return found, err
 }
 
-// find looks for the virtual network that is wanted; nil where there is none of
-// its name.
+// find finds a virtual network by name; nil: none. It is an error if the network
+// does not match the wanted one.
 func (p *Plugin) find(ctx context.Context, wanted model.Network) (*model.Network, error) {
 	all, err := p.client.Networks(ctx)
 	at := slices.IndexFunc(all, func(n model.Network) bool { return n.Name == wanted.Name })
 	if err != nil || at < 0 {
 		return nil, err
 	}
-	return &all[at], stands(all[at], wanted.Tenant, wanted.Subnets)
+	return &all[at], matches(all[at], wanted.Tenant, wanted.Subnets)
 }
 
-// generic are the options of --opt.
+// generic returns the options of --opt.
 func generic(all map[string]any) map[string]string {
 	options := map[string]string{}
 	given, _ := all[optGeneric].(map[string]any)
@@ -96,8 +95,8 @@ func generic(all map[string]any) map[string]string {
 	return options
 }
 
-// subnetsOf are a docker network's. Its gateways are the router's, which is the
-// first address of each.
+// subnetsOf returns the subnets of a docker network. Their gateways must be the
+// router's addresses: the first address of each subnet.
 func subnetsOf(data []ipamData) (subnets []netip.Prefix, err error) {
 	for _, d := range data {
 		s, err := netip.ParsePrefix(d.Pool)
@@ -109,17 +108,17 @@ func subnetsOf(data []ipamData) (subnets []netip.Prefix, err error) {
 			return nil, errors.New("give the network a subnet: --subnet 10.1.0.0/16")
 		}
 		if g, err := netip.ParsePrefix(d.Gateway); err == nil && g.Addr() != model.GatewayAddress(s) {
-			return nil, fmt.Errorf("--gateway %s: the router of %s has its first address, %s; leave --gateway out", g.Addr(), s, model.GatewayAddress(s))
+			return nil, fmt.Errorf("--gateway %s: the router of %s has its first address, %s; remove --gateway", g.Addr(), s, model.GatewayAddress(s))
 		}
 		subnets = append(subnets, s)
 	}
 	return subnets, nil
 }
 
-// stands tells whether a virtual network that is there is the one that is meant.
-func stands(n model.Network, tenant string, subnets []netip.Prefix) error {
+// matches checks the tenant and the subnets of an existing virtual network.
+func matches(n model.Network, tenant string, subnets []netip.Prefix) error {
 	if tenant != "" && tenant != n.Tenant {
-		return fmt.Errorf("network %q is tenant %q's, not %q's", n.Name, n.Tenant, tenant)
+		return fmt.Errorf("network %q belongs to tenant %q, not to %q", n.Name, n.Tenant, tenant)
 	}
 	for _, s := range subnets {
 		if !slices.Contains(n.Subnets, s) {
@@ -129,25 +128,25 @@ func stands(n model.Network, tenant string, subnets []netip.Prefix) error {
 	return nil
 }
 
-// deleteNetwork is asked of a host, of a swarm's when no container there is in the
-// network (any more).
+// deleteNetwork is called on a host. In a swarm it is called when the host has no
+// more containers in the network.
 func (p *Plugin) deleteNetwork(ctx context.Context, r *networkRequest) (any, error) {
-	return p.giveUp(ctx, r.NetworkID)
+	return p.drop(ctx, r.NetworkID)
 }
 
-// freeNetwork is asked of a swarm's manager, while the hosts' last containers may
-// be ending.
+// freeNetwork is called on a swarm's manager. Containers on hosts may still be
+// stopping.
 func (p *Plugin) freeNetwork(ctx context.Context, r *networkRequest) (any, error) {
-	return p.giveUp(ctx, inSwarm(r.NetworkID))
+	return p.drop(ctx, inSwarm(r.NetworkID))
 }
 
-// giveUp forgets a docker network, and takes the virtual one away where it came by
-// Docker, from whichever host, and has no ports. A host that still has a docker
-// network of it, and a swarm's manager, make it again with its next port.
-func (p *Plugin) giveUp(ctx context.Context, id string) (any, error) {
+// drop forgets a docker network. It also deletes the virtual network, if Docker
+// created it on any host and it has no ports. A host or manager that still needs
+// it creates it again with the next port.
+func (p *Plugin) drop(ctx context.Context, id string) (any, error) {
 	n, err := p.kept.network(id)
 	if err != nil {
-		return nothing{}, nil // it is gone already
+		return nothing{}, nil // already deleted
 	}
 	if n.Network.Origin == model.Docker {
 		err := p.client.DeleteNetwork(ctx, n.Network.Name)
@@ -158,11 +157,11 @@ func (p *Plugin) giveUp(ctx context.Context, id string) (any, error) {
 	return nothing{}, p.kept.forget(id)
 }
 
-// addPort makes a port, and its network again where another host took that away
-// with the last port in it.
+// addPort adds a port. If another host has deleted the network with its last port,
+// addPort creates it again.
 func (p *Plugin) addPort(ctx context.Context, r api.PortRequest) (api.Port, error) {
 	port, err := p.client.AddPort(ctx, r)
-	n, known := p.kept.named(r.Network)
+	n, known := p.kept.byName(r.Network)
 	if !api.IsNotFound(err) || !known || n.Network.Origin != model.Docker {
 		return port, err
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// managedConfig is the config.json of a plugin that Docker runs itself, in a
+// managedConfig is the config.json of a managed plugin, which Docker runs in a
 // container (docs.docker.com/engine/extend/config).
 type managedConfig struct {
 	Description string              `json:"description"`
@@ -43,12 +43,12 @@ type managedArgs struct {
 	Value       []string `json:"value"`
 }
 
-// Package writes a program as a plugin that Docker manages, for `docker plugin
-// create`. Swarms take no others. The program has to be statically linked; the
-// folder may not exist yet.
+// Package writes a program as a managed plugin, for `docker plugin create`. Swarms
+// accept only managed plugins. The program must be statically linked. The folder
+// must not exist.
 func Package(dir, program string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		return fmt.Errorf("make a folder for the plugin: %w; name one that does not exist yet", err)
+		return fmt.Errorf("create the folder of the plugin: %w; give a folder that does not exist", err)
 	}
 	root := filepath.Join(dir, "rootfs")
 	for _, d := range []string{"run/docker/plugins", "run/vrouter", "var/lib/vrouter"} {
@@ -70,10 +70,10 @@ func Package(dir, program string) error {
 		Network:     map[string]string{"type": "host"},
 		Linux:       map[string][]string{"capabilities": {"CAP_NET_ADMIN"}},
 		Mounts: []managedMount{
-			bind("run", "where the agent's socket is", "/run/vrouter"),
-			bind("state", "where docker networks are noted", "/var/lib/vrouter"),
+			bind("run", "folder of the agent's socket", "/run/vrouter"),
+			bind("state", "folder of the stored docker networks", "/var/lib/vrouter"),
 		},
-		Args: managedArgs{"args", "of `vrouter docker`", []string{"value"}, []string{}},
+		Args: managedArgs{"args", "arguments of `vrouter docker`", []string{"value"}, []string{}},
 	}, "", "  ")
 	if err != nil {
 		return err

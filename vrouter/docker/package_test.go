@@ -34,7 +34,7 @@ func TestAPackageHasTheProgramAndSaysWhatItNeeds(t *testing.T) {
 			t.Errorf("no place for the mount at %s: %v", m.Destination, err)
 		}
 	}
-	if err := Package(dir, self); err == nil || !strings.Contains(err.Error(), "does not exist yet") {
+	if err := Package(dir, self); err == nil || !strings.Contains(err.Error(), "give a folder that does not exist") {
 		t.Errorf("a folder that exists: %v", err)
 	}
 }

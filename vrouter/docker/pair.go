@@ -12,16 +12,15 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// pairNames are an endpoint's devices: on the node, and the one that moves into
-// the container. They follow from its id, so that a plugin that was started anew
-// finds them.
+// pairNames returns the names of an endpoint's veth pair: on the node, and in the
+// container. They derive from the id, so that a restarted plugin finds them.
 func pairNames(endpoint string) (host, inside string) {
 	sum := sha256.Sum256([]byte(endpoint))
 	text := hex.EncodeToString(sum[:5])
 	return "vr-d" + text, "vr-c" + text
 }
 
-// makePair makes an endpoint's devices anew.
+// makePair creates an endpoint's veth pair. It deletes an existing one first.
 func makePair(endpoint string, mac model.MAC) (host, inside string, err error) {
 	host, inside = pairNames(endpoint)
 	if err := removePair(endpoint); err != nil {
@@ -31,12 +30,12 @@ func makePair(endpoint string, mac model.MAC) (host, inside string, err error) {
 	attrs.Name = host
 	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: net.HardwareAddr(mac[:])}
 	if err := netlink.LinkAdd(pair); err != nil {
-		return "", "", fmt.Errorf("make the devices %s and %s: %w", host, inside, err)
+		return "", "", fmt.Errorf("create the veth pair %s and %s: %w", host, inside, err)
 	}
 	return host, inside, nil
 }
 
-// removePair deletes an endpoint's devices, wherever the inner one is.
+// removePair deletes an endpoint's veth pair, also if one end is in a container.
 func removePair(endpoint string) error {
 	host, _ := pairNames(endpoint)
 	l, err := netlink.LinkByName(host)
@@ -60,7 +59,7 @@ func setMTU(mtu int, devices ...string) error {
 			err = netlink.LinkSetMTU(l, mtu)
 		}
 		if err != nil {
-			return fmt.Errorf("give device %s the MTU %d: %w", name, mtu, err)
+			return fmt.Errorf("set the MTU of device %s to %d: %w", name, mtu, err)
 		}
 	}
 	return nil

@@ -11,9 +11,9 @@ import (
 	"unicode"
 )
 
-// Docker's plugin protocol, JSON over HTTP: what libnetwork's remote driver and
-// remote address manager send and expect (libnetwork/docs/remote.md and ipam.md
-// of github.com/moby/moby). Fields that the plugin has no use for are left out.
+// Docker's plugin protocol, JSON over HTTP: the messages of libnetwork's remote
+// driver and remote IPAM (libnetwork/docs/remote.md and ipam.md of
+// github.com/moby/moby). Unused fields are omitted.
 
 type capabilities struct {
 	Scope             string // local, global
@@ -23,7 +23,7 @@ type capabilities struct {
 type ipamData struct {
 	AddressSpace string
 	Pool         string // a prefix
-	Gateway      string // an address with the pool's length
+	Gateway      string // an address with the pool's prefix length
 }
 
 type createNetworkRequest struct {
@@ -49,7 +49,7 @@ type networkRequest struct {
 }
 
 type endpointInterface struct {
-	Address     string `json:",omitempty"` // with its length
+	Address     string `json:",omitempty"` // with its prefix length
 	AddressIPv6 string `json:",omitempty"`
 	MacAddress  string `json:",omitempty"`
 }
@@ -113,7 +113,7 @@ type requestAddressRequest struct {
 }
 
 type requestAddressResponse struct {
-	Address string // with its length
+	Address string // with its prefix length
 }
 
 type releaseAddressRequest struct {
@@ -121,10 +121,10 @@ type releaseAddressRequest struct {
 	Address string
 }
 
-// nothing is a call whose contents do not matter, or an answer without any.
+// nothing is an unused request, or an empty response.
 type nothing struct{}
 
-// checked are calls that name what they are about by Docker's ids.
+// checked are requests with Docker's ids.
 type checked interface{ check() error }
 
 func (r *createNetworkRequest) check() error   { return ids(r.NetworkID) }
@@ -133,11 +133,12 @@ func (r *networkRequest) check() error         { return ids(r.NetworkID) }
 func (r *createEndpointRequest) check() error  { return ids(r.NetworkID, r.EndpointID) }
 func (r *endpointRequest) check() error        { return ids(r.NetworkID, r.EndpointID) }
 
-// ids refuses what is none: letters and digits, up to the 64 of a SHA-256.
+// ids refuses invalid ids. An id has 1 to 64 letters and digits, as a SHA-256 in
+// hexadecimal has.
 func ids(all ...string) error {
 	for _, id := range all {
 		if id == "" || len(id) > 64 || strings.ContainsFunc(id, func(r rune) bool { return r > 'z' || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-			return fmt.Errorf("%q is no id of Docker's", id)
+			return fmt.Errorf("%q is not a Docker id", id)
 		}
 	}
 	return nil
@@ -145,26 +146,25 @@ func ids(all ...string) error {
 
 const (
 	contentType = "application/vnd.docker.plugins.v1.2+json"
-	mostBody    = 1 << 20
+	maxBody     = 1 << 20
 )
 
-// answer serves one of Docker's calls. An error is told as Docker expects it, in
-// Err.
+// answer serves one of Docker's calls. Docker expects an error in the field Err.
 func answer[R any](mux *http.ServeMux, path string, call func(context.Context, *R) (any, error)) {
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		var request R
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		ctx, cancel := context.WithTimeout(r.Context(), agentTimeout)
 		defer cancel()
-		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody)).Decode(&request)
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&request)
 		if errors.Is(err, io.EOF) {
-			err = nil // calls without a body have none
+			err = nil // some calls have no body
 		}
 		if c, ok := any(&request).(checked); ok && err == nil {
 			err = c.check()
 		}
 		var body any
 		if err != nil {
-			err = fmt.Errorf("the call %s cannot be read: %w", path, err)
+			err = fmt.Errorf("parse the call %s: %w", path, err)
 		} else {
 			body, err = call(ctx, &request)
 		}
@@ -173,6 +173,6 @@ func answer[R any](mux *http.ServeMux, path string, call func(context.Context, *
 			w.WriteHeader(http.StatusInternalServerError)
 			body = map[string]string{"Err": err.Error()}
 		}
-		json.NewEncoder(w).Encode(body) // who asked is gone if this fails
+		json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 	})
 }

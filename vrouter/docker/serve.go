@@ -17,11 +17,11 @@ import (
 type ServeOptions struct {
 	Options
 	Name string // of the driver, and of the socket
-	Dir  string // in which Docker looks for plugins
+	Dir  string // folder of Docker's plugin sockets
 }
 
-// Serve serves Docker until ctx ends: on the socket that systemd hands over, else
-// on one that it makes, which root alone may open.
+// Serve serves Docker until ctx ends. It listens on the socket that systemd
+// passes, else on a new one that only root can open.
 func Serve(ctx context.Context, o ServeOptions, serving func(socket string)) error {
 	p, err := New(o.Options)
 	if err != nil {
@@ -32,14 +32,14 @@ func Serve(ctx context.Context, o ServeOptions, serving func(socket string)) err
 		return err
 	}
 	serving(l.Addr().String())
-	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: agentTimeout}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	select {
 	case err = <-done:
 		return err
 	case <-ctx.Done():
-		ending, cancel := context.WithTimeout(context.Background(), patience)
+		ending, cancel := context.WithTimeout(context.Background(), agentTimeout)
 		defer cancel()
 		return server.Shutdown(ending)
 	}
@@ -48,13 +48,13 @@ func Serve(ctx context.Context, o ServeOptions, serving func(socket string)) err
 func listen(o ServeOptions) (net.Listener, error) {
 	given, err := activation.Listeners()
 	if err != nil {
-		return nil, fmt.Errorf("take the socket over that systemd made: %w", err)
+		return nil, fmt.Errorf("use the socket from systemd: %w", err)
 	}
 	if len(given) > 0 {
 		return given[0], nil
 	}
 	if filepath.Base(o.Name) != o.Name || o.Name == "." {
-		return nil, fmt.Errorf("--name %q is no name", o.Name)
+		return nil, fmt.Errorf("--name %q is not valid: it must be a file name", o.Name)
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func listen(o ServeOptions) (net.Listener, error) {
 	path := filepath.Join(o.Dir, o.Name+".sock")
 	if c, err := net.Dial("unix", path); err == nil {
 		c.Close()
-		return nil, fmt.Errorf("another plugin serves %s already; stop that one, or choose another --name", path)
+		return nil, fmt.Errorf("listen on %s: another plugin uses it; stop that plugin, or choose another --name", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err

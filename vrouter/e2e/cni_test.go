@@ -176,9 +176,9 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 		code              uint
 	}{
 		{"a network that is not there", `, "network": "rad"`, `there is no network "rad"; did you mean "red"?`, 100},
-		{"an address manager", `, "ipam": {"type": "host-local"}`, "leave ipam out", types.ErrInvalidNetworkConfig},
-		{"ranges that are none", `, "ranges": ["10.1"]`, "is no prefix", types.ErrInvalidNetworkConfig},
-		{"no agent", `, "socket": "/run/no-such.sock"`, "no agent serves", types.ErrTryAgainLater},
+		{"an address manager", `, "ipam": {"type": "host-local"}`, "remove ipam", types.ErrInvalidNetworkConfig},
+		{"ranges that are none", `, "ranges": ["10.1"]`, "is not a prefix", types.ErrInvalidNetworkConfig},
+		{"no agent", `, "socket": "/run/no-such.sock"`, "no agent listens on", types.ErrTryAgainLater},
 	} {
 		r := newRuntime(t, b.nodes[0], c.extra)
 		_, err := r.AddNetworkList(ctx, r.list, r.container("x"))

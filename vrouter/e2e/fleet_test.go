@@ -99,7 +99,7 @@ func TestTwoNodesShareOneState(t *testing.T) {
 	if _, err := a.try("network", "create", "pink", "--subnet", "10.1.0.128/25"); err == nil || !strings.Contains(err.Error(), "overlaps") {
 		t.Errorf("a subnet of another network: %v", err)
 	}
-	if out, err := a.remove(); err == nil || !strings.Contains(out, "keeps the store that other nodes use ("+c.name+")") {
+	if out, err := a.remove(); err == nil || !strings.Contains(out, "other nodes use its embedded store ("+c.name+")") {
 		t.Errorf("the node with the store was removed: %v %s", err, out)
 	}
 	// From any host: the first node's ports from the second.
@@ -129,10 +129,10 @@ func TestTheStoreIsAway(t *testing.T) {
 		}
 		return nil
 	})
-	if out := c.run("status"); !strings.Contains(out, "out of reach: what was known") {
+	if out := c.run("status"); !strings.Contains(out, "unreachable: using the state of") {
 		t.Errorf("status does not say so:\n%s", out)
 	}
-	if out, err := a.remove(); err == nil || !strings.Contains(out, "say --with-store") {
+	if out, err := a.remove(); err == nil || !strings.Contains(out, "use --with-store") {
 		t.Errorf("the node with the store was removed: %v %s", err, out)
 	}
 	if _, err := c.try("port", "add", "--network", "red", "--netns", b.name+"-z", "--interface", "eth1"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
@@ -233,7 +233,7 @@ func TestASecondAgentOfANodeOnAnotherHostIsRefused(t *testing.T) {
 	go func() { ended <- twin.agent.Wait() }()
 	select {
 	case err := <-ended:
-		if err == nil || !strings.Contains(twin.log(), "node "+c.name+" has an agent already") {
+		if err == nil || !strings.Contains(twin.log(), "node "+c.name+" already has an agent") {
 			t.Errorf("%v: %s", err, twin.log())
 		}
 		twin.agent = nil

@@ -25,8 +25,8 @@ func fleet(nodes, ports int, forwarding model.Forwarding) model.State {
 	return s.WithDefaults()
 }
 
-// What a node of a large fleet does for each change: judge the state, and
-// compile it.
+// The work of a node in a large fleet for each change: validate and compile the
+// state.
 func BenchmarkCompile(b *testing.B) {
 	const ports = 100_000
 	for _, c := range []struct {

@@ -2,17 +2,16 @@ package fib
 
 import "net/netip"
 
-// Facts are what the tables depend on beside the desired state.
+// Facts are the inputs of Compile in addition to the desired state.
 type Facts struct {
-	// Ports are this node's ports that have a device, by name. Others are left
-	// out of the tables, with a warning.
+	// Ports are this node's ports that have a device, by name. The tables omit
+	// other ports, with a warning.
 	Ports map[string]PortFact
-	// Way tells how packets get from one of this node's underlay addresses to
-	// another node's: no paths where there is no way now. mtu is the smallest
-	// of the paths', bytes of the outer IP packet. nil: there is no way to
-	// anybody.
+	// Way returns the underlay paths from one of this node's addresses to another
+	// node's address; none if the address is unreachable. mtu is the smallest MTU
+	// of the paths, in bytes of the outer IP packet. nil: no node is reachable.
 	Way func(source, destination netip.Addr) (paths []Path, mtu int)
-	// MTU is the fabric's own in bytes, for what has no way yet; 0: 1500.
+	// MTU is the fabric's MTU in bytes, for nodes without a path; 0: 1500.
 	MTU    int
 	Limits Limits
 	// Partial notes what is wrong with one network in Tables.Refused, so that the
@@ -23,15 +22,15 @@ type Facts struct {
 	FlowIdle, FlowClosed uint32
 }
 
-// PortFact is what is known of a port's device.
+// PortFact is the device of a port.
 type PortFact struct {
 	Ifindex uint32
 	Device  string
-	Peer    bool   // a veth whose other end is the workload's
-	MTU     uint16 // of a device that can take no more; 0: what the tables say
+	Peer    bool   // a veth whose peer is the workload's device
+	MTU     uint16 // upper limit of the device; 0: none
 }
 
-// What Facts that say nothing stand for.
+// Defaults of Facts.
 const (
 	defaultMTU        = 1500
 	DefaultFlowIdle   = 180

@@ -7,20 +7,19 @@ import (
 	"slices"
 )
 
-// IDs gives numbers to things by their names: nexthops, vifs. A name keeps its
-// number as long as it is in use, over restarts too: packets in flight and
-// readers of counters know things by number. Numbers begin at 1. The zero value
-// is ready for use.
+// IDs allocates ids to names of nexthops and vifs. A name keeps its id while it is
+// in use, also over restarts, since packets in flight and counters refer to ids.
+// Ids begin at 1. The zero value is ready for use.
 type IDs struct {
 	kinds map[string]*numbers
 }
 
-// numbers of one kind.
+// numbers are the ids of one kind.
 type numbers struct {
 	byName map[string]uint32
 	taken  map[uint32]bool
 	used   map[string]bool // since the last Prune
-	next   uint32          // the least that may be free
+	next   uint32          // no smaller id is free
 }
 
 func (n *numbers) add(name string, id uint32) {
@@ -49,14 +48,14 @@ func (ids *IDs) kind(kind string) *numbers {
 	return n
 }
 
-// get returns the number of a name, and gives it the least free one where it has
-// none. limit is the largest number, 0 for none; false when all are taken.
+// get returns the id of a name. It allocates the smallest free id to a new name.
+// limit is the largest id, 0: unlimited. It returns false if all ids are in use.
 func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 	n := ids.kind(kind)
 	n.used[name] = true
 	if id, ok := n.byName[name]; ok && (limit == 0 || id <= limit) {
 		return id, true
-	} else if ok { // the limit was lowered: it moves
+	} else if ok { // the limit was lowered: allocate another id
 		n.free(name, id)
 	}
 	for n.taken[n.next] {
@@ -69,10 +68,10 @@ func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 	return n.next, true
 }
 
-// Prune frees the numbers of names that no Compile asked for since the last
-// Prune: it is due once the data path holds the last Compile's tables. Until
-// then a freed number may still be pointed at, so nobody else gets it. Without a
-// Compile before it, it frees them all.
+// Prune frees the ids of names that no Compile has used since the last Prune. Call
+// it once the data path has the tables of the last Compile: until then old table
+// entries may refer to a freed id. Without a Compile since the last Prune it frees
+// all ids.
 func (ids *IDs) Prune() {
 	for _, n := range ids.kinds {
 		for name, id := range n.byName {
@@ -84,7 +83,7 @@ func (ids *IDs) Prune() {
 	}
 }
 
-// Clone returns a copy that can be tried and thrown away.
+// Clone returns a copy.
 func (ids *IDs) Clone() *IDs {
 	c := &IDs{}
 	for kind, n := range ids.kinds {
@@ -96,7 +95,7 @@ func (ids *IDs) Clone() *IDs {
 	return c
 }
 
-// MarshalJSON writes the numbers by kind and name.
+// MarshalJSON encodes the ids by kind and name.
 func (ids *IDs) MarshalJSON() ([]byte, error) {
 	out := map[string]map[string]uint32{}
 	for kind, n := range ids.kinds {
@@ -105,11 +104,11 @@ func (ids *IDs) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads them; a number that two names have is an error.
+// UnmarshalJSON decodes the ids. An id of two names is an error.
 func (ids *IDs) UnmarshalJSON(data []byte) error {
 	var in map[string]map[string]uint32
 	if err := json.Unmarshal(data, &in); err != nil {
-		return fmt.Errorf("read the numbers of nexthops and vifs: %w", err)
+		return fmt.Errorf("read the ids of nexthops and vifs: %w", err)
 	}
 	*ids = IDs{}
 	for kind, byName := range in {
@@ -117,7 +116,7 @@ func (ids *IDs) UnmarshalJSON(data []byte) error {
 		for _, name := range slices.Sorted(maps.Keys(byName)) {
 			id := byName[name]
 			if id == 0 || n.taken[id] {
-				return fmt.Errorf("read the numbers of nexthops and vifs: %s %q has number %d, which is taken or none", kind, name, id)
+				return fmt.Errorf("read the ids of nexthops and vifs: %s %q has id %d, which is 0 or used twice", kind, name, id)
 			}
 			n.add(name, id)
 		}

@@ -23,7 +23,7 @@ func TestNumbersStayAndTheLeastFreeOneIsGiven(t *testing.T) {
 	}
 	ids.Prune()
 	mustGet(t, ids, "c", 3)
-	mustGet(t, ids, "d", 4) // a and b may still be pointed at
+	mustGet(t, ids, "d", 4) // table entries may still refer to a and b
 	ids.Prune()
 	mustGet(t, ids, "e", 1)
 	mustGet(t, ids, "c", 3)
@@ -88,9 +88,9 @@ func TestNumbersAreKeptOverRestarts(t *testing.T) {
 
 func TestNumbersThatCannotBeAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"vif":{"a":1,"b":1}}`: `read the numbers of nexthops and vifs: vif "b" has number 1, which is taken or none`,
-		`{"vif":{"a":0}}`:       `read the numbers of nexthops and vifs: vif "a" has number 0, which is taken or none`,
-		`{"vif":{"a":-1}}`:      `read the numbers of nexthops and vifs: json: cannot unmarshal number -1 into Go value of type uint32`,
+		`{"vif":{"a":1,"b":1}}`: `read the ids of nexthops and vifs: vif "b" has id 1, which is 0 or used twice`,
+		`{"vif":{"a":0}}`:       `read the ids of nexthops and vifs: vif "a" has id 0, which is 0 or used twice`,
+		`{"vif":{"a":-1}}`:      `read the ids of nexthops and vifs: json: cannot unmarshal number -1 into Go value of type uint32`,
 	} {
 		var ids IDs
 		if err := json.Unmarshal([]byte(text), &ids); err == nil || err.Error() != want {

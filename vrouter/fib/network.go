@@ -9,8 +9,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// networks makes VRFs, what labels and VNIs lead to, the routers' addresses,
-// and what gateways reach.
+// networks adds the VRFs, the targets of labels and VNIs, the routers' addresses,
+// and the prefixes and MACs of gateways.
 func (c *compiler) networks() {
 	for i := range c.state.Networks {
 		if n := c.here[c.state.Networks[i].Name]; n != nil {
@@ -48,17 +48,16 @@ func (c *compiler) vrf(n *network) {
 	c.t.VNIs[vni(n)] = ethernet
 }
 
-// vni of a network.
 func vni(n *network) uint32 { return cmp.Or(n.VNI, n.ID) }
 
-// gatewayOf is a subnet's first address, the router's.
+// gatewayOf is the router's address: the first address of a subnet.
 func gatewayOf(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
 func (c *compiler) host(n *network, a netip.Addr, r Route) {
 	c.t.Routes[RouteKey{VRF: n.ID, Prefix: netip.PrefixFrom(a, a.BitLen())}] = r
 }
 
-// label is what a node wants on a payload of the network.
+// label is the label or VNI that a node expects for a network.
 func (t *tunnel) label(n *network, ethernet bool) uint32 {
 	switch {
 	case t.encap == model.VXLAN:
@@ -69,7 +68,7 @@ func (t *tunnel) label(n *network, ethernet bool) uint32 {
 	return n.Label()
 }
 
-// foreignLabel is what a gateway wants.
+// foreignLabel is the label or VNI that a gateway expects for a network.
 func (t *tunnel) foreignLabel(gn model.GatewayNetwork, n *network, ethernet bool) uint32 {
 	switch {
 	case t.encap == model.VXLAN:

@@ -13,14 +13,14 @@ const (
 	vxlanHeader    = 8 // RFC 7348
 )
 
-// Least MTUs of IP.
+// Smallest MTUs of IP.
 const (
-	leastMTU4 = 576  // RFC 791: what every host takes
+	leastMTU4 = 576  // RFC 791: every host accepts packets of this size
 	leastMTU6 = 1280 // RFC 8200
 )
 
-// Overhead is how many bytes an encapsulation adds in front of an inner IP
-// packet, from the outer IP header on. VXLAN's payload is always Ethernet.
+// Overhead is the number of bytes that an encapsulation adds to an inner IP packet,
+// including the outer IP header. VXLAN's payload is always Ethernet.
 func Overhead(e model.Encapsulation, underlay6, ethernet bool) int {
 	n := ipv4Header
 	if underlay6 {

@@ -6,9 +6,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// policy merges a port's rules with its network's, which are asked after them.
-// A direction without a rule is open. A node's own port takes nothing but replies
-// unless it has policies: what listens on a node is not for workloads.
+// policy concatenates the rules of a port and of its network. A direction without
+// rules allows everything. A port of the node itself without policies accepts only
+// replies, so that workloads cannot reach the node's services.
 func (c *compiler) policy(p *model.Port, n *network) Policy {
 	f := Policy{AllowIn: true, AllowOut: true}
 	if p.Attach.Host && len(p.Policies) == 0 {
@@ -18,7 +18,7 @@ func (c *compiler) policy(p *model.Port, n *network) Policy {
 		for _, name := range names {
 			policy := c.policies[name]
 			if policy == nil {
-				c.errs = append(c.errs, fmt.Errorf("port %q: there is no policy %q", p.Name, name))
+				c.errs = append(c.errs, fmt.Errorf("compile port %q: there is no policy %q", p.Name, name))
 				continue
 			}
 			c.add(&f, policy)

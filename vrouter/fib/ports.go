@@ -6,8 +6,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// ports makes the vifs of this node's ports, and the routes and bridge entries
-// of all ports of the networks that are here.
+// ports adds the vifs of this node's ports, and the routes and bridge entries of
+// all ports in this node's networks.
 func (c *compiler) ports() {
 	for i := range c.state.Ports {
 		p := &c.state.Ports[i]
@@ -25,14 +25,14 @@ func (c *compiler) ports() {
 func (c *compiler) remotePort(p *model.Port, n *network) {
 	t := c.peers[p.Node]
 	if t == nil {
-		return // warned of already
+		return // the warning has been given
 	}
-	c.stations(p, n, t.nexthop(!n.Routes()), t.label(n, !n.Routes()), t.ethernet, t.label(n, true))
+	c.portEntries(p, n, t.nexthop(!n.Routes()), t.label(n, !n.Routes()), t.ethernet, t.label(n, true))
 }
 
-// stations makes a port's addresses known: as routes, which in networks that
-// bridge also say whose MAC answers for them, and as a bridge entry.
-func (c *compiler) stations(p *model.Port, n *network, routed, label, bridged, ethernetLabel uint32) {
+// portEntries adds the routes and the bridge entry of a port. In networks that
+// bridge, the routes also have the port's MAC, for ARP and ND replies.
+func (c *compiler) portEntries(p *model.Port, n *network, routed, label, bridged, ethernetLabel uint32) {
 	r := Route{Nexthop: routed, Label: label}
 	if n.Bridges() {
 		r.MAC = p.MAC
@@ -44,10 +44,10 @@ func (c *compiler) stations(p *model.Port, n *network, routed, label, bridged, e
 }
 
 func (c *compiler) localPort(p *model.Port, n *network) {
-	fact, plugged := c.facts.Ports[p.Name]
-	if !plugged {
+	fact, connected := c.facts.Ports[p.Name]
+	if !connected {
 		if p.Attach == (model.Attachment{}) {
-			return // where it is, somebody will say
+			return // not attached yet
 		}
 		c.warn("port %q has no device yet", p.Name)
 		return
@@ -76,14 +76,14 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 		c.t.Policies[id] = policy
 	}
 	c.t.Vifs[fact.Ifindex] = v
-	c.stations(p, n, nexthop, 0, nexthop, 0)
+	c.portEntries(p, n, nexthop, 0, nexthop, 0)
 	if n.Bridges() {
 		n.flood = append(n.flood, Member{Nexthop: nexthop})
 	}
 }
 
-// sources are the prefixes that a port may send from. In a network that only
-// bridges, a port without addresses may have any: nobody knows better.
+// sources returns the prefixes that a port may send from. A port without addresses
+// in a network that only bridges may use any address.
 func sources(p *model.Port, n *network) []netip.Prefix {
 	if len(p.IPs) == 0 && !n.Routes() {
 		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
@@ -95,8 +95,8 @@ func sources(p *model.Port, n *network) []netip.Prefix {
 	return fourFirst(append(all, p.AllowSources...), func(s netip.Prefix) bool { return s.Addr().Is4() })
 }
 
-// gatewayFor is the router's address in the port's own subnet, else in the
-// network's first of the family; zero where there is none.
+// gatewayFor returns the router's address in the subnet of the port, else in the
+// first subnet of the family; zero: none.
 func gatewayFor(p *model.Port, n *network, family func(netip.Addr) bool) netip.Addr {
 	for _, a := range p.IPs {
 		if !family(a) {

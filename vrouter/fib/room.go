@@ -9,10 +9,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// room finds what the ports of each network may send: what fits the way with
-// the least room to any node that may have a peer. Nodes without one count as
-// if the fabric's MTU led to them, so that a workload's MTU stays as it is when
-// its peers come and go.
+// room computes the MTU of each network's ports: the largest packet that fits every
+// tunnel to any node. Nodes without a tunnel count with the fabric's MTU. So the
+// MTU of a workload does not change when peers are added or deleted.
 func (c *compiler) room() {
 	others := c.others()
 	for i := range c.state.Networks {
@@ -26,14 +25,14 @@ func (c *compiler) room() {
 	}
 }
 
-// space is what a way leaves for an inner packet, in bytes.
+// space is the room of a tunnel for inner packets, in bytes.
 type space struct {
 	to           string
 	encap        model.Encapsulation
 	outer, inner int
 }
 
-// named turns a tunnel's name into an object.
+// named returns the node or gateway of a tunnel's name, for errors.
 func named(name string) string {
 	if gateway, ok := strings.CutPrefix(name, "gateway "); ok {
 		return fmt.Sprintf("gateway %q", gateway)
@@ -41,7 +40,7 @@ func named(name string) string {
 	return fmt.Sprintf("node %q", name)
 }
 
-// others are tunnels, made or not, to every other node.
+// others returns tunnels to all other nodes, also to nodes without a tunnel yet.
 func (c *compiler) others() map[string]*tunnel {
 	all := make(map[string]*tunnel, len(c.state.Nodes))
 	for i := range c.state.Nodes {
@@ -83,7 +82,7 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) space {
 	return least
 }
 
-// checkRoom refuses MTUs with which IP itself does not work.
+// checkRoom refuses MTUs that are too small for IP.
 func (c *compiler) checkRoom(n *network, s space) {
 	least, family := leastMTU4, "IPv4"
 	if n.speaks6() {
@@ -92,22 +91,21 @@ func (c *compiler) checkRoom(n *network, s space) {
 	if s.inner >= least {
 		return
 	}
-	way := "the longest headers of this node's encapsulations"
+	headers := "the longest headers of this node's encapsulations"
 	if s.to != "" {
-		way = fmt.Sprintf("the headers of %s to %s", s.encap, s.to)
+		headers = fmt.Sprintf("the headers of %s to %s", s.encap, s.to)
 	}
-	c.errs = append(c.errs, fmt.Errorf("network %q: an underlay MTU of %d leaves %d bytes for packets behind %s, %s needs %d; raise the underlay's MTU to %d",
-		n.Name, s.outer, s.inner, way, family, least, least+s.outer-s.inner))
+	c.errs = append(c.errs, fmt.Errorf("network %q: an underlay MTU of %d leaves %d bytes for packets after %s, %s needs %d; raise the underlay's MTU to %d",
+		n.Name, s.outer, s.inner, headers, family, least, least+s.outer-s.inner))
 }
 
-// VifMTU is the MTU of a workload's device in a network, on a node of which
-// nothing is known but its fabric's MTU: what every encapsulation that it
-// offers leaves.
+// VifMTU is the MTU of a workload's device before other nodes are known: the
+// fabric's MTU without the longest headers of the node's encapsulations.
 func VifMTU(fabric int, node model.Node, n model.Network) int {
 	v6 := !slices.ContainsFunc(node.Underlay, netip.Addr.Is4)
-	most := 0
+	longest := 0
 	for _, e := range node.Encapsulations {
-		most = max(most, Overhead(e, v6, n.Bridges()))
+		longest = max(longest, Overhead(e, v6, n.Bridges()))
 	}
-	return fabric - most
+	return fabric - longest
 }

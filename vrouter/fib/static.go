@@ -7,9 +7,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// staticRoutes are those of the state; with several ways they are ECMP. One
-// whose ways are all gone discards: its packets shall not take the way of a
-// shorter prefix instead.
+// staticRoutes adds the static routes. A route with several next hops is ECMP. A
+// route without any reachable next hop discards, so that its packets do not take
+// the route of a shorter prefix.
 func (c *compiler) staticRoutes() {
 	for _, r := range c.state.Routes {
 		n := c.here[r.Network]
@@ -25,17 +25,17 @@ func (c *compiler) staticRoutes() {
 		route := Route{}
 		switch {
 		case len(members) == 0 && !r.Discard:
-			c.warn("route %s of network %q has no way now, its packets are dropped", r.Prefix, r.Network)
+			c.warn("route %s of network %q has no reachable next hop: its packets are dropped", r.Prefix, r.Network)
 		case len(members) == 1 && len(r.Via) == 1:
 			route = Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
-		case len(members) > 0: // one of several keeps the composite's id, and the flows that stick to it
+		case len(members) > 0: // also with one member left: flows stick to the composite's id
 			route.Nexthop = c.nexthop(fmt.Sprintf("ecmp %s %s", r.Network, r.Prefix), Nexthop{Type: Composite, VRF: n.ID, Members: members})
 		}
 		c.t.Routes[RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}] = route
 	}
 }
 
-// via is one way of a static route, as this node sees it.
+// via returns the member of a next hop on this node; false: not reachable.
 func (c *compiler) via(v model.Via, n *network) (Member, bool) {
 	if v.Gateway != "" {
 		return c.viaGateway(v.Gateway, n)
@@ -45,8 +45,8 @@ func (c *compiler) via(v model.Via, n *network) (Member, bool) {
 		return Member{}, false
 	}
 	if p.Node == c.self.Name {
-		id, plugged := c.encaps[p.Name]
-		return Member{Nexthop: id}, plugged
+		id, connected := c.encaps[p.Name]
+		return Member{Nexthop: id}, connected
 	}
 	t := c.peers[p.Node]
 	if t == nil {

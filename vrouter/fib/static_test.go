@@ -23,7 +23,7 @@ func wide(via ...model.Via) model.State {
 	return s
 }
 
-// ways are the names and labels of a route's members.
+// ways returns the names and labels of a route's members.
 func ways(t Tables, p netip.Prefix) (all []string, composite bool) {
 	r := t.Routes[RouteKey{7, p}]
 	n := t.Nexthops[r.Nexthop]
@@ -59,8 +59,8 @@ func TestWaysOfARouteCarryTheirOwnLabels(t *testing.T) {
 	}
 }
 
-// Flows stick to members by the composite's id: it must not change when ways
-// come and go.
+// Flows stick to members by the composite's id, which must not change when next
+// hops come and go.
 func TestACompositeKeepsItsNumberWhileWaysComeAndGo(t *testing.T) {
 	s := wide(model.Via{Port: "pa"}, model.Via{Port: "pb"}).WithDefaults()
 	ids := &IDs{}
@@ -91,7 +91,7 @@ func TestARouteWithoutAWayDiscardsAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, has := tables.Routes[RouteKey{7, prefix("10.9.0.0/16")}]
-	want := []string{`port "pa" has no device yet`, `route 10.9.0.0/16 of network "red" has no way now, its packets are dropped`}
+	want := []string{`port "pa" has no device yet`, `route 10.9.0.0/16 of network "red" has no reachable next hop: its packets are dropped`}
 	if !has || r != (Route{}) || !slices.Equal(warnings, want) {
 		t.Errorf("route %+v (%v), warnings %q; want one that discards, and %q", r, has, warnings, want)
 	}

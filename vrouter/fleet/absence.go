@@ -7,16 +7,16 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// absence knows which nodes are not there. A lease that ends while the store is
-// heard of is a node that died. One that is missing when the store is read, or
-// comes back, may be that of a node which lost the store as well, and is given
-// the time of a lease to return.
+// absence tracks the nodes that are gone. If a lease ends while the store is
+// reachable, the node is gone at once. If a node is missing when the store is read
+// or reachable again, the node may have lost the store too. It then has the time
+// of one lease to return.
 type absence struct {
 	lease time.Duration
-	since map[string]time.Time // from when on a node counts as gone
+	since map[string]time.Time // time from which a node counts as gone
 }
 
-// read looks at a view that came as a whole.
+// read handles a view that was read as a whole.
 func (a *absence) read(v *View, now time.Time) {
 	for node := range v.nodes {
 		if _, there := v.alive[node]; there {
@@ -27,8 +27,8 @@ func (a *absence) read(v *View, now time.Time) {
 	}
 }
 
-// back gives every node that is missing its time again.
-func (a *absence) back(v *View, now time.Time) {
+// reconnected restarts the waiting time of every missing node.
+func (a *absence) reconnected(v *View, now time.Time) {
 	if v == nil {
 		return
 	}
@@ -38,7 +38,7 @@ func (a *absence) back(v *View, now time.Time) {
 	a.read(v, now)
 }
 
-// change looks at what changed while the store was heard of.
+// change handles a commit.
 func (a *absence) change(v *View, ch store.Changes, now time.Time) {
 	for _, key := range ch.Deleted {
 		if node, is := strings.CutPrefix(key, inAlive); is {
@@ -59,13 +59,13 @@ func (a *absence) change(v *View, ch store.Changes, now time.Time) {
 	}
 }
 
-// gone are the nodes that count as gone, and how long until the next one does; 0
-// for none.
+// gone returns the nodes that count as gone, and the time until the next one does
+// (0: none is missing).
 func (a *absence) gone(v *View, now time.Time) (gone map[string]bool, next time.Duration) {
 	gone = map[string]bool{}
 	for node, since := range a.since {
 		switch left := since.Sub(now); {
-		case v.nodes[node].Name == "": // it was deleted
+		case v.nodes[node].Name == "": // the node was deleted
 		case left <= 0:
 			gone[node] = true
 		case next == 0 || left < next:

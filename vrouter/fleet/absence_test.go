@@ -13,8 +13,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// A node whose lease ends while the store is heard of is gone at once; one that
-// is missing when the store is read, or comes back, has the time of a lease.
+// A node whose lease ends while the store is reachable is gone at once. A node that
+// is missing when the store is read or reachable again has the time of a lease.
 func TestWhoIsGone(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	lease := 10 * time.Second
@@ -41,7 +41,7 @@ func TestWhoIsGone(t *testing.T) {
 
 	// The store was away, and with it whatever kept leases.
 	delete(v.alive, "b")
-	a.back(v, now.Add(30*time.Second))
+	a.reconnected(v, now.Add(30*time.Second))
 	check(39 * time.Second)
 	if _, next := a.gone(v, now.Add(39*time.Second)); next != time.Second {
 		t.Errorf("the next is gone in %v", next)

@@ -9,16 +9,16 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// Alive is what a node's agent says of itself while it is there.
+// Alive is the record of a running agent.
 type Alive struct {
-	Instance string    `json:"instance"` // of the node's state directory: two with one name are told apart by it
+	Instance string    `json:"instance"` // id of the node's state directory; it differs between two nodes with one name
 	Host     string    `json:"host"`
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
 	Since    time.Time `json:"since"`
 }
 
-// TakenError is why an agent may not be a node: another one is.
+// TakenError says that another agent runs for the same node.
 type TakenError struct {
 	Node   string
 	Holder Alive
@@ -26,14 +26,13 @@ type TakenError struct {
 }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("node %s has an agent already, process %d on host %s; stop that one, or give this node another name. If that host is gone for good, wait %v until its lease is over", e.Node, e.Holder.PID, e.Holder.Host, e.Lease)
+	return fmt.Sprintf("node %s already has an agent, process %d on host %s; stop that agent, or give this node another name. If that host will not come back, wait %v until its lease ends", e.Node, e.Holder.PID, e.Holder.Host, e.Lease)
 }
 
-// Attend keeps a node known as alive until ctx ends; it leaves the key to its
-// lease then, so that an agent that is only started anew is not missed. It
-// returns a *TakenError at once where another agent is the node, also when that
-// one came while the store was out of reach. held is called when the node is
-// known as alive, each time anew.
+// Attend keeps the alive key of a node until ctx ends. The key then expires with
+// its lease, so that a restart of the agent goes unnoticed. Attend returns a
+// *TakenError if another agent has the key, also when that agent took it while the
+// store was unreachable. held is called each time the key has been written.
 func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) error {
 	for {
 		lost, err := f.hold(ctx, node, me)
@@ -44,7 +43,7 @@ func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) 
 		case errors.As(err, &taken):
 			return err
 		case err != nil:
-			f.trouble(err)
+			f.setProblem(err)
 			if !sleep(ctx, time.Second) {
 				return nil
 			}
@@ -53,7 +52,7 @@ func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) 
 		held()
 		select {
 		case <-lost:
-			f.log.Warn("this node's lease is over; the others may have dropped its routes", "node", node)
+			f.log.Warn("this node's lease has expired; other nodes may have dropped its routes", "node", node)
 		case <-ctx.Done():
 			return nil
 		}
@@ -90,14 +89,13 @@ func (f *Fleet) hold(ctx context.Context, node string, me Alive) (lost <-chan st
 	return lost, err
 }
 
-// Leave makes it known that a node's agent is gone for good, without waiting for
-// its lease.
+// Leave deletes the alive key of a node at once.
 func (f *Fleet) Leave(ctx context.Context, node string) error {
 	_, err := f.store.Commit(ctx, store.Commit{Delete: []string{inAlive + node}})
 	return err
 }
 
-// Taken is a *TakenError where another instance's agent is the node.
+// Taken returns a *TakenError if another instance has the node's alive key.
 func (f *Fleet) Taken(v *View, node, instance string) error {
 	if holder, there := v.alive[node]; there && holder.Instance != instance {
 		return &TakenError{node, holder, f.absence.lease}
@@ -105,8 +103,8 @@ func (f *Fleet) Taken(v *View, node, instance string) error {
 	return nil
 }
 
-// Gone are the nodes that count as gone now, and how long until another one
-// does; 0: none is missing.
+// Gone returns the nodes that count as gone, and the time until the next one does
+// (0: none is missing).
 func (f *Fleet) Gone() (gone map[string]bool, next time.Duration) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

@@ -13,17 +13,18 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// Apply makes the state what a document says, but for ports that came by other
-// doors, which stay. What would contradict these is refused whole, before
-// anything is written. A difference that has room in it is one commit; a larger
-// one is written in several: what stands in the way is deleted first, then what
-// is wanted is put, then the rest is deleted. One that is interrupted is
-// completed by another.
+// Apply replaces the state with a document. Ports of other clients (CLI, CNI,
+// Docker) stay; a document that contradicts them is refused before anything is
+// written.
+//
+// The difference is one commit if it fits. A larger one is several commits. They
+// first delete what conflicts with new objects, then put objects, then delete the
+// rest. After an interruption, apply the document again.
 func (f *Fleet) Apply(ctx context.Context, s model.State) error {
 	for attempt := 0; ; attempt++ {
 		err := f.applyOnce(ctx, s)
 		var conflict *store.ConflictError
-		if !errors.As(err, &conflict) || attempt == mostAttempts {
+		if !errors.As(err, &conflict) || attempt == maxAttempts {
 			return err
 		}
 		if err := f.catchUp(ctx, attempt); err != nil {
@@ -32,8 +33,8 @@ func (f *Fleet) Apply(ctx context.Context, s model.State) error {
 	}
 }
 
-// applyOnce makes a plan of commits and makes them one after another, each on
-// the condition that nobody else changed anything since the plan.
+// applyOnce plans commits and makes them one after another. Each depends on the
+// state not having changed since the plan.
 func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
 	var plan []store.Commit
 	var revision int64
@@ -42,15 +43,15 @@ func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
 		if refused = v.newer(); refused != nil {
 			return
 		}
-		var w wanted
+		var w desired
 		if w, refused = v.join(s); refused == nil {
-			plan = pack(v.towards(w), f.store.MaxKeys()-1) // and the schema
+			plan = pack(v.stepsTo(w), f.store.MaxKeys()-1) // one key is the schema's
 		}
 		for i := range plan {
 			plan[i].Exact = map[string]int64{keySchema: v.revisions[keySchema]}
 		}
 		if len(plan) > 0 {
-			v.mark(&plan[0])
+			v.checkSchema(&plan[0])
 		}
 		revision = v.revision
 	})
@@ -59,18 +60,18 @@ func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
 	}
 	for i, c := range plan {
 		if i > 0 && c.Exact[keySchema] == 0 {
-			delete(c.Exact, keySchema) // the first one has just written it
+			delete(c.Exact, keySchema) // the first commit has just written it
 		}
 		c.Ranges = map[string]int64{inNodes: revision, inNetworks: revision, inGateways: revision, inPolicies: revision, inRoutes: revision, inPorts: revision}
 		if revision, err = f.store.Commit(ctx, c); err != nil {
 			return err
 		}
 	}
-	f.seen(ctx, revision)
+	f.awaitRevision(ctx, revision)
 	return nil
 }
 
-// step is what belongs into one commit: an object with all its keys.
+// step is the smallest part of a commit: an object with all its keys.
 type step struct {
 	put    []entry
 	delete []string
@@ -81,16 +82,16 @@ type entry struct {
 	value []byte
 }
 
-// pack puts steps into as few commits as they fit in, in their order.
-func pack(steps []step, most int) (plan []store.Commit) {
+// pack puts steps into as few commits as possible, in order.
+func pack(steps []step, maxKeys int) (plan []store.Commit) {
 	size := 0
 	for first, last := 0, 0; last <= len(steps); last++ {
 		more := 0
 		if last < len(steps) {
 			more = len(steps[last].put) + len(steps[last].delete)
 		}
-		if size > 0 && (last == len(steps) || size+more > most) {
-			plan = append(plan, together(steps[first:last], size))
+		if size > 0 && (last == len(steps) || size+more > maxKeys) {
+			plan = append(plan, merged(steps[first:last], size))
 			first, size = last, 0
 		}
 		size += more
@@ -98,8 +99,8 @@ func pack(steps []step, most int) (plan []store.Commit) {
 	return plan
 }
 
-// together is one commit of steps that have so many keys.
-func together(steps []step, keys int) store.Commit {
+// merged makes one commit of steps that have the given number of keys.
+func merged(steps []step, keys int) store.Commit {
 	c := store.Commit{Put: make(map[string][]byte, keys)}
 	for _, s := range steps {
 		for _, e := range s.put {
@@ -110,16 +111,16 @@ func together(steps []step, keys int) store.Commit {
 	return c
 }
 
-// towards are the steps from the view to what is wanted.
-func (v *View) towards(w wanted) (steps []step) {
+// stepsTo returns the steps from the view to the desired objects.
+func (v *View) stepsTo(w desired) (steps []step) {
 	for _, r := range v.Routes() {
 		if key := routeKey(r); w.objects[key] == nil {
 			steps = append(steps, step{delete: []string{key}})
 		}
 	}
-	steps = append(steps, v.portsAway(w)...)
-	for _, place := range []string{keySettings, inPolicies, inNodes, inNetworks, inGateways} {
-		steps = append(steps, v.puts(w, place)...)
+	steps = append(steps, v.portDeletions(w)...)
+	for _, prefix := range []string{keySettings, inPolicies, inNodes, inNetworks, inGateways} {
+		steps = append(steps, v.puts(w, prefix)...)
 	}
 	var ports []*model.Port
 	for _, p := range w.ports {
@@ -134,8 +135,8 @@ func (v *View) towards(w wanted) (steps []step) {
 	steps = append(steps, v.puts(w, inRoutes)...)
 	var last []string
 	for key := range v.revisions {
-		place, _, _ := strings.Cut(key, "/")
-		if slices.Contains([]string{inNodes, inNetworks, inGateways, inPolicies}, place+"/") && w.objects[key] == nil {
+		kind, _, _ := strings.Cut(key, "/")
+		if slices.Contains([]string{inNodes, inNetworks, inGateways, inPolicies}, kind+"/") && w.objects[key] == nil {
 			last = append(last, key)
 		}
 	}
@@ -146,44 +147,44 @@ func (v *View) towards(w wanted) (steps []step) {
 	return steps
 }
 
-// portsAway deletes the keys of ports that nobody wants any more: all of one that
-// is gone, the former addresses of one that has others now.
-func (v *View) portsAway(w wanted) (steps []step) {
-	var away []string
-	for name, is := range v.ports {
+// portDeletions deletes all keys of ports that are not desired, and the former
+// addresses of ports whose addresses change.
+func (v *View) portDeletions(w desired) (steps []step) {
+	var stale []string
+	for name, current := range v.ports {
 		p := w.ports[name]
-		if !w.stay[name] && (p == nil || p.Network != is.Network || p.MAC != is.MAC || !slices.Equal(p.IPs, is.IPs)) {
-			away = append(away, name)
+		if !w.kept[name] && (p == nil || p.Network != current.Network || p.MAC != current.MAC || !slices.Equal(p.IPs, current.IPs)) {
+			stale = append(stale, name)
 		}
 	}
-	if len(away) == 0 {
+	if len(stale) == 0 {
 		return nil
 	}
-	slices.Sort(away)
+	slices.Sort(stale)
 	keep := map[string]bool{}
 	for _, p := range w.ports {
 		for _, key := range portKeys(*p) {
 			keep[key] = true
 		}
 	}
-	for name := range w.stay {
+	for name := range w.kept {
 		for _, key := range portKeys(*v.ports[name]) {
 			keep[key] = true
 		}
 	}
-	for _, name := range away {
+	for _, name := range stale {
 		keys := portKeys(*v.ports[name])
 		steps = append(steps, step{delete: slices.DeleteFunc(keys, func(key string) bool { return keep[key] })})
 	}
 	return steps
 }
 
-// portKeys are all keys of a port.
-func portKeys(p model.Port) []string { return append(own(p), portKey(p.Network, p.Name)) }
+// portKeys returns all keys of a port.
+func portKeys(p model.Port) []string { return append(uniqueKeys(p), portKey(p.Network, p.Name)) }
 
-// portEntries are a port's keys with their values.
+// portEntries returns the keys of a port with their values.
 func portEntries(p model.Port) []entry {
-	keys := own(p)
+	keys := uniqueKeys(p)
 	all := append(make([]entry, 0, len(keys)+1), entry{portKey(p.Network, p.Name), encode(p)}, entry{keys[0], encode(p.Network)})
 	name := encode(p.Name)
 	for _, key := range keys[1:] {
@@ -193,82 +194,83 @@ func portEntries(p model.Port) []entry {
 }
 
 func (v *View) hasPort(p *model.Port) bool {
-	is := v.ports[p.Name]
-	return is != nil && v.broken[portKey(p.Network, p.Name)] == nil && is.Equal(*p)
+	current := v.ports[p.Name]
+	return current != nil && v.broken[portKey(p.Network, p.Name)] == nil && current.Equal(*p)
 }
 
-// puts are the objects of a place that are not as they are wanted.
-func (v *View) puts(w wanted, place string) (steps []step) {
+// puts returns steps for the objects under a key prefix that differ from the
+// desired ones.
+func (v *View) puts(w desired, prefix string) (steps []step) {
 	for _, key := range slices.Sorted(maps.Keys(w.objects)) {
-		if strings.HasPrefix(key, place) && !v.has(key, w.objects[key]) {
+		if strings.HasPrefix(key, prefix) && !v.has(key, w.objects[key]) {
 			steps = append(steps, step{put: []entry{{key, encode(w.objects[key])}}})
 		}
 	}
 	return steps
 }
 
-// has tells whether an object is as it is wanted.
+// has reports whether the view has an object with this value.
 func (v *View) has(key string, object any) bool {
 	if v.revisions[key] == 0 || v.broken[key] != nil {
 		return false
 	}
 	_, name, _ := strings.Cut(key, "/")
-	var is any
+	var current any
 	switch o := object.(type) {
 	case model.Settings:
-		is = v.settings
+		current = v.settings
 	case model.Node:
-		is = v.nodes[name]
+		current = v.nodes[name]
 	case model.Network:
-		is = v.networks[name]
+		current = v.networks[name]
 	case model.Gateway:
-		is = v.gateways[name]
+		current = v.gateways[name]
 	case model.Policy:
-		is = v.policies[name]
+		current = v.policies[name]
 	case model.Route:
-		is = v.routes[o.Network][o.Prefix]
+		current = v.routes[o.Network][o.Prefix]
 	}
-	return bytes.Equal(encode(is), encode(object))
+	return bytes.Equal(encode(current), encode(object))
 }
 
-// wanted is what an applied document stands for.
-type wanted struct {
+// desired is the content of an applied document.
+type desired struct {
 	objects map[string]any         // by key
 	ports   map[string]*model.Port // by name
-	stay    map[string]bool        // names of ports that came by other doors
+	kept    map[string]bool        // names of ports of other clients
 }
 
 // join refuses a document that is not valid together with the ports that stay.
-func (v *View) join(s model.State) (wanted, error) {
+func (v *View) join(s model.State) (desired, error) {
 	if err := valid(s); err != nil {
-		return wanted{}, err
+		return desired{}, err
 	}
 	s = s.WithDefaults()
-	w := wantedBy(s)
+	w := desiredBy(s)
 	var stay []model.Port
 	for _, p := range v.MadeOtherwise() {
 		name := p.Name
 		if applied := w.ports[name]; applied != nil {
 			a := *applied
 			a.Origin, a.Owner = p.Origin, p.Owner
-			if named(a).Equal(named(p)) {
-				continue // the document takes it over
+			if withInterface(a).Equal(withInterface(p)) {
+				continue // from now on the document has this port
 			}
-			return w, refuse(Exists, "port %q of the state: a port of that name, but different, was made by %s; delete that one with `vrouter port delete %s`, or rename the state's", name, p.Origin, name)
+			return w, refuse(Exists, "port %q of the state: %s created a different port with this name; delete it with `vrouter port delete %s`, or rename the port of the state", name, p.Origin, name)
 		}
-		w.stay[name] = true
+		w.kept[name] = true
 		stay = append(stay, p)
 	}
 	if len(stay) > 0 {
 		s.Ports = slices.Concat(s.Ports, stay)
 		if err := s.Validate(); err != nil {
-			return w, &Refusal{Exists, fmt.Errorf("together with the ports that were made otherwise: %w", err)}
+			return w, &Refusal{Exists, fmt.Errorf("together with the ports of other clients: %w", err)}
 		}
 	}
 	return w, nil
 }
 
-// MadeOtherwise are the ports that did not come with a document, by name.
+// MadeOtherwise returns the ports that did not come with a document, by name.
 func (v *View) MadeOtherwise() (all []model.Port) {
 	for _, p := range v.ports {
 		if p.Origin != model.Applied {
@@ -279,9 +281,9 @@ func (v *View) MadeOtherwise() (all []model.Port) {
 	return all
 }
 
-// wantedBy is what a document with its defaults stands for.
-func wantedBy(s model.State) wanted {
-	w := wanted{map[string]any{keySettings: s.Settings}, make(map[string]*model.Port, len(s.Ports)), map[string]bool{}}
+// desiredBy returns the content of a document that has its defaults.
+func desiredBy(s model.State) desired {
+	w := desired{map[string]any{keySettings: s.Settings}, make(map[string]*model.Port, len(s.Ports)), map[string]bool{}}
 	for _, n := range s.Nodes {
 		w.objects[inNodes+n.Name] = n
 	}

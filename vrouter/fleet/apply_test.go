@@ -16,7 +16,7 @@ import (
 	"windtunnel/vrouter/model/modeltest"
 )
 
-// Any state becomes any other, whatever was there before.
+// Apply turns any state into any other.
 func TestApplyMakesTheStateWhatItSays(t *testing.T) {
 	f := open(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -34,7 +34,7 @@ func TestApplyMakesTheStateWhatItSays(t *testing.T) {
 	}
 }
 
-// inOrder is a state with its defaults, in order of names.
+// inOrder is a state with its defaults, sorted by name.
 func inOrder(s model.State) model.State {
 	s = s.WithDefaults()
 	s.Routes, s.Policies = slices.Clone(s.Routes), slices.Clone(s.Policies)
@@ -60,9 +60,9 @@ func TestPortsThatWereMadeOtherwiseStay(t *testing.T) {
 		t.Errorf("%+v", got.Ports)
 	}
 	for want, change := range map[string]func(*model.State){
-		`made by ` + "`vrouter port add`": func(s *model.State) { s.Ports[0].Name = "x" },
-		`10.1.0.10 is also port`:          func(s *model.State) { s.Ports[0].IPs = []netip.Addr{netip.MustParseAddr("10.1.0.10")} },
-		`there is no network "red"`:       func(s *model.State) { s.Networks, s.Ports = nil, nil },
+		"`vrouter port add` created a different port": func(s *model.State) { s.Ports[0].Name = "x" },
+		`10.1.0.10 is already used by port`:           func(s *model.State) { s.Ports[0].IPs = []netip.Addr{netip.MustParseAddr("10.1.0.10")} },
+		`there is no network "red"`:                   func(s *model.State) { s.Networks, s.Ports = nil, nil },
 	} {
 		next := small()
 		next.Ports = append([]model.Port(nil), s.Ports...)

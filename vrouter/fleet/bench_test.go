@@ -9,8 +9,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// What one host's store and copy cost with 100,000 ports: applying them to an
-// empty state, applying the same again, and the memory of it all.
+// The cost of a store and its copy with 100,000 ports: time to apply them to an
+// empty state, time to apply them again, and memory.
 func BenchmarkApply(b *testing.B) {
 	const ports = 100_000
 	s := small()

@@ -6,17 +6,16 @@ import (
 	"sync"
 )
 
-// claims are the addresses that changes in progress on this host have chosen, by
-// network: the copy has them only when the changes are made, and without this
-// all that are made side by side would want the same one. It saves conflicts in
-// the store and decides nothing.
+// claims are the addresses of uncommitted changes of this host, by network. They
+// keep concurrent changes from choosing the same address, which would conflict in
+// the store. Correctness does not depend on them.
 type claims struct {
 	mu sync.Mutex
 	of map[string]map[netip.Addr]bool
 }
 
-// choose calls a function with what is claimed in a network, and claims what that
-// returns.
+// choose calls a function with the claimed addresses of a network, and claims the
+// addresses that it returns.
 func (c *claims) choose(network string, choose func(claimed map[netip.Addr]bool) []netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,7 +24,7 @@ func (c *claims) choose(network string, choose func(claimed map[netip.Addr]bool)
 	}
 }
 
-// release gives claims up.
+// release removes claims.
 func (c *claims) release(network string, chosen []netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

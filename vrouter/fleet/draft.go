@@ -5,7 +5,7 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// draft collects what a change reads, writes and deletes.
+// draft builds a commit: the keys that it depends on, writes and deletes.
 type draft struct {
 	view   *View
 	commit store.Commit
@@ -15,7 +15,7 @@ func (v *View) draft() *draft {
 	return &draft{v, store.Commit{Exact: map[string]int64{}, Ranges: map[string]int64{}, Put: map[string][]byte{}}}
 }
 
-// exact makes the change depend on keys' being as they are, or absent.
+// exact makes the commit depend on the present revisions of keys.
 func (d *draft) exact(keys ...string) *draft {
 	for _, key := range keys {
 		d.commit.Exact[key] = d.view.revisions[key]
@@ -23,7 +23,7 @@ func (d *draft) exact(keys ...string) *draft {
 	return d
 }
 
-// within makes the change depend on nothing new under key prefixes.
+// within makes the commit depend on no new revisions under key prefixes.
 func (d *draft) within(prefixes ...string) *draft {
 	for _, prefix := range prefixes {
 		d.commit.Ranges[prefix] = d.view.revision
@@ -41,7 +41,7 @@ func (d *draft) delete(keys ...string) *draft {
 	return d
 }
 
-// valid refuses what makes no valid state.
+// valid refuses an invalid state.
 func valid(s model.State) error {
 	if err := s.Validate(); err != nil {
 		return &Refusal{Invalid, err}
@@ -49,11 +49,12 @@ func valid(s model.State) error {
 	return nil
 }
 
-// nothing is a change that is made already.
-func nothing() store.Commit { return store.Commit{Exact: map[string]int64{}} }
+// noChange is an empty commit.
+func noChange() store.Commit { return store.Commit{Exact: map[string]int64{}} }
 
-// mark makes a commit depend on the store's schema, and the first one write it.
-func (v *View) mark(c *store.Commit) {
+// checkSchema makes a commit depend on the store's schema. The first commit writes
+// the schema.
+func (v *View) checkSchema(c *store.Commit) {
 	c.Exact[keySchema] = v.revisions[keySchema]
 	if v.revisions[keySchema] == 0 && len(c.Put)+len(c.Delete) > 0 {
 		if c.Put == nil {

@@ -1,9 +1,9 @@
-// Package fleet is the desired state that the hosts of a fleet share: what its
-// keys mean, who may change what, and a copy of it all that follows the store.
+// Package fleet is the desired state that the hosts of a fleet share. It defines
+// the store's keys and the rules of changes, and keeps a copy of the state.
 //
-// Every change is decided on the copy and committed on the condition that what
-// it was decided by still holds, so that two hosts can never both be right
-// about the same address. See Commit in package store.
+// A change is computed from the copy. Its commit depends on the revisions of all
+// keys that the computation used. So two hosts can never both allocate the same
+// address. See Commit in package store.
 package fleet
 
 import (
@@ -19,36 +19,36 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// Fleet is a copy of the shared state that follows its store. It may be used by
-// several goroutines.
+// Fleet is a copy of the shared state that follows the store. Several goroutines
+// can use it at the same time.
 type Fleet struct {
 	store store.Store
 	log   *slog.Logger
-	stale bool // Run's own: the copy is too old to go on from
+	stale bool // used by Run only: the copy is too old for a watch
 
 	claims claims
 
 	mu       sync.RWMutex
-	view     *View // nil: the store was not read yet
+	view     *View // nil: the store has not been read yet
 	absence  absence
-	heard    time.Time // when the store last answered
-	problem  error     // why it does not; nil while it does
-	moved    chan struct{}
+	heard    time.Time     // when the store last answered
+	problem  error         // why it does not answer; nil while it does
+	changed  chan struct{} // closed and replaced on each change
 	watchers map[*Watcher]bool
 }
 
 // Options of a Fleet.
 type Options struct {
-	// Lease is how long a node that is not heard of counts as there.
+	// Lease is the time after which a silent node counts as gone.
 	Lease  time.Duration
 	Logger *slog.Logger // nil: no log
 }
 
-// DefaultLease is longer than a store is usually out of reach, for a node that
-// cannot reach it goes on forwarding, and should go on being sent to.
+// DefaultLease is longer than usual outages of a store. A node without the store
+// keeps forwarding, so the other nodes should keep sending to it.
 const DefaultLease = 90 * time.Second
 
-// New makes a copy of what a store holds, which Run keeps equal to it.
+// New makes the copy of a store. Run fills it and keeps it up to date.
 func New(s store.Store, o Options) *Fleet {
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
@@ -57,7 +57,7 @@ func New(s store.Store, o Options) *Fleet {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Fleet{
-		store: s, log: o.Logger, moved: make(chan struct{}), watchers: map[*Watcher]bool{},
+		store: s, log: o.Logger, changed: make(chan struct{}), watchers: map[*Watcher]bool{},
 		claims:  claims{of: map[string]map[netip.Addr]bool{}},
 		absence: absence{lease: o.Lease, since: map[string]time.Time{}},
 	}
@@ -69,9 +69,9 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// Run follows the store until ctx ends. It comes back to a store that was out of
-// reach, and starts over where the store forgot what changed meanwhile. It
-// returns an error only for a store that this program may not use.
+// Run follows the store until ctx ends. It reconnects to a store that was
+// unreachable. It reads the whole store again if the store no longer has the
+// missed commits. Its only error is a *NewerError.
 func (f *Fleet) Run(ctx context.Context) error {
 	wait := firstRetry
 	for {
@@ -81,13 +81,13 @@ func (f *Fleet) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &newer):
-			f.trouble(err)
+			f.setProblem(err)
 			return err
 		case errors.Is(err, store.ErrCompacted):
 			continue
 		}
-		f.trouble(err)
-		// Hosts that lost the store together shall not come back in step.
+		f.setProblem(err)
+		// Random, so that hosts do not all reconnect at the same moment.
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():
@@ -97,8 +97,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 }
 
-// follow reads the store unless there is a copy to go on from, and then watches
-// it.
+// follow reads the store, unless the copy is recent enough, and then watches it.
 func (f *Fleet) follow(ctx context.Context, reached func()) error {
 	if !f.Health().Read || f.stale {
 		if err := f.read(ctx); err != nil {
@@ -114,12 +113,12 @@ func (f *Fleet) follow(ctx context.Context, reached func()) error {
 			end(err)
 		}
 	}
-	err := f.store.Watch(ctx, f.Health().Revision, changed, func() { reached(); f.hear() })
+	err := f.store.Watch(ctx, f.Health().Revision, changed, func() { reached(); f.noteAnswer() })
 	f.stale = errors.Is(err, store.ErrCompacted)
 	return err
 }
 
-// read takes the whole store for the copy, which stays in use until then.
+// read replaces the copy with the content of the store.
 func (f *Fleet) read(ctx context.Context) error {
 	image, err := f.store.Read(ctx)
 	if err != nil {
@@ -137,66 +136,67 @@ func (f *Fleet) replace(view *View) {
 	defer f.mu.Unlock()
 	f.view = view
 	f.absence.read(view, time.Now())
-	f.heardNow()
-	f.tell(Touched{All: true})
+	f.noteAnswerLocked()
+	f.notify(Touched{All: true})
 }
 
-// change brings the copy up to date. An error is why it may not be used any more.
+// change applies a commit to the copy. It returns a *NewerError if a newer program
+// has written the store.
 func (f *Fleet) change(ch store.Changes) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	touched := f.view.apply(ch)
 	f.absence.change(f.view, ch, time.Now())
-	f.heardNow()
-	f.tell(touched)
+	f.noteAnswerLocked()
+	f.notify(touched)
 	return f.view.newer()
 }
 
-func (f *Fleet) hear() {
+func (f *Fleet) noteAnswer() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heardNow()
+	f.noteAnswerLocked()
 }
 
-// heardNow notes that the store answers. It is called with mu held.
-func (f *Fleet) heardNow() {
+// noteAnswerLocked records that the store answers. The caller holds mu.
+func (f *Fleet) noteAnswerLocked() {
 	if f.problem != nil {
-		f.log.Info("the store answers again", "silent_for", time.Since(f.heard).Round(time.Millisecond))
+		f.log.Info("the store is reachable again", "silent_for", time.Since(f.heard).Round(time.Millisecond))
 		f.problem = nil
-		f.absence.back(f.view, time.Now())
-		f.tell(Touched{})
+		f.absence.reconnected(f.view, time.Now())
+		f.notify(Touched{})
 	}
 	f.heard = time.Now()
 }
 
-// tell wakes all who wait. It is called with mu held.
-func (f *Fleet) tell(t Touched) {
-	close(f.moved)
-	f.moved = make(chan struct{})
+// notify wakes all waiting goroutines and watchers. The caller holds mu.
+func (f *Fleet) notify(t Touched) {
+	close(f.changed)
+	f.changed = make(chan struct{})
 	for w := range f.watchers {
 		w.add(t)
 	}
 }
 
-func (f *Fleet) trouble(err error) {
+func (f *Fleet) setProblem(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil && f.problem == nil {
-		f.log.Warn("the store is out of reach; what is known of it stays in force", "error", err)
+		f.log.Warn("the store is unreachable; the copy of its state stays in use", "error", err)
 		f.problem = err
-		f.tell(Touched{})
+		f.notify(Touched{})
 	}
 }
 
-// Health is how the store is.
+// Health is the state of the store and of its copy.
 type Health struct {
-	Read     bool      // it was, at least once
+	Read     bool      // the store has been read at least once
 	Heard    time.Time // when it last answered
 	Problem  error     // why it does not answer; nil while it does
 	Revision int64     // of the copy
 }
 
-// Health tells how the store is.
+// Health returns the state of the store and of its copy.
 func (f *Fleet) Health() Health {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -207,8 +207,8 @@ func (f *Fleet) Health() Health {
 	return h
 }
 
-// Look calls a function with the copy, which it may not keep or change. Before
-// the store was read for the first time it waits for that.
+// Look calls a function with the copy, which the function must not keep or
+// change. It waits until the store has been read for the first time.
 func (f *Fleet) Look(ctx context.Context, look func(*View)) error {
 	if err := f.await(ctx, func() bool { return f.view != nil }); err != nil {
 		return err
@@ -217,7 +217,8 @@ func (f *Fleet) Look(ctx context.Context, look func(*View)) error {
 	return nil
 }
 
-// Peek is Look that does not wait: false where the store was not read yet.
+// Peek is Look without waiting. It returns false if the store has not been read
+// yet.
 func (f *Fleet) Peek(look func(*View)) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -233,17 +234,17 @@ func (f *Fleet) Reach(ctx context.Context) error {
 	return f.await(ctx, func() bool { return f.view != nil && f.problem == nil })
 }
 
-// await waits until something is so, which is asked with mu held.
-func (f *Fleet) await(ctx context.Context, so func() bool) error {
+// await waits until a condition holds. It checks the condition with mu held.
+func (f *Fleet) await(ctx context.Context, condition func() bool) error {
 	for {
 		f.mu.RLock()
-		there, moved, problem := so(), f.moved, f.problem
+		holds, changed, problem := condition(), f.changed, f.problem
 		f.mu.RUnlock()
-		if there {
+		if holds {
 			return nil
 		}
 		select {
-		case <-moved:
+		case <-changed:
 		case <-ctx.Done():
 			if problem != nil {
 				return problem
@@ -253,23 +254,22 @@ func (f *Fleet) await(ctx context.Context, so func() bool) error {
 	}
 }
 
-// seen waits until the copy has a commit that was made. It is not waited for
-// long: it was made, whether this host sees it now or later.
-func (f *Fleet) seen(ctx context.Context, revision int64) {
-	ctx, cancel := context.WithTimeout(ctx, mostUnseen)
+// awaitRevision waits until the copy has a commit. It waits for maxCopyWait at
+// most, since the commit is made in any case.
+func (f *Fleet) awaitRevision(ctx context.Context, revision int64) {
+	ctx, cancel := context.WithTimeout(ctx, maxCopyWait)
 	defer cancel()
 	if err := f.await(ctx, func() bool { return f.view != nil && f.view.Revision() >= revision }); err != nil {
-		f.log.Warn("a change was made, and is not seen here yet", "revision", revision, "error", err)
+		f.log.Warn("a change was committed, but this host's copy does not have it yet", "revision", revision, "error", err)
 	}
 }
 
-// mostUnseen is how long who changed something waits for its own copy.
-const mostUnseen = 5 * time.Second
+// maxCopyWait is the time limit of awaitRevision.
+const maxCopyWait = 5 * time.Second
 
-// Change decides on a commit with decide, makes it, and returns once the copy
-// has it. What others changed meanwhile is decided on anew. A commit of nothing
-// is not made. After an error that is store.ErrUnavailable it is not known
-// whether the commit was made.
+// Change makes the commit that decide returns, and waits until the copy has it. On
+// a conflict it calls decide again. It skips empty commits. After
+// store.ErrUnavailable the commit may have been made.
 func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, error)) error {
 	for attempt := 0; ; attempt++ {
 		var c store.Commit
@@ -279,7 +279,7 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 				return
 			}
 			if c, decided = decide(v); decided == nil {
-				v.mark(&c)
+				v.checkSchema(&c)
 			}
 		}); err != nil {
 			return err
@@ -294,9 +294,9 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 		var conflict *store.ConflictError
 		switch {
 		case err == nil:
-			f.seen(ctx, revision)
+			f.awaitRevision(ctx, revision)
 			return nil
-		case errors.As(err, &conflict) && attempt < mostAttempts:
+		case errors.As(err, &conflict) && attempt < maxAttempts:
 			if err := f.catchUp(ctx, attempt); err != nil {
 				return err
 			}
@@ -306,17 +306,17 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 	}
 }
 
-// mostAttempts bounds a change that others get in the way of, one by one.
-const mostAttempts = 100
+// maxAttempts is the maximum of retries after conflicts.
+const maxAttempts = 100
 
-// catchUp waits until the copy changed, or for a moment: what was in the way may
-// have been seen already.
+// catchUp waits until the copy changes, or for a few milliseconds: the copy may
+// already have the conflicting commit.
 func (f *Fleet) catchUp(ctx context.Context, attempt int) error {
 	f.mu.RLock()
-	moved := f.moved
+	changed := f.changed
 	f.mu.RUnlock()
 	select {
-	case <-moved:
+	case <-changed:
 	case <-time.After(time.Duration(min(attempt+1, 20)) * (time.Millisecond + rand.N(4*time.Millisecond))):
 	case <-ctx.Done():
 		return fmt.Errorf("change the state: %w", context.Cause(ctx))

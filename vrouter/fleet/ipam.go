@@ -9,11 +9,11 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// complete fills in what a request leaves open: addresses, a name, a MAC.
-func (v *View) complete(n model.Network, r PortRequest, how pick) (model.Port, error) {
-	p := named(r.Port)
+// complete allocates the addresses, the name and the MAC that a request omits.
+func (v *View) complete(n model.Network, r PortRequest, how choice) (model.Port, error) {
+	p := withInterface(r.Port)
 	if is := v.ports[p.Name]; p.Name != "" && is != nil && len(p.IPs) == 0 {
-		p.IPs = is.IPs // to be compared
+		p.IPs = is.IPs // compared with the existing port later
 	}
 	if len(p.IPs) == 0 {
 		ips, err := v.allocate(n, r, how)
@@ -40,9 +40,9 @@ func (v *View) behindGateway(network string, m model.MAC) bool {
 	return false
 }
 
-// allocate chooses an address of each family that is wanted.
-func (v *View) allocate(n model.Network, r PortRequest, how pick) (ips []netip.Addr, err error) {
-	taken := v.leadElsewhere(n.Name)
+// allocate chooses an address of each requested family.
+func (v *View) allocate(n model.Network, r PortRequest, how choice) (ips []netip.Addr, err error) {
+	taken := v.routedElsewhere(n.Name)
 	for _, family := range []struct {
 		name   string
 		is     func(netip.Addr) bool
@@ -53,14 +53,14 @@ func (v *View) allocate(n model.Network, r PortRequest, how pick) (ips []netip.A
 			continue
 		}
 		if len(pools) == 0 {
-			return nil, refuse(Invalid, "network %q has no %s subnet to choose an address from; add one, or ask for another family", n.Name, family.name)
+			return nil, refuse(Invalid, "allocate an address: network %q has no %s subnet; add one, or ask for the other family", n.Name, family.name)
 		}
 		a, ok := v.free(n, pools, how.spread, func(a netip.Addr) bool { return taken[a] || how.claimed[a] })
 		if !ok {
 			a, ok = v.free(n, pools, how.spread, func(a netip.Addr) bool { return taken[a] })
 		}
 		if !ok {
-			return nil, refuse(Full, "network %q: no %s address is free in %s; delete ports, or add a subnet", n.Name, family.name, join(pools))
+			return nil, refuse(Full, "allocate an address: network %q has no free %s address in %s; delete ports, or add a subnet", n.Name, family.name, join(pools))
 		}
 		ips = append(ips, a)
 	}
@@ -75,8 +75,8 @@ func join(pools []model.Range) string {
 	return strings.Join(all, ", ")
 }
 
-// leadElsewhere are the addresses that routes and gateways lead elsewhere.
-func (v *View) leadElsewhere(network string) map[netip.Addr]bool {
+// routedElsewhere returns the addresses that routes and gateways use.
+func (v *View) routedElsewhere(network string) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
 	host := func(p netip.Prefix) {
 		if p.IsSingleIP() {
@@ -95,7 +95,7 @@ func (v *View) leadElsewhere(network string) map[netip.Addr]bool {
 	return taken
 }
 
-// free is one of the next free addresses of some pools, in their order.
+// free returns a free address of the pools, chosen at random among the next ones.
 func (v *View) free(n model.Network, pools []model.Range, spread int, taken func(netip.Addr) bool) (netip.Addr, bool) {
 	owners := v.owners[n.Name]
 	var next []netip.Addr

@@ -42,8 +42,8 @@ func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
 	state(t, f)
 }
 
-// Eight hosts that each have their own copy ask for the last addresses of a
-// subnet at once: everyone gets another one, and then none is left.
+// Eight hosts, each with a copy, ask for the last addresses of a subnet at once.
+// Each gets a different address, and then none is left.
 func TestNoTwoHostsGetTheSameAddress(t *testing.T) {
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {
@@ -58,7 +58,7 @@ func TestNoTwoHostsGetTheSameAddress(t *testing.T) {
 	tight.Networks[0].Subnets = prefixes("10.1.0.0/25") // of which a host may have 125
 	apply(t, hosts[0], tight)
 	for _, f := range hosts {
-		f.seen(ctx(t), hosts[0].Health().Revision)
+		f.awaitRevision(ctx(t), hosts[0].Health().Revision)
 	}
 	var mu sync.Mutex
 	got := map[netip.Addr]string{}
@@ -100,7 +100,7 @@ func TestExhaustionNamesTheNetworkAndWhatIsFull(t *testing.T) {
 	apply(t, f, s)
 	add(t, f, port("x"))
 	_, _, err := f.AddPort(ctx(t), PortRequest{Port: port("y")})
-	if !IsWhy(err, Full) || !strings.Contains(err.Error(), `network "red": no IPv4 address is free in 10.1.0.7`) {
+	if !IsWhy(err, Full) || !strings.Contains(err.Error(), `network "red" has no free IPv4 address in 10.1.0.7`) {
 		t.Errorf("%v", err)
 	}
 	// Others may still be asked for by name, and by a family that has some.
@@ -144,7 +144,7 @@ func (c *conflicts) Commit(ctx context.Context, commit store.Commit) (int64, err
 	return revision, err
 }
 
-// Ports that are added side by side on one host do not get in each other's way.
+// Ports that are added concurrently on one host do not conflict.
 func TestPortsOfOneHostDoNotWantTheSameAddress(t *testing.T) {
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {
@@ -172,7 +172,7 @@ func TestPortsOfOneHostDoNotWantTheSameAddress(t *testing.T) {
 	state(t, f)
 }
 
-// The last address is tried for although a change that may fail claims it.
+// The last address is tried even if an uncommitted change claims it.
 func TestAClaimedAddressIsBetterThanNone(t *testing.T) {
 	f := open(t)
 	tight := small()

@@ -17,16 +17,17 @@ import (
 //	nodes/NODE                model.Node
 //	networks/NETWORK          model.Network
 //	ports/NETWORK/PORT        model.Port
-//	names/PORT                the port's network: names are the fleet's
-//	addresses/NETWORK/ADDRESS the port that has it
-//	macs/NETWORK/MAC          the port that has it
+//	names/PORT                the port's network; names are unique in the fleet
+//	addresses/NETWORK/ADDRESS the name of the port that has it
+//	macs/NETWORK/MAC          the name of the port that has it
 //	routes/NETWORK/PREFIX     model.Route
 //	gateways/GATEWAY          model.Gateway
 //	policies/POLICY           model.Policy
-//	alive/NODE                Alive, which ends with the node's lease
+//	alive/NODE                Alive; expires with the node's lease
 //
-// Values are JSON. A port's other keys are written and deleted with it, in one
-// commit; they are what makes two hosts that want the same address collide.
+// Values are JSON. One commit writes or deletes a port with its keys under names/,
+// addresses/ and macs/. These keys make the commits of two hosts conflict if both
+// allocate the same address.
 const (
 	keySchema   = "schema"
 	keySettings = "settings"
@@ -42,18 +43,20 @@ const (
 	inAlive     = "alive/"
 )
 
-// SchemaVersion is what this program writes, and the newest that it reads.
+// SchemaVersion is the version that this program writes, and the newest that it
+// reads.
 const SchemaVersion = 1
 
 type schema struct {
 	Version int `json:"version"`
 }
 
-// NewerError is why a store may not be used: a newer program wrote it.
+// NewerError says that a newer program has written the store, so that this one
+// must not use it.
 type NewerError struct{ Version int }
 
 func (e *NewerError) Error() string {
-	return fmt.Sprintf("the store has schema %d, this vrouter knows up to %d: upgrade this one; nothing was changed", e.Version, SchemaVersion)
+	return fmt.Sprintf("use the store: it has schema %d, this vrouter supports up to %d; nothing was changed; upgrade this vrouter", e.Version, SchemaVersion)
 }
 
 func portKey(network, port string) string { return inPorts + network + "/" + port }
@@ -66,15 +69,15 @@ func macKey(network string, m model.MAC) string { return inMACs + network + "/" 
 
 func routeKey(r model.Route) string { return inRoutes + r.Network + "/" + r.Prefix.String() }
 
-// splitKey parts a key under a place into a network and the rest.
-func splitKey(key, place string) (network, rest string, ok bool) {
-	return strings.Cut(strings.TrimPrefix(key, place), "/")
+// splitKey splits a key after a prefix into the network and the rest.
+func splitKey(key, prefix string) (network, rest string, ok bool) {
+	return strings.Cut(strings.TrimPrefix(key, prefix), "/")
 }
 
 func encode(value any) []byte {
 	text, err := json.Marshal(value, json.Deterministic(true))
 	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", value, err)) // they are plain values
+		panic(fmt.Sprintf("encode %T: %v", value, err)) // all values are plain data
 	}
 	return text
 }
@@ -84,7 +87,7 @@ func decode[V any](text []byte) (v V, err error) {
 	return v, err
 }
 
-// isIndex tells whether a key only serves to make ports collide.
+// isIndex reports whether a key exists only to make commits conflict.
 func isIndex(key string) bool {
 	return strings.HasPrefix(key, inNames) || strings.HasPrefix(key, inAddresses) || strings.HasPrefix(key, inMACs)
 }

@@ -12,7 +12,7 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// open is a fleet over a store of its own, which it follows.
+// open makes a store and a fleet that follows it.
 func open(t testing.TB) *Fleet {
 	t.Helper()
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
@@ -23,7 +23,7 @@ func open(t testing.TB) *Fleet {
 	return follow(t, s)
 }
 
-// follow is one more copy of what a store holds.
+// follow makes one more copy of a store.
 func follow(t testing.TB, s store.Store) *Fleet {
 	t.Helper()
 	return followWith(t, s, Options{Lease: 3 * time.Second})
@@ -85,8 +85,8 @@ func state(t testing.TB, f *Fleet) (s model.State) {
 	return s
 }
 
-// consistent: the copy is the one that the store's keys make, with nothing
-// beside the objects' own.
+// consistent checks that the copy equals a new one made from the store, and that
+// the store has no keys without an object.
 func consistent(t testing.TB, f *Fleet) {
 	t.Helper()
 	image, err := f.store.Read(ctx(t))
@@ -120,7 +120,7 @@ func consistent(t testing.TB, f *Fleet) {
 		want[key] = true
 	}
 	for _, p := range v.ports {
-		for _, key := range own(*p) {
+		for _, key := range uniqueKeys(*p) {
 			want[key] = true
 		}
 	}
@@ -152,7 +152,7 @@ func port(name string, ips ...string) model.Port {
 	return p
 }
 
-// compact drops what is empty: a network that once had ports may have left a map.
+// compact deletes empty maps, which remain when a network loses its last port.
 func compact[K comparable, V any](all map[string]map[K]V) {
 	for name, m := range all {
 		if len(m) == 0 {

@@ -8,8 +8,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// AddNetwork makes a network. An id and a VNI are chosen where none is given.
-// One that is there already exactly so is returned as it is.
+// AddNetwork adds a network. It allocates the id and the VNI if they are 0. If an
+// identical network exists, it returns that network.
 func (f *Fleet) AddNetwork(ctx context.Context, n model.Network) (model.Network, error) {
 	var made model.Network
 	err := f.Change(ctx, func(v *View) (store.Commit, error) {
@@ -18,19 +18,20 @@ func (f *Fleet) AddNetwork(ctx context.Context, n model.Network) (model.Network,
 			return store.Commit{}, err
 		}
 		if is, ok := v.networks[n.Name]; ok {
-			if reflect.DeepEqual(like(is, n), is) {
+			if reflect.DeepEqual(fillFrom(is, n), is) {
 				made = is
-				return nothing(), nil
+				return noChange(), nil
 			}
-			return store.Commit{}, refuse(Exists, "there is a network %q already; choose another name, or change that one with `vrouter network set`", n.Name)
+			return store.Commit{}, refuse(Exists, "network %q already exists; choose another name, or change the network with `vrouter network set`", n.Name)
 		}
 		return v.putNetwork(made)
 	})
 	return made, err
 }
 
-// like is a wanted network with what it leaves open as another has it.
-func like(is, wanted model.Network) model.Network {
+// fillFrom fills the id and the VNI of a network, if they are 0, from another
+// network, and sets the defaults.
+func fillFrom(is, wanted model.Network) model.Network {
 	if wanted.ID == 0 {
 		wanted.ID = is.ID
 	}
@@ -40,7 +41,7 @@ func like(is, wanted model.Network) model.Network {
 	return model.State{Networks: []model.Network{wanted}}.WithDefaults().Networks[0]
 }
 
-// number fills in the least free id, and the VNI.
+// number allocates the smallest free id, and a VNI.
 func (v *View) number(n model.Network) (model.Network, error) {
 	ids, vnis := map[uint32]bool{}, map[uint32]bool{}
 	for _, o := range v.networks {
@@ -51,7 +52,7 @@ func (v *View) number(n model.Network) (model.Network, error) {
 	for id := uint32(1); n.ID == 0; id++ {
 		switch {
 		case id > model.MaxNetworkID:
-			return n, refuse(Full, "network %q: all %d ids are taken; delete networks", n.Name, model.MaxNetworkID)
+			return n, refuse(Full, "add network %q: all %d ids are in use; delete networks", n.Name, model.MaxNetworkID)
 		case !ids[id]:
 			n.ID = id
 		}
@@ -61,14 +62,14 @@ func (v *View) number(n model.Network) (model.Network, error) {
 			n.VNI = vni
 		}
 	}
-	return like(n, n), nil
+	return fillFrom(n, n), nil
 }
 
 func (v *View) putNetwork(n model.Network) (store.Commit, error) {
 	s := v.State()
-	s.Networks = replaced(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })
+	s.Networks = withElement(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })
 	if _, is := v.networks[n.Name]; !is {
-		s.Ports, s.Routes = nil, nil // none can be in it
+		s.Ports, s.Routes = nil, nil // a new network has none
 	}
 	if err := valid(s); err != nil {
 		return store.Commit{}, err
@@ -83,9 +84,8 @@ func (v *View) putNetwork(n model.Network) (store.Commit, error) {
 	return d.put(inNetworks+n.Name, n).commit, nil
 }
 
-// replaced is a list with an element in the place of the one that it is another
-// form of, or added.
-func replaced[E any](all []E, e E, is func(E) bool) []E {
+// withElement replaces the element that is selects, or appends one.
+func withElement[E any](all []E, e E, is func(E) bool) []E {
 	for i := range all {
 		if is(all[i]) {
 			all[i] = e
@@ -95,7 +95,7 @@ func replaced[E any](all []E, e E, is func(E) bool) []E {
 	return append(all, e)
 }
 
-// UpdateNetwork changes a network with change.
+// UpdateNetwork changes a network by calling change.
 func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (model.Network, error) {
 	var made model.Network
 	err := f.Change(ctx, func(v *View) (store.Commit, error) {
@@ -108,28 +108,28 @@ func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*mod
 			return store.Commit{}, err
 		}
 		if made.Name != name || made.ID != is.ID {
-			return store.Commit{}, refuse(Invalid, "network %q: its name and id stay; delete it and make another", name)
+			return store.Commit{}, refuse(Invalid, "network %q: its name and id cannot change; delete it and create another", name)
 		}
 		return v.putNetwork(made)
 	})
 	return made, err
 }
 
-// DeleteNetwork takes a network away that has no ports.
+// DeleteNetwork deletes a network that has no ports.
 func (f *Fleet) DeleteNetwork(ctx context.Context, name string) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
 		if _, ok := v.networks[name]; !ok {
 			return store.Commit{}, missing("network", "networks", name, v.networks)
 		}
 		if n := len(v.members[name]); n > 0 {
-			return store.Commit{}, refuse(InUse, "network %q has %d ports, %s; delete them first", name, n, some(v.members[name]))
+			return store.Commit{}, refuse(InUse, "delete network %q: it has %d ports, %s; delete them first", name, n, examples(v.members[name]))
 		}
 		if n := len(v.routes[name]); n > 0 {
-			return store.Commit{}, refuse(InUse, "network %q has %d static routes; delete them first", name, n)
+			return store.Commit{}, refuse(InUse, "delete network %q: it has %d static routes; delete them first", name, n)
 		}
 		for _, g := range sorted(v.gateways) {
 			if _, serves := g.Network(name); serves {
-				return store.Commit{}, refuse(InUse, "network %q: gateway %q serves it; take it out of the gateway first", name, g.Name)
+				return store.Commit{}, refuse(InUse, "delete network %q: gateway %q serves it; remove it from the gateway first", name, g.Name)
 			}
 		}
 		key := inNetworks + name

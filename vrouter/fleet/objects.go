@@ -10,8 +10,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// some names a few ports, for a person.
-func some(ports []*model.Port) string {
+// examples lists the names of up to three ports.
+func examples(ports []*model.Port) string {
 	var names []string
 	for _, p := range ports[:min(3, len(ports))] {
 		names = append(names, p.Name)
@@ -22,9 +22,9 @@ func some(ports []*model.Port) string {
 	return strings.Join(names, ", ")
 }
 
-// whole puts one object, judged by all of the state and on the condition that
-// nothing new came to any of it. Such changes are rare.
-func (v *View) whole(key string, object any, s model.State) (store.Commit, error) {
+// putChecked puts one object after validating the whole state. The commit depends
+// on every part of the state, which is fine since such changes are rare.
+func (v *View) putChecked(key string, object any, s model.State) (store.Commit, error) {
 	if err := valid(s); err != nil {
 		return store.Commit{}, err
 	}
@@ -32,17 +32,17 @@ func (v *View) whole(key string, object any, s model.State) (store.Commit, error
 	return d.put(key, object).commit, nil
 }
 
-// PutNode makes a node known, or changes it.
+// PutNode adds or changes a node.
 func (f *Fleet) PutNode(ctx context.Context, n model.Node) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
 		s := v.State()
-		s.Nodes = replaced(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
-		return v.whole(inNodes+n.Name, n, s)
+		s.Nodes = withElement(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
+		return v.putChecked(inNodes+n.Name, n, s)
 	})
 }
 
-// DeleteNode declares that a node is gone for good. Its ports go with it when
-// that is asked for, as many at a time as a commit may have, and their addresses are free then.
+// DeleteNode deletes a node whose agent does not run. With withPorts it first
+// deletes the node's ports, in as many commits as needed.
 func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) error {
 	for {
 		left := 0
@@ -51,12 +51,12 @@ func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) err
 				return store.Commit{}, missing("node", "nodes", name, v.nodes)
 			}
 			if _, alive := v.alive[name]; alive {
-				return store.Commit{}, refuse(InUse, "node %q has an agent that runs; stop that first, with `vrouter remove` on it", name)
+				return store.Commit{}, refuse(InUse, "delete node %q: its agent is running; run `vrouter remove` on the node first", name)
 			}
 			ports := v.portsOn(name)
 			left = len(ports)
 			if left > 0 && !withPorts {
-				return store.Commit{}, refuse(InUse, "node %q has %d ports, such as %s; delete them first, or all of them with --ports", name, left, ports[0].Name)
+				return store.Commit{}, refuse(InUse, "delete node %q: it has %d ports, such as %s; delete them first, or use --ports", name, left, ports[0].Name)
 			}
 			if left > 0 {
 				return v.releaseSome(ports, f.store.MaxKeys())
@@ -69,15 +69,15 @@ func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) err
 	}
 }
 
-// releaseSome deletes as many ports as fit into a commit.
-func (v *View) releaseSome(ports []model.Port, most int) (store.Commit, error) {
+// releaseSome deletes as many ports as fit into one commit.
+func (v *View) releaseSome(ports []model.Port, maxKeys int) (store.Commit, error) {
 	d := v.draft().within(inRoutes)
 	for _, p := range ports {
-		if len(d.commit.Delete)+len(own(p))+1 > most {
+		if len(d.commit.Delete)+len(uniqueKeys(p))+1 > maxKeys {
 			break
 		}
 		if network, route := v.routeVia(p.Name); route != "" {
-			return store.Commit{}, refuse(InUse, "port %q: the route to %s in network %s leads through it; delete the route first", p.Name, route, network)
+			return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", p.Name, route, network)
 		}
 		d.release(p)
 	}
@@ -94,7 +94,7 @@ func (v *View) routeVia(port string) (network, prefix string) {
 	return "", ""
 }
 
-// portsOn are a node's ports, by name.
+// portsOn returns the ports on a node, sorted by name.
 func (v *View) portsOn(node string) (all []model.Port) {
 	for network := range v.hosts[node] {
 		for _, p := range v.members[network] {
@@ -107,16 +107,16 @@ func (v *View) portsOn(node string) (all []model.Port) {
 	return all
 }
 
-// PutPolicy makes or changes a policy.
+// PutPolicy adds or changes a policy.
 func (f *Fleet) PutPolicy(ctx context.Context, p model.Policy) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
 		s := v.State()
-		s.Policies = replaced(s.Policies, p, func(o model.Policy) bool { return o.Name == p.Name })
-		return v.whole(inPolicies+p.Name, p, s)
+		s.Policies = withElement(s.Policies, p, func(o model.Policy) bool { return o.Name == p.Name })
+		return v.putChecked(inPolicies+p.Name, p, s)
 	})
 }
 
-// DeletePolicy takes a policy away that nobody has.
+// DeletePolicy deletes a policy that no network or port uses.
 func (f *Fleet) DeletePolicy(ctx context.Context, name string) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
 		if _, ok := v.policies[name]; !ok {
@@ -124,28 +124,28 @@ func (f *Fleet) DeletePolicy(ctx context.Context, name string) error {
 		}
 		for _, n := range sorted(v.networks) {
 			if slices.Contains(n.Policies, name) {
-				return store.Commit{}, refuse(InUse, "policy %q: network %q has it; take it out there first", name, n.Name)
+				return store.Commit{}, refuse(InUse, "delete policy %q: network %q uses it; remove it from the network first", name, n.Name)
 			}
 		}
 		for _, p := range v.ports {
 			if slices.Contains(p.Policies, name) {
-				return store.Commit{}, refuse(InUse, "policy %q: port %q has it; take it out there first", name, p.Name)
+				return store.Commit{}, refuse(InUse, "delete policy %q: port %q uses it; remove it from the port first", name, p.Name)
 			}
 		}
 		return v.draft().exact(inPolicies+name).within(inNetworks, inPorts).delete(inPolicies + name).commit, nil
 	})
 }
 
-// PutGateway makes or changes a gateway.
+// PutGateway adds or changes a gateway.
 func (f *Fleet) PutGateway(ctx context.Context, g model.Gateway) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
 		s := v.State()
-		s.Gateways = replaced(s.Gateways, g, func(o model.Gateway) bool { return o.Name == g.Name })
-		return v.whole(inGateways+g.Name, g, s)
+		s.Gateways = withElement(s.Gateways, g, func(o model.Gateway) bool { return o.Name == g.Name })
+		return v.putChecked(inGateways+g.Name, g, s)
 	})
 }
 
-// DeleteGateway takes a gateway away that no route leads through.
+// DeleteGateway deletes a gateway that no route uses.
 func (f *Fleet) DeleteGateway(ctx context.Context, name string) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
 		if _, ok := v.gateways[name]; !ok {
@@ -154,7 +154,7 @@ func (f *Fleet) DeleteGateway(ctx context.Context, name string) error {
 		for network := range v.routes {
 			for _, r := range v.routes[network] {
 				if slices.Contains(r.Via, model.Via{Gateway: name}) {
-					return store.Commit{}, refuse(InUse, "gateway %q: the route to %s in network %s leads through it; delete the route first", name, r.Prefix, network)
+					return store.Commit{}, refuse(InUse, "delete gateway %q: the route to %s in network %s uses it; delete the route first", name, r.Prefix, network)
 				}
 			}
 		}
@@ -162,11 +162,11 @@ func (f *Fleet) DeleteGateway(ctx context.Context, name string) error {
 	})
 }
 
-// PutRoute makes or changes a static route.
+// PutRoute adds or changes a static route.
 func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
 		s := v.State()
-		s.Routes = replaced(s.Routes, r, func(o model.Route) bool { return o.Network == r.Network && o.Prefix == r.Prefix })
+		s.Routes = withElement(s.Routes, r, func(o model.Route) bool { return o.Network == r.Network && o.Prefix == r.Prefix })
 		if err := valid(s); err != nil {
 			return store.Commit{}, err
 		}
@@ -185,7 +185,7 @@ func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
 	})
 }
 
-// DeleteRoute takes a static route away.
+// DeleteRoute deletes a static route.
 func (f *Fleet) DeleteRoute(ctx context.Context, r model.Route) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
 		if _, ok := v.routes[r.Network][r.Prefix]; !ok {

@@ -19,10 +19,10 @@ func TestANetworkIsGivenItsNumbers(t *testing.T) {
 		t.Errorf("asked for again: %+v, %v", again, err)
 	}
 	for want, n := range map[string]model.Network{
-		`there is a network "blue" already`:                   {Name: "blue", Subnets: prefixes("10.3.0.0/16")},
+		`network "blue" already exists`:                       {Name: "blue", Subnets: prefixes("10.3.0.0/16")},
 		`10.1.0.128/25 overlaps 10.1.0.0/24 of network "red"`: {Name: "green", Subnets: prefixes("10.1.0.128/25")},
 		`has node "a"'s underlay address 192.0.2.1`:           {Name: "green", Subnets: prefixes("192.0.2.0/24")},
-		`id: 1 is also network "red"'s`:                       {Name: "green", ID: 1, VNI: 9, Subnets: prefixes("10.4.0.0/16")},
+		`id: 1 is already used by network "red"`:              {Name: "green", ID: 1, VNI: 9, Subnets: prefixes("10.4.0.0/16")},
 		`needs one`:                                           {Name: "green"},
 	} {
 		if _, err := f.AddNetwork(ctx(t), n); err == nil || !strings.Contains(err.Error(), want) {

@@ -10,28 +10,28 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// PortRequest asks for a port. What is empty is chosen.
+// PortRequest asks for a port. Empty name, MAC and addresses are allocated.
 type PortRequest struct {
 	model.Port
-	// From are prefixes of the network's subnets from which addresses are
-	// chosen; empty: from all of them.
+	// From are prefixes, within the network's subnets, from which addresses are
+	// allocated; empty: from all subnets.
 	From []netip.Prefix
-	// Four and Six ask for an address of that family alone; neither: of each
-	// that the network has a subnet of.
+	// Four and Six ask for an IPv4 or IPv6 address only. Neither: an address of
+	// each family that the network has a subnet of.
 	Four, Six bool
-	// Replaces are ports in whose place this one comes.
+	// Replaces are ports that are deleted in the same commit.
 	Replaces []string
 }
 
-// AddPort gives a port its addresses, and makes it known to the fleet. One that
-// is there already exactly so is returned as it is, and is not new.
+// AddPort allocates a port's addresses and adds it to the fleet. If an identical
+// port exists, AddPort returns that port and isNew is false.
 func (f *Fleet) AddPort(ctx context.Context, r PortRequest) (port model.Port, isNew bool, err error) {
 	attempt := 0
 	release := func() { f.claims.release(r.Network, port.IPs) }
 	err = f.Change(ctx, func(v *View) (c store.Commit, err error) {
 		release()
 		f.claims.choose(r.Network, func(claimed map[netip.Addr]bool) []netip.Addr {
-			port, c, err = v.addPort(r, pick{spread(attempt), claimed})
+			port, c, err = v.addPort(r, choice{candidates(attempt), claimed})
 			return port.IPs
 		})
 		isNew = len(c.Put) > 0
@@ -42,23 +42,21 @@ func (f *Fleet) AddPort(ctx context.Context, r PortRequest) (port model.Port, is
 	return port, isNew, err
 }
 
-// pick is how a free address is chosen: among so many of the next ones, and of
-// those that are claimed only where no other is free.
-type pick struct {
+type choice struct {
 	spread  int
 	claimed map[netip.Addr]bool
 }
 
-// spread is among how many of the next free addresses one is chosen at random:
-// the first one is fine until others want it too.
-func spread(attempt int) int {
+// candidates is the number of free addresses among which one is chosen at random.
+// The first attempt takes the next free address; after conflicts it grows.
+func candidates(attempt int) int {
 	if attempt == 0 {
 		return 1
 	}
 	return 4 << min(attempt, 10)
 }
 
-func (v *View) addPort(r PortRequest, how pick) (model.Port, store.Commit, error) {
+func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, error) {
 	n, ok := v.networks[r.Network]
 	if !ok {
 		return model.Port{}, store.Commit{}, missing("network", "networks", r.Network, v.networks)
@@ -68,10 +66,10 @@ func (v *View) addPort(r PortRequest, how pick) (model.Port, store.Commit, error
 		return model.Port{}, store.Commit{}, err
 	}
 	if is := v.ports[p.Name]; is != nil {
-		if same(*is, p, r) {
-			return *is, nothing(), nil
+		if matches(*is, p, r) {
+			return *is, noChange(), nil
 		}
-		return model.Port{}, store.Commit{}, refuse(Exists, "there is a port %q already, on node %s in network %s; choose another name", p.Name, is.Node, is.Network)
+		return model.Port{}, store.Commit{}, refuse(Exists, "port %q already exists, on node %s in network %s; choose another name", p.Name, is.Node, is.Network)
 	}
 	replaced, err := v.replaced(r)
 	if err != nil {
@@ -91,7 +89,7 @@ func (v *View) addPort(r PortRequest, how pick) (model.Port, store.Commit, error
 	return p, d.claim(p).commit, nil
 }
 
-// replaced are the ports in whose place another comes.
+// replaced returns the ports that a request replaces.
 func (v *View) replaced(r PortRequest) (all []model.Port, err error) {
 	for _, name := range r.Replaces {
 		p := v.ports[name]
@@ -99,40 +97,40 @@ func (v *View) replaced(r PortRequest) (all []model.Port, err error) {
 			return nil, missing("port", "ports", name, v.ports)
 		}
 		if p.Origin != r.Origin {
-			return nil, refuse(Exists, "port %q was made by %v", name, p.Origin)
+			return nil, refuse(Exists, "port %q was created by %v and cannot be replaced", name, p.Origin)
 		}
 		all = append(all, *p)
 	}
 	return all, nil
 }
 
-// same tells whether a port is what was asked for: what was left open may be
-// anything.
-func same(is, wanted model.Port, r PortRequest) bool {
+// matches reports whether a port is identical to the requested one. An address
+// that was not requested may differ.
+func matches(current, wanted model.Port, r PortRequest) bool {
 	if len(r.IPs) == 0 {
-		wanted.IPs = is.IPs
+		wanted.IPs = current.IPs
 	}
 	if r.MAC.IsZero() {
-		wanted.MAC = is.MAC
+		wanted.MAC = current.MAC
 	}
-	return named(is).Equal(named(wanted))
+	return withInterface(current).Equal(withInterface(wanted))
 }
 
-// named is a port with the name of its workload's device filled in.
-func named(p model.Port) model.Port {
+// withInterface fills in the default name of the workload's device.
+func withInterface(p model.Port) model.Port {
 	if p.Attach.Netns != "" && p.Attach.Interface == "" {
 		p.Attach.Interface = model.DefaultInterface
 	}
 	return p
 }
 
-// claim writes a port with the keys that are its own, which nobody may have but
-// ports that the same change releases.
+// claim writes a port with its unique keys. No other port may have them, except
+// ports that the same commit deletes.
 func (d *draft) claim(p model.Port) *draft {
 	for _, e := range portEntries(p) {
 		d.commit.Put[e.key] = e.value
 	}
-	for _, key := range own(p) {
+	for _, key := range uniqueKeys(p) {
 		if at := slices.Index(d.commit.Delete, key); at >= 0 {
 			d.commit.Delete = slices.Delete(d.commit.Delete, at, at+1)
 		} else {
@@ -142,8 +140,8 @@ func (d *draft) claim(p model.Port) *draft {
 	return d
 }
 
-// own are the keys that only one port may have: its name first.
-func own(p model.Port) []string {
+// uniqueKeys returns the keys that only one port can have, its name first.
+func uniqueKeys(p model.Port) []string {
 	keys := []string{inNames + p.Name, macKey(p.Network, p.MAC)}
 	for _, a := range p.IPs {
 		keys = append(keys, addressKey(p.Network, a))
@@ -151,26 +149,26 @@ func own(p model.Port) []string {
 	return keys
 }
 
-// fits refuses a port that makes the state invalid. What it could contradict is
-// looked at, which is little.
+// fits refuses a port that makes the state invalid. It validates only the objects
+// that the port can contradict.
 func (v *View) fits(p model.Port, replaced ...model.Port) error {
-	s := v.around(p)
+	s := v.related(p)
 	s.Ports = slices.DeleteFunc(s.Ports, func(o model.Port) bool {
 		return slices.ContainsFunc(replaced, func(r model.Port) bool { return r.Name == o.Name })
 	})
 	return valid(s)
 }
 
-// around is the part of the state by which a port is judged: its network with
-// its routes and gateways, and of its network's ports those that have what it
-// wants, that routes lead to, and one of each node.
-func (v *View) around(p model.Port) model.State {
+// related returns the part of the state that can contradict a port: its network
+// with routes and gateways, the ports with the same MAC or addresses, the ports
+// that routes use, and one port of each node.
+func (v *View) related(p model.Port) model.State {
 	s := model.State{Settings: v.settings, Policies: sorted(v.policies), Routes: v.routesOf(p.Network)}
 	if n, ok := v.networks[p.Network]; ok {
 		s.Networks = []model.Network{n}
 	}
 	for _, g := range sorted(v.gateways) {
-		if g = serving(g, map[string]int{p.Network: 1}); len(g.Networks) > 0 {
+		if g = onlyNetworks(g, map[string]int{p.Network: 1}); len(g.Networks) > 0 {
 			s.Gateways = append(s.Gateways, g)
 		}
 	}
@@ -207,8 +205,8 @@ func (v *View) around(p model.Port) model.State {
 	return s
 }
 
-// UpdatePort changes a port with change, which may set where it is, its
-// policies and its allowed sources; and its node, when it moves.
+// UpdatePort changes a port by calling change. It can set the attachment, the
+// policies, the allowed sources and the node.
 func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.Port) error) (model.Port, error) {
 	var made model.Port
 	err := f.Change(ctx, func(v *View) (store.Commit, error) {
@@ -221,10 +219,10 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 			return store.Commit{}, err
 		}
 		if made.Equal(*is) {
-			return nothing(), nil
+			return noChange(), nil
 		}
 		if made.Name != is.Name || made.Network != is.Network || made.MAC != is.MAC || !slices.Equal(made.IPs, is.IPs) {
-			return store.Commit{}, refuse(Invalid, "port %q: its name, network and addresses stay; delete it and add another", name)
+			return store.Commit{}, refuse(Invalid, "port %q: its name, network and addresses cannot change; delete it and add another", name)
 		}
 		if err := v.fits(made); err != nil {
 			return store.Commit{}, err
@@ -238,8 +236,7 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 	return made, err
 }
 
-// DeletePort takes a port away, and gives its addresses free. It returns what it
-// was.
+// DeletePort deletes a port and frees its addresses. It returns the deleted port.
 func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error) {
 	var was model.Port
 	err := f.Change(ctx, func(v *View) (store.Commit, error) {
@@ -250,7 +247,7 @@ func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error)
 		was = *is
 		for _, r := range v.routesOf(is.Network) {
 			if slices.Contains(r.Via, model.Via{Port: name}) {
-				return store.Commit{}, refuse(InUse, "port %q: the route to %s in network %s leads through it; delete the route first", name, r.Prefix, r.Network)
+				return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", name, r.Prefix, r.Network)
 			}
 		}
 		return v.draft().release(was).within(inRoutes + is.Network + "/").commit, nil
@@ -258,8 +255,8 @@ func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error)
 	return was, err
 }
 
-// release deletes a port with the keys that are its own.
+// release deletes a port with its unique keys.
 func (d *draft) release(p model.Port) *draft {
 	key := portKey(p.Network, p.Name)
-	return d.exact(key).delete(key).delete(own(p)...)
+	return d.exact(key).delete(key).delete(uniqueKeys(p)...)
 }

@@ -39,14 +39,14 @@ func TestAPortThatCannotBeIsRefusedAndNothingIsWritten(t *testing.T) {
 		`there is no network "rad"; did you mean "red"?`: change(func(p *model.Port) { p.Network = "rad" }),
 		`there is no node "c"`:                           change(func(p *model.Port) { p.Node = "c" }),
 		`there is no policy "wob"; did you mean "web"?`:  change(func(p *model.Port) { p.Policies = []string{"wob"} }),
-		`10.1.0.9 is also port "x"'s`:                    change(func(p *model.Port) { p.IPs = x.IPs }),
-		`is also port "x"'s`:                             change(func(p *model.Port) { p.MAC = x.MAC }),
+		`10.1.0.9 is already used by port "x"`:           change(func(p *model.Port) { p.IPs = x.IPs }),
+		`is already used by port "x"`:                    change(func(p *model.Port) { p.MAC = x.MAC }),
 		`is in no subnet of network "red"`:               change(func(p *model.Port) { p.IPs = []model.Port{port("", "10.2.0.1")}[0].IPs }),
 		`is the gateway of subnet`:                       change(func(p *model.Port) { p.IPs = []model.Port{port("", "10.1.0.1")}[0].IPs }),
-		`leads to 10.1.0.40/32 already`:                  change(func(p *model.Port) { p.IPs = []model.Port{port("", "10.1.0.40")}[0].IPs }),
-		`port "x" is there already`:                      change(func(p *model.Port) { p.Attach = x.Attach }),
+		`already leads to 10.1.0.40/32`:                  change(func(p *model.Port) { p.IPs = []model.Port{port("", "10.1.0.40")}[0].IPs }),
+		`port "x" is already attached there`:             change(func(p *model.Port) { p.Attach = x.Attach }),
 		`up to 63 letters`:                               change(func(p *model.Port) { p.Name = "no/name" }),
-		`there is a port "x" already, on node a`:         change(func(p *model.Port) { p.Name = "x" }),
+		`port "x" already exists, on node a`:             change(func(p *model.Port) { p.Name = "x" }),
 	} {
 		if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)

@@ -9,19 +9,19 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Why a change is refused.
+// Why is the reason of a refusal.
 type Why int
 
 // The reasons.
 const (
-	Invalid  Why = iota + 1 // it makes no valid state
-	NotFound                // what it names is not there
-	Exists                  // another has the name, the address, the place
-	InUse                   // others depend on it
-	Full                    // no address, no number is left
+	Invalid  Why = iota + 1 // the state would be invalid
+	NotFound                // an object that it names does not exist
+	Exists                  // another object has the name or the address
+	InUse                   // other objects depend on it
+	Full                    // no address or number is free
 )
 
-// Refusal is an error of who asks, in words for people. Nothing was changed.
+// Refusal is an error of the request, with a text for users. Nothing was changed.
 type Refusal struct {
 	Why Why
 	Err error
@@ -34,16 +34,16 @@ func refuse(why Why, format string, args ...any) error {
 	return &Refusal{why, fmt.Errorf(format, args...)}
 }
 
-// IsWhy tells whether an error is a refusal for a reason.
+// IsWhy reports whether an error is a refusal with this reason.
 func IsWhy(err error, why Why) bool {
 	var r *Refusal
 	return errors.As(err, &r) && r.Why == why
 }
 
-// missing says that an object is not there, and which was meant.
+// missing says that an object does not exist, and suggests similar names.
 func missing[V any](kind, plural, name string, known map[string]V) error {
 	if len(known) == 0 {
-		return refuse(NotFound, "there is no %s %q, and no other; make one with `vrouter %s`, or with `vrouter apply`", kind, name, kind)
+		return refuse(NotFound, "there is no %s %q, and no other; create one with `vrouter %s` or `vrouter apply`", kind, name, kind)
 	}
 	return refuse(NotFound, "there is no %s %q; %s", kind, name, model.Meant(plural, name, slices.Sorted(maps.Keys(known))))
 }

@@ -19,15 +19,14 @@ import (
 	"windtunnel/vrouter/store/storetest"
 )
 
-// scaleVariable says how many nodes a simulated fleet has; a hundred ports each.
+// scaleVariable is the number of nodes in the simulated fleet; each has 100 ports.
 const scaleVariable = "VROUTER_FLEET"
 
 // TestAPortIsKnownEverywhereSoon simulates the agents of a fleet over one real
-// etcd: each follows the store, cuts its slice, compiles its tables and compares
-// them with those that it had, which is all that an agent does but for the
-// kernel's part. Ports are added one after another, and the time is taken until
-// every agent has each in its copy, and those that have its network in their
-// tables.
+// etcd. Each follows the store, takes its slice, compiles its tables and compares
+// them with the previous ones: all work of an agent except the kernel's part.
+// Ports are added one after another. The test measures the time until each agent
+// has the port in its copy, and agents with its network have it in their tables.
 func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 	nodes, perNode, wanted, calm := 8, 50, 20, 100*time.Millisecond
 	if text := os.Getenv(scaleVariable); text != "" {
@@ -87,7 +86,7 @@ func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 	}
 }
 
-// etcdLoad is what etcd had done at a time.
+// etcdLoad is the work that etcd has done up to a time.
 type etcdLoad struct {
 	at      time.Time
 	metrics map[string]float64
@@ -107,7 +106,7 @@ func (l etcdLoad) since(o etcdLoad) string {
 
 func nodeName(i int) string { return fmt.Sprintf("node%03d", i) }
 
-// largeFleet has as many networks as nodes, with ports on ten nodes each.
+// largeFleet has as many networks as nodes. Each network has ports on ten nodes.
 func largeFleet(nodes, perNode int) (s model.State) {
 	for i := range nodes {
 		s.Nodes = append(s.Nodes, model.Node{Name: nodeName(i), Underlay: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, byte(2 + i>>8), byte(i)})}})
@@ -125,7 +124,7 @@ func largeFleet(nodes, perNode int) (s model.State) {
 	return s
 }
 
-// simulatedAgent is an agent with a data path of values.
+// simulatedAgent is an agent that keeps its tables in memory.
 type simulatedAgent struct {
 	*Fleet
 	node    string
@@ -178,7 +177,7 @@ func (a *simulatedAgent) run(ctx context.Context) {
 	}
 }
 
-// pass is what an agent does with a change.
+// pass handles a change as an agent does.
 func (a *simulatedAgent) pass(ctx context.Context, touched Touched) {
 	var state *model.State
 	now := time.Now()
@@ -244,8 +243,8 @@ func (a *simulatedAgent) ready(t *testing.T) {
 	a.await(t, func() bool { return a.tables.Routes != nil })
 }
 
-// learned is when a port was in the agent's copy, and in its tables; zero where
-// it does not concern it.
+// learned returns the times at which a port was in the agent's copy and in its
+// tables; zero if the port's network is not on the node.
 func (a *simulatedAgent) learned(t *testing.T, port string) (seen, compiled time.Time) {
 	t.Helper()
 	a.await(t, func() bool { return !a.seen[port].IsZero() })

@@ -11,8 +11,7 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// A store of a newer schema is refused, and written to no more by who follows it
-// at that moment.
+// A store with a newer schema is refused. A fleet that follows it stops writing.
 func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {

@@ -7,9 +7,10 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Slice is what one node needs of the state: the networks that have ports on
-// it, with all that is in them, and the nodes. What is on a node that is gone is
-// left out, but for the node's own; a route of which every way is gone discards.
+// Slice returns the part of the state that one node needs: all nodes, and the
+// networks that have ports on the node, with their content. It omits ports on
+// nodes that are gone, except this node's. A route whose next hops are all gone
+// discards.
 func (v *View) Slice(node string, gone map[string]bool) model.State {
 	s := model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}
 	names := slices.Sorted(maps.Keys(v.hosts[node]))
@@ -30,19 +31,19 @@ func (v *View) Slice(node string, gone map[string]bool) model.State {
 			}
 		}
 		for _, r := range v.routesOf(name) {
-			s.Routes = append(s.Routes, v.passable(r, node, gone))
+			s.Routes = append(s.Routes, v.withoutGone(r, node, gone))
 		}
 	}
 	for _, g := range sorted(v.gateways) {
-		if g = serving(g, v.hosts[node]); len(g.Networks) > 0 {
+		if g = onlyNetworks(g, v.hosts[node]); len(g.Networks) > 0 {
 			s.Gateways = append(s.Gateways, g)
 		}
 	}
 	return s
 }
 
-// passable is a route without the ways that are gone.
-func (v *View) passable(r model.Route, node string, gone map[string]bool) model.Route {
+// withoutGone returns a route without next hops on nodes that are gone.
+func (v *View) withoutGone(r model.Route, node string, gone map[string]bool) model.Route {
 	if r.Discard {
 		return r
 	}
@@ -54,8 +55,8 @@ func (v *View) passable(r model.Route, node string, gone map[string]bool) model.
 	return r
 }
 
-// serving is a gateway for some networks alone.
-func serving(g model.Gateway, networks map[string]int) model.Gateway {
+// onlyNetworks returns a gateway with only the given networks.
+func onlyNetworks(g model.Gateway, networks map[string]int) model.Gateway {
 	g.Networks = slices.DeleteFunc(slices.Clone(g.Networks), func(n model.GatewayNetwork) bool {
 		_, here := networks[n.Network]
 		return !here

@@ -11,11 +11,11 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// View is the shared state as of one revision.
+// View is the shared state at one revision.
 type View struct {
 	revision  int64
-	revisions map[string]int64 // of every object's key
-	broken    map[string]error // keys whose values cannot be read
+	revisions map[string]int64 // by key, except index keys
+	broken    map[string]error // errors of values that cannot be decoded, by key
 
 	schema   schema
 	settings model.Settings
@@ -25,14 +25,14 @@ type View struct {
 	policies map[string]model.Policy
 	routes   map[string]map[netip.Prefix]model.Route // by network
 	ports    map[string]*model.Port                  // by name
-	members  map[string][]*model.Port                // network → its ports, in order of names
-	hosts    map[string]map[string]int               // node → network → how many ports
+	members  map[string][]*model.Port                // network → ports, sorted by name
+	hosts    map[string]map[string]int               // node → network → number of ports
 	owners   map[string]map[netip.Addr]string        // network → address → port
 	macs     map[string]map[model.MAC]string         // network → MAC → port
 	alive    map[string]Alive
 }
 
-// newView reads an image.
+// newView decodes an image.
 func newView(i store.Image) (*View, error) {
 	v := &View{
 		revision: i.Revision, revisions: make(map[string]int64, len(i.Entries)), broken: map[string]error{},
@@ -44,12 +44,12 @@ func newView(i store.Image) (*View, error) {
 		v.put(e, &Touched{})
 	}
 	if v.broken[keySchema] != nil {
-		return nil, fmt.Errorf("the store's schema cannot be read: %w; is it a vrouter's?", v.broken[keySchema])
+		return nil, fmt.Errorf("read the store's schema: %w; check that the store belongs to vrouter", v.broken[keySchema])
 	}
 	return v, v.newer()
 }
 
-// newer is a *NewerError of a store that a newer program writes.
+// newer returns a *NewerError if a newer program has written the store.
 func (v *View) newer() error {
 	if v.schema.Version > SchemaVersion {
 		return &NewerError{v.schema.Version}
@@ -57,14 +57,14 @@ func (v *View) newer() error {
 	return nil
 }
 
-// Revision is the store's, of which the view is.
+// Revision is the store's revision of this view.
 func (v *View) Revision() int64 { return v.revision }
 
-// Touched is what changes may concern.
+// Touched says which parts of the state have changed.
 type Touched struct {
 	All      bool            // anything: settings, nodes, policies, gateways
-	Networks map[string]bool // with their ports and routes
-	Alive    bool            // which nodes are there
+	Networks map[string]bool // networks with changed settings, ports or routes
+	Alive    bool            // which nodes are alive
 }
 
 func (t *Touched) network(name string) {
@@ -81,10 +81,10 @@ func (t *Touched) merge(u Touched) {
 	}
 }
 
-// IsZero tells whether nothing was touched.
+// IsZero reports whether nothing has changed.
 func (t Touched) IsZero() bool { return !t.All && !t.Alive && len(t.Networks) == 0 }
 
-// apply brings the view to a later revision.
+// apply updates the view to a later revision.
 func (v *View) apply(ch store.Changes) (t Touched) {
 	for _, key := range ch.Deleted {
 		v.remove(key, &t)
@@ -96,11 +96,11 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 	return t
 }
 
-// put takes an entry over. One that cannot be read leaves what was there, and is
-// told of by Problems.
+// put decodes an entry. If that fails, the former value stays and Problems lists
+// the error.
 func (v *View) put(e store.Entry, t *Touched) {
 	if isIndex(e.Key) {
-		return // the ports themselves say it
+		return // decoded from the ports
 	}
 	v.revisions[e.Key] = e.Revision
 	delete(v.broken, e.Key)
@@ -111,37 +111,37 @@ func (v *View) put(e store.Entry, t *Touched) {
 }
 
 func (v *View) keep(e store.Entry, t *Touched) (err error) {
-	place, name, _ := strings.Cut(e.Key, "/")
-	switch place + "/" {
+	kind, name, _ := strings.Cut(e.Key, "/")
+	switch kind + "/" {
 	case keySchema + "/":
-		err = keepIn(&v.schema, e.Value)
+		err = decodeInto(&v.schema, e.Value)
 	case keySettings + "/":
 		t.All = true
-		err = keepIn(&v.settings, e.Value)
+		err = decodeInto(&v.settings, e.Value)
 	case inNodes:
 		t.All = true
-		err = keepAs(v.nodes, name, e.Value)
+		err = decodeEntry(v.nodes, name, e.Value)
 	case inNetworks:
 		t.network(name)
-		err = keepAs(v.networks, name, e.Value)
+		err = decodeEntry(v.networks, name, e.Value)
 	case inGateways:
 		t.All = true
-		err = keepAs(v.gateways, name, e.Value)
+		err = decodeEntry(v.gateways, name, e.Value)
 	case inPolicies:
 		t.All = true
-		err = keepAs(v.policies, name, e.Value)
+		err = decodeEntry(v.policies, name, e.Value)
 	case inAlive:
 		t.Alive = true
-		err = keepAs(v.alive, name, e.Value)
+		err = decodeEntry(v.alive, name, e.Value)
 	case inRoutes:
 		err = v.keepRoute(e, t)
 	case inPorts:
 		err = v.keepPort(e, t)
 	}
-	return err // other keys serve conditions, or are a later version's
+	return err // unknown keys of later versions are ignored
 }
 
-func keepIn[V any](into *V, text []byte) error {
+func decodeInto[V any](into *V, text []byte) error {
 	value, err := decode[V](text)
 	if err == nil {
 		*into = value
@@ -149,7 +149,7 @@ func keepIn[V any](into *V, text []byte) error {
 	return err
 }
 
-func keepAs[V any](into map[string]V, name string, text []byte) error {
+func decodeEntry[V any](into map[string]V, name string, text []byte) error {
 	value, err := decode[V](text)
 	if err == nil {
 		into[name] = value
@@ -177,7 +177,7 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 	}
 	v.dropPort(p.Name, t)
 	v.ports[p.Name] = &p
-	v.enter(&p)
+	v.addMember(&p)
 	inner(v.hosts, p.Node)[p.Network]++
 	inner(v.macs, p.Network)[p.MAC] = p.Name
 	for _, a := range p.IPs {
@@ -187,7 +187,7 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 	return nil
 }
 
-// inner is a map's map of a name.
+// inner returns the map of a name; it makes a missing one.
 func inner[K comparable, V any](all map[string]map[K]V, name string) map[K]V {
 	m := all[name]
 	if m == nil {
@@ -197,14 +197,14 @@ func inner[K comparable, V any](all map[string]map[K]V, name string) map[K]V {
 	return m
 }
 
-// enter makes a port a member of its network.
-func (v *View) enter(p *model.Port) {
+// addMember adds a port to its network's list.
+func (v *View) addMember(p *model.Port) {
 	at, _ := v.memberAt(p)
 	v.members[p.Network] = slices.Insert(v.members[p.Network], at, p)
 }
 
-// expel takes a port out of its network.
-func (v *View) expel(p *model.Port) {
+// removeMember removes a port from its network's list.
+func (v *View) removeMember(p *model.Port) {
 	if at, is := v.memberAt(p); is {
 		v.members[p.Network] = slices.Delete(v.members[p.Network], at, at+1)
 	}
@@ -223,8 +223,8 @@ func (v *View) dropPort(name string, t *Touched) {
 		return
 	}
 	delete(v.ports, name)
-	v.expel(p)
-	// What another port has got in the same commit is that one's.
+	v.removeMember(p)
+	// Another port may have got the address in the same commit.
 	if v.macs[p.Network][p.MAC] == name {
 		delete(v.macs[p.Network], p.MAC)
 	}
@@ -242,8 +242,8 @@ func (v *View) dropPort(name string, t *Touched) {
 func (v *View) remove(key string, t *Touched) {
 	delete(v.revisions, key)
 	delete(v.broken, key)
-	place, name, _ := strings.Cut(key, "/")
-	switch place + "/" {
+	kind, name, _ := strings.Cut(key, "/")
+	switch kind + "/" {
 	case keySettings + "/":
 		t.All = true
 		v.settings = model.Settings{}
@@ -270,40 +270,40 @@ func (v *View) remove(key string, t *Touched) {
 		}
 	case inPorts:
 		network, port, _ := splitKey(key, inPorts)
-		if p := v.ports[port]; p != nil && p.Network == network { // else it moved, and is there already
+		if p := v.ports[port]; p != nil && p.Network == network { // else it has moved to another network
 			v.dropPort(port, t)
 		}
 	}
 }
 
-// Problems are what cannot be read, each with its key.
+// Problems are the values that cannot be decoded, with their keys.
 func (v *View) Problems() (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(v.broken)) {
-		all = append(all, fmt.Sprintf("the store's %s cannot be read: %v; it counts as it was before, write it anew", key, v.broken[key]))
+		all = append(all, fmt.Sprintf("read %s from the store: %v; its former value stays in use; write it again", key, v.broken[key]))
 	}
 	return all
 }
 
-// State is all of it, as one document, in order of names.
+// State returns the whole state as one document, sorted by name.
 func (v *View) State() model.State {
 	return model.State{
 		Settings: v.settings, Nodes: v.Nodes(), Networks: v.Networks(), Ports: v.Ports(""), Routes: v.Routes(), Gateways: v.Gateways(), Policies: v.Policies(),
 	}
 }
 
-// Nodes are the fleet's, by name. So are the others.
+// Nodes are the fleet's nodes, sorted by name.
 func (v *View) Nodes() []model.Node { return sorted(v.nodes) }
 
-// Networks are the fleet's networks.
+// Networks are the fleet's networks, sorted by name.
 func (v *View) Networks() []model.Network { return sorted(v.networks) }
 
-// Gateways are the fleet's gateways.
+// Gateways are the fleet's gateways, sorted by name.
 func (v *View) Gateways() []model.Gateway { return sorted(v.gateways) }
 
-// Policies are the fleet's policies.
+// Policies are the fleet's policies, sorted by name.
 func (v *View) Policies() []model.Policy { return sorted(v.policies) }
 
-// Ports are those of a network, or all where none is named.
+// Ports are the ports of a network, sorted by name; "": of all networks.
 func (v *View) Ports(network string) []model.Port {
 	from := v.members[network]
 	if network == "" {
@@ -316,7 +316,7 @@ func (v *View) Ports(network string) []model.Port {
 	return list
 }
 
-// Routes are the fleet's static routes.
+// Routes are the fleet's static routes, sorted by network and prefix.
 func (v *View) Routes() []model.Route {
 	list := []model.Route{}
 	for _, name := range slices.Sorted(maps.Keys(v.routes)) {
@@ -359,7 +359,7 @@ func (v *View) Node(name string) (model.Node, bool) {
 	return n, ok
 }
 
-// NetworksOf are those that have ports on a node.
+// NetworksOf are the networks that have ports on a node.
 func (v *View) NetworksOf(node string) map[string]bool {
 	all := make(map[string]bool, len(v.hosts[node]))
 	for name := range v.hosts[node] {
@@ -368,7 +368,7 @@ func (v *View) NetworksOf(node string) map[string]bool {
 	return all
 }
 
-// PortsOn is how many ports a node has.
+// PortsOn is the number of ports on a node.
 func (v *View) PortsOn(node string) (count int) {
 	for _, n := range v.hosts[node] {
 		count += n
@@ -376,13 +376,13 @@ func (v *View) PortsOn(node string) (count int) {
 	return count
 }
 
-// Alive is what a node's agent says of itself, while it is there.
+// Alive returns the record of a node's agent, while the agent runs.
 func (v *View) Alive(node string) (Alive, bool) {
 	a, ok := v.alive[node]
 	return a, ok
 }
 
-// IsEmpty tells whether nothing was ever applied.
+// IsEmpty reports whether the state has no nodes, networks and ports.
 func (v *View) IsEmpty() bool { return len(v.nodes) == 0 && len(v.networks) == 0 && len(v.ports) == 0 }
 
 // PortAt is the port that has an address in a network.

@@ -2,17 +2,17 @@ package fleet
 
 import "sync"
 
-// Watcher is told that the state changed, and remembers what it was told until
-// it is asked: many changes may be one to who looks late.
+// Watcher collects changes of the state until Take is called. Changes are
+// coalesced.
 type Watcher struct {
-	C chan struct{} // something changed since the last Take
+	C chan struct{} // receives after a change
 
 	fleet   *Fleet
 	mu      sync.Mutex
 	touched Touched
 }
 
-// Watcher makes one. It is woken at once when there is something to look at.
+// Watcher makes a watcher. If the store has been read, C receives at once.
 func (f *Fleet) Watcher() *Watcher {
 	w := &Watcher{C: make(chan struct{}, 1), fleet: f}
 	f.mu.Lock()
@@ -34,7 +34,7 @@ func (w *Watcher) add(t Touched) {
 	}
 }
 
-// Take returns what was touched since it was last asked.
+// Take returns the changes since the last Take.
 func (w *Watcher) Take() Touched {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +43,7 @@ func (w *Watcher) Take() Touched {
 	return t
 }
 
-// Close ends it.
+// Close ends the watcher.
 func (w *Watcher) Close() {
 	w.fleet.mu.Lock()
 	defer w.fleet.mu.Unlock()

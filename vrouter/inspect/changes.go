@@ -2,14 +2,14 @@ package inspect
 
 import "strings"
 
-// Changes is a table next to an earlier reading of it.
+// Changes is a table compared with an earlier reading.
 type Changes struct {
-	Table           // the later reading's rows, then those that are gone
+	Table           // the rows of the later reading, then the deleted rows
 	Marks  []Mark   // by row
 	Differ [][]bool // by row and column
 }
 
-// Mark says what became of a row between two readings.
+// Mark is the change of a row between two readings.
 type Mark byte
 
 const (
@@ -19,7 +19,7 @@ const (
 	Gone
 )
 
-// sign is one character, so that marks are seen without colour.
+// sign is the character of a mark.
 func (m Mark) sign(colour bool) string {
 	switch m {
 	case New:
@@ -32,9 +32,8 @@ func (m Mark) sign(colour bool) string {
 	return " "
 }
 
-// Compare marks what became of before's rows in after, which has the same
-// columns. Rows are known by their key columns; where two rows of a table have
-// equal keys they are matched in order.
+// Compare marks the changes from before to after, which have the same columns. Key
+// columns identify rows. Rows with equal keys are matched in order.
 func Compare(before, after Table) Changes {
 	c := Changes{Table: Table{Columns: after.Columns, Empty: after.Empty}}
 	earlier := map[string][][]string{}

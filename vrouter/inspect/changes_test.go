@@ -37,7 +37,7 @@ func TestCompareOfTheSameReadingMarksNothing(t *testing.T) {
 	}
 }
 
-// A flow that only grew older is the same flow.
+// A flow whose age alone has changed is not marked.
 func TestCompareIgnoresClocks(t *testing.T) {
 	older := slices.Clone(sampleFlows)
 	for i := range older {
@@ -54,7 +54,7 @@ func TestCompareIgnoresClocks(t *testing.T) {
 	}
 }
 
-// Keys should be unique; where they are not, no row may be lost or invented.
+// With equal keys, no row is lost or added.
 func TestCompareMatchesEqualKeysInOrder(t *testing.T) {
 	twice := DropTable([]Drop{sampleDrops[0], sampleDrops[0]})
 	once := DropTable([]Drop{sampleDrops[0]})

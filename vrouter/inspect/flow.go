@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// FlowTable shows flows as `flow -l` does, seen from the workload.
+// FlowTable shows flows as `flow -l` does, from the view of the workload.
 func FlowTable(rows []Flow) Table {
 	t := Table{
 		Empty: "no flows",
@@ -37,10 +37,10 @@ func FlowTable(rows []Flow) Table {
 	return t
 }
 
-// FlowFields is everything about one flow.
+// FlowFields returns all fields of one flow.
 func FlowFields(f Flow) []Field { return FlowTable([]Flow{f}).Fields(0) }
 
-// end writes one end of a flow; ICMP has an identifier on the local end alone.
+// end formats one end of a flow. For ICMP only the local end has an identifier.
 func (f Flow) end(a netip.AddrPort) string {
 	icmp := f.Protocol == 1 || f.Protocol == 58
 	switch {

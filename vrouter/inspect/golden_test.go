@@ -139,8 +139,8 @@ func TestDescriptionsAreAsRecorded(t *testing.T) {
 	golden(t, "describe", b.String())
 }
 
-// A table that can be fitted into a width never has a longer line, and one
-// that cannot still shows its keys whole.
+// A table that fits a width has no longer line. A table that does not fit still
+// shows its keys whole.
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	for width := 30; width <= 260; width++ {
 		for name, table := range map[string]Table{
@@ -167,7 +167,7 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
-// leastWidth is how wide a line is with nothing in it that can be done without.
+// leastWidth is the width of a line with only the required columns.
 func leastWidth(t Table) int {
 	sum := -gap
 	for i, c := range t.Columns {

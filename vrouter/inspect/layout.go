@@ -6,26 +6,25 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// layout is which columns of a table are printed, and how wide.
+// layout has the visible columns of a table and their widths.
 type layout struct {
 	columns []int    // indices, in order
 	widths  []int    // by index into columns
-	left    []string // names of those that are not
+	hidden  []string // names of hidden columns
 }
 
-const gap = 2 // blanks between columns
+const gap = 2 // spaces between columns
 
-// fit chooses columns and widths for a terminal of so many cells. Columns come
-// in by their importance as long as they fit at their least widths; then those
-// that may be shortened are, the widest first. Columns that may not be left out
-// come in always: a line that is too long is better than a row that cannot be
-// told from another.
+// fit chooses columns and widths for a terminal. It adds columns in the order of
+// Leave while they fit at their smallest widths. Then it shortens columns, the
+// widest first. Columns with Leave 0 are always visible: a line that is too long is
+// better than a row without its key.
 func fit(t Table, width int) layout {
 	natural := t.naturalWidths()
-	l := layout{columns: t.chosen(natural, width)}
+	l := layout{columns: t.visible(natural, width)}
 	for i, c := range t.Columns {
 		if !slices.Contains(l.columns, i) {
-			l.left = append(l.left, c.Name)
+			l.hidden = append(l.hidden, c.Name)
 		}
 	}
 	for _, i := range l.columns {
@@ -37,8 +36,8 @@ func fit(t Table, width int) layout {
 	return l
 }
 
-// chosen are the columns that come in, in order; all where width is 0.
-func (t Table) chosen(natural []int, width int) []int {
+// visible returns the visible columns, in order; all if width is 0.
+func (t Table) visible(natural []int, width int) []int {
 	candidates := make([]int, len(t.Columns))
 	for i := range candidates {
 		candidates[i] = i
@@ -56,7 +55,7 @@ func (t Table) chosen(natural []int, width int) []int {
 	return in
 }
 
-// naturalWidths are what each column needs to be printed whole.
+// naturalWidths are the widths of unshortened columns.
 func (t Table) naturalWidths() []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -70,7 +69,7 @@ func (t Table) naturalWidths() []int {
 	return widths
 }
 
-// least is the smallest width that column i can be given.
+// least is the smallest width of column i.
 func (t Table) least(i int, natural []int) int {
 	c := t.Columns[i]
 	if c.Least == 0 {
@@ -79,7 +78,7 @@ func (t Table) least(i int, natural []int) int {
 	return min(natural[i], max(c.Least, ansi.StringWidth(c.Name)))
 }
 
-// shrink takes a cell at a time from the widest column that may be shortened.
+// shrink takes one cell at a time from the widest column that can be shortened.
 func (l *layout) shrink(t Table, natural []int, width int) {
 	sum := gap * (len(l.columns) - 1)
 	for _, w := range l.widths {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Match selects flows as `flow --match` does: one end or both, in either
-// direction, and a protocol.
+// Match selects flows as `flow --match` does: by one end or both ends, in either
+// order, and by protocol.
 //
 //	10.0.0.1                        one end's address
 //	10.0.0.0/24:80                  one end's prefix and port
@@ -20,13 +20,13 @@ type Match struct {
 	Protocol *uint8
 }
 
-// End is one end of a flow; what is zero is not asked for.
+// End is one end of a flow. Zero fields match everything.
 type End struct {
 	Prefix netip.Prefix
 	Port   uint16
 }
 
-// ParseMatch reads a match.
+// ParseMatch parses a match.
 func ParseMatch(s string) (Match, error) {
 	var m Match
 	ends, rest, more := strings.Cut(s, "&")
@@ -40,12 +40,12 @@ func ParseMatch(s string) (Match, error) {
 		}
 	}
 	if len(m.Ends) > 2 {
-		return Match{}, fmt.Errorf("match %q: a flow has two ends, this names %d", s, len(m.Ends))
+		return Match{}, fmt.Errorf("match %q: it has %d ends, a flow has two", s, len(m.Ends))
 	}
 	if more {
 		word, name, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		if word != "proto" {
-			return Match{}, fmt.Errorf(`match %q: after & comes "proto NAME"`, s)
+			return Match{}, fmt.Errorf(`match %q: write "proto NAME" after &`, s)
 		}
 		p, err := ParseProtocol(strings.TrimSpace(name))
 		if err != nil {
@@ -54,18 +54,18 @@ func ParseMatch(s string) (Match, error) {
 		m.Protocol = &p
 	}
 	if len(m.Ends) == 0 && m.Protocol == nil {
-		return Match{}, fmt.Errorf(`match %q names no end and no protocol: write for example "10.0.0.1:80"`, s)
+		return Match{}, fmt.Errorf(`match %q has no end and no protocol; write one such as "10.0.0.1:80"`, s)
 	}
 	return m, nil
 }
 
-// parseEnd reads an address or prefix, with a port behind a colon where IPv6
-// stands in brackets.
+// parseEnd parses an address or prefix with an optional port. IPv6 with a port
+// needs brackets.
 func parseEnd(s string) (End, error) {
 	address, port := s, ""
 	if inner, rest, ok := strings.Cut(strings.TrimPrefix(s, "["), "]"); ok && strings.HasPrefix(s, "[") {
 		if rest != "" && !strings.HasPrefix(rest, ":") {
-			return End{}, fmt.Errorf("%q: after the bracket comes :PORT", s)
+			return End{}, fmt.Errorf("%q: write :PORT after the bracket", s)
 		}
 		address, port = inner, rest
 	} else if strings.Count(s, ":") == 1 {
@@ -91,7 +91,7 @@ func parseEnd(s string) (End, error) {
 	return e, nil
 }
 
-// ParsePrefix reads a prefix, or an address as the prefix of full length.
+// ParsePrefix parses a prefix, or an address as a prefix of full length.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil

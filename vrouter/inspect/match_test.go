@@ -46,24 +46,24 @@ func TestMatchCovers(t *testing.T) {
 
 func TestParseMatchSaysWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                         "names no end and no protocol",
+		"":                         "has no end and no protocol",
 		"10.0.0.300":               "neither an address nor a prefix",
 		"10.0.0.1:0":               "a port is a number from 1 to 65535",
 		"10.0.0.1:http":            "a port is a number",
-		"[2001:db8::1]80":          "after the bracket comes :PORT",
-		"10.0.0.1,10.0.0.2,:3":     "a flow has two ends, this names 3",
-		"10.0.0.1&vrf 3":           `after & comes "proto NAME"`,
-		"10.0.0.1&proto quic":      `"quic" is no protocol`,
+		"[2001:db8::1]80":          "write :PORT after the bracket",
+		"10.0.0.1,10.0.0.2,:3":     "it has 3 ends, a flow has two",
+		"10.0.0.1&vrf 3":           `write "proto NAME" after &`,
+		"10.0.0.1&proto quic":      `"quic" is not a protocol`,
 		"10.0.0.1,":                "neither an address nor a prefix",
 		"fe80::1%eth0":             "neither an address nor a prefix",
 		"10.0.0.1:80:90":           "neither an address nor a prefix",
-		"&proto 256":               `"256" is no protocol`,
+		"&proto 256":               `"256" is not a protocol`,
 		"[2001:db8::1]:":           "a port is a number",
 		"10.0.0.0/33":              "neither an address nor a prefix",
-		"10.0.0.1 & proto tcp udp": `"tcp udp" is no protocol`,
+		"10.0.0.1 & proto tcp udp": `"tcp udp" is not a protocol`,
 		"10.0.0.1:-1":              "a port is a number",
 		"10.0.0.1:65536":           "a port is a number",
-		" & ":                      `after & comes "proto NAME"`,
+		" & ":                      `write "proto NAME" after &`,
 		"[10.0.0.1":                "neither an address nor a prefix",
 	} {
 		if _, err := ParseMatch(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NexthopTable shows nexthops as `nh --list` does: where to in one column,
-// whatever the type.
+// NexthopTable shows nexthops as `nh --list` does. The last column has the
+// destination, for all types.
 func NexthopTable(rows []Nexthop) Table {
 	t := Table{
 		Empty: "no nexthops",
@@ -22,21 +22,21 @@ func NexthopTable(rows []Nexthop) Table {
 		},
 	}
 	for _, n := range rows {
-		t.Add(number(n.ID), n.Type, orNone(n.Name), number(n.References), some(n.VRF), list(n.Flags), nexthopMTU(n), where(n))
+		t.Add(number(n.ID), n.Type, orNone(n.Name), number(n.References), numberOrNone(n.VRF), list(n.Flags), nexthopMTU(n), destination(n))
 	}
 	return t
 }
 
-// nexthopMTU is as configured, and what the underlay's routers said beside it.
+// nexthopMTU formats the configured MTU and the path MTU that routers reported.
 func nexthopMTU(n Nexthop) string {
 	if n.LearnedMTU != 0 {
-		return some(n.MTU) + fmt.Sprintf(" (learned %d)", n.LearnedMTU)
+		return numberOrNone(n.MTU) + fmt.Sprintf(" (learned %d)", n.LearnedMTU)
 	}
-	return some(n.MTU)
+	return numberOrNone(n.MTU)
 }
 
-// where says where a nexthop leads, in one line.
-func where(n Nexthop) string {
+// destination formats the destination of a nexthop as one line.
+func destination(n Nexthop) string {
 	switch {
 	case len(n.Members) > 0:
 		return members(n.Members)
@@ -63,7 +63,7 @@ func members(all []Member) string {
 	return strings.Join(words, " ")
 }
 
-// String is "source → destination device", or that the path is down.
+// String is "source → destination device", or "source → destination down".
 func (p Path) String() string {
 	s := p.Source.String() + " → " + p.Destination.String()
 	if p.Device == "" {
@@ -75,8 +75,8 @@ func (p Path) String() string {
 	return s + " " + p.Device
 }
 
-// NexthopFields is everything about one nexthop, a line for each path and each
-// member; by names the members.
+// NexthopFields returns all fields of one nexthop, with a line per path and per
+// member. It takes the names of members from all.
 func NexthopFields(n Nexthop, all []Nexthop) []Field {
 	names := NexthopNames(all)
 	fields := NexthopTable([]Nexthop{n}).Fields(0)
@@ -105,8 +105,8 @@ func NexthopFields(n Nexthop, all []Nexthop) []Field {
 	return fields
 }
 
-// NexthopNames says of each nexthop's id what it stands for. Id 0 discards,
-// also where no row stands for it: an empty entry of the nexthop table does.
+// NexthopNames maps nexthop ids to names. Id 0 discards, even without a row: an
+// empty entry of the nexthop table discards.
 func NexthopNames(all []Nexthop) map[uint32]string {
 	names := map[uint32]string{0: "discard"}
 	for _, n := range all {

@@ -6,14 +6,14 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Render prints a table: a heading, a line a row, and what had to be left out
-// for want of width. Columns are aligned for every script's characters.
+// Render formats a table: a heading, a line per row, and the names of hidden
+// columns. Columns are aligned by terminal cells, also for wide characters.
 func (t Table) Render(o Options) string {
 	return Changes{Table: t}.render(o, false)
 }
 
-// Render prints a table with a mark before each row: + new, ~ changed, - gone.
-// In colour the cells that changed stand out too.
+// Render formats a table with a mark before each row: + new, ~ changed, - deleted.
+// With colour, changed cells are bold.
 func (c Changes) Render(o Options) string { return c.render(o, true) }
 
 func (c Changes) render(o Options, marked bool) string {
@@ -34,8 +34,8 @@ func (c Changes) render(o Options, marked bool) string {
 	for i := range c.Rows {
 		c.line(&b, l, o, i, marked)
 	}
-	if len(l.left) > 0 {
-		note := "left out for want of width: " + strings.Join(l.left, ", ") + " (all of it: -o json)"
+	if len(l.hidden) > 0 {
+		note := "columns hidden for lack of width: " + strings.Join(l.hidden, ", ") + " (-o json shows all)"
 		b.WriteString(Wrap(note, o.Width, 0) + "\n")
 	}
 	return b.String()
@@ -68,9 +68,9 @@ func (c Changes) line(b *strings.Builder, l layout, o Options, row int, marked b
 	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-// Wrap breaks text between words so that lines end before width terminal
-// cells, later lines indented; the first one is taken to stand behind as much.
-// Width 0 leaves the text on one line.
+// Wrap breaks text between words into lines of at most width terminal cells. Every
+// line but the first is indented; the first follows a text of that length. Width 0
+// keeps one line.
 func Wrap(text string, width, indent int) string {
 	words := strings.Fields(printable(text))
 	if width <= 0 {
@@ -96,7 +96,7 @@ func Wrap(text string, width, indent int) string {
 	return b.String()
 }
 
-// Describe prints an object's fields, one a line, names aligned.
+// Describe formats the fields of an object, one per line, with aligned names.
 func Describe(fields []Field) string {
 	width := 0
 	for _, f := range fields {
@@ -109,7 +109,8 @@ func Describe(fields []Field) string {
 	return b.String()
 }
 
-// Fields are a row's cells by their columns' names, without the empty ones.
+// Fields returns the cells of a row with their columns' names, without empty
+// cells.
 func (t Table) Fields(row int) []Field {
 	var fields []Field
 	for i, c := range t.Columns {

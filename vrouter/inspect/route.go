@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// RouteTable shows routes as `rt --dump` does, and what their nexthops stand
-// for.
+// RouteTable shows routes as `rt --dump` does, with the names of their nexthops.
 func RouteTable(rows []Route, nexthops []Nexthop) Table {
 	names := NexthopNames(nexthops)
 	t := Table{
@@ -23,14 +22,13 @@ func RouteTable(rows []Route, nexthops []Nexthop) Table {
 		},
 	}
 	for _, r := range rows {
-		t.Add(number(r.VRF), orNone(r.Network), r.Destination.String(), list(r.Flags), some(r.Label),
+		t.Add(number(r.VRF), orNone(r.Network), r.Destination.String(), list(r.Flags), numberOrNone(r.Label),
 			number(r.Nexthop), mac(r.StitchedMAC), orNone(names[r.Nexthop]))
 	}
 	return t
 }
 
-// LongestMatch is the route that a packet to the address takes in a VRF;
-// false if there is none.
+// LongestMatch returns the route of an address in a VRF; false: none.
 func LongestMatch(rows []Route, vrf uint32, to netip.Addr) (Route, bool) {
 	var best Route
 	found := false
@@ -57,7 +55,7 @@ func BridgeTable(rows []Bridge, nexthops []Nexthop) Table {
 		},
 	}
 	for _, b := range rows {
-		t.Add(number(b.VRF), orNone(b.Network), b.MAC.String(), some(b.Label), number(b.Nexthop), orNone(names[b.Nexthop]))
+		t.Add(number(b.VRF), orNone(b.Network), b.MAC.String(), numberOrNone(b.Label), number(b.Nexthop), orNone(names[b.Nexthop]))
 	}
 	return t
 }

@@ -1,5 +1,5 @@
-// Package inspect holds what an operator sees of a node's forwarding state:
-// rows, as tables and as JSON. Columns follow OpenContrail's utilities.
+// Package inspect shows a node's forwarding state as rows, tables and JSON. The
+// columns follow OpenContrail's utilities.
 package inspect
 
 import (
@@ -23,7 +23,7 @@ type Vif struct {
 	MTU       uint16         `json:"mtu"`
 	Flags     []string       `json:"flags,omitempty"` // L2, L3, Policy
 	Sources   []netip.Prefix `json:"sources,omitempty"`
-	Mode      string         `json:"mode"` // how programs are attached: tcx, clsact; fabric: xdp+tcx, …
+	Mode      string         `json:"mode"` // attachment of the programs: tcx, clsact; fabric: xdp+tcx, …
 	RxPackets uint64         `json:"rx_packets"`
 	RxBytes   uint64         `json:"rx_bytes"`
 	TxPackets uint64         `json:"tx_packets"`
@@ -100,7 +100,7 @@ type Flow struct {
 	Action     string         `json:"action"`           // forward, drop
 	Rule       int            `json:"rule"`             // from 1; 0: the default
 	State      []string       `json:"state,omitempty"`  // SYN, EST, FIN, RST
-	Initiated  string         `json:"initiated"`        // by: local, remote
+	Initiated  string         `json:"initiated"`        // end that sent the first packet: local, remote
 	Member     *uint32        `json:"member,omitempty"` // ECMP
 	PacketsOut uint64         `json:"packets_out"`
 	PacketsIn  uint64         `json:"packets_in"`
@@ -132,7 +132,7 @@ type DropEvent struct {
 	Data    []byte    `json:"data"`   // its first bytes
 }
 
-// Traffic is packets and bytes.
+// Traffic counts packets and bytes.
 type Traffic struct {
 	TxPackets uint64 `json:"tx_packets"`
 	TxBytes   uint64 `json:"tx_bytes"`
@@ -150,17 +150,17 @@ type VRFStats struct {
 // Step is one line of `vrouter trace`.
 type Step struct {
 	What   string `json:"what"`   // "host route", "nexthop", …
-	Key    string `json:"key"`    // what was looked up
-	Result string `json:"result"` // what was found
+	Key    string `json:"key"`    // the lookup's key
+	Result string `json:"result"` // the lookup's result
 }
 
-// Trace is how a packet would travel.
+// Trace is the result of a test packet.
 type Trace struct {
 	Packet  string `json:"packet"`
 	Steps   []Step `json:"steps"`
 	Verdict string `json:"verdict"` // "forwarded to node b by mpls-udp, label 18", "dropped: no_route", …
 	Dropped bool   `json:"dropped"`
-	// Leaves says where the packet would leave the node, a line a path. It is
-	// WithLeaves' work: the agent's answer has none.
+	// Leaves has one line per underlay path of the packet. WithLeaves fills it in;
+	// the agent's answer does not have it.
 	Leaves []string `json:"leaves,omitempty"`
 }

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// What `-o json` prints is what programs read: names and shapes of the fields
-// may grow, never change.
+// Programs read `-o json`: fields may be added but never changed.
 func TestRowsAsJSONAreAsRecorded(t *testing.T) {
 	for name, rows := range map[string]any{
 		"vif": sampleVifs, "nh": sampleNexthops, "rt": sampleRoutes, "bridge": sampleBridge, "mpls": sampleLabels,

@@ -7,38 +7,36 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Table is rows in an operator's words, before anything is known of the
-// terminal they will stand on.
+// Table is a table of text cells, independent of the terminal.
 type Table struct {
 	Columns []Column
-	Rows    [][]string // one cell a column
-	Empty   string     // what to say where there is no row: "no flows"
+	Rows    [][]string // one cell per column
+	Empty   string     // text of a table without rows: "no flows"
 }
 
-// Column is one column of a table, and what may happen to it where the
-// terminal is narrow.
+// Column is a column of a table, and how to fit it to a narrow terminal.
 type Column struct {
 	Name  string
-	Right bool // numbers
-	Key   bool // the key columns' cells together name a row
-	Clock bool // moves by itself: that it differs is no change worth a mark
-	Least int  // may be shortened to so many cells of the terminal; 0: never
-	Leave int  // left out where the width is short, the highest first; 0: never
+	Right bool // right-aligned, for numbers
+	Key   bool // the key columns together identify a row
+	Clock bool // changes with time alone; a difference is not marked
+	Least int  // smallest width in terminal cells; 0: never shortened
+	Leave int  // order of hiding on narrow terminals, highest first; 0: never hidden
 }
 
-// Options say what a table is printed for.
+// Options describe the terminal.
 type Options struct {
-	Width  int  // columns of the terminal; 0: as wide as the rows are
+	Width  int  // terminal cells; 0: unlimited
 	Colour bool // bold headings, coloured marks
 }
 
-// Field is one line of what is known of a single object.
+// Field is a field of one object.
 type Field struct {
 	Name, Value string
 }
 
-// Add appends a row, a cell a column. Names come from outside: a control
-// character among them may not steer the terminal.
+// Add appends a row with a cell per column. It replaces control characters, which
+// could control the terminal.
 func (t *Table) Add(cells ...string) {
 	for i, c := range cells {
 		cells[i] = printable(c)
@@ -46,7 +44,7 @@ func (t *Table) Add(cells ...string) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// printable replaces what is no visible character by U+FFFD.
+// printable replaces unprintable characters by U+FFFD.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -56,11 +54,10 @@ func printable(s string) string {
 	}, s)
 }
 
-// shorten cuts s to a width in terminal cells, with … where something is
-// missing.
+// shorten truncates s to a width in terminal cells and ends it with ….
 func shorten(s string, width int) string { return ansi.Truncate(s, width, "…") }
 
-// pad fills s with blanks to a width in terminal cells.
+// pad fills s with spaces to a width in terminal cells.
 func pad(s string, width int, right bool) string {
 	blanks := strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
 	if right {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Text is what `vrouter trace` prints: the packet, each lookup in its order,
-// the verdict, and where the packet would leave this node.
+// Text is the output of `vrouter trace`: the packet, each lookup, the verdict, and
+// the paths by which the packet leaves this node.
 func (t Trace) Text(o Options) string {
 	table := Table{Columns: []Column{
 		{Name: "Step"},
 		{Name: "Looked up", Least: 12},
 		{Name: "Found", Least: 16},
-	}, Empty: "no step was taken"}
+	}, Empty: "no lookups"}
 	for _, s := range t.Steps {
 		table.Add(s.What, orNone(s.Key), orNone(s.Result))
 	}
@@ -31,8 +31,8 @@ func (t Trace) Text(o Options) string {
 	return b.String()
 }
 
-// WithLeaves fills in where a packet that is not dropped would leave the node,
-// from the nexthops as they are: a line for each tunnel, or each of its paths.
+// WithLeaves fills in Leaves from the nexthops, one line per path of each tunnel.
+// Dropped packets have none.
 func (t Trace) WithLeaves(nexthops []Nexthop) Trace {
 	t.Leaves = nil
 	if t.Dropped {
@@ -47,8 +47,8 @@ func (t Trace) WithLeaves(nexthops []Nexthop) Trace {
 	return t
 }
 
-// lastNexthops are the nexthop that the packet was handed to in the end, or
-// those of all members where it was copied to each.
+// lastNexthops returns the last nexthop of the packet, or the nexthops of all
+// members if the packet was copied to each.
 func (t Trace) lastNexthops() []uint32 {
 	var copies []uint32
 	for _, s := range slices.Backward(t.Steps) {
@@ -70,14 +70,13 @@ func (t Trace) lastNexthops() []uint32 {
 	return copies
 }
 
-// leaves says by which device and between which outer addresses a tunnel's
-// packets travel.
+// leaves formats the device and the outer addresses of each path of a tunnel.
 func (n Nexthop) leaves() []string {
 	var lines []string
 	for i, p := range n.Paths {
 		line := "leaves by "
 		if len(n.Paths) > 1 {
-			line = fmt.Sprintf("path %d of %d, as the flow's hash says: leaves by ", i+1, len(n.Paths))
+			line = fmt.Sprintf("path %d of %d, chosen by the flow's hash: leaves by ", i+1, len(n.Paths))
 		}
 		if p.Device == "" {
 			lines = append(lines, fmt.Sprintf("%sno device: the path %s → %s is down", line, p.Source, p.Destination))
@@ -92,11 +91,11 @@ func (n Nexthop) leaves() []string {
 	return lines
 }
 
-// room is what fits the tunnel.
+// room formats the largest packet that fits the tunnel.
 func (n Nexthop) room() string {
 	mtu := uint32(n.MTU)
 	if n.LearnedMTU != 0 {
-		return fmt.Sprintf("inner IP packets of up to %d bytes by configuration, outer ones of up to %d as the underlay's routers said", mtu, n.LearnedMTU)
+		return fmt.Sprintf("inner IP packets of up to %d bytes by configuration, outer packets of up to %d bytes as reported by underlay routers", mtu, n.LearnedMTU)
 	}
 	return fmt.Sprintf("inner IP packets of up to %d bytes fit", mtu)
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// VRFStatsTable shows what each network sent and received, by encapsulation:
-// tx is from this node's workloads, rx to them. An encapsulation that never
-// carried a packet is left out; a network without any has one line that says so.
+// VRFStatsTable shows the traffic of each network by encapsulation. TX is sent by
+// this node's workloads, RX is delivered to them. It omits encapsulations without
+// packets; a network without packets has one line of zeros.
 func VRFStatsTable(rows []VRFStats) Table {
 	t := Table{
 		Empty: "no network has carried a packet yet",
@@ -38,8 +38,8 @@ func VRFStatsTable(rows []VRFStats) Table {
 	return t
 }
 
-// used are the encapsulations that carried something since the tables were
-// made, sorted.
+// used returns the encapsulations that have carried packets since the tables were
+// created, sorted.
 func (r VRFStats) used() []string {
 	var names []string
 	for _, e := range slices.Sorted(maps.Keys(r.ByEncapsulation)) {
@@ -50,8 +50,8 @@ func (r VRFStats) used() []string {
 	return names
 }
 
-// Rate is what a network carried by one encapsulation between two readings,
-// per second.
+// Rate is the traffic of a network and encapsulation per second, between two
+// readings.
 type Rate struct {
 	VRF           uint32  `json:"vrf"`
 	Network       string  `json:"network"`
@@ -67,9 +67,9 @@ type rateKey struct {
 	encapsulation string
 }
 
-// Rates are what was carried between two readings of the counters that lie so
-// far apart, busiest first; what never carried a packet is left out. Counters
-// that went backwards were reset: they count from 0.
+// Rates computes the rates between two readings, busiest first. apart is the time
+// between them. It omits encapsulations that have never carried a packet. Counters
+// that decreased were reset: they count from 0.
 func Rates(before, after []VRFStats, apart time.Duration) []Rate {
 	if apart <= 0 {
 		return nil
@@ -80,7 +80,7 @@ func Rates(before, after []VRFStats, apart time.Duration) []Rate {
 			earlier[rateKey{r.VRF, e}] = x
 		}
 	}
-	rates := []Rate{} // prints as [] where there are none
+	rates := []Rate{} // its JSON is [] if it is empty
 	for _, r := range after {
 		for _, e := range r.used() {
 			x := r.ByEncapsulation[e].since(earlier[rateKey{r.VRF, e}])
@@ -129,7 +129,7 @@ func RateTable(rows []Rate) Table {
 	return t
 }
 
-// si writes a quantity with three digits and a decimal prefix: 999, 1.23 k.
+// si formats a quantity with three digits and an SI prefix: 999, 1.23 k.
 func si(x float64) string {
 	if x < 999.5 {
 		return fmt.Sprintf("%.0f", x)

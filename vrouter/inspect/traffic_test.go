@@ -22,7 +22,7 @@ func TestRatesArePerSecondAndBusiestFirst(t *testing.T) {
 	}
 }
 
-// A network has a line for what it used, and one that says so if that is nothing.
+// A network has a line per used encapsulation, or one line of zeros.
 func TestWhatNeverCarriedAPacketIsLeftOut(t *testing.T) {
 	rows := []VRFStats{
 		{VRF: 1, Network: "red", ByEncapsulation: map[string]Traffic{"local": {}, "mpls-gre": {}, "mpls-udp": {TxPackets: 1, TxBytes: 98}, "vxlan": {RxPackets: 2, RxBytes: 196}}},
@@ -41,7 +41,7 @@ func TestWhatNeverCarriedAPacketIsLeftOut(t *testing.T) {
 	}
 }
 
-// Counters start anew when a network is removed and made again.
+// Counters restart when a network is deleted and created again.
 func TestRatesOfCountersThatWereResetCountFromZero(t *testing.T) {
 	before := []VRFStats{{VRF: 1, ByEncapsulation: map[string]Traffic{"vxlan": {TxPackets: 1000, TxBytes: 1000, RxPackets: 1, RxBytes: 1}}}}
 	after := []VRFStats{{VRF: 1, ByEncapsulation: map[string]Traffic{"vxlan": {TxPackets: 3, TxBytes: 300, RxPackets: 2, RxBytes: 2}}}}

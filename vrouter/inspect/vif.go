@@ -24,17 +24,17 @@ func VifTable(rows []Vif) Table {
 		},
 	}
 	for _, v := range rows {
-		t.Add(number(v.ID), orNone(v.Device), v.Type, orNone(v.Port), orNone(v.Network), some(v.VRF),
-			some(v.Nexthop), mac(v.MAC), some(v.MTU), list(v.Flags), orNone(v.Mode),
+		t.Add(number(v.ID), orNone(v.Device), v.Type, orNone(v.Port), orNone(v.Network), numberOrNone(v.VRF),
+			numberOrNone(v.Nexthop), mac(v.MAC), numberOrNone(v.MTU), list(v.Flags), orNone(v.Mode),
 			number(v.RxPackets), number(v.RxBytes), number(v.TxPackets), number(v.TxBytes), number(v.Drops))
 	}
 	return t
 }
 
-// VifFields is everything about one vif.
+// VifFields returns all fields of one vif.
 func VifFields(v Vif) []Field {
 	fields := VifTable([]Vif{v}).Fields(0)
-	fields = append(fields, Field{"Ifindex", some(v.Ifindex)})
+	fields = append(fields, Field{"Ifindex", numberOrNone(v.Ifindex)})
 	if len(v.Sources) > 0 {
 		fields = append(fields, Field{"Sources", prefixes(v.Sources)})
 	}

@@ -10,14 +10,14 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// none stands in a cell that does not apply: an empty one would look like
-// a column that is not filled in.
+// none is the text of a cell without a value.
 const none = "-"
 
-// Protocols by their numbers (IANA protocol numbers), as people write them.
+// protocols are names of IANA protocol numbers.
 var protocols = map[uint8]string{0: "hop-by-hop", 1: "icmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 58: "icmp6", 132: "sctp"}
 
-// ProtocolName is what people call an IP protocol, or its number.
+// ProtocolName is the name of an IP protocol, or its number if it has no name
+// here.
 func ProtocolName(p uint8) string {
 	if name, ok := protocols[p]; ok {
 		return name
@@ -25,7 +25,7 @@ func ProtocolName(p uint8) string {
 	return strconv.Itoa(int(p))
 }
 
-// ParseProtocol reads a protocol's name or number.
+// ParseProtocol parses a protocol's name or number.
 func ParseProtocol(s string) (uint8, error) {
 	for p, name := range protocols {
 		if strings.EqualFold(s, name) {
@@ -34,7 +34,7 @@ func ParseProtocol(s string) (uint8, error) {
 	}
 	n, err := strconv.ParseUint(s, 10, 8)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no protocol: write tcp, udp, icmp, icmp6, sctp, or a number up to 255", s)
+		return 0, fmt.Errorf("%q is not a protocol; write tcp, udp, icmp, icmp6, sctp, or a number up to 255", s)
 	}
 	return uint8(n), nil
 }
@@ -43,8 +43,8 @@ func number[N ~int | ~uint16 | ~uint32 | ~uint64](n N) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// some is a number that is absent when zero.
-func some[N ~int | ~uint16 | ~uint32 | ~uint64](n N) string {
+// numberOrNone formats a number; zero means that there is no value.
+func numberOrNone[N ~int | ~uint16 | ~uint32 | ~uint64](n N) string {
 	if n == 0 {
 		return none
 	}
@@ -79,7 +79,8 @@ func prefixes(all []netip.Prefix) string {
 	return list(words)
 }
 
-// Duration is short and keeps its place: 850ms, 4.2s, 3m05s, 2h10m, 3d04h.
+// Duration formats a duration in at most two units: 850ms, 4.2s, 3m05s, 2h10m,
+// 3d04h.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Bandwidth is how much a workload may receive and send; zero is as much as goes.
+// Bandwidth limits the traffic that a workload receives and sends; zero: no limit.
 type Bandwidth struct {
 	Ingress Rate `yaml:"ingress" json:"ingress,omitzero"` // to the workload
 	Egress  Rate `yaml:"egress" json:"egress,omitzero"`   // from it
 }
 
-// Rate is in bits of Ethernet frames a second.
+// Rate is in bits of Ethernet frames per second.
 type Rate uint64
 
-// Rates that a limit may have: below, a full frame would take seconds.
+// Smallest and largest rate of a limit. Below LeastRate a full frame takes seconds.
 const (
 	LeastRate Rate = 8_000
 	MostRate  Rate = 400_000_000_000
@@ -27,7 +27,7 @@ var rateUnits = []struct {
 	bits   Rate
 }{{"G", 1_000_000_000}, {"M", 1_000_000}, {"k", 1_000}, {"", 1}}
 
-// ParseRate reads a rate such as 100M, 2.5Gbit or 64000: k, M and G are decimal.
+// ParseRate parses a rate such as 100M, 2.5Gbit or 64000; k, M and G are decimal.
 func ParseRate(text string) (Rate, error) {
 	number := strings.TrimSuffix(text, "bit")
 	for _, u := range rateUnits {
@@ -41,10 +41,10 @@ func ParseRate(text string) (Rate, error) {
 		}
 		break
 	}
-	return 0, fmt.Errorf("%q is no rate; write bits a second, such as 100M or 2.5G", clip(text))
+	return 0, fmt.Errorf("%q is not a rate; write bits per second, such as 100M or 2.5G", clip(text))
 }
 
-// String writes a rate as ParseRate reads it.
+// String formats a rate in the syntax of ParseRate.
 func (r Rate) String() string {
 	for _, u := range rateUnits {
 		if r%u.bits == 0 && r > 0 {
@@ -70,6 +70,6 @@ func (v *validation) checkBandwidth(p *Port) {
 		}
 	}
 	if p.Attach.Device != "" && p.Bandwidth.Egress != 0 {
-		v.fail("port", p.Name, "bandwidth: what a workload sends is limited in its network namespace, and attach names a device; leave egress out")
+		v.fail("port", p.Name, "bandwidth: egress is limited in the workload's network namespace, but attach has a device; remove egress")
 	}
 }

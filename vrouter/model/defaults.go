@@ -2,16 +2,15 @@ package model
 
 import "slices"
 
-// DefaultVXLANPort is IANA's (RFC 7348).
+// DefaultVXLANPort is IANA's port of VXLAN (RFC 7348).
 const DefaultVXLANPort = 4789
 
-// DefaultEncapsulations are what a node offers that says nothing, preferred
-// first.
+// DefaultEncapsulations are the encapsulations of a node without configured ones,
+// preferred first.
 var DefaultEncapsulations = []Encapsulation{MPLSoUDP, MPLSoGRE, VXLAN}
 
-// WithDefaults returns the state with what was left out filled in. The state
-// itself is not changed, and its ports may be the returned ones. Twice is as good
-// as once.
+// WithDefaults returns the state with defaults filled in. It does not change s, but
+// the result may share the ports. It is idempotent.
 func (s State) WithDefaults() State {
 	if s.Settings.VXLANPort == 0 {
 		s.Settings.VXLANPort = DefaultVXLANPort
@@ -40,8 +39,8 @@ func (s State) WithDefaults() State {
 	return s
 }
 
-// withDefaults of ports are, where nothing is to be filled in, the ports
-// themselves: of a fleet's there are many.
+// withDefaults fills in the defaults of ports. It copies the list only if a port
+// needs them, since a fleet has many ports.
 func withDefaults(ports []Port) []Port {
 	first := slices.IndexFunc(ports, func(p Port) bool { return p.Attach != p.Attach.withDefaults() })
 	if first < 0 {
@@ -64,8 +63,8 @@ func (a Attachment) withDefaults() Attachment {
 	return a
 }
 
-// withDefaults of a VXLAN gateway are its router's MAC and the networks' own
-// VNIs; others use neither.
+// withDefaults fills in the router's MAC and the networks' VNIs of a VXLAN gateway.
+// Other gateways use neither.
 func (g Gateway) withDefaults(networks []Network) Gateway {
 	if g.Encapsulation != VXLAN {
 		return g

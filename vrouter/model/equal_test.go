@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever field two ports differ in, they are not equal: also one that is added
-// later.
+// Ports that differ in any field are not equal; the test covers later fields too.
 func TestPortsThatDifferInAFieldAreNotEqual(t *testing.T) {
 	full := Port{
 		Name: "p", Network: "red", Node: "a", MAC: MAC{2, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")},

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The types of addresses, which read themselves from text.
+// The types that decode themselves from text.
 var (
 	typeMAC    = reflect.TypeFor[MAC]()
 	typeAddr   = reflect.TypeFor[netip.Addr]()
@@ -42,11 +42,10 @@ func typesOf(all map[reflect.Type]map[string]reflect.Type, t reflect.Type) map[r
 	return all
 }
 
-// fits refuses what the decoder would take for something else, or name no place
-// of: a number with a fraction where a whole one belongs (it drops the
-// fraction), and a list or fields where an address belongs; and a field that is
-// nearly one. Other misfits are left to it. Text that looks like a number
-// becomes text again: it would write 007 anew, as 7.
+// fits refuses values that the decoder would accept wrongly or refuse without a
+// position: a fraction for an integer (the decoder drops the fraction), a list or
+// fields for an address, and misspelt fields. The decoder checks the rest. fits
+// also quotes text that looks like a number, since the decoder turns 007 into 7.
 func fits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 	switch n := node.(type) {
 	case *ast.MappingNode:
@@ -65,7 +64,7 @@ func fits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 		}
 		field, ok := fieldOf(t, n.Key)
 		if !ok {
-			return node, nearlyField(name, n.Key, t)
+			return node, suggestField(name, n.Key, t)
 		}
 		value, err := fits(name, n.Value, field)
 		if err == nil {
@@ -78,9 +77,9 @@ func fits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 	return scalarFits(name, node, t)
 }
 
-// nearlyField says which field a key that is none was meant to be; where it can
-// not be told the decoder refuses it.
-func nearlyField(name string, key ast.MapKeyNode, t reflect.Type) error {
+// suggestField suggests a field for an unknown key. Without a similar field it
+// returns nil, and the decoder refuses the key.
+func suggestField(name string, key ast.MapKeyNode, t reflect.Type) error {
 	given, ok := key.(*ast.StringNode)
 	if !ok {
 		return nil
@@ -89,20 +88,20 @@ func nearlyField(name string, key ast.MapKeyNode, t reflect.Type) error {
 	if meant == "" {
 		return nil
 	}
-	return misfit(name, given, "unknown field %q; did you mean %q?", clip(given.Value), meant)
+	return errorAt(name, given, "unknown field %q; did you mean %q?", clip(given.Value), meant)
 }
 
 func notFields(name string, node ast.Node, t reflect.Type) error {
 	if !takesText(t) {
 		return nil
 	}
-	return misfit(name, node, "an address belongs here, not fields; write such as %q, in quotes where it has colons", example(t))
+	return errorAt(name, node, "an address belongs here, not fields; write one such as %q, in quotes where it has colons", example(t))
 }
 
 func listFits(name string, n *ast.SequenceNode, t reflect.Type) error {
 	switch {
 	case takesText(t):
-		return misfit(name, n, "one address belongs here, not a list; write such as %s", example(t))
+		return errorAt(name, n, "one address belongs here, not a list; write one such as %s", example(t))
 	case t.Kind() != reflect.Slice:
 		return nil
 	}
@@ -118,14 +117,14 @@ func listFits(name string, n *ast.SequenceNode, t reflect.Type) error {
 
 func scalarFits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 	switch n := node.(type) {
-	case *ast.StringNode: // the decoder reads it anew, as YAML: fd00:: would be a field
+	case *ast.StringNode: // the decoder parses it again as YAML, where fd00:: would be a field
 		if at := n.Token; takesText(t) && at.Type == token.StringType && strings.HasSuffix(n.Value, ":") {
 			return ast.String(token.DoubleQuote(n.Value, strconv.Quote(n.Value), at.Position)), nil
 		}
 		return node, nil
 	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		if t.Kind() == reflect.Uint16 || t.Kind() == reflect.Uint32 {
-			return nil, misfit(name, node, "a whole number belongs here, not %q", clip(node.GetToken().Value))
+			return nil, errorAt(name, node, "a whole number belongs here, not %q", clip(node.GetToken().Value))
 		}
 	case *ast.IntegerNode:
 	default:
@@ -137,14 +136,14 @@ func scalarFits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 	return node, nil
 }
 
-func misfit(name string, node ast.Node, format string, args ...any) error {
+func errorAt(name string, node ast.Node, format string, args ...any) error {
 	p := node.GetToken().Position
 	return fmt.Errorf("%s:%d:%d: %s", name, p.Line, p.Column, fmt.Sprintf(format, args...))
 }
 
 func takesText(t reflect.Type) bool { return t == typeMAC || t == typeAddr || t == typePrefix }
 
-// example is how a value of a type is written.
+// example is an example of a type's text.
 func example(t reflect.Type) string {
 	switch t {
 	case typeMAC:
@@ -155,7 +154,7 @@ func example(t reflect.Type) string {
 	return "192.0.2.1"
 }
 
-// fieldOf is the type of the field that a key names.
+// fieldOf returns the type of the field with a key.
 func fieldOf(t reflect.Type, key ast.MapKeyNode) (reflect.Type, bool) {
 	if key.GetToken() == nil {
 		return nil, false

@@ -40,25 +40,24 @@ func find[E any](all []E, is func(E) bool) (e E, ok bool) {
 // Routes reports whether the network routes IP packets.
 func (n Network) Routes() bool { return n.Forwarding != L2 }
 
-// Bridges reports whether the network carries Ethernet frames as they are.
+// Bridges reports whether the network bridges Ethernet frames.
 func (n Network) Bridges() bool { return n.Forwarding == L2 || n.Forwarding == L2L3 }
 
-// Subnet is the network's subnet that an address is in.
+// Subnet finds the network's subnet that contains an address.
 func (n Network) Subnet(a netip.Addr) (netip.Prefix, bool) {
 	return find(n.Subnets, func(s netip.Prefix) bool { return s.Contains(a) })
 }
 
-// Network is what the gateway expects for a network.
+// Network finds the gateway's values for a network.
 func (g Gateway) Network(name string) (GatewayNetwork, bool) {
 	return find(g.Networks, func(n GatewayNetwork) bool { return n.Network == name })
 }
 
-// GatewayAddress is the vrouter's own address in a subnet: the first one behind
-// the subnet's.
+// GatewayAddress is the vrouter's address in a subnet: the one after the subnet's
+// address.
 func GatewayAddress(subnet netip.Prefix) netip.Addr { return subnet.Masked().Addr().Next() }
 
-// BroadcastAddress is the last address of an IPv4 subnet; zero for IPv6, which
-// has none.
+// BroadcastAddress is the last address of an IPv4 subnet; zero for IPv6.
 func BroadcastAddress(subnet netip.Prefix) netip.Addr {
 	if !subnet.Addr().Is4() {
 		return netip.Addr{}

@@ -1,6 +1,6 @@
-// Package model is a fleet's desired state in values: nodes, virtual networks,
-// ports, routes, gateways and policies, and what makes them valid. It touches
-// no file, clock, socket or kernel.
+// Package model defines and validates a fleet's desired state: nodes, virtual
+// networks, ports, routes, gateways and policies. It uses no file, clock, socket or
+// kernel.
 package model
 
 import (
@@ -19,14 +19,14 @@ type State struct {
 	Policies []Policy  `yaml:"policies" json:"policies"`
 }
 
-// Settings hold for the whole fleet.
+// Settings apply to the whole fleet.
 type Settings struct {
 	VXLANPort     uint16 `yaml:"vxlan_port" json:"vxlan_port,omitempty"`         // default 4789
 	AllowFragment bool   `yaml:"allow_fragment" json:"allow_fragment,omitempty"` // outer IPv4 headers without DF
-	AnySource     bool   `yaml:"any_source" json:"any_source,omitempty"`         // overlay packets from underlay sources that are no node or gateway
+	AnySource     bool   `yaml:"any_source" json:"any_source,omitempty"`         // accept overlay packets from underlay addresses that no node or gateway has
 }
 
-// Encapsulation is how packets travel between nodes.
+// Encapsulation is the tunnel format between nodes.
 type Encapsulation string
 
 const (
@@ -38,11 +38,11 @@ const (
 // Node is a compute node.
 type Node struct {
 	Name           string          `yaml:"name" json:"name"`
-	Underlay       []netip.Addr    `yaml:"underlay" json:"underlay"`                       // one or more of a family: parallel links
+	Underlay       []netip.Addr    `yaml:"underlay" json:"underlay"`                       // several of a family are parallel links
 	Encapsulations []Encapsulation `yaml:"encapsulations" json:"encapsulations,omitempty"` // preferred first; default mpls-udp, mpls-gre, vxlan
 }
 
-// Forwarding says what a network does with a frame.
+// Forwarding is the forwarding mode of a network.
 type Forwarding string
 
 const (
@@ -51,26 +51,26 @@ const (
 	L2L3 Forwarding = "l2l3" // frames for the router's MAC are routed, others bridged
 )
 
-// Network is a virtual network, and the VRF of the same id.
+// Network is a virtual network. Its VRF has the same id.
 type Network struct {
 	Name       string         `yaml:"name" json:"name"`
-	ID         uint32         `yaml:"id" json:"id"`                     // 1 … 4095: the VRF; labels follow from it
-	Tenant     string         `yaml:"tenant" json:"tenant,omitempty"`   // whose it is; subnets of one tenant do not overlap
-	Subnets    []netip.Prefix `yaml:"subnets" json:"subnets,omitempty"` // the first address of each is the gateway's
-	Ranges     []Range        `yaml:"ranges" json:"ranges,omitempty"`   // from which addresses are chosen; default: the subnets
+	ID         uint32         `yaml:"id" json:"id"`                     // 1 … 4095: the number of the VRF; labels derive from it
+	Tenant     string         `yaml:"tenant" json:"tenant,omitempty"`   // subnets of one tenant do not overlap
+	Subnets    []netip.Prefix `yaml:"subnets" json:"subnets,omitempty"` // the first address of each is the gateway
+	Ranges     []Range        `yaml:"ranges" json:"ranges,omitempty"`   // for allocation of addresses; default: the subnets
 	VNI        uint32         `yaml:"vni" json:"vni,omitempty"`         // 1 … 2^24−1; default: id
 	Forwarding Forwarding     `yaml:"forwarding" json:"forwarding,omitempty"`
 	Policies   []string       `yaml:"policies" json:"policies,omitempty"`
-	Origin     Origin         `yaml:"-" json:"origin,omitempty"` // by which door it came
+	Origin     Origin         `yaml:"-" json:"origin,omitempty"` // the client that created it
 }
 
-// Attachment says where a port's device is.
+// Attachment is the device of a port.
 type Attachment struct {
-	Netns     string `yaml:"netns" json:"netns,omitempty"`         // named network namespace, or a path: a veth pair is made
-	Interface string `yaml:"interface" json:"interface,omitempty"` // the workload's device there; default eth0
-	Device    string `yaml:"device" json:"device,omitempty"`       // instead: an existing device on the node (tap, veth)
-	// Host, instead: the node itself has an address in the network. Nobody there
-	// reaches it but with replies, unless the port has policies that say so.
+	Netns     string `yaml:"netns" json:"netns,omitempty"`         // name or path of a network namespace; the agent creates a veth pair
+	Interface string `yaml:"interface" json:"interface,omitempty"` // device in the namespace; default eth0
+	Device    string `yaml:"device" json:"device,omitempty"`       // or: an existing device of the node (tap, veth)
+	// Host, or: the node itself has an address in the network. Workloads can only
+	// reply to it, unless the port's policies allow more.
 	Host bool `yaml:"host" json:"host,omitempty"`
 	// AcceptRA lets the workload's device take addresses and routes from router
 	// advertisements.
@@ -85,23 +85,22 @@ type Port struct {
 	MAC      MAC          `yaml:"mac" json:"mac"`
 	IPs      []netip.Addr `yaml:"ips" json:"ips,omitempty"`
 	Attach   Attachment   `yaml:"attach" json:"attach"`
-	Policies []string     `yaml:"policies" json:"policies,omitempty"` // asked before the network's
-	// AllowSources are prefixes that the workload may send from beside its
-	// addresses: a router, a firewall.
+	Policies []string     `yaml:"policies" json:"policies,omitempty"` // checked before the network's
+	// AllowSources are prefixes that the workload may send from in addition to its
+	// addresses, for example as a router or a firewall.
 	AllowSources []netip.Prefix `yaml:"allow_sources" json:"allow_sources,omitempty"`
 	Router       bool           `yaml:"router" json:"router,omitempty"` // it may advertise itself as a router and answer DHCP
 	Bandwidth    Bandwidth      `yaml:"bandwidth" json:"bandwidth,omitzero"`
-	// Origin and Owner say who made the port. They are no part of a document that
-	// a person writes.
+	// Origin is the client that created the port. A state file does not have Origin
+	// and Owner.
 	Origin Origin `yaml:"-" json:"origin,omitempty"`
-	Owner  string `yaml:"-" json:"owner,omitempty"` // what the port is to its origin, such as a container's id
+	Owner  string `yaml:"-" json:"owner,omitempty"` // the client's id of the port, such as a container id
 }
 
-// Origin is by which door an object came.
+// Origin is the client that created an object.
 type Origin string
 
-// The origins. Applying a state replaces the ports that were applied and leaves
-// the others.
+// The origins. `vrouter apply` replaces applied ports and keeps the others.
 const (
 	Applied Origin = ""
 	Added   Origin = "added" // vrouter port add
@@ -109,7 +108,7 @@ const (
 	CNI     Origin = "cni"
 )
 
-// String says it for people.
+// String is the client's name for users.
 func (o Origin) String() string {
 	switch o {
 	case Added:
@@ -122,7 +121,7 @@ func (o Origin) String() string {
 	return "`vrouter apply`"
 }
 
-// Route is a static route of a network; more than one via is ECMP.
+// Route is a static route of a network. Several vias are ECMP.
 type Route struct {
 	Network string       `yaml:"network" json:"network"`
 	Prefix  netip.Prefix `yaml:"prefix" json:"prefix"`
@@ -130,39 +129,40 @@ type Route struct {
 	Discard bool         `yaml:"discard" json:"discard,omitempty"` // instead of via
 }
 
-// Via names one way: a port (on any node) or a gateway.
+// Via is a next hop of a route: a port on any node, or a gateway.
 type Via struct {
 	Port    string `yaml:"port" json:"port,omitempty"`
 	Gateway string `yaml:"gateway" json:"gateway,omitempty"`
 }
 
-// Gateway is a foreign tunnel endpoint: a hardware router, or another overlay.
+// Gateway is a tunnel endpoint outside the fleet: a hardware router, or another
+// overlay.
 type Gateway struct {
 	Name          string           `yaml:"name" json:"name"`
 	Addresses     []netip.Addr     `yaml:"addresses" json:"addresses"`
 	Encapsulation Encapsulation    `yaml:"encapsulation" json:"encapsulation"`
-	MAC           MAC              `yaml:"mac" json:"mac,omitempty"` // its router MAC, for routed VXLAN; default 00:00:5e:00:01:00
+	MAC           MAC              `yaml:"mac" json:"mac,omitempty"` // MAC of its router, for routed VXLAN; default 00:00:5e:00:01:00
 	Networks      []GatewayNetwork `yaml:"networks" json:"networks"`
 }
 
-// GatewayNetwork is what a gateway expects for one network.
+// GatewayNetwork has the values that a gateway uses for one network.
 type GatewayNetwork struct {
 	Network       string         `yaml:"network" json:"network"`
 	Label         uint32         `yaml:"label" json:"label,omitempty"`                   // of IP payload, 16 … 2^20−1
 	EthernetLabel uint32         `yaml:"ethernet_label" json:"ethernet_label,omitempty"` // of Ethernet payload
 	VNI           uint32         `yaml:"vni" json:"vni,omitempty"`                       // default: the network's
-	Prefixes      []netip.Prefix `yaml:"prefixes" json:"prefixes,omitempty"`             // reached through it
-	MACs          []MAC          `yaml:"macs" json:"macs,omitempty"`                     // bridged to it
-	Flood         bool           `yaml:"flood" json:"flood,omitempty"`                   // gets copies of broadcast, unknown and multicast
+	Prefixes      []netip.Prefix `yaml:"prefixes" json:"prefixes,omitempty"`             // reached through the gateway
+	MACs          []MAC          `yaml:"macs" json:"macs,omitempty"`                     // bridged to the gateway
+	Flood         bool           `yaml:"flood" json:"flood,omitempty"`                   // receives copies of broadcast, unknown unicast and multicast
 }
 
-// Policy is a list of rules, asked in order; the first that matches decides.
+// Policy is a list of rules. The first rule that matches decides.
 type Policy struct {
 	Name  string `yaml:"name" json:"name"`
 	Rules []Rule `yaml:"rules" json:"rules"`
 }
 
-// Action is what a rule does.
+// Action is the action of a rule.
 type Action string
 
 const (
@@ -170,7 +170,7 @@ const (
 	Deny  Action = "deny"
 )
 
-// Direction is seen from the workload.
+// Direction is the direction from the workload's view.
 type Direction string
 
 const (
@@ -178,8 +178,9 @@ const (
 	Egress  Direction = "egress"
 )
 
-// Rule matches the first packet of a flow; replies pass with it. What no rule
-// matches is denied in a direction in which a rule exists, else allowed.
+// Rule matches the first packet of a flow. Replies of an allowed flow are allowed.
+// A packet that matches no rule is denied if a rule has its direction, else
+// allowed.
 type Rule struct {
 	Direction Direction    `yaml:"direction" json:"direction"`
 	Action    Action       `yaml:"action" json:"action"`
@@ -189,7 +190,7 @@ type Rule struct {
 	Log       bool         `yaml:"log" json:"log,omitempty"`
 }
 
-// MAC is an Ethernet address that reads and writes as text; zero when absent.
+// MAC is an Ethernet address; zero: absent. As text it is "02:00:00:00:00:01".
 type MAC [6]byte
 
 func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
@@ -197,14 +198,14 @@ func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
 // IsZero reports whether the address is absent.
 func (m MAC) IsZero() bool { return m == MAC{} }
 
-// RouterMAC is the vrouter's address toward every workload, and its inner
-// address on routed VXLAN: a VRRP address (RFC 9568), as OpenContrail uses.
+// RouterMAC is the vrouter's address toward workloads, and its inner address in
+// routed VXLAN: a VRRP address (RFC 9568), as in OpenContrail.
 var RouterMAC = MAC{0x00, 0x00, 0x5e, 0x00, 0x01, 0x00}
 
-// FirstLabel is the first MPLS label that RFC 3032 leaves free.
+// FirstLabel is the first MPLS label that RFC 3032 does not reserve.
 const FirstLabel = 16
 
-// Label is the MPLS label by which every node knows this network's IP packets.
+// Label is the MPLS label of this network's IP packets, the same on every node.
 func (n Network) Label() uint32 { return FirstLabel + 2*n.ID }
 
 // EthernetLabel is the label of this network's Ethernet frames.

@@ -13,52 +13,51 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds on a file of desired state: they keep a hostile one from costing more
-// than its reading.
+// Limits of a state file, so that a hostile file cannot use much memory or time.
 const (
 	MaxFileBytes = 64 << 20
-	mostNesting  = 32
+	maxNesting   = 32
 )
 
-// Parse reads a desired state from YAML (or JSON, which is YAML): strictly, an
-// unknown key is an error with its place. What is read is not validated yet.
+// Parse decodes a desired state from YAML or JSON. An unknown key is an error.
+// Errors have the position in the file. Parse does not validate the state.
 func Parse(name string, data []byte) (s State, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the library's way with some broken files
-			s, err = State{}, fmt.Errorf("%s: the YAML cannot be read: %v; %s", name, p, checkSyntax)
+		if p := recover(); p != nil { // the library panics on some broken files
+			s, err = State{}, fmt.Errorf("%s: parse the YAML: %v; %s", name, p, checkSyntax)
 		}
 	}()
 	text := bytes.TrimSpace(data)
 	switch {
 	case len(data) > MaxFileBytes:
-		return s, fmt.Errorf("%s: the file has %d bytes, %d are allowed; split the fleet", name, len(data), MaxFileBytes)
+		return s, fmt.Errorf("%s: the file has %d bytes, at most %d are allowed; split the fleet", name, len(data), MaxFileBytes)
 	case len(text) == 0:
 		return s, isEmpty(name)
 	case !utf8.Valid(data):
 		return s, notUTF8(name, data)
 	}
 	if text[0] == '{' && json.Unmarshal(data, &s, json.RejectUnknownMembers(true)) == nil {
-		return s, nil // a program wrote it; YAML's reader takes twenty times as long, and knows places
+		return s, nil // the JSON decoder is twenty times faster; the YAML decoder has positions for errors
 	}
 	return parseYAML(name, data)
 }
 
 func parseYAML(name string, data []byte) (s State, err error) {
 	tokens := lexer.Tokenize(string(data))
-	if err := plain(name, tokens); err != nil {
+	if err := checkTokens(name, tokens); err != nil {
 		return s, err
 	}
 	file, err := parser.Parse(tokens, 0)
 	switch {
 	case err != nil:
-		return s, located(name, tokens, err)
+		return s, withPosition(name, tokens, err)
 	case len(file.Docs) > 1:
-		return s, fmt.Errorf("%s: %d YAML documents; write one", name, len(file.Docs))
+		return s, fmt.Errorf("%s: it has %d YAML documents; write one", name, len(file.Docs))
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
 		return s, isEmpty(name)
 	}
-	// The decoder writes the text of an address anew, with all that its token
-	// is linked to: the whole file, for each.
+	// The decoder formats the node of each address again, with all tokens that are
+	// linked to it: the whole file. So unlink them.
 	for _, t := range tokens {
 		t.Prev, t.Next = nil, nil
 	}
@@ -67,7 +66,7 @@ func parseYAML(name string, data []byte) (s State, err error) {
 		return s, err
 	}
 	if err := yaml.NodeToValue(body, &s, yaml.Strict()); err != nil {
-		return State{}, located(name, tokens, err)
+		return State{}, withPosition(name, tokens, err)
 	}
 	return s, nil
 }
@@ -76,8 +75,8 @@ func isEmpty(name string) error {
 	return fmt.Errorf("%s: the file is empty; it needs nodes, networks and ports", name)
 }
 
-// notUTF8 names the line of the first byte that is no text: JSON could not
-// write such a state again.
+// notUTF8 reports the line of the first invalid byte. JSON cannot represent such
+// text.
 func notUTF8(name string, data []byte) error {
 	good := 0
 	for {
@@ -87,12 +86,12 @@ func notUTF8(name string, data []byte) error {
 		}
 		good += n
 	}
-	return fmt.Errorf("%s:%d: byte 0x%02x is no text in UTF-8; save the file in that encoding", name, 1+bytes.Count(data[:good], []byte("\n")), data[good])
+	return fmt.Errorf("%s:%d: byte 0x%02x is not valid UTF-8; save the file in that encoding", name, 1+bytes.Count(data[:good], []byte("\n")), data[good])
 }
 
-// plain refuses what can make a small file huge or its reading slow: aliases,
-// and nesting without end; and tags, which would be taken for nothing.
-func plain(name string, tokens token.Tokens) error {
+// checkTokens refuses aliases and deep nesting, which can make a small file use much
+// memory or time. It refuses tags, which the decoder would ignore.
+func checkTokens(name string, tokens token.Tokens) error {
 	brackets, entries, line := 0, 0, 0
 	for _, t := range tokens {
 		if t.Position.Line != line {
@@ -102,7 +101,7 @@ func plain(name string, tokens token.Tokens) error {
 		case token.AliasType, token.AnchorType, token.MergeKeyType:
 			return fmt.Errorf("%s:%d:%d: anchors and aliases are not allowed; write the value out", name, t.Position.Line, t.Position.Column)
 		case token.TagType:
-			return fmt.Errorf("%s:%d:%d: tags are not allowed; leave %s out, and quote what is text", name, t.Position.Line, t.Position.Column, clip(t.Value))
+			return fmt.Errorf("%s:%d:%d: tags are not allowed; remove %s, and quote text", name, t.Position.Line, t.Position.Column, clip(t.Value))
 		case token.MappingStartType, token.SequenceStartType:
 			brackets++
 		case token.MappingEndType, token.SequenceEndType:
@@ -110,8 +109,8 @@ func plain(name string, tokens token.Tokens) error {
 		case token.SequenceEntryType:
 			entries++
 		}
-		if brackets > mostNesting || entries > mostNesting {
-			return fmt.Errorf("%s:%d:%d: more than %d lists in each other; a state has three", name, t.Position.Line, t.Position.Column, mostNesting)
+		if brackets > maxNesting || entries > maxNesting {
+			return fmt.Errorf("%s:%d:%d: lists are nested more than %d deep; a state needs three levels", name, t.Position.Line, t.Position.Column, maxNesting)
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func wholeState() State {
 	}
 }
 
-// same compares states by their values; an empty list is as good as none.
+// same compares states. An empty list equals nil.
 var same = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
@@ -115,7 +115,7 @@ func TestIPv6AddressesNeedNoQuotesInLists(t *testing.T) {
 	}
 }
 
-// A name, a protocol or a port may look like a number.
+// Names, protocols and ports that look like numbers stay text.
 func TestTextThatLooksLikeANumberStaysAsItIsWritten(t *testing.T) {
 	for _, text := range []string{"007", "0x10", "1_000", "1.50", "1e3", ".inf", ".nan", "0o17", "0b11", "-0", "2020-01-01", "true", "no", "80", "8000-8080"} {
 		s, err := Parse("f", []byte("policies: [{name: "+text+", rules: [{ports: "+text+"}]}]\nports:\n- policies:\n  - "+text+"\n"))
@@ -157,38 +157,38 @@ func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
 		{"an unknown field like none", "networks:\n  - {name: red, colour: blue}\n", `f:2:17: unknown field "colour"`},
 		{"a field of another object", "nodes:\n  - {name: a, vni: 7}\n", `f:2:15: unknown field "vni"`},
 		{"an unknown field with fields", "ports:\n  - {name: a, atach: {netns: b}}\n", `f:2:15: unknown field "atach"; did you mean "attach"?`},
-		{"a field that is there twice", "networks:\n  - name: red\n    id: 1\n    id: 2\n", `f:4:5: "id" stands here again, after line 3; keep one`},
-		{"a list that is there twice", "nodes: []\nports: []\nnodes: []\n", `f:3:1: "nodes" stands here again, after line 1; keep one`},
+		{"a field that is there twice", "networks:\n  - name: red\n    id: 1\n    id: 2\n", `f:4:5: "id" is already defined in line 3; keep one`},
+		{"a list that is there twice", "nodes: []\nports: []\nnodes: []\n", `f:3:1: "nodes" is already defined in line 1; keep one`},
 		{"a word for a number", "networks:\n  - {name: red, id: seven}\n", `f:2:21: a number belongs here, not "seven"`},
 		{"a fraction for a whole number", "settings: {vxlan_port: 4789.5}\n", `f:1:24: a whole number belongs here, not "4789.5"`},
 		{"infinity for a whole number", "networks: [{id: .inf}]\n", `f:1:17: a whole number belongs here, not ".inf"`},
-		{"a number below 0", "networks:\n  - {id: -1}\n", `f:2:10: -1 is too small a number here; none is below 0`},
-		{"a number that does not fit", "settings: {vxlan_port: 65536}\n", `f:1:24: 65536 is too large a number here`},
+		{"a number below 0", "networks:\n  - {id: -1}\n", `f:2:10: -1 is too small; the smallest number is 0`},
+		{"a number that does not fit", "settings: {vxlan_port: 65536}\n", `f:1:24: 65536 is too large`},
 		{"a word for true or false", "routes:\n  - {discard: always}\n", `f:2:15: true or false belongs here, not "always"`},
 		{"a value for a list", "ports:\n  - {name: a, ips: 10.0.0.1}\n", `f:2:20: a list belongs here, such as [a, b]`},
 		{"fields for a list", "nodes:\n  name: a\n", `f:2:7: a list belongs here, such as [a, b]`},
 		{"a value for fields", "nodes:\n  - a\n", `f:2:5: fields belong here, such as name: a`},
 		{"a list for a word", "networks:\n  - {name: [a]}\n", `f:2:12: one word belongs here, not a list`},
-		{"a list for an address", "ports:\n  - {mac: [02:00:00:00:00:01]}\n", `f:2:11: one address belongs here, not a list; write such as 02:00:00:00:00:01`},
-		{"fields for a prefix", "routes:\n  - prefix: {a: 1}\n", `f:2:13: an address belongs here, not fields; write such as "10.1.0.0/16", in quotes where it has colons`},
-		{"fields for an address", "nodes:\n  - underlay: [{a: 1}]\n", `f:2:16: an address belongs here, not fields; write such as "192.0.2.1", in quotes where it has colons`},
-		{"a MAC that looks like fields", "gateways: [{networks: [{macs: [06:00:00:00:00:01]}]}]\n", `f:1:34: an address belongs here, not fields; write such as "02:00:00:00:00:01", in quotes where it has colons`},
-		{"a short MAC", "ports:\n  - {name: a, mac: 02:00:01}\n", `f:2:20: "02:00:01" is no MAC address; write six bytes such as 02:00:00:00:00:01`},
-		{"a MAC of eight bytes", "ports:\n  - mac: 02:00:00:00:00:00:00:01\n", `f:2:10: "02:00:00:00:00:00:00:01" is no MAC address; write six bytes such as 02:00:00:00:00:01`},
-		{"a MAC in dots", "ports: [{mac: 0200.0000.0001}]\n", `f:1:15: "0200.0000.0001" is no MAC address; write six bytes such as 02:00:00:00:00:01`},
-		{"a prefix without length", "networks:\n  - subnets: [10.1.0.0]\n", `f:2:15: "10.1.0.0" is no prefix: no '/'; write such as 10.1.0.0/16`},
-		{"a prefix too long", "networks:\n  - subnets:\n      - 10.1.0.0/33\n", `f:3:9: "10.1.0.0/33" is no prefix: prefix length out of range; write such as 10.1.0.0/16`},
-		{"an address that is none", "nodes:\n  - underlay: [192.0.2.1, 192.0.2.300]\n", `f:2:27: "192.0.2.300" is no IP address: IPv4 field has value >255`},
+		{"a list for an address", "ports:\n  - {mac: [02:00:00:00:00:01]}\n", `f:2:11: one address belongs here, not a list; write one such as 02:00:00:00:00:01`},
+		{"fields for a prefix", "routes:\n  - prefix: {a: 1}\n", `f:2:13: an address belongs here, not fields; write one such as "10.1.0.0/16", in quotes where it has colons`},
+		{"fields for an address", "nodes:\n  - underlay: [{a: 1}]\n", `f:2:16: an address belongs here, not fields; write one such as "192.0.2.1", in quotes where it has colons`},
+		{"a MAC that looks like fields", "gateways: [{networks: [{macs: [06:00:00:00:00:01]}]}]\n", `f:1:34: an address belongs here, not fields; write one such as "02:00:00:00:00:01", in quotes where it has colons`},
+		{"a short MAC", "ports:\n  - {name: a, mac: 02:00:01}\n", `f:2:20: "02:00:01" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
+		{"a MAC of eight bytes", "ports:\n  - mac: 02:00:00:00:00:00:00:01\n", `f:2:10: "02:00:00:00:00:00:00:01" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
+		{"a MAC in dots", "ports: [{mac: 0200.0000.0001}]\n", `f:1:15: "0200.0000.0001" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
+		{"a prefix without length", "networks:\n  - subnets: [10.1.0.0]\n", `f:2:15: "10.1.0.0" is not a prefix: no '/'; write one such as 10.1.0.0/16`},
+		{"a prefix too long", "networks:\n  - subnets:\n      - 10.1.0.0/33\n", `f:3:9: "10.1.0.0/33" is not a prefix: prefix length out of range; write one such as 10.1.0.0/16`},
+		{"an address that is none", "nodes:\n  - underlay: [192.0.2.1, 192.0.2.300]\n", `f:2:27: "192.0.2.300" is not an IP address: IPv4 field has value >255`},
 		{"a bracket that stays open", "ports: [\n", `f:1:8: sequence end token ']' not found: "["` + syntax},
 		{"a quote that stays open", "nodes:\n  - name: \"x\n", `f:2:11: could not find end character of double-quoted text: "\"x"` + syntax},
-		{"two documents", "nodes: []\n---\nports: []\n", `f: 2 YAML documents; write one`},
+		{"two documents", "nodes: []\n---\nports: []\n", `f: it has 2 YAML documents; write one`},
 		{"nothing", " \n\t\n", `f: the file is empty; it needs nodes, networks and ports`},
 		{"a comment alone", "# to be done\n", `f: the file is empty; it needs nodes, networks and ports`},
 		{"an anchor", "nodes:\n  - &a {name: a}\n", `f:2:5: anchors and aliases are not allowed; write the value out`},
-		{"a tag", "nodes: !!set []\n", `f:1:8: tags are not allowed; leave !!set out, and quote what is text`},
-		{"bytes that are no text", "nodes:\n  - name: caf\xe9\n", `f:2: byte 0xe9 is no text in UTF-8; save the file in that encoding`},
-		{"lists without end", strings.Repeat("[", 100), `f:1:33: more than 32 lists in each other; a state has three`},
-		{"entries without end", "nodes:\n  " + strings.Repeat("- ", 100), `f:2:67: more than 32 lists in each other; a state has three`},
+		{"a tag", "nodes: !!set []\n", `f:1:8: tags are not allowed; remove !!set, and quote text`},
+		{"bytes that are no text", "nodes:\n  - name: caf\xe9\n", `f:2: byte 0xe9 is not valid UTF-8; save the file in that encoding`},
+		{"lists without end", strings.Repeat("[", 100), `f:1:33: lists are nested more than 32 deep; a state needs three levels`},
+		{"entries without end", "nodes:\n  " + strings.Repeat("- ", 100), `f:2:67: lists are nested more than 32 deep; a state needs three levels`},
 	} {
 		_, err := Parse("f", []byte(c.text))
 		if err == nil {
@@ -199,10 +199,10 @@ func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
 	}
 }
 
-// A bad address that stands twice has no place that would be right for sure.
+// A bad address that occurs twice has no position.
 func TestABadAddressThatStandsTwiceIsSaidWithoutAPlace(t *testing.T) {
 	_, err := Parse("f", []byte("ports:\n  - {name: a, mac: xx}\n  - {name: b, mac: xx}\n"))
-	const want = `f: "xx" is no MAC address; write six bytes such as 02:00:00:00:00:01`
+	const want = `f: "xx" is not a MAC address; write six bytes such as 02:00:00:00:00:01`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
@@ -210,7 +210,7 @@ func TestABadAddressThatStandsTwiceIsSaidWithoutAPlace(t *testing.T) {
 
 func TestAFileThatIsTooLongIsNotRead(t *testing.T) {
 	_, err := Parse("f", bytes.Repeat([]byte(" "), MaxFileBytes+1))
-	const want = "f: the file has 67108865 bytes, 67108864 are allowed; split the fleet"
+	const want = "f: the file has 67108865 bytes, at most 67108864 are allowed; split the fleet"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
@@ -273,7 +273,8 @@ func TestDamagedFilesAreErrorsOrStates(t *testing.T) {
 	}
 }
 
-// readsAgain holds what Parse promises of any input; whether it is a state.
+// readsAgain checks that a parsed state can be written and parsed again. It
+// reports whether the input is a state.
 func readsAgain(t *testing.T, text []byte) bool {
 	t.Helper()
 	s, err := Parse("f", text)
@@ -315,7 +316,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { readsAgain(t, text) })
 }
 
-// A program writes JSON, a person YAML: both may be a large fleet's.
+// Large states as JSON and as YAML.
 func BenchmarkParse(b *testing.B) {
 	s := State{Networks: []Network{{Name: "red", ID: 7, Subnets: prefixes("10.0.0.0/8")}}}
 	for i := range 10_000 {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Range is a run of addresses, both ends in it. As text it is "10.1.0.10-10.1.0.99",
-// or a prefix, or one address.
+// Range is a range of addresses, including First and Last. As text it is
+// "10.1.0.10-10.1.0.99", or a prefix, or one address.
 type Range struct {
 	First, Last netip.Addr
 }
 
-// ParseRange reads a range.
+// ParseRange parses a range.
 func ParseRange(text string) (Range, error) {
 	const form = "write two addresses such as 10.1.0.10-10.1.0.99, or a prefix"
 	if p, err := netip.ParsePrefix(text); err == nil {
@@ -24,16 +24,16 @@ func ParseRange(text string) (Range, error) {
 	}
 	a, err := netip.ParseAddr(first)
 	if err != nil {
-		return Range{}, fmt.Errorf("%q is no range of addresses; %s", clip(text), form)
+		return Range{}, fmt.Errorf("%q is not a range of addresses; %s", clip(text), form)
 	}
 	b, err := netip.ParseAddr(last)
 	if err != nil || a.Is4() != b.Is4() || b.Less(a) || a.Zone() != "" || b.Zone() != "" {
-		return Range{}, fmt.Errorf("%q is no range of addresses; %s", clip(text), form)
+		return Range{}, fmt.Errorf("%q is not a range of addresses; %s", clip(text), form)
 	}
 	return Range{a, b}, nil
 }
 
-// String writes a range as two addresses, or as one.
+// String formats a range as two addresses, or as one.
 func (r Range) String() string {
 	if r.First == r.Last {
 		return r.First.String()
@@ -41,10 +41,10 @@ func (r Range) String() string {
 	return r.First.String() + "-" + r.Last.String()
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText implements encoding.TextMarshaler.
 func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what ParseRange reads.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (r *Range) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRange(string(text))
 	return err
@@ -55,8 +55,8 @@ func (r Range) Contains(a netip.Addr) bool {
 	return a.Is4() == r.First.Is4() && !a.Less(r.First) && !r.Last.Less(a)
 }
 
-// and is what two ranges have in common.
-func (r Range) and(o Range) (Range, bool) {
+// intersection returns the addresses that are in both ranges.
+func (r Range) intersection(o Range) (Range, bool) {
 	if r.First.Less(o.First) {
 		r.First = o.First
 	}
@@ -72,14 +72,14 @@ func LastAddress(p netip.Prefix) netip.Addr {
 	for i := p.Bits(); i < 8*len(bytes); i++ {
 		bytes[i/8] |= 0x80 >> (i % 8)
 	}
-	last, _ := netip.AddrFromSlice(bytes) // four bytes or sixteen
+	last, _ := netip.AddrFromSlice(bytes) // the slice has 4 or 16 bytes
 	return last
 }
 
-// Pools are the addresses of a family that a network's ports are given, in the
-// order of its subnets: without the subnets' own addresses, their routers' and
-// their broadcast addresses; of a network that names ranges those alone; and
-// within prefixes, where some are given.
+// Pools returns the ranges from which addresses of a network's ports are allocated,
+// for one family, in the order of the subnets. They exclude the subnet, router and
+// broadcast addresses. If the network has ranges, the pools are limited to these;
+// if within is not empty, also to its prefixes.
 func Pools(n Network, within []netip.Prefix, family func(netip.Addr) bool) (pools []Range) {
 	for _, s := range n.Subnets {
 		if !family(s.Addr()) {
@@ -101,19 +101,19 @@ func Pools(n Network, within []netip.Prefix, family func(netip.Addr) bool) (pool
 			}
 		}
 		hosts := []Range{{GatewayAddress(s).Next(), last}}
-		pools = append(pools, common(common(hosts, ranges), prefixes)...)
+		pools = append(pools, intersect(intersect(hosts, ranges), prefixes)...)
 	}
 	return pools
 }
 
-// common cuts ranges down to what others have of them; no others cut nothing.
-func common(all, others []Range) (parts []Range) {
+// intersect returns the parts of ranges that are in others; all if others is empty.
+func intersect(all, others []Range) (parts []Range) {
 	if len(others) == 0 {
 		return all
 	}
 	for _, r := range all {
 		for _, o := range others {
-			if part, any := r.and(o); any {
+			if part, any := r.intersection(o); any {
 				parts = append(parts, part)
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// PortName follows from a port's network and address; a number parts those that
-// would be the same.
+// PortName makes a name from a port's network and address. It appends a number if
+// the name is taken.
 func PortName(p Port, taken func(string) bool) string {
 	base := p.Network
 	if len(p.IPs) > 0 {
@@ -19,7 +19,7 @@ func PortName(p Port, taken func(string) bool) string {
 		if i > 1 || len(p.IPs) == 0 {
 			suffix = fmt.Sprintf("-%d", i)
 		}
-		name := base[max(0, len(base)+len(suffix)-mostName):] + suffix
+		name := base[max(0, len(base)+len(suffix)-maxName):] + suffix
 		name = strings.TrimLeft(name, "-._")
 		if !taken(name) {
 			return name
@@ -27,8 +27,8 @@ func PortName(p Port, taken func(string) bool) string {
 	}
 }
 
-// PortMAC follows from a port's network and address, so that a port that comes
-// back has the one it had. It is locally administered (IEEE 802-2014, 8.4).
+// PortMAC makes a MAC from a port's network and address, so that a port that is
+// added again gets the same MAC. It is locally administered (IEEE 802-2014, 8.4).
 func PortMAC(p Port, taken func(MAC) bool) MAC {
 	seed := []byte(p.Name)
 	if len(p.IPs) > 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// choices lists what there is of a kind, for a person who named something else.
+// choices lists up to ten known names of a kind.
 func choices(kind string, known []string) string {
 	const most = 10
 	switch {
@@ -17,7 +17,8 @@ func choices(kind string, known []string) string {
 	return kind + ": " + strings.Join(known, ", ")
 }
 
-// Meant is the known name that a person meant, or which there are of a kind.
+// Meant suggests the known name nearest to a given one. Without a near name it
+// lists the known names.
 func Meant(kind, given string, known []string) string {
 	if meant := nearest(given, known); meant != "" {
 		return fmt.Sprintf("did you mean %q?", meant)
@@ -25,8 +26,8 @@ func Meant(kind, given string, known []string) string {
 	return choices(kind, known)
 }
 
-// nearest returns the known word with the fewest edits from given, or "" when
-// none is near enough to have been meant.
+// nearest returns the known word with the fewest edits from given, or "" if all
+// differ too much.
 func nearest(given string, known []string) string {
 	if len(given) > 100 {
 		return ""
@@ -41,8 +42,8 @@ func nearest(given string, known []string) string {
 	return best
 }
 
-// distance is Levenshtein's, with neighbours swapped as one edit (Damerau's):
-// beside insertions, deletions and substitutions.
+// distance is the Damerau-Levenshtein distance: insertions, deletions,
+// substitutions, and swaps of neighbours.
 func distance(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	before, above, row := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)
@@ -66,7 +67,7 @@ func distance(a, b string) int {
 	return above[len(t)]
 }
 
-// clip keeps a message readable when a value is huge.
+// clip shortens a long value in a message.
 func clip(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// ParseMAC reads an Ethernet address: six bytes in hexadecimal, parted by
-// colons or dashes.
+// ParseMAC parses an Ethernet address: six hexadecimal bytes, separated by colons
+// or dashes.
 func ParseMAC(s string) (MAC, error) {
 	hw, err := net.ParseMAC(s)
 	if err != nil || len(s) != len("02:00:00:00:00:01") || len(hw) != 6 {
-		return MAC{}, fmt.Errorf("%q is no MAC address; write six bytes such as 02:00:00:00:00:01", clip(s))
+		return MAC{}, fmt.Errorf("%q is not a MAC address; write six bytes such as 02:00:00:00:00:01", clip(s))
 	}
 	return MAC(hw), nil
 }
 
-// MarshalText writes 02:00:00:00:00:01; nothing for an absent address.
+// MarshalText implements encoding.TextMarshaler. An absent address is empty.
 func (m MAC) MarshalText() ([]byte, error) {
 	if m.IsZero() {
 		return nil, nil
@@ -25,7 +25,8 @@ func (m MAC) MarshalText() ([]byte, error) {
 	return []byte(m.String()), nil
 }
 
-// UnmarshalText reads what ParseMAC reads, and nothing as absent.
+// UnmarshalText implements encoding.TextUnmarshaler. Empty text is an absent
+// address.
 func (m *MAC) UnmarshalText(text []byte) (err error) {
 	if len(text) == 0 {
 		*m = MAC{}
@@ -35,13 +36,13 @@ func (m *MAC) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// IsUnicast reports whether a device may have this address.
+// IsUnicast reports whether this is the address of one device.
 func (m MAC) IsUnicast() bool { return m[0]&1 == 0 && !m.IsZero() }
 
-// protocols by the names that rules may use; numbers are IANA's.
+// protocols are the names that rules can use, with IANA's numbers.
 var protocols = map[string]uint8{"icmp": 1, "tcp": 6, "udp": 17, "gre": 47, "icmp6": 58, "sctp": 132}
 
-// ProtocolNumber is IANA's number; 0 for any.
+// ProtocolNumber is IANA's number of the protocol; 0: any.
 func (r Rule) ProtocolNumber() (uint8, error) {
 	if r.Protocol == "" {
 		return 0, nil
@@ -56,7 +57,7 @@ func (r Rule) ProtocolNumber() (uint8, error) {
 	return uint8(n), nil
 }
 
-// PortRange is the destination ports that a rule matches; 0 to 65535 for any.
+// PortRange returns the destination ports that a rule matches; 0 to 65535: any.
 func (r Rule) PortRange() (first, last uint16, err error) {
 	if r.Ports == "" {
 		return 0, 65535, nil
@@ -68,7 +69,7 @@ func (r Rule) PortRange() (first, last uint16, err error) {
 	a, err1 := strconv.ParseUint(strings.TrimSpace(low), 10, 16)
 	b, err2 := strconv.ParseUint(strings.TrimSpace(high), 10, 16)
 	if err1 != nil || err2 != nil || a == 0 || b < a {
-		return 0, 0, fmt.Errorf("ports %q are no port or range; write 80, or 8000-8080", r.Ports)
+		return 0, 0, fmt.Errorf("ports %q is not a port or a range; write 80 or 8000-8080", r.Ports)
 	}
 	return uint16(a), uint16(b), nil
 }

@@ -12,7 +12,7 @@ func FuzzParseMAC(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := ParseMAC(text)
 		if err != nil {
-			if !strings.Contains(err.Error(), "is no MAC address; write six bytes such as 02:00:00:00:00:01") || m != (MAC{}) {
+			if !strings.Contains(err.Error(), "is not a MAC address; write six bytes such as 02:00:00:00:00:01") || m != (MAC{}) {
 				t.Errorf("%q: %s, %v", text, m, err)
 			}
 			return

@@ -15,27 +15,27 @@ const (
 	MaxVNI       = 1<<24 - 1
 	MaxLabel     = 1<<20 - 1
 	MaxECMP      = 16
-	MaxRules     = 64 // that judge one port
+	MaxRules     = 64 // rules that apply to one port
 	MaxUnderlay  = 4  // addresses of a family on a node
 	MaxSources   = 4  // addresses and allowed prefixes of a family on a port
 )
 
-// MaxProblems is how many an error lists before it only counts.
+// MaxProblems is the maximum of problems that an error lists; it counts the rest.
 const MaxProblems = 50
 
-// mostName is the longest name, in characters.
-const mostName = 63
+// maxName is the maximum length of a name in characters.
+const maxName = 63
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// Validate returns nil, or every problem of the state, each naming object,
-// field, reason and remedy. Defaults count as filled in.
+// Validate returns nil, or all problems of the state. Each names the object, the
+// field, the reason and the remedy. Validate fills in the defaults first.
 func (s State) Validate() error {
 	v := &validation{
 		s: s.WithDefaults(), nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: make(map[string]*Port, len(s.Ports)),
 		gateways: map[string]*Gateway{}, policies: map[string]*Policy{},
-		prefixes: map[station[netip.Prefix]]owner{}, ips: make(map[station[netip.Addr]]string, len(s.Ports)),
-		macs: make(map[station[MAC]]owner, len(s.Ports)),
+		prefixes: map[slot[netip.Prefix]]owner{}, ips: make(map[slot[netip.Addr]]string, len(s.Ports)),
+		macs: make(map[slot[MAC]]owner, len(s.Ports)),
 	}
 	v.index()
 	v.checkSettings()
@@ -50,7 +50,7 @@ func (s State) Validate() error {
 	return v.result()
 }
 
-// validation is the work of Validate.
+// validation is the state of one Validate call.
 type validation struct {
 	s        State
 	nodes    map[string]*Node
@@ -58,9 +58,9 @@ type validation struct {
 	ports    map[string]*Port
 	gateways map[string]*Gateway
 	policies map[string]*Policy
-	prefixes map[station[netip.Prefix]]owner // what leads to each already
-	ips      map[station[netip.Addr]]string  // which port's each is
-	macs     map[station[MAC]]owner          // whose each is already
+	prefixes map[slot[netip.Prefix]]owner // objects that lead to a prefix
+	ips      map[slot[netip.Addr]]string  // ports that have an address
+	macs     map[slot[MAC]]owner          // objects that have a MAC
 	errs     []error
 	more     int
 }
@@ -73,10 +73,10 @@ func (v *validation) fail(object, name, format string, args ...any) {
 	v.errs = append(v.errs, fmt.Errorf("%s %q: %s", object, name, fmt.Sprintf(format, args...)))
 }
 
-// missing says that a name is nothing's, and which was meant or where it
-// belongs.
+// missing says that an object does not exist. It suggests a similar name, or the
+// list to define it in.
 func missing[E any](v *validation, kind, given string, known map[string]*E, where string) string {
-	if len(v.errs) < MaxProblems { // else nobody reads it
+	if len(v.errs) < MaxProblems { // else the text is not used
 		if meant := nearest(given, slices.Sorted(maps.Keys(known))); meant != "" {
 			return fmt.Sprintf("there is no %s %q; did you mean %q?", kind, given, meant)
 		}
@@ -86,58 +86,58 @@ func missing[E any](v *validation, kind, given string, known map[string]*E, wher
 
 func (v *validation) result() error {
 	if v.more > 0 {
-		v.errs = append(v.errs, fmt.Errorf("and %d problems more", v.more))
+		v.errs = append(v.errs, fmt.Errorf("and %d more problems", v.more))
 	}
 	return errors.Join(v.errs...)
 }
 
-// index notes every object by its name.
+// index fills the maps of objects by name.
 func (v *validation) index() {
-	named(v, "node", v.s.Nodes, v.nodes, func(n *Node) string { return n.Name })
-	named(v, "network", v.s.Networks, v.networks, func(n *Network) string { return n.Name })
-	named(v, "port", v.s.Ports, v.ports, func(p *Port) string { return p.Name })
-	named(v, "gateway", v.s.Gateways, v.gateways, func(g *Gateway) string { return g.Name })
-	named(v, "policy", v.s.Policies, v.policies, func(p *Policy) string { return p.Name })
+	indexByName(v, "node", v.s.Nodes, v.nodes, func(n *Node) string { return n.Name })
+	indexByName(v, "network", v.s.Networks, v.networks, func(n *Network) string { return n.Name })
+	indexByName(v, "port", v.s.Ports, v.ports, func(p *Port) string { return p.Name })
+	indexByName(v, "gateway", v.s.Gateways, v.gateways, func(g *Gateway) string { return g.Name })
+	indexByName(v, "policy", v.s.Policies, v.policies, func(p *Policy) string { return p.Name })
 }
 
-func named[E any](v *validation, object string, all []E, into map[string]*E, name func(*E) string) {
+func indexByName[E any](v *validation, object string, all []E, into map[string]*E, name func(*E) string) {
 	for i := range all {
 		n := name(&all[i])
 		if !nameForm.MatchString(n) {
 			v.fail(object, n, "name: up to 63 letters, digits, dots, dashes and underscores, a letter or digit first")
 		} else if into[n] != nil {
-			v.fail(object, n, "name: two have it; rename one")
+			v.fail(object, n, "name: two objects have it; rename one")
 		}
 		into[n] = &all[i]
 	}
 }
 
-// mplsUDPPort is MPLSoUDP's (RFC 7510).
+// mplsUDPPort is the port of MPLSoUDP (RFC 7510).
 const mplsUDPPort = 6635
 
 func (v *validation) checkSettings() {
 	if v.s.Settings.VXLANPort == mplsUDPPort {
-		v.errs = append(v.errs, fmt.Errorf("settings: vxlan_port: %d is MPLSoUDP's (RFC 7510); use another, such as %d", mplsUDPPort, DefaultVXLANPort))
+		v.errs = append(v.errs, fmt.Errorf("settings: vxlan_port: %d is the port of MPLSoUDP (RFC 7510); choose another, such as %d", mplsUDPPort, DefaultVXLANPort))
 	}
 }
 
 func (v *validation) checkNodes() {
-	whose := map[netip.Addr]string{}
+	owners := map[netip.Addr]string{}
 	for _, n := range v.s.Nodes {
 		if len(n.Underlay) == 0 {
 			v.fail("node", n.Name, "underlay: needs an address by which other nodes reach it")
 		}
 		count := map[bool]int{}
 		for _, a := range n.Underlay {
-			switch other, taken := whose[a]; {
+			switch other, taken := owners[a]; {
 			case !usable(a):
 				v.fail("node", n.Name, "underlay: %s cannot be a node's address; write a unicast one such as 192.0.2.1", a)
 			case taken && other == n.Name:
-				v.fail("node", n.Name, "underlay: %s stands there twice", a)
+				v.fail("node", n.Name, "underlay: %s is listed twice", a)
 			case taken:
-				v.fail("node", n.Name, "underlay: %s is also node %q's; give it another", a, other)
+				v.fail("node", n.Name, "underlay: %s is already used by node %q; choose another", a, other)
 			}
-			whose[a] = n.Name
+			owners[a] = n.Name
 			if count[a.Is4()]++; count[a.Is4()] == MaxUnderlay+1 {
 				v.fail("node", n.Name, "underlay: more than %d addresses of a family", MaxUnderlay)
 			}
@@ -146,7 +146,7 @@ func (v *validation) checkNodes() {
 		for _, e := range n.Encapsulations {
 			v.checkEncapsulation("node", n.Name, "encapsulations", e)
 			if seen[e] {
-				v.fail("node", n.Name, "encapsulations: %s stands there twice", e)
+				v.fail("node", n.Name, "encapsulations: %s is listed twice", e)
 			}
 			seen[e] = true
 		}
@@ -159,7 +159,7 @@ func (v *validation) checkEncapsulation(object, name, field string, e Encapsulat
 	}
 }
 
-// usable: a unicast address without a zone.
+// usable reports whether an address is unicast and has no zone.
 func usable(a netip.Addr) bool {
 	return a.IsValid() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && a.Zone() == "" && !a.Is4In6() && !a.IsLinkLocalUnicast()
 }
@@ -171,14 +171,14 @@ func (v *validation) checkNetworks() {
 		case n.ID == 0 || n.ID > MaxNetworkID:
 			v.fail("network", n.Name, "id: %d is not from 1 to %d, from which its VRF and labels follow", n.ID, MaxNetworkID)
 		case taken:
-			v.fail("network", n.Name, "id: %d is also network %q's; give it another", n.ID, other)
+			v.fail("network", n.Name, "id: %d is already used by network %q; choose another", n.ID, other)
 		}
 		ids[n.ID] = n.Name
 		switch other, taken := vnis[n.VNI]; {
 		case n.VNI == 0 || n.VNI > MaxVNI:
 			v.fail("network", n.Name, "vni: %d is not from 1 to %d", n.VNI, MaxVNI)
 		case taken:
-			v.fail("network", n.Name, "vni: %d is also network %q's; give it another", n.VNI, other)
+			v.fail("network", n.Name, "vni: %d is already used by network %q; choose another", n.VNI, other)
 		}
 		vnis[n.VNI] = n.Name
 		if !slices.Contains([]Forwarding{L3, L2, L2L3}, n.Forwarding) {
@@ -201,17 +201,17 @@ func (v *validation) checkSubnets(n Network) {
 		case p.Addr().BitLen()-p.Bits() < 2:
 			v.fail("network", n.Name, "subnets: %s is too small for a gateway and a port; use /%d or shorter", p, p.Addr().BitLen()-2)
 		case !usable(p.Addr()):
-			v.fail("network", n.Name, "subnets: %s is no prefix for workloads; write such as 10.1.0.0/16", p)
+			v.fail("network", n.Name, "subnets: %s is not a prefix for workloads; write one such as 10.1.0.0/16", p)
 		}
 		for _, q := range n.Subnets[:i] {
 			if p.Overlaps(q) {
-				v.fail("network", n.Name, "subnets: %s overlaps %s; make them apart", p, q)
+				v.fail("network", n.Name, "subnets: %s overlaps %s; change one of them", p, q)
 			}
 		}
 	}
 }
 
-// checkRanges refuses ranges outside the subnets: they would give no address.
+// checkRanges refuses ranges outside the subnets.
 func (v *validation) checkRanges(n Network) {
 	for _, r := range n.Ranges {
 		inside := slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return s.Contains(r.First) && s.Contains(r.Last) })
@@ -254,7 +254,7 @@ func (v *validation) checkRule(policy string, number int, r Rule) {
 	if _, _, err := r.PortRange(); err != nil {
 		fail("%v", err)
 	} else if r.Ports != "" && protocol != 6 && protocol != 17 && protocol != 132 {
-		fail("ports: only tcp, udp and sctp have ports; add a protocol, or leave ports out")
+		fail("ports: only tcp, udp and sctp have ports; add a protocol, or remove ports")
 	}
 	if r.Remote.IsValid() {
 		if wrong := notCanonical(r.Remote); wrong != "" {
@@ -263,26 +263,26 @@ func (v *validation) checkRule(policy string, number int, r Rule) {
 	}
 }
 
-// notCanonical is what is wrong with how a prefix is written, "" for nothing.
+// notCanonical says why the text of a prefix is not canonical; "": it is.
 func notCanonical(p netip.Prefix) string {
 	switch {
 	case !p.IsValid():
-		return "an empty prefix; write such as 10.1.0.0/16"
+		return "an empty prefix; write one such as 10.1.0.0/16"
 	case p.Addr().Is4In6():
 		return fmt.Sprintf("%s is IPv4 written as IPv6; write it as IPv4", p)
 	case p.Masked() != p:
-		return fmt.Sprintf("%s has bits behind its length; did you mean %s?", p, p.Masked())
+		return fmt.Sprintf("%s has host bits set; did you mean %s?", p, p.Masked())
 	}
 	return ""
 }
 
-// owner is what has something.
+// owner is the object that has an address, MAC or prefix.
 type owner struct{ object, name string }
 
 func (o owner) String() string { return fmt.Sprintf("%s %q", o.object, o.name) }
 
-// station is a place in a network that only one thing may have.
-type station[K comparable] struct {
+// slot is a key in a network that only one object can have.
+type slot[K comparable] struct {
 	network string
 	key     K
 }
@@ -305,14 +305,14 @@ func (v *validation) checkPorts() {
 		v.checkBandwidth(p)
 		v.checkPolicyNames("port", p.Name, p.Policies)
 		if rules := v.rulesOf(p, n); rules > MaxRules {
-			v.fail("port", p.Name, "policies: its own and its network's have %d rules together, at most %d; merge some", rules, MaxRules)
+			v.fail("port", p.Name, "policies: the port's and its network's policies have %d rules, at most %d are allowed; merge some", rules, MaxRules)
 		}
 	}
 }
 
 func (v *validation) rulesOf(p *Port, n *Network) (count int) {
 	if p.Attach.Host && len(p.Policies) == 0 {
-		count = 1 // which keeps workloads out
+		count = 1 // the implicit rule that denies ingress
 	}
 	for _, names := range [][]string{p.Policies, n.Policies} {
 		for _, name := range names {
@@ -325,16 +325,16 @@ func (v *validation) rulesOf(p *Port, n *Network) (count int) {
 }
 
 func (v *validation) checkMAC(p *Port) {
-	key := station[MAC]{p.Network, p.MAC}
+	key := slot[MAC]{p.Network, p.MAC}
 	switch other, taken := v.macs[key]; {
 	case p.MAC.IsZero():
-		v.fail("port", p.Name, "mac: is missing; write such as 02:00:00:00:00:01")
+		v.fail("port", p.Name, "mac: is missing; write one such as 02:00:00:00:00:01")
 	case !p.MAC.IsUnicast():
-		v.fail("port", p.Name, "mac: %s is a group's address; make its first byte even, such as 02", p.MAC)
+		v.fail("port", p.Name, "mac: %s is a multicast address; make its first byte even, such as 02", p.MAC)
 	case p.MAC == RouterMAC:
-		v.fail("port", p.Name, "mac: %s is the router's; give it another", p.MAC)
+		v.fail("port", p.Name, "mac: %s is the router's; choose another", p.MAC)
 	case taken:
-		v.fail("port", p.Name, "mac: %s is also %s's; give it another", p.MAC, other)
+		v.fail("port", p.Name, "mac: %s is already used by %s; choose another", p.MAC, other)
 	}
 	v.macs[key] = owner{"port", p.Name}
 }
@@ -353,12 +353,12 @@ func (v *validation) checkAddresses(p *Port, n *Network) {
 	}
 	for _, a := range p.IPs {
 		v.checkAddress(p, n, a)
-		key := station[netip.Addr]{p.Network, a}
+		key := slot[netip.Addr]{p.Network, a}
 		switch other, taken := v.ips[key]; {
 		case taken && other == p.Name:
-			v.fail("port", p.Name, "ips: %s stands there twice", a)
+			v.fail("port", p.Name, "ips: %s is listed twice", a)
 		case taken:
-			v.fail("port", p.Name, "ips: %s is also port %q's; give it another", a, other)
+			v.fail("port", p.Name, "ips: %s is already used by port %q; choose another", a, other)
 		}
 		v.ips[key] = p.Name
 		note(a)
@@ -401,32 +401,32 @@ func (v *validation) checkAttachment(p *Port, places map[string]string) {
 	place := ""
 	switch {
 	case a.Netns != "" && a.Device != "":
-		v.fail("port", p.Name, "attach: has both netns and device; keep one: netns makes a pair of devices, device takes one that exists")
+		v.fail("port", p.Name, "attach: has both netns and device; keep one: netns creates a veth pair, device uses an existing device")
 	case a.Host && a.Netns+a.Device != "":
-		v.fail("port", p.Name, "attach: has host and a place besides; keep one: host is the node itself")
+		v.fail("port", p.Name, "attach: has host together with netns or device; keep one")
 	case a.Host:
 		place = p.Node + " host " + p.Network
 		if a.Interface != "" && !deviceForm.MatchString(a.Interface) {
-			v.fail("port", p.Name, "attach: interface %q is no device name of up to 15 characters", a.Interface)
+			v.fail("port", p.Name, "attach: interface %q is not a device name of up to 15 characters", a.Interface)
 		}
 	case a.Netns != "":
 		place = p.Node + " netns " + a.Netns + " " + a.Interface
 		if !deviceForm.MatchString(a.Interface) {
-			v.fail("port", p.Name, "attach: interface %q is no device name of up to 15 characters", a.Interface)
+			v.fail("port", p.Name, "attach: interface %q is not a device name of up to 15 characters", a.Interface)
 		}
 	case a.Device != "":
 		place = p.Node + " device " + a.Device
 		if !deviceForm.MatchString(a.Device) {
-			v.fail("port", p.Name, "attach: device %q is no device name of up to 15 characters", a.Device)
+			v.fail("port", p.Name, "attach: device %q is not a device name of up to 15 characters", a.Device)
 		}
 	default:
-		return // where it is, its node will say
+		return // not attached yet
 	}
 	if a.AcceptRA && a.Netns == "" {
 		v.fail("port", p.Name, "attach: accept_ra is for a device that the agent makes in a network namespace; leave it out")
 	}
 	if other, taken := places[place]; taken {
-		v.fail("port", p.Name, "attach: port %q is there already; give it a place of its own", other)
+		v.fail("port", p.Name, "attach: port %q is already attached there; choose another namespace, interface or device", other)
 	}
 	places[place] = p.Name
 }

@@ -16,12 +16,12 @@ func (v *validation) checkGateways() {
 		v.checkGatewayAddresses(g, nodes)
 		v.checkEncapsulation("gateway", g.Name, "encapsulation", g.Encapsulation)
 		if g.Encapsulation == VXLAN && !g.MAC.IsUnicast() {
-			v.fail("gateway", g.Name, "mac: %s is a group's address; write the one that its router has", g.MAC)
+			v.fail("gateway", g.Name, "mac: %s is a multicast address; write the one that its router has", g.MAC)
 		}
 		seen := map[string]bool{}
 		for _, n := range g.Networks {
 			if seen[n.Network] {
-				v.fail("gateway", g.Name, "networks: %q stands there twice; merge the two", n.Network)
+				v.fail("gateway", g.Name, "networks: %q is listed twice; merge the two", n.Network)
 				continue
 			}
 			seen[n.Network] = true
@@ -40,9 +40,9 @@ func (v *validation) checkGatewayAddresses(g Gateway, nodes map[netip.Addr]strin
 		case !usable(a):
 			v.fail("gateway", g.Name, "addresses: %s cannot be a gateway's address; write a unicast one such as 192.0.2.1", a)
 		case taken:
-			v.fail("gateway", g.Name, "addresses: %s is node %q's; give it another", a, other)
+			v.fail("gateway", g.Name, "addresses: %s is the address of node %q; choose another", a, other)
 		case seen[a]:
-			v.fail("gateway", g.Name, "addresses: %s stands there twice", a)
+			v.fail("gateway", g.Name, "addresses: %s is listed twice", a)
 		}
 		seen[a] = true
 	}
@@ -69,12 +69,12 @@ func (v *validation) checkGatewayNetwork(g Gateway, gn GatewayNetwork) {
 			fail("prefixes: %s", wrong)
 			continue
 		}
-		v.checkLeads("gateway", g.Name, fmt.Sprintf("network %q: prefixes: ", gn.Network), gn.Network, p)
+		v.claimPrefix("gateway", g.Name, fmt.Sprintf("network %q: prefixes: ", gn.Network), gn.Network, p)
 	}
 	v.checkGatewayMACs(g.Name, gn, fail)
 }
 
-// checkLabels refuses those that the packets toward a gateway would need.
+// checkLabels refuses missing or invalid labels that packets to a gateway need.
 func checkLabels(g Gateway, gn GatewayNetwork, fail func(string, ...any)) {
 	if g.Encapsulation == VXLAN {
 		if gn.VNI > MaxVNI {
@@ -92,16 +92,16 @@ func checkLabels(g Gateway, gn GatewayNetwork, fail func(string, ...any)) {
 
 func (v *validation) checkGatewayMACs(gateway string, gn GatewayNetwork, fail func(string, ...any)) {
 	for _, m := range gn.MACs {
-		key := station[MAC]{gn.Network, m}
+		key := slot[MAC]{gn.Network, m}
 		switch other, taken := v.macs[key]; {
 		case m.IsZero():
-			fail("macs: an empty one; write such as 02:00:00:00:00:01")
+			fail("macs: an empty one; write one such as 02:00:00:00:00:01")
 		case !m.IsUnicast():
-			fail("macs: %s is a group's address; only a device's can be behind it", m)
+			fail("macs: %s is a multicast address; only a device's can be behind it", m)
 		case m == RouterMAC:
-			fail("macs: %s is the router's; leave it out", m)
+			fail("macs: %s is the router's; remove it", m)
 		case taken:
-			fail("macs: %s is also %s's; leave it out", m, other)
+			fail("macs: %s is already used by %s; remove it", m, other)
 		}
 		v.macs[key] = owner{"gateway", gateway}
 	}

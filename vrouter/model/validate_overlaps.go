@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// subnetOf is a subnet with whose it is; without a network it is a node's
-// underlay address.
+// subnetOf is a subnet of a network, or the underlay address of a node.
 type subnetOf struct {
 	netip.Prefix
 	network, node string
 }
 
-// checkOverlaps refuses networks of one tenant that share addresses, and
-// networks that have an underlay address: their workloads could not tell who is
-// meant. Different tenants may have the same addresses.
+// checkOverlaps refuses overlapping networks of one tenant, and networks that
+// contain an underlay address, since the addresses would be ambiguous. Different
+// tenants can use the same addresses.
 func (v *validation) checkOverlaps() {
 	byTenant := map[string][]subnetOf{}
 	for _, n := range v.s.Networks {
@@ -30,8 +29,8 @@ func (v *validation) checkOverlaps() {
 	}
 }
 
-// checkTenant goes through the subnets and the nodes' addresses in order: a
-// prefix that contains another comes right before those that it contains.
+// checkTenant walks the sorted subnets and node addresses. A prefix comes directly
+// before the prefixes that it contains.
 func (v *validation) checkTenant(all []subnetOf) {
 	for _, n := range v.s.Nodes {
 		for _, a := range n.Underlay {
@@ -41,8 +40,8 @@ func (v *validation) checkTenant(all []subnetOf) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b subnetOf) int { return a.Compare(b.Prefix) })
-	var open subnetOf // the last one that may contain the next
-	told := false     // of a node in it: one is enough
+	var open subnetOf // the last subnet that may contain the next prefix
+	told := false     // one node per subnet has been reported
 	for _, s := range all {
 		if !open.IsValid() || !open.Overlaps(s.Prefix) {
 			if s.network != "" {
@@ -55,8 +54,8 @@ func (v *validation) checkTenant(all []subnetOf) {
 		case s.node != "":
 			told = true
 			v.fail("network", open.network, "subnets: %s has node %q's underlay address %s; choose another subnet", open.Prefix, s.node, s.Addr())
-		case s.network != open.network: // within a network checkSubnets tells
-			v.fail("network", s.network, "subnets: %s overlaps %s of network %q; make them apart, or give the networks different tenants", s.Prefix, open.Prefix, open.network)
+		case s.network != open.network: // checkSubnets reports overlaps within a network
+			v.fail("network", s.network, "subnets: %s overlaps %s of network %q; change one of them, or give the networks different tenants", s.Prefix, open.Prefix, open.network)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// reach is what decides whether a node reaches another: the families of its
-// underlay addresses and the encapsulations that it offers, as sets of bits.
+// reach has the address families and the encapsulations of a node as bit sets. Two
+// nodes reach each other if they have one of each in common.
 type reach struct{ families, encapsulations uint8 }
 
 func reachOf(n *Node) (r reach) {
@@ -27,14 +27,14 @@ func reachOf(n *Node) (r reach) {
 	return r
 }
 
-// checkPairs refuses networks with ports on nodes that have no way to each
-// other. Nodes of equal reach are told by the first of them.
+// checkPairs refuses networks with ports on nodes that cannot reach each other. Of
+// nodes with equal reach it checks only the first.
 func (v *validation) checkPairs() {
 	reaches := make(map[string]reach, len(v.nodes))
 	for name, n := range v.nodes {
 		reaches[name] = reachOf(n)
 	}
-	first := map[station[reach]]*Node{}
+	first := map[slot[reach]]*Node{}
 	found := map[string][]*Node{}
 	for i := range v.s.Ports {
 		p := &v.s.Ports[i]
@@ -42,7 +42,7 @@ func (v *validation) checkPairs() {
 		if n == nil || v.networks[p.Network] == nil {
 			continue
 		}
-		key := station[reach]{p.Network, reaches[p.Node]}
+		key := slot[reach]{p.Network, reaches[p.Node]}
 		if first[key] == nil {
 			first[key] = n
 			found[p.Network] = append(found[p.Network], n)
@@ -61,7 +61,7 @@ func (v *validation) checkPairsOf(network string, nodes []*Node) {
 			case x.families&y.families == 0 && x.families != 0 && y.families != 0:
 				v.fail("network", network, "has ports on node %q, whose underlay is %s, and on node %q, whose is %s; give both an address of one family", a.Name, families(a), b.Name, families(b))
 			case x.encapsulations&y.encapsulations == 0 && x.encapsulations != 0 && y.encapsulations != 0:
-				v.fail("network", network, "has ports on node %q, which offers %s, and on node %q, which offers %s; let both offer one encapsulation", a.Name, offers(a), b.Name, offers(b))
+				v.fail("network", network, "has ports on node %q, which offers %s, and on node %q, which offers %s; configure an encapsulation that both offer", a.Name, offers(a), b.Name, offers(b))
 			}
 		}
 	}

@@ -27,12 +27,12 @@ func TestPortsAreChecked(t *testing.T) {
 		{"a node that is not there", port2(func(p *Port) { p.Node = "elsewhere" }), `port "web2": node: there is no node "elsewhere"; define it under nodes`},
 		{"a network that is nearly there", port2(func(p *Port) { p.Network = "rde" }), `port "web2": network: there is no network "rde"; did you mean "red"?`},
 		{"a network in capitals", port2(func(p *Port) { p.Network = "Red" }), `port "web2": network: there is no network "Red"; did you mean "red"?`},
-		{"no MAC", port2(func(p *Port) { p.MAC = MAC{} }), `port "web2": mac: is missing; write such as 02:00:00:00:00:01`},
-		{"a group's MAC", port2(func(p *Port) { p.MAC = MAC{1, 0, 0x5e, 0, 0, 1} }), `port "web2": mac: 01:00:5e:00:00:01 is a group's address; make its first byte even, such as 02`},
-		{"the router's MAC", port2(func(p *Port) { p.MAC = RouterMAC }), `port "web2": mac: 00:00:5e:00:01:00 is the router's; give it another`},
-		{"another port's MAC", port2(func(p *Port) { p.MAC = MAC{2, 0, 0, 0, 0, 1} }), `port "web2": mac: 02:00:00:00:00:01 is also port "web1"'s; give it another`},
-		{"another port's address", ips("10.1.0.5"), `port "web2": ips: 10.1.0.5 is also port "web1"'s; give it another`},
-		{"an address twice", ips("10.1.0.6", "10.1.0.6"), `port "web2": ips: 10.1.0.6 stands there twice`},
+		{"no MAC", port2(func(p *Port) { p.MAC = MAC{} }), `port "web2": mac: is missing; write one such as 02:00:00:00:00:01`},
+		{"a group's MAC", port2(func(p *Port) { p.MAC = MAC{1, 0, 0x5e, 0, 0, 1} }), `port "web2": mac: 01:00:5e:00:00:01 is a multicast address; make its first byte even, such as 02`},
+		{"the router's MAC", port2(func(p *Port) { p.MAC = RouterMAC }), `port "web2": mac: 00:00:5e:00:01:00 is the router's; choose another`},
+		{"another port's MAC", port2(func(p *Port) { p.MAC = MAC{2, 0, 0, 0, 0, 1} }), `port "web2": mac: 02:00:00:00:00:01 is already used by port "web1"; choose another`},
+		{"another port's address", ips("10.1.0.5"), `port "web2": ips: 10.1.0.5 is already used by port "web1"; choose another`},
+		{"an address twice", ips("10.1.0.6", "10.1.0.6"), `port "web2": ips: 10.1.0.6 is listed twice`},
 		{"an address of no subnet", ips("10.2.0.6"), `port "web2": ips: 10.2.0.6 is in no subnet of network "red", which has [10.1.0.0/16 fd00:1::/64]`},
 		{"the subnet's own address", ips("10.1.0.0"), `port "web2": ips: 10.1.0.0 is the address of subnet 10.1.0.0/16 itself; use a later one`},
 		{"the gateway's address", ips("fd00:1::1"), `port "web2": ips: fd00:1::1 is the gateway of subnet fd00:1::/64; use a later one`},
@@ -40,26 +40,26 @@ func TestPortsAreChecked(t *testing.T) {
 		{"a link-local address", ips("fe80::1"), `port "web2": ips: fe80::1 cannot be a workload's address; write a unicast one of a subnet of network "red"`},
 		{"five addresses of a family", ips("10.1.0.6", "10.1.0.7", "10.1.0.8", "10.1.0.9", "10.1.0.10", "fd00:1::6"), `port "web2": ips: more than 4 addresses and allowed sources of a family`},
 		{"addresses and sources that are five", func(s *State) { s.Ports[0].AllowSources = prefixes("1.0.0.0/8", "2.0.0.0/8", "3.0.0.0/8", "4.0.0.0/8") }, `port "web1": ips: more than 4 addresses and allowed sources of a family`},
-		{"a source with more bits", port2(func(p *Port) { p.AllowSources = prefixes("198.51.100.7/24") }), `port "web2": allow_sources: 198.51.100.7/24 has bits behind its length; did you mean 198.51.100.0/24?`},
+		{"a source with more bits", port2(func(p *Port) { p.AllowSources = prefixes("198.51.100.7/24") }), `port "web2": allow_sources: 198.51.100.7/24 has host bits set; did you mean 198.51.100.0/24?`},
 		{"no address where it routes only", func(s *State) {
 			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", Subnets: prefixes("10.1.0.0/16")})
 			s.Ports[1].Network = "blue"
 		}, `port "web2": ips: a port of a network that routes needs an address`},
-		{"two places", attach(Attachment{Netns: "two", Device: "tap0"}), `port "web2": attach: has both netns and device; keep one: netns makes a pair of devices, device takes one that exists`},
 		{"router advertisements for a tap", attach(Attachment{Device: "tap0", AcceptRA: true}), `port "web2": attach: accept_ra is for a device that the agent makes in a network namespace; leave it out`},
-		{"the node, and a place besides", attach(Attachment{Host: true, Netns: "two", Interface: "eth0"}), `port "web2": attach: has host and a place besides; keep one: host is the node itself`},
+		{"two places", attach(Attachment{Netns: "two", Device: "tap0"}), `port "web2": attach: has both netns and device; keep one: netns creates a veth pair, device uses an existing device`},
+		{"the node, and a place besides", attach(Attachment{Host: true, Netns: "two", Interface: "eth0"}), `port "web2": attach: has host together with netns or device; keep one`},
 		{"a second port of the node itself", func(s *State) {
 			s.Ports[0].Attach = Attachment{Host: true}
 			s.Ports[1].Node, s.Ports[1].Attach = "a", Attachment{Host: true, Interface: "red0"}
-		}, `port "web2": attach: port "web1" is there already; give it a place of its own`},
+		}, `port "web2": attach: port "web1" is already attached there; choose another namespace, interface or device`},
 		{"a limit below sense", port2(func(p *Port) { p.Bandwidth.Ingress = 7999 }), `port "web2": bandwidth: ingress 7999 is not between 8k and 400G`},
-		{"a limit where none can be", port2(func(p *Port) { p.Attach, p.Bandwidth.Egress = Attachment{Device: "tap0"}, 1e6 }), `port "web2": bandwidth: what a workload sends is limited in its network namespace, and attach names a device; leave egress out`},
-		{"a device name that is too long", attach(Attachment{Device: "tap-of-sixteen-c"}), `port "web2": attach: device "tap-of-sixteen-c" is no device name of up to 15 characters`},
-		{"an interface with a slash", attach(Attachment{Netns: "two", Interface: "eth/0"}), `port "web2": attach: interface "eth/0" is no device name of up to 15 characters`},
+		{"a limit where none can be", port2(func(p *Port) { p.Attach, p.Bandwidth.Egress = Attachment{Device: "tap0"}, 1e6 }), `port "web2": bandwidth: egress is limited in the workload's network namespace, but attach has a device; remove egress`},
+		{"a device name that is too long", attach(Attachment{Device: "tap-of-sixteen-c"}), `port "web2": attach: device "tap-of-sixteen-c" is not a device name of up to 15 characters`},
+		{"an interface with a slash", attach(Attachment{Netns: "two", Interface: "eth/0"}), `port "web2": attach: interface "eth/0" is not a device name of up to 15 characters`},
 		{"the place of another", func(s *State) {
 			s.Ports[1].Node = "a"
 			s.Ports[1].Attach = Attachment{Netns: "one", Interface: "eth1"}
-		}, `port "web2": attach: port "web1" is there already; give it a place of its own`},
+		}, `port "web2": attach: port "web1" is already attached there; choose another namespace, interface or device`},
 		{"a policy that is nearly there", port2(func(p *Port) { p.Policies = []string{"wbe", "webs"} }), "port \"web2\": policies: there is no policy \"wbe\"; did you mean \"web\"?\nport \"web2\": policies: there is no policy \"webs\"; did you mean \"web\"?"},
 		{"more rules than a port can have", func(s *State) {
 			s.Policies = append(s.Policies, Policy{Name: "long", Rules: make([]Rule, 63)})
@@ -67,7 +67,7 @@ func TestPortsAreChecked(t *testing.T) {
 				s.Policies[1].Rules[i] = Rule{Direction: Egress, Action: Deny}
 			}
 			s.Ports[1].Policies = []string{"long"}
-		}, `port "web2": policies: its own and its network's have 65 rules together, at most 64; merge some`},
+		}, `port "web2": policies: the port's and its network's policies have 65 rules, at most 64 are allowed; merge some`},
 	})
 }
 
@@ -93,12 +93,12 @@ func TestRulesAreChecked(t *testing.T) {
 		{"no action", rule(Rule{Direction: Egress}), `policy "web": rule 2: action: "" is not known; write allow or deny`},
 		{"a protocol that is not known", rule(Rule{Direction: Egress, Action: Deny, Protocol: "tpc"}), `policy "web": rule 2: protocol "tpc" is not known; write tcp, udp, icmp, icmp6, sctp, gre, or a number from 1 to 255`},
 		{"protocol 256", rule(Rule{Direction: Egress, Action: Deny, Protocol: "256"}), `policy "web": rule 2: protocol "256" is not known; write tcp, udp, icmp, icmp6, sctp, gre, or a number from 1 to 255`},
-		{"a port that is none", rule(Rule{Direction: Egress, Action: Deny, Protocol: "tcp", Ports: "http"}), `policy "web": rule 2: ports "http" are no port or range; write 80, or 8000-8080`},
-		{"port 0", rule(Rule{Direction: Egress, Action: Deny, Protocol: "tcp", Ports: "0"}), `policy "web": rule 2: ports "0" are no port or range; write 80, or 8000-8080`},
-		{"a range backwards", rule(Rule{Direction: Egress, Action: Deny, Protocol: "udp", Ports: "90-80"}), `policy "web": rule 2: ports "90-80" are no port or range; write 80, or 8000-8080`},
-		{"ports of ICMP", rule(Rule{Direction: Egress, Action: Deny, Protocol: "icmp", Ports: "80"}), `policy "web": rule 2: ports: only tcp, udp and sctp have ports; add a protocol, or leave ports out`},
-		{"ports of any protocol", rule(Rule{Direction: Egress, Action: Deny, Ports: "80"}), `policy "web": rule 2: ports: only tcp, udp and sctp have ports; add a protocol, or leave ports out`},
-		{"a remote with more bits", rule(Rule{Direction: Egress, Action: Deny, Remote: prefixes("10.0.0.1/8")[0]}), `policy "web": rule 2: remote: 10.0.0.1/8 has bits behind its length; did you mean 10.0.0.0/8?`},
+		{"a port that is none", rule(Rule{Direction: Egress, Action: Deny, Protocol: "tcp", Ports: "http"}), `policy "web": rule 2: ports "http" is not a port or a range; write 80 or 8000-8080`},
+		{"port 0", rule(Rule{Direction: Egress, Action: Deny, Protocol: "tcp", Ports: "0"}), `policy "web": rule 2: ports "0" is not a port or a range; write 80 or 8000-8080`},
+		{"a range backwards", rule(Rule{Direction: Egress, Action: Deny, Protocol: "udp", Ports: "90-80"}), `policy "web": rule 2: ports "90-80" is not a port or a range; write 80 or 8000-8080`},
+		{"ports of ICMP", rule(Rule{Direction: Egress, Action: Deny, Protocol: "icmp", Ports: "80"}), `policy "web": rule 2: ports: only tcp, udp and sctp have ports; add a protocol, or remove ports`},
+		{"ports of any protocol", rule(Rule{Direction: Egress, Action: Deny, Ports: "80"}), `policy "web": rule 2: ports: only tcp, udp and sctp have ports; add a protocol, or remove ports`},
+		{"a remote with more bits", rule(Rule{Direction: Egress, Action: Deny, Remote: prefixes("10.0.0.1/8")[0]}), `policy "web": rule 2: remote: 10.0.0.1/8 has host bits set; did you mean 10.0.0.0/8?`},
 	})
 }
 
@@ -131,7 +131,7 @@ func TestAnErrorListsFiftyProblemsAndCountsTheRest(t *testing.T) {
 		t.Fatalf("%v is no list of errors", err)
 	}
 	lines := strings.Split(err.Error(), "\n")
-	const first, last = `network "n0": id: 5000 is not from 1 to 4095, from which its VRF and labels follow`, "and 10 problems more"
+	const first, last = `network "n0": id: 5000 is not from 1 to 4095, from which its VRF and labels follow`, "and 10 more problems"
 	if len(joined.Unwrap()) != 51 || len(lines) != 51 || lines[0] != first || lines[50] != last {
 		t.Errorf("%d errors in %d lines, from %q to %q; want 51, from %q to %q", len(joined.Unwrap()), len(lines), lines[0], lines[len(lines)-1], first, last)
 	}
@@ -139,7 +139,7 @@ func TestAnErrorListsFiftyProblemsAndCountsTheRest(t *testing.T) {
 
 func TestNodesThatShareANetworkNeedAWayToEachOther(t *testing.T) {
 	check(t, []refused{
-		{"no encapsulation in common", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{MPLSoUDP} }, `network "red": has ports on node "a", which offers vxlan mpls-gre, and on node "b", which offers mpls-udp; let both offer one encapsulation`},
+		{"no encapsulation in common", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{MPLSoUDP} }, `network "red": has ports on node "a", which offers vxlan mpls-gre, and on node "b", which offers mpls-udp; configure an encapsulation that both offer`},
 		{"no family in common", func(s *State) { s.Nodes[0].Underlay, s.Nodes[1].Underlay = addrs("192.0.2.1"), addrs("2001:db8::2") }, `network "red": has ports on node "a", whose underlay is IPv4, and on node "b", whose is IPv6; give both an address of one family`},
 	})
 	apart := edited(func(s *State) {

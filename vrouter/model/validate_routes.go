@@ -19,7 +19,7 @@ func (v *validation) checkRoutes() {
 		if wrong := notCanonical(r.Prefix); wrong != "" {
 			v.fail("route", name, "prefix: %s", wrong)
 		} else {
-			v.checkLeads("route", name, "prefix: ", r.Network, r.Prefix)
+			v.claimPrefix("route", name, "prefix: ", r.Network, r.Prefix)
 		}
 		switch {
 		case r.Discard && len(r.Via) > 0:
@@ -27,7 +27,7 @@ func (v *validation) checkRoutes() {
 		case !r.Discard && len(r.Via) == 0:
 			v.fail("route", name, "via: needs a port or a gateway, or set discard")
 		case len(r.Via) > MaxECMP:
-			v.fail("route", name, "via: %d ways, at most %d; leave some out", len(r.Via), MaxECMP)
+			v.fail("route", name, "via: has %d next hops, at most %d are allowed; remove some", len(r.Via), MaxECMP)
 		}
 		for _, w := range r.Via {
 			v.checkVia(name, r, w)
@@ -35,26 +35,25 @@ func (v *validation) checkRoutes() {
 	}
 }
 
-// checkLeads refuses a prefix that something else leads to, and notes who does.
-func (v *validation) checkLeads(object, name, field, network string, p netip.Prefix) {
-	key := station[netip.Prefix]{network, p}
+// claimPrefix refuses a prefix that another object already has.
+func (v *validation) claimPrefix(object, name, field, network string, p netip.Prefix) {
+	key := slot[netip.Prefix]{network, p}
 	other := ""
 	if o, taken := v.prefixes[key]; taken {
 		other = o.String()
 	} else if p.IsSingleIP() {
-		other = v.whose(network, p.Addr())
+		other = v.holderOf(network, p.Addr())
 	}
 	if other != "" {
-		v.fail(object, name, "%s%s leads to %s already; keep one, or list the ways under one route's via", field, other, p)
+		v.fail(object, name, "%s%s already leads to %s; keep one, or list all next hops in the via of one route", field, other, p)
 		return
 	}
 	v.prefixes[key] = owner{object, name}
 }
 
-// whose is the port that has an address, or the router of a subnet; "" for
-// nobody's.
-func (v *validation) whose(network string, a netip.Addr) string {
-	if port, taken := v.ips[station[netip.Addr]{network, a}]; taken {
+// holderOf returns the port or the router that has an address; "": none.
+func (v *validation) holderOf(network string, a netip.Addr) string {
+	if port, taken := v.ips[slot[netip.Addr]{network, a}]; taken {
 		return fmt.Sprintf("port %q", port)
 	}
 	n := v.networks[network]
@@ -67,7 +66,7 @@ func (v *validation) whose(network string, a netip.Addr) string {
 func (v *validation) checkVia(name string, r Route, w Via) {
 	switch {
 	case (w.Port == "") == (w.Gateway == ""):
-		v.fail("route", name, "via: each way is either a port or a gateway")
+		v.fail("route", name, "via: each next hop must be either a port or a gateway")
 	case w.Port != "":
 		if p := v.ports[w.Port]; p == nil {
 			v.fail("route", name, "via: %s", missing(v, "port", w.Port, v.ports, "ports"))
@@ -89,7 +88,7 @@ func (v *validation) checkViaGateway(name, network, gateway string) {
 	switch {
 	case !serves:
 		v.fail("route", name, "via: gateway %q does not serve network %q; add it to the gateway's networks", gateway, network)
-	case g.Encapsulation != VXLAN && !isLabel(gn.Label) && len(gn.Prefixes) == 0: // with prefixes the gateway's own check says so
+	case g.Encapsulation != VXLAN && !isLabel(gn.Label) && len(gn.Prefixes) == 0: // with prefixes, checkLabels reports it
 		v.fail("route", name, "via: gateway %q has label %d for network %q, which is not from %d to %d; it needs the one that it expects on IP packets", gateway, gn.Label, network, FirstLabel, MaxLabel)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// edited is the state with every field after a change that leaves that state's
-// lists as they are.
+// edited applies a change to a copy of the state that has every field.
 func edited(change func(*State)) State {
 	s := wholeState()
 	change(&s)
@@ -28,7 +27,7 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// refused is a state's change and what is said to it, a line for each problem.
+// refused is a change of a state and the expected error, one line per problem.
 type refused struct {
 	what   string
 	change func(*State)
@@ -67,29 +66,29 @@ func TestNamesAreCheckedOfEveryKind(t *testing.T) {
 		{"a gateway with a slash", func(s *State) {
 			s.Gateways = append(s.Gateways, Gateway{Name: "a/b", Addresses: addrs("192.0.2.7"), Encapsulation: VXLAN})
 		}, `gateway "a/b": ` + form},
-		{"two nodes of a name", func(s *State) { s.Nodes = append(s.Nodes, Node{Name: "a", Underlay: addrs("192.0.2.3")}) }, `node "a": name: two have it; rename one`},
+		{"two nodes of a name", func(s *State) { s.Nodes = append(s.Nodes, Node{Name: "a", Underlay: addrs("192.0.2.3")}) }, `node "a": name: two objects have it; rename one`},
 		{"two networks of a name", func(s *State) {
 			s.Networks = append(s.Networks, Network{Name: "red", ID: 7, VNI: 7000, Forwarding: L2L3, Subnets: prefixes("10.1.0.0/16")})
-		}, "network \"red\": name: two have it; rename one\nnetwork \"red\": id: 7 is also network \"red\"'s; give it another\nnetwork \"red\": vni: 7000 is also network \"red\"'s; give it another"},
-		{"two ports of a name", func(s *State) { s.Ports[1].Name = "web1" }, `port "web1": name: two have it; rename one`},
+		}, "network \"red\": name: two objects have it; rename one\nnetwork \"red\": id: 7 is already used by network \"red\"; choose another\nnetwork \"red\": vni: 7000 is already used by network \"red\"; choose another"},
+		{"two ports of a name", func(s *State) { s.Ports[1].Name = "web1" }, `port "web1": name: two objects have it; rename one`},
 	})
 }
 
 func TestNodesAndSettingsAreChecked(t *testing.T) {
 	check(t, []refused{
-		{"VXLAN on MPLSoUDP's port", func(s *State) { s.Settings.VXLANPort = 6635 }, "settings: vxlan_port: 6635 is MPLSoUDP's (RFC 7510); use another, such as 4789"},
+		{"VXLAN on MPLSoUDP's port", func(s *State) { s.Settings.VXLANPort = 6635 }, "settings: vxlan_port: 6635 is the port of MPLSoUDP (RFC 7510); choose another, such as 4789"},
 		{"a node without an address", func(s *State) { s.Nodes[1].Underlay = nil }, `node "b": underlay: needs an address by which other nodes reach it`},
 		{"a group's address", func(s *State) { s.Nodes[1].Underlay = addrs("224.0.0.1") }, `node "b": underlay: 224.0.0.1 cannot be a node's address; write a unicast one such as 192.0.2.1`},
 		{"an address with a zone", func(s *State) { s.Nodes[1].Underlay = addrs("2001:db8::7%eth0") }, `node "b": underlay: 2001:db8::7%eth0 cannot be a node's address; write a unicast one such as 192.0.2.1`},
 		{"loopback", func(s *State) { s.Nodes[1].Underlay = addrs("127.0.0.1") }, `node "b": underlay: 127.0.0.1 cannot be a node's address; write a unicast one such as 192.0.2.1`},
 		{"IPv4 written as IPv6", func(s *State) { s.Nodes[1].Underlay = addrs("::ffff:192.0.2.2") }, `node "b": underlay: ::ffff:192.0.2.2 cannot be a node's address; write a unicast one such as 192.0.2.1`},
-		{"an address of two nodes", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.1") }, `node "b": underlay: 192.0.2.1 is also node "a"'s; give it another`},
-		{"an address twice", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.2", "192.0.2.2") }, `node "b": underlay: 192.0.2.2 stands there twice`},
+		{"an address of two nodes", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.1") }, `node "b": underlay: 192.0.2.1 is already used by node "a"; choose another`},
+		{"an address twice", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.2", "192.0.2.2") }, `node "b": underlay: 192.0.2.2 is listed twice`},
 		{"five addresses of a family", func(s *State) {
 			s.Nodes[1].Underlay = addrs("192.0.2.11", "192.0.2.12", "192.0.2.13", "192.0.2.14", "192.0.2.15", "2001:db8::2")
 		}, `node "b": underlay: more than 4 addresses of a family`},
 		{"an encapsulation that is not known", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{"geneve"} }, `node "b": encapsulations: "geneve" is not known; write mpls-udp, mpls-gre or vxlan`},
-		{"an encapsulation twice", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{VXLAN, MPLSoUDP, VXLAN} }, `node "b": encapsulations: vxlan stands there twice`},
+		{"an encapsulation twice", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{VXLAN, MPLSoUDP, VXLAN} }, `node "b": encapsulations: vxlan is listed twice`},
 	})
 }
 
@@ -105,26 +104,26 @@ func TestNetworksAreChecked(t *testing.T) {
 	check(t, []refused{
 		{"no id", add(Network{Name: "blue", VNI: 5, Forwarding: L2}), `network "blue": id: 0 is not from 1 to 4095, from which its VRF and labels follow`},
 		{"an id behind the last label", add(Network{Name: "blue", ID: 4096, Forwarding: L2}), `network "blue": id: 4096 is not from 1 to 4095, from which its VRF and labels follow`},
-		{"an id of two", add(Network{Name: "blue", ID: 7, Forwarding: L2}), `network "blue": id: 7 is also network "red"'s; give it another`},
-		{"a VNI of two", add(Network{Name: "blue", ID: 8, VNI: 7000, Forwarding: L2}), `network "blue": vni: 7000 is also network "red"'s; give it another`},
+		{"an id of two", add(Network{Name: "blue", ID: 7, Forwarding: L2}), `network "blue": id: 7 is already used by network "red"; choose another`},
+		{"a VNI of two", add(Network{Name: "blue", ID: 8, VNI: 7000, Forwarding: L2}), `network "blue": vni: 7000 is already used by network "red"; choose another`},
 		{"a VNI of 25 bits", add(Network{Name: "blue", ID: 8, VNI: 1 << 24, Forwarding: L2}), `network "blue": vni: 16777216 is not from 1 to 16777215`},
 		{"forwarding that is not known", add(Network{Name: "blue", ID: 8, Tenant: "other", Forwarding: "l4", Subnets: prefixes("10.0.0.0/8")}), `network "blue": forwarding: "l4" is not known; write l3, l2 or l2l3`},
 		{"routing without a subnet", subnets(), `network "blue": subnets: a network that routes needs one`},
 		{"a policy that is not there", add(Network{Name: "blue", ID: 8, Forwarding: L2, Policies: []string{"strict"}}), `network "blue": policies: there is no policy "strict"; define it under policies`},
-		{"subnets that overlap", subnets("10.2.0.0/16", "10.2.7.0/24"), `network "blue": subnets: 10.2.7.0/24 overlaps 10.2.0.0/16; make them apart`},
-		{"a subnet twice", subnets("fd00:2::/64", "fd00:2::/64"), `network "blue": subnets: fd00:2::/64 overlaps fd00:2::/64; make them apart`},
-		{"a subnet with more bits", subnets("10.2.0.1/16"), `network "blue": subnets: 10.2.0.1/16 has bits behind its length; did you mean 10.2.0.0/16?`},
+		{"subnets that overlap", subnets("10.2.0.0/16", "10.2.7.0/24"), `network "blue": subnets: 10.2.7.0/24 overlaps 10.2.0.0/16; change one of them`},
+		{"a subnet twice", subnets("fd00:2::/64", "fd00:2::/64"), `network "blue": subnets: fd00:2::/64 overlaps fd00:2::/64; change one of them`},
+		{"a subnet with more bits", subnets("10.2.0.1/16"), `network "blue": subnets: 10.2.0.1/16 has host bits set; did you mean 10.2.0.0/16?`},
 		{"a subnet of two addresses", subnets("10.2.0.0/31"), `network "blue": subnets: 10.2.0.0/31 is too small for a gateway and a port; use /30 or shorter`},
 		{"an IPv6 subnet of one", subnets("fd00:2::1/128"), `network "blue": subnets: fd00:2::1/128 is too small for a gateway and a port; use /126 or shorter`},
-		{"a subnet of groups", subnets("239.0.0.0/8"), `network "blue": subnets: 239.0.0.0/8 is no prefix for workloads; write such as 10.1.0.0/16`},
-		{"a link-local subnet", subnets("fe80::/64"), `network "blue": subnets: fe80::/64 is no prefix for workloads; write such as 10.1.0.0/16`},
-		{"everything as a subnet", subnets("0.0.0.0/0"), `network "blue": subnets: 0.0.0.0/0 is no prefix for workloads; write such as 10.1.0.0/16`},
+		{"a subnet of groups", subnets("239.0.0.0/8"), `network "blue": subnets: 239.0.0.0/8 is not a prefix for workloads; write one such as 10.1.0.0/16`},
+		{"a link-local subnet", subnets("fe80::/64"), `network "blue": subnets: fe80::/64 is not a prefix for workloads; write one such as 10.1.0.0/16`},
+		{"everything as a subnet", subnets("0.0.0.0/0"), `network "blue": subnets: 0.0.0.0/0 is not a prefix for workloads; write one such as 10.1.0.0/16`},
 		{"IPv4 written as IPv6", subnets("::ffff:10.2.0.0/112"), `network "blue": subnets: ::ffff:10.2.0.0/112 is IPv4 written as IPv6; write it as IPv4`},
-		{"a subnet of the same tenant's", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.2.0.0/16", "10.1.128.0/17")}), `network "blue": subnets: 10.1.128.0/17 overlaps 10.1.0.0/16 of network "red"; make them apart, or give the networks different tenants`},
-		{"a subnet around the same tenant's", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.0.0.0/8")}), `network "red": subnets: 10.1.0.0/16 overlaps 10.0.0.0/8 of network "blue"; make them apart, or give the networks different tenants`},
+		{"a subnet of the same tenant's", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.2.0.0/16", "10.1.128.0/17")}), `network "blue": subnets: 10.1.128.0/17 overlaps 10.1.0.0/16 of network "red"; change one of them, or give the networks different tenants`},
+		{"a subnet around the same tenant's", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.0.0.0/8")}), `network "red": subnets: 10.1.0.0/16 overlaps 10.0.0.0/8 of network "blue"; change one of them, or give the networks different tenants`},
 		{"a subnet with an underlay address", subnets("192.0.2.0/24"), `network "blue": subnets: 192.0.2.0/24 has node "a"'s underlay address 192.0.2.1; choose another subnet`},
 		{"a range of no subnet", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.2.0.0/24"), Ranges: []Range{{addrs("10.2.0.200")[0], addrs("10.2.1.5")[0]}}}), `network "blue": ranges: 10.2.0.200-10.2.1.5 is not within one of the subnets [10.2.0.0/24]`},
-		{"an empty subnet", add(Network{Name: "blue", ID: 8, Subnets: make([]netip.Prefix, 1)}), `network "blue": subnets: an empty prefix; write such as 10.1.0.0/16`},
+		{"an empty subnet", add(Network{Name: "blue", ID: 8, Subnets: make([]netip.Prefix, 1)}), `network "blue": subnets: an empty prefix; write one such as 10.1.0.0/16`},
 	})
 	if err := edited(add(Network{Name: "blue", ID: 2000, VNI: 7, Forwarding: L2})).Validate(); err != nil {
 		t.Errorf("a VNI may be another network's id: %v", err)

@@ -11,27 +11,27 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// checkSyntax is what to do about a file that is no YAML.
+// checkSyntax is the remedy for a file that is not YAML.
 const checkSyntax = "check indentation, quotes and brackets; an address with colons may need quotes"
 
-// located puts file, line and column in front of an error of the library, and
-// says in a person's words what belongs there.
-func located(name string, tokens token.Tokens, err error) error {
+// withPosition adds file, line and column to an error of the library, and
+// translates the error into the terms of a state file.
+func withPosition(name string, tokens token.Tokens, err error) error {
 	var y yaml.Error
 	if errors.As(err, &y) && y.GetToken() != nil && y.GetToken().Position != nil {
 		t := y.GetToken()
-		return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, worded(y.GetMessage(), strings.TrimSpace(t.Value)))
+		return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, translate(y.GetMessage(), strings.TrimSpace(t.Value)))
 	}
-	word, text := wordedAddress(strings.TrimSpace(err.Error()))
-	if t := only(tokens, word); t != nil {
+	word, text := translateAddress(strings.TrimSpace(err.Error()))
+	if t := onlyToken(tokens, word); t != nil {
 		return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, text)
 	}
 	return fmt.Errorf("%s: %s", name, text)
 }
 
-// only is the token of a value where there is one; nil for several: no place is
-// better than a wrong one.
-func only(tokens token.Tokens, value string) (found *token.Token) {
+// onlyToken returns the token with a value; nil if several tokens have it. No
+// position is better than a wrong one.
+func onlyToken(tokens token.Tokens, value string) (found *token.Token) {
 	for _, t := range tokens {
 		if value == "" || t.Value != value {
 			continue
@@ -49,13 +49,13 @@ var (
 	twice     = regexp.MustCompile(`^mapping key (".*") already defined at \[(\d+):\d+\]$`)
 )
 
-// worded is the decoder's or the parser's message about a value.
-func worded(message, value string) string {
+// translate translates a message of the parser or the decoder about a value.
+func translate(message, value string) string {
 	wrong := wrongType.FindStringSubmatch(message)
 	duplicate := twice.FindStringSubmatch(message)
 	switch {
 	case duplicate != nil:
-		return fmt.Sprintf("%s stands here again, after line %s; keep one", duplicate[1], duplicate[2])
+		return fmt.Sprintf("%s is already defined in line %s; keep one", duplicate[1], duplicate[2])
 	case strings.HasPrefix(message, "unknown field "):
 		return message
 	case strings.HasSuffix(message, "used where sequence is expected"):
@@ -67,9 +67,9 @@ func worded(message, value string) string {
 	}
 	switch belongs := wrong[3]; {
 	case strings.Contains(message, "overflow") && strings.HasPrefix(value, "-"):
-		return clip(value) + " is too small a number here; none is below 0"
+		return clip(value) + " is too small; the smallest number is 0"
 	case strings.Contains(message, "overflow"):
-		return clip(value) + " is too large a number here"
+		return clip(value) + " is too large"
 	case strings.HasPrefix(belongs, "uint"):
 		return fmt.Sprintf("a number belongs here, not %q", clip(value))
 	case belongs == "bool":
@@ -83,20 +83,21 @@ func worded(message, value string) string {
 var (
 	noAddress = regexp.MustCompile(`(?s)^ParseAddr\((".*")\): (.*)$`)
 	noPrefix  = regexp.MustCompile(`(?s)^netip\.ParsePrefix\((".*")\): (.*)$`)
-	noMAC     = regexp.MustCompile(`(?s)^(".*") is no MAC address`)
+	noMAC     = regexp.MustCompile(`(?s)^(".*") is not a MAC address`)
 )
 
-// wordedAddress is what to say of an address, and the word that is none.
-func wordedAddress(message string) (word, text string) {
+// translateAddress translates the error of an invalid address. It also returns the
+// invalid word.
+func translateAddress(message string) (word, text string) {
 	text = message
 	var m []string
 	if m = noAddress.FindStringSubmatch(message); m != nil {
-		text = fmt.Sprintf("%s is no IP address: %s", m[1], m[2])
+		text = fmt.Sprintf("%s is not an IP address: %s", m[1], m[2])
 	} else if m = noPrefix.FindStringSubmatch(message); m != nil {
-		text = fmt.Sprintf("%s is no prefix: %s; write such as 10.1.0.0/16", m[1], m[2])
+		text = fmt.Sprintf("%s is not a prefix: %s; write one such as 10.1.0.0/16", m[1], m[2])
 	} else if m = noMAC.FindStringSubmatch(message); m == nil {
 		return "", message
 	}
-	word, _ = strconv.Unquote(m[1]) // as the libraries quote
+	word, _ = strconv.Unquote(m[1]) // the libraries quote it
 	return word, text
 }

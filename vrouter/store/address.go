@@ -11,11 +11,11 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 )
 
-// Address says where a store is.
+// Address is the address of a store.
 //
 //	file                              in the agent's state directory
 //	embedded                          etcd inside the agent, in its state directory
-//	etcd://HOST:PORT[,HOST:PORT…][/PREFIX]        over TLS, the servers verified
+//	etcd://HOST:PORT[,HOST:PORT…][/PREFIX]        over TLS with verified servers
 //	etcd+insecure://HOST:PORT…                    over plain TCP
 type Address struct {
 	Kind           Kind
@@ -34,7 +34,7 @@ const (
 	KindEtcd     Kind = "etcd"
 )
 
-// DefaultPrefix is where a fleet's keys are in an etcd that others use too.
+// DefaultPrefix is the prefix of a fleet's keys in a shared etcd.
 const DefaultPrefix = "/vrouter"
 
 const (
@@ -43,7 +43,7 @@ const (
 	etcdPort       = "2379"
 )
 
-// ParseAddress reads what people write. Empty is a file.
+// ParseAddress parses the text of an address. The empty text is a file.
 func ParseAddress(text string) (Address, error) {
 	switch text {
 	case "", string(KindFile):
@@ -53,7 +53,7 @@ func ParseAddress(text string) (Address, error) {
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme != schemeTLS && scheme != schemeInsecure {
-		return Address{}, fmt.Errorf("store %q is not known; write file, embedded, or etcd://HOST:PORT,HOST:PORT", text)
+		return Address{}, fmt.Errorf("unknown store %q; write file, embedded, or etcd://HOST:PORT,HOST:PORT", text)
 	}
 	a := Address{Kind: KindEtcd, Prefix: DefaultPrefix}
 	if user, behind, has := strings.Cut(rest, "@"); has {
@@ -63,7 +63,7 @@ func ParseAddress(text string) (Address, error) {
 			a.Password, err = url.PathUnescape(password)
 		}
 		if err != nil {
-			return Address{}, fmt.Errorf("store %s://…@…: user and password: %w; write special characters as %%40 and such", scheme, err)
+			return Address{}, fmt.Errorf("store %s://…@…: user and password: %w; percent-encode special characters, such as @ as %%40", scheme, err)
 		}
 		rest = behind
 	}
@@ -85,10 +85,10 @@ func ParseAddress(text string) (Address, error) {
 	return a, nil
 }
 
-// hostPort fills in etcd's port where none is given.
+// hostPort adds etcd's port to an address without one.
 func hostPort(text string) (string, error) {
 	if text == "" {
-		return "", fmt.Errorf("a member has no address; write HOST:PORT, parted by commas")
+		return "", fmt.Errorf("a member has no address; write HOST:PORT, separated by commas")
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -98,12 +98,12 @@ func hostPort(text string) (string, error) {
 		}
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("member %q: port %q is no number from 1 to 65535", text, port)
+		return "", fmt.Errorf("member %q: port %q is not a number from 1 to 65535", text, port)
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
-// insecure tells whether the members are spoken to in plain text.
+// insecure reports whether the members are reached without TLS.
 func (a Address) insecure() bool {
 	return len(a.Endpoints) > 0 && strings.HasPrefix(a.Endpoints[0], "http://")
 }
@@ -128,27 +128,27 @@ func (a Address) String() string {
 	return text
 }
 
-// TLS are files of an etcd client. Without a CA the system's are trusted;
-// servers are verified always.
+// TLS are the files of an etcd client. Without a CA the system's CAs are trusted.
+// Servers are always verified.
 type TLS struct {
-	CA   string `yaml:"ca"`   // certificates that the servers' are signed by
-	Cert string `yaml:"cert"` // this client's
+	CA   string `yaml:"ca"`   // CA certificates of the servers
+	Cert string `yaml:"cert"` // of this client
 	Key  string `yaml:"key"`
 }
 
-// IsZero tells whether nothing is given.
+// IsZero reports whether no file is set.
 func (t TLS) IsZero() bool { return t == TLS{} }
 
-// config is what a connection needs; nil for plain text.
+// config returns the TLS configuration of a connection; nil: no TLS.
 func (t TLS) config(a Address) (*tls.Config, error) {
 	if a.insecure() {
 		if !t.IsZero() {
-			return nil, fmt.Errorf("store %s is plain text, and TLS files are given; write etcd:// for TLS, or leave the files out", a)
+			return nil, fmt.Errorf("store %s is not encrypted, but TLS files are set; write etcd:// for TLS, or remove the files", a)
 		}
 		return nil, nil
 	}
 	if (t.Cert == "") != (t.Key == "") {
-		return nil, fmt.Errorf("store %s: a certificate and its key belong together; give both", a)
+		return nil, fmt.Errorf("store %s: only one of certificate and key is set; set both", a)
 	}
 	c, err := transport.TLSInfo{CertFile: t.Cert, KeyFile: t.Key, TrustedCAFile: t.CA}.ClientConfig()
 	if err != nil {

@@ -32,12 +32,12 @@ func TestAnAddressIsReadAndWrittenWithoutItsPassword(t *testing.T) {
 
 func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"consul://a":    "is not known; write file, embedded, or etcd://",
-		"10.0.0.1:2379": "is not known",
+		"consul://a":    `unknown store "consul://a"; write file, embedded, or etcd://`,
+		"10.0.0.1:2379": "unknown store",
 		"etcd://":       "has no address",
 		"etcd://a,,b":   "has no address",
-		"etcd://a:0":    "is no number from 1 to 65535",
-		"etcd://a:x":    "is no number from 1 to 65535",
+		"etcd://a:0":    "is not a number from 1 to 65535",
+		"etcd://a:x":    "is not a number from 1 to 65535",
 		"etcd://a:b:c":  "in brackets",
 		"etcd://%zz@a":  "user and password",
 	} {

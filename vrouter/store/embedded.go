@@ -16,8 +16,8 @@ import (
 // EmbeddedOptions of OpenEmbedded.
 type EmbeddedOptions struct {
 	Dir string // of its data
-	// Listen is HOST:PORT on which other nodes' agents reach it; empty: nobody
-	// but this process does.
+	// Listen is the HOST:PORT for other nodes' agents; empty: only this process
+	// uses the store.
 	Listen string
 	// TLS of the server: clients need a certificate that the CA signed.
 	TLS TLS
@@ -26,10 +26,10 @@ type EmbeddedOptions struct {
 	Insecure bool
 }
 
-// startTimeout is how long a single member may take to elect itself.
+// startTimeout is the time limit for the single member to elect itself.
 const startTimeout = 30 * time.Second
 
-// OpenEmbedded runs a cluster of one member inside this process.
+// OpenEmbedded runs an etcd cluster of one member inside this process.
 func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 	c, err := embeddedConfig(o)
 	if err != nil {
@@ -50,7 +50,7 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 	}
 	client := v3client.New(server.Server)
 	return newEtcd(client, DefaultPrefix, string(KindEmbedded), func() error {
-		client.Close() // says only that its context ended
+		client.Close() // its error only says that its context ended
 		server.Close()
 		return nil
 	}), nil
@@ -58,7 +58,7 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 
 func embeddedConfig(o EmbeddedOptions) (*embed.Config, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of the embedded store: %w", err)
+		return nil, fmt.Errorf("create the directory of the embedded store: %w", err)
 	}
 	c := embed.NewConfig()
 	c.Name, c.Dir, c.LogLevel = "vrouter", filepath.Join(o.Dir, "etcd"), "fatal"

@@ -19,34 +19,34 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Etcd is a store in an etcd cluster. What it wrote is read by every other Etcd
-// of the same cluster and prefix.
+// Etcd is a store in an etcd cluster. Every Etcd with the same cluster and prefix
+// has the same content.
 type Etcd struct {
 	client *clientv3.Client
 	prefix string // of all keys
-	name   string // of the cluster, for people
+	name   string // of the cluster, in errors
 	close  func() error
 }
 
 // Times of an etcd client.
 const (
 	dialTimeout = 5 * time.Second
-	askTimeout  = 5 * time.Second // of a request that has no deadline of its own
-	// keepAlive is how often a connection is tried; etcd refuses clients that do
-	// so more often than every 5 s.
+	askTimeout  = 5 * time.Second // of a request without a deadline
+	// keepAlive is the interval of gRPC pings; etcd refuses clients that ping more
+	// often than every 5 s.
 	keepAlive        = 6 * time.Second
 	keepAliveTimeout = 3 * time.Second
-	// proveAlive is how often a watch asks whether the store is still there.
+	// proveAlive is the interval at which a watch asks for progress.
 	proveAlive = 2 * time.Second
-	silence    = 3 * proveAlive // after which it is not
-	page       = 2000           // entries a request
+	silence    = 3 * proveAlive // a store that is silent for longer is unreachable
+	page       = 2000           // entries per request
 )
 
-// Dialer connects to HOST:PORT, from a network namespace for instance.
+// Dialer connects to HOST:PORT, for example from a network namespace.
 type Dialer func(ctx context.Context, address string) (net.Conn, error)
 
-// OpenEtcd connects to a cluster, by dial unless that is nil. It does not wait
-// for it: an agent starts also while its store is out of reach.
+// OpenEtcd makes a client of a cluster. It does not wait for the connection, so
+// that an agent can start while its store is unreachable. dial may be nil.
 func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
 	secrets, err := t.config(a)
 	if err != nil {
@@ -55,7 +55,7 @@ func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
 	config := clientv3.Config{
 		Endpoints: a.Endpoints, TLS: secrets, Username: a.User, Password: a.Password,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
-		PermitWithoutStream: true, Logger: zap.NewNop(), // errors come back from the calls
+		PermitWithoutStream: true, Logger: zap.NewNop(), // the calls return the errors
 	}
 	if dial != nil {
 		config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(dial))
@@ -71,7 +71,7 @@ func newEtcd(client *clientv3.Client, prefix, name string, close func() error) *
 	return &Etcd{client: client, prefix: strings.TrimSuffix(prefix, "/") + "/", name: name, close: close}
 }
 
-// Read asks page by page, all as of the first one's revision.
+// Read reads pages of entries, all at the revision of the first page.
 func (e *Etcd) Read(ctx context.Context) (Image, error) {
 	var i Image
 	from, end := e.prefix, clientv3.GetPrefixRangeEnd(e.prefix)
@@ -80,7 +80,7 @@ func (e *Etcd) Read(ctx context.Context) (Image, error) {
 		if i.Revision > 0 {
 			options = append(options, clientv3.WithRev(i.Revision))
 		}
-		got, err := ask(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) { return e.client.Get(ctx, from, options...) })
+		got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) { return e.client.Get(ctx, from, options...) })
 		if err != nil {
 			return Image{}, e.failed("read", err)
 		}
@@ -101,8 +101,8 @@ func (e *Etcd) entry(kv *mvccpb.KeyValue) Entry {
 	return Entry{Key: strings.TrimPrefix(string(kv.Key), e.prefix), Value: kv.Value, Revision: kv.ModRevision}
 }
 
-// ask gives a request a deadline unless it has one.
-func ask[R any](ctx context.Context, f func(context.Context) (R, error)) (R, error) {
+// withDeadline calls f with a deadline of askTimeout, unless ctx has one.
+func withDeadline[R any](ctx context.Context, f func(context.Context) (R, error)) (R, error) {
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, askTimeout)
@@ -111,8 +111,8 @@ func ask[R any](ctx context.Context, f func(context.Context) (R, error)) (R, err
 	return f(ctx)
 }
 
-// failed words an error of the client's, as ErrUnavailable where it is one of
-// reaching the store.
+// failed wraps an error of the client. It adds ErrUnavailable if the store could
+// not be reached.
 func (e *Etcd) failed(what string, err error) error {
 	if isUnavailable(err) {
 		return fmt.Errorf("%s %s: %w: %w", what, e.name, ErrUnavailable, err)
@@ -121,7 +121,7 @@ func (e *Etcd) failed(what string, err error) error {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%s %s: its database has no space left (etcd's alarm NOSPACE); compact and defragment it, or raise its quota, then disarm the alarm: %w", what, e.name, err)
 	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
-		return fmt.Errorf("%s %s: it does not let this user do so; give a user that may use %s: %w", what, e.name, e.prefix, err)
+		return fmt.Errorf("%s %s: permission denied; configure a user with access to %s: %w", what, e.name, e.prefix, err)
 	}
 	return fmt.Errorf("%s %s: %w", what, e.name, err)
 }
@@ -139,10 +139,10 @@ func isUnavailable(err error) bool {
 	return is && (s.Code() == codes.Unavailable || s.Code() == codes.DeadlineExceeded)
 }
 
-// MaxKeys is below etcd's default of 128 operations a transaction.
+// MaxKeys is below etcd's default of 128 operations per transaction.
 func (e *Etcd) MaxKeys() int { return 100 }
 
-// Commit is one transaction.
+// Commit runs one transaction.
 func (e *Etcd) Commit(ctx context.Context, c Commit) (int64, error) {
 	if err := c.check(e.MaxKeys()); err != nil {
 		return 0, err
@@ -158,7 +158,7 @@ func (e *Etcd) Commit(ctx context.Context, c Commit) (int64, error) {
 	for _, key := range slices.Sorted(maps.Keys(c.Exact)) {
 		otherwise = append(otherwise, clientv3.OpGet(e.prefix+key, clientv3.WithKeysOnly()))
 	}
-	got, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return e.client.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
 	})
 	if err != nil {
@@ -170,7 +170,7 @@ func (e *Etcd) Commit(ctx context.Context, c Commit) (int64, error) {
 	return got.Header.Revision, nil
 }
 
-// compares are a commit's conditions, of which etcd has both kinds.
+// compares returns the conditions of a commit.
 func (e *Etcd) compares(c Commit) (all []clientv3.Cmp) {
 	for _, key := range slices.Sorted(maps.Keys(c.Exact)) {
 		all = append(all, clientv3.Compare(clientv3.ModRevision(e.prefix+key), "=", c.Exact[key]))
@@ -181,8 +181,8 @@ func (e *Etcd) compares(c Commit) (all []clientv3.Cmp) {
 	return all
 }
 
-// differing are the exact keys that are not as a commit wanted them; where there
-// are none it was a range.
+// differing returns the exact keys that have other revisions than the commit
+// requires. If there are none, a range has changed: it returns the ranges.
 func (e *Etcd) differing(c Commit, got *clientv3.TxnResponse) (keys []string) {
 	for i, key := range slices.Sorted(maps.Keys(c.Exact)) {
 		revision := int64(0)
@@ -199,8 +199,8 @@ func (e *Etcd) differing(c Commit, got *clientv3.TxnResponse) (keys []string) {
 	return keys
 }
 
-// Watch ends where the store proved nothing for a while: a connection into
-// nowhere would be silent for ever.
+// Watch ends when the store has been silent for too long. Otherwise a broken
+// connection could stay silent for ever.
 func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -230,15 +230,15 @@ func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), al
 			}
 		case <-ask.C:
 			if time.Since(heard) > silence {
-				return fmt.Errorf("watch %s: nothing was heard for %v: %w", e.name, silence, ErrUnavailable)
+				return fmt.Errorf("watch %s: no answer for %v: %w", e.name, silence, ErrUnavailable)
 			}
-			// Not waited for: it blocks where the connection does.
+			// In a goroutine: it blocks while the connection does.
 			go e.client.RequestProgress(ctx)
 		}
 	}
 }
 
-// changes joins a response's events; of several on one key the last counts.
+// changes merges the events of a response. The last event of a key counts.
 func (e *Etcd) changes(r clientv3.WatchResponse) Changes {
 	ch := Changes{Revision: r.Events[len(r.Events)-1].Kv.ModRevision}
 	last := map[string]*clientv3.Event{}
@@ -255,16 +255,16 @@ func (e *Etcd) changes(r clientv3.WatchResponse) Changes {
 	return ch
 }
 
-// Hold grants a lease, puts the key with it and renews it at a third of its
-// time. When ctx ends, the key is left to its lease.
+// Hold grants a lease, puts the key with it, and renews the lease after a third
+// of its time. After ctx ends, the key expires with the lease.
 func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (<-chan struct{}, error) {
-	lease, err := ask(ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+	lease, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
 		return e.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
 	})
 	if err != nil {
 		return nil, e.failed("write to", err)
 	}
-	got, err := ask(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		compares := e.compares(Commit{Exact: map[string]int64{key: revision}})
 		return e.client.Txn(ctx).If(compares...).Then(clientv3.OpPut(e.prefix+key, string(value), clientv3.WithLease(lease.ID))).Commit()
 	})
@@ -280,20 +280,20 @@ func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int6
 		}
 	}
 	if err != nil {
-		// What is not revoked ends by itself.
-		ask(ctx, func(ctx context.Context) (*clientv3.LeaseRevokeResponse, error) {
+		// If this fails, the lease expires.
+		withDeadline(ctx, func(ctx context.Context) (*clientv3.LeaseRevokeResponse, error) {
 			return e.client.Revoke(ctx, lease.ID)
 		})
 		return nil, err
 	}
 	lost := make(chan struct{})
 	go func() {
-		for range renewals { // closed when the lease is over, or ctx
+		for range renewals { // closed when the lease or ctx ends
 		}
 		close(lost)
 	}()
 	return lost, nil
 }
 
-// Close ends the connection; keys that are held end with their leases.
+// Close closes the connection. Held keys expire with their leases.
 func (e *Etcd) Close() error { return e.close() }

@@ -27,8 +27,8 @@ func connect(t *testing.T, c *storetest.Cluster, scheme string, files TLS) *Etcd
 	return s
 }
 
-// A member that dies, and one that is cut off, are no more than a delay; without
-// two of three nothing is written, and whoever watches is told.
+// If one member of three dies or is cut off, commits are only delayed. Without two
+// members nothing is written, and watches end with an error.
 func TestAClusterThatLosesMembers(t *testing.T) {
 	t.Parallel()
 	c := storetest.Start(t, 3, nil)
@@ -110,7 +110,7 @@ func TestAWatchIsToldThatTheStoreIsGone(t *testing.T) {
 	}
 }
 
-// A lease ends where its holder cannot renew it, and its key with it.
+// A key expires with its lease when its holder cannot renew it.
 func TestALeaseIsLostWhereTheStoreIsOutOfReach(t *testing.T) {
 	t.Parallel()
 	c := storetest.Start(t, 1, nil)
@@ -172,8 +172,8 @@ func TestOnlyWhoHasACertificateGetsIn(t *testing.T) {
 	}
 	a, _ := ParseAddress("etcd://192.0.2.1")
 	for want, files := range map[string]TLS{
-		"belong together": {Cert: ours.ClientCert},
-		"TLS files":       {CA: "/no/such/file"},
+		"only one of": {Cert: ours.ClientCert},
+		"TLS files":   {CA: "/no/such/file"},
 	} {
 		if _, err := OpenEtcd(a, files, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", files, err)

@@ -18,43 +18,43 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// File is a store of one host: a bbolt database, which one process has open at a
+// File is a store of one host: a bbolt database. One process can open it at a
 // time. A commit is on the disk when Commit returns.
 type File struct {
 	path string
 	db   *bbolt.DB
 
-	mu       sync.Mutex // of commits, one after another
+	mu       sync.Mutex // serialises commits
 	revision int64
-	history  []Changes // the latest, for who begins to watch or commits a little late
-	kept     int       // entries in history
+	history  []Changes // the latest commits, for new watches and for conflicts
+	kept     int       // number of entries in history
 	watches  map[*fileWatch]bool
 	closed   chan struct{}
 }
 
-// fileWatch is what one who watches was not told yet.
+// fileWatch is one watch with its pending changes.
 type fileWatch struct {
-	news  []Changes // with File.mu
+	news  []Changes // guarded by File.mu
 	woken chan struct{}
 }
 
 func (w *fileWatch) wake() {
 	select {
 	case w.woken <- struct{}{}:
-	default: // it is awake already
+	default: // a wake-up is already pending
 	}
 }
 
-// mostHistory is how many entries of past commits are remembered.
-const mostHistory = 4096
+// maxHistory is the number of entries of past commits that stay in memory.
+const maxHistory = 4096
 
-// firstMapped is how much of the database's file is mapped at once, which costs
-// addresses and no memory: a commit that outgrows it copies all that it has
-// touched.
-const firstMapped = 256 << 20
+// initialMap is the size in bytes of the database's first memory mapping. It
+// costs addresses, not memory. A commit that outgrows the mapping must copy all
+// pages that it has touched.
+const initialMap = 256 << 20
 
-// Buckets of the database: keys → revision (8 bytes, big endian) and value; the
-// keys that are held, which end with the process; and the store's own revision.
+// Buckets of the database. entries: key → revision (8 bytes, big endian) and
+// value. held: keys that end with the process. meta: the revision of the store.
 var (
 	bucketEntries = []byte("entries")
 	bucketHeld    = []byte("held")
@@ -62,39 +62,39 @@ var (
 	keyRevision   = []byte("revision")
 )
 
-// OpenFile opens a store in a file, or makes it, with its directory.
+// OpenFile opens a store in a file. It creates a missing file and directory.
 func OpenFile(path string) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of the store: %w", err)
+		return nil, fmt.Errorf("create the directory of the store: %w", err)
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: firstMapped})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: initialMap})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("open the store %s: another process has it open", path)
+		return nil, fmt.Errorf("open the store %s: another process has it open; stop that process first", path)
 	case err != nil:
 		return nil, unreadable(path, err)
 	}
 	f := &File{path: path, db: db, watches: map[*fileWatch]bool{}, closed: make(chan struct{})}
-	if err := f.ready(); err != nil {
+	if err := f.prepare(); err != nil {
 		db.Close()
 		return nil, unreadable(path, err)
 	}
 	return f, nil
 }
 
-// unreadable says what to do about a file that is no store.
+// unreadable wraps an error of a file that cannot be opened or read.
 func unreadable(path string, why error) error {
 	if isFull(why) {
-		return fmt.Errorf("open the store %s: no space is left; make room: %w", path, why)
+		return fmt.Errorf("open the store %s: the disk is full; free some space: %w", path, why)
 	}
-	return fmt.Errorf("the store %s cannot be read: %w; put a copy of it back, or move it away and apply the state anew", path, why)
+	return fmt.Errorf("read the store %s: %w; restore a backup, or move the file away and apply the state again", path, why)
 }
 
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// ready makes the buckets, and drops what a process held that is gone. A store
-// that is as it should be is not written to.
-func (f *File) ready() error {
+// prepare creates the buckets and deletes the keys that the previous process
+// held. It does not write if neither is needed.
+func (f *File) prepare() error {
 	ready := false
 	err := f.db.View(func(tx *bbolt.Tx) error {
 		held := tx.Bucket(bucketHeld)
@@ -130,7 +130,8 @@ func (f *File) ready() error {
 	})
 }
 
-// revisionIn is the revision at the beginning of what is kept; 0 of nothing.
+// revisionIn returns the revision at the start of a stored value; 0 if there is
+// none.
 func revisionIn(kept []byte) int64 {
 	if len(kept) < 8 {
 		return 0
@@ -138,7 +139,7 @@ func revisionIn(kept []byte) int64 {
 	return int64(binary.BigEndian.Uint64(kept))
 }
 
-// MaxKeys is what a commit may have.
+// MaxKeys is the maximum of keys in a commit.
 func (f *File) MaxKeys() int { return 1 << 24 }
 
 // Read returns every entry.
@@ -149,7 +150,7 @@ func (f *File) Read(context.Context) (i Image, err error) {
 			if len(kept) < 8 {
 				return fmt.Errorf("key %q has no revision", key)
 			}
-			i.Entries = append(i.Entries, Entry{string(key), bytes.Clone(kept[8:]), revisionIn(kept)}) // bbolt's own memory is gone after this
+			i.Entries = append(i.Entries, Entry{string(key), bytes.Clone(kept[8:]), revisionIn(kept)}) // bbolt's memory is valid only inside the transaction
 			return nil
 		})
 	})
@@ -159,7 +160,7 @@ func (f *File) Read(context.Context) (i Image, err error) {
 	return i, nil
 }
 
-// Commit is one transaction of the database.
+// Commit runs one transaction of the database.
 func (f *File) Commit(_ context.Context, c Commit) (int64, error) { return f.commit(c, nil) }
 
 func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
@@ -190,14 +191,14 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 	case errors.As(err, &conflict):
 		return 0, err
 	case err != nil:
-		return 0, notKept(f.path, err)
+		return 0, notWritten(f.path, err)
 	}
 	f.publish(ch)
 	return ch.Revision, nil
 }
 
-// conflicts are the keys that are not as a commit needs them. It is called with
-// mu held.
+// conflicts returns the keys that do not meet the conditions of a commit. The
+// caller holds mu.
 func (f *File) conflicts(entries *bbolt.Bucket, c Commit) (keys []string) {
 	for key, revision := range c.Exact {
 		if revisionIn(entries.Get([]byte(key))) != revision {
@@ -211,8 +212,8 @@ func (f *File) conflicts(entries *bbolt.Bucket, c Commit) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// newer are the keys under a prefix that were written after a revision, by what
-// is remembered, else by looking at all of them.
+// newer returns the keys under a prefix that were written after a revision. It
+// uses the history if that reaches back far enough, else it scans all keys.
 func (f *File) newer(entries *bbolt.Bucket, prefix string, than int64) (keys []string) {
 	if news, all := f.since(than); all {
 		for _, ch := range news {
@@ -248,20 +249,20 @@ func write(entries *bbolt.Bucket, ch Changes) error {
 	return nil
 }
 
-// notKept says what became of a change that could not be written.
-func notKept(path string, err error) error {
+// notWritten wraps an error of a commit that could not be written.
+func notWritten(path string, err error) error {
 	if isFull(err) {
-		return fmt.Errorf("keep the desired state in %s: no space is left; nothing was changed. Make room, then ask again: %w", path, err)
+		return fmt.Errorf("write the desired state to %s: the disk is full and nothing was changed; free some space and retry: %w", path, err)
 	}
-	return fmt.Errorf("keep the desired state in %s: %w; nothing was changed", path, err)
+	return fmt.Errorf("write the desired state to %s: %w; nothing was changed", path, err)
 }
 
-// publish makes a commit known. It is called with mu held.
+// publish passes a commit to the watches. The caller holds mu.
 func (f *File) publish(ch Changes) {
 	f.revision = ch.Revision
 	f.history = append(f.history, ch)
 	f.kept += len(ch.Put) + len(ch.Deleted)
-	for f.kept > mostHistory {
+	for f.kept > maxHistory {
 		f.kept -= len(f.history[0].Put) + len(f.history[0].Deleted)
 		f.history = slices.Delete(f.history, 0, 1)
 	}
@@ -271,8 +272,8 @@ func (f *File) publish(ch Changes) {
 	}
 }
 
-// since are the commits after a revision; false when some are forgotten. It is
-// called with mu held.
+// since returns the commits after a revision, and false if the history does not
+// have all of them. The caller holds mu.
 func (f *File) since(revision int64) ([]Changes, bool) {
 	if revision >= f.revision {
 		return nil, true
@@ -283,7 +284,7 @@ func (f *File) since(revision int64) ([]Changes, bool) {
 	return f.history[revision+1-f.history[0].Revision:], true
 }
 
-// Watch follows the commits of this process: no other has the file open.
+// Watch follows the commits of this process: no other process has the file open.
 func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
 	w, err := f.watch(after)
 	if err != nil {
@@ -305,16 +306,16 @@ func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), al
 		}
 		select {
 		case <-w.woken:
-		case <-time.After(time.Second): // to say that it is alive
+		case <-time.After(time.Second): // to call alive
 		case <-f.closed:
-			return fmt.Errorf("the store %s was closed: %w", f.path, ErrUnavailable)
+			return fmt.Errorf("watch the store %s: it was closed: %w", f.path, ErrUnavailable)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// watch begins to watch with what came after a revision.
+// watch registers a watch whose first changes are those after a revision.
 func (f *File) watch(after int64) (*fileWatch, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -327,8 +328,8 @@ func (f *File) watch(after int64) (*fileWatch, error) {
 	return w, nil
 }
 
-// Hold notes that the key is held, and writes it: the next process that opens the
-// file drops it.
+// Hold writes the key and marks it as held. The next process that opens the file
+// deletes it.
 func (f *File) Hold(_ context.Context, key string, value []byte, revision int64, _ time.Duration) (<-chan struct{}, error) {
 	_, err := f.commit(Commit{Exact: map[string]int64{key: revision}, Put: map[string][]byte{key: value}}, func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketHeld).Put([]byte(key), nil)
@@ -336,7 +337,7 @@ func (f *File) Hold(_ context.Context, key string, value []byte, revision int64,
 	return nil, err
 }
 
-// Close ends all watches and gives the file free.
+// Close ends all watches and closes the file.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

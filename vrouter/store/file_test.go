@@ -35,7 +35,7 @@ func TestAFileThatIsNoStoreIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "invalid database; restore a backup") {
 		t.Errorf("%v", err)
 	}
 	if now, _ := os.ReadFile(path); !bytes.Equal(now, text) {
@@ -43,7 +43,7 @@ func TestAFileThatIsNoStoreIsLeftAlone(t *testing.T) {
 	}
 }
 
-// One who looks much later than what is remembered has to read anew.
+// A watch from a revision before the history must read again.
 func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {
@@ -51,7 +51,7 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 	}
 	defer s.Close()
 	s.db.NoSync = true
-	for range mostHistory + 10 {
+	for range maxHistory + 10 {
 		commit(t, s, Commit{Put: put("a", "b")})
 	}
 	if err := s.Watch(context.Background(), 1, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
@@ -59,8 +59,8 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 	}
 }
 
-// A commit larger than what is remembered reaches who watches, and is then gone
-// from memory.
+// A commit larger than the history reaches the watches and does not stay in
+// memory.
 func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
 	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {
@@ -74,19 +74,19 @@ func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
 	var once sync.Once
 	go func() {
 		watches <- s.Watch(ctx, 0, func(ch Changes) {
-			if told += len(ch.Put); told == mostHistory+2 {
+			if told += len(ch.Put); told == maxHistory+2 {
 				end()
 			}
 		}, func() { once.Do(func() { close(ready) }) })
 	}()
 	<-ready
 	large := Commit{Put: map[string][]byte{}}
-	for i := range mostHistory + 1 {
+	for i := range maxHistory + 1 {
 		large.Put[fmt.Sprint("k", i)] = []byte("v")
 	}
 	commit(t, s, large)
 	commit(t, s, Commit{Put: put("a", "b")})
-	if err := <-watches; !errors.Is(err, context.Canceled) || told != mostHistory+2 {
+	if err := <-watches; !errors.Is(err, context.Canceled) || told != maxHistory+2 {
 		t.Errorf("%d entries were told of, and then %v", told, err)
 	}
 	if len(s.history) != 1 || s.kept != 1 {
@@ -94,7 +94,7 @@ func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
 	}
 }
 
-// What is newer than a revision is the same by memory as by looking.
+// The history and a scan find the same newer keys.
 func TestMemoryAndDatabaseAgreeOnWhatIsNewer(t *testing.T) {
 	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {

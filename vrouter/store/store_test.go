@@ -13,7 +13,7 @@ import (
 	"windtunnel/vrouter/store/storetest"
 )
 
-// kinds are every store that can be opened here.
+// kinds are the stores that this host can open.
 func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 	t.Run("file", func(t *testing.T) {
 		s, err := OpenFile(filepath.Join(t.TempDir(), "deep", "store.db"))
@@ -146,7 +146,7 @@ func TestAWatchMissesNothing(t *testing.T) {
 	})
 }
 
-// Of many who want the same key, one gets it.
+// Of many concurrent commits for the same key, one succeeds.
 func TestOfManyWhoWantAKeyOneGetsIt(t *testing.T) {
 	kinds(t, func(t *testing.T, s Store) {
 		var got sync.Map
@@ -212,8 +212,7 @@ func TestWhatNoStoreTakesIsRefused(t *testing.T) {
 	})
 }
 
-// What was committed is there when the store is opened again, with its
-// revisions.
+// A store that is opened again has its entries and their revisions.
 func TestAStoreLasts(t *testing.T) {
 	dir := t.TempDir()
 	for name, open := range map[string]func() (Store, error){

@@ -8,9 +8,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// complete gives a port what it lacks: an address of each family that its
-// network has a subnet of, a name, and a MAC. A network without a free address is
-// an error.
+// complete allocates the missing fields of a port: an address of each family that
+// its network has a subnet of, a name, and a MAC. It fails if no address is free.
 func complete(s model.State, p model.Port) (model.Port, error) {
 	n, _ := s.Network(p.Network)
 	taken := takenIn(s, n.Name)
@@ -29,14 +28,13 @@ func complete(s model.State, p model.Port) (model.Port, error) {
 	return p, nil
 }
 
-// taken is what a new port of a network cannot have.
+// taken has the addresses and MACs in use in a network.
 type taken struct {
 	addresses map[netip.Addr]bool
 	macs      map[model.MAC]bool
 }
 
-// takenIn are the ports' addresses, those that routes lead elsewhere, and the
-// stations behind gateways.
+// takenIn returns the addresses and MACs of ports, routes and gateways.
 func takenIn(s model.State, network string) taken {
 	t := taken{map[netip.Addr]bool{}, map[model.MAC]bool{model.RouterMAC: true}}
 	for i := range s.Ports {
@@ -95,9 +93,8 @@ func (t taken) free(n model.Network) (free []netip.Addr, err error) {
 	return free, nil
 }
 
-// next is the first address of a subnet that nobody has. The gateway's is the
-// router's also where the network does not route: it may once. It ends after
-// as many steps as there are addresses taken.
+// next is the first free address of a subnet. The gateway's address is reserved
+// also in networks that do not route, since they may route later.
 func (t taken) next(p netip.Prefix) (netip.Addr, bool) {
 	last := model.BroadcastAddress(p)
 	for a := model.GatewayAddress(p).Next(); p.Contains(a); a = a.Next() {

@@ -7,8 +7,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// clone copies what changes touch: the lists, and the lists in them that are
-// changed in place.
+// clone copies the lists that mutations modify in place.
 func clone(s model.State) model.State {
 	s.Nodes, s.Networks, s.Ports = slices.Clone(s.Nodes), slices.Clone(s.Networks), slices.Clone(s.Ports)
 	s.Gateways, s.Policies = slices.Clone(s.Gateways), slices.Clone(s.Policies)
@@ -16,7 +15,7 @@ func clone(s model.State) model.State {
 	return s
 }
 
-// drop takes an element out of a list.
+// drop removes an element from a list.
 func drop[E any](m *maker, all *[]E) (e E, ok bool) {
 	if len(*all) == 0 {
 		return e, false
@@ -33,7 +32,7 @@ func (m *maker) deletePort() bool {
 	return ok
 }
 
-// unroute takes ways out of the routes, and routes that have no other.
+// unroute removes vias from routes, and routes without other vias.
 func (m *maker) unroute(gone func(model.Via) bool) {
 	var kept []model.Route
 	for _, r := range m.s.Routes {
@@ -93,8 +92,8 @@ func (m *maker) deleteNetwork() bool {
 	return true
 }
 
-// changeNetwork makes it bridge or route, or gives it another VNI, where what
-// is in it allows that.
+// changeNetwork changes the forwarding mode or the VNI of a network, if its objects
+// allow that.
 func (m *maker) changeNetwork() bool {
 	if len(m.s.Networks) == 0 {
 		return false
@@ -147,7 +146,7 @@ func (m *maker) rule() model.Rule {
 	return r
 }
 
-// changePolicies of a port.
+// changePolicies changes the policies of a port.
 func (m *maker) changePolicies() bool {
 	if len(m.s.Ports) == 0 || len(m.s.Policies) == 0 {
 		return false
@@ -163,7 +162,7 @@ func (m *maker) changeSettings() bool {
 	return true
 }
 
-// changePreference of a node among the encapsulations.
+// changePreference changes the order of a node's encapsulations.
 func (m *maker) changePreference() bool {
 	if len(m.s.Nodes) == 0 {
 		return false

@@ -1,5 +1,5 @@
-// Package modeltest makes random desired states that are valid, for tests that
-// shall hold for all of them.
+// Package modeltest makes random valid desired states, for tests of properties of
+// all states.
 package modeltest
 
 import (
@@ -18,7 +18,7 @@ func Random(r *rand.Rand, size int) model.State {
 	m := maker{rand: r}
 	m.s.Settings = model.Settings{AllowFragment: m.chance(4), AnySource: m.chance(4)}
 	if m.chance(3) {
-		m.s.Settings.VXLANPort = uint16(10000 + r.IntN(50000)) // none of other protocols'
+		m.s.Settings.VXLANPort = uint16(10000 + r.IntN(50000)) // no port of another protocol
 	}
 	m.times(1+r.IntN(2+min(size/4, 8)), m.addNode)
 	m.times(1+r.IntN(2+min(size/6, 10)), m.addNetwork)
@@ -29,8 +29,8 @@ func Random(r *rand.Rand, size int) model.State {
 	return m.s
 }
 
-// Mutate returns the state with one thing added, deleted or changed; it stays
-// valid. The given one stays as it is.
+// Mutate returns a valid state that differs from the given one in one added,
+// deleted or changed object. It does not modify the given state.
 func Mutate(r *rand.Rand, s model.State) model.State {
 	changes := []func(*maker) bool{
 		(*maker).addPort, (*maker).addPort, (*maker).deletePort, (*maker).deletePort, (*maker).movePort, (*maker).renumberPort,
@@ -46,7 +46,7 @@ func Mutate(r *rand.Rand, s model.State) model.State {
 	}
 }
 
-// maker changes a state; a change reports whether there was something to do.
+// maker builds and changes a state. Its methods report whether they changed it.
 type maker struct {
 	rand *rand.Rand
 	s    model.State
@@ -67,7 +67,7 @@ func pick[E any](m *maker, all []E) (e E, ok bool) {
 	return all[m.rand.IntN(len(all))], true
 }
 
-// name is the first of a kind that is not taken.
+// name returns the first free name of a kind.
 func name(kind string, taken func(string) bool) string {
 	for i := 1; ; i++ {
 		if n := fmt.Sprintf("%s%d", kind, i); !taken(n) {
@@ -78,7 +78,7 @@ func name(kind string, taken func(string) bool) string {
 
 func (m *maker) addNode() bool {
 	n := model.Node{Name: name("node", func(s string) bool { _, has := m.s.Node(s); return has })}
-	// Both families, so that all can reach all, or IPv4 alone.
+	// IPv4 always, so that all nodes reach each other; IPv6 sometimes.
 	four, six := 1+m.rand.IntN(2), m.rand.IntN(3)
 	for range four {
 		n.Underlay = append(n.Underlay, m.freeUnderlay(netip.MustParsePrefix("172.16.0.0/16")))
@@ -87,7 +87,7 @@ func (m *maker) addNode() bool {
 		n.Underlay = append(n.Underlay, m.freeUnderlay(netip.MustParsePrefix("fd00:172::/64")))
 	}
 	if !m.chance(3) {
-		// VXLAN is with all, so that all understand all.
+		// VXLAN on all nodes, so that all have an encapsulation in common.
 		n.Encapsulations = []model.Encapsulation{model.VXLAN}
 		for _, e := range []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP} {
 			if m.chance(2) {
@@ -117,8 +117,7 @@ func (m *maker) freeUnderlay(p netip.Prefix) netip.Addr {
 	}
 }
 
-// addNetwork makes one whose addresses are other networks' too: tenants do not
-// ask each other.
+// addNetwork adds a network with the same subnets as others, in another tenant.
 func (m *maker) addNetwork() bool {
 	n := model.Network{Name: name("net", func(s string) bool { _, has := m.s.Network(s); return has })}
 	for {
@@ -131,7 +130,7 @@ func (m *maker) addNetwork() bool {
 		n.VNI = 5000 + n.ID
 	}
 	n.Forwarding = []model.Forwarding{"", model.L3, model.L2, model.L2L3}[m.rand.IntN(4)]
-	n.Tenant = n.Name // they all have the same subnets
+	n.Tenant = n.Name // all networks have the same subnets
 	n.Subnets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
 	if m.chance(2) {
 		n.Subnets = append(n.Subnets, netip.MustParsePrefix("10.0.4.0/28"))
@@ -177,7 +176,7 @@ func (m *maker) addPort() bool {
 	return true
 }
 
-// addRoute leads to ports, gateways, or nowhere.
+// addRoute adds a route to ports or gateways, or one that discards.
 func (m *maker) addRoute() bool {
 	n, ok := pick(m, m.s.Networks)
 	if !ok || n.Forwarding == model.L2 {
@@ -207,7 +206,7 @@ func (m *maker) addRoute() bool {
 	return true
 }
 
-// prefix is outside of the network's subnets, of a family that it has.
+// prefix returns a prefix outside the network's subnets, of one of their families.
 func (m *maker) prefix(n model.Network) netip.Prefix {
 	all := []string{"0.0.0.0/0", "192.168.0.0/16", "192.168.7.0/24", "198.51.100.7/32"}
 	if slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return s.Addr().Is6() }) {
@@ -217,7 +216,7 @@ func (m *maker) prefix(n model.Network) netip.Prefix {
 	return netip.MustParsePrefix(p)
 }
 
-// addGateway makes one for some of the networks.
+// addGateway adds a gateway for some of the networks.
 func (m *maker) addGateway() bool {
 	g := model.Gateway{Name: name("gateway", func(s string) bool { _, has := m.s.Gateway(s); return has })}
 	g.Addresses = []netip.Addr{m.freeUnderlay(netip.MustParsePrefix("172.16.0.0/16"))}
@@ -238,14 +237,14 @@ func (m *maker) addGateway() bool {
 		return false
 	}
 	m.s.Gateways = append(m.s.Gateways, g)
-	if m.s.Validate() != nil { // what it reaches is taken
+	if m.s.Validate() != nil { // another object has its prefix or MAC
 		m.s.Gateways = m.s.Gateways[:len(m.s.Gateways)-1]
 		return false
 	}
 	return true
 }
 
-// common is an encapsulation that every node offers.
+// common returns an encapsulation of all nodes.
 func (m *maker) common() model.Encapsulation {
 	for _, e := range []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE} {
 		lacks := func(n model.Node) bool {

@@ -15,15 +15,16 @@ import (
 	"time"
 )
 
-// Certificates are files of a certificate authority and what it signed.
+// Certificates are the files of a certificate authority and of the certificates
+// that it has signed.
 type Certificates struct {
 	CA                    string
 	ServerCert, ServerKey string
 	ClientCert, ClientKey string
 }
 
-// NewCertificates makes an authority, a server's certificate for addresses and a
-// client's.
+// NewCertificates makes an authority, a server certificate for addresses, and a
+// client certificate.
 func NewCertificates(tb testing.TB, addresses ...string) *Certificates {
 	tb.Helper()
 	dir := tb.TempDir()

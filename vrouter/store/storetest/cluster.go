@@ -1,5 +1,5 @@
-// Package storetest runs real etcd clusters for tests: members in network
-// namespaces of their own, that can be killed and cut off.
+// Package storetest runs real etcd clusters for tests. Each member has a network
+// namespace. Tests can kill members and cut their links.
 package storetest
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Cluster is an etcd cluster. Its members' namespaces are joined by a bridge in
-// the namespace Hub, from which clients reach them.
+// Cluster is an etcd cluster. A bridge in the namespace Hub connects the members'
+// namespaces. Clients reach the members from there.
 type Cluster struct {
 	Hub     netns.NsHandle
 	HubName string
@@ -32,7 +32,7 @@ type Cluster struct {
 	tb      testing.TB
 	name    string
 	number  int64
-	guests  int // namespaces that Connect has joined
+	guests  int // number of namespaces that Connect has connected
 	tls     *Certificates
 }
 
@@ -45,16 +45,17 @@ type Member struct {
 	log     string
 	argv    []string
 	cmd     *exec.Cmd
-	ended   chan struct{} // closed when cmd has
+	ended   chan struct{} // closed when cmd has ended
 }
 
 var clusters atomic.Int64
 
-// network of the clusters: 198.18.0.0/15 is for benchmarks (RFC 2544).
+// network is the address format of the clusters. 198.18.0.0/15 is reserved for
+// benchmarks (RFC 2544).
 const network = "198.19.%d.%d"
 
-// Start starts a cluster; the test is skipped where etcd is not installed or
-// namespaces cannot be made. tls may be nil.
+// Start starts a cluster. It skips the test without etcd or without root. tls may
+// be nil.
 func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
 	tb.Helper()
 	program, err := exec.LookPath("etcd")
@@ -104,8 +105,8 @@ func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
 	return c
 }
 
-// Endpoints are the members' HOST:PORT, parted by commas, as an address of a
-// store has them.
+// Endpoints returns the HOST:PORT of the members, separated by commas, as in the
+// address of a store.
 func (c *Cluster) Endpoints() string {
 	var all []string
 	for _, m := range c.Members {
@@ -114,7 +115,7 @@ func (c *Cluster) Endpoints() string {
 	return strings.Join(all, ",")
 }
 
-// Connect gives a namespace a cable to the hub, from which it reaches the
+// Connect connects a namespace to the hub by a veth pair, so that it reaches the
 // members.
 func (c *Cluster) Connect(ns netns.NsHandle) {
 	c.tb.Helper()
@@ -122,8 +123,8 @@ func (c *Cluster) Connect(ns netns.NsHandle) {
 	c.cable(fmt.Sprintf("g%d", c.guests), ns, "etcd0", fmt.Sprintf(network, c.number, 100+c.guests))
 }
 
-// Metrics are a member's, without labels: those that differ by labels are added
-// up.
+// Metrics returns the metrics of a member. Metrics with the same name are summed
+// over their labels.
 func (c *Cluster) Metrics(i int) map[string]float64 {
 	c.tb.Helper()
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -141,7 +142,7 @@ func (c *Cluster) Metrics(i int) map[string]float64 {
 			continue
 		}
 		if at := strings.LastIndexByte(value, ' '); at >= 0 {
-			value = value[at+1:] // a label's value had a blank
+			value = value[at+1:] // a label's value contained a space
 		}
 		name, _, _ = strings.Cut(name, "{")
 		if n, err := strconv.ParseFloat(value, 64); err == nil {
@@ -152,7 +153,7 @@ func (c *Cluster) Metrics(i int) map[string]float64 {
 	return all
 }
 
-// Kill ends a member at once.
+// Kill kills a member.
 func (c *Cluster) Kill(i int) {
 	c.tb.Helper()
 	m := c.Members[i]
@@ -160,7 +161,7 @@ func (c *Cluster) Kill(i int) {
 	<-m.ended
 }
 
-// StartMember starts a member, or starts one again that was killed.
+// StartMember starts a member, or restarts one after Kill.
 func (c *Cluster) StartMember(i int) {
 	c.tb.Helper()
 	m := c.Members[i]
@@ -175,7 +176,7 @@ func (c *Cluster) StartMember(i int) {
 	m.ended = ended
 	go func() {
 		defer close(ended)
-		// The thread that starts a process is its parent by Pdeathsig: it stays.
+		// Pdeathsig fires when the thread that started the process ends: keep it.
 		runtime.LockOSThread()
 		if err := netns.Set(m.space); err != nil {
 			started <- err
@@ -191,7 +192,7 @@ func (c *Cluster) StartMember(i int) {
 	must(c.tb, <-started)
 }
 
-// CutOff parts a member, or with -1 all of them, from everybody.
+// CutOff sets the link of a member down; -1: the links of all members.
 func (c *Cluster) CutOff(i int) {
 	c.links(i, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) })
 }
@@ -214,12 +215,11 @@ func (c *Cluster) links(i int, f func(*netlink.Handle, netlink.Link) error) {
 	})
 }
 
-// Do runs a function in the hub's namespace, on a thread of its own: what it
-// dials goes from there.
+// Do runs a function on a new thread in the hub's namespace.
 func (c *Cluster) Do(f func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with it
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if err := netns.Set(c.Hub); err != nil {
 			done <- err
 			return
@@ -229,7 +229,7 @@ func (c *Cluster) Do(f func() error) error {
 	return <-done
 }
 
-// Dial connects from the hub, for clients whose goroutines run anywhere.
+// Dial connects to an address from the hub's namespace.
 func (c *Cluster) Dial(ctx context.Context, target string) (conn net.Conn, err error) {
 	var d net.Dialer
 	err = c.Do(func() (err error) {
@@ -258,7 +258,7 @@ func (c *Cluster) awaitClients() {
 	}
 }
 
-// namespace makes one that goes with the test.
+// namespace makes a network namespace that is deleted after the test.
 func (c *Cluster) namespace(part string) netns.NsHandle {
 	c.tb.Helper()
 	name := c.name + "-" + part
@@ -281,7 +281,7 @@ func (c *Cluster) namespace(part string) netns.NsHandle {
 	return ns
 }
 
-// join makes a member's namespace and its cable to the hub.
+// join makes a member's namespace and connects it to the hub.
 func (c *Cluster) join(i int, m *Member) {
 	c.tb.Helper()
 	m.space = c.namespace(m.Name)
@@ -294,7 +294,7 @@ func (c *Cluster) join(i int, m *Member) {
 	c.cable(fmt.Sprintf("m%d", i), m.space, "eth0", m.Address)
 }
 
-// cable joins a namespace to the hub, by a device with an address.
+// cable connects a namespace to the hub by a veth pair and sets its address.
 func (c *Cluster) cable(port string, ns netns.NsHandle, device, at string) {
 	c.tb.Helper()
 	in(c.tb, c.Hub, func(h *netlink.Handle) {

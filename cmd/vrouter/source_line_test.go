@@ -7,8 +7,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// An error of a state file is what the model says of it, with the line and a mark
-// below the place.
+// An error of a state file is the model's error with the line and a caret below
+// the column.
 func TestErrorsOfAStateFileShowTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"networks:\n  - name: red\n    subnet: [10.0.0.0/24]\n": "    3 |     subnet: [10.0.0.0/24]\n      |     ^",
@@ -22,26 +22,26 @@ func TestErrorsOfAStateFileShowTheLine(t *testing.T) {
 			t.Errorf("%q is taken", text)
 			continue
 		}
-		if got := shown("s.yaml", text, err).Error(); got != err.Error()+"\n"+want {
+		if got := withSourceLine("s.yaml", text, err).Error(); got != err.Error()+"\n"+want {
 			t.Errorf("%q:\n%s\nwant\n%s\n%s", text, got, err, want)
 		}
 	}
 }
 
-// A quoted word that stands several times in the file says nothing about the
-// place: none is better than a wrong one.
-func TestAnErrorWithoutAPlaceNamesNone(t *testing.T) {
+// A quoted word that occurs several times in the file does not give the position.
+// No position is better than a wrong one.
+func TestAnErrorWithoutAPositionShowsNoLine(t *testing.T) {
 	text := "nodes:\n  - {name: a, underlay: [192.0.2.300]}\n  - {name: b, underlay: [192.0.2.300]}\n"
 	_, err := model.Parse("s.yaml", []byte(text))
 	if err == nil {
 		t.Fatal("the state is taken")
 	}
-	if got := shown("s.yaml", text, err).Error(); got != err.Error() || strings.Contains(got, "|") {
+	if got := withSourceLine("s.yaml", text, err).Error(); got != err.Error() || strings.Contains(got, "|") {
 		t.Errorf("%q, want it as it is: %q", got, err)
 	}
 }
 
-func FuzzShown(f *testing.F) {
+func FuzzWithSourceLine(f *testing.F) {
 	for _, text := range []string{"a", "nodes: [", "networks:\n\t- x", "ports: {a: 1}", "\xff\xfe", "nodes:\n  - name: 网络\n    x: 1", "%", "a: &b c", "settings: {vxlan_port: 1e9}"} {
 		f.Add(text)
 	}
@@ -50,7 +50,7 @@ func FuzzShown(f *testing.F) {
 		if err == nil {
 			return
 		}
-		if got := shown("s.yaml", text, err).Error(); !strings.HasPrefix(got, "s.yaml:") {
+		if got := withSourceLine("s.yaml", text, err).Error(); !strings.HasPrefix(got, "s.yaml:") {
 			t.Errorf("%q: %q does not begin with the file's name", text, got)
 		}
 	})
