@@ -33,8 +33,8 @@ func table(t ebpf.MapType) func() error {
 	return func() error { return features.HaveMapType(t) }
 }
 
-func helper(t ebpf.ProgramType, f asm.BuiltinFunc) func() error {
-	return func() error { return features.HaveProgramHelper(t, f) }
+func helper(f asm.BuiltinFunc) func() error {
+	return func() error { return features.HaveProgramHelper(ebpf.SchedCLS, f) }
 }
 
 var kernelNeeds = []kernelNeed{
@@ -44,13 +44,13 @@ var kernelNeeds = []kernelNeed{
 	{"longest-prefix tries", "4.11", table(ebpf.LPMTrie)},
 	{"per-CPU arrays", "4.6", table(ebpf.PerCPUArray)},
 	{"ring buffers", "5.8", table(ebpf.RingBuf)},
-	{"bpf_skb_adjust_room", "4.13", helper(ebpf.SchedCLS, asm.FnSkbAdjustRoom)},
-	{"bpf_skb_change_head", "5.8", helper(ebpf.SchedCLS, asm.FnSkbChangeHead)},
-	{"bpf_redirect_neigh", "5.10", helper(ebpf.SchedCLS, asm.FnRedirectNeigh)},
-	{"bpf_redirect_peer", "5.10", helper(ebpf.SchedCLS, asm.FnRedirectPeer)},
-	{"bpf_clone_redirect", "4.2", helper(ebpf.SchedCLS, asm.FnCloneRedirect)},
-	{"bpf_loop", "5.17", helper(ebpf.SchedCLS, asm.FnLoop)},
-	{"bpf_ktime_get_coarse_ns", "5.11", helper(ebpf.SchedCLS, asm.FnKtimeGetCoarseNs)},
+	{"bpf_skb_adjust_room", "4.13", helper(asm.FnSkbAdjustRoom)},
+	{"bpf_skb_change_head", "5.8", helper(asm.FnSkbChangeHead)},
+	{"bpf_redirect_neigh", "5.10", helper(asm.FnRedirectNeigh)},
+	{"bpf_redirect_peer", "5.10", helper(asm.FnRedirectPeer)},
+	{"bpf_clone_redirect", "4.2", helper(asm.FnCloneRedirect)},
+	{"bpf_loop", "5.17", helper(asm.FnLoop)},
+	{"bpf_ktime_get_coarse_ns", "5.11", helper(asm.FnKtimeGetCoarseNs)},
 	{"BTF of the kernel (CONFIG_DEBUG_INFO_BTF)", "5.2", func() error { _, err := btf.LoadKernelSpec(); return err }},
 }
 

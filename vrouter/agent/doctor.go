@@ -25,7 +25,7 @@ const (
 
 // doctor checks the settings of this node that affect the overlay. It changes
 // nothing.
-func (a *agent) doctor(v *view) ([]api.Finding, error) {
+func (a *agent) doctor(v *view) []api.Finding {
 	findings := []api.Finding{kernelFinding()}
 	findings = append(findings, attachFindings(v)...)
 	findings = append(findings, mtuFindings(v)...)
@@ -44,7 +44,7 @@ func (a *agent) doctor(v *view) ([]api.Finding, error) {
 		}
 		findings = append(findings, api.Finding{Topic: "state", Level: levelNote, Text: w})
 	}
-	return findings, nil
+	return findings
 }
 
 // kernelFinding reports the kernel's release.

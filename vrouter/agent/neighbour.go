@@ -23,20 +23,19 @@ type neighbours struct {
 }
 
 // keep makes the set of managed neighbours equal to want. It does not touch
-// permanent entries. It returns the number of new entries.
-func (n *neighbours) keep(want map[neighbour]bool) (set int, err error) {
+// permanent entries.
+func (n *neighbours) keep(want map[neighbour]bool) error {
 	managed, fixed, err := n.list()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for w := range want {
 		if managed[w] || fixed[w] {
 			continue
 		}
 		if err := n.space.links.NeighSet(managedEntry(w)); err != nil {
-			return set, fmt.Errorf("set the managed neighbour %s on device %d: %w", w.address, w.oif, err)
+			return fmt.Errorf("set the managed neighbour %s on device %d: %w", w.address, w.oif, err)
 		}
-		set++
 	}
 	for k := range n.kept {
 		if !want[k] && managed[k] {
@@ -44,7 +43,7 @@ func (n *neighbours) keep(want map[neighbour]bool) (set int, err error) {
 		}
 	}
 	n.kept = want
-	return set, nil
+	return nil
 }
 
 // list returns the managed and the permanent neighbours.

@@ -82,7 +82,7 @@ func (p *pass) failed(port string) bool {
 }
 
 // pass makes a pass over everything.
-func (a *agent) pass(why cause) *pass { return a.passOver(why, nil) }
+func (a *agent) pass(why cause) { a.passOver(why, nil) }
 
 // passOver makes a pass. links are the node's devices if they were just listed,
 // else nil.
@@ -404,7 +404,7 @@ func (p *pass) resolve() {
 			}
 		}
 	}
-	if _, err := p.a.neighbours.keep(want); err != nil {
+	if err := p.a.neighbours.keep(want); err != nil {
 		p.fail("", err)
 	}
 }

@@ -47,7 +47,7 @@ func makeProbe(v *view, r api.TraceRequest) (probe, error) {
 		return probe{}, refuse(http.StatusBadRequest, "port %q has no source address of the family of %s", r.From, r.To)
 	}
 	network, _ := v.want.network(port.Network)
-	to, known := firstHop(v.want, network, port, r.To.Unmap())
+	to, known := firstHop(v.want, network, r.To.Unmap())
 	if !known {
 		return neighbourQuery(port, source, r.To.Unmap())
 	}
@@ -66,7 +66,7 @@ func sourceFor(p model.Port, to netip.Addr) (netip.Addr, bool) {
 
 // firstHop returns the MAC that the workload sends to: the router's for routed
 // packets, the neighbour's for bridged ones.
-func firstHop(d *desired, n model.Network, from model.Port, to netip.Addr) (mac model.MAC, known bool) {
+func firstHop(d *desired, n model.Network, to netip.Addr) (mac model.MAC, known bool) {
 	subnet, onLink := subnetOf(n, to)
 	isGateway := onLink && to == subnet.Masked().Addr().Next()
 	switch {

@@ -48,7 +48,7 @@ func (a *agent) takeDown() error {
 	a.gate.Unlock()
 	a.unfollow()
 	errs := []error{removePairs(a.space, a.config.Node)}
-	if _, err := a.neighbours.keep(nil); err != nil {
+	if err := a.neighbours.keep(nil); err != nil {
 		errs = append(errs, err)
 	}
 	errs = append(errs, removeMerging(a.space, a.config.Node), a.plane().Remove(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
@@ -222,6 +222,5 @@ func removeManaged(s *space, c Config) error {
 			}
 		}
 	}
-	_, err = n.keep(nil)
-	return err
+	return n.keep(nil)
 }

@@ -138,7 +138,7 @@ func (a *agent) routes(end func()) http.Handler {
 		})))
 	}
 	mux.Handle("POST /v1/trace", answer(a.reading(a.handleTrace)))
-	mux.Handle("GET /v1/doctor", answer(a.reading(func(*http.Request) (any, error) { return a.doctor(a.view.Load()) })))
+	mux.Handle("GET /v1/doctor", answer(a.reading(func(*http.Request) (any, error) { return a.doctor(a.view.Load()), nil })))
 	mux.Handle("POST /v1/shutdown", answer(func(r *http.Request) (any, error) { return a.handleShutdown(r, end) }))
 	mux.Handle("GET /metrics", a.metricsHandler())
 	mux.Handle("/", answer(func(r *http.Request) (any, error) {
