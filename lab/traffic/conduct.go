@@ -50,12 +50,16 @@ func (c *conductor) run(stop <-chan struct{}) error {
 	if err := c.crew.start(); err != nil {
 		return err
 	}
+	end := int32(cooling)
+	if c.timing.Cooldown == 0 {
+		end = stopping // at once: a sender must not send between the two
+	}
 	marks := []struct {
 		after time.Duration
 		phase int32
 	}{
 		{c.timing.Warmup, measuring},
-		{c.timing.Warmup + c.timing.Duration, cooling},
+		{c.timing.Warmup + c.timing.Duration, end},
 		{c.timing.Warmup + c.timing.Duration + c.timing.Cooldown, stopping},
 	}
 	for _, m := range marks {

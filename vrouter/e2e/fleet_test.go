@@ -93,7 +93,7 @@ func TestTwoNodesShareOneState(t *testing.T) {
 			t.Errorf("a workload reaches the fleet's store at %s", at)
 		}
 	}
-	if _, err := a.try("network", "delete", "red"); err == nil || !strings.Contains(err.Error(), `network "red" has 2 ports, x, y`) {
+	if _, err := a.try("network", "delete", "red"); err == nil || !strings.Contains(err.Error(), `delete network "red": it has 2 ports, x, y`) {
 		t.Errorf("a network in use: %v", err)
 	}
 	if _, err := a.try("network", "create", "pink", "--subnet", "10.1.0.128/25"); err == nil || !strings.Contains(err.Error(), "overlaps") {
