@@ -240,10 +240,10 @@ int fabric_out(struct __sk_buff *skb)
 {
 	struct node_settings *s;
 
-	if (skb->mark == own_mark()) {
-		skb->mark = 0;
+	/* The mark stays: a program behind this one may clone the packet and send
+	 * the clone through here again. */
+	if (skb->mark == own_mark())
 		return TC_ACT_UNSPEC;
-	}
 	s = the_settings();
 	if (!s || !is_tunnel_packet(s, skb))
 		return TC_ACT_UNSPEC;
