@@ -95,7 +95,7 @@ func Runs(a, b []Side, opts Options) (*Comparison, error) {
 	neutral := c.OtherMachine && !opts.AcrossMachines
 	for _, rows := range [][]Row{c.Values, c.Ratios} {
 		judge(rows, neutral)
-		if len(OtherTrials(c.Environment)) > 0 {
+		if len(OtherTrials(c.Environment)) > 0 || p.otherDistance() {
 			undecide(rows)
 		}
 	}

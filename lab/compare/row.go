@@ -44,7 +44,7 @@ const (
 	Better      Verdict = "better"
 	Worse       Verdict = "worse"
 	Differs     Verdict = "differs"             // the metric has no better direction, or the machines differ
-	Undecided   Verdict = "undecided"           // the runs count different trials
+	Undecided   Verdict = "undecided"           // the runs count different trials, or had the CPUs at different distances
 	Suggested   Verdict = "suggested"           // the interval excludes 1, but not after the correction
 	Alike       Verdict = "no difference shows" // the interval holds 1
 	TooFew      Verdict = "too few trials"
@@ -177,8 +177,8 @@ func judge(rows []Row, neutral bool) {
 	}
 }
 
-// undecide takes the verdicts back: runs that count different trials differ for
-// another reason than the software.
+// undecide takes the verdicts back: the runs differ for another reason than the
+// software.
 func undecide(rows []Row) {
 	for i := range rows {
 		if rows[i].Adjusted != nil {

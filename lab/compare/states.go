@@ -37,18 +37,29 @@ func (g group) state() (s state) {
 // two different states. Readings of one state spread by less.
 const differing = 1.25
 
+// otherLevel is the smallest ratio of distances at two levels.
+const otherLevel = 1.6
+
+// otherDistance reports whether the CPUs of the two sides were at different
+// levels. The cost of every system depends on that.
+func (p *pairing) otherDistance() bool {
+	return apart(p.a.state().distance, p.b.state().distance, otherLevel)
+}
+
+// apart reports whether two known values differ by more than a ratio.
+func apart(x, y, ratio float64) bool {
+	return x > 0 && y > 0 && math.Abs(math.Log(x/y)) > math.Log(ratio)
+}
+
 // stateNotes says if the sides were measured in different states of the
 // machine. A tunnel's cost depends on the state.
 func (p *pairing) stateNotes() []string {
 	a, b := p.a.state(), p.b.state()
-	apart := func(x, y float64) bool {
-		return x > 0 && y > 0 && math.Abs(math.Log(x/y)) > math.Log(differing)
-	}
 	var what []string
-	if apart(a.distance, b.distance) {
+	if apart(a.distance, b.distance, differing) {
 		what = append(what, fmt.Sprintf("its CPUs were %.0f ns from each other for A and %.0f ns for B", a.distance, b.distance))
 	}
-	if apart(a.copied, b.copied) {
+	if apart(a.copied, b.copied, differing) {
 		what = append(what, fmt.Sprintf("it copied memory at %.1f GB/s for A and %.1f GB/s for B", a.copied/8e9, b.copied/8e9))
 	}
 	if len(what) == 0 {

@@ -99,6 +99,30 @@ func TestRunsThatCountDifferentTrialsAreNotDecided(t *testing.T) {
 	}
 }
 
+// The same software costs more where the CPUs are far from each other.
+func TestRunsAtDifferentDistancesAreNotDecided(t *testing.T) {
+	at := func(distance float64, m made) []Side {
+		sides := m.runs()
+		for _, side := range sides {
+			for i := range side.Samples {
+				side.Samples[i].Metrics.Set(sample.CPUDistance, distance)
+			}
+		}
+		return sides
+	}
+	near := at(100, made{id: "a", blocks: 12, seed: 1, noise: 0.01})
+	slower := made{id: "b", blocks: 12, seed: 2, noise: 0.01, drift: 0.6}
+	for distance, want := range map[float64]bool{440: true, 110: false} {
+		c, err := Runs(near, at(distance, slower), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Values[0].Adjusted == nil || (c.Values[0].Verdict == Undecided) != want {
+			t.Errorf("100 and %.0f ns: %s; want it undecided: %v", distance, c.Values[0].line(), want)
+		}
+	}
+}
+
 // Stored runs that count other trials do not say how far runs like these spread.
 func TestHistoryIsOfRunsThatCountTheSameTrials(t *testing.T) {
 	now := made{id: "b", blocks: 6, seed: 2}.run()

@@ -1,6 +1,8 @@
 package condition
 
 import (
+	lists "slices"
+
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -33,10 +35,15 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 		return
 	}
 	ms.Set(sample.KeptSlices, kept.seconds/all.seconds)
-	setMedian(ms, sample.CPUDistance, slices, func(p sample.Point) []float64 { return []float64{p.CPUDistance} })
-	setMedian(ms, sample.MemoryCopy, slices, func(p sample.Point) []float64 {
+	distances := readings(slices, func(p sample.Point) []float64 { return []float64{p.CPUDistance} })
+	setMedian(ms, sample.CPUDistance, distances)
+	if len(distances) > 0 {
+		ms.Set(sample.CPUDistanceLow, lists.Min(distances))
+		ms.Set(sample.CPUDistanceHigh, lists.Max(distances))
+	}
+	setMedian(ms, sample.MemoryCopy, readings(slices, func(p sample.Point) []float64 {
 		return []float64{p.SenderMemoryCopy, p.ReceiverMemoryCopy}
-	})
+	}))
 	if kept.seconds == all.seconds {
 		return
 	}
@@ -93,9 +100,8 @@ func quotient(kept, all float64) float64 {
 	return kept / all
 }
 
-// setMedian sets a metric to the median of the readings in the kept slices.
-func setMedian(ms sample.Metrics, m sample.Metric, slices []sample.Point, of func(sample.Point) []float64) {
-	var values []float64
+// readings lists the readings in the kept slices.
+func readings(slices []sample.Point, of func(sample.Point) []float64) (values []float64) {
 	for _, p := range slices {
 		for _, v := range of(p) {
 			if p.LeftOut == "" && v > 0 {
@@ -103,6 +109,11 @@ func setMedian(ms sample.Metrics, m sample.Metric, slices []sample.Point, of fun
 			}
 		}
 	}
+	return values
+}
+
+// setMedian sets a metric to the median of values, if there are any.
+func setMedian(ms sample.Metrics, m sample.Metric, values []float64) {
 	if v, ok, err := stats.Median(values); ok && err == nil {
 		ms.Set(m, v)
 	}

@@ -36,6 +36,27 @@ func TestARunOnAMachineWithoutAStateBeginsToAdjust(t *testing.T) {
 	}
 }
 
+// Three attempts at the only scenario are all that its first block has.
+func TestARunOfOneScenarioBeginsToAdjust(t *testing.T) {
+	n, asked := &notebook{}, 0
+	e := rehearsal(n, 4, stolen, "a")
+	e.Adjusting = func() error { asked++; return nil }
+	if err := e.Run(context.Background()); err != nil || asked != 1 || len(n.samples) != 6 {
+		t.Errorf("Run returned %v after %d samples, Adjusting was called %d times; want 3 attempts, then one at each of 3 trials", err, len(n.samples), asked)
+	}
+}
+
+// Where the run begins to adjust within a block, what waits there for a repeat
+// counts already.
+func TestTrialsThatCountAdjustedAreNotRepeated(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 1, stolen, "a", "b", "c", "d", "e", "f", "g", "h")
+	e.Adjusting = func() error { return nil }
+	if err := e.Run(context.Background()); err != nil || len(n.samples) != 8 {
+		t.Errorf("%d samples, %v; want one of each scenario", len(n.samples), err)
+	}
+}
+
 func TestOtherConditionsAndChosenDistancesDoNotMakeARunAdjust(t *testing.T) {
 	never := func() error { t.Error("Adjusting was called"); return nil }
 	busy := rehearsal(&notebook{}, 4, func(_ Trial, _ int, s *sample.Sample) error { return gated(s) }, "a", "b")

@@ -54,6 +54,7 @@ type Experiment struct {
 	Adjusting func() error
 
 	conditions conditions
+	last       bool // no further attempt at the current trial follows
 
 	// try makes one attempt at a trial and fills the sample; measure where nil.
 	try func(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) error
@@ -118,7 +119,13 @@ func (e *Experiment) Run(ctx context.Context) error {
 		if err := e.block(ctx, h, queue, number+e.later(h, block)); err != nil {
 			return err
 		}
-		if number > 0 && !h.anyCounts() && e.goesOn(h, block+1, time.Since(started)) {
+		if number == 0 || h.anyCounts() || !e.goesOn(h, block+1, time.Since(started)) {
+			continue
+		}
+		if err := e.mayAdjust(h, 1); err != nil {
+			return err
+		}
+		if !h.anyCounts() {
 			return ErrNoneCounts
 		}
 	}
@@ -133,6 +140,9 @@ func (e *Experiment) block(ctx context.Context, h *history, queue []queued, tota
 	for len(queue) > 0 {
 		q := queue[0]
 		queue = queue[1:]
+		if h.done[q.Trial] {
+			continue // the run adjusts now, so an earlier attempt counts
+		}
 		p := Progress{Number: q.number, Total: total, Attempt: q.attempt, Attempts: q.attempts}
 		if h.extra(planned) >= e.Plan.Repeats(planned) {
 			p.Attempts = q.attempt
@@ -154,6 +164,7 @@ func (e *Experiment) block(ctx context.Context, h *history, queue []queued, tota
 func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progress) (again bool, err error) {
 	sc := &e.Plan.Scenarios[q.scenario]
 	e.Observer.Began(q.Trial, p)
+	e.last = p.Attempt >= p.Attempts
 	s := sample.Sample{Scenario: q.Scenario, Block: q.Block, Position: q.position, Attempt: h.tried[q.Trial], Profiled: q.Profiled, Started: time.Now()}
 	try := e.try
 	if try == nil {
@@ -174,7 +185,7 @@ func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progre
 		return false, fmt.Errorf("record trial %d of %s: %w", q.Block+1, q.Scenario, err)
 	}
 	h.add(s)
-	if err := e.mayAdjust(h); err != nil {
+	if err := e.mayAdjust(h, 6); err != nil {
 		return false, err
 	}
 	if e.conditions.adjust {
@@ -185,9 +196,10 @@ func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progre
 	return p.Repeats, nil
 }
 
-// mayAdjust starts to adjust figures if the machine changes its state too often.
-func (e *Experiment) mayAdjust(h *history) error {
-	if e.conditions.adjust || e.Adjusting == nil || (e.Distance != "" && e.Distance != condition.Auto) || !h.unsettled() {
+// mayAdjust starts to adjust figures if the machine changes its state too often,
+// judged by so many trials at least.
+func (e *Experiment) mayAdjust(h *history, least int) error {
+	if e.conditions.adjust || e.Adjusting == nil || (e.Distance != "" && e.Distance != condition.Auto) || !h.unsettled(least) {
 		return nil
 	}
 	e.conditions.adjust = true
@@ -213,7 +225,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	run := &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions, last: s.Attempt+1 >= e.Attempts, fineIdle: e.FineIdle,
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions, last: e.last, fineIdle: e.FineIdle,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	}
 	if t.Profiled {

@@ -57,8 +57,8 @@ func (h *history) forgiven() *history {
 }
 
 // unsettled reports whether the machine changes its state too often: most of the
-// trials so far, at least 6, failed for that.
-func (h *history) unsettled() bool {
+// trials so far, at least least, failed for that.
+func (h *history) unsettled(least int) bool {
 	all, failed := 0, 0
 	for i := range h.samples {
 		if s := &h.samples[i]; s.OK() && !s.Profiled {
@@ -67,7 +67,7 @@ func (h *history) unsettled() bool {
 			}
 		}
 	}
-	return all >= 6 && 2*failed > all
+	return all >= least && 2*failed > all
 }
 
 // anyCounts reports whether some trial's figures count.

@@ -82,6 +82,25 @@ func TestAnOverwhelmingDifferenceStandsInALargeFamily(t *testing.T) {
 	}
 }
 
+// One block that is still slower, in the direction of a certain difference, does
+// not hide that.
+func TestASlowBlockDoesNotHideADifference(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 14))
+	for _, slower := range []float64{0, 0.36, 0.70} {
+		found := 0
+		for range 100 {
+			rows := blocksOf(10, 8, -0.1, func() float64 { return 0.02 * rng.NormFloat64() })
+			rows[0][3] -= slower
+			if Family(rows)[0] <= 0.05 {
+				found++
+			}
+		}
+		if found < 95 {
+			t.Errorf("one block slower by a further %.2f: found in %d of 100 runs", slower, found)
+		}
+	}
+}
+
 // Of one comparison, the correction of the family is the permutation test itself.
 func TestAFamilyOfOneIsItsOwnTest(t *testing.T) {
 	for _, c := range []struct {
