@@ -31,7 +31,7 @@ root:
 
 # Measures raw, bridge and VXLAN networking on this machine, and then vrouter
 # beside them, within 5 minutes where nothing has to be repeated.
-demo: root build ## Measure four networks on this machine in 5 to 6 minutes (root)
+demo: root build ## Measure four networks on this machine in about 5 minutes (root)
 	@bin/windtunnel doctor --brief
 	bin/windtunnel run quick
 	bin/windtunnel run quick-overlay --scenario bridge,vxlan,vrouter-mpls-udp,vrouter-vxlan
