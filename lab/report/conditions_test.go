@@ -154,29 +154,35 @@ func TestWithoutATrialThatCountsNoFiguresHold(t *testing.T) {
 	}
 }
 
-// Two scenarios of which each block has one near and one far.
-func TestScenariosOfOtherDistancesSayInHowManyBlocksBothWereAtOne(t *testing.T) {
+// bridgeAndVXLAN makes ten blocks of a bridge and of VXLAN over it. distance is that of
+// the CPUs, in ns, in a block's trial of the bridge (0) or of VXLAN (1).
+func bridgeAndVXLAN(distance func(block, system int) float64) (suite.Plan, []sample.Sample) {
 	plan := oneScenario()
 	plan.Scenarios = append(plan.Scenarios, plan.Scenarios[0])
 	plan.Scenarios[1].ID = "vxlan/stream"
 	plan.Comparisons = []suite.Comparison{{Baseline: "bridge/stream", Subject: "vxlan/stream"}}
 	var samples []sample.Sample
 	for block := range 10 {
-		distances := []float64{52, 335}
-		if block < 2 {
-			distances[0] = 335
-		}
-		for i, d := range distances {
-			s := atDistance(block, d, 13e9)
+		for i := range plan.Scenarios {
+			s := atDistance(block, distance(block, i), 13e9)
 			s.Scenario = plan.Scenarios[i].ID
 			samples = append(samples, s)
 		}
 	}
-	r := Build(sample.Run{Options: sample.Options{CPUDistance: "near"}}, plan, append(samples, func() sample.Sample {
-		s := atDistance(10, 52, 13e9)
-		s.Scenario = "vxlan/stream"
-		return s
-	}()))
+	return plan, samples
+}
+
+// Each block has the bridge near and VXLAN far, but for two blocks with both far.
+func TestScenariosOfOtherDistancesSayInHowManyBlocksBothWereAtOne(t *testing.T) {
+	plan, samples := bridgeAndVXLAN(func(block, system int) float64 {
+		if block < 2 || system == 1 {
+			return 335
+		}
+		return 52
+	})
+	near := atDistance(10, 52, 13e9)
+	near.Scenario = "vxlan/stream"
+	r := Build(sample.Run{Options: sample.Options{CPUDistance: "near"}}, plan, append(samples, near))
 	const want = "vxlan/stream and bridge/stream have figures, but in no block both at this distance of the CPUs (at another distance both in 2 blocks)"
 	if len(r.Findings) != 1 || !strings.HasSuffix(r.Findings[0], want+".") {
 		t.Errorf("%q", r.Findings)
@@ -185,21 +191,11 @@ func TestScenariosOfOtherDistancesSayInHowManyBlocksBothWereAtOne(t *testing.T) 
 }
 
 func TestBlocksAtAnotherDistanceAreCountedBesideAComparison(t *testing.T) {
-	plan := oneScenario()
-	plan.Scenarios = append(plan.Scenarios, plan.Scenarios[0])
-	plan.Scenarios[1].ID = "vxlan/stream"
-	plan.Comparisons = []suite.Comparison{{Baseline: "bridge/stream", Subject: "vxlan/stream"}}
-	var samples []sample.Sample
-	for block := range 10 {
-		for i := range plan.Scenarios {
-			d := 52.0
-			if block < 3 || block == 9 && i == 1 {
-				d = 335
-			}
-			s := atDistance(block, d, 13e9)
-			s.Scenario = plan.Scenarios[i].ID
-			samples = append(samples, s)
+	plan, samples := bridgeAndVXLAN(func(block, system int) float64 {
+		if block < 3 || block == 9 && system == 1 {
+			return 335
 		}
-	}
+		return 52
+	})
 	expectNote(t, Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks with both at this distance of the CPUs; in 3 blocks both are at another.")
 }
