@@ -21,7 +21,7 @@ func rehearsal(n *notebook, trials int, try func(t Trial, attempt int, s *sample
 	}
 	return &Experiment{
 		Plan: plan, Seed: 1, Attempts: 3, Recorder: n, Observer: n,
-		try: func(_ context.Context, _ *suite.Scenario, t Trial, s *sample.Sample) error {
+		try: func(_ context.Context, _ *suite.Scenario, t Trial, _ bool, s *sample.Sample) error {
 			return try(t, s.Attempt, s)
 		},
 	}
@@ -67,6 +67,25 @@ func TestATrialThatFailsAConditionIsRepeatedAtTheEndOfItsBlock(t *testing.T) {
 		if want := []struct{ block, attempt int }{{0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 1}, {1, 1}, {1, 2}, {1, 2}, {2, 0}, {2, 0}, {3, 0}, {3, 0}}[i]; s.Block != want.block || s.Attempt != want.attempt {
 			t.Errorf("sample %d is attempt %d in block %d; want attempt %d in block %d", i, s.Attempt, s.Block, want.attempt, want.block)
 		}
+	}
+}
+
+// The last attempt may run at any CPU distance, also where it is the only one
+// because the scenario never passes.
+func TestTheLastAttemptIsKnownAsSuch(t *testing.T) {
+	e := rehearsal(&notebook{}, 4, nil, "a")
+	e.History = []sample.Sample{{Scenario: "b"}} // counts, so that the run goes on
+	var lasts []bool
+	e.try = func(_ context.Context, _ *suite.Scenario, _ Trial, last bool, s *sample.Sample) error {
+		lasts = append(lasts, last)
+		return gated(s)
+	}
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	once := []bool{false, false, true}
+	if want := append(slices.Repeat(once, hopelessAfter), true); len(lasts) < len(want) || !slices.Equal(lasts[:len(want)], want) {
+		t.Errorf("last is %v, want it to begin with %v", lasts, want)
 	}
 }
 

@@ -54,10 +54,10 @@ type Experiment struct {
 	Adjusting func() error
 
 	conditions conditions
-	last       bool // no further attempt at the current trial follows
 
-	// try makes one attempt at a trial and fills the sample; measure where nil.
-	try func(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) error
+	// try makes one attempt at a trial and fills the sample; measure if nil. last
+	// reports that no further attempt can follow.
+	try func(ctx context.Context, sc *suite.Scenario, t Trial, last bool, s *sample.Sample) error
 }
 
 // Profiling is the rate and number of CPU profiles. The zero value takes none.
@@ -164,13 +164,12 @@ func (e *Experiment) block(ctx context.Context, h *history, queue []queued, tota
 func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progress) (again bool, err error) {
 	sc := &e.Plan.Scenarios[q.scenario]
 	e.Observer.Began(q.Trial, p)
-	e.last = p.Attempt >= p.Attempts
 	s := sample.Sample{Scenario: q.Scenario, Block: q.Block, Position: q.position, Attempt: h.tried[q.Trial], Profiled: q.Profiled, Started: time.Now()}
 	try := e.try
 	if try == nil {
 		try = e.measure
 	}
-	err = try(ctx, sc, q.Trial, &s)
+	err = try(ctx, sc, q.Trial, p.Attempt >= p.Attempts, &s)
 	s.Took = time.Since(s.Started)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -209,7 +208,7 @@ func (e *Experiment) mayAdjust(h *history, least int) error {
 
 // measure brings up the bench, runs the traffic once, and removes the bench, also
 // after an error.
-func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s *sample.Sample) (err error) {
+func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, last bool, s *sample.Sample) (err error) {
 	b, err := NewBench(ctx, e.Executor, e.ID, sc, e.Plan.Nodes)
 	if err != nil {
 		return err
@@ -225,7 +224,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, s
 		return err
 	}
 	run := &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions, last: e.last, fineIdle: e.FineIdle,
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions, last: last, fineIdle: e.FineIdle,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	}
 	if t.Profiled {
