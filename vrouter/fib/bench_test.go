@@ -25,8 +25,8 @@ func fleet(nodes, ports int, forwarding model.Forwarding) model.State {
 	return s.WithDefaults()
 }
 
-// The work of a node in a large fleet for each change: validate and compile the
-// state.
+// BenchmarkCompile measures the work of one node for each change in a large fleet:
+// it validates the state and compiles the tables.
 func BenchmarkCompile(b *testing.B) {
 	const ports = 100_000
 	for _, c := range []struct {

@@ -20,8 +20,8 @@ const (
 // in: the networks that have ports on the node, and what leads out of them. It
 // takes numbers from ids, which may have grown also when it fails: try with a
 // Clone. The warnings name what is left out for now, in the state's order. What
-// does not fit is a *LimitError; with facts.Partial what is wrong with one network
-// is in Tables.Refused. Equal input makes equal tables.
+// does not fit is a *LimitError. With facts.Partial, the errors of single networks
+// are in Tables.Refused. Equal input makes equal tables.
 //
 // Nexthop 0 discards; no table has it.
 func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []string, error) {
@@ -155,7 +155,7 @@ func (c *compiler) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// refuse notes what is wrong with one network.
+// refuse records an error that concerns only one network.
 func (c *compiler) refuse(n *network, err error) {
 	if c.facts.Partial {
 		c.t.Refused = append(c.t.Refused, NetworkError{n.Name, err})

@@ -4,8 +4,8 @@ import "net/netip"
 
 // Facts are the inputs of Compile in addition to the desired state.
 type Facts struct {
-	// Ports are this node's ports that have a device, by name. The tables omit
-	// other ports, with a warning.
+	// Ports are this node's ports that have a device, by name. Compile omits the
+	// other ports from the tables and warns about them.
 	Ports map[string]PortFact
 	// Way returns the underlay paths from one of this node's addresses to another
 	// node's address; none if the address is unreachable. mtu is the smallest MTU
@@ -14,8 +14,8 @@ type Facts struct {
 	// MTU is the fabric's MTU in bytes, for nodes without a path; 0: 1500.
 	MTU    int
 	Limits Limits
-	// Partial notes what is wrong with one network in Tables.Refused, so that the
-	// others work. Else it is an error.
+	// Partial: the error of a single network is added to Tables.Refused, so that
+	// the other networks work. Otherwise Compile returns that error.
 	Partial bool
 	// FlowIdle and FlowClosed are seconds until an idle flow, and a closed or
 	// half-open one, is forgotten; 0: the defaults below.
@@ -27,10 +27,10 @@ type PortFact struct {
 	Ifindex uint32
 	Device  string
 	Peer    bool   // a veth whose peer is the workload's device
-	MTU     uint16 // upper limit of the device; 0: none
+	MTU     uint16 // largest MTU of the device, in bytes; 0: unlimited
 }
 
-// Defaults of Facts.
+// Values for zero fields of Facts.
 const (
 	defaultMTU        = 1500
 	DefaultFlowIdle   = 180

@@ -20,13 +20,13 @@ type Tables struct {
 	ILM      map[uint32]Target     // by label
 	VNIs     map[uint32]Target     // by VNI
 	Remotes  map[netip.Addr]Remote // by underlay address
-	Senders  map[SenderKey]bool    // what remotes may send beside what routes to them say
+	Senders  map[SenderKey]bool    // additional sources that remotes may use; Routes and Bridge allow the others
 	Policies map[uint32]Policy     // by vif id
-	Refused  []NetworkError        // with Facts.Partial; in no map
+	Refused  []NetworkError        // errors of networks, with Facts.Partial; not written to maps
 }
 
-// NetworkError is what is wrong with one network. Its tables are there as far as
-// they can be.
+// NetworkError is an error that concerns only one network. The tables have the
+// entries of that network that are valid.
 type NetworkError struct {
 	Network string
 	Err     error
@@ -91,7 +91,7 @@ type Nexthop struct {
 	MTU           uint16              // Encap, Tunnel: largest inner IP packet
 	Encapsulation model.Encapsulation // Tunnel
 	DF            bool                // Tunnel
-	Remote        uint32              // Tunnel: Remote.ID of its end
+	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
 	Port          uint16              // Tunnel over UDP
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
@@ -144,15 +144,15 @@ type Target struct {
 	Ethernet bool
 }
 
-// Remote is a node or gateway, which may send tunnel packets.
+// Remote is another node or a gateway. It may send tunnel packets to this node.
 type Remote struct {
 	ID             uint32                // dense, from 1
-	Nexthop        uint32                // the tunnel to it; 0: none
-	Encapsulations []model.Encapsulation // that it may use, in model.DefaultEncapsulations's order
+	Nexthop        uint32                // tunnel to the remote; 0: none
+	Encapsulations []model.Encapsulation // encapsulations it may use, in the order of model.DefaultEncapsulations
 }
 
-// SenderKey is a prefix from which a remote may send in a VRF. The zero Prefix:
-// it may send frames of any station.
+// SenderKey allows a remote to send packets from a prefix in a VRF. With the zero
+// Prefix the remote may send frames from any MAC address.
 type SenderKey struct {
 	VRF, Remote uint32
 	Prefix      netip.Prefix

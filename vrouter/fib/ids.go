@@ -7,19 +7,20 @@ import (
 	"slices"
 )
 
-// IDs allocates ids to names of nexthops and vifs. A name keeps its id while it is
-// in use, also over restarts, since packets in flight and counters refer to ids.
-// Ids begin at 1. The zero value is ready for use.
+// IDs allocates ids to the names of nexthops, vifs and remotes. A name keeps its id
+// as long as the name is in use. The agent saves the ids, so a restart does not
+// change them: packets in flight and counters refer to them. Ids begin at 1. The
+// zero value is ready for use.
 type IDs struct {
 	kinds map[string]*numbers
 }
 
-// numbers are the ids of one kind.
+// numbers holds the ids of one kind of name, such as vifs.
 type numbers struct {
 	byName map[string]uint32
 	taken  map[uint32]bool
 	used   map[string]bool // since the last Prune
-	next   uint32          // no smaller id is free
+	next   uint32          // all smaller ids are in use
 }
 
 func (n *numbers) add(name string, id uint32) {
@@ -49,7 +50,7 @@ func (ids *IDs) kind(kind string) *numbers {
 }
 
 // get returns the id of a name. It allocates the smallest free id to a new name.
-// limit is the largest id, 0: unlimited. It returns false if all ids are in use.
+// limit is the largest id; 0: unlimited. The result is false if all ids are in use.
 func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 	n := ids.kind(kind)
 	n.used[name] = true
@@ -69,9 +70,9 @@ func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 }
 
 // Prune frees the ids of names that no Compile has used since the last Prune. Call
-// it once the data path has the tables of the last Compile: until then old table
-// entries may refer to a freed id. Without a Compile since the last Prune it frees
-// all ids.
+// Prune only after the tables of the last Compile are written to the data path:
+// before that, old entries may still refer to these ids. If Compile has not run
+// since the last Prune, Prune frees all ids.
 func (ids *IDs) Prune() {
 	for _, n := range ids.kinds {
 		for name, id := range n.byName {
@@ -104,11 +105,12 @@ func (ids *IDs) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON decodes the ids. An id of two names is an error.
+// UnmarshalJSON decodes the ids. It returns an error if two names have the same id,
+// or if an id is 0.
 func (ids *IDs) UnmarshalJSON(data []byte) error {
 	var in map[string]map[string]uint32
 	if err := json.Unmarshal(data, &in); err != nil {
-		return fmt.Errorf("read the ids of nexthops and vifs: %w", err)
+		return fmt.Errorf("decode the ids of table entries: %w", err)
 	}
 	*ids = IDs{}
 	for kind, byName := range in {
@@ -116,7 +118,7 @@ func (ids *IDs) UnmarshalJSON(data []byte) error {
 		for _, name := range slices.Sorted(maps.Keys(byName)) {
 			id := byName[name]
 			if id == 0 || n.taken[id] {
-				return fmt.Errorf("read the ids of nexthops and vifs: %s %q has id %d, which is 0 or used twice", kind, name, id)
+				return fmt.Errorf("decode the ids of table entries: %s %q has id %d, which is 0 or used twice", kind, name, id)
 			}
 			n.add(name, id)
 		}

@@ -88,9 +88,9 @@ func TestNumbersAreKeptOverRestarts(t *testing.T) {
 
 func TestNumbersThatCannotBeAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"vif":{"a":1,"b":1}}`: `read the ids of nexthops and vifs: vif "b" has id 1, which is 0 or used twice`,
-		`{"vif":{"a":0}}`:       `read the ids of nexthops and vifs: vif "a" has id 0, which is 0 or used twice`,
-		`{"vif":{"a":-1}}`:      `read the ids of nexthops and vifs: json: cannot unmarshal number -1 into Go value of type uint32`,
+		`{"vif":{"a":1,"b":1}}`: `decode the ids of table entries: vif "b" has id 1, which is 0 or used twice`,
+		`{"vif":{"a":0}}`:       `decode the ids of table entries: vif "a" has id 0, which is 0 or used twice`,
+		`{"vif":{"a":-1}}`:      `decode the ids of table entries: json: cannot unmarshal number -1 into Go value of type uint32`,
 	} {
 		var ids IDs
 		if err := json.Unmarshal([]byte(text), &ids); err == nil || err.Error() != want {

@@ -69,7 +69,7 @@ func (l Limits) check(t Tables) (errs []error) {
 		{"bridge", "bridge entries", "limits.bridge", len(t.Bridge), l.Bridge},
 		{"ilm", "labels", "limits.labels", len(t.ILM), l.Labels},
 		{"vnis", "VNIs", "limits.labels", len(t.VNIs), l.Labels},
-		{"senders", "prefixes from which other nodes' ports and gateways may send", "limits.prefixes", len(t.Senders), l.Prefixes},
+		{"senders", "source prefixes of remote ports and gateways", "limits.prefixes", len(t.Senders), l.Prefixes},
 		{"remotes", "underlay addresses of other nodes and gateways", "limits.remotes", len(t.Remotes), l.Remotes},
 		{"members", "members of composite nexthops", "limits.nexthops", members, memberRatio * l.Nexthops},
 	} {

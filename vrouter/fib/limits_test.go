@@ -49,7 +49,7 @@ func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
 	}{
 		{Limits{Routes: 8}, "table hosts4: 9 IPv4 host routes are wanted, its limit is 8; raise limits.routes in the node's configuration\ntable hosts6: 9 IPv6 host routes are wanted, its limit is 8; raise limits.routes in the node's configuration"},
 		{Limits{Prefixes: 3}, "table lpm4: 4 IPv4 prefixes are wanted, its limit is 3; raise limits.prefixes in the node's configuration"},
-		{Limits{Prefixes: 2}, "table lpm4: 4 IPv4 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable lpm6: 3 IPv6 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable senders: 3 prefixes from which other nodes' ports and gateways may send are wanted, its limit is 2; raise limits.prefixes in the node's configuration"},
+		{Limits{Prefixes: 2}, "table lpm4: 4 IPv4 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable lpm6: 3 IPv6 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable senders: 3 source prefixes of remote ports and gateways are wanted, its limit is 2; raise limits.prefixes in the node's configuration"},
 		{Limits{Bridge: 5}, "table bridge: 6 bridge entries are wanted, its limit is 5; raise limits.bridge in the node's configuration"},
 		{Limits{Labels: 5}, "table ilm: 6 labels are wanted, its limit is 5; raise limits.labels in the node's configuration"},
 		{Limits{Labels: 2}, "table ilm: 6 labels are wanted, its limit is 2; raise limits.labels in the node's configuration\ntable vnis: 3 VNIs are wanted, its limit is 2; raise limits.labels in the node's configuration"},
@@ -111,7 +111,7 @@ func TestANetworkThatFloodsToTooManyPlacesIsRefused(t *testing.T) {
 	if err := compileWithin(flooding(128), Limits{}); err != nil {
 		t.Error(err)
 	}
-	const want = `network "lan": 129 places to replicate to are wanted, at most 128 fit; make it l3, or split it`
+	const want = `network "lan": 129 destinations of broadcast are wanted, at most 128 fit; make it l3, or split it`
 	if err := compileWithin(flooding(129), Limits{}); err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}

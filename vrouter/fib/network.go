@@ -9,8 +9,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// networks adds the VRFs, the targets of labels and VNIs, the routers' addresses,
-// and the prefixes and MACs of gateways.
+// networks adds the VRFs, the nexthops of labels and VNIs, the routers' addresses,
+// and the prefixes and MAC addresses behind gateways.
 func (c *compiler) networks() {
 	for i := range c.state.Networks {
 		if n := c.here[c.state.Networks[i].Name]; n != nil {
@@ -50,14 +50,15 @@ func (c *compiler) vrf(n *network) {
 
 func vni(n *network) uint32 { return cmp.Or(n.VNI, n.ID) }
 
-// gatewayOf is the router's address: the first address of a subnet.
+// gatewayOf returns the router's address in a subnet: the first host address.
 func gatewayOf(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
 func (c *compiler) host(n *network, a netip.Addr, r Route) {
 	c.t.Routes[RouteKey{VRF: n.ID, Prefix: netip.PrefixFrom(a, a.BitLen())}] = r
 }
 
-// label is the label or VNI that a node expects for a network.
+// label returns the label or VNI that the remote node expects in packets of a
+// network.
 func (t *tunnel) label(n *network, ethernet bool) uint32 {
 	switch {
 	case t.encap == model.VXLAN:
@@ -68,7 +69,8 @@ func (t *tunnel) label(n *network, ethernet bool) uint32 {
 	return n.Label()
 }
 
-// foreignLabel is the label or VNI that a gateway expects for a network.
+// foreignLabel returns the label or VNI that the gateway expects in packets of a
+// network.
 func (t *tunnel) foreignLabel(gn model.GatewayNetwork, n *network, ethernet bool) uint32 {
 	switch {
 	case t.encap == model.VXLAN:
@@ -97,9 +99,10 @@ func (c *compiler) gatewayNetwork(t *tunnel, gn model.GatewayNetwork, n *network
 	}
 }
 
-// fewer leaves out of a replication list the last of this node's ports that are
-// too many: they get no broadcast. Other nodes and gateways stay.
-func (c *compiler) fewer(flood []Member) []Member {
+// truncateFlood shortens a replication list to mostFlood members. It removes the
+// last ports of this node, which then receive no broadcast. It keeps other nodes
+// and gateways.
+func (c *compiler) truncateFlood(flood []Member) []Member {
 	kept := make([]Member, 0, mostFlood)
 	excess := len(flood) - mostFlood
 	for i := len(flood) - 1; i >= 0; i-- {
@@ -128,8 +131,8 @@ func (c *compiler) floods() {
 			}
 		}
 		if len(n.flood) > mostFlood {
-			c.refuse(n, &LimitError{Table: "members", What: "places to replicate to", Of: fmt.Sprintf("network %q", n.Name), Want: len(n.flood), Limit: mostFlood})
-			n.flood = c.fewer(n.flood)
+			c.refuse(n, &LimitError{Table: "members", What: "destinations of broadcast", Of: fmt.Sprintf("network %q", n.Name), Want: len(n.flood), Limit: mostFlood})
+			n.flood = c.truncateFlood(n.flood)
 		}
 		if len(n.flood) > 0 {
 			vrf := c.t.VRFs[n.ID]

@@ -19,8 +19,8 @@ const (
 	leastMTU6 = 1280 // RFC 8200
 )
 
-// Overhead is the number of bytes that an encapsulation adds to an inner IP packet,
-// including the outer IP header. VXLAN's payload is always Ethernet.
+// Overhead returns the number of bytes that an encapsulation adds to an inner IP
+// packet, with the outer IP header. VXLAN always carries an inner Ethernet header.
 func Overhead(e model.Encapsulation, underlay6, ethernet bool) int {
 	n := ipv4Header
 	if underlay6 {

@@ -7,8 +7,9 @@ import (
 )
 
 // policy concatenates the rules of a port and of its network. A direction without
-// rules allows everything. A port of the node itself without policies accepts only
-// replies, so that workloads cannot reach the node's services.
+// rules allows everything. A port that connects the node itself (attach.host)
+// accepts only replies if it has no policies, so that workloads cannot reach the
+// node's services.
 func (c *compiler) policy(p *model.Port, n *network) Policy {
 	f := Policy{AllowIn: true, AllowOut: true}
 	if p.Attach.Host && len(p.Policies) == 0 {
@@ -18,7 +19,7 @@ func (c *compiler) policy(p *model.Port, n *network) Policy {
 		for _, name := range names {
 			policy := c.policies[name]
 			if policy == nil {
-				c.errs = append(c.errs, fmt.Errorf("compile port %q: there is no policy %q", p.Name, name))
+				c.errs = append(c.errs, fmt.Errorf("compile port %q: policy %q does not exist; create it, or remove it from the port", p.Name, name))
 				continue
 			}
 			c.add(&f, policy)

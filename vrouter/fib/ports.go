@@ -25,13 +25,14 @@ func (c *compiler) ports() {
 func (c *compiler) remotePort(p *model.Port, n *network) {
 	t := c.peers[p.Node]
 	if t == nil {
-		return // the warning has been given
+		return // nodePeers has already warned about this node
 	}
 	c.portEntries(p, n, t.nexthop(!n.Routes()), t.label(n, !n.Routes()), t.ethernet, t.label(n, true))
 }
 
-// portEntries adds the routes and the bridge entry of a port. In networks that
-// bridge, the routes also have the port's MAC, for ARP and ND replies.
+// portEntries adds the routes and the bridge entry of a port. In a network that
+// bridges, each route also has the port's MAC address: the vrouter needs it to
+// answer ARP requests and neighbour solicitations.
 func (c *compiler) portEntries(p *model.Port, n *network, routed, label, bridged, ethernetLabel uint32) {
 	r := Route{Nexthop: routed, Label: label}
 	if n.Bridges() {
@@ -47,7 +48,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	fact, connected := c.facts.Ports[p.Name]
 	if !connected {
 		if p.Attach == (model.Attachment{}) {
-			return // not attached yet
+			return // the port has no attachment yet, which needs no warning
 		}
 		c.warn("port %q has no device yet", p.Name)
 		return
@@ -95,8 +96,9 @@ func sources(p *model.Port, n *network) []netip.Prefix {
 	return fourFirst(append(all, p.AllowSources...), func(s netip.Prefix) bool { return s.Addr().Is4() })
 }
 
-// gatewayFor returns the router's address in the subnet of the port, else in the
-// first subnet of the family; zero: none.
+// gatewayFor returns the router's address in the subnet that has an address of the
+// port. If no subnet has one, it returns the address in the first subnet of the
+// family. The result is zero if the network has no subnet of the family.
 func gatewayFor(p *model.Port, n *network, family func(netip.Addr) bool) netip.Addr {
 	for _, a := range p.IPs {
 		if !family(a) {

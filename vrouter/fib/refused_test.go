@@ -9,7 +9,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A network with too many ports does not keep the others from their tables.
+// TestANetworksErrorLeavesTheOthersTheirTables: if one network has too many ports
+// for broadcast, the other networks still get their tables.
 func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 	s := model.State{Nodes: []model.Node{{Name: "a", Underlay: addrs("192.0.2.1")}, {Name: "b", Underlay: addrs("192.0.2.2")}}}
 	s.Networks = []model.Network{
@@ -26,7 +27,7 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 	s = s.WithDefaults()
 	facts := factsFor(s, "a", nil)
 	if _, _, err := Compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "at most 128 fit") {
-		t.Errorf("at the door: %v", err)
+		t.Errorf("Compile without Partial: error %v, want the limit of broadcast", err)
 	}
 	facts.Partial = true
 	tables, _, err := Compile(s, "a", facts, &IDs{})
@@ -34,10 +35,10 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(tables.Refused) != 1 || tables.Refused[0].Network != "crowd" {
-		t.Errorf("refused: %v", tables.Refused)
+		t.Errorf("refused networks: %v, want only \"crowd\"", tables.Refused)
 	}
 	if _, has := tables.Routes[RouteKey{VRF: 2, Prefix: prefix("10.2.0.6/32")}]; !has || len(tables.Vifs) != mostFlood+2 {
-		t.Errorf("%d vifs, and the route of the other network: %v", len(tables.Vifs), has)
+		t.Errorf("%d vifs, want %d; the other network's route exists: %v, want true", len(tables.Vifs), mostFlood+2, has)
 	}
 	flood := tables.Nexthops[tables.VRFs[1].Flood].Members
 	tunnels := 0
@@ -47,6 +48,6 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 		}
 	}
 	if len(flood) != mostFlood || tunnels != 1 {
-		t.Errorf("%d places to replicate to, %d tunnels", len(flood), tunnels)
+		t.Errorf("%d destinations of broadcast with %d tunnels, want %d with 1", len(flood), tunnels, mostFlood)
 	}
 }

@@ -9,9 +9,10 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// room computes the MTU of each network's ports: the largest packet that fits every
-// tunnel to any node. Nodes without a tunnel count with the fabric's MTU. So the
-// MTU of a workload does not change when peers are added or deleted.
+// room computes the MTU of each network's ports: the largest packet that fits into
+// the tunnels to all other nodes. For a node without a tunnel, room assumes the
+// fabric's MTU. So the MTU of a workload does not change when peers are added or
+// deleted.
 func (c *compiler) room() {
 	others := c.others()
 	for i := range c.state.Networks {
@@ -25,14 +26,14 @@ func (c *compiler) room() {
 	}
 }
 
-// space is the room of a tunnel for inner packets, in bytes.
+// space is the largest inner packet of a tunnel, in bytes.
 type space struct {
 	to           string
 	encap        model.Encapsulation
 	outer, inner int
 }
 
-// named returns the node or gateway of a tunnel's name, for errors.
+// named describes the far end of a tunnel in errors: node "b" or gateway "g".
 func named(name string) string {
 	if gateway, ok := strings.CutPrefix(name, "gateway "); ok {
 		return fmt.Sprintf("gateway %q", gateway)
@@ -40,7 +41,8 @@ func named(name string) string {
 	return fmt.Sprintf("node %q", name)
 }
 
-// others returns tunnels to all other nodes, also to nodes without a tunnel yet.
+// others returns a tunnel for every other node. Nodes without a tunnel get one that
+// is not written to the tables.
 func (c *compiler) others() map[string]*tunnel {
 	all := make(map[string]*tunnel, len(c.state.Nodes))
 	for i := range c.state.Nodes {
@@ -95,12 +97,12 @@ func (c *compiler) checkRoom(n *network, s space) {
 	if s.to != "" {
 		headers = fmt.Sprintf("the headers of %s to %s", s.encap, s.to)
 	}
-	c.errs = append(c.errs, fmt.Errorf("network %q: an underlay MTU of %d leaves %d bytes for packets after %s, %s needs %d; raise the underlay's MTU to %d",
-		n.Name, s.outer, s.inner, headers, family, least, least+s.outer-s.inner))
+	c.errs = append(c.errs, fmt.Errorf("network %q: the underlay MTU of %d is too small: after %s, %d bytes remain for inner packets, but %s needs %d; raise the underlay's MTU to %d",
+		n.Name, s.outer, headers, s.inner, family, least, least+s.outer-s.inner))
 }
 
-// VifMTU is the MTU of a workload's device before other nodes are known: the
-// fabric's MTU without the longest headers of the node's encapsulations.
+// VifMTU returns the MTU of a workload's device before other nodes are known, in
+// bytes: the fabric's MTU minus the longest headers of the node's encapsulations.
 func VifMTU(fabric int, node model.Node, n model.Network) int {
 	v6 := !slices.ContainsFunc(node.Underlay, netip.Addr.Is4)
 	longest := 0

@@ -100,10 +100,10 @@ func TestAnUnderlayTooNarrowForIPIsRefused(t *testing.T) {
 		mtu   int
 		want  string
 	}{
-		{"IPv4", four, 625, `network "red": an underlay MTU of 625 leaves 575 bytes for packets after the headers of vxlan to node "c", IPv4 needs 576; raise the underlay's MTU to 626`},
-		{"IPv6", six, 1300, `network "red": an underlay MTU of 1300 leaves 1250 bytes for packets after the headers of vxlan to node "c", IPv6 needs 1280; raise the underlay's MTU to 1330`},
-		{"a gateway", far, 600, `network "red": an underlay MTU of 600 leaves 568 bytes for packets after the headers of mpls-udp to node "b", IPv4 needs 576; raise the underlay's MTU to 608`},
-		{"no other node", lone, 600, `network "red": an underlay MTU of 600 leaves 550 bytes for packets after the longest headers of this node's encapsulations, IPv4 needs 576; raise the underlay's MTU to 626`},
+		{"IPv4", four, 625, `network "red": the underlay MTU of 625 is too small: after the headers of vxlan to node "c", 575 bytes remain for inner packets, but IPv4 needs 576; raise the underlay's MTU to 626`},
+		{"IPv6", six, 1300, `network "red": the underlay MTU of 1300 is too small: after the headers of vxlan to node "c", 1250 bytes remain for inner packets, but IPv6 needs 1280; raise the underlay's MTU to 1330`},
+		{"a gateway", far, 600, `network "red": the underlay MTU of 600 is too small: after the headers of mpls-udp to node "b", 568 bytes remain for inner packets, but IPv4 needs 576; raise the underlay's MTU to 608`},
+		{"no other node", lone, 600, `network "red": the underlay MTU of 600 is too small: after the longest headers of this node's encapsulations, 550 bytes remain for inner packets, but IPv4 needs 576; raise the underlay's MTU to 626`},
 	} {
 		s := c.state.WithDefaults()
 		f := factsFor(s, "a", nil)

@@ -7,10 +7,10 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// senders notes what nodes and gateways may send in the networks that are here,
-// beside the addresses and stations that routes and bridge entries lead to them
-// for: the prefixes that ports may send from, and everything from a gateway that
-// serves the network.
+// senders adds the sources that other nodes and gateways may use in this node's
+// networks. A remote may always use the addresses and MACs whose routes and bridge
+// entries lead to that remote. In addition, a node may use the allow_sources of its
+// ports, and a gateway may use any source in the networks that it serves.
 func (c *compiler) senders() {
 	for i := range c.state.Ports {
 		p := &c.state.Ports[i]
@@ -25,22 +25,23 @@ func (c *compiler) senders() {
 	for _, g := range c.state.Gateways {
 		for _, gn := range g.Networks {
 			if n := c.here[gn.Network]; n != nil {
-				c.gatewaySends(n, c.remoteID(gatewayName(g.Name)))
+				c.allowAnySource(n, c.remoteID(gatewayName(g.Name)))
 			}
 		}
 	}
 }
 
-func (c *compiler) gatewaySends(n *network, id uint32) {
+// allowAnySource lets a remote send from any address and MAC address in a network.
+func (c *compiler) allowAnySource(n *network, id uint32) {
 	for _, all := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
 		c.t.Senders[SenderKey{VRF: n.ID, Remote: id, Prefix: netip.PrefixFrom(all, 0)}] = true
 	}
 	c.t.Senders[SenderKey{VRF: n.ID, Remote: id}] = true
 }
 
-// offeredByBoth are the encapsulations that two nodes may use with each other.
-// All of them are accepted, not the best alone: while the lists change the two
-// may choose differently for a moment.
+// offeredByBoth returns the encapsulations that both nodes offer. A node accepts all
+// of them, not only the preferred one: while a node's list changes, the two nodes
+// may prefer different ones for a short time.
 func offeredByBoth(a, b model.Node) (both []model.Encapsulation) {
 	for _, e := range model.DefaultEncapsulations {
 		if slices.Contains(a.Encapsulations, e) && slices.Contains(b.Encapsulations, e) {

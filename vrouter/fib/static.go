@@ -8,8 +8,8 @@ import (
 )
 
 // staticRoutes adds the static routes. A route with several next hops is ECMP. A
-// route without any reachable next hop discards, so that its packets do not take
-// the route of a shorter prefix.
+// route without a reachable next hop discards packets. Without it, the packets would
+// take the route of a shorter prefix.
 func (c *compiler) staticRoutes() {
 	for _, r := range c.state.Routes {
 		n := c.here[r.Network]
@@ -28,14 +28,15 @@ func (c *compiler) staticRoutes() {
 			c.warn("route %s of network %q has no reachable next hop: its packets are dropped", r.Prefix, r.Network)
 		case len(members) == 1 && len(r.Via) == 1:
 			route = Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
-		case len(members) > 0: // also with one member left: flows stick to the composite's id
+		case len(members) > 0: // a composite even with one member left: flows refer to the composite's id
 			route.Nexthop = c.nexthop(fmt.Sprintf("ecmp %s %s", r.Network, r.Prefix), Nexthop{Type: Composite, VRF: n.ID, Members: members})
 		}
 		c.t.Routes[RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}] = route
 	}
 }
 
-// via returns the member of a next hop on this node; false: not reachable.
+// via returns the composite member for a next hop; false: this node cannot reach the
+// next hop.
 func (c *compiler) via(v model.Via, n *network) (Member, bool) {
 	if v.Gateway != "" {
 		return c.viaGateway(v.Gateway, n)

@@ -59,8 +59,8 @@ func TestWaysOfARouteCarryTheirOwnLabels(t *testing.T) {
 	}
 }
 
-// Flows stick to members by the composite's id, which must not change when next
-// hops come and go.
+// Flows refer to the composite's id. The id must stay the same when next hops are
+// added or removed.
 func TestACompositeKeepsItsNumberWhileWaysComeAndGo(t *testing.T) {
 	s := wide(model.Via{Port: "pa"}, model.Via{Port: "pb"}).WithDefaults()
 	ids := &IDs{}

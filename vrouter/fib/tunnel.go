@@ -145,12 +145,12 @@ func (c *compiler) remote(addresses []netip.Addr, id uint32, t *tunnel, encaps [
 	}
 }
 
-// gatewayName is a gateway's among nodes and gateways.
+// gatewayName returns the name of a gateway in tables that also have names of nodes.
 func gatewayName(gateway string) string { return "gateway " + gateway }
 
-// remoteID is the number of a node, or of a gateway by its gatewayName.
+// remoteID returns the Remote.ID of a node, or of a gateway by its gatewayName.
 func (c *compiler) remoteID(name string) uint32 {
-	return c.number(kindRemote, name, 0) // the table of addresses has its own limit
+	return c.number(kindRemote, name, 0) // unlimited: Limits.Remotes limits the remotes
 }
 
 // Encapsulation chooses how two nodes talk: the smallest sum of ranks over both
