@@ -14,8 +14,8 @@ import (
 // idleCheck is how long the machine is watched before anything is measured.
 const idleCheck = time.Second
 
-// busy says which programs use this machine's CPUs before a run; the report has
-// the advice. It returns nothing where they are idle, or where the kernel does not tell.
+// busy names the programs that use this machine's CPUs before a run. It returns
+// "" if the CPUs are idle or the kernel does not report their use.
 func busy(ctx context.Context, watch experiment.Watch, cpus []int) string {
 	if watch.Foreign == nil {
 		return ""

@@ -33,7 +33,7 @@ import (
 
 // runOptions are the flags of `windtunnel run`.
 type runOptions struct {
-	command   string // the arguments that decide on the figures, for a shell
+	command   string // subcommand and the arguments that affect the figures, quoted for a shell
 	line      oneLine
 	short     bool
 	scenarios []string
@@ -117,8 +117,8 @@ func resumable(cmd *cobra.Command) error {
 	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan, order, CPUs and profiler; leave the flags out, or start a new run", strings.Join(others, ", "))
 }
 
-// recorded returns the subcommand with the arguments that decide on the figures,
-// as a shell splits them. --gates and --seed are recorded apart.
+// recorded returns the subcommand with the arguments that affect the figures,
+// quoted for a shell. The run stores --gates and --seed in other fields.
 func recorded(cmd *cobra.Command, args []string) string {
 	words := append([]string{cmd.Name()}, args...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -359,7 +359,7 @@ func (s *runner) measure(ctx context.Context) error {
 	if left, err := netns.Clean(netns.RunPrefix); err != nil {
 		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
 	} else if n := len(left.Namespaces); n > 0 {
-		fmt.Fprintf(os.Stderr, "removed %s of a killed run, and ended its processes (%d)\n", phrase.Count(n, "network namespace"), len(left.Processes))
+		fmt.Fprintf(os.Stderr, "removed %s of a killed run and ended its processes (%d)\n", phrase.Count(n, "network namespace"), len(left.Processes))
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -392,7 +392,7 @@ func (s *runner) measure(ctx context.Context) error {
 	}
 	nothing := "nothing was measured: no trial counts"
 	if errors.Is(runErr, experiment.ErrNoneCounts) {
-		nothing = "stopped after the first block, since none of its trials counts"
+		nothing = "the run stopped after the first block, because none of its trials counts"
 		runErr = nil
 	}
 	if err := errors.Join(s.report(), runErr); err != nil || s.counted > 0 {
@@ -447,7 +447,8 @@ func (s *runner) Record(smp sample.Sample) error {
 	return err
 }
 
-// nothingRuns says why no scenario of the plan can run; empty where one can.
+// nothingRuns returns the reasons if no scenario of the plan can run; "" if at
+// least one can.
 func nothingRuns(plan *suite.Plan, skips map[string]string) string {
 	if len(skips) < len(plan.Scenarios) {
 		return ""

@@ -115,7 +115,7 @@ func TestAResumedRunRefusesAnotherPlan(t *testing.T) {
 	}
 }
 
-func TestARunRecordsTheArgumentsThatDecideOnItsFigures(t *testing.T) {
+func TestARunRecordsTheArgumentsThatAffectItsFigures(t *testing.T) {
 	for want, args := range map[string][]string{
 		"run quick --scenario 'bridge/*,vxlan' --trials 9":          {"quick", "--scenario", "bridge/*", "--scenario", "vxlan", "--trials", "9", "--out", "x", "--gates", "warn"},
 		"run --streams 4 --system raw,bridge --workload tcp_stream": {"--system", "raw,bridge", "--workload", "tcp_stream", "--streams", "4", "--db", "x.db", "--seed", "3"},
@@ -131,8 +131,8 @@ func TestARunRecordsTheArgumentsThatDecideOnItsFigures(t *testing.T) {
 	}
 }
 
-// A machine of one CPU can run nothing that needs two nodes.
-func TestAPlanOfWhichNothingCanRunIsRefusedWithTheReason(t *testing.T) {
+// A machine with one CPU cannot run a scenario of two nodes.
+func TestAPlanWithoutARunnableScenarioIsRefusedWithTheReason(t *testing.T) {
 	plan := &suite.Plan{Suite: "quick", Scenarios: []suite.Scenario{{ID: "raw/stream"}, {ID: "bridge/stream"}}}
 	skips := map[string]string{"raw/stream": "2 nodes need 2 CPUs"}
 	if got := nothingRuns(plan, skips); got != "" {
@@ -144,6 +144,6 @@ func TestAPlanOfWhichNothingCanRunIsRefusedWithTheReason(t *testing.T) {
 	}
 	r := &runner{store: storeOf(t), options: &runOptions{}, facts: &probe.Facts{Online: []int{0, 1}, Allowed: []int{0}}}
 	if err := r.open(plan); !errors.Is(err, exitNothing) {
-		t.Errorf("the run begins all the same: %v", err)
+		t.Errorf("the run was not refused: %v", err)
 	}
 }

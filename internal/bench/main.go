@@ -23,7 +23,7 @@ type bench struct {
 	program string
 	folder  string
 	noise   string // where the samples of honesty are kept; "" = nowhere
-	runs    int    // of each suite of honesty and power
+	runs    int    // number of runs of each suite in honesty and power
 	failed  bool
 }
 
@@ -31,7 +31,7 @@ func main() {
 	only := flag.String("only", "steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor", "which figures")
 	noise := flag.String("noise", "", "file for the samples of the honesty runs (CSV), for the simulation over them")
 	program := flag.String("program", "bin/windtunnel", "the windtunnel program")
-	runs := flag.Int("runs", 20, "runs of each suite of honesty and power")
+	runs := flag.Int("runs", 20, "number of runs of each suite in honesty and power")
 	flag.Parse()
 	if err := run(*program, *noise, *runs, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

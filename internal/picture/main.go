@@ -1,5 +1,6 @@
-// Command picture extracts the chart of throughput and CPU from a report, for
-// the README: one SVG for light and one for dark pages. It needs chromium.
+// Command picture extracts the chart of throughput and CPU from a report. The
+// README shows it. The command writes one SVG for light pages and one for dark
+// pages, and needs chromium.
 //
 //	go run ./internal/picture out/RUN/report.html docs/report
 package main
@@ -19,7 +20,7 @@ import (
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./internal/picture REPORT.html NAME; it writes NAME-light.svg and NAME-dark.svg")
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/picture REPORT.html NAME (writes NAME-light.svg and NAME-dark.svg)")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2]); err != nil {
@@ -69,13 +70,13 @@ func chart(ctx context.Context, url, scheme string) (string, error) {
 	}
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](collect))
 	if err == nil && text == "" {
-		err = errors.New("the report has no chart of throughput and CPU")
+		err = errors.New("the report has no chart of throughput and CPU; give a report with figures that count")
 	}
 	return text, err
 }
 
-// collect puts the panels of the first chart beside each other, below their
-// captions.
+// collect returns one SVG with the panels of the first chart in a row, each with
+// its caption above it; "" if the report has no chart.
 const collect = `(() => {
 	const panels = [...(document.querySelector('.panels')?.querySelectorAll('figure') ?? [])];
 	const caption = 34;

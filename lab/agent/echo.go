@@ -63,7 +63,8 @@ func pingOnce(c net.PacketConn, to netip.Addr, seq, payload int, wait time.Durat
 	}
 }
 
-// isReply recognises the answer to a request.
+// isReply reports whether b is the echo reply to the request with this sequence
+// number and payload length.
 func isReply(b []byte, v6 bool, seq, payload int) bool {
 	protocol, want := unix.IPPROTO_ICMP, icmp.Type(ipv4.ICMPTypeEchoReply)
 	if v6 {

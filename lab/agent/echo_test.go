@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// reply makes what an ICMP socket receives for a request.
+// reply returns an ICMP echo reply as the socket receives it.
 func reply(t testing.TB, v6 bool, id, seq, payload int) []byte {
 	t.Helper()
 	m := icmp.Message{Type: ipv4.ICMPTypeEchoReply, Body: &icmp.Echo{ID: id, Seq: seq, Data: make([]byte, payload)}}

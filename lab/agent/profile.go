@@ -105,7 +105,7 @@ func parentOf(pid int) int {
 	if err != nil {
 		return 0
 	}
-	stat, _ := p.Stat() // a parent of 0 ends the walk
+	stat, _ := p.Stat() // after an error PPID is 0
 	return stat.PPID
 }
 

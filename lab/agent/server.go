@@ -61,7 +61,7 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 	return errors.Join(s.abandonProfile(), s.stopGuests())
 }
 
-// Pipe is a connection made of two streams.
+// Pipe combines two streams, one for each direction, into a connection.
 type Pipe struct {
 	io.ReadCloser
 	Out io.WriteCloser
@@ -69,7 +69,7 @@ type Pipe struct {
 
 func (p Pipe) Write(b []byte) (int, error) { return p.Out.Write(b) }
 
-// Close closes both streams, first the one that the other end reads.
+// Close closes both streams: first Out, so that the other end reads EOF.
 func (p Pipe) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Close()) }
 
 // Hello introduces the agent.

@@ -18,11 +18,11 @@ type Difference struct {
 	Name string `json:"name"`
 	A    string `json:"a"`
 	B    string `json:"b"`
-	// Machine: with this difference the runs are from different machines, so
-	// that their figures differ for other reasons than the software.
+	// Machine: the difference shows that the runs are from different machines.
+	// Their figures can then differ with the same software.
 	Machine bool `json:"machine,omitempty"`
-	// Trials: with this difference the runs count different trials, so that their
-	// figures differ without any change of the software.
+	// Trials: because of the difference the runs count different trials. Their
+	// figures can then differ with the same software.
 	Trials bool `json:"trials,omitempty"`
 }
 
@@ -79,7 +79,7 @@ func options(a, b sample.Options) []Difference {
 	return list
 }
 
-// OtherTrials returns the differences with which two runs count different trials.
+// OtherTrials returns the differences that make two runs count different trials.
 func OtherTrials(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return !d.Trials })
 }
@@ -172,7 +172,7 @@ func OtherMachine(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return !d.Machine })
 }
 
-// changes lists differences in a line: "--gates enforce → warn".
+// changes lists differences in one line: "--gates enforce → warn".
 func changes(list []Difference) string {
 	var parts []string
 	for _, d := range list {

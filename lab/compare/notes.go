@@ -26,10 +26,10 @@ func (p *pairing) notes(c *Comparison) []string {
 		notes = append(notes, note)
 	}
 	if other := OtherTrials(c.Environment); len(other) > 0 {
-		notes = append(notes, fmt.Sprintf("The runs count different trials (%s), so nothing is decided: repeat one of them with the options of the other.", changes(other)))
+		notes = append(notes, fmt.Sprintf("The runs count different trials (%s), so all verdicts are undecided. Repeat one run with the options of the other.", changes(other)))
 	}
 	if p.otherDistance() {
-		notes = append(notes, "The host had the CPUs at another distance for each side, so nothing is decided: repeat both runs with the same --cpu-distance.")
+		notes = append(notes, "The host had the CPUs at a different distance for each side, so all verdicts are undecided. Repeat both runs with the same --cpu-distance.")
 	}
 	for i, side := range []group{p.a, p.b} {
 		for _, run := range side {

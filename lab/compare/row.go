@@ -177,8 +177,8 @@ func judge(rows []Row, neutral bool) {
 	}
 }
 
-// undecide takes the verdicts back: the runs differ for another reason than the
-// software.
+// undecide sets all verdicts to Undecided. It is for runs that differ in more than
+// the software.
 func undecide(rows []Row) {
 	for i := range rows {
 		if rows[i].Adjusted != nil {

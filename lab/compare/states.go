@@ -37,11 +37,11 @@ func (g group) state() (s state) {
 // two different states. Readings of one state spread by less.
 const differing = 1.25
 
-// otherLevel is the smallest ratio of distances at two levels.
+// otherLevel is the smallest ratio between the CPU distances of two levels.
 const otherLevel = 1.6
 
-// otherDistance reports whether the CPUs of the two sides were at different
-// levels. The cost of every system depends on that.
+// otherDistance reports whether the CPUs of the two sides were at different levels
+// of distance. The cost of every system depends on the level.
 func (p *pairing) otherDistance() bool {
 	return apart(p.a.state().distance, p.b.state().distance, otherLevel)
 }

@@ -65,8 +65,8 @@ func TestOtherChoicesOfTheRunsAreDifferences(t *testing.T) {
 	}
 }
 
-// A run that counts the trials of every CPU distance looks worse than one that
-// repeats those of the far one, with the same software.
+// Side b counts trials at every CPU distance; side a repeats those at the far one.
+// So b is slower with the same software.
 func TestRunsThatCountDifferentTrialsAreNotDecided(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 1, noise: 0.01}.runs()
 	b := made{id: "b", blocks: 12, seed: 2, noise: 0.01, scale: map[string]float64{"bridge/stream": 0.8}}.runs()
@@ -84,7 +84,7 @@ func TestRunsThatCountDifferentTrialsAreNotDecided(t *testing.T) {
 			}
 		}
 	}
-	if want := "The runs count different trials (--cpu-distance auto → off), so nothing is decided: repeat one of them with the options of the other."; !slices.Contains(c.Notes, want) {
+	if want := "The runs count different trials (--cpu-distance auto → off), so all verdicts are undecided. Repeat one run with the options of the other."; !slices.Contains(c.Notes, want) {
 		t.Errorf("notes %q", c.Notes)
 	}
 	_, outcomes := judged(t, a, b, "gates:\n  - {metric: throughput_bps, worse_by: 3%}\n")
@@ -95,11 +95,11 @@ func TestRunsThatCountDifferentTrialsAreNotDecided(t *testing.T) {
 	}
 	b[0].Run.Options.CPUDistance = ""
 	if _, err := Runs(a, b, Options{}); err == nil || !strings.Contains(err.Error(), "b0 and b1 of one side count different trials (--cpu-distance auto → off)") {
-		t.Errorf("a side of both: %v", err)
+		t.Errorf("one side has runs of both options: %v", err)
 	}
 }
 
-// The same software costs more where the CPUs are far from each other.
+// The same software costs more if the CPUs are far from each other.
 func TestRunsAtDifferentDistancesAreNotDecided(t *testing.T) {
 	at := func(distance float64, m made) []Side {
 		sides := m.runs()
@@ -123,7 +123,7 @@ func TestRunsAtDifferentDistancesAreNotDecided(t *testing.T) {
 	}
 }
 
-// Stored runs that count other trials do not say how far runs like these spread.
+// Stored runs that count other trials do not show the spread of the compared runs.
 func TestHistoryIsOfRunsThatCountTheSameTrials(t *testing.T) {
 	now := made{id: "b", blocks: 6, seed: 2}.run()
 	stored := made{id: "h", blocks: 6, seed: 3}.runs()

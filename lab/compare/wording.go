@@ -100,7 +100,7 @@ func bracketed(iv *report.Interval) string {
 		return "—"
 	}
 	shown := *iv
-	shown.N = max(shown.N, 2) // one run a side has an interval too
+	shown.N = max(shown.N, 2) // with one run for each side the ratio still has an interval
 	median, bounds := report.Scale{By: 1}.Figure(shown)
 	return strings.TrimSpace(median + " " + bounds)
 }

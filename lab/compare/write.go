@@ -155,7 +155,7 @@ func (c *Comparison) surroundings() []grid {
 		case d.Machine:
 			mark = "another machine"
 		case d.Trials:
-			mark = "other trials count"
+			mark = "different trials count"
 		}
 		surroundings.rows = append(surroundings.rows, []string{d.Name, orNone(d.A), orNone(d.B), mark})
 	}

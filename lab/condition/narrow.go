@@ -100,7 +100,7 @@ func quotient(kept, all float64) float64 {
 	return kept / all
 }
 
-// readings lists the readings in the kept slices.
+// readings lists the readings in the slices that the figures do not leave out.
 func readings(slices []sample.Point, of func(sample.Point) []float64) (values []float64) {
 	for _, p := range slices {
 		for _, v := range of(p) {
@@ -112,7 +112,7 @@ func readings(slices []sample.Point, of func(sample.Point) []float64) (values []
 	return values
 }
 
-// setMedian sets a metric to the median of values, if there are any.
+// setMedian sets a metric to the median of values. It does nothing without values.
 func setMedian(ms sample.Metrics, m sample.Metric, values []float64) {
 	if v, ok, err := stats.Median(values); ok && err == nil {
 		ms.Set(m, v)

@@ -36,7 +36,7 @@ func TestARunOnAMachineWithoutAStateBeginsToAdjust(t *testing.T) {
 	}
 }
 
-// Three attempts at the only scenario are all that its first block has.
+// The first block of a plan with one scenario has three attempts at most.
 func TestARunOfOneScenarioBeginsToAdjust(t *testing.T) {
 	n, asked := &notebook{}, 0
 	e := rehearsal(n, 4, stolen, "a")
@@ -46,8 +46,8 @@ func TestARunOfOneScenarioBeginsToAdjust(t *testing.T) {
 	}
 }
 
-// Where the run begins to adjust within a block, what waits there for a repeat
-// counts already.
+// A run can begin to adjust its figures within a block. Trials of that block that
+// wait for a repeat then count without one.
 func TestTrialsThatCountAdjustedAreNotRepeated(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 1, stolen, "a", "b", "c", "d", "e", "f", "g", "h")

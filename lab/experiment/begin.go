@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// startApart is the time to start one more client on a CPU that all clients
-// share: 64 clients began within 0.96 s on a busy machine.
+// startApart is the time that one more client takes to start if all clients share
+// one CPU. 64 clients began within 0.96 s on a busy machine.
 const startApart = 20 * time.Millisecond
 
 // timing returns the scenario's timing. Its cool-down includes the time between
@@ -40,8 +40,9 @@ func (t *tooling) begin(ctx context.Context) (time.Time, error) {
 	return lastOf(began, t.timing().Cooldown)
 }
 
-// beginPair returns when a pair's traffic flows: when its last process prints
-// that it has begun, or, for a tool that prints nothing, when that process runs.
+// beginPair starts the last process of a pair and waits until its traffic flows.
+// Most tools print a line at that time. For a tool that prints nothing, traffic
+// flows as soon as the process runs.
 func (t *tooling) beginPair(ctx context.Context, r *pairRun) (time.Time, error) {
 	last := r.plan[len(r.plan)-1]
 	err := t.launch(ctx, r, last)
@@ -51,9 +52,8 @@ func (t *tooling) beginPair(ctx context.Context, r *pairRun) (time.Time, error) 
 	return time.Now(), err
 }
 
-// lastOf returns the time at which the last pair's traffic began. The window is
-// counted from it. It fails if the first pair's traffic would end within the
-// window.
+// lastOf returns the time at which the last pair's traffic began: the window's
+// reference. It fails if the first pair's traffic would end within the window.
 func lastOf(began []time.Time, cooldown time.Duration) (time.Time, error) {
 	first, last := slices.MinFunc(began, time.Time.Compare), slices.MaxFunc(began, time.Time.Compare)
 	if apart := last.Sub(first); apart > cooldown+margin {

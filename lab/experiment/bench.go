@@ -28,7 +28,7 @@ type Bench struct {
 	devices  [][]system.Device // by node
 	settings space.Settings
 	proof    int      // bytes that the proof of connectivity moves each way
-	warnings []string // apply to every trial on this system
+	warnings []string // warnings of every trial on this system
 }
 
 // Pair is a sender and a receiver.
@@ -94,8 +94,8 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 // Settings returns the network settings of every namespace, by node and container.
 func (b *Bench) Settings() space.Settings { return b.settings }
 
-// withOutput adds the last output of the system's programs on every node to a
-// failure.
+// withOutput adds the last output of the system's programs to an error. It asks
+// every node.
 func (b *Bench) withOutput(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

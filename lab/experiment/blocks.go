@@ -19,8 +19,8 @@ func Order(seed uint64, block, entries int) []int {
 	return rand.New(rand.NewPCG(seed, uint64(block))).Perm(entries)
 }
 
-// schedule returns a randomised complete block: every scenario once. The first
-// blocks of a run with profiles have every scenario once more, with the profiler.
+// schedule returns a block: every scenario once, in random order. In a run with
+// profiles the first blocks have every scenario a second time, with the profiler.
 func (e *Experiment) schedule(block int) []entry {
 	n := len(e.Plan.Scenarios)
 	total := n
@@ -34,9 +34,9 @@ func (e *Experiment) schedule(block int) []entry {
 	return list
 }
 
-// goesOn decides before each block whether it runs: the plan's blocks always,
-// then one for each block that lost a trial. With a precision blocks run until it
-// is reached, within the plan's bounds.
+// goesOn reports whether the given block runs. The plan's blocks always run. After
+// them one block runs for each block that lost a trial. With a precision, blocks
+// run until the precision or a bound of the plan is reached.
 func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	p := e.Plan
 	if block < p.Trials {
@@ -51,8 +51,8 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	return block-h.lost(block, e.distance()) < p.Trials && block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials)
 }
 
-// distance is the CPU distance that all figures must have. A run that adjusts
-// its figures takes those of any.
+// distance returns the CPU distance at which a trial must run to count. A run that
+// adjusts its figures accepts any distance.
 func (e *Experiment) distance() condition.Choice {
 	if e.conditions.adjust {
 		return condition.Any
@@ -64,8 +64,8 @@ func (e *Experiment) distance() condition.Choice {
 type queued struct {
 	Trial
 	scenario int // index in the plan
-	position int // in the block's order
-	number   int // among the run's trials, from 1
+	position int // place in the block's order
+	number   int // number among the run's trials, from 1
 	attempt  int // from 1
 	attempts int // maximum
 }
@@ -88,8 +88,7 @@ func (e *Experiment) queue(h *history, block, before int) []queued {
 	return list
 }
 
-// later counts the trials in the blocks after this one, as far as the plan is
-// known.
+// later counts the remaining trials in the plan's blocks after this one.
 func (e *Experiment) later(h *history, block int) int {
 	n := 0
 	for b := block + 1; b < e.Plan.Trials; b++ {

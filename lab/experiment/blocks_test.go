@@ -45,8 +45,8 @@ func (n *notebook) counts(id string) (all, valid int) {
 	return all, valid
 }
 
-// The machine stays in a state for seconds, so a repeat is worth more after the
-// block's other trials than at once.
+// The machine stays in one state for seconds. A repeat after the block's other
+// trials has a better chance than an immediate one.
 func TestATrialThatFailsAConditionIsRepeatedAtTheEndOfItsBlock(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 4, func(t Trial, attempt int, s *sample.Sample) error {
@@ -124,9 +124,9 @@ func TestABlockThatLostATrialIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// A trial that only had figures at the other distance of the CPUs is lost for
-// the run's comparisons.
-func TestABlockWithATrialAtAnotherDistanceIsMadeUpFor(t *testing.T) {
+// A trial whose last attempt ran at another CPU distance is lost for the run's
+// comparisons.
+func TestABlockWithATrialAtAnotherDistanceIsReplaced(t *testing.T) {
 	for choice, want := range map[condition.Choice]int{condition.Auto: 7, condition.Near: 7, condition.Any: 6} {
 		n := &notebook{}
 		e := rehearsal(n, 6, func(t Trial, _ int, s *sample.Sample) error {
@@ -145,7 +145,7 @@ func TestABlockWithATrialAtAnotherDistanceIsMadeUpFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all, _ := n.counts("a"); all != want {
-			t.Errorf("%s: %d blocks were run, want %d", choice, all, want)
+			t.Errorf("CPU distance %s: %d blocks were run, want %d", choice, all, want)
 		}
 	}
 }

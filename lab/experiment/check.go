@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// tolerance is the accepted difference between the tool's figure and the
-	// fabric's.
+	// tolerance is the accepted difference between the throughput of the tool and
+	// that of the fabric, as a share.
 	tolerance = 0.10
 	// slack is the uncertainty of the edges of the tool's window: tools connect
 	// after their start, and report steps of 100 ms.
@@ -34,11 +34,11 @@ func (m *metering) check(said tool.Measurement) error {
 }
 
 // contradiction compares a sample's throughput with the fabric's count. from and to
-// are the edges of the tool's window, in s since the meter's began.
+// are the edges of the tool's window, in s since the start of the meter's window.
 //
-// The fabric also counts datagrams that the receiver's socket drops, and may count
-// those that are lost behind it. Its count lies between the datagrams that arrived
-// at the socket and those that were sent.
+// The fabric also counts datagrams that the receiver's socket drops, and can count
+// datagrams that are lost after the fabric. Its count lies between the datagrams
+// that arrived at the socket and the datagrams that were sent.
 func contradiction(s *sample.Sample, kind suite.Kind, from, to float64) error {
 	said, ok1 := s.Metrics[sample.Throughput]
 	counted, ok2 := s.Metrics[sample.FabricGoodput]
@@ -64,9 +64,9 @@ func contradiction(s *sample.Sample, kind suite.Kind, from, to float64) error {
 }
 
 // carried returns the least and the most payload, in bits per second, that the
-// fabric carried between from and to, if each edge may be off by slack. counted is
-// the payload of the meter's window, 0 to window; the series gives the ratio of the
-// rates of both. Without a series both results are counted.
+// fabric carried between from and to, if each edge can be wrong by slack. counted
+// is the rate in the meter's window, 0 to window. The series gives the ratio of the
+// rates in the two windows. Without a series both results are counted.
 func carried(counted float64, series []sample.Point, window, from, to float64) (least, most float64) {
 	own, ok := meanBits(series, 0, window)
 	if !ok || own <= 0 {
@@ -96,8 +96,8 @@ func lost(kind suite.Kind, said tool.Measurement) *float64 {
 	return &loss
 }
 
-// meanBits returns the mean rate of a series in [from, to]; ok is false if its steps
-// cover less than nine tenths of that.
+// meanBits returns the mean rate of a series in [from, to]; ok is false if the
+// series covers less than nine tenths of that time.
 func meanBits(series []sample.Point, from, to float64) (mean float64, ok bool) {
 	bits, seconds := 0.0, 0.0
 	for i := 1; i < len(series); i++ {

@@ -25,11 +25,11 @@ type conditions struct {
 	adjust   bool      // figures are adjusted for the state; no slice is left out
 }
 
-// settling is the number of readings after which the run's distance is fixed:
-// those of half a minute of traffic.
+// settling is the number of readings after which the run's distance is fixed. Half
+// a minute of traffic yields that many.
 const settling = 300
 
-// want returns the level that the run measures at; −1 for any.
+// want returns the level of CPU distance at which the run measures; −1: any.
 func (c *conditions) want(levels []condition.Level) int {
 	if c.target > 0 {
 		return condition.Of(levels, c.target)
@@ -161,14 +161,14 @@ func during(p *sample.Point, readings []distance.Reading, origin int64) []distan
 	return readings[at(from):at(to)]
 }
 
-// majority is the minimum share of a window's slices at one level and without
-// steal. A trial with fewer fails its gate.
+// majority is the minimum share of a window's slices that are at one level and
+// without steal. A trial with a smaller share fails the gate.
 const majority = 0.5
 
 // leaveOut marks the slices that the trial's figures leave out, adds the trial's
 // readings to those of the run, and returns the gate that the trial fails. slices
 // is the part of points inside the window. The last attempt may run at any
-// distance: its figures have a table of their own.
+// distance: figures at another distance have a separate table.
 func (c *conditions) leaveOut(points, slices []sample.Point, last bool) *sample.Gate {
 	for _, p := range points {
 		if p.CPUDistance > 0 {
@@ -221,7 +221,7 @@ func distanceGate(value, limit float64, unit, message string) *sample.Gate {
 	return &sample.Gate{Name: sample.CPUMoved, Value: value, Limit: limit, Unit: unit, Message: message}
 }
 
-// mark leaves out the slices for which so holds, if no earlier reason did, and
+// mark leaves out the slices for which so returns true, if no earlier reason did, and
 // returns their share.
 func mark(slices []sample.Point, why sample.LeftOut, so func(i int) bool) float64 {
 	n := 0
@@ -237,8 +237,9 @@ func mark(slices []sample.Point, why sample.LeftOut, so func(i int) bool) float6
 // mixed is the level of a slice next to a change of the level.
 const mixed = -1
 
-// levelsOf returns the level of each slice: that of the reading within it and of
-// the nearest readings on both sides, or mixed. slices is a part of points.
+// levelsOf returns the level of each slice. The reading within a slice and the
+// nearest readings before and after it must be at the same level; else the slice
+// is mixed. slices is a part of points.
 func levelsOf(points, slices []sample.Point, levels []condition.Level) []int {
 	at := make([]int, len(slices))
 	first := indexOf(points, slices)
@@ -257,7 +258,8 @@ func levelsOf(points, slices []sample.Point, levels []condition.Level) []int {
 	return at
 }
 
-// indexOf returns the index in points at which slices, a part of it, begins.
+// indexOf returns the index in points of the first slice. slices is a part of
+// points.
 func indexOf(points, slices []sample.Point) int {
 	for i := range points {
 		if len(slices) > 0 && &points[i] == &slices[0] {
@@ -267,8 +269,8 @@ func indexOf(points, slices []sample.Point) int {
 	return 0
 }
 
-// around lists those points that have a reading: i, the nearest before it and the
-// nearest after it.
+// around lists the points with a reading among three: the nearest before point i,
+// the nearest after it, and point i.
 func around(points []sample.Point, i int) []sample.Point {
 	has := func(p sample.Point) bool { return p.CPUDistance > 0 }
 	var list []sample.Point

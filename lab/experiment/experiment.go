@@ -141,7 +141,7 @@ func (e *Experiment) block(ctx context.Context, h *history, queue []queued, tota
 		q := queue[0]
 		queue = queue[1:]
 		if h.done[q.Trial] {
-			continue // the run adjusts now, so an earlier attempt counts
+			continue // the run has begun to adjust figures, so an earlier attempt counts
 		}
 		p := Progress{Number: q.number, Total: total, Attempt: q.attempt, Attempts: q.attempts}
 		if h.extra(planned) >= e.Plan.Repeats(planned) {
@@ -195,8 +195,8 @@ func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progre
 	return p.Repeats, nil
 }
 
-// mayAdjust starts to adjust figures if the machine changes its state too often,
-// judged by so many trials at least.
+// mayAdjust starts to adjust figures if the machine changes its state too often.
+// It does nothing before the run has at least least trials.
 func (e *Experiment) mayAdjust(h *history, least int) error {
 	if e.conditions.adjust || e.Adjusting == nil || (e.Distance != "" && e.Distance != condition.Auto) || !h.unsettled(least) {
 		return nil
@@ -245,7 +245,7 @@ func failure(err error) *sample.Failure {
 	var lost *agent.Lost
 	var f *sample.Failure
 	switch {
-	case errors.As(err, &lost): // all later calls return it
+	case errors.As(err, &lost): // every later call to the agent returns this error
 		return &sample.Failure{Kind: sample.AgentLost, Message: lost.Error()}
 	case errors.As(err, &f):
 		return &sample.Failure{Kind: f.Kind, Message: err.Error()}
@@ -253,8 +253,8 @@ func failure(err error) *sample.Failure {
 	return &sample.Failure{Kind: sample.SetupFailed, Message: err.Error()}
 }
 
-// failed returns a typed failure. The loss of an agent has its own kind, whatever
-// was attempted.
+// failed returns a failure of a kind. If an argument is the loss of an agent, the
+// kind is AgentLost.
 func failed(kind sample.FailureKind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if isLost(err) {

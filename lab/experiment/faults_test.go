@@ -29,13 +29,13 @@ func TestAToolThatGoesWrongIsATypedFailure(t *testing.T) {
 		kind   sample.FailureKind
 		say    string
 	}{
-		"hangs":                   {serve + "exec sleep 100", sample.ToolHung, "did not end in time"},
+		"hangs":                   {serve + "exec sleep 100", sample.ToolHung, "did not end within the planned time"},
 		"is killed":               {serve + "kill -9 $$", sample.ToolFailed, "status -1"},
 		"prints garbage":          {serve + "echo '}{ 12 Gbit/s'", sample.NoResult, ""},
 		"says nothing":            {serve + "exit 0", sample.NoResult, ""},
 		"reports an error with 0": {serve + `echo '{"start":{},"intervals":[],"end":{},"error":"unable to connect"}'`, sample.ToolFailed, "unable to connect"},
 		"ends with an error":      {serve + "echo no such flag >&2; exit 3", sample.ToolFailed, "no such flag"},
-		"has a server that ends":  {"echo cannot bind >&2; exit 1", sample.ToolFailed, "ended with status 1 before it listened on port 5001: cannot bind"},
+		"has a server that ends":  {"echo cannot bind >&2; exit 1", sample.ToolFailed, "ended with exit status 1 before it listened on port 5001: cannot bind"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -19,7 +19,7 @@ type Watch struct {
 	Why     string         // reason for a nil Foreign
 }
 
-// allow registers the bench's programs, which are not foreign.
+// allow registers the bench's programs, so that their CPU time is not foreign.
 func (w Watch) allow(ctx context.Context, b *Bench) error {
 	if w.Foreign == nil {
 		return nil
@@ -37,7 +37,7 @@ func (w Watch) allow(ctx context.Context, b *Bench) error {
 	return w.Foreign.Allow(namespaces, processes)
 }
 
-// quietFor is the time in which the fabric must be quiet after the tools' end.
+// quietFor is how long the fabric must be quiet after the tools have ended.
 const quietFor = 50 * time.Millisecond
 
 // gates holds the readings that only the gates need.

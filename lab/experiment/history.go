@@ -47,8 +47,8 @@ func (h *history) add(s sample.Sample) {
 	}
 }
 
-// forgiven returns the history without the gates that adjusted figures do not
-// need.
+// forgiven returns the history without the gates that do not apply to adjusted
+// figures.
 func (h *history) forgiven() *history {
 	for i := range h.samples {
 		condition.Forgive(&h.samples[i])
@@ -56,8 +56,8 @@ func (h *history) forgiven() *history {
 	return newHistory(h.samples)
 }
 
-// unsettled reports whether the machine changes its state too often: most of the
-// trials so far, at least least, failed for that.
+// unsettled reports whether the machine changes its state too often: most trials so
+// far failed for that reason. It returns false before least trials.
 func (h *history) unsettled(least int) bool {
 	all, failed := 0, 0
 	for i := range h.samples {
@@ -89,8 +89,8 @@ func settled(s *sample.Sample) bool {
 	return !s.Failure.Retryable() && s.Failure.Kind != sample.Interrupted
 }
 
-// extra counts the trials beyond the first attempts of so many blocks: repeats, and
-// blocks that replace lost ones.
+// extra counts the repeats, and the trials in blocks that replace lost ones. blocks
+// is the number of planned blocks.
 func (h *history) extra(blocks int) (n int) {
 	for _, s := range h.samples {
 		if !s.Profiled && (s.Attempt > 0 || s.Block >= blocks) {
@@ -100,18 +100,18 @@ func (h *history) extra(blocks int) (n int) {
 	return n
 }
 
-// hopelessAfter is the number of blocks after which a scenario that never passed its
-// gates is not repeated any more.
+// hopelessAfter is the number of blocks after which a scenario that never passed
+// its gates is no longer repeated.
 const hopelessAfter = 3
 
-// hopeless reports whether a scenario's trials are not repeated any more.
+// hopeless reports whether a scenario's trials are no longer repeated.
 func (h *history) hopeless(scenario string) bool {
 	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
 }
 
-// lost counts the blocks, of the first so many, that lost a trial: its last attempt
-// failed a gate, or ran at another CPU distance than the run's. Trials of hopeless
-// scenarios do not count.
+// lost counts the blocks among the first ones that lost a trial. A trial is lost if
+// its last attempt failed a gate or ran at another CPU distance than the run's.
+// Trials of hopeless scenarios do not count.
 func (h *history) lost(blocks int, choice condition.Choice) int {
 	in := map[int]bool{}
 	for t, gated := range h.gated {

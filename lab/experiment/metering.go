@@ -25,7 +25,7 @@ import (
 // window, and a time series around it.
 type metering struct {
 	traffic *tooling
-	nodes   []testbed.Node // the sender's, then the receiver's if it is another
+	nodes   []testbed.Node // the sender's node, then the receiver's if it differs
 	wire    *meter.Meter   // nil where the fabric has no ports
 	start   edge
 	end     edge
@@ -257,7 +257,7 @@ func (m *metering) close() {
 	}
 	m.gates.close()
 	if m.conditions != nil {
-		_ = m.conditions.finish() // stop returned its error, or there are no figures
+		_ = m.conditions.finish() // stop has returned this error, or the trial has no figures
 	}
 }
 
@@ -379,9 +379,9 @@ func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 	return f, nil
 }
 
-// headers returns the length of all headers of a data frame on the fabric: those of
-// the workload's protocol, and those of the system, which are the difference
-// between the fabric's MTU and the endpoints'.
+// headers returns the length of all headers of a data frame on the fabric, in
+// bytes. The system's headers are the fabric's MTU less the endpoints' MTU. The
+// rest are the headers of the workload's protocol.
 func headers(sc *suite.Scenario, b *Bench) int {
 	added := sc.Fabric.MTU - b.MTU
 	switch sc.Workload.Kind {

@@ -195,7 +195,8 @@ func TestConditionsOfTheMachineAreGates(t *testing.T) {
 	}
 }
 
-// An unsteady rate may be the system's: the trial counts and has a flag.
+// The system under test can cause an unsteady rate, so the trial counts and has a
+// flag.
 func TestAnOutcomeOfTheSystemIsAFlag(t *testing.T) {
 	m, said := paperTrial(t)
 	bytes := uint64(0)

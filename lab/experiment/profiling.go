@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// sides names the roles of the metering's nodes, in their order.
+// sides names the roles of metering.nodes, in the same order.
 var sides = [...]string{"sender", "receiver"}
 
 // startProfiles starts the profiler of every node, if the trial is profiled.

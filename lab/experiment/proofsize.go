@@ -7,7 +7,7 @@ const (
 	// leastProof is still dozens of full frames, and crosses a link of 5 Mbit/s
 	// in half a second.
 	leastProof = 256 << 10
-	proofTime  = 250 * time.Millisecond // of the transfer on a slow link, each way
+	proofTime  = 250 * time.Millisecond // duration of the transfer on a slow link, each way
 )
 
 // proofSize returns the bytes that the proof of connectivity moves each way over

@@ -12,8 +12,8 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// Skips returns, by scenario, why it cannot run on the machine that the facts
-// describe. Scenarios that can run are absent.
+// Skips returns why scenarios cannot run on the machine that the facts describe:
+// scenario ID → reason. Scenarios that can run are absent.
 func Skips(plan *suite.Plan, facts *probe.Facts) map[string]string {
 	skips := map[string]string{}
 	for i := range plan.Scenarios {
@@ -24,7 +24,7 @@ func Skips(plan *suite.Plan, facts *probe.Facts) map[string]string {
 	return skips
 }
 
-// skip names every obstacle at once.
+// skip returns all reasons why a scenario cannot run; "" if it can.
 func skip(sc *suite.Scenario, nodes int, facts *probe.Facts) string {
 	var why []string
 	if _, err := testbed.PlanCPUs(facts.UsableCPUs(), nodes); err != nil {
@@ -82,12 +82,12 @@ func lacksPrograms(programs []program.Program, facts *probe.Facts) (why []string
 	return why
 }
 
-// tooFewCPUs names a setting that spreads work over more CPUs than a node has. Its
-// figures would mean nothing.
+// tooFewCPUs names a setting that spreads work over more CPUs than a node has. The
+// figures of such a setting would be meaningless.
 func tooFewCPUs(sc *suite.Scenario, nodes int, facts *probe.Facts) (why []string) {
 	layout, err := testbed.PlanCPUs(facts.UsableCPUs(), nodes)
 	if err != nil {
-		return nil // reported elsewhere
+		return nil // skip reports this separately
 	}
 	has := len(layout.Nodes[0])
 	lack := func(what string, needs int) {

@@ -61,7 +61,7 @@ func combine(m sample.Metric, all []tool.Measurement) (float64, bool) {
 		})
 	case sample.LossRatio:
 		return weighted(values, all, sent)
-	case sample.ToolSenderCPU, sample.ToolReceiverCPU: // every pair reports the same machine
+	case sample.ToolSenderCPU, sample.ToolReceiverCPU: // every pair reports the CPU of the same machine
 		return total / float64(len(all)), true
 	}
 	return total, true
@@ -80,8 +80,8 @@ func weighted(values []float64, all []tool.Measurement, weight func(sample.Metri
 	return mean / sum, sum > 0
 }
 
-// sent returns the datagrams or requests that a pair sent per second: as counted, or
-// computed from arrivals and loss.
+// sent returns the datagrams or requests that a pair sent per second. Without a
+// count it computes them from arrivals and loss.
 func sent(ms sample.Metrics) (float64, bool) {
 	if n, ok := ms[sample.DatagramsSent]; ok {
 		return n, true

@@ -50,7 +50,7 @@ const (
 	// lookAgain is the interval at which a process that does not listen yet is checked.
 	lookAgain    = 200 * time.Millisecond
 	defaultGrace = 8 * time.Second
-	// rounding is for tools with whole seconds, which round each part of the
+	// rounding is the time that tools with whole seconds add: they round each part of the
 	// timing up.
 	rounding    = 3 * time.Second
 	stopTimeout = 2 * time.Second
@@ -198,7 +198,7 @@ func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 			}
 		}
 		if e.Exited {
-			return failed(sample.ToolFailed, "the %s of %s ended with status %d before it was ready: %s", p.Role, t.tool.Name(), e.Exit, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it was ready: %s", p.Role, t.tool.Name(), e.Exit, lastOutput(ctx, proc))
 		}
 		if time.Now().After(deadline) {
 			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.tool.Name(), readyTimeout)
@@ -222,7 +222,7 @@ func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) err
 			return err
 		}
 		if state.Exited {
-			return failed(sample.ToolFailed, "the %s of %s ended with status %d before it listened on port %d: %s", p.Role, t.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it listened on port %d: %s", p.Role, t.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
 		}
 		if time.Now().After(deadline) {
 			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, readyTimeout, lastOutput(ctx, proc))
@@ -258,7 +258,7 @@ func (t *tooling) finish(ctx context.Context, started time.Time) error {
 			return err
 		}
 		if exit != 0 {
-			return failed(sample.ToolFailed, "the %s of %s ended with status %d: %s", r.plan[last].Role, t.tool.Name(), exit, lastOutput(ctx, r.processes[last]))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d: %s", r.plan[last].Role, t.tool.Name(), exit, lastOutput(ctx, r.processes[last]))
 		}
 	}
 	return t.finishOthers(ctx, deadline)
@@ -304,7 +304,7 @@ func (t *tooling) wait(ctx context.Context, p *agent.Process, deadline time.Time
 			return e.Exit, nil
 		}
 		if time.Now().After(deadline) {
-			return 0, failed(sample.ToolHung, "%s did not end in time and was killed: %s", t.tool.Name(), lastOutput(ctx, p))
+			return 0, failed(sample.ToolHung, "%s did not end within the planned time and was killed: %s", t.tool.Name(), lastOutput(ctx, p))
 		}
 	}
 }

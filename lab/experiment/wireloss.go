@@ -6,8 +6,8 @@ import (
 	"windtunnel/lab/meter"
 )
 
-// lostOnWire warns of frames that were dropped between a NIC and its port because
-// the CPU's backlog was full. A sysctl of the host sets the backlog's length.
+// lostOnWire warns of frames that were dropped between a NIC and its port. The
+// cause is a full CPU backlog; the host's net.core.netdev_max_backlog sets its length.
 func lostOnWire(f meter.Facts) []string {
 	n := f.RefusedByPorts()
 	if n == 0 {
