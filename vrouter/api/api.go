@@ -57,11 +57,11 @@ type Status struct {
 // Store is the state of the store.
 type Store struct {
 	Address  string    `json:"address"`
-	Revision int64     `json:"revision"`          // of the agent's copy
-	Heard    time.Time `json:"heard"`             // when it last answered
-	Problem  string    `json:"problem,omitempty"` // why it does not answer
+	Revision int64     `json:"revision"`          // revision of the agent's copy of the state
+	Heard    time.Time `json:"heard"`             // when the store last answered
+	Problem  string    `json:"problem,omitempty"` // why the store does not answer
 	Refused  string    `json:"refused,omitempty"` // why the agent does not use the store's state
-	Waiting  []string  `json:"waiting,omitempty"` // ports to delete when it answers
+	Waiting  []string  `json:"waiting,omitempty"` // ports to delete when the store answers
 }
 
 // Fabric is an underlay device.
@@ -72,7 +72,8 @@ type Fabric struct {
 	MTU    int    `json:"mtu"`
 }
 
-// Applied is the result of a change: numbers of table entries.
+// Applied is the result of a change: how many table entries it updated and
+// deleted.
 type Applied struct {
 	Updated  int           `json:"updated"`
 	Deleted  int           `json:"deleted"`
@@ -91,8 +92,8 @@ type PortRequest struct {
 	// each family that the network has.
 	Four bool `json:"four,omitempty"`
 	Six  bool `json:"six,omitempty"`
-	// Replaces are ports that the same commit deletes, so that their addresses are
-	// free for this port only.
+	// Replaces are ports that the same commit deletes. Their addresses are free
+	// for this port, and no other port can take them in between.
 	Replaces []string `json:"replaces,omitempty"`
 }
 
@@ -102,8 +103,8 @@ type Port struct {
 	Device   string         `json:"device"` // on the node
 	MTU      int            `json:"mtu"`
 	Gateways []netip.Addr   `json:"gateways,omitempty"`
-	Prefixes []netip.Prefix `json:"prefixes,omitempty"` // its addresses with the prefix lengths of their subnets
-	Took     time.Duration  `json:"took_ns"`            // from the request until it forwards
+	Prefixes []netip.Prefix `json:"prefixes,omitempty"` // the port's addresses with the prefix lengths of their subnets
+	Took     time.Duration  `json:"took_ns"`            // from the request until the port forwards
 }
 
 // TraceRequest describes a packet from a port.

@@ -34,8 +34,9 @@ func Dial(socket string) *Client {
 	}}}
 }
 
-// Within bounds each request, its answer included. An agent whose process is
-// stopped accepts connections and never answers. 0: no bound.
+// Within sets the time limit of each request, including the time to read the
+// answer; 0: no limit. Without a limit a request to a stopped agent process
+// would never return, since the kernel accepts its connections.
 func (c *Client) Within(d time.Duration) *Client {
 	c.http.Timeout = d
 	return c
@@ -166,7 +167,8 @@ func rows[T any](ctx context.Context, c *Client, what string, vrf uint32) ([]T, 
 	return all, err
 }
 
-// call sends a request with a JSON body, unless nil, and decodes a JSON answer.
+// call sends a request and decodes the JSON answer. It sends body as JSON,
+// unless body is nil.
 func call[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
 	var answer T
 	response, err := c.do(ctx, method, path, body)
@@ -178,7 +180,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, body any) 
 		if isTimeout(err) {
 			return answer, c.unreachable(ctx, err)
 		}
-		return answer, fmt.Errorf("reading the agent's answer to %s %s: %w; agent and command may be of different versions, see `vrouter status`", method, path, err)
+		return answer, fmt.Errorf("read the agent's answer to %s %s: %w; agent and command may have different versions, see `vrouter status`", method, path, err)
 	}
 	return answer, nil
 }

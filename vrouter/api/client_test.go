@@ -168,7 +168,7 @@ func TestAnAnswerOfSomethingElseIsNamed(t *testing.T) {
 		want   string
 	}{
 		"an old agent":       {404, "404 page not found\n", "the agent answered GET /v1/status with 404 Not Found: 404 page not found; agent and command may have different versions"},
-		"not JSON":           {200, "<html>", "reading the agent's answer to GET /v1/status: invalid character"},
+		"not JSON":           {200, "<html>", "read the agent's answer to GET /v1/status: invalid character"},
 		"cut short":          {200, `{"node": "a`, "unexpected EOF"},
 		"a field of its own": {200, `{"node": 7}`, "cannot unmarshal number"},
 		"a long page":        {500, strings.Repeat("x", 5000), strings.Repeat("x", 200) + "…"},
@@ -187,8 +187,9 @@ func TestNoAgentSaysHowToStartOne(t *testing.T) {
 	}
 }
 
-// leave makes a socket without a listener, as a killed agent does.
-func leave(t *testing.T, path string) {
+// abandonSocket makes a socket file without a listener. A killed agent leaves
+// such a file.
+func abandonSocket(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -200,7 +201,7 @@ func leave(t *testing.T, path string) {
 
 func TestASocketThatWasLeftSaysSo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.sock")
-	leave(t, path)
+	abandonSocket(t, path)
 	_, err := Dial(path).Status(context.Background())
 	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "ended without removing its socket; packets keep flowing") {
 		t.Errorf("%v", err)

@@ -79,13 +79,13 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 	switch {
 	case isTimeout(err):
-		return &Unreachable{fmt.Sprintf("the agent at %s did not answer within %s; packets flow on. Its process may be stopped or busy: see its log, or wait longer with --timeout", c.socket, c.http.Timeout), err}
+		return &Unreachable{fmt.Sprintf("the agent at %s did not answer within %s; packets keep flowing. The agent may be stopped or busy: see its log, or wait longer with --timeout", c.socket, c.http.Timeout), err}
 	case errors.Is(err, fs.ErrNotExist):
 		return &Unreachable{"no agent listens on " + c.socket + "; start one with `vrouter agent --config NODE.yaml`", err}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return &Unreachable{"the agent of " + c.socket + " ended without removing its socket; packets keep flowing; restart it with `vrouter agent --config NODE.yaml`", err}
+		return &Unreachable{"the agent at " + c.socket + " ended without removing its socket; packets keep flowing; restart the agent with `vrouter agent --config NODE.yaml`", err}
 	case errors.Is(err, fs.ErrPermission):
-		return &Unreachable{"connect to the agent at " + c.socket + ": this needs root; use sudo", err}
+		return &Unreachable{"connect to the agent at " + c.socket + ": permission denied; use sudo", err}
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &Unreachable{"the agent at " + c.socket + " ended before it answered; see its log, then retry", err}
 	}

@@ -45,7 +45,7 @@ func Nodes(dir string) ([]string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case errors.Is(err, fs.ErrPermission):
-		return nil, &Unreachable{"find agents in " + dir + ": this needs root; use sudo", err}
+		return nil, &Unreachable{"find agents in " + dir + ": permission denied; use sudo", err}
 	case err != nil:
 		return nil, fmt.Errorf("find agents: %w", err)
 	}
@@ -64,14 +64,15 @@ func noAgent(dir string) error {
 	return &Unreachable{"no agent runs on this host (no socket in " + dir + "); start one with `vrouter agent --config NODE.yaml`, or give the path of its socket with --socket", fs.ErrNotExist}
 }
 
-// socketOf returns the socket of one node. The name must not lead out of dir.
+// socketOf returns the socket of one node. It refuses a name that is a path
+// outside dir.
 func socketOf(dir, node string) (string, error) {
 	if strings.ContainsRune(node, '/') {
 		return "", fmt.Errorf("--node %s: a node's name has no slash; give a socket's path with --socket", node)
 	}
 	path := socket(dir, node)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return path, nil // other errors appear when it is dialled
+		return path, nil // the connection attempt reports other errors
 	}
 	nodes, err := Nodes(dir)
 	switch {

@@ -49,7 +49,7 @@ func TestOfSeveralAgentsOneMustBeNamed(t *testing.T) {
 func TestASocketThatWasLeftDoesNotCount(t *testing.T) {
 	dir := t.TempDir()
 	listen(t, filepath.Join(dir, "b.sock"))
-	leave(t, filepath.Join(dir, "a.sock"))
+	abandonSocket(t, filepath.Join(dir, "a.sock"))
 	if got, err := Find(dir, ""); err != nil || got != filepath.Join(dir, "b.sock") {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -15,7 +15,8 @@ type Node struct {
 	model.Node
 	Ports int    `json:"ports"`
 	Agent *Agent `json:"agent,omitempty"` // nil: no agent runs
-	// Gone: its lease has expired, and other nodes have dropped its routes.
+	// Gone: the lease of the node's agent has expired, and the other nodes have
+	// removed their routes to this node.
 	Gone bool `json:"gone,omitempty"`
 }
 

@@ -88,7 +88,7 @@ func ParseAddress(text string) (Address, error) {
 // hostPort adds etcd's port to an address without one.
 func hostPort(text string) (string, error) {
 	if text == "" {
-		return "", fmt.Errorf("a member has no address; write HOST:PORT, separated by commas")
+		return "", fmt.Errorf("the list of etcd members has an empty entry; write HOST:PORT,HOST:PORT")
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

@@ -34,8 +34,8 @@ func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"consul://a":    `unknown store "consul://a"; write file, embedded, or etcd://`,
 		"10.0.0.1:2379": "unknown store",
-		"etcd://":       "has no address",
-		"etcd://a,,b":   "has no address",
+		"etcd://":       "has an empty entry",
+		"etcd://a,,b":   "has an empty entry",
 		"etcd://a:0":    "is not a number from 1 to 65535",
 		"etcd://a:x":    "is not a number from 1 to 65535",
 		"etcd://a:b:c":  "in brackets",

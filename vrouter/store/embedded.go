@@ -19,10 +19,11 @@ type EmbeddedOptions struct {
 	// Listen is the HOST:PORT for other nodes' agents; empty: only this process
 	// uses the store.
 	Listen string
-	// TLS of the server: clients need a certificate that the CA signed.
+	// TLS holds the server's files. A client needs a certificate that the CA
+	// has signed.
 	TLS TLS
-	// Insecure serves plain text. Without it a server that listens needs all of
-	// TLS.
+	// Insecure allows connections without TLS. Otherwise Listen needs all three
+	// TLS files.
 	Insecure bool
 }
 
@@ -50,7 +51,7 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 	}
 	client := v3client.New(server.Server)
 	return newEtcd(client, DefaultPrefix, string(KindEmbedded), func() error {
-		client.Close() // its error only says that its context ended
+		client.Close() // it returns only the error of its cancelled context
 		server.Close()
 		return nil
 	}), nil
@@ -80,9 +81,9 @@ func embeddedConfig(o EmbeddedOptions) (*embed.Config, error) {
 	case o.Insecure:
 		listen.Scheme = "http"
 	case o.TLS.Cert == "" || o.TLS.Key == "":
-		return nil, errors.New("store_listen: other nodes reach the embedded store over TLS: give store_tls a certificate and its key, or say store_insecure: true")
+		return nil, errors.New("store_listen: other nodes reach the embedded store over TLS; set cert and key under store_tls, or set store_insecure: true")
 	case o.TLS.CA == "":
-		return nil, errors.New("store_listen: without ca under store_tls anyone could write the fleet's state: give the certificates that signed the nodes' own, or say store_insecure: true")
+		return nil, errors.New("store_listen: without ca under store_tls any host could write the fleet's state; set ca to the CA of the nodes' certificates, or set store_insecure: true")
 	default:
 		c.ClientTLSInfo = transport.TLSInfo{CertFile: o.TLS.Cert, KeyFile: o.TLS.Key, TrustedCAFile: o.TLS.CA, ClientCertAuth: true}
 	}

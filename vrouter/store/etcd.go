@@ -31,7 +31,7 @@ type Etcd struct {
 // Times of an etcd client.
 const (
 	dialTimeout = 5 * time.Second
-	askTimeout  = 5 * time.Second // of a request without a deadline
+	askTimeout  = 5 * time.Second // time limit of a request without a deadline
 	// keepAlive is the interval of gRPC pings; etcd refuses clients that ping more
 	// often than every 5 s.
 	keepAlive        = 6 * time.Second
@@ -55,7 +55,7 @@ func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
 	config := clientv3.Config{
 		Endpoints: a.Endpoints, TLS: secrets, Username: a.User, Password: a.Password,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
-		PermitWithoutStream: true, Logger: zap.NewNop(), // the calls return the errors
+		PermitWithoutStream: true, Logger: zap.NewNop(), // no log: each call returns its error
 	}
 	if dial != nil {
 		config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(dial))
@@ -199,8 +199,8 @@ func (e *Etcd) differing(c Commit, got *clientv3.TxnResponse) (keys []string) {
 	return keys
 }
 
-// Watch ends when the store has been silent for too long. Otherwise a broken
-// connection could stay silent for ever.
+// Watch returns an error when the store has sent nothing for the time silence.
+// Without this limit it would not notice a broken connection.
 func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -232,7 +232,8 @@ func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), al
 			if time.Since(heard) > silence {
 				return fmt.Errorf("watch %s: no answer for %v: %w", e.name, silence, ErrUnavailable)
 			}
-			// In a goroutine: it blocks while the connection does.
+			// RequestProgress blocks on a broken connection, so it needs a
+			// goroutine.
 			go e.client.RequestProgress(ctx)
 		}
 	}
@@ -255,8 +256,9 @@ func (e *Etcd) changes(r clientv3.WatchResponse) Changes {
 	return ch
 }
 
-// Hold grants a lease, puts the key with it, and renews the lease after a third
-// of its time. After ctx ends, the key expires with the lease.
+// Hold grants a lease, puts the key with that lease, and renews the lease. The
+// client renews it whenever a third of the lease has passed. After ctx ends,
+// the key expires with the lease.
 func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (<-chan struct{}, error) {
 	lease, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
 		return e.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))

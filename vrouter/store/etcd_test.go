@@ -27,8 +27,8 @@ func connect(t *testing.T, c *storetest.Cluster, scheme string, files TLS) *Etcd
 	return s
 }
 
-// If one member of three dies or is cut off, commits are only delayed. Without two
-// members nothing is written, and watches end with an error.
+// If one member of three dies or loses its link, commits are only delayed. If
+// two members are lost, commits fail and watches end with an error.
 func TestAClusterThatLosesMembers(t *testing.T) {
 	t.Parallel()
 	c := storetest.Start(t, 3, nil)

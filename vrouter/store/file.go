@@ -48,9 +48,9 @@ func (w *fileWatch) wake() {
 // maxHistory is the number of entries of past commits that stay in memory.
 const maxHistory = 4096
 
-// initialMap is the size in bytes of the database's first memory mapping. It
-// costs addresses, not memory. A commit that outgrows the mapping must copy all
-// pages that it has touched.
+// initialMap is the size in bytes of the database's first memory mapping. The
+// mapping reserves virtual addresses and uses no memory. A commit that outgrows
+// the mapping must copy all pages that it has changed.
 const initialMap = 256 << 20
 
 // Buckets of the database. entries: key → revision (8 bytes, big endian) and
@@ -92,8 +92,8 @@ func unreadable(path string, why error) error {
 
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// prepare creates the buckets and deletes the keys that the previous process
-// held. It does not write if neither is needed.
+// prepare creates missing buckets and deletes the keys that the previous
+// process held. If there is nothing to do, it does not write.
 func (f *File) prepare() error {
 	ready := false
 	err := f.db.View(func(tx *bbolt.Tx) error {
@@ -139,7 +139,7 @@ func revisionIn(kept []byte) int64 {
 	return int64(binary.BigEndian.Uint64(kept))
 }
 
-// MaxKeys is the maximum of keys in a commit.
+// MaxKeys is the maximum number of keys in a commit.
 func (f *File) MaxKeys() int { return 1 << 24 }
 
 // Read returns every entry.
@@ -213,7 +213,8 @@ func (f *File) conflicts(entries *bbolt.Bucket, c Commit) (keys []string) {
 }
 
 // newer returns the keys under a prefix that were written after a revision. It
-// uses the history if that reaches back far enough, else it scans all keys.
+// uses the history if the history has all commits since then. Otherwise it
+// scans all keys.
 func (f *File) newer(entries *bbolt.Bucket, prefix string, than int64) (keys []string) {
 	if news, all := f.since(than); all {
 		for _, ch := range news {
@@ -284,7 +285,8 @@ func (f *File) since(revision int64) ([]Changes, bool) {
 	return f.history[revision+1-f.history[0].Revision:], true
 }
 
-// Watch follows the commits of this process: no other process has the file open.
+// Watch reports the commits of this process. No other process can have the file
+// open.
 func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
 	w, err := f.watch(after)
 	if err != nil {
@@ -306,7 +308,7 @@ func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), al
 		}
 		select {
 		case <-w.woken:
-		case <-time.After(time.Second): // to call alive
+		case <-time.After(time.Second): // wake up to call alive
 		case <-f.closed:
 			return fmt.Errorf("watch the store %s: it was closed: %w", f.path, ErrUnavailable)
 		case <-ctx.Done():
@@ -328,8 +330,8 @@ func (f *File) watch(after int64) (*fileWatch, error) {
 	return w, nil
 }
 
-// Hold writes the key and marks it as held. The next process that opens the file
-// deletes it.
+// Hold writes the key and marks it as held. The next process that opens the
+// file deletes the key.
 func (f *File) Hold(_ context.Context, key string, value []byte, revision int64, _ time.Duration) (<-chan struct{}, error) {
 	_, err := f.commit(Commit{Exact: map[string]int64{key: revision}, Put: map[string][]byte{key: value}}, func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketHeld).Put([]byte(key), nil)

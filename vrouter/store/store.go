@@ -18,22 +18,25 @@ import (
 type Store interface {
 	// Read returns every entry, as of one revision.
 	Read(ctx context.Context) (Image, error)
-	// Watch calls changed with every commit after a revision, in order. It returns
-	// an error when ctx ends or when the store no longer answers. ErrCompacted: the
-	// store no longer has the commits after that revision; call Read again. alive
-	// is called whenever the store has answered, also without a commit.
+	// Watch calls changed with every commit after a revision, in order. It
+	// returns an error when ctx ends or when the store no longer answers. It
+	// returns ErrCompacted if the store no longer has the commits after that
+	// revision; call Read again. Watch calls alive whenever the store has
+	// answered, also without a commit.
 	Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error
-	// Commit writes everything or nothing. *ConflictError: a key that the commit
-	// depends on has changed. After ErrUnavailable the commit may have been made.
+	// Commit writes everything or nothing. It returns a *ConflictError if a key
+	// that the commit depends on has changed. If it returns ErrUnavailable, the
+	// store may still have made the commit.
 	Commit(ctx context.Context, c Commit) (revision int64, err error)
-	// Hold keeps a key with a value until ctx ends, this process dies or the store
-	// is unreachable, and for ttl longer. It returns once the key is written. The
-	// key must have the given revision, 0 if it must be absent; else Hold returns
-	// a *ConflictError. lost is closed when the key has expired, because the store
-	// was unreachable for longer than ttl; call Hold again then.
+	// Hold writes a key, returns, and keeps the key in the store. The key
+	// expires ttl after ctx ends, this process dies or the store becomes
+	// unreachable. Before the write the key must have the given revision; 0: it
+	// must be absent. Otherwise Hold returns a *ConflictError. The channel lost
+	// closes when the key has expired because the store was unreachable for
+	// longer than ttl. Call Hold again then.
 	Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (lost <-chan struct{}, err error)
-	// MaxKeys is the maximum of keys that a commit writes, and of keys that it
-	// depends on.
+	// MaxKeys is the maximum number of keys that a commit can write. It is also
+	// the maximum number that a commit can depend on.
 	MaxKeys() int
 	Close() error
 }
@@ -61,7 +64,8 @@ type Changes struct {
 // Commit is a change that depends on keys that were read before. It fails if one
 // of them has changed.
 type Commit struct {
-	// Exact are keys that must still have these revisions; 0: must be absent.
+	// Exact maps keys to the revisions that they must still have; 0: the key
+	// must be absent.
 	Exact map[string]int64
 	// Ranges are key prefixes under which no key may be newer than a revision. They
 	// do not detect deletions: put keys that must still exist into Exact.

@@ -54,8 +54,8 @@ var clusters atomic.Int64
 // benchmarks (RFC 2544).
 const network = "198.19.%d.%d"
 
-// Start starts a cluster. It skips the test without etcd or without root. tls may
-// be nil.
+// Start starts a cluster. It skips the test if etcd is not installed or the
+// user is not root. tls nil: no TLS.
 func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
 	tb.Helper()
 	program, err := exec.LookPath("etcd")
@@ -176,7 +176,8 @@ func (c *Cluster) StartMember(i int) {
 	m.ended = ended
 	go func() {
 		defer close(ended)
-		// Pdeathsig fires when the thread that started the process ends: keep it.
+		// The kernel sends Pdeathsig when the thread that started the process
+		// ends. So that thread must stay.
 		runtime.LockOSThread()
 		if err := netns.Set(m.space); err != nil {
 			started <- err
