@@ -16,7 +16,8 @@ type Bandwidth struct {
 // Rate is in bits of Ethernet frames per second.
 type Rate uint64
 
-// Smallest and largest rate of a limit. Below LeastRate a full frame takes seconds.
+// Smallest and largest rate of a limit. Below LeastRate the transmission of a
+// full frame takes seconds.
 const (
 	LeastRate Rate = 8_000
 	MostRate  Rate = 400_000_000_000
@@ -70,6 +71,6 @@ func (v *validation) checkBandwidth(p *Port) {
 		}
 	}
 	if p.Attach.Device != "" && p.Bandwidth.Egress != 0 {
-		v.fail("port", p.Name, "bandwidth: egress is limited in the workload's network namespace, but attach has a device; remove egress")
+		v.fail("port", p.Name, "bandwidth: an egress limit needs attach with netns, not device, since the agent sets the limit in the network namespace; remove egress")
 	}
 }

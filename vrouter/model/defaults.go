@@ -9,8 +9,8 @@ const DefaultVXLANPort = 4789
 // preferred first.
 var DefaultEncapsulations = []Encapsulation{MPLSoUDP, MPLSoGRE, VXLAN}
 
-// WithDefaults returns the state with defaults filled in. It does not change s, but
-// the result may share the ports. It is idempotent.
+// WithDefaults returns the state with defaults filled in. It does not change s,
+// but the result may share the list of ports with s. It is idempotent.
 func (s State) WithDefaults() State {
 	if s.Settings.VXLANPort == 0 {
 		s.Settings.VXLANPort = DefaultVXLANPort
@@ -39,8 +39,8 @@ func (s State) WithDefaults() State {
 	return s
 }
 
-// withDefaults fills in the defaults of ports. It copies the list only if a port
-// needs them, since a fleet has many ports.
+// withDefaults fills in the defaults of ports. It copies the list only if a
+// port needs a default, since a fleet has many ports.
 func withDefaults(ports []Port) []Port {
 	first := slices.IndexFunc(ports, func(p Port) bool { return p.Attach != p.Attach.withDefaults() })
 	if first < 0 {
@@ -63,8 +63,8 @@ func (a Attachment) withDefaults() Attachment {
 	return a
 }
 
-// withDefaults fills in the router's MAC and the networks' VNIs of a VXLAN gateway.
-// Other gateways use neither.
+// withDefaults fills in the router's MAC and the networks' VNIs of a VXLAN
+// gateway. Gateways with another encapsulation use neither.
 func (g Gateway) withDefaults(networks []Network) Gateway {
 	if g.Encapsulation != VXLAN {
 		return g

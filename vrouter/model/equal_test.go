@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Ports that differ in any field are not equal; the test covers later fields too.
+// Ports that differ in any field are not equal. The test fails for a field that
+// it does not set.
 func TestPortsThatDifferInAFieldAreNotEqual(t *testing.T) {
 	full := Port{
 		Name: "p", Network: "red", Node: "a", MAC: MAC{2, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")},

@@ -42,10 +42,11 @@ func typesOf(all map[reflect.Type]map[string]reflect.Type, t reflect.Type) map[r
 	return all
 }
 
-// fits refuses values that the decoder would accept wrongly or refuse without a
-// position: a fraction for an integer (the decoder drops the fraction), a list or
-// fields for an address, and misspelt fields. The decoder checks the rest. fits
-// also quotes text that looks like a number, since the decoder turns 007 into 7.
+// fits refuses wrong values that the decoder would accept, or refuse without a
+// position in the file. These are a fraction for an integer (the decoder drops
+// the fraction), a list or fields for an address, and misspelt field names. The
+// decoder checks the rest. fits also quotes text that looks like a number,
+// since the decoder turns 007 into 7.
 func fits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 	switch n := node.(type) {
 	case *ast.MappingNode:
@@ -117,7 +118,7 @@ func listFits(name string, n *ast.SequenceNode, t reflect.Type) error {
 
 func scalarFits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 	switch n := node.(type) {
-	case *ast.StringNode: // the decoder parses it again as YAML, where fd00:: would be a field
+	case *ast.StringNode: // the decoder parses the text again as YAML and would read fd00:: as a field
 		if at := n.Token; takesText(t) && at.Type == token.StringType && strings.HasSuffix(n.Value, ":") {
 			return ast.String(token.DoubleQuote(n.Value, strconv.Quote(n.Value), at.Position)), nil
 		}

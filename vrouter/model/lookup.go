@@ -53,8 +53,8 @@ func (g Gateway) Network(name string) (GatewayNetwork, bool) {
 	return find(g.Networks, func(n GatewayNetwork) bool { return n.Network == name })
 }
 
-// GatewayAddress is the vrouter's address in a subnet: the one after the subnet's
-// address.
+// GatewayAddress is the vrouter's address in a subnet. It directly follows the
+// address of the subnet.
 func GatewayAddress(subnet netip.Prefix) netip.Addr { return subnet.Masked().Addr().Next() }
 
 // BroadcastAddress is the last address of an IPv4 subnet; zero for IPv6.

@@ -23,7 +23,7 @@ type State struct {
 type Settings struct {
 	VXLANPort     uint16 `yaml:"vxlan_port" json:"vxlan_port,omitempty"`         // default 4789
 	AllowFragment bool   `yaml:"allow_fragment" json:"allow_fragment,omitempty"` // outer IPv4 headers without DF
-	AnySource     bool   `yaml:"any_source" json:"any_source,omitempty"`         // accept overlay packets from underlay addresses that no node or gateway has
+	AnySource     bool   `yaml:"any_source" json:"any_source,omitempty"`         // accept overlay packets from any underlay address, not only of nodes and gateways
 }
 
 // Encapsulation is the tunnel format between nodes.
@@ -38,7 +38,7 @@ const (
 // Node is a compute node.
 type Node struct {
 	Name           string          `yaml:"name" json:"name"`
-	Underlay       []netip.Addr    `yaml:"underlay" json:"underlay"`                       // several of a family are parallel links
+	Underlay       []netip.Addr    `yaml:"underlay" json:"underlay"`                       // several addresses of one family: parallel links
 	Encapsulations []Encapsulation `yaml:"encapsulations" json:"encapsulations,omitempty"` // preferred first; default mpls-udp, mpls-gre, vxlan
 }
 
@@ -61,16 +61,17 @@ type Network struct {
 	VNI        uint32         `yaml:"vni" json:"vni,omitempty"`         // 1 … 2^24−1; default: id
 	Forwarding Forwarding     `yaml:"forwarding" json:"forwarding,omitempty"`
 	Policies   []string       `yaml:"policies" json:"policies,omitempty"`
-	Origin     Origin         `yaml:"-" json:"origin,omitempty"` // the client that created it
+	Origin     Origin         `yaml:"-" json:"origin,omitempty"` // the client that created the network
 }
 
 // Attachment is the device of a port.
 type Attachment struct {
 	Netns     string `yaml:"netns" json:"netns,omitempty"`         // name or path of a network namespace; the agent creates a veth pair
 	Interface string `yaml:"interface" json:"interface,omitempty"` // device in the namespace; default eth0
-	Device    string `yaml:"device" json:"device,omitempty"`       // or: an existing device of the node (tap, veth)
-	// Host, or: the node itself has an address in the network. Workloads can only
-	// reply to it, unless the port's policies allow more.
+	Device    string `yaml:"device" json:"device,omitempty"`       // instead of Netns: an existing device of the node (tap, veth)
+	// Host, instead of Netns and Device, gives the node itself an address in
+	// the network. Workloads can only reply to the node, unless the port's
+	// policies allow more.
 	Host bool `yaml:"host" json:"host,omitempty"`
 	// AcceptRA lets the workload's device take addresses and routes from router
 	// advertisements.
@@ -89,10 +90,10 @@ type Port struct {
 	// AllowSources are prefixes that the workload may send from in addition to its
 	// addresses, for example as a router or a firewall.
 	AllowSources []netip.Prefix `yaml:"allow_sources" json:"allow_sources,omitempty"`
-	Router       bool           `yaml:"router" json:"router,omitempty"` // it may advertise itself as a router and answer DHCP
+	Router       bool           `yaml:"router" json:"router,omitempty"` // the workload may send router advertisements and answer DHCP
 	Bandwidth    Bandwidth      `yaml:"bandwidth" json:"bandwidth,omitzero"`
-	// Origin is the client that created the port. A state file does not have Origin
-	// and Owner.
+	// Origin is the client that created the port. State files have neither
+	// Origin nor Owner.
 	Origin Origin `yaml:"-" json:"origin,omitempty"`
 	Owner  string `yaml:"-" json:"owner,omitempty"` // the client's id of the port, such as a container id
 }
@@ -121,7 +122,8 @@ func (o Origin) String() string {
 	return "`vrouter apply`"
 }
 
-// Route is a static route of a network. Several vias are ECMP.
+// Route is a static route of a network. A route with several vias is an ECMP
+// route.
 type Route struct {
 	Network string       `yaml:"network" json:"network"`
 	Prefix  netip.Prefix `yaml:"prefix" json:"prefix"`
@@ -152,7 +154,7 @@ type GatewayNetwork struct {
 	EthernetLabel uint32         `yaml:"ethernet_label" json:"ethernet_label,omitempty"` // of Ethernet payload
 	VNI           uint32         `yaml:"vni" json:"vni,omitempty"`                       // default: the network's
 	Prefixes      []netip.Prefix `yaml:"prefixes" json:"prefixes,omitempty"`             // reached through the gateway
-	MACs          []MAC          `yaml:"macs" json:"macs,omitempty"`                     // bridged to the gateway
+	MACs          []MAC          `yaml:"macs" json:"macs,omitempty"`                     // MAC addresses of devices behind the gateway
 	Flood         bool           `yaml:"flood" json:"flood,omitempty"`                   // receives copies of broadcast, unknown unicast and multicast
 }
 
@@ -205,7 +207,8 @@ var RouterMAC = MAC{0x00, 0x00, 0x5e, 0x00, 0x01, 0x00}
 // FirstLabel is the first MPLS label that RFC 3032 does not reserve.
 const FirstLabel = 16
 
-// Label is the MPLS label of this network's IP packets, the same on every node.
+// Label is the MPLS label of this network's IP packets. It is the same on every
+// node.
 func (n Network) Label() uint32 { return FirstLabel + 2*n.ID }
 
 // EthernetLabel is the label of this network's Ethernet frames.

@@ -56,8 +56,9 @@ func parseYAML(name string, data []byte) (s State, err error) {
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
 		return s, isEmpty(name)
 	}
-	// The decoder formats the node of each address again, with all tokens that are
-	// linked to it: the whole file. So unlink them.
+	// The decoder converts the node of each address to text, with all linked
+	// tokens. The links lead to every token of the file. Removing them saves
+	// that work.
 	for _, t := range tokens {
 		t.Prev, t.Next = nil, nil
 	}
@@ -89,8 +90,9 @@ func notUTF8(name string, data []byte) error {
 	return fmt.Errorf("%s:%d: byte 0x%02x is not valid UTF-8; save the file in that encoding", name, 1+bytes.Count(data[:good], []byte("\n")), data[good])
 }
 
-// checkTokens refuses aliases and deep nesting, which can make a small file use much
-// memory or time. It refuses tags, which the decoder would ignore.
+// checkTokens refuses aliases and deep nesting, since a small file with these
+// can use much memory or time. It also refuses tags, since the decoder would
+// ignore them.
 func checkTokens(name string, tokens token.Tokens) error {
 	brackets, entries, line := 0, 0, 0
 	for _, t := range tokens {

@@ -115,7 +115,7 @@ func TestIPv6AddressesNeedNoQuotesInLists(t *testing.T) {
 	}
 }
 
-// Names, protocols and ports that look like numbers stay text.
+// Names, protocols and ports that look like numbers are read as text.
 func TestTextThatLooksLikeANumberStaysAsItIsWritten(t *testing.T) {
 	for _, text := range []string{"007", "0x10", "1_000", "1.50", "1e3", ".inf", ".nan", "0o17", "0b11", "-0", "2020-01-01", "true", "no", "80", "8000-8080"} {
 		s, err := Parse("f", []byte("policies: [{name: "+text+", rules: [{ports: "+text+"}]}]\nports:\n- policies:\n  - "+text+"\n"))

@@ -76,10 +76,10 @@ func LastAddress(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// Pools returns the ranges from which addresses of a network's ports are allocated,
-// for one family, in the order of the subnets. They exclude the subnet, router and
-// broadcast addresses. If the network has ranges, the pools are limited to these;
-// if within is not empty, also to its prefixes.
+// Pools returns the address ranges of one family for the ports of a network, in
+// the order of the subnets. The ranges exclude the subnet, router and broadcast
+// addresses. If the network has ranges, Pools returns only addresses in these.
+// If within is not empty, Pools returns only addresses in its prefixes.
 func Pools(n Network, within []netip.Prefix, family func(netip.Addr) bool) (pools []Range) {
 	for _, s := range n.Subnets {
 		if !family(s.Addr()) {
@@ -106,7 +106,8 @@ func Pools(n Network, within []netip.Prefix, family func(netip.Addr) bool) (pool
 	return pools
 }
 
-// intersect returns the parts of ranges that are in others; all if others is empty.
+// intersect returns the parts of all that are in others. If others is empty, it
+// returns all.
 func intersect(all, others []Range) (parts []Range) {
 	if len(others) == 0 {
 		return all

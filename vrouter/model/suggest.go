@@ -17,8 +17,8 @@ func choices(kind string, known []string) string {
 	return kind + ": " + strings.Join(known, ", ")
 }
 
-// Meant suggests the known name nearest to a given one. Without a near name it
-// lists the known names.
+// Meant suggests the known name that is most similar to the given name. If no
+// name is similar, it lists the known names.
 func Meant(kind, given string, known []string) string {
 	if meant := nearest(given, known); meant != "" {
 		return fmt.Sprintf("did you mean %q?", meant)

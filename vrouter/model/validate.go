@@ -20,7 +20,8 @@ const (
 	MaxSources   = 4  // addresses and allowed prefixes of a family on a port
 )
 
-// MaxProblems is the maximum of problems that an error lists; it counts the rest.
+// MaxProblems is the maximum number of problems that an error lists. The error
+// counts the others.
 const MaxProblems = 50
 
 // maxName is the maximum length of a name in characters.
@@ -34,8 +35,8 @@ func (s State) Validate() error {
 	v := &validation{
 		s: s.WithDefaults(), nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: make(map[string]*Port, len(s.Ports)),
 		gateways: map[string]*Gateway{}, policies: map[string]*Policy{},
-		prefixes: map[slot[netip.Prefix]]owner{}, ips: make(map[slot[netip.Addr]]string, len(s.Ports)),
-		macs: make(map[slot[MAC]]owner, len(s.Ports)),
+		prefixes: map[networkKey[netip.Prefix]]owner{}, ips: make(map[networkKey[netip.Addr]]string, len(s.Ports)),
+		macs: make(map[networkKey[MAC]]owner, len(s.Ports)),
 	}
 	v.index()
 	v.checkSettings()
@@ -58,9 +59,9 @@ type validation struct {
 	ports    map[string]*Port
 	gateways map[string]*Gateway
 	policies map[string]*Policy
-	prefixes map[slot[netip.Prefix]]owner // objects that lead to a prefix
-	ips      map[slot[netip.Addr]]string  // ports that have an address
-	macs     map[slot[MAC]]owner          // objects that have a MAC
+	prefixes map[networkKey[netip.Prefix]]owner // the object that has a route to each prefix
+	ips      map[networkKey[netip.Addr]]string  // the port that has each address
+	macs     map[networkKey[MAC]]owner          // the object that has each MAC
 	errs     []error
 	more     int
 }
@@ -76,7 +77,7 @@ func (v *validation) fail(object, name, format string, args ...any) {
 // missing says that an object does not exist. It suggests a similar name, or the
 // list to define it in.
 func missing[E any](v *validation, kind, given string, known map[string]*E, where string) string {
-	if len(v.errs) < MaxProblems { // else the text is not used
+	if len(v.errs) < MaxProblems { // later problems are only counted, so they need no text
 		if meant := nearest(given, slices.Sorted(maps.Keys(known))); meant != "" {
 			return fmt.Sprintf("there is no %s %q; did you mean %q?", kind, given, meant)
 		}
@@ -263,7 +264,8 @@ func (v *validation) checkRule(policy string, number int, r Rule) {
 	}
 }
 
-// notCanonical says why the text of a prefix is not canonical; "": it is.
+// notCanonical returns the reason why a prefix is not canonical; "": the prefix
+// is canonical.
 func notCanonical(p netip.Prefix) string {
 	switch {
 	case !p.IsValid():
@@ -281,8 +283,9 @@ type owner struct{ object, name string }
 
 func (o owner) String() string { return fmt.Sprintf("%s %q", o.object, o.name) }
 
-// slot is a key in a network that only one object can have.
-type slot[K comparable] struct {
+// networkKey is an address, a prefix or another key within one network.
+// Different networks can have equal keys.
+type networkKey[K comparable] struct {
 	network string
 	key     K
 }
@@ -312,7 +315,7 @@ func (v *validation) checkPorts() {
 
 func (v *validation) rulesOf(p *Port, n *Network) (count int) {
 	if p.Attach.Host && len(p.Policies) == 0 {
-		count = 1 // the implicit rule that denies ingress
+		count = 1 // a host port without policies has an implicit rule that denies ingress
 	}
 	for _, names := range [][]string{p.Policies, n.Policies} {
 		for _, name := range names {
@@ -325,7 +328,7 @@ func (v *validation) rulesOf(p *Port, n *Network) (count int) {
 }
 
 func (v *validation) checkMAC(p *Port) {
-	key := slot[MAC]{p.Network, p.MAC}
+	key := networkKey[MAC]{p.Network, p.MAC}
 	switch other, taken := v.macs[key]; {
 	case p.MAC.IsZero():
 		v.fail("port", p.Name, "mac: is missing; write one such as 02:00:00:00:00:01")
@@ -353,7 +356,7 @@ func (v *validation) checkAddresses(p *Port, n *Network) {
 	}
 	for _, a := range p.IPs {
 		v.checkAddress(p, n, a)
-		key := slot[netip.Addr]{p.Network, a}
+		key := networkKey[netip.Addr]{p.Network, a}
 		switch other, taken := v.ips[key]; {
 		case taken && other == p.Name:
 			v.fail("port", p.Name, "ips: %s is listed twice", a)
@@ -423,7 +426,7 @@ func (v *validation) checkAttachment(p *Port, places map[string]string) {
 		return // not attached yet
 	}
 	if a.AcceptRA && a.Netns == "" {
-		v.fail("port", p.Name, "attach: accept_ra is for a device that the agent makes in a network namespace; leave it out")
+		v.fail("port", p.Name, "attach: accept_ra needs netns, since the agent configures only devices that it creates; remove accept_ra")
 	}
 	if other, taken := places[place]; taken {
 		v.fail("port", p.Name, "attach: port %q is already attached there; choose another namespace, interface or device", other)

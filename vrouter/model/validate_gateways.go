@@ -16,12 +16,12 @@ func (v *validation) checkGateways() {
 		v.checkGatewayAddresses(g, nodes)
 		v.checkEncapsulation("gateway", g.Name, "encapsulation", g.Encapsulation)
 		if g.Encapsulation == VXLAN && !g.MAC.IsUnicast() {
-			v.fail("gateway", g.Name, "mac: %s is a multicast address; write the one that its router has", g.MAC)
+			v.fail("gateway", g.Name, "mac: %s is a multicast address; write the MAC of the gateway's router", g.MAC)
 		}
 		seen := map[string]bool{}
 		for _, n := range g.Networks {
 			if seen[n.Network] {
-				v.fail("gateway", g.Name, "networks: %q is listed twice; merge the two", n.Network)
+				v.fail("gateway", g.Name, "networks: %q is listed twice; merge the two entries", n.Network)
 				continue
 			}
 			seen[n.Network] = true
@@ -92,12 +92,12 @@ func checkLabels(g Gateway, gn GatewayNetwork, fail func(string, ...any)) {
 
 func (v *validation) checkGatewayMACs(gateway string, gn GatewayNetwork, fail func(string, ...any)) {
 	for _, m := range gn.MACs {
-		key := slot[MAC]{gn.Network, m}
+		key := networkKey[MAC]{gn.Network, m}
 		switch other, taken := v.macs[key]; {
 		case m.IsZero():
-			fail("macs: an empty one; write one such as 02:00:00:00:00:01")
+			fail("macs: an empty MAC address; write one such as 02:00:00:00:00:01")
 		case !m.IsUnicast():
-			fail("macs: %s is a multicast address; only a device's can be behind it", m)
+			fail("macs: %s is a multicast address; list only addresses of devices behind the gateway", m)
 		case m == RouterMAC:
 			fail("macs: %s is the router's; remove it", m)
 		case taken:

@@ -6,21 +6,22 @@ import (
 	"slices"
 )
 
-// subnetOf is a subnet of a network, or the underlay address of a node.
-type subnetOf struct {
+// ownedPrefix is a subnet of a network, or the underlay address of a node. Either
+// network or node is set.
+type ownedPrefix struct {
 	netip.Prefix
 	network, node string
 }
 
-// checkOverlaps refuses overlapping networks of one tenant, and networks that
-// contain an underlay address, since the addresses would be ambiguous. Different
-// tenants can use the same addresses.
+// checkOverlaps refuses overlapping networks of one tenant, since their
+// addresses would be ambiguous. It also refuses networks that contain an
+// underlay address. Different tenants can use the same addresses.
 func (v *validation) checkOverlaps() {
-	byTenant := map[string][]subnetOf{}
+	byTenant := map[string][]ownedPrefix{}
 	for _, n := range v.s.Networks {
 		for _, s := range n.Subnets {
 			if notCanonical(s) == "" && usable(s.Addr()) {
-				byTenant[n.Tenant] = append(byTenant[n.Tenant], subnetOf{s, n.Name, ""})
+				byTenant[n.Tenant] = append(byTenant[n.Tenant], ownedPrefix{s, n.Name, ""})
 			}
 		}
 	}
@@ -29,19 +30,20 @@ func (v *validation) checkOverlaps() {
 	}
 }
 
-// checkTenant walks the sorted subnets and node addresses. A prefix comes directly
-// before the prefixes that it contains.
-func (v *validation) checkTenant(all []subnetOf) {
+// checkTenant checks the subnets of one tenant together with the underlay
+// addresses. It sorts them, so that a prefix comes directly before the prefixes
+// that it contains.
+func (v *validation) checkTenant(all []ownedPrefix) {
 	for _, n := range v.s.Nodes {
 		for _, a := range n.Underlay {
 			if a.IsValid() {
-				all = append(all, subnetOf{netip.PrefixFrom(a, a.BitLen()), "", n.Name})
+				all = append(all, ownedPrefix{netip.PrefixFrom(a, a.BitLen()), "", n.Name})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b subnetOf) int { return a.Compare(b.Prefix) })
-	var open subnetOf // the last subnet that may contain the next prefix
-	told := false     // one node per subnet has been reported
+	slices.SortStableFunc(all, func(a, b ownedPrefix) int { return a.Compare(b.Prefix) })
+	var open ownedPrefix // the latest subnet; it may contain the next prefix
+	told := false        // an underlay address in open has been reported
 	for _, s := range all {
 		if !open.IsValid() || !open.Overlaps(s.Prefix) {
 			if s.network != "" {

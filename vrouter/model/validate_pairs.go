@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// reach has the address families and the encapsulations of a node as bit sets. Two
-// nodes reach each other if they have one of each in common.
+// reach has the address families and the encapsulations of a node as bit sets.
+// Two nodes can reach each other if they share a family and an encapsulation.
 type reach struct{ families, encapsulations uint8 }
 
 func reachOf(n *Node) (r reach) {
@@ -34,7 +34,7 @@ func (v *validation) checkPairs() {
 	for name, n := range v.nodes {
 		reaches[name] = reachOf(n)
 	}
-	first := map[slot[reach]]*Node{}
+	first := map[networkKey[reach]]*Node{}
 	found := map[string][]*Node{}
 	for i := range v.s.Ports {
 		p := &v.s.Ports[i]
@@ -42,7 +42,7 @@ func (v *validation) checkPairs() {
 		if n == nil || v.networks[p.Network] == nil {
 			continue
 		}
-		key := slot[reach]{p.Network, reaches[p.Node]}
+		key := networkKey[reach]{p.Network, reaches[p.Node]}
 		if first[key] == nil {
 			first[key] = n
 			found[p.Network] = append(found[p.Network], n)

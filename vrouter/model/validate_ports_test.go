@@ -45,7 +45,7 @@ func TestPortsAreChecked(t *testing.T) {
 			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", Subnets: prefixes("10.1.0.0/16")})
 			s.Ports[1].Network = "blue"
 		}, `port "web2": ips: a port of a network that routes needs an address`},
-		{"router advertisements for a tap", attach(Attachment{Device: "tap0", AcceptRA: true}), `port "web2": attach: accept_ra is for a device that the agent makes in a network namespace; leave it out`},
+		{"router advertisements for a tap", attach(Attachment{Device: "tap0", AcceptRA: true}), `port "web2": attach: accept_ra needs netns, since the agent configures only devices that it creates; remove accept_ra`},
 		{"two places", attach(Attachment{Netns: "two", Device: "tap0"}), `port "web2": attach: has both netns and device; keep one: netns creates a veth pair, device uses an existing device`},
 		{"the node, and a place besides", attach(Attachment{Host: true, Netns: "two", Interface: "eth0"}), `port "web2": attach: has host together with netns or device; keep one`},
 		{"a second port of the node itself", func(s *State) {
@@ -53,7 +53,7 @@ func TestPortsAreChecked(t *testing.T) {
 			s.Ports[1].Node, s.Ports[1].Attach = "a", Attachment{Host: true, Interface: "red0"}
 		}, `port "web2": attach: port "web1" is already attached there; choose another namespace, interface or device`},
 		{"a limit below sense", port2(func(p *Port) { p.Bandwidth.Ingress = 7999 }), `port "web2": bandwidth: ingress 7999 is not between 8k and 400G`},
-		{"a limit where none can be", port2(func(p *Port) { p.Attach, p.Bandwidth.Egress = Attachment{Device: "tap0"}, 1e6 }), `port "web2": bandwidth: egress is limited in the workload's network namespace, but attach has a device; remove egress`},
+		{"a limit where none can be", port2(func(p *Port) { p.Attach, p.Bandwidth.Egress = Attachment{Device: "tap0"}, 1e6 }), `port "web2": bandwidth: an egress limit needs attach with netns, not device, since the agent sets the limit in the network namespace; remove egress`},
 		{"a device name that is too long", attach(Attachment{Device: "tap-of-sixteen-c"}), `port "web2": attach: device "tap-of-sixteen-c" is not a device name of up to 15 characters`},
 		{"an interface with a slash", attach(Attachment{Netns: "two", Interface: "eth/0"}), `port "web2": attach: interface "eth/0" is not a device name of up to 15 characters`},
 		{"the place of another", func(s *State) {

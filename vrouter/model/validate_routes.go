@@ -37,7 +37,7 @@ func (v *validation) checkRoutes() {
 
 // claimPrefix refuses a prefix that another object already has.
 func (v *validation) claimPrefix(object, name, field, network string, p netip.Prefix) {
-	key := slot[netip.Prefix]{network, p}
+	key := networkKey[netip.Prefix]{network, p}
 	other := ""
 	if o, taken := v.prefixes[key]; taken {
 		other = o.String()
@@ -53,7 +53,7 @@ func (v *validation) claimPrefix(object, name, field, network string, p netip.Pr
 
 // holderOf returns the port or the router that has an address; "": none.
 func (v *validation) holderOf(network string, a netip.Addr) string {
-	if port, taken := v.ips[slot[netip.Addr]{network, a}]; taken {
+	if port, taken := v.ips[networkKey[netip.Addr]{network, a}]; taken {
 		return fmt.Sprintf("port %q", port)
 	}
 	n := v.networks[network]

@@ -75,8 +75,8 @@ func TestGatewaysAreChecked(t *testing.T) {
 		{"a node's address", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.2") }), `gateway "mx": addresses: 192.0.2.2 is the address of node "b"; choose another`},
 		{"an address twice", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.9", "192.0.2.9") }), `gateway "mx": addresses: 192.0.2.9 is listed twice`},
 		{"no encapsulation", gateway(func(g *Gateway) { g.Encapsulation = "" }), `gateway "mx": encapsulation: "" is not known; write mpls-udp, mpls-gre or vxlan`},
-		{"a group's MAC", gateway(func(g *Gateway) { g.Encapsulation, g.MAC = VXLAN, MAC{3} }), `gateway "mx": mac: 03:00:00:00:00:00 is a multicast address; write the one that its router has`},
-		{"a network twice", gateway(func(g *Gateway) { g.Networks = append(g.Networks, g.Networks[0]) }), `gateway "mx": networks: "red" is listed twice; merge the two`},
+		{"a group's MAC", gateway(func(g *Gateway) { g.Encapsulation, g.MAC = VXLAN, MAC{3} }), `gateway "mx": mac: 03:00:00:00:00:00 is a multicast address; write the MAC of the gateway's router`},
+		{"a network twice", gateway(func(g *Gateway) { g.Networks = append(g.Networks, g.Networks[0]) }), `gateway "mx": networks: "red" is listed twice; merge the two entries`},
 		{"a network that is nearly there", gateway(func(g *Gateway) { g.Networks = append(g.Networks, GatewayNetwork{Network: "rred"}) }), `gateway "mx": networks: there is no network "rred"; did you mean "red"?`},
 		{"a reserved label", of(func(n *GatewayNetwork) { n.Label = 15 }), `gateway "mx": network "red": label: 15 is not from 16 to 1048575; it needs the one that the gateway expects on IP packets`},
 		{"a label of 21 bits", of(func(n *GatewayNetwork) { n.Label = 1 << 20 }), `gateway "mx": network "red": label: 1048576 is not from 16 to 1048575; it needs the one that the gateway expects on IP packets`},
@@ -92,8 +92,8 @@ func TestGatewaysAreChecked(t *testing.T) {
 		{"the router's address", of(func(n *GatewayNetwork) { n.Prefixes = prefixes("10.1.0.1/32") }), `gateway "mx": network "red": prefixes: the router of subnet 10.1.0.0/16 already leads to 10.1.0.1/32; keep one, or list all next hops in the via of one route`},
 		{"a port's MAC", of(func(n *GatewayNetwork) { n.MACs = []MAC{{2, 0, 0, 0, 0, 1}} }), `gateway "mx": network "red": macs: 02:00:00:00:00:01 is already used by port "web1"; remove it`},
 		{"a MAC of two gateways", another(GatewayNetwork{MACs: []MAC{{6, 0, 0, 0, 0, 1}}}), `gateway "mx2": network "red": macs: 06:00:00:00:00:01 is already used by gateway "mx"; remove it`},
-		{"a group's MAC behind it", of(func(n *GatewayNetwork) { n.MACs = []MAC{{7, 0, 0, 0, 0, 1}} }), `gateway "mx": network "red": macs: 07:00:00:00:00:01 is a multicast address; only a device's can be behind it`},
-		{"an empty MAC behind it", of(func(n *GatewayNetwork) { n.MACs = []MAC{{}} }), `gateway "mx": network "red": macs: an empty one; write one such as 02:00:00:00:00:01`},
+		{"a group's MAC behind it", of(func(n *GatewayNetwork) { n.MACs = []MAC{{7, 0, 0, 0, 0, 1}} }), `gateway "mx": network "red": macs: 07:00:00:00:00:01 is a multicast address; list only addresses of devices behind the gateway`},
+		{"an empty MAC behind it", of(func(n *GatewayNetwork) { n.MACs = []MAC{{}} }), `gateway "mx": network "red": macs: an empty MAC address; write one such as 02:00:00:00:00:01`},
 		{"the router's MAC behind it", of(func(n *GatewayNetwork) { n.MACs = []MAC{RouterMAC} }), `gateway "mx": network "red": macs: 00:00:5e:00:01:00 is the router's; remove it`},
 		{"prefixes in a network that bridges", func(s *State) {
 			s.Routes, s.Networks[0].Forwarding = nil, L2

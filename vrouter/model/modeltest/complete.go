@@ -93,8 +93,8 @@ func (t taken) free(n model.Network) (free []netip.Addr, err error) {
 	return free, nil
 }
 
-// next is the first free address of a subnet. The gateway's address is reserved
-// also in networks that do not route, since they may route later.
+// next returns the first free address of a subnet. It never returns the
+// gateway's address, also in an L2 network: that network may route later.
 func (t taken) next(p netip.Prefix) (netip.Addr, bool) {
 	last := model.BroadcastAddress(p)
 	for a := model.GatewayAddress(p).Next(); p.Contains(a); a = a.Next() {

@@ -32,7 +32,8 @@ func (m *maker) deletePort() bool {
 	return ok
 }
 
-// unroute removes vias from routes, and routes without other vias.
+// unroute removes the vias for which gone returns true. It deletes routes that
+// have no other via.
 func (m *maker) unroute(gone func(model.Via) bool) {
 	var kept []model.Route
 	for _, r := range m.s.Routes {

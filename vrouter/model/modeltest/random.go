@@ -18,7 +18,7 @@ func Random(r *rand.Rand, size int) model.State {
 	m := maker{rand: r}
 	m.s.Settings = model.Settings{AllowFragment: m.chance(4), AnySource: m.chance(4)}
 	if m.chance(3) {
-		m.s.Settings.VXLANPort = uint16(10000 + r.IntN(50000)) // no port of another protocol
+		m.s.Settings.VXLANPort = uint16(10000 + r.IntN(50000)) // above 6635, the port of MPLSoUDP
 	}
 	m.times(1+r.IntN(2+min(size/4, 8)), m.addNode)
 	m.times(1+r.IntN(2+min(size/6, 10)), m.addNetwork)
@@ -87,7 +87,8 @@ func (m *maker) addNode() bool {
 		n.Underlay = append(n.Underlay, m.freeUnderlay(netip.MustParsePrefix("fd00:172::/64")))
 	}
 	if !m.chance(3) {
-		// VXLAN on all nodes, so that all have an encapsulation in common.
+		// All nodes have VXLAN, so that every pair of nodes has a common
+		// encapsulation.
 		n.Encapsulations = []model.Encapsulation{model.VXLAN}
 		for _, e := range []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP} {
 			if m.chance(2) {
