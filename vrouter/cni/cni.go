@@ -32,8 +32,8 @@ const (
 	codeUnavailable uint = 50 // containers cannot be added
 )
 
-// Main handles the request in the environment and on standard input, and ends the
-// process. Without a request it prints about.
+// Main handles the request in the environment and on standard input, and ends
+// the process. If the environment has no request, it prints the text about.
 func Main(about string) {
 	skel.PluginMainFuncs(skel.CNIFuncs{Add: add, Del: del, Check: check, Status: status, GC: gc}, versions, about)
 }
@@ -74,7 +74,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// owner is the port's owner, by which gc finds the ports of a configuration.
+// owner is the owner in the port's record. gc uses it to find the ports of a
+// configuration.
 func (r *request) owner() string { return ownerOf(r.config.Name, r.args.ContainerID, r.args.IfName) }
 
 func ownerOf(config, container, device string) string { return config + "/" + container + "/" + device }

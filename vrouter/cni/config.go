@@ -17,14 +17,15 @@ import (
 //
 //	{"type": "vrouter", "network": "red"}
 //
-// The runtime's values (runtimeConfig, CNI_ARGS) override the written ones.
+// The runtime's values (runtimeConfig, CNI_ARGS) override those of the
+// configuration file.
 type config struct {
 	types.PluginConf
 	Network  string   `json:"network"`  // name of the virtual network; default: the configuration's name
 	Policies []string `json:"policies"` // checked before the network's
 	Ranges   []string `json:"ranges"`   // prefixes from which addresses are allocated
-	Node     string   `json:"node"`     // of the agent; default: the only agent on the host
-	Socket   string   `json:"socket"`   // of the agent; default /run/vrouter/NODE.sock
+	Node     string   `json:"node"`     // name of the agent's node; default: the only agent on the host
+	Socket   string   `json:"socket"`   // socket of the agent; default /run/vrouter/NODE.sock
 
 	Runtime struct {
 		IPs []string `json:"ips"`
@@ -117,7 +118,8 @@ func readConfig(text []byte, args string) (config, error) {
 	return c, nil
 }
 
-// address parses an address with or without a prefix length; runtimes write both.
+// address parses an address with or without a prefix length. Runtimes use both
+// forms.
 func address(text string) (netip.Addr, error) {
 	text = strings.TrimSpace(text)
 	a, err := netip.ParseAddr(text)

@@ -21,7 +21,7 @@ type InstallOptions struct {
 	Configs  string // folder of CNI configurations
 	Chain    []string
 	Node     string
-	Socket   string // of the agent, an absolute path; default: the node's
+	Socket   string // absolute path of the agent's socket; default: the node's socket
 }
 
 // Install copies this program to the folder of plugins and writes a configuration
@@ -79,8 +79,8 @@ func conflist(o InstallOptions) ([]byte, error) {
 	}
 	plugins := []map[string]any{plugin}
 	known := map[string]map[string]any{
-		// masqAll: replace outside addresses with the node's, since workloads have no
-		// route to other addresses.
+		// masqAll replaces a client's address with the node's. Workloads have
+		// no route to clients outside the overlay.
 		"portmap": {"type": "portmap", "capabilities": map[string]bool{"portMappings": true}, "masqAll": true},
 	}
 	for _, name := range o.Chain {
@@ -96,13 +96,14 @@ func conflist(o InstallOptions) ([]byte, error) {
 		}
 		plugins = append(plugins, next)
 	}
-	// Runtimes that know no 1.1.0 refuse it, and know no cniVersions: containerd 1.6
-	// and 1.7. Those that know it take the highest of the list.
+	// containerd 1.6 and 1.7 refuse cniVersion 1.1.0 and ignore cniVersions.
+	// Newer runtimes use the highest version in cniVersions.
 	text, err := json.MarshalIndent(map[string]any{"cniVersion": "1.0.0", "cniVersions": []string{"0.4.0", "1.0.0", "1.1.0"}, "name": o.Name, "plugins": plugins}, "", "  ")
 	return append(text, '\n'), err
 }
 
-// writeFile writes a file atomically: a reader sees the old one or the new one.
+// writeFile writes a file atomically: a reader sees the old file or the new
+// file.
 func writeFile(path string, mode os.FileMode, write func(io.Writer) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

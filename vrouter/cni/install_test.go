@@ -43,7 +43,7 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 		t.Errorf("%s", list.Bytes)
 	}
 	if !strings.Contains(string(list.Bytes), `"cniVersion": "1.0.0"`) {
-		t.Errorf("older runtimes are told another version than 1.0.0: %s", list.Bytes)
+		t.Errorf("cniVersion, which older runtimes read, is not 1.0.0: %s", list.Bytes)
 	}
 	if c, err := readConfig(list.Plugins[0].Bytes, ""); err != nil || c.Network != "red" || c.Node != "a" || c.Socket != "/run/a.sock" || !list.Plugins[0].Network.Capabilities["ips"] {
 		t.Errorf("%v: the plugin reads %+v of %s", err, c, list.Plugins[0].Bytes)

@@ -50,8 +50,8 @@ func add(args *skel.CmdArgs) error {
 // nodeOwner is the owner of ports that connect nodes to networks.
 const nodeOwner = "node"
 
-// addNodePort gives the node an address in the network. Mapped ports of containers
-// need it, since the node forwards their packets.
+// addNodePort gives the node an address in the network. Mapped ports of
+// containers need this address, since the node forwards their packets.
 func (r *request) addNodePort() error {
 	s, err := r.client.Status(r.ctx)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // portName is the name of an endpoint's port.
 func portName(endpoint string) string { return "docker-" + endpoint[:min(len(endpoint), 24)] }
 
-// createEndpoint adds a port that is not attached yet. It takes over the addresses
-// that requestAddress has reserved.
+// createEndpoint adds a port without a device. The port replaces the ports by
+// which requestAddress has reserved its addresses.
 func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (any, error) {
 	n, err := p.kept.network(r.NetworkID)
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (
 	if err != nil {
 		return nil, err
 	}
-	// Docker accepts only values that it did not send.
+	// The answer must omit values that Docker has sent, else Docker refuses it.
 	var chosen endpointInterface
 	if given.MacAddress == "" {
 		chosen.MacAddress = port.MAC.String()

@@ -69,10 +69,10 @@ func (p *Plugin) requestPool(ctx context.Context, r *requestPoolRequest) (any, e
 	})
 	switch {
 	case len(found) == 0 && name != "" && subnet.IsValid():
-		// createNetwork will create it.
+		// createNetwork creates the network later.
 		return answerPool(pool{network: name, subnet: subnet}, r)
 	case len(found) == 0:
-		return nil, errors.New("no virtual network has this subnet: give --subnet, and --ipam-opt network=NAME as in --opt; or create it first with `vrouter network create`")
+		return nil, errors.New("no virtual network has this subnet; give --subnet and --ipam-opt network=NAME with the name of --opt, or create the network first with `vrouter network create`")
 	case len(found) > 1:
 		return nil, fmt.Errorf("%d virtual networks match: select one with --ipam-opt network=NAME", len(found))
 	}
@@ -97,10 +97,11 @@ func answerPool(p pool, r *requestPoolRequest) (any, error) {
 	return &requestPoolResponse{PoolID: p.String(), Pool: p.subnet.String()}, nil
 }
 
-// reserved is the owner of a port that holds an address until its endpoint exists.
+// reserved is the owner of a port that reserves an address until Docker creates
+// the endpoint.
 const reserved = "reserved"
 
-// holder returns the port of Docker that has an address; nil: none.
+// holder returns Docker's port with an address; nil: no such port.
 func (p *Plugin) holder(ctx context.Context, network string, a netip.Addr) (*model.Port, error) {
 	ports, err := p.client.Ports(ctx, api.PortFilter{Network: network, Address: a})
 	if err != nil || len(ports) == 0 || ports[0].Origin != model.Docker {
@@ -109,8 +110,8 @@ func (p *Plugin) holder(ctx context.Context, network string, a netip.Addr) (*mod
 	return &ports[0], nil
 }
 
-// reservation returns the port that holds an address for a later endpoint; nil:
-// none.
+// reservation returns the port that reserves an address for a later endpoint;
+// nil: no such port.
 func (p *Plugin) reservation(ctx context.Context, network string, a netip.Addr) (*model.Port, error) {
 	port, err := p.holder(ctx, network, a)
 	if err != nil || port == nil || port.Owner != reserved {
@@ -145,8 +146,8 @@ func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (
 			return nil, fmt.Errorf("--ip %q: %w", r.Address, err)
 		}
 		if p.scope == scopeGlobal {
-			// In a swarm the manager, the container's host and the next manager
-			// request the same address.
+			// In a swarm, several hosts request the same address: the manager,
+			// the container's host, and a new manager.
 			if is, err := p.holder(ctx, from.network, a); is != nil || err != nil {
 				return full(a), err
 			}
@@ -160,7 +161,7 @@ func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (
 	return full(port.IPs[0]), nil
 }
 
-// releaseAddress frees an address that has no endpoint.
+// releaseAddress frees an address that no endpoint uses.
 func (p *Plugin) releaseAddress(ctx context.Context, r *releaseAddressRequest) (any, error) {
 	from, err := parsePool(r.PoolID)
 	if err != nil {

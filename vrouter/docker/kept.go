@@ -15,7 +15,8 @@ import (
 )
 
 // kept stores the virtual network of each docker network. Docker sends the name
-// only when it creates the network, and not again after a restart.
+// of the virtual network only when it creates the docker network, and not after
+// a restart.
 type kept struct {
 	path string
 	mu   sync.Mutex

@@ -16,7 +16,7 @@ const (
 	optGeneric = "com.docker.network.generic"
 	optNetwork = "network" // the virtual network's name
 	optTenant  = "tenant"
-	optPolicy  = "policy" // of a network that is created
+	optPolicy  = "policy" // policy of a new virtual network
 )
 
 // createNetwork stores the virtual network of a docker network on this host.
@@ -28,8 +28,9 @@ func (p *Plugin) createNetwork(ctx context.Context, r *createNetworkRequest) (an
 	return nothing{}, p.kept.set(r.NetworkID, dockerNetwork{*n})
 }
 
-// allocateNetwork is called on a swarm's manager, before it allocates addresses.
-// Docker passes the returned options to the hosts.
+// allocateNetwork handles a call on a swarm's manager, which comes before the
+// calls that allocate addresses. Docker passes the returned options to the
+// hosts.
 func (p *Plugin) allocateNetwork(ctx context.Context, r *allocateNetworkRequest) (any, error) {
 	n, err := p.networkFor(ctx, r.Options, slices.Concat(r.IPv4Data, r.IPv6Data))
 	if err != nil {
@@ -38,8 +39,9 @@ func (p *Plugin) allocateNetwork(ctx context.Context, r *allocateNetworkRequest)
 	return &allocateNetworkResponse{Options: r.Options}, p.kept.set(inSwarm(r.NetworkID), dockerNetwork{*n})
 }
 
-// inSwarm is the key of a swarm's network, since the manager's host may have a
-// docker network with the same id.
+// inSwarm returns the key under which a manager stores a swarm's network. It
+// differs from the id, since the manager's host may store a docker network with
+// that id.
 func inSwarm(id string) string { return "swarm:" + id }
 
 // networkFor finds or creates the virtual network that the options name.
@@ -74,8 +76,8 @@ func (p *Plugin) networkFor(ctx context.Context, options map[string]string, data
 	return found, err
 }
 
-// find finds a virtual network by name; nil: none. It is an error if the network
-// does not match the wanted one.
+// find finds a virtual network by name; nil: no such network. It returns an
+// error if the tenant or the subnets differ from the wanted ones.
 func (p *Plugin) find(ctx context.Context, wanted model.Network) (*model.Network, error) {
 	all, err := p.client.Networks(ctx)
 	at := slices.IndexFunc(all, func(n model.Network) bool { return n.Name == wanted.Name })
@@ -108,7 +110,7 @@ func subnetsOf(data []ipamData) (subnets []netip.Prefix, err error) {
 			return nil, errors.New("give the network a subnet: --subnet 10.1.0.0/16")
 		}
 		if g, err := netip.ParsePrefix(d.Gateway); err == nil && g.Addr() != model.GatewayAddress(s) {
-			return nil, fmt.Errorf("--gateway %s: the router of %s has its first address, %s; remove --gateway", g.Addr(), s, model.GatewayAddress(s))
+			return nil, fmt.Errorf("--gateway %s: the gateway of subnet %s must be its first address, %s; remove --gateway", g.Addr(), s, model.GatewayAddress(s))
 		}
 		subnets = append(subnets, s)
 	}
@@ -128,21 +130,21 @@ func matches(n model.Network, tenant string, subnets []netip.Prefix) error {
 	return nil
 }
 
-// deleteNetwork is called on a host. In a swarm it is called when the host has no
-// more containers in the network.
+// deleteNetwork handles a call on a host. In a swarm, Docker makes the call
+// when the host has no more containers in the network.
 func (p *Plugin) deleteNetwork(ctx context.Context, r *networkRequest) (any, error) {
 	return p.drop(ctx, r.NetworkID)
 }
 
-// freeNetwork is called on a swarm's manager. Containers on hosts may still be
-// stopping.
+// freeNetwork handles a call on a swarm's manager. Containers on hosts may
+// still be stopping.
 func (p *Plugin) freeNetwork(ctx context.Context, r *networkRequest) (any, error) {
 	return p.drop(ctx, inSwarm(r.NetworkID))
 }
 
-// drop forgets a docker network. It also deletes the virtual network, if Docker
-// created it on any host and it has no ports. A host or manager that still needs
-// it creates it again with the next port.
+// drop deletes the record of a docker network. It also deletes the virtual
+// network if Docker created that network and no port uses it. If another host
+// still needs the network, addPort creates it again.
 func (p *Plugin) drop(ctx context.Context, id string) (any, error) {
 	n, err := p.kept.network(id)
 	if err != nil {

@@ -121,10 +121,10 @@ type releaseAddressRequest struct {
 	Address string
 }
 
-// nothing is an unused request, or an empty response.
+// nothing is a request with no used field, or an empty response.
 type nothing struct{}
 
-// checked are requests with Docker's ids.
+// checked is a request with ids of Docker that must be checked.
 type checked interface{ check() error }
 
 func (r *createNetworkRequest) check() error   { return ids(r.NetworkID) }
@@ -133,8 +133,8 @@ func (r *networkRequest) check() error         { return ids(r.NetworkID) }
 func (r *createEndpointRequest) check() error  { return ids(r.NetworkID, r.EndpointID) }
 func (r *endpointRequest) check() error        { return ids(r.NetworkID, r.EndpointID) }
 
-// ids refuses invalid ids. An id has 1 to 64 letters and digits, as a SHA-256 in
-// hexadecimal has.
+// ids refuses invalid ids. An id has 1 to 64 letters and digits, for example a
+// SHA-256 in hexadecimal.
 func ids(all ...string) error {
 	for _, id := range all {
 		if id == "" || len(id) > 64 || strings.ContainsFunc(id, func(r rune) bool { return r > 'z' || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
@@ -173,6 +173,6 @@ func answer[R any](mux *http.ServeMux, path string, call func(context.Context, *
 			w.WriteHeader(http.StatusInternalServerError)
 			body = map[string]string{"Err": err.Error()}
 		}
-		json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
+		json.NewEncoder(w).Encode(body) // an error means that the client has disconnected
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DropTable shows drops as `dropstats` does, a row per reason and vif.
+// DropTable shows drops as `dropstats` does, with a row per reason and vif.
 func DropTable(rows []Drop) Table {
 	t := Table{
 		Empty: "no drops",
@@ -31,8 +31,8 @@ func (e DropEvent) String() string {
 		e.Time.Local().Format("15:04:05.000000"), e.Reason, e.Vif, device, e.VRF, e.Length, e.Packet, e.Meaning))
 }
 
-// Later returns the events of a reading of the log that an earlier reading did not
-// have. Both are oldest first.
+// Later returns the events that are new in the later of two readings of the
+// log. Both readings are sorted, oldest first.
 func Later(before, after []DropEvent) []DropEvent {
 	if len(before) == 0 {
 		return after
@@ -43,7 +43,8 @@ func Later(before, after []DropEvent) []DropEvent {
 	for i := len(before) - 1; i >= 0 && before[i].Time.Equal(last); i-- {
 		seen++
 	}
-	// Of events at the same instant, skip as many as were seen.
+	// Several events can have the time last. Skip those that before already
+	// has.
 	for ; seen > 0 && at < len(after) && after[at].Time.Equal(last); seen-- {
 		at++
 	}

@@ -139,8 +139,8 @@ func TestDescriptionsAreAsRecorded(t *testing.T) {
 	golden(t, "describe", b.String())
 }
 
-// A table that fits a width has no longer line. A table that does not fit still
-// shows its keys whole.
+// If a table fits the terminal, no line is wider than the terminal. If it does
+// not fit, its keys are still complete.
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	for width := 30; width <= 260; width++ {
 		for name, table := range map[string]Table{

@@ -15,10 +15,10 @@ type layout struct {
 
 const gap = 2 // spaces between columns
 
-// fit chooses columns and widths for a terminal. It adds columns in the order of
-// Leave while they fit at their smallest widths. Then it shortens columns, the
-// widest first. Columns with Leave 0 are always visible: a line that is too long is
-// better than a row without its key.
+// fit chooses columns and widths for a terminal. It adds columns in the order
+// of Leave while they fit at their smallest widths. Then it shortens the widest
+// columns. Columns with Leave 0 are always visible, even if the line becomes
+// too long, since they have the row's keys.
 func fit(t Table, width int) layout {
 	natural := t.naturalWidths()
 	l := layout{columns: t.visible(natural, width)}

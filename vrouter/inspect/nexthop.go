@@ -76,7 +76,7 @@ func (p Path) String() string {
 }
 
 // NexthopFields returns all fields of one nexthop, with a line per path and per
-// member. It takes the names of members from all.
+// member. The list all provides the names of the members.
 func NexthopFields(n Nexthop, all []Nexthop) []Field {
 	names := NexthopNames(all)
 	fields := NexthopTable([]Nexthop{n}).Fields(0)
@@ -105,8 +105,8 @@ func NexthopFields(n Nexthop, all []Nexthop) []Field {
 	return fields
 }
 
-// NexthopNames maps nexthop ids to names. Id 0 discards, even without a row: an
-// empty entry of the nexthop table discards.
+// NexthopNames maps nexthop ids to names. It always has id 0, which discards
+// packets, as every empty entry of the nexthop table does.
 func NexthopNames(all []Nexthop) map[uint32]string {
 	names := map[uint32]string{0: "discard"}
 	for _, n := range all {

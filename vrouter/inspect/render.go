@@ -68,9 +68,9 @@ func (c Changes) line(b *strings.Builder, l layout, o Options, row int, marked b
 	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-// Wrap breaks text between words into lines of at most width terminal cells. Every
-// line but the first is indented; the first follows a text of that length. Width 0
-// keeps one line.
+// Wrap breaks text between words into lines of at most width terminal cells.
+// The caller prints indent cells before the first line. Wrap indents the other
+// lines by indent spaces. Width 0 keeps one line.
 func Wrap(text string, width, indent int) string {
 	words := strings.Fields(printable(text))
 	if width <= 0 {

@@ -86,13 +86,13 @@ func (n Nexthop) leaves() []string {
 		if p.Gateway.IsValid() && p.Gateway != p.Destination {
 			line += ", next hop " + p.Gateway.String()
 		}
-		lines = append(lines, line+"; "+n.room())
+		lines = append(lines, line+"; "+n.packetLimits())
 	}
 	return lines
 }
 
-// room formats the largest packet that fits the tunnel.
-func (n Nexthop) room() string {
+// packetLimits formats the sizes of the largest packets that fit the tunnel.
+func (n Nexthop) packetLimits() string {
 	mtu := uint32(n.MTU)
 	if n.LearnedMTU != 0 {
 		return fmt.Sprintf("inner IP packets of up to %d bytes by configuration, outer packets of up to %d bytes as reported by underlay routers", mtu, n.LearnedMTU)

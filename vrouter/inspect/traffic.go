@@ -67,9 +67,10 @@ type rateKey struct {
 	encapsulation string
 }
 
-// Rates computes the rates between two readings, busiest first. apart is the time
-// between them. It omits encapsulations that have never carried a packet. Counters
-// that decreased were reset: they count from 0.
+// Rates computes the rates between two readings, busiest first. apart is the
+// time between them. It omits encapsulations that have never carried a packet.
+// If a counter has decreased, it was reset, and Rates takes its first value as
+// 0.
 func Rates(before, after []VRFStats, apart time.Duration) []Rate {
 	if apart <= 0 {
 		return nil

@@ -41,7 +41,7 @@ func TestWhatNeverCarriedAPacketIsLeftOut(t *testing.T) {
 	}
 }
 
-// Counters restart when a network is deleted and created again.
+// Counters start at 0 again when a network is deleted and created again.
 func TestRatesOfCountersThatWereResetCountFromZero(t *testing.T) {
 	before := []VRFStats{{VRF: 1, ByEncapsulation: map[string]Traffic{"vxlan": {TxPackets: 1000, TxBytes: 1000, RxPackets: 1, RxBytes: 1}}}}
 	after := []VRFStats{{VRF: 1, ByEncapsulation: map[string]Traffic{"vxlan": {TxPackets: 3, TxBytes: 300, RxPackets: 2, RxBytes: 2}}}}
