@@ -49,8 +49,8 @@ func parsePool(text string) (p pool, err error) {
 }
 
 // requestPool finds the virtual network that allocates a docker network's
-// addresses: the network of --ipam-opt network=NAME, else the only one that has
-// the subnet. Docker calls it before it creates the network.
+// addresses. That is the network of --ipam-opt network=NAME, else the only
+// network with the subnet. Docker calls it before it creates the network.
 func (p *Plugin) requestPool(ctx context.Context, r *requestPoolRequest) (any, error) {
 	all, err := p.client.Networks(ctx)
 	if err != nil {

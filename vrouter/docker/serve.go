@@ -21,7 +21,7 @@ type ServeOptions struct {
 }
 
 // Serve serves Docker until ctx ends. It listens on the socket that systemd
-// passes, else on a new one that only root can open.
+// passes, else on a new socket that only root can open.
 func Serve(ctx context.Context, o ServeOptions, serving func(socket string)) error {
 	p, err := New(o.Options)
 	if err != nil {

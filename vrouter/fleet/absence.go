@@ -7,16 +7,16 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// absence tracks the nodes that are gone. If a lease ends while the store is
-// reachable, the node is gone at once. If a node is missing when the store is read
-// or reachable again, the node may have lost the store too. It then has the time
-// of one lease to return.
+// absence tracks which nodes count as gone. A node whose lease ends while the
+// store is reachable is gone at once. A node that is missing when the store is
+// read, or reachable again, may have lost the store too. It counts as gone if
+// it does not return within the time of one lease.
 type absence struct {
 	lease time.Duration
 	since map[string]time.Time // time from which a node counts as gone
 }
 
-// read handles a view that was read as a whole.
+// read updates the tracking after the whole store has been read.
 func (a *absence) read(v *View, now time.Time) {
 	for node := range v.nodes {
 		if _, there := v.alive[node]; there {
@@ -38,7 +38,7 @@ func (a *absence) reconnected(v *View, now time.Time) {
 	a.read(v, now)
 }
 
-// change handles a commit.
+// change updates the tracking after a commit.
 func (a *absence) change(v *View, ch store.Changes, now time.Time) {
 	for _, key := range ch.Deleted {
 		if node, is := strings.CutPrefix(key, inAlive); is {
@@ -59,8 +59,8 @@ func (a *absence) change(v *View, ch store.Changes, now time.Time) {
 	}
 }
 
-// gone returns the nodes that count as gone, and the time until the next one does
-// (0: none is missing).
+// gone returns the nodes that count as gone, and the time until the next
+// missing node counts as gone (0: no other node is missing).
 func (a *absence) gone(v *View, now time.Time) (gone map[string]bool, next time.Duration) {
 	gone = map[string]bool{}
 	for node, since := range a.since {

@@ -13,8 +13,9 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// A node whose lease ends while the store is reachable is gone at once. A node that
-// is missing when the store is read or reachable again has the time of a lease.
+// A node whose lease ends while the store is reachable is gone at once. A node
+// that is missing when the store is read, or reachable again, is gone after the
+// time of a lease.
 func TestWhoIsGone(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	lease := 10 * time.Second

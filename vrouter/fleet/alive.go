@@ -26,13 +26,14 @@ type TakenError struct {
 }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("node %s already has an agent, process %d on host %s; stop that agent, or give this node another name. If that host will not come back, wait %v until its lease ends", e.Node, e.Holder.PID, e.Holder.Host, e.Lease)
+	return fmt.Sprintf("node %s already has an agent, process %d on host %s; stop that agent, or give this node another name. If host and agent are lost, wait %v until the lease ends", e.Node, e.Holder.PID, e.Holder.Host, e.Lease)
 }
 
-// Attend keeps the alive key of a node until ctx ends. The key then expires with
-// its lease, so that a restart of the agent goes unnoticed. Attend returns a
-// *TakenError if another agent has the key, also when that agent took it while the
-// store was unreachable. held is called each time the key has been written.
+// Attend keeps the alive key of a node until ctx ends. The key then stays until
+// its lease expires, so that other nodes do not notice a quick restart of the
+// agent. Attend returns a *TakenError if another agent has the key, even if
+// that agent got it while the store was unreachable. Attend calls held each
+// time it has written the key.
 func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) error {
 	for {
 		lost, err := f.hold(ctx, node, me)
@@ -52,7 +53,7 @@ func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) 
 		held()
 		select {
 		case <-lost:
-			f.log.Warn("this node's lease has expired; other nodes may have dropped its routes", "node", node)
+			f.log.Warn("this node's lease has expired; other nodes may have removed their routes to it", "node", node)
 		case <-ctx.Done():
 			return nil
 		}
@@ -103,8 +104,8 @@ func (f *Fleet) Taken(v *View, node, instance string) error {
 	return nil
 }
 
-// Gone returns the nodes that count as gone, and the time until the next one does
-// (0: none is missing).
+// Gone returns the nodes that count as gone, and the time until the next
+// missing node counts as gone (0: no other node is missing).
 func (f *Fleet) Gone() (gone map[string]bool, next time.Duration) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

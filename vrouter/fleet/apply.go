@@ -17,9 +17,10 @@ import (
 // Docker) stay; a document that contradicts them is refused before anything is
 // written.
 //
-// The difference is one commit if it fits. A larger one is several commits. They
-// first delete what conflicts with new objects, then put objects, then delete the
-// rest. After an interruption, apply the document again.
+// Apply makes one commit if the difference fits into it, else several. Several
+// commits first delete the objects that conflict with new ones, then put
+// objects, then delete the rest. After an interruption, apply the document
+// again.
 func (f *Fleet) Apply(ctx context.Context, s model.State) error {
 	for attempt := 0; ; attempt++ {
 		err := f.applyOnce(ctx, s)
@@ -33,8 +34,8 @@ func (f *Fleet) Apply(ctx context.Context, s model.State) error {
 	}
 }
 
-// applyOnce plans commits and makes them one after another. Each depends on the
-// state not having changed since the plan.
+// applyOnce plans commits and makes them one after another. A commit fails if
+// another client has changed the state since the plan.
 func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
 	var plan []store.Commit
 	var revision int64
@@ -45,7 +46,7 @@ func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
 		}
 		var w desired
 		if w, refused = v.join(s); refused == nil {
-			plan = pack(v.stepsTo(w), f.store.MaxKeys()-1) // one key is the schema's
+			plan = pack(v.stepsTo(w), f.store.MaxKeys()-1) // one key is left for the schema
 		}
 		for i := range plan {
 			plan[i].Exact = map[string]int64{keySchema: v.revisions[keySchema]}
@@ -60,7 +61,7 @@ func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
 	}
 	for i, c := range plan {
 		if i > 0 && c.Exact[keySchema] == 0 {
-			delete(c.Exact, keySchema) // the first commit has just written it
+			delete(c.Exact, keySchema) // the first commit has written the schema
 		}
 		c.Ranges = map[string]int64{inNodes: revision, inNetworks: revision, inGateways: revision, inPolicies: revision, inRoutes: revision, inPorts: revision}
 		if revision, err = f.store.Commit(ctx, c); err != nil {
@@ -254,7 +255,7 @@ func (v *View) join(s model.State) (desired, error) {
 			a := *applied
 			a.Origin, a.Owner = p.Origin, p.Owner
 			if withInterface(a).Equal(withInterface(p)) {
-				continue // from now on the document has this port
+				continue // equal to the port of the document, which replaces it
 			}
 			return w, refuse(Exists, "port %q of the state: %s created a different port with this name; delete it with `vrouter port delete %s`, or rename the port of the state", name, p.Origin, name)
 		}
@@ -270,7 +271,7 @@ func (v *View) join(s model.State) (desired, error) {
 	return w, nil
 }
 
-// MadeOtherwise returns the ports that did not come with a document, by name.
+// MadeOtherwise returns the ports of other clients than Apply, sorted by name.
 func (v *View) MadeOtherwise() (all []model.Port) {
 	for _, p := range v.ports {
 		if p.Origin != model.Applied {
@@ -281,7 +282,7 @@ func (v *View) MadeOtherwise() (all []model.Port) {
 	return all
 }
 
-// desiredBy returns the content of a document that has its defaults.
+// desiredBy returns the content of a document whose defaults are filled in.
 func desiredBy(s model.State) desired {
 	w := desired{map[string]any{keySettings: s.Settings}, make(map[string]*model.Port, len(s.Ports)), map[string]bool{}}
 	for _, n := range s.Nodes {

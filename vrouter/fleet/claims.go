@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// claims are the addresses of uncommitted changes of this host, by network. They
-// keep concurrent changes from choosing the same address, which would conflict in
-// the store. Correctness does not depend on them.
+// claims are the addresses of uncommitted changes of this host, by network.
+// They keep concurrent changes from choosing the same address and having to
+// retry. The store refuses double allocations also without claims.
 type claims struct {
 	mu sync.Mutex
 	of map[string]map[netip.Addr]bool
 }
 
-// choose calls a function with the claimed addresses of a network, and claims the
-// addresses that it returns.
+// choose calls a function with the claimed addresses of a network, and claims
+// the addresses that the function returns.
 func (c *claims) choose(network string, choose func(claimed map[netip.Addr]bool) []netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// draft builds a commit: the keys that it depends on, writes and deletes.
+// draft builds a commit: the keys that the commit depends on, writes and
+// deletes.
 type draft struct {
 	view   *View
 	commit store.Commit
@@ -15,7 +16,8 @@ func (v *View) draft() *draft {
 	return &draft{v, store.Commit{Exact: map[string]int64{}, Ranges: map[string]int64{}, Put: map[string][]byte{}}}
 }
 
-// exact makes the commit depend on the present revisions of keys.
+// exact makes the commit fail if one of the keys has another revision than in
+// the view.
 func (d *draft) exact(keys ...string) *draft {
 	for _, key := range keys {
 		d.commit.Exact[key] = d.view.revisions[key]
@@ -23,7 +25,8 @@ func (d *draft) exact(keys ...string) *draft {
 	return d
 }
 
-// within makes the commit depend on no new revisions under key prefixes.
+// within makes the commit fail if a key under one of the prefixes was written
+// after the view. It does not detect deletions.
 func (d *draft) within(prefixes ...string) *draft {
 	for _, prefix := range prefixes {
 		d.commit.Ranges[prefix] = d.view.revision
@@ -52,8 +55,8 @@ func valid(s model.State) error {
 // noChange is an empty commit.
 func noChange() store.Commit { return store.Commit{Exact: map[string]int64{}} }
 
-// checkSchema makes a commit depend on the store's schema. The first commit writes
-// the schema.
+// checkSchema makes a commit fail if the store's schema has changed. If the
+// store has no schema, the commit also writes it.
 func (v *View) checkSchema(c *store.Commit) {
 	c.Exact[keySchema] = v.revisions[keySchema]
 	if v.revisions[keySchema] == 0 && len(c.Put)+len(c.Delete) > 0 {

@@ -24,7 +24,7 @@ import (
 type Fleet struct {
 	store store.Store
 	log   *slog.Logger
-	stale bool // used by Run only: the copy is too old for a watch
+	stale bool // the copy is too old for a watch; only Run uses stale
 
 	claims claims
 
@@ -32,7 +32,7 @@ type Fleet struct {
 	view     *View // nil: the store has not been read yet
 	absence  absence
 	heard    time.Time     // when the store last answered
-	problem  error         // why it does not answer; nil while it does
+	problem  error         // why the store does not answer; nil: it answers
 	changed  chan struct{} // closed and replaced on each change
 	watchers map[*Watcher]bool
 }
@@ -192,7 +192,7 @@ func (f *Fleet) setProblem(err error) {
 type Health struct {
 	Read     bool      // the store has been read at least once
 	Heard    time.Time // when it last answered
-	Problem  error     // why it does not answer; nil while it does
+	Problem  error     // why the store does not answer; nil: it answers
 	Revision int64     // of the copy
 }
 
@@ -207,8 +207,8 @@ func (f *Fleet) Health() Health {
 	return h
 }
 
-// Look calls a function with the copy, which the function must not keep or
-// change. It waits until the store has been read for the first time.
+// Look waits until the store has been read for the first time. Then it calls a
+// function with the copy. The function must not keep or change the copy.
 func (f *Fleet) Look(ctx context.Context, look func(*View)) error {
 	if err := f.await(ctx, func() bool { return f.view != nil }); err != nil {
 		return err
@@ -254,8 +254,8 @@ func (f *Fleet) await(ctx context.Context, condition func() bool) error {
 	}
 }
 
-// awaitRevision waits until the copy has a commit. It waits for maxCopyWait at
-// most, since the commit is made in any case.
+// awaitRevision waits until the copy has a commit, but not longer than
+// maxCopyWait. A timeout is no error, since the store already has the commit.
 func (f *Fleet) awaitRevision(ctx context.Context, revision int64) {
 	ctx, cancel := context.WithTimeout(ctx, maxCopyWait)
 	defer cancel()
@@ -267,9 +267,9 @@ func (f *Fleet) awaitRevision(ctx context.Context, revision int64) {
 // maxCopyWait is the time limit of awaitRevision.
 const maxCopyWait = 5 * time.Second
 
-// Change makes the commit that decide returns, and waits until the copy has it. On
-// a conflict it calls decide again. It skips empty commits. After
-// store.ErrUnavailable the commit may have been made.
+// Change makes the commit that decide returns, and waits until the copy has it.
+// On a conflict it calls decide again. It skips empty commits. If Change
+// returns store.ErrUnavailable, the store may still have made the commit.
 func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, error)) error {
 	for attempt := 0; ; attempt++ {
 		var c store.Commit
@@ -306,11 +306,11 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 	}
 }
 
-// maxAttempts is the maximum of retries after conflicts.
+// maxAttempts is the maximum number of retries after conflicts.
 const maxAttempts = 100
 
-// catchUp waits until the copy changes, or for a few milliseconds: the copy may
-// already have the conflicting commit.
+// catchUp waits until the copy changes, but only for a few milliseconds, since
+// the copy may already have the conflicting commit.
 func (f *Fleet) catchUp(ctx context.Context, attempt int) error {
 	f.mu.RLock()
 	changed := f.changed

@@ -13,7 +13,7 @@ import (
 func (v *View) complete(n model.Network, r PortRequest, how choice) (model.Port, error) {
 	p := withInterface(r.Port)
 	if is := v.ports[p.Name]; p.Name != "" && is != nil && len(p.IPs) == 0 {
-		p.IPs = is.IPs // compared with the existing port later
+		p.IPs = is.IPs // addPort compares p with the existing port
 	}
 	if len(p.IPs) == 0 {
 		ips, err := v.allocate(n, r, how)
@@ -95,7 +95,8 @@ func (v *View) routedElsewhere(network string) map[netip.Addr]bool {
 	return taken
 }
 
-// free returns a free address of the pools, chosen at random among the next ones.
+// free returns an address of the pools, chosen at random among the first spread
+// free addresses.
 func (v *View) free(n model.Network, pools []model.Range, spread int, taken func(netip.Addr) bool) (netip.Addr, bool) {
 	owners := v.owners[n.Name]
 	var next []netip.Addr

@@ -43,16 +43,16 @@ const (
 	inAlive     = "alive/"
 )
 
-// SchemaVersion is the version that this program writes, and the newest that it
-// reads.
+// SchemaVersion is the schema version that this program writes. It is also the
+// newest version that this program reads.
 const SchemaVersion = 1
 
 type schema struct {
 	Version int `json:"version"`
 }
 
-// NewerError says that a newer program has written the store, so that this one
-// must not use it.
+// NewerError says that a newer version of vrouter has written the store. This
+// version must not use that store.
 type NewerError struct{ Version int }
 
 func (e *NewerError) Error() string {

@@ -69,7 +69,7 @@ func (v *View) putNetwork(n model.Network) (store.Commit, error) {
 	s := v.State()
 	s.Networks = withElement(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })
 	if _, is := v.networks[n.Name]; !is {
-		s.Ports, s.Routes = nil, nil // a new network has none
+		s.Ports, s.Routes = nil, nil // a new network has no ports and routes to check
 	}
 	if err := valid(s); err != nil {
 		return store.Commit{}, err
@@ -84,10 +84,11 @@ func (v *View) putNetwork(n model.Network) (store.Commit, error) {
 	return d.put(inNetworks+n.Name, n).commit, nil
 }
 
-// withElement replaces the element that is selects, or appends one.
-func withElement[E any](all []E, e E, is func(E) bool) []E {
+// withElement replaces the first element for which matches returns true, or
+// appends e.
+func withElement[E any](all []E, e E, matches func(E) bool) []E {
 	for i := range all {
-		if is(all[i]) {
+		if matches(all[i]) {
 			all[i] = e
 			return all
 		}

@@ -22,8 +22,9 @@ func examples(ports []*model.Port) string {
 	return strings.Join(names, ", ")
 }
 
-// putChecked puts one object after validating the whole state. The commit depends
-// on every part of the state, which is fine since such changes are rare.
+// putChecked validates the whole state and puts one object. The commit depends
+// on every part of the state. Conflicts are unlikely, since such changes are
+// rare.
 func (v *View) putChecked(key string, object any, s model.State) (store.Commit, error) {
 	if err := valid(s); err != nil {
 		return store.Commit{}, err

@@ -16,8 +16,8 @@ type PortRequest struct {
 	// From are prefixes, within the network's subnets, from which addresses are
 	// allocated; empty: from all subnets.
 	From []netip.Prefix
-	// Four and Six ask for an IPv4 or IPv6 address only. Neither: an address of
-	// each family that the network has a subnet of.
+	// Four and Six ask for an IPv4 or IPv6 address only. If neither is set, the
+	// port gets an address of each family of the network's subnets.
 	Four, Six bool
 	// Replaces are ports that are deleted in the same commit.
 	Replaces []string
@@ -42,13 +42,15 @@ func (f *Fleet) AddPort(ctx context.Context, r PortRequest) (port model.Port, is
 	return port, isNew, err
 }
 
+// choice restricts the choice of free addresses.
 type choice struct {
-	spread  int
+	spread  int // number of free addresses to choose from at random
 	claimed map[netip.Addr]bool
 }
 
-// candidates is the number of free addresses among which one is chosen at random.
-// The first attempt takes the next free address; after conflicts it grows.
+// candidates returns among how many free addresses an attempt chooses at
+// random. The first attempt takes the first free address. After each conflict
+// the number doubles, up to 4096.
 func candidates(attempt int) int {
 	if attempt == 0 {
 		return 1
@@ -104,8 +106,8 @@ func (v *View) replaced(r PortRequest) (all []model.Port, err error) {
 	return all, nil
 }
 
-// matches reports whether a port is identical to the requested one. An address
-// that was not requested may differ.
+// matches reports whether a port is identical to the requested port. Addresses
+// and a MAC that were not requested may differ.
 func matches(current, wanted model.Port, r PortRequest) bool {
 	if len(r.IPs) == 0 {
 		wanted.IPs = current.IPs
@@ -124,8 +126,8 @@ func withInterface(p model.Port) model.Port {
 	return p
 }
 
-// claim writes a port with its unique keys. No other port may have them, except
-// ports that the same commit deletes.
+// claim writes a port with its unique keys. The commit fails if another port
+// has one of these keys, unless it deletes that port.
 func (d *draft) claim(p model.Port) *draft {
 	for _, e := range portEntries(p) {
 		d.commit.Put[e.key] = e.value
@@ -140,7 +142,8 @@ func (d *draft) claim(p model.Port) *draft {
 	return d
 }
 
-// uniqueKeys returns the keys that only one port can have, its name first.
+// uniqueKeys returns the keys that only one port can have. The first is the
+// name's.
 func uniqueKeys(p model.Port) []string {
 	keys := []string{inNames + p.Name, macKey(p.Network, p.MAC)}
 	for _, a := range p.IPs {

@@ -15,9 +15,9 @@ type Why int
 // The reasons.
 const (
 	Invalid  Why = iota + 1 // the state would be invalid
-	NotFound                // an object that it names does not exist
+	NotFound                // an object that the request names does not exist
 	Exists                  // another object has the name or the address
-	InUse                   // other objects depend on it
+	InUse                   // other objects depend on the object
 	Full                    // no address or number is free
 )
 
@@ -43,7 +43,7 @@ func IsWhy(err error, why Why) bool {
 // missing says that an object does not exist, and suggests similar names.
 func missing[V any](kind, plural, name string, known map[string]V) error {
 	if len(known) == 0 {
-		return refuse(NotFound, "there is no %s %q, and no other; create one with `vrouter %s` or `vrouter apply`", kind, name, kind)
+		return refuse(NotFound, "there is no %s %q; the fleet has no %s; create one with `vrouter %s` or `vrouter apply`", kind, name, plural, kind)
 	}
 	return refuse(NotFound, "there is no %s %q; %s", kind, name, model.Meant(plural, name, slices.Sorted(maps.Keys(known))))
 }

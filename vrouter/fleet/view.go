@@ -96,11 +96,11 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 	return t
 }
 
-// put decodes an entry. If that fails, the former value stays and Problems lists
-// the error.
+// put decodes an entry. If the value is invalid, the former value stays and
+// Problems lists the error.
 func (v *View) put(e store.Entry, t *Touched) {
 	if isIndex(e.Key) {
-		return // decoded from the ports
+		return // index keys repeat values of the ports
 	}
 	v.revisions[e.Key] = e.Revision
 	delete(v.broken, e.Key)
@@ -138,7 +138,7 @@ func (v *View) keep(e store.Entry, t *Touched) (err error) {
 	case inPorts:
 		err = v.keepPort(e, t)
 	}
-	return err // unknown keys of later versions are ignored
+	return err // keys of later versions are ignored
 }
 
 func decodeInto[V any](into *V, text []byte) error {
@@ -270,7 +270,7 @@ func (v *View) remove(key string, t *Touched) {
 		}
 	case inPorts:
 		network, port, _ := splitKey(key, inPorts)
-		if p := v.ports[port]; p != nil && p.Network == network { // else it has moved to another network
+		if p := v.ports[port]; p != nil && p.Network == network { // else the port has moved to another network
 			v.dropPort(port, t)
 		}
 	}

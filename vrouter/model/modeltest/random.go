@@ -177,7 +177,7 @@ func (m *maker) addPort() bool {
 	return true
 }
 
-// addRoute adds a route to ports or gateways, or one that discards.
+// addRoute adds a route to ports or gateways, or a route that discards packets.
 func (m *maker) addRoute() bool {
 	n, ok := pick(m, m.s.Networks)
 	if !ok || n.Forwarding == model.L2 {
