@@ -22,7 +22,7 @@ func agentCommand() *cobra.Command {
 		Short: "Run the agent of this node",
 		Long: `Writes the desired state into the kernel's forwarding tables and serves the other
 commands on /run/vrouter/NODE.sock. SIGINT and SIGTERM stop it. Packets keep
-flowing, even when it is killed; the next start takes over.`,
+flowing, even if the agent is killed. The next agent takes over.`,
 		Example: `  vrouter agent --config node.yaml
 
   node.yaml must contain
@@ -105,7 +105,7 @@ the host changes. An embedded store is deleted too. If other nodes use that stor
 				return err
 			}
 			if os.Geteuid() != 0 {
-				return fmt.Errorf("remove node %s: this needs root; use sudo", c.Node)
+				return fmt.Errorf("remove node %s: only root can do this; use sudo", c.Node)
 			}
 			if err := agent.Remove(c, withStore); err != nil {
 				return err

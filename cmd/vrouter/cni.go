@@ -31,7 +31,7 @@ func cniInstallCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if target.socket != "" {
-				path, err := filepath.Abs(target.socket) // a runtime starts the plugin elsewhere
+				path, err := filepath.Abs(target.socket) // a runtime starts the plugin in another directory
 				if err != nil {
 					return fmt.Errorf("--socket %s: %w", target.socket, err)
 				}

@@ -13,10 +13,10 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// target is whom the commands speak to.
+// target selects the agent that the commands use.
 var target struct {
 	node, socket string
-	timeout      time.Duration // for an answer; 0: none
+	timeout      time.Duration // time limit of an answer; 0: no limit
 }
 
 // connect makes a client for the target.
@@ -54,7 +54,7 @@ func vrfOf(ctx context.Context, c *api.Client, name string) (uint32, error) {
 	}
 	number, err := strconv.ParseUint(name, 10, 32)
 	if err == nil && number == 0 {
-		return 0, misuse{fmt.Errorf("--vrf 0 is the underlay, which has no tables here: give a number from 1 on")}
+		return 0, misuse{fmt.Errorf("--vrf 0 is the underlay, which has no tables here: give a number above 0")}
 	}
 	state, stateErr := c.State(ctx)
 	if stateErr != nil {

@@ -189,7 +189,7 @@ func hasFile(sources map[string]string, name string) bool {
 	return false
 }
 
-// Each attack of docs/security.md has a test, and each test of an attack a row.
+// docs/security.md names exactly the tests in vrouter/e2e/attack*_test.go.
 func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
@@ -201,7 +201,7 @@ func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 	}
 	files, err := filepath.Glob("../../vrouter/e2e/attack*_test.go")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files of attacks: %v", len(files), err)
+		t.Fatalf("find vrouter/e2e/attack*_test.go: %d files, error %v", len(files), err)
 	}
 	for _, file := range files {
 		code, err := os.ReadFile(file)
@@ -216,6 +216,6 @@ func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 		}
 	}
 	for name := range named {
-		t.Errorf("docs/security.md names %s, which no file of attacks has", name)
+		t.Errorf("docs/security.md names %s, but no vrouter/e2e/attack*_test.go has this test", name)
 	}
 }

@@ -61,7 +61,7 @@ func diagnoseKernel() []api.Finding {
 	if os.Geteuid() != 0 {
 		return []api.Finding{{Topic: "kernel", Level: levelProblem, Text: "checking the features of the kernel (" + release + ") needs root", Remedy: "use sudo"}}
 	}
-	rlimit.RemoveMemlock() // kernels before 5.11 charge maps to it; the probes report a failure
+	rlimit.RemoveMemlock() // kernels before 5.11 limit BPF maps by it; the probes report an error
 	var missing []api.Finding
 	for _, n := range kernelNeeds {
 		if err := n.probe(); err != nil {

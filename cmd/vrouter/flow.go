@@ -34,8 +34,8 @@ func flowListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List flows, all or filtered",
 		Aliases: []string{"ls"},
-		Long: `Lists flows from the view of the workload: Local is its end. By is the end that
-sent the first packet. A network or port without a policy has no flows.
+		Long: `Lists flows from the view of the workload: the column Local has its end. The column
+By has the end that sent the first packet. Without a policy there are no flows.
 
 --match has the syntax of OpenContrail's flow utility: one end, or both ends with
 a comma between them, in either order.`,

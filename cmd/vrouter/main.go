@@ -111,9 +111,9 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.PersistentFlags().StringVar(&target.node, "node", "", "speak to the agent of this node (default: the only one that runs here)")
-	cmd.PersistentFlags().StringVar(&target.socket, "socket", "", "speak to the agent behind this `path`")
-	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "wait at most this `time` for the agent to answer (0: without end)")
+	cmd.PersistentFlags().StringVar(&target.node, "node", "", "`name` of the agent's node (default: the only agent on this host)")
+	cmd.PersistentFlags().StringVar(&target.socket, "socket", "", "`path` of the agent's socket")
+	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "wait at most this `time` for the agent's answer (0: no limit)")
 	cmd.RegisterFlagCompletionFunc("node", completeNodes)
 	cmd.AddGroup(
 		&cobra.Group{ID: "run", Title: "Running:"},

@@ -46,8 +46,8 @@ func (f formatFlag) Set(s string) error {
 	return nil
 }
 
-// outputFlag adds -o to a command. The first format is the default. Without
-// formats they are table and JSON.
+// outputFlag adds -o to a command. The first format is the default. If formats
+// is empty, the command has the formats table and JSON.
 func outputFlag(cmd *cobra.Command, f *format, formats ...format) {
 	if len(formats) == 0 {
 		formats = []format{asTable, asJSON}

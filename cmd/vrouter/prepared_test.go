@@ -14,10 +14,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// prepared is a server with prepared answers. A script can put other answers into
-// answers/: NAME.json, or NAME.1.json, NAME.2.json, … for successive requests. A
-// request after the last of these is refused, which ends --watch. The file requests
-// lists the requests.
+// prepared is a server with prepared answers. A script can put other answers
+// into answers/: NAME.json, or NAME.1.json, NAME.2.json, … for successive
+// requests. The server refuses a request after the last of these, so that
+// --watch ends. It lists the requests in the file requests.
 type prepared struct {
 	dir    string // the script's
 	shared string // testdata/prepared

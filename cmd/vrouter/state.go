@@ -15,9 +15,6 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// maxState is the size limit of a state file: 64 MB, like the agent's.
-const maxState = 64 << 20
-
 func applyCommand() *cobra.Command {
 	var file string
 	var output format
@@ -66,12 +63,12 @@ func readState(file string, stdin io.Reader) (model.State, error) {
 		defer f.Close()
 		from, name = f, file
 	}
-	text, err := io.ReadAll(io.LimitReader(from, maxState+1))
+	text, err := io.ReadAll(io.LimitReader(from, model.MaxFileBytes+1))
 	switch {
 	case err != nil:
 		return model.State{}, fmt.Errorf("read the desired state from %s: %w", name, err)
-	case len(text) > maxState:
-		return model.State{}, fmt.Errorf("read the desired state from %s: it is larger than %d MB", name, maxState>>20)
+	case len(text) > model.MaxFileBytes:
+		return model.State{}, fmt.Errorf("read the desired state from %s: it is larger than %d MB", name, model.MaxFileBytes>>20)
 	}
 	state, err := model.Parse(name, text)
 	if err != nil {

@@ -69,8 +69,8 @@ func requestTrace(ctx context.Context, c *api.Client, r api.TraceRequest) (inspe
 	return trace.WithLeaves(nexthops), err
 }
 
-// maxTestRun is the packet size that fits a BPF test run: a page without the room
-// that the kernel reserves (bpf_test_init in net/bpf/test_run.c).
+// maxTestRun is the largest packet for a BPF test run, in bytes: a page minus
+// the bytes that the kernel reserves (bpf_test_init in net/bpf/test_run.c).
 func maxTestRun() int { return os.Getpagesize() - 512 }
 
 // checkTrace refuses flags that do not make a packet.

@@ -18,9 +18,9 @@ func vrfstatsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vrfstats",
 		Short: "Show packets and bytes by network and encapsulation",
-		Long: `Counts since the tables were created. TX is sent by the workloads of this node, RX
-is delivered to them; "local" is between two of them. Packets are wire packets.
-Bytes are those of inner frames, without the outer headers.`,
+		Long: `Shows the counts since the tables were created. Workloads of this node send TX and
+receive RX; "local" is traffic between two of them. Packets are packets on the wire.
+Bytes are the bytes of inner frames, without the outer headers.`,
 		Example: "  vrouter vrfstats\n  vrouter vrfstats -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// failure is an error of a command that was called correctly: exit code 1. Every
-// other error is wrong usage: exit code 2.
+// failure is an error of a command that was called correctly. Its exit code is
+// 1. Every other error is wrong usage, with exit code 2.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }

@@ -37,7 +37,7 @@ func stateYAML(s model.State) ([]byte, error) {
 type node struct {
 	scalar string // a YAML scalar; "" for a list or an object
 	names  []string
-	values []node // of an object, or of a list if there are no names
+	values []node // values of the names of an object, or items of a list without names
 }
 
 func readNode(d *json.Decoder) (node, error) {
