@@ -17,8 +17,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// addPort adds a port. When it returns, the port forwards, or nothing is left of
-// it. A port without an attachment, or on another node, is only added to the store.
+// addPort adds a port. When it returns without an error, the port forwards. After an
+// error, it has deleted everything that it created. A port without an attachment,
+// or on another node, is only added to the store.
 func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error) {
 	began := time.Now()
 	r.Node, r.Origin = cmp.Or(r.Node, a.config.Node), cmp.Or(r.Origin, model.Added)
@@ -80,12 +81,12 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 	return got, err
 }
 
-// mayAdd checks a request before the store is changed. isThere: an identical port
-// exists.
+// mayAdd checks a request before the store is changed. isThere is true if an
+// identical port already exists.
 func (a *agent) mayAdd(r api.PortRequest, here bool) (isThere bool, err error) {
 	switch {
 	case r.Network == "":
-		return false, refuse(http.StatusBadRequest, "add a port: the network is missing")
+		return false, refuse(http.StatusBadRequest, "add a port: the request names no network; set network")
 	case r.Attach.Netns != "" && r.Attach.Device != "", r.Attach.Host && r.Attach.Netns+r.Attach.Device != "":
 		return false, refuse(http.StatusBadRequest, "add a port: give one of netns, device and host")
 	}
@@ -115,7 +116,8 @@ func (a *agent) known(name string) (p model.Port, known bool) {
 	return p, known
 }
 
-// endLeaving deletes a port from the store that is already deleted on this node.
+// endLeaving deletes a port from the store. The port is already deleted on this
+// node.
 func (a *agent) endLeaving(ctx context.Context, name string) error {
 	if _, err := a.shared.DeletePort(ctx, name); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
 		return err
@@ -184,7 +186,7 @@ func (a *agent) checkDeviceFree(device string) error {
 	return nil
 }
 
-// unfit returns why a port does not forward; nil: it forwards.
+// unfit returns the reason why a port does not forward; nil: it forwards.
 func (p *pass) unfit(port string) error {
 	for _, q := range p.problems {
 		if q.port == port {

@@ -33,7 +33,7 @@ type agent struct {
 	space   *space
 	current atomic.Pointer[inSpace] // the data path; replaced if its pins are lost
 	kept    kept
-	own     keptNode // node.json; owned by the loop once it runs
+	own     keptNode // node.json; used only by the loop once the loop runs
 	shared  *shared
 	drops   *dropRing
 	limits  datapath.Limits // with the defaults filled in
@@ -42,18 +42,18 @@ type agent struct {
 	requests chan func()
 	coming   atomic.Int32 // requests whose changes are not committed yet
 	view     atomic.Pointer[view]
-	gate     sync.RWMutex // held by readers of maps outside the loop, and to set removed
+	gate     sync.RWMutex // readers of maps outside the loop hold it for reading; setting removed needs it for writing
 	removed  bool         // the node has been removed
 
 	// Fields of the loop.
 	want       *desired            // nil: not known yet; the kernel's tables stay as they are
 	unfit      error               // why the node cannot use the store's state
-	goneAt     time.Time           // when the next missing node counts as gone; zero: none is missing
-	generation uint64              // of want, incremented on each change
+	goneAt     time.Time           // when the next silent node counts as gone; zero: no node is silent
+	generation uint64              // version of want, incremented on each change
 	wholeTook  time.Duration       // duration of the last complete pass
 	followTook time.Duration       // duration of the last takeOver
-	waiting    []func(unfit error) // called once the node follows the store
-	gathered   <-chan time.Time    // when to follow the store after gathering; nil: not gathering
+	waiting    []func(unfit error) // catchUp calls them after the node has applied the store's changes
+	gathered   <-chan time.Time    // fires when catchUp is due for gathered changes; nil: no changes are gathered
 	freedAt    uint64              // generation at the last freeMemory
 	neighbours *neighbours
 	last       *pass            // the last pass

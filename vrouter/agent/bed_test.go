@@ -62,7 +62,7 @@ func (b *bed) apply(t *testing.T, node string, s model.State) api.Applied {
 	return done
 }
 
-// traffic returns nil if all workloads of nodes with an agent reach each other, by
+// traffic returns nil if all workloads on the nodes with agents reach each other by
 // IPv4 and IPv6.
 func (b *bed) traffic() error {
 	for _, way := range [][3]string{{"a1", "b1", "10.7.0.11"}, {"b1", "a1", "fd07::10"}, {"a2", "a1", "10.7.0.10"}} {
@@ -143,7 +143,7 @@ func links(t *testing.T, c Config) map[string]link.ID {
 	return all
 }
 
-// healthy returns nil if an agent has no problems.
+// healthy returns nil if the status of an agent has no problems, else an error.
 func (r *running) healthy() error {
 	s, err := r.client.Status(context.Background())
 	if err == nil && len(s.Problems) > 0 {
@@ -152,7 +152,7 @@ func (r *running) healthy() error {
 	return err
 }
 
-// complains returns nil if one problem of status contains all words.
+// complains returns nil if a problem in the agent's status contains all words.
 func (r *running) complains(words ...string) error {
 	s, err := r.client.Status(context.Background())
 	if err != nil {

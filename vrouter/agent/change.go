@@ -33,7 +33,8 @@ func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, e
 	})
 }
 
-// withOthers adds the ports of other clients (CLI, CNI, Docker) to a document.
+// withOthers adds the existing ports that the CLI, CNI or Docker created to a
+// document.
 func (a *agent) withOthers(s model.State) model.State {
 	s.Ports = slices.Clone(s.Ports)
 	has := map[string]bool{}
@@ -79,13 +80,13 @@ func (a *agent) change(ctx context.Context, began time.Time, in func(context.Con
 	return done, err
 }
 
-// notInForce says that the node does not use the store's state.
+// notInForce returns the warning that the node does not use the store's state.
 func notInForce(why error) string {
-	return "this node cannot use the store's state and keeps the former one: " + why.Error()
+	return "this node cannot use the store's state and keeps its previous state: " + why.Error()
 }
 
-// inStore makes a change in the store. It waits for an unreachable store for
-// storeWait at most. Its errors have an HTTP status.
+// inStore makes a change in the store. If the store is unreachable, inStore waits
+// for at most storeWait. Its errors have an HTTP status.
 func (a *agent) inStore(ctx context.Context, in func(context.Context) error) error {
 	waiting, cancel := context.WithTimeout(ctx, storeWait)
 	defer cancel()
@@ -139,8 +140,8 @@ func (a *agent) applied(before datapath.Changes) api.Applied {
 	return done
 }
 
-// deletePort deletes a port. If the store is unreachable, it deletes a port of this
-// node locally, and from the store later.
+// deletePort deletes a port. If the store is unreachable and the port is on this
+// node, it deletes the port on the node now, and in the store later.
 func (a *agent) deletePort(ctx context.Context, name string) (api.Applied, error) {
 	began := time.Now()
 	if err := a.ask(ctx, func() error { return a.mayDelete(name) }); err != nil {

@@ -97,7 +97,7 @@ func LoadConfig(path string) (Config, error) {
 		return Config{}, fmt.Errorf("read the node's configuration: %w", err)
 	}
 	if info.Size() > maxConfigBytes {
-		return Config{}, fmt.Errorf("read the node's configuration %s: it has %d bytes, more than %d; check that it is the right file", path, info.Size(), maxConfigBytes)
+		return Config{}, fmt.Errorf("read the node's configuration %s: the file has %d bytes, more than the maximum of %d; check that it is the right file", path, info.Size(), maxConfigBytes)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -219,8 +219,8 @@ func notInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
-// listenable checks host:port. The address is required, so that a missing one does
-// not open the metrics to all networks.
+// listenable checks an IP:port to listen on. The IP address is required: without one
+// the agent would listen on all addresses.
 func listenable(at string) error {
 	host, _, err := net.SplitHostPort(at)
 	if err != nil {

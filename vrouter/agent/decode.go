@@ -12,8 +12,8 @@ import (
 )
 
 // decodeStrictly decodes one JSON value from a stream. Unknown fields and data after
-// the value are errors. It does not hold the text, since a fleet's state has many
-// megabytes.
+// the value are errors. It does not keep the whole text in memory, because a fleet's
+// state has many megabytes.
 func decodeStrictly(r io.Reader, into any) error {
 	if err := json.UnmarshalRead(r, into, json.RejectUnknownMembers(true)); err != nil {
 		return translate(err)
@@ -35,7 +35,7 @@ func translate(err error) error {
 		}
 		return fmt.Errorf("field %s: %w (byte %d)", dotted(meaning.JSONPointer), why, meaning.ByteOffset)
 	case errors.Is(err, io.EOF), errors.As(err, &syntax) && errors.Is(err, io.ErrUnexpectedEOF) && syntax.ByteOffset == 0:
-		return errors.New("it is empty")
+		return errors.New("the JSON text is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON ends too early")
 	case errors.As(err, &syntax):

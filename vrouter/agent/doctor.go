@@ -40,7 +40,7 @@ func (a *agent) doctor(v *view) []api.Finding {
 	}
 	for _, w := range v.warnings {
 		if slices.Contains(v.pins.warning(), w) {
-			continue // pinFinding has it, with the remedy
+			continue // pinFinding reports this warning, with the remedy
 		}
 		findings = append(findings, api.Finding{Topic: "state", Level: levelNote, Text: w})
 	}
@@ -76,12 +76,12 @@ func attachFindings(v *view) []api.Finding {
 		case f.merged:
 			all = append(all, api.Finding{Topic: "attach", Level: levelOK, Text: fmt.Sprintf("%s is served by %s; %s", name, f.Mode, f.Why)})
 		case f.Why != "":
-			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("%s is served by %s, without XDP: %s; received packets are not merged after decapsulation, which costs receivers about half as much CPU again", name, f.Mode, f.Why), Remedy: "if the driver has native XDP, set xdp: auto and detach other XDP programs from the device"})
+			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("%s is served by %s, without XDP: %s; received packets are not merged (GRO) after decapsulation, so receiving uses about 50 %% more CPU", name, f.Mode, f.Why), Remedy: "if the driver has native XDP, set xdp: auto and detach other XDP programs from the device"})
 		default:
 			all = append(all, api.Finding{Topic: "attach", Level: levelOK, Text: fmt.Sprintf("%s is served by %s", name, f.Mode)})
 		}
 		if strings.HasSuffix(f.Mode, "clsact") {
-			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: name + ": classic tc filters are used, since tcx is off or not in this kernel (needs Linux 6.6)"})
+			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: name + ": classic tc filters are used, because tcx is off or this kernel lacks it (tcx needs Linux 6.6)"})
 		}
 	}
 	return all
@@ -130,7 +130,7 @@ func (a *agent) workloadFindings(v *view) []api.Finding {
 		if mtu := d.link.Attrs().MTU; ok && mtu > int(vif.MTU) {
 			p, _ := v.want.state.Port(name)
 			if p.Attach.Device != "" {
-				all = append(all, api.Finding{Topic: "mtu", Level: levelNote, Text: fmt.Sprintf("device %s of port %s has MTU %d, tunnels carry %d: larger packets are answered with \"too big\"", d.link.Attrs().Name, name, mtu, vif.MTU), Remedy: fmt.Sprintf("ip link set %s mtu %d, and set the same MTU on the workload's end", d.link.Attrs().Name, vif.MTU)})
+				all = append(all, api.Finding{Topic: "mtu", Level: levelNote, Text: fmt.Sprintf("device %s of port %s has MTU %d, but tunnels carry at most %d: larger packets are dropped and answered with ICMP \"too big\"", d.link.Attrs().Name, name, mtu, vif.MTU), Remedy: fmt.Sprintf("ip link set %s mtu %d, and set the same MTU on the workload's end", d.link.Attrs().Name, vif.MTU)})
 			}
 		}
 	}
@@ -138,8 +138,8 @@ func (a *agent) workloadFindings(v *view) []api.Finding {
 	return all
 }
 
-// offload is a device feature that makes the overlay cheaper, with the kernel's
-// name (net/ethtool/common.c).
+// offload is a device feature that reduces the CPU use of the overlay. Its name is
+// that of the kernel (net/ethtool/common.c).
 type offload struct {
 	name string
 	of   []model.Encapsulation // encapsulations that need it
@@ -147,9 +147,9 @@ type offload struct {
 }
 
 var offloads = []offload{
-	{"tx-udp_tnl-segmentation", []model.Encapsulation{model.MPLSoUDP, model.VXLAN}, "the CPU segments TCP superpackets before they are sent"},
-	{"tx-gre-segmentation", []model.Encapsulation{model.MPLSoGRE}, "the CPU segments TCP superpackets before they are sent"},
-	{"rx-gro", []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN}, "received packets pass the stack one by one"},
+	{"tx-udp_tnl-segmentation", []model.Encapsulation{model.MPLSoUDP, model.VXLAN}, "the CPU instead of the device splits large TCP packets into segments"},
+	{"tx-gre-segmentation", []model.Encapsulation{model.MPLSoGRE}, "the CPU instead of the device splits large TCP packets into segments"},
+	{"rx-gro", []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN}, "the stack handles received packets one by one, without merging them"},
 }
 
 // offloadFindings report missing offloads of a device for the node's
@@ -181,16 +181,17 @@ func (a *agent) offloadFindings(v *view, device string) []api.Finding {
 			}
 		}
 		if !has[o.name] && len(pays) > 0 {
-			all = append(all, api.Finding{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("%s lacks %s: with %s %s", device, o.name, strings.Join(pays, ", "), o.cost), Remedy: fmt.Sprintf("if the driver supports it: ethtool -K %s %s on", device, o.name)})
+			all = append(all, api.Finding{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("device %s lacks %s: with %s, %s", device, o.name, strings.Join(pays, ", "), o.cost), Remedy: fmt.Sprintf("if the driver supports it: ethtool -K %s %s on", device, o.name)})
 		}
 	}
 	if len(all) == 0 {
-		all = []api.Finding{{Topic: "offload", Level: levelOK, Text: device + " segments superpackets of all encapsulations of this node, and merges received packets"}}
+		all = []api.Finding{{Topic: "offload", Level: levelOK, Text: device + " segments large TCP packets in all encapsulations of this node, and merges received packets"}}
 	}
 	return all
 }
 
-// pinFinding reports where the pins are, and whether they outlive this agent.
+// pinFinding reports where the pins are, and whether they remain after the agent
+// ends.
 func (a *agent) pinFinding(v *view) api.Finding {
 	dir := a.config.pinsDir()
 	switch {
@@ -204,8 +205,9 @@ func (a *agent) pinFinding(v *view) api.Finding {
 	return api.Finding{Topic: "pins", Level: levelOK, Text: fmt.Sprintf("pins are in %s: packets keep flowing without the agent", dir)}
 }
 
-// hostFindings report settings of the host that affect the overlay's outer packets.
-// Forwarding and rp_filter do not, since the programs bypass the host's stack.
+// hostFindings reports settings of the host that affect the overlay's outer packets.
+// The sysctls forwarding and rp_filter have no effect on tenant traffic: the
+// programs bypass the host's IP stack.
 func (a *agent) hostFindings(v *view) []api.Finding {
 	var all []api.Finding
 	read := func(path string) string {
@@ -219,14 +221,14 @@ func (a *agent) hostFindings(v *view) []api.Finding {
 	for _, f := range v.fabric {
 		name := f.link.Attrs().Name
 		if f.link.Attrs().MasterIndex != 0 {
-			all = append(all, api.Finding{Topic: "host", Level: levelNote, Text: fmt.Sprintf("fabric device %s belongs to device %d (a bridge or bond): the programs take packets of the overlay before that device sees them", name, f.link.Attrs().MasterIndex)})
+			all = append(all, api.Finding{Topic: "host", Level: levelNote, Text: fmt.Sprintf("fabric device %s belongs to device %d (a bridge or bond): the programs handle the overlay's packets before that device receives them", name, f.link.Attrs().MasterIndex)})
 		}
 		if read(filepath.Join("/proc/sys/net/ipv6/conf", name, "disable_ipv6")) == "1" && hasIPv6(v) {
 			all = append(all, api.Finding{Topic: "host", Level: levelProblem, Text: "IPv6 is turned off on fabric device " + name + ", and this node has an IPv6 underlay address", Remedy: "sysctl net.ipv6.conf." + name + ".disable_ipv6=0"})
 		}
 	}
 	if read("/proc/sys/net/core/bpf_jit_enable") == "0" {
-		all = append(all, api.Finding{Topic: "host", Level: levelNote, Text: "the eBPF JIT is off: interpreted programs cost several times as much CPU", Remedy: "sysctl net.core.bpf_jit_enable=1"})
+		all = append(all, api.Finding{Topic: "host", Level: levelNote, Text: "the eBPF JIT is off: interpreted programs use several times as much CPU", Remedy: "sysctl net.core.bpf_jit_enable=1"})
 	}
 	if len(all) == 0 {
 		all = []api.Finding{{Topic: "host", Level: levelOK, Text: "no host setting affects the overlay"}}

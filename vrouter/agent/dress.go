@@ -43,7 +43,7 @@ func (w *wire) dress(p model.Port, d *device, o outfit, mtu int) error {
 		func() error { return w.mtu(p, w.own, d.link, hostMTU) },
 		func() error { return w.mtu(p, there, inside, mtu) },
 		func() error { return w.mac(p, there, inside, o.mac) },
-		func() error { return quiet(p, there, inside.Attrs().Name, o, fresh) },
+		func() error { return deviceSysctls(p, there, inside.Attrs().Name, o, fresh) },
 		func() error { return w.limit(p, w.own, d.link, p.Bandwidth.Ingress) },
 		func() error { return w.limit(p, there, inside, p.Bandwidth.Egress) },
 		func() error { return w.up(p, w.own, d.link) },
@@ -119,18 +119,20 @@ func (w *wire) up(p model.Port, s *site, l netlink.Link) error {
 	return nil
 }
 
-// deaf is a device that takes no address, route or next hop from its network's
-// other stations.
-var deaf = []setting{{"accept_ra", "0"}, {"autoconf", "0"}, {"accept_redirects", "0"}}
+// ignoreRouters are IPv6 sysctls of a device: it accepts no address, route or next
+// hop from router advertisements and redirects.
+var ignoreRouters = []setting{{"accept_ra", "0"}, {"autoconf", "0"}, {"accept_redirects", "0"}}
 
-// quiet readies a workload's device before it comes up: its addresses are given
-// out once, so nothing waits for duplicate address detection. The node's own
-// device stays so; a workload may change its own later.
-func quiet(p model.Port, there *site, name string, o outfit, fresh bool) error {
+// deviceSysctls sets the sysctls of a workload's device before the device is up.
+// Duplicate address detection is off, because the overlay allocates each address
+// once. A port that connects the node itself gets its sysctls in every pass. Other
+// workloads may change theirs later: they get them only on a fresh device.
+func deviceSysctls(p model.Port, there *site, name string, o outfit, fresh bool) error {
 	if p.Attach.Host {
-		// The node answers for the port's addresses alone, and asks with them.
+		// On this device, the node answers ARP requests only for the port's addresses,
+		// and uses only these as the sender in its ARP requests.
 		err := there.sysctls("ipv4", name, setting{"arp_ignore", "1"}, setting{"arp_announce", "2"}, setting{"accept_redirects", "0"})
-		if err := errors.Join(err, there.sysctls("ipv6", name, deaf...)); err != nil {
+		if err := errors.Join(err, there.sysctls("ipv6", name, ignoreRouters...)); err != nil {
 			return err
 		}
 	}
@@ -139,7 +141,7 @@ func quiet(p model.Port, there *site, name string, o outfit, fresh bool) error {
 	}
 	settings := []setting{{"accept_dad", "0"}, {"dad_transmits", "0"}}
 	if !p.Attach.AcceptRA {
-		settings = append(settings, deaf...)
+		settings = append(settings, ignoreRouters...)
 	}
 	if slices.ContainsFunc(o.addresses, func(a netip.Prefix) bool { return a.Addr().Is6() }) {
 		settings = append(settings, setting{"disable_ipv6", "0"})

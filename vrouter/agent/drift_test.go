@@ -277,7 +277,7 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 			t.Errorf("device %d is the old one", now)
 		}
 	}
-	if n := len(links(t, a.config)); n != 5 { // two vifs, the fabric's three
+	if n := len(links(t, a.config)); n != 5 { // two vifs with one link each, one fabric device with three
 		t.Errorf("%d links are pinned, want 5", n)
 	}
 }
@@ -345,7 +345,9 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 	t.Run("the address", func(t *testing.T) {
 		address := &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("172.31.0.1/24"))}
 		must(t, b.a.links.AddrDel(linkIn(t, b.a, "fab0"), address))
-		eventually(t, "the report", func() error { return a.complains("no device holds", "172.31.0.1", "give it to one") })
+		eventually(t, "the report", func() error {
+			return a.complains("no device has this node", "172.31.0.1", "add the address to a device")
+		})
 		must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
 		must(t, b.a.links.AddrAdd(linkIn(t, b.a, "fab0"), address))
 		eventually(t, "as before", fits(underlayMTU))
@@ -358,7 +360,7 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 	})
 	t.Run("the device is unplugged", func(t *testing.T) {
 		must(t, b.a.links.LinkDel(linkIn(t, b.a, "fab0")))
-		eventually(t, "the report", func() error { return a.complains("no device holds", "172.31.0.1") })
+		eventually(t, "the report", func() error { return a.complains("no device has this node", "172.31.0.1") })
 		must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
 		joined(t, b.a, b.b, "fab0", "fab0", underlayMTU)
 		addressed(t, b.a, "fab0", "172.31.0.1/24")

@@ -49,8 +49,8 @@ func (f *facts) way(source, destination netip.Addr) way {
 	return w
 }
 
-// equal reports whether these facts give the same tables as older ones. It looks up
-// the routes of the same pairs.
+// equal reports whether these facts give the same tables as older facts. It looks up
+// the routes of the same pairs of addresses again.
 func (f *facts) equal(older facts) bool {
 	if f.mtu != older.mtu || !maps.Equal(f.ports, older.ports) {
 		return false
@@ -76,8 +76,8 @@ func (f *facts) sameWays(older facts) bool {
 	return true
 }
 
-// compile derives the tables of a desired state. An agent to which nothing was
-// applied yet forwards nothing. partial: as fib.Facts.
+// compile derives the tables of a desired state. If the state is empty, the tables
+// forward nothing. partial sets fib.Facts.Partial.
 func (f *facts) compile(want *desired, c Config, limits fib.Limits, partial bool) (fib.Tables, []string, error) {
 	idle, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowClosed/time.Second)
 	f.ways = map[pair]way{}
@@ -94,7 +94,7 @@ func (f *facts) compile(want *desired, c Config, limits fib.Limits, partial bool
 	return t, append(warnings, f.unreachableReasons()...), err
 }
 
-// unreachableReasons returns why pairs have no path, sorted.
+// unreachableReasons returns the reasons why pairs of addresses have no path, sorted.
 func (f *facts) unreachableReasons() []string {
 	var all []string
 	for _, w := range f.ways {
@@ -106,8 +106,9 @@ func (f *facts) unreachableReasons() []string {
 	return all
 }
 
-// numbers returns the limits of ids. Ids are allocated from the smallest free one,
-// so that ids fit if the counts fit, except shortly after many ids were freed.
+// numbers returns the limits of ids. Compile allocates the smallest free id. So ids
+// are within the limits if the numbers of objects are. The exception: ids that were
+// just freed cannot be used until fib.IDs.Prune.
 func numbers(l datapath.Limits) fib.Limits {
 	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs}
 }
@@ -122,7 +123,8 @@ func checkSizes(t fib.Tables, l datapath.Limits) error {
 	return nil
 }
 
-// assumedDevice is the first ifindex of assumed devices, far above the kernel's.
+// assumedDevice is the first ifindex of assumed devices. It is far above the
+// ifindexes of real devices.
 const assumedDevice = 1 << 30
 
 // assume returns the facts as if every port had its device. links are the node's

@@ -11,8 +11,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// follow applies store changes that concern this node. It returns why the node
-// cannot use the store's state, else nil. It runs in the loop.
+// follow applies the store's changes that concern this node. If the node cannot use
+// the store's state, it returns the reason. Call it in the loop.
 func (a *agent) follow() error {
 	t := a.shared.watcher.Take()
 	if t.IsZero() {
@@ -23,13 +23,13 @@ func (a *agent) follow() error {
 		a.unfit = a.takeOver()
 	}
 	if a.view.Load() == before || a.unfit != was {
-		a.publish() // no pass has published this
+		a.publish() // no pass has run and published the change
 	}
 	return a.unfit
 }
 
-// concerns reports whether changes may affect the node's slice. All do until the
-// store has been read.
+// concerns reports whether changes may affect the node's slice. Until the store has
+// been read, the answer is true for every change.
 func (a *agent) concerns(t fleet.Touched) bool {
 	if t.All || t.Alive || a.want == nil {
 		return true
@@ -48,7 +48,8 @@ func (a *agent) concerns(t fleet.Touched) bool {
 	return false
 }
 
-// takeOver makes the store's slice the desired state. It returns why it cannot.
+// takeOver makes the node's slice of the store the desired state. If that is not
+// possible, it returns the reason.
 func (a *agent) takeOver() error {
 	next, ok := a.slice()
 	if !ok || a.want != nil && next.equal(a.want) {
@@ -67,7 +68,7 @@ func (a *agent) takeOver() error {
 	return nil
 }
 
-// slice is the node's slice of the store's present state.
+// slice returns the node's slice of the store's current state.
 func (a *agent) slice() (*desired, bool) {
 	var gone map[string]bool
 	if a.shared.isShared() {
@@ -88,8 +89,8 @@ func (a *agent) slice() (*desired, bool) {
 // check tells whether a desired state can be: valid as a whole, with this node
 // in it, and with tables that fit, had every port its device. Numbers of what
 // is no longer wanted are free from then on. links are the node's devices.
-// partial: what is wrong with one network is no error, for the others' sake: the
-// state is in the store already.
+// partial: check ignores errors that concern a single network. This is for a state
+// that is already in the store, so that the other networks work.
 func (a *agent) check(next *desired, links []netlink.Link, partial bool) error {
 	if err := next.state.Validate(); err != nil {
 		return refuseAs(http.StatusBadRequest, err)
@@ -110,8 +111,8 @@ func (a *agent) check(next *desired, links []netlink.Link, partial bool) error {
 	return checkSizes(tables, a.limits)
 }
 
-// adopt makes a state the desired state. If it is refused, or its tables do not
-// fit, the former state stays.
+// adopt makes a state the desired state. If the state is invalid, or its tables
+// exceed their limits, the previous state stays.
 func (a *agent) adopt(next *desired) error {
 	links, err := listLinks(a.space.links)
 	if err != nil {
@@ -147,11 +148,11 @@ func (a *agent) keepSlice() {
 		err = a.kept.saveSlice(a.want.state)
 	}
 	if err != nil {
-		a.log.Warn("cannot save the desired state: a start without the store would use an older one", "error", err)
+		a.log.Warn("cannot save the desired state: if the agent starts while the store is unreachable, it uses an older state", "error", err)
 	}
 }
 
-// goneTimer fires when the next missing node counts as gone; nil: none is missing.
+// goneTimer fires when the next silent node counts as gone; nil: no node is silent.
 func (a *agent) goneTimer() <-chan time.Time {
 	if a.goneAt.IsZero() {
 		return nil

@@ -8,19 +8,19 @@ import (
 )
 
 // gatherShare limits the time to gather changes. A pass over thousands of ports is
-// slow. If more changes are being committed, followSoon waits for them, for at most
-// 1/gatherShare of the duration of the last pass.
+// slow, so one pass should apply several changes. If other changes are being
+// committed, followSoon waits for them, at most 1/gatherShare of followTook.
 const gatherShare = 4
 
-// changePending counts a request that will change the store. arrived ends the
-// count, when the change is committed or has failed; it is idempotent.
+// changePending counts a request that will change the store. Call arrived when the
+// change is committed or has failed; more calls have no effect.
 func (a *agent) changePending() (arrived func()) {
 	a.coming.Add(1)
 	return sync.OnceFunc(func() { a.coming.Add(-1) })
 }
 
-// afterFollow runs then in the loop once the node uses the present state of the
-// store. unfit is why the node cannot use it, else nil.
+// afterFollow applies the store's changes to the node, and then calls then in the
+// loop. unfit is the reason why the node cannot use the store's state; nil: it does.
 func (a *agent) afterFollow(ctx context.Context, then func(unfit error) error) error {
 	done := make(chan error, 1)
 	select {
@@ -34,8 +34,8 @@ func (a *agent) afterFollow(ctx context.Context, then func(unfit error) error) e
 	}
 }
 
-// followSoon follows the store now, or after gathering changes. It runs in the
-// loop.
+// followSoon applies the store's changes now, or after gathering more. Call it in
+// the loop.
 func (a *agent) followSoon() {
 	if a.coming.Load() == 0 || a.followTook == 0 {
 		a.catchUp()
@@ -44,7 +44,7 @@ func (a *agent) followSoon() {
 	}
 }
 
-// catchUp follows the store and calls the waiting functions.
+// catchUp applies the store's changes and calls the waiting functions.
 func (a *agent) catchUp() {
 	a.gathered = nil
 	unfit := a.follow()

@@ -32,8 +32,8 @@ func inject(t *testing.T, s *space, device string, times int, frame []byte) {
 	}))
 }
 
-// datagram is an Ethernet frame with a UDP datagram: 42 bytes and the payload, at
-// least 60 bytes.
+// datagram returns an Ethernet frame with a UDP datagram: 42 bytes of headers and the
+// payload. The frame has at least 60 bytes.
 func datagram(t *testing.T, from, to model.MAC, source, destination string, payload int) []byte {
 	t.Helper()
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: netip.MustParseAddr(source).AsSlice(), DstIP: netip.MustParseAddr(destination).AsSlice()}

@@ -35,7 +35,7 @@ type keptNode struct {
 	Version  int          `json:"version"`
 	Node     string       `json:"node"`
 	Instance string       `json:"instance"`          // distinguishes this node from another with the same name
-	IDs      *fib.IDs     `json:"ids"`               // ids of nexthops and vifs, stable for readers of counters
+	IDs      *fib.IDs     `json:"ids"`               // ids of nexthops, vifs and remotes; counters refer to them
 	Underlay []netip.Addr `json:"underlay"`          // the node's last underlay addresses
 	Leaving  []string     `json:"leaving,omitempty"` // ports to delete when the store is reachable
 }
@@ -56,7 +56,7 @@ func (k kept) embeddedDir() string { return filepath.Join(k.dir, "embedded") }
 
 // unusableFile wraps an error of a file that this agent must not overwrite.
 func unusableFile(path string, why error) error {
-	return fmt.Errorf("use the node's file %s: %w; packets keep flowing; start the agent version that wrote the file, or move the file away", path, why)
+	return fmt.Errorf("read the node's file %s: %w; packets keep flowing; start the agent version that wrote the file, or move the file to another directory", path, why)
 }
 
 // loadNode reads node.json; a missing file gives a new instance.
@@ -64,7 +64,7 @@ func (k kept) loadNode() (keptNode, error) {
 	n := keptNode{IDs: &fib.IDs{}, Instance: rand.Text()}
 	_, err := k.read(k.nodePath(), &n)
 	if err == nil && (n.IDs == nil || n.Instance == "") {
-		err = unusableFile(k.nodePath(), errors.New("it is damaged: it has no ids or no instance"))
+		err = unusableFile(k.nodePath(), errors.New("the file is damaged: ids or instance is missing"))
 	}
 	n.Version, n.Node = keptVersion, k.node
 	return n, err
@@ -94,18 +94,18 @@ func (k kept) read(path string, into any) (found bool, err error) {
 		Node    string `json:"node"`
 	}
 	if err := json.Unmarshal(text, &form); err != nil {
-		return false, unusableFile(path, fmt.Errorf("it is damaged: %w", translate(err)))
+		return false, unusableFile(path, fmt.Errorf("the file is damaged: %w", translate(err)))
 	}
 	switch {
 	case form.Version == nil || *form.Version < 1:
-		return false, unusableFile(path, errors.New("it is damaged: it has no version"))
+		return false, unusableFile(path, errors.New("the file is damaged: version is missing or 0"))
 	case *form.Version > keptVersion:
-		return false, unusableFile(path, fmt.Errorf("it has version %d, this agent supports up to %d", *form.Version, keptVersion))
+		return false, unusableFile(path, fmt.Errorf("the file has version %d, but this agent supports only versions up to %d", *form.Version, keptVersion))
 	case form.Node != k.node:
-		return false, unusableFile(path, fmt.Errorf("it belongs to node %q, this agent runs node %q", form.Node, k.node))
+		return false, unusableFile(path, fmt.Errorf("the file belongs to node %q, but this agent runs node %q", form.Node, k.node))
 	}
 	if err := decodeStrictly(bytes.NewReader(text), into); err != nil {
-		return false, unusableFile(path, fmt.Errorf("it is damaged: %w", err))
+		return false, unusableFile(path, fmt.Errorf("the file is damaged: %w", err))
 	}
 	return true, nil
 }
@@ -170,7 +170,8 @@ func (k kept) removePartialFiles() {
 	}
 }
 
-// remove deletes the files, a local store, and the directory if it is empty.
+// remove deletes the files and the node's store in this directory, and then the
+// directory if it is empty.
 func (k kept) remove() error {
 	k.removePartialFiles()
 	for _, path := range []string{k.nodePath(), k.slicePath(), k.storePath()} {

@@ -70,14 +70,14 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 
 func TestAFileThatCannotBeUsedIsRefusedAndLeftAsItIs(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"cut short":      {`{"version":1,"node":"a","state":{"no`, "it is damaged"},
-		"empty":          {``, "it is damaged"},
-		"no version":     {`{"node":"a","state":{}}`, "it has no version"},
-		"version 0":      {`{"version":0,"node":"a","state":{}}`, "it has no version"},
-		"newer":          {`{"version":2,"node":"a","state":{},"more":1}`, "it has version 2, this agent supports up to 1"},
-		"another node's": {`{"version":1,"node":"b","state":{}}`, `it belongs to node "b", this agent runs node "a"`},
+		"cut short":      {`{"version":1,"node":"a","state":{"no`, "the file is damaged"},
+		"empty":          {``, "the file is damaged"},
+		"no version":     {`{"node":"a","state":{}}`, "version is missing or 0"},
+		"version 0":      {`{"version":0,"node":"a","state":{}}`, "version is missing or 0"},
+		"newer":          {`{"version":2,"node":"a","state":{},"more":1}`, "the file has version 2, but this agent supports only versions up to 1"},
+		"another node's": {`{"version":1,"node":"b","state":{}}`, `the file belongs to node "b", but this agent runs node "a"`},
 		"unknown field":  {`{"version":1,"node":"a","state":{"colour":1}}`, `unknown field "colour"`},
-		"two values":     {`{"version":1,"node":"a","state":{}} {}`, "it is damaged"},
+		"two values":     {`{"version":1,"node":"a","state":{}} {}`, "the file is damaged"},
 		"wrong type":     {`{"version":1,"node":"a","state":{"nodes":3}}`, "field state.nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestAFileThatCannotBeUsedIsRefusedAndLeftAsItIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := k.loadSlice()
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), k.slicePath()) || !strings.Contains(err.Error(), "move the file away") {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), k.slicePath()) || !strings.Contains(err.Error(), "move the file to another directory") {
 				t.Errorf("error %v, want %q, the path and the remedy in it", err, c.want)
 			}
 			if now, err := os.ReadFile(k.slicePath()); err != nil || string(now) != c.text {
@@ -99,8 +99,8 @@ func TestAFileThatCannotBeUsedIsRefusedAndLeftAsItIs(t *testing.T) {
 func TestANodeWithoutNumbersIsDamaged(t *testing.T) {
 	k := kept{t.TempDir(), "a"}
 	for text, want := range map[string]string{
-		`{"version":1,"node":"a","instance":"i","ids":null}`:                           "it has no ids",
-		`{"version":1,"node":"a","instance":"","ids":{}}`:                              "no instance",
+		`{"version":1,"node":"a","instance":"i","ids":null}`:                           "ids or instance is missing",
+		`{"version":1,"node":"a","instance":"","ids":{}}`:                              "ids or instance is missing",
 		`{"version":1,"node":"a","instance":"i","ids":{"nexthop":{"x":1,"y":1}}}`:      "which is 0 or used twice",
 		`{"version":1,"node":"a","instance":"i","ids":{"nexthop":{"x":1}},"state":{}}`: `unknown field "state"`,
 		`{"version":1,"node":"a","instance":"i","ids":{},"underlay":["no address"]}`:   "damaged",

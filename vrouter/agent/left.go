@@ -13,8 +13,8 @@ import (
 // checking all of them takes longer than the change. The pass that checks for drift
 // checks everything.
 
-// asLeft returns a port's device if the last pass configured it completely, and the
-// node's end has not changed since; else nil.
+// asLeft returns a port's device if the last pass configured it completely and the
+// node's end of the veth pair has not changed since then; else nil.
 func (p *pass) asLeft(port model.Port) *device {
 	last := p.a.last
 	if p.cause != asked || last == nil || !last.compiled || !last.whole[port.Name] {

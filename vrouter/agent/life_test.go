@@ -84,7 +84,7 @@ func converse(t *testing.T, from, to *space, address string) *conversation {
 	return c
 }
 
-// say sends 1 MB and reads it at the other end.
+// say sends 1 MB over a connection and reads it at the other end.
 func (c *conversation) say() error {
 	text := make([]byte, 1<<20)
 	for _, end := range []net.Conn{c.near, c.far} {
@@ -99,13 +99,13 @@ func (c *conversation) say() error {
 	return errors.Join(err, <-sent)
 }
 
-// TestAKilledAgentReturnsToTheSameMapsAndLinks: the next agent reuses maps and
-// links, and connections continue, also without an agent.
+// TestAKilledAgentReturnsToTheSameMapsAndLinks checks that the next agent reuses maps
+// and links. TCP connections continue, also while no agent runs.
 func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]
-	a.stop(t) // from here on it runs in another process
+	a.stop(t) // from here on the agent runs in another process
 	config := written(t, a.config)
 	first := process(t, config)
 	answers(t, a)
@@ -175,8 +175,8 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	})
 }
 
-// TestDriftWhileNoAgentRunsIsMendedByTheNext: the next agent restores what was
-// deleted while none ran.
+// TestDriftWhileNoAgentRunsIsMendedByTheNext deletes objects while no agent runs. The
+// next agent must restore them.
 func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)

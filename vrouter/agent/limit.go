@@ -9,7 +9,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// limiter is the handle of the agent's queues. Other queues are not touched.
+// limiter is the handle of the agent's queueing disciplines. The agent does not
+// change queueing disciplines with other handles.
 var limiter = netlink.MakeHandle(0x7672, 0)
 
 // Burst size and queueing time of a limit.

@@ -7,11 +7,12 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// maxListRetries is the maximum of retries of a list that changed during the dump.
+// maxListRetries is the maximum number of retries if objects change while list reads
+// them.
 const maxListRetries = 10
 
-// list dumps objects from the kernel. It retries if they changed during the dump
-// (NLM_F_DUMP_INTR).
+// list reads objects from the kernel by netlink. It retries if the objects changed
+// while it read them (NLM_F_DUMP_INTR).
 func list[T any](what string, ask func() ([]T, error)) ([]T, error) {
 	for try := 0; ; try++ {
 		all, err := ask()

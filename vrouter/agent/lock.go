@@ -17,13 +17,13 @@ type lock struct {
 	file *os.File
 }
 
-// heldError says that another agent holds the lock.
+// heldError is the error that another agent holds the lock.
 type heldError struct {
 	node, pid string
 }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("node %s already has an agent, process %s; stop that agent first, or give this one another node", e.node, e.pid)
+	return fmt.Sprintf("node %s already has an agent, process %s; stop that process first, or configure another node name here", e.node, e.pid)
 }
 
 // takeLock takes a node's lock. If another agent holds it, it returns a *heldError.
@@ -44,7 +44,7 @@ func takeLock(c Config) (*lock, error) {
 			}
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		if !isStill(f, path) { // its owner removed the file between open and flock
+		if !isStill(f, path) { // the previous agent deleted the file between open and flock
 			f.Close()
 			continue
 		}
@@ -56,7 +56,7 @@ func takeLock(c Config) (*lock, error) {
 	}
 }
 
-// holder reads the owner's process id.
+// holder reads the process id of the agent that holds the lock.
 func holder(f *os.File) string {
 	text := make([]byte, 32)
 	n, _ := f.ReadAt(text, 0)

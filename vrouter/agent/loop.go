@@ -14,7 +14,7 @@ import (
 // Times of the loop.
 const (
 	burstWait       = 5 * time.Millisecond   // wait after an event, to handle a burst in one pass
-	firstRetry      = 100 * time.Millisecond // after a failure, doubled with each
+	firstRetry      = 100 * time.Millisecond // wait after the first failure; it doubles with each further failure
 	passesShare     = 20                     // passes that check for drift use at most 1/20 of a CPU
 	eventsShare     = 4                      // passes after kernel events use at most 1/4 of a CPU
 	shutdownTimeout = 5 * time.Second        // for requests in flight
@@ -55,8 +55,8 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State, real 
 	return errors.Join(why, removeSocket(a.config.Socket), a.closePlane())
 }
 
-// loop handles requests, store changes, kernel events and timers, one after
-// another. It returns an error if the store ended it.
+// loop handles requests, store changes, kernel events and timers, one after another.
+// It returns an error if the store reports that the agent must stop.
 func (a *agent) loop(ctx context.Context, events <-chan event, api *server) (why error) {
 	drift := time.NewTimer(a.nextPass())
 	var burst <-chan time.Time // nil: no event is pending
@@ -108,8 +108,8 @@ func (a *agent) loop(ctx context.Context, events <-chan event, api *server) (why
 	}
 }
 
-// nextPass is the time until the next check for drift, or until the retry of a
-// failure.
+// nextPass returns the time until the next check for drift, or until the retry after
+// a failure.
 func (a *agent) nextPass() time.Duration {
 	wait := max(a.config.RepairInterval, passesShare*a.wholeTook)
 	if a.retry > 0 {

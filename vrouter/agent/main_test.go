@@ -23,7 +23,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// asAgent makes the test binary run an agent, for tests that kill it.
+// asAgent is the environment variable that makes the test binary run an agent, for
+// tests that kill the agent.
 const asAgent = "VROUTER_TEST_AGENT_CONFIG"
 
 func TestMain(m *testing.M) {
@@ -61,7 +62,7 @@ func namedSpace(t *testing.T, name string) *space {
 	needRoot(t)
 	done := make(chan error, 1)
 	go func() {
-		// On a new thread, which ends: NewNamed moves the thread into the namespace.
+		// Use a new thread that ends: NewNamed moves the thread into the new namespace.
 		lockThread()
 		h, err := netns.NewNamed(name)
 		if err == nil {
@@ -191,7 +192,7 @@ type running struct {
 	ended  chan error
 }
 
-// start runs an agent. It is removed at the end of the test.
+// start runs an agent and removes its node at the end of the test.
 func start(t *testing.T, c Config) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -268,8 +269,8 @@ func eventually(t *testing.T, what string, is func() error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
-// exchange sends a line over TCP from one namespace to an address in another, and
-// back.
+// exchange sends a line over TCP from one namespace to an address in another. The
+// other side sends the line back.
 func exchange(from, to *space, address string) error {
 	var l net.Listener
 	err := to.do(func() (err error) {
@@ -311,14 +312,14 @@ func ask(address string) error {
 	return err
 }
 
-// process is an agent that runs in another process.
+// process starts an agent in another process.
 func process(t *testing.T, config string) *exec.Cmd {
 	t.Helper()
 	return launched(t, config, exec.Command("/proc/self/exe"))
 }
 
-// launched starts a command that runs an agent. PR_SET_PDEATHSIG (prctl(2)) ends it
-// with the thread that starts it, which waits for the end of the test.
+// launched starts a command that runs an agent. PR_SET_PDEATHSIG (prctl(2)) kills the
+// agent when the thread that started it ends. That thread waits until the test ends.
 func launched(t *testing.T, config string, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	cmd.Env = append(os.Environ(), asAgent+"="+config)

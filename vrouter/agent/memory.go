@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// freeMemory returns memory to the system after a change of the desired state,
-// which temporarily needs a second copy of the state. It runs between changes,
-// since garbage collection takes time.
+// freeMemory returns memory to the system after a change of the desired state. Such a
+// change temporarily needs a second copy of the state. freeMemory runs between
+// changes, because garbage collection takes time.
 func (a *agent) freeMemory() {
 	if a.freedAt == a.generation {
 		return

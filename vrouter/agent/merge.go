@@ -15,13 +15,13 @@ import (
 )
 
 // groDevice makes the kernel merge received VXLAN packets (GRO) before the programs
-// handle them, so that a train of segments is decapsulated once. The kernel merges
-// packets for which it has a VXLAN socket (vxlan_gro_receive). So the agent creates
-// a VXLAN device without a VNI: it opens the socket and receives no packets. MPLS
-// has no such merging; there XDP decapsulates before GRO.
+// handle them, so that the programs decapsulate many TCP segments at once. The kernel
+// merges packets for which it has a VXLAN socket (vxlan_gro_receive). So the agent
+// creates a VXLAN device without a VNI: it opens the socket and receives no packets.
+// The kernel cannot merge MPLS packets. For MPLS, XDP decapsulates them before GRO.
 const groDevice = hostPrefix + "gro"
 
-// From linux/if_link.h; missing in the netlink package.
+// Attributes of linux/if_link.h that the netlink package lacks.
 const iflaVXLANVNIFilter = 30
 
 func mergeAlias(node string) string { return "vrouter node " + node + " merges VXLAN" }
@@ -63,7 +63,7 @@ func keepMerging(s *space, node string, port uint16) (made bool, err error) {
 	if l != nil {
 		v, is := l.(*netlink.Vxlan)
 		if l.Attrs().Alias != mergeAlias(node) {
-			return false, fmt.Errorf("device %s exists and does not belong to this node", groDevice)
+			return false, fmt.Errorf("create VXLAN device %s: a device with this name exists and does not belong to this node; delete it, or set vxlan_gro: off", groDevice)
 		}
 		if is && v.Port == int(port) && l.Attrs().Flags&net.FlagUp != 0 {
 			return false, nil
@@ -73,7 +73,7 @@ func keepMerging(s *space, node string, port uint16) (made bool, err error) {
 		}
 	}
 	if err := s.do(func() error { return addMerging(port) }); err != nil {
-		return false, fmt.Errorf("create device %s on port %d: %w", groDevice, port, err)
+		return false, fmt.Errorf("create VXLAN device %s on UDP port %d: %w", groDevice, port, err)
 	}
 	return true, configureMerging(s, node)
 }
@@ -103,7 +103,7 @@ func configureMerging(s *space, node string) error {
 		return err
 	}
 	if l == nil {
-		return fmt.Errorf("device %s was deleted", groDevice)
+		return fmt.Errorf("configure device %s: the device was deleted; the agent retries", groDevice)
 	}
 	err = errors.Join(
 		s.links.LinkSetAlias(l, mergeAlias(node)),

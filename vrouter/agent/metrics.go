@@ -11,8 +11,8 @@ import (
 	"windtunnel/vrouter/fleet"
 )
 
-// metrics reads the maps on each scrape. Packets are wire packets, bytes are those
-// of inner Ethernet frames.
+// metrics reads the maps on each scrape. It counts packets as on the wire, after
+// segmentation. It counts bytes of inner Ethernet frames.
 type metrics struct {
 	agent *agent
 }
@@ -50,19 +50,19 @@ var (
 	flowCount   = gauge("flows", "Flows in the flow table.")
 	tableCount  = gauge("table_entries", "Entries of a table.", "table")
 	tableLimit  = gauge("table_limit", "Maximum of entries of a table.", "table")
-	syncedAt    = gauge("synced_timestamp_seconds", "Last time at which maps and devices equalled the desired state.")
+	syncedAt    = gauge("synced_timestamp_seconds", "Last time at which maps and devices matched the desired state, Unix time.")
 	repairCount = counter("repairs_total", "Differences from the desired state that were repaired since the agent started.")
 	problems    = gauge("problems", "Objects that could not be written; the agent retries.")
 	storeWorks  = gauge("store_up", "1 while the store answers.")
-	storeHeard  = gauge("store_heard_timestamp_seconds", "Last time at which the store answered.")
+	storeHeard  = gauge("store_heard_timestamp_seconds", "Last time at which the store answered, Unix time.")
 	storeAt     = gauge("store_revision", "Store revision of this node's copy.")
-	leaving     = gauge("store_waiting_ports", "Ports that are deleted on this node and not yet in the store.")
-	nodeCount   = gauge("nodes", "Nodes of the fleet; gone: the lease has expired.", "state")
+	leaving     = gauge("store_waiting_ports", "Ports that are deleted on this node but not yet in the store.")
+	nodeCount   = gauge("nodes", "Nodes of the fleet, by state; gone: the node's lease has expired.", "state")
 	information = gauge("info", "The agent.", "node", "version")
 	scrapeWorks = gauge("scrape_ok", "1 if this scrape could read all maps.")
 )
 
-// maxScrapes is the maximum of concurrent scrapes: each walks all maps.
+// maxScrapes is the maximum number of concurrent scrapes. Each scrape reads all maps.
 const maxScrapes = 2
 
 // metricsHandler serves the metrics in Prometheus' formats.
@@ -153,7 +153,7 @@ func (m metrics) traffic(v *view, s samples) error {
 		return err
 	}
 	for id, port := range v.vifs {
-		n := vifs[id] // zero for a port without packets
+		n := vifs[id] // zero if the port has no packets
 		p, _ := v.want.state.Port(port)
 		s.count(vifPackets, n.RxPackets, port, p.Network, "rx")
 		s.count(vifPackets, n.TxPackets, port, p.Network, "tx")
@@ -185,8 +185,8 @@ func (s samples) network(name string, n datapath.VRFStats) {
 	}
 }
 
-// drops adds the drop counters. Deleted ports share the label "gone", since each
-// label set must be unique.
+// drops adds the drop counters. All deleted ports have the label "gone", and their
+// counters are summed: a label set must be unique.
 func (m metrics) drops(v *view, s samples) error {
 	all, err := m.agent.plane().Drops()
 	if err != nil {

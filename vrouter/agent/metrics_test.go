@@ -90,7 +90,7 @@ func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 	inject(t, w["a1"], "eth0", 4, datagram(t, a1, model.RouterMAC, "10.7.0.10", "192.0.2.1", 30))              // nowhere
 	inject(t, w["a1"], "eth0", 2, datagram(t, a1, model.RouterMAC, "10.7.0.99", "10.7.0.11", 30))              // spoofed
 	inject(t, w["a1"], "eth1", 6, datagram(t, blue, broadcast, "192.0.2.7", "255.255.255.255", 50))            // to both others
-	must(t, f.b.do(func() error { return fromFabric("172.31.0.1:6635", []byte{0xff, 0xff, 0x01, 64, 0x45}) })) // a process of node b: it may not
+	must(t, f.b.do(func() error { return fromFabric("172.31.0.1:6635", []byte{0xff, 0xff, 0x01, 64, 0x45}) })) // a process on node b, which must not send tunnel packets
 
 	const payload, local, echoed, small, flooded = 142, 242, 60, 72, 92
 	compare(t, a, beforeA, map[string]float64{

@@ -14,15 +14,15 @@ type neighbour struct {
 	address netip.Addr
 }
 
-// neighbours keeps the next hops of paths resolved. A frame that is not IP can enter
-// a tunnel only while the neighbour is resolved. The kernel refreshes managed
-// entries (NTF_EXT_MANAGED, Linux 5.16) before they become stale.
+// neighbours keeps the MAC addresses of underlay next hops resolved. A frame that is
+// not IP can enter a tunnel only while they are. The kernel refreshes managed entries
+// (NTF_EXT_MANAGED, Linux 5.16) before they become stale.
 type neighbours struct {
 	space *space
 	kept  map[neighbour]bool
 }
 
-// keep makes the set of managed neighbours equal to want. It does not touch
+// keep makes the set of managed neighbours equal to want. It does not change
 // permanent entries.
 func (n *neighbours) keep(want map[neighbour]bool) error {
 	managed, fixed, err := n.list()

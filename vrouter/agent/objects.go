@@ -78,7 +78,7 @@ func (a *agent) putRoute(ctx context.Context, r model.Route) error { return a.sh
 // name.
 func checkName(is *string, name string) error {
 	if *is != "" && *is != name {
-		return refuse(http.StatusBadRequest, "the object has the name %q, but the path has %q", *is, name)
+		return refuse(http.StatusBadRequest, "the object's name is %q, but the path has %q; use the same name in both", *is, name)
 	}
 	*is = name
 	return nil
@@ -192,8 +192,8 @@ func (a *agent) handlePort(r *http.Request) (any, error) {
 	return got, err
 }
 
-// handleChangePort changes a port. A port that it attaches to this node forwards
-// when it returns; on failure the former port is restored.
+// handleChangePort changes a port. If the port is attached to this node, it forwards
+// when handleChangePort returns. On failure the previous port is restored.
 func (a *agent) handleChangePort(r *http.Request) (any, error) {
 	began := time.Now()
 	change, err := read[api.PortChange](r)
@@ -231,7 +231,7 @@ func (a *agent) handleChangePort(r *http.Request) (any, error) {
 			return err
 		})
 		if back != nil {
-			err = fmt.Errorf("%w; and the former port could not be restored: %w", err, back)
+			err = fmt.Errorf("%w; the previous port could not be restored either: %w", err, back)
 		}
 	}
 	got.Took = time.Since(began)
@@ -272,7 +272,7 @@ func (a *agent) handleNodes(*http.Request) (any, error) {
 	return all, nil
 }
 
-// notRead is the error of requests before the store has been read.
+// notRead is the error for requests that arrive before the store has been read.
 func (a *agent) notRead() error {
 	return refuse(http.StatusServiceUnavailable, "the store has not been read yet: %v; retry when it is reachable", a.shared.Health().Problem)
 }

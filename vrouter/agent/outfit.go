@@ -10,13 +10,13 @@ import (
 // outfit is the desired configuration of a workload's device.
 type outfit struct {
 	mac       model.MAC
-	addresses []netip.Prefix // with the prefix lengths of their subnets
+	addresses []netip.Prefix // the port's addresses, each with the prefix length of its subnet
 	gateways  []netip.Addr   // at most one per family
-	subnets   []netip.Prefix // of the network; the overlay allocates their addresses
-	own       []netip.Prefix // other prefixes that the workload may use
+	subnets   []netip.Prefix // the network's subnets; the overlay allocates their addresses
+	own       []netip.Prefix // the port's allow_sources: other prefixes that the workload may send from
 }
 
-// outfitOf derives the configuration from the desired state.
+// outfitOf derives a port's device configuration from the desired state.
 func outfitOf(n model.Network, p model.Port) outfit {
 	o := outfit{mac: p.MAC, subnets: n.Subnets, own: p.AllowSources}
 	for _, ip := range p.IPs {

@@ -15,7 +15,7 @@ import (
 func describeFrame(data []byte) string {
 	eth, ok := firstLayer(data)
 	if !ok {
-		return fmt.Sprintf("%d bytes that are not an Ethernet frame", len(data))
+		return fmt.Sprintf("%d bytes, too few for an Ethernet frame", len(data))
 	}
 	packet := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: false, NoCopy: true})
 	words := ""

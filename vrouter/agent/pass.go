@@ -65,7 +65,7 @@ type fabricDevice struct {
 	link netlink.Link
 	datapath.Fabric
 	merged  bool // the kernel merges VXLAN before the programs see it
-	guarded bool // no tunnel packet leaves but the programs'
+	guarded bool // fabric_out drops tunnel packets that the programs did not send
 }
 
 func (p *pass) fail(port string, err error) {
@@ -208,7 +208,7 @@ func (p *pass) compile() {
 	p.failRefused()
 }
 
-// failRefused notes what is wrong with single networks.
+// failRefused reports the errors that concern single networks.
 func (p *pass) failRefused() {
 	for _, r := range p.tables.Refused {
 		p.fail("", r.Err)
@@ -272,8 +272,9 @@ func (p *pass) attach() {
 	p.guard()
 }
 
-// guard lets no tunnel packet leave but the programs'. It waits for the ports'
-// programs, which mark theirs: an older agent's do not.
+// guard attaches fabric_out to the fabric devices. fabric_out drops tunnel packets
+// without the programs' mark. The programs of an older agent do not set the mark. So
+// guard does nothing until every port has the current program.
 func (p *pass) guard() {
 	for _, d := range p.devices {
 		if !p.attached[d.index()].Current {

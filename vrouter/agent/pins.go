@@ -20,8 +20,8 @@ import (
 type pins struct {
 	dir     string   // path of the filesystem
 	have    []string // existing pins
-	endWith string   // why the pins end with the agent; "": they do not
-	unsure  string   // why that is unknown; "": it is known
+	endWith string   // reason why the pins vanish when the agent ends; "": they remain
+	unsure  string   // reason why endWith is unknown; "": it is known
 }
 
 // openPins mounts the node's bpf filesystem if needed.
@@ -35,14 +35,14 @@ func openPins(c Config) (pins, error) {
 	return p, nil
 }
 
-// note records the pins of maps, and the directory of links. Attached checks the
-// pins of links, which appear and disappear with their devices.
+// note records the pins of maps, and the directory of links. It does not record pins
+// of links, which appear and disappear with their devices; Attached checks those.
 func (p *pins) note() {
 	maps, _ := filepath.Glob(filepath.Join(p.dir, "g*", "*"))
 	p.have = append(maps, filepath.Join(p.dir, "links"))
 }
 
-// noteRetired removes the pins of retired maps from the record.
+// noteRetired removes the pins of maps that are no longer used from the record.
 func (p *pins) noteRetired() {
 	if len(p.generations()) < 2 || isGone(p.dir) {
 		return
@@ -50,7 +50,7 @@ func (p *pins) noteRetired() {
 	p.have = slices.DeleteFunc(p.have, func(path string) bool { return isGone(filepath.Dir(path)) })
 }
 
-// generations are the directories of pinned maps.
+// generations returns the directories of pinned maps.
 func (p *pins) generations() []string {
 	var all []string
 	for _, path := range p.have {
@@ -61,7 +61,8 @@ func (p *pins) generations() []string {
 	return all
 }
 
-// lost counts the missing pins: all of them if the filesystem was unmounted.
+// lost returns the number of missing pins. If the filesystem was unmounted, all pins
+// are missing.
 func (p *pins) lost() (n int) {
 	for _, path := range p.have {
 		if isGone(path) {
@@ -76,9 +77,9 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// keepPins recreates the data path if pins are missing. Without its pin a link is
-// detached with the agent, and without pinned maps the next agent starts with empty
-// ones.
+// keepPins recreates the data path if pins are missing. A link without a pin is
+// detached when the agent ends. Without pinned maps, the next agent starts with
+// empty maps.
 func (p *pass) keepPins() {
 	a := p.a
 	lost := a.pins.lost()
@@ -94,8 +95,8 @@ func (p *pass) keepPins() {
 	p.mended = append(p.mended, fmt.Sprintf("%d of the pins in %s were gone", lost, a.config.pinsDir()))
 }
 
-// renewPlane opens a new data path. Readers of the old maps can finish; the maps end
-// with their last reader.
+// renewPlane opens a new data path. Goroutines that read the old maps can finish: the
+// kernel frees a map when the last reader closes it.
 func (a *agent) renewPlane() error {
 	real, err := a.openPlane()
 	if err != nil {
@@ -105,8 +106,8 @@ func (a *agent) renewPlane() error {
 	return nil
 }
 
-// endingPins returns why the pins end with the agent; "": they do not. unsure is why
-// that is unknown.
+// endingPins returns the reason why the pins vanish when the agent ends; "": they
+// remain. unsure is the reason why this is unknown.
 func endingPins(dir, reached string) (why, unsure string) {
 	if reached != dir { // through process 1's mounts
 		return "", ""
@@ -119,12 +120,12 @@ func endingPins(dir, reached string) (why, unsure string) {
 	}
 	ours, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
-		return "", fmt.Sprintf("find the mount namespace of the pins in %s: %v", dir, err)
+		return "", fmt.Sprintf("cannot find the mount namespace of the pins in %s: %v", dir, err)
 	}
 	for _, other := range longLivedProcesses() {
 		switch theirs, err := os.Readlink(other + "/ns/mnt"); {
 		case err != nil:
-			unsure = fmt.Sprintf("find the mount namespace of the pins in %s: %v", dir, err)
+			unsure = fmt.Sprintf("cannot find the mount namespace of the pins in %s: %v", dir, err)
 		case theirs == ours:
 			return "", ""
 		default:
@@ -134,9 +135,9 @@ func endingPins(dir, reached string) (why, unsure string) {
 	return "", unsure
 }
 
-// longLivedProcesses are processes whose mount namespaces outlive the agent's, in
-// order of certainty: process 1, kthreadd (which has the kernel's first mounts), and
-// the agent's parent.
+// longLivedProcesses returns processes whose mount namespaces probably outlive the
+// agent's. The most probable is first: process 1, kthreadd (which has the kernel's
+// first mounts), and the agent's parent.
 func longLivedProcesses() []string {
 	all := []string{"/proc/1"}
 	if name, err := os.ReadFile("/proc/2/comm"); err == nil && strings.TrimSpace(string(name)) == "kthreadd" {
@@ -151,7 +152,7 @@ func isMounted(dir string) bool {
 	return unix.Stat(dir, &own) == nil && unix.Stat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev
 }
 
-// endingRemedy is the remedy for pins that end with the agent.
+// endingRemedy returns the remedy for pins that vanish when the agent ends.
 func endingRemedy(c Config) string {
 	netns := c.Netns
 	if netns == "" {
@@ -163,7 +164,7 @@ func endingRemedy(c Config) string {
 	}, "; ")
 }
 
-// warning is the warning of status about the pins.
+// warning returns the warning about the pins for `vrouter status`.
 func (p *pins) warning() []string {
 	if p.endWith == "" {
 		return nil

@@ -79,8 +79,8 @@ func testBinary(t *testing.T) string {
 	return path
 }
 
-// TestLostPinsAreCountedAndRetiredOnesAreNot uses directories instead of a bpf
-// filesystem.
+// TestLostPinsAreCountedAndRetiredOnesAreNot checks the count of missing pins. It uses
+// a plain directory instead of a bpf filesystem.
 func TestLostPinsAreCountedAndRetiredOnesAreNot(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{"links", "g1-old", "g1-new"} {

@@ -29,9 +29,9 @@ const (
 
 var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// makeProbe builds the packet that a workload would send. In a network that
-// bridges, the workload resolves a neighbour first. If no port has the address,
-// the probe is that query.
+// makeProbe builds the packet that a workload would send. In a network that bridges,
+// a workload first resolves the destination's MAC address. If no port has the
+// destination address, the probe is the ARP request or neighbour solicitation.
 func makeProbe(v *view, r api.TraceRequest) (probe, error) {
 	port, ok := v.want.state.Port(r.From)
 	switch {
@@ -40,11 +40,11 @@ func makeProbe(v *view, r api.TraceRequest) (probe, error) {
 	case port.Node != v.want.node:
 		return probe{}, refuse(http.StatusBadRequest, "port %q is on node %s; ask the agent there", r.From, port.Node)
 	case !r.To.IsValid() || r.To.Zone() != "":
-		return probe{}, refuse(http.StatusBadRequest, "to: the destination must be an IP address without a zone")
+		return probe{}, refuse(http.StatusBadRequest, "to: the destination must be an IP address without a zone, such as 10.0.0.5")
 	}
 	source, ok := sourceFor(port, r.To)
 	if !ok {
-		return probe{}, refuse(http.StatusBadRequest, "port %q has no source address of the family of %s", r.From, r.To)
+		return probe{}, refuse(http.StatusBadRequest, "trace from port %q to %s: the port has no address of the destination's family; set another source or destination", r.From, r.To)
 	}
 	network, _ := v.want.network(port.Network)
 	to, known := firstHop(v.want, network, r.To.Unmap())
@@ -170,7 +170,7 @@ type body struct {
 
 func transport(r api.TraceRequest) (body, string, error) {
 	if r.Length < 0 || r.Length > maxIPPacket {
-		return body{}, "", refuse(http.StatusBadRequest, "length: an IP packet has at most %d bytes", maxIPPacket)
+		return body{}, "", refuse(http.StatusBadRequest, "length: must be between 0 and %d, in bytes of the IP packet", maxIPPacket)
 	}
 	sport := r.SourcePort
 	if sport == 0 {

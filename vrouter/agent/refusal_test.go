@@ -43,8 +43,8 @@ func (b *bed) withPorts(n int) model.State {
 	return s
 }
 
-// TestWhatIsRefusedIsRefusedWhole sends invalid requests. State, maps, links and
-// traffic must not change.
+// TestWhatIsRefusedIsRefusedWhole sends requests that the agent must refuse. State,
+// maps, links and traffic must not change.
 func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 	t.Parallel()
 	disk := tinyDisk(t)
@@ -215,7 +215,7 @@ func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
 	a := b.nodes["a"]
 	before := contents(t, a.config)
 	must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), 1200))
-	eventually(t, "the report", func() error { return a.complains("an underlay MTU of 1200", "IPv6 needs 1280", "raise") })
+	eventually(t, "the report", func() error { return a.complains("the underlay MTU of 1200", "IPv6 needs 1280", "raise") })
 	_, err := a.client.PutState(context.Background(), b.withPorts(3))
 	if statusIn(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "IPv6 needs 1280") {
 		t.Errorf("error %v, status %d", err, statusIn(err))
@@ -241,9 +241,9 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 		change func(*Config)
 		words  []string
 	}{
-		{"a second agent of the node", func(*Config) {}, []string{"node a already has an agent", fmt.Sprintf("process %d", os.Getpid()), "stop that agent first"}},
+		{"a second agent of the node", func(*Config) {}, []string{"node a already has an agent", fmt.Sprintf("process %d", os.Getpid()), "stop that process first"}},
 		{"another node's state", func(c *Config) { c.Node, c.State, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{`does not have this node, "c"`, "its nodes are a"}},
-		{"another node's directory", func(c *Config) { c.Node = "c" }, []string{`it belongs to node "a", this agent runs node "c"`}},
+		{"another node's directory", func(c *Config) { c.Node = "c" }, []string{`the file belongs to node "a", but this agent runs node "c"`}},
 		{"a namespace that is not there", func(c *Config) { c.Node, c.Netns, c.StateDir = "c", "vr-no-such", filepath.Join(b.dir, "state-c") }, []string{"vr-no-such does not exist", "ip netns add"}},
 		{"a socket's path that is a file", func(c *Config) { c.Node, c.Socket, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{yaml, "is not a socket"}},
 		{"a state that is not there", func(c *Config) {
@@ -277,14 +277,14 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 	}
 }
 
-// takenAway unmounts the pins of a refused agent.
+// takenAway unmounts the pins that an agent left which refused to start.
 func takenAway(t *testing.T, c Config) {
 	t.Helper()
 	c.Socket, c.State, c.StateDir = "", "", filepath.Join(t.TempDir(), "none")
 	must(t, Remove(c, false))
 }
 
-// raw sends a request that the client cannot send.
+// raw sends a request that package api's client cannot build.
 func raw(t *testing.T, r *running, method, path string, body io.Reader) (status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://vrouter"+path, body)
@@ -308,8 +308,8 @@ type blanks struct{}
 
 func (blanks) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{' '}, len(p))), nil }
 
-// TestRequestsThatMakeNoSenseAreAnsweredSo: invalid requests are refused and change
-// nothing.
+// TestRequestsThatMakeNoSenseAreAnsweredSo checks that invalid requests are refused
+// and change nothing.
 func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -325,7 +325,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 	}{
 		{"PUT", "/v1/state", strings.NewReader(`{"nodes":[],"colour":"red"}`), 400, `unknown field \"colour\"`},
 		{"PUT", "/v1/state", strings.NewReader(`{"networks":[{"name":"x","vlan":3}]}`), 400, `unknown field \"vlan\"`},
-		{"PUT", "/v1/state", strings.NewReader(``), 400, "it is empty"},
+		{"PUT", "/v1/state", strings.NewReader(``), 400, "the JSON text is empty"},
 		{"PUT", "/v1/state", strings.NewReader(`{"nodes":[`), 400, "ends too early"},
 		{"PUT", "/v1/state", strings.NewReader(`{} {}`), 400, "after top-level value"},
 		{"PUT", "/v1/state", strings.NewReader(`{"nodes":7}`), 400, "field nodes"},
@@ -345,8 +345,8 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","mac":"red"}`), 400, "read the request"},
 		{"POST", "/v1/trace", strings.NewReader(`{"from":"nobody","to":"10.7.0.1","protocol":"icmp"}`), 404, "nobody"},
 		{"POST", "/v1/shutdown", strings.NewReader(`{"delete":true}`), 400, `unknown field \"delete\"`},
-		{"GET", "/v1/rt?vrf=red", nil, 400, "vrf=red is not a number"},
-		{"GET", "/v1/rt?vrf=-1", nil, 400, "vrf=-1 is not a number"},
+		{"GET", "/v1/rt?vrf=red", nil, 400, "vrf=red is not the number of a VRF"},
+		{"GET", "/v1/rt?vrf=-1", nil, 400, "vrf=-1 is not the number of a VRF"},
 		{"GET", "/v1/nothing", nil, 404, "the API has no GET /v1/nothing"},
 		{"GET", "/", nil, 404, "the API has no GET /"},
 		{"POST", "/v1/state", strings.NewReader(`{}`), 404, "the API has no POST /v1/state"},

@@ -86,12 +86,13 @@ func removeEmpty(c Config) {
 
 // Times of Remove.
 const (
-	removing   = 30 * time.Second // for a running agent to remove everything
+	removing   = 30 * time.Second // maximum time in which a running agent must remove everything
 	removeWait = 20 * time.Millisecond
 )
 
-// Remove removes everything of a node. The running agent does it, else this
-// process. An embedded store that other nodes may use is deleted only withStore.
+// Remove removes everything of a node. If the node's agent is running, the agent does
+// it, else this process. It deletes an embedded store that other nodes may use only
+// if withStore is true.
 func Remove(c Config, withStore bool) error {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -115,8 +116,8 @@ func Remove(c Config, withStore bool) error {
 	return err
 }
 
-// removeRunning asks the running agent to remove the node. If the agent ends
-// before it has done so, removeRunning returns the lock.
+// removeRunning asks the running agent to remove the node. If the agent ends before
+// the node is removed, removeRunning takes the lock and returns it.
 func removeRunning(ctx context.Context, c Config, withStore bool) (*lock, error) {
 	client := api.Dial(c.Socket)
 	defer client.Close()
@@ -141,7 +142,7 @@ func removeRunning(ctx context.Context, c Config, withStore bool) (*lock, error)
 	}
 }
 
-// mayRemoveStopped is mayRemove without a running agent.
+// mayRemoveStopped is mayRemove for a node whose agent is not running.
 func mayRemoveStopped(c Config, withStore bool) error {
 	dir := kept{c.StateDir, c.Node}.embeddedDir()
 	if _, err := os.Stat(dir); withStore || err != nil {

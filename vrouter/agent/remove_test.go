@@ -43,7 +43,7 @@ func foreign(t *testing.T, s *space, device string) {
 	}))
 }
 
-// foreignStays reports whether that filter still exists.
+// foreignStays reports whether the filter of foreign still exists.
 func foreignStays(t *testing.T, s *space, device string) bool {
 	t.Helper()
 	filters, err := s.links.FilterList(linkIn(t, s, device), netlink.HANDLE_MIN_EGRESS)
@@ -125,8 +125,8 @@ func programsOn(t *testing.T, s *space, l netlink.Link) (left []string) {
 	return left
 }
 
-// TestRemoveLeavesNothingBehind in every state of the agent and for every attach
-// mode. Filters of other programs stay.
+// TestRemoveLeavesNothingBehind removes nodes in every state of the agent and with
+// every attach mode. Filters of other programs must stay.
 func TestRemoveLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -241,7 +241,8 @@ func neighboursForgotten(t *testing.T, r *running) {
 	must(t, n.keep(nil))
 }
 
-// TestANodeWhoseNamespaceIsGoneCanBeRemoved: the devices are already deleted.
+// TestANodeWhoseNamespaceIsGoneCanBeRemoved removes a node after its namespace, with
+// all its devices, was deleted.
 func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -258,7 +259,8 @@ func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	}
 }
 
-// TestRemovalTakesTheMergingDeviceToo: on a node with VXLAN only.
+// TestRemovalTakesTheMergingDeviceToo checks that removal deletes the VXLAN device for
+// GRO, which a node with VXLAN only has.
 func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -276,8 +278,9 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	}
 }
 
-// TestWhoAsksDuringARemovalIsAnswered: requests get rows, then an error that the
-// node is being removed, then no agent. No request reads closed maps.
+// TestWhoAsksDuringARemovalIsAnswered sends requests during a removal. They first
+// return rows, then the error that the node is being removed, then that no agent
+// runs. No request reads closed maps.
 func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")

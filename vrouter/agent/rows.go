@@ -72,9 +72,9 @@ func (a *agent) vifs(v *view, vrf uint32) ([]inspect.Vif, error) {
 	return rows, nil
 }
 
-// fabricRows returns the underlay devices with the kernel's counters, which include
-// other traffic than the overlay's. Drops of packets from the fabric are counted
-// together, in the row of the first device.
+// fabricRows returns the underlay devices with the kernel's counters, which also
+// count traffic outside the overlay. The row of the first device has the drops of
+// packets from all fabric devices.
 func (a *agent) fabricRows(v *view, modes map[uint32]string, dropped uint64) []inspect.Vif {
 	var rows []inspect.Vif
 	for _, f := range v.fabric {

@@ -57,7 +57,7 @@ func newHTTP(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 }
 
-// listenMetrics serves only metrics over TCP: the API is on the unix socket only.
+// listenMetrics serves metrics over TCP. The API is available only on the unix socket.
 func (s *server) listenMetrics(a *agent) error {
 	l, err := net.Listen("tcp", a.config.Metrics)
 	if err != nil {
@@ -99,12 +99,13 @@ func listenUnix(path string) (net.Listener, error) {
 	}}
 	l, err := config.Listen(context.Background(), "unix", path)
 	if err == nil {
-		l.(*net.UnixListener).SetUnlinkOnClose(false) // another agent may use the path by then
+		l.(*net.UnixListener).SetUnlinkOnClose(false) // on close, the path may be the socket of another agent
 	}
 	return l, err
 }
 
-// removeSocket deletes the socket of a killed agent. It refuses other files.
+// removeSocket deletes the socket that a killed agent left. It does not delete other
+// kinds of files.
 func removeSocket(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +115,7 @@ func removeSocket(path string) error {
 		return err
 	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return fmt.Errorf("%s exists and is not a socket; choose another path, or delete the file", path)
+		return fmt.Errorf("create the socket %s: the path exists and is not a socket; choose another path, or delete the file", path)
 	}
 	return os.Remove(path)
 }
@@ -147,7 +148,7 @@ func (a *agent) routes(end func()) http.Handler {
 	return mux
 }
 
-// reading wraps handlers that read maps, so that the maps stay open.
+// reading wraps a handler that reads maps. The maps stay open until it returns.
 func (a *agent) reading(handle func(*http.Request) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		a.gate.RLock()
@@ -180,7 +181,7 @@ func read[T any](r *http.Request) (T, error) {
 	err := decodeStrictly(r.Body, &body)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return body, refuse(http.StatusBadRequest, "read the request: it has more than %d MB", maxBody>>20)
+		return body, refuse(http.StatusBadRequest, "read the request: its body has more than %d MB", maxBody>>20)
 	}
 	if err != nil {
 		return body, refuse(http.StatusBadRequest, "read the request: %w", err)
@@ -188,7 +189,7 @@ func read[T any](r *http.Request) (T, error) {
 	return body, nil
 }
 
-// vrfOf is the VRF of a request; 0: all.
+// vrfOf returns the VRF that a request selects; 0: all VRFs.
 func vrfOf(r *http.Request) (uint32, error) {
 	text := r.URL.Query().Get("vrf")
 	if text == "" {
@@ -196,7 +197,7 @@ func vrfOf(r *http.Request) (uint32, error) {
 	}
 	vrf, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return 0, refuse(http.StatusBadRequest, "vrf=%s is not a number", text)
+		return 0, refuse(http.StatusBadRequest, "vrf=%s is not the number of a VRF; use a number from 0, 0 for all VRFs", text)
 	}
 	return uint32(vrf), nil
 }
@@ -226,7 +227,8 @@ func (a *agent) handlePutState(r *http.Request) (any, error) {
 	return done, err
 }
 
-// manyPorts is the number of ports from which putState releases memory at once.
+// manyPorts: after a document with at least this many ports, the agent releases
+// memory immediately.
 const manyPorts = 10_000
 
 func (a *agent) handleAddPort(r *http.Request) (any, error) {

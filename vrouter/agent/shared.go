@@ -23,16 +23,16 @@ type shared struct {
 	address store.Address
 	store   store.Store
 	watcher *fleet.Watcher
-	ended   chan error // why the agent must stop: another agent runs this node, or the store is newer
+	ended   chan error // reason why the agent must stop: another agent runs this node, or a newer version wrote the store
 
 	wait  sync.WaitGroup
-	awake chan struct{} // receives when a change waits
+	awake chan struct{} // receives a value when a change waits for the store
 }
 
 // Times of an agent and its store.
 const (
-	startWait   = 3 * time.Second // for the store, before the agent uses the saved state
-	storeWait   = 5 * time.Second // for the store, in a request
+	startWait   = 3 * time.Second // wait for the store at the start; then the agent uses the saved state
+	storeWait   = 5 * time.Second // wait for the store in a request
 	retryLeaves = time.Second
 )
 
@@ -90,8 +90,9 @@ func (a *agent) joinStore(ctx context.Context) error {
 	return nil
 }
 
-// leaveStore closes the store after ctx of joinStore has ended. For a removed node
-// it also deletes the alive key, so that other nodes need not wait for the lease.
+// leaveStore closes the store. Call it after the context of joinStore has ended. For
+// a removed node it also deletes the node's alive key: other nodes then know at once
+// that the node is gone, before its lease expires.
 func (a *agent) leaveStore() error {
 	a.shared.wait.Wait()
 	if a.removed && a.shared.isShared() {
@@ -104,8 +105,8 @@ func (a *agent) leaveStore() error {
 	return a.shared.store.Close()
 }
 
-// initialSlice returns the node's slice at the start: from the store, else from
-// disk. nil: neither is available, and the kernel's tables stay as they are.
+// initialSlice returns the node's slice when the agent starts: from the store, else
+// from disk. nil: neither has it, and the kernel's tables stay as they are.
 func (a *agent) initialSlice(ctx context.Context) (*model.State, error) {
 	wait := startWait
 	if !a.shared.isRemote() {
@@ -120,7 +121,7 @@ func (a *agent) initialSlice(ctx context.Context) (*model.State, error) {
 		s := v.Slice(a.config.Node, nil)
 		slice, empty = &s, v.IsEmpty()
 		if _, known := v.Node(a.config.Node); !known && a.shared.isShared() {
-			slice = &model.State{} // until register has added the node
+			slice = &model.State{} // an empty slice until register has added the node
 		}
 		taken = a.shared.Taken(v, a.config.Node, a.own.Instance)
 	})
@@ -206,7 +207,7 @@ func (a *agent) register(ctx context.Context) error {
 	}
 	underlay, err := a.underlayAddresses()
 	if err == nil && len(underlay) == 0 {
-		err = fmt.Errorf("the underlay address is unknown: set fabric or underlay in the configuration, or use `vrouter node add`")
+		err = fmt.Errorf("this node's underlay address is unknown: set fabric or underlay in the configuration, or use `vrouter node add`")
 	}
 	if err == nil {
 		err = a.shared.PutNode(ctx, model.Node{Name: a.config.Node, Underlay: underlay, Encapsulations: a.config.Encapsulations})
@@ -237,7 +238,8 @@ func sleepFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// leave records a port that is deleted here, to be deleted from the store later.
+// leave records a port that is deleted on this node. finishLeaving deletes it from
+// the store later.
 func (a *agent) leave(port string) error {
 	if !slices.Contains(a.own.Leaving, port) {
 		a.own.Leaving = append(a.own.Leaving, port)
@@ -259,7 +261,7 @@ func (s *shared) wake() {
 
 // finishLeaving deletes the recorded ports from the store when it is reachable.
 func (a *agent) finishLeaving(ctx context.Context) {
-	told := "" // last logged error
+	told := "" // last logged error, to log each error only once
 	for {
 		var ports []string
 		if err := a.ask(ctx, func() error { ports = slices.Clone(a.own.Leaving); return nil }); err != nil {

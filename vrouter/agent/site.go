@@ -7,15 +7,15 @@ import (
 )
 
 // site caches the devices, addresses, limits and routes of a network namespace
-// during one pass. Each is listed once for all ports. The pass updates the cache
-// when it makes changes.
+// during one pass, so that the pass lists them once for all ports. A pass that
+// changes the namespace also updates the cache.
 type site struct {
 	*space
 	byIndex   map[int]netlink.Link
 	addresses map[int][]netip.Prefix // by device
 	buckets   map[int]*netlink.Tbf   // the agent's limits, by device
 	defaults  map[int]bool           // whether there is a default route, by family
-	netnsID   *int                   // its id in the node's namespace; negative: none
+	netnsID   *int                   // id of this namespace in the node's namespace; negative: none
 }
 
 // device finds a device by ifindex; nil: it does not exist.
@@ -37,7 +37,7 @@ func (s *site) keep(links []netlink.Link) {
 	}
 }
 
-// renew reads one device again, if devices have been listed.
+// renew updates one device in the cache. It does nothing if devices are not cached.
 func (s *site) renew(index int) error {
 	if s.byIndex == nil {
 		return nil
@@ -102,8 +102,9 @@ func (s *site) hasNow(family int, has bool) {
 	s.defaults[family] = has
 }
 
-// idIn is the id of the namespace in the node's namespace. It is negative for the
-// node's namespace itself, and if no device of the node has a peer there.
+// idIn returns the id of this namespace in the node's namespace. It is negative for
+// the node's namespace itself, and if no device of the node has a peer in this
+// namespace.
 func (s *site) idIn(node *site) int {
 	if s == node {
 		return -1

@@ -20,10 +20,10 @@ type space struct {
 	name  string // as given to openSpace
 	ns    netns.NsHandle
 	links *netlink.Handle
-	work  chan func() // to the thread of stay; nil without one
+	work  chan func() // functions for the thread of stay; nil: there is no such thread
 }
 
-// noNamespaceError says that a namespace does not exist.
+// noNamespaceError is the error that a network namespace does not exist.
 type noNamespaceError struct {
 	name, path string
 }
@@ -74,8 +74,8 @@ func (s *space) close() error {
 	return s.ns.Close()
 }
 
-// stay starts a thread in the namespace for do. Without it each do starts a new
-// thread.
+// stay starts a thread in the namespace. After stay, do uses this thread; before, each
+// call of do starts a new thread.
 func (s *space) stay() error {
 	work, entered := make(chan func()), make(chan error)
 	go func() {
@@ -93,8 +93,8 @@ func (s *space) stay() error {
 	return nil
 }
 
-// do runs f on a thread inside the namespace. It is for interfaces without a
-// handle: ifindexes in bpf(2), /proc/sys/net, ethtool.
+// do runs f on a thread inside the namespace. Use it for kernel interfaces that
+// depend on the thread's namespace: ifindexes in bpf(2), /proc/sys/net, ethtool.
 func (s *space) do(f func() error) error {
 	if s.work == nil {
 		return s.once(f)
@@ -107,8 +107,8 @@ func (s *space) do(f func() error) error {
 // setting is a sysctl of a device and its value.
 type setting struct{ key, value string }
 
-// sysctls sets the sysctls of a device that differ. family is "ipv4" or "ipv6". It
-// ignores missing ones, for kernels without IPv6.
+// sysctls sets those sysctls of a device whose values differ. family is "ipv4" or
+// "ipv6". It ignores sysctls that do not exist, for kernels without IPv6.
 func (s *space) sysctls(family, device string, want ...setting) error {
 	return s.do(func() error {
 		for _, w := range want {
@@ -139,7 +139,8 @@ func (s *space) link(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// once runs f in the namespace on a new thread, for long calls.
+// once runs f in the namespace on a new thread. Use it for calls that take long,
+// because do would block.
 func (s *space) once(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

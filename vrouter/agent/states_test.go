@@ -158,7 +158,8 @@ func (w *writer) readdress(t *testing.T, s model.State) {
 	}
 }
 
-// take does the work of putState, without files and devices.
+// take applies a desired state to the test's agent as putState does, but opens no
+// files and no devices.
 func (w *writer) take(s model.State) error {
 	if err := s.WithDefaults().Validate(); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (w *writer) take(s model.State) error {
 	return err
 }
 
-// nameless returns tables without the names, as the maps have them.
+// nameless returns tables without names, because the kernel's maps have no names.
 func nameless(t fib.Tables) fib.Tables {
 	t.Vifs, t.VRFs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name, v.Device = "", "" }),
 		mapped(t.VRFs, func(v *fib.VRF) { v.Name = "" }), mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })

@@ -67,7 +67,7 @@ func describeStep(v *view, s datapath.TraceStep) inspect.Step {
 	return pathStep(v, s)
 }
 
-// pathStep describes the steps after the lookup of the destination.
+// pathStep describes a step after the lookup of the destination.
 func pathStep(v *view, s datapath.TraceStep) inspect.Step {
 	switch s.Kind {
 	case datapath.TraceNexthop:
@@ -84,7 +84,7 @@ func pathStep(v *view, s datapath.TraceStep) inspect.Step {
 	case datapath.TraceDeliver:
 		return inspect.Step{What: "deliver", Key: v.indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s", s.ID, v.vifs[s.ID])}
 	case datapath.TraceAnswer:
-		return inspect.Step{What: "answer", Key: networkWords(v, s.VRF), Result: foundWords(s, "the vrouter answers the workload", "the vrouter does not answer")}
+		return inspect.Step{What: "answer", Key: networkWords(v, s.VRF), Result: foundWords(s, "the vrouter answers the workload", "the vrouter does not answer the workload")}
 	case datapath.TraceDrop:
 		reason := datapath.ReasonOf(s.ID)
 		return inspect.Step{What: "drop", Key: reason.Name, Result: reason.Meaning}
@@ -125,7 +125,7 @@ func leadsTo(v *view, s datapath.TraceStep) string {
 
 func nexthopName(v *view, id uint32) string {
 	if id == 0 {
-		return "discard" // an empty entry of the nexthop table
+		return "discard" // the nexthop's entry is empty
 	}
 	if name := v.nexthops[id]; name != "" {
 		return name
@@ -197,8 +197,8 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 	return "answered by the vrouter itself", false
 }
 
-// farEnd is the node or gateway at the far end of a tunnel. The name of its nexthop
-// is such as "tunnel b mpls-udp".
+// farEnd returns the node or gateway at the far end of a tunnel. It takes it from the
+// name of the tunnel's nexthop, for example "tunnel b mpls-udp".
 func farEnd(v *view, nexthop *datapath.TraceStep) string {
 	if nexthop == nil {
 		return "an unknown end"

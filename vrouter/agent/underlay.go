@@ -18,7 +18,7 @@ import (
 type underlay struct {
 	space   *space
 	fabric  map[int]netlink.Link // underlay devices by ifindex
-	devices map[int]string       // names of other devices of routes
+	devices map[int]string       // cached names of devices that routes use and that are not in the fabric
 }
 
 // way has the underlay paths from one of this node's addresses to another node's
@@ -26,11 +26,11 @@ type underlay struct {
 type way struct {
 	paths []fib.Path
 	mtu   int    // smallest MTU of the paths, in bytes of the outer packet
-	why   string // why there is no path
+	why   string // reason why there is no path
 }
 
-// maxPaths is the maximum of next hops of a multipath route that are used:
-// MAX_PATHS of the data path.
+// maxPaths is the number of next hops of a multipath route that the data path can
+// use: MAX_PATHS in the eBPF code.
 const maxPaths = 4
 
 func newUnderlay(s *space, fabric []netlink.Link) *underlay {
@@ -41,7 +41,7 @@ func newUnderlay(s *space, fabric []netlink.Link) *underlay {
 	return u
 }
 
-// mtu is the smallest MTU of the fabric devices.
+// mtu returns the smallest MTU of the fabric devices, in bytes.
 func (u *underlay) mtu() int {
 	least := 0
 	for _, l := range u.fabric {
@@ -55,8 +55,8 @@ func (u *underlay) mtu() int {
 	return least
 }
 
-// way looks up the kernel's route. It asks for the whole route (RTM_F_FIB_MATCH),
-// not for the next hop of one packet.
+// way looks up the kernel's route. It asks for the whole route with all next hops
+// (RTM_F_FIB_MATCH), not for the next hop of one packet.
 func (u *underlay) way(source, destination netip.Addr) way {
 	routes, err := u.space.links.RouteGetWithOptions(destination.AsSlice(), &netlink.RouteGetOptions{SrcAddr: source.AsSlice(), FIBMatch: true})
 	switch {
@@ -109,7 +109,8 @@ func (u *underlay) through(source, destination netip.Addr, r netlink.Route) way 
 	return w
 }
 
-// gatewayOf is the neighbour of a next hop.
+// gatewayOf returns the address of a next hop that the node resolves to a MAC
+// address.
 func gatewayOf(hop *netlink.NexthopInfo, destination netip.Addr) netip.Addr {
 	if a, ok := netip.AddrFromSlice(hop.Gw); ok && !a.IsUnspecified() {
 		return a.Unmap()
@@ -134,8 +135,9 @@ func (u *underlay) name(index int) string {
 	return name
 }
 
-// fabricDevices returns the configured devices, or the devices that have the
-// addresses. missing has a text per missing device.
+// fabricDevices returns the configured devices. If none are configured, it returns
+// the devices that have the addresses. missing has one text for each device that was
+// not found.
 func fabricDevices(s *space, here map[string]netlink.Link, configured []string, addresses []netip.Addr) (fabric []netlink.Link, missing []string, err error) {
 	for _, name := range configured {
 		if l := here[name]; l != nil {
@@ -154,7 +156,7 @@ func fabricDevices(s *space, here map[string]netlink.Link, configured []string, 
 	for _, a := range addresses {
 		index, ok := holders[a]
 		if !ok {
-			missing = append(missing, fmt.Sprintf("no device holds this node's underlay address %s; give it to one, or list the devices under fabric", a))
+			missing = append(missing, fmt.Sprintf("no device has this node's underlay address %s; add the address to a device, or list the devices under fabric in the configuration", a))
 			continue
 		}
 		has := slices.ContainsFunc(fabric, func(l netlink.Link) bool { return l.Attrs().Index == index })

@@ -13,8 +13,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// view is the result of the last pass, for readers outside the loop. It is
-// immutable. It has names of ids, but not the contents of maps.
+// view is the result of the last pass, for readers outside the loop. It is immutable.
+// It maps ids to names, but does not have the contents of the kernel's maps.
 type view struct {
 	want     *desired
 	pins     pins

@@ -21,11 +21,11 @@ type wire struct {
 	own     *site
 	node    string
 	here    map[string]netlink.Link // the node's devices
-	sites   map[string]*site        // workloads' namespaces opened in this pass
+	sites   map[string]*site        // workloads' namespaces that this pass has opened
 	fabric  map[string]bool         // underlay devices, which ports must not use
 	made    map[string]bool         // ports whose pair was created in this pass
 	changed func(port, what string) // called for each change
-	limited func(port string) bool  // whether a port may have former limits; nil: every port
+	limited func(port string) bool  // whether a port may still have bandwidth limits from an earlier pass; nil: every port may
 }
 
 // device is a port's device on the node.
@@ -83,17 +83,18 @@ func (w *wire) site(name string) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isNodes(s.ns, w.own.ns) {
+	if isHostNamespace(s.ns, w.own.ns) {
 		s.close()
-		return nil, fmt.Errorf("network namespace %s is the node's own, and no workload's; to connect the node itself say host: true", name)
+		return nil, fmt.Errorf("open the workload's network namespace %s: it is the namespace of the node or of process 1, which workloads must not use; to connect the node itself, set attach.host: true", name)
 	}
 	w.sites[name] = &site{space: s}
 	return w.sites[name], nil
 }
 
-// isNodes tells whether a namespace is the node's, or process 1's, which are not
-// for workloads: whoever may write a port to the store may name any path.
-func isNodes(ns, own netns.NsHandle) bool {
+// isHostNamespace reports whether a namespace is the node's or that of process 1.
+// Workloads must not use these. The check is necessary because every client that can
+// add a port to the store can set any path.
+func isHostNamespace(ns, own netns.NsHandle) bool {
 	if ns.Equal(own) {
 		return true
 	}
@@ -114,7 +115,7 @@ func (w *wire) placeOf(p model.Port) (*site, error) {
 	return w.site(p.Attach.Netns)
 }
 
-// place is the description of that namespace.
+// place describes a port's namespace in errors.
 func place(p model.Port) string {
 	if p.Attach.Host {
 		return "the node"
@@ -122,17 +123,17 @@ func place(p model.Port) string {
 	return "network namespace " + p.Attach.Netns
 }
 
-// hostName is the name of the node's end of a port's pair, stable over restarts. It
-// is a hash, since a device name has at most 15 characters.
+// hostName returns the name of the node's end of a port's veth pair. A restart does
+// not change the name. It is a hash, because a device name has at most 15 characters.
 func hostName(node, port string) string {
 	sum := sha256.Sum256([]byte(node + "\x00" + port))
 	text := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
 	return hostPrefix + strings.ToLower(text[:15-len(hostPrefix)])
 }
 
-// alias is the alias of a port's pair. `ip link` shows it, and the agent finds the
-// pair by it after a crash. It contains the network: a port that moves to another
-// network gets a new pair, without the old addresses.
+// alias returns the alias of a port's veth pair. `ip link` shows it, and the agent
+// finds the pair by it after a crash. It contains the network: a port that moves to
+// another network gets a new pair, without the old addresses.
 func alias(node string, p model.Port) string {
 	return fmt.Sprintf("vrouter node %s port %s network %s", node, p.Name, p.Network)
 }
@@ -146,8 +147,8 @@ func portOf(node, alias string) (port string, ours bool) {
 	return words[4], true
 }
 
-// plug finds or creates a port's device. With an error it may still return a
-// device, which exists but could not be configured.
+// plug finds or creates a port's device. If the device exists but cannot be
+// configured, plug returns both the device and an error.
 func (w *wire) plug(p model.Port) (*device, error) {
 	switch {
 	case p.Attach.Device != "":
@@ -187,19 +188,19 @@ func (w *wire) existing(p model.Port) (*device, error) {
 	case w.fabric[name]:
 		return nil, fmt.Errorf("device %s is an underlay device of the node; choose another device", name)
 	case l == nil:
-		return nil, fmt.Errorf("device %s does not exist on the node; create it, or correct attach.device", name)
+		return nil, fmt.Errorf("connect device %s: it does not exist on the node; create it, or correct attach.device", name)
 	}
-	if why, err := w.nodesUse(l); err != nil || why != "" {
-		return nil, cmp.Or(err, fmt.Errorf("device %s %s: it is the node's own, and no workload's; attach.device is for a tap, or a device without addresses", name, why))
+	if why, err := w.hostUse(l); err != nil || why != "" {
+		return nil, cmp.Or(err, fmt.Errorf("connect device %s: the node uses it (it %s); set attach.device to a tap or another device without addresses", name, why))
 	}
 	return deviceOf(l, p), nil
 }
 
-// nodesUse says what the node uses a device for; empty: for nothing. A port
-// takes all packets that come in by its device.
-func (w *wire) nodesUse(l netlink.Link) (string, error) {
+// hostUse returns a text if the node itself uses a device; "": it does not. Such a
+// device cannot be a port, because a port takes all packets that its device receives.
+func (w *wire) hostUse(l netlink.Link) (string, error) {
 	if l.Attrs().MasterIndex != 0 {
-		return "belongs to another device", nil
+		return "belongs to another device, such as a bridge", nil
 	}
 	all, err := w.own.addressesOf(l)
 	if err != nil {
@@ -280,7 +281,7 @@ func (w *wire) remove(l netlink.Link) error {
 	return nil
 }
 
-// strays returns the pairs of ports that are not desired.
+// strays returns the veth pairs whose ports are not in the desired state.
 func (w *wire) strays(wanted map[string]bool) []netlink.Link {
 	var all []netlink.Link
 	for _, l := range w.here {
