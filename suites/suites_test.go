@@ -158,7 +158,7 @@ func TestEverySuiteHasTrialsEnoughForADifferenceToBeSignificant(t *testing.T) {
 			continue
 		}
 		if need := stats.MinimumTrials(stats.Level); p.Trials < need+2 {
-			t.Errorf("%s: %d trials; %d can show a difference, and some are lost", name, p.Trials, need)
+			t.Errorf("%s: %d trials are too few: %d can show a difference, and some are lost", name, p.Trials, need)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func TestEveryPublishedExperimentHasAShortFormOfLessThanThreeMinutes(t *testing.
 			t.Errorf("%s: the whole takes %v, its short form %v", name, whole.Estimate(), p.Estimate())
 		}
 		if p.Trials < stats.MinimumTrials(stats.Level) {
-			t.Errorf("%s: in %d trials no test of the short form can be significant", name, p.Trials)
+			t.Errorf("%s: the short form has %d trials, too few for a significant test", name, p.Trials)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (m *Meter) readGuests() ([]GuestReading, error) {
 	return all, nil
 }
 
-// thread returns the time of one virtual CPU's thread.
+// thread returns the CPU time of a virtual CPU's thread, ns.
 func (g Guest) thread(id int) (int64, error) {
 	qemu, err := procfs.NewProc(g.PID)
 	if err != nil {

@@ -346,7 +346,7 @@ func TestSelfIsTheProcessItself(t *testing.T) {
 	}
 }
 
-func TestAProcessesNameMayHoldParentheses(t *testing.T) {
+func TestAProcessNameCanContainParentheses(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Skip(err)
@@ -443,7 +443,7 @@ func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
 	}
 }
 
-func TestTheReadingAtTheStopIsInTheSeries(t *testing.T) {
+func TestTheSeriesIncludesTheReadingAtItsStop(t *testing.T) {
 	m, err := New(Config{Node: "n", CPUs: allCPUs(t), FineIdle: FineIdle()})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func captured(t testing.TB, name string) []byte {
 	return text
 }
 
-// parseStat lists the per-CPU lines of /proc/stat by CPU number.
+// parseStat parses the per-CPU lines of /proc/stat: CPU number → times.
 func parseStat(text []byte) (map[int]CPUTimes, error) {
 	cpus := map[int]CPUTimes{}
 	err := eachCPU(text, func(cpu int, t CPUTimes) { cpus[cpu] = t })
@@ -219,7 +219,7 @@ func TestSNMPOfACapturedMachine(t *testing.T) {
 	}
 	for name := range kept {
 		if _, ok := c[name]; !ok {
-			t.Errorf("%s is not printed by the captured kernel: is the name right?", name)
+			t.Errorf("the captured file lacks counter %s; check the name", name)
 		}
 	}
 }

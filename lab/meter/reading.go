@@ -8,7 +8,7 @@ type Reading struct {
 	Mono       int64              `json:"mono_ns"` // CLOCK_MONOTONIC when the CPU times were read
 	Wall       int64              `json:"wall_ns"` // CLOCK_REALTIME at the same time, ns since 1970
 	CPUs       map[int]CPUTimes   `json:"cpus"`
-	Softnet    map[int]uint64     `json:"softnet,omitempty"` // buffers taken through the receive path, by CPU; 32 bits, wraps
+	Softnet    map[int]uint64     `json:"softnet,omitempty"` // number of buffers that each CPU processed in the receive path; wraps at 32 bits
 	Namespaces []NamespaceReading `json:"namespaces,omitempty"`
 	Processes  []Process          `json:"processes,omitempty"`
 	Guests     []GuestReading     `json:"guests,omitempty"`

@@ -11,7 +11,7 @@ type Counters map[string]uint64
 const (
 	TCPOutSegs     = "Tcp.OutSegs"     // segments sent, without retransmissions
 	TCPRetransSegs = "Tcp.RetransSegs" // segments retransmitted
-	IPInReceives   = "Ip.InReceives"   // buffers handed to IPv4: a merged one counts once
+	IPInReceives   = "Ip.InReceives"   // buffers that IPv4 received; GRO's merged buffers count once
 	IP6InReceives  = "Ip6InReceives"   // the same for IPv6
 
 	udpInDatagrams   = "Udp.InDatagrams"
@@ -22,7 +22,7 @@ const (
 	udp6MemErrors    = "Udp6MemErrors"
 )
 
-// kept are the counters in a reading.
+// kept lists the counters that a reading keeps.
 var kept = map[string]bool{
 	TCPOutSegs: true, TCPRetransSegs: true, IPInReceives: true, IP6InReceives: true,
 	udpInDatagrams: true, udp6InDatagrams: true, udpRcvbufErrors: true, udp6RcvbufErrors: true,
@@ -31,12 +31,11 @@ var kept = map[string]bool{
 
 const snmpFile = "/proc/net/snmp"
 
-// ParseSNMP adds the counters of /proc/net/snmp that the lab's figures use to
-// c. The text has pairs of lines, names and then values, each line beginning
-// with its protocol.
+// ParseSNMP parses /proc/net/snmp and adds the counters that figures use to c. The
+// text has pairs of lines: names, then values. Each line begins with its protocol.
 //
-// prometheus/procfs reads this file only of a process, and a container may have
-// none; it also converts the counters to floating point.
+// prometheus/procfs is not used here. It reads this file only through a process, but
+// a container can be without processes. It also converts counters to floating point.
 func ParseSNMP(text []byte, c Counters) error {
 	s := scanner{text}
 	for {
@@ -81,7 +80,8 @@ func snmpPair(names, values []byte, c Counters) error {
 	}
 }
 
-// parseSNMP6 does the same for /proc/net/snmp6: a name and a value on each line.
+// parseSNMP6 parses /proc/net/snmp6, which has a name and a value on each line, as
+// ParseSNMP does.
 func parseSNMP6(text []byte, c Counters) error {
 	const file = "/proc/net/snmp6"
 	s := scanner{text}

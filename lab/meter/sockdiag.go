@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockDiag lists the TCP sockets of one namespace. netlink.SocketDiagTCPInfo
-// would list sockets in every state, TIME_WAIT too, and one IP version at a time.
+// sockDiag lists the established TCP sockets of one namespace. The function
+// netlink.SocketDiagTCPInfo also lists sockets in other states, such as TIME_WAIT,
+// and needs one call for each IP version.
 type sockDiag struct{ sockets map[int]*nl.SocketHandle }
 
 func openSockDiag(ns netns.NsHandle) (*sockDiag, error) {

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// Socket is an established TCP socket with what its TCP_INFO tells.
+// Socket is an established TCP socket with the fields of its TCP_INFO.
 type Socket struct {
 	Local         netip.AddrPort `json:"local"`
 	Remote        netip.AddrPort `json:"remote"`
@@ -60,22 +60,22 @@ func parseSocket(b []byte) (Socket, error) {
 	return s, s.readTCPInfo(info)
 }
 
-// diagAttribute returns the value of an attribute. Each attribute has its
-// length and kind in 16 bits each, then the value, padded to 4 bytes.
+// diagAttribute returns the value of the first attribute of a kind. An attribute is
+// its length (16 bits), its kind (16 bits) and the value, padded to 4 bytes.
 func diagAttribute(b []byte, kind uint16) ([]byte, error) {
 	const head = 4
 	const kindMask = 0x3fff // two bits are flags (NLA_TYPE_MASK)
 	for len(b) >= head {
 		length := int(binary.NativeEndian.Uint16(b))
 		if length < head || length > len(b) {
-			return nil, fmt.Errorf("read sock_diag answer: an attribute of %d bytes in %d", length, len(b))
+			return nil, fmt.Errorf("read sock_diag answer: an attribute has length %d, but %d bytes remain", length, len(b))
 		}
 		if binary.NativeEndian.Uint16(b[2:])&kindMask == kind {
 			return b[head:length], nil
 		}
 		b = b[min((length+3)&^3, len(b)):]
 	}
-	return nil, errors.New("read sock_diag answer: no TCP_INFO in it")
+	return nil, errors.New("read sock_diag answer: it lacks TCP_INFO")
 }
 
 func diagAddresses(b []byte) (local, remote netip.AddrPort, err error) {

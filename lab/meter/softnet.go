@@ -2,10 +2,10 @@ package meter
 
 import "fmt"
 
-// readSoftnet fills in how many buffers each of the node's CPUs took through
-// the receive path, for every namespace (softnet_seq_show,
-// net/core/net-procfs.c). Kernels before 5.14 do not print the CPU; then the
-// lines are numbered, which is right while every CPU is online.
+// readSoftnet reads how many buffers each of the node's CPUs processed in the
+// receive path of all namespaces (softnet_seq_show, net/core/net-procfs.c). Kernels
+// before 5.14 do not print the CPU number. The line number then replaces it, which
+// is correct if every CPU is online.
 func (m *Meter) readSoftnet(r *Reading) error {
 	stats, err := m.proc.NetSoftnetStat()
 	if err != nil {

@@ -10,7 +10,7 @@ type Delta struct {
 	Node       string             `json:"node"`
 	Seconds    float64            `json:"seconds"` // length of the window
 	CPUs       map[int]Usage      `json:"cpus"`
-	Softnet    map[int]uint64     `json:"softnet,omitempty"` // buffers taken through the receive path, by CPU
+	Softnet    map[int]uint64     `json:"softnet,omitempty"` // number of buffers that each CPU processed in the receive path
 	Namespaces []NamespaceDelta   `json:"namespaces,omitempty"`
 	Tools      map[string]float64 `json:"tools,omitempty"`  // CPU seconds by label; absent if the processes ended
 	Guests     map[string]float64 `json:"guests,omitempty"` // CPU seconds of virtual machines by name, see Guest
@@ -26,7 +26,7 @@ type NamespaceDelta struct {
 	Sockets  []SocketDelta `json:"sockets,omitempty"`
 }
 
-// DeviceDelta has the counts of the window.
+// DeviceDelta has the changes of a device's counters within the window.
 type DeviceDelta struct{ DeviceReading }
 
 // SocketDelta is a socket that was established at the window's end. Its
@@ -202,7 +202,7 @@ func socketWindow(a, b []Socket) []SocketDelta {
 		}
 		d.BytesAcked -= p.BytesAcked
 		d.BytesReceived -= p.BytesReceived
-		d.TotalRetrans -= p.TotalRetrans // 32 bits: the difference is right across a wrap
+		d.TotalRetrans -= p.TotalRetrans // uint32: the difference is correct after a wrap, too
 		list = append(list, d)
 	}
 	return list

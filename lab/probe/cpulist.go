@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// cpuList bounds CPU numbers too: the most that Linux can be built for is 8192.
+// cpuList allows at most five digits for a CPU number, which bounds the memory of
+// the parsed set. Linux supports at most 8192 CPUs.
 var cpuList = regexp.MustCompile(`^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*$`)
 
 // ParseCPUList reads the kernel's form of a CPU set, such as "0-3,8,10-11",
@@ -28,5 +29,5 @@ func ParseCPUList(text string) ([]int, error) {
 	return set.List(), nil
 }
 
-// FormatCPUList is the inverse of ParseCPUList.
+// FormatCPUList prints CPU numbers in the form that ParseCPUList reads.
 func FormatCPUList(cpus []int) string { return cpuset.New(cpus...).String() }

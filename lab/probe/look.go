@@ -83,7 +83,7 @@ const (
 	cpuMount     = "/sys/fs/cgroup/cpu"
 )
 
-// cgroupCPUs are the CPUs of the control group, either version; empty where it sets
+// cgroupCPUs lists the CPUs of the control group (v1 or v2); empty if the group sets
 // no limit or cannot be read.
 func cgroupCPUs() []int {
 	group, v2, ok := cgroupPath(text("/proc/self/cgroup"), "cpuset")

@@ -99,7 +99,7 @@ func (f *Facts) Kernel() Kernel {
 	return k
 }
 
-// memoryBytes is the machine's memory; 0 where the kernel does not tell.
+// memoryBytes returns the size of the machine's memory; 0 if it cannot be read.
 func memoryBytes() uint64 {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {

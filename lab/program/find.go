@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Path returns the executable's path; empty if it is not installed. Names have
-// priority over places: the first name in `go install`'s folder is found before
-// another name in PATH.
+// Path returns the executable's path; "" if it is not installed. Path searches for
+// the first name in PATH and in the folders of `go install`, and then for the next
+// name.
 func (p Program) Path() string {
 	for _, name := range append([]string{p.Name}, p.Also...) {
 		if path, err := exec.LookPath(name); err == nil {

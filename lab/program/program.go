@@ -10,8 +10,8 @@ import (
 // Program is an executable that must be installed.
 type Program struct {
 	Name    string   // looked up in PATH
-	Also    []string // its names on other systems
-	Package string   // Debian's package, with component if not main; or how to build it
+	Also    []string // names of the executable on other systems
+	Package string   // Debian's package, with the component if that is not main; or how to build it
 	Version []string // argv that prints its version
 	// Least is the oldest usable version, such as "3.4"; empty if every version is
 	// usable.
@@ -41,7 +41,7 @@ func (p Program) Serves(said string) bool {
 	return true
 }
 
-// numbers returns the parts of the first version in a text: 0, 26, 7 of "v0.26.7".
+// numbers returns the parts of the first version in a text: 0, 26, 7 for "v0.26.7".
 func numbers(text string) []int {
 	start := strings.IndexFunc(text, func(r rune) bool { return r >= '0' && r <= '9' })
 	if start < 0 {

@@ -17,8 +17,8 @@ var compared = []sample.Metric{
 }
 
 // compare yields every metric that both sides of the plan's comparisons have,
-// with the title that the plan gives the comparison. apart gets why two scenarios
-// with figures have nothing to compare.
+// with the title that the plan gives the comparison. It adds to apart why two
+// scenarios with figures cannot be compared.
 func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison, titles []string) {
 	for _, c := range b.plan.Comparisons {
 		if b.scenarios[c.Subject] == nil || b.scenarios[c.Baseline] == nil {
@@ -29,7 +29,7 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
 			b.doubt = append(b.doubt, why+", so they cannot be compared.")
 		} else if here, elsewhere := b.together(c); elsewhere > 0 {
-			b.doubt = append(b.doubt, fmt.Sprintf("%s and %s are compared in %s with both at this distance of the CPUs; in %s both are at another.", c.Subject, c.Baseline, phrase.Count(here, "block"), phrase.Count(elsewhere, "block")))
+			b.doubt = append(b.doubt, fmt.Sprintf("%s and %s are compared in %s, in which both ran at this CPU distance; in %s both ran at another.", c.Subject, c.Baseline, phrase.Count(here, "block"), phrase.Count(elsewhere, "block")))
 		}
 		for _, m := range compared {
 			if !comparable(m, b.scenarios[c.Subject], b.scenarios[c.Baseline]) {
@@ -60,22 +60,22 @@ func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Lad
 	return list, ladders
 }
 
-// apart says that both have figures, and in no block both at the distance shown;
-// empty where a block has both, or one has none.
+// apart returns a text if both scenarios have figures, but no block has figures of
+// both at the distance shown. It returns "" otherwise.
 func (b *builder) apart(c suite.Comparison) string {
 	here, elsewhere := b.together(c)
 	if here > 0 || len(b.cells[c.Subject].ok) == 0 || len(b.cells[c.Baseline].ok) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s and %s have figures, but in no block both", c.Subject, c.Baseline)
+	text := fmt.Sprintf("%s and %s have figures, but no block has figures of both", c.Subject, c.Baseline)
 	if len(b.parts) > 1 {
-		text += fmt.Sprintf(" at this distance of the CPUs (at another distance both in %s)", phrase.Count(elsewhere, "block"))
+		text += fmt.Sprintf(" at this CPU distance (at another distance %s)", phrase.Count(elsewhere, "block"))
 	}
 	return text
 }
 
-// together counts the blocks with figures of both scenarios at one distance of the
-// CPUs: at the distance shown, and at the others.
+// together counts the blocks in which both scenarios have figures at the same CPU
+// distance: here at the distance shown, elsewhere at another.
 func (b *builder) together(c suite.Comparison) (here, elsewhere int) {
 	here = common(b.cells[c.Subject].ok, b.cells[c.Baseline].ok)
 	for _, part := range b.parts {
@@ -95,7 +95,7 @@ func (b *builder) together(c suite.Comparison) (here, elsewhere int) {
 	return here, max(0, elsewhere-here)
 }
 
-// common returns the number of blocks that both have.
+// common returns the number of blocks that occur in both lists.
 func common(a, b []*sample.Sample) (n int) {
 	for _, s := range a {
 		if slices.ContainsFunc(b, func(o *sample.Sample) bool { return o.Block == s.Block }) {

@@ -63,14 +63,15 @@ func (r *Report) everywhere() []*Scenario {
 	return list
 }
 
-// Figures are the level's tables, without the workloads that have no trial at it.
+// Figures returns the tables of this CPU distance. It leaves out the workloads
+// without a trial at this distance.
 func (e *Elsewhere) Figures() []Figures {
 	return slices.DeleteFunc(e.report.Figures(), func(f Figures) bool {
 		return !slices.ContainsFunc(f.Rows, func(s *Scenario) bool { return s.Trials > 0 })
 	})
 }
 
-// Title says which level the tables are of.
+// Title returns the title of these tables, with the CPU distance.
 func (e *Elsewhere) Title() string {
 	return fmt.Sprintf("Trials in which the host had the CPUs %.0f ns from each other", e.Distance)
 }
@@ -132,7 +133,7 @@ func (c *Conditions) adjusted(samples []sample.Sample) {
 	c.Stolen = float64(stolen) / float64(max(all, 1))
 }
 
-// leftOut says why slices are left out.
+// leftOut lists the reasons for which figures leave out slices.
 var leftOut = []struct {
 	reason sample.LeftOut
 	text   string
@@ -141,8 +142,9 @@ var leftOut = []struct {
 	{sample.DistantSlice, "the host moved the nodes' CPUs to another distance within the trial"},
 }
 
-// ConditionLines say for which state of the machine the figures hold, and what
-// limited the traffic. Without a trial that counts there is nothing to say.
+// ConditionLines returns sentences about the state of the machine in which the
+// figures hold, and about the limits of the traffic. It returns none if no trial
+// counts.
 func (r *Report) ConditionLines() (lines []string) {
 	if r.Validity.Valid == 0 {
 		return nil
@@ -153,7 +155,7 @@ func (r *Report) ConditionLines() (lines []string) {
 	}
 	for i := range r.Elsewhere {
 		e := &r.Elsewhere[i]
-		lines = append(lines, fmt.Sprintf("%s counted with the CPUs %.0f ns from each other: their figures stand in a table of their own.", phrase.Count(e.report.Validity.Valid, "trial"), e.Distance))
+		lines = append(lines, fmt.Sprintf("%s counted with the CPUs %.0f ns from each other: a separate table shows their figures.", phrase.Count(e.report.Validity.Valid, "trial"), e.Distance))
 	}
 	if c.Adjusted {
 		lines = append(lines, fmt.Sprintf("The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen))
@@ -169,7 +171,7 @@ func (r *Report) ConditionLines() (lines []string) {
 	return lines
 }
 
-// limits lists the limits with the scenarios that they held back.
+// limits lists the limits of the traffic, each with the scenarios that it limited.
 func (r *Report) limits() string {
 	by := make(map[sample.Limit][]string)
 	var order []sample.Limit
@@ -190,8 +192,8 @@ func (r *Report) limits() string {
 	return strings.Join(parts, "; ")
 }
 
-// limitShare is the share of the trials that the limit held back, in brackets;
-// empty for all of them.
+// limitShare returns the share of the scenario's trials that the limit applied to,
+// such as " (70 %)"; "" if it applied to all trials. of follows the percent sign.
 func (s *Scenario) limitShare(of string) string {
 	if s.LimitShare >= 0.95 {
 		return ""
@@ -199,7 +201,7 @@ func (s *Scenario) limitShare(of string) string {
 	return fmt.Sprintf(" (%.0f %%%s)", 100*s.LimitShare, of)
 }
 
-// state is the state of the machine in a phrase; empty where nothing was read.
+// state describes the state of the machine; "" if nothing about it was read.
 func (c *Conditions) state() string {
 	shown, others := "", []string(nil)
 	for _, d := range c.Distances {

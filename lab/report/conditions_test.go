@@ -36,7 +36,7 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 	plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: "bridge/rr", System: "bridge", Workload: suite.Workload{Kind: suite.TCPRR, Name: "rr"}})
 	r := Build(sample.Run{}, plan, samples)
 	if tables := r.Elsewhere[0].Figures(); len(tables) != 1 || tables[0].Exchange {
-		t.Errorf("tables of the other distance: %+v, want that of the streams alone", tables)
+		t.Errorf("tables of the other distance: %+v, want only the table of the streams", tables)
 	}
 	if iv := r.Scenarios[0].Throughput; iv == nil || iv.High != 13e9 || iv.Low != 13e9 || r.Scenarios[0].Trials != 8 {
 		t.Errorf("the figures of the distance that most trials ran at: %+v of %d trials", iv, r.Scenarios[0].Trials)
@@ -45,7 +45,7 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 		t.Fatalf("elsewhere: %+v", r.Elsewhere)
 	}
 	lines := strings.Join(r.ConditionLines(), "\n")
-	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s.\n2 trials counted with the CPUs 338 ns from each other: their figures stand in a table of their own."; lines != want {
+	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s.\n2 trials counted with the CPUs 338 ns from each other: a separate table shows their figures."; lines != want {
 		t.Errorf("%q, want %q", lines, want)
 	}
 	var table bytes.Buffer
@@ -154,8 +154,8 @@ func TestWithoutATrialThatCountsNoFiguresHold(t *testing.T) {
 	}
 }
 
-// bridgeAndVXLAN makes ten blocks of a bridge and of VXLAN over it. distance is that of
-// the CPUs, in ns, in a block's trial of the bridge (0) or of VXLAN (1).
+// bridgeAndVXLAN returns ten blocks with a trial of a bridge and a trial of VXLAN.
+// distance returns the CPU distance, in ns, of the trial of system 0 (bridge) or 1.
 func bridgeAndVXLAN(distance func(block, system int) float64) (suite.Plan, []sample.Sample) {
 	plan := oneScenario()
 	plan.Scenarios = append(plan.Scenarios, plan.Scenarios[0])
@@ -172,8 +172,9 @@ func bridgeAndVXLAN(distance func(block, system int) float64) (suite.Plan, []sam
 	return plan, samples
 }
 
-// Each block has the bridge near and VXLAN far, but for two blocks with both far.
-func TestScenariosOfOtherDistancesSayInHowManyBlocksBothWereAtOne(t *testing.T) {
+// In two blocks both scenarios have far CPUs. In the other blocks the bridge has near
+// CPUs, and VXLAN has far ones.
+func TestScenariosAtDifferentDistancesAreNotCompared(t *testing.T) {
 	plan, samples := bridgeAndVXLAN(func(block, system int) float64 {
 		if block < 2 || system == 1 {
 			return 335
@@ -183,7 +184,7 @@ func TestScenariosOfOtherDistancesSayInHowManyBlocksBothWereAtOne(t *testing.T) 
 	near := atDistance(10, 52, 13e9)
 	near.Scenario = "vxlan/stream"
 	r := Build(sample.Run{Options: sample.Options{CPUDistance: "near"}}, plan, append(samples, near))
-	const want = "vxlan/stream and bridge/stream have figures, but in no block both at this distance of the CPUs (at another distance both in 2 blocks)"
+	const want = "vxlan/stream and bridge/stream have figures, but no block has figures of both at this CPU distance (at another distance 2 blocks)"
 	if len(r.Findings) != 1 || !strings.HasSuffix(r.Findings[0], want+".") {
 		t.Errorf("%q", r.Findings)
 	}
@@ -197,5 +198,5 @@ func TestBlocksAtAnotherDistanceAreCountedBesideAComparison(t *testing.T) {
 		}
 		return 52
 	})
-	expectNote(t, Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks with both at this distance of the CPUs; in 3 blocks both are at another.")
+	expectNote(t, Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks, in which both ran at this CPU distance; in 3 blocks both ran at another.")
 }

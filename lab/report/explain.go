@@ -67,7 +67,7 @@ func (l *Ladder) sentences() []string {
 		}
 	}
 	if len(list) == 0 {
-		return []string{"No two steps have figures, so nothing can be said of what a step costs."}
+		return []string{"No two steps have figures, so the cost of a step is not known."}
 	}
 	for _, m := range climbed {
 		if text := l.parts(m); text != "" {
@@ -99,7 +99,7 @@ func (l *Ladder) parts(m sample.Metric) string {
 	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, l.Steps[top].Name, withUnit(lines[top].Figure, scale.Unit), phrase.And(texts))
 }
 
-// unsaid lists the scenarios without figures, and the doubts.
+// unsaid lists the scenarios without figures, and then Doubts.
 func (r *Report) unsaid() []string {
 	var lines []string
 	for i := range r.Scenarios {
@@ -110,7 +110,7 @@ func (r *Report) unsaid() []string {
 	return append(lines, r.Doubts...)
 }
 
-// sentences are the findings, every one of them, and what profiles show of them.
+// sentences returns all findings, and the causes that profiles show.
 func (r *Report) sentences() []string {
 	var list []string
 	for _, c := range contrasts(r) {

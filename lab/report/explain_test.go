@@ -68,9 +68,9 @@ func TestExplanationWithoutLaddersIsOfEveryComparison(t *testing.T) {
 	}
 }
 
-func TestExplanationOfAnEmptyRunSaysThatNothingCanBeSaid(t *testing.T) {
+func TestExplanationOfAnEmptyRunSaysThatThereAreNoFindings(t *testing.T) {
 	got := explained(Build(sample.Run{}, planless(), nil))
-	if !strings.Contains(got, "nothing can be said") {
+	if !strings.Contains(got, "there are no findings") {
 		t.Error(got)
 	}
 }

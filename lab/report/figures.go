@@ -29,9 +29,9 @@ type Column struct {
 	Unit string // empty for a bare count or ratio
 	// Text: the cells are words, not figures.
 	Text bool
-	// Ranged: a terminal shows the intervals too.
+	// Ranged: a terminal shows the intervals beside the figures.
 	Ranged bool
-	Cells  []Cell // one a row
+	Cells  []Cell // one for each row
 }
 
 // Cell is one figure as a person reads it, in the column's unit. The zero
@@ -40,7 +40,7 @@ type Cell struct {
 	Text string // the figure, or words
 	// Range is the interval, "[10.6, 11.0]"; empty where there is none.
 	Range string
-	// Verdict and Detectable of a ratio, as in Comparison.
+	// Verdict and Detectable are set for a ratio, as in Comparison.
 	Verdict    Verdict
 	Detectable *float64
 	// Value is the figure in the metric's SI unit, where Has.
@@ -105,8 +105,8 @@ func heading(rows []*Scenario, exchange bool) (title string, names []string) {
 	return "streams", names
 }
 
-// columns lists the columns of a table in order: what is left at the right of a
-// narrow terminal stands in a table of its own.
+// columns lists the columns of a table in order. On a narrow terminal the last
+// columns move to a separate table.
 func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
 	add := func(metrics ...sample.Metric) {
 		for _, m := range metrics {
@@ -134,8 +134,8 @@ func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
 	return append(list, trials(rows))
 }
 
-// limits is the column of what held the traffic back, with the share of the
-// trials where it was not so in all.
+// limits returns the column of the traffic's limits. It has the share of the trials
+// if a limit did not apply to all of them.
 func limits(rows []*Scenario) Column {
 	c := Column{Key: "limit", Name: "limited by", Text: true, Cells: make([]Cell, len(rows))}
 	for i, s := range rows {
@@ -147,8 +147,8 @@ func limits(rows []*Scenario) Column {
 	return c
 }
 
-// Legend explains the marks at the table's ratios, one sentence a mark that
-// occurs.
+// Legend explains the marks beside the table's ratios: one sentence for each mark
+// that occurs.
 func (f Figures) Legend() []string {
 	var marks []marked
 	for _, c := range f.Columns {

@@ -17,7 +17,7 @@ const mostFindings = 4
 // without comparisons gets a sentence on the fastest scenario.
 func findings(r *Report) []string {
 	if !slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Trials > 0 }) {
-		return []string{"No trial yielded figures that count, so nothing can be said; Validity says why."}
+		return []string{"No trial yielded figures that count, so there are no findings. The section Validity gives the reasons."}
 	}
 	all := contrasts(r)
 	if len(all) == 0 {
@@ -48,8 +48,8 @@ func surest(all []*contrast) []*contrast {
 	return list[:min(len(list), mostFindings)]
 }
 
-// fastest is for plans without comparisons. It names the fastest scenario of
-// each kind of traffic and the next.
+// fastest names the two fastest scenarios of each kind of traffic. It is for plans
+// without comparisons.
 func fastest(r *Report) (sentences []string) {
 	for _, m := range []sample.Metric{sample.Throughput, sample.Transactions} {
 		var field []*Scenario
@@ -69,7 +69,7 @@ func fastest(r *Report) (sentences []string) {
 		case len(field) == 1:
 			sentences = append(sentences, reaches(field[0])+".")
 		case field[1].Interval(m).High >= field[0].Interval(m).Low:
-			sentences = append(sentences, "Which has the most "+m.Label()+" does not show: "+reaches(field[0])+", "+reaches(field[1])+".")
+			sentences = append(sentences, "No scenario certainly has the most "+m.Label()+": "+reaches(field[0])+", "+reaches(field[1])+".")
 		default:
 			sentences = append(sentences, reaches(field[0])+", the most "+m.Label()+"; "+reaches(field[1])+".")
 		}

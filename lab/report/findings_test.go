@@ -81,9 +81,9 @@ func TestFindingOfSpendingAloneNamesTheSystems(t *testing.T) {
 	}
 }
 
-// unconfirmed is a report of six blocks whose receiver's CPU is 5 % more or less
-// by chance. Another chance would have made it 5 % more in each block, so that
-// 8 % in each block is not certain.
+// unconfirmed is a report of six blocks in which chance makes the receiver's CPU 5 %
+// more or less. By chance it could be 5 % more in every block. So a difference of
+// 8 % in every block is not certain.
 func unconfirmed() *Report {
 	_, plan := twoSystems()
 	baseline := column("a/stream", sample.Throughput, 10e9, 10e9, 10e9, 10e9, 10e9, 10e9)
@@ -95,7 +95,7 @@ func unconfirmed() *Report {
 	return Build(sample.Run{ID: "r"}, plan, append(baseline, subject...))
 }
 
-func TestFindingOfWhatTheCorrectionLeavesOpenIsSuggestedOnly(t *testing.T) {
+func TestADifferenceThatTheCorrectionDoesNotConfirmIsOnlySuggested(t *testing.T) {
 	r := unconfirmed()
 	if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0], "The bridge carries 3 % less than raw [1, 5; suggested] and costs the sender ") || !strings.Contains(r.Findings[0], "; no difference shows in the receiver's CPU per byte [") {
 		t.Errorf("%q", r.Findings)
@@ -244,7 +244,7 @@ func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
 	overlapping := sentencesOf(plan,
 		column("a/stream", sample.Throughput, 9e9, 9e9, 9e9, 9e9, 9e9, 10e9),
 		column("b/stream", sample.Throughput, 8e9, 8e9, 8e9, 8e9, 8e9, 9.5e9))
-	if len(overlapping) != 1 || !strings.HasPrefix(overlapping[0], "Which has the most throughput does not show: a/stream reaches ") {
+	if len(overlapping) != 1 || !strings.HasPrefix(overlapping[0], "No scenario certainly has the most throughput: a/stream reaches ") {
 		t.Errorf("%q", overlapping)
 	}
 	few := sentencesOf(plan, column("a/stream", sample.Throughput, 9e9, 9e9))

@@ -14,8 +14,8 @@ import (
 // gap is the space between columns of a terminal table.
 const gap = 2
 
-// parts divides a table's columns among as many tables as the terminal's width
-// asks for.
+// parts splits a table that is wider than the terminal into several tables. Each has
+// some of the columns.
 func (t *terminal) parts(f Figures) (list []Figures) {
 	part := f
 	part.Columns = nil
@@ -28,7 +28,7 @@ func (t *terminal) parts(f Figures) (list []Figures) {
 		}
 		part = more
 	}
-	// A single column does not deserve a table of its own.
+	// A last table of one column takes a second column from the table before it.
 	if n := len(list) - 1; n >= 0 && len(part.Columns) == 1 && len(list[n].Columns) > 2 {
 		last := len(list[n].Columns) - 1
 		part.Columns = slices.Insert(part.Columns, 0, list[n].Columns[last])
@@ -37,7 +37,7 @@ func (t *terminal) parts(f Figures) (list []Figures) {
 	return append(list, part)
 }
 
-// cells are the table's headings and rows, with or without the intervals.
+// cells returns the table's headings and rows, with the intervals if ranged.
 func (f Figures) cells(ranged bool) (heads []string, rows [][]string) {
 	heads = []string{"scenario"}
 	for _, c := range f.Columns {
@@ -56,8 +56,8 @@ func (f Figures) cells(ranged bool) (heads []string, rows [][]string) {
 	return heads, rows
 }
 
-// stacked breaks a heading into the two lines that need the least width, before
-// the unit where that takes little more.
+// stacked breaks a heading into two lines so that the column is narrow. It breaks
+// before the unit if that needs at most one character more.
 func stacked(c Column) string {
 	if c.Text {
 		return c.Name
@@ -85,7 +85,8 @@ func described(c Column) string {
 	return c.Name + " in " + c.Unit
 }
 
-// words tells which columns hold no figures; the scenario's name is one.
+// words marks the columns that hold words and not figures. Column 0 has the
+// scenario's name.
 func (f Figures) words() map[int]bool {
 	words := map[int]bool{0: true}
 	for i, c := range f.Columns {

@@ -103,7 +103,7 @@ func stepName(l *suite.Ladder, i int) string {
 	return l.Steps[i]
 }
 
-// lacks says of a scenario by its id what Lacks says of it.
+// lacks returns a scenario's ID and the reason why it has no figures (Lacks).
 func (b *builder) lacks(id string) string {
 	c := b.cells[id]
 	if c == nil {
@@ -147,9 +147,9 @@ func (b *builder) climb(c *Cost, id, from, last string) {
 	}
 }
 
-// Adds reports whether a reader is told what the step adds: a difference shows,
-// and the medians differ in the direction of the ratio. The ratio is taken within
-// blocks, so that where blocks drift the two can disagree.
+// Adds reports whether a report states what the step adds. A difference must show,
+// and the medians must differ in the direction of the ratio. The ratio is computed
+// within blocks. If blocks drift, it can disagree with the medians.
 func (c *Cost) Adds() bool {
 	return c.Added != nil && c.Ratio != nil && c.Verdict != Alike && c.Added.Median*(c.Ratio.Median-1) > 0
 }

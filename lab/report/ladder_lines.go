@@ -23,7 +23,7 @@ type LadderLine struct {
 	Heading string // "receiver CPU per byte, ns/byte"
 	Step    string // "+ the bridge"
 	Figure  string // median of the step's scenario
-	Added   string // Figure less the step before's, "+0.12"; empty unless the step Adds
+	Added   string // Figure less that of the step before, "+0.12"; empty if Adds is false
 	Ratio   string // to the step before within blocks, "1.18"
 	Range   string // of Ratio, "[1.15, 1.22]"
 	Share   string // of the last step's figure, "10 %"
@@ -61,7 +61,7 @@ func (l *Ladder) table() LadderTable {
 	return t
 }
 
-// lines are those of one metric; none where no step has it.
+// lines returns the heading and the lines of one metric; none if no step has it.
 func (l *Ladder) lines(m sample.Metric) []LadderLine {
 	lines, scale := l.Lines(m)
 	if lines == nil {
@@ -74,9 +74,9 @@ func (l *Ladder) lines(m sample.Metric) []LadderLine {
 	return append([]LadderLine{{Heading: heading}}, lines...)
 }
 
-// Lines are the steps' lines of one metric, and the scale of their figures; none
-// where no step has it. All figures have the same number of decimals, so that a
-// step's figure and what the next one adds sum to that one's as they are printed.
+// Lines returns a line for each step, and the scale of the figures; none if no step
+// has the metric. All figures have the same number of decimals. So the printed
+// figure of a step and the printed addition of the next step sum exactly.
 func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
 	var figures []float64
 	for i := range l.Steps {
@@ -88,7 +88,7 @@ func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
 		return nil, scale
 	}
 	scale = ScaleOf(m, figures...)
-	// Three significant digits of the largest, and two of the smallest.
+	// At least three significant digits of the largest figure and two of the smallest.
 	decimals := max(significant(slices.Max(figures)/scale.By), significant(slices.Min(figures)/scale.By)-1)
 	below := 0.0
 	for i := range l.Steps {
@@ -107,7 +107,7 @@ func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
 	return lines, scale
 }
 
-// rounded is v as it is printed with this many decimals.
+// rounded rounds v to this many decimals.
 func rounded(v float64, decimals int) float64 {
 	step := math.Pow10(decimals)
 	return math.Round(v*step) / step
@@ -123,7 +123,7 @@ func (g *Rung) Cost(m sample.Metric) *Cost {
 	return nil
 }
 
-// line has all but the figures.
+// line returns the step's line of m without Figure and Added.
 func (g *Rung) line(m sample.Metric) LadderLine {
 	line := LadderLine{Step: g.Name, Figure: "no figures"}
 	if g.From != "" {

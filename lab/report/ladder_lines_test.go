@@ -11,7 +11,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// number reads a figure as a ladder prints it.
+// number parses a figure that a ladder prints.
 func number(t *testing.T, text string) float64 {
 	t.Helper()
 	v, err := strconv.ParseFloat(strings.NewReplacer("−", "-", "+", "", ",", "").Replace(text), 64)
@@ -21,8 +21,8 @@ func number(t *testing.T, text string) float64 {
 	return v
 }
 
-// In ladders of noisy and drifting blocks, the step before and what a step adds
-// make the step, digit by digit, and what it adds has the direction of its ratio.
+// In ladders of noisy and drifting blocks, the figure of a step is the figure before
+// it plus the addition, exactly as printed. The addition has the ratio's direction.
 func TestALaddersDigitsAddUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	added := 0
@@ -47,7 +47,7 @@ func TestALaddersDigitsAddUp(t *testing.T) {
 				_, fraction, _ := strings.Cut(line.Figure, ".")
 				_, first, _ := strings.Cut(lines[0].Figure, ".")
 				if len(fraction) != len(first) {
-					t.Fatalf("%s and %s have not the same decimals", lines[0].Figure, line.Figure)
+					t.Fatalf("%s and %s have different numbers of decimals", lines[0].Figure, line.Figure)
 				}
 				if line.Added == "" {
 					continue
@@ -55,7 +55,7 @@ func TestALaddersDigitsAddUp(t *testing.T) {
 				added++
 				sum := number(t, lines[i-1].Figure) + number(t, line.Added)
 				if math.Abs(sum-number(t, line.Figure)) > 1e-9*sum {
-					t.Errorf("%s %s is not %s %s", lines[i-1].Figure, line.Added, line.Figure, scale.Unit)
+					t.Errorf("%s plus %s is not %s %s", lines[i-1].Figure, line.Added, line.Figure, scale.Unit)
 				}
 				if c := r.Ladders[0].Steps[i].Cost(m); (number(t, line.Added) > 0) != (c.Ratio.Median > 1) || c.Verdict == Alike {
 					t.Errorf("%s is added beside a ratio of %v (%s)", line.Added, c.Ratio.Median, c.Verdict)
@@ -68,8 +68,8 @@ func TestALaddersDigitsAddUp(t *testing.T) {
 	}
 }
 
-// 502 ns becomes 483 ns where the ratio within blocks is 1.12: blocks were lost,
-// and the machine drifted.
+// The medians fall from 502 ns to 483 ns, but the ratio within blocks is 1.12:
+// blocks were lost, and the machine drifted.
 func TestALadderAddsNothingWhereMediansAndRatioDisagree(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	var samples []sample.Sample

@@ -56,7 +56,7 @@ func TestLadderSaysWhatEachStepAddsAndItsShareOfTheLast(t *testing.T) {
 	if math.Abs(c.Added.Median-0.1) > 1e-9 || math.Abs(c.Added.Low-0.1) > 2e-3 || math.Abs(*c.Share-0.1/0.81) > 1e-9 || c.Verdict != Differs {
 		t.Errorf("the bridge's CPU per byte: added %+v, share %v, %s", c.Added, *c.Share, c.Verdict)
 	}
-	// The others do not reach so clear a difference with any signs of their blocks.
+	// No signs of their blocks give the other comparisons such a clear difference.
 	if *c.P != 2.0/1024 || *c.Adjusted != *c.P {
 		t.Errorf("p %v, adjusted %v", *c.P, *c.Adjusted)
 	}
@@ -107,7 +107,7 @@ func TestLadderWithoutItsFirstStepSaysSo(t *testing.T) {
 	r := Build(run, plan, costing("bridge/stream", 8, 10e9, 0.4))
 	expectNote(t, r, "the step the raw has no figures (raw/stream has not run)")
 	expectNote(t, r, "the bridge is the lowest step with figures; what it adds over the raw is not known")
-	if said := r.Explain()[0].Paragraphs; len(said) != 1 || said[0] != "No two steps have figures, so nothing can be said of what a step costs." {
+	if said := r.Explain()[0].Paragraphs; len(said) != 1 || said[0] != "No two steps have figures, so the cost of a step is not known." {
 		t.Errorf("%q", said)
 	}
 }

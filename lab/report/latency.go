@@ -2,8 +2,8 @@ package report
 
 import "windtunnel/lab/sample"
 
-// Percentiles are the points of a latency distribution that reports show, from
-// the median up.
+// Percentiles lists the percentiles of latency that reports show, in ascending
+// order.
 var Percentiles = []struct {
 	Metric sample.Metric
 	Name   string
@@ -12,7 +12,8 @@ var Percentiles = []struct {
 	{sample.LatencyP999, "p99.9"}, {sample.LatencyMax, "max"},
 }
 
-// latency returns the medians of the trials' percentiles; nil of traffic without.
+// latency returns the medians of the trials' percentiles; nil if the traffic has no
+// latency.
 func (c *cell) latency() *Latency {
 	median := func(m sample.Metric) *float64 {
 		if iv, ok := c.summary[m]; ok {

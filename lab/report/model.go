@@ -49,10 +49,11 @@ type RunInfo struct {
 	Environment sample.Environment `json:"environment"`
 }
 
-// Interval is a median with its 95 % interval: order statistics for a figure; for
-// a ratio Hodges and Lehmann's median of the ratios within blocks, with the values
-// that the signed-rank test does not reject. With too few samples for one, Low and
-// High are the extremes and Level says what they hold.
+// Interval is a median with its 95 % interval. A figure's interval comes from order
+// statistics. A ratio has Hodges and Lehmann's median of the ratios within blocks;
+// its interval holds the values that the signed-rank test does not reject. With too
+// few samples for an interval, Low and High are the extremes. Level is then their
+// confidence.
 type Interval struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
@@ -61,7 +62,7 @@ type Interval struct {
 	Level  float64 `json:"level"` // confidence that [Low, High] really has, 0..1
 }
 
-// Latency has the medians of the trials' percentiles, nanoseconds. Metrics has
+// Latency has the medians of the trials' percentiles, in ns. Scenario.Metrics has
 // their intervals.
 type Latency struct {
 	P50  *float64 `json:"p50,omitempty"`
@@ -112,9 +113,9 @@ type Comparison struct {
 	Metric   sample.Metric `json:"metric"`
 	// Ratio within blocks; see stats.Ratio.
 	Ratio Interval `json:"ratio"`
-	// P is the two-sided p-value of the signed-rank test that Ratio's interval
-	// inverts, nil for too few blocks, and Adjusted the same after the correction
-	// for all of the report's comparisons (stats.Family).
+	// P is the two-sided p-value of the signed-rank test, of which Ratio's interval
+	// is the inverse; nil with too few blocks. Adjusted is the p-value after the
+	// correction for all of the report's comparisons (stats.Family).
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
 	// Effect is the matched-pairs rank-biserial correlation, −1…+1.
@@ -159,8 +160,8 @@ type Rung struct {
 type Cost struct {
 	Metric sample.Metric `json:"metric"`
 	Figure *Interval     `json:"figure,omitempty"` // of the step's scenario
-	// Added is Figure less the figure of the rung before, in the metric's unit;
-	// Low and High are the bounds of Ratio at the rung before. See Adds.
+	// Added is Figure less the figure of the rung before, in the metric's unit. Low
+	// and High are the bounds of Ratio, applied to the rung before. See Adds.
 	Added *Interval `json:"added,omitempty"`
 	// The comparison with the rung before, as in Comparison.
 	Ratio      *Interval `json:"ratio,omitempty"`
@@ -168,9 +169,8 @@ type Cost struct {
 	Adjusted   *float64  `json:"p_adjusted,omitempty"`
 	Detectable *float64  `json:"detectable,omitempty"`
 	Verdict    Verdict   `json:"verdict,omitempty"`
-	// Share is the part of the last rung's figure that this step added, where it
-	// Adds and the metric adds up (CPU per byte and per packet, latency): 8 of 12
-	// ns.
+	// Share is the part of the last rung's figure that this step added: 2/3 for 8 of
+	// 12 ns. It needs a metric that adds up: CPU per byte or packet, or latency.
 	Share *float64 `json:"share,omitempty"`
 
 	of *Comparison // with the rung before

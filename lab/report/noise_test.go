@@ -158,7 +158,7 @@ func TestFalseAlarmsOverRecordedNoiseAreAsRareAsClaimed(t *testing.T) {
 		}
 	}
 	share := func(n, of int) float64 { return float64(n) / float64(of) }
-	t.Logf("%d runs, %d tests: p ≤ 0.05 in %.1f %%, the interval leaves out 1 in %.1f %%, a difference claimed in %.1f %% of the runs, in a headline in %.1f %%",
+	t.Logf("%d runs, %d tests: p ≤ 0.05 in %.1f %%, the interval excludes 1 in %.1f %%, a difference claimed in %.1f %% of the runs, in a headline in %.1f %%",
 		runs, tests, 100*share(alone, tests), 100*share(interval, tests), 100*share(alarmed, runs), 100*share(headlines, runs))
 	if tests != 4*runs {
 		t.Fatalf("%d tests, want 4 a run", tests)

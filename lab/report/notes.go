@@ -29,8 +29,8 @@ func (b *builder) notes(r *Report) []string {
 	return append(notes, b.doubt...)
 }
 
-// validityLines say how much of the run counts, what is missing, whether its
-// figures are known as well as was asked, and what to do about rejected trials.
+// validityLines states how many trials count, which planned trials are missing,
+// whether the precision was reached, and what to do about rejected trials.
 func (r *Report) validityLines() []string {
 	if r.Validity.Attempts == 0 {
 		return nil

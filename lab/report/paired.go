@@ -81,8 +81,8 @@ func (b *builder) level(level float64) float64 {
 	return level
 }
 
-// pair returns the values of both sides from the blocks that have both, in
-// order of block.
+// pair returns the values of subject and baseline, and their blocks in ascending
+// order. It takes only blocks that have a value of both.
 func pair(m sample.Metric, subject, baseline *cell) (over, under []float64, blocks []int) {
 	if subject == nil || baseline == nil {
 		return nil, nil, nil

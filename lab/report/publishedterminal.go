@@ -42,11 +42,11 @@ func (t *terminal) publishedTables(tables []PublishedTable) {
 	t.publishedLegend(tables)
 }
 
-// titleMark stands in a row of the grid for a table's title, which is wider
-// than any column should be. No text of a report holds a control character.
+// titleMark replaces a table's title in a row of the grid, because a title is too
+// wide for a column. No text of a report contains a control character.
 const titleMark = "\x01%d\x01"
 
-// titleOf is the table whose title stands in a text of the grid.
+// titleOf returns the table of a titleMark in a line of the grid.
 func titleOf(text string) (table int, ok bool) {
 	_, err := fmt.Sscanf(text, titleMark, &table)
 	return table, err == nil

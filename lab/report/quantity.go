@@ -103,8 +103,8 @@ func significant(v float64) int {
 	return min(6, max(0, 2-e))
 }
 
-// three converts v to the scale, with three significant digits unless it is a
-// count.
+// three converts v to the scale. It rounds thousands to three significant digits,
+// unless v is a count.
 func (s Scale) three(v float64) float64 {
 	if v /= s.By; s.Unit == "" {
 		return v
@@ -121,7 +121,8 @@ func three(v float64) float64 {
 	return math.Round(v/step) * step
 }
 
-// grouped prints v with this many decimals; thousands are set apart.
+// grouped prints v with this many decimals. Without decimals it separates the
+// thousands of 10,000 and more.
 func grouped(v float64, decimals int) string {
 	if math.Abs(v) >= 10_000 && decimals == 0 {
 		return units.FormatCount(v)
@@ -129,8 +130,8 @@ func grouped(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// quantity returns the column of one metric in one unit. If name is empty, the
-// columnOf has the metric's label.
+// quantity returns the column of one metric in one unit. Without a name the column
+// has the metric's label.
 func quantity(m sample.Metric, name string, rows []*Scenario) Column {
 	var medians []float64
 	for _, s := range rows {
@@ -141,7 +142,8 @@ func quantity(m sample.Metric, name string, rows []*Scenario) Column {
 	return columnOf(m, cmp.Or(name, m.Label()), ScaleOf(m, medians...), rows)
 }
 
-// columnOf has the intervals of one metric, or its sums over the trials.
+// columnOf returns a column with the intervals of one metric, or with its sums over
+// the trials.
 func columnOf(m sample.Metric, name string, scale Scale, rows []*Scenario) Column {
 	c := Column{Key: string(m), Name: name, Unit: scale.Unit, Cells: make([]Cell, len(rows))}
 	for i, s := range rows {

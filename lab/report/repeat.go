@@ -86,22 +86,21 @@ func isServer(role string) bool {
 	return strings.HasPrefix(role, "server")
 }
 
-// Repeat gives the lines that repeat the run, and those that one trial of a
-// scenario was made of.
+// Repeat has the commands that repeat the run, and the processes of one trial.
 type Repeat struct {
-	Run      []string // shell lines, of the whole run
-	Scenario string   // of which trial Steps are
+	Run      []string // shell commands that repeat the run
+	Scenario string   // scenario of the trial in Steps
 	Steps    []Step
 }
 
 // Step is one process of a trial.
 type Step struct {
 	Role, On string // "server", the endpoint
-	Line     string // quoted for a shell
+	Line     string // command line, quoted for a shell
 }
 
-// Repeat tells how to make the run again, with the commands of the first trial
-// that has any.
+// Repeat returns the commands that repeat the run. Its Steps are from the first
+// trial with recorded commands.
 func (r *Report) Repeat() Repeat {
 	again := Repeat{Run: []string{fmt.Sprintf("%s --seed %d", r.Run.Command(), r.Run.Seed)}}
 	for i := range r.Scenarios {
@@ -120,8 +119,8 @@ func (r *Report) Repeat() Repeat {
 	return again
 }
 
-// Command is what made the run, without the seed of its order. Runs of earlier
-// versions have recorded no arguments but the suite's.
+// Command returns the command that started the run, without --seed. Runs of earlier
+// versions recorded only the suite.
 func (i *RunInfo) Command() string {
 	text := "windtunnel " + i.Options.Command
 	if i.Options.Command == "" {

@@ -62,8 +62,8 @@ func TestServersOfAllPairsStartBeforeTheClients(t *testing.T) {
 	}
 }
 
-// The command that a report prints makes the same run again.
-func TestTheCommandOfARunHasItsChoices(t *testing.T) {
+// The command that a report prints repeats the run with the same options.
+func TestTheCommandOfARunHasItsOptions(t *testing.T) {
 	run, plan, samples := reporttest.Sample()
 	run.Options = sample.Options{Command: "run quick --scenario bridge,vxlan --cpu-distance near", Lenient: true}
 	r := Build(run, plan, samples)

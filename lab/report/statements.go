@@ -92,7 +92,7 @@ func (c *contrast) sentence() string {
 	if len(c.ratios) == 0 {
 		why := c.absent
 		if len(why) == 0 {
-			why = []string{"no block has a ratio"}
+			why = []string{"no block has figures of both"}
 		}
 		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + strings.Join(why, ", ") + "."
 	}

@@ -52,7 +52,7 @@ func blocksOf(samples []sample.Sample) (n int) {
 	return n
 }
 
-// build summarises the samples at one distance, parts[shown]. blocks is the
+// build summarises parts[shown], the samples at one CPU distance. blocks is the
 // number of blocks of the whole run.
 func build(run sample.Run, plan suite.Plan, parts [][]sample.Sample, shown, blocks int) *Report {
 	samples := parts[shown]
@@ -82,8 +82,8 @@ func build(run sample.Run, plan suite.Plan, parts [][]sample.Sample, shown, bloc
 
 // builder carries what the parts of one report have in common.
 type builder struct {
-	blocks int               // of the run, at any distance
-	parts  [][]sample.Sample // of the run, by distance
+	blocks int               // number of the run's blocks
+	parts  [][]sample.Sample // the run's samples by CPU distance
 	run    sample.Run
 	plan   suite.Plan
 	cells  map[string]*cell

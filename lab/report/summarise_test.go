@@ -160,8 +160,8 @@ func TestCountersAreSummedOverTrials(t *testing.T) {
 	}
 }
 
-// Every part of a report has one figure of a percentile: the median over the
-// trials, which is what its ratio is of.
+// All parts of a report show the same figure of a percentile: the median over the
+// trials. The ratio is of this figure, too.
 func TestLatencyIsTheSameFigureEverywhere(t *testing.T) {
 	run, plan, samples := reporttest.Rigorous()
 	r := Build(run, plan, samples)

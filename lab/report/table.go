@@ -23,7 +23,7 @@ type TableOptions struct {
 // WriteTable writes the report for a terminal: a table of the streams, one of
 // request/response, why rows are empty, the findings, what each step of a ladder
 // costs, the hypotheses, and the published figures beside the measured.
-// Where the terminal is narrow, wide tables stand in parts.
+// On a narrow terminal wide tables are split.
 func WriteTable(w io.Writer, r *Report, opts TableOptions) error {
 	if opts.Width == 0 {
 		opts.Width = 100
@@ -101,7 +101,7 @@ func (t *terminal) heading(r *Report) {
 	}
 }
 
-// figures writes one table, in several parts where it is wider than the terminal.
+// figures writes one table. A table wider than the terminal is written in parts.
 func (t *terminal) figures(f Figures) {
 	t.out.WriteByte('\n')
 	t.paragraph(t.style.title, "", f.Title)

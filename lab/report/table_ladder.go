@@ -2,8 +2,8 @@ package report
 
 import "strings"
 
-// ladder writes what each step costs. Where the terminal is narrow, the share of
-// the last step gives way.
+// ladder writes what each step costs. On a narrow terminal it leaves out the share
+// of the last step.
 func (t *terminal) ladder(l LadderTable) {
 	t.out.WriteByte('\n')
 	t.paragraph(t.style.title, "", l.Title)
@@ -29,8 +29,8 @@ func (t *terminal) ladder(l LadderTable) {
 	}
 }
 
-// gridOrLines writes a table, or a line for each row where the terminal is too
-// narrow.
+// gridOrLines writes a table. If the terminal is too narrow, it writes a line for
+// each row.
 func (t *terminal) gridOrLines(heads []string, rows [][]string, words map[int]bool) {
 	if widthOf(heads, rows) <= t.width {
 		t.grid(heads, rows, words)

@@ -91,7 +91,8 @@ func TestTableHasEscapesOnlyInColour(t *testing.T) {
 	}
 }
 
-// A narrow terminal shows every column: what does not fit stands in a table below.
+// A narrow terminal shows every column. Columns that do not fit are in a second
+// table below the first.
 func TestANarrowTableLeavesNoColumnOut(t *testing.T) {
 	for _, width := range []int{60, 80, 100} {
 		narrow := tabled(t, quick(t), TableOptions{Width: width})
@@ -110,9 +111,9 @@ func TestANarrowTableLeavesNoColumnOut(t *testing.T) {
 	}
 }
 
-// What a reader of datagrams needs stands in the report at 100 columns: the four
-// figures of where they went, and what limited them.
-func TestDatagramsAndLimitsStandInATerminalOf100Columns(t *testing.T) {
+// At 100 columns the report shows the datagrams sent and received, both kinds of
+// loss, and the limit.
+func TestATerminalOf100ColumnsShowsDatagramsAndLimits(t *testing.T) {
 	run, plan := twoSystems()
 	var samples []sample.Sample
 	for i := range plan.Scenarios {

@@ -32,10 +32,10 @@ func (r *Report) Troubles() []Trouble {
 	return list
 }
 
-// failures groups a scenario's attempts that do not count by their reason:
-// first those that left a block without figures, then those that a repeat made
-// good. Failures are told apart by their message, gates by their name: each
-// trial's message has figures of its own, of which the worst is shown.
+// failures groups a scenario's attempts that do not count by their reason. First
+// come attempts that left a block without figures, then attempts with a successful
+// repeat. Failures with one message are a group, and so are gates with one name: a
+// gate's message has the figures of one trial. The worst message is shown.
 func (s *Scenario) failures() (list []Trouble) {
 	var order []*wreck
 	index := make(map[wreckKey]*wreck)
@@ -72,10 +72,10 @@ func (s *Scenario) failures() (list []Trouble) {
 	return list
 }
 
-// wreck is the blocks of a scenario with one reason not to count.
+// wreck has the blocks of a scenario in which attempts do not count for one reason.
 type wreck struct {
 	wreckKey
-	gate   bool // not a failure
+	gate   bool // the reason is a gate, not a failure
 	blocks []int
 	worst  sample.Gate
 }

@@ -168,7 +168,7 @@ func gateFigure(g sample.Gate) string {
 	return scaleOf(g.Unit, g.Value).Print(g.Value)
 }
 
-// Brief is failed checks in a few words: "foreign CPU 46.2 %, compile".
+// Brief describes failed checks in a few words: "foreign CPU 46.2 %, compile".
 func Brief(gates []sample.Gate) string {
 	var parts []string
 	for _, g := range gates {
@@ -181,11 +181,11 @@ func Brief(gates []sample.Gate) string {
 	return strings.Join(parts, "; ")
 }
 
-// remedy is the end of a check's message, behind the limit.
+// remedy matches the end of a check's message: the text after the limit.
 var remedy = regexp.MustCompile(`(; the limit is [^:]*): .*`)
 
-// Advice says why trials were rejected and what to do; nothing where such trials
-// count.
+// Advice says why trials were rejected and what to do. It is empty if no trial was
+// rejected, or if rejected trials count.
 func (r *Report) Advice() (lines []string) {
 	if r.Validity.Gated == 0 || r.Run.Options.Lenient {
 		return nil
@@ -225,7 +225,7 @@ func (v Validity) Line() string {
 	}{
 		{v.Gated, " measured under conditions that were not valid (" + gates + ")"},
 		{v.Failed, " failed"},
-		{v.Profiled, " more beside the profiler, for where the CPU time goes"},
+		{v.Profiled, " more ran with the profiler, which shows where the CPU time goes"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, strconv.Itoa(p.n)+p.text)
@@ -245,8 +245,8 @@ func gateList(gates []GateCount) string {
 	return strings.Join(parts, "; ")
 }
 
-// Lacks says why the scenario has no figures: "was skipped: no module", "could not
-// be measured in …", "has not run"; empty where it has some.
+// Lacks returns the reason why the scenario has no figures, such as "was skipped:
+// no module" or "has not run"; "" if it has figures.
 func (s *Scenario) Lacks() string {
 	switch {
 	case s.Trials > 0:

@@ -70,7 +70,7 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"vxlan/stream": 1, "vxlan/rr": 1, "geneve/stream": 12}, v.Missing); diff != "" {
 		t.Error(diff)
 	}
-	want := "94 of 112 trials count; 15 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %), 3 failed and 4 more beside the profiler, for where the CPU time goes."
+	want := "94 of 112 trials count; 15 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %), 3 failed and 4 more ran with the profiler, which shows where the CPU time goes."
 	if got := v.Line(); got != want {
 		t.Errorf("line: %s", got)
 	}
@@ -195,7 +195,7 @@ func rejecting(gate sample.Gate, o sample.Options, status sample.Status) *Report
 	return Build(sample.Run{ID: "r1", Options: o, Status: status}, oneScenario(), samples)
 }
 
-// A remedy stands once in a report, at its end.
+// A report contains each remedy once, at its end.
 func TestTheAdviceIsGivenOnceAtTheEnd(t *testing.T) {
 	gate := sample.Gate{Name: sample.ForeignCPU, Value: 46.2, Limit: 3, Unit: "%", Message: "programs used 46.2 % of the CPUs; the limit is 3 %: end them"}
 	for _, c := range []struct {
@@ -219,8 +219,8 @@ func TestTheAdviceIsGivenOnceAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestTheMethodSaysWhatBecomesOfATrialThatFailsACheck(t *testing.T) {
-	for lenient, want := range map[bool]string{false: "fails such a check is repeated;", true: "fails such a check counts all the same and is flagged (--gates warn)."} {
+func TestTheMethodSaysHowATrialThatFailsACheckIsTreated(t *testing.T) {
+	for lenient, want := range map[bool]string{false: "fails such a check is repeated;", true: "fails such a check counts, with a flag (--gates warn)."} {
 		text := written(t, WriteMarkdown, rejecting(sample.Gate{Name: sample.Steal}, sample.Options{Lenient: lenient}, sample.Complete))
 		if !strings.Contains(text, want) || strings.Contains(text, "repeated") == lenient {
 			t.Errorf("lenient %v: the method lacks %q:\n%s", lenient, want, text)
@@ -228,7 +228,7 @@ func TestTheMethodSaysWhatBecomesOfATrialThatFailsACheck(t *testing.T) {
 	}
 }
 
-func TestChangesOfTheDistanceAreSaidInTheirSense(t *testing.T) {
+func TestABriefTextHasTheMeaningOfTheDistanceCheck(t *testing.T) {
 	for want, g := range map[string]sample.Gate{
 		"CPU distance no slice at one distance":                {Name: sample.CPUMoved, Limit: 50, Unit: "%"},
 		"CPU distance only 44 % of the slices at one distance": {Name: sample.CPUMoved, Value: 44, Limit: 50, Unit: "%"},

@@ -32,8 +32,8 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 // ofSide reports whether a metric is the CPU of the sender or the receiver.
 func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
 
-// settle sets the corrected p-values and the verdicts. All comparisons of the
-// report and the steps of its ladders are one family, each pair once.
+// settle sets the corrected p-values and the verdicts. One family contains all
+// comparisons of the report and the steps of its ladders. It has each pair once.
 func (b *builder) settle(all []*Comparison) {
 	var family []*Comparison
 	for _, c := range all {
@@ -46,15 +46,15 @@ func (b *builder) settle(all []*Comparison) {
 		if b.plan.Stop.Precision > 0 {
 			p = stats.AfterLooks(p)
 		}
-		p = max(p, *c.P) // the two tests can differ a little
+		p = max(p, *c.P) // two different tests: the corrected p can be slightly below P
 		if c.Adjusted = &p; c.excludesOne() && p <= Alpha {
 			c.Verdict, c.Distinct = Differs, true
 		}
 	}
 }
 
-// byBlock returns the logarithms of each comparison's ratios, one a block that
-// any of them has; NaN where a comparison has none.
+// byBlock returns the logarithm of each comparison's ratio in each block: one row
+// for each comparison. A value is NaN if a comparison lacks the block.
 func byBlock(family []*Comparison) [][]float64 {
 	places := make(map[int]int)
 	for _, c := range family {

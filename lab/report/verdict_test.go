@@ -32,7 +32,7 @@ func TestVerdictsFollowTheTestAndTheCorrection(t *testing.T) {
 		{"one block", sample.Throughput, []float64{10}, []float64{9}, TooFew},
 		{"no variance, no difference", sample.Throughput, spread(10, 10, 8), spread(10, 10, 8), Alike},
 		{"no variance, a difference", sample.Throughput, spread(10, 10, 8), spread(9, 9, 8), Differs},
-		{"a clear difference of what is no headline", sample.LatencyP99, spread(10, 10, 12), spread(9, 9.5, 12), Differs},
+		{"a clear difference in a metric that is no headline", sample.LatencyP99, spread(10, 10, 12), spread(9, 9.5, 12), Differs},
 		{"no difference of what is no headline", sample.SenderCPU, around(10, 0.03, 8, 0), around(10, 0.03, 8, 1), Alike},
 	} {
 		_, got := metricOf(t, c.metric, c.a, c.b)
@@ -85,8 +85,8 @@ func TestEveryComparisonIsCorrectedAndNoneIsOfOneNodeWithTwo(t *testing.T) {
 	}
 }
 
-// How many runs of equals claim any difference, of 8 comparisons in all metrics:
-// figures of a block depend on each other, as CPU per byte does on throughput.
+// Each run has 8 comparisons of equal systems in all metrics. Figures of one block
+// depend on each other, as CPU per byte depends on throughput.
 func TestFewRunsOfEqualsClaimADifferenceInAnyMetric(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	const runs = 200
@@ -129,8 +129,8 @@ func TestFewRunsOfEqualsClaimADifferenceInAnyMetric(t *testing.T) {
 	}
 }
 
-// VXLAN carries half of what the bridge does, in every one of 9 blocks, among 16
-// tests: nobody would call that uncertain.
+// VXLAN has half the bridge's throughput in each of 9 blocks. Among 16 tests this
+// difference must be certain.
 func TestAnOverwhelmingDifferenceIsCertainInALargeReport(t *testing.T) {
 	for _, n := range []int{6, 9, 11} {
 		run, plan := sample.Run{ID: "r"}, suite.Plan{Suite: "s"}
@@ -182,13 +182,13 @@ func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 	}
 	zero := 0.0
 	if got := wouldShow(&zero, 1); got != "any difference would have shown" || wouldShow(nil, 1) != "" {
-		t.Errorf("of no variance %q, of what is not known %q", got, wouldShow(nil, 1))
+		t.Errorf("without variance %q, without a known difference %q", got, wouldShow(nil, 1))
 	}
 }
 
 func TestTableMarksWhatIsSuggested(t *testing.T) {
 	text := tabled(t, unconfirmed(), TableOptions{Width: 160})
-	if !strings.Contains(text, "] ?") || !strings.Contains(text, "? suggested: the 95 % interval leaves out 1") || strings.Contains(text, "] ~") {
+	if !strings.Contains(text, "] ?") || !strings.Contains(text, "? suggested: the 95 % interval excludes 1") || strings.Contains(text, "] ~") {
 		t.Errorf("no mark, or the wrong one:\n%s", text)
 	}
 }
@@ -203,8 +203,8 @@ func TestScenariosWithoutACommonBlockAreNotCompared(t *testing.T) {
 	if len(r.Comparisons) != 0 {
 		t.Errorf("%+v", r.Comparisons)
 	}
-	expectNote(t, r, "b/stream and a/stream have figures, but in no block both, so they cannot be compared.")
-	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "The bridge cannot be compared with raw: b/stream and a/stream have figures, but in no block both.") {
+	expectNote(t, r, "b/stream and a/stream have figures, but no block has figures of both, so they cannot be compared.")
+	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "The bridge cannot be compared with raw: b/stream and a/stream have figures, but no block has figures of both.") {
 		t.Errorf("%q", r.Findings)
 	}
 }

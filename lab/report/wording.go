@@ -48,9 +48,9 @@ func percentage(v float64) string {
 	return fmt.Sprintf("%.2g %%", v)
 }
 
-// wouldShow says how small a difference would have shown: "a difference of
-// 3.1 % or more would have shown"; empty where that is not known. Of a ratio
-// farther from 1 than that it says how often, for once in 5 it does not show.
+// wouldShow states the smallest difference that would have shown: "a difference of
+// 3.1 % or more would have shown"; "" if it is not known. If the measured ratio
+// differs by more and still does not show, the text adds the probability.
 func wouldShow(detectable *float64, ratio float64) string {
 	switch {
 	case detectable == nil || *detectable < 0:
@@ -65,7 +65,7 @@ func wouldShow(detectable *float64, ratio float64) string {
 	return text
 }
 
-// marks stand beside a ratio in tables.
+// marks are printed beside ratios in tables.
 var marks = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}
 
 // marked is a ratio with a mark, and its name.
@@ -76,8 +76,8 @@ type marked struct {
 	ratio      float64
 }
 
-// legend explains the marks that occur, one sentence each, the same in every part
-// of a report: "~" with what would have been seen.
+// legend explains the marks that occur, one sentence each. The sentence of "~" names
+// the smallest difference that would have shown.
 func legend(list []marked) (lines []string) {
 	seen := make(map[Verdict]bool)
 	var would []string
@@ -95,7 +95,7 @@ func legend(list []marked) (lines []string) {
 		lines = append(lines, text+".")
 	}
 	if seen[Suggested] {
-		lines = append(lines, "? suggested: the 95 % interval leaves out 1, but the correction for many comparisons does not confirm it.")
+		lines = append(lines, "? suggested: the 95 % interval excludes 1, but the correction for many comparisons does not confirm the difference.")
 	}
 	if seen[TooFew] {
 		lines = append(lines, "… too few trials to tell a difference from chance.")

@@ -19,7 +19,7 @@ type Run struct {
 
 // Options are the choices of a run besides its plan; a resumed run keeps them.
 type Options struct {
-	Command       string `json:"command,omitempty"`        // subcommand of windtunnel with its arguments, for a shell; without those that have no effect on the figures, --gates and --seed
+	Command       string `json:"command,omitempty"`        // subcommand and arguments that affect the figures, quoted for a shell; without --gates and --seed
 	Lenient       bool   `json:"lenient,omitempty"`        // trials measured under invalid conditions count, with a flag
 	ProfileRate   int    `json:"profile_rate,omitempty"`   // of the CPU profiler, samples a second; 0: no profiles
 	ProfileBlocks int    `json:"profile_blocks,omitempty"` // first blocks that have profiled trials besides

@@ -33,8 +33,8 @@ type Estimate struct {
 // then conservative, as if each tie were broken in the less favourable way. P
 // and interval agree with ties too.
 //
-// It is an error if the lengths differ, or if a value is not finite and
-// positive: such a pair has no ratio.
+// It is an error if the lengths differ, or if a value is not finite and positive,
+// because then a pair has no ratio.
 func Ratio(subject, baseline []float64, level float64) (e Estimate, ok bool, err error) {
 	logs, err := logRatios(subject, baseline)
 	if err != nil {

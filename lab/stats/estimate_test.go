@@ -274,7 +274,7 @@ func positive(a, b []uint32) (subject, baseline []float64) {
 	return subject, baseline
 }
 
-// difference estimates subject − baseline of pairs, by the method of Ratio.
+// difference estimates subject − baseline from pairs, with the method of Ratio.
 func difference(subject, baseline []float64, level float64) (e Estimate, ok bool, err error) {
 	if err := paired(subject, baseline); err != nil {
 		return Estimate{}, false, err

@@ -8,31 +8,33 @@ import (
 )
 
 const (
-	// mostEnumerated is the largest number of blocks whose sign changes are all
-	// tried: 2¹² of 13 blocks, since opposite ones are alike.
+	// mostEnumerated is the largest number of blocks for which all sign changes are
+	// tried. 13 blocks have 2¹², because a change and its opposite are equivalent.
 	mostEnumerated = 13
-	// drawn is how many sign changes are drawn at random of more blocks.
+	// drawn is the number of random sign changes with more blocks.
 	drawn = 4096
 )
 
 // Family corrects the tests of several comparisons over the same blocks.
-// differences[k][i] is what comparison k shows in block i: a difference, or the
-// logarithm of a ratio; NaN where it has none. The results are corrected
-// p-values: where no comparison has a difference, the smallest of them is at
-// most alpha with a probability of at most alpha.
+// differences[k][i] is the figure of comparison k in block i: a difference, or the
+// logarithm of a ratio; NaN if the block has no figure. Family returns a corrected
+// p-value for each comparison. If no comparison has a true difference, the smallest
+// corrected p is at most alpha with a probability of at most alpha.
 //
-// If nothing differs, each block could have shown the opposite of everything it
-// shows. Family counts the sign changes of whole blocks for which the largest
-// Student's t of the comparisons reaches the one observed (Westfall and Young's
-// step-down maxT). A difference that is far beyond the noise in all n blocks thus
-// has the corrected p of its own test, 2^(1−n), whatever the number of
-// comparisons; Holm's correction would multiply that by the number. Comparisons
-// that depend on each other, such as those with one baseline, count as one.
+// Without a true difference the signs of all figures in a block could equally well
+// be the opposite. So Family changes the signs of whole blocks. It counts the
+// changes for which the largest Student's t of the comparisons reaches the observed
+// one (Westfall and Young's step-down maxT).
+//
+// A difference far above the noise in all n blocks has the corrected p 2^(1−n), with
+// any number of comparisons. Holm's correction would multiply this p by the number.
+// Comparisons that depend on each other, such as those with one baseline, are
+// corrected less than independent ones.
 //
 // Source: Westfall & Young 1993, Resampling-Based Multiple Testing, 2.6.
 func Family(differences [][]float64) []float64 {
 	rows := make([]differing, len(differences))
-	order := make([]int, len(differences)) // the largest t first
+	order := make([]int, len(differences)) // comparisons by descending t
 	blocks := 0
 	for k, xs := range differences {
 		rows[k], order[k] = newDiffering(xs), k
@@ -64,17 +66,17 @@ func Family(differences [][]float64) []float64 {
 	return adjusted
 }
 
-// clip is the largest difference that counts in full, in medians of the absolute
-// differences. Without it one block that differs more than the others, in the same
-// direction, would enlarge the spread and hide a certain difference. It depends on
-// no sign, so the test stays exact.
+// clip bounds a difference, in multiples of the median absolute difference. Without
+// it one block with a larger difference in the same direction would increase the
+// spread and hide a certain difference. The bound does not depend on signs, so the
+// test stays exact.
 const clip = 1.5
 
-// differing has the differences of one comparison, 0 where it has none.
+// differing has the clipped differences of one comparison.
 type differing struct {
-	xs      []float64
-	n       float64 // blocks that have one
-	squares float64
+	xs      []float64 // by block; 0 if the block has none
+	n       float64   // number of blocks with a difference
+	squares float64   // sum of the squares of xs
 }
 
 func newDiffering(xs []float64) differing {
@@ -99,8 +101,8 @@ func newDiffering(xs []float64) differing {
 	return d
 }
 
-// t is the square of Student's t of the differences with these signs. It is
-// infinite if they do not vary.
+// t returns the square of Student's t of the differences with these signs. It is
+// infinite if the differences do not vary.
 func (d differing) t(signs []float64) float64 {
 	sum := 0.0
 	for i, x := range d.xs {
@@ -117,8 +119,8 @@ func (d differing) t(signs []float64) float64 {
 	return (d.n - 1) * part / (d.n - part)
 }
 
-// signChanges yields the sign changes of n blocks, no change first. They are the
-// same at every call.
+// signChanges yields sign changes of n blocks: a factor 1 or −1 for each block. The
+// first has only 1. Every call yields the same sequence.
 func signChanges(n int) func(yield func([]float64) bool) {
 	return func(yield func([]float64) bool) {
 		signs := slices.Repeat([]float64{1}, n)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// blocksOf makes n blocks in which a baseline is measured with so many subjects,
-// two metrics each, that depend on each other. noise makes one figure's
-// logarithm. The first subject's true ratio is exp(shift).
+// blocksOf returns the comparisons of several subjects with one baseline in n
+// blocks, in two metrics that depend on each other. noise returns the logarithm of
+// one figure. The first subject's true ratio is exp(shift), that of the others 1.
 func blocksOf(n, subjects int, shift float64, noise func() float64) [][]float64 {
 	rows := make([][]float64, 2*subjects)
 	for range n {
@@ -41,8 +41,8 @@ func noisesBy(rng *rand.Rand) map[string]func() float64 {
 	}
 }
 
-// The rate of runs with even one false alarm, of 16 comparisons of equals with
-// one baseline.
+// Each run compares 16 times with one baseline, and all systems are equal. A run
+// with a difference is a false alarm.
 func TestAFamilyOfEqualsRarelyShowsADifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 11))
 	const runs = 1000
@@ -65,8 +65,8 @@ func TestAFamilyOfEqualsRarelyShowsADifference(t *testing.T) {
 	}
 }
 
-// Half the throughput among 16 comparisons, of which 14 are of equals, has the
-// smallest p that so many blocks can give.
+// Of 16 comparisons 14 are of equal systems, and 2 show half the throughput. These 2
+// have the smallest p that the number of blocks allows.
 func TestAnOverwhelmingDifferenceStandsInALargeFamily(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
 	for _, n := range []int{6, 8, 9, 10, 12, 13} {
@@ -82,8 +82,8 @@ func TestAnOverwhelmingDifferenceStandsInALargeFamily(t *testing.T) {
 	}
 }
 
-// One block that is still slower, in the direction of a certain difference, does
-// not hide that.
+// One block with a larger difference in the same direction does not hide a certain
+// difference.
 func TestASlowBlockDoesNotHideADifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 14))
 	for _, slower := range []float64{0, 0.36, 0.70} {
@@ -101,7 +101,7 @@ func TestASlowBlockDoesNotHideADifference(t *testing.T) {
 	}
 }
 
-// Of one comparison, the correction of the family is the permutation test itself.
+// For one comparison, Family is the permutation test without a correction.
 func TestAFamilyOfOneIsItsOwnTest(t *testing.T) {
 	for _, c := range []struct {
 		xs   []float64
@@ -123,7 +123,7 @@ func TestAFamilyOfOneIsItsOwnTest(t *testing.T) {
 	}
 }
 
-// A comparison's corrected p is never below that of a larger difference.
+// A comparison never has a smaller corrected p than one with a larger t.
 func TestAFamilyKeepsTheRanking(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 13))
 	for range 50 {

@@ -19,5 +19,5 @@ func (e Estimate) AfterLooks() Estimate {
 	return e
 }
 
-// AfterLooks returns the p-value that holds after the checks.
+// AfterLooks corrects a p-value for the checks of the precision during a run.
 func AfterLooks(p float64) float64 { return min(1, p/looked) }

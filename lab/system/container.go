@@ -33,7 +33,8 @@ func plugContainer(n *Node, e Endpoint, mtu int) error {
 	return bringUp(n, e)
 }
 
-// addVif makes a container's device and its other end on the node, the vif, up.
+// addVif creates a veth pair and sets it up: the container's device, and the vif as
+// the other end on the node.
 func addVif(n *Node, e Endpoint, mtu int) error {
 	pair := space.Veth{Name: vifName(e), PeerName: EndpointDevice, PeerMAC: e.MAC, MTU: mtu}
 	if err := n.Space.Pair(pair, e.Space); err != nil {
@@ -93,7 +94,7 @@ func containerDevices(n *Node) []Device {
 	return ds
 }
 
-// endpointDevices are the containers' own devices.
+// endpointDevices lists the devices inside the containers.
 func endpointDevices(n *Node) []Device {
 	var ds []Device
 	for _, e := range n.Endpoints {
@@ -102,20 +103,21 @@ func endpointDevices(n *Node) []Device {
 	return ds
 }
 
-// pluggedDevices are the containers' devices and the other end of each, where
-// the system under test names that end.
+// pluggedDevices lists the devices inside the containers and their other ends. It is
+// for systems that choose the name of the other end.
 func pluggedDevices(n *Node) []Device {
 	var ds []Device
 	for _, e := range n.Endpoints {
 		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-		if vif, err := vifOf(n, e); err == nil { // it exists once Attach has succeeded
+		if vif, err := vifOf(n, e); err == nil { // the vif exists after Attach has succeeded
 			ds = append(ds, Device{Name: vif, Role: "vif"})
 		}
 	}
 	return ds
 }
 
-// vifOf is the device on the node whose other end is the endpoint's.
+// vifOf returns the name of the node's device whose other end is the endpoint's
+// device.
 func vifOf(n *Node, e Endpoint) (string, error) {
 	if e.Guest != nil {
 		return e.Tap(), nil

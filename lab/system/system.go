@@ -100,7 +100,7 @@ type Node struct {
 	daemons []*running
 }
 
-// peers are the other nodes' underlay addresses, by node index.
+// peers yields the underlay addresses of the other nodes: node index → address.
 func (n *Node) peers() iter.Seq2[int, netip.Addr] {
 	return func(yield func(int, netip.Addr) bool) {
 		for i, addr := range n.Underlay {

@@ -54,7 +54,7 @@ func plugTap(n *Node, e Endpoint, mtu int) error {
 func makeTap(n *Node, e Endpoint, mtu int) error {
 	name := e.Tap()
 	if err := n.Space.Do(func() error { return openTap(name, e.Guest.Queues > 1) }); err != nil {
-		return fmt.Errorf("make tap %s in %s (modprobe tun): %w", name, n.Space.Name, err)
+		return fmt.Errorf("create tap %s in %s: %w (if the device /dev/net/tun is missing: modprobe tun)", name, n.Space.Name, err)
 	}
 	l, err := n.Space.Link(name)
 	if err != nil {

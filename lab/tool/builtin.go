@@ -135,16 +135,17 @@ func readBuiltin(stdout string) (*traffic.Result, error) {
 	case err != nil:
 		return nil, err
 	case r.Version != traffic.ResultVersion:
-		return nil, fmt.Errorf("the client's result is of version %d and not %d", r.Version, traffic.ResultVersion)
+		return nil, fmt.Errorf("the client's result has version %d, want %d; use one windtunnel at both ends", r.Version, traffic.ResultVersion)
 	case r.Remote == nil:
-		return nil, fmt.Errorf("the client's result lacks the server's figures")
+		return nil, fmt.Errorf("the client's result lacks the server's figures; check the server's output")
 	case r.Local.Seconds <= 0 || r.Remote.Seconds <= 0:
-		return nil, fmt.Errorf("the client's result has a window without length")
+		return nil, fmt.Errorf("the client's result has a window of 0 s")
 	}
 	return r, nil
 }
 
-// readLine finds the one line of JSON in what an end of the generator printed.
+// readLine parses the line of JSON in the output of the generator. It fails unless
+// the output has exactly one.
 func readLine[T any](role, stdout string) (*T, error) {
 	var r *T
 	for line := range strings.Lines(stdout) {
@@ -156,7 +157,7 @@ func readLine[T any](role, stdout string) (*T, error) {
 		}
 		r = new(T)
 		if err := json.Unmarshal([]byte(line), r); err != nil {
-			return nil, fmt.Errorf("the %s's result is no JSON of the generator: %w", role, err)
+			return nil, fmt.Errorf("parse the %s's result: %w", role, err)
 		}
 	}
 	if r == nil {

@@ -9,10 +9,10 @@ import (
 	"windtunnel/lab/traffic"
 )
 
-// BuiltinNTttcp drives the lab's own generator by NTttcp's command line
-// (`windtunnel ntttcp`), so that a test published with NTttcp's arguments runs
-// with these arguments. It prints what NTttcp 5.40 prints, and the same figures
-// as JSON, which Parse reads.
+// BuiltinNTttcp runs the lab's generator with NTttcp's command line (`windtunnel
+// ntttcp`). So a test published with NTttcp's arguments runs with the same
+// arguments. The generator prints the text of NTttcp 5.40, and the same figures as
+// JSON, which Parse reads.
 type BuiltinNTttcp struct{}
 
 func (BuiltinNTttcp) Name() string { return "builtin-ntttcp" }
@@ -121,8 +121,8 @@ func ntttcpSize(n int64) string {
 	return decimal(n)
 }
 
-// Parse reads both ends' figures. Both measure the same window, from the moment
-// at which they agreed to begin.
+// Parse reads the figures of both ends. Both ends measure the same window. It begins
+// at the time on which they agreed.
 func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	var ends [2]*traffic.NTttcpResult
 	for i, role := range []string{"client", "server"} {
@@ -135,7 +135,7 @@ func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, e
 		}
 		r, err := readLine[traffic.NTttcpResult](role, out.Stdout)
 		if err == nil && (r.Bytes <= 0 || r.Seconds <= 0) {
-			err = fmt.Errorf("it carried %d bytes in %g s", r.Bytes, r.Seconds)
+			err = fmt.Errorf("the %s reports %d bytes in %g s, and both must be above 0; check that the peer ran", role, r.Bytes, r.Seconds)
 		}
 		if err != nil {
 			return Measurement{}, noResult(t.Name(), "%s: %v: %q", role, err, lastWords(out.Stdout+" "+out.Stderr))
@@ -147,8 +147,8 @@ func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, e
 	return sound(t.Name(), m)
 }
 
-// ntttcpMetrics are the figures of both ends. Errors are the machine's as NTttcp
-// counts them: failed connection attempts, or datagrams that could not be
+// ntttcpMetrics combines the figures of both ends. As in NTttcp, errors are of the
+// whole machine: failed connection attempts, or datagrams that could not be
 // delivered.
 func ntttcpMetrics(w suite.Workload, client, server *traffic.NTttcpResult) sample.Metrics {
 	sent, received := float64(client.Bytes)*8/client.Seconds, float64(server.Bytes)*8/server.Seconds
@@ -170,9 +170,10 @@ func ntttcpMetrics(w suite.Workload, client, server *traffic.NTttcpResult) sampl
 	return ms
 }
 
-// ntttcpDatagrams counts by payload: NTttcp's packet counters are the
-// machine's, and it numbers no datagram. So loss is what did not arrive within
-// windows of the same length, and reordering is not known.
+// ntttcpDatagrams computes datagrams from payload bytes, because NTttcp's packet
+// counters are of the whole machine. Loss is the payload that was sent but did not
+// arrive within windows of the same length. NTttcp does not number datagrams, so
+// reordering is not known.
 func ntttcpDatagrams(w suite.Workload, sent, received float64, ms sample.Metrics) {
 	if w.Buffer <= 0 {
 		return

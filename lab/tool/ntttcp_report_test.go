@@ -316,7 +316,7 @@ func TestWhatIsNoResultOfNTttcpIsAnError(t *testing.T) {
 // loopback and reads what it printed and wrote.
 func TestTheGeneratorsOwnFormIsReadBack(t *testing.T) {
 	port := freePorts(t)
-	const buffers, length, threads = 20_000, 4096, 2 // fewer take less than the millisecond that is printed
+	const buffers, length, threads = 20_000, 4096, 2 // fewer buffers take less than 1 ms, the resolution of the printed time
 	run := func(args ...string) []string {
 		return append(args, "-m", fmt.Sprintf("%d,*,127.0.0.1", threads), "-p", fmt.Sprint(port), "-n", fmt.Sprint(buffers), "-l", fmt.Sprint(length), "-to", "5000")
 	}

@@ -10,8 +10,9 @@ import (
 	"unicode/utf16"
 )
 
-// The generator prints and writes what Microsoft's NTttcp does. No driver reads
-// that: these readers check it, as NTttcp's own readers would take it.
+// The generator prints and writes the same text and XML as Microsoft's NTttcp. The
+// lab's tools read neither. The parsers in the tests check them as programs would
+// that read NTttcp's output.
 
 // NTttcpReport is what one end of Microsoft's NTttcp says of a run, in SI
 // units. Packets, retransmits, errors, interrupts and CPU are the machine's, not

@@ -455,7 +455,7 @@ var capturedOutputs = []captured{
 			sample.Throughput:              3655185000 * 8 / 1.000193608,
 			sample.ReceiverThroughput:      3655185000 * 8 / 1.000193608,
 			sample.SenderThroughput:        3655644128 * 8 / 1.000738881,
-			sample.ToolRetransmits:         2 * 1087, // both ends count their machine's, which is one here
+			sample.ToolRetransmits:         2 * 1087, // both ends count the whole machine, and here it is the same machine
 			sample.ToolSenderRetransmits:   1087,
 			sample.ToolReceiverRetransmits: 1087,
 			sample.ToolSenderCPU:           98.48484848499604,

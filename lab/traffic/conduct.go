@@ -52,7 +52,7 @@ func (c *conductor) run(stop <-chan struct{}) error {
 	}
 	end := int32(cooling)
 	if c.timing.Cooldown == 0 {
-		end = stopping // at once: a sender must not send between the two
+		end = stopping // set before the next step, because a sender must not send in between
 	}
 	marks := []struct {
 		after time.Duration

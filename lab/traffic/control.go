@@ -146,7 +146,7 @@ func (c *control) gone() error {
 	case errors.As(c.err, &said):
 		return fmt.Errorf("the %s says: %w", c.peer, said)
 	case errors.Is(c.err, bufio.ErrTooLong):
-		return fmt.Errorf("the %s sent a control message longer than %d bytes; is it a windtunnel?", c.peer, maxMessage)
+		return fmt.Errorf("the %s sent a control message longer than %d bytes; check that it is a windtunnel", c.peer, maxMessage)
 	case errors.Is(c.err, io.EOF):
 		return fmt.Errorf("the %s ended before the run was over; see what it printed, and start it again", c.peer)
 	}

@@ -66,11 +66,11 @@ func (m *machine) readPackets(proc procfs.FS, udp bool) error {
 	return err
 }
 
-// total adds counters, of which the kernel must have the first; earlier is the
-// error so far.
+// total adds counters. The kernel must have the first; the others can be nil. If the
+// first is present, total returns the error earlier.
 func total(earlier error, first *float64, more ...*float64) (sum uint64, err error) {
 	if first == nil {
-		return 0, fmt.Errorf("/proc/net/snmp lacks a counter of TCP or UDP")
+		return 0, fmt.Errorf("read packet counters: /proc/net/snmp lacks a counter of TCP or UDP")
 	}
 	sum = uint64(*first)
 	for _, n := range more {
@@ -107,7 +107,8 @@ func (m machine) since(before machine) usage {
 	return u
 }
 
-// megahertz returns the first CPU's clock; 0 where the kernel does not tell.
+// megahertz returns the clock rate of the first CPU; 0 if the kernel does not report
+// it.
 func megahertz(proc procfs.FS) float64 {
 	cpus, err := proc.CPUInfo()
 	if err != nil || len(cpus) == 0 {

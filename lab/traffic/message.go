@@ -23,7 +23,7 @@ type message struct {
 	Version int      `json:"version,omitempty"`
 	Token   uint64   `json:"token,omitempty"`
 	Spec    *Spec    `json:"spec,omitempty"`
-	Threads int      `json:"threads,omitempty"` // of an NTttcp sender (see ntttcp_sync.go)
+	Threads int      `json:"threads,omitempty"` // number of an NTttcp sender's threads (see ntttcp_sync.go)
 	Ports   []uint16 `json:"ports,omitempty"`
 	Error   string   `json:"error,omitempty"`
 	End     *End     `json:"end,omitempty"`

@@ -2,13 +2,13 @@ package traffic
 
 import "io"
 
-// NTttcpResult is what one end of an NTttcp run measured, as -json prints it.
+// NTttcpResult has the figures of one end of an NTttcp run. The flag -json prints it.
 type NTttcpResult struct {
 	Bytes       int64   `json:"bytes"`       // payload of all threads
-	Seconds     float64 `json:"seconds"`     // of the measured time
-	Retransmits uint64  `json:"retransmits"` // the machine's: TCP segments; 0 with -u
-	Errors      uint64  `json:"errors"`      // the machine's: failed connects, or undeliverable datagrams with -u
-	CPU         float64 `json:"cpu_percent"` // the machine's, of all processors
+	Seconds     float64 `json:"seconds"`     // length of the measured time
+	Retransmits uint64  `json:"retransmits"` // TCP segments that the whole machine sent again; 0 with -u
+	Errors      uint64  `json:"errors"`      // failed connects of the whole machine; with -u undeliverable datagrams
+	CPU         float64 `json:"cpu_percent"` // CPU use of the whole machine, in percent of all processors
 }
 
 func (a account) printJSON(out io.Writer) error {

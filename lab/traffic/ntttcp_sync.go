@@ -9,27 +9,28 @@ import (
 	"time"
 )
 
-// Without -ns a sender and a receiver agree over a control connection to the
-// port before the first data port when to begin:
+// Without -ns sender and receiver agree when to begin. They use a control
+// connection to the port before the first data port:
 //
 //	sender → receiver   ntttcp{threads}
-//	receiver → sender   ready{port}  its data sockets are there
+//	receiver → sender   ready{port}  the receiver's data sockets are open
 //	                    (the sender connects its threads)
 //	receiver → sender   start        every thread is connected; both begin
 //
-// The connection stays until the sender's threads have ended. This is not the
-// protocol of Microsoft's NTttcp, which is not public beyond its source: with a
-// real NTttcp at the other end, give -ns to both.
+// The connection stays open until the sender's threads have ended. Microsoft's
+// NTttcp has another protocol, documented only by its source. With Microsoft's
+// NTttcp at the other end, give -ns to both ends.
 
-var errStopped = errors.New("interrupted before any traffic; nothing was measured")
+var errStopped = errors.New("the run was interrupted before any traffic; nothing was measured")
 
-// peer takes a control connection into the run.
+// peer adds a control connection to the run. An interrupt of the run ends waits on
+// it.
 func (n *ntttcp) peer(conn net.Conn) *control {
 	c := newControl(conn, "other end at "+conn.RemoteAddr().String())
 	go func() {
 		select {
 		case <-n.stop:
-			conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection, on which nobody waits
+			conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection, which has no waiting reader
 		case <-c.lost:
 		}
 	}()
@@ -37,7 +38,7 @@ func (n *ntttcp) peer(conn net.Conn) *control {
 	return c
 }
 
-// await waits for a message; 0 is for ever.
+// await waits for a message of a kind, for at most wait; 0: no limit.
 func (n *ntttcp) await(c *control, kind string, wait time.Duration) (message, error) {
 	if wait == 0 {
 		wait = math.MaxInt64
@@ -80,14 +81,14 @@ func (n *ntttcp) acceptSync(l *net.TCPListener, threads int) (*control, error) {
 	case errors.Is(err, net.ErrClosed):
 		return nil, errStopped
 	case isTimeout(err):
-		return nil, fmt.Errorf("no sender came to %v within %v (-to); start one, without -ns", l.Addr(), n.wait)
+		return nil, fmt.Errorf("no sender connected to %v within %v (-to); start a sender without -ns", l.Addr(), n.wait)
 	case err != nil:
 		return nil, fmt.Errorf("wait for a sender on %v: %w", l.Addr(), err)
 	}
 	c := n.peer(conn)
 	m, err := n.await(c, typeNTttcp, handshakeTimeout)
 	if err == nil && m.Threads != threads {
-		err = fmt.Errorf("the sender has %d threads in -m and the receiver %d; both ends need as many", m.Threads, threads)
+		err = fmt.Errorf("the sender has %d threads and the receiver %d; give both ends the same number in -m", m.Threads, threads)
 	}
 	if err != nil {
 		return nil, c.refuse(err)

@@ -425,8 +425,8 @@ next:
 	}
 }
 
-// kernel makes a /proc with these files.
-func kernel(t *testing.T, files map[string]string) procfs.FS {
+// fakeProc returns a /proc with these files.
+func fakeProc(t *testing.T, files map[string]string) procfs.FS {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "42/net"), 0o755))
@@ -445,7 +445,7 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 		snmp  = "Ip: InReceives OutRequests\nIp: 1 2\nTcp: InSegs OutSegs RetransSegs AttemptFails\nTcp: 11 22 33 44\nUdp: InDatagrams InErrors OutDatagrams\nUdp: 5 6 7\n"
 		snmp6 = "Udp6InDatagrams \t100\nUdp6OutDatagrams\t200\nUdp6InErrors 1\n"
 	)
-	proc := kernel(t, map[string]string{"stat": stat, "42/net/snmp": snmp, "42/net/snmp6": snmp6, "cpuinfo": "processor\t: 0\ncpu MHz\t\t: 2599.998\n"})
+	proc := fakeProc(t, map[string]string{"stat": stat, "42/net/snmp": snmp, "42/net/snmp6": snmp6, "cpuinfo": "processor\t: 0\ncpu MHz\t\t: 2599.998\n"})
 	m, err := readMachine(proc, false)
 	must(t, err)
 	if math.Abs(m.busy-1.8) > 1e-9 || math.Abs(m.total-10.07) > 1e-9 || m.processors != 2 || m.interrupts != 123456 {
@@ -469,8 +469,8 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 		"few counters":  {"stat": stat, "42/net/snmp": "Tcp: InSegs\nTcp: 1\n"},
 		"no TCP or UDP": {"stat": stat, "42/net/snmp": ""},
 	} {
-		if m, err := readMachine(kernel(t, files), false); err == nil {
-			t.Errorf("%s: read as %+v without an error", what, m)
+		if m, err := readMachine(fakeProc(t, files), false); err == nil {
+			t.Errorf("%s: want an error, got %+v", what, m)
 		}
 	}
 	if proc, err = procfs.NewDefaultFS(); err != nil {

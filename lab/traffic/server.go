@@ -58,13 +58,13 @@ func (s *server) accept(listener *net.TCPListener) (net.Conn, error) {
 		return nil, nil
 	}
 	if isTimeout(err) {
-		return nil, fmt.Errorf("no client came to %v within %v; start one (windtunnel traffic client) or give a longer -wait", s.at, s.wait)
+		return nil, fmt.Errorf("no client connected to %v within %v; start one (windtunnel traffic client) or give a longer -wait", s.at, s.wait)
 	}
 	return conn, err
 }
 
-// acceptUntil waits for a connection; 0 is for ever. Once stop yields, the
-// listener is closed and the error is net.ErrClosed.
+// acceptUntil waits for a connection, for at most wait; 0: no limit. When stop is
+// closed, it closes the listener and returns net.ErrClosed.
 func acceptUntil(l *net.TCPListener, wait time.Duration, stop <-chan struct{}) (net.Conn, error) {
 	accepted := make(chan struct{})
 	defer close(accepted)

@@ -16,8 +16,8 @@ type Error struct {
 	What    string // kind of quantity: "size", "rate", "duration"
 	Text    string // the whole text as given
 	Offset  int    // byte of Text where the problem starts
-	Problem string // description of the error
-	Remedy  string // correct form
+	Problem string // error in the text
+	Remedy  string // description of the correct form
 }
 
 // Error prints text, place, problem and remedy on one line.

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// longest bounds the text of a quantity, and so its arithmetic.
+// longest is the maximum length of a quantity's text, in bytes. It also bounds the
+// arithmetic with the number.
 const longest = 64
 
 // quantity is a decimal number and its unit.
@@ -86,7 +87,7 @@ func (q quantity) times(factor int64, of string) (int64, error) {
 	return value.Int64(), nil
 }
 
-// absent is the text of a figure that does not exist.
+// absent is printed for a figure that does not exist.
 const absent = "—"
 
 // Finite reports whether f is a number that can be stored, compared and printed.

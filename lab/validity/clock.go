@@ -29,7 +29,7 @@ func (v *verdict) clockJump() {
 		way, math.Abs(ms), v.limits.ClockStep))
 }
 
-// stall fails if a reading of the series came late, on either node.
+// stall fails if a reading of the series was too late on a node.
 func (v *verdict) stall() {
 	worst, most, unknown := v.worst(v.limits.Stall, func(i int) (float64, bool) {
 		ms, _, ok := v.late(v.Sides[i])

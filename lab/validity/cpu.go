@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// sideNames and stealMetrics belong to Input.Sides, in their order.
+// sideNames and stealMetrics have the order of Input.Sides.
 var (
 	sideNames    = [...]string{"sender", "receiver"}
 	stealMetrics = [...]sample.Metric{sample.SenderStealCPU, sample.ReceiverStealCPU}
@@ -40,7 +40,8 @@ func (v *verdict) worst(limit float64, percent func(side int) (float64, bool)) (
 	return worst, most, unknown
 }
 
-// foreign fails with the figure of the worse side.
+// foreign fails if the foreign CPU time of a side is above the limit. It reports the
+// side with the higher figure.
 func (v *verdict) foreign() {
 	worst, most, unknown := v.worst(v.limits.Foreign, func(i int) (float64, bool) { return v.Sides[i].ForeignPercent(v.Window) })
 	if worst < 0 {

@@ -20,41 +20,42 @@ type Limits struct {
 
 // Default are the limits of every run.
 var Default = Limits{
-	// A node on one CPU that loses 3 % of it is 3 % slower if the CPU is the
-	// bottleneck: as much as the differences to be found. An idle machine shows
-	// well below 1 % (shells, timers, the engine's terminal).
+	// If a node has one CPU, loses 3 % of its time and the CPU is the bottleneck, the
+	// node is 3 % slower. The differences to be found are as large. An idle machine
+	// shows well below 1 % (shells, timers, the engine's terminal).
 	Foreign: 3,
-	// The same loss, caused by the host of the virtual machine. /proc/stat counts
-	// steal in steps of 10 ms, 1 % of a window of 1 s. 2 % cannot be one step.
+	// Steal is the same loss, caused by the host of the virtual machine. /proc/stat
+	// counts steal in steps of 10 ms: 1 % of a window of 1 s. 2 % needs two steps.
 	Steal: 2,
-	// A CPU outside the experiment must not process its packets. If such a CPU is
-	// full of softirq work, that work is missing in the nodes' figures. Less may be
-	// another program's traffic.
+	// A CPU outside the experiment must not process the experiment's packets. If
+	// softirq work fills such a CPU, the nodes' figures lack this work. A smaller
+	// share can be another program's traffic.
 	Stray: 90,
-	// The judgement of steadiness leaves out a start-up, but the window's figures
-	// include it: if half of the window is off by a quarter, the mean is off by an
-	// eighth. The halves of a series of ten noisy steps can differ by 10 %.
+	// The check of steadiness leaves out a start-up, but the window's figures include
+	// it. If the rate is a quarter too low in half of the window, the mean is an eighth
+	// too low. The halves of a series of ten noisy steps can differ by 10 %.
 	StartUp: 25,
-	// A rate that changes by a tenth within the window has no single value.
-	// Neighbours in a series are correlated, which makes p too small, hence 0.01.
+	// If the rate changes by a tenth within the window, one value cannot describe it.
+	// Neighbouring points of a series are correlated. This makes p too small, so the
+	// limit of p is 0.01.
 	Trend: 10, TrendP: 0.01,
-	// 1.4826 × MAD over the median. Streams on a quiet machine stay below 10 %. At
-	// 25 % half of the steps differ from the median by 17 % or more.
+	// The spread is 1.4826 × MAD divided by the median. Streams on a quiet machine stay
+	// below 10 %. At 25 % half of the steps differ from the median by 17 % or more.
 	Spread: 25, SpreadWindow: 1,
 	// Eight points can show a trend at 0.01 with one pair out of order; seven
 	// cannot.
 	Points: 8,
-	// The offered rate is the trial's independent variable. Working pacing is
-	// within 1 %; the rest is for short windows and tools with full seconds.
+	// The offered rate is the trial's independent variable. Correct pacing is within
+	// 1 %. The rest is a margin for short windows and for tools with whole seconds.
 	Target: 90,
-	// Address resolution and the ends of connections continue for a moment. A
-	// hundredth of the traffic means that a tool still runs.
+	// Address resolution and closing connections continue shortly after a trial. If a
+	// hundredth of the traffic remains, a tool still runs.
 	Moving: 1, MovingFloor: 1e6,
-	// Only a step of the wall clock changes the difference of both clocks. 5 ms are
-	// half a percent of a window of 1 s.
+	// The wall clock and the monotonic clock advance equally unless the wall clock is
+	// set. 5 ms are half a percent of a window of 1 s.
 	ClockStep: 5,
 	// The agents share their CPU with busy processes, which delay a reading by
-	// milliseconds. After tens of milliseconds the machine stood still, and TCP took
-	// that for loss.
+	// milliseconds. A delay of tens of milliseconds means that the machine stood
+	// still. TCP can take such a pause for loss.
 	Stall: 50,
 }

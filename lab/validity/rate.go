@@ -12,10 +12,9 @@ func (v *verdict) isStream() bool {
 	return v.Workload.Kind == suite.TCPStream || v.Workload.Kind == suite.UDPStream
 }
 
-// offTarget compares the sent rate with the requested one. Datagrams that the
-// network loses, and late TCP bytes, do not count as missing. If the network holds
-// the sender up so much that a tenth is missing, trials cannot be compared at that
-// rate.
+// offTarget compares the sent rate with the requested one. Lost datagrams and late
+// TCP bytes count as sent. If the network slows the sender by a tenth or more, trials
+// at that rate cannot be compared.
 func (v *verdict) offTarget() {
 	if !v.isStream() || v.Workload.Rate <= 0 {
 		return
@@ -46,7 +45,7 @@ func (v *verdict) offTarget() {
 }
 
 // sent returns the payload that the generator sent, in bits per second. For TCP it
-// is the payload that arrived, if the tool does not count both.
+// is the payload that arrived if the tool counts only one side.
 func (v *verdict) sent() (float64, bool) {
 	if sent, ok := v.metric(sample.SenderThroughput); ok {
 		return sent, true

@@ -10,7 +10,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// steps are the points of a series whose steps lie completely within the window.
+// steps has the points of a series. Each describes a step that lies completely within the window.
 type steps []sample.Point
 
 // inside leaves out NaN and infinite rates.
@@ -49,13 +49,13 @@ func (s steps) median() float64 {
 	return m
 }
 
-// startUp returns the index k of the first steady step, and the difference of the
-// rate before it, in percent of the steady rate. by is 0 for a start-up that ends in
+// startUp returns the index k of the first steady step. by is the difference of the
+// rate before that step, in percent of the steady rate; 0 if the start-up ends in
 // the first half of the window.
 //
-// A start-up is half of a series at most. A series without a change often yields
-// half, too. So half is a start-up only if the halves differ by more than limit;
-// else k is 0.
+// A start-up has at most half of the steps. The search often yields exactly half for
+// a series without a change. So half counts as a start-up only if the halves differ
+// by more than limit; else k is 0.
 func (s steps) startUp(limit float64) (k int, by float64) {
 	k = stats.SteadyFrom(s.rates())
 	if k < len(s)/2 || k == 0 || k >= len(s) {
@@ -68,7 +68,8 @@ func (s steps) startUp(limit float64) (k int, by float64) {
 	return k, by
 }
 
-// percentOf returns part / whole in percent, farOff at most, also for a whole of 0.
+// percentOf returns part / whole in percent. The result is farOff at most, also if
+// whole is 0.
 func percentOf(part, whole float64) float64 {
 	const farOff = 1e6
 	if part == 0 {

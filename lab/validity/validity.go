@@ -11,8 +11,8 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Input holds the measurements of one trial. Unknown ones are nil or absent. Their
-// gates are not judged, which is not the same as passed.
+// Input holds the measurements of one trial. Unknown measurements are nil or absent,
+// and Judge then does not judge their gates.
 type Input struct {
 	Workload suite.Workload
 	Metrics  sample.Metrics
@@ -26,11 +26,11 @@ type Input struct {
 	// that belongs neither to a node nor to the fabric. Empty means that there is
 	// no such CPU, nil that it is not known.
 	Stray map[int]float64
-	// Quiet is the traffic on the fabric after the tools' end, in bits per second,
-	// counted as sample.FabricBits is.
+	// Quiet is the traffic on the fabric after the tools have ended, in bits per
+	// second. It is counted in the same way as sample.FabricBits.
 	Quiet *float64
-	// ClockStep is the advance of the wall clock over the monotonic one between
-	// the window's edges, s.
+	// ClockStep is how far the wall clock advanced more than the monotonic clock within
+	// the window, s.
 	ClockStep *float64
 	// Unknown is the reason, in words for a person, why a gate cannot be judged.
 	Unknown map[sample.GateName]string

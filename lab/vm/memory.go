@@ -8,11 +8,10 @@ import (
 	"windtunnel/lab/units"
 )
 
-// reserve is the memory of QEMU itself and of the rest of the machine, bytes.
+// reserve is the memory that QEMU and other programs need beside the VM, in bytes.
 const reserve = 256 << 20
 
-// roomFor returns an error for a VM that would push other programs out of
-// memory.
+// roomFor returns an error if the machine has too little free memory for a VM.
 func roomFor(memory int64) error {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -23,7 +22,7 @@ func roomFor(memory int64) error {
 		return fmt.Errorf("read how much memory a VM may have: %w", err)
 	}
 	if a := info.MemAvailableBytes; a != nil && *a < uint64(memory+reserve) {
-		return fmt.Errorf("a VM of %s needs %s with what QEMU takes, and %s are available: make its memory smaller, or end other programs", units.FormatBytes(memory), units.FormatBytes(memory+reserve), units.FormatBytes(int64(*a)))
+		return fmt.Errorf("a VM with %s of memory needs %s including QEMU, but %s are available: give the VM less memory, or end other programs", units.FormatBytes(memory), units.FormatBytes(memory+reserve), units.FormatBytes(int64(*a)))
 	}
 	return nil
 }

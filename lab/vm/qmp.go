@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// qmp is a connection to a running QEMU (its docs/interop/qmp-spec.txt): one
-// JSON object a line each way, events between the answers. The lab asks one
-// command, so it needs no library.
+// qmp is a connection to a running QEMU (docs/interop/qmp-spec.txt in QEMU's
+// source). Both directions carry one JSON object per line, and events come between
+// answers. The lab sends one command only, so it uses no library.
 type qmp struct {
 	conn net.Conn
 	in   *json.Decoder

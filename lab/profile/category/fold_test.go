@@ -93,7 +93,7 @@ func TestAProgramsOwnWorkIsItsOwnAndAnInterruptIsNot(t *testing.T) {
 	}
 }
 
-// names lists every category that a stack can get, in the table's order.
+// names lists all categories that the table can assign to a stack, in its order.
 func (t *Table) names() []string {
 	names := []string{}
 	seen := map[string]bool{}

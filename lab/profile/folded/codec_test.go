@@ -118,8 +118,8 @@ func FuzzParseFolded(f *testing.F) {
 	})
 }
 
-// parseFolded reads folded stacks. They have samples only, no time and no
-// category.
+// parseFolded parses folded stacks. The text has sample counts, but no times and no
+// categories.
 func parseFolded(text string) ([]Stack, error) {
 	var stacks []Stack
 	for n, line := range strings.Split(text, "\n") {
@@ -132,7 +132,7 @@ func parseFolded(text string) ([]Stack, error) {
 		}
 		count, err := strconv.ParseUint(line[at+1:], 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("folded stacks, line %d: %.30q is no number of samples: %w", n+1, line[at+1:], err)
+			return nil, fmt.Errorf("folded stacks, line %d: %.30q is not a number of samples: %w", n+1, line[at+1:], err)
 		}
 		comm, rest, more := strings.Cut(line[:at], ";")
 		s := Stack{Comm: comm, Count: count}

@@ -34,7 +34,7 @@ func newTree(name string) *tree {
 	return &tree{name: name, by: map[string]float64{}, children: map[string]*tree{}}
 }
 
-// grow adds up the stacks of a profile, in cores.
+// grow builds the tree of a profile's stacks. Each value is CPU use in cores.
 func grow(p *Profile) *tree {
 	root := newTree("all")
 	if p.Side != "" {

@@ -1,7 +1,6 @@
-// Package folded holds CPU profiles: stacks with what they cost, each in one
-// category, and what can be made of them: a table by category, folded text, a
-// pprof file, a flame graph. It touches no file, clock
-// or kernel.
+// Package folded holds CPU profiles: stacks with their CPU time, each in one
+// category. It converts a profile to a table by category, folded text, a pprof file
+// or a flame graph. It uses no file, clock or kernel.
 package folded
 
 // Profile is where the CPU time of one node went in one window, or in the

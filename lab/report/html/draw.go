@@ -12,7 +12,7 @@ const (
 	rowStep   = 90 // a box and the arrow below it
 	padding   = 16
 	titleRoom = 40 // for a frame's title
-	dropsRoom = 10 // for the drops below the lowest box
+	dropsRoom = 10 // height for the drops below the lowest box, pixels
 )
 
 // wide draws a U: down through the sender's node, over the wire, up through

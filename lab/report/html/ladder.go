@@ -124,8 +124,8 @@ func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
 	return out
 }
 
-// add fills in what the step costs; text is what it adds, empty where that is not
-// told.
+// add fills in what the step costs. text is what the step adds; "" if the report
+// does not state it.
 func (r *rung) add(text string, m sample.Metric, c *report.Cost) {
 	if text != "" {
 		iv := c.Added

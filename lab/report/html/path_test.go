@@ -38,7 +38,7 @@ func TestPathGoesDownOneNodeOverTheWireAndUpTheOther(t *testing.T) {
 	}
 }
 
-func TestDropsStandInsideTheFrame(t *testing.T) {
+func TestDropsAreInsideThePicture(t *testing.T) {
 	r := quick(t)
 	trial := keep(r).median["vxlan/stream"]
 	p, _ := pathOf(trial)
@@ -56,7 +56,7 @@ func TestDropsStandInsideTheFrame(t *testing.T) {
 				continue
 			}
 			if drops++; b.DY+4 > bottom || bottom > pic.Height {
-				t.Errorf("%s: the drops of %s stand at %d; the frames end at %d, the picture at %d", pic.Class, b.Name, b.DY, bottom, pic.Height)
+				t.Errorf("%s: the drops of %s are at %d; the frames end at %d, the picture at %d", pic.Class, b.Name, b.DY, bottom, pic.Height)
 			}
 		}
 		if drops != 2 {

@@ -18,7 +18,7 @@ type validity struct {
 	Rows    []spoiled
 	More    int // trials that failed a gate and are not listed
 	Missing []string
-	Flags   []string // outcomes of trials that count, and advice
+	Flags   []string // flags of trials that count, and then advice
 }
 
 // spoiled is a trial that does not count.

@@ -133,7 +133,8 @@ func moduleFiles(k kernel.Kernel) ([]file, error) {
 	return append(files, file{ModuleOrder, 0o644, order.Bytes()}), nil
 }
 
-// programFiles are the programs, and the libraries of them and of init.
+// programFiles reads the installed programs, and the libraries of the programs and
+// of init. It leaves out programs that are not installed.
 func programFiles(names []string, init string) ([]file, error) {
 	libraries, err := librariesOf(init)
 	if err != nil {
@@ -151,7 +152,7 @@ func programFiles(names []string, init string) ([]file, error) {
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("copy %s: %w", name, err)
+			return nil, fmt.Errorf("copy %s into the VM's image: %w", name, err)
 		}
 		files = append(files, file{filepath.Join(Programs, name), 0o755, content})
 		libraries = append(libraries, libs...)
@@ -159,19 +160,20 @@ func programFiles(names []string, init string) ([]file, error) {
 	for _, path := range libraries {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("copy a library: %w", err)
+			return nil, fmt.Errorf("copy a library into the VM's image: %w", err)
 		}
 		files = append(files, file{path, 0o755, content})
 	}
 	return files, nil
 }
 
-// librariesOf lists the loader and the libraries that a program needs, directly
-// or not, as the loader itself finds them; none for a static program.
+// librariesOf lists the paths of the loader and of all libraries that a program
+// needs, directly or indirectly. The program's loader finds them. A static program
+// has none.
 func librariesOf(program string) ([]string, error) {
 	f, err := elf.Open(program)
 	if err != nil {
-		return nil, fmt.Errorf("find the libraries of %s: it is no ELF program that can be read: %w", program, err)
+		return nil, fmt.Errorf("find the libraries of %s: read it as an ELF program: %w", program, err)
 	}
 	f.Close()
 	libraries, err := ldd.List(program)
@@ -215,7 +217,7 @@ func write(files []file, path string) error {
 }
 
 func pack(files []file, to io.Writer) error {
-	z, err := gzip.NewWriterLevel(to, gzip.BestSpeed) // it is unpacked more often than it is read from a disk
+	z, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
@@ -230,15 +232,15 @@ func pack(files []file, to io.Writer) error {
 	return errors.Join(a.err, a.w.Close(), z.Close())
 }
 
-// archive writes a cpio archive, in which each folder comes before its files:
-// Linux makes no folder by itself. It keeps the first error.
+// archive writes a cpio archive. Each folder comes before its files, because Linux
+// does not create missing folders when it unpacks the archive. err is the first error.
 type archive struct {
 	w    *cpio.Writer
-	made map[string]bool // folders
+	made map[string]bool // folders in the archive
 	err  error
 }
 
-// folder adds a folder and the folders above it, each once.
+// folder adds a folder and the folders above it, unless the archive has them.
 func (a *archive) folder(path string) {
 	if a.made[path] {
 		return

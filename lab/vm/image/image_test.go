@@ -29,7 +29,7 @@ func spec(t *testing.T) Spec {
 	return Spec{Kernel: k, Init: self, Programs: []string{"ls", "wt-none"}}
 }
 
-// contents reads an image: file contents by path.
+// contents reads an image: path → content of the file.
 func contents(t *testing.T, path string) map[string][]byte {
 	t.Helper()
 	f, err := os.Open(path)
@@ -187,17 +187,17 @@ func FuzzWithoutSections(f *testing.F) {
 	})
 }
 
-func TestAProgramRunsInAPlaceThatHasNothingButItsLibraries(t *testing.T) {
+func TestAProgramRunsInARootFolderWithOnlyItsLibraries(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes the root folder")
 	}
 	chroot, err := exec.LookPath("chroot")
 	if err != nil {
-		t.Skip("chroot is not here")
+		t.Skip("chroot is not installed")
 	}
 	program, err := exec.LookPath("ls")
 	if err != nil {
-		t.Skip("ls is not here")
+		t.Skip("ls is not installed")
 	}
 	libs, err := librariesOf(program)
 	if err != nil {
@@ -222,16 +222,16 @@ func TestAProgramRunsInAPlaceThatHasNothingButItsLibraries(t *testing.T) {
 	}
 	out, err := exec.Command(chroot, root, program, "/").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "usr") {
-		t.Errorf("in a place of its own %s said %q: %v", program, out, err)
+		t.Errorf("in a root folder with only its libraries, %s printed %q: %v", program, out, err)
 	}
 }
 
-func TestAFileThatIsNoProgramIsRefused(t *testing.T) {
+func TestAFileThatIsNotAnELFProgramIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := librariesOf(path); err == nil || !strings.Contains(err.Error(), "no ELF program") {
+	if _, err := librariesOf(path); err == nil || !strings.Contains(err.Error(), "as an ELF program") {
 		t.Errorf("a script: %v", err)
 	}
 }

@@ -4,7 +4,7 @@
 // what a pointer or a screen reader is told.
 function flameGraph(place, status, tip) {
   const state = { root: null, focus: null, at: null, hits: new Set(), how: null, boxes: new Map(), nodes: new WeakMap() };
-  const rowHeight = 20, leastWidth = 0.003; // of the graph, 3 pixels: deep stacks of narrower boxes would look blank
+  const rowHeight = 20, leastWidth = 0.003; // leastWidth: share of the graph's width, about 3 pixels; narrower boxes look blank
 
   function line(n) { const list = []; for (let p = n; p; p = p.parent) list.unshift(p); return list; }
 
