@@ -35,7 +35,8 @@ func flowListCommand() *cobra.Command {
 		Short:   "List flows, all or filtered",
 		Aliases: []string{"ls"},
 		Long: `Lists flows from the view of the workload: the column Local has its end. The column
-By has the end that sent the first packet. Without a policy there are no flows.
+By has the end that sent the first packet. A port has flows only if the port or its
+network has a policy.
 
 --match has the syntax of OpenContrail's flow utility: one end, or both ends with
 a comma between them, in either order.`,
