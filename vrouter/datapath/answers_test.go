@@ -278,8 +278,9 @@ func TestTheMSSIsLoweredToTheWay(t *testing.T) {
 	}
 }
 
-// A port that may send from anywhere, or from the gateway's subnet, is answered
-// for the gateway and its neighbours as others are, and not for itself.
+// TestAWideSourceKeepsARPAndDiscovery: a port may send from any address. The vrouter
+// must still answer its ARP requests for the gateway and its neighbours, and must
+// not answer requests for the port's own addresses.
 func TestAWideSourceKeepsARPAndDiscovery(t *testing.T) {
 	wide := func(f *fib.Tables) {
 		onlyL3(f)

@@ -25,7 +25,7 @@ type Attachment struct {
 	Ifindex int
 	Kind    string // KindVif, KindFabric
 	Mode    string // "tcx", "clsact", "xdp+tcx", "xdp+clsact"
-	Guarded bool   // fabric: tunnel packets that are not the programs' may not leave
+	Guarded bool   // fabric: fabric_out drops tunnel packets that the programs did not send
 	Current bool   // the programs are those of this Datapath
 }
 
@@ -45,7 +45,7 @@ const (
 	hookFabricOut hook = "out"
 )
 
-// tcx is where a hook's program is attached as a tcx link.
+// tcx returns the tcx attach type of a hook's program.
 func (h hook) tcx() ebpf.AttachType {
 	if h == hookFabricOut {
 		return ebpf.AttachTCXEgress
@@ -53,7 +53,7 @@ func (h hook) tcx() ebpf.AttachType {
 	return ebpf.AttachTCXIngress
 }
 
-// parent is where a hook's program is attached as a filter.
+// parent returns the clsact parent of a hook's program, if it is a tc filter.
 func (h hook) parent() uint32 {
 	if h == hookFabricOut {
 		return netlink.HANDLE_MIN_EGRESS
@@ -114,9 +114,9 @@ func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	return Fabric{Mode: "xdp+" + mode}, nil
 }
 
-// GuardFabric puts fabric_out at the egress of an underlay device; idempotent.
-// Every vif must have this Datapath's program before: those of older ones do not
-// mark their packets, which the guard would drop.
+// GuardFabric attaches fabric_out to the egress of an underlay device; idempotent.
+// Before, attach this Datapath's program to every vif: older programs do not mark
+// their packets, and fabric_out would drop these.
 func (d *Datapath) GuardFabric(ifindex int) error {
 	_, err := d.attachTC(hookFabricOut, ifindex, !d.options.NoTCX)
 	return err

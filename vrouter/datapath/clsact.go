@@ -97,8 +97,8 @@ func clsact(l netlink.Link) netlink.Qdisc {
 	}
 }
 
-// ourFilters are the filters of ours on a device; others is how many foreign ones
-// are there.
+// ourFilters returns the vrouter's filters on a device, and the number of other
+// filters.
 func ourFilters(l netlink.Link) (ours []*netlink.BpfFilter, others int, err error) {
 	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
 		all, err := netlink.FilterList(l, parent)
@@ -192,7 +192,7 @@ func (d *Datapath) filtersAttached(note func(hook, int, string, bool)) error {
 				isVif = isVif || h == hookVif
 			}
 			if isVif {
-				break // there may be thousands, and none has anything at its egress
+				break // a vif has no filter at its egress, and there may be thousands of vifs
 			}
 		}
 	}

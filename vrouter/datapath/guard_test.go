@@ -9,8 +9,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A program behind the guard may clone a tunnel packet and send the clone through
-// the guard again, so the mark must stay.
+// TestTheGuardLetsAMarkedPacketPassAgain: a program after fabric_out may clone a
+// tunnel packet and send the clone through fabric_out again. So fabric_out must not
+// clear the mark.
 func TestTheGuardLetsAMarkedPacketPassAgain(t *testing.T) {
 	const contextMark, actUnspec, actShot = 8, 1<<32 - 1, 2 // offset in struct __sk_buff; linux/pkt_cls.h
 	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {

@@ -11,18 +11,21 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// nonce is what the programs of a node know each other's packets by: random, and
-// the same until the host boots again, so that programs of an older and a newer
-// agent may work together.
+// nonce is a random number by which the programs of a node recognise each other's
+// packets. It stays the same until the host reboots, so that the programs of an older
+// and a newer agent work together.
 type nonce [2]uint32
 
+// bootName is the directory of pins that every agent of the node uses until the host
+// reboots.
 const bootName = "boot"
 
-// bootNonce reads the pinned nonce of a node, or makes one.
+// bootNonce reads the pinned nonce of a node. If there is none, it generates and pins
+// one.
 func bootNonce(pins string) (n nonce, err error) {
 	dir := filepath.Join(pins, bootName)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return n, fmt.Errorf("make a place for the nonce: %w", err)
+		return n, fmt.Errorf("create the directory of the pinned nonce: %w", err)
 	}
 	path := filepath.Join(dir, "nonce")
 	m, err := ebpf.LoadPinnedMap(path, nil)
@@ -34,16 +37,16 @@ func bootNonce(pins string) (n nonce, err error) {
 		return n, fmt.Errorf("read the pinned nonce: %w", err)
 	}
 	if err := binary.Read(rand.Reader, binary.NativeEndian, &n); err != nil {
-		return n, fmt.Errorf("make a nonce: %w", err)
+		return n, fmt.Errorf("generate the nonce: %w", err)
 	}
-	n[0] |= 1 // never all zero, which is what a buffer may hold
+	n[0] |= 1 // not zero: metadata of an unused buffer and marks of other packets are zero
 	m, err = ebpf.NewMap(&ebpf.MapSpec{Name: "nonce", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
-		return n, fmt.Errorf("make the map of the nonce: %w", err)
+		return n, fmt.Errorf("create the map of the nonce: %w", err)
 	}
 	defer m.Close()
 	if err := m.Put(uint32(0), n); err != nil {
-		return n, fmt.Errorf("write the nonce: %w", err)
+		return n, fmt.Errorf("write the nonce to its map: %w", err)
 	}
 	if err := m.Pin(path); err != nil {
 		return n, fmt.Errorf("pin the nonce: %w", err)

@@ -26,7 +26,7 @@ const (
 	notRun      = 0x7fffffff
 )
 
-// Size of struct meta in bpf/meta.h, and where its nexthop is.
+// Size of struct meta in bpf/meta.h, and the offset of its nexthop, in bytes.
 const (
 	metaBytes   = 20
 	metaNexthop = 12

@@ -42,8 +42,8 @@ static __always_inline int owns4(const struct vif *v, __be32 ip)
 	return 0;
 }
 
-/* Whether an address is the workload's, not only of a prefix from which it may
- * send: the gateway may lie in such a one. */
+/* Returns 1 if an address is one of the workload's addresses. A prefix from which
+ * the workload may send does not count: it may contain the gateway's address. */
 static __always_inline int has4(const struct vif *v, __be32 ip)
 {
 	__u32 i;
@@ -109,7 +109,7 @@ static __noinline int answer_arp(struct __sk_buff *skb, const struct vif *v)
 	if (has4(v, target) || target == ip_at(a.sender_ip))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	r = route4(v->vrf, target);
-	if (r && r->nexthop == v->nexthop) /* what it routes for */
+	if (r && r->nexthop == v->nexthop) /* the route leads back to this workload */
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	if (!r || (l2 && !(r->flags & ROUTE_F_MAC) && target != v->gateway4)) {
 		trace(TRACE_ANSWER, v->vrf, 0, 0, 0);

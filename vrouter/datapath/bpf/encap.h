@@ -137,7 +137,8 @@ static __always_inline long make_room(struct __sk_buff *skb, const struct nextho
 	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, flags);
 }
 
-/* The mark lets the packet pass the guard of the fabric device (guard.h). */
+/* Sends an outer packet to the next hop of a path. The mark lets the packet pass
+ * fabric_out at the fabric device (guard.h). */
 static __always_inline int send_to_neighbour(struct __sk_buff *skb, const struct path *p)
 {
 	struct bpf_redir_neigh to = {};
@@ -166,11 +167,11 @@ static __always_inline const struct path *choose_path(const struct nexthop *nh, 
 }
 
 /*
- * Frames that are not IP: the kernel cannot insert headers into them, only in
- * front of them, and then takes them for what they were and finds them no
- * neighbour. So a clone of the finished outer packet enters the vif once more,
- * with its nexthop in its mark; there it is classified anew, and sent_raw sends
- * it.
+ * Sends an encapsulated frame whose inner protocol is not IP. Into such a frame the
+ * kernel cannot insert headers; it can only add them in front. The kernel still
+ * has the frame's old protocol then, and does not look up a neighbour for it. So a
+ * clone of the outer packet enters the vif again, with the nexthop's id in its
+ * mark. The kernel then sees an IP packet, and sent_raw sends it.
  */
 static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 family)
 {
@@ -240,7 +241,8 @@ static __always_inline int write_outer6(struct __sk_buff *skb, const struct next
  * Sends a frame into a tunnel. Of a frame with IP payload the Ethernet header
  * is not carried; with Ethernet payload `eth` is what the receiver shall see.
  * id: of the tunnel's nexthop.
- * Counts nothing. A function of its own to the verifier. Returns a tc action or minus a reason.
+ * Counts nothing. Not inlined: the verifier checks this function once, separately.
+ * Returns a tc action, or a negative drop reason.
  */
 __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 			   const struct inner *in, const struct ethhdr *eth)

@@ -29,7 +29,7 @@ struct outer {
 	__u8 family;
 	__u8 encap;
 	__u8 pad;
-	__u32 remote;    /* who sent it: struct remote's id; 0: unknown */
+	__u32 remote;    /* id of the sending node or gateway (struct remote); 0: unknown */
 	struct address source;
 };
 
@@ -181,7 +181,8 @@ static __always_inline struct target *target_of(const struct outer *o)
 					 bpf_map_lookup_elem(&ilm, &label);
 }
 
-/* Notes who sent the packet. GO_ON, or minus a reason: it may not send so. */
+/* Finds the sending node or gateway by the outer source address. Returns GO_ON, or a
+ * negative drop reason if the sender is unknown or must not use the encapsulation. */
 static __always_inline int find_sender(const struct node_settings *s, struct outer *o)
 {
 	struct remote *r = bpf_map_lookup_elem(&remotes, &o->source);
@@ -199,7 +200,7 @@ struct arrival {
 	__u8 ethernet; /* it came with its own Ethernet header */
 	__u8 raw;      /* skb->protocol may be stale: tc took the headers off */
 	__u8 pad;
-	__u32 remote;  /* who sent it; 0: unknown */
+	__u32 remote;  /* id of the sending node or gateway (struct remote); 0: unknown */
 };
 
 static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *nh,
@@ -244,13 +245,13 @@ static __noinline int local_member(struct __sk_buff *skb, __u32 composite, __u32
 	return 0;
 }
 
-/* Of an inner packet. */
+/* Source and destination address of an inner packet. */
 struct ends {
 	struct address from;
 	struct address to;
 };
 
-/* Reads the inner addresses. 0: neither IPv4 nor IPv6. */
+/* Reads the inner addresses. Returns the IP family; 0: neither IPv4 nor IPv6. */
 static __always_inline __u8 inner_family(struct __sk_buff *skb, struct ends *e)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;

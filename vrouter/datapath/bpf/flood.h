@@ -4,8 +4,8 @@
  * enters the overlay. A frame that came from the fabric goes to this node's
  * vifs alone; none returns to where it came from.
  *
- * A frame cannot be encapsulated twice, so each copy for a tunnel enters the
- * source vif once more, with the member that it is for in its mark.
+ * A frame cannot be encapsulated twice. So each copy for a tunnel enters the source
+ * vif again, with the index of its composite member in its mark.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What leaves a node by a fabric device. Tunnel packets to other nodes and
- * gateways come from the programs alone: a process on the node, or a container
- * that the node masquerades, has the node's address too, and could write any
- * label. The programs' packets have a mark that no other packet has.
+ * Recognises tunnel packets that leave a node by a fabric device. Only these eBPF
+ * programs may send tunnel packets to other nodes and gateways. A process on the
+ * node, or a container behind the node's masquerading, also has the node's address,
+ * and could write any label. The programs put a secret mark on their packets, so
+ * fabric_out drops tunnel packets without it.
  */
 #pragma once
 
@@ -25,7 +26,8 @@ static __always_inline int is_mpls_gre(struct __sk_buff *skb, __u32 at)
 	return !bpf_skb_load_bytes(skb, at, &gre, sizeof(gre)) && gre.protocol == bpf_htons(ETH_P_MPLS_UC);
 }
 
-/* What a receiver takes for a tunnel packet: read_outer(). */
+/* Returns 1 for packets that read_outer() at a known receiver treats as tunnel
+ * packets. */
 static __always_inline int is_tunnel_packet(const struct node_settings *s, struct __sk_buff *skb)
 {
 	struct address to = {};

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Marks with which a frame enters its vif once more. A mark does not come with
- * a frame out of a workload's namespace. A process on the node may set it, and
- * its frame comes with its socket; the programs' own frames are clones, which
- * have none.
+ * Marks of frames that the programs send through a vif again. The kernel clears the
+ * mark of a frame that leaves a workload's namespace. A process on the node can set
+ * any mark, but its frame has a socket. The programs' frames are clones, which have
+ * no socket.
  */
 #pragma once
 
 #include "types.h"
 
-/* A copy for a member of a composite nexthop: the member's index below it. */
+/* A copy for a member of a composite nexthop. The low bits are the member's index. */
 #define COPY_MARK 0x76721000
 #define IS_COPY(mark) (((mark) & ~(MAX_MEMBERS - 1)) == COPY_MARK)
 
-/* A finished outer packet: the nexthop's id below it. */
+/* A complete outer packet. The low bits are the nexthop's id. */
 #define RAW_MARK 0x80000000
 
-/* Takes internal marks off frames that are not the programs' own. */
-static __always_inline void distrust_mark(struct __sk_buff *skb)
+/* Clears internal marks of frames that the programs did not send. */
+static __always_inline void clear_foreign_mark(struct __sk_buff *skb)
 {
 	if (skb->mark && skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark)))
 		skb->mark = 0;

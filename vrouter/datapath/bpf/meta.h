@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What XDP leaves for tc on a fabric device: metadata in front of the frame. It
- * stays with the kernel's buffer: a packet that a workload or the node forwards
- * carries it on, to other nodes on the same host too. So it has a number that
- * only this node knows, tc believes it once, and an IP packet must have the
- * Ethernet header that XDP wrote.
+ * Metadata that XDP writes in front of a frame, for tc on the same fabric device.
+ * The kernel keeps the metadata with the packet's buffer: if a workload or the node
+ * forwards the packet, the metadata reaches other devices, also those of other
+ * nodes on the same host. Three checks prevent that it is used there. The metadata
+ * has a random number that only this node knows. tc uses it once and clears the
+ * number. In front of an IP packet must be the Ethernet header that XDP wrote.
  */
 #pragma once
 
 #include "nonce.h"
 #include "types.h"
 
-/* GRO merges only what agrees in it. The kernel's neighbour code may overwrite
- * its last 2 bytes, which is why the nonce comes first. */
+/* GRO merges only packets with equal metadata. The kernel's neighbour code may
+ * overwrite the last 2 bytes, so the nonce comes first. */
 struct meta {
 	__u32 nonce[2];
 	__u32 mark; /* encapsulation << 1 | ethernet */
 	__u32 nexthop;
-	__u32 remote; /* who sent it: struct remote */
+	__u32 remote; /* id of the sending node or gateway (struct remote) */
 };
 
-/* The Ethernet header in front of an IP packet: unused addresses. Without
- * fabric_tc behind XDP the host's stack takes the frame for another host's. */
+/* Source and destination address that XDP writes in front of an IP packet. No device
+ * has this address. If fabric_tc is missing, the host's stack therefore drops the
+ * frame. */
 #define UNUSED_MAC { 2 }
 
 static __always_inline void write_meta(struct meta *m, __u8 encap, int ethernet, __u32 nexthop,
@@ -41,8 +43,8 @@ static __always_inline int is_unused_mac(const __u8 *mac)
 	return !((m[0] ^ bpf_htons(0x0200)) | m[1] | m[2]);
 }
 
-/* Reads the metadata of the frame into *m, and ends its life. 0: it is not of
- * this frame. */
+/* Copies the frame's metadata into *m and clears its nonce, so that it is used only
+ * once. Returns 0 if the metadata is missing or belongs to another frame. */
 static __always_inline int take_meta(struct __sk_buff *skb, struct meta *m)
 {
 	struct meta *in = (void *)(long)skb->data_meta;

@@ -52,7 +52,7 @@ static __always_inline int owns6(const struct vif *v, const struct address *ip)
 	return 0;
 }
 
-/* has4()'s rule for IPv6. */
+/* has4() for IPv6. */
 static __always_inline int has6(const struct vif *v, const struct address *ip)
 {
 	const __u64 *s = (const void *)ip;
@@ -114,8 +114,9 @@ static __always_inline int send_advertisement(struct __sk_buff *skb, const struc
 	return bpf_redirect(skb->ifindex, 0);
 }
 
-/* A workload advertises its own addresses. Link-local ones are not known, but
- * for the router's. */
+/* Returns 1 if a workload may send a neighbour advertisement for an address. It may
+ * for its own addresses. It may also for each link-local address except the
+ * router's: the tables do not have the workloads' link-local addresses. */
 static __always_inline int may_advertise(const struct vif *v, const struct address *target)
 {
 	const __u8 *t = target->bytes;
@@ -155,7 +156,7 @@ static __noinline int answer_nd(struct __sk_buff *skb, const struct vif *v)
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	link_local = is_router_link_local(v, s.target.bytes);
 	r = link_local ? 0 : route6(v->vrf, &s.target);
-	if (r && r->nexthop == v->nexthop) /* what it routes for */
+	if (r && r->nexthop == v->nexthop) /* the route leads back to this workload */
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	if (link_local || (r && !l2) || (r && same6(&s.target, &v->gateway6))) {
 		trace(TRACE_ANSWER, v->vrf, 0, 0, 1);

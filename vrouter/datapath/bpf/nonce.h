@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the programs of a node know each other's packets by. */
+/* The nonce by which the programs of a node recognise each other's packets. */
 #pragma once
 
-/* Random, the same for all programs of a node until the host boots again. */
+/* A random number. It is the same for all programs of a node until the host
+ * reboots. */
 volatile const __u32 nonce[2] = {};
 
 /* The mark of a packet that the programs send into the underlay. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Who may send what through a tunnel. The outer source is a node or gateway: its
- * number is `remote`. The inner source must be an address that this one has in
- * the network, by the routes that lead there, or a prefix from which it may send
- * beside these. 0: nothing is known of the sender, and any may send.
+ * Checks the inner source of tunnel packets. The outer source address identifies a
+ * node or gateway; `remote` is its id. The inner source is valid if a route or
+ * bridge entry for it leads to that remote, or if the map senders allows it. With
+ * remote 0 the sender is unknown, and every inner source is valid.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ static __always_inline int may_send_from(__u32 vrf, __u32 remote, const struct a
 	return !!bpf_map_lookup_elem(&senders, &key);
 }
 
-/* Whether the inner packet's source is the sender's. */
+/* Returns 1 if the remote may send packets from an inner source address. */
 static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
 {
 	struct route *r;
@@ -48,7 +48,7 @@ static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct a
 	return (r && leads_to(r->nexthop, remote)) || may_send_from(vrf, remote, source, family);
 }
 
-/* Whether the inner frame's source is a station of the sender's. */
+/* Returns 1 if the remote may send frames from an inner source MAC address. */
 static __noinline int is_senders_station(__u32 vrf, __u32 remote, const __u8 *mac)
 {
 	struct bridge_key key = { .vrf = vrf };

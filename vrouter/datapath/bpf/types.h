@@ -60,7 +60,7 @@ struct nexthop {
 	__u32 vrf;       /* VRF and L2-receive: which; encap: the vif's */
 	__u32 vif;       /* encap: vif id */
 	__u32 oif;       /* encap: ifindex of the vif */
-	__u32 remote;    /* tunnel: to whom, struct remote's id; 0: to no known one */
+	__u32 remote;    /* tunnel: id of the node or gateway at its far end (struct remote); 0: unknown */
 	__u8 dmac[6];    /* encap: the workload's; tunnel with VXLAN: remote router's */
 	__u8 smac[6];    /* encap: this router's */
 	__u16 mtu;       /* largest inner IP packet in bytes, without its Ethernet header */
@@ -190,25 +190,25 @@ struct node_settings {
 
 /* remotes: struct address -> struct remote. Who may send overlay packets. */
 struct remote {
-	__u32 nexthop;   /* tunnel to it; its learned MTU is kept there */
+	__u32 nexthop;   /* tunnel to the remote; its learned MTU is stored by this id */
 	__u32 id;        /* of the node or gateway */
-	__u8 encaps;     /* bits 1 << enum encapsulation that it may use */
+	__u8 encaps;     /* encapsulations that the remote may use: bits 1 << enum encapsulation */
 	__u8 pad[3];
 };
 
-/* senders: from which prefixes a node or gateway may send, beside the addresses
- * that routes lead to. Integers are in network order, as in lpm4_key. */
+/* Key of senders: a prefix from which a node or gateway may send, in addition to the
+ * addresses whose routes lead to it. Integers are in network order, as in lpm4_key. */
 struct sender_key {
-	__u32 prefixlen; /* counts the 64 bits in front of address too */
+	__u32 prefixlen; /* bits, including the 64 bits before address */
 	__be32 remote;
 	__be16 vrf;
-	__u8 family;     /* 0: of MAC addresses, and any may send */
+	__u8 family;     /* 4 or 6; 0: the remote may send frames from any MAC address */
 	__u8 pad;
 	struct address address;
 };
 
 struct sender {
-	__u32 known;     /* 1 */
+	__u32 known;     /* always 1 */
 };
 
 /* learned_mtu[nexthop id]: what the underlay's routers said (RFC 1191, 8201). */

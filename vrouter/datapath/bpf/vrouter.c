@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The vrouter's programs: from_workload at each vif's tc ingress; fabric_xdp
- * and fabric_tc on each fabric device, and fabric_out at its egress. What is no overlay packet passes on
- * untouched.
+ * The vrouter's programs: from_workload at the tc ingress of each vif; fabric_xdp
+ * and fabric_tc at the ingress of each fabric device, and fabric_out at its egress.
+ * Packets outside the overlay pass unchanged.
  */
 #include "headers.h"
 #include "checksum.h"
@@ -18,7 +18,7 @@ int from_workload(struct __sk_buff *skb)
 	__u32 ifindex = skb->ifindex;
 	struct vif *v;
 
-	distrust_mark(skb);
+	clear_foreign_mark(skb);
 	if (skb->mark & RAW_MARK)
 		return sent_raw(skb); /* it was counted when it came in */
 	v = bpf_map_lookup_elem(&vifs, &ifindex);
@@ -190,9 +190,10 @@ static __always_inline void learn(struct __sk_buff *skb)
 		learn_mtu6(skb);
 }
 
-/* A tagged frame is for the VLAN's own device: the underlay is untagged here. XDP
- * does not see a tag that the NIC took off. */
-static __always_inline int is_of_vlan(struct __sk_buff *skb)
+/* Returns 1 if a frame has a VLAN tag with an id. Such a frame belongs to a VLAN
+ * device: on the fabric device, the underlay is untagged. XDP cannot check this,
+ * because it does not see a tag that the NIC has removed. */
+static __always_inline int has_vlan(struct __sk_buff *skb)
 {
 	return skb->vlan_present && (skb->vlan_tci & 0xfff);
 }
@@ -208,9 +209,9 @@ int fabric_tc(struct __sk_buff *skb)
 	__u32 head;
 
 	if (take_meta(skb, &m))
-		return finish(skb, 0, 0, is_of_vlan(skb) ? -DROP_VLAN : arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7, m.remote));
+		return finish(skb, 0, 0, has_vlan(skb) ? -DROP_VLAN : arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7, m.remote));
 	s = the_settings();
-	if (!s || is_of_vlan(skb)) {
+	if (!s || has_vlan(skb)) {
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
@@ -240,8 +241,8 @@ int fabric_out(struct __sk_buff *skb)
 {
 	struct node_settings *s;
 
-	/* The mark stays: a program behind this one may clone the packet and send
-	 * the clone through here again. */
+	/* Do not clear the mark: a later program may clone the packet, and the clone
+	 * then passes this program again. */
 	if (skb->mark == own_mark())
 		return TC_ACT_UNSPEC;
 	s = the_settings();

@@ -165,8 +165,9 @@ static __always_inline int is_nd(__u8 icmp6)
 	return icmp6 >= 133 && icmp6 <= 137;
 }
 
-/* Neighbour discovery behind extension headers would pass its checks (RFC 6980,
- * RFC 7113). `ip` is of a packet with one. */
+/* Returns 1 if a neighbour discovery message may be behind an extension header, where
+ * answer_nd() would not check it (RFC 6980, RFC 7113). The packet of `ip` must have
+ * an extension header. */
 static __always_inline int hides_nd(const struct ipv6hdr *ip, void *end)
 {
 	const __u8 *next = (const void *)(ip + 1);
@@ -174,12 +175,13 @@ static __always_inline int hides_nd(const struct ipv6hdr *ip, void *end)
 	return (void *)(next + 1) > end || *next == IPPROTO_ICMPV6 || is_extension(*next);
 }
 
-/* Rules that deny by address know nothing of a link-local or unspecified one. So
- * these are for what keeps the link alone: neighbour discovery, listener reports
- * behind their hop-by-hop header (RFC 3810, section 5), and duplicate address
- * detection, which alone has no address (RFC 4862, section 5.4). A port that may
- * send from anywhere is not held to it. */
-static __noinline int speaks_of_link(struct __sk_buff *skb, const struct vif *v)
+/* Returns 1 if a workload may send a packet from a link-local or unspecified address.
+ * Policy rules with addresses do not match such a source. So a workload may use one
+ * only for neighbour discovery, for multicast listener reports after a hop-by-hop
+ * header (RFC 3810, section 5), and for duplicate address detection. Only the last
+ * may use the unspecified address (RFC 4862, section 5.4). A port that may send from
+ * any address has no such limit. */
+static __noinline int may_use_link_source(struct __sk_buff *skb, const struct vif *v)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ipv6hdr *ip = data + ETH_HLEN;
@@ -194,7 +196,8 @@ static __noinline int speaks_of_link(struct __sk_buff *skb, const struct vif *v)
 	return ip->nexthdr == IPPROTO_HOPOPTS && ip->daddr.s6_addr[0] == 0xff && ip->hop_limit == 1;
 }
 
-/* Whether an IPv6 packet is of the link alone: it is never routed. */
+/* Returns 1 if an IPv6 packet must not be routed, because its source or destination
+ * is link-local or its source is unspecified. */
 static __noinline int stays_on_link(struct __sk_buff *skb)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
@@ -236,7 +239,7 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 		return -DROP_LINK_LOCAL;
 	if (!is_link_local6(&ip->saddr) && !is_unspecified6(&ip->saddr))
 		return source_is_own6(v, &ip->saddr) ? GO_ON : -DROP_SPOOFED_IP;
-	return speaks_of_link(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
+	return may_use_link_source(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
 }
 
 static __always_inline __be32 v4_of(const struct address *a)
@@ -405,7 +408,7 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	return WENT(verdict, OUT_FORWARDED);
 }
 
-/* DHCP from a server's port (RFC 2131, RFC 8415). */
+/* Returns 1 for packets from the UDP port of a DHCP server (RFC 2131, RFC 8415). */
 static __noinline int is_dhcp_answer(struct __sk_buff *skb, const struct frame *f)
 {
 	__be16 port;
@@ -466,8 +469,8 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	__u32 head = skb->len < 54 ? skb->len : 54;
 	int verdict;
 
-	/* The kernel keeps a tag beside the frame: it would be the outer frame's, and
-	 * choose the underlay's VLAN. */
+	/* The kernel stores a VLAN tag outside the frame's bytes. After encapsulation
+	 * it would be the tag of the outer frame and select a VLAN of the underlay. */
 	if (skb->vlan_present)
 		return -DROP_VLAN;
 	/* The verifier follows one check; the short way pulls what there is. */
