@@ -85,7 +85,7 @@ func TestARouterAdvertisementDoesNotTakeARoute(t *testing.T) {
 	}
 	b.up()
 	for range 3 {
-		rogue.sendFrame(t, rogue.advertisement(t), false)
+		rogue.sendFrame(rogue.advertisement(t))
 		time.Sleep(50 * time.Millisecond)
 	}
 	soon(t, 3*time.Second, "the workload that accepts it has the address", func() error {
@@ -100,14 +100,10 @@ func TestARouterAdvertisementDoesNotTakeARoute(t *testing.T) {
 
 func mustContain(text, part string) error {
 	if !strings.Contains(text, part) {
-		return errMissing(part + " is not in:\n" + text)
+		return fmt.Errorf("%q is missing in:\n%s", part, text)
 	}
 	return nil
 }
-
-type errMissing string
-
-func (e errMissing) Error() string { return string(e) }
 
 // behindOptions is a UDP datagram behind a hop-by-hop header with padding.
 func (w *workload) behindOptions(t testing.TB, dst model.MAC, from, to netip.Addr, port uint16, data []byte) []byte {
@@ -144,14 +140,14 @@ func TestALinkLocalSourceDoesNotPassADenial(t *testing.T) {
 			watch := watchFor(t, y.ns, "eth0", secret)
 			for _, from := range []netip.Addr{x.ip(6), x.linkLocal(), netip.IPv6Unspecified(), netip.MustParseAddr("fe80::1234")} {
 				for _, mac := range []model.MAC{dst, model.RouterMAC} {
-					x.sendFrame(t, udpFrame(t, x.port.MAC, mac, from, y.ip(6), 7777, secret), false)
-					x.sendFrame(t, x.behindOptions(t, mac, from, y.ip(6), 7777, secret), false)
+					x.sendFrame(udpFrame(t, x.port.MAC, mac, from, y.ip(6), 7777, secret))
+					x.sendFrame(x.behindOptions(t, mac, from, y.ip(6), 7777, secret))
 					echo := x.icmp6(t, from, y.ip(6), 64, 128, append([]byte{0, 1, 0, 1}, secret...))
 					copy(echo, mac[:])
-					x.sendFrame(t, echo, false)
+					x.sendFrame(echo)
 					unreachable := x.icmp6(t, from, y.ip(6), 64, 1, append([]byte{0, 0, 0, 0}, secret...))
 					copy(unreachable, mac[:])
-					x.sendFrame(t, unreachable, false)
+					x.sendFrame(unreachable)
 				}
 			}
 			for _, frame := range watch(300 * time.Millisecond) {
@@ -207,7 +203,7 @@ func TestAWorkloadDoesNotPoseAsARouterOrNeighbour(t *testing.T) {
 					watches[w] = watchFor(t, w.ns, "eth0", nil)
 				}
 				for _, frame := range forged {
-					x.sendFrame(t, frame, false)
+					x.sendFrame(frame)
 				}
 				time.Sleep(200 * time.Millisecond)
 				for w, watch := range watches {
@@ -264,7 +260,7 @@ func TestAWorkloadsTagDoesNotReachTheUnderlay(t *testing.T) {
 			secret := []byte("behind a tag")
 			watch := watchFor(t, b.nodes[1].ns, "fab", secret)
 			for range 3 {
-				x.sendFrame(t, tagged(udpFrame(t, x.port.MAC, dst, x.ip(4), y.ip(4), 7777, secret), 5), false)
+				x.sendFrame(tagged(udpFrame(t, x.port.MAC, dst, x.ip(4), y.ip(4), 7777, secret), 5))
 			}
 			for _, frame := range watch(300 * time.Millisecond) {
 				t.Errorf("it is on the underlay: %x", frame)

@@ -119,26 +119,6 @@ func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
 	}
 }
 
-// sendMarked sends frames from a device of the node, with a mark.
-func (n *node) sendMarked(device string, mark int, frame []byte) {
-	n.bed.t.Helper()
-	n.bed.must(in(n.ns, func() error {
-		d, err := net.InterfaceByName(device)
-		if err != nil {
-			return err
-		}
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, mark); err != nil {
-			return err
-		}
-		return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: d.Index})
-	}))
-}
-
 // A process on the node may mark its packets as the programs mark their own.
 // Through the node's port such a packet must not leave without a tunnel.
 func TestAMarkOfAProcessDoesNotSendATenantsPacketBare(t *testing.T) {
@@ -151,10 +131,10 @@ func TestAMarkOfAProcessDoesNotSendATenantsPacketBare(t *testing.T) {
 	secret := udpFrame(t, own.MAC, model.RouterMAC, own.IPs[0], netip.MustParseAddr("10.1.0.11"), 4000, []byte("tenant secret"))
 	watch := watchFor(t, b.nodes[1].ns, "fab", []byte("tenant secret"))
 	for nexthop := range 32 {
-		b.nodes[0].sendMarked(b.nodes[0].hostDevice(), 0x80000000|nexthop, secret)
+		b.nodes[0].sendFrame(b.nodes[0].hostDevice(), 0x80000000|nexthop, secret)
 	}
 	for member := range 4 {
-		b.nodes[0].sendMarked(b.nodes[0].hostDevice(), 0x76721000|member, secret)
+		b.nodes[0].sendFrame(b.nodes[0].hostDevice(), 0x76721000|member, secret)
 	}
 	for _, frame := range watch(300 * time.Millisecond) {
 		isXDPs := bytes.HasPrefix(frame, []byte{2, 0, 0, 0, 0, 0}) // decapsulated by the node's own program

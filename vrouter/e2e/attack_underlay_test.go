@@ -217,11 +217,11 @@ func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
 			inner := udpFrame(t, model.RouterMAC, model.RouterMAC, z.ip(4), x.ip(4), 7777, []byte("hello"))[14:]
 			outer := udpFrame(t, model.MAC{2, 0xfa, 0, 0, 0, 3}, model.MAC{2, 0xfa, 0, 0, 0, 1}, all[2].v4, all[0].v4, 6635, append([]byte{0, 1, 0x21, 64}, inner...))
 			outer = withSourcePort(outer, 34, 50000)
-			all[2].sendMarked("fab", 0, outer)
+			all[2].sendFrame("fab", 0, outer)
 			if !heard() {
 				t.Fatalf("the untagged packet was not heard: %v", b.nodes[0].drops())
 			}
-			all[2].sendMarked("fab", 0, tagged(outer, 5))
+			all[2].sendFrame("fab", 0, tagged(outer, 5))
 			if heard() {
 				t.Error("a tagged tunnel packet was delivered")
 			}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/binary"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,14 +55,14 @@ func TestAChecksumOfZeroThatWasLeftToTheNICIsRight(t *testing.T) {
 	sum := binary.BigEndian.Uint16(zero[sumAt:])
 	binary.BigEndian.PutUint16(zero[urgentAt:], sum) // the sum is 0xffff now, its complement zero
 	binary.BigEndian.PutUint16(zero[sumAt:], pseudoSum(zero))
-	x.sendFrame(t, zero, true)
+	x.sendUnfinished(zero)
 	y.awaitTCP(t, "OutRsts", 1) // nobody listens; a wrong sum would get no answer
 	if n := y.tcp(t, "InCsumErrors"); n != 0 {
 		t.Errorf("the receiver found %d wrong checksums, want none", n)
 	}
 	bad := segment(t, x, y, wrong)
 	bad[sumAt+1] ^= 1
-	x.sendFrame(t, bad, false)
+	x.sendFrame(bad)
 	y.awaitTCP(t, "InCsumErrors", 1)
 
 	want := map[string]checksums{strconv.Itoa(left): {right: 1}, strconv.Itoa(wrong): {wrong: 1}}
@@ -118,36 +117,6 @@ func pseudoSum(frame []byte) uint16 {
 		sum = sum&0xffff + sum>>16
 	}
 	return uint16(sum)
-}
-
-// sendFrame sends a frame as it is; leftToNIC: its TCP checksum is not complete,
-// and the kernel knows.
-func (w *workload) sendFrame(t *testing.T, frame []byte, leftToNIC bool) {
-	t.Helper()
-	var header [10]byte // struct virtio_net_hdr
-	if leftToNIC {
-		header[0] = 1 // VIRTIO_NET_HDR_F_NEEDS_CSUM
-		binary.NativeEndian.PutUint16(header[6:], tcpAt)
-		binary.NativeEndian.PutUint16(header[8:], sumAt-tcpAt)
-	}
-	err := in(w.ns, func() error {
-		device, err := net.InterfaceByName("eth0")
-		if err != nil {
-			return err
-		}
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
-			return err
-		}
-		return unix.Sendto(fd, append(header[:], frame...), 0, &unix.SockaddrLinklayer{Ifindex: device.Index})
-	})
-	if err != nil {
-		t.Fatalf("send a frame from %s: %v", w.port.Name, err)
-	}
 }
 
 // tcp is one of the workload's TCP counters.

@@ -29,29 +29,18 @@ static __always_inline __be32 ip_at(const __u8 *p)
 	return ip;
 }
 
-static __always_inline int owns4(const struct vif *v, __be32 ip)
+/* Returns 1 if a workload may send from an address. With alone, only if the address is
+ * one of its own: a prefix from which it may also send can contain the gateway's. */
+static __always_inline int owns4(const struct vif *v, __be32 ip, int alone)
 {
 	__u32 i;
 
 	for (i = 0; i < MAX_SOURCES; i++) {
+		__be32 mask = v->source4[i].mask;
+
 		if (i >= v->sources4)
 			break;
-		if ((ip & v->source4[i].mask) == v->source4[i].address)
-			return 1;
-	}
-	return 0;
-}
-
-/* Returns 1 if an address is one of the workload's addresses. A prefix from which
- * the workload may send does not count: it may contain the gateway's address. */
-static __always_inline int has4(const struct vif *v, __be32 ip)
-{
-	__u32 i;
-
-	for (i = 0; i < MAX_SOURCES; i++) {
-		if (i >= v->sources4)
-			break;
-		if (v->source4[i].mask == 0xffffffff && ip == v->source4[i].address)
+		if ((ip & mask) == v->source4[i].address && (!alone || !~mask))
 			return 1;
 	}
 	return 0;
@@ -100,13 +89,13 @@ static __noinline int answer_arp(struct __sk_buff *skb, const struct vif *v)
 		return -DROP_MALFORMED;
 	if (!is_mac(a.sender_mac, v->mac) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
 		return -DROP_SPOOFED_MAC;
-	if (ip_at(a.sender_ip) && !owns4(v, ip_at(a.sender_ip)) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
+	if (ip_at(a.sender_ip) && !owns4(v, ip_at(a.sender_ip), 0) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
 		return -DROP_SPOOFED_IP;
 	l2 = v->flags & VIF_F_L2;
 	target = ip_at(a.target_ip);
 	if (a.operation != bpf_htons(ARP_REQUEST))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
-	if (has4(v, target) || target == ip_at(a.sender_ip))
+	if (owns4(v, target, 1) || target == ip_at(a.sender_ip))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	r = route4(v->vrf, target);
 	if (r && r->nexthop == v->nexthop) /* the route leads back to this workload */
