@@ -250,7 +250,7 @@ func TestNTttcpEndsOnSIGINTWhileItWaitsForTheOtherEnd(t *testing.T) {
 func TestNTttcpSaysWhatIsWrong(t *testing.T) {
 	port := freePort(t) + 1
 	alone := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,127.0.0.1 -t 1 -to 200", port))...)
-	if code, _, stderr := alone.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "no sender came") {
+	if code, _, stderr := alone.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "no sender connected") {
 		t.Errorf("a receiver alone: exit %d, %q", code, stderr)
 	}
 	foreign := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,192.0.2.1 -t 1", port))...)

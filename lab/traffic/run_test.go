@@ -461,7 +461,7 @@ func TestAServerThatIsNotThereIsAClearError(t *testing.T) {
 
 func TestAServerWithoutAClientEndsAfterItsWait(t *testing.T) {
 	server := start(t, "traffic", "server", "-listen", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "-once", "-wait", "100ms")
-	if code, _, stderr := server.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "no client came") {
+	if code, _, stderr := server.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "no client connected") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

@@ -119,7 +119,7 @@ func TestAMachineLargerThanTheMemoryIsNotStarted(t *testing.T) {
 		t.Error("it was started")
 		return nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "make its memory smaller") {
+	if err == nil || !strings.Contains(err.Error(), "give the VM less memory") {
 		t.Errorf("1 PiB: %v", err)
 	}
 }

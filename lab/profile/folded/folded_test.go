@@ -109,7 +109,7 @@ func TestFoldedTextComesBack(t *testing.T) {
 	if !strings.Contains(p.Folded(), "gen;main;send_[k] 300\n") {
 		t.Errorf("text: %s", p.Folded())
 	}
-	for text, want := range map[string]string{"a;b 1\nc": "line 2", "a;b x": `"x" is no number`, "a;b -1": "no number"} {
+	for text, want := range map[string]string{"a;b 1\nc": "line 2", "a;b x": `"x" is not a number`, "a;b -1": "not a number"} {
 		if _, err := parseFolded(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
