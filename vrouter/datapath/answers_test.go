@@ -266,14 +266,16 @@ func TestTheMSSIsLoweredToTheWay(t *testing.T) {
 		flag, odd bool
 		want      uint16
 	}{{1460, true, false, 1390}, {1460, true, true, 1390}, {1000, true, false, 1000}, {1460, false, false, 1460}} {
-		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, syn(c.mss, c.flag, c.odd)))
-		if code != actRedirect {
-			t.Fatalf("action %d", code)
-		}
-		_, inner, _ := outerOf(t, model.MPLSoUDP, false, out)
-		want := syn(c.want, c.flag, c.odd)
-		if !bytes.Equal(inner[20:], want[20:]) {
-			t.Errorf("MSS %d, SYN %v, at an odd place %v:\n%x, want\n%x", c.mss, c.flag, c.odd, inner[20:], want[20:])
+		for to, link := range map[model.MAC]int{model.RouterMAC: 0, macB: 14} {
+			code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, to, syn(c.mss, c.flag, c.odd)))
+			if code != actRedirect {
+				t.Fatalf("action %d", code)
+			}
+			_, inner, _ := outerOf(t, model.MPLSoUDP, false, out)
+			want := syn(c.want, c.flag, c.odd)
+			if !bytes.Equal(inner[link+20:], want[20:]) {
+				t.Errorf("to %s, MSS %d, SYN %v, at an odd place %v:\n%x, want\n%x", to, c.mss, c.flag, c.odd, inner[link+20:], want[20:])
+			}
 		}
 	}
 }

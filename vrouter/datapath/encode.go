@@ -206,7 +206,7 @@ func encodeTarget(f fib.Target) vrouterTarget {
 }
 
 func encodeRemote(a netip.Addr, f fib.Remote) (v vrouterRemote, err error) {
-	v.Nexthop, v.Id = f.Nexthop, f.ID
+	v.Nexthop, v.Ethernet, v.Id = f.Nexthop, f.Ethernet, f.ID
 	for _, e := range f.Encapsulations {
 		n, known := encapNumbers[e]
 		if !known {

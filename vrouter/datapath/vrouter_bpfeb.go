@@ -116,10 +116,11 @@ type vrouterHost6Key struct {
 }
 
 type vrouterLearnedMtu struct {
-	_       structs.HostLayout
-	Mtu     uint32
-	Pad     uint32
-	UntilNs uint64
+	_        structs.HostLayout
+	Mtu      uint32
+	Pad      uint32
+	UntilNs  uint64
+	IgnoreNs uint64
 }
 
 type vrouterLpm4Key struct {
@@ -204,11 +205,12 @@ type vrouterPolicy struct {
 }
 
 type vrouterRemote struct {
-	_       structs.HostLayout
-	Nexthop uint32
-	Id      uint32
-	Encaps  uint8
-	Pad     [3]uint8
+	_        structs.HostLayout
+	Nexthop  uint32
+	Ethernet uint32
+	Id       uint32
+	Encaps   uint8
+	Pad      [3]uint8
 }
 
 type vrouterRoute struct {

@@ -148,6 +148,7 @@ type Target struct {
 type Remote struct {
 	ID             uint32                // dense, from 1
 	Nexthop        uint32                // tunnel to the remote; 0: none
+	Ethernet       uint32                // second tunnel, for Ethernet in MPLS; 0: none
 	Encapsulations []model.Encapsulation // encapsulations it may use, in the order of model.DefaultEncapsulations
 }
 

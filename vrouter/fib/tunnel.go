@@ -133,12 +133,15 @@ func (c *compiler) routedGateways() map[gatewayIn]bool {
 	return routed
 }
 
-// remote notes who may send, and by which tunnel it is reached: what the
-// underlay says of its MTU is kept there.
+// remote adds the underlay addresses of a node or gateway that may send, with the
+// tunnels to it: a learned MTU holds for these.
 func (c *compiler) remote(addresses []netip.Addr, id uint32, t *tunnel, encaps []model.Encapsulation) {
 	r := Remote{ID: id, Encapsulations: encaps}
 	if t != nil {
 		r.Nexthop = cmp.Or(t.ip, t.ethernet)
+		if t.ethernet != r.Nexthop {
+			r.Ethernet = t.ethernet
+		}
 	}
 	for _, a := range addresses {
 		c.t.Remotes[a] = r

@@ -1,55 +1,80 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* How large a packet a tunnel takes: by configuration, and by what the
- * underlay's routers said (RFC 1191, RFC 8201). */
+/*
+ * The largest packet that a tunnel carries: by configuration, and by the ICMP errors
+ * of the underlay's routers (RFC 1191, RFC 8201). Only an error that quotes a packet
+ * of this node counts (cookie.h). After one that does not, the tunnel's errors are
+ * ignored for a second, so that nobody can guess a cookie fast.
+ */
 #pragma once
 
 #include "encap.h"
 
 #define MTU_LIFETIME_NS (600ull * 1000000000)
-#define LEAST_OUTER4 576
-#define LEAST_OUTER6 1280
+#define IGNORE_NS 1000000000ull
+#define LEAST_MTU4 576  /* RFC 791: every host accepts packets of this size */
+#define LEAST_MTU6 1280 /* RFC 8200 */
 
-/* Largest inner IP packet. id: of the tunnel's nexthop. */
-static __always_inline __u32 tunnel_mtu(const struct nexthop *nh, __u32 id)
+/* Returns the size of the largest inner IP packet, in bytes. id is the tunnel's nexthop,
+ * family is the inner packet's, or 0. A learned MTU is never less than IP needs. */
+static __always_inline __u32 tunnel_mtu(const struct nexthop *nh, __u32 id, __u8 family, int ethernet)
 {
 	struct learned_mtu *l = bpf_map_lookup_elem(&learned_mtus, &id);
-	__u32 overhead, mtu = nh->mtu;
+	__u32 overhead, least = family == FAMILY_IPV6 ? LEAST_MTU6 : LEAST_MTU4, mtu;
 
 	if (!l || !l->mtu || bpf_ktime_get_ns() > l->until_ns)
-		return mtu;
+		return nh->mtu;
 	overhead = outer_ip_length(nh->family) + shim_length(nh->encap);
-	if (nh->encap == ENCAP_VXLAN)
+	if (ethernet || nh->encap == ENCAP_VXLAN)
 		overhead += ETH_HLEN;
-	return l->mtu - overhead < mtu ? l->mtu - overhead : mtu;
+	mtu = l->mtu < least + overhead ? least : l->mtu - overhead;
+	return mtu < nh->mtu ? mtu : nh->mtu;
 }
 
-static __always_inline void learn_for(const struct address *remote, __u32 mtu, __u32 least)
+static __always_inline void store_mtu(__u32 id, __u32 mtu, __u64 now)
+{
+	struct learned_mtu *l = bpf_map_lookup_elem(&learned_mtus, &id);
+
+	if (!l)
+		return;
+	l->until_ns = now + MTU_LIFETIME_NS;
+	l->mtu = mtu;
+}
+
+/* Learns the MTU of the way to a remote. own: the error quotes a packet of this node. */
+static __always_inline void learn_for(const struct address *remote, __u32 mtu, int own)
 {
 	struct remote *r = bpf_map_lookup_elem(&remotes, remote);
+	__u64 now = bpf_ktime_get_ns();
 	struct learned_mtu *l;
 	__u32 id;
 
-	if (!r || mtu > 0xffff)
+	if (!r)
 		return;
 	id = r->nexthop;
 	l = bpf_map_lookup_elem(&learned_mtus, &id);
-	if (!l)
+	if (!l || now < l->ignore_ns)
 		return;
-	l->until_ns = bpf_ktime_get_ns() + MTU_LIFETIME_NS;
-	l->mtu = mtu < least ? least : mtu;
+	if (!own) {
+		l->ignore_ns = now + IGNORE_NS;
+		return;
+	}
+	store_mtu(r->nexthop, mtu, now);
+	if (r->ethernet)
+		store_mtu(r->ethernet, mtu, now);
 }
 
 struct too_big4 {
 	struct icmphdr icmp;
 	struct iphdr quoted;
+	__be16 port; /* UDP: source; GRE: flags */
 } __attribute__((packed));
 
-/* An ICMP "fragmentation needed" for a packet that we sent into a tunnel is
- * noted; the host's stack gets it too. */
+/* The host's stack gets the error too. */
 static __noinline int learn_mtu4(struct __sk_buff *skb)
 {
 	struct too_big4 e;
 	struct address remote;
+	__u16 mtu, id;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(struct iphdr), &e, sizeof(e)))
 		return 0;
@@ -57,7 +82,10 @@ static __noinline int learn_mtu4(struct __sk_buff *skb)
 	    (e.quoted.protocol != IPPROTO_UDP && e.quoted.protocol != IPPROTO_GRE))
 		return 0;
 	mapped(&remote, e.quoted.daddr);
-	learn_for(&remote, bpf_ntohs(e.icmp.un.frag.mtu), LEAST_OUTER4);
+	mtu = bpf_ntohs(e.icmp.un.frag.mtu);
+	id = bpf_ntohs(e.quoted.id) & ~((1 << COOKIE_SHIFT4) - 1);
+	learn_for(&remote, mtu, mtu < bpf_ntohs(e.quoted.tot_len) &&
+		  id == cookie_id(e.quoted.daddr, e.quoted.protocol == IPPROTO_GRE ? 0 : e.port));
 	return 0;
 }
 
@@ -70,6 +98,7 @@ static __noinline int learn_mtu6(struct __sk_buff *skb)
 {
 	struct too_big6 e;
 	struct address remote;
+	__u32 mtu, label;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(struct ipv6hdr), &e, sizeof(e)))
 		return 0;
@@ -77,6 +106,9 @@ static __noinline int learn_mtu6(struct __sk_buff *skb)
 	    (e.quoted.nexthdr != IPPROTO_UDP && e.quoted.nexthdr != IPPROTO_GRE))
 		return 0;
 	__builtin_memcpy(&remote, &e.quoted.daddr, 16);
-	learn_for(&remote, bpf_ntohl(e.icmp.icmp6_mtu), LEAST_OUTER6);
+	mtu = bpf_ntohl(e.icmp.icmp6_mtu);
+	label = (e.quoted.flow_lbl[0] & 0xf) << 16 | e.quoted.flow_lbl[1] << 8 | e.quoted.flow_lbl[2];
+	learn_for(&remote, mtu, mtu < bpf_ntohs(e.quoted.payload_len) + sizeof(e.quoted) &&
+		  label == cookie_label(&remote, label >> SPREAD_SHIFT6));
 	return 0;
 }

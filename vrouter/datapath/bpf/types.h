@@ -191,6 +191,7 @@ struct node_settings {
 /* remotes: struct address -> struct remote. Who may send overlay packets. */
 struct remote {
 	__u32 nexthop;   /* tunnel to the remote; its learned MTU is stored by this id */
+	__u32 ethernet;  /* second tunnel, for Ethernet in MPLS; its MTU is stored too; 0: none */
 	__u32 id;        /* of the node or gateway */
 	__u8 encaps;     /* encapsulations that the remote may use: bits 1 << enum encapsulation */
 	__u8 pad[3];
@@ -216,6 +217,7 @@ struct learned_mtu {
 	__u32 mtu;       /* of the outer packet, bytes; 0: nothing learned */
 	__u32 pad;
 	__u64 until_ns;  /* bpf_ktime_get_ns */
+	__u64 ignore_ns; /* until then ICMP errors about the tunnel are ignored: one was forged */
 };
 
 enum protocol_family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };

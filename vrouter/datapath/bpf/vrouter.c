@@ -87,11 +87,17 @@ int fabric_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	}
 
-	/* From here on the frame is changed: nothing may be left to tc. */
+	/* Some drivers have no metadata. This fails before the frame is changed, and
+	 * fabric_tc does the work. */
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
+		return XDP_PASS;
+	m = (void *)(long)ctx->data_meta;
+	if ((void *)(m + 1) > (void *)(long)ctx->data)
+		return XDP_PASS;
+	clear_meta(m); /* the headroom can hold the metadata of an earlier frame */
 	if (bpf_xdp_adjust_head(ctx, ethernet ? (int)o.length : (int)o.length - ETH_HLEN))
 		return XDP_PASS;
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
-		return XDP_DROP;
+	/* The frame is changed now: fabric_tc must not get it without metadata. */
 	m = (void *)(long)ctx->data_meta;
 	eth = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;

@@ -320,7 +320,7 @@ static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, st
 		return nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
 	if (f->in.ttl <= 1)
 		return refuse(skb, v, CAUSE_TTL, 0, DROP_TTL_EXCEEDED);
-	mtu = nh->type == NH_TUNNEL ? tunnel_mtu(nh, id) : nh->mtu;
+	mtu = nh->type == NH_TUNNEL ? tunnel_mtu(nh, id, f->family, 0) : nh->mtu;
 	if (!fits(skb, f, mtu)) {
 		trace(TRACE_MTU, v->vrf, id, mtu, 0);
 		return f->df ? refuse(skb, v, CAUSE_TOO_BIG, mtu, DROP_TOO_BIG) : -DROP_TOO_BIG;
@@ -384,6 +384,7 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 				   __u32 id, __u32 label)
 {
 	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	__u32 mtu;
 	int verdict;
 
 	if (!nh || !v || !f)
@@ -391,16 +392,17 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
 	if (nh->type != NH_ENCAP && nh->type != NH_TUNNEL)
 		return nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
-	if (!fits(skb, f, nh->mtu)) {
-		trace(TRACE_MTU, v->vrf, id, nh->mtu, 0);
-		return f->df ? refuse(skb, v, CAUSE_TOO_BIG, nh->mtu, DROP_TOO_BIG) : -DROP_TOO_BIG;
+	mtu = nh->type == NH_TUNNEL ? tunnel_mtu(nh, id, f->family, 1) : nh->mtu;
+	if (!fits(skb, f, mtu)) {
+		trace(TRACE_MTU, v->vrf, id, mtu, 0);
+		return f->df ? refuse(skb, v, CAUSE_TOO_BIG, mtu, DROP_TOO_BIG) : -DROP_TOO_BIG;
 	}
+	if (f->tcp && !skb->gso_size)
+		clamp_mss(skb, f->l4, mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
 	if (nh->type == NH_TUNNEL) {
 		f->in.ethernet = 1;
 		return into_tunnel(skb, v, nh, id, label, f);
 	}
-	if (f->tcp && !skb->gso_size)
-		clamp_mss(skb, f->l4, nh->mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
 	verdict = deliver(skb, nh, 0, 0, !f->in.is_ip);
 	if (verdict < 0)
 		return verdict;

@@ -143,10 +143,11 @@ type bpfHost6Key struct {
 }
 
 type bpfLearnedMtu struct {
-	_       structs.HostLayout
-	Mtu     uint32
-	Pad     uint32
-	UntilNs uint64
+	_        structs.HostLayout
+	Mtu      uint32
+	Pad      uint32
+	UntilNs  uint64
+	IgnoreNs uint64
 }
 
 type bpfLpm4Key struct {
@@ -239,11 +240,12 @@ type bpfPolicy struct {
 }
 
 type bpfRemote struct {
-	_       structs.HostLayout
-	Nexthop uint32
-	Id      uint32
-	Encaps  uint8
-	Pad     [3]uint8
+	_        structs.HostLayout
+	Nexthop  uint32
+	Ethernet uint32
+	Id       uint32
+	Encaps   uint8
+	Pad      [3]uint8
 }
 
 type bpfRoute struct {
