@@ -21,7 +21,8 @@ const (
 // p-value for each comparison. If no comparison has a true difference, the smallest
 // corrected p is at most alpha with a probability of at most alpha.
 //
-// Without a true difference the signs of all figures in a block could equally well
+// First each figure is limited to 1.5 times the median absolute figure of its
+// comparison. Without a true difference the signs of all figures in a block could equally well
 // be the opposite. So Family changes the signs of whole blocks. It counts the
 // changes for which the largest Student's t of the comparisons reaches the observed
 // one (Westfall and Young's step-down maxT).

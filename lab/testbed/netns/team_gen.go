@@ -1,4 +1,4 @@
 package netns
 
 // `make generate` sets BPF2GO_CFLAGS to find the architecture's own headers.
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -tags linux -target bpfel,bpfeb team bpf/team.c
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -tags linux -target bpfel team bpf/team.c

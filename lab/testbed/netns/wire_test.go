@@ -1,8 +1,6 @@
 package netns
 
 import (
-	"bytes"
-	"encoding/binary"
 	"os"
 	"testing"
 	"time"
@@ -298,17 +296,4 @@ func TestAPlainVethPairKeepsTheSidesApart(t *testing.T) {
 	}
 	prove(t, tb, "", 0, 1, 4, 1500)
 	checkPlaces(t, tb, counter, "")
-}
-
-func TestTheCommittedProgramsAreForBothByteOrders(t *testing.T) {
-	for name, order := range map[string]binary.ByteOrder{"wire_bpfel.o": binary.LittleEndian, "wire_bpfeb.o": binary.BigEndian} {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const emBPF = 247 // ELF e_machine
-		if !bytes.HasPrefix(b, []byte("\x7fELF")) || order.Uint16(b[18:]) != emBPF {
-			t.Errorf("%s is no BPF object of its byte order", name)
-		}
-	}
 }
