@@ -143,16 +143,21 @@ func (p *Plugin) freeNetwork(ctx context.Context, r *networkRequest) (any, error
 }
 
 // drop deletes the record of a docker network. It also deletes the virtual
-// network if Docker created that network and no port uses it. If another host
-// still needs the network, addPort creates it again.
+// network if Docker created that network, no port uses it and it has no
+// policies. If another host still needs the network, addPort creates it again.
+// It could not create the policies again that someone has set since.
 func (p *Plugin) drop(ctx context.Context, id string) (any, error) {
 	n, err := p.kept.network(id)
 	if err != nil {
 		return nothing{}, nil // already deleted
 	}
 	if n.Network.Origin == model.Docker {
-		err := p.client.DeleteNetwork(ctx, n.Network.Name)
-		if err != nil && !api.IsConflict(err) && !api.IsNotFound(err) {
+		now, err := p.find(ctx, n.Network)
+		isOurs := now != nil && err == nil
+		if isOurs && len(now.Policies) == 0 {
+			err = p.client.DeleteNetwork(ctx, now.Name)
+		}
+		if (now == nil || isOurs) && err != nil && !api.IsConflict(err) && !api.IsNotFound(err) {
 			return nil, err
 		}
 	}
