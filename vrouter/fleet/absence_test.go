@@ -126,3 +126,32 @@ func TestASecondAgentOfANodeIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestADeletedAliveKeyIsWrittenAgain(t *testing.T) {
+	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	f := follow(t, s)
+	apply(t, f, small())
+	c, end := context.WithCancel(context.Background())
+	held, done := make(chan bool, 2), make(chan error, 1)
+	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, func() { held <- true }) }()
+	<-held
+	if err := f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "one" }); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Leave(ctx(t), "a"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-held:
+	case <-ctx(t).Done():
+		t.Error("the key stays deleted")
+	}
+	end()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

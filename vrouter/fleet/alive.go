@@ -36,7 +36,7 @@ func (e *TakenError) Error() string {
 // time it has written the key.
 func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) error {
 	for {
-		lost, err := f.hold(ctx, node, me)
+		err := f.attendOnce(ctx, node, me, held)
 		var taken *TakenError
 		switch {
 		case ctx.Err() != nil:
@@ -48,16 +48,34 @@ func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) 
 			if !sleep(ctx, time.Second) {
 				return nil
 			}
-			continue
-		}
-		held()
-		select {
-		case <-lost:
-			f.log.Warn("this node's lease has expired; other nodes may have removed their routes to it", "node", node)
-		case <-ctx.Done():
-			return nil
 		}
 	}
+}
+
+// attendOnce writes the alive key and returns when the key is lost or ctx ends.
+func (f *Fleet) attendOnce(ctx context.Context, node string, me Alive, held func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	lost, err := f.hold(ctx, node, me)
+	if err != nil {
+		return err
+	}
+	held()
+	deleted := make(chan struct{})
+	go func() {
+		isThere := func() bool { return f.view != nil && f.view.alive[node].Instance == me.Instance }
+		if f.await(ctx, isThere) == nil && f.await(ctx, func() bool { return !isThere() }) == nil {
+			close(deleted)
+		}
+	}()
+	select {
+	case <-lost:
+		f.log.Warn("this node's lease has expired; other nodes may have removed their routes to it", "node", node)
+	case <-deleted:
+		f.log.Warn("this node's alive key was deleted or replaced; other nodes may have removed their routes to it", "node", node)
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

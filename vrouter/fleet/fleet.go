@@ -83,11 +83,10 @@ func (f *Fleet) Run(ctx context.Context) error {
 		case errors.As(err, &newer):
 			f.setProblem(err)
 			return err
-		case errors.Is(err, store.ErrCompacted):
-			continue
+		case !errors.Is(err, store.ErrCompacted):
+			f.setProblem(err)
 		}
-		f.setProblem(err)
-		// Random, so that hosts do not all reconnect at the same moment.
+		// Random, so that hosts do not all reconnect or read at the same moment.
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():
