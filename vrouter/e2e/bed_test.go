@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -88,6 +89,7 @@ type node struct {
 	agent  *exec.Cmd
 	config map[string]any
 	suffix string // of its files, where two nodes have one name
+	under  []string // program and arguments that start the agent; nil: none
 }
 
 type options struct {
@@ -258,7 +260,8 @@ func (n *node) launch() error {
 		return err
 	}
 	defer log.Close()
-	n.agent = exec.Command(program, "agent", "--config", file)
+	command := append(slices.Clone(n.under), program, "agent", "--config", file)
+	n.agent = exec.Command(command[0], command[1:]...)
 	n.agent.Stdout, n.agent.Stderr = log, log
 	n.agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return started(n.agent)
