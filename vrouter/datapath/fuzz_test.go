@@ -15,17 +15,24 @@ import (
 // VROUTER_FUZZ_PACKETS says otherwise; `make bench` sends ten million.
 const packetsOfFuzz = 100_000
 
+func fuzzPackets(t *testing.T) int {
+	t.Helper()
+	s := os.Getenv("VROUTER_FUZZ_PACKETS")
+	if s == "" {
+		return packetsOfFuzz
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatalf("VROUTER_FUZZ_PACKETS: %v", err)
+	}
+	return n
+}
+
 // Random and mutated packets: each is forwarded, answered, replicated, passed
 // on, or dropped under a reason; the sums agree; nothing crashes, and nothing
 // leaves by a device that is not ours.
 func TestEveryPacketComesToOneEnd(t *testing.T) {
-	n := packetsOfFuzz
-	if s := os.Getenv("VROUTER_FUZZ_PACKETS"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n := fuzzPackets(t)
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
 		for i, vif := range f.Vifs {
 			vif.Policy = vif.ID == 1

@@ -1,0 +1,456 @@
+package datapath
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// Further nexthops, a workload and a remote of the scene of hostile senders.
+const (
+	nhOther uint32 = iota + nhVif2 + 1
+	nhVRF2
+	nhL22
+	nhFlood2
+)
+
+var (
+	addrC = netip.MustParseAddr("10.1.0.12")
+	addrD = netip.MustParseAddr("10.1.0.13")
+	macC  = model.MAC{2, 0, 0, 0, 0, 0xc}
+	macD  = model.MAC{2, 0, 0, 0, 0, 0xd}
+	other = netip.MustParseAddr("172.31.0.3") // sends MPLS over UDP only
+)
+
+// twoTenants changes scene: VRF 1 has workload A here, B at far and D at other. VRF 2
+// has workload C here, and another B at other.
+func twoTenants(f *fib.Tables) {
+	const second = 2
+	for i, v := range f.Vifs {
+		if v.ID == 2 {
+			v.VRF = second
+			f.Vifs[i] = v
+		}
+	}
+	v := f.Nexthops[nhVif2]
+	v.VRF = second
+	f.Nexthops[nhVif2] = v
+	t := f.Nexthops[nhTunnel]
+	t.Remote, t.Encapsulation = 2, model.MPLSoUDP
+	t.Paths = []fib.Path{{Source: local, Destination: other, Gateway: other, Oif: f.Nexthops[nhTunnel].Paths[0].Oif}}
+	f.Nexthops[nhOther] = t
+	f.Nexthops[nhVRF2] = fib.Nexthop{Type: fib.VRFTranslate, VRF: second}
+	f.Nexthops[nhL22] = fib.Nexthop{Type: fib.L2Receive, VRF: second}
+	f.Nexthops[nhFlood] = fib.Nexthop{Type: fib.Composite, VRF: 1, Multicast: true, Members: []fib.Member{{Nexthop: nhVif}, {Nexthop: nhTunnelEthernet, Label: 19}}}
+	f.Nexthops[nhFlood2] = fib.Nexthop{Type: fib.Composite, VRF: second, Multicast: true, Members: []fib.Member{{Nexthop: nhVif2}}}
+	f.VRFs[second] = fib.VRF{Flood: nhFlood2, L2: true, L3: true, RouterMAC: model.RouterMAC}
+	host := func(vrf uint32, a netip.Addr) fib.RouteKey {
+		return fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}
+	}
+	delete(f.Routes, host(1, addrC))
+	f.Routes[host(1, addrD)] = fib.Route{Nexthop: nhOther, Label: 18}
+	f.Routes[host(second, addrC)] = fib.Route{Nexthop: nhVif2}
+	f.Routes[host(second, addrB)] = fib.Route{Nexthop: nhOther, Label: 20}
+	delete(f.Bridge, fib.BridgeKey{VRF: 1, MAC: macC})
+	f.Bridge[fib.BridgeKey{VRF: second, MAC: macC}] = fib.BridgeEntry{Nexthop: nhVif2}
+	f.Bridge[fib.BridgeKey{VRF: second, MAC: macD}] = fib.BridgeEntry{Nexthop: nhOther, Label: 21}
+	f.ILM[20], f.ILM[21] = fib.Target{Nexthop: nhVRF2}, fib.Target{Nexthop: nhL22, Ethernet: true}
+	f.VNIs[1001], f.VNIs[1002] = fib.Target{Nexthop: nhL2, Ethernet: true}, fib.Target{Nexthop: nhL22, Ethernet: true}
+	f.Remotes[other] = fib.Remote{ID: 2, Nexthop: nhOther, Encapsulations: []model.Encapsulation{model.MPLSoUDP}}
+	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.50.0.0/16")}] = true
+	f.Senders[fib.SenderKey{VRF: second, Remote: 1}] = true
+}
+
+// fate is what a receiver does with a frame from the fabric.
+type fate int
+
+const (
+	passes   fate = iota // not a tunnel packet: for the host's stack
+	dropped              //
+	delivers             // to one workload
+	floods               // to the workloads of a network
+)
+
+// receiver is a model of fabric_tc: the rules of docs/security.md and RFC 4023, 6040,
+// 7348 and 7510 over the tables. It shares no code with the programs.
+type receiver struct{ tables fib.Tables }
+
+// tunnelPacket is an outer packet that a receiver accepts.
+type tunnelPacket struct {
+	sender  fib.Remote
+	target  fib.Target
+	tos     byte
+	payload []byte
+	summed  bool // the UDP checksum is not 0
+}
+
+// open parses outer headers. f is passes or dropped if the packet goes no further.
+func (r receiver) open(b []byte) (p tunnelPacket, f fate) {
+	if len(b) < 14 {
+		return p, passes
+	}
+	var source, destination netip.Addr
+	var protocol, hops byte
+	var rest []byte
+	length, fragment := 0, false
+	switch ip := b[14:]; binary.BigEndian.Uint16(b[12:]) {
+	case 0x0800:
+		if len(ip) < 20 || ip[0]&15 != 5 || binary.BigEndian.Uint16(ip[6:])&0x1fff != 0 {
+			return p, passes
+		}
+		source, destination = netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
+		p.tos, hops, protocol = ip[1], ip[8], ip[9]
+		length, fragment, rest = int(binary.BigEndian.Uint16(ip[2:]))-20, ip[6]&0x20 != 0, ip[20:]
+	case 0x86dd:
+		if len(ip) < 40 {
+			return p, passes
+		}
+		source, destination = netip.AddrFrom16([16]byte(ip[8:24])), netip.AddrFrom16([16]byte(ip[24:40]))
+		p.tos, hops, protocol = ip[0]<<4|ip[1]>>4, ip[7], ip[6]
+		length, rest = int(binary.BigEndian.Uint16(ip[4:])), ip[40:]
+	default:
+		return p, passes
+	}
+	if !slices.Contains(r.tables.Settings.Local, destination) {
+		return p, passes
+	}
+	encap, shim := encapsulationOf(protocol, rest)
+	if encap == "" {
+		return p, passes
+	}
+	if fragment || hops == 0 || length < shim || length > len(rest) || len(rest) < shim {
+		return p, dropped
+	}
+	sender, known := r.tables.Remotes[source]
+	if !known || !slices.Contains(sender.Encapsulations, encap) {
+		return p, dropped
+	}
+	label := rest[shim-4 : shim]
+	targets := r.tables.ILM
+	number := binary.BigEndian.Uint32(label) >> 12
+	if encap == model.VXLAN {
+		targets, number = r.tables.VNIs, binary.BigEndian.Uint32(label)>>8
+		if rest[8]&8 == 0 {
+			return p, dropped
+		}
+	} else if label[3] == 0 || label[2]&1 == 0 || encap == model.MPLSoGRE && (rest[0] != 0 || rest[1] != 0) {
+		return p, dropped
+	}
+	target, known := targets[number]
+	if !known {
+		return p, dropped
+	}
+	p.sender, p.target, p.payload = sender, target, rest[shim:]
+	p.summed = protocol == 17 && (rest[6] != 0 || rest[7] != 0)
+	return p, delivers
+}
+
+// encapsulationOf returns the encapsulation behind an IP header, and the length of its
+// headers in bytes; "": it is no tunnel packet.
+func encapsulationOf(protocol byte, b []byte) (model.Encapsulation, int) {
+	switch {
+	case protocol == 47 && len(b) >= 4 && binary.BigEndian.Uint16(b[2:]) == 0x8847:
+		return model.MPLSoGRE, 8
+	case protocol == 17 && len(b) >= 8 && binary.BigEndian.Uint16(b[2:]) == 6635:
+		return model.MPLSoUDP, 12
+	case protocol == 17 && len(b) >= 8 && binary.BigEndian.Uint16(b[2:]) == 4789:
+		return model.VXLAN, 16
+	}
+	return "", 0
+}
+
+// marked applies RFC 6040's table to an inner IP packet; ok is false if it must be
+// dropped.
+func marked(outer byte, ip []byte) (out []byte, ok bool) {
+	version, inner := ip[0]>>4, ip[1]&3
+	if version == 6 {
+		inner = ip[1] >> 4 & 3
+	}
+	mark := inner
+	switch {
+	case outer&3 == 3 && inner == 0:
+		return nil, false
+	case outer&3 == 3:
+		mark = 3
+	case outer&3 == 1 && inner == 2:
+		mark = 1
+	}
+	if mark == inner {
+		return ip, true
+	}
+	ip = slices.Clone(ip)
+	if version == 6 {
+		ip[1] = ip[1]&^0x30 | mark<<4
+		return ip, true
+	}
+	before := binary.BigEndian.Uint16(ip)
+	ip[1] = ip[1]&^3 | mark
+	// RFC 1624, equation 3
+	sum := uint32(^binary.BigEndian.Uint16(ip[10:])) + uint32(^before) + uint32(binary.BigEndian.Uint16(ip))
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	binary.BigEndian.PutUint16(ip[10:], ^uint16(sum))
+	return ip, true
+}
+
+// fateOf returns what happens to a frame, and the frame that a workload gets.
+func (r receiver) fateOf(b []byte) (fate, []byte) {
+	p, f := r.open(b)
+	if f != delivers {
+		return f, nil
+	}
+	n := r.tables.Nexthops[p.target.Nexthop]
+	if !p.target.Ethernet {
+		if len(p.payload) < 20 || p.payload[0]>>4 != 4 && p.payload[0]>>4 != 6 {
+			return dropped, nil
+		}
+		ip, ok := marked(p.tos, p.payload)
+		if !ok {
+			return dropped, nil
+		}
+		return r.route(n.VRF, p.sender, ip)
+	}
+	if len(p.payload) < 14+20 {
+		return dropped, nil
+	}
+	header, ip := p.payload[:14], p.payload[14:]
+	kind := binary.BigEndian.Uint16(header[12:])
+	isIP := kind == 0x0800 || kind == 0x86dd
+	if isIP && (ip[0]>>4 == 4 || ip[0]>>4 == 6) {
+		var ok bool
+		if ip, ok = marked(p.tos, ip); !ok {
+			return dropped, nil
+		}
+	}
+	vrf := r.tables.VRFs[n.VRF]
+	to, from := model.MAC(header[:6]), model.MAC(header[6:12])
+	if isIP && vrf.L3 && to == vrf.RouterMAC {
+		return r.route(n.VRF, p.sender, ip)
+	}
+	station, known := r.tables.Bridge[fib.BridgeKey{VRF: n.VRF, MAC: from}]
+	if !(known && r.tables.Nexthops[station.Nexthop].Remote == p.sender.ID) && !r.tables.Senders[fib.SenderKey{VRF: n.VRF, Remote: p.sender.ID}] {
+		return dropped, nil
+	}
+	entry, known := r.tables.Bridge[fib.BridgeKey{VRF: n.VRF, MAC: to}]
+	if to[0]&1 != 0 || !known {
+		return floods, nil
+	}
+	if r.tables.Nexthops[entry.Nexthop].Type != fib.Encap {
+		return dropped, nil
+	}
+	return delivers, append(slices.Clone(header), ip...)
+}
+
+// route delivers an inner IP packet to a workload of this node.
+func (r receiver) route(vrf uint32, sender fib.Remote, ip []byte) (fate, []byte) {
+	var from, to netip.Addr
+	kind := uint16(0x0800)
+	switch {
+	case ip[0]>>4 == 4:
+		from, to = netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
+	case ip[0]>>4 == 6 && len(ip) >= 40:
+		from, to, kind = netip.AddrFrom16([16]byte(ip[8:24])), netip.AddrFrom16([16]byte(ip[24:40])), 0x86dd
+	default:
+		return dropped, nil
+	}
+	if !r.maySend(vrf, sender, from) {
+		return dropped, nil
+	}
+	for bits := to.BitLen(); bits >= 0; bits-- {
+		p, _ := to.Prefix(bits)
+		if way, ok := r.tables.Routes[fib.RouteKey{VRF: vrf, Prefix: p}]; ok {
+			n := r.tables.Nexthops[way.Nexthop]
+			if n.Type != fib.Encap {
+				return dropped, nil
+			}
+			return delivers, append(binary.BigEndian.AppendUint16(append(slices.Clone(n.DMAC[:]), n.SMAC[:]...), kind), ip...)
+		}
+	}
+	return dropped, nil
+}
+
+// maySend reports whether an inner source address belongs to a sender.
+func (r receiver) maySend(vrf uint32, sender fib.Remote, from netip.Addr) bool {
+	if way, ok := r.tables.Routes[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(from, from.BitLen())}]; ok {
+		if n := r.tables.Nexthops[way.Nexthop]; n.Type == fib.Tunnel && n.Remote == sender.ID {
+			return true
+		}
+	}
+	for k := range r.tables.Senders {
+		if k.VRF == vrf && k.Remote == sender.ID && k.Prefix.IsValid() && k.Prefix.Contains(from) {
+			return true
+		}
+	}
+	return false
+}
+
+// hostile builds outer packets from few values, so that most come far.
+type hostile struct{ *rand.Rand }
+
+func (h hostile) oneIn(n int) bool { return h.IntN(n) == 0 }
+
+func of[T any](h hostile, all ...T) T { return all[h.IntN(len(all))] }
+
+func (h hostile) ip(v6 bool, tos, hops, protocol byte, from, to netip.Addr, payload []byte) []byte {
+	if v6 {
+		b := append(binary.BigEndian.AppendUint16([]byte{6<<4 | tos>>4, tos << 4, 0, 0}, uint16(len(payload))), protocol, hops)
+		return append(append(append(b, from.AsSlice()...), to.AsSlice()...), payload...)
+	}
+	b := append(binary.BigEndian.AppendUint16([]byte{4<<4 | 5, tos}, uint16(20+len(payload))), 0, 0, 0, 0, hops, protocol, byte(h.Uint32()), byte(h.Uint32()))
+	return append(append(append(b, from.AsSlice()...), to.AsSlice()...), payload...)
+}
+
+// inner returns an IP packet or an Ethernet frame.
+func (h hostile) inner(ethernet bool) []byte {
+	payload := make([]byte, 8+h.IntN(40))
+	const unassigned = 253 // RFC 3692: a protocol without checksum
+	tos := byte(h.IntN(4))
+	v6 := h.oneIn(4)
+	ip := h.ip(false, tos, 9, unassigned, of(h, addrB, addrB, addrD, addrA, addrC, netip.MustParseAddr("10.50.1.1"), netip.MustParseAddr("10.1.0.99")),
+		of(h, addrA, addrA, addrC, addrC, addrB, addrD, netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.1.0.77")), payload)
+	if v6 {
+		ip = h.ip(true, tos, 9, unassigned, of(h, addrB6, addrB6, addrA6, netip.MustParseAddr("fe80::1")), of(h, addrA6, addrA6, addrB6, netip.MustParseAddr("ff02::1")), payload)
+	}
+	if !ethernet {
+		return ip
+	}
+	to, from := of(h, model.RouterMAC, macA, macC, macB, model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, model.MAC{2, 9}), of(h, macB, macB, macD, macA, model.MAC{2, 9})
+	kind := uint16(0x0800)
+	if v6 {
+		kind = 0x86dd
+	}
+	if h.oneIn(8) {
+		kind = 0x0806
+	}
+	return append(binary.BigEndian.AppendUint16(append(slices.Clone(to[:]), from[:]...), kind), ip...)
+}
+
+// frame returns a tunnel packet whose headers are correct, but for now and then one.
+func (h hostile) frame() []byte {
+	label := of[uint32](h, 18, 18, 19, 20, 21, 22)
+	encap := of(h, model.MPLSoUDP, model.MPLSoUDP, model.MPLSoGRE, model.VXLAN)
+	ethernet := label == 19 || label == 21
+	entry := label<<12 | 1<<8 | 60
+	if h.oneIn(20) {
+		entry &^= of[uint32](h, 1<<8, 0xff)
+	}
+	var shim []byte
+	protocol := byte(17)
+	switch encap {
+	case model.MPLSoGRE:
+		protocol, shim = 47, binary.BigEndian.AppendUint32([]byte{0, 0, 0x88, 0x47}, entry)
+		if h.oneIn(20) {
+			shim[of(h, 0, 1, 3)] ^= 1 << h.IntN(8)
+		}
+	case model.MPLSoUDP:
+		shim = binary.BigEndian.AppendUint32([]byte{0xc0, 0, 6635 >> 8, 6635 & 0xff, 0, 0, 0, 0}, entry)
+	case model.VXLAN:
+		ethernet, shim = true, binary.BigEndian.AppendUint32([]byte{0xc0, 0, 4789 >> 8, 4789 & 0xff, 0, 0, 0, 0, 8, 0, 0, 0}, of[uint32](h, 1001, 1002, 1003)<<8)
+		if h.oneIn(20) {
+			shim[8] = 0
+		}
+	}
+	body := append(shim, h.inner(ethernet)...)
+	if protocol == 17 {
+		binary.BigEndian.PutUint16(body[4:], uint16(len(body)))
+	}
+	v6, hops := h.oneIn(3), byte(64)
+	if h.oneIn(30) {
+		hops = 0
+	}
+	kind, from, to := uint16(0x0800), of(h, far, far, far, other, other, netip.MustParseAddr("172.31.0.99"), local), of(h, local, local, local, local, far)
+	if v6 {
+		kind, from, to = 0x86dd, of(h, far6, far6, netip.MustParseAddr("fd31::99")), of(h, local6, local6, local6, far6)
+	}
+	b := binary.BigEndian.AppendUint16([]byte{2, 0xfa, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0xb}, kind)
+	b = append(b, h.ip(v6, byte(h.IntN(4)), hops, protocol, from, to, body)...)
+	if !v6 && h.oneIn(30) {
+		b[14+6] = of[byte](h, 0x20, 0x40, 1)
+	}
+	return b
+}
+
+// TestHostileSendersReachWhomTheModelLets compares the programs of the fabric with a
+// model. Correct packets have the same fate in both. Of packets with random changes,
+// the programs deliver none that the model refuses.
+func TestHostileSendersReachWhomTheModelLets(t *testing.T) {
+	everyOther := map[bool]string{false: "correct packets", true: "changed packets"}
+	for changed, name := range everyOther {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, model.MPLSoUDP, false, twoTenants)
+			m := receiver{r.tables}
+			seed := uint64(os.Getpid())
+			h := hostile{rand.New(rand.NewPCG(seed, 7))}
+			var fates [floods + 1]uint64
+			taken := 0
+			for i := range fuzzPackets(t) {
+				b := h.frame()
+				if changed {
+					b = h.change(b)
+				}
+				want, frame := m.fateOf(b)
+				fates[want]++
+				if _, meta, out := r.xdp(t, b); meta != nil {
+					taken++
+					r.checkTaken(t, m, b, meta, out)
+				}
+				code, out := r.run(t, r.programs.FabricTc, r.fabric, b)
+				switch {
+				case code == notRun:
+				case code == actRedirect && want == delivers && bytes.Equal(out, frame):
+				case code == actRedirect:
+					t.Fatalf("seed %d, packet %d: delivered\n%x, want fate %d\n%x, of\n%x", seed, i, out, want, frame, b)
+				case !changed && (code == actUnspec) != (want == passes), !changed && want == delivers:
+					t.Fatalf("seed %d, packet %d: action %d, want fate %d: %x; drops %s", seed, i, int32(code), want, b, r.drop(t, nil))
+				}
+			}
+			o, err := r.Outcomes()
+			t.Logf("%d passed, %d dropped, %d delivered, %d flooded by the model; XDP took %d; %+v", fates[passes], fates[dropped], fates[delivers], fates[floods], taken, o)
+			if err != nil || o.Replicated > fates[floods] || !changed && o.Replicated != fates[floods] {
+				t.Errorf("%d packets were flooded, the model floods %d: %v", o.Replicated, fates[floods], err)
+			}
+			if slices.Contains(fates[:], 0) || taken == 0 {
+				t.Error("a fate did not occur: the packets prove too little")
+			}
+		})
+	}
+}
+
+// checkTaken fails if XDP took a packet that the model refuses, or wrote other
+// metadata.
+func (r *rig) checkTaken(t *testing.T, m receiver, b, meta, out []byte) {
+	t.Helper()
+	p, f := m.open(b)
+	if f != delivers || p.summed {
+		t.Fatalf("XDP took a packet of fate %d: %x", f, b)
+	}
+	nexthop, remote := binary.NativeEndian.Uint32(meta[metaNexthop:]), binary.NativeEndian.Uint32(meta[metaNexthop+4:])
+	if !p.target.Ethernet {
+		out = out[14:]
+	}
+	if nexthop != p.target.Nexthop || remote != p.sender.ID || !bytes.Equal(out, p.payload) {
+		t.Fatalf("XDP: nexthop %d, remote %d\n%x, want %d, %d\n%x", nexthop, remote, out, p.target.Nexthop, p.sender.ID, p.payload)
+	}
+}
+
+// change changes some bits or the length of a packet.
+func (h hostile) change(b []byte) []byte {
+	switch h.IntN(4) {
+	case 0:
+		b = b[:15+h.IntN(len(b)-14)]
+	case 1:
+		b = append(b, make([]byte, h.IntN(200))...)
+	}
+	for range 1 + h.IntN(3) {
+		b[h.IntN(len(b))] ^= 1 << h.IntN(8)
+	}
+	return b
+}
