@@ -39,11 +39,12 @@ type agent struct {
 	limits  datapath.Limits // with the defaults filled in
 	lock    *lock
 
-	requests chan func()
-	coming   atomic.Int32 // requests whose changes are not committed yet
-	view     atomic.Pointer[view]
-	gate     sync.RWMutex // readers of maps outside the loop hold it for reading; setting removed needs it for writing
-	removed  bool         // the node has been removed
+	requests  chan func()
+	coming    atomic.Int32 // requests whose changes are not committed yet
+	view      atomic.Pointer[view]
+	flowCount atomic.Int64 // flows after the last expireFlows
+	gate      sync.RWMutex // readers of maps outside the loop hold it for reading; setting removed needs it for writing
+	removed   bool         // the node has been removed
 
 	// Fields of the loop.
 	want       *desired            // nil: not known yet; the kernel's tables stay as they are

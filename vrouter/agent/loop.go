@@ -122,9 +122,13 @@ func (a *agent) expireFlows() {
 	if a.removed {
 		return
 	}
-	if n, err := a.plane().ExpireFlows(); err != nil {
+	n, left, err := a.plane().ExpireFlows()
+	if err != nil {
 		a.log.Error("cannot delete idle flows", "error", err)
-	} else if n > 0 {
+		return
+	}
+	a.flowCount.Store(int64(left))
+	if n > 0 {
 		a.log.Debug("deleted idle flows", "flows", n)
 	}
 }

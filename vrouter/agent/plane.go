@@ -26,7 +26,7 @@ type plane interface {
 	Outcomes() (datapath.Outcomes, error)
 	LearnedMTUs() (map[uint32]uint32, error)
 	Flows(func(datapath.FlowKey, datapath.Flow) bool) error
-	ExpireFlows() (removed int, err error)
+	ExpireFlows() (removed, left int, err error)
 	DropLog(context.Context, func(datapath.DropEvent)) error
 	Trace(ifindex int, frame []byte) ([]datapath.TraceStep, int32, error)
 

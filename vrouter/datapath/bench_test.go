@@ -101,7 +101,7 @@ func BenchmarkQuestions(b *testing.B) {
 		{"drops", func() error { _, err := d.Drops(); return err }},
 		{"learned MTUs", func() error { _, err := d.LearnedMTUs(); return err }},
 		{"dump", func() error { _, err := d.Dump(); return err }},
-		{"expiry", func() error { _, err := d.ExpireFlows(); return err }},
+		{"expiry", func() error { _, _, err := d.ExpireFlows(); return err }},
 		{"trace", func() error { _, _, err := d.Trace(1, frame); return err }},
 	} {
 		b.Run(q.name, func(b *testing.B) {

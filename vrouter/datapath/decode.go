@@ -11,7 +11,7 @@ import (
 
 func decodeSettings(v vrouterNodeSettings) fib.Settings {
 	s := fib.Settings{
-		Strict: v.Flags&setStrict != 0, VXLANPort: netOrder16(v.VxlanPort),
+		Strict: v.Flags&setStrict != 0, OneEncapsulation: v.Flags&setOneEncap != 0, VXLANPort: netOrder16(v.VxlanPort),
 		FlowIdle: v.FlowIdleS, FlowClosed: v.FlowClosedS,
 	}
 	for _, a := range v.Local4 {
@@ -36,7 +36,7 @@ func bitsOf(mask []byte) (n int) {
 
 func decodeVif(v vrouterVif) fib.Vif {
 	f := fib.Vif{
-		ID: v.Id, VRF: v.Vrf, Nexthop: v.Nexthop, MTU: v.Mtu, MAC: v.Mac, RouterMAC: v.RouterMac,
+		ID: v.Id, VRF: v.Vrf, Nexthop: v.Nexthop, MTU: v.Mtu, Egress: v.Egress, MAC: v.Mac, RouterMAC: v.RouterMac,
 		L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, Policy: v.Flags&vifPolicy != 0, Router: v.Flags&vifRouter != 0,
 		Gateway6: addrOf(v.Gateway6),
 	}

@@ -23,7 +23,8 @@ const (
 	vifPolicy = 1 << 2
 	vifRouter = 1 << 4
 
-	setStrict = 1 << 0
+	setStrict   = 1 << 0
+	setOneEncap = 1 << 1
 
 	ruleEgress = 1 << 0
 	ruleAllow  = 1 << 1
@@ -96,9 +97,7 @@ func maskOf(bits int) (m [16]byte) {
 }
 
 func encodeSettings(s fib.Settings) (v vrouterNodeSettings, err error) {
-	if s.Strict {
-		v.Flags |= setStrict
-	}
+	v.Flags = flagIf[uint32](s.Strict, setStrict) | flagIf[uint32](s.OneEncapsulation, setOneEncap)
 	v.VxlanPort, v.MplsUdpPort = netOrder16(s.VXLANPort), netOrder16(mplsUDPPort)
 	v.FlowIdleS, v.FlowClosedS = s.FlowIdle, s.FlowClosed
 	n4, n6 := 0, 0
@@ -116,10 +115,10 @@ func encodeSettings(s fib.Settings) (v vrouterNodeSettings, err error) {
 }
 
 func encodeVif(f fib.Vif) (v vrouterVif, err error) {
-	v.Id, v.Vrf, v.Nexthop, v.Mtu = f.ID, f.VRF, f.Nexthop, f.MTU
+	v.Id, v.Vrf, v.Nexthop, v.Mtu, v.Egress = f.ID, f.VRF, f.Nexthop, f.MTU, f.Egress
 	v.Mac, v.RouterMac = f.MAC, f.RouterMAC
 	v.Gateway4, v.Gateway6 = be32(f.Gateway4), addressOf(f.Gateway6)
-	v.Flags = flags16(f.L2, vifL2) | flags16(f.L3, vifL3) | flags16(f.Policy, vifPolicy) | flags16(f.Router, vifRouter)
+	v.Flags = flagIf[uint16](f.L2, vifL2) | flagIf[uint16](f.L3, vifL3) | flagIf[uint16](f.Policy, vifPolicy) | flagIf[uint16](f.Router, vifRouter)
 	for _, p := range f.Sources {
 		switch {
 		case p.Addr().Is4() && v.Sources4 < maxSources:
@@ -138,14 +137,8 @@ func encodeVif(f fib.Vif) (v vrouterVif, err error) {
 	return v, nil
 }
 
-func flags16(on bool, flag uint16) uint16 {
-	if on {
-		return flag
-	}
-	return 0
-}
-
-func flags8(on bool, flag uint8) uint8 {
+// flagIf returns flag if on, else 0.
+func flagIf[F uint8 | uint16 | uint32](on bool, flag F) F {
 	if on {
 		return flag
 	}
@@ -153,7 +146,7 @@ func flags8(on bool, flag uint8) uint8 {
 }
 
 func encodeVRF(f fib.VRF) vrouterVrf {
-	return vrouterVrf{Pad: inUse, Flood: f.Flood, Flags: flags16(f.L2, vifL2) | flags16(f.L3, vifL3), RouterMac: f.RouterMAC}
+	return vrouterVrf{Pad: inUse, Flood: f.Flood, Flags: flagIf[uint16](f.L2, vifL2) | flagIf[uint16](f.L3, vifL3), RouterMac: f.RouterMAC}
 }
 
 func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
@@ -164,7 +157,7 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 	if v.Encap, known = encapNumbers[f.Encapsulation]; !known {
 		return v, fmt.Errorf("nexthop %d (%s): unknown encapsulation %q", id, f.Name, f.Encapsulation)
 	}
-	v.Flags = flags8(f.Multicast, nhMulticast) | flags8(f.DF, nhDF) | flags8(f.Peer, nhPeer)
+	v.Flags = flagIf[uint8](f.Multicast, nhMulticast) | flagIf[uint8](f.DF, nhDF) | flagIf[uint8](f.Peer, nhPeer)
 	if len(f.Members) > maxMembers {
 		return v, fmt.Errorf("nexthop %d (%s): %d members, at most %d", id, f.Name, len(f.Members), maxMembers)
 	}
@@ -202,7 +195,7 @@ func encodeRoute(f fib.Route) vrouterRoute {
 }
 
 func encodeTarget(f fib.Target) vrouterTarget {
-	return vrouterTarget{Nexthop: f.Nexthop, Ethernet: flags8(f.Ethernet, 1)}
+	return vrouterTarget{Nexthop: f.Nexthop, Ethernet: flagIf[uint8](f.Ethernet, 1)}
 }
 
 func encodeRemote(a netip.Addr, f fib.Remote) (v vrouterRemote, err error) {
@@ -235,7 +228,7 @@ func encodePolicy(id uint32, f fib.Policy) (v vrouterPolicy, err error) {
 	if len(f.Rules) > maxRules {
 		return v, fmt.Errorf("policy of vif %d: %d rules, at most %d", id, len(f.Rules), maxRules)
 	}
-	v.AllowIn, v.AllowOut, v.Rules = flags8(f.AllowIn, 1), flags8(f.AllowOut, 1), uint16(len(f.Rules))
+	v.AllowIn, v.AllowOut, v.Rules = flagIf[uint8](f.AllowIn, 1), flagIf[uint8](f.AllowOut, 1), uint16(len(f.Rules))
 	for i, r := range f.Rules {
 		v.Rule[i] = encodeRule(r)
 	}
@@ -250,7 +243,7 @@ func encodePolicy(id uint32, f fib.Policy) (v vrouterPolicy, err error) {
 func encodeRule(r fib.Rule) vrouterRule {
 	v := vrouterRule{
 		FirstPort: r.FirstPort, LastPort: r.LastPort, Protocol: r.Protocol,
-		Flags: flags8(r.Egress, ruleEgress) | flags8(r.Allow, ruleAllow) | flags8(r.Log, ruleLog),
+		Flags: flagIf[uint8](r.Egress, ruleEgress) | flagIf[uint8](r.Allow, ruleAllow) | flagIf[uint8](r.Log, ruleLog),
 	}
 	if !r.Remote.IsValid() {
 		return v

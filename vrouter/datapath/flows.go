@@ -82,53 +82,64 @@ func decodeFlow(v vrouterFlow, now uint64) Flow {
 	}
 }
 
-// ExpireFlows removes the flows whose time is up, by the node's settings: idle
-// ones, and sooner those of TCP that are closed, reset or half open; and those
-// of vifs that are no more.
-func (d *Datapath) ExpireFlows() (removed int, err error) {
+// ExpireFlows deletes the flows whose time is up by the node's settings, and the flows
+// of vifs that do not exist. Idle flows have one time; TCP flows that are closed, reset
+// or half open have a shorter one. It also sets the counts of flows for the quotas.
+// left is the number of flows that stay.
+func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	now, err := monotonic()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var s vrouterNodeSettings
 	if err := d.maps.Settings.Lookup(uint32(0), &s); err != nil {
-		return 0, fmt.Errorf("read the node's settings: %w", err)
+		return 0, 0, fmt.Errorf("read the node's settings: %w", err)
+	}
+	counts, err := d.beginCount()
+	if err != nil {
+		return 0, 0, err
 	}
 	var keys []vrouterFlowKey
 	var seen []uint64
-	before, err := d.vifIDs()
+	before, err := d.vifVRFs()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	t := table[vrouterFlowKey, vrouterFlow]{"flows", d.maps.Flows, false}
 	var orphans []vrouterFlowKey
 	err = t.each(func(k vrouterFlowKey, v vrouterFlow) {
+		vrf, exists := before[k.Vif]
 		switch {
 		case isForgotten(&s, k.Protocol, &v, now):
 			keys, seen = append(keys, k), append(seen, v.SeenNs)
-		case !before[k.Vif]:
+		case !exists:
 			orphans = append(orphans, k)
 		}
+		counts.add(k.Vif, vrf, 1)
 	})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for i, k := range keys {
 		gone, err := d.removeFlow(k, seen[i])
 		if err != nil {
-			return removed, err
+			return removed, 0, err
 		}
 		if gone {
 			removed++
+			counts.add(k.Vif, before[k.Vif], -1)
 		}
 	}
 	// A vif may have come, and begun flows, while they were read.
-	after, err := d.vifIDs()
+	after, err := d.vifVRFs()
 	if err != nil {
-		return removed, err
+		return removed, 0, err
 	}
-	orphans = slices.DeleteFunc(orphans, func(k vrouterFlowKey) bool { return after[k.Vif] })
-	return removed + len(orphans), t.remove(orphans)
+	orphans = slices.DeleteFunc(orphans, func(k vrouterFlowKey) bool { _, exists := after[k.Vif]; return exists })
+	for _, k := range orphans {
+		counts.add(k.Vif, 0, -1)
+	}
+	return removed + len(orphans), int(counts.vrfs[0]), errors.Join(t.remove(orphans), counts.end(d))
 }
 
 // isForgotten is is_forgotten of bpf/flowstate.h: a limit of 0 seconds is none.
@@ -162,8 +173,9 @@ func (d *Datapath) removeFlow(k vrouterFlowKey, seen uint64) (bool, error) {
 	return false, nil
 }
 
-func (d *Datapath) vifIDs() (map[uint32]bool, error) {
-	ids := map[uint32]bool{}
-	err := d.tables().vifs.each(func(_ uint32, v vrouterVif) { ids[v.Id] = true })
-	return ids, err
+// vifVRFs returns the VRF of each vif by the vif's id.
+func (d *Datapath) vifVRFs() (map[uint32]uint32, error) {
+	vrfs := map[uint32]uint32{}
+	err := d.tables().vifs.each(func(_ uint32, v vrouterVif) { vrfs[v.Id] = v.Vrf })
+	return vrfs, err
 }

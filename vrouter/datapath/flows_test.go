@@ -44,9 +44,9 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 			if err := d.maps.Flows.Put(&key, &vrouterFlow{SeenNs: now - min(now, c.age*1e9), Tcp: c.tcp}); err != nil {
 				t.Fatal(err)
 			}
-			n, err := d.ExpireFlows()
-			if err != nil || (n == 0) != c.stays {
-				t.Errorf("removed %d, %v", n, err)
+			n, left, err := d.ExpireFlows()
+			if err != nil || (n == 0) != c.stays || n+left != 1 {
+				t.Errorf("removed %d, left %d, %v", n, left, err)
 			}
 			var f vrouterFlow
 			if err := d.maps.Flows.Lookup(&key, &f); (err == nil) != c.stays {

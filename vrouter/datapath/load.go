@@ -16,6 +16,7 @@ var pinned = map[string]bool{
 	"lpm4": true, "lpm6": true, "bridge": true, "ilm": true, "vnis": true, "remotes": true, "senders": true, "learned_mtus": true,
 	"policies": true, "flows": true, "fragments": true, "vif_stats": true, "vrf_stats": true, "drops": true,
 	"outcomes": true, "drop_log": true,
+	"vif_flows_begun": true, "vif_flows_ended": true, "vrf_flows_begun": true, "vrf_flows_ended": true,
 }
 
 // load creates or adopts the maps and loads the programs.
@@ -29,6 +30,9 @@ func (d *Datapath) load() error {
 	}
 	if err := spec.Variables["nonce"].Set(d.nonce); err != nil {
 		return fmt.Errorf("set the programs' nonce: %w", err)
+	}
+	if err := spec.Variables["flow_limit"].Set(d.options.Limits.Flows); err != nil {
+		return fmt.Errorf("set the programs' limit of flows: %w", err)
 	}
 	for name, n := range d.options.Limits.sizes() {
 		spec.Maps[name].MaxEntries = n

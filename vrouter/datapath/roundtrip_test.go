@@ -233,11 +233,7 @@ func TestTheObjectsSizesAreTheDefaultLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, size := range (Limits{}).WithDefaults().sizes() {
-		got := spec.Maps[name].MaxEntries
-		if name == "vif_stats" {
-			got++ // index 0 is no vif's
-		}
-		if got != size {
+		if got := spec.Maps[name].MaxEntries; got != size {
 			t.Errorf("map %s has %d entries in the source, %d by default", name, got, size)
 		}
 	}

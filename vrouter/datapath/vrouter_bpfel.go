@@ -278,6 +278,7 @@ type vrouterVif struct {
 	Nexthop   uint32
 	Flags     uint16
 	Mtu       uint16
+	Egress    uint64
 	Mac       [6]uint8
 	RouterMac [6]uint8
 	Sources4  uint8
@@ -295,6 +296,7 @@ type vrouterVif struct {
 		Address vrouterAddress
 		Mask    vrouterAddress
 	}
+	Pad2 uint32
 }
 
 type vrouterVifCounters struct {
@@ -329,6 +331,7 @@ const (
 	vrouterMapBridge        = "bridge"
 	vrouterMapDropLog       = "drop_log"
 	vrouterMapDrops         = "drops"
+	vrouterMapEgressBuckets = "egress_buckets"
 	vrouterMapFlows         = "flows"
 	vrouterMapFragments     = "fragments"
 	vrouterMapHosts4        = "hosts4"
@@ -347,15 +350,20 @@ const (
 	vrouterMapSenders       = "senders"
 	vrouterMapSettings      = "settings"
 	vrouterMapTraces        = "traces"
+	vrouterMapVifFlowsBegun = "vif_flows_begun"
+	vrouterMapVifFlowsEnded = "vif_flows_ended"
 	vrouterMapVifStats      = "vif_stats"
 	vrouterMapVifs          = "vifs"
 	vrouterMapVnis          = "vnis"
+	vrouterMapVrfFlowsBegun = "vrf_flows_begun"
+	vrouterMapVrfFlowsEnded = "vrf_flows_ended"
 	vrouterMapVrfStats      = "vrf_stats"
 	vrouterMapVrfs          = "vrfs"
 	vrouterProgFabricOut    = "fabric_out"
 	vrouterProgFabricTc     = "fabric_tc"
 	vrouterProgFabricXdp    = "fabric_xdp"
 	vrouterProgFromWorkload = "from_workload"
+	vrouterVarFlowLimit     = "flow_limit"
 	vrouterVarNonce         = "nonce"
 	vrouterVarTracing       = "tracing"
 )
@@ -412,40 +420,46 @@ type vrouterProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterMapSpecs struct {
-	Bridge      *ebpf.MapSpec `ebpf:"bridge"`
-	DropLog     *ebpf.MapSpec `ebpf:"drop_log"`
-	Drops       *ebpf.MapSpec `ebpf:"drops"`
-	Flows       *ebpf.MapSpec `ebpf:"flows"`
-	Fragments   *ebpf.MapSpec `ebpf:"fragments"`
-	Hosts4      *ebpf.MapSpec `ebpf:"hosts4"`
-	Hosts6      *ebpf.MapSpec `ebpf:"hosts6"`
-	IcmpBuckets *ebpf.MapSpec `ebpf:"icmp_buckets"`
-	Ilm         *ebpf.MapSpec `ebpf:"ilm"`
-	LearnedMtus *ebpf.MapSpec `ebpf:"learned_mtus"`
-	Lpm4        *ebpf.MapSpec `ebpf:"lpm4"`
-	Lpm6        *ebpf.MapSpec `ebpf:"lpm6"`
-	Members     *ebpf.MapSpec `ebpf:"members"`
-	Nexthops    *ebpf.MapSpec `ebpf:"nexthops"`
-	Outcomes    *ebpf.MapSpec `ebpf:"outcomes"`
-	Policies    *ebpf.MapSpec `ebpf:"policies"`
-	Remotes     *ebpf.MapSpec `ebpf:"remotes"`
-	Scratch     *ebpf.MapSpec `ebpf:"scratch"`
-	Senders     *ebpf.MapSpec `ebpf:"senders"`
-	Settings    *ebpf.MapSpec `ebpf:"settings"`
-	Traces      *ebpf.MapSpec `ebpf:"traces"`
-	VifStats    *ebpf.MapSpec `ebpf:"vif_stats"`
-	Vifs        *ebpf.MapSpec `ebpf:"vifs"`
-	Vnis        *ebpf.MapSpec `ebpf:"vnis"`
-	VrfStats    *ebpf.MapSpec `ebpf:"vrf_stats"`
-	Vrfs        *ebpf.MapSpec `ebpf:"vrfs"`
+	Bridge        *ebpf.MapSpec `ebpf:"bridge"`
+	DropLog       *ebpf.MapSpec `ebpf:"drop_log"`
+	Drops         *ebpf.MapSpec `ebpf:"drops"`
+	EgressBuckets *ebpf.MapSpec `ebpf:"egress_buckets"`
+	Flows         *ebpf.MapSpec `ebpf:"flows"`
+	Fragments     *ebpf.MapSpec `ebpf:"fragments"`
+	Hosts4        *ebpf.MapSpec `ebpf:"hosts4"`
+	Hosts6        *ebpf.MapSpec `ebpf:"hosts6"`
+	IcmpBuckets   *ebpf.MapSpec `ebpf:"icmp_buckets"`
+	Ilm           *ebpf.MapSpec `ebpf:"ilm"`
+	LearnedMtus   *ebpf.MapSpec `ebpf:"learned_mtus"`
+	Lpm4          *ebpf.MapSpec `ebpf:"lpm4"`
+	Lpm6          *ebpf.MapSpec `ebpf:"lpm6"`
+	Members       *ebpf.MapSpec `ebpf:"members"`
+	Nexthops      *ebpf.MapSpec `ebpf:"nexthops"`
+	Outcomes      *ebpf.MapSpec `ebpf:"outcomes"`
+	Policies      *ebpf.MapSpec `ebpf:"policies"`
+	Remotes       *ebpf.MapSpec `ebpf:"remotes"`
+	Scratch       *ebpf.MapSpec `ebpf:"scratch"`
+	Senders       *ebpf.MapSpec `ebpf:"senders"`
+	Settings      *ebpf.MapSpec `ebpf:"settings"`
+	Traces        *ebpf.MapSpec `ebpf:"traces"`
+	VifFlowsBegun *ebpf.MapSpec `ebpf:"vif_flows_begun"`
+	VifFlowsEnded *ebpf.MapSpec `ebpf:"vif_flows_ended"`
+	VifStats      *ebpf.MapSpec `ebpf:"vif_stats"`
+	Vifs          *ebpf.MapSpec `ebpf:"vifs"`
+	Vnis          *ebpf.MapSpec `ebpf:"vnis"`
+	VrfFlowsBegun *ebpf.MapSpec `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded *ebpf.MapSpec `ebpf:"vrf_flows_ended"`
+	VrfStats      *ebpf.MapSpec `ebpf:"vrf_stats"`
+	Vrfs          *ebpf.MapSpec `ebpf:"vrfs"`
 }
 
 // vrouterVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterVariableSpecs struct {
-	Nonce   *ebpf.VariableSpec `ebpf:"nonce"`
-	Tracing *ebpf.VariableSpec `ebpf:"tracing"`
+	FlowLimit *ebpf.VariableSpec `ebpf:"flow_limit"`
+	Nonce     *ebpf.VariableSpec `ebpf:"nonce"`
+	Tracing   *ebpf.VariableSpec `ebpf:"tracing"`
 }
 
 // vrouterObjects contains all objects after they have been loaded into the kernel.
@@ -468,32 +482,37 @@ func (o *vrouterObjects) Close() error {
 //
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterMaps struct {
-	Bridge      *ebpf.Map `ebpf:"bridge"`
-	DropLog     *ebpf.Map `ebpf:"drop_log"`
-	Drops       *ebpf.Map `ebpf:"drops"`
-	Flows       *ebpf.Map `ebpf:"flows"`
-	Fragments   *ebpf.Map `ebpf:"fragments"`
-	Hosts4      *ebpf.Map `ebpf:"hosts4"`
-	Hosts6      *ebpf.Map `ebpf:"hosts6"`
-	IcmpBuckets *ebpf.Map `ebpf:"icmp_buckets"`
-	Ilm         *ebpf.Map `ebpf:"ilm"`
-	LearnedMtus *ebpf.Map `ebpf:"learned_mtus"`
-	Lpm4        *ebpf.Map `ebpf:"lpm4"`
-	Lpm6        *ebpf.Map `ebpf:"lpm6"`
-	Members     *ebpf.Map `ebpf:"members"`
-	Nexthops    *ebpf.Map `ebpf:"nexthops"`
-	Outcomes    *ebpf.Map `ebpf:"outcomes"`
-	Policies    *ebpf.Map `ebpf:"policies"`
-	Remotes     *ebpf.Map `ebpf:"remotes"`
-	Scratch     *ebpf.Map `ebpf:"scratch"`
-	Senders     *ebpf.Map `ebpf:"senders"`
-	Settings    *ebpf.Map `ebpf:"settings"`
-	Traces      *ebpf.Map `ebpf:"traces"`
-	VifStats    *ebpf.Map `ebpf:"vif_stats"`
-	Vifs        *ebpf.Map `ebpf:"vifs"`
-	Vnis        *ebpf.Map `ebpf:"vnis"`
-	VrfStats    *ebpf.Map `ebpf:"vrf_stats"`
-	Vrfs        *ebpf.Map `ebpf:"vrfs"`
+	Bridge        *ebpf.Map `ebpf:"bridge"`
+	DropLog       *ebpf.Map `ebpf:"drop_log"`
+	Drops         *ebpf.Map `ebpf:"drops"`
+	EgressBuckets *ebpf.Map `ebpf:"egress_buckets"`
+	Flows         *ebpf.Map `ebpf:"flows"`
+	Fragments     *ebpf.Map `ebpf:"fragments"`
+	Hosts4        *ebpf.Map `ebpf:"hosts4"`
+	Hosts6        *ebpf.Map `ebpf:"hosts6"`
+	IcmpBuckets   *ebpf.Map `ebpf:"icmp_buckets"`
+	Ilm           *ebpf.Map `ebpf:"ilm"`
+	LearnedMtus   *ebpf.Map `ebpf:"learned_mtus"`
+	Lpm4          *ebpf.Map `ebpf:"lpm4"`
+	Lpm6          *ebpf.Map `ebpf:"lpm6"`
+	Members       *ebpf.Map `ebpf:"members"`
+	Nexthops      *ebpf.Map `ebpf:"nexthops"`
+	Outcomes      *ebpf.Map `ebpf:"outcomes"`
+	Policies      *ebpf.Map `ebpf:"policies"`
+	Remotes       *ebpf.Map `ebpf:"remotes"`
+	Scratch       *ebpf.Map `ebpf:"scratch"`
+	Senders       *ebpf.Map `ebpf:"senders"`
+	Settings      *ebpf.Map `ebpf:"settings"`
+	Traces        *ebpf.Map `ebpf:"traces"`
+	VifFlowsBegun *ebpf.Map `ebpf:"vif_flows_begun"`
+	VifFlowsEnded *ebpf.Map `ebpf:"vif_flows_ended"`
+	VifStats      *ebpf.Map `ebpf:"vif_stats"`
+	Vifs          *ebpf.Map `ebpf:"vifs"`
+	Vnis          *ebpf.Map `ebpf:"vnis"`
+	VrfFlowsBegun *ebpf.Map `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded *ebpf.Map `ebpf:"vrf_flows_ended"`
+	VrfStats      *ebpf.Map `ebpf:"vrf_stats"`
+	Vrfs          *ebpf.Map `ebpf:"vrfs"`
 }
 
 func (m *vrouterMaps) Close() error {
@@ -501,6 +520,7 @@ func (m *vrouterMaps) Close() error {
 		m.Bridge,
 		m.DropLog,
 		m.Drops,
+		m.EgressBuckets,
 		m.Flows,
 		m.Fragments,
 		m.Hosts4,
@@ -519,9 +539,13 @@ func (m *vrouterMaps) Close() error {
 		m.Senders,
 		m.Settings,
 		m.Traces,
+		m.VifFlowsBegun,
+		m.VifFlowsEnded,
 		m.VifStats,
 		m.Vifs,
 		m.Vnis,
+		m.VrfFlowsBegun,
+		m.VrfFlowsEnded,
 		m.VrfStats,
 		m.Vrfs,
 	)
@@ -531,8 +555,9 @@ func (m *vrouterMaps) Close() error {
 //
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterVariables struct {
-	Nonce   *ebpf.Variable `ebpf:"nonce"`
-	Tracing *ebpf.Variable `ebpf:"tracing"`
+	FlowLimit *ebpf.Variable `ebpf:"flow_limit"`
+	Nonce     *ebpf.Variable `ebpf:"nonce"`
+	Tracing   *ebpf.Variable `ebpf:"tracing"`
 }
 
 // vrouterPrograms contains all programs after they have been loaded into the kernel.

@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -226,5 +229,38 @@ func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
 				t.Error("a tagged tunnel packet was delivered")
 			}
 		})
+	}
+}
+
+// TestAForgedErrorDoesNotShrinkATunnel: a host on the underlay sends "fragmentation
+// needed" to a node, and quotes a tunnel packet that the node did not send.
+func TestAForgedErrorDoesNotShrinkATunnel(t *testing.T) {
+	b, x, y, _ := threeNodes(t, model.MPLSoUDP, model.L3)
+	all := b.nodes
+	b.nodes = all[:2]
+	b.up()
+	outer := udpFrame(t, model.MAC{2, 0xfa, 0, 0, 0, 1}, model.MAC{2, 0xfa, 0, 0, 0, 2}, all[0].v4, all[1].v4, 6635, make([]byte, 1400))
+	quote := withSourcePort(outer, 34, 50000)[14 : 14+28]
+	b.must(in(all[2].ns, func() error {
+		c, err := net.Dial("ip4:icmp", all[0].v4.String())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		tooBig := icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: 4, Body: &icmp.RawBody{Data: append([]byte{0, 0, 576 >> 8, 576 & 0xff}, quote...)}}
+		message, err := tooBig.Marshal(nil)
+		if err != nil {
+			return err
+		}
+		_, err = c.Write(message)
+		return err
+	}))
+	if err := transfer(x, y, 4, 1<<20); err != nil {
+		t.Error(err)
+	}
+	for _, h := range rows[inspect.Nexthop](all[0], "nh", "list") {
+		if h.LearnedMTU != 0 {
+			t.Errorf("%s has learned an MTU of %d", h.Name, h.LearnedMTU)
+		}
 	}
 }

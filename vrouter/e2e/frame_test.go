@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +16,9 @@ type rawFrame struct {
 	// unfinished: the TCP checksum is only the pseudo header's, and the kernel is told
 	// that a NIC completes it.
 	unfinished bool
+	// lasting: send the frame again and again for this time, past the device's queueing
+	// discipline (PACKET_QDISC_BYPASS); 0: once.
+	lasting time.Duration
 }
 
 // send sends the frame. The calling thread must be in the device's namespace.
@@ -39,7 +44,19 @@ func (f rawFrame) send(device string) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, f.mark); err != nil {
 		return err
 	}
-	return unix.Sendto(fd, append(header[:], f.bytes...), 0, &unix.SockaddrLinklayer{Ifindex: d.Index})
+	frame, to := append(header[:], f.bytes...), &unix.SockaddrLinklayer{Ifindex: d.Index}
+	if f.lasting == 0 {
+		return unix.Sendto(fd, frame, 0, to)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
+		return err
+	}
+	for end := time.Now().Add(f.lasting); time.Now().Before(end); {
+		if err := unix.Sendto(fd, frame, 0, to); err != nil && !errors.Is(err, unix.ENOBUFS) {
+			return err
+		}
+	}
+	return nil
 }
 
 // sendFrame sends a frame from a device of the node, by a socket with a mark.

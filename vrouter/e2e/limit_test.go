@@ -82,6 +82,9 @@ func TestALimitedPortIsHeldToItsBandwidth(t *testing.T) {
 	check("to it from another node", far, limited, 40e6)
 	check("from it to its node", limited, near, 20e6)
 	check("from it to another node", limited, far, 20e6)
+	if n := a.drops()["egress_limit"]; n != 0 {
+		t.Errorf("%d packets that the workload's queue let pass were dropped as egress_limit", n)
+	}
 	a.kill(syscall.SIGKILL)
 	a.start()
 	check("to it after a restart", far, limited, 40e6)

@@ -38,6 +38,7 @@ func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []s
 	c.ports()
 	c.floods()
 	c.staticRoutes()
+	c.t.Settings.OneEncapsulation = c.hasOneEncapsulation()
 	c.limits()
 	if err := errors.Join(c.errs...); err != nil {
 		return Tables{}, nil, err
@@ -203,6 +204,16 @@ func (c *compiler) settings() {
 		Strict: !c.state.Settings.AnySource, VXLANPort: c.state.Settings.VXLANPort,
 		Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), FlowIdle: c.facts.FlowIdle, FlowClosed: c.facts.FlowClosed,
 	}
+}
+
+func (c *compiler) hasOneEncapsulation() bool {
+	used := map[model.Encapsulation]bool{}
+	for _, n := range c.t.Nexthops {
+		if n.Type == Tunnel {
+			used[n.Encapsulation] = true
+		}
+	}
+	return len(used) == 1
 }
 
 // fourFirst puts IPv4 before IPv6, as the maps have them, and else keeps the

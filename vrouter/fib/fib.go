@@ -34,11 +34,12 @@ type NetworkError struct {
 
 // Settings of the node.
 type Settings struct {
-	Strict     bool
-	VXLANPort  uint16
-	Local      []netip.Addr // this node's underlay addresses, at most 4 a family
-	FlowIdle   uint32       // seconds
-	FlowClosed uint32       // seconds
+	Strict           bool
+	OneEncapsulation bool // all tunnels have one encapsulation
+	VXLANPort        uint16
+	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
+	FlowIdle         uint32       // seconds
+	FlowClosed       uint32       // seconds
 }
 
 // Vif is a device with a workload behind it.
@@ -50,7 +51,8 @@ type Vif struct {
 	Nexthop   uint32
 	L2, L3    bool
 	Policy    bool
-	Router    bool // may advertise itself as a router and answer DHCP
+	Router    bool   // may advertise itself as a router and answer DHCP
+	Egress    uint64 // limit of what the workload sends, bytes per second; 0: none
 	MTU       uint16
 	MAC       model.MAC
 	RouterMAC model.MAC

@@ -29,9 +29,10 @@ static __always_inline __be32 ip_at(const __u8 *p)
 	return ip;
 }
 
-/* Returns 1 if a workload may send from an address. With alone, only if the address is
- * one of its own: a prefix from which it may also send can contain the gateway's. */
-static __always_inline int owns4(const struct vif *v, __be32 ip, int alone)
+/* Returns 1 if an address is one of the workload's own. With prefixes, also if a prefix
+ * from which it may send contains the address: such a prefix can contain the gateway's
+ * address, too. */
+static __always_inline int owns4(const struct vif *v, __be32 ip, int prefixes)
 {
 	__u32 i;
 
@@ -40,10 +41,15 @@ static __always_inline int owns4(const struct vif *v, __be32 ip, int alone)
 
 		if (i >= v->sources4)
 			break;
-		if ((ip & mask) == v->source4[i].address && (!alone || !~mask))
+		if ((ip & mask) == v->source4[i].address && (prefixes || !~mask))
 			return 1;
 	}
 	return 0;
+}
+
+static __always_inline int may_send4(const struct vif *v, __be32 ip)
+{
+	return v->flags & VIF_F_NO_SPOOF_CHECK || owns4(v, ip, 1);
 }
 
 /* Turns the request in place into an answer, to the one that asked. */
@@ -89,13 +95,13 @@ static __noinline int answer_arp(struct __sk_buff *skb, const struct vif *v)
 		return -DROP_MALFORMED;
 	if (!is_mac(a.sender_mac, v->mac) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
 		return -DROP_SPOOFED_MAC;
-	if (ip_at(a.sender_ip) && !owns4(v, ip_at(a.sender_ip), 0) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
+	if (ip_at(a.sender_ip) && !may_send4(v, ip_at(a.sender_ip)))
 		return -DROP_SPOOFED_IP;
 	l2 = v->flags & VIF_F_L2;
 	target = ip_at(a.target_ip);
 	if (a.operation != bpf_htons(ARP_REQUEST))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
-	if (owns4(v, target, 1) || target == ip_at(a.sender_ip))
+	if (owns4(v, target, 0) || target == ip_at(a.sender_ip))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	r = route4(v->vrf, target);
 	if (r && r->nexthop == v->nexthop) /* the route leads back to this workload */

@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include <linux/errno.h>
+
 #include "cookie.h"
 #include "mark.h"
 #include "nonce.h"
@@ -123,6 +125,23 @@ static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *
 	ip->hop_limit = TUNNEL_TTL;
 	__builtin_memcpy(&ip->saddr, &p->source, 16);
 	__builtin_memcpy(&ip->daddr, &p->destination, 16);
+}
+
+/*
+ * Makes room behind the Ethernet header of a frame that was encapsulated before: a
+ * workload forwards what it got through a tunnel, and the kernel still has the frame
+ * marked as encapsulated, so make_room() fails. No helper clears the mark. But the
+ * kernel's offsets of the inner headers are right still, and the type of segmentation
+ * is too if all tunnels have one encapsulation.
+ */
+static __always_inline long make_room_again(struct __sk_buff *skb, __u32 room)
+{
+	__u32 zero = 0;
+	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
+
+	if (!s || !(s->flags & SET_F_ONE_ENCAP))
+		return -EALREADY;
+	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO);
 }
 
 /* Makes room behind the Ethernet header of an IP frame. */
@@ -253,7 +272,9 @@ __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
 	const struct path *p;
 	struct ethhdr outer_eth = {};
+	__be16 protocol;
 	__u32 room;
+	long err;
 
 	if (!nh || !in || !eth)
 		return -DROP_NO_NEXTHOP;
@@ -267,8 +288,12 @@ __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 		/* The frame stays whole behind the new headers. */
 		if (bpf_skb_change_head(skb, ETH_HLEN + room, 0))
 			return -DROP_ENCAP_FAILED;
-	} else if (make_room(skb, nh, in, room + (in->ethernet ? ETH_HLEN : 0))) {
-		return -DROP_ENCAP_FAILED;
+	} else {
+		err = make_room(skb, nh, in, room + (in->ethernet ? ETH_HLEN : 0));
+		if (err == -EALREADY)
+			err = make_room_again(skb, room + (in->ethernet ? ETH_HLEN : 0));
+		if (err)
+			return -DROP_ENCAP_FAILED;
 	}
 
 	if (nh->family == FAMILY_IPV4 ? write_outer4(skb, nh, p, label, in) :
@@ -277,13 +302,17 @@ __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 	if (!in->is_ip)
 		return send_raw(skb, id, nh->family);
 
+	protocol = bpf_htons(nh->family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
 	if (in->ethernet && bpf_skb_store_bytes(skb, L3_OFFSET + room, eth, ETH_HLEN, 0))
 		return -DROP_ENCAP_FAILED;
 	/* redirect_neigh refuses a multicast destination, and writes its own. */
 	if (in->ethernet) {
-		outer_eth.h_proto = bpf_htons(nh->family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
+		outer_eth.h_proto = protocol;
 		if (bpf_skb_store_bytes(skb, 0, &outer_eth, ETH_HLEN, 0))
 			return -DROP_ENCAP_FAILED;
 	}
+	/* After make_room_again() the kernel still has the inner protocol. */
+	if (skb->protocol != protocol)
+		return send_raw(skb, id, nh->family);
 	return send_to_neighbour(skb, p);
 }

@@ -39,17 +39,10 @@ static __always_inline int is_local4(const struct node_settings *s, __be32 a)
 		a == s->local4[2] || a == s->local4[3]));
 }
 
-static __always_inline int same_address(const struct address *a, const void *b)
-{
-	const __u64 *x = (const void *)a, *y = b;
-
-	return x[0] == y[0] && x[1] == y[1];
-}
-
 static __always_inline int is_local6(const struct node_settings *s, const struct in6_addr *a)
 {
-	return same_address(&s->local6[0], a) || same_address(&s->local6[1], a) ||
-	       same_address(&s->local6[2], a) || same_address(&s->local6[3], a);
+	return same6(&s->local6[0], a) || same6(&s->local6[1], a) ||
+	       same6(&s->local6[2], a) || same6(&s->local6[3], a);
 }
 
 static __always_inline int read_label(struct outer *o, void *at, void *end)

@@ -68,7 +68,7 @@ static __always_inline int admit_packet(struct __sk_buff *skb, const struct vif 
 	int standing = f ? standing_of(f, p, to_workload, now) : BEGINS_ANEW;
 	__u32 id = v->id;
 	struct policy *policy = bpf_map_lookup_elem(&policies, &id);
-	struct decision d = {};
+	struct decision d = { .vrf = v->vrf };
 	int err = 0;
 
 	trace_flow(v, p, f);
@@ -79,8 +79,10 @@ static __always_inline int admit_packet(struct __sk_buff *skb, const struct vif 
 		trace6(TRACE_POLICY, v->vrf, &p->key.remote, d.rule, d.action == FLOW_FORWARD, !!d.rule);
 		if (standing == STANDS_ALONE || tracing)
 			return verdict_of(d.action);
+		if (!f && d.action == FLOW_DROP)
+			return -DROP_POLICY; /* without an entry, which would take room */
 		if (standing == BEGINS_ANEW) {
-			err = begin_flow(p, &d, to_workload, now, f);
+			err = begin_counted(p, &d, to_workload, now, f);
 		} else if (f) {
 			f->action = d.action;
 			f->rule = d.rule;
@@ -89,8 +91,8 @@ static __always_inline int admit_packet(struct __sk_buff *skb, const struct vif 
 	}
 	if (!f && (!err || err == -EEXIST)) /* ours, or another CPU's: it came first */
 		f = bpf_map_lookup_elem(&flows, &p->key);
-	if (!f) /* a denial needs no entry */
-		return d.action == FLOW_DROP ? -DROP_POLICY : -DROP_FLOW_TABLE_FULL;
+	if (!f)
+		return err == -EDQUOT ? -DROP_FLOW_QUOTA : -DROP_FLOW_TABLE_FULL;
 	if (tracing)
 		return verdict_of(f->action);
 	if (f->action == FLOW_FORWARD)

@@ -13,6 +13,7 @@
 
 #include "count.h"
 #include "policy.h"
+#include "quota.h"
 
 #define NSEC_PER_SEC 1000000000ull
 #define FLOW_TCP_FINS (FLOW_TCP_FIN_OUT | FLOW_TCP_FIN_IN)
@@ -57,6 +58,21 @@ __noinline int begin_flow(const struct flow_packet *p, const struct decision *d,
 		return bpf_map_update_elem(&flows, &p->key, &f, BPF_NOEXIST);
 	*old = f;
 	return 0;
+}
+
+/* begin_flow() within the quotas; -EDQUOT: the port or network has too many flows. */
+static __always_inline int begin_counted(const struct flow_packet *p, const struct decision *d,
+					 int to_workload, __u64 now, struct flow *old)
+{
+	__u32 vrf = d->vrf, vif = p->key.vif;
+	int err;
+
+	if (!old && !is_within_quota(vrf, vif))
+		return -EDQUOT;
+	err = begin_flow(p, d, to_workload, now, old);
+	if (!old && !err)
+		count_begun(vrf, vif);
+	return err;
 }
 
 /* answered: the other end has been heard, so an ACK ends the handshake. */

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "arp.h"
+#include "bucket.h"
 #include "count.h"
 #include "sum.h"
 #include "verdict.h"
@@ -18,31 +19,13 @@ enum icmp_cause { CAUSE_TTL, CAUSE_TOO_BIG, CAUSE_NO_ROUTE, CAUSE_NO_PORT };
 #define ERROR_INTERVAL_NS 1000000ull
 #define ERROR_BURST 100
 
-struct bucket {
-	__u64 full_ns; /* when all tokens will be back */
-};
+MAP(icmp_buckets, BPF_MAP_TYPE_ARRAY, __u32 /* vif id */, struct bucket, 4353);
 
-MAP(icmp_buckets, BPF_MAP_TYPE_LRU_HASH, __u32 /* vif id */, struct bucket, 4352);
-
-/* Two CPUs at once may let one error more through; no harm. */
 static __always_inline int within_rate(__u32 vif)
 {
-	__u64 now = bpf_ktime_get_ns();
-	struct bucket fresh = { .full_ns = now + ERROR_INTERVAL_NS }, *b;
+	struct bucket *b = bpf_map_lookup_elem(&icmp_buckets, &vif);
 
-	if (tracing)
-		return 1;
-	b = bpf_map_lookup_elem(&icmp_buckets, &vif);
-	if (!b) {
-		bpf_map_update_elem(&icmp_buckets, &vif, &fresh, BPF_ANY);
-		return 1;
-	}
-	if (b->full_ns < now)
-		b->full_ns = now;
-	if (b->full_ns - now > (ERROR_BURST - 1) * ERROR_INTERVAL_NS)
-		return 0;
-	b->full_ns += ERROR_INTERVAL_NS;
-	return 1;
+	return tracing || (b && take_tokens(b, ERROR_INTERVAL_NS, ERROR_BURST * ERROR_INTERVAL_NS));
 }
 
 /* Sends the frame back to the workload that it came from. */

@@ -46,7 +46,7 @@ SPARSE_MAP(policies, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct policy, 4352)
 SPARSE_MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 524288);
 MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 8192);
 
-MAP(vif_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vif id */, struct vif_counters, 4352);
+MAP(vif_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vif id */, struct vif_counters, 4353);
 MAP(vrf_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vrf */, struct vrf_counters, MAX_VRFS);
 SPARSE_MAP(drops, BPF_MAP_TYPE_PERCPU_HASH, struct drop_key, __u64, 65536);
 MAP(outcomes, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct outcome_counters, 1);

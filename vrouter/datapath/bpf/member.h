@@ -34,15 +34,16 @@ static long try_member(__u32 i, struct member_search *s)
 
 /* On a vif without policy nobody else keeps flows, and only what leaves the
  * workload is seen. */
-static __always_inline struct flow *own_flow(struct __sk_buff *skb, struct flow_packet *p, struct flow *f)
+static __always_inline struct flow *own_flow(struct __sk_buff *skb, const struct vif *v,
+					     struct flow_packet *p, struct flow *f)
 {
 	__u64 now = bpf_ktime_get_coarse_ns();
-	struct decision d = { .action = FLOW_FORWARD };
+	struct decision d = { .action = FLOW_FORWARD, .vrf = v->vrf };
 
 	if (tracing)
 		return f;
 	if (!f || is_forgotten(f, p->key.protocol, now) || (p->tcp && p->opens && is_closed(f)))
-		begin_flow(p, &d, 0, now, f);
+		begin_counted(p, &d, 0, now, f);
 	if (!f)
 		f = bpf_map_lookup_elem(&flows, &p->key);
 	if (!f)
@@ -70,7 +71,7 @@ __noinline int choose_member(struct __sk_buff *skb, const struct vif *v, __u32 c
 		return index;
 	f = bpf_map_lookup_elem(&flows, &p.key);
 	if (!(v->flags & VIF_F_POLICY))
-		f = own_flow(skb, &p, f);
+		f = own_flow(skb, v, &p, f);
 	if (!f)
 		return index;
 	s.nexthop = f->member;

@@ -36,9 +36,9 @@ struct advertisement {
 } __attribute__((packed));
 
 /* owns4() for IPv6. */
-static __always_inline int owns6(const struct vif *v, const struct address *ip, int alone)
+static __always_inline int owns6(const struct vif *v, const void *ip, int prefixes)
 {
-	const __u64 *s = (const void *)ip;
+	const __u64 *s = ip;
 	__u32 i;
 
 	for (i = 0; i < MAX_SOURCES; i++) {
@@ -47,10 +47,15 @@ static __always_inline int owns6(const struct vif *v, const struct address *ip, 
 
 		if (i >= v->sources6)
 			break;
-		if ((s[0] & m[0]) == a[0] && (s[1] & m[1]) == a[1] && (!alone || !~(m[0] & m[1])))
+		if ((s[0] & m[0]) == a[0] && (s[1] & m[1]) == a[1] && (prefixes || !~(m[0] & m[1])))
 			return 1;
 	}
 	return 0;
+}
+
+static __always_inline int may_send6(const struct vif *v, const void *ip)
+{
+	return v->flags & VIF_F_NO_SPOOF_CHECK || owns6(v, ip, 1);
 }
 
 /* The router's link-local address, by its MAC (RFC 4291, appendix A). */
@@ -104,7 +109,7 @@ static __always_inline int may_advertise(const struct vif *v, const struct addre
 {
 	const __u8 *t = target->bytes;
 
-	if (v->flags & VIF_F_NO_SPOOF_CHECK || owns6(v, target, 0))
+	if (may_send6(v, target))
 		return 1;
 	return t[0] == 0xfe && (t[1] & 0xc0) == 0x80 && !is_router_link_local(v, t);
 }
@@ -135,7 +140,7 @@ static __noinline int answer_nd(struct __sk_buff *skb, const struct vif *v)
 		return !may_advertise(v, &s.target) ? -DROP_SPOOFED_IP : l2 ? GO_ON : -DROP_LINK_LOCAL;
 	dad = !(s.ip.saddr.s6_addr32[0] | s.ip.saddr.s6_addr32[1] | s.ip.saddr.s6_addr32[2] |
 		s.ip.saddr.s6_addr32[3]);
-	if (dad || owns6(v, &s.target, 1))
+	if (dad || owns6(v, &s.target, 0))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	link_local = is_router_link_local(v, s.target.bytes);
 	r = link_local ? 0 : route6(v->vrf, &s.target);

@@ -15,7 +15,7 @@ struct decision {
 	__u32 generation;
 	__u8 action; /* enum flow_action */
 	__u8 rule;   /* index + 1; 0: the default */
-	__u8 pad[2];
+	__u16 vrf;   /* of the vif, for the quotas */
 };
 
 struct rule_search {

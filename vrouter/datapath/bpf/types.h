@@ -156,6 +156,7 @@ struct vif {
 	__u32 nexthop;   /* its own encap nexthop */
 	__u16 flags;
 	__u16 mtu;
+	__u64 egress;    /* limit of what the workload sends, bytes per second; 0: none */
 	__u8 mac[6];     /* the workload's */
 	__u8 router_mac[6]; /* the vrouter's, as the workload sees it */
 	__u8 sources4;
@@ -165,6 +166,7 @@ struct vif {
 	struct address gateway6;
 	struct source4 source4[MAX_SOURCES];
 	struct source6 source6[MAX_SOURCES];
+	__u32 pad2;
 };
 
 struct vrf {
@@ -177,6 +179,7 @@ struct vrf {
 
 /* settings.flags */
 #define SET_F_STRICT (1 << 0) /* overlay packets only from known remotes */
+#define SET_F_ONE_ENCAP (1 << 1) /* all tunnels have one encapsulation */
 
 struct node_settings {
 	__u32 flags;

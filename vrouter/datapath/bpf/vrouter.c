@@ -6,6 +6,7 @@
  */
 #include "headers.h"
 #include "checksum.h"
+#include "egress.h"
 #include "fabric.h"
 #include "guard.h"
 #include "log.h"
@@ -25,8 +26,11 @@ int from_workload(struct __sk_buff *skb)
 	if (!v)
 		return finish(skb, 0, 0, -DROP_NO_VIF);
 	trace(TRACE_VIF, v->vrf, v->id, ifindex, 1);
-	if (!IS_COPY(skb->mark))
+	if (!IS_COPY(skb->mark)) {
 		count_vif(v->id, 0, segments(skb), skb->len);
+		if (!within_egress(skb, v))
+			return finish(skb, v->id, v->vrf, -DROP_EGRESS_LIMIT);
+	}
 	return finish(skb, v->id, v->vrf, judge(skb, v));
 }
 
@@ -149,6 +153,8 @@ static __noinline int decapsulate(struct __sk_buff *skb, struct outer *o, int et
 		flags |= o->family == FAMILY_IPV6 ? 0 : ADJ_ROOM_DECAP_L3_IPV6;
 	else if (!ethernet)
 		return -DROP_BAD_INNER;
+	else if (o->family == FAMILY_IPV6 && skb->len < o->length + ETH_HLEN + sizeof(struct ipv6hdr))
+		flags |= ADJ_ROOM_DECAP_L3_IPV4; /* else the kernel wants an IPv6 header's length to be left: ARP is shorter */
 	if (bpf_skb_adjust_room(skb, -(int)shrink, BPF_ADJ_ROOM_MAC, flags))
 		return -DROP_DECAP_FAILED;
 	if (ethernet && bpf_skb_store_bytes(skb, 0, &in.eth, ETH_HLEN, 0))

@@ -51,40 +51,6 @@ static __always_inline int fits(struct __sk_buff *skb, const struct frame *f, __
 	}
 }
 
-static __always_inline int source_is_own4(const struct vif *v, __be32 source)
-{
-	__u32 i;
-
-	if (v->flags & VIF_F_NO_SPOOF_CHECK)
-		return 1;
-	for (i = 0; i < MAX_SOURCES; i++) {
-		if (i >= v->sources4)
-			break;
-		if ((source & v->source4[i].mask) == v->source4[i].address)
-			return 1;
-	}
-	return 0;
-}
-
-static __always_inline int source_is_own6(const struct vif *v, const struct in6_addr *source)
-{
-	const __u64 *s = (const void *)source;
-	__u32 i;
-
-	if (v->flags & VIF_F_NO_SPOOF_CHECK)
-		return 1;
-	for (i = 0; i < MAX_SOURCES; i++) {
-		const __u64 *a = (const void *)&v->source6[i].address;
-		const __u64 *m = (const void *)&v->source6[i].mask;
-
-		if (i >= v->sources6)
-			break;
-		if ((s[0] & m[0]) == a[0] && (s[1] & m[1]) == a[1])
-			return 1;
-	}
-	return 0;
-}
-
 static __always_inline int is_link_local6(const struct in6_addr *a)
 {
 	return a->s6_addr[0] == 0xfe && (a->s6_addr[1] & 0xc0) == 0x80;
@@ -140,7 +106,7 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	    (bpf_ntohs(ip->tot_len) > skb->len - ETH_HLEN && !skb->gso_size) ||
 	    (bpf_ntohs(ip->tot_len) < header && !skb->gso_size))
 		return -DROP_MALFORMED;
-	if (!source_is_own4(v, ip->saddr))
+	if (!may_send4(v, ip->saddr))
 		return -DROP_SPOOFED_IP;
 	f->family = FAMILY_IPV4;
 	f->in.is_ip = 1;
@@ -189,7 +155,7 @@ static __noinline int may_use_link_source(struct __sk_buff *skb, const struct vi
 
 	if (!v || (void *)(type + 1) > end)
 		return 0;
-	if (source_is_own6(v, &ip->saddr))
+	if (may_send6(v, &ip->saddr))
 		return 1;
 	if (ip->nexthdr == IPPROTO_ICMPV6 && is_nd(*type) && ip->hop_limit == ND_HOPS)
 		return is_link_local6(&ip->saddr) || *type == ND_NEIGHBOUR_SOLICITATION;
@@ -238,7 +204,7 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	if (ip->hop_limit == ND_HOPS && is_extension(ip->nexthdr) && hides_nd(ip, end))
 		return -DROP_LINK_LOCAL;
 	if (!is_link_local6(&ip->saddr) && !is_unspecified6(&ip->saddr))
-		return source_is_own6(v, &ip->saddr) ? GO_ON : -DROP_SPOOFED_IP;
+		return may_send6(v, &ip->saddr) ? GO_ON : -DROP_SPOOFED_IP;
 	return may_use_link_source(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
 }
 

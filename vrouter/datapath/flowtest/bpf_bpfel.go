@@ -82,8 +82,10 @@ const (
 	bpfDropReasonDROP_WRONG_ENCAPSULATION   bpfDropReason = 39
 	bpfDropReasonDROP_FORGED_SOURCE         bpfDropReason = 40
 	bpfDropReasonDROP_ROGUE_ROUTER          bpfDropReason = 41
-	bpfDropReasonDROP_VLAN                  bpfDropReason = 42
-	bpfDropReasonDROP_REASONS               bpfDropReason = 43
+	bpfDropReasonDROP_FLOW_QUOTA            bpfDropReason = 42
+	bpfDropReasonDROP_EGRESS_LIMIT          bpfDropReason = 43
+	bpfDropReasonDROP_VLAN                  bpfDropReason = 44
+	bpfDropReasonDROP_REASONS               bpfDropReason = 45
 )
 
 type bpfFlow struct {
@@ -301,6 +303,7 @@ type bpfVif struct {
 	Nexthop   uint32
 	Flags     uint16
 	Mtu       uint16
+	Egress    uint64
 	Mac       [6]uint8
 	RouterMac [6]uint8
 	Sources4  uint8
@@ -318,6 +321,7 @@ type bpfVif struct {
 		Address bpfAddress
 		Mask    bpfAddress
 	}
+	Pad2 uint32
 }
 
 type bpfVifCounters struct {
@@ -368,13 +372,18 @@ const (
 	bpfMapSenders          = "senders"
 	bpfMapSettings         = "settings"
 	bpfMapTraces           = "traces"
+	bpfMapVifFlowsBegun    = "vif_flows_begun"
+	bpfMapVifFlowsEnded    = "vif_flows_ended"
 	bpfMapVifStats         = "vif_stats"
 	bpfMapVifs             = "vifs"
 	bpfMapVnis             = "vnis"
+	bpfMapVrfFlowsBegun    = "vrf_flows_begun"
+	bpfMapVrfFlowsEnded    = "vrf_flows_ended"
 	bpfMapVrfStats         = "vrf_stats"
 	bpfMapVrfs             = "vrfs"
 	bpfProgRunAdmit        = "run_admit"
 	bpfProgRunChooseMember = "run_choose_member"
+	bpfVarFlowLimit        = "flow_limit"
 	bpfVarReasons          = "reasons"
 	bpfVarTracing          = "tracing"
 )
@@ -429,38 +438,43 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	Bridge      *ebpf.MapSpec `ebpf:"bridge"`
-	DropLog     *ebpf.MapSpec `ebpf:"drop_log"`
-	Drops       *ebpf.MapSpec `ebpf:"drops"`
-	Flows       *ebpf.MapSpec `ebpf:"flows"`
-	Fragments   *ebpf.MapSpec `ebpf:"fragments"`
-	Hosts4      *ebpf.MapSpec `ebpf:"hosts4"`
-	Hosts6      *ebpf.MapSpec `ebpf:"hosts6"`
-	Ilm         *ebpf.MapSpec `ebpf:"ilm"`
-	LearnedMtus *ebpf.MapSpec `ebpf:"learned_mtus"`
-	Lpm4        *ebpf.MapSpec `ebpf:"lpm4"`
-	Lpm6        *ebpf.MapSpec `ebpf:"lpm6"`
-	Members     *ebpf.MapSpec `ebpf:"members"`
-	Nexthops    *ebpf.MapSpec `ebpf:"nexthops"`
-	Outcomes    *ebpf.MapSpec `ebpf:"outcomes"`
-	Policies    *ebpf.MapSpec `ebpf:"policies"`
-	Remotes     *ebpf.MapSpec `ebpf:"remotes"`
-	Senders     *ebpf.MapSpec `ebpf:"senders"`
-	Settings    *ebpf.MapSpec `ebpf:"settings"`
-	Traces      *ebpf.MapSpec `ebpf:"traces"`
-	VifStats    *ebpf.MapSpec `ebpf:"vif_stats"`
-	Vifs        *ebpf.MapSpec `ebpf:"vifs"`
-	Vnis        *ebpf.MapSpec `ebpf:"vnis"`
-	VrfStats    *ebpf.MapSpec `ebpf:"vrf_stats"`
-	Vrfs        *ebpf.MapSpec `ebpf:"vrfs"`
+	Bridge        *ebpf.MapSpec `ebpf:"bridge"`
+	DropLog       *ebpf.MapSpec `ebpf:"drop_log"`
+	Drops         *ebpf.MapSpec `ebpf:"drops"`
+	Flows         *ebpf.MapSpec `ebpf:"flows"`
+	Fragments     *ebpf.MapSpec `ebpf:"fragments"`
+	Hosts4        *ebpf.MapSpec `ebpf:"hosts4"`
+	Hosts6        *ebpf.MapSpec `ebpf:"hosts6"`
+	Ilm           *ebpf.MapSpec `ebpf:"ilm"`
+	LearnedMtus   *ebpf.MapSpec `ebpf:"learned_mtus"`
+	Lpm4          *ebpf.MapSpec `ebpf:"lpm4"`
+	Lpm6          *ebpf.MapSpec `ebpf:"lpm6"`
+	Members       *ebpf.MapSpec `ebpf:"members"`
+	Nexthops      *ebpf.MapSpec `ebpf:"nexthops"`
+	Outcomes      *ebpf.MapSpec `ebpf:"outcomes"`
+	Policies      *ebpf.MapSpec `ebpf:"policies"`
+	Remotes       *ebpf.MapSpec `ebpf:"remotes"`
+	Senders       *ebpf.MapSpec `ebpf:"senders"`
+	Settings      *ebpf.MapSpec `ebpf:"settings"`
+	Traces        *ebpf.MapSpec `ebpf:"traces"`
+	VifFlowsBegun *ebpf.MapSpec `ebpf:"vif_flows_begun"`
+	VifFlowsEnded *ebpf.MapSpec `ebpf:"vif_flows_ended"`
+	VifStats      *ebpf.MapSpec `ebpf:"vif_stats"`
+	Vifs          *ebpf.MapSpec `ebpf:"vifs"`
+	Vnis          *ebpf.MapSpec `ebpf:"vnis"`
+	VrfFlowsBegun *ebpf.MapSpec `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded *ebpf.MapSpec `ebpf:"vrf_flows_ended"`
+	VrfStats      *ebpf.MapSpec `ebpf:"vrf_stats"`
+	Vrfs          *ebpf.MapSpec `ebpf:"vrfs"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
-	Reasons *ebpf.VariableSpec `ebpf:"reasons"`
-	Tracing *ebpf.VariableSpec `ebpf:"tracing"`
+	FlowLimit *ebpf.VariableSpec `ebpf:"flow_limit"`
+	Reasons   *ebpf.VariableSpec `ebpf:"reasons"`
+	Tracing   *ebpf.VariableSpec `ebpf:"tracing"`
 }
 
 // bpfObjects contains all objects after they have been loaded into the kernel.
@@ -483,30 +497,34 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	Bridge      *ebpf.Map `ebpf:"bridge"`
-	DropLog     *ebpf.Map `ebpf:"drop_log"`
-	Drops       *ebpf.Map `ebpf:"drops"`
-	Flows       *ebpf.Map `ebpf:"flows"`
-	Fragments   *ebpf.Map `ebpf:"fragments"`
-	Hosts4      *ebpf.Map `ebpf:"hosts4"`
-	Hosts6      *ebpf.Map `ebpf:"hosts6"`
-	Ilm         *ebpf.Map `ebpf:"ilm"`
-	LearnedMtus *ebpf.Map `ebpf:"learned_mtus"`
-	Lpm4        *ebpf.Map `ebpf:"lpm4"`
-	Lpm6        *ebpf.Map `ebpf:"lpm6"`
-	Members     *ebpf.Map `ebpf:"members"`
-	Nexthops    *ebpf.Map `ebpf:"nexthops"`
-	Outcomes    *ebpf.Map `ebpf:"outcomes"`
-	Policies    *ebpf.Map `ebpf:"policies"`
-	Remotes     *ebpf.Map `ebpf:"remotes"`
-	Senders     *ebpf.Map `ebpf:"senders"`
-	Settings    *ebpf.Map `ebpf:"settings"`
-	Traces      *ebpf.Map `ebpf:"traces"`
-	VifStats    *ebpf.Map `ebpf:"vif_stats"`
-	Vifs        *ebpf.Map `ebpf:"vifs"`
-	Vnis        *ebpf.Map `ebpf:"vnis"`
-	VrfStats    *ebpf.Map `ebpf:"vrf_stats"`
-	Vrfs        *ebpf.Map `ebpf:"vrfs"`
+	Bridge        *ebpf.Map `ebpf:"bridge"`
+	DropLog       *ebpf.Map `ebpf:"drop_log"`
+	Drops         *ebpf.Map `ebpf:"drops"`
+	Flows         *ebpf.Map `ebpf:"flows"`
+	Fragments     *ebpf.Map `ebpf:"fragments"`
+	Hosts4        *ebpf.Map `ebpf:"hosts4"`
+	Hosts6        *ebpf.Map `ebpf:"hosts6"`
+	Ilm           *ebpf.Map `ebpf:"ilm"`
+	LearnedMtus   *ebpf.Map `ebpf:"learned_mtus"`
+	Lpm4          *ebpf.Map `ebpf:"lpm4"`
+	Lpm6          *ebpf.Map `ebpf:"lpm6"`
+	Members       *ebpf.Map `ebpf:"members"`
+	Nexthops      *ebpf.Map `ebpf:"nexthops"`
+	Outcomes      *ebpf.Map `ebpf:"outcomes"`
+	Policies      *ebpf.Map `ebpf:"policies"`
+	Remotes       *ebpf.Map `ebpf:"remotes"`
+	Senders       *ebpf.Map `ebpf:"senders"`
+	Settings      *ebpf.Map `ebpf:"settings"`
+	Traces        *ebpf.Map `ebpf:"traces"`
+	VifFlowsBegun *ebpf.Map `ebpf:"vif_flows_begun"`
+	VifFlowsEnded *ebpf.Map `ebpf:"vif_flows_ended"`
+	VifStats      *ebpf.Map `ebpf:"vif_stats"`
+	Vifs          *ebpf.Map `ebpf:"vifs"`
+	Vnis          *ebpf.Map `ebpf:"vnis"`
+	VrfFlowsBegun *ebpf.Map `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded *ebpf.Map `ebpf:"vrf_flows_ended"`
+	VrfStats      *ebpf.Map `ebpf:"vrf_stats"`
+	Vrfs          *ebpf.Map `ebpf:"vrfs"`
 }
 
 func (m *bpfMaps) Close() error {
@@ -530,9 +548,13 @@ func (m *bpfMaps) Close() error {
 		m.Senders,
 		m.Settings,
 		m.Traces,
+		m.VifFlowsBegun,
+		m.VifFlowsEnded,
 		m.VifStats,
 		m.Vifs,
 		m.Vnis,
+		m.VrfFlowsBegun,
+		m.VrfFlowsEnded,
 		m.VrfStats,
 		m.Vrfs,
 	)
@@ -542,8 +564,9 @@ func (m *bpfMaps) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
-	Reasons *ebpf.Variable `ebpf:"reasons"`
-	Tracing *ebpf.Variable `ebpf:"tracing"`
+	FlowLimit *ebpf.Variable `ebpf:"flow_limit"`
+	Reasons   *ebpf.Variable `ebpf:"reasons"`
+	Tracing   *ebpf.Variable `ebpf:"tracing"`
 }
 
 // bpfPrograms contains all programs after they have been loaded into the kernel.

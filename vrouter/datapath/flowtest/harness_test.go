@@ -50,6 +50,7 @@ const (
 	admitted    = 0
 	denied      = -int32(bpfDropReasonDROP_POLICY)
 	full        = -int32(bpfDropReasonDROP_FLOW_TABLE_FULL)
+	overQuota   = -int32(bpfDropReasonDROP_FLOW_QUOTA)
 	malformed   = -int32(bpfDropReasonDROP_MALFORMED)
 	withoutHead = -int32(bpfDropReasonDROP_FRAGMENT_WITHOUT_HEAD)
 	noVif       = -int32(bpfDropReasonDROP_NO_VIF)
@@ -108,6 +109,16 @@ func flowLimit(n uint32) func(*ebpf.CollectionSpec) {
 	return func(s *ebpf.CollectionSpec) { s.Maps["flows"].MaxEntries = n }
 }
 
+// quotas lets the programs enforce quotas in a flow table of n entries.
+func quotas(n uint32) func(*ebpf.CollectionSpec) {
+	return func(s *ebpf.CollectionSpec) {
+		s.Maps["flows"].MaxEntries = n
+		if err := s.Variables["flow_limit"].Set(n); err != nil {
+			panic(err)
+		}
+	}
+}
+
 func traced(s *ebpf.CollectionSpec) {
 	if err := s.Variables["tracing"].Set(uint32(1)); err != nil {
 		panic(err)
@@ -151,7 +162,13 @@ func (h *harness) run(p *ebpf.Program, c skbContext, frame []byte) int32 {
 // admit hands the frame to the vif's judge and returns its verdict.
 func (h *harness) admit(d direction, frame []byte) int32 {
 	h.t.Helper()
-	return h.run(h.Admit, skbContext{Mark: vifKey, CB: [5]uint32{uint32(d)}}, frame)
+	return h.admitAt(vifKey, d, frame)
+}
+
+// admitAt is admit for the vif with another key in vifs.
+func (h *harness) admitAt(key uint32, d direction, frame []byte) int32 {
+	h.t.Helper()
+	return h.run(h.Admit, skbContext{Mark: key, CB: [5]uint32{uint32(d)}}, frame)
 }
 
 func (h *harness) expect(what string, want int32, d direction, frame []byte) {

@@ -156,6 +156,8 @@ type modelFlow struct {
 func (m *flowModel) pass(q question) bool {
 	f := m.flows[q.remote]
 	switch {
+	case f == nil && !m.policy.allows(q):
+		return false // without a flow
 	case f == nil || (!f.allowed && f.begun != q.d):
 		f = &modelFlow{begun: q.d, allowed: m.policy.allows(q), generation: m.policy.generation}
 		m.flows[q.remote] = f

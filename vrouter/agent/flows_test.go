@@ -1,0 +1,24 @@
+package agent
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestANearlyFullFlowTableIsAProblem(t *testing.T) {
+	b := newBedOf(t, nil, "a")
+	a := b.nodes["a"]
+	flows := pinnedMap(t, a.config, "flows")
+	key, value := make([]byte, flows.KeySize()), make([]byte, flows.ValueSize())
+	binary.NativeEndian.PutUint32(key, 1) // id of a vif
+	var now unix.Timespec
+	must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	binary.NativeEndian.PutUint64(value[8:], uint64(now.Nano())) // seen_ns of struct flow
+	for i := range testLimits.Flows*4/5 + 1 {
+		binary.NativeEndian.PutUint32(key[4:], i)
+		must(t, flows.Put(key, value))
+	}
+	eventually(t, "the report", func() error { return a.complains("the flow table is nearly full", "raise limits.flows") })
+}

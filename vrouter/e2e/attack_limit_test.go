@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/model"
+)
+
+// received returns how many bytes the workload's device has received.
+func (w *workload) received(t *testing.T) int {
+	t.Helper()
+	text, err := w.command("cat", "/sys/class/net/eth0/statistics/rx_bytes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestAWorkloadDoesNotPassItsEgressLimit: packet sockets can bypass the queue of the
+// workload's own device, which is the first place of the limit.
+func TestAWorkloadDoesNotPassItsEgressLimit(t *testing.T) {
+	const rate, lasting = 10_000_000, time.Second
+	b := newBed(t, options{})
+	x, y := pair(b, model.L3, false, model.MPLSoUDP)
+	for i := range b.state.Ports {
+		if b.state.Ports[i].Name == x.port.Name {
+			b.state.Ports[i].Bandwidth.Egress = rate
+		}
+	}
+	b.apply()
+	flood := rawFrame{bytes: udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, make([]byte, 1400)), lasting: lasting}
+	before := y.received(t)
+	b.must(in(x.ns, func() error { return flood.send("eth0") }))
+	got := y.received(t) - before
+	// The bucket's first contents come on top: 20 ms and 128 KiB.
+	if most := int(rate/8*1.1*lasting.Seconds()) + 192<<10; got > most || got < rate/8/2 {
+		t.Errorf("%d bytes arrived in %v, want between %d and %d", got, lasting, rate/8/2, most)
+	}
+	if b.nodes[0].drops()["egress_limit"] == 0 {
+		t.Error("no drops under egress_limit")
+	}
+}
