@@ -88,7 +88,7 @@ type node struct {
 	v4, v6 netip.Addr
 	agent  *exec.Cmd
 	config map[string]any
-	suffix string // of its files, where two nodes have one name
+	suffix string   // of its files, where two nodes have one name
 	under  []string // program and arguments that start the agent; nil: none
 }
 
