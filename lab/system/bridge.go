@@ -43,11 +43,11 @@ func (Bridge) Attach(n *Node) error {
 	if err := n.Space.Enslave(n.Fabric[0], bridgeDevice); err != nil {
 		return err
 	}
-	return plugContainers(n, n.MTU)
+	return connectContainers(n, n.MTU)
 }
 
 func (Bridge) Detach(n *Node) error {
-	return errors.Join(unplugContainers(n), n.Space.Remove(bridgeDevice))
+	return errors.Join(disconnectContainers(n), n.Space.Remove(bridgeDevice))
 }
 
 func (Bridge) Devices(n *Node) []Device {

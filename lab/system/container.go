@@ -9,20 +9,20 @@ import (
 
 func vifName(e Endpoint) string { return "vif" + e.Name }
 
-// plugContainers gives every container a device and puts its other end, the
+// connectContainers gives every container a device and puts its other end, the
 // vif, under the node's bridge; where the endpoint is a VM, its tap.
-func plugContainers(n *Node, mtu int) error {
+func connectContainers(n *Node, mtu int) error {
 	for _, e := range n.Endpoints {
-		if err := plugContainer(n, e, mtu); err != nil {
+		if err := connectContainer(n, e, mtu); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func plugContainer(n *Node, e Endpoint, mtu int) error {
+func connectContainer(n *Node, e Endpoint, mtu int) error {
 	if e.Guest != nil {
-		return plugTap(n, e, mtu)
+		return connectTap(n, e, mtu)
 	}
 	if err := addVif(n, e, mtu); err != nil {
 		return err
@@ -76,7 +76,7 @@ func steer(n *Node, s *space.Space, device string) error {
 	return nil
 }
 
-func unplugContainers(n *Node) error {
+func disconnectContainers(n *Node) error {
 	var errs []error
 	for _, e := range n.Endpoints {
 		errs = append(errs, n.Space.Remove(vifName(e)))

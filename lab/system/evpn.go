@@ -60,7 +60,7 @@ func (e EVPN) bringUp(n *Node) error {
 	if err := e.addTunnel(n, mtu); err != nil {
 		return err
 	}
-	if err := plugContainers(n, mtu); err != nil {
+	if err := connectContainers(n, mtu); err != nil {
 		return err
 	}
 	if err := startFRR(n); err != nil {
@@ -140,7 +140,7 @@ func networkOrder(v uint16) uint16 {
 
 // Detach implements System.
 func (EVPN) Detach(n *Node) error {
-	return errors.Join(n.stopDaemons(), unplugContainers(n), n.Space.Remove(vxlanDevice), n.Space.Remove(bridgeDevice))
+	return errors.Join(n.stopDaemons(), disconnectContainers(n), n.Space.Remove(vxlanDevice), n.Space.Remove(bridgeDevice))
 }
 
 // Devices implements System.

@@ -118,7 +118,7 @@ func (f Flannel) Attach(n *Node) error {
 	if err := f.check(n, lease); err != nil {
 		return err
 	}
-	return plugRouted(n, f.MTU(n.MTU))
+	return connectRouted(n, f.MTU(n.MTU))
 }
 
 // startDaemon starts flanneld and waits until it has a subnet. It is given the
@@ -169,7 +169,7 @@ func (f Flannel) check(n *Node, lease flannelLease) error {
 }
 
 func (f Flannel) Detach(n *Node) error {
-	errs := []error{n.stopDaemons(), unplugRouted(n)}
+	errs := []error{n.stopDaemons(), disconnectRouted(n)}
 	if tunnel := flannelTunnels[f.Backend]; tunnel != "" {
 		errs = append(errs, n.Space.Remove(tunnel))
 	}

@@ -72,15 +72,15 @@ func (o OVS) Attach(n *Node) error {
 		}
 	}
 	for _, e := range n.Endpoints {
-		if err := o.plug(n, e, path); err != nil {
+		if err := o.connect(n, e, path); err != nil {
 			return err
 		}
 	}
 	return configureOVS(n, o.wiring(n, path)...)
 }
 
-// plug gives a container a device whose other end is for the bridge.
-func (o OVS) plug(n *Node, e Endpoint, path ovsDatapath) error {
+// connect gives a container a device, and connects the other end to the bridge.
+func (o OVS) connect(n *Node, e Endpoint, path ovsDatapath) error {
 	if err := addVif(n, e, o.MTU(n.MTU)); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (o OVS) Detach(n *Node) error {
 	if err != nil {
 		return errors.Join(err, n.stopDaemons())
 	}
-	errs := []error{unplugContainers(n), n.stopDaemons(), removeKernelDatapath(n)}
+	errs := []error{disconnectContainers(n), n.stopDaemons(), removeKernelDatapath(n)}
 	for _, tap := range []string{ovsBridge, ovsPhysical, "ovs-netdev"} { // they outlive the userspace datapath
 		errs = append(errs, n.Space.Remove(tap))
 	}

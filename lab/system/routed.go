@@ -34,9 +34,9 @@ func gateway(subnet netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(subnet.Masked().Addr().Next(), subnet.Bits())
 }
 
-// plugRouted makes the node's bridge with the gateways' addresses and plugs the
+// connectRouted makes the node's bridge with the gateways' addresses and connects the
 // containers into it, with their default routes to it.
-func plugRouted(n *Node, mtu int) error {
+func connectRouted(n *Node, mtu int) error {
 	if err := addBridge(n, mtu); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func plugRouted(n *Node, mtu int) error {
 	for i := range n.Endpoints {
 		e := n.Endpoints[i]
 		e.V4, e.V6 = netip.PrefixFrom(e.V4.Addr(), v4.Bits()), netip.PrefixFrom(e.V6.Addr(), v6.Bits())
-		if err := plugContainer(n, e, mtu); err != nil {
+		if err := connectContainer(n, e, mtu); err != nil {
 			return err
 		}
 		for _, subnet := range []netip.Prefix{v4, v6} {
@@ -90,7 +90,7 @@ func routeVia(s *space.Space, via netip.Addr, to netip.Prefix) error {
 	return nil
 }
 
-// unplugRouted takes away what plugRouted made.
-func unplugRouted(n *Node) error {
-	return errors.Join(unplugContainers(n), n.Space.Remove(bridgeDevice))
+// disconnectRouted removes the devices that connectRouted created.
+func disconnectRouted(n *Node) error {
+	return errors.Join(disconnectContainers(n), n.Space.Remove(bridgeDevice))
 }

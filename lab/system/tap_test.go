@@ -48,7 +48,7 @@ func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 	if err := addBridge(n, 1450); err != nil {
 		t.Fatal(err)
 	}
-	if err := plugContainers(n, 1450); err != nil {
+	if err := connectContainers(n, 1450); err != nil {
 		t.Fatal(err)
 	}
 	l, err := n.Space.Link("vifc1")
@@ -74,7 +74,7 @@ func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 	if got := n.Endpoints[0].Guest.Attire; got.MTU != want.MTU || !slices.Equal(got.Addresses, want.Addresses) || len(got.Gateways) > 0 {
 		t.Errorf("the guest is to have %+v; want %+v", got, want)
 	}
-	if err := unplugContainers(n); err != nil {
+	if err := disconnectContainers(n); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.Space.Link("vifc1"); err == nil {
@@ -84,7 +84,7 @@ func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 
 func TestAVMBehindARoutedBridgeGetsItsNodesSubnetAndGateways(t *testing.T) {
 	n := tapNode(t)
-	if err := plugRouted(n, 1400); err != nil {
+	if err := connectRouted(n, 1400); err != nil {
 		t.Fatal(err)
 	}
 	got := n.Endpoints[0].Guest.Attire

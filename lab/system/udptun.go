@@ -59,7 +59,7 @@ func (UDPTun) PlugsTaps()                                   {}
 func (UDPTun) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 func (u UDPTun) Attach(n *Node) error {
-	if err := plugRouted(n, u.MTU(n.MTU)); err != nil {
+	if err := connectRouted(n, u.MTU(n.MTU)); err != nil {
 		return err
 	}
 	argv, err := u.argv(n)
@@ -135,7 +135,7 @@ func routeInto(n *Node, device string, mtu int) error {
 
 // Detach ends the program, with which its device goes.
 func (UDPTun) Detach(n *Node) error {
-	return errors.Join(n.stopDaemons(), unplugRouted(n))
+	return errors.Join(n.stopDaemons(), disconnectRouted(n))
 }
 
 func (UDPTun) Devices(n *Node) []Device { return routedDevices(n, udpTunDevice) }

@@ -61,7 +61,7 @@ func (v VXLAN) Attach(n *Node) error {
 	if err := n.Space.Up(vxlanDevice); err != nil {
 		return err
 	}
-	return plugContainers(n, mtu)
+	return connectContainers(n, mtu)
 }
 
 // replicate sends frames for unknown destinations to all other nodes.
@@ -87,7 +87,7 @@ func (VXLAN) replicate(n *Node) error {
 }
 
 func (VXLAN) Detach(n *Node) error {
-	return errors.Join(unplugContainers(n), n.Space.Remove(vxlanDevice), n.Space.Remove(bridgeDevice))
+	return errors.Join(disconnectContainers(n), n.Space.Remove(vxlanDevice), n.Space.Remove(bridgeDevice))
 }
 
 func (VXLAN) Devices(n *Node) []Device {

@@ -85,7 +85,7 @@ func (WireGuard) Programs() []program.Program {
 }
 
 func (w WireGuard) Attach(n *Node) error {
-	if err := plugRouted(n, w.MTU(n.MTU)); err != nil {
+	if err := connectRouted(n, w.MTU(n.MTU)); err != nil {
 		return err
 	}
 	if err := portIsFree(n, wireGuardPort); err != nil {
@@ -200,7 +200,7 @@ func (WireGuard) Detach(n *Node) error {
 	if n.Space.Settings().Others[wireGuardRuns] == wireGuardInKernel {
 		errs = append(errs, n.Space.Remove(wireGuardDevice))
 	}
-	return errors.Join(append(errs, unplugRouted(n))...)
+	return errors.Join(append(errs, disconnectRouted(n))...)
 }
 
 func (WireGuard) Devices(n *Node) []Device { return routedDevices(n, wireGuardDevice) }

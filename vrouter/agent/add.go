@@ -235,7 +235,7 @@ func (a *agent) describeAddresses(port model.Port) api.Port {
 	got := api.Port{Port: port}
 	a.shared.Peek(func(v *fleet.View) {
 		if network, ok := v.Network(port.Network); ok {
-			o := outfitOf(network, port)
+			o := deviceConfigOf(network, port)
 			got.Gateways, got.Prefixes = o.gateways, append([]netip.Prefix(nil), o.addresses...)
 		}
 	})

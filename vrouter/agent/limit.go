@@ -21,7 +21,7 @@ const (
 )
 
 // limit sets a token bucket (tc-tbf(8)) on a device. Rate 0 removes it.
-func (w *wire) limit(p model.Port, s *site, l netlink.Link, rate model.Rate) error {
+func (w *wire) limit(p model.Port, s *nsCache, l netlink.Link, rate model.Rate) error {
 	if rate == 0 && (w.made[p.Name] || w.limited != nil && !w.limited(p.Name)) {
 		return nil
 	}

@@ -117,12 +117,12 @@ func (p *pass) walk() {
 	}
 	defer p.wire.close()
 	p.keepPins()
-	p.plug()
+	p.connect()
 	p.compile()
 	p.apply()
 	p.merge()
 	p.attach()
-	p.dress()
+	p.configure()
 	p.clear()
 	p.resolve()
 }
@@ -172,14 +172,14 @@ func (p *pass) keepLast() {
 	}
 }
 
-// plug finds or makes the ports' devices.
-func (p *pass) plug() {
+// connect finds or makes the ports' devices.
+func (p *pass) connect() {
 	for _, port := range p.want.ports {
 		if d := p.asLeft(port); d != nil {
 			p.devices[port.Name], p.left[port.Name] = d, true
 			continue
 		}
-		d, err := p.wire.plug(port)
+		d, err := p.wire.connect(port)
 		if err != nil {
 			p.fail(port.Name, err)
 		}
@@ -341,11 +341,11 @@ func (p *pass) lastFabric(index int) (fabricDevice, bool) {
 	return fabricDevice{}, false
 }
 
-// dress readies the workloads' devices and brings them up.
-func (p *pass) dress() {
+// configure readies the workloads' devices and brings them up.
+func (p *pass) configure() {
 	for _, port := range p.want.ports {
-		d, plugged := p.devices[port.Name]
-		if !plugged || p.failed(port.Name) {
+		d, connected := p.devices[port.Name]
+		if !connected || p.failed(port.Name) {
 			continue
 		}
 		vif, ok := p.tables.Vifs[uint32(d.index())]
@@ -356,7 +356,7 @@ func (p *pass) dress() {
 			continue
 		}
 		network, _ := p.want.network(port.Network)
-		if err := p.wire.dress(port, d, outfitOf(network, port), int(vif.MTU)); err != nil {
+		if err := p.wire.configure(port, d, deviceConfigOf(network, port), int(vif.MTU)); err != nil {
 			p.fail(port.Name, err)
 		}
 	}

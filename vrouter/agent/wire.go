@@ -18,10 +18,10 @@ import (
 // wire connects workloads to the node during one pass. For a port with a network
 // namespace it creates a veth pair; a port with a device uses the existing device.
 type wire struct {
-	own     *site
+	own     *nsCache
 	node    string
 	here    map[string]netlink.Link // the node's devices
-	sites   map[string]*site        // workloads' namespaces that this pass has opened
+	opened  map[string]*nsCache     // workloads' namespaces that this pass has opened
 	fabric  map[string]bool         // underlay devices, which ports must not use
 	made    map[string]bool         // ports whose pair was created in this pass
 	changed func(port, what string) // called for each change
@@ -50,8 +50,8 @@ const ownPrefix = "vrh-"
 
 func newWire(s *space, node string, links []netlink.Link, fabric []string, changed func(port, what string)) *wire {
 	w := &wire{
-		own: &site{space: s}, node: node, here: byName(links), changed: changed,
-		sites: map[string]*site{}, fabric: map[string]bool{}, made: map[string]bool{},
+		own: &nsCache{space: s}, node: node, here: byName(links), changed: changed,
+		opened: map[string]*nsCache{}, fabric: map[string]bool{}, made: map[string]bool{},
 	}
 	w.own.keep(links)
 	for _, f := range fabric {
@@ -69,14 +69,14 @@ func byName(links []netlink.Link) map[string]netlink.Link {
 }
 
 func (w *wire) close() {
-	for _, s := range w.sites {
+	for _, s := range w.opened {
 		s.close()
 	}
 }
 
-// site opens a workload's namespace once per pass.
-func (w *wire) site(name string) (*site, error) {
-	if s, ok := w.sites[name]; ok {
+// namespace opens a workload's namespace once per pass.
+func (w *wire) namespace(name string) (*nsCache, error) {
+	if s, ok := w.opened[name]; ok {
 		return s, nil
 	}
 	s, err := openSpace(name)
@@ -87,8 +87,8 @@ func (w *wire) site(name string) (*site, error) {
 		s.close()
 		return nil, fmt.Errorf("open the workload's network namespace %s: it is the namespace of the node or of process 1, which workloads must not use; to connect the node itself, set attach.host: true", name)
 	}
-	w.sites[name] = &site{space: s}
-	return w.sites[name], nil
+	w.opened[name] = &nsCache{space: s}
+	return w.opened[name], nil
 }
 
 // isHostNamespace reports whether a namespace is the node's or that of process 1.
@@ -106,13 +106,13 @@ func isHostNamespace(ns, own netns.NsHandle) bool {
 	return ns.Equal(first)
 }
 
-// placeOf is the namespace in which a port's workload is: the node's own of a
+// namespaceOf is the namespace in which a port's workload is: the node's own of a
 // port that is the node's.
-func (w *wire) placeOf(p model.Port) (*site, error) {
+func (w *wire) namespaceOf(p model.Port) (*nsCache, error) {
 	if p.Attach.Host {
 		return w.own, nil
 	}
-	return w.site(p.Attach.Netns)
+	return w.namespace(p.Attach.Netns)
 }
 
 // place describes a port's namespace in errors.
@@ -147,9 +147,9 @@ func portOf(node, alias string) (port string, ours bool) {
 	return words[4], true
 }
 
-// plug finds or creates a port's device. If the device exists but cannot be
-// configured, plug returns both the device and an error.
-func (w *wire) plug(p model.Port) (*device, error) {
+// connect finds or creates a port's device. If the device exists but cannot be
+// configured, connect returns both the device and an error.
+func (w *wire) connect(p model.Port) (*device, error) {
 	switch {
 	case p.Attach.Device != "":
 		return w.existing(p)
@@ -157,7 +157,7 @@ func (w *wire) plug(p model.Port) (*device, error) {
 		return nil, nil // not attached yet
 	}
 	name := hostName(w.node, p.Name)
-	there, err := w.placeOf(p)
+	there, err := w.namespaceOf(p)
 	if err != nil {
 		if l := w.here[name]; l != nil {
 			return deviceOf(l, p), err
@@ -222,7 +222,7 @@ func (w *wire) isOurs(l netlink.Link, p model.Port) bool {
 }
 
 // joins reports whether a pair's other end is in a namespace.
-func (w *wire) joins(l netlink.Link, there *site) bool {
+func (w *wire) joins(l netlink.Link, there *nsCache) bool {
 	if l.Type() != "veth" || l.Attrs().NetNsID != there.idIn(w.own) || l.Attrs().NetNsID < 0 && there != w.own {
 		return false
 	}
@@ -230,7 +230,7 @@ func (w *wire) joins(l netlink.Link, there *site) bool {
 	return err == nil && peer != nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index
 }
 
-func (w *wire) makePair(p model.Port, name string, there *site) (netlink.Link, error) {
+func (w *wire) makePair(p model.Port, name string, there *nsCache) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
 	inside := interfaceOf(p)

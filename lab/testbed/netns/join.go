@@ -68,7 +68,7 @@ func (tb *Testbed) joinByWire() error {
 			if err := w.space.Pair(v, n.space); err != nil {
 				return err
 			}
-			if err := w.plug(port, f); err != nil {
+			if err := w.configurePort(port, f); err != nil {
 				return err
 			}
 			if err := n.readyNIC(nic, l, w.objects.NicTransmit); err != nil {

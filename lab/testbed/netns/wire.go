@@ -157,8 +157,8 @@ func isSegmentation(feature string) bool {
 		(strings.HasSuffix(feature, "-segmentation") || feature == "tx-gso-partial" || feature == "tx-gso-list")
 }
 
-// plug readies a port that was made in the wire's namespace.
-func (w *wire) plug(port string, f suite.Fabric) error {
+// configurePort configures a port that was made in the wire's namespace.
+func (w *wire) configurePort(port string, f suite.Fabric) error {
 	on, err := w.space.OffloadsOn(port)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func addresses(all ...string) (a []netip.Addr) {
 
 func TestAWorkloadHasItsSubnetsLengthsAndOneGatewayAFamily(t *testing.T) {
 	n := model.Network{Subnets: prefixes("10.0.0.0/24", "10.9.0.0/16", "fd00::/64"), Forwarding: model.L3}
-	o := outfitOf(n, model.Port{IPs: addresses("10.0.0.7", "10.9.1.1", "fd00::7")})
+	o := deviceConfigOf(n, model.Port{IPs: addresses("10.0.0.7", "10.9.1.1", "fd00::7")})
 	if want := prefixes("10.0.0.7/24", "10.9.1.1/16", "fd00::7/64"); !slices.Equal(o.addresses, want) {
 		t.Errorf("addresses %v, want %v", o.addresses, want)
 	}
@@ -35,14 +35,14 @@ func TestAWorkloadHasItsSubnetsLengthsAndOneGatewayAFamily(t *testing.T) {
 
 func TestANetworkThatOnlyBridgesHasNoGateway(t *testing.T) {
 	n := model.Network{Subnets: prefixes("10.0.0.0/24"), Forwarding: model.L2}
-	if o := outfitOf(n, model.Port{IPs: addresses("10.0.0.7")}); len(o.gateways) != 0 || !slices.Equal(o.addresses, prefixes("10.0.0.7/24")) {
+	if o := deviceConfigOf(n, model.Port{IPs: addresses("10.0.0.7")}); len(o.gateways) != 0 || !slices.Equal(o.addresses, prefixes("10.0.0.7/24")) {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestAddressesThatNobodyGaveGoAndTheWorkloadsOwnStay(t *testing.T) {
 	n := model.Network{Subnets: prefixes("10.0.0.0/24", "fd00::/64"), Forwarding: model.L3}
-	o := outfitOf(n, model.Port{IPs: addresses("10.0.0.7", "fd00::7"), AllowSources: prefixes("10.0.0.64/28")})
+	o := deviceConfigOf(n, model.Port{IPs: addresses("10.0.0.7", "fd00::7"), AllowSources: prefixes("10.0.0.64/28")})
 	for name, c := range map[string]struct{ have, add, remove []netip.Prefix }{
 		"nothing there":       {nil, prefixes("10.0.0.7/24", "fd00::7/64"), nil},
 		"all right":           {prefixes("10.0.0.7/24", "fd00::7/64", "fe80::1/64"), nil, nil},

@@ -6,10 +6,10 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// site caches the devices, addresses, limits and routes of a network namespace
+// nsCache caches the devices, addresses, limits and routes of a network namespace
 // during one pass, so that the pass lists them once for all ports. A pass that
 // changes the namespace also updates the cache.
-type site struct {
+type nsCache struct {
 	*space
 	byIndex   map[int]netlink.Link
 	addresses map[int][]netip.Prefix // by device
@@ -19,7 +19,7 @@ type site struct {
 }
 
 // device finds a device by ifindex; nil: it does not exist.
-func (s *site) device(index int) (netlink.Link, error) {
+func (s *nsCache) device(index int) (netlink.Link, error) {
 	if s.byIndex == nil {
 		all, err := listLinks(s.links)
 		if err != nil {
@@ -30,7 +30,7 @@ func (s *site) device(index int) (netlink.Link, error) {
 	return s.byIndex[index], nil
 }
 
-func (s *site) keep(links []netlink.Link) {
+func (s *nsCache) keep(links []netlink.Link) {
 	s.byIndex = make(map[int]netlink.Link, len(links))
 	for _, l := range links {
 		s.byIndex[l.Attrs().Index] = l
@@ -38,7 +38,7 @@ func (s *site) keep(links []netlink.Link) {
 }
 
 // renew updates one device in the cache. It does nothing if devices are not cached.
-func (s *site) renew(index int) error {
+func (s *nsCache) renew(index int) error {
 	if s.byIndex == nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (s *site) renew(index int) error {
 	return err
 }
 
-func (s *site) addressesOf(l netlink.Link) ([]netip.Prefix, error) {
+func (s *nsCache) addressesOf(l netlink.Link) ([]netip.Prefix, error) {
 	if s.addresses == nil {
 		all, err := listAddresses(s.links)
 		if err != nil {
@@ -66,7 +66,7 @@ func (s *site) addressesOf(l netlink.Link) ([]netip.Prefix, error) {
 }
 
 // bucketOf returns the limit of a device; nil: none.
-func (s *site) bucketOf(l netlink.Link) (*netlink.Tbf, error) {
+func (s *nsCache) bucketOf(l netlink.Link) (*netlink.Tbf, error) {
 	if s.buckets == nil {
 		all, err := listQueues(s.links)
 		if err != nil {
@@ -83,7 +83,7 @@ func (s *site) bucketOf(l netlink.Link) (*netlink.Tbf, error) {
 }
 
 // hasDefault reports whether there is a default route of a family.
-func (s *site) hasDefault(family int) (bool, error) {
+func (s *nsCache) hasDefault(family int) (bool, error) {
 	if has, known := s.defaults[family]; known {
 		return has, nil
 	}
@@ -95,7 +95,7 @@ func (s *site) hasDefault(family int) (bool, error) {
 	return s.defaults[family], nil
 }
 
-func (s *site) hasNow(family int, has bool) {
+func (s *nsCache) hasNow(family int, has bool) {
 	if s.defaults == nil {
 		s.defaults = map[int]bool{}
 	}
@@ -105,7 +105,7 @@ func (s *site) hasNow(family int, has bool) {
 // idIn returns the id of this namespace in the node's namespace. It is negative for
 // the node's namespace itself, and if no device of the node has a peer in this
 // namespace.
-func (s *site) idIn(node *site) int {
+func (s *nsCache) idIn(node *nsCache) int {
 	if s == node {
 		return -1
 	}

@@ -19,18 +19,18 @@ import (
 // workload's, the kernel would drop that in silence before the program saw it.
 const hostMTU = 65535
 
-// dress makes a plugged port's devices what they shall be: MTU, and in the
+// configure sets up the devices of a connected port: the MTU, and in the
 // workload's namespace MAC, addresses, default routes; both ends up. What is
 // right already is left alone. A device that somebody else made is only set up,
 // and limited.
-func (w *wire) dress(p model.Port, d *device, o outfit, mtu int) error {
+func (w *wire) configure(p model.Port, d *device, o deviceConfig, mtu int) error {
 	if p.Attach.Device != "" {
 		if err := w.up(p, w.own, d.link); err != nil {
 			return err
 		}
 		return w.limit(p, w.own, d.link, p.Bandwidth.Ingress)
 	}
-	there, err := w.placeOf(p)
+	there, err := w.namespaceOf(p)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (w *wire) dress(p model.Port, d *device, o outfit, mtu int) error {
 
 // inside finds the workload's end of a pair and gives it its name back. Only a
 // device that is down can be renamed.
-func (w *wire) inside(p model.Port, d *device, there *site) (netlink.Link, error) {
+func (w *wire) inside(p model.Port, d *device, there *nsCache) (netlink.Link, error) {
 	index := d.link.Attrs().ParentIndex
 	l, err := there.device(index)
 	if err == nil && l == nil {
@@ -85,7 +85,7 @@ func (w *wire) inside(p model.Port, d *device, there *site) (netlink.Link, error
 	return there.device(index)
 }
 
-func (w *wire) mtu(p model.Port, s *site, l netlink.Link, mtu int) error {
+func (w *wire) mtu(p model.Port, s *nsCache, l netlink.Link, mtu int) error {
 	if mtu == 0 || l.Attrs().MTU == mtu {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (w *wire) mtu(p model.Port, s *site, l netlink.Link, mtu int) error {
 	return nil
 }
 
-func (w *wire) mac(p model.Port, s *site, l netlink.Link, mac model.MAC) error {
+func (w *wire) mac(p model.Port, s *nsCache, l netlink.Link, mac model.MAC) error {
 	if bytes.Equal(l.Attrs().HardwareAddr, mac[:]) {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (w *wire) mac(p model.Port, s *site, l netlink.Link, mac model.MAC) error {
 	return nil
 }
 
-func (w *wire) up(p model.Port, s *site, l netlink.Link) error {
+func (w *wire) up(p model.Port, s *nsCache, l netlink.Link) error {
 	if l.Attrs().Flags&net.FlagUp != 0 {
 		return nil
 	}
@@ -127,7 +127,7 @@ var ignoreRouters = []setting{{"accept_ra", "0"}, {"autoconf", "0"}, {"accept_re
 // Duplicate address detection is off, because the overlay allocates each address
 // once. A port that connects the node itself gets its sysctls in every pass. Other
 // workloads may change theirs later: they get them only on a fresh device.
-func deviceSysctls(p model.Port, there *site, name string, o outfit, fresh bool) error {
+func deviceSysctls(p model.Port, there *nsCache, name string, o deviceConfig, fresh bool) error {
 	if p.Attach.Host {
 		// On this device, the node answers ARP requests only for the port's addresses,
 		// and uses only these as the sender in its ARP requests.
@@ -149,7 +149,7 @@ func deviceSysctls(p model.Port, there *site, name string, o outfit, fresh bool)
 	return there.sysctls("ipv6", name, settings...)
 }
 
-func (w *wire) addresses(p model.Port, there *site, l netlink.Link, o outfit) error {
+func (w *wire) addresses(p model.Port, there *nsCache, l netlink.Link, o deviceConfig) error {
 	have, err := there.addressesOf(l)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (w *wire) addresses(p model.Port, there *site, l netlink.Link, o outfit) er
 
 // routes gives the workload default routes where its namespace has none: one
 // that is there is somebody's choice. The node has its own.
-func (w *wire) routes(p model.Port, there *site, l netlink.Link, o outfit) error {
+func (w *wire) routes(p model.Port, there *nsCache, l netlink.Link, o deviceConfig) error {
 	if p.Attach.Host {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// outfit is the desired configuration of a workload's device.
-type outfit struct {
+// deviceConfig is the desired configuration of a workload's device.
+type deviceConfig struct {
 	mac       model.MAC
 	addresses []netip.Prefix // the port's addresses, each with the prefix length of its subnet
 	gateways  []netip.Addr   // at most one per family
@@ -16,9 +16,9 @@ type outfit struct {
 	own       []netip.Prefix // the port's allow_sources: other prefixes that the workload may send from
 }
 
-// outfitOf derives a port's device configuration from the desired state.
-func outfitOf(n model.Network, p model.Port) outfit {
-	o := outfit{mac: p.MAC, subnets: n.Subnets, own: p.AllowSources}
+// deviceConfigOf derives a port's device configuration from the desired state.
+func deviceConfigOf(n model.Network, p model.Port) deviceConfig {
+	o := deviceConfig{mac: p.MAC, subnets: n.Subnets, own: p.AllowSources}
 	for _, ip := range p.IPs {
 		subnet, ok := subnetOf(n, ip)
 		if !ok {
@@ -47,7 +47,7 @@ func subnetOf(n model.Network, ip netip.Addr) (netip.Prefix, bool) {
 // addressChanges compares the device's addresses with the desired ones. It removes
 // other addresses in the network's subnets: packets from them would be dropped as
 // spoofed. It keeps all other addresses, such as link-local ones.
-func (o outfit) addressChanges(have []netip.Prefix) (add, remove []netip.Prefix) {
+func (o deviceConfig) addressChanges(have []netip.Prefix) (add, remove []netip.Prefix) {
 	for _, a := range have {
 		if slices.Contains(o.addresses, a) || o.mayKeep(a.Addr()) {
 			continue
@@ -62,7 +62,7 @@ func (o outfit) addressChanges(have []netip.Prefix) (add, remove []netip.Prefix)
 	return add, remove
 }
 
-func (o outfit) mayKeep(a netip.Addr) bool {
+func (o deviceConfig) mayKeep(a netip.Addr) bool {
 	within := func(s netip.Prefix) bool { return s.Contains(a) }
 	wanted := slices.ContainsFunc(o.addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 	return !wanted && (slices.ContainsFunc(o.own, within) || !slices.ContainsFunc(o.subnets, within))
