@@ -37,6 +37,16 @@ func (r *rig) sentLarge(t *testing.T, from, to netip.Addr) []byte {
 	return outer
 }
 
+// sentSmall returns a tunnel packet that fits every learned MTU.
+func (r *rig) sentSmall(t *testing.T) []byte {
+	t.Helper()
+	code, outer := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 9, "hello")))
+	if code != actRedirect {
+		t.Fatalf("action %d", code)
+	}
+	return outer
+}
+
 func TestLearnedMTUsAreUsedAndKept(t *testing.T) {
 	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
 		r := newRig(t, encap, v6, nil)
@@ -73,6 +83,11 @@ func TestLearnedMTUsAreUsedAndKept(t *testing.T) {
 		}
 		if got, _ := r.LearnedMTUs(); got[nhTunnel] != 1290 {
 			t.Errorf("after an Apply: %v", got)
+		}
+		small := r.sentSmall(t)
+		r.run(t, r.programs.FabricTc, r.fabric, tooBig(t, v6, 0, small))
+		if got, _ := r.LearnedMTUs(); got[nhTunnel] != 576 {
+			t.Errorf("after an error without an MTU: %v, want 576", got)
 		}
 	})
 }
@@ -130,7 +145,7 @@ func TestAForgedErrorDoesNotLowerTheMTU(t *testing.T) {
 func TestALearnedMTULeavesWhatIPNeeds(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	r.run(t, r.programs.FabricTc, r.fabric, tooBig(t, false, 68, r.sentLarge(t, addrA, addrB)))
-	if got, err := r.LearnedMTUs(); err != nil || got[nhTunnel] != 68 {
+	if got, err := r.LearnedMTUs(); err != nil || got[nhTunnel] != 576 {
 		t.Fatalf("learned %v, %v", got, err)
 	}
 	for _, c := range []struct {

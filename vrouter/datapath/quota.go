@@ -18,6 +18,9 @@ type flowCounts struct {
 func (d *Datapath) beginCount() (*flowCounts, error) {
 	c := &flowCounts{vifs: map[uint32]int32{}, vrfs: map[uint32]int32{}, vifsBegun: map[uint32]uint32{}, vrfsBegun: map[uint32]uint32{}}
 	return c, errors.Join(
+		// An id without flows now can have a count of ended flows from before.
+		table[uint32, uint32]{"vif_flows_ended", d.maps.VifFlowsEnded, true}.each(func(id, _ uint32) { c.vifsBegun[id] = 0 }),
+		table[uint32, uint32]{"vrf_flows_ended", d.maps.VrfFlowsEnded, true}.each(func(id, _ uint32) { c.vrfsBegun[id] = 0 }),
 		table[uint32, uint32]{"vif_flows_begun", d.maps.VifFlowsBegun, true}.each(func(id, n uint32) { c.vifsBegun[id] = n }),
 		table[uint32, uint32]{"vrf_flows_begun", d.maps.VrfFlowsBegun, true}.each(func(id, n uint32) { c.vrfsBegun[id] = n }),
 	)

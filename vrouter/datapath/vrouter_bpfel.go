@@ -59,6 +59,12 @@ type vrouterDropKey struct {
 	Reason uint32
 }
 
+type vrouterEgressBucket struct {
+	_      structs.HostLayout
+	Bucket vrouterBucket
+	Rate   uint64
+}
+
 type vrouterFlow struct {
 	_         structs.HostLayout
 	CreatedNs uint64

@@ -153,7 +153,7 @@ func (p *Plugin) drop(ctx context.Context, id string) (any, error) {
 	}
 	if n.Network.Origin == model.Docker {
 		now, err := p.find(ctx, n.Network)
-		isOurs := now != nil && err == nil
+		isOurs := now != nil && err == nil && now.Origin == model.Docker
 		if isOurs && len(now.Policies) == 0 {
 			err = p.client.DeleteNetwork(ctx, now.Name)
 		}

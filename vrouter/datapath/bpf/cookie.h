@@ -2,9 +2,9 @@
 /*
  * Proof that a quoted tunnel packet was sent by this node. An ICMP error quotes at
  * least the outer IP header and 8 bytes (RFC 792). Some bits of that header are a hash
- * with the node's nonce, which only a host on the way can know: in IPv4 the upper 10
- * bits of the identification, in IPv6 the lower 10 bits of the flow label. The
- * identification's other bits are left to segmentation, which counts it up.
+ * with the node's nonce: in IPv4 the upper 10 bits of the identification, in IPv6 the
+ * lower 10 bits of the flow label. A host that does not see the packets cannot know
+ * them. Segmentation counts the identification's other bits up.
  */
 #pragma once
 
@@ -36,9 +36,14 @@ static __always_inline __u16 cookie_id(__be32 destination, __be16 port)
 	return cookie(destination, port) << COOKIE_SHIFT4;
 }
 
-/* IPv6 flow label, host order. Its upper 10 bits spread flows over paths. */
+static __always_inline __u32 label_of(const struct address *destination, __u32 spread)
+{
+	return spread << SPREAD_SHIFT6 | cookie(folded_address(destination), spread);
+}
+
+/* IPv6 flow label, host order. Its upper 10 bits spread flows over paths. They depend on
+ * all bits of the hash, whose lower half is mixed badly (stirred()). */
 static __always_inline __u32 cookie_label(const struct address *destination, __u32 hash)
 {
-	hash &= COOKIE_MASK;
-	return hash << SPREAD_SHIFT6 | cookie(folded_address(destination), hash);
+	return label_of(destination, hash * 0x85ebca6b >> 22);
 }

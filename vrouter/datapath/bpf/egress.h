@@ -13,18 +13,40 @@
 
 #define EGRESS_BURST_NS 20000000ull
 #define EGRESS_BURST_BYTES (128ull * 1024)
+#define GSO_HEADERS 54 /* Ethernet 14, IPv4 20, TCP 20: the shortest of TCP */
 
-MAP(egress_buckets, BPF_MAP_TYPE_ARRAY, __u32 /* vif id */, struct bucket, 4353);
+struct egress_bucket {
+	struct bucket bucket;
+	__u64 rate; /* limit that the bucket was filled for */
+};
+
+MAP(egress_buckets, BPF_MAP_TYPE_ARRAY, __u32 /* vif id */, struct egress_bucket, 4353);
+
+/* Bytes of a packet as its queue counts them: each segment has the headers. */
+static __always_inline __u64 queued_bytes(struct __sk_buff *skb)
+{
+	__u32 size = skb->gso_size;
+
+	if (!size)
+		return skb->len;
+	return skb->len + (__u64)((skb->len - 1) / size) * GSO_HEADERS;
+}
 
 static __always_inline int within_egress(struct __sk_buff *skb, const struct vif *v)
 {
 	__u64 rate = v->egress + v->egress / 64;
-	struct bucket *b;
+	struct egress_bucket *b;
 	__u32 id = v->id;
 
 	if (!rate || tracing)
 		return 1;
 	b = bpf_map_lookup_elem(&egress_buckets, &id);
-	return !b || take_tokens(b, skb->len * 1000000000ull / rate,
-				 EGRESS_BURST_NS + EGRESS_BURST_BYTES * 1000000000ull / rate);
+	if (!b)
+		return 1;
+	if (b->rate != rate) { /* the limit has changed, or another port has the id now */
+		b->rate = rate;
+		b->bucket.full_ns = 0;
+	}
+	return take_tokens(&b->bucket, queued_bytes(skb) * 1000000000ull / rate,
+			   EGRESS_BURST_NS + EGRESS_BURST_BYTES * 1000000000ull / rate);
 }

@@ -132,14 +132,15 @@ static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *
  * workload forwards what it got through a tunnel, and the kernel still has the frame
  * marked as encapsulated, so make_room() fails. No helper clears the mark. But the
  * kernel's offsets of the inner headers are right still, and the type of segmentation
- * is too if all tunnels have one encapsulation.
+ * is too if all tunnels have one encapsulation. A packet without segmentation needs no
+ * type.
  */
 static __always_inline long make_room_again(struct __sk_buff *skb, __u32 room)
 {
 	__u32 zero = 0;
 	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
 
-	if (!s || !(s->flags & SET_F_ONE_ENCAP))
+	if (skb->gso_size && !(s && s->flags & SET_F_ONE_ENCAP))
 		return -EALREADY;
 	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO);
 }

@@ -37,7 +37,7 @@ static __always_inline void store_mtu(__u32 id, __u32 mtu, __u64 now)
 	if (!l)
 		return;
 	l->until_ns = now + MTU_LIFETIME_NS;
-	l->mtu = mtu;
+	l->mtu = mtu < LEAST_MTU4 ? LEAST_MTU4 : mtu; /* routers older than RFC 1191 report 0 */
 }
 
 /* Learns the MTU of the way to a remote. own: the error quotes a packet of this node. */
@@ -63,52 +63,78 @@ static __always_inline void learn_for(const struct address *remote, __u32 mtu, i
 		store_mtu(r->ethernet, mtu, now);
 }
 
+/* The 4 bytes behind a quoted IP header: UDP's ports, or GRE's flags and protocol. */
+struct shim_start {
+	__be16 source;
+	__be16 destination;
+};
+
+/* Returns 1 if a quoted packet belongs to the overlay, and not to another program of
+ * the node. */
+static __always_inline int is_overlay(__u8 protocol, const struct shim_start *start)
+{
+	__u32 zero = 0;
+	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
+
+	if (protocol == IPPROTO_GRE)
+		return start->destination == bpf_htons(ETH_P_MPLS_UC);
+	return protocol == IPPROTO_UDP && s &&
+	       (start->destination == s->mpls_udp_port || start->destination == s->vxlan_port);
+}
+
 struct too_big4 {
 	struct icmphdr icmp;
 	struct iphdr quoted;
-	__be16 port; /* UDP: source; GRE: flags */
+	struct shim_start start;
 } __attribute__((packed));
 
 /* The host's stack gets the error too. */
 static __noinline int learn_mtu4(struct __sk_buff *skb)
 {
 	struct too_big4 e;
+	struct shim_start start;
 	struct address remote;
 	__u16 mtu, id;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(struct iphdr), &e, sizeof(e)))
 		return 0;
-	if (e.icmp.type != ICMP_DEST_UNREACH || e.icmp.code != ICMP_FRAG_NEEDED ||
-	    (e.quoted.protocol != IPPROTO_UDP && e.quoted.protocol != IPPROTO_GRE))
+	if (e.icmp.type != ICMP_DEST_UNREACH || e.icmp.code != ICMP_FRAG_NEEDED)
+		return 0;
+	start = e.start;
+	if (!is_overlay(e.quoted.protocol, &start))
 		return 0;
 	mapped(&remote, e.quoted.daddr);
 	mtu = bpf_ntohs(e.icmp.un.frag.mtu);
 	id = bpf_ntohs(e.quoted.id) & ~((1 << COOKIE_SHIFT4) - 1);
 	learn_for(&remote, mtu, mtu < bpf_ntohs(e.quoted.tot_len) &&
-		  id == cookie_id(e.quoted.daddr, e.quoted.protocol == IPPROTO_GRE ? 0 : e.port));
+		  id == cookie_id(e.quoted.daddr, e.quoted.protocol == IPPROTO_GRE ? 0 : start.source));
 	return 0;
 }
 
 struct too_big6 {
 	struct icmp6hdr icmp;
 	struct ipv6hdr quoted;
+	struct shim_start start;
 } __attribute__((packed));
 
 static __noinline int learn_mtu6(struct __sk_buff *skb)
 {
 	struct too_big6 e;
+	struct shim_start start;
 	struct address remote;
 	__u32 mtu, label;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(struct ipv6hdr), &e, sizeof(e)))
 		return 0;
-	if (e.icmp.icmp6_type != ICMPV6_PKT_TOOBIG ||
-	    (e.quoted.nexthdr != IPPROTO_UDP && e.quoted.nexthdr != IPPROTO_GRE))
+	if (e.icmp.icmp6_type != ICMPV6_PKT_TOOBIG)
+		return 0;
+	start = e.start;
+	if (!is_overlay(e.quoted.nexthdr, &start))
 		return 0;
 	__builtin_memcpy(&remote, &e.quoted.daddr, 16);
 	mtu = bpf_ntohl(e.icmp.icmp6_mtu);
 	label = (e.quoted.flow_lbl[0] & 0xf) << 16 | e.quoted.flow_lbl[1] << 8 | e.quoted.flow_lbl[2];
 	learn_for(&remote, mtu, mtu < bpf_ntohs(e.quoted.payload_len) + sizeof(e.quoted) &&
-		  label == cookie_label(&remote, label >> SPREAD_SHIFT6));
+		  label == label_of(&remote, label >> SPREAD_SHIFT6));
 	return 0;
 }

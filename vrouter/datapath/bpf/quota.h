@@ -2,7 +2,8 @@
 /*
  * Quotas of the flow table. A network may have as many flows as entries are free, and
  * a port as many as are then left for its network. So one network fills at most half of
- * the table, n networks leave the share 1/(n+1) free, and one port fills at most a third.
+ * the table, and one port a third. Networks that fill it one after another each take half
+ * of what is free.
  *
  * Programs count the flows that begin; only the agent deletes flows, and counts these.
  * The difference is the number of flows now.

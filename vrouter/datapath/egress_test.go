@@ -1,0 +1,42 @@
+package datapath
+
+import (
+	"testing"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// TestARaisedEgressLimitHoldsAtOnce: what a port has sent at its former limit does not
+// count against the new one.
+func TestARaisedEgressLimitHoldsAtOnce(t *testing.T) {
+	limit := func(f *fib.Tables, ifindex int, bytes uint64) {
+		v := f.Vifs[uint32(ifindex)]
+		v.Egress = bytes
+		f.Vifs[uint32(ifindex)] = v
+	}
+	r := newRig(t, model.MPLSoUDP, false, nil)
+	limit(&r.tables, r.vif, 8000)
+	if _, err := r.Apply(r.tables); err != nil {
+		t.Fatal(err)
+	}
+	large := frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 9, string(make([]byte, 1300))))
+	send := func() string {
+		before, _ := r.Drops()
+		r.run(t, r.programs.FromWorkload, r.vif, large)
+		return r.drop(t, before)
+	}
+	sent := 0
+	for ; sent < 200 && send() == "none"; sent++ {
+	}
+	if sent < 90 || sent > 110 { // 128 KiB
+		t.Errorf("%d packets passed at 8 kB/s", sent)
+	}
+	limit(&r.tables, r.vif, 125e6)
+	if _, err := r.Apply(r.tables); err != nil {
+		t.Fatal(err)
+	}
+	if got := send(); got != "none" {
+		t.Errorf("dropped as %s after the limit was raised", got)
+	}
+}
