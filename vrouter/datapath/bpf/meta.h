@@ -36,12 +36,6 @@ static __always_inline void write_meta(struct meta *m, __u8 encap, int ethernet,
 	m->remote = remote;
 }
 
-static __always_inline void clear_meta(struct meta *m)
-{
-	m->nonce[0] = 0;
-	m->nonce[1] = 0;
-}
-
 static __always_inline int is_unused_mac(const __u8 *mac)
 {
 	const __u16 *m = (const void *)mac;
@@ -60,7 +54,8 @@ static __always_inline int take_meta(struct __sk_buff *skb, struct meta *m)
 	if ((void *)(in + 1) > (void *)eth || in->nonce[0] != nonce[0] || in->nonce[1] != nonce[1])
 		return 0;
 	*m = *in;
-	clear_meta(in);
+	in->nonce[0] = 0;
+	in->nonce[1] = 0;
 	if (m->mark & 1)
 		return 1;
 	return (void *)(eth + 1) <= end && is_unused_mac(eth->h_dest) && is_unused_mac(eth->h_source);

@@ -52,7 +52,7 @@ int fabric_xdp(struct xdp_md *ctx)
 	struct ethhdr *eth;
 	__be16 protocol;
 	__u32 nexthop;
-	int ethernet;
+	int ethernet, outer;
 
 	if (!s || read_outer(&o, s, data, end, bpf_xdp_get_buff_len(ctx), 0) != GO_ON ||
 	    o.checksum || find_sender(s, &o) != GO_ON)
@@ -91,17 +91,13 @@ int fabric_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	}
 
-	/* Some drivers have no metadata. This fails before the frame is changed, and
-	 * fabric_tc does the work. */
+	outer = ethernet ? (int)o.length : (int)o.length - ETH_HLEN;
+	if (bpf_xdp_adjust_head(ctx, outer))
+		return XDP_PASS;
+	/* Some drivers have no metadata. The outer headers are still there: fabric_tc
+	 * gets the frame as it came. The other order would copy the metadata. */
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
-		return XDP_PASS;
-	m = (void *)(long)ctx->data_meta;
-	if ((void *)(m + 1) > (void *)(long)ctx->data)
-		return XDP_PASS;
-	clear_meta(m); /* the headroom can hold the metadata of an earlier frame */
-	if (bpf_xdp_adjust_head(ctx, ethernet ? (int)o.length : (int)o.length - ETH_HLEN))
-		return XDP_PASS;
-	/* The frame is changed now: fabric_tc must not get it without metadata. */
+		return bpf_xdp_adjust_head(ctx, -outer) ? XDP_DROP : XDP_PASS;
 	m = (void *)(long)ctx->data_meta;
 	eth = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
