@@ -19,10 +19,10 @@ type Difference struct {
 	A    string `json:"a"`
 	B    string `json:"b"`
 	// Machine: the difference shows that the runs are from different machines.
-	// Their figures can then differ with the same software.
+	// Their figures can then differ even if the software is the same.
 	Machine bool `json:"machine,omitempty"`
 	// Trials: because of the difference the runs count different trials. Their
-	// figures can then differ with the same software.
+	// figures can then differ even if the software is the same.
 	Trials bool `json:"trials,omitempty"`
 }
 

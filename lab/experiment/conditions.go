@@ -269,8 +269,8 @@ func indexOf(points, slices []sample.Point) int {
 	return 0
 }
 
-// around lists the points with a reading among three: the nearest before point i,
-// the nearest after it, and point i.
+// around lists the nearest point with a reading before point i, point i itself if it
+// has a reading, and the nearest such point after it.
 func around(points []sample.Point, i int) []sample.Point {
 	has := func(p sample.Point) bool { return p.CPUDistance > 0 }
 	var list []sample.Point

@@ -55,7 +55,7 @@ type Experiment struct {
 
 	conditions conditions
 
-	// try makes one attempt at a trial and fills the sample; measure if nil. last
+	// try makes one attempt at a trial and fills the sample; nil: measure does this. last
 	// reports that no further attempt can follow.
 	try func(ctx context.Context, sc *suite.Scenario, t Trial, last bool, s *sample.Sample) error
 }
@@ -196,7 +196,7 @@ func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progre
 }
 
 // mayAdjust starts to adjust figures if the machine changes its state too often.
-// It does nothing before the run has at least least trials.
+// It does nothing while the run has fewer trials than least.
 func (e *Experiment) mayAdjust(h *history, least int) error {
 	if e.conditions.adjust || e.Adjusting == nil || (e.Distance != "" && e.Distance != condition.Auto) || !h.unsettled(least) {
 		return nil

@@ -57,7 +57,7 @@ func (h *history) forgiven() *history {
 }
 
 // unsettled reports whether the machine changes its state too often: most trials so
-// far failed for that reason. It returns false before least trials.
+// far failed for that reason. It returns false while there are fewer trials than least.
 func (h *history) unsettled(least int) bool {
 	all, failed := 0, 0
 	for i := range h.samples {
@@ -109,8 +109,8 @@ func (h *history) hopeless(scenario string) bool {
 	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
 }
 
-// lost counts the blocks among the first ones that lost a trial. A trial is lost if
-// its last attempt failed a gate or ran at another CPU distance than the run's.
+// lost counts the blocks that lost a trial, among the first blocks of the given number.
+// A trial is lost if its last attempt failed a gate or ran at another CPU distance than the run's.
 // Trials of hopeless scenarios do not count.
 func (h *history) lost(blocks int, choice condition.Choice) int {
 	in := map[int]bool{}

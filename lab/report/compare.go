@@ -17,8 +17,8 @@ var compared = []sample.Metric{
 }
 
 // compare yields every metric that both sides of the plan's comparisons have,
-// with the title that the plan gives the comparison. It adds to apart why two
-// scenarios with figures cannot be compared.
+// with the title that the plan gives the comparison. If two scenarios
+// have figures but cannot be compared, it adds the reason to apart.
 func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison, titles []string) {
 	for _, c := range b.plan.Comparisons {
 		if b.scenarios[c.Subject] == nil || b.scenarios[c.Baseline] == nil {

@@ -193,7 +193,7 @@ func (r *Report) limits() string {
 }
 
 // limitShare returns the share of the scenario's trials that the limit applied to,
-// such as " (70 %)"; "" if it applied to all trials. of follows the percent sign.
+// such as " (70 %)"; "" if it applied to all trials. of is the text after the percent sign.
 func (s *Scenario) limitShare(of string) string {
 	if s.LimitShare >= 0.95 {
 		return ""

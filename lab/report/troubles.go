@@ -37,8 +37,8 @@ func (r *Report) Troubles() []Trouble {
 // repeat. Failures with one message are a group, and so are gates with one name: a
 // gate's message has the figures of one trial. The worst message is shown.
 func (s *Scenario) failures() (list []Trouble) {
-	var order []*wreck
-	index := make(map[wreckKey]*wreck)
+	var order []*failureGroup
+	index := make(map[failureKey]*failureGroup)
 	lost := s.lostBlocks()
 	for i := range s.Samples {
 		sm := &s.Samples[i]
@@ -51,10 +51,10 @@ func (s *Scenario) failures() (list []Trouble) {
 			causes = []sample.Gate{{Name: sample.GateName(sm.Failure.Kind), Message: text}}
 		}
 		for _, g := range causes {
-			k := wreckKey{lost[sm.Block], g.Name, text}
+			k := failureKey{lost[sm.Block], g.Name, text}
 			w := index[k]
 			if w == nil {
-				w = &wreck{wreckKey: k, gate: sm.OK(), worst: g}
+				w = &failureGroup{failureKey: k, gate: sm.OK(), worst: g}
 				index[k], order = w, append(order, w)
 			}
 			if !slices.Contains(w.blocks, sm.Block) {
@@ -65,28 +65,28 @@ func (s *Scenario) failures() (list []Trouble) {
 			}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *wreck) int { return cmp.Compare(after(!a.lost), after(!b.lost)) })
+	slices.SortStableFunc(order, func(a, b *failureGroup) int { return cmp.Compare(after(!a.lost), after(!b.lost)) })
 	for _, w := range order {
 		list = append(list, w.trouble(s))
 	}
 	return list
 }
 
-// wreck has the blocks of a scenario in which attempts do not count for one reason.
-type wreck struct {
-	wreckKey
+// failureGroup has the blocks of a scenario in which attempts do not count for one reason.
+type failureGroup struct {
+	failureKey
 	gate   bool // the reason is a gate, not a failure
 	blocks []int
 	worst  sample.Gate
 }
 
-type wreckKey struct {
+type failureKey struct {
 	lost bool
 	kind sample.GateName
 	text string
 }
 
-func (w *wreck) trouble(s *Scenario) Trouble {
+func (w *failureGroup) trouble(s *Scenario) Trouble {
 	t := Trouble{Scenario: s.ID, What: "repeated " + phrase.Count(len(w.blocks), "trial"), Kind: sample.FailureKind(w.kind), Reason: w.worst.Message}
 	if w.lost {
 		how := "without figures"

@@ -11,7 +11,7 @@ const (
 	// mostEnumerated is the largest number of blocks for which all sign changes are
 	// tried. 13 blocks have 2¹², because a change and its opposite are equivalent.
 	mostEnumerated = 13
-	// drawn is the number of random sign changes with more blocks.
+	// drawn is the number of random sign changes that are tried with more blocks.
 	drawn = 4096
 )
 
@@ -21,11 +21,11 @@ const (
 // p-value for each comparison. If no comparison has a true difference, the smallest
 // corrected p is at most alpha with a probability of at most alpha.
 //
-// First each figure is limited to 1.5 times the median absolute figure of its
-// comparison. Without a true difference the signs of all figures in a block could equally well
-// be the opposite. So Family changes the signs of whole blocks. It counts the
-// changes for which the largest Student's t of the comparisons reaches the observed
-// one (Westfall and Young's step-down maxT).
+// Family first limits each figure to 1.5 times the median absolute figure of its
+// comparison. Without a true difference the signs of all figures in a block could
+// equally well be the opposite. So Family changes the signs of whole blocks. It counts
+// the changes for which the largest Student's t of the comparisons reaches the
+// observed one (Westfall and Young's step-down maxT).
 //
 // A difference far above the noise in all n blocks has the corrected p 2^(1−n), with
 // any number of comparisons. Holm's correction would multiply this p by the number.

@@ -9,8 +9,8 @@ import (
 
 func vifName(e Endpoint) string { return "vif" + e.Name }
 
-// connectContainers gives every container a device and puts its other end, the
-// vif, under the node's bridge; where the endpoint is a VM, its tap.
+// connectContainers gives every container a device, and connects the other end, the vif,
+// to the node's bridge. For a VM it connects the VM's tap.
 func connectContainers(n *Node, mtu int) error {
 	for _, e := range n.Endpoints {
 		if err := connectContainer(n, e, mtu); err != nil {
@@ -103,9 +103,9 @@ func endpointDevices(n *Node) []Device {
 	return ds
 }
 
-// pluggedDevices lists the devices inside the containers and their other ends. It is
+// connectedDevices lists the devices inside the containers and their other ends. It is
 // for systems that choose the name of the other end.
-func pluggedDevices(n *Node) []Device {
+func connectedDevices(n *Node) []Device {
 	var ds []Device
 	for _, e := range n.Endpoints {
 		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})

@@ -87,7 +87,7 @@ func (d dockerd) dualStack() error {
 func (DockerBridge) Detach(n *Node) error { return dockerOf(n).down() }
 
 func (DockerBridge) Devices(n *Node) []Device {
-	ds := pluggedDevices(n)
+	ds := connectedDevices(n)
 	if len(n.Endpoints) > 0 {
 		ds = append(ds, Device{Name: bridgeDevice, Role: "bridge"})
 	}

@@ -34,8 +34,8 @@ func gateway(subnet netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(subnet.Masked().Addr().Next(), subnet.Bits())
 }
 
-// connectRouted makes the node's bridge with the gateways' addresses and connects the
-// containers into it, with their default routes to it.
+// connectRouted creates the node's bridge with the gateways' addresses. It connects the
+// containers to the bridge, and sets their default routes.
 func connectRouted(n *Node, mtu int) error {
 	if err := addBridge(n, mtu); err != nil {
 		return err

@@ -38,7 +38,7 @@ func SupportsVMs(s System, e suite.Endpoint) error {
 	return fmt.Errorf("%s cannot have VMs as endpoints: it sets the workloads' own network devices, which in a VM it cannot reach; use containers, or a system behind a bridge or vrouter", s.Name())
 }
 
-// connectTap puts a VM's tap under the node's bridge.
+// connectTap connects a VM's tap to the node's bridge.
 func connectTap(n *Node, e Endpoint, mtu int) error {
 	if err := makeTap(n, e, mtu); err != nil {
 		return err

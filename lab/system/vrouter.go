@@ -223,5 +223,5 @@ func (v VRouter) Detach(n *Node) error {
 }
 
 func (v VRouter) Devices(n *Node) []Device {
-	return append(pluggedDevices(n), fabricDevices(n)...)
+	return append(connectedDevices(n), fabricDevices(n)...)
 }

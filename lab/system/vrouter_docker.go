@@ -137,5 +137,5 @@ func (VRouterDocker) Detach(n *Node) error {
 }
 
 func (VRouterDocker) Devices(n *Node) []Device {
-	return append(pluggedDevices(n), fabricDevices(n)...)
+	return append(connectedDevices(n), fabricDevices(n)...)
 }

@@ -66,8 +66,8 @@ func (m *machine) readPackets(proc procfs.FS, udp bool) error {
 	return err
 }
 
-// total adds counters. The kernel must have the first; the others can be nil. If the
-// first is present, total returns the error earlier.
+// total adds counters. first must not be nil; the others can be, if the kernel lacks
+// them. earlier is an error from an earlier step, which total returns with the sum.
 func total(earlier error, first *float64, more ...*float64) (sum uint64, err error) {
 	if first == nil {
 		return 0, fmt.Errorf("read packet counters: /proc/net/snmp lacks a counter of TCP or UDP")

@@ -23,8 +23,8 @@ import (
 
 var errStopped = errors.New("the run was interrupted before any traffic; nothing was measured")
 
-// peer adds a control connection to the run. An interrupt of the run ends waits on
-// it.
+// peer adds a control connection to the run. An interrupt of the run ends each
+// wait on the connection.
 func (n *ntttcp) peer(conn net.Conn) *control {
 	c := newControl(conn, "other end at "+conn.RemoteAddr().String())
 	go func() {

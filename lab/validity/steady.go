@@ -10,7 +10,8 @@ import (
 	"windtunnel/lab/units"
 )
 
-// steps has the points of a series. Each describes a step that lies completely within the window.
+// steps has the points of a series. Each describes a step that lies completely within
+// the window.
 type steps []sample.Point
 
 // inside leaves out NaN and infinite rates.

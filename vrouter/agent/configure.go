@@ -19,10 +19,10 @@ import (
 // workload's, the kernel would drop that in silence before the program saw it.
 const hostMTU = 65535
 
-// configure sets up the devices of a connected port: the MTU, and in the
-// workload's namespace MAC, addresses, default routes; both ends up. What is
-// right already is left alone. A device that somebody else made is only set up,
-// and limited.
+// configure configures both devices of a connected port: MTU and state, and in the
+// workload's namespace the MAC address, addresses and default routes. It changes only
+// what differs. If the agent has not created the device, configure only sets it up and
+// limits it.
 func (w *wire) configure(p model.Port, d *device, o deviceConfig, mtu int) error {
 	if p.Attach.Device != "" {
 		if err := w.up(p, w.own, d.link); err != nil {

@@ -277,7 +277,7 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 	}
 }
 
-// takenAway unmounts the pins that an agent left which refused to start.
+// takenAway unmounts the pins of an agent that has refused to start.
 func takenAway(t *testing.T, c Config) {
 	t.Helper()
 	c.Socket, c.State, c.StateDir = "", "", filepath.Join(t.TempDir(), "none")

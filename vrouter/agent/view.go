@@ -82,7 +82,7 @@ func (a *agent) status(v *view) api.Status {
 	for _, f := range v.fabric {
 		s.Fabric = append(s.Fabric, api.Fabric{Device: f.link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.link.Attrs().MTU})
 	}
-	// One network may have half of the table, and 40 % is 80 % of that.
+	// Warn at 80 % of what one network may have, which is half of the table.
 	if n, limit := a.flowCount.Load(), int64(a.limits.Flows); n*5 >= limit*2 {
 		s.Problems = append(s.Problems, fmt.Sprintf("the flow table has %d of at most %d flows, and one network may have half of them; raise limits.flows, or see `vrouter flow list` for the ports with many flows", n, limit))
 	}

@@ -106,8 +106,8 @@ func isHostNamespace(ns, own netns.NsHandle) bool {
 	return ns.Equal(first)
 }
 
-// namespaceOf is the namespace in which a port's workload is: the node's own of a
-// port that is the node's.
+// namespaceOf returns the namespace of a port's workload. For a port that connects the
+// node itself, this is the node's namespace.
 func (w *wire) namespaceOf(p model.Port) (*nsCache, error) {
 	if p.Attach.Host {
 		return w.own, nil

@@ -83,8 +83,8 @@ func decodeFlow(v vrouterFlow, now uint64) Flow {
 }
 
 // ExpireFlows deletes the flows whose time is up by the node's settings, and the flows
-// of vifs that do not exist. Idle flows have one time; TCP flows that are closed, reset
-// or half open have a shorter one. It also sets the counts of flows for the quotas.
+// of vifs that do not exist. There is a time limit for idle flows, and a shorter one for TCP
+// flows that are closed, reset or half open. It also sets the counts of flows for the quotas.
 // left is the number of flows that stay.
 func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	now, err := monotonic()
@@ -173,7 +173,7 @@ func (d *Datapath) removeFlow(k vrouterFlowKey, seen uint64) (bool, error) {
 	return false, nil
 }
 
-// vifVRFs returns the VRF of each vif by the vif's id.
+// vifVRFs returns the VRFs of the vifs: vif id → VRF.
 func (d *Datapath) vifVRFs() (map[uint32]uint32, error) {
 	vrfs := map[uint32]uint32{}
 	err := d.tables().vifs.each(func(_ uint32, v vrouterVif) { vrfs[v.Id] = v.Vrf })

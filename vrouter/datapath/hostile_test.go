@@ -13,7 +13,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Further nexthops, a workload and a remote of the scene of hostile senders.
+// Nexthops, workloads and a remote that twoTenants adds to scene.
 const (
 	nhOther uint32 = iota + nhVif2 + 1
 	nhVRF2
@@ -29,8 +29,8 @@ var (
 	other = netip.MustParseAddr("172.31.0.3") // sends MPLS over UDP only
 )
 
-// twoTenants changes scene: VRF 1 has workload A here, B at far and D at other. VRF 2
-// has workload C here, and another B at other.
+// twoTenants changes scene. far and other are remote nodes. VRF 1 has workload A on this
+// node, B on far and D on other. VRF 2 has workload C on this node, and another B on other.
 func twoTenants(f *fib.Tables) {
 	const second = 2
 	for i, v := range f.Vifs {
@@ -91,7 +91,7 @@ type tunnelPacket struct {
 	summed  bool // the UDP checksum is not 0
 }
 
-// open parses outer headers. f is passes or dropped if the packet goes no further.
+// open parses outer headers. f is delivers if the receiver accepts the packet.
 func (r receiver) open(b []byte) (p tunnelPacket, f fate) {
 	if len(b) < 14 {
 		return p, passes
@@ -301,7 +301,7 @@ func (r receiver) maySend(vrf uint32, sender fib.Remote, from netip.Addr) bool {
 	return false
 }
 
-// hostile builds outer packets from few values, so that most come far.
+// hostile builds outer packets from few values, so that many packets pass many checks.
 type hostile struct{ *rand.Rand }
 
 func (h hostile) oneIn(n int) bool { return h.IntN(n) == 0 }
@@ -342,7 +342,7 @@ func (h hostile) inner(ethernet bool) []byte {
 	return append(binary.BigEndian.AppendUint16(append(slices.Clone(to[:]), from[:]...), kind), ip...)
 }
 
-// frame returns a tunnel packet whose headers are correct, but for now and then one.
+// frame returns a tunnel packet. Now and then one field of its headers is wrong.
 func (h hostile) frame() []byte {
 	label := of[uint32](h, 18, 18, 19, 20, 21, 22)
 	encap := of(h, model.MPLSoUDP, model.MPLSoUDP, model.MPLSoGRE, model.VXLAN)
@@ -388,11 +388,11 @@ func (h hostile) frame() []byte {
 }
 
 // TestHostileSendersReachWhomTheModelLets compares the programs of the fabric with a
-// model. Correct packets have the same fate in both. Of packets with random changes,
-// the programs deliver none that the model refuses.
+// model. Packets as hostile builds them have the same fate in both. Of packets whose
+// bits are changed at random, the programs deliver none that the model refuses.
 func TestHostileSendersReachWhomTheModelLets(t *testing.T) {
-	everyOther := map[bool]string{false: "correct packets", true: "changed packets"}
-	for changed, name := range everyOther {
+	names := map[bool]string{false: "packets as built", true: "changed packets"}
+	for changed, name := range names {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, model.MPLSoUDP, false, twoTenants)
 			m := receiver{r.tables}

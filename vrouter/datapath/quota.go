@@ -13,7 +13,7 @@ type flowCounts struct {
 	vifsBegun, vrfsBegun map[uint32]uint32 // flows that had begun before the table was read
 }
 
-// beginCount starts a count. Read the flow table after it. A flow that begins while
+// beginCount starts a count. Call it before you read the flow table. A flow that begins while
 // the table is read may count twice, until the next count.
 func (d *Datapath) beginCount() (*flowCounts, error) {
 	c := &flowCounts{vifs: map[uint32]int32{}, vrfs: map[uint32]int32{}, vifsBegun: map[uint32]uint32{}, vrfsBegun: map[uint32]uint32{}}

@@ -13,7 +13,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// call makes a call of Docker to the plugin.
+// call calls the plugin as Docker does.
 func (d *dockerd) call(t *testing.T, path, body string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

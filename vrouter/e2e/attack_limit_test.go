@@ -23,8 +23,8 @@ func (w *workload) received(t *testing.T) int {
 	return n
 }
 
-// TestAWorkloadDoesNotPassItsEgressLimit: packet sockets can bypass the queue of the
-// workload's own device, which is the first place of the limit.
+// TestAWorkloadDoesNotPassItsEgressLimit: the limit's queue is at the workload's own
+// device, and packet sockets can bypass it.
 func TestAWorkloadDoesNotPassItsEgressLimit(t *testing.T) {
 	const rate, lasting = 10_000_000, time.Second
 	b := newBed(t, options{})

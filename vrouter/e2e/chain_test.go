@@ -16,7 +16,7 @@ func TestAWorkloadForwardsFromTunnelToTunnel(t *testing.T) {
 		for _, offload := range []string{"none", "tunnel"} {
 			for _, v6 := range []bool{false, true} {
 				if v6 != (offload == "tunnel") {
-					continue // these two span it
+					continue // two combinations have both values of each
 				}
 				t.Run(fmt.Sprintf("%s/%s/underlay-v6=%v", encap, offload, v6), func(t *testing.T) {
 					t.Parallel()

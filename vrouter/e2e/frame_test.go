@@ -12,7 +12,7 @@ import (
 // rawFrame is an Ethernet frame to send from a device.
 type rawFrame struct {
 	bytes []byte
-	mark  int // of the sending socket (SO_MARK)
+	mark  int // mark of the sending socket (SO_MARK)
 	// unfinished: the TCP checksum is only the pseudo header's, and the kernel is told
 	// that a NIC completes it.
 	unfinished bool

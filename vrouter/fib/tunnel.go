@@ -133,8 +133,8 @@ func (c *compiler) routedGateways() map[gatewayIn]bool {
 	return routed
 }
 
-// remote adds the underlay addresses of a node or gateway that may send, with the
-// tunnels to it: a learned MTU holds for these.
+// remote allows a node or gateway to send from its underlay addresses. It also records
+// the tunnels to it: a learned MTU applies to these.
 func (c *compiler) remote(addresses []netip.Addr, id uint32, t *tunnel, encaps []model.Encapsulation) {
 	r := Remote{ID: id, Encapsulations: encaps}
 	if t != nil {
@@ -151,9 +151,9 @@ func (c *compiler) remote(addresses []netip.Addr, id uint32, t *tunnel, encaps [
 // gatewayName returns the name of a gateway in tables that also have names of nodes.
 func gatewayName(gateway string) string { return "gateway " + gateway }
 
-// remoteID returns the Remote.ID of a node, or of a gateway by its gatewayName.
+// remoteID returns the Remote.ID of a node or gateway. Give a gateway's gatewayName.
 func (c *compiler) remoteID(name string) uint32 {
-	return c.number(kindRemote, name, 0) // unlimited: Limits.Remotes limits the remotes
+	return c.number(kindRemote, name, 0) // 0: no limit of ids; Limits.Remotes limits the addresses
 }
 
 // Encapsulation chooses how two nodes talk: the smallest sum of ranks over both

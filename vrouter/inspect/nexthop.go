@@ -76,7 +76,7 @@ func (p Path) String() string {
 }
 
 // NexthopFields returns all fields of one nexthop, with a line per path and per
-// member. The list all provides the names of the members.
+// member. It takes the names of the members from all.
 func NexthopFields(n Nexthop, all []Nexthop) []Field {
 	names := NexthopNames(all)
 	fields := NexthopTable([]Nexthop{n}).Fields(0)

@@ -29,9 +29,9 @@ static __always_inline __be32 ip_at(const __u8 *p)
 	return ip;
 }
 
-/* Returns 1 if an address is one of the workload's own. With prefixes, also if a prefix
- * from which it may send contains the address: such a prefix can contain the gateway's
- * address, too. */
+/* Returns 1 if an address is one of the workload's own. If prefixes is set, each address
+ * in a prefix from which the workload may send counts, too. Such a prefix can contain
+ * the gateway's address. */
 static __always_inline int owns4(const struct vif *v, __be32 ip, int prefixes)
 {
 	__u32 i;

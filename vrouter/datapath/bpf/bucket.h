@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* A token bucket. Tokens are nanoseconds. */
+/* A token bucket that gains one token per nanosecond. */
 #pragma once
 
 #include "headers.h"
@@ -10,8 +10,8 @@ struct bucket {
 
 #define BUCKET_ATTEMPTS 4
 
-/* Takes `cost` tokens, if the bucket lacks less than `size` tokens. Returns 0 if it
- * lacks more, or if other CPUs changed it in each attempt. */
+/* Takes `cost` tokens from a bucket of `size` tokens. Returns 0 if the bucket is empty,
+ * or if other CPUs changed it in each attempt. */
 static __always_inline int take_tokens(struct bucket *b, __u64 cost, __u64 size)
 {
 	__u64 now = bpf_ktime_get_ns(), full, from;

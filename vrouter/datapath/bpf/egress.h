@@ -13,16 +13,17 @@
 
 #define EGRESS_BURST_NS 20000000ull
 #define EGRESS_BURST_BYTES (128ull * 1024)
-#define GSO_HEADERS 54 /* Ethernet 14, IPv4 20, TCP 20: the shortest of TCP */
+#define GSO_HEADERS 54 /* shortest headers of a TCP segment: Ethernet 14, IPv4 20, TCP 20 */
 
 struct egress_bucket {
 	struct bucket bucket;
-	__u64 rate; /* limit that the bucket was filled for */
+	__u64 rate; /* limit for which the bucket was last used */
 };
 
 MAP(egress_buckets, BPF_MAP_TYPE_ARRAY, __u32 /* vif id */, struct egress_bucket, 4353);
 
-/* Bytes of a packet as its queue counts them: each segment has the headers. */
+/* Returns the bytes of a packet as the workload's queue counts them: with the headers of
+ * each segment. */
 static __always_inline __u64 queued_bytes(struct __sk_buff *skb)
 {
 	__u32 size = skb->gso_size;

@@ -130,10 +130,10 @@ static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *
 /*
  * Makes room behind the Ethernet header of a frame that was encapsulated before: a
  * workload forwards what it got through a tunnel, and the kernel still has the frame
- * marked as encapsulated, so make_room() fails. No helper clears the mark. But the
- * kernel's offsets of the inner headers are right still, and the type of segmentation
- * is too if all tunnels have one encapsulation. A packet without segmentation needs no
- * type.
+ * marked as encapsulated, so make_room() fails. No BPF helper clears that mark. But the
+ * kernel's offsets of the inner headers are still right. Its type of segmentation is
+ * right if all tunnels have one encapsulation; a packet that needs no segmentation has
+ * no type.
  */
 static __always_inline long make_room_again(struct __sk_buff *skb, __u32 room)
 {

@@ -80,7 +80,7 @@ static __always_inline int admit_packet(struct __sk_buff *skb, const struct vif 
 		if (standing == STANDS_ALONE || tracing)
 			return verdict_of(d.action);
 		if (!f && d.action == FLOW_DROP)
-			return -DROP_POLICY; /* without an entry, which would take room */
+			return -DROP_POLICY; /* no entry: denied packets must not fill the table */
 		if (standing == BEGINS_ANEW) {
 			err = begin_counted(p, &d, to_workload, now, f);
 		} else if (f) {

@@ -60,7 +60,8 @@ __noinline int begin_flow(const struct flow_packet *p, const struct decision *d,
 	return 0;
 }
 
-/* begin_flow() within the quotas; -EDQUOT: the port or network has too many flows. */
+/* Calls begin_flow() if the quotas allow another flow. Returns -EDQUOT if the port or its
+ * network has too many flows. */
 static __always_inline int begin_counted(const struct flow_packet *p, const struct decision *d,
 					 int to_workload, __u64 now, struct flow *old)
 {

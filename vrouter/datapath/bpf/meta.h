@@ -5,7 +5,7 @@
  * forwards the packet, the metadata reaches other devices, also those of other
  * nodes on the same host. Three checks prevent that it is used there. The metadata
  * has a random number that only this node knows. tc uses it once and clears the
- * number. In front of an IP packet must be the Ethernet header that XDP wrote.
+ * number. An IP packet must have the Ethernet header that XDP wrote.
  */
 #pragma once
 

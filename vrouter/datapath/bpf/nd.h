@@ -102,9 +102,9 @@ static __always_inline int send_advertisement(struct __sk_buff *skb, const struc
 	return bpf_redirect(skb->ifindex, 0);
 }
 
-/* Returns 1 if a workload may send a neighbour advertisement for an address. It may
- * for its own addresses. It may also for each link-local address except the
- * router's: the tables do not have the workloads' link-local addresses. */
+/* Returns 1 if a workload may send a neighbour advertisement for an address. These
+ * are its own addresses, and each link-local address except the router's: the tables
+ * do not have the workloads' link-local addresses. */
 static __always_inline int may_advertise(const struct vif *v, const struct address *target)
 {
 	const __u8 *t = target->bytes;

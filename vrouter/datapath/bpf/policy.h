@@ -15,7 +15,7 @@ struct decision {
 	__u32 generation;
 	__u8 action; /* enum flow_action */
 	__u8 rule;   /* index + 1; 0: the default */
-	__u16 vrf;   /* of the vif, for the quotas */
+	__u16 vrf;   /* VRF of the vif; the quotas need it */
 };
 
 struct rule_search {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Quotas of the flow table. A network may have as many flows as entries are free, and
- * a port as many as are then left for its network. So one network fills at most half of
- * the table, and one port a third. Networks that fill it one after another each take half
- * of what is free.
+ * Quotas of the flow table. A network may open another flow if it has fewer flows than
+ * the table has free entries. The difference is what remains for the network. A port may
+ * open another flow if it has fewer flows than remain for its network. So one network
+ * fills at most half of the table, and one port a third. Of several networks that fill
+ * the table one after another, each takes half of the free entries.
  *
- * Programs count the flows that begin; only the agent deletes flows, and counts these.
- * The difference is the number of flows now.
+ * Programs count the flows that begin. Only the agent deletes flows, and it counts the
+ * deletions. The difference is the current number of flows.
  */
 #pragma once
 
@@ -29,7 +30,7 @@ static __always_inline __u32 flows_of(void *begun, void *ended, __u32 id)
 	return n > 0 ? n : 0;
 }
 
-/* Not inlined, as count_begun(): admit() has little stack left. */
+/* Not inlined, because admit() has little stack left. */
 static __noinline int is_within_quota(__u32 vrf, __u32 vif)
 {
 	__u32 all, network;

@@ -220,7 +220,7 @@ struct learned_mtu {
 	__u32 mtu;       /* of the outer packet, bytes; 0: nothing learned */
 	__u32 pad;
 	__u64 until_ns;  /* bpf_ktime_get_ns */
-	__u64 ignore_ns; /* until then ICMP errors about the tunnel are ignored: one was forged */
+	__u64 ignore_ns; /* after a forged ICMP error: errors about the tunnel are ignored until then */
 };
 
 enum protocol_family { FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };

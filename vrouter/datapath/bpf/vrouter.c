@@ -95,7 +95,7 @@ int fabric_xdp(struct xdp_md *ctx)
 	if (bpf_xdp_adjust_head(ctx, outer))
 		return XDP_PASS;
 	/* Some drivers have no metadata. The outer headers are still there: fabric_tc
-	 * gets the frame as it came. The other order would copy the metadata. */
+	 * gets the frame as it came. If the metadata came first, moving the head would copy it. */
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*m)))
 		return bpf_xdp_adjust_head(ctx, -outer) ? XDP_DROP : XDP_PASS;
 	m = (void *)(long)ctx->data_meta;
@@ -150,7 +150,7 @@ static __noinline int decapsulate(struct __sk_buff *skb, struct outer *o, int et
 	else if (!ethernet)
 		return -DROP_BAD_INNER;
 	else if (o->family == FAMILY_IPV6 && skb->len < o->length + ETH_HLEN + sizeof(struct ipv6hdr))
-		flags |= ADJ_ROOM_DECAP_L3_IPV4; /* else the kernel wants an IPv6 header's length to be left: ARP is shorter */
+		flags |= ADJ_ROOM_DECAP_L3_IPV4; /* else the kernel requires 40 bytes of payload, and ARP has 28 */
 	if (bpf_skb_adjust_room(skb, -(int)shrink, BPF_ADJ_ROOM_MAC, flags))
 		return -DROP_DECAP_FAILED;
 	if (ethernet && bpf_skb_store_bytes(skb, 0, &in.eth, ETH_HLEN, 0))

@@ -165,7 +165,7 @@ func (h *harness) admit(d direction, frame []byte) int32 {
 	return h.admitAt(vifKey, d, frame)
 }
 
-// admitAt is admit for the vif with another key in vifs.
+// admitAt does the same at the vif that has this key in the map vifs.
 func (h *harness) admitAt(key uint32, d direction, frame []byte) int32 {
 	h.t.Helper()
 	return h.run(h.Admit, skbContext{Mark: key, CB: [5]uint32{uint32(d)}}, frame)

@@ -29,7 +29,7 @@ func TestOneNetworkLeavesRoomForOthers(t *testing.T) {
 			}
 		}
 	}
-	// A port with n flows may open another while n < 60 - all - its network's.
+	// A port with n flows may open another while n < 60 - all flows - its network's flows.
 	for _, c := range []struct {
 		what string
 		key  uint32
