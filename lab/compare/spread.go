@@ -163,7 +163,7 @@ func (g group) like(now *columns, r *Row) group {
 	})
 }
 
-// past groups stored runs by software. A stored run is kept if it is complete, is
+// past groups stored runs by software. A stored run is kept if it is complete, is from
 // this machine, counts the same trials, and is not among the compared runs.
 func past(stored []Side, now *Side, compared ...[]Side) []group {
 	type software struct{ revision, kernel string }
