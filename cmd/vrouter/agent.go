@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/agent/config"
 )
 
 func agentCommand() *cobra.Command {
-	var config string
+	var path string
 	var level slog.Level
 	var from storeFlags
 	cmd := &cobra.Command{
@@ -36,7 +37,7 @@ flowing, even if the agent is killed. The next agent takes over.`,
   vrouter agent --config node.yaml --store embedded`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := agent.LoadConfig(config)
+			c, err := config.Load(path)
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,7 @@ flowing, even if the agent is killed. The next agent takes over.`,
 			return err
 		},
 	}
-	configFlag(cmd, &config)
+	configFlag(cmd, &path)
 	from.add(cmd)
 	cmd.Flags().TextVar(&level, "log", slog.LevelInfo, "lowest `level` to log: debug, info, warn, error")
 	cmd.RegisterFlagCompletionFunc("log", words("debug", "info", "warn", "error"))
@@ -70,7 +71,7 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.key, "tls-key", "", "`file` with the key of the client certificate")
 }
 
-func (f *storeFlags) fill(c *agent.Config) {
+func (f *storeFlags) fill(c *config.Config) {
 	for _, s := range []struct {
 		from string
 		to   *string
@@ -81,14 +82,14 @@ func (f *storeFlags) fill(c *agent.Config) {
 	}
 }
 
-func configFlag(cmd *cobra.Command, config *string) {
-	cmd.Flags().StringVarP(config, "config", "c", "", "configuration of the node, a YAML `file`")
+func configFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVarP(path, "config", "c", "", "configuration of the node, a YAML `file`")
 	cmd.MarkFlagRequired("config")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 }
 
 func removeCommand() *cobra.Command {
-	var config string
+	var path string
 	var withStore bool
 	cmd := &cobra.Command{
 		Use:   "remove --config FILE",
@@ -100,7 +101,7 @@ the host changes. An embedded store is deleted too. If other nodes use that stor
 		Example: "  vrouter remove --config node.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := agent.LoadConfig(config)
+			c, err := config.Load(path)
 			if err != nil {
 				return err
 			}
@@ -114,7 +115,7 @@ the host changes. An embedded store is deleted too. If other nodes use that stor
 			return nil
 		},
 	}
-	configFlag(cmd, &config)
+	configFlag(cmd, &path)
 	cmd.Flags().BoolVar(&withStore, "with-store", false, "delete the embedded store even if other nodes use it")
 	return cmd
 }

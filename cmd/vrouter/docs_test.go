@@ -14,7 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
 )
@@ -79,7 +79,7 @@ func keys(of reflect.Type, into map[string]bool) {
 
 func TestTheHandbookExplainsEveryKey(t *testing.T) {
 	for heading, of := range map[string]reflect.Type{
-		"## Node configuration": reflect.TypeFor[agent.Config](),
+		"## Node configuration": reflect.TypeFor[config.Config](),
 		"## Desired state":      reflect.TypeFor[model.State](),
 	} {
 		text, all := section(t, heading), map[string]bool{}
@@ -117,7 +117,7 @@ func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
 
 func TestTheHandbooksConfigurationIsOne(t *testing.T) {
 	for _, text := range blocks(section(t, "## Node configuration"), "yaml") {
-		var c agent.Config
+		var c config.Config
 		if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil || c.Node != "rack3-a" || c.Limits.Routes != 1000000 {
 			t.Errorf("%+v, %v", c, err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -21,7 +21,7 @@ const (
 )
 
 func doctorCommand() *cobra.Command {
-	var config string
+	var path string
 	var output format
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -32,14 +32,14 @@ changed. The exit code is 1 if there is a problem.`,
 		Example: "  vrouter doctor\n  vrouter doctor --config node.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings, err := diagnose(cmd.Context(), config)
+			findings, err := diagnose(cmd.Context(), path)
 			if err != nil {
 				return err
 			}
 			return printFindings(cmd.OutOrStdout(), findings, output)
 		},
 	}
-	cmd.Flags().StringVarP(&config, "config", "c", "", "configuration of the node to check, a YAML `file`")
+	cmd.Flags().StringVarP(&path, "config", "c", "", "configuration of the node to check, a YAML `file`")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	outputFlag(cmd, &output)
 	return cmd
@@ -47,8 +47,8 @@ changed. The exit code is 1 if there is a problem.`,
 
 // diagnose asks the agent. If none answers it checks the kernel itself. An agent
 // selected by --node or --socket must answer: else it is an error.
-func diagnose(ctx context.Context, config string) ([]api.Finding, error) {
-	if config == "" {
+func diagnose(ctx context.Context, path string) ([]api.Finding, error) {
+	if path == "" {
 		findings, err := askAgent(ctx, connect)
 		var none *api.Unreachable
 		if errors.As(err, &none) && target.node == "" && target.socket == "" {
@@ -56,7 +56,7 @@ func diagnose(ctx context.Context, config string) ([]api.Finding, error) {
 		}
 		return findings, err
 	}
-	c, err := agent.LoadConfig(config)
+	c, err := config.Load(path)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -68,7 +68,7 @@ func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
 	if err := os.WriteFile(state, []byte("nodes:\n  - name: a\n    underlay: [192.0.2.1]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for by, c := range map[string]agent.Config{
+	for by, c := range map[string]config.Config{
 		"a device's name": {Node: "a", Netns: name, Fabric: []string{"under0"}},
 		"a path":          {Node: "a", Netns: "/var/run/netns/" + name, Fabric: []string{"under0"}},
 		"its address":     {Node: "a", Netns: name, State: state},
@@ -91,15 +91,15 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
 	namespace(t, name, 1300)
 	for what, c := range map[string]struct {
-		config agent.Config
+		config config.Config
 		topic  string
 		text   string
 	}{
-		"a small MTU":    {agent.Config{Netns: name, Fabric: []string{"under0"}}, "mtu", "under0 has MTU 1300"},
-		"a device down":  {agent.Config{Netns: name, Fabric: []string{"under1"}}, "attach", "under1 is down"},
-		"no such device": {agent.Config{Netns: name, Fabric: []string{"none0"}}, "attach", "there is no underlay device none0"},
-		"no namespace":   {agent.Config{Netns: "vr-nobody-has-this"}, "attach", "enter the network namespace vr-nobody-has-this"},
-		"no state file":  {agent.Config{Netns: name, State: "/nonexistent"}, "attach", "read the desired state"},
+		"a small MTU":    {config.Config{Netns: name, Fabric: []string{"under0"}}, "mtu", "under0 has MTU 1300"},
+		"a device down":  {config.Config{Netns: name, Fabric: []string{"under1"}}, "attach", "under1 is down"},
+		"no such device": {config.Config{Netns: name, Fabric: []string{"none0"}}, "attach", "there is no underlay device none0"},
+		"no namespace":   {config.Config{Netns: "vr-nobody-has-this"}, "attach", "enter the network namespace vr-nobody-has-this"},
+		"no state file":  {config.Config{Netns: name, State: "/nonexistent"}, "attach", "read the desired state"},
 	} {
 		findings := diagnoseUnderlay(c.config)
 		if !slices.ContainsFunc(findings, func(f api.Finding) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
-	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -22,7 +22,7 @@ import (
 
 // diagnoseUnderlay checks the underlay devices of a node, in the node's network
 // namespace.
-func diagnoseUnderlay(c agent.Config) []api.Finding {
+func diagnoseUnderlay(c config.Config) []api.Finding {
 	done := make(chan []api.Finding, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, in the node's namespace
@@ -31,7 +31,7 @@ func diagnoseUnderlay(c agent.Config) []api.Finding {
 	return <-done
 }
 
-func checkUnderlay(c agent.Config) []api.Finding {
+func checkUnderlay(c config.Config) []api.Finding {
 	if err := enter(c.Netns); err != nil {
 		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("enter the network namespace %s: %v", c.Netns, err), Remedy: "create it before the agent starts; see `ip netns list`"}}
 	}
@@ -65,7 +65,7 @@ func enter(name string) error {
 
 // underlayDevices returns the devices that the configuration lists. Without a
 // list it returns the devices that have the node's underlay addresses.
-func underlayDevices(c agent.Config) ([]string, *api.Finding) {
+func underlayDevices(c config.Config) ([]string, *api.Finding) {
 	if len(c.Fabric) > 0 {
 		return c.Fabric, nil
 	}

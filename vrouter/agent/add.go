@@ -12,6 +12,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
@@ -24,11 +26,11 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 	began := time.Now()
 	r.Node, r.Origin = cmp.Or(r.Node, a.config.Node), cmp.Or(r.Origin, model.Added)
 	here := r.Node == a.config.Node
-	arrived := a.changePending()
+	arrived := a.follower.ChangePending()
 	defer arrived()
 	var isThere, leaving bool
-	err := a.ask(ctx, func() (err error) {
-		leaving = slices.Contains(a.own.Leaving, r.Name)
+	err := a.follower.Ask(ctx, func() (err error) {
+		leaving = slices.Contains(a.follower.Own.Leaving, r.Name)
 		isThere, err = a.mayAdd(r, here)
 		return err
 	})
@@ -46,7 +48,7 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 				return err
 			}
 		}
-		port, isNew, err = a.shared.AddPort(ctx, fleet.PortRequest{Port: r.Port, From: r.From, Four: r.Four, Six: r.Six, Replaces: r.Replaces})
+		port, isNew, err = a.follower.AddPort(ctx, fleet.PortRequest{Port: r.Port, From: r.From, Four: r.Four, Six: r.Six, Replaces: r.Replaces})
 		return err
 	})
 	if err != nil {
@@ -54,7 +56,7 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 	}
 	arrived()
 	var got api.Port
-	err = a.afterFollow(ctx, func(unfit error) error {
+	err = a.follower.AfterFollow(ctx, func(unfit error) error {
 		if unfit != nil {
 			return unfit
 		}
@@ -62,15 +64,15 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 			got = a.describeAddresses(port)
 			return nil
 		}
-		if err := a.last.unfit(port.Name); err != nil {
+		if err := a.reconciler.Last.Unfit(port.Name); err != nil {
 			return err
 		}
-		for _, r := range a.last.tables.Refused {
+		for _, r := range a.reconciler.Last.Tables.Refused {
 			if r.Network == port.Network {
 				return refuseAs(http.StatusBadRequest, r.Err)
 			}
 		}
-		got = a.describe(a.last, port)
+		got = a.describe(a.reconciler.Last, port)
 		return nil
 	})
 	if err != nil && isNew {
@@ -90,7 +92,7 @@ func (a *agent) mayAdd(r api.PortRequest, here bool) (isThere bool, err error) {
 	case r.Attach.Netns != "" && r.Attach.Device != "", r.Attach.Host && r.Attach.Netns+r.Attach.Device != "":
 		return false, refuse(http.StatusBadRequest, "add a port: give one of netns, device and host")
 	}
-	if a.want == nil {
+	if a.reconciler.Want == nil {
 		return false, a.notRead()
 	}
 	if err := a.mayChange(); err != nil || !here || r.Attach == (model.Attachment{}) {
@@ -112,28 +114,28 @@ func (a *agent) mayAdd(r api.PortRequest, here bool) (isThere bool, err error) {
 
 // known finds a port of the fleet by name.
 func (a *agent) known(name string) (p model.Port, known bool) {
-	a.shared.Peek(func(v *fleet.View) { p, known = v.Port(name) })
+	a.follower.Peek(func(v *fleet.View) { p, known = v.Port(name) })
 	return p, known
 }
 
 // endLeaving deletes a port from the store. The port is already deleted on this
 // node.
 func (a *agent) endLeaving(ctx context.Context, name string) error {
-	if _, err := a.shared.DeletePort(ctx, name); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
+	if _, err := a.follower.DeletePort(ctx, name); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
 		return err
 	}
-	return a.ask(ctx, func() error { return a.hasLeft(name) })
+	return a.follower.Ask(ctx, func() error { return a.follower.HasLeft(name) })
 }
 
 // checkInterfaceFree checks that the workload's device can be created.
 func checkInterfaceFree(port model.Port) error {
-	there, err := openSpace(port.Attach.Netns)
+	there, err := netdev.Open(port.Attach.Netns)
 	if err != nil {
 		return err
 	}
-	defer there.close()
-	inside := interfaceOf(port)
-	l, err := there.link(inside)
+	defer there.Close()
+	inside := netdev.InterfaceOf(port)
+	l, err := there.Link(inside)
 	if err == nil && l != nil {
 		err = fmt.Errorf("network namespace %s has a device %s already; choose another interface, or delete that device", port.Attach.Netns, inside)
 	}
@@ -144,9 +146,9 @@ func checkInterfaceFree(port model.Port) error {
 // that it can reach them through the port.
 func (a *agent) checkNoRoutes(network string) error {
 	var n model.Network
-	a.shared.Peek(func(v *fleet.View) { n, _ = v.Network(network) })
+	a.follower.Peek(func(v *fleet.View) { n, _ = v.Network(network) })
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := listRoutes(a.space.links, family)
+		routes, err := netdev.Routes(a.space.Links, family)
 		if err != nil {
 			return err
 		}
@@ -154,7 +156,7 @@ func (a *agent) checkNoRoutes(network string) error {
 			if r.Dst == nil {
 				continue
 			}
-			to, ok := prefixOf(r.Dst)
+			to, ok := netdev.PrefixOf(r.Dst)
 			for _, s := range n.Subnets {
 				if ok && to.Overlaps(s) && to.Bits() >= s.Bits() {
 					return refuse(http.StatusConflict, "connect the node to network %q: the node already has a route to %s, which overlaps the subnet %s; delete the route, or use another network", network, to, s)
@@ -166,19 +168,19 @@ func (a *agent) checkNoRoutes(network string) error {
 }
 
 func (a *agent) checkDeviceFree(device string) error {
-	l, err := a.space.link(device)
+	l, err := a.space.Link(device)
 	switch {
 	case err != nil:
 		return err
 	case l == nil:
 		return fmt.Errorf("device %s does not exist on the node; create it first", device)
 	}
-	for _, f := range a.last.fabric {
-		if f.link.Attrs().Name == device {
+	for _, f := range a.reconciler.Last.Fabric {
+		if f.Link.Attrs().Name == device {
 			return fmt.Errorf("device %s is an underlay device of the node; choose another device", device)
 		}
 	}
-	for _, p := range a.want.ports {
+	for _, p := range a.reconciler.Want.Ports {
 		if p.Attach.Device == device {
 			return refuse(http.StatusConflict, "device %s is already used by port %q; choose another device", device, p.Name)
 		}
@@ -186,57 +188,29 @@ func (a *agent) checkDeviceFree(device string) error {
 	return nil
 }
 
-// unfit returns the reason why a port does not forward; nil: it forwards.
-func (p *pass) unfit(port string) error {
-	for _, q := range p.problems {
-		if q.port == port {
-			return errors.New(q.text)
-		}
-	}
-	d := p.devices[port]
-	if d == nil {
-		return fmt.Errorf("connect port %s: %s", port, p.reasons())
-	}
-	if _, ok := p.tables.Vifs[uint32(d.index())]; !ok || !p.compiled {
-		return fmt.Errorf("write the tables of port %s: %s", port, p.reasons())
-	}
-	return nil
-}
-
-func (p *pass) reasons() string {
-	var all []error
-	for _, q := range p.problems {
-		all = append(all, errors.New(q.text))
-	}
-	if len(all) == 0 {
-		return "unknown reason; see the agent's log"
-	}
-	return errors.Join(all...).Error()
-}
-
 // undoAdd deletes a port that could not be connected.
 func (a *agent) undoAdd(ctx context.Context, port string) error {
 	return a.inStore(ctx, func(ctx context.Context) error {
-		_, err := a.shared.DeletePort(ctx, port)
-		return errors.Join(err, a.ask(ctx, a.follow))
+		_, err := a.follower.DeletePort(ctx, port)
+		return errors.Join(err, a.follower.Ask(ctx, a.follower.Follow))
 	})
 }
 
 // describe returns the settings of a connected port.
-func (a *agent) describe(p *pass, port model.Port) api.Port {
+func (a *agent) describe(p *reconcile.Pass, port model.Port) api.Port {
 	got := a.describeAddresses(port)
-	d := p.devices[port.Name]
-	got.Device, got.MTU = d.link.Attrs().Name, int(p.tables.Vifs[uint32(d.index())].MTU)
+	d := p.Devices[port.Name]
+	got.Device, got.MTU = d.Link.Attrs().Name, int(p.Tables.Vifs[uint32(d.Index())].MTU)
 	return got
 }
 
 // describeAddresses returns the settings of a port that is not connected.
 func (a *agent) describeAddresses(port model.Port) api.Port {
 	got := api.Port{Port: port}
-	a.shared.Peek(func(v *fleet.View) {
+	a.follower.Peek(func(v *fleet.View) {
 		if network, ok := v.Network(port.Network); ok {
-			o := deviceConfigOf(network, port)
-			got.Gateways, got.Prefixes = o.gateways, append([]netip.Prefix(nil), o.addresses...)
+			o := netdev.DeviceConfigOf(network, port)
+			got.Gateways, got.Prefixes = o.Gateways, append([]netip.Prefix(nil), o.Addresses...)
 		}
 	})
 	return got

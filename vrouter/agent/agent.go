@@ -1,12 +1,11 @@
-// Package agent runs a node. It reconciles the data path, the node's devices and
-// the workloads' devices with a desired state, and serves the API of package api.
-// It uses clock, files and kernel; packages model and fib have the pure logic.
+// Package agent runs a node. It starts and stops the agent, runs its loop, and serves the
+// API of package api. Package follow follows the store, package reconcile makes the node
+// equal to the desired state, and package netdev changes devices and programs.
 package agent
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os/signal"
 	"sync"
@@ -14,7 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/follow"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
 )
 
 // Options of Run that are not the node's configuration.
@@ -26,51 +28,30 @@ type Options struct {
 // agent is a running node. Only the loop uses the loop's fields. Other goroutines
 // read the view that the loop publishes.
 type agent struct {
-	config  Config
+	config  config.Config
 	version string
 	log     *slog.Logger
 	started time.Time
-	space   *space
-	current atomic.Pointer[inSpace] // the data path; replaced if its pins are lost
-	kept    kept
-	own     keptNode // node.json; used only by the loop once the loop runs
-	shared  *shared
+	space   *netdev.Space
 	drops   *dropRing
-	limits  datapath.Limits // with the defaults filled in
 	lock    *lock
 
-	requests  chan func()
-	coming    atomic.Int32 // requests whose changes are not committed yet
 	view      atomic.Pointer[view]
 	flowCount atomic.Int64 // flows after the last expireFlows
 	gate      sync.RWMutex // readers of maps outside the loop hold it for reading; setting removed needs it for writing
 	removed   bool         // the node has been removed
 
 	// Fields of the loop.
-	want       *desired            // nil: not known yet; the kernel's tables stay as they are
-	unfit      error               // why the node cannot use the store's state
-	goneAt     time.Time           // when the next silent node counts as gone; zero: no node is silent
-	generation uint64              // version of want, incremented on each change
-	wholeTook  time.Duration       // duration of the last complete pass
-	followTook time.Duration       // duration of the last takeOver
-	waiting    []func(unfit error) // catchUp calls them after the node has applied the store's changes
-	gathered   <-chan time.Time    // fires when catchUp is due for gathered changes; nil: no changes are gathered
-	freedAt    uint64              // generation at the last freeMemory
-	neighbours *neighbours
-	last       *pass            // the last pass
-	written    datapath.Changes // entries written for changes of the desired state, since the start
-	repairs    uint64
-	pins       pins
-	unfollow   func() // stops followDrops
-	synced     time.Time
-	retry      time.Duration // until the next pass after a failure
+	follower   *follow.Follower
+	reconciler *reconcile.Reconciler
+	freedAt    uint64 // generation at the last freeMemory
 }
 
 // Run runs the agent of one node until ctx ends, SIGTERM or SIGINT arrives, or the
 // API stops it. Packets keep flowing afterwards, unless the API removed the node.
-func Run(ctx context.Context, c Config, o Options) error {
-	c = c.withDefaults()
-	if err := c.validate(); err != nil {
+func Run(ctx context.Context, c config.Config, o Options) error {
+	c = c.WithDefaults()
+	if err := c.Validate(); err != nil {
 		return err
 	}
 	if o.Logger == nil {
@@ -83,8 +64,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 		return err
 	}
 	a := &agent{
-		config: c, version: o.Version, log: o.Logger.With("node", c.Node), started: time.Now(),
-		limits: c.Limits.datapath().WithDefaults(), lock: l,
+		config: c, version: o.Version, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
 	}
 	err = a.run(ctx)
 	if a.removed {
@@ -93,68 +73,24 @@ func Run(ctx context.Context, c Config, o Options) error {
 	return errors.Join(err, l.release())
 }
 
-// run opens files, namespace, store and data path, and serves.
+// run opens namespace, store and data path, and serves.
 func (a *agent) run(ctx context.Context) (err error) {
-	a.kept = kept{a.config.StateDir, a.config.Node}
-	a.kept.removePartialFiles()
-	if a.own, err = a.kept.loadNode(); err != nil {
+	if a.space, err = netdev.OpenNode(a.config); err != nil {
 		return err
 	}
-	if a.space, err = openNode(a.config); err != nil {
-		return err
-	}
-	defer a.space.close()
+	defer a.space.Close()
 	ctx, end := context.WithCancel(ctx)
-	if err := a.joinStore(ctx); err != nil {
+	if a.follower, err = follow.Join(ctx, a.config, a.log, a.space); err != nil {
 		end()
 		return err
 	}
 	defer func() {
 		end()
-		err = errors.Join(err, a.leaveStore())
+		err = errors.Join(err, a.follower.Close(a.removed))
 	}()
-	first, err := a.initialSlice(ctx)
+	first, err := a.follower.InitialSlice(ctx)
 	if err != nil {
 		return err
 	}
-	real, err := a.openPlane()
-	if err != nil {
-		return err
-	}
-	return a.serve(ctx, end, first, real)
-}
-
-// openNode opens the node's network namespace and starts a thread in it.
-func openNode(c Config) (*space, error) {
-	s, err := openSpace(c.Netns)
-	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", c.Node, err)
-	}
-	if err := s.stay(); err != nil {
-		s.close()
-		return nil, fmt.Errorf("node %s: %w", c.Node, err)
-	}
-	return s, nil
-}
-
-// openPlane loads the data path, or reuses the pinned one.
-func (a *agent) openPlane() (plane, error) {
-	pins, err := openPins(a.config)
-	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", a.config.Node, err)
-	}
-	var d *datapath.Datapath
-	err = a.space.do(func() (err error) {
-		d, err = datapath.Open(datapath.Options{
-			Pins: pins.dir, Limits: a.config.Limits.datapath(), Logger: a.log,
-			NoTCX: a.config.TCX == Off, NoXDP: a.config.XDP == Off,
-		})
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", a.config.Node, err)
-	}
-	pins.note()
-	a.pins = pins
-	return d, nil
+	return a.serve(ctx, end, first)
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
@@ -23,42 +26,42 @@ import (
 // bed is two nodes with agents, and workloads a1, a2 and b1 that reach each
 // other.
 type bed struct {
-	*twoNodes
-	workloads map[string]*space
+	*agenttest.TwoNodes
+	workloads map[string]*netdev.Space
 	nodes     map[string]*running
 	state     model.State
 }
 
-func newBed(t *testing.T, change func(*Config)) *bed {
+func newBed(t *testing.T, change func(*config.Config)) *bed {
 	t.Helper()
 	return newBedOf(t, change, "a", "b")
 }
 
 // newBedOf makes a bed in which only the given nodes have agents.
-func newBedOf(t *testing.T, change func(*Config), nodes ...string) *bed {
+func newBedOf(t *testing.T, change func(*config.Config), nodes ...string) *bed {
 	t.Helper()
-	b := &bed{twoNodes: newFleet(t), workloads: map[string]*space{}, nodes: map[string]*running{}}
+	b := &bed{TwoNodes: agenttest.NewFleet(t), workloads: map[string]*netdev.Space{}, nodes: map[string]*running{}}
 	for _, name := range []string{"a1", "b1", "a2"} {
-		b.workloads[name] = newSpace(t, "w"+name)
+		b.workloads[name] = agenttest.NewSpace(t, "w"+name)
 	}
-	b.state = b.twoNodes.state(b.workloads)
+	b.state = b.TwoNodes.State(b.workloads)
 	b.state.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("198.51.100.0/24"), Via: []model.Via{{Port: "b1"}}}}
 	for _, node := range nodes {
-		c := b.config(node)
+		c := b.Config(node)
 		if change != nil {
 			change(&c)
 		}
 		b.nodes[node] = start(t, c)
 		b.apply(t, node, b.state)
 	}
-	must(t, b.traffic())
+	agenttest.Must(t, b.traffic())
 	return b
 }
 
 func (b *bed) apply(t *testing.T, node string, s model.State) api.Applied {
 	t.Helper()
 	done, err := b.nodes[node].client.PutState(context.Background(), s)
-	must(t, err)
+	agenttest.Must(t, err)
 	return done
 }
 
@@ -77,10 +80,10 @@ func (b *bed) traffic() error {
 }
 
 // pinsOf is the path of an agent's pins.
-func pinsOf(t *testing.T, c Config) string {
+func pinsOf(t *testing.T, c config.Config) string {
 	t.Helper()
-	dir, err := datapath.MountPins(c.pinsDir())
-	must(t, err)
+	dir, err := datapath.MountPins(c.PinsDir())
+	agenttest.Must(t, err)
 	return dir
 }
 
@@ -88,20 +91,20 @@ func pinsOf(t *testing.T, c Config) string {
 var desiredMaps = []string{"settings", "vifs", "vrfs", "nexthops", "members", "hosts4", "hosts6", "lpm4", "lpm6", "bridge", "ilm", "vnis", "remotes", "policies"}
 
 // pinnedMap opens a pinned map of an agent.
-func pinnedMap(t *testing.T, c Config, name string) *ebpf.Map {
+func pinnedMap(t *testing.T, c config.Config, name string) *ebpf.Map {
 	t.Helper()
 	found, _ := filepath.Glob(filepath.Join(pinsOf(t, c), "g*", name))
 	if len(found) != 1 {
 		t.Fatalf("pins of map %s: %q", name, found)
 	}
 	m, err := ebpf.LoadPinnedMap(found[0], nil)
-	must(t, err)
+	agenttest.Must(t, err)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
 
 // contents reads maps: map → key → value, as bytes.
-func contents(t *testing.T, c Config) map[string]map[string]string {
+func contents(t *testing.T, c config.Config) map[string]map[string]string {
 	t.Helper()
 	all := map[string]map[string]string{}
 	for _, name := range desiredMaps {
@@ -120,12 +123,12 @@ func entries(t *testing.T, m *ebpf.Map) map[string]string {
 			all[string(key)] = string(value)
 		}
 	}
-	must(t, it.Err())
+	agenttest.Must(t, it.Err())
 	return all
 }
 
 // links returns the pinned links of an agent: name → id in the kernel.
-func links(t *testing.T, c Config) map[string]link.ID {
+func links(t *testing.T, c config.Config) map[string]link.ID {
 	t.Helper()
 	all := map[string]link.ID{}
 	found, _ := filepath.Glob(filepath.Join(pinsOf(t, c), "links", "*-*"))
@@ -134,9 +137,9 @@ func links(t *testing.T, c Config) map[string]link.ID {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		must(t, err)
+		agenttest.Must(t, err)
 		info, err := l.Info()
-		must(t, err)
+		agenttest.Must(t, err)
 		all[filepath.Base(path)] = info.ID
 		l.Close()
 	}
@@ -173,7 +176,7 @@ func (r *running) complains(words ...string) error {
 func (r *running) repairs(t *testing.T) uint64 {
 	t.Helper()
 	s, err := r.client.Status(context.Background())
-	must(t, err)
+	agenttest.Must(t, err)
 	return s.Repairs
 }
 
@@ -189,7 +192,7 @@ func unchanged(t *testing.T, before, now map[string]map[string]string) {
 func (r *running) device(t *testing.T, port string) string {
 	t.Helper()
 	rows, err := r.client.Vifs(context.Background(), 0)
-	must(t, err)
+	agenttest.Must(t, err)
 	for _, row := range rows {
 		if row.Port == port {
 			return row.Device
@@ -203,7 +206,7 @@ func (r *running) device(t *testing.T, port string) string {
 func (r *running) tunnelMTU(t *testing.T, to string) int {
 	t.Helper()
 	rows, err := r.client.Nexthops(context.Background(), 0)
-	must(t, err)
+	agenttest.Must(t, err)
 	for _, row := range rows {
 		if row.Type == "tunnel" && len(row.Paths) > 0 && row.Paths[0].Destination == netip.MustParseAddr(to) {
 			return int(row.MTU)

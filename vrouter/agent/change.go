@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"windtunnel/vrouter/agent/follow"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fleet"
@@ -19,17 +22,17 @@ import (
 func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, error) {
 	began := time.Now()
 	return a.change(ctx, began, func(ctx context.Context) error {
-		err := a.ask(ctx, func() error {
-			links, err := listLinks(a.space.links)
+		err := a.follower.Ask(ctx, func() error {
+			links, err := netdev.Links(a.space.Links)
 			if err != nil {
 				return err
 			}
-			return a.check(newDesired(a.config.Node, a.withOthers(state), a.own.IDs), links, false)
+			return a.reconciler.Check(reconcile.NewDesired(a.config.Node, a.withOthers(state), a.follower.Own.IDs), links, false)
 		})
 		if err != nil {
 			return err
 		}
-		return a.shared.Apply(ctx, state)
+		return a.follower.Apply(ctx, state)
 	})
 }
 
@@ -41,7 +44,7 @@ func (a *agent) withOthers(s model.State) model.State {
 	for _, p := range s.Ports {
 		has[p.Name] = true
 	}
-	a.shared.Peek(func(v *fleet.View) {
+	a.follower.Peek(func(v *fleet.View) {
 		for _, p := range v.MadeOtherwise() {
 			if !has[p.Name] {
 				s.Ports = append(s.Ports, p)
@@ -55,10 +58,10 @@ func (a *agent) withOthers(s model.State) model.State {
 // the new state, change returns a warning, since the store has the change.
 func (a *agent) change(ctx context.Context, began time.Time, in func(context.Context) error) (api.Applied, error) {
 	var before datapath.Changes
-	arrived := a.changePending()
+	arrived := a.follower.ChangePending()
 	defer arrived()
-	err := a.ask(ctx, func() error {
-		before = a.written
+	err := a.follower.Ask(ctx, func() error {
+		before = a.reconciler.Written
 		return a.mayChange()
 	})
 	if err == nil {
@@ -69,7 +72,7 @@ func (a *agent) change(ctx context.Context, began time.Time, in func(context.Con
 	}
 	arrived()
 	var done api.Applied
-	err = a.afterFollow(ctx, func(unfit error) error {
+	err = a.follower.AfterFollow(ctx, func(unfit error) error {
 		done = a.applied(before)
 		if unfit != nil {
 			done.Warnings = append(done.Warnings, notInForce(unfit))
@@ -86,11 +89,11 @@ func notInForce(why error) string {
 }
 
 // inStore makes a change in the store. If the store is unreachable, inStore waits
-// for at most storeWait. Its errors have an HTTP status.
+// for at most StoreWait. Its errors have an HTTP status.
 func (a *agent) inStore(ctx context.Context, in func(context.Context) error) error {
-	waiting, cancel := context.WithTimeout(ctx, storeWait)
+	waiting, cancel := context.WithTimeout(ctx, follow.StoreWait)
 	defer cancel()
-	if err := a.shared.Reach(waiting); err != nil {
+	if err := a.follower.Reach(waiting); err != nil {
 		return refuse(http.StatusServiceUnavailable, "nothing was changed: %w; retry when the store is reachable", err)
 	}
 	err := in(ctx)
@@ -133,9 +136,9 @@ func (a *agent) mayChange() error {
 // applied returns the number of entries written since before, and the node's
 // warnings.
 func (a *agent) applied(before datapath.Changes) api.Applied {
-	done := api.Applied{Updated: a.written.Updated - before.Updated, Deleted: a.written.Deleted - before.Deleted, Warnings: slices.Clone(a.last.warnings)}
-	for _, q := range a.last.problems {
-		done.Warnings = append(done.Warnings, q.text)
+	done := api.Applied{Updated: a.reconciler.Written.Updated - before.Updated, Deleted: a.reconciler.Written.Deleted - before.Deleted, Warnings: slices.Clone(a.reconciler.Last.Warnings)}
+	for _, q := range a.reconciler.Last.Problems {
+		done.Warnings = append(done.Warnings, q.Text)
 	}
 	return done
 }
@@ -144,28 +147,28 @@ func (a *agent) applied(before datapath.Changes) api.Applied {
 // node, it deletes the port on the node now, and in the store later.
 func (a *agent) deletePort(ctx context.Context, name string) (api.Applied, error) {
 	began := time.Now()
-	if err := a.ask(ctx, func() error { return a.mayDelete(name) }); err != nil {
+	if err := a.follower.Ask(ctx, func() error { return a.mayDelete(name) }); err != nil {
 		return api.Applied{}, err
 	}
 	done, err := a.change(ctx, began, func(ctx context.Context) error {
-		_, err := a.shared.DeletePort(ctx, name)
+		_, err := a.follower.DeletePort(ctx, name)
 		return err
 	})
 	if err == nil || statusOf(err) != http.StatusServiceUnavailable {
 		return done, err
 	}
-	err = a.ask(ctx, func() error {
-		if a.want == nil {
+	err = a.follower.Ask(ctx, func() error {
+		if a.reconciler.Want == nil {
 			return err
 		}
-		if _, here := a.want.port(name); !here {
+		if _, here := a.reconciler.Want.Port(name); !here {
 			return err
 		}
-		if err := a.leave(name); err != nil {
+		if err := a.follower.DeleteLater(name); err != nil {
 			return err
 		}
-		before := a.written
-		if err := a.takeOver(); err != nil {
+		before := a.reconciler.Written
+		if err := a.follower.TakeOver(); err != nil {
 			return err
 		}
 		done = a.applied(before)

@@ -11,6 +11,7 @@ import (
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -31,7 +32,7 @@ func (a *agent) doctor(v *view) []api.Finding {
 	findings = append(findings, mtuFindings(v)...)
 	findings = append(findings, a.workloadFindings(v)...)
 	for _, f := range v.fabric {
-		findings = append(findings, a.offloadFindings(v, f.link.Attrs().Name)...)
+		findings = append(findings, a.offloadFindings(v, f.Link.Attrs().Name)...)
 	}
 	findings = append(findings, a.pinFinding(v))
 	findings = append(findings, a.hostFindings(v)...)
@@ -39,7 +40,7 @@ func (a *agent) doctor(v *view) []api.Finding {
 		findings = append(findings, api.Finding{Topic: "state", Level: levelProblem, Text: p})
 	}
 	for _, w := range v.warnings {
-		if slices.Contains(v.pins.warning(), w) {
+		if slices.Contains(v.pins.Warning(), w) {
 			continue // pinFinding reports this warning, with the remedy
 		}
 		findings = append(findings, api.Finding{Topic: "state", Level: levelNote, Text: w})
@@ -69,11 +70,11 @@ func attachFindings(v *view) []api.Finding {
 	}
 	var all []api.Finding
 	for _, f := range v.fabric {
-		name := f.link.Attrs().Name
+		name := f.Link.Attrs().Name
 		switch {
 		case f.Mode == "":
 			all = append(all, api.Finding{Topic: "attach", Level: levelProblem, Text: "the programs are not attached to fabric device " + name, Remedy: "see the problems below"})
-		case f.merged:
+		case f.Merged:
 			all = append(all, api.Finding{Topic: "attach", Level: levelOK, Text: fmt.Sprintf("%s is served by %s; %s", name, f.Mode, f.Why)})
 		case f.Why != "":
 			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("%s is served by %s, without XDP: %s; received packets are not merged (GRO) after decapsulation, so receiving uses about 50 %% more CPU", name, f.Mode, f.Why), Remedy: "if the driver has native XDP, set xdp: auto and detach other XDP programs from the device"})
@@ -89,26 +90,26 @@ func attachFindings(v *view) []api.Finding {
 
 // mtuFindings report the MTUs of workloads.
 func mtuFindings(v *view) []api.Finding {
-	self, ok := v.want.self()
+	self, ok := v.want.Self()
 	if !ok {
 		return nil
 	}
 	v6 := !slices.ContainsFunc(self.Underlay, func(a netip.Addr) bool { return a.Is4() })
 	var all []api.Finding
 	for _, f := range v.fabric {
-		mtu := f.link.Attrs().MTU
+		mtu := f.Link.Attrs().MTU
 		var words []string
 		most := 0
 		for _, e := range self.Encapsulations {
 			words = append(words, fmt.Sprintf("%d with %s", mtu-fib.Overhead(e, v6, false), e))
 			most = max(most, fib.Overhead(e, v6, true))
 		}
-		finding := api.Finding{Topic: "mtu", Level: levelOK, Text: fmt.Sprintf("%s has MTU %d: IP packets of workloads have %s", f.link.Attrs().Name, mtu, strings.Join(words, ", "))}
+		finding := api.Finding{Topic: "mtu", Level: levelOK, Text: fmt.Sprintf("%s has MTU %d: IP packets of workloads have %s", f.Link.Attrs().Name, mtu, strings.Join(words, ", "))}
 		switch {
 		case mtu-most < minIPv6MTU:
 			finding.Level, finding.Remedy = levelProblem, fmt.Sprintf("IPv6 needs %d: raise the MTU of the whole underlay to at least %d", minIPv6MTU, minIPv6MTU+most)
-		case mtu-most < etherMTU:
-			finding.Level, finding.Remedy = levelNote, fmt.Sprintf("raise the MTU of the whole underlay to at least %d for workloads with MTU %d", etherMTU+most, etherMTU)
+		case mtu-most < netdev.EtherMTU:
+			finding.Level, finding.Remedy = levelNote, fmt.Sprintf("raise the MTU of the whole underlay to at least %d for workloads with MTU %d", netdev.EtherMTU+most, netdev.EtherMTU)
 		}
 		all = append(all, finding)
 	}
@@ -120,17 +121,17 @@ const minIPv6MTU = 1280
 
 // workloadFindings compare the MTUs of existing devices with those of the tunnels.
 func (a *agent) workloadFindings(v *view) []api.Finding {
-	t, err := a.plane().Dump()
+	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return []api.Finding{{Topic: "mtu", Level: levelNote, Text: fmt.Sprintf("read the MTUs of vifs: %v", err)}}
 	}
 	var all []api.Finding
 	for name, d := range v.devices {
-		vif, ok := t.Vifs[uint32(d.index())]
-		if mtu := d.link.Attrs().MTU; ok && mtu > int(vif.MTU) {
-			p, _ := v.want.state.Port(name)
+		vif, ok := t.Vifs[uint32(d.Index())]
+		if mtu := d.Link.Attrs().MTU; ok && mtu > int(vif.MTU) {
+			p, _ := v.want.State.Port(name)
 			if p.Attach.Device != "" {
-				all = append(all, api.Finding{Topic: "mtu", Level: levelNote, Text: fmt.Sprintf("device %s of port %s has MTU %d, but tunnels carry at most %d: larger packets are dropped and answered with ICMP \"too big\"", d.link.Attrs().Name, name, mtu, vif.MTU), Remedy: fmt.Sprintf("ip link set %s mtu %d, and set the same MTU on the workload's end", d.link.Attrs().Name, vif.MTU)})
+				all = append(all, api.Finding{Topic: "mtu", Level: levelNote, Text: fmt.Sprintf("device %s of port %s has MTU %d, but tunnels carry at most %d: larger packets are dropped and answered with ICMP \"too big\"", d.Link.Attrs().Name, name, mtu, vif.MTU), Remedy: fmt.Sprintf("ip link set %s mtu %d, and set the same MTU on the workload's end", d.Link.Attrs().Name, vif.MTU)})
 			}
 		}
 	}
@@ -156,7 +157,7 @@ var offloads = []offload{
 // encapsulations.
 func (a *agent) offloadFindings(v *view, device string) []api.Finding {
 	var has map[string]bool
-	err := a.space.do(func() error {
+	err := a.space.Do(func() error {
 		e, err := ethtool.NewEthtool()
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ func (a *agent) offloadFindings(v *view, device string) []api.Finding {
 		return []api.Finding{{Topic: "offload", Level: levelNote, Text: fmt.Sprintf("read the offloads of %s: %v", device, err)}}
 	}
 	offered := model.DefaultEncapsulations
-	if self, ok := v.want.self(); ok {
+	if self, ok := v.want.Self(); ok {
 		offered = self.Encapsulations
 	}
 	var all []api.Finding
@@ -193,13 +194,13 @@ func (a *agent) offloadFindings(v *view, device string) []api.Finding {
 // pinFinding reports where the pins are, and whether they remain after the agent
 // ends.
 func (a *agent) pinFinding(v *view) api.Finding {
-	dir := a.config.pinsDir()
+	dir := a.config.PinsDir()
 	switch {
-	case v.pins.endWith != "":
-		return api.Finding{Topic: "pins", Level: levelProblem, Text: v.pins.endWith + ": when the agent ends, the pins and all forwarding end too", Remedy: endingRemedy(a.config)}
-	case v.pins.unsure != "":
-		return api.Finding{Topic: "pins", Level: levelNote, Text: v.pins.unsure, Remedy: endingRemedy(a.config)}
-	case v.pins.dir != dir:
+	case v.pins.EndWith != "":
+		return api.Finding{Topic: "pins", Level: levelProblem, Text: v.pins.EndWith + ": when the agent ends, the pins and all forwarding end too", Remedy: netdev.EndingRemedy(a.config)}
+	case v.pins.Unsure != "":
+		return api.Finding{Topic: "pins", Level: levelNote, Text: v.pins.Unsure, Remedy: netdev.EndingRemedy(a.config)}
+	case v.pins.Dir != dir:
 		return api.Finding{Topic: "pins", Level: levelOK, Text: fmt.Sprintf("pins are in %s in the mount namespace of process 1 (the agent has another one): packets keep flowing without the agent", dir)}
 	}
 	return api.Finding{Topic: "pins", Level: levelOK, Text: fmt.Sprintf("pins are in %s: packets keep flowing without the agent", dir)}
@@ -212,16 +213,16 @@ func (a *agent) hostFindings(v *view) []api.Finding {
 	var all []api.Finding
 	read := func(path string) string {
 		var text []byte
-		a.space.do(func() (err error) {
+		a.space.Do(func() (err error) {
 			text, err = os.ReadFile(path)
 			return err
 		})
 		return strings.TrimSpace(string(text))
 	}
 	for _, f := range v.fabric {
-		name := f.link.Attrs().Name
-		if f.link.Attrs().MasterIndex != 0 {
-			all = append(all, api.Finding{Topic: "host", Level: levelNote, Text: fmt.Sprintf("fabric device %s belongs to device %d (a bridge or bond): the programs handle the overlay's packets before that device receives them", name, f.link.Attrs().MasterIndex)})
+		name := f.Link.Attrs().Name
+		if f.Link.Attrs().MasterIndex != 0 {
+			all = append(all, api.Finding{Topic: "host", Level: levelNote, Text: fmt.Sprintf("fabric device %s belongs to device %d (a bridge or bond): the programs handle the overlay's packets before that device receives them", name, f.Link.Attrs().MasterIndex)})
 		}
 		if read(filepath.Join("/proc/sys/net/ipv6/conf", name, "disable_ipv6")) == "1" && hasIPv6(v) {
 			all = append(all, api.Finding{Topic: "host", Level: levelProblem, Text: "IPv6 is turned off on fabric device " + name + ", and this node has an IPv6 underlay address", Remedy: "sysctl net.ipv6.conf." + name + ".disable_ipv6=0"})
@@ -237,6 +238,6 @@ func (a *agent) hostFindings(v *view) []api.Finding {
 }
 
 func hasIPv6(v *view) bool {
-	self, _ := v.want.self()
+	self, _ := v.want.Self()
 	return slices.ContainsFunc(self.Underlay, func(a netip.Addr) bool { return a.Is6() })
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
 )
 
 // harm is something that somebody does to a node that works.
@@ -30,14 +34,14 @@ func onMaps(what string, maps ...string) harm {
 }
 
 // onPins does it to pins of node a.
-func onPins(what, pattern string, do func(*testing.T, Config, string)) harm {
+func onPins(what, pattern string, do func(*testing.T, config.Config, string)) harm {
 	return harm{what, func(t *testing.T, b *bed) { do(t, b.nodes["a"].config, pattern) }}
 }
 
 // onHost does it to the node's end of port a1's pair.
 func onHost(what string, do func(*netlink.Handle, netlink.Link) error) harm {
 	return harm{what, func(t *testing.T, b *bed) {
-		must(t, do(b.a.links, linkIn(t, b.a, b.nodes["a"].device(t, "a1"))))
+		agenttest.Must(t, do(b.A.Links, agenttest.LinkIn(t, b.A, b.nodes["a"].device(t, "a1"))))
 	}}
 }
 
@@ -45,7 +49,7 @@ func onHost(what string, do func(*netlink.Handle, netlink.Link) error) harm {
 func onWorkload(what string, do func(*netlink.Handle, netlink.Link) error) harm {
 	return harm{what, func(t *testing.T, b *bed) {
 		w := b.workloads["a1"]
-		must(t, do(w.links, linkIn(t, w, "eth0")))
+		agenttest.Must(t, do(w.Links, agenttest.LinkIn(t, w, "eth0")))
 	}}
 }
 
@@ -102,14 +106,14 @@ func TestDevicesThatSomebodyChangesAreMended(t *testing.T) {
 func withstands(t *testing.T, all ...harm) {
 	b := newBed(t, nil)
 	a := b.nodes["a"]
-	must(t, b.nodes["b"].healthy())
+	agenttest.Must(t, b.nodes["b"].healthy())
 	before := contents(t, a.config)
 	for _, h := range all {
 		t.Run(h.what, func(t *testing.T) {
 			repairs := a.repairs(t)
 			mtu, mac := shape(t, b)
 			h.do(t, b)
-			eventually(t, "the repair", func() error {
+			agenttest.Eventually(t, "the repair", func() error {
 				if n := a.repairs(t); n <= repairs {
 					return fmt.Errorf("repairs were %d, are %d", repairs, n)
 				}
@@ -120,9 +124,9 @@ func withstands(t *testing.T, all ...harm) {
 				t.Errorf("the workload's device has MTU %d and MAC %s, had %d and %s", nowMTU, nowMAC, mtu, mac)
 			}
 			for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-				routes, err := listRoutes(b.workloads["a1"].links, family)
-				must(t, err)
-				if !hasDefault(routes) {
+				routes, err := netdev.Routes(b.workloads["a1"].Links, family)
+				agenttest.Must(t, err)
+				if !netdev.HasDefault(routes) {
 					t.Errorf("no default route in family %d", family)
 				}
 			}
@@ -133,17 +137,17 @@ func withstands(t *testing.T, all ...harm) {
 // shape is what the workload's device of port a1 has.
 func shape(t *testing.T, b *bed) (mtu int, mac string) {
 	t.Helper()
-	attrs := linkIn(t, b.workloads["a1"], "eth0").Attrs()
+	attrs := agenttest.LinkIn(t, b.workloads["a1"], "eth0").Attrs()
 	return attrs.MTU, attrs.HardwareAddr.String()
 }
 
 func defaultsDeleted(h *netlink.Handle, _ netlink.Link) error {
 	var errs []error
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		all, err := listRoutes(h, family)
+		all, err := netdev.Routes(h, family)
 		errs = append(errs, err)
 		for _, r := range all {
-			if hasDefault([]netlink.Route{r}) {
+			if netdev.HasDefault([]netlink.Route{r}) {
 				errs = append(errs, h.RouteDel(&r))
 			}
 		}
@@ -163,7 +167,7 @@ func addressesDeleted(h *netlink.Handle, l netlink.Link) error {
 }
 
 // emptied deletes what is in a map; an array's entries are made zero.
-func emptied(t *testing.T, c Config, name string) {
+func emptied(t *testing.T, c config.Config, name string) {
 	t.Helper()
 	m := pinnedMap(t, c, name)
 	all := entries(t, m)
@@ -175,44 +179,44 @@ func emptied(t *testing.T, c Config, name string) {
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
 			err = m.Put([]byte(key), make([]byte, m.ValueSize()))
 		}
-		must(t, err)
+		agenttest.Must(t, err)
 	}
 }
 
 // misled makes one host route lead to another nexthop.
-func misled(t *testing.T, c Config) {
+func misled(t *testing.T, c config.Config) {
 	t.Helper()
 	m := pinnedMap(t, c, "hosts4")
 	for key, value := range entries(t, m) {
 		changed := []byte(value)
 		changed[0]++
-		must(t, m.Put([]byte(key), changed))
+		agenttest.Must(t, m.Put([]byte(key), changed))
 		return
 	}
 	t.Fatal("there is no route")
 }
 
-func detached(t *testing.T, c Config, pattern string) {
+func detached(t *testing.T, c config.Config, pattern string) {
 	t.Helper()
 	for _, path := range pinned(t, c, pattern) {
 		l, err := link.LoadPinnedLink(path, nil)
-		must(t, err)
-		must(t, errors.Join(l.Detach(), l.Close()))
+		agenttest.Must(t, err)
+		agenttest.Must(t, errors.Join(l.Detach(), l.Close()))
 	}
 }
 
 // unpinned removes pins; a link goes with its pin.
-func unpinned(t *testing.T, c Config, pattern string) {
+func unpinned(t *testing.T, c config.Config, pattern string) {
 	t.Helper()
 	for _, path := range pinned(t, c, pattern) {
-		must(t, os.Remove(path))
+		agenttest.Must(t, os.Remove(path))
 	}
 }
 
-func pinned(t *testing.T, c Config, pattern string) []string {
+func pinned(t *testing.T, c config.Config, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(pinsOf(t, c), pattern))
-	must(t, err)
+	agenttest.Must(t, err)
 	if len(found) == 0 {
 		t.Fatalf("nothing is pinned at %s", pattern)
 	}
@@ -226,14 +230,14 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	b := newBed(t, nil)
 	a := b.nodes["a"]
 	before, was := contents(t, a.config), links(t, a.config)
-	must(t, unix.Unmount(a.config.pinsDir(), unix.MNT_DETACH))
-	eventually(t, "the repair", func() error {
+	agenttest.Must(t, unix.Unmount(a.config.PinsDir(), unix.MNT_DETACH))
+	agenttest.Eventually(t, "the repair", func() error {
 		if a.repairs(t) == 0 {
 			return errors.New("no repair")
 		}
 		return errors.Join(a.healthy(), b.traffic())
 	})
-	if !isMounted(a.config.pinsDir()) {
+	if !netdev.IsMounted(a.config.PinsDir()) {
 		t.Error("nothing is mounted there")
 	}
 	unchanged(t, before, contents(t, a.config))
@@ -243,7 +247,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	// What is read now is the new maps': a drop is told and counted.
 	mac := b.state.Ports[0].MAC
 	inject(t, b.workloads["a1"], "eth0", 3, datagram(t, mac, mac, "10.7.0.99", "10.7.0.11", 30))
-	eventually(t, "the drop log of the new maps", func() error {
+	agenttest.Eventually(t, "the drop log of the new maps", func() error {
 		log, err := a.client.DropLog(t.Context())
 		if err != nil || len(log) == 0 || log[len(log)-1].Reason != "spoofed_ip" {
 			return fmt.Errorf("%v, %+v", err, log)
@@ -255,7 +259,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	}
 	// And they outlive the agent, as the others did.
 	a.stop(t)
-	must(t, b.traffic())
+	agenttest.Must(t, b.traffic())
 }
 
 // TestADeviceThatIsDeletedIsMadeAnew: pairs by the agent; others it waits for.
@@ -263,17 +267,17 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]
-	for name, s := range map[string]*space{a.device(t, "a1"): b.a, "eth0": b.workloads["a1"]} {
+	for name, s := range map[string]*netdev.Space{a.device(t, "a1"): b.A, "eth0": b.workloads["a1"]} {
 		repairs := a.repairs(t)
-		old := linkIn(t, b.a, a.device(t, "a1")).Attrs().Index
-		must(t, s.links.LinkDel(linkIn(t, s, name)))
-		eventually(t, "the pair is made anew", func() error {
+		old := agenttest.LinkIn(t, b.A, a.device(t, "a1")).Attrs().Index
+		agenttest.Must(t, s.Links.LinkDel(agenttest.LinkIn(t, s, name)))
+		agenttest.Eventually(t, "the pair is made anew", func() error {
 			if a.repairs(t) <= repairs {
 				return errors.New("no repair")
 			}
 			return errors.Join(a.healthy(), b.traffic())
 		})
-		if now := linkIn(t, b.a, a.device(t, "a1")).Attrs().Index; now == old {
+		if now := agenttest.LinkIn(t, b.A, a.device(t, "a1")).Attrs().Index; now == old {
 			t.Errorf("device %d is the old one", now)
 		}
 	}
@@ -287,15 +291,15 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
-	a, name := b.nodes["a"], b.workloads["a1"].name
-	b.workloads["a1"].close()
-	deleteSpace(name)
-	eventually(t, "the report", func() error {
+	a, name := b.nodes["a"], b.workloads["a1"].Name
+	b.workloads["a1"].Close()
+	agenttest.DeleteSpace(name)
+	agenttest.Eventually(t, "the report", func() error {
 		return a.complains("port a1", "network namespace "+name+" does not exist", "ip netns add "+name)
 	})
-	must(t, exchange(b.workloads["a2"], b.workloads["b1"], "10.7.0.11"))
-	b.workloads["a1"] = namedSpace(t, name)
-	eventually(t, "the port in its new namespace", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["b1"], "10.7.0.11"))
+	b.workloads["a1"] = agenttest.NamedSpace(t, name)
+	agenttest.Eventually(t, "the port in its new namespace", func() error { return errors.Join(a.healthy(), b.traffic()) })
 }
 
 // TestTheUnderlaysChangesAreFollowed: routes, MTU, addresses, devices.
@@ -315,57 +319,57 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 			return errors.Join(a.healthy(), b.traffic())
 		}
 	}
-	must(t, fits(underlayMTU)())
+	agenttest.Must(t, fits(agenttest.UnderlayMTU)())
 	t.Run("the device's MTU", func(t *testing.T) {
-		must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), 1550))
-		eventually(t, "smaller", fits(1550))
-		must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), underlayMTU))
-		eventually(t, "as before", fits(underlayMTU))
+		agenttest.Must(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), 1550))
+		agenttest.Eventually(t, "smaller", fits(1550))
+		agenttest.Must(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), agenttest.UnderlayMTU))
+		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("a route's MTU", func(t *testing.T) {
-		narrow := &netlink.Route{LinkIndex: linkIn(t, b.a, "fab0").Attrs().Index, Dst: ipNet(netip.MustParsePrefix("172.31.0.2/32")), Scope: netlink.SCOPE_LINK, MTU: 1500}
-		must(t, b.a.links.RouteAdd(narrow))
-		eventually(t, "smaller", func() error {
+		narrow := &netlink.Route{LinkIndex: agenttest.LinkIn(t, b.A, "fab0").Attrs().Index, Dst: netdev.IPNet(netip.MustParsePrefix("172.31.0.2/32")), Scope: netlink.SCOPE_LINK, MTU: 1500}
+		agenttest.Must(t, b.A.Links.RouteAdd(narrow))
+		agenttest.Eventually(t, "smaller", func() error {
 			if got := a.tunnelMTU(t, "172.31.0.2"); got != 1500-overhead {
 				return fmt.Errorf("the tunnel's MTU is %d", got)
 			}
 			return errors.Join(a.healthy(), b.traffic())
 		})
-		must(t, b.a.links.RouteDel(narrow))
-		eventually(t, "as before", fits(underlayMTU))
+		agenttest.Must(t, b.A.Links.RouteDel(narrow))
+		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("no route", func(t *testing.T) {
-		none := &netlink.Route{Dst: ipNet(netip.MustParsePrefix("172.31.0.2/32")), Type: unix.RTN_UNREACHABLE}
-		must(t, b.a.links.RouteAdd(none))
-		eventually(t, "the report", func() error { return a.complains("no route from 172.31.0.1 to 172.31.0.2") })
-		must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
-		must(t, b.a.links.RouteDel(none))
-		eventually(t, "as before", fits(underlayMTU))
+		none := &netlink.Route{Dst: netdev.IPNet(netip.MustParsePrefix("172.31.0.2/32")), Type: unix.RTN_UNREACHABLE}
+		agenttest.Must(t, b.A.Links.RouteAdd(none))
+		agenttest.Eventually(t, "the report", func() error { return a.complains("no route from 172.31.0.1 to 172.31.0.2") })
+		agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		agenttest.Must(t, b.A.Links.RouteDel(none))
+		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the address", func(t *testing.T) {
-		address := &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("172.31.0.1/24"))}
-		must(t, b.a.links.AddrDel(linkIn(t, b.a, "fab0"), address))
-		eventually(t, "the report", func() error {
+		address := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix("172.31.0.1/24"))}
+		agenttest.Must(t, b.A.Links.AddrDel(agenttest.LinkIn(t, b.A, "fab0"), address))
+		agenttest.Eventually(t, "the report", func() error {
 			return a.complains("no device has this node", "172.31.0.1", "add the address to a device")
 		})
-		must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
-		must(t, b.a.links.AddrAdd(linkIn(t, b.a, "fab0"), address))
-		eventually(t, "as before", fits(underlayMTU))
+		agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		agenttest.Must(t, b.A.Links.AddrAdd(agenttest.LinkIn(t, b.A, "fab0"), address))
+		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the device is down", func(t *testing.T) {
-		must(t, b.a.links.LinkSetDown(linkIn(t, b.a, "fab0")))
-		eventually(t, "the report", func() error { return a.complains("fab0", "down") })
-		must(t, b.a.links.LinkSetUp(linkIn(t, b.a, "fab0")))
-		eventually(t, "as before", fits(underlayMTU))
+		agenttest.Must(t, b.A.Links.LinkSetDown(agenttest.LinkIn(t, b.A, "fab0")))
+		agenttest.Eventually(t, "the report", func() error { return a.complains("fab0", "down") })
+		agenttest.Must(t, b.A.Links.LinkSetUp(agenttest.LinkIn(t, b.A, "fab0")))
+		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the device is unplugged", func(t *testing.T) {
-		must(t, b.a.links.LinkDel(linkIn(t, b.a, "fab0")))
-		eventually(t, "the report", func() error { return a.complains("no device has this node", "172.31.0.1") })
-		must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
-		joined(t, b.a, b.b, "fab0", "fab0", underlayMTU)
-		addressed(t, b.a, "fab0", "172.31.0.1/24")
-		addressed(t, b.b, "fab0", "172.31.0.2/24")
-		eventually(t, "as before", fits(underlayMTU))
+		agenttest.Must(t, b.A.Links.LinkDel(agenttest.LinkIn(t, b.A, "fab0")))
+		agenttest.Eventually(t, "the report", func() error { return a.complains("no device has this node", "172.31.0.1") })
+		agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		agenttest.Joined(t, b.A, b.B, "fab0", "fab0", agenttest.UnderlayMTU)
+		agenttest.Addressed(t, b.A, "fab0", "172.31.0.1/24")
+		agenttest.Addressed(t, b.B, "fab0", "172.31.0.2/24")
+		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 		if n := len(links(t, a.config)); n != 5 {
 			t.Errorf("%d links are pinned, want 5", n)
 		}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"sync"
 
 	"windtunnel/vrouter/datapath"
@@ -48,20 +47,4 @@ func (r *dropRing) list(v *view, vrf uint32) []inspect.DropEvent {
 		})
 	}
 	return rows
-}
-
-// followDrops fills the ring from a data path until stop is called.
-func (a *agent) followDrops(from plane) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := from.DropLog(ctx, a.drops.add); err != nil {
-			a.log.Error("the log of dropped packets has stopped; their counters continue", "error", err)
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
 }

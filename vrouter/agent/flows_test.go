@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/agenttest"
 )
 
 func TestAFlowTableNearAQuotaIsAProblem(t *testing.T) {
@@ -14,13 +16,13 @@ func TestAFlowTableNearAQuotaIsAProblem(t *testing.T) {
 	key, value := make([]byte, flows.KeySize()), make([]byte, flows.ValueSize())
 	binary.NativeEndian.PutUint32(key, 1) // id of a vif
 	var now unix.Timespec
-	must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	agenttest.Must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
 	binary.NativeEndian.PutUint64(value[8:], uint64(now.Nano())) // seen_ns of struct flow
-	for i := range testLimits.Flows*2/5 + 1 {
+	for i := range agenttest.TestLimits.Flows*2/5 + 1 {
 		binary.NativeEndian.PutUint32(key[4:], i)
-		must(t, flows.Put(key, value))
+		agenttest.Must(t, flows.Put(key, value))
 	}
-	eventually(t, "the report", func() error {
+	agenttest.Eventually(t, "the report", func() error {
 		return a.complains("the flow table has", "one network may have half", "raise limits.flows")
 	})
 }

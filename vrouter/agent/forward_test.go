@@ -3,32 +3,31 @@ package agent
 import (
 	"context"
 	"net/netip"
-	"runtime"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
-func lockThread() { runtime.LockOSThread() }
-
 // TestWorkloadsOfTwoNodesReachEachOther by every encapsulation, v4 and v6, and
 // on one node without leaving it.
 func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
-	f := newFleet(t)
-	w := map[string]*space{"a1": newSpace(t, "wa1"), "b1": newSpace(t, "wb1"), "a2": newSpace(t, "wa2")}
-	a, b := start(t, f.config("a")), start(t, f.config("b"))
+	f := agenttest.NewFleet(t)
+	w := map[string]*netdev.Space{"a1": agenttest.NewSpace(t, "wa1"), "b1": agenttest.NewSpace(t, "wb1"), "a2": agenttest.NewSpace(t, "wa2")}
+	a, b := start(t, f.Config("a")), start(t, f.Config("b"))
 	for _, e := range model.DefaultEncapsulations {
 		t.Run(string(e), func(t *testing.T) {
-			s := f.state(w)
+			s := f.State(w)
 			for i := range s.Nodes {
 				s.Nodes[i].Encapsulations = []model.Encapsulation{e}
 			}
 			for _, r := range []*running{a, b} {
 				done, err := r.client.PutState(context.Background(), s)
-				must(t, err)
+				agenttest.Must(t, err)
 				if len(done.Warnings) > 0 {
 					t.Fatalf("node %s warns: %q", r.config.Node, done.Warnings)
 				}
@@ -41,7 +40,7 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 				}
 			}
 			got, err := a.client.VRFStats(context.Background())
-			must(t, err)
+			agenttest.Must(t, err)
 			if len(got) != 1 || got[0].Network != "red" || got[0].ByEncapsulation[string(e)].TxPackets == 0 || got[0].ByEncapsulation["local"].TxPackets == 0 {
 				t.Errorf("node a counts %+v", got)
 			}
@@ -51,48 +50,48 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 
 // TestPortIsWhatItsNetworkGives checks the devices that adding a port creates.
 func TestPortIsWhatItsNetworkGives(t *testing.T) {
-	f := newFleet(t)
-	w := newSpace(t, "w")
-	a := start(t, f.config("a"))
-	_, err := a.client.PutState(context.Background(), f.state(nil))
-	must(t, err)
-	got, err := a.client.AddPort(context.Background(), api.PortRequest{Port: model.Port{Name: "web", Network: "red", Attach: model.Attachment{Netns: w.name}}})
-	must(t, err)
+	f := agenttest.NewFleet(t)
+	w := agenttest.NewSpace(t, "w")
+	a := start(t, f.Config("a"))
+	_, err := a.client.PutState(context.Background(), f.State(nil))
+	agenttest.Must(t, err)
+	got, err := a.client.AddPort(context.Background(), api.PortRequest{Port: model.Port{Name: "web", Network: "red", Attach: model.Attachment{Netns: w.Name}}})
+	agenttest.Must(t, err)
 
 	want := []netip.Prefix{netip.MustParsePrefix("10.7.0.2/24"), netip.MustParsePrefix("fd07::2/64")}
 	if len(got.Prefixes) != 2 || got.Prefixes[0] != want[0] || got.Prefixes[1] != want[1] {
 		t.Errorf("prefixes are %v, want %v", got.Prefixes, want)
 	}
-	inside, host := linkIn(t, w, "eth0"), linkIn(t, f.a, got.Device)
+	inside, host := agenttest.LinkIn(t, w, "eth0"), agenttest.LinkIn(t, f.A, got.Device)
 	if m := model.MAC(inside.Attrs().HardwareAddr); m != got.MAC {
 		t.Errorf("the workload's MAC is %s, the port's %s", m, got.MAC)
 	}
-	want4 := underlayMTU - 20 - 8 - 4 // what MPLS over UDP, which both nodes like best, leaves
-	if inside.Attrs().MTU != got.MTU || host.Attrs().MTU != hostMTU || got.MTU != want4 {
+	want4 := agenttest.UnderlayMTU - 20 - 8 - 4 // what MPLS over UDP, which both nodes like best, leaves
+	if inside.Attrs().MTU != got.MTU || host.Attrs().MTU != netdev.HostMTU || got.MTU != want4 {
 		t.Errorf("MTUs are %d and %d, the port's %d, want %d", inside.Attrs().MTU, host.Attrs().MTU, got.MTU, want4)
 	}
-	addresses, err := f.a.links.AddrList(host, netlink.FAMILY_ALL)
-	must(t, err)
+	addresses, err := f.A.Links.AddrList(host, netlink.FAMILY_ALL)
+	agenttest.Must(t, err)
 	if len(addresses) != 0 {
 		t.Errorf("the node's end has addresses: %v", addresses)
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := listRoutes(w.links, family)
-		must(t, err)
-		if !hasDefault(routes) {
+		routes, err := netdev.Routes(w.Links, family)
+		agenttest.Must(t, err)
+		if !netdev.HasDefault(routes) {
 			t.Errorf("no default route in family %d: %v", family, routes)
 		}
 	}
 	rows, err := a.client.Vifs(context.Background(), 7)
-	must(t, err)
+	agenttest.Must(t, err)
 	if len(rows) != 1 || rows[0].Port != "web" || rows[0].Device != got.Device || rows[0].Mode != "tcx" {
 		t.Errorf("vif rows are %+v", rows)
 	}
 	_, err = a.client.DeletePort(context.Background(), "web")
-	must(t, err)
-	for s, name := range map[*space]string{f.a: got.Device, w: "eth0"} {
-		if l, err := s.link(name); err != nil || l != nil {
-			t.Errorf("%s still has %s (%v)", s.name, name, err)
+	agenttest.Must(t, err)
+	for s, name := range map[*netdev.Space]string{f.A: got.Device, w: "eth0"} {
+		if l, err := s.Link(name); err != nil || l != nil {
+			t.Errorf("%s still has %s (%v)", s.Name, name, err)
 		}
 	}
 	if rows, err := a.client.Vifs(context.Background(), 7); err != nil || len(rows) != 0 {

@@ -9,15 +9,17 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
 )
 
 // inject sends frames from a device and bypasses the namespace's stack, so that
 // exactly these frames leave, without ARP.
-func inject(t *testing.T, s *space, device string, times int, frame []byte) {
+func inject(t *testing.T, s *netdev.Space, device string, times int, frame []byte) {
 	t.Helper()
-	index := linkIn(t, s, device).Attrs().Index
-	must(t, s.do(func() error {
+	index := agenttest.LinkIn(t, s, device).Attrs().Index
+	agenttest.Must(t, s.Do(func() error {
 		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -40,7 +42,7 @@ func datagram(t *testing.T, from, to model.MAC, source, destination string, payl
 	udp := &layers.UDP{SrcPort: 4000, DstPort: sinkPort}
 	udp.SetNetworkLayerForChecksum(ip)
 	frame, err := serialize(&layers.Ethernet{SrcMAC: from[:], DstMAC: to[:], EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(make([]byte, payload)))
-	must(t, err)
+	agenttest.Must(t, err)
 	return frame
 }
 
@@ -50,7 +52,7 @@ func ping(t *testing.T, from model.MAC, source, destination string) []byte {
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: netip.MustParseAddr(source).AsSlice(), DstIP: netip.MustParseAddr(destination).AsSlice()}
 	frame, err := serialize(append([]gopacket.SerializableLayer{
 		&layers.Ethernet{SrcMAC: from[:], DstMAC: model.RouterMAC[:], EthernetType: layers.EthernetTypeIPv4}, ip}, echo(ip, false)...)...)
-	must(t, err)
+	agenttest.Must(t, err)
 	return frame
 }
 
@@ -58,10 +60,10 @@ const sinkPort = 9 // discard, RFC 863
 
 // sink receives and counts datagrams, so that the namespace does not answer them
 // with ICMP errors.
-func sink(t *testing.T, s *space) net.PacketConn {
+func sink(t *testing.T, s *netdev.Space) net.PacketConn {
 	t.Helper()
 	var c net.PacketConn
-	must(t, s.do(func() (err error) {
+	agenttest.Must(t, s.Do(func() (err error) {
 		c, err = net.ListenPacket("udp4", "0.0.0.0:9")
 		return err
 	}))

@@ -14,10 +14,14 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
 )
 
 // written writes a configuration to a file, for an agent in another process.
-func written(t *testing.T, c Config) string {
+func written(t *testing.T, c config.Config) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node.yaml")
 	l := c.Limits
@@ -25,35 +29,35 @@ func written(t *testing.T, c Config) string {
 		"limits: {routes: %d, prefixes: %d, bridge: %d, nexthops: %d, vifs: %d, labels: %d, remotes: %d, flows: %d}\n",
 		c.Node, c.Netns, c.RunDir, c.Socket, c.StateDir, c.RepairInterval,
 		l.Routes, l.Prefixes, l.Bridge, l.Nexthops, l.Vifs, l.Labels, l.Remotes, l.Flows)
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	agenttest.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // killed ends an agent by SIGKILL, so that it cannot clean up.
 func killed(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	must(t, cmd.Process.Kill())
+	agenttest.Must(t, cmd.Process.Kill())
 	cmd.Wait() // says that it was killed
 }
 
 // answers waits until the agent answers.
 func answers(t *testing.T, r *running) {
 	t.Helper()
-	eventually(t, "the agent's answer", func() error {
+	agenttest.Eventually(t, "the agent's answer", func() error {
 		_, err := r.client.Status(context.Background())
 		return err
 	})
 }
 
 // mapIDs returns the kernel's ids of the pinned maps.
-func mapIDs(t *testing.T, c Config) map[string]ebpf.MapID {
+func mapIDs(t *testing.T, c config.Config) map[string]ebpf.MapID {
 	t.Helper()
 	all := map[string]ebpf.MapID{}
 	for _, path := range pinned(t, c, "g*/*") {
 		m, err := ebpf.LoadPinnedMap(path, nil)
-		must(t, err)
+		agenttest.Must(t, err)
 		info, err := m.Info()
-		must(t, err)
+		agenttest.Must(t, err)
 		id, _ := info.ID()
 		all[filepath.Base(path)] = id
 		m.Close()
@@ -64,21 +68,21 @@ func mapIDs(t *testing.T, c Config) map[string]ebpf.MapID {
 // conversation is a TCP connection over the overlay that stays open.
 type conversation struct{ near, far net.Conn }
 
-func converse(t *testing.T, from, to *space, address string) *conversation {
+func converse(t *testing.T, from, to *netdev.Space, address string) *conversation {
 	t.Helper()
 	var l net.Listener
-	must(t, to.do(func() (err error) {
+	agenttest.Must(t, to.Do(func() (err error) {
 		l, err = net.Listen("tcp", net.JoinHostPort(address, "0"))
 		return err
 	}))
 	defer l.Close()
 	c := &conversation{}
-	must(t, from.do(func() (err error) {
+	agenttest.Must(t, from.Do(func() (err error) {
 		c.near, err = net.DialTimeout("tcp", l.Addr().String(), 5*time.Second)
 		return err
 	}))
 	far, err := l.Accept()
-	must(t, err)
+	agenttest.Must(t, err)
 	c.far = far
 	t.Cleanup(func() { c.near.Close(); c.far.Close() })
 	return c
@@ -109,16 +113,16 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	config := written(t, a.config)
 	first := process(t, config)
 	answers(t, a)
-	eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	talk := converse(t, b.workloads["a1"], b.workloads["b1"], "10.7.0.11")
-	must(t, talk.say())
+	agenttest.Must(t, talk.say())
 	ids, was, before := mapIDs(t, a.config), links(t, a.config), contents(t, a.config)
 
 	killed(t, first)
 	if !exists(a.config.Socket) {
 		t.Error("the killed agent removed its socket: it was not killed")
 	}
-	must(t, errors.Join(talk.say(), b.traffic()))
+	agenttest.Must(t, errors.Join(talk.say(), b.traffic()))
 	same := func(when string) {
 		t.Helper()
 		if d := cmp.Diff(ids, mapIDs(t, a.config)); d != "" {
@@ -133,13 +137,13 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 
 	second := process(t, config)
 	answers(t, a)
-	must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
+	agenttest.Must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
 	same("with the next agent")
 	if n := a.repairs(t); n != 0 {
 		t.Errorf("%d repairs after a start on what was right", n)
 	}
 	state, err := a.client.State(context.Background())
-	must(t, err)
+	agenttest.Must(t, err)
 	if len(state.Ports) != 3 || len(state.Nodes) != 2 {
 		t.Errorf("the state is %+v", state)
 	}
@@ -150,11 +154,11 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 		other.Limits.Routes = 1000
 		process(t, written(t, other))
 		answers(t, a)
-		must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
+		agenttest.Must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
 		if d := cmp.Diff(was, links(t, a.config)); d != "" {
 			t.Errorf("the links are others:\n%s", d)
 		}
-		eventually(t, "the older maps' retirement", func() error {
+		agenttest.Eventually(t, "the older maps' retirement", func() error {
 			if dirs := pinned(t, a.config, "g*"); len(dirs) != 1 {
 				return fmt.Errorf("there are %q", dirs)
 			}
@@ -186,9 +190,9 @@ func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
 	a.stop(t)
 	emptied(t, a.config, "hosts4")
 	detached(t, a.config, "links/xdp-*")
-	must(t, b.a.links.LinkSetDown(linkIn(t, b.a, device)))
+	agenttest.Must(t, b.A.Links.LinkSetDown(agenttest.LinkIn(t, b.A, device)))
 	a = start(t, a.config)
-	eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	unchanged(t, before, contents(t, a.config))
 	if d := cmp.Diff(ids, mapIDs(t, a.config)); d != "" {
 		t.Errorf("the maps are others:\n%s", d)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/config"
 )
 
 // lock prevents a second agent on a node. The kernel releases it when the process
@@ -27,8 +29,8 @@ func (e *heldError) Error() string {
 }
 
 // takeLock takes a node's lock. If another agent holds it, it returns a *heldError.
-func takeLock(c Config) (*lock, error) {
-	path := c.lockPath()
+func takeLock(c config.Config) (*lock, error) {
+	path := c.LockPath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("create the directory of node %s's lock: %w", c.Node, err)
 	}

@@ -3,48 +3,56 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
 
 // Times of the loop.
 const (
-	burstWait       = 5 * time.Millisecond   // wait after an event, to handle a burst in one pass
-	firstRetry      = 100 * time.Millisecond // wait after the first failure; it doubles with each further failure
-	passesShare     = 20                     // passes that check for drift use at most 1/20 of a CPU
-	eventsShare     = 4                      // passes after kernel events use at most 1/4 of a CPU
-	shutdownTimeout = 5 * time.Second        // for requests in flight
+	burstWait       = 5 * time.Millisecond // wait after an event, to handle a burst in one pass
+	eventsShare     = 4                    // passes after kernel events use at most 1/4 of a CPU
+	shutdownTimeout = 5 * time.Second      // for requests in flight
 )
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
-func (a *agent) serve(ctx context.Context, end func(), first *model.State, real plane) error {
-	a.requests = make(chan func())
-	if first != nil {
-		a.want = newDesired(a.config.Node, *first, a.own.IDs)
-	}
-	a.neighbours = &neighbours{space: a.space}
+func (a *agent) serve(ctx context.Context, end func(), first *model.State) error {
 	a.drops = newDropRing()
-	a.usePlane(real)
-	events, err := watch(ctx, a.space)
+	p, err := netdev.OpenPrograms(a.config, a.log, a.space, a.drops.add)
 	if err != nil {
-		return errors.Join(err, a.closePlane())
+		return err
 	}
-	a.pass(starting)
-	if a.want != nil {
-		a.keepSlice()
+	var want *reconcile.Desired
+	if first != nil {
+		want = reconcile.NewDesired(a.config.Node, *first, a.follower.Own.IDs)
+	}
+	a.reconciler = reconcile.New(a.config, a.log, a.space, p, want, a.follower.Own.IDs, a.publish)
+	a.follower.Start(a.reconciler, a.publish)
+	events, err := netdev.Watch(ctx, a.space)
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	a.reconciler.Pass(reconcile.Starting)
+	if want != nil {
+		a.follower.KeepSlice()
 	}
 	api, err := a.listen(end)
 	if err != nil {
-		return errors.Join(err, a.closePlane())
+		return errors.Join(err, p.Close())
 	}
-	if a.shared.isShared() {
-		a.keepAlive(ctx)
+	if a.follower.IsShared() {
+		host, _ := os.Hostname()
+		a.follower.KeepAlive(ctx, fleet.Alive{Instance: a.follower.Own.Instance, Host: host, PID: os.Getpid(), Version: a.version, Since: a.started})
 	}
-	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.shared.address.String(), "ports", len(a.last.devices), "routes", len(a.last.tables.Routes))
+	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", len(a.reconciler.Last.Tables.Routes))
 	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent
 	why := a.loop(ctx, events, api)
 	end()
@@ -52,13 +60,13 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State, real 
 		return nil
 	}
 	a.log.Info("agent stopped; packets keep flowing")
-	return errors.Join(why, removeSocket(a.config.Socket), a.closePlane())
+	return errors.Join(why, removeSocket(a.config.Socket), p.Close())
 }
 
 // loop handles requests, store changes, kernel events and timers, one after another.
 // It returns an error if the store reports that the agent must stop.
-func (a *agent) loop(ctx context.Context, events <-chan event, api *server) (why error) {
-	drift := time.NewTimer(a.nextPass())
+func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *server) (why error) {
+	drift := time.NewTimer(a.reconciler.NextPass())
 	var burst <-chan time.Time // nil: no event is pending
 	done := ctx.Done()
 	closedAlready := make(chan struct{})
@@ -75,54 +83,43 @@ func (a *agent) loop(ctx context.Context, events <-chan event, api *server) (why
 			}()
 		case <-closed:
 			return why
-		case why = <-a.shared.ended:
+		case why = <-a.follower.Ended:
 			done = closedAlready
 			continue
-		case request := <-a.requests:
+		case request := <-a.follower.Requests:
 			request()
-		case <-a.shared.watcher.C:
-			a.followSoon()
-		case <-a.gathered:
-			a.catchUp()
-		case <-a.goneTimer():
-			a.unfit = a.takeOver()
-			a.publish()
+		case <-a.follower.Changes.C:
+			a.follower.FollowSoon()
+		case <-a.follower.Gathered:
+			a.follower.CatchUp()
+		case <-a.follower.GoneTimer():
+			a.follower.NodeGone()
 		case _, ok := <-events:
 			if !ok {
 				events = nil
 				break
 			}
 			if burst == nil {
-				burst = time.After(max(burstWait, eventsShare*a.wholeTook))
+				burst = time.After(max(burstWait, eventsShare*a.reconciler.WholeTook))
 			}
 			continue
 		case <-burst:
 			burst = nil
-			a.pass(noticing)
+			a.reconciler.Pass(reconcile.Noticing)
 		case <-drift.C:
-			a.pass(looking)
+			a.reconciler.Pass(reconcile.Looking)
 			a.expireFlows()
 			a.freeMemory()
 		}
-		drift.Reset(a.nextPass())
+		drift.Reset(a.reconciler.NextPass())
 	}
-}
-
-// nextPass returns the time until the next check for drift, or until the retry after
-// a failure.
-func (a *agent) nextPass() time.Duration {
-	wait := max(a.config.RepairInterval, passesShare*a.wholeTook)
-	if a.retry > 0 {
-		wait = min(wait, a.retry)
-	}
-	return wait
 }
 
 func (a *agent) expireFlows() {
 	if a.removed {
 		return
 	}
-	n, left, err := a.plane().ExpireFlows()
+	n, left, err := a.reconciler.Plane().ExpireFlows()
 	if err != nil {
 		a.log.Error("cannot delete idle flows", "error", err)
 		return
@@ -133,13 +130,14 @@ func (a *agent) expireFlows() {
 	}
 }
 
-// ask runs f in the loop and waits for it.
-func (a *agent) ask(ctx context.Context, f func() error) error {
-	done := make(chan error, 1)
-	select {
-	case a.requests <- func() { done <- f() }:
-		return <-done
-	case <-ctx.Done():
-		return fmt.Errorf("the request was cancelled: %w", context.Cause(ctx))
+// freeMemory returns memory to the system after a change of the desired state. Such a
+// change temporarily needs a second copy of the state. freeMemory runs between
+// changes, because garbage collection takes time.
+func (a *agent) freeMemory() {
+	if a.freedAt == a.reconciler.Generation {
+		return
 	}
+	a.freedAt = a.reconciler.Generation
+	runtime.GC() // the store's page pool (sync.Pool) needs two collections
+	debug.FreeOSMemory()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fleet"
 )
@@ -108,7 +109,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 
 // store adds the metrics of the store and of its nodes.
 func (m metrics) store(v *view, s samples) {
-	h := m.agent.shared.Health()
+	h := m.agent.follower.Health()
 	works := 0.0
 	if h.Read && h.Problem == nil {
 		works = 1
@@ -121,10 +122,10 @@ func (m metrics) store(v *view, s samples) {
 	s.add(storeHeard, float64(h.Heard.UnixMilli())/1000)
 	s.add(storeAt, float64(h.Revision))
 	gone := map[string]bool{}
-	if m.agent.shared.isShared() {
-		gone, _ = m.agent.shared.Gone()
+	if m.agent.follower.IsShared() {
+		gone, _ = m.agent.follower.Gone()
 	}
-	m.agent.shared.Peek(func(f *fleet.View) {
+	m.agent.follower.Peek(func(f *fleet.View) {
 		s.add(nodeCount, float64(len(gone)), "gone")
 		s.add(nodeCount, float64(len(f.Nodes())-len(gone)), "there")
 	})
@@ -148,19 +149,19 @@ func (s samples) add(m *metric, n float64, values ...string) {
 func (s samples) count(m *metric, n uint64, values ...string) { s.add(m, float64(n), values...) }
 
 func (m metrics) traffic(v *view, s samples) error {
-	vifs, err := m.agent.plane().VifStats()
+	vifs, err := m.agent.reconciler.Plane().VifStats()
 	if err != nil {
 		return err
 	}
 	for id, port := range v.vifs {
 		n := vifs[id] // zero if the port has no packets
-		p, _ := v.want.state.Port(port)
+		p, _ := v.want.State.Port(port)
 		s.count(vifPackets, n.RxPackets, port, p.Network, "rx")
 		s.count(vifPackets, n.TxPackets, port, p.Network, "tx")
 		s.count(vifBytes, n.RxBytes, port, p.Network, "rx")
 		s.count(vifBytes, n.TxBytes, port, p.Network, "tx")
 	}
-	vrfs, err := m.agent.plane().VRFStats()
+	vrfs, err := m.agent.reconciler.Plane().VRFStats()
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (s samples) network(name string, n datapath.VRFStats) {
 // drops adds the drop counters. All deleted ports have the label "gone", and their
 // counters are summed: a label set must be unique.
 func (m metrics) drops(v *view, s samples) error {
-	all, err := m.agent.plane().Drops()
+	all, err := m.agent.reconciler.Plane().Drops()
 	if err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func (m metrics) drops(v *view, s samples) error {
 }
 
 func (m metrics) outcomes(_ *view, s samples) error {
-	o, err := m.agent.plane().Outcomes()
+	o, err := m.agent.reconciler.Plane().Outcomes()
 	if err != nil {
 		return err
 	}
@@ -225,18 +226,18 @@ func (m metrics) outcomes(_ *view, s samples) error {
 }
 
 func (m metrics) sizes(_ *view, s samples) error {
-	t, err := m.agent.plane().Dump()
+	t, err := m.agent.reconciler.Plane().Dump()
 	if err != nil {
 		return err
 	}
 	flows := 0
-	if err := m.agent.plane().Flows(func(datapath.FlowKey, datapath.Flow) bool { flows++; return true }); err != nil {
+	if err := m.agent.reconciler.Plane().Flows(func(datapath.FlowKey, datapath.Flow) bool { flows++; return true }); err != nil {
 		return err
 	}
 	s.add(flowCount, float64(flows))
-	for _, each := range tableSizes(t, flows, m.agent.limits) {
-		s.add(tableCount, float64(each.entries), each.name)
-		s.add(tableLimit, float64(each.limit), each.name)
+	for _, each := range reconcile.TableSizes(t, flows, m.agent.reconciler.Limits) {
+		s.add(tableCount, float64(each.Entries), each.Name)
+		s.add(tableLimit, float64(each.Limit), each.Name)
 	}
 	return nil
 }

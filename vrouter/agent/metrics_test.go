@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
 )
 
@@ -19,7 +21,7 @@ import (
 func scrape(t *testing.T, r *running) map[string]float64 {
 	t.Helper()
 	text, err := r.client.Metrics(context.Background())
-	must(t, err)
+	agenttest.Must(t, err)
 	return samplesOf(t, text)
 }
 
@@ -45,8 +47,8 @@ func samplesOf(t *testing.T, text string) map[string]float64 {
 
 // meshed is two networks, one that routes and one that bridges, without IPv6:
 // no workload says a word that the test did not send.
-func (f *twoNodes) meshed(w map[string]*space) model.State {
-	s := f.state(w)
+func meshed(f *agenttest.TwoNodes, w map[string]*netdev.Space) model.State {
+	s := f.State(w)
 	s.Networks[0].Subnets = s.Networks[0].Subnets[:1]
 	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 9, Forwarding: model.L2})
 	for i := range s.Nodes {
@@ -66,31 +68,31 @@ func (f *twoNodes) meshed(w map[string]*space) model.State {
 // compares.
 func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	w := map[string]*space{"a1": newSpace(t, "wa1"), "b1": newSpace(t, "wb1"), "a2": newSpace(t, "wa2")}
+	f := agenttest.NewFleet(t)
+	w := map[string]*netdev.Space{"a1": agenttest.NewSpace(t, "wa1"), "b1": agenttest.NewSpace(t, "wb1"), "a2": agenttest.NewSpace(t, "wa2")}
 	for _, s := range w {
 		silent(t, s)
 	}
-	a, b := start(t, f.config("a")), start(t, f.config("b"))
-	s := f.meshed(w)
+	a, b := start(t, f.Config("a")), start(t, f.Config("b"))
+	s := meshed(f, w)
 	for _, r := range []*running{a, b} {
 		_, err := r.client.PutState(context.Background(), s)
-		must(t, err)
+		agenttest.Must(t, err)
 	}
 	a1, blue := s.Ports[0].MAC, s.Ports[3].MAC
 	sink(t, w["b1"])
 	sink(t, w["a2"])
 	// The neighbours of the fabric resolve with the first packets.
-	must(t, exchange(w["a1"], w["b1"], "10.7.0.11"))
+	agenttest.Must(t, exchange(w["a1"], w["b1"], "10.7.0.11"))
 	beforeA, beforeB := settled(t, a), settled(t, b)
 
-	inject(t, w["a1"], "eth0", 7, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.11", 100))             // to the other node
-	inject(t, w["a1"], "eth0", 5, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.12", 200))             // on this one
-	inject(t, w["a1"], "eth0", 3, ping(t, a1, "10.7.0.10", "10.7.0.1"))                                        // the gateway
-	inject(t, w["a1"], "eth0", 4, datagram(t, a1, model.RouterMAC, "10.7.0.10", "192.0.2.1", 30))              // nowhere
-	inject(t, w["a1"], "eth0", 2, datagram(t, a1, model.RouterMAC, "10.7.0.99", "10.7.0.11", 30))              // spoofed
-	inject(t, w["a1"], "eth1", 6, datagram(t, blue, broadcast, "192.0.2.7", "255.255.255.255", 50))            // to both others
-	must(t, f.b.do(func() error { return fromFabric("172.31.0.1:6635", []byte{0xff, 0xff, 0x01, 64, 0x45}) })) // a process on node b, which must not send tunnel packets
+	inject(t, w["a1"], "eth0", 7, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.11", 100))                       // to the other node
+	inject(t, w["a1"], "eth0", 5, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.12", 200))                       // on this one
+	inject(t, w["a1"], "eth0", 3, ping(t, a1, "10.7.0.10", "10.7.0.1"))                                                  // the gateway
+	inject(t, w["a1"], "eth0", 4, datagram(t, a1, model.RouterMAC, "10.7.0.10", "192.0.2.1", 30))                        // nowhere
+	inject(t, w["a1"], "eth0", 2, datagram(t, a1, model.RouterMAC, "10.7.0.99", "10.7.0.11", 30))                        // spoofed
+	inject(t, w["a1"], "eth1", 6, datagram(t, blue, broadcast, "192.0.2.7", "255.255.255.255", 50))                      // to both others
+	agenttest.Must(t, f.B.Do(func() error { return fromFabric("172.31.0.1:6635", []byte{0xff, 0xff, 0x01, 64, 0x45}) })) // a process on node b, which must not send tunnel packets
 
 	const payload, local, echoed, small, flooded = 142, 242, 60, 72, 92
 	compare(t, a, beforeA, map[string]float64{
@@ -144,7 +146,7 @@ func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 // settled are an agent's counters once no packet is under way any more.
 func settled(t *testing.T, r *running) (now map[string]float64) {
 	t.Helper()
-	eventually(t, "no packet under way", func() error {
+	agenttest.Eventually(t, "no packet under way", func() error {
 		before := now
 		now = scrape(t, r)
 		for name, n := range now {
@@ -171,9 +173,9 @@ func compare(t *testing.T, r *running, before, want map[string]float64) {
 }
 
 // silent keeps a namespace's devices from speaking IPv6 by themselves.
-func silent(t *testing.T, s *space) {
+func silent(t *testing.T, s *netdev.Space) {
 	t.Helper()
-	must(t, s.sysctls("ipv6", "default", setting{"disable_ipv6", "1"}))
+	agenttest.Must(t, s.Sysctls("ipv6", "default", netdev.Setting{Key: "disable_ipv6", Value: "1"}))
 }
 
 // fromFabric sends a datagram as another node would.
@@ -190,17 +192,17 @@ func fromFabric(to string, payload []byte) error {
 // TestGaugesTellTablesAndHealth compares them with what the API lists.
 func TestGaugesTellTablesAndHealth(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	w := map[string]*space{"a1": newSpace(t, "wa1"), "a2": newSpace(t, "wa2")}
-	c := f.config("a")
+	f := agenttest.NewFleet(t)
+	w := map[string]*netdev.Space{"a1": agenttest.NewSpace(t, "wa1"), "a2": agenttest.NewSpace(t, "wa2")}
+	c := f.Config("a")
 	c.Limits.Routes, c.Metrics = 3000, freeAddress(t)
 	a := start(t, c)
-	s := f.state(w)
+	s := f.State(w)
 	s.Policies = []model.Policy{{Name: "web", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"}}}}
 	s.Ports[1].Policies = []string{"web"}
 	_, err := a.client.PutState(context.Background(), s)
-	must(t, err)
-	must(t, exchange(w["a1"], w["a2"], "10.7.0.12"))
+	agenttest.Must(t, err)
+	agenttest.Must(t, exchange(w["a1"], w["a2"], "10.7.0.12"))
 	got := scrape(t, a)
 	for name, want := range map[string]float64{
 		`vrouter_table_entries{table="vifs"}`:   2,
@@ -228,13 +230,13 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 		t.Errorf("flows %v, host routes %v: want some", got[`vrouter_flows`], got[`vrouter_table_entries{table="hosts4"}`])
 	}
 	status, err := a.client.Status(context.Background())
-	must(t, err)
+	agenttest.Must(t, err)
 	if at := got["vrouter_synced_timestamp_seconds"]; at < float64(status.Started.Unix()) || at > float64(status.Synced.UnixMilli())/1000 {
 		t.Errorf("synced at %v, started %v, then synced %v", at, status.Started, status.Synced)
 	}
 
-	deleteSpace(w["a2"].name)
-	eventually(t, "a problem in the metrics", func() error {
+	agenttest.DeleteSpace(w["a2"].Name)
+	agenttest.Eventually(t, "a problem in the metrics", func() error {
 		return expect(scrape(t, a), `vrouter_problems`, func(n float64) bool { return n > 0 })
 	})
 
@@ -250,14 +252,14 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 // TestMetricsAreNamedAsPrometheusAdvises holds for all that can be collected.
 func TestMetricsAreNamedAsPrometheusAdvises(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	a := start(t, f.config("a"))
-	_, err := a.client.PutState(context.Background(), f.state(nil))
-	must(t, err)
+	f := agenttest.NewFleet(t)
+	a := start(t, f.Config("a"))
+	_, err := a.client.PutState(context.Background(), f.State(nil))
+	agenttest.Must(t, err)
 	text, err := a.client.Metrics(context.Background())
-	must(t, err)
+	agenttest.Must(t, err)
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
-	must(t, err)
+	agenttest.Must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -284,7 +286,7 @@ func (u *unexpected) Error() string { return u.name + " is " + strconv.FormatFlo
 func hostsIn(t *testing.T, r *running, four bool) (n int) {
 	t.Helper()
 	rows, err := r.client.Routes(context.Background(), 0)
-	must(t, err)
+	agenttest.Must(t, err)
 	for _, row := range rows {
 		if row.Destination.IsSingleIP() && row.Destination.Addr().Is4() == four {
 			n++
@@ -296,7 +298,7 @@ func hostsIn(t *testing.T, r *running, four bool) (n int) {
 func flowsOf(t *testing.T, r *running) int {
 	t.Helper()
 	rows, err := r.client.Flows(context.Background(), 0)
-	must(t, err)
+	agenttest.Must(t, err)
 	return len(rows)
 }
 
@@ -304,7 +306,7 @@ func flowsOf(t *testing.T, r *running) int {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 0).String())
-	must(t, err)
+	agenttest.Must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -312,9 +314,9 @@ func freeAddress(t *testing.T) string {
 func get(t *testing.T, url string) (body string, status int) {
 	t.Helper()
 	response, err := http.Get(url)
-	must(t, err)
+	agenttest.Must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	must(t, err)
+	agenttest.Must(t, err)
 	return string(text), response.StatusCode
 }

@@ -18,7 +18,7 @@ func (a *agent) objectRoutes(mux *http.ServeMux) {
 	list := func(kind string, all func(*fleet.View) any) {
 		mux.Handle("GET /v1/"+kind, answer(func(*http.Request) (any, error) {
 			var rows any
-			if !a.shared.Peek(func(v *fleet.View) { rows = all(v) }) {
+			if !a.follower.Peek(func(v *fleet.View) { rows = all(v) }) {
 				return nil, a.notRead()
 			}
 			return rows, nil
@@ -42,37 +42,39 @@ func (a *agent) objectRoutes(mux *http.ServeMux) {
 	mux.Handle("PUT /v1/routes", answer(putHandler(a, func(*model.Route, string) error { return nil }, a.putRoute)))
 
 	mux.Handle("DELETE /v1/networks/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
-		return a.shared.DeleteNetwork(ctx, r.PathValue("name"))
+		return a.follower.DeleteNetwork(ctx, r.PathValue("name"))
 	}))
 	mux.Handle("DELETE /v1/policies/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
-		return a.shared.DeletePolicy(ctx, r.PathValue("name"))
+		return a.follower.DeletePolicy(ctx, r.PathValue("name"))
 	}))
 	mux.Handle("DELETE /v1/gateways/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
-		return a.shared.DeleteGateway(ctx, r.PathValue("name"))
+		return a.follower.DeleteGateway(ctx, r.PathValue("name"))
 	}))
 	mux.Handle("DELETE /v1/nodes/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		if name := r.PathValue("name"); name == a.config.Node {
 			return refuse(http.StatusConflict, "delete node %s: its agent is running; run `vrouter remove` on it first, then delete it from another node", name)
 		}
-		return a.shared.DeleteNode(ctx, r.PathValue("name"), r.URL.Query().Get("ports") == "true")
+		return a.follower.DeleteNode(ctx, r.PathValue("name"), r.URL.Query().Get("ports") == "true")
 	}))
 	mux.Handle("DELETE /v1/routes", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		prefix, err := netip.ParsePrefix(r.URL.Query().Get("prefix"))
 		if err != nil {
 			return refuse(http.StatusBadRequest, "prefix: %w", err)
 		}
-		return a.shared.DeleteRoute(ctx, model.Route{Network: r.URL.Query().Get("network"), Prefix: prefix})
+		return a.follower.DeleteRoute(ctx, model.Route{Network: r.URL.Query().Get("network"), Prefix: prefix})
 	}))
 }
 
-func (a *agent) putNode(ctx context.Context, n model.Node) error { return a.shared.PutNode(ctx, n) }
+func (a *agent) putNode(ctx context.Context, n model.Node) error { return a.follower.PutNode(ctx, n) }
 func (a *agent) putPolicy(ctx context.Context, p model.Policy) error {
-	return a.shared.PutPolicy(ctx, p)
+	return a.follower.PutPolicy(ctx, p)
 }
 func (a *agent) putGateway(ctx context.Context, g model.Gateway) error {
-	return a.shared.PutGateway(ctx, g)
+	return a.follower.PutGateway(ctx, g)
 }
-func (a *agent) putRoute(ctx context.Context, r model.Route) error { return a.shared.PutRoute(ctx, r) }
+func (a *agent) putRoute(ctx context.Context, r model.Route) error {
+	return a.follower.PutRoute(ctx, r)
+}
 
 // checkName sets an object's name to the name in the path. It refuses a different
 // name.
@@ -112,7 +114,7 @@ func (a *agent) handleAddNetwork(r *http.Request) (any, error) {
 		return nil, err
 	}
 	_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
-		n, err = a.shared.AddNetwork(ctx, n)
+		n, err = a.follower.AddNetwork(ctx, n)
 		return err
 	})
 	return n, err
@@ -127,7 +129,7 @@ func (a *agent) handlePutNetwork(r *http.Request) (any, error) {
 		return nil, err
 	}
 	_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
-		n, err = a.shared.UpdateNetwork(ctx, n.Name, func(is *model.Network) error {
+		n, err = a.follower.UpdateNetwork(ctx, n.Name, func(is *model.Network) error {
 			n.ID = max(n.ID, is.ID) // 0: keep the id
 			*is = n
 			return nil
@@ -148,7 +150,7 @@ func (a *agent) handlePorts(r *http.Request) (any, error) {
 		}
 	}
 	ports := []model.Port{}
-	read := a.shared.Peek(func(v *fleet.View) {
+	read := a.follower.Peek(func(v *fleet.View) {
 		if address.IsValid() && q.Get("network") != "" {
 			if p, ok := v.PortAt(q.Get("network"), address); ok {
 				ports = append(ports, p)
@@ -175,17 +177,17 @@ func (a *agent) handlePort(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	var port model.Port
 	var there bool
-	if !a.shared.Peek(func(v *fleet.View) { port, there = v.Port(name) }) {
+	if !a.follower.Peek(func(v *fleet.View) { port, there = v.Port(name) }) {
 		return nil, a.notRead()
 	}
 	if !there {
 		return nil, refuse(http.StatusNotFound, "there is no port %q", name)
 	}
 	var got api.Port
-	err := a.ask(r.Context(), func() error {
+	err := a.follower.Ask(r.Context(), func() error {
 		got = a.describeAddresses(port)
-		if a.last.devices[name] != nil && a.last.unfit(name) == nil {
-			got = a.describe(a.last, port)
+		if a.reconciler.Last.Devices[name] != nil && a.reconciler.Last.Unfit(name) == nil {
+			got = a.describe(a.reconciler.Last, port)
 		}
 		return nil
 	})
@@ -203,7 +205,7 @@ func (a *agent) handleChangePort(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	var was, port model.Port
 	_, err = a.change(r.Context(), began, func(ctx context.Context) (err error) {
-		port, err = a.shared.UpdatePort(ctx, name, func(p *model.Port) error {
+		port, err = a.follower.UpdatePort(ctx, name, func(p *model.Port) error {
 			was = *p
 			changePort(p, change)
 			return nil
@@ -214,20 +216,20 @@ func (a *agent) handleChangePort(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var got api.Port
-	err = a.ask(r.Context(), func() error {
+	err = a.follower.Ask(r.Context(), func() error {
 		if port.Node != a.config.Node || port.Attach == (model.Attachment{}) {
 			got = a.describeAddresses(port)
 			return nil
 		}
-		if err := a.last.unfit(name); err != nil {
+		if err := a.reconciler.Last.Unfit(name); err != nil {
 			return err
 		}
-		got = a.describe(a.last, port)
+		got = a.describe(a.reconciler.Last, port)
 		return nil
 	})
 	if err != nil {
 		_, back := a.change(context.WithoutCancel(r.Context()), began, func(ctx context.Context) error {
-			_, err := a.shared.UpdatePort(ctx, name, func(p *model.Port) error { *p = was; return nil })
+			_, err := a.follower.UpdatePort(ctx, name, func(p *model.Port) error { *p = was; return nil })
 			return err
 		})
 		if back != nil {
@@ -255,11 +257,11 @@ func changePort(p *model.Port, change api.PortChange) {
 
 // handleNodes returns the fleet's nodes and their agents.
 func (a *agent) handleNodes(*http.Request) (any, error) {
-	gone, _ := a.shared.Gone()
+	gone, _ := a.follower.Gone()
 	all := []api.Node{}
-	read := a.shared.Peek(func(v *fleet.View) {
+	read := a.follower.Peek(func(v *fleet.View) {
 		for _, n := range (model.State{Nodes: v.Nodes()}).WithDefaults().Nodes {
-			node := api.Node{Node: n, Ports: v.PortsOn(n.Name), Gone: a.shared.isShared() && gone[n.Name]}
+			node := api.Node{Node: n, Ports: v.PortsOn(n.Name), Gone: a.follower.IsShared() && gone[n.Name]}
 			if alive, ok := v.Alive(n.Name); ok {
 				node.Agent = &api.Agent{Host: alive.Host, PID: alive.PID, Version: alive.Version, Since: alive.Since}
 			}
@@ -274,13 +276,13 @@ func (a *agent) handleNodes(*http.Request) (any, error) {
 
 // notRead is the error for requests that arrive before the store has been read.
 func (a *agent) notRead() error {
-	return refuse(http.StatusServiceUnavailable, "the store has not been read yet: %v; retry when it is reachable", a.shared.Health().Problem)
+	return refuse(http.StatusServiceUnavailable, "the store has not been read yet: %v; retry when it is reachable", a.follower.Health().Problem)
 }
 
 // storeStatus returns the state of the store.
 func (a *agent) storeStatus(v *view) api.Store {
-	h := a.shared.Health()
-	s := api.Store{Address: a.shared.address.String(), Revision: h.Revision, Heard: h.Heard, Refused: v.refused, Waiting: v.leaving}
+	h := a.follower.Health()
+	s := api.Store{Address: a.follower.Address.String(), Revision: h.Revision, Heard: h.Heard, Refused: v.refused, Waiting: v.leaving}
 	if h.Problem != nil {
 		s.Problem = h.Problem.Error()
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -33,11 +35,11 @@ var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 // a workload first resolves the destination's MAC address. If no port has the
 // destination address, the probe is the ARP request or neighbour solicitation.
 func makeProbe(v *view, r api.TraceRequest) (probe, error) {
-	port, ok := v.want.state.Port(r.From)
+	port, ok := v.want.State.Port(r.From)
 	switch {
 	case !ok:
 		return probe{}, refuse(http.StatusNotFound, "there is no port %q", r.From)
-	case port.Node != v.want.node:
+	case port.Node != v.want.Node:
 		return probe{}, refuse(http.StatusBadRequest, "port %q is on node %s; ask the agent there", r.From, port.Node)
 	case !r.To.IsValid() || r.To.Zone() != "":
 		return probe{}, refuse(http.StatusBadRequest, "to: the destination must be an IP address without a zone, such as 10.0.0.5")
@@ -46,7 +48,7 @@ func makeProbe(v *view, r api.TraceRequest) (probe, error) {
 	if !ok {
 		return probe{}, refuse(http.StatusBadRequest, "trace from port %q to %s: the port has no address of the destination's family; set another source or destination", r.From, r.To)
 	}
-	network, _ := v.want.network(port.Network)
+	network, _ := v.want.Network(port.Network)
 	to, known := firstHop(v.want, network, r.To.Unmap())
 	if !known {
 		return neighbourQuery(port, source, r.To.Unmap())
@@ -66,8 +68,8 @@ func sourceFor(p model.Port, to netip.Addr) (netip.Addr, bool) {
 
 // firstHop returns the MAC that the workload sends to: the router's for routed
 // packets, the neighbour's for bridged ones.
-func firstHop(d *desired, n model.Network, to netip.Addr) (mac model.MAC, known bool) {
-	subnet, onLink := subnetOf(n, to)
+func firstHop(d *reconcile.Desired, n model.Network, to netip.Addr) (mac model.MAC, known bool) {
+	subnet, onLink := netdev.SubnetOf(n, to)
 	isGateway := onLink && to == subnet.Masked().Addr().Next()
 	switch {
 	case to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
@@ -75,7 +77,7 @@ func firstHop(d *desired, n model.Network, to netip.Addr) (mac model.MAC, known 
 	case n.Forwarding == model.L3, n.Forwarding == model.L2L3 && (!onLink || isGateway):
 		return model.RouterMAC, true
 	}
-	for _, p := range d.state.Ports {
+	for _, p := range d.State.Ports {
 		if p.Network != n.Name {
 			continue
 		}

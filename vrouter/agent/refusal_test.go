@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -47,10 +49,10 @@ func (b *bed) withPorts(n int) model.State {
 // maps, links and traffic must not change.
 func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 	t.Parallel()
-	disk := tinyDisk(t)
-	b := newBed(t, func(c *Config) {
+	disk := agenttest.TinyDisk(t)
+	b := newBed(t, func(c *config.Config) {
 		if c.Node == "a" {
-			c.StateDir, c.Limits = filepath.Join(disk, "a"), Limits{Routes: 24, Vifs: 3, Nexthops: 32, Labels: 8}
+			c.StateDir, c.Limits = filepath.Join(disk, "a"), config.Limits{Routes: 24, Vifs: 3, Nexthops: 32, Labels: 8}
 		}
 	})
 	a, ctx := b.nodes["a"], context.Background()
@@ -62,11 +64,11 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		_, err := a.client.AddPort(ctx, r)
 		return err
 	}
-	spare := newSpace(t, "spare")
-	here := func(name string) model.Attachment { return model.Attachment{Netns: spare.name, Interface: name} }
+	spare := agenttest.NewSpace(t, "spare")
+	here := func(name string) model.Attachment { return model.Attachment{Netns: spare.Name, Interface: name} }
 	before, was, kept := contents(t, a.config), links(t, a.config), files(t, a.config)
 	state, err := a.client.State(ctx)
-	must(t, err)
+	agenttest.Must(t, err)
 	for _, c := range []struct {
 		what   string
 		do     func() error
@@ -113,13 +115,13 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		{"the deletion of no port", func() error { _, err := a.client.DeletePort(ctx, "none"); return err }, 404, []string{`no port "none"`}},
 		{"a disk that is full", func() error {
 			full := filepath.Join(disk, "full")
-			must(t, errors.Join(filled(full)))
+			agenttest.Must(t, errors.Join(filled(full)))
 			defer os.Remove(full)
 			return put(b.withPorts(3))
 		}, 500, []string{"no space left", "nothing was changed; free some space"}},
 		{"a disk that is full, for a port", func() error {
 			full := filepath.Join(disk, "full")
-			must(t, filled(full))
+			agenttest.Must(t, filled(full))
 			defer os.Remove(full)
 			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: here("eth0")}})
 		}, 500, []string{"no space left", "nothing was changed; free some space"}},
@@ -139,7 +141,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			}
 			unchanged(t, before, contents(t, a.config))
 			now, err := a.client.State(ctx)
-			must(t, err)
+			agenttest.Must(t, err)
 			if d := cmp.Diff(state, now, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
 				t.Errorf("the state is another:\n%s", d)
 			}
@@ -149,43 +151,43 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			if d := cmp.Diff(kept, files(t, a.config)); d != "" {
 				t.Errorf("the files are others:\n%s", d)
 			}
-			if l, err := spare.link("eth0"); l != nil || err != nil {
+			if l, err := spare.Link("eth0"); l != nil || err != nil {
 				t.Errorf("a device was left: %v, %v", l, err)
 			}
-			must(t, errors.Join(a.healthy(), b.traffic()))
+			agenttest.Must(t, errors.Join(a.healthy(), b.traffic()))
 		})
 	}
 	t.Run("what has room is taken after all that", func(t *testing.T) {
-		must(t, put(b.withPorts(3)))
-		must(t, b.traffic())
+		agenttest.Must(t, put(b.withPorts(3)))
+		agenttest.Must(t, b.traffic())
 	})
 	t.Run("a port more than there is room for", func(t *testing.T) {
-		must(t, add(api.PortRequest{Port: model.Port{Name: "third", Network: "red", Attach: here("eth0")}}))
+		agenttest.Must(t, add(api.PortRequest{Port: model.Port{Name: "third", Network: "red", Attach: here("eth0")}}))
 		full := contents(t, a.config)
 		err := add(api.PortRequest{Port: model.Port{Name: "fourth", Network: "red", Attach: here("eth1")}})
 		if statusIn(err) != 507 || !strings.Contains(err.Error(), "vifs") {
 			t.Errorf("error %v, status %d", err, statusIn(err))
 		}
 		unchanged(t, full, contents(t, a.config))
-		if l, err := spare.link("eth1"); l != nil || err != nil {
+		if l, err := spare.Link("eth1"); l != nil || err != nil {
 			t.Errorf("a device was left: %v, %v", l, err)
 		}
-		must(t, b.traffic())
+		agenttest.Must(t, b.traffic())
 	})
 }
 
 // files returns the agent's files and their contents.
-func files(t *testing.T, c Config) map[string]string {
+func files(t *testing.T, c config.Config) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	entries, err := os.ReadDir(c.StateDir)
-	must(t, err)
+	agenttest.Must(t, err)
 	for _, e := range entries {
 		if e.Name() == "store.db" {
 			continue // what it holds is asked of the API
 		}
 		text, err := os.ReadFile(filepath.Join(c.StateDir, e.Name()))
-		must(t, err)
+		agenttest.Must(t, err)
 		all[e.Name()] = string(text)
 	}
 	return all
@@ -214,16 +216,16 @@ func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
 	b := newBed(t, nil)
 	a := b.nodes["a"]
 	before := contents(t, a.config)
-	must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), 1200))
-	eventually(t, "the report", func() error { return a.complains("the underlay MTU of 1200", "IPv6 needs 1280", "raise") })
+	agenttest.Must(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), 1200))
+	agenttest.Eventually(t, "the report", func() error { return a.complains("the underlay MTU of 1200", "IPv6 needs 1280", "raise") })
 	_, err := a.client.PutState(context.Background(), b.withPorts(3))
 	if statusIn(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "IPv6 needs 1280") {
 		t.Errorf("error %v, status %d", err, statusIn(err))
 	}
 	unchanged(t, before, contents(t, a.config))
-	must(t, b.traffic())
-	must(t, b.a.links.LinkSetMTU(linkIn(t, b.a, "fab0"), underlayMTU))
-	eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	agenttest.Must(t, b.traffic())
+	agenttest.Must(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), agenttest.UnderlayMTU))
+	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	unchanged(t, before, contents(t, a.config))
 }
 
@@ -234,24 +236,26 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 	b := newBedOf(t, nil, "a")
 	a := b.nodes["a"]
 	before, was := contents(t, a.config), links(t, a.config)
-	yaml := filepath.Join(b.dir, "state.yaml")
-	must(t, os.WriteFile(yaml, []byte("nodes:\n- {name: a, underlay: [172.31.0.1]}\n"), 0o600))
+	yaml := filepath.Join(b.Dir, "state.yaml")
+	agenttest.Must(t, os.WriteFile(yaml, []byte("nodes:\n- {name: a, underlay: [172.31.0.1]}\n"), 0o600))
 	for _, c := range []struct {
 		what   string
-		change func(*Config)
+		change func(*config.Config)
 		words  []string
 	}{
-		{"a second agent of the node", func(*Config) {}, []string{"node a already has an agent", fmt.Sprintf("process %d", os.Getpid()), "stop that process first"}},
-		{"another node's state", func(c *Config) { c.Node, c.State, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{`does not have this node, "c"`, "its nodes are a"}},
-		{"another node's directory", func(c *Config) { c.Node = "c" }, []string{`the file belongs to node "a", but this agent runs node "c"`}},
-		{"a namespace that is not there", func(c *Config) { c.Node, c.Netns, c.StateDir = "c", "vr-no-such", filepath.Join(b.dir, "state-c") }, []string{"vr-no-such does not exist", "ip netns add"}},
-		{"a socket's path that is a file", func(c *Config) { c.Node, c.Socket, c.StateDir = "c", yaml, filepath.Join(b.dir, "state-c") }, []string{yaml, "is not a socket"}},
-		{"a state that is not there", func(c *Config) {
-			c.Node, c.State, c.StateDir = "c", filepath.Join(b.dir, "none.yaml"), filepath.Join(b.dir, "state-c")
+		{"a second agent of the node", func(*config.Config) {}, []string{"node a already has an agent", fmt.Sprintf("process %d", os.Getpid()), "stop that process first"}},
+		{"another node's state", func(c *config.Config) { c.Node, c.State, c.StateDir = "c", yaml, filepath.Join(b.Dir, "state-c") }, []string{`does not have this node, "c"`, "its nodes are a"}},
+		{"another node's directory", func(c *config.Config) { c.Node = "c" }, []string{`the file belongs to node "a", but this agent runs node "c"`}},
+		{"a namespace that is not there", func(c *config.Config) {
+			c.Node, c.Netns, c.StateDir = "c", "vr-no-such", filepath.Join(b.Dir, "state-c")
+		}, []string{"vr-no-such does not exist", "ip netns add"}},
+		{"a socket's path that is a file", func(c *config.Config) { c.Node, c.Socket, c.StateDir = "c", yaml, filepath.Join(b.Dir, "state-c") }, []string{yaml, "is not a socket"}},
+		{"a state that is not there", func(c *config.Config) {
+			c.Node, c.State, c.StateDir = "c", filepath.Join(b.Dir, "none.yaml"), filepath.Join(b.Dir, "state-c")
 		}, []string{"none.yaml", "no such file"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			config := b.config("a")
+			config := b.Config("a")
 			c.change(&config)
 			if config.Node != "a" {
 				if config.Socket == a.config.Socket {
@@ -272,30 +276,30 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 			if d := cmp.Diff(was, links(t, a.config)); d != "" {
 				t.Errorf("the links are others:\n%s", d)
 			}
-			must(t, errors.Join(a.healthy(), b.traffic()))
+			agenttest.Must(t, errors.Join(a.healthy(), b.traffic()))
 		})
 	}
 }
 
 // takenAway unmounts the pins of an agent that has refused to start.
-func takenAway(t *testing.T, c Config) {
+func takenAway(t *testing.T, c config.Config) {
 	t.Helper()
 	c.Socket, c.State, c.StateDir = "", "", filepath.Join(t.TempDir(), "none")
-	must(t, Remove(c, false))
+	agenttest.Must(t, Remove(c, false))
 }
 
 // raw sends a request that package api's client cannot build.
 func raw(t *testing.T, r *running, method, path string, body io.Reader) (status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://vrouter"+path, body)
-	must(t, err)
+	agenttest.Must(t, err)
 	transport := &http.Transport{DialContext: dialSocket(r.config.Socket)}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
-	must(t, err)
+	agenttest.Must(t, err)
 	defer response.Body.Close()
 	all, err := io.ReadAll(response.Body)
-	must(t, err)
+	agenttest.Must(t, err)
 	return response.StatusCode, string(all)
 }
 
@@ -312,10 +316,10 @@ func (blanks) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{'
 // and change nothing.
 func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	a := start(t, f.config("a"))
-	_, err := a.client.PutState(context.Background(), f.state(nil))
-	must(t, err)
+	f := agenttest.NewFleet(t)
+	a := start(t, f.Config("a"))
+	_, err := a.client.PutState(context.Background(), f.State(nil))
+	agenttest.Must(t, err)
 	before := contents(t, a.config)
 	for _, c := range []struct {
 		method, path string
@@ -360,33 +364,33 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 		}
 	}
 	unchanged(t, before, contents(t, a.config))
-	must(t, a.healthy())
+	agenttest.Must(t, a.healthy())
 }
 
 // TestOnlyRootMayOpenTheSocket connects as another user.
 func TestOnlyRootMayOpenTheSocket(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	a := start(t, f.config("a"))
+	f := agenttest.NewFleet(t)
+	a := start(t, f.Config("a"))
 	info, err := os.Stat(a.config.Socket)
-	must(t, err)
+	agenttest.Must(t, err)
 	if info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("the socket's mode is %v", info.Mode())
 	}
-	for path, most := range map[string]os.FileMode{a.config.StateDir: 0o700, a.config.pinsDir(): 0o700} {
+	for path, most := range map[string]os.FileMode{a.config.StateDir: 0o700, a.config.PinsDir(): 0o700} {
 		info, err := os.Stat(path)
-		must(t, err)
+		agenttest.Must(t, err)
 		if info.Mode().Perm()&^most != 0 {
 			t.Errorf("the mode of %s is %v, want %v at most", path, info.Mode(), most)
 		}
 	}
 	// Others get through to the directory, and not into the socket.
-	must(t, os.Chmod(filepath.Dir(f.dir), 0o755))
-	must(t, os.Chmod(f.dir, 0o755))
+	agenttest.Must(t, os.Chmod(filepath.Dir(f.Dir), 0o755))
+	agenttest.Must(t, os.Chmod(f.Dir, 0o755))
 	if err := asNobody(func() error { return connect(a.config.Socket) }); !errors.Is(err, unix.EACCES) {
 		t.Errorf("as nobody: %v, want permission denied", err)
 	}
-	must(t, connect(a.config.Socket))
+	agenttest.Must(t, connect(a.config.Socket))
 }
 
 func connect(socket string) error {
@@ -402,7 +406,7 @@ func connect(socket string) error {
 func asNobody(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		lockThread()
+		agenttest.LockThread()
 		// The thread's own: the C library's would change every thread's.
 		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); e != 0 {
 			done <- e

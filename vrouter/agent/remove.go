@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/follow"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fleet"
@@ -19,11 +20,11 @@ import (
 
 // mayRemove refuses to delete an embedded store that other nodes use.
 func (a *agent) mayRemove(withStore bool) error {
-	if withStore || a.shared.address.Kind != store.KindEmbedded {
+	if withStore || a.follower.Address.Kind != store.KindEmbedded {
 		return nil
 	}
 	var others []string
-	a.shared.Peek(func(v *fleet.View) {
+	a.follower.Peek(func(v *fleet.View) {
 		for _, n := range v.Nodes() {
 			if n.Name != a.config.Node {
 				others = append(others, n.Name)
@@ -46,41 +47,20 @@ func (a *agent) takeDown() error {
 	a.gate.Lock() // wait until all readers of maps have finished
 	a.removed = true
 	a.gate.Unlock()
-	a.unfollow()
-	errs := []error{removePairs(a.space, a.config.Node)}
-	if err := a.neighbours.keep(nil); err != nil {
-		errs = append(errs, err)
-	}
-	errs = append(errs, removeMerging(a.space, a.config.Node), a.plane().Remove(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
+	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
 	removeEmpty(a.config)
-	err := errors.Join(errs...)
 	a.log.Info("removed the node", "error", err)
 	return err
 }
 
-// removePairs deletes the veth pairs of a node's ports.
-func removePairs(s *space, node string) error {
-	links, err := listLinks(s.links)
-	if err != nil {
-		return err
-	}
-	w := newWire(s, node, links, nil, func(string, string) {})
-	defer w.close()
-	var errs []error
-	for _, l := range w.strays(nil) {
-		errs = append(errs, w.remove(l))
-	}
-	return errors.Join(errs...)
-}
-
 // removeFiles unmounts the pins' filesystem and deletes the desired state.
-func removeFiles(c Config) error {
-	return errors.Join(datapath.UnmountPins(c.pinsDir()), kept{c.StateDir, c.Node}.remove())
+func removeFiles(c config.Config) error {
+	return errors.Join(datapath.UnmountPins(c.PinsDir()), follow.KeptOf(c).Remove())
 }
 
 // removeEmpty deletes the node's directories if they are empty.
-func removeEmpty(c Config) {
-	os.Remove(c.nodeDir())
+func removeEmpty(c config.Config) {
+	os.Remove(c.NodeDir())
 	os.Remove(c.RunDir)
 }
 
@@ -93,9 +73,9 @@ const (
 // Remove removes everything of a node. If the node's agent is running, the agent does
 // it, else this process. It deletes an embedded store that other nodes may use only
 // if withStore is true.
-func Remove(c Config, withStore bool) error {
-	c = c.withDefaults()
-	if err := c.validate(); err != nil {
+func Remove(c config.Config, withStore bool) error {
+	c = c.WithDefaults()
+	if err := c.Validate(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removing)
@@ -118,7 +98,7 @@ func Remove(c Config, withStore bool) error {
 
 // removeRunning asks the running agent to remove the node. If the agent ends before
 // the node is removed, removeRunning takes the lock and returns it.
-func removeRunning(ctx context.Context, c Config, withStore bool) (*lock, error) {
+func removeRunning(ctx context.Context, c config.Config, withStore bool) (*lock, error) {
 	client := api.Dial(c.Socket)
 	defer client.Close()
 	for {
@@ -143,8 +123,8 @@ func removeRunning(ctx context.Context, c Config, withStore bool) (*lock, error)
 }
 
 // mayRemoveStopped is mayRemove for a node whose agent is not running.
-func mayRemoveStopped(c Config, withStore bool) error {
-	dir := kept{c.StateDir, c.Node}.embeddedDir()
+func mayRemoveStopped(c config.Config, withStore bool) error {
+	dir := follow.KeptOf(c).EmbeddedDir()
 	if _, err := os.Stat(dir); withStore || err != nil {
 		return nil
 	}
@@ -153,75 +133,19 @@ func mayRemoveStopped(c Config, withStore bool) error {
 
 // removeStopped removes the node of a stopped agent. If the node's namespace no
 // longer exists, only pins, files and state remain to be deleted.
-func removeStopped(c Config) error {
-	s, err := openSpace(c.Netns)
-	var gone *noNamespaceError
+func removeStopped(c config.Config) error {
+	s, err := netdev.Open(c.Netns)
+	var gone *netdev.NoNamespaceError
 	switch {
 	case errors.As(err, &gone):
-		return errors.Join(removePins(c), removeFiles(c))
+		return errors.Join(netdev.RemovePins(c), removeFiles(c))
 	case err != nil:
 		return err
 	}
-	defer s.close()
-	return errors.Join(removePairs(s, c.Node), removeMerging(s, c.Node), s.do(func() error { return removePlane(c) }), removeManaged(s, c), removeFiles(c))
-}
-
-// removePlane detaches the programs and deletes the pins. If this kernel cannot
-// load the programs, it only deletes the pins.
-func removePlane(c Config) error {
-	pins, there := existingPins(c)
-	if !there {
-		return nil
+	defer s.Close()
+	errs := []error{netdev.RemovePairs(s, c.Node), netdev.RemoveMerging(s, c.Node), s.Do(func() error { return netdev.RemovePlane(c) })}
+	if own, err := follow.KeptOf(c).LoadNode(); err == nil { // else the underlay is unknown
+		errs = append(errs, netdev.RemoveManaged(s, c, own.Underlay))
 	}
-	d, err := datapath.Open(datapath.Options{Pins: pins, Limits: c.Limits.datapath(), NoTCX: c.TCX == Off, NoXDP: c.XDP == Off, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return datapath.RemovePins(pins)
-	}
-	return d.Remove()
-}
-
-func removePins(c Config) error {
-	pins, there := existingPins(c)
-	if !there {
-		return nil
-	}
-	return datapath.RemovePins(pins)
-}
-
-// existingPins finds the pins without creating their directory.
-func existingPins(c Config) (path string, there bool) {
-	if _, err := os.Stat(c.nodeDir()); errors.Is(err, fs.ErrNotExist) {
-		return "", false
-	}
-	path, err := datapath.MountPins(c.pinsDir())
-	return path, err == nil
-}
-
-// removeManaged deletes the managed neighbour entries on the fabric devices.
-func removeManaged(s *space, c Config) error {
-	own, err := kept{c.StateDir, c.Node}.loadNode()
-	if err != nil || len(own.Underlay) == 0 && len(c.Fabric) == 0 {
-		return nil // the fabric devices are unknown
-	}
-	n := &neighbours{space: s, kept: map[neighbour]bool{}}
-	managed, _, err := n.list()
-	if err != nil {
-		return err
-	}
-	links, err := listLinks(s.links)
-	if err != nil {
-		return err
-	}
-	fabric, _, err := fabricDevices(s, byName(links), c.Fabric, own.Underlay)
-	if err != nil {
-		return err
-	}
-	for k := range managed {
-		for _, l := range fabric {
-			if l.Attrs().Index == k.oif {
-				n.kept[k] = true
-			}
-		}
-	}
-	return n.keep(nil)
+	return errors.Join(append(errs, removeFiles(c))...)
 }

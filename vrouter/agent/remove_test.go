@@ -17,6 +17,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -24,30 +27,30 @@ import (
 
 // foreign adds a filter that does not belong to vrouter to a device's egress, and a
 // clsact hook if there is none.
-func foreign(t *testing.T, s *space, device string) {
+func foreign(t *testing.T, s *netdev.Space, device string) {
 	t.Helper()
-	l := linkIn(t, s, device)
+	l := agenttest.LinkIn(t, s, device)
 	hook := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
-	if err := s.links.QdiscAdd(&netlink.Clsact{QdiscAttrs: hook}); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := s.Links.QdiscAdd(&netlink.Clsact{QdiscAttrs: hook}); err != nil && !errors.Is(err, unix.EEXIST) {
 		t.Fatal(err)
 	}
 	const goOn = -1 // TC_ACT_UNSPEC
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, goOn), asm.Return()},
 	})
-	must(t, err)
+	agenttest.Must(t, err)
 	defer p.Close()
-	must(t, s.links.FilterAdd(&netlink.BpfFilter{
+	agenttest.Must(t, s.Links.FilterAdd(&netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_MIN_EGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
 		Fd:          p.FD(), Name: "theirs", DirectAction: true,
 	}))
 }
 
 // foreignStays reports whether the filter of foreign still exists.
-func foreignStays(t *testing.T, s *space, device string) bool {
+func foreignStays(t *testing.T, s *netdev.Space, device string) bool {
 	t.Helper()
-	filters, err := s.links.FilterList(linkIn(t, s, device), netlink.HANDLE_MIN_EGRESS)
-	must(t, err)
+	filters, err := s.Links.FilterList(agenttest.LinkIn(t, s, device), netlink.HANDLE_MIN_EGRESS)
+	agenttest.Must(t, err)
 	return slices.ContainsFunc(filters, func(f netlink.Filter) bool {
 		b, ok := f.(*netlink.BpfFilter)
 		return ok && b.Name == "theirs"
@@ -55,70 +58,70 @@ func foreignStays(t *testing.T, s *space, device string) bool {
 }
 
 // hooked reports whether a device has a clsact hook.
-func hooked(t *testing.T, s *space, device string) bool {
+func hooked(t *testing.T, s *netdev.Space, device string) bool {
 	t.Helper()
-	all, err := s.links.QdiscList(linkIn(t, s, device))
-	must(t, err)
+	all, err := s.Links.QdiscList(agenttest.LinkIn(t, s, device))
+	agenttest.Must(t, err)
 	return slices.ContainsFunc(all, func(q netlink.Qdisc) bool { return q.Type() == "clsact" })
 }
 
-func classic(c *Config) { c.TCX = Off }
+func classic(c *config.Config) { c.TCX = config.Off }
 
 // leftovers lists everything of a node that still exists.
-func leftovers(t *testing.T, b *bed, c Config, device string) []string {
+func leftovers(t *testing.T, b *bed, c config.Config, device string) []string {
 	t.Helper()
 	var left []string
-	for _, path := range []string{c.StateDir, c.Socket, c.lockPath(), c.nodeDir()} {
+	for _, path := range []string{c.StateDir, c.Socket, c.LockPath(), c.NodeDir()} {
 		if exists(path) {
 			left = append(left, path)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
-	must(t, err)
-	if strings.Contains(string(mounts), c.nodeDir()) {
-		left = append(left, "a mount below "+c.nodeDir())
+	agenttest.Must(t, err)
+	if strings.Contains(string(mounts), c.NodeDir()) {
+		left = append(left, "a mount below "+c.NodeDir())
 	}
-	all, err := listLinks(b.a.links)
-	must(t, err)
+	all, err := netdev.Links(b.A.Links)
+	agenttest.Must(t, err)
 	for _, l := range all {
 		attrs := l.Attrs()
-		if strings.HasPrefix(attrs.Name, hostPrefix) {
+		if strings.HasPrefix(attrs.Name, netdev.HostPrefix) {
 			left = append(left, "device "+attrs.Name)
 		}
 		if attrs.Xdp != nil && attrs.Xdp.Attached {
 			left = append(left, "XDP on "+attrs.Name)
 		}
-		left = append(left, programsOn(t, b.a, l)...)
+		left = append(left, programsOn(t, b.A, l)...)
 	}
 	for name := range map[string]bool{"a1": true, "a2": true} {
-		if l, err := b.workloads[name].link("eth0"); err != nil || l != nil {
+		if l, err := b.workloads[name].Link("eth0"); err != nil || l != nil {
 			left = append(left, "eth0 of "+name)
 		}
 	}
-	if l, err := b.a.link(device); err != nil || l == nil {
+	if l, err := b.A.Link(device); err != nil || l == nil {
 		left = append(left, "nothing of "+device+", which is somebody else's")
 	}
-	managed, _, err := (&neighbours{space: b.a}).list()
-	must(t, err)
+	managed, _, err := (&netdev.Neighbours{Space: b.A}).List()
+	agenttest.Must(t, err)
 	for k := range managed {
-		left = append(left, "neighbour "+k.address.String())
+		left = append(left, "neighbour "+k.Address.String())
 	}
 	return left
 }
 
 // programsOn lists tcx programs and ingress filters of a device, and hooks
 // without any filter.
-func programsOn(t *testing.T, s *space, l netlink.Link) (left []string) {
+func programsOn(t *testing.T, s *netdev.Space, l netlink.Link) (left []string) {
 	t.Helper()
 	name := l.Attrs().Name
-	must(t, s.do(func() error {
+	agenttest.Must(t, s.Do(func() error {
 		result, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: ebpf.AttachTCXIngress})
 		if err == nil && len(result.Programs) > 0 {
 			left = append(left, "tcx on "+name)
 		}
 		return nil // kernels before 6.6 have none
 	}))
-	filters, err := s.links.FilterList(l, netlink.HANDLE_MIN_INGRESS)
+	filters, err := s.Links.FilterList(l, netlink.HANDLE_MIN_INGRESS)
 	if err == nil && len(filters) > 0 {
 		left = append(left, "filters on "+name)
 	}
@@ -131,7 +134,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what   string
-		change func(*Config)
+		change func(*config.Config)
 		end    func(t *testing.T, r *running)
 	}{
 		{"the agent runs", nil, nil},
@@ -147,13 +150,13 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 		}},
 		{"the state cannot be read any more", nil, func(t *testing.T, r *running) {
 			r.stop(t)
-			must(t, os.WriteFile(filepath.Join(r.config.StateDir, "node.json"), []byte("{"), 0o600))
+			agenttest.Must(t, os.WriteFile(filepath.Join(r.config.StateDir, "node.json"), []byte("{"), 0o600))
 			// Whom to resolve is in it: those stay with the kernel until the device goes.
 			neighboursForgotten(t, r)
 		}},
 		{"the pins are unmounted", nil, func(t *testing.T, r *running) {
 			r.stop(t)
-			must(t, unix.Unmount(r.config.pinsDir(), unix.MNT_DETACH))
+			agenttest.Must(t, unix.Unmount(r.config.PinsDir(), unix.MNT_DETACH))
 		}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -162,7 +165,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			if c.end == nil && c.change == nil { // beside another one's
 				nodes = []string{"a", "b"}
 			}
-			b := newBedOf(t, func(config *Config) {
+			b := newBedOf(t, func(config *config.Config) {
 				if c.change != nil && config.Node == "a" {
 					c.change(config)
 				}
@@ -170,10 +173,10 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			a := b.nodes["a"]
 			alone := strings.HasSuffix(c.what, "alone")
 			if !alone {
-				foreign(t, b.a, "fab0")
+				foreign(t, b.A, "fab0")
 			}
-			if a.config.TCX == Off {
-				if mode := fabricMode(t, a); mode != "xdp+clsact" || !hooked(t, b.a, "fab0") {
+			if a.config.TCX == config.Off {
+				if mode := fabricMode(t, a); mode != "xdp+clsact" || !hooked(t, b.A, "fab0") {
 					t.Errorf("the fabric is served by %s", mode)
 				}
 			}
@@ -183,24 +186,24 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			if c.end != nil {
 				c.end(t, a)
 			}
-			must(t, Remove(a.config, false))
+			agenttest.Must(t, Remove(a.config, false))
 			if left := leftovers(t, b, a.config, "fab0"); len(left) > 0 {
 				t.Errorf("left: %q", left)
 			}
-			if !alone && !foreignStays(t, b.a, "fab0") {
+			if !alone && !foreignStays(t, b.A, "fab0") {
 				t.Error("somebody else's filter is gone")
 			}
-			if alone && hooked(t, b.a, "fab0") {
+			if alone && hooked(t, b.A, "fab0") {
 				t.Error("the hook of the filters is left")
 			}
 			if err := Remove(a.config, false); err != nil {
 				t.Errorf("removing again: %v", err)
 			}
-			if exists(a.config.lockPath()) || exists(a.config.nodeDir()) {
+			if exists(a.config.LockPath()) || exists(a.config.NodeDir()) {
 				t.Error("removing again left something")
 			}
 			if other := b.nodes["b"]; other != nil {
-				must(t, other.onItsOwn())
+				agenttest.Must(t, other.onItsOwn())
 				removed(t, other.config)
 			}
 			if exists(a.config.RunDir) {
@@ -222,7 +225,7 @@ func (r *running) onItsOwn() error {
 func fabricMode(t *testing.T, r *running) string {
 	t.Helper()
 	s, err := r.client.Status(context.Background())
-	must(t, err)
+	agenttest.Must(t, err)
 	if len(s.Fabric) != 1 {
 		t.Fatalf("fabric devices: %+v", s.Fabric)
 	}
@@ -231,28 +234,28 @@ func fabricMode(t *testing.T, r *running) string {
 
 func neighboursForgotten(t *testing.T, r *running) {
 	t.Helper()
-	s, err := openSpace(r.config.Netns)
-	must(t, err)
-	defer s.close()
-	n := &neighbours{space: s}
-	managed, _, err := n.list()
-	must(t, err)
-	n.kept = managed
-	must(t, n.keep(nil))
+	s, err := netdev.Open(r.config.Netns)
+	agenttest.Must(t, err)
+	defer s.Close()
+	n := &netdev.Neighbours{Space: s}
+	managed, _, err := n.List()
+	agenttest.Must(t, err)
+	n.Kept = managed
+	agenttest.Must(t, n.Keep(nil))
 }
 
 // TestANodeWhoseNamespaceIsGoneCanBeRemoved removes a node after its namespace, with
 // all its devices, was deleted.
 func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	a := start(t, f.config("a"))
-	_, err := a.client.PutState(context.Background(), f.state(nil))
-	must(t, err)
+	f := agenttest.NewFleet(t)
+	a := start(t, f.Config("a"))
+	_, err := a.client.PutState(context.Background(), f.State(nil))
+	agenttest.Must(t, err)
 	a.stop(t)
-	deleteSpace(f.a.name)
-	must(t, Remove(a.config, false))
-	for _, path := range []string{a.config.nodeDir(), a.config.StateDir, a.config.lockPath()} {
+	agenttest.DeleteSpace(f.A.Name)
+	agenttest.Must(t, Remove(a.config, false))
+	for _, path := range []string{a.config.NodeDir(), a.config.StateDir, a.config.LockPath()} {
 		if exists(path) {
 			t.Errorf("%s is left", path)
 		}
@@ -263,18 +266,18 @@ func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 // GRO, which a node with VXLAN only has.
 func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
-	a := start(t, f.config("a"))
-	s := f.state(nil)
+	f := agenttest.NewFleet(t)
+	a := start(t, f.Config("a"))
+	s := f.State(nil)
 	for i := range s.Nodes {
 		s.Nodes[i].Encapsulations = []model.Encapsulation{model.VXLAN}
 	}
 	_, err := a.client.PutState(context.Background(), s)
-	must(t, err)
-	linkIn(t, f.a, groDevice)
-	must(t, Remove(a.config, false))
-	if l, err := f.a.link(groDevice); err != nil || l != nil {
-		t.Errorf("%s is left: %v", groDevice, err)
+	agenttest.Must(t, err)
+	agenttest.LinkIn(t, f.A, netdev.GRODevice)
+	agenttest.Must(t, Remove(a.config, false))
+	if l, err := f.A.Link(netdev.GRODevice); err != nil || l != nil {
+		t.Errorf("%s is left: %v", netdev.GRODevice, err)
 	}
 }
 
@@ -306,8 +309,8 @@ func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
 			ends <- o
 		}()
 	}
-	eventually(t, "answers to all", func() error {
-		must(t, b.traffic())
+	agenttest.Eventually(t, "answers to all", func() error {
+		agenttest.Must(t, b.traffic())
 		for what, n := range answered {
 			if n.Load() < 2 {
 				return fmt.Errorf("%s was answered %d times", what, n.Load())
@@ -315,7 +318,7 @@ func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, Remove(a.config, false))
+	agenttest.Must(t, Remove(a.config, false))
 	for range asked {
 		o := <-ends
 		var gone *api.Unreachable

@@ -29,19 +29,19 @@ func (a *agent) tables() map[string]func(v *view, vrf uint32) (any, error) {
 
 // vifs returns the vifs of the fabric and of workloads.
 func (a *agent) vifs(v *view, vrf uint32) ([]inspect.Vif, error) {
-	t, err := a.plane().Dump()
+	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
 	}
-	stats, err := a.plane().VifStats()
+	stats, err := a.reconciler.Plane().VifStats()
 	if err != nil {
 		return nil, err
 	}
-	drops, err := a.plane().Drops()
+	drops, err := a.reconciler.Plane().Drops()
 	if err != nil {
 		return nil, err
 	}
-	attached, err := a.plane().Attached()
+	attached, err := a.reconciler.Plane().Attached()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (a *agent) vifs(v *view, vrf uint32) ([]inspect.Vif, error) {
 func (a *agent) fabricRows(v *view, modes map[uint32]string, dropped uint64) []inspect.Vif {
 	var rows []inspect.Vif
 	for _, f := range v.fabric {
-		l, err := a.space.links.LinkByIndex(f.link.Attrs().Index)
+		l, err := a.space.Links.LinkByIndex(f.Link.Attrs().Index)
 		if err != nil {
 			continue // deleted since the last pass
 		}
@@ -117,7 +117,7 @@ func flags(pairs ...any) []string {
 
 // routesIn returns the routes, sorted by VRF and prefix.
 func (a *agent) routesIn(v *view, vrf uint32) ([]inspect.Route, error) {
-	t, err := a.plane().Dump()
+	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (a *agent) routesIn(v *view, vrf uint32) ([]inspect.Route, error) {
 }
 
 func (a *agent) bridge(v *view, vrf uint32) ([]inspect.Bridge, error) {
-	t, err := a.plane().Dump()
+	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (a *agent) bridge(v *view, vrf uint32) ([]inspect.Bridge, error) {
 
 // targets returns the ILM or the VNIs. Their VRF is that of their nexthop.
 func (a *agent) targets(vrf uint32, vnis bool) ([]inspect.Target, error) {
-	t, err := a.plane().Dump()
+	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (a *agent) targets(vrf uint32, vnis bool) ([]inspect.Target, error) {
 }
 
 func (a *agent) dropStats(v *view, vrf uint32) ([]inspect.Drop, error) {
-	drops, err := a.plane().Drops()
+	drops, err := a.reconciler.Plane().Drops()
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
 	if vrf == 0 {
 		return nil, nil
 	}
-	t, err := a.plane().Dump()
+	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
 var encapsulationNames = [...]string{"local", string(model.MPLSoGRE), string(model.MPLSoUDP), string(model.VXLAN)}
 
 func (a *agent) vrfStats(v *view, vrf uint32) ([]inspect.VRFStats, error) {
-	stats, err := a.plane().VRFStats()
+	stats, err := a.reconciler.Plane().VRFStats()
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func (a *agent) flows(v *view, vrf uint32) ([]inspect.Flow, error) {
 		return nil, err
 	}
 	rows := []inspect.Flow{}
-	err = a.plane().Flows(func(k datapath.FlowKey, f datapath.Flow) bool {
+	err = a.reconciler.Plane().Flows(func(k datapath.FlowKey, f datapath.Flow) bool {
 		if vrf == 0 || in[k.Vif] {
 			rows = append(rows, flowRow(v, k, f))
 		}

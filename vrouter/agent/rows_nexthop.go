@@ -16,11 +16,11 @@ var nexthopTypes = map[fib.NexthopType]string{
 // nexthops are those in the maps; of one VRF those that its routes, bridge
 // entries, labels and ports lead to.
 func (a *agent) nexthops(v *view, vrf uint32) ([]inspect.Nexthop, error) {
-	t, err := a.plane().Dump()
+	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
 	}
-	learned, err := a.plane().LearnedMTUs()
+	learned, err := a.reconciler.Plane().LearnedMTUs()
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/agent/follow"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
@@ -178,7 +179,7 @@ func answer(handle func(*http.Request) (any, error)) http.Handler {
 // read decodes a request's body.
 func read[T any](r *http.Request) (T, error) {
 	var body T
-	err := decodeStrictly(r.Body, &body)
+	err := follow.Decode(r.Body, &body)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return body, refuse(http.StatusBadRequest, "read the request: its body has more than %d MB", maxBody>>20)
@@ -206,11 +207,11 @@ func vrfOf(r *http.Request) (uint32, error) {
 // store has been read.
 func (a *agent) handleState(*http.Request) (any, error) {
 	var state model.State
-	if a.shared.Peek(func(v *fleet.View) { state = v.State() }) {
+	if a.follower.Peek(func(v *fleet.View) { state = v.State() }) {
 		return state.WithDefaults(), nil
 	}
 	if want := a.view.Load().want; want != nil {
-		return want.state, nil
+		return want.State, nil
 	}
 	return state, nil
 }
@@ -253,7 +254,7 @@ func (a *agent) handleShutdown(r *http.Request, end func()) (any, error) {
 		if err := a.mayRemove(request.WithStore); err != nil {
 			return nil, err
 		}
-		if err := a.ask(r.Context(), a.takeDown); err != nil {
+		if err := a.follower.Ask(r.Context(), a.takeDown); err != nil {
 			return nil, err
 		}
 	}

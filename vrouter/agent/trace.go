@@ -29,7 +29,7 @@ func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
 	if d == nil {
 		return inspect.Trace{}, refuse(http.StatusConflict, "port %q has no device now: %s", r.From, strings.Join(v.problems, "; "))
 	}
-	steps, action, err := a.plane().Trace(d.index(), p.frame)
+	steps, action, err := a.reconciler.Plane().Trace(d.Index(), p.frame)
 	if err != nil {
 		return inspect.Trace{}, err
 	}

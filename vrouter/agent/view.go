@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
-	"windtunnel/vrouter/datapath"
-	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -17,13 +17,13 @@ import (
 // view is the result of the last pass, for readers outside the loop. It is immutable.
 // It maps ids to names, but does not have the contents of the kernel's maps.
 type view struct {
-	want     *desired
-	pins     pins
-	fabric   []fabricDevice
-	devices  map[string]*device // by port
-	nexthops map[uint32]string  // names by id
-	vifs     map[uint32]string  // ports' names by vif id
-	indexes  map[uint32]string  // devices' names by ifindex
+	want     *reconcile.Desired
+	pins     netdev.Pins
+	fabric   []reconcile.FabricDevice
+	devices  map[string]*netdev.Device // by port
+	nexthops map[uint32]string         // names by id
+	vifs     map[uint32]string         // ports' names by vif id
+	indexes  map[uint32]string         // devices' names by ifindex
 	networks map[uint32]model.Network
 	problems []string
 	warnings []string
@@ -37,36 +37,36 @@ type view struct {
 
 // publish replaces the view.
 func (a *agent) publish() {
-	p := a.last
+	p := a.reconciler.Last
 	v := &view{
-		want: p.want, pins: a.pins, fabric: p.fabric, devices: p.devices, warnings: slices.Concat(p.warnings, a.pins.warning()),
-		nexthops: make(map[uint32]string, len(p.tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
+		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
+		nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
 		networks: map[uint32]model.Network{},
-		routes:   len(p.tables.Routes), repairs: a.repairs, synced: a.synced, ports: len(p.want.ports),
-		leaving: slices.Clone(a.own.Leaving),
+		routes:   len(p.Tables.Routes), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, ports: len(p.Want.Ports),
+		leaving: slices.Clone(a.follower.Own.Leaving),
 	}
-	if a.unfit != nil {
-		v.refused = notInForce(a.unfit)
+	if a.follower.Unfit != nil {
+		v.refused = notInForce(a.follower.Unfit)
 	}
-	for id, n := range p.tables.Nexthops {
+	for id, n := range p.Tables.Nexthops {
 		v.nexthops[id] = n.Name
 	}
-	for _, vif := range p.tables.Vifs {
+	for _, vif := range p.Tables.Vifs {
 		v.vifs[vif.ID] = vif.Name
 	}
-	for _, d := range p.devices {
-		v.indexes[uint32(d.index())] = d.link.Attrs().Name
+	for _, d := range p.Devices {
+		v.indexes[uint32(d.Index())] = d.Link.Attrs().Name
 	}
-	for _, f := range p.fabric {
-		v.indexes[uint32(f.link.Attrs().Index)] = f.link.Attrs().Name
+	for _, f := range p.Fabric {
+		v.indexes[uint32(f.Link.Attrs().Index)] = f.Link.Attrs().Name
 	}
-	for _, n := range p.want.state.Networks {
+	for _, n := range p.Want.State.Networks {
 		v.networks[n.ID] = n
 	}
-	for _, q := range p.problems {
-		v.problems = append(v.problems, q.text)
+	for _, q := range p.Problems {
+		v.problems = append(v.problems, q.Text)
 	}
-	a.shared.Peek(func(f *fleet.View) { v.problems = append(v.problems, f.Problems()...) })
+	a.follower.Peek(func(f *fleet.View) { v.problems = append(v.problems, f.Problems()...) })
 	slices.Sort(v.problems)
 	v.problems = slices.Compact(v.problems)
 	a.view.Store(v)
@@ -80,10 +80,10 @@ func (a *agent) status(v *view) api.Status {
 		Store: a.storeStatus(v),
 	}
 	for _, f := range v.fabric {
-		s.Fabric = append(s.Fabric, api.Fabric{Device: f.link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.link.Attrs().MTU})
+		s.Fabric = append(s.Fabric, api.Fabric{Device: f.Link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.Link.Attrs().MTU})
 	}
 	// Warn at 80 % of what one network may have, which is half of the table.
-	if n, limit := a.flowCount.Load(), int64(a.limits.Flows); n*5 >= limit*2 {
+	if n, limit := a.flowCount.Load(), int64(a.reconciler.Limits.Flows); n*5 >= limit*2 {
 		s.Problems = append(s.Problems, fmt.Sprintf("the flow table has %d of at most %d flows, and one network may have half of them; raise limits.flows, or see `vrouter flow list` for the ports with many flows", n, limit))
 	}
 	slices.SortFunc(s.Fabric, func(a, b api.Fabric) int { return strings.Compare(a.Device, b.Device) })
@@ -96,37 +96,7 @@ func (v *view) device(vif uint32, ifindex uint32) string {
 		return name
 	}
 	if d := v.devices[v.vifs[vif]]; d != nil {
-		return d.link.Attrs().Name
+		return d.Link.Attrs().Name
 	}
 	return ""
-}
-
-// tableSizes returns the number of entries and the limit of each table.
-func tableSizes(t fib.Tables, flows int, l datapath.Limits) []tableSize {
-	hosts4, hosts6, prefixes4, prefixes6 := 0, 0, 0, 0
-	for k := range t.Routes {
-		switch four, host := k.Prefix.Addr().Is4(), k.Prefix.IsSingleIP(); {
-		case four && host:
-			hosts4++
-		case host:
-			hosts6++
-		case four:
-			prefixes4++
-		default:
-			prefixes6++
-		}
-	}
-	return []tableSize{
-		{"hosts4", hosts4, l.Routes}, {"hosts6", hosts6, l.Routes},
-		{"prefixes4", prefixes4, l.Prefixes}, {"prefixes6", prefixes6, l.Prefixes},
-		{"bridge", len(t.Bridge), l.Bridge}, {"nexthops", len(t.Nexthops), l.Nexthops},
-		{"vifs", len(t.Vifs), l.Vifs}, {"labels", len(t.ILM), l.Labels}, {"vnis", len(t.VNIs), l.Labels},
-		{"remotes", len(t.Remotes), l.Remotes}, {"senders", len(t.Senders), l.Prefixes}, {"flows", flows, l.Flows},
-	}
-}
-
-type tableSize struct {
-	name    string
-	entries int
-	limit   uint32
 }

@@ -1,0 +1,204 @@
+// Package agenttest makes network namespaces, devices and small disks for the tests of
+// the agent's packages.
+package agenttest
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
+)
+
+// NeedRoot skips a test without root's rights.
+func NeedRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces and eBPF need root")
+	}
+}
+
+var spacesMade atomic.Int32 // tests run beside each other
+
+// NewSpace makes a network namespace that is deleted after the test.
+func NewSpace(t *testing.T, part string) *netdev.Space {
+	t.Helper()
+	return NamedSpace(t, fmt.Sprintf("vr-%d-%d-%s", os.Getpid(), spacesMade.Add(1), part))
+}
+
+// NamedSpace makes a network namespace with a given name.
+func NamedSpace(t *testing.T, name string) *netdev.Space {
+	t.Helper()
+	NeedRoot(t)
+	done := make(chan error, 1)
+	go func() {
+		// Use a new thread that ends: NewNamed moves the thread into the new namespace.
+		LockThread()
+		h, err := netns.NewNamed(name)
+		if err == nil {
+			h.Close()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatalf("make network namespace %s: %v", name, err)
+	}
+	t.Cleanup(func() { DeleteSpace(name) })
+	s, err := netdev.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	up(t, s, "lo")
+	return s
+}
+
+// DeleteSpace deletes a network namespace if it exists.
+func DeleteSpace(name string) {
+	if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintln(os.Stderr, "delete network namespace", name, err)
+	}
+}
+
+// Must ends the test at an error.
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// LinkIn finds a device; the test ends if it does not exist.
+func LinkIn(t *testing.T, s *netdev.Space, name string) netlink.Link {
+	t.Helper()
+	l, err := s.Link(name)
+	Must(t, err)
+	if l == nil {
+		t.Fatalf("%s has no device %s", s.Name, name)
+	}
+	return l
+}
+
+func up(t *testing.T, s *netdev.Space, name string) {
+	t.Helper()
+	Must(t, s.Links.LinkSetUp(LinkIn(t, s, name)))
+}
+
+// Addressed adds an address to a device, without duplicate address detection.
+func Addressed(t *testing.T, s *netdev.Space, name, prefix string) {
+	t.Helper()
+	a := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix(prefix))}
+	if netip.MustParsePrefix(prefix).Addr().Is6() {
+		a.Flags = 0x02 // IFA_F_NODAD
+	}
+	Must(t, s.Links.AddrAdd(LinkIn(t, s, name), a))
+}
+
+// Joined makes a veth pair, one end in each namespace, both up.
+func Joined(t *testing.T, a, b *netdev.Space, nameA, nameB string, mtu int) {
+	t.Helper()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = nameA, mtu
+	Must(t, a.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: nameB, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.Ns)}))
+	up(t, a, nameA)
+	up(t, b, nameB)
+}
+
+// TwoNodes is two nodes with an underlay between them.
+type TwoNodes struct {
+	A, B *netdev.Space
+	Dir  string
+}
+
+// UnderlayMTU leaves workloads 1500 bytes with every encapsulation.
+const UnderlayMTU = 1600
+
+// NewFleet makes two nodes with addresses 172.31.0.1 and 172.31.0.2 on device fab0.
+func NewFleet(t *testing.T) *TwoNodes {
+	t.Helper()
+	f := &TwoNodes{A: NewSpace(t, "a"), B: NewSpace(t, "b"), Dir: t.TempDir()}
+	Joined(t, f.A, f.B, "fab0", "fab0", UnderlayMTU)
+	Addressed(t, f.A, "fab0", "172.31.0.1/24")
+	Addressed(t, f.B, "fab0", "172.31.0.2/24")
+	return f
+}
+
+// TestLimits are small, since the tests create the tables of many agents.
+var TestLimits = config.Limits{Routes: 4096, Prefixes: 1024, Bridge: 4096, Nexthops: 512, Vifs: 64, Labels: 512, Remotes: 512, Flows: 4096}
+
+// Config makes the configuration of a node's agent in the test's directory.
+func (f *TwoNodes) Config(node string) config.Config {
+	s := map[string]*netdev.Space{"a": f.A, "b": f.B}[node]
+	return config.Config{
+		Node: node, Netns: s.Name, RunDir: filepath.Join(f.Dir, "run"), StateDir: filepath.Join(f.Dir, "state-"+node),
+		RepairInterval: 100 * time.Millisecond, Limits: TestLimits,
+	}.WithDefaults()
+}
+
+// State of the fleet: network red with a port on each node and one more on a.
+func (f *TwoNodes) State(workloads map[string]*netdev.Space) model.State {
+	s := model.State{
+		Nodes: []model.Node{
+			{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}},
+			{Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.2")}},
+		},
+		Networks: []model.Network{{Name: "red", ID: 7, Subnets: []netip.Prefix{netip.MustParsePrefix("10.7.0.0/24"), netip.MustParsePrefix("fd07::/64")}}},
+	}
+	for i, p := range []struct{ name, node string }{{"a1", "a"}, {"b1", "b"}, {"a2", "a"}} {
+		w, ok := workloads[p.name]
+		if !ok {
+			continue
+		}
+		s.Ports = append(s.Ports, model.Port{
+			Name: p.name, Network: "red", Node: p.node, MAC: model.MAC{2, 0, 0, 0, 7, byte(i + 10)},
+			IPs:    []netip.Addr{netip.MustParseAddr(fmt.Sprintf("10.7.0.%d", i+10)), netip.MustParseAddr(fmt.Sprintf("fd07::%d", i+10))},
+			Attach: model.Attachment{Netns: w.Name},
+		})
+	}
+	return s
+}
+
+// TinyDisk is a filesystem of 256 kB.
+func TinyDisk(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: mounts a filesystem")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("cannot mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// Eventually waits until a condition holds.
+func Eventually(t *testing.T, what string, is func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if err = is(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
+
+// LockThread locks the goroutine to a thread that ends with it.
+func LockThread() { runtime.LockOSThread() }

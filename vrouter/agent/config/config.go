@@ -1,0 +1,247 @@
+// Package config is the configuration of a node's agent.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// Config is the configuration of a node's agent.
+type Config struct {
+	Node           string                `yaml:"node"`            // the node's name in the desired state
+	Socket         string                `yaml:"socket"`          // of the API; default run_dir/NODE.sock
+	StateDir       string                `yaml:"state_dir"`       // directory of the agent's files; default /var/lib/vrouter/NODE
+	RunDir         string                `yaml:"run_dir"`         // lock, socket and pins; default /run/vrouter
+	Netns          string                `yaml:"netns"`           // name or path of the node's network namespace; default: the agent's
+	Fabric         []string              `yaml:"fabric"`          // underlay devices; default: the devices with this node's underlay addresses
+	State          string                `yaml:"state"`           // state file to apply to an empty store
+	Store          string                `yaml:"store"`           // address of the store: file (default), embedded, etcd://HOST:PORT,HOST:PORT
+	StoreTLS       store.TLS             `yaml:"store_tls"`       // TLS files of an etcd client, or of an embedded store with store_listen
+	StoreListen    string                `yaml:"store_listen"`    // host:port of an embedded store for other nodes; default: none
+	StoreInsecure  bool                  `yaml:"store_insecure"`  // the embedded store serves without TLS
+	Lease          time.Duration         `yaml:"lease"`           // time after which a silent node counts as gone; default 90s
+	Underlay       []netip.Addr          `yaml:"underlay"`        // addresses to register in a shared store; default: those of the fabric devices
+	Encapsulations []model.Encapsulation `yaml:"encapsulations"`  // encapsulations to register, preferred first
+	Limits         Limits                `yaml:"limits"`          // sizes of tables
+	XDP            Switch                `yaml:"xdp"`             // auto (default), off
+	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
+	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets on a node with VXLAN only; off: XDP there too
+	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
+	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
+	FlowIdle       time.Duration         `yaml:"flow_idle"`       // timeout of idle flows; default 3m
+	FlowClosed     time.Duration         `yaml:"flow_closed"`     // timeout of closed or half-open TCP flows; default 10s
+}
+
+// Limits are the sizes of a node's tables in entries; zero is the default.
+type Limits struct {
+	Routes   uint32 `yaml:"routes"`   // host routes per family
+	Prefixes uint32 `yaml:"prefixes"` // shorter routes per family
+	Bridge   uint32 `yaml:"bridge"`
+	Nexthops uint32 `yaml:"nexthops"`
+	Vifs     uint32 `yaml:"vifs"`
+	Labels   uint32 `yaml:"labels"`
+	Remotes  uint32 `yaml:"remotes"`
+	Flows    uint32 `yaml:"flows"`
+}
+
+// Datapath are the limits without defaults.
+func (l Limits) Datapath() datapath.Limits {
+	return datapath.Limits{
+		Routes: l.Routes, Prefixes: l.Prefixes, Bridge: l.Bridge, Nexthops: l.Nexthops,
+		Vifs: l.Vifs, Labels: l.Labels, Remotes: l.Remotes, Flows: l.Flows,
+	}
+}
+
+// Switch enables or disables the use of a kernel feature.
+type Switch string
+
+// Auto: use the feature if the kernel has it. Off: never use it.
+const (
+	Auto Switch = "auto"
+	Off  Switch = "off"
+)
+
+// Defaults and limits of Config.
+const (
+	defaultRunDir     = "/run/vrouter"
+	defaultStateDir   = "/var/lib/vrouter"
+	defaultRepair     = 5 * time.Second
+	defaultFlowIdle   = 3 * time.Minute
+	defaultFlowClosed = 10 * time.Second
+	minRepair         = 100 * time.Millisecond
+	minLease          = 2 * time.Second
+	maxLease          = 24 * time.Hour
+	minFlowTime       = time.Second
+	maxFlowTime       = 7 * 24 * time.Hour
+	maxConfigBytes    = 1 << 20
+	maxSocketPath     = 107 // sizeof(sockaddr_un.sun_path) − 1, unix(7)
+	maxNodeName       = 63
+)
+
+// Load reads a node's configuration. Paths in it are relative to the file's
+// directory.
+func Load(path string) (Config, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the node's configuration: %w", err)
+	}
+	if info.Size() > maxConfigBytes {
+		return Config{}, fmt.Errorf("read the node's configuration %s: the file has %d bytes, more than the maximum of %d; check that it is the right file", path, info.Size(), maxConfigBytes)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the node's configuration: %w", err)
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return Config{}, fmt.Errorf("read the node's configuration %s: %w", path, err)
+	}
+	c, err := parseConfig(text, dir)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// parseConfig decodes YAML strictly and fills in the defaults.
+func parseConfig(text []byte, dir string) (c Config, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the YAML library panics on some broken files
+			c, err = Config{}, fmt.Errorf("parse the YAML: %v; check indentation, quotes and brackets", p)
+		}
+	}()
+	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {
+		return Config{}, fmt.Errorf("%s", strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	c.State = absolute(c.State, dir)
+	c.Socket = absolute(c.Socket, dir)
+	c.StateDir = absolute(c.StateDir, dir)
+	c.RunDir = absolute(c.RunDir, dir)
+	c = c.WithDefaults()
+	return c, c.Validate()
+}
+
+func absolute(path, dir string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// WithDefaults fills in the defaults.
+func (c Config) WithDefaults() Config {
+	text := func(s *string, d string) {
+		if *s == "" {
+			*s = d
+		}
+	}
+	span := func(s *time.Duration, d time.Duration) {
+		if *s == 0 {
+			*s = d
+		}
+	}
+	text(&c.RunDir, defaultRunDir)
+	text(&c.Socket, filepath.Join(c.RunDir, c.Node+".sock"))
+	text(&c.StateDir, filepath.Join(defaultStateDir, c.Node))
+	text((*string)(&c.XDP), string(Auto))
+	text((*string)(&c.TCX), string(Auto))
+	text((*string)(&c.VXLANGRO), string(Auto))
+	span(&c.RepairInterval, defaultRepair)
+	span(&c.Lease, fleet.DefaultLease)
+	span(&c.FlowIdle, defaultFlowIdle)
+	span(&c.FlowClosed, defaultFlowClosed)
+	return c
+}
+
+// Validate returns all problems of the configuration.
+func (c Config) Validate() error {
+	var wrong []error
+	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	switch {
+	case c.Node == "":
+		fail("node: is missing; write the node's name in the desired state, such as \"node: a\"")
+	case strings.ContainsFunc(c.Node, notInName) || len(c.Node) > maxNodeName || c.Node[0] == '.':
+		fail("node: %q is not a valid name: use at most %d letters, digits, dots, dashes and underscores", c.Node, maxNodeName)
+	}
+	if len(c.Socket) > maxSocketPath {
+		fail("socket: %s has %d characters, a unix socket's path at most %d; choose a shorter one, or a shorter run_dir", c.Socket, len(c.Socket), maxSocketPath)
+	}
+	for _, s := range []struct {
+		name  string
+		value Switch
+	}{{"xdp", c.XDP}, {"tcx", c.TCX}, {"vxlan_gro", c.VXLANGRO}} {
+		if s.value != Auto && s.value != Off {
+			fail("%s: %q is neither auto nor off", s.name, s.value)
+		}
+	}
+	if _, err := store.ParseAddress(c.Store); err != nil {
+		fail("%w", err)
+	}
+	if c.Lease < minLease || c.Lease > maxLease {
+		fail("lease: %v is not within %v … %v; write a time with its unit, such as 90s", c.Lease, minLease, maxLease)
+	}
+	for i, d := range c.Fabric {
+		if d == "" || len(d) > 15 || strings.ContainsAny(d, "/ ") {
+			fail("fabric[%d]: %q is not a device name", i, d)
+		}
+	}
+	if c.RepairInterval < minRepair {
+		fail("repair_interval: %v is less than %v; write a time with its unit, such as 5s", c.RepairInterval, minRepair)
+	}
+	for _, s := range []struct {
+		name  string
+		value time.Duration
+	}{{"flow_idle", c.FlowIdle}, {"flow_closed", c.FlowClosed}} {
+		if s.value < minFlowTime || s.value > maxFlowTime {
+			fail("%s: %v is not within %v … %v; write a time with its unit, such as 30s", s.name, s.value, minFlowTime, maxFlowTime)
+		}
+	}
+	if c.Metrics != "" {
+		if err := listenable(c.Metrics); err != nil {
+			fail("metrics: %w", err)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func notInName(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
+}
+
+// listenable checks an IP:port to listen on. The IP address is required: without one
+// the agent would listen on all addresses.
+func listenable(at string) error {
+	host, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return fmt.Errorf("%q is not host:port, such as 127.0.0.1:9464: %w", at, err)
+	}
+	if host == "localhost" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(host); err != nil {
+		return fmt.Errorf("%q has no IP address; write one such as 127.0.0.1:9464, or 0.0.0.0 for all", at)
+	}
+	return nil
+}
+
+// LockPath is the file that the node's agent locks.
+func (c Config) LockPath() string { return filepath.Join(c.RunDir, c.Node+".lock") }
+
+// NodeDir is the node's directory for pins.
+func (c Config) NodeDir() string { return filepath.Join(c.RunDir, c.Node) }
+
+// PinsDir is the mount point of the node's bpf filesystem.
+func (c Config) PinsDir() string { return filepath.Join(c.NodeDir(), "bpf") }

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
+	got, err := parseConfig([]byte("node: a\n"), "/etc/vrouter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
+		XDP: Auto, TCX: Auto, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, FlowIdle: 3 * time.Minute, FlowClosed: 10 * time.Second,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestConfigReadsEveryFieldAndPathsStartAtTheFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "node.yaml")
+	text := `node: b.1
+socket: s/api.sock
+state_dir: /srv/state
+run_dir: run
+netns: node-b
+fabric: [eth1, eth2]
+state: fleet.yaml
+limits: {routes: 10, prefixes: 11, bridge: 12, nexthops: 13, vifs: 14, labels: 15, remotes: 16, flows: 17}
+xdp: "off"
+tcx: "off"
+metrics: 127.0.0.1:9464
+repair_interval: 250ms
+flow_idle: 30s
+flow_closed: 2s
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
+		Fabric: []string{"eth1", "eth2"}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17},
+		XDP: Off, TCX: Off, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowClosed: 2 * time.Second,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                    "node: is missing",
+		"node: a/b":                           `node: "a/b" is not a valid name`,
+		"node: .a":                            `node: ".a" is not a valid name`,
+		"node: a\nnodes: []":                  `unknown field "nodes"`,
+		"node: a\nxdp: yes":                   `xdp: "yes" is neither auto nor off`,
+		"node: a\ntcx: native":                `tcx: "native" is neither auto nor off`,
+		"node: a\nfabric: [\"\"]":             `fabric[0]: "" is not a device name`,
+		"node: a\nfabric: [a-name-too-long1]": "fabric[0]",
+		"node: a\nrepair_interval: 1ms":       "repair_interval: 1ms is less than 100ms",
+		"node: a\nflow_idle: 10ms":            "flow_idle: 10ms is not within",
+		"node: a\nflow_closed: 200h":          "flow_closed: 200h0m0s is not within",
+		"node: a\nmetrics: \":9464\"":         `metrics: ":9464" has no IP address`,
+		"node: a\nmetrics: there":             `metrics: "there" is not host:port`,
+		"node: a\nlimits: {routes: -1}":       "routes",
+		"node: [":                             "",
+	} {
+		_, err := parseConfig([]byte(text), "/")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q in it", text, err, want)
+		}
+	}
+	long := "node: a\nrun_dir: /" + strings.Repeat("r", 120)
+	if _, err := parseConfig([]byte(long), "/"); err == nil || !strings.Contains(err.Error(), "a unix socket's path at most 107") {
+		t.Errorf("a socket's path of 127 characters: %v", err)
+	}
+}
+
+func TestConfigListsEverythingThatIsWrong(t *testing.T) {
+	_, err := parseConfig([]byte("xdp: on\nflow_idle: 1ms\n"), "/")
+	for _, want := range []string{"node:", "xdp:", "flow_idle:"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
+func TestConfigThatIsFarTooLargeIsNotRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node.yaml")
+	if err := os.WriteFile(path, make([]byte, maxConfigBytes+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "check that it is the right file") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	for _, s := range []string{"node: a", "node: a\nlimits: {flows: 9}\nfabric: [eth0]", "{", "node: &x [*x]", "node: a\nrepair_interval: 1e9", "? - :"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := parseConfig(text, "/d")
+		if err != nil {
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("what was accepted is not valid: %v", err)
+		}
+		if !filepath.IsAbs(c.Socket) || !filepath.IsAbs(c.StateDir) || !filepath.IsAbs(c.RunDir) {
+			t.Errorf("relative paths are left: %+v", c)
+		}
+		if cmp.Diff(c, c.WithDefaults()) != "" {
+			t.Error("defaults are filled in twice")
+		}
+	})
+}

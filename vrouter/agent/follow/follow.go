@@ -1,0 +1,150 @@
+// Package follow connects a node to the store: it opens the store, applies the fleet's
+// changes to the node, registers the node, and keeps the node's files.
+package follow
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/model"
+)
+
+// Follower applies the store's changes to the node, and saves the node's files. It has
+// the node's copy of the store, and the changes that wait until the store is reachable.
+// Only the agent's loop uses it, except Ask, ChangePending, AfterFollow and
+// the methods of shared.
+type Follower struct {
+	*shared
+	config     config.Config
+	log        *slog.Logger
+	space      *netdev.Space
+	Kept       Kept
+	Own        KeptNode // node.json; used only by the loop once the loop runs
+	reconciler *reconcile.Reconciler
+	publish    func() // called after a change that no pass has published
+
+	Requests   chan func()         // functions for the loop
+	coming     atomic.Int32        // requests whose changes are not committed yet
+	Unfit      error               // why the node cannot use the store's state
+	goneAt     time.Time           // when the next silent node counts as gone; zero: no node is silent
+	followTook time.Duration       // duration of the last TakeOver
+	waiting    []func(unfit error) // CatchUp calls them after the node has applied the store's changes
+	Gathered   <-chan time.Time    // fires when CatchUp is due for gathered changes; nil: no changes are gathered
+}
+
+// Start sets the reconciler to which the follower applies the store's changes. The
+// follower calls publish after a change that no pass has published.
+func (f *Follower) Start(r *reconcile.Reconciler, publish func()) {
+	f.reconciler, f.publish = r, publish
+}
+
+// Follow applies the store's changes that concern this node. If the node cannot use
+// the store's state, it returns the reason. Call it in the loop.
+func (f *Follower) Follow() error {
+	t := f.Changes.Take()
+	if t.IsZero() {
+		return f.Unfit
+	}
+	before, was := f.reconciler.Last, f.Unfit
+	if f.concerns(t) {
+		f.Unfit = f.TakeOver()
+	}
+	if f.reconciler.Last == before || f.Unfit != was {
+		f.publish() // no pass has run and published the change
+	}
+	return f.Unfit
+}
+
+// concerns reports whether changes may affect the node's slice. Until the store has
+// been read, the answer is true for every change.
+func (f *Follower) concerns(t fleet.Touched) bool {
+	if t.All || t.Alive || f.reconciler.Want == nil {
+		return true
+	}
+	if len(t.Networks) == 0 {
+		return false
+	}
+	concerned := f.reconciler.Want.Networks()
+	var now map[string]bool
+	f.Peek(func(v *fleet.View) { now = v.NetworksOf(f.config.Node) })
+	for name := range t.Networks {
+		if concerned[name] || now[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// TakeOver makes the node's slice of the store the desired state. If that is not
+// possible, it returns the reason.
+func (f *Follower) TakeOver() error {
+	next, ok := f.slice()
+	if !ok || f.reconciler.Want != nil && next.Equal(f.reconciler.Want) {
+		return nil
+	}
+	if !next.HasNode() && f.IsShared() && (f.reconciler.Want == nil || !f.reconciler.Want.HasNode()) {
+		return nil // register will add the node
+	}
+	began := time.Now()
+	err := f.reconciler.Adopt(next)
+	f.Own.IDs = f.reconciler.IDs
+	if err != nil {
+		f.log.Error("cannot use the store's state", "error", err)
+		return err
+	}
+	f.KeepSlice()
+	f.followTook = time.Since(began)
+	return nil
+}
+
+// slice returns the node's slice of the store's current state.
+func (f *Follower) slice() (*reconcile.Desired, bool) {
+	var gone map[string]bool
+	if f.IsShared() {
+		var next time.Duration
+		if gone, next = f.Gone(); next > 0 {
+			f.goneAt = time.Now().Add(next)
+		} else {
+			f.goneAt = time.Time{}
+		}
+	}
+	var s model.State
+	if !f.Peek(func(v *fleet.View) { s = v.Slice(f.config.Node, gone) }) {
+		return nil, false
+	}
+	return reconcile.NewDesired(f.config.Node, s, f.Own.IDs, f.Own.Leaving...), true
+}
+
+// KeepSlice writes the desired state and its ids to disk, for a start without the
+// store.
+func (f *Follower) KeepSlice() {
+	if self, ok := f.reconciler.Want.Self(); ok {
+		f.Own.Underlay = self.Underlay
+	}
+	err := f.Kept.saveNode(f.Own)
+	if err == nil && f.isRemote() {
+		err = f.Kept.saveSlice(f.reconciler.Want.State)
+	}
+	if err != nil {
+		f.log.Warn("cannot save the desired state: if the agent starts while the store is unreachable, it uses an older state", "error", err)
+	}
+}
+
+// GoneTimer fires when the next silent node counts as gone; nil: no node is silent.
+func (f *Follower) GoneTimer() <-chan time.Time {
+	if f.goneAt.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(f.goneAt))
+}
+
+// NodeGone applies the state of the fleet after a silent node counts as gone.
+func (f *Follower) NodeGone() {
+	f.Unfit = f.TakeOver()
+	f.publish()
+}

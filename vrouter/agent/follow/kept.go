@@ -1,0 +1,191 @@
+package follow
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+	"github.com/google/renameio/v2"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// keptVersion is the version of the files. An agent reads this version and older
+// ones.
+const keptVersion = 1
+
+// Kept is the state directory of an agent. node.json has the data of this node
+// only. slice.json has the last known state of a remote store.
+type Kept struct {
+	dir, node string
+}
+
+// KeptNode is node.json.
+type KeptNode struct {
+	Version  int          `json:"version"`
+	Node     string       `json:"node"`
+	Instance string       `json:"instance"`          // distinguishes this node from another with the same name
+	IDs      *fib.IDs     `json:"ids"`               // ids of nexthops, vifs and remotes; counters refer to them
+	Underlay []netip.Addr `json:"underlay"`          // the node's last underlay addresses
+	Leaving  []string     `json:"leaving,omitempty"` // ports to delete when the store is reachable
+}
+
+// keptSlice is slice.json.
+type keptSlice struct {
+	Version int         `json:"version"`
+	Node    string      `json:"node"`
+	State   model.State `json:"state"`
+}
+
+// KeptOf is the state directory of a configured agent.
+func KeptOf(c config.Config) Kept { return Kept{c.StateDir, c.Node} }
+
+func (k Kept) nodePath() string  { return filepath.Join(k.dir, "node.json") }
+func (k Kept) slicePath() string { return filepath.Join(k.dir, "slice.json") }
+func (k Kept) storePath() string { return filepath.Join(k.dir, "store.db") }
+
+// EmbeddedDir is the data directory of an embedded etcd.
+func (k Kept) EmbeddedDir() string { return filepath.Join(k.dir, "embedded") }
+
+// unusableFile wraps an error of a file that this agent must not overwrite.
+func unusableFile(path string, why error) error {
+	return fmt.Errorf("read the node's file %s: %w; packets keep flowing; start the agent version that wrote the file, or move the file to another directory", path, why)
+}
+
+// LoadNode reads node.json; a missing file gives a new instance.
+func (k Kept) LoadNode() (KeptNode, error) {
+	n := KeptNode{IDs: &fib.IDs{}, Instance: rand.Text()}
+	_, err := k.read(k.nodePath(), &n)
+	if err == nil && (n.IDs == nil || n.Instance == "") {
+		err = unusableFile(k.nodePath(), errors.New("the file is damaged: ids or instance is missing"))
+	}
+	n.Version, n.Node = keptVersion, k.node
+	return n, err
+}
+
+// loadSlice reads slice.json; nil if the file is missing.
+func (k Kept) loadSlice() (*model.State, error) {
+	var s keptSlice
+	found, err := k.read(k.slicePath(), &s)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &s.State, nil
+}
+
+// read decodes a file of this directory after checking its version and node.
+func (k Kept) read(path string, into any) (found bool, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, unusableFile(path, err)
+	}
+	var form struct {
+		Version *int   `json:"version"`
+		Node    string `json:"node"`
+	}
+	if err := json.Unmarshal(text, &form); err != nil {
+		return false, unusableFile(path, fmt.Errorf("the file is damaged: %w", translate(err)))
+	}
+	switch {
+	case form.Version == nil || *form.Version < 1:
+		return false, unusableFile(path, errors.New("the file is damaged: version is missing or 0"))
+	case *form.Version > keptVersion:
+		return false, unusableFile(path, fmt.Errorf("the file has version %d, but this agent supports only versions up to %d", *form.Version, keptVersion))
+	case form.Node != k.node:
+		return false, unusableFile(path, fmt.Errorf("the file belongs to node %q, but this agent runs node %q", form.Node, k.node))
+	}
+	if err := Decode(bytes.NewReader(text), into); err != nil {
+		return false, unusableFile(path, fmt.Errorf("the file is damaged: %w", err))
+	}
+	return true, nil
+}
+
+// saveNode replaces node.json.
+func (k Kept) saveNode(n KeptNode) error { return k.save(k.nodePath(), n) }
+
+// saveSlice replaces slice.json.
+func (k Kept) saveSlice(state model.State) error {
+	return k.save(k.slicePath(), keptSlice{keptVersion, k.node, state})
+}
+
+func (k Kept) save(path string, what any) error {
+	err := replace(path, func(w io.Writer) error {
+		return json.MarshalWrite(w, what, jsonv1.DefaultOptionsV1())
+	})
+	if err != nil {
+		return fmt.Errorf("write %s: %w; free disk space or repair the directory", path, err)
+	}
+	return nil
+}
+
+// partialFiles matches files of interrupted writes.
+const partialFiles = ".*.json?*"
+
+// replace writes a file atomically: a crash leaves the old or the new one.
+func replace(path string, write func(io.Writer) error) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup()
+	w := bufio.NewWriter(f)
+	if err := errors.Join(write(w), w.Flush()); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	return syncDirectory(dir)
+}
+
+// syncDirectory makes a rename durable: fsync(2) of a file does not cover its name.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// removePartialFiles deletes files of interrupted writes.
+func (k Kept) removePartialFiles() {
+	left, _ := filepath.Glob(filepath.Join(k.dir, partialFiles))
+	for _, path := range left {
+		os.Remove(path)
+	}
+}
+
+// Remove deletes the files and the node's store in this directory, and then the
+// directory if it is empty.
+func (k Kept) Remove() error {
+	k.removePartialFiles()
+	for _, path := range []string{k.nodePath(), k.slicePath(), k.storePath()} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("delete the node's files: %w", err)
+		}
+	}
+	if err := os.RemoveAll(k.EmbeddedDir()); err != nil {
+		return fmt.Errorf("delete the embedded store: %w", err)
+	}
+	os.Remove(k.dir) // fails if it has other files
+	return nil
+}

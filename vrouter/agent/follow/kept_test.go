@@ -1,0 +1,191 @@
+package follow
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+func smallState() model.State {
+	return model.State{
+		Nodes:    []model.Node{{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}},
+		Networks: []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}},
+		Ports: []model.Port{{
+			Name: "p", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 1},
+			IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2")}, Attach: model.Attachment{Netns: "n"},
+		}},
+	}
+}
+
+func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
+	k := Kept{filepath.Join(t.TempDir(), "deep", "a"), "a"}
+	if slice, err := k.loadSlice(); err != nil || slice != nil {
+		t.Fatalf("of nothing: %v, %v", slice, err)
+	}
+	fresh, err := k.LoadNode()
+	if err != nil || len(fresh.Instance) < 20 || fresh.Node != "a" {
+		t.Fatalf("of nothing: %+v, %v", fresh, err)
+	}
+	if err := fresh.IDs.UnmarshalJSON([]byte(`{"nexthop":{"x":1}}`)); err != nil {
+		t.Fatal(err)
+	}
+	fresh.Leaving, fresh.Underlay = []string{"p"}, smallState().Nodes[0].Underlay
+	if err := errors.Join(k.saveSlice(smallState()), k.saveNode(fresh)); err != nil {
+		t.Fatal(err)
+	}
+	slice, err := k.loadSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefixes := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+	addresses := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	if d := cmp.Diff(smallState(), *slice, prefixes, addresses); d != "" {
+		t.Error(d)
+	}
+	node, err := k.LoadNode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(fresh, node, addresses, cmpopts.IgnoreUnexported(fib.IDs{})); d != "" {
+		t.Error(d)
+	}
+	if text, err := node.IDs.MarshalJSON(); err != nil || string(text) != `{"nexthop":{"x":1}}` {
+		t.Errorf("the numbers are %s (%v)", text, err)
+	}
+	if info, err := os.Stat(k.slicePath()); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("others may read the state: %v %v", info.Mode(), err)
+	}
+}
+
+func TestAFileThatCannotBeUsedIsRefusedAndLeftAsItIs(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"cut short":      {`{"version":1,"node":"a","state":{"no`, "the file is damaged"},
+		"empty":          {``, "the file is damaged"},
+		"no version":     {`{"node":"a","state":{}}`, "version is missing or 0"},
+		"version 0":      {`{"version":0,"node":"a","state":{}}`, "version is missing or 0"},
+		"newer":          {`{"version":2,"node":"a","state":{},"more":1}`, "the file has version 2, but this agent supports only versions up to 1"},
+		"another node's": {`{"version":1,"node":"b","state":{}}`, `the file belongs to node "b", but this agent runs node "a"`},
+		"unknown field":  {`{"version":1,"node":"a","state":{"colour":1}}`, `unknown field "colour"`},
+		"two values":     {`{"version":1,"node":"a","state":{}} {}`, "the file is damaged"},
+		"wrong type":     {`{"version":1,"node":"a","state":{"nodes":3}}`, "field state.nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := Kept{t.TempDir(), "a"}
+			if err := os.WriteFile(k.slicePath(), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := k.loadSlice()
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), k.slicePath()) || !strings.Contains(err.Error(), "move the file to another directory") {
+				t.Errorf("error %v, want %q, the path and the remedy in it", err, c.want)
+			}
+			if now, err := os.ReadFile(k.slicePath()); err != nil || string(now) != c.text {
+				t.Errorf("the file is now %q (%v)", now, err)
+			}
+		})
+	}
+}
+
+func TestANodeWithoutNumbersIsDamaged(t *testing.T) {
+	k := Kept{t.TempDir(), "a"}
+	for text, want := range map[string]string{
+		`{"version":1,"node":"a","instance":"i","ids":null}`:                           "ids or instance is missing",
+		`{"version":1,"node":"a","instance":"","ids":{}}`:                              "ids or instance is missing",
+		`{"version":1,"node":"a","instance":"i","ids":{"nexthop":{"x":1,"y":1}}}`:      "which is 0 or used twice",
+		`{"version":1,"node":"a","instance":"i","ids":{"nexthop":{"x":1}},"state":{}}`: `unknown field "state"`,
+		`{"version":1,"node":"a","instance":"i","ids":{},"underlay":["no address"]}`:   "damaged",
+	} {
+		if err := os.WriteFile(k.nodePath(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.LoadNode(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", text, err, want)
+		}
+	}
+}
+
+func TestAFullDiskRefusesAndLeavesTheOldFile(t *testing.T) {
+	k := Kept{agenttest.TinyDisk(t), "a"}
+	if err := k.saveSlice(smallState()); err != nil {
+		t.Fatal(err)
+	}
+	large := smallState()
+	for i := range 8000 {
+		large.Networks = append(large.Networks, model.Network{Name: fmt.Sprint("network-", i), ID: uint32(i + 2)})
+	}
+	err := k.saveSlice(large)
+	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "free disk space or repair the directory") {
+		t.Fatalf("error %v", err)
+	}
+	old, err := k.loadSlice()
+	if err != nil || len(old.Networks) != 1 {
+		t.Errorf("kept %+v, %v; want the old state", old, err)
+	}
+	left, err := os.ReadDir(k.dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("files left: %v, %v", left, err)
+	}
+}
+
+func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
+	k := Kept{t.TempDir(), "a"}
+	stranger := filepath.Join(k.dir, "notes.txt")
+	for _, path := range []string{filepath.Join(k.dir, ".node.json123"), stranger} {
+		if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.saveSlice(smallState()); err != nil {
+		t.Fatal(err)
+	}
+	k.removePartialFiles()
+	names := func() (all []string) {
+		entries, err := os.ReadDir(k.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			all = append(all, e.Name())
+		}
+		return all
+	}
+	if d := cmp.Diff([]string{"notes.txt", "slice.json"}, names()); d != "" {
+		t.Error(d)
+	}
+	if err := k.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"notes.txt"}, names()); d != "" {
+		t.Error(d)
+	}
+	if err := k.Remove(); err != nil {
+		t.Errorf("removing again: %v", err)
+	}
+}
+
+func FuzzSliceFile(f *testing.F) {
+	for _, text := range []string{`{"version":1,"node":"a","state":{}}`, `{"version":1,"node":"a","state":{"ports":[{"name":"p","mac":"02:00:00:00:00:01"}]}}`, `{"version":9}`, `[]`, `nul`} {
+		f.Add([]byte(text))
+	}
+	k := Kept{f.TempDir(), "a"}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(k.slicePath(), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		slice, err := k.loadSlice()
+		if (slice == nil) == (err == nil) {
+			t.Fatalf("state %v, error %v", slice, err)
+		}
+	})
+}

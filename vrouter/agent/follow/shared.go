@@ -1,0 +1,312 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// shared is the agent's copy of the store, and the changes that wait until the
+// store is reachable.
+type shared struct {
+	*fleet.Fleet
+	Address store.Address
+	store   store.Store
+	Changes *fleet.Watcher
+	Ended   chan error // reason why the agent must stop: another agent runs this node, or a newer version wrote the store
+
+	wait  sync.WaitGroup
+	awake chan struct{} // receives a value when a change waits for the store
+}
+
+// Times of an agent and its store.
+const (
+	startWait   = 3 * time.Second // wait for the store at the start; then the agent uses the saved state
+	StoreWait   = 5 * time.Second // wait for the store in a request
+	retryLeaves = time.Second
+)
+
+// openStore opens the configured store. It dials and listens in the node's network
+// namespace.
+func openStore(c config.Config, here *netdev.Space) (a store.Address, s store.Store, err error) {
+	if a, err = store.ParseAddress(c.Store); err != nil {
+		return a, nil, err
+	}
+	k := KeptOf(c)
+	switch a.Kind {
+	case store.KindFile:
+		s, err = store.OpenFile(k.storePath())
+	case store.KindEmbedded:
+		err = here.Once(func() (err error) {
+			s, err = store.OpenEmbedded(store.EmbeddedOptions{Dir: k.EmbeddedDir(), Listen: c.StoreListen, TLS: c.StoreTLS, Insecure: c.StoreInsecure})
+			return err
+		})
+	default:
+		s, err = store.OpenEtcd(a, c.StoreTLS, func(ctx context.Context, address string) (conn net.Conn, err error) {
+			var d net.Dialer
+			err = here.Once(func() (err error) {
+				conn, err = d.DialContext(ctx, "tcp", address)
+				return err
+			})
+			return conn, err
+		})
+	}
+	return a, s, err
+}
+
+// IsShared reports whether other nodes can use the store.
+func (s *shared) IsShared() bool { return s.Address.Kind != store.KindFile }
+
+// isRemote reports whether the store runs outside this agent.
+func (s *shared) isRemote() bool { return s.Address.Kind == store.KindEtcd }
+
+// Join reads the node's files, opens the store and starts to follow it.
+func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.Space) (*Follower, error) {
+	f := &Follower{config: c, log: log, space: here, Kept: KeptOf(c), Requests: make(chan func())}
+	f.Kept.removePartialFiles()
+	var err error
+	if f.Own, err = f.Kept.LoadNode(); err != nil {
+		return nil, err
+	}
+	address, st, err := openStore(c, here)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", c.Node, err)
+	}
+	s := &shared{
+		Fleet:   fleet.New(st, fleet.Options{Lease: c.Lease, Logger: log}),
+		Address: address, store: st, Ended: make(chan error, 2), awake: make(chan struct{}, 1),
+	}
+	s.Changes = s.Watcher()
+	f.shared = s
+	s.wait.Go(func() {
+		if err := s.Run(ctx); err != nil {
+			s.Ended <- err
+		}
+	})
+	return f, nil
+}
+
+// Close closes the store. Call it after the context of join has ended. For a removed
+// node it also deletes the node's alive key: other nodes then know at once
+// that the node is gone, before its lease expires.
+func (f *Follower) Close(removed bool) error {
+	f.wait.Wait()
+	if removed && f.IsShared() {
+		ctx, cancel := context.WithTimeout(context.Background(), StoreWait)
+		defer cancel()
+		if err := f.Leave(ctx, f.config.Node); err != nil {
+			f.log.Warn("cannot delete the node's alive key; it expires with the lease", "error", err)
+		}
+	}
+	return f.store.Close()
+}
+
+// InitialSlice returns the node's slice when the agent starts: from the store, else
+// from disk. nil: neither has it, and the kernel's tables stay as they are.
+func (f *Follower) InitialSlice(ctx context.Context) (*model.State, error) {
+	wait := startWait
+	if !f.isRemote() {
+		wait = time.Minute
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	var slice *model.State
+	var empty bool
+	var taken error
+	err := f.Look(waiting, func(v *fleet.View) {
+		s := v.Slice(f.config.Node, nil)
+		slice, empty = &s, v.IsEmpty()
+		if _, known := v.Node(f.config.Node); !known && f.IsShared() {
+			slice = &model.State{} // an empty slice until register has added the node
+		}
+		taken = f.Taken(v, f.config.Node, f.Own.Instance)
+	})
+	switch {
+	case taken != nil:
+		return nil, taken
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err == nil && empty && f.config.State != "":
+		return f.applyFirst(ctx)
+	case err == nil:
+		return slice, nil
+	}
+	select {
+	case err := <-f.Ended: // a newer store
+		return nil, err
+	default:
+	}
+	if !f.isRemote() {
+		f.log.Warn("the store does not answer; the kernel's tables stay as they are", "error", err)
+		return nil, nil
+	}
+	known, err2 := f.Kept.loadSlice()
+	if err2 != nil {
+		return nil, err2
+	}
+	f.log.Warn("the store does not answer; using the saved state", "error", err, "known", known != nil)
+	return known, nil
+}
+
+// applyFirst applies the configured state file to an empty store.
+func (f *Follower) applyFirst(ctx context.Context) (*model.State, error) {
+	text, err := os.ReadFile(f.config.State)
+	if err != nil {
+		return nil, fmt.Errorf("read the first state: %w", err)
+	}
+	state, err := model.Parse(f.config.State, text)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*model.State, error) {
+		return nil, fmt.Errorf("apply the first state, %s: %w", f.config.State, err)
+	}
+	if err := state.Validate(); err != nil {
+		return fail(err)
+	}
+	if _, has := state.Node(f.config.Node); !has {
+		return fail(reconcile.NoSuchNode(f.config.Node, state))
+	}
+	if err := f.Apply(ctx, state); err != nil {
+		return fail(err)
+	}
+	var slice model.State
+	err = f.Look(ctx, func(v *fleet.View) { slice = v.Slice(f.config.Node, nil) })
+	return &slice, err
+}
+
+// KeepAlive adds the node to a shared store and keeps its alive key.
+func (f *Follower) KeepAlive(ctx context.Context, me fleet.Alive) {
+	s := f.shared
+	s.wait.Go(func() {
+		for ctx.Err() == nil {
+			if err := f.register(ctx); err == nil || !sleepFor(ctx, retryLeaves) {
+				break
+			}
+		}
+		err := s.Attend(ctx, f.config.Node, me, func() { f.log.Info("the node's alive key is written", "store", s.Address.String()) })
+		if err != nil {
+			s.Ended <- err
+		}
+	})
+	s.wait.Go(func() { f.finishLeaving(ctx) })
+}
+
+// register adds the node to the store if it is missing. It does not change the
+// underlay addresses of an existing node.
+func (f *Follower) register(ctx context.Context) error {
+	var known bool
+	if err := f.Look(ctx, func(v *fleet.View) { _, known = v.Node(f.config.Node) }); err != nil || known {
+		return err
+	}
+	underlay, err := f.underlayAddresses()
+	if err == nil && len(underlay) == 0 {
+		err = fmt.Errorf("this node's underlay address is unknown: set fabric or underlay in the configuration, or use `vrouter node add`")
+	}
+	if err == nil {
+		err = f.PutNode(ctx, model.Node{Name: f.config.Node, Underlay: underlay, Encapsulations: f.config.Encapsulations})
+	}
+	if err != nil {
+		f.log.Warn("cannot add the node to the store", "error", err)
+		return err
+	}
+	f.log.Info("added the node to the store", "underlay", underlay)
+	return nil
+}
+
+// underlayAddresses returns the configured addresses, else those of the fabric
+// devices.
+func (f *Follower) underlayAddresses() ([]netip.Addr, error) {
+	if len(f.config.Underlay) > 0 {
+		return f.config.Underlay, nil
+	}
+	return f.space.GlobalAddresses(f.config.Fabric)
+}
+
+func sleepFor(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// DeleteLater records a port that is deleted on this node. finishLeaving deletes it from
+// the store later.
+func (f *Follower) DeleteLater(port string) error {
+	if !slices.Contains(f.Own.Leaving, port) {
+		f.Own.Leaving = append(f.Own.Leaving, port)
+	}
+	if err := f.Kept.saveNode(f.Own); err != nil {
+		f.Own.Leaving = slices.DeleteFunc(f.Own.Leaving, func(p string) bool { return p == port })
+		return err
+	}
+	f.wake()
+	return nil
+}
+
+func (s *shared) wake() {
+	select {
+	case s.awake <- struct{}{}:
+	default:
+	}
+}
+
+// finishLeaving deletes the recorded ports from the store when it is reachable.
+func (f *Follower) finishLeaving(ctx context.Context) {
+	told := "" // last logged error, to log each error only once
+	for {
+		var ports []string
+		if err := f.Ask(ctx, func() error { ports = slices.Clone(f.Own.Leaving); return nil }); err != nil {
+			return
+		}
+		for _, port := range ports {
+			_, err := f.DeletePort(ctx, port)
+			if err != nil && !fleet.IsWhy(err, fleet.NotFound) {
+				if why := err.Error(); why != told && !errors.Is(err, store.ErrUnavailable) {
+					f.log.Warn("cannot delete a port from the store that is deleted on this node", "port", port, "error", err)
+					told = why
+				}
+				break
+			}
+			if f.Ask(ctx, func() error { return f.HasLeft(port) }) != nil {
+				return
+			}
+		}
+		var again <-chan time.Time
+		if len(ports) > 0 {
+			again = time.After(retryLeaves)
+		}
+		select {
+		case <-f.awake:
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// HasLeft records that a port is deleted from the store too. Call it in the loop.
+func (f *Follower) HasLeft(port string) error {
+	f.Own.Leaving = slices.DeleteFunc(f.Own.Leaving, func(p string) bool { return p == port })
+	if err := f.Kept.saveNode(f.Own); err != nil {
+		f.log.Warn("cannot save the list of ports to delete from the store", "error", err)
+	}
+	f.publish()
+	return nil
+}

@@ -1,0 +1,88 @@
+package netdev
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/datapath"
+)
+
+// RemovePairs deletes the veth pairs of a node's ports.
+func RemovePairs(s *Space, node string) error {
+	links, err := Links(s.Links)
+	if err != nil {
+		return err
+	}
+	w := NewWire(s, node, links, nil, func(string, string) {})
+	defer w.Close()
+	var errs []error
+	for _, l := range w.Strays(nil) {
+		errs = append(errs, w.Remove(l))
+	}
+	return errors.Join(errs...)
+}
+
+// RemovePlane detaches the programs and deletes the pins. If this kernel cannot
+// load the programs, it only deletes the pins.
+func RemovePlane(c config.Config) error {
+	pins, there := existingPins(c)
+	if !there {
+		return nil
+	}
+	d, err := datapath.Open(datapath.Options{Pins: pins, Limits: c.Limits.Datapath(), NoTCX: c.TCX == config.Off, NoXDP: c.XDP == config.Off, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return datapath.RemovePins(pins)
+	}
+	return d.Remove()
+}
+
+// RemovePins deletes the pins, without detaching the programs of other pins.
+func RemovePins(c config.Config) error {
+	pins, there := existingPins(c)
+	if !there {
+		return nil
+	}
+	return datapath.RemovePins(pins)
+}
+
+// existingPins finds the pins without creating their directory.
+func existingPins(c config.Config) (path string, there bool) {
+	if _, err := os.Stat(c.NodeDir()); errors.Is(err, fs.ErrNotExist) {
+		return "", false
+	}
+	path, err := datapath.MountPins(c.PinsDir())
+	return path, err == nil
+}
+
+// RemoveManaged deletes the managed neighbour entries on the fabric devices. underlay
+// are the node's last underlay addresses.
+func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
+	if len(underlay) == 0 && len(c.Fabric) == 0 {
+		return nil // the fabric devices are unknown
+	}
+	n := &Neighbours{Space: s, Kept: map[Neighbour]bool{}}
+	managed, _, err := n.List()
+	if err != nil {
+		return err
+	}
+	links, err := Links(s.Links)
+	if err != nil {
+		return err
+	}
+	fabric, _, err := FabricDevices(s, ByName(links), c.Fabric, underlay)
+	if err != nil {
+		return err
+	}
+	for k := range managed {
+		for _, l := range fabric {
+			if l.Attrs().Index == k.OIF {
+				n.Kept[k] = true
+			}
+		}
+	}
+	return n.Keep(nil)
+}

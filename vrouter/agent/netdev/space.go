@@ -1,0 +1,196 @@
+// Package netdev changes one node's kernel: namespaces, devices, addresses, limits,
+// neighbours, and the programs that are attached. Each function makes one thing as it is
+// wanted; package reconcile decides the order.
+package netdev
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/config"
+)
+
+// Space is an open network namespace of the node or of a workload.
+type Space struct {
+	Name  string // as given to Open
+	Ns    netns.NsHandle
+	Links *netlink.Handle
+	work  chan func() // functions for the thread of stay; nil: there is no such thread
+}
+
+// NoNamespaceError is the error that a network namespace does not exist.
+type NoNamespaceError struct {
+	name, path string
+}
+
+func (e *NoNamespaceError) Error() string {
+	if e.name == e.path {
+		return fmt.Sprintf("network namespace %s does not exist", e.path)
+	}
+	return fmt.Sprintf("network namespace %s does not exist (path %s); create it with `ip netns add %s`", e.name, e.path, e.name)
+}
+
+// namespaces is iproute2's directory of named namespaces.
+const namespaces = "/run/netns"
+
+// Open opens a namespace by name or path; "": the process's namespace.
+func Open(name string) (*Space, error) {
+	path := name
+	switch {
+	case name == "":
+		path = "/proc/self/ns/net"
+	case !strings.ContainsRune(name, '/'):
+		path = filepath.Join(namespaces, name)
+	}
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &NoNamespaceError{name, path}
+		}
+		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
+	}
+	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		ns.Close()
+		if errors.Is(err, unix.EINVAL) { // setns(2): the file is not a namespace
+			return nil, &NoNamespaceError{name, path}
+		}
+		return nil, fmt.Errorf("open netlink in network namespace %s (needs root): %w", path, err)
+	}
+	return &Space{Name: name, Ns: ns, Links: links}, nil
+}
+
+// OpenNode opens the node's network namespace and starts a thread in it.
+func OpenNode(c config.Config) (*Space, error) {
+	s, err := Open(c.Netns)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", c.Node, err)
+	}
+	if err := s.stay(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("node %s: %w", c.Node, err)
+	}
+	return s, nil
+}
+
+// Close closes the handles. The namespace stays.
+func (s *Space) Close() error {
+	if s.work != nil {
+		close(s.work)
+	}
+	s.Links.Close()
+	return s.Ns.Close()
+}
+
+// stay starts a thread in the namespace. After stay, do uses this thread; before, each
+// call of do starts a new thread.
+func (s *Space) stay() error {
+	work, entered := make(chan func()), make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		entered <- netns.Set(s.Ns)
+		for f := range work {
+			f()
+		}
+	}()
+	if err := <-entered; err != nil {
+		close(work)
+		return fmt.Errorf("enter network namespace %s (needs root): %w", s.Name, err)
+	}
+	s.work = work
+	return nil
+}
+
+// Do runs f on a thread inside the namespace. Use it for kernel interfaces that
+// depend on the thread's namespace: ifindexes in bpf(2), /proc/sys/net, ethtool.
+func (s *Space) Do(f func() error) error {
+	if s.work == nil {
+		return s.Once(f)
+	}
+	done := make(chan error, 1)
+	s.work <- func() { done <- f() }
+	return <-done
+}
+
+// Setting is a sysctl of a device and its value.
+type Setting struct{ Key, Value string }
+
+// Sysctls sets those sysctls of a device whose values differ. family is "ipv4" or
+// "ipv6". It ignores sysctls that do not exist, for kernels without IPv6.
+func (s *Space) Sysctls(family, device string, want ...Setting) error {
+	return s.Do(func() error {
+		for _, w := range want {
+			path := filepath.Join("/proc/sys/net", family, "conf", device, w.Key)
+			now, err := os.ReadFile(path)
+			if err == nil && strings.TrimSpace(string(now)) == w.Value {
+				continue
+			}
+			err = os.WriteFile(path, []byte(w.Value), 0)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("set %s of device %s to %s: %w", w.Key, device, w.Value, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Link finds a device by name; nil: it does not exist.
+func (s *Space) Link(name string) (netlink.Link, error) {
+	l, err := s.Links.LinkByName(name)
+	if err != nil {
+		var none netlink.LinkNotFoundError
+		if errors.As(err, &none) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("find device %s: %w", name, err)
+	}
+	return l, nil
+}
+
+// Once runs f in the namespace on a new thread. Use it for calls that take long,
+// because do would block.
+func (s *Space) Once(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := netns.Set(s.Ns); err != nil {
+			done <- fmt.Errorf("enter network namespace %s (needs root): %w", s.Name, err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// GlobalAddresses returns the addresses with global scope of some devices.
+func (s *Space) GlobalAddresses(devices []string) (all []netip.Addr, err error) {
+	for _, name := range devices {
+		l, err := s.Link(name)
+		if err != nil {
+			return nil, err
+		}
+		if l == nil {
+			return nil, fmt.Errorf("fabric device %s does not exist", name)
+		}
+		addresses, err := s.Links.AddrList(l, netlink.FAMILY_ALL)
+		if err != nil {
+			return nil, fmt.Errorf("list the addresses of %s: %w", name, err)
+		}
+		for _, a := range addresses {
+			if ip, ok := netip.AddrFromSlice(a.IP); ok && a.Scope == unix.RT_SCOPE_UNIVERSE {
+				all = append(all, ip.Unmap())
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,189 @@
+package netdev
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/fib"
+)
+
+// Underlay finds the paths to other nodes in the kernel's routes.
+type Underlay struct {
+	space   *Space
+	fabric  map[int]netlink.Link // underlay devices by ifindex
+	devices map[int]string       // cached names of devices that routes use and that are not in the fabric
+}
+
+// Way has the underlay paths from one of this node's addresses to another node's
+// address.
+type Way struct {
+	Paths []fib.Path
+	MTU   int    // smallest MTU of the paths, in bytes of the outer packet
+	Why   string // reason why there is no path
+}
+
+// maxPaths is the number of next hops of a multipath route that the data path can
+// use: MAX_PATHS in the eBPF code.
+const maxPaths = 4
+
+// EtherMTU is the assumed MTU of a fabric without devices.
+const EtherMTU = 1500
+
+// NewUnderlay makes the underlay of the node's fabric devices.
+func NewUnderlay(s *Space, fabric []netlink.Link) *Underlay {
+	u := &Underlay{space: s, fabric: map[int]netlink.Link{}, devices: map[int]string{}}
+	for _, l := range fabric {
+		u.fabric[l.Attrs().Index] = l
+	}
+	return u
+}
+
+// MTU returns the smallest MTU of the fabric devices, in bytes.
+func (u *Underlay) MTU() int {
+	least := 0
+	for _, l := range u.fabric {
+		if m := l.Attrs().MTU; least == 0 || m < least {
+			least = m
+		}
+	}
+	if least == 0 {
+		return EtherMTU
+	}
+	return least
+}
+
+// Way looks up the kernel's route. It asks for the whole route with all next hops
+// (RTM_F_FIB_MATCH), not for the next hop of one packet.
+func (u *Underlay) Way(source, destination netip.Addr) Way {
+	routes, err := u.space.Links.RouteGetWithOptions(destination.AsSlice(), &netlink.RouteGetOptions{SrcAddr: source.AsSlice(), FIBMatch: true})
+	switch {
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH), err == nil && len(routes) == 0:
+		return Way{Why: fmt.Sprintf("no route from %s to %s", source, destination)}
+	case errors.Is(err, unix.EINVAL):
+		return Way{Why: fmt.Sprintf("no route from %s to %s: the source is not an address of this node", source, destination)}
+	case err != nil:
+		return Way{Why: fmt.Sprintf("look up the route from %s to %s: %v", source, destination, err)}
+	}
+	return u.through(source, destination, routes[0])
+}
+
+func (u *Underlay) through(source, destination netip.Addr, r netlink.Route) Way {
+	if r.Type != unix.RTN_UNICAST && r.Type != unix.RTN_UNSPEC {
+		return Way{Why: fmt.Sprintf("the route from %s to %s is not a unicast route to another host", source, destination)}
+	}
+	hops := r.MultiPath
+	if len(hops) == 0 {
+		hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via}}
+	}
+	w := Way{}
+	for _, hop := range hops {
+		l, ok := u.fabric[hop.LinkIndex]
+		switch {
+		case !ok:
+			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s, which is not a fabric device; add it to fabric in the configuration, or correct the route", source, destination, u.name(hop.LinkIndex))
+			continue
+		case l.Attrs().Flags&net.FlagUp == 0:
+			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s, which is down", source, destination, l.Attrs().Name)
+			continue
+		case hop.Flags&unix.RTNH_F_DEAD != 0 || len(w.Paths) == maxPaths:
+			continue
+		}
+		w.Paths = append(w.Paths, fib.Path{Source: source, Destination: destination, Gateway: gatewayOf(hop, destination), Oif: uint32(hop.LinkIndex)})
+		mtu := l.Attrs().MTU
+		if r.MTU > 0 {
+			mtu = min(mtu, r.MTU)
+		}
+		if w.MTU == 0 || mtu < w.MTU {
+			w.MTU = mtu
+		}
+	}
+	if len(w.Paths) > 0 {
+		w.Why = ""
+	}
+	slices.SortFunc(w.Paths, func(a, b fib.Path) int {
+		return cmp.Or(cmp.Compare(a.Oif, b.Oif), a.Gateway.Compare(b.Gateway))
+	})
+	return w
+}
+
+// gatewayOf returns the address of a next hop that the node resolves to a MAC
+// address.
+func gatewayOf(hop *netlink.NexthopInfo, destination netip.Addr) netip.Addr {
+	if a, ok := netip.AddrFromSlice(hop.Gw); ok && !a.IsUnspecified() {
+		return a.Unmap()
+	}
+	if via, ok := hop.Via.(*netlink.Via); ok {
+		if a, ok := netip.AddrFromSlice(via.Addr); ok {
+			return a.Unmap()
+		}
+	}
+	return destination
+}
+
+func (u *Underlay) name(index int) string {
+	if name, ok := u.devices[index]; ok {
+		return name
+	}
+	name := fmt.Sprintf("device %d", index)
+	if l, err := u.space.Links.LinkByIndex(index); err == nil {
+		name = "device " + l.Attrs().Name
+	}
+	u.devices[index] = name
+	return name
+}
+
+// FabricDevices returns the configured devices. If none are configured, it returns
+// the devices that have the addresses. missing has one text for each device that was
+// not found.
+func FabricDevices(s *Space, here map[string]netlink.Link, configured []string, addresses []netip.Addr) (fabric []netlink.Link, missing []string, err error) {
+	for _, name := range configured {
+		if l := here[name]; l != nil {
+			fabric = append(fabric, l)
+			continue
+		}
+		missing = append(missing, fmt.Sprintf("fabric device %s does not exist", name))
+	}
+	if len(configured) > 0 || len(addresses) == 0 {
+		return fabric, missing, nil
+	}
+	holders, err := devicesWith(s, addresses)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range addresses {
+		index, ok := holders[a]
+		if !ok {
+			missing = append(missing, fmt.Sprintf("no device has this node's underlay address %s; add the address to a device, or list the devices under fabric in the configuration", a))
+			continue
+		}
+		has := slices.ContainsFunc(fabric, func(l netlink.Link) bool { return l.Attrs().Index == index })
+		for _, l := range here {
+			if l.Attrs().Index == index && !has {
+				fabric = append(fabric, l)
+			}
+		}
+	}
+	return fabric, missing, nil
+}
+
+// devicesWith maps addresses to the ifindex of their devices.
+func devicesWith(s *Space, addresses []netip.Addr) (map[netip.Addr]int, error) {
+	all, err := listAddresses(s.Links)
+	if err != nil {
+		return nil, err
+	}
+	holders := map[netip.Addr]int{}
+	for _, a := range all {
+		if prefix, ok := PrefixOf(a.IPNet); ok && slices.Contains(addresses, prefix.Addr()) {
+			holders[prefix.Addr()] = a.LinkIndex
+		}
+	}
+	return holders, nil
+}

@@ -1,0 +1,108 @@
+package netdev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Event is a set of possible changes in the kernel.
+type Event uint8
+
+const (
+	linksChanged     Event = 1 << iota // devices: created, deleted, up, down, MTU, MAC
+	underlayChanged                    // addresses and routes
+	neighbourDropped                   // a neighbour was deleted
+)
+
+const everythingChanged = linksChanged | underlayChanged | neighbourDropped
+
+// Watch sends the changes in a namespace until ctx ends. Pending events are merged;
+// none is lost.
+func Watch(ctx context.Context, s *Space) (<-chan Event, error) {
+	groups := []uint{
+		unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH,
+		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
+	}
+	socket, err := nl.SubscribeAt(s.Ns, netns.None(), unix.NETLINK_ROUTE, groups...)
+	if err != nil {
+		return nil, fmt.Errorf("watch the devices and routes of network namespace %q: %w", s.Name, err)
+	}
+	raw := make(chan Event)
+	go func() {
+		<-ctx.Done()
+		socket.Close()
+	}()
+	go func() {
+		defer close(raw)
+		for {
+			e, ok := receive(socket)
+			if !ok {
+				return
+			}
+			if e != 0 {
+				raw <- e
+			}
+		}
+	}()
+	out := make(chan Event)
+	go merge(raw, out)
+	return out, nil
+}
+
+// receive returns the event of one datagram; false: the socket is closed.
+func receive(socket *nl.NetlinkSocket) (Event, bool) {
+	messages, _, err := socket.Receive()
+	if errors.Is(err, unix.ENOBUFS) { // netlink(7): messages were lost
+		return everythingChanged, true
+	}
+	if err != nil {
+		return 0, false
+	}
+	var e Event
+	for _, m := range messages {
+		e |= eventOf(m.Header.Type)
+	}
+	return e, true
+}
+
+func eventOf(kind uint16) Event {
+	switch kind {
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		return linksChanged
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR, unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		return underlayChanged
+	case unix.RTM_DELNEIGH:
+		return neighbourDropped
+	}
+	return 0
+}
+
+// merge merges pending events into one.
+func merge(in <-chan Event, out chan<- Event) {
+	defer close(out)
+	var held Event
+	for {
+		if held == 0 {
+			e, ok := <-in
+			if !ok {
+				return
+			}
+			held = e
+		}
+		select {
+		case e, ok := <-in:
+			if !ok {
+				return
+			}
+			held |= e
+		case out <- held:
+			held = 0
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package netdev
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/model"
+)
+
+// Wire connects workloads to the node during one pass. For a port with a network
+// namespace it creates a veth pair; a port with a device uses the existing device.
+type Wire struct {
+	own     *nsCache
+	node    string
+	Here    map[string]netlink.Link // the node's devices
+	opened  map[string]*nsCache     // workloads' namespaces that this pass has opened
+	Fabric  map[string]bool         // underlay devices, which ports must not use
+	made    map[string]bool         // ports whose pair was created in this pass
+	changed func(port, what string) // called for each change
+	Limited func(port string) bool  // whether a port may still have bandwidth limits from an earlier pass; nil: every port may
+}
+
+// Device is a port's device on the node.
+type Device struct {
+	Link netlink.Link
+	Peer bool // a veth whose peer is in another namespace: bpf_redirect_peer can be used
+}
+
+// DeviceOf returns the device of a port. With an ingress limit, packets must pass the
+// device's queue, so peer is false.
+func DeviceOf(l netlink.Link, p model.Port) *Device {
+	return &Device{l, l.Type() == "veth" && l.Attrs().NetNsID >= 0 && p.Bandwidth.Ingress == 0}
+}
+
+// Index is the ifindex.
+func (d Device) Index() int { return d.Link.Attrs().Index }
+
+// HostPrefix begins the name of the node's end of a pair.
+const HostPrefix = "vr-"
+
+// ownPrefix begins the name of a device that connects the node itself to a network.
+const ownPrefix = "vrh-"
+
+// NewWire makes the wire of a pass. links are the node's devices, fabric the names of
+// configured underlay devices.
+func NewWire(s *Space, node string, links []netlink.Link, fabric []string, changed func(port, what string)) *Wire {
+	w := &Wire{
+		own: &nsCache{Space: s}, node: node, Here: ByName(links), changed: changed,
+		opened: map[string]*nsCache{}, Fabric: map[string]bool{}, made: map[string]bool{},
+	}
+	w.own.keep(links)
+	for _, f := range fabric {
+		w.Fabric[f] = true
+	}
+	return w
+}
+
+// ByName maps devices by name.
+func ByName(links []netlink.Link) map[string]netlink.Link {
+	all := make(map[string]netlink.Link, len(links))
+	for _, l := range links {
+		all[l.Attrs().Name] = l
+	}
+	return all
+}
+
+// Close closes the workloads' namespaces.
+func (w *Wire) Close() {
+	for _, s := range w.opened {
+		s.Close()
+	}
+}
+
+// namespace opens a workload's namespace once per pass.
+func (w *Wire) namespace(name string) (*nsCache, error) {
+	if s, ok := w.opened[name]; ok {
+		return s, nil
+	}
+	s, err := Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if isHostNamespace(s.Ns, w.own.Ns) {
+		s.Close()
+		return nil, fmt.Errorf("open the workload's network namespace %s: it is the namespace of the node or of process 1, which workloads must not use; to connect the node itself, set attach.host: true", name)
+	}
+	w.opened[name] = &nsCache{Space: s}
+	return w.opened[name], nil
+}
+
+// isHostNamespace reports whether a namespace is the node's or that of process 1.
+// Workloads must not use these. The check is necessary because every client that can
+// add a port to the store can set any path.
+func isHostNamespace(ns, own netns.NsHandle) bool {
+	if ns.Equal(own) {
+		return true
+	}
+	first, err := netns.GetFromPath("/proc/1/ns/net")
+	if err != nil {
+		return false
+	}
+	defer first.Close()
+	return ns.Equal(first)
+}
+
+// namespaceOf returns the namespace of a port's workload. For a port that connects the
+// node itself, this is the node's namespace.
+func (w *Wire) namespaceOf(p model.Port) (*nsCache, error) {
+	if p.Attach.Host {
+		return w.own, nil
+	}
+	return w.namespace(p.Attach.Netns)
+}
+
+// place describes a port's namespace in errors.
+func place(p model.Port) string {
+	if p.Attach.Host {
+		return "the node"
+	}
+	return "network namespace " + p.Attach.Netns
+}
+
+// hostName returns the name of the node's end of a port's veth pair. A restart does
+// not change the name. It is a hash, because a device name has at most 15 characters.
+func hostName(node, port string) string {
+	sum := sha256.Sum256([]byte(node + "\x00" + port))
+	text := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
+	return HostPrefix + strings.ToLower(text[:15-len(HostPrefix)])
+}
+
+// alias returns the alias of a port's veth pair. `ip link` shows it, and the agent
+// finds the pair by it after a crash. It contains the network: a port that moves to
+// another network gets a new pair, without the old addresses.
+func alias(node string, p model.Port) string {
+	return fmt.Sprintf("vrouter node %s port %s network %s", node, p.Name, p.Network)
+}
+
+// PortOf parses an alias. Names contain no spaces.
+func PortOf(node, alias string) (port string, ours bool) {
+	words := strings.Fields(alias)
+	if len(words) != 7 || words[0] != "vrouter" || words[2] != node {
+		return "", false
+	}
+	return words[4], true
+}
+
+// Connect finds or creates a port's device. If the device exists but cannot be
+// configured, connect returns both the device and an error.
+func (w *Wire) Connect(p model.Port) (*Device, error) {
+	switch {
+	case p.Attach.Device != "":
+		return w.existing(p)
+	case p.Attach.Netns == "" && !p.Attach.Host:
+		return nil, nil // not attached yet
+	}
+	name := hostName(w.node, p.Name)
+	there, err := w.namespaceOf(p)
+	if err != nil {
+		if l := w.Here[name]; l != nil {
+			return DeviceOf(l, p), err
+		}
+		return nil, err
+	}
+	l := w.Here[name]
+	if l != nil && !(w.isOurs(l, p) && w.joins(l, there)) {
+		if err := w.Remove(l); err != nil {
+			return nil, err
+		}
+		w.changed(p.Name, "pair "+name+" led elsewhere, removed")
+		l = nil
+	}
+	if l == nil {
+		if l, err = w.makePair(p, name, there); err != nil {
+			return nil, err
+		}
+	}
+	return DeviceOf(l, p), w.nodeEnd(p, l)
+}
+
+// existing finds the existing device of a port.
+func (w *Wire) existing(p model.Port) (*Device, error) {
+	name := p.Attach.Device
+	l := w.Here[name]
+	switch {
+	case w.Fabric[name]:
+		return nil, fmt.Errorf("device %s is an underlay device of the node; choose another device", name)
+	case l == nil:
+		return nil, fmt.Errorf("connect device %s: it does not exist on the node; create it, or correct attach.device", name)
+	}
+	if why, err := w.hostUse(l); err != nil || why != "" {
+		return nil, cmp.Or(err, fmt.Errorf("connect device %s: the node uses it (it %s); set attach.device to a tap or another device without addresses", name, why))
+	}
+	return DeviceOf(l, p), nil
+}
+
+// hostUse returns a text if the node itself uses a device; "": it does not. Such a
+// device cannot be a port, because a port takes all packets that its device receives.
+func (w *Wire) hostUse(l netlink.Link) (string, error) {
+	if l.Attrs().MasterIndex != 0 {
+		return "belongs to another device, such as a bridge", nil
+	}
+	all, err := w.own.addressesOf(l)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range all {
+		if !a.Addr().IsLinkLocalUnicast() {
+			return "has the address " + a.Addr().String(), nil
+		}
+	}
+	return "", nil
+}
+
+// isOurs tells whether a pair is this port's. One without a mark is: its maker
+// was ended before it could put the mark there.
+func (w *Wire) isOurs(l netlink.Link, p model.Port) bool {
+	mark := l.Attrs().Alias
+	return mark == "" || mark == alias(w.node, p)
+}
+
+// joins reports whether a pair's other end is in a namespace.
+func (w *Wire) joins(l netlink.Link, there *nsCache) bool {
+	if l.Type() != "veth" || l.Attrs().NetNsID != there.idIn(w.own) || l.Attrs().NetNsID < 0 && there != w.own {
+		return false
+	}
+	peer, err := there.device(l.Attrs().ParentIndex)
+	return err == nil && peer != nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index
+}
+
+func (w *Wire) makePair(p model.Port, name string, there *nsCache) (netlink.Link, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	inside := InterfaceOf(p)
+	err := w.own.Links.LinkAdd(&netlink.Veth{
+		LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: p.MAC[:], PeerNamespace: netlink.NsFd(there.Ns),
+	})
+	if errors.Is(err, unix.EEXIST) {
+		return nil, fmt.Errorf("%s has a device %s already; choose another attach.interface, or delete that device", place(p), inside)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create the veth pair %s, %s in %s: %w", name, inside, place(p), err)
+	}
+	l, err := w.own.Links.LinkByName(name)
+	if err == nil {
+		err = there.renew(l.Attrs().ParentIndex)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the new veth %s: %w", name, err)
+	}
+	w.Here[name], w.own.byIndex[l.Attrs().Index], w.made[p.Name] = l, l, true
+	w.changed(p.Name, "pair made: "+name+" on the node, "+inside+" in "+place(p))
+	return l, nil
+}
+
+// nodeEnd configures the node's end of a pair. IPv6 is off, so that the node does
+// not send its own IPv6 packets into the workload's network.
+func (w *Wire) nodeEnd(p model.Port, l netlink.Link) error {
+	name := l.Attrs().Name
+	if want := alias(w.node, p); l.Attrs().Alias != want {
+		if err := w.own.Links.LinkSetAlias(l, want); err != nil {
+			return fmt.Errorf("set the alias of device %s: %w", name, err)
+		}
+		l.Attrs().Alias = want
+		w.changed(p.Name, "device "+name+" marked as its own")
+	}
+	return w.own.Sysctls("ipv6", name, Setting{"accept_ra", "0"}, Setting{"disable_ipv6", "1"})
+}
+
+// Remove deletes a device of the node.
+func (w *Wire) Remove(l netlink.Link) error {
+	name := l.Attrs().Name
+	delete(w.Here, name)
+	delete(w.own.byIndex, l.Attrs().Index)
+	err := w.own.Links.LinkDel(l)
+	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EINVAL) { // already deleted
+		return fmt.Errorf("delete device %s: %w", name, err)
+	}
+	return nil
+}
+
+// Strays returns the veth pairs whose ports are not in the desired state.
+func (w *Wire) Strays(wanted map[string]bool) []netlink.Link {
+	var all []netlink.Link
+	for _, l := range w.Here {
+		if port, ours := PortOf(w.node, l.Attrs().Alias); ours && !wanted[port] {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// InterfaceOf is the name of the workload's end of a port's veth pair.
+func InterfaceOf(p model.Port) string {
+	switch {
+	case p.Attach.Interface != "":
+		return p.Attach.Interface
+	case p.Attach.Host:
+		return ownPrefix + hostName(p.Node, p.Name)[len(HostPrefix):14]
+	}
+	return model.DefaultInterface
+}

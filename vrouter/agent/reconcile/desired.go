@@ -1,0 +1,71 @@
+package reconcile
+
+import (
+	"reflect"
+	"slices"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// Desired is the desired state of this node: its slice of the fleet's state, with
+// the ids of objects. It is immutable.
+type Desired struct {
+	Node  string
+	State model.State // with defaults filled in
+	ids   *fib.IDs
+	Ports []model.Port   // this node's
+	named map[string]int // index in ports by name
+}
+
+// NewDesired makes the desired state, without the leaving ports: those are deleted
+// here but still in the store.
+func NewDesired(node string, slice model.State, ids *fib.IDs, leaving ...string) *Desired {
+	d := &Desired{Node: node, State: slice.WithDefaults(), ids: ids, named: map[string]int{}}
+	if len(leaving) > 0 {
+		d.State.Ports = slices.DeleteFunc(d.State.Ports, func(p model.Port) bool { return slices.Contains(leaving, p.Name) })
+	}
+	for _, p := range d.State.Ports {
+		if p.Node == node {
+			d.named[p.Name] = len(d.Ports)
+			d.Ports = append(d.Ports, p)
+		}
+	}
+	return d
+}
+
+// Equal reports whether two desired states are equal.
+func (d *Desired) Equal(o *Desired) bool { return reflect.DeepEqual(d.State, o.State) }
+
+// HasNode reports whether the state has this node.
+func (d *Desired) HasNode() bool {
+	_, ok := d.Self()
+	return ok
+}
+
+// Self is this node.
+func (d *Desired) Self() (model.Node, bool) { return d.State.Node(d.Node) }
+
+// isEmpty reports whether the state has no nodes and no networks.
+func (d *Desired) isEmpty() bool { return len(d.State.Nodes) == 0 && len(d.State.Networks) == 0 }
+
+// Port finds a port of this node by name.
+func (d *Desired) Port(name string) (p model.Port, has bool) {
+	i, has := d.named[name]
+	if has {
+		p = d.Ports[i]
+	}
+	return p, has
+}
+
+// Network finds a network by name.
+func (d *Desired) Network(name string) (model.Network, bool) { return d.State.Network(name) }
+
+// Networks are the names of the state's networks.
+func (d *Desired) Networks() map[string]bool {
+	all := make(map[string]bool, len(d.State.Networks))
+	for _, n := range d.State.Networks {
+		all[n.Name] = true
+	}
+	return all
+}

@@ -1,0 +1,134 @@
+package reconcile
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// facts are the inputs of the tables in addition to the desired state: the ports'
+// devices and the kernel's routes between underlay addresses.
+type facts struct {
+	ports map[string]fib.PortFact
+	mtu   int                 // of the fabric
+	ways  map[pair]netdev.Way // cached results of way
+	under *netdev.Underlay
+}
+
+// pair is the two ends of an underlay path.
+type pair struct{ source, destination netip.Addr }
+
+func factsOf(devices map[string]*netdev.Device, under *netdev.Underlay) facts {
+	f := facts{ports: map[string]fib.PortFact{}, mtu: under.MTU(), under: under}
+	for name, d := range devices {
+		attrs := d.Link.Attrs()
+		f.ports[name] = fib.PortFact{Ifindex: uint32(attrs.Index), Device: attrs.Name, Peer: d.Peer}
+	}
+	return f
+}
+
+// way looks up the route of a pair and caches the result.
+func (f *facts) way(source, destination netip.Addr) netdev.Way {
+	key := pair{source, destination}
+	w, ok := f.ways[key]
+	if !ok {
+		w = f.under.Way(source, destination)
+		f.ways[key] = w
+	}
+	return w
+}
+
+// equal reports whether these facts give the same tables as older facts. It looks up
+// the routes of the same pairs of addresses again.
+func (f *facts) equal(older facts) bool {
+	if f.mtu != older.mtu || !maps.Equal(f.ports, older.ports) {
+		return false
+	}
+	f.ways = make(map[pair]netdev.Way, len(older.ways))
+	for key := range older.ways {
+		f.way(key.source, key.destination)
+	}
+	return f.sameWays(older)
+}
+
+// sameWays reports whether MTU and routes equal those of older facts.
+func (f *facts) sameWays(older facts) bool {
+	if f.mtu != older.mtu || len(f.ways) != len(older.ways) {
+		return false
+	}
+	for key, w := range f.ways {
+		o, ok := older.ways[key]
+		if !ok || o.MTU != w.MTU || o.Why != w.Why || !slices.Equal(o.Paths, w.Paths) {
+			return false
+		}
+	}
+	return true
+}
+
+// compile derives the tables of a desired state. If the state is empty, the tables
+// forward nothing. partial sets fib.Facts.Partial.
+func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, partial bool) (fib.Tables, []string, error) {
+	idle, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowClosed/time.Second)
+	f.ways = map[pair]netdev.Way{}
+	if want.isEmpty() {
+		return fib.Tables{Settings: fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowClosed: closed}}, nil, nil
+	}
+	t, warnings, err := fib.Compile(want.State, want.Node, fib.Facts{
+		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowClosed: closed, Partial: partial,
+		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
+			w := f.way(source, destination)
+			return w.Paths, w.MTU
+		},
+	}, want.ids)
+	return t, append(warnings, f.unreachableReasons()...), err
+}
+
+// unreachableReasons returns the reasons why pairs of addresses have no path, sorted.
+func (f *facts) unreachableReasons() []string {
+	var all []string
+	for _, w := range f.ways {
+		if w.Why != "" {
+			all = append(all, w.Why)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// numbers returns the limits of ids. Compile allocates the smallest free id. So ids
+// are within the limits if the numbers of objects are. The exception: ids that were
+// just freed cannot be used until fib.IDs.Prune.
+func numbers(l datapath.Limits) fib.Limits {
+	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs}
+}
+
+// assumedDevice is the first ifindex of assumed devices. It is far above the
+// ifindexes of real devices.
+const assumedDevice = 1 << 30
+
+// assume returns the facts as if every port had its device. links are the node's
+// devices.
+func (r *Reconciler) assume(want *Desired, links []netlink.Link) (*facts, error) {
+	self, _ := want.Self()
+	fabric, _, err := netdev.FabricDevices(r.space, netdev.ByName(links), r.config.Fabric, self.Underlay)
+	if err != nil {
+		return nil, err
+	}
+	f := factsOf(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
+	for i, p := range want.Ports {
+		if _, has := f.ports[p.Name]; !has {
+			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("device of port %s", p.Name)}
+		}
+	}
+	return &f, nil
+}

@@ -1,0 +1,57 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
+)
+
+// keepPins recreates the data path if pins are missing. A link without a pin is
+// detached when the agent ends. Without pinned maps, the next agent starts with
+// empty maps.
+func (p *Pass) keepPins() {
+	r := p.r
+	lost := r.Programs.Pins.Lost()
+	if lost == 0 {
+		return
+	}
+	began := time.Now()
+	if err := r.Programs.Renew(); err != nil {
+		p.fail("", fmt.Errorf("recreate the %d missing pins in %s: %w", lost, r.config.PinsDir(), err))
+		return
+	}
+	p.renewed, p.renewing = true, time.Since(began)
+	p.mended = append(p.mended, fmt.Sprintf("%d of the pins in %s were gone", lost, r.config.PinsDir()))
+}
+
+// merge creates or deletes the device, depending on the node's encapsulations.
+func (p *Pass) merge() {
+	self, known := p.Want.Self()
+	if p.r.config.VXLANGRO == config.Off || !known || !speaksOnlyVXLAN(self, p.Want.State.Gateways) {
+		if err := netdev.RemoveMerging(p.r.space, p.Want.Node); err != nil {
+			p.fail("", err)
+		}
+		return
+	}
+	made, err := netdev.KeepMerging(p.r.space, p.Want.Node, p.Want.State.Settings.VXLANPort)
+	if err != nil {
+		// Another VXLAN device has the port, or the kernel lacks VXLAN: use XDP.
+		if last := p.r.Last; last == nil || last.merges {
+			p.r.log.Warn("the kernel cannot merge VXLAN packets; XDP is used", "error", err)
+		}
+		return
+	}
+	p.merges = true
+	if made && p.r.Last != nil && p.r.Last.merges && p.Cause != asked {
+		p.mended = append(p.mended, "device "+netdev.GRODevice+" was missing")
+	}
+}
+
+func speaksOnlyVXLAN(self model.Node, gateways []model.Gateway) bool {
+	foreign := slices.ContainsFunc(gateways, func(g model.Gateway) bool { return g.Encapsulation != model.VXLAN })
+	return !foreign && slices.Equal(self.Encapsulations, []model.Encapsulation{model.VXLAN})
+}

@@ -1,0 +1,208 @@
+package reconcile
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/model/modeltest"
+)
+
+// statesVariable is the number of random states to apply.
+const statesVariable = "VROUTER_STATES"
+
+func statesWanted(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(statesVariable)
+	if text == "" {
+		return 50
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s is no number of states", statesVariable, text)
+	}
+	return n
+}
+
+// TestTheMapsFollowAnySequenceOfStates takes random desired states the way that
+// a request takes them (checked, numbered, compiled, written), and reads the
+// maps after each.
+func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
+	t.Parallel()
+	b := newWriter(t)
+	r := rand.New(rand.NewPCG(7, 11))
+	var s model.State
+	node, taken, refused, written := "", 0, 0, 0
+	began := time.Now()
+	for i := range statesWanted(t) {
+		if i%20 == 0 { // another fleet; between them one thing changes at a time
+			s = modeltest.Random(r, 5+r.IntN(60))
+			node = s.Nodes[r.IntN(len(s.Nodes))].Name
+			b.become(t, node)
+		} else {
+			s = modeltest.Mutate(r, s)
+		}
+		if _, has := s.Node(node); !has {
+			if err := b.take(s); err == nil {
+				t.Fatalf("state %d: a state without this node was taken", i)
+			}
+			refused++
+		} else {
+			b.readdress(t, s)
+			if err := b.take(s); err != nil {
+				t.Fatalf("state %d: %v", i, err)
+			}
+			taken++
+		}
+		got, err := b.Plane().Dump()
+		agenttest.Must(t, err)
+		if d := cmp.Diff(b.tables, got, sameAddress, samePrefix); d != "" {
+			t.Fatalf("after state %d the maps are not the tables (-want +got):\n%s", i, d)
+		}
+		written += len(got.Routes)
+	}
+	t.Logf("%d states taken, %d refused as without this node, %.1f routes each, %v", taken, refused, float64(written)/float64(taken+refused), time.Since(began))
+	if taken == 0 || written == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+var (
+	sameAddress = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	samePrefix  = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+)
+
+// writer is a reconciler without passes. It takes states and writes tables, and
+// assumes a device for every port.
+type writer struct {
+	*Reconciler
+	fabric *netdev.Space
+	tables fib.Tables // without names, as the maps are
+}
+
+func newWriter(t *testing.T) *writer {
+	t.Helper()
+	f := agenttest.NewFleet(t)
+	c, log := f.Config("a"), slog.New(slog.DiscardHandler)
+	s, err := netdev.OpenNode(c)
+	agenttest.Must(t, err)
+	p, err := netdev.OpenPrograms(c, log, s, func(datapath.DropEvent) {})
+	agenttest.Must(t, err)
+	w := &writer{Reconciler: New(c, log, s, p, nil, nil, nil), fabric: f.A}
+	w.Last, w.Limits = &Pass{}, datapath.Limits{}.WithDefaults()
+	pinned := c.PinsDir() // before the writer is another node's
+	t.Cleanup(func() {
+		p.Unfollow()
+		if err := p.Plane().Remove(); err != nil {
+			t.Error(err)
+		}
+		if err := datapath.UnmountPins(pinned); err != nil {
+			t.Error(err)
+		}
+		s.Close()
+	})
+	// Every address is reached through the fabric.
+	for _, everything := range []string{"0.0.0.0/0", "::/0"} {
+		gateway := map[bool]string{true: "172.31.0.254", false: "fd31::fe"}[everything == "0.0.0.0/0"]
+		if everything == "::/0" {
+			agenttest.Addressed(t, f.A, "fab0", "fd31::1/64")
+		}
+		agenttest.Must(t, f.A.Links.RouteAdd(&netlink.Route{
+			LinkIndex: agenttest.LinkIn(t, f.A, "fab0").Attrs().Index, Dst: netdev.IPNet(netip.MustParsePrefix(everything)), Gw: netip.MustParseAddr(gateway).AsSlice(),
+		}))
+	}
+	return w
+}
+
+// become makes the writer the agent of another node, without ids.
+func (w *writer) become(t *testing.T, node string) {
+	t.Helper()
+	w.config.Node = node
+	w.Want = &Desired{Node: node, ids: &fib.IDs{}}
+}
+
+// readdress sets the fabric's addresses to the node's addresses of a state.
+func (w *writer) readdress(t *testing.T, s model.State) {
+	t.Helper()
+	self, _ := s.Node(w.config.Node)
+	l := agenttest.LinkIn(t, w.fabric, "fab0")
+	all, err := w.fabric.Links.AddrList(l, netlink.FAMILY_ALL)
+	agenttest.Must(t, err)
+	var have []netip.Addr
+	for _, a := range all {
+		prefix, _ := netdev.PrefixOf(a.IPNet)
+		have = append(have, prefix.Addr())
+		if prefix.IsSingleIP() && !slices.Contains(self.Underlay, prefix.Addr()) {
+			agenttest.Must(t, w.fabric.Links.AddrDel(l, &a))
+		}
+	}
+	for _, a := range self.Underlay {
+		if !slices.Contains(have, a) {
+			agenttest.Addressed(t, w.fabric, "fab0", fmt.Sprintf("%s/%d", a, a.BitLen()))
+		}
+	}
+}
+
+// take applies a desired state to the test's agent as putState does, but opens no
+// files and no devices.
+func (w *writer) take(s model.State) error {
+	if err := s.WithDefaults().Validate(); err != nil {
+		return err
+	}
+	next := NewDesired(w.config.Node, s, w.Want.ids)
+	links, err := netdev.Links(w.space.Links)
+	if err != nil {
+		return err
+	}
+	if err := w.Check(next, links, false); err != nil {
+		return err
+	}
+	w.Want = next
+	f, err := w.assume(next, links)
+	if err != nil {
+		return err
+	}
+	tables, _, err := f.compile(next, w.config, numbers(w.Limits), false)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Plane().Apply(tables); err != nil {
+		return err
+	}
+	again, err := w.Plane().Apply(tables)
+	if err == nil && again != (datapath.Changes{}) {
+		err = fmt.Errorf("writing the same tables again made changes: %+v", again)
+	}
+	w.tables = nameless(tables)
+	return err
+}
+
+// nameless returns tables without names, because the kernel's maps have no names.
+func nameless(t fib.Tables) fib.Tables {
+	t.Vifs, t.VRFs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name, v.Device = "", "" }),
+		mapped(t.VRFs, func(v *fib.VRF) { v.Name = "" }), mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })
+	return t
+}
+
+func mapped[K comparable, V any](all map[K]V, change func(*V)) map[K]V {
+	out := make(map[K]V, len(all))
+	for k, v := range all {
+		change(&v)
+		out[k] = v
+	}
+	return out
+}
