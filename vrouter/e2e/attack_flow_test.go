@@ -19,9 +19,11 @@ func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
 	u, v := b.workload("u", "blue", 0, "10.1.0.10"), b.workload("v", "blue", 1, "10.1.0.11")
 	b.up()
+	var frames [][]byte
 	for port := range uint16(flows + 1000) {
-		x.sendFrame(withSourcePort(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, []byte("hello")), 34, 10000+port))
+		frames = append(frames, withSourcePort(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, []byte("hello")), 34, 10000+port))
 	}
+	x.sendFrame(frames...)
 	if drops := b.nodes[0].drops(); drops["flow_quota"] == 0 || drops["flow_table_full"] != 0 {
 		t.Errorf("drops %v, want some under flow_quota and none under flow_table_full", drops)
 	}

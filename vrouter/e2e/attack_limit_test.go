@@ -35,7 +35,7 @@ func TestAWorkloadDoesNotPassItsEgressLimit(t *testing.T) {
 		}
 	}
 	b.apply()
-	flood := rawFrame{bytes: udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, make([]byte, 1400)), lasting: lasting}
+	flood := rawFrames{frames: [][]byte{udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, make([]byte, 1400))}, lasting: lasting}
 	before := y.received(t)
 	b.must(in(x.ns, func() error { return flood.send("eth0") }))
 	got := y.received(t) - before

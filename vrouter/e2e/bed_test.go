@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -405,21 +406,35 @@ func (b *bed) apply() {
 	}
 }
 
-// down removes everything that the agents made.
+// down removes everything that the agents made, on all nodes at once.
 func (b *bed) down() {
+	var wait sync.WaitGroup
 	for _, n := range b.nodes {
+		wait.Go(n.down)
+	}
+	wait.Wait()
+}
+
+// down asks the running agent, which has the programs loaded: else `vrouter remove` loads
+// them again. An agent with a shared store is killed first: it would wait for the store.
+func (n *node) down() {
+	end := func() {
 		if n.agent != nil {
 			n.agent.Process.Kill()
 			n.agent.Wait()
 			n.agent = nil
 		}
-		if b.t.Failed() {
-			b.t.Logf("node %s: %s", n.name, n.log())
-		}
-		if out, err := n.remove("--with-store"); err != nil {
-			b.t.Errorf("remove node %s: %v\n%s", n.name, err, out)
-		}
 	}
+	if n.config["store"] != nil {
+		end()
+	}
+	if n.bed.t.Failed() {
+		n.bed.t.Logf("node %s: %s", n.name, n.log())
+	}
+	if out, err := n.remove("--with-store"); err != nil {
+		n.bed.t.Errorf("remove node %s: %v\n%s", n.name, err, out)
+	}
+	end()
 }
 
 // remove takes a node down by hand.
