@@ -6,6 +6,8 @@ REVISION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS    := -s -w -X main.revision=$(REVISION)
 export CGO_ENABLED = 0
 export GOTOOLCHAIN ?= auto
+# The same flags for build, vet and tests: each package is compiled once for all.
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
 .PHONY: all help build demo test test-race bench lint generate clean go-version root
 
@@ -17,7 +19,7 @@ help: ## List the targets
 
 build: go-version ## Build every program into bin/
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 # Go 1.21 and newer fetch the wanted toolchain by themselves.
 go-version:
@@ -40,9 +42,9 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 # skipped with its reason and counted. The packages of ALONE read the CPUs or
 # fill them, or take the lock of a measurement: they run one at a time. The
 # others run two at a time. The lab's tests run the vrouter program, as a user
-# would have it in PATH.
+# would have it in PATH. `make lint` vets the tests.
 ALONE := ./cmd/windtunnel ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/... ./lab/tool ./vrouter/e2e
-TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 $(TESTFLAGS)
+TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 -vet=off $(TESTFLAGS)
 
 test: build ## Run every test; as root, else those that need root are skipped
 	@alone=$$($(GO) list $(ALONE)) && others=$$($(GO) list ./... | grep -vxF "$$alone") || exit 1; failed=0; \

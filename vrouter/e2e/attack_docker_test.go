@@ -33,6 +33,7 @@ func (d *dockerd) call(t *testing.T, path, body string) {
 // TestDockerDoesNotRemoveANetworkWithAPolicy: Docker deletes its network on one host. If
 // that removed the virtual network, another host would create it again without policy.
 func TestDockerDoesNotRemoveANetworkWithAPolicy(t *testing.T) {
+	t.Parallel()
 	b := fleetBed(t, "10s")
 	n := b.nodes[0]
 	home, err := os.MkdirTemp("", "vr-dk") // short: sockets lie deep in it

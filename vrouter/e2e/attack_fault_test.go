@@ -15,7 +15,7 @@ import (
 )
 
 // A command must not wait without end for an agent whose process is stopped.
-func TestAStoppedAgentDoesNotHoldACommand(t *testing.T) {
+func aStoppedAgentDoesNotHoldACommand(t *testing.T) {
 	b := newBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	n := b.nodes[0]
@@ -45,6 +45,7 @@ func TestAStoppedAgentDoesNotHoldACommand(t *testing.T) {
 // not keep a node's other networks from changing, nor from being there after a
 // start. On the node itself such a port is refused.
 func TestACrowdedNetworkDoesNotFreezeTheOthers(t *testing.T) {
+	t.Parallel()
 	b := fleetBed(t, "60s")
 	a, other := b.nodes[0], b.nodes[1]
 	const most = 128
@@ -82,6 +83,7 @@ func TestACrowdedNetworkDoesNotFreezeTheOthers(t *testing.T) {
 
 // An embedded store that serves others must know them by their certificates.
 func TestAStoreDoesNotServeEverybody(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{nodes: 1})
 	n := b.nodes[0]
 	c := storetest.NewCertificates(t, n.v4.String())
@@ -97,6 +99,7 @@ func TestAStoreDoesNotServeEverybody(t *testing.T) {
 // Whoever may write to the fleet's store must not get hold of a node's own
 // namespace or devices.
 func TestAPortOfTheStoreDoesNotTakeTheNodesOwn(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{config: map[string]any{"fabric": []string{"fab"}}})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: model.L2}}

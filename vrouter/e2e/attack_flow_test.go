@@ -9,6 +9,7 @@ import (
 // TestOneNetworksFlowsLeaveRoomForAnothers: a workload opens more flows than the table
 // has entries. Workloads of another network must still open connections.
 func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
+	t.Parallel()
 	const flows = 3000
 	b := newBed(t, options{config: map[string]any{"limits": map[string]any{"flows": flows}}})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)

@@ -66,6 +66,7 @@ func said(t testing.TB, space string, args ...string) string {
 // A tenant's router advertisement must not become the route of the node that is
 // in the network too, nor of another workload, unless that one is to accept it.
 func TestARouterAdvertisementDoesNotTakeARoute(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: model.L2L3, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
@@ -119,6 +120,7 @@ func (w *workload) behindOptions(t testing.TB, dst model.MAC, from, to netip.Add
 // with none, also not behind a header of options. Such packets do not leave the
 // link.
 func TestALinkLocalSourceDoesNotPassADenial(t *testing.T) {
+	t.Parallel()
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2, model.L2L3} {
 		t.Run(string(forwarding), func(t *testing.T) {
 			t.Parallel()
@@ -173,6 +175,7 @@ func behindDestinationOptions(frame []byte) []byte {
 // A workload must not pose as a router, as a DHCP server, or as another
 // workload, unless it is a router.
 func TestAWorkloadDoesNotPoseAsARouterOrNeighbour(t *testing.T) {
+	t.Parallel()
 	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
 		for _, router := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/router=%v", forwarding, router), func(t *testing.T) {
@@ -245,6 +248,7 @@ func tagged(frame []byte, vlan byte) []byte {
 
 // A workload's tag must not choose the underlay's VLAN.
 func TestAWorkloadsTagDoesNotReachTheUnderlay(t *testing.T) {
+	t.Parallel()
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 		t.Run(string(forwarding), func(t *testing.T) {
 			t.Parallel()

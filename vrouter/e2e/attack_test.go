@@ -55,6 +55,7 @@ var open = model.Policy{Name: "open", Rules: []model.Rule{{Direction: model.Ingr
 // A packet that a node received through a tunnel and forwards on the underlay
 // has what that node's XDP left in its buffer. The next node must not believe it.
 func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
+	t.Parallel()
 	for _, encap := range encaps {
 		t.Run(string(encap), func(t *testing.T) {
 			t.Parallel()
@@ -88,6 +89,7 @@ func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
 
 // Plain traffic between nodes passes beside the overlay's.
 func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	ctx, stop := context.WithCancel(context.Background())
@@ -122,6 +124,7 @@ func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
 // A process on the node may mark its packets as the programs mark their own.
 // Through the node's port such a packet must not leave without a tunnel.
 func TestAMarkOfAProcessDoesNotSendATenantsPacketBare(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	x, _ := pair(b, model.L3, false, model.MPLSoUDP)
 	own := model.Port{Name: "own", Network: "red", Node: b.nodes[0].name, MAC: model.MAC{2, 0, 0, 0, 9, 9}, IPs: addresses("10.1.0.5"), Attach: model.Attachment{Host: true}}

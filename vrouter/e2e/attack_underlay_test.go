@@ -86,6 +86,7 @@ func (w *workload) hearing(t *testing.T, port uint16) func() bool {
 // A process on a node has the node's underlay address. What it sends to another
 // node's tunnel port must not get into a tenant, in any encapsulation.
 func TestAProcessOnANodeDoesNotInjectIntoATenant(t *testing.T) {
+	t.Parallel()
 	for _, tcx := range []string{"auto", "off"} {
 		t.Run("tcx="+tcx, func(t *testing.T) {
 			b := newBed(t, options{config: map[string]any{"tcx": tcx}})
@@ -117,6 +118,7 @@ func TestAProcessOnANodeDoesNotInjectIntoATenant(t *testing.T) {
 // A node that is not what it should be, without a guard, may send with the
 // addresses that it has in a network, and with those alone.
 func TestANodeDoesNotSendAsAnothersWorkload(t *testing.T) {
+	t.Parallel()
 	for _, encap := range encaps {
 		for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 			t.Run(string(encap)+"/"+string(forwarding), func(t *testing.T) {
@@ -166,6 +168,7 @@ func (f forgery) ofEthernet() forgery {
 
 // The nodes speak MPLS over UDP with each other. Nothing else gets in.
 func TestAnEncapsulationThatWasNotAgreedIsRefused(t *testing.T) {
+	t.Parallel()
 	b, x, _, z := threeNodes(t, model.MPLSoUDP, model.L3)
 	all := b.nodes
 	b.nodes = all[:2]
@@ -185,6 +188,7 @@ func TestAnEncapsulationThatWasNotAgreedIsRefused(t *testing.T) {
 
 // A port that may send from further prefixes does so from another node too.
 func TestAPortMaySendFromItsFurtherPrefixes(t *testing.T) {
+	t.Parallel()
 	b, x, _, z := threeNodes(t, model.MPLSoUDP, model.L3)
 	for i := range b.state.Ports {
 		if b.state.Ports[i].Name == "z" {
@@ -206,6 +210,7 @@ func TestAPortMaySendFromItsFurtherPrefixes(t *testing.T) {
 
 // A tunnel packet with a VLAN tag is not for the untagged fabric device.
 func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
+	t.Parallel()
 	for _, xdp := range []string{"auto", "off"} {
 		t.Run("xdp="+xdp, func(t *testing.T) {
 			t.Parallel()
@@ -235,6 +240,7 @@ func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
 // TestAForgedErrorDoesNotShrinkATunnel: a host on the underlay sends "fragmentation
 // needed" to a node, and quotes a tunnel packet that the node did not send.
 func TestAForgedErrorDoesNotShrinkATunnel(t *testing.T) {
+	t.Parallel()
 	b, x, y, _ := threeNodes(t, model.MPLSoUDP, model.L3)
 	all := b.nodes
 	b.nodes = all[:2]

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "vrouter")
-		build := exec.Command("go", "build", "-o", program, "windtunnel/cmd/vrouter")
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "windtunnel/cmd/vrouter")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)

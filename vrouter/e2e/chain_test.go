@@ -12,6 +12,7 @@ import (
 // TestAWorkloadForwardsFromTunnelToTunnel: a firewall or other service on one node has a
 // port in each of two networks. It forwards between workloads on two other nodes.
 func TestAWorkloadForwardsFromTunnelToTunnel(t *testing.T) {
+	t.Parallel()
 	for _, encap := range encaps {
 		for _, offload := range []string{"none", "tunnel"} {
 			for _, v6 := range []bool{false, true} {

@@ -45,6 +45,7 @@ func checksumsOf(f []string) (c checksums) {
 // where it does the NIC's work. The receiver's kernel takes it; a checksum that
 // is wrong it refuses, and checksumsOf counts.
 func TestAChecksumOfZeroThatWasLeftToTheNICIsRight(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{offload: "none"})
 	x, y := pair(b, model.L2, true, model.MPLSoGRE)
 	needs(t, "tshark")

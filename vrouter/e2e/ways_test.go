@@ -32,6 +32,7 @@ func (w *workload) command(name string, args ...string) (string, error) {
 // Real ping: the gateway answers, the MTU is as said, and what is larger is
 // refused by an error that the sender's kernel believes.
 func TestPingTheGatewayAndThePathMTU(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{config: map[string]any{"repair_interval": "1h"}}) // it would set the workload's MTU right again
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	for _, to := range []string{"10.1.0.1", "fd00:1::1", y.ip(4).String(), y.ip(6).String()} {
@@ -61,6 +62,7 @@ func TestPingTheGatewayAndThePathMTU(t *testing.T) {
 
 // Between two subnets of a network the router shows as one hop.
 func TestTracerouteShowsTheHop(t *testing.T) {
+	t.Parallel()
 	needs(t, "traceroute")
 	b := newBed(t, options{})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
@@ -80,6 +82,7 @@ func TestTracerouteShowsTheHop(t *testing.T) {
 // Bridged networks carry what is not IP, and broadcast reaches everyone but the
 // sender, once.
 func TestBridgedNetworksFloodAndAnswer(t *testing.T) {
+	t.Parallel()
 	for _, encap := range encaps {
 		t.Run(string(encap), func(t *testing.T) {
 			t.Parallel()
@@ -104,6 +107,7 @@ func TestBridgedNetworksFloodAndAnswer(t *testing.T) {
 }
 
 func TestATraceSaysWhereAPacketGoes(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	_, y := pair(b, model.L3, false, model.MPLSoUDP)
 	var trace inspect.Trace
@@ -119,6 +123,7 @@ func TestATraceSaysWhereAPacketGoes(t *testing.T) {
 
 // Kernel VXLAN on another node: both ways, with a bridge's static entries.
 func TestTheKernelsVXLANIsAPeer(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	kernel := b.nodes[1]
 	b.nodes = b.nodes[:1]
@@ -159,6 +164,7 @@ func TestTheKernelsVXLANIsAPeer(t *testing.T) {
 
 // A static route over two nodes is ECMP: flows spread, and each stays.
 func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{nodes: 3})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}
