@@ -9,21 +9,21 @@ import (
 
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/text"
 	"windtunnel/lab/units"
 )
 
 // textWidth is the longest line of what is printed for a person, in columns.
 const textWidth = 100
 
-// wrapped breaks text into lines of at most textWidth columns; those after the
+// wrapped breaks a line into lines of at most textWidth columns; those after the
 // first begin with the indent.
-func wrapped(text, indent string) string { return report.Wrap(text, textWidth, indent) }
+func wrapped(line, indent string) string { return text.Wrap(line, textWidth, indent) }
 
-// entry prints text after a label, in a column of its own.
-func entry(out io.Writer, label, text string) {
+// entry prints a line after a label, in a column of its own.
+func entry(out io.Writer, label, line string) {
 	indent := strings.Repeat(" ", lipgloss.Width(label))
-	fmt.Fprintln(out, strings.TrimRight(label+report.Wrap(text, textWidth, indent), " "))
+	fmt.Fprintln(out, strings.TrimRight(label+text.Wrap(line, textWidth, indent), " "))
 }
 
 // write prints the diagnosis for a person.
@@ -151,11 +151,11 @@ func (d *diagnosis) writeRemedies(b *strings.Builder) {
 		b.WriteString("\nHow to get what is missing\n")
 	}
 	for _, how := range order {
-		fmt.Fprintln(b, "  "+report.Wrap(strings.Join(names[how], ", ")+": "+how, textWidth-2, "    "))
+		fmt.Fprintln(b, "  "+text.Wrap(strings.Join(names[how], ", ")+": "+how, textWidth-2, "    "))
 	}
 	if len(d.Packages) == 0 {
 		return
 	}
 	b.WriteString("\nInstall everything that apt has\n")
-	fmt.Fprintln(b, "  "+strings.ReplaceAll(report.Wrap("apt-get install --no-install-recommends "+strings.Join(d.Packages, " "), textWidth-4, "    "), "\n", " \\\n"))
+	fmt.Fprintln(b, "  "+strings.ReplaceAll(text.Wrap("apt-get install --no-install-recommends "+strings.Join(d.Packages, " "), textWidth-4, "    "), "\n", " \\\n"))
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/spf13/cobra"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/text"
 )
 
 func explainCommand() *cobra.Command {
@@ -35,19 +36,19 @@ trials count.`,
 }
 
 // explain writes the explanation at the terminal's width.
-func explain(w io.Writer, r *report.Report) error {
+func explain(w io.Writer, r *model.Report) error {
 	o := tableOptions(w)
 	title := func(text string) string { return text }
 	if o.Color {
 		title = func(text string) string { return lipgloss.NewStyle().Bold(true).Render(text) }
 	}
 	var b strings.Builder
-	b.WriteString(title(report.Wrap(r.Run.Title+" ("+r.Run.ID+")", o.Width, "")) + "\n")
-	b.WriteString(report.Wrap(r.Run.Command(), o.Width, "  ") + "\n")
+	b.WriteString(title(text.Wrap(r.Run.Title+" ("+r.Run.ID+")", o.Width, "")) + "\n")
+	b.WriteString(text.Wrap(r.Run.Command(), o.Width, "  ") + "\n")
 	for _, s := range r.Explain() {
-		b.WriteString("\n" + title(report.Wrap(s.Title, o.Width, "")) + "\n")
+		b.WriteString("\n" + title(text.Wrap(s.Title, o.Width, "")) + "\n")
 		for _, p := range s.Paragraphs {
-			b.WriteString(report.Wrap("• "+p, o.Width, "  ") + "\n")
+			b.WriteString(text.Wrap("• "+p, o.Width, "  ") + "\n")
 		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -12,7 +12,8 @@ import (
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/profile"
 	"windtunnel/lab/profile/folded"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/text"
 )
 
 // profiledBlocks is the default number of blocks with profiled trials.
@@ -47,11 +48,11 @@ graph in report.html.`,
 }
 
 // writeProfiles prints the tables of a run's profiles and writes their files.
-func (s *runner) writeProfiles(r *report.Report, dir string) error {
+func (s *runner) writeProfiles(r *model.Report, dir string) error {
 	if len(r.Profiles) == 0 {
 		return nil
 	}
-	if err := report.WriteProfiles(s.out, r, tableOptions(s.out)); err != nil {
+	if err := text.WriteProfiles(s.out, r, tableOptions(s.out)); err != nil {
 		return err
 	}
 	for _, p := range r.Profiles {

@@ -13,8 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/html"
+	"windtunnel/lab/report/markdown"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/text"
 	"windtunnel/lab/results"
 )
 
@@ -22,16 +25,16 @@ import (
 type format struct {
 	name  string
 	file  string // its name in a report's folder
-	write func(w io.Writer, r *report.Report) error
+	write func(w io.Writer, r *model.Report) error
 }
 
 var formats = []format{
-	{"table", "report.txt", func(w io.Writer, r *report.Report) error { return report.WriteTable(w, r, tableOptions(w)) }},
+	{"table", "report.txt", func(w io.Writer, r *model.Report) error { return text.Write(w, r, tableOptions(w)) }},
 	{"html", "report.html", html.Write},
-	{"markdown", "report.md", report.WriteMarkdown},
-	{"json", "report.json", report.WriteJSON},
-	{"csv", "samples.csv", report.WriteCSV},
-	{"benchfmt", "bench.txt", report.WriteBenchfmt},
+	{"markdown", "report.md", markdown.Write},
+	{"json", "report.json", export.WriteJSON},
+	{"csv", "samples.csv", export.WriteCSV},
+	{"benchfmt", "bench.txt", export.WriteBenchfmt},
 }
 
 func formatNames() []string {
@@ -50,8 +53,8 @@ func findFormat(name string) (format, error) {
 	return formats[i], nil
 }
 
-func tableOptions(w io.Writer) report.TableOptions {
-	o := report.TableOptions{Width: 100}
+func tableOptions(w io.Writer) text.Options {
+	o := text.Options{Width: 100}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		o.Color = os.Getenv("NO_COLOR") == ""
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -88,7 +91,7 @@ func reportCommand() *cobra.Command {
 	return cmd
 }
 
-func loadReport(db, run string) (*report.Report, error) {
+func loadReport(db, run string) (*model.Report, error) {
 	store, err := openStore(db, true)
 	if err != nil {
 		return nil, err
@@ -97,16 +100,16 @@ func loadReport(db, run string) (*report.Report, error) {
 	return buildReport(store, run)
 }
 
-func buildReport(store *results.Store, run string) (*report.Report, error) {
+func buildReport(store *results.Store, run string) (*model.Report, error) {
 	data, err := store.Load(run)
 	if err != nil {
 		return nil, err
 	}
-	return report.Build(data.Run, data.Plan, data.Samples), nil
+	return model.Build(data.Run, data.Plan, data.Samples), nil
 }
 
 // writeFile writes a report whole or not at all.
-func writeFile(path string, f format, r *report.Report) error {
+func writeFile(path string, f format, r *model.Report) error {
 	var b bytes.Buffer
 	if err := f.write(&b, r); err != nil {
 		return fmt.Errorf("make the %s report: %w", f.name, err)

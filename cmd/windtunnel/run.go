@@ -23,7 +23,7 @@ import (
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/profile"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -134,7 +134,7 @@ func recorded(cmd *cobra.Command, args []string) string {
 			words = append(words, "--"+f.Name, value)
 		}
 	})
-	return report.Shell(words)
+	return phrase.Shell(words)
 }
 
 // aboveZero returns an error for a given flag whose value is 0. Without the flag,
@@ -430,7 +430,7 @@ func (s *runner) imprecise(samples []sample.Sample) bool {
 	if s.run.Options.Adjusted {
 		samples = condition.Adjust(samples, choice)
 	}
-	return len(report.Imprecision(*s.plan, samples, choice)) > 0
+	return len(model.Imprecision(*s.plan, samples, choice)) > 0
 }
 
 // adjust notes that the figures are adjusted for the state of the machine.

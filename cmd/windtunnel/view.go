@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"windtunnel/lab/experiment"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
@@ -102,10 +102,10 @@ func outcome(s sample.Sample, p experiment.Progress) string {
 		text += ", profiled"
 	}
 	if len(s.Gates) > 0 {
-		text += "; rejected (" + report.Brief(s.Gates) + ")"
+		text += "; rejected (" + model.Brief(s.Gates) + ")"
 	}
 	if len(s.Flags) > 0 {
-		text += "; flagged (" + report.Brief(s.Flags) + ")"
+		text += "; flagged (" + model.Brief(s.Flags) + ")"
 	}
 	return text + again
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -35,7 +35,7 @@ func (b *bench) agreement() error {
 // fabric's byte counters say less headers. The generator counts in the meter's
 // own window, so its every trial is held to it; another tool's window is its
 // own, so that a single trial tells of the stream's wander as well.
-func (b *bench) counters(r *report.Report, tool string) {
+func (b *bench) counters(r *model.Report, tool string) {
 	own := tool == "builtin"
 	figure, limit := tool+": throughput against the fabric's byte counters less headers, median trial", 0.02
 	if own {
@@ -61,7 +61,7 @@ func (b *bench) counters(r *report.Report, tool string) {
 
 // ratio prints the paired ratio of a comparison. A target is met where the
 // interval does not lie wholly on the wrong side of 1.
-func (b *bench) ratio(r *report.Report, subject, baseline string, m sample.Metric, what, target string, better int) {
+func (b *bench) ratio(r *model.Report, subject, baseline string, m sample.Metric, what, target string, better int) {
 	if c, ok := ratioOf(r, subject, baseline, m); ok {
 		met := c.High >= 1
 		if better < 0 {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -18,12 +18,12 @@ const slowdown = 0.03
 // verdicts counts what comparisons of a kind showed.
 type verdicts struct{ tests, alone, corrected int }
 
-func (v *verdicts) add(c report.Comparison) {
+func (v *verdicts) add(c model.Comparison) {
 	v.tests++
 	if c.P != nil && *c.P <= 0.05 {
 		v.alone++
 	}
-	if c.Verdict == report.Differs {
+	if c.Verdict == model.Differs {
 		v.corrected++
 	}
 }
@@ -35,7 +35,7 @@ func (v verdicts) share(n int) float64 { return float64(n) / float64(v.tests) }
 func (b *bench) honesty() error {
 	var all verdicts
 	alarmed := 0
-	var noise []*report.Report
+	var noise []*model.Report
 	for i := range b.runs {
 		r, err := b.suite(fmt.Sprintf("aa-%d", i), "aa")
 		if err != nil {
@@ -44,11 +44,11 @@ func (b *bench) honesty() error {
 		noise = append(noise, r)
 		any := false
 		for _, c := range r.Comparisons {
-			if c.Adjusted == nil || !report.Headline(c.Metric, false) && !report.Headline(c.Metric, true) {
+			if c.Adjusted == nil || !model.Headline(c.Metric, false) && !model.Headline(c.Metric, true) {
 				continue
 			}
 			all.add(c)
-			any = any || c.Verdict == report.Differs
+			any = any || c.Verdict == model.Differs
 		}
 		if any {
 			alarmed++
@@ -64,7 +64,7 @@ func (b *bench) honesty() error {
 }
 
 // keepNoise writes the samples of the runs, for the simulation over them.
-func (b *bench) keepNoise(runs []*report.Report) error {
+func (b *bench) keepNoise(runs []*model.Report) error {
 	if b.noise == "" {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -80,7 +80,7 @@ func (b *bench) row(figure, target, measured string, met bool) {
 
 // suite runs a suite into a store of its own and reads the report. args begin
 // with the suite where name is not it.
-func (b *bench) suite(name string, args ...string) (*report.Report, error) {
+func (b *bench) suite(name string, args ...string) (*model.Report, error) {
 	db := filepath.Join(b.folder, name+".db")
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		args = append([]string{name}, args...)
@@ -94,12 +94,12 @@ func (b *bench) suite(name string, args ...string) (*report.Report, error) {
 }
 
 // read has the program report the newest run of a store.
-func (b *bench) read(db string) (*report.Report, error) {
+func (b *bench) read(db string) (*model.Report, error) {
 	out, err := exec.Command(b.program, "report", "--format", "json", "--db", db).Output()
 	if err != nil {
 		return nil, fmt.Errorf("report the run in %s: %w", db, err)
 	}
-	var r report.Report
+	var r model.Report
 	if err := json.Unmarshal(out, &r); err != nil {
 		return nil, fmt.Errorf("read the report of %s: %w", db, err)
 	}
@@ -107,7 +107,7 @@ func (b *bench) read(db string) (*report.Report, error) {
 }
 
 // values lists a metric over a scenario's trials that count.
-func values(s report.Scenario, m sample.Metric) []float64 {
+func values(s model.Scenario, m sample.Metric) []float64 {
 	var v []float64
 	for _, smp := range s.Counting() {
 		if x, ok := smp.Metrics[m]; ok {
@@ -124,10 +124,10 @@ func total(v []float64) (sum float64) {
 	return sum
 }
 
-func find(r *report.Report, id string) (report.Scenario, bool) {
-	i := slices.IndexFunc(r.Scenarios, func(s report.Scenario) bool { return s.ID == id })
+func find(r *model.Report, id string) (model.Scenario, bool) {
+	i := slices.IndexFunc(r.Scenarios, func(s model.Scenario) bool { return s.ID == id })
 	if i < 0 {
-		return report.Scenario{}, false
+		return model.Scenario{}, false
 	}
 	return r.Scenarios[i], r.Scenarios[i].Trials > 0
 }

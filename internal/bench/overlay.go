@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -53,7 +53,7 @@ type bound struct {
 
 // bound prints a paired ratio with its interval. The target is met where the
 // median is within it; where only the interval reaches it, that is said.
-func (b *bench) bound(r *report.Report, w bound) {
+func (b *bench) bound(r *model.Report, w bound) {
 	target := fmt.Sprintf("≥ %.2f", w.limit)
 	if w.side == atMost {
 		target = fmt.Sprintf("≤ %.2f", w.limit)
@@ -72,7 +72,7 @@ func (b *bench) bound(r *report.Report, w bound) {
 }
 
 // untargeted prints a ratio that has no target.
-func (b *bench) untargeted(r *report.Report, subject, baseline string, m sample.Metric, what string) {
+func (b *bench) untargeted(r *model.Report, subject, baseline string, m sample.Metric, what string) {
 	measured := "not measured"
 	if c, ok := ratioOf(r, subject, baseline, m); ok {
 		measured = shown(c)
@@ -80,16 +80,16 @@ func (b *bench) untargeted(r *report.Report, subject, baseline string, m sample.
 	fmt.Printf("| %s: %s | | %s | |\n", subject, what, measured)
 }
 
-func shown(c report.Interval) string {
+func shown(c model.Interval) string {
 	return fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
 }
 
 // ratioOf finds a paired ratio. A scenario may be compared with several.
-func ratioOf(r *report.Report, subject, baseline string, m sample.Metric) (report.Interval, bool) {
+func ratioOf(r *model.Report, subject, baseline string, m sample.Metric) (model.Interval, bool) {
 	for _, c := range r.Comparisons {
 		if c.Subject == subject && c.Baseline == baseline && c.Metric == m {
 			return c.Ratio, true
 		}
 	}
-	return report.Interval{}, false
+	return model.Interval{}, false
 }

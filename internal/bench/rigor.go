@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/probe"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/testbed"
 )
@@ -59,7 +60,7 @@ func (b *bench) disturbed() error {
 	before, after := quiet.Ratio("bridge/stream", sample.Throughput), noisy.Ratio("bridge/stream", sample.Throughput)
 	v := noisy.Validity
 	what := fmt.Sprintf("a third of the run beside a CPU hog: bridge / raw in throughput against the quiet run (%d of %d trials did not count)", v.Gated, v.Attempts)
-	if after == nil || after.Verdict == report.TooFew {
+	if after == nil || after.Verdict == model.TooFew {
 		b.row(what, "within 3 %, or said", "the run says that it could not measure", true)
 		return nil
 	}
@@ -103,8 +104,8 @@ func (b *bench) analysis() error {
 		return err
 	}
 	start := time.Now()
-	r := report.Build(data.Run, data.Plan, data.Samples)
-	if err := report.WriteTable(io.Discard, r, report.TableOptions{}); err != nil {
+	r := model.Build(data.Run, data.Plan, data.Samples)
+	if err := text.Write(io.Discard, r, text.Options{}); err != nil {
 		return err
 	}
 	took := time.Since(start).Seconds()

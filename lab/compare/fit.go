@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"windtunnel/lab/phrase"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/text"
 )
 
 // textWidth is the longest line of a text table, in columns.
@@ -92,12 +92,12 @@ func fitted(lines []textLine, width int) []int {
 	return widths
 }
 
-// broken wraps text into lines of at most width characters. It breaks a word
+// broken wraps a line into lines of at most width characters. It breaks a word
 // only if the word alone is longer.
-func broken(text string, width int) []string {
+func broken(line string, width int) []string {
 	var lines []string
-	for line := range strings.SplitSeq(report.Wrap(text, width, ""), "\n") {
-		r := []rune(line)
+	for part := range strings.SplitSeq(text.Wrap(line, width, ""), "\n") {
+		r := []rune(part)
 		for len(r) > width && width > 0 {
 			lines, r = append(lines, string(r[:width])), r[width:]
 		}
@@ -108,6 +108,6 @@ func broken(text string, width int) []string {
 
 // writeWrapped writes wrapped text after an indent. Later lines are indented by two
 // columns more.
-func writeWrapped(b *strings.Builder, indent, text string) {
-	b.WriteString(indent + report.Wrap(text, textWidth, "  "+indent) + "\n")
+func writeWrapped(b *strings.Builder, indent, line string) {
+	b.WriteString(indent + text.Wrap(line, textWidth, "  "+indent) + "\n")
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/units"
@@ -19,17 +19,17 @@ type Row struct {
 	// baseline. One run has its interval over trials. Several runs have their
 	// geometric mean, with the lowest and the highest run as bounds. nil if a
 	// side has no figure.
-	A *report.Interval `json:"a,omitempty"`
-	B *report.Interval `json:"b,omitempty"`
+	A *model.Interval `json:"a,omitempty"`
+	B *model.Interval `json:"b,omitempty"`
 	// Ratio is B over A, with the interval from the spread between runs; nil if
 	// there is none.
-	Ratio    *report.Interval `json:"ratio,omitempty"`
-	Spread   *RunSpread       `json:"run_spread,omitempty"`
-	P        *float64         `json:"p,omitempty"`          // p-value of the test that Ratio's interval inverts
-	Adjusted *float64         `json:"p_holm,omitempty"`     // corrected over the rows of the table
-	Smallest *float64         `json:"detectable,omitempty"` // smallest relative difference that would have been found
-	Verdict  Verdict          `json:"verdict"`
-	Note     string           `json:"note,omitempty"`
+	Ratio    *model.Interval `json:"ratio,omitempty"`
+	Spread   *RunSpread      `json:"run_spread,omitempty"`
+	P        *float64        `json:"p,omitempty"`          // p-value of the test that Ratio's interval inverts
+	Adjusted *float64        `json:"p_holm,omitempty"`     // corrected over the rows of the table
+	Smallest *float64        `json:"detectable,omitempty"` // smallest relative difference that would have been found
+	Verdict  Verdict         `json:"verdict"`
+	Note     string          `json:"note,omitempty"`
 
 	before, after []runFigure
 	spread        stats.Spread // of logarithms, or of the figures where one is not positive
@@ -132,7 +132,7 @@ func (p *pairing) measure(r *Row, trials func(*columns) []float64, figure func([
 	}
 	r.P = &e.P
 	if !r.linear {
-		r.Ratio = &report.Interval{Median: math.Exp(e.Median), Low: math.Exp(e.Low), High: math.Exp(e.High), N: e.N, Level: e.Level}
+		r.Ratio = &model.Interval{Median: math.Exp(e.Median), Low: math.Exp(e.Low), High: math.Exp(e.High), N: e.N, Level: e.Level}
 	}
 	return true
 }
@@ -191,13 +191,13 @@ func undecide(rows []Row) {
 func (r *Row) decide(rows int, neutral bool) {
 	info, _ := sample.Describe(r.Metric)
 	switch {
-	case *r.Adjusted > report.Alpha:
+	case *r.Adjusted > model.Alpha:
 		r.Verdict = Alike
-		if *r.P <= report.Alpha {
+		if *r.P <= model.Alpha {
 			r.Verdict = Suggested
 		}
 		// A single test at alpha/m is what the first of Holm's m steps asks.
-		if d, err := r.spread.Detectable(len(r.after), len(r.before), report.Alpha/float64(rows), report.Power); err == nil && !r.linear {
+		if d, err := r.spread.Detectable(len(r.after), len(r.before), model.Alpha/float64(rows), model.Power); err == nil && !r.linear {
 			if d = math.Expm1(d); units.Finite(d) {
 				r.Smallest = &d
 			}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"windtunnel/lab/phrase"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/units"
@@ -85,12 +85,12 @@ func centreOf(ratios []float64) float64 {
 }
 
 // shown is a side's figure for readers.
-func shown(figures []runFigure) *report.Interval {
+func shown(figures []runFigure) *model.Interval {
 	switch len(figures) {
 	case 0:
 		return nil
 	case 1:
-		iv := report.MedianInterval(figures[0].trials)
+		iv := model.MedianInterval(figures[0].trials)
 		iv.Median = figures[0].value
 		return iv
 	}
@@ -99,7 +99,7 @@ func shown(figures []runFigure) *report.Interval {
 		xs[i] = f.value
 		sum += math.Log(f.value)
 	}
-	iv := report.MedianInterval(xs)
+	iv := model.MedianInterval(xs)
 	if slices.Min(xs) > 0 {
 		iv.Median = math.Exp(sum / float64(len(xs)))
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"windtunnel/lab/phrase"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -29,12 +29,12 @@ type Series struct {
 
 // TrendPoint is one run's figure.
 type TrendPoint struct {
-	Run      string          `json:"run"`
-	Started  time.Time       `json:"started"`
-	Revision string          `json:"revision,omitempty"`
-	Kernel   string          `json:"kernel,omitempty"`
-	Figure   report.Interval `json:"figure"` // SI unit of the metric
-	Change   *Change         `json:"change,omitempty"`
+	Run      string         `json:"run"`
+	Started  time.Time      `json:"started"`
+	Revision string         `json:"revision,omitempty"`
+	Kernel   string         `json:"kernel,omitempty"`
+	Figure   model.Interval `json:"figure"` // SI unit of the metric
+	Change   *Change        `json:"change,omitempty"`
 }
 
 // Change is a run at which the level changed.
@@ -140,7 +140,7 @@ func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 			changed++
 			continue
 		}
-		iv := report.MedianInterval(c.values(id, metric))
+		iv := model.MedianInterval(c.values(id, metric))
 		if iv == nil {
 			without++
 			continue
@@ -173,7 +173,7 @@ func (t *Trend) mark(runs []*columns) {
 		for k, p := range s.Points {
 			groups[k] = byID[p.Run].values(s.Scenario, s.Metric)
 		}
-		for _, c := range stats.ChangePoints(groups, report.Alpha/float64(len(t.Series))) {
+		for _, c := range stats.ChangePoints(groups, model.Alpha/float64(len(t.Series))) {
 			before, after := byID[s.Points[c.Index-1].Run], byID[s.Points[c.Index].Run]
 			s.Points[c.Index].Change = &Change{Before: c.Before, After: c.After, Ratio: c.Ratio, P: c.P,
 				Environment: list(Environments(before.side.Run.Environment, after.side.Run.Environment))}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"windtunnel/lab/phrase"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/units"
 )
 
@@ -62,7 +62,7 @@ func (s *Series) write(b *strings.Builder) {
 	for i, p := range s.Points {
 		medians[i] = p.Figure.Median
 	}
-	scale := report.ScaleOf(s.Metric, medians...)
+	scale := model.ScaleOf(s.Metric, medians...)
 	fmt.Fprintf(b, "\n%s  %s  %s\n", phrase.Printable(s.Scenario), s.Metric.Label(), Sparkline(medians))
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -87,11 +87,11 @@ func (c *Change) mark() string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("◀ ×%s, p %s", report.Scale{By: 1}.Print(c.Ratio), probability(c.P))
+	return fmt.Sprintf("◀ ×%s, p %s", model.Scale{By: 1}.Print(c.Ratio), probability(c.P))
 }
 
 // write prints the old and new level, and what else changed with that run.
-func (c *Change) write(b *strings.Builder, scale report.Scale) {
+func (c *Change) write(b *strings.Builder, scale model.Scale) {
 	fmt.Fprintf(b, "    level %s → %s", scale.Print(c.Before), scale.Print(c.After))
 	if len(c.Environment) == 0 {
 		fmt.Fprintln(b, "; nothing that is recorded of the machine changed with it")

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/units"
 )
 
@@ -47,7 +47,7 @@ func (r *Row) name() string {
 func (r *Row) sides() string {
 	a, b := r.figure(r.A), r.figure(r.B)
 	if r.Baseline == "" && r.A != nil && r.B != nil {
-		if unit := " " + report.ScaleOf(r.Metric, medians(r.A, r.B)...).Unit; strings.HasSuffix(b, unit) {
+		if unit := " " + model.ScaleOf(r.Metric, medians(r.A, r.B)...).Unit; strings.HasSuffix(b, unit) {
 			a = strings.TrimSuffix(a, unit)
 		}
 	}
@@ -73,18 +73,18 @@ func (r *Row) line() string {
 }
 
 // figure prints the median of a side; ratios to a baseline have no unit.
-func (r *Row) figure(iv *report.Interval) string {
+func (r *Row) figure(iv *model.Interval) string {
 	if iv == nil {
 		return "—"
 	}
 	if r.Baseline != "" {
-		return report.Scale{By: 1}.Print(iv.Median)
+		return model.Scale{By: 1}.Print(iv.Median)
 	}
-	scale := report.ScaleOf(r.Metric, medians(r.A, r.B)...)
+	scale := model.ScaleOf(r.Metric, medians(r.A, r.B)...)
 	return scale.Print(iv.Median)
 }
 
-func medians(ivs ...*report.Interval) []float64 {
+func medians(ivs ...*model.Interval) []float64 {
 	var xs []float64
 	for _, iv := range ivs {
 		if iv != nil {
@@ -95,13 +95,13 @@ func medians(ivs ...*report.Interval) []float64 {
 }
 
 // bracketed prints a ratio as "0.951 [0.940, 0.962]".
-func bracketed(iv *report.Interval) string {
+func bracketed(iv *model.Interval) string {
 	if iv == nil {
 		return "—"
 	}
 	shown := *iv
 	shown.N = max(shown.N, 2) // with one run for each side the ratio still has an interval
-	median, bounds := report.Scale{By: 1}.Figure(shown)
+	median, bounds := model.Scale{By: 1}.Figure(shown)
 	return strings.TrimSpace(median + " " + bounds)
 }
 

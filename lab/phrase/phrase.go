@@ -1,5 +1,6 @@
 // Package phrase has the helpers for the texts of messages: counts with a noun,
-// lists, clipped and printable text, and the edit distance between two names.
+// lists, clipped and printable text, words for a shell, and the edit distance
+// between two names.
 package phrase
 
 import (
@@ -61,6 +62,20 @@ func Printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// Shell joins argv so that a POSIX shell splits it into the same words.
+func Shell(argv []string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		plain := a != "" && strings.IndexFunc(a, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=+@%", r))
+		}) < 0
+		if words[i] = a; !plain {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // Distance is the optimal string alignment distance in characters: insertions,

@@ -1,6 +1,8 @@
 package phrase
 
 import (
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,5 +30,23 @@ func TestDistanceCountsEditsAndSwappedNeighbours(t *testing.T) {
 		if got := Distance(c.a, c.b); got != c.want {
 			t.Errorf("Distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}
+	}
+}
+
+func TestShellSplitsTheLineIntoTheSameWords(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh")
+	}
+	argv := []string{"a b", "", "it's", `"$HOME"`, "-m", "1,0,10.0.0.2", "`id`", "*", "x;y", "\\", "#c", "~", "ü"}
+	out, err := exec.Command(sh, "-c", "printf '%s\\0' "+Shell(argv)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); !slices.Equal(got, argv) {
+		t.Errorf("%q, want %q", got, argv)
+	}
+	if got := Shell([]string{"windtunnel", "-m", "1,0,10.0.0.2"}); got != "windtunnel -m 1,0,10.0.0.2" {
+		t.Errorf("plain words are quoted: %s", got)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/export"
+	"windtunnel/lab/report/model"
 )
 
 // tab is a page in a real browser, and all that went wrong in it.
@@ -38,7 +39,7 @@ func (p *tab) seen() (problems, requests []string) {
 }
 
 // browse writes the report to a file and opens it in chromium at this width.
-func browse(t *testing.T, r *report.Report, width int64, first ...chromedp.Action[chromedp.Void]) *tab {
+func browse(t *testing.T, r *model.Report, width int64, first ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	chromium := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -229,7 +230,7 @@ func TestPageInABrowser(t *testing.T) {
 			document.getElementById('download').click();
 		})`, chromedp.EvalAwaitPromise))
 		var want bytes.Buffer
-		if err := report.WriteJSON(&want, r); err != nil {
+		if err := export.WriteJSON(&want, r); err != nil {
 			t.Fatal(err)
 		}
 		if got != want.String() {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -81,7 +81,7 @@ func (c *card) add(workload string, line cardLine) {
 
 // keyName names the metric on a card; ok is false for those that a card leaves
 // out.
-func (b *builder) keyName(c *report.Comparison) (string, bool) {
+func (b *builder) keyName(c *model.Comparison) (string, bool) {
 	subject := b.rows[c.Subject]
 	if subject == nil || b.rows[c.Baseline] == nil {
 		return "", false
@@ -102,18 +102,18 @@ func (b *builder) keyName(c *report.Comparison) (string, bool) {
 	return "", false
 }
 
-func costLine(name string, c *report.Comparison) cardLine {
+func costLine(name string, c *model.Comparison) cardLine {
 	v := c.Verdict
 	line := cardLine{Name: name, Big: change(c.Ratio.Median), Small: bounds(c.Ratio), Mark: markOfComparison(c)}
 	line.Tone = toneOf(c.Metric, v, c.Ratio.Median-1)
 	switch v {
-	case report.Alike:
+	case model.Alike:
 		line.Big, line.Tone = "no difference", "none"
 		line.Mark = mark{} // the figure says it already
 		if d := c.Detectable; d != nil && *d > 0 {
 			line.Mark = mark{Sign: "≈", Word: share(*d) + " would have shown", Class: "alike"}
 		}
-	case report.TooFew:
+	case model.TooFew:
 		line.Small = strings.TrimSpace(fmt.Sprintf("%s in %d trials", line.Small, c.Ratio.N))
 		if c.Ratio.N == 1 {
 			line.Small = "in 1 trial"
@@ -125,7 +125,7 @@ func costLine(name string, c *report.Comparison) cardLine {
 // change prints a ratio as the change that it is: 0.784 as "−21.6 %".
 func change(ratio float64) string { return signed(100*(ratio-1)) + " %" }
 
-func bounds(iv report.Interval) string {
+func bounds(iv model.Interval) string {
 	if iv.N < 2 {
 		return ""
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
 // compared is a run of streams in which each pair, a subject and its baseline,
 // was compared.
-func compared(pairs ...[2]string) *report.Report {
+func compared(pairs ...[2]string) *model.Report {
 	plan := suite.Plan{Suite: "s", Title: "t"}
 	var samples []sample.Sample
 	var ids []string
@@ -35,12 +35,12 @@ func compared(pairs ...[2]string) *report.Report {
 	for _, p := range pairs {
 		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Subject: p[0], Baseline: p[1]})
 	}
-	return report.Build(sample.Run{ID: "r", Status: sample.Complete}, plan, samples)
+	return model.Build(sample.Run{ID: "r", Status: sample.Complete}, plan, samples)
 }
 
 // outline is the headings of the cards and the names of their lines.
-func outline(r *report.Report) []string {
-	b := &builder{r: r, rows: make(map[string]*report.Scenario), paints: paints(r)}
+func outline(r *model.Report) []string {
+	b := &builder{r: r, rows: make(map[string]*model.Scenario), paints: paints(r)}
 	for i := range r.Scenarios {
 		b.rows[r.Scenarios[i].ID] = &r.Scenarios[i]
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -59,7 +59,7 @@ func (b *builder) cells() []cellCharts {
 		scale, most := cellScale(append(half[:len(half):len(half)], full...))
 		for _, d := range []struct {
 			key, title string
-			rows       []*report.Scenario
+			rows       []*model.Scenario
 		}{
 			{"half", "One direction (half duplex)", half},
 			{"full", "Both directions at once (full duplex)", full},
@@ -75,7 +75,7 @@ func (b *builder) cells() []cellCharts {
 
 // duplexes parts a system's streams that have a throughput by direction; left
 // counts those that have none.
-func (b *builder) duplexes(system string) (half, full []*report.Scenario, left int) {
+func (b *builder) duplexes(system string) (half, full []*model.Scenario, left int) {
 	for i := range b.r.Scenarios {
 		s := &b.r.Scenarios[i]
 		switch {
@@ -92,7 +92,7 @@ func (b *builder) duplexes(system string) (half, full []*report.Scenario, left i
 }
 
 // shared counts the groups that are in both lists.
-func shared(half, full []*report.Scenario) int {
+func shared(half, full []*model.Scenario) int {
 	there, both := map[string]bool{}, map[string]bool{}
 	for _, s := range half {
 		there[suite.Group(s.ID)] = true
@@ -107,14 +107,14 @@ func shared(half, full []*report.Scenario) int {
 
 // cellScale is the unit in which a system's throughputs are read, and where
 // their axis ends: a round figure that holds the largest interval.
-func cellScale(rows []*report.Scenario) (report.Scale, float64) {
+func cellScale(rows []*model.Scenario) (model.Scale, float64) {
 	var medians []float64
 	top := 0.0
 	for _, s := range rows {
 		medians = append(medians, s.Throughput.Median)
 		top = max(top, s.Throughput.Median, s.Throughput.High)
 	}
-	scale := report.ScaleOf(sample.Throughput, medians...)
+	scale := model.ScaleOf(sample.Throughput, medians...)
 	if top <= 0 {
 		return scale, 1
 	}
@@ -123,7 +123,7 @@ func cellScale(rows []*report.Scenario) (report.Scale, float64) {
 	return scale, math.Ceil(top/step) * step
 }
 
-func (b *builder) fill(c *cellChart, rows []*report.Scenario, scale report.Scale) {
+func (b *builder) fill(c *cellChart, rows []*model.Scenario, scale model.Scale) {
 	groups := map[string]int{}
 	for _, s := range rows {
 		groups[suite.Group(s.ID)]++
@@ -135,9 +135,9 @@ func (b *builder) fill(c *cellChart, rows []*report.Scenario, scale report.Scale
 			r.Label = s.ID
 		}
 		text := r.Label + " " + r.Bar.Text
-		for i, iv := range []*report.Interval{s.SenderCPU, s.ReceiverCPU} {
+		for i, iv := range []*model.Interval{s.SenderCPU, s.ReceiverCPU} {
 			if iv != nil {
-				r.CPU[i] = barOf(iv, report.Scale{Unit: "%", By: 1})
+				r.CPU[i] = barOf(iv, model.Scale{Unit: "%", By: 1})
 				text += fmt.Sprintf(", CPU of the %s %s %%", []string{"sender", "receiver"}[i], r.CPU[i].Text)
 			}
 		}
@@ -147,7 +147,7 @@ func (b *builder) fill(c *cellChart, rows []*report.Scenario, scale report.Scale
 	c.Alt = fmt.Sprintf("%s: throughput in %s with CPU: %s. The tables below have all figures.", c.Title, c.Unit, strings.Join(said, "; "))
 }
 
-func barOf(iv *report.Interval, scale report.Scale) *bar {
+func barOf(iv *model.Interval, scale model.Scale) *bar {
 	text, _ := scale.Figure(*iv)
 	return &bar{Median: iv.Median, Low: iv.Low, High: iv.High, Text: text}
 }

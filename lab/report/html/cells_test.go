@@ -7,13 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/suite"
 )
 
 // duplex is the sample run with settings of one system in one direction and in
 // both: figures by id, Gbit/s and CPU; 0 was not measured.
-func duplex(t testing.TB, cells map[string][3]float64, ids ...string) *report.Report {
+func duplex(t testing.TB, cells map[string][3]float64, ids ...string) *model.Report {
 	t.Helper()
 	r := quick(t)
 	like := *scenario(r, "bridge/stream")

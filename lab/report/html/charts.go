@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -95,7 +95,7 @@ type trial struct {
 	Out    [][2]float64 `json:"out"` // from and to, s: slices that the figures leave out
 }
 
-func (b *builder) charts(tables []report.Figures) charts {
+func (b *builder) charts(tables []model.Figures) charts {
 	var c charts
 	for _, f := range tables {
 		c.Panels = append(c.Panels, b.panels(f)...)
@@ -113,7 +113,7 @@ func (b *builder) charts(tables []report.Figures) charts {
 }
 
 // panels of one table: the main figure, CPU beside it, and latency.
-func (b *builder) panels(f report.Figures) []panel {
+func (b *builder) panels(f model.Figures) []panel {
 	id, main, name := "streams", sample.Throughput, "Throughput"
 	if f.Exchange {
 		id, main, name = "exchange", sample.Transactions, "Transactions"
@@ -134,7 +134,7 @@ func (b *builder) panels(f report.Figures) []panel {
 }
 
 // bars makes a panel of one metric a side; ok is false where no row has any.
-func (b *builder) bars(f report.Figures, id, title string, metrics []sample.Metric, sides []string) (panel, bool) {
+func (b *builder) bars(f model.Figures, id, title string, metrics []sample.Metric, sides []string) (panel, bool) {
 	p := panel{ID: id, Kind: "bars", Title: title, Sides: sides}
 	var all []float64
 	for _, s := range f.Rows {
@@ -144,7 +144,7 @@ func (b *builder) bars(f report.Figures, id, title string, metrics []sample.Metr
 			}
 		}
 	}
-	scale := report.ScaleOf(metrics[0], all...)
+	scale := model.ScaleOf(metrics[0], all...)
 	p.Unit, p.By = scale.Unit, scale.By
 	var said []string
 	for i, s := range f.Rows {
@@ -166,7 +166,7 @@ func (b *builder) bars(f report.Figures, id, title string, metrics []sample.Metr
 }
 
 // points are the values of the trials that count, by block.
-func points(s *report.Scenario, m sample.Metric) [][2]float64 {
+func points(s *model.Scenario, m sample.Metric) [][2]float64 {
 	var list [][2]float64
 	for _, sm := range s.Counting() {
 		if v, ok := sm.Metrics[m]; ok {
@@ -177,7 +177,7 @@ func points(s *report.Scenario, m sample.Metric) [][2]float64 {
 }
 
 // latency makes the panel of percentiles.
-func (b *builder) latency(f report.Figures, id string) (panel, bool) {
+func (b *builder) latency(f model.Figures, id string) (panel, bool) {
 	p := panel{ID: id, Kind: "latency", Title: "Latency of a round trip"}
 	least := math.Inf(1)
 	for _, s := range f.Rows {
@@ -188,12 +188,12 @@ func (b *builder) latency(f report.Figures, id string) (panel, bool) {
 	if math.IsInf(least, 1) {
 		return p, false
 	}
-	scale := report.ScaleOf(sample.LatencyP50, least)
+	scale := model.ScaleOf(sample.LatencyP50, least)
 	p.Unit, p.By = scale.Unit, scale.By
 	var said []string
 	for i, s := range f.Rows {
 		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: s.Absent()}
-		for _, q := range report.Percentiles {
+		for _, q := range model.Percentiles {
 			iv := s.Interval(q.Metric)
 			if iv == nil {
 				continue
@@ -207,7 +207,7 @@ func (b *builder) latency(f report.Figures, id string) (panel, bool) {
 		}
 		p.Rows = append(p.Rows, r)
 	}
-	for _, q := range report.Percentiles {
+	for _, q := range model.Percentiles {
 		p.Sides = append(p.Sides, q.Name)
 	}
 	p.Alt = "Latency percentiles by scenario: " + strings.Join(said, ", ") + ". The tables below have all figures."
@@ -241,11 +241,11 @@ func (b *builder) ratios() []ratios {
 
 // dot is left out where it says nothing: throughput that follows from
 // transactions.
-func (b *builder) dot(c *report.Comparison) (dot, bool) {
+func (b *builder) dot(c *model.Comparison) (dot, bool) {
 	if _, ok := b.keyName(c); !ok && c.Metric != sample.LatencyP99 {
 		return dot{}, false
 	}
-	median, bounds := report.Scale{By: 1}.Figure(c.Ratio)
+	median, bounds := model.Scale{By: 1}.Figure(c.Ratio)
 	d := dot{
 		Subject: c.Subject, Baseline: c.Baseline, paint: b.paints[c.Subject],
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
@@ -260,7 +260,7 @@ func (b *builder) dot(c *report.Comparison) (dot, bool) {
 
 // oneWorkload reports whether the groups' names tell this comparison from
 // every other of the same metric.
-func (b *builder) oneWorkload(c *report.Comparison) bool {
+func (b *builder) oneWorkload(c *model.Comparison) bool {
 	for i := range b.r.Comparisons {
 		o := &b.r.Comparisons[i]
 		if o != c && o.Metric == c.Metric && suite.Group(o.Subject) == suite.Group(c.Subject) && suite.Group(o.Baseline) == suite.Group(c.Baseline) {

@@ -3,7 +3,7 @@ package html
 import (
 	"fmt"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/suite"
 )
 
@@ -27,7 +27,7 @@ const colours = 7
 
 // paints gives every scenario its colour by its id. The host's own stack is
 // neutral; the other systems take colours in the order in which they appear.
-func paints(r *report.Report) map[string]paint {
+func paints(r *model.Report) map[string]paint {
 	bySystem := map[string]int{"raw": 0}
 	list := make(map[string]paint, len(r.Scenarios))
 	next := 0

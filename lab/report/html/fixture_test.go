@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"windtunnel/lab/profile/folded"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -16,16 +16,16 @@ func at[T any](v T) *T { return &v }
 // rigorous is the sample run with all that a sceptical reader asks for: verdicts,
 // a ladder, hypotheses, a trial that failed a gate, a precision that was not
 // reached, and profiles of two systems.
-func rigorous(t testing.TB) *report.Report {
+func rigorous(t testing.TB) *model.Report {
 	t.Helper()
 	r := quick(t)
 	judge(r)
-	r.Ladders = []report.Ladder{streamLadder(r)}
+	r.Ladders = []model.Ladder{streamLadder(r)}
 	r.Hypotheses = claims()
 	mar(r)
-	r.Precision = &report.Precision{Wanted: 0.02, Blocks: 12, Why: "±2 % was asked for and not reached in 12 blocks: the plan allows no more.",
-		Widest: []report.Imprecise{{Subject: "vxlan/stream", Baseline: "raw/stream", Metric: sample.ReceiverCPU, HalfWidth: 0.034}}}
-	r.Profiles = []report.Profile{
+	r.Precision = &model.Precision{Wanted: 0.02, Blocks: 12, Why: "±2 % was asked for and not reached in 12 blocks: the plan allows no more.",
+		Widest: []model.Imprecise{{Subject: "vxlan/stream", Baseline: "raw/stream", Metric: sample.ReceiverCPU, HalfWidth: 0.034}}}
+	r.Profiles = []model.Profile{
 		profileOf(t, "raw/stream", "sender", 1, 0.80), profileOf(t, "raw/stream", "receiver", 1, 0.55),
 		profileOf(t, "vxlan/stream", "sender", 1.15, 0.92), profileOf(t, "vxlan/stream", "receiver", 1.4, 0.9),
 	}
@@ -33,31 +33,31 @@ func rigorous(t testing.TB) *report.Report {
 }
 
 // judge gives the comparisons one verdict of each kind.
-func judge(r *report.Report) {
+func judge(r *model.Report) {
 	for i := range r.Comparisons {
 		c := &r.Comparisons[i]
-		c.Verdict, c.Distinct = report.Differs, true
+		c.Verdict, c.Distinct = model.Differs, true
 		c.P, c.Adjusted, c.Detectable = at(0.0005), at(0.0125), at(0.031)
 		switch c.Subject + " " + string(c.Metric) {
 		case "bridge/stream " + string(sample.SenderCPUPerByte):
-			c.Verdict, c.Distinct = report.Suggested, false
+			c.Verdict, c.Distinct = model.Suggested, false
 		case "bridge/rr " + string(sample.LatencyP50):
-			c.Verdict, c.Distinct = report.Alike, false
+			c.Verdict, c.Distinct = model.Alike, false
 		case "vxlan/rr " + string(sample.LatencyP50):
-			c.Verdict, c.Distinct, c.P, c.Adjusted = report.TooFew, false, nil, nil
+			c.Verdict, c.Distinct, c.P, c.Adjusted = model.TooFew, false, nil, nil
 		}
 	}
 }
 
-func interval(median, half float64) *report.Interval {
-	return &report.Interval{Median: median, Low: median - half, High: median + half, N: 6, Level: 0.97}
+func interval(median, half float64) *model.Interval {
+	return &model.Interval{Median: median, Low: median - half, High: median + half, N: 6, Level: 0.97}
 }
 
 // streamLadder climbs from raw over bridge to VXLAN; the bridge's CPU is not
 // significant, and macvlan, at the end, was skipped.
-func streamLadder(r *report.Report) report.Ladder {
-	cost := func(m sample.Metric, figure, added, half float64, v report.Verdict) report.Cost {
-		c := report.Cost{Metric: m, Figure: interval(figure, figure/100)}
+func streamLadder(r *model.Report) model.Ladder {
+	cost := func(m sample.Metric, figure, added, half float64, v model.Verdict) model.Cost {
+		c := model.Cost{Metric: m, Figure: interval(figure, figure/100)}
 		if v != "" {
 			c.Added, c.Ratio = interval(added, half), interval(figure/(figure-added), half/figure)
 			c.P, c.Adjusted, c.Verdict = at(0.001), at(0.004), v
@@ -65,35 +65,35 @@ func streamLadder(r *report.Report) report.Ladder {
 		}
 		return c
 	}
-	return report.Ladder{Title: "what a stream pays", Steps: []report.Rung{
-		{Scenario: "raw/stream", Name: "the host's own stack", Costs: []report.Cost{
+	return model.Ladder{Title: "what a stream pays", Steps: []model.Rung{
+		{Scenario: "raw/stream", Name: "the host's own stack", Costs: []model.Cost{
 			cost(sample.Throughput, 11e9, 0, 0, ""), cost(sample.SenderCPUPerByte, 0.60, 0, 0, ""), cost(sample.ReceiverCPUPerByte, 0.41, 0, 0, "")}},
-		{Scenario: "bridge/stream", Name: "the bridge", From: "raw/stream", Costs: []report.Cost{
-			cost(sample.Throughput, 10.6e9, -0.4e9, 0.1e9, report.Differs), cost(sample.SenderCPUPerByte, 0.61, 0.01, 0.02, report.Alike), cost(sample.ReceiverCPUPerByte, 0.44, 0.03, 0.02, report.Suggested)}},
-		{Scenario: "vxlan/stream", Name: "encapsulation in VXLAN", From: "bridge/stream", Costs: []report.Cost{
-			cost(sample.Throughput, 8.6e9, -2e9, 0.2e9, report.Differs), cost(sample.SenderCPUPerByte, 0.75, 0.14, 0.02, report.Differs), cost(sample.ReceiverCPUPerByte, 0.52, 0.08, 0.01, report.Differs)}},
+		{Scenario: "bridge/stream", Name: "the bridge", From: "raw/stream", Costs: []model.Cost{
+			cost(sample.Throughput, 10.6e9, -0.4e9, 0.1e9, model.Differs), cost(sample.SenderCPUPerByte, 0.61, 0.01, 0.02, model.Alike), cost(sample.ReceiverCPUPerByte, 0.44, 0.03, 0.02, model.Suggested)}},
+		{Scenario: "vxlan/stream", Name: "encapsulation in VXLAN", From: "bridge/stream", Costs: []model.Cost{
+			cost(sample.Throughput, 8.6e9, -2e9, 0.2e9, model.Differs), cost(sample.SenderCPUPerByte, 0.75, 0.14, 0.02, model.Differs), cost(sample.ReceiverCPUPerByte, 0.52, 0.08, 0.01, model.Differs)}},
 		{Scenario: "macvlan/stream", Name: "macvlan", From: "vxlan/stream"},
 	}}
 }
 
-func claims() []report.Hypothesis {
-	claim := func(text, asked string, j report.Judgement, observed ...report.Observed) report.Hypothesis {
-		return report.Hypothesis{Hypothesis: suite.Hypothesis{Claim: text, Metric: string(sample.Throughput), Baseline: "raw/stream", Printed: asked},
+func claims() []model.Hypothesis {
+	claim := func(text, asked string, j model.Judgement, observed ...model.Observed) model.Hypothesis {
+		return model.Hypothesis{Hypothesis: suite.Hypothesis{Claim: text, Metric: string(sample.Throughput), Baseline: "raw/stream", Printed: asked},
 			Judgement: j, Observed: observed, Why: "the figures of “" + text + "” in a sentence"}
 	}
-	return []report.Hypothesis{
-		claim("VXLAN leaves at least 70 % of the throughput", "≥ 0.7", report.Holds, report.Observed{Subject: "vxlan/stream", Ratio: interval(0.784, 0.004), Judgement: report.Holds}),
-		claim("VXLAN takes less than a tenth", "≥ 0.9", report.Refuted, report.Observed{Subject: "vxlan/stream", Ratio: interval(0.784, 0.004), Judgement: report.Refuted}),
-		claim("bridges take nothing, wherever the containers are", "1 ± 5 %", report.Undecided,
-			report.Observed{Subject: "bridge/stream", Ratio: interval(0.96, 0.02), Judgement: report.Undecided},
-			report.Observed{Subject: "macvlan/stream", Judgement: report.Undecided}),
+	return []model.Hypothesis{
+		claim("VXLAN leaves at least 70 % of the throughput", "≥ 0.7", model.Holds, model.Observed{Subject: "vxlan/stream", Ratio: interval(0.784, 0.004), Judgement: model.Holds}),
+		claim("VXLAN takes less than a tenth", "≥ 0.9", model.Refuted, model.Observed{Subject: "vxlan/stream", Ratio: interval(0.784, 0.004), Judgement: model.Refuted}),
+		claim("bridges take nothing, wherever the containers are", "1 ± 5 %", model.Undecided,
+			model.Observed{Subject: "bridge/stream", Ratio: interval(0.96, 0.02), Judgement: model.Undecided},
+			model.Observed{Subject: "macvlan/stream", Judgement: model.Undecided}),
 	}
 }
 
 const gateMessage = "processes outside the experiment used 31 % of node b's CPUs, more than the 3 % that pass"
 
 // mar marks two trials of vxlan/stream: block 2 was repeated, block 5 is lost.
-func mar(r *report.Report) {
+func mar(r *model.Report) {
 	row := scenario(r, "vxlan/stream")
 	gate := sample.Gate{Name: sample.ForeignCPU, Value: 31, Limit: 3, Unit: "%", Message: gateMessage}
 	for i := range row.Samples {
@@ -119,12 +119,12 @@ func mar(r *report.Report) {
 		}
 	}
 	row.Trials, row.Failed = 5, 1
-	row.Flags = []report.GateCount{{Name: sample.Unsteady, Trials: 2, Worst: sample.Gate{Value: 14, Limit: 10, Unit: "%"}}}
-	r.Validity = report.Validity{Attempts: 53, Valid: 48, Failed: 3, Gated: 2, Profiled: 1, Missing: map[string]int{"vxlan/stream": 1},
-		Gates: []report.GateCount{{Name: sample.ForeignCPU, Trials: 2, Worst: gate}}}
+	row.Flags = []model.GateCount{{Name: sample.Unsteady, Trials: 2, Worst: sample.Gate{Value: 14, Limit: 10, Unit: "%"}}}
+	r.Validity = model.Validity{Attempts: 53, Valid: 48, Failed: 3, Gated: 2, Profiled: 1, Missing: map[string]int{"vxlan/stream": 1},
+		Gates: []model.GateCount{{Name: sample.ForeignCPU, Trials: 2, Worst: gate}}}
 }
 
-func scenario(r *report.Report, id string) *report.Scenario {
+func scenario(r *model.Report, id string) *model.Scenario {
 	for i := range r.Scenarios {
 		if r.Scenarios[i].ID == id {
 			return &r.Scenarios[i]
@@ -170,7 +170,7 @@ func stacks(heavier float64) []folded.Stack {
 }
 
 // profileOf is 3 s of one CPU.
-func profileOf(t testing.TB, scenario, side string, heavier, metered float64) report.Profile {
+func profileOf(t testing.TB, scenario, side string, heavier, metered float64) model.Profile {
 	t.Helper()
 	p := &folded.Profile{Node: "a", Side: side, CPUs: []int{0}, Seconds: 3, Rate: 997, Clock: "cpu-clock", Stacks: stacks(heavier)}
 	for _, s := range p.Stacks {
@@ -179,13 +179,13 @@ func profileOf(t testing.TB, scenario, side string, heavier, metered float64) re
 	return packedProfile(t, scenario, p, metered)
 }
 
-func packedProfile(t testing.TB, scenario string, p *folded.Profile, metered float64) report.Profile {
+func packedProfile(t testing.TB, scenario string, p *folded.Profile, metered float64) model.Profile {
 	t.Helper()
 	data, err := folded.Encode(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report.Profile{Scenario: scenario, Side: p.Side, Data: data, Metered: metered, Sampled: folded.Sum(p).Busy, Slowdown: interval(0.97, 0.01)}
+	return model.Profile{Scenario: scenario, Side: p.Side, Data: data, Metered: metered, Sampled: folded.Sum(p).Busy, Slowdown: interval(0.97, 0.01)}
 }
 
 // wide is a profile of n stacks of equal weight that part at random depths.

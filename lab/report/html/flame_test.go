@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"windtunnel/lab/profile/folded"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -77,7 +77,7 @@ func TestSmallFramesStandTogetherAndNothingIsLost(t *testing.T) {
 	}
 	g := planter{names: map[string]int{}, categories: map[string]int{}}
 	root := folded.Flame(p)
-	g.side(&decoded{Profile: &report.Profile{}, profile: p, flame: root}, leastFrame)
+	g.side(&decoded{Profile: &model.Profile{}, profile: p, flame: root}, leastFrame)
 	s := g.Sides[0]
 	if len(s.Name) != 4 { // the side, c, large and the rest
 		t.Fatalf("%d frames remain: %v of %v", len(s.Name), s.Name, g.Names)
@@ -89,7 +89,7 @@ func TestSmallFramesStandTogetherAndNothingIsLost(t *testing.T) {
 
 func TestFlameGraphsThatAreTooLargeLoseTheirSmallestFrames(t *testing.T) {
 	p := wide(1_500, "sender", 7)
-	list := []decoded{{Profile: &report.Profile{Scenario: "s", Side: "sender"}, profile: p, flame: folded.Flame(p), categories: folded.Categories(p)}}
+	list := []decoded{{Profile: &model.Profile{Scenario: "s", Side: "sender"}, profile: p, flame: folded.Flame(p), categories: folded.Categories(p)}}
 	whole, part, err := plant(list, mostFlames)
 	if err != nil || part != leastFrame {
 		t.Fatalf("a page with room puts frames below %v together (%v)", part, err)
@@ -120,7 +120,7 @@ func TestPageOfManyLargeProfilesStaysSmall(t *testing.T) {
 		}
 	}
 	contains(t, prose(page), "stand together as", "The download leaves out the stacks of the CPU profiles")
-	var back report.Report
+	var back model.Report
 	if err := json.Unmarshal(unpacked(t, page), &back); err != nil || len(back.Profiles) != 16 || back.Profiles[0].Data != "" || r.Profiles[0].Data == "" {
 		t.Errorf("the download has %d profiles (%v), want 16 without stacks, and the report its own as they were", len(back.Profiles), err)
 	}
@@ -128,8 +128,8 @@ func TestPageOfManyLargeProfilesStaysSmall(t *testing.T) {
 
 func TestTablesAddUpToTheMeterOrSayByHowMuchNot(t *testing.T) {
 	r := rigorous(t)
-	b := &builder{r: r, rows: map[string]*report.Scenario{"raw/stream": scenario(r, "raw/stream")}}
-	r.Profiles = []report.Profile{profileOf(t, "raw/stream", "sender", 1, 0.67), profileOf(t, "raw/stream", "receiver", 1, 0.8), profileOf(t, "raw/stream", "receiver", 1, math.NaN())}
+	b := &builder{r: r, rows: map[string]*model.Scenario{"raw/stream": scenario(r, "raw/stream")}}
+	r.Profiles = []model.Profile{profileOf(t, "raw/stream", "sender", 1, 0.67), profileOf(t, "raw/stream", "receiver", 1, 0.8), profileOf(t, "raw/stream", "receiver", 1, math.NaN())}
 	p, _, err := b.profiles()
 	if err != nil {
 		t.Fatal(err)
@@ -160,9 +160,9 @@ func TestCPUPerByteRestsOnTheThroughputBesideTheProfiler(t *testing.T) {
 	gbit := func(v float64) sample.Sample {
 		return sample.Sample{Profiled: true, Metrics: sample.Metrics{sample.Throughput: v * 1e9}}
 	}
-	row := &report.Scenario{ID: "s", Throughput: &report.Interval{Median: 8e9}}
-	b := &builder{rows: map[string]*report.Scenario{"s": row}}
-	p := &report.Profile{Scenario: "s", Slowdown: &report.Interval{Median: 0.5}}
+	row := &model.Scenario{ID: "s", Throughput: &model.Interval{Median: 8e9}}
+	b := &builder{rows: map[string]*model.Scenario{"s": row}}
+	p := &model.Profile{Scenario: "s", Slowdown: &model.Interval{Median: 0.5}}
 	if got := b.payload(p); got != 0.5e9 {
 		t.Errorf("without trials of its own it is %v bytes a second, want half of 1e9", got)
 	}
@@ -170,10 +170,10 @@ func TestCPUPerByteRestsOnTheThroughputBesideTheProfiler(t *testing.T) {
 	if got := b.payload(p); got != 5e9/8 {
 		t.Errorf("with trials of its own it is %v bytes a second, want their median, %v", got, 5e9/8)
 	}
-	if got := b.payload(&report.Profile{Scenario: "s", Bytes: 7}); got != 7 {
+	if got := b.payload(&model.Profile{Scenario: "s", Bytes: 7}); got != 7 {
 		t.Errorf("where the report knows it, it is %v bytes a second, want 7", got)
 	}
-	if got := b.payload(&report.Profile{Scenario: "other"}); got != 0 {
+	if got := b.payload(&model.Profile{Scenario: "other"}); got != 0 {
 		t.Errorf("an unknown scenario passes %v bytes a second", got)
 	}
 }
@@ -201,7 +201,7 @@ func TestDamagedProfileIsSaidAndTheOthersStand(t *testing.T) {
 
 func TestProfileWithoutTimeHasNoFigures(t *testing.T) {
 	r := rigorous(t)
-	r.Profiles = []report.Profile{packedProfile(t, "raw/stream", &folded.Profile{Side: "sender", Clock: "cpu-clock"}, 0)}
+	r.Profiles = []model.Profile{packedProfile(t, "raw/stream", &folded.Profile{Side: "sender", Clock: "cpu-clock"}, 0)}
 	page := prose(written(t, r))
 	for _, bad := range []string{"NaN", "Inf", "+0 %"} {
 		if strings.Contains(page, bad) {

@@ -13,7 +13,7 @@ import (
 	"io"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 )
 
 //go:generate assets/build.sh
@@ -51,7 +51,7 @@ func digest(script string) string {
 
 // Write writes the page. Where the run is large, the time series and per-hop
 // counters of some trials are left out, and the page says of which.
-func Write(w io.Writer, r *report.Report) error {
+func Write(w io.Writer, r *model.Report) error {
 	p, err := newPage(r)
 	if err != nil {
 		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)

@@ -14,18 +14,19 @@ import (
 	"testing"
 
 	"windtunnel/lab/profile/folded"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/export"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
-func quick(t testing.TB) *report.Report {
+func quick(t testing.TB) *model.Report {
 	t.Helper()
-	return report.Build(reporttest.Sample())
+	return model.Build(reporttest.Sample())
 }
 
-func written(t testing.TB, r *report.Report) []byte {
+func written(t testing.TB, r *model.Report) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Write(&b, r); err != nil {
@@ -118,7 +119,7 @@ var attacks = []string{
 
 // hostile is the sample run with attacks in every name that comes from a suite,
 // a tool or the machine.
-func hostile(t testing.TB) *report.Report {
+func hostile(t testing.TB) *model.Report {
 	t.Helper()
 	run, plan, samples := reporttest.Sample()
 	n := 0
@@ -162,16 +163,16 @@ func hostile(t testing.TB) *report.Report {
 			s.Commands[j] = sample.Command{Role: evil("r"), On: evil("o"), Argv: []string{evil("a"), evil("b")}}
 		}
 	}
-	r := report.Build(run, plan, samples)
+	r := model.Build(run, plan, samples)
 	hostileRigor(t, r, evil)
 	return r
 }
 
 // hostileRigor adds what rigorous has, with attacks in all of its names.
-func hostileRigor(t testing.TB, r *report.Report, evil func(string) string) {
+func hostileRigor(t testing.TB, r *model.Report, evil func(string) string) {
 	t.Helper()
 	first, last := r.Scenarios[0].ID, r.Scenarios[1].ID
-	r.Ladders = []report.Ladder{streamLadder(r)}
+	r.Ladders = []model.Ladder{streamLadder(r)}
 	l := &r.Ladders[0]
 	l.Title = evil("ladder")
 	for i := range l.Steps {
@@ -187,8 +188,8 @@ func hostileRigor(t testing.TB, r *report.Report, evil func(string) string) {
 	}
 	s := &r.Scenarios[0].Samples[0]
 	s.Gates = []sample.Gate{{Name: sample.GateName(evil("gate")), Message: evil("message"), Value: 1, Limit: 2, Unit: evil("unit")}}
-	r.Validity = report.Validity{Attempts: 2, Valid: 1, Gated: 1, Missing: map[string]int{first: 1}, Gates: []report.GateCount{{Name: s.Gates[0].Name, Trials: 1, Worst: s.Gates[0]}}}
-	r.Precision = &report.Precision{Wanted: 0.02, Why: evil("why"), Widest: []report.Imprecise{{Subject: first, Baseline: last, Metric: sample.Metric(evil("m")), HalfWidth: 0.1}}}
+	r.Validity = model.Validity{Attempts: 2, Valid: 1, Gated: 1, Missing: map[string]int{first: 1}, Gates: []model.GateCount{{Name: s.Gates[0].Name, Trials: 1, Worst: s.Gates[0]}}}
+	r.Precision = &model.Precision{Wanted: 0.02, Why: evil("why"), Widest: []model.Imprecise{{Subject: first, Baseline: last, Metric: sample.Metric(evil("m")), HalfWidth: 0.1}}}
 	for _, id := range []string{first, last} {
 		p := &folded.Profile{Node: "a", Side: evil("side"), Seconds: 1, Rate: 100, Clock: evil("clock"), Warnings: []string{evil("warning")}}
 		p.Side = r.Scenarios[0].ID // the same of both, so that they can be compared
@@ -219,7 +220,7 @@ func TestHostileNamesStayText(t *testing.T) {
 }
 
 func TestSectionsWithoutDataAreLeftOut(t *testing.T) {
-	r := &report.Report{Run: report.RunInfo{ID: "r", Suite: "s", Title: "nothing yet", Status: sample.Running}}
+	r := &model.Report{Run: model.RunInfo{ID: "r", Suite: "s", Title: "nothing yet", Status: sample.Running}}
 	page := string(written(t, r))
 	for _, id := range []string{"answer", "h-cards", "h-streams", "h-exchange", "h-ratios", "h-series", "h-path", "h-published", "h-troubles", "h-validity", "h-hypotheses", "h-ladders", "h-trials", "h-profiles", "flames"} {
 		if strings.Contains(page, `id="`+id+`"`) {
@@ -281,7 +282,7 @@ func unpacked(t *testing.T, page []byte) []byte {
 func TestDownloadIsTheReportAsJSON(t *testing.T) {
 	r := quick(t)
 	var want bytes.Buffer
-	if err := report.WriteJSON(&want, r); err != nil {
+	if err := export.WriteJSON(&want, r); err != nil {
 		t.Fatal(err)
 	}
 	if got := unpacked(t, written(t, r)); !bytes.Equal(got, want.Bytes()) {
@@ -291,7 +292,7 @@ func TestDownloadIsTheReportAsJSON(t *testing.T) {
 
 // large is a run of n samples, all different, whose streams have series of
 // this many points.
-func large(n, points int) *report.Report {
+func large(n, points int) *model.Report {
 	run, plan, samples := reporttest.Sized((n + 7) / 8)
 	for i := range samples {
 		s := &samples[i]
@@ -306,7 +307,7 @@ func large(n, points int) *report.Report {
 		}
 		s.Series = series
 	}
-	return report.Build(run, plan, samples)
+	return model.Build(run, plan, samples)
 }
 
 func TestPageOfALargeRunStaysSmallAndSaysWhatItLeavesOut(t *testing.T) {
@@ -348,24 +349,24 @@ func TestChangesAreWrittenAsPeopleDo(t *testing.T) {
 }
 
 func TestCardColoursOnlyWhatTheTrialsDecide(t *testing.T) {
-	iv := report.Interval{Median: 0.9, Low: 0.8, High: 0.95, N: 6, Level: 0.97}
-	line := func(m sample.Metric, v report.Verdict, iv report.Interval) cardLine {
-		return costLine("x", &report.Comparison{Metric: m, Ratio: iv, Verdict: v})
+	iv := model.Interval{Median: 0.9, Low: 0.8, High: 0.95, N: 6, Level: 0.97}
+	line := func(m sample.Metric, v model.Verdict, iv model.Interval) cardLine {
+		return costLine("x", &model.Comparison{Metric: m, Ratio: iv, Verdict: v})
 	}
-	if l := line(sample.Throughput, report.Differs, iv); l.Tone != "worse" || l.Big != "−10.0 %" || l.Small != "[−20.0, −5.0]" {
+	if l := line(sample.Throughput, model.Differs, iv); l.Tone != "worse" || l.Big != "−10.0 %" || l.Small != "[−20.0, −5.0]" {
 		t.Errorf("less throughput: %+v", l)
 	}
-	if l := line(sample.SenderCPUPerByte, report.Differs, iv); l.Tone != "better" {
+	if l := line(sample.SenderCPUPerByte, model.Differs, iv); l.Tone != "better" {
 		t.Errorf("less CPU: %+v", l)
 	}
 	few := iv
 	few.N = 3
-	if l := line(sample.Throughput, report.TooFew, few); l.Tone != "" || l.Small != "[−20.0, −5.0] in 3 trials" {
+	if l := line(sample.Throughput, model.TooFew, few); l.Tone != "" || l.Small != "[−20.0, −5.0] in 3 trials" {
 		t.Errorf("three trials: %+v", l)
 	}
 	alike := iv
 	alike.High = 1.1
-	if l := line(sample.Throughput, report.Alike, alike); l.Big != "no difference" {
+	if l := line(sample.Throughput, model.Alike, alike); l.Big != "no difference" {
 		t.Errorf("an interval that holds 1: %+v", l)
 	}
 }
@@ -412,7 +413,7 @@ func TestReportOfManyWorkloadsNamesEveryScenario(t *testing.T) {
 			}
 		}
 	}
-	text := prose(written(t, report.Build(run, plan, samples)))
+	text := prose(written(t, model.Build(run, plan, samples)))
 	for _, name := range []string{"bridge/stream", "bridge/stream-64k", "vxlan/stream-64k"} {
 		if !strings.Contains(text, `</i>`+name) {
 			t.Errorf("no row is named %s", name)

@@ -1,7 +1,7 @@
 package html
 
 import (
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -27,7 +27,7 @@ func (b *builder) hypotheses() []hypothesis {
 		for _, o := range h.Observed {
 			row := observed{Of: o.Subject + " / " + h.Baseline, Ratio: "not measured", Verdict: judged(o.Judgement)}
 			if o.Ratio != nil {
-				row.Ratio, row.Range = report.Scale{By: 1}.Figure(*o.Ratio)
+				row.Ratio, row.Range = model.Scale{By: 1}.Figure(*o.Ratio)
 			}
 			out.Observed = append(out.Observed, row)
 		}
@@ -36,11 +36,11 @@ func (b *builder) hypotheses() []hypothesis {
 	return list
 }
 
-func judged(j report.Judgement) mark {
+func judged(j model.Judgement) mark {
 	switch j {
-	case report.Holds:
+	case model.Holds:
 		return mark{Sign: "✓", Word: "holds", Class: "holds"}
-	case report.Refuted:
+	case model.Refuted:
 		return mark{Sign: "✗", Word: "refuted", Class: "refuted"}
 	}
 	return mark{Sign: "?", Word: "undecided", Class: "undecided"}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -90,7 +90,7 @@ func (b *builder) ladders() []ladder {
 }
 
 // ladderMetrics lists what any rung has, in the order in which they come.
-func ladderMetrics(l *report.Ladder) []sample.Metric {
+func ladderMetrics(l *model.Ladder) []sample.Metric {
 	var list []sample.Metric
 	for _, s := range l.Steps {
 		for _, c := range s.Costs {
@@ -102,7 +102,7 @@ func ladderMetrics(l *report.Ladder) []sample.Metric {
 	return list
 }
 
-func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
+func (b *builder) waterfall(l *model.Ladder, m sample.Metric) ladderMetric {
 	lines, scale := l.Lines(m)
 	out := ladderMetric{Name: m.Label(), Unit: scale.Unit, By: scale.By, key: m}
 	for i, s := range l.Steps {
@@ -126,7 +126,7 @@ func (b *builder) waterfall(l *report.Ladder, m sample.Metric) ladderMetric {
 
 // add fills in what the step costs. text is what the step adds; "" if the report
 // does not state it.
-func (r *rung) add(text string, m sample.Metric, c *report.Cost) {
+func (r *rung) add(text string, m sample.Metric, c *model.Cost) {
 	if text != "" {
 		iv := c.Added
 		r.Added = &span{Median: iv.Median, Low: min(iv.Low, iv.Median), High: max(iv.High, iv.Median), Text: text}
@@ -136,7 +136,7 @@ func (r *rung) add(text string, m sample.Metric, c *report.Cost) {
 		r.Tone = toneOf(m, c.Verdict, c.Ratio.Median-1)
 		r.Ratio = strings.TrimSpace(change(c.Ratio.Median) + " " + bounds(*c.Ratio))
 	}
-	if c.Share != nil && c.Verdict == report.Differs && *c.Share > 0 {
+	if c.Share != nil && c.Verdict == model.Differs && *c.Share > 0 {
 		r.Share = fmt.Sprintf("%.0f %% of the whole", 100**c.Share)
 	}
 }
@@ -154,7 +154,7 @@ func (b *builder) lacking(id string) string {
 }
 
 // spanOf prints an interval in a scale.
-func spanOf(scale report.Scale, iv *report.Interval) *span {
+func spanOf(scale model.Scale, iv *model.Interval) *span {
 	if iv == nil {
 		return nil
 	}

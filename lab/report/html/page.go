@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"html/template"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -29,15 +29,15 @@ type page struct {
 	RatioAlt                         string
 	Series                           []series
 	Topologies                       []topology
-	Published                        []report.Beside
+	Published                        []model.Beside
 	PublishedTables                  []publishedTable
 	Rule                             string // how published and measured ratios are held against each other
 	PublishedSources                 bool
-	Troubles                         []report.Trouble
-	Facts, Settings                  []report.Fact
-	Method                           []report.Passage
-	Repeat                           report.Repeat
-	ByHand                           []report.ByHand
+	Troubles                         []model.Trouble
+	Facts, Settings                  []model.Fact
+	Method                           []model.Passage
+	Repeat                           model.Repeat
+	ByHand                           []model.ByHand
 	ByHandHint                       string
 	Left, Lacks                      string
 	File                             string // name of the download
@@ -69,14 +69,14 @@ func (b *builder) elsewhere() (list []elsewhere) {
 
 // builder carries what the parts of one page have in common.
 type builder struct {
-	r      *report.Report
-	rows   map[string]*report.Scenario
+	r      *model.Report
+	rows   map[string]*model.Scenario
 	paints map[string]paint
 	kept   kept
 }
 
-func newPage(r *report.Report) (*page, error) {
-	b := &builder{r: r, rows: make(map[string]*report.Scenario), paints: paints(r), kept: keep(r)}
+func newPage(r *model.Report) (*page, error) {
+	b := &builder{r: r, rows: make(map[string]*model.Scenario), paints: paints(r), kept: keep(r)}
 	for i := range r.Scenarios {
 		b.rows[r.Scenarios[i].ID] = &r.Scenarios[i]
 	}
@@ -101,8 +101,8 @@ func newPage(r *report.Report) (*page, error) {
 		Validity: b.validity(), Precision: b.precision(), Hypotheses: b.hypotheses(),
 		Ladders: c.Ladders, Trials: c.Trials != nil, Profiles: profiles, Flames: template.HTML(flames),
 		Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios), Series: c.Series, Topologies: b.topologies(),
-		Published: r.Beside(), PublishedTables: b.publishedTables(), Rule: report.AgreementRule, Troubles: r.Troubles(), Facts: r.Facts(), Settings: r.Settings(),
-		Method: r.Method(), Repeat: r.Repeat(), ByHand: r.ByHand(), ByHandHint: report.ByHandHint, Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
+		Published: r.Beside(), PublishedTables: b.publishedTables(), Rule: model.AgreementRule, Troubles: r.Troubles(), Facts: r.Facts(), Settings: r.Settings(),
+		Method: r.Method(), Repeat: r.Repeat(), ByHand: r.ByHand(), ByHandHint: model.ByHandHint, Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
 		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Style: template.CSS(style),
 	}
 	if p.Title == "" {
@@ -121,7 +121,7 @@ func newPage(r *report.Report) (*page, error) {
 }
 
 // line says in one line what was run where.
-func line(r *report.Report) string {
+func line(r *model.Report) string {
 	text := r.Run.Started.UTC().Format("2 January 2006")
 	if r.Run.Short {
 		text += " · short form"
@@ -159,7 +159,7 @@ func fileName(id string) string {
 
 // table is a report's table with what the page adds to it.
 type table struct {
-	report.Figures
+	model.Figures
 	ID      string
 	Heading string
 	Few     bool // a row has fewer trials than a 95 % interval needs
@@ -175,7 +175,7 @@ type tableRow struct {
 }
 
 type tableCell struct {
-	report.Cell
+	model.Cell
 	Key  string
 	Word bool
 }
@@ -183,10 +183,10 @@ type tableCell struct {
 // everyRow is one metric of every scenario.
 type everyRow struct {
 	Name, Unit string
-	Cells      []report.Cell
+	Cells      []model.Cell
 }
 
-func (b *builder) table(f report.Figures) table {
+func (b *builder) table(f model.Figures) table {
 	t := table{Figures: f, ID: "streams", Heading: "Throughput and CPU"}
 	if f.Exchange {
 		t.ID, t.Heading = "exchange", "Transactions and latency"
@@ -204,7 +204,7 @@ func (b *builder) table(f report.Figures) table {
 }
 
 // every lists what is in no column of the table, in the order of the reports.
-func every(rows []*report.Scenario) []everyRow {
+func every(rows []*model.Scenario) []everyRow {
 	var list []everyRow
 	for _, info := range sample.Known() {
 		var medians []float64
@@ -216,10 +216,10 @@ func every(rows []*report.Scenario) []everyRow {
 		if len(medians) == 0 {
 			continue
 		}
-		scale := report.ScaleOf(info.Metric, medians...)
+		scale := model.ScaleOf(info.Metric, medians...)
 		e := everyRow{Name: info.Label, Unit: scale.Unit}
 		for _, s := range rows {
-			var cell report.Cell
+			var cell model.Cell
 			if iv := s.Interval(info.Metric); iv != nil {
 				cell.Text, cell.Range = scale.Figure(*iv)
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -132,7 +132,7 @@ func (s *stop) add(h sample.Hop) {
 func (p path) stops() []stop { return slices.Concat(p.Near, p.Between, p.Far) }
 
 // ways tells which way the data goes: to the receiver, to the sender, or both.
-func ways(row *report.Scenario) (forward, backward bool) {
+func ways(row *model.Scenario) (forward, backward bool) {
 	switch {
 	case row.Transactions != nil, row.Workload.Direction == suite.Both:
 		return true, true
@@ -151,7 +151,7 @@ func amount(n uint64, unit string) string {
 		}
 		v, prefix = v/1000, p
 	}
-	figure := report.Scale{By: 1}.Print(v)
+	figure := model.Scale{By: 1}.Print(v)
 	if n < 1000 {
 		figure = fmt.Sprint(n)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -42,7 +42,7 @@ func TestDropsAreInsideThePicture(t *testing.T) {
 	r := quick(t)
 	trial := keep(r).median["vxlan/stream"]
 	p, _ := pathOf(trial)
-	i := slices.IndexFunc(r.Scenarios, func(s report.Scenario) bool { return s.ID == "vxlan/stream" })
+	i := slices.IndexFunc(r.Scenarios, func(s model.Scenario) bool { return s.ID == "vxlan/stream" })
 	d := drawing{path: p, row: &r.Scenarios[i], trial: trial}
 	p.Near[len(p.Near)-1].hops.QdiscDrop = 3
 	for _, pic := range []picture{d.wide(), d.tall()} {
@@ -96,7 +96,7 @@ func TestDevicesOfManyContainersAreAddedUp(t *testing.T) {
 
 func TestPicturesOfEveryPathFitTheirFrames(t *testing.T) {
 	paths := quick(t)
-	b := &builder{r: paths, rows: map[string]*report.Scenario{}, paints: paints(paths), kept: keep(paths)}
+	b := &builder{r: paths, rows: map[string]*model.Scenario{}, paints: paints(paths), kept: keep(paths)}
 	// Parallel links, more hops on one side, and a fabric without ports.
 	odd := paths.Scenarios[0]
 	odd.ID = "odd/stream"
@@ -151,12 +151,12 @@ func checkPicture(t *testing.T, what string, p picture) {
 }
 
 func TestArrowsPointWhereTheDataGoes(t *testing.T) {
-	stream := &report.Scenario{Workload: suite.Workload{Direction: suite.Forward}}
-	reverse := &report.Scenario{Workload: suite.Workload{Direction: suite.Reverse}}
-	both := &report.Scenario{Workload: suite.Workload{Direction: suite.Both}}
-	exchange := &report.Scenario{Workload: suite.Workload{Direction: suite.Forward}, Transactions: &report.Interval{}}
+	stream := &model.Scenario{Workload: suite.Workload{Direction: suite.Forward}}
+	reverse := &model.Scenario{Workload: suite.Workload{Direction: suite.Reverse}}
+	both := &model.Scenario{Workload: suite.Workload{Direction: suite.Both}}
+	exchange := &model.Scenario{Workload: suite.Workload{Direction: suite.Forward}, Transactions: &model.Interval{}}
 	for _, c := range []struct {
-		row               *report.Scenario
+		row               *model.Scenario
 		forward, backward bool
 	}{{stream, true, false}, {reverse, false, true}, {both, true, true}, {exchange, true, true}} {
 		if f, b := ways(c.row); f != c.forward || b != c.backward {

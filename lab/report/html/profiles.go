@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/profile/folded"
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -76,7 +76,7 @@ const (
 
 // decoded is a profile of the report, read.
 type decoded struct {
-	*report.Profile
+	*model.Profile
 	profile    *folded.Profile
 	flame      *folded.FlameNode
 	categories []folded.CategoryRow
@@ -134,7 +134,7 @@ func own(p *folded.Profile) *folded.Profile {
 // payload is the bytes a second that passed while the profile was taken: as the
 // report has it, or the median of the trials beside the profiler, or else the
 // scenario's throughput less what profiling costs.
-func (b *builder) payload(p *report.Profile) float64 {
+func (b *builder) payload(p *model.Profile) float64 {
 	if p.Bytes > 0 && !math.IsInf(p.Bytes, 0) {
 		return p.Bytes
 	}
@@ -170,7 +170,7 @@ func (v *profileView) fill(d *decoded, colours []string) {
 	v.rows(d, colours)
 	v.Top = top(d.flame)
 	if d.Slowdown != nil {
-		text, bounds := report.Scale{Unit: "%", By: 0.01}.Figure(*d.Slowdown)
+		text, bounds := model.Scale{Unit: "%", By: 0.01}.Figure(*d.Slowdown)
 		v.Slowdown = fmt.Sprintf("Beside the profiler the scenario did %s %% %s of what it does without.", text, bounds)
 	}
 	v.Sampled = sampling(d.profile)
@@ -203,7 +203,7 @@ func (v *profileView) rows(d *decoded, colours []string) {
 
 // sampling says how much was sampled, and how.
 func sampling(p *folded.Profile) string {
-	text := fmt.Sprintf("%d samples over %s", p.Samples, report.Scale{Unit: "s", By: 1}.Print(p.Seconds))
+	text := fmt.Sprintf("%d samples over %s", p.Samples, model.Scale{Unit: "s", By: 1}.Print(p.Seconds))
 	if p.Rate > 0 {
 		text += fmt.Sprintf(", %.0f a second on each CPU (%s)", p.Rate, p.Clock)
 	}
@@ -267,7 +267,7 @@ func top(root *folded.FlameNode) []topRow {
 }
 
 // figure prints with three significant digits.
-func figure(v float64) string { return report.Scale{By: 1}.Print(v) }
+func figure(v float64) string { return model.Scale{By: 1}.Print(v) }
 
 // percentOf prints a small part: 0.0005 as "0.05 %".
 func percentOf(part float64) string { return fmt.Sprintf("%.3g %%", 100*part) }

@@ -1,13 +1,13 @@
 package html
 
 import (
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 )
 
 // publishedTable is a document's table twice, as published and as measured,
 // and the ratios of both.
 type publishedTable struct {
-	*report.PublishedTable
+	*model.PublishedTable
 	Shapes  []shape
 	Ratios  []publishedRatio
 	Remarks []string
@@ -42,7 +42,7 @@ func (b *builder) publishedTables() []publishedTable {
 	for i := range b.r.Tables {
 		t := &b.r.Tables[i]
 		out := publishedTable{PublishedTable: t, Remarks: t.Remarks(), Shapes: []shape{
-			shaped("published", t, func(c *report.PublishedCell) shapeCell { return shapeCell{Text: c.Printed} }),
+			shaped("published", t, func(c *model.PublishedCell) shapeCell { return shapeCell{Text: c.Printed} }),
 			shaped("measured", t, measuredCell),
 		}}
 		for _, c := range t.Ratios() {
@@ -57,7 +57,7 @@ func (b *builder) publishedTables() []publishedTable {
 	return list
 }
 
-func shaped(name string, t *report.PublishedTable, of func(*report.PublishedCell) shapeCell) shape {
+func shaped(name string, t *model.PublishedTable, of func(*model.PublishedCell) shapeCell) shape {
 	out := shape{Name: name}
 	for _, r := range t.Rows {
 		row := shapeRow{Name: r.Name}
@@ -73,24 +73,24 @@ func shaped(name string, t *report.PublishedTable, of func(*report.PublishedCell
 	return out
 }
 
-func measuredCell(c *report.PublishedCell) shapeCell {
+func measuredCell(c *model.PublishedCell) shapeCell {
 	text := c.MeasuredText()
 	return shapeCell{Text: text, Range: c.MeasuredRange(), Reason: text == c.Absent && text != ""}
 }
 
 // agreed puts an agreement as a sign and a word; the word alone tells it too.
-func agreed(a report.Agreement) mark {
+func agreed(a model.Agreement) mark {
 	m := mark{Sign: a.Sign(), Word: string(a)}
 	switch a {
-	case report.SameMagnitude:
+	case model.SameMagnitude:
 		m.Class = "holds"
-	case report.OtherMagnitude:
+	case model.OtherMagnitude:
 		m.Class = "alike"
-	case report.Disagrees:
+	case model.Disagrees:
 		m.Class = "refuted"
-	case report.Unsettled:
+	case model.Unsettled:
 		m.Class = "undecided"
-	case report.TooFewToTell:
+	case model.TooFewToTell:
 		m.Class = "few"
 	}
 	return m

@@ -4,33 +4,33 @@ import (
 	"strings"
 	"testing"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
 // documented is the sample run with a document's table beside it.
-func documented(t testing.TB) *report.Report {
+func documented(t testing.TB) *model.Report {
 	t.Helper()
 	r := quick(t)
 	ratio, iv := 0.5, *interval(0.79, 0.01)
-	cell := func(row, scenario string, value float64, printed string) *report.PublishedCell {
-		c := &report.PublishedCell{Published: suite.Published{Table: "t", Row: row, Column: "rate", Scenario: scenario,
+	cell := func(row, scenario string, value float64, printed string) *model.PublishedCell {
+		c := &model.PublishedCell{Published: suite.Published{Table: "t", Row: row, Column: "rate", Scenario: scenario,
 			Metric: string(sample.Throughput), Value: value, Printed: printed, Unit: "Gbps", Factor: 1e9, Source: "the <document>"}}
 		c.Measured = interval(11e9, 1e8)
 		return c
 	}
 	first, second, third := cell("raw", "raw/stream", 2e9, "2 Gbps"), cell("vxlan", "vxlan/stream", 1e9, "1 Gbps"), cell("macvlan", "macvlan/stream", 1e9, "1.5 Gbps")
 	second.Against, second.PublishedRatio, second.MeasuredRatio = "raw/stream", &ratio, &iv
-	second.Agreement, second.Note = report.OtherMagnitude, "a <note>"
+	second.Agreement, second.Note = model.OtherMagnitude, "a <note>"
 	third.Measured, third.Absent = nil, "skipped: this kernel has no macvlan"
-	r.Tables = []report.PublishedTable{{
+	r.Tables = []model.PublishedTable{{
 		Table:   suite.Table{Name: "t", Title: "streams & more", Source: "the <document>", Corner: "system"},
 		Columns: []string{"rate", "CPU"},
-		Rows: []report.PublishedRow{
-			{Name: "raw", Cells: []*report.PublishedCell{first, nil}},
-			{Name: "vxlan", Cells: []*report.PublishedCell{second, nil}},
-			{Name: "macvlan", Cells: []*report.PublishedCell{third, nil}},
+		Rows: []model.PublishedRow{
+			{Name: "raw", Cells: []*model.PublishedCell{first, nil}},
+			{Name: "vxlan", Cells: []*model.PublishedCell{second, nil}},
+			{Name: "macvlan", Cells: []*model.PublishedCell{third, nil}},
 		},
 	}}
 	r.Run.Short = true

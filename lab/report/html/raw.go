@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/export"
+	"windtunnel/lab/report/model"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // distributions it would be too large. Trials that are not kept lose their
 // series, hops and commands, and where that is not enough their histograms;
 // lacks says so for people.
-func raw(r *report.Report, k kept) (data, lacks string, err error) {
+func raw(r *model.Report, k kept) (data, lacks string, err error) {
 	r, without := withoutProfiles(r)
 	for _, histograms := range []bool{true, false} {
 		packed, err := pack(reduced(r, k, histograms))
@@ -40,7 +41,7 @@ func raw(r *report.Report, k kept) (data, lacks string, err error) {
 
 // withoutProfiles leaves the profiles' stacks out where they are large, and
 // says so.
-func withoutProfiles(r *report.Report) (*report.Report, string) {
+func withoutProfiles(r *model.Report) (*model.Report, string) {
 	size := 0
 	for _, p := range r.Profiles {
 		size += len(p.Data)
@@ -56,13 +57,13 @@ func withoutProfiles(r *report.Report) (*report.Report, string) {
 	return &small, "The download leaves out the stacks of the CPU profiles; `windtunnel report --format json` has them."
 }
 
-func pack(r *report.Report) ([]byte, error) {
+func pack(r *model.Report) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	if err != nil {
 		return nil, fmt.Errorf("compress the raw figures: %w", err)
 	}
-	if err := report.WriteJSON(z, r); err != nil {
+	if err := export.WriteJSON(z, r); err != nil {
 		return nil, err
 	}
 	if err := z.Close(); err != nil {
@@ -72,12 +73,12 @@ func pack(r *report.Report) ([]byte, error) {
 }
 
 // reduced copies the report without what is large in the trials not kept.
-func reduced(r *report.Report, k kept, histograms bool) *report.Report {
+func reduced(r *model.Report, k kept, histograms bool) *model.Report {
 	if k.Left == "" && histograms {
 		return r
 	}
 	small := *r
-	small.Scenarios = append([]report.Scenario(nil), r.Scenarios...)
+	small.Scenarios = append([]model.Scenario(nil), r.Scenarios...)
 	for i := range small.Scenarios {
 		row := &small.Scenarios[i]
 		row.Samples = append(row.Samples[:0:0], row.Samples...)

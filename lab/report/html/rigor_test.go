@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -49,7 +49,7 @@ func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 
 func TestReportOfBeforeHasNoneOfTheNewSections(t *testing.T) {
 	r := quick(t)
-	r.Validity, r.Precision, r.Ladders, r.Hypotheses, r.Profiles = report.Validity{}, nil, nil, nil, nil
+	r.Validity, r.Precision, r.Ladders, r.Hypotheses, r.Profiles = model.Validity{}, nil, nil, nil, nil
 	for i := range r.Comparisons {
 		c := &r.Comparisons[i]
 		c.Verdict, c.P, c.Adjusted, c.Detectable = "", nil, nil, nil
@@ -65,7 +65,7 @@ func TestReportOfBeforeHasNoneOfTheNewSections(t *testing.T) {
 
 func TestWhereEveryTrialCountsOnePlainLineSaysSo(t *testing.T) {
 	r := quick(t)
-	r.Validity = report.Validity{Attempts: 48, Valid: 48}
+	r.Validity = model.Validity{Attempts: 48, Valid: 48}
 	page := string(written(t, r))
 	contains(t, page, `<p class="clean">`+r.Validity.Line()+`</p>`)
 	if strings.Contains(page, `id="spoiled"`) {
@@ -79,7 +79,7 @@ func TestLongListsOfSpoiledTrialsAreCutAndCounted(t *testing.T) {
 	for i := range 300 {
 		row.Samples = append(row.Samples, sample.Sample{Block: 100 + i, Gates: []sample.Gate{{Name: sample.Steal, Message: "stolen"}}})
 	}
-	r.Validity = report.Validity{Attempts: 353, Valid: 50, Gated: 300, Failed: 3}
+	r.Validity = model.Validity{Attempts: 353, Valid: 50, Gated: 300, Failed: 3}
 	page := string(written(t, r))
 	if n := strings.Count(page, "<td>stolen</td>"); n != mostSpoiled {
 		t.Errorf("%d trials are listed, want %d", n, mostSpoiled)
@@ -90,15 +90,15 @@ func TestLongListsOfSpoiledTrialsAreCutAndCounted(t *testing.T) {
 func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
 	p, adjusted, d := 0.0004, 0.012, 0.031
 	for _, c := range []struct {
-		verdict  report.Verdict
+		verdict  model.Verdict
 		adjusted *float64
 		want     string
 	}{
-		{report.Differs, &adjusted, "≠ differs (p 0.012)"},
-		{report.Differs, nil, "≠ differs (p < 0.001)"},
-		{report.Suggested, &adjusted, "? suggested (not certain among so many comparisons)"},
-		{report.Alike, &adjusted, "≈ no difference shows (3.1 % would have)"},
-		{report.TooFew, nil, "… too few trials to tell"},
+		{model.Differs, &adjusted, "≠ differs (p 0.012)"},
+		{model.Differs, nil, "≠ differs (p < 0.001)"},
+		{model.Suggested, &adjusted, "? suggested (not certain among so many comparisons)"},
+		{model.Alike, &adjusted, "≈ no difference shows (3.1 % would have)"},
+		{model.TooFew, nil, "… too few trials to tell"},
 		{"", nil, ""},
 	} {
 		if got := markOf(c.verdict, &p, c.adjusted, &d).Text(); got != c.want {
@@ -108,12 +108,12 @@ func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
 }
 
 func TestOnlyWhatDiffersHasATone(t *testing.T) {
-	for v, want := range map[report.Verdict]string{report.Differs: "worse", report.Suggested: "", report.Alike: "", report.TooFew: ""} {
+	for v, want := range map[model.Verdict]string{model.Differs: "worse", model.Suggested: "", model.Alike: "", model.TooFew: ""} {
 		if got := toneOf(sample.Throughput, v, -0.1); got != want {
 			t.Errorf("less throughput that is %q has the tone %q, want %q", v, got, want)
 		}
 	}
-	if got := toneOf(sample.SenderCPUPerByte, report.Differs, -0.1); got != "better" {
+	if got := toneOf(sample.SenderCPUPerByte, model.Differs, -0.1); got != "better" {
 		t.Errorf("less CPU is %q", got)
 	}
 }
@@ -171,24 +171,24 @@ func TestEveryTrialStandsInTheChartWithWhatItIs(t *testing.T) {
 
 func TestPrecisionSaysWhyAndWhichFiguresAreNotKnown(t *testing.T) {
 	for _, c := range []struct {
-		p           report.Precision
+		p           model.Precision
 		line, width string
 	}{
-		{report.Precision{Wanted: 0.02, Why: "The time was up."}, "The time was up.", "too few trials for an interval"},
-		{report.Precision{Wanted: 0.025, Reached: true}, "A precision of ± 2.5 % was asked for and reached.", "± 3.4 %"},
-		{report.Precision{Wanted: 0.2}, "A precision of ± 20 % was asked for and not reached.", "too few trials for an interval"},
+		{model.Precision{Wanted: 0.02, Why: "The time was up."}, "The time was up.", "too few trials for an interval"},
+		{model.Precision{Wanted: 0.025, Reached: true}, "A precision of ± 2.5 % was asked for and reached.", "± 3.4 %"},
+		{model.Precision{Wanted: 0.2}, "A precision of ± 20 % was asked for and not reached.", "too few trials for an interval"},
 	} {
 		half := map[bool]float64{false: 0, true: 0.034}[c.p.Reached]
 		if c.p.Wanted == 0.2 {
 			half = math.Inf(1)
 		}
-		c.p.Widest = []report.Imprecise{{Subject: "a", Baseline: "b", Metric: sample.Throughput, HalfWidth: half}}
-		got := (&builder{r: &report.Report{Precision: &c.p}}).precision()
+		c.p.Widest = []model.Imprecise{{Subject: "a", Baseline: "b", Metric: sample.Throughput, HalfWidth: half}}
+		got := (&builder{r: &model.Report{Precision: &c.p}}).precision()
 		if got.Line != c.line || got.Widest[0] != "throughput of a / b: "+c.width {
 			t.Errorf("it says %q and %q", got.Line, got.Widest)
 		}
 	}
-	if (&builder{r: &report.Report{}}).precision() != nil {
+	if (&builder{r: &model.Report{}}).precision() != nil {
 		t.Error("a precision that no one asked for is spoken of")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -29,7 +29,7 @@ type kept struct {
 
 // keep chooses the median trial of every scenario and others spread over the
 // run, as many as there is room for.
-func keep(r *report.Report) kept {
+func keep(r *model.Report) kept {
 	k := kept{samples: make(map[*sample.Sample]bool), median: make(map[string]*sample.Sample)}
 	series, points := 0, 0
 	for i := range r.Scenarios {
@@ -64,7 +64,7 @@ func keep(r *report.Report) kept {
 
 // medianTrial is the trial whose main figure is nearest the scenario's median;
 // the first where there is no figure, nil of none.
-func medianTrial(row *report.Scenario, ok []*sample.Sample) *sample.Sample {
+func medianTrial(row *model.Scenario, ok []*sample.Sample) *sample.Sample {
 	m := mainMetric(row)
 	iv := row.Interval(m)
 	var best *sample.Sample
@@ -83,7 +83,7 @@ func medianTrial(row *report.Scenario, ok []*sample.Sample) *sample.Sample {
 	return best
 }
 
-func mainMetric(row *report.Scenario) sample.Metric {
+func mainMetric(row *model.Scenario) sample.Metric {
 	if row.Transactions != nil {
 		return sample.Transactions
 	}

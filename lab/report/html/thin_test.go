@@ -5,12 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
 func TestMedianTrialIsTheOneNearestTheMedian(t *testing.T) {
-	row := &report.Scenario{Throughput: &report.Interval{Median: 10}}
+	row := &model.Scenario{Throughput: &model.Interval{Median: 10}}
 	for i, v := range []float64{30, 11, 9.5, 2} {
 		row.Samples = append(row.Samples, sample.Sample{Block: i, Metrics: sample.Metrics{sample.Throughput: v}})
 	}
@@ -25,7 +25,7 @@ func TestMedianTrialIsTheOneNearestTheMedian(t *testing.T) {
 
 func TestOfABlockTheLastAttemptUnderValidConditionsCounts(t *testing.T) {
 	gates := []sample.Gate{{Name: sample.Steal}}
-	row := &report.Scenario{Samples: []sample.Sample{
+	row := &model.Scenario{Samples: []sample.Sample{
 		{Block: 1, Attempt: 1}, {Block: 1}, {Block: 0, Failure: &sample.Failure{}}, {Block: 0, Attempt: 1, Failure: &sample.Failure{}},
 		{Block: 2, Attempt: 1, Gates: gates}, {Block: 2}, {Block: 3, Gates: gates}, {Block: 4, Profiled: true},
 	}}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -104,7 +104,7 @@ func (b *builder) topologies() []topology {
 // drawing is what both pictures of a scenario are made from.
 type drawing struct {
 	path              path
-	row               *report.Scenario
+	row               *model.Scenario
 	trial             *sample.Sample
 	forward, backward bool
 }
@@ -112,7 +112,7 @@ type drawing struct {
 func (d drawing) caption() string {
 	text := fmt.Sprintf("Block %d", d.trial.Block+1)
 	if w, ok := d.trial.Metrics[sample.WindowSeconds]; ok {
-		text += ", counted over " + report.Scale{Unit: "s", By: 1}.Print(w)
+		text += ", counted over " + model.Scale{Unit: "s", By: 1}.Print(w)
 	}
 	return text + "."
 }
@@ -137,7 +137,7 @@ func (d drawing) headline() string {
 	if !ok {
 		return ""
 	}
-	scale := report.ScaleOf(m, v)
+	scale := model.ScaleOf(m, v)
 	if m == sample.Transactions {
 		scale.Unit = strings.TrimSuffix(scale.Unit, "/s") + " transactions/s"
 	}

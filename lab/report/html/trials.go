@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -63,7 +63,7 @@ func (b *builder) strips() strips {
 			}
 		}
 		if len(all) > 0 {
-			scale := report.ScaleOf(m, slices.Max(all))
+			scale := model.ScaleOf(m, slices.Max(all))
 			out.Metrics = append(out.Metrics, stripMetric{m.Label(), scale.Unit, scale.By, m})
 		}
 	}
@@ -78,7 +78,7 @@ func (b *builder) strips() strips {
 	return out
 }
 
-func (b *builder) strip(s *report.Scenario, metrics []stripMetric) strip {
+func (b *builder) strip(s *model.Scenario, metrics []stripMetric) strip {
 	out := strip{ID: s.ID, paint: b.paints[s.ID], Failed: []string{}, Values: make([][]*float64, len(metrics))}
 	counting := make(map[*sample.Sample]bool)
 	for _, sm := range s.Counting() {
@@ -103,7 +103,7 @@ func (b *builder) strip(s *report.Scenario, metrics []stripMetric) strip {
 		}
 	}
 	for _, m := range metrics {
-		out.Summary = append(out.Summary, spanOf(report.Scale{Unit: m.Unit, By: m.By}, s.Interval(m.key)))
+		out.Summary = append(out.Summary, spanOf(model.Scale{Unit: m.Unit, By: m.By}, s.Interval(m.key)))
 	}
 	return out
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
@@ -26,30 +26,30 @@ func (m mark) Text() string {
 	return text
 }
 
-// markOf puts a verdict in words. p and adjusted are as in report.Comparison,
+// markOf puts a verdict in words. p and adjusted are as in model.Comparison,
 // nil where there is none, and so is detectable.
-func markOf(v report.Verdict, p, adjusted, detectable *float64) mark {
+func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 	switch v {
-	case report.Differs:
+	case model.Differs:
 		if adjusted == nil {
 			adjusted = p
 		}
 		return mark{Sign: "≠", Word: "differs", More: pValue(adjusted), Class: "differs"}
-	case report.Suggested:
+	case model.Suggested:
 		return mark{Sign: "?", Word: "suggested", More: "not certain among so many comparisons", Class: "suggested"}
-	case report.Alike:
+	case model.Alike:
 		m := mark{Sign: "≈", Word: "no difference shows", Class: "alike"}
 		if detectable != nil && *detectable > 0 {
 			m.More = share(*detectable) + " would have"
 		}
 		return m
-	case report.TooFew:
+	case model.TooFew:
 		return mark{Sign: "…", Word: "too few trials to tell", Class: "few"}
 	}
 	return mark{}
 }
 
-func markOfComparison(c *report.Comparison) mark {
+func markOfComparison(c *model.Comparison) mark {
 	return markOf(c.Verdict, c.P, c.Adjusted, c.Detectable)
 }
 
@@ -74,10 +74,10 @@ func share(v float64) string {
 
 // toneOf says whether a change of m in this direction costs: worse, better or
 // neither. Only what differs has a tone.
-func toneOf(m sample.Metric, v report.Verdict, change float64) string {
+func toneOf(m sample.Metric, v model.Verdict, change float64) string {
 	info, _ := sample.Describe(m)
 	switch way := change * float64(info.Better); {
-	case v != report.Differs:
+	case v != model.Differs:
 		return ""
 	case way < 0:
 		return "worse"

@@ -1,0 +1,223 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/condition"
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/units"
+)
+
+// Conditions are the state of the machine that a run's figures hold for.
+type Conditions struct {
+	// Distances are the levels of the distance between the nodes' CPUs, nearest
+	// first.
+	Distances []Distance `json:"cpu_distances,omitempty"`
+	// MemoryCopy is how fast the nodes' CPUs copied memory in the trials that
+	// count, bits per second.
+	MemoryCopy *Interval `json:"memory_copy_bps,omitempty"`
+	// LeftOut is the share of the slices, in the windows of the trials that
+	// count, that their figures leave out, by reason, 0..1.
+	LeftOut map[sample.LeftOut]float64 `json:"left_out,omitempty"`
+	// Adjusted: the figures are adjusted to the distance shown and to no steal.
+	// Stolen is then the share of the slices with steal, 0..1.
+	Adjusted bool    `json:"adjusted,omitempty"`
+	Stolen   float64 `json:"stolen,omitempty"`
+}
+
+// Distance is one level of the distance between the nodes' CPUs.
+type Distance struct {
+	Low    float64 `json:"low_ns"`
+	Median float64 `json:"median_ns"`
+	High   float64 `json:"high_ns"`
+	Share  float64 `json:"share"`  // of the run's readings, 0..1
+	Trials int     `json:"trials"` // that count and ran at it
+	Shown  bool    `json:"shown"`  // the report's figures are of this level
+}
+
+// Elsewhere are the figures of trials at a level that the report's own figures
+// are not of.
+type Elsewhere struct {
+	Distance  float64    `json:"cpu_distance_ns"`
+	Scenarios []Scenario `json:"scenarios"`
+	report    *Report
+}
+
+// Everywhere lists each scenario at the distance that the report shows,
+// followed by the same scenario at the other distances.
+func (r *Report) Everywhere() []*Scenario {
+	var list []*Scenario
+	for i := range r.Scenarios {
+		list = append(list, &r.Scenarios[i])
+		for j := range r.Elsewhere {
+			for k := range r.Elsewhere[j].Scenarios {
+				if other := &r.Elsewhere[j].Scenarios[k]; other.ID == r.Scenarios[i].ID {
+					list = append(list, other)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// Figures returns the tables of this CPU distance. It leaves out the workloads
+// without a trial at this distance.
+func (e *Elsewhere) Figures() []Figures {
+	return slices.DeleteFunc(e.report.Figures(), func(f Figures) bool {
+		return !slices.ContainsFunc(f.Rows, func(s *Scenario) bool { return s.Trials > 0 })
+	})
+}
+
+// Title returns the title of these tables, with the CPU distance.
+func (e *Elsewhere) Title() string {
+	return fmt.Sprintf("Trials in which the host had the CPUs %.0f ns from each other", e.Distance)
+}
+
+// split parts a run's samples by the distance of the CPUs.
+func split(samples []sample.Sample, choice condition.Choice) (c Conditions, parts [][]sample.Sample, shown int) {
+	levels, parts, shown := condition.Split(samples, choice)
+	for i, l := range levels {
+		d := Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share, Shown: i == shown}
+		for j := range parts[i] {
+			if _, read := parts[i][j].Metrics[sample.CPUDistance]; read && parts[i][j].Counts() {
+				d.Trials++
+			}
+		}
+		c.Distances = append(c.Distances, d)
+	}
+	return c, parts, shown
+}
+
+// observe adds what the trials that count say of the conditions.
+func (c *Conditions) observe(samples []sample.Sample) {
+	var speeds []float64
+	left, all := map[sample.LeftOut]int{}, 0
+	for i := range samples {
+		s := &samples[i]
+		if !s.Counts() {
+			continue
+		}
+		if v, ok := s.Metrics[sample.MemoryCopy]; ok && units.Finite(v) {
+			speeds = append(speeds, v)
+		}
+		for _, p := range condition.Inside(s.Series, s.Metrics[sample.WindowSeconds]) {
+			all++
+			if p.LeftOut != "" && !c.Adjusted {
+				left[p.LeftOut]++
+			}
+		}
+	}
+	c.MemoryCopy = MedianInterval(speeds)
+	for why, n := range left {
+		if c.LeftOut == nil {
+			c.LeftOut = map[sample.LeftOut]float64{}
+		}
+		c.LeftOut[why] = float64(n) / float64(all)
+	}
+}
+
+// adjusted notes that the figures are adjusted, and for how much steal.
+func (c *Conditions) adjusted(samples []sample.Sample) {
+	c.Adjusted = true
+	all, stolen := 0, 0
+	for i := range samples {
+		for _, p := range condition.Inside(samples[i].Series, samples[i].Metrics[sample.WindowSeconds]) {
+			if all++; p.Steal > 0 {
+				stolen++
+			}
+		}
+	}
+	c.Stolen = float64(stolen) / float64(max(all, 1))
+}
+
+// leftOut lists the reasons for which figures leave out slices.
+var leftOut = []struct {
+	reason sample.LeftOut
+	text   string
+}{
+	{sample.StolenSlice, "the host ran other guests on the nodes' CPUs (steal)"},
+	{sample.DistantSlice, "the host moved the nodes' CPUs to another distance within the trial"},
+}
+
+// ConditionLines returns sentences about the state of the machine in which the
+// figures hold, and about the limits of the traffic. It returns none if no trial
+// counts.
+func (r *Report) ConditionLines() (lines []string) {
+	if r.Validity.Valid == 0 {
+		return nil
+	}
+	c := &r.Conditions
+	if state := c.state(); state != "" {
+		lines = append(lines, "The figures hold for "+state+".")
+	}
+	for i := range r.Elsewhere {
+		e := &r.Elsewhere[i]
+		lines = append(lines, fmt.Sprintf("%s counted with the CPUs %.0f ns from each other: a separate table shows their figures.", phrase.Count(e.report.Validity.Valid, "trial"), e.Distance))
+	}
+	if c.Adjusted {
+		lines = append(lines, fmt.Sprintf("The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen))
+	}
+	for _, why := range leftOut {
+		if share := c.LeftOut[why.reason]; share > 0 {
+			lines = append(lines, fmt.Sprintf("The figures leave out %s of the measured time because %s.", percentage(share), why.text))
+		}
+	}
+	if l := r.limits(); l != "" {
+		lines = append(lines, "What limited the traffic: "+l+".")
+	}
+	return lines
+}
+
+// limits lists the limits of the traffic, each with the scenarios that it limited.
+func (r *Report) limits() string {
+	by := make(map[sample.Limit][]string)
+	var order []sample.Limit
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if s.Limit == "" {
+			continue
+		}
+		if by[s.Limit] == nil {
+			order = append(order, s.Limit)
+		}
+		by[s.Limit] = append(by[s.Limit], s.ID+s.limitShare(" of its trials"))
+	}
+	var parts []string
+	for _, l := range order {
+		parts = append(parts, fmt.Sprintf("%s: %s", l, strings.Join(by[l], ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// limitShare returns the share of the scenario's trials that the limit applied to,
+// such as " (70 %)"; "" if it applied to all trials. of is the text after the percent sign.
+func (s *Scenario) limitShare(of string) string {
+	if s.LimitShare >= 0.95 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f %%%s)", 100*s.LimitShare, of)
+}
+
+// state describes the state of the machine; "" if nothing about it was read.
+func (c *Conditions) state() string {
+	shown, others := "", []string(nil)
+	for _, d := range c.Distances {
+		switch {
+		case !d.Shown:
+			others = append(others, fmt.Sprintf("%.0f ns for %.0f %% of the time", d.Median, 100*d.Share))
+		case d.Trials > 0 || c.Adjusted:
+			shown = fmt.Sprintf("the nodes' CPUs %.0f ns from each other", d.Median)
+		}
+	}
+	if shown != "" && len(others) > 0 {
+		shown += " (the host also had them at " + phrase.And(others) + ")"
+	}
+	parts := []string{shown}
+	if c.MemoryCopy != nil {
+		parts = append(parts, fmt.Sprintf("memory copied at %.1f GB/s", c.MemoryCopy.Median/8e9))
+	}
+	return phrase.And(slices.DeleteFunc(parts, func(p string) bool { return p == "" }))
+}

@@ -1,0 +1,78 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+)
+
+// mostFindings is how many sentences a person reads before the table.
+const mostFindings = 4
+
+// findings returns one sentence for each pair of systems that the plan compares.
+// A sentence states a difference only if the comparison's verdict does. A plan
+// without comparisons gets a sentence on the fastest scenario.
+func findings(r *Report) []string {
+	if !slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Trials > 0 }) {
+		return []string{"No trial yielded figures that count, so there are no findings. The section Validity gives the reasons."}
+	}
+	all := contrasts(r)
+	if len(all) == 0 {
+		return fastest(r)
+	}
+	shown := surest(all)
+	var sentences []string
+	for _, c := range all { // in the plan's order
+		if slices.Contains(shown, c) {
+			sentences = append(sentences, c.sentence())
+		}
+	}
+	if more := len(all) - len(sentences); more > 0 {
+		sentences[len(sentences)-1] += fmt.Sprintf(" (%d further in the table.)", more)
+	}
+	return sentences
+}
+
+// surest returns the contrasts to be said where not all can be: first those of
+// which something is certain, then those with the largest difference.
+func surest(all []*contrast) []*contrast {
+	list := slices.Clone(all)
+	slices.SortStableFunc(list, func(a, b *contrast) int {
+		certainA, farA := a.weight()
+		certainB, farB := b.weight()
+		return cmp.Or(cmp.Compare(after(!certainA), after(!certainB)), cmp.Compare(farB, farA))
+	})
+	return list[:min(len(list), mostFindings)]
+}
+
+// fastest names the two fastest scenarios of each kind of traffic. It is for plans
+// without comparisons.
+func fastest(r *Report) (sentences []string) {
+	for _, m := range []sample.Metric{sample.Throughput, sample.Transactions} {
+		var field []*Scenario
+		for i := range r.Scenarios {
+			if s := &r.Scenarios[i]; s.Interval(m) != nil && (m == sample.Transactions) == (s.Transactions != nil) {
+				field = append(field, s)
+			}
+		}
+		slices.SortStableFunc(field, func(a, b *Scenario) int { return cmp.Compare(b.Interval(m).Median, a.Interval(m).Median) })
+		reaches := func(s *Scenario) string {
+			scale := ScaleOf(m, s.Interval(m).Median)
+			median, bounds := scale.Figure(*s.Interval(m))
+			return s.ID + " reaches " + strings.TrimSpace(withUnit(median, scale.Unit)+" "+bounds)
+		}
+		switch {
+		case len(field) == 0:
+		case len(field) == 1:
+			sentences = append(sentences, reaches(field[0])+".")
+		case field[1].Interval(m).High >= field[0].Interval(m).Low:
+			sentences = append(sentences, "No scenario certainly has the most "+m.Label()+": "+reaches(field[0])+", "+reaches(field[1])+".")
+		default:
+			sentences = append(sentences, reaches(field[0])+", the most "+m.Label()+"; "+reaches(field[1])+".")
+		}
+	}
+	return sentences
+}

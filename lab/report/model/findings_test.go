@@ -1,0 +1,273 @@
+package model_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	. "windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// around returns n values about centre, ±spread, that are not in step with
+// those of another seed.
+func around(centre, spread float64, n, seed int) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = centre * (1 + spread*float64((i*7+seed*3)%11-5)/5)
+	}
+	return values
+}
+
+func sentencesOf(plan suite.Plan, columns ...[]sample.Sample) []string {
+	run := sample.Run{ID: "r", Status: sample.Complete}
+	var samples []sample.Sample
+	for _, c := range columns {
+		samples = append(samples, c...)
+	}
+	return Build(run, plan, samples).Findings
+}
+
+// masked hides the figure of what would have shown, which package stats asserts.
+func masked(lines []string) []string {
+	detectable := regexp.MustCompile(`difference of [0-9.]+ %`)
+	var list []string
+	for _, l := range lines {
+		list = append(list, detectable.ReplaceAllString(l, "difference of N %"))
+	}
+	return list
+}
+
+// spread returns n values evenly from low to high.
+func spread(low, high float64, n int) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = low + (high-low)*float64(i)/float64(n-1)
+	}
+	return values
+}
+
+func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
+	_, plan := twoSystems()
+	baseline := column("a/stream", sample.Throughput, spread(10e9, 10e9, 10)...)
+	subject := column("b/stream", sample.Throughput, spread(9.5e9, 9.9e9, 10)...)
+	for i := range baseline {
+		baseline[i].Metrics[sample.SenderCPUPerByte] = 0.50
+		subject[i].Metrics[sample.SenderCPUPerByte] = spread(0.525, 0.555, 10)[i]
+		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.40
+		subject[i].Metrics[sample.ReceiverCPUPerByte] = spread(0.38, 0.43, 10)[i]
+	}
+	want := []string{"The bridge carries 3 % less than raw [2, 4] and costs the sender 8 % more CPU per byte [6, 10]; no difference shows in the receiver's CPU per byte [−2, 5 %; a difference of N % or more would have shown]."}
+	if diff := cmp.Diff(want, masked(sentencesOf(plan, baseline, subject))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A sentence that begins with the processors still says whose they are.
+func TestFindingOfSpendingAloneNamesTheSystems(t *testing.T) {
+	_, plan := twoSystems()
+	baseline := column("a/stream", sample.Throughput, spread(10e9, 10e9, 10)...)
+	subject := column("b/stream", sample.Throughput, spread(9.5e9, 10.5e9, 10)...)
+	for i := range baseline {
+		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.50
+		subject[i].Metrics[sample.ReceiverCPUPerByte] = spread(0.525, 0.555, 10)[i]
+	}
+	want := []string{"The bridge costs the receiver 8 % more CPU per byte than raw [6, 10]; no difference shows in throughput [−3, 3 %; a difference of N % or more would have shown]."}
+	if diff := cmp.Diff(want, masked(sentencesOf(plan, baseline, subject))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// unconfirmed is a report of six blocks in which chance makes the receiver's CPU 5 %
+// more or less. By chance it could be 5 % more in every block. So a difference of
+// 8 % in every block is not certain.
+func unconfirmed() *Report {
+	_, plan := twoSystems()
+	baseline := column("a/stream", sample.Throughput, 10e9, 10e9, 10e9, 10e9, 10e9, 10e9)
+	subject := column("b/stream", sample.Throughput, 9.5e9, 9.6e9, 9.7e9, 9.7e9, 9.8e9, 9.9e9)
+	for i := range baseline {
+		baseline[i].Metrics[sample.SenderCPUPerByte], subject[i].Metrics[sample.SenderCPUPerByte] = 0.5, 0.54+0.001*float64(i)
+		baseline[i].Metrics[sample.ReceiverCPUPerByte], subject[i].Metrics[sample.ReceiverCPUPerByte] = 0.4, 0.38+0.04*float64(i%2)
+	}
+	return Build(sample.Run{ID: "r"}, plan, append(baseline, subject...))
+}
+
+func TestADifferenceThatTheCorrectionDoesNotConfirmIsOnlySuggested(t *testing.T) {
+	r := unconfirmed()
+	if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0], "The bridge carries 3 % less than raw [1, 5; suggested] and costs the sender ") || !strings.Contains(r.Findings[0], "; no difference shows in the receiver's CPU per byte [") {
+		t.Errorf("%q", r.Findings)
+	}
+	for _, c := range r.Comparisons {
+		if c.Distinct || c.Adjusted == nil || *c.Adjusted <= 0.05 {
+			t.Errorf("%s: verdict %s, adjusted %v", c.Metric, c.Verdict, c.Adjusted)
+		}
+	}
+}
+
+// Where some of a pair's ratios are sure, those that are not stand apart.
+func TestFindingTellsTheSureFromTheSuggested(t *testing.T) {
+	_, plan := twoSystems()
+	baseline := column("a/stream", sample.Throughput, spread(10e9, 10e9, 10)...)
+	subject := column("b/stream", sample.Throughput, spread(9.5e9, 9.6e9, 10)...)
+	for i := range baseline { // p of the sender is far above 0.05, of the receiver a little below
+		baseline[i].Metrics[sample.SenderCPUPerByte], subject[i].Metrics[sample.SenderCPUPerByte] = 0.5, spread(0.49, 0.51, 10)[i]
+		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.5
+		subject[i].Metrics[sample.ReceiverCPUPerByte] = 0.5 * (1 + []float64{-.01, -.02, -.05, .04, .03, .06, .07, .08, .09, .1}[i])
+	}
+	got := sentencesOf(plan, baseline, subject)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "The bridge carries 4.5 % less than raw [4.2, 4.8] and costs the receiver 3.9 % more CPU per byte [0.3, 8.0; suggested]; no difference shows in the sender's CPU per byte [−1, 1 %; a difference of ") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
+	_, plan := twoSystems()
+	got := sentencesOf(plan,
+		column("a/stream", sample.Throughput, around(10e9, 0.03, 8, 0)...),
+		column("b/stream", sample.Throughput, around(10e9, 0.03, 8, 1)...))
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Between the bridge and raw no difference shows in throughput [−2, 2 %; a difference of ") || !strings.HasSuffix(got[0], " % or more would have shown].") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestFindingOfTooFewTrialsSaysSo(t *testing.T) {
+	_, plan := twoSystems()
+	for n, want := range map[int]string{
+		1: "The bridge carries 10.0 % less than raw [1 trial, too few to tell].",
+		3: "The bridge carries 10 % less than raw [5, 15; 3 trials, too few to tell].",
+	} {
+		got := sentencesOf(plan,
+			column("a/stream", sample.Throughput, []float64{10, 10, 10}[:n]...),
+			column("b/stream", sample.Throughput, []float64{9, 8.5, 9.5}[:n]...))
+		if diff := cmp.Diff([]string{want}, got); diff != "" {
+			t.Errorf("n = %d: %s", n, diff)
+		}
+	}
+}
+
+func TestFindingsOfTheQuickSuite(t *testing.T) {
+	run, plan, samples := reporttest.Sized(10)
+	got := Build(run, plan, samples).Findings
+	if len(got) != 3 {
+		t.Fatalf("%d sentences: %q", len(got), got)
+	}
+	for i, parts := range [][]string{
+		{"The bridge carries 3.3 % less than raw [", "], completes 15.2 % fewer transactions [", "], costs the sender 10.6 % more CPU per byte [", "] and costs the receiver 8.1 % less CPU per byte ["},
+		// One node plays both sides, so nothing is said of the sender's CPU.
+		{"The bridge on one node carries 25.8 % more than raw [", "] and completes 29.2 % more transactions ["},
+		{"Kernel VXLAN carries 21.4 % less than raw [", "], completes 27.9 % fewer transactions [", "], costs the sender 46.7 % more CPU per byte ["},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(got[i], part) {
+				t.Errorf("sentence %d lacks %q: %s", i, part, got[i])
+			}
+		}
+	}
+	if strings.Contains(got[1], "sender") {
+		t.Errorf("claims a sender's cost where one node plays both: %s", got[1])
+	}
+}
+
+func TestFindingNamesTheGroupsWhereOneSystemHasTwo(t *testing.T) {
+	_, plan := twoSystems()
+	plan.Scenarios[0].System = "bridge"
+	got := sentencesOf(plan,
+		column("a/stream", sample.Throughput, around(1, 0.02, 6, 0)...),
+		column("b/stream", sample.Throughput, around(1, 0.02, 6, 2)...))
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Between b and a no difference shows") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestFindingNamesTheWorkloadWhereThereAreSeveral(t *testing.T) {
+	_, plan := twoSystems()
+	for _, group := range []string{"a", "b"} {
+		sc := plan.Scenarios[0]
+		if group == "b" {
+			sc = plan.Scenarios[1]
+		}
+		sc.ID, sc.Workload.Name = group+"/small", "small"
+		plan.Scenarios = append(plan.Scenarios, sc)
+	}
+	plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "a/small", Subject: "b/small"})
+	got := sentencesOf(plan,
+		column("a/stream", sample.Throughput, spread(1, 1, 8)...), column("b/stream", sample.Throughput, spread(.5, .56, 8)...),
+		column("a/small", sample.Throughput, spread(1, 1, 8)...), column("b/small", sample.Throughput, spread(.7, .76, 8)...))
+	want := []string{"In stream, the bridge carries 47 % less than raw [45, 49].", "In small, the bridge carries 27 % less than raw [25, 29]."}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFindingSaysWhyThereIsNothingToCompare(t *testing.T) {
+	run, plan := twoSystems()
+	run.Skipped = map[string]string{"b/stream": "no vxlan"}
+	r := Build(run, plan, column("a/stream", sample.Throughput, 1, 2, 3, 4, 5, 6))
+	want := []string{"The bridge cannot be compared with raw: b/stream was skipped: no vxlan."}
+	if diff := cmp.Diff(want, r.Findings); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAtMostFourFindingsAndTheDearestOfThem(t *testing.T) {
+	plan := suite.Plan{}
+	columns := [][]sample.Sample{column("raw/stream", sample.Throughput, spread(1, 1, 10)...)}
+	plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: "raw/stream", System: "raw"})
+	for system, share := range map[string]float64{"u": 0.95, "v": 0.9, "w": 0.5, "x": 0.99, "y": 0.7, "z": 0.8} {
+		id := system + "/stream"
+		columns = append(columns, column(id, sample.Throughput, spread(share, share, 10)...))
+		plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: id, System: system})
+	}
+	for _, system := range []string{"u", "v", "w", "x", "y", "z"} {
+		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "raw/stream", Subject: system + "/stream"})
+	}
+	got := sentencesOf(plan, columns...)
+	want := []string{"v carries 10.0 % less than raw [10.0, 10.0].", "w carries 50.0 % less than raw [50.0, 50.0].",
+		"y carries 30.0 % less than raw [30.0, 30.0].", "z carries 20.0 % less than raw [20.0, 20.0]. (2 further in the table.)"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
+	_, plan := twoSystems()
+	plan.Comparisons = nil
+	apart := sentencesOf(plan,
+		column("a/stream", sample.Throughput, 9.5e9, 9.5e9, 9.5e9, 9.5e9, 9.5e9, 9.6e9),
+		column("b/stream", sample.Throughput, 8.1e9, 8.1e9, 8.2e9, 8.2e9, 8.3e9, 8.3e9))
+	if diff := cmp.Diff([]string{"a/stream reaches 9.50 Gbit/s [9.50, 9.60], the most throughput; b/stream reaches 8.20 Gbit/s [8.10, 8.30]."}, apart); diff != "" {
+		t.Error(diff)
+	}
+	overlapping := sentencesOf(plan,
+		column("a/stream", sample.Throughput, 9e9, 9e9, 9e9, 9e9, 9e9, 10e9),
+		column("b/stream", sample.Throughput, 8e9, 8e9, 8e9, 8e9, 8e9, 9.5e9))
+	if len(overlapping) != 1 || !strings.HasPrefix(overlapping[0], "No scenario certainly has the most throughput: a/stream reaches ") {
+		t.Errorf("%q", overlapping)
+	}
+	few := sentencesOf(plan, column("a/stream", sample.Throughput, 9e9, 9e9))
+	if diff := cmp.Diff([]string{"a/stream reaches 9.00 Gbit/s [9.00, 9.00]."}, few); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPercentNeverRoundsABoundOntoUnity(t *testing.T) {
+	for want, iv := range map[string]Interval{
+		"97 % [95, 99]":             {Median: 0.97, Low: 0.95, High: 0.99, N: 6},
+		"98.0 % [96.0, 99.7]":       {Median: 0.98, Low: 0.96, High: 0.997, N: 6},
+		"99.6 % [99.4, 99.8]":       {Median: 0.996, Low: 0.994, High: 0.998, N: 6},
+		"99.95 % [99.93, 99.97]":    {Median: 0.9995, Low: 0.9993, High: 0.9997, N: 6},
+		"100 % [98, 102]":           {Median: 1, Low: 0.98, High: 1.02, N: 6},
+		"100.0 % [100.0, 100.0]":    {Median: 1, Low: 1, High: 1, N: 6},
+		"90.0 %":                    {Median: 0.9, Low: 0.9, High: 0.9, N: 1},
+		"250 % [240, 260]":          {Median: 2.5, Low: 2.4, High: 2.6, N: 9},
+		"99.998 % [99.997, 99.999]": {Median: 0.99998, Low: 0.99997, High: 0.99999, N: 9},
+	} {
+		if got := iv.Percent(); got != want {
+			t.Errorf("Percent of %+v = %q, want %q", iv, got, want)
+		}
+	}
+}

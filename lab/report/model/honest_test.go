@@ -1,0 +1,155 @@
+package model_test
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report/export"
+	"windtunnel/lab/report/markdown"
+	. "windtunnel/lab/report/model"
+	"windtunnel/lab/report/text"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// chance makes a run of a few scenarios in which anything may be missing, fail,
+// be gated, profiled, zero, or no number.
+func chance(rng *rand.Rand) (sample.Run, suite.Plan, []sample.Sample) {
+	names := []string{"raw", "bridge", "vxlan", "geneve"}[:1+rng.IntN(4)]
+	run, plan := steps(names...)
+	plan.Trials = 1 + rng.IntN(14)
+	for i, from := range plan.Scenarios {
+		from.ID, from.Workload = names[i]+"/rr", suite.Workload{Name: "rr", Kind: suite.TCPRR}
+		plan.Scenarios = append(plan.Scenarios, from)
+	}
+	for i := range plan.Scenarios {
+		if rng.IntN(6) == 0 {
+			plan.Scenarios[i].Placement = suite.Colocated
+		}
+		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: plan.Scenarios[rng.IntN(len(plan.Scenarios))].ID, Subject: plan.Scenarios[i].ID})
+		plan.Hypotheses = append(plan.Hypotheses, suite.Hypothesis{Claim: "c", Metric: string(sample.Known()[rng.IntN(30)].Metric), Baseline: plan.Scenarios[0].ID,
+			Subjects: []string{plan.Scenarios[i].ID, "gone"}[:1+rng.IntN(2)], Low: rng.Float64(), High: 1 + rng.Float64(), Printed: "p"})
+	}
+	if rng.IntN(2) == 0 {
+		plan.Stop = suite.Stop{Precision: 0.05 * rng.Float64(), MaxTrials: rng.IntN(20)}
+	}
+	if rng.IntN(3) == 0 {
+		run.Skipped = map[string]string{plan.Scenarios[rng.IntN(len(plan.Scenarios))].ID: "because"}
+	}
+	var samples []sample.Sample
+	for i := range plan.Scenarios {
+		if run.Skipped[plan.Scenarios[i].ID] == "" {
+			samples = append(samples, chances(rng, &plan.Scenarios[i], plan.Trials)...)
+		}
+	}
+	rng.Shuffle(len(samples), func(i, j int) { samples[i], samples[j] = samples[j], samples[i] })
+	return run, plan, samples
+}
+
+func chances(rng *rand.Rand, sc *suite.Scenario, blocks int) []sample.Sample {
+	var list []sample.Sample
+	centre, wide, bad := math.Exp([]float64{4, 0.05}[rng.IntN(2)]*rng.NormFloat64()), 0.1*rng.Float64(), rng.Float64()*rng.Float64()
+	for block := range blocks {
+		for attempt := range 1 + rng.IntN(2) {
+			s := sample.Sample{Scenario: sc.ID, Block: block, Attempt: attempt, Metrics: sample.Metrics{}}
+			for _, m := range Compared {
+				switch u := rng.Float64(); {
+				case u < bad/4:
+				case u < bad/3:
+					s.Metrics[m] = []float64{math.NaN(), math.Inf(1), 0, -1}[rng.IntN(4)]
+				default:
+					s.Metrics[m] = centre * (1 + wide*rng.NormFloat64())
+				}
+			}
+			switch u := rng.Float64(); {
+			case u < bad/3:
+				s.Failure, s.Metrics = &sample.Failure{Kind: sample.ToolHung, Message: "hung"}, nil
+			case u < bad:
+				s.Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: []float64{30 * u, math.NaN()}[rng.IntN(2)], Limit: 3, Unit: "%", Message: "foreign"}}
+			}
+			s.Profiled = rng.IntN(10) == 0
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func TestNoRunPanicsOrContradictsItself(t *testing.T) {
+	writers := []func(io.Writer, *Report) error{markdown.Write, export.WriteJSON, export.WriteCSV, export.WriteBenchfmt,
+		func(w io.Writer, r *Report) error { return text.Write(w, r, text.Options{Width: 80}) }}
+	seen := make(map[Verdict]int)
+	for seed := range uint64(300) {
+		r := Build(chance(rand.New(rand.NewPCG(seed, 4))))
+		for _, write := range writers {
+			if err := write(io.Discard, r); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		}
+		for i := range r.Comparisons {
+			seen[r.Comparisons[i].Verdict]++
+		}
+		for _, wrong := range contradictions(r) {
+			t.Errorf("seed %d: %s", seed, wrong)
+		}
+	}
+	for _, v := range []Verdict{Differs, Suggested, Alike, TooFew} {
+		if seen[v] < 20 {
+			t.Errorf("only %d comparisons are %s: the runs are not of all kinds", seen[v], v)
+		}
+	}
+}
+
+// contradictions lists what a reader would find at odds.
+func contradictions(r *Report) []string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	for i := range r.Comparisons {
+		c := &r.Comparisons[i]
+		switch {
+		case c.Alike() && c.Distinct, c.Distinct != (c.Verdict == Differs), c.Verdict == "":
+			add("%s of %s is %s, alike %v and distinct %v", c.Metric, c.Subject, c.Verdict, c.Alike(), c.Distinct)
+		case c.Verdict == TooFew && c.Ratio.N >= 6, c.Verdict != TooFew && c.Ratio.N < 6:
+			add("%s of %s with %d blocks is %s", c.Metric, c.Subject, c.Ratio.N, c.Verdict)
+		case c.Verdict != TooFew && (c.Verdict == Alike) == (c.Ratio.Low > 1 || c.Ratio.High < 1), c.Verdict != TooFew && (c.Verdict == Alike) != (*c.P > 0.05), c.Verdict == Differs && *c.Adjusted > 0.05:
+			add("%s of %s with p %v is %s", c.Metric, c.Subject, *c.P, c.Verdict)
+		case c.Ratio.Low > c.Ratio.Median || c.Ratio.High < c.Ratio.Median:
+			add("%s of %s: %+v", c.Metric, c.Subject, c.Ratio)
+		case c.Ratio.N < 6 && c.Ratio.Level >= 0.95:
+			add("%s of %s: an interval of %d blocks has level %v", c.Metric, c.Subject, c.Ratio.N, c.Ratio.Level)
+		}
+	}
+	for _, l := range r.Ladders {
+		list = append(list, Denied(l)...)
+	}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if s.Trials+s.Failed > 0 && s.Trials == 0 && s.Unmeasured() == "" || s.Trials == 0 && s.Throughput != nil || s.Trials > r.Validity.Valid {
+			add("%s has %d trials and %d failed, throughput %v, unmeasured %q", s.ID, s.Trials, s.Failed, s.Throughput, s.Unmeasured())
+		}
+	}
+	if v := r.Validity; v.Attempts != v.Valid+v.Failed+v.Gated {
+		add("%+v", v)
+	}
+	if p := r.Precision; p != nil && p.Reached && len(p.Widest) > 0 {
+		add("%+v", p)
+	}
+	for _, h := range r.Hypotheses {
+		undecided := slices.ContainsFunc(h.Observed, func(o Observed) bool { return o.Judgement != Holds })
+		if h.Judgement == Holds && undecided || h.Why == "" {
+			add("%+v", h)
+		}
+	}
+	for _, s := range r.Explain() {
+		for _, p := range s.Paragraphs {
+			if strings.Contains(p, "NaN") || strings.Contains(p, "Inf") || strings.Contains(p, "%!") || p == "" {
+				add("explained as %q", p)
+			}
+		}
+	}
+	return append(list, Misspoken(r)...)
+}

@@ -1,0 +1,92 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+	"windtunnel/lab/suite"
+)
+
+// hypotheses judges the plan's hypotheses.
+func (b *builder) hypotheses() []Hypothesis {
+	var list []Hypothesis
+	for i := range b.plan.Hypotheses {
+		list = append(list, b.hypothesis(&b.plan.Hypotheses[i]))
+	}
+	return list
+}
+
+// hypothesis holds where it holds of every subject and is refuted where it is
+// of one. The intervals of several subjects are wider (Bonferroni), so that all
+// together hold their true ratios with 95 % confidence.
+func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
+	out := Hypothesis{Hypothesis: *h, Judgement: Holds}
+	if len(h.Subjects) == 0 {
+		out.Judgement, out.Why = Undecided, "It names no subject."
+		return out
+	}
+	level := 1 - Alpha/float64(len(h.Subjects))
+	var whys []string
+	for _, subject := range h.Subjects {
+		o, why := b.observe(h, subject, level)
+		out.Observed = append(out.Observed, o)
+		whys = append(whys, why)
+		switch {
+		case o.Judgement == Refuted:
+			out.Judgement = Refuted
+		case o.Judgement == Undecided && out.Judgement == Holds:
+			out.Judgement = Undecided
+		}
+	}
+	for i, why := range whys {
+		if i > 0 {
+			out.Why += " "
+		}
+		out.Why += phrase.Capital(why) + "."
+	}
+	return out
+}
+
+// observe judges one subject and says why in words.
+func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (Observed, string) {
+	o := Observed{Subject: subject, Judgement: Undecided}
+	m := sample.Metric(h.Metric)
+	for _, id := range []string{subject, h.Baseline} {
+		if b.scenarios[id] == nil || len(b.cells[id].ok) == 0 {
+			return o, "there are no figures: " + b.lacks(id)
+		}
+		if len(b.cells[id].values[m]) == 0 {
+			return o, fmt.Sprintf("%s was not measured in %s", m.Label(), id)
+		}
+	}
+	over, under, _ := pair(m, b.cells[subject], b.cells[h.Baseline])
+	if len(over) == 0 {
+		return o, cmp.Or(b.apart(suite.Comparison{Subject: subject, Baseline: h.Baseline}), fmt.Sprintf("no block has %s of both %s and %s", m.Label(), subject, h.Baseline))
+	}
+	e, ok, err := b.ratio(over, under, level)
+	if err != nil {
+		return o, fmt.Sprintf("%s of %s and %s has no ratio: %v", m.Label(), subject, h.Baseline, err)
+	}
+	if !ok {
+		return o, fmt.Sprintf("%s of %s and %s has no ratio", m.Label(), subject, h.Baseline)
+	}
+	ratio := Interval(e.Interval)
+	o.Ratio = &ratio
+	about := fmt.Sprintf("%s of %s is %s that of %s", m.Label(), subject, bracketed(ratio, 2, "×", 1, h.Low, h.High), h.Baseline)
+	if need := stats.MinimumTrials(level); ratio.N < need {
+		return o, fmt.Sprintf("%s in %s, too few to judge by: %d are needed", about, phrase.Count(ratio.N, "trial"), need)
+	}
+	about += fmt.Sprintf(" (%.3g %% interval, n = %d)", 100*level, ratio.N)
+	switch {
+	case ratio.Low >= h.Low && ratio.High <= h.High:
+		o.Judgement = Holds
+		return o, fmt.Sprintf("%s, within %s", about, h.Printed)
+	case ratio.High < h.Low || ratio.Low > h.High:
+		o.Judgement = Refuted
+		return o, fmt.Sprintf("%s, outside %s", about, h.Printed)
+	}
+	return o, fmt.Sprintf("%s, partly within %s", about, h.Printed)
+}

@@ -1,0 +1,153 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+)
+
+// LadderTable is a ladder as people read it: metric by metric, step by step.
+type LadderTable struct {
+	Title string
+	Lines []LadderLine
+	// Legend explains the marks that occur, one sentence a mark.
+	Legend []string
+}
+
+// LadderLine is one step of one metric. A line without a step begins a metric,
+// whose name and unit it has.
+type LadderLine struct {
+	Heading string // "receiver CPU per byte, ns/byte"
+	Step    string // "+ the bridge"
+	Figure  string // median of the step's scenario
+	Added   string // Figure less that of the step before, "+0.12"; empty if Adds is false
+	Ratio   string // to the step before within blocks, "1.18"
+	Range   string // of Ratio, "[1.15, 1.22]"
+	Share   string // of the last step's figure, "10 %"
+	Mark    string // "~" no difference shows, "?" suggested, "…" too few trials
+}
+
+// LadderTables lists the ladders that have a figure.
+func (r *Report) LadderTables() []LadderTable {
+	var list []LadderTable
+	for i := range r.Ladders {
+		if t := r.Ladders[i].table(); len(t.Lines) > 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+func (l *Ladder) table() LadderTable {
+	t := LadderTable{Title: "What each step costs"}
+	if l.Title != "" {
+		t.Title += ": " + l.Title
+	}
+	for _, m := range climbed {
+		t.Lines = append(t.Lines, l.lines(m)...)
+	}
+	var marks []marked
+	for _, g := range l.Steps {
+		for _, c := range g.Costs {
+			if c.Ratio != nil {
+				marks = append(marks, marked{g.Name + ", " + c.Metric.Label(), c.Verdict, c.Detectable, c.Ratio.Median})
+			}
+		}
+	}
+	t.Legend = legend(marks)
+	return t
+}
+
+// lines returns the heading and the lines of one metric; none if no step has it.
+func (l *Ladder) lines(m sample.Metric) []LadderLine {
+	lines, scale := l.Lines(m)
+	if lines == nil {
+		return nil
+	}
+	heading := m.Label()
+	if scale.Unit != "" {
+		heading += ", " + scale.Unit
+	}
+	return append([]LadderLine{{Heading: heading}}, lines...)
+}
+
+// Lines returns a line for each step, and the scale of the figures; none if no step
+// has the metric. All figures have the same number of decimals. So the printed
+// figure of a step and the printed addition of the next step sum exactly.
+func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
+	var figures []float64
+	for i := range l.Steps {
+		if c := l.Steps[i].Cost(m); c != nil && c.Figure != nil {
+			figures = append(figures, c.Figure.Median)
+		}
+	}
+	if len(figures) == 0 {
+		return nil, scale
+	}
+	scale = ScaleOf(m, figures...)
+	// At least three significant digits of the largest figure and two of the smallest.
+	decimals := max(significant(slices.Max(figures)/scale.By), significant(slices.Min(figures)/scale.By)-1)
+	below := 0.0
+	for i := range l.Steps {
+		g := &l.Steps[i]
+		line, c := g.line(m), g.Cost(m)
+		if c != nil && c.Figure != nil {
+			figure := rounded(c.Figure.Median/scale.By, decimals)
+			line.Figure = grouped(figure, decimals)
+			if c.Adds() {
+				line.Added = signed(figure-below, decimals)
+			}
+			below = figure
+		}
+		lines = append(lines, line)
+	}
+	return lines, scale
+}
+
+// rounded rounds v to this many decimals.
+func rounded(v float64, decimals int) float64 {
+	step := math.Pow10(decimals)
+	return math.Round(v*step) / step
+}
+
+// Cost returns the step's figure of m; nil if it has none.
+func (g *Rung) Cost(m sample.Metric) *Cost {
+	for i := range g.Costs {
+		if g.Costs[i].Metric == m {
+			return &g.Costs[i]
+		}
+	}
+	return nil
+}
+
+// line returns the step's line of m without Figure and Added.
+func (g *Rung) line(m sample.Metric) LadderLine {
+	line := LadderLine{Step: g.Name, Figure: "no figures"}
+	if g.From != "" {
+		line.Step = "+ " + g.Name
+	}
+	c := g.Cost(m)
+	if c == nil {
+		return line
+	}
+	if c.Ratio != nil {
+		line.Ratio, line.Range = Scale{By: 1}.Figure(*c.Ratio)
+	}
+	if c.Share != nil {
+		line.Share = strings.TrimPrefix(signed(100**c.Share, 0), "+") + " %"
+	}
+	line.Mark = marks[c.Verdict]
+	return line
+}
+
+// signed prints v with its sign, a true minus where it is one.
+func signed(v float64, decimals int) string {
+	text := strings.Replace(fmt.Sprintf("%+.*f", decimals, v), "-", "−", 1)
+	if strings.Trim(text, "+−0.") == "" {
+		return strings.TrimLeft(text, "+−")
+	}
+	return text
+}

@@ -1,0 +1,107 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+)
+
+const (
+	// Alpha is the largest corrected p-value of a difference that a report
+	// claims.
+	Alpha = 0.05
+	// Power is the probability with which the test finds a difference of the
+	// detectable size.
+	Power = 0.8
+)
+
+// pairKey is one metric of two scenarios.
+type pairKey struct {
+	subject, baseline string
+	metric            sample.Metric
+}
+
+// paired compares one metric of two scenarios of the plan over the blocks that
+// both have. Every part of a report that speaks of the pair shows this one
+// comparison; settle gives it its verdict. nil where there is no ratio, with the
+// reason noted once.
+func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison {
+	key := pairKey{subject, baseline, m}
+	if known, ok := b.pairs[key]; ok {
+		return known
+	}
+	b.pairs[key] = nil
+	over, under, blocks := pair(m, b.cells[subject], b.cells[baseline])
+	e, ok, err := b.ratio(over, under, stats.Level)
+	if err != nil {
+		b.doubt = append(b.doubt, fmt.Sprintf("%s of %s and %s has no ratio: %v.", m.Label(), subject, baseline, err))
+	}
+	if !ok || err != nil {
+		return nil
+	}
+	c := &Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: Interval(e.Interval), Verdict: TooFew, logs: make(map[int]float64)}
+	for i, block := range blocks {
+		c.logs[block] = math.Log(over[i] / under[i])
+	}
+	if !c.few() {
+		c.P, c.Effect, c.Verdict = &e.P, &e.Effect, Alike
+		if c.excludesOne() {
+			c.Verdict = Suggested
+		}
+	}
+	if d, ok, err := stats.DetectableRatio(over, under, 1-b.level(stats.Level), Power); ok && err == nil {
+		c.Detectable = &d
+	}
+	b.pairs[key] = c
+	return c
+}
+
+// few reports whether so few blocks can show nothing.
+func (c *Comparison) few() bool { return c.Ratio.N < stats.MinimumTrials(stats.Level) }
+
+func (c *Comparison) excludesOne() bool { return stats.Interval(c.Ratio).Excludes(1) }
+
+// ratio estimates over / under so that the interval has level, also where its
+// width decided when the run ended.
+func (b *builder) ratio(over, under []float64, level float64) (stats.Estimate, bool, error) {
+	e, ok, err := stats.Ratio(over, under, b.level(level))
+	if b.plan.Stop.Precision > 0 {
+		e = e.AfterLooks()
+	}
+	return e, ok, err
+}
+
+// level is the one at which an interval is made that holds with level.
+func (b *builder) level(level float64) float64 {
+	if b.plan.Stop.Precision > 0 {
+		return stats.Looked(level)
+	}
+	return level
+}
+
+// pair returns the values of subject and baseline, and their blocks in ascending
+// order. It takes only blocks that have a value of both.
+func pair(m sample.Metric, subject, baseline *cell) (over, under []float64, blocks []int) {
+	if subject == nil || baseline == nil {
+		return nil, nil, nil
+	}
+	i, j := 0, 0
+	sb, bb := subject.blocks[m], baseline.blocks[m]
+	for i < len(sb) && j < len(bb) {
+		switch {
+		case sb[i] < bb[j]:
+			i++
+		case sb[i] > bb[j]:
+			j++
+		default:
+			over = append(over, subject.values[m][i])
+			under = append(under, baseline.values[m][j])
+			blocks = append(blocks, sb[i])
+			i++
+			j++
+		}
+	}
+	return over, under, blocks
+}

@@ -1,0 +1,212 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// PublishedTable is a table of a public document, with the measured figures in
+// the same shape and both as ratios to their own baselines.
+type PublishedTable struct {
+	suite.Table
+	Columns []string       `json:"columns"`
+	Rows    []PublishedRow `json:"rows"`
+}
+
+// PublishedRow is one row of a document's table.
+type PublishedRow struct {
+	Name  string           `json:"name"`
+	Cells []*PublishedCell `json:"cells"` // one a column; nil where the document has none
+}
+
+// PublishedCell is a figure of a document and the measured one.
+type PublishedCell struct {
+	suite.Published
+	Measured *Interval `json:"measured,omitempty"` // in the metric's SI unit; not of a published change
+	Absent   string    `json:"absent,omitempty"`   // why nothing was measured
+	// Against is the scenario that both ratios are to; empty where there is none.
+	Against        string    `json:"against,omitempty"`
+	PublishedRatio *float64  `json:"published_ratio,omitempty"`
+	MeasuredRatio  *Interval `json:"measured_ratio,omitempty"` // paired within blocks
+	Agreement      Agreement `json:"agreement,omitempty"`      // where both ratios are there
+	Why            string    `json:"why,omitempty"`            // of Agreement, or why there is none
+	// Doubt says where a published change does not follow from the document's
+	// own figures.
+	Doubt string `json:"doubt,omitempty"`
+}
+
+// publishedTables puts the plan's tables beside what was measured.
+func (b *builder) publishedTables() []PublishedTable {
+	var list []PublishedTable
+	for _, t := range b.plan.Tables {
+		out := PublishedTable{Table: t}
+		for i := range b.plan.Published {
+			if p := &b.plan.Published[i]; p.Table == t.Name {
+				out.put(b.publishedCell(p))
+			}
+		}
+		if len(out.Rows) > 0 {
+			list = append(list, out)
+		}
+	}
+	return list
+}
+
+// put sets the cell in its row and column, which it makes where they are new.
+func (t *PublishedTable) put(c *PublishedCell) {
+	row := slices.IndexFunc(t.Rows, func(r PublishedRow) bool { return r.Name == c.Row })
+	if row < 0 {
+		row = len(t.Rows)
+		t.Rows = append(t.Rows, PublishedRow{Name: c.Row})
+	}
+	column := slices.Index(t.Columns, c.Column)
+	if column < 0 {
+		column = len(t.Columns)
+		t.Columns = append(t.Columns, c.Column)
+	}
+	for i := range t.Rows {
+		for len(t.Rows[i].Cells) < len(t.Columns) {
+			t.Rows[i].Cells = append(t.Rows[i].Cells, nil)
+		}
+	}
+	t.Rows[row].Cells[column] = c
+}
+
+func (b *builder) publishedCell(p *suite.Published) *PublishedCell {
+	c := &PublishedCell{Published: *p}
+	switch {
+	case p.Metric == "":
+		c.Absent = p.Note
+		return c
+	case p.Baseline != "":
+		c.Against, c.PublishedRatio = p.Baseline, &p.Value
+		c.Doubt = b.contradiction(p)
+	default:
+		c.Absent = b.whyNoFigure(p.Scenario, sample.Metric(p.Metric))
+		if c.Absent == "" {
+			iv := b.cells[p.Scenario].summary[sample.Metric(p.Metric)]
+			c.Measured = &iv
+		}
+		c.Against = b.baselineOf(p.Scenario)
+		if b.oneAgainstTwo(p, c.Against) {
+			c.Why = "the CPU of one node that plays both sides is not compared with that of two"
+			break
+		}
+		c.PublishedRatio = b.publishedRatio(p, c.Against)
+	}
+	if c.PublishedRatio == nil {
+		c.Against = ""
+		return c
+	}
+	b.measureRatio(c)
+	return c
+}
+
+// measureRatio fills in the measured ratio and what it says of the published
+// one, or why there is none.
+func (b *builder) measureRatio(c *PublishedCell) {
+	m := sample.Metric(c.Metric)
+	for _, id := range []string{c.Scenario, c.Against} {
+		if c.Why = b.whyNoFigure(id, m); c.Why != "" {
+			if c.Baseline != "" {
+				c.Absent = c.Why
+			}
+			return
+		}
+	}
+	over, _, _ := pair(m, b.cells[c.Scenario], b.cells[c.Against])
+	switch p := b.paired(c.Scenario, c.Against, m); {
+	case len(over) == 0:
+		c.Why = cmp.Or(b.apart(suite.Comparison{Subject: c.Scenario, Baseline: c.Against}), "no block has figures of both scenarios")
+	case p == nil:
+		c.Why = "there is no ratio: a trial has a figure of zero"
+	default:
+		c.MeasuredRatio = &p.Ratio
+		c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio)
+	}
+}
+
+// oneAgainstTwo reports whether the figure is the CPU of a side that the
+// baseline has on a node of its own and the scenario has not, or the other way.
+func (b *builder) oneAgainstTwo(p *suite.Published, baseline string) bool {
+	subject, base := b.scenarios[p.Scenario], b.scenarios[baseline]
+	side := strings.HasPrefix(p.Metric, "sender_cpu") || strings.HasPrefix(p.Metric, "receiver_cpu")
+	return side && subject != nil && base != nil && subject.Placement != base.Placement
+}
+
+// baselineOf is what the plan compares a scenario with, first.
+func (b *builder) baselineOf(id string) string {
+	for _, c := range b.plan.Comparisons {
+		if c.Subject == id {
+			return c.Baseline
+		}
+	}
+	return ""
+}
+
+// publishedRatio is the ratio of a figure to the document's figure of the
+// baseline: in the same table, or elsewhere in the same unit.
+func (b *builder) publishedRatio(p *suite.Published, baseline string) *float64 {
+	var base *suite.Published
+	for i := range b.plan.Published {
+		o := &b.plan.Published[i]
+		if o.Scenario != baseline || o.Metric != p.Metric || o.Baseline != "" || o.Value <= 0 || o.Unit != p.Unit {
+			continue
+		}
+		if base == nil || base.Table != p.Table && o.Table == p.Table {
+			base = o
+		}
+	}
+	if base == nil || baseline == "" || p.Value <= 0 {
+		return nil
+	}
+	ratio := p.Value / base.Value
+	return &ratio
+}
+
+// contradiction says where a published change does not follow from the figures
+// of the same table, all of them taken as rounded to their last digit.
+func (b *builder) contradiction(p *suite.Published) string {
+	find := func(id string) *suite.Published {
+		for i := range b.plan.Published {
+			if o := &b.plan.Published[i]; o.Table == p.Table && o.Scenario == id && o.Metric == p.Metric && o.Baseline == "" {
+				return o
+			}
+		}
+		return nil
+	}
+	subject, base := find(p.Scenario), find(p.Baseline)
+	if subject == nil || base == nil || base.Value <= base.Step/2 {
+		return ""
+	}
+	low := (subject.Value - subject.Step/2) / (base.Value + base.Step/2)
+	high := (subject.Value + subject.Step/2) / (base.Value - base.Step/2)
+	if p.Value+p.Step/2 >= low && p.Value-p.Step/2 <= high {
+		return ""
+	}
+	return fmt.Sprintf("the document's own figures, %s and %s, give %s and not %s", subject.Printed, base.Printed, changeText(subject.Value/base.Value), p.Printed)
+}
+
+// whyNoFigure says why a metric of a scenario has no figure; empty where it has.
+func (b *builder) whyNoFigure(id string, m sample.Metric) string {
+	c := b.cells[id]
+	switch {
+	case c == nil && b.plan.Short:
+		return "not in the short form"
+	case c == nil:
+		return "not in this run"
+	case b.run.Skipped[id] != "":
+		return "skipped: " + b.run.Skipped[id]
+	case len(c.ok) == 0:
+		return b.lacks(id)
+	}
+	if _, ok := c.summary[m]; !ok {
+		return "not measured"
+	}
+	return ""
+}

@@ -1,0 +1,203 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"windtunnel/lab/phrase"
+)
+
+// MeasuredText prints the measured figure in the document's unit, a change as a
+// change; or why there is none.
+func (c *PublishedCell) MeasuredText() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Baseline != "" && c.MeasuredRatio != nil:
+		return changeText(c.MeasuredRatio.Median)
+	case c.Baseline != "" || c.Measured == nil:
+		return c.Absent
+	}
+	return withUnit(c.inUnit(c.Measured.Median), c.Unit)
+}
+
+// MeasuredRange prints the interval of what MeasuredText prints; empty where
+// there is none.
+func (c *PublishedCell) MeasuredRange() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Baseline != "" && c.MeasuredRatio != nil && c.MeasuredRatio.N > 1:
+		return "[" + changeText(c.MeasuredRatio.Low) + ", " + changeText(c.MeasuredRatio.High) + "]"
+	case c.Baseline != "" || c.Measured == nil || c.Measured.N < 2:
+		return ""
+	}
+	return "[" + c.inUnit(c.Measured.Low) + ", " + c.inUnit(c.Measured.High) + "]"
+}
+
+// inUnit prints a value in the document's unit, with as many decimals as the
+// median has. Thousands are not set apart: documents write 7375.159.
+func (c *PublishedCell) inUnit(v float64) string {
+	by := c.Factor
+	if by <= 0 {
+		by = 1
+	}
+	decimals := significant(c.Measured.Median / by)
+	if c.Unit == "%" {
+		decimals = min(decimals, 1) // CPU is not known better
+	}
+	return strconv.FormatFloat(three(v/by), 'f', decimals, 64)
+}
+
+// PrintedText is the figure as the document has it.
+func (c *PublishedCell) PrintedText() string {
+	if c == nil {
+		return ""
+	}
+	return c.Printed
+}
+
+// PublishedRatioText prints the ratio of the document's figures; empty where
+// there is none.
+func (c *PublishedCell) PublishedRatioText() string {
+	if c.PublishedRatio == nil {
+		return ""
+	}
+	return Scale{By: 1}.Print(*c.PublishedRatio)
+}
+
+// MeasuredRatioText prints the measured ratio and its interval; empty where
+// there is none.
+func (c *PublishedCell) MeasuredRatioText() string {
+	if c.MeasuredRatio == nil {
+		return ""
+	}
+	median, bounds := Scale{By: 1}.Figure(*c.MeasuredRatio)
+	return strings.TrimSpace(median + " " + bounds)
+}
+
+// Verdict prints the agreement with its reason, or why there is none.
+func (c *PublishedCell) Verdict() string {
+	switch {
+	case c.Agreement == "":
+		return c.Why
+	case c.Why == "":
+		return string(c.Agreement)
+	}
+	return string(c.Agreement) + ": " + c.Why
+}
+
+// Sign stands for an agreement where there is little room.
+func (a Agreement) Sign() string {
+	switch a {
+	case SameMagnitude:
+		return "="
+	case OtherMagnitude:
+		return "±"
+	case Disagrees:
+		return "≠"
+	case Unsettled:
+		return "?"
+	case TooFewToTell:
+		return "…"
+	}
+	return ""
+}
+
+// changeText prints a ratio as a change: "−27 %", "+3.5 %".
+func changeText(ratio float64) string {
+	change := 100 * (ratio - 1)
+	decimals := 0
+	if math.Abs(change) < 10 {
+		decimals = 1
+	}
+	text := fmt.Sprintf("%+.*f %%", decimals, change)
+	return strings.Replace(text, "-", "−", 1)
+}
+
+// Ratios lists the cells that have a published ratio, by rows.
+func (t *PublishedTable) Ratios() []*PublishedCell {
+	var list []*PublishedCell
+	for _, r := range t.Rows {
+		for _, c := range r.Cells {
+			if c != nil && c.PublishedRatio != nil {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// Remarks lists what a reader has to know: the table's note, then the notes
+// and doubts of its cells, each once with the cells that have it.
+func (t *PublishedTable) Remarks() []string {
+	var order []string
+	of := make(map[string][]string)
+	for _, r := range t.Rows {
+		for _, c := range r.Cells {
+			if c == nil {
+				continue
+			}
+			texts := []string{c.Note, c.Doubt}
+			if c.PublishedRatio == nil {
+				texts = append(texts, c.Why)
+			}
+			for _, text := range texts {
+				if text == "" {
+					continue
+				}
+				if of[text] == nil {
+					order = append(order, text)
+				}
+				of[text] = append(of[text], c.Row+", "+c.Column)
+			}
+		}
+	}
+	var lines []string
+	if t.Note != "" {
+		lines = append(lines, t.Note)
+	}
+	for _, text := range order {
+		lines = append(lines, strings.Join(of[text], "; ")+": "+strings.TrimSuffix(text, ".")+".")
+	}
+	return lines
+}
+
+// publishedFindings says in a sentence a table how measured and published
+// ratios stand to each other.
+func (r *Report) publishedFindings() []string {
+	var lines []string
+	for i := range r.Tables {
+		if text := r.Tables[i].sentence(); text != "" {
+			lines = append(lines, text)
+		}
+	}
+	return lines
+}
+
+func (t *PublishedTable) sentence() string {
+	ratios := t.Ratios()
+	var parts []string
+	for _, a := range []Agreement{SameMagnitude, OtherMagnitude, Disagrees, Unsettled, TooFewToTell, ""} {
+		var cells []string
+		for _, c := range ratios {
+			if c.Agreement == a {
+				cells = append(cells, c.Row+" "+c.Column)
+			}
+		}
+		if len(cells) == 0 {
+			continue
+		}
+		name := string(a)
+		if a == "" {
+			name = "not judged"
+		}
+		parts = append(parts, fmt.Sprintf("%s: %d (%s)", name, len(cells), strings.Join(cells, ", ")))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, %s to the baseline. %s.", phrase.Capital(t.Title), phrase.Count(len(ratios), "ratio"), phrase.Capital(strings.Join(parts, "; ")))
+}

@@ -1,0 +1,190 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/units"
+)
+
+// Scale is a unit that people read, and how many of the SI unit it is.
+type Scale struct {
+	Unit string
+	By   float64
+}
+
+// scales lists by SI unit what figures are read in, from small to large.
+var scales = map[string][]Scale{
+	"bit/s":     {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12}},
+	"ns":        {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}},
+	"1/s":       {{"/s", 1}, {"k/s", 1e3}, {"M/s", 1e6}},
+	"1":         {{"", 1}},
+	"%":         {{"%", 1}},
+	"ns/B":      {{"ns/byte", 1}},
+	"ns/packet": {{"ns/packet", 1}, {"µs/packet", 1e3}},
+	"B":         {{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}},
+	"segments":  {{"", 1}},
+	"packets":   {{"", 1}},
+}
+
+// ScaleOf returns the unit in which a person reads values of m together: that
+// which leaves the largest at least 1.
+func ScaleOf(m sample.Metric, values ...float64) Scale {
+	info, _ := sample.Describe(m)
+	if info.Is(sample.Percent) {
+		return Scale{"%", 0.01}
+	}
+	return scaleOf(info.Unit, values...)
+}
+
+func scaleOf(unit string, values ...float64) Scale {
+	steps := scales[unit]
+	if len(steps) == 0 {
+		return Scale{unit, 1}
+	}
+	top := 0.0
+	for _, v := range values {
+		top = max(top, math.Abs(v))
+	}
+	best := steps[0]
+	for _, s := range steps {
+		if top >= s.By {
+			best = s
+		}
+	}
+	return best
+}
+
+// Figure prints an interval in this scale: the median with three significant
+// digits, and the bounds with as many decimals, or with one more where they
+// would read alike. There is no range of one trial.
+func (s Scale) Figure(iv Interval) (median, bounds string) {
+	m, low, high := s.three(iv.Median), s.three(iv.Low), s.three(iv.High)
+	d := significant(m)
+	if s.Unit == "%" && s.By == 1 {
+		d = min(d, 1) // CPU is not known better
+	} else if high > low && grouped(low, d) == grouped(high, d) {
+		d++
+	}
+	median = grouped(m, d)
+	if iv.N > 1 {
+		bounds = "[" + grouped(low, d) + ", " + grouped(high, d) + "]"
+	}
+	return median, bounds
+}
+
+// Print prints one value in this scale with its unit.
+func (s Scale) Print(v float64) string {
+	v = s.three(v)
+	return withUnit(grouped(v, significant(v)), s.Unit)
+}
+
+func withUnit(figure, unit string) string {
+	if unit == "" || unit == "/s" {
+		return figure + unit
+	}
+	return figure + " " + unit
+}
+
+// significant is the number of decimals that leaves three significant digits
+// after rounding: 0.9996 is 1.00.
+func significant(v float64) int {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	_, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e")
+	e, err := strconv.Atoi(exponent)
+	if err != nil {
+		return 0
+	}
+	return min(6, max(0, 2-e))
+}
+
+// three converts v to the scale. It rounds thousands to three significant digits,
+// unless v is a count.
+func (s Scale) three(v float64) float64 {
+	if v /= s.By; s.Unit == "" {
+		return v
+	}
+	return three(v)
+}
+
+// three rounds thousands to three significant digits.
+func three(v float64) float64 {
+	if math.Abs(v) < 1000 || math.IsInf(v, 0) {
+		return v
+	}
+	step := math.Pow10(int(math.Floor(math.Log10(math.Abs(v)))) - 2)
+	return math.Round(v/step) * step
+}
+
+// grouped prints v with this many decimals. Without decimals it separates the
+// thousands of 10,000 and more.
+func grouped(v float64, decimals int) string {
+	if math.Abs(v) >= 10_000 && decimals == 0 {
+		return units.FormatCount(v)
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// quantity returns the column of one metric in one unit. Without a name the column
+// has the metric's label.
+func quantity(m sample.Metric, name string, rows []*Scenario) Column {
+	var medians []float64
+	for _, s := range rows {
+		if iv := s.Interval(m); iv != nil {
+			medians = append(medians, iv.Median)
+		}
+	}
+	return columnOf(m, cmp.Or(name, m.Label()), ScaleOf(m, medians...), rows)
+}
+
+// columnOf returns a column with the intervals of one metric, or with its sums over
+// the trials.
+func columnOf(m sample.Metric, name string, scale Scale, rows []*Scenario) Column {
+	c := Column{Key: string(m), Name: name, Unit: scale.Unit, Cells: make([]Cell, len(rows))}
+	for i, s := range rows {
+		if iv := s.Interval(m); iv != nil {
+			median, bounds := scale.Figure(*iv)
+			c.Cells[i] = Cell{Text: median, Range: bounds, Value: iv.Median, Has: true}
+		} else if v := s.sum(m); v != nil {
+			c.Cells[i] = Cell{Text: units.FormatCount(*v), Value: *v, Has: true}
+		}
+	}
+	return c
+}
+
+// latencies makes the columns of percentiles, all in one unit: that of the
+// smallest median.
+func latencies(rows []*Scenario) []Column {
+	least := math.Inf(1)
+	for _, s := range rows {
+		if iv := s.Interval(sample.LatencyP50); iv != nil {
+			least = min(least, iv.Median)
+		}
+	}
+	var columns []Column
+	for _, p := range Percentiles {
+		columns = append(columns, columnOf(p.Metric, p.Name, ScaleOf(sample.LatencyP50, least), rows))
+	}
+	return columns
+}
+
+// trials says how many trials yielded figures, of how many.
+func trials(rows []*Scenario) Column {
+	c := Column{Key: "trials", Name: "trials", Cells: make([]Cell, len(rows))}
+	for i, s := range rows {
+		switch {
+		case s.Trials+s.Failed == 0:
+			continue
+		case s.Failed > 0:
+			c.Cells[i] = Cell{Text: strconv.Itoa(s.Trials) + " of " + strconv.Itoa(s.Trials+s.Failed), Value: float64(s.Trials), Has: true}
+		default:
+			c.Cells[i] = Cell{Text: strconv.Itoa(s.Trials), Value: float64(s.Trials), Has: true}
+		}
+	}
+	return c
+}

@@ -1,0 +1,263 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// statement has the words for more and less of one metric: "carries 29 % less
+// than the bridge [26, 32]".
+type statement struct{ verb, fewer, noun, what string }
+
+var statements = map[sample.Metric]statement{
+	sample.Throughput:           {"carries", "less", "", "throughput"},
+	sample.Transactions:         {"completes", "fewer", " transactions", "transactions"},
+	sample.LatencyP50:           {"has", "less", " median latency", "the median latency"},
+	sample.SenderCPUPerByte:     {"costs the sender", "less", " CPU per byte", "the sender's CPU per byte"},
+	sample.ReceiverCPUPerByte:   {"costs the receiver", "less", " CPU per byte", "the receiver's CPU per byte"},
+	sample.SenderCPUPerPacket:   {"costs the sender", "less", " CPU per packet", "the sender's CPU per packet"},
+	sample.ReceiverCPUPerPacket: {"costs the receiver", "less", " CPU per packet", "the receiver's CPU per packet"},
+}
+
+// clause returns the words for one ratio. than is the name of the baseline;
+// empty if the sentence has named it already. For the brackets see statistics.
+func (c *Comparison) clause(than string) string {
+	s, word := statements[c.Metric], "more"
+	if c.Ratio.Median < 1 {
+		word = s.fewer
+	}
+	figure, _ := c.change()
+	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics()
+}
+
+// change prints a ratio as a change in percent, "3.6 %", and its bounds, "2.4,
+// 4.1". It omits the sign if the clause says "more" or "less".
+func (c *Comparison) change() (figure, bounds string) {
+	iv := Interval{Median: 100 * (c.Ratio.Median - 1), Low: 100 * (c.Ratio.Low - 1), High: 100 * (c.Ratio.High - 1), N: c.Ratio.N}
+	if iv.Median < 0 && c.Verdict != Alike {
+		iv.Median, iv.Low, iv.High = -iv.Median, -iv.High, -iv.Low
+	}
+	figure, bounds, _ = strings.Cut(strings.ReplaceAll(bracketed(iv, 0, " %", 0), "-", "−"), " [")
+	return figure, strings.TrimSuffix(bounds, "]")
+}
+
+// statistics returns the bounds of a change in brackets. A verdict other than
+// "differs" follows them: " [2.4, 4.1; suggested]".
+func (c *Comparison) statistics() string {
+	var parts []string
+	if _, bounds := c.change(); bounds != "" {
+		parts = append(parts, bounds)
+	}
+	switch c.Verdict {
+	case Suggested:
+		parts = append(parts, "suggested")
+	case TooFew:
+		parts = append(parts, phrase.Count(c.Ratio.N, "trial")+", too few to tell")
+	case Alike:
+		parts[0] += " %"
+		if would := wouldShow(c.Detectable, c.Ratio.Median); would != "" {
+			parts = append(parts, would)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(parts, "; ") + "]"
+}
+
+// contrast is the subject of one sentence: the ratios of one system or scenario
+// to its baseline, of one workload or of all.
+type contrast struct {
+	subject, baseline name
+	workload          string
+	ratios            []contrasted
+	absent            []string // why a workload has no ratio
+}
+
+// contrasted is a ratio with its workload.
+type contrasted struct {
+	*Comparison
+	workload string
+}
+
+// sentence lists the differences between the subject and its baseline, and then
+// the metrics without a difference.
+func (c *contrast) sentence() string {
+	if len(c.ratios) == 0 {
+		why := c.absent
+		if len(why) == 0 {
+			why = []string{"no block has figures of both"}
+		}
+		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + strings.Join(why, ", ") + "."
+	}
+	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
+		return cmp.Compare(after(a.Metric.Side() != ""), after(b.Metric.Side() != ""))
+	})
+	var says, alike []string
+	than := " than " + c.baseline.text
+	for _, r := range c.ratios {
+		if r.Verdict == Alike {
+			alike = append(alike, statements[r.Metric].what+r.statistics())
+			continue
+		}
+		says, than = append(says, r.clause(than)), ""
+	}
+	in, subject := "", c.subject.opening()
+	if c.workload != "" {
+		in, subject = "In "+c.workload+", ", c.subject.text
+	}
+	none := "no difference shows in " + phrase.And(alike) + "."
+	switch {
+	case len(says) == 0:
+		return phrase.Capital(in + "between " + c.subject.text + " and " + c.baseline.text + " " + none)
+	case len(alike) == 0:
+		none = "."
+	default:
+		none = "; " + none
+	}
+	return in + subject + " " + phrase.And(says) + none
+}
+
+// byWorkload splits a contrast that has a metric of several workloads into one
+// contrast for each workload.
+func (c *contrast) byWorkload() []*contrast {
+	metrics := make(map[sample.Metric]bool)
+	for _, r := range c.ratios {
+		metrics[r.Metric] = true
+	}
+	if len(metrics) == len(c.ratios) {
+		return []*contrast{c}
+	}
+	var list []*contrast
+	of := make(map[string]*contrast)
+	for _, r := range c.ratios {
+		if of[r.workload] == nil {
+			of[r.workload] = &contrast{subject: c.subject, baseline: c.baseline, workload: r.workload}
+			list = append(list, of[r.workload])
+		}
+		of[r.workload].ratios = append(of[r.workload].ratios, r)
+	}
+	return list
+}
+
+// weight orders contrasts: those with a certain difference first, and among
+// equals the one with the largest difference first.
+func (c *contrast) weight() (certain bool, far float64) {
+	for _, r := range c.ratios {
+		if (r.Verdict == Differs || r.Verdict == Suggested) && r.Ratio.Median > 0 {
+			far = max(far, math.Abs(math.Log(r.Ratio.Median)))
+		}
+		certain = certain || r.Verdict == Differs
+	}
+	return certain, far
+}
+
+// contrasts groups the comparisons by their two systems.
+func contrasts(r *Report) []*contrast {
+	rows := make(map[string]*Scenario, len(r.Scenarios))
+	for i := range r.Scenarios {
+		rows[r.Scenarios[i].ID] = &r.Scenarios[i]
+	}
+	call := r.callers()
+	var whole []*contrast
+	known := make(map[[2]string]*contrast)
+	for _, c := range r.pairs {
+		subject, baseline := rows[c.Subject], rows[c.Baseline]
+		if subject == nil || baseline == nil {
+			continue
+		}
+		names, key := [2]name{{text: c.Subject}, {text: c.Baseline}}, [2]string{c.Subject, c.Baseline}
+		// Both scenarios have the same workload, so their groups name the
+		// difference.
+		if suite.Group(c.Subject) != suite.Group(c.Baseline) && suite.Part(c.Subject) == suite.Part(c.Baseline) {
+			names, key = [2]name{call(subject), call(baseline)}, [2]string{suite.Group(c.Subject), suite.Group(c.Baseline)}
+		}
+		if known[key] == nil {
+			known[key] = &contrast{subject: names[0], baseline: names[1]}
+			whole = append(whole, known[key])
+		}
+		known[key].add(r, subject, baseline)
+	}
+	var list []*contrast
+	for _, c := range whole {
+		list = append(list, c.byWorkload()...)
+	}
+	return list
+}
+
+// add adds the headline metrics of a comparison.
+func (c *contrast) add(r *Report, subject, baseline *Scenario) {
+	if why := r.apart[suite.Comparison{Subject: subject.ID, Baseline: baseline.ID}]; why != "" {
+		c.absent = append(c.absent, why)
+	}
+	for _, s := range []*Scenario{subject, baseline} {
+		if why := s.Lacks(); why != "" {
+			c.absent = append(c.absent, s.ID+" "+why)
+		}
+	}
+	workload := suite.Part(subject.ID)
+	if workload == "" {
+		workload = subject.Workload.Name
+	}
+	for i := range r.Comparisons {
+		of := &r.Comparisons[i]
+		if of.Subject == subject.ID && of.Baseline == baseline.ID && Headline(of.Metric, subject.Transactions != nil) {
+			c.ratios = append(c.ratios, contrasted{of, workload})
+		}
+	}
+}
+
+// name returns the name of a system or scenario within a sentence.
+type name struct {
+	text  string
+	prose bool // words, which begin a sentence with a capital; else an identifier, as in the tables
+}
+
+// opening returns the name at the beginning of a sentence, with a capital
+// letter.
+func (n name) opening() string {
+	if n.prose {
+		return phrase.Capital(n.text)
+	}
+	return n.text
+}
+
+// callers returns the name of each scenario's system in sentences: the system's
+// title and placement. If two groups of the run would get the same name, it is
+// the group.
+func (r *Report) callers() func(*Scenario) name {
+	groups := make(map[string][]string)
+	for i := range r.Scenarios {
+		n, group := r.systemOf(&r.Scenarios[i]).text, suite.Group(r.Scenarios[i].ID)
+		if !slices.Contains(groups[n], group) {
+			groups[n] = append(groups[n], group)
+		}
+	}
+	return func(s *Scenario) name {
+		if n := r.systemOf(s); len(groups[n.text]) == 1 {
+			return n
+		}
+		return name{text: suite.Group(s.ID)}
+	}
+}
+
+// systemOf returns the title of a scenario's system with its placement. A
+// system without a title has its own name, if the group has that name too.
+func (r *Report) systemOf(s *Scenario) name {
+	n := name{text: s.System}
+	if title := r.systems[s.System]; title != "" {
+		n = name{title, true}
+	} else if group := suite.Group(s.ID); !strings.HasPrefix(group, s.System) {
+		return name{text: group} // the suite's own name for it
+	}
+	if s.Placement == string(suite.Colocated) {
+		n.text += " on one node"
+	}
+	return n
+}

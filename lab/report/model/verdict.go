@@ -1,0 +1,76 @@
+package model
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+	"windtunnel/lab/suite"
+)
+
+// Headline reports whether a comparison of m answers the question of a run:
+// throughput and both sides' CPU per byte of a stream, transactions of
+// request/response (exchange). The others are there to explain them.
+func Headline(m sample.Metric, exchange bool) bool {
+	switch m {
+	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
+		return !exchange
+	case sample.Transactions:
+		return exchange
+	}
+	return false
+}
+
+// comparable reports whether m means the same of both scenarios: the CPU of a
+// node that plays both sides is not that of a sender.
+func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
+	return !ofSide(m) || subject.Placement == baseline.Placement
+}
+
+// ofSide reports whether a metric is the CPU of the sender or the receiver.
+func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
+
+// settle sets the corrected p-values and the verdicts. One family contains all
+// comparisons of the report and the steps of its ladders. It has each pair once.
+func (b *builder) settle(all []*Comparison) {
+	var family []*Comparison
+	for _, c := range all {
+		if c.P != nil && !slices.Contains(family, c) {
+			family = append(family, c)
+		}
+	}
+	for i, p := range stats.Family(byBlock(family)) {
+		c := family[i]
+		if b.plan.Stop.Precision > 0 {
+			p = stats.AfterLooks(p)
+		}
+		p = max(p, *c.P) // two different tests: the corrected p can be slightly below P
+		if c.Adjusted = &p; c.excludesOne() && p <= Alpha {
+			c.Verdict, c.Distinct = Differs, true
+		}
+	}
+}
+
+// byBlock returns the logarithm of each comparison's ratio in each block: one row
+// for each comparison. A value is NaN if a comparison lacks the block.
+func byBlock(family []*Comparison) [][]float64 {
+	places := make(map[int]int)
+	for _, c := range family {
+		for block := range c.logs {
+			places[block] = 0
+		}
+	}
+	for i, block := range slices.Sorted(maps.Keys(places)) {
+		places[block] = i
+	}
+	rows := make([][]float64, len(family))
+	for k, c := range family {
+		rows[k] = slices.Repeat([]float64{math.NaN()}, len(places))
+		for block, log := range c.logs {
+			rows[k][places[block]] = log
+		}
+	}
+	return rows
+}

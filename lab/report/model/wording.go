@@ -1,0 +1,104 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Percent prints a ratio as "97 % [95, 99]".
+func (iv Interval) Percent() string {
+	scaled := Interval{Median: 100 * iv.Median, Low: 100 * iv.Low, High: 100 * iv.High, N: iv.N}
+	return bracketed(scaled, 0, " %", 100)
+}
+
+// bracketed prints an interval with as many decimals, least at first, as its
+// width deserves, and enough that a bound which is not one of the limits does
+// not read so.
+func bracketed(iv Interval, least int, unit string, limits ...float64) string {
+	decimals := least
+	for ; decimals < least+3; decimals++ {
+		step := math.Pow10(-decimals)
+		misread := slices.ContainsFunc(limits, func(limit float64) bool { return reads(iv.Low, limit, step) || reads(iv.High, limit, step) })
+		if iv.High-iv.Low >= 2*step && !misread {
+			break
+		}
+		if iv.Low == iv.High && decimals > least {
+			break // no width to show
+		}
+	}
+	number := func(v float64) string { return fmt.Sprintf("%.*f", decimals, v) }
+	if iv.N == 1 {
+		return number(iv.Median) + unit
+	}
+	return fmt.Sprintf("%s%s [%s, %s]", number(iv.Median), unit, number(iv.Low), number(iv.High))
+}
+
+// reads reports whether v rounds to limit at this step without being it.
+func reads(v, limit, step float64) bool {
+	return v != limit && math.Abs(v-limit) < step/2
+}
+
+// percentage prints a share with two significant digits, as "3.1 %".
+func percentage(v float64) string {
+	if v *= 100; math.Abs(v) >= 99.5 {
+		return fmt.Sprintf("%.0f %%", v)
+	}
+	return fmt.Sprintf("%.2g %%", v)
+}
+
+// wouldShow states the smallest difference that would have shown: "a difference of
+// 3.1 % or more would have shown"; "" if it is not known. If the measured ratio
+// differs by more and still does not show, the text adds the probability.
+func wouldShow(detectable *float64, ratio float64) string {
+	switch {
+	case detectable == nil || *detectable < 0:
+		return ""
+	case *detectable == 0: // the ratio did not vary at all
+		return "any difference would have shown"
+	}
+	text := fmt.Sprintf("a difference of %s or more would have shown", percentage(*detectable))
+	if math.Abs(math.Log(ratio)) >= math.Log1p(*detectable) {
+		text += " in 4 of 5 such runs" // the power is 0.8
+	}
+	return text
+}
+
+// marks are printed beside ratios in tables.
+var marks = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}
+
+// marked is a ratio with a mark, and its name.
+type marked struct {
+	name       string
+	verdict    Verdict
+	detectable *float64
+	ratio      float64
+}
+
+// legend explains the marks that occur, one sentence each. The sentence of "~" names
+// the smallest difference that would have shown.
+func legend(list []marked) (lines []string) {
+	seen := make(map[Verdict]bool)
+	var would []string
+	for _, m := range list {
+		seen[m.verdict] = true
+		if text := wouldShow(m.detectable, m.ratio); m.verdict == Alike && text != "" {
+			would = append(would, m.name+": "+text)
+		}
+	}
+	if seen[Alike] {
+		text := "~ no difference shows"
+		if len(would) > 0 {
+			text += " (" + strings.Join(would, "; ") + ")"
+		}
+		lines = append(lines, text+".")
+	}
+	if seen[Suggested] {
+		lines = append(lines, "? suggested: the 95 % interval excludes 1, but the correction for many comparisons does not confirm the difference.")
+	}
+	if seen[TooFew] {
+		lines = append(lines, "… too few trials to tell a difference from chance.")
+	}
+	return lines
+}

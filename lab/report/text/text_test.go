@@ -1,0 +1,122 @@
+package text
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
+)
+
+func quick(t testing.TB) *model.Report {
+	t.Helper()
+	return model.Build(reporttest.Sample())
+}
+
+func tabled(t *testing.T, r *model.Report, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, r, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTableKeepsToTheWidth(t *testing.T) {
+	for width := 50; width <= 160; width += 5 {
+		for _, line := range strings.Split(tabled(t, quick(t), Options{Width: width}), "\n") {
+			if w := lipgloss.Width(line); w > width {
+				t.Errorf("at %d columns a line has %d: %q", width, w, line)
+			}
+		}
+	}
+}
+
+func TestTableHasEscapesOnlyInColour(t *testing.T) {
+	if strings.Contains(tabled(t, quick(t), Options{Width: 100}), "\x1b") {
+		t.Error("escape sequences without colour")
+	}
+	coloured := tabled(t, quick(t), Options{Width: 100, Color: true})
+	if !strings.Contains(coloured, "\x1b[1m") {
+		t.Error("no escape sequences in colour")
+	}
+	plain := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(coloured, "")
+	if diff := cmp.Diff(tabled(t, quick(t), Options{Width: 100}), plain); diff != "" {
+		t.Errorf("colour changes the text: %s", diff)
+	}
+}
+
+// A narrow terminal shows every column. Columns that do not fit are in a second
+// table below the first.
+func TestANarrowTableLeavesNoColumnOut(t *testing.T) {
+	for _, width := range []int{60, 80, 100} {
+		narrow := tabled(t, quick(t), Options{Width: width})
+		for _, f := range quick(t).Figures() {
+			for _, c := range f.Columns {
+				for i, cell := range c.Cells {
+					if cell.Text != "" && !strings.Contains(narrow, cell.Text) {
+						t.Errorf("at %d columns %s of %s is left out", width, c.Name, f.Names[i])
+					}
+				}
+			}
+		}
+		if n, wide := strings.Count(narrow, "\nscenario "), strings.Count(tabled(t, quick(t), Options{Width: 200}), "\nscenario "); n <= wide {
+			t.Errorf("at %d columns there are %d tables, at 200 %d", width, n, wide)
+		}
+	}
+}
+
+func TestTableNamesEveryBaselineWhereTheyDiffer(t *testing.T) {
+	run, plan, samples := reporttest.Sample()
+	for i, c := range plan.Comparisons {
+		if strings.HasPrefix(c.Subject, "vxlan") {
+			plan.Comparisons[i].Baseline = "bridge/" + strings.TrimPrefix(c.Subject, "vxlan/")
+		}
+	}
+	text := tabled(t, model.Build(run, plan, samples), Options{Width: 160})
+	if !strings.Contains(text, "baseline") || !regexp.MustCompile(`vxlan .* bridge `).MatchString(text) || strings.Contains(text, "ratio to\n") {
+		t.Errorf("the baselines are not told apart:\n%s", text)
+	}
+}
+
+func TestTableObeysNothingThatATextSays(t *testing.T) {
+	r := quick(t)
+	r.Run.Title = "evil\x1b]0;title\x07\r\n\u202e"
+	r.Scenarios[0].ID = "raw\x1b[2J/stream"
+	r.Notes = []string{"note\x9b31m"}
+	text := tabled(t, r, Options{Width: 100})
+	if i := strings.IndexFunc(text, func(c rune) bool { return c != '\n' && (c < ' ' || c >= 0x7f && c < 0xa0 || c == 0x202e) }); i >= 0 {
+		t.Errorf("a control character reaches the terminal: %q", text[i:min(len(text), i+20)])
+	}
+}
+
+func TestTableOfAnEmptyRunIsShort(t *testing.T) {
+	text := tabled(t, &model.Report{Run: model.RunInfo{ID: "r1", Title: "nothing"}}, Options{})
+	if text != "nothing\nr1\n" {
+		t.Errorf("an empty run is %q", text)
+	}
+}
+
+func TestWriteReportsAFailingWriter(t *testing.T) {
+	read, write := io.Pipe()
+	_ = read.Close()
+	if err := Write(write, quick(t), Options{}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+}
+
+func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
+	if got := Wrap("• one two three\x1b[2J four", 11, "  "); got != "• one two\n  three [2J\n  four" {
+		t.Errorf("%q", got)
+	}
+	if got := Wrap("longer-than-the-width", 5, ""); got != "longer-than-the-width" {
+		t.Errorf("%q", got)
+	}
+}
