@@ -223,6 +223,29 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
+	// Where the receiver's node is, and the devices that cover another or leave their part.
+	const sides = `(() => {
+		const box = s => document.querySelector('.topology:not([hidden]) ' + s).getBoundingClientRect();
+		return box('.far').left >= box('.near').right ? 'beside' : box('.far').top >= box('.near').bottom ? 'below' : 'over';
+	})()`
+	const misplaced = `[...document.querySelectorAll('.topology:not([hidden]) .device')].filter((e, i, all) => {
+		const a = e.getBoundingClientRect(), p = e.closest('.path > div').getBoundingClientRect();
+		return a.left < p.left || a.right > p.right || a.top < p.top || a.bottom > p.bottom || e.scrollWidth > e.clientWidth ||
+			all.slice(0, i).some(o => { const b = o.getBoundingClientRect(); return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom; });
+	}).map(e => e.textContent)`
+	t.Run("draws the way of the packets as a U", func(t *testing.T) {
+		p.do(t, chromedp.EmulateViewport(1200, 900), choose("path-scenario", 6))
+		if got := eval[string](t, p, sides); got != "beside" {
+			t.Errorf("the receiver's node is %s the sender's, want beside", got)
+		}
+		if got := eval[[]string](t, p, misplaced); len(got) > 0 {
+			t.Errorf("these devices cover others or leave their part: %q", got)
+		}
+		if got := eval[int](t, p, `document.querySelectorAll('.topology:not([hidden]) .path .dropped').length`); got != 1 {
+			t.Errorf("%d devices show drops, want vxlan0 alone", got)
+		}
+	})
+
 	t.Run("gives the figures as a file", func(t *testing.T) {
 		got := run(t, p, chromedp.Evaluate[string](`new Promise(done => {
 			const make = URL.createObjectURL;
@@ -271,8 +294,8 @@ func TestPageInABrowser(t *testing.T) {
 		if len(wide) > 0 {
 			t.Errorf("these stand out of the page: %v", wide)
 		}
-		if got := eval[int](t, p, `[...document.querySelectorAll('.path.tall')].filter(s => s.getBoundingClientRect().height > 0).length`); got != 1 {
-			t.Errorf("%d tall pictures are shown, want 1", got)
+		if got := eval[string](t, p, sides); got != "below" {
+			t.Errorf("the receiver's node is %s the sender's, want below", got)
 		}
 	})
 

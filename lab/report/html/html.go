@@ -34,7 +34,7 @@ var (
 	script  = assemble()
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"last": func(i, n int) bool { return i == n-1 },
+		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf,
 	}).ParseFS(assets, "assets/*.html"))
 )
 

@@ -7,7 +7,6 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/suite"
 )
 
 // wire is the node name of hops that belong to the fabric itself.
@@ -24,16 +23,34 @@ type path struct {
 type stop struct {
 	Name string // device, with its container where it is inside one
 	Role string
-	Of   int // devices that were added up
+	Of   int // devices that were added up; 0: a workload
 	hops sample.Hop
 }
 
 // Drops is what the device and its queueing discipline threw away.
-func (s stop) Drops() uint64 { return s.hops.RxDropped + s.hops.TxDropped + s.hops.QdiscDrop }
+func (s stop) Drops() uint64 { return dropsOf(s.hops) }
 
-// Lines are the counters: what came in and what went out.
+func dropsOf(h sample.Hop) uint64 { return h.RxDropped + h.TxDropped + h.QdiscDrop }
+
+// Lines are the counters: what came in and what went out; none of a workload.
 func (s stop) Lines() []string {
+	if s.Of == 0 {
+		return nil
+	}
 	return []string{counter("rx", s.hops.RxPackets, s.hops.RxBytes), counter("tx", s.hops.TxPackets, s.hops.TxBytes)}
+}
+
+// Class keeps what is not a known role out of the page's classes.
+func (s stop) Class() string {
+	switch {
+	case s.Of == 0:
+		return "pill"
+	case s.Drops() > 0:
+		return "device dropping"
+	case slices.Contains([]string{"endpoint", "bridge", "tunnel"}, s.Role):
+		return "device " + s.Role
+	}
+	return "device"
 }
 
 func counter(what string, packets, bytes uint64) string {
@@ -130,17 +147,6 @@ func (s *stop) add(h sample.Hop) {
 
 // stops lists all in path order.
 func (p path) stops() []stop { return slices.Concat(p.Near, p.Between, p.Far) }
-
-// ways tells which way the data goes: to the receiver, to the sender, or both.
-func ways(row *model.Scenario) (forward, backward bool) {
-	switch {
-	case row.Transactions != nil, row.Workload.Direction == suite.Both:
-		return true, true
-	case row.Workload.Direction == suite.Reverse:
-		return false, true
-	}
-	return true, false
-}
 
 // amount prints a count with an SI prefix: "1.23 M pkts", "13.4 GB".
 func amount(n uint64, unit string) string {

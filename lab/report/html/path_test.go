@@ -1,7 +1,6 @@
 package html
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -38,33 +37,6 @@ func TestPathGoesDownOneNodeOverTheWireAndUpTheOther(t *testing.T) {
 	}
 }
 
-func TestDropsAreInsideThePicture(t *testing.T) {
-	r := quick(t)
-	trial := keep(r).median["vxlan/stream"]
-	p, _ := pathOf(trial)
-	i := slices.IndexFunc(r.Scenarios, func(s model.Scenario) bool { return s.ID == "vxlan/stream" })
-	d := drawing{path: p, row: &r.Scenarios[i], trial: trial}
-	p.Near[len(p.Near)-1].hops.QdiscDrop = 3
-	for _, pic := range []picture{d.wide(), d.tall()} {
-		bottom := 0
-		for _, f := range pic.Frames {
-			bottom = max(bottom, f.Y+f.H)
-		}
-		drops := 0
-		for _, b := range pic.Boxes {
-			if b.Drops == "" {
-				continue
-			}
-			if drops++; b.DY+4 > bottom || bottom > pic.Height {
-				t.Errorf("%s: the drops of %s are at %d; the frames end at %d, the picture at %d", pic.Class, b.Name, b.DY, bottom, pic.Height)
-			}
-		}
-		if drops != 2 {
-			t.Errorf("%s: %d drops are shown, want 2", pic.Class, drops)
-		}
-	}
-}
-
 func TestColocatedPathMeetsAtTheBridge(t *testing.T) {
 	r := quick(t)
 	p, ok := pathOf(keep(r).median["bridge-colocated/stream"])
@@ -94,7 +66,7 @@ func TestDevicesOfManyContainersAreAddedUp(t *testing.T) {
 	}
 }
 
-func TestPicturesOfEveryPathFitTheirFrames(t *testing.T) {
+func TestPicturesHaveEveryHopBetweenSenderAndReceiver(t *testing.T) {
 	paths := quick(t)
 	b := &builder{r: paths, rows: map[string]*model.Scenario{}, paints: paints(paths), kept: keep(paths)}
 	// Parallel links, more hops on one side, and a fabric without ports.
@@ -121,32 +93,17 @@ func TestPicturesOfEveryPathFitTheirFrames(t *testing.T) {
 		t.Fatalf("%d pictures, want 10", len(list))
 	}
 	for _, topology := range list {
-		for _, p := range topology.Pictures {
-			checkPicture(t, topology.ID+" "+p.Class, p)
+		near, far := topology.Parts[0].Stops, topology.Parts[2].Stops
+		if near[0].Name != "sender" || far[len(far)-1].Name != "receiver" {
+			t.Errorf("%s: from %s to %s", topology.ID, near[0].Name, far[len(far)-1].Name)
 		}
-	}
-}
-
-// checkPicture asserts that no box leaves the picture or covers another.
-func checkPicture(t *testing.T, what string, p picture) {
-	t.Helper()
-	for i, b := range p.Boxes {
-		if b.X < 0 || b.Y < 0 || b.X+b.W > p.Width || b.Y+b.H > p.Height {
-			t.Errorf("%s: %s leaves the picture of %d×%d: %+v", what, b.Name, p.Width, p.Height, b)
+		stops := 0
+		for _, p := range topology.Parts {
+			stops += len(p.Stops)
 		}
-		for _, o := range p.Boxes[:i] {
-			if b.X < o.X+o.W && o.X < b.X+b.W && b.Y < o.Y+o.H && o.Y < b.Y+b.H {
-				t.Errorf("%s: %s covers %s", what, b.Name, o.Name)
-			}
+		if stops != len(topology.Hops)+2 {
+			t.Errorf("%s: %d stops of %d hops and two workloads", topology.ID, stops, len(topology.Hops))
 		}
-	}
-	for _, f := range p.Frames {
-		if f.X < 0 || f.Y < 0 || f.X+f.W > p.Width || f.Y+f.H > p.Height || f.H < boxHeight {
-			t.Errorf("%s: the frame %s leaves the picture: %+v", what, f.Title, f)
-		}
-	}
-	if len(p.Links) < 3 {
-		t.Errorf("%s: only %d links", what, len(p.Links))
 	}
 }
 
@@ -155,13 +112,17 @@ func TestArrowsPointWhereTheDataGoes(t *testing.T) {
 	reverse := &model.Scenario{Workload: suite.Workload{Direction: suite.Reverse}}
 	both := &model.Scenario{Workload: suite.Workload{Direction: suite.Both}}
 	exchange := &model.Scenario{Workload: suite.Workload{Direction: suite.Forward}, Transactions: &model.Interval{}}
+	two := path{Nodes: []string{"a", "b"}}
 	for _, c := range []struct {
-		row               *model.Scenario
-		forward, backward bool
-	}{{stream, true, false}, {reverse, false, true}, {both, true, true}, {exchange, true, true}} {
-		if f, b := ways(c.row); f != c.forward || b != c.backward {
-			t.Errorf("%v: forward %v, backward %v", c.row.Workload.Direction, f, b)
+		row  *model.Scenario
+		want string
+	}{{stream, "forward"}, {reverse, "backward"}, {both, "both"}, {exchange, "both"}} {
+		if got := two.class(c.row); got != c.want {
+			t.Errorf("%v: %s, want %s", c.row.Workload.Direction, got, c.want)
 		}
+	}
+	if got := (path{Nodes: []string{"a"}}).class(stream); got != "forward alone" {
+		t.Errorf("on one node: %s", got)
 	}
 }
 

@@ -6,134 +6,95 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
-// topology is the picture of one scenario: drawn twice, wide for a desk and
-// tall for a telephone; style.css shows one of them.
+// topology is the way of one scenario's packets. style.css draws it as a U, or as
+// one column on a narrow screen.
 type topology struct {
 	ID, Title string
 	Caption   string
 	Alt       string // what the picture shows, in a sentence
-	Pictures  []picture
-	Hops      []hopRow
+	Headline  string // main figure of the trial
+	Class     string // direction of the data; "alone" where all is on one node
+	Parts     []part
+	Hops      []sample.Hop
 }
 
-// picture is a drawing in pixels.
-type picture struct {
-	Class         string // wide or tall
-	Width, Height int
-	Frames        []frame
-	Boxes         []box
-	Links         []link
-	Texts         []text
-}
-
-// frame is a node, or the wire.
-type frame struct {
-	X, Y, W, H int
-	Title      string
-	Note       string // at the right of the title
-	Class      string
-}
-
-// Right is the right edge.
-func (f frame) Right() int { return f.X + f.W }
-
-// box is one device with its counters, or the pill of a workload.
-type box struct {
-	X, Y, W, H int
-	Name, Role string
-	NX, RX, NY int // where name (from the left) and role (to the right) are written
-	Lines      []text
-	Drops      string // "2 dropped", or empty
-	DX, DY     int
-	Class      string
-}
-
-// Radius of the corners.
-func (b box) Radius() int {
-	if b.Class == "pill" {
-		return b.H / 2
-	}
-	return 8
-}
-
-// link joins two boxes. Heads are the arrow heads' paths.
-type link struct {
-	Path  string
-	Heads []string
-}
-
-// text is a line of writing.
-type text struct {
-	X, Y   int
-	Text   string
-	Class  string
-	Anchor string
-}
-
-// hopRow is a device in the table that says what the picture shows.
-type hopRow struct {
-	Place, Device, Role string
-	RxPackets, RxBytes  string
-	TxPackets, TxBytes  string
-	Drops               string
-	Dropped             bool
+// part is a node's side, or what lies between the sides. An arrow joins each stop
+// to the one before it.
+type part struct {
+	Class       string // near, between or far
+	Title, Note string
+	Stops       []stop
 }
 
 // topologies draws every scenario that has hops, from its median trial.
-func (b *builder) topologies() []topology {
-	var list []topology
+func (b *builder) topologies() (list []topology) {
 	for i := range b.r.Scenarios {
 		row := &b.r.Scenarios[i]
 		trial := b.kept.median[row.ID]
-		p, ok := pathOf(trial)
-		if !ok {
-			continue
+		if p, ok := pathOf(trial); ok {
+			list = append(list, topology{
+				ID: row.ID, Title: row.Title, Caption: caption(trial), Alt: p.alt(row.ID), Headline: headline(row, trial),
+				Class: p.class(row), Parts: p.parts(trial), Hops: trial.Hops,
+			})
 		}
-		d := drawing{path: p, row: row, trial: trial}
-		d.forward, d.backward = ways(row)
-		list = append(list, topology{
-			ID: row.ID, Title: row.Title, Caption: d.caption(), Alt: d.alt(),
-			Pictures: []picture{d.wide(), d.tall()}, Hops: hopRows(trial),
-		})
 	}
 	return list
 }
 
-// drawing is what both pictures of a scenario are made from.
-type drawing struct {
-	path              path
-	row               *model.Scenario
-	trial             *sample.Sample
-	forward, backward bool
+// parts lists the stops from the sender to the receiver.
+func (p path) parts(trial *sample.Sample) []part {
+	near := part{"near", "node " + p.Nodes[0], spent(trial, sample.SenderCPU), append([]stop{{Name: "sender"}}, p.Near...)}
+	between := part{"between", "", "", p.Between}
+	far := part{"far", "", "", append(p.Far[:len(p.Far):len(p.Far)], stop{Name: "receiver"})}
+	if len(p.Nodes) > 1 {
+		far.Title, far.Note = "node "+p.Nodes[1], spent(trial, sample.ReceiverCPU)
+		if len(p.Between) > 0 {
+			between.Title = "fabric"
+		}
+	}
+	return []part{near, between, far}
 }
 
-func (d drawing) caption() string {
-	text := fmt.Sprintf("Block %d", d.trial.Block+1)
-	if w, ok := d.trial.Metrics[sample.WindowSeconds]; ok {
+// class tells which way the data goes: to the receiver, to the sender, or both;
+// and whether all is on one node.
+func (p path) class(row *model.Scenario) string {
+	class := "forward"
+	switch {
+	case row.Transactions != nil, row.Workload.Direction == suite.Both:
+		class = "both"
+	case row.Workload.Direction == suite.Reverse:
+		class = "backward"
+	}
+	if len(p.Nodes) == 1 {
+		class += " alone"
+	}
+	return class
+}
+
+func (p path) alt(id string) string {
+	var names []string
+	var drops uint64
+	for _, s := range p.stops() {
+		names, drops = append(names, s.Name), drops+s.Drops()
+	}
+	return fmt.Sprintf("The way of the packets of %s: %s. Dropped on the way: %s.", id, strings.Join(names, ", "), amount(drops, "pkts"))
+}
+
+func caption(trial *sample.Sample) string {
+	text := fmt.Sprintf("Block %d", trial.Block+1)
+	if w, ok := trial.Metrics[sample.WindowSeconds]; ok {
 		text += ", counted over " + model.Scale{Unit: "s", By: 1}.Print(w)
 	}
 	return text + "."
 }
 
-func (d drawing) alt() string {
-	names := ""
-	var drops uint64
-	for i, s := range d.path.stops() {
-		if i > 0 {
-			names += ", "
-		}
-		names += s.Name
-		drops += s.Drops()
-	}
-	return fmt.Sprintf("The way of the packets of %s: %s. Dropped on the way: %s.", d.row.ID, names, amount(drops, "pkts"))
-}
-
 // headline is the main figure of the trial.
-func (d drawing) headline() string {
-	m := mainMetric(d.row)
-	v, ok := d.trial.Metrics[m]
+func headline(row *model.Scenario, trial *sample.Sample) string {
+	m := mainMetric(row)
+	v, ok := trial.Metrics[m]
 	if !ok {
 		return ""
 	}
@@ -144,30 +105,10 @@ func (d drawing) headline() string {
 	return strings.ReplaceAll(scale.Print(v), "  ", " ")
 }
 
-// spent is the CPU of a side, "CPU 81.0 %"; empty where it was not measured.
-func (d drawing) spent(side int) string {
-	m := []sample.Metric{sample.SenderCPU, sample.ReceiverCPU}[side]
-	v, ok := d.trial.Metrics[m]
-	if !ok {
-		return ""
+// spent is the CPU of a side, "CPU 81 %"; empty where it was not measured.
+func spent(trial *sample.Sample, m sample.Metric) string {
+	if v, ok := trial.Metrics[m]; ok {
+		return fmt.Sprintf("CPU %.0f %%", v)
 	}
-	return fmt.Sprintf("CPU %.0f %%", v)
-}
-
-func hopRows(s *sample.Sample) []hopRow {
-	var list []hopRow
-	for _, h := range s.Hops {
-		place := h.Node
-		if h.Endpoint != "" {
-			place += " / " + h.Endpoint
-		}
-		drops := h.RxDropped + h.TxDropped + h.QdiscDrop
-		list = append(list, hopRow{
-			Place: place, Device: h.Device, Role: h.Role,
-			RxPackets: amount(h.RxPackets, ""), RxBytes: amount(h.RxBytes, "B"),
-			TxPackets: amount(h.TxPackets, ""), TxBytes: amount(h.TxBytes, "B"),
-			Drops: amount(drops, ""), Dropped: drops > 0,
-		})
-	}
-	return list
+	return ""
 }
