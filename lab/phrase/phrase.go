@@ -1,9 +1,12 @@
 // Package phrase has the helpers for the texts of messages: counts with a noun,
-// lists, clipped and printable text, words for a shell, and the edit distance
+// lists, sentences, clipped and printable text, words for a shell, and the edit distance
 // between two names.
 package phrase
 
 import (
+	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -42,6 +45,49 @@ func Capital(text string) string {
 		return text
 	}
 	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// Lines collects sentences.
+type Lines []string
+
+// Say adds a sentence, as fmt.Sprintf makes it.
+func (l *Lines) Say(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
+
+// SayIf adds the sentence if it applies.
+func (l *Lines) SayIf(applies bool, format string, args ...any) {
+	if applies {
+		l.Say(format, args...)
+	}
+}
+
+// Groups collects texts by key, in the order in which the keys first came.
+type Groups struct {
+	keys []string
+	of   map[string][]string
+}
+
+// Add puts a text into the group of key, unless the group has it.
+func (g *Groups) Add(key, text string) {
+	if g.of == nil {
+		g.of = make(map[string][]string)
+	}
+	if g.of[key] == nil {
+		g.keys = append(g.keys, key)
+	}
+	if !slices.Contains(g.of[key], text) {
+		g.of[key] = append(g.of[key], text)
+	}
+}
+
+// All yields each key with its texts.
+func (g *Groups) All() iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		for _, key := range g.keys {
+			if !yield(key, g.of[key]) {
+				return
+			}
+		}
+	}
 }
 
 // Clip shortens a value in a message to 60 characters.

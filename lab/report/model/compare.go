@@ -21,18 +21,19 @@ var compared = []sample.Metric{
 // have figures but cannot be compared, it adds the reason to apart.
 func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison, titles []string) {
 	for _, c := range b.plan.Comparisons {
-		if b.scenarios[c.Subject] == nil || b.scenarios[c.Baseline] == nil {
-			b.doubt = append(b.doubt, fmt.Sprintf("The comparison of %s with %s names a scenario that the plan does not have.", c.Subject, c.Baseline))
+		subject, baseline := b.cells[c.Subject], b.cells[c.Baseline]
+		if subject == nil || baseline == nil {
+			b.doubt.Say("The comparison of %s with %s names a scenario that the plan does not have.", c.Subject, c.Baseline)
 			continue
 		}
-		if why := b.apart(c); why != "" {
+		if why := b.apart(c.Subject, c.Baseline); why != "" {
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
-			b.doubt = append(b.doubt, why+", so they cannot be compared.")
-		} else if here, elsewhere := b.together(c); elsewhere > 0 {
-			b.doubt = append(b.doubt, fmt.Sprintf("%s and %s are compared in %s, in which both ran at this CPU distance; in %s both ran at another.", c.Subject, c.Baseline, phrase.Count(here, "block"), phrase.Count(elsewhere, "block")))
+			b.doubt.Say("%s, so they cannot be compared.", why)
+		} else if here, elsewhere := b.together(c.Subject, c.Baseline); elsewhere > 0 {
+			b.doubt.Say("%s and %s are compared in %s, in which both ran at this CPU distance; in %s both ran at another.", c.Subject, c.Baseline, phrase.Count(here, "block"), phrase.Count(elsewhere, "block"))
 		}
 		for _, m := range compared {
-			if !comparable(m, b.scenarios[c.Subject], b.scenarios[c.Baseline]) {
+			if !comparable(m, subject.scenario, baseline.scenario) {
 				continue
 			}
 			if p := b.paired(c.Subject, c.Baseline, m); p != nil {
@@ -62,45 +63,46 @@ func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Lad
 
 // apart returns a text if both scenarios have figures, but no block has figures of
 // both at the distance shown. It returns "" otherwise.
-func (b *builder) apart(c suite.Comparison) string {
-	here, elsewhere := b.together(c)
-	if here > 0 || len(b.cells[c.Subject].ok) == 0 || len(b.cells[c.Baseline].ok) == 0 {
+func (b *builder) apart(subject, baseline string) string {
+	here, elsewhere := b.together(subject, baseline)
+	if here > 0 || !b.measured(subject) || !b.measured(baseline) {
 		return ""
 	}
-	text := fmt.Sprintf("%s and %s have figures, but no block has figures of both", c.Subject, c.Baseline)
+	text := fmt.Sprintf("%s and %s have figures, but no block has figures of both", subject, baseline)
 	if len(b.parts) > 1 {
 		text += fmt.Sprintf(" at this CPU distance (at another distance %s)", phrase.Count(elsewhere, "block"))
 	}
 	return text
 }
 
-// together counts the blocks in which both scenarios have figures at the same CPU
-// distance: here at the distance shown, elsewhere at another.
-func (b *builder) together(c suite.Comparison) (here, elsewhere int) {
-	here = common(b.cells[c.Subject].ok, b.cells[c.Baseline].ok)
-	for _, part := range b.parts {
-		counting := func(id string) []*sample.Sample {
-			var list []*sample.Sample
-			for i := range part {
-				if part[i].Scenario == id {
-					list = append(list, &part[i])
-				}
-			}
-			return sample.Counting(list)
-		}
-		if len(b.parts) > 1 {
-			elsewhere += common(counting(c.Subject), counting(c.Baseline))
-		}
-	}
-	return here, max(0, elsewhere-here)
+// measured reports whether a scenario is in the plan and has figures.
+func (b *builder) measured(id string) bool {
+	c := b.cells[id]
+	return c != nil && len(c.ok) > 0
 }
 
-// common returns the number of blocks that occur in both lists.
-func common(a, b []*sample.Sample) (n int) {
-	for _, s := range a {
-		if slices.ContainsFunc(b, func(o *sample.Sample) bool { return o.Block == s.Block }) {
-			n++
+// together counts the blocks in which both scenarios have figures at the same CPU
+// distance: here at the distance shown, elsewhere at another.
+func (b *builder) together(subject, baseline string) (here, elsewhere int) {
+	for i, part := range b.parts {
+		of := make(map[string]map[int]bool) // blocks by scenario
+		for j := range part {
+			if s := &part[j]; s.Counts() {
+				if of[s.Scenario] == nil {
+					of[s.Scenario] = make(map[int]bool)
+				}
+				of[s.Scenario][s.Block] = true
+			}
+		}
+		for block := range of[subject] {
+			switch {
+			case !of[baseline][block]:
+			case i == b.part:
+				here++
+			default:
+				elsewhere++
+			}
 		}
 	}
-	return n
+	return here, elsewhere
 }

@@ -8,7 +8,6 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/units"
 )
 
 // Conditions are the state of the machine that a run's figures hold for.
@@ -80,57 +79,42 @@ func (e *Elsewhere) Title() string {
 func split(samples []sample.Sample, choice condition.Choice) (c Conditions, parts [][]sample.Sample, shown int) {
 	levels, parts, shown := condition.Split(samples, choice)
 	for i, l := range levels {
-		d := Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share, Shown: i == shown}
-		for j := range parts[i] {
-			if _, read := parts[i][j].Metrics[sample.CPUDistance]; read && parts[i][j].Counts() {
-				d.Trials++
-			}
-		}
-		c.Distances = append(c.Distances, d)
+		at := valuesOf(counting(parts[i]), sample.CPUDistance)
+		c.Distances = append(c.Distances, Distance{Low: l.Low, Median: l.Median, High: l.High, Share: l.Share, Shown: i == shown, Trials: len(at)})
 	}
 	return c, parts, shown
 }
 
+func counting(samples []sample.Sample) []sample.Sample {
+	return slices.DeleteFunc(slices.Clone(samples), func(s sample.Sample) bool { return !s.Counts() })
+}
+
 // observe adds what the trials that count say of the conditions.
 func (c *Conditions) observe(samples []sample.Sample) {
-	var speeds []float64
-	left, all := map[sample.LeftOut]int{}, 0
-	for i := range samples {
-		s := &samples[i]
-		if !s.Counts() {
-			continue
-		}
-		if v, ok := s.Metrics[sample.MemoryCopy]; ok && units.Finite(v) {
-			speeds = append(speeds, v)
-		}
-		for _, p := range condition.Inside(s.Series, s.Metrics[sample.WindowSeconds]) {
-			all++
-			if p.LeftOut != "" && !c.Adjusted {
-				left[p.LeftOut]++
+	samples = counting(samples)
+	c.MemoryCopy = MedianInterval(valuesOf(samples, sample.MemoryCopy))
+	for _, why := range leftOut {
+		share := shareOf(samples, func(p sample.Point) bool { return p.LeftOut == why.reason })
+		if share > 0 && !c.Adjusted {
+			if c.LeftOut == nil {
+				c.LeftOut = make(map[sample.LeftOut]float64)
 			}
+			c.LeftOut[why.reason] = share
 		}
-	}
-	c.MemoryCopy = MedianInterval(speeds)
-	for why, n := range left {
-		if c.LeftOut == nil {
-			c.LeftOut = map[sample.LeftOut]float64{}
-		}
-		c.LeftOut[why] = float64(n) / float64(all)
 	}
 }
 
-// adjusted notes that the figures are adjusted, and for how much steal.
-func (c *Conditions) adjusted(samples []sample.Sample) {
-	c.Adjusted = true
-	all, stolen := 0, 0
+// shareOf returns the share of the slices, in the samples' windows, that are so.
+func shareOf(samples []sample.Sample, so func(sample.Point) bool) float64 {
+	all, n := 0, 0
 	for i := range samples {
 		for _, p := range condition.Inside(samples[i].Series, samples[i].Metrics[sample.WindowSeconds]) {
-			if all++; p.Steal > 0 {
-				stolen++
+			if all++; so(p) {
+				n++
 			}
 		}
 	}
-	c.Stolen = float64(stolen) / float64(max(all, 1))
+	return float64(n) / float64(max(all, 1))
 }
 
 // leftOut lists the reasons for which figures leave out slices.
@@ -145,51 +129,34 @@ var leftOut = []struct {
 // ConditionLines returns sentences about the state of the machine in which the
 // figures hold, and about the limits of the traffic. It returns none if no trial
 // counts.
-func (r *Report) ConditionLines() (lines []string) {
+func (r *Report) ConditionLines() (lines phrase.Lines) {
 	if r.Validity.Valid == 0 {
 		return nil
 	}
 	c := &r.Conditions
-	if state := c.state(); state != "" {
-		lines = append(lines, "The figures hold for "+state+".")
-	}
+	state := c.state()
+	lines.SayIf(state != "", "The figures hold for %s.", state)
 	for i := range r.Elsewhere {
 		e := &r.Elsewhere[i]
-		lines = append(lines, fmt.Sprintf("%s counted with the CPUs %.0f ns from each other: a separate table shows their figures.", phrase.Count(e.report.Validity.Valid, "trial"), e.Distance))
+		lines.Say("%s counted with the CPUs %.0f ns from each other: a separate table shows their figures.", phrase.Count(e.report.Validity.Valid, "trial"), e.Distance)
 	}
-	if c.Adjusted {
-		lines = append(lines, fmt.Sprintf("The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen))
-	}
+	lines.SayIf(c.Adjusted, "The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen)
 	for _, why := range leftOut {
-		if share := c.LeftOut[why.reason]; share > 0 {
-			lines = append(lines, fmt.Sprintf("The figures leave out %s of the measured time because %s.", percentage(share), why.text))
-		}
+		share := c.LeftOut[why.reason]
+		lines.SayIf(share > 0, "The figures leave out %s of the measured time because %s.", percentage(share), why.text)
 	}
-	if l := r.limits(); l != "" {
-		lines = append(lines, "What limited the traffic: "+l+".")
-	}
-	return lines
-}
-
-// limits lists the limits of the traffic, each with the scenarios that it limited.
-func (r *Report) limits() string {
-	by := make(map[sample.Limit][]string)
-	var order []sample.Limit
+	var by phrase.Groups // scenarios by what limited them
 	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		if s.Limit == "" {
-			continue
+		if s := &r.Scenarios[i]; s.Limit != "" {
+			by.Add(string(s.Limit), s.ID+s.limitShare(" of its trials"))
 		}
-		if by[s.Limit] == nil {
-			order = append(order, s.Limit)
-		}
-		by[s.Limit] = append(by[s.Limit], s.ID+s.limitShare(" of its trials"))
 	}
-	var parts []string
-	for _, l := range order {
-		parts = append(parts, fmt.Sprintf("%s: %s", l, strings.Join(by[l], ", ")))
+	var limits []string
+	for limit, scenarios := range by.All() {
+		limits = append(limits, limit+": "+strings.Join(scenarios, ", "))
 	}
-	return strings.Join(parts, "; ")
+	lines.SayIf(limits != nil, "What limited the traffic: %s.", strings.Join(limits, "; "))
+	return lines
 }
 
 // limitShare returns the share of the scenario's trials that the limit applied to,
@@ -203,21 +170,16 @@ func (s *Scenario) limitShare(of string) string {
 
 // state describes the state of the machine; "" if nothing about it was read.
 func (c *Conditions) state() string {
-	shown, others := "", []string(nil)
+	var parts, others phrase.Lines
 	for _, d := range c.Distances {
-		switch {
-		case !d.Shown:
-			others = append(others, fmt.Sprintf("%.0f ns for %.0f %% of the time", d.Median, 100*d.Share))
-		case d.Trials > 0 || c.Adjusted:
-			shown = fmt.Sprintf("the nodes' CPUs %.0f ns from each other", d.Median)
-		}
+		others.SayIf(!d.Shown, "%.0f ns for %.0f %% of the time", d.Median, 100*d.Share)
+		parts.SayIf(d.Shown && (d.Trials > 0 || c.Adjusted), "the nodes' CPUs %.0f ns from each other", d.Median)
 	}
-	if shown != "" && len(others) > 0 {
-		shown += " (the host also had them at " + phrase.And(others) + ")"
+	if parts != nil && others != nil {
+		parts[0] += " (the host also had them at " + phrase.And(others) + ")"
 	}
-	parts := []string{shown}
 	if c.MemoryCopy != nil {
-		parts = append(parts, fmt.Sprintf("memory copied at %.1f GB/s", c.MemoryCopy.Median/8e9))
+		parts.Say("memory copied at %.1f GB/s", c.MemoryCopy.Median/8e9)
 	}
-	return phrase.And(slices.DeleteFunc(parts, func(p string) bool { return p == "" }))
+	return phrase.And(parts)
 }

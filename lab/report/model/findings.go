@@ -43,7 +43,7 @@ func surest(all []*contrast) []*contrast {
 	slices.SortStableFunc(list, func(a, b *contrast) int {
 		certainA, farA := a.weight()
 		certainB, farB := b.weight()
-		return cmp.Or(cmp.Compare(after(!certainA), after(!certainB)), cmp.Compare(farB, farA))
+		return cmp.Or(after(!certainA, !certainB), cmp.Compare(farB, farA))
 	})
 	return list[:min(len(list), mostFindings)]
 }

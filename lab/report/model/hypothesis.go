@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
@@ -32,21 +33,12 @@ func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
 	var whys []string
 	for _, subject := range h.Subjects {
 		o, why := b.observe(h, subject, level)
-		out.Observed = append(out.Observed, o)
-		whys = append(whys, why)
-		switch {
-		case o.Judgement == Refuted:
-			out.Judgement = Refuted
-		case o.Judgement == Undecided && out.Judgement == Holds:
-			out.Judgement = Undecided
+		out.Observed, whys = append(out.Observed, o), append(whys, phrase.Capital(why)+".")
+		if o.Judgement == Refuted || out.Judgement == Holds {
+			out.Judgement = o.Judgement
 		}
 	}
-	for i, why := range whys {
-		if i > 0 {
-			out.Why += " "
-		}
-		out.Why += phrase.Capital(why) + "."
-	}
+	out.Why = strings.Join(whys, " ")
 	return out
 }
 
@@ -55,7 +47,7 @@ func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (O
 	o := Observed{Subject: subject, Judgement: Undecided}
 	m := sample.Metric(h.Metric)
 	for _, id := range []string{subject, h.Baseline} {
-		if b.scenarios[id] == nil || len(b.cells[id].ok) == 0 {
+		if !b.measured(id) {
 			return o, "there are no figures: " + b.lacks(id)
 		}
 		if len(b.cells[id].values[m]) == 0 {
@@ -64,7 +56,7 @@ func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (O
 	}
 	over, under, _ := pair(m, b.cells[subject], b.cells[h.Baseline])
 	if len(over) == 0 {
-		return o, cmp.Or(b.apart(suite.Comparison{Subject: subject, Baseline: h.Baseline}), fmt.Sprintf("no block has %s of both %s and %s", m.Label(), subject, h.Baseline))
+		return o, cmp.Or(b.apart(subject, h.Baseline), fmt.Sprintf("no block has %s of both %s and %s", m.Label(), subject, h.Baseline))
 	}
 	e, ok, err := b.ratio(over, under, level)
 	if err != nil {
@@ -80,13 +72,12 @@ func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (O
 		return o, fmt.Sprintf("%s in %s, too few to judge by: %d are needed", about, phrase.Count(ratio.N, "trial"), need)
 	}
 	about += fmt.Sprintf(" (%.3g %% interval, n = %d)", 100*level, ratio.N)
+	how := "partly within"
 	switch {
 	case ratio.Low >= h.Low && ratio.High <= h.High:
-		o.Judgement = Holds
-		return o, fmt.Sprintf("%s, within %s", about, h.Printed)
+		o.Judgement, how = Holds, "within"
 	case ratio.High < h.Low || ratio.Low > h.High:
-		o.Judgement = Refuted
-		return o, fmt.Sprintf("%s, outside %s", about, h.Printed)
+		o.Judgement, how = Refuted, "outside"
 	}
-	return o, fmt.Sprintf("%s, partly within %s", about, h.Printed)
+	return o, fmt.Sprintf("%s, %s %s", about, how, h.Printed)
 }

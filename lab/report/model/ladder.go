@@ -1,13 +1,13 @@
 package model
 
 import (
-	"fmt"
+	"cmp"
+	"math"
 	"strings"
 
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/units"
 )
 
 // climbed lists what a ladder's step can cost: of a stream throughput and CPU per
@@ -63,67 +63,55 @@ func (l *Ladder) judge() {
 // without is noted, for the one above it then stands for both.
 func (b *builder) ladder(l *suite.Ladder) Ladder {
 	out := Ladder{Title: l.Title}
-	last := b.top(l)
+	title := "Ladder without a title"
+	if text := strings.TrimSpace(l.Title); text != "" {
+		title = "Ladder “" + text + "”"
+	}
+	last := ""
+	for _, id := range l.Steps {
+		if b.measured(id) {
+			last = id
+		}
+	}
 	from, missing := "", []string(nil)
 	for i, id := range l.Steps {
-		rung := Rung{Scenario: id, Name: stepName(l, i)}
-		switch {
-		case b.scenarios[id] == nil || len(b.cells[id].ok) == 0:
-			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: the step %s has no figures (%s).", quoted(l.Title), rung.Name, b.lacks(id)))
-			missing = append(missing, rung.Name)
-			out.Steps = append(out.Steps, rung)
-			continue
-		case len(missing) > 0 && from != "":
-			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: %s is measured against %s, so that its cost is also that of %s.", quoted(l.Title), rung.Name, from, phrase.And(missing)))
-		case len(missing) > 0:
-			b.doubt = append(b.doubt, fmt.Sprintf("Ladder %s: %s is the lowest step with figures; what it adds over %s is not known.", quoted(l.Title), rung.Name, phrase.And(missing)))
+		rung := Rung{Scenario: id, Name: id}
+		if i < len(l.Names) {
+			rung.Name = cmp.Or(l.Names[i], id)
 		}
-		rung.From = from
-		rung.Costs = b.costs(id, from, last)
+		if !b.measured(id) {
+			b.doubt.Say("%s: the step %s has no figures (%s).", title, rung.Name, b.lacks(id))
+			missing = append(missing, rung.Name)
+		} else {
+			b.doubt.SayIf(len(missing) > 0 && from != "", "%s: %s is measured against %s, so that its cost is also that of %s.", title, rung.Name, from, phrase.And(missing))
+			b.doubt.SayIf(len(missing) > 0 && from == "", "%s: %s is the lowest step with figures; what it adds over %s is not known.", title, rung.Name, phrase.And(missing))
+			rung.From, rung.Costs = from, b.costs(id, from, last)
+			from, missing = id, nil
+		}
 		out.Steps = append(out.Steps, rung)
-		from, missing = id, nil
 	}
 	return out
 }
 
-// top is the last step that has figures.
-func (b *builder) top(l *suite.Ladder) string {
-	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if c := b.cells[l.Steps[i]]; c != nil && len(c.ok) > 0 {
-			return l.Steps[i]
-		}
-	}
-	return ""
-}
-
-func stepName(l *suite.Ladder, i int) string {
-	if i < len(l.Names) && l.Names[i] != "" {
-		return l.Names[i]
-	}
-	return l.Steps[i]
-}
-
 // lacks returns a scenario's ID and the reason why it has no figures (Lacks).
 func (b *builder) lacks(id string) string {
-	c := b.cells[id]
-	if c == nil {
-		return id + " is not in the plan"
+	if c := b.cells[id]; c != nil {
+		return id + " " + c.row.Lacks()
 	}
-	return id + " " + (&Scenario{Trials: len(c.ok), Skipped: b.run.Skipped[id], Samples: withoutOutputs(c.all)}).Lacks()
+	return id + " is not in the plan"
 }
 
 // costs yields what a step has of each metric, and what it adds over from,
 // where that is a step.
-func (b *builder) costs(id, from, last string) []Cost {
-	var list []Cost
-	exchange := b.scenarios[id].Workload.Kind.Exchange()
+func (b *builder) costs(id, from, last string) (list []Cost) {
+	step := b.cells[id].scenario
 	for _, m := range climbed {
 		figure, ok := b.cells[id].summary[m]
-		if !ok || !climbs(m, exchange) {
+		if !ok || !climbs(m, step.Workload.Kind.Exchange()) {
 			continue
 		}
 		c := Cost{Metric: m, Figure: &figure}
-		if from != "" && comparable(m, b.scenarios[id], b.scenarios[from]) {
+		if from != "" && comparable(m, step, b.cells[from].scenario) {
 			b.climb(&c, id, from, last)
 		}
 		list = append(list, c)
@@ -141,7 +129,7 @@ func (b *builder) climb(c *Cost, id, from, last string) {
 	r := c.of.Ratio
 	c.Added = &Interval{Median: c.Figure.Median - below.Median, Low: below.Median * (r.Low - 1), High: below.Median * (r.High - 1), N: r.N, Level: r.Level}
 	if whole, ok := b.cells[last].summary[c.Metric]; ok && addsUp(c.Metric) && whole.Median > 0 {
-		if share := c.Added.Median / whole.Median; units.Finite(share) {
+		if share := c.Added.Median / whole.Median; !math.IsInf(share, 0) {
 			c.Share = &share
 		}
 	}
@@ -152,12 +140,4 @@ func (b *builder) climb(c *Cost, id, from, last string) {
 // within blocks. If blocks drift, it can disagree with the medians.
 func (c *Cost) Adds() bool {
 	return c.Added != nil && c.Ratio != nil && c.Verdict != Alike && c.Added.Median*(c.Ratio.Median-1) > 0
-}
-
-// quoted sets a title apart; an untitled ladder is told by that it has none.
-func quoted(title string) string {
-	if title = strings.TrimSpace(title); title == "" {
-		return "without a title"
-	}
-	return "“" + title + "”"
 }

@@ -1,8 +1,8 @@
 package model
 
 import (
-	"fmt"
 	"math"
+	"slices"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -36,7 +36,7 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 	over, under, blocks := pair(m, b.cells[subject], b.cells[baseline])
 	e, ok, err := b.ratio(over, under, stats.Level)
 	if err != nil {
-		b.doubt = append(b.doubt, fmt.Sprintf("%s of %s and %s has no ratio: %v.", m.Label(), subject, baseline, err))
+		b.doubt.Say("%s of %s and %s has no ratio: %v.", m.Label(), subject, baseline, err)
 	}
 	if !ok || err != nil {
 		return nil
@@ -87,20 +87,9 @@ func pair(m sample.Metric, subject, baseline *cell) (over, under []float64, bloc
 	if subject == nil || baseline == nil {
 		return nil, nil, nil
 	}
-	i, j := 0, 0
-	sb, bb := subject.blocks[m], baseline.blocks[m]
-	for i < len(sb) && j < len(bb) {
-		switch {
-		case sb[i] < bb[j]:
-			i++
-		case sb[i] > bb[j]:
-			j++
-		default:
-			over = append(over, subject.values[m][i])
-			under = append(under, baseline.values[m][j])
-			blocks = append(blocks, sb[i])
-			i++
-			j++
+	for i, block := range subject.blocks[m] {
+		if j, both := slices.BinarySearch(baseline.blocks[m], block); both {
+			over, under, blocks = append(over, subject.values[m][i]), append(under, baseline.values[m][j]), append(blocks, block)
 		}
 	}
 	return over, under, blocks

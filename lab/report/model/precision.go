@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"windtunnel/lab/condition"
@@ -11,11 +12,10 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/units"
 )
 
-// hopelessAfter is in how many blocks a scenario may fail to be measured at all
-// before more of them are taken not to help.
+// hopelessAfter is the number of blocks without a trial that counts after which
+// more blocks are not expected to help a scenario.
 const hopelessAfter = 3
 
 // Imprecision lists the figures that are not known as well as the plan's
@@ -29,186 +29,129 @@ func Imprecision(plan suite.Plan, samples []sample.Sample, choice condition.Choi
 	if plan.Stop.Precision <= 0 {
 		return nil
 	}
+	samples, _ = clean(samples)
 	_, parts, shown := condition.Split(samples, choice)
-	x := imprecision{wanted: plan.Stop.Precision, cells: gather(plan, parts[shown])}
+	return imprecise(plan, group(plan, parts[shown]))
+}
+
+func imprecise(plan suite.Plan, cells map[string]*cell) (list []Imprecise) {
 	compared := make(map[string]bool)
-	kinds := make(map[string]bool)
-	for i := range plan.Scenarios {
-		kinds[plan.Scenarios[i].ID] = plan.Scenarios[i].Workload.Kind.Exchange()
-	}
 	for _, c := range plan.Comparisons {
 		compared[c.Subject], compared[c.Baseline] = true, true
-		for _, m := range pursued(kinds[c.Subject]) {
-			x.ratio(c, m)
+		if subject, baseline := cells[c.Subject], cells[c.Baseline]; subject != nil && baseline != nil {
+			list = append(list, wide(plan.Stop.Precision, subject, baseline)...)
 		}
 	}
 	for i := range plan.Scenarios {
 		if id := plan.Scenarios[i].ID; !compared[id] {
-			for _, m := range pursued(kinds[id]) {
-				x.own(id, m)
-			}
+			list = append(list, wide(plan.Stop.Precision, cells[id], nil)...)
 		}
 	}
-	slices.SortStableFunc(x.list, func(a, b Imprecise) int {
-		return cmp.Or(cmp.Compare(after(a.HalfWidth != 0), after(b.HalfWidth != 0)), cmp.Compare(b.HalfWidth, a.HalfWidth))
+	slices.SortStableFunc(list, func(a, b Imprecise) int {
+		return cmp.Or(after(a.HalfWidth != 0, b.HalfWidth != 0), cmp.Compare(b.HalfWidth, a.HalfWidth))
 	})
-	return x.list
+	return list
 }
 
-// pursued lists the metrics whose precision a plan can ask for.
-func pursued(exchange bool) []sample.Metric {
-	if exchange {
-		return []sample.Metric{sample.Transactions, sample.SenderCPU, sample.ReceiverCPU}
+// wide lists the subject's figures that are wider than wanted: the ratios to the
+// baseline, or without a baseline the figures themselves.
+func wide(wanted float64, subject, baseline *cell) (list []Imprecise) {
+	main := sample.Throughput
+	if subject.scenario.Workload.Kind.Exchange() {
+		main = sample.Transactions
 	}
-	return []sample.Metric{sample.Throughput, sample.SenderCPU, sample.ReceiverCPU}
-}
-
-type imprecision struct {
-	wanted float64
-	cells  map[string]*cell
-	list   []Imprecise
-}
-
-// gather sorts the samples into cells with no more than the metrics pursued:
-// it is done after every block of a run.
-func gather(plan suite.Plan, samples []sample.Sample) map[string]*cell {
-	cells := sorted(plan, samples)
-	for _, c := range cells {
-		c.values, c.blocks = make(map[sample.Metric][]float64), make(map[sample.Metric][]int)
-		for _, m := range []sample.Metric{sample.Throughput, sample.Transactions, sample.SenderCPU, sample.ReceiverCPU} {
-			for _, s := range c.ok {
-				if v, ok := s.Metrics[m]; ok && units.Finite(v) {
-					c.values[m] = append(c.values[m], v)
-					c.blocks[m] = append(c.blocks[m], s.Block)
-				}
-			}
+	for _, m := range []sample.Metric{main, sample.SenderCPU, sample.ReceiverCPU} {
+		if subject.hopeless(m) || baseline != nil && baseline.hopeless(m) {
+			continue
+		}
+		entry := Imprecise{Subject: subject.scenario.ID, Metric: m}
+		iv, ok, err := stats.MedianInterval(subject.values[m], stats.Looked(stats.Level))
+		if baseline != nil {
+			var e stats.Estimate
+			over, under, _ := pair(m, subject, baseline)
+			e, ok, err = stats.Ratio(over, under, stats.Looked(stats.Level))
+			entry.Baseline, iv = baseline.scenario.ID, e.Interval
+		}
+		switch {
+		case err != nil: // a figure of zero has no ratio, however often it is measured
+		case !ok || iv.N < stats.MinimumTrials(stats.Level):
+			list = append(list, entry)
+		case iv.Median > 0 && (iv.High-iv.Low)/2/iv.Median > wanted:
+			entry.HalfWidth = (iv.High - iv.Low) / 2 / iv.Median
+			list = append(list, entry)
 		}
 	}
-	return cells
+	return list
 }
 
 // hopeless reports whether more trials of a scenario would not help: it never
-// ran, or no trial of several ever counted.
-func (c *cell) hopeless() bool {
-	if c == nil || c.tried == 0 {
+// ran, no trial of several ever counted, or those that count have no m, or zero.
+func (c *cell) hopeless(m sample.Metric) bool {
+	if c.tried == 0 {
 		return true
 	}
-	last := c.all[len(c.all)-1]
-	return len(c.ok) == 0 && (c.tried >= hopelessAfter || !last.OK() && !last.Failure.Retryable())
-}
-
-// ratio adds a comparison's ratio where it is too wide.
-func (x *imprecision) ratio(c suite.Comparison, m sample.Metric) {
-	subject, baseline := x.cells[c.Subject], x.cells[c.Baseline]
-	if subject.hopeless() || baseline.hopeless() || absent(subject, m) || absent(baseline, m) {
-		return
+	if last := &c.samples[len(c.samples)-1]; len(c.ok) == 0 {
+		return c.tried >= hopelessAfter || !last.OK() && !last.Failure.Retryable()
 	}
-	over, under, _ := pair(m, subject, baseline)
-	e, ok, err := stats.Ratio(over, under, stats.Looked(stats.Level))
-	if err != nil {
-		return // a figure of zero has no ratio, however often it is measured
-	}
-	x.add(Imprecise{Subject: c.Subject, Baseline: c.Baseline, Metric: m}, Interval(e.Interval), ok)
-}
-
-// own adds a scenario's own figure where it is too wide.
-func (x *imprecision) own(id string, m sample.Metric) {
-	c := x.cells[id]
-	if c.hopeless() || absent(c, m) {
-		return
-	}
-	iv, ok, err := stats.MedianInterval(c.values[m], stats.Looked(stats.Level))
-	if err != nil {
-		return
-	}
-	x.add(Imprecise{Subject: id, Metric: m}, Interval(iv), ok)
-}
-
-// absent reports whether a scenario that has figures has none of m, or zero.
-func absent(c *cell, m sample.Metric) bool {
-	if len(c.ok) == 0 {
-		return false // it may yet have
-	}
-	median, ok, err := stats.Median(c.values[m])
-	return !ok || err != nil || median == 0
-}
-
-func (x *imprecision) add(entry Imprecise, iv Interval, ok bool) {
-	if !ok || iv.N < stats.MinimumTrials(stats.Level) {
-		x.list = append(x.list, entry)
-		return
-	}
-	if iv.Median <= 0 {
-		return
-	}
-	if entry.HalfWidth = (iv.High - iv.Low) / 2 / iv.Median; entry.HalfWidth > x.wanted {
-		x.list = append(x.list, entry)
-	}
+	figure, ok := c.summary[m]
+	return !ok || figure.Median == 0
 }
 
 // precision says whether the run knows its figures as well as its plan asks;
 // nil where the plan does not ask.
-func (b *builder) precision(samples []sample.Sample) *Precision {
+func (b *builder) precision() *Precision {
 	if b.plan.Stop.Precision <= 0 {
 		return nil
 	}
-	p := &Precision{Wanted: b.plan.Stop.Precision, Blocks: b.blocks, Widest: Imprecision(b.plan, samples, condition.Choice(b.run.Options.CPUDistance))}
-	dark := b.unmeasured()
+	p := &Precision{Wanted: b.plan.Stop.Precision, Blocks: b.blocks, Widest: imprecise(b.plan, b.cells)}
+	var dark []string // scenarios that ran and of which no trial counts
+	for _, row := range b.rows {
+		if row.Failed > 0 && row.Trials == 0 {
+			dark = append(dark, row.ID)
+		}
+	}
 	p.Reached = len(p.Widest) == 0 && p.Blocks > 0 && len(dark) == 0
+	wanted, blocks := percentage(p.Wanted), phrase.Count(p.Blocks, "block")
 	switch {
 	case p.Blocks == 0:
 		p.Why = "Nothing was measured."
 	case p.Reached:
-		p.Why = fmt.Sprintf("In %s every figure that was asked for is known within ±%s.", phrase.Count(p.Blocks, "block"), percentage(p.Wanted))
+		p.Why = fmt.Sprintf("In %s every figure that was asked for is known within ±%s.", blocks, wanted)
 	default:
-		p.Why = fmt.Sprintf("±%s was asked for and not reached in %s: %s.", percentage(p.Wanted), phrase.Count(p.Blocks, "block"), b.shortfall(p, dark))
+		p.Why = fmt.Sprintf("±%s was asked for and not reached in %s: %s.", wanted, blocks, strings.Join(b.shortfall(p, dark), "; "))
 	}
 	return p
 }
 
-// unmeasured lists the scenarios that ran and of which no trial counts.
-func (b *builder) unmeasured() []string {
-	var ids []string
-	for i := range b.plan.Scenarios {
-		if c := b.cells[b.plan.Scenarios[i].ID]; c.tried > 0 && len(c.ok) == 0 {
-			ids = append(ids, b.plan.Scenarios[i].ID)
-		}
-	}
-	return ids
-}
-
 // shortfall says what is not known well enough and why the run ended.
-func (b *builder) shortfall(p *Precision, dark []string) string {
-	var text string
-	switch n := len(p.Widest); {
-	case n == 0:
-		text = "every other figure is known that well, but of " + phrase.And(dark) + " no trial counts"
-	case n == 1:
-		text = p.Widest[0].String()
+func (b *builder) shortfall(p *Precision, dark []string) (parts phrase.Lines) {
+	switch n := len(p.Widest); n {
+	case 0:
+		parts.Say("every other figure is known that well, but of %s no trial counts", phrase.And(dark))
+		dark = nil
+	case 1:
+		parts.Say("%s", p.Widest[0])
 	default:
-		text = fmt.Sprintf("%s, and %s", p.Widest[0], phrase.Count(n-1, "other figure"))
+		parts.Say("%s, and %s", p.Widest[0], phrase.Count(n-1, "other figure"))
 	}
-	if n := len(p.Widest); n > 0 && len(dark) > 0 {
-		text += "; of " + phrase.And(dark) + " no trial counts"
-	}
-	stop := b.plan.Stop
-	switch {
+	parts.SayIf(len(dark) > 0, "of %s no trial counts", phrase.And(dark))
+	switch stop := b.plan.Stop; {
 	case b.run.Status == sample.Running:
-		text += "; the run has not finished"
+		parts.Say("the run has not finished")
 	case b.run.Status == sample.Stopped:
-		text += "; the run was interrupted"
+		parts.Say("the run was interrupted")
 	case stop.MaxTime > 0 && b.run.Finished.Sub(b.run.Started) >= stop.MaxTime:
-		text += fmt.Sprintf("; the run's time, %s, was over", stop.MaxTime.Round(time.Second))
+		parts.Say("the run's time, %s, was over", stop.MaxTime.Round(time.Second))
 	case stop.MaxTrials > 0 && p.Blocks >= stop.MaxTrials:
-		text += fmt.Sprintf("; the plan allows %s", phrase.Count(stop.MaxTrials, "trial"))
+		parts.Say("the plan allows %s", phrase.Count(stop.MaxTrials, "trial"))
 	}
-	return text
+	return parts
 }
 
 // String is the figure with how well it is known: "receiver CPU of vxlan/stream
 // to that of raw/stream is known within ±5.1 %".
 func (i Imprecise) String() string {
-	what := fmt.Sprintf("%s of %s", i.Metric.Label(), i.Subject)
+	what := i.Metric.Label() + " of " + i.Subject
 	if i.Baseline != "" {
 		what += " to that of " + i.Baseline
 	}

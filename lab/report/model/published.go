@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -93,7 +92,7 @@ func (b *builder) publishedCell(p *suite.Published) *PublishedCell {
 			c.Measured = &iv
 		}
 		c.Against = b.baselineOf(p.Scenario)
-		if b.oneAgainstTwo(p, c.Against) {
+		if base := b.cells[c.Against]; base != nil && b.cells[p.Scenario] != nil && !comparable(sample.Metric(p.Metric), b.cells[p.Scenario].scenario, base.scenario) {
 			c.Why = "the CPU of one node that plays both sides is not compared with that of two"
 			break
 		}
@@ -122,21 +121,13 @@ func (b *builder) measureRatio(c *PublishedCell) {
 	over, _, _ := pair(m, b.cells[c.Scenario], b.cells[c.Against])
 	switch p := b.paired(c.Scenario, c.Against, m); {
 	case len(over) == 0:
-		c.Why = cmp.Or(b.apart(suite.Comparison{Subject: c.Scenario, Baseline: c.Against}), "no block has figures of both scenarios")
+		c.Why = cmp.Or(b.apart(c.Scenario, c.Against), "no block has figures of both scenarios")
 	case p == nil:
 		c.Why = "there is no ratio: a trial has a figure of zero"
 	default:
 		c.MeasuredRatio = &p.Ratio
 		c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio)
 	}
-}
-
-// oneAgainstTwo reports whether the figure is the CPU of a side that the
-// baseline has on a node of its own and the scenario has not, or the other way.
-func (b *builder) oneAgainstTwo(p *suite.Published, baseline string) bool {
-	subject, base := b.scenarios[p.Scenario], b.scenarios[baseline]
-	side := strings.HasPrefix(p.Metric, "sender_cpu") || strings.HasPrefix(p.Metric, "receiver_cpu")
-	return side && subject != nil && base != nil && subject.Placement != base.Placement
 }
 
 // baselineOf is what the plan compares a scenario with, first.
@@ -172,16 +163,17 @@ func (b *builder) publishedRatio(p *suite.Published, baseline string) *float64 {
 // contradiction says where a published change does not follow from the figures
 // of the same table, all of them taken as rounded to their last digit.
 func (b *builder) contradiction(p *suite.Published) string {
-	find := func(id string) *suite.Published {
-		for i := range b.plan.Published {
-			if o := &b.plan.Published[i]; o.Table == p.Table && o.Scenario == id && o.Metric == p.Metric && o.Baseline == "" {
-				return o
-			}
+	var subject, base suite.Published
+	for _, o := range slices.Backward(b.plan.Published) {
+		switch {
+		case o.Table != p.Table || o.Metric != p.Metric || o.Baseline != "":
+		case o.Scenario == p.Scenario:
+			subject = o
+		case o.Scenario == p.Baseline:
+			base = o
 		}
-		return nil
 	}
-	subject, base := find(p.Scenario), find(p.Baseline)
-	if subject == nil || base == nil || base.Value <= base.Step/2 {
+	if subject.Scenario == "" || base.Value <= base.Step/2 {
 		return ""
 	}
 	low := (subject.Value - subject.Step/2) / (base.Value + base.Step/2)

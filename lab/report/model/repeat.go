@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func byHand(suiteName, scenario string, commands []sample.Command) []string {
 	several := false // clients at once, of which the last may not end last
 	ordered := slices.Clone(commands)
 	slices.SortStableFunc(ordered, func(a, b sample.Command) int {
-		return cmp.Compare(after(!isServer(a.Role)), after(!isServer(b.Role)))
+		return after(!isServer(a.Role), !isServer(b.Role))
 	})
 	for i, c := range ordered {
 		line := fmt.Sprintf("windtunnel lab exec %s %s -- %s", name, phrase.Shell([]string{c.On}), phrase.Shell(c.Argv))

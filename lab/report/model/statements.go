@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -97,7 +96,7 @@ func (c *contrast) sentence() string {
 		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + strings.Join(why, ", ") + "."
 	}
 	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
-		return cmp.Compare(after(a.Metric.Side() != ""), after(b.Metric.Side() != ""))
+		return after(a.Metric.Side() != "", b.Metric.Side() != "")
 	})
 	var says, alike []string
 	than := " than " + c.baseline.text

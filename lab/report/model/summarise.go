@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"windtunnel/lab/condition"
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/units"
 )
 
 // Build summarises a run. Rows come in plan order. The figures of a scenario
@@ -24,169 +24,165 @@ import (
 // Elsewhere has the others. A run that adjusts its figures adjusts all trials to
 // that distance.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
+	from := source{run: run, plan: plan}
+	samples, from.dirty = clean(samples)
+	for i := range samples {
+		from.blocks = max(from.blocks, samples[i].Block+1)
+	}
 	choice := condition.Choice(run.Options.CPUDistance)
 	conditions, parts, shown := split(samples, choice)
 	if run.Options.Adjusted {
-		conditions.adjusted(samples)
+		conditions.Adjusted, conditions.Stolen = true, shareOf(samples, func(p sample.Point) bool { return p.Steal > 0 })
 		parts, shown = [][]sample.Sample{condition.Adjust(samples, choice)}, 0
 	}
 	conditions.observe(parts[shown])
-	r := build(run, plan, parts, shown, blocksOf(samples))
+	from.parts = parts
+	r := from.report(shown)
 	r.Conditions = conditions
 	for i, list := range parts {
-		if i == shown || len(list) == 0 {
-			continue
+		if i != shown && len(list) > 0 {
+			other := from.report(i)
+			at, _, _ := stats.Median(valuesOf(list, sample.CPUDistance))
+			r.Elsewhere = append(r.Elsewhere, Elsewhere{Distance: at, Scenarios: other.Scenarios, report: other})
 		}
-		other := build(run, plan, parts, i, 0)
-		at, _, _ := stats.Median(valuesOf(list, sample.CPUDistance))
-		r.Elsewhere = append(r.Elsewhere, Elsewhere{Distance: at, Scenarios: other.Scenarios, report: other})
 	}
 	return r
 }
 
-// blocksOf returns the number of blocks with a trial.
-func blocksOf(samples []sample.Sample) (n int) {
+// source is what reports are made of.
+type source struct {
+	run    sample.Run
+	plan   suite.Plan
+	parts  [][]sample.Sample // clean samples by CPU distance
+	blocks int               // of the run with a trial
+	// dirty has by scenario the metrics with a value that is not a finite number.
+	dirty map[string][]sample.Metric
+}
+
+// clean copies the samples without outputs and without values that are not finite
+// numbers. dirty names by scenario the metrics that lost a value of a trial that
+// counts.
+func clean(samples []sample.Sample) (list []sample.Sample, dirty map[string][]sample.Metric) {
+	list, dirty = make([]sample.Sample, len(samples)), make(map[string][]sample.Metric)
 	for i := range samples {
-		n = max(n, samples[i].Block+1)
+		s := &samples[i]
+		list[i], _ = s.Clean()
+		list[i].Outputs = nil
+		for m := range s.Metrics {
+			if _, finite := list[i].Metrics[m]; !finite {
+				list[i].Profiles = nil // its figures are not those of the profile's windows
+				if s.Counts() && !slices.Contains(dirty[s.Scenario], m) {
+					dirty[s.Scenario] = append(dirty[s.Scenario], m)
+				}
+			}
+		}
 	}
-	return n
-}
-
-// build summarises parts[shown], the samples at one CPU distance. blocks is the
-// number of blocks of the whole run.
-func build(run sample.Run, plan suite.Plan, parts [][]sample.Sample, shown, blocks int) *Report {
-	samples := parts[shown]
-	b := newBuilder(run, plan, samples)
-	b.blocks, b.parts = blocks, parts
-	r := &Report{
-		Run:        runInfo(run, plan),
-		Scenarios:  make([]Scenario, len(plan.Scenarios)),
-		Hypotheses: b.hypotheses(),
-		systems:    plan.Systems,
-		pairs:      plan.Comparisons,
-		apart:      make(map[suite.Comparison]string),
-	}
-	r.Comparisons, r.Ladders = b.judged(r.apart)
-	for i := range plan.Scenarios {
-		r.Scenarios[i] = b.scenario(&plan.Scenarios[i])
-	}
-	r.Published = b.published()
-	r.Tables = b.publishedTables()
-	r.Validity = b.validity()
-	r.Precision = b.precision(samples)
-	r.Profiles = b.profiles()
-	r.Findings = findings(r)
-	r.Notes, r.Doubts = b.notes(r), b.doubt
-	return r
+	return list, dirty
 }
 
 // builder carries what the parts of one report have in common.
 type builder struct {
-	blocks int               // number of the run's blocks
-	parts  [][]sample.Sample // the run's samples by CPU distance
-	run    sample.Run
-	plan   suite.Plan
-	cells  map[string]*cell
-	// scenarios are the plan's by id, and pairs what two of them have in common.
-	scenarios map[string]*suite.Scenario
-	pairs     map[pairKey]*Comparison
-	doubt     []string // notes that summarising gave rise to
+	source
+	part  int // of parts: what this report shows
+	cells map[string]*cell
+	rows  []Scenario // in the plan's order
+	pairs map[pairKey]*Comparison
+	doubt phrase.Lines // notes that summarising gave rise to
 }
 
-func newBuilder(run sample.Run, plan suite.Plan, samples []sample.Sample) *builder {
-	b := &builder{
-		run: run, plan: plan, cells: group(plan, samples),
-		scenarios: make(map[string]*suite.Scenario, len(plan.Scenarios)),
-		pairs:     make(map[pairKey]*Comparison),
-	}
+// report summarises one part.
+func (from source) report(part int) *Report {
+	plan := &from.plan
+	b := &builder{source: from, part: part, cells: group(from.plan, from.parts[part]), pairs: make(map[pairKey]*Comparison)}
 	for i := range plan.Scenarios {
-		b.scenarios[plan.Scenarios[i].ID] = &plan.Scenarios[i]
+		b.rows = append(b.rows, b.scenario(&plan.Scenarios[i]))
 	}
-	return b
+	for i := range b.rows {
+		b.cells[b.rows[i].ID].row = &b.rows[i]
+	}
+	r := &Report{
+		Run: runInfo(from.run, from.plan), Scenarios: b.rows, Hypotheses: b.hypotheses(),
+		systems: plan.Systems, pairs: plan.Comparisons, apart: make(map[suite.Comparison]string),
+	}
+	r.Comparisons, r.Ladders = b.judged(r.apart)
+	r.Published, r.Tables = b.published(), b.publishedTables()
+	r.Validity, r.Precision, r.Profiles = b.validity(), b.precision(), b.profiles()
+	r.Findings = findings(r)
+	r.Notes, r.Doubts = b.notes(), b.doubt
+	return r
 }
 
 // cell is everything measured of one scenario.
 type cell struct {
-	all    []*sample.Sample // every attempt, by block; within it those beside the profiler last, then by attempt
-	tried  int              // blocks with an attempt without the profiler
-	ok     []*sample.Sample // the last attempt that counts of each block that has one, by block
-	values map[sample.Metric][]float64
-	blocks map[sample.Metric][]int // the block of each of values
+	scenario *suite.Scenario
+	row      *Scenario
+	samples  []sample.Sample  // every attempt, by block; within it those beside the profiler last, then by attempt
+	tried    int              // blocks with an attempt without the profiler
+	ok       []*sample.Sample // the last attempt that counts of each block that has one, by block
+	values   map[sample.Metric][]float64
+	blocks   map[sample.Metric][]int // the block of each of values
 	// summary holds every metric's interval.
 	summary map[sample.Metric]Interval
-	dirty   []sample.Metric // metrics with a value that is not a finite number
 }
 
 // group sorts samples into cells. A sample of a scenario that the plan does not
 // have is left out.
 func group(plan suite.Plan, samples []sample.Sample) map[string]*cell {
-	cells := sorted(plan, samples)
-	for _, c := range cells {
-		c.collect()
-		c.summarise()
-	}
-	return cells
-}
-
-// sorted gives each cell its samples and finds those that count.
-func sorted(plan suite.Plan, samples []sample.Sample) map[string]*cell {
 	cells := make(map[string]*cell, len(plan.Scenarios))
 	for i := range plan.Scenarios {
-		cells[plan.Scenarios[i].ID] = &cell{}
+		cells[plan.Scenarios[i].ID] = &cell{scenario: &plan.Scenarios[i], samples: []sample.Sample{}}
 	}
 	for i := range samples {
 		if c := cells[samples[i].Scenario]; c != nil {
-			c.all = append(c.all, &samples[i])
+			c.samples = append(c.samples, samples[i])
 		}
 	}
 	for _, c := range cells {
 		c.choose()
+		c.collect()
 	}
 	return cells
 }
 
 // choose finds the attempt of each block that counts.
 func (c *cell) choose() {
-	slices.SortStableFunc(c.all, func(a, b *sample.Sample) int {
-		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(after(a.Profiled), after(b.Profiled)), cmp.Compare(a.Attempt, b.Attempt))
+	slices.SortStableFunc(c.samples, func(a, b sample.Sample) int {
+		return cmp.Or(cmp.Compare(a.Block, b.Block), after(a.Profiled, b.Profiled), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	before := math.MinInt
-	for _, s := range c.all {
-		if !s.Profiled && s.Block != before {
+	all := make([]*sample.Sample, len(c.samples))
+	for i := range c.samples {
+		all[i] = &c.samples[i]
+		if !all[i].Profiled && all[i].Block != before {
 			c.tried++
-			before = s.Block
+			before = all[i].Block
 		}
 	}
-	c.ok = sample.Counting(c.all)
+	c.ok = sample.Counting(all)
 }
 
 // after orders what is so behind what is not.
-func after(so bool) int {
-	if so {
+func after(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
 		return 1
 	}
-	return 0
+	return -1
 }
 
-// collect turns the samples that count into one column a metric.
+// collect turns the samples that count into one column a metric, with its interval.
 func (c *cell) collect() {
-	c.values = make(map[sample.Metric][]float64)
-	c.blocks = make(map[sample.Metric][]int)
-	dirty := make(map[sample.Metric]bool)
+	c.values, c.blocks, c.summary = make(map[sample.Metric][]float64), make(map[sample.Metric][]int), make(map[sample.Metric]Interval)
 	for _, s := range c.ok {
 		for m, v := range s.Metrics {
-			if !units.Finite(v) {
-				dirty[m] = true
-				continue
-			}
-			c.values[m] = append(c.values[m], v)
-			c.blocks[m] = append(c.blocks[m], s.Block)
+			c.values[m], c.blocks[m] = append(c.values[m], v), append(c.blocks[m], s.Block)
 		}
 	}
-	for m := range dirty {
-		c.dirty = append(c.dirty, m)
+	for m, xs := range c.values {
+		c.summary[m] = *MedianInterval(xs)
 	}
-	slices.Sort(c.dirty)
 }
 
 // limit is what held most trials back, and the share of them.
@@ -206,15 +202,6 @@ func (c *cell) limit() (most sample.Limit, share float64) {
 	return most, float64(counts[most]) / float64(len(c.ok))
 }
 
-func (c *cell) summarise() {
-	c.summary = make(map[sample.Metric]Interval, len(c.values))
-	for m, xs := range c.values {
-		if iv := MedianInterval(xs); iv != nil {
-			c.summary[m] = *iv
-		}
-	}
-}
-
 func runInfo(run sample.Run, plan suite.Plan) RunInfo {
 	info := RunInfo{
 		ID: run.ID, Suite: run.Suite, Title: cmp.Or(run.Title, plan.Title), Description: plan.Description, Short: plan.Short,
@@ -226,6 +213,10 @@ func runInfo(run sample.Run, plan suite.Plan) RunInfo {
 	return info
 }
 
+// emulatedMark stands behind the title of a scenario with figures that were taken in
+// VMs without KVM.
+const emulatedMark = " [emulated CPU]"
+
 // scenario makes one row.
 func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	c := b.cells[sc.ID]
@@ -233,9 +224,9 @@ func (b *builder) scenario(sc *suite.Scenario) Scenario {
 		ID: sc.ID, Title: sc.Title, System: sc.System, Placement: string(sc.Placement), Tool: sc.Tool,
 		Offload: string(sc.Fabric.Offload), Workload: sc.Workload, Fabric: sc.Fabric, Endpoint: sc.Endpoint, Pairs: sc.Pairs,
 		Trials: len(c.ok), Failed: c.tried - len(c.ok), Skipped: b.run.Skipped[sc.ID],
-		Samples: withoutOutputs(c.all),
+		Samples: c.samples,
 	}
-	if c.emulated() {
+	if slices.ContainsFunc(c.ok, func(s *sample.Sample) bool { return slices.Contains(s.Warnings, sample.Emulated) }) {
 		row.Title += emulatedMark
 	}
 	row.Limit, row.LimitShare = c.limit()

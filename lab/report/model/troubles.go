@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,83 +36,76 @@ func (r *Report) Troubles() []Trouble {
 // repeat. Failures with one message are a group, and so are gates with one name: a
 // gate's message has the figures of one trial. The worst message is shown.
 func (s *Scenario) failures() (list []Trouble) {
-	var order []*failureGroup
-	index := make(map[failureKey]*failureGroup)
-	lost := s.lostBlocks()
+	var groups []*failureGroup
+	kept := make(map[int]bool) // blocks with an attempt that counts
+	for i := range s.Samples {
+		kept[s.Samples[i].Block] = kept[s.Samples[i].Block] || s.Samples[i].Counts()
+	}
 	for i := range s.Samples {
 		sm := &s.Samples[i]
 		if sm.Profiled || sm.Counts() {
 			continue
 		}
-		causes, text := sm.Gates, ""
-		if !sm.OK() {
-			text = sm.Failure.Message
-			causes = []sample.Gate{{Name: sample.GateName(sm.Failure.Kind), Message: text}}
-		}
-		for _, g := range causes {
-			k := failureKey{lost[sm.Block], g.Name, text}
-			w := index[k]
-			if w == nil {
-				w = &failureGroup{failureKey: k, gate: sm.OK(), worst: g}
-				index[k], order = w, append(order, w)
+		for _, g := range causes(sm) {
+			key := failureGroup{lost: !kept[sm.Block], gate: sm.OK(), worst: g}
+			at := slices.IndexFunc(groups, func(o *failureGroup) bool { return o.alike(&key) })
+			if at < 0 {
+				at, groups = len(groups), append(groups, &key)
 			}
-			if !slices.Contains(w.blocks, sm.Block) {
-				w.blocks = append(w.blocks, sm.Block)
-			}
-			if beyond(g) > beyond(w.worst) {
-				w.worst = g
-			}
+			groups[at].add(sm.Block, g)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *failureGroup) int { return cmp.Compare(after(!a.lost), after(!b.lost)) })
-	for _, w := range order {
+	slices.SortStableFunc(groups, func(a, b *failureGroup) int { return after(!a.lost, !b.lost) })
+	for _, w := range groups {
 		list = append(list, w.trouble(s))
 	}
 	return list
 }
 
+// causes lists why an attempt does not count: its gates, or its failure as one.
+func causes(s *sample.Sample) []sample.Gate {
+	if s.OK() {
+		return s.Gates
+	}
+	return []sample.Gate{{Name: sample.GateName(s.Failure.Kind), Message: s.Failure.Message}}
+}
+
 // failureGroup has the blocks of a scenario in which attempts do not count for one reason.
 type failureGroup struct {
-	failureKey
+	lost   bool // no attempt of the blocks counts
 	gate   bool // the reason is a gate, not a failure
 	blocks []int
 	worst  sample.Gate
 }
 
-type failureKey struct {
-	lost bool
-	kind sample.GateName
-	text string
+// alike reports whether both groups are of one reason.
+func (w *failureGroup) alike(o *failureGroup) bool {
+	return w.lost == o.lost && w.worst.Name == o.worst.Name && w.gate == o.gate && (w.gate || w.worst.Message == o.worst.Message)
+}
+
+func (w *failureGroup) add(block int, g sample.Gate) {
+	if !slices.Contains(w.blocks, block) {
+		w.blocks = append(w.blocks, block)
+	}
+	if beyond(g) > beyond(w.worst) {
+		w.worst = g
+	}
 }
 
 func (w *failureGroup) trouble(s *Scenario) Trouble {
-	t := Trouble{Scenario: s.ID, What: "repeated " + phrase.Count(len(w.blocks), "trial"), Kind: sample.FailureKind(w.kind), Reason: w.worst.Message}
-	if w.lost {
-		how := "without figures"
-		if w.gate {
-			how = "left out as not valid"
-		}
-		t.What = fmt.Sprintf("%d of %s %s", len(w.blocks), phrase.Count(s.Trials+s.Failed, "trial"), how)
-	}
+	t := Trouble{Scenario: s.ID, What: "repeated " + phrase.Count(len(w.blocks), "trial"), Kind: sample.FailureKind(w.worst.Name), Reason: w.worst.Message}
+	how := "without figures"
 	if w.gate {
+		how = "left out as not valid"
 		t.Reason = remedy.ReplaceAllString(t.Reason, "$1") // Advice has the remedy
 		if len(w.blocks) > 1 {
 			t.Reason = "worst: " + t.Reason
 		}
 	}
-	return t
-}
-
-// lostBlocks are the blocks without an attempt that counts.
-func (s *Scenario) lostBlocks() map[int]bool {
-	lost := make(map[int]bool)
-	for i := range s.Samples {
-		if sm := &s.Samples[i]; !sm.Profiled {
-			before, known := lost[sm.Block]
-			lost[sm.Block] = !sm.Counts() && (before || !known)
-		}
+	if w.lost {
+		t.What = fmt.Sprintf("%d of %s %s", len(w.blocks), phrase.Count(s.Trials+s.Failed, "trial"), how)
 	}
-	return lost
+	return t
 }
 
 // String is one line: "macvlan/stream: skipped: this kernel has no macvlan".

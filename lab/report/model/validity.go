@@ -22,8 +22,8 @@ func (b *builder) validity() Validity {
 	for i := range b.plan.Scenarios {
 		id := b.plan.Scenarios[i].ID
 		c := b.cells[id]
-		for _, s := range c.all {
-			v.add(s, worst)
+		for i := range c.samples {
+			v.add(&c.samples[i], worst)
 		}
 		if n := b.plan.Trials - len(c.ok); n > 0 && b.run.Skipped[id] == "" {
 			if v.Missing == nil {
