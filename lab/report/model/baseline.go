@@ -1,19 +1,28 @@
 package model
 
 import (
+	"slices"
+
 	"windtunnel/lab/sample"
-	"windtunnel/lab/suite"
 )
 
-// Ratio returns the comparison of m that has subject as its subject, the first
-// in the plan's order; nil where there is none.
+// Ratio returns the comparison of m, or of any metric for "", that has subject as
+// its subject, the first in the plan's order; nil where there is none.
 func (r *Report) Ratio(subject string, m sample.Metric) *Comparison {
-	for i := range r.Comparisons {
-		if c := &r.Comparisons[i]; c.Subject == subject && c.Metric == m {
-			return c
-		}
+	i := slices.IndexFunc(r.Comparisons, func(c Comparison) bool { return c.Subject == subject && (m == "" || c.Metric == m) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &r.Comparisons[i]
+}
+
+// Row returns the scenario with this id; nil where there is none.
+func (r *Report) Row(id string) *Scenario {
+	i := slices.IndexFunc(r.Scenarios, func(s Scenario) bool { return s.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &r.Scenarios[i]
 }
 
 // Alike reports whether enough trials were made to tell a difference, and none
@@ -33,7 +42,7 @@ func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 		}
 		median, bounds := Scale{By: 1}.Figure(c.Ratio)
 		ratio.Cells[i] = Cell{Text: median, Range: bounds, Verdict: c.Verdict, Detectable: c.Detectable, Value: c.Ratio.Median, Has: true}
-		to.Cells[i] = Cell{Text: r.baselineName(c)}
+		_, to.Cells[i].Text, _ = Names(c.Subject, c.Baseline)
 		named[to.Cells[i].Text] = true
 	}
 	if len(named) != 1 {
@@ -43,15 +52,6 @@ func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 		ratio.Name = "ratio to " + name
 	}
 	return []Column{ratio}
-}
-
-// baselineName is the baseline's group where it differs from the subject in
-// nothing else, or its id.
-func (r *Report) baselineName(c *Comparison) string {
-	if suite.Part(c.Baseline) == suite.Part(c.Subject) && suite.Group(c.Baseline) != suite.Group(c.Subject) {
-		return suite.Group(c.Baseline)
-	}
-	return c.Baseline
 }
 
 // Beside is a published figure with the measured one and with what each is of
@@ -75,28 +75,18 @@ func (r *Report) Beside() []Beside {
 		if c := r.Ratio(p.Scenario, sample.Metric(p.Metric)); c != nil {
 			b.MeasuredRatio = &c.Ratio
 			b.Baseline = c.Baseline
-		} else if c := r.anyRatio(p.Scenario); c != nil {
+		} else if c := r.Ratio(p.Scenario, ""); c != nil {
 			b.Baseline = c.Baseline
 		}
-		for _, base := range r.Published {
-			if base.Scenario == b.Baseline && base.Metric == p.Metric && base.Value > 0 {
-				ratio := p.Value / base.Value
-				b.PublishedRatio = &ratio
-				break
-			}
+		if i := slices.IndexFunc(r.Published, func(o Published) bool {
+			return o.Scenario == b.Baseline && o.Metric == p.Metric && o.Value > 0
+		}); i >= 0 {
+			ratio := p.Value / r.Published[i].Value
+			b.PublishedRatio = &ratio
 		}
 		list = append(list, b)
 	}
 	return list
-}
-
-func (r *Report) anyRatio(subject string) *Comparison {
-	for i := range r.Comparisons {
-		if r.Comparisons[i].Subject == subject {
-			return &r.Comparisons[i]
-		}
-	}
-	return nil
 }
 
 // Label names the published metric for people.

@@ -17,43 +17,63 @@ type Section struct {
 // Explain says in plain sentences what the run shows: what each step of the
 // ladders costs, what became of the hypotheses, what could not be said and why,
 // and how much of the run counts. Without ladders the findings stand for them.
-func (r *Report) Explain() []Section {
-	var list []Section
+func (r *Report) Explain() (list []Section) {
 	add := func(title string, paragraphs []string) {
 		if len(paragraphs) > 0 {
 			list = append(list, Section{title, paragraphs})
 		}
 	}
 	for i := range r.Ladders {
-		l := &r.Ladders[i]
-		title := "What it costs"
-		if l.Title != "" {
-			title += ": " + l.Title
-		}
-		paragraphs := l.sentences()
-		for _, g := range l.Steps {
-			if g.From != "" {
-				paragraphs = append(paragraphs, r.shifts(g.Scenario, g.From, g.Name)...)
-			}
-		}
-		add(title, paragraphs)
+		add(titled("What it costs", r.Ladders[i].Title), r.climb(&r.Ladders[i]))
 	}
 	if len(r.Ladders) == 0 {
-		add("What it costs", r.sentences())
+		add("What it costs", r.costs())
 	}
 	add("Conditions", r.ConditionLines())
 	add("Hypotheses", r.HypothesisLines())
 	add("Published figures", r.publishedFindings())
-	add("What could not be said", r.unsaid())
+	var unsaid phrase.Lines
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		unsaid.SayIf(s.Skipped != "" || s.Unmeasured() != "", "%s %s.", s.ID, s.Lacks())
+	}
+	add("What could not be said", append(unsaid, r.Doubts...))
 	add("Validity", r.ValidityLines())
 	return list
 }
 
-// sentences returns the cost of each step over the step before it, and then how
-// the last step's figures divide among the steps.
-func (l *Ladder) sentences() []string {
+// titled adds the suite's title to a heading.
+func titled(heading, title string) string {
+	if title != "" {
+		heading += ": " + title
+	}
+	return heading
+}
+
+// climb returns the cost of each step over the step before it, how the last step's
+// figures divide among the steps, and the causes that profiles show.
+func (r *Report) climb(l *Ladder) []string {
+	list := l.sentences()
+	if len(list) == 0 {
+		list = []string{"No two steps have figures, so the cost of a step is not known."}
+	} else {
+		for _, m := range climbed {
+			if text := l.parts(m); text != "" {
+				list = append(list, text)
+			}
+		}
+	}
+	for _, g := range l.Steps {
+		if g.From != "" {
+			list = append(list, r.shifts(g.Scenario, g.From, g.Name)...)
+		}
+	}
+	return list
+}
+
+// sentences returns the cost of each step over the step before it.
+func (l *Ladder) sentences() (list []string) {
 	names := make(map[string]name)
-	var list []string
 	for _, g := range l.Steps {
 		names[g.Scenario] = name{text: g.Name, prose: g.Name != g.Scenario}
 		c := &contrast{subject: names[g.Scenario], baseline: names[g.From]}
@@ -64,14 +84,6 @@ func (l *Ladder) sentences() []string {
 		}
 		if len(c.ratios) > 0 {
 			list = append(list, c.sentence())
-		}
-	}
-	if len(list) == 0 {
-		return []string{"No two steps have figures, so the cost of a step is not known."}
-	}
-	for _, m := range climbed {
-		if text := l.parts(m); text != "" {
-			list = append(list, text)
 		}
 	}
 	return list
@@ -99,20 +111,8 @@ func (l *Ladder) parts(m sample.Metric) string {
 	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, l.Steps[top].Name, withUnit(lines[top].Figure, scale.Unit), phrase.And(texts))
 }
 
-// unsaid lists the scenarios without figures, and then Doubts.
-func (r *Report) unsaid() []string {
-	var lines []string
-	for i := range r.Scenarios {
-		if s := &r.Scenarios[i]; s.Skipped != "" || s.Unmeasured() != "" {
-			lines = append(lines, s.ID+" "+s.Lacks()+".")
-		}
-	}
-	return append(lines, r.Doubts...)
-}
-
-// sentences returns all findings, and the causes that profiles show.
-func (r *Report) sentences() []string {
-	var list []string
+// costs returns all findings, and the causes that profiles show.
+func (r *Report) costs() (list []string) {
 	for _, c := range contrasts(r) {
 		list = append(list, c.sentence())
 	}

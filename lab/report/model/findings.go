@@ -30,8 +30,8 @@ func findings(r *Report) []string {
 			sentences = append(sentences, c.sentence())
 		}
 	}
-	if more := len(all) - len(sentences); more > 0 {
-		sentences[len(sentences)-1] += fmt.Sprintf(" (%d further in the table.)", more)
+	if more := len(all) - len(shown); more > 0 {
+		sentences[len(shown)-1] += fmt.Sprintf(" (%d further in the table.)", more)
 	}
 	return sentences
 }
@@ -59,19 +59,20 @@ func fastest(r *Report) (sentences []string) {
 			}
 		}
 		slices.SortStableFunc(field, func(a, b *Scenario) int { return cmp.Compare(b.Interval(m).Median, a.Interval(m).Median) })
-		reaches := func(s *Scenario) string {
+		var reach []string
+		for _, s := range field[:min(len(field), 2)] {
 			scale := ScaleOf(m, s.Interval(m).Median)
 			median, bounds := scale.Figure(*s.Interval(m))
-			return s.ID + " reaches " + strings.TrimSpace(withUnit(median, scale.Unit)+" "+bounds)
+			reach = append(reach, s.ID+" reaches "+strings.TrimSpace(withUnit(median, scale.Unit)+" "+bounds))
 		}
 		switch {
 		case len(field) == 0:
 		case len(field) == 1:
-			sentences = append(sentences, reaches(field[0])+".")
+			sentences = append(sentences, reach[0]+".")
 		case field[1].Interval(m).High >= field[0].Interval(m).Low:
-			sentences = append(sentences, "No scenario certainly has the most "+m.Label()+": "+reaches(field[0])+", "+reaches(field[1])+".")
+			sentences = append(sentences, "No scenario certainly has the most "+m.Label()+": "+strings.Join(reach, ", ")+".")
 		default:
-			sentences = append(sentences, reaches(field[0])+", the most "+m.Label()+"; "+reaches(field[1])+".")
+			sentences = append(sentences, reach[0]+", the most "+m.Label()+"; "+reach[1]+".")
 		}
 	}
 	return sentences

@@ -42,10 +42,7 @@ func (r *Report) LadderTables() []LadderTable {
 }
 
 func (l *Ladder) table() LadderTable {
-	t := LadderTable{Title: "What each step costs"}
-	if l.Title != "" {
-		t.Title += ": " + l.Title
-	}
+	t := LadderTable{Title: titled("What each step costs", l.Title)}
 	for _, m := range climbed {
 		t.Lines = append(t.Lines, l.lines(m)...)
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -31,8 +32,8 @@ func (c *Comparison) clause(than string) string {
 	if c.Ratio.Median < 1 {
 		word = s.fewer
 	}
-	figure, _ := c.change()
-	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics()
+	figure, bounds := c.change()
+	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics(bounds)
 }
 
 // change prints a ratio as a change in percent, "3.6 %", and its bounds, "2.4,
@@ -48,22 +49,18 @@ func (c *Comparison) change() (figure, bounds string) {
 
 // statistics returns the bounds of a change in brackets. A verdict other than
 // "differs" follows them: " [2.4, 4.1; suggested]".
-func (c *Comparison) statistics() string {
-	var parts []string
-	if _, bounds := c.change(); bounds != "" {
-		parts = append(parts, bounds)
-	}
+func (c *Comparison) statistics(bounds string) string {
+	verdict := ""
 	switch c.Verdict {
 	case Suggested:
-		parts = append(parts, "suggested")
+		verdict = "suggested"
 	case TooFew:
-		parts = append(parts, phrase.Count(c.Ratio.N, "trial")+", too few to tell")
+		verdict = phrase.Count(c.Ratio.N, "trial") + ", too few to tell"
 	case Alike:
-		parts[0] += " %"
-		if would := wouldShow(c.Detectable, c.Ratio.Median); would != "" {
-			parts = append(parts, would)
-		}
+		bounds += " %"
+		verdict = wouldShow(c.Detectable, c.Ratio.Median)
 	}
+	parts := slices.DeleteFunc([]string{bounds, verdict}, func(part string) bool { return part == "" })
 	if len(parts) == 0 {
 		return ""
 	}
@@ -89,11 +86,7 @@ type contrasted struct {
 // the metrics without a difference.
 func (c *contrast) sentence() string {
 	if len(c.ratios) == 0 {
-		why := c.absent
-		if len(why) == 0 {
-			why = []string{"no block has figures of both"}
-		}
-		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + strings.Join(why, ", ") + "."
+		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + cmp.Or(strings.Join(c.absent, ", "), "no block has figures of both") + "."
 	}
 	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
 		return after(a.Metric.Side() != "", b.Metric.Side() != "")
@@ -102,45 +95,42 @@ func (c *contrast) sentence() string {
 	than := " than " + c.baseline.text
 	for _, r := range c.ratios {
 		if r.Verdict == Alike {
-			alike = append(alike, statements[r.Metric].what+r.statistics())
-			continue
+			_, bounds := r.change()
+			alike = append(alike, statements[r.Metric].what+r.statistics(bounds))
+		} else {
+			says, than = append(says, r.clause(than)), ""
 		}
-		says, than = append(says, r.clause(than)), ""
 	}
 	in, subject := "", c.subject.opening()
 	if c.workload != "" {
 		in, subject = "In "+c.workload+", ", c.subject.text
 	}
-	none := "no difference shows in " + phrase.And(alike) + "."
+	none := "no difference shows in " + phrase.And(alike)
 	switch {
 	case len(says) == 0:
-		return phrase.Capital(in + "between " + c.subject.text + " and " + c.baseline.text + " " + none)
+		return phrase.Capital(in + "between " + c.subject.text + " and " + c.baseline.text + " " + none + ".")
 	case len(alike) == 0:
-		none = "."
+		none = ""
 	default:
 		none = "; " + none
 	}
-	return in + subject + " " + phrase.And(says) + none
+	return in + subject + " " + phrase.And(says) + none + "."
 }
 
 // byWorkload splits a contrast that has a metric of several workloads into one
 // contrast for each workload.
-func (c *contrast) byWorkload() []*contrast {
+func (c *contrast) byWorkload() (list []*contrast) {
 	metrics := make(map[sample.Metric]bool)
 	for _, r := range c.ratios {
 		metrics[r.Metric] = true
+		i := slices.IndexFunc(list, func(o *contrast) bool { return o.workload == r.workload })
+		if i < 0 {
+			i, list = len(list), append(list, &contrast{subject: c.subject, baseline: c.baseline, workload: r.workload})
+		}
+		list[i].ratios = append(list[i].ratios, r)
 	}
 	if len(metrics) == len(c.ratios) {
 		return []*contrast{c}
-	}
-	var list []*contrast
-	of := make(map[string]*contrast)
-	for _, r := range c.ratios {
-		if of[r.workload] == nil {
-			of[r.workload] = &contrast{subject: c.subject, baseline: c.baseline, workload: r.workload}
-			list = append(list, of[r.workload])
-		}
-		of[r.workload].ratios = append(of[r.workload].ratios, r)
 	}
 	return list
 }
@@ -158,36 +148,41 @@ func (c *contrast) weight() (certain bool, far float64) {
 }
 
 // contrasts groups the comparisons by their two systems.
-func contrasts(r *Report) []*contrast {
-	rows := make(map[string]*Scenario, len(r.Scenarios))
-	for i := range r.Scenarios {
-		rows[r.Scenarios[i].ID] = &r.Scenarios[i]
-	}
+func contrasts(r *Report) (list []*contrast) {
 	call := r.callers()
 	var whole []*contrast
 	known := make(map[[2]string]*contrast)
-	for _, c := range r.pairs {
-		subject, baseline := rows[c.Subject], rows[c.Baseline]
+	for _, pair := range r.pairs {
+		subject, baseline := r.Row(pair.Subject), r.Row(pair.Baseline)
 		if subject == nil || baseline == nil {
 			continue
 		}
-		names, key := [2]name{{text: c.Subject}, {text: c.Baseline}}, [2]string{c.Subject, c.Baseline}
-		// Both scenarios have the same workload, so their groups name the
-		// difference.
-		if suite.Group(c.Subject) != suite.Group(c.Baseline) && suite.Part(c.Subject) == suite.Part(c.Baseline) {
-			names, key = [2]name{call(subject), call(baseline)}, [2]string{suite.Group(c.Subject), suite.Group(c.Baseline)}
+		key := [2]string{}
+		var together bool
+		key[0], key[1], together = Names(pair.Subject, pair.Baseline)
+		c := known[key]
+		if c == nil {
+			c = &contrast{subject: name{text: key[0]}, baseline: name{text: key[1]}}
+			if together {
+				c.subject, c.baseline = call(subject), call(baseline)
+			}
+			known[key], whole = c, append(whole, c)
 		}
-		if known[key] == nil {
-			known[key] = &contrast{subject: names[0], baseline: names[1]}
-			whole = append(whole, known[key])
-		}
-		known[key].add(r, subject, baseline)
+		c.add(r, subject, baseline)
 	}
-	var list []*contrast
 	for _, c := range whole {
 		list = append(list, c.byWorkload()...)
 	}
 	return list
+}
+
+// Names names the two sides of a comparison: by their groups where the scenarios
+// differ in nothing else, which grouped reports, or by their ids.
+func Names(subject, baseline string) (a, b string, grouped bool) {
+	if suite.Group(subject) != suite.Group(baseline) && suite.Part(subject) == suite.Part(baseline) {
+		return suite.Group(subject), suite.Group(baseline), true
+	}
+	return subject, baseline, false
 }
 
 // add adds the headline metrics of a comparison.
@@ -200,10 +195,7 @@ func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 			c.absent = append(c.absent, s.ID+" "+why)
 		}
 	}
-	workload := suite.Part(subject.ID)
-	if workload == "" {
-		workload = subject.Workload.Name
-	}
+	workload := cmp.Or(suite.Part(subject.ID), subject.Workload.Name)
 	for i := range r.Comparisons {
 		of := &r.Comparisons[i]
 		if of.Subject == subject.ID && of.Baseline == baseline.ID && Headline(of.Metric, subject.Transactions != nil) {
@@ -231,12 +223,13 @@ func (n name) opening() string {
 // title and placement. If two groups of the run would get the same name, it is
 // the group.
 func (r *Report) callers() func(*Scenario) name {
-	groups := make(map[string][]string)
+	groups := make(map[string]map[string]bool)
 	for i := range r.Scenarios {
-		n, group := r.systemOf(&r.Scenarios[i]).text, suite.Group(r.Scenarios[i].ID)
-		if !slices.Contains(groups[n], group) {
-			groups[n] = append(groups[n], group)
+		n := r.systemOf(&r.Scenarios[i]).text
+		if groups[n] == nil {
+			groups[n] = make(map[string]bool)
 		}
+		groups[n][suite.Group(r.Scenarios[i].ID)] = true
 	}
 	return func(s *Scenario) name {
 		if n := r.systemOf(s); len(groups[n.text]) == 1 {
