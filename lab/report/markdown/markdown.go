@@ -22,26 +22,31 @@ func Write(w io.Writer, r *model.Report) error {
 	}
 	m.line("%s", escape(r.Run.ID+": "+r.Run.Command()))
 	m.list("", r.Findings)
-	for _, f := range r.Figures() {
-		m.figures(f)
-	}
+	m.figures(r.Figures())
 	m.list("## Conditions", r.ConditionLines())
 	for i := range r.Elsewhere {
 		m.line("### %s", escape(r.Elsewhere[i].Title()))
-		for _, f := range r.Elsewhere[i].Figures() {
-			m.figures(f)
-		}
+		m.figures(r.Elsewhere[i].Figures())
 	}
-	for _, l := range r.LadderTables() {
-		m.ladder(l)
+	for _, l := range r.LadderGrids() {
+		m.table("## "+escape(l.Title), l.Grid)
+		m.lines(l.Legend)
 	}
 	m.list("## Hypotheses", r.HypothesisLines())
-	m.troubles(r.Troubles())
-	m.publishedTables(r.Tables)
-	m.published(r.Beside())
+	var troubles []string
+	for _, t := range r.Troubles() {
+		troubles = append(troubles, t.String())
+	}
+	m.list("## Skipped and failed", troubles)
+	m.published(r.Tables)
+	m.table("## Published beside measured", r.BesideGrid())
 	m.list("## Validity", r.ValidityLines())
 	m.list("## Notes", r.Notes)
-	m.facts("## Environment", r.Facts())
+	facts := model.Grid{Heads: []string{"what", "value"}, Words: map[int]bool{0: true, 1: true}}
+	for _, f := range r.Facts() {
+		facts.Add(f.Name, f.Value)
+	}
+	m.table("## Environment", facts)
 	m.method(r)
 	m.byHand(r.ByHand())
 	if _, err := io.WriteString(w, m.out.String()); err != nil {
@@ -74,117 +79,67 @@ func (m *markdown) list(title string, lines []string) {
 	m.line("%s", strings.Join(items, "\n"))
 }
 
-// table writes escaped cells; a column of words stands to the left.
-func (m *markdown) table(heads []string, words map[int]bool, rows [][]string) {
-	var b strings.Builder
-	row := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
-	row(heads)
-	rule := make([]string, len(heads))
-	for i := range rule {
-		if rule[i] = "---:"; words[i] {
-			rule[i] = "---"
-		}
-	}
-	row(rule)
-	for _, cells := range rows {
-		row(cells)
-	}
-	m.line("%s", strings.TrimSuffix(b.String(), "\n"))
-}
-
-func (m *markdown) figures(f model.Figures) {
-	m.line("## %s", escape(f.Title))
-	heads, words := []string{"scenario"}, map[int]bool{0: true}
-	for i, c := range f.Columns {
-		heads = append(heads, escape(described(c)))
-		words[i+1] = c.Text
-	}
-	var rows [][]string
-	for i, name := range f.Names {
-		row := []string{escape(name)}
-		for _, c := range f.Columns {
-			row = append(row, escape(c.Cells[i].Line(true)))
-		}
-		if why := f.Rows[i].Absent(); why != "" && len(row) > 1 {
-			row[1] = why
-		}
-		rows = append(rows, row)
-	}
-	m.table(heads, words, rows)
-	m.legend(f.Legend())
-}
-
-func described(c model.Column) string {
-	if c.Unit == "" {
-		return c.Name
-	}
-	return c.Name + " in " + c.Unit
-}
-
-func (m *markdown) legend(lines []string) {
+// lines writes a paragraph for each line.
+func (m *markdown) lines(lines []string) {
 	for _, l := range lines {
 		m.line("%s", escape(l))
 	}
 }
 
-func (m *markdown) ladder(t model.LadderTable) {
-	m.line("## %s", escape(t.Title))
-	heads := []string{"step", "median", "added", "ratio to the step before", "95 % interval", "of the last step"}
-	var rows [][]string
-	for _, l := range t.Lines {
-		if l.Heading != "" {
-			rows = append(rows, []string{"**" + escape(l.Heading) + "**", "", "", "", "", ""})
-			continue
-		}
-		row := []string{l.Step, l.Figure, l.Added, strings.TrimSpace(l.Ratio + " " + l.Mark), l.Range, l.Share}
-		for i := range row {
-			row[i] = escape(row[i])
-		}
-		rows = append(rows, row)
-	}
-	m.table(heads, map[int]bool{0: true}, rows)
-	m.legend(t.Legend)
-}
-
-func (m *markdown) troubles(list []model.Trouble) {
-	var lines []string
-	for _, t := range list {
-		lines = append(lines, t.String())
-	}
-	m.list("## Skipped and failed", lines)
-}
-
-func (m *markdown) published(list []model.Beside) {
-	if len(list) == 0 {
-		return
-	}
-	m.line("## Published beside measured")
-	heads := []string{"scenario", "what", "published", "measured", "ratio published", "ratio measured", "source"}
-	var rows [][]string
-	for _, b := range list {
-		source := b.Source
-		if b.Note != "" {
-			source += " (" + b.Note + ")"
-		}
-		row := []string{b.Scenario, b.Label(), b.Printed, b.MeasuredText(), b.PublishedRatioText(), b.MeasuredRatioText(), source}
-		for i := range row {
-			row[i] = escape(row[i])
-		}
-		rows = append(rows, row)
-	}
-	m.table(heads, map[int]bool{0: true, 1: true, 6: true}, rows)
-}
-
-func (m *markdown) facts(title string, facts []model.Fact) {
-	if len(facts) == 0 {
+// table writes a grid below a title; nothing of one without rows. A column of words
+// stands to the left.
+func (m *markdown) table(title string, g model.Grid) {
+	if len(g.Rows) == 0 {
 		return
 	}
 	m.line("%s", title)
-	var rows [][]string
-	for _, f := range facts {
-		rows = append(rows, []string{escape(f.Name), escape(f.Value)})
+	var b strings.Builder
+	row := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	row(escaped(g.Heads))
+	rule := make([]string, len(g.Heads))
+	for i := range rule {
+		if rule[i] = "---:"; g.Words[i] {
+			rule[i] = "---"
+		}
 	}
-	m.table([]string{"what", "value"}, map[int]bool{0: true, 1: true}, rows)
+	row(rule)
+	for _, cells := range g.Rows {
+		if cells = escaped(cells); len(cells) == 1 {
+			cells = append([]string{"**" + cells[0] + "**"}, make([]string, len(g.Heads)-1)...)
+		}
+		row(cells)
+	}
+	m.line("%s", strings.TrimSuffix(b.String(), "\n"))
+}
+
+func (m *markdown) figures(tables []model.Figures) {
+	for _, f := range tables {
+		m.table("## "+escape(f.Title), f.Grid(func(c model.Column) string {
+			if c.Unit == "" {
+				return c.Name
+			}
+			return c.Name + " in " + c.Unit
+		}, func(model.Column) bool { return true }))
+		m.lines(f.Legend())
+	}
+}
+
+// published writes, for each table of a document, the table itself, the measured
+// figures in its shape, and both as ratios.
+func (m *markdown) published(tables []model.PublishedTable) {
+	if len(tables) == 0 {
+		return
+	}
+	m.line("## Published beside measured")
+	m.line("%s", escape(model.AgreementRule))
+	for i := range tables {
+		t := &tables[i]
+		m.line("### %s", escape(phrase.Capital(t.Title)))
+		m.table("Published ("+escape(t.Source)+"):", t.Shape((*model.PublishedCell).PrintedText))
+		m.table("Measured:", t.Shape((*model.PublishedCell).MeasuredText))
+		m.table("Ratios, each to its own baseline:", t.RatioGrid())
+		m.list("", t.Remarks())
+	}
 }
 
 func (m *markdown) method(r *model.Report) {
@@ -203,6 +158,20 @@ func (m *markdown) method(r *model.Report) {
 		}
 	}
 	m.fenced("To repeat:", lines)
+}
+
+// byHand writes the lines that repeat each scenario, folded away.
+func (m *markdown) byHand(list []model.ByHand) {
+	if len(list) == 0 {
+		return
+	}
+	m.line("## To repeat a test by hand")
+	m.line("%s", escape(model.ByHandHint))
+	for _, h := range list {
+		m.line("<details><summary>%s</summary>", escape(h.Scenario))
+		m.fenced("", h.Lines)
+		m.line("</details>")
+	}
 }
 
 // fenced writes lines as they are, within a fence that none of them closes.
@@ -231,4 +200,11 @@ func escape(text string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+func escaped(texts []string) (list []string) {
+	for _, text := range texts {
+		list = append(list, escape(text))
+	}
+	return list
 }

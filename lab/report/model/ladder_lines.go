@@ -9,66 +9,15 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// LadderTable is a ladder as people read it: metric by metric, step by step.
-type LadderTable struct {
-	Title string
-	Lines []LadderLine
-	// Legend explains the marks that occur, one sentence a mark.
-	Legend []string
-}
-
-// LadderLine is one step of one metric. A line without a step begins a metric,
-// whose name and unit it has.
+// LadderLine is one step of one metric.
 type LadderLine struct {
-	Heading string // "receiver CPU per byte, ns/byte"
-	Step    string // "+ the bridge"
-	Figure  string // median of the step's scenario
-	Added   string // Figure less that of the step before, "+0.12"; empty if Adds is false
-	Ratio   string // to the step before within blocks, "1.18"
-	Range   string // of Ratio, "[1.15, 1.22]"
-	Share   string // of the last step's figure, "10 %"
-	Mark    string // "~" no difference shows, "?" suggested, "…" too few trials
-}
-
-// LadderTables lists the ladders that have a figure.
-func (r *Report) LadderTables() []LadderTable {
-	var list []LadderTable
-	for i := range r.Ladders {
-		if t := r.Ladders[i].table(); len(t.Lines) > 0 {
-			list = append(list, t)
-		}
-	}
-	return list
-}
-
-func (l *Ladder) table() LadderTable {
-	t := LadderTable{Title: titled("What each step costs", l.Title)}
-	for _, m := range climbed {
-		t.Lines = append(t.Lines, l.lines(m)...)
-	}
-	var marks []marked
-	for _, g := range l.Steps {
-		for _, c := range g.Costs {
-			if c.Ratio != nil {
-				marks = append(marks, marked{g.Name + ", " + c.Metric.Label(), c.Verdict, c.Detectable, c.Ratio.Median})
-			}
-		}
-	}
-	t.Legend = legend(marks)
-	return t
-}
-
-// lines returns the heading and the lines of one metric; none if no step has it.
-func (l *Ladder) lines(m sample.Metric) []LadderLine {
-	lines, scale := l.Lines(m)
-	if lines == nil {
-		return nil
-	}
-	heading := m.Label()
-	if scale.Unit != "" {
-		heading += ", " + scale.Unit
-	}
-	return append([]LadderLine{{Heading: heading}}, lines...)
+	Step   string // "+ the bridge"
+	Figure string // median of the step's scenario
+	Added  string // Figure less that of the step before, "+0.12"; empty if Adds is false
+	Ratio  string // to the step before within blocks, "1.18"
+	Range  string // of Ratio, "[1.15, 1.22]"
+	Share  string // of the last step's figure, "10 %"
+	Mark   string // "~" no difference shows, "?" suggested, "…" too few trials
 }
 
 // Lines returns a line for each step, and the scale of the figures; none if no step

@@ -176,8 +176,8 @@ func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
 		return column(id, sample.Throughput, around(10e9, 0.03, 10, seed)...)
 	}
 	r := Build(run, plan, append(noisy("raw/stream", 0), noisy("bridge/stream", 1)...))
-	tables := r.LadderTables()
-	if len(tables) != 1 || tables[0].Lines[2].Mark != "~" || len(tables[0].Legend) != 1 || !strings.Contains(tables[0].Legend[0], "(the bridge, throughput: a difference of ") {
+	tables := r.LadderGrids()
+	if len(tables) != 1 || !strings.HasSuffix(tables[0].Rows[2][3], " ~") || len(tables[0].Legend) != 1 || !strings.Contains(tables[0].Legend[0], "(the bridge, throughput: a difference of ") {
 		t.Errorf("%+v", tables)
 	}
 	for name, text := range map[string]string{"table": tabled(t, r, text.Options{Width: 100}), "Markdown": written(t, markdown.Write, r)} {

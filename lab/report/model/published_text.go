@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,21 +91,12 @@ func (c *PublishedCell) Verdict() string {
 	return string(c.Agreement) + ": " + c.Why
 }
 
+// Agreements lists the judgements in the order of reports.
+var Agreements = []Agreement{SameMagnitude, OtherMagnitude, Disagrees, Unsettled, TooFewToTell}
+
 // Sign stands for an agreement where there is little room.
 func (a Agreement) Sign() string {
-	switch a {
-	case SameMagnitude:
-		return "="
-	case OtherMagnitude:
-		return "±"
-	case Disagrees:
-		return "≠"
-	case Unsettled:
-		return "?"
-	case TooFewToTell:
-		return "…"
-	}
-	return ""
+	return map[Agreement]string{SameMagnitude: "=", OtherMagnitude: "±", Disagrees: "≠", Unsettled: "?", TooFewToTell: "…"}[a]
 }
 
 // changeText prints a ratio as a change: "−27 %", "+3.5 %".
@@ -117,12 +110,11 @@ func changeText(ratio float64) string {
 	return strings.Replace(text, "-", "−", 1)
 }
 
-// Ratios lists the cells that have a published ratio, by rows.
-func (t *PublishedTable) Ratios() []*PublishedCell {
-	var list []*PublishedCell
+// Cells lists the cells that the document has, by rows.
+func (t *PublishedTable) Cells() (list []*PublishedCell) {
 	for _, r := range t.Rows {
 		for _, c := range r.Cells {
-			if c != nil && c.PublishedRatio != nil {
+			if c != nil {
 				list = append(list, c)
 			}
 		}
@@ -130,74 +122,54 @@ func (t *PublishedTable) Ratios() []*PublishedCell {
 	return list
 }
 
+// Ratios lists the cells that have a published ratio, by rows.
+func (t *PublishedTable) Ratios() []*PublishedCell {
+	return slices.DeleteFunc(t.Cells(), func(c *PublishedCell) bool { return c.PublishedRatio == nil })
+}
+
+// Agreeing lists the ratios of this agreement, "" for those not judged.
+func (t *PublishedTable) Agreeing(a Agreement) []*PublishedCell {
+	return slices.DeleteFunc(t.Ratios(), func(c *PublishedCell) bool { return c.Agreement != a })
+}
+
 // Remarks lists what a reader has to know: the table's note, then the notes
 // and doubts of its cells, each once with the cells that have it.
-func (t *PublishedTable) Remarks() []string {
-	var order []string
-	of := make(map[string][]string)
-	for _, r := range t.Rows {
-		for _, c := range r.Cells {
-			if c == nil {
-				continue
-			}
-			texts := []string{c.Note, c.Doubt}
-			if c.PublishedRatio == nil {
-				texts = append(texts, c.Why)
-			}
-			for _, text := range texts {
-				if text == "" {
-					continue
-				}
-				if of[text] == nil {
-					order = append(order, text)
-				}
-				of[text] = append(of[text], c.Row+", "+c.Column)
+func (t *PublishedTable) Remarks() (lines []string) {
+	var by phrase.Groups
+	for _, c := range t.Cells() {
+		texts := []string{c.Note, c.Doubt}
+		if c.PublishedRatio == nil {
+			texts = append(texts, c.Why)
+		}
+		for _, text := range texts {
+			if text != "" {
+				by.Add(text, c.Row+", "+c.Column)
 			}
 		}
 	}
-	var lines []string
 	if t.Note != "" {
 		lines = append(lines, t.Note)
 	}
-	for _, text := range order {
-		lines = append(lines, strings.Join(of[text], "; ")+": "+strings.TrimSuffix(text, ".")+".")
+	for text, cells := range by.All() {
+		lines = append(lines, strings.Join(cells, "; ")+": "+strings.TrimSuffix(text, ".")+".")
 	}
 	return lines
 }
 
 // publishedFindings says in a sentence a table how measured and published
 // ratios stand to each other.
-func (r *Report) publishedFindings() []string {
-	var lines []string
+func (r *Report) publishedFindings() (lines phrase.Lines) {
 	for i := range r.Tables {
-		if text := r.Tables[i].sentence(); text != "" {
-			lines = append(lines, text)
-		}
-	}
-	return lines
-}
-
-func (t *PublishedTable) sentence() string {
-	ratios := t.Ratios()
-	var parts []string
-	for _, a := range []Agreement{SameMagnitude, OtherMagnitude, Disagrees, Unsettled, TooFewToTell, ""} {
-		var cells []string
-		for _, c := range ratios {
-			if c.Agreement == a {
+		t := &r.Tables[i]
+		var parts phrase.Lines
+		for _, a := range append(Agreements, "") {
+			var cells []string
+			for _, c := range t.Agreeing(a) {
 				cells = append(cells, c.Row+" "+c.Column)
 			}
+			parts.SayIf(cells != nil, "%s: %d (%s)", cmp.Or(a, "not judged"), len(cells), strings.Join(cells, ", "))
 		}
-		if len(cells) == 0 {
-			continue
-		}
-		name := string(a)
-		if a == "" {
-			name = "not judged"
-		}
-		parts = append(parts, fmt.Sprintf("%s: %d (%s)", name, len(cells), strings.Join(cells, ", ")))
+		lines.SayIf(parts != nil, "%s, %s to the baseline. %s.", phrase.Capital(t.Title), phrase.Count(len(t.Ratios()), "ratio"), phrase.Capital(strings.Join(parts, "; ")))
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s, %s to the baseline. %s.", phrase.Capital(t.Title), phrase.Count(len(ratios), "ratio"), phrase.Capital(strings.Join(parts, "; ")))
+	return lines
 }

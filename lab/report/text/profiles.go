@@ -14,10 +14,7 @@ import (
 // table by category for both sides, and what the profiler cost. It writes
 // nothing of a report without profiles.
 func WriteProfiles(w io.Writer, r *model.Report, opts Options) error {
-	if opts.Width == 0 {
-		opts.Width = 100
-	}
-	t := terminal{width: max(opts.Width, 40), style: palette(opts.Color)}
+	t := newTerminal(opts)
 	for i := range r.Scenarios {
 		sides := r.ProfilesOf(r.Scenarios[i].ID)
 		if len(sides) == 0 {
@@ -84,15 +81,12 @@ func (t *terminal) profiles(scenario string, sides []*model.Profile) error {
 		sum = append(sum, sideCells(p, p.Sampled, 100, true)...)
 		metered = append(metered, sideCells(p, p.Metered, 100*p.Metered/p.Sampled, true)...)
 	}
-	t.out.WriteByte('\n')
-	t.paragraph(t.style.title, "", scenario)
-	t.grid(heads, append(rows, sum, metered), map[int]bool{0: true})
+	t.title(scenario)
+	t.grid(model.Grid{Heads: heads, Words: map[int]bool{0: true}, Rows: append(rows, sum, metered)})
 	if s := sides[0].Slowdown; s != nil {
 		t.paragraph(t.style.faint, "", fmt.Sprintf("With the profiler the traffic ran at %s of its rate, n = %d; these trials count in no other figure.", s.Percent(), s.N))
 	}
-	for _, w := range warningsOf(sides) {
-		t.paragraph(t.style.faint, "", w)
-	}
+	t.faint(warningsOf(sides))
 	return nil
 }
 

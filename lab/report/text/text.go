@@ -3,13 +3,13 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
-	"github.com/charmbracelet/lipgloss/table"
 	"github.com/muesli/termenv"
 
 	"windtunnel/lab/phrase"
@@ -27,29 +27,33 @@ type Options struct {
 // costs, the hypotheses, and the published figures beside the measured.
 // On a narrow terminal wide tables are split.
 func Write(w io.Writer, r *model.Report, opts Options) error {
-	if opts.Width == 0 {
-		opts.Width = 100
-	}
-	t := terminal{width: max(opts.Width, 40), style: palette(opts.Color)}
+	t := newTerminal(opts)
 	t.heading(r)
-	for _, f := range r.Figures() {
-		t.figures(f)
-	}
+	t.figures(r.Figures())
 	for i := range r.Elsewhere {
+		t.title(r.Elsewhere[i].Title())
+		t.figures(r.Elsewhere[i].Figures())
+	}
+	if list := r.Troubles(); len(list) > 0 {
 		t.out.WriteByte('\n')
-		t.paragraph(t.style.plain, "", r.Elsewhere[i].Title())
-		for _, f := range r.Elsewhere[i].Figures() {
-			t.figures(f)
+		for _, trouble := range list {
+			t.paragraph(t.style.bad, "  ", "! "+trouble.String())
 		}
 	}
-	t.troubles(r)
 	t.bullets("Findings", r.Findings, t.style.plain)
 	t.bullets("Conditions", r.ConditionLines(), t.style.plain)
-	for _, l := range r.LadderTables() {
-		t.ladder(l)
+	for _, l := range r.LadderGrids() {
+		t.title(l.Title)
+		if !t.fits(l.Grid) { // without the share of the last step
+			l.Heads = l.Heads[:4]
+			for i, row := range l.Rows {
+				l.Rows[i] = row[:min(len(row), 4)]
+			}
+		}
+		t.grid(l.Grid)
+		t.faint(l.Legend)
 	}
 	t.bullets("Hypotheses", r.HypothesisLines(), t.style.plain)
-	t.publishedTables(r.Tables)
 	t.published(r)
 	t.bullets("Validity", r.ValidityLines(), t.style.faint)
 	t.bullets("Notes", r.Notes, t.style.faint)
@@ -69,16 +73,16 @@ type terminal struct {
 // styles are the few that the terminal report uses.
 type styles struct{ plain, title, faint, bad lipgloss.Style }
 
-func palette(color bool) styles {
+func newTerminal(o Options) *terminal {
 	r := lipgloss.NewRenderer(io.Discard)
 	r.SetColorProfile(termenv.Ascii)
-	if color {
+	if o.Color {
 		r.SetColorProfile(termenv.ANSI)
 	}
-	return styles{
+	return &terminal{width: max(cmp.Or(o.Width, 100), 40), style: styles{
 		plain: r.NewStyle(), title: r.NewStyle().Bold(true), faint: r.NewStyle().Faint(true),
 		bad: r.NewStyle().Foreground(lipgloss.Color("1")),
-	}
+	}}
 }
 
 func (t *terminal) heading(r *model.Report) {
@@ -103,99 +107,77 @@ func (t *terminal) heading(r *model.Report) {
 	}
 }
 
-// figures writes one table. A table wider than the terminal is written in parts.
-func (t *terminal) figures(f model.Figures) {
-	t.out.WriteByte('\n')
-	t.paragraph(t.style.title, "", f.Title)
-	for i, part := range t.parts(f) {
-		if i > 0 {
-			t.out.WriteByte('\n')
+// figures writes tables. A table wider than the terminal is written in parts.
+func (t *terminal) figures(tables []model.Figures) {
+	for _, f := range tables {
+		t.title(f.Title)
+		for i, part := range t.parts(f) {
+			if i > 0 {
+				t.out.WriteByte('\n')
+			}
+			g := gridOf(part, true)
+			if !t.fits(g) {
+				g = gridOf(part, false)
+			}
+			t.grid(g)
 		}
-		heads, rows := cellsOf(part, true)
-		if widthOf(heads, rows) > t.width {
-			heads, rows = cellsOf(part, false)
-		}
-		t.grid(heads, rows, wordsOf(part))
-	}
-	for _, line := range f.Legend() {
-		t.paragraph(t.style.faint, "  ", line)
+		t.faint(f.Legend())
 	}
 }
 
-// grid writes rows under heads of up to two lines; columns of words stand to
-// the left, figures to the right. lipgloss shows one line of a heading, so the
-// heading is the table's first rows and the rule below it is put in here.
-func (t *terminal) grid(heads []string, rows [][]string, words map[int]bool) {
-	upper, lower := make([]string, len(heads)), make([]string, len(heads))
-	for i, head := range heads {
-		var below bool
-		if upper[i], lower[i], below = strings.Cut(head, "\n"); !below {
-			upper[i], lower[i] = "", head
+// gridOf is the table as texts, with the intervals if ranged.
+func gridOf(f model.Figures, ranged bool) model.Grid {
+	return f.Grid(func(c model.Column) string {
+		if c.Text {
+			return c.Name
 		}
-	}
-	drawn := table.New().Border(lipgloss.HiddenBorder()).
-		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).BorderColumn(false).
-		Rows(upper, lower).Rows(rows...).
-		StyleFunc(func(row, col int) lipgloss.Style {
-			style := t.style.plain
-			if row == 1 || row == 0 && upper[col] != "" {
-				style = t.style.title
-			}
-			if col > 0 {
-				style = style.PaddingLeft(gap)
-			}
-			if !words[col] {
-				style = style.Align(lipgloss.Right)
-			}
-			return style
-		})
-	lines := strings.Split(strings.TrimRight(drawn.String(), "\n"), "\n")
-	rule := t.style.faint.Render(strings.Repeat("─", lipgloss.Width(lines[0])))
-	for i, line := range slices.Insert(lines, min(2, len(lines)), rule) {
-		if line = strings.TrimRight(line, " "); line != "" || i > 0 {
-			t.out.WriteString(line + "\n")
-		}
-	}
+		return stacked(c.Name, c.Unit)
+	}, func(c model.Column) bool { return ranged && c.Ranged })
 }
 
-func (t *terminal) troubles(r *model.Report) {
-	list := r.Troubles()
-	if len(list) == 0 {
-		return
+// parts splits a table that is wider than the terminal into several tables. Each has
+// some of the columns.
+func (t *terminal) parts(f model.Figures) (list []model.Figures) {
+	part := f
+	part.Columns = nil
+	for _, c := range f.Columns {
+		more := part
+		more.Columns = append(slices.Clone(part.Columns), c)
+		if len(part.Columns) > 0 && !t.fits(gridOf(more, true)) {
+			list = append(list, part)
+			more.Columns = more.Columns[len(part.Columns):]
+		}
+		part = more
 	}
-	t.out.WriteByte('\n')
-	for _, trouble := range list {
-		t.paragraph(t.style.bad, "  ", "! "+trouble.String())
+	// A last table of one column takes a second column from the table before it.
+	if n := len(list) - 1; n >= 0 && len(part.Columns) == 1 && len(list[n].Columns) > 2 {
+		last := len(list[n].Columns) - 1
+		part.Columns = slices.Insert(part.Columns, 0, list[n].Columns[last])
+		list[n].Columns = list[n].Columns[:last]
 	}
+	return append(list, part)
 }
 
 func (t *terminal) bullets(title string, lines []string, style lipgloss.Style) {
 	if len(lines) == 0 {
 		return
 	}
-	t.out.WriteByte('\n')
-	t.paragraph(t.style.title, "", title)
+	t.title(title)
 	for _, line := range lines {
 		t.paragraph(style, "  ", "• "+line)
 	}
 }
 
-func (t *terminal) published(r *model.Report) {
-	list := r.Beside()
-	if len(list) == 0 {
-		return
-	}
+// title begins a section.
+func (t *terminal) title(text string) {
 	t.out.WriteByte('\n')
-	t.paragraph(t.style.title, "", "Published beside measured")
-	heads := []string{"scenario", "what", "published", "measured", "ratio\npublished", "ratio\nmeasured"}
-	var rows [][]string
-	for _, b := range list {
-		rows = append(rows, clean([]string{b.Scenario, b.Label(), b.Printed, b.MeasuredText(), b.PublishedRatioText(), b.MeasuredRatioText()}))
-	}
-	heads, rows = withoutEmpty(heads, rows)
-	t.gridOrLines(heads, rows, map[int]bool{0: true, 1: true})
-	for _, source := range sources(list) {
-		t.paragraph(t.style.faint, "  ", source)
+	t.paragraph(t.style.title, "", text)
+}
+
+// faint writes remarks.
+func (t *terminal) faint(lines []string) {
+	for _, line := range lines {
+		t.paragraph(t.style.faint, "  ", line)
 	}
 }
 

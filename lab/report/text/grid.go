@@ -1,0 +1,192 @@
+package text
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/report/model"
+)
+
+// gap is the space between columns of a table.
+const gap = 2
+
+// grid writes a table: words to the left, figures to the right. If the terminal is
+// too narrow, it writes a line for each row.
+func (t *terminal) grid(g model.Grid) {
+	g = fitted(g)
+	widths, whole := widthsOf(g)
+	if whole > t.width {
+		t.lines(g)
+		return
+	}
+	upper, lower := make([]string, len(g.Heads)), make([]string, len(g.Heads))
+	for i, head := range g.Heads {
+		var below bool
+		if upper[i], lower[i], below = strings.Cut(head, "\n"); !below {
+			upper[i], lower[i] = "", head
+		}
+	}
+	row := func(cells []string, style lipgloss.Style) {
+		line, blank := "", 0
+		for i, text := range cells {
+			space := widths[i] - lipgloss.Width(text)
+			left, right := space, 0
+			if g.Words[i] {
+				left, right = 0, space
+			}
+			if text != "" {
+				line += strings.Repeat(" ", blank+left) + style.Render(text)
+				blank, left = 0, 0
+			}
+			blank += left + right + gap
+		}
+		t.out.WriteString(line + "\n")
+	}
+	if strings.Join(upper, "") != "" {
+		row(upper, t.style.title)
+	}
+	row(lower, t.style.title)
+	t.out.WriteString(t.style.faint.Render(strings.Repeat("─", whole)) + "\n")
+	for _, cells := range g.Rows {
+		if len(cells) == 1 {
+			t.paragraph(t.style.title, "", cells[0])
+		} else {
+			row(cells, t.style.plain)
+		}
+	}
+}
+
+// lines writes a line for each row.
+func (t *terminal) lines(g model.Grid) {
+	for _, row := range g.Rows {
+		if len(row) == 1 {
+			t.paragraph(t.style.title, "", row[0])
+			continue
+		}
+		var names, cells []string
+		for i, text := range row {
+			switch text = strings.TrimSpace(text); {
+			case text == "":
+			case g.Words[i]:
+				names = append(names, text)
+			default:
+				cells = append(cells, strings.TrimSpace(strings.ReplaceAll(g.Heads[i], "\n", " ")+" "+text))
+			}
+		}
+		line := strings.Join(names, ", ")
+		if len(cells) > 0 {
+			line = "• " + line + ": " + strings.Join(cells, ", ")
+		}
+		t.paragraph(t.style.plain, "  ", line)
+	}
+}
+
+// fitted makes the texts printable, breaks headings into two lines, and indents the
+// rows of a grid with headings.
+func fitted(g model.Grid) model.Grid {
+	titled := slices.ContainsFunc(g.Rows, func(row []string) bool { return len(row) == 1 })
+	heads, rows := slices.Clone(g.Heads), make([][]string, len(g.Rows))
+	for i, head := range heads {
+		if !g.Words[i] && !strings.Contains(head, "\n") {
+			heads[i] = stacked(head, "")
+		}
+	}
+	for i := range g.Rows {
+		for _, text := range g.Rows[i] {
+			rows[i] = append(rows[i], phrase.Printable(text))
+		}
+		if titled && len(rows[i]) > 1 {
+			rows[i][0] = "  " + rows[i][0]
+		}
+	}
+	return model.Grid{Heads: heads, Words: g.Words, Rows: rows}
+}
+
+// widthsOf returns the widths of the columns of a fitted grid, and of the grid.
+func widthsOf(g model.Grid) (widths []int, whole int) {
+	widths = make([]int, len(g.Heads))
+	for _, row := range append(g.Rows[:len(g.Rows):len(g.Rows)], g.Heads) {
+		for i, text := range row {
+			if len(row) > 1 {
+				widths[i] = max(widths[i], lipgloss.Width(text))
+			}
+		}
+	}
+	whole = gap * (len(widths) - 1)
+	for _, w := range widths {
+		whole += w
+	}
+	return widths, whole
+}
+
+// fits reports whether the terminal is wide enough for a grid.
+func (t *terminal) fits(g model.Grid) bool {
+	_, whole := widthsOf(fitted(g))
+	return whole <= t.width
+}
+
+// stacked breaks a heading into two lines so that the column is narrow. It breaks
+// before the unit if that needs at most one character more.
+func stacked(name, unit string) string {
+	words := strings.Fields(name + " " + unit)
+	best := strings.Join(words, " ")
+	most := len(best)
+	for i := 1; i < len(words); i++ {
+		upper, lower := strings.Join(words[:i], " "), strings.Join(words[i:], " ")
+		width := max(lipgloss.Width(upper), lipgloss.Width(lower))
+		if lower == unit {
+			width--
+		}
+		if width <= most {
+			best, most = upper+"\n"+lower, width
+		}
+	}
+	return best
+}
+
+// withoutEmpty leaves out the columns that no row has.
+func withoutEmpty(g model.Grid) model.Grid {
+	out := model.Grid{Words: make(map[int]bool), Rows: make([][]string, len(g.Rows))}
+	for col, head := range g.Heads {
+		if !slices.ContainsFunc(g.Rows, func(row []string) bool { return len(row) > 1 && row[col] != "" }) {
+			continue
+		}
+		out.Words[len(out.Heads)] = g.Words[col]
+		out.Heads = append(out.Heads, head)
+		for i, row := range g.Rows {
+			if len(row) > 1 {
+				out.Rows[i] = append(out.Rows[i], row[col])
+			} else {
+				out.Rows[i] = row
+			}
+		}
+	}
+	return out
+}
+
+// wrap breaks text between words into lines of at most width columns; a word
+// that is longer stands alone.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && lipgloss.Width(line)+1+lipgloss.Width(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// Wrap breaks text between words into lines of at most width columns, of which
+// those after the first begin with indent; a word that is longer stands alone.
+// What a terminal would obey is replaced by spaces.
+func Wrap(text string, width int, indent string) string {
+	return strings.Join(wrap(phrase.Printable(text), max(width-lipgloss.Width(indent), 1)), "\n"+indent)
+}
