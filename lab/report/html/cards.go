@@ -82,8 +82,8 @@ func (c *card) add(workload string, line cardLine) {
 // keyName names the metric on a card; ok is false for those that a card leaves
 // out.
 func (b *builder) keyName(c *model.Comparison) (string, bool) {
-	subject := b.rows[c.Subject]
-	if subject == nil || b.rows[c.Baseline] == nil {
+	subject := b.r.Row(c.Subject)
+	if subject == nil || b.r.Row(c.Baseline) == nil {
 		return "", false
 	}
 	exchange := subject.Transactions != nil
@@ -111,7 +111,7 @@ func costLine(name string, c *model.Comparison) cardLine {
 		line.Big, line.Tone = "no difference", "none"
 		line.Mark = mark{} // the figure says it already
 		if d := c.Detectable; d != nil && *d > 0 {
-			line.Mark = mark{Sign: "≈", Word: share(*d) + " would have shown", Class: "alike"}
+			line.Mark = mark{Sign: "≈", Word: model.Percentage(*d) + " would have shown", Class: "alike"}
 		}
 	case model.TooFew:
 		line.Small = strings.TrimSpace(fmt.Sprintf("%s in %d trials", line.Small, c.Ratio.N))
@@ -138,5 +138,5 @@ func signed(v float64) string {
 	if math.Abs(v) >= 99.95 {
 		decimals = 0
 	}
-	return plusMinus(v, decimals)
+	return model.Signed(v, decimals)
 }

@@ -40,10 +40,7 @@ func compared(pairs ...[2]string) *model.Report {
 
 // outline is the headings of the cards and the names of their lines.
 func outline(r *model.Report) []string {
-	b := &builder{r: r, rows: make(map[string]*model.Scenario), paints: paints(r)}
-	for i := range r.Scenarios {
-		b.rows[r.Scenarios[i].ID] = &r.Scenarios[i]
-	}
+	b := &builder{r: r, paints: paints(r)}
 	var list []string
 	for _, c := range b.cards() {
 		text := c.Title + " " + c.Under

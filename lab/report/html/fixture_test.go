@@ -185,7 +185,7 @@ func packedProfile(t testing.TB, scenario string, p *folded.Profile, metered flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	return model.Profile{Scenario: scenario, Side: p.Side, Data: data, Metered: metered, Sampled: folded.Sum(p).Busy, Slowdown: interval(0.97, 0.01)}
+	return model.Profile{Scenario: scenario, Side: p.Side, Data: data, Metered: metered, Sampled: folded.Sum(p).Busy, Slowdown: interval(0.97, 0.01), Bytes: 0.97 * 1.2e9}
 }
 
 // wide is a profile of n stacks of equal weight that part at random depths.

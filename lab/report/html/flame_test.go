@@ -12,7 +12,6 @@ import (
 
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/sample"
 )
 
 // flamesOf unpacks the page's flame graphs.
@@ -128,7 +127,7 @@ func TestPageOfManyLargeProfilesStaysSmall(t *testing.T) {
 
 func TestTablesAddUpToTheMeterOrSayByHowMuchNot(t *testing.T) {
 	r := rigorous(t)
-	b := &builder{r: r, rows: map[string]*model.Scenario{"raw/stream": scenario(r, "raw/stream")}}
+	b := &builder{r: r}
 	r.Profiles = []model.Profile{profileOf(t, "raw/stream", "sender", 1, 0.67), profileOf(t, "raw/stream", "receiver", 1, 0.8), profileOf(t, "raw/stream", "receiver", 1, math.NaN())}
 	p, _, err := b.profiles()
 	if err != nil {
@@ -153,28 +152,6 @@ func TestTablesAddUpToTheMeterOrSayByHowMuchNot(t *testing.T) {
 	}
 	if math.Abs(percent-100) > 0.3 {
 		t.Errorf("the categories are %.1f %% of the side", percent)
-	}
-}
-
-func TestCPUPerByteRestsOnTheThroughputBesideTheProfiler(t *testing.T) {
-	gbit := func(v float64) sample.Sample {
-		return sample.Sample{Profiled: true, Metrics: sample.Metrics{sample.Throughput: v * 1e9}}
-	}
-	row := &model.Scenario{ID: "s", Throughput: &model.Interval{Median: 8e9}}
-	b := &builder{rows: map[string]*model.Scenario{"s": row}}
-	p := &model.Profile{Scenario: "s", Slowdown: &model.Interval{Median: 0.5}}
-	if got := b.payload(p); got != 0.5e9 {
-		t.Errorf("without trials of its own it is %v bytes a second, want half of 1e9", got)
-	}
-	row.Samples = []sample.Sample{gbit(4), gbit(6), {Metrics: sample.Metrics{sample.Throughput: 99e9}}}
-	if got := b.payload(p); got != 5e9/8 {
-		t.Errorf("with trials of its own it is %v bytes a second, want their median, %v", got, 5e9/8)
-	}
-	if got := b.payload(&model.Profile{Scenario: "s", Bytes: 7}); got != 7 {
-		t.Errorf("where the report knows it, it is %v bytes a second, want 7", got)
-	}
-	if got := b.payload(&model.Profile{Scenario: "other"}); got != 0 {
-		t.Errorf("an unknown scenario passes %v bytes a second", got)
 	}
 }
 

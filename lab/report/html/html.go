@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/sample"
 )
 
 //go:generate assets/build.sh
@@ -34,7 +35,12 @@ var (
 	script  = assemble()
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf,
+		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreed, "judged": judged,
+		"label": func(m string) string { return sample.Metric(m).Label() },
+		"ratio": func(iv *model.Interval) [2]string {
+			median, bounds := model.Scale{By: 1}.Figure(*iv)
+			return [2]string{median, bounds}
+		},
 	}).ParseFS(assets, "assets/*.html"))
 )
 

@@ -341,7 +341,7 @@ func TestColoursBelongToSystems(t *testing.T) {
 }
 
 func TestChangesAreWrittenAsPeopleDo(t *testing.T) {
-	for ratio, want := range map[float64]string{0.784: "−21.6 %", 1.467: "+46.7 %", 1: "0 %", 0.99999: "0 %", 3.5: "+250 %", 0.004: "−99.6 %"} {
+	for ratio, want := range map[float64]string{0.784: "−21.6 %", 1.467: "+46.7 %", 1: "0.0 %", 0.99999: "0.0 %", 3.5: "+250 %", 0.004: "−99.6 %"} {
 		if got := change(ratio); got != want {
 			t.Errorf("a ratio of %v is %q, want %q", ratio, got, want)
 		}

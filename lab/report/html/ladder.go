@@ -143,7 +143,7 @@ func (r *rung) add(text string, m sample.Metric, c *model.Cost) {
 
 // lacking says why a scenario has no figure.
 func (b *builder) lacking(id string) string {
-	s := b.rows[id]
+	s := b.r.Row(id)
 	switch {
 	case s == nil:
 		return "not in this run"
@@ -161,15 +161,6 @@ func spanOf(scale model.Scale, iv *model.Interval) *span {
 	s := &span{Median: iv.Median, Low: iv.Low, High: iv.High}
 	s.Text, s.Range = scale.Figure(*iv)
 	return s
-}
-
-// plusMinus prints a number with its sign, a real minus; nothing is 0.
-func plusMinus(v float64, decimals int) string {
-	text := fmt.Sprintf("%+.*f", decimals, v)
-	if strings.Trim(text, "+-0.") == "" {
-		return "0"
-	}
-	return strings.Replace(text, "-", "−", 1)
 }
 
 func ladderAlt(l ladder) string {

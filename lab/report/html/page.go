@@ -1,46 +1,39 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
+	"regexp"
+	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
 
-// page is what page.html shows, in its order.
+// page is what page.html shows beside the report itself.
 type page struct {
-	Policy, Title, Description, Line string
-	Findings, Notes                  []string
-	Cards                            []card
-	Validity                         *validity
-	Precision                        *precision
-	Hypotheses                       []hypothesis
-	Ladders                          []ladder
-	Trials                           bool
-	Profiles                         profiles
-	Tables                           []table
-	Conditions                       []string
-	Elsewhere                        []elsewhere
-	Panels                           map[string][]panel // by table
-	Cells                            []cellCharts
-	Ratios                           bool
-	RatioAlt                         string
-	Series                           []series
-	Topologies                       []topology
-	Published                        []model.Beside
-	PublishedTables                  []publishedTable
-	Rule                             string // how published and measured ratios are held against each other
-	PublishedSources                 bool
-	Troubles                         []model.Trouble
-	Facts, Settings                  []model.Fact
-	Method                           []model.Passage
-	Repeat                           model.Repeat
-	ByHand                           []model.ByHand
-	ByHandHint                       string
-	Left, Lacks                      string
-	File                             string // name of the download
+	*model.Report
+	Policy, Title, Line string
+	Cards               []card
+	Counts              *validity
+	Waterfalls          []ladder
+	Trials              bool
+	Profiles            profiles
+	Tables              []table
+	Elsewhere           []elsewhere
+	Panels              map[string][]panel // by table
+	Cells               []cellCharts
+	Ratios              bool
+	RatioAlt            string
+	Series              []series
+	Topologies          []topology
+	Documents           []model.PublishedTable
+	Rule, ByHandHint    string
+	Left, Lacks         string
+	File                string // name of the download
 	// What is of these types is written as it is: the page's own parts, and
 	// data in a form that needs no escaping. All else the template escapes.
 	Data, Library, Script template.JS
@@ -70,16 +63,12 @@ func (b *builder) elsewhere() (list []elsewhere) {
 // builder carries what the parts of one page have in common.
 type builder struct {
 	r      *model.Report
-	rows   map[string]*model.Scenario
 	paints map[string]paint
 	kept   kept
 }
 
 func newPage(r *model.Report) (*page, error) {
-	b := &builder{r: r, rows: make(map[string]*model.Scenario), paints: paints(r), kept: keep(r)}
-	for i := range r.Scenarios {
-		b.rows[r.Scenarios[i].ID] = &r.Scenarios[i]
-	}
+	b := &builder{r: r, paints: paints(r), kept: keep(r)}
 	figures := r.Figures()
 	c := b.charts(figures)
 	data, err := encode(c)
@@ -95,24 +84,18 @@ func newPage(r *model.Report) (*page, error) {
 		return nil, err
 	}
 	p := &page{
-		Policy: policy, Title: r.Run.Title, Description: r.Run.Description, Line: line(r),
-		Findings: r.Findings, Notes: r.Notes, Cards: b.cards(), Panels: make(map[string][]panel),
-		Conditions: r.ConditionLines(), Elsewhere: b.elsewhere(),
-		Validity: b.validity(), Precision: b.precision(), Hypotheses: b.hypotheses(),
-		Ladders: c.Ladders, Trials: c.Trials != nil, Profiles: profiles, Flames: template.HTML(flames),
-		Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios), Series: c.Series, Topologies: b.topologies(),
-		Published: r.Beside(), PublishedTables: b.publishedTables(), Rule: model.AgreementRule, Troubles: r.Troubles(), Facts: r.Facts(), Settings: r.Settings(),
-		Method: r.Method(), Repeat: r.Repeat(), ByHand: r.ByHand(), ByHandHint: model.ByHandHint, Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
-		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Style: template.CSS(style),
-	}
-	if p.Title == "" {
-		p.Title = r.Run.ID
+		Report: r, Policy: policy, Title: cmp.Or(r.Run.Title, r.Run.ID), Line: line(r),
+		Cards: b.cards(), Counts: b.validity(), Waterfalls: c.Ladders, Trials: c.Trials != nil, Profiles: profiles,
+		Elsewhere: b.elsewhere(), Panels: make(map[string][]panel), Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios),
+		Series: c.Series, Topologies: b.topologies(), Documents: r.Tables, Rule: model.AgreementRule, ByHandHint: model.ByHandHint,
+		Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
+		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Flames: template.HTML(flames), Style: template.CSS(style),
 	}
 	for _, f := range figures {
 		t := b.table(f)
 		p.Tables = append(p.Tables, t)
 		for _, panel := range c.Panels {
-			if len(panel.ID) > len(t.ID) && panel.ID[:len(t.ID)] == t.ID {
+			if strings.HasPrefix(panel.ID, t.ID) {
 				p.Panels[t.ID] = append(p.Panels[t.ID], panel)
 			}
 		}
@@ -122,17 +105,11 @@ func newPage(r *model.Report) (*page, error) {
 
 // line says in one line what was run where.
 func line(r *model.Report) string {
-	text := r.Run.Started.UTC().Format("2 January 2006")
-	if r.Run.Short {
-		text += " · short form"
-	}
-	if r.Run.Environment.CPUModel != "" {
-		text += " · " + r.Run.Environment.CPUModel
-	}
-	if r.Run.Environment.Kernel != "" {
-		text += " · Linux " + r.Run.Environment.Kernel
-	}
-	return text + " · " + r.Run.Command()
+	parts := phrase.Lines{r.Run.Started.UTC().Format("2 January 2006")}
+	parts.SayIf(r.Run.Short, "short form")
+	parts.SayIf(r.Run.Environment.CPUModel != "", "%s", r.Run.Environment.CPUModel)
+	parts.SayIf(r.Run.Environment.Kernel != "", "Linux %s", r.Run.Environment.Kernel)
+	return strings.Join(append(parts, r.Run.Command()), " · ")
 }
 
 func ratioAlt(list []ratios) string {
@@ -146,15 +123,12 @@ func ratioAlt(list []ratios) string {
 	return text
 }
 
+var noFileName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
 // fileName keeps what a run's id may hold out of the name of a file.
 func fileName(id string) string {
-	name := []rune(id)
-	for i, c := range name {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
-			name[i] = '-'
-		}
-	}
-	return "windtunnel-" + string(name[:min(len(name), 80)]) + ".json"
+	name := noFileName.ReplaceAllString(id, "-")
+	return "windtunnel-" + name[:min(len(name), 80)] + ".json"
 }
 
 // table is a report's table with what the page adds to it.
@@ -164,7 +138,7 @@ type table struct {
 	Heading string
 	Few     bool // a row has fewer trials than a 95 % interval needs
 	Rows    []tableRow
-	Every   []everyRow // every metric that was measured, by scenario
+	Every   []model.Column // every metric that was measured, by scenario
 }
 
 type tableRow struct {
@@ -178,12 +152,6 @@ type tableCell struct {
 	model.Cell
 	Key  string
 	Word bool
-}
-
-// everyRow is one metric of every scenario.
-type everyRow struct {
-	Name, Unit string
-	Cells      []model.Cell
 }
 
 func (b *builder) table(f model.Figures) table {
@@ -203,29 +171,12 @@ func (b *builder) table(f model.Figures) table {
 	return t
 }
 
-// every lists what is in no column of the table, in the order of the reports.
-func every(rows []*model.Scenario) []everyRow {
-	var list []everyRow
+// every lists all metrics, in the order of the reports.
+func every(rows []*model.Scenario) (list []model.Column) {
 	for _, info := range sample.Known() {
-		var medians []float64
-		for _, s := range rows {
-			if iv := s.Interval(info.Metric); iv != nil {
-				medians = append(medians, iv.Median)
-			}
+		if _, ok := model.ScaleOfRows(rows, info.Metric); ok {
+			list = append(list, model.Quantity(info.Metric, "", rows))
 		}
-		if len(medians) == 0 {
-			continue
-		}
-		scale := model.ScaleOf(info.Metric, medians...)
-		e := everyRow{Name: info.Label, Unit: scale.Unit}
-		for _, s := range rows {
-			var cell model.Cell
-			if iv := s.Interval(info.Metric); iv != nil {
-				cell.Text, cell.Range = scale.Figure(*iv)
-			}
-			e.Cells = append(e.Cells, cell)
-		}
-		list = append(list, e)
 	}
 	return list
 }

@@ -68,7 +68,7 @@ func TestDevicesOfManyContainersAreAddedUp(t *testing.T) {
 
 func TestPicturesHaveEveryHopBetweenSenderAndReceiver(t *testing.T) {
 	paths := quick(t)
-	b := &builder{r: paths, rows: map[string]*model.Scenario{}, paints: paints(paths), kept: keep(paths)}
+	b := &builder{r: paths, paints: paints(paths), kept: keep(paths)}
 	// Parallel links, more hops on one side, and a fabric without ports.
 	odd := paths.Scenarios[0]
 	odd.ID = "odd/stream"

@@ -10,7 +10,6 @@ import (
 
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/sample"
 )
 
 // profiles is where the CPU time went, by scenario and side.
@@ -97,7 +96,7 @@ func (b *builder) profiles() (profiles, string, error) {
 		if err != nil {
 			continue
 		}
-		list = append(list, decoded{p, f, folded.Flame(own(f)), folded.Categories(f), b.payload(p)})
+		list = append(list, decoded{p, f, folded.Flame(own(f)), folded.Categories(f), p.Bytes})
 		sides[p.Side]++
 		out.Twice = out.Twice || sides[p.Side] > 1
 	}
@@ -119,7 +118,7 @@ func (b *builder) profiles() (profiles, string, error) {
 		return out, "", nil
 	}
 	packed, part, err := plant(list, mostFlames)
-	out.Small = fmt.Sprintf("Frames below %s of a side stand together as “%s”.", percentOf(part), rest)
+	out.Small = fmt.Sprintf("Frames below %s of a side stand together as “%s”.", model.Percentage(part), rest)
 	return out, packed, err
 }
 
@@ -129,39 +128,6 @@ func own(p *folded.Profile) *folded.Profile {
 	without := *p
 	without.Stacks = slices.DeleteFunc(slices.Clone(p.Stacks), func(s folded.Stack) bool { return s.Category == folded.Wire })
 	return &without
-}
-
-// payload is the bytes a second that passed while the profile was taken: as the
-// report has it, or the median of the trials beside the profiler, or else the
-// scenario's throughput less what profiling costs.
-func (b *builder) payload(p *model.Profile) float64 {
-	if p.Bytes > 0 && !math.IsInf(p.Bytes, 0) {
-		return p.Bytes
-	}
-	s := b.rows[p.Scenario]
-	if s == nil {
-		return 0
-	}
-	var rates []float64
-	for i := range s.Samples {
-		if sm := &s.Samples[i]; sm.Profiled && sm.OK() {
-			if v := sm.Metrics[sample.Throughput]; v > 0 {
-				rates = append(rates, v/8)
-			}
-		}
-	}
-	if n := len(rates); n > 0 {
-		slices.Sort(rates)
-		return (rates[(n-1)/2] + rates[n/2]) / 2
-	}
-	if s.Throughput == nil || !(s.Throughput.Median > 0) {
-		return 0
-	}
-	rate := s.Throughput.Median / 8
-	if p.Slowdown != nil && p.Slowdown.Median > 0 {
-		rate *= p.Slowdown.Median
-	}
-	return rate
 }
 
 // fill makes the tables of a profile.
@@ -268,6 +234,3 @@ func top(root *folded.FlameNode) []topRow {
 
 // figure prints with three significant digits.
 func figure(v float64) string { return model.Scale{By: 1}.Print(v) }
-
-// percentOf prints a small part: 0.0005 as "0.05 %".
-func percentOf(part float64) string { return fmt.Sprintf("%.3g %%", 100*part) }

@@ -2,7 +2,6 @@ package html
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 	"testing"
 
@@ -34,7 +33,7 @@ func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 	text := prose(written(t, r))
 	contains(t, text, r.Validity.Line(), "2 of 5 trials had an unsteady rate (by up to 14.0 %).", gateMessage, "vxlan/stream lacks 1 planned block.", "foreign-cpu",
 		r.Precision.Why,
-		"receiver CPU of vxlan/stream / raw/stream: ± 3.4 %",
+		"receiver CPU of vxlan/stream to that of raw/stream is known within ±3.4 %",
 		"≥ 0.7", "0.784", "[0.780, 0.788]", "holds", "refuted", "undecided", "not measured",
 		"what a stream pays", "encapsulation in VXLAN", "−0.4", "−3.6 %", "no difference shows", "not certain among so many comparisons", "19 % of the whole", "skipped",
 		"suggested", "3.1 % would have shown", "too few trials to tell",
@@ -166,29 +165,5 @@ func TestEveryTrialStandsInTheChartWithWhatItIs(t *testing.T) {
 		if row.ID == "bridge/stream" && (len(row.Failed) != 1 || !strings.HasPrefix(row.Failed[0], "block 4 failed: tool-hung")) {
 			t.Errorf("the failed trials of bridge/stream are %q", row.Failed)
 		}
-	}
-}
-
-func TestPrecisionSaysWhyAndWhichFiguresAreNotKnown(t *testing.T) {
-	for _, c := range []struct {
-		p           model.Precision
-		line, width string
-	}{
-		{model.Precision{Wanted: 0.02, Why: "The time was up."}, "The time was up.", "too few trials for an interval"},
-		{model.Precision{Wanted: 0.025, Reached: true}, "A precision of ± 2.5 % was asked for and reached.", "± 3.4 %"},
-		{model.Precision{Wanted: 0.2}, "A precision of ± 20 % was asked for and not reached.", "too few trials for an interval"},
-	} {
-		half := map[bool]float64{false: 0, true: 0.034}[c.p.Reached]
-		if c.p.Wanted == 0.2 {
-			half = math.Inf(1)
-		}
-		c.p.Widest = []model.Imprecise{{Subject: "a", Baseline: "b", Metric: sample.Throughput, HalfWidth: half}}
-		got := (&builder{r: &model.Report{Precision: &c.p}}).precision()
-		if got.Line != c.line || got.Widest[0] != "throughput of a / b: "+c.width {
-			t.Errorf("it says %q and %q", got.Line, got.Widest)
-		}
-	}
-	if (&builder{r: &model.Report{}}).precision() != nil {
-		t.Error("a precision that no one asked for is spoken of")
 	}
 }

@@ -40,7 +40,7 @@ func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 	case model.Alike:
 		m := mark{Sign: "≈", Word: "no difference shows", Class: "alike"}
 		if detectable != nil && *detectable > 0 {
-			m.More = share(*detectable) + " would have"
+			m.More = model.Percentage(*detectable) + " would have"
 		}
 		return m
 	case model.TooFew:
@@ -62,14 +62,6 @@ func pValue(p *float64) string {
 		return "p < 0.001"
 	}
 	return fmt.Sprintf("p %.2g", *p)
-}
-
-// share prints a fraction as "3 %", with a decimal below 10 %.
-func share(v float64) string {
-	if v < 0.0995 {
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*v), ".0") + " %"
-	}
-	return fmt.Sprintf("%.0f %%", 100*v)
 }
 
 // toneOf says whether a change of m in this direction costs: worse, better or

@@ -143,7 +143,7 @@ func (r *Report) ConditionLines() (lines phrase.Lines) {
 	lines.SayIf(c.Adjusted, "The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen)
 	for _, why := range leftOut {
 		share := c.LeftOut[why.reason]
-		lines.SayIf(share > 0, "The figures leave out %s of the measured time because %s.", percentage(share), why.text)
+		lines.SayIf(share > 0, "The figures leave out %s of the measured time because %s.", Percentage(share), why.text)
 	}
 	var by phrase.Groups // scenarios by what limited them
 	for i := range r.Scenarios {

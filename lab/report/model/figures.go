@@ -122,7 +122,7 @@ func heading(rows []*Scenario, exchange bool) (title string, names []string) {
 func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
 	add := func(metrics ...sample.Metric) {
 		for _, m := range metrics {
-			list = append(list, quantity(m, "", rows))
+			list = append(list, Quantity(m, "", rows))
 		}
 	}
 	if exchange {
@@ -135,12 +135,12 @@ func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
 		add(sample.Throughput)
 		list[0].Ranged = true
 		list = append(list, r.ratioColumns(rows, sample.Throughput)...)
-		list = append(list, quantity(sample.SenderCPUPerByte, "sender CPU", rows), quantity(sample.ReceiverCPUPerByte, "receiver CPU", rows))
+		list = append(list, Quantity(sample.SenderCPUPerByte, "sender CPU", rows), Quantity(sample.ReceiverCPUPerByte, "receiver CPU", rows))
 		list = append(list, limits(rows))
 		add(sample.DatagramsSent, sample.DatagramsReceived, sample.LossRatio, sample.SocketLoss, sample.PathLoss, sample.SenderCPU, sample.ReceiverCPU)
 		ratio := r.ratioColumns(rows, sample.Capacity)[0]
 		ratio.Key, ratio.Name = "capacity_ratio", "ratio of capacity"
-		list = append(list, quantity(sample.Capacity, "capacity", rows), ratio)
+		list = append(list, Quantity(sample.Capacity, "capacity", rows), ratio)
 	}
 	add(sample.Retransmits, sample.Errors)
 	return append(list, trials(rows))

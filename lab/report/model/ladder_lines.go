@@ -44,7 +44,7 @@ func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
 			figure := rounded(c.Figure.Median/scale.By, decimals)
 			line.Figure = grouped(figure, decimals)
 			if c.Adds() {
-				line.Added = signed(figure-below, decimals)
+				line.Added = Signed(figure-below, decimals)
 			}
 			below = figure
 		}
@@ -83,14 +83,14 @@ func (g *Rung) line(m sample.Metric) LadderLine {
 		line.Ratio, line.Range = Scale{By: 1}.Figure(*c.Ratio)
 	}
 	if c.Share != nil {
-		line.Share = strings.TrimPrefix(signed(100**c.Share, 0), "+") + " %"
+		line.Share = strings.TrimPrefix(Signed(100**c.Share, 0), "+") + " %"
 	}
 	line.Mark = marks[c.Verdict]
 	return line
 }
 
-// signed prints v with its sign, a true minus where it is one.
-func signed(v float64, decimals int) string {
+// Signed prints v with its sign, a true minus where it is one.
+func Signed(v float64, decimals int) string {
 	text := strings.Replace(fmt.Sprintf("%+.*f", decimals, v), "-", "−", 1)
 	if strings.Trim(text, "+−0.") == "" {
 		return strings.TrimLeft(text, "+−")

@@ -111,7 +111,7 @@ func (b *builder) precision() *Precision {
 		}
 	}
 	p.Reached = len(p.Widest) == 0 && p.Blocks > 0 && len(dark) == 0
-	wanted, blocks := percentage(p.Wanted), phrase.Count(p.Blocks, "block")
+	wanted, blocks := Percentage(p.Wanted), phrase.Count(p.Blocks, "block")
 	switch {
 	case p.Blocks == 0:
 		p.Why = "Nothing was measured."
@@ -158,5 +158,5 @@ func (i Imprecise) String() string {
 	if i.HalfWidth == 0 {
 		return what + " has too few trials for an interval"
 	}
-	return what + " is known within ±" + percentage(i.HalfWidth)
+	return what + " is known within ±" + Percentage(i.HalfWidth)
 }

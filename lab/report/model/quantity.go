@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -130,16 +131,28 @@ func grouped(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// quantity returns the column of one metric in one unit. Without a name the column
-// has the metric's label.
-func quantity(m sample.Metric, name string, rows []*Scenario) Column {
+// ScaleOfRows is the scale of the rows' medians of the metrics; ok is false where
+// none was measured.
+func ScaleOfRows(rows []*Scenario, metrics ...sample.Metric) (scale Scale, ok bool) {
 	var medians []float64
 	for _, s := range rows {
-		if iv := s.Interval(m); iv != nil {
-			medians = append(medians, iv.Median)
+		for _, m := range metrics {
+			if iv := s.Interval(m); iv != nil {
+				medians = append(medians, iv.Median)
+			}
 		}
 	}
-	return columnOf(m, cmp.Or(name, m.Label()), ScaleOf(m, medians...), rows)
+	if metrics[0] == sample.LatencyP50 && medians != nil {
+		medians = []float64{slices.Min(medians)} // the percentiles of all rows are read beside the smallest
+	}
+	return ScaleOf(metrics[0], medians...), medians != nil
+}
+
+// Quantity returns the column of one metric in one unit. Without a name the column
+// has the metric's label.
+func Quantity(m sample.Metric, name string, rows []*Scenario) Column {
+	scale, _ := ScaleOfRows(rows, m)
+	return columnOf(m, cmp.Or(name, m.Label()), scale, rows)
 }
 
 // columnOf returns a column with the intervals of one metric, or with its sums over
@@ -159,16 +172,10 @@ func columnOf(m sample.Metric, name string, scale Scale, rows []*Scenario) Colum
 
 // latencies makes the columns of percentiles, all in one unit: that of the
 // smallest median.
-func latencies(rows []*Scenario) []Column {
-	least := math.Inf(1)
-	for _, s := range rows {
-		if iv := s.Interval(sample.LatencyP50); iv != nil {
-			least = min(least, iv.Median)
-		}
-	}
-	var columns []Column
+func latencies(rows []*Scenario) (columns []Column) {
+	scale, _ := ScaleOfRows(rows, sample.LatencyP50)
 	for _, p := range Percentiles {
-		columns = append(columns, columnOf(p.Metric, p.Name, ScaleOf(sample.LatencyP50, least), rows))
+		columns = append(columns, columnOf(p.Metric, p.Name, scale, rows))
 	}
 	return columns
 }
@@ -177,13 +184,12 @@ func latencies(rows []*Scenario) []Column {
 func trials(rows []*Scenario) Column {
 	c := Column{Key: "trials", Name: "trials", Cells: make([]Cell, len(rows))}
 	for i, s := range rows {
-		switch {
-		case s.Trials+s.Failed == 0:
+		if s.Trials+s.Failed == 0 {
 			continue
-		case s.Failed > 0:
-			c.Cells[i] = Cell{Text: strconv.Itoa(s.Trials) + " of " + strconv.Itoa(s.Trials+s.Failed), Value: float64(s.Trials), Has: true}
-		default:
-			c.Cells[i] = Cell{Text: strconv.Itoa(s.Trials), Value: float64(s.Trials), Has: true}
+		}
+		c.Cells[i] = Cell{Text: strconv.Itoa(s.Trials), Value: float64(s.Trials), Has: true}
+		if s.Failed > 0 {
+			c.Cells[i].Text += " of " + strconv.Itoa(s.Trials+s.Failed)
 		}
 	}
 	return c

@@ -58,7 +58,7 @@ func shift(over, under map[string]float64, unit string) string {
 	})
 	var parts []string
 	for _, c := range all[:min(len(all), mostCategories)] {
-		parts = append(parts, fmt.Sprintf("%s (%s %s)", c.category, signed(c.by, significant(c.by)), unit))
+		parts = append(parts, fmt.Sprintf("%s (%s %s)", c.category, Signed(c.by, significant(c.by)), unit))
 	}
 	return phrase.And(parts)
 }

@@ -40,8 +40,8 @@ func reads(v, limit, step float64) bool {
 	return v != limit && math.Abs(v-limit) < step/2
 }
 
-// percentage prints a share with two significant digits, as "3.1 %".
-func percentage(v float64) string {
+// Percentage prints a share with two significant digits, as "3.1 %".
+func Percentage(v float64) string {
 	if v *= 100; math.Abs(v) >= 99.5 {
 		return fmt.Sprintf("%.0f %%", v)
 	}
@@ -58,7 +58,7 @@ func wouldShow(detectable *float64, ratio float64) string {
 	case *detectable == 0: // the ratio did not vary at all
 		return "any difference would have shown"
 	}
-	text := fmt.Sprintf("a difference of %s or more would have shown", percentage(*detectable))
+	text := fmt.Sprintf("a difference of %s or more would have shown", Percentage(*detectable))
 	if math.Abs(math.Log(ratio)) >= math.Log1p(*detectable) {
 		text += " in 4 of 5 such runs" // the power is 0.8
 	}
