@@ -48,10 +48,8 @@ func (b *builder) cards() []card {
 		if !ok {
 			continue
 		}
-		key := [2]string{c.Subject, c.Baseline}
-		if suite.Group(c.Subject) != suite.Group(c.Baseline) && suite.Part(c.Subject) == suite.Part(c.Baseline) {
-			key = [2]string{suite.Group(c.Subject), suite.Group(c.Baseline)}
-		}
+		subject, baseline, _ := model.Names(c.Subject, c.Baseline)
+		key := [2]string{subject, baseline}
 		at, known := index[key]
 		if !known {
 			at = len(list)
@@ -86,20 +84,12 @@ func (b *builder) keyName(c *model.Comparison) (string, bool) {
 	if subject == nil || b.r.Row(c.Baseline) == nil {
 		return "", false
 	}
-	exchange := subject.Transactions != nil
-	switch c.Metric {
-	case sample.Throughput:
-		return "throughput", !exchange
-	case sample.Transactions:
-		return "transactions", true
-	case sample.LatencyP50:
-		return "latency p50", true
-	case sample.SenderCPUPerByte:
-		return "sender CPU per byte", !exchange
-	case sample.ReceiverCPUPerByte:
-		return "receiver CPU per byte", !exchange
-	}
-	return "", false
+	name := map[sample.Metric]string{
+		sample.Throughput: "throughput", sample.Transactions: "transactions", sample.LatencyP50: "latency p50",
+		sample.SenderCPUPerByte: "sender CPU per byte", sample.ReceiverCPUPerByte: "receiver CPU per byte",
+	}[c.Metric]
+	ok := c.Metric == sample.Transactions || c.Metric == sample.LatencyP50 || subject.Transactions == nil
+	return name, ok && name != ""
 }
 
 func costLine(name string, c *model.Comparison) cardLine {

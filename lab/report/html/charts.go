@@ -113,105 +113,70 @@ func (b *builder) charts(tables []model.Figures) charts {
 }
 
 // panels of one table: the main figure, CPU beside it, and latency.
-func (b *builder) panels(f model.Figures) []panel {
-	id, main, name := "streams", sample.Throughput, "Throughput"
+func (b *builder) panels(f model.Figures) (list []panel) {
+	id, title, main := "streams", "Throughput", sample.Throughput
 	if f.Exchange {
-		id, main, name = "exchange", sample.Transactions, "Transactions"
+		id, title, main = "exchange", "Transactions", sample.Transactions
 	}
-	var list []panel
-	if p, ok := b.bars(f, id+"-main", name, []sample.Metric{main}, []string{""}); ok {
+	if p, ok := b.panel(f, panel{ID: id + "-main", Kind: "bars", Title: title, Sides: []string{""}}, main); ok {
 		list = append(list, p)
 	}
-	if p, ok := b.bars(f, id+"-cpu", "CPU of the nodes", []sample.Metric{sample.SenderCPU, sample.ReceiverCPU}, []string{"sender", "receiver"}); ok {
-		p.Beside = len(list) > 0
-		p.Max = 100
+	sides := []string{"sender", "receiver"}
+	if p, ok := b.panel(f, panel{ID: id + "-cpu", Kind: "bars", Title: "CPU of the nodes", Sides: sides, Beside: len(list) > 0, Max: 100}, sample.SenderCPU, sample.ReceiverCPU); ok {
 		list = append(list, p)
 	}
-	if p, ok := b.latency(f, id+"-latency"); ok {
+	p := panel{ID: id + "-latency", Kind: "latency", Title: "Latency of a round trip"}
+	var metrics []sample.Metric
+	for _, q := range model.Percentiles {
+		p.Sides, metrics = append(p.Sides, q.Name), append(metrics, q.Metric)
+	}
+	if p, ok := b.panel(f, p, metrics...); ok {
 		list = append(list, p)
 	}
 	return list
 }
 
-// bars makes a panel of one metric a side; ok is false where no row has any.
-func (b *builder) bars(f model.Figures, id, title string, metrics []sample.Metric, sides []string) (panel, bool) {
-	p := panel{ID: id, Kind: "bars", Title: title, Sides: sides}
-	var all []float64
-	for _, s := range f.Rows {
-		for _, m := range metrics {
-			if iv := s.Interval(m); iv != nil {
-				all = append(all, iv.Median)
-			}
-		}
-	}
-	scale := model.ScaleOf(metrics[0], all...)
+// panel fills in the rows of one metric a side; ok is false where no row has any.
+func (b *builder) panel(f model.Figures, p panel, metrics ...sample.Metric) (panel, bool) {
+	scale, ok := model.ScaleOfRows(f.Rows, metrics...)
 	p.Unit, p.By = scale.Unit, scale.By
 	var said []string
 	for i, s := range f.Rows {
 		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: s.Absent()}
 		for j, m := range metrics {
 			iv := s.Interval(m)
-			if iv == nil {
+			switch {
+			case iv == nil && p.Kind == "bars":
 				r.Bars = append(r.Bars, nil)
 				continue
+			case iv == nil:
+				continue
 			}
-			text, _ := scale.Figure(*iv)
-			said = append(said, strings.Join(strings.Fields(f.Names[i]+" "+sides[j]+" "+text), " "))
-			r.Bars = append(r.Bars, &bar{Median: iv.Median, Low: iv.Low, High: iv.High, Text: text, Points: points(s, m)})
+			bar := barOf(iv, scale)
+			if p.Kind == "bars" {
+				bar.Points = points(s, m)
+			} else {
+				bar.Name, bar.Text = p.Sides[j], scale.Print(iv.Median)
+			}
+			r.Bars = append(r.Bars, bar)
+			if p.Kind == "bars" || m == sample.LatencyP50 || m == sample.LatencyP99 {
+				said = append(said, strings.Join(strings.Fields(f.Names[i]+" "+p.Sides[j]+" "+bar.Text), " "))
+			}
 		}
 		p.Rows = append(p.Rows, r)
 	}
-	p.Alt = fmt.Sprintf("%s in %s, median by scenario: %s. The tables below have all figures.", title, p.Unit, strings.Join(said, ", "))
-	return p, len(said) > 0
+	p.Alt = fmt.Sprintf("%s in %s, median by scenario: %s. The tables below have all figures.", p.Title, p.Unit, strings.Join(said, ", "))
+	return p, ok
 }
 
 // points are the values of the trials that count, by block.
-func points(s *model.Scenario, m sample.Metric) [][2]float64 {
-	var list [][2]float64
+func points(s *model.Scenario, m sample.Metric) (list [][2]float64) {
 	for _, sm := range s.Counting() {
 		if v, ok := sm.Metrics[m]; ok {
 			list = append(list, [2]float64{float64(sm.Block + 1), digits(v, 5)})
 		}
 	}
 	return list
-}
-
-// latency makes the panel of percentiles.
-func (b *builder) latency(f model.Figures, id string) (panel, bool) {
-	p := panel{ID: id, Kind: "latency", Title: "Latency of a round trip"}
-	least := math.Inf(1)
-	for _, s := range f.Rows {
-		if iv := s.Interval(sample.LatencyP50); iv != nil {
-			least = min(least, iv.Median)
-		}
-	}
-	if math.IsInf(least, 1) {
-		return p, false
-	}
-	scale := model.ScaleOf(sample.LatencyP50, least)
-	p.Unit, p.By = scale.Unit, scale.By
-	var said []string
-	for i, s := range f.Rows {
-		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: s.Absent()}
-		for _, q := range model.Percentiles {
-			iv := s.Interval(q.Metric)
-			if iv == nil {
-				continue
-			}
-			bar := barOf(iv, scale)
-			bar.Name, bar.Text = q.Name, scale.Print(iv.Median)
-			r.Bars = append(r.Bars, bar)
-			if q.Name == "p50" || q.Name == "p99" {
-				said = append(said, f.Names[i]+" "+q.Name+" "+bar.Text)
-			}
-		}
-		p.Rows = append(p.Rows, r)
-	}
-	for _, q := range model.Percentiles {
-		p.Sides = append(p.Sides, q.Name)
-	}
-	p.Alt = "Latency percentiles by scenario: " + strings.Join(said, ", ") + ". The tables below have all figures."
-	return p, true
 }
 
 // ratioMetrics are the ratios that the chart of costs shows.

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ type ladder struct {
 	ID      string         `json:"id"`
 	Title   string         `json:"title"`
 	Metrics []ladderMetric `json:"metrics"`
-	Rows    []ladderRow    `json:"-"`
+	Steps   []model.Rung   `json:"-"`
 	Alt     string         `json:"-"`
 }
 
@@ -24,7 +25,6 @@ type ladderMetric struct {
 	Unit  string  `json:"unit"`
 	By    float64 `json:"by"`
 	Rungs []rung  `json:"rungs"`
-	key   sample.Metric
 }
 
 // rung is one step of a waterfall.
@@ -38,7 +38,7 @@ type rung struct {
 	Ratio    string `json:"ratio,omitempty"` // the change in percent, with its interval
 	Share    string `json:"share,omitempty"` // of the last rung's figure
 	Paint    paint  `json:"paint"`
-	missing  string // why the step is not known, for the table
+	Missing  string `json:"-"` // why the step is not known, for the table
 }
 
 // span is a median with its interval, and both as text.
@@ -50,48 +50,23 @@ type span struct {
 	Range  string  `json:"range,omitempty"`
 }
 
-// ladderRow is one rung with all metrics.
-type ladderRow struct {
-	Name, Scenario, From string
-	Cells                []ladderCell
-}
-
-// ladderCell is a rung's cost in one metric.
-type ladderCell struct {
-	rung
-	First bool
-}
-
-// Missing says why there is no figure.
-func (c ladderCell) Missing() string { return c.missing }
-
-func (b *builder) ladders() []ladder {
-	var list []ladder
+func (b *builder) ladders() (list []ladder) {
 	for i := range b.r.Ladders {
 		l := &b.r.Ladders[i]
-		out := ladder{ID: fmt.Sprintf("ladder-%d", i), Title: l.Title}
+		out := ladder{ID: fmt.Sprintf("ladder-%d", i), Title: l.Title, Steps: l.Steps}
 		for _, m := range ladderMetrics(l) {
 			out.Metrics = append(out.Metrics, b.waterfall(l, m))
 		}
-		if len(out.Metrics) == 0 {
-			continue
+		if len(out.Metrics) > 0 {
+			out.Alt = ladderAlt(out)
+			list = append(list, out)
 		}
-		for j, s := range l.Steps {
-			row := ladderRow{Name: s.Name, Scenario: s.Scenario, From: s.From}
-			for _, m := range out.Metrics {
-				row.Cells = append(row.Cells, ladderCell{m.Rungs[j], j == 0})
-			}
-			out.Rows = append(out.Rows, row)
-		}
-		out.Alt = ladderAlt(out)
-		list = append(list, out)
 	}
 	return list
 }
 
 // ladderMetrics lists what any rung has, in the order in which they come.
-func ladderMetrics(l *model.Ladder) []sample.Metric {
-	var list []sample.Metric
+func ladderMetrics(l *model.Ladder) (list []sample.Metric) {
 	for _, s := range l.Steps {
 		for _, c := range s.Costs {
 			if !slices.Contains(list, c.Metric) && (c.Figure != nil || c.Added != nil) {
@@ -104,12 +79,12 @@ func ladderMetrics(l *model.Ladder) []sample.Metric {
 
 func (b *builder) waterfall(l *model.Ladder, m sample.Metric) ladderMetric {
 	lines, scale := l.Lines(m)
-	out := ladderMetric{Name: m.Label(), Unit: scale.Unit, By: scale.By, key: m}
+	out := ladderMetric{Name: m.Label(), Unit: scale.Unit, By: scale.By}
 	for i, s := range l.Steps {
 		r := rung{Name: s.Name, Scenario: s.Scenario, Paint: b.paints[s.Scenario]}
 		c := s.Cost(m)
 		if c == nil || c.Figure == nil {
-			r.missing = b.lacking(s.Scenario)
+			r.Missing = b.lacking(s.Scenario)
 		}
 		if c != nil {
 			if r.Figure = spanOf(scale, c.Figure); r.Figure != nil {
@@ -143,14 +118,10 @@ func (r *rung) add(text string, m sample.Metric, c *model.Cost) {
 
 // lacking says why a scenario has no figure.
 func (b *builder) lacking(id string) string {
-	s := b.r.Row(id)
-	switch {
-	case s == nil:
-		return "not in this run"
-	case s.Absent() != "":
-		return s.Absent()
+	if s := b.r.Row(id); s != nil {
+		return cmp.Or(s.Absent(), "not measured")
 	}
-	return "not measured"
+	return "not in this run"
 }
 
 // spanOf prints an interval in a scale.

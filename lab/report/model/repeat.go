@@ -48,31 +48,25 @@ func (s *Scenario) commands() []sample.Command {
 // background, as the engine does; the servers get a moment to listen.
 func byHand(suiteName, scenario string, commands []sample.Command) []string {
 	name := phrase.Shell([]string{suiteName})
-	lines := []string{fmt.Sprintf("windtunnel lab up %s --scenario %s", name, phrase.Shell([]string{scenario}))}
+	var lines phrase.Lines
+	lines.Say("windtunnel lab up %s --scenario %s", name, phrase.Shell([]string{scenario}))
 	several := false // clients at once, of which the last may not end last
 	ordered := slices.Clone(commands)
-	slices.SortStableFunc(ordered, func(a, b sample.Command) int {
-		return after(!isServer(a.Role), !isServer(b.Role))
-	})
+	slices.SortStableFunc(ordered, func(a, b sample.Command) int { return after(!isServer(a.Role), !isServer(b.Role)) })
 	for i, c := range ordered {
-		line := fmt.Sprintf("windtunnel lab exec %s %s -- %s", name, phrase.Shell([]string{c.On}), phrase.Shell(c.Argv))
+		end := ""
 		switch {
 		case i == len(ordered)-1:
 		case isServer(c.Role):
-			line += " &"
+			end = " &"
 		default:
-			line += ` & clients="$clients $!"`
-			several = true
+			end, several = ` & clients="$clients $!"`, true
 		}
-		if i > 0 && isServer(ordered[i-1].Role) && !isServer(c.Role) {
-			lines = append(lines, "sleep 1")
-		}
-		lines = append(lines, line+"  # "+c.Role)
+		lines.SayIf(i > 0 && isServer(ordered[i-1].Role) && !isServer(c.Role), "sleep 1")
+		lines.Say("windtunnel lab exec %s %s -- %s%s  # %s", name, phrase.Shell([]string{c.On}), phrase.Shell(c.Argv), end, c.Role)
 	}
-	if several {
-		lines = append(lines, "wait $clients")
-	}
-	lines = append(lines, "windtunnel lab down "+name)
+	lines.SayIf(several, "wait $clients")
+	lines.Say("windtunnel lab down %s", name)
 	for i := range lines {
 		lines[i] = phrase.Printable(lines[i]) // one line each, whatever a name holds
 	}
@@ -103,16 +97,12 @@ type Step struct {
 func (r *Report) Repeat() Repeat {
 	again := Repeat{Run: []string{fmt.Sprintf("%s --seed %d", r.Run.Command(), r.Run.Seed)}}
 	for i := range r.Scenarios {
-		for j := range r.Scenarios[i].Samples {
-			s := &r.Scenarios[i].Samples[j]
-			if !s.OK() || len(s.Commands) == 0 {
-				continue
-			}
+		if commands := r.Scenarios[i].commands(); commands != nil {
 			again.Scenario = r.Scenarios[i].ID
-			for _, c := range s.Commands {
+			for _, c := range commands {
 				again.Steps = append(again.Steps, Step{c.Role, c.On, phrase.Shell(c.Argv)})
 			}
-			return again
+			break
 		}
 	}
 	return again

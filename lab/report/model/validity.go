@@ -6,7 +6,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"windtunnel/lab/phrase"
@@ -16,27 +15,25 @@ import (
 
 // validity counts the run's trials. Of a scenario that was skipped nothing is
 // missing.
-func (b *builder) validity() Validity {
-	var v Validity
-	worst := make(map[sample.GateName]*GateCount)
-	for i := range b.plan.Scenarios {
-		id := b.plan.Scenarios[i].ID
-		c := b.cells[id]
-		for i := range c.samples {
-			v.add(&c.samples[i], worst)
+func (b *builder) validity() (v Validity) {
+	var failed gateCounts
+	for i := range b.rows {
+		row := &b.rows[i]
+		for j := range row.Samples {
+			v.add(&row.Samples[j], &failed)
 		}
-		if n := b.plan.Trials - len(c.ok); n > 0 && b.run.Skipped[id] == "" {
+		if n := b.plan.Trials - row.Trials; n > 0 && row.Skipped == "" {
 			if v.Missing == nil {
 				v.Missing = make(map[string]int)
 			}
-			v.Missing[id] = n
+			v.Missing[row.ID] = n
 		}
 	}
-	v.Gates = ordered(worst)
+	v.Gates = failed.ordered()
 	return v
 }
 
-func (v *Validity) add(s *sample.Sample, worst map[sample.GateName]*GateCount) {
+func (v *Validity) add(s *sample.Sample, failed *gateCounts) {
 	if s.Profiled {
 		v.Profiled++
 		return
@@ -47,12 +44,12 @@ func (v *Validity) add(s *sample.Sample, worst map[sample.GateName]*GateCount) {
 		v.Failed++
 	case len(s.Gates) > 0:
 		v.Gated++
-		countGates(s.Gates, worst)
+		failed.add(s.Gates)
 	default:
 		v.Valid++
 		if conditions := ofOutcome(s.Flags, false); len(conditions) > 0 {
 			v.Warned++
-			countGates(conditions, worst)
+			failed.add(conditions)
 		}
 	}
 }
@@ -65,11 +62,11 @@ func ofOutcome(gates []sample.Gate, outcome bool) []sample.Gate {
 // flags counts the outcomes that the scenario's trials that count are flagged
 // with.
 func (c *cell) flags() []GateCount {
-	counts := make(map[sample.GateName]*GateCount)
+	var counts gateCounts
 	for _, s := range c.ok {
-		countGates(ofOutcome(s.Flags, true), counts)
+		counts.add(ofOutcome(s.Flags, true))
 	}
-	return ordered(counts)
+	return counts.ordered()
 }
 
 // outcomes say what a flag means, with room for the worst figure.
@@ -79,54 +76,45 @@ var outcomes = map[sample.GateName]string{
 	sample.StillMoving: "had traffic after the tools' end (up to %s of the rate)",
 }
 
-// Outcomes are the flags of the scenario's trials that count, a line each:
+// Outcomes are the flags of the trials that count, a line each:
 // "vxlan/stream: 7 of 30 trials had an unsteady rate (by up to 26.0 %).".
-func (s *Scenario) Outcomes() []string {
-	var lines []string
-	for _, g := range s.Flags {
-		lines = append(lines, fmt.Sprintf("%s: %d of %s "+outcomes[g.Name]+".", s.ID, g.Trials, phrase.Count(s.Trials, "trial"), gateFigure(g.Worst)))
-	}
-	return lines
-}
-
-// Outcomes are those of every scenario.
-func (r *Report) Outcomes() []string {
-	var lines []string
+func (r *Report) Outcomes() (lines phrase.Lines) {
 	for i := range r.Scenarios {
-		lines = append(lines, r.Scenarios[i].Outcomes()...)
+		s := &r.Scenarios[i]
+		for _, g := range s.Flags {
+			lines.Say("%s: %d of %s "+outcomes[g.Name]+".", s.ID, g.Trials, phrase.Count(s.Trials, "trial"), gateFigure(g.Worst))
+		}
 	}
 	return lines
 }
 
-// countGates adds the checks that one trial failed, each once a trial.
-func countGates(gates []sample.Gate, into map[sample.GateName]*GateCount) {
+// gateCounts are the checks that trials failed.
+type gateCounts []GateCount
+
+// add adds the checks that one trial failed, each once a trial.
+func (c *gateCounts) add(gates []sample.Gate) {
 	seen := make(map[sample.GateName]bool, len(gates))
-	for _, g := range sample.CleanGates(gates) {
-		entry := into[g.Name]
-		if entry == nil {
-			entry = &GateCount{Name: g.Name, Worst: g}
-			into[g.Name] = entry
+	for _, g := range gates {
+		i := slices.IndexFunc(*c, func(o GateCount) bool { return o.Name == g.Name })
+		if i < 0 {
+			i, *c = len(*c), append(*c, GateCount{Name: g.Name, Worst: g})
 		}
+		entry := &(*c)[i]
 		if !seen[g.Name] {
 			entry.Trials++
-			seen[g.Name] = true
 		}
-		if beyond(g) > beyond(entry.Worst) {
+		if seen[g.Name] = true; beyond(g) > beyond(entry.Worst) {
 			entry.Worst = g
 		}
 	}
 }
 
 // ordered puts the gate that most trials failed first.
-func ordered(counts map[sample.GateName]*GateCount) []GateCount {
-	var list []GateCount
-	for _, g := range counts {
-		list = append(list, *g)
-	}
-	slices.SortFunc(list, func(a, b GateCount) int {
+func (c gateCounts) ordered() []GateCount {
+	slices.SortFunc(c, func(a, b GateCount) int {
 		return cmp.Or(cmp.Compare(b.Trials, a.Trials), cmp.Compare(a.Name, b.Name))
 	})
-	return list
+	return c
 }
 
 // beyond says how far a gate's figure lies beyond its limit, which may be an
@@ -186,18 +174,19 @@ var remedy = regexp.MustCompile(`(; the limit is [^:]*): .*`)
 
 // Advice says why trials were rejected and what to do. It is empty if no trial was
 // rejected, or if rejected trials count.
-func (r *Report) Advice() (lines []string) {
+func (r *Report) Advice() (lines phrase.Lines) {
 	if r.Validity.Gated == 0 || r.Run.Options.Lenient {
 		return nil
 	}
 	for _, g := range r.Validity.Gates {
-		lines = append(lines, fmt.Sprintf("%s rejected %s, the worst: %s.", g.Name, phrase.Count(g.Trials, "attempt"), strings.TrimSuffix(g.Worst.Message, ".")))
+		lines.Say("%s rejected %s, the worst: %s.", g.Name, phrase.Count(g.Trials, "attempt"), strings.TrimSuffix(g.Worst.Message, "."))
 	}
 	lenient := "--gates warn"
 	if s := r.Run.Status; s == sample.Empty || s == sample.Stopped {
 		lenient = "windtunnel run --resume " + r.Run.ID + " --gates warn"
 	}
-	return append(lines, "Where the machine cannot be made quiet, `"+lenient+"` counts such trials, each with a flag.")
+	lines.Say("Where the machine cannot be made quiet, `%s` counts such trials, each with a flag.", lenient)
+	return lines
 }
 
 // Line is the run's validity in a sentence: "47 of 53 trials count; 4 were not
@@ -213,25 +202,17 @@ func (v Validity) Line() string {
 		text = "The only trial counts: the conditions were valid"
 	case v.Valid == v.Attempts && v.Warned == 0:
 		text = "All " + all + " count: none failed, and the conditions were valid in every one"
-	case v.Warned > 0 && v.Gated == 0:
-		text += fmt.Sprintf(", %d of them in spite of conditions that were not valid (%s)", v.Warned, gates)
 	case v.Warned > 0:
 		text += fmt.Sprintf(", %d of them in spite of conditions that were not valid", v.Warned)
-	}
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		text string
-	}{
-		{v.Gated, " measured under conditions that were not valid (" + gates + ")"},
-		{v.Failed, " failed"},
-		{v.Profiled, " more ran with the profiler, which shows where the CPU time goes"},
-	} {
-		if p.n > 0 {
-			parts = append(parts, strconv.Itoa(p.n)+p.text)
+		if v.Gated == 0 {
+			text += " (" + gates + ")"
 		}
 	}
-	if len(parts) > 0 {
+	var parts phrase.Lines
+	parts.SayIf(v.Gated > 0, "%d measured under conditions that were not valid (%s)", v.Gated, gates)
+	parts.SayIf(v.Failed > 0, "%d failed", v.Failed)
+	parts.SayIf(v.Profiled > 0, "%d more ran with the profiler, which shows where the CPU time goes", v.Profiled)
+	if parts != nil {
 		text += "; " + phrase.And(parts)
 	}
 	return text + "."
@@ -261,20 +242,15 @@ func (s *Scenario) Lacks() string {
 // measured in 8 trials (foreign-cpu 7×, worst 31 %; tool-hung)"; empty where it has
 // figures, or never ran.
 func (s *Scenario) Unmeasured() string {
-	tries, causes := 0, make(map[sample.GateName]*GateCount)
+	tries, failed := 0, gateCounts{}
 	for i := range s.Samples {
-		sm := &s.Samples[i]
-		if sm.Profiled {
-			continue
-		}
-		if tries++; sm.OK() {
-			countGates(sm.Gates, causes)
-		} else {
-			countGates([]sample.Gate{{Name: sample.GateName(sm.Failure.Kind)}}, causes)
+		if sm := &s.Samples[i]; !sm.Profiled {
+			tries++
+			failed.add(causes(sm))
 		}
 	}
 	if tries == 0 || s.Trials > 0 || s.Skipped != "" {
 		return ""
 	}
-	return fmt.Sprintf("could not be measured in %s (%s)", phrase.Count(tries, "trial"), gateList(ordered(causes)))
+	return fmt.Sprintf("could not be measured in %s (%s)", phrase.Count(tries, "trial"), gateList(failed.ordered()))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
@@ -96,14 +97,14 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 // Outcomes are counted apart from conditions, over the trials that count.
 func TestOutcomesAreCountedByScenario(t *testing.T) {
 	r := rigorous(t)
-	if diff := cmp.Diff([]string{"bridge/stream: 1 of 12 trials had an unsteady rate (by up to 14.0 %)."}, r.Outcomes()); diff != "" {
+	if diff := cmp.Diff(phrase.Lines{"bridge/stream: 1 of 12 trials had an unsteady rate (by up to 14.0 %)."}, r.Outcomes()); diff != "" {
 		t.Error(diff)
 	}
 	s := Scenario{ID: "a", Trials: 9, Flags: []GateCount{
 		{sample.OffTarget, 9, sample.Gate{Value: 80, Limit: 90, Unit: "%"}}, {sample.StillMoving, 2, sample.Gate{Value: 3, Limit: 1, Unit: "%"}},
 	}}
-	want := []string{"a: 9 of 9 trials sent less than was asked for (as little as 80.0 % of it).", "a: 2 of 9 trials had traffic after the tools' end (up to 3.00 % of the rate)."}
-	if diff := cmp.Diff(want, s.Outcomes()); diff != "" {
+	want := phrase.Lines{"a: 9 of 9 trials sent less than was asked for (as little as 80.0 % of it).", "a: 2 of 9 trials had traffic after the tools' end (up to 3.00 % of the rate)."}
+	if diff := cmp.Diff(want, (&Report{Scenarios: []Scenario{s}}).Outcomes()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"windtunnel/lab/phrase"
 )
 
 // Percent prints a ratio as "97 % [95, 99]".
@@ -78,7 +80,7 @@ type marked struct {
 
 // legend explains the marks that occur, one sentence each. The sentence of "~" names
 // the smallest difference that would have shown.
-func legend(list []marked) (lines []string) {
+func legend(list []marked) (lines phrase.Lines) {
 	seen := make(map[Verdict]bool)
 	var would []string
 	for _, m := range list {
@@ -87,18 +89,12 @@ func legend(list []marked) (lines []string) {
 			would = append(would, m.name+": "+text)
 		}
 	}
-	if seen[Alike] {
-		text := "~ no difference shows"
-		if len(would) > 0 {
-			text += " (" + strings.Join(would, "; ") + ")"
-		}
-		lines = append(lines, text+".")
+	text := strings.Join(would, "; ")
+	if text != "" {
+		text = " (" + text + ")"
 	}
-	if seen[Suggested] {
-		lines = append(lines, "? suggested: the 95 % interval excludes 1, but the correction for many comparisons does not confirm the difference.")
-	}
-	if seen[TooFew] {
-		lines = append(lines, "… too few trials to tell a difference from chance.")
-	}
+	lines.SayIf(seen[Alike], "~ no difference shows%s.", text)
+	lines.SayIf(seen[Suggested], "? suggested: the 95 %% interval excludes 1, but the correction for many comparisons does not confirm the difference.")
+	lines.SayIf(seen[TooFew], "… too few trials to tell a difference from chance.")
 	return lines
 }
