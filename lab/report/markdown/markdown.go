@@ -11,9 +11,10 @@ import (
 	"windtunnel/lab/report/model"
 )
 
-// Write writes the report as GitHub's Markdown: findings, the tables,
-// what each step of a ladder costs, hypotheses, what failed, the published figures beside the measured, environment and
-// method. Text from outside is escaped, so that it shows as it is.
+// Write writes the report as GitHub's Markdown: findings, the tables, what each
+// step of a ladder costs, hypotheses, what failed, the published figures beside the
+// measured, environment and method. Text from outside is escaped, so that it shows
+// as it is.
 func Write(w io.Writer, r *model.Report) error {
 	var m markdown
 	m.line("# %s", escape(r.Run.Title))

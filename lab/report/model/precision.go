@@ -31,7 +31,7 @@ func Imprecision(plan suite.Plan, samples []sample.Sample, choice condition.Choi
 	}
 	samples, _ = clean(samples)
 	_, parts, shown := condition.Split(samples, choice)
-	return imprecise(plan, group(plan, parts[shown]))
+	return imprecise(plan, group(plan, parts[shown], sample.Throughput, sample.Transactions, sample.SenderCPU, sample.ReceiverCPU))
 }
 
 func imprecise(plan suite.Plan, cells map[string]*cell) (list []Imprecise) {

@@ -126,8 +126,8 @@ type cell struct {
 }
 
 // group sorts samples into cells. A sample of a scenario that the plan does not
-// have is left out.
-func group(plan suite.Plan, samples []sample.Sample) map[string]*cell {
+// have is left out. Cells have the figures of these metrics; of all without any.
+func group(plan suite.Plan, samples []sample.Sample, metrics ...sample.Metric) map[string]*cell {
 	cells := make(map[string]*cell, len(plan.Scenarios))
 	for i := range plan.Scenarios {
 		cells[plan.Scenarios[i].ID] = &cell{scenario: &plan.Scenarios[i], samples: []sample.Sample{}}
@@ -139,7 +139,7 @@ func group(plan suite.Plan, samples []sample.Sample) map[string]*cell {
 	}
 	for _, c := range cells {
 		c.choose()
-		c.collect()
+		c.collect(metrics)
 	}
 	return cells
 }
@@ -173,11 +173,13 @@ func after(a, b bool) int {
 }
 
 // collect turns the samples that count into one column a metric, with its interval.
-func (c *cell) collect() {
+func (c *cell) collect(metrics []sample.Metric) {
 	c.values, c.blocks, c.summary = make(map[sample.Metric][]float64), make(map[sample.Metric][]int), make(map[sample.Metric]Interval)
 	for _, s := range c.ok {
 		for m, v := range s.Metrics {
-			c.values[m], c.blocks[m] = append(c.values[m], v), append(c.blocks[m], s.Block)
+			if metrics == nil || slices.Contains(metrics, m) {
+				c.values[m], c.blocks[m] = append(c.values[m], v), append(c.blocks[m], s.Block)
+			}
 		}
 	}
 	for m, xs := range c.values {
