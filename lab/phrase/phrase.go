@@ -79,6 +79,9 @@ func (g *Groups) Add(key, text string) {
 	}
 }
 
+// Of returns the texts of key.
+func (g *Groups) Of(key string) []string { return g.of[key] }
+
 // All yields each key with its texts.
 func (g *Groups) All() iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {

@@ -22,6 +22,21 @@ func TestCountsListsAndNames(t *testing.T) {
 	}
 }
 
+func TestGroupsKeepTheOrderAndEachTextOnce(t *testing.T) {
+	var g Groups
+	for _, add := range [][2]string{{"b", "1"}, {"a", "2"}, {"b", "3"}, {"b", "1"}} {
+		g.Add(add[0], add[1])
+	}
+	var got Lines
+	for key, texts := range g.All() {
+		got.Say("%s: %s", key, strings.Join(texts, " "))
+	}
+	got.SayIf(len(g.Of("c")) > 0, "c")
+	if want := (Lines{"b: 1 3", "a: 2"}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestDistanceCountsEditsAndSwappedNeighbours(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

@@ -157,12 +157,11 @@ func contrasts(r *Report) (list []*contrast) {
 		if subject == nil || baseline == nil {
 			continue
 		}
-		key := [2]string{}
-		var together bool
-		key[0], key[1], together = Names(pair.Subject, pair.Baseline)
+		over, under, together := Names(pair.Subject, pair.Baseline)
+		key := [2]string{over, under}
 		c := known[key]
 		if c == nil {
-			c = &contrast{subject: name{text: key[0]}, baseline: name{text: key[1]}}
+			c = &contrast{subject: name{text: over}, baseline: name{text: under}}
 			if together {
 				c.subject, c.baseline = call(subject), call(baseline)
 			}
@@ -223,16 +222,12 @@ func (n name) opening() string {
 // title and placement. If two groups of the run would get the same name, it is
 // the group.
 func (r *Report) callers() func(*Scenario) name {
-	groups := make(map[string]map[string]bool)
+	var groups phrase.Groups
 	for i := range r.Scenarios {
-		n := r.systemOf(&r.Scenarios[i]).text
-		if groups[n] == nil {
-			groups[n] = make(map[string]bool)
-		}
-		groups[n][suite.Group(r.Scenarios[i].ID)] = true
+		groups.Add(r.systemOf(&r.Scenarios[i]).text, suite.Group(r.Scenarios[i].ID))
 	}
 	return func(s *Scenario) name {
-		if n := r.systemOf(s); len(groups[n.text]) == 1 {
+		if n := r.systemOf(s); len(groups.Of(n.text)) == 1 {
 			return n
 		}
 		return name{text: suite.Group(s.ID)}
