@@ -82,12 +82,31 @@ func (t *terminal) profiles(scenario string, sides []*model.Profile) error {
 		metered = append(metered, sideCells(p, p.Metered, 100*p.Metered/p.Sampled, true)...)
 	}
 	t.title(scenario)
-	t.grid(model.Grid{Heads: heads, Words: map[int]bool{0: true}, Rows: append(rows, sum, metered)})
+	g := model.Grid{Heads: heads, Words: map[int]bool{0: true}, Rows: append(rows, sum, metered)}
+	if t.fits(g) {
+		t.grid(g)
+	} else { // a table for each side
+		from := 1
+		for _, p := range sides {
+			to := from + len(sideCells(p, 0, 0, false))
+			t.grid(cut(g, from, to))
+			from = to
+		}
+	}
 	if s := sides[0].Slowdown; s != nil {
 		t.paragraph(t.style.faint, "", fmt.Sprintf("With the profiler the traffic ran at %s of its rate, n = %d; these trials count in no other figure.", s.Percent(), s.N))
 	}
 	t.faint(warningsOf(sides))
 	return nil
+}
+
+// cut has column 0 and those from…to−1 of a grid.
+func cut(g model.Grid, from, to int) model.Grid {
+	out := model.Grid{Heads: slices.Concat(g.Heads[:1], g.Heads[from:to]), Words: g.Words}
+	for _, row := range g.Rows {
+		out.Add(slices.Concat(row[:1], row[from:to])...)
+	}
+	return out
 }
 
 // sideCells are a side's columns of a row.

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 )
@@ -118,5 +119,33 @@ func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
 	}
 	if got := Wrap("longer-than-the-width", 5, ""); got != "longer-than-the-width" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A table of both sides that is too wide becomes one table for each side.
+func TestProfilesKeepToTheWidth(t *testing.T) {
+	data, err := folded.Encode(&folded.Profile{Node: "a", Seconds: 2, Rate: 499, Clock: "cpu-clock", Samples: 100, Stacks: []folded.Stack{
+		{Frames: []string{"f"}, Comm: "tool", Category: "waking and interrupts while idle (not sampled)", Count: 100, Nanos: 200e6},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := quick(t)
+	for _, side := range []string{"sender", "receiver"} {
+		r.Profiles = append(r.Profiles, model.Profile{Scenario: r.Scenarios[0].ID, Side: side, Data: data, Metered: 0.1, Sampled: 0.1, Bytes: 1e9})
+	}
+	for width, want := range map[int]int{80: 2, 100: 2, 120: 1} {
+		var b bytes.Buffer
+		if err := WriteProfiles(&b, r, Options{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(b.String(), "\nwhere the CPU time went"); n != want {
+			t.Errorf("at %d columns there are %d tables, want %d:\n%s", width, n, want, &b)
+		}
+		for line := range strings.Lines(b.String()) {
+			if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > width {
+				t.Errorf("at %d columns a line has %d: %q", width, w, line)
+			}
+		}
 	}
 }
