@@ -12,12 +12,13 @@ import (
 // SQL nor JSON can store them. left has one line for each value left out. The
 // argument is not changed.
 func (s Sample) Clean() (clean Sample, left []string) {
-	for _, m := range slices.Sorted(maps.Keys(s.Metrics)) {
-		if v := s.Metrics[m]; !units.Finite(v) {
+	for m, v := range s.Metrics {
+		if !units.Finite(v) {
 			left = append(left, fmt.Sprintf("%s was %v and is left out", m, v))
 		}
 	}
 	if len(left) > 0 {
+		slices.Sort(left)
 		s.Metrics = maps.Clone(s.Metrics)
 		maps.DeleteFunc(s.Metrics, func(_ Metric, v float64) bool { return !units.Finite(v) })
 	}
