@@ -6,7 +6,8 @@ REVISION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS    := -s -w -X main.revision=$(REVISION)
 export CGO_ENABLED = 0
 export GOTOOLCHAIN ?= auto
-# The same flags for build, vet and tests: each package is compiled once for all.
+# The same flags for build, lint and tests: each package is compiled once for all. No
+# path is compiled in: what one clone has compiled and checked serves another.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
 .PHONY: all help build demo test test-race bench lint generate clean go-version root
@@ -57,7 +58,7 @@ test: build ## Run every test; as root, else those that need root are skipped
 RACE := ./lab/agent ./lab/results ./lab/traffic ./lab/udptun ./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/store
 
 test-race: go-version ## Run the tests of concurrent packages under the race detector
-	CGO_ENABLED=1 $(GO) test -race -short -count=1 -p 2 $(TESTFLAGS) $(RACE)
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -vet=off -p 2 $(TESTFLAGS) $(RACE)
 
 # The figures of docs/performance.md. Nothing else should run meanwhile.
 bench: root build ## Measure the figures of docs/performance.md (root, a quiet machine)
