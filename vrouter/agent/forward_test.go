@@ -21,10 +21,7 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 	a, b := start(t, f.Config("a")), start(t, f.Config("b"))
 	for _, e := range model.DefaultEncapsulations {
 		t.Run(string(e), func(t *testing.T) {
-			s := f.State(w)
-			for i := range s.Nodes {
-				s.Nodes[i].Encapsulations = []model.Encapsulation{e}
-			}
+			s := f.State(w, e)
 			for _, r := range []*running{a, b} {
 				done, err := r.client.PutState(context.Background(), s)
 				agenttest.Must(t, err)

@@ -25,10 +25,7 @@ func TestOnlyANodeOfVXLANAloneMergesIt(t *testing.T) {
 		{[]model.Encapsulation{model.VXLAN, model.MPLSoUDP}, "xdp+tcx"},
 		{[]model.Encapsulation{model.VXLAN}, "tcx"},
 	} {
-		s := f.State(nil)
-		for i := range s.Nodes {
-			s.Nodes[i].Encapsulations = c.offers
-		}
+		s := f.State(nil, c.offers...)
 		_, err := a.client.PutState(context.Background(), s)
 		agenttest.Must(t, err)
 		status, err := a.client.Status(context.Background())
@@ -48,10 +45,7 @@ func TestADeviceOfThatNameThatIsSomebodyElsesStays(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	agenttest.Must(t, f.A.Links.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: netdev.GRODevice}, FlowBased: true, Port: 9999}))
 	a := start(t, f.Config("a"))
-	s := f.State(nil)
-	for i := range s.Nodes {
-		s.Nodes[i].Encapsulations = []model.Encapsulation{model.VXLAN}
-	}
+	s := f.State(nil, model.VXLAN)
 	_, err := a.client.PutState(context.Background(), s)
 	agenttest.Must(t, err)
 	status, err := a.client.Status(context.Background())

@@ -48,12 +48,9 @@ func samplesOf(t *testing.T, text string) map[string]float64 {
 // meshed is two networks, one that routes and one that bridges, without IPv6:
 // no workload says a word that the test did not send.
 func meshed(f *agenttest.TwoNodes, w map[string]*netdev.Space) model.State {
-	s := f.State(w)
+	s := f.State(w, model.MPLSoUDP)
 	s.Networks[0].Subnets = s.Networks[0].Subnets[:1]
 	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 9, Forwarding: model.L2})
-	for i := range s.Nodes {
-		s.Nodes[i].Encapsulations = []model.Encapsulation{model.MPLSoUDP}
-	}
 	for i := range s.Ports {
 		s.Ports[i].IPs = s.Ports[i].IPs[:1]
 		blue := s.Ports[i]

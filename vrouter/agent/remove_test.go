@@ -268,10 +268,7 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
-	s := f.State(nil)
-	for i := range s.Nodes {
-		s.Nodes[i].Encapsulations = []model.Encapsulation{model.VXLAN}
-	}
+	s := f.State(nil, model.VXLAN)
 	_, err := a.client.PutState(context.Background(), s)
 	agenttest.Must(t, err)
 	agenttest.LinkIn(t, f.A, netdev.GRODevice)

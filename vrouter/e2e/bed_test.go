@@ -256,16 +256,22 @@ func (n *node) configFile() string { return filepath.Join(n.bed.dir, n.name+n.su
 func (n *node) launch() error {
 	file := n.configFile()
 	writeJSON(n.bed.t, file, n.config)
-	log, err := os.OpenFile(filepath.Join(n.bed.dir, n.name+n.suffix+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	command := append(slices.Clone(n.under), program, "agent", "--config", file)
+	n.agent = exec.Command(command[0], command[1:]...)
+	return startLogged(n.agent, filepath.Join(n.bed.dir, n.name+n.suffix+".log"))
+}
+
+// startLogged starts a process that dies with the tests. It appends the process's output
+// to a file.
+func startLogged(cmd *exec.Cmd, path string) error {
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	command := append(slices.Clone(n.under), program, "agent", "--config", file)
-	n.agent = exec.Command(command[0], command[1:]...)
-	n.agent.Stdout, n.agent.Stderr = log, log
-	n.agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	return started(n.agent)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return started(cmd)
 }
 
 // twin is a node of the same name on another host: with files of its own.

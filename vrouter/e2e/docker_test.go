@@ -120,11 +120,6 @@ func (d *dockerd) host() string { return "unix://" + filepath.Join(d.home, "dock
 
 func (d *dockerd) startDaemon(t *testing.T) {
 	t.Helper()
-	log, err := os.OpenFile(filepath.Join(d.home, "dockerd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
 	// Of one that was killed; its processes' numbers are others' by now.
 	os.Remove(d.home + "/pid")
 	os.Remove(d.home + "/exec/containerd/containerd.pid")
@@ -135,9 +130,7 @@ func (d *dockerd) startDaemon(t *testing.T) {
 		"--log-level", "warn", "--bridge", "none", "--iptables=true", "--ip6tables=false", "--userland-proxy=false",
 		"--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent", "vr-"+filepath.Base(d.home))
 	d.daemon.Env = append(os.Environ(), "PATH="+d.home+"/bin:"+os.Getenv("PATH"), "container=docker", "DOCKER_IGNORE_BR_NETFILTER_ERROR=1", "XTABLES_LOCKFILE="+d.home+"/xtables.lock")
-	d.daemon.Stdout, d.daemon.Stderr = log, log
-	d.daemon.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := started(d.daemon); err != nil {
+	if err := startLogged(d.daemon, d.home+"/dockerd.log"); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, 30*time.Second, "dockerd answers", func() error {
@@ -153,16 +146,9 @@ func (d *dockerd) startDaemon(t *testing.T) {
 // devices that it makes belong.
 func (d *dockerd) startPlugin(t *testing.T) {
 	t.Helper()
-	log, err := os.OpenFile(filepath.Join(d.home, "plugin.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
 	d.plugin = exec.Command("nsenter", "--net=/run/netns/"+d.node.space, program, "--socket", d.node.config["socket"].(string),
 		"docker", "--plugin-dir", d.home+"/run/docker/plugins", "--state", d.home+"/docker.json")
-	d.plugin.Stdout, d.plugin.Stderr = log, log
-	d.plugin.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := started(d.plugin); err != nil {
+	if err := startLogged(d.plugin, d.home+"/plugin.log"); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, 10*time.Second, "the plugin serves", func() error {

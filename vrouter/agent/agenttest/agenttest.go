@@ -147,12 +147,13 @@ func (f *TwoNodes) Config(node string) config.Config {
 	}.WithDefaults()
 }
 
-// State of the fleet: network red with a port on each node and one more on a.
-func (f *TwoNodes) State(workloads map[string]*netdev.Space) model.State {
+// State of the fleet: network red with a port on each node and one more on a. encaps are
+// the encapsulations of both nodes; none: the defaults.
+func (f *TwoNodes) State(workloads map[string]*netdev.Space, encaps ...model.Encapsulation) model.State {
 	s := model.State{
 		Nodes: []model.Node{
-			{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}},
-			{Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.2")}},
+			{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}, Encapsulations: encaps},
+			{Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.2")}, Encapsulations: encaps},
 		},
 		Networks: []model.Network{{Name: "red", ID: 7, Subnets: []netip.Prefix{netip.MustParsePrefix("10.7.0.0/24"), netip.MustParsePrefix("fd07::/64")}}},
 	}

@@ -82,7 +82,7 @@ func (s *nsCache) bucketOf(l netlink.Link) (*netlink.Tbf, error) {
 	return s.buckets[l.Attrs().Index], nil
 }
 
-// HasDefault reports whether there is a default route of a family.
+// hasDefault reports whether there is a default route of a family.
 func (s *nsCache) hasDefault(family int) (bool, error) {
 	if has, known := s.defaults[family]; known {
 		return has, nil

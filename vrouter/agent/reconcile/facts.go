@@ -1,13 +1,10 @@
 package reconcile
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
-
-	"github.com/vishvananda/netlink"
 
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
@@ -110,25 +107,4 @@ func (f *facts) unreachableReasons() []string {
 // just freed cannot be used until fib.IDs.Prune.
 func numbers(l datapath.Limits) fib.Limits {
 	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs}
-}
-
-// assumedDevice is the first ifindex of assumed devices. It is far above the
-// ifindexes of real devices.
-const assumedDevice = 1 << 30
-
-// assume returns the facts as if every port had its device. links are the node's
-// devices.
-func (r *Reconciler) assume(want *Desired, links []netlink.Link) (*facts, error) {
-	self, _ := want.Self()
-	fabric, _, err := netdev.FabricDevices(r.space, netdev.ByName(links), r.config.Fabric, self.Underlay)
-	if err != nil {
-		return nil, err
-	}
-	f := factsOf(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
-	for i, p := range want.Ports {
-		if _, has := f.ports[p.Name]; !has {
-			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("device of port %s", p.Name)}
-		}
-	}
-	return &f, nil
 }

@@ -46,7 +46,7 @@ func (p *Pass) merge() {
 		return
 	}
 	p.merges = true
-	if made && p.r.Last != nil && p.r.Last.merges && p.Cause != asked {
+	if made && p.r.Last != nil && p.r.Last.merges && p.cause != asked {
 		p.mended = append(p.mended, "device "+netdev.GRODevice+" was missing")
 	}
 }

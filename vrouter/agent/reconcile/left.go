@@ -1,12 +1,10 @@
 package reconcile
 
 import (
-	"maps"
 	"net"
 	"slices"
 
 	"windtunnel/vrouter/agent/netdev"
-	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
 )
 
@@ -18,7 +16,7 @@ import (
 // node's end of the veth pair has not changed since then; else nil.
 func (p *Pass) asLeft(port model.Port) *netdev.Device {
 	last := p.r.Last
-	if p.Cause != asked || last == nil || !last.compiled || !last.whole[port.Name] {
+	if p.cause != asked || last == nil || !last.compiled || !last.whole[port.Name] {
 		return nil
 	}
 	was, known := last.Want.Port(port.Name)
@@ -40,26 +38,4 @@ func (p *Pass) sameNetworkConfig(network string) bool {
 	now, there := p.Want.Network(network)
 	was, known := p.r.Last.Want.Network(network)
 	return there && known && now.Forwarding == was.Forwarding && slices.Equal(now.Subnets, was.Subnets)
-}
-
-// listAttached lists the programs on the node's devices. In a pass for a request it
-// uses the list of the last pass.
-func (p *Pass) listAttached() {
-	p.attached = map[int]datapath.Attachment{}
-	if last := p.r.Last; p.Cause == asked && last != nil && last.attached != nil && len(last.Problems) == 0 && !p.renewed {
-		here := make(map[int]bool, len(p.wire.Here))
-		for _, l := range p.wire.Here {
-			here[l.Attrs().Index] = true
-		}
-		maps.Copy(p.attached, last.attached)
-		maps.DeleteFunc(p.attached, func(index int, _ datapath.Attachment) bool { return !here[index] })
-		return
-	}
-	all, err := p.r.Programs.Plane().Attached()
-	if err != nil {
-		p.fail("", err)
-	}
-	for _, a := range all {
-		p.attached[a.Ifindex] = a
-	}
 }

@@ -18,6 +18,7 @@ import (
 // Cause is why a pass is made.
 type Cause string
 
+// Causes of a pass.
 const (
 	Starting Cause = "start"
 	asked    Cause = "request" // the desired state changed
@@ -36,7 +37,7 @@ const (
 // by the next; it keeps nothing else from being done.
 type Pass struct {
 	r        *Reconciler
-	Cause    Cause
+	cause    Cause
 	Want     *Desired
 	links    []netlink.Link // the node's devices, once they are listed
 	wire     *netdev.Wire
@@ -65,14 +66,6 @@ type Pass struct {
 type Problem struct {
 	port string // empty: the node's
 	Text string
-}
-
-// FabricDevice is an underlay device and how it is served.
-type FabricDevice struct {
-	Link netlink.Link
-	datapath.Fabric
-	Merged  bool // the kernel merges VXLAN before the programs see it
-	guarded bool // fabric_out drops tunnel packets that the programs did not send
 }
 
 func (p *Pass) fail(port string, err error) {
@@ -126,7 +119,7 @@ func (r *Reconciler) passOver(why Cause, links []netlink.Link) *Pass {
 		return r.Last
 	}
 	began := time.Now()
-	p := &Pass{r: r, Cause: why, Want: r.Want, links: links, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation}
+	p := &Pass{r: r, cause: why, Want: r.Want, links: links, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation}
 	if p.Want == nil {
 		p.Want = NewDesired(r.config.Node, model.State{}, r.IDs)
 		p.fail("", errors.New("the store has not answered yet, and nothing is known of what it holds; what the kernel has stays as it is"))
@@ -258,7 +251,7 @@ func (p *Pass) keepTables() {
 
 // apply makes the maps equal to the tables.
 func (p *Pass) apply() {
-	if !p.compiled || p.Cause == Noticing && p.reused && !p.renewed && p.r.Last.Problems == nil {
+	if !p.compiled || p.cause == Noticing && p.reused && !p.renewed && p.r.Last.Problems == nil {
 		return // nothing that the kernel tells of changes the maps' contents
 	}
 	var err error
@@ -273,107 +266,6 @@ func (p *Pass) apply() {
 	if n > 0 && p.reused && !p.renewed && !p.r.Last.failed("") {
 		p.mended = append(p.mended, fmt.Sprintf("%d entries of the tables differed", n))
 	}
-}
-
-// many devices are attached in the way that is quickest.
-const many = 8
-
-// attach puts the programs where they are missing.
-func (p *Pass) attach() {
-	p.listAttached()
-	for i := range p.Fabric {
-		p.attachFabric(&p.Fabric[i], p.attached)
-	}
-	var bare []string // ports whose devices lack the program
-	for name, d := range p.Devices {
-		if has, ok := p.attached[d.Index()]; !ok || has.Kind != datapath.KindVif || !has.Current {
-			bare = append(bare, name)
-		}
-	}
-	slices.Sort(bare)
-	attach := p.r.Programs.Plane().AttachVif
-	if len(bare) > many {
-		attach = p.r.Programs.Plane().AttachVifOfMany
-	}
-	for _, name := range bare {
-		index := p.Devices[name].Index()
-		if err := attach(index); err != nil {
-			p.fail(name, err)
-			continue
-		}
-		p.attached[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindVif, Current: true}
-		p.changed(name, "programs attached to "+p.Devices[name].Link.Attrs().Name)
-	}
-	p.guard()
-}
-
-// guard attaches fabric_out to the fabric devices. fabric_out drops tunnel packets
-// without the programs' mark. The programs of an older agent do not set the mark. So
-// guard does nothing until every port has the current program.
-func (p *Pass) guard() {
-	for _, d := range p.Devices {
-		if !p.attached[d.Index()].Current {
-			return
-		}
-	}
-	for i := range p.Fabric {
-		f := &p.Fabric[i]
-		index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
-		has := p.attached[index]
-		if f.guarded = has.Guarded && has.Current; f.guarded {
-			continue
-		}
-		if err := p.r.Programs.Plane().GuardFabric(index); err != nil {
-			p.fail("", fmt.Errorf("guard fabric device %s: %w", name, err))
-			continue
-		}
-		f.guarded, has.Guarded = true, true
-		p.attached[index] = has
-		if had, known := p.lastFabric(index); known && had.guarded {
-			p.mended = append(p.mended, "the guard was missing on fabric device "+name)
-		}
-	}
-}
-
-const noXDPWhereMerged = "the kernel merges VXLAN packets by itself (device " + netdev.GRODevice + "), which XDP would come before"
-
-// attachFabric asks for a device's programs anew only where something differs:
-// a driver without XDP says no each time.
-func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) {
-	index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
-	had, known := p.lastFabric(index)
-	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && had.Merged == p.merges {
-		f.Fabric, f.Merged = had.Fabric, had.Merged
-		return
-	}
-	why := ""
-	if p.merges {
-		why = noXDPWhereMerged
-	}
-	now, err := p.r.Programs.Plane().AttachFabric(index, why)
-	if err != nil {
-		p.fail("", fmt.Errorf("fabric device %s: %w", name, err))
-		return
-	}
-	f.Fabric, f.Merged = now, p.merges
-	has := there[index]
-	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true, Guarded: has.Guarded && has.Current}
-	p.r.log.Info("fabric device served", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
-	if known && had.Mode == now.Mode && had.Merged == f.Merged {
-		p.mended = append(p.mended, "programs were missing on fabric device "+name)
-	}
-}
-
-func (p *Pass) lastFabric(index int) (FabricDevice, bool) {
-	if p.r.Last == nil {
-		return FabricDevice{}, false
-	}
-	for _, f := range p.r.Last.Fabric {
-		if f.Link.Attrs().Index == index {
-			return f, f.Mode != ""
-		}
-	}
-	return FabricDevice{}, false
 }
 
 // configure readies the workloads' devices and brings them up.
@@ -442,84 +334,5 @@ func (p *Pass) resolve() {
 	}
 	if err := p.r.neighbours.Keep(want); err != nil {
 		p.fail("", err)
-	}
-}
-
-// changed is told what was set on a port's devices.
-func (p *Pass) changed(port, what string) {
-	p.r.log.Info("port changed", "port", port, "change", what)
-	last := p.r.Last
-	was := last != nil && last.gen == p.gen && last.whole[port]
-	if was && p.Cause != asked && p.Cause != Starting && p.sameWays() {
-		p.mended = append(p.mended, "port "+port+": "+what)
-	}
-}
-
-// sameWays tells whether the underlay is as it was, whose MTU is the ports'.
-// Before the tables are made nothing of it shows on a port.
-func (p *Pass) sameWays() bool { return p.facts.ways == nil || p.facts.sameWays(p.r.Last.facts) }
-
-// noteWhole notes the ports that are as desired. What changes on one of them
-// later is drift, also when a pass came upon it in the middle and failed.
-func (p *Pass) noteWhole() {
-	p.whole = map[string]bool{}
-	if last := p.r.Last; last != nil && last.gen == p.gen {
-		p.whole = last.whole
-	}
-	if !p.compiled {
-		return
-	}
-	for port := range p.Devices {
-		if !p.whole[port] && !p.failed(port) {
-			p.whole[port] = true
-		}
-	}
-}
-
-// finish keeps what a pass came to, tells of it, and publishes it.
-func (r *Reconciler) finish(p *Pass) {
-	p.noteWhole()
-	r.tell(p)
-	r.Repairs += uint64(len(p.mended))
-	if p.Cause == asked {
-		r.Written.Updated += p.changes.Updated
-		r.Written.Deleted += p.changes.Deleted
-	}
-	switch {
-	case len(p.Problems) == 0:
-		r.Synced, r.retry = time.Now(), 0
-	case r.retry == 0 || p.Cause == asked:
-		r.retry = firstRetry
-	case p.Cause == Looking:
-		r.retry = min(2*r.retry, r.config.RepairInterval)
-	}
-	r.Last = p
-	p.wire, p.under, p.links = nil, nil, nil
-	r.publish()
-}
-
-// tell logs a line a change: problems when they come and go, and what was
-// mended.
-func (r *Reconciler) tell(p *Pass) {
-	before := map[string]bool{}
-	if r.Last != nil {
-		for _, q := range r.Last.Problems {
-			before[q.Text] = true
-		}
-	}
-	for _, q := range p.Problems {
-		if !before[q.Text] {
-			r.log.Warn("problem", "what", q.Text)
-		}
-		delete(before, q.Text)
-	}
-	for text := range before {
-		r.log.Info("problem solved", "what", text)
-	}
-	for _, m := range p.mended {
-		r.log.Warn("drift repaired", "what", m)
-	}
-	if p.changes != (datapath.Changes{}) {
-		r.log.Info("tables written", "updated", p.changes.Updated, "deleted", p.changes.Deleted, "cause", string(p.Cause))
 	}
 }

@@ -1,0 +1,143 @@
+package reconcile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/datapath"
+)
+
+// FabricDevice is an underlay device and how it is served.
+type FabricDevice struct {
+	Link netlink.Link
+	datapath.Fabric
+	Merged  bool // the kernel merges VXLAN before the programs see it
+	guarded bool // fabric_out drops tunnel packets that the programs did not send
+}
+
+// many devices are attached in the way that is quickest.
+const many = 8
+
+// attach puts the programs where they are missing.
+func (p *Pass) attach() {
+	p.listAttached()
+	for i := range p.Fabric {
+		p.attachFabric(&p.Fabric[i], p.attached)
+	}
+	var bare []string // ports whose devices lack the program
+	for name, d := range p.Devices {
+		if has, ok := p.attached[d.Index()]; !ok || has.Kind != datapath.KindVif || !has.Current {
+			bare = append(bare, name)
+		}
+	}
+	slices.Sort(bare)
+	attach := p.r.Programs.Plane().AttachVif
+	if len(bare) > many {
+		attach = p.r.Programs.Plane().AttachVifOfMany
+	}
+	for _, name := range bare {
+		index := p.Devices[name].Index()
+		if err := attach(index); err != nil {
+			p.fail(name, err)
+			continue
+		}
+		p.attached[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindVif, Current: true}
+		p.changed(name, "programs attached to "+p.Devices[name].Link.Attrs().Name)
+	}
+	p.guard()
+}
+
+// guard attaches fabric_out to the fabric devices. fabric_out drops tunnel packets
+// without the programs' mark. The programs of an older agent do not set the mark. So
+// guard does nothing until every port has the current program.
+func (p *Pass) guard() {
+	for _, d := range p.Devices {
+		if !p.attached[d.Index()].Current {
+			return
+		}
+	}
+	for i := range p.Fabric {
+		f := &p.Fabric[i]
+		index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
+		has := p.attached[index]
+		if f.guarded = has.Guarded && has.Current; f.guarded {
+			continue
+		}
+		if err := p.r.Programs.Plane().GuardFabric(index); err != nil {
+			p.fail("", fmt.Errorf("guard fabric device %s: %w", name, err))
+			continue
+		}
+		f.guarded, has.Guarded = true, true
+		p.attached[index] = has
+		if had, known := p.lastFabric(index); known && had.guarded {
+			p.mended = append(p.mended, "the guard was missing on fabric device "+name)
+		}
+	}
+}
+
+const noXDPWhereMerged = "the kernel merges VXLAN packets by itself (device " + netdev.GRODevice + "), which XDP would come before"
+
+// attachFabric asks for a device's programs anew only where something differs:
+// a driver without XDP says no each time.
+func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) {
+	index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
+	had, known := p.lastFabric(index)
+	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && had.Merged == p.merges {
+		f.Fabric, f.Merged = had.Fabric, had.Merged
+		return
+	}
+	why := ""
+	if p.merges {
+		why = noXDPWhereMerged
+	}
+	now, err := p.r.Programs.Plane().AttachFabric(index, why)
+	if err != nil {
+		p.fail("", fmt.Errorf("fabric device %s: %w", name, err))
+		return
+	}
+	f.Fabric, f.Merged = now, p.merges
+	has := there[index]
+	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true, Guarded: has.Guarded && has.Current}
+	p.r.log.Info("fabric device served", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
+	if known && had.Mode == now.Mode && had.Merged == f.Merged {
+		p.mended = append(p.mended, "programs were missing on fabric device "+name)
+	}
+}
+
+func (p *Pass) lastFabric(index int) (FabricDevice, bool) {
+	if p.r.Last == nil {
+		return FabricDevice{}, false
+	}
+	for _, f := range p.r.Last.Fabric {
+		if f.Link.Attrs().Index == index {
+			return f, f.Mode != ""
+		}
+	}
+	return FabricDevice{}, false
+}
+
+// listAttached lists the programs on the node's devices. In a pass for a request it
+// uses the list of the last pass.
+func (p *Pass) listAttached() {
+	p.attached = map[int]datapath.Attachment{}
+	if last := p.r.Last; p.cause == asked && last != nil && last.attached != nil && len(last.Problems) == 0 && !p.renewed {
+		here := make(map[int]bool, len(p.wire.Here))
+		for _, l := range p.wire.Here {
+			here[l.Attrs().Index] = true
+		}
+		maps.Copy(p.attached, last.attached)
+		maps.DeleteFunc(p.attached, func(index int, _ datapath.Attachment) bool { return !here[index] })
+		return
+	}
+	all, err := p.r.Programs.Plane().Attached()
+	if err != nil {
+		p.fail("", err)
+	}
+	for _, a := range all {
+		p.attached[a.Ifindex] = a
+	}
+}

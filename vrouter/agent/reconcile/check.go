@@ -1,0 +1,140 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// Check tells whether a desired state can be: valid as a whole, with this node
+// in it, and with tables that fit, had every port its device. Numbers of what
+// is no longer wanted are free from then on. links are the node's devices.
+// partial: check ignores errors that concern a single network. This is for a state
+// that is already in the store, so that the other networks work.
+func (r *Reconciler) Check(next *Desired, links []netlink.Link, partial bool) error {
+	if err := next.State.Validate(); err != nil {
+		return unfit(err)
+	}
+	if !next.HasNode() {
+		return unfit(NoSuchNode(next.Node, next.State))
+	}
+	assumed, err := r.assume(next, links)
+	if err != nil {
+		return err
+	}
+	next.ids = next.ids.Clone() // the change may still fail
+	tables, _, err := assumed.compile(next, r.config, fib.Limits{}, partial)
+	if err != nil {
+		return unfit(err)
+	}
+	next.ids.Prune()
+	return checkSizes(tables, r.Limits)
+}
+
+// checkSizes returns an error if a table exceeds its limit.
+func checkSizes(t fib.Tables, l datapath.Limits) error {
+	for _, s := range TableSizes(t, 0, l) {
+		if s.Entries > int(s.Limit) {
+			return &datapath.LimitError{Table: s.Name, Want: s.Entries, Limit: s.Limit}
+		}
+	}
+	return nil
+}
+
+// TableSizes returns the number of entries and the limit of each table.
+func TableSizes(t fib.Tables, flows int, l datapath.Limits) []TableSize {
+	hosts4, hosts6, prefixes4, prefixes6 := 0, 0, 0, 0
+	for k := range t.Routes {
+		switch four, host := k.Prefix.Addr().Is4(), k.Prefix.IsSingleIP(); {
+		case four && host:
+			hosts4++
+		case host:
+			hosts6++
+		case four:
+			prefixes4++
+		default:
+			prefixes6++
+		}
+	}
+	return []TableSize{
+		{"hosts4", hosts4, l.Routes}, {"hosts6", hosts6, l.Routes},
+		{"prefixes4", prefixes4, l.Prefixes}, {"prefixes6", prefixes6, l.Prefixes},
+		{"bridge", len(t.Bridge), l.Bridge}, {"nexthops", len(t.Nexthops), l.Nexthops},
+		{"vifs", len(t.Vifs), l.Vifs}, {"labels", len(t.ILM), l.Labels}, {"vnis", len(t.VNIs), l.Labels},
+		{"remotes", len(t.Remotes), l.Remotes}, {"senders", len(t.Senders), l.Prefixes}, {"flows", flows, l.Flows},
+	}
+}
+
+// TableSize is the number of entries of a table and its limit.
+type TableSize struct {
+	Name    string
+	Entries int
+	Limit   uint32
+}
+
+// UnfitError is the error of a state that this node cannot use.
+type UnfitError struct{ err error }
+
+func (e *UnfitError) Error() string { return e.err.Error() }
+func (e *UnfitError) Unwrap() error { return e.err }
+
+// unfit makes an error an UnfitError, unless it is a table's limit.
+func unfit(err error) error {
+	if IsLimit(err) {
+		return err
+	}
+	return &UnfitError{err}
+}
+
+// IsLimit reports whether a table or its ids are full.
+func IsLimit(err error) bool {
+	var entries *datapath.LimitError
+	var numbers *fib.LimitError
+	return errors.As(err, &entries) || errors.As(err, &numbers)
+}
+
+// NoSuchNode is the error of a state that does not have this node.
+func NoSuchNode(node string, s model.State) error {
+	names := make([]string, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	if len(names) > 10 {
+		names = append(names[:10], "…")
+	}
+	has := "it has no nodes"
+	if len(names) > 0 {
+		has = "its nodes are " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("the state does not have this node, %q: %s; add it under nodes, or apply the state to the right fleet", node, has)
+}
+
+// assumedDevice is the first ifindex of assumed devices. It is far above the
+// ifindexes of real devices.
+const assumedDevice = 1 << 30
+
+// assume returns the facts as if every port had its device. links are the node's
+// devices.
+func (r *Reconciler) assume(want *Desired, links []netlink.Link) (*facts, error) {
+	self, _ := want.Self()
+	fabric, _, err := netdev.FabricDevices(r.space, netdev.ByName(links), r.config.Fabric, self.Underlay)
+	if err != nil {
+		return nil, err
+	}
+	f := factsOf(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
+	for i, p := range want.Ports {
+		if _, has := f.ports[p.Name]; !has {
+			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("device of port %s", p.Name)}
+		}
+	}
+	return &f, nil
+}

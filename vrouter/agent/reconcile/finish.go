@@ -1,0 +1,86 @@
+package reconcile
+
+import (
+	"time"
+
+	"windtunnel/vrouter/datapath"
+)
+
+// changed is told what was set on a port's devices.
+func (p *Pass) changed(port, what string) {
+	p.r.log.Info("port changed", "port", port, "change", what)
+	last := p.r.Last
+	was := last != nil && last.gen == p.gen && last.whole[port]
+	if was && p.cause != asked && p.cause != Starting && p.sameWays() {
+		p.mended = append(p.mended, "port "+port+": "+what)
+	}
+}
+
+// sameWays tells whether the underlay is as it was, whose MTU is the ports'.
+// Before the tables are made nothing of it shows on a port.
+func (p *Pass) sameWays() bool { return p.facts.ways == nil || p.facts.sameWays(p.r.Last.facts) }
+
+// noteWhole notes the ports that are as desired. What changes on one of them
+// later is drift, also when a pass came upon it in the middle and failed.
+func (p *Pass) noteWhole() {
+	p.whole = map[string]bool{}
+	if last := p.r.Last; last != nil && last.gen == p.gen {
+		p.whole = last.whole
+	}
+	if !p.compiled {
+		return
+	}
+	for port := range p.Devices {
+		if !p.whole[port] && !p.failed(port) {
+			p.whole[port] = true
+		}
+	}
+}
+
+// finish keeps what a pass came to, tells of it, and publishes it.
+func (r *Reconciler) finish(p *Pass) {
+	p.noteWhole()
+	r.tell(p)
+	r.Repairs += uint64(len(p.mended))
+	if p.cause == asked {
+		r.Written.Updated += p.changes.Updated
+		r.Written.Deleted += p.changes.Deleted
+	}
+	switch {
+	case len(p.Problems) == 0:
+		r.Synced, r.retry = time.Now(), 0
+	case r.retry == 0 || p.cause == asked:
+		r.retry = firstRetry
+	case p.cause == Looking:
+		r.retry = min(2*r.retry, r.config.RepairInterval)
+	}
+	r.Last = p
+	p.wire, p.under, p.links = nil, nil, nil
+	r.publish()
+}
+
+// tell logs a line a change: problems when they come and go, and what was
+// mended.
+func (r *Reconciler) tell(p *Pass) {
+	before := map[string]bool{}
+	if r.Last != nil {
+		for _, q := range r.Last.Problems {
+			before[q.Text] = true
+		}
+	}
+	for _, q := range p.Problems {
+		if !before[q.Text] {
+			r.log.Warn("problem", "what", q.Text)
+		}
+		delete(before, q.Text)
+	}
+	for text := range before {
+		r.log.Info("problem solved", "what", text)
+	}
+	for _, m := range p.mended {
+		r.log.Warn("drift repaired", "what", m)
+	}
+	if p.changes != (datapath.Changes{}) {
+		r.log.Info("tables written", "updated", p.changes.Updated, "deleted", p.changes.Deleted, "cause", string(p.cause))
+	}
+}
