@@ -53,8 +53,8 @@ func start(t *testing.T, c config.Config) *running {
 	go func() {
 		r.ended <- Run(ctx, c, Options{Version: "test", Logger: slog.New(slog.NewTextHandler(testLog{t}, nil))})
 	}()
-	t.Cleanup(func() { removed(t, c) })
 	t.Cleanup(func() { r.stop(t) })
+	t.Cleanup(func() { removed(t, c) }) // by the agent, which has the programs loaded, if it still runs
 	r.wait(t)
 	return r
 }
