@@ -52,7 +52,7 @@ func (c *Client) call(ctx context.Context, method string, args, reply any) error
 	limit := c.deadline(method, args)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
-	call := c.rpc.Go(rpcName+"."+method, args, reply, make(chan *rpc.Call, 1))
+	call := c.rpc.Go(ServiceName+"."+method, args, reply, make(chan *rpc.Call, 1))
 	select {
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %s: %w", c.who, method, context.Cause(ctx))
@@ -76,9 +76,14 @@ func ask[R any](ctx context.Context, c *Client, method string, args any) (R, err
 	return *reply, nil
 }
 
-// Hello asks who is there.
+// Hello asks the agent for its description. The error is a *ProtocolError where
+// the agent's protocol is not this program's.
 func (c *Client) Hello(ctx context.Context) (Hello, error) {
-	return ask[Hello](ctx, c, "Hello", struct{}{})
+	h, err := ask[Hello](ctx, c, "Hello", struct{}{})
+	if err == nil && h.Protocol != Protocol {
+		err = &ProtocolError{c.who, h}
+	}
+	return h, err
 }
 
 // Attach makes containers and brings a system up.
@@ -145,10 +150,13 @@ type Process struct {
 	next   int
 }
 
-// Start starts a program.
+// Start starts a program. The error is a *NotFoundError where the node lacks it.
 func (c *Client) Start(ctx context.Context, args StartArgs) (*Process, error) {
-	id, err := ask[int](ctx, c, "Start", args)
-	return &Process{client: c, id: id}, err
+	s, err := ask[Started](ctx, c, "Start", args)
+	if err == nil && s.Missing != "" {
+		err = &NotFoundError{c.who, args.Argv[0], s.Missing}
+	}
+	return &Process{client: c, id: s.Process}, err
 }
 
 // Next waits at most so long for further lines or the end.

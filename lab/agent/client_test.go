@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"windtunnel/lab/meter"
 )
 
 // fake is an agent whose Follow takes as long as it is asked to wait, and whose
@@ -35,7 +37,7 @@ func serve(t *testing.T, service any) *Client {
 	t.Helper()
 	here, there := net.Pipe()
 	srv := rpc.NewServer()
-	if err := srv.RegisterName(rpcName, service); err != nil {
+	if err := srv.RegisterName(ServiceName, service); err != nil {
 		t.Fatal(err)
 	}
 	go srv.ServeConn(there)
@@ -127,5 +129,64 @@ func TestAnAnswerThatComesTooLateIsNotSeen(t *testing.T) {
 		if err != nil && e.Next != 0 {
 			t.Fatalf("%+v beside %v", e, err)
 		}
+	}
+}
+
+// stranger is an agent of another version, on a node without programs, whose
+// clock is ahead.
+type stranger struct{}
+
+const ahead = 3 * time.Hour
+
+func (stranger) Ping(struct{}, *struct{}) error { return nil }
+
+func (stranger) Hello(_ struct{}, h *Hello) error {
+	h.Protocol, h.Version = Protocol+1, "v9"
+	return nil
+}
+
+func (stranger) Start(a StartArgs, r *Started) error {
+	if a.Argv[0] == "broken" {
+		return errors.New("no such endpoint")
+	}
+	r.Missing = "not in PATH"
+	return nil
+}
+
+func (stranger) Clock(_ struct{}, at *int64) (err error) {
+	*at, err = meter.Now()
+	*at += int64(ahead)
+	return err
+}
+
+func TestAnAgentOfAnotherProtocolIsRefused(t *testing.T) {
+	_, err := serve(t, stranger{}).Hello(context.Background())
+	var p *ProtocolError
+	if !errors.As(err, &p) || p.Agent.Protocol != Protocol+1 {
+		t.Fatalf("error: %v", err)
+	}
+	for _, want := range []string{"node b's agent (windtunnel v9) speaks protocol 2", "this program speaks 1", "install this windtunnel on the node"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q lacks %q", err, want)
+		}
+	}
+}
+
+func TestAMissingProgramHasAnErrorOfItsOwnType(t *testing.T) {
+	c := serve(t, stranger{})
+	_, err := c.Start(context.Background(), StartArgs{Argv: []string{"iperf3"}})
+	var missing *NotFoundError
+	if !errors.As(err, &missing) || missing.Program != "iperf3" || err.Error() != "node b: start iperf3: not in PATH" {
+		t.Errorf("error: %v", err)
+	}
+	if _, err := c.Start(context.Background(), StartArgs{Argv: []string{"broken"}}); err == nil || errors.As(err, &missing) {
+		t.Errorf("another error: %v", err)
+	}
+}
+
+func TestTheOffsetOfANodesClockIsMeasured(t *testing.T) {
+	offset, err := serve(t, stranger{}).ClockOffset(context.Background())
+	if wrong := (offset - ahead).Abs(); err != nil || wrong > 10*time.Millisecond {
+		t.Errorf("offset %v, want %v (%v)", offset, ahead, err)
 	}
 }

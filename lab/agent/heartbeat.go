@@ -55,7 +55,7 @@ func (c *Client) watch(l *listener) {
 		}
 		if silent++; silent == pingAfter {
 			// Not waited for, as a full pipe would block the write.
-			go c.rpc.Go(rpcName+".Ping", struct{}{}, &struct{}{}, nil)
+			go c.rpc.Go(ServiceName+".Ping", struct{}{}, &struct{}{}, nil)
 		}
 	}
 	_ = c.lose(fmt.Sprintf("has not answered for %v; something has stopped it (SIGSTOP, a debugger), or it gets no CPU", lostAfter*beat))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -179,8 +180,8 @@ func (sp *spawner) start(cmd *exec.Cmd, where *space.Space) error {
 	return <-j.done
 }
 
-// Start starts a program at an endpoint and returns its number.
-func (s *Service) Start(args StartArgs, id *int) error {
+// Start starts a program at an endpoint.
+func (s *Service) Start(args StartArgs, reply *Started) error {
 	if len(args.Argv) == 0 {
 		return errors.New("start: no program is named")
 	}
@@ -189,26 +190,33 @@ func (s *Service) Start(args StartArgs, id *int) error {
 		return err
 	}
 	p, err := s.startAt(where, args)
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist): // without and with a folder in its name
+		reply.Missing = err.Error()
+		return nil
+	case errors.As(err, new(*NotFoundError)): // in a guest
+		reply.Missing = err.Error()
+		return nil
+	case err != nil:
+		return fmt.Errorf("start %s: %w", args.Argv[0], err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.processes = append(s.processes, p)
-	*id = len(s.processes) - 1
+	reply.Process = len(s.processes) - 1
 	return nil
 }
 
 func (s *Service) startAt(where place, args StartArgs) (running, error) {
 	if g := where.guest; g != nil {
-		id, err := ask[int](context.Background(), g.client, "Start", StartArgs{Argv: inGuest(args.Argv), Env: args.Env})
-		return remote{g, id}, err
+		p, err := g.client.Start(context.Background(), StartArgs{Argv: inGuest(args.Argv), Env: args.Env})
+		if err != nil {
+			return nil, err
+		}
+		return remote{g, p.id}, nil
 	}
 	p := newProcess(args.Argv, args.Env)
-	if err := p.start(s.spawner, where.space); err != nil {
-		return nil, fmt.Errorf("start %s: %w", args.Argv[0], err)
-	}
-	return p, nil
+	return p, p.start(s.spawner, where.space)
 }
 
 func (s *Service) process(id int) (running, error) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -63,5 +64,23 @@ func TestLinesOfAProgramArriveWhole(t *testing.T) {
 	}
 	if exit != 0 || len(text) != 4 || text[0] != "one" || text[1] != "two" || text[2] != "" || text[3] != "three" {
 		t.Errorf("status %d, lines %q", exit, text)
+	}
+}
+
+func TestAProgramThatIsNotInstalledIsReportedAsMissing(t *testing.T) {
+	here, err := space.Open("")
+	if err != nil {
+		t.Skip("opening this network namespace: ", err)
+	}
+	defer here.Close()
+	s := &Service{node: here, spawner: newSpawner(here)}
+	for _, name := range []string{"wt-none", "/nowhere/wt-none"} {
+		var reply Started
+		if err := s.Start(StartArgs{Argv: []string{name}}, &reply); err != nil || !strings.Contains(reply.Missing, name) {
+			t.Errorf("%s: %+v, %v", name, reply, err)
+		}
+	}
+	if err := s.Start(StartArgs{Argv: []string{"/"}}, new(Started)); err == nil {
+		t.Error("a folder was started")
 	}
 }

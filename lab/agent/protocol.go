@@ -14,14 +14,23 @@ import (
 	"windtunnel/lab/system"
 )
 
-// rpcName is the service's name on the pipe.
-const rpcName = "Agent"
+// ServiceName is the service's name on the pipe.
+const ServiceName = "Agent"
 
-// Hello says who answers.
+// Protocol is the version of the calls and of their arguments. A change that an
+// agent of another version would misread needs a new number.
+const Protocol = 1
+
+// Hello describes an agent and its node.
 type Hello struct {
-	PID     int
-	CPUs    []int // that the agent, and so all that it starts, may use
-	Version string
+	Protocol int
+	Version  string // of the windtunnel program
+	PID      int
+	CPUs     []int  // that the agent, and so all that it starts, may use
+	Kernel   string // release
+	// Boot identifies the node's running kernel. Nodes with the same one share
+	// its clock and its tasks.
+	Boot string
 }
 
 // AttachArgs bring a system up on the node.
@@ -61,6 +70,12 @@ type StartArgs struct {
 	Endpoint string // container's name; empty for the node itself
 	Argv     []string
 	Env      []string
+}
+
+// Started is a program that was started, or the reason that there is none.
+type Started struct {
+	Process int
+	Missing string // why the program was not found; empty where it was
 }
 
 // Event is what happened to a process since From.

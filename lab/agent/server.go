@@ -50,7 +50,7 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 	defer node.Close()
 	s := &Service{version: version, node: node, spawner: newSpawner(node), containers: map[string]*space.Space{}, guests: map[string]*guest{}}
 	srv := rpc.NewServer()
-	if err := srv.RegisterName(rpcName, s); err != nil {
+	if err := srv.RegisterName(ServiceName, s); err != nil {
 		return fmt.Errorf("register the agent's service: %w", err)
 	}
 	srv.ServeConn(Pipe{in, out})
@@ -78,7 +78,12 @@ func (s *Service) Hello(_ struct{}, reply *Hello) error {
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return fmt.Errorf("read the agent's CPU affinity: %w", err)
 	}
-	reply.PID, reply.Version = os.Getpid(), s.version
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return fmt.Errorf("read the kernel's release: %w", err)
+	}
+	reply.Protocol, reply.Version, reply.PID = Protocol, s.version, os.Getpid()
+	reply.Kernel, reply.Boot = unix.ByteSliceToString(name.Release[:]), Boot()
 	for c := range len(set) * 64 {
 		if set.IsSet(c) {
 			reply.CPUs = append(reply.CPUs, c)

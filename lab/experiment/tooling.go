@@ -160,7 +160,7 @@ func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error 
 	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv, Env: p.Env})
 	if err != nil {
 		kind := sample.ToolFailed
-		if strings.Contains(err.Error(), "executable file not found") {
+		if errors.As(err, new(*agent.NotFoundError)) {
 			kind = sample.ToolMissing
 		}
 		return failed(kind, "start the %s of %s: %w", p.Role, t.tool.Name(), err)
