@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/validity"
 )
@@ -16,11 +15,13 @@ const idleCheck = time.Second
 
 // busy names the programs that use this machine's CPUs before a run. It returns
 // "" if the CPUs are idle or the kernel does not report their use.
-func busy(ctx context.Context, watch experiment.Watch, cpus []int) string {
-	if watch.Foreign == nil {
+func busy(ctx context.Context, cpus []int) string {
+	m, err := foreign.Open(cpus)
+	if err != nil {
 		return ""
 	}
-	before, err := watch.Foreign.Read()
+	defer m.Close()
+	before, err := m.Read()
 	if err != nil {
 		return ""
 	}
@@ -30,7 +31,7 @@ func busy(ctx context.Context, watch experiment.Watch, cpus []int) string {
 		return ""
 	case <-time.After(idleCheck):
 	}
-	after, err := watch.Foreign.Read()
+	after, err := m.Read()
 	if err != nil {
 		return ""
 	}

@@ -109,7 +109,7 @@ func diagnose(f *probe.Facts, distance string) (*diagnosis, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.Suites = append(d.Suites, foundSuite{name, plan.Title, len(plan.Scenarios), d.shortened(experiment.Skips(plan, f))})
+		d.Suites = append(d.Suites, foundSuite{name, plan.Title, len(plan.Scenarios), d.shortened(experiment.Skips(plan, executorHere(f), f))})
 	}
 	return d, nil
 }

@@ -82,7 +82,7 @@ func diagnoseBriefly(out io.Writer, f *probe.Facts) error {
 	if err != nil {
 		return err
 	}
-	skips := experiment.Skips(plan, f)
+	skips := experiment.Skips(plan, executorHere(f), f)
 	if len(skips) == 0 {
 		fmt.Fprintf(out, "everything that `run quick` needs is here: kernel %s, %s\n", f.Release, phrase.Count(len(f.UsableCPUs()), "CPU"))
 	}

@@ -54,7 +54,8 @@ func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
 	if err != nil {
 		return fmt.Errorf("find the windtunnel program: %w", err)
 	}
-	x := &netns.Executor{CPUs: probe.Probe().UsableCPUs(), Agent: []string{self, "agent"}}
+	x := executorHere(probe.Probe())
+	x.Agent = []string{self, "agent"}
 	sc := &plan.Scenarios[0]
 	b, err := experiment.NewBench(ctx, x, netns.LabID(plan.Suite), sc, plan.Nodes)
 	if err != nil {

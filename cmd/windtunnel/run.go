@@ -19,7 +19,6 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
-	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/profile"
@@ -182,11 +181,12 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	}
 	if o.dryRun && plan != nil {
 		facts := probe.Probe()
-		if _, err := o.cpus.place(facts); err != nil {
+		var err error
+		if o.placement, err = o.cpus.place(facts); err != nil {
 			return err
 		}
-		plan.Skipped = experiment.Skips(plan, facts)
-		_, err := io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped))
+		plan.Skipped = experiment.Skips(plan, o.executor(facts), facts)
+		_, err = io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped))
 		return err
 	}
 	if os.Geteuid() != 0 {
@@ -218,6 +218,16 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	}
 	return s.measure(ctx)
 }
+
+// executor makes testbeds of the usable CPUs, divided as --cpus asks.
+func (o *runOptions) executor(f *probe.Facts) *netns.Executor {
+	x := executorHere(f)
+	x.Given = o.placement.layout
+	return x
+}
+
+// executorHere makes testbeds on this machine.
+func executorHere(f *probe.Facts) *netns.Executor { return &netns.Executor{CPUs: f.UsableCPUs()} }
 
 // oneSource refuses a run without a plan, and one with two.
 func (o *runOptions) oneSource(args []string) error {
@@ -287,7 +297,7 @@ func (s *runner) open(plan *suite.Plan) error {
 		seed = rand.Uint64()>>11 + 1 // as long as JSON's numbers are exact
 	}
 	s.plan = plan
-	skipped := experiment.Skips(plan, s.facts)
+	skipped := experiment.Skips(plan, s.options.executor(s.facts), s.facts)
 	if why := nothingRuns(plan, skipped); why != "" {
 		fmt.Fprint(os.Stderr, why)
 		return exitNothing
@@ -368,14 +378,14 @@ func (s *runner) measure(ctx context.Context) error {
 	s.plan.Skipped = s.run.Skipped
 	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, phrase.Count(len(s.plan.Scenarios)-len(s.run.Skipped), "scenario"), s.trials(),
 		units.FormatDuration(float64(s.plan.Estimate())), units.FormatDuration(float64(s.plan.WorstCase())), renderSkips(s.run.Skipped))
-	watch, done := watchMachine(s.facts.UsableCPUs())
-	defer done()
-	fmt.Fprint(os.Stderr, busy(ctx, watch, s.facts.UsableCPUs()))
+	fmt.Fprint(os.Stderr, busy(ctx, s.facts.UsableCPUs()))
+	x := s.options.executor(s.facts)
+	x.Agent = []string{self, "agent"}
 	view := newView(s.plan, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
 	e := &experiment.Experiment{
 		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: self, Attempts: attempts,
-		Executor: &netns.Executor{CPUs: s.facts.UsableCPUs(), Layout: s.options.placement.layout, Agent: []string{self, "agent"}},
-		Skipped:  s.run.Skipped, History: s.history, Watch: watch, Lenient: s.run.Options.Lenient,
+		Executor: x,
+		Skipped:  s.run.Skipped, History: s.history, Lenient: s.run.Options.Lenient,
 		Profiling: experiment.Profiling{Rate: s.run.Options.ProfileRate, Blocks: s.run.Options.ProfileBlocks},
 		FineIdle:  s.run.Environment.CPUMeter == meter.IdleMethod(true),
 		Distance:  condition.Choice(s.options.cpus.distance),
@@ -479,14 +489,4 @@ func groupSkips(skips map[string]string) (groups []skipGroup) {
 		groups = append(groups, skipGroup{why, ids[why]})
 	}
 	return groups
-}
-
-// watchMachine meters what other programs take of the CPUs, where the kernel
-// allows that.
-func watchMachine(cpus []int) (experiment.Watch, func()) {
-	m, err := foreign.Open(cpus)
-	if err != nil {
-		return experiment.Watch{Why: err.Error()}, func() {}
-	}
-	return experiment.Watch{Foreign: m}, m.Close
 }

@@ -54,7 +54,7 @@ func listSuites(out io.Writer, facts *probe.Facts) error {
 		}
 		here := ""
 		if facts.Root() {
-			plan.Skipped = experiment.Skips(plan, facts)
+			plan.Skipped = experiment.Skips(plan, executorHere(facts), facts)
 			here = runsHere(len(plan.Scenarios)-len(plan.Skipped), len(plan.Scenarios)) + "\t"
 			if len(plan.Skipped) > 0 {
 				hint = "`windtunnel doctor` says why scenarios cannot run here, and how to change that"

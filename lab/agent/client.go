@@ -128,8 +128,8 @@ func (c *Client) MeterTrack(ctx context.Context, args TrackArgs) error {
 }
 
 // MeterRead takes a full reading.
-func (c *Client) MeterRead(ctx context.Context) (meter.Reading, error) {
-	return ask[meter.Reading](ctx, c, "MeterRead", struct{}{})
+func (c *Client) MeterRead(ctx context.Context) (NodeReading, error) {
+	return ask[NodeReading](ctx, c, "MeterRead", struct{}{})
 }
 
 // MeterGlance takes a light reading.

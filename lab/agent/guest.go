@@ -44,7 +44,7 @@ func queuesOf(e suite.Endpoint) int { return min(max(e.CPUs, 1), mostQueues) }
 // boot starts a machine for each endpoint, all at once, and returns when every
 // guest's device is as the system wants it.
 func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, reply *Attached) error {
-	base, err := s.machine(ctx, args, reply)
+	base, err := s.machineConfig(ctx, args, reply)
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 	return errors.Join(errs...)
 }
 
-// machine is what all VMs of the node have in common.
-func (s *Service) machine(ctx context.Context, args AttachArgs, reply *Attached) (vm.Config, error) {
+// machineConfig is the configuration that all VMs of the node share.
+func (s *Service) machineConfig(ctx context.Context, args AttachArgs, reply *Attached) (vm.Config, error) {
 	c := vm.Config{CPUs: max(args.Endpoint.CPUs, 1), Memory: args.Endpoint.Memory, Queues: queuesOf(args.Endpoint)}
 	if _, err := exec.LookPath(vm.Program); err != nil {
 		return c, fmt.Errorf("VMs need %s, which is not installed; get it with: apt-get install qemu-system-x86", vm.Program)

@@ -101,10 +101,10 @@ func (g *guest) read() (meter.NamespaceReading, error) {
 	if err != nil {
 		return meter.NamespaceReading{}, err
 	}
-	if len(r.Namespaces) != 1 {
+	if len(r.Node.Namespaces) != 1 {
 		return meter.NamespaceReading{}, errors.New("the meter of VM " + g.name + " has read no namespace")
 	}
-	n := r.Namespaces[0]
+	n := r.Node.Namespaces[0]
 	n.Name = g.name
 	reorder(n.Devices, g.hops)
 	return n, nil

@@ -99,16 +99,24 @@ func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
 	return nil
 }
 
-// MeterRead takes a full reading.
-func (s *Service) MeterRead(_ struct{}, r *meter.Reading) error {
+// MeterRead takes a full reading. The node comes first: then the cost of the
+// rest is inside the window at its start, where it is subtracted, and outside at
+// its end.
+func (s *Service) MeterRead(_ struct{}, r *NodeReading) error {
 	m, err := s.theMeter()
 	if err != nil {
 		return err
 	}
-	if *r, err = m.Read(); err != nil {
+	if r.Node, err = m.Read(); err != nil {
 		return err
 	}
-	return s.readGuests(r)
+	if err := s.readGuests(&r.Node); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Machine, err = s.machine.read()
+	return err
 }
 
 // MeterGlance takes a light reading.

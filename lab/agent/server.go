@@ -34,6 +34,7 @@ type Service struct {
 	meter      *meter.Meter
 	hops       []hop // that it reads
 	series     *series
+	machine    machine          // closed where another node's agent watches it
 	sampler    *profile.Sampler // while a CPU profile is taken
 
 	booting sync.Mutex
@@ -58,6 +59,7 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 	s.killAll()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.machine.close()
 	return errors.Join(s.abandonProfile(), s.stopGuests())
 }
 

@@ -26,6 +26,7 @@ type Bench struct {
 	MTU     int // of the endpoints' devices
 
 	devices  [][]system.Device // by node
+	clocks   []time.Duration   // by node: how far its CLOCK_MONOTONIC is ahead of the engine's
 	settings space.Settings
 	proof    int      // bytes that the proof of connectivity moves each way
 	warnings []string // warnings of every trial on this system
@@ -83,6 +84,9 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
 		}
 	}()
+	if err := b.compareClocks(ctx); err != nil {
+		return nil, err
+	}
 	plan := placeContainers(sys, sc, nodes)
 	if err := b.attach(ctx, sys, sc, plan); err != nil {
 		return nil, errors.Join(err, b.detach(context.WithoutCancel(ctx)))
@@ -90,6 +94,26 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	b.pair(sc, plan)
 	return b, nil
 }
+
+// compareClocks measures the clocks of the nodes that run another kernel than the
+// engine does, and notes these kernels.
+func (b *Bench) compareClocks(ctx context.Context) (err error) {
+	nodes := b.Testbed.Nodes()
+	b.clocks = make([]time.Duration, len(nodes))
+	for i, n := range nodes {
+		if sameKernel(n, agent.Boot()) {
+			continue
+		}
+		if b.clocks[i], err = n.Agent().ClockOffset(ctx); err != nil {
+			return fmt.Errorf("compare the clock of node %s: %w", n.Name(), err)
+		}
+		b.settings.Note(n.Name()+" kernel", n.Hello().Kernel)
+	}
+	return nil
+}
+
+// sameKernel reports whether a node runs the kernel with this boot ID.
+func sameKernel(n testbed.Node, boot string) bool { return boot != "" && n.Hello().Boot == boot }
 
 // Settings returns the network settings of every namespace, by node and container.
 func (b *Bench) Settings() space.Settings { return b.settings }
@@ -188,7 +212,7 @@ func (b *Bench) attach(ctx context.Context, sys system.System, sc *suite.Scenari
 	var attaching sync.WaitGroup
 	for i, n := range nodes {
 		attaching.Go(func() {
-			args := n.Place()
+			args := n.Attachment()
 			args.System, args.Containers, args.Everywhere = sys.Name(), plan[i], plan
 			args.Endpoint, args.Programs = sc.Endpoint, programs(sc)
 			a, err := n.Agent().Attach(ctx, args)

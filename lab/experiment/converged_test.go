@@ -79,7 +79,7 @@ func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
 				}
 			}()
 			// Ports, and so links, are by chance: until every link has had a flow.
-			team := b.Testbed.Nodes()[1].Place().Team
+			team := b.Testbed.Nodes()[1].Attachment().Team
 			for range 24 {
 				if err := b.Prove(context.Background(), 4); err != nil {
 					t.Fatal(err)

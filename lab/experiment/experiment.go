@@ -32,8 +32,6 @@ type Experiment struct {
 	// is called after each block beyond the plan's trials, if the plan has a
 	// precision.
 	Imprecise func(samples []sample.Sample) bool
-	// Watch meters programs outside the experiment during all trials.
-	Watch Watch
 	// Lenient lets trials count that fail a gate. The gate becomes a flag.
 	Lenient bool
 	// Profiling adds trials with CPU profiles.
@@ -220,11 +218,8 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, l
 	if err := b.Prove(ctx, sc.Workload.IPVersion); err != nil {
 		return b.withOutput(ctx, err)
 	}
-	if err := e.Watch.allow(ctx, b); err != nil {
-		return err
-	}
 	run := &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, watch: e.Watch, conditions: &e.conditions, last: last, fineIdle: e.FineIdle,
+		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, conditions: &e.conditions, last: last, fineIdle: e.FineIdle,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	}
 	if t.Profiled {

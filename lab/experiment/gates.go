@@ -2,83 +2,76 @@ package experiment
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
+	"os"
 	"slices"
 	"time"
 
+	"windtunnel/lab/agent"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/testbed"
 	"windtunnel/lab/validity"
 )
-
-// Watch meters the CPU time of programs outside the experiment.
-type Watch struct {
-	Foreign *foreign.Meter // nil where the kernel does not allow it
-	Why     string         // reason for a nil Foreign
-}
-
-// allow registers the bench's programs, so that their CPU time is not foreign.
-func (w Watch) allow(ctx context.Context, b *Bench) error {
-	if w.Foreign == nil {
-		return nil
-	}
-	var namespaces []uint32
-	var processes []int
-	for _, n := range b.Testbed.Nodes() {
-		id, err := n.Agent().Identity(ctx)
-		if err != nil {
-			return err
-		}
-		namespaces = append(namespaces, id.Namespaces...)
-		processes = append(processes, id.PID)
-	}
-	return w.Foreign.Allow(namespaces, processes)
-}
 
 // quietFor is how long the fabric must be quiet after the tools have ended.
 const quietFor = 50 * time.Millisecond
 
-// gates holds the readings that only the gates need.
+// gates holds the settings and readings that only the gates need.
 type gates struct {
-	watch  Watch
-	others *meter.Meter // CPUs without a part in the experiment; nil where there are none
-	quiet  *float64     // bits per second on the fabric after the tools' end
+	watchers []int    // by metered node: the metered node whose agent watches their machine
+	blind    []string // by watcher: why foreign CPU time is not known there; empty where it is
+	quiet    *float64 // bits per second on the fabric after the tools' end
 }
 
-// gateEdge holds these readings at one edge of the window.
-type gateEdge struct {
-	foreign map[int]foreign.Usage
-	others  meter.Reading
+// watchMachines makes one agent on each machine watch what runs there outside the
+// experiment.
+func (m *metering) watchMachines(ctx context.Context) error {
+	m.gates.blind = make([]string, len(m.nodes))
+	for i, n := range m.nodes {
+		first := slices.IndexFunc(m.nodes[:i], func(o testbed.Node) bool { return sameKernel(o, n.Hello().Boot) })
+		if first >= 0 {
+			m.gates.watchers = append(m.gates.watchers, first)
+			continue
+		}
+		args, err := m.traffic.bench.watch(ctx, n)
+		if err != nil {
+			return err
+		}
+		reply, err := n.Agent().MachineWatch(ctx, args)
+		if err != nil {
+			return err
+		}
+		m.gates.watchers = append(m.gates.watchers, i)
+		m.gates.blind[i] = reply.Blind
+	}
+	return nil
 }
 
-func newGates(watch Watch, b *Bench) (*gates, error) {
-	layout := b.Testbed.Layout()
-	taken := slices.Concat(append(layout.Nodes, layout.Wire, layout.Engine)...)
-	others, err := meter.NewOthers(taken)
-	if err != nil {
-		return nil, err
+// watch describes the experiment on the machine of a node: the bench's programs and
+// CPUs there, and the engine's if it runs there too.
+func (b *Bench) watch(ctx context.Context, on testbed.Node) (args agent.WatchArgs, err error) {
+	for _, n := range b.Testbed.Nodes() {
+		if n != on && !sameKernel(n, on.Hello().Boot) {
+			continue
+		}
+		id, err := n.Agent().Identity(ctx)
+		if err != nil {
+			return args, err
+		}
+		args.Nodes = append(args.Nodes, n.CPUs()...)
+		args.Namespaces = append(args.Namespaces, id.Namespaces...)
+		args.Processes = append(args.Processes, id.PID)
 	}
-	return &gates{watch: watch, others: others}, nil
-}
-
-func (g *gates) read() (e gateEdge, err error) {
-	if g.watch.Foreign != nil {
-		e.foreign, err = g.watch.Foreign.Read()
+	args.Taken = slices.Clone(args.Nodes)
+	if sameKernel(on, agent.Boot()) {
+		layout := b.Testbed.Layout()
+		args.Taken = append(append(args.Taken, layout.Wire...), layout.Engine...)
+		args.Processes = append(args.Processes, os.Getpid())
 	}
-	if g.others != nil {
-		var otherErr error
-		e.others, otherErr = g.others.Read()
-		err = errors.Join(err, otherErr)
-	}
-	return e, err
-}
-
-func (g *gates) close() {
-	if g.others != nil {
-		g.others.Close()
-	}
+	return args, nil
 }
 
 // listen measures the traffic on the fabric after the tools' end.
@@ -109,13 +102,14 @@ func (m *metering) judge(deltas []*meter.Delta) error {
 		Window: deltas[0].Seconds, Step: seriesInterval.Seconds(),
 		Quiet: m.gates.quiet, Stray: map[int]float64{}, Unknown: map[sample.GateName]string{},
 	}
-	if m.gates.watch.Foreign == nil {
-		in.Unknown[sample.ForeignCPU] = m.gates.watch.Why
-	}
 	for i, n := range m.nodes {
 		side := validity.Side{Node: n.Name(), CPUs: len(n.CPUs()), Readings: m.readings(i)}
-		if m.gates.watch.Foreign != nil {
-			used := foreign.Between(m.start.gates.foreign, m.end.gates.foreign, n.CPUs())
+		watcher := m.gates.watchers[i]
+		before, after := m.start.machines[watcher], m.end.machines[watcher]
+		if why := m.gates.blind[watcher]; why != "" {
+			in.Unknown[sample.ForeignCPU] = why
+		} else {
+			used := foreign.Between(before.Foreign, after.Foreign, n.CPUs())
 			side.Foreign = &used.Foreign
 			side.Culprit, side.CulpritTook = used.Culprit()
 		}
@@ -123,22 +117,34 @@ func (m *metering) judge(deltas []*meter.Delta) error {
 			s.Metrics.Set([...]sample.Metric{sample.SenderForeignCPU, sample.ReceiverForeignCPU}[i], percent)
 		}
 		in.Sides = append(in.Sides, side)
-	}
-	if m.gates.others != nil {
-		d, err := meter.Window(m.start.gates.others, m.end.gates.others)
-		if err != nil {
-			return fmt.Errorf("read the CPUs without a part in the experiment: %w", err)
+		if err := addStray(in.Stray, before.Others, after.Others); err != nil {
+			return err
 		}
-		in.Stray = d.SoftirqShares()
-	}
-	if step, ok := meter.WallStep(m.start.nodes[0], m.end.nodes[0]); ok {
-		seconds := step.Seconds()
-		in.ClockStep = &seconds
+		if step, ok := meter.WallStep(m.start.nodes[i], m.end.nodes[i]); ok && (in.ClockStep == nil || step.Abs().Seconds() > math.Abs(*in.ClockStep)) {
+			seconds := step.Seconds()
+			in.ClockStep = &seconds
+		}
 	}
 	var unjudged []string
 	s.Gates, s.Flags, unjudged = validity.Judge(in, validity.Default)
 	for _, why := range unjudged {
 		s.Warnings = append(s.Warnings, "not checked: "+why)
+	}
+	return nil
+}
+
+// addStray adds the softirq shares of a machine's CPUs without a part in the
+// experiment.
+func addStray(stray map[int]float64, before, after meter.Reading) error {
+	if len(before.CPUs) == 0 {
+		return nil
+	}
+	d, err := meter.Window(before, after)
+	if err != nil {
+		return fmt.Errorf("read the CPUs without a part in the experiment: %w", err)
+	}
+	for cpu, share := range d.SoftirqShares() {
+		stray[cpu] = max(stray[cpu], share)
 	}
 	return nil
 }

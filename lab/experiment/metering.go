@@ -32,17 +32,17 @@ type metering struct {
 	series  [][]meter.Light // by node
 
 	profiles   []*folded.Profile // by node; empty without the profiler
-	gates      *gates
+	gates      gates
 	conditions *recording
 }
 
 // edge holds all readings at one edge of the window.
 type edge struct {
-	nodes  []meter.Reading
-	wire   meter.Reading
-	clock  map[int]float64
-	engine float64 // CPU seconds
-	gates  gateEdge
+	nodes    []meter.Reading
+	machines []agent.MachineReading // by node; of the gates' watchers only
+	wire     meter.Reading
+	clock    map[int]float64
+	engine   float64 // CPU seconds
 }
 
 const (
@@ -63,7 +63,7 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 	if m.wire, err = t.bench.Testbed.Fabric().Meter(); err != nil {
 		return nil, fmt.Errorf("meter the fabric's ports: %w", err)
 	}
-	if m.gates, err = newGates(t.watch, t.bench); err != nil {
+	if err := m.watchMachines(ctx); err != nil {
 		return nil, err
 	}
 	tm := t.scenario.Timing
@@ -87,10 +87,11 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 }
 
 // probe measures the distance between the first CPUs of the two nodes; nil
-// where they share them, or where it is not wanted.
+// where they share them or are on another machine, or where it is not wanted.
 func (t *tooling) probe() (*distance.Probe, error) {
 	layout := t.bench.Testbed.Layout()
-	if layout.Shared || len(layout.Nodes) < 2 || t.conditions.choice == condition.Off {
+	elsewhere := slices.ContainsFunc(t.bench.Testbed.Nodes(), func(n testbed.Node) bool { return !sameKernel(n, agent.Boot()) })
+	if elsewhere || layout.Shared || len(layout.Nodes) < 2 || t.conditions.choice == condition.Off {
 		return nil, nil
 	}
 	return t.conditions.between(layout.Nodes[0][0], layout.Nodes[1][0])
@@ -168,11 +169,14 @@ func (m *metering) track(ctx context.Context) error {
 
 // read takes all readings of one edge, those of the nodes in parallel.
 func (m *metering) read(ctx context.Context) (edge, error) {
-	e := edge{nodes: make([]meter.Reading, len(m.nodes))}
+	e := edge{nodes: make([]meter.Reading, len(m.nodes)), machines: make([]agent.MachineReading, len(m.nodes))}
 	errs := make([]error, len(m.nodes))
 	var reading sync.WaitGroup
 	for i, n := range m.nodes {
-		reading.Go(func() { e.nodes[i], errs[i] = n.Agent().MeterRead(ctx) })
+		reading.Go(func() {
+			r, err := n.Agent().MeterRead(ctx)
+			e.nodes[i], e.machines[i], errs[i] = r.Node, r.Machine, err
+		})
 	}
 	clock, err := m.traffic.bench.Testbed.Fabric().Clock()
 	e.clock = clock
@@ -185,8 +189,7 @@ func (m *metering) read(ctx context.Context) (edge, error) {
 	var u syscall.Rusage
 	errs = append(errs, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	e.engine = time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-	e.gates, err = m.gates.read()
-	return e, errors.Join(append(errs, err)...)
+	return e, errors.Join(errs...)
 }
 
 // watch reports the traffic until the window ends.
@@ -239,7 +242,8 @@ func (m *metering) show(before, now []meter.Light) {
 	}
 }
 
-// stop ends the meters and fetches the series.
+// stop ends the meters and fetches the series. From then on all times are the
+// engine's.
 func (m *metering) stop(ctx context.Context) error {
 	var errs []error
 	for _, n := range m.nodes {
@@ -247,7 +251,23 @@ func (m *metering) stop(ctx context.Context) error {
 		m.series = append(m.series, points)
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, m.conditions.finish(), m.stopProfiles(ctx))...)
+	errs = append(errs, m.conditions.finish(), m.stopProfiles(ctx))
+	m.alignClocks()
+	return errors.Join(errs...)
+}
+
+// alignClocks converts the times of the nodes' readings to the engine's clock.
+func (m *metering) alignClocks() {
+	for i, ahead := range m.traffic.bench.clocks[:len(m.nodes)] {
+		for _, e := range []*edge{&m.start, &m.end} {
+			if e.nodes != nil {
+				e.nodes[i].Mono -= int64(ahead)
+			}
+		}
+		for j := range m.series[i] {
+			m.series[i][j].Mono -= int64(ahead)
+		}
+	}
 }
 
 // close closes the engine's meters.
@@ -255,7 +275,6 @@ func (m *metering) close() {
 	if m.wire != nil {
 		m.wire.Close()
 	}
-	m.gates.close()
 	if m.conditions != nil {
 		_ = m.conditions.finish() // stop has returned this error, or the trial has no figures
 	}

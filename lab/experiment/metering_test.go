@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/lab/agent"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/distance"
 	"windtunnel/lab/meter"
@@ -59,16 +60,17 @@ func paperTrial(t *testing.T) (*metering, tool.Measurement) {
 	}
 	m := &metering{
 		traffic: &tooling{
-			bench:      &Bench{Testbed: paperTestbed{}, Pairs: []Pair{{Sender: Endpoint{Node: a}, Receiver: Endpoint{Node: b}}}, MTU: 1500},
+			bench:      &Bench{Testbed: paperTestbed{}, clocks: make([]time.Duration, 2), Pairs: []Pair{{Sender: Endpoint{Node: a}, Receiver: Endpoint{Node: b}}}, MTU: 1500},
 			scenario:   sc,
 			sample:     &sample.Sample{},
 			conditions: &conditions{choice: condition.Auto},
 			tool:       builtin,
 		},
 		nodes:      []testbed.Node{a, b},
-		gates:      &gates{watch: Watch{Why: "foreign programs cannot be seen"}},
+		gates:      gates{watchers: []int{0, 0}, blind: []string{"foreign programs cannot be seen", ""}},
 		conditions: &recording{},
 	}
+	m.start.machines, m.end.machines = make([]agent.MachineReading, 2), make([]agent.MachineReading, 2)
 	m.start.nodes = []meter.Reading{paperReading("a", 0, 0, 0), paperReading("b", 1, 0, 0)}
 	m.end.nodes = []meter.Reading{paperReading("a", 0, 40, 0), paperReading("b", 1, 20, paperBytes+52*paperFrames)}
 	m.end.engine = 0.01
@@ -175,9 +177,9 @@ func TestConditionsOfTheMachineAreGates(t *testing.T) {
 			}
 		}, sample.Steal},
 		"a compiler on the receiver's CPU": {func(m *metering) {
-			m.gates.watch = Watch{Foreign: new(foreign.Meter)}
-			m.start.gates.foreign = map[int]foreign.Usage{1: {Foreign: 3}}
-			m.end.gates.foreign = map[int]foreign.Usage{1: {Foreign: 3.4, Top: []foreign.Task{{Comm: "compile", TGID: 99, Seconds: 0.4}}}}
+			m.gates.blind[0] = ""
+			m.start.machines[0].Foreign = map[int]foreign.Usage{1: {Foreign: 3}}
+			m.end.machines[0].Foreign = map[int]foreign.Usage{1: {Foreign: 3.4, Top: []foreign.Task{{Comm: "compile", TGID: 99, Seconds: 0.4}}}}
 		}, sample.ForeignCPU},
 		"CPUs that the host moves all the time": {func(m *metering) {
 			m.apart(50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50)

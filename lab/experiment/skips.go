@@ -12,12 +12,12 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// Skips returns why scenarios cannot run on the machine that the facts describe:
-// scenario ID → reason. Scenarios that can run are absent.
-func Skips(plan *suite.Plan, facts *probe.Facts) map[string]string {
+// Skips returns why scenarios cannot run in an executor's testbeds, whose machine the
+// facts describe: scenario ID → reason. Scenarios that can run are absent.
+func Skips(plan *suite.Plan, x testbed.Executor, facts *probe.Facts) map[string]string {
 	skips := map[string]string{}
 	for i := range plan.Scenarios {
-		if why := skip(&plan.Scenarios[i], plan.Nodes, facts); why != "" {
+		if why := skip(&plan.Scenarios[i], plan.Nodes, x, facts); why != "" {
 			skips[plan.Scenarios[i].ID] = why
 		}
 	}
@@ -25,10 +25,13 @@ func Skips(plan *suite.Plan, facts *probe.Facts) map[string]string {
 }
 
 // skip returns all reasons why a scenario cannot run; "" if it can.
-func skip(sc *suite.Scenario, nodes int, facts *probe.Facts) string {
+func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts) string {
 	var why []string
-	if _, err := testbed.PlanCPUs(facts.UsableCPUs(), nodes); err != nil {
+	layout, err := x.Layout(nodes)
+	if err != nil {
 		why = append(why, err.Error())
+	} else {
+		why = tooFewCPUs(sc, len(layout.Nodes[0]))
 	}
 	sys, err := system.ByName(sc.System)
 	if err != nil {
@@ -41,8 +44,7 @@ func skip(sc *suite.Scenario, nodes int, facts *probe.Facts) string {
 		why = append(why, err.Error())
 	}
 	why = append(why, lacksForVMs(sys, sc, facts)...)
-	why = append(why, tooFewCPUs(sc, nodes, facts)...)
-	why = append(why, lacksFeatures(fabricFeatures(sc.Fabric), facts)...)
+	why = append(why, lacksFeatures(x.Features(sc.Fabric), facts)...)
 	why = append(why, LacksFor(sys, facts)...)
 	tl, ok := tool.ByName(sc.Tool)
 	if !ok {
@@ -83,13 +85,8 @@ func lacksPrograms(programs []program.Program, facts *probe.Facts) (why []string
 }
 
 // tooFewCPUs names a setting that spreads work over more CPUs than a node has. The
-// figures of such a setting would be meaningless.
-func tooFewCPUs(sc *suite.Scenario, nodes int, facts *probe.Facts) (why []string) {
-	layout, err := testbed.PlanCPUs(facts.UsableCPUs(), nodes)
-	if err != nil {
-		return nil // skip reports this separately
-	}
-	has := len(layout.Nodes[0])
+// figures of such a setting would be meaningless. has is the number of CPUs per node.
+func tooFewCPUs(sc *suite.Scenario, has int) (why []string) {
 	lack := func(what string, needs int) {
 		if has < needs {
 			why = append(why, fmt.Sprintf("%s: needs %d CPUs per node, this machine gives %d", what, needs, has))
@@ -102,18 +99,6 @@ func tooFewCPUs(sc *suite.Scenario, nodes int, facts *probe.Facts) (why []string
 		lack("an endpoint's receive work spread over CPUs", 2)
 	}
 	return why
-}
-
-// fabricFeatures lists the kernel features that a fabric needs.
-func fabricFeatures(f suite.Fabric) []string {
-	features := []string{"netns", "veth"}
-	if f.Kind == suite.Wire {
-		features = append(features, "clsact", "bpf")
-	}
-	if f.Rate > 0 {
-		features = append(features, "tbf")
-	}
-	return features
 }
 
 // Programs lists the executables that a plan's tools and systems need, each once.

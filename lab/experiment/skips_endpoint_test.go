@@ -22,7 +22,7 @@ func TestWhatASharedCPUWouldMakeMeaninglessIsSkippedWithTheNumbers(t *testing.T)
 		{6, map[string]string{"queues": "needs 3 CPUs per node, this machine gives 2"}}, // one for the wire, one for the engine
 		{8, nil},
 	} {
-		skips := Skips(plan, machine(c.cpus))
+		skips := skipsOn(plan, machine(c.cpus))
 		if len(skips) != len(c.want) {
 			t.Errorf("%d CPUs: %v are skipped, want %v", c.cpus, skips, c.want)
 		}
@@ -38,7 +38,7 @@ func TestRawHasNoEndpointsToSetAndIsRefusedWithTheReason(t *testing.T) {
 	for _, e := range []suite.Endpoint{{Spread: true}, {NoSegmentation: true}} {
 		sc := scenario("raw", func(sc *suite.Scenario) { sc.Endpoint = e })
 		const say = "raw has no endpoints of its own"
-		if why := Skips(planOf(sc), machine(8))["raw"]; !strings.Contains(why, say) {
+		if why := skipsOn(planOf(sc), machine(8))["raw"]; !strings.Contains(why, say) {
 			t.Errorf("%s: skipped with %q", e, why)
 		}
 		b, err := NewBench(context.Background(), nil, "never", &sc, 2)
@@ -48,14 +48,14 @@ func TestRawHasNoEndpointsToSetAndIsRefusedWithTheReason(t *testing.T) {
 		}
 	}
 	named := scenario("raw", func(sc *suite.Scenario) { sc.Endpoint.Name = "plain" })
-	if why := Skips(planOf(named), machine(2))["raw"]; why != "" {
+	if why := skipsOn(planOf(named), machine(2))["raw"]; why != "" {
 		t.Errorf("raw with a plain endpoint is skipped: %s", why)
 	}
 }
 
 func TestAPlainVethPairSpreadsAlready(t *testing.T) {
 	sc := scenario("bridge", func(sc *suite.Scenario) { sc.Endpoint.Spread, sc.Fabric.Kind = true, suite.Veth })
-	if why := Skips(planOf(sc), machine(8))["bridge"]; !strings.Contains(why, "spread over the node's CPUs already") {
+	if why := skipsOn(planOf(sc), machine(8))["bridge"]; !strings.Contains(why, "spread over the node's CPUs already") {
 		t.Errorf("skipped with %q", why)
 	}
 }
@@ -64,7 +64,7 @@ func TestParallelLinksSuitABridgeWhereTheyAreBonded(t *testing.T) {
 	for team, say := range map[suite.Team]string{suite.Multipath: "set team: bond", suite.Bond: ""} {
 		for _, system := range []string{"bridge", "macvlan"} {
 			sc := scenario(system, func(sc *suite.Scenario) { sc.Fabric.Links, sc.Fabric.Team = 2, team })
-			why := Skips(planOf(sc), machine(2))[system]
+			why := skipsOn(planOf(sc), machine(2))[system]
 			if say == "" && why != "" || !strings.Contains(why, say) {
 				t.Errorf("%s, team %q: skipped with %q, want %q", system, team, why, say)
 			}

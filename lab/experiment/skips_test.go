@@ -9,6 +9,7 @@ import (
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/netns"
 )
 
 // machine is a machine with so many CPUs that lacks some features.
@@ -29,6 +30,11 @@ func machine(cpus int, missing ...string) *probe.Facts {
 	return f
 }
 
+// skipsOn returns what testbeds of namespaces on a machine cannot run.
+func skipsOn(plan *suite.Plan, facts *probe.Facts) map[string]string {
+	return Skips(plan, &netns.Executor{CPUs: facts.UsableCPUs()}, facts)
+}
+
 func planOf(scenarios ...suite.Scenario) *suite.Plan {
 	return &suite.Plan{Suite: "test", Nodes: 2, Trials: 1, Scenarios: scenarios}
 }
@@ -47,7 +53,7 @@ func TestAKernelWithoutAFeatureSkipsWhatNeedsItWithReasonAndRemedy(t *testing.T)
 		{"tbf", []string{"rated"}},
 		{"bpf", []string{"raw", "bridge", "vxlan", "macvlan", "rated"}},
 	} {
-		skips := Skips(plan, machine(2, c.missing))
+		skips := skipsOn(plan, machine(2, c.missing))
 		if len(skips) != len(c.skipped) {
 			t.Errorf("without %q: %v are skipped, want %v", c.missing, skips, c.skipped)
 		}
@@ -60,7 +66,7 @@ func TestAKernelWithoutAFeatureSkipsWhatNeedsItWithReasonAndRemedy(t *testing.T)
 }
 
 func TestOneCPUSkipsEverythingAndSaysWhy(t *testing.T) {
-	skips := Skips(planOf(scenario("raw", nil)), machine(1))
+	skips := skipsOn(planOf(scenario("raw", nil)), machine(1))
 	if !strings.Contains(skips["raw"], "2 CPUs or more") {
 		t.Errorf("skips = %v", skips)
 	}
@@ -72,7 +78,7 @@ func TestAToolThatCannotOrIsNotThereIsSkippedWithWhatToInstall(t *testing.T) {
 	cannot := scenario("raw", func(sc *suite.Scenario) {
 		sc.ID, sc.Tool, sc.Workload.Kind, sc.Workload.Request, sc.Workload.Response = "cannot", "iperf3", suite.TCPRR, 1, 1
 	})
-	skips := Skips(planOf(absent, cannot), machine(2))
+	skips := skipsOn(planOf(absent, cannot), machine(2))
 	if !strings.Contains(skips["absent"], "qperf is not installed") {
 		t.Errorf("absent: %q", skips["absent"])
 	}
@@ -82,7 +88,7 @@ func TestAToolThatCannotOrIsNotThereIsSkippedWithWhatToInstall(t *testing.T) {
 }
 
 func TestAllObstaclesAreNamedAtOnce(t *testing.T) {
-	why := Skips(planOf(scenario("vxlan", nil)), machine(1, "vxlan", "bridge"))["vxlan"]
+	why := skipsOn(planOf(scenario("vxlan", nil)), machine(1, "vxlan", "bridge"))["vxlan"]
 	for _, want := range []string{"no vxlan", "no bridge", "2 CPUs"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("%q does not name %q", why, want)

@@ -40,7 +40,7 @@ func TestScenariosWithVMsAreSkippedWithAllThatTheyLack(t *testing.T) {
 		"too little memory":     {vm("bridge", 3<<29), has(), []string{"its 2 VMs take 3 GiB of memory and this machine has 2 GiB"}},
 		"another plug":          {vm("macvlan", 1<<29), has(), []string{"macvlan cannot have VMs as endpoints"}},
 	} {
-		why := Skips(planOf(c.scenario), c.facts)[c.scenario.ID]
+		why := skipsOn(planOf(c.scenario), c.facts)[c.scenario.ID]
 		if (why == "") != (len(c.want) == 0) {
 			t.Errorf("%s: %q; want %q", what, why, c.want)
 		}

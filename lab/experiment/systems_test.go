@@ -160,7 +160,7 @@ func assertUntouched(t *testing.T, tb testbed.Testbed, id string, never []map[st
 		for _, what := range left {
 			t.Errorf("node %s: %s", n.Name(), what)
 		}
-		if _, err := os.Stat(space.Home(n.Place().SpaceBase)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(space.Home(n.Attachment().SpaceBase)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("node %s: its home is still there: %v", n.Name(), err)
 		}
 	}
@@ -188,7 +188,7 @@ func nodesWithout(t *testing.T, e *Experiment) (states []map[string]string) {
 
 func nodeNetwork(t *testing.T, n testbed.Node) map[string]string {
 	t.Helper()
-	s, err := space.Open(n.Place().SpaceBase)
+	s, err := space.Open(n.Attachment().SpaceBase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestFlannelThatIsAbsentIsSkippedWithHowToGetIt(t *testing.T) {
 	for _, variable := range []string{"PATH", "GOBIN", "GOPATH", "HOME"} {
 		t.Setenv(variable, nowhere)
 	}
-	why := Skips(planOf(scenario("flannel-udp", nil)), probe.Probe())["flannel-udp"]
+	why := skipsOn(planOf(scenario("flannel-udp", nil)), probe.Probe())["flannel-udp"]
 	for _, want := range []string{"etcd is not installed; get it with: etcd-server", "flanneld is not installed", "go install", "github.com/flannel-io/flannel@v", "needs a C compiler"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("the reason lacks %q: %s", want, why)
@@ -297,7 +297,7 @@ func TestFlannelThatIsAbsentIsSkippedWithHowToGetIt(t *testing.T) {
 
 func TestIPv6OverASystemOfIPv4IsSkipped(t *testing.T) {
 	sc := scenario("flannel-vxlan", func(sc *suite.Scenario) { sc.Workload.IPVersion = 6 })
-	if why := Skips(planOf(sc), probe.Probe())[sc.ID]; !strings.Contains(why, "carries IPv4 only") {
+	if why := skipsOn(planOf(sc), probe.Probe())[sc.ID]; !strings.Contains(why, "carries IPv4 only") {
 		t.Errorf("the reason: %q", why)
 	}
 }
@@ -356,7 +356,7 @@ func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.watch(b)
-	far, err := space.Open(b.Testbed.Nodes()[1].Place().SpaceBase)
+	far, err := space.Open(b.Testbed.Nodes()[1].Attachment().SpaceBase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func onThisMachine(t *testing.T, n *notebook, sys system.System) *Experiment {
 		}
 	})
 	e := lab(t, n, sc)
-	if why := Skips(e.Plan, probe.Probe())[sc.ID]; why != "" {
+	if why := skipsOn(e.Plan, probe.Probe())[sc.ID]; why != "" {
 		t.Skip(why)
 	}
 	return e

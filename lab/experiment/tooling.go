@@ -25,7 +25,6 @@ type tooling struct {
 	grace    time.Duration
 	// profileRate is the profiler's rate in samples a second; 0 means no profile.
 	profileRate int
-	watch       Watch
 	conditions  *conditions
 	last        bool // no further attempt at the trial follows
 	fineIdle    bool

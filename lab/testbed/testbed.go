@@ -13,7 +13,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Spec is what a testbed shall be.
+// Spec describes the testbed to make.
 type Spec struct {
 	ID     string // short; part of every name that the executor gives
 	Nodes  int    // ≥ 2
@@ -22,7 +22,13 @@ type Spec struct {
 
 // Executor makes testbeds.
 type Executor interface {
-	// Up makes a testbed; what a failed attempt made is taken away again.
+	// Layout returns the CPUs of a testbed with so many nodes. The error says
+	// why the executor cannot make one.
+	Layout(nodes int) (Layout, error)
+	// Features lists the kernel features that a fabric needs, by their names in
+	// lab/probe.
+	Features(f suite.Fabric) []string
+	// Up makes a testbed. If it fails, everything is removed.
 	Up(ctx context.Context, spec Spec) (Testbed, error)
 }
 
@@ -34,8 +40,7 @@ type Testbed interface {
 	// Settings lists what was set on devices and namespaces, for the record.
 	Settings() space.Settings
 	Down(ctx context.Context) error
-	// Release ends the agents and leaves the rest in place, for a testbed that
-	// is poked at by hand.
+	// Release ends the agents and leaves the rest in place, for use by hand.
 	Release(ctx context.Context) error
 }
 
@@ -47,9 +52,11 @@ type Node interface {
 	Addr(version int) netip.Addr
 	// Agent runs on the node, in its network namespace and on its CPUs.
 	Agent() *agent.Client
-	// Place says where a system would be attached on this node: everything of
-	// the arguments but the system and its containers.
-	Place() agent.AttachArgs
+	// Hello is the agent's description of itself and of the node.
+	Hello() agent.Hello
+	// Attachment returns the arguments of Attach that are the node's: all but
+	// the system and its containers.
+	Attachment() agent.AttachArgs
 }
 
 // Fabric is what the engine may ask of the underlay.

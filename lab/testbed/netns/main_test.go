@@ -108,7 +108,7 @@ func attach(t *testing.T, tb *Testbed, system string) string {
 		name = ""
 	}
 	for i, n := range tb.nodes {
-		args := n.Place()
+		args := n.Attachment()
 		args.System = system
 		if name != "" {
 			args.Containers = []agent.Container{testContainer(i)}

@@ -20,9 +20,9 @@ import (
 
 // Executor makes testbeds of network namespaces.
 type Executor struct {
-	CPUs   []int          // that the testbed may use
-	Layout testbed.Layout // of the CPUs; planned where it is zero
-	Agent  []string       // argv of the agent program
+	CPUs  []int          // that the testbed may use
+	Given testbed.Layout // of the CPUs; planned where it is zero
+	Agent []string       // argv of the agent program
 
 	countPlaces bool // for tests: see bpf/wire.c
 }
@@ -50,7 +50,7 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 }
 
 func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err error) {
-	layout, err := x.layout(spec.Nodes)
+	layout, err := x.Layout(spec.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,9 @@ func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err e
 	return tb, tb.startAgents(ctx, x.Agent)
 }
 
-func (x *Executor) layout(nodes int) (testbed.Layout, error) {
-	l := x.Layout
+// Layout implements testbed.Executor.
+func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
+	l := x.Given
 	switch {
 	case len(l.Nodes) == 0:
 		return testbed.PlanCPUs(x.CPUs, nodes)
@@ -100,6 +101,18 @@ func (x *Executor) layout(nodes int) (testbed.Layout, error) {
 	}
 	l.Nodes = l.Nodes[:nodes]
 	return l, nil
+}
+
+// Features implements testbed.Executor.
+func (x *Executor) Features(f suite.Fabric) []string {
+	features := []string{"netns", "veth"}
+	if f.Kind == suite.Wire {
+		features = append(features, "clsact", "bpf")
+	}
+	if f.Rate > 0 {
+		features = append(features, "tbf")
+	}
+	return features
 }
 
 // startAgents starts all at once: each takes some 20 ms to come up.
@@ -247,8 +260,8 @@ func (n *node) Addr(version int) netip.Addr {
 	return underlay(n.index, 0, version).Addr()
 }
 
-// Place implements testbed.Node.
-func (n *node) Place() agent.AttachArgs {
+// Attachment implements testbed.Node.
+func (n *node) Attachment() agent.AttachArgs {
 	args := agent.AttachArgs{
 		Index:     n.index,
 		SpaceBase: n.space.Name,
@@ -266,3 +279,6 @@ func (n *node) Place() agent.AttachArgs {
 
 // Agent implements testbed.Node.
 func (n *node) Agent() *agent.Client { return n.agent }
+
+// Hello implements testbed.Node.
+func (n *node) Hello() agent.Hello { return n.hello }

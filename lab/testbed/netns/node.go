@@ -26,6 +26,7 @@ type node struct {
 	fabric suite.Fabric
 	team   *team // nil where links are not bonded
 	agent  *agent.Client
+	hello  agent.Hello
 	cmd    *exec.Cmd
 	killed bool // the agent ended out of order: what it started may still run
 
@@ -137,12 +138,11 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 	n.agent = agent.NewClient(n.Name(), agent.Pipe{ReadCloser: out, Out: in})
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	hello, err := n.agent.Hello(ctx)
-	if err != nil {
-		return fmt.Errorf("the agent of node %s does not answer: %w", n.Name(), err)
+	if n.hello, err = n.agent.Hello(ctx); err != nil {
+		return fmt.Errorf("start the agent of node %s: %w", n.Name(), err)
 	}
-	if len(hello.CPUs) != len(n.cpus) {
-		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), hello.CPUs, n.cpus)
+	if len(n.hello.CPUs) != len(n.cpus) {
+		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), n.hello.CPUs, n.cpus)
 	}
 	return nil
 }

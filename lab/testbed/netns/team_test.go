@@ -45,7 +45,7 @@ func TestATeamIsOneDeviceThatSpreadsFlows(t *testing.T) {
 	for _, system := range []string{"raw", "bridge", "vxlan", "macvlan"} {
 		t.Run(system, func(t *testing.T) {
 			tb := up(t, executor(t), 2, teamOf(2))
-			place := tb.nodes[0].Place()
+			place := tb.nodes[0].Attachment()
 			if len(place.Fabric) != 1 || len(place.Team) != 2 {
 				t.Fatalf("systems see %v over %v, want one device over two", place.Fabric, place.Team)
 			}
