@@ -199,7 +199,7 @@ func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 		if e.Exited {
 			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it was ready: %s", p.Role, t.tool.Name(), e.Exit, lastOutput(ctx, proc))
 		}
-		if time.Now().After(deadline) {
+		if !time.Now().Before(deadline) {
 			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.tool.Name(), readyTimeout)
 		}
 	}
@@ -223,7 +223,7 @@ func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) err
 		if state.Exited {
 			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it listened on port %d: %s", p.Role, t.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
 		}
-		if time.Now().After(deadline) {
+		if !time.Now().Before(deadline) {
 			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, readyTimeout, lastOutput(ctx, proc))
 		}
 	}
@@ -302,7 +302,7 @@ func (t *tooling) wait(ctx context.Context, p *agent.Process, deadline time.Time
 		if e.Exited {
 			return e.Exit, nil
 		}
-		if time.Now().After(deadline) {
+		if !time.Now().Before(deadline) {
 			return 0, failed(sample.ToolHung, "%s did not end within the planned time and was killed: %s", t.tool.Name(), lastOutput(ctx, p))
 		}
 	}

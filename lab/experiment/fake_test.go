@@ -1,0 +1,243 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/condition"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/testbedtest"
+)
+
+// faked runs a plan of one scenario on fake testbeds, in no real time.
+func faked(t *testing.T, x *testbedtest.Executor, change func(*Experiment)) (samples []sample.Sample) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := &notebook{}
+		sc := scenario("raw", func(sc *suite.Scenario) { sc.Timing.Duration = 2 * time.Second })
+		e := &Experiment{
+			Plan: &suite.Plan{Suite: "test", Nodes: 2, Trials: 1, Scenarios: []suite.Scenario{sc}}, Seed: 1, Executor: x,
+			ID: "x", Self: "/windtunnel", Attempts: 3, Recorder: n, Observer: n, Distance: condition.Off,
+		}
+		if change != nil {
+			change(e)
+		}
+		if err := e.Run(context.Background()); err != nil && !errors.Is(err, ErrNoneCounts) {
+			t.Error(err)
+		}
+		samples = n.samples
+	})
+	return samples
+}
+
+// index returns the place of an operation's first occurrence; −1: none.
+func index(ops []testbedtest.Operation, name string) int {
+	return slices.IndexFunc(ops, func(o testbedtest.Operation) bool { return o.String() == name })
+}
+
+func lastIndex(ops []testbedtest.Operation, name string) int {
+	for i, o := range slices.Backward(ops) {
+		if o.String() == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestATrialOnAFakeTestbedHasItsFigures(t *testing.T) {
+	samples := faked(t, &testbedtest.Executor{}, nil)
+	if len(samples) != 1 || !samples[0].Counts() {
+		t.Fatalf("samples: %+v", samples)
+	}
+	for metric, want := range map[sample.Metric]float64{
+		sample.Throughput: testbedtest.Rate, sample.FabricGoodput: testbedtest.Rate,
+		sample.SenderCPU: 100 * testbedtest.Busy, sample.ReceiverCPU: 100 * testbedtest.Busy, sample.WindowSeconds: 2 - 2*margin.Seconds(),
+	} {
+		if got := samples[0].Metrics[metric]; math.Abs(got-want) > 0.001*want {
+			t.Errorf("%s is %v, want %v", metric, got, want)
+		}
+	}
+}
+
+// The server is ready before the client starts, and nothing but meters is asked
+// within the window.
+func TestTheOrderOfATrial(t *testing.T) {
+	x := &testbedtest.Executor{}
+	faked(t, x, nil)
+	ops := x.Operations()
+	order := []int{
+		index(ops, "Up"), index(ops, "a.Hello"), index(ops, "a.Attach"), index(ops, "a.Reach"), index(ops, "a.MachineWatch"), index(ops, "a.MeterStart"),
+		index(ops, "b.Start"), index(ops, "a.Start"), index(ops, "a.MeterTrack"), index(ops, "a.MeterRead"), lastIndex(ops, "a.MeterRead"),
+		index(ops, "a.MeterStop"), index(ops, "a.Detach"), index(ops, "Down"),
+	}
+	if !slices.IsSorted(order) || order[0] != 0 || order[len(order)-1] != len(ops)-1 {
+		t.Errorf("the order of the steps is %v in %v", order, ops)
+	}
+	for _, o := range ops[index(ops, "a.MeterRead") : lastIndex(ops, "b.MeterRead")+1] {
+		if o.Name != "MeterRead" && o.Name != "MeterGlance" {
+			t.Errorf("within the window: %v", o)
+		}
+	}
+}
+
+// One agent watches a machine of two nodes, and knows the programs of both.
+func TestOneAgentWatchesEachMachine(t *testing.T) {
+	for name, c := range map[string]struct {
+		x    *testbedtest.Executor
+		want map[string][]int // node to the CPUs that its agent watches
+	}{
+		"one machine":  {&testbedtest.Executor{}, map[string][]int{"a": {0, 1}}},
+		"two machines": {&testbedtest.Executor{Ahead: []time.Duration{0, time.Hour}}, map[string][]int{"a": {0}, "b": {1}}},
+	} {
+		faked(t, c.x, nil)
+		got := map[string][]int{}
+		for _, o := range c.x.Operations() {
+			if o.Name != "MachineWatch" {
+				continue
+			}
+			args := o.Args.(agent.WatchArgs)
+			got[o.Node] = args.Nodes
+			if len(args.Namespaces) != len(args.Nodes) || len(args.Processes) < len(args.Nodes) {
+				t.Errorf("%s: node %s: %+v", name, o.Node, args)
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: watched %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// The clocks of two machines differ by hours; the figures of their nodes are
+// joined by time.
+func TestNodesOnOtherMachinesHaveTheirOwnClocks(t *testing.T) {
+	samples := faked(t, &testbedtest.Executor{Ahead: []time.Duration{3 * time.Hour, -2 * time.Hour}}, nil)
+	if len(samples) != 1 || !samples[0].Counts() {
+		t.Fatalf("samples: %+v", samples)
+	}
+	inside := 0
+	for _, p := range samples[0].Series {
+		if p.At > 0.1 && p.At < 1.9 {
+			inside++
+			if math.Abs(p.Bits/testbedtest.Rate-1.036) > 0.01 || math.Abs(p.ReceiverCPU-100*testbedtest.Busy) > 1 {
+				t.Errorf("%.2f s into the window: %+v", p.At, p)
+			}
+		}
+	}
+	if inside < 15 {
+		t.Errorf("%d points within the window, want 18: %+v", inside, samples[0].Series)
+	}
+}
+
+// Each failure has its kind. It is repeated where that can help, and every
+// testbed is removed.
+func TestFailuresOfANodeAreTypedAndRepeated(t *testing.T) {
+	fails := func(operation string) func(*testbedtest.Executor) {
+		return func(x *testbedtest.Executor) {
+			x.Hook = func(o testbedtest.Operation) error {
+				if o.String() == operation {
+					return errors.New("broken")
+				}
+				return nil
+			}
+		}
+	}
+	during := func(operation string, f func(x *testbedtest.Executor)) func(*testbedtest.Executor) {
+		return func(x *testbedtest.Executor) {
+			x.Hook = func(o testbedtest.Operation) error {
+				if o.String() == operation {
+					f(x)
+				}
+				return nil
+			}
+		}
+	}
+	program := func(p testbedtest.Program) func(*testbedtest.Executor) {
+		return func(x *testbedtest.Executor) {
+			x.Program = func(argv []string) testbedtest.Program {
+				if slices.Contains(argv, "client") {
+					return p
+				}
+				return testbedtest.Generator(argv)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		set      func(*testbedtest.Executor)
+		kind     sample.FailureKind
+		say      string
+		attempts int
+	}{
+		"the testbed cannot be made":       {fails("Up"), sample.SetupFailed, "bring the testbed up: broken", 3},
+		"a system cannot be attached":      {fails("b.Attach"), sample.SetupFailed, "node b: broken", 3},
+		"an endpoint cannot be reached":    {fails("a.Reach"), sample.NoConnectivity, "pair 1, IPv4, node a to node b", 3},
+		"a meter cannot be read":           {fails("b.MeterRead"), sample.Invalid, "read the meters", 3},
+		"an agent dies while it attaches":  {during("b.Attach", func(x *testbedtest.Executor) { x.Kill("b") }), sample.AgentLost, "node b's agent has ended unexpectedly", 3},
+		"an agent dies within the window":  {during("a.MeterGlance", func(x *testbedtest.Executor) { x.Kill("b") }), sample.AgentLost, "node b's agent has ended unexpectedly", 3},
+		"an agent stops within the window": {during("a.MeterGlance", func(x *testbedtest.Executor) { x.Stop("b") }), sample.AgentLost, "node b's agent has not answered for 5s", 3},
+		"an agent of another protocol":     {func(x *testbedtest.Executor) { x.Hello.Protocol = agent.Protocol + 1 }, sample.SetupFailed, "install this windtunnel on the node", 3},
+		"the tool is not installed":        {program(testbedtest.Program{Missing: true}), sample.ToolMissing, "node a: start /windtunnel: not found in PATH", 1},
+		"the tool fails":                   {program(testbedtest.Program{Prints: "begun", Ends: "no such flag", Exit: 2}), sample.ToolFailed, "exit status 2: begun | no such flag", 3},
+		"the tool hangs":                   {program(testbedtest.Program{Prints: "begun", Lasts: time.Hour, Sends: time.Hour}), sample.ToolHung, "did not end within the planned time", 3},
+		"the tool prints nothing":          {program(testbedtest.Program{Lasts: time.Hour}), sample.ToolHung, "was not ready within", 3},
+		"the tool's output lacks a result": {program(testbedtest.Program{Prints: "begun", Lasts: 3 * time.Second, Sends: 3 * time.Second, Ends: "done"}), sample.NoResult, "the client printed no result", 3},
+		"the fabric carried nothing":       {program(testbedtest.Program{Prints: "begun", Lasts: 3 * time.Second, Sends: 1, Ends: result()}), sample.Invalid, "fabric", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := &testbedtest.Executor{}
+			c.set(x)
+			samples := faked(t, x, nil)
+			if len(samples) != c.attempts {
+				t.Fatalf("%d attempts, want %d: %+v", len(samples), c.attempts, samples)
+			}
+			f := samples[0].Failure
+			if f == nil || f.Kind != c.kind || !strings.Contains(f.Message, c.say) {
+				t.Errorf("failure %v, want %s with %q", f, c.kind, c.say)
+			}
+			ops := x.Operations()
+			up, down := 0, 0
+			for _, o := range ops {
+				switch o.Name {
+				case "Up":
+					up++
+				case "Down":
+					down++
+				}
+			}
+			if c.say == "bring the testbed up: broken" {
+				down += up // there is nothing to remove
+			}
+			if up != c.attempts || down != up {
+				t.Errorf("%d testbeds were made and %d removed", up, down)
+			}
+		})
+	}
+}
+
+// result is the generator's result of a stream.
+func result() string {
+	return testbedtest.Generator([]string{"client", "-duration", "2s"}).Ends
+}
+
+// A lost agent fails its attempt only. The repeat runs on a new testbed.
+func TestATrialIsRepeatedOnANewTestbedAfterItsAgentDied(t *testing.T) {
+	x := &testbedtest.Executor{}
+	x.Hook = func(o testbedtest.Operation) error {
+		if o.Up == 1 && o.String() == "b.MeterStart" {
+			x.Kill("b")
+		}
+		return nil
+	}
+	samples := faked(t, x, nil)
+	if len(samples) != 2 || samples[0].OK() || !samples[1].Counts() || samples[1].Attempt != 1 {
+		t.Errorf("samples: %+v", samples)
+	}
+}

@@ -1,0 +1,174 @@
+package testbedtest
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/meter"
+	"windtunnel/lab/system"
+)
+
+const fabricDevice = "fab0"
+
+// pipe is the agent's end of a pipe. While it is stopped, what arrives is lost.
+type pipe struct {
+	net.Conn
+	stopped atomic.Bool
+}
+
+func (p *pipe) Read(b []byte) (int, error) {
+	for {
+		n, err := p.Conn.Read(b)
+		if err != nil || !p.stopped.Load() {
+			return n, err
+		}
+	}
+}
+
+// fakeAgent is an agent without a node. Its exported methods are the protocol.
+type fakeAgent struct {
+	node    *node
+	testbed *Testbed
+	hello   agent.Hello
+	ahead   time.Duration
+	began   time.Time
+
+	mu        sync.Mutex
+	processes []*process
+	metering  agent.MeterArgs
+	meteredAt time.Time
+}
+
+func (a *fakeAgent) do(name string, args any) error {
+	return a.testbed.executor.do(Operation{a.testbed.number, a.node.name, name, args})
+}
+
+// Ping implements the protocol.
+func (a *fakeAgent) Ping(struct{}, *struct{}) error { return nil }
+
+// Hello implements the protocol.
+func (a *fakeAgent) Hello(_ struct{}, reply *agent.Hello) error {
+	*reply = a.hello
+	return a.do("Hello", nil)
+}
+
+// Clock implements the protocol.
+func (a *fakeAgent) Clock(_ struct{}, reply *int64) (err error) {
+	*reply, err = meter.Now()
+	*reply += int64(a.ahead)
+	return err
+}
+
+// Identity implements the protocol.
+func (a *fakeAgent) Identity(_ struct{}, reply *agent.Identity) error {
+	*reply = agent.Identity{PID: 1000 + a.node.index, Namespaces: []uint32{uint32(2000 + a.node.index)}}
+	return a.do("Identity", nil)
+}
+
+// MachineWatch implements the protocol.
+func (a *fakeAgent) MachineWatch(args agent.WatchArgs, _ *agent.WatchReply) error {
+	return a.do("MachineWatch", args)
+}
+
+// Attach implements the protocol.
+func (a *fakeAgent) Attach(args agent.AttachArgs, reply *agent.Attached) error {
+	reply.Devices = []system.Device{{Name: fabricDevice, Role: meter.RoleFabric}}
+	return a.do("Attach", args)
+}
+
+// Detach implements the protocol.
+func (a *fakeAgent) Detach(struct{}, *struct{}) error { return a.do("Detach", nil) }
+
+// LastWords implements the protocol.
+func (a *fakeAgent) LastWords(struct{}, *string) error { return a.do("LastWords", nil) }
+
+// AnswerProof implements the protocol.
+func (a *fakeAgent) AnswerProof(args agent.ReachArgs, _ *struct{}) error {
+	return a.do("AnswerProof", args)
+}
+
+// Reach implements the protocol.
+func (a *fakeAgent) Reach(args agent.ReachArgs, _ *struct{}) error { return a.do("Reach", args) }
+
+// Listening implements the protocol.
+func (a *fakeAgent) Listening(args agent.ListenArgs, reply *bool) error {
+	*reply = true
+	return a.do("Listening", args)
+}
+
+// MeterStart implements the protocol.
+func (a *fakeAgent) MeterStart(args agent.MeterArgs, _ *struct{}) error {
+	a.mu.Lock()
+	a.metering, a.meteredAt = args, time.Now()
+	a.mu.Unlock()
+	return a.do("MeterStart", args)
+}
+
+// MeterTrack implements the protocol.
+func (a *fakeAgent) MeterTrack(args agent.TrackArgs, _ *struct{}) error {
+	return a.do("MeterTrack", args)
+}
+
+// MeterGlance implements the protocol.
+func (a *fakeAgent) MeterGlance(_ struct{}, reply *meter.Light) error {
+	*reply = a.light(time.Now())
+	return a.do("MeterGlance", nil)
+}
+
+// MeterStop implements the protocol.
+func (a *fakeAgent) MeterStop(_ struct{}, reply *agent.SeriesReply) error {
+	for t := a.meteredAt; a.metering.Every > 0 && !t.After(time.Now()); t = t.Add(a.metering.Every) {
+		reply.Points = append(reply.Points, a.light(t))
+	}
+	return a.do("MeterStop", nil)
+}
+
+// MeterRead implements the protocol.
+func (a *fakeAgent) MeterRead(_ struct{}, reply *agent.NodeReading) error {
+	now := time.Now()
+	r := &reply.Node
+	r.Node, r.Mono, r.CPUs = a.node.name, a.mono(now), map[int]meter.CPUTimes{}
+	r.Wall = r.Mono
+	for _, c := range a.node.cpus {
+		idle := a.idle(now)
+		r.CPUs[c] = meter.CPUTimes{Idle: uint64(idle / 1e7), FineIdle: idle}
+	}
+	d := meter.DeviceReading{Name: fabricDevice, Role: meter.RoleFabric, Traffic: a.received(now)}
+	d.RxBare = d.RxPackets
+	r.Namespaces = []meter.NamespaceReading{{Devices: []meter.DeviceReading{d}}}
+	return a.do("MeterRead", nil)
+}
+
+func (a *fakeAgent) light(t time.Time) meter.Light {
+	l := meter.Light{Mono: a.mono(t), Traffic: []meter.Traffic{a.received(t)}}
+	for range a.node.cpus {
+		l.Idle, l.Steal = append(l.Idle, a.idle(t)), append(l.Steal, 0)
+	}
+	return l
+}
+
+// mono is the node's CLOCK_MONOTONIC. It starts at the machine's, which stands
+// still under testing/synctest.
+func (a *fakeAgent) mono(t time.Time) int64 {
+	return machineStart() + int64(t.Sub(a.began)+a.ahead)
+}
+
+var machineStart = sync.OnceValue(func() int64 {
+	now, err := meter.Now()
+	if err != nil {
+		panic(fmt.Sprintf("testbedtest: %v", err))
+	}
+	return now
+})
+
+// Busy is the share of a node's CPUs that is not idle.
+const Busy = 0.5
+
+// idle is the idle time of a CPU, ns.
+func (a *fakeAgent) idle(t time.Time) int64 {
+	return int64(time.Hour) + int64((1-Busy)*float64(t.Sub(a.began)))
+}
