@@ -35,13 +35,13 @@ func (fake) Output(_ int, o *OutputReply) error {
 // serve runs an agent at one end of a pipe and returns a client at the other.
 func serve(t *testing.T, service any) *Client {
 	t.Helper()
-	here, there := net.Pipe()
+	near, far := net.Pipe()
 	srv := rpc.NewServer()
 	if err := srv.RegisterName(ServiceName, service); err != nil {
 		t.Fatal(err)
 	}
-	go srv.ServeConn(there)
-	c := NewClient("b", here)
+	go srv.ServeConn(far)
+	c := NewClient("b", near)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -49,9 +49,9 @@ func serve(t *testing.T, service any) *Client {
 // An agent that is stopped answers nothing.
 func TestAnAgentThatDoesNotAnswerIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		here, there := net.Pipe()
-		go io.Copy(io.Discard, there)
-		c := NewClient("b", here)
+		near, far := net.Pipe()
+		go io.Copy(io.Discard, far)
+		c := NewClient("b", near)
 		defer c.Close()
 		started := time.Now()
 		_, err := (&Process{client: c}).Next(context.Background(), time.Hour)
@@ -71,8 +71,8 @@ func TestAnAgentThatDoesNotAnswerIsLost(t *testing.T) {
 // does not see that a goroutine that waits for net/rpc's mutex is blocked.)
 func TestAFullPipeIsFoundOut(t *testing.T) {
 	t.Parallel()
-	here, _ := net.Pipe()
-	c := NewClient("b", here)
+	near, _ := net.Pipe()
+	c := NewClient("b", near)
 	defer c.Close()
 	if _, err := c.Hello(context.Background()); !errors.As(err, new(*Lost)) {
 		t.Errorf("error: %v", err)
@@ -105,12 +105,12 @@ func TestACallThatTakesTooLongEndsAtItsDeadline(t *testing.T) {
 }
 
 func TestAnAgentThatEndsIsLost(t *testing.T) {
-	here, there := net.Pipe()
-	c := NewClient("b", here)
+	near, far := net.Pipe()
+	c := NewClient("b", near)
 	defer c.Close()
 	go func() {
-		there.Read(make([]byte, 1))
-		there.Close()
+		far.Read(make([]byte, 1))
+		far.Close()
 	}()
 	_, err := c.Hello(context.Background())
 	if !errors.As(err, new(*Lost)) || !strings.Contains(err.Error(), "node b's agent has ended unexpectedly") {

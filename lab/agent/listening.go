@@ -16,7 +16,7 @@ import (
 
 // Listening waits until a port listens in an endpoint's namespace.
 func (s *Service) Listening(args ListenArgs, ok *bool) error {
-	at, err := s.place(args.Endpoint)
+	at, err := s.locate(args.Endpoint)
 	if err != nil {
 		return err
 	}

@@ -185,7 +185,7 @@ func (s *Service) Start(args StartArgs, reply *Started) error {
 	if len(args.Argv) == 0 {
 		return errors.New("start: no program is named")
 	}
-	where, err := s.place(args.Endpoint)
+	where, err := s.locate(args.Endpoint)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (s *Service) Start(args StartArgs, reply *Started) error {
 	return nil
 }
 
-func (s *Service) startAt(where place, args StartArgs) (running, error) {
+func (s *Service) startAt(where location, args StartArgs) (running, error) {
 	if g := where.guest; g != nil {
 		p, err := g.client.Start(context.Background(), StartArgs{Argv: inGuest(args.Argv), Env: args.Env})
 		if err != nil {

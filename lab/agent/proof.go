@@ -21,7 +21,7 @@ const proofChunk = 64 << 10 // bytes a write
 // AnswerProof takes one connection at an endpoint, reads what args.Bytes says
 // and sends as much back. It returns when both are done.
 func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
-	at, err := s.place(args.Endpoint)
+	at, err := s.locate(args.Endpoint)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
 // as the MTU with fragmentation forbidden, and TCP in bulk both ways. A tunnel
 // may well pass the first and fail the others.
 func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
-	at, err := s.place(args.Endpoint)
+	at, err := s.locate(args.Endpoint)
 	if err != nil {
 		return err
 	}

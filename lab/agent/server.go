@@ -127,7 +127,7 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	}
 	for node, containers := range args.Everywhere {
 		for _, c := range containers {
-			n.Everywhere = append(n.Everywhere, system.Place{Node: node, Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC})
+			n.Everywhere = append(n.Everywhere, system.NodeEndpoint{Node: node, Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC})
 		}
 	}
 	if err := sys.Attach(n); err != nil {

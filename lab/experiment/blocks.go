@@ -28,8 +28,8 @@ func (e *Experiment) schedule(block int) []entry {
 		total = 2 * n
 	}
 	list := make([]entry, total)
-	for place, i := range Order(e.Seed, block, total) {
-		list[place] = entry{i % n, i >= n}
+	for position, i := range Order(e.Seed, block, total) {
+		list[position] = entry{i % n, i >= n}
 	}
 	return list
 }

@@ -477,8 +477,8 @@ func (l *traces) assertNone() {
 // own lists what carries the bench's name.
 func (l *traces) own() (left []string) {
 	prefix := netns.SpacePrefix(l.id)
-	for _, place := range []string{space.Dir, filepath.Dir(space.Home("x"))} {
-		found, err := filepath.Glob(filepath.Join(place, prefix+"*"))
+	for _, folder := range []string{space.Dir, filepath.Dir(space.Home("x"))} {
+		found, err := filepath.Glob(filepath.Join(folder, prefix+"*"))
 		if err != nil {
 			l.t.Error(err)
 		}

@@ -100,14 +100,14 @@ func clockOf(m *ebpf.Map) (l clockLayout, ok bool) {
 	if err := spec.TypeByName(clockStruct, &clock); err != nil {
 		return l, false
 	}
-	places := map[string]*int16{"rx_started": &l.receiving, "tx_started": &l.transmitting, "tx_ours": &l.ours}
+	offsets := map[string]*int16{"rx_started": &l.receiving, "tx_started": &l.transmitting, "tx_ours": &l.ours}
 	for _, member := range clock.Members {
-		if p := places[member.Name]; p != nil {
+		if p := offsets[member.Name]; p != nil {
 			*p = int16(member.Offset.Bytes())
-			delete(places, member.Name)
+			delete(offsets, member.Name)
 		}
 	}
-	return l, len(places) == 0
+	return l, len(offsets) == 0
 }
 
 // markSize is what the program notes: a time of 8 bytes, a CPU of 4, nothing

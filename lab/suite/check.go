@@ -14,11 +14,11 @@ func checkWorkloads(j *journal, s *spec) {
 			continue // unreadable, and noted
 		}
 		for _, f := range workloadTable.fields {
-			place := f.given(&w.value)
-			if place.line == 0 || f.kinds == nil || slices.Contains(f.kinds, kind) {
+			pos := f.given(&w.value)
+			if pos.line == 0 || f.kinds == nil || slices.Contains(f.kinds, kind) {
 				continue
 			}
-			j.fail(place, fmt.Sprintf("%s has no meaning for %s, the kind of workload %q", f.key, kind, w.name),
+			j.fail(pos, fmt.Sprintf("%s has no meaning for %s, the kind of workload %q", f.key, kind, w.name),
 				fmt.Sprintf("remove it, or choose a kind that has it: %s", joinKinds(f.kinds)))
 		}
 		checkDatagrams(j, w)
@@ -52,9 +52,9 @@ func joinKinds(ks []Kind) string {
 // checkEndpoints notes what only a VM has.
 func checkEndpoints(j *journal, s *spec) {
 	for _, e := range s.endpoints.V {
-		only := func(key string, place position) {
-			if place.line > 0 && e.value.kind.V != string(VM) {
-				j.fail(place, fmt.Sprintf("%s has no meaning for a container, which endpoint %q is", key, e.name), "remove it, or set kind: vm")
+		only := func(key string, pos position) {
+			if pos.line > 0 && e.value.kind.V != string(VM) {
+				j.fail(pos, fmt.Sprintf("%s has no meaning for a container, which endpoint %q is", key, e.name), "remove it, or set kind: vm")
 			}
 		}
 		only("cpus", e.value.cpus.Pos)
@@ -94,10 +94,10 @@ func checkScenarios(j *journal, s *spec) bool {
 	fabrics, endpoints := namesOr(s.fabrics.V, defaultFabric), namesOr(s.endpoints.V, defaultEndpoint)
 	for i := range s.scenarios.V {
 		e := &s.scenarios.V[i].V
-		place := s.scenarios.V[i].Pos
-		checkNames(j, "workload", "workloads", e.workload, workloads, place)
-		checkNames(j, "fabric", "fabrics", e.fabric, fabrics, place)
-		checkNames(j, "endpoint", "endpoints", e.endpoint, endpoints, place)
+		pos := s.scenarios.V[i].Pos
+		checkNames(j, "workload", "workloads", e.workload, workloads, pos)
+		checkNames(j, "fabric", "fabrics", e.fabric, fabrics, pos)
+		checkNames(j, "endpoint", "endpoints", e.endpoint, endpoints, pos)
 		checkRepeats(j, "system", e.system.V)
 		checkRepeats(j, "placement", e.placement.V)
 		checkRepeats(j, "tool", e.tool.V)

@@ -55,9 +55,9 @@ func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
 	return found
 }
 
-func (x *expansion) pair(c Comparison, place position) {
+func (x *expansion) pair(c Comparison, pos position) {
 	if slices.ContainsFunc(x.plan.Comparisons, func(o Comparison) bool { return o.Baseline == c.Baseline && o.Subject == c.Subject }) {
-		x.j.fail(place, fmt.Sprintf("%q is compared with %q twice", c.Subject, c.Baseline), "remove one of the two")
+		x.j.fail(pos, fmt.Sprintf("%q is compared with %q twice", c.Subject, c.Baseline), "remove one of the two")
 		return
 	}
 	x.plan.Comparisons = append(x.plan.Comparisons, c)

@@ -136,7 +136,7 @@ func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
 	for _, n := range s.notes.V {
 		p.Notes = append(p.Notes, n.V)
 	}
-	x := expansion{j: j, s: s, opts: opts, plan: p, places: map[string]position{}}
+	x := expansion{j: j, s: s, opts: opts, plan: p, defined: map[string]position{}}
 	for _, e := range s.scenarios.V {
 		if !x.scenario(e) {
 			return p
@@ -156,11 +156,11 @@ func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
 
 // expansion is the work of expand.
 type expansion struct {
-	j      *journal
-	s      *spec
-	opts   ExpandOptions
-	plan   *Plan
-	places map[string]position // of the entry that made an id
+	j       *journal
+	s       *spec
+	opts    ExpandOptions
+	plan    *Plan
+	defined map[string]position // of the entry that made an id
 }
 
 // systems are the systems that an entry names, each with each of its
@@ -240,28 +240,28 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 	}
 	sc.Title = x.title(e, c, sc)
 	x.judge(e, c)
-	if first, taken := x.places[sc.ID]; taken {
+	if first, taken := x.defined[sc.ID]; taken {
 		x.duplicate(e, sc.ID, first)
 		return
 	}
-	x.places[sc.ID] = e.Pos
+	x.defined[sc.ID] = e.Pos
 	x.plan.Scenarios = append(x.plan.Scenarios, sc)
 }
 
 func (x *expansion) duplicate(e at[scenarioSpec], id string, first position) {
-	place := e.Pos
+	pos := e.Pos
 	if e.V.id.Set {
-		place = e.V.id.Pos
+		pos = e.V.id.Pos
 	}
 	if x.opts.Tool != "" {
-		x.j.fail(place, fmt.Sprintf("with tool %s two scenarios are called %q", x.opts.Tool, id), "choose one of them by --scenario without changing the tool")
+		x.j.fail(pos, fmt.Sprintf("with tool %s two scenarios are called %q", x.opts.Tool, id), "choose one of them by --scenario without changing the tool")
 		return
 	}
 	remedy := fmt.Sprintf(`give one of them an id of its own, such as "%s-2"`, id)
 	if first == e.Pos {
 		remedy = "let the id hold every part that is a list: {" + strings.Join(x.listed(e), "}, {") + "}"
 	}
-	x.j.fail(place, fmt.Sprintf("two scenarios are called %q, the first from line %d", id, first.line), remedy)
+	x.j.fail(pos, fmt.Sprintf("two scenarios are called %q, the first from line %d", id, first.line), remedy)
 }
 
 // listed names the parts of an entry that have several values.
@@ -353,8 +353,8 @@ func Part(id string) string {
 func (x *expansion) groups() {
 	for _, sc := range x.plan.Scenarios {
 		g, rest := Group(sc.ID), Part(sc.ID)
-		if place, taken := x.places[g]; taken && rest != "" {
-			x.j.fail(place, fmt.Sprintf("%q is a scenario and also the group of %q", g, sc.ID), "give the scenario an id with a part behind a \"/\", such as "+fmt.Sprintf("%q", g+"/"+sc.Workload.Name))
+		if pos, taken := x.defined[g]; taken && rest != "" {
+			x.j.fail(pos, fmt.Sprintf("%q is a scenario and also the group of %q", g, sc.ID), "give the scenario an id with a part behind a \"/\", such as "+fmt.Sprintf("%q", g+"/"+sc.Workload.Name))
 		}
 	}
 }

@@ -41,12 +41,12 @@ func (x *expansion) placed(e at[publishedSpec], seen map[[3]string]position) boo
 		x.j.fail(e.Pos, "a cell of a table lacks row or column", "name both, as the document does")
 		return false
 	}
-	place := [3]string{p.table.V, p.row.V, p.column.V}
-	if first, taken := seen[place]; taken {
+	cell := [3]string{p.table.V, p.row.V, p.column.V}
+	if first, taken := seen[cell]; taken {
 		x.j.fail(e.Pos, fmt.Sprintf("table %q has two cells in row %q and column %q, the first in line %d", p.table.V, p.row.V, p.column.V, first.line), "remove or rename one of the two")
 		return false
 	}
-	seen[place] = e.Pos
+	seen[cell] = e.Pos
 	return true
 }
 

@@ -168,8 +168,8 @@ func parted(text string) (digits, unit string) {
 	return strings.TrimSuffix(text, rest), strings.TrimSpace(rest)
 }
 
-// place says where a figure stands: in a table, or in its source.
-func (p Published) place() string {
+// where names the table cell of a figure, or its source.
+func (p Published) where() string {
 	if p.Table == "" {
 		return p.Source
 	}

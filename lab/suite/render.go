@@ -32,7 +32,7 @@ func Render(p *Plan) string {
 		return fmt.Sprintf("%s\t%s of %s / %s\tis %s", h.Claim, h.Metric, strings.Join(h.Subjects, ", "), h.Baseline, h.Printed)
 	})
 	rows(&b, "published figures:", p.Published, func(f Published) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%s", cmp.Or(f.Scenario, "-"), cmp.Or(f.Metric, "-"), f.Printed, f.place())
+		return fmt.Sprintf("%s\t%s\t%s\t%s", cmp.Or(f.Scenario, "-"), cmp.Or(f.Metric, "-"), f.Printed, f.where())
 	})
 	return trimLines(b.String())
 }

@@ -76,9 +76,9 @@ func assertApart(t *testing.T, n *Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, place := range []string{"/run", "/var/lib"} {
-		if inode(t, root+place) == inode(t, place) {
-			t.Errorf("dockerd shares %s with the machine", place)
+	for _, path := range []string{"/run", "/var/lib"} {
+		if inode(t, root+path) == inode(t, path) {
+			t.Errorf("dockerd shares %s with the machine", path)
 		}
 	}
 	if _, err := os.Stat(root + "/run/netns"); err == nil {

@@ -186,15 +186,15 @@ func TestASwarmWithoutItsFirstNodeIsAnErrorThatSaysSo(t *testing.T) {
 func dockersOwnPlaces(t *testing.T) map[string]string {
 	t.Helper()
 	state := map[string]string{}
-	for _, place := range []string{"/var/lib/docker", "/var/lib/containerd", "/etc/docker", "/run/docker", "/run/docker.sock", "/run/docker.pid", "/run/containerd", "/opt/containerd", os.Getenv("HOME") + "/.docker"} {
-		st, err := os.Lstat(place)
+	for _, path := range []string{"/var/lib/docker", "/var/lib/containerd", "/etc/docker", "/run/docker", "/run/docker.sock", "/run/docker.pid", "/run/containerd", "/opt/containerd", os.Getenv("HOME") + "/.docker"} {
+		st, err := os.Lstat(path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			state[place] = "absent"
+			state[path] = "absent"
 		case err != nil:
 			t.Error(err)
 		default:
-			state[place] = st.ModTime().String()
+			state[path] = st.ModTime().String()
 		}
 	}
 	settings, err := filepath.Glob("/proc/sys/kernel/keys/*")

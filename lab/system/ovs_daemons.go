@@ -17,8 +17,8 @@ const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 // ovsEnv keeps Open vSwitch's programs out of the host's directories.
 func ovsEnv(n *Node) []string {
 	var env []string
-	for _, place := range []string{"OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR"} {
-		env = append(env, place+"="+ovsRunDir(n))
+	for _, variable := range []string{"OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR"} {
+		env = append(env, variable+"="+ovsRunDir(n))
 	}
 	return env
 }

@@ -95,7 +95,7 @@ type Node struct {
 	Endpoints []Endpoint
 	// Everywhere are the containers of all nodes, this one's too: what a system
 	// with a control plane tells each of its nodes.
-	Everywhere []Place
+	Everywhere []NodeEndpoint
 
 	daemons []*running
 }
@@ -111,8 +111,8 @@ func (n *Node) peers() iter.Seq2[int, netip.Addr] {
 	}
 }
 
-// Place is a container and the node that it is on.
-type Place struct {
+// NodeEndpoint is a container and its node.
+type NodeEndpoint struct {
 	Node   int
 	Name   string // "c1"
 	V4, V6 netip.Prefix

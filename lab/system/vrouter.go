@@ -103,7 +103,7 @@ func (v VRouter) state(n *Node) vrouterState {
 		s.Ports = append(s.Ports, vrouterPort{
 			Name: fmt.Sprintf("n%d%s", p.Node, p.Name), Network: "lab", Node: vrouterNodeName(n, p.Node),
 			MAC: p.MAC.String(), IPs: []netip.Addr{p.V4.Addr(), p.V6.Addr()},
-			Attach: vrouterPlace(n, p),
+			Attach: vrouterAttachment(n, p),
 		})
 	}
 	return s
@@ -116,9 +116,9 @@ func vrouterNodeName(n *Node, i int) string {
 	return base + string(rune('a'+i))
 }
 
-// vrouterPlace is where a port's workload is: in a namespace, or behind a tap
+// vrouterAttachment describes where a port attaches: in a namespace, or at a tap
 // that the lab has made. Endpoints are alike on all nodes.
-func vrouterPlace(n *Node, p Place) map[string]string {
+func vrouterAttachment(n *Node, p NodeEndpoint) map[string]string {
 	for _, e := range n.Endpoints {
 		if e.Guest != nil {
 			return map[string]string{"device": Endpoint{Name: p.Name}.Tap()}
@@ -127,7 +127,7 @@ func vrouterPlace(n *Node, p Place) map[string]string {
 	return map[string]string{"netns": vrouterSpace(n, p), "interface": EndpointDevice}
 }
 
-func vrouterSpace(n *Node, p Place) string { return vrouterNodeName(n, p.Node) + "-" + p.Name }
+func vrouterSpace(n *Node, p NodeEndpoint) string { return vrouterNodeName(n, p.Node) + "-" + p.Name }
 
 // vrouterHome is where a node's files are; it goes with Detach.
 func vrouterHome(n *Node) string { return space.Home(n.Name) }

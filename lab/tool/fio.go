@@ -163,15 +163,15 @@ func fioJobs(job Job) (receiver, sender []string) {
 	streams := max(1, w.Streams)
 	port := job.Port + uint16(len(ways)*streams)
 	for _, way := range ways {
-		there, here := "read", "write"
+		receives, sends := "read", "write"
 		if way == suite.Reverse {
-			there, here = here, there
+			receives, sends = sends, receives
 		}
 		for i := range streams {
 			port--
 			name := fmt.Sprintf("--name=%s%d", way, i+1)
-			receiver = append(receiver, name, "--port="+decimal(port), "--rw="+there)
-			sender = append(sender, name, "--port="+decimal(port), "--rw="+here)
+			receiver = append(receiver, name, "--port="+decimal(port), "--rw="+receives)
+			sender = append(sender, name, "--port="+decimal(port), "--rw="+sends)
 			if w.Rate > 0 {
 				pace := "--rate=" + decimal(perStream(w)/8)
 				if way == suite.Reverse {

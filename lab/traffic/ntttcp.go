@@ -75,13 +75,13 @@ type ntttcp struct {
 	stdout io.Writer
 
 	crew    *crew
-	places  []place
+	threads []thread
 	peers   []*control
-	sockets []int // data sockets, one for each place; listening ones on a TCP receiver
+	sockets []int // data sockets, one for each thread; listening ones on a TCP receiver
 }
 
-// place is one thread: its receiver's address and port, and its processor.
-type place struct {
+// thread is one thread of a mapping: the address and port of its receiver, and its processor.
+type thread struct {
 	at  netip.AddrPort
 	cpu int
 }
@@ -90,7 +90,7 @@ type place struct {
 const patience = 10 * time.Second
 
 func (n *ntttcp) run() (err error) {
-	if n.places, err = n.resolve(); err != nil {
+	if n.threads, err = n.resolve(); err != nil {
 		return err
 	}
 	if n.xml != "" {
@@ -144,14 +144,14 @@ func (n *ntttcp) explain() {
 	for _, note := range n.notes {
 		fmt.Fprintln(n.stdout, "note:", note)
 	}
-	for i, p := range n.places {
+	for i, p := range n.threads {
 		fmt.Fprintf(n.stdout, "thread %d: %v, processor %d (-1 = any)\n", i, p.at, p.cpu)
 	}
 }
 
 // resolve finds the address of every mapping and lists the threads.
-func (n *ntttcp) resolve() ([]place, error) {
-	var places []place
+func (n *ntttcp) resolve() ([]thread, error) {
+	var threads []thread
 	for _, m := range n.mappings {
 		addr, err := n.lookup(m.receiver)
 		if err != nil {
@@ -159,10 +159,10 @@ func (n *ntttcp) resolve() ([]place, error) {
 		}
 		n.ipv6 = n.ipv6 || addr.Is6()
 		for range m.threads {
-			places = append(places, place{netip.AddrPortFrom(addr, uint16(n.port+len(places))), m.cpu})
+			threads = append(threads, thread{netip.AddrPortFrom(addr, uint16(n.port+len(threads))), m.cpu})
 		}
 	}
-	return places, nil
+	return threads, nil
 }
 
 func (n *ntttcp) lookup(receiver string) (netip.Addr, error) {
@@ -190,7 +190,7 @@ func (n *ntttcp) socketOptions() socketOptions {
 // of threads.
 func (n *ntttcp) receivers() (order []netip.Addr, threads map[netip.Addr]int) {
 	threads = map[netip.Addr]int{}
-	for _, p := range n.places {
+	for _, p := range n.threads {
 		if threads[p.at.Addr()]++; threads[p.at.Addr()] == 1 {
 			order = append(order, p.at.Addr())
 		}
@@ -210,7 +210,7 @@ func (n *ntttcp) connect() error {
 			return fmt.Errorf("-nic %q is no address", n.nic)
 		}
 	}
-	for i, p := range n.places {
+	for i, p := range n.threads {
 		fd, err := n.dial(p.at, from)
 		if err != nil {
 			return err
@@ -266,7 +266,7 @@ func (n *ntttcp) dial(to netip.AddrPort, from netip.Addr) (int, error) {
 
 // listen is the receiver's start.
 func (n *ntttcp) listen() error {
-	for _, p := range n.places {
+	for _, p := range n.threads {
 		fd, err := n.open(p.at)
 		if err != nil {
 			return err
@@ -280,7 +280,7 @@ func (n *ntttcp) listen() error {
 	if n.wait > 0 {
 		deadline = time.Now().Add(n.wait)
 	}
-	for i := range n.places {
+	for i := range n.threads {
 		fd, err := n.accept(i, deadline)
 		if err != nil {
 			return err
@@ -352,7 +352,7 @@ func (n *ntttcp) accept(i int, deadline time.Time) (int, error) {
 		case !errors.Is(err, unix.ETIMEDOUT):
 			return -1, err
 		case !deadline.IsZero() && time.Now().After(deadline):
-			return -1, fmt.Errorf("no sender connected to %v within %v (-to); start one with the same -p and -m", n.places[i].at, n.wait)
+			return -1, fmt.Errorf("no sender connected to %v within %v (-to); start one with the same -p and -m", n.threads[i].at, n.wait)
 		}
 	}
 }
@@ -391,7 +391,7 @@ func (n *ntttcp) enlist(i, fd int) (err error) {
 		size = 64 << 10 // the sender's -l may differ
 	}
 	w := n.crew.add(&worker{
-		fd: fd, cpu: n.places[i].cpu, tcp: !n.udp, tolerates: true, anySize: true,
+		fd: fd, cpu: n.threads[i].cpu, tcp: !n.udp, tolerates: true, anySize: true,
 		flow: flow{Index: i, Direction: string(suite.Forward), Role: role},
 	})
 	if !n.timed {

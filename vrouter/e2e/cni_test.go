@@ -95,21 +95,21 @@ func TestCNIGivesContainersOfTwoNodesANetwork(t *testing.T) {
 	t.Parallel()
 	b := cniBed(t)
 	ctx := context.Background()
-	here, there := newRuntime(t, b.nodes[0], ""), newRuntime(t, b.nodes[1], "")
-	if err := here.GetStatusNetworkList(ctx, here.list); err != nil {
+	first, second := newRuntime(t, b.nodes[0], ""), newRuntime(t, b.nodes[1], "")
+	if err := first.GetStatusNetworkList(ctx, first.list); err != nil {
 		t.Errorf("STATUS: %v", err)
 	}
-	x, y := here.add(t, "x"), there.add(t, "y")
+	x, y := first.add(t, "x"), second.add(t, "y")
 	for _, version := range []int{4, 6} {
 		soon(t, 2*time.Second, "the containers reach each other", func() error { return transfer(x, y, version, 1<<20) })
 	}
-	if err := here.CheckNetworkList(ctx, here.list, here.container("x")); err != nil {
+	if err := first.CheckNetworkList(ctx, first.list, first.container("x")); err != nil {
 		t.Errorf("CHECK: %v", err)
 	}
-	conf := there.container("limited")
+	conf := second.container("limited")
 	b.namespace("limited")
 	conf.CapabilityArgs = map[string]any{"bandwidth": map[string]int{"ingressRate": 40e6, "ingressBurst": 1 << 20, "egressRate": 20e6, "egressBurst": 1 << 20}}
-	if _, err := there.AddNetworkList(ctx, there.list, conf); err != nil {
+	if _, err := second.AddNetworkList(ctx, second.list, conf); err != nil {
 		t.Errorf("ADD with a bandwidth: %v", err)
 	}
 	if p := rows[model.Port](b.nodes[1], "port", "list"); !slices.ContainsFunc(p, func(p model.Port) bool {
@@ -117,18 +117,18 @@ func TestCNIGivesContainersOfTwoNodesANetwork(t *testing.T) {
 	}) {
 		t.Errorf("its port is not limited: %+v", p)
 	}
-	if err := there.DelNetworkList(ctx, there.list, conf); err != nil {
+	if err := second.DelNetworkList(ctx, second.list, conf); err != nil {
 		t.Error(err)
 	}
-	if again := here.mustAdd(t, "x"); again[0] != x.port.IPs[0].String() {
+	if again := first.mustAdd(t, "x"); again[0] != x.port.IPs[0].String() {
 		t.Errorf("ADD again gave %v", again)
 	}
 	b.nodes[0].run("port", "delete", one[[]model.Port](b.nodes[0], "port", "list")[0].Name)
-	if err := here.CheckNetworkList(ctx, here.list, here.container("x")); err == nil || !strings.Contains(err.Error(), "there is no port") {
+	if err := first.CheckNetworkList(ctx, first.list, first.container("x")); err == nil || !strings.Contains(err.Error(), "there is no port") {
 		t.Errorf("CHECK of a container whose port is gone: %v", err)
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := here.DelNetworkList(ctx, here.list, here.container("x")); err != nil {
+		if err := first.DelNetworkList(ctx, first.list, first.container("x")); err != nil {
 			t.Errorf("DEL: %v", err)
 		}
 	}

@@ -285,60 +285,60 @@ func dockerLife(t *testing.T, encap model.Encapsulation) {
 	for _, n := range b.nodes {
 		b.nodes[0].run("node", "set", n.name, "--underlay", n.v4.String(), "--encapsulation", string(encap))
 	}
-	here, there := startDocker(t, b.nodes[0]), startDocker(t, b.nodes[1])
-	for _, d := range []*dockerd{here, there} {
+	first, second := startDocker(t, b.nodes[0]), startDocker(t, b.nodes[1])
+	for _, d := range []*dockerd{first, second} {
 		d.run(t, "network", "create", "--driver", "vrouter", "--opt", "tenant=admin", "--opt", "network=red",
 			"--ipam-driver", "vrouter", "--ipam-opt", "network=red", "--subnet", "10.1.0.0/16", "red")
 	}
-	x, _ := here.container(t, "cx")
-	y, _ := there.container(t, "cy")
+	x, _ := first.container(t, "cx")
+	y, _ := second.container(t, "cy")
 	if x == y || !strings.HasPrefix(x, "10.1.") || !strings.HasPrefix(y, "10.1.") {
 		t.Fatalf("the containers have %q and %q", x, y)
 	}
-	soon(t, 5*time.Second, "the containers reach each other", func() error { return here.ping("cx", y) })
-	if err := fetch(t, there, here, "cy", "cx", y); err != nil {
+	soon(t, 5*time.Second, "the containers reach each other", func() error { return first.ping("cx", y) })
+	if err := fetch(t, second, first, "cy", "cx", y); err != nil {
 		t.Error(err)
 	}
 	if encap != model.MPLSoUDP {
 		return // the rest is the same with all
 	}
-	if out, err := here.try("network", "rm", "red"); err == nil {
+	if out, err := first.try("network", "rm", "red"); err == nil {
 		t.Errorf("a network in use was removed: %s", out)
 	}
 
-	there.stopPlugin()
-	there.startPlugin(t)
-	if err := here.ping("cx", y); err != nil {
+	second.stopPlugin()
+	second.startPlugin(t)
+	if err := first.ping("cx", y); err != nil {
 		t.Errorf("after the plugin was started anew: %v", err)
 	}
-	z, _ := there.container(t, "cz")
-	soon(t, 5*time.Second, "a container that was made afterwards is reached", func() error { return here.ping("cx", z) })
+	z, _ := second.container(t, "cz")
+	soon(t, 5*time.Second, "a container that was made afterwards is reached", func() error { return first.ping("cx", z) })
 
 	b.nodes[1].kill(syscall.SIGKILL)
-	if err := here.ping("cx", y); err != nil {
+	if err := first.ping("cx", y); err != nil {
 		t.Errorf("while the agent is away: %v", err)
 	}
 	b.nodes[1].start()
 
-	there.run(t, "network", "disconnect", "red", "cz")
+	second.run(t, "network", "disconnect", "red", "cz")
 	soon(t, 5*time.Second, "a container that was disconnected is not reached", func() error {
-		if here.ping("cx", z) == nil {
+		if first.ping("cx", z) == nil {
 			return fmt.Errorf("it is")
 		}
 		return nil
 	})
-	there.run(t, "network", "connect", "red", "cz")
-	there.run(t, "restart", "--time", "0", "cy")
-	again := there.run(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", "cy")
-	soon(t, 5*time.Second, "a container that was restarted is reached", func() error { return here.ping("cx", again) })
+	second.run(t, "network", "connect", "red", "cz")
+	second.run(t, "restart", "--time", "0", "cy")
+	again := second.run(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", "cy")
+	soon(t, 5*time.Second, "a container that was restarted is reached", func() error { return first.ping("cx", again) })
 
-	there.stopDaemon()
-	there.startDaemon(t)
-	there.run(t, "start", "cy")
-	again = there.run(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", "cy")
-	soon(t, 10*time.Second, "the daemon's restart is survived", func() error { return here.ping("cx", again) })
+	second.stopDaemon()
+	second.startDaemon(t)
+	second.run(t, "start", "cy")
+	again = second.run(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", "cy")
+	soon(t, 10*time.Second, "the daemon's restart is survived", func() error { return first.ping("cx", again) })
 
-	for d, names := range map[*dockerd][]string{here: {"cx"}, there: {"cy", "cz"}} {
+	for d, names := range map[*dockerd][]string{first: {"cx"}, second: {"cy", "cz"}} {
 		d.run(t, append([]string{"rm", "--force"}, names...)...)
 		d.run(t, "network", "rm", "red")
 	}
@@ -356,12 +356,12 @@ func dockerLife(t *testing.T, encap model.Encapsulation) {
 func TestAnAddressThatTwoDaemonsChooseIsRefusedWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	b := fleetBed(t, "30s")
-	here, there := startDocker(t, b.nodes[0]), startDocker(t, b.nodes[1])
-	for _, d := range []*dockerd{here, there} {
+	first, second := startDocker(t, b.nodes[0]), startDocker(t, b.nodes[1])
+	for _, d := range []*dockerd{first, second} {
 		d.run(t, "network", "create", "--driver", "vrouter", "--opt", "network=red", "--subnet", "10.1.0.0/16", "red")
 	}
-	here.run(t, "run", "--detach", "--name", "cx", "--network", "red", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
-	_, err := there.try("run", "--detach", "--name", "cy", "--network", "red", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
+	first.run(t, "run", "--detach", "--name", "cx", "--network", "red", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
+	_, err := second.try("run", "--detach", "--name", "cy", "--network", "red", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
 	if err == nil || !strings.Contains(err.Error(), "--ipam-driver vrouter") {
 		t.Errorf("%v", err)
 	}

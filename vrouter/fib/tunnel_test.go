@@ -48,10 +48,10 @@ func TestPairsOfNodesChooseTheEncapsulationThatBothRankHighest(t *testing.T) {
 	} {
 		a := model.Node{Name: "a", Encapsulations: encaps(c.a)}
 		b := model.Node{Name: "b", Encapsulations: encaps(c.b)}
-		there, ok1 := Encapsulation(a, b)
+		forward, ok1 := Encapsulation(a, b)
 		back, ok2 := Encapsulation(b, a)
-		if there != c.want || back != c.want || ok1 != (c.want != "") || ok2 != ok1 {
-			t.Errorf("a offers %q, b %q: %q (%v) there, %q (%v) back, want %q", c.a, c.b, there, ok1, back, ok2, c.want)
+		if forward != c.want || back != c.want || ok1 != (c.want != "") || ok2 != ok1 {
+			t.Errorf("a offers %q, b %q: %q (%v) there, %q (%v) back, want %q", c.a, c.b, forward, ok1, back, ok2, c.want)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 	time.Sleep(calm)
 	t.Logf("etcd, when nothing is asked: %s", loadOf(c).since(idle))
 	busy := loadOf(c)
-	var everywhere, there []time.Duration
+	var everywhere, onNode []time.Duration
 	for i := range wanted {
 		network := fmt.Sprintf("n%d", rand.IntN(nodes))
 		at := nodeName(rand.IntN(nodes))
@@ -76,12 +76,12 @@ func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 				forwards = max(forwards, compiled.Sub(began))
 			}
 		}
-		everywhere, there = append(everywhere, known), append(there, forwards)
+		everywhere, onNode = append(everywhere, known), append(onNode, forwards)
 	}
 	t.Logf("a new port is in every copy after p50 %v, p99 %v, and in the tables of all whom it concerns after p50 %v, p99 %v",
-		quantile(everywhere, 0.5), quantile(everywhere, 0.99), quantile(there, 0.5), quantile(there, 0.99))
+		quantile(everywhere, 0.5), quantile(everywhere, 0.99), quantile(onNode, 0.5), quantile(onNode, 0.99))
 	t.Logf("etcd, with %d ports added: %s", wanted, loadOf(c).since(busy))
-	if quantile(there, 0) == 0 {
+	if quantile(onNode, 0) == 0 {
 		t.Error("a port was in nobody's tables")
 	}
 }

@@ -36,8 +36,8 @@ func BenchmarkSwitch(b *testing.B) {
 }
 
 func pingPong(b *testing.B, cpu int) {
-	var there, back [2]int
-	for _, p := range []*[2]int{&there, &back} {
+	var out, back [2]int
+	for _, p := range []*[2]int{&out, &back} {
 		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 			b.Fatal(err)
 		}
@@ -61,8 +61,8 @@ func pingPong(b *testing.B, cpu int) {
 		done <- err
 	}
 	b.ResetTimer()
-	go play(func() error { return put(there[1]) }, func() error { return take(back[0]) })
-	go play(func() error { return take(there[0]) }, func() error { return put(back[1]) })
+	go play(func() error { return put(out[1]) }, func() error { return take(back[0]) })
+	go play(func() error { return take(out[0]) }, func() error { return put(back[1]) })
 	for range 2 {
 		if err := <-done; err != nil {
 			b.Fatal(err)

@@ -67,12 +67,12 @@ func Categories(p *Profile) []CategoryRow {
 		list = append(list, *r)
 	}
 	slices.SortFunc(list, func(a, b CategoryRow) int {
-		return cmp.Or(cmp.Compare(place(a.Name), place(b.Name)), cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.Name, b.Name))
 	})
 	return list
 }
 
-func place(category string) int {
+func rank(category string) int {
 	switch category {
 	case Wire:
 		return 1

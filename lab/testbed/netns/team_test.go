@@ -45,9 +45,9 @@ func TestATeamIsOneDeviceThatSpreadsFlows(t *testing.T) {
 	for _, system := range []string{"raw", "bridge", "vxlan", "macvlan"} {
 		t.Run(system, func(t *testing.T) {
 			tb := up(t, executor(t), 2, teamOf(2))
-			place := tb.nodes[0].Attachment()
-			if len(place.Fabric) != 1 || len(place.Team) != 2 {
-				t.Fatalf("systems see %v over %v, want one device over two", place.Fabric, place.Team)
+			attachment := tb.nodes[0].Attachment()
+			if len(attachment.Fabric) != 1 || len(attachment.Team) != 2 {
+				t.Fatalf("systems see %v over %v, want one device over two", attachment.Fabric, attachment.Team)
 			}
 			endpoint := attach(t, tb, system)
 			mtu := 1500

@@ -8,27 +8,27 @@ import (
 	"windtunnel/lab/space"
 )
 
-// place is where an endpoint's work is done: a namespace of this node's kernel,
-// or a guest, whose own agent is asked.
-type place struct {
+// location is where an endpoint runs: in a namespace of this node's kernel, or in
+// a guest, whose agent is asked.
+type location struct {
 	space *space.Space
 	guest *guest // nil where space is not
 }
 
-// place finds an endpoint; "" is the node.
-func (s *Service) place(endpoint string) (place, error) {
+// locate finds an endpoint; "" is the node.
+func (s *Service) locate(endpoint string) (location, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if endpoint == "" {
-		return place{space: s.node}, nil
+		return location{space: s.node}, nil
 	}
 	if sp, ok := s.containers[endpoint]; ok {
-		return place{space: sp}, nil
+		return location{space: sp}, nil
 	}
 	if g, ok := s.guests[endpoint]; ok {
-		return place{guest: g}, nil
+		return location{guest: g}, nil
 	}
-	return place{}, fmt.Errorf("endpoint %q is not on this node", endpoint)
+	return location{}, fmt.Errorf("endpoint %q is not on this node", endpoint)
 }
 
 // running is a program that was started on the node or in a guest.
