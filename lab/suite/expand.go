@@ -235,7 +235,7 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 		sc.Timing.Duration = x.opts.Duration
 	}
 	sc.ID = x.id(e, c)
-	if !ref.pattern.MatchString(sc.ID) {
+	if _, problem, _ := ref.parse(sc.ID); problem != "" {
 		x.j.fail(or(e.V.id.Pos, e.Pos), fmt.Sprintf("%q cannot be an id", clip(sc.ID)), `let it start with a letter or digit, and have at most one "/" and 200 characters before and behind it`)
 	}
 	sc.Title = x.title(e, c, sc)

@@ -3,6 +3,7 @@ package suite
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -65,51 +66,54 @@ func scalarOf(j *journal, n ast.Node, wants, remedy string) (scalar, bool) {
 	return s, true
 }
 
-// sentence is text for people.
-type sentence struct{ most int }
-
-func (f sentence) read(j *journal, n ast.Node) (string, bool) {
-	s, ok := scalarOf(j, n, "text", "")
-	if !ok {
-		return "", false
-	}
-	text := strings.TrimSpace(s.text)
-	if text == "" {
-		j.fail(s.pos, "the text is empty", "write some, or leave the key out")
-		return "", false
-	}
-	if c := len([]rune(text)); c > f.most {
-		j.fail(s.pos, fmt.Sprintf("the text has %d characters, %d are allowed", c, f.most), "shorten it")
-		return "", false
-	}
-	return text, true
+// single is how a single value is written.
+type single[V any] struct {
+	wants, remedy string // of a value that is missing
+	// parse returns the value, or what is wrong with the text and the remedy.
+	parse    func(text string) (v V, problem, remedy string)
+	language object // its schema
 }
 
-func (f sentence) schema() object {
-	return object{"type": anyScalar, "minLength": 1, "maxLength": f.most}
+func (f single[V]) read(j *journal, n ast.Node) (v V, ok bool) {
+	s, ok := scalarOf(j, n, f.wants, f.remedy)
+	if !ok {
+		return v, false
+	}
+	v, problem, remedy := f.parse(s.text)
+	if problem != "" {
+		j.fail(s.pos, problem, remedy)
+		return *new(V), false
+	}
+	return v, true
+}
+
+func (f single[V]) schema() object { return maps.Clone(f.language) }
+
+// sentence is text for people.
+func sentence(most int) single[string] {
+	parse := func(text string) (string, string, string) {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			return "", "the text is empty", "write some, or leave the key out"
+		}
+		if c := len([]rune(text)); c > most {
+			return "", fmt.Sprintf("the text has %d characters, %d are allowed", c, most), "shorten it"
+		}
+		return text, "", ""
+	}
+	return single[string]{"text", "", parse, object{"type": anyScalar, "minLength": 1, "maxLength": most}}
 }
 
 // word is a name: it becomes part of ids, file names and command lines.
-type word struct {
-	what    string
-	pattern *regexp.Regexp
-	remedy  string
-}
-
-func (f word) read(j *journal, n ast.Node) (string, bool) {
-	s, ok := scalarOf(j, n, f.what, f.remedy)
-	if !ok {
-		return "", false
+func word(what, pattern, remedy string) single[string] {
+	valid := regexp.MustCompile(pattern)
+	parse := func(text string) (string, string, string) {
+		if !valid.MatchString(text) {
+			return "", fmt.Sprintf("%q cannot be %s", clip(text), what), remedy
+		}
+		return text, "", ""
 	}
-	if !f.pattern.MatchString(s.text) {
-		j.fail(s.pos, fmt.Sprintf("%q cannot be %s", clip(s.text), f.what), f.remedy)
-		return "", false
-	}
-	return s.text, true
-}
-
-func (f word) schema() object {
-	return object{"type": anyScalar, "pattern": f.pattern.String()}
+	return single[string]{what, remedy, parse, object{"type": anyScalar, "pattern": pattern}}
 }
 
 // anyScalar is the schema of text: what YAML takes for a number or a truth
@@ -117,120 +121,81 @@ func (f word) schema() object {
 var anyScalar = []string{"string", "number", "boolean"}
 
 // choice is one of a few words.
-type choice[V ~string] struct{ allowed []V }
-
-func (f choice[V]) read(j *journal, n ast.Node) (V, bool) {
-	words := make([]string, len(f.allowed))
-	for i, v := range f.allowed {
+func choice[V ~string](allowed ...V) single[V] {
+	words := make([]string, len(allowed))
+	for i, v := range allowed {
 		words[i] = string(v)
 	}
-	wants := "one of " + strings.Join(words, ", ")
-	s, ok := scalarOf(j, n, wants, "")
-	if !ok {
-		return "", false
+	parse := func(text string) (V, string, string) {
+		if !slices.Contains(words, text) {
+			return "", fmt.Sprintf("%q is not known here", clip(text)), Suggest(text, "allowed", words)
+		}
+		return V(text), "", ""
 	}
-	if !slices.Contains(f.allowed, V(s.text)) {
-		j.fail(s.pos, fmt.Sprintf("%q is not known here", clip(s.text)), Suggest(s.text, "allowed", words))
-		return "", false
-	}
-	return V(s.text), true
+	return single[V]{"one of " + strings.Join(words, ", "), "", parse, object{"enum": allowed}}
 }
-
-func (f choice[V]) schema() object { return object{"enum": f.allowed} }
 
 // number is a whole number within bounds.
-type number struct{ least, most int }
-
-func (f number) read(j *journal, n ast.Node) (int, bool) {
-	wants := fmt.Sprintf("a whole number from %d to %d", f.least, f.most)
-	s, ok := scalarOf(j, n, wants, "")
-	if !ok {
-		return 0, false
+func number(least, most int) single[int] {
+	wants := fmt.Sprintf("a whole number from %d to %d", least, most)
+	parse := func(text string) (int, string, string) {
+		v, err := strconv.Atoi(text)
+		if err != nil || v < least || v > most {
+			return 0, fmt.Sprintf("%q is not %s", clip(text), wants), "write a number without unit within these bounds"
+		}
+		return v, "", ""
 	}
-	v, err := strconv.Atoi(s.text)
-	if err != nil || v < f.least || v > f.most {
-		j.fail(s.pos, fmt.Sprintf("%q is not %s", clip(s.text), wants), "write a number without unit within these bounds")
-		return 0, false
-	}
-	return v, true
-}
-
-func (f number) schema() object {
-	return object{"type": "integer", "minimum": f.least, "maximum": f.most}
+	return single[int]{wants, "", parse, object{"type": "integer", "minimum": least, "maximum": most}}
 }
 
 // amount is a number without unit, from 0 to most.
-type amount struct{ most float64 }
-
-func (f amount) read(j *journal, n ast.Node) (float64, bool) {
-	wants := fmt.Sprintf("a number from 0 to %g", f.most)
-	s, ok := scalarOf(j, n, wants, "")
-	if !ok {
-		return 0, false
+func amount(most float64) single[float64] {
+	wants := fmt.Sprintf("a number from 0 to %g", most)
+	parse := func(text string) (float64, string, string) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v >= 0 && v <= most) {
+			return 0, fmt.Sprintf("%q is not %s", clip(text), wants), "write a number without unit within these bounds, such as 0.02"
+		}
+		return v, "", ""
 	}
-	v, err := strconv.ParseFloat(s.text, 64)
-	if err != nil || !(v >= 0 && v <= f.most) {
-		j.fail(s.pos, fmt.Sprintf("%q is not %s", clip(s.text), wants), "write a number without unit within these bounds, such as 0.02")
-		return 0, false
-	}
-	return v, true
-}
-
-func (f amount) schema() object {
-	return object{"type": "number", "minimum": 0, "maximum": f.most}
+	return single[float64]{wants, "", parse, object{"type": "number", "minimum": 0, "maximum": most}}
 }
 
 // oneOf is a number of which only a few values make sense.
-type oneOf struct{ allowed []int }
-
-func (f oneOf) read(j *journal, n ast.Node) (int, bool) {
-	words := make([]string, len(f.allowed))
-	for i, v := range f.allowed {
-		words[i] = strconv.Itoa(v)
+func oneOf(allowed ...int) single[int] {
+	words := strings.ReplaceAll(strings.Trim(fmt.Sprint(allowed), "[]"), " ", ", ")
+	parse := func(text string) (int, string, string) {
+		i := slices.IndexFunc(allowed, func(v int) bool { return strconv.Itoa(v) == text })
+		if i < 0 {
+			return 0, fmt.Sprintf("%q is not known here", clip(text)), "allowed: " + words
+		}
+		return allowed[i], "", ""
 	}
-	s, ok := scalarOf(j, n, "one of "+strings.Join(words, ", "), "")
-	if !ok {
-		return 0, false
-	}
-	i := slices.Index(words, s.text)
-	if i < 0 {
-		j.fail(s.pos, fmt.Sprintf("%q is not known here", clip(s.text)), "allowed: "+strings.Join(words, ", "))
-		return 0, false
-	}
-	return f.allowed[i], true
+	return single[int]{"one of " + words, "", parse, object{"enum": allowed}}
 }
-
-func (f oneOf) schema() object { return object{"enum": f.allowed} }
 
 // flag is true or false.
-type flag struct{}
-
-func (flag) read(j *journal, n ast.Node) (bool, bool) {
-	s, ok := scalarOf(j, n, "true or false", "")
-	if !ok {
-		return false, false
+var flag = single[bool]{"true or false", "", func(text string) (bool, string, string) {
+	if text != "true" && text != "false" {
+		return false, fmt.Sprintf("%q is neither true nor false", clip(text)), "write true or false"
 	}
-	if s.text != "true" && s.text != "false" {
-		j.fail(s.pos, fmt.Sprintf("%q is neither true nor false", clip(s.text)), "write true or false")
-		return false, false
-	}
-	return s.text == "true", true
-}
+	return text == "true", "", ""
+}, object{"type": "boolean"}}
 
-func (flag) schema() object { return object{"type": "boolean"} }
-
-// list is a sequence of values; where single is true, one value may stand
-// without the brackets.
+// list is a sequence of values.
 type list[V any] struct {
-	of     form[V]
-	single bool
-	most   int
+	of          form[V]
+	least, most int
+	bare        bool // one value may stand without the brackets
 }
+
+// oneOrMore is a list in which one value may stand without the brackets.
+func oneOrMore[V any](of form[V]) list[V] { return list[V]{of, 1, mostNames, true} }
 
 func (f list[V]) read(j *journal, n ast.Node) ([]at[V], bool) {
 	seq, isList := n.(*ast.SequenceNode)
 	if !isList {
-		if !f.single {
+		if !f.bare {
 			j.fail(nodePosition(n), shape(n)+" stands where a list belongs", `start each entry with "- "`)
 			return nil, false
 		}
@@ -251,36 +216,19 @@ func (f list[V]) read(j *journal, n ast.Node) ([]at[V], bool) {
 		good = good && ok
 		out = append(out, at[V]{V: v, Pos: nodePosition(entry), Set: true})
 	}
+	if good && len(out) < f.least {
+		j.fail(nodePosition(n), "the list has 1 entry", fmt.Sprintf("it may have %d to %d", f.least, f.most))
+		good = false
+	}
 	return out, good
 }
 
 func (f list[V]) schema() object {
-	many := object{"type": "array", "items": f.of.schema(), "minItems": 1, "maxItems": f.most}
-	if !f.single {
+	many := object{"type": "array", "items": f.of.schema(), "minItems": f.least, "maxItems": f.most}
+	if !f.bare {
 		return many
 	}
 	return object{"anyOf": []object{f.of.schema(), many}}
-}
-
-// several is a list with a least length.
-type several[V any] struct {
-	list[V]
-	least int
-}
-
-func (f several[V]) read(j *journal, n ast.Node) ([]at[V], bool) {
-	out, ok := f.list.read(j, n)
-	if ok && len(out) < f.least {
-		j.fail(nodePosition(n), "the list has 1 entry", fmt.Sprintf("it may have %d to %d", f.least, f.most))
-		return out, false
-	}
-	return out, ok
-}
-
-func (f several[V]) schema() object {
-	s := f.list.schema()
-	s["minItems"] = f.least
-	return s
 }
 
 // clip keeps a message readable when a value is huge.

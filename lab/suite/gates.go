@@ -75,39 +75,31 @@ type gateSpec struct {
 }
 
 var gateTable = table[gateSpec]{what: "a gate", alone: true, fields: []field[gateSpec]{
-	bind("metric", list[string]{gatedMetric{}, true, mostNames}, func(g *gateSpec) *at[[]at[string]] { return &g.metrics }, "What is judged.").must(),
-	bind("scenarios", list[string]{sentence{200}, true, mostNames}, func(g *gateSpec) *at[[]at[string]] { return &g.scenarios }, "Ids, groups or patterns; every scenario where there is none."),
+	bind("metric", oneOrMore[string](gatedMetric), func(g *gateSpec) *at[[]at[string]] { return &g.metrics }, "What is judged.").must(),
+	bind("scenarios", oneOrMore[string](sentence(200)), func(g *gateSpec) *at[[]at[string]] { return &g.scenarios }, "Ids, groups or patterns; every scenario where there is none."),
 	bind("worse_by", fraction(0, 10), func(g *gateSpec) *at[float64] { return &g.worseBy }, `From which change for the worse on it fails; "0%" is any significant one.`).must(),
-	preset("of", choice[Of]{[]Of{OfValue, OfRatio}}, func(g *gateSpec) *at[Of] { return &g.of }, OfValue, "The figure itself, or its ratio to the baseline."),
-	preset("on_doubt", choice[OnDoubt]{[]OnDoubt{PassOnDoubt, FailOnDoubt}}, func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, PassOnDoubt, "What the gate does where the noise hides a change of its size."),
+	preset("of", choice(OfValue, OfRatio), func(g *gateSpec) *at[Of] { return &g.of }, OfValue, "The figure itself, or its ratio to the baseline."),
+	preset("on_doubt", choice(PassOnDoubt, FailOnDoubt), func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, PassOnDoubt, "What the gate does where the noise hides a change of its size."),
 }}
 
 // gatedMetric is a metric with a better direction, as a gate needs.
-type gatedMetric struct{ metric }
-
-func (gatedMetric) read(j *journal, n ast.Node) (string, bool) {
-	s, ok := scalarOf(j, n, "a metric", "")
-	if !ok {
-		return "", false
-	}
-	info, known := sample.Describe(sample.Metric(s.text))
-	switch near := Nearest(s.text, metricNames()); {
+var gatedMetric = single[string]{wants: "a metric", parse: func(text string) (string, string, string) {
+	info, known := sample.Describe(sample.Metric(text))
+	switch near := Nearest(text, metricNames()); {
 	case !known && near != "":
-		j.fail(s.pos, fmt.Sprintf("there is no metric %q", clip(s.text)), fmt.Sprintf("did you mean %q?", near))
+		return "", fmt.Sprintf("there is no metric %q", clip(text)), fmt.Sprintf("did you mean %q?", near)
 	case !known:
-		j.fail(s.pos, fmt.Sprintf("there is no metric %q", clip(s.text)), Suggest(s.text, "metrics", metricNames()))
+		return "", fmt.Sprintf("there is no metric %q", clip(text)), Suggest(text, "metrics", metricNames())
 	case info.Better == 0:
-		j.fail(s.pos, s.text+" is neither better nor worse for being larger", "choose a metric that has a better direction, such as throughput_bps")
-	default:
-		return s.text, true
+		return "", text + " is neither better nor worse for being larger", "choose a metric that has a better direction, such as throughput_bps"
 	}
-	return "", false
-}
+	return text, "", ""
+}}
 
 type gatesSpec struct{ gates at[[]at[gateSpec]] }
 
 var gatesTable = table[gatesSpec]{what: "the file", alone: true, fields: []field[gatesSpec]{
-	bind[gatesSpec, []at[gateSpec]]("gates", gateList{list[gateSpec]{gateTable, false, 100}}, func(g *gatesSpec) *at[[]at[gateSpec]] { return &g.gates }, "The gates.").must(),
+	bind[gatesSpec, []at[gateSpec]]("gates", gateList{list[gateSpec]{gateTable, 1, 100, false}}, func(g *gatesSpec) *at[[]at[gateSpec]] { return &g.gates }, "The gates.").must(),
 }}
 
 // gateList is the list of gates. It must not be empty.

@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"regexp"
 	"slices"
 	"time"
 )
@@ -184,12 +183,12 @@ const (
 const nameRemedy = `use up to 40 letters, digits, ".", "_" and "-", and start with a letter or digit`
 
 var (
-	name     = word{"a name", regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`), nameRemedy}
-	ref      = word{"a scenario or group", regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}(/[A-Za-z0-9._-]{1,199})?$`), `write a scenario's id such as "bridge/stream", or a group such as "bridge"`}
-	pattern  = word{"a scenario, group or pattern", regexp.MustCompile(`^[][A-Za-z0-9._/*?^-]{1,200}$`), `write an id such as "bridge/stream", a group such as "bridge", or a pattern such as "vrouter-*"`}
-	template = word{"an id", regexp.MustCompile(`^[A-Za-z0-9._{}-]{1,99}(/[A-Za-z0-9._{}-]{1,99})?$`), `write it like "bridge/stream" or "{system}/{workload}", with at most one "/"`}
-	title    = sentence{200}
-	prose    = sentence{4000}
+	name     = word("a name", `^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`, nameRemedy)
+	ref      = word("a scenario or group", `^[A-Za-z0-9][A-Za-z0-9._-]{0,199}(/[A-Za-z0-9._-]{1,199})?$`, `write a scenario's id such as "bridge/stream", or a group such as "bridge"`)
+	pattern  = word("a scenario, group or pattern", `^[][A-Za-z0-9._/*?^-]{1,200}$`, `write an id such as "bridge/stream", a group such as "bridge", or a pattern such as "vrouter-*"`)
+	template = word("an id", `^[A-Za-z0-9._{}-]{1,99}(/[A-Za-z0-9._{}-]{1,99})?$`, `write it like "bridge/stream" or "{system}/{workload}", with at most one "/"`)
+	title    = sentence(200)
+	prose    = sentence(4000)
 )
 
 var timingTable = table[timingSpec]{
@@ -206,14 +205,14 @@ var fabricTable = table[fabricSpec]{
 	what: "a fabric",
 	doc:  "The underlay between the nodes.",
 	fields: []field[fabricSpec]{
-		preset("kind", choice[FabricKind]{[]FabricKind{Wire, Veth}}, func(f *fabricSpec) *at[FabricKind] { return &f.kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes."),
-		preset("mtu", number{leastMTU, mostMTU}, func(f *fabricSpec) *at[int] { return &f.mtu }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 where a workload uses IPv6."),
-		preset("offload", choice[Offload]{profiles}, func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "What the NIC segments: nothing, plain TCP, or tunnelled TCP too."),
+		preset("kind", choice(Wire, Veth), func(f *fabricSpec) *at[FabricKind] { return &f.kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes."),
+		preset("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *at[int] { return &f.mtu }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 where a workload uses IPv6."),
+		preset("offload", choice(profiles...), func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "What the NIC segments: nothing, plain TCP, or tunnelled TCP too."),
 		preset("rate", rate(mostRate), func(f *fabricSpec) *at[int64] { return &f.rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
-		preset("queues", number{1, mostQueues}, func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
-		preset("links", number{1, mostLinks}, func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
-		preset("team", choice[string]{[]string{defaultTeam, string(Bond)}}, func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "How parallel links are used. multipath: each has addresses, and routes spread flows over them, which systems that switch frames cannot use. bond: one device over all of them spreads flows by addresses and ports."),
-		preset("coalesce", choice[string]{[]string{defaultCoalesce, "on", "off"}}, func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response, as adaptive NIC drivers settle. Needs a wire."),
+		preset("queues", number(1, mostQueues), func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
+		preset("links", number(1, mostLinks), func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
+		preset("team", choice(defaultTeam, string(Bond)), func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "How parallel links are used. multipath: each has addresses, and routes spread flows over them, which systems that switch frames cannot use. bond: one device over all of them spreads flows by addresses and ports."),
+		preset("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response, as adaptive NIC drivers settle. Needs a wire."),
 	},
 }
 
@@ -221,10 +220,10 @@ var endpointTable = table[endpointSpec]{
 	what: "an endpoint",
 	doc:  "What the tools run in, on both sides.",
 	fields: []field[endpointSpec]{
-		preset("kind", choice[string]{[]string{defaultEndpoint, string(VM)}}, func(e *endpointSpec) *at[string] { return &e.kind }, defaultEndpoint, "container: a network namespace. vm: a virtual machine with one virtio network device."),
-		preset("spread", flag{}, func(e *endpointSpec) *at[bool] { return &e.spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
-		preset("segmentation", flag{}, func(e *endpointSpec) *at[bool] { return &e.segmentation }, true, "Large send offload of the endpoint's own device: off, its stack cuts streams to the MTU itself."),
-		preset("cpus", number{1, mostCPUs}, func(e *endpointSpec) *at[int] { return &e.cpus }, defaultVMCPUs, "CPUs of a VM."),
+		preset("kind", choice(defaultEndpoint, string(VM)), func(e *endpointSpec) *at[string] { return &e.kind }, defaultEndpoint, "container: a network namespace. vm: a virtual machine with one virtio network device."),
+		preset("spread", flag, func(e *endpointSpec) *at[bool] { return &e.spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
+		preset("segmentation", flag, func(e *endpointSpec) *at[bool] { return &e.segmentation }, true, "Large send offload of the endpoint's own device: off, its stack cuts streams to the MTU itself."),
+		preset("cpus", number(1, mostCPUs), func(e *endpointSpec) *at[int] { return &e.cpus }, defaultVMCPUs, "CPUs of a VM."),
 		preset("memory", size(leastMemory, mostMemory), func(e *endpointSpec) *at[int64] { return &e.memory }, defaultMemory, "Memory of a VM, in bytes.").shows("512M"),
 	},
 }
@@ -233,19 +232,19 @@ var workloadTable = table[workloadSpec]{
 	what: "a workload",
 	doc:  "The traffic of a scenario, whatever tool makes it.",
 	fields: []field[workloadSpec]{
-		bind("kind", choice[Kind]{kinds}, func(w *workloadSpec) *at[Kind] { return &w.kind }, "tcp_stream and udp_stream move data; tcp_rr and udp_rr exchange a request and a response; tcp_crr connects for each exchange.").must(),
-		preset("direction", choice[Direction]{directions}, func(w *workloadSpec) *at[Direction] { return &w.direction }, Forward, "forward is from sender to receiver; the sender always connects.").only(streams...),
-		preset("streams", number{1, MostStreams}, func(w *workloadSpec) *at[int] { return &w.streams }, 1, "Connections at once, each on its own thread.").also("threads"),
+		bind("kind", choice(kinds...), func(w *workloadSpec) *at[Kind] { return &w.kind }, "tcp_stream and udp_stream move data; tcp_rr and udp_rr exchange a request and a response; tcp_crr connects for each exchange.").must(),
+		preset("direction", choice(directions...), func(w *workloadSpec) *at[Direction] { return &w.direction }, Forward, "forward is from sender to receiver; the sender always connects.").only(streams...),
+		preset("streams", number(1, MostStreams), func(w *workloadSpec) *at[int] { return &w.streams }, 1, "Connections at once, each on its own thread.").also("threads"),
 		bind("buffer", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.buffer }, "Bytes of one send call; of a udp_stream the payload of a datagram, at most 65507. Default 128k for tcp_stream, 1400 for udp_stream.").only(streams...),
 		preset("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.sendBuffer }, 0, "SO_SNDBUF in bytes; 0 leaves it to the kernel."),
 		preset("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.receiveBuffer }, 0, "SO_RCVBUF in bytes; 0 leaves it to the kernel."),
-		preset("no_delay", flag{}, func(w *workloadSpec) *at[bool] { return &w.noDelay }, false, "TCP_NODELAY: no waiting to fill segments.").only(tcpOnly...),
-		preset("sendfile", flag{}, func(w *workloadSpec) *at[bool] { return &w.sendfile }, false, "Send from the page cache by sendfile(2).").only(TCPStream),
+		preset("no_delay", flag, func(w *workloadSpec) *at[bool] { return &w.noDelay }, false, "TCP_NODELAY: no waiting to fill segments.").only(tcpOnly...),
+		preset("sendfile", flag, func(w *workloadSpec) *at[bool] { return &w.sendfile }, false, "Send from the page cache by sendfile(2).").only(TCPStream),
 		preset("request", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.request }, 1, "Bytes of a request; at most 65507 for udp_rr.").only(requests...),
 		preset("response", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.response }, 1, "Bytes of a response; at most 65507 for udp_rr.").only(requests...),
 		preset("rate", rate(mostRate), func(w *workloadSpec) *at[int64] { return &w.rate }, 0, "Payload bits per second of all streams together: TCP pacing, or what a udp_stream offers; 0 is as fast as possible.").only(streams...),
-		preset("receiver_work", amount{mostWork}, func(w *workloadSpec) *at[float64] { return &w.receiverWork }, 0, "CPU time that the receiver spends on each byte besides taking it, in ns, as an application would; for the builtin tool.").only(TCPStream),
-		preset("ip_version", oneOf{[]int{4, 6}}, func(w *workloadSpec) *at[int] { return &w.ipVersion }, 4, "4 or 6."),
+		preset("receiver_work", amount(mostWork), func(w *workloadSpec) *at[float64] { return &w.receiverWork }, 0, "CPU time that the receiver spends on each byte besides taking it, in ns, as an application would; for the builtin tool.").only(TCPStream),
+		preset("ip_version", oneOf(4, 6), func(w *workloadSpec) *at[int] { return &w.ipVersion }, 4, "4 or 6."),
 		bind("timing", timingTable, func(w *workloadSpec) *at[timingSpec] { return &w.timing }, "Overrides the suite's timing key by key."),
 	},
 }
@@ -256,14 +255,14 @@ var scenarioTable = table[scenarioSpec]{
 	fields: []field[scenarioSpec]{
 		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Its name in results; the part before "/" is its group. May hold {system}, {placement}, {workload}, {fabric}, {endpoint} and {tool}. Default: the system, with -colocated where it is, a "/", the workload, and behind it the fabric, the endpoint and the tool where several are listed.`),
 		bind("title", title, func(s *scenarioSpec) *at[string] { return &s.title }, "What it is, in the report's words; may hold the same {parts} as id."),
-		bind("system", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "What carries packets between the endpoints; a name or a list.").must(),
-		bind("encap", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation of a system that has several: mpls-gre, mpls-udp or vxlan; one or a list. {system} is then system-encap."),
-		bind("placement", list[Placement]{choice[Placement]{placements}, true, mostNames}, func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, or both on the first; one or a list.").shows(TwoNodes),
-		bind("workload", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.workload }, "A name under workloads, or a list; may be left out where the suite has only one."),
-		bind("fabric", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.fabric }, "A name under fabrics, or a list; may be left out where the suite has one or none."),
-		bind("endpoint", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.endpoint }, "A name under endpoints, or a list; may be left out where the suite has one or none."),
-		bind("tool", list[string]{name, true, mostNames}, func(s *scenarioSpec) *at[[]at[string]] { return &s.tool }, "The traffic program, or a list; default is the suite's."),
-		preset("pairs", number{1, mostPairs}, func(s *scenarioSpec) *at[int] { return &s.pairs }, 1, "Pairs of sender and receiver at once."),
+		bind("system", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "What carries packets between the endpoints; a name or a list.").must(),
+		bind("encap", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation of a system that has several: mpls-gre, mpls-udp or vxlan; one or a list. {system} is then system-encap."),
+		bind("placement", oneOrMore[Placement](choice(placements...)), func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, or both on the first; one or a list.").shows(TwoNodes),
+		bind("workload", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.workload }, "A name under workloads, or a list; may be left out where the suite has only one."),
+		bind("fabric", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.fabric }, "A name under fabrics, or a list; may be left out where the suite has one or none."),
+		bind("endpoint", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.endpoint }, "A name under endpoints, or a list; may be left out where the suite has one or none."),
+		bind("tool", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.tool }, "The traffic program, or a list; default is the suite's."),
+		preset("pairs", number(1, mostPairs), func(s *scenarioSpec) *at[int] { return &s.pairs }, 1, "Pairs of sender and receiver at once."),
 		bind("timing", timingTable, func(s *scenarioSpec) *at[timingSpec] { return &s.timing }, "Overrides the timing of suite and workload key by key."),
 	},
 }
@@ -274,7 +273,7 @@ var comparisonTable = table[comparisonSpec]{
 	fields: []field[comparisonSpec]{
 		bind("title", title, func(c *comparisonSpec) *at[string] { return &c.title }, "In the report's words."),
 		bind("baseline", ref, func(c *comparisonSpec) *at[string] { return &c.baseline }, "A scenario's id, or a group.").must(),
-		bind("subjects", list[string]{ref, true, mostNames}, func(c *comparisonSpec) *at[[]at[string]] { return &c.subjects }, "What is compared with the baseline: ids where that is an id, groups where that is a group; one or a list.").also("subject").must(),
+		bind("subjects", oneOrMore[string](ref), func(c *comparisonSpec) *at[[]at[string]] { return &c.subjects }, "What is compared with the baseline: ids where that is an id, groups where that is a group; one or a list.").also("subject").must(),
 	},
 }
 
@@ -283,8 +282,8 @@ var ladderTable = table[ladderSpec]{
 	doc:  "Scenarios in an order in which each step changes one thing, so that a step's cost is that thing's cost. Scenario ids make one ladder; groups make one for every part behind the \"/\".",
 	fields: []field[ladderSpec]{
 		bind("title", title, func(l *ladderSpec) *at[string] { return &l.title }, "In the report's words."),
-		bind("steps", several[string]{list[string]{ref, false, mostSteps}, leastSteps}, func(l *ladderSpec) *at[[]at[string]] { return &l.steps }, "From the first to the last, 2 to 12: all ids, or all groups that have the same parts; all of the same traffic.").must(),
-		bind("names", several[string]{list[string]{sentence{60}, false, mostSteps}, leastSteps}, func(l *ladderSpec) *at[[]at[string]] { return &l.names }, "What the report calls the steps, as many as there are; default is their ids or groups."),
+		bind("steps", list[string]{ref, leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.steps }, "From the first to the last, 2 to 12: all ids, or all groups that have the same parts; all of the same traffic.").must(),
+		bind("names", list[string]{sentence(60), leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.names }, "What the report calls the steps, as many as there are; default is their ids or groups."),
 	},
 }
 
@@ -292,11 +291,11 @@ var hypothesisTable = table[hypothesisSpec]{
 	what: "a hypothesis",
 	doc:  "A statement about a ratio, which the samples judge: it holds, is refuted, or stays undecided. Groups make one for every part behind the \"/\" that baseline and subject both have.",
 	fields: []field[hypothesisSpec]{
-		bind("claim", sentence{300}, func(h *hypothesisSpec) *at[string] { return &h.claim }, "The statement in a sentence.").must(),
-		bind("metric", form[string](metric{}), func(h *hypothesisSpec) *at[string] { return &h.metric }, "What the ratio is of; default is throughput_bps, and transactions_per_s for request/response."),
+		bind("claim", sentence(300), func(h *hypothesisSpec) *at[string] { return &h.claim }, "The statement in a sentence.").must(),
+		bind("metric", metric, func(h *hypothesisSpec) *at[string] { return &h.metric }, "What the ratio is of; default is throughput_bps, and transactions_per_s for request/response."),
 		bind("baseline", ref, func(h *hypothesisSpec) *at[string] { return &h.baseline }, "A scenario's id, or a group.").must(),
-		bind("subjects", list[string]{ref, true, mostNames}, func(h *hypothesisSpec) *at[[]at[string]] { return &h.subjects }, "What is divided by the baseline: ids where that is an id, groups where that is a group; one or a list. The claim is of every one.").also("subject").must(),
-		bind("ratio", form[band](bandForm{}), func(h *hypothesisSpec) *at[band] { return &h.ratio }, `Where subject / baseline lies: "2 ± 10 %" (also "2 +- 10%"), "1 ± 0.05", ">= 0.95" or "<= 1.1".`).must(),
+		bind("subjects", oneOrMore[string](ref), func(h *hypothesisSpec) *at[[]at[string]] { return &h.subjects }, "What is divided by the baseline: ids where that is an id, groups where that is a group; one or a list. The claim is of every one.").also("subject").must(),
+		bind("ratio", ratioBand, func(h *hypothesisSpec) *at[band] { return &h.ratio }, `Where subject / baseline lies: "2 ± 10 %" (also "2 +- 10%"), "1 ± 0.05", ">= 0.95" or "<= 1.1".`).must(),
 	},
 }
 
@@ -306,7 +305,7 @@ var figureTableTable = table[figureTableSpec]{
 	fields: []field[figureTableSpec]{
 		bind("title", title, func(t *figureTableSpec) *at[string] { return &t.title }, "What the table shows, in a line.").must(),
 		bind("source", prose, func(t *figureTableSpec) *at[string] { return &t.source }, "The document and where in it the table stands.").must(),
-		bind("corner", sentence{60}, func(t *figureTableSpec) *at[string] { return &t.corner }, "What stands above the names of the rows."),
+		bind("corner", sentence(60), func(t *figureTableSpec) *at[string] { return &t.corner }, "What stands above the names of the rows."),
 		bind("note", prose, func(t *figureTableSpec) *at[string] { return &t.note }, "What a reader has to know of the whole table."),
 	},
 }
@@ -316,12 +315,12 @@ var publishedTable = table[publishedSpec]{
 	doc:  "A figure from a public document, shown beside the measured one.",
 	fields: []field[publishedSpec]{
 		bind("table", name, func(p *publishedSpec) *at[string] { return &p.table }, "A name under tables, of which this is a cell."),
-		bind("row", sentence{80}, func(p *publishedSpec) *at[string] { return &p.row }, "The cell's row as the table names it; rows come in the order in which they are first named."),
-		bind("column", sentence{80}, func(p *publishedSpec) *at[string] { return &p.column }, "The cell's column, likewise."),
+		bind("row", sentence(80), func(p *publishedSpec) *at[string] { return &p.row }, "The cell's row as the table names it; rows come in the order in which they are first named."),
+		bind("column", sentence(80), func(p *publishedSpec) *at[string] { return &p.column }, "The cell's column, likewise."),
 		bind("scenario", ref, func(p *publishedSpec) *at[string] { return &p.scenario }, "The id of the scenario that it stands beside. A cell may do without where its note says why nothing here measures it."),
-		bind("metric", form[string](metric{}), func(p *publishedSpec) *at[string] { return &p.metric }, "What it measures; a cell without scenario has none."),
+		bind("metric", metric, func(p *publishedSpec) *at[string] { return &p.metric }, "What it measures; a cell without scenario has none."),
 		bind("baseline", ref, func(p *publishedSpec) *at[string] { return &p.baseline }, "The id of another scenario: the figure is not itself one of scenario's, but its change over this one, such as \"-27 %\"."),
-		bind("value", sentence{60}, func(p *publishedSpec) *at[string] { return &p.value }, `As the document prints it, with its unit: "7375.159 Mbit/s", "14.799 %", "11050 1/s".`).must(),
+		bind("value", sentence(60), func(p *publishedSpec) *at[string] { return &p.value }, `As the document prints it, with its unit: "7375.159 Mbit/s", "14.799 %", "11050 1/s".`).must(),
 		bind("source", prose, func(p *publishedSpec) *at[string] { return &p.source }, "The document and the table; a cell has its table's."),
 		bind("note", prose, func(p *publishedSpec) *at[string] { return &p.note }, "What a reader has to know of it."),
 	},
@@ -334,24 +333,24 @@ var suiteTable = table[spec]{
 		bind("suite", name, func(s *spec) *at[string] { return &s.name }, "Name of the suite.").must(),
 		bind("title", title, func(s *spec) *at[string] { return &s.title }, "One line; default is the name."),
 		bind("description", prose, func(s *spec) *at[string] { return &s.description }, "What the suite shows, for the report."),
-		preset("nodes", number{1, mostNodes}, func(s *spec) *at[int] { return &s.nodes }, defaultNodes, "Compute nodes; 1 suffices where every scenario is colocated."),
-		preset("trials", number{1, mostTrials}, func(s *spec) *at[int] { return &s.trials }, defaultTrials, "How often each scenario runs; with a precision, at least. 6 are the fewest that give a 95 % interval of a median."),
+		preset("nodes", number(1, mostNodes), func(s *spec) *at[int] { return &s.nodes }, defaultNodes, "Compute nodes; 1 suffices where every scenario is colocated."),
+		preset("trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.trials }, defaultTrials, "How often each scenario runs; with a precision, at least. 6 are the fewest that give a 95 % interval of a median."),
 		bind("precision", fraction(leastPrecision, mostPrecision), func(s *spec) *at[float64] { return &s.precision }, "Go on until throughput (or transactions) and both sides' CPU are known this well in every comparison, and in every scenario without one: the half-width of the interval, relative to the figure. trials is then the fewest."),
-		bind("max_trials", number{1, mostTrials}, func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: how often each scenario runs at most. Default is four times trials, and at least 40."),
+		bind("max_trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: how often each scenario runs at most. Default is four times trials, and at least 40."),
 		preset("max_time", span(leastTime, mostTime), func(s *spec) *at[time.Duration] { return &s.maxTime }, defaultMaxTime, "With a precision: no further block begins after this time, once each scenario has run trials times."),
 		bind("timing", timingTable, func(s *spec) *at[timingSpec] { return &s.timing }, "How long a trial runs."),
 		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios that name none."),
 		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. A suite without has one that is called "default", with every key at its default.`),
 		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `What the tools run in, by name. A suite without has one that is called "container", with every key at its default.`),
 		bind("workloads", index[workloadSpec]{name, workloadTable, mostNames}, func(s *spec) *at[[]named[workloadSpec]] { return &s.workloads }, "The kinds of traffic, by name.").must(),
-		bind("scenarios", list[scenarioSpec]{scenarioTable, false, mostNames}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "What is measured, in the order of the report.").must(),
-		bind("comparisons", list[comparisonSpec]{comparisonTable, false, mostNames}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Baselines and what is compared with them."),
-		bind("ladders", list[ladderSpec]{ladderTable, false, mostNames}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
-		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, false, mostNames}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Statements that the samples judge."),
+		bind("scenarios", list[scenarioSpec]{scenarioTable, 1, mostNames, false}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "What is measured, in the order of the report.").must(),
+		bind("comparisons", list[comparisonSpec]{comparisonTable, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Baselines and what is compared with them."),
+		bind("ladders", list[ladderSpec]{ladderTable, 1, mostNames, false}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
+		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Statements that the samples judge."),
 		bind("tables", index[figureTableSpec]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[figureTableSpec]] { return &s.tables }, "Tables of public documents, by name; their figures stand under published."),
-		bind("published", list[publishedSpec]{publishedTable, false, mostPublished}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
+		bind("published", list[publishedSpec]{publishedTable, 1, mostPublished, false}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
 		bind("short", shortTable, func(s *spec) *at[shortSpec] { return &s.short }, "What `run --short` changes."),
-		bind("notes", list[string]{prose, true, mostNames}, func(s *spec) *at[[]at[string]] { return &s.notes }, "Remarks printed under the report's tables."),
+		bind("notes", oneOrMore[string](prose), func(s *spec) *at[[]at[string]] { return &s.notes }, "Remarks printed under the report's tables."),
 	},
 }
 

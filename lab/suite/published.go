@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"windtunnel/lab/sample"
 )
 
@@ -34,7 +32,12 @@ var scales = map[string][]scale{
 type scale struct{ unit, factor string }
 
 // metric is the name of a sample.Metric.
-type metric struct{}
+var metric = single[string]{"the name of a metric", "", func(text string) (string, string, string) {
+	if _, known := sample.Describe(sample.Metric(text)); !known {
+		return "", fmt.Sprintf("%q is not a metric", clip(text)), Suggest(text, "metrics", metricNames())
+	}
+	return text, "", ""
+}, object{"enum": metricNames()}}
 
 func metricNames() []string {
 	var names []string
@@ -43,20 +46,6 @@ func metricNames() []string {
 	}
 	return names
 }
-
-func (metric) read(j *journal, n ast.Node) (string, bool) {
-	s, ok := scalarOf(j, n, "the name of a metric", "")
-	if !ok {
-		return "", false
-	}
-	if _, known := sample.Describe(sample.Metric(s.text)); !known {
-		j.fail(s.pos, fmt.Sprintf("%q is not a metric", clip(s.text)), Suggest(s.text, "metrics", metricNames()))
-		return "", false
-	}
-	return s.text, true
-}
-
-func (metric) schema() object { return object{"enum": metricNames()} }
 
 // published adds the figures of documents in the units of their metrics.
 func (x *expansion) published() {

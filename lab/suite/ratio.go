@@ -6,8 +6,6 @@ import (
 	"math/big"
 	"regexp"
 	"strings"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
 // band is the range in which a hypothesis says that a ratio lies, its bounds
@@ -79,22 +77,8 @@ func ratioOf(number string) (*big.Rat, string) {
 	return r, ""
 }
 
-// bandForm is how a range is written.
-type bandForm struct{}
-
-func (bandForm) read(j *journal, n ast.Node) (band, bool) {
-	s, ok := scalarOf(j, n, "a ratio", bandRemedy)
-	if !ok {
-		return band{}, false
-	}
-	b, problem := parseBand(s.text)
-	if problem != "" {
-		j.fail(s.pos, problem, bandRemedy)
-		return band{}, false
-	}
-	return b, true
-}
-
-func (bandForm) schema() object {
-	return object{"type": "string", "pattern": "(" + twoSided.String() + ")|(" + oneSided.String() + ")"}
-}
+// ratioBand is how a range is written.
+var ratioBand = single[band]{"a ratio", bandRemedy, func(text string) (band, string, string) {
+	b, problem := parseBand(text)
+	return b, problem, bandRemedy
+}, object{"type": "string", "pattern": "(" + twoSided.String() + ")|(" + oneSided.String() + ")"}}

@@ -244,7 +244,7 @@ type named[T any] struct {
 
 // index is a mapping from names to tables.
 type index[T any] struct {
-	name word
+	name single[string]
 	of   table[T]
 	most int
 }
@@ -269,8 +269,8 @@ func (f index[T]) read(j *journal, n ast.Node) ([]named[T], bool) {
 			good = false
 			continue
 		}
-		if !f.name.pattern.MatchString(key.text) {
-			j.fail(key.pos, fmt.Sprintf("%q cannot be %s", clip(key.text), f.name.what), f.name.remedy)
+		if _, problem, remedy := f.name.parse(key.text); problem != "" {
+			j.fail(key.pos, problem, remedy)
 			good = false
 		}
 		if first, twice := seen[key.text]; twice {
@@ -289,7 +289,7 @@ func (f index[T]) read(j *journal, n ast.Node) ([]named[T], bool) {
 func (f index[T]) schema() object {
 	return object{
 		"type": "object", "minProperties": 1, "maxProperties": f.most,
-		"propertyNames":        object{"pattern": f.name.pattern.String()},
+		"propertyNames":        object{"pattern": f.name.language["pattern"]},
 		"additionalProperties": f.of.schema(),
 	}
 }
