@@ -44,7 +44,11 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts)
 		why = append(why, err.Error())
 	}
 	why = append(why, lacksForVMs(sys, sc, facts)...)
-	why = append(why, lacksFeatures(x.Features(sc.Fabric), facts)...)
+	features, err := x.Requires(sc.Fabric)
+	if err != nil {
+		why = append(why, err.Error())
+	}
+	why = append(why, lacksFeatures(features, facts)...)
 	why = append(why, LacksFor(sys, facts)...)
 	tl, ok := tool.ByName(sc.Tool)
 	if !ok {

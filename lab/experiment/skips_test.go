@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
+	"windtunnel/lab/testbed/testbedtest"
 )
 
 // machine is a machine with so many CPUs that lacks some features.
@@ -110,5 +112,13 @@ func TestAnOldProgramIsSkippedWithWhatIsWanted(t *testing.T) {
 		if want == "" && got != "" || !strings.HasSuffix(got, want) {
 			t.Errorf("a program that says %q: %q, want %q", said, got, want)
 		}
+	}
+}
+
+func TestWhatTheExecutorCannotMakeIsSkipped(t *testing.T) {
+	x := &testbedtest.Executor{CPUs: []int{0}, NoFabric: errors.New("machines are joined by their own network")}
+	why := Skips(planOf(scenario("raw", nil)), x, machine(8))["raw"]
+	if !strings.Contains(why, "1 CPU is usable and 2 nodes need one each") || !strings.Contains(why, "; machines are joined by their own network") {
+		t.Errorf("the reason is %q", why)
 	}
 }

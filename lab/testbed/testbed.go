@@ -25,9 +25,9 @@ type Executor interface {
 	// Layout returns the CPUs of a testbed with so many nodes. The error says
 	// why the executor cannot make one.
 	Layout(nodes int) (Layout, error)
-	// Features lists the kernel features that a fabric needs, by their names in
-	// lab/probe.
-	Features(f suite.Fabric) []string
+	// Requires lists the kernel features that a fabric needs, by their names in
+	// lab/probe. The error says why the executor cannot make such a fabric.
+	Requires(f suite.Fabric) (features []string, err error)
 	// Up makes a testbed. If it fails, everything is removed.
 	Up(ctx context.Context, spec Spec) (Testbed, error)
 }
@@ -44,7 +44,8 @@ type Testbed interface {
 	Release(ctx context.Context) error
 }
 
-// Node is a compute node with CPUs of its own.
+// Node is a compute node. No other node of the testbed has its CPUs, unless the
+// layout is shared.
 type Node interface {
 	Name() string
 	CPUs() []int
@@ -61,12 +62,12 @@ type Node interface {
 
 // Fabric is what the engine may ask of the underlay.
 type Fabric interface {
-	// Describe says in a sentence how the fabric is made and what it lacks here.
+	// Describe returns a sentence about the fabric, for the report.
 	Describe() string
-	// Clock returns the CPU seconds that the fabric's own work has used so far,
-	// by CPU; nil where the fabric cannot tell.
+	// Clock returns the CPU seconds that the fabric's work has used so far, by
+	// CPU; nil where this is not known.
 	Clock() (map[int]float64, error)
-	// Meter opens a meter over the fabric's own ports; nil where it has none.
+	// Meter opens a meter over the fabric's ports; nil where it has none.
 	Meter() (*meter.Meter, error)
 	// Warnings are doubts that hold for every trial on this fabric.
 	Warnings() []string

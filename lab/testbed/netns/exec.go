@@ -54,7 +54,7 @@ func standing(id string) ([]string, error) {
 		}
 	}
 	if len(nodes) == 0 {
-		return nil, errors.New("this testbed does not stand; bring it up with `windtunnel lab up`")
+		return nil, errors.New("the testbed is not running; bring it up with `windtunnel lab up`")
 	}
 	return nodes, nil
 }

@@ -11,7 +11,7 @@ import (
 const (
 	Prefix    = "wt-"
 	RunPrefix = Prefix + "run"  // of measuring runs
-	LabPrefix = Prefix + "lab-" // of testbeds to poke at by hand
+	LabPrefix = Prefix + "lab-" // of testbeds for use by hand
 )
 
 // RunID is the id of a run's testbeds.

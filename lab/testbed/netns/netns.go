@@ -103,16 +103,16 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 	return l, nil
 }
 
-// Features implements testbed.Executor.
-func (x *Executor) Features(f suite.Fabric) []string {
-	features := []string{"netns", "veth"}
+// Requires implements testbed.Executor.
+func (x *Executor) Requires(f suite.Fabric) (features []string, err error) {
+	features = []string{"netns", "veth"}
 	if f.Kind == suite.Wire {
 		features = append(features, "clsact", "bpf")
 	}
 	if f.Rate > 0 {
 		features = append(features, "tbf")
 	}
-	return features
+	return features, nil
 }
 
 // startAgents starts all at once: each takes some 20 ms to come up.

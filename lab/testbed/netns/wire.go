@@ -244,7 +244,7 @@ func (w *wire) attach(l netlink.Link) error {
 }
 
 // attachProgram puts a program on a device's tc hook. A clsact filter, unlike
-// a tcx link, stays when this program ends: a testbed that is poked at by hand
+// a tcx link, stays when this program ends: a testbed for use by hand
 // outlives the command that made it.
 func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program, name string) error {
 	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0)}}

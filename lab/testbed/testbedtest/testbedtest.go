@@ -27,6 +27,8 @@ import (
 type Executor struct {
 	CPUs  []int // that the nodes share; 0 and 1 where empty
 	Hello agent.Hello
+	// NoFabric is why no fabric can be made.
+	NoFabric error
 	// Ahead is how far each node's clock is ahead of the test's. Such a node
 	// runs a kernel of its own.
 	Ahead []time.Duration
@@ -101,8 +103,8 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 	return testbed.PlanCPUs(cpus, nodes)
 }
 
-// Features implements testbed.Executor.
-func (x *Executor) Features(suite.Fabric) []string { return nil }
+// Requires implements testbed.Executor.
+func (x *Executor) Requires(suite.Fabric) ([]string, error) { return nil, x.NoFabric }
 
 // Up implements testbed.Executor.
 func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
