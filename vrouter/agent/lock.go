@@ -70,12 +70,12 @@ func holder(f *os.File) string {
 }
 
 func isStill(f *os.File, path string) bool {
-	here, err := f.Stat()
+	open, err := f.Stat()
 	if err != nil {
 		return false
 	}
-	there, err := os.Stat(path)
-	return err == nil && os.SameFile(here, there)
+	current, err := os.Stat(path)
+	return err == nil && os.SameFile(open, current)
 }
 
 func writePID(f *os.File) error {

@@ -176,11 +176,11 @@ func matchesFilter(wanted, value string) bool { return wanted == "" || wanted ==
 func (a *agent) handlePort(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	var port model.Port
-	var there bool
-	if !a.follower.Peek(func(v *fleet.View) { port, there = v.Port(name) }) {
+	var known bool
+	if !a.follower.Peek(func(v *fleet.View) { port, known = v.Port(name) }) {
 		return nil, a.notRead()
 	}
-	if !there {
+	if !known {
 		return nil, refuse(http.StatusNotFound, "there is no port %q", name)
 	}
 	var got api.Port

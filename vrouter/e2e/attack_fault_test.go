@@ -111,11 +111,11 @@ func TestAPortOfTheStoreDoesNotTakeTheNodesOwn(t *testing.T) {
 	a.ip("link", "add", "br0", "type", "bridge")
 	a.ip("link", "add", "member", "type", "veth", "peer", "name", "member-peer")
 	a.ip("link", "set", "member", "master", "br0")
-	for i, place := range []model.Attachment{
+	for i, attachment := range []model.Attachment{
 		{Netns: "/proc/1/ns/net", Interface: "evil0"}, {Netns: a.space, Interface: "evil0"}, {Device: "mgmt"}, {Device: "member"},
 	} {
 		b.state.Ports = append(b.state.Ports, model.Port{
-			Name: fmt.Sprintf("evil%d", i), Network: "red", Node: a.name, MAC: model.MAC{2, 0, 0, 9, 9, byte(i)}, Attach: place,
+			Name: fmt.Sprintf("evil%d", i), Network: "red", Node: a.name, MAC: model.MAC{2, 0, 0, 9, 9, byte(i)}, Attach: attachment,
 		})
 	}
 	b.up()

@@ -30,26 +30,26 @@ func (w *Wire) Configure(p model.Port, d *Device, o DeviceConfig, mtu int) error
 		}
 		return w.limit(p, w.own, d.Link, p.Bandwidth.Ingress)
 	}
-	there, err := w.namespaceOf(p)
+	space, err := w.namespaceOf(p)
 	if err != nil {
 		return err
 	}
-	inside, err := w.inside(p, d, there)
+	inside, err := w.inside(p, d, space)
 	if err != nil {
 		return err
 	}
 	fresh := inside.Attrs().Flags&net.FlagUp == 0
 	steps := []func() error{
 		func() error { return w.mtu(p, w.own, d.Link, HostMTU) },
-		func() error { return w.mtu(p, there, inside, mtu) },
-		func() error { return w.mac(p, there, inside, o.mac) },
-		func() error { return deviceSysctls(p, there, inside.Attrs().Name, o, fresh) },
+		func() error { return w.mtu(p, space, inside, mtu) },
+		func() error { return w.mac(p, space, inside, o.mac) },
+		func() error { return deviceSysctls(p, space, inside.Attrs().Name, o, fresh) },
 		func() error { return w.limit(p, w.own, d.Link, p.Bandwidth.Ingress) },
-		func() error { return w.limit(p, there, inside, p.Bandwidth.Egress) },
+		func() error { return w.limit(p, space, inside, p.Bandwidth.Egress) },
 		func() error { return w.up(p, w.own, d.Link) },
-		func() error { return w.up(p, there, inside) },
-		func() error { return w.addresses(p, there, inside, o) },
-		func() error { return w.routes(p, there, inside, o) },
+		func() error { return w.up(p, space, inside) },
+		func() error { return w.addresses(p, space, inside, o) },
+		func() error { return w.routes(p, space, inside, o) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -61,28 +61,28 @@ func (w *Wire) Configure(p model.Port, d *Device, o DeviceConfig, mtu int) error
 
 // inside finds the workload's end of a pair and gives it its name back. Only a
 // device that is down can be renamed.
-func (w *Wire) inside(p model.Port, d *Device, there *nsCache) (netlink.Link, error) {
+func (w *Wire) inside(p model.Port, d *Device, space *nsCache) (netlink.Link, error) {
 	index := d.Link.Attrs().ParentIndex
-	l, err := there.device(index)
+	l, err := space.device(index)
 	if err == nil && l == nil {
 		err = unix.ENODEV
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the other end of %s in %s: %w", d.Link.Attrs().Name, place(p), err)
+		return nil, fmt.Errorf("find the other end of %s in %s: %w", d.Link.Attrs().Name, describeNamespace(p), err)
 	}
 	want := InterfaceOf(p)
 	if l.Attrs().Name == want {
 		return l, nil
 	}
 	was := l.Attrs().Name
-	if err := errors.Join(there.Links.LinkSetDown(l), there.Links.LinkSetName(l, want)); err != nil {
-		return nil, fmt.Errorf("rename device %s in %s to %s: %w", was, place(p), want, err)
+	if err := errors.Join(space.Links.LinkSetDown(l), space.Links.LinkSetName(l, want)); err != nil {
+		return nil, fmt.Errorf("rename device %s in %s to %s: %w", was, describeNamespace(p), want, err)
 	}
 	w.changed(p.Name, "device "+was+" renamed to "+want)
-	if err := there.renew(index); err != nil {
-		return nil, fmt.Errorf("find device %s in %s: %w", want, place(p), err)
+	if err := space.renew(index); err != nil {
+		return nil, fmt.Errorf("find device %s in %s: %w", want, describeNamespace(p), err)
 	}
-	return there.device(index)
+	return space.device(index)
 }
 
 func (w *Wire) mtu(p model.Port, s *nsCache, l netlink.Link, mtu int) error {
@@ -127,12 +127,12 @@ var ignoreRouters = []Setting{{"accept_ra", "0"}, {"autoconf", "0"}, {"accept_re
 // Duplicate address detection is off, because the overlay allocates each address
 // once. A port that connects the node itself gets its sysctls in every pass. Other
 // workloads may change theirs later: they get them only on a fresh device.
-func deviceSysctls(p model.Port, there *nsCache, name string, o DeviceConfig, fresh bool) error {
+func deviceSysctls(p model.Port, space *nsCache, name string, o DeviceConfig, fresh bool) error {
 	if p.Attach.Host {
 		// On this device, the node answers ARP requests only for the port's addresses,
 		// and uses only these as the sender in its ARP requests.
-		err := there.Sysctls("ipv4", name, Setting{"arp_ignore", "1"}, Setting{"arp_announce", "2"}, Setting{"accept_redirects", "0"})
-		if err := errors.Join(err, there.Sysctls("ipv6", name, ignoreRouters...)); err != nil {
+		err := space.Sysctls("ipv4", name, Setting{"arp_ignore", "1"}, Setting{"arp_announce", "2"}, Setting{"accept_redirects", "0"})
+		if err := errors.Join(err, space.Sysctls("ipv6", name, ignoreRouters...)); err != nil {
 			return err
 		}
 	}
@@ -146,17 +146,17 @@ func deviceSysctls(p model.Port, there *nsCache, name string, o DeviceConfig, fr
 	if slices.ContainsFunc(o.Addresses, func(a netip.Prefix) bool { return a.Addr().Is6() }) {
 		settings = append(settings, Setting{"disable_ipv6", "0"})
 	}
-	return there.Sysctls("ipv6", name, settings...)
+	return space.Sysctls("ipv6", name, settings...)
 }
 
-func (w *Wire) addresses(p model.Port, there *nsCache, l netlink.Link, o DeviceConfig) error {
-	have, err := there.addressesOf(l)
+func (w *Wire) addresses(p model.Port, space *nsCache, l netlink.Link, o DeviceConfig) error {
+	have, err := space.addressesOf(l)
 	if err != nil {
 		return err
 	}
 	add, remove := o.addressChanges(have)
 	for _, a := range remove {
-		err := there.Links.AddrDel(l, &netlink.Addr{IPNet: IPNet(a)})
+		err := space.Links.AddrDel(l, &netlink.Addr{IPNet: IPNet(a)})
 		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) { // went with another one
 			return fmt.Errorf("remove address %s from device %s: %w", a, l.Attrs().Name, err)
 		}
@@ -167,7 +167,7 @@ func (w *Wire) addresses(p model.Port, there *nsCache, l netlink.Link, o DeviceC
 		if a.Addr().Is6() {
 			address.Flags = unix.IFA_F_NODAD
 		}
-		err := there.Links.AddrAdd(l, address)
+		err := space.Links.AddrAdd(l, address)
 		if err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("give device %s the address %s: %w", l.Attrs().Name, a, err)
 		}
@@ -178,7 +178,7 @@ func (w *Wire) addresses(p model.Port, there *nsCache, l netlink.Link, o DeviceC
 
 // routes gives the workload default routes where its namespace has none: one
 // that is there is somebody's choice. The node has its own.
-func (w *Wire) routes(p model.Port, there *nsCache, l netlink.Link, o DeviceConfig) error {
+func (w *Wire) routes(p model.Port, space *nsCache, l netlink.Link, o DeviceConfig) error {
 	if p.Attach.Host {
 		return nil
 	}
@@ -187,18 +187,18 @@ func (w *Wire) routes(p model.Port, there *nsCache, l netlink.Link, o DeviceConf
 		if gateway.Is4() {
 			family, everything = netlink.FAMILY_V4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 		}
-		has, err := there.hasDefault(family)
+		has, err := space.hasDefault(family)
 		if err != nil {
 			return err
 		}
 		if has {
 			continue
 		}
-		err = there.Links.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: IPNet(everything), Gw: gateway.AsSlice()})
+		err = space.Links.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: IPNet(everything), Gw: gateway.AsSlice()})
 		if err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("give the workload its default route via %s: %w", gateway, err)
 		}
-		there.hasNow(family, true)
+		space.hasNow(family, true)
 		w.changed(p.Name, "default route via "+gateway.String()+" set")
 	}
 	return nil

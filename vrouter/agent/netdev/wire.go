@@ -120,8 +120,8 @@ func (w *Wire) namespaceOf(p model.Port) (*nsCache, error) {
 	return w.namespace(p.Attach.Netns)
 }
 
-// place describes a port's namespace in errors.
-func place(p model.Port) string {
+// describeNamespace describes a port's namespace in errors.
+func describeNamespace(p model.Port) string {
 	if p.Attach.Host {
 		return "the node"
 	}
@@ -162,7 +162,7 @@ func (w *Wire) Connect(p model.Port) (*Device, error) {
 		return nil, nil // not attached yet
 	}
 	name := hostName(w.node, p.Name)
-	there, err := w.namespaceOf(p)
+	space, err := w.namespaceOf(p)
 	if err != nil {
 		if l := w.Here[name]; l != nil {
 			return DeviceOf(l, p), err
@@ -170,7 +170,7 @@ func (w *Wire) Connect(p model.Port) (*Device, error) {
 		return nil, err
 	}
 	l := w.Here[name]
-	if l != nil && !(w.isOurs(l, p) && w.joins(l, there)) {
+	if l != nil && !(w.isOurs(l, p) && w.joins(l, space)) {
 		if err := w.Remove(l); err != nil {
 			return nil, err
 		}
@@ -178,7 +178,7 @@ func (w *Wire) Connect(p model.Port) (*Device, error) {
 		l = nil
 	}
 	if l == nil {
-		if l, err = w.makePair(p, name, there); err != nil {
+		if l, err = w.makePair(p, name, space); err != nil {
 			return nil, err
 		}
 	}
@@ -227,36 +227,36 @@ func (w *Wire) isOurs(l netlink.Link, p model.Port) bool {
 }
 
 // joins reports whether a pair's other end is in a namespace.
-func (w *Wire) joins(l netlink.Link, there *nsCache) bool {
-	if l.Type() != "veth" || l.Attrs().NetNsID != there.idIn(w.own) || l.Attrs().NetNsID < 0 && there != w.own {
+func (w *Wire) joins(l netlink.Link, space *nsCache) bool {
+	if l.Type() != "veth" || l.Attrs().NetNsID != space.idIn(w.own) || l.Attrs().NetNsID < 0 && space != w.own {
 		return false
 	}
-	peer, err := there.device(l.Attrs().ParentIndex)
+	peer, err := space.device(l.Attrs().ParentIndex)
 	return err == nil && peer != nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index
 }
 
-func (w *Wire) makePair(p model.Port, name string, there *nsCache) (netlink.Link, error) {
+func (w *Wire) makePair(p model.Port, name string, space *nsCache) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
 	inside := InterfaceOf(p)
 	err := w.own.Links.LinkAdd(&netlink.Veth{
-		LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: p.MAC[:], PeerNamespace: netlink.NsFd(there.Ns),
+		LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: p.MAC[:], PeerNamespace: netlink.NsFd(space.Ns),
 	})
 	if errors.Is(err, unix.EEXIST) {
-		return nil, fmt.Errorf("%s has a device %s already; choose another attach.interface, or delete that device", place(p), inside)
+		return nil, fmt.Errorf("%s has a device %s already; choose another attach.interface, or delete that device", describeNamespace(p), inside)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create the veth pair %s, %s in %s: %w", name, inside, place(p), err)
+		return nil, fmt.Errorf("create the veth pair %s, %s in %s: %w", name, inside, describeNamespace(p), err)
 	}
 	l, err := w.own.Links.LinkByName(name)
 	if err == nil {
-		err = there.renew(l.Attrs().ParentIndex)
+		err = space.renew(l.Attrs().ParentIndex)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the new veth %s: %w", name, err)
 	}
 	w.Here[name], w.own.byIndex[l.Attrs().Index], w.made[p.Name] = l, l, true
-	w.changed(p.Name, "pair made: "+name+" on the node, "+inside+" in "+place(p))
+	w.changed(p.Name, "pair made: "+name+" on the node, "+inside+" in "+describeNamespace(p))
 	return l, nil
 }
 
