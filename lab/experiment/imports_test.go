@@ -1,0 +1,31 @@
+package experiment
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The engine must run on every executor.
+func TestTheEngineImportsNoExecutor(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range file.Imports {
+			if strings.HasPrefix(i.Path.Value, `"windtunnel/lab/testbed/`) {
+				t.Errorf("%s imports %s", name, i.Path.Value)
+			}
+		}
+	}
+}
