@@ -197,7 +197,7 @@ func leftovers(t *testing.T) []string {
 // what it left and goes on where it was.
 func TestAKilledRunIsResumed(t *testing.T) {
 	h := newHome(t)
-	cmd := h.untilTrials(2, "run", "slow.yaml", "--gates", "warn")
+	cmd := h.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any")
 	time.Sleep(300 * time.Millisecond) // into the third trial
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
