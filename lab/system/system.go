@@ -150,6 +150,7 @@ func Registry() []System {
 		OVS{"gre"},
 		VRouter{"mpls-gre"},
 		VRouter{"mpls-udp"},
+		VRouter{"direct"},
 		VRouter{"vxlan"},
 		VRouterDocker{},
 		Flannel{flannelVXLAN},

@@ -34,7 +34,7 @@ func (v VRouter) Name() string { return "vrouter-" + v.Encap }
 func (VRouter) SetUp() time.Duration { return 400 * time.Millisecond }
 func (v VRouter) Describe() string {
 	return "containers on vrouter, " + map[string]string{
-		"mpls-gre": "MPLS over GRE", "mpls-udp": "MPLS over UDP", "vxlan": "VXLAN",
+		"mpls-gre": "MPLS over GRE", "mpls-udp": "MPLS over UDP", "vxlan": "VXLAN", "direct": "no tunnel",
 	}[v.Encap]
 }
 func (VRouter) Features() []string { return []string{"veth", "bpf", "vrouter"} }
@@ -42,9 +42,9 @@ func (VRouter) OnNode() bool       { return false }
 func (VRouter) PlugsTaps()         {}
 
 // MTU on an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label
-// 4, or UDP 8, VXLAN 8 and inner Ethernet 14.
+// 4, or UDP 8, VXLAN 8 and inner Ethernet 14. Direct adds nothing.
 func (v VRouter) MTU(fabric int) int {
-	return fabric - 20 - map[string]int{"mpls-gre": 8, "mpls-udp": 12, "vxlan": 30}[v.Encap]
+	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30}[v.Encap]
 }
 
 func (VRouter) Supports(suite.Placement, suite.Fabric) error { return nil }

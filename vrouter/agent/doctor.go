@@ -29,6 +29,7 @@ const (
 func (a *agent) doctor(v *view) []api.Finding {
 	findings := []api.Finding{kernelFinding()}
 	findings = append(findings, attachFindings(v)...)
+	findings = append(findings, directFindings(v)...)
 	findings = append(findings, mtuFindings(v)...)
 	findings = append(findings, a.workloadFindings(v)...)
 	for _, f := range v.fabric {
@@ -46,6 +47,29 @@ func (a *agent) doctor(v *view) []api.Finding {
 		findings = append(findings, api.Finding{Topic: "state", Level: levelNote, Text: w})
 	}
 	return findings
+}
+
+// directFindings report which nodes on common links can be reached directly.
+func directFindings(v *view) []api.Finding {
+	if len(v.links) == 0 {
+		return nil
+	}
+	var fail []string
+	works := 0
+	for a, state := range v.links {
+		switch state {
+		case fib.LinkWorks:
+			works++
+		case fib.NoLink:
+			fail = append(fail, a.String())
+		}
+	}
+	slices.Sort(fail)
+	all := []api.Finding{{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("%d of %d nodes on the links of this node can be reached directly, without a tunnel", works, len(v.links))}}
+	if len(fail) > 0 {
+		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("frames with labels as MAC addresses do not reach %s and return; tunnels are used, if both nodes offer one", strings.Join(fail, ", ")), Remedy: "if switches or hypervisors on the way accept only known MAC addresses (port security, anti-spoofing), allow this node's further ones (bridge fdb show); or remove direct from the encapsulations"})
+	}
+	return all
 }
 
 // kernelFinding reports the kernel's release.
@@ -74,7 +98,7 @@ func attachFindings(v *view) []api.Finding {
 		switch {
 		case f.Mode == "":
 			all = append(all, api.Finding{Topic: "attach", Level: levelProblem, Text: "the programs are not attached to fabric device " + name, Remedy: "see the problems below"})
-		case f.Merged:
+		case f.NoXDP != "":
 			all = append(all, api.Finding{Topic: "attach", Level: levelOK, Text: fmt.Sprintf("%s is served by %s; %s", name, f.Mode, f.Why)})
 		case f.Why != "":
 			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("%s is served by %s, without XDP: %s; received packets are not merged (GRO) after decapsulation, so receiving uses about 50 %% more CPU", name, f.Mode, f.Why), Remedy: "if the driver has native XDP, set xdp: auto and detach other XDP programs from the device"})

@@ -35,6 +35,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State) error
 		want = reconcile.NewDesired(a.config.Node, *first, a.follower.Own.IDs)
 	}
 	a.reconciler = reconcile.New(a.config, a.log, a.space, p, want, a.follower.Own.IDs, a.publish)
+	defer a.reconciler.Tester.Close()
 	a.follower.Start(a.reconciler, a.publish)
 	events, err := netdev.Watch(ctx, a.space)
 	if err != nil {
@@ -92,6 +93,8 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *serve
 			a.follower.FollowSoon()
 		case <-a.follower.Gathered:
 			a.follower.CatchUp()
+		case <-a.reconciler.Tester.Changed():
+			a.reconciler.Pass(reconcile.Noticing)
 		case <-a.follower.GoneTimer():
 			a.follower.NodeGone()
 		case _, ok := <-events:

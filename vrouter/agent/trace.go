@@ -9,6 +9,7 @@ import (
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
 )
 
 func (a *agent) handleTrace(r *http.Request) (any, error) {
@@ -140,12 +141,12 @@ func encapsulationName(encap uint32) string {
 	return fmt.Sprintf("encapsulation %d", encap)
 }
 
-// vxlanNumber is VXLAN in the data path's enum encapsulation.
-const vxlanNumber = 3
-
 func labelWords(encap, label uint32) string {
-	if encap == vxlanNumber {
+	switch model.Encapsulation(encapsulationName(encap)) {
+	case model.VXLAN:
 		return fmt.Sprintf("VNI %d", label)
+	case model.Direct:
+		return fmt.Sprintf("network %d", label)
 	}
 	return fmt.Sprintf("label %d", label)
 }

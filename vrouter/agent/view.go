@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -21,9 +23,10 @@ type view struct {
 	pins     netdev.Pins
 	fabric   []reconcile.FabricDevice
 	devices  map[string]*netdev.Device // by port
-	nexthops map[uint32]string         // names by id
-	vifs     map[uint32]string         // ports' names by vif id
-	indexes  map[uint32]string         // devices' names by ifindex
+	links    map[netip.Addr]fib.Link
+	nexthops map[uint32]string // names by id
+	vifs     map[uint32]string // ports' names by vif id
+	indexes  map[uint32]string // devices' names by ifindex
 	networks map[uint32]model.Network
 	problems []string
 	warnings []string
@@ -39,7 +42,7 @@ type view struct {
 func (a *agent) publish() {
 	p := a.reconciler.Last
 	v := &view{
-		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
+		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
 		networks: map[uint32]model.Network{},
 		routes:   len(p.Tables.Routes), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, ports: len(p.Want.Ports),

@@ -44,8 +44,8 @@ const (
 	maxVRFs    = 4096
 )
 
-var encapNumbers = map[model.Encapsulation]uint8{"": 0, model.MPLSoGRE: 1, model.MPLSoUDP: 2, model.VXLAN: 3}
-var encapNames = map[uint8]model.Encapsulation{0: "", 1: model.MPLSoGRE, 2: model.MPLSoUDP, 3: model.VXLAN}
+var encapNumbers = map[model.Encapsulation]uint8{"": 0, model.MPLSoGRE: 1, model.MPLSoUDP: 2, model.VXLAN: 3, model.Direct: 4}
+var encapNames = map[uint8]model.Encapsulation{0: "", 1: model.MPLSoGRE, 2: model.MPLSoUDP, 3: model.VXLAN, 4: model.Direct}
 
 func addressOf(a netip.Addr) (v vrouterAddress) {
 	if a.IsValid() {

@@ -11,7 +11,7 @@ import (
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 3
+const layoutVersion = 4
 
 const generationPrefix = "g"
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -204,6 +205,9 @@ func marked(outer byte, ip []byte) (out []byte, ok bool) {
 // fateOf returns what happens to a frame, and the frame that a workload gets. The frame is
 // nil if it may have any congestion mark: its type and its IP version differ.
 func (r receiver) fateOf(b []byte) (fate, []byte) {
+	if f, frame, ok := r.direct(b); ok {
+		return f, frame
+	}
 	p, f := r.open(b)
 	if f != delivers {
 		return f, nil
@@ -257,6 +261,28 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	}
 	return delivers, append(slices.Clone(header), ip...)
 }
+
+// direct returns what happens to a frame to a label of this node; ok is false for other
+// frames.
+func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
+	if len(b) < 14 || b[0]&15 != 6 || networkOf(b) == 0 || !slices.Contains(r.tables.Settings.Local, netip.AddrFrom4([4]byte(b[2:6]))) {
+		return passes, nil, false
+	}
+	sender, known := r.tables.Remotes[netip.AddrFrom4([4]byte(b[8:12]))]
+	vrf, here := r.tables.VRFs[networkOf(b)]
+	ip := b[14:]
+	switch {
+	case b[6]&15 != 6, networkOf(b[6:]) != networkOf(b), !known, !slices.Contains(sender.Encapsulations, model.Direct), !here, !vrf.L3, len(ip) < 20:
+		return dropped, nil, true
+	case binary.BigEndian.Uint16(b[12:]) != map[byte]uint16{4: 0x0800, 6: 0x86dd}[ip[0]>>4]:
+		return dropped, nil, true
+	}
+	f, frame = r.route(networkOf(b), sender, ip)
+	return f, frame, true
+}
+
+// networkOf returns the network in a label, which is a MAC address.
+func networkOf(mac []byte) uint32 { return uint32(mac[0]&0xf0)<<4 | uint32(mac[1]) }
 
 // route delivers an inner IP packet to a workload of this node.
 func (r receiver) route(vrf uint32, sender fib.Remote, ip []byte) (fate, []byte) {
@@ -371,6 +397,9 @@ func (h hostile) frame() []byte {
 	if protocol == 17 {
 		binary.BigEndian.PutUint16(body[4:], uint16(len(body)))
 	}
+	if h.oneIn(4) {
+		return h.direct()
+	}
 	v6, hops := h.oneIn(3), byte(64)
 	if h.oneIn(30) {
 		hops = 0
@@ -385,6 +414,25 @@ func (h hostile) frame() []byte {
 		b[14+6] = of[byte](h, 0x20, 0x40, 1)
 	}
 	return b
+}
+
+// direct returns a frame without a tunnel. Now and then a label is wrong.
+func (h hostile) direct() []byte {
+	network := of[uint32](h, 1, 1, 1, 2, 3)
+	to := direct.Label(network, of(h, local, local, local, local, local, far))
+	if h.oneIn(20) {
+		network = of[uint32](h, 0, 1, 2, 300)
+	}
+	from := direct.Label(network, of(h, far, far, far, far, other, netip.MustParseAddr("172.31.0.99"), local))
+	if h.oneIn(30) {
+		from[0] ^= 1 << h.IntN(4)
+	}
+	ip := h.inner(false)
+	kind := map[byte]uint16{4: 0x0800, 6: 0x86dd}[ip[0]>>4]
+	if h.oneIn(30) {
+		kind = of[uint16](h, 0x0806, 0x0800, 0x86dd)
+	}
+	return append(binary.BigEndian.AppendUint16(append(slices.Clone(to[:]), from[:]...), kind), ip...)
 }
 
 // TestHostileSendersReachWhomTheModelLets compares the programs of the fabric with a

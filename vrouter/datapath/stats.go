@@ -16,8 +16,8 @@ type VifStats struct{ RxPackets, RxBytes, TxPackets, TxBytes uint64 } // rx: fro
 type Traffic struct{ Packets, Bytes uint64 }
 
 // VRFStats counts a network's traffic by encapsulation: index 0 is between two
-// vifs of this node, then MPLS over GRE, MPLS over UDP, VXLAN.
-type VRFStats struct{ Tx, Rx [4]Traffic }
+// vifs of this node, then MPLS over GRE, MPLS over UDP, VXLAN, direct.
+type VRFStats struct{ Tx, Rx [5]Traffic }
 
 // DropKey is where and why packets were dropped.
 type DropKey struct {

@@ -324,10 +324,10 @@ type vrouterVrf struct {
 
 type vrouterVrfCounters struct {
 	_         structs.HostLayout
-	TxPackets [4]uint64
-	TxBytes   [4]uint64
-	RxPackets [4]uint64
-	RxBytes   [4]uint64
+	TxPackets [5]uint64
+	TxBytes   [5]uint64
+	RxPackets [5]uint64
+	RxBytes   [5]uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -71,6 +71,12 @@ func (n *node) sendFrame(device string, mark int, frame []byte) {
 	n.bed.must(in(n.ns, func() error { return rawFrames{frames: [][]byte{frame}, mark: mark}.send(device) }))
 }
 
+// sendOnSwitch sends a frame from a port of the switch to the node behind it.
+func (b *bed) sendOnSwitch(port string, frame []byte) {
+	b.t.Helper()
+	b.must(in(b.sw, func() error { return rawFrames{frames: [][]byte{frame}}.send(port) }))
+}
+
 // sendFrame sends frames from the workload.
 func (w *workload) sendFrame(frames ...[]byte) {
 	w.bed.t.Helper()

@@ -209,7 +209,7 @@ func (c *compiler) settings() {
 func (c *compiler) hasOneEncapsulation() bool {
 	used := map[model.Encapsulation]bool{}
 	for _, n := range c.t.Nexthops {
-		if n.Type == Tunnel {
+		if n.Type == Tunnel && n.Encapsulation != model.Direct {
 			used[n.Encapsulation] = true
 		}
 	}

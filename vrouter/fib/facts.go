@@ -11,6 +11,9 @@ type Facts struct {
 	// node's address; none if the address is unreachable. mtu is the smallest MTU
 	// of the paths, in bytes of the outer IP packet. nil: no node is reachable.
 	Way func(source, destination netip.Addr) (paths []Path, mtu int)
+	// Link returns whether packets can be sent directly to an underlay address. nil:
+	// no address.
+	Link func(netip.Addr) Link
 	// MTU is the fabric's MTU in bytes, for nodes without a path; 0: 1500.
 	MTU    int
 	Limits Limits
@@ -21,6 +24,15 @@ type Facts struct {
 	// half-open one, is forgotten; 0: the defaults below.
 	FlowIdle, FlowClosed uint32
 }
+
+// Link is the state of the way to another node's underlay address for direct.
+type Link int
+
+const (
+	NoLink       Link = iota // no common Ethernet link with IPv4, or a test of it failed
+	LinkUntested             // a common link, and no result of the test yet
+	LinkWorks                // frames with labels as MAC addresses pass in both directions
+)
 
 // PortFact is the device of a port.
 type PortFact struct {
@@ -49,6 +61,9 @@ func (f Facts) withDefaults() Facts {
 	}
 	if f.Way == nil {
 		f.Way = func(netip.Addr, netip.Addr) ([]Path, int) { return nil, 0 }
+	}
+	if f.Link == nil {
+		f.Link = func(netip.Addr) Link { return NoLink }
 	}
 	return f
 }

@@ -12,14 +12,19 @@ import (
 	"windtunnel/vrouter/model/modeltest"
 )
 
-// direct is an underlay in which all are on one link.
-func direct(source, destination netip.Addr) ([]Path, int) {
+// onLink is an underlay in which all nodes are on one link.
+func onLink(source, destination netip.Addr) ([]Path, int) {
 	return []Path{{Source: source, Destination: destination, Gateway: destination, Oif: 2}}, 9000
 }
 
 // factsFor plugs every port of a node but the absent ones.
 func factsFor(s model.State, node string, absent map[string]bool) Facts {
-	f := Facts{Ports: map[string]PortFact{}, Way: direct, MTU: 9000}
+	f := Facts{Ports: map[string]PortFact{}, Way: onLink, MTU: 9000, Link: func(a netip.Addr) Link {
+		if !a.Is4() {
+			return NoLink
+		}
+		return Link(a.As4()[3] % 3)
+	}}
 	for i, p := range s.Ports {
 		if p.Node == node && !absent[p.Name] {
 			f.Ports[p.Name] = PortFact{Ifindex: uint32(100 + i), Device: "veth" + p.Name, Peer: i%2 == 0}

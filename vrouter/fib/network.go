@@ -57,12 +57,14 @@ func (c *compiler) host(n *network, a netip.Addr, r Route) {
 	c.t.Routes[RouteKey{VRF: n.ID, Prefix: netip.PrefixFrom(a, a.BitLen())}] = r
 }
 
-// label returns the label or VNI that the remote node expects in packets of a
-// network.
+// label returns the label, VNI or number of a network that the remote node expects in
+// packets of that network.
 func (t *tunnel) label(n *network, ethernet bool) uint32 {
-	switch {
-	case t.encap == model.VXLAN:
+	switch encap := t.of(ethernet); {
+	case encap == model.VXLAN:
 		return vni(n)
+	case encap == model.Direct:
+		return n.ID
 	case ethernet:
 		return n.EthernetLabel()
 	}
@@ -126,7 +128,7 @@ func (c *compiler) floods() {
 		}
 		for j := range c.state.Nodes {
 			name := c.state.Nodes[j].Name
-			if t := c.peers[name]; t != nil && n.members[name] {
+			if t := c.peers[name]; t != nil && n.members[name] && t.ethernet != 0 {
 				n.flood = append(n.flood, Member{Nexthop: t.ethernet, Label: t.label(n, true)})
 			}
 		}

@@ -22,6 +22,9 @@ const (
 // Overhead returns the number of bytes that an encapsulation adds to an inner IP
 // packet, with the outer IP header. VXLAN always carries an inner Ethernet header.
 func Overhead(e model.Encapsulation, underlay6, ethernet bool) int {
+	if e == model.Direct {
+		return 0
+	}
 	n := ipv4Header
 	if underlay6 {
 		n = ipv6Header

@@ -51,10 +51,13 @@ func (c *compiler) others() map[string]*tunnel {
 			all[n.Name] = t
 			continue
 		}
-		encap, ok := Encapsulation(*c.self, *n)
+		common := commonEncapsulations(*c.self, *n)
 		pairs := parallel(c.self.Underlay, n.Underlay)
-		if n.Name != c.self.Name && ok && len(pairs) > 0 {
-			all[n.Name] = &tunnel{encap: encap, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
+		if n.Name == c.self.Name || len(common) == 0 || len(pairs) == 0 {
+			continue
+		}
+		if f, ok := choose(common, c.link(pairs)); ok {
+			all[n.Name] = &tunnel{formats: f, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
 		}
 	}
 	return all
@@ -64,8 +67,12 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) space {
 	alone := VifMTU(c.facts.MTU, *c.self, n.Network)
 	least := space{inner: alone, outer: c.facts.MTU}
 	consider := func(name string, t *tunnel) {
-		if inner := t.inner(n.Bridges()); least.to == "" || inner < least.inner {
-			least = space{to: named(name), encap: t.encap, outer: t.mtu, inner: inner}
+		inner := t.inner(n.Bridges())
+		if t.later && !n.Bridges() {
+			inner = t.mtu
+		}
+		if least.to == "" || inner < least.inner {
+			least = space{to: named(name), encap: t.of(n.Bridges()), outer: t.mtu, inner: inner}
 		}
 	}
 	for i := range c.state.Nodes {

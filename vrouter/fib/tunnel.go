@@ -11,9 +11,25 @@ import (
 // tunnel is a way to another node or a gateway.
 type tunnel struct {
 	ip, ethernet uint32 // nexthops of IP and Ethernet payload; 0: not needed
-	encap        model.Encapsulation
-	v6           bool // the underlay's family
-	mtu          int  // of the outer IP packet
+	formats
+	v6  bool // the underlay's family
+	mtu int  // of the outer IP packet
+}
+
+// formats are the encapsulations of a way. They differ where IP packets are sent
+// directly, since frames need a tunnel.
+type formats struct {
+	encap  model.Encapsulation // of IP payload
+	frames model.Encapsulation // of Ethernet payload; empty: none
+	later  bool                // IP payload is soon sent directly: the link is being tested
+}
+
+// of returns the encapsulation of a payload.
+func (f formats) of(ethernet bool) model.Encapsulation {
+	if ethernet {
+		return f.frames
+	}
+	return f.encap
 }
 
 // nexthop is the tunnel's one for a payload.
@@ -61,8 +77,8 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 	if needs == (payloads{}) {
 		return nil
 	}
-	encap, ok := Encapsulation(*c.self, *n)
-	if !ok {
+	common := commonEncapsulations(*c.self, *n)
+	if len(common) == 0 {
 		c.warn("node %q offers none of this node's encapsulations %v: its ports cannot be reached", n.Name, c.self.Encapsulations)
 		return nil
 	}
@@ -71,7 +87,54 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 		c.warn("node %q has no underlay address of this node's families: its ports cannot be reached", n.Name)
 		return nil
 	}
-	return c.tunnel(n.Name, encap, pairs, model.RouterMAC, needs)
+	f, ok := choose(common, c.linkBy(pairs))
+	switch {
+	case !ok:
+		c.warn("node %q is not on an Ethernet link of this node with IPv4, or frames of direct do not reach it, and both offer no other encapsulation: its ports cannot be reached", n.Name)
+		return nil
+	case needs.ethernet && f.frames == "":
+		c.warn("node %q and this node share direct alone, which carries no Ethernet frames: its ports in networks that bridge cannot be reached", n.Name)
+	}
+	return c.tunnel(n.Name, f, pairs, model.RouterMAC, needs)
+}
+
+// link returns the state of the link to a node for direct: the worst of the pairs'.
+func (c *compiler) link(pairs []pair) Link {
+	worst := LinkWorks
+	for _, p := range pairs {
+		worst = min(worst, c.facts.Link(p.destination))
+	}
+	return worst
+}
+
+// linkBy returns link, or NoLink if a route to the node leads through a gateway.
+func (c *compiler) linkBy(pairs []pair) Link {
+	for _, p := range pairs {
+		paths, _ := c.facts.Way(p.source, p.destination)
+		if slices.ContainsFunc(paths, func(w Path) bool { return w.Gateway != w.Destination }) {
+			return NoLink
+		}
+	}
+	return c.link(pairs)
+}
+
+// choose chooses the encapsulations of a way to a node from those that both nodes
+// offer, best first. ok is false if there is none.
+func choose(common []model.Encapsulation, link Link) (f formats, ok bool) {
+	tunnels := slices.DeleteFunc(slices.Clone(common), func(e model.Encapsulation) bool { return e == model.Direct })
+	if len(tunnels) > 0 {
+		f.encap, f.frames = tunnels[0], tunnels[0]
+	}
+	if common[0] != model.Direct && len(tunnels) > 0 {
+		return f, true
+	}
+	switch {
+	case link == LinkWorks, link == LinkUntested && len(tunnels) == 0:
+		f.encap = model.Direct
+	case link == LinkUntested:
+		f.later = true
+	}
+	return f, f.encap != ""
 }
 
 // gatewayPeers makes the tunnels to the gateways of networks that have ports
@@ -88,7 +151,7 @@ func (c *compiler) gatewayPeers() {
 				if router.IsZero() {
 					router = model.RouterMAC
 				}
-				t = c.tunnel(gatewayName(g.Name), g.Encapsulation, pairs, router, needs)
+				t = c.tunnel(gatewayName(g.Name), formats{encap: g.Encapsulation, frames: g.Encapsulation}, pairs, router, needs)
 				c.foreign[g.Name] = t
 			} else {
 				c.warn("gateway %q has no underlay address of this node's families: it cannot be reached", g.Name)
@@ -156,21 +219,21 @@ func (c *compiler) remoteID(name string) uint32 {
 	return c.number(kindRemote, name, 0) // 0: no limit of ids; Limits.Remotes limits the addresses
 }
 
-// Encapsulation chooses how two nodes talk: the smallest sum of ranks over both
-// preference lists; of equals the one that the node preferred whose name sorts
-// first, so that both choose the same.
-func Encapsulation(a, b model.Node) (best model.Encapsulation, ok bool) {
+// commonEncapsulations returns the encapsulations that both nodes offer, best first:
+// by the sum of ranks in both preference lists. Of equals the first is the one that
+// the node prefers whose name sorts first, so that both nodes choose the same.
+func commonEncapsulations(a, b model.Node) []model.Encapsulation {
 	if b.Name < a.Name {
 		a, b = b, a
 	}
-	least := -1
-	for i, e := range a.Encapsulations {
-		j := slices.Index(b.Encapsulations, e)
-		if j >= 0 && (least < 0 || i+j < least) {
-			best, least = e, i+j
-		}
+	common := slices.DeleteFunc(slices.Clone(a.Encapsulations), func(e model.Encapsulation) bool {
+		return !slices.Contains(b.Encapsulations, e)
+	})
+	rank := func(e model.Encapsulation) int {
+		return slices.Index(a.Encapsulations, e) + slices.Index(b.Encapsulations, e)
 	}
-	return best, least >= 0
+	slices.SortStableFunc(common, func(x, y model.Encapsulation) int { return cmp.Compare(rank(x), rank(y)) })
+	return common
 }
 
 // pair is the two ends of a way through the underlay.
@@ -219,39 +282,49 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 // tunnel makes the nexthops of a way: for IP and for Ethernet payload, which
 // leave different room. VXLAN has only the latter. One that carries nothing has
 // none, and yet an MTU, so that a workload's stays when a route comes.
-func (c *compiler) tunnel(name string, encap model.Encapsulation, pairs []pair, router model.MAC, needs payloads) *tunnel {
-	t := &tunnel{encap: encap, v6: pairs[0].destination.Is6()}
-	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), Encapsulation: encap, DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
+func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC, needs payloads) *tunnel {
+	t := &tunnel{formats: f, v6: pairs[0].destination.Is6()}
+	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
 	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
 		c.warn("%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
 		t.mtu = c.facts.MTU
 	}
-	switch encap {
-	case model.MPLSoUDP:
-		n.Port = 6635 // RFC 7510
-	case model.VXLAN:
-		n.Port = c.state.Settings.VXLANPort
-	}
-	full := "tunnel " + name + " " + string(encap)
-	if encap == model.VXLAN && needs != (payloads{}) {
-		n.MTU = clampMTU(t.inner(true))
-		t.ip = c.nexthop(full, n)
+	if f.encap == model.VXLAN && needs != (payloads{}) {
+		t.ip = c.encapsulated(n, t, name, true)
 		t.ethernet = t.ip
 		return t
 	}
 	if needs.ip {
-		n.MTU = clampMTU(t.inner(false))
-		t.ip = c.nexthop(full, n)
+		t.ip = c.encapsulated(n, t, name, false)
 	}
-	if needs.ethernet {
-		n.MTU = clampMTU(t.inner(true))
-		t.ethernet = c.nexthop(full+" ethernet", n)
+	if needs.ethernet && f.frames != "" {
+		t.ethernet = c.encapsulated(n, t, name, true)
 	}
 	return t
 }
 
+// encapsulated adds the nexthop of a tunnel for one payload. n has the fields that do
+// not depend on the payload.
+func (c *compiler) encapsulated(n Nexthop, t *tunnel, name string, ethernet bool) uint32 {
+	n.Encapsulation = t.of(ethernet)
+	switch n.Encapsulation {
+	case model.MPLSoUDP:
+		n.Port = 6635 // RFC 7510
+	case model.VXLAN:
+		n.Port = c.state.Settings.VXLANPort
+	case model.Direct:
+		n.DF = false
+	}
+	n.MTU = clampMTU(t.inner(ethernet))
+	full := "tunnel " + name + " " + string(n.Encapsulation)
+	if ethernet && n.Encapsulation != model.VXLAN {
+		full += " ethernet"
+	}
+	return c.nexthop(full, n)
+}
+
 // inner is the largest IP packet that fits into the tunnel, in bytes.
-func (t *tunnel) inner(ethernet bool) int { return t.mtu - Overhead(t.encap, t.v6, ethernet) }
+func (t *tunnel) inner(ethernet bool) int { return t.mtu - Overhead(t.of(ethernet), t.v6, ethernet) }
 
 // ways are the paths of all pairs: first each pair's first, so that every
 // parallel link has its share.

@@ -20,10 +20,10 @@ func addrs(texts ...string) (all []netip.Addr) {
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
-// encaps reads "u g v": MPLSoUDP, MPLSoGRE, VXLAN, preferred first.
+// encaps reads "d u g v": direct, MPLSoUDP, MPLSoGRE, VXLAN, preferred first.
 func encaps(text string) (all []model.Encapsulation) {
 	for _, e := range strings.Fields(text) {
-		all = append(all, map[string]model.Encapsulation{"u": model.MPLSoUDP, "g": model.MPLSoGRE, "v": model.VXLAN}[e])
+		all = append(all, map[string]model.Encapsulation{"d": model.Direct, "u": model.MPLSoUDP, "g": model.MPLSoGRE, "v": model.VXLAN}[e])
 	}
 	return all
 }
@@ -48,10 +48,77 @@ func TestPairsOfNodesChooseTheEncapsulationThatBothRankHighest(t *testing.T) {
 	} {
 		a := model.Node{Name: "a", Encapsulations: encaps(c.a)}
 		b := model.Node{Name: "b", Encapsulations: encaps(c.b)}
-		forward, ok1 := Encapsulation(a, b)
-		back, ok2 := Encapsulation(b, a)
-		if forward != c.want || back != c.want || ok1 != (c.want != "") || ok2 != ok1 {
-			t.Errorf("a offers %q, b %q: %q (%v) there, %q (%v) back, want %q", c.a, c.b, forward, ok1, back, ok2, c.want)
+		forward, back := commonEncapsulations(a, b), commonEncapsulations(b, a)
+		if !slices.Equal(forward, back) {
+			t.Errorf("a offers %q, b %q: %q forward, %q back", c.a, c.b, forward, back)
+		}
+		if best := append(forward, "")[0]; best != c.want {
+			t.Errorf("a offers %q, b %q: %q, want %q", c.a, c.b, best, c.want)
+		}
+	}
+}
+
+func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
+	for _, c := range []struct {
+		common string
+		link   Link
+		want   formats
+		none   bool
+	}{
+		{common: "d v u", link: LinkWorks, want: formats{encap: model.Direct, frames: model.VXLAN}},
+		{common: "d v u", link: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN, later: true}},
+		{common: "d v u", link: NoLink, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "u d", link: LinkWorks, want: formats{encap: model.MPLSoUDP, frames: model.MPLSoUDP}},
+		{common: "d", link: LinkWorks, want: formats{encap: model.Direct}},
+		{common: "d", link: LinkUntested, want: formats{encap: model.Direct}},
+		{common: "d", link: NoLink, none: true},
+	} {
+		got, ok := choose(encaps(c.common), c.link)
+		if ok == c.none || got != c.want {
+			t.Errorf("%q with link %d: %+v (%v), want %+v", c.common, c.link, got, ok, c.want)
+		}
+	}
+}
+
+// Direct is used on links alone. Its packets have no headers, but Ethernet frames have.
+func TestDirectLeavesTheWholeMTU(t *testing.T) {
+	node := func(a string) model.Node { return model.Node{Underlay: addrs(a), Encapsulations: encaps("d v")} }
+	for _, c := range []struct {
+		what       string
+		forwarding model.Forwarding
+		link       Link
+		gateway    string
+		nexthop    string
+		label      uint32
+		mtu        uint16
+	}{
+		{"a link", model.L3, LinkWorks, "192.0.2.2", "tunnel b direct", 7, 9000},
+		{"a link under test", model.L3, LinkUntested, "192.0.2.2", "tunnel b vxlan", 700, 9000},
+		{"no link", model.L3, NoLink, "192.0.2.2", "tunnel b vxlan", 700, 8950},
+		{"a route by a gateway", model.L3, LinkWorks, "192.0.2.9", "tunnel b vxlan", 700, 8950},
+		{"a network that bridges", model.L2L3, LinkWorks, "192.0.2.2", "tunnel b direct", 7, 8950},
+	} {
+		tables, warnings := compiled(t, pairOf(node("192.0.2.1"), node("192.0.2.2"), c.forwarding), func(f *Facts) {
+			f.Link = func(netip.Addr) Link { return c.link }
+			f.Way = func(source, destination netip.Addr) ([]Path, int) {
+				return []Path{{Source: source, Destination: destination, Gateway: netip.MustParseAddr(c.gateway), Oif: 2}}, 9000
+			}
+		})
+		id, _ := tables.named(c.nexthop)
+		r := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("10.1.0.3/32")}]
+		if id == 0 || r.Nexthop != id || r.Label != c.label || len(warnings) > 0 {
+			t.Errorf("%s: the route is %+v, %s is %d; nexthops %v, warnings %v", c.what, r, c.nexthop, id, tables.names(), warnings)
+		}
+		for _, v := range tables.Vifs {
+			// A link under test works soon: the workloads' MTU must not change twice.
+			if c.gateway == "192.0.2.2" && v.MTU != c.mtu {
+				t.Errorf("%s: the vif's MTU is %d, want %d", c.what, v.MTU, c.mtu)
+			}
+		}
+		if e := tables.Bridge[BridgeKey{VRF: 7, MAC: model.MAC{2, 0, 0, 0, 0, 2}}]; c.forwarding == model.L2L3 {
+			if n, _ := tables.named("tunnel b vxlan"); e.Nexthop != n || e.Label != 700 {
+				t.Errorf("%s: frames go by %+v, VXLAN is %d", c.what, e, n)
+			}
 		}
 	}
 }

@@ -161,6 +161,12 @@ func (w *world) fromFabric(node string, o outer) []end {
 	if known && !slices.Contains(sender.Encapsulations, o.encap) {
 		return []end{{node: node, drop: "wrong_encapsulation"}}
 	}
+	if o.encap == model.Direct {
+		if vrf, known := t.VRFs[o.label]; !known || !vrf.L3 || o.ethernet {
+			return []end{{node: node, drop: "unknown_label"}}
+		}
+		return []end{w.arriveRouted(node, o.label, o.inner)}
+	}
 	targets := t.ILM
 	if o.encap == model.VXLAN {
 		targets = t.VNIs

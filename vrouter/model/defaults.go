@@ -5,6 +5,9 @@ import "slices"
 // DefaultVXLANPort is IANA's port of VXLAN (RFC 7348).
 const DefaultVXLANPort = 4789
 
+// Encapsulations are all encapsulations.
+var Encapsulations = []Encapsulation{MPLSoUDP, MPLSoGRE, VXLAN, Direct}
+
 // DefaultEncapsulations are the encapsulations of a node without configured ones,
 // preferred first.
 var DefaultEncapsulations = []Encapsulation{MPLSoUDP, MPLSoGRE, VXLAN}

@@ -26,10 +26,13 @@ type Settings struct {
 	AnySource     bool   `yaml:"any_source" json:"any_source,omitempty"`         // accept overlay packets from any underlay address, not only of nodes and gateways
 }
 
-// Encapsulation is the tunnel format between nodes.
+// Encapsulation is the format of packets between nodes.
 type Encapsulation string
 
 const (
+	// Direct is no tunnel. Nodes on one Ethernet link send the IP packets of workloads
+	// as they are, with MAC addresses that name the network and the nodes.
+	Direct   Encapsulation = "direct"
 	MPLSoGRE Encapsulation = "mpls-gre" // RFC 4023
 	MPLSoUDP Encapsulation = "mpls-udp" // RFC 7510
 	VXLAN    Encapsulation = "vxlan"    // RFC 7348

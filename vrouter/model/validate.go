@@ -155,8 +155,15 @@ func (v *validation) checkNodes() {
 }
 
 func (v *validation) checkEncapsulation(object, name, field string, e Encapsulation) {
-	if !slices.Contains(DefaultEncapsulations, e) {
-		v.fail(object, name, "%s: %q is not known; write mpls-udp, mpls-gre or vxlan", field, e)
+	choice := "direct, mpls-udp, mpls-gre or vxlan"
+	if object == "gateway" {
+		choice = "mpls-udp, mpls-gre or vxlan"
+	}
+	switch {
+	case !slices.Contains(Encapsulations, e):
+		v.fail(object, name, "%s: %q is not known; write %s", field, e, choice)
+	case e == Direct && object == "gateway":
+		v.fail(object, name, "%s: only nodes send each other packets directly; write %s", field, choice)
 	}
 }
 

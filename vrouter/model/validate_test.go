@@ -87,7 +87,7 @@ func TestNodesAndSettingsAreChecked(t *testing.T) {
 		{"five addresses of a family", func(s *State) {
 			s.Nodes[1].Underlay = addrs("192.0.2.11", "192.0.2.12", "192.0.2.13", "192.0.2.14", "192.0.2.15", "2001:db8::2")
 		}, `node "b": underlay: more than 4 addresses of a family`},
-		{"an encapsulation that is not known", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{"geneve"} }, `node "b": encapsulations: "geneve" is not known; write mpls-udp, mpls-gre or vxlan`},
+		{"an encapsulation that is not known", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{"geneve"} }, `node "b": encapsulations: "geneve" is not known; write direct, mpls-udp, mpls-gre or vxlan`},
 		{"an encapsulation twice", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{VXLAN, MPLSoUDP, VXLAN} }, `node "b": encapsulations: vxlan is listed twice`},
 	})
 }

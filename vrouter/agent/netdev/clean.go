@@ -58,8 +58,8 @@ func existingPins(c config.Config) (path string, there bool) {
 	return path, err == nil
 }
 
-// RemoveManaged deletes the managed neighbour entries on the fabric devices. underlay
-// are the node's last underlay addresses.
+// RemoveManaged deletes the managed neighbour entries and the labels of direct on the
+// fabric devices. underlay are the node's last underlay addresses.
 func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
 	if len(underlay) == 0 && len(c.Fabric) == 0 {
 		return nil // the fabric devices are unknown
@@ -75,6 +75,10 @@ func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
 	}
 	fabric, _, err := FabricDevices(s, ByName(links), c.Fabric, underlay)
 	if err != nil {
+		return err
+	}
+	labels := Labels{Space: s}
+	if err := labels.Keep(fabric, underlay, nil, nil); err != nil {
 		return err
 	}
 	for k := range managed {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
 )
 
@@ -15,8 +14,8 @@ import (
 type FabricDevice struct {
 	Link netlink.Link
 	datapath.Fabric
-	Merged  bool // the kernel merges VXLAN before the programs see it
-	guarded bool // fabric_out drops tunnel packets that the programs did not send
+	NoXDP   string // why XDP is not wanted; empty: it is
+	guarded bool   // fabric_out drops tunnel packets that the programs did not send
 }
 
 // many devices are attached in the way that is quickest.
@@ -79,31 +78,26 @@ func (p *Pass) guard() {
 	}
 }
 
-const noXDPWhereMerged = "the kernel merges VXLAN packets by itself (device " + netdev.GRODevice + "), which XDP would come before"
-
 // attachFabric asks for a device's programs anew only where something differs:
 // a driver without XDP says no each time.
 func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) {
 	index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
 	had, known := p.lastFabric(index)
-	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && had.Merged == p.merges {
-		f.Fabric, f.Merged = had.Fabric, had.Merged
+	why := p.unwantedXDP()
+	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && had.NoXDP == why {
+		f.Fabric, f.NoXDP = had.Fabric, had.NoXDP
 		return
-	}
-	why := ""
-	if p.merges {
-		why = noXDPWhereMerged
 	}
 	now, err := p.r.Programs.Plane().AttachFabric(index, why)
 	if err != nil {
 		p.fail("", fmt.Errorf("fabric device %s: %w", name, err))
 		return
 	}
-	f.Fabric, f.Merged = now, p.merges
+	f.Fabric, f.NoXDP = now, why
 	has := there[index]
 	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true, Guarded: has.Guarded && has.Current}
 	p.r.log.Info("fabric device served", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
-	if known && had.Mode == now.Mode && had.Merged == f.Merged {
+	if known && had.Mode == now.Mode && had.NoXDP == f.NoXDP {
 		p.mended = append(p.mended, "programs were missing on fabric device "+name)
 	}
 }

@@ -17,8 +17,9 @@ import (
 // devices and the kernel's routes between underlay addresses.
 type facts struct {
 	ports map[string]fib.PortFact
-	mtu   int                 // of the fabric
-	ways  map[pair]netdev.Way // cached results of way
+	mtu   int                     // of the fabric
+	ways  map[pair]netdev.Way     // cached results of way
+	links map[netip.Addr]fib.Link // underlay addresses of other nodes on common links, for direct
 	under *netdev.Underlay
 }
 
@@ -48,7 +49,7 @@ func (f *facts) way(source, destination netip.Addr) netdev.Way {
 // equal reports whether these facts give the same tables as older facts. It looks up
 // the routes of the same pairs of addresses again.
 func (f *facts) equal(older facts) bool {
-	if f.mtu != older.mtu || !maps.Equal(f.ports, older.ports) {
+	if !maps.Equal(f.ports, older.ports) {
 		return false
 	}
 	f.ways = make(map[pair]netdev.Way, len(older.ways))
@@ -58,9 +59,9 @@ func (f *facts) equal(older facts) bool {
 	return f.sameWays(older)
 }
 
-// sameWays reports whether MTU and routes equal those of older facts.
+// sameWays reports whether MTU, links and routes equal those of older facts.
 func (f *facts) sameWays(older facts) bool {
-	if f.mtu != older.mtu || len(f.ways) != len(older.ways) {
+	if f.mtu != older.mtu || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
 		return false
 	}
 	for key, w := range f.ways {
@@ -86,6 +87,7 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 			w := f.way(source, destination)
 			return w.Paths, w.MTU
 		},
+		Link: func(a netip.Addr) fib.Link { return f.links[a] },
 	}, want.ids)
 	return t, append(warnings, f.unreachableReasons()...), err
 }

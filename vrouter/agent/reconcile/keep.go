@@ -53,5 +53,6 @@ func (p *Pass) merge() {
 
 func speaksOnlyVXLAN(self model.Node, gateways []model.Gateway) bool {
 	foreign := slices.ContainsFunc(gateways, func(g model.Gateway) bool { return g.Encapsulation != model.VXLAN })
-	return !foreign && slices.Equal(self.Encapsulations, []model.Encapsulation{model.VXLAN})
+	others := slices.ContainsFunc(self.Encapsulations, func(e model.Encapsulation) bool { return e != model.VXLAN && e != model.Direct })
+	return !foreign && !others && slices.Contains(self.Encapsulations, model.VXLAN)
 }

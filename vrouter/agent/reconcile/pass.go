@@ -42,6 +42,7 @@ type Pass struct {
 	links    []netlink.Link // the node's devices, once they are listed
 	wire     *netdev.Wire
 	under    *netdev.Underlay
+	ethernet []netdev.EthernetLink     // for direct
 	Devices  map[string]*netdev.Device // by port
 	whole    map[string]bool           // ports that were as desired, in this pass or an earlier one of the same desired state
 	left     map[string]bool           // ports that are as the last pass left them, see asLeft
@@ -148,6 +149,7 @@ func (p *Pass) walk() {
 	p.connect()
 	p.compile()
 	p.apply()
+	p.receiveLabels()
 	p.merge()
 	p.attach()
 	p.configure()
@@ -188,6 +190,9 @@ func (p *Pass) look() error {
 		p.Fabric = append(p.Fabric, FabricDevice{Link: l})
 	}
 	p.wire, p.under = w, netdev.NewUnderlay(p.r.space, links)
+	if p.ethernet, err = netdev.EthernetLinks(p.r.space, self, links); err != nil {
+		p.fail("", err)
+	}
 	return nil
 }
 
@@ -221,6 +226,7 @@ func (p *Pass) connect() {
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts = factsOf(p.Devices, p.under)
+	p.facts.links = p.testLinks()
 	if last != nil && last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
 		p.Tables, p.Warnings, p.compiled, p.reused = last.Tables, last.Warnings, true, true
 		p.failRefused()

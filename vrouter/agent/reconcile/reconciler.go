@@ -10,6 +10,7 @@ import (
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 )
 
@@ -22,6 +23,8 @@ type Reconciler struct {
 	Programs   *netdev.Programs
 	Limits     datapath.Limits // with the defaults filled in
 	neighbours *netdev.Neighbours
+	labels     *netdev.Labels
+	Tester     *direct.Tester
 	publish    func() // called after each pass
 
 	Want       *Desired         // nil: not known yet; the kernel's tables stay as they are
@@ -37,11 +40,12 @@ type Reconciler struct {
 }
 
 // New makes a reconciler that calls publish after each pass. It makes no pass itself.
+// Close its Tester in the end.
 // want nil: the desired state is not known yet.
 func New(c config.Config, log *slog.Logger, s *netdev.Space, p *netdev.Programs, want *Desired, ids *fib.IDs, publish func()) *Reconciler {
 	return &Reconciler{
 		config: c, log: log, space: s, Programs: p, Limits: c.Limits.Datapath().WithDefaults(),
-		neighbours: &netdev.Neighbours{Space: s}, publish: publish, Want: want, IDs: ids,
+		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Want: want, IDs: ids,
 	}
 }
 
@@ -58,12 +62,14 @@ func (r *Reconciler) NextPass() time.Duration {
 	return wait
 }
 
-// End removes the veth pairs of ports, the neighbours, the programs and the maps. No
-// pass follows.
+// End removes the veth pairs of ports, the neighbours, the labels, the programs and the
+// maps. No pass follows.
 func (r *Reconciler) End() error {
 	r.ended = true
 	r.Programs.Unfollow()
-	return errors.Join(netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), r.Plane().Remove())
+	r.Tester.Close()
+	self, _ := r.Last.Want.Self()
+	return errors.Join(r.labels.Keep(r.Last.fabricLinks(), self.Underlay, nil, nil), netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), r.Plane().Remove())
 }
 
 // Adopt makes a state the desired state. If the state is invalid, or its tables

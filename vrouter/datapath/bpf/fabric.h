@@ -191,8 +191,7 @@ struct arrival {
 	__u32 vrf;
 	__u8 encap;
 	__u8 ethernet; /* it came with its own Ethernet header */
-	__u8 raw;      /* skb->protocol may be stale: tc took the headers off */
-	__u8 pad;
+	__be16 protocol; /* of the frame as received, if it had no tunnel header; else 0 */
 	__u32 remote;  /* id of the sending node or gateway (struct remote); 0: unknown */
 };
 
@@ -270,6 +269,11 @@ static __always_inline __u8 inner_family(struct __sk_buff *skb, struct ends *e)
 	return 0;
 }
 
+static __always_inline __be16 protocol_of(__u8 family)
+{
+	return family == FAMILY_IPV4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
+}
+
 static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 {
 	struct ends e = {};
@@ -281,7 +285,7 @@ static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 	if (!a)
 		return -DROP_NO_NEXTHOP;
 	family = inner_family(skb, &e);
-	if (!family)
+	if (!family || (a->protocol && a->protocol != protocol_of(family)))
 		return -DROP_BAD_INNER;
 	if (!is_senders_address(a->vrf, a->remote, &e.from, family))
 		return -DROP_FORGED_SOURCE;
@@ -305,7 +309,7 @@ static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 	}
 	if (!nh)
 		return -DROP_NO_NEXTHOP;
-	return to_vif(skb, nh, a, 1, bpf_htons(family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6), 0);
+	return to_vif(skb, nh, a, 1, protocol_of(family), 0);
 }
 
 static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
@@ -365,7 +369,7 @@ static __always_inline int arrive(struct __sk_buff *skb, __u32 id, int ethernet,
 		if (!ethernet && !family)
 			return -DROP_BAD_INNER;
 		return to_vif(skb, nh, &a, !ethernet,
-			      bpf_htons(family == FAMILY_IPV6 ? ETH_P_IPV6 : ETH_P_IP), ethernet);
+			      protocol_of(family), ethernet);
 	}
 	case NH_DISCARD:
 		return -DROP_DISCARD;

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "fabric.h"
+#include "direct.h"
 #include "nonce.h"
 
 static __always_inline int is_tunnel_port(const struct node_settings *s, struct __sk_buff *skb, __u32 at)
@@ -31,10 +31,17 @@ static __always_inline int is_mpls_gre(struct __sk_buff *skb, __u32 at)
 static __always_inline int is_tunnel_packet(const struct node_settings *s, struct __sk_buff *skb)
 {
 	struct address to = {};
+	struct ethhdr eth;
 	struct iphdr ip;
 	__u8 protocol;
 	__u32 at;
 
+	if (!bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)) && is_label_mac(eth.h_dest) &&
+	    label_network(eth.h_dest)) {
+		mapped(&to, label_node(eth.h_dest));
+		if (bpf_map_lookup_elem(&remotes, &to))
+			return 1;
+	}
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)))
 		return 0;
 	if (ip.version == 4) {

@@ -21,7 +21,7 @@ static __always_inline __u32 tunnel_mtu(const struct nexthop *nh, __u32 id, __u8
 	struct learned_mtu *l = bpf_map_lookup_elem(&learned_mtus, &id);
 	__u32 overhead, least = family == FAMILY_IPV6 ? LEAST_MTU6 : LEAST_MTU4, mtu;
 
-	if (!l || !l->mtu || bpf_ktime_get_ns() > l->until_ns)
+	if (nh->encap == ENCAP_DIRECT || !l || !l->mtu || bpf_ktime_get_ns() > l->until_ns)
 		return nh->mtu;
 	overhead = outer_ip_length(nh->family) + shim_length(nh->encap);
 	if (ethernet || nh->encap == ENCAP_VXLAN)

@@ -34,6 +34,7 @@ enum encapsulation {
 	ENCAP_MPLS_GRE,
 	ENCAP_MPLS_UDP,
 	ENCAP_VXLAN,
+	ENCAP_DIRECT, /* no tunnel: the MAC addresses are labels (direct.h) */
 	ENCAPS,
 };
 
@@ -78,7 +79,7 @@ struct member_key {
 
 struct member {
 	__u32 nexthop;
-	__u32 label;     /* MPLS label or VNI, as the member's encapsulation is */
+	__u32 label;     /* MPLS label, VNI or network, as the member's encapsulation is */
 };
 
 /* route.flags */
@@ -110,7 +111,7 @@ struct lpm6_key {
 
 struct route {
 	__u32 nexthop;
-	__u32 label;     /* MPLS label or VNI that the tunnel's end expects */
+	__u32 label;     /* MPLS label, VNI or network (direct) that the remote node expects */
 	__u8 mac[6];     /* stitched MAC, where ROUTE_F_MAC is set */
 	__u16 flags;
 };

@@ -6,6 +6,7 @@
  */
 #include "headers.h"
 #include "checksum.h"
+#include "direct.h"
 #include "egress.h"
 #include "fabric.h"
 #include "guard.h"
@@ -54,8 +55,13 @@ int fabric_xdp(struct xdp_md *ctx)
 	__u32 nexthop;
 	int ethernet, outer;
 
-	if (!s || read_outer(&o, s, data, end, bpf_xdp_get_buff_len(ctx), 0) != GO_ON ||
-	    o.checksum || find_sender(s, &o) != GO_ON)
+	/* The IP header of a direct frame is a workload's: its destination may have the
+	 * number of this node's address. */
+	eth = data;
+	if (!s || (void *)(eth + 1) > end || is_direct(s, eth))
+		return XDP_PASS;
+	if (read_outer(&o, s, data, end, bpf_xdp_get_buff_len(ctx), 0) != GO_ON || o.checksum ||
+	    find_sender(s, &o) != GO_ON)
 		return XDP_PASS;
 	t = target_of(&o);
 	if (!t)
@@ -212,6 +218,7 @@ int fabric_tc(struct __sk_buff *skb)
 	void *data, *end;
 	struct node_settings *s;
 	struct outer o = {};
+	struct ethhdr *eth;
 	struct meta m;
 	int verdict;
 	__u32 head;
@@ -225,6 +232,13 @@ int fabric_tc(struct __sk_buff *skb)
 	}
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
+	eth = data;
+	if ((void *)(eth + 1) <= end && is_direct(s, eth)) {
+		struct arrival a = {};
+
+		verdict = read_direct(skb, &a);
+		return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
+	}
 	head = 14 + 40 + 8 + 8;
 	if (data + head > end) {
 		if (head > skb->len)

@@ -5,6 +5,7 @@
 #include "arp.h"
 #include "count.h"
 #include "deliver.h"
+#include "direct.h"
 #include "encap.h"
 #include "flood.h"
 #include "flow.h"
@@ -301,6 +302,15 @@ static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, st
 		if (verdict < 0)
 			return verdict;
 		count_vrf(v->vrf, ENCAP_NONE, 0, segments(skb), skb->len);
+		return WENT(verdict, OUT_FORWARDED);
+	}
+	if (nh->encap == ENCAP_DIRECT) {
+		__u32 packets = segments(skb), bytes = skb->len;
+
+		verdict = send_direct(skb, nh, label, nh->paths > 1 ? hash_of(skb, f) : 0, f->eth.h_proto);
+		if (verdict < 0)
+			return verdict;
+		count_vrf(v->vrf, ENCAP_DIRECT, 0, packets, bytes);
 		return WENT(verdict, OUT_FORWARDED);
 	}
 	if (nh->encap == ENCAP_VXLAN) {

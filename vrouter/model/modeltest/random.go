@@ -90,7 +90,7 @@ func (m *maker) addNode() bool {
 		// All nodes have VXLAN, so that every pair of nodes has a common
 		// encapsulation.
 		n.Encapsulations = []model.Encapsulation{model.VXLAN}
-		for _, e := range []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP} {
+		for _, e := range []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP, model.Direct} {
 			if m.chance(2) {
 				n.Encapsulations = append(n.Encapsulations, e)
 			}

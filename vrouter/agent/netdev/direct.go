@@ -1,0 +1,139 @@
+package netdev
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/direct"
+	"windtunnel/vrouter/model"
+)
+
+// Labels lets fabric devices receive frames to the node's labels, which are the MAC
+// addresses of the encapsulation direct.
+type Labels struct {
+	Space *Space
+	kept  map[label]bool // in the filters of the devices; nil: unknown
+}
+
+// label is a MAC address that a fabric device receives in addition to its own.
+type label struct {
+	ifindex int
+	mac     model.MAC
+}
+
+// EthernetLink is an Ethernet link of the underlay on which this node has an address.
+type EthernetLink struct {
+	Ifindex int
+	Source  netip.Addr // the node's
+	Subnet  netip.Prefix
+}
+
+// NewTester starts the tests of a node's links.
+func NewTester(s *Space, log *slog.Logger) *direct.Tester {
+	return direct.NewTester(func(ifindex int) (c net.PacketConn, err error) {
+		err = s.Do(func() error {
+			c, err = direct.Listen(ifindex)
+			return err
+		})
+		return c, err
+	}, log)
+}
+
+// EthernetLinks returns the links of a node that offers direct: IPv4 underlay addresses
+// on fabric devices.
+func EthernetLinks(s *Space, self model.Node, fabric []netlink.Link) (links []EthernetLink, err error) {
+	if !slices.Contains(self.Encapsulations, model.Direct) {
+		return nil, nil
+	}
+	all, err := listAddresses(s.Links)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		subnet, ok := PrefixOf(a.IPNet)
+		if !ok || !subnet.Addr().Is4() || !slices.Contains(self.Underlay, subnet.Addr()) {
+			continue
+		}
+		for _, l := range fabric {
+			if l.Attrs().Index == a.LinkIndex && l.Attrs().EncapType == "ether" {
+				links = append(links, EthernetLink{a.LinkIndex, subnet.Addr(), subnet.Masked()})
+			}
+		}
+	}
+	return links, nil
+}
+
+// Keep makes the labels in the filters of fabric devices those of some networks. underlay
+// are the node's addresses.
+func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []EthernetLink, networks []uint32) error {
+	want := map[label]bool{}
+	for _, l := range links {
+		for _, network := range append([]uint32{0}, networks...) {
+			want[label{l.Ifindex, direct.Label(network, l.Source)}] = true
+		}
+	}
+	if d.kept != nil && maps.Equal(want, d.kept) {
+		return nil
+	}
+	has, err := d.list(fabric, underlay)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for l := range want {
+		if has[l] {
+			continue
+		}
+		if err := d.Space.Links.NeighAppend(l.entry()); err != nil {
+			errs = append(errs, fmt.Errorf("let device %d receive frames to %s (direct): %w", l.ifindex, l.mac, err))
+		}
+	}
+	for l := range has {
+		if want[l] {
+			continue
+		}
+		if err := d.Space.Links.NeighDel(l.entry()); err != nil {
+			errs = append(errs, fmt.Errorf("remove address %s from the filter of device %d: %w", l.mac, l.ifindex, err))
+		}
+	}
+	d.kept = want
+	if errs != nil {
+		d.kept = nil
+	}
+	return errors.Join(errs...)
+}
+
+// list returns the labels of a node in the filters of devices.
+func (d *Labels) list(fabric []netlink.Link, underlay []netip.Addr) (map[label]bool, error) {
+	has := map[label]bool{}
+	for _, l := range fabric {
+		index := l.Attrs().Index
+		all, err := d.Space.Links.NeighList(index, unix.AF_BRIDGE)
+		if err != nil {
+			return nil, fmt.Errorf("list the addresses that device %s receives: %w", l.Attrs().Name, err)
+		}
+		for _, e := range all {
+			if len(e.HardwareAddr) != 6 || e.LinkIndex != index || e.Flags&netlink.NTF_SELF == 0 {
+				continue
+			}
+			mac := model.MAC(e.HardwareAddr)
+			if slices.ContainsFunc(underlay, func(a netip.Addr) bool { return direct.IsLabelOf(mac, a) }) {
+				has[label{index, mac}] = true
+			}
+		}
+	}
+	return has, nil
+}
+
+// entry is the label as an entry of the device's list of unicast addresses, see bridge(8).
+func (l label) entry() *netlink.Neigh {
+	return &netlink.Neigh{LinkIndex: l.ifindex, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, HardwareAddr: l.mac[:]}
+}

@@ -1,0 +1,96 @@
+package reconcile
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/direct"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// testLinks tests the links to the nodes of the desired state that offer direct. It
+// returns the states of their underlay addresses on common links.
+func (p *Pass) testLinks() map[netip.Addr]fib.Link {
+	targets, own := map[netip.Addr]direct.Target{}, map[netip.Addr]int{}
+	for _, l := range p.ethernet {
+		own[l.Source] = l.Ifindex
+		for _, n := range p.Want.State.Nodes {
+			if n.Name == p.Want.Node || !slices.Contains(n.Encapsulations, model.Direct) {
+				continue
+			}
+			for _, a := range n.Underlay {
+				if l.Subnet.Contains(a) {
+					targets[a] = direct.Target{Source: l.Source, Ifindex: l.Ifindex}
+				}
+			}
+		}
+	}
+	p.r.Tester.Set(targets, own, p.localNetworks())
+	states := make(map[netip.Addr]fib.Link, len(targets))
+	for a := range targets {
+		states[a] = [...]fib.Link{direct.Unknown: fib.LinkUntested, direct.Works: fib.LinkWorks, direct.Fails: fib.NoLink}[p.r.Tester.State(a)]
+	}
+	return states
+}
+
+// localNetworks returns the ids of the networks that route and have ports on this node,
+// sorted.
+func (p *Pass) localNetworks() []uint32 {
+	ids := map[uint32]bool{}
+	for _, port := range p.Want.Ports {
+		if n, ok := p.Want.Network(port.Network); ok && n.Routes() {
+			ids[n.ID] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// receiveLabels prepares the fabric devices for packets that come directly.
+func (p *Pass) receiveLabels() {
+	self, _ := p.Want.Self()
+	if err := p.r.labels.Keep(p.fabricLinks(), self.Underlay, p.ethernet, p.localNetworks()); err != nil {
+		p.fail("", err)
+	}
+}
+
+func (p *Pass) fabricLinks() (links []netlink.Link) {
+	for _, f := range p.Fabric {
+		links = append(links, f.Link)
+	}
+	return links
+}
+
+// Links are the states of other nodes' underlay addresses on common links, for direct.
+func (p *Pass) Links() map[netip.Addr]fib.Link { return p.facts.links }
+
+// Reasons why XDP is not wanted on a fabric device.
+const (
+	noXDPWhereMerged = "the kernel merges VXLAN packets by itself (device " + netdev.GRODevice + "), which XDP would come before"
+	noXDPWhereDirect = "all nodes are reached directly, so that no packet has tunnel headers"
+)
+
+// unwantedXDP returns why XDP is not wanted; empty if it is.
+func (p *Pass) unwantedXDP() string {
+	if p.merges {
+		return noXDPWhereMerged
+	}
+	direct := false
+	for _, n := range p.Tables.Nexthops {
+		switch {
+		case n.Type != fib.Tunnel:
+		case n.Encapsulation == model.Direct:
+			direct = true
+		default:
+			return ""
+		}
+	}
+	if direct {
+		return noXDPWhereDirect
+	}
+	return ""
+}

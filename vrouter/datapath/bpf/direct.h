@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Direct: nodes on one Ethernet link send each other a workload's IP packet without a
+ * tunnel. The MAC addresses are labels. A label has the network and the node:
+ *
+ *   12 bits network (number of the VRF), low 8 bits in the second byte
+ *    4 bits 0110: locally administered, unicast
+ *   32 bits IPv4 underlay address of the node
+ *
+ * So NICs segment and merge the packets as any others. PortLand (SIGCOMM 2009) put a
+ * host's place into its MAC address in the same way.
+ */
+#pragma once
+
+#include "encap.h"
+#include "fabric.h"
+
+#define LABEL_MAC 0x06
+
+static __always_inline int is_label_mac(const __u8 *mac)
+{
+	return (mac[0] & 0x0f) == LABEL_MAC;
+}
+
+static __always_inline __u32 label_network(const __u8 *mac)
+{
+	return (__u32)(mac[0] & 0xf0) << 4 | mac[1];
+}
+
+static __always_inline __be32 label_node(const __u8 *mac)
+{
+	__be32 node;
+
+	__builtin_memcpy(&node, mac + 2, sizeof(node));
+	return node;
+}
+
+static __always_inline void write_label_mac(__u8 *mac, __u32 network, const struct address *node)
+{
+	mac[0] = (network >> 4 & 0xf0) | LABEL_MAC;
+	mac[1] = network;
+	__builtin_memcpy(mac + 2, node->bytes + 12, 4);
+}
+
+/* Returns 1 for frames whose destination is a label of this node. Network 0 is none: the
+ * agents test the links with its label. */
+static __always_inline int is_direct(const struct node_settings *s, const struct ethhdr *eth)
+{
+	return is_label_mac(eth->h_dest) && label_network(eth->h_dest) && is_local4(s, label_node(eth->h_dest));
+}
+
+/* Sends a routed packet to a node on the same link. label: the network's number. The
+ * switches of the link forward by MAC address, so no neighbour is looked up. The mark
+ * lets the packet pass fabric_out. Returns a tc action, or a negative drop reason. */
+static __always_inline int send_direct(struct __sk_buff *skb, const struct nexthop *nh, __u32 label,
+				       __u32 hash, __be16 protocol)
+{
+	const struct path *p = choose_path(nh, hash);
+	struct ethhdr eth = { .h_proto = protocol };
+
+	if (!p)
+		return -DROP_PATH_DOWN;
+	trace(TRACE_ENCAP, nh->vrf, nh->encap, label, 1);
+	write_label_mac(eth.h_dest, label, &p->destination);
+	write_label_mac(eth.h_source, label, &p->source);
+	if (bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0))
+		return -DROP_ENCAP_FAILED;
+	skb->mark = own_mark();
+	return bpf_redirect(p->oif, 0);
+}
+
+/* Reads a frame for which is_direct() returned 1 into *a. The source label must be of the
+ * same network and of a node that may send so. Returns GO_ON, or a negative drop reason. */
+static __noinline int read_direct(struct __sk_buff *skb, struct arrival *a)
+{
+	struct outer o = { .encap = ENCAP_DIRECT };
+	struct node_settings *s;
+	struct ethhdr eth;
+	__u32 zero = 0, vrf;
+	struct vrf *n;
+	int verdict;
+
+	s = bpf_map_lookup_elem(&settings, &zero);
+	if (!a || !s || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
+		return -DROP_BAD_INNER;
+	vrf = label_network(eth.h_dest);
+	if (!is_label_mac(eth.h_source) || label_network(eth.h_source) != vrf)
+		return -DROP_UNKNOWN_SOURCE;
+	mapped(&o.source, label_node(eth.h_source));
+	verdict = find_sender(s, &o);
+	if (verdict != GO_ON)
+		return verdict;
+	n = bpf_map_lookup_elem(&vrfs, &vrf);
+	trace(TRACE_LABEL, vrf, vrf, 0, n && n->flags & VIF_F_L3);
+	if (!n || !(n->flags & VIF_F_L3))
+		return -DROP_UNKNOWN_LABEL;
+	a->vrf = vrf;
+	a->encap = ENCAP_DIRECT;
+	a->remote = o.remote;
+	a->protocol = eth.h_proto;
+	return GO_ON;
+}

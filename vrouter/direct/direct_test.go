@@ -1,0 +1,214 @@
+package direct
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"windtunnel/vrouter/model"
+)
+
+var (
+	here  = netip.MustParseAddr("192.0.2.1")
+	there = netip.MustParseAddr("192.0.2.2")
+)
+
+func TestLabel(t *testing.T) {
+	for _, c := range []struct {
+		network uint32
+		want    model.MAC
+	}{
+		{0, model.MAC{0x06, 0, 192, 0, 2, 1}},
+		{1, model.MAC{0x06, 1, 192, 0, 2, 1}},
+		{0xabc, model.MAC{0xa6, 0xbc, 192, 0, 2, 1}},
+		{4095, model.MAC{0xf6, 0xff, 192, 0, 2, 1}},
+	} {
+		got := Label(c.network, here)
+		if got != c.want || !got.IsUnicast() || got[0]&2 == 0 {
+			t.Errorf("network %d: %s, want %s, a locally administered unicast address", c.network, got, c.want)
+		}
+		if !IsLabelOf(got, here) || IsLabelOf(got, there) || IsLabelOf(got, netip.MustParseAddr("2001:db8::1")) {
+			t.Errorf("%s is a label of the wrong nodes", got)
+		}
+		if node, ok := nodeOf(got); ok != (c.network == 0) || node != here {
+			t.Errorf("%s tests the link to %s (%v)", got, node, ok)
+		}
+	}
+}
+
+func TestFramesOfOthersAreNotRead(t *testing.T) {
+	b := message{request, 7}.frame(Label(0, there), Label(0, here))
+	if m, to, from, ok := parse(b); !ok || m != (message{request, 7}) || to != Label(0, there) || from != Label(0, here) {
+		t.Errorf("%+v from %s to %s (%v)", m, from, to, ok)
+	}
+	if len(b) < 60 {
+		t.Errorf("the frame has %d bytes; Ethernet needs 60", len(b))
+	}
+	for n := range 39 {
+		if _, _, _, ok := parse(b[:n]); ok {
+			t.Errorf("%d bytes were read as a frame", n)
+		}
+	}
+	b[20] ^= 1
+	if _, _, _, ok := parse(b); ok {
+		t.Error("a frame with another payload was read")
+	}
+}
+
+// wire joins two testers. lost tells which frames it loses.
+type wire struct {
+	mu   sync.Mutex
+	ends map[int]*end
+	lost func(frame []byte) bool
+	seen []model.MAC // sources
+}
+
+// end is the socket of one node on a wire.
+type end struct {
+	net.PacketConn
+	wire   *wire
+	index  int
+	frames chan []byte
+	closed chan struct{}
+}
+
+func (w *wire) listen(index int) (net.PacketConn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := &end{wire: w, index: index, frames: make(chan []byte, 100), closed: make(chan struct{})}
+	w.ends[index] = e
+	return e, nil
+}
+
+func (e *end) WriteTo(b []byte, _ net.Addr) (int, error) {
+	e.wire.mu.Lock()
+	defer e.wire.mu.Unlock()
+	e.wire.seen = append(e.wire.seen, model.MAC(b[6:12]))
+	if e.wire.lost != nil && e.wire.lost(b) {
+		return len(b), nil
+	}
+	for index, other := range e.wire.ends {
+		if index != e.index {
+			other.frames <- b
+		}
+	}
+	return len(b), nil
+}
+
+func (e *end) ReadFrom(b []byte) (int, net.Addr, error) {
+	select {
+	case f := <-e.frames:
+		return copy(b, f), nil, nil
+	case <-e.closed:
+		return 0, nil, errors.New("closed")
+	}
+}
+
+func (e *end) Close() error { close(e.closed); return nil }
+
+func (w *wire) lose(f func([]byte) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = f
+}
+
+// testers are those of both nodes. Each has the other as its target.
+func testers(t *testing.T, w *wire) (a, b *Tester) {
+	a, b = NewTester(w.listen, slog.New(slog.DiscardHandler)), NewTester(w.listen, slog.New(slog.DiscardHandler))
+	t.Cleanup(a.Close)
+	t.Cleanup(b.Close)
+	a.Set(map[netip.Addr]Target{there: {here, 1}}, map[netip.Addr]int{here: 1}, []uint32{7})
+	b.Set(map[netip.Addr]Target{here: {there, 2}}, map[netip.Addr]int{there: 2}, nil)
+	return a, b
+}
+
+// expect fails unless a target's state becomes want, with a notice, within some time.
+func expect(t *testing.T, x *Tester, a netip.Addr, want State, within time.Duration) {
+	t.Helper()
+	select {
+	case <-x.Changed():
+	case <-time.After(within):
+	}
+	if got := x.State(a); got != want {
+		t.Errorf("the state of %s is %d after %v, want %d", a, got, within, want)
+	}
+}
+
+func TestALinkIsTestedAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{ends: map[int]*end{}}
+		a, b := testers(t, w)
+		if a.State(there) != Unknown {
+			t.Error("the state is known before the first test")
+		}
+		expect(t, a, there, Works, 100*time.Millisecond)
+		expect(t, b, here, Works, 100*time.Millisecond)
+		// One way alone is not enough.
+		w.lose(func(f []byte) bool { return model.MAC(f[:6]) == Label(0, here) })
+		expect(t, a, there, Fails, 8*time.Second)
+		expect(t, b, here, Fails, 8*time.Second)
+		w.lose(nil)
+		expect(t, a, there, Works, 6*time.Second)
+		a.Close()
+		b.Close()
+	})
+}
+
+func TestALostFrameChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n := &wire{ends: map[int]*end{}}, 0
+		w.lose(func([]byte) bool { n++; return n%3 == 1 })
+		a, b := testers(t, w)
+		expect(t, a, there, Works, time.Second)
+		select {
+		case <-a.Changed():
+			t.Errorf("the state became %d", a.State(there))
+		case <-time.After(time.Minute):
+		}
+		a.Close()
+		b.Close()
+	})
+}
+
+func TestNetworksAreAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{ends: map[int]*end{}}
+		a, b := testers(t, w)
+		time.Sleep(11 * time.Second)
+		a.Close()
+		b.Close()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		n := 0
+		for _, from := range w.seen {
+			if from == Label(7, here) {
+				n++
+			}
+		}
+		if n < 2 {
+			t.Errorf("network 7 was announced %d times in 11 s", n)
+		}
+	})
+}
+
+func TestAReplyToNoRequestIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{ends: map[int]*end{}}
+		w.lose(func([]byte) bool { return true })
+		a, b := testers(t, w)
+		time.Sleep(tick)
+		synctest.Wait()
+		w.ends[1].frames <- message{reply, 12345}.frame(Label(0, here), Label(0, there))
+		synctest.Wait()
+		if s := a.State(there); s != Unknown {
+			t.Errorf("the state is %d", s)
+		}
+		a.Close()
+		b.Close()
+	})
+}

@@ -1,0 +1,63 @@
+package direct
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"windtunnel/vrouter/model"
+)
+
+// EtherType of test frames: the first of those that IEEE 802 leaves to local experiments.
+const EtherType = 0x88b5
+
+// message is the payload of a test frame.
+type message struct {
+	kind   byte
+	number uint64 // of the request; the reply repeats it
+}
+
+const (
+	request byte = iota + 1
+	reply
+	announcement // the switches learn where the source address is
+)
+
+// magic distinguishes test frames from the experiments of others.
+const magic = "vrouter direct 1"
+
+// A frame of Ethernet has at least 60 bytes without its check sequence.
+const (
+	frameLength  = 60
+	headerLength = 14
+)
+
+// frame returns an Ethernet frame with a message, from one label to another.
+func (m message) frame(to, from model.MAC) []byte {
+	b := make([]byte, 0, frameLength)
+	b = append(b, to[:]...)
+	b = append(b, from[:]...)
+	b = binary.BigEndian.AppendUint16(b, EtherType)
+	b = append(b, magic...)
+	b = append(b, m.kind)
+	b = binary.BigEndian.AppendUint64(b, m.number)
+	return b[:frameLength]
+}
+
+// parse reads a frame. ok is false for frames of others.
+func parse(b []byte) (m message, to, from model.MAC, ok bool) {
+	const length = headerLength + len(magic) + 1 + 8
+	if len(b) < length || string(b[headerLength:headerLength+len(magic)]) != magic {
+		return m, to, from, false
+	}
+	to, from = model.MAC(b[:6]), model.MAC(b[6:12])
+	m.kind = b[headerLength+len(magic)]
+	m.number = binary.BigEndian.Uint64(b[length-8:])
+	return m, to, from, true
+}
+
+// nodeOf returns the underlay address in a label of network 0. ok is false for other
+// addresses.
+func nodeOf(mac model.MAC) (node netip.Addr, ok bool) {
+	node = netip.AddrFrom4([4]byte(mac[2:]))
+	return node, mac == Label(0, node)
+}

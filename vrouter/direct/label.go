@@ -1,0 +1,26 @@
+// Package direct tests whether nodes on one Ethernet link can send each other packets
+// directly: without a tunnel, with MAC addresses that are labels.
+package direct
+
+import (
+	"net/netip"
+
+	"windtunnel/vrouter/model"
+)
+
+// labelMark is the low half of a label's first byte: a locally administered unicast
+// address.
+const labelMark = 0x06
+
+// Label returns the MAC address that stands for a network on a node. network is 1 …
+// 4095, or 0 for tests of the link. node is the node's IPv4 underlay address. The layout
+// is that of datapath/bpf/direct.h.
+func Label(network uint32, node netip.Addr) model.MAC {
+	a := node.As4()
+	return model.MAC{byte(network>>4)&0xf0 | labelMark, byte(network), a[0], a[1], a[2], a[3]}
+}
+
+// IsLabelOf reports whether a MAC address is a label of a node.
+func IsLabelOf(mac model.MAC, node netip.Addr) bool {
+	return mac[0]&0x0f == labelMark && node.Is4() && netip.AddrFrom4([4]byte(mac[2:])) == node
+}

@@ -1,0 +1,301 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/direct"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+// directPair is pair on nodes that prefer direct over other encapsulations. It waits
+// until the packets between both nodes go directly, as the last test of the link says.
+func directPair(b *bed, forwarding model.Forwarding, others ...model.Encapsulation) (x, y *workload) {
+	b.t.Helper()
+	b.state.Nodes = b.nodesOf(false, append([]model.Encapsulation{model.Direct}, others...)...)
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, VNI: 1001, Forwarding: forwarding, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
+	x, y = b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
+	b.up()
+	for i, n := range b.nodes[:2] {
+		n.awaitWay(b.nodes[1-i].name, model.Direct)
+	}
+	return x, y
+}
+
+// ways returns the encapsulations of a node's tunnels to another node.
+func (n *node) ways(to string) (all []string) {
+	for _, nh := range rows[inspect.Nexthop](n, "nh", "list") {
+		if words := strings.Fields(nh.Name); len(words) > 2 && words[0] == "tunnel" && words[1] == to {
+			all = append(all, words[2])
+		}
+	}
+	return all
+}
+
+// awaitWay waits until IP packets to another node have an encapsulation.
+func (n *node) awaitWay(to string, want model.Encapsulation) {
+	n.bed.t.Helper()
+	var ways []string
+	for range 300 {
+		if ways = n.ways(to); len(ways) > 0 && ways[0] == string(want) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	n.bed.t.Fatalf("node %s reaches %s by %v, want %s first", n.name, to, ways, want)
+}
+
+// Packets that go directly arrive intact: bulk, datagrams in fragments, and every size.
+// Workloads have the underlay's whole MTU.
+func TestDirectPacketsArriveIntact(t *testing.T) {
+	for _, offload := range []string{"none", "tcp", "tunnel"} {
+		t.Run(offload, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, options{offload: offload})
+			x, y := directPair(b, model.L3)
+			if mtu := one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU; mtu != 1500 {
+				t.Errorf("the vif's MTU is %d", mtu)
+			}
+			for _, version := range []int{4, 6} {
+				for _, ends := range [][2]*workload{{x, y}, {y, x}} {
+					if err := transfer(ends[0], ends[1], version, 100<<20); err != nil {
+						t.Errorf("IPv%d from %s: %v", version, ends[0].port.Name, err)
+					}
+				}
+				for _, n := range []int{1, 64, 1472, 1473, 9000, 65000} {
+					if err := datagram(x, y, version, n); err != nil {
+						t.Errorf("IPv%d, %d bytes: %v", version, n, err)
+					}
+				}
+				sweep(t, x, y, version, 1500)
+			}
+			for _, n := range b.nodes {
+				drops := n.drops()
+				delete(drops, "link_local") // the workloads' router solicitations
+				if len(drops) > 0 {
+					t.Errorf("node %s dropped %v", n.name, drops)
+				}
+			}
+		})
+	}
+}
+
+// The packet on the wire is the workload's, with labels as MAC addresses and one hop less.
+func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
+	b := newBed(t, options{})
+	x, y := directPair(b, model.L3)
+	frames := watchFor(t, b.nodes[1].ns, "fab", []byte("on the wire"))
+	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, []byte("on the wire")))
+	all := frames(2 * time.Second)
+	if len(all) == 0 {
+		t.Fatal("no frame was seen")
+	}
+	f := all[0]
+	to, from := direct.Label(291, b.nodes[1].v4), direct.Label(291, b.nodes[0].v4)
+	if !bytes.Equal(f[:6], to[:]) || !bytes.Equal(f[6:12], from[:]) || binary.BigEndian.Uint16(f[12:]) != 0x0800 {
+		t.Errorf("the Ethernet header is %x", f[:14])
+	}
+	if ip := f[14:]; ip[8] != 63 || netip.AddrFrom4([4]byte(ip[12:])) != x.ip(4) || netip.AddrFrom4([4]byte(ip[16:])) != y.ip(4) {
+		t.Errorf("the IP header is %x", ip[:20])
+	}
+	trace := b.nodes[0].run("trace", "--from", "x", "--to", y.ip(4).String())
+	if !strings.Contains(trace, "forwarded to node b by direct, network 291") {
+		t.Errorf("the trace says\n%s", trace)
+	}
+	if list := b.nodes[0].run("nh", "list"); !strings.Contains(list, fmt.Sprintf("direct %s → %s fab", b.nodes[0].v4, b.nodes[1].v4)) {
+		t.Errorf("the nexthops are\n%s", list)
+	}
+}
+
+// secure turns on or off what port security of a switch does: the port of a node passes
+// only frames to the node's MAC address, and broadcast.
+func (b *bed) secure(port string, on bool) {
+	b.t.Helper()
+	h := b.handle(b.sw)
+	l, err := h.LinkByName(port)
+	b.must(err)
+	learned, err := h.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
+	b.must(err)
+	for _, e := range learned {
+		if on && direct.IsLabelOf(model.MAC(e.HardwareAddr), netip.AddrFrom4([4]byte(e.HardwareAddr[2:]))) {
+			b.must(h.NeighDel(&e))
+		}
+	}
+	b.must(h.LinkSetLearning(l, !on))
+	b.must(h.LinkSetFlood(l, !on))
+	if on {
+		node := b.nodes[int(port[len(port)-1]-'0')]
+		fab, err := b.handle(node.ns).LinkByName("fab")
+		b.must(err)
+		b.must(h.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: fab.Attrs().HardwareAddr}))
+	}
+}
+
+// A node on a link that does not pass labels gets tunnels instead, and direct packets
+// again after the link is mended. No connection breaks.
+func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	x, y := directPair(b, model.L3, model.VXLAN)
+	b.secure("port1", true)
+	for i, n := range b.nodes {
+		n.awaitWay(b.nodes[1-i].name, model.VXLAN)
+	}
+	if err := transfer(x, y, 4, 8<<20); err != nil {
+		t.Errorf("by tunnel: %v", err)
+	}
+	if text := b.nodes[0].run("doctor"); !strings.Contains(text, b.nodes[1].v4.String()) || !strings.Contains(text, "labels") {
+		t.Errorf("doctor says\n%s", text)
+	}
+	done := make(chan error, 1)
+	go func() { done <- transfer(y, x, 4, 400<<20) }()
+	b.secure("port1", false)
+	for i, n := range b.nodes {
+		n.awaitWay(b.nodes[1-i].name, model.Direct)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("while the way changed: %v", err)
+	}
+	if err := transfer(x, y, 4, 8<<20); err != nil {
+		t.Errorf("directly: %v", err)
+	}
+}
+
+// In a network that bridges, frames need a tunnel. Routed packets of a network that does
+// both go directly.
+func TestBridgedFramesNeedATunnel(t *testing.T) {
+	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
+		t.Run(string(forwarding), func(t *testing.T) {
+			b := newBed(t, options{})
+			b.state.Nodes = b.nodesOf(false, model.Direct, model.MPLSoUDP)
+			b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Forwarding: forwarding, Subnets: subnets("10.5.0.0/24", "fd00:1::/64")}}
+			x, y := b.workload("x", "red", 0, "10.5.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.5.0.11", "fd00:1::11")
+			b.up()
+			for _, version := range []int{4, 6} {
+				if err := transfer(x, y, version, 4<<20); err != nil {
+					t.Errorf("IPv%d: %v", version, err)
+				}
+			}
+			checkBroadcast(t, []*workload{x, y})
+		})
+	}
+}
+
+// A node's filters have the labels of its networks while they are in use, and none after
+// the node is removed.
+func TestLabelsLeaveWithTheNode(t *testing.T) {
+	b := newBed(t, options{})
+	directPair(b, model.L3)
+	filters := func() string {
+		out, err := exec.Command("ip", "netns", "exec", b.nodes[0].space, "bridge", "fdb", "show", "dev", "fab").CombinedOutput()
+		if err != nil {
+			t.Fatalf("bridge fdb show: %v: %s", err, out)
+		}
+		return string(out)
+	}
+	for _, network := range []uint32{0, 291} {
+		if label := direct.Label(network, b.nodes[0].v4).String(); !strings.Contains(filters(), label) {
+			t.Errorf("the filter lacks %s:\n%s", label, filters())
+		}
+	}
+	b.nodes[0].kill(9)
+	if label := direct.Label(291, b.nodes[0].v4).String(); !strings.Contains(filters(), label) {
+		t.Errorf("after the agent was killed the filter lacks %s:\n%s", label, filters())
+	}
+	if out, err := b.nodes[0].remove(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if strings.Contains(filters(), "ac:1e:00:01") {
+		t.Errorf("labels are left:\n%s", filters())
+	}
+}
+
+// A process on a node must not send direct frames, nor may a station on the link that is
+// no node, nor a node for a network of others.
+func TestForgedLabelsAreNotDelivered(t *testing.T) {
+	b := newBed(t, options{nodes: 3})
+	b.state.Networks = []model.Network{{Name: "blue", ID: 5, VNI: 1005, Tenant: "blue", Subnets: subnets("10.1.0.0/16")}}
+	blue := b.state.Networks[0]
+	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
+	b.state.Networks = append(b.state.Networks, model.Network{Name: "red", ID: 6, VNI: 1006, Tenant: "red", Subnets: subnets("10.1.0.0/16")})
+	x, y := b.workload("x", "blue", 0, "10.1.0.10"), b.workload("y", "blue", 1, "10.1.0.11")
+	b.workload("z", "red", 2, "10.1.0.12")
+	b.up()
+	b.nodes[0].awaitWay("b", model.Direct)
+	heard := x.hearing(t, 7777)
+	frame := func(to, from model.MAC, source netip.Addr) []byte {
+		return udpFrame(t, from, to, source, x.ip(4), 7777, []byte("forged"))
+	}
+	here := direct.Label(blue.ID, b.nodes[0].v4)
+	guarded := frame(here, direct.Label(blue.ID, b.nodes[1].v4), y.ip(4))
+	in(b.nodes[1].ns, func() error { return rawFrames{frames: [][]byte{guarded}}.send("fab") }) // may fail: the guard drops it
+	if heard() {
+		t.Error("a process on a node sent a direct frame")
+	}
+	if n := b.nodes[1].drops()["forged_tunnel"]; n != 1 {
+		t.Errorf("%d drops under forged_tunnel", n)
+	}
+	// What follows enters the link behind the guards, as a station on the link does.
+	for _, c := range []struct {
+		name     string
+		from     model.MAC
+		source   netip.Addr
+		to       model.MAC
+		reason   string
+		delivers bool
+	}{
+		{"a station that is no node", direct.Label(blue.ID, netip.MustParseAddr("172.30.0.77")), y.ip(4), here, "unknown_source", false},
+		{"a station without a label", model.MAC{2, 1, 1, 1, 1, 1}, y.ip(4), here, "unknown_source", false},
+		{"a node with another network's label", direct.Label(6, b.nodes[1].v4), y.ip(4), here, "unknown_source", false},
+		{"a node without that workload", direct.Label(blue.ID, b.nodes[2].v4), y.ip(4), here, "forged_source", false},
+		{"a network that is not here", direct.Label(6, b.nodes[1].v4), y.ip(4), direct.Label(6, b.nodes[0].v4), "unknown_label", false},
+		{"the node itself", direct.Label(blue.ID, b.nodes[1].v4), y.ip(4), here, "", true},
+	} {
+		before := b.nodes[0].drops()
+		b.sendOnSwitch("port0", frame(c.to, c.from, c.source))
+		if got := heard(); got != c.delivers {
+			t.Errorf("%s: delivered %v", c.name, got)
+		}
+		if c.reason != "" && b.nodes[0].drops()[c.reason] != before[c.reason]+1 {
+			t.Errorf("%s: drops before %v, after %v, want one more under %s", c.name, before, b.nodes[0].drops(), c.reason)
+		}
+	}
+}
+
+// The workload's packet may have an address of the underlay in it, and a tunnel's port.
+// The receiving node must not take it for a tunnel packet.
+func TestADirectPacketToAnAddressOfTheUnderlayIsTheTenants(t *testing.T) {
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false, model.Direct, model.MPLSoUDP)
+	b.state.Networks = []model.Network{
+		{Name: "red", ID: 1, VNI: 1001, Tenant: "red", Subnets: subnets("10.2.0.0/16")},
+		{Name: "blue", ID: 2, VNI: 1002, Tenant: "blue", Subnets: subnets("10.1.0.0/16")},
+	}
+	x := b.workload("x", "red", 0, "10.2.0.9")
+	b.workload("y", "red", 1, "10.2.0.10")
+	b.state.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("172.30.0.0/24"), Via: []model.Via{{Port: "y"}}}}
+	victim := b.workload("v", "blue", 1, "10.1.0.10")
+	b.workload("w", "blue", 0, "10.1.0.11")
+	b.up()
+	b.nodes[0].awaitWay("b", model.Direct)
+	heard := victim.hearing(t, 7777)
+	inner := udpFrame(t, model.RouterMAC, model.RouterMAC, netip.MustParseAddr("10.1.0.11"), victim.ip(4), 7777, []byte("forged"))[14:]
+	entry := binary.BigEndian.AppendUint32(nil, (16+2*2)<<12|1<<8|64)
+	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), b.nodes[1].v4, 6635, append(entry, inner...)))
+	if heard() {
+		t.Error("a tenant's packet was taken for a tunnel packet")
+	}
+	if n := one[inspect.Vif](b.nodes[1], "vif", "get", "y").TxPackets; n == 0 {
+		t.Error("the packet did not reach the workload")
+	}
+}
