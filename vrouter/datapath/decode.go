@@ -84,7 +84,7 @@ func decodeTarget(v vrouterTarget) fib.Target {
 
 func decodeRemote(v vrouterRemote) fib.Remote {
 	f := fib.Remote{ID: v.Id, Nexthop: v.Nexthop, Ethernet: v.Ethernet}
-	for _, e := range model.Encapsulations {
+	for _, e := range model.DefaultEncapsulations {
 		if v.Encaps>>encapNumbers[e]&1 != 0 {
 			f.Encapsulations = append(f.Encapsulations, e)
 		}

@@ -140,7 +140,7 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		port = 0
 	}
 	tunnel := fib.Nexthop{Type: fib.Tunnel, Encapsulation: encap, MTU: 1430, DF: true, Port: port, Paths: []fib.Path{path}, DMAC: model.RouterMAC}
-	peer := fib.Remote{ID: 1, Nexthop: nhTunnel, Ethernet: nhTunnelEthernet, Encapsulations: model.Encapsulations}
+	peer := fib.Remote{ID: 1, Nexthop: nhTunnel, Ethernet: nhTunnelEthernet, Encapsulations: model.DefaultEncapsulations}
 	tunnel.Remote = peer.ID
 	macC := model.MAC{2, 0, 0, 0, 0, 0xc}
 	addrC := netip.MustParseAddr("10.1.0.12")

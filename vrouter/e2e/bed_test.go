@@ -465,8 +465,11 @@ func in(ns netns.NsHandle, f func() error) error {
 }
 
 // nodesOf is the state's nodes, all with these encapsulations and this family
-// of underlay.
+// of underlay. Without encapsulations they have every tunnel.
 func (b *bed) nodesOf(v6 bool, encaps ...model.Encapsulation) []model.Node {
+	if encaps == nil {
+		encaps = []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN}
+	}
 	var all []model.Node
 	for _, n := range b.nodes {
 		addr := n.v4

@@ -151,7 +151,7 @@ type Remote struct {
 	ID             uint32                // dense, from 1
 	Nexthop        uint32                // tunnel to the remote; 0: none
 	Ethernet       uint32                // second tunnel, for Ethernet in MPLS; 0: none
-	Encapsulations []model.Encapsulation // encapsulations it may use, in the order of model.Encapsulations
+	Encapsulations []model.Encapsulation // encapsulations it may use, in the order of model.DefaultEncapsulations
 }
 
 // SenderKey allows a remote to send packets from a prefix in a VRF. With the zero

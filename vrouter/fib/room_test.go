@@ -105,7 +105,7 @@ func TestAnUnderlayTooNarrowForIPIsRefused(t *testing.T) {
 		{"a gateway", far, 600, `network "red": the underlay MTU of 600 is too small: after the headers of mpls-udp to node "b", 568 bytes remain for inner packets, but IPv4 needs 576; raise the underlay's MTU to 608`},
 		{"no other node", lone, 600, `network "red": the underlay MTU of 600 is too small: after the longest headers of this node's encapsulations, 550 bytes remain for inner packets, but IPv4 needs 576; raise the underlay's MTU to 626`},
 	} {
-		s := c.state.WithDefaults()
+		s := withTunnels(c.state).WithDefaults()
 		f := factsFor(s, "a", nil)
 		f.MTU, f.Way = c.mtu, nil
 		_, _, err := Compile(s, "a", f, &IDs{})

@@ -43,7 +43,7 @@ func (c *compiler) allowAnySource(n *network, id uint32) {
 // of them, not only the preferred one: while a node's list changes, the two nodes
 // may prefer different ones for a short time.
 func offeredByBoth(a, b model.Node) (both []model.Encapsulation) {
-	for _, e := range model.Encapsulations {
+	for _, e := range model.DefaultEncapsulations {
 		if slices.Contains(a.Encapsulations, e) && slices.Contains(b.Encapsulations, e) {
 			both = append(both, e)
 		}

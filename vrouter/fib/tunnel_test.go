@@ -136,10 +136,21 @@ func pairOf(a, b model.Node, forwarding model.Forwarding) model.State {
 	}
 }
 
+// withTunnels gives nodes without encapsulations those that are tunnels.
+func withTunnels(s model.State) model.State {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		if s.Nodes[i].Encapsulations == nil {
+			s.Nodes[i].Encapsulations = encaps("u g v")
+		}
+	}
+	return s
+}
+
 // compiled are node a's tables, with every port plugged.
 func compiled(t *testing.T, s model.State, change func(*Facts)) (Tables, []string) {
 	t.Helper()
-	s = s.WithDefaults()
+	s = withTunnels(s).WithDefaults()
 	f := factsFor(s, "a", nil)
 	if change != nil {
 		change(&f)

@@ -5,12 +5,9 @@ import "slices"
 // DefaultVXLANPort is IANA's port of VXLAN (RFC 7348).
 const DefaultVXLANPort = 4789
 
-// Encapsulations are all encapsulations.
-var Encapsulations = []Encapsulation{MPLSoUDP, MPLSoGRE, VXLAN, Direct}
-
-// DefaultEncapsulations are the encapsulations of a node without configured ones,
-// preferred first.
-var DefaultEncapsulations = []Encapsulation{MPLSoUDP, MPLSoGRE, VXLAN}
+// DefaultEncapsulations are all encapsulations, in the order in which a node without
+// configured ones prefers them: the cheapest first.
+var DefaultEncapsulations = []Encapsulation{Direct, VXLAN, MPLSoUDP, MPLSoGRE}
 
 // WithDefaults returns the state with defaults filled in. It does not change s,
 // but the result may share the list of ports with s. It is idempotent.

@@ -22,7 +22,7 @@ func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
 	want := State{
 		Settings: Settings{VXLANPort: 4789},
 		Nodes: []Node{
-			{Name: "a", Underlay: addrs("192.0.2.1"), Encapsulations: []Encapsulation{"mpls-udp", "mpls-gre", "vxlan"}},
+			{Name: "a", Underlay: addrs("192.0.2.1"), Encapsulations: []Encapsulation{"direct", "vxlan", "mpls-udp", "mpls-gre"}},
 			{Name: "b", Encapsulations: []Encapsulation{VXLAN}},
 		},
 		Networks: []Network{{Name: "red", ID: 7, VNI: 7, Forwarding: "l3"}, {Name: "lan", ID: 8, VNI: 5000, Forwarding: L2}},
@@ -51,7 +51,7 @@ func TestFillingInLeavesTheGivenStateAlone(t *testing.T) {
 	if diff := cmp.Diff(bare(), s, same); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
-	if DefaultEncapsulations[0] != MPLSoUDP {
+	if DefaultEncapsulations[0] != Direct {
 		t.Errorf("the defaults themselves begin with %s", DefaultEncapsulations[0])
 	}
 }

@@ -42,7 +42,7 @@ const (
 type Node struct {
 	Name           string          `yaml:"name" json:"name"`
 	Underlay       []netip.Addr    `yaml:"underlay" json:"underlay"`                       // several addresses of one family: parallel links
-	Encapsulations []Encapsulation `yaml:"encapsulations" json:"encapsulations,omitempty"` // preferred first; default mpls-udp, mpls-gre, vxlan
+	Encapsulations []Encapsulation `yaml:"encapsulations" json:"encapsulations,omitempty"` // preferred first; default direct, vxlan, mpls-udp, mpls-gre
 }
 
 // Forwarding is the forwarding mode of a network.

@@ -160,7 +160,7 @@ func (v *validation) checkEncapsulation(object, name, field string, e Encapsulat
 		choice = "mpls-udp, mpls-gre or vxlan"
 	}
 	switch {
-	case !slices.Contains(Encapsulations, e):
+	case !slices.Contains(DefaultEncapsulations, e):
 		v.fail(object, name, "%s: %q is not known; write %s", field, e, choice)
 	case e == Direct && object == "gateway":
 		v.fail(object, name, "%s: only nodes send each other packets directly; write %s", field, choice)

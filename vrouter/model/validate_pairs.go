@@ -20,7 +20,7 @@ func reachOf(n *Node) (r reach) {
 		}
 	}
 	for _, e := range n.Encapsulations {
-		if i := slices.Index(Encapsulations, e); i >= 0 {
+		if i := slices.Index(DefaultEncapsulations, e); i >= 0 {
 			r.encapsulations |= 1 << i
 		}
 	}
