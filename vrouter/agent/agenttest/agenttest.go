@@ -148,8 +148,11 @@ func (f *TwoNodes) Config(node string) config.Config {
 }
 
 // State of the fleet: network red with a port on each node and one more on a. encaps are
-// the encapsulations of both nodes; none: the defaults.
+// the encapsulations of both nodes; none: every tunnel.
 func (f *TwoNodes) State(workloads map[string]*netdev.Space, encaps ...model.Encapsulation) model.State {
+	if encaps == nil {
+		encaps = []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN}
+	}
 	s := model.State{
 		Nodes: []model.Node{
 			{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}, Encapsulations: encaps},
