@@ -34,15 +34,15 @@ func TestTheQuickStartWorks(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	for what, times := range map[string]int{
-		`3 packets transmitted, 3 received`:                                  3,
-		`(?m)^applied; [1-9]\d* entries updated, 0 deleted`:                  2,
-		`(?m)^  7  red +10\.0\.0\.4/32 +Host +30 `:                           1,
-		`(?m)^forwarded .*mpls-udp, label 30$`:                               1,
-		`(?m)^leaves by eth1, outer addresses 192\.0\.2\.1 → 192\.0\.2\.2; `: 1,
-		`(?m)^dropped: no_route `:                                            1,
-		`(?m)^  7  red +mpls-udp +[1-9]`:                                     2,
-		`(?m)^  7  red +vxlan +3 +[1-9]\d* +3 +294$`:                         1,
-		`(?m)^removed node [ab]$`:                                            2,
+		`3 packets transmitted, 3 received`:                     3,
+		`(?m)^applied; [1-9]\d* entries updated, 0 deleted`:     2,
+		`(?m)^  7  red +10\.0\.0\.4/32 +Host +7 `:               1,
+		`(?m)^forwarded .*direct, network 7$`:                   1,
+		`(?m)^leaves by eth1, .* 192\.0\.2\.1 → 192\.0\.2\.2; `: 1,
+		`(?m)^dropped: no_route `:                               1,
+		`(?m)^  7  red +direct +[1-9]`:                          2,
+		`(?m)^  7  red +vxlan +3 +[1-9]\d* +3 +294$`:            1,
+		`(?m)^removed node [ab]$`:                               2,
 	} {
 		if got := len(regexp.MustCompile(what).FindAllIndex(text, -1)); got != times {
 			t.Errorf("%q is there %d times, not %d", what, got, times)

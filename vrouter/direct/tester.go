@@ -68,7 +68,7 @@ type target struct {
 const (
 	firstWait = 50 * time.Millisecond // for a reply; doubles with each missed one
 	attempts  = 5                     // requests without a reply until a target fails
-	period    = 5 * time.Second      // between tests of a target
+	period    = 5 * time.Second       // between tests of a target
 	tick      = 25 * time.Millisecond
 )
 

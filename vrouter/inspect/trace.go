@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"windtunnel/vrouter/model"
 )
 
 // Text is the output of `vrouter trace`: the packet, each lookup, the verdict, and
@@ -82,7 +84,11 @@ func (n Nexthop) leaves() []string {
 			lines = append(lines, fmt.Sprintf("%sno device: the path %s → %s is down", line, p.Source, p.Destination))
 			continue
 		}
-		line += fmt.Sprintf("%s, outer addresses %s → %s", p.Device, p.Source, p.Destination)
+		kind := "outer addresses"
+		if n.Encapsulation == model.Direct {
+			kind = "MAC addresses with the labels of"
+		}
+		line += fmt.Sprintf("%s, %s %s → %s", p.Device, kind, p.Source, p.Destination)
 		if p.Gateway.IsValid() && p.Gateway != p.Destination {
 			line += ", next hop " + p.Gateway.String()
 		}
