@@ -37,7 +37,7 @@ root:
 demo: root build ## Measure four networks on this machine in about 5 minutes (root)
 	@bin/windtunnel doctor --brief
 	bin/windtunnel run quick
-	bin/windtunnel run quick-overlay --scenario bridge,vxlan,vrouter-mpls-udp,vrouter-vxlan
+	bin/windtunnel run quick-overlay --scenario bridge,vrouter-direct,vxlan,vrouter-vxlan
 
 # What cannot run here (no root, no browser, a tool that is not installed) is
 # skipped with its reason and counted. The packages of ALONE read the CPUs or

@@ -18,7 +18,7 @@ import (
 
 var vocabulary = suite.Vocabulary{
 	Systems: []string{
-		"raw", "bridge", "vxlan", "macvlan", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan",
+		"raw", "bridge", "vxlan", "macvlan", "vrouter-direct", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan",
 		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "vrouter-docker", "ovs-vxlan", "wireguard", "udp-tun",
 	},
 	Tools: []string{"builtin", "builtin-ntttcp", "iperf3", "qperf", "netperf", "sockperf", "ntttcp", "fio"},
@@ -81,17 +81,19 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 		"quick-overlay": {
 			ids: []string{
 				"bridge/stream", "bridge/rr", "vxlan/stream", "vxlan/rr",
-				"vrouter-mpls-gre/stream", "vrouter-mpls-gre/rr", "vrouter-mpls-udp/stream", "vrouter-mpls-udp/rr",
-				"vrouter-vxlan/stream", "vrouter-vxlan/rr", "bridge-colocated/stream", "vrouter-mpls-udp-colocated/stream",
+				"vrouter-direct/stream", "vrouter-direct/rr",
+				"vrouter-vxlan/stream", "vrouter-vxlan/rr",
+				"vrouter-mpls-udp/stream", "vrouter-mpls-udp/rr",
+				"bridge-colocated/stream", "vrouter-mpls-udp-colocated/stream",
 			},
 			pairs: []string{
+				"vrouter-direct/stream over bridge/stream", "vrouter-direct/rr over bridge/rr",
 				"vxlan/stream over bridge/stream", "vxlan/rr over bridge/rr",
-				"vrouter-mpls-gre/stream over bridge/stream", "vrouter-mpls-gre/rr over bridge/rr",
-				"vrouter-mpls-udp/stream over bridge/stream", "vrouter-mpls-udp/rr over bridge/rr",
 				"vrouter-vxlan/stream over bridge/stream", "vrouter-vxlan/rr over bridge/rr",
-				"vrouter-mpls-gre/stream over vxlan/stream", "vrouter-mpls-gre/rr over vxlan/rr",
-				"vrouter-mpls-udp/stream over vxlan/stream", "vrouter-mpls-udp/rr over vxlan/rr",
+				"vrouter-mpls-udp/stream over bridge/stream", "vrouter-mpls-udp/rr over bridge/rr",
+				"vrouter-direct/stream over vxlan/stream", "vrouter-direct/rr over vxlan/rr",
 				"vrouter-vxlan/stream over vxlan/stream", "vrouter-vxlan/rr over vxlan/rr",
+				"vrouter-mpls-udp/stream over vxlan/stream", "vrouter-mpls-udp/rr over vxlan/rr",
 				"vrouter-mpls-udp-colocated/stream over bridge-colocated/stream",
 			},
 			trials: 11,
@@ -165,7 +167,7 @@ func TestEverySuiteHasTrialsEnoughForADifferenceToBeSignificant(t *testing.T) {
 
 func TestSuitesTakeNoLongerThanTheirTimes(t *testing.T) {
 	for name, most := range map[string]time.Duration{
-		"quick": 2*time.Minute + 15*time.Second, "quick-overlay": 3 * time.Minute, "overlay": 15 * time.Minute,
+		"quick": 2*time.Minute + 15*time.Second, "quick-overlay": 3 * time.Minute, "overlay": 18 * time.Minute,
 		"cloud-instances": 90 * time.Minute, "contrail-windows": time.Hour, "opencontrail": 70 * time.Minute,
 		"aa": 2 * time.Minute, "agreement": 8 * time.Minute, "converged": 18 * time.Minute, "steadiness": 4 * time.Minute, "tour": 90 * time.Second,
 	} {
@@ -209,11 +211,14 @@ func TestLaddersClimbByOneThingAtATime(t *testing.T) {
 		"contrail-windows": {"raw/stream → bridge/stream → vrouter/stream"},
 		"opencontrail":     {"bridge/one → vrouter-mpls-gre/one", "bridge/both → vrouter-mpls-gre/both", "bridge/rr → vrouter-mpls-gre/rr"},
 		"quick":            {"raw/stream → bridge/stream → vxlan/stream", "raw/rr → bridge/rr → vxlan/rr"},
-		"quick-overlay":    {"bridge/stream → vrouter-mpls-udp/stream", "bridge/rr → vrouter-mpls-udp/rr"},
+		"quick-overlay":    {"bridge/stream → vrouter-direct/stream → vrouter-vxlan/stream", "bridge/rr → vrouter-direct/rr → vrouter-vxlan/rr"},
 		"overlay": {
-			"bridge-none/stream → vrouter-mpls-udp-none/stream", "bridge-none/rr → vrouter-mpls-udp-none/rr",
-			"bridge-tcp/stream → vrouter-mpls-udp-tcp/stream", "bridge-tcp/rr → vrouter-mpls-udp-tcp/rr",
-			"bridge-tunnel/stream → vrouter-mpls-udp-tunnel/stream", "bridge-tunnel/rr → vrouter-mpls-udp-tunnel/rr",
+			"bridge-none/stream → vrouter-direct-none/stream → vrouter-vxlan-none/stream → vrouter-mpls-udp-none/stream",
+			"bridge-none/rr → vrouter-direct-none/rr → vrouter-vxlan-none/rr → vrouter-mpls-udp-none/rr",
+			"bridge-tcp/stream → vrouter-direct-tcp/stream → vrouter-vxlan-tcp/stream → vrouter-mpls-udp-tcp/stream",
+			"bridge-tcp/rr → vrouter-direct-tcp/rr → vrouter-vxlan-tcp/rr → vrouter-mpls-udp-tcp/rr",
+			"bridge-tunnel/stream → vrouter-direct-tunnel/stream → vrouter-vxlan-tunnel/stream → vrouter-mpls-udp-tunnel/stream",
+			"bridge-tunnel/rr → vrouter-direct-tunnel/rr → vrouter-vxlan-tunnel/rr → vrouter-mpls-udp-tunnel/rr",
 			"vrouter-mpls-udp-tunnel/stream → vrouter-mpls-udp-tcp/stream → vrouter-mpls-udp-none/stream",
 		},
 	} {
@@ -280,9 +285,9 @@ func TestHypothesesSayWhatTheSuitesAreAbout(t *testing.T) {
 		},
 		"quick": {"throughput_bps of bridge/stream over raw/stream: 0.9 or more"},
 		"quick-overlay": {
-			"throughput_bps of vrouter-mpls-gre/stream vrouter-mpls-udp/stream vrouter-vxlan/stream over vxlan/stream: 0.95 or more",
-			"transactions_per_s of vrouter-mpls-gre/rr vrouter-mpls-udp/rr vrouter-vxlan/rr over vxlan/rr: 0.95 or more",
-			"throughput_bps of vrouter-vxlan/stream over bridge/stream: 0.9 or more",
+			"throughput_bps of vrouter-direct/stream vrouter-vxlan/stream vrouter-mpls-udp/stream over vxlan/stream: 0.95 or more",
+			"transactions_per_s of vrouter-direct/rr vrouter-vxlan/rr vrouter-mpls-udp/rr over vxlan/rr: 0.95 or more",
+			"throughput_bps of vrouter-direct/stream over bridge/stream: 0.98 or more",
 		},
 	} {
 		var got []string
@@ -297,7 +302,7 @@ func TestHypothesesSayWhatTheSuitesAreAbout(t *testing.T) {
 			t.Errorf("%s: hypotheses (-want +got):\n%s", name, diff)
 		}
 	}
-	if n := len(plan(t, "overlay").Hypotheses); n != 7 {
+	if n := len(plan(t, "overlay").Hypotheses); n != 9 {
 		t.Errorf("overlay has %d hypotheses, want 7: two for each profile, and one over the bridge", n)
 	}
 }

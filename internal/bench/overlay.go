@@ -15,6 +15,17 @@ func (b *bench) overlay() error {
 		return err
 	}
 	for _, profile := range []string{"none", "tcp", "tunnel"} {
+		direct := "vrouter-direct-" + profile
+		for _, over := range []struct {
+			baseline, name                             string
+			throughput, sender, receiver, transactions float64
+		}{{"bridge-", "the bridge's", 0.98, 1.03, 0.97, 1}, {"vxlan-", "the kernel's VXLAN's", 1.25, 0.8, 0.78, 1.02}} {
+			stream, rr := over.baseline+profile+"/stream", over.baseline+profile+"/rr"
+			b.bound(r, bound{direct + "/stream", stream, sample.Throughput, "throughput of " + over.name, over.throughput, atLeast})
+			b.bound(r, bound{direct + "/stream", stream, sample.SenderCPUPerByte, "sender CPU per byte of " + over.name, over.sender, atMost})
+			b.bound(r, bound{direct + "/stream", stream, sample.ReceiverCPUPerByte, "receiver CPU per byte of " + over.name, over.receiver, atMost})
+			b.bound(r, bound{direct + "/rr", rr, sample.Transactions, "TCP_RR transactions of " + over.name, over.transactions, atLeast})
+		}
 		for _, encap := range []string{"mpls-gre", "mpls-udp", "vxlan"} {
 			system := "vrouter-" + encap + "-" + profile
 			b.bound(r, bound{system + "/stream", "vxlan-" + profile + "/stream", sample.Throughput, "throughput of the kernel's VXLAN", 0.95, atLeast})
