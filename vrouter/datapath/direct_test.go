@@ -69,3 +69,36 @@ func TestOnlyTheProgramsSendToLabels(t *testing.T) {
 		}
 	}
 }
+
+// A request to the label of network 0 goes back as a reply. Other frames to that label
+// pass.
+func TestALinkTestIsAnswered(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
+	for _, c := range []struct {
+		what string
+		to   netip.Addr
+		kind byte
+		want uint32
+	}{
+		{"a request", local, 1, actRedirect},
+		{"a reply", local, 2, actUnspec},
+		{"a request to another node", far, 1, actUnspec},
+	} {
+		to, from := direct.Label(0, c.to), direct.Label(0, far)
+		request := append(append(append([]byte(nil), to[:]...), from[:]...), 0x88, 0xb5)
+		request = append(append(request, "vrouter direct 1"...), c.kind, 1, 2, 3, 4, 5, 6, 7, 8)
+		request = append(request, make([]byte, 60-len(request))...)
+		code, out := r.run(t, r.programs.FabricTc, r.fabric, request)
+		if code != c.want {
+			t.Errorf("%s: action %d, want %d", c.what, code, c.want)
+		}
+		if c.want != actRedirect {
+			continue
+		}
+		want := append(append(append([]byte(nil), from[:]...), to[:]...), request[12:]...)
+		want[14+16] = 2
+		if !bytes.Equal(out, want) {
+			t.Errorf("%s: the reply is\n%x, want\n%x", c.what, out, want)
+		}
+	}
+}

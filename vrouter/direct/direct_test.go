@@ -97,7 +97,19 @@ func (e *end) WriteTo(b []byte, _ net.Addr) (int, error) {
 			other.frames <- b
 		}
 	}
+	e.wire.answer(e, b)
 	return len(b), nil
+}
+
+// answer replies to requests, as the program fabric_tc of the other node does.
+func (w *wire) answer(e *end, b []byte) {
+	m, to, from, ok := parse(b)
+	if !ok || m.kind != request {
+		return
+	}
+	if r := (message{reply, m.number}).frame(from, to); w.lost == nil || !w.lost(r) {
+		e.frames <- r
+	}
 }
 
 func (e *end) ReadFrom(b []byte) (int, net.Addr, error) {

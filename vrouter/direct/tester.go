@@ -23,8 +23,8 @@ func Listen(ifindex int) (net.PacketConn, error) {
 	return packet.Listen(i, packet.Raw, EtherType, nil)
 }
 
-// Tester tests which nodes frames with labels reach. Each node's tester answers the
-// requests of others.
+// Tester tests which nodes frames with labels reach. The other node's eBPF program
+// fabric_tc answers, so no agent need run there.
 type Tester struct {
 	listen  func(ifindex int) (net.PacketConn, error)
 	log     *slog.Logger
@@ -103,6 +103,30 @@ func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, netw
 	}
 	t.own, t.labels = own, networks
 	t.open()
+	now := time.Now()
+	for a, x := range t.targets {
+		t.test(a, x, now)
+	}
+}
+
+// Settle waits until no target's state is Unknown, but not longer than a time.
+func (t *Tester) Settle(longest time.Duration) {
+	for end := time.Now().Add(longest); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if !t.hasUnknown() {
+			return
+		}
+	}
+}
+
+func (t *Tester) hasUnknown() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.targets {
+		if x.state == Unknown {
+			return true
+		}
+	}
+	return false
 }
 
 // open opens the sockets of the devices in use and closes the others.
@@ -261,14 +285,14 @@ func (t *Tester) handle(ifindex int, m message, to, from model.MAC) {
 	if !isLabel || !known || t.own[here] != ifindex {
 		return
 	}
-	switch m.kind {
-	case request:
-		t.send(ifindex, message{reply, m.number}.frame(from, to))
-	case reply:
-		x := t.targets[there]
-		if x == nil || !x.pending || x.number != m.number || x.Ifindex != ifindex {
-			return
-		}
+	x := t.targets[there]
+	if x == nil || x.Ifindex != ifindex {
+		return
+	}
+	switch {
+	case m.kind == request && x.state == Fails:
+		x.next = time.Now() // the other node has come back
+	case m.kind == reply && x.pending && x.number == m.number:
 		x.pending, x.missed = false, 0
 		x.next = time.Now().Add(period + rand.N(period/10))
 		t.become(x, Works)

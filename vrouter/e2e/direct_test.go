@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -297,5 +298,27 @@ func TestADirectPacketToAnAddressOfTheUnderlayIsTheTenants(t *testing.T) {
 	}
 	if n := one[inspect.Vif](b.nodes[1], "vif", "get", "y").TxPackets; n == 0 {
 		t.Error("the packet did not reach the workload")
+	}
+}
+
+// The programs answer the tests of a link. So nodes send directly to a node whose agent
+// was killed, and its successor goes on where it stopped.
+func TestAKilledAgentDoesNotEndDirectPackets(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	x, y := directPair(b, model.L3, model.VXLAN)
+	b.nodes[1].kill(9)
+	time.Sleep(8 * time.Second) // longer than a failing test takes
+	if ways := b.nodes[0].ways("b"); !slices.Equal(ways, []string{"direct"}) {
+		t.Errorf("node a reaches b by %v", ways)
+	}
+	done := make(chan error, 1)
+	go func() { done <- transfer(x, y, 4, 200<<20) }()
+	b.nodes[1].start()
+	if err := <-done; err != nil {
+		t.Errorf("while the agent started: %v", err)
+	}
+	if mtu := one[inspect.Vif](b.nodes[1], "vif", "get", "y").MTU; mtu != 1500 {
+		t.Errorf("the vif's MTU is %d", mtu)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -12,6 +13,9 @@ import (
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
+
+// settle is the longest wait for the tests of links when the agent starts.
+const settle = 100 * time.Millisecond
 
 // testLinks tests the links to the nodes of the desired state that offer direct. It
 // returns the states of their underlay addresses on common links.
@@ -31,6 +35,10 @@ func (p *Pass) testLinks() map[netip.Addr]fib.Link {
 		}
 	}
 	p.r.Tester.Set(targets, own, p.localNetworks())
+	if p.cause == Starting {
+		// The programs of an earlier agent may forward directly: they should go on.
+		p.r.Tester.Settle(settle)
+	}
 	states := make(map[netip.Addr]fib.Link, len(targets))
 	for a := range targets {
 		states[a] = [...]fib.Link{direct.Unknown: fib.LinkUntested, direct.Works: fib.LinkWorks, direct.Fails: fib.NoLink}[p.r.Tester.State(a)]

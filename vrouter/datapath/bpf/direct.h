@@ -42,11 +42,42 @@ static __always_inline void write_label_mac(__u8 *mac, __u32 network, const stru
 	__builtin_memcpy(mac + 2, node->bytes + 12, 4);
 }
 
-/* Returns 1 for frames whose destination is a label of this node. Network 0 is none: the
- * agents test the links with its label. */
+/* Returns 1 for frames whose destination is a label of this node. */
+static __always_inline int is_to_label(const struct node_settings *s, const struct ethhdr *eth)
+{
+	return is_label_mac(eth->h_dest) && is_local4(s, label_node(eth->h_dest));
+}
+
+/* Returns 1 for frames that carry a workload's packet without a tunnel. Network 0 is
+ * none: agents test the links with its label. */
 static __always_inline int is_direct(const struct node_settings *s, const struct ethhdr *eth)
 {
-	return is_label_mac(eth->h_dest) && label_network(eth->h_dest) && is_local4(s, label_node(eth->h_dest));
+	return is_to_label(s, eth) && label_network(eth->h_dest);
+}
+
+/* Test frames of links, as vrouter/direct/frame.go writes them. */
+#define TEST_PROTOCOL 0x88b5
+#define TEST_KIND (ETH_HLEN + 16) /* offset of the kind */
+#define TEST_REQUEST 1
+#define TEST_REPLY 2
+
+/* Answers a request to this node's label of network 0. So a test needs no agent on this
+ * node. Returns the verdict, or GO_ON for other frames. */
+static __noinline int answer_test(struct __sk_buff *skb)
+{
+	struct ethhdr in, out;
+	__u8 kind;
+
+	if (bpf_skb_load_bytes(skb, 0, &in, sizeof(in)) || in.h_proto != bpf_htons(TEST_PROTOCOL) ||
+	    bpf_skb_load_bytes(skb, TEST_KIND, &kind, 1) || kind != TEST_REQUEST)
+		return GO_ON;
+	out.h_proto = in.h_proto;
+	__builtin_memcpy(out.h_dest, in.h_source, ETH_ALEN);
+	__builtin_memcpy(out.h_source, in.h_dest, ETH_ALEN);
+	kind = TEST_REPLY;
+	if (bpf_skb_store_bytes(skb, 0, &out, sizeof(out), 0) || bpf_skb_store_bytes(skb, TEST_KIND, &kind, 1, 0))
+		return -DROP_MALFORMED;
+	return WENT(bpf_redirect(skb->ifindex, 0), OUT_ANSWERED);
 }
 
 /* Sends a routed packet to a node on the same link. label: the network's number. The

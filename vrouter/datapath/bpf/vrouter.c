@@ -239,6 +239,11 @@ int fabric_tc(struct __sk_buff *skb)
 		verdict = read_direct(skb, &a);
 		return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
 	}
+	if ((void *)(eth + 1) <= end && is_to_label(s, eth)) {
+		verdict = answer_test(skb);
+		if (verdict != GO_ON)
+			return finish(skb, 0, 0, verdict);
+	}
 	head = 14 + 40 + 8 + 8;
 	if (data + head > end) {
 		if (head > skb->len)
