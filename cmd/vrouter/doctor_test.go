@@ -78,7 +78,7 @@ func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
 			t.Errorf("by %s: %+v", by, findings)
 		}
 		if at := slices.IndexFunc(findings, func(f api.Finding) bool { return f.Topic == "mtu" }); at >= 0 &&
-			!strings.HasPrefix(findings[at].Text, "under0 has MTU 9000: workloads get 8968 with mpls-udp, 8972 with mpls-gre, 8950 with vxlan") {
+			!strings.HasPrefix(findings[at].Text, "under0 has MTU 9000: workloads get 9000 with direct, 8950 with vxlan, 8968 with mpls-udp, 8972 with mpls-gre") {
 			t.Errorf("by %s: %s", by, findings[at].Text)
 		}
 		if len(levels(findings, "offload")) == 0 || len(levels(findings, "attach")) != 0 {

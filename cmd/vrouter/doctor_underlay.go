@@ -137,7 +137,7 @@ const minMTU = 1280
 func mtuFinding(name string, mtu int) api.Finding {
 	var words []string
 	most := 0 // bytes of the longest headers
-	for _, e := range []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN} {
+	for _, e := range model.DefaultEncapsulations {
 		words = append(words, fmt.Sprintf("%d with %s", mtu-fib.Overhead(e, false, false), e))
 		most = max(most, fib.Overhead(e, true, false))
 	}

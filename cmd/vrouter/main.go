@@ -95,7 +95,7 @@ func cancelOnSignal() (context.Context, func()) {
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vrouter",
-		Short: "A virtual router for overlay networks: MPLSoGRE, MPLSoUDP and VXLAN in eBPF",
+		Short: "A virtual router for overlay networks in eBPF: direct, VXLAN, MPLSoUDP and MPLSoGRE",
 		Long: `vrouter connects workloads of virtual networks over an IP underlay.
 
 An agent runs on each compute node. It writes the desired state into the kernel's
