@@ -430,7 +430,7 @@ func (h hostile) direct() []byte {
 	ip := h.inner(false)
 	kind := map[byte]uint16{4: 0x0800, 6: 0x86dd}[ip[0]>>4]
 	if h.oneIn(30) {
-		kind = of[uint16](h, 0x0806, 0x0800, 0x86dd)
+		kind = of[uint16](h, 0, 0x0806, 0x0800, 0x86dd)
 	}
 	return append(binary.BigEndian.AppendUint16(append(slices.Clone(to[:]), from[:]...), kind), ip...)
 }

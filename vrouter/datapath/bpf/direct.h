@@ -115,6 +115,8 @@ static __noinline int read_direct(struct __sk_buff *skb, struct arrival *a)
 	if (!a || !s || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
 		return -DROP_BAD_INNER;
 	vrf = label_network(eth.h_dest);
+	if (!eth.h_proto) /* 0 in *a means: no Ethernet header to compare with */
+		return -DROP_BAD_INNER;
 	if (!is_label_mac(eth.h_source) || label_network(eth.h_source) != vrf)
 		return -DROP_UNKNOWN_SOURCE;
 	mapped(&o.source, label_node(eth.h_source));
