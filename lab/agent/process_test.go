@@ -44,7 +44,7 @@ func followed(t *testing.T, p *process) (lines []Line, exit int) {
 
 // A child that the program leaves behind keeps the pipe open.
 func TestAProgramEndsThoughItsChildHoldsItsOutput(t *testing.T) {
-	p := started(t, "sleep 1000 & echo out; echo err >&2; printf unfinished; exit 3")
+	p := started(t, "sleep 20 & echo out; echo err >&2; printf unfinished; exit 3")
 	lines, exit := followed(t, p)
 	if exit != 3 {
 		t.Errorf("status %d", exit)
