@@ -122,7 +122,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		&cobra.Group{ID: "watch", Title: "Traffic and debugging:"},
 	)
 	for group, members := range map[string][]*cobra.Command{
-		"run":    {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), dockerCommand(), cniCommand()},
+		"run":    {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand()},
 		"state":  {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
 		"tables": {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), flowCommand()},
 		"watch":  {dropstatsCommand(), vrfstatsCommand(), topCommand(), traceCommand()},

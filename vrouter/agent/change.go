@@ -106,6 +106,8 @@ func (a *agent) inStore(ctx context.Context, in func(context.Context) error) err
 		return refuseAs(statusOfRefusal(refused.Why), err)
 	case errors.As(err, &newer):
 		return refuse(http.StatusServiceUnavailable, "%w", err)
+	case errors.Is(err, store.ErrDenied):
+		return refuse(http.StatusForbidden, "nothing was changed: %w; make the change on a node whose agent has an operator's certificate", err)
 	case errors.Is(err, store.ErrUnavailable):
 		return refuse(http.StatusServiceUnavailable, "the change may or may not have been made: %w; when the store is reachable, check and retry", err)
 	}

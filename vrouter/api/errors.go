@@ -38,6 +38,10 @@ func IsNotFound(err error) bool { return isStatus(err, http.StatusNotFound) }
 // IsConflict reports whether existing objects prevent the request.
 func IsConflict(err error) bool { return isStatus(err, http.StatusConflict) }
 
+// IsForbidden reports whether the agent's role in the store does not allow the
+// request.
+func IsForbidden(err error) bool { return isStatus(err, http.StatusForbidden) }
+
 func isStatus(err error, status int) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == status

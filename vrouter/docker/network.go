@@ -157,7 +157,7 @@ func (p *Plugin) drop(ctx context.Context, id string) (any, error) {
 		if isOurs && len(now.Policies) == 0 {
 			err = p.client.DeleteNetwork(ctx, now.Name)
 		}
-		if (now == nil || isOurs) && err != nil && !api.IsConflict(err) && !api.IsNotFound(err) {
+		if (now == nil || isOurs) && err != nil && !api.IsConflict(err) && !api.IsNotFound(err) && !api.IsForbidden(err) {
 			return nil, err
 		}
 	}

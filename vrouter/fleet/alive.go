@@ -35,14 +35,23 @@ func (e *TakenError) Error() string {
 // that agent got it while the store was unreachable. Attend calls held each
 // time it has written the key.
 func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) error {
+	denied := false // has been logged
 	for {
-		err := f.attendOnce(ctx, node, me, held)
+		err := f.attendOnce(ctx, node, me, func() { denied = false; held() })
 		var taken *TakenError
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &taken):
 			return err
+		case errors.Is(err, store.ErrDenied):
+			if !denied {
+				f.log.Error("the store does not let this node write its alive key; other nodes do not send to it", "error", err)
+			}
+			denied = true
+			if !sleep(ctx, lastRetry) {
+				return nil
+			}
 		case err != nil:
 			f.setProblem(err)
 			if !sleep(ctx, time.Second) {

@@ -63,7 +63,7 @@ func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
 		if i > 0 && c.Exact[keySchema] == 0 {
 			delete(c.Exact, keySchema) // the first commit has written the schema
 		}
-		c.Ranges = map[string]int64{inNodes: revision, inNetworks: revision, inGateways: revision, inPolicies: revision, inRoutes: revision, inPorts: revision}
+		c.Ranges = map[string]int64{inNodes: revision, inNetworks: revision, inGateways: revision, inPolicies: revision, inRoutes: revision, inPorts: revision, inFlat: revision}
 		if revision, err = f.store.Commit(ctx, c); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (v *View) stepsTo(w desired) (steps []step) {
 	}
 	slices.SortFunc(ports, func(a, b *model.Port) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range ports {
-		steps = append(steps, step{put: portEntries(*p)})
+		steps = append(steps, step{put: v.portEntries(*p)})
 	}
 	steps = append(steps, v.puts(w, inRoutes)...)
 	var last []string
@@ -154,7 +154,7 @@ func (v *View) portDeletions(w desired) (steps []step) {
 	var stale []string
 	for name, current := range v.ports {
 		p := w.ports[name]
-		if !w.kept[name] && (p == nil || p.Network != current.Network || p.MAC != current.MAC || !slices.Equal(p.IPs, current.IPs)) {
+		if !w.kept[name] && (p == nil || p.Network != current.Network || p.MAC != current.MAC || !slices.Equal(p.IPs, current.IPs) || v.places[name].key != v.keyFor(*p)) {
 			stale = append(stale, name)
 		}
 	}
@@ -164,29 +164,32 @@ func (v *View) portDeletions(w desired) (steps []step) {
 	slices.Sort(stale)
 	keep := map[string]bool{}
 	for _, p := range w.ports {
-		for _, key := range portKeys(*p) {
+		keep[v.keyFor(*p)] = true
+		for _, key := range uniqueKeys(*p) {
 			keep[key] = true
 		}
 	}
 	for name := range w.kept {
-		for _, key := range portKeys(*v.ports[name]) {
+		for _, key := range v.portKeys(name) {
 			keep[key] = true
 		}
 	}
 	for _, name := range stale {
-		keys := portKeys(*v.ports[name])
+		keys := v.portKeys(name)
 		steps = append(steps, step{delete: slices.DeleteFunc(keys, func(key string) bool { return keep[key] })})
 	}
 	return steps
 }
 
-// portKeys returns all keys of a port.
-func portKeys(p model.Port) []string { return append(uniqueKeys(p), portKey(p.Network, p.Name)) }
+// portKeys returns all keys of an existing port.
+func (v *View) portKeys(name string) []string {
+	return append(uniqueKeys(*v.ports[name]), v.places[name].key)
+}
 
 // portEntries returns the keys of a port with their values.
-func portEntries(p model.Port) []entry {
+func (v *View) portEntries(p model.Port) []entry {
 	keys := uniqueKeys(p)
-	all := append(make([]entry, 0, len(keys)+1), entry{portKey(p.Network, p.Name), encode(p)}, entry{keys[0], encode(p.Network)})
+	all := append(make([]entry, 0, len(keys)+1), entry{v.keyFor(p), encode(p)}, entry{keys[0], encode(p.Network)})
 	name := encode(p.Name)
 	for _, key := range keys[1:] {
 		all = append(all, entry{key, name})
@@ -196,7 +199,8 @@ func portEntries(p model.Port) []entry {
 
 func (v *View) hasPort(p *model.Port) bool {
 	current := v.ports[p.Name]
-	return current != nil && v.broken[portKey(p.Network, p.Name)] == nil && current.Equal(*p)
+	key := v.keyFor(*p)
+	return current != nil && v.places[p.Name].key == key && v.broken[key] == nil && current.Equal(*p)
 }
 
 // puts returns steps for the objects under a key prefix that differ from the

@@ -16,7 +16,8 @@ import (
 //	settings                  model.Settings
 //	nodes/NODE                model.Node
 //	networks/NETWORK          model.Network
-//	ports/NETWORK/PORT        model.Port
+//	node-ports/NODE/NETWORK/PORT  model.Port
+//	ports/NETWORK/PORT        model.Port, in a store of schema 1
 //	names/PORT                the port's network; names are unique in the fleet
 //	addresses/NETWORK/ADDRESS the name of the port that has it
 //	macs/NETWORK/MAC          the name of the port that has it
@@ -24,6 +25,9 @@ import (
 //	gateways/GATEWAY          model.Gateway
 //	policies/POLICY           model.Policy
 //	alive/NODE                Alive; expires with the node's lease
+//
+// A node's role may write alive/NODE and node-ports/NODE/, and the keys under
+// names/, addresses/ and macs/; see NodeRole.
 //
 // Values are JSON. One commit writes or deletes a port with its keys under names/,
 // addresses/ and macs/. These keys make the commits of two hosts conflict if both
@@ -33,7 +37,8 @@ const (
 	keySettings = "settings"
 	inNodes     = "nodes/"
 	inNetworks  = "networks/"
-	inPorts     = "ports/"
+	inPorts     = "node-ports/"
+	inFlat      = "ports/" // of ports in a store of schema 1
 	inNames     = "names/"
 	inAddresses = "addresses/"
 	inMACs      = "macs/"
@@ -45,7 +50,10 @@ const (
 
 // SchemaVersion is the schema version that this program writes. It is also the
 // newest version that this program reads.
-const SchemaVersion = 1
+const SchemaVersion = 2
+
+// flatSchema is the version in which the keys of ports do not have the node.
+const flatSchema = 1
 
 type schema struct {
 	Version int `json:"version"`
@@ -59,7 +67,9 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("use the store: it has schema %d, this vrouter supports up to %d; nothing was changed; upgrade this vrouter", e.Version, SchemaVersion)
 }
 
-func portKey(network, port string) string { return inPorts + network + "/" + port }
+func portKey(p model.Port) string { return inPorts + p.Node + "/" + flatKey(p)[len(inFlat):] }
+
+func flatKey(p model.Port) string { return inFlat + p.Network + "/" + p.Name }
 
 func addressKey(network string, a netip.Addr) string {
 	return inAddresses + network + "/" + a.String()

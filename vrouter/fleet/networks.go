@@ -76,7 +76,7 @@ func (v *View) putNetwork(n model.Network) (store.Commit, error) {
 	}
 	d := v.draft().exact(inNetworks+n.Name).within(inNetworks, inNodes)
 	if _, is := v.networks[n.Name]; is {
-		d.within(inPorts+n.Name+"/", inRoutes+n.Name+"/", inGateways)
+		d.within(inPorts, inFlat, inRoutes+n.Name+"/", inGateways)
 	}
 	for _, p := range n.Policies {
 		d.exact(inPolicies + p)
@@ -134,6 +134,6 @@ func (f *Fleet) DeleteNetwork(ctx context.Context, name string) error {
 			}
 		}
 		key := inNetworks + name
-		return v.draft().exact(key).within(inPorts+name+"/", inRoutes+name+"/", inGateways).delete(key).commit, nil
+		return v.draft().exact(key).within(inMACs+name+"/", inRoutes+name+"/", inGateways).delete(key).commit, nil
 	})
 }

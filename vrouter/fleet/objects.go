@@ -29,7 +29,7 @@ func (v *View) putChecked(key string, object any, s model.State) (store.Commit, 
 	if err := valid(s); err != nil {
 		return store.Commit{}, err
 	}
-	d := v.draft().exact(key).within(inNodes, inNetworks, inGateways, inPolicies, inRoutes, inPorts)
+	d := v.draft().exact(key).within(inNodes, inNetworks, inGateways, inPolicies, inRoutes, inPorts, inFlat)
 	return d.put(key, object).commit, nil
 }
 
@@ -62,7 +62,7 @@ func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) err
 			if left > 0 {
 				return v.releaseSome(ports, f.store.MaxKeys())
 			}
-			return v.draft().exact(inNodes+name, inAlive+name).within(inPorts).delete(inNodes + name).commit, nil
+			return v.draft().exact(inNodes+name, inAlive+name).within(inPorts, inFlat).delete(inNodes + name).commit, nil
 		})
 		if err != nil || left == 0 {
 			return err
@@ -133,7 +133,7 @@ func (f *Fleet) DeletePolicy(ctx context.Context, name string) error {
 				return store.Commit{}, refuse(InUse, "delete policy %q: port %q uses it; remove it from the port first", name, p.Name)
 			}
 		}
-		return v.draft().exact(inPolicies+name).within(inNetworks, inPorts).delete(inPolicies + name).commit, nil
+		return v.draft().exact(inPolicies+name).within(inNetworks, inPorts, inFlat).delete(inPolicies + name).commit, nil
 	})
 }
 
@@ -174,7 +174,7 @@ func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
 		d := v.draft().exact(routeKey(r), inNetworks+r.Network).within(inRoutes+r.Network+"/", inGateways)
 		for _, w := range r.Via {
 			if w.Port != "" {
-				d.exact(portKey(r.Network, w.Port))
+				d.exact(v.places[w.Port].key)
 			} else {
 				d.exact(inGateways + w.Gateway)
 			}

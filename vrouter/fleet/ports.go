@@ -80,7 +80,7 @@ func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, err
 	if err := v.fits(p, replaced...); err != nil {
 		return model.Port{}, store.Commit{}, err
 	}
-	d := v.draft().exact(inNetworks+n.Name, inNodes+p.Node, portKey(n.Name, p.Name))
+	d := v.draft().exact(inNetworks+n.Name, inNodes+p.Node, v.keyFor(p))
 	d.within(inNodes, inGateways, inRoutes+n.Name+"/")
 	for _, policy := range slices.Concat(p.Policies, n.Policies) {
 		d.exact(inPolicies + policy)
@@ -129,7 +129,7 @@ func withInterface(p model.Port) model.Port {
 // claim writes a port with its unique keys. The commit fails if another port
 // has one of these keys, unless it deletes that port.
 func (d *draft) claim(p model.Port) *draft {
-	for _, e := range portEntries(p) {
+	for _, e := range d.view.portEntries(p) {
 		d.commit.Put[e.key] = e.value
 	}
 	for _, key := range uniqueKeys(p) {
@@ -230,11 +230,15 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 		if err := v.fits(made); err != nil {
 			return store.Commit{}, err
 		}
-		d := v.draft().exact(portKey(is.Network, name), inNodes+made.Node).within(inNodes)
+		key, next := v.places[name].key, v.keyFor(made)
+		d := v.draft().exact(key, next, inNodes+made.Node).within(inNodes)
+		if next != key { // the port moves to another node
+			d.delete(key)
+		}
 		for _, policy := range made.Policies {
 			d.exact(inPolicies + policy)
 		}
-		return d.put(portKey(is.Network, name), made).commit, nil
+		return d.put(next, made).commit, nil
 	})
 	return made, err
 }
@@ -260,6 +264,6 @@ func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error)
 
 // release deletes a port with its unique keys.
 func (d *draft) release(p model.Port) *draft {
-	key := portKey(p.Network, p.Name)
+	key := d.view.places[p.Name].key
 	return d.exact(key).delete(key).delete(uniqueKeys(p)...)
 }

@@ -29,13 +29,13 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	if !f.Peek(func(v *View) { written = v.revisions[keySchema] }) || written == 0 {
 		t.Fatal("the store's schema was not written")
 	}
-	if _, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{keySchema: []byte(`{"version": 2}`)}}); err != nil {
+	if _, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{keySchema: []byte(`{"version": 3}`)}}); err != nil {
 		t.Fatal(err)
 	}
 	var newer *NewerError
 	select {
 	case err := <-ended:
-		if !errors.As(err, &newer) || newer.Version != 2 {
+		if !errors.As(err, &newer) || newer.Version != 3 {
 			t.Errorf("who followed it ended with %v", err)
 		}
 	case <-time.After(5 * time.Second):

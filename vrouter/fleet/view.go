@@ -16,6 +16,8 @@ type View struct {
 	revision  int64
 	revisions map[string]int64 // by key, except index keys
 	broken    map[string]error // errors of values that cannot be decoded, by key
+	places    map[string]place // of the ports in the store, by the port's name
+	rivals    map[string]rival // ports that are ignored, by key
 
 	schema   schema
 	settings model.Settings
@@ -39,6 +41,7 @@ func newView(i store.Image) (*View, error) {
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
 		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*model.Port{}, members: map[string][]*model.Port{},
 		hosts: map[string]map[string]int{}, owners: map[string]map[netip.Addr]string{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{},
+		places: map[string]place{}, rivals: map[string]rival{},
 	}
 	for _, e := range i.Entries {
 		v.put(e, &Touched{})
@@ -135,7 +138,7 @@ func (v *View) keep(e store.Entry, t *Touched) (err error) {
 		err = decodeEntry(v.alive, name, e.Value)
 	case inRoutes:
 		err = v.keepRoute(e, t)
-	case inPorts:
+	case inPorts, inFlat:
 		err = v.keepPort(e, t)
 	}
 	return err // keys of later versions are ignored
@@ -175,8 +178,17 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 	if err != nil {
 		return err
 	}
-	v.dropPort(p.Name, t)
-	v.ports[p.Name] = &p
+	if e.Key != portKey(p) && e.Key != flatKey(p) {
+		return fmt.Errorf("the key is not that of port %q in network %q on node %q", p.Name, p.Network, p.Node)
+	}
+	v.dropKey(e.Key, t)
+	v.settle(t, rival{p, place{e.Key, e.Created}, nil})
+	return nil
+}
+
+// insertPort adds a port that contradicts no other.
+func (v *View) insertPort(p model.Port, at place, t *Touched) {
+	v.ports[p.Name], v.places[p.Name] = &p, at
 	v.addMember(&p)
 	inner(v.hosts, p.Node)[p.Network]++
 	inner(v.macs, p.Network)[p.MAC] = p.Name
@@ -184,7 +196,6 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 		inner(v.owners, p.Network)[a] = p.Name
 	}
 	t.network(p.Network)
-	return nil
 }
 
 // inner returns the map of a name; it makes a missing one.
@@ -223,6 +234,7 @@ func (v *View) dropPort(name string, t *Touched) {
 		return
 	}
 	delete(v.ports, name)
+	delete(v.places, name)
 	v.removeMember(p)
 	// Another port may have got the address in the same commit.
 	if v.macs[p.Network][p.MAC] == name {
@@ -268,11 +280,9 @@ func (v *View) remove(key string, t *Touched) {
 			delete(v.routes[network], prefix)
 			t.network(network)
 		}
-	case inPorts:
-		network, port, _ := splitKey(key, inPorts)
-		if p := v.ports[port]; p != nil && p.Network == network { // else the port has moved to another network
-			v.dropPort(port, t)
-		}
+	case inPorts, inFlat:
+		v.dropKey(key, t)
+		v.settle(t)
 	}
 }
 
@@ -280,6 +290,9 @@ func (v *View) remove(key string, t *Touched) {
 func (v *View) Problems() (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(v.broken)) {
 		all = append(all, fmt.Sprintf("read %s from the store: %v; its former value stays in use; write it again", key, v.broken[key]))
+	}
+	for _, key := range slices.Sorted(maps.Keys(v.rivals)) {
+		all = append(all, fmt.Sprintf("%s of the store is ignored: %v; delete one of the two ports", key, v.rivals[key].why))
 	}
 	return all
 }

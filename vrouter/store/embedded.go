@@ -1,6 +1,10 @@
 package store
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,6 +15,9 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 )
 
 // EmbeddedOptions of OpenEmbedded.
@@ -50,11 +57,24 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 		return nil, fmt.Errorf("start the embedded store in %s: it was not ready within %v", o.Dir, startTimeout)
 	}
 	client := v3client.New(server.Server)
-	return newEtcd(client, DefaultPrefix, string(KindEmbedded), func() error {
+	e := newEtcd(client, DefaultPrefix, string(KindEmbedded), func() error {
 		client.Close() // it returns only the error of its cancelled context
 		server.Close()
 		return nil
-	}), nil
+	})
+	e.identify = asRoot
+	return e, nil
+}
+
+// asRoot makes etcd treat the calls of this process as those of a connection
+// with the certificate of the user root. Without roles etcd ignores it. This
+// process owns the database, so that root's rights give it nothing more.
+func asRoot(ctx context.Context) context.Context {
+	root := &x509.Certificate{Subject: pkix.Name{CommonName: RootUser}}
+	ctx = metadata.NewIncomingContext(ctx, metadata.MD{})
+	return peer.NewContext(ctx, &peer.Peer{
+		AuthInfo: credentials.TLSInfo{State: tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{root}}}},
+	})
 }
 
 func embeddedConfig(o EmbeddedOptions) (*embed.Config, error) {

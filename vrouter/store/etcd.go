@@ -26,10 +26,14 @@ type Etcd struct {
 	prefix string // of all keys
 	name   string // of the cluster, in errors
 	close  func() error
+	// identify adds the identity of a client that has no connection; nil: the
+	// connection's certificate has it.
+	identify func(context.Context) context.Context
 }
 
 // Times of an etcd client.
 const (
+	oldRoles    = 10 * time.Millisecond // until a request is repeated after a change of roles
 	dialTimeout = 5 * time.Second
 	askTimeout  = 5 * time.Second // time limit of a request without a deadline
 	// keepAlive is the interval of gRPC pings; etcd refuses clients that ping more
@@ -71,8 +75,16 @@ func newEtcd(client *clientv3.Client, prefix, name string, close func() error) *
 	return &Etcd{client: client, prefix: strings.TrimSuffix(prefix, "/") + "/", name: name, close: close}
 }
 
+func (e *Etcd) identified(ctx context.Context) context.Context {
+	if e.identify == nil {
+		return ctx
+	}
+	return e.identify(ctx)
+}
+
 // Read reads pages of entries, all at the revision of the first page.
 func (e *Etcd) Read(ctx context.Context) (Image, error) {
+	ctx = e.identified(ctx)
 	var i Image
 	from, end := e.prefix, clientv3.GetPrefixRangeEnd(e.prefix)
 	for {
@@ -98,7 +110,7 @@ func (e *Etcd) Read(ctx context.Context) (Image, error) {
 }
 
 func (e *Etcd) entry(kv *mvccpb.KeyValue) Entry {
-	return Entry{Key: strings.TrimPrefix(string(kv.Key), e.prefix), Value: kv.Value, Revision: kv.ModRevision}
+	return Entry{Key: strings.TrimPrefix(string(kv.Key), e.prefix), Value: kv.Value, Revision: kv.ModRevision, Created: kv.CreateRevision}
 }
 
 // withDeadline calls f with a deadline of askTimeout, unless ctx has one.
@@ -108,7 +120,14 @@ func withDeadline[R any](ctx context.Context, f func(context.Context) (R, error)
 		ctx, cancel = context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 	}
-	return f(ctx)
+	for {
+		r, err := f(ctx)
+		// The roles changed while etcd handled the request, and it did nothing.
+		if !errors.Is(err, rpctypes.ErrAuthOldRevision) || ctx.Err() != nil {
+			return r, err
+		}
+		time.Sleep(oldRoles)
+	}
 }
 
 // failed wraps an error of the client. It adds ErrUnavailable if the store could
@@ -120,8 +139,8 @@ func (e *Etcd) failed(what string, err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%s %s: its database has no space left (etcd's alarm NOSPACE); compact and defragment it, or raise its quota, then disarm the alarm: %w", what, e.name, err)
-	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
-		return fmt.Errorf("%s %s: permission denied; configure a user with access to %s: %w", what, e.name, e.prefix, err)
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
+		return fmt.Errorf("%s %s: %w: the role of this client's certificate does not allow it; see `vrouter store grant`: %w", what, e.name, ErrDenied, err)
 	}
 	return fmt.Errorf("%s %s: %w", what, e.name, err)
 }
@@ -147,6 +166,7 @@ func (e *Etcd) Commit(ctx context.Context, c Commit) (int64, error) {
 	if err := c.check(e.MaxKeys()); err != nil {
 		return 0, err
 	}
+	ctx = e.identified(ctx)
 	compares := e.compares(c)
 	var then, otherwise []clientv3.Op
 	for _, key := range c.sortedPut() {
@@ -202,7 +222,7 @@ func (e *Etcd) differing(c Commit, got *clientv3.TxnResponse) (keys []string) {
 // Watch returns an error when the store has sent nothing for the time silence.
 // Without this limit it would not notice a broken connection.
 func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(e.identified(ctx)))
 	defer cancel()
 	responses := e.client.Watch(ctx, e.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1), clientv3.WithFragment(), clientv3.WithCreatedNotify())
 	ask := time.NewTicker(proveAlive)
@@ -260,6 +280,7 @@ func (e *Etcd) changes(r clientv3.WatchResponse) Changes {
 // client renews it whenever a third of the lease has passed. After ctx ends,
 // the key expires with the lease.
 func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (<-chan struct{}, error) {
+	ctx = e.identified(ctx)
 	lease, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
 		return e.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
 	})

@@ -150,7 +150,7 @@ func (f *File) Read(context.Context) (i Image, err error) {
 			if len(kept) < 8 {
 				return fmt.Errorf("key %q has no revision", key)
 			}
-			i.Entries = append(i.Entries, Entry{string(key), bytes.Clone(kept[8:]), revisionIn(kept)}) // bbolt's memory is valid only inside the transaction
+			i.Entries = append(i.Entries, Entry{string(key), bytes.Clone(kept[8:]), revisionIn(kept), revisionIn(kept)}) // bbolt's memory is valid only inside the transaction
 			return nil
 		})
 	})
@@ -171,7 +171,7 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 	defer f.mu.Unlock()
 	ch := Changes{Revision: f.revision + 1}
 	for _, key := range c.sortedPut() {
-		ch.Put = append(ch.Put, Entry{key, c.Put[key], ch.Revision})
+		ch.Put = append(ch.Put, Entry{key, c.Put[key], ch.Revision, ch.Revision})
 	}
 	err := f.db.Update(func(tx *bbolt.Tx) error {
 		entries := tx.Bucket(bucketEntries)

@@ -193,8 +193,13 @@ func (f *Follower) applyFirst(ctx context.Context) (*model.State, error) {
 func (f *Follower) KeepAlive(ctx context.Context, me fleet.Alive) {
 	s := f.shared
 	s.wait.Go(func() {
-		for ctx.Err() == nil {
-			if err := f.register(ctx); err == nil || !sleepFor(ctx, retryLeaves) {
+		for told := ""; ctx.Err() == nil; {
+			err := f.register(ctx)
+			if err != nil && err.Error() != told {
+				told = err.Error()
+				f.log.Warn("cannot add the node to the store; with roles, an operator does it with `vrouter node add`", "error", err)
+			}
+			if err == nil || !sleepFor(ctx, retryLeaves) {
 				break
 			}
 		}
@@ -221,7 +226,6 @@ func (f *Follower) register(ctx context.Context) error {
 		err = f.PutNode(ctx, model.Node{Name: f.config.Node, Underlay: underlay, Encapsulations: f.config.Encapsulations})
 	}
 	if err != nil {
-		f.log.Warn("cannot add the node to the store", "error", err)
 		return err
 	}
 	f.log.Info("added the node to the store", "underlay", underlay)

@@ -21,6 +21,16 @@ type Certificates struct {
 	CA                    string
 	ServerCert, ServerKey string
 	ClientCert, ClientKey string
+
+	dir    string
+	caKey  *ecdsa.PrivateKey
+	caCert *x509.Certificate
+}
+
+// Client makes a client certificate with a common name.
+func (c *Certificates) Client(tb testing.TB, name string) (cert, key string) {
+	tb.Helper()
+	return signed(tb, c.dir, name, c.caKey, c.caCert, nil)
 }
 
 // NewCertificates makes an authority, a server certificate for addresses, and a
@@ -29,7 +39,7 @@ func NewCertificates(tb testing.TB, addresses ...string) *Certificates {
 	tb.Helper()
 	dir := tb.TempDir()
 	key, ca := authority(tb)
-	c := &Certificates{CA: filepath.Join(dir, "ca.pem")}
+	c := &Certificates{CA: filepath.Join(dir, "ca.pem"), dir: dir, caKey: key, caCert: ca}
 	write(tb, c.CA, "CERTIFICATE", ca.Raw)
 	var ips []net.IP
 	for _, a := range addresses {

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/store"
+)
+
+func storeCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "store",
+		Short: "Give the nodes and operators of a fleet roles in etcd",
+		Long: `Each client of the store has the rights of the user that the common name of its
+certificate names. A node's user may write only the node's own ports. An operator
+may write everything of the fleet. These commands need an administrator's
+certificate; the certificate of the first init becomes one.`,
+		Example: `  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem
+  vrouter store grant node c --store etcd://10.0.0.1 …`,
+	})
+	grant := group(&cobra.Command{
+		Use:     "grant",
+		Short:   "Give a node or an operator its role",
+		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1 …\n  vrouter store grant operator ops --store etcd://10.0.0.1 …",
+	})
+	grant.AddCommand(grantNodeCommand(), grantOperatorCommand())
+	cmd.AddCommand(storeInitCommand(), grant, revokeCommand())
+	return cmd
+}
+
+// adminTimeout is the time limit of a command that changes roles.
+const adminTimeout = time.Minute
+
+// roles changes the roles of a fleet and prints each change.
+type roles struct {
+	*store.Admin
+	self string // user of this command's certificate
+	out  io.Writer
+}
+
+// withRoles runs a command's body with a client of the store.
+func withRoles(from *storeFlags, body func(context.Context, *roles, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a, err := store.ParseAddress(from.address)
+		if err != nil {
+			return misuse{err}
+		}
+		files := store.TLS{CA: from.ca, Cert: from.cert, Key: from.key}
+		admin, err := store.OpenAdmin(a, files, nil)
+		if err != nil {
+			return misuse{err}
+		}
+		defer admin.Close()
+		self, err := files.CommonName()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), adminTimeout)
+		defer cancel()
+		return body(ctx, &roles{admin, self, cmd.OutOrStdout()}, args)
+	}
+}
+
+func storeInitCommand() *cobra.Command {
+	var from storeFlags
+	var shared bool
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make the store check the roles of its clients",
+		Long: `Makes the role of an operator, and a role and a user for each node of the fleet that
+has none. The user of this command's certificate becomes an administrator. Then etcd
+checks the roles of all its clients. A node's user is the common name of its
+certificate, which must be the node's name. A store of an older schema is upgraded
+first: agents of older versions end then. A second run changes only what is missing.`,
+		Example: "  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem",
+		Args:    cobra.NoArgs,
+		RunE: withRoles(&from, func(ctx context.Context, r *roles, _ []string) error {
+			return r.init(ctx, shared)
+		}),
+	}
+	from.add(cmd)
+	cmd.Flags().BoolVar(&shared, "lock-others", false, "go on although the etcd has keys of other programs, whose clients then need users too")
+	return cmd
+}
+
+func (r *roles) init(ctx context.Context, shared bool) error {
+	enabled, err := r.RolesEnabled(ctx)
+	if err != nil {
+		return err
+	}
+	if others, err := r.HasOthers(ctx); !enabled && !shared && (err != nil || others) {
+		return errors.Join(err, fmt.Errorf("this etcd has keys of other programs, whose clients would lose their access; use an etcd of the fleet alone, or --lock-others"))
+	}
+	nodes, err := r.upgrade(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.makeOperator(ctx); err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if has, err := r.HasRole(ctx, r.nodeRole(node)); err != nil || has {
+			if err != nil {
+				return err
+			}
+			continue // the role may be limited to networks
+		}
+		if err := r.grantNode(ctx, node, node); err != nil {
+			return err
+		}
+	}
+	if enabled {
+		fmt.Fprintln(r.out, "the store checks roles already")
+		return nil
+	}
+	if err := r.EnableRoles(ctx, r.self); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "user %s is an administrator\nthe store checks roles now\n", r.self)
+	return nil
+}
+
+// upgrade upgrades the store and returns the names of its nodes.
+func (r *roles) upgrade(ctx context.Context) (nodes []string, err error) {
+	f := fleet.New(r, fleet.Options{})
+	ended := make(chan error, 1)
+	ctx, end := context.WithCancel(ctx)
+	defer func() { end(); <-ended }()
+	go func() { defer close(ended); ended <- f.Run(ctx) }()
+	moved, err := f.Upgrade(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if moved > 0 {
+		fmt.Fprintf(r.out, "moved %s to schema %d\n", count(moved, "port"), fleet.SchemaVersion)
+	}
+	f.Peek(func(v *fleet.View) {
+		for _, n := range v.Nodes() {
+			nodes = append(nodes, n.Name)
+		}
+	})
+	return nodes, nil
+}
+
+func (r *roles) nodeRole(node string) string { return r.Role("node/" + node) }
+func (r *roles) operatorRole() string        { return r.Role("operator") }
+
+func (r *roles) makeOperator(ctx context.Context) error {
+	changed, err := r.SetRole(ctx, r.operatorRole(), fleet.OperatorRole())
+	r.tell(changed && err == nil, "role %s may write everything of the fleet", r.operatorRole())
+	return err
+}
+
+func (r *roles) tell(changed bool, format string, args ...any) {
+	if changed {
+		fmt.Fprintf(r.out, format+"\n", args...)
+	}
+}
+
+func (r *roles) grantNode(ctx context.Context, node, user string, networks ...string) error {
+	limited, err := r.SetRole(ctx, r.nodeRole(node), fleet.NodeRole(node, networks...))
+	if err != nil {
+		return err
+	}
+	given, err := r.SetUser(ctx, user, r.nodeRole(node))
+	if err != nil {
+		return err
+	}
+	where := ""
+	if len(networks) > 0 {
+		where = fmt.Sprintf(" in the networks %v", networks)
+	}
+	r.tell(limited || given, "user %s may write the ports of node %s%s", user, node, where)
+	r.tell(!limited && !given, "user %s: nothing to change", user)
+	return nil
+}
+
+func grantNodeCommand() *cobra.Command {
+	var from storeFlags
+	var networks []string
+	var user string
+	cmd := &cobra.Command{
+		Use:   "node NAME",
+		Short: "Let a node write its own ports, and nothing else",
+		Long: `Makes or changes the role of a node, and the user that has it. An operator adds the
+node itself with vrouter node add.`,
+		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1 …",
+		Args:    cobra.ExactArgs(1),
+		RunE: withRoles(&from, func(ctx context.Context, r *roles, args []string) error {
+			if user == "" {
+				user = args[0]
+			}
+			return r.grantNode(ctx, args[0], user, networks...)
+		}),
+	}
+	from.add(cmd)
+	cmd.Flags().StringSliceVar(&networks, "network", nil, "only networks with these `names`: the node can have ports in no other (repeatable; default all)")
+	cmd.Flags().StringVar(&user, "user", "", "common `name` of the node's certificate (default the node's name)")
+	return cmd
+}
+
+func grantOperatorCommand() *cobra.Command {
+	var from storeFlags
+	cmd := &cobra.Command{
+		Use:   "operator USER…",
+		Short: "Let the users of certificates write everything of the fleet",
+		Long: `An agent with an operator's certificate accepts changes of networks, policies, nodes,
+gateways and routes. A node's user can be an operator too.`,
+		Example: "  vrouter store grant operator ops --store etcd://10.0.0.1 …",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
+			if err := r.makeOperator(ctx); err != nil {
+				return err
+			}
+			for _, user := range users {
+				changed, err := r.SetUser(ctx, user, r.operatorRole())
+				if err != nil {
+					return err
+				}
+				r.tell(changed, "user %s is an operator", user)
+				r.tell(!changed, "user %s: nothing to change", user)
+			}
+			return nil
+		}),
+	}
+	from.add(cmd)
+	return cmd
+}
+
+func revokeCommand() *cobra.Command {
+	var from storeFlags
+	cmd := &cobra.Command{
+		Use:   "revoke USER…",
+		Short: "Delete users, such as that of a lost node",
+		Long: `Deletes users, and the roles of the nodes with these names. From then on the store
+refuses their requests. A watch that runs goes on until its connection ends.`,
+		Example: "  vrouter store revoke c --store etcd://10.0.0.1 …",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
+			for _, user := range users {
+				if err := errors.Join(r.DeleteUser(ctx, user), r.DeleteRole(ctx, r.nodeRole(user))); err != nil {
+					return err
+				}
+				fmt.Fprintf(r.out, "revoked user %s\n", user)
+			}
+			return nil
+		}),
+	}
+	from.add(cmd)
+	return cmd
+}

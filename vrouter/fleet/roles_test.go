@@ -1,0 +1,143 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+	"windtunnel/vrouter/store/storetest"
+)
+
+// With roles a node writes its own ports alone, an operator everything, and a
+// deleted user nothing.
+func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
+	t.Parallel()
+	var addresses []string
+	for i := range 250 {
+		addresses = append(addresses, fmt.Sprintf("198.19.%d.1", i))
+	}
+	files := storetest.NewCertificates(t, addresses...)
+	c := storetest.Start(t, 1, files)
+	address, err := store.ParseAddress("etcd://" + c.Endpoints())
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(err)
+	as := func(name string) store.TLS {
+		cert, key := files.Client(t, name)
+		return store.TLS{CA: files.CA, Cert: cert, Key: key}
+	}
+	open := func(name string) *Fleet {
+		s, err := store.OpenEtcd(address, as(name), c.Dial)
+		must(err)
+		t.Cleanup(func() { s.Close() })
+		return follow(t, s)
+	}
+	admin, err := store.OpenAdmin(address, as("admin"), c.Dial)
+	must(err)
+	t.Cleanup(func() { admin.Close() })
+	ops, a, b := open("ops"), open("a"), open("b")
+	s := small()
+	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 2, Subnets: prefixes("10.2.0.0/24")})
+	apply(t, ops, s)
+
+	for role, ranges := range map[string][]store.Range{"a": NodeRole("a"), "b": NodeRole("b", "red"), "ops": OperatorRole()} {
+		for i, want := range []bool{true, false} {
+			if changed, err := admin.SetRole(ctx(t), admin.Role(role), ranges); err != nil || changed != want {
+				t.Fatalf("role %s, time %d: changed %v, %v", role, i, changed, err)
+			}
+		}
+		if _, err := admin.SetUser(ctx(t), role, admin.Role(role)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if on, err := admin.RolesEnabled(ctx(t)); err != nil || on {
+		t.Fatalf("roles are enabled: %v, %v", on, err)
+	}
+	must(admin.EnableRoles(ctx(t), "admin"))
+	if on, err := admin.RolesEnabled(ctx(t)); err != nil || !on {
+		t.Fatalf("roles are enabled: %v, %v", on, err)
+	}
+
+	x := add(t, a, port("x"))
+	onB := port("y")
+	onB.Node = "b"
+	y := add(t, b, onB)
+	must(a.awaitPort(t, "y"))
+	_, err = a.UpdatePort(ctx(t), "x", func(p *model.Port) error { p.Attach.Interface = "eth9"; return nil })
+	must(err)
+	lease, end := context.WithCancel(context.Background())
+	t.Cleanup(end)
+	_, err = a.store.Hold(lease, inAlive+"a", []byte("{}"), 0, a.absence.lease)
+	must(err)
+
+	blue := model.Port{Name: "z", Network: "blue", Node: "b", Origin: model.Added}
+	for what, try := range map[string]func() error{
+		"deletes another's port": func() error { _, err := a.DeletePort(ctx(t), "y"); return err },
+		"changes another's port": func() error { return commit(a, portKey(y), encode(x)) },
+		"adds a port of another": func() error {
+			_, _, err := a.AddPort(ctx(t), PortRequest{Port: func() model.Port { p := port("z"); p.Node = "b"; return p }()})
+			return err
+		},
+		"writes a flat port":     func() error { return commit(a, flatKey(y), encode(y)) },
+		"writes another's alive": func() error { return commit(a, inAlive+"b", []byte("{}")) },
+		"holds another's alive": func() error {
+			_, err := a.store.Hold(ctx(t), inAlive+"b", []byte("{}"), 0, a.absence.lease)
+			return err
+		},
+		"adds a network": func() error {
+			_, err := a.AddNetwork(ctx(t), model.Network{Name: "n", Subnets: prefixes("10.9.0.0/24")})
+			return err
+		},
+		"changes its own node": func() error { return commit(a, inNodes+"a", encode(s.Nodes[1])) },
+		"writes a policy":      func() error { return a.PutPolicy(ctx(t), model.Policy{Name: "p"}) },
+		"writes a route": func() error {
+			return a.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("0.0.0.0/0")[0], Discard: true})
+		},
+		"writes the settings":    func() error { return commit(a, keySettings, encode(model.Settings{AnySource: true})) },
+		"writes the schema":      func() error { return commit(a, keySchema, encode(schema{9})) },
+		"applies a document":     func() error { d := s; d.Settings.AnySource = true; return a.Apply(ctx(t), d) },
+		"writes an unknown key":  func() error { return commit(a, "other", nil) },
+		"enters another network": func() error { _, _, err := b.AddPort(ctx(t), PortRequest{Port: blue}); return err },
+		"without a user at all":  func() error { return commit(open("nobody"), inAlive+"nobody", nil) },
+		"makes itself an operator": func() error {
+			s, err := store.OpenAdmin(address, as("a"), c.Dial)
+			must(err)
+			defer s.Close()
+			_, err = s.SetUser(ctx(t), "a", s.Role("ops"))
+			return err
+		},
+	} {
+		if err := try(); !errors.Is(err, store.ErrDenied) {
+			t.Errorf("a node %s: %v", what, err)
+		}
+	}
+
+	_, err = ops.AddNetwork(ctx(t), model.Network{Name: "green", Subnets: prefixes("10.3.0.0/24")})
+	must(err)
+	must(ops.awaitPort(t, "y"))
+	_, err = ops.DeletePort(ctx(t), "y")
+	must(err)
+
+	must(admin.DeleteUser(ctx(t), "a"))
+	if _, err := a.DeletePort(ctx(t), "x"); !errors.Is(err, store.ErrDenied) {
+		t.Errorf("a deleted user deletes its port: %v", err)
+	}
+	_, err = ops.DeletePort(ctx(t), "x")
+	must(err)
+}
+
+func commit(f *Fleet, key string, value []byte) error {
+	_, err := f.store.Commit(context.Background(), store.Commit{Put: map[string][]byte{key: value}})
+	return err
+}
+
+func (f *Fleet) awaitPort(t *testing.T, name string) error {
+	return f.await(ctx(t), func() bool { return f.view != nil && f.view.ports[name] != nil })
+}

@@ -1,0 +1,249 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/authpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Range is a part of the store that a role may read, and write if Write is set.
+type Range struct {
+	Key    string // relative to the store's prefix
+	Prefix bool   // all keys that begin with Key; else Key alone
+	Write  bool
+}
+
+// RootUser is etcd's administrator. Its role, which other users can have too, has
+// the same name.
+const RootUser = "root"
+
+// trialUser exists only while EnableRoles checks that etcd recognises
+// certificates.
+const trialUser = "vrouter-store-init"
+
+// Admin changes the users and roles of an etcd cluster.
+type Admin struct {
+	*Etcd
+	address Address
+	tls     TLS
+	dial    Dialer
+}
+
+// OpenAdmin makes a client that needs the certificate of an administrator. dial
+// may be nil.
+func OpenAdmin(a Address, t TLS, dial Dialer) (*Admin, error) {
+	if a.Kind != KindEtcd || a.insecure() {
+		return nil, fmt.Errorf("store %s: roles belong to the users of client certificates; give the address as etcd://HOST:PORT", a)
+	}
+	if t.Cert == "" {
+		return nil, fmt.Errorf("store %s: give the certificate of an administrator with --tls-cert and --tls-key", a)
+	}
+	e, err := OpenEtcd(a, t, dial)
+	return &Admin{e, a, t, dial}, err
+}
+
+// CommonName returns the common name of the certificate, by which etcd knows the
+// client.
+func (t TLS) CommonName() (string, error) {
+	text, err := os.ReadFile(t.Cert)
+	if err != nil {
+		return "", fmt.Errorf("read the client certificate: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return "", fmt.Errorf("read the client certificate %s: it has no PEM block", t.Cert)
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err == nil && c.Subject.CommonName == "" {
+		err = errors.New("it has no common name, by which etcd finds the user; use another certificate")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the client certificate %s: %w", t.Cert, err)
+	}
+	return c.Subject.CommonName, nil
+}
+
+// SetRole makes a role that has exactly these ranges. changed is false if the
+// role was so already.
+func (e *Admin) SetRole(ctx context.Context, role string, ranges []Range) (changed bool, err error) {
+	current := map[string]*authpb.Permission{} // by first key
+	got, err := e.client.RoleGet(ctx, role)
+	switch {
+	case errors.Is(err, rpctypes.ErrRoleNotFound):
+		if _, err := e.client.RoleAdd(ctx, role); err != nil {
+			return false, e.failed("add role "+role+" to", err)
+		}
+		changed = true
+	case err != nil:
+		return false, e.failed("read the roles of", err)
+	default:
+		for _, p := range got.Perm {
+			current[string(p.Key)] = p
+		}
+	}
+	for _, r := range ranges {
+		key, end, kind := e.prefix+r.Key, "", clientv3.PermRead
+		if r.Prefix {
+			end = clientv3.GetPrefixRangeEnd(key)
+		}
+		if r.Write {
+			kind = clientv3.PermReadWrite
+		}
+		is := current[key]
+		delete(current, key)
+		if is != nil && string(is.RangeEnd) == end && is.PermType == authpb.Permission_Type(kind) {
+			continue
+		}
+		changed = true
+		if _, err := e.client.RoleGrantPermission(ctx, role, key, end, clientv3.PermissionType(kind)); err != nil {
+			return false, e.failed("grant role "+role+" in", err)
+		}
+	}
+	for _, p := range current {
+		changed = true
+		if _, err := e.client.RoleRevokePermission(ctx, role, string(p.Key), string(p.RangeEnd)); err != nil {
+			return false, e.failed("restrict role "+role+" in", err)
+		}
+	}
+	return changed, nil
+}
+
+// SetUser gives a user a role. It adds the user if it is missing: without a
+// password, so that only a certificate proves who it is.
+func (e *Admin) SetUser(ctx context.Context, user, role string) (changed bool, err error) {
+	got, err := e.client.UserGet(ctx, user)
+	switch {
+	case errors.Is(err, rpctypes.ErrUserNotFound):
+		if _, err := e.client.UserAddWithOptions(ctx, user, "", &clientv3.UserAddOptions{NoPassword: true}); err != nil {
+			return false, e.failed("add user "+user+" to", err)
+		}
+	case err != nil:
+		return false, e.failed("read the users of", err)
+	case slices.Contains(got.Roles, role):
+		return false, nil
+	}
+	if _, err := e.client.UserGrantRole(ctx, user, role); err != nil {
+		return false, e.failed("give user "+user+" a role in", err)
+	}
+	return true, nil
+}
+
+// DeleteUser deletes a user. From then on its requests are refused.
+func (e *Admin) DeleteUser(ctx context.Context, user string) error {
+	if _, err := e.client.UserDelete(ctx, user); err != nil {
+		return e.failed("delete user "+user+" from", err)
+	}
+	return nil
+}
+
+// DeleteRole deletes a role, also from the users that have it. A missing role is
+// no error.
+func (e *Admin) DeleteRole(ctx context.Context, role string) error {
+	if _, err := e.client.RoleDelete(ctx, role); err != nil && !errors.Is(err, rpctypes.ErrRoleNotFound) {
+		return e.failed("delete role "+role+" from", err)
+	}
+	return nil
+}
+
+// HasOthers reports whether the cluster has keys of other programs, whose clients
+// need users too once roles are enabled.
+func (e *Admin) HasOthers(ctx context.Context) (bool, error) {
+	all, err := e.client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	if err != nil {
+		return false, e.failed("read", err)
+	}
+	own, err := e.client.Get(ctx, e.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return false, e.failed("read", err)
+	}
+	return all.Count > own.Count, nil
+}
+
+// RolesEnabled reports whether etcd checks the roles of users.
+func (e *Admin) RolesEnabled(ctx context.Context) (bool, error) {
+	// etcd 3.4 has no request for it. A login tells too.
+	_, err := e.client.Authenticate(ctx, trialUser, "x")
+	switch {
+	case errors.Is(err, rpctypes.ErrAuthNotEnabled):
+		return false, nil
+	case errors.Is(err, rpctypes.ErrAuthFailed):
+		return true, nil
+	}
+	return false, e.failed("read the users of", err)
+}
+
+// EnableRoles makes etcd check the roles. self, the user of this client's
+// certificate, becomes an administrator. If etcd does not recognise the
+// certificate, nobody could turn the roles off again, so EnableRoles does that at
+// once.
+func (e *Admin) EnableRoles(ctx context.Context, self string) error {
+	if _, err := e.client.RoleAdd(ctx, RootUser); err != nil && !errors.Is(err, rpctypes.ErrRoleAlreadyExist) {
+		return e.failed("add role root to", err)
+	}
+	for _, user := range []string{RootUser, self} { // etcd requires a user root
+		if _, err := e.SetUser(ctx, user, RootUser); err != nil {
+			return err
+		}
+	}
+	password := rand.Text()
+	if _, err := e.client.UserDelete(ctx, trialUser); err != nil && !errors.Is(err, rpctypes.ErrUserNotFound) {
+		return e.failed("delete user "+trialUser+" from", err)
+	}
+	if _, err := e.client.UserAdd(ctx, trialUser, password); err != nil {
+		return e.failed("add user "+trialUser+" to", err)
+	}
+	if _, err := e.client.UserGrantRole(ctx, trialUser, RootUser); err != nil {
+		return e.failed("give user "+trialUser+" a role in", err)
+	}
+	if _, err := e.client.AuthEnable(ctx); err != nil {
+		return e.failed("enable the roles of", err)
+	}
+	if _, err := e.client.UserDelete(ctx, trialUser); err != nil {
+		return errors.Join(
+			fmt.Errorf("%w: etcd does not recognise users by their certificates; start it with --client-cert-auth and --trusted-ca-file", e.failed("use the roles of", err)),
+			e.disableRoles(ctx, password))
+	}
+	return nil
+}
+
+// disableRoles turns roles off with the password of trialUser.
+func (e *Admin) disableRoles(ctx context.Context, password string) error {
+	a := e.address
+	a.User, a.Password = trialUser, password
+	again, err := OpenEtcd(a, e.tls, e.dial)
+	if err != nil {
+		return err
+	}
+	defer again.Close()
+	if _, err := again.client.AuthDisable(ctx); err != nil {
+		return e.failed("disable the roles of", err)
+	}
+	_, err = again.client.UserDelete(ctx, trialUser)
+	return err
+}
+
+// Role returns the name of a role of this fleet. Fleets with other prefixes in the
+// same cluster have other roles.
+func (e *Admin) Role(name string) string { return strings.Trim(e.prefix, "/") + "/" + name }
+
+// HasRole reports whether a role exists.
+func (e *Admin) HasRole(ctx context.Context, role string) (bool, error) {
+	_, err := e.client.RoleGet(ctx, role)
+	if errors.Is(err, rpctypes.ErrRoleNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, e.failed("read the roles of", err)
+	}
+	return true, nil
+}
