@@ -22,12 +22,12 @@ certificate names. A node's user may write only the node's own ports. An operato
 may write everything of the fleet. These commands need an administrator's
 certificate; the certificate of the first init becomes one.`,
 		Example: `  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem
-  vrouter store grant node c --store etcd://10.0.0.1 …`,
+  vrouter store grant node c --store etcd://10.0.0.1`,
 	})
 	grant := group(&cobra.Command{
 		Use:     "grant",
 		Short:   "Give a node or an operator its role",
-		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1 …\n  vrouter store grant operator ops --store etcd://10.0.0.1 …",
+		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1\n  vrouter store grant operator ops --store etcd://10.0.0.1",
 	})
 	grant.AddCommand(grantNodeCommand(), grantOperatorCommand())
 	cmd.AddCommand(storeInitCommand(), grant, revokeCommand())
@@ -190,7 +190,7 @@ func grantNodeCommand() *cobra.Command {
 		Short: "Let a node write its own ports, and nothing else",
 		Long: `Makes or changes the role of a node, and the user that has it. An operator adds the
 node itself with vrouter node add.`,
-		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1 …",
+		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1",
 		Args:    cobra.ExactArgs(1),
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, args []string) error {
 			if user == "" {
@@ -212,7 +212,7 @@ func grantOperatorCommand() *cobra.Command {
 		Short: "Let the users of certificates write everything of the fleet",
 		Long: `An agent with an operator's certificate accepts changes of networks, policies, nodes,
 gateways and routes. A node's user can be an operator too.`,
-		Example: "  vrouter store grant operator ops --store etcd://10.0.0.1 …",
+		Example: "  vrouter store grant operator ops --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
 			if err := r.makeOperator(ctx); err != nil {
@@ -240,7 +240,7 @@ func revokeCommand() *cobra.Command {
 		Short: "Delete users, such as that of a lost node",
 		Long: `Deletes users, and the roles of the nodes with these names. From then on the store
 refuses their requests. A watch that runs goes on until its connection ends.`,
-		Example: "  vrouter store revoke c --store etcd://10.0.0.1 …",
+		Example: "  vrouter store revoke c --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
 			for _, user := range users {
