@@ -12,6 +12,7 @@ import (
 
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/follow"
 )
 
 func agentCommand() *cobra.Command {
@@ -96,8 +97,10 @@ func removeCommand() *cobra.Command {
 		Short: "Remove the agent, programs, tables, devices and state from this node",
 		Long: `Stops the node's agent, detaches its programs and deletes its tables, its ports'
 devices, its sockets and its pins. Workloads lose their networks. Nothing else on
-the host changes. An embedded store is deleted too. If other nodes use that store,
---with-store is required.`,
+the host changes. The fleet loses the node's ports with their addresses, and the node
+itself if its agent added it. If the store does not answer, run the command again, or
+vrouter node delete NODE --ports on another node. An embedded store is deleted too. If
+other nodes use that store, --with-store is required.`,
 		Example: "  vrouter remove --config node.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -112,6 +115,12 @@ the host changes. An embedded store is deleted too. If other nodes use that stor
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "removed node %s\n", c.Node)
+			ports, err := follow.LeaveFleet(cmd.Context(), c)
+			if err != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "vrouter: the fleet still has parts of node %s: %v\n", c.Node, err)
+			} else if ports > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of the node from the fleet\n", count(ports, "port"))
+			}
 			return nil
 		},
 	}

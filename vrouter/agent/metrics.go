@@ -2,6 +2,7 @@ package agent
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -124,6 +125,7 @@ func (m metrics) store(v *view, s samples) {
 	gone := map[string]bool{}
 	if m.agent.follower.IsShared() {
 		gone, _ = m.agent.follower.Gone()
+		maps.DeleteFunc(gone, func(_ string, gone bool) bool { return !gone }) // only silent
 	}
 	m.agent.follower.Peek(func(f *fleet.View) {
 		s.add(nodeCount, float64(len(gone)), "gone")

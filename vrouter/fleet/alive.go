@@ -16,6 +16,7 @@ type Alive struct {
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
 	Since    time.Time `json:"since"`
+	Stopped  bool      `json:"stopped,omitempty"` // the agent stopped in order; the node still forwards
 }
 
 // TakenError says that another agent runs for the same node.
@@ -118,7 +119,7 @@ func (f *Fleet) hold(ctx context.Context, node string, me Alive) (lost <-chan st
 	if taken != nil {
 		return nil, taken
 	}
-	lost, err = f.store.Hold(ctx, inAlive+node, encode(me), revision, f.absence.lease)
+	lost, err = f.store.Hold(ctx, inAlive+node, encode(me), revision, f.absence.ttl())
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) {
 		if err := f.catchUp(ctx, 0); err != nil {
@@ -131,20 +132,41 @@ func (f *Fleet) hold(ctx context.Context, node string, me Alive) (lost <-chan st
 
 // Leave deletes the alive key of a node at once.
 func (f *Fleet) Leave(ctx context.Context, node string) error {
-	_, err := f.store.Commit(ctx, store.Commit{Delete: []string{inAlive + node}})
+	_, err := f.leave(ctx, node)
 	return err
+}
+
+func (f *Fleet) leave(ctx context.Context, node string) (revision int64, err error) {
+	return f.store.Commit(ctx, store.Commit{Delete: []string{inAlive + node}})
 }
 
 // Taken returns a *TakenError if another instance has the node's alive key.
 func (f *Fleet) Taken(v *View, node, instance string) error {
 	if holder, there := v.alive[node]; there && holder.Instance != instance {
-		return &TakenError{node, holder, f.absence.lease}
+		return &TakenError{node, holder, f.absence.ttl()}
 	}
 	return nil
 }
 
-// Gone returns the nodes that count as gone, and the time until the next
-// missing node counts as gone (0: no other node is missing).
+// Stop records in the alive key of a node that its agent stops. The key then ends
+// with its time to live. Routes with other next hops avoid the node at once; its
+// ports stay reachable, since its packets keep flowing.
+func (f *Fleet) Stop(ctx context.Context, node, instance string) error {
+	var me Alive
+	var revision int64
+	f.Peek(func(v *View) { me, revision = v.alive[node], v.revisions[inAlive+node] })
+	if me.Instance != instance || f.Health().Problem != nil {
+		return nil
+	}
+	me.Stopped = true
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	_, err := f.store.Hold(ctx, inAlive+node, encode(me), revision, f.absence.ttl())
+	return err
+}
+
+// Gone returns the silent nodes, with true if they count as gone, and the time until
+// this changes (0: no node is about to become silent or gone).
 func (f *Fleet) Gone() (gone map[string]bool, next time.Duration) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

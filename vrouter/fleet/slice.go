@@ -9,8 +9,9 @@ import (
 
 // Slice returns the part of the state that one node needs: all nodes, and the
 // networks that have ports on the node, with their content. It omits ports on
-// nodes that are gone, except this node's. A route whose next hops are all gone
-// discards.
+// nodes that are gone, except this node's. A route avoids next hops on silent nodes
+// if it has others. A route whose next hops are all gone discards. gone is the
+// result of Fleet.Gone.
 func (v *View) Slice(node string, gone map[string]bool) model.State {
 	s := model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}
 	names := slices.Sorted(maps.Keys(v.hosts[node]))
@@ -42,15 +43,23 @@ func (v *View) Slice(node string, gone map[string]bool) model.State {
 	return s
 }
 
-// withoutGone returns a route without next hops on nodes that are gone.
+// withoutGone returns a route without next hops on silent nodes, or, if it has no
+// others, without those on nodes that are gone.
 func (v *View) withoutGone(r model.Route, node string, gone map[string]bool) model.Route {
 	if r.Discard {
 		return r
 	}
-	r.Via = slices.DeleteFunc(slices.Clone(r.Via), func(w model.Via) bool {
-		p := v.ports[w.Port]
-		return w.Port != "" && (p == nil || p.Node != node && gone[p.Node])
-	})
+	without := func(avoid func(node string) bool) []model.Via {
+		return slices.DeleteFunc(slices.Clone(r.Via), func(w model.Via) bool {
+			p := v.ports[w.Port]
+			return w.Port != "" && (p == nil || p.Node != node && avoid(p.Node))
+		})
+	}
+	all := r.Via
+	if r.Via = without(func(node string) bool { _, silent := gone[node]; return silent }); len(r.Via) == 0 {
+		r.Via = all
+		r.Via = without(func(node string) bool { return gone[node] })
+	}
 	r.Discard = len(r.Via) == 0
 	return r
 }

@@ -100,14 +100,19 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	return f, nil
 }
 
-// Close closes the store. Call it after the context of join has ended. For a removed
-// node it also deletes the node's alive key: other nodes then know at once
+// Close closes the store. Call it after the context of join has ended. It tells the
+// other nodes that the agent stops. For a removed node it also deletes the node's alive key: other nodes then know at once
 // that the node is gone, before its lease expires.
 func (f *Follower) Close(removed bool) error {
 	f.wait.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), StoreWait)
+	defer cancel()
+	if f.IsShared() && !removed {
+		if err := f.Stop(ctx, f.config.Node, f.Own.Instance); err != nil {
+			f.log.Warn("cannot tell the other nodes that this agent stops; routes through this node change when its alive key ends", "error", err)
+		}
+	}
 	if removed && f.IsShared() {
-		ctx, cancel := context.WithTimeout(context.Background(), StoreWait)
-		defer cancel()
 		if err := f.Leave(ctx, f.config.Node); err != nil {
 			f.log.Warn("cannot delete the node's alive key; it expires with the lease", "error", err)
 		}
@@ -224,6 +229,9 @@ func (f *Follower) register(ctx context.Context) error {
 	}
 	if err == nil {
 		err = f.PutNode(ctx, model.Node{Name: f.config.Node, Underlay: underlay, Encapsulations: f.config.Encapsulations})
+	}
+	if err == nil {
+		err = f.Kept.noteRegistered()
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,72 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/store"
+)
+
+// leaveWait is the maximum time for which LeaveFleet waits for the store.
+const leaveWait = 3 * time.Second
+
+// LeaveFleet deletes a removed node's ports from the store that the fleet shares, and
+// the node if its agent had added it. Call it after the node is removed, again if it
+// failed. It returns the number of deleted ports. Other stores need nothing.
+func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
+	c = c.WithDefaults()
+	if a, err := store.ParseAddress(c.Store); err != nil || a.Kind != store.KindEtcd {
+		return 0, err
+	}
+	here, err := netdev.OpenNode(c)
+	if err != nil {
+		return 0, errors.Join(err, errStays(c))
+	}
+	defer here.Close()
+	address, s, err := openStore(c, here)
+	if err != nil {
+		return 0, errors.Join(err, errStays(c))
+	}
+	defer s.Close()
+	f := fleet.New(s, fleet.Options{Lease: c.Lease})
+	ctx, end := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	defer func() { end(); <-ended }()
+	reach, cancel := context.WithTimeout(ctx, leaveWait)
+	defer cancel()
+	if err := f.Reach(reach); err != nil {
+		return 0, fmt.Errorf("%s does not answer: %w. Run `vrouter remove` again when it does, or `vrouter node delete %s --ports` on another node", address, err, c.Node)
+	}
+	k := KeptOf(c)
+	_, err = os.Stat(k.registeredPath())
+	if ports, err = f.Retire(ctx, c.Node, err == nil); err != nil {
+		return ports, errors.Join(err, errStays(c))
+	}
+	os.Remove(k.registeredPath())
+	os.Remove(k.dir) // fails if it has other files
+	return ports, nil
+}
+
+func errStays(c config.Config) error {
+	return fmt.Errorf("delete the rest on another node with `vrouter node delete %s --ports`", c.Node)
+}
+
+// registeredPath is a file that exists if the agent added the node to the store. It
+// stays until LeaveFleet has deleted the node.
+func (k Kept) registeredPath() string { return filepath.Join(k.dir, "registered") }
+
+func (k Kept) noteRegistered() error {
+	err := os.MkdirAll(k.dir, 0o700)
+	if err == nil {
+		err = os.WriteFile(k.registeredPath(), nil, 0o600)
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+// members is the number of next hops of a route.
+func (n *node) members(route string) (int, error) {
+	for _, nh := range rows[inspect.Nexthop](n, "nh", "list") {
+		if nh.Name == "ecmp "+route {
+			return len(nh.Members), nil
+		}
+	}
+	return 0, fmt.Errorf("there is no nexthop ecmp %s", route)
+}
+
+// A next hop on a node that dies is avoided long before the node counts as gone, and
+// one on a node whose agent stops in order at once.
+func TestARouteAvoidsADeadNode(t *testing.T) {
+	b := newBed(t, options{nodes: 3})
+	first := b.nodes[0]
+	first.config["store"], first.config["store_listen"], first.config["store_insecure"] = "embedded", first.v4.String()+":2379", true
+	for _, n := range b.nodes[1:] {
+		n.config["store"] = "etcd+insecure://" + first.v4.String()
+	}
+	b.t.Cleanup(b.down)
+	for _, n := range b.nodes {
+		n.start()
+	}
+	a, c, d := b.nodes[0], b.nodes[1], b.nodes[2]
+	b.alive(a, "a", "b", "c")
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	x, y, _ := b.connected("x", "red", 0), b.connected("y", "red", 1), b.connected("z", "red", 2)
+	a.run("route", "add", "red", "10.9.0.0/24", "--port", "y", "--port", "z")
+	soon(t, 5*time.Second, "the ports are known", func() error { return datagram(x, y, 4, 64) })
+	await := func(within time.Duration, want int) time.Duration {
+		t.Helper()
+		began := time.Now()
+		soon(t, within, fmt.Sprintf("%d next hops", want), func() error {
+			if got, err := a.members("red 10.9.0.0/24"); err != nil || got != want {
+				return fmt.Errorf("%d next hops, %v", got, err)
+			}
+			return nil
+		})
+		return time.Since(began)
+	}
+	await(5*time.Second, 2)
+	d.kill(syscall.SIGTERM)
+	t.Logf("after a stop: %v", await(3*time.Second, 1))
+	d.start()
+	await(10*time.Second, 2)
+	d.kill(syscall.SIGKILL)
+	t.Logf("after a death: %v", await(20*time.Second, 1))
+	if out := a.run("rt", "list", "--vrf", "red"); !strings.Contains(out, "10.1.0.4") {
+		t.Errorf("its port is no longer reached:\n%s", out)
+	}
+	c.kill(syscall.SIGTERM)
+	if err := datagram(x, y, 4, 64); err != nil {
+		t.Errorf("the last next hop: %v", err)
+	}
+}
+
+// A node that is removed leaves the fleet: its ports' addresses are free, and the node
+// that its agent added is deleted. Without the store `remove` says what stays.
+func TestARemovedNodeLeavesTheFleet(t *testing.T) {
+	b := fleetBed(t, "10s")
+	a, c := b.nodes[0], b.nodes[1]
+	b.alive(a, "a", "b")
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	b.connected("x", "red", 0)
+	b.connected("y", "red", 1)
+	gone := func(nodes, ports int) {
+		t.Helper()
+		soon(t, 5*time.Second, "the node left", func() error {
+			is, left := rows[api.Node](a, "node", "list"), rows[model.Port](a, "port", "list", "--all")
+			if len(is) != nodes || len(left) != ports {
+				return fmt.Errorf("nodes %+v, ports %+v", is, left)
+			}
+			return nil
+		})
+	}
+	gone(2, 2)
+	if out, err := c.remove(); err != nil || out != "removed node b\ndeleted 1 port of the node from the fleet\n" {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c.agent.Wait()
+	c.agent = nil
+	gone(1, 1)
+
+	c.start() // once more, then without its agent and without the store
+	b.alive(a, "b")
+	b.connected("z", "red", 1)
+	gone(2, 2)
+	c.kill(syscall.SIGKILL)
+	a.kill(syscall.SIGKILL)
+	began := time.Now()
+	out, err := c.remove()
+	if err != nil || !strings.Contains(out, "removed node b\n") || !strings.Contains(out, "does not answer") || !strings.Contains(out, "vrouter node delete b --ports") {
+		t.Errorf("without the store: %v\n%s", err, out)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	a.start()
+	if out, err := c.remove(); err != nil || !strings.Contains(out, "deleted 1 port") {
+		t.Errorf("once more: %v\n%s", err, out)
+	}
+	gone(1, 1)
+	if out, err := exec.Command("ls", c.config["state_dir"].(string)).CombinedOutput(); err == nil {
+		t.Errorf("left: %s", out)
+	}
+}

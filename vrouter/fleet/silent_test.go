@@ -1,0 +1,148 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// A node is silent when its alive key ends, and gone when the lease has passed.
+func TestANodeIsSilentBeforeItIsGone(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	v := &View{nodes: map[string]model.Node{"a": {Name: "a"}, "b": {Name: "b"}}, alive: map[string]Alive{"a": {}, "b": {}}}
+	a := absence{lease: 90 * time.Second, since: map[string]time.Time{}}
+	check := func(at, wantNext time.Duration, want map[string]bool) {
+		t.Helper()
+		if gone, next := a.gone(v, now.Add(at)); !maps.Equal(gone, want) || next != wantNext {
+			t.Errorf("after %v: %v, next in %v, want %v, %v", at, gone, next, want, wantNext)
+		}
+	}
+	a.read(v, now)
+	check(0, 0, map[string]bool{})
+	delete(v.alive, "a")
+	a.change(v, store.Changes{Deleted: []string{"alive/a"}}, now)
+	check(0, 75*time.Second, map[string]bool{"a": false})
+	check(75*time.Second, 0, map[string]bool{"a": true})
+	v.alive["b"] = Alive{Stopped: true}
+	check(75*time.Second, 0, map[string]bool{"a": true, "b": false})
+	a.reconnected(v, now)
+	check(0, 15*time.Second, map[string]bool{"b": false})
+	check(15*time.Second, 75*time.Second, map[string]bool{"a": false, "b": false})
+}
+
+// A route avoids a silent node if it has another next hop. The node's ports stay.
+func TestARouteAvoidsSilentNodes(t *testing.T) {
+	f := open(t)
+	apply(t, f, small())
+	add(t, f, port("x"))
+	y := port("y")
+	y.Node = "b"
+	add(t, f, y)
+	for _, r := range []model.Route{
+		{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}, {Port: "y"}}},
+		{Network: "red", Prefix: prefixes("10.8.0.0/16")[0], Via: []model.Via{{Port: "y"}}},
+	} {
+		if err := f.PutRoute(ctx(t), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Peek(func(v *View) {
+		s := v.Slice("a", map[string]bool{"b": false})
+		if len(s.Ports) != 2 || len(s.Routes[0].Via) != 1 || s.Routes[0].Via[0].Port != "x" || len(s.Routes[1].Via) != 1 || s.Routes[1].Discard {
+			t.Errorf("node b is silent: %+v", s)
+		}
+		s = v.Slice("b", map[string]bool{"b": false})
+		if len(s.Routes[0].Via) != 2 {
+			t.Errorf("of node b: %+v", s.Routes)
+		}
+	})
+}
+
+// An agent that stops in order says so in its alive key, which stays.
+func TestAnAgentThatStopsSaysSo(t *testing.T) {
+	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	f, g := follow(t, s), follow(t, s)
+	apply(t, f, small())
+	c, end := context.WithCancel(context.Background())
+	held, done := make(chan bool, 2), make(chan error, 1)
+	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, func() { held <- true }) }()
+	<-held
+	alive := func(stopped bool) {
+		t.Helper()
+		for _, of := range []*Fleet{f, g} {
+			if err := of.await(ctx(t), func() bool { is := of.view.alive["a"]; return is.Instance == "one" && is.Stopped == stopped }); err != nil {
+				t.Fatalf("%+v: %v", of.view.alive["a"], err)
+			}
+		}
+	}
+	alive(false)
+	end()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Stop(ctx(t), "a", "another"); err != nil {
+		t.Fatal(err)
+	}
+	alive(false)
+	if err := f.Stop(ctx(t), "a", "one"); err != nil {
+		t.Fatal(err)
+	}
+	alive(true)
+	if gone, _ := g.Gone(); gone["a"] || len(gone) != 1 {
+		t.Errorf("%v", gone)
+	}
+	c, end = context.WithCancel(context.Background())
+	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, func() { held <- true }) }()
+	<-held
+	alive(false)
+	end()
+	<-done
+}
+
+// A node that is removed takes its ports along, but not those that routes use.
+func TestARetiredNodeLeavesNothing(t *testing.T) {
+	f := open(t)
+	apply(t, f, small())
+	for _, name := range []string{"x", "y"} {
+		add(t, f, port(name))
+	}
+	z := port("z")
+	z.Node = "b"
+	add(t, f, z)
+	route := model.Route{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}, {Port: "z"}}}
+	if err := f.PutRoute(ctx(t), route); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := f.Retire(ctx(t), "a", true); n != 1 || !IsWhy(err, InUse) {
+		t.Errorf("with a port that a route uses: %d ports, %v", n, err)
+	}
+	if s := state(t, f); len(s.Ports) != 2 || len(s.Nodes) != 2 {
+		t.Errorf("%+v", s)
+	}
+	if err := f.DeleteRoute(ctx(t), route); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := f.Retire(ctx(t), "a", false); n != 1 || err != nil {
+		t.Errorf("%d ports, %v", n, err)
+	}
+	if s := state(t, f); len(s.Ports) != 1 || len(s.Nodes) != 2 {
+		t.Errorf("%+v", s)
+	}
+	for range 2 {
+		if n, err := f.Retire(ctx(t), "a", true); n != 0 || err != nil {
+			t.Errorf("%d ports, %v", n, err)
+		}
+	}
+	if s := state(t, f); len(s.Nodes) != 1 {
+		t.Errorf("%+v", s)
+	}
+}
