@@ -64,7 +64,7 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 			got = a.describeAddresses(port)
 			return nil
 		}
-		if err := a.reconciler.Last.Unfit(port.Name); err != nil {
+		if err := cmp.Or(a.reconciler.Want.Overfull[port.Network], a.reconciler.Last.Unfit(port.Name)); err != nil {
 			return err
 		}
 		for _, r := range a.reconciler.Last.Tables.Refused {

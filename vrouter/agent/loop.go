@@ -41,7 +41,8 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State) error
 	if err != nil {
 		return errors.Join(err, p.Close())
 	}
-	a.reconciler.Pass(reconcile.Starting)
+	a.reconciler.Start(a.follower.SavedSlice)
+	a.follower.Own.IDs = a.reconciler.IDs
 	if want != nil {
 		a.follower.KeepSlice()
 	}

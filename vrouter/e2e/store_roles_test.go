@@ -112,7 +112,7 @@ func TestANodesCertificateDoesNotWriteAnothersPorts(t *testing.T) {
 	for _, args := range [][]string{
 		{"port", "delete", "z"}, {"network", "create", "blue", "--subnet", "10.2.0.0/24"}, {"network", "delete", "red"},
 		{"policy", "create", "p", "--rule", "ingress allow tcp"}, {"node", "add", "b", "--underlay", "172.30.0.99"},
-		{"route", "add", "--network", "red", "0.0.0.0/0", "--discard"},
+		{"route", "add", "red", "0.0.0.0/0", "--discard"},
 	} {
 		_, err := c.try(args...)
 		if args[0] == "node" && args[1] == "delete" || args[0] == "network" && args[1] == "delete" { // in use

@@ -38,6 +38,7 @@ func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []s
 	c.ports()
 	c.floods()
 	c.staticRoutes()
+	c.subnets()
 	c.t.Settings.OneEncapsulation = c.hasOneEncapsulation()
 	c.limits()
 	if err := errors.Join(c.errs...); err != nil {

@@ -48,14 +48,14 @@ func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
 		want   string
 	}{
 		{Limits{Routes: 8}, "table hosts4: 9 IPv4 host routes are wanted, its limit is 8; raise limits.routes in the node's configuration\ntable hosts6: 9 IPv6 host routes are wanted, its limit is 8; raise limits.routes in the node's configuration"},
-		{Limits{Prefixes: 3}, "table lpm4: 4 IPv4 prefixes are wanted, its limit is 3; raise limits.prefixes in the node's configuration"},
-		{Limits{Prefixes: 2}, "table lpm4: 4 IPv4 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable lpm6: 3 IPv6 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable senders: 3 source prefixes of remote ports and gateways are wanted, its limit is 2; raise limits.prefixes in the node's configuration"},
+		{Limits{Prefixes: 4}, "table lpm4: 5 IPv4 prefixes are wanted, its limit is 4; raise limits.prefixes in the node's configuration"},
+		{Limits{Prefixes: 2}, "table lpm4: 5 IPv4 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable lpm6: 3 IPv6 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable senders: 3 source prefixes of remote ports and gateways are wanted, its limit is 2; raise limits.prefixes in the node's configuration"},
 		{Limits{Bridge: 5}, "table bridge: 6 bridge entries are wanted, its limit is 5; raise limits.bridge in the node's configuration"},
 		{Limits{Labels: 5}, "table ilm: 6 labels are wanted, its limit is 5; raise limits.labels in the node's configuration"},
 		{Limits{Labels: 2}, "table ilm: 6 labels are wanted, its limit is 2; raise limits.labels in the node's configuration\ntable vnis: 3 VNIs are wanted, its limit is 2; raise limits.labels in the node's configuration"},
 		{Limits{Remotes: 4}, "table remotes: 5 underlay addresses of other nodes and gateways are wanted, its limit is 4; raise limits.remotes in the node's configuration"},
 		{Limits{Vifs: 2}, "table vifs: 3 vifs are wanted, its limit is 2; raise limits.vifs in the node's configuration"},
-		// Of each network: VRF-translate, receive, L2-receive, a port, flood, ECMP; 2 tunnels to b and 1 to mx; and entry 0.
+		// The IPv4 subnet below the default route has one too. Of each network: VRF-translate, receive, L2-receive, a port, flood, ECMP; 2 tunnels to b and 1 to mx; and entry 0.
 		{Limits{Nexthops: 21}, "table nexthops: 21 nexthops are wanted, its limit is 20; raise limits.nexthops in the node's configuration"},
 	} {
 		err := compileWithin(crowd(), c.limits)
@@ -70,7 +70,7 @@ func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
 }
 
 func TestWhatFitsExactlyIsTaken(t *testing.T) {
-	if err := compileWithin(crowd(), Limits{Routes: 9, Prefixes: 4, Bridge: 6, Labels: 6, Remotes: 5, Vifs: 3, Nexthops: 22}); err != nil {
+	if err := compileWithin(crowd(), Limits{Routes: 9, Prefixes: 5, Bridge: 6, Labels: 6, Remotes: 5, Vifs: 3, Nexthops: 22}); err != nil {
 		t.Error(err)
 	}
 }

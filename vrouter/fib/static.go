@@ -2,6 +2,7 @@ package fib
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"windtunnel/vrouter/model"
@@ -33,6 +34,33 @@ func (c *compiler) staticRoutes() {
 		}
 		c.t.Routes[RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}] = route
 	}
+}
+
+// subnets discards packets to addresses of a subnet that no port has. Without this
+// they would follow a shorter route, such as a gateway's default route, and leave the
+// network.
+func (c *compiler) subnets() {
+	for _, n := range c.here {
+		if !n.Routes() {
+			continue
+		}
+		for _, s := range n.Subnets {
+			key := RouteKey{VRF: n.ID, Prefix: s.Masked()}
+			if _, has := c.t.Routes[key]; !has && c.hasShorter(key) {
+				c.t.Routes[key] = Route{}
+			}
+		}
+	}
+}
+
+// hasShorter reports whether a route of a shorter prefix contains a prefix.
+func (c *compiler) hasShorter(k RouteKey) bool {
+	for bits := range k.Prefix.Bits() {
+		if _, has := c.t.Routes[RouteKey{VRF: k.VRF, Prefix: netip.PrefixFrom(k.Prefix.Addr(), bits).Masked()}]; has {
+			return true
+		}
+	}
+	return false
 }
 
 // via returns the composite member for a next hop; false: this node cannot reach the

@@ -32,12 +32,24 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 // Validate returns nil, or all problems of the state. Each names the object, the
 // field, the reason and the remedy. Validate fills in the defaults first.
 func (s State) Validate() error {
-	v := &validation{
-		s: s.WithDefaults(), nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: make(map[string]*Port, len(s.Ports)),
+	v := newValidation(s.WithDefaults())
+	v.checkObjects()
+	v.checkPairs()
+	return v.result()
+}
+
+// newValidation makes the validation of a state with its defaults filled in.
+func newValidation(s State) *validation {
+	return &validation{
+		s: s, nodes: map[string]*Node{}, networks: map[string]*Network{}, ports: make(map[string]*Port, len(s.Ports)),
 		gateways: map[string]*Gateway{}, policies: map[string]*Policy{},
 		prefixes: map[networkKey[netip.Prefix]]owner{}, ips: make(map[networkKey[netip.Addr]]string, len(s.Ports)),
-		macs: make(map[networkKey[MAC]]owner, len(s.Ports)),
+		macs: make(map[networkKey[MAC]]owner, len(s.Ports)), faulty: map[owner]bool{},
 	}
+}
+
+// checkObjects checks everything but checkPairs.
+func (v *validation) checkObjects() {
 	v.index()
 	v.checkSettings()
 	v.checkNodes()
@@ -45,10 +57,8 @@ func (s State) Validate() error {
 	v.checkOverlaps()
 	v.checkPolicies()
 	v.checkPorts()
-	v.checkPairs()
 	v.checkGateways()
 	v.checkRoutes()
-	return v.result()
 }
 
 // validation is the state of one Validate call.
@@ -62,11 +72,28 @@ type validation struct {
 	prefixes map[networkKey[netip.Prefix]]owner // the object that has a route to each prefix
 	ips      map[networkKey[netip.Addr]]string  // the port that has each address
 	macs     map[networkKey[MAC]]owner          // the object that has each MAC
+	faulty   map[owner]bool                     // objects to leave out so that the others are valid
 	errs     []error
 	more     int
 }
 
 func (v *validation) fail(object, name, format string, args ...any) {
+	v.faulty[owner{object, name}] = true
+	v.problem(object, name, format, args...)
+}
+
+// failTaken is fail for an object that has what another object has too. If that is a
+// port, the port is at fault: nodes write ports, operators write the others.
+func (v *validation) failTaken(by owner, object, name, format string, args ...any) {
+	if by.object == "port" {
+		v.faulty[by] = true
+		v.problem(object, name, format, args...)
+		return
+	}
+	v.fail(object, name, format, args...)
+}
+
+func (v *validation) problem(object, name, format string, args ...any) {
 	if len(v.errs) == MaxProblems {
 		v.more++
 		return
@@ -288,7 +315,12 @@ func notCanonical(p netip.Prefix) string {
 // owner is the object that has an address, MAC or prefix.
 type owner struct{ object, name string }
 
-func (o owner) String() string { return fmt.Sprintf("%s %q", o.object, o.name) }
+func (o owner) String() string {
+	if o.name == "" {
+		return o.object
+	}
+	return fmt.Sprintf("%s %q", o.object, o.name)
+}
 
 // networkKey is an address, a prefix or another key within one network.
 // Different networks can have equal keys.

@@ -101,7 +101,7 @@ func (v *validation) checkGatewayMACs(gateway string, gn GatewayNetwork, fail fu
 		case m == RouterMAC:
 			fail("macs: %s is the router's; remove it", m)
 		case taken:
-			fail("macs: %s is already used by %s; remove it", m, other)
+			v.failTaken(other, "gateway", gateway, "network %q: macs: %s is already used by %s; remove it", gn.Network, m, other)
 		}
 		v.macs[key] = owner{"gateway", gateway}
 	}

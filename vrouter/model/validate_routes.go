@@ -1,13 +1,15 @@
 package model
 
 import (
-	"fmt"
 	"net/netip"
 )
 
+// routeName is the name of a route in problems.
+func routeName(r Route) string { return r.Network + " " + r.Prefix.String() }
+
 func (v *validation) checkRoutes() {
 	for _, r := range v.s.Routes {
-		name := r.Network + " " + r.Prefix.String()
+		name := routeName(r)
 		n := v.networks[r.Network]
 		if n == nil {
 			v.fail("route", name, "network: %s", missing(v, "network", r.Network, v.networks, "networks"))
@@ -38,29 +40,27 @@ func (v *validation) checkRoutes() {
 // claimPrefix refuses a prefix that another object already has.
 func (v *validation) claimPrefix(object, name, field, network string, p netip.Prefix) {
 	key := networkKey[netip.Prefix]{network, p}
-	other := ""
-	if o, taken := v.prefixes[key]; taken {
-		other = o.String()
-	} else if p.IsSingleIP() {
-		other = v.holderOf(network, p.Addr())
+	other, taken := v.prefixes[key]
+	if !taken && p.IsSingleIP() {
+		other, taken = v.holderOf(network, p.Addr())
 	}
-	if other != "" {
-		v.fail(object, name, "%s%s already leads to %s; keep one, or list all next hops in the via of one route", field, other, p)
+	if taken {
+		v.failTaken(other, object, name, "%s%s already leads to %s; keep one, or list all next hops in the via of one route", field, other, p)
 		return
 	}
 	v.prefixes[key] = owner{object, name}
 }
 
-// holderOf returns the port or the router that has an address; "": none.
-func (v *validation) holderOf(network string, a netip.Addr) string {
+// holderOf returns the port or the router that has an address; false: none.
+func (v *validation) holderOf(network string, a netip.Addr) (owner, bool) {
 	if port, taken := v.ips[networkKey[netip.Addr]{network, a}]; taken {
-		return fmt.Sprintf("port %q", port)
+		return owner{"port", port}, true
 	}
 	n := v.networks[network]
 	if s, ok := n.Subnet(a); ok && n.Routes() && notCanonical(s) == "" && a == GatewayAddress(s) {
-		return fmt.Sprintf("the router of subnet %s", s)
+		return owner{object: "the router of subnet " + s.String()}, true
 	}
-	return ""
+	return owner{}, false
 }
 
 func (v *validation) checkVia(name string, r Route, w Via) {

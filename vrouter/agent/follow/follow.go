@@ -135,6 +135,12 @@ func (f *Follower) KeepSlice() {
 	}
 }
 
+// SavedSlice is the state that KeepSlice saved last; nil: none is readable.
+func (f *Follower) SavedSlice() *model.State {
+	slice, _ := f.Kept.loadSlice()
+	return slice
+}
+
 // GoneTimer fires when the next silent node counts as gone; nil: no node is silent.
 func (f *Follower) GoneTimer() <-chan time.Time {
 	if f.goneAt.IsZero() {

@@ -20,8 +20,8 @@ import (
 // partial: check ignores errors that concern a single network. This is for a state
 // that is already in the store, so that the other networks work.
 func (r *Reconciler) Check(next *Desired, links []netlink.Link, partial bool) error {
-	if err := next.State.Validate(); err != nil {
-		return unfit(err)
+	if next.wrong != nil && !partial {
+		return unfit(next.wrong)
 	}
 	if !next.HasNode() {
 		return unfit(NoSuchNode(next.Node, next.State))

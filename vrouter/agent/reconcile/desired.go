@@ -13,18 +13,28 @@ import (
 type Desired struct {
 	Node  string
 	State model.State // with defaults filled in
-	ids   *fib.IDs
-	Ports []model.Port   // this node's
-	named map[string]int // index in ports by name
+	given model.State // the slice, with parts that are not valid or do not fit
+	wrong error       // why parts of given are left out; nil: none is
+	// Overfull has the errors of the networks that do not fit, by name.
+	Overfull map[string]error
+	ids      *fib.IDs
+	Ports    []model.Port   // this node's
+	named    map[string]int // index in ports by name
 }
 
 // NewDesired makes the desired state, without the leaving ports: those are deleted
-// here but still in the store.
+// here but still in the store. Parts that are not valid are left out.
 func NewDesired(node string, slice model.State, ids *fib.IDs, leaving ...string) *Desired {
-	d := &Desired{Node: node, State: slice.WithDefaults(), ids: ids, named: map[string]int{}}
 	if len(leaving) > 0 {
-		d.State.Ports = slices.DeleteFunc(d.State.Ports, func(p model.Port) bool { return slices.Contains(leaving, p.Name) })
+		slice.Ports = slices.DeleteFunc(slices.Clone(slice.Ports), func(p model.Port) bool { return slices.Contains(leaving, p.Name) })
 	}
+	sound, wrong := slice.Sound()
+	return desiredOf(node, slice, sound, wrong, ids)
+}
+
+// desiredOf makes the desired state of a valid part of a slice.
+func desiredOf(node string, given, part model.State, wrong error, ids *fib.IDs) *Desired {
+	d := &Desired{Node: node, State: part, given: given, wrong: wrong, ids: ids, named: map[string]int{}}
 	for _, p := range d.State.Ports {
 		if p.Node == node {
 			d.named[p.Name] = len(d.Ports)
@@ -35,7 +45,7 @@ func NewDesired(node string, slice model.State, ids *fib.IDs, leaving ...string)
 }
 
 // Equal reports whether two desired states are equal.
-func (d *Desired) Equal(o *Desired) bool { return reflect.DeepEqual(d.State, o.State) }
+func (d *Desired) Equal(o *Desired) bool { return reflect.DeepEqual(d.given, o.given) }
 
 // HasNode reports whether the state has this node.
 func (d *Desired) HasNode() bool {

@@ -235,6 +235,9 @@ func (p *Pass) compile() {
 	tables, warnings, err := p.facts.compile(p.Want, p.r.config, numbers(p.r.Limits), true)
 	if err != nil {
 		p.fail("", err)
+		if IsLimit(err) {
+			p.limit = err
+		}
 		p.keepTables()
 		return
 	}
@@ -242,10 +245,13 @@ func (p *Pass) compile() {
 	p.failRefused()
 }
 
-// failRefused reports the errors that concern single networks.
+// failRefused reports the errors that concern single networks and objects.
 func (p *Pass) failRefused() {
 	for _, r := range p.Tables.Refused {
 		p.fail("", r.Err)
+	}
+	if p.Want.wrong != nil {
+		p.fail("", p.Want.wrong)
 	}
 }
 

@@ -80,7 +80,7 @@ func (r *Reconciler) Adopt(next *Desired) error {
 		return err
 	}
 	if !next.isEmpty() {
-		if err := r.Check(next, links, true); err != nil {
+		if next, err = r.fitting(next, r.Want, links); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,138 @@
+package reconcile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
+)
+
+// overfullError says that a network gets no new ports and routes on this node, or has
+// none there, since they do not fit.
+type overfullError struct {
+	network string
+	kept    bool
+	err     error
+}
+
+func (e *overfullError) Error() string {
+	what := "is left out"
+	if e.kept {
+		what = "gets no new ports and routes on this node"
+	}
+	return fmt.Sprintf("network %q %s: %v", e.network, what, e.err)
+}
+
+func (e *overfullError) Unwrap() error { return e.err }
+
+// fitting returns a desired state that this node's tables can hold. If the whole does
+// not fit, the networks that grew get no new ports and routes, those that grew most
+// first. If that does not help, such as after a start, the largest networks are left
+// out. So the others go on.
+func (r *Reconciler) fitting(next, former *Desired, links []netlink.Link) (*Desired, error) {
+	err := r.Check(next, links, true)
+	if err == nil || !IsLimit(err) {
+		return next, err
+	}
+	was := model.State{}
+	if former != nil {
+		was = former.State
+	}
+	state, wrong := next.State, []error{next.wrong}
+	overfull := map[string]error{}
+	try := func(name string, content model.State, kept bool) bool {
+		state = limitNetwork(state, content, name)
+		state, _ = state.Sound()
+		overfull[name] = &overfullError{name, kept, err}
+		wrong = append(wrong, overfull[name])
+		next = desiredOf(next.Node, next.given, state, errors.Join(wrong...), next.ids)
+		next.Overfull = overfull
+		return r.Check(next, links, true) == nil
+	}
+	before, now := sizes(was), sizes(state)
+	for _, name := range byNumber(now, func(name string) int { return now[name] - before[name] }) {
+		if now[name] > before[name] && before[name] > 0 && try(name, was, true) {
+			return next, nil
+		}
+	}
+	left := sizes(state)
+	for _, name := range byNumber(left, func(name string) int { return left[name] }) {
+		if try(name, model.State{}, false) {
+			return next, nil
+		}
+	}
+	return next, err
+}
+
+// Start makes the first pass. If the state does not fit, the networks get no more than
+// they had in the saved state.
+func (r *Reconciler) Start(saved func() *model.State) {
+	r.Pass(Starting)
+	if r.Last.limit == nil {
+		return
+	}
+	links, err := netdev.Links(r.space.Links)
+	var former, next *Desired
+	if known := saved(); known != nil {
+		former = NewDesired(r.config.Node, *known, r.IDs)
+	}
+	if err == nil {
+		next, err = r.fitting(r.Want, former, links)
+	}
+	if err != nil {
+		r.log.Error("cannot use the state", "error", err)
+		return
+	}
+	r.Want, r.IDs = next, next.ids
+	r.Generation++
+	r.Pass(Starting)
+}
+
+// sizes counts the table entries of each network, about.
+func sizes(s model.State) map[string]int {
+	all := map[string]int{}
+	for _, n := range s.Networks {
+		all[n.Name] = 1
+	}
+	for _, p := range s.Ports {
+		all[p.Network] += 1 + len(p.IPs) + len(p.AllowSources)
+	}
+	for _, r := range s.Routes {
+		all[r.Network] += 1 + len(r.Via)
+	}
+	return all
+}
+
+// byNumber returns names, the largest number first.
+func byNumber(all map[string]int, number func(string) int) (names []string) {
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(number(b), number(a)), cmp.Compare(a, b))
+	})
+	return names
+}
+
+// limitNetwork returns a state with only those ports and routes of a network that
+// another state has too.
+func limitNetwork(s, to model.State, name string) model.State {
+	ports, prefixes := map[string]bool{}, map[netip.Prefix]bool{}
+	for _, p := range to.Ports {
+		ports[p.Name] = true
+	}
+	for _, r := range to.Routes {
+		if r.Network == name {
+			prefixes[r.Prefix] = true
+		}
+	}
+	s.Ports = slices.DeleteFunc(slices.Clone(s.Ports), func(p model.Port) bool { return p.Network == name && !ports[p.Name] })
+	s.Routes = slices.DeleteFunc(slices.Clone(s.Routes), func(r model.Route) bool { return r.Network == name && !prefixes[r.Prefix] })
+	return s
+}

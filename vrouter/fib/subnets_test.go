@@ -1,0 +1,40 @@
+package fib
+
+import (
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// Packets to addresses of a subnet that no port has do not follow a shorter route out
+// of the network. Ports, static routes and gateways within the subnet keep theirs.
+func TestUnusedAddressesOfASubnetAreDiscarded(t *testing.T) {
+	s := wide(model.Via{Port: "pb"})
+	subnet := s.Networks[0].Subnets[0]
+	tables, _ := compiled(t, s, nil)
+	if _, has := tables.Routes[RouteKey{7, subnet}]; has {
+		t.Error("without a shorter route there is a route to the subnet")
+	}
+	s.Routes = append(s.Routes,
+		model.Route{Network: "red", Prefix: prefix("0.0.0.0/0"), Via: []model.Via{{Gateway: "mx"}}},
+		model.Route{Network: "red", Prefix: prefix("10.1.0.128/25"), Via: []model.Via{{Gateway: "tor"}}},
+	)
+	tables, warnings := compiled(t, s, nil)
+	w := world{t: t, tables: map[string]Tables{"a": tables}}
+	for text, want := range map[string]bool{
+		"10.1.0.77": true, "10.1.0.255": false, "10.1.0.4": false, "10.1.0.1": false, "10.9.1.1": false, "192.0.2.77": false,
+	} {
+		if r, has := w.lookup("a", 7, addrs(text)[0]); !has || (r.Nexthop == 0) != want {
+			t.Errorf("%s: route %+v (%v), discards: want %v", text, r, has, want)
+		}
+	}
+	if len(warnings) > 0 {
+		t.Errorf("warnings %q", warnings)
+	}
+
+	s.Routes[1].Prefix = subnet // the rest of the subnet is behind the gateway
+	tables, _ = compiled(t, s, nil)
+	if r := tables.Routes[RouteKey{7, subnet}]; r.Nexthop == 0 {
+		t.Error("a static route to the subnet does not count")
+	}
+}

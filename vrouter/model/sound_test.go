@@ -1,0 +1,93 @@
+package model
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sane is a valid state with one of each object.
+func sane() State {
+	s := State{
+		Nodes:    []Node{{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, {Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}},
+		Networks: []Network{{Name: "blue", ID: 2, Subnets: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24")}}, {Name: "red", ID: 1, Forwarding: L2L3, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}}},
+		Policies: []Policy{{Name: "web", Rules: []Rule{{Direction: Ingress, Action: Allow, Protocol: "tcp", Ports: "80"}}}},
+		Gateways: []Gateway{{Name: "edge", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.9")}, Encapsulation: VXLAN, MAC: MAC{2, 0, 0, 9, 0, 1}, Networks: []GatewayNetwork{{Network: "red", MACs: []MAC{{2, 0, 0, 9, 0, 2}}, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.1.0.200/32")}}}}},
+		Routes:   []Route{{Network: "red", Prefix: netip.MustParsePrefix("10.7.0.0/16"), Via: []Via{{Port: "x"}, {Port: "y"}}}},
+	}
+	for i, name := range []string{"x", "y", "z"} {
+		s.Ports = append(s.Ports, Port{Name: name, Network: "red", Node: []string{"a", "b", "b"}[i], MAC: MAC{2, 0, 0, 0, 0, byte(i + 1)}, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 1, 0, byte(10 + i)})}})
+	}
+	s.Ports = append(s.Ports, Port{Name: "w", Network: "blue", Node: "a", MAC: MAC{2, 0, 0, 0, 0, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.2.0.5")}})
+	return s
+}
+
+// What is wrong with an object leaves out that object, and what depends on it.
+func TestOneObjectsErrorLeavesTheOthers(t *testing.T) {
+	if err := sane().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := sane().Sound(); err != nil || len(s.Ports) != 4 || len(s.Routes[0].Via) != 2 {
+		t.Fatalf("a valid state: %v, %+v", err, s)
+	}
+	port := func(name string, change func(*Port)) func(*State) {
+		return func(s *State) {
+			change(&s.Ports[slices.IndexFunc(s.Ports, func(p Port) bool { return p.Name == name })])
+		}
+	}
+	for what, c := range map[string]struct {
+		spoil func(*State)
+		out   string // names of what is left out
+		check func(State) bool
+	}{
+		"a port outside its subnet":          {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.9.0.1") }), "z", nil},
+		"a port on no node":                  {port("z", func(p *Port) { p.Node = "lost" }), "z", nil},
+		"a next hop":                         {port("y", func(p *Port) { p.MAC = MAC{} }), "y", func(s State) bool { return len(s.Routes) == 1 && len(s.Routes[0].Via) == 1 }},
+		"a port with a gateway's MAC":        {port("z", func(p *Port) { p.MAC = MAC{2, 0, 0, 9, 0, 2} }), "z", nil},
+		"a port with a gateway's prefix":     {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.1.0.200") }), "z", nil},
+		"a network without subnets":          {func(s *State) { s.Networks[0].Subnets = nil }, "blue w", nil},
+		"a network that overlaps another":    {func(s *State) { s.Networks[1].Subnets[0] = netip.MustParsePrefix("10.2.0.0/25") }, "edge red x y z", func(s State) bool { return len(s.Routes) == 0 }},
+		"a node with another's address":      {func(s *State) { s.Nodes[1].Underlay = s.Nodes[0].Underlay }, "b y z", func(s State) bool { return len(s.Routes[0].Via) == 1 }},
+		"a policy that a port uses":          {func(s *State) { s.Policies[0].Rules[0].Protocol = "x"; s.Ports[2].Policies = []string{"web"} }, "web z", nil},
+		"a gateway":                          {func(s *State) { s.Gateways[0].Addresses = nil; s.Routes[0].Via = []Via{{Gateway: "edge"}} }, "edge", func(s State) bool { return len(s.Routes) == 1 && s.Routes[0].Discard }},
+		"a route":                            {func(s *State) { s.Routes[0].Discard = true }, "", func(s State) bool { return len(s.Routes) == 0 }},
+		"a route through a port that is not": {func(s *State) { s.Routes[0].Via = []Via{{Port: "nothing"}} }, "", func(s State) bool { return s.Routes[0].Discard }},
+	} {
+		s := sane()
+		before := names(s)
+		c.spoil(&s)
+		got, err := s.Sound()
+		if err == nil {
+			t.Errorf("%s: no problem", what)
+		}
+		if err := got.Validate(); err != nil {
+			t.Errorf("%s: what is left is not valid: %v", what, err)
+		}
+		after := names(got)
+		out := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
+		if strings.Join(out, " ") != c.out || c.check != nil && !c.check(got) {
+			t.Errorf("%s: left out %q, want %q; routes %+v", what, out, c.out, got.Routes)
+		}
+	}
+}
+
+func names(s State) (all []string) {
+	for _, n := range s.Nodes {
+		all = append(all, n.Name)
+	}
+	for _, n := range s.Networks {
+		all = append(all, n.Name)
+	}
+	for _, n := range s.Ports {
+		all = append(all, n.Name)
+	}
+	for _, n := range s.Gateways {
+		all = append(all, n.Name)
+	}
+	for _, n := range s.Policies {
+		all = append(all, n.Name)
+	}
+	slices.Sort(all)
+	return all
+}
