@@ -43,6 +43,8 @@ Otherwise each daemon allocates the same addresses.`,
 	flags.StringVar(&o.Name, "name", "vrouter", "`name` of the driver")
 	flags.StringVar(&o.Dir, "plugin-dir", "/run/docker/plugins", "`folder` of Docker's plugin sockets")
 	flags.StringVar(&o.Scope, "scope", "local", "scope of docker networks: each host (local) or the swarm (global)")
+	flags.StringVar(&o.Socket, "docker-socket", "/run/docker.sock", "`socket` of the Docker daemon, to find addresses that it no longer uses")
+	flags.DurationVar(&o.Reserve, "reserve", docker.DefaultReserve, "free an address that Docker reserved and has not used for this `time`")
 	flags.StringVar(&o.State, "state", "", "`file` that stores the docker networks (default /var/lib/vrouter/NODE/docker.json)")
 	cmd.RegisterFlagCompletionFunc("scope", words("local", "global"))
 	cmd.AddCommand(dockerPackage())

@@ -45,7 +45,7 @@ func (a *agent) withOthers(s model.State) model.State {
 		has[p.Name] = true
 	}
 	a.follower.Peek(func(v *fleet.View) {
-		for _, p := range v.MadeOtherwise() {
+		for _, p := range v.ValidOthers() {
 			if !has[p.Name] {
 				s.Ports = append(s.Ports, p)
 			}

@@ -21,6 +21,7 @@ type Plugin struct {
 	client *api.Client
 	kept   *kept
 	scope  string
+	stale  stale
 }
 
 // Options of New.
@@ -28,7 +29,15 @@ type Options struct {
 	Client *api.Client // of the node's agent
 	State  string      // file that stores the docker networks
 	Scope  string      // local (default): each host creates docker networks; global: the swarm does
+	Socket string      // of the Docker daemon; empty: it cannot be asked
+	// Reserve is the time after which an address that the daemon reserved and does not
+	// use is free again.
+	Reserve time.Duration
 }
+
+// DefaultReserve is far longer than Docker needs from the request of an address to the
+// endpoint.
+const DefaultReserve = 10 * time.Minute
 
 // Docker's scopes of a network.
 const (
@@ -48,11 +57,14 @@ func New(o Options) (*Plugin, error) {
 	default:
 		return nil, fmt.Errorf("unknown scope %q; write local or global", o.Scope)
 	}
+	if o.Reserve <= 0 {
+		o.Reserve = DefaultReserve
+	}
 	k, err := openKept(o.State)
 	if err != nil {
 		return nil, err
 	}
-	return &Plugin{o.Client, k, o.Scope}, nil
+	return &Plugin{o.Client, k, o.Scope, stale{o.Socket, o.Reserve, map[string]time.Time{}}}, nil
 }
 
 // Handler serves both of Docker's protocols.

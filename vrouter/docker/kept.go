@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -64,6 +65,13 @@ func (k *kept) byName(network string) (dockerNetwork, bool) {
 		}
 	}
 	return dockerNetwork{}, false
+}
+
+// networks returns all docker networks, by Docker's id.
+func (k *kept) networks() map[string]dockerNetwork {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.all)
 }
 
 func (k *kept) set(id string, n dockerNetwork) error {

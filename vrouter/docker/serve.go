@@ -32,6 +32,9 @@ func Serve(ctx context.Context, o ServeOptions, serving func(socket string)) err
 		return err
 	}
 	serving(l.Addr().String())
+	collecting, end := context.WithCancel(ctx)
+	defer end()
+	go p.collect(collecting)
 	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: agentTimeout}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()

@@ -144,10 +144,11 @@ func (d *dockerd) startDaemon(t *testing.T) {
 
 // startPlugin starts `vrouter docker` in the node's namespace, where the
 // devices that it makes belong.
-func (d *dockerd) startPlugin(t *testing.T) {
+func (d *dockerd) startPlugin(t *testing.T, flags ...string) {
 	t.Helper()
-	d.plugin = exec.Command("nsenter", "--net=/run/netns/"+d.node.space, program, "--socket", d.node.config["socket"].(string),
-		"docker", "--plugin-dir", d.home+"/run/docker/plugins", "--state", d.home+"/docker.json")
+	command := append([]string{"--net=/run/netns/" + d.node.space, program, "--socket", d.node.config["socket"].(string),
+		"docker", "--plugin-dir", d.home + "/run/docker/plugins", "--state", d.home + "/docker.json"}, flags...)
+	d.plugin = exec.Command("nsenter", command...)
 	if err := startLogged(d.plugin, d.home+"/plugin.log"); err != nil {
 		t.Fatal(err)
 	}

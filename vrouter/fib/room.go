@@ -104,7 +104,7 @@ func (c *compiler) checkRoom(n *network, s space) {
 	if s.to != "" {
 		headers = fmt.Sprintf("the headers of %s to %s", s.encap, s.to)
 	}
-	c.errs = append(c.errs, fmt.Errorf("network %q: the underlay MTU of %d is too small: after %s, %d bytes remain for inner packets, but %s needs %d; raise the underlay's MTU to %d",
+	c.refuse(n, fmt.Errorf("network %q: the underlay MTU of %d is too small: after %s, %d bytes remain for inner packets, but %s needs %d; raise the underlay's MTU to %d",
 		n.Name, s.outer, headers, s.inner, family, least, least+s.outer-s.inner))
 }
 

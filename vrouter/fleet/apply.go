@@ -267,12 +267,34 @@ func (v *View) join(s model.State) (desired, error) {
 		stay = append(stay, p)
 	}
 	if len(stay) > 0 {
-		s.Ports = slices.Concat(s.Ports, stay)
-		if err := s.Validate(); err != nil {
+		own := s.Ports
+		s.Ports = slices.Concat(own, stay)
+		err := s.Validate()
+		if err != nil { // ports that are invalid already are not the document's fault
+			s.Ports = slices.Concat(own, v.sound(stay))
+			err = s.Validate()
+		}
+		if err != nil {
 			return w, &Refusal{Exists, fmt.Errorf("together with the ports of other clients: %w", err)}
 		}
 	}
 	return w, nil
+}
+
+// ValidOthers returns the valid ports of other clients than Apply, sorted by name.
+func (v *View) ValidOthers() []model.Port { return v.sound(v.MadeOtherwise()) }
+
+// sound returns the ports that are valid in the current state.
+func (v *View) sound(ports []model.Port) []model.Port {
+	s, err := v.State().Sound()
+	if err == nil {
+		return ports
+	}
+	valid := map[string]bool{}
+	for _, p := range s.Ports {
+		valid[p.Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ports), func(p model.Port) bool { return !valid[p.Name] })
 }
 
 // MadeOtherwise returns the ports of other clients than Apply, sorted by name.

@@ -52,6 +52,24 @@ func valid(s model.State) error {
 	return nil
 }
 
+// validWith refuses a change that makes the state invalid. What is invalid in the state
+// before, and has no part in the change, is not a reason: a node's invalid port must not
+// stop the changes of others. change must not keep its argument.
+func validWith(before model.State, change func(model.State) model.State) error {
+	err := valid(change(before))
+	if err == nil {
+		return nil
+	}
+	sound, problems := before.Sound()
+	if problems == nil {
+		return err
+	}
+	if _, err := change(sound).Sound(); err != nil {
+		return &Refusal{Invalid, err}
+	}
+	return nil
+}
+
 // noChange is an empty commit.
 func noChange() store.Commit { return store.Commit{Exact: map[string]int64{}} }
 

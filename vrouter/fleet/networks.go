@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -66,12 +67,15 @@ func (v *View) number(n model.Network) (model.Network, error) {
 }
 
 func (v *View) putNetwork(n model.Network) (store.Commit, error) {
-	s := v.State()
-	s.Networks = withElement(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })
+	before := v.State()
 	if _, is := v.networks[n.Name]; !is {
-		s.Ports, s.Routes = nil, nil // a new network has no ports and routes to check
+		before.Ports, before.Routes = nil, nil // a new network has no ports and routes to check
 	}
-	if err := valid(s); err != nil {
+	err := validWith(before, func(s model.State) model.State {
+		s.Networks = withElement(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })
+		return s
+	})
+	if err != nil {
 		return store.Commit{}, err
 	}
 	d := v.draft().exact(inNetworks+n.Name).within(inNetworks, inNodes)
@@ -84,9 +88,10 @@ func (v *View) putNetwork(n model.Network) (store.Commit, error) {
 	return d.put(inNetworks+n.Name, n).commit, nil
 }
 
-// withElement replaces the first element for which matches returns true, or
-// appends e.
+// withElement returns a copy in which e replaces the first element for which matches
+// returns true. If there is none, e is appended.
 func withElement[E any](all []E, e E, matches func(E) bool) []E {
+	all = slices.Clone(all)
 	for i := range all {
 		if matches(all[i]) {
 			all[i] = e

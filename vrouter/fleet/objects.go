@@ -25,8 +25,8 @@ func examples(ports []*model.Port) string {
 // putChecked validates the whole state and puts one object. The commit depends
 // on every part of the state. Conflicts are unlikely, since such changes are
 // rare.
-func (v *View) putChecked(key string, object any, s model.State) (store.Commit, error) {
-	if err := valid(s); err != nil {
+func (v *View) putChecked(key string, object any, with func(model.State) model.State) (store.Commit, error) {
+	if err := validWith(v.State(), with); err != nil {
 		return store.Commit{}, err
 	}
 	d := v.draft().exact(key).within(inNodes, inNetworks, inGateways, inPolicies, inRoutes, inPorts, inFlat)
@@ -36,9 +36,10 @@ func (v *View) putChecked(key string, object any, s model.State) (store.Commit, 
 // PutNode adds or changes a node.
 func (f *Fleet) PutNode(ctx context.Context, n model.Node) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
-		s := v.State()
-		s.Nodes = withElement(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
-		return v.putChecked(inNodes+n.Name, n, s)
+		return v.putChecked(inNodes+n.Name, n, func(s model.State) model.State {
+			s.Nodes = withElement(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
+			return s
+		})
 	})
 }
 
@@ -111,9 +112,10 @@ func (v *View) portsOn(node string) (all []model.Port) {
 // PutPolicy adds or changes a policy.
 func (f *Fleet) PutPolicy(ctx context.Context, p model.Policy) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
-		s := v.State()
-		s.Policies = withElement(s.Policies, p, func(o model.Policy) bool { return o.Name == p.Name })
-		return v.putChecked(inPolicies+p.Name, p, s)
+		return v.putChecked(inPolicies+p.Name, p, func(s model.State) model.State {
+			s.Policies = withElement(s.Policies, p, func(o model.Policy) bool { return o.Name == p.Name })
+			return s
+		})
 	})
 }
 
@@ -140,9 +142,10 @@ func (f *Fleet) DeletePolicy(ctx context.Context, name string) error {
 // PutGateway adds or changes a gateway.
 func (f *Fleet) PutGateway(ctx context.Context, g model.Gateway) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
-		s := v.State()
-		s.Gateways = withElement(s.Gateways, g, func(o model.Gateway) bool { return o.Name == g.Name })
-		return v.putChecked(inGateways+g.Name, g, s)
+		return v.putChecked(inGateways+g.Name, g, func(s model.State) model.State {
+			s.Gateways = withElement(s.Gateways, g, func(o model.Gateway) bool { return o.Name == g.Name })
+			return s
+		})
 	})
 }
 
@@ -166,9 +169,11 @@ func (f *Fleet) DeleteGateway(ctx context.Context, name string) error {
 // PutRoute adds or changes a static route.
 func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
 	return f.Change(ctx, func(v *View) (store.Commit, error) {
-		s := v.State()
-		s.Routes = withElement(s.Routes, r, func(o model.Route) bool { return o.Network == r.Network && o.Prefix == r.Prefix })
-		if err := valid(s); err != nil {
+		err := validWith(v.State(), func(s model.State) model.State {
+			s.Routes = withElement(s.Routes, r, func(o model.Route) bool { return o.Network == r.Network && o.Prefix == r.Prefix })
+			return s
+		})
+		if err != nil {
 			return store.Commit{}, err
 		}
 		d := v.draft().exact(routeKey(r), inNetworks+r.Network).within(inRoutes+r.Network+"/", inGateways)

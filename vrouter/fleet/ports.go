@@ -159,10 +159,13 @@ func (v *View) fits(p model.Port, replaced ...model.Port) error {
 	s.Ports = slices.DeleteFunc(s.Ports, func(o model.Port) bool {
 		return slices.ContainsFunc(replaced, func(r model.Port) bool { return r.Name == o.Name })
 	})
-	return valid(s)
+	return validWith(s, func(s model.State) model.State {
+		s.Ports = append(slices.Clip(s.Ports), p)
+		return s
+	})
 }
 
-// related returns the part of the state that can contradict a port: its network
+// related returns the part of the state, without the port, that can contradict a port: its network
 // with routes and gateways, the ports with the same MAC or addresses, the ports
 // that routes use, and one port of each node.
 func (v *View) related(p model.Port) model.State {
@@ -199,7 +202,6 @@ func (v *View) related(p model.Port) model.State {
 			nodes[o.Node] = true
 		}
 	}
-	s.Ports = append(s.Ports, p)
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		if n, ok := v.nodes[name]; ok {
 			s.Nodes = append(s.Nodes, n)

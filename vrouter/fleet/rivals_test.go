@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -151,4 +152,55 @@ func TestAStoreOfTheFirstSchemaIsUpgraded(t *testing.T) {
 	if got := state(t, f); len(got.Ports) != 0 {
 		t.Errorf("%+v", got.Ports)
 	}
+}
+
+// An invalid port that a node wrote does not stop the changes of others. A change that
+// is invalid itself is still refused.
+func TestAnInvalidPortDoesNotStopOtherChanges(t *testing.T) {
+	f := open(t)
+	apply(t, f, small())
+	add(t, f, port("x"))
+	bad := port("bad", "192.0.2.99") // outside the subnet
+	bad.Node, bad.MAC = "b", model.MAC{2, 0, 0, 0, 9, 9}
+	write(t, f, bad)
+	for what, err := range map[string]error{
+		"a node":   f.PutNode(ctx(t), model.Node{Name: "c", Underlay: addresses("192.0.2.3")}),
+		"a policy": f.PutPolicy(ctx(t), model.Policy{Name: "p"}),
+		"a route":  f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}}}),
+		"a network": func() error {
+			_, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.Policies = []string{"web"}; return nil })
+			return err
+		}(),
+		"a port": func() error { _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("y")}); return err }(),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"a node": f.PutNode(ctx(t), model.Node{Name: "d", Underlay: addresses("192.0.2.3")}),
+		"a network": func() error {
+			_, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.Subnets = prefixes("10.1.0.128/25"); return nil })
+			return err
+		}(),
+		"a port": func() error { _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("z", "10.9.0.1")}); return err }(),
+	} {
+		if !IsWhy(err, Invalid) {
+			t.Errorf("%s that is invalid: %v", what, err)
+		}
+	}
+	s := small()
+	s.Nodes = append(s.Nodes, model.Node{Name: "c", Underlay: addresses("192.0.2.3")})
+	apply(t, f, s)
+	s.Networks = nil
+	if err := f.Apply(ctx(t), s); !IsWhy(err, Exists) {
+		t.Errorf("a document without the ports' network: %v", err)
+	}
+}
+
+func addresses(all ...string) (list []netip.Addr) {
+	for _, a := range all {
+		list = append(list, netip.MustParseAddr(a))
+	}
+	return list
 }

@@ -1,0 +1,157 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// stale finds the ports that reserve addresses for endpoints that never came, such as
+// after a crash of the daemon. Docker tells the plugin nothing about them.
+type stale struct {
+	socket string // of the daemon
+	after  time.Duration
+	since  map[string]time.Time // when the plugin first saw a reservation, by port
+}
+
+// collect deletes stale reservations of this node until ctx ends.
+func (p *Plugin) collect(ctx context.Context) {
+	look := time.NewTicker(max(p.stale.after/10, 100*time.Millisecond))
+	defer look.Stop()
+	for told := ""; ; {
+		if err := p.collectOnce(ctx, time.Now()); err != nil && err.Error() != told && ctx.Err() == nil {
+			told = err.Error()
+			slog.Warn("cannot free the addresses that Docker no longer uses", "error", err)
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Plugin) collectOnce(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
+	defer cancel()
+	status, err := p.client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	ports, err := p.client.Ports(ctx, api.PortFilter{Node: status.Node, Origin: model.Docker})
+	if err != nil {
+		return err
+	}
+	since, old := map[string]time.Time{}, []model.Port{}
+	for _, port := range ports {
+		if port.Owner != reserved {
+			continue
+		}
+		since[port.Name] = now
+		if first, known := p.stale.since[port.Name]; known {
+			since[port.Name] = first
+		}
+		if now.Sub(since[port.Name]) >= p.stale.after {
+			old = append(old, port)
+		}
+	}
+	p.stale.since = since
+	if len(old) == 0 {
+		return nil
+	}
+	used, err := p.auxiliary(ctx)
+	if err != nil {
+		return err
+	}
+	for _, port := range old {
+		// A network of a swarm, or one that the daemon could not be asked about.
+		keeps, asked := used[port.Network]
+		if asked && keeps == nil || len(port.IPs) != 1 || keeps[port.IPs[0]] {
+			continue
+		}
+		if _, err := p.client.DeletePort(ctx, port.Name); err != nil && !api.IsNotFound(err) {
+			return err
+		}
+		slog.Info("freed an address that Docker no longer uses", "address", port.IPs[0], "network", port.Network)
+	}
+	return nil
+}
+
+// auxiliary returns the addresses that the docker networks of this host keep for
+// themselves (docker network create --aux-address), by virtual network. A virtual
+// network whose value is nil is unknown: a swarm's, or the daemon does not answer.
+// Without a docker network on this host a virtual network is not in the map.
+func (p *Plugin) auxiliary(ctx context.Context) (map[string]map[netip.Addr]bool, error) {
+	all := map[string]map[netip.Addr]bool{}
+	var unknown []string
+	for id, n := range p.kept.networks() {
+		if strings.HasPrefix(id, inSwarm("")) || p.scope == scopeGlobal {
+			unknown = append(unknown, n.Network.Name)
+			continue
+		}
+		addresses, err := p.stale.ask(ctx, id)
+		if err != nil {
+			unknown = append(unknown, n.Network.Name)
+			continue
+		}
+		if all[n.Network.Name] == nil {
+			all[n.Network.Name] = map[netip.Addr]bool{}
+		}
+		for _, a := range addresses {
+			all[n.Network.Name][a] = true
+		}
+	}
+	for _, name := range unknown {
+		all[name] = nil
+	}
+	return all, nil
+}
+
+// ask returns the auxiliary addresses of a docker network. A network that the daemon
+// does not know has none.
+func (s *stale) ask(ctx context.Context, id string) (all []netip.Addr, err error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
+	}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/networks/"+id, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the Docker daemon at %s: %w", s.socket, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusNotFound {
+		return nil, nil
+	}
+	var network struct {
+		IPAM struct {
+			Config []struct {
+				AuxiliaryAddresses map[string]netip.Addr
+			}
+		}
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask the Docker daemon at %s: %s", s.socket, answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&network); err != nil {
+		return nil, fmt.Errorf("ask the Docker daemon at %s: %w", s.socket, err)
+	}
+	for _, c := range network.IPAM.Config {
+		for _, a := range c.AuxiliaryAddresses {
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}

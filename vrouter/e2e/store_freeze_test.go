@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// freezeBed has red, with a port on each node, and another network, crowd, that something
+// is wrong with.
+func freezeBed(t *testing.T, config map[string]any) (b *bed, x, y *workload) {
+	t.Helper()
+	b = newBed(t, options{config: config})
+	first := b.nodes[0]
+	first.config["store"], first.config["store_listen"], first.config["store_insecure"] = "embedded", first.v4.String()+":2379", true
+	b.nodes[1].config["store"] = "etcd+insecure://" + first.v4.String()
+	delete(b.nodes[0].config, "limits")
+	t.Cleanup(b.down)
+	for _, n := range b.nodes {
+		n.start()
+	}
+	first.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	first.run("network", "create", "crowd", "--subnet", "10.2.0.0/16")
+	x, y = b.connected("x", "red", 0), b.connected("y", "red", 1)
+	b.connected("crowded", "crowd", 1)
+	soon(t, 5*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
+	return b, x, y
+}
+
+// works checks that red forwards on the second node, and that a change of it counts.
+func (b *bed) works(when string, x *workload, y *workload, added string) {
+	b.t.Helper()
+	for _, pair := range [][2]*workload{{x, y}, {y, x}} {
+		if err := datagram(pair[0], pair[1], 4, 64); err != nil {
+			b.t.Errorf("%s: %v", when, err)
+		}
+	}
+	z := b.connected(added, "red", 0)
+	soon(b.t, 5*time.Second, when+": a port that is added", func() error { return datagram(y, z, 4, 64) })
+}
+
+// A network that does not fit into a node's tables keeps what it has there. The
+// node's others change, also after a start.
+func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
+	b, x, y := freezeBed(t, map[string]any{"limits": map[string]int{"routes": 16}})
+	a, c := b.nodes[0], b.nodes[1]
+	for i := range 16 {
+		a.run("port", "add", "--network", "crowd", "--name", fmt.Sprintf("c%d", i), "--netns", b.name+"-x", "--interface", fmt.Sprintf("c%d", i))
+	}
+	soon(t, 10*time.Second, "the node says so", func() error { return mustContain(c.run("status"), `network "crowd" gets no new ports`) })
+	a.run("port", "delete", "c0") // makes room for one
+	b.works("with an overfull network", x, y, "z")
+	if _, err := c.try("port", "add", "--network", "crowd", "--netns", b.name+"-y", "--interface", "eth9"); err == nil || !strings.Contains(err.Error(), "limit") {
+		t.Errorf("one more on the node: %v", err)
+	}
+	c.kill(syscall.SIGKILL)
+	c.start()
+	if err := datagram(x, y, 4, 64); err != nil {
+		t.Errorf("after a start: %v", err)
+	}
+	a.run("port", "delete", "c1")
+	b.works("after a start", x, y, "z2")
+}
+
+// An object of the store that is not valid leaves out what depends on it alone.
+func TestAnInvalidObjectDoesNotStopTheOthers(t *testing.T) {
+	b, x, y := freezeBed(t, nil)
+	a, c := b.nodes[0], b.nodes[1]
+	address, err := store.ParseAddress("etcd+insecure://" + a.v4.String())
+	b.must(err)
+	s, err := store.OpenEtcd(address, store.TLS{}, func(ctx context.Context, to string) (conn net.Conn, err error) {
+		err = in(c.ns, func() (err error) { conn, err = new(net.Dialer).DialContext(ctx, "tcp", to); return err })
+		return conn, err
+	})
+	b.must(err)
+	t.Cleanup(func() { s.Close() })
+	port := `{"name": "bad", "network": "crowd", "node": "b", "mac": "02:00:00:00:00:99", "ips": ["192.0.2.77"]}`
+	_, err = s.Commit(context.Background(), store.Commit{Put: map[string][]byte{
+		"node-ports/b/crowd/bad":    []byte(port),
+		"routes/crowd/10.9.0.0/16":  []byte(`{"network": "crowd", "prefix": "10.9.0.0/16", "via": [{"port": "none"}]}`),
+		"routes/red/10.8.0.0/16":    []byte(`{"network": "red", "prefix": "10.8.0.0/16", "via": [{"port": "none"}, {"port": "y"}]}`),
+		"networks/odd":              []byte(`{"name": "odd", "id": 9000, "subnets": ["10.1.0.0/25"]}`),
+		"node-ports/b/odd/odd-port": []byte(strings.NewReplacer("bad", "odd-port", "crowd", "odd", "192.0.2.77", "10.1.0.9").Replace(port)),
+	}})
+	b.must(err)
+	soon(t, 10*time.Second, "the node says so", func() error { return mustContain(c.run("status"), `port "bad"`) })
+	b.works("with invalid objects", x, y, "z")
+	c.kill(syscall.SIGKILL)
+	c.start()
+	b.works("after a start", x, y, "z2")
+	if n := len(rows[model.Port](c, "port", "list")); n != 4 {
+		t.Errorf("%d ports on the node", n)
+	}
+}
+
+// Packets to addresses of a network that no port has do not leave it by its default
+// route.
+func TestAnUnusedAddressDoesNotFollowTheDefaultRoute(t *testing.T) {
+	b, x, _ := freezeBed(t, nil)
+	a, c := b.nodes[0], b.nodes[1]
+	a.run("route", "add", "red", "0.0.0.0/0", "--port", "y")
+	sent := func(to string) (n int) {
+		t.Helper()
+		count := func() (n int) {
+			for _, v := range rows[inspect.Vif](c, "vif", "list") {
+				if v.Port == "y" {
+					n = int(v.TxPackets)
+				}
+			}
+			return n
+		}
+		before := count()
+		x.command("ping", "-c", "3", "-i", "0.2", "-W", "1", to) // nothing answers
+		return count() - before
+	}
+	if n := sent("192.0.2.55"); n < 3 {
+		t.Fatalf("%d packets take the default route to its port, want 3", n)
+	}
+	if n := sent("10.1.0.77"); n != 0 {
+		t.Errorf("%d packets to an unused address take the default route", n)
+	}
+	if out := a.run("dropstats"); !strings.Contains(out, "discard") {
+		t.Errorf("they are not counted:\n%s", out)
+	}
+}
