@@ -189,7 +189,8 @@ func hasFile(sources map[string]string, name string) bool {
 	return false
 }
 
-// docs/security.md names exactly the tests in vrouter/e2e/attack*_test.go.
+// docs/security.md names every test in vrouter/e2e/attack*_test.go, and no test that
+// does not exist.
 func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
@@ -212,10 +213,12 @@ func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 			if !named[m[1]] {
 				t.Errorf("docs/security.md has no row for %s of %s", m[1], filepath.Base(file))
 			}
-			delete(named, m[1])
 		}
 	}
+	sources := strings.Join(slices.Collect(maps.Values(readSources(t, "../../vrouter"))), "\n")
 	for name := range named {
-		t.Errorf("docs/security.md names %s, but no vrouter/e2e/attack*_test.go has this test", name)
+		if !strings.Contains(sources, "\nfunc "+name+"(t *testing.T)") {
+			t.Errorf("docs/security.md names %s, but there is no such test", name)
+		}
 	}
 }

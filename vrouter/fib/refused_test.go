@@ -51,3 +51,30 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 		t.Errorf("%d destinations of broadcast with %d tunnels, want %d with 1", len(flood), tunnels, mostFlood)
 	}
 }
+
+// TestANetworkWithoutRoomLeavesTheOthers: an underlay that is too small for IPv6 stops
+// the networks that speak IPv6 alone.
+func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
+	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
+	s.Networks = append(s.Networks, model.Network{Name: "six", ID: 8, VNI: 8, Subnets: []netip.Prefix{prefix("fd00:8::/64")}})
+	s.Ports = append(s.Ports, model.Port{Name: "p6", Network: "six", Node: "a", MAC: model.MAC{2, 0, 0, 8, 0, 1}, IPs: addrs("fd00:8::5")})
+	s = s.WithDefaults()
+	facts := factsFor(s, "a", nil)
+	facts.MTU, facts.Partial = 1200, true
+	tables, _, err := Compile(s, "a", facts, &IDs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tables.Refused) != 1 || tables.Refused[0].Network != "six" {
+		t.Errorf("refused networks: %v, want only \"six\"", tables.Refused)
+	}
+	for _, v := range tables.Vifs {
+		if v.Name == "p6" && v.MTU != leastMTU6 || v.Name != "p6" && v.MTU >= 1200 {
+			t.Errorf("port %s has MTU %d", v.Name, v.MTU)
+		}
+	}
+	s.Networks, s.Ports = s.Networks[1:], s.Ports[2:]
+	if _, _, err := Compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "IPv6 needs 1280") {
+		t.Errorf("without another network: %v", err)
+	}
+}

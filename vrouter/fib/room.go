@@ -14,7 +14,7 @@ import (
 // fabric's MTU. So the MTU of a workload does not change when peers are added or
 // deleted.
 func (c *compiler) room() {
-	others := c.others()
+	others, small := c.others(), map[*network]error{}
 	for i := range c.state.Networks {
 		n := c.here[c.state.Networks[i].Name]
 		if n == nil {
@@ -22,8 +22,32 @@ func (c *compiler) room() {
 		}
 		least := c.leastRoom(n, others)
 		n.mtu = clampMTU(least.inner)
-		c.checkRoom(n, least)
+		if err := checkRoom(n, least); err != nil {
+			small[n] = err
+		}
 	}
+	for _, each := range c.state.Networks {
+		n := c.here[each.Name]
+		err := small[n]
+		if err == nil {
+			continue
+		}
+		if len(small) == len(c.here) { // the underlay is too small: nothing changes
+			c.errs = append(c.errs, err)
+			continue
+		}
+		// Below this MTU the kernel would remove the addresses of the workloads' devices.
+		n.mtu = clampMTU(leastMTU(n))
+		c.refuse(n, err)
+	}
+}
+
+// leastMTU is the smallest MTU that IP allows in a network.
+func leastMTU(n *network) int {
+	if n.speaks6() {
+		return leastMTU6
+	}
+	return leastMTU4
 }
 
 // space is the largest inner packet of a tunnel, in bytes.
@@ -92,20 +116,20 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) space {
 }
 
 // checkRoom refuses MTUs that are too small for IP.
-func (c *compiler) checkRoom(n *network, s space) {
-	least, family := leastMTU4, "IPv4"
+func checkRoom(n *network, s space) error {
+	least, family := leastMTU(n), "IPv4"
 	if n.speaks6() {
-		least, family = leastMTU6, "IPv6"
+		family = "IPv6"
 	}
 	if s.inner >= least {
-		return
+		return nil
 	}
 	headers := "the longest headers of this node's encapsulations"
 	if s.to != "" {
 		headers = fmt.Sprintf("the headers of %s to %s", s.encap, s.to)
 	}
-	c.refuse(n, fmt.Errorf("network %q: the underlay MTU of %d is too small: after %s, %d bytes remain for inner packets, but %s needs %d; raise the underlay's MTU to %d",
-		n.Name, s.outer, headers, s.inner, family, least, least+s.outer-s.inner))
+	return fmt.Errorf("network %q: the underlay MTU of %d is too small: after %s, %d bytes remain for inner packets, but %s needs %d; raise the underlay's MTU to %d",
+		n.Name, s.outer, headers, s.inner, family, least, least+s.outer-s.inner)
 }
 
 // VifMTU returns the MTU of a workload's device before other nodes are known, in
