@@ -61,6 +61,10 @@ func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 	s = s.WithDefaults()
 	facts := factsFor(s, "a", nil)
 	facts.MTU, facts.Partial = 1200, true
+	facts.Way = func(source, destination netip.Addr) ([]Path, int) {
+		paths, _ := direct(source, destination)
+		return paths, 1200
+	}
 	tables, _, err := Compile(s, "a", facts, &IDs{})
 	if err != nil {
 		t.Fatal(err)
