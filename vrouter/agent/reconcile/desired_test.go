@@ -10,11 +10,14 @@ import (
 )
 
 func TestPortsThatAreLeavingAreNotWanted(t *testing.T) {
-	s := model.State{Ports: []model.Port{{Name: "p", Node: "a", Attach: model.Attachment{Netns: "n"}}}}
-	other := s.Ports[0]
-	other.Name, other.MAC, other.IPs, other.Node = "q", model.MAC{2, 0, 0, 0, 0, 9}, []netip.Addr{other.IPs[0].Next()}, "b"
-	s.Ports = append(s.Ports, other)
-	s.Nodes = append(s.Nodes, model.Node{Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
+	s := model.State{
+		Nodes:    []model.Node{{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, {Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}},
+		Networks: []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}},
+		Ports: []model.Port{
+			{Name: "p", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2")}, Attach: model.Attachment{Netns: "n"}},
+			{Name: "q", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 0, 0, 2}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.3")}, Attach: model.Attachment{Netns: "n"}},
+		},
+	}
 	d := NewDesired("a", s, &fib.IDs{})
 	if own := d.Ports; len(own) != 1 || own[0].Name != "p" || own[0].Attach.Interface != model.DefaultInterface {
 		t.Errorf("the node's ports: %+v", own)
