@@ -140,9 +140,10 @@ func (f *Fleet) leave(ctx context.Context, node string) (revision int64, err err
 	return f.store.Commit(ctx, store.Commit{Delete: []string{inAlive + node}})
 }
 
-// Taken returns a *TakenError if another instance has the node's alive key.
+// Taken returns a *TakenError if another instance has the node's alive key and has not
+// stopped.
 func (f *Fleet) Taken(v *View, node, instance string) error {
-	if holder, there := v.alive[node]; there && holder.Instance != instance {
+	if holder, there := v.alive[node]; there && holder.Instance != instance && !holder.Stopped {
 		return &TakenError{node, holder, f.absence.ttl()}
 	}
 	return nil

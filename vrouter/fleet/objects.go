@@ -52,7 +52,7 @@ func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) err
 			if _, ok := v.nodes[name]; !ok {
 				return store.Commit{}, missing("node", "nodes", name, v.nodes)
 			}
-			if _, alive := v.alive[name]; alive {
+			if alive, there := v.alive[name]; there && !alive.Stopped {
 				return store.Commit{}, refuse(InUse, "delete node %q: its agent is running; run `vrouter remove` on the node first", name)
 			}
 			ports := v.portsOn(name)

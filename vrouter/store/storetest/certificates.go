@@ -21,6 +21,8 @@ type Certificates struct {
 	CA                    string
 	ServerCert, ServerKey string
 	ClientCert, ClientKey string
+	// Anonymous servers do not take a client's identity from its certificate.
+	Anonymous bool
 
 	dir    string
 	caKey  *ecdsa.PrivateKey

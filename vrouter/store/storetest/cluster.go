@@ -97,7 +97,10 @@ func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
 			"--heartbeat-interval", "100", "--election-timeout", "1000",
 		}
 		if tls != nil {
-			m.argv = append(m.argv, "--cert-file", tls.ServerCert, "--key-file", tls.ServerKey, "--trusted-ca-file", tls.CA, "--client-cert-auth")
+			m.argv = append(m.argv, "--cert-file", tls.ServerCert, "--key-file", tls.ServerKey, "--trusted-ca-file", tls.CA)
+			if !tls.Anonymous {
+				m.argv = append(m.argv, "--client-cert-auth")
+			}
 		}
 		c.StartMember(i)
 	}
