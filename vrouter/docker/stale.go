@@ -68,14 +68,10 @@ func (p *Plugin) collectOnce(ctx context.Context, now time.Time) error {
 	if len(old) == 0 {
 		return nil
 	}
-	used, err := p.auxiliary(ctx)
-	if err != nil {
-		return err
-	}
+	used := p.auxiliary(ctx)
 	for _, port := range old {
-		// A network of a swarm, or one that the daemon could not be asked about.
-		keeps, asked := used[port.Network]
-		if asked && keeps == nil || len(port.IPs) != 1 || keeps[port.IPs[0]] {
+		keeps, here := used[port.Network]
+		if here && keeps == nil || len(port.IPs) != 1 || keeps[port.IPs[0]] {
 			continue
 		}
 		if _, err := p.client.DeletePort(ctx, port.Name); err != nil && !api.IsNotFound(err) {
@@ -90,7 +86,7 @@ func (p *Plugin) collectOnce(ctx context.Context, now time.Time) error {
 // themselves (docker network create --aux-address), by virtual network. A virtual
 // network whose value is nil is unknown: a swarm's, or the daemon does not answer.
 // Without a docker network on this host a virtual network is not in the map.
-func (p *Plugin) auxiliary(ctx context.Context) (map[string]map[netip.Addr]bool, error) {
+func (p *Plugin) auxiliary(ctx context.Context) map[string]map[netip.Addr]bool {
 	all := map[string]map[netip.Addr]bool{}
 	var unknown []string
 	for id, n := range p.kept.networks() {
@@ -113,7 +109,7 @@ func (p *Plugin) auxiliary(ctx context.Context) (map[string]map[netip.Addr]bool,
 	for _, name := range unknown {
 		all[name] = nil
 	}
-	return all, nil
+	return all
 }
 
 // ask returns the auxiliary addresses of a docker network. A network that the daemon
