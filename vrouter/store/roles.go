@@ -119,7 +119,7 @@ func (e *Admin) SetRole(ctx context.Context, role string, ranges []Range) (chang
 }
 
 // SetUser gives a user a role. It adds the user if it is missing: without a
-// password, so that only a certificate proves who it is.
+// password, so that only a certificate identifies it.
 func (e *Admin) SetUser(ctx context.Context, user, role string) (changed bool, err error) {
 	got, err := e.client.UserGet(ctx, user)
 	switch {
@@ -184,7 +184,7 @@ func (e *Admin) RolesEnabled(ctx context.Context) (bool, error) {
 
 // EnableRoles makes etcd check the roles. self, the user of this client's
 // certificate, becomes an administrator. If etcd does not recognise the
-// certificate, nobody could turn the roles off again, so EnableRoles does that at
+// certificate, no client could turn the roles off again, so EnableRoles does that at
 // once.
 func (e *Admin) EnableRoles(ctx context.Context, self string) error {
 	if _, err := e.client.RoleAdd(ctx, RootUser); err != nil && !errors.Is(err, rpctypes.ErrRoleAlreadyExist) {

@@ -19,9 +19,9 @@ func clusterCertificates(t *testing.T) *storetest.Certificates {
 	return storetest.NewCertificates(t, addresses...)
 }
 
-// Roles of an etcd that does not recognise certificates would lock everybody out. So
+// Roles of an etcd that does not recognise certificates would lock all clients out. So
 // EnableRoles undoes its change.
-func TestRolesAreNotEnabledWhereNobodyCouldUseThem(t *testing.T) {
+func TestRolesAreNotEnabledWithoutCertificates(t *testing.T) {
 	t.Parallel()
 	files := clusterCertificates(t)
 	files.Anonymous = true
