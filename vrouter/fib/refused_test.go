@@ -24,7 +24,7 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 		model.Port{Name: "far", Network: "crowd", Node: "b", MAC: model.MAC{2, 0, 0, 2, 0, 1}},
 		model.Port{Name: "r", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 3, 0, 1}, IPs: addrs("10.2.0.5")},
 		model.Port{Name: "q", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 3, 0, 2}, IPs: addrs("10.2.0.6")})
-	s = s.WithDefaults()
+	s = withTunnels(s).WithDefaults()
 	facts := factsFor(s, "a", nil)
 	if _, _, err := Compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "at most 128 fit") {
 		t.Errorf("Compile without Partial: error %v, want the limit of broadcast", err)
@@ -58,11 +58,11 @@ func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
 	s.Networks = append(s.Networks, model.Network{Name: "six", ID: 8, VNI: 8, Subnets: []netip.Prefix{prefix("fd00:8::/64")}})
 	s.Ports = append(s.Ports, model.Port{Name: "p6", Network: "six", Node: "a", MAC: model.MAC{2, 0, 0, 8, 0, 1}, IPs: addrs("fd00:8::5")})
-	s = s.WithDefaults()
+	s = withTunnels(s).WithDefaults()
 	facts := factsFor(s, "a", nil)
 	facts.MTU, facts.Partial = 1200, true
 	facts.Way = func(source, destination netip.Addr) ([]Path, int) {
-		paths, _ := direct(source, destination)
+		paths, _ := onLink(source, destination)
 		return paths, 1200
 	}
 	tables, _, err := Compile(s, "a", facts, &IDs{})
