@@ -12,7 +12,7 @@ import (
 func decodeSettings(v vrouterNodeSettings) fib.Settings {
 	s := fib.Settings{
 		Strict: v.Flags&setStrict != 0, OneEncapsulation: v.Flags&setOneEncap != 0, VXLANPort: netOrder16(v.VxlanPort),
-		FlowIdle: v.FlowIdleS, FlowClosed: v.FlowClosedS,
+		FlowIdle: v.FlowIdleS, FlowUnanswered: v.FlowUnansweredS, FlowClosed: v.FlowClosedS,
 	}
 	for _, a := range v.Local4 {
 		if a != 0 {

@@ -99,7 +99,7 @@ func maskOf(bits int) (m [16]byte) {
 func encodeSettings(s fib.Settings) (v vrouterNodeSettings, err error) {
 	v.Flags = flagIf[uint32](s.Strict, setStrict) | flagIf[uint32](s.OneEncapsulation, setOneEncap)
 	v.VxlanPort, v.MplsUdpPort = netOrder16(s.VXLANPort), netOrder16(mplsUDPPort)
-	v.FlowIdleS, v.FlowClosedS = s.FlowIdle, s.FlowClosed
+	v.FlowIdleS, v.FlowUnansweredS, v.FlowClosedS = s.FlowIdle, s.FlowUnanswered, s.FlowClosed
 	n4, n6 := 0, 0
 	for _, a := range s.Local {
 		switch {

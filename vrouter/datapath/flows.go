@@ -83,9 +83,9 @@ func decodeFlow(v vrouterFlow, now uint64) Flow {
 }
 
 // ExpireFlows deletes the flows whose time is up by the node's settings, and the flows
-// of vifs that do not exist. There is a time limit for idle flows, and a shorter one for TCP
-// flows that are closed, reset or half open. It also sets the counts of flows for the quotas.
-// left is the number of flows that stay.
+// of vifs that do not exist. There is a time limit for idle flows, a shorter one for flows whose
+// other side never sent, and one for TCP flows that are closed, reset or half open. It also sets
+// the counts of flows for the quotas. left is the number of flows that stay.
 func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	now, err := monotonic()
 	if err != nil {
@@ -145,12 +145,22 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 // isForgotten is is_forgotten of bpf/flowstate.h: a limit of 0 seconds is none.
 func isForgotten(s *vrouterNodeSettings, protocol uint8, v *vrouterFlow, now uint64) bool {
 	limit := s.FlowIdleS
-	closed := v.Tcp&tcpRST != 0 || v.Tcp&(tcpFINOut|tcpFINIn) == tcpFINOut|tcpFINIn
-	if protocol == unix.IPPROTO_TCP && (closed || v.Tcp&tcpEstablished == 0) {
+	switch {
+	case protocol == unix.IPPROTO_TCP && (isClosed(v) || v.Tcp&tcpEstablished == 0):
 		limit = s.FlowClosedS
+	case protocol != unix.IPPROTO_TCP && v.Policy != 0 && !isAnswered(v):
+		limit = s.FlowUnansweredS
 	}
 	return limit != 0 && since(now, v.SeenNs) > time.Duration(limit)*time.Second
 }
+
+func isClosed(v *vrouterFlow) bool {
+	return v.Tcp&tcpRST != 0 || v.Tcp&(tcpFINOut|tcpFINIn) == tcpFINOut|tcpFINIn
+}
+
+// isAnswered reports whether the side that did not send the first packet has sent. Of flows
+// without a policy the programs see only one side.
+func isAnswered(v *vrouterFlow) bool { return v.Packets[1-v.Reply&1] != 0 }
 
 // removeFlow removes an entry that was last seen at a time; one that a packet
 // has renewed meanwhile returns to its place.

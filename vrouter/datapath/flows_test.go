@@ -11,37 +11,47 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const idle, closed = 100, 10
+	const idle, unanswered, closed = 100, 30, 10
+	udp := func(reply uint8, out, in uint64) vrouterFlow {
+		return vrouterFlow{Policy: 1, Reply: reply, Packets: [2]uint64{out, in}}
+	}
+	tcp := func(state uint8) vrouterFlow { return vrouterFlow{Policy: 1, Tcp: state} }
 	for _, c := range []struct {
 		name         string
 		idle, closed uint32
 		vif          uint32
 		protocol     uint8
-		tcp          uint8
+		flow         vrouterFlow
 		age          uint64
 		stays        bool
 	}{
-		{"UDP, young", idle, closed, 1, 17, 0, 50, true},
-		{"UDP, idle", idle, closed, 1, 17, 0, 150, false},
-		{"UDP without a limit", 0, closed, 1, 17, 0, 1500, true},
-		{"TCP, half open", idle, closed, 1, 6, tcpSYN, 50, false},
-		{"TCP, established", idle, closed, 1, 6, tcpSYN | tcpEstablished, 50, true},
-		{"TCP, closed", idle, closed, 1, 6, tcpSYN | tcpEstablished | tcpFINIn | tcpFINOut, 50, false},
-		{"TCP, closed on one side", idle, closed, 1, 6, tcpSYN | tcpEstablished | tcpFINIn, 50, true},
-		{"TCP, reset", idle, closed, 1, 6, tcpSYN | tcpEstablished | tcpRST, 50, false},
-		{"TCP, closed, no limit for it", idle, 0, 1, 6, tcpRST, 150, true},
-		{"TCP, reset, no limit when idle", 0, closed, 1, 6, tcpRST, 50, false},
-		{"of a vif that is gone", 0, 0, 9, 17, 0, 1, false},
+		{"UDP, young", idle, closed, 1, 17, udp(0, 1, 1), 50, true},
+		{"UDP, idle", idle, closed, 1, 17, udp(0, 1, 1), 150, false},
+		{"UDP without a limit", 0, closed, 1, 17, udp(0, 1, 1), 1500, true},
+		{"UDP, unanswered and young", idle, closed, 1, 17, udp(0, 9, 0), 20, true},
+		{"UDP, unanswered", idle, closed, 1, 17, udp(0, 9, 0), 50, false},
+		{"UDP, unanswered by the workload", idle, closed, 1, 17, udp(1, 0, 9), 50, false},
+		{"UDP, answered by the workload", idle, closed, 1, 17, udp(1, 1, 9), 50, true},
+		{"UDP of a vif without a policy, where answers are not seen", idle, closed, 1, 17, vrouterFlow{Packets: [2]uint64{1, 0}}, 50, true},
+		{"TCP, half open", idle, closed, 1, 6, tcp(tcpSYN), 50, false},
+		{"TCP, established", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished), 50, true},
+		{"TCP, closed", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished | tcpFINIn | tcpFINOut), 50, false},
+		{"TCP, closed on one side", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished | tcpFINIn), 50, true},
+		{"TCP, reset", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished | tcpRST), 50, false},
+		{"TCP, closed, no limit for it", idle, 0, 1, 6, tcp(tcpRST), 150, true},
+		{"TCP, reset, no limit when idle", 0, closed, 1, 6, tcp(tcpRST), 50, false},
+		{"of a vif that is gone", 0, 0, 9, 17, udp(0, 1, 1), 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := open(t, Options{Pins: pins(t)})
 			want := scene(7, 8, 9, model.MPLSoUDP, false)
-			want.Settings.FlowIdle, want.Settings.FlowClosed = c.idle, c.closed
+			want.Settings.FlowIdle, want.Settings.FlowUnanswered, want.Settings.FlowClosed = c.idle, unanswered, c.closed
 			if _, err := d.Apply(want); err != nil {
 				t.Fatal(err)
 			}
 			key := vrouterFlowKey{Vif: c.vif, Protocol: c.protocol, LocalPort: 80}
-			if err := d.maps.Flows.Put(&key, &vrouterFlow{SeenNs: now - min(now, c.age*1e9), Tcp: c.tcp}); err != nil {
+			c.flow.SeenNs = now - min(now, c.age*1e9)
+			if err := d.maps.Flows.Put(&key, &c.flow); err != nil {
 				t.Fatal(err)
 			}
 			n, left, err := d.ExpireFlows()

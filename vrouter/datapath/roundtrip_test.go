@@ -103,7 +103,7 @@ func (s source) policy() fib.Policy {
 }
 
 func (s source) settings() fib.Settings {
-	f := fib.Settings{Strict: s.bool(), VXLANPort: uint16(s.IntN(1 << 16)), FlowIdle: s.Uint32(), FlowClosed: s.Uint32()}
+	f := fib.Settings{Strict: s.bool(), VXLANPort: uint16(s.IntN(1 << 16)), FlowIdle: s.Uint32(), FlowUnanswered: s.Uint32(), FlowClosed: s.Uint32()}
 	for _, v6 := range []bool{false, true} {
 		for range s.IntN(maxLocal + 1) {
 			f.Local = append(f.Local, s.addr(v6))

@@ -176,14 +176,15 @@ type vrouterNexthop struct {
 }
 
 type vrouterNodeSettings struct {
-	_           structs.HostLayout
-	Flags       uint32
-	VxlanPort   uint16
-	MplsUdpPort uint16
-	Local4      [4]uint32
-	Local6      [4]vrouterAddress
-	FlowIdleS   uint32
-	FlowClosedS uint32
+	_               structs.HostLayout
+	Flags           uint32
+	VxlanPort       uint16
+	MplsUdpPort     uint16
+	Local4          [4]uint32
+	Local6          [4]vrouterAddress
+	FlowIdleS       uint32
+	FlowClosedS     uint32
+	FlowUnansweredS uint32
 }
 
 type vrouterOutcomeCounters struct {

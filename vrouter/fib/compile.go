@@ -203,7 +203,7 @@ func (c *compiler) limits() {
 func (c *compiler) settings() {
 	c.t.Settings = Settings{
 		Strict: !c.state.Settings.AnySource, VXLANPort: c.state.Settings.VXLANPort,
-		Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), FlowIdle: c.facts.FlowIdle, FlowClosed: c.facts.FlowClosed,
+		Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), FlowIdle: c.facts.FlowIdle, FlowUnanswered: c.facts.FlowUnanswered, FlowClosed: c.facts.FlowClosed,
 	}
 }
 

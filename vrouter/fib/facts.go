@@ -20,9 +20,10 @@ type Facts struct {
 	// Partial: the error of a single network is added to Tables.Refused, so that
 	// the other networks work. Otherwise Compile returns that error.
 	Partial bool
-	// FlowIdle and FlowClosed are seconds until an idle flow, and a closed or
-	// half-open one, is forgotten; 0: the defaults below.
-	FlowIdle, FlowClosed uint32
+	// FlowIdle, FlowUnanswered and FlowClosed are seconds until a flow is forgotten: an
+	// idle one, one whose other side never sent, and a closed or half-open TCP one.
+	// 0: the defaults below.
+	FlowIdle, FlowUnanswered, FlowClosed uint32
 }
 
 // Link is the state of the way to another node's underlay address for direct.
@@ -44,9 +45,10 @@ type PortFact struct {
 
 // Values for zero fields of Facts.
 const (
-	defaultMTU        = 1500
-	DefaultFlowIdle   = 180
-	DefaultFlowClosed = 10
+	defaultMTU            = 1500
+	DefaultFlowIdle       = 180
+	DefaultFlowUnanswered = 30
+	DefaultFlowClosed     = 10
 )
 
 func (f Facts) withDefaults() Facts {
@@ -55,6 +57,9 @@ func (f Facts) withDefaults() Facts {
 	}
 	if f.FlowIdle == 0 {
 		f.FlowIdle = DefaultFlowIdle
+	}
+	if f.FlowUnanswered == 0 {
+		f.FlowUnanswered = DefaultFlowUnanswered
 	}
 	if f.FlowClosed == 0 {
 		f.FlowClosed = DefaultFlowClosed

@@ -39,6 +39,7 @@ type Settings struct {
 	VXLANPort        uint16
 	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
 	FlowIdle         uint32       // seconds
+	FlowUnanswered   uint32       // seconds
 	FlowClosed       uint32       // seconds
 }
 

@@ -42,6 +42,7 @@ type Config struct {
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
 	FlowIdle       time.Duration         `yaml:"flow_idle"`       // timeout of idle flows; default 3m
+	FlowUnanswered time.Duration         `yaml:"flow_unanswered"` // timeout of flows other than TCP whose other side never sent; default 30s
 	FlowClosed     time.Duration         `yaml:"flow_closed"`     // timeout of closed or half-open TCP flows; default 10s
 }
 
@@ -76,19 +77,20 @@ const (
 
 // Defaults and limits of Config.
 const (
-	defaultRunDir     = "/run/vrouter"
-	defaultStateDir   = "/var/lib/vrouter"
-	defaultRepair     = 5 * time.Second
-	defaultFlowIdle   = 3 * time.Minute
-	defaultFlowClosed = 10 * time.Second
-	minRepair         = 100 * time.Millisecond
-	minLease          = 2 * time.Second
-	maxLease          = 24 * time.Hour
-	minFlowTime       = time.Second
-	maxFlowTime       = 7 * 24 * time.Hour
-	maxConfigBytes    = 1 << 20
-	maxSocketPath     = 107 // sizeof(sockaddr_un.sun_path) − 1, unix(7)
-	maxNodeName       = 63
+	defaultRunDir         = "/run/vrouter"
+	defaultStateDir       = "/var/lib/vrouter"
+	defaultRepair         = 5 * time.Second
+	defaultFlowIdle       = 3 * time.Minute
+	defaultFlowUnanswered = 30 * time.Second
+	defaultFlowClosed     = 10 * time.Second
+	minRepair             = 100 * time.Millisecond
+	minLease              = 2 * time.Second
+	maxLease              = 24 * time.Hour
+	minFlowTime           = time.Second
+	maxFlowTime           = 7 * 24 * time.Hour
+	maxConfigBytes        = 1 << 20
+	maxSocketPath         = 107 // sizeof(sockaddr_un.sun_path) − 1, unix(7)
+	maxNodeName           = 63
 )
 
 // Load reads a node's configuration. Paths in it are relative to the file's
@@ -162,6 +164,7 @@ func (c Config) WithDefaults() Config {
 	span(&c.RepairInterval, defaultRepair)
 	span(&c.Lease, fleet.DefaultLease)
 	span(&c.FlowIdle, defaultFlowIdle)
+	span(&c.FlowUnanswered, defaultFlowUnanswered)
 	span(&c.FlowClosed, defaultFlowClosed)
 	return c
 }
@@ -204,7 +207,7 @@ func (c Config) Validate() error {
 	for _, s := range []struct {
 		name  string
 		value time.Duration
-	}{{"flow_idle", c.FlowIdle}, {"flow_closed", c.FlowClosed}} {
+	}{{"flow_idle", c.FlowIdle}, {"flow_unanswered", c.FlowUnanswered}, {"flow_closed", c.FlowClosed}} {
 		if s.value < minFlowTime || s.value > maxFlowTime {
 			fail("%s: %v is not within %v … %v; write a time with its unit, such as 30s", s.name, s.value, minFlowTime, maxFlowTime)
 		}

@@ -17,7 +17,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	}
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
-		XDP: Auto, TCX: Auto, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, FlowIdle: 3 * time.Minute, FlowClosed: 10 * time.Second,
+		XDP: Auto, TCX: Auto, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -40,6 +40,7 @@ tcx: "off"
 metrics: 127.0.0.1:9464
 repair_interval: 250ms
 flow_idle: 30s
+flow_unanswered: 3s
 flow_closed: 2s
 `
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -52,7 +53,7 @@ flow_closed: 2s
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17},
-		XDP: Off, TCX: Off, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowClosed: 2 * time.Second,
+		XDP: Off, TCX: Off, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -72,6 +73,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a\nrepair_interval: 1ms":       "repair_interval: 1ms is less than 100ms",
 		"node: a\nflow_idle: 10ms":            "flow_idle: 10ms is not within",
 		"node: a\nflow_closed: 200h":          "flow_closed: 200h0m0s is not within",
+		"node: a\nflow_unanswered: 5ms":       "flow_unanswered: 5ms is not within",
 		"node: a\nmetrics: \":9464\"":         `metrics: ":9464" has no IP address`,
 		"node: a\nmetrics: there":             `metrics: "there" is not host:port`,
 		"node: a\nlimits: {routes: -1}":       "routes",

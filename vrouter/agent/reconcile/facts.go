@@ -76,13 +76,13 @@ func (f *facts) sameWays(older facts) bool {
 // compile derives the tables of a desired state. If the state is empty, the tables
 // forward nothing. partial sets fib.Facts.Partial.
 func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, partial bool) (fib.Tables, []string, error) {
-	idle, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowClosed/time.Second)
+	idle, unanswered, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowUnanswered/time.Second), uint32(c.FlowClosed/time.Second)
 	f.ways = map[pair]netdev.Way{}
 	if want.isEmpty() {
-		return fib.Tables{Settings: fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowClosed: closed}}, nil, nil
+		return fib.Tables{Settings: fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}}, nil, nil
 	}
 	t, warnings, err := fib.Compile(want.State, want.Node, fib.Facts{
-		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowClosed: closed, Partial: partial,
+		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed, Partial: partial,
 		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 			w := f.way(source, destination)
 			return w.Paths, w.MTU

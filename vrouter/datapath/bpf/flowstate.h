@@ -23,9 +23,24 @@ static __always_inline int is_closed(const struct flow *f)
 	return f->tcp & FLOW_TCP_RST || (f->tcp & FLOW_TCP_FINS) == FLOW_TCP_FINS;
 }
 
-/* An entry that was idle for too long is as good as none, also before the
- * agent has removed it. A limit of 0 seconds is none. */
-static __always_inline int is_forgotten(const struct flow *f, __u8 protocol, __u64 now)
+/* The other side has sent a packet, or the entry does not show it: on a vif without
+ * policy (own_flow()) only packets of the workload are counted. */
+static __always_inline int is_answered(const struct flow *f)
+{
+	return !f->policy || (f->reply ? f->packets[0] : f->packets[1]);
+}
+
+/* Returns the seconds after which an idle flow is forgotten; 0: never. */
+static __always_inline __u32 timeout_of(const struct node_settings *s, const struct flow *f, __u8 protocol)
+{
+	if (protocol == IPPROTO_TCP)
+		return f->tcp & FLOW_TCP_ESTABLISHED && !is_closed(f) ? s->flow_idle_s : s->flow_closed_s;
+	return is_answered(f) ? s->flow_idle_s : s->flow_unanswered_s;
+}
+
+/* Programs ignore an entry that was idle for too long, also before the agent has
+ * removed it. Not inlined, because admit() has little stack left. */
+static __noinline int is_forgotten(const struct flow *f, __u8 protocol, __u64 now)
 {
 	__u32 zero = 0;
 	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
@@ -33,8 +48,7 @@ static __always_inline int is_forgotten(const struct flow *f, __u8 protocol, __u
 
 	if (!s)
 		return 0;
-	limit = protocol == IPPROTO_TCP && (!(f->tcp & FLOW_TCP_ESTABLISHED) || is_closed(f)) ?
-		s->flow_closed_s : s->flow_idle_s;
+	limit = timeout_of(s, f, protocol);
 	return limit && now > seen && now - seen > limit * NSEC_PER_SEC;
 }
 

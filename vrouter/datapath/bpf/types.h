@@ -190,6 +190,7 @@ struct node_settings {
 	struct address local6[MAX_LOCAL];  /* ::: unused */
 	__u32 flow_idle_s;                 /* an idle flow is forgotten after */
 	__u32 flow_closed_s;               /* a closed or half-open TCP flow after */
+	__u32 flow_unanswered_s;           /* a flow other than TCP whose other side never sent after */
 };
 
 /* remotes: struct address -> struct remote. Who may send overlay packets. */

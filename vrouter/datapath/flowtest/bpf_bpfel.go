@@ -207,14 +207,15 @@ type bpfNexthop struct {
 }
 
 type bpfNodeSettings struct {
-	_           structs.HostLayout
-	Flags       uint32
-	VxlanPort   uint16
-	MplsUdpPort uint16
-	Local4      [4]uint32
-	Local6      [4]bpfAddress
-	FlowIdleS   uint32
-	FlowClosedS uint32
+	_               structs.HostLayout
+	Flags           uint32
+	VxlanPort       uint16
+	MplsUdpPort     uint16
+	Local4          [4]uint32
+	Local6          [4]bpfAddress
+	FlowIdleS       uint32
+	FlowClosedS     uint32
+	FlowUnansweredS uint32
 }
 
 type bpfOutcomeCounters struct {

@@ -41,8 +41,9 @@ const (
 )
 
 const (
-	idleSeconds   = 100
-	closedSeconds = 10
+	idleSeconds       = 100
+	unansweredSeconds = 30
+	closedSeconds     = 10
 )
 
 // Verdicts of admit.
@@ -100,7 +101,7 @@ func load(t testing.TB, change ...func(*ebpf.CollectionSpec)) *harness {
 			c.Close()
 		}
 	})
-	h.put(h.Settings, uint32(0), bpfNodeSettings{FlowIdleS: idleSeconds, FlowClosedS: closedSeconds})
+	h.put(h.Settings, uint32(0), bpfNodeSettings{FlowIdleS: idleSeconds, FlowUnansweredS: unansweredSeconds, FlowClosedS: closedSeconds})
 	h.put(h.Vifs, uint32(vifKey), bpfVif{Id: vifID, Vrf: 7, Flags: vifPolicy})
 	return h
 }

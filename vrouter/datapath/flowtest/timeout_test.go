@@ -7,8 +7,10 @@ func TestAnIdleFlowIsForgotten(t *testing.T) {
 	h.apply(outOnly)
 	k := flowKey(17, local4, remote4)
 	h.expect("out", admitted, fromWorkload, udp(local4, remote4, 1))
-	h.age(k, idleSeconds-2)
+	h.age(k, unansweredSeconds-2)
 	h.expect("reply within the time", admitted, toWorkload, udp(remote4, local4, 1))
+	h.age(k, idleSeconds-2)
+	h.expect("another reply within the time", admitted, toWorkload, udp(remote4, local4, 1))
 	h.age(k, idleSeconds+2)
 	h.expect("reply after it", denied, toWorkload, udp(remote4, local4, 1))
 	h.expect("the workload asks anew", admitted, fromWorkload, udp(local4, remote4, 1))
@@ -21,6 +23,41 @@ func TestAnIdleFlowIsForgotten(t *testing.T) {
 	}
 	if n := h.count(h.Flows); n != 1 {
 		t.Errorf("%d flows, want 1", n)
+	}
+}
+
+func TestAnUnansweredFlowIsForgottenSoon(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		first      direction
+		ask, reply []byte
+		key        bpfFlowKey
+	}{
+		{"UDP from the workload", fromWorkload, udp(local4, remote4, 1), udp(remote4, local4, 1), flowKey(17, local4, remote4)},
+		{"UDP to the workload", toWorkload, udp(remote6, local6, 1), udp(local6, remote6, 1), flowKey(17, local6, remote6)},
+		{"ping", fromWorkload, icmp(local4.Addr(), remote4.Addr(), 8, 9), icmp(remote4.Addr(), local4.Addr(), 0, 9), flowKey(1, withPort(local4, 9), withPort(remote4, 0))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := load(t)
+			h.apply(policy{generation: 1, allowIn: true, allowOut: true})
+			h.expect("first", admitted, c.first, c.ask)
+			h.expect("again", admitted, c.first, c.ask)
+			h.age(c.key, unansweredSeconds+2)
+			h.expect("after the time", admitted, c.first, c.ask)
+			side := 0
+			if c.first == toWorkload {
+				side = 1
+			}
+			if f := h.flow(c.key); f.Packets[side] != 1 || f.Packets[1-side] != 0 {
+				t.Errorf("packets %v, want a new flow of one packet", f.Packets)
+			}
+			h.expect("answer", admitted, 1-c.first, c.reply)
+			h.age(c.key, unansweredSeconds+2)
+			h.expect("an answered flow after that time", admitted, c.first, c.ask)
+			if f := h.flow(c.key); f.Packets[side] != 2 || f.Packets[1-side] != 1 {
+				t.Errorf("packets %v, want the answered flow's", f.Packets)
+			}
+		})
 	}
 }
 
