@@ -18,9 +18,10 @@ import (
 
 // Times of the loop.
 const (
-	burstWait       = 5 * time.Millisecond // wait after an event, to handle a burst in one pass
-	eventsShare     = 4                    // passes after kernel events use at most 1/4 of a CPU
-	shutdownTimeout = 5 * time.Second      // for requests in flight
+	burstWait       = 5 * time.Millisecond   // wait after an event, to handle a burst in one pass
+	quotaWait       = 250 * time.Millisecond // interval of checks whether a port is near its quota of flows
+	eventsShare     = 4                      // passes after kernel events use at most 1/4 of a CPU
+	shutdownTimeout = 5 * time.Second        // for requests in flight
 )
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
@@ -68,7 +69,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State) error
 // loop handles requests, store changes, kernel events and timers, one after another.
 // It returns an error if the store reports that the agent must stop.
 func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *server) (why error) {
-	drift := time.NewTimer(a.reconciler.NextPass())
+	drift, quota := time.NewTimer(a.reconciler.NextPass()), time.NewTimer(quotaWait)
 	var burst <-chan time.Time // nil: no event is pending
 	done := ctx.Done()
 	closedAlready := make(chan struct{})
@@ -110,6 +111,9 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *serve
 		case <-burst:
 			burst = nil
 			a.reconciler.Pass(reconcile.Noticing)
+		case <-quota.C:
+			quota.Reset(a.relieveFlows())
+			continue
 		case <-drift.C:
 			a.reconciler.Pass(reconcile.Looking)
 			a.expireFlows()
@@ -119,19 +123,38 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *serve
 	}
 }
 
-func (a *agent) expireFlows() {
+// relieveFlows deletes flows of ports that are near their quotas. It returns the time until
+// the next check: long if no flow can be deleted, because each check reads the whole table.
+func (a *agent) relieveFlows() time.Duration {
 	if a.removed {
-		return
+		return a.config.RepairInterval
+	}
+	start := time.Now()
+	near, err := a.reconciler.Plane().NearQuota()
+	if err != nil {
+		a.log.Error("cannot read the numbers of flows", "error", err)
+	}
+	if near && a.expireFlows() == 0 {
+		return max(quotaWait, a.config.RepairInterval)
+	}
+	return max(quotaWait, eventsShare*time.Since(start))
+}
+
+// expireFlows returns the number of flows that it has deleted.
+func (a *agent) expireFlows() int {
+	if a.removed {
+		return 0
 	}
 	n, left, err := a.reconciler.Plane().ExpireFlows()
 	if err != nil {
 		a.log.Error("cannot delete idle flows", "error", err)
-		return
+		return 0
 	}
 	a.flowCount.Store(int64(left))
 	if n > 0 {
 		a.log.Debug("deleted idle flows", "flows", n)
 	}
+	return n
 }
 
 // freeMemory returns memory to the system after a change of the desired state. Such a

@@ -84,8 +84,9 @@ func decodeFlow(v vrouterFlow, now uint64) Flow {
 
 // ExpireFlows deletes the flows whose time is up by the node's settings, and the flows
 // of vifs that do not exist. There is a time limit for idle flows, a shorter one for flows whose
-// other side never sent, and one for TCP flows that are closed, reset or half open. It also sets
-// the counts of flows for the quotas. left is the number of flows that stay.
+// other side never sent, and one for TCP flows that are closed, reset or half open. If a port is
+// near its quota, its oldest unanswered or closed flows are deleted too. ExpireFlows also sets the
+// counts of flows for the quotas. left is the number of flows that stay.
 func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	now, err := monotonic()
 	if err != nil {
@@ -95,40 +96,51 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	if err := d.maps.Settings.Lookup(uint32(0), &s); err != nil {
 		return 0, 0, fmt.Errorf("read the node's settings: %w", err)
 	}
-	counts, err := d.beginCount()
-	if err != nil {
-		return 0, 0, err
-	}
-	var keys []vrouterFlowKey
-	var seen []uint64
 	before, err := d.vifVRFs()
 	if err != nil {
 		return 0, 0, err
 	}
+	crowded, err := d.crowdedVifs(before)
+	if err != nil {
+		return 0, 0, err
+	}
+	counts, err := d.beginCount()
+	if err != nil {
+		return 0, 0, err
+	}
+	var expired []seenFlow
+	evicted := newEviction(crowded)
 	t := table[vrouterFlowKey, vrouterFlow]{"flows", d.maps.Flows, false}
 	var orphans []vrouterFlowKey
 	err = t.each(func(k vrouterFlowKey, v vrouterFlow) {
 		vrf, exists := before[k.Vif]
 		switch {
 		case isForgotten(&s, k.Protocol, &v, now):
-			keys, seen = append(keys, k), append(seen, v.SeenNs)
+			expired = append(expired, seenFlow{k, v.SeenNs})
 		case !exists:
 			orphans = append(orphans, k)
+		default:
+			evicted.add(k, &v)
 		}
 		counts.add(k.Vif, vrf, 1)
 	})
 	if err != nil {
 		return 0, 0, err
 	}
-	for i, k := range keys {
-		gone, err := d.removeFlow(k, seen[i])
+	for _, f := range expired {
+		gone, err := d.removeFlow(f.key, f.seen)
 		if err != nil {
 			return removed, 0, err
 		}
 		if gone {
 			removed++
-			counts.add(k.Vif, before[k.Vif], -1)
+			counts.add(f.key.Vif, before[f.key.Vif], -1)
 		}
+	}
+	n, err := evicted.run(d, counts, before)
+	removed += n
+	if err != nil {
+		return removed, 0, err
 	}
 	// A vif may have come, and begun flows, while they were read.
 	after, err := d.vifVRFs()

@@ -2,9 +2,67 @@ package datapath
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 )
+
+// usage is the number of flows of a port, of its network and of the whole table.
+type usage struct{ port, network, all, limit int64 }
+
+// isCrowded reports whether a port has more than 4/5 of the flows that bpf/quota.h allows.
+func (u usage) isCrowded() bool { return 5*u.port > 4*(u.limit-u.all-u.network) }
+
+// NearQuota reports whether a port has more than 4/5 of the flows that its quota allows.
+// It is cheap where few flows are in the table.
+func (d *Datapath) NearQuota() (bool, error) {
+	var begun, ended uint32
+	if err := errors.Join(d.maps.VrfFlowsBegun.Lookup(uint32(0), &begun), d.maps.VrfFlowsEnded.Lookup(uint32(0), &ended)); err != nil {
+		return false, fmt.Errorf("read the number of flows: %w", err)
+	}
+	all, limit := int64(int32(begun-ended)), int64(d.options.Limits.Flows)
+	if !(usage{all, all, all, limit}).isCrowded() {
+		return false, nil // not even one port with all flows is
+	}
+	vrfs, err := d.vifVRFs()
+	if err != nil {
+		return false, err
+	}
+	crowded, err := d.crowdedVifs(vrfs)
+	return len(crowded) > 0, err
+}
+
+// crowdedVifs returns the vifs that have more than 4/5 of the flows that their quotas allow.
+// vrfs: vif id → VRF.
+func (d *Datapath) crowdedVifs(vrfs map[uint32]uint32) (map[uint32]bool, error) {
+	c, err := d.beginCount()
+	if err != nil {
+		return nil, err
+	}
+	subtract := func(from map[uint32]uint32) func(uint32, uint32) {
+		return func(id, n uint32) { from[id] -= n }
+	}
+	err = errors.Join(
+		table[uint32, uint32]{"vif_flows_ended", d.maps.VifFlowsEnded, true}.each(subtract(c.vifsBegun)),
+		table[uint32, uint32]{"vrf_flows_ended", d.maps.VrfFlowsEnded, true}.each(subtract(c.vrfsBegun)),
+	)
+	if err != nil {
+		return nil, err
+	}
+	for vif, n := range c.vifsBegun {
+		c.vifs[vif] = int32(n)
+	}
+	for vrf, n := range c.vrfsBegun {
+		c.vrfs[vrf] = int32(n)
+	}
+	crowded := map[uint32]bool{}
+	for vif, vrf := range vrfs {
+		if c.usage(vif, vrf, d.options.Limits.Flows).isCrowded() {
+			crowded[vif] = true
+		}
+	}
+	return crowded, nil
+}
 
 // flowCounts counts flows for the quotas of bpf/quota.h: by vif, and by VRF with the
 // whole table under VRF 0.
@@ -33,6 +91,10 @@ func (c *flowCounts) add(vif, vrf uint32, n int32) {
 	if vrf != 0 {
 		c.vrfs[vrf] += n
 	}
+}
+
+func (c *flowCounts) usage(vif, vrf, limit uint32) usage {
+	return usage{int64(c.vifs[vif]), int64(c.vrfs[vrf]), int64(c.vrfs[0]), int64(limit)}
 }
 
 // end writes how many flows have ended: those that had begun and are not in the table.

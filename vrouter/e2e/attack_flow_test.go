@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"windtunnel/vrouter/model"
 )
@@ -32,5 +36,65 @@ func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 		if err := transfer(u, v, 4, 1<<10); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestAPortThatFloodedOpensConnectionsAgain: a workload sends a datagram to each of 45,000
+// ports, more than its quota of flows. A second after that it must open a connection. A
+// connection of another network must never fail, not even during the flood.
+func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
+	const flows, datagrams = 60_000, 45_000
+	b := newBed(t, options{config: map[string]any{"limits": map[string]any{"flows": flows}}})
+	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
+	b.state.Policies = []model.Policy{open}
+	for i, name := range []string{"red", "blue"} {
+		b.state.Networks = append(b.state.Networks, model.Network{Name: name, ID: uint32(i + 1), Tenant: name, Policies: []string{"open"}, Subnets: subnets("10.1.0.0/16")})
+	}
+	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
+	u, v := b.workload("u", "blue", 0, "10.1.0.10"), b.workload("v", "blue", 1, "10.1.0.11")
+	b.up()
+	var over atomic.Bool
+	blue := make(chan error, 1)
+	go func() {
+		for n := 0; !over.Load(); n++ {
+			if err := transfer(u, v, 4, 1<<10); err != nil {
+				blue <- fmt.Errorf("transfer %d: %w", n, err)
+				return
+			}
+		}
+		blue <- nil
+	}()
+	l, err := y.listen(4)
+	b.must(err)
+	defer l.Close()
+	b.must(in(x.ns, func() error {
+		c, err := net.ListenPacket("udp4", "10.1.0.10:0")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for port := range datagrams {
+			c.WriteTo([]byte("hello"), &net.UDPAddr{IP: y.ip(4).AsSlice(), Port: 10_000 + port}) // an error is of an earlier datagram
+		}
+		return nil
+	}))
+	end := time.Now()
+	if b.nodes[0].drops()["flow_quota"] == 0 {
+		t.Error("the flood did not reach the quota")
+	}
+	for {
+		c, err := x.dialFor("tcp", l.Addr().String(), 100*time.Millisecond)
+		if err == nil {
+			c.Close()
+			break
+		}
+		if time.Since(end) > time.Second {
+			t.Fatalf("no connection %v after the flood: %v", time.Since(end), err)
+		}
+	}
+	t.Logf("a connection %v after the flood", time.Since(end))
+	over.Store(true)
+	if err := <-blue; err != nil {
+		t.Errorf("the other network: %v", err)
 	}
 }

@@ -26,9 +26,14 @@ func (w *workload) listen(version int) (net.Listener, error) {
 
 // dial connects from the workload.
 func (w *workload) dial(network, addr string) (net.Conn, error) {
+	return w.dialFor(network, addr, 5*time.Second)
+}
+
+// dialFor connects from the workload, within a time.
+func (w *workload) dialFor(network, addr string, limit time.Duration) (net.Conn, error) {
 	var c net.Conn
 	err := in(w.ns, func() (err error) {
-		c, err = (&net.Dialer{Timeout: 5 * time.Second}).Dial(network, addr)
+		c, err = (&net.Dialer{Timeout: limit}).Dial(network, addr)
 		return err
 	})
 	return c, err

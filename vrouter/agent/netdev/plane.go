@@ -31,6 +31,7 @@ type Plane interface {
 	LearnedMTUs() (map[uint32]uint32, error)
 	Flows(func(datapath.FlowKey, datapath.Flow) bool) error
 	ExpireFlows() (removed, left int, err error)
+	NearQuota() (bool, error)
 	DropLog(context.Context, func(datapath.DropEvent)) error
 	Trace(ifindex int, frame []byte) ([]datapath.TraceStep, int32, error)
 
