@@ -41,7 +41,8 @@ func (l Limits) sizes() map[string]uint32 {
 		"bridge": l.Bridge, "nexthops": l.Nexthops, "learned_mtus": l.Nexthops, "members": 8 * l.Nexthops,
 		"vifs": l.Vifs, "policies": l.Vifs, "vif_stats": l.Vifs + 1, "icmp_buckets": l.Vifs + 1, "egress_buckets": l.Vifs + 1,
 		"vif_flows_begun": l.Vifs + 1, "vif_flows_ended": l.Vifs + 1,
-		"ilm": l.Labels, "vnis": l.Labels, "remotes": l.Remotes, "flows": l.Flows,
+		"fragments": 2 * (l.Vifs + 1),
+		"ilm":       l.Labels, "vnis": l.Labels, "remotes": l.Remotes, "flows": l.Flows,
 	}
 }
 

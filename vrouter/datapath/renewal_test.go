@@ -28,6 +28,13 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 		if err := d.maps.Drops.Put(vrouterDropKey{Vif: id, Reason: 6}, drops); err != nil {
 			t.Fatal(err)
 		}
+		for direction := range uint32(2) {
+			heads := make([]byte, d.maps.Fragments.ValueSize())
+			heads[4] = 7 // begun
+			if err := d.maps.Fragments.Put(2*id+direction, heads); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	gone := want.Vifs[8]
 	delete(want.Vifs, 8)
@@ -41,6 +48,11 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 	stats, err := d.VifStats()
 	if err != nil || stats[1].RxPackets != 5 || stats[2].RxPackets != 0 {
 		t.Errorf("%+v, %v", stats, err)
+	}
+	for index, want := range map[uint32]byte{2: 7, 3: 7, 4: 0, 5: 0} {
+		if heads, err := d.maps.Fragments.LookupBytes(index); err != nil || heads[4] != want {
+			t.Errorf("entry %d of fragments: %v, %v, want %d fragments", index, heads, err, want)
+		}
 	}
 	dropped, err := d.Drops()
 	if err != nil || dropped[DropKey{1, 6}] != 3 || dropped[DropKey{2, 6}] != 0 {

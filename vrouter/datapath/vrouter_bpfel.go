@@ -91,22 +91,24 @@ type vrouterFlowKey struct {
 	Pad        [3]uint8
 }
 
-type vrouterFragment struct {
-	_               structs.HostLayout
-	SourcePort      uint16
-	DestinationPort uint16
-	Protocol        uint8
-	Pad             [3]uint8
-}
-
-type vrouterFragmentKey struct {
-	_           structs.HostLayout
-	Source      vrouterAddress
-	Destination vrouterAddress
-	Vif         uint32
-	Id          uint32
-	Protocol    uint8
-	Pad         [3]uint8
+type vrouterFragmentHeads struct {
+	_    structs.HostLayout
+	Lock struct {
+		_   structs.HostLayout
+		Val uint32
+	}
+	Begun uint32
+	Head  [16]struct {
+		_               structs.HostLayout
+		Source          vrouterAddress
+		Destination     vrouterAddress
+		Id              uint32
+		SourcePort      uint16
+		DestinationPort uint16
+		Whole           uint8
+		Protocol        uint8
+		Pad             [2]uint8
+	}
 }
 
 type vrouterHost4Key struct {

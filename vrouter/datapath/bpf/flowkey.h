@@ -36,7 +36,7 @@ struct flow_packet {
 	__u8 tcp;     /* flags */
 	__u8 opens;   /* never a reply: a bare SYN, an ICMP request */
 	__u8 error;   /* an ICMP error */
-	__u8 pad;
+	__u8 inbound; /* to the workload */
 };
 
 /* A second fragment so early overwrites the first one's TCP flags (RFC 1858, 3128). */
@@ -218,44 +218,80 @@ __noinline int read_headers(struct __sk_buff *skb, struct flow_packet *p, int qu
 	return read_transport(skb, p, quoted);
 }
 
-static __always_inline void fill_fragment_key(struct fragment_key *k, const struct flow_packet *p)
+static __always_inline struct fragment_heads *heads_of(const struct flow_packet *p)
 {
-	__builtin_memset(k, 0, sizeof(*k));
-	k->source = p->key.local;
-	k->destination = p->key.remote;
-	k->vif = p->key.vif;
-	k->id = p->id;
-	k->protocol = p->whole;
+	__u32 index = p->key.vif * 2 + p->inbound;
+
+	return bpf_map_lookup_elem(&fragments, &index);
 }
 
-static __noinline int keep_head(const struct flow_packet *p)
+/* Compares without a copy of the key, because the callers have little stack left. */
+static __always_inline int is_head_of(const struct fragment *f, const struct flow_packet *p)
 {
-	struct fragment_key k;
-	struct fragment head = {
-		.source_port = p->key.local_port,
-		.destination_port = p->key.remote_port,
-		.protocol = p->key.protocol,
-	};
+	const __u32 *a = (const void *)&f->source, *b = (const void *)&p->key.local;
+	__u32 differs = f->whole ^ p->whole;
+	int i;
 
-	if (tracing)
+	for (i = 0; i < 8; i++) /* both addresses */
+		differs |= a[i] ^ b[i];
+	return !differs;
+}
+
+/* A program may keep a head twice (admit(), choose_member()): it has one entry. The
+ * entries are locked, because a mixture of two heads would lead a fragment to the wrong
+ * flow. A function of its own to the verifier. */
+__noinline int keep_head(const struct flow_packet *p)
+{
+	struct fragment_heads *all;
+	struct fragment *f;
+
+	if (tracing || !p)
 		return 0;
-	fill_fragment_key(&k, p);
-	return bpf_map_update_elem(&fragments, &k, &head, BPF_ANY);
+	all = heads_of(p);
+	if (!all)
+		return 0;
+	bpf_spin_lock(&all->lock);
+	f = &all->head[(all->begun - 1) % FRAGMENT_HEADS];
+	if (f->id != p->id || !is_head_of(f, p)) {
+		f = &all->head[all->begun % FRAGMENT_HEADS];
+		all->begun++;
+	}
+	f->source = p->key.local;
+	f->destination = p->key.remote;
+	f->id = p->id;
+	f->whole = p->whole;
+	f->source_port = p->key.local_port;
+	f->destination_port = p->key.remote_port;
+	f->protocol = p->key.protocol;
+	bpf_spin_unlock(&all->lock);
+	return 0;
 }
 
-static __noinline int find_head(struct flow_packet *p)
+/* A function of its own to the verifier. */
+__noinline int find_head(struct flow_packet *p)
 {
-	struct fragment_key k;
-	struct fragment *head;
+	struct fragment_heads *all;
+	int verdict = -DROP_FRAGMENT_WITHOUT_HEAD, i;
 
-	fill_fragment_key(&k, p);
-	head = bpf_map_lookup_elem(&fragments, &k);
-	if (!head)
-		return -DROP_FRAGMENT_WITHOUT_HEAD;
-	p->key.local_port = head->source_port;
-	p->key.remote_port = head->destination_port;
-	p->key.protocol = head->protocol;
-	return GO_ON;
+	if (!p)
+		return verdict;
+	all = heads_of(p);
+	if (!all)
+		return verdict;
+	bpf_spin_lock(&all->lock);
+#pragma clang loop unroll(disable)
+	for (i = 0; i < FRAGMENT_HEADS; i++) {
+		struct fragment *f = &all->head[i];
+
+		if (f->id != p->id || !is_head_of(f, p))
+			continue;
+		p->key.local_port = f->source_port;
+		p->key.remote_port = f->destination_port;
+		p->key.protocol = f->protocol;
+		verdict = GO_ON;
+	}
+	bpf_spin_unlock(&all->lock);
+	return verdict;
 }
 
 /* From the sender's view to the receiver's. An ICMP identifier has no side. */
@@ -277,8 +313,10 @@ static __always_inline void turn_flow(struct flow_packet *p)
  * 0: no flow is kept for it. */
 static __noinline int read_flow(struct __sk_buff *skb, struct flow_packet *p, int to_workload, int quoted)
 {
-	int verdict = read_headers(skb, p, quoted);
+	int verdict;
 
+	p->inbound = !!to_workload;
+	verdict = read_headers(skb, p, quoted);
 	if (verdict == GO_ON && p->part == PART_LATER)
 		verdict = find_head(p);
 	else if (verdict == GO_ON && p->part == PART_HEAD && !quoted)

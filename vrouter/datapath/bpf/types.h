@@ -287,20 +287,24 @@ struct policy {
 };
 
 /* Later fragments of an inner packet carry no ports: kept from the first. */
-struct fragment_key {
+struct fragment {
 	struct address source;
 	struct address destination;
-	__u32 vif;
 	__u32 id;
-	__u8 protocol;
-	__u8 pad[3];
-};
-
-struct fragment {
 	__be16 source_port;      /* ICMP: identifier */
 	__be16 destination_port;
+	__u8 whole;              /* flow_packet.whole */
 	__u8 protocol;           /* IPv6: the head's transport, behind its extension headers */
-	__u8 pad[3];
+	__u8 pad[2];
+};
+
+#define FRAGMENT_HEADS 16 /* a power of 2 */
+
+/* fragments[vif id * 2 + direction]: the last first fragments of a vif, of one direction. */
+struct fragment_heads {
+	struct bpf_spin_lock lock;
+	__u32 begun; /* the next one is at begun % FRAGMENT_HEADS */
+	struct fragment head[FRAGMENT_HEADS];
 };
 
 struct vif_counters {

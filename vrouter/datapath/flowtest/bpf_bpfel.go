@@ -114,22 +114,24 @@ type bpfFlowKey struct {
 	Pad        [3]uint8
 }
 
-type bpfFragment struct {
-	_               structs.HostLayout
-	SourcePort      uint16
-	DestinationPort uint16
-	Protocol        uint8
-	Pad             [3]uint8
-}
-
-type bpfFragmentKey struct {
-	_           structs.HostLayout
-	Source      bpfAddress
-	Destination bpfAddress
-	Vif         uint32
-	Id          uint32
-	Protocol    uint8
-	Pad         [3]uint8
+type bpfFragmentHeads struct {
+	_    structs.HostLayout
+	Lock struct {
+		_   structs.HostLayout
+		Val uint32
+	}
+	Begun uint32
+	Head  [16]struct {
+		_               structs.HostLayout
+		Source          bpfAddress
+		Destination     bpfAddress
+		Id              uint32
+		SourcePort      uint16
+		DestinationPort uint16
+		Whole           uint8
+		Protocol        uint8
+		Pad             [2]uint8
+	}
 }
 
 type bpfHost4Key struct {

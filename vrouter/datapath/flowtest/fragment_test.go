@@ -46,6 +46,44 @@ func TestFragmentsOfAnotherVifHaveAnotherHead(t *testing.T) {
 	h.expect("later one", admitted, fromWorkload, out[1])
 }
 
+// TestAFloodOfFragmentsIsItsPortsAlone: first fragments of one port must not push out those
+// of another port, nor of the other direction.
+func TestAFloodOfFragmentsIsItsPortsAlone(t *testing.T) {
+	const other, flood = vifKey + 1, 20_000
+	h := load(t)
+	h.apply(policy{generation: 1, allowIn: true, allowOut: true})
+	h.put(h.Vifs, uint32(other), bpfVif{Id: other, Vrf: 8, Flags: vifPolicy})
+	h.put(h.Policies, uint32(other), outOnly.encode())
+	victims := split(udp(local4, remote4, 4000), 1480, 77)
+	for id := range uint32(fragmentHeads) {
+		h.expect("the victim's head", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1+id)[0])
+	}
+	for id := range uint32(flood) {
+		f := split(udp(local4, remote4, 1500), 1480, id)[0]
+		if got := h.admitAt(other, fromWorkload, f); got != admitted {
+			t.Fatalf("flood: verdict %d", got)
+		}
+		if id < 1000 {
+			h.expect("the flood to the victim", admitted, toWorkload, split(udp(remote4, local4, 1500), 1480, id)[0])
+		}
+	}
+	h.expect("the victim's later fragment", admitted, fromWorkload, victims[1])
+	h.expect("of its oldest datagram", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1)[2])
+	h.expect("one more head", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 78)[0])
+	h.expect("the one before the oldest", withoutHead, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1)[2])
+}
+
+func TestAHeadThatComesTwiceHasOneEntry(t *testing.T) {
+	h := load(t)
+	h.apply(outOnly)
+	for range 3 {
+		h.expect("head", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77)[0])
+	}
+	if n := h.heads(vifID, fromWorkload); n != 1 {
+		t.Errorf("%d entries, want 1", n)
+	}
+}
+
 func TestFragmentsOfWhatIsDeniedAreDenied(t *testing.T) {
 	for _, f := range families {
 		h := load(t)

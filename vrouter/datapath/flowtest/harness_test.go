@@ -66,6 +66,8 @@ const (
 
 	vifPolicy = 1 << 2
 
+	fragmentHeads = 16
+
 	ruleEgress, ruleAllow, ruleLog = 1, 2, 4
 )
 
@@ -203,6 +205,16 @@ func (h *harness) flow(k bpfFlowKey) bpfFlow {
 func (h *harness) count(m *ebpf.Map) int {
 	h.t.Helper()
 	return len(h.keys(m))
+}
+
+// heads is the number of first fragments that a vif had in a direction.
+func (h *harness) heads(vif uint32, d direction) uint32 {
+	h.t.Helper()
+	var f bpfFragmentHeads
+	if err := h.Fragments.Lookup(vif*2+uint32(d), &f); err != nil {
+		h.t.Fatal(err)
+	}
+	return f.Begun
 }
 
 // keys are those of all entries, as the kernel gives them.
