@@ -108,7 +108,7 @@ func (d *Datapath) haveCounters(vifs map[uint32]vrouterVif) error {
 // tables are the maps that Apply and Dump handle.
 type tables struct {
 	settings table[uint32, vrouterNodeSettings]
-	nexthops table[uint32, vrouterNexthop]
+	nexthops nexthopTable
 	members  table[vrouterMemberKey, vrouterMember]
 	vrfs     table[uint32, vrouterVrf]
 	policies table[uint32, vrouterPolicy]
@@ -128,7 +128,7 @@ func (d *Datapath) tables() tables {
 	m := &d.maps
 	return tables{
 		settings: table[uint32, vrouterNodeSettings]{"settings", m.Settings, true},
-		nexthops: table[uint32, vrouterNexthop]{"nexthops", m.Nexthops, true},
+		nexthops: nexthopTable{table[uint32, vrouterNexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}},
 		members:  table[vrouterMemberKey, vrouterMember]{"members", m.Members, false},
 		vrfs:     table[uint32, vrouterVrf]{"vrfs", m.Vrfs, true},
 		policies: table[uint32, vrouterPolicy]{"policies", m.Policies, false},

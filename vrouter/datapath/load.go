@@ -12,7 +12,7 @@ import (
 
 // pinned are the maps that outlive the agent; the others belong to one loading.
 var pinned = map[string]bool{
-	"settings": true, "vifs": true, "vrfs": true, "nexthops": true, "members": true, "hosts4": true, "hosts6": true,
+	"settings": true, "vifs": true, "vrfs": true, "nexthop_entries": true, "nexthops": true, "members": true, "hosts4": true, "hosts6": true,
 	"lpm4": true, "lpm6": true, "bridge": true, "ilm": true, "vnis": true, "remotes": true, "senders": true, "learned_mtus": true,
 	"policies": true, "flows": true, "fragments": true, "vif_stats": true, "vrf_stats": true, "drops": true,
 	"outcomes": true, "drop_log": true,

@@ -88,9 +88,9 @@ func (r *renewal) renewNexthop(id uint32, next vrouterNexthop) error {
 	if fib.NexthopType(next.Type) != fib.Tunnel {
 		return nil
 	}
-	var now vrouterNexthop
-	if err := r.d.maps.Nexthops.Lookup(id, &now); err != nil {
-		return fmt.Errorf("read nexthop %d: %w", id, err)
+	now, err := r.d.tables().nexthops.lookup(id)
+	if err != nil {
+		return err
 	}
 	if now.Type == next.Type && now.Paths == next.Paths && now.Path == next.Path {
 		return nil

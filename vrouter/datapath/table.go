@@ -71,9 +71,24 @@ func (t table[K, V]) eachSlowly(f func(K, V)) error {
 	return nil
 }
 
+// rows are the entries of a table.
+type rows[K, V comparable] interface {
+	each(f func(K, V)) error
+	put(keys []K, values []V) error
+	remove(keys []K) error
+}
+
+// limit is the number of entries of a table.
+type limit struct {
+	table string
+	n     uint32
+	array bool // keys are less than n
+}
+
 // difference is what makes a map equal to what is wanted.
 type difference[K, V comparable] struct {
-	table  table[K, V]
+	rows   rows[K, V]
+	limit  limit
 	keys   []K
 	values []V
 	stale  []K
@@ -81,16 +96,20 @@ type difference[K, V comparable] struct {
 	fresh  int // of keys, those that are not there yet
 }
 
-// diff compares the map with want, which it uses up. Nothing is written.
 func (t table[K, V]) diff(want map[K]V) (*difference[K, V], error) {
-	d := &difference[K, V]{table: t}
-	if !t.array && len(want) > int(t.m.MaxEntries()) {
-		return nil, &LimitError{Table: t.name, Want: len(want), Limit: t.m.MaxEntries()}
+	return diff(t, limit{t.name, t.m.MaxEntries(), t.array}, want)
+}
+
+// diff compares a table with want, which it uses up. Nothing is written.
+func diff[K, V comparable](t rows[K, V], l limit, want map[K]V) (*difference[K, V], error) {
+	d := &difference[K, V]{rows: t, limit: l}
+	if !l.array && len(want) > int(l.n) {
+		return nil, &LimitError{Table: l.table, Want: len(want), Limit: l.n}
 	}
-	if t.array {
+	if l.array {
 		for k := range want {
-			if id, ok := any(k).(uint32); ok && id >= t.m.MaxEntries() {
-				return nil, &LimitError{Table: t.name, Want: int(id) + 1, Limit: t.m.MaxEntries()}
+			if id, ok := any(k).(uint32); ok && id >= l.n {
+				return nil, &LimitError{Table: l.table, Want: int(id) + 1, Limit: l.n}
 			}
 		}
 	}
@@ -121,7 +140,7 @@ func (t table[K, V]) diff(want map[K]V) (*difference[K, V], error) {
 // split parts from d what it writes of the kind that `is` names, and all that
 // it deletes.
 func (d *difference[K, V]) split(is func(V) bool) *difference[K, V] {
-	of := &difference[K, V]{table: d.table, stale: d.stale, have: d.have, fresh: d.fresh}
+	of := &difference[K, V]{rows: d.rows, limit: d.limit, stale: d.stale, have: d.have, fresh: d.fresh}
 	d.stale = nil
 	n := 0
 	for i, v := range d.values {
@@ -139,12 +158,12 @@ func (d *difference[K, V]) split(is func(V) bool) *difference[K, V] {
 // update writes what is new or different. Where a full map has no room for both
 // old and new, the old goes first.
 func (d *difference[K, V]) update() (int, error) {
-	if !d.table.array && d.have+d.fresh > int(d.table.m.MaxEntries()) {
+	if !d.limit.array && d.have+d.fresh > int(d.limit.n) {
 		if _, err := d.prune(); err != nil {
 			return 0, err
 		}
 	}
-	return len(d.keys), d.table.put(d.keys, d.values)
+	return len(d.keys), d.rows.put(d.keys, d.values)
 }
 
 func (t table[K, V]) put(keys []K, values []V) error {
@@ -175,7 +194,7 @@ func (d *difference[K, V]) prune() (int, error) {
 	n := len(d.stale)
 	stale := d.stale
 	d.stale = nil
-	return n, d.table.remove(stale)
+	return n, d.rows.remove(stale)
 }
 
 func (t table[K, V]) remove(keys []K) error {

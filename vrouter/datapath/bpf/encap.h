@@ -14,6 +14,7 @@
 
 #include "cookie.h"
 #include "mark.h"
+#include "nexthop.h"
 #include "nonce.h"
 #include "verdict.h"
 
@@ -211,7 +212,7 @@ static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 f
 static __noinline int sent_raw(struct __sk_buff *skb)
 {
 	__u32 id = skb->mark & ~RAW_MARK;
-	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	struct nexthop *nh = nexthop_of(id);
 	const struct path *p;
 
 	skb->mark = 0;
@@ -270,7 +271,7 @@ static __always_inline int write_outer6(struct __sk_buff *skb, const struct next
 __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 			   const struct inner *in, const struct ethhdr *eth)
 {
-	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	struct nexthop *nh = nexthop_of(id);
 	const struct path *p;
 	struct ethhdr outer_eth = {};
 	__be16 protocol;

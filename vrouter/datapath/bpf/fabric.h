@@ -13,6 +13,7 @@
 #include "ecn.h"
 #include "flood.h"
 #include "flow.h"
+#include "nexthop.h"
 #include "route.h"
 #include "sender.h"
 #include "verdict.h"
@@ -230,7 +231,7 @@ static __noinline int local_member(struct __sk_buff *skb, __u32 composite, __u32
 		if (!m)
 			continue;
 		id = m->nexthop;
-		nh = bpf_map_lookup_elem(&nexthops, &id);
+		nh = nexthop_of(id);
 		if (nh && nh->type == NH_ENCAP)
 			return id;
 	}
@@ -300,10 +301,10 @@ static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 	if (!r)
 		return -DROP_NO_ROUTE;
 	id = r->nexthop;
-	nh = bpf_map_lookup_elem(&nexthops, &id);
+	nh = nexthop_of(id);
 	if (nh && nh->type == NH_COMPOSITE) {
 		id = local_member(skb, id, nh->members);
-		nh = id ? bpf_map_lookup_elem(&nexthops, &id) : 0;
+		nh = id ? nexthop_of(id) : 0;
 		if (!nh)
 			return -DROP_REFLECTED;
 	}
@@ -341,7 +342,7 @@ static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
 	if (!b)
 		return flood(skb, vrf, 0);
 	id = b->nexthop;
-	nh = bpf_map_lookup_elem(&nexthops, &id);
+	nh = nexthop_of(id);
 	if (!nh)
 		return -DROP_NO_NEXTHOP;
 	return to_vif(skb, nh, a, 0, 0, !is_ip);
@@ -350,7 +351,7 @@ static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
 /* Where a label or VNI leads. */
 static __always_inline int arrive(struct __sk_buff *skb, __u32 id, int ethernet, __u8 encap, __u32 remote)
 {
-	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	struct nexthop *nh = nexthop_of(id);
 	struct arrival a = { .encap = encap, .ethernet = ethernet, .remote = remote };
 
 	if (!nh)

@@ -13,6 +13,7 @@
 #include "deliver.h"
 #include "encap.h"
 #include "mark.h"
+#include "nexthop.h"
 
 static __always_inline int flood_to_vif(struct __sk_buff *skb, const struct nexthop *nh)
 {
@@ -45,7 +46,7 @@ static long flood_to_member(__u32 index, struct replication *r)
 	if (!m || m->nexthop == r->own)
 		return 0;
 	id = m->nexthop;
-	nh = bpf_map_lookup_elem(&nexthops, &id);
+	nh = nexthop_of(id);
 	if (!nh)
 		return 0;
 	trace(TRACE_MEMBER, nh->vrf, id, m->label, 1);
@@ -76,7 +77,7 @@ __noinline int flood(struct __sk_buff *skb, __u32 vrf, __u32 own)
 	if (!f || !f->flood)
 		return -DROP_NO_FLOOD;
 	r.composite = f->flood;
-	nh = bpf_map_lookup_elem(&nexthops, &r.composite);
+	nh = nexthop_of(r.composite);
 	if (!nh || nh->type != NH_COMPOSITE)
 		return -DROP_NO_FLOOD;
 	bpf_loop(nh->members < MAX_MEMBERS ? nh->members : MAX_MEMBERS, flood_to_member, &r, 0);

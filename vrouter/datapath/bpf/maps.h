@@ -28,7 +28,8 @@
 MAP(settings, BPF_MAP_TYPE_ARRAY, __u32, struct node_settings, 1);
 MAP(vifs, BPF_MAP_TYPE_HASH, __u32 /* ifindex */, struct vif, 4352);
 MAP(vrfs, BPF_MAP_TYPE_ARRAY, __u32 /* vrf */, struct vrf, MAX_VRFS);
-MAP(nexthops, BPF_MAP_TYPE_ARRAY, __u32 /* id */, struct nexthop, 8192);
+MAP(nexthop_entries, BPF_MAP_TYPE_ARRAY, __u32 /* id */, __u32 /* key of nexthops: id * 2 or id * 2 + 1 */, 8192);
+MAP(nexthops, BPF_MAP_TYPE_ARRAY, __u32, struct nexthop, 2 * 8192);
 SPARSE_MAP(members, BPF_MAP_TYPE_HASH, struct member_key, struct member, 65536);
 SPARSE_MAP(hosts4, BPF_MAP_TYPE_HASH, struct host4_key, struct route, 262144);
 SPARSE_MAP(hosts6, BPF_MAP_TYPE_HASH, struct host6_key, struct route, 262144);

@@ -8,10 +8,11 @@
 #pragma once
 
 #include "maps.h"
+#include "nexthop.h"
 
 static __always_inline int leads_to(__u32 nexthop, __u32 remote)
 {
-	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &nexthop);
+	struct nexthop *nh = nexthop_of(nexthop);
 
 	return nh && nh->type == NH_TUNNEL && nh->remote == remote;
 }

@@ -12,6 +12,7 @@
 #include "icmp.h"
 #include "mss.h"
 #include "nd.h"
+#include "nexthop.h"
 #include "pmtu.h"
 #include "route.h"
 
@@ -276,7 +277,7 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				  __u32 id, __u32 label)
 {
-	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	struct nexthop *nh = nexthop_of(id);
 	__u32 mtu;
 	int verdict;
 
@@ -332,7 +333,7 @@ static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *
 		return refuse(skb, v, CAUSE_NO_ROUTE, 0, DROP_NO_ROUTE);
 	id = r->nexthop;
 	label = r->label;
-	nh = bpf_map_lookup_elem(&nexthops, &id);
+	nh = nexthop_of(id);
 	if (!nh)
 		return -DROP_NO_NEXTHOP;
 	if (nh->type == NH_RECEIVE) {
@@ -359,7 +360,7 @@ static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *
 static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				   __u32 id, __u32 label)
 {
-	struct nexthop *nh = bpf_map_lookup_elem(&nexthops, &id);
+	struct nexthop *nh = nexthop_of(id);
 	__u32 mtu;
 	int verdict;
 

@@ -368,6 +368,7 @@ const (
 	bpfMapLpm4             = "lpm4"
 	bpfMapLpm6             = "lpm6"
 	bpfMapMembers          = "members"
+	bpfMapNexthopEntries   = "nexthop_entries"
 	bpfMapNexthops         = "nexthops"
 	bpfMapOutcomes         = "outcomes"
 	bpfMapPolicies         = "policies"
@@ -441,34 +442,35 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	Bridge        *ebpf.MapSpec `ebpf:"bridge"`
-	DropLog       *ebpf.MapSpec `ebpf:"drop_log"`
-	Drops         *ebpf.MapSpec `ebpf:"drops"`
-	Flows         *ebpf.MapSpec `ebpf:"flows"`
-	Fragments     *ebpf.MapSpec `ebpf:"fragments"`
-	Hosts4        *ebpf.MapSpec `ebpf:"hosts4"`
-	Hosts6        *ebpf.MapSpec `ebpf:"hosts6"`
-	Ilm           *ebpf.MapSpec `ebpf:"ilm"`
-	LearnedMtus   *ebpf.MapSpec `ebpf:"learned_mtus"`
-	Lpm4          *ebpf.MapSpec `ebpf:"lpm4"`
-	Lpm6          *ebpf.MapSpec `ebpf:"lpm6"`
-	Members       *ebpf.MapSpec `ebpf:"members"`
-	Nexthops      *ebpf.MapSpec `ebpf:"nexthops"`
-	Outcomes      *ebpf.MapSpec `ebpf:"outcomes"`
-	Policies      *ebpf.MapSpec `ebpf:"policies"`
-	Remotes       *ebpf.MapSpec `ebpf:"remotes"`
-	Senders       *ebpf.MapSpec `ebpf:"senders"`
-	Settings      *ebpf.MapSpec `ebpf:"settings"`
-	Traces        *ebpf.MapSpec `ebpf:"traces"`
-	VifFlowsBegun *ebpf.MapSpec `ebpf:"vif_flows_begun"`
-	VifFlowsEnded *ebpf.MapSpec `ebpf:"vif_flows_ended"`
-	VifStats      *ebpf.MapSpec `ebpf:"vif_stats"`
-	Vifs          *ebpf.MapSpec `ebpf:"vifs"`
-	Vnis          *ebpf.MapSpec `ebpf:"vnis"`
-	VrfFlowsBegun *ebpf.MapSpec `ebpf:"vrf_flows_begun"`
-	VrfFlowsEnded *ebpf.MapSpec `ebpf:"vrf_flows_ended"`
-	VrfStats      *ebpf.MapSpec `ebpf:"vrf_stats"`
-	Vrfs          *ebpf.MapSpec `ebpf:"vrfs"`
+	Bridge         *ebpf.MapSpec `ebpf:"bridge"`
+	DropLog        *ebpf.MapSpec `ebpf:"drop_log"`
+	Drops          *ebpf.MapSpec `ebpf:"drops"`
+	Flows          *ebpf.MapSpec `ebpf:"flows"`
+	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
+	Hosts4         *ebpf.MapSpec `ebpf:"hosts4"`
+	Hosts6         *ebpf.MapSpec `ebpf:"hosts6"`
+	Ilm            *ebpf.MapSpec `ebpf:"ilm"`
+	LearnedMtus    *ebpf.MapSpec `ebpf:"learned_mtus"`
+	Lpm4           *ebpf.MapSpec `ebpf:"lpm4"`
+	Lpm6           *ebpf.MapSpec `ebpf:"lpm6"`
+	Members        *ebpf.MapSpec `ebpf:"members"`
+	NexthopEntries *ebpf.MapSpec `ebpf:"nexthop_entries"`
+	Nexthops       *ebpf.MapSpec `ebpf:"nexthops"`
+	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
+	Policies       *ebpf.MapSpec `ebpf:"policies"`
+	Remotes        *ebpf.MapSpec `ebpf:"remotes"`
+	Senders        *ebpf.MapSpec `ebpf:"senders"`
+	Settings       *ebpf.MapSpec `ebpf:"settings"`
+	Traces         *ebpf.MapSpec `ebpf:"traces"`
+	VifFlowsBegun  *ebpf.MapSpec `ebpf:"vif_flows_begun"`
+	VifFlowsEnded  *ebpf.MapSpec `ebpf:"vif_flows_ended"`
+	VifStats       *ebpf.MapSpec `ebpf:"vif_stats"`
+	Vifs           *ebpf.MapSpec `ebpf:"vifs"`
+	Vnis           *ebpf.MapSpec `ebpf:"vnis"`
+	VrfFlowsBegun  *ebpf.MapSpec `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded  *ebpf.MapSpec `ebpf:"vrf_flows_ended"`
+	VrfStats       *ebpf.MapSpec `ebpf:"vrf_stats"`
+	Vrfs           *ebpf.MapSpec `ebpf:"vrfs"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -500,34 +502,35 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	Bridge        *ebpf.Map `ebpf:"bridge"`
-	DropLog       *ebpf.Map `ebpf:"drop_log"`
-	Drops         *ebpf.Map `ebpf:"drops"`
-	Flows         *ebpf.Map `ebpf:"flows"`
-	Fragments     *ebpf.Map `ebpf:"fragments"`
-	Hosts4        *ebpf.Map `ebpf:"hosts4"`
-	Hosts6        *ebpf.Map `ebpf:"hosts6"`
-	Ilm           *ebpf.Map `ebpf:"ilm"`
-	LearnedMtus   *ebpf.Map `ebpf:"learned_mtus"`
-	Lpm4          *ebpf.Map `ebpf:"lpm4"`
-	Lpm6          *ebpf.Map `ebpf:"lpm6"`
-	Members       *ebpf.Map `ebpf:"members"`
-	Nexthops      *ebpf.Map `ebpf:"nexthops"`
-	Outcomes      *ebpf.Map `ebpf:"outcomes"`
-	Policies      *ebpf.Map `ebpf:"policies"`
-	Remotes       *ebpf.Map `ebpf:"remotes"`
-	Senders       *ebpf.Map `ebpf:"senders"`
-	Settings      *ebpf.Map `ebpf:"settings"`
-	Traces        *ebpf.Map `ebpf:"traces"`
-	VifFlowsBegun *ebpf.Map `ebpf:"vif_flows_begun"`
-	VifFlowsEnded *ebpf.Map `ebpf:"vif_flows_ended"`
-	VifStats      *ebpf.Map `ebpf:"vif_stats"`
-	Vifs          *ebpf.Map `ebpf:"vifs"`
-	Vnis          *ebpf.Map `ebpf:"vnis"`
-	VrfFlowsBegun *ebpf.Map `ebpf:"vrf_flows_begun"`
-	VrfFlowsEnded *ebpf.Map `ebpf:"vrf_flows_ended"`
-	VrfStats      *ebpf.Map `ebpf:"vrf_stats"`
-	Vrfs          *ebpf.Map `ebpf:"vrfs"`
+	Bridge         *ebpf.Map `ebpf:"bridge"`
+	DropLog        *ebpf.Map `ebpf:"drop_log"`
+	Drops          *ebpf.Map `ebpf:"drops"`
+	Flows          *ebpf.Map `ebpf:"flows"`
+	Fragments      *ebpf.Map `ebpf:"fragments"`
+	Hosts4         *ebpf.Map `ebpf:"hosts4"`
+	Hosts6         *ebpf.Map `ebpf:"hosts6"`
+	Ilm            *ebpf.Map `ebpf:"ilm"`
+	LearnedMtus    *ebpf.Map `ebpf:"learned_mtus"`
+	Lpm4           *ebpf.Map `ebpf:"lpm4"`
+	Lpm6           *ebpf.Map `ebpf:"lpm6"`
+	Members        *ebpf.Map `ebpf:"members"`
+	NexthopEntries *ebpf.Map `ebpf:"nexthop_entries"`
+	Nexthops       *ebpf.Map `ebpf:"nexthops"`
+	Outcomes       *ebpf.Map `ebpf:"outcomes"`
+	Policies       *ebpf.Map `ebpf:"policies"`
+	Remotes        *ebpf.Map `ebpf:"remotes"`
+	Senders        *ebpf.Map `ebpf:"senders"`
+	Settings       *ebpf.Map `ebpf:"settings"`
+	Traces         *ebpf.Map `ebpf:"traces"`
+	VifFlowsBegun  *ebpf.Map `ebpf:"vif_flows_begun"`
+	VifFlowsEnded  *ebpf.Map `ebpf:"vif_flows_ended"`
+	VifStats       *ebpf.Map `ebpf:"vif_stats"`
+	Vifs           *ebpf.Map `ebpf:"vifs"`
+	Vnis           *ebpf.Map `ebpf:"vnis"`
+	VrfFlowsBegun  *ebpf.Map `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded  *ebpf.Map `ebpf:"vrf_flows_ended"`
+	VrfStats       *ebpf.Map `ebpf:"vrf_stats"`
+	Vrfs           *ebpf.Map `ebpf:"vrfs"`
 }
 
 func (m *bpfMaps) Close() error {
@@ -544,6 +547,7 @@ func (m *bpfMaps) Close() error {
 		m.Lpm4,
 		m.Lpm6,
 		m.Members,
+		m.NexthopEntries,
 		m.Nexthops,
 		m.Outcomes,
 		m.Policies,

@@ -1,0 +1,67 @@
+package datapath
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// TestAPacketNeverSeesHalfANexthop moves a tunnel between two pairs of addresses while
+// packets enter it. Each outer packet must have both addresses of one pair.
+func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
+	const duration = 4 * time.Second
+	r := newRig(t, model.MPLSoUDP, false, nil)
+	pairs := [2][2]netip.Addr{{local, far}, {netip.MustParseAddr("172.31.99.1"), netip.MustParseAddr("172.31.99.2")}}
+	var values [2][]vrouterNexthop
+	for i, p := range pairs {
+		n := r.tables.Nexthops[nhTunnel]
+		n.Paths = []fib.Path{{Source: p[0], Destination: p[1], Gateway: far, Oif: uint32(r.fabric)}}
+		v, err := encodeNexthop(nhTunnel, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[i] = []vrouterNexthop{v}
+	}
+	stop, done := make(chan struct{}), make(chan error, 1)
+	moves := 0
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			moves++
+			if err := r.Datapath.tables().nexthops.put([]uint32{nhTunnel}, values[moves%2]); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	packet := frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 9, "hello"))
+	seen := map[[2]netip.Addr]int{}
+	for end := time.Now().Add(duration); time.Now().Before(end); {
+		code, outer := r.run(t, r.programs.FromWorkload, r.vif, packet)
+		if code != actRedirect {
+			t.Fatalf("action %d", code)
+		}
+		seen[[2]netip.Addr{netip.AddrFrom4([4]byte(outer[26:30])), netip.AddrFrom4([4]byte(outer[30:34]))}]++
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d moves, packets %v", moves, seen)
+	for pair, n := range seen {
+		if pair != pairs[0] && pair != pairs[1] {
+			t.Errorf("%d packets from %v to %v", n, pair[0], pair[1])
+		}
+	}
+	if len(seen) < 2 {
+		t.Errorf("packets %v, want some of both pairs", seen)
+	}
+}

@@ -1,0 +1,95 @@
+package datapath
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// nexthopTable is the nexthops by id. Each has two entries, of which programs use one: see
+// bpf/nexthop.h.
+type nexthopTable struct {
+	entries table[uint32, vrouterNexthop] // by key: id * 2, or id * 2 + 1
+	inUse   table[uint32, uint32]         // id → key
+}
+
+// keys returns the key of each nexthop in use, by id.
+func (t nexthopTable) keys() (map[uint32]uint32, error) {
+	keys := map[uint32]uint32{}
+	return keys, t.inUse.each(func(id, key uint32) { keys[id] = key })
+}
+
+func (t nexthopTable) each(f func(uint32, vrouterNexthop)) error {
+	keys, err := t.keys()
+	if err != nil {
+		return err
+	}
+	return t.entries.each(func(key uint32, v vrouterNexthop) {
+		if keys[key/2] == key {
+			f(key/2, v)
+		}
+	})
+}
+
+// put writes nexthops so that programs never see half of one.
+func (t nexthopTable) put(ids []uint32, values []vrouterNexthop) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	old, err := t.keys()
+	if err != nil {
+		return err
+	}
+	keys := make([]uint32, len(ids))
+	replaced := false
+	for i, id := range ids {
+		keys[i] = 2 * id
+		if key, ok := old[id]; ok {
+			keys[i], replaced = key^1, true
+		}
+	}
+	if err := t.entries.put(keys, values); err != nil {
+		return err
+	}
+	if err := t.inUse.put(slices.Clone(ids), keys); err != nil {
+		return err
+	}
+	if replaced {
+		awaitPrograms()
+	}
+	return nil
+}
+
+func (t nexthopTable) remove(ids []uint32) error {
+	return t.put(ids, make([]vrouterNexthop, len(ids)))
+}
+
+// lookup returns a nexthop; zero if there is none.
+func (t nexthopTable) lookup(id uint32) (v vrouterNexthop, err error) {
+	var key uint32
+	if err := t.inUse.m.Lookup(id, &key); err != nil {
+		return v, fmt.Errorf("read the key of nexthop %d: %w", id, err)
+	}
+	if err := t.entries.m.Lookup(key, &v); err != nil {
+		return v, fmt.Errorf("read nexthop %d: %w", id, err)
+	}
+	return v, nil
+}
+
+func (t nexthopTable) diff(want map[uint32]vrouterNexthop) (*difference[uint32, vrouterNexthop], error) {
+	return diff(t, limit{"nexthops", t.inUse.m.MaxEntries(), true}, want)
+}
+
+// membarrierGlobal is MEMBARRIER_CMD_GLOBAL of linux/membarrier.h: the kernel's
+// synchronize_rcu().
+const membarrierGlobal = 1
+
+// awaitPrograms waits until the programs that run now have ended. A kernel with nohz_full
+// refuses the call: there it waits for longer than any program runs.
+func awaitPrograms() {
+	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {
+		time.Sleep(100 * time.Millisecond)
+	}
+}
