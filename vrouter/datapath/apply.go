@@ -51,6 +51,7 @@ func (d *Datapath) plan(want fib.Tables) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
+	v.addCookies(d.nonce)
 	t := d.tables()
 	if err := d.haveCounters(v.vifs); err != nil {
 		return nil, err

@@ -201,7 +201,8 @@ type vrouterPath struct {
 	Gateway       vrouterAddress
 	Oif           uint32
 	GatewayFamily uint8
-	Pad           [3]uint8
+	Pad           uint8
+	Cookie        uint16
 }
 
 type vrouterPolicy struct {
@@ -219,7 +220,8 @@ type vrouterRemote struct {
 	Ethernet uint32
 	Id       uint32
 	Encaps   uint8
-	Pad      [3]uint8
+	Pad      uint8
+	Cookie   uint16
 }
 
 type vrouterRoute struct {

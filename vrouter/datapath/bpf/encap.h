@@ -93,7 +93,6 @@ static __always_inline void write_ip4(struct iphdr *ip, const struct nexthop *nh
 				      const struct path *p, const struct inner *in, __u32 length)
 {
 	__u32 sum, source, destination;
-	__be16 port = nh->encap == ENCAP_MPLS_GRE ? 0 : entropy_port(in->hash);
 
 	__builtin_memcpy(&source, p->source.bytes + 12, 4);
 	__builtin_memcpy(&destination, p->destination.bytes + 12, 4);
@@ -102,7 +101,7 @@ static __always_inline void write_ip4(struct iphdr *ip, const struct nexthop *nh
 	ip->tos = in->tos;
 	ip->tot_len = bpf_htons(length);
 	/* Without DF an identification is needed (RFC 6864). */
-	ip->id = nh->flags & NH_F_DF ? bpf_htons(cookie_id(destination, port)) :
+	ip->id = nh->flags & NH_F_DF ? bpf_htons(cookie_id(p)) :
 				       (__be16)bpf_get_prandom_u32();
 	ip->frag_off = nh->flags & NH_F_DF ? bpf_htons(IP_DF) : 0;
 	ip->ttl = TUNNEL_TTL;
@@ -120,7 +119,7 @@ static __always_inline void write_ip4(struct iphdr *ip, const struct nexthop *nh
 static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *nh,
 				      const struct path *p, const struct inner *in, __u32 length)
 {
-	*(__be32 *)ip = bpf_htonl(6u << 28 | (__u32)in->tos << 20 | cookie_label(&p->destination, in->hash));
+	*(__be32 *)ip = bpf_htonl(6u << 28 | (__u32)in->tos << 20 | cookie_label(p, in->hash));
 	ip->payload_len = bpf_htons(length - sizeof(*ip));
 	ip->nexthdr = nh->encap == ENCAP_MPLS_GRE ? IPPROTO_GRE : IPPROTO_UDP;
 	ip->hop_limit = TUNNEL_TTL;

@@ -40,8 +40,9 @@ static __always_inline void store_mtu(__u32 id, __u32 mtu, __u64 now)
 	l->mtu = mtu < LEAST_MTU4 ? LEAST_MTU4 : mtu; /* routers older than RFC 1191 report 0 */
 }
 
-/* Learns the MTU of the way to a remote. own: the error quotes a packet of this node. */
-static __always_inline void learn_for(const struct address *remote, __u32 mtu, int own)
+/* Learns the MTU of the way to a remote from an error that quotes a packet with a cookie.
+ * larger: the quoted packet was larger than that MTU. */
+static __always_inline void learn_for(const struct address *remote, __u32 mtu, __u32 cookie, int larger)
 {
 	struct remote *r = bpf_map_lookup_elem(&remotes, remote);
 	__u64 now = bpf_ktime_get_ns();
@@ -54,7 +55,7 @@ static __always_inline void learn_for(const struct address *remote, __u32 mtu, i
 	l = bpf_map_lookup_elem(&learned_mtus, &id);
 	if (!l || now < l->ignore_ns)
 		return;
-	if (!own) {
+	if (!larger || cookie != r->cookie) {
 		l->ignore_ns = now + IGNORE_NS;
 		return;
 	}
@@ -94,7 +95,7 @@ static __noinline int learn_mtu4(struct __sk_buff *skb)
 	struct too_big4 e;
 	struct shim_start start;
 	struct address remote;
-	__u16 mtu, id;
+	__u16 mtu;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(struct iphdr), &e, sizeof(e)))
 		return 0;
@@ -105,9 +106,7 @@ static __noinline int learn_mtu4(struct __sk_buff *skb)
 		return 0;
 	mapped(&remote, e.quoted.daddr);
 	mtu = bpf_ntohs(e.icmp.un.frag.mtu);
-	id = bpf_ntohs(e.quoted.id) & ~((1 << COOKIE_SHIFT4) - 1);
-	learn_for(&remote, mtu, mtu < bpf_ntohs(e.quoted.tot_len) &&
-		  id == cookie_id(e.quoted.daddr, e.quoted.protocol == IPPROTO_GRE ? 0 : start.source));
+	learn_for(&remote, mtu, bpf_ntohs(e.quoted.id) >> COOKIE_SHIFT4, mtu < bpf_ntohs(e.quoted.tot_len));
 	return 0;
 }
 
@@ -133,8 +132,7 @@ static __noinline int learn_mtu6(struct __sk_buff *skb)
 		return 0;
 	__builtin_memcpy(&remote, &e.quoted.daddr, 16);
 	mtu = bpf_ntohl(e.icmp.icmp6_mtu);
-	label = (e.quoted.flow_lbl[0] & 0xf) << 16 | e.quoted.flow_lbl[1] << 8 | e.quoted.flow_lbl[2];
-	learn_for(&remote, mtu, mtu < bpf_ntohs(e.quoted.payload_len) + sizeof(e.quoted) &&
-		  label == label_of(&remote, label >> SPREAD_SHIFT6));
+	label = e.quoted.flow_lbl[1] << 8 | e.quoted.flow_lbl[2];
+	learn_for(&remote, mtu, label & COOKIE_MASK, mtu < bpf_ntohs(e.quoted.payload_len) + sizeof(e.quoted));
 	return 0;
 }

@@ -50,7 +50,8 @@ struct path {
 	struct address gateway; /* whom to resolve: next hop, or the destination itself */
 	__u32 oif;              /* ifindex of the fabric device; 0: the path is down */
 	__u8 gateway_family;    /* 4 or 6 */
-	__u8 pad[3];
+	__u8 pad;
+	__u16 cookie;           /* of the destination, see cookie.h */
 };
 
 struct nexthop {
@@ -199,7 +200,8 @@ struct remote {
 	__u32 ethernet;  /* second tunnel, for Ethernet in MPLS; its MTU is stored too; 0: none */
 	__u32 id;        /* of the node or gateway */
 	__u8 encaps;     /* encapsulations that the remote may use: bits 1 << enum encapsulation */
-	__u8 pad[3];
+	__u8 pad;
+	__u16 cookie;    /* as in struct path */
 };
 
 /* Key of senders: a prefix from which a node or gateway may send, in addition to the

@@ -204,7 +204,8 @@ type bpfNexthop struct {
 		Gateway       bpfAddress
 		Oif           uint32
 		GatewayFamily uint8
-		Pad           [3]uint8
+		Pad           uint8
+		Cookie        uint16
 	}
 }
 
@@ -250,7 +251,8 @@ type bpfRemote struct {
 	Ethernet uint32
 	Id       uint32
 	Encaps   uint8
-	Pad      [3]uint8
+	Pad      uint8
+	Cookie   uint16
 }
 
 type bpfRoute struct {
