@@ -105,6 +105,9 @@ func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	if d.options.NoXDP {
 		noXDP = "XDP is turned off"
 	}
+	if noXDP == "" {
+		noXDP = whyNotOn(ifindex)
+	}
 	if noXDP != "" {
 		return Fabric{Mode: mode, Why: noXDP}, d.dropLink(hookFabricXDP, ifindex)
 	}
