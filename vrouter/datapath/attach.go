@@ -108,6 +108,11 @@ func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	if noXDP == "" {
 		noXDP = whyNotOn(ifindex)
 	}
+	if noXDP == "" {
+		if err := d.metadata(); err != nil {
+			noXDP = "the test of XDP's metadata failed: " + err.Error()
+		}
+	}
 	if noXDP != "" {
 		return Fabric{Mode: mode, Why: noXDP}, d.dropLink(hookFabricXDP, ifindex)
 	}

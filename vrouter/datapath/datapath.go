@@ -36,7 +36,8 @@ type Datapath struct {
 	ids        map[hook]ebpf.ProgramID // the programs' numbers
 	spec       *ebpf.CollectionSpec
 	nonce      nonce
-	swapping   sync.Once // the first time that a link's program is swapped for ours
+	swapping   sync.Once    // the first time that a link's program is swapped for ours
+	metadata   func() error // tests once whether XDP's metadata reaches tc
 }
 
 // Open loads the programs, on the maps that are pinned where they are of the
@@ -51,7 +52,7 @@ func Open(o Options) (*Datapath, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift the limit on locked memory: %w (run as root)", err)
 	}
-	d := &Datapath{options: o, generation: filepath.Join(o.Pins, generationName(o.Limits))}
+	d := &Datapath{options: o, generation: filepath.Join(o.Pins, generationName(o.Limits)), metadata: sync.OnceValue(tryMetadata)}
 	for _, dir := range []string{d.generation, d.linkDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make a place for pins: %w (is %s a bpf filesystem?)", err, o.Pins)

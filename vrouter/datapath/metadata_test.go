@@ -1,0 +1,38 @@
+package datapath
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf/asm"
+)
+
+func TestTheTestOfMetadata(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: makes a network namespace")
+	}
+	if err := tryMetadata(); err != nil {
+		t.Errorf("metadata: %v", err)
+	}
+	none := asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}
+	if err := tryMetadataOf(none); err == nil || !strings.Contains(err.Error(), "does not reach tc") {
+		t.Errorf("an XDP program that writes no metadata: %v", err)
+	}
+}
+
+func TestXDPIsNotAttachedIfMetadataIsLost(t *testing.T) {
+	devices := enterSpace(t, 1)
+	d := open(t, Options{Pins: pins(t)})
+	works := d.metadata
+	d.metadata = func() error { return errors.New("lost") }
+	f, err := d.AttachFabric(devices[0], "")
+	if err != nil || strings.Contains(f.Mode, "xdp") || !strings.Contains(f.Why, "lost") {
+		t.Errorf("%+v, %v, want no XDP", f, err)
+	}
+	d.metadata = works
+	if f, err := d.AttachFabric(devices[0], ""); err != nil || !strings.HasPrefix(f.Mode, "xdp+") {
+		t.Errorf("%+v, %v, want XDP", f, err)
+	}
+}
