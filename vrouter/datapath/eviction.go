@@ -13,12 +13,6 @@ type eviction struct {
 	flows map[uint32][]seenFlow // vif → flows that may be deleted; only of crowded vifs
 }
 
-// seenFlow is a flow's key, and when its last packet passed (CLOCK_MONOTONIC, nanoseconds).
-type seenFlow struct {
-	key  vrouterFlowKey
-	seen uint64
-}
-
 // evictedShare: one of so many of the flows of a crowded port is deleted at a time.
 const evictedShare = 4
 
@@ -47,25 +41,16 @@ func isEvictable(protocol uint8, v *vrouterFlow) bool {
 	return !isAnswered(v)
 }
 
-// run deletes the flows that were idle longest, of each port that is still crowded. counts
-// are of the flows in the table.
-func (e *eviction) run(d *Datapath, counts *flowCounts, vrfs map[uint32]uint32) (removed int, err error) {
+// oldest returns the flows to delete: of each port that is still crowded, those that were
+// idle longest. counts are of the flows in the table, vrfs: vif id → VRF.
+func (e *eviction) oldest(counts *flowCounts, vrfs map[uint32]uint32, limit uint32) (all []seenFlow) {
 	for vif, flows := range e.flows {
-		use := counts.usage(vif, vrfs[vif], d.options.Limits.Flows)
+		use := counts.usage(vif, vrfs[vif], limit)
 		if !use.isCrowded() {
 			continue
 		}
 		slices.SortFunc(flows, func(a, b seenFlow) int { return cmp.Compare(a.seen, b.seen) })
-		for _, f := range flows[:min(len(flows), int(use.port/evictedShare))] {
-			gone, err := d.removeFlow(f.key, f.seen)
-			if err != nil {
-				return removed, err
-			}
-			if gone {
-				removed++
-				counts.add(vif, vrfs[vif], -1)
-			}
-		}
+		all = append(all, flows[:min(len(flows), int(use.port/evictedShare))]...)
 	}
-	return removed, nil
+	return all
 }

@@ -127,17 +127,10 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, f := range expired {
-		gone, err := d.removeFlow(f.key, f.seen)
-		if err != nil {
-			return removed, 0, err
-		}
-		if gone {
-			removed++
-			counts.add(f.key.Vif, before[f.key.Vif], -1)
-		}
+	if removed, err = d.removeFlows(expired, counts, before); err != nil {
+		return removed, 0, err
 	}
-	n, err := evicted.run(d, counts, before)
+	n, err := d.removeFlows(evicted.oldest(counts, before, d.options.Limits.Flows), counts, before)
 	removed += n
 	if err != nil {
 		return removed, 0, err
@@ -173,6 +166,28 @@ func isClosed(v *vrouterFlow) bool {
 // isAnswered reports whether the side that did not send the first packet has sent. Of flows
 // without a policy the programs see only one side.
 func isAnswered(v *vrouterFlow) bool { return v.Packets[1-v.Reply&1] != 0 }
+
+// seenFlow is a flow's key, and when its last packet passed (CLOCK_MONOTONIC, nanoseconds).
+type seenFlow struct {
+	key  vrouterFlowKey
+	seen uint64
+}
+
+// removeFlows removes flows that no packet has renewed, and subtracts them from counts.
+// vrfs: vif id → VRF.
+func (d *Datapath) removeFlows(flows []seenFlow, counts *flowCounts, vrfs map[uint32]uint32) (removed int, err error) {
+	for _, f := range flows {
+		gone, err := d.removeFlow(f.key, f.seen)
+		if err != nil {
+			return removed, err
+		}
+		if gone {
+			removed++
+			counts.add(f.key.Vif, vrfs[f.key.Vif], -1)
+		}
+	}
+	return removed, nil
+}
 
 // removeFlow removes an entry that was last seen at a time; one that a packet
 // has renewed meanwhile returns to its place.
