@@ -129,7 +129,7 @@ func (d *Datapath) tables() tables {
 	m := &d.maps
 	return tables{
 		settings: table[uint32, vrouterNodeSettings]{"settings", m.Settings, true},
-		nexthops: nexthopTable{table[uint32, vrouterNexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}},
+		nexthops: nexthopTable{table[uint32, vrouterNexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}, &d.grace},
 		members:  table[vrouterMemberKey, vrouterMember]{"members", m.Members, false},
 		vrfs:     table[uint32, vrouterVrf]{"vrfs", m.Vrfs, true},
 		policies: table[uint32, vrouterPolicy]{"policies", m.Policies, false},

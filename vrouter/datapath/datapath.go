@@ -37,6 +37,7 @@ type Datapath struct {
 	spec       *ebpf.CollectionSpec
 	nonce      nonce
 	swapping   sync.Once    // the first time that a link's program is swapped for ours
+	grace      grace        // of replaced nexthops
 	metadata   func() error // tests once whether XDP's metadata reaches tc
 }
 

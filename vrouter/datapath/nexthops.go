@@ -2,7 +2,6 @@ package datapath
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +12,7 @@ import (
 type nexthopTable struct {
 	entries table[uint32, vrouterNexthop] // by key: id * 2, or id * 2 + 1
 	inUse   table[uint32, uint32]         // id → key
+	grace   *grace                        // of the entries that are not in use
 }
 
 // keys returns the key of each nexthop in use, by id.
@@ -43,23 +43,18 @@ func (t nexthopTable) put(ids []uint32, values []vrouterNexthop) error {
 		return err
 	}
 	keys := make([]uint32, len(ids))
-	replaced := false
 	for i, id := range ids {
 		keys[i] = 2 * id
 		if key, ok := old[id]; ok {
-			keys[i], replaced = key^1, true
+			keys[i] = key ^ 1
 		}
 	}
+	t.grace.wait()
 	if err := t.entries.put(keys, values); err != nil {
 		return err
 	}
-	if err := t.inUse.put(slices.Clone(ids), keys); err != nil {
-		return err
-	}
-	if replaced {
-		awaitPrograms()
-	}
-	return nil
+	defer t.grace.begin()
+	return t.inUse.put(ids, keys)
 }
 
 func (t nexthopTable) remove(ids []uint32) error {
@@ -80,6 +75,26 @@ func (t nexthopTable) lookup(id uint32) (v vrouterNexthop, err error) {
 
 func (t nexthopTable) diff(want map[uint32]vrouterNexthop) (*difference[uint32, vrouterNexthop], error) {
 	return diff(t, limit{"nexthops", t.inUse.m.MaxEntries(), true}, want)
+}
+
+// grace is the time in which programs may still use entries that were replaced.
+type grace struct{ over chan struct{} }
+
+// begin begins it, in the background: a change rarely follows another so soon.
+func (g *grace) begin() {
+	over := make(chan struct{})
+	g.over = over
+	go func() {
+		awaitPrograms()
+		close(over)
+	}()
+}
+
+// wait waits until the last one is over.
+func (g *grace) wait() {
+	if g.over != nil {
+		<-g.over
+	}
 }
 
 // membarrierGlobal is MEMBARRIER_CMD_GLOBAL of linux/membarrier.h: the kernel's
