@@ -110,7 +110,19 @@ func contents(t *testing.T, c config.Config) map[string]map[string]string {
 	for _, name := range desiredMaps {
 		all[name] = entries(t, pinnedMap(t, c, name))
 	}
+	all["nexthops"] = nexthopsInUse(all["nexthops"], entries(t, pinnedMap(t, c, "nexthop_entries")))
 	return all
+}
+
+// nexthopsInUse returns the nexthops by id. keys: id → key in all.
+func nexthopsInUse(all, keys map[string]string) map[string]string {
+	used := map[string]string{}
+	for id, key := range keys {
+		if value, ok := all[key]; ok {
+			used[id] = value
+		}
+	}
+	return used
 }
 
 func entries(t *testing.T, m *ebpf.Map) map[string]string {

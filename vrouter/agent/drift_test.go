@@ -3,9 +3,11 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -66,7 +68,10 @@ func TestEntriesThatSomebodyDeletesReturn(t *testing.T) {
 		onMaps("the known sources", "remotes"),
 		onMaps("the networks", "vrfs"),
 		onMaps("the settings", "settings"),
-		harm{"one route led elsewhere", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config) }},
+		onMaps("the nexthops' places", "nexthop_entries"),
+		harm{"one route led elsewhere", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config, "hosts4", 1) }},
+		harm{"one nexthop led elsewhere", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config, "nexthop_entries", 1) }},
+		harm{"one nexthop led to another's place", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config, "nexthop_entries", 2) }},
 	)
 }
 
@@ -183,17 +188,18 @@ func emptied(t *testing.T, c config.Config, name string) {
 	}
 }
 
-// misled makes one host route lead to another nexthop.
-func misled(t *testing.T, c config.Config) {
+// misled makes the last entry of a map lead elsewhere: it adds step to the value.
+func misled(t *testing.T, c config.Config, name string, step byte) {
 	t.Helper()
-	m := pinnedMap(t, c, "hosts4")
-	for key, value := range entries(t, m) {
-		changed := []byte(value)
-		changed[0]++
-		agenttest.Must(t, m.Put([]byte(key), changed))
-		return
+	m := pinnedMap(t, c, name)
+	all := entries(t, m)
+	if len(all) == 0 {
+		t.Fatalf("map %s is empty", name)
 	}
-	t.Fatal("there is no route")
+	key := slices.Max(slices.Collect(maps.Keys(all)))
+	changed := []byte(all[key])
+	changed[0] += step
+	agenttest.Must(t, m.Put([]byte(key), changed))
 }
 
 func detached(t *testing.T, c config.Config, pattern string) {

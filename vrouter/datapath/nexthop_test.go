@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -63,5 +64,39 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 	}
 	if len(seen) < 2 {
 		t.Errorf("packets %v, want some of both pairs", seen)
+	}
+}
+
+// TestAnApplyRepairsTheKeysOfNexthops sets a nexthop's key to zero, to each of its two
+// entries, and to those of another nexthop.
+func TestAnApplyRepairsTheKeysOfNexthops(t *testing.T) {
+	d := open(t, Options{Pins: pins(t)})
+	want := scene(7, 8, 9, model.MPLSoUDP, false)
+	if _, err := d.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	moved := want.Nexthops[nhTunnel] // so that its other entry is used too
+	moved.MTU--
+	want.Nexthops[nhTunnel] = moved
+	if _, err := d.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	before, err := d.Dump()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []uint32{0, 2 * nhTunnel, 2*nhTunnel + 1, 2 * nhVif, 2*nhVif + 1} {
+		if err := d.maps.NexthopEntries.Put(nhTunnel, key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Apply(want); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := d.Dump(); err != nil || !reflect.DeepEqual(now, before) {
+			t.Errorf("key %d: the tables are %+v, %v, want %+v", key, now, err, before)
+		}
+		if c, err := d.Apply(want); err != nil || c != (Changes{}) {
+			t.Errorf("key %d: a second Apply changed %+v, %v", key, c, err)
+		}
 	}
 }

@@ -15,10 +15,15 @@ type nexthopTable struct {
 	grace   *grace                        // of the entries that are not in use
 }
 
-// keys returns the key of each nexthop in use, by id.
+// keys returns the key of each nexthop in use, by id. A key of another id is ignored:
+// another program has written it.
 func (t nexthopTable) keys() (map[uint32]uint32, error) {
 	keys := map[uint32]uint32{}
-	return keys, t.inUse.each(func(id, key uint32) { keys[id] = key })
+	return keys, t.inUse.each(func(id, key uint32) {
+		if key/2 == id {
+			keys[id] = key
+		}
+	})
 }
 
 func (t nexthopTable) each(f func(uint32, vrouterNexthop)) error {
