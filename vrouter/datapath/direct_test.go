@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/cilium/ebpf"
+
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -100,5 +102,25 @@ func TestALinkTestIsAnswered(t *testing.T) {
 		if !bytes.Equal(out, want) {
 			t.Errorf("%s: the reply is\n%x, want\n%x", c.what, out, want)
 		}
+	}
+}
+
+// The time of one packet that goes directly, through the programs of both nodes.
+func BenchmarkDirectPacket(b *testing.B) {
+	r := newRig(b, model.MPLSoUDP, false, goesDirectly)
+	out := frame(macA, model.RouterMAC, packet(b, addrA, addrB, 0, 64, "x"))
+	in := frame(direct.Label(1, far), direct.Label(1, local), packet(b, addrB, addrA, 0, 64, "x"))
+	for _, x := range []struct {
+		p      *ebpf.Program
+		device int
+		frame  []byte
+	}{{r.programs.FromWorkload, r.vif, out}, {r.programs.FabricTc, r.fabric, in}} {
+		if code, _ := r.run(b, x.p, x.device, x.frame); code != actRedirect {
+			b.Fatalf("%s: action %d", x.p, code)
+		}
+	}
+	for b.Loop() {
+		b.ReportMetric(nanoseconds(b, r.programs.FromWorkload, func() { r.run(b, r.programs.FromWorkload, r.vif, out) }), "ns/from_workload")
+		b.ReportMetric(nanoseconds(b, r.programs.FabricTc, func() { r.run(b, r.programs.FabricTc, r.fabric, in) }), "ns/fabric_tc")
 	}
 }

@@ -40,7 +40,7 @@ type rig struct {
 	tables            fib.Tables
 }
 
-func newRig(t *testing.T, encap model.Encapsulation, v6 bool, change func(*fib.Tables)) *rig {
+func newRig(t testing.TB, encap model.Encapsulation, v6 bool, change func(*fib.Tables)) *rig {
 	t.Helper()
 	dir := pins(t)
 	devices := enterSpace(t, 3)
