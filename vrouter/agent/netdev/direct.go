@@ -72,15 +72,15 @@ func EthernetLinks(s *Space, self model.Node, fabric []netlink.Link) (links []Et
 }
 
 // Keep makes the labels in the filters of fabric devices those of some networks. underlay
-// are the node's addresses.
-func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []EthernetLink, networks []uint32) error {
+// are the node's addresses. whole: list the filters also if nothing has changed.
+func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []EthernetLink, networks []uint32, whole bool) error {
 	want := map[label]bool{}
 	for _, l := range links {
 		for _, network := range append([]uint32{0}, networks...) {
 			want[label{l.Ifindex, direct.Label(network, l.Source)}] = true
 		}
 	}
-	if d.kept != nil && maps.Equal(want, d.kept) {
+	if !whole && d.kept != nil && maps.Equal(want, d.kept) {
 		return nil
 	}
 	has, err := d.list(fabric, underlay)
@@ -96,11 +96,14 @@ func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []Ethe
 			errs = append(errs, fmt.Errorf("let device %d receive frames to %s (direct): %w", l.ifindex, l.mac, err))
 		}
 	}
+	for l := range d.kept { // of addresses that the node had
+		has[l] = true
+	}
 	for l := range has {
 		if want[l] {
 			continue
 		}
-		if err := d.Space.Links.NeighDel(l.entry()); err != nil {
+		if err := d.Space.Links.NeighDel(l.entry()); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
 			errs = append(errs, fmt.Errorf("remove address %s from the filter of device %d: %w", l.mac, l.ifindex, err))
 		}
 	}
@@ -121,7 +124,7 @@ func (d *Labels) list(fabric []netlink.Link, underlay []netip.Addr) (map[label]b
 			return nil, fmt.Errorf("list the addresses that device %s receives: %w", l.Attrs().Name, err)
 		}
 		for _, e := range all {
-			if len(e.HardwareAddr) != 6 || e.LinkIndex != index || e.Flags&netlink.NTF_SELF == 0 {
+			if len(e.HardwareAddr) != 6 || e.LinkIndex != index || e.Flags&netlink.NTF_SELF == 0 && e.MasterIndex != index { // a bridge lists its own as the master's
 				continue
 			}
 			mac := model.MAC(e.HardwareAddr)

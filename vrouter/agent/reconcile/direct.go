@@ -61,7 +61,7 @@ func (p *Pass) localNetworks() []uint32 {
 // receiveLabels prepares the fabric devices for packets that come directly.
 func (p *Pass) receiveLabels() {
 	self, _ := p.Want.Self()
-	if err := p.r.labels.Keep(p.fabricLinks(), self.Underlay, p.ethernet, p.localNetworks()); err != nil {
+	if err := p.r.labels.Keep(p.fabricLinks(), self.Underlay, p.ethernet, p.localNetworks(), p.cause != asked); err != nil {
 		p.fail("", err)
 	}
 }

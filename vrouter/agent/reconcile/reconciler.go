@@ -69,7 +69,7 @@ func (r *Reconciler) End() error {
 	r.Programs.Unfollow()
 	r.Tester.Close()
 	self, _ := r.Last.Want.Self()
-	return errors.Join(r.labels.Keep(r.Last.fabricLinks(), self.Underlay, nil, nil), netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), r.Plane().Remove())
+	return errors.Join(r.labels.Keep(r.Last.fabricLinks(), self.Underlay, nil, nil, true), netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), r.Plane().Remove())
 }
 
 // Adopt makes a state the desired state. If the state is invalid, or its tables
