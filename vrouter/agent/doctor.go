@@ -56,11 +56,10 @@ func directFindings(v *view) []api.Finding {
 	}
 	var fail []string
 	works := 0
-	for a, state := range v.links {
-		switch state {
-		case fib.LinkWorks:
+	for a, direct := range v.links {
+		if direct {
 			works++
-		case fib.NoLink:
+		} else {
 			fail = append(fail, a.String())
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
-	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -23,10 +22,10 @@ type view struct {
 	pins     netdev.Pins
 	fabric   []reconcile.FabricDevice
 	devices  map[string]*netdev.Device // by port
-	links    map[netip.Addr]fib.Link
-	nexthops map[uint32]string // names by id
-	vifs     map[uint32]string // ports' names by vif id
-	indexes  map[uint32]string // devices' names by ifindex
+	links    map[netip.Addr]bool       // other nodes on common links; true: reached directly
+	nexthops map[uint32]string         // names by id
+	vifs     map[uint32]string         // ports' names by vif id
+	indexes  map[uint32]string         // devices' names by ifindex
 	networks map[uint32]model.Network
 	problems []string
 	warnings []string

@@ -85,8 +85,12 @@ func TestALinkTestIsAnswered(t *testing.T) {
 		{"a request", local, 1, actRedirect},
 		{"a reply", local, 2, actUnspec},
 		{"a request to another node", far, 1, actUnspec},
+		{"a request from a broadcast address", local, 3, actUnspec},
 	} {
 		to, from := direct.Label(0, c.to), direct.Label(0, far)
+		if c.kind == 3 {
+			c.kind, from = 1, model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+		}
 		request := append(append(append([]byte(nil), to[:]...), from[:]...), 0x88, 0xb5)
 		request = append(append(request, "vrouter direct 1"...), c.kind, 1, 2, 3, 4, 5, 6, 7, 8)
 		request = append(request, make([]byte, 60-len(request))...)

@@ -75,12 +75,13 @@ type end struct {
 	index  int
 	frames chan []byte
 	closed chan struct{}
+	failed chan struct{}
 }
 
 func (w *wire) listen(index int) (net.PacketConn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := &end{wire: w, index: index, frames: make(chan []byte, 100), closed: make(chan struct{})}
+	e := &end{wire: w, index: index, frames: make(chan []byte, 100), closed: make(chan struct{}), failed: make(chan struct{})}
 	w.ends[index] = e
 	return e, nil
 }
@@ -117,11 +118,14 @@ func (e *end) ReadFrom(b []byte) (int, net.Addr, error) {
 	case f := <-e.frames:
 		return copy(b, f), nil, nil
 	case <-e.closed:
-		return 0, nil, errors.New("closed")
+	case <-e.failed:
 	}
+	return 0, nil, errors.New("the socket is closed or its device is down")
 }
 
 func (e *end) Close() error { close(e.closed); return nil }
+
+func (e *end) SetWriteDeadline(time.Time) error { return nil }
 
 func (w *wire) lose(f func([]byte) bool) {
 	w.mu.Lock()
@@ -162,10 +166,47 @@ func TestALinkIsTestedAgainAndAgain(t *testing.T) {
 		expect(t, b, here, Works, 100*time.Millisecond)
 		// One way alone is not enough.
 		w.lose(func(f []byte) bool { return model.MAC(f[:6]) == Label(0, here) })
-		expect(t, a, there, Fails, 8*time.Second)
-		expect(t, b, here, Fails, 8*time.Second)
+		expect(t, a, there, Stopped, 8*time.Second)
+		expect(t, b, here, Stopped, 8*time.Second)
 		w.lose(nil)
-		expect(t, a, there, Works, 6*time.Second)
+		expect(t, a, there, Works, 3*time.Second)
+		a.Close()
+		b.Close()
+	})
+}
+
+func TestALinkThatNeverWorkedFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{ends: map[int]*end{}}
+		w.lose(func([]byte) bool { return true })
+		a, b := testers(t, w)
+		expect(t, a, there, Fails, 2*time.Second)
+		w.lose(nil)
+		expect(t, a, there, Works, 3*time.Second)
+		a.Close()
+		b.Close()
+	})
+}
+
+// A device that goes down, or is deleted and made again, breaks its socket.
+func TestABrokenSocketIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{ends: map[int]*end{}}
+		a, b := testers(t, w)
+		expect(t, a, there, Works, 100*time.Millisecond)
+		w.mu.Lock()
+		broken := w.ends[1]
+		delete(w.ends, 1)
+		w.mu.Unlock()
+		close(broken.failed)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		w.mu.Lock()
+		again := w.ends[1] != nil && w.ends[1] != broken
+		w.mu.Unlock()
+		if !again {
+			t.Error("no socket was opened again")
+		}
 		a.Close()
 		b.Close()
 	})

@@ -51,7 +51,8 @@ type State int
 const (
 	Unknown State = iota // the first test has not ended
 	Works                // frames reach the node and come back
-	Fails
+	Fails                // they never did
+	Stopped              // they did, and do no longer
 )
 
 // target is a Target and its tests.
@@ -62,6 +63,7 @@ type target struct {
 	missed  int       // requests in a row without a reply
 	next    time.Time // of the next request
 	pending bool      // the last request has no reply yet
+	worked  bool      // a request had a reply
 }
 
 // Times of the tests.
@@ -69,6 +71,8 @@ const (
 	firstWait = 50 * time.Millisecond // for a reply; doubles with each missed one
 	attempts  = 5                     // requests without a reply until a target fails
 	period    = 5 * time.Second       // between tests of a target
+	again     = time.Second           // after a failed test
+	reopen    = time.Second           // after a socket failed
 	tick      = 25 * time.Millisecond
 )
 
@@ -147,7 +151,7 @@ func (t *Tester) open() {
 		}
 		c, err := t.listen(ifindex)
 		if err != nil {
-			t.log.Warn("cannot test a link for direct", "ifindex", ifindex, "error", err)
+			t.log.Debug("cannot test a link for direct", "ifindex", ifindex, "error", err)
 			continue
 		}
 		t.conns[ifindex] = c
@@ -179,13 +183,17 @@ func (t *Tester) Close() {
 func (t *Tester) run() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	announced := time.Time{}
+	var announced, opened time.Time
 	for {
 		select {
 		case <-t.ended:
 			return
 		case now := <-ticker.C:
 			t.mu.Lock()
+			if now.Sub(opened) >= reopen {
+				opened = now
+				t.open()
+			}
 			for a, x := range t.targets {
 				t.test(a, x, now)
 			}
@@ -207,9 +215,9 @@ func (t *Tester) test(a netip.Addr, x *target, now time.Time) {
 		x.missed++
 	}
 	if x.missed >= attempts {
-		t.become(x, Fails)
+		t.become(x, map[bool]State{false: Fails, true: Stopped}[x.worked])
 		x.missed, x.pending = 0, false
-		x.next = now.Add(period)
+		x.next = now.Add(again)
 		return
 	}
 	x.number, x.pending = rand.Uint64(), true
@@ -230,6 +238,7 @@ func (t *Tester) become(x *target, s State) {
 
 func (t *Tester) send(ifindex int, frame []byte) {
 	if c := t.conns[ifindex]; c != nil {
+		c.SetWriteDeadline(time.Now().Add(tick))                // a paused device must not stop the agent
 		c.WriteTo(frame, &packet.Addr{HardwareAddr: frame[:6]}) // an error is a lost frame: the test is repeated
 	}
 }
@@ -252,29 +261,25 @@ func (t *Tester) announce() {
 	}
 }
 
-// receive handles the frames of a device until its socket is closed.
+// receive handles the frames of a device until its socket fails, as when the device is
+// down or deleted. Then run opens another one.
 func (t *Tester) receive(ifindex int, c net.PacketConn) {
 	b := make([]byte, 2048)
 	for {
 		n, _, err := c.ReadFrom(b)
 		if err != nil {
-			if t.isClosed(ifindex, c) {
-				return
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.conns[ifindex] == c {
+				c.Close()
+				delete(t.conns, ifindex)
 			}
-			time.Sleep(tick) // the device is down
-			continue
+			return
 		}
 		if m, to, from, ok := parse(b[:n]); ok {
 			t.handle(ifindex, m, to, from)
 		}
 	}
-}
-
-// isClosed reports whether a socket is no longer in use.
-func (t *Tester) isClosed(ifindex int, c net.PacketConn) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.conns[ifindex] != c
 }
 
 func (t *Tester) handle(ifindex int, m message, to, from model.MAC) {
@@ -289,12 +294,10 @@ func (t *Tester) handle(ifindex int, m message, to, from model.MAC) {
 	if x == nil || x.Ifindex != ifindex {
 		return
 	}
-	switch {
-	case m.kind == request && x.state == Fails:
-		x.next = time.Now() // the other node has come back
-	case m.kind == reply && x.pending && x.number == m.number:
-		x.pending, x.missed = false, 0
-		x.next = time.Now().Add(period + rand.N(period/10))
-		t.become(x, Works)
+	if m.kind != reply || !x.pending || x.number != m.number {
+		return
 	}
+	x.pending, x.missed, x.worked = false, 0, true
+	x.next = time.Now().Add(period + rand.N(period/10))
+	t.become(x, Works)
 }

@@ -11,9 +11,9 @@ type Facts struct {
 	// node's address; none if the address is unreachable. mtu is the smallest MTU
 	// of the paths, in bytes of the outer IP packet. nil: no node is reachable.
 	Way func(source, destination netip.Addr) (paths []Path, mtu int)
-	// Link returns whether packets can be sent directly to an underlay address. nil:
-	// no address.
-	Link func(netip.Addr) Link
+	// Link returns whether packets can be sent directly to an underlay address, by the
+	// device with an ifindex; 0: by any. nil: to no address.
+	Link func(a netip.Addr, oif uint32) Link
 	// MTU is the fabric's MTU in bytes, for nodes without a path; 0: 1500.
 	MTU    int
 	Limits Limits
@@ -30,7 +30,8 @@ type Facts struct {
 type Link int
 
 const (
-	NoLink       Link = iota // no common Ethernet link with IPv4, or a test of it failed
+	NoLink       Link = iota // no common Ethernet link with IPv4
+	LinkFails                // frames with labels do not pass, or the other node does not run
 	LinkUntested             // a common link, and no result of the test yet
 	LinkWorks                // frames with labels as MAC addresses pass in both directions
 )
@@ -68,7 +69,7 @@ func (f Facts) withDefaults() Facts {
 		f.Way = func(netip.Addr, netip.Addr) ([]Path, int) { return nil, 0 }
 	}
 	if f.Link == nil {
-		f.Link = func(netip.Addr) Link { return NoLink }
+		f.Link = func(netip.Addr, uint32) Link { return NoLink }
 	}
 	return f
 }

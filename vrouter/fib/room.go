@@ -80,7 +80,11 @@ func (c *compiler) others() map[string]*tunnel {
 		if n.Name == c.self.Name || len(common) == 0 || len(pairs) == 0 {
 			continue
 		}
-		if f, ok := choose(common, c.link(pairs)); ok {
+		link := c.link(pairs)
+		if link == LinkFails {
+			link = LinkUntested // a node that does not run must not change this node's MTU
+		}
+		if f, ok := choose(common, link); ok {
 			all[n.Name] = &tunnel{formats: f, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
 		}
 	}

@@ -102,20 +102,25 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 func (c *compiler) link(pairs []pair) Link {
 	worst := LinkWorks
 	for _, p := range pairs {
-		worst = min(worst, c.facts.Link(p.destination))
+		worst = min(worst, c.facts.Link(p.destination, 0))
 	}
 	return worst
 }
 
-// linkBy returns link, or NoLink if a route to the node leads through a gateway.
+// linkBy returns link for the devices by which the routes to the node leave; NoLink if a
+// route leads through a gateway.
 func (c *compiler) linkBy(pairs []pair) Link {
+	worst := c.link(pairs)
 	for _, p := range pairs {
 		paths, _ := c.facts.Way(p.source, p.destination)
-		if slices.ContainsFunc(paths, func(w Path) bool { return w.Gateway != w.Destination }) {
-			return NoLink
+		for _, w := range paths {
+			if w.Gateway != w.Destination {
+				return NoLink
+			}
+			worst = min(worst, c.facts.Link(w.Destination, w.Oif))
 		}
 	}
-	return c.link(pairs)
+	return worst
 }
 
 // choose chooses the encapsulations of a way to a node from those that both nodes

@@ -67,10 +67,12 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 	}{
 		{common: "d v u", link: LinkWorks, want: formats{encap: model.Direct, frames: model.VXLAN}},
 		{common: "d v u", link: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN, later: true}},
+		{common: "d v u", link: LinkFails, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
 		{common: "d v u", link: NoLink, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
 		{common: "u d", link: LinkWorks, want: formats{encap: model.MPLSoUDP, frames: model.MPLSoUDP}},
 		{common: "d", link: LinkWorks, want: formats{encap: model.Direct}},
 		{common: "d", link: LinkUntested, want: formats{encap: model.Direct}},
+		{common: "d", link: LinkFails, none: true},
 		{common: "d", link: NoLink, none: true},
 	} {
 		got, ok := choose(encaps(c.common), c.link)
@@ -88,20 +90,28 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 		forwarding model.Forwarding
 		link       Link
 		gateway    string
+		oif        uint32
 		nexthop    string
 		label      uint32
 		mtu        uint16
 	}{
-		{"a link", model.L3, LinkWorks, "192.0.2.2", "tunnel b direct", 7, 9000},
-		{"a link under test", model.L3, LinkUntested, "192.0.2.2", "tunnel b vxlan", 700, 9000},
-		{"no link", model.L3, NoLink, "192.0.2.2", "tunnel b vxlan", 700, 8950},
-		{"a route by a gateway", model.L3, LinkWorks, "192.0.2.9", "tunnel b vxlan", 700, 8950},
-		{"a network that bridges", model.L2L3, LinkWorks, "192.0.2.2", "tunnel b direct", 7, 8950},
+		{"a link", model.L3, LinkWorks, "192.0.2.2", 2, "tunnel b direct", 7, 9000},
+		{"a link under test", model.L3, LinkUntested, "192.0.2.2", 2, "tunnel b vxlan", 700, 9000},
+		{"a link that fails", model.L3, LinkFails, "192.0.2.2", 2, "tunnel b vxlan", 700, 8950},
+		{"no link", model.L3, NoLink, "192.0.2.2", 2, "tunnel b vxlan", 700, 8950},
+		{"a route by a gateway", model.L3, LinkWorks, "192.0.2.9", 2, "tunnel b vxlan", 700, 8950},
+		{"another device than the tested one", model.L3, LinkWorks, "192.0.2.2", 3, "tunnel b vxlan", 700, 8950},
+		{"a network that bridges", model.L2L3, LinkWorks, "192.0.2.2", 2, "tunnel b direct", 7, 8950},
 	} {
 		tables, warnings := compiled(t, pairOf(node("192.0.2.1"), node("192.0.2.2"), c.forwarding), func(f *Facts) {
-			f.Link = func(netip.Addr) Link { return c.link }
+			f.Link = func(_ netip.Addr, oif uint32) Link {
+				if oif == 3 {
+					return NoLink // another device was tested
+				}
+				return c.link
+			}
 			f.Way = func(source, destination netip.Addr) ([]Path, int) {
-				return []Path{{Source: source, Destination: destination, Gateway: netip.MustParseAddr(c.gateway), Oif: 2}}, 9000
+				return []Path{{Source: source, Destination: destination, Gateway: netip.MustParseAddr(c.gateway), Oif: c.oif}}, 9000
 			}
 		})
 		id, _ := tables.named(c.nexthop)
@@ -349,6 +359,28 @@ func TestTunnelsCarryWhatTheirNetworksNeed(t *testing.T) {
 		}
 		if g := strings.Join(got, ", "); g != c.want {
 			t.Errorf("%s, %s: %s, want %s", c.encap, c.forwarding, g, c.want)
+		}
+	}
+}
+
+// A node without ports in this node's networks, whose link fails, does not lower the MTU.
+func TestANodeThatDoesNotRunLeavesTheMTU(t *testing.T) {
+	node := func(a string) model.Node { return model.Node{Underlay: addrs(a), Encapsulations: encaps("d v")} }
+	s := pairOf(node("192.0.2.1"), node("192.0.2.2"), model.L3)
+	c := node("192.0.2.3")
+	c.Name = "c"
+	s.Nodes = append(s.Nodes, c)
+	tables, _ := compiled(t, s, func(f *Facts) {
+		f.Link = func(a netip.Addr, _ uint32) Link {
+			if a == c.Underlay[0] {
+				return LinkFails
+			}
+			return LinkWorks
+		}
+	})
+	for _, v := range tables.Vifs {
+		if v.MTU != 9000 {
+			t.Errorf("the vif's MTU is %d", v.MTU)
 		}
 	}
 }

@@ -47,6 +47,17 @@ func NewTester(s *Space, log *slog.Logger) *direct.Tester {
 	}, log)
 }
 
+// hasLabels reports whether frames to labels reach the programs of a device. On a bridge
+// the host's packet filter sees them first (bridge-nf-call-iptables). A macvlan, ipvlan
+// or VXLAN device has no filter of further addresses. A bond that balances by address
+// changes the source address.
+func hasLabels(l netlink.Link) bool {
+	if bond, ok := l.(*netlink.Bond); ok && (bond.Mode == netlink.BOND_MODE_BALANCE_TLB || bond.Mode == netlink.BOND_MODE_BALANCE_ALB) {
+		return false
+	}
+	return l.Attrs().EncapType == "ether" && slices.Contains([]string{"device", "veth", "vlan", "bond", "tuntap"}, l.Type())
+}
+
 // EthernetLinks returns the links of a node that offers direct: IPv4 underlay addresses
 // on fabric devices.
 func EthernetLinks(s *Space, self model.Node, fabric []netlink.Link) (links []EthernetLink, err error) {
@@ -63,7 +74,7 @@ func EthernetLinks(s *Space, self model.Node, fabric []netlink.Link) (links []Et
 			continue
 		}
 		for _, l := range fabric {
-			if l.Attrs().Index == a.LinkIndex && l.Attrs().EncapType == "ether" {
+			if l.Attrs().Index == a.LinkIndex && hasLabels(l) {
 				links = append(links, EthernetLink{a.LinkIndex, subnet.Addr(), subnet.Masked()})
 			}
 		}

@@ -93,6 +93,9 @@ func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) 
 		p.fail("", fmt.Errorf("fabric device %s: %w", name, err))
 		return
 	}
+	if known && had.NoXDP == noXDPWhereDirect && why == "" {
+		p.r.xdpAgain = true
+	}
 	f.Fabric, f.NoXDP = now, why
 	has := there[index]
 	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true, Guarded: has.Guarded && has.Current}

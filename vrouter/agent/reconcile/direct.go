@@ -17,9 +17,15 @@ import (
 // settle is the longest wait for the tests of links when the agent starts.
 const settle = 100 * time.Millisecond
 
+// link is the state of another node's underlay address on a common link.
+type link struct {
+	state   fib.Link
+	ifindex int // of the tested device
+}
+
 // testLinks tests the links to the nodes of the desired state that offer direct. It
 // returns the states of their underlay addresses on common links.
-func (p *Pass) testLinks() map[netip.Addr]fib.Link {
+func (p *Pass) testLinks() map[netip.Addr]link {
 	targets, own := map[netip.Addr]direct.Target{}, map[netip.Addr]int{}
 	for _, l := range p.ethernet {
 		own[l.Source] = l.Ifindex
@@ -39,11 +45,24 @@ func (p *Pass) testLinks() map[netip.Addr]fib.Link {
 		// The programs of an earlier agent may forward directly: they should go on.
 		p.r.Tester.Settle(settle)
 	}
-	states := make(map[netip.Addr]fib.Link, len(targets))
-	for a := range targets {
-		states[a] = [...]fib.Link{direct.Unknown: fib.LinkUntested, direct.Works: fib.LinkWorks, direct.Fails: fib.NoLink}[p.r.Tester.State(a)]
+	states := make(map[netip.Addr]link, len(targets))
+	for a, t := range targets {
+		states[a] = link{stateOf(p.r.Tester.State(a)), t.Ifindex}
 	}
 	return states
+}
+
+// stateOf returns the state of a link for the tables. A link that has worked counts as
+// one under test: packets take a tunnel, and the workloads keep their MTU. The other node
+// may only be down, and the MTU of a whole fleet must not depend on one node.
+func stateOf(s direct.State) fib.Link {
+	switch s {
+	case direct.Works:
+		return fib.LinkWorks
+	case direct.Fails:
+		return fib.LinkFails
+	}
+	return fib.LinkUntested
 }
 
 // localNetworks returns the ids of the networks that route and have ports on this node,
@@ -73,8 +92,15 @@ func (p *Pass) fabricLinks() (links []netlink.Link) {
 	return links
 }
 
-// Links are the states of other nodes' underlay addresses on common links, for direct.
-func (p *Pass) Links() map[netip.Addr]fib.Link { return p.facts.links }
+// Links tells which of the other nodes' underlay addresses on common links are reached
+// directly.
+func (p *Pass) Links() map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	for a, l := range p.facts.links {
+		all[a] = l.state == fib.LinkWorks
+	}
+	return all
+}
 
 // Reasons why XDP is not wanted on a fabric device.
 const (
@@ -82,10 +108,15 @@ const (
 	noXDPWhereDirect = "all nodes are reached directly, so that no packet has tunnel headers"
 )
 
-// unwantedXDP returns why XDP is not wanted; empty if it is.
+// unwantedXDP returns why XDP is not wanted; empty if it is. Some NICs lose their link
+// for seconds when XDP is attached or detached, so that all tests of links fail. So the
+// agent detaches XDP only once because of direct.
 func (p *Pass) unwantedXDP() string {
 	if p.merges {
 		return noXDPWhereMerged
+	}
+	if p.r.xdpAgain {
+		return ""
 	}
 	direct := false
 	for _, n := range p.Tables.Nexthops {

@@ -17,9 +17,9 @@ import (
 // devices and the kernel's routes between underlay addresses.
 type facts struct {
 	ports map[string]fib.PortFact
-	mtu   int                     // of the fabric
-	ways  map[pair]netdev.Way     // cached results of way
-	links map[netip.Addr]fib.Link // underlay addresses of other nodes on common links, for direct
+	mtu   int                 // of the fabric
+	ways  map[pair]netdev.Way // cached results of way
+	links map[netip.Addr]link // underlay addresses of other nodes on common links, for direct
 	under *netdev.Underlay
 }
 
@@ -87,7 +87,13 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 			w := f.way(source, destination)
 			return w.Paths, w.MTU
 		},
-		Link: func(a netip.Addr) fib.Link { return f.links[a] },
+		Link: func(a netip.Addr, oif uint32) fib.Link {
+			l := f.links[a]
+			if oif != 0 && int(oif) != l.ifindex {
+				return fib.NoLink
+			}
+			return l.state
+		},
 	}, want.ids)
 	return t, append(warnings, f.unreachableReasons()...), err
 }

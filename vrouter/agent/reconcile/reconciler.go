@@ -25,6 +25,7 @@ type Reconciler struct {
 	neighbours *netdev.Neighbours
 	labels     *netdev.Labels
 	Tester     *direct.Tester
+	xdpAgain   bool   // XDP was attached again after direct had no use for it
 	publish    func() // called after each pass
 
 	Want       *Desired         // nil: not known yet; the kernel's tables stay as they are

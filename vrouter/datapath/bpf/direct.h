@@ -55,7 +55,8 @@ static __always_inline int is_direct(const struct node_settings *s, const struct
 	return is_to_label(s, eth) && label_network(eth->h_dest);
 }
 
-/* Test frames of links, as vrouter/direct/frame.go writes them. */
+/* Test frames of links, as vrouter/direct/frame.go writes them. The 16 bytes before the
+ * kind are not compared. */
 #define TEST_PROTOCOL 0x88b5
 #define TEST_KIND (ETH_HLEN + 16) /* offset of the kind */
 #define TEST_REQUEST 1
@@ -69,6 +70,7 @@ static __noinline int answer_test(struct __sk_buff *skb)
 	__u8 kind;
 
 	if (bpf_skb_load_bytes(skb, 0, &in, sizeof(in)) || in.h_proto != bpf_htons(TEST_PROTOCOL) ||
+	    !is_label_mac(in.h_source) || label_network(in.h_source) ||
 	    bpf_skb_load_bytes(skb, TEST_KIND, &kind, 1) || kind != TEST_REQUEST)
 		return GO_ON;
 	out.h_proto = in.h_proto;
