@@ -6,8 +6,8 @@ REVISION   := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS    := -s -w -X main.revision=$(REVISION)
 export CGO_ENABLED = 0
 export GOTOOLCHAIN ?= auto
-# The same flags for build, lint and tests: each package is compiled once for all. No
-# path is compiled in: what one clone has compiled and checked serves another.
+# Build, lint and tests use the same flags, so each package is compiled only once. With
+# -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
 .PHONY: all help build demo test test-race bench lint generate clean go-version root
