@@ -76,8 +76,8 @@ func ask[R any](ctx context.Context, c *Client, method string, args any) (R, err
 	return *reply, nil
 }
 
-// Hello asks the agent for its description. The error is a *ProtocolError where
-// the agent's protocol is not this program's.
+// Hello asks the agent for its description. If the agent speaks another protocol
+// version than this program, the error is a *ProtocolError.
 func (c *Client) Hello(ctx context.Context) (Hello, error) {
 	h, err := ask[Hello](ctx, c, "Hello", struct{}{})
 	if err == nil && h.Protocol != Protocol {
@@ -127,7 +127,8 @@ func (c *Client) MeterTrack(ctx context.Context, args TrackArgs) error {
 	return c.call(ctx, "MeterTrack", args, &struct{}{})
 }
 
-// MeterRead takes a full reading.
+// MeterRead reads all meters of the node. If the agent watches the machine, it reads
+// the machine's meters too.
 func (c *Client) MeterRead(ctx context.Context) (NodeReading, error) {
 	return ask[NodeReading](ctx, c, "MeterRead", struct{}{})
 }
@@ -150,7 +151,8 @@ type Process struct {
 	next   int
 }
 
-// Start starts a program. The error is a *NotFoundError where the node lacks it.
+// Start starts a program. If the program is not installed on the node, the error is
+// a *NotFoundError.
 func (c *Client) Start(ctx context.Context, args StartArgs) (*Process, error) {
 	s, err := ask[Started](ctx, c, "Start", args)
 	if err == nil && s.Missing != "" {

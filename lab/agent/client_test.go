@@ -132,20 +132,20 @@ func TestAnAnswerThatComesTooLateIsNotSeen(t *testing.T) {
 	}
 }
 
-// stranger is an agent of another version, on a node without programs, whose
-// clock is ahead.
-type stranger struct{}
+// otherVersion is an agent that speaks another protocol version. No program is
+// installed on its node, and the node's clock is ahead by clockAhead.
+type otherVersion struct{}
 
-const ahead = 3 * time.Hour
+const clockAhead = 3 * time.Hour
 
-func (stranger) Ping(struct{}, *struct{}) error { return nil }
+func (otherVersion) Ping(struct{}, *struct{}) error { return nil }
 
-func (stranger) Hello(_ struct{}, h *Hello) error {
+func (otherVersion) Hello(_ struct{}, h *Hello) error {
 	h.Protocol, h.Version = Protocol+1, "v9"
 	return nil
 }
 
-func (stranger) Start(a StartArgs, r *Started) error {
+func (otherVersion) Start(a StartArgs, r *Started) error {
 	if a.Argv[0] == "broken" {
 		return errors.New("no such endpoint")
 	}
@@ -153,19 +153,19 @@ func (stranger) Start(a StartArgs, r *Started) error {
 	return nil
 }
 
-func (stranger) Clock(_ struct{}, at *int64) (err error) {
+func (otherVersion) Clock(_ struct{}, at *int64) (err error) {
 	*at, err = meter.Now()
-	*at += int64(ahead)
+	*at += int64(clockAhead)
 	return err
 }
 
 func TestAnAgentOfAnotherProtocolIsRefused(t *testing.T) {
-	_, err := serve(t, stranger{}).Hello(context.Background())
+	_, err := serve(t, otherVersion{}).Hello(context.Background())
 	var p *ProtocolError
 	if !errors.As(err, &p) || p.Agent.Protocol != Protocol+1 {
-		t.Fatalf("error: %v", err)
+		t.Fatalf("Hello returned %v, want a *ProtocolError with protocol %d", err, Protocol+1)
 	}
-	for _, want := range []string{"node b's agent (windtunnel v9) speaks protocol 2", "this program speaks 1", "install this windtunnel on the node"} {
+	for _, want := range []string{"node b's agent (windtunnel v9) speaks protocol 2", "this program speaks protocol 1", "install this version of windtunnel on the node"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}
@@ -173,20 +173,20 @@ func TestAnAgentOfAnotherProtocolIsRefused(t *testing.T) {
 }
 
 func TestAMissingProgramHasAnErrorOfItsOwnType(t *testing.T) {
-	c := serve(t, stranger{})
+	c := serve(t, otherVersion{})
 	_, err := c.Start(context.Background(), StartArgs{Argv: []string{"iperf3"}})
 	var missing *NotFoundError
 	if !errors.As(err, &missing) || missing.Program != "iperf3" || err.Error() != "node b: start iperf3: not in PATH" {
-		t.Errorf("error: %v", err)
+		t.Errorf("the start of a missing program returned %v, want a *NotFoundError", err)
 	}
 	if _, err := c.Start(context.Background(), StartArgs{Argv: []string{"broken"}}); err == nil || errors.As(err, &missing) {
-		t.Errorf("another error: %v", err)
+		t.Errorf("the start of a broken program returned %v, want an error that is not a *NotFoundError", err)
 	}
 }
 
 func TestTheOffsetOfANodesClockIsMeasured(t *testing.T) {
-	offset, err := serve(t, stranger{}).ClockOffset(context.Background())
-	if wrong := (offset - ahead).Abs(); err != nil || wrong > 10*time.Millisecond {
-		t.Errorf("offset %v, want %v (%v)", offset, ahead, err)
+	offset, err := serve(t, otherVersion{}).ClockOffset(context.Background())
+	if wrong := (offset - clockAhead).Abs(); err != nil || wrong > 10*time.Millisecond {
+		t.Errorf("offset %v, want %v (%v)", offset, clockAhead, err)
 	}
 }

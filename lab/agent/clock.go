@@ -10,14 +10,14 @@ import (
 	"windtunnel/lab/meter"
 )
 
-// Boot identifies the running kernel; empty where it cannot be read.
+// Boot returns the boot ID of the running kernel; "" if it cannot be read.
 var Boot = sync.OnceValue(func() string {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it the clock's offset is measured
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // on an error the ID is "", and the engine measures the clock offset
 	return strings.TrimSpace(string(id))
 })
 
-// clockReadings is the number of readings of which ClockOffset takes the
-// fastest.
+// clockReadings is how often ClockOffset reads the node's clock. It uses the reading
+// with the shortest round trip.
 const clockReadings = 8
 
 // Clock returns the node's CLOCK_MONOTONIC, ns.
@@ -26,25 +26,25 @@ func (s *Service) Clock(_ struct{}, reply *int64) (err error) {
 	return err
 }
 
-// ClockOffset measures how far the node's CLOCK_MONOTONIC is ahead of this
-// machine's. The error of the offset is at most half of the fastest round trip.
+// ClockOffset returns the node's CLOCK_MONOTONIC minus the one of this machine. The
+// result is wrong by at most half of the shortest round trip.
 func (c *Client) ClockOffset(ctx context.Context) (offset time.Duration, err error) {
 	fastest := int64(-1)
 	for range clockReadings {
-		asked, err := meter.Now()
+		sent, err := meter.Now()
 		if err != nil {
 			return 0, err
 		}
-		said, err := ask[int64](ctx, c, "Clock", struct{}{})
+		remote, err := ask[int64](ctx, c, "Clock", struct{}{})
 		if err != nil {
 			return 0, err
 		}
-		answered, err := meter.Now()
+		received, err := meter.Now()
 		if err != nil {
 			return 0, err
 		}
-		if trip := answered - asked; fastest < 0 || trip < fastest {
-			fastest, offset = trip, time.Duration(said-asked-trip/2)
+		if trip := received - sent; fastest < 0 || trip < fastest {
+			fastest, offset = trip, time.Duration(remote-sent-trip/2)
 		}
 	}
 	return offset, nil

@@ -83,7 +83,7 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 	return errors.Join(errs...)
 }
 
-// machineConfig is the configuration that all VMs of the node share.
+// machineConfig returns the configuration that all VMs of the node share.
 func (s *Service) machineConfig(ctx context.Context, args AttachArgs, reply *Attached) (vm.Config, error) {
 	c := vm.Config{CPUs: max(args.Endpoint.CPUs, 1), Memory: args.Endpoint.Memory, Queues: queuesOf(args.Endpoint)}
 	if _, err := exec.LookPath(vm.Program); err != nil {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -102,7 +103,7 @@ func (g *guest) read() (meter.NamespaceReading, error) {
 		return meter.NamespaceReading{}, err
 	}
 	if len(r.Node.Namespaces) != 1 {
-		return meter.NamespaceReading{}, errors.New("the meter of VM " + g.name + " has read no namespace")
+		return meter.NamespaceReading{}, fmt.Errorf("read the meter of VM %s: it returned %d namespaces, want 1", g.name, len(r.Node.Namespaces))
 	}
 	n := r.Node.Namespaces[0]
 	n.Name = g.name

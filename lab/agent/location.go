@@ -8,14 +8,14 @@ import (
 	"windtunnel/lab/space"
 )
 
-// location is where an endpoint runs: in a namespace of this node's kernel, or in
-// a guest, whose agent is asked.
+// location is where an endpoint runs: in a namespace of this node's kernel, or in a
+// VM. An agent inside the VM executes the calls for it.
 type location struct {
 	space *space.Space
 	guest *guest // nil where space is not
 }
 
-// locate finds an endpoint; "" is the node.
+// locate returns the location of an endpoint; "" is the node itself.
 func (s *Service) locate(endpoint string) (location, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

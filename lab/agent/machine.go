@@ -7,41 +7,41 @@ import (
 	"windtunnel/lab/meter/foreign"
 )
 
-// WatchArgs describe the experiment to the agent that watches a machine. Several
-// nodes may share the machine; one of their agents watches it.
+// WatchArgs list the CPUs and programs of the experiment on one machine. If several
+// nodes share the machine, only one of their agents watches it.
 type WatchArgs struct {
-	Nodes      []int // CPUs of the nodes: foreign tasks count there
-	Taken      []int // CPUs with a part in the experiment
+	Nodes      []int // CPUs of the nodes; foreign tasks are counted on these
+	Taken      []int // all CPUs that the experiment uses
 	Namespaces []uint32
-	Processes  []int // beside the agent
+	Processes  []int // PIDs of the agents and of the engine
 }
 
-// WatchReply says what cannot be watched.
+// WatchReply says whether the agent can measure foreign CPU time.
 type WatchReply struct {
-	Blind string // why foreign CPU time is not known; empty where it is
+	Blind string // why it cannot; "" if it can
 }
 
-// MachineReading is a reading of what runs outside the experiment.
+// MachineReading has the CPU time of work outside the experiment.
 type MachineReading struct {
-	Foreign map[int]foreign.Usage // by CPU; nil where it is not known
-	Others  meter.Reading         // of the CPUs without a part; without CPUs where there are none
+	Foreign map[int]foreign.Usage // by CPU; nil if it cannot be measured
+	Others  meter.Reading         // of the CPUs that the experiment does not use; without CPUs if it uses all
 }
 
-// NodeReading is a full reading of a node, and of its machine where the node's
-// agent watches that.
+// NodeReading is a reading of all meters of a node. Machine is empty unless the
+// node's agent watches the machine.
 type NodeReading struct {
 	Node    meter.Reading
 	Machine MachineReading
 }
 
-// machine meters what runs outside the experiment.
+// machine has the meters for work outside the experiment.
 type machine struct {
-	foreign *foreign.Meter // nil where the kernel does not allow it
-	others  *meter.Meter   // nil where every CPU has a part
+	foreign *foreign.Meter // nil if the kernel does not allow it
+	others  *meter.Meter   // nil if the experiment uses every CPU
 }
 
-// MachineWatch begins to watch the machine until the agent ends. It replaces an
-// earlier watch.
+// MachineWatch opens the meters for work outside the experiment. They stay open
+// until the agent ends or MachineWatch is called again.
 func (s *Service) MachineWatch(args WatchArgs, reply *WatchReply) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (m *machine) close() {
 	*m = machine{}
 }
 
-// MachineWatch begins to watch the machine that the node runs on.
+// MachineWatch makes the agent measure work outside the experiment on its machine.
 func (c *Client) MachineWatch(ctx context.Context, args WatchArgs) (WatchReply, error) {
 	return ask[WatchReply](ctx, c, "MachineWatch", args)
 }

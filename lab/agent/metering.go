@@ -99,9 +99,9 @@ func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
 	return nil
 }
 
-// MeterRead takes a full reading. The node comes first: then the cost of the
-// rest is inside the window at its start, where it is subtracted, and outside at
-// its end.
+// MeterRead reads all meters, the node's meters first. The other readings use CPU
+// time too. At the start of a window this time is inside the window and is
+// subtracted. At the end of the window it is outside.
 func (s *Service) MeterRead(_ struct{}, r *NodeReading) error {
 	m, err := s.theMeter()
 	if err != nil {

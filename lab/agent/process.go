@@ -191,10 +191,10 @@ func (s *Service) Start(args StartArgs, reply *Started) error {
 	}
 	p, err := s.startAt(where, args)
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist): // without and with a folder in its name
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist): // a program name without and with a path
 		reply.Missing = err.Error()
 		return nil
-	case errors.As(err, new(*NotFoundError)): // in a guest
+	case errors.As(err, new(*NotFoundError)): // from the agent of a VM
 		reply.Missing = err.Error()
 		return nil
 	case err != nil:

@@ -77,10 +77,10 @@ func TestAProgramThatIsNotInstalledIsReportedAsMissing(t *testing.T) {
 	for _, name := range []string{"wt-none", "/nowhere/wt-none"} {
 		var reply Started
 		if err := s.Start(StartArgs{Argv: []string{name}}, &reply); err != nil || !strings.Contains(reply.Missing, name) {
-			t.Errorf("%s: %+v, %v", name, reply, err)
+			t.Errorf("start of %s: reply %+v, error %v, want the reason in Missing", name, reply, err)
 		}
 	}
 	if err := s.Start(StartArgs{Argv: []string{"/"}}, new(Started)); err == nil {
-		t.Error("a folder was started")
+		t.Error("the start of a directory returned no error")
 	}
 }

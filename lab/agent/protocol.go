@@ -14,11 +14,11 @@ import (
 	"windtunnel/lab/system"
 )
 
-// ServiceName is the service's name on the pipe.
+// ServiceName is the agent's service name in net/rpc.
 const ServiceName = "Agent"
 
-// Protocol is the version of the calls and of their arguments. A change that an
-// agent of another version would misread needs a new number.
+// Protocol is the version of the agent's calls and of their arguments. Increase it
+// with every change that an older or newer agent would misread.
 const Protocol = 1
 
 // Hello describes an agent and its node.
@@ -26,10 +26,10 @@ type Hello struct {
 	Protocol int
 	Version  string // of the windtunnel program
 	PID      int
-	CPUs     []int  // that the agent, and so all that it starts, may use
+	CPUs     []int  // that the agent and the programs that it starts may use
 	Kernel   string // release
-	// Boot identifies the node's running kernel. Nodes with the same one share
-	// its clock and its tasks.
+	// Boot is the boot ID of the node's kernel. Nodes with the same boot ID share
+	// clock and processes.
 	Boot string
 }
 
@@ -72,10 +72,10 @@ type StartArgs struct {
 	Env      []string
 }
 
-// Started is a program that was started, or the reason that there is none.
+// Started is the reply to Start.
 type Started struct {
-	Process int
-	Missing string // why the program was not found; empty where it was
+	Process int    // number of the process
+	Missing string // why the program was not found; "" if it was started
 }
 
 // Event is what happened to a process since From.

@@ -34,7 +34,7 @@ type Service struct {
 	meter      *meter.Meter
 	hops       []hop // that it reads
 	series     *series
-	machine    machine          // closed where another node's agent watches it
+	machine    machine          // without meters if another node's agent watches the machine
 	sampler    *profile.Sampler // while a CPU profile is taken
 
 	booting sync.Mutex

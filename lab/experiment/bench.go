@@ -26,7 +26,7 @@ type Bench struct {
 	MTU     int // of the endpoints' devices
 
 	devices  [][]system.Device // by node
-	clocks   []time.Duration   // by node: how far its CLOCK_MONOTONIC is ahead of the engine's
+	clocks   []time.Duration   // by node: its CLOCK_MONOTONIC minus the engine's
 	settings space.Settings
 	proof    int      // bytes that the proof of connectivity moves each way
 	warnings []string // warnings of every trial on this system
@@ -95,8 +95,8 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	return b, nil
 }
 
-// compareClocks measures the clocks of the nodes that run another kernel than the
-// engine does, and notes these kernels.
+// compareClocks measures the clock offset of each node that runs another kernel than
+// the engine. It records the release of that kernel in the settings.
 func (b *Bench) compareClocks(ctx context.Context) (err error) {
 	nodes := b.Testbed.Nodes()
 	b.clocks = make([]time.Duration, len(nodes))

@@ -18,8 +18,8 @@ import (
 	"windtunnel/lab/testbed/testbedtest"
 )
 
-// faked runs a plan of one scenario on fake testbeds, in no real time.
-func faked(t *testing.T, x *testbedtest.Executor, change func(*Experiment)) (samples []sample.Sample) {
+// runFake runs a plan of one scenario on fake testbeds. The clock is simulated.
+func runFake(t *testing.T, x *testbedtest.Executor, change func(*Experiment)) (samples []sample.Sample) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &notebook{}
@@ -39,7 +39,8 @@ func faked(t *testing.T, x *testbedtest.Executor, change func(*Experiment)) (sam
 	return samples
 }
 
-// index returns the place of an operation's first occurrence; −1: none.
+// index returns the position of the first operation with this name; −1 if there is
+// none.
 func index(ops []testbedtest.Operation, name string) int {
 	return slices.IndexFunc(ops, func(o testbedtest.Operation) bool { return o.String() == name })
 }
@@ -54,9 +55,9 @@ func lastIndex(ops []testbedtest.Operation, name string) int {
 }
 
 func TestATrialOnAFakeTestbedHasItsFigures(t *testing.T) {
-	samples := faked(t, &testbedtest.Executor{}, nil)
+	samples := runFake(t, &testbedtest.Executor{}, nil)
 	if len(samples) != 1 || !samples[0].Counts() {
-		t.Fatalf("samples: %+v", samples)
+		t.Fatalf("the samples are %+v, want one that counts", samples)
 	}
 	for metric, want := range map[sample.Metric]float64{
 		sample.Throughput: testbedtest.Rate, sample.FabricGoodput: testbedtest.Rate,
@@ -68,11 +69,11 @@ func TestATrialOnAFakeTestbedHasItsFigures(t *testing.T) {
 	}
 }
 
-// The server is ready before the client starts, and nothing but meters is asked
-// within the window.
+// The server must start before the client. Within the window the engine may only
+// read meters.
 func TestTheOrderOfATrial(t *testing.T) {
 	x := &testbedtest.Executor{}
-	faked(t, x, nil)
+	runFake(t, x, nil)
 	ops := x.Operations()
 	order := []int{
 		index(ops, "Up"), index(ops, "a.Hello"), index(ops, "a.Attach"), index(ops, "a.Reach"), index(ops, "a.MachineWatch"), index(ops, "a.MeterStart"),
@@ -80,25 +81,26 @@ func TestTheOrderOfATrial(t *testing.T) {
 		index(ops, "a.MeterStop"), index(ops, "a.Detach"), index(ops, "Down"),
 	}
 	if !slices.IsSorted(order) || order[0] != 0 || order[len(order)-1] != len(ops)-1 {
-		t.Errorf("the order of the steps is %v in %v", order, ops)
+		t.Errorf("the steps are at the positions %v, want an ascending list over all of %v", order, ops)
 	}
 	for _, o := range ops[index(ops, "a.MeterRead") : lastIndex(ops, "b.MeterRead")+1] {
 		if o.Name != "MeterRead" && o.Name != "MeterGlance" {
-			t.Errorf("within the window: %v", o)
+			t.Errorf("the engine calls %v within the window, want meter readings only", o)
 		}
 	}
 }
 
-// One agent watches a machine of two nodes, and knows the programs of both.
+// If two nodes share a machine, only one of their agents watches it. This agent must
+// know the programs of both nodes.
 func TestOneAgentWatchesEachMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		x    *testbedtest.Executor
-		want map[string][]int // node to the CPUs that its agent watches
+		want map[string][]int // CPUs that each node's agent watches
 	}{
 		"one machine":  {&testbedtest.Executor{}, map[string][]int{"a": {0, 1}}},
 		"two machines": {&testbedtest.Executor{Ahead: []time.Duration{0, time.Hour}}, map[string][]int{"a": {0}, "b": {1}}},
 	} {
-		faked(t, c.x, nil)
+		runFake(t, c.x, nil)
 		got := map[string][]int{}
 		for _, o := range c.x.Operations() {
 			if o.Name != "MachineWatch" {
@@ -107,28 +109,28 @@ func TestOneAgentWatchesEachMachine(t *testing.T) {
 			args := o.Args.(agent.WatchArgs)
 			got[o.Node] = args.Nodes
 			if len(args.Namespaces) != len(args.Nodes) || len(args.Processes) < len(args.Nodes) {
-				t.Errorf("%s: node %s: %+v", name, o.Node, args)
+				t.Errorf("%s: the agent of node %s gets %+v, want a namespace and a process for each node", name, o.Node, args)
 			}
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
-			t.Errorf("%s: watched %v, want %v", name, got, c.want)
+			t.Errorf("%s: the agents watch the CPUs %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-// The clocks of two machines differ by hours; the figures of their nodes are
-// joined by time.
+// The clocks of the two machines differ by hours. The engine must correct the times
+// before it joins the series of the two nodes.
 func TestNodesOnOtherMachinesHaveTheirOwnClocks(t *testing.T) {
-	samples := faked(t, &testbedtest.Executor{Ahead: []time.Duration{3 * time.Hour, -2 * time.Hour}}, nil)
+	samples := runFake(t, &testbedtest.Executor{Ahead: []time.Duration{3 * time.Hour, -2 * time.Hour}}, nil)
 	if len(samples) != 1 || !samples[0].Counts() {
-		t.Fatalf("samples: %+v", samples)
+		t.Fatalf("the samples are %+v, want one that counts", samples)
 	}
 	inside := 0
 	for _, p := range samples[0].Series {
 		if p.At > 0.1 && p.At < 1.9 {
 			inside++
 			if math.Abs(p.Bits/testbedtest.Rate-1.036) > 0.01 || math.Abs(p.ReceiverCPU-100*testbedtest.Busy) > 1 {
-				t.Errorf("%.2f s into the window: %+v", p.At, p)
+				t.Errorf("the point at %.2f s of the window is %+v, want %g bit/s and %g %% receiver CPU", p.At, p, 1.036*testbedtest.Rate, 100*testbedtest.Busy)
 			}
 		}
 	}
@@ -137,8 +139,8 @@ func TestNodesOnOtherMachinesHaveTheirOwnClocks(t *testing.T) {
 	}
 }
 
-// Each failure has its kind. It is repeated where that can help, and every
-// testbed is removed.
+// Each failure must have the right kind. The engine repeats a trial if a repeat can
+// help, and it removes every testbed.
 func TestFailuresOfANodeAreTypedAndRepeated(t *testing.T) {
 	fails := func(operation string) func(*testbedtest.Executor) {
 		return func(x *testbedtest.Executor) {
@@ -183,7 +185,7 @@ func TestFailuresOfANodeAreTypedAndRepeated(t *testing.T) {
 		"an agent dies while it attaches":  {during("b.Attach", func(x *testbedtest.Executor) { x.Kill("b") }), sample.AgentLost, "node b's agent has ended unexpectedly", 3},
 		"an agent dies within the window":  {during("a.MeterGlance", func(x *testbedtest.Executor) { x.Kill("b") }), sample.AgentLost, "node b's agent has ended unexpectedly", 3},
 		"an agent stops within the window": {during("a.MeterGlance", func(x *testbedtest.Executor) { x.Stop("b") }), sample.AgentLost, "node b's agent has not answered for 5s", 3},
-		"an agent of another protocol":     {func(x *testbedtest.Executor) { x.Hello.Protocol = agent.Protocol + 1 }, sample.SetupFailed, "install this windtunnel on the node", 3},
+		"an agent of another protocol":     {func(x *testbedtest.Executor) { x.Hello.Protocol = agent.Protocol + 1 }, sample.SetupFailed, "install this version of windtunnel on the node", 3},
 		"the tool is not installed":        {program(testbedtest.Program{Missing: true}), sample.ToolMissing, "node a: start /windtunnel: not found in PATH", 1},
 		"the tool fails":                   {program(testbedtest.Program{Prints: "begun", Ends: "no such flag", Exit: 2}), sample.ToolFailed, "exit status 2: begun | no such flag", 3},
 		"the tool hangs":                   {program(testbedtest.Program{Prints: "begun", Lasts: time.Hour, Sends: time.Hour}), sample.ToolHung, "did not end within the planned time", 3},
@@ -194,13 +196,13 @@ func TestFailuresOfANodeAreTypedAndRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := &testbedtest.Executor{}
 			c.set(x)
-			samples := faked(t, x, nil)
+			samples := runFake(t, x, nil)
 			if len(samples) != c.attempts {
 				t.Fatalf("%d attempts, want %d: %+v", len(samples), c.attempts, samples)
 			}
 			f := samples[0].Failure
 			if f == nil || f.Kind != c.kind || !strings.Contains(f.Message, c.say) {
-				t.Errorf("failure %v, want %s with %q", f, c.kind, c.say)
+				t.Errorf("the failure is %v, want kind %s and a message with %q", f, c.kind, c.say)
 			}
 			ops := x.Operations()
 			up, down := 0, 0
@@ -213,21 +215,21 @@ func TestFailuresOfANodeAreTypedAndRepeated(t *testing.T) {
 				}
 			}
 			if c.say == "bring the testbed up: broken" {
-				down += up // there is nothing to remove
+				down += up // a testbed that was not made needs no Down
 			}
 			if up != c.attempts || down != up {
-				t.Errorf("%d testbeds were made and %d removed", up, down)
+				t.Errorf("%d testbeds were made and %d removed, want %d each", up, down, c.attempts)
 			}
 		})
 	}
 }
 
-// result is the generator's result of a stream.
+// result returns the output of the generator's client after a stream.
 func result() string {
 	return testbedtest.Generator([]string{"client", "-duration", "2s"}).Ends
 }
 
-// A lost agent fails its attempt only. The repeat runs on a new testbed.
+// If an agent dies, only the current attempt fails. The repeat gets a new testbed.
 func TestATrialIsRepeatedOnANewTestbedAfterItsAgentDied(t *testing.T) {
 	x := &testbedtest.Executor{}
 	x.Hook = func(o testbedtest.Operation) error {
@@ -236,8 +238,8 @@ func TestATrialIsRepeatedOnANewTestbedAfterItsAgentDied(t *testing.T) {
 		}
 		return nil
 	}
-	samples := faked(t, x, nil)
+	samples := runFake(t, x, nil)
 	if len(samples) != 2 || samples[0].OK() || !samples[1].Counts() || samples[1].Attempt != 1 {
-		t.Errorf("samples: %+v", samples)
+		t.Errorf("the samples are %+v, want a failed attempt and a repeat that counts", samples)
 	}
 }

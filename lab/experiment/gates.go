@@ -21,13 +21,13 @@ const quietFor = 50 * time.Millisecond
 
 // gates holds the settings and readings that only the gates need.
 type gates struct {
-	watchers []int    // by metered node: the metered node whose agent watches their machine
-	blind    []string // by watcher: why foreign CPU time is not known there; empty where it is
+	watchers []int    // by node: index of the node whose agent watches its machine
+	blind    []string // by node: why its agent cannot measure foreign CPU time; "" if it can
 	quiet    *float64 // bits per second on the fabric after the tools' end
 }
 
-// watchMachines makes one agent on each machine watch what runs there outside the
-// experiment.
+// watchMachines chooses one agent on each machine. This agent measures work outside
+// the experiment.
 func (m *metering) watchMachines(ctx context.Context) error {
 	m.gates.blind = make([]string, len(m.nodes))
 	for i, n := range m.nodes {
@@ -36,7 +36,7 @@ func (m *metering) watchMachines(ctx context.Context) error {
 			m.gates.watchers = append(m.gates.watchers, first)
 			continue
 		}
-		args, err := m.traffic.bench.watch(ctx, n)
+		args, err := m.traffic.bench.watchArgs(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -50,9 +50,9 @@ func (m *metering) watchMachines(ctx context.Context) error {
 	return nil
 }
 
-// watch describes the experiment on the machine of a node: the bench's programs and
-// CPUs there, and the engine's if it runs there too.
-func (b *Bench) watch(ctx context.Context, on testbed.Node) (args agent.WatchArgs, err error) {
+// watchArgs lists the CPUs and programs of the experiment on the machine of a node.
+// They include the engine's if the engine runs on this machine.
+func (b *Bench) watchArgs(ctx context.Context, on testbed.Node) (args agent.WatchArgs, err error) {
 	for _, n := range b.Testbed.Nodes() {
 		if n != on && !sameKernel(n, on.Hello().Boot) {
 			continue
@@ -133,15 +133,15 @@ func (m *metering) judge(deltas []*meter.Delta) error {
 	return nil
 }
 
-// addStray adds the softirq shares of a machine's CPUs without a part in the
-// experiment.
+// addStray records the softirq shares of the CPUs that the experiment does not use.
+// If a CPU has a share already, the larger one stays.
 func addStray(stray map[int]float64, before, after meter.Reading) error {
 	if len(before.CPUs) == 0 {
 		return nil
 	}
 	d, err := meter.Window(before, after)
 	if err != nil {
-		return fmt.Errorf("read the CPUs without a part in the experiment: %w", err)
+		return fmt.Errorf("compute the softirq shares of the CPUs outside the experiment: %w", err)
 	}
 	for cpu, share := range d.SoftirqShares() {
 		stray[cpu] = max(stray[cpu], share)

@@ -39,7 +39,7 @@ type metering struct {
 // edge holds all readings at one edge of the window.
 type edge struct {
 	nodes    []meter.Reading
-	machines []agent.MachineReading // by node; of the gates' watchers only
+	machines []agent.MachineReading // by node; empty if its agent does not watch the machine
 	wire     meter.Reading
 	clock    map[int]float64
 	engine   float64 // CPU seconds
@@ -86,8 +86,9 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 	return m, m.startProfiles(ctx)
 }
 
-// probe measures the distance between the first CPUs of the two nodes; nil
-// where they share them or are on another machine, or where it is not wanted.
+// probe measures the distance between the first CPUs of the two nodes. It returns
+// nil if the nodes share CPUs, if a node runs on another machine than the engine, or
+// if the choice is condition.Off.
 func (t *tooling) probe() (*distance.Probe, error) {
 	layout := t.bench.Testbed.Layout()
 	elsewhere := slices.ContainsFunc(t.bench.Testbed.Nodes(), func(n testbed.Node) bool { return !sameKernel(n, agent.Boot()) })
@@ -242,8 +243,8 @@ func (m *metering) show(before, now []meter.Light) {
 	}
 }
 
-// stop ends the meters and fetches the series. From then on all times are the
-// engine's.
+// stop ends the meters and fetches the series. It converts all times to the engine's
+// clock.
 func (m *metering) stop(ctx context.Context) error {
 	var errs []error
 	for _, n := range m.nodes {

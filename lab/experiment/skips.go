@@ -12,8 +12,9 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// Skips returns why scenarios cannot run in an executor's testbeds, whose machine the
-// facts describe: scenario ID → reason. Scenarios that can run are absent.
+// Skips returns the reasons why scenarios cannot run in an executor's testbeds, by
+// scenario ID. facts describe the machine of the testbeds. Scenarios that can run are
+// absent.
 func Skips(plan *suite.Plan, x testbed.Executor, facts *probe.Facts) map[string]string {
 	skips := map[string]string{}
 	for i := range plan.Scenarios {

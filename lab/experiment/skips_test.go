@@ -32,7 +32,7 @@ func machine(cpus int, missing ...string) *probe.Facts {
 	return f
 }
 
-// skipsOn returns what testbeds of namespaces on a machine cannot run.
+// skipsOn returns the skips of a plan in testbeds of network namespaces.
 func skipsOn(plan *suite.Plan, facts *probe.Facts) map[string]string {
 	return Skips(plan, &netns.Executor{CPUs: facts.UsableCPUs()}, facts)
 }
@@ -119,6 +119,6 @@ func TestWhatTheExecutorCannotMakeIsSkipped(t *testing.T) {
 	x := &testbedtest.Executor{CPUs: []int{0}, NoFabric: errors.New("machines are joined by their own network")}
 	why := Skips(planOf(scenario("raw", nil)), x, machine(8))["raw"]
 	if !strings.Contains(why, "1 CPU is usable and 2 nodes need one each") || !strings.Contains(why, "; machines are joined by their own network") {
-		t.Errorf("the reason is %q", why)
+		t.Errorf("the reason for the skip is %q, want too few CPUs and the executor's error", why)
 	}
 }

@@ -22,13 +22,13 @@ type Spec struct {
 
 // Executor makes testbeds.
 type Executor interface {
-	// Layout returns the CPUs of a testbed with so many nodes. The error says
-	// why the executor cannot make one.
+	// Layout returns the CPUs of a testbed with this number of nodes. The error says
+	// why the executor cannot make such a testbed.
 	Layout(nodes int) (Layout, error)
 	// Requires lists the kernel features that a fabric needs, by their names in
 	// lab/probe. The error says why the executor cannot make such a fabric.
 	Requires(f suite.Fabric) (features []string, err error)
-	// Up makes a testbed. If it fails, everything is removed.
+	// Up makes a testbed. If it fails, it removes all that it has made.
 	Up(ctx context.Context, spec Spec) (Testbed, error)
 }
 
@@ -40,12 +40,12 @@ type Testbed interface {
 	// Settings lists what was set on devices and namespaces, for the record.
 	Settings() space.Settings
 	Down(ctx context.Context) error
-	// Release ends the agents and leaves the rest in place, for use by hand.
+	// Release ends the agents, but keeps namespaces and devices, so that a person
+	// can use them.
 	Release(ctx context.Context) error
 }
 
-// Node is a compute node. No other node of the testbed has its CPUs, unless the
-// layout is shared.
+// Node is a compute node. Each node has separate CPUs, unless Layout.Shared is set.
 type Node interface {
 	Name() string
 	CPUs() []int
@@ -53,9 +53,9 @@ type Node interface {
 	Addr(version int) netip.Addr
 	// Agent runs on the node, in its network namespace and on its CPUs.
 	Agent() *agent.Client
-	// Hello is the agent's description of itself and of the node.
+	// Hello returns the agent's description of itself and of the node.
 	Hello() agent.Hello
-	// Attachment returns the arguments of Attach that are the node's: all but
+	// Attachment returns arguments for the agent's method Attach. The caller adds
 	// the system and its containers.
 	Attachment() agent.AttachArgs
 }
@@ -64,10 +64,10 @@ type Node interface {
 type Fabric interface {
 	// Describe returns a sentence about the fabric, for the report.
 	Describe() string
-	// Clock returns the CPU seconds that the fabric's work has used so far, by
-	// CPU; nil where this is not known.
+	// Clock returns the CPU seconds that the fabric has used so far, by CPU; nil if
+	// they are not known.
 	Clock() (map[int]float64, error)
-	// Meter opens a meter over the fabric's ports; nil where it has none.
+	// Meter opens a meter for the fabric's ports; nil if the fabric has no ports.
 	Meter() (*meter.Meter, error)
 	// Warnings are doubts that hold for every trial on this fabric.
 	Warnings() []string

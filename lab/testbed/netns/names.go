@@ -11,7 +11,7 @@ import (
 const (
 	Prefix    = "wt-"
 	RunPrefix = Prefix + "run"  // of measuring runs
-	LabPrefix = Prefix + "lab-" // of testbeds for use by hand
+	LabPrefix = Prefix + "lab-" // of testbeds that `windtunnel lab` made
 )
 
 // RunID is the id of a run's testbeds.

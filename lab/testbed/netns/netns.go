@@ -20,8 +20,8 @@ import (
 
 // Executor makes testbeds of network namespaces.
 type Executor struct {
-	CPUs  []int          // that the testbed may use
-	Given testbed.Layout // of the CPUs; planned where it is zero
+	CPUs  []int          // usable CPUs
+	Given testbed.Layout // assignment of the CPUs; Layout plans one if it is zero
 	Agent []string       // argv of the agent program
 
 	countPlaces bool // for tests: see bpf/wire.c

@@ -47,7 +47,7 @@ func TestATeamIsOneDeviceThatSpreadsFlows(t *testing.T) {
 			tb := up(t, executor(t), 2, teamOf(2))
 			attachment := tb.nodes[0].Attachment()
 			if len(attachment.Fabric) != 1 || len(attachment.Team) != 2 {
-				t.Fatalf("systems see %v over %v, want one device over two", attachment.Fabric, attachment.Team)
+				t.Fatalf("the attachment has the devices %v and the team ports %v, want one device and two ports", attachment.Fabric, attachment.Team)
 			}
 			endpoint := attach(t, tb, system)
 			mtu := 1500

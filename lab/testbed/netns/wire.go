@@ -243,9 +243,9 @@ func (w *wire) attach(l netlink.Link) error {
 	return attachProgram(w.space, l, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire)
 }
 
-// attachProgram puts a program on a device's tc hook. A clsact filter, unlike
-// a tcx link, stays when this program ends: a testbed for use by hand
-// outlives the command that made it.
+// attachProgram attaches a BPF program to a device's tc hook as a clsact filter. The
+// filter stays when this process ends, unlike a tcx link. A testbed must outlive
+// `windtunnel lab up`, which makes it.
 func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program, name string) error {
 	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0)}}
 	if err := s.Links.QdiscAdd(clsact); err != nil {

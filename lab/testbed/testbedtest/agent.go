@@ -14,7 +14,8 @@ import (
 
 const fabricDevice = "fab0"
 
-// pipe is the agent's end of a pipe. While it is stopped, what arrives is lost.
+// pipe is the agent's end of the connection to the engine. If stopped is set, it
+// discards all data that arrives.
 type pipe struct {
 	net.Conn
 	stopped atomic.Bool
@@ -29,7 +30,8 @@ func (p *pipe) Read(b []byte) (int, error) {
 	}
 }
 
-// fakeAgent is an agent without a node. Its exported methods are the protocol.
+// fakeAgent is an agent without a real node. Its exported methods are the methods of
+// agent.Service that the engine calls.
 type fakeAgent struct {
 	node    *node
 	testbed *Testbed
@@ -43,64 +45,65 @@ type fakeAgent struct {
 	meteredAt time.Time
 }
 
+// do records a call of the agent and calls the executor's hook.
 func (a *fakeAgent) do(name string, args any) error {
 	return a.testbed.executor.do(Operation{a.testbed.number, a.node.name, name, args})
 }
 
-// Ping implements the protocol.
+// Ping implements the method of agent.Service.
 func (a *fakeAgent) Ping(struct{}, *struct{}) error { return nil }
 
-// Hello implements the protocol.
+// Hello implements the method of agent.Service.
 func (a *fakeAgent) Hello(_ struct{}, reply *agent.Hello) error {
 	*reply = a.hello
 	return a.do("Hello", nil)
 }
 
-// Clock implements the protocol.
+// Clock implements the method of agent.Service.
 func (a *fakeAgent) Clock(_ struct{}, reply *int64) (err error) {
 	*reply, err = meter.Now()
 	*reply += int64(a.ahead)
 	return err
 }
 
-// Identity implements the protocol.
+// Identity implements the method of agent.Service.
 func (a *fakeAgent) Identity(_ struct{}, reply *agent.Identity) error {
 	*reply = agent.Identity{PID: 1000 + a.node.index, Namespaces: []uint32{uint32(2000 + a.node.index)}}
 	return a.do("Identity", nil)
 }
 
-// MachineWatch implements the protocol.
+// MachineWatch implements the method of agent.Service.
 func (a *fakeAgent) MachineWatch(args agent.WatchArgs, _ *agent.WatchReply) error {
 	return a.do("MachineWatch", args)
 }
 
-// Attach implements the protocol.
+// Attach implements the method of agent.Service.
 func (a *fakeAgent) Attach(args agent.AttachArgs, reply *agent.Attached) error {
 	reply.Devices = []system.Device{{Name: fabricDevice, Role: meter.RoleFabric}}
 	return a.do("Attach", args)
 }
 
-// Detach implements the protocol.
+// Detach implements the method of agent.Service.
 func (a *fakeAgent) Detach(struct{}, *struct{}) error { return a.do("Detach", nil) }
 
-// LastWords implements the protocol.
+// LastWords implements the method of agent.Service.
 func (a *fakeAgent) LastWords(struct{}, *string) error { return a.do("LastWords", nil) }
 
-// AnswerProof implements the protocol.
+// AnswerProof implements the method of agent.Service.
 func (a *fakeAgent) AnswerProof(args agent.ReachArgs, _ *struct{}) error {
 	return a.do("AnswerProof", args)
 }
 
-// Reach implements the protocol.
+// Reach implements the method of agent.Service.
 func (a *fakeAgent) Reach(args agent.ReachArgs, _ *struct{}) error { return a.do("Reach", args) }
 
-// Listening implements the protocol.
+// Listening implements the method of agent.Service.
 func (a *fakeAgent) Listening(args agent.ListenArgs, reply *bool) error {
 	*reply = true
 	return a.do("Listening", args)
 }
 
-// MeterStart implements the protocol.
+// MeterStart implements the method of agent.Service.
 func (a *fakeAgent) MeterStart(args agent.MeterArgs, _ *struct{}) error {
 	a.mu.Lock()
 	a.metering, a.meteredAt = args, time.Now()
@@ -108,18 +111,18 @@ func (a *fakeAgent) MeterStart(args agent.MeterArgs, _ *struct{}) error {
 	return a.do("MeterStart", args)
 }
 
-// MeterTrack implements the protocol.
+// MeterTrack implements the method of agent.Service.
 func (a *fakeAgent) MeterTrack(args agent.TrackArgs, _ *struct{}) error {
 	return a.do("MeterTrack", args)
 }
 
-// MeterGlance implements the protocol.
+// MeterGlance implements the method of agent.Service.
 func (a *fakeAgent) MeterGlance(_ struct{}, reply *meter.Light) error {
 	*reply = a.light(time.Now())
 	return a.do("MeterGlance", nil)
 }
 
-// MeterStop implements the protocol.
+// MeterStop implements the method of agent.Service.
 func (a *fakeAgent) MeterStop(_ struct{}, reply *agent.SeriesReply) error {
 	for t := a.meteredAt; a.metering.Every > 0 && !t.After(time.Now()); t = t.Add(a.metering.Every) {
 		reply.Points = append(reply.Points, a.light(t))
@@ -127,7 +130,7 @@ func (a *fakeAgent) MeterStop(_ struct{}, reply *agent.SeriesReply) error {
 	return a.do("MeterStop", nil)
 }
 
-// MeterRead implements the protocol.
+// MeterRead implements the method of agent.Service.
 func (a *fakeAgent) MeterRead(_ struct{}, reply *agent.NodeReading) error {
 	now := time.Now()
 	r := &reply.Node
@@ -143,6 +146,7 @@ func (a *fakeAgent) MeterRead(_ struct{}, reply *agent.NodeReading) error {
 	return a.do("MeterRead", nil)
 }
 
+// light returns the reading for the series at t.
 func (a *fakeAgent) light(t time.Time) meter.Light {
 	l := meter.Light{Mono: a.mono(t), Traffic: []meter.Traffic{a.received(t)}}
 	for range a.node.cpus {
@@ -151,24 +155,25 @@ func (a *fakeAgent) light(t time.Time) meter.Light {
 	return l
 }
 
-// mono is the node's CLOCK_MONOTONIC. It starts at the machine's, which stands
-// still under testing/synctest.
+// mono returns the node's CLOCK_MONOTONIC at t, ns. It adds package time's clock to
+// machineStart, because testing/synctest does not simulate CLOCK_MONOTONIC.
 func (a *fakeAgent) mono(t time.Time) int64 {
 	return machineStart() + int64(t.Sub(a.began)+a.ahead)
 }
 
+// machineStart returns the machine's CLOCK_MONOTONIC at the first call, ns.
 var machineStart = sync.OnceValue(func() int64 {
 	now, err := meter.Now()
 	if err != nil {
-		panic(fmt.Sprintf("testbedtest: %v", err))
+		panic(fmt.Sprintf("testbedtest: read CLOCK_MONOTONIC: %v", err))
 	}
 	return now
 })
 
-// Busy is the share of a node's CPUs that is not idle.
+// Busy is the share of time in which each CPU of a node is not idle, 0..1.
 const Busy = 0.5
 
-// idle is the idle time of a CPU, ns.
+// idle returns the idle time of a CPU until t, ns.
 func (a *fakeAgent) idle(t time.Time) int64 {
 	return int64(time.Hour) + int64((1-Busy)*float64(t.Sub(a.began)))
 }

@@ -10,20 +10,21 @@ import (
 	"windtunnel/lab/meter"
 )
 
-// Program is what a fake process does.
+// Program describes the behaviour of a fake process.
 type Program struct {
-	Missing bool          // it is not installed
-	Prints  string        // a line, at its start
-	Lasts   time.Duration // negative: until the traffic ends
-	Ends    string        // a line, at its end
-	Exit    int
-	Sends   time.Duration // traffic crosses the fabric for so long
+	Missing bool          // the program is not installed
+	Prints  string        // line of output at the start
+	Lasts   time.Duration // run time; negative: until the traffic ends
+	Ends    string        // line of output at the end
+	Exit    int           // exit status
+	Sends   time.Duration // time in which its traffic crosses the fabric
 }
 
 // Rate is the payload that crosses the fabric while a program sends, bit/s.
 const Rate = 1e9
 
-// Generator is the lab's own traffic generator.
+// Generator returns the Program that behaves like the lab's traffic generator with
+// these arguments.
 func Generator(argv []string) Program {
 	option := func(name string) time.Duration {
 		i := slices.Index(argv, name)
@@ -45,25 +46,25 @@ func Generator(argv []string) Program {
 		`{"windtunnel_traffic":1,"spec":{"workload":{"kind":"tcp_stream"},"timing":{"duration_ns":%d}},"local":%s,"remote":%s}`, measured, flow("send"), flow("receive"))}
 }
 
-// traffic is what crosses the fabric, from node a to node b.
+// traffic is the time in which payload crosses the fabric from node a to node b.
 type traffic struct {
 	mu         sync.Mutex
 	begun, end time.Time
 }
 
-// received is what a node has received at a moment.
-func (a *fakeAgent) received(at time.Time) (t meter.Traffic) {
+// received returns the packets and bytes that the node has received until then.
+func (a *fakeAgent) received(then time.Time) (t meter.Traffic) {
 	f := &a.testbed.traffic
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if at.After(f.end) {
-		at = f.end
+	if then.After(f.end) {
+		then = f.end
 	}
-	if a.node.index == 0 || at.Before(f.begun) {
+	if a.node.index == 0 || then.Before(f.begun) {
 		return t
 	}
 	const segment, headers = 1448, 52
-	payload := Rate / 8 * at.Sub(f.begun).Seconds()
+	payload := Rate / 8 * then.Sub(f.begun).Seconds()
 	t.RxPackets = uint64(payload / segment)
 	t.RxBytes = uint64(payload) + headers*t.RxPackets
 	return t
@@ -73,10 +74,10 @@ func (a *fakeAgent) received(at time.Time) (t meter.Traffic) {
 type process struct {
 	Program
 	began time.Time
-	ended chan struct{} // closed by a signal
+	ended chan struct{} // closed by Signal
 }
 
-// Start implements the protocol.
+// Start implements the method of agent.Service.
 func (a *fakeAgent) Start(args agent.StartArgs, reply *agent.Started) error {
 	if err := a.do("Start", args); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (a *fakeAgent) process(i int) *process {
 	return a.processes[i]
 }
 
-// left is the time until the process ends by itself.
+// left returns the time until the process ends by itself.
 func (a *fakeAgent) left(p *process) time.Duration {
 	f := &a.testbed.traffic
 	f.mu.Lock()
@@ -123,7 +124,8 @@ func (a *fakeAgent) left(p *process) time.Duration {
 	return time.Until(f.end)
 }
 
-// lines are those that the process has printed so far.
+// lines returns the lines that the process has printed so far. over reports whether
+// the process has ended.
 func (a *fakeAgent) lines(p *process) (list []agent.Line, over bool) {
 	if p.Prints != "" {
 		list = append(list, agent.Line{Text: p.Prints})
@@ -140,7 +142,7 @@ func (a *fakeAgent) lines(p *process) (list []agent.Line, over bool) {
 	return list, over
 }
 
-// Follow implements the protocol.
+// Follow implements the method of agent.Service.
 func (a *fakeAgent) Follow(args agent.FollowArgs, reply *agent.Event) error {
 	p := a.process(args.Process)
 	if lines, over := a.lines(p); len(lines) <= args.From && !over {
@@ -157,7 +159,7 @@ func (a *fakeAgent) Follow(args agent.FollowArgs, reply *agent.Event) error {
 	return nil
 }
 
-// Output implements the protocol.
+// Output implements the method of agent.Service.
 func (a *fakeAgent) Output(process int, reply *agent.OutputReply) error {
 	lines, _ := a.lines(a.process(process))
 	for _, l := range lines {
@@ -166,7 +168,7 @@ func (a *fakeAgent) Output(process int, reply *agent.OutputReply) error {
 	return nil
 }
 
-// Signal implements the protocol.
+// Signal implements the method of agent.Service.
 func (a *fakeAgent) Signal(args agent.SignalArgs, _ *struct{}) error {
 	p := a.process(args.Process)
 	a.mu.Lock()

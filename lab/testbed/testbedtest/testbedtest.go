@@ -1,8 +1,8 @@
-// Package testbedtest has testbeds for tests of the engine. They need no root and
-// no namespaces. Each node has an agent behind the real client, pipe and
-// protocol; the agent only pretends to attach systems, to start programs and to
-// meter. Its clock is package time's, so that a test under testing/synctest
-// takes no real time.
+// Package testbedtest has fake testbeds for tests of the engine. They need neither
+// root nor network namespaces. The engine uses its real client and protocol to call
+// a fake agent on each node. A fake agent attaches no system, starts no program and
+// returns computed meter readings. It uses the clock of package time. Tests that use
+// testing/synctest therefore take no real time.
 package testbedtest
 
 import (
@@ -22,24 +22,25 @@ import (
 	"windtunnel/lab/testbed"
 )
 
-// Executor makes testbeds of fakes. The zero value makes testbeds of nodes with
-// one CPU each, in which everything succeeds.
+// Executor makes fake testbeds. With the zero value, each node has one CPU and every
+// operation succeeds.
 type Executor struct {
-	CPUs  []int // that the nodes share; 0 and 1 where empty
-	Hello agent.Hello
-	// NoFabric is why no fabric can be made.
+	CPUs  []int       // CPUs of all nodes; 0 and 1 if empty
+	Hello agent.Hello // each agent's answer; CPUs and Boot are set for each node
+	// NoFabric is the error of Requires.
 	NoFabric error
-	// Ahead is how far each node's clock is ahead of the test's. Such a node
-	// runs a kernel of its own.
+	// Ahead is how far each node's clock is ahead of the test's clock. A node in this
+	// list has a different boot ID, so it counts as another machine.
 	Ahead []time.Duration
 	// Hook is called before each operation. Its error is the operation's result.
 	Hook func(Operation) error
-	// Program returns the program that an agent starts; nil: see Generator.
+	// Program returns the behaviour of a program that an agent starts. The default
+	// is Generator.
 	Program func(argv []string) Program
 
 	mu   sync.Mutex
 	done []Operation
-	up   *Testbed // the newest
+	up   *Testbed // the testbed that was made last
 }
 
 // Operation is a call to the executor or to an agent.
@@ -50,7 +51,7 @@ type Operation struct {
 	Args any
 }
 
-// String returns such as "up" or "a.Attach".
+// String returns "Up", or for an agent's method "a.Attach".
 func (o Operation) String() string {
 	if o.Node == "" {
 		return o.Name
@@ -58,14 +59,14 @@ func (o Operation) String() string {
 	return o.Node + "." + o.Name
 }
 
-// Operations lists the operations so far, in their order.
+// Operations lists the operations so far, oldest first.
 func (x *Executor) Operations() []Operation {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return append([]Operation(nil), x.done...)
 }
 
-// do notes an operation and calls the hook.
+// do records an operation and calls the hook.
 func (x *Executor) do(o Operation) error {
 	x.mu.Lock()
 	x.done = append(x.done, o)
@@ -76,10 +77,10 @@ func (x *Executor) do(o Operation) error {
 	return nil
 }
 
-// Kill ends the agent of a node of the newest testbed.
+// Kill ends the agent of a node in the last testbed.
 func (x *Executor) Kill(node string) { x.pipe(node).Close() }
 
-// Stop makes the agent of a node of the newest testbed read no further calls, as
+// Stop makes the agent of a node in the last testbed ignore all further calls, as
 // SIGSTOP does.
 func (x *Executor) Stop(node string) { x.pipe(node).stopped.Store(true) }
 
@@ -131,7 +132,7 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 	return tb, nil
 }
 
-// Testbed is fake nodes.
+// Testbed is a testbed of fake nodes. It is its own fabric.
 type Testbed struct {
 	executor *Executor
 	number   int
