@@ -303,7 +303,7 @@ func TestHypothesesSayWhatTheSuitesAreAbout(t *testing.T) {
 		}
 	}
 	if n := len(plan(t, "overlay").Hypotheses); n != 9 {
-		t.Errorf("overlay has %d hypotheses, want 7: two for each profile, and one over the bridge", n)
+		t.Errorf("overlay has %d hypotheses, want 9: three for each offload profile", n)
 	}
 }
 

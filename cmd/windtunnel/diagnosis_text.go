@@ -16,11 +16,12 @@ import (
 // textWidth is the longest line of what is printed for a person, in columns.
 const textWidth = 100
 
-// wrapped breaks a line into lines of at most textWidth columns; those after the
+// wrapped breaks a line into lines of at most textWidth columns. All lines but the
 // first begin with the indent.
 func wrapped(line, indent string) string { return text.Wrap(line, textWidth, indent) }
 
-// entry prints a line after a label, in a column of its own.
+// entry prints a label and a line to the right of it. If the line wraps, its
+// continuation is indented by the label's width.
 func entry(out io.Writer, label, line string) {
 	indent := strings.Repeat(" ", lipgloss.Width(label))
 	fmt.Fprintln(out, strings.TrimRight(label+text.Wrap(line, textWidth, indent), " "))

@@ -219,14 +219,14 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	return s.measure(ctx)
 }
 
-// executor makes testbeds of the usable CPUs, divided as --cpus asks.
+// executor returns the executor for the usable CPUs, which --cpus assigns.
 func (o *runOptions) executor(f *probe.Facts) *netns.Executor {
 	x := executorHere(f)
 	x.Given = o.placement.layout
 	return x
 }
 
-// executorHere makes testbeds on this machine.
+// executorHere returns the executor for testbeds on this machine.
 func executorHere(f *probe.Facts) *netns.Executor { return &netns.Executor{CPUs: f.UsableCPUs()} }
 
 // oneSource refuses a run without a plan, and one with two.

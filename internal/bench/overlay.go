@@ -19,12 +19,12 @@ func (b *bench) overlay() error {
 		for _, over := range []struct {
 			baseline, name                             string
 			throughput, sender, receiver, transactions float64
-		}{{"bridge-", "the bridge's", 0.98, 1.03, 0.97, 1}, {"vxlan-", "the kernel's VXLAN's", 1.25, 0.8, 0.78, 1.02}} {
+		}{{"bridge-", "of the bridge", 0.98, 1.03, 0.97, 1}, {"vxlan-", "of the kernel's VXLAN", 1.25, 0.8, 0.78, 1.02}} {
 			stream, rr := over.baseline+profile+"/stream", over.baseline+profile+"/rr"
-			b.bound(r, bound{direct + "/stream", stream, sample.Throughput, "throughput of " + over.name, over.throughput, atLeast})
-			b.bound(r, bound{direct + "/stream", stream, sample.SenderCPUPerByte, "sender CPU per byte of " + over.name, over.sender, atMost})
-			b.bound(r, bound{direct + "/stream", stream, sample.ReceiverCPUPerByte, "receiver CPU per byte of " + over.name, over.receiver, atMost})
-			b.bound(r, bound{direct + "/rr", rr, sample.Transactions, "TCP_RR transactions of " + over.name, over.transactions, atLeast})
+			b.bound(r, bound{direct + "/stream", stream, sample.Throughput, "throughput relative to that " + over.name, over.throughput, atLeast})
+			b.bound(r, bound{direct + "/stream", stream, sample.SenderCPUPerByte, "sender CPU per byte relative to that " + over.name, over.sender, atMost})
+			b.bound(r, bound{direct + "/stream", stream, sample.ReceiverCPUPerByte, "receiver CPU per byte relative to that " + over.name, over.receiver, atMost})
+			b.bound(r, bound{direct + "/rr", rr, sample.Transactions, "TCP_RR transactions relative to those " + over.name, over.transactions, atLeast})
 		}
 		for _, encap := range []string{"mpls-gre", "mpls-udp", "vxlan"} {
 			system := "vrouter-" + encap + "-" + profile

@@ -136,7 +136,10 @@ func TestAnAnswerThatComesTooLateIsNotSeen(t *testing.T) {
 // installed on its node, and the node's clock is ahead by clockAhead.
 type otherVersion struct{}
 
-const clockAhead = 3 * time.Hour
+const (
+	clockAhead = 3 * time.Hour
+	clockDelay = 20 * time.Millisecond
+)
 
 func (otherVersion) Ping(struct{}, *struct{}) error { return nil }
 
@@ -153,9 +156,12 @@ func (otherVersion) Start(a StartArgs, r *Started) error {
 	return nil
 }
 
+// Clock takes clockDelay each way, so that the round trip is not negligible.
 func (otherVersion) Clock(_ struct{}, at *int64) (err error) {
+	time.Sleep(clockDelay)
 	*at, err = meter.Now()
 	*at += int64(clockAhead)
+	time.Sleep(clockDelay)
 	return err
 }
 
@@ -187,6 +193,6 @@ func TestAMissingProgramHasAnErrorOfItsOwnType(t *testing.T) {
 func TestTheOffsetOfANodesClockIsMeasured(t *testing.T) {
 	offset, err := serve(t, otherVersion{}).ClockOffset(context.Background())
 	if wrong := (offset - clockAhead).Abs(); err != nil || wrong > 10*time.Millisecond {
-		t.Errorf("offset %v, want %v (%v)", offset, clockAhead, err)
+		t.Errorf("the offset is %v, want %v (error %v)", offset, clockAhead, err)
 	}
 }

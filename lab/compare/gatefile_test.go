@@ -48,7 +48,7 @@ func TestGateFileErrorsNamePlaceAndRemedy(t *testing.T) {
 		says         []string
 	}{
 		"unknown metric":        {"gates:\n  - metric: throughput_bsp\n    worse_by: 3%\n", 2, 13, []string{`no metric "throughput_bsp"`, `did you mean "throughput_bps"?`}},
-		"no direction":          {"gates:\n  - metric: window_s\n    worse_by: 3%\n", 2, 13, []string{"neither better nor worse"}},
+		"no direction":          {"gates:\n  - metric: window_s\n    worse_by: 3%\n", 2, 13, []string{"has no better direction"}},
 		"metric twice":          {"gates:\n  - metric: [drops, drops]\n    worse_by: 3%\n", 2, 21, []string{"twice"}},
 		"unknown key":           {gate("    worse: 3%\n"), 4, 5, []string{`unknown key "worse"`, `did you mean "worse_by"?`}},
 		"key of no likeness":    {gate("    tolerance: 3%\n"), 4, 5, []string{`unknown key "tolerance"`, "known here: metric, scenarios"}},

@@ -26,7 +26,7 @@ type Row struct {
 	Ratio    *model.Interval `json:"ratio,omitempty"`
 	Spread   *RunSpread      `json:"run_spread,omitempty"`
 	P        *float64        `json:"p,omitempty"`          // p-value of the test that Ratio's interval inverts
-	Adjusted *float64        `json:"p_holm,omitempty"`     // corrected over the rows of the table
+	Adjusted *float64        `json:"p_holm,omitempty"`     // P after the correction for all rows of the table
 	Smallest *float64        `json:"detectable,omitempty"` // smallest relative difference that would have been found
 	Verdict  Verdict         `json:"verdict"`
 	Note     string          `json:"note,omitempty"`

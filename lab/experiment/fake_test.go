@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -96,9 +97,10 @@ func TestOneAgentWatchesEachMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		x    *testbedtest.Executor
 		want map[string][]int // CPUs that each node's agent watches
+		pids map[string][]int
 	}{
-		"one machine":  {&testbedtest.Executor{}, map[string][]int{"a": {0, 1}}},
-		"two machines": {&testbedtest.Executor{Ahead: []time.Duration{0, time.Hour}}, map[string][]int{"a": {0}, "b": {1}}},
+		"one machine":  {&testbedtest.Executor{}, map[string][]int{"a": {0, 1}}, map[string][]int{"a": {testbedtest.PID, testbedtest.PID + 1, os.Getpid()}}},
+		"two machines": {&testbedtest.Executor{Ahead: []time.Duration{0, time.Hour}}, map[string][]int{"a": {0}, "b": {1}}, map[string][]int{"a": {testbedtest.PID}, "b": {testbedtest.PID + 1}}},
 	} {
 		runFake(t, c.x, nil)
 		got := map[string][]int{}
@@ -108,8 +110,8 @@ func TestOneAgentWatchesEachMachine(t *testing.T) {
 			}
 			args := o.Args.(agent.WatchArgs)
 			got[o.Node] = args.Nodes
-			if len(args.Namespaces) != len(args.Nodes) || len(args.Processes) < len(args.Nodes) {
-				t.Errorf("%s: the agent of node %s gets %+v, want a namespace and a process for each node", name, o.Node, args)
+			if len(args.Namespaces) != len(args.Nodes) || !slices.Equal(args.Processes, c.pids[o.Node]) {
+				t.Errorf("%s: the agent of node %s gets %+v, want a namespace for each node and the processes %v", name, o.Node, args, c.pids[o.Node])
 			}
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {

@@ -50,23 +50,23 @@ func Capital(text string) string {
 // Lines collects sentences.
 type Lines []string
 
-// Say adds a sentence, as fmt.Sprintf makes it.
+// Say adds a sentence. The arguments are those of fmt.Sprintf.
 func (l *Lines) Say(format string, args ...any) { *l = append(*l, fmt.Sprintf(format, args...)) }
 
-// SayIf adds the sentence if it applies.
+// SayIf adds the sentence if applies is true.
 func (l *Lines) SayIf(applies bool, format string, args ...any) {
 	if applies {
 		l.Say(format, args...)
 	}
 }
 
-// Groups collects texts by key, in the order in which the keys first came.
+// Groups collects texts by key. It keeps the order in which the keys were added.
 type Groups struct {
 	keys []string
 	of   map[string][]string
 }
 
-// Add puts a text into the group of key, unless the group has it.
+// Add adds a text to the group of key, unless the group has the same text already.
 func (g *Groups) Add(key, text string) {
 	if g.of == nil {
 		g.of = make(map[string][]string)
@@ -82,7 +82,7 @@ func (g *Groups) Add(key, text string) {
 // Of returns the texts of key.
 func (g *Groups) Of(key string) []string { return g.of[key] }
 
-// All yields each key with its texts.
+// All yields each key and its texts.
 func (g *Groups) All() iter.Seq2[string, []string] {
 	return func(yield func(string, []string) bool) {
 		for _, key := range g.keys {
@@ -113,7 +113,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Shell joins argv so that a POSIX shell splits it into the same words.
+// Shell joins argv to one line, with quotes where they are needed. A POSIX shell splits
+// the line into the same words.
 func Shell(argv []string) string {
 	words := make([]string, len(argv))
 	for i, a := range argv {

@@ -51,7 +51,7 @@ func TestDistanceCountsEditsAndSwappedNeighbours(t *testing.T) {
 func TestShellSplitsTheLineIntoTheSameWords(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		t.Skip("no sh")
+		t.Skip("sh is not installed")
 	}
 	argv := []string{"a b", "", "it's", `"$HOME"`, "-m", "1,0,10.0.0.2", "`id`", "*", "x;y", "\\", "#c", "~", "ü"}
 	out, err := exec.Command(sh, "-c", "printf '%s\\0' "+Shell(argv)).Output()
@@ -62,6 +62,6 @@ func TestShellSplitsTheLineIntoTheSameWords(t *testing.T) {
 		t.Errorf("%q, want %q", got, argv)
 	}
 	if got := Shell([]string{"windtunnel", "-m", "1,0,10.0.0.2"}); got != "windtunnel -m 1,0,10.0.0.2" {
-		t.Errorf("plain words are quoted: %s", got)
+		t.Errorf("got %s, want plain words without quotes", got)
 	}
 }

@@ -160,7 +160,7 @@ type expansion struct {
 	s       *spec
 	opts    ExpandOptions
 	plan    *Plan
-	defined map[string]position // of the entry that made an id
+	defined map[string]position // scenario ID → position of the entry that makes it
 }
 
 // systems are the systems that an entry names, each with each of its

@@ -66,12 +66,13 @@ func scalarOf(j *journal, n ast.Node, wants, remedy string) (scalar, bool) {
 	return s, true
 }
 
-// single is how a single value is written.
+// single reads one value, such as a name or a number.
 type single[V any] struct {
-	wants, remedy string // of a value that is missing
-	// parse returns the value, or what is wrong with the text and the remedy.
+	wants, remedy string // for the error if the node is not a single value
+	// parse returns the value. For an invalid text it returns the problem and the
+	// remedy.
 	parse    func(text string) (v V, problem, remedy string)
-	language object // its schema
+	language object // JSON schema
 }
 
 func (f single[V]) read(j *journal, n ast.Node) (v V, ok bool) {
@@ -89,12 +90,12 @@ func (f single[V]) read(j *journal, n ast.Node) (v V, ok bool) {
 
 func (f single[V]) schema() object { return maps.Clone(f.language) }
 
-// sentence is text for people.
+// sentence is a text for readers, of at most this many characters.
 func sentence(most int) single[string] {
 	parse := func(text string) (string, string, string) {
 		text = strings.TrimSpace(text)
 		if text == "" {
-			return "", "the text is empty", "write some, or leave the key out"
+			return "", "the text is empty", "write a text, or leave the key out"
 		}
 		if c := len([]rune(text)); c > most {
 			return "", fmt.Sprintf("the text has %d characters, %d are allowed", c, most), "shorten it"
@@ -104,7 +105,8 @@ func sentence(most int) single[string] {
 	return single[string]{"text", "", parse, object{"type": anyScalar, "minLength": 1, "maxLength": most}}
 }
 
-// word is a name: it becomes part of ids, file names and command lines.
+// word is a text that matches the pattern. It becomes part of ids, file names and
+// command lines.
 func word(what, pattern, remedy string) single[string] {
 	valid := regexp.MustCompile(pattern)
 	parse := func(text string) (string, string, string) {
@@ -120,7 +122,7 @@ func word(what, pattern, remedy string) single[string] {
 // value is text where the language wants text.
 var anyScalar = []string{"string", "number", "boolean"}
 
-// choice is one of a few words.
+// choice is one of the allowed words.
 func choice[V ~string](allowed ...V) single[V] {
 	words := make([]string, len(allowed))
 	for i, v := range allowed {
@@ -161,7 +163,7 @@ func amount(most float64) single[float64] {
 	return single[float64]{wants, "", parse, object{"type": "number", "minimum": 0, "maximum": most}}
 }
 
-// oneOf is a number of which only a few values make sense.
+// oneOf is one of the allowed numbers.
 func oneOf(allowed ...int) single[int] {
 	words := strings.ReplaceAll(strings.Trim(fmt.Sprint(allowed), "[]"), " ", ", ")
 	parse := func(text string) (int, string, string) {
@@ -186,10 +188,10 @@ var flag = single[bool]{"true or false", "", func(text string) (bool, string, st
 type list[V any] struct {
 	of          form[V]
 	least, most int
-	bare        bool // one value may stand without the brackets
+	bare        bool // a list of one value may omit the brackets
 }
 
-// oneOrMore is a list in which one value may stand without the brackets.
+// oneOrMore is a list. With one value it may omit the brackets.
 func oneOrMore[V any](of form[V]) list[V] { return list[V]{of, 1, mostNames, true} }
 
 func (f list[V]) read(j *journal, n ast.Node) ([]at[V], bool) {

@@ -75,11 +75,11 @@ type gateSpec struct {
 }
 
 var gateTable = table[gateSpec]{what: "a gate", alone: true, fields: []field[gateSpec]{
-	bind("metric", oneOrMore[string](gatedMetric), func(g *gateSpec) *at[[]at[string]] { return &g.metrics }, "What is judged.").must(),
-	bind("scenarios", oneOrMore[string](sentence(200)), func(g *gateSpec) *at[[]at[string]] { return &g.scenarios }, "Ids, groups or patterns; every scenario where there is none."),
-	bind("worse_by", fraction(0, 10), func(g *gateSpec) *at[float64] { return &g.worseBy }, `From which change for the worse on it fails; "0%" is any significant one.`).must(),
-	preset("of", choice(OfValue, OfRatio), func(g *gateSpec) *at[Of] { return &g.of }, OfValue, "The figure itself, or its ratio to the baseline."),
-	preset("on_doubt", choice(PassOnDoubt, FailOnDoubt), func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, PassOnDoubt, "What the gate does where the noise hides a change of its size."),
+	bind("metric", oneOrMore[string](gatedMetric), func(g *gateSpec) *at[[]at[string]] { return &g.metrics }, "Metrics that the gate judges.").must(),
+	bind("scenarios", oneOrMore[string](sentence(200)), func(g *gateSpec) *at[[]at[string]] { return &g.scenarios }, "Ids, groups or patterns of scenarios; default is every scenario."),
+	bind("worse_by", fraction(0, 10), func(g *gateSpec) *at[float64] { return &g.worseBy }, `Smallest change for the worse that fails the gate; "0%": any significant change.`).must(),
+	preset("of", choice(OfValue, OfRatio), func(g *gateSpec) *at[Of] { return &g.of }, OfValue, "What the gate compares: the figure itself, or its ratio to the baseline."),
+	preset("on_doubt", choice(PassOnDoubt, FailOnDoubt), func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, PassOnDoubt, "Result of the gate if the noise could hide a change of this size."),
 }}
 
 // gatedMetric is a metric with a better direction, as a gate needs.
@@ -91,7 +91,7 @@ var gatedMetric = single[string]{wants: "a metric", parse: func(text string) (st
 	case !known:
 		return "", fmt.Sprintf("there is no metric %q", clip(text)), Suggest(text, "metrics", metricNames())
 	case info.Better == 0:
-		return "", text + " is neither better nor worse for being larger", "choose a metric that has a better direction, such as throughput_bps"
+		return "", "the metric " + text + " has no better direction", "choose a metric that has a better direction, such as throughput_bps"
 	}
 	return text, "", ""
 }}

@@ -207,7 +207,7 @@ var fabricTable = table[fabricSpec]{
 	fields: []field[fabricSpec]{
 		preset("kind", choice(Wire, Veth), func(f *fabricSpec) *at[FabricKind] { return &f.kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes."),
 		preset("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *at[int] { return &f.mtu }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 where a workload uses IPv6."),
-		preset("offload", choice(profiles...), func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "What the NIC segments: nothing, plain TCP, or tunnelled TCP too."),
+		preset("offload", choice(profiles...), func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP."),
 		preset("rate", rate(mostRate), func(f *fabricSpec) *at[int64] { return &f.rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
 		preset("queues", number(1, mostQueues), func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
 		preset("links", number(1, mostLinks), func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
@@ -222,7 +222,7 @@ var endpointTable = table[endpointSpec]{
 	fields: []field[endpointSpec]{
 		preset("kind", choice(defaultEndpoint, string(VM)), func(e *endpointSpec) *at[string] { return &e.kind }, defaultEndpoint, "container: a network namespace. vm: a virtual machine with one virtio network device."),
 		preset("spread", flag, func(e *endpointSpec) *at[bool] { return &e.spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
-		preset("segmentation", flag, func(e *endpointSpec) *at[bool] { return &e.segmentation }, true, "Large send offload of the endpoint's own device: off, its stack cuts streams to the MTU itself."),
+		preset("segmentation", flag, func(e *endpointSpec) *at[bool] { return &e.segmentation }, true, "Large send offload of the endpoint's device. If it is false, the endpoint's kernel cuts streams to the MTU."),
 		preset("cpus", number(1, mostCPUs), func(e *endpointSpec) *at[int] { return &e.cpus }, defaultVMCPUs, "CPUs of a VM."),
 		preset("memory", size(leastMemory, mostMemory), func(e *endpointSpec) *at[int64] { return &e.memory }, defaultMemory, "Memory of a VM, in bytes.").shows("512M"),
 	},
@@ -243,7 +243,7 @@ var workloadTable = table[workloadSpec]{
 		preset("request", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.request }, 1, "Bytes of a request; at most 65507 for udp_rr.").only(requests...),
 		preset("response", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.response }, 1, "Bytes of a response; at most 65507 for udp_rr.").only(requests...),
 		preset("rate", rate(mostRate), func(w *workloadSpec) *at[int64] { return &w.rate }, 0, "Payload bits per second of all streams together: TCP pacing, or what a udp_stream offers; 0 is as fast as possible.").only(streams...),
-		preset("receiver_work", amount(mostWork), func(w *workloadSpec) *at[float64] { return &w.receiverWork }, 0, "CPU time that the receiver spends on each byte besides taking it, in ns, as an application would; for the builtin tool.").only(TCPStream),
+		preset("receiver_work", amount(mostWork), func(w *workloadSpec) *at[float64] { return &w.receiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
 		preset("ip_version", oneOf(4, 6), func(w *workloadSpec) *at[int] { return &w.ipVersion }, 4, "4 or 6."),
 		bind("timing", timingTable, func(w *workloadSpec) *at[timingSpec] { return &w.timing }, "Overrides the suite's timing key by key."),
 	},
@@ -255,7 +255,7 @@ var scenarioTable = table[scenarioSpec]{
 	fields: []field[scenarioSpec]{
 		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Its name in results; the part before "/" is its group. May hold {system}, {placement}, {workload}, {fabric}, {endpoint} and {tool}. Default: the system, with -colocated where it is, a "/", the workload, and behind it the fabric, the endpoint and the tool where several are listed.`),
 		bind("title", title, func(s *scenarioSpec) *at[string] { return &s.title }, "What it is, in the report's words; may hold the same {parts} as id."),
-		bind("system", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "What carries packets between the endpoints; a name or a list.").must(),
+		bind("system", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "Systems that carry packets between the endpoints; a name or a list.").must(),
 		bind("encap", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation of a system that has several: direct, vxlan, mpls-udp or mpls-gre; one or a list. {system} is then system-encap."),
 		bind("placement", oneOrMore[Placement](choice(placements...)), func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, or both on the first; one or a list.").shows(TwoNodes),
 		bind("workload", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.workload }, "A name under workloads, or a list; may be left out where the suite has only one."),
@@ -273,7 +273,7 @@ var comparisonTable = table[comparisonSpec]{
 	fields: []field[comparisonSpec]{
 		bind("title", title, func(c *comparisonSpec) *at[string] { return &c.title }, "In the report's words."),
 		bind("baseline", ref, func(c *comparisonSpec) *at[string] { return &c.baseline }, "A scenario's id, or a group.").must(),
-		bind("subjects", oneOrMore[string](ref), func(c *comparisonSpec) *at[[]at[string]] { return &c.subjects }, "What is compared with the baseline: ids where that is an id, groups where that is a group; one or a list.").also("subject").must(),
+		bind("subjects", oneOrMore[string](ref), func(c *comparisonSpec) *at[[]at[string]] { return &c.subjects }, "Scenarios to compare with the baseline: ids if baseline is an id, groups if it is a group; one or a list.").also("subject").must(),
 	},
 }
 
@@ -282,8 +282,8 @@ var ladderTable = table[ladderSpec]{
 	doc:  "Scenarios in an order in which each step changes one thing, so that a step's cost is that thing's cost. Scenario ids make one ladder; groups make one for every part behind the \"/\".",
 	fields: []field[ladderSpec]{
 		bind("title", title, func(l *ladderSpec) *at[string] { return &l.title }, "In the report's words."),
-		bind("steps", list[string]{ref, leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.steps }, "From the first to the last, 2 to 12: all ids, or all groups that have the same parts; all of the same traffic.").must(),
-		bind("names", list[string]{sentence(60), leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.names }, "What the report calls the steps, as many as there are; default is their ids or groups."),
+		bind("steps", list[string]{ref, leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.steps }, "2 to 12 steps from the first to the last: all ids, or all groups with the same parts; all with the same traffic.").must(),
+		bind("names", list[string]{sentence(60), leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.names }, "Names of the steps in the report, one for each step; default is their ids or groups."),
 	},
 }
 
@@ -292,10 +292,10 @@ var hypothesisTable = table[hypothesisSpec]{
 	doc:  "A statement about a ratio, which the samples judge: it holds, is refuted, or stays undecided. Groups make one for every part behind the \"/\" that baseline and subject both have.",
 	fields: []field[hypothesisSpec]{
 		bind("claim", sentence(300), func(h *hypothesisSpec) *at[string] { return &h.claim }, "The statement in a sentence.").must(),
-		bind("metric", metric, func(h *hypothesisSpec) *at[string] { return &h.metric }, "What the ratio is of; default is throughput_bps, and transactions_per_s for request/response."),
+		bind("metric", metric, func(h *hypothesisSpec) *at[string] { return &h.metric }, "Metric of the ratio; default is throughput_bps, and transactions_per_s for request/response."),
 		bind("baseline", ref, func(h *hypothesisSpec) *at[string] { return &h.baseline }, "A scenario's id, or a group.").must(),
-		bind("subjects", oneOrMore[string](ref), func(h *hypothesisSpec) *at[[]at[string]] { return &h.subjects }, "What is divided by the baseline: ids where that is an id, groups where that is a group; one or a list. The claim is of every one.").also("subject").must(),
-		bind("ratio", ratioBand, func(h *hypothesisSpec) *at[band] { return &h.ratio }, `Where subject / baseline lies: "2 ± 10 %" (also "2 +- 10%"), "1 ± 0.05", ">= 0.95" or "<= 1.1".`).must(),
+		bind("subjects", oneOrMore[string](ref), func(h *hypothesisSpec) *at[[]at[string]] { return &h.subjects }, "Scenarios that are divided by the baseline: ids if baseline is an id, groups if it is a group; one or a list. The claim must hold for each of them.").also("subject").must(),
+		bind("ratio", ratioBand, func(h *hypothesisSpec) *at[band] { return &h.ratio }, `Range that is claimed for subject / baseline: "2 ± 10 %" (also "2 +- 10%"), "1 ± 0.05", ">= 0.95" or "<= 1.1".`).must(),
 	},
 }
 
@@ -305,7 +305,7 @@ var figureTableTable = table[figureTableSpec]{
 	fields: []field[figureTableSpec]{
 		bind("title", title, func(t *figureTableSpec) *at[string] { return &t.title }, "What the table shows, in a line.").must(),
 		bind("source", prose, func(t *figureTableSpec) *at[string] { return &t.source }, "The document and where in it the table stands.").must(),
-		bind("corner", sentence(60), func(t *figureTableSpec) *at[string] { return &t.corner }, "What stands above the names of the rows."),
+		bind("corner", sentence(60), func(t *figureTableSpec) *at[string] { return &t.corner }, "Heading of the column with the row names."),
 		bind("note", prose, func(t *figureTableSpec) *at[string] { return &t.note }, "What a reader has to know of the whole table."),
 	},
 }
@@ -315,11 +315,11 @@ var publishedTable = table[publishedSpec]{
 	doc:  "A figure from a public document, shown beside the measured one.",
 	fields: []field[publishedSpec]{
 		bind("table", name, func(p *publishedSpec) *at[string] { return &p.table }, "A name under tables, of which this is a cell."),
-		bind("row", sentence(80), func(p *publishedSpec) *at[string] { return &p.row }, "The cell's row as the table names it; rows come in the order in which they are first named."),
-		bind("column", sentence(80), func(p *publishedSpec) *at[string] { return &p.column }, "The cell's column, likewise."),
-		bind("scenario", ref, func(p *publishedSpec) *at[string] { return &p.scenario }, "The id of the scenario that it stands beside. A cell may do without where its note says why nothing here measures it."),
-		bind("metric", metric, func(p *publishedSpec) *at[string] { return &p.metric }, "What it measures; a cell without scenario has none."),
-		bind("baseline", ref, func(p *publishedSpec) *at[string] { return &p.baseline }, "The id of another scenario: the figure is not itself one of scenario's, but its change over this one, such as \"-27 %\"."),
+		bind("row", sentence(80), func(p *publishedSpec) *at[string] { return &p.row }, "Name of the cell's row; rows keep the order in which they first occur."),
+		bind("column", sentence(80), func(p *publishedSpec) *at[string] { return &p.column }, "Name of the cell's column; columns keep the order in which they first occur."),
+		bind("scenario", ref, func(p *publishedSpec) *at[string] { return &p.scenario }, "The id of the scenario that measures this figure. A cell may omit it if the note gives the reason."),
+		bind("metric", metric, func(p *publishedSpec) *at[string] { return &p.metric }, "Metric of the figure; a cell without scenario has no metric."),
+		bind("baseline", ref, func(p *publishedSpec) *at[string] { return &p.baseline }, "The id of another scenario. The figure is then the change of scenario against this baseline, such as \"-27 %\"."),
 		bind("value", sentence(60), func(p *publishedSpec) *at[string] { return &p.value }, `As the document prints it, with its unit: "7375.159 Mbit/s", "14.799 %", "11050 1/s".`).must(),
 		bind("source", prose, func(p *publishedSpec) *at[string] { return &p.source }, "The document and the table; a cell has its table's."),
 		bind("note", prose, func(p *publishedSpec) *at[string] { return &p.note }, "What a reader has to know of it."),
@@ -334,22 +334,22 @@ var suiteTable = table[spec]{
 		bind("title", title, func(s *spec) *at[string] { return &s.title }, "One line; default is the name."),
 		bind("description", prose, func(s *spec) *at[string] { return &s.description }, "What the suite shows, for the report."),
 		preset("nodes", number(1, mostNodes), func(s *spec) *at[int] { return &s.nodes }, defaultNodes, "Compute nodes; 1 suffices where every scenario is colocated."),
-		preset("trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.trials }, defaultTrials, "How often each scenario runs; with a precision, at least. 6 are the fewest that give a 95 % interval of a median."),
-		bind("precision", fraction(leastPrecision, mostPrecision), func(s *spec) *at[float64] { return &s.precision }, "Go on until throughput (or transactions) and both sides' CPU are known this well in every comparison, and in every scenario without one: the half-width of the interval, relative to the figure. trials is then the fewest."),
-		bind("max_trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: how often each scenario runs at most. Default is four times trials, and at least 40."),
+		preset("trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.trials }, defaultTrials, "Trials of each scenario; with a precision, the smallest number of trials. A 95 % interval of a median needs at least 6."),
+		bind("precision", fraction(leastPrecision, mostPrecision), func(s *spec) *at[float64] { return &s.precision }, "Run until the intervals are narrow enough: largest half-width of an interval, relative to the figure. It applies to throughput (or transactions) and both sides' CPU, in every comparison and in every scenario without a comparison."),
+		bind("max_trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: the largest number of trials of each scenario. Default is four times trials, and at least 40."),
 		preset("max_time", span(leastTime, mostTime), func(s *spec) *at[time.Duration] { return &s.maxTime }, defaultMaxTime, "With a precision: no further block begins after this time, once each scenario has run trials times."),
 		bind("timing", timingTable, func(s *spec) *at[timingSpec] { return &s.timing }, "How long a trial runs."),
 		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios that name none."),
 		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. A suite without has one that is called "default", with every key at its default.`),
 		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `What the tools run in, by name. A suite without has one that is called "container", with every key at its default.`),
 		bind("workloads", index[workloadSpec]{name, workloadTable, mostNames}, func(s *spec) *at[[]named[workloadSpec]] { return &s.workloads }, "The kinds of traffic, by name.").must(),
-		bind("scenarios", list[scenarioSpec]{scenarioTable, 1, mostNames, false}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "What is measured, in the order of the report.").must(),
-		bind("comparisons", list[comparisonSpec]{comparisonTable, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Baselines and what is compared with them."),
+		bind("scenarios", list[scenarioSpec]{scenarioTable, 1, mostNames, false}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "Scenarios to measure, in the order of the report.").must(),
+		bind("comparisons", list[comparisonSpec]{comparisonTable, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Comparisons of scenarios with a baseline."),
 		bind("ladders", list[ladderSpec]{ladderTable, 1, mostNames, false}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
-		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Statements that the samples judge."),
-		bind("tables", index[figureTableSpec]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[figureTableSpec]] { return &s.tables }, "Tables of public documents, by name; their figures stand under published."),
+		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Claims about ratios. The report says whether they hold."),
+		bind("tables", index[figureTableSpec]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[figureTableSpec]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
 		bind("published", list[publishedSpec]{publishedTable, 1, mostPublished, false}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
-		bind("short", shortTable, func(s *spec) *at[shortSpec] { return &s.short }, "What `run --short` changes."),
+		bind("short", shortTable, func(s *spec) *at[shortSpec] { return &s.short }, "Changes that `run --short` makes."),
 		bind("notes", oneOrMore[string](prose), func(s *spec) *at[[]at[string]] { return &s.notes }, "Remarks printed under the report's tables."),
 	},
 }

@@ -157,7 +157,8 @@ func parted(text string) (digits, unit string) {
 	return strings.TrimSuffix(text, rest), strings.TrimSpace(rest)
 }
 
-// where names the table cell of a figure, or its source.
+// where returns the table cell of a figure. For a figure without a table it returns
+// the source.
 func (p Published) where() string {
 	if p.Table == "" {
 		return p.Source

@@ -116,8 +116,8 @@ func vrouterNodeName(n *Node, i int) string {
 	return base + string(rune('a'+i))
 }
 
-// vrouterAttachment describes where a port attaches: in a namespace, or at a tap
-// that the lab has made. Endpoints are alike on all nodes.
+// vrouterAttachment returns where a port attaches: to a namespace, or to a tap device
+// that the lab made. The endpoints of all nodes are of the same kind.
 func vrouterAttachment(n *Node, p NodeEndpoint) map[string]string {
 	for _, e := range n.Endpoints {
 		if e.Guest != nil {

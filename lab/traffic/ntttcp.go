@@ -77,10 +77,10 @@ type ntttcp struct {
 	crew    *crew
 	threads []thread
 	peers   []*control
-	sockets []int // data sockets, one for each thread; listening ones on a TCP receiver
+	sockets []int // one for each thread: data sockets; on a TCP receiver listening sockets
 }
 
-// thread is one thread of a mapping: the address and port of its receiver, and its processor.
+// thread is one thread of a mapping, with the address and port of the receiver.
 type thread struct {
 	at  netip.AddrPort
 	cpu int

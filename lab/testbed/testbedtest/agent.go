@@ -14,6 +14,9 @@ import (
 
 const fabricDevice = "fab0"
 
+// PID is the process ID of node a's agent. The next nodes have the next numbers.
+const PID = 1000
+
 // pipe is the agent's end of the connection to the engine. If stopped is set, it
 // discards all data that arrives.
 type pipe struct {
@@ -68,7 +71,7 @@ func (a *fakeAgent) Clock(_ struct{}, reply *int64) (err error) {
 
 // Identity implements the method of agent.Service.
 func (a *fakeAgent) Identity(_ struct{}, reply *agent.Identity) error {
-	*reply = agent.Identity{PID: 1000 + a.node.index, Namespaces: []uint32{uint32(2000 + a.node.index)}}
+	*reply = agent.Identity{PID: PID + a.node.index, Namespaces: []uint32{uint32(2000 + a.node.index)}}
 	return a.do("Identity", nil)
 }
 
