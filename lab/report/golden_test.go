@@ -1,4 +1,4 @@
-// Package report_test compares whole reports with golden files.
+// Package report_test compares complete reports with golden files.
 package report_test
 
 import (
@@ -18,7 +18,7 @@ import (
 	"windtunnel/lab/report/text"
 )
 
-var update = flag.Bool("update", false, "write what the tests get into testdata/*.golden")
+var update = flag.Bool("update", false, "write the current reports to testdata/*.golden")
 
 func table(o text.Options) func(io.Writer, *model.Report) error {
 	return func(w io.Writer, r *model.Report) error { return text.Write(w, r, o) }
@@ -67,7 +67,7 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("differs from %s (go test -update writes it anew):\n%s", file, diff)
+				t.Errorf("the report differs from %s; if the change is right, update the file with go test -update:\n%s", file, diff)
 			}
 		})
 	}

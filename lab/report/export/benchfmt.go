@@ -15,16 +15,16 @@ import (
 )
 
 // WriteBenchfmt writes the samples that count in the Go benchmark format
-// (golang.org/design/14313-benchmark-format), which benchstat reads: one line
-// a trial, named by workload, with the system as a key, so that
+// (golang.org/design/14313-benchmark-format), which benchstat reads. Each trial is a
+// line. The workload is its name and the system is a key. So the commands
 //
 //	benchstat -col /system run.txt
 //	benchstat before.txt after.txt
 //
-// compare systems within a run, and runs with each other. The key is the part
-// of the scenario's id before "/", which tells placements apart too. Configuration
-// lines hold only what two comparable runs share, for benchstat keeps apart what
-// differs there; the rest of the run's identity is a comment.
+// compare systems within a run, and runs with each other. The key is the part of the
+// scenario's id before "/", so placements are separate too. benchstat does not compare
+// runs with different configuration lines. So these lines have only properties that two
+// comparable runs share. The run's ID, start and seed are a comment.
 func WriteBenchfmt(w io.Writer, r *model.Report) error {
 	if err := writeBenchfmt(w, r); err != nil {
 		return fmt.Errorf("write run %s in benchmark format: %w", r.Run.ID, err)
@@ -79,7 +79,7 @@ func positive(n int) string {
 	return fmt.Sprint(n)
 }
 
-// benchName: "Stream/system=bridge/tool=builtin/offload=tcp".
+// benchName returns a name such as "Stream/system=bridge/tool=builtin/offload=tcp".
 func benchName(sc *model.Scenario) benchfmt.Name {
 	group, workload, found := strings.Cut(sc.ID, "/")
 	if !found {
@@ -101,7 +101,7 @@ func benchName(sc *model.Scenario) benchfmt.Name {
 	return benchfmt.Name(name)
 }
 
-// token makes text fit for a part of a name.
+// token replaces characters that a part of a name must not have.
 func token(text string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || unicode.IsControl(c) || c == '/' || c == '=' {
@@ -111,7 +111,7 @@ func token(text string) string {
 	}, text)
 }
 
-// oneLine makes text fit for a configuration line.
+// oneLine replaces each run of white space by a space.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // benchValues lists the known metrics of a sample in the order of the reports.
@@ -125,9 +125,8 @@ func benchValues(s *sample.Sample) []benchfmt.Value {
 	return values
 }
 
-// benchUnits says of each unit that occurs which direction is better, and that
-// nothing is assumed of how its values are distributed, so that benchstat takes
-// medians as the other reports do.
+// benchUnits returns the metadata of each unit in the samples: the better direction, and
+// assume=nothing. The latter makes benchstat use medians, as the other reports do.
 func benchUnits(r *model.Report) []*benchfmt.UnitMetadata {
 	occurs := make(map[sample.Metric]bool)
 	for i := range r.Scenarios {
@@ -154,9 +153,9 @@ func benchUnits(r *model.Report) []*benchfmt.UnitMetadata {
 	return list
 }
 
-// benchUnit returns the unit of a metric, unlike that of any other: benchstat
-// makes a table of each unit. Throughput is bit/s; the others have the metric's
-// name before the unit, as "sender-cpu-ns/B".
+// benchUnit returns a unit that no other metric has, because benchstat makes one table
+// for each unit. Throughput has bit/s. Other metrics have their name before the unit,
+// such as "sender-cpu-ns/B".
 func benchUnit(m sample.Metric) string {
 	if m == sample.Throughput {
 		return "bit/s"

@@ -15,14 +15,19 @@ import (
 // csvHead are the columns before the metrics.
 var csvHead = []string{"scenario", "system", "placement", "tool", "offload", "block", "attempt", "started", "failure", "gates", "flags", "profiled"}
 
-// WriteCSV writes one row a sample, every attempt, in the order of the plan:
-// what it is of, then every metric by its name, empty where it was not
-// measured. Started is RFC 3339 UTC; failure is "kind: message", empty where
-// the trial yielded figures; gates are the conditions that it failed, as
-// "name: message; …", and flags the outcomes; profiled is true or false. Figures
-// count where failure and gates are empty and profiled is false. In each
-// scenario the trials at the CPU distance that the report shows come first,
-// then those at other distances: see the column cpu_distance_ns.
+// WriteCSV writes a row for each attempt, in the order of the plan. The columns of
+// csvHead come first, then a column for each metric, in SI units. A metric that was not
+// measured is empty. Some columns of csvHead:
+//
+//   - started: RFC 3339, UTC
+//   - failure: "kind: message"; empty if the trial yielded figures
+//   - gates: failed conditions as "name: message; …"
+//   - flags: outcomes in the same form
+//   - profiled: true or false
+//
+// Figures count if failure and gates are empty and profiled is false. Within a scenario
+// the trials at the CPU distance that the report shows come first. Then follow trials at
+// other distances; see the column cpu_distance_ns.
 func WriteCSV(w io.Writer, r *model.Report) error {
 	metrics := csvMetrics(r)
 	header := slices.Clone(csvHead)
@@ -30,7 +35,7 @@ func WriteCSV(w io.Writer, r *model.Report) error {
 		header = append(header, string(m))
 	}
 	c := csv.NewWriter(w)
-	_ = c.Write(header) // Error has the first error of all
+	_ = c.Write(header) // Error below returns the first error
 	row := make([]string, len(header))
 	for _, sc := range r.Everywhere() {
 		for j := range sc.Samples {
@@ -45,8 +50,8 @@ func WriteCSV(w io.Writer, r *model.Report) error {
 	return nil
 }
 
-// csvMetrics lists every known metric in the order of the reports, then those
-// of the samples that are not among them, by name.
+// csvMetrics lists all known metrics in the order of the reports. Then follow unknown
+// metrics of the samples, by name.
 func csvMetrics(r *model.Report) []sample.Metric {
 	var list, others []sample.Metric
 	known := make(map[sample.Metric]bool)

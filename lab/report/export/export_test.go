@@ -56,7 +56,7 @@ func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 		t.Helper()
 		for _, k := range keys {
 			if v, there := object[k]; there {
-				t.Errorf("%s was not measured, and has %q: %v", what, k, v)
+				t.Errorf("%s was not measured, but has %q: %v", what, k, v)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func TestJSONReadsBackAsTheSameReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if twice := written(t, WriteJSON, &again); twice != text {
-		t.Error("reading and writing again changes it")
+		t.Error("a report that is read and written again differs")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestJSONListsAreThereWhenEmpty(t *testing.T) {
 	text := written(t, WriteJSON, &model.Report{})
 	for _, part := range []string{`"scenarios": []`, `"comparisons": []`} {
 		if !strings.Contains(text, part) {
-			t.Errorf("no %s in %s", part, text)
+			t.Errorf("the JSON lacks %s: %s", part, text)
 		}
 	}
 	run, plan, _ := reporttest.Sample()
@@ -110,7 +110,7 @@ func TestCSVHasOneRowASampleWithEveryMetric(t *testing.T) {
 	header := rows[0]
 	for _, info := range sample.Known() {
 		if !slices.Contains(header, string(info.Metric)) {
-			t.Errorf("no column %s", info.Metric)
+			t.Errorf("the CSV has no column %s", info.Metric)
 		}
 	}
 	at := func(name string) int { return slices.Index(header, name) }
@@ -197,7 +197,8 @@ func TestBenchfmtIsReadByBenchstatsReader(t *testing.T) {
 	}
 }
 
-// What `benchstat -col /system` does: rows that differ only in the system.
+// The test makes the same projection as `benchstat -col /system`: one row for each
+// workload, one column for each system.
 func TestBenchfmtLinesUpSystemsAsColumns(t *testing.T) {
 	var parser benchproc.ProjectionParser
 	systems, err := parser.Parse("/system", nil)
@@ -257,7 +258,7 @@ func TestBenchfmtNamesAreTidy(t *testing.T) {
 	}
 	last := benchfmt.Name(benchName(&model.Scenario{ID: "vm-2/stream-8"}))
 	if _, parts := last.Parts(); len(parts) != 1 || string(parts[0]) != "/system=vm_2" {
-		t.Errorf("%s: parts %q, of which none may be taken for GOMAXPROCS", last, parts)
+		t.Errorf("%s: the parts are %q, want no part that reads as GOMAXPROCS", last, parts)
 	}
 }
 

@@ -10,12 +10,11 @@ import (
 	"windtunnel/lab/report/model"
 )
 
-// WriteJSON writes the report as one JSON document, the form that programs
-// read: run, scenarios with their samples, comparisons. A metric that was not
-// measured is absent. Numbers are in the SI unit that their name ends in.
+// WriteJSON writes the report as one JSON document. See model.Report for its form. A
+// metric that was not measured is absent. The name of a number ends in its unit.
 func WriteJSON(w io.Writer, r *model.Report) error {
 	document := *r
-	// Lists of the contract are there also when empty.
+	// These lists are present even if they are empty.
 	if document.Scenarios == nil {
 		document.Scenarios = []model.Scenario{}
 	}

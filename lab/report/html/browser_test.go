@@ -223,7 +223,8 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
-	// Where the receiver's node is, and the devices that cover another or leave their part.
+	// sides returns the place of the receiver's node relative to the sender's node.
+	// misplaced lists the devices that overlap another device or lie outside their part.
 	const sides = `(() => {
 		const box = s => document.querySelector('.topology:not([hidden]) ' + s).getBoundingClientRect();
 		return box('.far').left >= box('.near').right ? 'beside' : box('.far').top >= box('.near').bottom ? 'below' : 'over';
@@ -233,16 +234,16 @@ func TestPageInABrowser(t *testing.T) {
 		return a.left < p.left || a.right > p.right || a.top < p.top || a.bottom > p.bottom || e.scrollWidth > e.clientWidth ||
 			all.slice(0, i).some(o => { const b = o.getBoundingClientRect(); return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom; });
 	}).map(e => e.textContent)`
-	t.Run("draws the way of the packets as a U", func(t *testing.T) {
+	t.Run("draws the path of the packets as a U", func(t *testing.T) {
 		p.do(t, chromedp.EmulateViewport(1200, 900), choose("path-scenario", 6))
 		if got := eval[string](t, p, sides); got != "beside" {
 			t.Errorf("the receiver's node is %s the sender's, want beside", got)
 		}
 		if got := eval[[]string](t, p, misplaced); len(got) > 0 {
-			t.Errorf("these devices cover others or leave their part: %q", got)
+			t.Errorf("these devices overlap another device or lie outside their part: %q", got)
 		}
 		if got := eval[int](t, p, `document.querySelectorAll('.topology:not([hidden]) .path .dropped').length`); got != 1 {
-			t.Errorf("%d devices show drops, want vxlan0 alone", got)
+			t.Errorf("%d devices show drops, want 1 (vxlan0)", got)
 		}
 	})
 

@@ -136,7 +136,8 @@ func (b *builder) panels(f model.Figures) (list []panel) {
 	return list
 }
 
-// panel fills in the rows of one metric a side; ok is false where no row has any.
+// panel sets the rows of p, with one metric for each side. ok is false if no row has any
+// of the metrics.
 func (b *builder) panel(f model.Figures, p panel, metrics ...sample.Metric) (panel, bool) {
 	scale, ok := model.ScaleOfRows(f.Rows, metrics...)
 	p.Unit, p.By = scale.Unit, scale.By

@@ -38,7 +38,7 @@ type rung struct {
 	Ratio    string `json:"ratio,omitempty"` // the change in percent, with its interval
 	Share    string `json:"share,omitempty"` // of the last rung's figure
 	Paint    paint  `json:"paint"`
-	Missing  string `json:"-"` // why the step is not known, for the table
+	Missing  string `json:"-"` // why the step has no figure, for the table
 }
 
 // span is a median with its interval, and both as text.

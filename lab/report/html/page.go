@@ -13,7 +13,7 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// page is what page.html shows beside the report itself.
+// page is the data of page.html: the report, and values that only the page needs.
 type page struct {
 	*model.Report
 	Policy, Title, Line string
@@ -103,7 +103,7 @@ func newPage(r *model.Report) (*page, error) {
 	return p, nil
 }
 
-// line says in one line what was run where.
+// line returns the line below the title: date, CPU, kernel and command.
 func line(r *model.Report) string {
 	parts := phrase.Lines{r.Run.Started.UTC().Format("2 January 2006")}
 	parts.SayIf(r.Run.Short, "short form")
@@ -171,7 +171,7 @@ func (b *builder) table(f model.Figures) table {
 	return t
 }
 
-// every lists all metrics, in the order of the reports.
+// every returns a column for each measured metric, in the order of the reports.
 func every(rows []*model.Scenario) (list []model.Column) {
 	for _, info := range sample.Known() {
 		if _, ok := model.ScaleOfRows(rows, info.Metric); ok {

@@ -23,16 +23,16 @@ type path struct {
 type stop struct {
 	Name string // device, with its container where it is inside one
 	Role string
-	Of   int // devices that were added up; 0: a workload
+	Of   int // number of devices that were added up; 0 for a workload
 	hops sample.Hop
 }
 
-// Drops is what the device and its queueing discipline threw away.
+// Drops is the number of packets that the device and its queueing discipline dropped.
 func (s stop) Drops() uint64 { return dropsOf(s.hops) }
 
 func dropsOf(h sample.Hop) uint64 { return h.RxDropped + h.TxDropped + h.QdiscDrop }
 
-// Lines are the counters: what came in and what went out; none of a workload.
+// Lines returns the counters of received and sent traffic; none for a workload.
 func (s stop) Lines() []string {
 	if s.Of == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (s stop) Lines() []string {
 	return []string{counter("rx", s.hops.RxPackets, s.hops.RxBytes), counter("tx", s.hops.TxPackets, s.hops.TxBytes)}
 }
 
-// Class keeps what is not a known role out of the page's classes.
+// Class returns the CSS classes of the stop. An unknown role gets no class.
 func (s stop) Class() string {
 	switch {
 	case s.Of == 0:

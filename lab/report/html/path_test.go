@@ -95,14 +95,14 @@ func TestPicturesHaveEveryHopBetweenSenderAndReceiver(t *testing.T) {
 	for _, topology := range list {
 		near, far := topology.Parts[0].Stops, topology.Parts[2].Stops
 		if near[0].Name != "sender" || far[len(far)-1].Name != "receiver" {
-			t.Errorf("%s: from %s to %s", topology.ID, near[0].Name, far[len(far)-1].Name)
+			t.Errorf("%s: the path goes from %s to %s, want from sender to receiver", topology.ID, near[0].Name, far[len(far)-1].Name)
 		}
 		stops := 0
 		for _, p := range topology.Parts {
 			stops += len(p.Stops)
 		}
 		if stops != len(topology.Hops)+2 {
-			t.Errorf("%s: %d stops of %d hops and two workloads", topology.ID, stops, len(topology.Hops))
+			t.Errorf("%s: %d stops, want %d hops and two workloads", topology.ID, stops, len(topology.Hops))
 		}
 	}
 }
@@ -118,11 +118,11 @@ func TestArrowsPointWhereTheDataGoes(t *testing.T) {
 		want string
 	}{{stream, "forward"}, {reverse, "backward"}, {both, "both"}, {exchange, "both"}} {
 		if got := two.class(c.row); got != c.want {
-			t.Errorf("%v: %s, want %s", c.row.Workload.Direction, got, c.want)
+			t.Errorf("the class of direction %v is %s, want %s", c.row.Workload.Direction, got, c.want)
 		}
 	}
 	if got := (path{Nodes: []string{"a"}}).class(stream); got != "forward alone" {
-		t.Errorf("on one node: %s", got)
+		t.Errorf("the class of a path on one node is %s, want forward alone", got)
 	}
 }
 

@@ -2,7 +2,7 @@ package html
 
 import "windtunnel/lab/report/model"
 
-// agreed puts an agreement as a sign and a word; the word alone tells it too.
+// agreed returns the sign, word and CSS class of an agreement.
 func agreed(a model.Agreement) mark {
 	class := map[model.Agreement]string{
 		model.SameMagnitude: "holds", model.OtherMagnitude: "alike", model.Disagrees: "refuted",
@@ -11,7 +11,7 @@ func agreed(a model.Agreement) mark {
 	return mark{Sign: a.Sign(), Word: string(a), Class: class}
 }
 
-// judged puts the judgement of a hypothesis likewise.
+// judged returns the sign, word and CSS class of a judgement.
 func judged(j model.Judgement) mark {
 	sign := map[model.Judgement]string{model.Holds: "✓", model.Refuted: "✗", model.Undecided: "?"}[j]
 	return mark{Sign: sign, Word: string(j), Class: string(j)}

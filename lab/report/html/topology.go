@@ -9,20 +9,20 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// topology is the way of one scenario's packets. style.css draws it as a U, or as
-// one column on a narrow screen.
+// topology is the path of one scenario's packets. style.css draws it as a U, or as one
+// column on a narrow screen.
 type topology struct {
 	ID, Title string
 	Caption   string
 	Alt       string // what the picture shows, in a sentence
 	Headline  string // main figure of the trial
-	Class     string // direction of the data; "alone" where all is on one node
+	Class     string // direction of the data; with "alone" if there is only one node
 	Parts     []part
 	Hops      []sample.Hop
 }
 
-// part is a node's side, or what lies between the sides. An arrow joins each stop
-// to the one before it.
+// part is the sender's node, the fabric, or the receiver's node. An arrow joins each
+// stop to the stop before it.
 type part struct {
 	Class       string // near, between or far
 	Title, Note string
@@ -58,8 +58,8 @@ func (p path) parts(trial *sample.Sample) []part {
 	return []part{near, between, far}
 }
 
-// class tells which way the data goes: to the receiver, to the sender, or both;
-// and whether all is on one node.
+// class returns the direction of the data: forward (to the receiver), backward or both.
+// " alone" follows if both endpoints are on one node.
 func (p path) class(row *model.Scenario) string {
 	class := "forward"
 	switch {
@@ -80,7 +80,7 @@ func (p path) alt(id string) string {
 	for _, s := range p.stops() {
 		names, drops = append(names, s.Name), drops+s.Drops()
 	}
-	return fmt.Sprintf("The way of the packets of %s: %s. Dropped on the way: %s.", id, strings.Join(names, ", "), amount(drops, "pkts"))
+	return fmt.Sprintf("The path of the packets of %s: %s. Dropped on the path: %s.", id, strings.Join(names, ", "), amount(drops, "pkts"))
 }
 
 func caption(trial *sample.Sample) string {
@@ -105,7 +105,7 @@ func headline(row *model.Scenario, trial *sample.Sample) string {
 	return strings.ReplaceAll(scale.Print(v), "  ", " ")
 }
 
-// spent is the CPU of a side, "CPU 81 %"; empty where it was not measured.
+// spent returns the CPU of a side, "CPU 81 %"; "" if it was not measured.
 func spent(trial *sample.Sample, m sample.Metric) string {
 	if v, ok := trial.Metrics[m]; ok {
 		return fmt.Sprintf("CPU %.0f %%", v)

@@ -11,10 +11,9 @@ import (
 	"windtunnel/lab/report/model"
 )
 
-// Write writes the report as GitHub's Markdown: findings, the tables, what each
-// step of a ladder costs, hypotheses, what failed, the published figures beside the
-// measured, environment and method. Text from outside is escaped, so that it shows
-// as it is.
+// Write writes the report as GitHub's Markdown: findings, tables, conditions, ladders,
+// hypotheses, failures, published figures, validity, notes, environment and method. It
+// escapes all text of the report, so that no text acts as Markdown.
 func Write(w io.Writer, r *model.Report) error {
 	var m markdown
 	m.line("# %s", escape(r.Run.Title))
@@ -87,8 +86,8 @@ func (m *markdown) lines(lines []string) {
 	}
 }
 
-// table writes a grid below a title; nothing of one without rows. A column of words
-// stands to the left.
+// table writes a grid below a title. If the grid has no rows, it writes nothing. Words
+// are aligned left, figures right.
 func (m *markdown) table(title string, g model.Grid) {
 	if len(g.Rows) == 0 {
 		return
@@ -125,8 +124,8 @@ func (m *markdown) figures(tables []model.Figures) {
 	}
 }
 
-// published writes, for each table of a document, the table itself, the measured
-// figures in its shape, and both as ratios.
+// published writes three tables for each table of a document: the published figures, the
+// measured figures, and the ratios of both.
 func (m *markdown) published(tables []model.PublishedTable) {
 	if len(tables) == 0 {
 		return
@@ -161,7 +160,7 @@ func (m *markdown) method(r *model.Report) {
 	m.fenced("To repeat:", lines)
 }
 
-// byHand writes the lines that repeat each scenario, folded away.
+// byHand writes the lines that repeat each scenario, in <details> blocks.
 func (m *markdown) byHand(list []model.ByHand) {
 	if len(list) == 0 {
 		return
@@ -175,7 +174,7 @@ func (m *markdown) byHand(list []model.ByHand) {
 	}
 }
 
-// fenced writes lines as they are, within a fence that none of them closes.
+// fenced writes lines in a code block. Its fence is longer than any in the lines.
 func (m *markdown) fenced(title string, lines []string) {
 	text := strings.Join(lines, "\n")
 	fence := "```"
@@ -188,7 +187,7 @@ func (m *markdown) fenced(title string, lines []string) {
 	m.line("%ssh\n%s\n%s", fence, text, fence)
 }
 
-// escape makes text show as it is in GitHub's Markdown, within a table too.
+// escape escapes text for GitHub's Markdown, also within a table.
 func escape(text string) string {
 	var b strings.Builder
 	for _, r := range text {

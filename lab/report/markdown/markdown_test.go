@@ -60,7 +60,7 @@ func TestMarkdownTablesKeepTheirShapeWhateverTheNames(t *testing.T) {
 			columns = n
 		}
 		if n != columns {
-			t.Errorf("a row has %d bars, its table %d: %s", n, columns, line)
+			t.Errorf("a row has %d bars, but its table has %d: %s", n, columns, line)
 		}
 	}
 	text, _, _ = strings.Cut(text, "To repeat:") // within the fence all is text
@@ -69,7 +69,7 @@ func TestMarkdownTablesKeepTheirShapeWhateverTheNames(t *testing.T) {
 	}
 	for _, raw := range []string{"<script>", " [x](y)", "\n# h", "`c`"} {
 		if strings.Contains(text, raw) {
-			t.Errorf("%q stands in the document unescaped", raw)
+			t.Errorf("the document has %q unescaped", raw)
 		}
 	}
 }

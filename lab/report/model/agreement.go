@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// Agreement says how a measured ratio stands to the published one.
+// Agreement is the result of the comparison of a measured ratio with the published one.
 type Agreement string
 
 const (
@@ -20,19 +20,17 @@ const (
 )
 
 const (
-	// noChange is how far a ratio may be from 1 without having a direction: a
-	// published figure comes without interval, so that small changes may be
-	// chance.
+	// noChange is the largest ratio that counts as no change. A published figure has
+	// no interval, so a small change may be chance.
 	noChange = 1.05
-	// nearness is how far from the published ratio the same magnitude reaches at
-	// least, and shareOfChange how far as a share of the published change, in
-	// logarithms.
+	// A measured ratio has the same magnitude if it differs from the published ratio
+	// by a factor of at most nearness. The limit is wider for a large published
+	// change: shareOfChange of its logarithm.
 	nearness      = 1.10
 	shareOfChange = 0.25
 )
 
-// AgreementRule is how a published and a measured ratio are held against each
-// other, for readers.
+// AgreementRule explains to readers how a published and a measured ratio are compared.
 const AgreementRule = "Absolute figures belong to the hardware that they were measured on, so only ratios to each one’s own baseline are held against each other. " +
 	"A published ratio within 5 % of 1 has no direction, since it comes without interval. " +
 	"Same direction and magnitude: the whole measured 95 % interval lies within 10 % of the published ratio, or within a quarter of its change (in logarithms) where that is more. " +

@@ -6,8 +6,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Ratio returns the comparison of m, or of any metric for "", that has subject as
-// its subject, the first in the plan's order; nil where there is none.
+// Ratio returns the first comparison of subject in metric m, in the plan's order; nil
+// if there is none. "" stands for any metric.
 func (r *Report) Ratio(subject string, m sample.Metric) *Comparison {
 	i := slices.IndexFunc(r.Comparisons, func(c Comparison) bool { return c.Subject == subject && (m == "" || c.Metric == m) })
 	if i < 0 {
@@ -16,7 +16,7 @@ func (r *Report) Ratio(subject string, m sample.Metric) *Comparison {
 	return &r.Comparisons[i]
 }
 
-// Row returns the scenario with this id; nil where there is none.
+// Row returns the scenario with this id; nil if there is none.
 func (r *Report) Row(id string) *Scenario {
 	i := slices.IndexFunc(r.Scenarios, func(s Scenario) bool { return s.ID == id })
 	if i < 0 {
@@ -25,12 +25,13 @@ func (r *Report) Row(id string) *Scenario {
 	return &r.Scenarios[i]
 }
 
-// Alike reports whether enough trials were made to tell a difference, and none
-// shows.
+// Alike reports whether the verdict is Alike: there were enough trials, and no
+// difference shows.
 func (c *Comparison) Alike() bool { return c.Verdict == Alike }
 
-// ratioColumns are the ratio to the baseline, and which that is. Where all rows
-// have the same one, the ratio's heading names it instead.
+// ratioColumns returns a column with the ratio to the baseline, and a column with the
+// baseline's name. If all rows have the same baseline, the heading of the ratio names
+// it, and the second column is omitted.
 func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 	ratio := Column{Key: "ratio", Name: "ratio to baseline", Ranged: true, Cells: make([]Cell, len(rows))}
 	to := Column{Key: "baseline", Name: "baseline", Text: true, Cells: make([]Cell, len(rows))}
@@ -54,22 +55,22 @@ func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 	return []Column{ratio}
 }
 
-// Beside is a published figure with the measured one and with what each is of
-// its own baseline.
+// Beside is a published figure with the measured figure. Each of them also has its
+// ratio to the baseline.
 type Beside struct {
 	Published
-	Baseline       string    // scenario id; empty where the scenario has none
-	PublishedRatio *float64  // to the published figure of the baseline, where there is one
+	Baseline       string    // scenario id; "" if the scenario has none
+	PublishedRatio *float64  // to the published figure of the baseline; nil without one
 	MeasuredRatio  *Interval // paired within blocks
 }
 
-// Beside lists the published figures that are in no table, in the plan's order. Rates of other
-// machines say little; the ratios to the baseline are what can be compared.
+// Beside lists the published figures that are in no table, in the plan's order. Rates
+// depend on the machine, so readers must compare the ratios to the baseline.
 func (r *Report) Beside() []Beside {
 	list := make([]Beside, 0, len(r.Published))
 	for _, p := range r.Published {
 		if p.Table != "" {
-			continue // it stands in its table
+			continue // the report shows it in the table
 		}
 		b := Beside{Published: p}
 		if c := r.Ratio(p.Scenario, sample.Metric(p.Metric)); c != nil {
@@ -92,8 +93,8 @@ func (r *Report) Beside() []Beside {
 // Label names the published metric for people.
 func (b Beside) Label() string { return sample.Metric(b.Metric).Label() }
 
-// MeasuredText prints the measured figure in a unit that suits it; empty
-// where it was not measured.
+// MeasuredText prints the measured figure with a unit for its size; "" if it was not
+// measured.
 func (b Beside) MeasuredText() string {
 	if b.Measured == nil {
 		return ""
@@ -103,8 +104,7 @@ func (b Beside) MeasuredText() string {
 	return withUnit(median, scale.Unit)
 }
 
-// PublishedRatioText prints the ratio of the published figures; empty where
-// there is none.
+// PublishedRatioText prints the ratio of the published figures; "" if there is none.
 func (b Beside) PublishedRatioText() string {
 	if b.PublishedRatio == nil {
 		return ""
@@ -112,8 +112,7 @@ func (b Beside) PublishedRatioText() string {
 	return Scale{By: 1}.Print(*b.PublishedRatio)
 }
 
-// MeasuredRatioText prints the median of the measured ratio; empty where there
-// is none.
+// MeasuredRatioText prints the median of the measured ratio; "" if there is none.
 func (b Beside) MeasuredRatioText() string {
 	if b.MeasuredRatio == nil {
 		return ""

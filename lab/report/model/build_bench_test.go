@@ -12,7 +12,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// large is the run of reporttest, repeated to n samples.
+// large returns the run of reporttest with its samples repeated to n samples.
 func large(n int) (sample.Run, suite.Plan, []sample.Sample) {
 	const blocks = 10
 	run, plan, some := reporttest.Sized(blocks)

@@ -9,16 +9,16 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// compared lists the metrics of which a ratio says something about cost.
+// compared lists the metrics that comparisons have a ratio of.
 var compared = []sample.Metric{
 	sample.Throughput, sample.Capacity, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
 	sample.SenderCPU, sample.ReceiverCPU, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
 	sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
 }
 
-// compare yields every metric that both sides of the plan's comparisons have,
-// with the title that the plan gives the comparison. If two scenarios
-// have figures but cannot be compared, it adds the reason to apart.
+// compare makes the plan's comparisons: one for each metric that both scenarios have.
+// titles has the plan's title of each. If two scenarios have figures but cannot be
+// compared, compare adds the reason to apart.
 func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison, titles []string) {
 	for _, c := range b.plan.Comparisons {
 		subject, baseline := b.cells[c.Subject], b.cells[c.Baseline]
@@ -44,8 +44,8 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 	return list, titles
 }
 
-// judged makes every comparison of the report once, and its verdict, and
-// returns those of the plan's comparisons and of its ladders.
+// judged makes all comparisons of the report with their verdicts. It returns the
+// plan's comparisons and ladders.
 func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Ladder) {
 	all, titles := b.compare(apart)
 	ladders, steps := b.ladders()

@@ -10,16 +10,16 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Conditions are the state of the machine that a run's figures hold for.
+// Conditions describe the state of the machine during the trials that count.
 type Conditions struct {
 	// Distances are the levels of the distance between the nodes' CPUs, nearest
 	// first.
 	Distances []Distance `json:"cpu_distances,omitempty"`
-	// MemoryCopy is how fast the nodes' CPUs copied memory in the trials that
-	// count, bits per second.
+	// MemoryCopy is the speed at which the nodes' CPUs copied memory in the trials
+	// that count, bits per second.
 	MemoryCopy *Interval `json:"memory_copy_bps,omitempty"`
-	// LeftOut is the share of the slices, in the windows of the trials that
-	// count, that their figures leave out, by reason, 0..1.
+	// LeftOut is the share of the time slices that the figures leave out, by reason,
+	// 0..1. It counts slices within the windows of the trials that count.
 	LeftOut map[sample.LeftOut]float64 `json:"left_out,omitempty"`
 	// Adjusted: the figures are adjusted to the distance shown and to no steal.
 	// Stolen is then the share of the slices with steal, 0..1.
@@ -32,13 +32,13 @@ type Distance struct {
 	Low    float64 `json:"low_ns"`
 	Median float64 `json:"median_ns"`
 	High   float64 `json:"high_ns"`
-	Share  float64 `json:"share"`  // of the run's readings, 0..1
-	Trials int     `json:"trials"` // that count and ran at it
-	Shown  bool    `json:"shown"`  // the report's figures are of this level
+	Share  float64 `json:"share"`  // share of the run's readings, 0..1
+	Trials int     `json:"trials"` // trials that count and ran at this distance
+	Shown  bool    `json:"shown"`  // the report shows the figures of this level
 }
 
-// Elsewhere are the figures of trials at a level that the report's own figures
-// are not of.
+// Elsewhere has the figures of the trials at another CPU distance than the one that
+// the report shows.
 type Elsewhere struct {
 	Distance  float64    `json:"cpu_distance_ns"`
 	Scenarios []Scenario `json:"scenarios"`
@@ -75,7 +75,8 @@ func (e *Elsewhere) Title() string {
 	return fmt.Sprintf("Trials in which the host had the CPUs %.0f ns from each other", e.Distance)
 }
 
-// split parts a run's samples by the distance of the CPUs.
+// split divides a run's samples by CPU distance. parts[shown] is the part that the
+// report shows.
 func split(samples []sample.Sample, choice condition.Choice) (c Conditions, parts [][]sample.Sample, shown int) {
 	levels, parts, shown := condition.Split(samples, choice)
 	for i, l := range levels {
@@ -85,11 +86,12 @@ func split(samples []sample.Sample, choice condition.Choice) (c Conditions, part
 	return c, parts, shown
 }
 
+// counting returns the samples that count.
 func counting(samples []sample.Sample) []sample.Sample {
 	return slices.DeleteFunc(slices.Clone(samples), func(s sample.Sample) bool { return !s.Counts() })
 }
 
-// observe adds what the trials that count say of the conditions.
+// observe sets MemoryCopy and LeftOut from the samples that count.
 func (c *Conditions) observe(samples []sample.Sample) {
 	samples = counting(samples)
 	c.MemoryCopy = MedianInterval(valuesOf(samples, sample.MemoryCopy))
@@ -104,12 +106,13 @@ func (c *Conditions) observe(samples []sample.Sample) {
 	}
 }
 
-// shareOf returns the share of the slices, in the samples' windows, that are so.
-func shareOf(samples []sample.Sample, so func(sample.Point) bool) float64 {
+// shareOf returns the share of slices for which has is true, 0..1. It counts the slices
+// within the samples' windows.
+func shareOf(samples []sample.Sample, has func(sample.Point) bool) float64 {
 	all, n := 0, 0
 	for i := range samples {
 		for _, p := range condition.Inside(samples[i].Series, samples[i].Metrics[sample.WindowSeconds]) {
-			if all++; so(p) {
+			if all++; has(p) {
 				n++
 			}
 		}
@@ -145,7 +148,7 @@ func (r *Report) ConditionLines() (lines phrase.Lines) {
 		share := c.LeftOut[why.reason]
 		lines.SayIf(share > 0, "The figures leave out %s of the measured time because %s.", Percentage(share), why.text)
 	}
-	var by phrase.Groups // scenarios by what limited them
+	var by phrase.Groups // scenarios by limit
 	for i := range r.Scenarios {
 		if s := &r.Scenarios[i]; s.Limit != "" {
 			by.Add(string(s.Limit), s.ID+s.limitShare(" of its trials"))

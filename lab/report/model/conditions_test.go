@@ -14,7 +14,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// atDistance makes a trial whose CPUs were so far apart throughout.
+// atDistance makes a trial with this CPU distance, in ns, in all time slices.
 func atDistance(block int, distance, bits float64) sample.Sample {
 	s := sample.Sample{Scenario: "bridge/stream", Block: block, Metrics: sample.Metrics{
 		sample.Throughput: bits, sample.SenderCPU: 50, sample.ReceiverCPU: 70, sample.WindowSeconds: 1,
@@ -117,12 +117,12 @@ func TestWhatLimitedMostTrialsIsShown(t *testing.T) {
 	for _, c := range r.Figures()[0].Columns {
 		if c.Key == "limit" {
 			if c.Cells[0].Text != "sender CPU (70 %)" {
-				t.Errorf("limited by %q", c.Cells[0].Text)
+				t.Errorf("the limit is printed as %q", c.Cells[0].Text)
 			}
 			return
 		}
 	}
-	t.Error("there is no column of what limited the scenarios")
+	t.Error("the table has no column of limits")
 }
 
 func TestARunThatAdjustsSaysSo(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Fact is one line of what the figures depend on.
+// Fact is one property of the machine or of the run, for readers.
 type Fact struct{ Name, Value string }
 
-// Facts lists the machine, the kernel and the settings; what is unknown is
-// left out.
+// Facts lists the properties of the run, the machine and the kernel. It leaves out
+// unknown ones.
 func (r *Report) Facts() []Fact {
 	e := r.Run.Environment
 	var list []Fact
@@ -57,8 +57,8 @@ func (r *Report) Facts() []Fact {
 	return list
 }
 
-// Settings lists the sysctls, the offloads by device, what else was set on the
-// testbed, and the CPU's mitigations.
+// Settings lists the sysctls, the offloads by device, other settings of the testbed,
+// and the CPU's mitigations.
 func (r *Report) Settings() []Fact {
 	e := r.Run.Environment
 	var list []Fact

@@ -8,15 +8,15 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Section is a heading and the plain paragraphs below it.
+// Section is a heading with paragraphs of plain text.
 type Section struct {
 	Title      string
 	Paragraphs []string
 }
 
-// Explain says in plain sentences what the run shows: what each step of the
-// ladders costs, what became of the hypotheses, what could not be said and why,
-// and how much of the run counts. Without ladders the findings stand for them.
+// Explain explains the results of the run in plain sentences: the cost of each ladder
+// step, the hypotheses, figures that are missing, and the number of trials that count.
+// A run without ladders has the findings in place of the ladder steps.
 func (r *Report) Explain() (list []Section) {
 	add := func(title string, paragraphs []string) {
 		if len(paragraphs) > 0 {

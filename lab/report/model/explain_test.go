@@ -74,7 +74,7 @@ func TestExplanationOfAnEmptyRunSaysThatThereAreNoFindings(t *testing.T) {
 	}
 }
 
-// profileOf is an encoded profile of one CPU over a second.
+// profileOf returns an encoded profile of one CPU over a second.
 func profileOf(t *testing.T, side string, seconds map[string]float64) sample.Profile {
 	t.Helper()
 	p := &folded.Profile{Node: "b", Side: side, CPUs: []int{1}, Seconds: 1, Rate: 1000, Clock: "cpu-clock"}
@@ -119,7 +119,7 @@ func TestProfilesAreMergedAndExplainWhereAStepsCostLies(t *testing.T) {
 		t.Errorf("merged %+v, %v", merged, err)
 	}
 	// A tenth of a core at 0.955 GB/s is 0.105 ns/byte, a twentieth 0.0524.
-	if got := explained(r); !strings.Contains(got, "By the profiles, what the bridge changes at the receiver lies in bridge (+0.105 ns/byte) and GRO (+0.0524 ns/byte).") {
+	if got := explained(r); !strings.Contains(got, "The profiles show the CPU time that the bridge changes at the receiver: bridge (+0.105 ns/byte) and GRO (+0.0524 ns/byte).") {
 		t.Error(got)
 	}
 }

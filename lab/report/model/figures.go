@@ -8,23 +8,23 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Figures is one table of a report, of scenarios that have the same columns:
-// streams, or request/response. Every rendering shows these tables.
+// Figures is one table of a report: of all streams, or of all request/response
+// scenarios. Every output format shows these tables.
 type Figures struct {
-	// Title says what the rows have in common: "stream: TCP stream of 128 KiB".
+	// Title names the traffic of the rows: "stream: TCP stream of 128 KiB".
 	Title string
 	// Exchange: request/response. Otherwise the rows are streams.
 	Exchange bool
 	Rows     []*Scenario
-	// Names are the rows' names within the table: the scenario's id, or its
-	// group where every row has the same workload.
+	// Names has the name of each row: the scenario's id, or its group if all rows
+	// have the same workload.
 	Names   []string
 	Columns []Column
 }
 
-// Column is one quantity of every row.
+// Column has one figure of every row.
 type Column struct {
-	Key  string // what it is, for programs; a sample.Metric where it is one
+	Key  string // identifier for programs; for a metric its sample.Metric
 	Name string // for people, without the unit
 	Unit string // empty for a bare count or ratio
 	// Text: the cells are words, not figures.
@@ -34,16 +34,16 @@ type Column struct {
 	Cells  []Cell // one for each row
 }
 
-// Cell is one figure as a person reads it, in the column's unit. The zero
-// Cell is a figure that was not measured.
+// Cell is one printed figure, in the column's unit. The zero Cell is a figure that was
+// not measured.
 type Cell struct {
 	Text string // the figure, or words
-	// Range is the interval, "[10.6, 11.0]"; empty where there is none.
+	// Range is the interval, "[10.6, 11.0]"; "" if there is none.
 	Range string
 	// Verdict and Detectable are set for a ratio, as in Comparison.
 	Verdict    Verdict
 	Detectable *float64
-	// Value is the figure in the metric's SI unit, where Has.
+	// Value is the figure in the metric's SI unit, if Has is true.
 	Value float64
 	Has   bool
 }
@@ -60,8 +60,8 @@ func (c Cell) Line(ranged bool) string {
 	return text
 }
 
-// Figures lists the tables of the report: streams first, then
-// request/response. Columns that no row has are left out.
+// Figures lists the tables of the report: streams first, then request/response. It
+// leaves out columns without a figure.
 func (r *Report) Figures() []Figures {
 	var tables []Figures
 	for _, exchange := range []bool{false, true} {
@@ -90,8 +90,8 @@ func (r *Report) table(rows []*Scenario, exchange bool) Figures {
 	return f
 }
 
-// heading names the table and its rows. Where all have one workload, the title
-// says it once.
+// heading returns the table's title and the names of its rows. If all rows have the
+// same workload, only the title names it.
 func heading(rows []*Scenario, exchange bool) (title string, names []string) {
 	shared := true
 	groups := make(map[string]bool)
@@ -146,8 +146,8 @@ func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
 	return append(list, trials(rows))
 }
 
-// limits returns the column of the traffic's limits. It has the share of the trials
-// if a limit did not apply to all of them.
+// limits returns the column that shows the limit of each scenario's traffic. If the
+// limit does not apply to all trials, the cell has their share.
 func limits(rows []*Scenario) Column {
 	c := Column{Key: "limit", Name: "limited by", Text: true, Cells: make([]Cell, len(rows))}
 	for i, s := range rows {
@@ -171,8 +171,8 @@ func (f Figures) Legend() []string {
 	return legend(marks)
 }
 
-// Interval returns the scenario's figure of m, wherever the contract keeps it;
-// nil where it was not measured or is no interval (latency percentiles, sums).
+// Interval returns the scenario's figure of m, from its field or from Metrics. It
+// returns nil if m was not measured, or is a sum over the trials.
 func (s *Scenario) Interval(m sample.Metric) *Interval {
 	if f := s.field(m); f != nil {
 		return *f
@@ -210,7 +210,7 @@ func (s *Scenario) sum(m sample.Metric) *float64 {
 	switch {
 	case m == sample.Retransmits:
 		return s.Retransmits
-	case m == sample.Errors && s.Errors != nil && *s.Errors > 0: // of interest only where there are any
+	case m == sample.Errors && s.Errors != nil && *s.Errors > 0: // zero errors are not shown
 		return s.Errors
 	}
 	return nil

@@ -25,10 +25,10 @@ func TestTableLeavesOutColumnsThatNoRowHas(t *testing.T) {
 		return names
 	}
 	if got := heads(Build(run, plan, samples)); strings.Contains(got, "receiver_cpu_percent") || strings.Contains(got, "retransmits") {
-		t.Errorf("columns without figures: %s", got)
+		t.Errorf("the columns are %s, want none without a figure", got)
 	}
 	if got := heads(quick(t)); !strings.Contains(got, "receiver_cpu_percent") || strings.Contains(got, "loss_ratio") || strings.Contains(got, "errors") {
-		t.Errorf("columns of the sample run: %s", got)
+		t.Errorf("the columns of the sample run are %s, want receiver_cpu_percent, and no loss_ratio or errors", got)
 	}
 }
 
@@ -51,6 +51,16 @@ func TestFiguresHaveThreeDigitsAndBoundsThatDiffer(t *testing.T) {
 		if median != c.median || rng != c.rng {
 			t.Errorf("%s of %v is %q %q, want %q %q", c.metric, c.iv.Median, median, rng, c.median, c.rng)
 		}
+	}
+}
+
+func TestLatenciesHaveTheUnitOfTheSmallestMedian(t *testing.T) {
+	rows := []*Scenario{
+		{Metrics: map[sample.Metric]Interval{sample.LatencyP50: {Median: 40e3, N: 1}}},
+		{Metrics: map[sample.Metric]Interval{sample.LatencyP50: {Median: 3e6, N: 1}}},
+	}
+	if scale, ok := ScaleOfRows(rows, sample.LatencyP50); !ok || scale.Unit != "µs" {
+		t.Errorf("medians of 40 µs and 3 ms have the unit %q, want µs", scale.Unit)
 	}
 }
 

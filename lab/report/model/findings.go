@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// mostFindings is how many sentences a person reads before the table.
+// mostFindings is the largest number of sentences among the findings.
 const mostFindings = 4
 
 // findings returns one sentence for each pair of systems that the plan compares.
@@ -36,8 +36,8 @@ func findings(r *Report) []string {
 	return sentences
 }
 
-// surest returns the contrasts to be said where not all can be: first those of
-// which something is certain, then those with the largest difference.
+// surest returns the mostFindings most important contrasts. Contrasts with a certain
+// difference come first, and among equals the largest difference.
 func surest(all []*contrast) []*contrast {
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b *contrast) int {

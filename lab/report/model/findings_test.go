@@ -13,8 +13,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// around returns n values about centre, ±spread, that are not in step with
-// those of another seed.
+// around returns n values about centre, ±spread. Values of different seeds are not
+// correlated.
 func around(centre, spread float64, n, seed int) []float64 {
 	values := make([]float64, n)
 	for i := range values {
@@ -32,7 +32,7 @@ func sentencesOf(plan suite.Plan, columns ...[]sample.Sample) []string {
 	return Build(run, plan, samples).Findings
 }
 
-// masked hides the figure of what would have shown, which package stats asserts.
+// masked replaces the smallest detectable difference. Package stats tests that figure.
 func masked(lines []string) []string {
 	detectable := regexp.MustCompile(`difference of [0-9.]+ %`)
 	var list []string
@@ -67,7 +67,7 @@ func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
 	}
 }
 
-// A sentence that begins with the processors still says whose they are.
+// A sentence about CPU alone must still name sender or receiver.
 func TestFindingOfSpendingAloneNamesTheSystems(t *testing.T) {
 	_, plan := twoSystems()
 	baseline := column("a/stream", sample.Throughput, spread(10e9, 10e9, 10)...)
@@ -108,7 +108,7 @@ func TestADifferenceThatTheCorrectionDoesNotConfirmIsOnlySuggested(t *testing.T)
 	}
 }
 
-// Where some of a pair's ratios are sure, those that are not stand apart.
+// If only some ratios of a pair are certain, the sentence lists the others separately.
 func TestFindingTellsTheSureFromTheSuggested(t *testing.T) {
 	_, plan := twoSystems()
 	baseline := column("a/stream", sample.Throughput, spread(10e9, 10e9, 10)...)
@@ -157,7 +157,7 @@ func TestFindingsOfTheQuickSuite(t *testing.T) {
 	}
 	for i, parts := range [][]string{
 		{"The bridge carries 3.3 % less than raw [", "], completes 15.2 % fewer transactions [", "], costs the sender 10.6 % more CPU per byte [", "] and costs the receiver 8.1 % less CPU per byte ["},
-		// One node plays both sides, so nothing is said of the sender's CPU.
+		// Both endpoints are on one node, so the sentence does not mention the sender's CPU.
 		{"The bridge on one node carries 25.8 % more than raw [", "] and completes 29.2 % more transactions ["},
 		{"Kernel VXLAN carries 21.4 % less than raw [", "], completes 27.9 % fewer transactions [", "], costs the sender 46.7 % more CPU per byte ["},
 	} {
@@ -168,7 +168,7 @@ func TestFindingsOfTheQuickSuite(t *testing.T) {
 		}
 	}
 	if strings.Contains(got[1], "sender") {
-		t.Errorf("claims a sender's cost where one node plays both: %s", got[1])
+		t.Errorf("the sentence claims a sender's cost, but both endpoints are on one node: %s", got[1])
 	}
 }
 

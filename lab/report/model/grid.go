@@ -6,7 +6,7 @@ import (
 	"windtunnel/lab/phrase"
 )
 
-// Grid is a table as texts, for the formats that write text.
+// Grid is a table of texts, for text and Markdown.
 type Grid struct {
 	Heads []string
 	Words map[int]bool // columns of words; the others hold figures
@@ -16,8 +16,8 @@ type Grid struct {
 // Add adds a row.
 func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// Grid returns the table under these headings, with the intervals of the columns
-// that are ranged.
+// Grid returns the table as texts. head returns the heading of a column. A cell has
+// its interval if ranged is true for the column.
 func (f Figures) Grid(head func(Column) string, ranged func(Column) bool) Grid {
 	g := Grid{Heads: []string{"scenario"}, Words: map[int]bool{0: true}}
 	for i, c := range f.Columns {
@@ -36,15 +36,15 @@ func (f Figures) Grid(head func(Column) string, ranged func(Column) bool) Grid {
 	return g
 }
 
-// LadderGrid is a ladder as people read it: metric by metric, step by step. The
-// legend explains the marks that occur, one sentence a mark.
+// LadderGrid is the table of a ladder: for each metric a row for each step. Legend has
+// a sentence for each mark in the table.
 type LadderGrid struct {
 	Grid
 	Title  string
 	Legend []string
 }
 
-// LadderGrids lists the ladders that have a figure.
+// LadderGrids lists the tables of the ladders that have a figure.
 func (r *Report) LadderGrids() (list []LadderGrid) {
 	for i := range r.Ladders {
 		if g := r.Ladders[i].grid(); len(g.Rows) > 0 {
@@ -83,7 +83,7 @@ func (l *Ladder) grid() LadderGrid {
 	return g
 }
 
-// BesideGrid has the published figures that are in no table. The last column is
+// BesideGrid returns the published figures that are in no table. The last column names
 // the document.
 func (r *Report) BesideGrid() Grid {
 	g := Grid{Heads: []string{"scenario", "what", "published", "measured", "ratio published", "ratio measured", "source"}, Words: map[int]bool{0: true, 1: true, 6: true}}
@@ -97,7 +97,8 @@ func (r *Report) BesideGrid() Grid {
 	return g
 }
 
-// Shape has one text for each cell of the document's table.
+// Shape returns a grid with the rows and columns of the document's table. text returns
+// the text of each cell.
 func (t *PublishedTable) Shape(text func(*PublishedCell) string) Grid {
 	g := Grid{Heads: append([]string{t.Corner}, t.Columns...), Words: map[int]bool{0: true}}
 	for _, r := range t.Rows {
@@ -110,7 +111,7 @@ func (t *PublishedTable) Shape(text func(*PublishedCell) string) Grid {
 	return g
 }
 
-// RatioGrid has the published and the measured ratios with their agreement.
+// RatioGrid returns the published and the measured ratios with their agreement.
 func (t *PublishedTable) RatioGrid() Grid {
 	g := Grid{Heads: []string{"row", "column", "ratio of", "published", "measured", "verdict"}, Words: map[int]bool{0: true, 1: true, 2: true, 5: true}}
 	for _, c := range t.Ratios() {
@@ -119,7 +120,7 @@ func (t *PublishedTable) RatioGrid() Grid {
 	return g
 }
 
-// Sources names each document once, with the scenarios whose figures it has.
+// Sources returns a line for each document, with the scenarios that it has figures of.
 func (r *Report) Sources() (lines []string) {
 	var by phrase.Groups
 	for _, row := range r.BesideGrid().Rows {

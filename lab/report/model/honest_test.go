@@ -17,8 +17,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// chance makes a run of a few scenarios in which anything may be missing, fail,
-// be gated, profiled, zero, or no number.
+// chance makes a random run of a few scenarios. Trials may be missing, failed, rejected
+// or profiled. Values may be zero or not finite.
 func chance(rng *rand.Rand) (sample.Run, suite.Plan, []sample.Sample) {
 	names := []string{"raw", "bridge", "vxlan", "geneve"}[:1+rng.IntN(4)]
 	run, plan := steps(names...)
@@ -99,12 +99,12 @@ func TestNoRunPanicsOrContradictsItself(t *testing.T) {
 	}
 	for _, v := range []Verdict{Differs, Suggested, Alike, TooFew} {
 		if seen[v] < 20 {
-			t.Errorf("only %d comparisons are %s: the runs are not of all kinds", seen[v], v)
+			t.Errorf("only %d comparisons have the verdict %s: the random runs are not varied enough", seen[v], v)
 		}
 	}
 }
 
-// contradictions lists what a reader would find at odds.
+// contradictions lists the statements of a report that contradict each other.
 func contradictions(r *Report) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }

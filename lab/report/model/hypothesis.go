@@ -20,9 +20,9 @@ func (b *builder) hypotheses() []Hypothesis {
 	return list
 }
 
-// hypothesis holds where it holds of every subject and is refuted where it is
-// of one. The intervals of several subjects are wider (Bonferroni), so that all
-// together hold their true ratios with 95 % confidence.
+// hypothesis judges one hypothesis. It holds if it holds for every subject. It is
+// refuted if it is refuted for one subject. With several subjects their intervals are
+// wider (Bonferroni): all contain the true ratios with 95 % confidence.
 func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
 	out := Hypothesis{Hypothesis: *h, Judgement: Holds}
 	if len(h.Subjects) == 0 {
@@ -42,7 +42,7 @@ func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
 	return out
 }
 
-// observe judges one subject and says why in words.
+// observe judges one subject. It returns the reason in words.
 func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (Observed, string) {
 	o := Observed{Subject: subject, Judgement: Undecided}
 	m := sample.Metric(h.Metric)

@@ -16,8 +16,8 @@ import (
 
 func planless() suite.Plan { return suite.Plan{} }
 
-// claim builds a run of a, b and c with the hypothesis that b and c are within
-// low and high of a.
+// claim builds a report with the hypothesis that the ratios of b and c to a are between
+// low and high.
 func claim(t *testing.T, low, high float64, a, b, c []float64) (*Report, *Hypothesis) {
 	t.Helper()
 	run, plan := steps("a", "b", "c")

@@ -11,11 +11,10 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Compared is for the tests of package model_test.
+// Compared gives the tests of package model_test access to compared.
 var Compared = compared
 
-// Denied lists the costs of a ladder whose sentences say another thing than
-// their verdict.
+// Denied lists the costs of a ladder with a sentence that contradicts the verdict.
 func Denied(l Ladder) []string {
 	var list []string
 	for i := range l.Steps {
@@ -34,8 +33,7 @@ func Denied(l Ladder) []string {
 	return list
 }
 
-// Misspoken lists the comparisons whose sentence says another thing than their
-// verdict.
+// Misspoken lists the comparisons with a sentence that contradicts the verdict.
 func Misspoken(r *Report) []string {
 	var list []string
 	for i := range r.Comparisons {
@@ -59,7 +57,7 @@ func TestWhatIsSureIsSaidBeforeWhatIsDearButSuggested(t *testing.T) {
 	sure := &contrast{ratios: []contrasted{{Comparison: &Comparison{Verdict: Differs, Ratio: Interval{Median: 0.9, N: 10}}}}}
 	dear := &contrast{ratios: []contrasted{{Comparison: &Comparison{Verdict: Suggested, Ratio: Interval{Median: 0.2, N: 10}}}}}
 	if got := surest([]*contrast{dear, dear, dear, dear, sure}); len(got) != mostFindings || got[0] != sure {
-		t.Errorf("%v", got)
+		t.Errorf("%d contrasts %v, want %d, the certain difference first", len(got), got, mostFindings)
 	}
 }
 
@@ -84,7 +82,7 @@ func TestWorstGateIsFarthestBeyondAnUpperOrALowerLimit(t *testing.T) {
 		{sample.Gate{Value: 5}, sample.Gate{Value: 1}},
 	} {
 		if beyond(c.worse) <= beyond(c.better) {
-			t.Errorf("%+v is not beyond %+v", c.worse, c.better)
+			t.Errorf("%+v is not farther beyond its limit than %+v", c.worse, c.better)
 		}
 	}
 }
@@ -107,7 +105,7 @@ func TestServersOfAllPairsStartBeforeTheClients(t *testing.T) {
 		"windtunnel lab down 'my suite'",
 	}
 	if !slices.Equal(lines, want) {
-		t.Errorf("lines\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the lines are\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -118,11 +116,11 @@ func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 		1.04: "a difference of 3 % or more would have shown in 4 of 5 such runs", 0.96: "a difference of 3 % or more would have shown in 4 of 5 such runs",
 	} {
 		if got := wouldShow(&d, ratio); got != want {
-			t.Errorf("%v: %q", ratio, got)
+			t.Errorf("with the ratio %v the text is %q, want %q", ratio, got, want)
 		}
 	}
 	zero := 0.0
 	if got := wouldShow(&zero, 1); got != "any difference would have shown" || wouldShow(nil, 1) != "" {
-		t.Errorf("without variance %q, without a known difference %q", got, wouldShow(nil, 1))
+		t.Errorf("the text for a difference of 0 is %q, for an unknown difference %q", got, wouldShow(nil, 1))
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// climbed lists what a ladder's step can cost: of a stream throughput and CPU per
-// byte, of request/response transactions, latency and CPU per packet.
+// climbed lists the metrics of a ladder step. A stream has throughput and CPU per
+// byte. Request/response has transactions, latency and CPU per packet.
 var climbed = []sample.Metric{
 	sample.Throughput, sample.Transactions, sample.LatencyP50,
 	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte, sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
 }
 
-// climbs reports whether m is a cost of a step of this traffic.
+// climbs reports whether ladder steps with this traffic show m.
 func climbs(m sample.Metric, exchange bool) bool {
 	switch m {
 	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
@@ -29,7 +29,7 @@ func climbs(m sample.Metric, exchange bool) bool {
 // addsUp reports whether the steps' costs of m sum to the last figure.
 func addsUp(m sample.Metric) bool { return m == sample.LatencyP50 || ofSide(m) }
 
-// ladders yields the plan's ladders, and the comparisons that their steps show.
+// ladders makes the plan's ladders. steps has the comparisons of their steps.
 func (b *builder) ladders() (list []Ladder, steps []*Comparison) {
 	for i := range b.plan.Ladders {
 		l := b.ladder(&b.plan.Ladders[i])
@@ -45,7 +45,8 @@ func (b *builder) ladders() (list []Ladder, steps []*Comparison) {
 	return list, steps
 }
 
-// judge fills in what settle made of the comparisons of the steps.
+// judge copies the results of the steps' comparisons into the costs. Call it after
+// settle.
 func (l *Ladder) judge() {
 	for _, g := range l.Steps {
 		for i := range g.Costs {
@@ -59,8 +60,8 @@ func (l *Ladder) judge() {
 	}
 }
 
-// ladder climbs from each step that has figures to the next that has; a step
-// without is noted, for the one above it then stands for both.
+// ladder compares each step with the last step before it that has figures. A step
+// without figures adds a doubt, because the next step then includes its cost.
 func (b *builder) ladder(l *suite.Ladder) Ladder {
 	out := Ladder{Title: l.Title}
 	title := "Ladder without a title"
@@ -101,8 +102,8 @@ func (b *builder) lacks(id string) string {
 	return id + " is not in the plan"
 }
 
-// costs yields what a step has of each metric, and what it adds over from,
-// where that is a step.
+// costs returns the figures of a step. If from is not "", each has the difference to
+// the step from.
 func (b *builder) costs(id, from, last string) (list []Cost) {
 	step := b.cells[id].scenario
 	for _, m := range climbed {
@@ -119,8 +120,8 @@ func (b *builder) costs(id, from, last string) (list []Cost) {
 	return list
 }
 
-// climb fills in what a step adds over the one before: the difference of the two
-// figures shown, so that a ladder's steps sum to its last figure.
+// climb sets Added to the difference between the figures of this step and of the step
+// from. So the additions of all steps sum to the last figure.
 func (b *builder) climb(c *Cost, id, from, last string) {
 	below, ok := b.cells[from].summary[c.Metric]
 	if c.of = b.paired(id, from, c.Metric); c.of == nil || !ok {

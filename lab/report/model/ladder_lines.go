@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// LadderLine is one step of one metric.
+// LadderLine is the printed line of one step in one metric.
 type LadderLine struct {
 	Step   string // "+ the bridge"
 	Figure string // median of the step's scenario
@@ -89,7 +89,7 @@ func (g *Rung) line(m sample.Metric) LadderLine {
 	return line
 }
 
-// Signed prints v with its sign, a true minus where it is one.
+// Signed prints v with a sign. The minus is U+2212. Zero has no sign.
 func Signed(v float64, decimals int) string {
 	text := strings.Replace(fmt.Sprintf("%+.*f", decimals, v), "-", "−", 1)
 	if strings.Trim(text, "+−0.") == "" {

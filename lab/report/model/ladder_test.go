@@ -18,7 +18,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// steps is a plan whose ladder climbs over as many scenarios as names.
+// steps returns a plan with one scenario for each name, and a ladder over all of them.
 func steps(names ...string) (sample.Run, suite.Plan) {
 	plan := suite.Plan{Suite: "s", Ladders: []suite.Ladder{{Title: "the way up"}}}
 	l := &plan.Ladders[0]
@@ -30,8 +30,8 @@ func steps(names ...string) (sample.Run, suite.Plan) {
 	return sample.Run{ID: "r", Status: sample.Complete}, plan
 }
 
-// costing is n blocks of a scenario with throughput and the receiver's CPU per
-// byte, both drifting from block to block.
+// costing returns n blocks of a scenario with throughput and the receiver's CPU per
+// byte. Both drift from block to block.
 func costing(id string, n int, bits, perByte float64) []sample.Sample {
 	list := column(id, sample.Throughput, spread(bits, bits, n)...)
 	for i := range list {
@@ -60,7 +60,7 @@ func TestLadderSaysWhatEachStepAddsAndItsShareOfTheLast(t *testing.T) {
 	if math.Abs(c.Added.Median-0.1) > 1e-9 || math.Abs(c.Added.Low-0.1) > 2e-3 || math.Abs(*c.Share-0.1/0.81) > 1e-9 || c.Verdict != Differs {
 		t.Errorf("the bridge's CPU per byte: added %+v, share %v, %s", c.Added, *c.Share, c.Verdict)
 	}
-	// No signs of their blocks give the other comparisons such a clear difference.
+	// With random signs of the blocks, no other comparison has such a clear difference.
 	if *c.P != 2.0/1024 || *c.Adjusted != *c.P {
 		t.Errorf("p %v, adjusted %v", *c.P, *c.Adjusted)
 	}
@@ -139,7 +139,7 @@ func TestLadderOfTooFewBlocksClaimsNothing(t *testing.T) {
 	}
 }
 
-// The cost of a node that plays both sides is no sender's.
+// If both endpoints are on one node, its CPU is not the sender's cost.
 func TestLadderComparesNoCPUAcrossPlacements(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	plan.Scenarios[1].Placement = suite.Colocated

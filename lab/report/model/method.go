@@ -8,10 +8,10 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Passage is a headed paragraph of plain text.
+// Passage is a paragraph of plain text with a heading.
 type Passage struct{ Title, Text string }
 
-// Method says how this run was measured and what its figures mean.
+// Method explains how the run was measured and how to read its figures.
 func (r *Report) Method() (list []Passage) {
 	rejected := "is repeated; its figures are kept among the samples and do not count"
 	if r.Run.Options.Lenient {
@@ -51,8 +51,8 @@ func (r *Report) Method() (list []Passage) {
 	return list
 }
 
-func (r *Report) any(so func(s *Scenario) bool) bool {
-	return slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return so(&s) })
+func (r *Report) any(has func(s *Scenario) bool) bool {
+	return slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return has(&s) })
 }
 
 func (r *Report) has(m sample.Metric) bool {

@@ -15,7 +15,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// noisyBlock is one recorded block of suite aa: a system under two names.
+// noisyBlock is one recorded block of suite aa, which has one system under two names.
 type noisyBlock map[string]sample.Metrics // by scenario
 
 // recordedNoise reads the complete blocks of each run from the file that `go run
@@ -65,9 +65,9 @@ func recordedNoise(t testing.TB) (runs [][]noisyBlock) {
 	return runs
 }
 
-// rehearse makes a run of suite aa of n recorded blocks, drawn without repeats.
-// In each the two names are dealt anew, so that any difference between them is
-// chance; then change makes b what it is to be.
+// rehearse makes a run of suite aa from n recorded blocks, drawn without repeats. In
+// each block the two names are assigned at random, so any difference is chance. Then
+// change modifies b.
 func rehearse(rng *rand.Rand, noise []noisyBlock, n int, change func(sample.Metrics)) *Report {
 	var blocks []noisyBlock
 	for _, i := range rng.Perm(len(noise))[:n] {
@@ -108,13 +108,13 @@ func aaReport(blocks []noisyBlock) *Report {
 	return Build(sample.Run{Status: sample.Complete}, plan, samples)
 }
 
-// claims reports whether a report calls some comparison different.
+// claims reports whether a comparison of the report has the verdict Differs.
 func claims(r *Report) bool {
 	return slices.ContainsFunc(r.Comparisons, func(c Comparison) bool { return c.Verdict == Differs })
 }
 
-// Of 20 runs, four or more with a false alarm have a probability of 1.6 % where
-// each has one of 5 %.
+// If each run has a false alarm with a probability of 5 %, four or more of 20 runs have
+// one with a probability of 1.6 %.
 func TestTheRecordedRunsRarelyClaimADifference(t *testing.T) {
 	alarmed := 0
 	for _, blocks := range recordedNoise(t) {
@@ -128,8 +128,8 @@ func TestTheRecordedRunsRarelyClaimADifference(t *testing.T) {
 	}
 }
 
-// A thousand runs of a system against itself, over noise that was recorded on
-// a real machine: how often each of the report's words would be a false alarm.
+// The test compares a system with itself in a thousand runs, with noise recorded on a
+// real machine. It counts the false alarms of each verdict.
 func TestFalseAlarmsOverRecordedNoiseAreAsRareAsClaimed(t *testing.T) {
 	noise := slices.Concat(recordedNoise(t)...)
 	rng := rand.New(rand.NewPCG(2026, 11))
@@ -174,8 +174,8 @@ func TestFalseAlarmsOverRecordedNoiseAreAsRareAsClaimed(t *testing.T) {
 	}
 }
 
-// What the report says would have shown is what does show, four times of five,
-// over the same noise; and more trials show more.
+// A difference of the size that the report calls detectable must show in four of five
+// runs with the same noise. With more trials smaller differences must show.
 func TestWhatIsSaidToBeDetectableIsFoundOverRecordedNoise(t *testing.T) {
 	noise := slices.Concat(recordedNoise(t)...)
 	rng := rand.New(rand.NewPCG(2026, 12))

@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// notes says what a reader must know beside the figures: the suite's own notes
-// first, then what this run lacks.
+// notes returns remarks on the figures: first the suite's notes, then the gaps and
+// doubts of this run.
 func (b *builder) notes() []string {
 	notes := phrase.Lines(slices.Clone(b.plan.Notes))
 	notes.SayIf(b.plan.Short, "This is the short form of the suite: fewer or shorter trials, and it may leave scenarios out.")
@@ -25,7 +25,7 @@ func (b *builder) notes() []string {
 		if strings.HasSuffix(s.Title, emulatedMark) {
 			emulated = append(emulated, s.ID)
 		}
-		if s.Trials > 0 && s.Trials < need { // their intervals are mere extremes
+		if s.Trials > 0 && s.Trials < need { // the interval has the lowest and the highest trial
 			few = append(few, fmt.Sprintf("%s %d", s.ID, s.Trials))
 		}
 	}

@@ -23,10 +23,9 @@ type pairKey struct {
 	metric            sample.Metric
 }
 
-// paired compares one metric of two scenarios of the plan over the blocks that
-// both have. Every part of a report that speaks of the pair shows this one
-// comparison; settle gives it its verdict. nil where there is no ratio, with the
-// reason noted once.
+// paired compares one metric of two scenarios, over the blocks that both have. All
+// parts of a report share one comparison for each pair and metric. settle sets its
+// verdict. If there is no ratio, paired returns nil and adds the reason to the doubts.
 func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison {
 	key := pairKey{subject, baseline, m}
 	if known, ok := b.pairs[key]; ok {
@@ -58,13 +57,13 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 	return c
 }
 
-// few reports whether so few blocks can show nothing.
+// few reports whether there are too few blocks to show a difference.
 func (c *Comparison) few() bool { return c.Ratio.N < stats.MinimumTrials(stats.Level) }
 
 func (c *Comparison) excludesOne() bool { return stats.Interval(c.Ratio).Excludes(1) }
 
-// ratio estimates over / under so that the interval has level, also where its
-// width decided when the run ended.
+// ratio estimates over / under with an interval of this confidence. If the plan asks
+// for a precision, the interval is wider, because its width decided when the run ended.
 func (b *builder) ratio(over, under []float64, level float64) (stats.Estimate, bool, error) {
 	e, ok, err := stats.Ratio(over, under, b.level(level))
 	if b.plan.Stop.Precision > 0 {
@@ -73,7 +72,8 @@ func (b *builder) ratio(over, under []float64, level float64) (stats.Estimate, b
 	return e, ok, err
 }
 
-// level is the one at which an interval is made that holds with level.
+// level returns the confidence at which an interval must be computed. It is higher if
+// the plan asks for a precision.
 func (b *builder) level(level float64) float64 {
 	if b.plan.Stop.Precision > 0 {
 		return stats.Looked(level)

@@ -14,17 +14,17 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// hopelessAfter is the number of blocks without a trial that counts after which
-// more blocks are not expected to help a scenario.
+// hopelessAfter is a number of blocks. If no trial of a scenario counts in so many
+// blocks, more blocks are not expected to help.
 const hopelessAfter = 3
 
-// Imprecision lists the figures that are not known as well as the plan's
-// precision asks, the widest first: of each comparison the ratios of throughput
-// (or transactions) and of both sides' CPU, and of each scenario without any
-// comparison the same figures of its own. Figures of which there are too few
-// trials come first, with a half-width of 0. What more trials cannot mend is
-// left out: CPU that is absent or zero, and scenarios of which no trial ever
-// counted. Where the plan asks for no precision there is nothing.
+// Imprecision lists the figures with a wider interval than the plan's precision
+// allows, the widest first. For each comparison it checks the ratios of throughput (or
+// transactions) and of both sides' CPU. For each scenario without a comparison it
+// checks the figures themselves. Figures with too few trials come first, with a
+// half-width of 0. The list omits figures that more trials cannot improve: CPU that is
+// absent or zero, and scenarios without a trial that counts. It is empty if the plan
+// asks for no precision.
 func Imprecision(plan suite.Plan, samples []sample.Sample, choice condition.Choice) []Imprecise {
 	if plan.Stop.Precision <= 0 {
 		return nil
@@ -53,8 +53,8 @@ func imprecise(plan suite.Plan, cells map[string]*cell) (list []Imprecise) {
 	return list
 }
 
-// wide lists the subject's figures that are wider than wanted: the ratios to the
-// baseline, or without a baseline the figures themselves.
+// wide lists the subject's figures with a wider interval than wanted: the ratios to
+// the baseline, or without a baseline the figures themselves.
 func wide(wanted float64, subject, baseline *cell) (list []Imprecise) {
 	main := sample.Throughput
 	if subject.scenario.Workload.Kind.Exchange() {
@@ -73,7 +73,7 @@ func wide(wanted float64, subject, baseline *cell) (list []Imprecise) {
 			entry.Baseline, iv = baseline.scenario.ID, e.Interval
 		}
 		switch {
-		case err != nil: // a figure of zero has no ratio, however often it is measured
+		case err != nil: // a figure of zero has no ratio, so more trials cannot help
 		case !ok || iv.N < stats.MinimumTrials(stats.Level):
 			list = append(list, entry)
 		case iv.Median > 0 && (iv.High-iv.Low)/2/iv.Median > wanted:
@@ -84,8 +84,9 @@ func wide(wanted float64, subject, baseline *cell) (list []Imprecise) {
 	return list
 }
 
-// hopeless reports whether more trials of a scenario would not help: it never
-// ran, no trial of several ever counted, or those that count have no m, or zero.
+// hopeless reports whether more trials of a scenario cannot improve its figure of m.
+// Either it never ran, or no trial counted in several blocks, or m is absent or zero
+// in the trials that count.
 func (c *cell) hopeless(m sample.Metric) bool {
 	if c.tried == 0 {
 		return true
@@ -97,14 +98,14 @@ func (c *cell) hopeless(m sample.Metric) bool {
 	return !ok || figure.Median == 0
 }
 
-// precision says whether the run knows its figures as well as its plan asks;
-// nil where the plan does not ask.
+// precision reports whether all intervals are as narrow as the plan asks; nil if the
+// plan asks for no precision.
 func (b *builder) precision() *Precision {
 	if b.plan.Stop.Precision <= 0 {
 		return nil
 	}
 	p := &Precision{Wanted: b.plan.Stop.Precision, Blocks: b.blocks, Widest: imprecise(b.plan, b.cells)}
-	var dark []string // scenarios that ran and of which no trial counts
+	var dark []string // scenarios that ran, but have no trial that counts
 	for _, row := range b.rows {
 		if row.Failed > 0 && row.Trials == 0 {
 			dark = append(dark, row.ID)
@@ -123,7 +124,7 @@ func (b *builder) precision() *Precision {
 	return p
 }
 
-// shortfall says what is not known well enough and why the run ended.
+// shortfall names the widest figures and the reason why the run ended.
 func (b *builder) shortfall(p *Precision, dark []string) (parts phrase.Lines) {
 	switch n := len(p.Widest); n {
 	case 0:
@@ -148,8 +149,8 @@ func (b *builder) shortfall(p *Precision, dark []string) (parts phrase.Lines) {
 	return parts
 }
 
-// String is the figure with how well it is known: "receiver CPU of vxlan/stream
-// to that of raw/stream is known within ±5.1 %".
+// String describes the figure and its half-width: "receiver CPU of vxlan/stream to that
+// of raw/stream is known within ±5.1 %".
 func (i Imprecise) String() string {
 	what := i.Metric.Label() + " of " + i.Subject
 	if i.Baseline != "" {

@@ -12,7 +12,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// precise asks for ± 2 % of b against a, and of c by itself.
+// precise returns a plan with a precision of ±2 %. It compares b with a, and c with no
+// scenario.
 func precise() (sample.Run, suite.Plan) {
 	run, plan := steps("a", "b", "c")
 	plan.Ladders = nil
@@ -21,7 +22,7 @@ func precise() (sample.Run, suite.Plan) {
 	return run, plan
 }
 
-// busy is n blocks with throughput and both sides' CPU, ± wide.
+// busy returns n blocks with throughput and both sides' CPU, each ±wide.
 func busy(id string, n int, wide float64, seed int) []sample.Sample {
 	list := column(id, sample.Throughput, around(10e9, wide, n, seed)...)
 	for i, v := range around(50, wide, n, seed+1) {
@@ -39,7 +40,7 @@ func TestPrecisionIsReachedWhereEveryFigureIsKnownThatWell(t *testing.T) {
 	}
 	plan.Stop.Precision = 0
 	if r := Build(run, plan, nil); r.Precision != nil || Imprecision(plan, busy("a/stream", 8, 0.5, 0), "") != nil {
-		t.Error("a plan that asks for none has a precision")
+		t.Error("the report has a precision, but the plan asks for none")
 	}
 }
 
@@ -58,7 +59,7 @@ func TestImprecisionListsTheWidestFirstWithItsHalfWidth(t *testing.T) {
 			t.Errorf("half-widths %+v", got)
 		}
 	}
-	// c's own interval is that of its median.
+	// c has no baseline: its interval is the interval of its median.
 	own := Build(sample.Run{}, plan, samples).Scenarios[2].Throughput
 	i := slices.IndexFunc(got, func(g Imprecise) bool { return g.Metric == sample.Throughput })
 	if want := (own.High - own.Low) / 2 / own.Median; got[i].HalfWidth != want {
@@ -90,7 +91,7 @@ func TestImprecisionLeavesOutWhatMoreTrialsCannotMend(t *testing.T) {
 	if got := Imprecision(plan, samples, ""); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
-	// In the first blocks a scenario may yet be measured.
+	// After two blocks the scenario is not hopeless yet.
 	if got := Imprecision(plan, samples[16:18], ""); len(got) != 3 {
 		t.Errorf("after two blocks: %+v", got)
 	}
@@ -134,6 +135,6 @@ func TestImprecisionOfRequestResponseIsOfTransactions(t *testing.T) {
 		}
 	}
 	if Build(run, plan, samples).Precision.Reached {
-		t.Error("reached a precision that nothing has")
+		t.Error("the precision is reached, but no figure is known")
 	}
 }

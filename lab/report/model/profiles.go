@@ -8,8 +8,8 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// profiles merges each scenario's profiles over its trials, side by side. A trial
-// that failed a gate is left out.
+// profiles merges the profiles of each scenario's trials, separately for sender and
+// receiver. It leaves out trials that failed a gate.
 func (b *builder) profiles() []Profile {
 	var list []Profile
 	for i := range b.rows {
@@ -22,7 +22,7 @@ func (b *builder) profiles() []Profile {
 		}
 		for _, side := range []string{"sender", "receiver"} {
 			if p, err := b.profile(row.ID, side, trials); err != nil {
-				b.doubt.Say("%s: the %s's profiles cannot be put together: %v.", row.ID, side, err)
+				b.doubt.Say("%s: the %s's profiles cannot be merged: %v.", row.ID, side, err)
 			} else if p.Data != "" {
 				p.Slowdown = b.slowdown(row.ID, trials)
 				list = append(list, p)
@@ -32,8 +32,8 @@ func (b *builder) profiles() []Profile {
 	return list
 }
 
-// profile merges one side's; without Data if there is none. One that cannot be
-// read is noted.
+// profile merges the profiles of one side. Data is "" if there are none. A profile that
+// cannot be decoded is left out and adds a doubt.
 func (b *builder) profile(id, side string, trials []*sample.Sample) (Profile, error) {
 	var parts []*folded.Profile
 	busy, seconds, bytes := 0.0, 0.0, 0.0
@@ -62,8 +62,8 @@ func (b *builder) profile(id, side string, trials []*sample.Sample) (Profile, er
 	return Profile{Scenario: id, Side: side, Data: data, Metered: busy / seconds, Sampled: folded.Sum(merged).Busy, Bytes: bytes / seconds}, err
 }
 
-// slowdown compares the profiled trials of a scenario with the others of the
-// same blocks.
+// slowdown returns the ratio of the rates of profiled trials to those without the
+// profiler in the same blocks; nil if there is no ratio.
 func (b *builder) slowdown(id string, trials []*sample.Sample) *Interval {
 	c, metric := b.cells[id], sample.Throughput
 	if len(c.values[sample.Transactions]) > 0 {
@@ -78,7 +78,7 @@ func (b *builder) slowdown(id string, trials []*sample.Sample) *Interval {
 	}
 	e, ok, err := stats.Ratio(with, without, stats.Level)
 	if err != nil {
-		b.doubt.Say("%s: what the profiler costs has no ratio: %v.", id, err)
+		b.doubt.Say("%s: the cost of the profiler is not known: %v.", id, err)
 	}
 	if !ok || err != nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// profiledRun is a stream with and without the profiler in n blocks. Beside it
-// the stream has 0.97 of its rate; copying takes 0.3 cores, the bridge 0.1.
+// profiledRun returns n blocks of a stream with and without the profiler. With the
+// profiler the stream has 0.97 of its rate. Copying uses 0.3 cores, the bridge 0.1.
 func profiledRun(t *testing.T, n int) (suite.Plan, []sample.Sample) {
 	t.Helper()
 	plan := suite.Plan{Suite: "p", Nodes: 2, Trials: n, Scenarios: []suite.Scenario{{
@@ -47,7 +47,7 @@ func profiledRun(t *testing.T, n int) (suite.Plan, []sample.Sample) {
 
 func TestProfilesOfTrialsAreMergedAndCountInNoFigure(t *testing.T) {
 	plan, samples := profiledRun(t, 8)
-	// Disturbed: its profile says nothing of the scenario.
+	// A trial that failed a gate: its profile must be left out.
 	samples[15].Gates = []sample.Gate{{Name: sample.ForeignCPU}}
 	r := Build(sample.Run{Status: sample.Complete}, plan, samples)
 	if len(r.Profiles) != 1 {
@@ -102,7 +102,7 @@ func TestTheTableOfAProfileAddsUpBesideTheMeter(t *testing.T) {
 		}
 	}
 	if !strings.Contains(b.String(), "ran at 97.0 % [97.0, 97.0] of its rate, n = 6") {
-		t.Errorf("the profiler's cost is not said:\n%s", &b)
+		t.Errorf("the table lacks the cost of the profiler:\n%s", &b)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// PublishedTable is a table of a public document, with the measured figures in
-// the same shape and both as ratios to their own baselines.
+// PublishedTable is a table of a public document, with the measured figures in the
+// same rows and columns. Both also have ratios to their own baselines.
 type PublishedTable struct {
 	suite.Table
 	Columns []string       `json:"columns"`
@@ -20,26 +20,25 @@ type PublishedTable struct {
 // PublishedRow is one row of a document's table.
 type PublishedRow struct {
 	Name  string           `json:"name"`
-	Cells []*PublishedCell `json:"cells"` // one a column; nil where the document has none
+	Cells []*PublishedCell `json:"cells"` // one for each column; nil if the document has no figure there
 }
 
 // PublishedCell is a figure of a document and the measured one.
 type PublishedCell struct {
 	suite.Published
-	Measured *Interval `json:"measured,omitempty"` // in the metric's SI unit; not of a published change
+	Measured *Interval `json:"measured,omitempty"` // in the metric's SI unit; nil for a published change
 	Absent   string    `json:"absent,omitempty"`   // why nothing was measured
-	// Against is the scenario that both ratios are to; empty where there is none.
+	// Against is the baseline of both ratios; "" if there is no published ratio.
 	Against        string    `json:"against,omitempty"`
 	PublishedRatio *float64  `json:"published_ratio,omitempty"`
 	MeasuredRatio  *Interval `json:"measured_ratio,omitempty"` // paired within blocks
-	Agreement      Agreement `json:"agreement,omitempty"`      // where both ratios are there
-	Why            string    `json:"why,omitempty"`            // of Agreement, or why there is none
-	// Doubt says where a published change does not follow from the document's
-	// own figures.
+	Agreement      Agreement `json:"agreement,omitempty"`      // "" unless both ratios exist
+	Why            string    `json:"why,omitempty"`            // reason for Agreement, or why there is none
+	// Doubt explains why a published change contradicts the document's own figures.
 	Doubt string `json:"doubt,omitempty"`
 }
 
-// publishedTables puts the plan's tables beside what was measured.
+// publishedTables returns the plan's tables with the measured figures.
 func (b *builder) publishedTables() []PublishedTable {
 	var list []PublishedTable
 	for _, t := range b.plan.Tables {
@@ -56,7 +55,7 @@ func (b *builder) publishedTables() []PublishedTable {
 	return list
 }
 
-// put sets the cell in its row and column, which it makes where they are new.
+// put sets the cell in its row and column. It adds them if they are new.
 func (t *PublishedTable) put(c *PublishedCell) {
 	row := slices.IndexFunc(t.Rows, func(r PublishedRow) bool { return r.Name == c.Row })
 	if row < 0 {
@@ -106,8 +105,8 @@ func (b *builder) publishedCell(p *suite.Published) *PublishedCell {
 	return c
 }
 
-// measureRatio fills in the measured ratio and what it says of the published
-// one, or why there is none.
+// measureRatio sets the measured ratio and its agreement with the published ratio, or
+// the reason why there is none.
 func (b *builder) measureRatio(c *PublishedCell) {
 	m := sample.Metric(c.Metric)
 	for _, id := range []string{c.Scenario, c.Against} {
@@ -130,7 +129,8 @@ func (b *builder) measureRatio(c *PublishedCell) {
 	}
 }
 
-// baselineOf is what the plan compares a scenario with, first.
+// baselineOf returns the baseline of the plan's first comparison of a scenario; "" if
+// there is none.
 func (b *builder) baselineOf(id string) string {
 	for _, c := range b.plan.Comparisons {
 		if c.Subject == id {
@@ -140,8 +140,8 @@ func (b *builder) baselineOf(id string) string {
 	return ""
 }
 
-// publishedRatio is the ratio of a figure to the document's figure of the
-// baseline: in the same table, or elsewhere in the same unit.
+// publishedRatio returns the ratio of a figure to the document's figure of the
+// baseline in the same unit. It prefers a figure of the same table.
 func (b *builder) publishedRatio(p *suite.Published, baseline string) *float64 {
 	var base *suite.Published
 	for i := range b.plan.Published {
@@ -160,8 +160,8 @@ func (b *builder) publishedRatio(p *suite.Published, baseline string) *float64 {
 	return &ratio
 }
 
-// contradiction says where a published change does not follow from the figures
-// of the same table, all of them taken as rounded to their last digit.
+// contradiction explains why a published change contradicts the figures of the same
+// table; "" if it does not. It allows for rounding of the last digit.
 func (b *builder) contradiction(p *suite.Published) string {
 	var subject, base suite.Published
 	for _, o := range slices.Backward(b.plan.Published) {
@@ -184,7 +184,7 @@ func (b *builder) contradiction(p *suite.Published) string {
 	return fmt.Sprintf("the document's own figures, %s and %s, give %s and not %s", subject.Printed, base.Printed, changeText(subject.Value/base.Value), p.Printed)
 }
 
-// whyNoFigure says why a metric of a scenario has no figure; empty where it has.
+// whyNoFigure returns why a scenario has no figure of m; "" if it has one.
 func (b *builder) whyNoFigure(id string, m sample.Metric) string {
 	c := b.cells[id]
 	switch {

@@ -17,8 +17,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// documented is the rigorous run with a document's table beside it: a baseline,
-// one figure of each kind, and a change that does not follow from the figures.
+// documented returns the rigorous run with a document's table: a baseline, one figure
+// of each kind, and a change that contradicts the figures.
 func documented() (sample.Run, suite.Plan, []sample.Sample) {
 	run, plan, samples := reporttest.Rigorous()
 	plan.Tables = []suite.Table{{Name: "t", Title: "streams", Source: "the document, table 1", Corner: "system"}}
@@ -174,7 +174,7 @@ func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 		t.Errorf("a scenario that the short form leaves out: %q", got)
 	}
 	if !strings.Contains(strings.Join(r.Notes, "\n"), "the short form of the suite") || !strings.HasPrefix(r.Repeat().Run[0], "windtunnel run quick --short --seed ") {
-		t.Errorf("the report does not say that it is short: %q, %q", r.Notes, r.Repeat().Run)
+		t.Errorf("the report does not mention the short form: %q, %q", r.Notes, r.Repeat().Run)
 	}
 }
 

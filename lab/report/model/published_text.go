@@ -11,8 +11,8 @@ import (
 	"windtunnel/lab/phrase"
 )
 
-// MeasuredText prints the measured figure in the document's unit, a change as a
-// change; or why there is none.
+// MeasuredText prints the measured figure in the document's unit, or the reason why
+// there is none. A published change has the measured change.
 func (c *PublishedCell) MeasuredText() string {
 	switch {
 	case c == nil:
@@ -25,8 +25,7 @@ func (c *PublishedCell) MeasuredText() string {
 	return withUnit(c.inUnit(c.Measured.Median), c.Unit)
 }
 
-// MeasuredRange prints the interval of what MeasuredText prints; empty where
-// there is none.
+// MeasuredRange prints the interval of MeasuredText; "" if there is none.
 func (c *PublishedCell) MeasuredRange() string {
 	switch {
 	case c == nil:
@@ -39,8 +38,8 @@ func (c *PublishedCell) MeasuredRange() string {
 	return "[" + c.inUnit(c.Measured.Low) + ", " + c.inUnit(c.Measured.High) + "]"
 }
 
-// inUnit prints a value in the document's unit, with as many decimals as the
-// median has. Thousands are not set apart: documents write 7375.159.
+// inUnit prints a value in the document's unit, with the decimals of the median. It
+// does not separate thousands, because documents write 7375.159.
 func (c *PublishedCell) inUnit(v float64) string {
 	by := c.Factor
 	if by <= 0 {
@@ -48,12 +47,12 @@ func (c *PublishedCell) inUnit(v float64) string {
 	}
 	decimals := significant(c.Measured.Median / by)
 	if c.Unit == "%" {
-		decimals = min(decimals, 1) // CPU is not known better
+		decimals = min(decimals, 1) // CPU has no more precision
 	}
 	return strconv.FormatFloat(three(v/by), 'f', decimals, 64)
 }
 
-// PrintedText is the figure as the document has it.
+// PrintedText returns the figure as the document prints it.
 func (c *PublishedCell) PrintedText() string {
 	if c == nil {
 		return ""
@@ -61,8 +60,7 @@ func (c *PublishedCell) PrintedText() string {
 	return c.Printed
 }
 
-// PublishedRatioText prints the ratio of the document's figures; empty where
-// there is none.
+// PublishedRatioText prints the ratio of the document's figures; "" if there is none.
 func (c *PublishedCell) PublishedRatioText() string {
 	if c.PublishedRatio == nil {
 		return ""
@@ -70,8 +68,7 @@ func (c *PublishedCell) PublishedRatioText() string {
 	return Scale{By: 1}.Print(*c.PublishedRatio)
 }
 
-// MeasuredRatioText prints the measured ratio and its interval; empty where
-// there is none.
+// MeasuredRatioText prints the measured ratio and its interval; "" if there is none.
 func (c *PublishedCell) MeasuredRatioText() string {
 	if c.MeasuredRatio == nil {
 		return ""
@@ -80,7 +77,7 @@ func (c *PublishedCell) MeasuredRatioText() string {
 	return strings.TrimSpace(median + " " + bounds)
 }
 
-// Verdict prints the agreement with its reason, or why there is none.
+// Verdict prints the agreement with its reason, or the reason why there is none.
 func (c *PublishedCell) Verdict() string {
 	switch {
 	case c.Agreement == "":
@@ -91,10 +88,10 @@ func (c *PublishedCell) Verdict() string {
 	return string(c.Agreement) + ": " + c.Why
 }
 
-// Agreements lists the judgements in the order of reports.
+// Agreements lists all agreements, in the order of reports.
 var Agreements = []Agreement{SameMagnitude, OtherMagnitude, Disagrees, Unsettled, TooFewToTell}
 
-// Sign stands for an agreement where there is little room.
+// Sign returns a one-character symbol of the agreement, for narrow tables.
 func (a Agreement) Sign() string {
 	return map[Agreement]string{SameMagnitude: "=", OtherMagnitude: "±", Disagrees: "≠", Unsettled: "?", TooFewToTell: "…"}[a]
 }
@@ -110,7 +107,7 @@ func changeText(ratio float64) string {
 	return strings.Replace(text, "-", "−", 1)
 }
 
-// Cells lists the cells that the document has, by rows.
+// Cells lists the cells with a published figure, row by row.
 func (t *PublishedTable) Cells() (list []*PublishedCell) {
 	for _, r := range t.Rows {
 		for _, c := range r.Cells {
@@ -122,18 +119,19 @@ func (t *PublishedTable) Cells() (list []*PublishedCell) {
 	return list
 }
 
-// Ratios lists the cells that have a published ratio, by rows.
+// Ratios lists the cells with a published ratio, row by row.
 func (t *PublishedTable) Ratios() []*PublishedCell {
 	return slices.DeleteFunc(t.Cells(), func(c *PublishedCell) bool { return c.PublishedRatio == nil })
 }
 
-// Agreeing lists the ratios of this agreement, "" for those not judged.
+// Agreeing lists the cells with a published ratio and this agreement. "" stands for
+// cells without an agreement.
 func (t *PublishedTable) Agreeing(a Agreement) []*PublishedCell {
 	return slices.DeleteFunc(t.Ratios(), func(c *PublishedCell) bool { return c.Agreement != a })
 }
 
-// Remarks lists what a reader has to know: the table's note, then the notes
-// and doubts of its cells, each once with the cells that have it.
+// Remarks lists the table's note, then the notes and doubts of its cells. Each text
+// occurs once, with the cells that have it.
 func (t *PublishedTable) Remarks() (lines []string) {
 	var by phrase.Groups
 	for _, c := range t.Cells() {
@@ -156,8 +154,7 @@ func (t *PublishedTable) Remarks() (lines []string) {
 	return lines
 }
 
-// publishedFindings says in a sentence a table how measured and published
-// ratios stand to each other.
+// publishedFindings returns a sentence for each table: the cells of each agreement.
 func (r *Report) publishedFindings() (lines phrase.Lines) {
 	for i := range r.Tables {
 		t := &r.Tables[i]

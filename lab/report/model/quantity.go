@@ -11,13 +11,13 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Scale is a unit that people read, and how many of the SI unit it is.
+// Scale is a unit for readers. By is its size in the SI unit.
 type Scale struct {
 	Unit string
 	By   float64
 }
 
-// scales lists by SI unit what figures are read in, from small to large.
+// scales lists the scales for each SI unit, from small to large.
 var scales = map[string][]Scale{
 	"bit/s":     {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12}},
 	"ns":        {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}},
@@ -31,8 +31,8 @@ var scales = map[string][]Scale{
 	"packets":   {{"", 1}},
 }
 
-// ScaleOf returns the unit in which a person reads values of m together: that
-// which leaves the largest at least 1.
+// ScaleOf returns one scale for all these values of m: the largest unit in which the
+// largest value is at least 1.
 func ScaleOf(m sample.Metric, values ...float64) Scale {
 	info, _ := sample.Describe(m)
 	if info.Is(sample.Percent) {
@@ -59,14 +59,14 @@ func scaleOf(unit string, values ...float64) Scale {
 	return best
 }
 
-// Figure prints an interval in this scale: the median with three significant
-// digits, and the bounds with as many decimals, or with one more where they
-// would read alike. There is no range of one trial.
+// Figure prints an interval in this scale. The median has three significant digits,
+// and the bounds have the same decimals. If the bounds would look equal, all have one
+// decimal more. bounds is "" if there is only one trial.
 func (s Scale) Figure(iv Interval) (median, bounds string) {
 	m, low, high := s.three(iv.Median), s.three(iv.Low), s.three(iv.High)
 	d := significant(m)
 	if s.Unit == "%" && s.By == 1 {
-		d = min(d, 1) // CPU is not known better
+		d = min(d, 1) // CPU has no more precision
 	} else if high > low && grouped(low, d) == grouped(high, d) {
 		d++
 	}
@@ -90,8 +90,8 @@ func withUnit(figure, unit string) string {
 	return figure + " " + unit
 }
 
-// significant is the number of decimals that leaves three significant digits
-// after rounding: 0.9996 is 1.00.
+// significant returns the number of decimals for three significant digits after
+// rounding: 0.9996 is printed as 1.00.
 func significant(v float64) int {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
@@ -131,8 +131,8 @@ func grouped(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// ScaleOfRows is the scale of the rows' medians of the metrics; ok is false where
-// none was measured.
+// ScaleOfRows returns one scale for the rows' medians of these metrics. ok is false if
+// none of them was measured.
 func ScaleOfRows(rows []*Scenario, metrics ...sample.Metric) (scale Scale, ok bool) {
 	var medians []float64
 	for _, s := range rows {
@@ -143,7 +143,7 @@ func ScaleOfRows(rows []*Scenario, metrics ...sample.Metric) (scale Scale, ok bo
 		}
 	}
 	if metrics[0] == sample.LatencyP50 && medians != nil {
-		medians = []float64{slices.Min(medians)} // the percentiles of all rows are read beside the smallest
+		medians = []float64{slices.Min(medians)} // choose the unit by the smallest median
 	}
 	return ScaleOf(metrics[0], medians...), medians != nil
 }
@@ -170,7 +170,7 @@ func columnOf(m sample.Metric, name string, scale Scale, rows []*Scenario) Colum
 	return c
 }
 
-// latencies makes the columns of percentiles, all in one unit: that of the
+// latencies returns the columns of the latency percentiles. All have the unit of the
 // smallest median.
 func latencies(rows []*Scenario) (columns []Column) {
 	scale, _ := ScaleOfRows(rows, sample.LatencyP50)
@@ -180,7 +180,7 @@ func latencies(rows []*Scenario) (columns []Column) {
 	return columns
 }
 
-// trials says how many trials yielded figures, of how many.
+// trials returns the column with the number of trials that yielded figures.
 func trials(rows []*Scenario) Column {
 	c := Column{Key: "trials", Name: "trials", Cells: make([]Cell, len(rows))}
 	for i, s := range rows {

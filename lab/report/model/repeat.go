@@ -10,20 +10,20 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// ByHand is how a person repeats one scenario's test without the engine: the
-// lab builds nodes, fabric and system, and the tool's own commands, as the run
-// recorded them, do the rest.
+// ByHand has the shell commands that repeat a trial of one scenario without the engine.
+// The lab builds nodes, fabric and system. The tool's commands are those that the run
+// recorded.
 type ByHand struct {
 	Scenario string
 	Lines    []string // for a POSIX shell, as root
 }
 
-// ByHandHint says what the lines need and what they leave out.
-const ByHandHint = "As root, with windtunnel on PATH. The first line builds the nodes, the fabric and the system, and leaves them standing; the last takes all of it away, servers included. " +
-	"The addresses are those that the run had, and that the lab gives again. Scenarios with VMs, which live no longer than a run, cannot be repeated so. What the engine does around a trial (the meter, the gates, the order) is not in this. For a suite that does not come with the lab, put its file’s path for its name."
+// ByHandHint tells readers the requirements and limits of the lines of ByHand.
+const ByHandHint = "As root, with windtunnel on PATH. The first line builds the nodes, the fabric and the system, and keeps them; the last line removes them and ends the servers. " +
+	"The lab assigns the same addresses as the run did. Scenarios with VMs are not listed, because VMs end with the run. These lines have no meters, no validity checks and no random order. For a suite of your own, write the path of its file in place of its name."
 
-// ByHand gives, for every scenario that ran, the lines that repeat one trial. VMs
-// live no longer than the program that started them, so theirs are left out.
+// ByHand returns the lines for every scenario that ran. It leaves out scenarios with
+// VMs, because a VM ends with the program that started it.
 func (r *Report) ByHand() []ByHand {
 	var list []ByHand
 	for i := range r.Scenarios {
@@ -34,7 +34,7 @@ func (r *Report) ByHand() []ByHand {
 	return list
 }
 
-// commands are those of the first trial that yielded figures.
+// commands returns the commands of the first trial that yielded figures.
 func (s *Scenario) commands() []sample.Command {
 	for i := range s.Samples {
 		if sm := &s.Samples[i]; sm.OK() && len(sm.Commands) > 0 {
@@ -44,13 +44,13 @@ func (s *Scenario) commands() []sample.Command {
 	return nil
 }
 
-// byHand starts the servers and then the others, all but the last in the
-// background, as the engine does; the servers get a moment to listen.
+// byHand returns the lines of one trial. The servers start first, then the clients
+// after a second. All commands but the last run in the background.
 func byHand(suiteName, scenario string, commands []sample.Command) []string {
 	name := phrase.Shell([]string{suiteName})
 	var lines phrase.Lines
 	lines.Say("windtunnel lab up %s --scenario %s", name, phrase.Shell([]string{scenario}))
-	several := false // clients at once, of which the last may not end last
+	several := false // several clients: wait for all of them
 	ordered := slices.Clone(commands)
 	slices.SortStableFunc(ordered, func(a, b sample.Command) int { return after(!isServer(a.Role), !isServer(b.Role)) })
 	for i, c := range ordered {
@@ -68,13 +68,13 @@ func byHand(suiteName, scenario string, commands []sample.Command) []string {
 	lines.SayIf(several, "wait $clients")
 	lines.Say("windtunnel lab down %s", name)
 	for i := range lines {
-		lines[i] = phrase.Printable(lines[i]) // one line each, whatever a name holds
+		lines[i] = phrase.Printable(lines[i]) // a name must not break the line
 	}
 	return lines
 }
 
-// isServer reports whether a role is that of a process that waits for others:
-// "server", or "server 2" where there are several pairs.
+// isServer reports whether a role is a server's: "server", or "server 2" for the
+// second pair.
 func isServer(role string) bool {
 	return strings.HasPrefix(role, "server")
 }

@@ -1,6 +1,6 @@
-// Package model turns a stored run into a Report: summaries, comparisons,
-// findings and the other sentences. It knows no output format. The packages
-// beside it write a Report: text, markdown, html and export.
+// Package model turns a stored run into a Report with summaries, comparisons and
+// findings. It knows no output format. The packages text, markdown, html and export
+// write a Report.
 package model
 
 import (
@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Report is the summary of one run, and the JSON contract of
-// `windtunnel report --format json`. Absent metrics are absent.
+// Report is the summary of one run. Its JSON is the output of `windtunnel report
+// --format json`. Metrics that were not measured are absent.
 type Report struct {
 	Run         RunInfo          `json:"run"`
 	Scenarios   []Scenario       `json:"scenarios"`
@@ -20,18 +20,18 @@ type Report struct {
 	Hypotheses  []Hypothesis     `json:"hypotheses,omitempty"`
 	Published   []Published      `json:"published,omitempty"`
 	Tables      []PublishedTable `json:"published_tables,omitempty"`
-	Conditions  Conditions       `json:"conditions,omitzero"` // that the figures hold for
-	Elsewhere   []Elsewhere      `json:"elsewhere,omitempty"` // trials at other distances of the CPUs
+	Conditions  Conditions       `json:"conditions,omitzero"` // of the machine during the trials
+	Elsewhere   []Elsewhere      `json:"elsewhere,omitempty"` // figures at other CPU distances
 	Validity    Validity         `json:"validity"`
-	Precision   *Precision       `json:"precision,omitempty"` // where the plan asks for one
+	Precision   *Precision       `json:"precision,omitempty"` // nil if the plan asks for none
 	Profiles    []Profile        `json:"profiles,omitempty"`
 	Findings    []string         `json:"findings,omitempty"` // plain sentences
 	Notes       []string         `json:"notes,omitempty"`
-	Doubts      []string         `json:"-"` // those of the notes that summarising gave rise to
+	Doubts      []string         `json:"-"` // notes on this run's gaps; part of Notes
 
 	systems map[string]string           // as in suite.Plan
 	pairs   []suite.Comparison          // of the plan
-	apart   map[suite.Comparison]string // why two scenarios with figures are not compared
+	apart   map[suite.Comparison]string // reasons why scenarios with figures are not compared
 }
 
 // RunInfo identifies the run.
@@ -40,7 +40,7 @@ type RunInfo struct {
 	Suite       string             `json:"suite"`
 	Title       string             `json:"title"`
 	Description string             `json:"description,omitempty"`
-	Short       bool               `json:"short,omitempty"` // it ran the suite's short form
+	Short       bool               `json:"short,omitempty"` // the run used the suite's short form
 	Started     time.Time          `json:"started"`
 	Finished    *time.Time         `json:"finished,omitempty"`
 	Status      sample.Status      `json:"status"`
@@ -59,7 +59,7 @@ type Interval struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	N      int     `json:"n"`
-	Level  float64 `json:"level"` // confidence that [Low, High] really has, 0..1
+	Level  float64 `json:"level"` // actual confidence of [Low, High], 0..1
 }
 
 // Latency has the medians of the trials' percentiles, in ns. Scenario.Metrics has
@@ -72,7 +72,7 @@ type Latency struct {
 	Max  *float64 `json:"max,omitempty"`
 }
 
-// Scenario is one row.
+// Scenario has the figures of one scenario.
 type Scenario struct {
 	ID                 string                     `json:"id"`
 	Title              string                     `json:"title"`
@@ -85,10 +85,10 @@ type Scenario struct {
 	Endpoint           suite.Endpoint             `json:"endpoint,omitzero"`
 	Pairs              int                        `json:"pairs"`
 	Trials             int                        `json:"trials"`                // blocks with figures that count
-	Failed             int                        `json:"failed,omitempty"`      // blocks without: failed, or not valid
+	Failed             int                        `json:"failed,omitempty"`      // blocks without figures that count: failed, or not valid
 	Skipped            string                     `json:"skipped,omitempty"`     // why it did not run at all
-	Limit              sample.Limit               `json:"limit,omitempty"`       // what held most trials back
-	LimitShare         float64                    `json:"limit_share,omitempty"` // of the trials, 0..1
+	Limit              sample.Limit               `json:"limit,omitempty"`       // most frequent limit of the trials
+	LimitShare         float64                    `json:"limit_share,omitempty"` // share of the trials with this limit, 0..1
 	Throughput         *Interval                  `json:"throughput_bps,omitempty"`
 	SenderCPU          *Interval                  `json:"sender_cpu_percent,omitempty"`
 	ReceiverCPU        *Interval                  `json:"receiver_cpu_percent,omitempty"`
@@ -100,12 +100,12 @@ type Scenario struct {
 	Latency            *Latency                   `json:"latency_ns,omitempty"`
 	PacketsPerSecond   *Interval                  `json:"packets_per_s,omitempty"`
 	Metrics            map[sample.Metric]Interval `json:"metrics,omitempty"` // every other metric
-	Flags              []GateCount                `json:"flags,omitempty"`   // outcomes of the trials that count
+	Flags              []GateCount                `json:"flags,omitempty"`   // flags of the trials that count
 	Samples            []sample.Sample            `json:"samples"`           // without raw outputs
 }
 
-// Comparison is one metric of a subject as a ratio to its baseline, paired
-// within blocks.
+// Comparison is the ratio of one metric of a subject to its baseline. Each block gives
+// one ratio.
 type Comparison struct {
 	Title    string        `json:"title,omitempty"`
 	Baseline string        `json:"baseline"`
@@ -113,15 +113,15 @@ type Comparison struct {
 	Metric   sample.Metric `json:"metric"`
 	// Ratio within blocks; see stats.Ratio.
 	Ratio Interval `json:"ratio"`
-	// P is the two-sided p-value of the signed-rank test, of which Ratio's interval
-	// is the inverse; nil with too few blocks. Adjusted is the p-value after the
-	// correction for all of the report's comparisons (stats.Family).
+	// P is the two-sided p-value of the signed-rank test; nil with too few blocks.
+	// Ratio's interval is the inverse of this test. Adjusted is the p-value after the
+	// correction for all comparisons of the report (stats.Family).
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
 	// Effect is the matched-pairs rank-biserial correlation, −1…+1.
 	Effect *float64 `json:"effect,omitempty"`
-	// Detectable is the smallest true difference (0.03: a ratio of 1.03) that
-	// so many blocks with this spread would have shown with a power of 0.8.
+	// Detectable is the smallest true difference that these blocks would have shown
+	// with a power of 0.8. 0.03 means a ratio of 1.03.
 	Detectable *float64 `json:"detectable,omitempty"`
 	Verdict    Verdict  `json:"verdict"`
 	// Distinct: the verdict is Differs.
@@ -130,33 +130,33 @@ type Comparison struct {
 	logs map[int]float64 // logarithm of the ratio in each block
 }
 
-// Verdict says what a comparison shows.
+// Verdict is the result of a comparison.
 type Verdict string
 
 const (
 	Differs   Verdict = "differs"   // significant after the correction for many comparisons
 	Suggested Verdict = "suggested" // the interval excludes 1, but not after the correction
-	Alike     Verdict = "alike"     // the interval holds 1; Detectable says what would have shown
-	TooFew    Verdict = "too few"   // so few blocks can show nothing
+	Alike     Verdict = "alike"     // the interval contains 1; see Detectable
+	TooFew    Verdict = "too few"   // too few blocks to show a difference
 )
 
-// Ladder is a plan's ladder with what each step costs.
+// Ladder is a plan's ladder with the cost of each step.
 type Ladder struct {
 	Title string `json:"title,omitempty"`
 	Steps []Rung `json:"steps"`
 }
 
-// Rung is one step of a ladder: a scenario, and what it adds over the rung before it. The
-// first adds nothing.
+// Rung is one step of a ladder: a scenario, and its cost over the rung before it. The
+// first rung has no cost.
 type Rung struct {
 	Scenario string `json:"scenario"`
-	Name     string `json:"name"`           // what the step adds, in the report's words
+	Name     string `json:"name"`           // name of the step in the report
 	From     string `json:"from,omitempty"` // the scenario of the rung before
 	Costs    []Cost `json:"costs,omitempty"`
 }
 
-// Cost is one metric of a step: throughput lost, CPU per byte and per packet
-// on each side, latency added.
+// Cost is one metric of a step: throughput, transactions, CPU per byte or packet of one
+// side, or latency.
 type Cost struct {
 	Metric sample.Metric `json:"metric"`
 	Figure *Interval     `json:"figure,omitempty"` // of the step's scenario
@@ -180,11 +180,11 @@ type Cost struct {
 type Hypothesis struct {
 	suite.Hypothesis
 	Judgement Judgement  `json:"judgement"`
-	Observed  []Observed `json:"observed,omitempty"` // one a subject
-	Why       string     `json:"why"`                // the figures in a sentence
+	Observed  []Observed `json:"observed,omitempty"` // one for each subject
+	Why       string     `json:"why"`                // the figures and the reason, in sentences
 }
 
-// Judgement of a hypothesis.
+// Judgement is the result of a hypothesis.
 type Judgement string
 
 const (
@@ -193,42 +193,42 @@ const (
 	Undecided Judgement = "undecided"
 )
 
-// Observed is a subject's ratio and what it says of the hypothesis.
+// Observed is the ratio of one subject, and the judgement from it.
 type Observed struct {
 	Subject   string    `json:"subject"`
-	Ratio     *Interval `json:"ratio,omitempty"` // nil where it could not be measured
+	Ratio     *Interval `json:"ratio,omitempty"` // nil if it could not be measured
 	Judgement Judgement `json:"judgement"`
 }
 
-// Validity counts the run's trials by whether their figures count.
+// Validity counts the run's trials, by whether their figures count and why not.
 type Validity struct {
-	Attempts int            `json:"attempts"` // trials with every repeat
-	Valid    int            `json:"valid"`    // their figures count
-	Warned   int            `json:"warned"`   // of these, measured under conditions that were not valid (--gates warn)
-	Failed   int            `json:"failed"`   // yielded no figures
-	Gated    int            `json:"gated"`    // measured under conditions that were not valid
-	Profiled int            `json:"profiled"` // beside the profiler; in none of the others
+	Attempts int            `json:"attempts"` // trials, including repeats
+	Valid    int            `json:"valid"`    // trials with figures that count
+	Warned   int            `json:"warned"`   // part of Valid: conditions were not valid (--gates warn)
+	Failed   int            `json:"failed"`   // trials without figures
+	Gated    int            `json:"gated"`    // trials rejected, because the conditions were not valid
+	Profiled int            `json:"profiled"` // trials with the profiler; not in the other counts
 	Gates    []GateCount    `json:"gates,omitempty"`
-	Missing  map[string]int `json:"missing,omitempty"` // by scenario: planned blocks without a valid trial
+	Missing  map[string]int `json:"missing,omitempty"` // planned blocks without a valid trial, by scenario
 }
 
-// GateCount is one check over a run.
+// GateCount counts the trials that failed one check.
 type GateCount struct {
 	Name   sample.GateName `json:"gate"`
-	Trials int             `json:"trials"` // that failed it
+	Trials int             `json:"trials"` // trials that failed the check
 	Worst  sample.Gate     `json:"worst"`
 }
 
-// Precision says whether the run knows its figures as well as the plan asked.
+// Precision says whether the intervals are as narrow as the plan asks.
 type Precision struct {
 	Wanted  float64     `json:"wanted"` // relative half-width
 	Reached bool        `json:"reached"`
 	Blocks  int         `json:"blocks"`
-	Why     string      `json:"why"` // why it stopped, in a sentence
+	Why     string      `json:"why"` // why the run stopped, in a sentence
 	Widest  []Imprecise `json:"widest,omitempty"`
 }
 
-// Imprecise is a figure that is not known as well as was asked.
+// Imprecise is a figure with a wider interval than the plan asks for.
 type Imprecise struct {
 	Subject   string        `json:"subject"`
 	Baseline  string        `json:"baseline,omitempty"` // empty: the subject's own figure
@@ -236,24 +236,24 @@ type Imprecise struct {
 	HalfWidth float64       `json:"half_width"` // relative; 0: too few trials for an interval
 }
 
-// Profile is where the CPU time of one side of a scenario went.
+// Profile is the CPU profile of one side of a scenario.
 type Profile struct {
 	Scenario string `json:"scenario"`
 	Side     string `json:"side"` // sender, receiver
 	Data     string `json:"data"` // a folded.Profile, encoded
-	// Slowdown is throughput (or transactions) with the profiler over that
-	// without, paired within blocks.
+	// Slowdown is the ratio of throughput (or transactions) with the profiler to the
+	// rate without it, within blocks.
 	Slowdown *Interval `json:"slowdown,omitempty"`
-	// Metered is what the meter read over the same windows, and Sampled what
-	// the samples that are not idle stand for, in cores.
+	// Metered is the CPU time by the meter over the same windows, in cores. Sampled is
+	// the CPU time by the samples that are not idle, in cores.
 	Metered float64 `json:"metered_cores"`
 	Sampled float64 `json:"sampled_cores"`
-	// Bytes is the payload that passed in a second of the profiled trials; 0
-	// where the traffic is no stream.
+	// Bytes is the payload rate in the profiled trials, bytes per second; 0 if the
+	// traffic is not a stream.
 	Bytes float64 `json:"bytes_per_s,omitempty"`
 }
 
-// Published puts a public document's figure beside the measured one.
+// Published is a public document's figure with the measured figure.
 type Published struct {
 	suite.Published
 	Measured *Interval `json:"measured,omitempty"`

@@ -13,25 +13,25 @@ import (
 // mostCategories is how many categories a sentence names.
 const mostCategories = 3
 
-// leastShare of a side's CPU time is what a category has to change by to be
-// named: profiles are samples.
+// leastShare is the smallest change of a category that a sentence names, as a share of
+// the side's CPU time. Smaller changes can be sampling noise.
 const leastShare = 0.01
 
-// shifts says for each side where the CPU time of id went that from did not
-// spend: "At the receiver most of it is spent in GRO (+0.21 ns/byte), …".
+// shifts returns a sentence for each side: the categories in which id uses more or less
+// CPU time than from. name is the name of id in the sentence.
 func (r *Report) shifts(id, from, name string) (lines phrase.Lines) {
 	for _, side := range []string{"sender", "receiver"} {
 		over, unit, ok := r.perUnit(id, side)
 		under, _, both := r.perUnit(from, side)
 		if ok && both {
 			text := shift(over, under, unit)
-			lines.SayIf(text != "", "By the profiles, what %s changes at the %s lies in %s.", name, side, text)
+			lines.SayIf(text != "", "The profiles show the CPU time that %s changes at the %s: %s.", name, side, text)
 		}
 	}
 	return lines
 }
 
-// shift names the categories that differ most.
+// shift lists the categories with the largest differences.
 func shift(over, under map[string]float64, unit string) string {
 	by, total := maps.Clone(over), 0.0
 	for _, v := range over {
@@ -50,8 +50,8 @@ func shift(over, under map[string]float64, unit string) string {
 	return phrase.And(parts)
 }
 
-// perUnit is the CPU time of a side by category, for each byte or, of
-// request/response, for each transaction; ns.
+// perUnit returns the CPU time of a side by category, in ns for each byte. For
+// request/response it is for each transaction.
 func (r *Report) perUnit(id, side string) (by map[string]float64, unit string, ok bool) {
 	i, row := slices.IndexFunc(r.Profiles, func(p Profile) bool { return p.Scenario == id && p.Side == side }), r.Row(id)
 	if i < 0 || row == nil {

@@ -11,8 +11,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// statement has the words for more and less of one metric: "carries 29 % less
-// than the bridge [26, 32]".
+// statement has the words for a difference in one metric: "carries 29 % less than the
+// bridge [26, 32]".
 type statement struct{ verb, fewer, noun, what string }
 
 var statements = map[sample.Metric]statement{
@@ -67,8 +67,8 @@ func (c *Comparison) statistics(bounds string) string {
 	return " [" + strings.Join(parts, "; ") + "]"
 }
 
-// contrast is the subject of one sentence: the ratios of one system or scenario
-// to its baseline, of one workload or of all.
+// contrast has the content of one sentence: the ratios of one system or scenario to its
+// baseline, for one workload or for all.
 type contrast struct {
 	subject, baseline name
 	workload          string
@@ -175,8 +175,9 @@ func contrasts(r *Report) (list []*contrast) {
 	return list
 }
 
-// Names names the two sides of a comparison: by their groups where the scenarios
-// differ in nothing else, which grouped reports, or by their ids.
+// Names returns the names of the two sides of a comparison. If the scenarios differ
+// only in their groups, the names are the groups and grouped is true. Otherwise they
+// are the ids.
 func Names(subject, baseline string) (a, b string, grouped bool) {
 	if suite.Group(subject) != suite.Group(baseline) && suite.Part(subject) == suite.Part(baseline) {
 		return suite.Group(subject), suite.Group(baseline), true
@@ -206,7 +207,7 @@ func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 // name returns the name of a system or scenario within a sentence.
 type name struct {
 	text  string
-	prose bool // words, which begin a sentence with a capital; else an identifier, as in the tables
+	prose bool // text is words: capital at the start of a sentence; else an identifier
 }
 
 // opening returns the name at the beginning of a sentence, with a capital

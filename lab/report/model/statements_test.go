@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// sketched is a stream scenario of ten blocks: its throughput, and the CPU per
-// byte of the sender (from) and of the receiver (to).
+// sketched is a stream scenario of ten blocks, with its throughput and the CPU per byte
+// of the sender (from) and of the receiver (to).
 type sketched struct {
 	id, system             string
 	bits, sender, receiver [2]float64

@@ -13,16 +13,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Build summarises a run. Rows come in plan order. The figures of a scenario
-// are those of the last attempt in each block that counts (sample.Sample.Counts);
-// what failed, or was measured under conditions that were not valid, is counted
-// and noted, and stands among the row's samples. The arguments are only read;
-// the report shares their series and hops.
+// Build summarises a run. Scenarios have the plan's order. The figures of a scenario
+// come from the last attempt that counts in each block (sample.Sample.Counts). Attempts
+// that do not count are among the scenario's samples, and notes name them. Build does
+// not change its arguments. The report shares their series and hops.
 //
-// The report shows the trials of one CPU distance: the run's choice, else the one
-// of most trials.
-// Elsewhere has the others. A run that adjusts its figures adjusts all trials to
-// that distance.
+// The report shows the trials of one CPU distance: the distance that the run chose, or
+// the distance with the most trials. Elsewhere has the trials at other distances. If a
+// run adjusts its figures, all trials are adjusted to that distance.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	from := source{run: run, plan: plan}
 	samples, from.dirty = clean(samples)
@@ -49,19 +47,19 @@ func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	return r
 }
 
-// source is what reports are made of.
+// source has the data from which reports are built.
 type source struct {
 	run    sample.Run
 	plan   suite.Plan
 	parts  [][]sample.Sample // clean samples by CPU distance
-	blocks int               // of the run with a trial
-	// dirty has by scenario the metrics with a value that is not a finite number.
+	blocks int               // number of blocks with a trial
+	// dirty maps each scenario to its metrics with a value that is not finite.
 	dirty map[string][]sample.Metric
 }
 
-// clean copies the samples without outputs and without values that are not finite
-// numbers. dirty names by scenario the metrics that lost a value of a trial that
-// counts.
+// clean copies the samples. It leaves out tool outputs, and values that are not finite
+// numbers. dirty maps each scenario to its metrics that lost a value. It only has values
+// of trials that count.
 func clean(samples []sample.Sample) (list []sample.Sample, dirty map[string][]sample.Metric) {
 	list, dirty = make([]sample.Sample, len(samples)), make(map[string][]sample.Metric)
 	for i := range samples {
@@ -70,7 +68,7 @@ func clean(samples []sample.Sample) (list []sample.Sample, dirty map[string][]sa
 		list[i].Outputs = nil
 		for m := range s.Metrics {
 			if _, finite := list[i].Metrics[m]; !finite {
-				list[i].Profiles = nil // its figures are not those of the profile's windows
+				list[i].Profiles = nil // the profile no longer matches the figures
 				if s.Counts() && !slices.Contains(dirty[s.Scenario], m) {
 					dirty[s.Scenario] = append(dirty[s.Scenario], m)
 				}
@@ -80,17 +78,17 @@ func clean(samples []sample.Sample) (list []sample.Sample, dirty map[string][]sa
 	return list, dirty
 }
 
-// builder carries what the parts of one report have in common.
+// builder has the data that all functions for one report share.
 type builder struct {
 	source
-	part  int // of parts: what this report shows
+	part  int // index in parts of the part that this report shows
 	cells map[string]*cell
 	rows  []Scenario // in the plan's order
 	pairs map[pairKey]*Comparison
-	doubt phrase.Lines // notes that summarising gave rise to
+	doubt phrase.Lines // notes on gaps and doubts of this run
 }
 
-// report summarises one part.
+// report builds the report of one part.
 func (from source) report(part int) *Report {
 	plan := &from.plan
 	b := &builder{source: from, part: part, cells: group(from.plan, from.parts[part]), pairs: make(map[pairKey]*Comparison)}
@@ -112,21 +110,22 @@ func (from source) report(part int) *Report {
 	return r
 }
 
-// cell is everything measured of one scenario.
+// cell has all samples and figures of one scenario.
 type cell struct {
 	scenario *suite.Scenario
 	row      *Scenario
-	samples  []sample.Sample  // every attempt, by block; within it those beside the profiler last, then by attempt
+	samples  []sample.Sample  // every attempt, by block; in a block profiled trials last, then by attempt
 	tried    int              // blocks with an attempt without the profiler
-	ok       []*sample.Sample // the last attempt that counts of each block that has one, by block
+	ok       []*sample.Sample // the last attempt that counts in each block, by block
 	values   map[sample.Metric][]float64
-	blocks   map[sample.Metric][]int // the block of each of values
+	blocks   map[sample.Metric][]int // block of each value in values
 	// summary holds every metric's interval.
 	summary map[sample.Metric]Interval
 }
 
-// group sorts samples into cells. A sample of a scenario that the plan does not
-// have is left out. Cells have the figures of these metrics; of all without any.
+// group returns the cells by scenario ID. It leaves out samples of scenarios that the
+// plan does not have. Cells have the figures of these metrics, or of all metrics if
+// none is given.
 func group(plan suite.Plan, samples []sample.Sample, metrics ...sample.Metric) map[string]*cell {
 	cells := make(map[string]*cell, len(plan.Scenarios))
 	for i := range plan.Scenarios {
@@ -144,7 +143,7 @@ func group(plan suite.Plan, samples []sample.Sample, metrics ...sample.Metric) m
 	return cells
 }
 
-// choose finds the attempt of each block that counts.
+// choose sorts the samples, and sets ok and tried.
 func (c *cell) choose() {
 	slices.SortStableFunc(c.samples, func(a, b sample.Sample) int {
 		return cmp.Or(cmp.Compare(a.Block, b.Block), after(a.Profiled, b.Profiled), cmp.Compare(a.Attempt, b.Attempt))
@@ -161,7 +160,7 @@ func (c *cell) choose() {
 	c.ok = sample.Counting(all)
 }
 
-// after orders what is so behind what is not.
+// after compares for sorting: false comes before true.
 func after(a, b bool) int {
 	switch {
 	case a == b:
@@ -172,7 +171,7 @@ func after(a, b bool) int {
 	return -1
 }
 
-// collect turns the samples that count into one column a metric, with its interval.
+// collect sets values, blocks and summary from the samples that count.
 func (c *cell) collect(metrics []sample.Metric) {
 	c.values, c.blocks, c.summary = make(map[sample.Metric][]float64), make(map[sample.Metric][]int), make(map[sample.Metric]Interval)
 	for _, s := range c.ok {
@@ -187,7 +186,7 @@ func (c *cell) collect(metrics []sample.Metric) {
 	}
 }
 
-// limit is what held most trials back, and the share of them.
+// limit returns the most frequent limit of the trials, and its share of the trials.
 func (c *cell) limit() (most sample.Limit, share float64) {
 	counts := make(map[sample.Limit]int)
 	for _, s := range c.ok {
@@ -215,11 +214,11 @@ func runInfo(run sample.Run, plan suite.Plan) RunInfo {
 	return info
 }
 
-// emulatedMark stands behind the title of a scenario with figures that were taken in
-// VMs without KVM.
+// emulatedMark is the end of the title of a scenario that was measured in VMs without
+// KVM.
 const emulatedMark = " [emulated CPU]"
 
-// scenario makes one row.
+// scenario returns the figures of one scenario.
 func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	c := b.cells[sc.ID]
 	row := Scenario{
@@ -238,8 +237,7 @@ func (b *builder) scenario(sc *suite.Scenario) Scenario {
 	return row
 }
 
-// take fills in the figures of the contract; the metrics that have no field go
-// into Metrics.
+// take sets the figures of the row. Metrics without a field go into Metrics.
 func (row *Scenario) take(c *cell) {
 	row.Retransmits = sum(c.values[sample.Retransmits])
 	row.Errors = sum(c.values[sample.Errors])
@@ -256,7 +254,7 @@ func (row *Scenario) take(c *cell) {
 	}
 }
 
-// published puts the plan's figures beside the measured ones.
+// published returns the plan's published figures with the measured figures.
 func (b *builder) published() []Published {
 	var list []Published
 	for _, p := range b.plan.Published {
@@ -271,8 +269,8 @@ func (b *builder) published() []Published {
 	return list
 }
 
-// MedianInterval is the median of xs, which are finite, with its interval; nil of
-// none.
+// MedianInterval returns the median of finite values with its interval; nil without
+// values.
 func MedianInterval(xs []float64) *Interval {
 	iv, ok, err := stats.MedianInterval(xs, stats.Level)
 	if !ok || err != nil {

@@ -18,7 +18,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// twoSystems is a plan that compares b with a, for runs made by hand.
+// twoSystems returns a plan that compares b with a. Tests make its samples.
 func twoSystems() (sample.Run, suite.Plan) {
 	return sample.Run{ID: "r", Suite: "s", Status: sample.Complete}, suite.Plan{
 		Suite: "s", Systems: reporttest.Systems(),
@@ -30,7 +30,7 @@ func twoSystems() (sample.Run, suite.Plan) {
 	}
 }
 
-// column makes one sample a block with the metric.
+// column makes a sample with this metric for each value, in consecutive blocks.
 func column(scenario string, m sample.Metric, values ...float64) []sample.Sample {
 	var list []sample.Sample
 	for block, v := range values {
@@ -46,14 +46,14 @@ func row(t *testing.T, r *Report, id string) *Scenario {
 			return &r.Scenarios[i]
 		}
 	}
-	t.Fatalf("no row %s", id)
+	t.Fatalf("the report has no scenario %s", id)
 	return nil
 }
 
 func expectNote(t *testing.T, r *Report, part string) {
 	t.Helper()
 	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, part) }) {
-		t.Errorf("no note says %q: %q", part, r.Notes)
+		t.Errorf("the notes lack %q: %q", part, r.Notes)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestRowsFollowThePlanAndCountTrialsFailuresAndSkips(t *testing.T) {
 		t.Error(diff)
 	}
 	if !strings.Contains(row(t, r, "macvlan/stream").Skipped, "modprobe macvlan") {
-		t.Error("the skip lost its reason")
+		t.Error("the skipped scenario has no reason")
 	}
 }
 
@@ -258,7 +258,7 @@ func TestPublishedFiguresStandBesideTheMeasured(t *testing.T) {
 	if p := r.Published[0]; p.Measured == nil || *p.Measured != *raw.Throughput || p.Published != plan.Published[0] {
 		t.Errorf("throughput: %+v", p)
 	}
-	// A percentile stands in the median of trials, which has an interval.
+	// The figure of a percentile is the median over the trials, with an interval.
 	if p := r.Published[2]; p.Measured == nil || p.Measured.N != 6 || math.Abs(p.Measured.Median-31_000) > 1500 {
 		t.Errorf("latency: %+v", p.Measured)
 	}
@@ -281,7 +281,7 @@ func TestWhatIsNotANumberIsLeftOutAndNoted(t *testing.T) {
 	}
 	expectNote(t, r, "not finite numbers are left out (throughput_bps)")
 	if _, err := json.Marshal(r); err != nil {
-		t.Errorf("as JSON: %v", err)
+		t.Errorf("encode the report as JSON: %v", err)
 	}
 	if len(samples[0].Series) != 2 || len(samples[1].Metrics) != 1 {
 		t.Error("the caller's samples were changed")

@@ -9,16 +9,16 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Trouble is why a scenario, or some of its trials, has no figures.
+// Trouble is a reason why a scenario, or some of its trials, has no figures.
 type Trouble struct {
 	Scenario string
 	What     string             // "skipped", "1 of 6 trials has no figures", "2 trials were repeated"
 	Kind     sample.FailureKind // of the failure, or the gate's name
-	Reason   string             // what was attempted, on what, and the remedy; or the figure that failed the gate
+	Reason   string             // error message with the remedy; or the figure that failed the gate
 }
 
-// Troubles lists what was skipped and what failed, in the order of the rows,
-// each reason once.
+// Troubles lists the skipped scenarios and the failed trials, in the order of the
+// scenarios. Each reason occurs once for each scenario.
 func (r *Report) Troubles() []Trouble {
 	var list []Trouble
 	for i := range r.Scenarios {
@@ -31,10 +31,11 @@ func (r *Report) Troubles() []Trouble {
 	return list
 }
 
-// failures groups a scenario's attempts that do not count by their reason. First
-// come attempts that left a block without figures, then attempts with a successful
-// repeat. Failures with one message are a group, and so are gates with one name: a
-// gate's message has the figures of one trial. The worst message is shown.
+// failures groups a scenario's attempts that do not count by their reason. Attempts that
+// left a block without figures come first, then attempts with a successful repeat.
+// Failures with the same message form a group. Gates with the same name form a group
+// too, because each gate message has the figures of one trial. A group shows its worst
+// message.
 func (s *Scenario) failures() (list []Trouble) {
 	var groups []*failureGroup
 	kept := make(map[int]bool) // blocks with an attempt that counts
@@ -62,7 +63,8 @@ func (s *Scenario) failures() (list []Trouble) {
 	return list
 }
 
-// causes lists why an attempt does not count: its gates, or its failure as one.
+// causes lists the reasons why an attempt does not count: its gates, or its failure as a
+// gate.
 func causes(s *sample.Sample) []sample.Gate {
 	if s.OK() {
 		return s.Gates
@@ -78,7 +80,7 @@ type failureGroup struct {
 	worst  sample.Gate
 }
 
-// alike reports whether both groups are of one reason.
+// alike reports whether both groups have the same reason.
 func (w *failureGroup) alike(o *failureGroup) bool {
 	return w.lost == o.lost && w.worst.Name == o.worst.Name && w.gate == o.gate && (w.gate || w.worst.Message == o.worst.Message)
 }

@@ -11,7 +11,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Sent, delivered, lost in the socket and lost on the way stand side by side.
+// The table must have columns for datagrams sent, received, lost in the socket and lost
+// on the path.
 func TestTheTableOfDatagramsShowsWhereTheyWent(t *testing.T) {
 	run, plan := twoSystems()
 	plan.Scenarios[0].Workload.Kind = suite.UDPStream
@@ -24,7 +25,7 @@ func TestTheTableOfDatagramsShowsWhereTheyWent(t *testing.T) {
 	} {
 		i := slices.IndexFunc(f.Columns, func(c Column) bool { return c.Key == string(metric) })
 		if i < 0 {
-			t.Errorf("no column %s", metric)
+			t.Errorf("the table has no column %s", metric)
 			continue
 		}
 		if got := f.Columns[i].Cells[0].Text; got != want {
@@ -50,7 +51,7 @@ func TestATerminalOf100ColumnsShowsDatagramsAndLimits(t *testing.T) {
 	text := tabled(t, Build(run, plan, samples), text.Options{Width: 100})
 	for _, want := range []string{"432", "287", "33.6", "31.4", "2.23", "limited by"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("lacks %q:\n%s", want, text)
+			t.Errorf("the table lacks %q:\n%s", want, text)
 		}
 	}
 }

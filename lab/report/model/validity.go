@@ -13,7 +13,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// validity counts the run's trials. Of a scenario that was skipped nothing is
+// validity counts the run's trials. Trials of a skipped scenario do not count as
 // missing.
 func (b *builder) validity() (v Validity) {
 	var failed gateCounts
@@ -54,13 +54,13 @@ func (v *Validity) add(s *sample.Sample, failed *gateCounts) {
 	}
 }
 
-// ofOutcome returns the checks of outcomes, or those of conditions.
+// ofOutcome returns the checks of outcomes if outcome is true, else the checks of
+// conditions.
 func ofOutcome(gates []sample.Gate, outcome bool) []sample.Gate {
 	return slices.DeleteFunc(slices.Clone(gates), func(g sample.Gate) bool { return g.Name.Outcome() != outcome })
 }
 
-// flags counts the outcomes that the scenario's trials that count are flagged
-// with.
+// flags counts the flags of the trials that count. It counts flags of outcomes only.
 func (c *cell) flags() []GateCount {
 	var counts gateCounts
 	for _, s := range c.ok {
@@ -69,14 +69,14 @@ func (c *cell) flags() []GateCount {
 	return counts.ordered()
 }
 
-// outcomes say what a flag means, with room for the worst figure.
+// outcomes has the words for each flag. %s is the worst figure.
 var outcomes = map[sample.GateName]string{
 	sample.Unsteady:    "had an unsteady rate (by up to %s)",
 	sample.OffTarget:   "sent less than was asked for (as little as %s of it)",
 	sample.StillMoving: "had traffic after the tools' end (up to %s of the rate)",
 }
 
-// Outcomes are the flags of the trials that count, a line each:
+// Outcomes returns a line for each flag of the trials that count:
 // "vxlan/stream: 7 of 30 trials had an unsteady rate (by up to 26.0 %).".
 func (r *Report) Outcomes() (lines phrase.Lines) {
 	for i := range r.Scenarios {
@@ -88,10 +88,10 @@ func (r *Report) Outcomes() (lines phrase.Lines) {
 	return lines
 }
 
-// gateCounts are the checks that trials failed.
+// gateCounts counts failed checks, by check.
 type gateCounts []GateCount
 
-// add adds the checks that one trial failed, each once a trial.
+// add counts the checks that one trial failed. It counts each check once.
 func (c *gateCounts) add(gates []sample.Gate) {
 	seen := make(map[sample.GateName]bool, len(gates))
 	for _, g := range gates {
@@ -109,7 +109,7 @@ func (c *gateCounts) add(gates []sample.Gate) {
 	}
 }
 
-// ordered puts the gate that most trials failed first.
+// ordered sorts the counts: the check that most trials failed comes first.
 func (c gateCounts) ordered() []GateCount {
 	slices.SortFunc(c, func(a, b GateCount) int {
 		return cmp.Or(cmp.Compare(b.Trials, a.Trials), cmp.Compare(a.Name, b.Name))
@@ -117,8 +117,8 @@ func (c gateCounts) ordered() []GateCount {
 	return c
 }
 
-// beyond says how far a gate's figure lies beyond its limit, which may be an
-// upper or a lower one.
+// beyond returns the distance of a gate's figure from its limit, relative to the limit.
+// The limit may be an upper or a lower limit.
 func beyond(g sample.Gate) float64 {
 	far := math.Abs(g.Value - g.Limit)
 	if g.Limit != 0 {
@@ -127,7 +127,7 @@ func beyond(g sample.Gate) float64 {
 	return far
 }
 
-// String is the check with its worst figure: "foreign-cpu 3×, worst 31 %".
+// String prints the check with its count and worst figure: "foreign-cpu 3×, worst 31 %".
 func (g GateCount) String() string {
 	text := string(g.Name)
 	if g.Trials > 1 {
@@ -139,7 +139,7 @@ func (g GateCount) String() string {
 	return strings.TrimSuffix(text, ", worst")
 }
 
-// gateFigure prints what a check found, "31 %".
+// gateFigure prints the figure that a check measured, "31 %".
 func gateFigure(g sample.Gate) string {
 	switch {
 	case g.Name == sample.CPUMoved && g.Unit == "%" && g.Value == 0:
@@ -185,12 +185,12 @@ func (r *Report) Advice() (lines phrase.Lines) {
 	if s := r.Run.Status; s == sample.Empty || s == sample.Stopped {
 		lenient = "windtunnel run --resume " + r.Run.ID + " --gates warn"
 	}
-	lines.Say("Where the machine cannot be made quiet, `%s` counts such trials, each with a flag.", lenient)
+	lines.Say("If the machine cannot be made idle, use `%s`: such trials then count, with a flag.", lenient)
 	return lines
 }
 
-// Line is the run's validity in a sentence: "47 of 53 trials count; 4 were not
-// valid (foreign-cpu 3×, worst 31 %; steal 4.2 %), 2 failed".
+// Line returns a sentence such as "47 of 53 trials count; 4 measured under conditions
+// that were not valid (foreign-cpu 3×, worst 31 %; steal 4.2 %) and 2 failed."
 func (v Validity) Line() string {
 	if v.Attempts == 0 {
 		return "No trial was made."
@@ -238,9 +238,8 @@ func (s *Scenario) Lacks() string {
 	return cmp.Or(s.Unmeasured(), "has not run")
 }
 
-// Unmeasured says why a scenario that ran has no figures at all: "could not be
-// measured in 8 trials (foreign-cpu 7×, worst 31 %; tool-hung)"; empty where it has
-// figures, or never ran.
+// Unmeasured returns why a scenario that ran has no figures: "could not be measured in 8
+// trials (foreign-cpu 7×, worst 31 %; tool-hung)"; "" if it has figures or never ran.
 func (s *Scenario) Unmeasured() string {
 	tries, failed := 0, gateCounts{}
 	for i := range s.Samples {

@@ -94,7 +94,7 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 	}
 }
 
-// Outcomes are counted apart from conditions, over the trials that count.
+// Outcomes are counted over the trials that count, separately from conditions.
 func TestOutcomesAreCountedByScenario(t *testing.T) {
 	r := rigorous(t)
 	if diff := cmp.Diff(phrase.Lines{"bridge/stream: 1 of 12 trials had an unsteady rate (by up to 14.0 %)."}, r.Outcomes()); diff != "" {
@@ -109,7 +109,7 @@ func TestOutcomesAreCountedByScenario(t *testing.T) {
 	}
 }
 
-// A condition that only warns is said, and is no outcome.
+// With --gates warn the report names a failed condition, but not as an outcome.
 func TestTrialsThatCountUnderInvalidConditionsAreSaid(t *testing.T) {
 	run, plan := twoSystems()
 	samples := column("a/stream", sample.Throughput, 4, 5)
@@ -167,7 +167,7 @@ func TestGateWithoutAFiniteFigureKeepsItsMessage(t *testing.T) {
 	samples[0].Gates = []sample.Gate{{Name: sample.Unsteady, Value: math.NaN(), Limit: math.Inf(1), Unit: "%", Message: "no slope"}}
 	r := Build(run, plan, samples)
 	if _, err := json.Marshal(r); err != nil {
-		t.Errorf("as JSON: %v", err)
+		t.Errorf("encode the report as JSON: %v", err)
 	}
 	if got := row(t, r, "a/stream"); got.Samples[0].Gates[0].Message != "no slope" || got.Unmeasured() != "could not be measured in 1 trial (unsteady-rate)" {
 		t.Errorf("%+v, %q", got.Samples[0].Gates, got.Unmeasured())
@@ -197,8 +197,8 @@ func TestTheAdviceIsGivenOnceAtTheEnd(t *testing.T) {
 		s    sample.Status
 		want string
 	}{
-		{sample.Options{}, sample.Complete, "`--gates warn` counts such trials"},
-		{sample.Options{}, sample.Empty, "`windtunnel run --resume r1 --gates warn` counts such trials"},
+		{sample.Options{}, sample.Complete, "`--gates warn`: such trials then count"},
+		{sample.Options{}, sample.Empty, "`windtunnel run --resume r1 --gates warn`: such trials then count"},
 		{sample.Options{Lenient: true}, sample.Complete, ""},
 	} {
 		r := rejecting(gate, c.o, c.s)
@@ -206,7 +206,7 @@ func TestTheAdviceIsGivenOnceAtTheEnd(t *testing.T) {
 			if n := strings.Count(text, "the limit is 3 %: end them"); n != min(len(c.want), 1) {
 				t.Errorf("the %s gives the remedy %d times:\n%s", name, n, text)
 			}
-			if n := strings.Count(text, "gates warn` counts"); n != min(len(c.want), 1) || !strings.Contains(text, c.want) {
+			if n := strings.Count(text, "gates warn`: such trials"); n != min(len(c.want), 1) || !strings.Contains(text, c.want) {
 				t.Errorf("the %s names --gates warn %d times, want %q:\n%s", name, n, c.want, text)
 			}
 		}

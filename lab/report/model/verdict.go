@@ -10,9 +10,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Headline reports whether a comparison of m answers the question of a run:
-// throughput and both sides' CPU per byte of a stream, transactions of
-// request/response (exchange). The others are there to explain them.
+// Headline reports whether m is a main figure of a run. For a stream these are
+// throughput and both sides' CPU per byte. For request/response (exchange) it is
+// transactions.
 func Headline(m sample.Metric, exchange bool) bool {
 	switch m {
 	case sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte:
@@ -23,8 +23,8 @@ func Headline(m sample.Metric, exchange bool) bool {
 	return false
 }
 
-// comparable reports whether m means the same of both scenarios: the CPU of a
-// node that plays both sides is not that of a sender.
+// comparable reports whether m means the same for both scenarios. The CPU of a node
+// that has both endpoints is not comparable with the CPU of a sender.
 func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 	return !ofSide(m) || subject.Placement == baseline.Placement
 }

@@ -84,7 +84,7 @@ func TestEveryComparisonIsCorrectedAndNoneIsOfOneNodeWithTwo(t *testing.T) {
 			t.Errorf("%s of %s: p %v becomes %v", c.Metric, c.Subject, c.P, c.Adjusted)
 		}
 		if strings.HasPrefix(c.Subject, "bridge-colocated") && (c.Metric.Side() != "" || c.Metric == sample.Capacity) {
-			t.Errorf("the CPU of a node that plays both sides is compared with a sender's: %+v", c)
+			t.Errorf("the CPU of a node with both endpoints is compared with a sender's CPU: %+v", c)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestNoDifferenceIsSaidWithWhatWouldHaveShown(t *testing.T) {
 func TestTableMarksWhatIsSuggested(t *testing.T) {
 	text := tabled(t, unconfirmed(), text.Options{Width: 160})
 	if !strings.Contains(text, "] ?") || !strings.Contains(text, "? suggested: the 95 % interval excludes 1") || strings.Contains(text, "] ~") {
-		t.Errorf("no mark, or the wrong one:\n%s", text)
+		t.Errorf("the table lacks the right mark:\n%s", text)
 	}
 }
 
@@ -226,6 +226,6 @@ func TestTableMarksRatiosThatShowNoDifference(t *testing.T) {
 	samples = append(samples, column("b/stream", sample.Throughput, around(10e9, 0.03, 8, 1)...)...)
 	text := tabled(t, Build(sample.Run{ID: "r"}, plan, samples), text.Options{Width: 100})
 	if !strings.Contains(text, "] ~\n") && !strings.Contains(text, "] ~ ") || !strings.Contains(text, "no difference shows") {
-		t.Errorf("no mark at a ratio whose interval holds 1:\n%s", text)
+		t.Errorf("the interval of the ratio contains 1, but the table has no mark:\n%s", text)
 	}
 }

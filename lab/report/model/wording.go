@@ -15,9 +15,8 @@ func (iv Interval) Percent() string {
 	return bracketed(scaled, 0, " %", 100)
 }
 
-// bracketed prints an interval with as many decimals, least at first, as its
-// width deserves, and enough that a bound which is not one of the limits does
-// not read so.
+// bracketed prints an interval. It starts with least decimals and adds decimals until
+// its width shows. A bound that differs from a limit must not be printed like it.
 func bracketed(iv Interval, least int, unit string, limits ...float64) string {
 	decimals := least
 	for ; decimals < least+3; decimals++ {
@@ -37,12 +36,12 @@ func bracketed(iv Interval, least int, unit string, limits ...float64) string {
 	return fmt.Sprintf("%s%s [%s, %s]", number(iv.Median), unit, number(iv.Low), number(iv.High))
 }
 
-// reads reports whether v rounds to limit at this step without being it.
+// reads reports whether v differs from limit, but rounds to it at this step.
 func reads(v, limit, step float64) bool {
 	return v != limit && math.Abs(v-limit) < step/2
 }
 
-// Percentage prints a share with two significant digits, as "3.1 %".
+// Percentage prints a share with two significant digits: 0.031 is "3.1 %".
 func Percentage(v float64) string {
 	if v *= 100; math.Abs(v) >= 99.5 {
 		return fmt.Sprintf("%.0f %%", v)

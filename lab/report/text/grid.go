@@ -13,8 +13,8 @@ import (
 // gap is the space between columns of a table.
 const gap = 2
 
-// grid writes a table: words to the left, figures to the right. If the terminal is
-// too narrow, it writes a line for each row.
+// grid writes a table. Words are aligned left, figures right. If the terminal is too
+// narrow, it writes a line for each row.
 func (t *terminal) grid(g model.Grid) {
 	g = fitted(g)
 	widths, whole := widthsOf(g)
@@ -59,7 +59,7 @@ func (t *terminal) grid(g model.Grid) {
 	}
 }
 
-// lines writes a line for each row.
+// lines writes the table without columns: a line for each row.
 func (t *terminal) lines(g model.Grid) {
 	for _, row := range g.Rows {
 		if len(row) == 1 {
@@ -147,7 +147,7 @@ func stacked(name, unit string) string {
 	return best
 }
 
-// withoutEmpty leaves out the columns that no row has.
+// withoutEmpty returns the grid without its empty columns.
 func withoutEmpty(g model.Grid) model.Grid {
 	out := model.Grid{Words: make(map[int]bool), Rows: make([][]string, len(g.Rows))}
 	for col, head := range g.Heads {
@@ -167,8 +167,8 @@ func withoutEmpty(g model.Grid) model.Grid {
 	return out
 }
 
-// wrap breaks text between words into lines of at most width columns; a word
-// that is longer stands alone.
+// wrap breaks text between words into lines of at most width columns. A longer word
+// gets a line of its own.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -184,9 +184,9 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Wrap breaks text between words into lines of at most width columns, of which
-// those after the first begin with indent; a word that is longer stands alone.
-// What a terminal would obey is replaced by spaces.
+// Wrap breaks text between words into lines of at most width columns. All lines but the
+// first begin with indent. A longer word gets a line of its own. Control characters
+// become spaces.
 func Wrap(text string, width int, indent string) string {
 	return strings.Join(wrap(phrase.Printable(text), max(width-lipgloss.Width(indent), 1)), "\n"+indent)
 }

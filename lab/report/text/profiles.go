@@ -10,9 +10,9 @@ import (
 	"windtunnel/lab/report/model"
 )
 
-// WriteProfiles writes, for a terminal, where each scenario's CPU time went: a
-// table by category for both sides, and what the profiler cost. It writes
-// nothing of a report without profiles.
+// WriteProfiles writes the CPU profiles of each scenario for a terminal: a table by
+// category for both sides, and the cost of the profiler. For a report without profiles
+// it writes nothing.
 func WriteProfiles(w io.Writer, r *model.Report, opts Options) error {
 	t := newTerminal(opts)
 	for i := range r.Scenarios {
@@ -30,8 +30,9 @@ func WriteProfiles(w io.Writer, r *model.Report, opts Options) error {
 	return nil
 }
 
-// profiles writes one table: a row a category, and for each side its cores, its
-// share, and where the traffic is a stream what it is for each byte.
+// profiles writes the table of one scenario with a row for each category. Each side has
+// columns for cores and share of the CPU time. A stream also has the CPU time for each
+// byte.
 func (t *terminal) profiles(scenario string, sides []*model.Profile) error {
 	var order []string
 	columns := make([]map[string]folded.CategoryRow, len(sides))
@@ -39,7 +40,7 @@ func (t *terminal) profiles(scenario string, sides []*model.Profile) error {
 	for i, p := range sides {
 		data, err := folded.Decode(p.Data)
 		if err != nil {
-			return fmt.Errorf("the %s's profile of %s: %w", p.Side, scenario, err)
+			return fmt.Errorf("decode the %s's profile of %s: %w", p.Side, scenario, err)
 		}
 		columns[i] = map[string]folded.CategoryRow{}
 		for _, row := range folded.Categories(data) {
@@ -70,7 +71,7 @@ func (t *terminal) profiles(scenario string, sides []*model.Profile) error {
 			c, ok := columns[i][name]
 			cells := sideCells(p, c.Cores, c.Percent, ok)
 			if apart(name) > 0 {
-				cells[1] = "" // no part of the node's busy time
+				cells[1] = "" // not part of the node's busy time
 			}
 			row = append(row, cells...)
 		}
@@ -100,7 +101,7 @@ func (t *terminal) profiles(scenario string, sides []*model.Profile) error {
 	return nil
 }
 
-// cut has column 0 and those from…to−1 of a grid.
+// cut returns column 0 and the columns from…to−1 of a grid.
 func cut(g model.Grid, from, to int) model.Grid {
 	out := model.Grid{Heads: slices.Concat(g.Heads[:1], g.Heads[from:to]), Words: g.Words}
 	for _, row := range g.Rows {
@@ -109,7 +110,7 @@ func cut(g model.Grid, from, to int) model.Grid {
 	return out
 }
 
-// sideCells are a side's columns of a row.
+// sideCells returns the cells of one side in a row.
 func sideCells(p *model.Profile, cores, share float64, ok bool) []string {
 	n := 2
 	if p.Bytes > 0 {
@@ -126,13 +127,13 @@ func sideCells(p *model.Profile, cores, share float64, ok bool) []string {
 	return list
 }
 
-// warningsOf are what the profiles themselves doubt, each once.
+// warningsOf lists the warnings of the profiles, each once.
 func warningsOf(sides []*model.Profile) []string {
 	var list []string
 	for _, p := range sides {
 		data, err := folded.Decode(p.Data)
 		if err != nil {
-			continue // said already
+			continue // profiles returned this error
 		}
 		for _, w := range data.Warnings {
 			if w = strings.TrimSpace(w); !slices.Contains(list, w) {

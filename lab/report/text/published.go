@@ -7,10 +7,10 @@ import (
 	"windtunnel/lab/report/model"
 )
 
-// published writes what documents and this run have as ratios to their
-// baselines, one line a figure, compactly: a figure that several tables have
-// stands once, and one without ratio only where its table has none at all. The
-// figures that are in no table follow, with their documents.
+// published writes the published and the measured figures with their ratios to the
+// baselines, a line for each figure. It writes a figure of several tables only once. It
+// omits figures without a ratio, unless the whole table has no ratio. Then follow the
+// figures that are in no table, with their documents.
 func (t *terminal) published(r *model.Report) {
 	if len(r.Tables) > 0 {
 		t.title("Published beside measured")
@@ -31,15 +31,15 @@ func (t *terminal) published(r *model.Report) {
 	if g := r.BesideGrid(); len(g.Rows) > 0 {
 		t.title("Published beside measured")
 		for i := range g.Rows {
-			g.Rows[i][6] = "" // the documents follow
+			g.Rows[i][6] = "" // t.faint writes the documents below
 		}
 		t.grid(withoutEmpty(g))
 		t.faint(r.Sources())
 	}
 }
 
-// worthShowing lists the cells of the table for a terminal, without those
-// already shown.
+// worthShowing lists the cells of the table that published writes. shown has the
+// figures that it wrote before.
 func worthShowing(t *model.PublishedTable, shown map[string]bool) []*model.PublishedCell {
 	ratios := len(t.Ratios()) > 0
 	return slices.DeleteFunc(t.Cells(), func(c *model.PublishedCell) bool {
@@ -53,7 +53,7 @@ func worthShowing(t *model.PublishedTable, shown map[string]bool) []*model.Publi
 }
 
 func (t *terminal) publishedLegend(tables []model.PublishedTable) {
-	text := "Absolute figures belong to their hardware; ratios are to each one's own baseline. The tables as the documents have them, their sources and the rule stand in the other forms of the report."
+	text := "Absolute figures belong to their hardware; ratios are to each one's own baseline. The HTML and Markdown reports have the documents' tables, their sources and the rule."
 	var signs, doubts []string
 	for _, a := range model.Agreements {
 		if slices.ContainsFunc(tables, func(t model.PublishedTable) bool { return len(t.Agreeing(a)) > 0 }) {
@@ -73,7 +73,7 @@ func (t *terminal) publishedLegend(tables []model.PublishedTable) {
 	t.faint(append([]string{text}, doubts...))
 }
 
-// brief is MeasuredText where there is no room for a reason.
+// brief returns MeasuredText, with a long reason cut to one word or phrase.
 func brief(c *model.PublishedCell) string {
 	text := c.MeasuredText()
 	if text == c.Absent {

@@ -22,10 +22,9 @@ type Options struct {
 	Color bool // whether escape sequences may be written; the caller honours NO_COLOR
 }
 
-// Write writes the report for a terminal: a table of the streams, one of
-// request/response, why rows are empty, the findings, what each step of a ladder
-// costs, the hypotheses, and the published figures beside the measured.
-// On a narrow terminal wide tables are split.
+// Write writes the report for a terminal: tables of streams and of request/response,
+// failures, findings, conditions, ladders, hypotheses, published figures, validity and
+// notes. It splits tables that are too wide for the terminal.
 func Write(w io.Writer, r *model.Report, opts Options) error {
 	t := newTerminal(opts)
 	t.heading(r)
@@ -63,14 +62,14 @@ func Write(w io.Writer, r *model.Report, opts Options) error {
 	return nil
 }
 
-// terminal collects what is written.
+// terminal collects the output.
 type terminal struct {
 	out   bytes.Buffer
 	width int
 	style styles
 }
 
-// styles are the few that the terminal report uses.
+// styles are the text styles of the report.
 type styles struct{ plain, title, faint, bad lipgloss.Style }
 
 func newTerminal(o Options) *terminal {
@@ -107,7 +106,7 @@ func (t *terminal) heading(r *model.Report) {
 	}
 }
 
-// figures writes tables. A table wider than the terminal is written in parts.
+// figures writes tables. It splits a table that is wider than the terminal.
 func (t *terminal) figures(tables []model.Figures) {
 	for _, f := range tables {
 		t.title(f.Title)
@@ -125,7 +124,7 @@ func (t *terminal) figures(tables []model.Figures) {
 	}
 }
 
-// gridOf is the table as texts, with the intervals if ranged.
+// gridOf returns the table as texts. It has intervals if ranged is true.
 func gridOf(f model.Figures, ranged bool) model.Grid {
 	return f.Grid(func(c model.Column) string {
 		if c.Text {

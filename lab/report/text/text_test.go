@@ -34,7 +34,7 @@ func TestTableKeepsToTheWidth(t *testing.T) {
 	for width := 50; width <= 160; width += 5 {
 		for _, line := range strings.Split(tabled(t, quick(t), Options{Width: width}), "\n") {
 			if w := lipgloss.Width(line); w > width {
-				t.Errorf("at %d columns a line has %d: %q", width, w, line)
+				t.Errorf("at %d columns a line has %d columns: %q", width, w, line)
 			}
 		}
 	}
@@ -42,15 +42,15 @@ func TestTableKeepsToTheWidth(t *testing.T) {
 
 func TestTableHasEscapesOnlyInColour(t *testing.T) {
 	if strings.Contains(tabled(t, quick(t), Options{Width: 100}), "\x1b") {
-		t.Error("escape sequences without colour")
+		t.Error("the report has escape sequences, but Color is false")
 	}
 	coloured := tabled(t, quick(t), Options{Width: 100, Color: true})
 	if !strings.Contains(coloured, "\x1b[1m") {
-		t.Error("no escape sequences in colour")
+		t.Error("the report has no escape sequences, but Color is true")
 	}
 	plain := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(coloured, "")
 	if diff := cmp.Diff(tabled(t, quick(t), Options{Width: 100}), plain); diff != "" {
-		t.Errorf("colour changes the text: %s", diff)
+		t.Errorf("with Color the text differs: %s", diff)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestANarrowTableLeavesNoColumnOut(t *testing.T) {
 			}
 		}
 		if n, wide := strings.Count(narrow, "\nscenario "), strings.Count(tabled(t, quick(t), Options{Width: 200}), "\nscenario "); n <= wide {
-			t.Errorf("at %d columns there are %d tables, at 200 %d", width, n, wide)
+			t.Errorf("at %d columns there are %d tables, want more than the %d at 200 columns", width, n, wide)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestTableNamesEveryBaselineWhereTheyDiffer(t *testing.T) {
 	}
 	text := tabled(t, model.Build(run, plan, samples), Options{Width: 160})
 	if !strings.Contains(text, "baseline") || !regexp.MustCompile(`vxlan .* bridge `).MatchString(text) || strings.Contains(text, "ratio to\n") {
-		t.Errorf("the baselines are not told apart:\n%s", text)
+		t.Errorf("the table must have a column of baselines:\n%s", text)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestTableObeysNothingThatATextSays(t *testing.T) {
 func TestTableOfAnEmptyRunIsShort(t *testing.T) {
 	text := tabled(t, &model.Report{Run: model.RunInfo{ID: "r1", Title: "nothing"}}, Options{})
 	if text != "nothing\nr1\n" {
-		t.Errorf("an empty run is %q", text)
+		t.Errorf("the report of an empty run is %q, want its title and ID only", text)
 	}
 }
 
@@ -122,7 +122,8 @@ func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
 	}
 }
 
-// A table of both sides that is too wide becomes one table for each side.
+// If a table with both sides is too wide, it is printed as two tables, one for each
+// side.
 func TestProfilesKeepToTheWidth(t *testing.T) {
 	data, err := folded.Encode(&folded.Profile{Node: "a", Seconds: 2, Rate: 499, Clock: "cpu-clock", Samples: 100, Stacks: []folded.Stack{
 		{Frames: []string{"f"}, Comm: "tool", Category: "waking and interrupts while idle (not sampled)", Count: 100, Nanos: 200e6},
@@ -141,6 +142,9 @@ func TestProfilesKeepToTheWidth(t *testing.T) {
 		}
 		if n := strings.Count(b.String(), "\nwhere the CPU time went"); n != want {
 			t.Errorf("at %d columns there are %d tables, want %d:\n%s", width, n, want, &b)
+		}
+		if n := strings.Count(b.String(), "receiver"); n != 3 { // one for each of its columns
+			t.Errorf("at %d columns the tables have %d columns of the receiver, want 3:\n%s", width, n, &b)
 		}
 		for line := range strings.Lines(b.String()) {
 			if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > width {
