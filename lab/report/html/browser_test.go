@@ -211,7 +211,7 @@ func TestPageInABrowser(t *testing.T) {
 		}
 	})
 
-	t.Run("shows the chosen trial and the chosen way of the packets", func(t *testing.T) {
+	t.Run("shows the chosen trial and the chosen path of the packets", func(t *testing.T) {
 		before := eval[string](t, p, `JSON.stringify(echarts.getInstanceByDom(document.getElementById('c-series')).getOption().series[0].data)`)
 		p.do(t, choose("series-scenario", 3))
 		if after := eval[string](t, p, `JSON.stringify(echarts.getInstanceByDom(document.getElementById('c-series')).getOption().series[0].data)`); after == before {
