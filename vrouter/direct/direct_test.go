@@ -30,42 +30,42 @@ func TestLabel(t *testing.T) {
 	} {
 		got := Label(c.network, here)
 		if got != c.want || !got.IsUnicast() || got[0]&2 == 0 {
-			t.Errorf("network %d: %s, want %s, a locally administered unicast address", c.network, got, c.want)
+			t.Errorf("the label of network %d is %s, want %s, a locally administered unicast address", c.network, got, c.want)
 		}
 		if !IsLabelOf(got, here) || IsLabelOf(got, there) || IsLabelOf(got, netip.MustParseAddr("2001:db8::1")) {
-			t.Errorf("%s is a label of the wrong nodes", got)
+			t.Errorf("IsLabelOf(%s) must be true for %s alone", got, here)
 		}
 		if node, ok := nodeOf(got); ok != (c.network == 0) || node != here {
-			t.Errorf("%s tests the link to %s (%v)", got, node, ok)
+			t.Errorf("nodeOf(%s) = %s, %v; want %s, and true for network 0 alone", got, node, ok, here)
 		}
 	}
 }
 
-func TestFramesOfOthersAreNotRead(t *testing.T) {
+func TestOnlyTestFramesAreParsed(t *testing.T) {
 	b := message{request, 7}.frame(Label(0, there), Label(0, here))
 	if m, to, from, ok := parse(b); !ok || m != (message{request, 7}) || to != Label(0, there) || from != Label(0, here) {
-		t.Errorf("%+v from %s to %s (%v)", m, from, to, ok)
+		t.Errorf("the parsed frame is %+v from %s to %s (%v), want request 7 from %s to %s", m, from, to, ok, Label(0, here), Label(0, there))
 	}
 	if len(b) < 60 {
 		t.Errorf("the frame has %d bytes; Ethernet needs 60", len(b))
 	}
 	for n := range 39 {
 		if _, _, _, ok := parse(b[:n]); ok {
-			t.Errorf("%d bytes were read as a frame", n)
+			t.Errorf("parse accepts the first %d bytes of a frame", n)
 		}
 	}
 	b[20] ^= 1
 	if _, _, _, ok := parse(b); ok {
-		t.Error("a frame with another payload was read")
+		t.Error("parse accepts a frame with a wrong magic")
 	}
 }
 
-// wire joins two testers. lost tells which frames it loses.
+// wire connects two testers. lost returns true for the frames that it loses.
 type wire struct {
 	mu   sync.Mutex
 	ends map[int]*end
 	lost func(frame []byte) bool
-	seen []model.MAC // sources
+	seen []model.MAC // source addresses of the frames
 }
 
 // end is the socket of one node on a wire.
@@ -133,66 +133,62 @@ func (w *wire) lose(f func([]byte) bool) {
 	w.lost = f
 }
 
-// testers are those of both nodes. Each has the other as its target.
-func testers(t *testing.T, w *wire) (a, b *Tester) {
-	a, b = NewTester(w.listen, slog.New(slog.DiscardHandler)), NewTester(w.listen, slog.New(slog.DiscardHandler))
-	t.Cleanup(a.Close)
-	t.Cleanup(b.Close)
-	a.Set(map[netip.Addr]Target{there: {here, 1}}, map[netip.Addr]int{here: 1}, []uint32{7})
-	b.Set(map[netip.Addr]Target{here: {there, 2}}, map[netip.Addr]int{there: 2}, nil)
-	return a, b
+// onWire runs a test with a wire and the testers of two nodes, here and there. Each node
+// is the target of the other node's tester. The clock is synctest's.
+func onWire(t *testing.T, lost func(frame []byte) bool, test func(t *testing.T, w *wire, a, b *Tester)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{ends: map[int]*end{}, lost: lost}
+		a, b := NewTester(w.listen, slog.New(slog.DiscardHandler)), NewTester(w.listen, slog.New(slog.DiscardHandler))
+		defer a.Close()
+		defer b.Close()
+		a.Set(map[netip.Addr]Target{there: {here, 1}}, map[netip.Addr]int{here: 1}, []uint32{7})
+		b.Set(map[netip.Addr]Target{here: {there, 2}}, map[netip.Addr]int{there: 2}, nil)
+		test(t, w, a, b)
+	})
 }
 
-// expect fails unless a target's state becomes want, with a notice, within some time.
-func expect(t *testing.T, x *Tester, a netip.Addr, want State, within time.Duration) {
+func loseAll([]byte) bool { return true }
+
+// expect waits for a value of Changed. Then the state of a target must be want.
+func expect(t *testing.T, x *Tester, target netip.Addr, want State, within time.Duration) {
 	t.Helper()
 	select {
 	case <-x.Changed():
 	case <-time.After(within):
+		t.Errorf("Changed has no value within %v", within)
 	}
-	if got := x.State(a); got != want {
-		t.Errorf("the state of %s is %d after %v, want %d", a, got, within, want)
+	if got := x.State(target); got != want {
+		t.Errorf("target %s has state %d, want %d", target, got, want)
 	}
 }
 
 func TestALinkIsTestedAgainAndAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &wire{ends: map[int]*end{}}
-		a, b := testers(t, w)
-		if a.State(there) != Unknown {
-			t.Error("the state is known before the first test")
+	onWire(t, nil, func(t *testing.T, w *wire, a, b *Tester) {
+		if got := a.State(there); got != Unknown {
+			t.Errorf("before the first test the state is %d, want %d", got, Unknown)
 		}
 		expect(t, a, there, Works, 100*time.Millisecond)
 		expect(t, b, here, Works, 100*time.Millisecond)
-		// One way alone is not enough.
+		// A link must pass frames in both directions.
 		w.lose(func(f []byte) bool { return model.MAC(f[:6]) == Label(0, here) })
 		expect(t, a, there, Stopped, 8*time.Second)
 		expect(t, b, here, Stopped, 8*time.Second)
 		w.lose(nil)
 		expect(t, a, there, Works, 3*time.Second)
-		a.Close()
-		b.Close()
 	})
 }
 
 func TestALinkThatNeverWorkedFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &wire{ends: map[int]*end{}}
-		w.lose(func([]byte) bool { return true })
-		a, b := testers(t, w)
+	onWire(t, loseAll, func(t *testing.T, w *wire, a, _ *Tester) {
 		expect(t, a, there, Fails, 2*time.Second)
 		w.lose(nil)
 		expect(t, a, there, Works, 3*time.Second)
-		a.Close()
-		b.Close()
 	})
 }
 
-// A device that goes down, or is deleted and made again, breaks its socket.
+// A socket fails when its device goes down or is deleted.
 func TestABrokenSocketIsReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &wire{ends: map[int]*end{}}
-		a, b := testers(t, w)
+	onWire(t, nil, func(t *testing.T, w *wire, a, _ *Tester) {
 		expect(t, a, there, Works, 100*time.Millisecond)
 		w.mu.Lock()
 		broken := w.ends[1]
@@ -202,39 +198,29 @@ func TestABrokenSocketIsReplaced(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		w.mu.Lock()
-		again := w.ends[1] != nil && w.ends[1] != broken
-		w.mu.Unlock()
-		if !again {
-			t.Error("no socket was opened again")
+		defer w.mu.Unlock()
+		if got := w.ends[1]; got == nil || got == broken {
+			t.Error("the tester did not open a new socket")
 		}
-		a.Close()
-		b.Close()
 	})
 }
 
 func TestALostFrameChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, n := &wire{ends: map[int]*end{}}, 0
-		w.lose(func([]byte) bool { n++; return n%3 == 1 })
-		a, b := testers(t, w)
+	n := 0
+	everyThird := func([]byte) bool { n++; return n%3 == 1 }
+	onWire(t, everyThird, func(t *testing.T, _ *wire, a, _ *Tester) {
 		expect(t, a, there, Works, time.Second)
 		select {
 		case <-a.Changed():
 			t.Errorf("the state became %d", a.State(there))
 		case <-time.After(time.Minute):
 		}
-		a.Close()
-		b.Close()
 	})
 }
 
 func TestNetworksAreAnnounced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &wire{ends: map[int]*end{}}
-		a, b := testers(t, w)
+	onWire(t, nil, func(t *testing.T, w *wire, _, _ *Tester) {
 		time.Sleep(11 * time.Second)
-		a.Close()
-		b.Close()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		n := 0
@@ -244,24 +230,19 @@ func TestNetworksAreAnnounced(t *testing.T) {
 			}
 		}
 		if n < 2 {
-			t.Errorf("network 7 was announced %d times in 11 s", n)
+			t.Errorf("network 7 was announced %d times in 11 s, want at least 2", n)
 		}
 	})
 }
 
 func TestAReplyToNoRequestIsIgnored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &wire{ends: map[int]*end{}}
-		w.lose(func([]byte) bool { return true })
-		a, b := testers(t, w)
+	onWire(t, loseAll, func(t *testing.T, w *wire, a, _ *Tester) {
 		time.Sleep(tick)
 		synctest.Wait()
 		w.ends[1].frames <- message{reply, 12345}.frame(Label(0, here), Label(0, there))
 		synctest.Wait()
-		if s := a.State(there); s != Unknown {
-			t.Errorf("the state is %d", s)
+		if got := a.State(there); got != Unknown {
+			t.Errorf("the state is %d, want %d", got, Unknown)
 		}
-		a.Close()
-		b.Close()
 	})
 }

@@ -7,25 +7,26 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// EtherType of test frames: the first of those that IEEE 802 leaves to local experiments.
+// EtherType of test frames: the first EtherType that IEEE 802 reserves for local
+// experiments.
 const EtherType = 0x88b5
 
 // message is the payload of a test frame.
 type message struct {
 	kind   byte
-	number uint64 // of the request; the reply repeats it
+	number uint64 // number of the request; its reply has the same number
 }
 
 const (
 	request byte = iota + 1
 	reply
-	announcement // the switches learn where the source address is
+	announcement // switches learn the port of its source address
 )
 
-// magic distinguishes test frames from the experiments of others.
+// magic distinguishes test frames from other frames with the same EtherType.
 const magic = "vrouter direct 1"
 
-// A frame of Ethernet has at least 60 bytes without its check sequence.
+// An Ethernet frame has at least 60 bytes without its frame check sequence.
 const (
 	frameLength  = 60
 	headerLength = 14
@@ -43,7 +44,7 @@ func (m message) frame(to, from model.MAC) []byte {
 	return b[:frameLength]
 }
 
-// parse reads a frame. ok is false for frames of others.
+// parse reads a test frame. ok is false for other frames.
 func parse(b []byte) (m message, to, from model.MAC, ok bool) {
 	const length = headerLength + len(magic) + 1 + 8
 	if len(b) < length || string(b[headerLength:headerLength+len(magic)]) != magic {
@@ -55,7 +56,7 @@ func parse(b []byte) (m message, to, from model.MAC, ok bool) {
 	return m, to, from, true
 }
 
-// nodeOf returns the underlay address in a label of network 0. ok is false for other
+// nodeOf returns the underlay address in a label of network 0. ok is false for other MAC
 // addresses.
 func nodeOf(mac model.MAC) (node netip.Addr, ok bool) {
 	node = netip.AddrFrom4([4]byte(mac[2:]))

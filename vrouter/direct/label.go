@@ -1,5 +1,5 @@
-// Package direct tests whether nodes on one Ethernet link can send each other packets
-// directly: without a tunnel, with MAC addresses that are labels.
+// Package direct tests whether nodes on one Ethernet link can send packets to each other
+// without a tunnel. The MAC addresses of such packets are labels.
 package direct
 
 import (
@@ -8,13 +8,13 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// labelMark is the low half of a label's first byte: a locally administered unicast
-// address.
+// labelMark is the lower 4 bits of a label's first byte. They mark a locally
+// administered unicast address.
 const labelMark = 0x06
 
-// Label returns the MAC address that stands for a network on a node. network is 1 …
-// 4095, or 0 for tests of the link. node is the node's IPv4 underlay address. The layout
-// is that of datapath/bpf/direct.h.
+// Label returns the MAC address that identifies a network on a node. network is 1 …
+// 4095, or 0 for tests of the link. node is the node's IPv4 underlay address.
+// datapath/bpf/direct.h describes the layout.
 func Label(network uint32, node netip.Addr) model.MAC {
 	a := node.As4()
 	return model.MAC{byte(network>>4)&0xf0 | labelMark, byte(network), a[0], a[1], a[2], a[3]}

@@ -23,8 +23,8 @@ func Listen(ifindex int) (net.PacketConn, error) {
 	return packet.Listen(i, packet.Raw, EtherType, nil)
 }
 
-// Tester tests which nodes frames with labels reach. The other node's eBPF program
-// fabric_tc answers, so no agent need run there.
+// Tester tests the links to other nodes: it sends frames to their labels. The eBPF
+// program fabric_tc of the other node answers, even if no agent runs there.
 type Tester struct {
 	listen  func(ifindex int) (net.PacketConn, error)
 	log     *slog.Logger
@@ -34,14 +34,14 @@ type Tester struct {
 
 	mu      sync.Mutex
 	targets map[netip.Addr]*target
-	own     map[netip.Addr]int // ifindex of the device of each own underlay address
+	own     map[netip.Addr]int // underlay address of this node → ifindex
 	conns   map[int]net.PacketConn
-	labels  []uint32 // networks to announce
+	labels  []uint32 // networks whose labels are announced
 }
 
-// Target is another node's underlay address that may be on a link of this node.
+// Target is the link on which another node's underlay address is tested.
 type Target struct {
-	Source  netip.Addr // own underlay address on the link
+	Source  netip.Addr // underlay address of this node on the link
 	Ifindex int        // device of the link
 }
 
@@ -49,31 +49,31 @@ type Target struct {
 type State int
 
 const (
-	Unknown State = iota // the first test has not ended
-	Works                // frames reach the node and come back
-	Fails                // they never did
-	Stopped              // they did, and do no longer
+	Unknown State = iota // the first test has not ended yet
+	Works                // test frames reach the node, and its replies arrive
+	Fails                // no test has succeeded
+	Stopped              // a test has succeeded before, but the last test failed
 )
 
-// target is a Target and its tests.
+// target is a Target and the progress of its tests.
 type target struct {
 	Target
 	state   State
-	number  uint64    // of the last request
+	number  uint64    // number of the last request
 	missed  int       // requests in a row without a reply
-	next    time.Time // of the next request
+	next    time.Time // time of the next request
 	pending bool      // the last request has no reply yet
-	worked  bool      // a request had a reply
+	worked  bool      // at least one request got a reply
 }
 
 // Times of the tests.
 const (
-	firstWait = 50 * time.Millisecond // for a reply; doubles with each missed one
-	attempts  = 5                     // requests without a reply until a target fails
-	period    = 5 * time.Second       // between tests of a target
-	again     = time.Second           // after a failed test
-	reopen    = time.Second           // after a socket failed
-	tick      = 25 * time.Millisecond
+	firstWait = 50 * time.Millisecond // wait for the first reply; it doubles after each missed reply
+	attempts  = 5                     // a test fails after this number of requests without a reply
+	period    = 5 * time.Second       // interval between two tests of a target
+	again     = time.Second           // wait after a failed test
+	reopen    = time.Second           // interval at which missing sockets are opened
+	tick      = 25 * time.Millisecond // interval at which run looks for due requests
 )
 
 // NewTester starts a tester without targets. listen opens a packet socket for EtherType
@@ -90,8 +90,9 @@ func NewTester(listen func(ifindex int) (net.PacketConn, error), log *slog.Logge
 // Changed receives a value after a target's state has changed.
 func (t *Tester) Changed() <-chan struct{} { return t.changed }
 
-// Set replaces the targets, the node's own underlay addresses with their devices, and
-// the networks whose labels are announced. States of targets that stay are kept.
+// Set replaces the targets. own maps each underlay address of this node to an ifindex.
+// networks are the networks whose labels are announced. A target that does not change
+// keeps its state.
 func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, networks []uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +114,7 @@ func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, netw
 	}
 }
 
-// Settle waits until no target's state is Unknown, but not longer than a time.
+// Settle waits until no target's state is Unknown, for at most the time longest.
 func (t *Tester) Settle(longest time.Duration) {
 	for end := time.Now().Add(longest); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if !t.hasUnknown() {
@@ -151,7 +152,7 @@ func (t *Tester) open() {
 		}
 		c, err := t.listen(ifindex)
 		if err != nil {
-			t.log.Debug("cannot test a link for direct", "ifindex", ifindex, "error", err)
+			t.log.Debug("cannot open a socket, so direct is not tested on this device", "ifindex", ifindex, "error", err)
 			continue
 		}
 		t.conns[ifindex] = c
@@ -159,7 +160,7 @@ func (t *Tester) open() {
 	}
 }
 
-// State returns the state of a target; Unknown for other addresses.
+// State returns the state of a target. It is Unknown for other addresses.
 func (t *Tester) State(a netip.Addr) State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,23 +233,23 @@ func (t *Tester) become(x *target, s State) {
 	x.state = s
 	select {
 	case t.changed <- struct{}{}:
-	default: // the reader has not taken the last one yet
+	default: // a value is already waiting for the reader
 	}
 }
 
 func (t *Tester) send(ifindex int, frame []byte) {
 	if c := t.conns[ifindex]; c != nil {
-		c.SetWriteDeadline(time.Now().Add(tick))                // a paused device must not stop the agent
-		c.WriteTo(frame, &packet.Addr{HardwareAddr: frame[:6]}) // an error is a lost frame: the test is repeated
+		c.SetWriteDeadline(time.Now().Add(tick))                // a device that cannot send must not block the agent
+		c.WriteTo(frame, &packet.Addr{HardwareAddr: frame[:6]}) // ignore errors: a test sends several requests
 	}
 }
 
-// announce sends a frame from each network's label to one node of each link, chosen at
-// random. So the switches between know where the labels are, also if this node sends
-// nothing.
+// announce sends a frame from each network's label to a random node on each link. From
+// these frames switches learn the port of each label, even if this node sends no other
+// frames.
 func (t *Tester) announce() {
 	to := map[int]netip.Addr{}
-	for a, x := range t.targets { // in random order
+	for a, x := range t.targets { // Go iterates in random order
 		to[x.Ifindex] = a
 	}
 	for own, ifindex := range t.own {
@@ -261,8 +262,8 @@ func (t *Tester) announce() {
 	}
 }
 
-// receive handles the frames of a device until its socket fails, as when the device is
-// down or deleted. Then run opens another one.
+// receive handles the frames of a device until its socket fails. A socket fails when its
+// device goes down or is deleted. Then run opens a new socket.
 func (t *Tester) receive(ifindex int, c net.PacketConn) {
 	b := make([]byte, 2048)
 	for {
