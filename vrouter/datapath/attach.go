@@ -110,7 +110,7 @@ func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	}
 	if noXDP == "" {
 		if err := d.metadata(); err != nil {
-			noXDP = "the test of XDP's metadata failed: " + err.Error()
+			noXDP = "XDP is not used, because the test of XDP metadata failed: " + err.Error()
 		}
 	}
 	if noXDP != "" {

@@ -9,8 +9,8 @@ import (
 // cookieMask is COOKIE_MASK of bpf/cookie.h.
 const cookieMask = 0x3ff
 
-// cookie returns the bits by which a node recognises tunnel packets to a destination that
-// it has sent: HMAC-SHA256 with the nonce as the key.
+// cookie returns the cookie of a destination: bits of HMAC-SHA256 with the nonce as the
+// key. By its cookie a node recognises a quoted tunnel packet that it has sent.
 func (n nonce) cookie(destination vrouterAddress) uint16 {
 	key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, n[0]), n[1])
 	h := hmac.New(sha256.New, key)
@@ -19,7 +19,7 @@ func (n nonce) cookie(destination vrouterAddress) uint16 {
 	return binary.LittleEndian.Uint16(h.Sum(nil)) & cookieMask
 }
 
-// addCookies sets the cookies of the tunnels' paths and of their far ends.
+// addCookies sets the cookies of paths and remotes.
 func (v *values) addCookies(n nonce) {
 	for id, nh := range v.nexthops {
 		for i := range nh.Paths {

@@ -26,7 +26,7 @@ func TestACookieIsTheKeyedHashOfItsDestination(t *testing.T) {
 		want := r.nonce.cookie(addressOf(to))
 		for _, outer := range [][]byte{r.sentSmall(t), r.sentLarge(t, addrA, addrB), r.sentLarge(t, addrA6, addrB6)} {
 			if got := cookieOf(outer, v6); got != want {
-				t.Errorf("cookie %#x, want %#x", got, want)
+				t.Errorf("the outer packet has cookie %#x, want %#x", got, want)
 			}
 		}
 	})
@@ -43,16 +43,17 @@ func TestCookiesOfDestinationsAndNoncesDiffer(t *testing.T) {
 			equal++
 		}
 	}
-	// 1024 values, 4 times each on average: about 19 stay unused, and none comes 20 times.
+	// There are 1024 cookies, so 4 destinations per cookie on average. A random function
+	// leaves about 19 cookies unused, and gives none to 20 destinations.
 	if len(seen) < 960 {
-		t.Errorf("%d cookies of %d destinations, want nearly 1024", len(seen), destinations)
+		t.Errorf("%d destinations have %d different cookies, want at least 960", destinations, len(seen))
 	}
 	for c, n := range seen {
 		if n > 20 {
-			t.Errorf("cookie %#x of %d destinations", c, n)
+			t.Errorf("cookie %#x belongs to %d destinations, want at most 20", c, n)
 		}
 	}
 	if equal > 40 { // 4 on average
-		t.Errorf("%d of %d cookies are the same with another nonce", equal, destinations)
+		t.Errorf("%d of %d destinations have the same cookie with another nonce, want at most 40", equal, destinations)
 	}
 }

@@ -37,8 +37,8 @@ type Datapath struct {
 	spec       *ebpf.CollectionSpec
 	nonce      nonce
 	swapping   sync.Once    // the first time that a link's program is swapped for ours
-	grace      grace        // of replaced nexthops
-	metadata   func() error // tests once whether XDP's metadata reaches tc
+	grace      grace        // grace period of replaced nexthops
+	metadata   func() error // whether XDP metadata reaches tc; tested once
 }
 
 // Open loads the programs, on the maps that are pinned where they are of the

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// goesDirectly changes scene: packets to the node far have no tunnel. Its network has a
-// number of more than 8 bits.
+// goesDirectly changes the scene: packets to the node far go without a tunnel. The
+// network's number, 0x321, has more than 8 bits.
 func goesDirectly(f *fib.Tables) {
 	t := f.Nexthops[nhTunnel]
 	t.Encapsulation, t.DF, t.Port, t.MTU = model.Direct, false, 0, 1500
@@ -35,11 +36,11 @@ func TestADirectPacketLeavesWithLabels(t *testing.T) {
 		}
 		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, from, to, 0xb9, 64, "hello")))
 		if code != actRedirect {
-			t.Fatalf("to %s: action %d, %s", to, code, r.drop(t, nil))
+			t.Fatalf("the packet to %s has action %d and drop reason %s, want a redirect", to, code, r.drop(t, nil))
 		}
 		want := frame(direct.Label(0x321, local), direct.Label(0x321, far), packet(t, from, to, 0xb9, 63, "hello"))
 		if !bytes.Equal(out, want) {
-			t.Errorf("to %s:\n%x, want labels, one hop less and nothing else changed\n%x", to, out, want)
+			t.Errorf("the frame to %s is\n%x, want only labels as MAC addresses and a lower hop limit\n%x", to, out, want)
 		}
 	}
 	stats, err := r.VRFStats()
@@ -47,56 +48,69 @@ func TestADirectPacketLeavesWithLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := stats[1].Tx[encapNumbers[model.Direct]].Packets; n != 2 {
-		t.Errorf("%d packets are counted as direct, want 2", n)
+		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}
 }
 
-// fabric_out lets tests of links pass, and drops frames to labels of other nodes that the
-// programs did not send.
+// A packet without a tunnel needs the mark of the programs, or fabric_out drops it.
+func TestADirectPacketHasTheMark(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
+	_, mark := r.runMarked(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "hello")), 0)
+	if mark != r.nonce[0] {
+		t.Errorf("the packet leaves with mark %#x, want %#x", mark, r.nonce[0])
+	}
+}
+
+// fabric_out drops a frame to the label of another node if the frame lacks the mark of the
+// programs. It passes the frames that test links.
 func TestOnlyTheProgramsSendToLabels(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
 	ip := packet(t, addrB, addrA, 0, 64, "hello")
 	for _, c := range []struct {
 		what string
 		to   model.MAC
+		mark uint32
 		want uint32
 	}{
-		{"a label of a node", direct.Label(1, far), actShot},
-		{"a test of the link", direct.Label(0, far), actUnspec},
-		{"a label of no node", direct.Label(1, netip.MustParseAddr("172.31.0.99")), actUnspec},
-		{"a device's address", model.MAC{0x16, 1, 2, 3, 4, 5}, actUnspec},
+		{"the label of a node", direct.Label(1, far), 0, actShot},
+		{"the label of a node, with the mark", direct.Label(1, far), r.nonce[0], actUnspec},
+		{"a test of the link", direct.Label(0, far), 0, actUnspec},
+		{"the label of an unknown node", direct.Label(1, netip.MustParseAddr("172.31.0.99")), 0, actUnspec},
+		{"the address of a device", model.MAC{0x16, 1, 2, 3, 4, 5}, 0, actUnspec},
 	} {
-		if code, _ := r.run(t, r.programs.FabricOut, r.fabric, frame(direct.Label(1, local), c.to, ip)); code != c.want {
-			t.Errorf("%s: action %d, want %d", c.what, code, c.want)
+		if code, mark := r.runMarked(t, r.programs.FabricOut, r.fabric, frame(direct.Label(1, local), c.to, ip), c.mark); code != c.want || mark != c.mark {
+			t.Errorf("a frame to %s has action %d and mark %#x, want action %d and mark %#x", c.what, code, mark, c.want, c.mark)
 		}
 	}
 }
 
-// A request to the label of network 0 goes back as a reply. Other frames to that label
-// pass.
+// fabric_tc answers a test request to this node's label of network 0. It passes other
+// frames to that label.
 func TestALinkTestIsAnswered(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
+	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	for _, c := range []struct {
-		what string
-		to   netip.Addr
-		kind byte
-		want uint32
+		what      string
+		to        netip.Addr
+		from      model.MAC
+		etherType uint16
+		kind      byte
+		want      uint32
 	}{
-		{"a request", local, 1, actRedirect},
-		{"a reply", local, 2, actUnspec},
-		{"a request to another node", far, 1, actUnspec},
-		{"a request from a broadcast address", local, 3, actUnspec},
+		{"a request", local, direct.Label(0, far), direct.EtherType, 1, actRedirect},
+		{"a reply", local, direct.Label(0, far), direct.EtherType, 2, actUnspec},
+		{"a request to another node", far, direct.Label(0, far), direct.EtherType, 1, actUnspec},
+		{"a request from a broadcast address", local, broadcast, direct.EtherType, 1, actUnspec},
+		{"a request from a label of network 1", local, direct.Label(1, far), direct.EtherType, 1, actUnspec},
+		{"a frame with another EtherType", local, direct.Label(0, far), 0x88b6, 1, actUnspec},
 	} {
-		to, from := direct.Label(0, c.to), direct.Label(0, far)
-		if c.kind == 3 {
-			c.kind, from = 1, model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-		}
-		request := append(append(append([]byte(nil), to[:]...), from[:]...), 0x88, 0xb5)
+		to, from := direct.Label(0, c.to), c.from
+		request := binary.BigEndian.AppendUint16(append(append([]byte(nil), to[:]...), from[:]...), c.etherType)
 		request = append(append(request, "vrouter direct 1"...), c.kind, 1, 2, 3, 4, 5, 6, 7, 8)
 		request = append(request, make([]byte, 60-len(request))...)
 		code, out := r.run(t, r.programs.FabricTc, r.fabric, request)
 		if code != c.want {
-			t.Errorf("%s: action %d, want %d", c.what, code, c.want)
+			t.Errorf("%s has action %d, want %d", c.what, code, c.want)
 		}
 		if c.want != actRedirect {
 			continue
@@ -109,7 +123,7 @@ func TestALinkTestIsAnswered(t *testing.T) {
 	}
 }
 
-// The time of one packet that goes directly, through the programs of both nodes.
+// BenchmarkDirectPacket measures from_workload and fabric_tc for a packet without a tunnel.
 func BenchmarkDirectPacket(b *testing.B) {
 	r := newRig(b, model.MPLSoUDP, false, goesDirectly)
 	out := frame(macA, model.RouterMAC, packet(b, addrA, addrB, 0, 64, "x"))
@@ -120,7 +134,7 @@ func BenchmarkDirectPacket(b *testing.B) {
 		frame  []byte
 	}{{r.programs.FromWorkload, r.vif, out}, {r.programs.FabricTc, r.fabric, in}} {
 		if code, _ := r.run(b, x.p, x.device, x.frame); code != actRedirect {
-			b.Fatalf("%s: action %d", x.p, code)
+			b.Fatalf("program %s returns action %d, want a redirect", x.p, code)
 		}
 	}
 	for b.Loop() {

@@ -5,8 +5,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// whyNotOn returns why XDP must not be attached to a device; empty if it may be, or if the
-// device does not tell its driver.
+// whyNotOn returns the reason why XDP must not be attached to a device. It is empty if XDP
+// is allowed, or if the device's driver is unknown.
 func whyNotOn(ifindex int) string {
 	l, err := netlink.LinkByIndex(ifindex)
 	if err != nil {
@@ -28,12 +28,13 @@ func whyNotOn(ifindex int) string {
 	return whyNotWith(driver, features)
 }
 
-// whyNotWith is whyNotOn for a driver and the features that are on. With XDP, virtio_net
-// turns off that the host hands it merged packets, for all traffic of the virtual machine
-// (virtnet_xdp_set() of drivers/net/virtio_net.c); where it cannot, it refuses XDP.
+// whyNotWith returns the same reason for a driver and its enabled features. With XDP,
+// virtio_net no longer receives merged packets from the host. That slows all traffic of the
+// virtual machine (virtnet_xdp_set() of drivers/net/virtio_net.c). If virtio_net cannot
+// disable this merging, it rejects XDP.
 func whyNotWith(driver string, features map[string]bool) string {
 	if driver == "virtio_net" && (features["rx-gro-hw"] || features["rx-lro"]) {
-		return "XDP would turn off the merging of received packets by the host (virtio_net with rx-gro-hw)"
+		return "with XDP, the host would no longer merge received packets (virtio_net with rx-gro-hw)"
 	}
 	return ""
 }

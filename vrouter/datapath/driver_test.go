@@ -15,7 +15,7 @@ func TestXDPIsNotAttachedWhereItHarmsTheDriver(t *testing.T) {
 		{"veth", nil, true},
 	} {
 		if why := whyNotWith(c.driver, c.features); (why == "") != c.attach {
-			t.Errorf("%s with %v: %q, want attached: %v", c.driver, c.features, why, c.attach)
+			t.Errorf("driver %s with features %v: the reason against XDP is %q, want XDP allowed: %v", c.driver, c.features, why, c.attach)
 		}
 	}
 }
@@ -23,6 +23,6 @@ func TestXDPIsNotAttachedWhereItHarmsTheDriver(t *testing.T) {
 func TestAVethMayHaveXDP(t *testing.T) {
 	devices := enterSpace(t, 1)
 	if why := whyNotOn(devices[0]); why != "" {
-		t.Errorf("%q", why)
+		t.Errorf("a veth device has the reason %q against XDP, want none", why)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eviction makes room for new flows of ports that are near their quotas (bpf/quota.h): it
-// deletes flows of the same port that the other side has not answered, or that are closed.
+// eviction makes room for new flows of ports that are near their quotas (bpf/quota.h). It
+// selects unanswered or closed flows of the same port for deletion.
 type eviction struct {
-	flows map[uint32][]seenFlow // vif → flows that may be deleted; only of crowded vifs
+	flows map[uint32][]seenFlow // crowded vif → its flows that may be deleted
 }
 
-// evictedShare: one of so many of the flows of a crowded port is deleted at a time.
+// evictedShare limits an eviction: at most 1/evictedShare of a port's flows is deleted.
 const evictedShare = 4
 
 func newEviction(crowded map[uint32]bool) *eviction {
@@ -24,16 +24,16 @@ func newEviction(crowded map[uint32]bool) *eviction {
 	return e
 }
 
-// add notes a flow that may be deleted.
+// add records a flow if its port is crowded and the flow may be deleted.
 func (e *eviction) add(k vrouterFlowKey, v *vrouterFlow) {
 	if flows, crowded := e.flows[k.Vif]; crowded && isEvictable(k.Protocol, v) {
 		e.flows[k.Vif] = append(flows, seenFlow{k, v.SeenNs})
 	}
 }
 
-// isEvictable reports whether a flow may be deleted for another one of its port. A vif
-// without a policy has flows that are never answered: without its entry such a flow goes
-// by its hash.
+// isEvictable reports whether a flow may be deleted to make room for a new flow of its
+// port. Flows of a vif without a policy always count as unanswered. If such a flow is
+// deleted, its packets choose their path by their hash.
 func isEvictable(protocol uint8, v *vrouterFlow) bool {
 	if protocol == unix.IPPROTO_TCP {
 		return isClosed(v) || v.Tcp&tcpEstablished == 0
@@ -41,8 +41,8 @@ func isEvictable(protocol uint8, v *vrouterFlow) bool {
 	return !isAnswered(v)
 }
 
-// oldest returns the flows to delete: of each port that is still crowded, those that were
-// idle longest. counts are of the flows in the table, vrfs: vif id → VRF.
+// oldest returns the flows to delete: the longest idle flows of each port that is still
+// crowded. counts: flows in the table. vrfs: vif id → VRF.
 func (e *eviction) oldest(counts *flowCounts, vrfs map[uint32]uint32, limit uint32) (all []seenFlow) {
 	for vif, flows := range e.flows {
 		use := counts.usage(vif, vrfs[vif], limit)

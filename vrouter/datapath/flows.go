@@ -82,11 +82,11 @@ func decodeFlow(v vrouterFlow, now uint64) Flow {
 	}
 }
 
-// ExpireFlows deletes the flows whose time is up by the node's settings, and the flows
-// of vifs that do not exist. There is a time limit for idle flows, a shorter one for flows whose
-// other side never sent, and one for TCP flows that are closed, reset or half open. If a port is
-// near its quota, its oldest unanswered or closed flows are deleted too. ExpireFlows also sets the
-// counts of flows for the quotas. left is the number of flows that stay.
+// ExpireFlows deletes expired flows, and the flows of vifs that do not exist. The node's
+// settings have three time limits: for idle flows, for flows whose other side never sent,
+// and for TCP flows that are closed, reset or half open. If a port is near its quota,
+// ExpireFlows also deletes its oldest unanswered or closed flows. It sets the counts of
+// flows for the quotas. left is the number of flows that stay.
 func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	now, err := monotonic()
 	if err != nil {
@@ -163,17 +163,18 @@ func isClosed(v *vrouterFlow) bool {
 	return v.Tcp&tcpRST != 0 || v.Tcp&(tcpFINOut|tcpFINIn) == tcpFINOut|tcpFINIn
 }
 
-// isAnswered reports whether the side that did not send the first packet has sent. Of flows
-// without a policy the programs see only one side.
+// isAnswered reports whether the receiver of the first packet has sent a packet. It is
+// always false on a vif without a policy: there the programs count one side only.
 func isAnswered(v *vrouterFlow) bool { return v.Packets[1-v.Reply&1] != 0 }
 
-// seenFlow is a flow's key, and when its last packet passed (CLOCK_MONOTONIC, nanoseconds).
+// seenFlow is a flow's key, and the time of its last packet (CLOCK_MONOTONIC, nanoseconds).
 type seenFlow struct {
 	key  vrouterFlowKey
 	seen uint64
 }
 
-// removeFlows removes flows that no packet has renewed, and subtracts them from counts.
+// removeFlows deletes flows, except those with a packet since the table was read. It
+// subtracts the deleted flows from counts.
 // vrfs: vif id → VRF.
 func (d *Datapath) removeFlows(flows []seenFlow, counts *flowCounts, vrfs map[uint32]uint32) (removed int, err error) {
 	for _, f := range flows {

@@ -262,8 +262,8 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	return delivers, append(slices.Clone(header), ip...)
 }
 
-// direct returns what happens to a frame to a label of this node; ok is false for other
-// frames.
+// direct returns the expected result for a frame to a label of this node. ok is false for
+// other frames.
 func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
 	if len(b) < 14 || b[0]&15 != 6 || networkOf(b) == 0 || !slices.Contains(r.tables.Settings.Local, netip.AddrFrom4([4]byte(b[2:6]))) {
 		return passes, nil, false
@@ -281,7 +281,7 @@ func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
 	return f, frame, true
 }
 
-// networkOf returns the network in a label, which is a MAC address.
+// networkOf returns the number of the network in a label.
 func networkOf(mac []byte) uint32 { return uint32(mac[0]&0xf0)<<4 | uint32(mac[1]) }
 
 // route delivers an inner IP packet to a workload of this node.
@@ -416,7 +416,7 @@ func (h hostile) frame() []byte {
 	return b
 }
 
-// direct returns a frame without a tunnel. Now and then a label is wrong.
+// direct returns a frame without a tunnel. Some labels are wrong.
 func (h hostile) direct() []byte {
 	network := of[uint32](h, 1, 1, 1, 2, 3)
 	to := direct.Label(network, of(h, local, local, local, local, local, far))

@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -13,25 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in struct xdp_md and struct __sk_buff of linux/bpf.h.
 const (
-	xdpData     = 0
-	xdpMeta     = 8
-	skbData     = 76
-	skbMeta     = 140
+	// Offsets in struct xdp_md and struct __sk_buff of linux/bpf.h.
+	xdpData = 0
+	xdpMeta = 8
+	skbData = 76
+	skbMeta = 140
+
 	testMark    = 0x76726d74
 	metaTimeout = time.Second
 )
 
-// tryMetadata sends a packet over a veth pair in a new network namespace, and returns nil
-// if metadata that an XDP program writes reaches tc. Without that, tc would take inner
-// packets for plain ones.
+// tryMetadata returns nil if metadata that an XDP program writes reaches tc. It sends a
+// packet through a veth pair in a new network namespace. Without the metadata, the tc
+// program would treat a decapsulated packet as a packet of the underlay.
 func tryMetadata() error { return tryMetadataOf(xdpWithMark()) }
 
 func tryMetadataOf(xdp asm.Instructions) error {
 	result := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread and its namespace end with the goroutine
+		runtime.LockOSThread() // not unlocked, so the thread and its namespace end with the goroutine
 		result <- inNewSpace(xdp)
 	}()
 	return <-result
@@ -39,15 +39,15 @@ func tryMetadataOf(xdp asm.Instructions) error {
 
 func inNewSpace(instructions asm.Instructions) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("make a network namespace: %w", err)
+		return fmt.Errorf("create a network namespace: %w", err)
 	}
 	sender, receiver, err := testPair()
 	if err != nil {
-		return fmt.Errorf("make a veth pair: %w", err)
+		return fmt.Errorf("create a veth pair: %w", err)
 	}
 	seen, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
-		return fmt.Errorf("make a map: %w", err)
+		return fmt.Errorf("create an eBPF map: %w", err)
 	}
 	defer seen.Close()
 	xdp, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: instructions})
@@ -69,16 +69,16 @@ func inNewSpace(instructions asm.Instructions) error {
 		}
 		var mark uint32
 		if err := seen.Lookup(uint32(0), &mark); err != nil {
-			return fmt.Errorf("read the map: %w", err)
+			return fmt.Errorf("read the eBPF map: %w", err)
 		}
 		if mark == testMark {
 			return nil
 		}
 	}
-	return errors.New("metadata of XDP does not reach tc")
+	return fmt.Errorf("metadata that an XDP program wrote did not reach tc within %v", metaTimeout)
 }
 
-// testPair returns the indexes of both devices of a veth pair.
+// testPair creates a veth pair and returns the ifindexes of both ends.
 func testPair() (sender, receiver int, err error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = "sender"
@@ -99,14 +99,14 @@ func testPair() (sender, receiver int, err error) {
 	return indexes[0], indexes[1], nil
 }
 
-// attachTest attaches programs to a device of a namespace that soon ends.
+// attachTest attaches both programs to a device.
 func attachTest(ifindex int, xdp, tc *ebpf.Program) error {
 	l, err := netlink.LinkByIndex(ifindex)
 	if err != nil {
 		return err
 	}
 	if err := netlink.QdiscAdd(clsact(l)); err != nil {
-		return fmt.Errorf("add clsact: %w", err)
+		return fmt.Errorf("add the qdisc clsact: %w", err)
 	}
 	filter := &netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: ifindex, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
@@ -121,7 +121,7 @@ func attachTest(ifindex int, xdp, tc *ebpf.Program) error {
 	return nil
 }
 
-// sendTest sends a frame of an unused protocol (IEEE 802 local experimental) to all.
+// sendTest broadcasts a frame with an EtherType for local experiments (IEEE 802).
 func sendTest(ifindex int) error {
 	const protocol = 0x88b5
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -152,7 +152,7 @@ func xdpWithMark() asm.Instructions {
 	}
 }
 
-// tcSeesMark copies a packet's metadata of 4 bytes to entry 0 of a map.
+// tcSeesMark copies the 4 bytes of a packet's metadata to entry 0 of the map.
 func tcSeesMark(seen *ebpf.Map) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R6, asm.R1, skbMeta, asm.Word),

@@ -11,14 +11,14 @@ import (
 
 func TestTheTestOfMetadata(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: makes a network namespace")
+		t.Skip("needs root to create a network namespace")
 	}
 	if err := tryMetadata(); err != nil {
-		t.Errorf("metadata: %v", err)
+		t.Errorf("tryMetadata on this kernel: %v", err)
 	}
 	none := asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}
-	if err := tryMetadataOf(none); err == nil || !strings.Contains(err.Error(), "does not reach tc") {
-		t.Errorf("an XDP program that writes no metadata: %v", err)
+	if err := tryMetadataOf(none); err == nil || !strings.Contains(err.Error(), "did not reach tc") {
+		t.Errorf("with an XDP program that writes no metadata the error is %v, want \"did not reach tc\"", err)
 	}
 }
 
@@ -29,10 +29,10 @@ func TestXDPIsNotAttachedIfMetadataIsLost(t *testing.T) {
 	d.metadata = func() error { return errors.New("lost") }
 	f, err := d.AttachFabric(devices[0], "")
 	if err != nil || strings.Contains(f.Mode, "xdp") || !strings.Contains(f.Why, "lost") {
-		t.Errorf("%+v, %v, want no XDP", f, err)
+		t.Errorf("without metadata the device has %+v (%v), want no XDP", f, err)
 	}
 	d.metadata = works
 	if f, err := d.AttachFabric(devices[0], ""); err != nil || !strings.HasPrefix(f.Mode, "xdp+") {
-		t.Errorf("%+v, %v, want XDP", f, err)
+		t.Errorf("with metadata the device has %+v (%v), want XDP", f, err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// TestAPacketNeverSeesHalfANexthop moves a tunnel between two pairs of addresses while
-// packets enter it. Each outer packet must have both addresses of one pair.
+// The test changes a tunnel between two pairs of addresses while packets enter it. Each
+// outer packet must have both addresses of the same pair.
 func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 	const duration = 4 * time.Second
 	r := newRig(t, model.MPLSoUDP, false, nil)
@@ -48,7 +48,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 	for end := time.Now().Add(duration); time.Now().Before(end); {
 		code, outer := r.run(t, r.programs.FromWorkload, r.vif, packet)
 		if code != actRedirect {
-			t.Fatalf("action %d", code)
+			t.Fatalf("from_workload returns action %d, want a redirect", code)
 		}
 		seen[[2]netip.Addr{netip.AddrFrom4([4]byte(outer[26:30])), netip.AddrFrom4([4]byte(outer[30:34]))}]++
 	}
@@ -56,26 +56,26 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d moves, packets %v", moves, seen)
+	t.Logf("the tunnel changed %d times; packets by source and destination: %v", moves, seen)
 	for pair, n := range seen {
 		if pair != pairs[0] && pair != pairs[1] {
-			t.Errorf("%d packets from %v to %v", n, pair[0], pair[1])
+			t.Errorf("%d outer packets go from %v to %v, which is no pair", n, pair[0], pair[1])
 		}
 	}
 	if len(seen) < 2 {
-		t.Errorf("packets %v, want some of both pairs", seen)
+		t.Errorf("packets by source and destination: %v, want packets of both pairs", seen)
 	}
 }
 
-// TestAnApplyRepairsTheKeysOfNexthops sets a nexthop's key to zero, to each of its two
-// entries, and to those of another nexthop.
+// The test sets the key of a nexthop to zero, to both of its entries, and to both entries
+// of another nexthop.
 func TestAnApplyRepairsTheKeysOfNexthops(t *testing.T) {
 	d := open(t, Options{Pins: pins(t)})
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	if _, err := d.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	moved := want.Nexthops[nhTunnel] // so that its other entry is used too
+	moved := want.Nexthops[nhTunnel] // a change writes its other entry
 	moved.MTU--
 	want.Nexthops[nhTunnel] = moved
 	if _, err := d.Apply(want); err != nil {
@@ -93,10 +93,10 @@ func TestAnApplyRepairsTheKeysOfNexthops(t *testing.T) {
 			t.Fatal(err)
 		}
 		if now, err := d.Dump(); err != nil || !reflect.DeepEqual(now, before) {
-			t.Errorf("key %d: the tables are %+v, %v, want %+v", key, now, err, before)
+			t.Errorf("after the key was %d, Apply leaves the tables %+v (%v), want %+v", key, now, err, before)
 		}
 		if c, err := d.Apply(want); err != nil || c != (Changes{}) {
-			t.Errorf("key %d: a second Apply changed %+v, %v", key, c, err)
+			t.Errorf("after the key was %d, a second Apply changes %+v (%v), want no change", key, c, err)
 		}
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nexthopTable is the nexthops by id. Each has two entries, of which programs use one: see
-// bpf/nexthop.h.
+// nexthopTable holds the nexthops by id. Each nexthop has two entries; programs use one of
+// them (bpf/nexthop.h).
 type nexthopTable struct {
 	entries table[uint32, vrouterNexthop] // by key: id * 2, or id * 2 + 1
 	inUse   table[uint32, uint32]         // id → key
-	grace   *grace                        // of the entries that are not in use
+	grace   *grace                        // grace period of the entries that are not in use
 }
 
-// keys returns the key of each nexthop in use, by id. A key of another id is ignored:
-// another program has written it.
+// keys returns the key in use of each nexthop, by id. It ignores a key that belongs to
+// another id, because Apply never writes such a key.
 func (t nexthopTable) keys() (map[uint32]uint32, error) {
 	keys := map[uint32]uint32{}
 	return keys, t.inUse.each(func(id, key uint32) {
@@ -38,7 +38,7 @@ func (t nexthopTable) each(f func(uint32, vrouterNexthop)) error {
 	})
 }
 
-// put writes nexthops so that programs never see half of one.
+// put writes nexthops. Programs never read a mixture of an old and a new nexthop.
 func (t nexthopTable) put(ids []uint32, values []vrouterNexthop) error {
 	if len(ids) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (t nexthopTable) remove(ids []uint32) error {
 	return t.put(ids, make([]vrouterNexthop, len(ids)))
 }
 
-// lookup returns a nexthop; zero if there is none.
+// lookup returns a nexthop. It is zero if the id has no nexthop.
 func (t nexthopTable) lookup(id uint32) (v vrouterNexthop, err error) {
 	var key uint32
 	if err := t.inUse.m.Lookup(id, &key); err != nil {
@@ -82,10 +82,11 @@ func (t nexthopTable) diff(want map[uint32]vrouterNexthop) (*difference[uint32, 
 	return diff(t, limit{"nexthops", t.inUse.m.MaxEntries(), true}, want)
 }
 
-// grace is the time in which programs may still use entries that were replaced.
+// grace is a grace period: the time in which programs may still use replaced entries.
 type grace struct{ over chan struct{} }
 
-// begin begins it, in the background: a change rarely follows another so soon.
+// begin starts a grace period, and does not wait for its end. The next change rarely
+// comes before the end.
 func (g *grace) begin() {
 	over := make(chan struct{})
 	g.over = over
@@ -95,7 +96,7 @@ func (g *grace) begin() {
 	}()
 }
 
-// wait waits until the last one is over.
+// wait waits until the last grace period is over.
 func (g *grace) wait() {
 	if g.over != nil {
 		<-g.over
@@ -106,8 +107,8 @@ func (g *grace) wait() {
 // synchronize_rcu().
 const membarrierGlobal = 1
 
-// awaitPrograms waits until the programs that run now have ended. A kernel with nohz_full
-// refuses the call: there it waits for longer than any program runs.
+// awaitPrograms waits until the eBPF programs that run now have ended. A kernel with
+// nohz_full rejects the system call. Then awaitPrograms sleeps longer than a program runs.
 func awaitPrograms() {
 	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {
 		time.Sleep(100 * time.Millisecond)

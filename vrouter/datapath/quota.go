@@ -7,14 +7,15 @@ import (
 	"slices"
 )
 
-// usage is the number of flows of a port, of its network and of the whole table.
+// usage has the numbers of flows that decide a port's quota: in the port, in its network
+// and in the whole table. limit is the size of the table.
 type usage struct{ port, network, all, limit int64 }
 
-// isCrowded reports whether a port has more than 4/5 of the flows that bpf/quota.h allows.
+// isCrowded reports whether a port has more than 4/5 of its quota (bpf/quota.h).
 func (u usage) isCrowded() bool { return 5*u.port > 4*(u.limit-u.all-u.network) }
 
-// NearQuota reports whether a port has more than 4/5 of the flows that its quota allows.
-// It is cheap where few flows are in the table.
+// NearQuota reports whether any port has more than 4/5 of its quota of flows. It is fast if
+// the table has few flows.
 func (d *Datapath) NearQuota() (bool, error) {
 	var begun, ended uint32
 	if err := errors.Join(d.maps.VrfFlowsBegun.Lookup(uint32(0), &begun), d.maps.VrfFlowsEnded.Lookup(uint32(0), &ended)); err != nil {
@@ -22,7 +23,7 @@ func (d *Datapath) NearQuota() (bool, error) {
 	}
 	all, limit := int64(int32(begun-ended)), int64(d.options.Limits.Flows)
 	if !(usage{all, all, all, limit}).isCrowded() {
-		return false, nil // not even one port with all flows is
+		return false, nil // a port with all flows of the table would not be crowded
 	}
 	vrfs, err := d.vifVRFs()
 	if err != nil {
@@ -32,7 +33,7 @@ func (d *Datapath) NearQuota() (bool, error) {
 	return len(crowded) > 0, err
 }
 
-// crowdedVifs returns the vifs that have more than 4/5 of the flows that their quotas allow.
+// crowdedVifs returns the vifs that have more than 4/5 of their quotas of flows.
 // vrfs: vif id → VRF.
 func (d *Datapath) crowdedVifs(vrfs map[uint32]uint32) (map[uint32]bool, error) {
 	c, err := d.beginCount()

@@ -1,13 +1,14 @@
 package datapath
 
 import (
+	"maps"
 	"testing"
 
 	"windtunnel/vrouter/model"
 )
 
-// crowd writes flows of a vif of VRF 1 to the table, as if its programs had begun them.
-// ages are in seconds.
+// crowd writes flows of a vif in VRF 1 to the table, and counts them like the programs.
+// ages: seconds since the last packet of each flow.
 func crowd(t *testing.T, d *Datapath, vif uint32, protocol uint8, f vrouterFlow, ages ...uint64) {
 	t.Helper()
 	now, err := monotonic()
@@ -40,8 +41,8 @@ func crowd(t *testing.T, d *Datapath, vif uint32, protocol uint8, f vrouterFlow,
 	}
 }
 
-// ages returns the ages of a vif's flows of a protocol, in seconds: the numbers that crowd
-// gave them.
+// ages returns the flows of a vif and a protocol, each by the age that crowd gave it, in
+// seconds.
 func ages(t *testing.T, d *Datapath, vif uint32, protocol uint8) map[uint64]bool {
 	t.Helper()
 	all := map[uint64]bool{}
@@ -56,8 +57,7 @@ func ages(t *testing.T, d *Datapath, vif uint32, protocol uint8) map[uint64]bool
 	return all
 }
 
-// TestTheOldestUnansweredFlowsOfACrowdedPortMakeRoom has a table of 60 entries. A port that
-// has it alone may have 20.
+// The flow table has 60 entries. If only one port has flows, its quota is 20.
 func TestTheOldestUnansweredFlowsOfACrowdedPortMakeRoom(t *testing.T) {
 	const udp, tcp = 17, 6
 	limits := small
@@ -69,41 +69,46 @@ func TestTheOldestUnansweredFlowsOfACrowdedPortMakeRoom(t *testing.T) {
 	near := func(want bool) {
 		t.Helper()
 		if got, err := d.NearQuota(); err != nil || got != want {
-			t.Errorf("near a quota: %v, %v, want %v", got, err, want)
+			t.Errorf("NearQuota returns %v, %v, want %v", got, err, want)
 		}
 	}
 	expire := func(want, stay int) {
 		t.Helper()
 		if n, left, err := d.ExpireFlows(); err != nil || n != want || left != stay {
-			t.Errorf("removed %d flows, %d left, %v; want %d and %d", n, left, err, want, stay)
+			t.Errorf("ExpireFlows removed %d flows and left %d (%v), want %d removed and %d left", n, left, err, want, stay)
 		}
 	}
 	near(false)
 	crowd(t, d, 1, tcp, vrouterFlow{Tcp: tcpSYN | tcpEstablished}, 20, 21, 22, 23)
 	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 1}}, 24, 25)
-	crowd(t, d, 2, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 28, 29) // another port's are older, and stay
+	crowd(t, d, 2, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 28, 29) // older flows of another port stay
 	expire(0, 8)
 	near(false)
-	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 5, 6, 7, 8, 9, 10, 11)
-	crowd(t, d, 1, tcp, vrouterFlow{Tcp: tcpSYN}, 4)
-	near(false) // 14 of port 1: less than 4/5 of 60 - 16 - 16
+	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 1, 2, 3, 4, 5, 6, 7)
+	crowd(t, d, 1, tcp, vrouterFlow{Tcp: tcpSYN}, 9)
+	near(false) // port 1 has 14 flows, less than 4/5 of 60 - 16 - 16
 	expire(0, 16)
-	crowd(t, d, 1, tcp, vrouterFlow{Tcp: tcpSYN | tcpEstablished | tcpRST}, 3, 9)
-	near(false) // 16 of 60 - 18 - 18
-	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 12, 13)
-	near(true) // 18 of 60 - 20 - 20
+	crowd(t, d, 1, tcp, vrouterFlow{Tcp: tcpSYN | tcpEstablished | tcpRST}, 3, 8)
+	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 12)
+	near(false) // 17 flows, less than 4/5 of 60 - 19 - 19
+	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 13)
+	near(true) // 18 flows, more than 4/5 of 60 - 20 - 20
 	expire(4, 16)
 	near(false)
 	left := ages(t, d, 1, udp)
-	for age, want := range map[uint64]bool{5: true, 6: true, 7: true, 8: true, 9: true, 10: false, 11: false, 12: false, 13: false, 24: true, 25: true} {
+	for age, want := range map[uint64]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 12: false, 13: false, 24: true, 25: true} {
 		if left[age] != want {
-			t.Errorf("UDP flow of %d seconds is in the table: %v, want %v", age, left[age], want)
+			t.Errorf("the UDP flow of age %d s is in the table: %v, want %v", age, left[age], want)
 		}
 	}
-	if tcps := ages(t, d, 1, tcp); len(tcps) != 7 {
-		t.Errorf("connections %v, want all 7", tcps)
+	want := map[uint64]bool{3: true, 20: true, 21: true, 22: true, 23: true} // without the half-open flow of age 9 and the closed flow of age 8
+	if got := ages(t, d, 1, tcp); !maps.Equal(got, want) {
+		t.Errorf("the TCP flows in the table have the ages %v, want %v", got, want)
 	}
 	if other := ages(t, d, 2, udp); len(other) != 2 {
 		t.Errorf("the other port has %d flows, want 2", len(other))
 	}
+	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 31, 32, 33, 34) // expired after 30 s
+	near(true)
+	expire(4, 16)
 }

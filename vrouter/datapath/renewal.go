@@ -45,7 +45,7 @@ func (r *renewal) update() (int, error) {
 		if err := r.d.maps.VifStats.Put(id, make([]vrouterVifCounters, cpus)); err != nil {
 			return 0, fmt.Errorf("clear the counters of vif %d: %w", id, err)
 		}
-		for _, index := range []uint32{2 * id, 2*id + 1} { // by direction
+		for _, index := range []uint32{2 * id, 2*id + 1} { // one entry per direction
 			if err := r.d.maps.Fragments.Put(index, make([]byte, r.d.maps.Fragments.ValueSize())); err != nil {
 				return 0, fmt.Errorf("clear the first fragments of vif %d: %w", id, err)
 			}

@@ -30,7 +30,7 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 		}
 		for direction := range uint32(2) {
 			heads := make([]byte, d.maps.Fragments.ValueSize())
-			heads[4] = 7 // begun
+			heads[4] = 7 // fragment_heads.begun
 			if err := d.maps.Fragments.Put(2*id+direction, heads); err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +51,7 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 	}
 	for index, want := range map[uint32]byte{2: 7, 3: 7, 4: 0, 5: 0} {
 		if heads, err := d.maps.Fragments.LookupBytes(index); err != nil || heads[4] != want {
-			t.Errorf("entry %d of fragments: %v, %v, want %d fragments", index, heads, err, want)
+			t.Errorf("entry %d of map fragments is %v (%v), want begun %d", index, heads, err, want)
 		}
 	}
 	dropped, err := d.Drops()

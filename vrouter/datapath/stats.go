@@ -15,8 +15,8 @@ type VifStats struct{ RxPackets, RxBytes, TxPackets, TxBytes uint64 } // rx: fro
 // Traffic is packets and bytes of inner frames.
 type Traffic struct{ Packets, Bytes uint64 }
 
-// VRFStats counts a network's traffic by encapsulation: index 0 is between two
-// vifs of this node, then MPLS over GRE, MPLS over UDP, VXLAN, direct.
+// VRFStats counts a network's traffic by encapsulation. Index 0 is traffic between two
+// vifs of this node. Then follow MPLS over GRE, MPLS over UDP, VXLAN and direct.
 type VRFStats struct{ Tx, Rx [5]Traffic }
 
 // DropKey is where and why packets were dropped.

@@ -71,18 +71,18 @@ func (t table[K, V]) eachSlowly(f func(K, V)) error {
 	return nil
 }
 
-// rows are the entries of a table.
+// rows reads and writes the entries of a table.
 type rows[K, V comparable] interface {
 	each(f func(K, V)) error
 	put(keys []K, values []V) error
 	remove(keys []K) error
 }
 
-// limit is the number of entries of a table.
+// limit is the maximum number of entries of a table.
 type limit struct {
 	table string
 	n     uint32
-	array bool // keys are less than n
+	array bool // the map is an array: keys are less than n
 }
 
 // difference is what makes a map equal to what is wanted.
@@ -100,7 +100,8 @@ func (t table[K, V]) diff(want map[K]V) (*difference[K, V], error) {
 	return diff(t, limit{t.name, t.m.MaxEntries(), t.array}, want)
 }
 
-// diff compares a table with want, which it uses up. Nothing is written.
+// diff compares a table with want. It removes entries from want, and writes nothing to the
+// table.
 func diff[K, V comparable](t rows[K, V], l limit, want map[K]V) (*difference[K, V], error) {
 	d := &difference[K, V]{rows: t, limit: l}
 	if !l.array && len(want) > int(l.n) {

@@ -186,6 +186,40 @@ func TestALinkThatNeverWorkedFails(t *testing.T) {
 	})
 }
 
+func TestSetKeepsTheStateOfATargetThatDoesNotChange(t *testing.T) {
+	onWire(t, nil, func(t *testing.T, _ *wire, a, _ *Tester) {
+		expect(t, a, there, Works, 100*time.Millisecond)
+		for _, c := range []struct {
+			name    string
+			targets map[netip.Addr]Target
+			want    State
+		}{
+			{"the same target", map[netip.Addr]Target{there: {here, 1}}, Works},
+			{"no target", nil, Unknown},
+			{"the target again", map[netip.Addr]Target{there: {here, 1}}, Unknown},
+		} {
+			a.Set(c.targets, map[netip.Addr]int{here: 1}, nil)
+			if got := a.State(there); got != c.want {
+				t.Errorf("after Set with %s the state is %d, want %d", c.name, got, c.want)
+			}
+		}
+	})
+}
+
+func TestSettleWaitsForTheFirstTest(t *testing.T) {
+	onWire(t, nil, func(t *testing.T, _ *wire, a, _ *Tester) {
+		if a.Settle(time.Hour); a.State(there) != Works {
+			t.Errorf("after Settle the state is %d, want %d", a.State(there), Works)
+		}
+	})
+	onWire(t, loseAll, func(t *testing.T, _ *wire, a, _ *Tester) {
+		began := time.Now()
+		if a.Settle(100 * time.Millisecond); time.Since(began) != 100*time.Millisecond {
+			t.Errorf("Settle waited %v for a reply that does not arrive, want 100ms", time.Since(began))
+		}
+	})
+}
+
 // A socket fails when its device goes down or is deleted.
 func TestABrokenSocketIsReplaced(t *testing.T) {
 	onWire(t, nil, func(t *testing.T, w *wire, a, _ *Tester) {

@@ -22,5 +22,5 @@ func Label(network uint32, node netip.Addr) model.MAC {
 
 // IsLabelOf reports whether a MAC address is a label of a node.
 func IsLabelOf(mac model.MAC, node netip.Addr) bool {
-	return mac[0]&0x0f == labelMark && node.Is4() && netip.AddrFrom4([4]byte(mac[2:])) == node
+	return mac[0]&0x0f == labelMark && netip.AddrFrom4([4]byte(mac[2:])) == node
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Direct: nodes on one Ethernet link send each other a workload's IP packet without a
- * tunnel. The MAC addresses are labels. A label has the network and the node:
+ * Direct: nodes on one Ethernet link send IP packets of workloads to each other without
+ * a tunnel. The MAC addresses of such frames are labels. A label identifies the network
+ * and the node:
  *
  *   12 bits network (number of the VRF), low 8 bits in the second byte
  *    4 bits 0110: locally administered, unicast
  *   32 bits IPv4 underlay address of the node
  *
- * So NICs segment and merge the packets as any others. PortLand (SIGCOMM 2009) put a
- * host's place into its MAC address in the same way.
+ * NICs can segment and merge these packets, because they have no tunnel headers.
+ * PortLand (SIGCOMM 2009) also wrote a host's location into its MAC address.
  */
 #pragma once
 
@@ -48,22 +49,22 @@ static __always_inline int is_to_label(const struct node_settings *s, const stru
 	return is_label_mac(eth->h_dest) && is_local4(s, label_node(eth->h_dest));
 }
 
-/* Returns 1 for frames that carry a workload's packet without a tunnel. Network 0 is
- * none: agents test the links with its label. */
+/* Returns 1 for frames that carry a workload's packet without a tunnel. No network has
+ * the number 0: agents use the label of network 0 to test links. */
 static __always_inline int is_direct(const struct node_settings *s, const struct ethhdr *eth)
 {
 	return is_to_label(s, eth) && label_network(eth->h_dest);
 }
 
-/* Test frames of links, as vrouter/direct/frame.go writes them. The 16 bytes before the
- * kind are not compared. */
+/* Test frames of links; vrouter/direct/frame.go writes them. The programs do not compare
+ * the 16 bytes between the Ethernet header and the kind. */
 #define TEST_PROTOCOL 0x88b5
 #define TEST_KIND (ETH_HLEN + 16) /* offset of the kind */
 #define TEST_REQUEST 1
 #define TEST_REPLY 2
 
-/* Answers a request to this node's label of network 0. So a test needs no agent on this
- * node. Returns the verdict, or GO_ON for other frames. */
+/* Answers a test request to this node's label of network 0, even if no agent runs on
+ * this node. Returns the verdict, or GO_ON for other frames. */
 static __noinline int answer_test(struct __sk_buff *skb)
 {
 	struct ethhdr in, out;
@@ -83,8 +84,8 @@ static __noinline int answer_test(struct __sk_buff *skb)
 }
 
 /* Sends a routed packet to a node on the same link. label: the network's number. The
- * switches of the link forward by MAC address, so no neighbour is looked up. The mark
- * lets the packet pass fabric_out. Returns a tc action, or a negative drop reason. */
+ * destination MAC address is a label, so no neighbour entry is needed. fabric_out lets
+ * packets with this mark pass. Returns a tc action, or a negative drop reason. */
 static __always_inline int send_direct(struct __sk_buff *skb, const struct nexthop *nh, __u32 label,
 				       __u32 hash, __be16 protocol)
 {
@@ -102,8 +103,9 @@ static __always_inline int send_direct(struct __sk_buff *skb, const struct nexth
 	return bpf_redirect(p->oif, 0);
 }
 
-/* Reads a frame for which is_direct() returned 1 into *a. The source label must be of the
- * same network and of a node that may send so. Returns GO_ON, or a negative drop reason. */
+/* Reads a frame for which is_direct() returned 1 into *a. The source label must have the
+ * same network, and a node that may send without a tunnel. Returns GO_ON, or a negative
+ * drop reason. */
 static __noinline int read_direct(struct __sk_buff *skb, struct arrival *a)
 {
 	struct outer o = { .encap = ENCAP_DIRECT };
@@ -117,7 +119,7 @@ static __noinline int read_direct(struct __sk_buff *skb, struct arrival *a)
 	if (!a || !s || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
 		return -DROP_BAD_INNER;
 	vrf = label_network(eth.h_dest);
-	if (!eth.h_proto) /* 0 in *a means: no Ethernet header to compare with */
+	if (!eth.h_proto) /* a->protocol 0 means that the frame had a tunnel header */
 		return -DROP_BAD_INNER;
 	if (!is_label_mac(eth.h_source) || label_network(eth.h_source) != vrf)
 		return -DROP_UNKNOWN_SOURCE;

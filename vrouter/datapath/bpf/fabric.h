@@ -192,7 +192,7 @@ struct arrival {
 	__u32 vrf;
 	__u8 encap;
 	__u8 ethernet; /* it came with its own Ethernet header */
-	__be16 protocol; /* of the frame as received, if it had no tunnel header; else 0 */
+	__be16 protocol; /* EtherType of a received frame without a tunnel header; else 0 */
 	__u32 remote;  /* id of the sending node or gateway (struct remote); 0: unknown */
 };
 

@@ -36,7 +36,7 @@ struct flow_packet {
 	__u8 tcp;     /* flags */
 	__u8 opens;   /* never a reply: a bare SYN, an ICMP request */
 	__u8 error;   /* an ICMP error */
-	__u8 inbound; /* to the workload */
+	__u8 inbound; /* 1: the packet goes to the workload */
 };
 
 /* A second fragment so early overwrites the first one's TCP flags (RFC 1858, 3128). */
@@ -225,7 +225,8 @@ static __always_inline struct fragment_heads *heads_of(const struct flow_packet 
 	return bpf_map_lookup_elem(&fragments, &index);
 }
 
-/* Compares without a copy of the key, because the callers have little stack left. */
+/* Returns 1 if f is the first fragment of the packet of p. It makes no copy of the key,
+ * because the callers have little stack left. */
 static __always_inline int is_head_of(const struct fragment *f, const struct flow_packet *p)
 {
 	const __u32 *a = (const void *)&f->source, *b = (const void *)&p->key.local;
@@ -237,9 +238,9 @@ static __always_inline int is_head_of(const struct fragment *f, const struct flo
 	return !differs;
 }
 
-/* A program may keep a head twice (admit(), choose_member()): it has one entry. The
- * entries are locked, because a mixture of two heads would lead a fragment to the wrong
- * flow. A function of its own to the verifier. */
+/* Stores the ports of a first fragment (head). admit() and choose_member() can store the
+ * same head; it gets one entry. The lock prevents a mixture of two heads, which would give
+ * a fragment the wrong flow. The verifier checks this function separately. */
 __noinline int keep_head(const struct flow_packet *p)
 {
 	struct fragment_heads *all;
@@ -267,7 +268,8 @@ __noinline int keep_head(const struct flow_packet *p)
 	return 0;
 }
 
-/* A function of its own to the verifier. */
+/* Reads the ports of a later fragment from its first fragment. The verifier checks this
+ * function separately. */
 __noinline int find_head(struct flow_packet *p)
 {
 	struct fragment_heads *all;

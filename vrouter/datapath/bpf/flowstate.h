@@ -23,14 +23,15 @@ static __always_inline int is_closed(const struct flow *f)
 	return f->tcp & FLOW_TCP_RST || (f->tcp & FLOW_TCP_FINS) == FLOW_TCP_FINS;
 }
 
-/* The other side has sent a packet, or the entry does not show it: on a vif without
- * policy (own_flow()) only packets of the workload are counted. */
+/* Returns 1 if the other side has sent a packet, or if the entry cannot show that. It
+ * cannot on a vif without a policy: there only the workload's packets are counted
+ * (own_flow()). */
 static __always_inline int is_answered(const struct flow *f)
 {
 	return !f->policy || (f->reply ? f->packets[0] : f->packets[1]);
 }
 
-/* Returns the seconds after which an idle flow is forgotten; 0: never. */
+/* Returns the time after which an idle flow expires, in seconds; 0: never. */
 static __always_inline __u32 timeout_of(const struct node_settings *s, const struct flow *f, __u8 protocol)
 {
 	if (protocol == IPPROTO_TCP)
@@ -38,8 +39,8 @@ static __always_inline __u32 timeout_of(const struct node_settings *s, const str
 	return is_answered(f) ? s->flow_idle_s : s->flow_unanswered_s;
 }
 
-/* Programs ignore an entry that was idle for too long, also before the agent has
- * removed it. Not inlined, because admit() has little stack left. */
+/* Returns 1 for an expired flow. Programs ignore its entry until the agent deletes it.
+ * Not inlined, because admit() has little stack left. */
 static __noinline int is_forgotten(const struct flow *f, __u8 protocol, __u64 now)
 {
 	__u32 zero = 0;

@@ -45,7 +45,7 @@ SPARSE_MAP(policies, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct policy, 4352)
 /* Not an LRU: a flood of new flows must be refused with its reason, and may
  * never evict the flows that are alive. The agent removes idle entries. */
 SPARSE_MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 524288);
-/* Each vif has its own entries, so no other vif's fragments push them out. */
+/* Each vif has separate entries, so fragments of other vifs cannot replace them. */
 MAP(fragments, BPF_MAP_TYPE_ARRAY, __u32 /* vif id * 2 + direction */, struct fragment_heads, 2 * 4353);
 
 MAP(vif_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vif id */, struct vif_counters, 4353);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Nexthops change while packets use them. Each nexthop therefore has two entries. The
- * agent writes the unused one, and then switches nexthop_entries to it. A program sees
- * the old nexthop or the new one, never a mixture of both. Before the agent writes the
- * old entry again, it waits until no program can use it.
+ * agent writes the unused entry, and then sets nexthop_entries to its key. A program reads
+ * the old nexthop or the new nexthop, never a mixture. Before the agent writes the old
+ * entry again, it waits until no program can use that entry.
  */
 #pragma once
 

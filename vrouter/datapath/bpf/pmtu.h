@@ -40,8 +40,8 @@ static __always_inline void store_mtu(__u32 id, __u32 mtu, __u64 now)
 	l->mtu = mtu < LEAST_MTU4 ? LEAST_MTU4 : mtu; /* routers older than RFC 1191 report 0 */
 }
 
-/* Learns the MTU of the way to a remote from an error that quotes a packet with a cookie.
- * larger: the quoted packet was larger than that MTU. */
+/* Learns the path MTU to a remote from an ICMP error. cookie: the cookie of the quoted
+ * packet. larger: the quoted packet was larger than that MTU. */
 static __always_inline void learn_for(const struct address *remote, __u32 mtu, __u32 cookie, int larger)
 {
 	struct remote *r = bpf_map_lookup_elem(&remotes, remote);

@@ -51,7 +51,7 @@ struct path {
 	__u32 oif;              /* ifindex of the fabric device; 0: the path is down */
 	__u8 gateway_family;    /* 4 or 6 */
 	__u8 pad;
-	__u16 cookie;           /* of the destination, see cookie.h */
+	__u16 cookie;           /* cookie of the destination (cookie.h) */
 };
 
 struct nexthop {
@@ -80,7 +80,7 @@ struct member_key {
 
 struct member {
 	__u32 nexthop;
-	__u32 label;     /* MPLS label, VNI or network, as the member's encapsulation is */
+	__u32 label;     /* MPLS label, VNI or network (direct), by the encapsulation of nexthop */
 };
 
 /* route.flags */
@@ -189,9 +189,9 @@ struct node_settings {
 	__be16 mpls_udp_port;
 	__be32 local4[MAX_LOCAL];          /* 0: unused */
 	struct address local6[MAX_LOCAL];  /* ::: unused */
-	__u32 flow_idle_s;                 /* an idle flow is forgotten after */
-	__u32 flow_closed_s;               /* a closed or half-open TCP flow after */
-	__u32 flow_unanswered_s;           /* a flow other than TCP whose other side never sent after */
+	__u32 flow_idle_s;                 /* an idle flow expires after this time, in seconds */
+	__u32 flow_closed_s;               /* so does a closed or half-open TCP flow after this time */
+	__u32 flow_unanswered_s;           /* so does a flow other than TCP whose other side never sent */
 };
 
 /* remotes: struct address -> struct remote. Who may send overlay packets. */
@@ -201,7 +201,7 @@ struct remote {
 	__u32 id;        /* of the node or gateway */
 	__u8 encaps;     /* encapsulations that the remote may use: bits 1 << enum encapsulation */
 	__u8 pad;
-	__u16 cookie;    /* as in struct path */
+	__u16 cookie;    /* cookie of the remote (cookie.h) */
 };
 
 /* Key of senders: a prefix from which a node or gateway may send, in addition to the
@@ -295,17 +295,17 @@ struct fragment {
 	__u32 id;
 	__be16 source_port;      /* ICMP: identifier */
 	__be16 destination_port;
-	__u8 whole;              /* flow_packet.whole */
+	__u8 whole;              /* as flow_packet.whole */
 	__u8 protocol;           /* IPv6: the head's transport, behind its extension headers */
 	__u8 pad[2];
 };
 
 #define FRAGMENT_HEADS 16 /* a power of 2 */
 
-/* fragments[vif id * 2 + direction]: the last first fragments of a vif, of one direction. */
+/* fragments[vif id * 2 + direction]: the latest first fragments of a vif in one direction. */
 struct fragment_heads {
 	struct bpf_spin_lock lock;
-	__u32 begun; /* the next one is at begun % FRAGMENT_HEADS */
+	__u32 begun; /* number of stored heads; the next head goes to begun % FRAGMENT_HEADS */
 	struct fragment head[FRAGMENT_HEADS];
 };
 

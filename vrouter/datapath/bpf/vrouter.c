@@ -55,8 +55,8 @@ int fabric_xdp(struct xdp_md *ctx)
 	__u32 nexthop;
 	int ethernet, outer;
 
-	/* The IP header of a direct frame is a workload's: its destination may have the
-	 * number of this node's address. */
+	/* The IP header of a direct frame is written by a workload. Its destination can be
+	 * equal to an underlay address of this node. */
 	eth = data;
 	if (!s || (void *)(eth + 1) > end || is_direct(s, eth))
 		return XDP_PASS;

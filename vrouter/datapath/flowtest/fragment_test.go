@@ -46,9 +46,9 @@ func TestFragmentsOfAnotherVifHaveAnotherHead(t *testing.T) {
 	h.expect("later one", admitted, fromWorkload, out[1])
 }
 
-// TestAFloodOfFragmentsIsItsPortsAlone: first fragments of one port must not push out those
-// of another port, nor of the other direction.
-func TestAFloodOfFragmentsIsItsPortsAlone(t *testing.T) {
+// A flood of first fragments must not replace the first fragments of another port or of the
+// other direction.
+func TestAFloodOfFragmentsDoesNotHarmOtherPorts(t *testing.T) {
 	const other, flood = vifKey + 1, 20_000
 	h := load(t)
 	h.apply(policy{generation: 1, allowIn: true, allowOut: true})
@@ -56,21 +56,21 @@ func TestAFloodOfFragmentsIsItsPortsAlone(t *testing.T) {
 	h.put(h.Policies, uint32(other), outOnly.encode())
 	victims := split(udp(local4, remote4, 4000), 1480, 77)
 	for id := range uint32(fragmentHeads) {
-		h.expect("the victim's head", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1+id)[0])
+		h.expect("a first fragment of the victim", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1+id)[0])
 	}
 	for id := range uint32(flood) {
 		f := split(udp(local4, remote4, 1500), 1480, id)[0]
 		if got := h.admitAt(other, fromWorkload, f); got != admitted {
-			t.Fatalf("flood: verdict %d", got)
+			t.Fatalf("a first fragment of the flood has verdict %d, want %d", got, admitted)
 		}
 		if id < 1000 {
-			h.expect("the flood to the victim", admitted, toWorkload, split(udp(remote4, local4, 1500), 1480, id)[0])
+			h.expect("a first fragment to the victim", admitted, toWorkload, split(udp(remote4, local4, 1500), 1480, id)[0])
 		}
 	}
-	h.expect("the victim's later fragment", admitted, fromWorkload, victims[1])
-	h.expect("of its oldest datagram", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1)[2])
-	h.expect("one more head", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 78)[0])
-	h.expect("the one before the oldest", withoutHead, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1)[2])
+	h.expect("a later fragment of the victim's newest datagram", admitted, fromWorkload, victims[1])
+	h.expect("a later fragment of the victim's oldest datagram", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1)[2])
+	h.expect("one more first fragment of the victim", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 78)[0])
+	h.expect("a later fragment of the datagram that was replaced", withoutHead, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1)[2])
 }
 
 func TestAHeadThatComesTwiceHasOneEntry(t *testing.T) {
@@ -80,7 +80,7 @@ func TestAHeadThatComesTwiceHasOneEntry(t *testing.T) {
 		h.expect("head", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77)[0])
 	}
 	if n := h.heads(vifID, fromWorkload); n != 1 {
-		t.Errorf("%d entries, want 1", n)
+		t.Errorf("the vif has stored %d first fragments, want 1", n)
 	}
 }
 

@@ -207,7 +207,7 @@ func (h *harness) count(m *ebpf.Map) int {
 	return len(h.keys(m))
 }
 
-// heads is the number of first fragments that a vif had in a direction.
+// heads returns the number of first fragments that were stored for a vif and a direction.
 func (h *harness) heads(vif uint32, d direction) uint32 {
 	h.t.Helper()
 	var f bpfFragmentHeads

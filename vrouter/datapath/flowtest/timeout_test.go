@@ -10,7 +10,7 @@ func TestAnIdleFlowIsForgotten(t *testing.T) {
 	h.age(k, unansweredSeconds-2)
 	h.expect("reply within the time", admitted, toWorkload, udp(remote4, local4, 1))
 	h.age(k, idleSeconds-2)
-	h.expect("another reply within the time", admitted, toWorkload, udp(remote4, local4, 1))
+	h.expect("a reply within the longer time of an answered flow", admitted, toWorkload, udp(remote4, local4, 1))
 	h.age(k, idleSeconds+2)
 	h.expect("reply after it", denied, toWorkload, udp(remote4, local4, 1))
 	h.expect("the workload asks anew", admitted, fromWorkload, udp(local4, remote4, 1))
@@ -43,19 +43,19 @@ func TestAnUnansweredFlowIsForgottenSoon(t *testing.T) {
 			h.expect("first", admitted, c.first, c.ask)
 			h.expect("again", admitted, c.first, c.ask)
 			h.age(c.key, unansweredSeconds+2)
-			h.expect("after the time", admitted, c.first, c.ask)
+			h.expect("after the time of unanswered flows", admitted, c.first, c.ask)
 			side := 0
 			if c.first == toWorkload {
 				side = 1
 			}
 			if f := h.flow(c.key); f.Packets[side] != 1 || f.Packets[1-side] != 0 {
-				t.Errorf("packets %v, want a new flow of one packet", f.Packets)
+				t.Errorf("the flow has %v packets, want a new flow with 1 packet from its first side", f.Packets)
 			}
 			h.expect("answer", admitted, 1-c.first, c.reply)
 			h.age(c.key, unansweredSeconds+2)
-			h.expect("an answered flow after that time", admitted, c.first, c.ask)
+			h.expect("an answered flow after the time of unanswered flows", admitted, c.first, c.ask)
 			if f := h.flow(c.key); f.Packets[side] != 2 || f.Packets[1-side] != 1 {
-				t.Errorf("packets %v, want the answered flow's", f.Packets)
+				t.Errorf("the flow has %v packets, want the same flow with 2 packets and 1 reply", f.Packets)
 			}
 		})
 	}

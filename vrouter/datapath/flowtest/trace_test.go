@@ -68,6 +68,6 @@ func TestTracingLooksButLeavesNoMark(t *testing.T) {
 		t.Errorf("entry %+v, want it as it was, %+v", got, want)
 	}
 	if n, f := h.count(h.Flows), h.heads(vifID, fromWorkload); n != 1 || f != 0 {
-		t.Errorf("%d flows and %d first fragments, want 1 and 0", n, f)
+		t.Errorf("there are %d flows and %d first fragments, want 1 flow and no first fragment", n, f)
 	}
 }
