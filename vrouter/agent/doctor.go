@@ -49,7 +49,8 @@ func (a *agent) doctor(v *view) []api.Finding {
 	return findings
 }
 
-// directFindings report which nodes on common links can be reached directly.
+// directFindings reports which underlay addresses of other nodes can be reached without a
+// tunnel.
 func directFindings(v *view) []api.Finding {
 	if len(v.links) == 0 {
 		return nil
@@ -64,9 +65,9 @@ func directFindings(v *view) []api.Finding {
 		}
 	}
 	slices.Sort(fail)
-	all := []api.Finding{{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("%d of %d nodes on the links of this node can be reached directly, without a tunnel", works, len(v.links))}}
+	all := []api.Finding{{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("%d of %d underlay addresses on the links of this node can be reached directly, without a tunnel", works, len(v.links))}}
 	if len(fail) > 0 {
-		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("frames with labels as MAC addresses do not reach %s and return; tunnels are used, if both nodes offer one", strings.Join(fail, ", ")), Remedy: "if switches or hypervisors on the way accept only known MAC addresses (port security, anti-spoofing), allow this node's further ones (bridge fdb show); or remove direct from the encapsulations"})
+		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("test frames with labels as MAC addresses get no reply from %s; tunnels are used if both nodes offer one", strings.Join(fail, ", ")), Remedy: "if switches or hypervisors on the way accept only known MAC addresses (port security, anti-spoofing), allow this node's labels too (list them with bridge fdb show); or remove direct from the encapsulations"})
 	}
 	return all
 }

@@ -124,7 +124,8 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *serve
 }
 
 // relieveFlows deletes flows of ports that are near their quotas. It returns the time until
-// the next check: long if no flow can be deleted, because each check reads the whole table.
+// the next check. The time is long if no flow could be deleted, because each deletion reads
+// the whole flow table.
 func (a *agent) relieveFlows() time.Duration {
 	if a.removed {
 		return a.config.RepairInterval
@@ -132,7 +133,7 @@ func (a *agent) relieveFlows() time.Duration {
 	start := time.Now()
 	near, err := a.reconciler.Plane().NearQuota()
 	if err != nil {
-		a.log.Error("cannot read the numbers of flows", "error", err)
+		a.log.Error("cannot read the number of flows of the ports", "error", err)
 	}
 	if near && a.expireFlows() == 0 {
 		return max(quotaWait, a.config.RepairInterval)
@@ -140,7 +141,7 @@ func (a *agent) relieveFlows() time.Duration {
 	return max(quotaWait, eventsShare*time.Since(start))
 }
 
-// expireFlows returns the number of flows that it has deleted.
+// expireFlows deletes expired flows and returns their number.
 func (a *agent) expireFlows() int {
 	if a.removed {
 		return 0

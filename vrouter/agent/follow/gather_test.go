@@ -8,59 +8,61 @@ import (
 	"windtunnel/vrouter/fleet"
 )
 
-// gatherer is a follower without store changes. It counts the calls of AfterFollow.
+// gatherer returns a follower without store changes. answered is the number of answered
+// requests.
 func gatherer() (f *Follower, answered *int) {
 	f = &Follower{shared: &shared{Changes: fleet.New(nil, fleet.Options{}).Watcher()}, followTook: time.Millisecond}
 	return f, new(int)
 }
 
-func (f *Follower) waits(answered *int) {
+// request adds a waiting request and lets the follower decide when to answer it.
+func (f *Follower) request(answered *int) {
 	f.waiting = append(f.waiting, func(error) { *answered++ })
 	f.FollowSoon()
 }
 
-func TestWhoComesAloneIsNotKeptWaiting(t *testing.T) {
+func TestASingleRequestDoesNotWait(t *testing.T) {
 	f, answered := gatherer()
-	f.waits(answered)
+	f.request(answered)
 	if *answered != 1 || f.Gathered != nil {
-		t.Errorf("%d answers, a timer: %v", *answered, f.Gathered != nil)
+		t.Errorf("%d requests are answered, and the timer is set: %v; want 1 and no timer", *answered, f.Gathered != nil)
 	}
 }
 
-func TestTheNodeFollowsTheStoreOnceForAllThatAreOnTheirWay(t *testing.T) {
+func TestTheNodeAppliesPendingChangesOnce(t *testing.T) {
 	f, answered := gatherer()
 	f.followTook = time.Hour
 	first, second := f.ChangePending(), f.ChangePending()
 	first()
-	first() // counts once
-	f.waits(answered)
+	first() // the second call has no effect
+	f.request(answered)
 	if *answered != 0 || f.Gathered == nil {
-		t.Fatalf("another is on its way: %d answers, a timer: %v", *answered, f.Gathered != nil)
+		t.Fatalf("while a change is pending, %d requests are answered, and the timer is set: %v; want 0 and a timer", *answered, f.Gathered != nil)
 	}
 	second()
-	f.waits(answered)
+	f.request(answered)
 	if *answered != 2 || f.Gathered != nil || len(f.waiting) > 0 {
-		t.Errorf("%d answers of 2, a timer: %v, %d wait", *answered, f.Gathered != nil, len(f.waiting))
+		t.Errorf("%d requests are answered, the timer is set: %v, and %d requests wait; want 2, no timer and 0", *answered, f.Gathered != nil, len(f.waiting))
 	}
 }
 
-func TestWhoNeverComesIsWaitedForAShareOfThePass(t *testing.T) {
+func TestTheWaitForAPendingChangeEnds(t *testing.T) {
 	f, answered := gatherer()
 	f.ChangePending()
 	f.Unfit = errors.New("no room")
 	f.waiting = append(f.waiting, func(unfit error) {
 		if unfit != f.Unfit {
-			t.Errorf("told %v", unfit)
+			t.Errorf("the request gets error %v, want %v", unfit, f.Unfit)
 		}
 	})
-	f.waits(answered)
+	f.request(answered)
 	select {
 	case <-f.Gathered:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the timer never fires")
+		t.Fatal("the timer did not fire within 10 s")
 	}
 	f.CatchUp()
 	if *answered != 1 {
-		t.Errorf("%d answers", *answered)
+		t.Errorf("%d requests are answered, want 1", *answered)
 	}
 }

@@ -17,9 +17,10 @@ import (
 // leaveWait is the maximum time for which LeaveFleet waits for the store.
 const leaveWait = 3 * time.Second
 
-// LeaveFleet deletes a removed node's ports from the store that the fleet shares, and
-// the node if its agent had added it. Call it after the node is removed, again if it
-// failed. It returns the number of deleted ports. Other stores need nothing.
+// LeaveFleet deletes the ports of a removed node from a shared store. If the agent added
+// the node to the store, LeaveFleet deletes the node too. It returns the number of deleted
+// ports. Call it after the node is removed; after an error call it again. For other stores
+// it does nothing.
 func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	c = c.WithDefaults()
 	if a, err := store.ParseAddress(c.Store); err != nil || a.Kind != store.KindEtcd {
@@ -43,7 +44,7 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	reach, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
 	if err := f.Reach(reach); err != nil {
-		return 0, fmt.Errorf("%s does not answer: %w. Run `vrouter remove` again when it does, or `vrouter node delete %s --ports` on another node", address, err, c.Node)
+		return 0, fmt.Errorf("remove node %s from the fleet: the store at %s does not answer: %w; run `vrouter remove` again when the store answers, or `vrouter node delete %s --ports` on another node", c.Node, address, err, c.Node)
 	}
 	k := KeptOf(c)
 	_, err = os.Stat(k.registeredPath())
@@ -51,12 +52,12 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 		return ports, errors.Join(err, errStays(c))
 	}
 	os.Remove(k.registeredPath())
-	os.Remove(k.dir) // fails if it has other files
+	os.Remove(k.dir) // fails if the directory has other files
 	return ports, nil
 }
 
 func errStays(c config.Config) error {
-	return fmt.Errorf("delete the rest on another node with `vrouter node delete %s --ports`", c.Node)
+	return fmt.Errorf("node %s and its ports may still be in the store; run `vrouter node delete %s --ports` on another node", c.Node, c.Node)
 }
 
 // registeredPath is a file that exists if the agent added the node to the store. It

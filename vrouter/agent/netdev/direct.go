@@ -32,11 +32,11 @@ type label struct {
 // EthernetLink is an Ethernet link of the underlay on which this node has an address.
 type EthernetLink struct {
 	Ifindex int
-	Source  netip.Addr // the node's
+	Source  netip.Addr // address of this node on the link
 	Subnet  netip.Prefix
 }
 
-// NewTester starts the tests of a node's links.
+// NewTester creates a tester for the links of the node.
 func NewTester(s *Space, log *slog.Logger) *direct.Tester {
 	return direct.NewTester(func(ifindex int) (c net.PacketConn, err error) {
 		err = s.Do(func() error {
@@ -47,10 +47,10 @@ func NewTester(s *Space, log *slog.Logger) *direct.Tester {
 	}, log)
 }
 
-// hasLabels reports whether frames to labels reach the programs of a device. On a bridge
-// the host's packet filter sees them first (bridge-nf-call-iptables). A macvlan, ipvlan
-// or VXLAN device has no filter of further addresses. A bond that balances by address
-// changes the source address.
+// hasLabels reports whether frames to labels reach the programs of a device. On a bridge,
+// the host's packet filter may drop them before (bridge-nf-call-iptables). The kernel
+// cannot add receive addresses to a macvlan, ipvlan or VXLAN device. A bond in mode
+// balance-tlb or balance-alb changes the source address of frames.
 func hasLabels(l netlink.Link) bool {
 	if bond, ok := l.(*netlink.Bond); ok && (bond.Mode == netlink.BOND_MODE_BALANCE_TLB || bond.Mode == netlink.BOND_MODE_BALANCE_ALB) {
 		return false
@@ -58,8 +58,8 @@ func hasLabels(l netlink.Link) bool {
 	return l.Attrs().EncapType == "ether" && slices.Contains([]string{"device", "veth", "vlan", "bond", "tuntap"}, l.Type())
 }
 
-// EthernetLinks returns the links of a node that offers direct: IPv4 underlay addresses
-// on fabric devices.
+// EthernetLinks returns one link for each IPv4 underlay address of the node on a fabric
+// device. If the node does not offer direct, it returns none.
 func EthernetLinks(s *Space, self model.Node, fabric []netlink.Link) (links []EthernetLink, err error) {
 	if !slices.Contains(self.Encapsulations, model.Direct) {
 		return nil, nil
@@ -82,8 +82,10 @@ func EthernetLinks(s *Space, self model.Node, fabric []netlink.Link) (links []Et
 	return links, nil
 }
 
-// Keep makes the labels in the filters of fabric devices those of some networks. underlay
-// are the node's addresses. whole: list the filters also if nothing has changed.
+// Keep lets the fabric devices receive frames to the labels of networks. It adds these
+// labels to the devices' filters, and removes other labels of the node. underlay: the
+// node's underlay addresses. whole: list the filters even if the wanted labels have not
+// changed.
 func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []EthernetLink, networks []uint32, whole bool) error {
 	want := map[label]bool{}
 	for _, l := range links {
@@ -104,10 +106,10 @@ func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []Ethe
 			continue
 		}
 		if err := d.Space.Links.NeighAppend(l.entry()); err != nil {
-			errs = append(errs, fmt.Errorf("let device %d receive frames to %s (direct): %w", l.ifindex, l.mac, err))
+			errs = append(errs, fmt.Errorf("add label %s to the filter of device %d, for the encapsulation direct: %w", l.mac, l.ifindex, err))
 		}
 	}
-	for l := range d.kept { // of addresses that the node had
+	for l := range d.kept { // these may have an earlier underlay address of the node
 		has[l] = true
 	}
 	for l := range has {
@@ -115,7 +117,7 @@ func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []Ethe
 			continue
 		}
 		if err := d.Space.Links.NeighDel(l.entry()); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {
-			errs = append(errs, fmt.Errorf("remove address %s from the filter of device %d: %w", l.mac, l.ifindex, err))
+			errs = append(errs, fmt.Errorf("remove label %s from the filter of device %d: %w", l.mac, l.ifindex, err))
 		}
 	}
 	d.kept = want
@@ -125,7 +127,7 @@ func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []Ethe
 	return errors.Join(errs...)
 }
 
-// list returns the labels of a node in the filters of devices.
+// list returns the labels of the node that are in the filters of devices.
 func (d *Labels) list(fabric []netlink.Link, underlay []netip.Addr) (map[label]bool, error) {
 	has := map[label]bool{}
 	for _, l := range fabric {
@@ -135,7 +137,7 @@ func (d *Labels) list(fabric []netlink.Link, underlay []netip.Addr) (map[label]b
 			return nil, fmt.Errorf("list the addresses that device %s receives: %w", l.Attrs().Name, err)
 		}
 		for _, e := range all {
-			if len(e.HardwareAddr) != 6 || e.LinkIndex != index || e.Flags&netlink.NTF_SELF == 0 && e.MasterIndex != index { // a bridge lists its own as the master's
+			if len(e.HardwareAddr) != 6 || e.LinkIndex != index || e.Flags&netlink.NTF_SELF == 0 && e.MasterIndex != index { // a bridge lists its addresses with itself as master
 				continue
 			}
 			mac := model.MAC(e.HardwareAddr)
@@ -147,7 +149,8 @@ func (d *Labels) list(fabric []netlink.Link, underlay []netip.Addr) (map[label]b
 	return has, nil
 }
 
-// entry is the label as an entry of the device's list of unicast addresses, see bridge(8).
+// entry returns the label as an entry of the device's filter: its list of unicast
+// addresses (bridge(8), fdb).
 func (l label) entry() *netlink.Neigh {
 	return &netlink.Neigh{LinkIndex: l.ifindex, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, HardwareAddr: l.mac[:]}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// The filter of a fabric device has the labels of the node's present address alone. A
-// label that is deleted is added again, and another agent finds the labels.
+// Keep removes the labels of an earlier address, and adds a deleted label again. The next
+// agent finds the labels and removes them.
 func TestLabelsInTheFilterAreThoseWanted(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: makes network namespaces")
+		t.Skip("needs root to create network namespaces")
 	}
 	for _, kind := range []string{"bridge", "veth peer name f1"} {
 		t.Run(kind, func(t *testing.T) {

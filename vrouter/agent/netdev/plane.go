@@ -11,8 +11,7 @@ import (
 	"windtunnel/vrouter/fib"
 )
 
-// Plane is what forwards packets: *datapath.Datapath, whose methods' comments
-// hold here.
+// Plane is the data path. *datapath.Datapath implements it, and documents the methods.
 type Plane interface {
 	Apply(fib.Tables) (datapath.Changes, error)
 	Dump() (fib.Tables, error)
@@ -39,19 +38,19 @@ type Plane interface {
 	Remove() error
 }
 
-// inSpace calls what names devices by number on a thread in the node's network
-// namespace: the numbers are that namespace's.
+// inSpace calls methods that have an ifindex on a thread in the node's network namespace,
+// because an ifindex belongs to a namespace.
 type inSpace struct {
 	Plane
 	space *Space
 }
 
-// Programs are a node's data path and its pins.
+// Programs has a node's data path and its pins.
 type Programs struct {
 	config   config.Config
 	log      *slog.Logger
 	space    *Space
-	current  atomic.Pointer[inSpace] // replaced if its pins are lost
+	current  atomic.Pointer[inSpace] // Renew replaces it
 	Pins     Pins
 	dropped  func(datapath.DropEvent) // called for each dropped packet
 	Unfollow func()                   // stops followDrops
@@ -149,7 +148,8 @@ func (p inSpace) Attached() (all []datapath.Attachment, err error) {
 	return all, err
 }
 
-// Apply looks at what is attached, to know when older maps are of no use.
+// Apply runs in the namespace, because it lists the attached programs. It needs them to
+// find older maps that no program uses.
 func (p inSpace) Apply(t fib.Tables) (c datapath.Changes, err error) {
 	err = p.space.Do(func() error {
 		c, err = p.Plane.Apply(t)

@@ -10,18 +10,19 @@ import (
 	"windtunnel/vrouter/datapath"
 )
 
-// FabricDevice is an underlay device and how it is served.
+// FabricDevice is an underlay device with its attached programs.
 type FabricDevice struct {
 	Link netlink.Link
 	datapath.Fabric
-	NoXDP   string // why XDP is not wanted; empty: it is
+	NoXDP   string // reason why XDP must not be attached; empty: it may be attached
 	guarded bool   // fabric_out drops tunnel packets that the programs did not send
 }
 
-// many devices are attached in the way that is quickest.
+// many is the number of devices above which attach uses AttachVifOfMany, which is faster
+// for many devices.
 const many = 8
 
-// attach puts the programs where they are missing.
+// attach attaches the programs to devices that lack them.
 func (p *Pass) attach() {
 	p.listAttached()
 	for i := range p.Fabric {
@@ -78,8 +79,8 @@ func (p *Pass) guard() {
 	}
 }
 
-// attachFabric asks for a device's programs anew only where something differs:
-// a driver without XDP says no each time.
+// attachFabric attaches the programs to a fabric device if they differ from the last pass.
+// It does not retry XDP in each pass: a driver without XDP would fail each time.
 func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) {
 	index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
 	had, known := p.lastFabric(index)
@@ -90,7 +91,7 @@ func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) 
 	}
 	now, err := p.r.Programs.Plane().AttachFabric(index, why)
 	if err != nil {
-		p.fail("", fmt.Errorf("fabric device %s: %w", name, err))
+		p.fail("", fmt.Errorf("attach the programs to fabric device %s: %w", name, err))
 		return
 	}
 	if known && had.NoXDP == noXDPWhereDirect && why == "" {
@@ -99,7 +100,7 @@ func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) 
 	f.Fabric, f.NoXDP = now, why
 	has := there[index]
 	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true, Guarded: has.Guarded && has.Current}
-	p.r.log.Info("fabric device served", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
+	p.r.log.Info("programs attached to fabric device", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
 	if known && had.Mode == now.Mode && had.NoXDP == f.NoXDP {
 		p.mended = append(p.mended, "programs were missing on fabric device "+name)
 	}

@@ -14,11 +14,11 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Check tells whether a desired state can be: valid as a whole, with this node
-// in it, and with tables that fit, had every port its device. Numbers of what
-// is no longer wanted are free from then on. links are the node's devices.
-// partial: check ignores errors that concern a single network. This is for a state
-// that is already in the store, so that the other networks work.
+// Check returns an error if this node cannot use a desired state. The state must be valid
+// and contain this node, and its tables must not exceed their limits. Check assumes that
+// every port has a device. It frees the ids of deleted objects in next. links: the node's
+// devices. partial: Check ignores errors that concern a single network. Use partial for a
+// state that is already in the store, so that the other networks work.
 func (r *Reconciler) Check(next *Desired, links []netlink.Link, partial bool) error {
 	if next.wrong != nil && !partial {
 		return unfit(next.wrong)

@@ -13,17 +13,17 @@ import (
 type Desired struct {
 	Node  string
 	State model.State // with defaults filled in
-	given model.State // the slice, with parts that are not valid or do not fit
-	wrong error       // why parts of given are left out; nil: none is
+	given model.State // the whole slice, with the parts that State leaves out
+	wrong error       // reason why State leaves out parts of given; nil: State has all parts
 	// Overfull has the errors of the networks that do not fit, by name.
 	Overfull map[string]error
 	ids      *fib.IDs
-	Ports    []model.Port   // this node's
+	Ports    []model.Port   // the ports of this node
 	named    map[string]int // index in ports by name
 }
 
-// NewDesired makes the desired state, without the leaving ports: those are deleted
-// here but still in the store. Parts that are not valid are left out.
+// NewDesired makes the desired state. leaving: ports that are deleted on this node but are
+// still in the store. NewDesired leaves out these ports and all parts that are not valid.
 func NewDesired(node string, slice model.State, ids *fib.IDs, leaving ...string) *Desired {
 	if len(leaving) > 0 {
 		slice.Ports = slices.DeleteFunc(slices.Clone(slice.Ports), func(p model.Port) bool { return slices.Contains(leaving, p.Name) })
@@ -32,7 +32,7 @@ func NewDesired(node string, slice model.State, ids *fib.IDs, leaving ...string)
 	return desiredOf(node, slice, sound, wrong, ids)
 }
 
-// desiredOf makes the desired state of a valid part of a slice.
+// desiredOf makes the desired state from part, the valid part of the slice given.
 func desiredOf(node string, given, part model.State, wrong error, ids *fib.IDs) *Desired {
 	d := &Desired{Node: node, State: part, given: given, wrong: wrong, ids: ids, named: map[string]int{}}
 	for _, p := range d.State.Ports {

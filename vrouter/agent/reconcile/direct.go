@@ -14,17 +14,18 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// settle is the longest wait for the tests of links when the agent starts.
+// settle is the maximum time for which the first pass waits for the tests of links.
 const settle = 100 * time.Millisecond
 
 // link is the state of another node's underlay address on a common link.
 type link struct {
 	state   fib.Link
-	ifindex int // of the tested device
+	ifindex int // device on which the address is tested
 }
 
-// testLinks tests the links to the nodes of the desired state that offer direct. It
-// returns the states of their underlay addresses on common links.
+// testLinks tests the links to all nodes that offer direct in the desired state. It
+// returns the states of the nodes' underlay addresses on links that they share with this
+// node.
 func (p *Pass) testLinks() map[netip.Addr]link {
 	targets, own := map[netip.Addr]direct.Target{}, map[netip.Addr]int{}
 	for _, l := range p.ethernet {
@@ -42,7 +43,7 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 	}
 	p.r.Tester.Set(targets, own, p.localNetworks())
 	if p.cause == Starting {
-		// The programs of an earlier agent may forward directly: they should go on.
+		// If the previous agent sent packets directly, this must not stop.
 		p.r.Tester.Settle(settle)
 	}
 	states := make(map[netip.Addr]link, len(targets))
@@ -52,9 +53,9 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 	return states
 }
 
-// stateOf returns the state of a link for the tables. A link that has worked counts as
-// one under test: packets take a tunnel, and the workloads keep their MTU. The other node
-// may only be down, and the MTU of a whole fleet must not depend on one node.
+// stateOf returns the state of a link for the tables. A link that has stopped counts as
+// untested: packets use a tunnel, and the workloads keep their MTU. The other node may be
+// down for a short time, and this must not change the MTU of other nodes' workloads.
 func stateOf(s direct.State) fib.Link {
 	switch s {
 	case direct.Works:
@@ -77,7 +78,7 @@ func (p *Pass) localNetworks() []uint32 {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// receiveLabels prepares the fabric devices for packets that come directly.
+// receiveLabels lets the fabric devices receive frames to this node's labels.
 func (p *Pass) receiveLabels() {
 	self, _ := p.Want.Self()
 	if err := p.r.labels.Keep(p.fabricLinks(), self.Underlay, p.ethernet, p.localNetworks(), p.cause != asked); err != nil {
@@ -92,8 +93,8 @@ func (p *Pass) fabricLinks() (links []netlink.Link) {
 	return links
 }
 
-// Links tells which of the other nodes' underlay addresses on common links are reached
-// directly.
+// Links returns the underlay addresses of other nodes on links that they share with this
+// node. true: packets reach the address without a tunnel.
 func (p *Pass) Links() map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for a, l := range p.facts.links {
@@ -102,15 +103,16 @@ func (p *Pass) Links() map[netip.Addr]bool {
 	return all
 }
 
-// Reasons why XDP is not wanted on a fabric device.
+// Reasons why XDP must not be attached to a fabric device.
 const (
-	noXDPWhereMerged = "the kernel merges VXLAN packets by itself (device " + netdev.GRODevice + "), which XDP would come before"
-	noXDPWhereDirect = "all nodes are reached directly, so that no packet has tunnel headers"
+	noXDPWhereMerged = "the kernel merges VXLAN packets itself (device " + netdev.GRODevice + "); XDP would decapsulate them before that"
+	noXDPWhereDirect = "all nodes are reached directly, so XDP has no tunnel packets to decapsulate"
 )
 
-// unwantedXDP returns why XDP is not wanted; empty if it is. Some NICs lose their link
-// for seconds when XDP is attached or detached, so that all tests of links fail. So the
-// agent detaches XDP only once because of direct.
+// unwantedXDP returns the reason why XDP must not be attached; empty: it may be attached.
+// Some NICs lose their link for seconds when XDP is attached or detached. Then all tests of
+// links fail, and XDP would be attached again. To end this cycle, the agent detaches XDP
+// because of direct only once.
 func (p *Pass) unwantedXDP() string {
 	if p.merges {
 		return noXDPWhereMerged

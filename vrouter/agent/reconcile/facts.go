@@ -13,17 +13,17 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// facts are the inputs of the tables in addition to the desired state: the ports'
-// devices and the kernel's routes between underlay addresses.
+// facts are the inputs of the tables that are not in the desired state: the ports'
+// devices, the links, and the kernel's routes between underlay addresses.
 type facts struct {
 	ports map[string]fib.PortFact
-	mtu   int                 // of the fabric
+	mtu   int                 // smallest MTU of the fabric devices
 	ways  map[pair]netdev.Way // cached results of way
-	links map[netip.Addr]link // underlay addresses of other nodes on common links, for direct
+	links map[netip.Addr]link // result of testLinks
 	under *netdev.Underlay
 }
 
-// pair is the two ends of an underlay path.
+// pair has the two addresses of an underlay path.
 type pair struct{ source, destination netip.Addr }
 
 func factsOf(devices map[string]*netdev.Device, under *netdev.Underlay) facts {
@@ -110,9 +110,9 @@ func (f *facts) unreachableReasons() []string {
 	return all
 }
 
-// numbers returns the limits of ids. Compile allocates the smallest free id. So ids
-// are within the limits if the numbers of objects are. The exception: ids that were
-// just freed cannot be used until fib.IDs.Prune.
+// numbers returns the limits of ids. Compile allocates the smallest free id, so an id
+// exceeds its limit only if there are too many objects. The exception: a freed id cannot
+// be used until fib.IDs.Prune.
 func numbers(l datapath.Limits) fib.Limits {
 	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs}
 }

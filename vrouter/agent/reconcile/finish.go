@@ -6,7 +6,8 @@ import (
 	"windtunnel/vrouter/datapath"
 )
 
-// changed is told what was set on a port's devices.
+// changed logs a change of a port's devices. If the change repairs drift, changed also
+// records it in mended.
 func (p *Pass) changed(port, what string) {
 	p.r.log.Info("port changed", "port", port, "change", what)
 	last := p.r.Last
@@ -16,12 +17,13 @@ func (p *Pass) changed(port, what string) {
 	}
 }
 
-// sameWays tells whether the underlay is as it was, whose MTU is the ports'.
-// Before the tables are made nothing of it shows on a port.
+// sameWays reports whether the underlay is the same as in the last pass. A change of the
+// underlay can change the MTU of ports. Before compile no step uses the underlay, so
+// sameWays returns true.
 func (p *Pass) sameWays() bool { return p.facts.ways == nil || p.facts.sameWays(p.r.Last.facts) }
 
-// noteWhole notes the ports that are as desired. What changes on one of them
-// later is drift, also when a pass came upon it in the middle and failed.
+// noteWhole records the ports whose devices are as desired. A later difference on such a
+// port is drift. A port stays recorded if a later pass finds a difference and fails.
 func (p *Pass) noteWhole() {
 	p.whole = map[string]bool{}
 	if last := p.r.Last; last != nil && last.gen == p.gen {
@@ -37,7 +39,7 @@ func (p *Pass) noteWhole() {
 	}
 }
 
-// finish keeps what a pass came to, tells of it, and publishes it.
+// finish stores, logs and publishes the results of a pass.
 func (r *Reconciler) finish(p *Pass) {
 	p.noteWhole()
 	r.tell(p)
@@ -59,8 +61,8 @@ func (r *Reconciler) finish(p *Pass) {
 	r.publish()
 }
 
-// tell logs a line a change: problems when they come and go, and what was
-// mended.
+// tell logs new problems, solved problems, repaired drift and written tables, each in one
+// line.
 func (r *Reconciler) tell(p *Pass) {
 	before := map[string]bool{}
 	if r.Last != nil {

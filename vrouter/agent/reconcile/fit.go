@@ -13,8 +13,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// overfullError says that a network gets no new ports and routes on this node, or has
-// none there, since they do not fit.
+// overfullError is the error of a network whose ports and routes do not all fit into this
+// node's tables. kept: the network keeps its earlier ports and routes; otherwise it has
+// none on this node.
 type overfullError struct {
 	network string
 	kept    bool
@@ -31,10 +32,10 @@ func (e *overfullError) Error() string {
 
 func (e *overfullError) Unwrap() error { return e.err }
 
-// fitting returns a desired state that this node's tables can hold. If the whole does
-// not fit, the networks that grew get no new ports and routes, those that grew most
-// first. If that does not help, such as after a start, the largest networks are left
-// out. So the others go on.
+// fitting returns a desired state that fits into this node's tables. If next does not fit,
+// fitting rejects the new ports and routes of a network, of the network that grew most
+// first. If next still does not fit, for example after a start, fitting leaves out networks,
+// the largest first. The other networks keep working.
 func (r *Reconciler) fitting(next, former *Desired, links []netlink.Link) (*Desired, error) {
 	err := r.Check(next, links, true)
 	if err == nil || !IsLimit(err) {
@@ -70,8 +71,8 @@ func (r *Reconciler) fitting(next, former *Desired, links []netlink.Link) (*Desi
 	return next, err
 }
 
-// Start makes the first pass. If the state does not fit, the networks get no more than
-// they had in the saved state.
+// Start makes the first pass. If the state does not fit, Start limits networks to their
+// ports and routes in the saved state.
 func (r *Reconciler) Start(saved func() *model.State) {
 	r.Pass(Starting)
 	if r.Last.limit == nil {
@@ -94,7 +95,7 @@ func (r *Reconciler) Start(saved func() *model.State) {
 	r.Pass(Starting)
 }
 
-// sizes counts the table entries of each network, about.
+// sizes estimates the number of table entries of each network.
 func sizes(s model.State) map[string]int {
 	all := map[string]int{}
 	for _, n := range s.Networks {
@@ -109,7 +110,7 @@ func sizes(s model.State) map[string]int {
 	return all
 }
 
-// byNumber returns names, the largest number first.
+// byNumber sorts names by number, the largest first.
 func byNumber(all map[string]int, number func(string) int) (names []string) {
 	for name := range all {
 		names = append(names, name)
@@ -120,8 +121,8 @@ func byNumber(all map[string]int, number func(string) int) (names []string) {
 	return names
 }
 
-// limitNetwork returns a state with only those ports and routes of a network that
-// another state has too.
+// limitNetwork returns the state s without the ports and routes of a network that the
+// state to lacks.
 func limitNetwork(s, to model.State, name string) model.State {
 	ports, prefixes := map[string]bool{}, map[netip.Prefix]bool{}
 	for _, p := range to.Ports {

@@ -25,10 +25,11 @@ func (p *Pass) keepPins() {
 		return
 	}
 	p.renewed, p.renewing = true, time.Since(began)
-	p.mended = append(p.mended, fmt.Sprintf("%d of the pins in %s were gone", lost, r.config.PinsDir()))
+	p.mended = append(p.mended, fmt.Sprintf("%d pins in %s were missing", lost, r.config.PinsDir()))
 }
 
-// merge creates or deletes the device, depending on the node's encapsulations.
+// merge creates or deletes the device that makes the kernel merge VXLAN packets, depending
+// on the node's encapsulations.
 func (p *Pass) merge() {
 	self, known := p.Want.Self()
 	if p.r.config.VXLANGRO == config.Off || !known || !speaksOnlyVXLAN(self, p.Want.State.Gateways) {
@@ -39,7 +40,7 @@ func (p *Pass) merge() {
 	}
 	made, err := netdev.KeepMerging(p.r.space, p.Want.Node, p.Want.State.Settings.VXLANPort)
 	if err != nil {
-		// Another VXLAN device has the port, or the kernel lacks VXLAN: use XDP.
+		// Another VXLAN device uses the UDP port, or the kernel lacks VXLAN.
 		if last := p.r.Last; last == nil || last.merges {
 			p.r.log.Warn("the kernel cannot merge VXLAN packets; XDP is used", "error", err)
 		}

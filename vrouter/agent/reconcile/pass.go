@@ -15,15 +15,15 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Cause is why a pass is made.
+// Cause is the reason for a pass.
 type Cause string
 
 // Causes of a pass.
 const (
 	Starting Cause = "start"
 	asked    Cause = "request" // the desired state changed
-	Noticing Cause = "event"   // the kernel said that something changed
-	Looking  Cause = "timer"   // for drift, and to try again what failed
+	Noticing Cause = "event"   // the kernel reported a change
+	Looking  Cause = "timer"   // to find drift, and to retry failed steps
 )
 
 // Times of passes.
@@ -32,9 +32,9 @@ const (
 	passesShare = 20                     // passes that check for drift use at most 1/20 of a CPU
 )
 
-// Pass is one walk from the desired state to the kernel's: each step makes
-// equal what differs and leaves the rest. What fails is noted and tried again
-// by the next; it keeps nothing else from being done.
+// Pass makes the kernel's state equal to the desired state once. Each step changes only
+// differences. A failed step is recorded as a problem, and the other steps continue. The
+// next pass retries it.
 type Pass struct {
 	r        *Reconciler
 	cause    Cause
@@ -44,28 +44,28 @@ type Pass struct {
 	under    *netdev.Underlay
 	ethernet []netdev.EthernetLink     // for direct
 	Devices  map[string]*netdev.Device // by port
-	whole    map[string]bool           // ports that were as desired, in this pass or an earlier one of the same desired state
-	left     map[string]bool           // ports that are as the last pass left them, see asLeft
+	whole    map[string]bool           // ports that were as desired in a pass for the same desired state
+	left     map[string]bool           // ports whose devices have not changed since the last pass (asLeft)
 	attached map[int]datapath.Attachment
 	Fabric   []FabricDevice
 	facts    facts
 	Tables   fib.Tables
 	Warnings []string
-	compiled bool // the tables are of this pass's desired state and facts
-	reused   bool // and are the last pass's
-	renewed  bool // the data path is a new one: its pins were lost
+	compiled bool // Tables belong to the desired state and facts of this pass
+	reused   bool // Tables equal the tables of the last pass
+	renewed  bool // the data path was recreated, because pins were missing
 	renewing time.Duration
-	merges   bool // GRODevice is there
+	merges   bool // GRODevice exists
 	changes  datapath.Changes
 	Problems []Problem
-	limit    error    // a table had no room: nothing was written
-	mended   []string // drift
+	limit    error    // a table would exceed its limit, so nothing was written
+	mended   []string // repaired drift
 	gen      uint64
 }
 
-// Problem is what could not be done.
+// Problem is a failed step of a pass.
 type Problem struct {
-	port string // empty: the node's
+	port string // empty: the problem concerns the whole node
 	Text string
 }
 
@@ -77,7 +77,7 @@ func (p *Pass) fail(port string, err error) {
 	p.Problems = append(p.Problems, Problem{port, text})
 }
 
-// failed tells whether a port has a problem.
+// failed reports whether a port has a problem; "": whether the node has one.
 func (p *Pass) failed(port string) bool {
 	return slices.ContainsFunc(p.Problems, func(q Problem) bool { return q.port == port })
 }
@@ -105,7 +105,7 @@ func (p *Pass) reasons() string {
 		all = append(all, errors.New(q.Text))
 	}
 	if len(all) == 0 {
-		return "unknown reason; see the agent's log"
+		return "the reason is unknown; see the agent's log"
 	}
 	return errors.Join(all...).Error()
 }
@@ -123,21 +123,20 @@ func (r *Reconciler) passOver(why Cause, links []netlink.Link) *Pass {
 	p := &Pass{r: r, cause: why, Want: r.Want, links: links, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation}
 	if p.Want == nil {
 		p.Want = NewDesired(r.config.Node, model.State{}, r.IDs)
-		p.fail("", errors.New("the store has not answered yet, and nothing is known of what it holds; what the kernel has stays as it is"))
+		p.fail("", errors.New("the store has not answered yet, so the desired state is unknown; the kernel's tables stay as they are"))
 		p.keepLast()
 	} else {
 		p.walk()
 	}
 	if why != asked {
-		r.WholeTook = time.Since(began) - p.renewing // which is no measure of the next one
+		r.WholeTook = time.Since(began) - p.renewing // without the recreation of the data path, which the next pass does not repeat
 	}
 	r.finish(p)
 	return p
 }
 
-// walk takes the steps in order. What packets need on their way is there
-// before what leads them on it: tables before programs, both before a new
-// device comes up.
+// walk runs the steps in order. It writes the tables before it attaches the programs that
+// read them. It does both before a new device is up and sends packets.
 func (p *Pass) walk() {
 	if err := p.look(); err != nil {
 		p.fail("", err)
@@ -157,7 +156,7 @@ func (p *Pass) walk() {
 	p.resolve()
 }
 
-// look finds the node's devices, and among them the underlay's.
+// look finds the node's devices and its underlay devices.
 func (p *Pass) look() error {
 	if p.links == nil {
 		var err error
@@ -167,7 +166,7 @@ func (p *Pass) look() error {
 	}
 	w := netdev.NewWire(p.r.space, p.Want.Node, p.links, p.r.config.Fabric, p.changed)
 	if last := p.r.Last; last != nil && last.Want != nil {
-		// Limits are the agent's own: what it never set it need not look for.
+		// Only the agent sets bandwidth limits, so a port that never had a limit needs no check.
 		w.Limited = func(port string) bool {
 			was, _ := last.Want.Port(port)
 			return was.Bandwidth != (model.Bandwidth{}) || !last.whole[port]
@@ -198,14 +197,15 @@ func (p *Pass) look() error {
 
 func isDown(fabric netlink.Link) string { return "fabric device " + fabric.Attrs().Name + " is down" }
 
-// keepLast stands in for what could not be looked at.
+// keepLast copies the results of the last pass, because this pass could not list the
+// devices.
 func (p *Pass) keepLast() {
 	if l := p.r.Last; l != nil {
 		p.Devices, p.Fabric, p.facts, p.Tables, p.Warnings = l.Devices, l.Fabric, l.facts, l.Tables, l.Warnings
 	}
 }
 
-// connect finds or makes the ports' devices.
+// connect finds or creates the ports' devices.
 func (p *Pass) connect() {
 	for _, port := range p.Want.Ports {
 		if d := p.asLeft(port); d != nil {
@@ -222,7 +222,8 @@ func (p *Pass) connect() {
 	}
 }
 
-// compile derives the tables, unless they are known to be the same.
+// compile derives the tables from the desired state and the facts. If both are unchanged,
+// it reuses the tables of the last pass.
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts = factsOf(p.Devices, p.under)
@@ -264,23 +265,23 @@ func (p *Pass) keepTables() {
 // apply makes the maps equal to the tables.
 func (p *Pass) apply() {
 	if !p.compiled || p.cause == Noticing && p.reused && !p.renewed && p.r.Last.Problems == nil {
-		return // nothing that the kernel tells of changes the maps' contents
+		return // no event of the kernel changes the contents of the maps
 	}
 	var err error
 	if p.changes, err = p.r.Programs.Plane().Apply(p.Tables); err != nil {
 		if IsLimit(err) {
 			p.limit = err
 		}
-		p.fail("", fmt.Errorf("writing the tables: %w", err))
+		p.fail("", fmt.Errorf("write the tables: %w", err))
 	}
 	n := p.changes.Updated + p.changes.Deleted
 	p.r.Programs.Pins.NoteRetired()
 	if n > 0 && p.reused && !p.renewed && !p.r.Last.failed("") {
-		p.mended = append(p.mended, fmt.Sprintf("%d entries of the tables differed", n))
+		p.mended = append(p.mended, fmt.Sprintf("%d table entries differed", n))
 	}
 }
 
-// configure readies the workloads' devices and brings them up.
+// configure configures the workloads' devices and sets them up.
 func (p *Pass) configure() {
 	for _, port := range p.Want.Ports {
 		d, connected := p.Devices[port.Name]
@@ -289,7 +290,7 @@ func (p *Pass) configure() {
 		}
 		vif, ok := p.Tables.Vifs[uint32(d.Index())]
 		if !ok {
-			continue // the tables could not be made: that is a problem of the node
+			continue // compile failed, and has recorded a problem of the node
 		}
 		if p.left[port.Name] && vif.MTU == p.r.Last.Tables.Vifs[uint32(d.Index())].MTU {
 			continue
@@ -301,8 +302,8 @@ func (p *Pass) configure() {
 	}
 }
 
-// clear takes away what is not wanted (any more): pairs of ports that are gone,
-// and programs on devices that are neither port nor fabric.
+// clear deletes the veth pairs of deleted ports. It detaches the programs from devices that
+// are neither a port's device nor a fabric device.
 func (p *Pass) clear() {
 	wanted, used := map[string]bool{}, map[int]bool{}
 	for _, port := range p.Want.Ports {
@@ -314,7 +315,7 @@ func (p *Pass) clear() {
 			continue
 		}
 		port, _ := netdev.PortOf(p.Want.Node, l.Attrs().Alias)
-		p.r.log.Info("port changed", "port", port, "change", "pair removed: "+l.Attrs().Name)
+		p.r.log.Info("port changed", "port", port, "change", "veth pair removed: "+l.Attrs().Name)
 	}
 	for _, d := range p.Devices {
 		used[d.Index()] = true
@@ -327,14 +328,14 @@ func (p *Pass) clear() {
 			continue
 		}
 		if err := p.r.Programs.Plane().Detach(index); err != nil {
-			p.fail("", fmt.Errorf("take the programs off device %d: %w", index, err))
+			p.fail("", fmt.Errorf("detach the programs from device %d: %w", index, err))
 			continue
 		}
 		delete(p.attached, index)
 	}
 }
 
-// resolve keeps the neighbours of the tunnels' paths known to the kernel.
+// resolve makes the kernel keep the MAC addresses of the tunnels' next hops resolved.
 func (p *Pass) resolve() {
 	want := map[netdev.Neighbour]bool{}
 	for _, n := range p.Tables.Nexthops {

@@ -25,24 +25,24 @@ type Reconciler struct {
 	neighbours *netdev.Neighbours
 	labels     *netdev.Labels
 	Tester     *direct.Tester
-	xdpAgain   bool   // XDP was attached again after direct had no use for it
+	xdpAgain   bool   // XDP was attached again after it was detached because of direct
 	publish    func() // called after each pass
 
 	Want       *Desired         // nil: not known yet; the kernel's tables stay as they are
-	IDs        *fib.IDs         // of want
-	Generation uint64           // version of want, incremented on each change
+	IDs        *fib.IDs         // ids of the objects in Want
+	Generation uint64           // version of Want, incremented on each change
 	WholeTook  time.Duration    // duration of the last complete pass
 	Last       *Pass            // the last pass
 	Written    datapath.Changes // entries written for changes of the desired state, since the start
 	Repairs    uint64
 	Synced     time.Time
-	retry      time.Duration // until the next pass after a failure
+	retry      time.Duration // time until the next pass after a failure
 	ended      bool          // the node has been removed
 }
 
-// New makes a reconciler that calls publish after each pass. It makes no pass itself.
-// Close its Tester in the end.
-// want nil: the desired state is not known yet.
+// New creates a reconciler. It makes no pass. The reconciler calls publish after each pass.
+// want nil: the desired state is not known yet. If End is not called, the caller must close
+// Tester.
 func New(c config.Config, log *slog.Logger, s *netdev.Space, p *netdev.Programs, want *Desired, ids *fib.IDs, publish func()) *Reconciler {
 	return &Reconciler{
 		config: c, log: log, space: s, Programs: p, Limits: c.Limits.Datapath().WithDefaults(),

@@ -86,12 +86,12 @@ var (
 	samePrefix  = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 )
 
-// writer is a reconciler without passes. It takes states and writes tables, and
-// assumes a device for every port.
+// writer is a reconciler that makes no passes. It checks states and writes their tables. It
+// assumes that every port has a device.
 type writer struct {
 	*Reconciler
 	fabric *netdev.Space
-	tables fib.Tables // without names, as the maps are
+	tables fib.Tables // without names, which the maps do not store
 }
 
 func newWriter(t *testing.T) *writer {
@@ -104,7 +104,7 @@ func newWriter(t *testing.T) *writer {
 	agenttest.Must(t, err)
 	w := &writer{Reconciler: New(c, log, s, p, nil, nil, nil), fabric: f.A}
 	w.Last, w.Limits = &Pass{}, datapath.Limits{}.WithDefaults()
-	pinned := c.PinsDir() // before the writer is another node's
+	pinned := c.PinsDir() // read now, because become changes the configuration
 	t.Cleanup(func() {
 		p.Unfollow()
 		if err := p.Plane().Remove(); err != nil {
