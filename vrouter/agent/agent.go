@@ -1,6 +1,6 @@
 // Package agent runs a node. It starts and stops the agent, runs its loop, and serves the
-// API of package api. Package follow follows the store, package reconcile makes the node
-// equal to the desired state, and package netdev changes devices and programs.
+// API of package api. Package follow applies changes of the store. Package reconcile makes
+// the node equal to the desired state. Package netdev changes devices and programs.
 package agent
 
 import (
@@ -44,7 +44,7 @@ type agent struct {
 	// Fields of the loop.
 	follower   *follow.Follower
 	reconciler *reconcile.Reconciler
-	freedAt    uint64 // generation at the last freeMemory
+	freedAt    uint64 // Generation of the reconciler at the last call of freeMemory
 }
 
 // Run runs the agent of one node until ctx ends, SIGTERM or SIGINT arrives, or the
@@ -73,7 +73,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	return errors.Join(err, l.release())
 }
 
-// run opens namespace, store and data path, and serves.
+// run opens the namespace, the store and the data path, and then serves the API.
 func (a *agent) run(ctx context.Context) (err error) {
 	if a.space, err = netdev.OpenNode(a.config); err != nil {
 		return err

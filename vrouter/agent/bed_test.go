@@ -114,7 +114,7 @@ func contents(t *testing.T, c config.Config) map[string]map[string]string {
 	return all
 }
 
-// nexthopsInUse returns the nexthops by id. keys: id → key in all.
+// nexthopsInUse returns the nexthops in use, by id. keys maps each id to a key of all.
 func nexthopsInUse(all, keys map[string]string) map[string]string {
 	used := map[string]string{}
 	for id, key := range keys {

@@ -68,9 +68,9 @@ func TestEntriesThatSomebodyDeletesReturn(t *testing.T) {
 		onMaps("the known sources", "remotes"),
 		onMaps("the networks", "vrfs"),
 		onMaps("the settings", "settings"),
-		onMaps("the nexthops' places", "nexthop_entries"),
-		harm{"one route led elsewhere", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config, "hosts4", 1) }},
-		harm{"one nexthop led to another's place", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config, "nexthop_entries", 2) }},
+		onMaps("the keys of nexthops", "nexthop_entries"),
+		harm{"one route with a wrong nexthop", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config, "hosts4", 1) }},
+		harm{"one nexthop with the key of another nexthop", func(t *testing.T, b *bed) { misled(t, b.nodes["a"].config, "nexthop_entries", 2) }},
 	)
 }
 
@@ -187,7 +187,7 @@ func emptied(t *testing.T, c config.Config, name string) {
 	}
 }
 
-// misled makes the last entry of a map lead elsewhere: it adds step to the value.
+// misled adds step to the value of a map's last entry, so that it refers to another object.
 func misled(t *testing.T, c config.Config, name string, step byte) {
 	t.Helper()
 	m := pinnedMap(t, c, name)
@@ -247,7 +247,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	}
 	now := contents(t, a.config)
 	for _, all := range []map[string]map[string]string{before, now} {
-		// The pin of the nonce is new too, and so are the cookies in these maps.
+		// The nonce is new too, and these maps have cookies that depend on it.
 		for _, name := range []string{"nexthops", "remotes"} {
 			for key := range all[name] {
 				all[name][key] = ""

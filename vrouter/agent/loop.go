@@ -19,7 +19,7 @@ import (
 // Times of the loop.
 const (
 	burstWait       = 5 * time.Millisecond   // wait after an event, to handle a burst in one pass
-	quotaWait       = 250 * time.Millisecond // interval of checks whether a port is near its quota of flows
+	quotaWait       = 250 * time.Millisecond // minimum interval of relieveFlows
 	eventsShare     = 4                      // passes after kernel events use at most 1/4 of a CPU
 	shutdownTimeout = 5 * time.Second        // for requests in flight
 )
@@ -160,7 +160,7 @@ func (a *agent) expireFlows() int {
 
 // freeMemory returns memory to the system after a change of the desired state. Such a
 // change temporarily needs a second copy of the state. freeMemory runs between
-// changes, because garbage collection takes time.
+// changes, because a garbage collection takes time.
 func (a *agent) freeMemory() {
 	if a.freedAt == a.reconciler.Generation {
 		return

@@ -54,7 +54,7 @@ func start(t *testing.T, c config.Config) *running {
 		r.ended <- Run(ctx, c, Options{Version: "test", Logger: slog.New(slog.NewTextHandler(testLog{t}, nil))})
 	}()
 	t.Cleanup(func() { r.stop(t) })
-	t.Cleanup(func() { removed(t, c) }) // by the agent, which has the programs loaded, if it still runs
+	t.Cleanup(func() { removed(t, c) }) // a running agent removes faster, because it has loaded the programs
 	r.wait(t)
 	return r
 }

@@ -125,7 +125,7 @@ func (m metrics) store(v *view, s samples) {
 	gone := map[string]bool{}
 	if m.agent.follower.IsShared() {
 		gone, _ = m.agent.follower.Gone()
-		maps.DeleteFunc(gone, func(_ string, gone bool) bool { return !gone }) // only silent
+		maps.DeleteFunc(gone, func(_ string, gone bool) bool { return !gone }) // keep only nodes that are gone
 	}
 	m.agent.follower.Peek(func(f *fleet.View) {
 		s.add(nodeCount, float64(len(gone)), "gone")

@@ -83,12 +83,12 @@ func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 	agenttest.Must(t, exchange(w["a1"], w["b1"], "10.7.0.11"))
 	beforeA, beforeB := settled(t, a), settled(t, b)
 
-	inject(t, w["a1"], "eth0", 7, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.11", 100))                       // to the other node
-	inject(t, w["a1"], "eth0", 5, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.12", 200))                       // on this one
-	inject(t, w["a1"], "eth0", 3, ping(t, a1, "10.7.0.10", "10.7.0.1"))                                                  // the gateway
-	inject(t, w["a1"], "eth0", 4, datagram(t, a1, model.RouterMAC, "10.7.0.10", "192.0.2.1", 30))                        // nowhere
-	inject(t, w["a1"], "eth0", 2, datagram(t, a1, model.RouterMAC, "10.7.0.99", "10.7.0.11", 30))                        // spoofed
-	inject(t, w["a1"], "eth1", 6, datagram(t, blue, broadcast, "192.0.2.7", "255.255.255.255", 50))                      // to both others
+	inject(t, w["a1"], "eth0", 7, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.11", 100))                       // packets to the other node
+	inject(t, w["a1"], "eth0", 5, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.12", 200))                       // packets to a port of the same node
+	inject(t, w["a1"], "eth0", 3, ping(t, a1, "10.7.0.10", "10.7.0.1"))                                                  // requests to the gateway
+	inject(t, w["a1"], "eth0", 4, datagram(t, a1, model.RouterMAC, "10.7.0.10", "192.0.2.1", 30))                        // packets without a route
+	inject(t, w["a1"], "eth0", 2, datagram(t, a1, model.RouterMAC, "10.7.0.99", "10.7.0.11", 30))                        // packets with a spoofed source
+	inject(t, w["a1"], "eth1", 6, datagram(t, blue, broadcast, "192.0.2.7", "255.255.255.255", 50))                      // broadcasts to both other ports
 	agenttest.Must(t, f.B.Do(func() error { return fromFabric("172.31.0.1:6635", []byte{0xff, 0xff, 0x01, 64, 0x45}) })) // a process on node b, which must not send tunnel packets
 
 	const payload, local, echoed, small, flooded = 142, 242, 60, 72, 92

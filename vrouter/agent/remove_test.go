@@ -274,7 +274,7 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	agenttest.LinkIn(t, f.A, netdev.GRODevice)
 	agenttest.Must(t, Remove(a.config, false))
 	if l, err := f.A.Link(netdev.GRODevice); err != nil || l != nil {
-		t.Errorf("%s is left: %v", netdev.GRODevice, err)
+		t.Errorf("after the removal device %s still exists (error %v)", netdev.GRODevice, err)
 	}
 }
 

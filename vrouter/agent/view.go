@@ -22,10 +22,10 @@ type view struct {
 	pins     netdev.Pins
 	fabric   []reconcile.FabricDevice
 	devices  map[string]*netdev.Device // by port
-	links    map[netip.Addr]bool       // other nodes on common links; true: reached directly
-	nexthops map[uint32]string         // names by id
-	vifs     map[uint32]string         // ports' names by vif id
-	indexes  map[uint32]string         // devices' names by ifindex
+	links    map[netip.Addr]bool       // result of Pass.Links
+	nexthops map[uint32]string         // names of nexthops by id
+	vifs     map[uint32]string         // names of ports by vif id
+	indexes  map[uint32]string         // names of devices by ifindex
 	networks map[uint32]model.Network
 	problems []string
 	warnings []string

@@ -1,5 +1,5 @@
-// Package agenttest makes network namespaces, devices and small disks for the tests of
-// the agent's packages.
+// Package agenttest creates network namespaces, devices and small filesystems for the tests
+// of the agent's packages.
 package agenttest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// NeedRoot skips a test without root's rights.
+// NeedRoot skips the test if it does not run as root.
 func NeedRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -30,15 +30,15 @@ func NeedRoot(t *testing.T) {
 	}
 }
 
-var spacesMade atomic.Int32 // tests run beside each other
+var spacesMade atomic.Int32 // tests run in parallel
 
-// NewSpace makes a network namespace that is deleted after the test.
+// NewSpace creates a network namespace and deletes it after the test.
 func NewSpace(t *testing.T, part string) *netdev.Space {
 	t.Helper()
 	return NamedSpace(t, fmt.Sprintf("vr-%d-%d-%s", os.Getpid(), spacesMade.Add(1), part))
 }
 
-// NamedSpace makes a network namespace with a given name.
+// NamedSpace creates a network namespace with a given name and deletes it after the test.
 func NamedSpace(t *testing.T, name string) *netdev.Space {
 	t.Helper()
 	NeedRoot(t)
@@ -53,7 +53,7 @@ func NamedSpace(t *testing.T, name string) *netdev.Space {
 		done <- err
 	}()
 	if err := <-done; err != nil {
-		t.Fatalf("make network namespace %s: %v", name, err)
+		t.Fatalf("create network namespace %s: %v", name, err)
 	}
 	t.Cleanup(func() { DeleteSpace(name) })
 	s, err := netdev.Open(name)
@@ -72,7 +72,7 @@ func DeleteSpace(name string) {
 	}
 }
 
-// Must ends the test at an error.
+// Must ends the test if err is not nil.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -106,7 +106,7 @@ func Addressed(t *testing.T, s *netdev.Space, name, prefix string) {
 	Must(t, s.Links.AddrAdd(LinkIn(t, s, name), a))
 }
 
-// Joined makes a veth pair, one end in each namespace, both up.
+// Joined creates a veth pair with one end in each namespace, and sets both ends up.
 func Joined(t *testing.T, a, b *netdev.Space, nameA, nameB string, mtu int) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
@@ -116,16 +116,17 @@ func Joined(t *testing.T, a, b *netdev.Space, nameA, nameB string, mtu int) {
 	up(t, b, nameB)
 }
 
-// TwoNodes is two nodes with an underlay between them.
+// TwoNodes has two nodes that are connected by an underlay.
 type TwoNodes struct {
 	A, B *netdev.Space
 	Dir  string
 }
 
-// UnderlayMTU leaves workloads 1500 bytes with every encapsulation.
+// UnderlayMTU is the MTU of the underlay, in bytes. With it, packets of 1500 bytes fit into
+// every encapsulation.
 const UnderlayMTU = 1600
 
-// NewFleet makes two nodes with addresses 172.31.0.1 and 172.31.0.2 on device fab0.
+// NewFleet creates two nodes with the addresses 172.31.0.1 and 172.31.0.2 on device fab0.
 func NewFleet(t *testing.T) *TwoNodes {
 	t.Helper()
 	f := &TwoNodes{A: NewSpace(t, "a"), B: NewSpace(t, "b"), Dir: t.TempDir()}
@@ -135,10 +136,10 @@ func NewFleet(t *testing.T) *TwoNodes {
 	return f
 }
 
-// TestLimits are small, since the tests create the tables of many agents.
+// TestLimits are small limits, because the tests create the tables of many agents.
 var TestLimits = config.Limits{Routes: 4096, Prefixes: 1024, Bridge: 4096, Nexthops: 512, Vifs: 64, Labels: 512, Remotes: 512, Flows: 4096}
 
-// Config makes the configuration of a node's agent in the test's directory.
+// Config returns the configuration of a node's agent. Its files are in the test's directory.
 func (f *TwoNodes) Config(node string) config.Config {
 	s := map[string]*netdev.Space{"a": f.A, "b": f.B}[node]
 	return config.Config{
@@ -147,8 +148,8 @@ func (f *TwoNodes) Config(node string) config.Config {
 	}.WithDefaults()
 }
 
-// State of the fleet: network red with a port on each node and one more on a. encaps are
-// the encapsulations of both nodes; none: every tunnel.
+// State returns the state of the fleet. Network red has two ports on node a and one port on
+// node b. encaps are the encapsulations of both nodes; none: every tunnel.
 func (f *TwoNodes) State(workloads map[string]*netdev.Space, encaps ...model.Encapsulation) model.State {
 	if encaps == nil {
 		encaps = []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN}
@@ -174,11 +175,11 @@ func (f *TwoNodes) State(workloads map[string]*netdev.Space, encaps ...model.Enc
 	return s
 }
 
-// TinyDisk is a filesystem of 256 kB.
+// TinyDisk mounts a filesystem of 256 kB and returns its path.
 func TinyDisk(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: mounts a filesystem")
+		t.Skip("needs root to mount a filesystem")
 	}
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
@@ -204,5 +205,5 @@ func Eventually(t *testing.T, what string, is func() error) {
 	t.Fatalf("%s: %v", what, err)
 }
 
-// LockThread locks the goroutine to a thread that ends with it.
+// LockThread locks the goroutine to its thread. The thread ends with the goroutine.
 func LockThread() { runtime.LockOSThread() }

@@ -42,7 +42,7 @@ type Config struct {
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
 	FlowIdle       time.Duration         `yaml:"flow_idle"`       // timeout of idle flows; default 3m
-	FlowUnanswered time.Duration         `yaml:"flow_unanswered"` // timeout of flows other than TCP whose other side never sent; default 30s
+	FlowUnanswered time.Duration         `yaml:"flow_unanswered"` // idle timeout of unanswered flows other than TCP; default 30s
 	FlowClosed     time.Duration         `yaml:"flow_closed"`     // timeout of closed or half-open TCP flows; default 10s
 }
 
@@ -58,7 +58,7 @@ type Limits struct {
 	Flows    uint32 `yaml:"flows"`
 }
 
-// Datapath are the limits without defaults.
+// Datapath converts the limits. A limit that is not configured stays 0.
 func (l Limits) Datapath() datapath.Limits {
 	return datapath.Limits{
 		Routes: l.Routes, Prefixes: l.Prefixes, Bridge: l.Bridge, Nexthops: l.Nexthops,
@@ -169,7 +169,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns all problems of the configuration.
+// Validate returns an error with all problems of the configuration.
 func (c Config) Validate() error {
 	var wrong []error
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -243,7 +243,7 @@ func listenable(at string) error {
 // LockPath is the file that the node's agent locks.
 func (c Config) LockPath() string { return filepath.Join(c.RunDir, c.Node+".lock") }
 
-// NodeDir is the node's directory for pins.
+// NodeDir is the directory of the node's pins.
 func (c Config) NodeDir() string { return filepath.Join(c.RunDir, c.Node) }
 
 // PinsDir is the mount point of the node's bpf filesystem.

@@ -30,9 +30,9 @@ type Follower struct {
 
 	Requests   chan func()         // functions for the loop
 	coming     atomic.Int32        // requests whose changes are not committed yet
-	Unfit      error               // why the node cannot use the store's state
-	goneAt     time.Time           // when the next silent node counts as gone; zero: no node is silent
-	followTook time.Duration       // duration of the last TakeOver
+	Unfit      error               // reason why the node cannot use the store's state; nil: it uses the state
+	goneAt     time.Time           // time at which the next silent node counts as gone; zero: no node is silent
+	followTook time.Duration       // duration of the last call of TakeOver
 	waiting    []func(unfit error) // CatchUp calls them after the node has applied the store's changes
 	Gathered   <-chan time.Time    // fires when CatchUp is due for gathered changes; nil: no changes are gathered
 }
@@ -135,13 +135,15 @@ func (f *Follower) KeepSlice() {
 	}
 }
 
-// SavedSlice is the state that KeepSlice saved last; nil: none is readable.
+// SavedSlice returns the state that KeepSlice saved last; nil: there is none, or it cannot
+// be read.
 func (f *Follower) SavedSlice() *model.State {
 	slice, _ := f.Kept.loadSlice()
 	return slice
 }
 
-// GoneTimer fires when the next silent node counts as gone; nil: no node is silent.
+// GoneTimer returns a channel that fires when the next silent node counts as gone; nil: no
+// node is silent.
 func (f *Follower) GoneTimer() <-chan time.Time {
 	if f.goneAt.IsZero() {
 		return nil

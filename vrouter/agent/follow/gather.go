@@ -20,7 +20,8 @@ func (f *Follower) ChangePending() (arrived func()) {
 }
 
 // AfterFollow applies the store's changes to the node, and then calls then in the
-// loop. unfit is the reason why the node cannot use the store's state; nil: it does.
+// loop. unfit is the reason why the node cannot use the store's state; nil: it uses
+// the state.
 func (f *Follower) AfterFollow(ctx context.Context, then func(unfit error) error) error {
 	done := make(chan error, 1)
 	select {
@@ -45,7 +46,7 @@ func (f *Follower) Ask(ctx context.Context, do func() error) error {
 	}
 }
 
-// FollowSoon applies the store's changes now, or after gathering more. Call it in
+// FollowSoon applies the store's changes now, or waits to gather more changes. Call it in
 // the loop.
 func (f *Follower) FollowSoon() {
 	if f.coming.Load() == 0 || f.followTook == 0 {

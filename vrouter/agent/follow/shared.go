@@ -100,16 +100,16 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	return f, nil
 }
 
-// Close closes the store. Call it after the context of join has ended. It tells the
-// other nodes that the agent stops. For a removed node it also deletes the node's alive key: other nodes then know at once
-// that the node is gone, before its lease expires.
+// Close tells the other nodes that the agent stops, and closes the store. Call it after the
+// context of Join has ended. For a removed node it deletes the node's alive key instead, so
+// that other nodes do not wait until the key's lease expires.
 func (f *Follower) Close(removed bool) error {
 	f.wait.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), StoreWait)
 	defer cancel()
 	if f.IsShared() && !removed {
 		if err := f.Stop(ctx, f.config.Node, f.Own.Instance); err != nil {
-			f.log.Warn("cannot tell the other nodes that this agent stops; routes through this node change when its alive key ends", "error", err)
+			f.log.Warn("cannot tell the other nodes that this agent stops; routes through this node stay until its alive key expires", "error", err)
 		}
 	}
 	if removed && f.IsShared() {
@@ -151,7 +151,7 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.State, error) {
 		return slice, nil
 	}
 	select {
-	case err := <-f.Ended: // a newer store
+	case err := <-f.Ended: // a newer version of the agent wrote the store
 		return nil, err
 	default:
 	}
@@ -171,14 +171,14 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.State, error) {
 func (f *Follower) applyFirst(ctx context.Context) (*model.State, error) {
 	text, err := os.ReadFile(f.config.State)
 	if err != nil {
-		return nil, fmt.Errorf("read the first state: %w", err)
+		return nil, fmt.Errorf("read the configured state file: %w", err)
 	}
 	state, err := model.Parse(f.config.State, text)
 	if err != nil {
 		return nil, err
 	}
 	fail := func(err error) (*model.State, error) {
-		return nil, fmt.Errorf("apply the first state, %s: %w", f.config.State, err)
+		return nil, fmt.Errorf("apply the configured state file %s: %w", f.config.State, err)
 	}
 	if err := state.Validate(); err != nil {
 		return fail(err)
@@ -202,7 +202,7 @@ func (f *Follower) KeepAlive(ctx context.Context, me fleet.Alive) {
 			err := f.register(ctx)
 			if err != nil && err.Error() != told {
 				told = err.Error()
-				f.log.Warn("cannot add the node to the store; with roles, an operator does it with `vrouter node add`", "error", err)
+				f.log.Warn("cannot add the node to the store; if the store checks roles, an operator must run `vrouter node add`", "error", err)
 			}
 			if err == nil || !sleepFor(ctx, retryLeaves) {
 				break

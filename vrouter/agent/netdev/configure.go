@@ -14,15 +14,15 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// HostMTU is the node's end's: as much as a veth takes. Its program knows what
-// fits and answers what does not with an ICMP error; were the device's MTU the
-// workload's, the kernel would drop that in silence before the program saw it.
+// HostMTU is the MTU of the node's end of a pair: the maximum of a veth device. The program
+// on this device answers a packet that is too large with an ICMP error. With a smaller MTU
+// the kernel would drop the packet without an error before the program runs.
 const HostMTU = 65535
 
 // Configure configures both devices of a connected port: MTU and state, and in the
 // workload's namespace the MAC address, addresses and default routes. It changes only
-// what differs. If the agent has not created the device, configure only sets it up and
-// limits it.
+// differences. If the agent did not create the device, Configure only sets it up and sets
+// its bandwidth limits.
 func (w *Wire) Configure(p model.Port, d *Device, o DeviceConfig, mtu int) error {
 	if p.Attach.Device != "" {
 		if err := w.up(p, w.own, d.Link); err != nil {
@@ -59,8 +59,8 @@ func (w *Wire) Configure(p model.Port, d *Device, o DeviceConfig, mtu int) error
 	return nil
 }
 
-// inside finds the workload's end of a pair and gives it its name back. Only a
-// device that is down can be renamed.
+// inside finds the workload's end of a pair. If it was renamed, inside restores its name.
+// The kernel renames only a device that is down.
 func (w *Wire) inside(p model.Port, d *Device, space *nsCache) (netlink.Link, error) {
 	index := d.Link.Attrs().ParentIndex
 	l, err := space.device(index)
@@ -157,7 +157,7 @@ func (w *Wire) addresses(p model.Port, space *nsCache, l netlink.Link, o DeviceC
 	add, remove := o.addressChanges(have)
 	for _, a := range remove {
 		err := space.Links.AddrDel(l, &netlink.Addr{IPNet: IPNet(a)})
-		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) { // went with another one
+		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) { // the kernel removed it together with another address
 			return fmt.Errorf("remove address %s from device %s: %w", a, l.Attrs().Name, err)
 		}
 		w.changed(p.Name, "address "+a.String()+" removed")
@@ -169,15 +169,15 @@ func (w *Wire) addresses(p model.Port, space *nsCache, l netlink.Link, o DeviceC
 		}
 		err := space.Links.AddrAdd(l, address)
 		if err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("give device %s the address %s: %w", l.Attrs().Name, a, err)
+			return fmt.Errorf("add address %s to device %s: %w", a, l.Attrs().Name, err)
 		}
 		w.changed(p.Name, "address "+a.String()+" set")
 	}
 	return nil
 }
 
-// routes gives the workload default routes where its namespace has none: one
-// that is there is somebody's choice. The node has its own.
+// routes adds default routes to the workload's namespace. It keeps an existing default
+// route, and adds none if the workload is the node.
 func (w *Wire) routes(p model.Port, space *nsCache, l netlink.Link, o DeviceConfig) error {
 	if p.Attach.Host {
 		return nil
@@ -196,7 +196,7 @@ func (w *Wire) routes(p model.Port, space *nsCache, l netlink.Link, o DeviceConf
 		}
 		err = space.Links.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: IPNet(everything), Gw: gateway.AsSlice()})
 		if err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("give the workload its default route via %s: %w", gateway, err)
+			return fmt.Errorf("add a default route via %s to the workload's namespace: %w", gateway, err)
 		}
 		space.hasNow(family, true)
 		w.changed(p.Name, "default route via "+gateway.String()+" set")
@@ -204,8 +204,8 @@ func (w *Wire) routes(p model.Port, space *nsCache, l netlink.Link, o DeviceConf
 	return nil
 }
 
-// HasDefault tells whether a default route is among a namespace's. An
-// unreachable one is what the kernel puts where there is none.
+// HasDefault reports whether routes contain a default route. It ignores an unreachable
+// default route: the kernel adds it if there is no other default route.
 func HasDefault(all []netlink.Route) bool {
 	for _, r := range all {
 		if r.Type != unix.RTN_UNICAST {
@@ -226,7 +226,8 @@ func IPNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// PrefixOf converts a network, and keeps its host bits; false: it is not valid.
+// PrefixOf converts a network, and keeps its host bits. It returns false if the network is
+// not valid.
 func PrefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	a, ok := netip.AddrFromSlice(n.IP)
 	if !ok {

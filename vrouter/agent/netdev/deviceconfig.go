@@ -35,7 +35,7 @@ func DeviceConfigOf(n model.Network, p model.Port) DeviceConfig {
 	return o
 }
 
-// SubnetOf is the network's subnet that contains an address.
+// SubnetOf returns the subnet of the network that contains an address.
 func SubnetOf(n model.Network, ip netip.Addr) (netip.Prefix, bool) {
 	for _, s := range n.Subnets {
 		if s.Contains(ip) {

@@ -16,11 +16,11 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Labels lets fabric devices receive frames to the node's labels, which are the MAC
-// addresses of the encapsulation direct.
+// Labels lets fabric devices receive frames to the node's labels. Labels are the MAC
+// addresses of packets with the encapsulation direct.
 type Labels struct {
 	Space *Space
-	kept  map[label]bool // in the filters of the devices; nil: unknown
+	kept  map[label]bool // labels in the filters of the devices; nil: unknown
 }
 
 // label is a MAC address that a fabric device receives in addition to its own.

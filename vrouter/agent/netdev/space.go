@@ -1,6 +1,6 @@
-// Package netdev changes one node's kernel: namespaces, devices, addresses, limits,
-// neighbours, and the programs that are attached. Each function makes one thing as it is
-// wanted; package reconcile decides the order.
+// Package netdev changes the kernel's state on one node: namespaces, devices, addresses,
+// bandwidth limits, neighbours and attached programs. Each function configures one kind of
+// object. Package reconcile decides the order of the calls.
 package netdev
 
 import (

@@ -14,15 +14,15 @@ import (
 	"windtunnel/vrouter/fib"
 )
 
-// Underlay finds the paths to other nodes in the kernel's routes.
+// Underlay uses the kernel's routes to find the paths to other nodes.
 type Underlay struct {
 	space   *Space
 	fabric  map[int]netlink.Link // underlay devices by ifindex
-	devices map[int]string       // cached names of devices that routes use and that are not in the fabric
+	devices map[int]string       // cached names of devices outside the fabric, by ifindex
 }
 
-// Way has the underlay paths from one of this node's addresses to another node's
-// address.
+// Way has the paths of the underlay from an address of this node to an address of another
+// node.
 type Way struct {
 	Paths []fib.Path
 	MTU   int    // smallest MTU of the paths, in bytes of the outer packet
@@ -36,7 +36,7 @@ const maxPaths = 4
 // EtherMTU is the assumed MTU of a fabric without devices.
 const EtherMTU = 1500
 
-// NewUnderlay makes the underlay of the node's fabric devices.
+// NewUnderlay returns an Underlay that sends through the fabric devices.
 func NewUnderlay(s *Space, fabric []netlink.Link) *Underlay {
 	u := &Underlay{space: s, fabric: map[int]netlink.Link{}, devices: map[int]string{}}
 	for _, l := range fabric {
@@ -59,8 +59,8 @@ func (u *Underlay) MTU() int {
 	return least
 }
 
-// Way looks up the kernel's route. It asks for the whole route with all next hops
-// (RTM_F_FIB_MATCH), not for the next hop of one packet.
+// Way looks up the kernel's route between two addresses. With RTM_F_FIB_MATCH, the kernel
+// returns all next hops of the route, and not only the next hop of one packet.
 func (u *Underlay) Way(source, destination netip.Addr) Way {
 	routes, err := u.space.Links.RouteGetWithOptions(destination.AsSlice(), &netlink.RouteGetOptions{SrcAddr: source.AsSlice(), FIBMatch: true})
 	switch {

@@ -25,7 +25,7 @@ type Wire struct {
 	Fabric  map[string]bool         // underlay devices, which ports must not use
 	made    map[string]bool         // ports whose pair was created in this pass
 	changed func(port, what string) // called for each change
-	Limited func(port string) bool  // whether a port may still have bandwidth limits from an earlier pass; nil: every port may
+	Limited func(port string) bool  // reports whether an earlier pass may have set bandwidth limits on a port; nil: on every port
 }
 
 // Device is a port's device on the node.
@@ -40,7 +40,7 @@ func DeviceOf(l netlink.Link, p model.Port) *Device {
 	return &Device{l, l.Type() == "veth" && l.Attrs().NetNsID >= 0 && p.Bandwidth.Ingress == 0}
 }
 
-// Index is the ifindex.
+// Index returns the ifindex.
 func (d Device) Index() int { return d.Link.Attrs().Index }
 
 // HostPrefix begins the name of the node's end of a pair.
@@ -256,7 +256,7 @@ func (w *Wire) makePair(p model.Port, name string, space *nsCache) (netlink.Link
 		return nil, fmt.Errorf("find the new veth %s: %w", name, err)
 	}
 	w.Here[name], w.own.byIndex[l.Attrs().Index], w.made[p.Name] = l, l, true
-	w.changed(p.Name, "pair made: "+name+" on the node, "+inside+" in "+describeNamespace(p))
+	w.changed(p.Name, "veth pair created: "+name+" on the node, "+inside+" in "+describeNamespace(p))
 	return l, nil
 }
 
