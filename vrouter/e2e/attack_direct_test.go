@@ -10,8 +10,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A process on a node must not send direct frames, nor may a station on the link that is
-// no node, nor a node for a network of others.
+// A node must drop a direct frame that a process on another node sends, that a station
+// outside the fleet sends, or that a node sends for a network without a port on that node.
 func TestForgedLabelsAreNotDelivered(t *testing.T) {
 	b := newBed(t, options{nodes: 3})
 	b.state.Networks = []model.Network{{Name: "blue", ID: 5, VNI: 1005, Tenant: "blue", Subnets: subnets("10.1.0.0/16")}}
@@ -28,14 +28,14 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 	}
 	here := direct.Label(blue.ID, b.nodes[0].v4)
 	guarded := frame(here, direct.Label(blue.ID, b.nodes[1].v4), y.ip(4))
-	in(b.nodes[1].ns, func() error { return rawFrames{frames: [][]byte{guarded}}.send("fab") }) // may fail: the guard drops it
+	in(b.nodes[1].ns, func() error { return rawFrames{frames: [][]byte{guarded}}.send("fab") }) // fails if the guard drops the frame
 	if heard() {
-		t.Error("a process on a node sent a direct frame")
+		t.Error("the workload received a direct frame from a process on a node")
 	}
 	if n := b.nodes[1].drops()["forged_tunnel"]; n != 1 {
-		t.Errorf("%d drops under forged_tunnel", n)
+		t.Errorf("the sending node counts %d drops with reason forged_tunnel, want 1", n)
 	}
-	// What follows enters the link behind the guards, as a station on the link does.
+	// These frames enter at the switch, so no guard of a node sees them.
 	for _, c := range []struct {
 		name     string
 		from     model.MAC
@@ -44,27 +44,27 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 		reason   string
 		delivers bool
 	}{
-		{"a station that is no node", direct.Label(blue.ID, netip.MustParseAddr("172.30.0.77")), y.ip(4), here, "unknown_source", false},
+		{"a station outside the fleet", direct.Label(blue.ID, netip.MustParseAddr("172.30.0.77")), y.ip(4), here, "unknown_source", false},
 		{"a station without a label", model.MAC{2, 1, 1, 1, 1, 1}, y.ip(4), here, "unknown_source", false},
-		{"a node with another network's label", direct.Label(6, b.nodes[1].v4), y.ip(4), here, "unknown_source", false},
+		{"a node with the label of another network", direct.Label(6, b.nodes[1].v4), y.ip(4), here, "unknown_source", false},
 		{"a node without that workload", direct.Label(blue.ID, b.nodes[2].v4), y.ip(4), here, "forged_source", false},
-		{"a network that is not here", direct.Label(6, b.nodes[1].v4), y.ip(4), direct.Label(6, b.nodes[0].v4), "unknown_label", false},
-		{"the node itself", direct.Label(blue.ID, b.nodes[1].v4), y.ip(4), here, "", true},
+		{"a network without a port on this node", direct.Label(6, b.nodes[1].v4), y.ip(4), direct.Label(6, b.nodes[0].v4), "unknown_label", false},
+		{"the node of the workload", direct.Label(blue.ID, b.nodes[1].v4), y.ip(4), here, "", true},
 	} {
 		before := b.nodes[0].drops()
 		b.sendOnSwitch("port0", frame(c.to, c.from, c.source))
 		if got := heard(); got != c.delivers {
-			t.Errorf("%s: delivered %v", c.name, got)
+			t.Errorf("a frame from %s: delivered %v, want %v", c.name, got, c.delivers)
 		}
 		if c.reason != "" && b.nodes[0].drops()[c.reason] != before[c.reason]+1 {
-			t.Errorf("%s: drops before %v, after %v, want one more under %s", c.name, before, b.nodes[0].drops(), c.reason)
+			t.Errorf("a frame from %s: the drops were %v and are %v, want one more with reason %s", c.name, before, b.nodes[0].drops(), c.reason)
 		}
 	}
 }
 
-// The workload's packet may have an address of the underlay in it, and a tunnel's port.
-// The receiving node must not take it for a tunnel packet.
-func TestADirectPacketToAnAddressOfTheUnderlayIsTheTenants(t *testing.T) {
+// A workload can send a packet to an underlay address and to the UDP port of a tunnel. The
+// receiving node must not decapsulate this packet.
+func TestADirectPacketToAnUnderlayAddressIsNotDecapsulated(t *testing.T) {
 	b := newBed(t, options{})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.MPLSoUDP)
 	b.state.Networks = []model.Network{
@@ -83,9 +83,9 @@ func TestADirectPacketToAnAddressOfTheUnderlayIsTheTenants(t *testing.T) {
 	entry := binary.BigEndian.AppendUint32(nil, (16+2*2)<<12|1<<8|64)
 	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), b.nodes[1].v4, 6635, append(entry, inner...)))
 	if heard() {
-		t.Error("a tenant's packet was taken for a tunnel packet")
+		t.Error("the node decapsulated the packet of a workload")
 	}
 	if n := one[inspect.Vif](b.nodes[1], "vif", "get", "y").TxPackets; n == 0 {
-		t.Error("the packet did not reach the workload")
+		t.Error("the packet did not reach workload y")
 	}
 }

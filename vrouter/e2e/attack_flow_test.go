@@ -39,9 +39,9 @@ func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 	}
 }
 
-// TestAPortThatFloodedOpensConnectionsAgain: a workload sends a datagram to each of 45,000
-// ports, more than its quota of flows. A second after that it must open a connection. A
-// connection of another network must never fail, not even during the flood.
+// A workload sends a datagram to each of 45,000 ports, which is more than its quota of
+// flows. One second later it must be able to open a connection. Connections of another
+// network must succeed all the time.
 func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 	const flows, datagrams = 60_000, 45_000
 	b := newBed(t, options{config: map[string]any{"limits": map[string]any{"flows": flows}}})
@@ -74,13 +74,13 @@ func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 		}
 		defer c.Close()
 		for port := range datagrams {
-			c.WriteTo([]byte("hello"), &net.UDPAddr{IP: y.ip(4).AsSlice(), Port: 10_000 + port}) // an error is of an earlier datagram
+			c.WriteTo([]byte("hello"), &net.UDPAddr{IP: y.ip(4).AsSlice(), Port: 10_000 + port}) // ignore the error: it belongs to an earlier datagram
 		}
 		return nil
 	}))
 	end := time.Now()
 	if b.nodes[0].drops()["flow_quota"] == 0 {
-		t.Error("the flood did not reach the quota")
+		t.Error("the flood did not exceed the quota of flows")
 	}
 	for {
 		c, err := x.dialFor("tcp", l.Addr().String(), 100*time.Millisecond)
@@ -89,12 +89,12 @@ func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 			break
 		}
 		if time.Since(end) > time.Second {
-			t.Fatalf("no connection %v after the flood: %v", time.Since(end), err)
+			t.Fatalf("%v after the flood the workload cannot open a connection: %v", time.Since(end), err)
 		}
 	}
-	t.Logf("a connection %v after the flood", time.Since(end))
+	t.Logf("the workload opened a connection %v after the flood", time.Since(end))
 	over.Store(true)
 	if err := <-blue; err != nil {
-		t.Errorf("the other network: %v", err)
+		t.Errorf("a connection of the other network: %v", err)
 	}
 }

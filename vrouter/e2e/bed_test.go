@@ -261,8 +261,8 @@ func (n *node) launch() error {
 	return startLogged(n.agent, filepath.Join(n.bed.dir, n.name+n.suffix+".log"))
 }
 
-// startLogged starts a process that dies with the tests. It appends the process's output
-// to a file.
+// startLogged starts a process and appends its output to a file. The kernel kills the
+// process when the test process ends.
 func startLogged(cmd *exec.Cmd, path string) error {
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -412,7 +412,7 @@ func (b *bed) apply() {
 	}
 }
 
-// down removes everything that the agents made, on all nodes at once.
+// down removes all nodes in parallel.
 func (b *bed) down() {
 	var wait sync.WaitGroup
 	for _, n := range b.nodes {
@@ -421,8 +421,9 @@ func (b *bed) down() {
 	wait.Wait()
 }
 
-// down asks the running agent, which has the programs loaded: else `vrouter remove` loads
-// them again. An agent with a shared store is killed first: it would wait for the store.
+// down removes the node. A running agent does that faster, because `vrouter remove` without
+// an agent loads the programs again. An agent with a shared store would wait for the store,
+// so down kills it first.
 func (n *node) down() {
 	end := func() {
 		if n.agent != nil {
@@ -465,7 +466,7 @@ func in(ns netns.NsHandle, f func() error) error {
 }
 
 // nodesOf is the state's nodes, all with these encapsulations and this family
-// of underlay. Without encapsulations they have every tunnel.
+// of underlay. If encaps is empty, they offer all tunnels.
 func (b *bed) nodesOf(v6 bool, encaps ...model.Encapsulation) []model.Node {
 	if encaps == nil {
 		encaps = []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN}

@@ -19,8 +19,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// directPair is pair on nodes that prefer direct over other encapsulations. It waits
-// until the packets between both nodes go directly, as the last test of the link says.
+// directPair returns workloads on two nodes that prefer direct to other encapsulations. It
+// waits until both nodes have tested the link and send directly.
 func directPair(b *bed, forwarding model.Forwarding, others ...model.Encapsulation) (x, y *workload) {
 	b.t.Helper()
 	b.state.Nodes = b.nodesOf(false, append([]model.Encapsulation{model.Direct}, others...)...)
@@ -33,7 +33,8 @@ func directPair(b *bed, forwarding model.Forwarding, others ...model.Encapsulati
 	return x, y
 }
 
-// ways returns the encapsulations of a node's tunnels to another node.
+// ways returns the encapsulations with which a node reaches another node, the preferred
+// one first.
 func (n *node) ways(to string) (all []string) {
 	for _, nh := range rows[inspect.Nexthop](n, "nh", "list") {
 		if words := strings.Fields(nh.Name); len(words) > 2 && words[0] == "tunnel" && words[1] == to {
@@ -43,7 +44,7 @@ func (n *node) ways(to string) (all []string) {
 	return all
 }
 
-// awaitWay waits until IP packets to another node have an encapsulation.
+// awaitWay waits until the node sends IP packets to another node with the encapsulation want.
 func (n *node) awaitWay(to string, want model.Encapsulation) {
 	n.bed.t.Helper()
 	var ways []string
@@ -53,11 +54,11 @@ func (n *node) awaitWay(to string, want model.Encapsulation) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	n.bed.t.Fatalf("node %s reaches %s by %v, want %s first", n.name, to, ways, want)
+	n.bed.t.Fatalf("node %s reaches node %s with the encapsulations %v, want %s first", n.name, to, ways, want)
 }
 
-// Packets that go directly arrive intact: bulk, datagrams in fragments, and every size.
-// Workloads have the underlay's whole MTU.
+// TCP transfers, fragmented datagrams and datagrams of every size arrive intact without a
+// tunnel. The MTU of workloads equals the MTU of the underlay.
 func TestDirectPacketsArriveIntact(t *testing.T) {
 	for _, offload := range []string{"none", "tcp", "tunnel"} {
 		t.Run(offload, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestDirectPacketsArriveIntact(t *testing.T) {
 			b := newBed(t, options{offload: offload})
 			x, y := directPair(b, model.L3)
 			if mtu := one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU; mtu != 1500 {
-				t.Errorf("the vif's MTU is %d", mtu)
+				t.Errorf("the vif's MTU is %d, want 1500", mtu)
 			}
 			for _, version := range []int{4, 6} {
 				for _, ends := range [][2]*workload{{x, y}, {y, x}} {
@@ -91,7 +92,8 @@ func TestDirectPacketsArriveIntact(t *testing.T) {
 	}
 }
 
-// The packet on the wire is the workload's, with labels as MAC addresses and one hop less.
+// On the wire, the packet of a workload has labels as MAC addresses and a hop limit that is
+// lower by 1. The packet is otherwise unchanged.
 func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
 	b := newBed(t, options{})
 	x, y := directPair(b, model.L3)
@@ -99,7 +101,7 @@ func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
 	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, []byte("on the wire")))
 	all := frames(2 * time.Second)
 	if len(all) == 0 {
-		t.Fatal("no frame was seen")
+		t.Fatal("no frame with the payload arrived at the fabric device")
 	}
 	f := all[0]
 	to, from := direct.Label(291, b.nodes[1].v4), direct.Label(291, b.nodes[0].v4)
@@ -118,8 +120,8 @@ func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
 	}
 }
 
-// secure turns on or off what port security of a switch does: the port of a node passes
-// only frames to the node's MAC address, and broadcast.
+// secure enables or disables port security on a switch port. With port security, the port
+// passes only broadcast frames and frames to the MAC address of the node's device.
 func (b *bed) secure(port string, on bool) {
 	b.t.Helper()
 	h := b.handle(b.sw)
@@ -142,8 +144,9 @@ func (b *bed) secure(port string, on bool) {
 	}
 }
 
-// A node on a link that does not pass labels gets tunnels instead, and direct packets
-// again after the link is mended. No connection breaks.
+// If a link drops frames to labels, nodes use a tunnel. After the link passes labels again,
+// nodes send directly again. A connection that is open during the second
+// change survives it.
 func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{})
@@ -153,7 +156,7 @@ func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
 		n.awaitWay(b.nodes[1-i].name, model.VXLAN)
 	}
 	if err := transfer(x, y, 4, 8<<20); err != nil {
-		t.Errorf("by tunnel: %v", err)
+		t.Errorf("a transfer by tunnel: %v", err)
 	}
 	if text := b.nodes[0].run("doctor"); !strings.Contains(text, b.nodes[1].v4.String()) || !strings.Contains(text, "labels") {
 		t.Errorf("doctor says\n%s", text)
@@ -165,15 +168,15 @@ func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
 		n.awaitWay(b.nodes[1-i].name, model.Direct)
 	}
 	if err := <-done; err != nil {
-		t.Errorf("while the way changed: %v", err)
+		t.Errorf("a connection that was open during the change to direct: %v", err)
 	}
 	if err := transfer(x, y, 4, 8<<20); err != nil {
-		t.Errorf("directly: %v", err)
+		t.Errorf("a direct transfer: %v", err)
 	}
 }
 
-// In a network that bridges, frames need a tunnel. Routed packets of a network that does
-// both go directly.
+// Frames of a network that bridges need a tunnel. If a network routes and bridges, its
+// routed packets go directly.
 func TestBridgedFramesNeedATunnel(t *testing.T) {
 	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
 		t.Run(string(forwarding), func(t *testing.T) {
@@ -192,8 +195,8 @@ func TestBridgedFramesNeedATunnel(t *testing.T) {
 	}
 }
 
-// A node's filters have the labels of its networks while they are in use, and none after
-// the node is removed.
+// The filter of a fabric device has the labels of the node's networks, also after the agent
+// is killed. After the node is removed, the filter has no labels.
 func TestLabelsLeaveWithTheNode(t *testing.T) {
 	b := newBed(t, options{})
 	directPair(b, model.L3)
@@ -206,7 +209,7 @@ func TestLabelsLeaveWithTheNode(t *testing.T) {
 	}
 	for _, network := range []uint32{0, 291} {
 		if label := direct.Label(network, b.nodes[0].v4).String(); !strings.Contains(filters(), label) {
-			t.Errorf("the filter lacks %s:\n%s", label, filters())
+			t.Errorf("the filter lacks label %s:\n%s", label, filters())
 		}
 	}
 	b.nodes[0].kill(9)
@@ -216,29 +219,29 @@ func TestLabelsLeaveWithTheNode(t *testing.T) {
 	if out, err := b.nodes[0].remove(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if strings.Contains(filters(), "ac:1e:00:01") {
-		t.Errorf("labels are left:\n%s", filters())
+	if strings.Contains(filters(), direct.Label(0, b.nodes[0].v4).String()[len("06:00:"):]) {
+		t.Errorf("after the node is removed the filter has labels:\n%s", filters())
 	}
 }
 
-// The programs answer the tests of a link. So nodes send directly to a node whose agent
-// was killed, and its successor goes on where it stopped.
+// The programs answer the tests of a link. So other nodes send directly to a node whose
+// agent was killed. The next agent of that node also sends directly.
 func TestAKilledAgentDoesNotEndDirectPackets(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{})
 	x, y := directPair(b, model.L3, model.VXLAN)
 	b.nodes[1].kill(9)
-	time.Sleep(8 * time.Second) // longer than a failing test takes
+	time.Sleep(8 * time.Second) // longer than a failed test takes
 	if ways := b.nodes[0].ways("b"); !slices.Equal(ways, []string{"direct"}) {
-		t.Errorf("node a reaches b by %v", ways)
+		t.Errorf("node a reaches node b with the encapsulations %v, want direct alone", ways)
 	}
 	done := make(chan error, 1)
 	go func() { done <- transfer(x, y, 4, 200<<20) }()
 	b.nodes[1].start()
 	if err := <-done; err != nil {
-		t.Errorf("while the agent started: %v", err)
+		t.Errorf("a transfer while the next agent starts: %v", err)
 	}
 	if mtu := one[inspect.Vif](b.nodes[1], "vif", "get", "y").MTU; mtu != 1500 {
-		t.Errorf("the vif's MTU is %d", mtu)
+		t.Errorf("the vif's MTU is %d, want 1500", mtu)
 	}
 }

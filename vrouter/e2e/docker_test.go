@@ -313,7 +313,7 @@ func dockerLife(t *testing.T, encap model.Encapsulation) {
 		t.Errorf("after the plugin was started anew: %v", err)
 	}
 	z, _ := second.container(t, "cz")
-	soon(t, 5*time.Second, "a container that was made afterwards is reached", func() error { return first.ping("cx", z) })
+	soon(t, 5*time.Second, "a container that was created afterwards is reached", func() error { return first.ping("cx", z) })
 
 	b.nodes[1].kill(syscall.SIGKILL)
 	if err := first.ping("cx", y); err != nil {
@@ -337,7 +337,7 @@ func dockerLife(t *testing.T, encap model.Encapsulation) {
 	second.startDaemon(t)
 	second.run(t, "start", "cy")
 	again = second.run(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", "cy")
-	soon(t, 10*time.Second, "the daemon's restart is survived", func() error { return first.ping("cx", again) })
+	soon(t, 10*time.Second, "a container is reached after its daemon's restart", func() error { return first.ping("cx", again) })
 
 	for d, names := range map[*dockerd][]string{first: {"cx"}, second: {"cy", "cz"}} {
 		d.run(t, append([]string{"rm", "--force"}, names...)...)

@@ -20,9 +20,9 @@ import (
 	"windtunnel/vrouter/store/storetest"
 )
 
-// TestFaults runs side by side the tests that mostly wait: for leases, and until silence
-// is noticed. No other test runs meanwhile: some of these count lost packets, and a
-// machine that is busy loses some by itself.
+// TestFaults runs tests in parallel that mostly wait, for example for the end of a lease. No
+// other test runs at the same time: some of these tests count lost packets, and a busy
+// machine loses packets too.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name string

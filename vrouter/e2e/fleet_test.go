@@ -45,7 +45,8 @@ func (b *bed) connected(name, network string, node int) *workload {
 	return w
 }
 
-// soon tries until it succeeds. A try that runs programs may use at most half a CPU.
+// soon repeats try until it succeeds. It waits between tries, so that tries that run
+// programs use at most half a CPU.
 func soon(t testing.TB, within time.Duration, what string, try func() error) {
 	t.Helper()
 	deadline := time.Now().Add(within)

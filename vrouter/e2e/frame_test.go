@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawFrames are Ethernet frames to send from a device, by one socket: to open one takes
-// longer than to send a frame.
+// rawFrames are Ethernet frames to send from a device. One socket sends all frames, because
+// opening a socket takes longer than sending a frame.
 type rawFrames struct {
 	frames [][]byte
 	mark   int // mark of the sending socket (SO_MARK)
-	// unfinished: the TCP checksum is only the pseudo header's, and the kernel is told
-	// that a NIC completes it.
+	// unfinished: the TCP checksum covers only the pseudo header, and the NIC must
+	// complete it.
 	unfinished bool
-	// lasting: send the frames again and again for this time, past the device's queueing
-	// discipline (PACKET_QDISC_BYPASS); 0: once.
+	// lasting: send the frames repeatedly for this time, without the device's queueing
+	// discipline (PACKET_QDISC_BYPASS); 0: send them once.
 	lasting time.Duration
 }
 
@@ -71,7 +71,7 @@ func (n *node) sendFrame(device string, mark int, frame []byte) {
 	n.bed.must(in(n.ns, func() error { return rawFrames{frames: [][]byte{frame}, mark: mark}.send(device) }))
 }
 
-// sendOnSwitch sends a frame from a port of the switch to the node behind it.
+// sendOnSwitch sends a frame from a switch port to the node at that port.
 func (b *bed) sendOnSwitch(port string, frame []byte) {
 	b.t.Helper()
 	b.must(in(b.sw, func() error { return rawFrames{frames: [][]byte{frame}}.send(port) }))

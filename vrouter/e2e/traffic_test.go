@@ -29,7 +29,7 @@ func (w *workload) dial(network, addr string) (net.Conn, error) {
 	return w.dialFor(network, addr, 5*time.Second)
 }
 
-// dialFor connects from the workload, within a time.
+// dialFor connects from the workload, within the time limit.
 func (w *workload) dialFor(network, addr string, limit time.Duration) (net.Conn, error) {
 	var c net.Conn
 	err := in(w.ns, func() (err error) {
@@ -142,7 +142,7 @@ func datagram(from, to *workload, version, n int) error {
 // anyTransfer sends n bytes to a service that several workloads share: the one
 // that accepts must get them all.
 func anyTransfer(from *workload, servers []*workload, n int) error {
-	var port uint16 // the first server's choice; a fixed one may not be free again at once
+	var port uint16 // the kernel chooses it for the first server; a fixed port may still be in use
 	results := make(chan error, len(servers))
 	for _, s := range servers {
 		var l net.Listener

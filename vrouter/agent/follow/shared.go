@@ -121,7 +121,7 @@ func (f *Follower) Close(removed bool) error {
 }
 
 // InitialSlice returns the node's slice when the agent starts: from the store, else
-// from disk. nil: neither has it, and the kernel's tables stay as they are.
+// from disk. nil: neither has a slice, and the kernel's tables stay as they are.
 func (f *Follower) InitialSlice(ctx context.Context) (*model.State, error) {
 	wait := startWait
 	if !f.isRemote() {

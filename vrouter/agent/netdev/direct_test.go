@@ -12,7 +12,7 @@ import (
 
 // Keep removes the labels of an earlier address, and adds a deleted label again. The next
 // agent finds the labels and removes them.
-func TestLabelsInTheFilterAreThoseWanted(t *testing.T) {
+func TestKeepMakesTheLabelsInTheFilterEqualToTheWantedLabels(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to create network namespaces")
 	}

@@ -174,7 +174,7 @@ func (w *Wire) Connect(p model.Port) (*Device, error) {
 		if err := w.Remove(l); err != nil {
 			return nil, err
 		}
-		w.changed(p.Name, "pair "+name+" led elsewhere, removed")
+		w.changed(p.Name, "veth pair "+name+" removed: its other end is not in the port's namespace")
 		l = nil
 	}
 	if l == nil {
