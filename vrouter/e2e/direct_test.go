@@ -71,12 +71,12 @@ func TestDirectPacketsArriveIntact(t *testing.T) {
 			for _, version := range []int{4, 6} {
 				for _, ends := range [][2]*workload{{x, y}, {y, x}} {
 					if err := transfer(ends[0], ends[1], version, 100<<20); err != nil {
-						t.Errorf("IPv%d from %s: %v", version, ends[0].port.Name, err)
+						t.Errorf("an IPv%d transfer from workload %s: %v", version, ends[0].port.Name, err)
 					}
 				}
 				for _, n := range []int{1, 64, 1472, 1473, 9000, 65000} {
 					if err := datagram(x, y, version, n); err != nil {
-						t.Errorf("IPv%d, %d bytes: %v", version, n, err)
+						t.Errorf("an IPv%d datagram of %d bytes: %v", version, n, err)
 					}
 				}
 				sweep(t, x, y, version, 1500)
@@ -85,7 +85,7 @@ func TestDirectPacketsArriveIntact(t *testing.T) {
 				drops := n.drops()
 				delete(drops, "link_local") // the workloads' router solicitations
 				if len(drops) > 0 {
-					t.Errorf("node %s dropped %v", n.name, drops)
+					t.Errorf("node %s dropped packets by reason: %v, want none", n.name, drops)
 				}
 			}
 		})
@@ -106,17 +106,17 @@ func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
 	f := all[0]
 	to, from := direct.Label(291, b.nodes[1].v4), direct.Label(291, b.nodes[0].v4)
 	if !bytes.Equal(f[:6], to[:]) || !bytes.Equal(f[6:12], from[:]) || binary.BigEndian.Uint16(f[12:]) != 0x0800 {
-		t.Errorf("the Ethernet header is %x", f[:14])
+		t.Errorf("the Ethernet header is %x, want labels of network 291 as its addresses", f[:14])
 	}
 	if ip := f[14:]; ip[8] != 63 || netip.AddrFrom4([4]byte(ip[12:])) != x.ip(4) || netip.AddrFrom4([4]byte(ip[16:])) != y.ip(4) {
 		t.Errorf("the IP header is %x", ip[:20])
 	}
 	trace := b.nodes[0].run("trace", "--from", "x", "--to", y.ip(4).String())
 	if !strings.Contains(trace, "forwarded to node b by direct, network 291") {
-		t.Errorf("the trace says\n%s", trace)
+		t.Errorf("the trace does not name direct and network 291:\n%s", trace)
 	}
 	if list := b.nodes[0].run("nh", "list"); !strings.Contains(list, fmt.Sprintf("direct %s → %s fab", b.nodes[0].v4, b.nodes[1].v4)) {
-		t.Errorf("the nexthops are\n%s", list)
+		t.Errorf("the list of nexthops lacks the direct path to node b:\n%s", list)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
 		t.Errorf("a transfer by tunnel: %v", err)
 	}
 	if text := b.nodes[0].run("doctor"); !strings.Contains(text, b.nodes[1].v4.String()) || !strings.Contains(text, "labels") {
-		t.Errorf("doctor says\n%s", text)
+		t.Errorf("doctor does not report that labels do not reach node b:\n%s", text)
 	}
 	done := make(chan error, 1)
 	go func() { done <- transfer(y, x, 4, 400<<20) }()
@@ -187,7 +187,7 @@ func TestBridgedFramesNeedATunnel(t *testing.T) {
 			b.up()
 			for _, version := range []int{4, 6} {
 				if err := transfer(x, y, version, 4<<20); err != nil {
-					t.Errorf("IPv%d: %v", version, err)
+					t.Errorf("an IPv%d transfer: %v", version, err)
 				}
 			}
 			checkBroadcast(t, []*workload{x, y})
@@ -214,10 +214,10 @@ func TestLabelsLeaveWithTheNode(t *testing.T) {
 	}
 	b.nodes[0].kill(9)
 	if label := direct.Label(291, b.nodes[0].v4).String(); !strings.Contains(filters(), label) {
-		t.Errorf("after the agent was killed the filter lacks %s:\n%s", label, filters())
+		t.Errorf("after the agent was killed the filter lacks label %s:\n%s", label, filters())
 	}
 	if out, err := b.nodes[0].remove(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("remove node a: %v: %s", err, out)
 	}
 	if strings.Contains(filters(), direct.Label(0, b.nodes[0].v4).String()[len("06:00:"):]) {
 		t.Errorf("after the node is removed the filter has labels:\n%s", filters())

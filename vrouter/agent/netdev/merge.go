@@ -23,7 +23,7 @@ const iflaVXLANVNIFilter = 30
 
 func mergeAlias(node string) string { return "vrouter node " + node + " merges VXLAN" }
 
-// KeepMerging creates the device if it is missing or differs.
+// KeepMerging creates GRODevice if it is missing, or if its settings differ.
 func KeepMerging(s *Space, node string, port uint16) (made bool, err error) {
 	l, err := s.Link(GRODevice)
 	if err != nil {
@@ -85,7 +85,7 @@ func configureMerging(s *Space, node string) error {
 	return nil
 }
 
-// RemoveMerging deletes the device if it belongs to this node.
+// RemoveMerging deletes GRODevice if it belongs to this node.
 func RemoveMerging(s *Space, node string) error {
 	l, err := s.Link(GRODevice)
 	if err != nil || l == nil || l.Attrs().Alias != mergeAlias(node) {

@@ -15,7 +15,7 @@ type Neighbour struct {
 }
 
 // Neighbours keeps the MAC addresses of underlay next hops resolved. A frame that is
-// not IP can enter a tunnel only while they are. The kernel refreshes managed entries
+// not IP can enter a tunnel only while the address is resolved. The kernel refreshes managed entries
 // (NTF_EXT_MANAGED, Linux 5.16) before they become stale.
 type Neighbours struct {
 	Space *Space
