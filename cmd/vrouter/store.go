@@ -94,7 +94,7 @@ func (r *roles) init(ctx context.Context, shared bool) error {
 	if err != nil {
 		return err
 	}
-	if others, err := r.HasOthers(ctx); !enabled && !shared && (err != nil || others) {
+	if foreign, err := r.HasForeignKeys(ctx); !enabled && !shared && (err != nil || foreign) {
 		return errors.Join(err, fmt.Errorf("this etcd has keys of other programs, whose clients would lose their access; use an etcd of the fleet alone, or --lock-others"))
 	}
 	nodes, err := r.upgrade(ctx)

@@ -29,14 +29,16 @@ type Options struct {
 	Client *api.Client // of the node's agent
 	State  string      // file that stores the docker networks
 	Scope  string      // local (default): each host creates docker networks; global: the swarm does
-	Socket string      // of the Docker daemon; empty: it cannot be asked
-	// Reserve is the time after which an address that the daemon reserved and does not
-	// use is free again.
+	// Socket is the socket of the Docker daemon. If it is empty, the plugin cannot ask
+	// for auxiliary addresses, and frees no address.
+	Socket string
+	// Reserve is the time after which the plugin frees an address that Docker reserved
+	// and did not use. 0: DefaultReserve.
 	Reserve time.Duration
 }
 
-// DefaultReserve is far longer than Docker needs from the request of an address to the
-// endpoint.
+// DefaultReserve is longer than Docker takes from the request of an address to the
+// creation of the endpoint.
 const DefaultReserve = 10 * time.Minute
 
 // Docker's scopes of a network.

@@ -67,7 +67,7 @@ func (k *kept) byName(network string) (dockerNetwork, bool) {
 	return dockerNetwork{}, false
 }
 
-// networks returns all docker networks, by Docker's id.
+// networks returns all docker networks, by the id that Docker gave them.
 func (k *kept) networks() map[string]dockerNetwork {
 	k.mu.Lock()
 	defer k.mu.Unlock()

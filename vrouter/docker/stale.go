@@ -15,25 +15,26 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// stale finds the ports that reserve addresses for endpoints that never came, such as
-// after a crash of the daemon. Docker tells the plugin nothing about them.
+// stale tracks the ports that reserve an address for an endpoint. If the Docker daemon
+// crashes before it creates the endpoint, it does not release the address.
 type stale struct {
-	socket string // of the daemon
-	after  time.Duration
-	since  map[string]time.Time // when the plugin first saw a reservation, by port
+	socket string               // of the Docker daemon
+	after  time.Duration        // age at which a reservation is deleted
+	since  map[string]time.Time // time at which the plugin first saw a reservation, by port
 }
 
-// collect deletes stale reservations of this node until ctx ends.
+// collect deletes stale reservations of this node until ctx ends. It logs an error that
+// repeats only once.
 func (p *Plugin) collect(ctx context.Context) {
-	look := time.NewTicker(max(p.stale.after/10, 100*time.Millisecond))
-	defer look.Stop()
-	for told := ""; ; {
-		if err := p.collectOnce(ctx, time.Now()); err != nil && err.Error() != told && ctx.Err() == nil {
-			told = err.Error()
+	ticker := time.NewTicker(max(p.stale.after/10, 100*time.Millisecond))
+	defer ticker.Stop()
+	for logged := ""; ; {
+		if err := p.collectOnce(ctx, time.Now()); err != nil && err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
 			slog.Warn("cannot free the addresses that Docker no longer uses", "error", err)
 		}
 		select {
-		case <-look.C:
+		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
@@ -68,10 +69,10 @@ func (p *Plugin) collectOnce(ctx context.Context, now time.Time) error {
 	if len(old) == 0 {
 		return nil
 	}
-	used := p.auxiliary(ctx)
+	auxiliary := p.auxiliary(ctx)
 	for _, port := range old {
-		keeps, here := used[port.Network]
-		if here && keeps == nil || len(port.IPs) != 1 || keeps[port.IPs[0]] {
+		addresses, here := auxiliary[port.Network]
+		if here && addresses == nil || len(port.IPs) != 1 || addresses[port.IPs[0]] {
 			continue
 		}
 		if _, err := p.client.DeletePort(ctx, port.Name); err != nil && !api.IsNotFound(err) {
@@ -82,10 +83,10 @@ func (p *Plugin) collectOnce(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// auxiliary returns the addresses that the docker networks of this host keep for
-// themselves (docker network create --aux-address), by virtual network. A virtual
-// network whose value is nil is unknown: a swarm's, or the daemon does not answer.
-// Without a docker network on this host a virtual network is not in the map.
+// auxiliary returns the addresses that users reserve with `docker network create
+// --aux-address`, by virtual network. The value is nil if they are unknown, because the
+// docker network belongs to a swarm or the daemon does not answer. The map has only
+// virtual networks that have a docker network on this host.
 func (p *Plugin) auxiliary(ctx context.Context) map[string]map[netip.Addr]bool {
 	all := map[string]map[netip.Addr]bool{}
 	var unknown []string
@@ -112,8 +113,8 @@ func (p *Plugin) auxiliary(ctx context.Context) map[string]map[netip.Addr]bool {
 	return all
 }
 
-// ask returns the auxiliary addresses of a docker network. A network that the daemon
-// does not know has none.
+// ask requests the auxiliary addresses of a docker network from the daemon. If the
+// daemon does not know the network, it returns no addresses.
 func (s *stale) ask(ctx context.Context, id string) (all []netip.Addr, err error) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
@@ -125,7 +126,7 @@ func (s *stale) ask(ctx context.Context, id string) (all []netip.Addr, err error
 	}
 	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the Docker daemon at %s: %w", s.socket, err)
+		return nil, fmt.Errorf("read a network from the Docker daemon at %s: %w", s.socket, err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusNotFound {
@@ -139,10 +140,10 @@ func (s *stale) ask(ctx context.Context, id string) (all []netip.Addr, err error
 		}
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask the Docker daemon at %s: %s", s.socket, answer.Status)
+		return nil, fmt.Errorf("read a network from the Docker daemon at %s: %s", s.socket, answer.Status)
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&network); err != nil {
-		return nil, fmt.Errorf("ask the Docker daemon at %s: %w", s.socket, err)
+		return nil, fmt.Errorf("read a network from the Docker daemon at %s: %w", s.socket, err)
 	}
 	for _, c := range network.IPAM.Config {
 		for _, a := range c.AuxiliaryAddresses {

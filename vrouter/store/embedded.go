@@ -66,9 +66,9 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 	return e, nil
 }
 
-// asRoot makes etcd treat the calls of this process as those of a connection
-// with the certificate of the user root. Without roles etcd ignores it. This
-// process owns the database, so that root's rights give it nothing more.
+// asRoot adds the certificate of the user root to the context of a call. etcd then
+// gives the call root's rights. If roles are disabled, etcd ignores the certificate.
+// This process owns the database, so root's rights add nothing.
 func asRoot(ctx context.Context) context.Context {
 	root := &x509.Certificate{Subject: pkix.Name{CommonName: RootUser}}
 	ctx = metadata.NewIncomingContext(ctx, metadata.MD{})

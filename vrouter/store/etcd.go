@@ -26,14 +26,14 @@ type Etcd struct {
 	prefix string // of all keys
 	name   string // of the cluster, in errors
 	close  func() error
-	// identify adds the identity of a client that has no connection; nil: the
-	// connection's certificate has it.
+	// identify adds a user to the context of a call. It is nil if the client has a
+	// connection: etcd then reads the user from the connection's certificate.
 	identify func(context.Context) context.Context
 }
 
 // Times of an etcd client.
 const (
-	oldRoles    = 10 * time.Millisecond // until a request is repeated after a change of roles
+	rolesRetry  = 10 * time.Millisecond // before a request is repeated because roles changed
 	dialTimeout = 5 * time.Second
 	askTimeout  = 5 * time.Second // time limit of a request without a deadline
 	// keepAlive is the interval of gRPC pings; etcd refuses clients that ping more
@@ -122,11 +122,11 @@ func withDeadline[R any](ctx context.Context, f func(context.Context) (R, error)
 	}
 	for {
 		r, err := f(ctx)
-		// The roles changed while etcd handled the request, and it did nothing.
+		// The roles changed while etcd handled the request. etcd did not execute it.
 		if !errors.Is(err, rpctypes.ErrAuthOldRevision) || ctx.Err() != nil {
 			return r, err
 		}
-		time.Sleep(oldRoles)
+		time.Sleep(rolesRetry)
 	}
 }
 
@@ -140,7 +140,7 @@ func (e *Etcd) failed(what string, err error) error {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%s %s: its database has no space left (etcd's alarm NOSPACE); compact and defragment it, or raise its quota, then disarm the alarm: %w", what, e.name, err)
 	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
-		return fmt.Errorf("%s %s: %w: the role of this client's certificate does not allow it; see `vrouter store grant`: %w", what, e.name, ErrDenied, err)
+		return fmt.Errorf("%s %s: %w: the user of this client's certificate has no role that allows it; an administrator can add a role with `vrouter store grant`: %w", what, e.name, ErrDenied, err)
 	}
 	return fmt.Errorf("%s %s: %w", what, e.name, err)
 }

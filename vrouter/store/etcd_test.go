@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -144,11 +143,7 @@ func TestALeaseIsLostWhereTheStoreIsOutOfReach(t *testing.T) {
 
 func TestOnlyWhoHasACertificateGetsIn(t *testing.T) {
 	t.Parallel()
-	addresses := []string{"127.0.0.1"}
-	for i := range 250 {
-		addresses = append(addresses, fmt.Sprintf("198.19.%d.1", i))
-	}
-	ours, others := storetest.NewCertificates(t, addresses...), storetest.NewCertificates(t, addresses...)
+	ours, others := storetest.NewClusterCertificates(t), storetest.NewClusterCertificates(t)
 	c := storetest.Start(t, 1, ours)
 	try := func(files TLS) error {
 		s := connect(t, c, "etcd", files)

@@ -16,19 +16,20 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Range is a part of the store that a role may read, and write if Write is set.
+// Range is a set of keys that a role may read. If Write is set, the role may also
+// write them.
 type Range struct {
 	Key    string // relative to the store's prefix
-	Prefix bool   // all keys that begin with Key; else Key alone
+	Prefix bool   // true: all keys that begin with Key; false: only Key
 	Write  bool
 }
 
-// RootUser is etcd's administrator. Its role, which other users can have too, has
-// the same name.
+// RootUser is etcd's administrator. The role of an administrator has the same name.
+// Other users can have this role too.
 const RootUser = "root"
 
-// trialUser exists only while EnableRoles checks that etcd recognises
-// certificates.
+// trialUser is an administrator with a password. It exists only while EnableRoles
+// checks that etcd recognises certificates.
 const trialUser = "vrouter-store-init"
 
 // Admin changes the users and roles of an etcd cluster.
@@ -39,21 +40,21 @@ type Admin struct {
 	dial    Dialer
 }
 
-// OpenAdmin makes a client that needs the certificate of an administrator. dial
-// may be nil.
+// OpenAdmin connects to an etcd cluster. t must contain the certificate of an
+// administrator. dial may be nil.
 func OpenAdmin(a Address, t TLS, dial Dialer) (*Admin, error) {
 	if a.Kind != KindEtcd || a.insecure() {
-		return nil, fmt.Errorf("store %s: roles belong to the users of client certificates; give the address as etcd://HOST:PORT", a)
+		return nil, fmt.Errorf("change the roles of store %s: only etcd with TLS has roles; write its address as etcd://HOST:PORT", a)
 	}
 	if t.Cert == "" {
-		return nil, fmt.Errorf("store %s: give the certificate of an administrator with --tls-cert and --tls-key", a)
+		return nil, fmt.Errorf("change the roles of store %s: it needs the certificate of an administrator; add --tls-cert and --tls-key", a)
 	}
 	e, err := OpenEtcd(a, t, dial)
 	return &Admin{e, a, t, dial}, err
 }
 
-// CommonName returns the common name of the certificate, by which etcd knows the
-// client.
+// CommonName returns the common name of the client certificate. etcd uses it as the
+// client's user name.
 func (t TLS) CommonName() (string, error) {
 	text, err := os.ReadFile(t.Cert)
 	if err != nil {
@@ -65,7 +66,7 @@ func (t TLS) CommonName() (string, error) {
 	}
 	c, err := x509.ParseCertificate(block.Bytes)
 	if err == nil && c.Subject.CommonName == "" {
-		err = errors.New("it has no common name, by which etcd finds the user; use another certificate")
+		err = errors.New("it has no common name, but etcd uses the common name as the user name; use another certificate")
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the client certificate %s: %w", t.Cert, err)
@@ -73,8 +74,8 @@ func (t TLS) CommonName() (string, error) {
 	return c.Subject.CommonName, nil
 }
 
-// SetRole makes a role that has exactly these ranges. changed is false if the
-// role was so already.
+// SetRole adds a role, or changes it, so that it has exactly these ranges. changed is
+// false if the role had exactly these ranges before.
 func (e *Admin) SetRole(ctx context.Context, role string, ranges []Range) (changed bool, err error) {
 	current := map[string]*authpb.Permission{} // by first key
 	got, err := e.client.RoleGet(ctx, role)
@@ -99,27 +100,28 @@ func (e *Admin) SetRole(ctx context.Context, role string, ranges []Range) (chang
 		if r.Write {
 			kind = clientv3.PermReadWrite
 		}
-		is := current[key]
+		old := current[key]
 		delete(current, key)
-		if is != nil && string(is.RangeEnd) == end && is.PermType == authpb.Permission_Type(kind) {
+		if old != nil && string(old.RangeEnd) == end && old.PermType == authpb.Permission_Type(kind) {
 			continue
 		}
 		changed = true
 		if _, err := e.client.RoleGrantPermission(ctx, role, key, end, clientv3.PermissionType(kind)); err != nil {
-			return false, e.failed("grant role "+role+" in", err)
+			return false, e.failed("add a key range to role "+role+" in", err)
 		}
 	}
 	for _, p := range current {
 		changed = true
 		if _, err := e.client.RoleRevokePermission(ctx, role, string(p.Key), string(p.RangeEnd)); err != nil {
-			return false, e.failed("restrict role "+role+" in", err)
+			return false, e.failed("remove a key range from role "+role+" in", err)
 		}
 	}
 	return changed, nil
 }
 
-// SetUser gives a user a role. It adds the user if it is missing: without a
-// password, so that only a certificate identifies it.
+// SetUser gives a role to a user. It adds a missing user. The new user has no
+// password, so its client must have a certificate. changed is false if the user had
+// the role before.
 func (e *Admin) SetUser(ctx context.Context, user, role string) (changed bool, err error) {
 	got, err := e.client.UserGet(ctx, user)
 	switch {
@@ -138,7 +140,7 @@ func (e *Admin) SetUser(ctx context.Context, user, role string) (changed bool, e
 	return true, nil
 }
 
-// DeleteUser deletes a user. From then on its requests are refused.
+// DeleteUser deletes a user. etcd refuses all later requests of the user.
 func (e *Admin) DeleteUser(ctx context.Context, user string) error {
 	if _, err := e.client.UserDelete(ctx, user); err != nil {
 		return e.failed("delete user "+user+" from", err)
@@ -146,8 +148,7 @@ func (e *Admin) DeleteUser(ctx context.Context, user string) error {
 	return nil
 }
 
-// DeleteRole deletes a role, also from the users that have it. A missing role is
-// no error.
+// DeleteRole deletes a role. Users lose the role. A missing role is no error.
 func (e *Admin) DeleteRole(ctx context.Context, role string) error {
 	if _, err := e.client.RoleDelete(ctx, role); err != nil && !errors.Is(err, rpctypes.ErrRoleNotFound) {
 		return e.failed("delete role "+role+" from", err)
@@ -155,9 +156,9 @@ func (e *Admin) DeleteRole(ctx context.Context, role string) error {
 	return nil
 }
 
-// HasOthers reports whether the cluster has keys of other programs, whose clients
-// need users too once roles are enabled.
-func (e *Admin) HasOthers(ctx context.Context) (bool, error) {
+// HasForeignKeys reports whether the cluster has keys of other programs. After
+// EnableRoles the clients of these programs need users too.
+func (e *Admin) HasForeignKeys(ctx context.Context) (bool, error) {
 	all, err := e.client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
 	if err != nil {
 		return false, e.failed("read", err)
@@ -171,7 +172,7 @@ func (e *Admin) HasOthers(ctx context.Context) (bool, error) {
 
 // RolesEnabled reports whether etcd checks the roles of users.
 func (e *Admin) RolesEnabled(ctx context.Context) (bool, error) {
-	// etcd 3.4 has no request for it. A login tells too.
+	// etcd 3.4 has no request that returns this. The error of a login shows it.
 	_, err := e.client.Authenticate(ctx, trialUser, "x")
 	switch {
 	case errors.Is(err, rpctypes.ErrAuthNotEnabled):
@@ -182,10 +183,9 @@ func (e *Admin) RolesEnabled(ctx context.Context) (bool, error) {
 	return false, e.failed("read the users of", err)
 }
 
-// EnableRoles makes etcd check the roles. self, the user of this client's
-// certificate, becomes an administrator. If etcd does not recognise the
-// certificate, no client could turn the roles off again, so EnableRoles does that at
-// once.
+// EnableRoles makes etcd check the roles. self is the user of this client's
+// certificate; it becomes an administrator. If etcd ignores client certificates, no
+// client would have access. EnableRoles then disables the roles and returns an error.
 func (e *Admin) EnableRoles(ctx context.Context, self string) error {
 	if _, err := e.client.RoleAdd(ctx, RootUser); err != nil && !errors.Is(err, rpctypes.ErrRoleAlreadyExist) {
 		return e.failed("add role root to", err)
@@ -216,7 +216,7 @@ func (e *Admin) EnableRoles(ctx context.Context, self string) error {
 	return nil
 }
 
-// disableRoles turns roles off with the password of trialUser.
+// disableRoles logs in as trialUser, disables roles and deletes trialUser.
 func (e *Admin) disableRoles(ctx context.Context, password string) error {
 	a := e.address
 	a.User, a.Password = trialUser, password
@@ -228,12 +228,14 @@ func (e *Admin) disableRoles(ctx context.Context, password string) error {
 	if _, err := again.client.AuthDisable(ctx); err != nil {
 		return e.failed("disable the roles of", err)
 	}
-	_, err = again.client.UserDelete(ctx, trialUser)
-	return err
+	if _, err = again.client.UserDelete(ctx, trialUser); err != nil {
+		return e.failed("delete user "+trialUser+" from", err)
+	}
+	return nil
 }
 
-// Role returns the name of a role of this fleet. Fleets with other prefixes in the
-// same cluster have other roles.
+// Role returns the name of a role in etcd: the prefix of the store, then name. So two
+// fleets with different prefixes in one cluster do not share roles.
 func (e *Admin) Role(name string) string { return strings.Trim(e.prefix, "/") + "/" + name }
 
 // HasRole reports whether a role exists.

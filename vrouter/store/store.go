@@ -46,7 +46,7 @@ type Entry struct {
 	Key      string
 	Value    []byte
 	Revision int64 // of the commit that wrote it
-	Created  int64 // revision of the commit that created the key; a file store has only Revision here
+	Created  int64 // of the commit that created the key; in a file store it is equal to Revision
 }
 
 // Image is the content of a store at a revision.
@@ -84,7 +84,8 @@ var ErrCompacted = errors.New("the store no longer has the changes since that re
 // ErrUnavailable is wrapped by the errors of a store that does not answer.
 var ErrUnavailable = errors.New("the store is unreachable")
 
-// ErrDenied is wrapped by the errors of a store that does not permit a request.
+// ErrDenied means that the store refused a request, because the client's user has no
+// role that allows it.
 var ErrDenied = errors.New("permission denied")
 
 // ConflictError says that keys which a commit depends on have changed. Read them

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -21,7 +22,7 @@ type Certificates struct {
 	CA                    string
 	ServerCert, ServerKey string
 	ClientCert, ClientKey string
-	// Anonymous servers do not take a client's identity from its certificate.
+	// Anonymous makes the servers ignore the user names in client certificates.
 	Anonymous bool
 
 	dir    string
@@ -29,7 +30,8 @@ type Certificates struct {
 	caCert *x509.Certificate
 }
 
-// Client makes a client certificate with a common name.
+// Client makes a client certificate with a common name. It returns the names of the
+// certificate's file and the key's file.
 func (c *Certificates) Client(tb testing.TB, name string) (cert, key string) {
 	tb.Helper()
 	return signed(tb, c.dir, name, c.caKey, c.caCert, nil)
@@ -50,6 +52,17 @@ func NewCertificates(tb testing.TB, addresses ...string) *Certificates {
 	c.ServerCert, c.ServerKey = signed(tb, dir, "server", key, ca, ips)
 	c.ClientCert, c.ClientKey = signed(tb, dir, "client", key, ca, nil)
 	return c
+}
+
+// NewClusterCertificates makes certificates for a cluster with one member. The server
+// certificate has the member's address in every cluster that Start can make.
+func NewClusterCertificates(tb testing.TB) *Certificates {
+	tb.Helper()
+	var addresses []string
+	for number := range mostClusters {
+		addresses = append(addresses, fmt.Sprintf(network, number, 1))
+	}
+	return NewCertificates(tb, addresses...)
 }
 
 func authority(tb testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {

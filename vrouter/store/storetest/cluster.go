@@ -54,6 +54,9 @@ var clusters atomic.Int64
 // benchmarks (RFC 2544).
 const network = "198.19.%d.%d"
 
+// mostClusters is the number of addresses for clusters that run at the same time.
+const mostClusters = 250
+
 // Start starts a cluster. It skips the test if etcd is not installed or the
 // user is not root. tls nil: no TLS.
 func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
@@ -66,7 +69,7 @@ func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
 		tb.Skip("needs root: makes network namespaces")
 	}
 	number := clusters.Add(1)
-	c := &Cluster{tb: tb, name: fmt.Sprintf("vr-s%d-%d", os.Getpid()%100000, number), number: number % 250, tls: tls}
+	c := &Cluster{tb: tb, name: fmt.Sprintf("vr-s%d-%d", os.Getpid()%100000, number), number: number % mostClusters, tls: tls}
 	c.HubName = c.name + "-hub"
 	c.Hub = c.namespace("hub")
 	in(tb, c.Hub, func(h *netlink.Handle) {
