@@ -7,20 +7,23 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// absence tracks which nodes are silent, and which count as gone. A node whose alive
-// key ends while the store is reachable is silent at once: routes with other next
-// hops avoid it. It is gone when it has been silent for the time of one lease: it
-// may still forward while it cannot reach the store. A node that is missing when
-// the store is read, or reachable again, may have lost the store too. Its time
-// begins then.
+// absence tracks which nodes are silent and which nodes are gone. A node is missing if
+// it has no alive key.
+//
+// An alive key ends after ttl without renewal. The node is then silent: routes with
+// other next hops avoid it. After a whole lease without renewal the node is gone. It is
+// not gone earlier, because it may forward while it cannot reach the store.
+//
+// The store may have been unreachable for the missing node too. So when this agent reads
+// the whole store, or reaches the store again, both times begin anew.
 type absence struct {
 	lease time.Duration
 	since map[string]time.Time // time from which a node counts as gone
 }
 
-// aliveTime is the time after which the alive key of a dead node ends, at most. It
-// is shorter than the lease, since routes with other next hops lose nothing when
-// they avoid a node. A node renews its key each third of the time.
+// aliveTime is the maximum time until the alive key of a dead node ends. It can be
+// shorter than the lease, because a route with other next hops can avoid a node at no
+// cost. A node renews its key after each third of this time.
 const aliveTime = 15 * time.Second
 
 // ttl is the time to live of alive keys.
@@ -69,8 +72,8 @@ func (a *absence) change(v *View, ch store.Changes, now time.Time) {
 	}
 }
 
-// gone returns the silent nodes, with true if they count as gone, and the time until
-// this changes (0: no node is about to become silent or gone).
+// gone returns the silent nodes; the value is true if the node is also gone. next is the
+// time until another node becomes silent or gone; 0: no node is missing.
 func (a *absence) gone(v *View, now time.Time) (gone map[string]bool, next time.Duration) {
 	gone = map[string]bool{}
 	for node, since := range a.since {

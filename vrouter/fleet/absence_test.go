@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -13,9 +12,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// A node whose lease ends while the store is reachable is gone at once. A node
-// that is missing when the store is read, or reachable again, is gone after the
-// time of a lease.
+// With a lease of at most 15 s, a node is gone as soon as its alive key ends. A node that
+// is missing when the store is read, or reachable again, is gone after a lease.
 func TestWhoIsGone(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	lease := 10 * time.Second
@@ -99,12 +97,8 @@ func TestASliceLeavesOutWhatIsOnNodesThatAreGone(t *testing.T) {
 }
 
 func TestASecondAgentOfANodeIsRefused(t *testing.T) {
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	f, g := follow(t, s), follow(t, s)
+	f := open(t)
+	g := follow(t, f.store)
 	apply(t, f, small())
 	c, end := context.WithCancel(context.Background())
 	held := make(chan bool, 2)
@@ -128,12 +122,7 @@ func TestASecondAgentOfANodeIsRefused(t *testing.T) {
 }
 
 func TestADeletedAliveKeyIsWrittenAgain(t *testing.T) {
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	f := follow(t, s)
+	f := open(t)
 	apply(t, f, small())
 	c, end := context.WithCancel(context.Background())
 	held, done := make(chan bool, 2), make(chan error, 1)

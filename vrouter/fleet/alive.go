@@ -16,7 +16,7 @@ type Alive struct {
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
 	Since    time.Time `json:"since"`
-	Stopped  bool      `json:"stopped,omitempty"` // the agent stopped in order; the node still forwards
+	Stopped  bool      `json:"stopped,omitempty"` // the agent was stopped by a signal or command; the node still forwards
 }
 
 // TakenError says that another agent runs for the same node.
@@ -36,7 +36,7 @@ func (e *TakenError) Error() string {
 // that agent got it while the store was unreachable. Attend calls held each
 // time it has written the key.
 func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) error {
-	denied := false // has been logged
+	denied := false // ErrDenied has been logged
 	for {
 		err := f.attendOnce(ctx, node, me, func() { denied = false; held() })
 		var taken *TakenError
@@ -47,7 +47,7 @@ func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) 
 			return err
 		case errors.Is(err, store.ErrDenied):
 			if !denied {
-				f.log.Error("the store does not let this node write its alive key; other nodes do not send to it", "error", err)
+				f.log.Error("write this node's alive key: the store denies it; other nodes do not send packets to this node", "error", err)
 			}
 			denied = true
 			if !sleep(ctx, lastRetry) {
@@ -140,8 +140,8 @@ func (f *Fleet) leave(ctx context.Context, node string) (revision int64, err err
 	return f.store.Commit(ctx, store.Commit{Delete: []string{inAlive + node}})
 }
 
-// Taken returns a *TakenError if another instance has the node's alive key and has not
-// stopped.
+// Taken returns a *TakenError if another instance has the node's alive key and still
+// runs.
 func (f *Fleet) Taken(v *View, node, instance string) error {
 	if holder, there := v.alive[node]; there && holder.Instance != instance && !holder.Stopped {
 		return &TakenError{node, holder, f.absence.ttl()}
@@ -149,9 +149,9 @@ func (f *Fleet) Taken(v *View, node, instance string) error {
 	return nil
 }
 
-// Stop records in the alive key of a node that its agent stops. The key then ends
-// with its time to live. Routes with other next hops avoid the node at once; its
-// ports stay reachable, since its packets keep flowing.
+// Stop writes into the alive key of a node that its agent stops. Routes with other next
+// hops then avoid the node at once. The node still forwards, so its ports stay
+// reachable. The key ends after its time to live.
 func (f *Fleet) Stop(ctx context.Context, node, instance string) error {
 	var me Alive
 	var revision int64
@@ -166,8 +166,8 @@ func (f *Fleet) Stop(ctx context.Context, node, instance string) error {
 	return err
 }
 
-// Gone returns the silent nodes, with true if they count as gone, and the time until
-// this changes (0: no node is about to become silent or gone).
+// Gone returns the silent nodes; the value is true if the node is also gone. next is the
+// time until another node becomes silent or gone; 0: no node is missing.
 func (f *Fleet) Gone() (gone map[string]bool, next time.Duration) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

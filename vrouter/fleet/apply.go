@@ -270,7 +270,7 @@ func (v *View) join(s model.State) (desired, error) {
 		own := s.Ports
 		s.Ports = slices.Concat(own, stay)
 		err := s.Validate()
-		if err != nil { // ports that are invalid already are not the document's fault
+		if err != nil { // a document is not refused for ports that are invalid already
 			s.Ports = slices.Concat(own, v.sound(stay))
 			err = s.Validate()
 		}
@@ -281,10 +281,10 @@ func (v *View) join(s model.State) (desired, error) {
 	return w, nil
 }
 
-// ValidOthers returns the valid ports of other clients than Apply, sorted by name.
+// ValidOthers returns the valid ports that were not made by Apply, sorted by name.
 func (v *View) ValidOthers() []model.Port { return v.sound(v.MadeOtherwise()) }
 
-// sound returns the ports that are valid in the current state.
+// sound removes the ports that are invalid in the current state.
 func (v *View) sound(ports []model.Port) []model.Port {
 	s, err := v.State().Sound()
 	if err == nil {

@@ -52,9 +52,9 @@ func valid(s model.State) error {
 	return nil
 }
 
-// validWith refuses a change that makes the state invalid. What is invalid in the state
-// before, and has no part in the change, is not a reason: a node's invalid port must not
-// stop the changes of others. change must not keep its argument.
+// validWith refuses a change that makes the state invalid. It ignores objects that are
+// invalid before the change: if a node writes an invalid port, other nodes must still
+// be able to change their objects. change must not modify the slices of its argument.
 func validWith(before model.State, change func(model.State) model.State) error {
 	err := valid(change(before))
 	if err == nil {

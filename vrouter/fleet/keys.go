@@ -52,7 +52,7 @@ const (
 // newest version that this program reads.
 const SchemaVersion = 2
 
-// flatSchema is the version in which the keys of ports do not have the node.
+// flatSchema is the version in which the keys of ports do not contain the node.
 const flatSchema = 1
 
 type schema struct {

@@ -88,8 +88,8 @@ func (v *View) putNetwork(n model.Network) (store.Commit, error) {
 	return d.put(inNetworks+n.Name, n).commit, nil
 }
 
-// withElement returns a copy in which e replaces the first element for which matches
-// returns true. If there is none, e is appended.
+// withElement returns a copy of all with e. e replaces the first element for which
+// matches returns true. If there is none, e is appended.
 func withElement[E any](all []E, e E, matches func(E) bool) []E {
 	all = slices.Clone(all)
 	for i := range all {

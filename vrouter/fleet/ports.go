@@ -165,9 +165,9 @@ func (v *View) fits(p model.Port, replaced ...model.Port) error {
 	})
 }
 
-// related returns the part of the state, without the port, that can contradict a port: its network
-// with routes and gateways, the ports with the same MAC or addresses, the ports
-// that routes use, and one port of each node.
+// related returns the part of the state that can contradict a port: the port's network
+// with its routes and gateways, the ports with the same MAC or addresses, the ports
+// that routes use, and one port of each node. The port itself is not in the result.
 func (v *View) related(p model.Port) model.State {
 	s := model.State{Settings: v.settings, Policies: sorted(v.policies), Routes: v.routesOf(p.Network)}
 	if n, ok := v.networks[p.Network]; ok {

@@ -8,24 +8,24 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// Retire deletes what the fleet has of a node that is removed: its alive key, its
-// ports with their addresses, and, if record is true, the node. Ports that static
-// routes use stay, and so does then the node. It returns the number of deleted
-// ports.
+// Retire deletes the alive key of a removed node and the node's ports, with their
+// addresses. If record is true, it also deletes the node. It keeps ports that static
+// routes use. If there are such ports, it keeps the node too, and returns an error. It
+// returns the number of deleted ports.
 func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int, err error) {
 	revision, err := f.leave(ctx, node)
 	if err != nil {
 		return 0, err
 	}
 	f.awaitRevision(ctx, revision)
-	var left []string // ports that routes use
+	var used []string // ports that static routes use
 	for some := 1; some > 0; ports += some {
 		err := f.Change(ctx, func(v *View) (store.Commit, error) {
 			var free []model.Port
-			left = nil
+			used = nil
 			for _, p := range v.portsOn(node) {
 				if _, route := v.routeVia(p.Name); route != "" {
-					left = append(left, p.Name)
+					used = append(used, p.Name)
 				} else {
 					free = append(free, p)
 				}
@@ -38,8 +38,8 @@ func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int
 			return ports, err
 		}
 	}
-	if len(left) > 0 {
-		return ports, refuse(InUse, "static routes use the ports %v of node %q; delete the routes, then `vrouter node delete %s --ports`", left, node, node)
+	if len(used) > 0 {
+		return ports, refuse(InUse, "delete the ports of node %q: static routes use the ports %v; delete these routes, then run `vrouter node delete %s --ports`", node, used, node)
 	}
 	if record {
 		err = f.DeleteNode(ctx, node, false)
@@ -50,6 +50,7 @@ func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int
 	return ports, err
 }
 
+// deletedPorts counts the ports that a commit deletes.
 func deletedPorts(c store.Commit) (n int) {
 	for _, key := range c.Delete {
 		if strings.HasPrefix(key, inNames) {

@@ -7,12 +7,13 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// NodeRole returns what the role of a node allows: to read everything, and to write
-// the node's alive key and its ports. networks are the networks in which the node
-// may have ports; empty: all.
+// NodeRole returns the key ranges of a node's role. The node may read all keys. It may
+// write its alive key and its ports. networks are the networks in which the node may
+// have ports; empty: all networks.
 //
-// The unique keys of ports are not a node's: a node can occupy free names and
-// addresses. It cannot take those of other ports, see rival.
+// The keys under names/, addresses/ and macs/ do not contain a node, so every node may
+// write all of them in its networks. A node can thus occupy free names and addresses. It
+// cannot take the address of another node's port: see storedPort.
 func NodeRole(node string, networks ...string) []store.Range {
 	all := []store.Range{
 		{Prefix: true},
@@ -31,16 +32,15 @@ func NodeRole(node string, networks ...string) []store.Range {
 	return all
 }
 
-// OperatorRole returns what the role of an operator allows: everything.
+// OperatorRole returns the key ranges of an operator's role: all keys, with write access.
 func OperatorRole() []store.Range { return []store.Range{{Prefix: true, Write: true}} }
 
-// Upgrade moves the ports of a store of an older schema to the keys of this one,
-// which have the node. It returns how many it moved. Agents of older versions end
-// when the schema changes; their packets keep flowing. After an interruption,
-// call Upgrade again.
+// Upgrade changes a store to SchemaVersion. It moves each port to a key that contains
+// the node, and returns the number of moved ports. Agents of older versions end when the
+// schema changes; their packets keep flowing. After an interruption, call Upgrade again.
 func (f *Fleet) Upgrade(ctx context.Context) (moved int, err error) {
 	for {
-		some, first := 0, false
+		some, first := 0, false // ports that this commit moves; whether it writes the schema
 		err := f.Change(ctx, func(v *View) (store.Commit, error) {
 			d := v.draft()
 			some, first = 0, v.schema.Version < SchemaVersion
@@ -58,11 +58,11 @@ func (f *Fleet) Upgrade(ctx context.Context) (moved int, err error) {
 			return d.commit, nil
 		})
 		moved += some
-		if err != nil || some == 0 && !first {
-			if err != nil {
-				err = fmt.Errorf("upgrade the store: %w; run the command again", err)
-			}
-			return moved, err
+		if err != nil {
+			return moved, fmt.Errorf("upgrade the store to schema %d: %w; run the command again", SchemaVersion, err)
+		}
+		if some == 0 && !first {
+			return moved, nil
 		}
 	}
 }

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"windtunnel/vrouter/model"
@@ -11,15 +10,11 @@ import (
 	"windtunnel/vrouter/store/storetest"
 )
 
-// With roles a node writes its own ports alone, an operator everything, and a
-// deleted user nothing.
+// With roles, a node can write only the ports of this node. An operator can write
+// everything. A deleted user can write nothing.
 func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	t.Parallel()
-	var addresses []string
-	for i := range 250 {
-		addresses = append(addresses, fmt.Sprintf("198.19.%d.1", i))
-	}
-	files := storetest.NewCertificates(t, addresses...)
+	files := storetest.NewClusterCertificates(t)
 	c := storetest.Start(t, 1, files)
 	address, err := store.ParseAddress("etcd://" + c.Endpoints())
 	must := func(err error) {
@@ -50,7 +45,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	for role, ranges := range map[string][]store.Range{"a": NodeRole("a"), "b": NodeRole("b", "red"), "ops": OperatorRole()} {
 		for i, want := range []bool{true, false} {
 			if changed, err := admin.SetRole(ctx(t), admin.Role(role), ranges); err != nil || changed != want {
-				t.Fatalf("role %s, time %d: changed %v, %v", role, i, changed, err)
+				t.Fatalf("SetRole(%s), call %d: changed is %v, want %v; %v", role, i+1, changed, want, err)
 			}
 		}
 		if _, err := admin.SetUser(ctx(t), role, admin.Role(role)); err != nil {
@@ -58,11 +53,11 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 		}
 	}
 	if on, err := admin.RolesEnabled(ctx(t)); err != nil || on {
-		t.Fatalf("roles are enabled: %v, %v", on, err)
+		t.Fatalf("before EnableRoles: RolesEnabled returns %v, %v, want false", on, err)
 	}
 	must(admin.EnableRoles(ctx(t), "admin"))
 	if on, err := admin.RolesEnabled(ctx(t)); err != nil || !on {
-		t.Fatalf("roles are enabled: %v, %v", on, err)
+		t.Fatalf("after EnableRoles: RolesEnabled returns %v, %v, want true", on, err)
 	}
 
 	x := add(t, a, port("x"))
@@ -79,15 +74,15 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 
 	blue := model.Port{Name: "z", Network: "blue", Node: "b", Origin: model.Added}
 	for what, try := range map[string]func() error{
-		"deletes another's port": func() error { _, err := a.DeletePort(ctx(t), "y"); return err },
-		"changes another's port": func() error { return commit(a, portKey(y), encode(x)) },
-		"adds a port of another": func() error {
+		"deletes node b's port": func() error { _, err := a.DeletePort(ctx(t), "y"); return err },
+		"changes node b's port": func() error { return commit(a, portKey(y), encode(x)) },
+		"adds a port of node b": func() error {
 			_, _, err := a.AddPort(ctx(t), PortRequest{Port: func() model.Port { p := port("z"); p.Node = "b"; return p }()})
 			return err
 		},
-		"writes a flat port":     func() error { return commit(a, flatKey(y), encode(y)) },
-		"writes another's alive": func() error { return commit(a, inAlive+"b", []byte("{}")) },
-		"holds another's alive": func() error {
+		"writes a port of schema 1": func() error { return commit(a, flatKey(y), encode(y)) },
+		"writes node b's alive key": func() error { return commit(a, inAlive+"b", []byte("{}")) },
+		"holds node b's alive key": func() error {
 			_, err := a.store.Hold(ctx(t), inAlive+"b", []byte("{}"), 0, a.absence.lease)
 			return err
 		},
@@ -95,18 +90,18 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 			_, err := a.AddNetwork(ctx(t), model.Network{Name: "n", Subnets: prefixes("10.9.0.0/24")})
 			return err
 		},
-		"changes its own node": func() error { return commit(a, inNodes+"a", encode(s.Nodes[1])) },
-		"writes a policy":      func() error { return a.PutPolicy(ctx(t), model.Policy{Name: "p"}) },
+		"changes the record of its node": func() error { return commit(a, inNodes+"a", encode(s.Nodes[1])) },
+		"writes a policy":                func() error { return a.PutPolicy(ctx(t), model.Policy{Name: "p"}) },
 		"writes a route": func() error {
 			return a.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("0.0.0.0/0")[0], Discard: true})
 		},
-		"writes the settings":    func() error { return commit(a, keySettings, encode(model.Settings{AnySource: true})) },
-		"writes the schema":      func() error { return commit(a, keySchema, encode(schema{9})) },
-		"applies a document":     func() error { d := s; d.Settings.AnySource = true; return a.Apply(ctx(t), d) },
-		"writes an unknown key":  func() error { return commit(a, "other", nil) },
-		"enters another network": func() error { _, _, err := b.AddPort(ctx(t), PortRequest{Port: blue}); return err },
-		"without a user at all":  func() error { return commit(open("nobody"), inAlive+"nobody", nil) },
-		"makes itself an operator": func() error {
+		"writes the settings":   func() error { return commit(a, keySettings, encode(model.Settings{AnySource: true})) },
+		"writes the schema":     func() error { return commit(a, keySchema, encode(schema{9})) },
+		"applies a document":    func() error { d := s; d.Settings.AnySource = true; return a.Apply(ctx(t), d) },
+		"writes an unknown key": func() error { return commit(a, "other", nil) },
+		"adds a port in a network that its role does not allow": func() error { _, _, err := b.AddPort(ctx(t), PortRequest{Port: blue}); return err },
+		"whose certificate has no user writes an alive key":     func() error { return commit(open("nobody"), inAlive+"nobody", nil) },
+		"gives the operator's role to its user": func() error {
 			s, err := store.OpenAdmin(address, as("a"), c.Dial)
 			must(err)
 			defer s.Close()
@@ -115,7 +110,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 		},
 	} {
 		if err := try(); !errors.Is(err, store.ErrDenied) {
-			t.Errorf("a node %s: %v", what, err)
+			t.Errorf("a node %s: error %v, want ErrDenied", what, err)
 		}
 	}
 
@@ -127,7 +122,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 
 	must(admin.DeleteUser(ctx(t), "a"))
 	if _, err := a.DeletePort(ctx(t), "x"); !errors.Is(err, store.ErrDenied) {
-		t.Errorf("a deleted user deletes its port: %v", err)
+		t.Errorf("the deleted user of node a deletes port x: error %v, want ErrDenied", err)
 	}
 	_, err = ops.DeletePort(ctx(t), "x")
 	must(err)

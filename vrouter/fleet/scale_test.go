@@ -78,11 +78,11 @@ func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 		}
 		everywhere, onNode = append(everywhere, known), append(onNode, forwards)
 	}
-	t.Logf("a new port is in every copy after p50 %v, p99 %v, and in the tables of all whom it concerns after p50 %v, p99 %v",
+	t.Logf("a new port is in the view of every node after p50 %v, p99 %v, and in the tables of every node that needs it after p50 %v, p99 %v",
 		quantile(everywhere, 0.5), quantile(everywhere, 0.99), quantile(onNode, 0.5), quantile(onNode, 0.99))
 	t.Logf("etcd, with %d ports added: %s", wanted, loadOf(c).since(busy))
 	if quantile(onNode, 0) == 0 {
-		t.Error("a port was in nobody's tables")
+		t.Error("a port was in no node's tables")
 	}
 }
 

@@ -36,7 +36,7 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	select {
 	case err := <-ended:
 		if !errors.As(err, &newer) || newer.Version != 3 {
-			t.Errorf("who followed it ended with %v", err)
+			t.Errorf("Run of a store with schema 3: %v, want a NewerError", err)
 		}
 	case <-time.After(5 * time.Second):
 		t.Fatal("it is followed on")

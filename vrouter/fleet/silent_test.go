@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"maps"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// A node is silent when its alive key ends, and gone when the lease has passed.
+// A node is silent when its alive key ends. It is gone when the lease has passed too.
 func TestANodeIsSilentBeforeItIsGone(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	v := &View{nodes: map[string]model.Node{"a": {Name: "a"}, "b": {Name: "b"}}, alive: map[string]Alive{"a": {}, "b": {}}}
@@ -19,7 +18,7 @@ func TestANodeIsSilentBeforeItIsGone(t *testing.T) {
 	check := func(at, wantNext time.Duration, want map[string]bool) {
 		t.Helper()
 		if gone, next := a.gone(v, now.Add(at)); !maps.Equal(gone, want) || next != wantNext {
-			t.Errorf("after %v: %v, next in %v, want %v, %v", at, gone, next, want, wantNext)
+			t.Errorf("after %v: silent nodes %v, next change in %v; want %v, %v", at, gone, next, want, wantNext)
 		}
 	}
 	a.read(v, now)
@@ -35,7 +34,8 @@ func TestANodeIsSilentBeforeItIsGone(t *testing.T) {
 	check(15*time.Second, 75*time.Second, map[string]bool{"a": false, "b": false})
 }
 
-// A route avoids a silent node if it has another next hop. The node's ports stay.
+// A route avoids a silent node if the route has another next hop. The slice keeps the
+// silent node's ports.
 func TestARouteAvoidsSilentNodes(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
@@ -54,23 +54,19 @@ func TestARouteAvoidsSilentNodes(t *testing.T) {
 	f.Peek(func(v *View) {
 		s := v.Slice("a", map[string]bool{"b": false})
 		if len(s.Ports) != 2 || len(s.Routes[0].Via) != 1 || s.Routes[0].Via[0].Port != "x" || len(s.Routes[1].Via) != 1 || s.Routes[1].Discard {
-			t.Errorf("node b is silent: %+v", s)
+			t.Errorf("the slice of node a, while node b is silent: %+v", s)
 		}
 		s = v.Slice("b", map[string]bool{"b": false})
 		if len(s.Routes[0].Via) != 2 {
-			t.Errorf("of node b: %+v", s.Routes)
+			t.Errorf("the slice of node b, while node b is silent: routes %+v, want 2 next hops", s.Routes)
 		}
 	})
 }
 
-// An agent that stops in order says so in its alive key, which stays.
+// Stop keeps the alive key, and sets Stopped in it. Another instance cannot do that.
 func TestAnAgentThatStopsSaysSo(t *testing.T) {
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	f, g := follow(t, s), follow(t, s)
+	f := open(t)
+	g := follow(t, f.store)
 	apply(t, f, small())
 	c, end := context.WithCancel(context.Background())
 	held, done := make(chan bool, 2), make(chan error, 1)
@@ -80,7 +76,7 @@ func TestAnAgentThatStopsSaysSo(t *testing.T) {
 		t.Helper()
 		for _, of := range []*Fleet{f, g} {
 			if err := of.await(ctx(t), func() bool { is := of.view.alive["a"]; return is.Instance == "one" && is.Stopped == stopped }); err != nil {
-				t.Fatalf("%+v: %v", of.view.alive["a"], err)
+				t.Fatalf("the alive key of node a is %+v, want stopped %v: %v", of.view.alive["a"], stopped, err)
 			}
 		}
 	}
@@ -98,7 +94,7 @@ func TestAnAgentThatStopsSaysSo(t *testing.T) {
 	}
 	alive(true)
 	if gone, _ := g.Gone(); gone["a"] || len(gone) != 1 {
-		t.Errorf("%v", gone)
+		t.Errorf("after Stop: silent nodes %v, want node a alone, not gone", gone)
 	}
 	c, end = context.WithCancel(context.Background())
 	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, func() { held <- true }) }()
@@ -108,7 +104,8 @@ func TestAnAgentThatStopsSaysSo(t *testing.T) {
 	<-done
 }
 
-// A node that is removed takes its ports along, but not those that routes use.
+// Retire deletes the ports and the record of a node. It keeps both while a route uses a
+// port of the node.
 func TestARetiredNodeLeavesNothing(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
@@ -123,26 +120,26 @@ func TestARetiredNodeLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := f.Retire(ctx(t), "a", true); n != 1 || !IsWhy(err, InUse) {
-		t.Errorf("with a port that a route uses: %d ports, %v", n, err)
+		t.Errorf("while a route uses port x: Retire deletes %d ports, %v; want 1 port and the error InUse", n, err)
 	}
 	if s := state(t, f); len(s.Ports) != 2 || len(s.Nodes) != 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("while a route uses port x: %d ports and %d nodes remain, want 2 and 2", len(s.Ports), len(s.Nodes))
 	}
 	if err := f.DeleteRoute(ctx(t), route); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := f.Retire(ctx(t), "a", false); n != 1 || err != nil {
-		t.Errorf("%d ports, %v", n, err)
+		t.Errorf("without the route: Retire deletes %d ports, %v; want 1", n, err)
 	}
 	if s := state(t, f); len(s.Ports) != 1 || len(s.Nodes) != 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("without the route: %d ports and %d nodes remain, want 1 and 2", len(s.Ports), len(s.Nodes))
 	}
-	for range 2 {
+	for range 2 { // the second call finds no node
 		if n, err := f.Retire(ctx(t), "a", true); n != 0 || err != nil {
-			t.Errorf("%d ports, %v", n, err)
+			t.Errorf("a node without ports: Retire deletes %d ports, %v; want 0", n, err)
 		}
 	}
 	if s := state(t, f); len(s.Nodes) != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("with record: nodes %+v remain, want node b", s.Nodes)
 	}
 }

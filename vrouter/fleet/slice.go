@@ -10,8 +10,8 @@ import (
 // Slice returns the part of the state that one node needs: all nodes, and the
 // networks that have ports on the node, with their content. It omits ports on
 // nodes that are gone, except this node's. A route avoids next hops on silent nodes
-// if it has others. A route whose next hops are all gone discards. gone is the
-// result of Fleet.Gone.
+// if it has other next hops. If all next hops of a route are gone, the route discards
+// packets. gone is the result of Fleet.Gone.
 func (v *View) Slice(node string, gone map[string]bool) model.State {
 	s := model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}
 	names := slices.Sorted(maps.Keys(v.hosts[node]))
@@ -43,8 +43,8 @@ func (v *View) Slice(node string, gone map[string]bool) model.State {
 	return s
 }
 
-// withoutGone returns a route without next hops on silent nodes, or, if it has no
-// others, without those on nodes that are gone.
+// withoutGone removes the next hops on silent nodes from a route. If no next hop would
+// remain, it removes only the next hops on nodes that are gone.
 func (v *View) withoutGone(r model.Route, node string, gone map[string]bool) model.Route {
 	if r.Discard {
 		return r

@@ -14,10 +14,10 @@ import (
 // View is the shared state at one revision.
 type View struct {
 	revision  int64
-	revisions map[string]int64 // by key, except index keys
-	broken    map[string]error // errors of values that cannot be decoded, by key
-	places    map[string]place // of the ports in the store, by the port's name
-	rivals    map[string]rival // ports that are ignored, by key
+	revisions map[string]int64      // by key, except index keys
+	broken    map[string]error      // errors of values that cannot be decoded, by key
+	places    map[string]place      // by the port's name
+	ignored   map[string]storedPort // ports that conflict with an older port, by key
 
 	schema   schema
 	settings model.Settings
@@ -41,7 +41,7 @@ func newView(i store.Image) (*View, error) {
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
 		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*model.Port{}, members: map[string][]*model.Port{},
 		hosts: map[string]map[string]int{}, owners: map[string]map[netip.Addr]string{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{},
-		places: map[string]place{}, rivals: map[string]rival{},
+		places: map[string]place{}, ignored: map[string]storedPort{},
 	}
 	for _, e := range i.Entries {
 		v.put(e, &Touched{})
@@ -179,14 +179,14 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 		return err
 	}
 	if e.Key != portKey(p) && e.Key != flatKey(p) {
-		return fmt.Errorf("the key is not that of port %q in network %q on node %q", p.Name, p.Network, p.Node)
+		return fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, v.keyFor(p))
 	}
 	v.dropKey(e.Key, t)
-	v.settle(t, rival{p, place{e.Key, e.Created}, nil})
+	v.resolve(t, storedPort{p, place{e.Key, e.Created}, nil})
 	return nil
 }
 
-// insertPort adds a port that contradicts no other.
+// insertPort adds a port that conflicts with no other port.
 func (v *View) insertPort(p model.Port, at place, t *Touched) {
 	v.ports[p.Name], v.places[p.Name] = &p, at
 	v.addMember(&p)
@@ -282,7 +282,7 @@ func (v *View) remove(key string, t *Touched) {
 		}
 	case inPorts, inFlat:
 		v.dropKey(key, t)
-		v.settle(t)
+		v.resolve(t)
 	}
 }
 
@@ -291,8 +291,8 @@ func (v *View) Problems() (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(v.broken)) {
 		all = append(all, fmt.Sprintf("read %s from the store: %v; its former value stays in use; write it again", key, v.broken[key]))
 	}
-	for _, key := range slices.Sorted(maps.Keys(v.rivals)) {
-		all = append(all, fmt.Sprintf("%s of the store is ignored: %v; delete one of the two ports", key, v.rivals[key].why))
+	for _, key := range slices.Sorted(maps.Keys(v.ignored)) {
+		all = append(all, fmt.Sprintf("read %s from the store: %v; the newer port is ignored; delete one of the two ports", key, v.ignored[key].conflict))
 	}
 	return all
 }

@@ -9,7 +9,7 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// write writes a port past the rules, as a node could.
+// write writes a port without the checks of Fleet, as the program of a hostile node can.
 func write(t *testing.T, f *Fleet, p model.Port) {
 	t.Helper()
 	revision, err := f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{portKey(p): encode(p)}})
@@ -40,26 +40,26 @@ func TestANodeDoesNotTakeWhatAnOlderPortHas(t *testing.T) {
 		change(&p)
 		write(t, f, p)
 		f.Peek(func(v *View) {
-			if is, _ := v.Port("x"); !is.Equal(x) {
-				t.Errorf("%s: the older port is now %+v", what, is)
+			if got, _ := v.Port("x"); !got.Equal(x) {
+				t.Errorf("node b writes a port with %s of port x: port x is now %+v", what, got)
 			}
 			if at, _ := v.PortAt("red", x.IPs[0]); at.Node != "a" {
-				t.Errorf("%s: the address is at %q of node %q", what, at.Name, at.Node)
+				t.Errorf("node b writes a port with %s of port x: %s belongs to port %q of node %q", what, x.IPs[0], at.Name, at.Node)
 			}
 			if n := v.PortsOn("b"); n != 0 {
-				t.Errorf("%s: %d ports on node b", what, n)
+				t.Errorf("node b writes a port with %s of port x: node b has %d ports, want 0", what, n)
 			}
 			if n := len(v.Slice("a", nil).Ports); n != 1 {
-				t.Errorf("%s: a slice of %d ports", what, n)
+				t.Errorf("node b writes a port with %s of port x: the slice of node a has %d ports, want 1", what, n)
 			}
 		})
 		if got := problems(f); !strings.Contains(got, "has "+what) || !strings.Contains(got, "node-ports/b/red/") {
-			t.Errorf("%s: the problem is %q", what, got)
+			t.Errorf("node b writes a port with %s of port x: the problems are %q", what, got)
 		}
 		if _, err := f.store.Commit(ctx(t), store.Commit{Delete: []string{portKey(p)}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.await(ctx(t), func() bool { return len(f.view.rivals) == 0 }); err != nil {
+		if err := f.await(ctx(t), func() bool { return len(f.view.ignored) == 0 }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,12 +72,12 @@ func TestANodeDoesNotTakeWhatAnOlderPortHas(t *testing.T) {
 	}
 	f.Peek(func(v *View) {
 		if at, _ := v.PortAt("red", x.IPs[0]); at.Name != "next" || len(v.Problems()) != 0 {
-			t.Errorf("after the older port: %+v, %v", at, v.Problems())
+			t.Errorf("after port x is deleted: %s belongs to port %q, want \"next\"; problems %v", x.IPs[0], at.Name, v.Problems())
 		}
 	})
 }
 
-// A port under the keys of one node is not a port of another.
+// If the value of a node's key names another node, the port is ignored.
 func TestAPortUnderTheKeyOfAnotherNodeIsIgnored(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
@@ -93,12 +93,13 @@ func TestAPortUnderTheKeyOfAnotherNodeIsIgnored(t *testing.T) {
 	}
 	f.Peek(func(v *View) {
 		if _, there := v.Port("x"); there {
-			t.Error("it counts")
+			t.Errorf("port x of node b is used, although its key is %s", key)
 		}
 	})
 }
 
-// A store of schema 1 is used as it is until it is upgraded.
+// vrouter reads and writes a store of schema 1 with flat keys. Upgrade moves the ports to
+// keys that contain the node.
 func TestAStoreOfTheFirstSchemaIsUpgraded(t *testing.T) {
 	f := open(t)
 	if _, err := f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{1})}}); err != nil {
@@ -124,38 +125,38 @@ func TestAStoreOfTheFirstSchemaIsUpgraded(t *testing.T) {
 		return n
 	}
 	if keys(inFlat) != 2 || keys(inPorts) != 0 {
-		t.Fatalf("a store of schema 1 has %d and %d ports", keys(inFlat), keys(inPorts))
+		t.Fatalf("schema 1: %d ports under flat keys and %d under node keys, want 2 and 0", keys(inFlat), keys(inPorts))
 	}
 	if moved, err := f.Upgrade(ctx(t)); err != nil || moved != 2 {
-		t.Fatalf("moved %d ports, %v", moved, err)
+		t.Fatalf("Upgrade moves %d ports, %v; want 2", moved, err)
 	}
 	if keys(inFlat) != 0 || keys(inPorts) != 2 {
-		t.Errorf("after it: %d and %d ports", keys(inFlat), keys(inPorts))
+		t.Errorf("after Upgrade: %d ports under flat keys and %d under node keys, want 0 and 2", keys(inFlat), keys(inPorts))
 	}
 	if moved, err := f.Upgrade(ctx(t)); err != nil || moved != 0 {
-		t.Errorf("a second time: moved %d ports, %v", moved, err)
+		t.Errorf("a second Upgrade moves %d ports, %v; want 0", moved, err)
 	}
 	got := state(t, f)
 	if len(got.Ports) != 2 || !got.Ports[1].Equal(x) {
-		t.Errorf("the ports are %+v", got.Ports)
+		t.Errorf("after Upgrade: the ports are %+v", got.Ports)
 	}
 	if _, err := f.UpdatePort(ctx(t), "x", func(p *model.Port) error { p.Node = "b"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := state(t, f); got.Ports[1].Node != "b" || keys(inPorts+"b/") != 1 || keys(inPorts) != 2 {
-		t.Errorf("a port that moved: %+v", got.Ports[1])
+		t.Errorf("after port x moved to node b: %d ports under node keys, port %+v", keys(inPorts), got.Ports[1])
 	}
 	apply(t, f, small())
 	if _, err := f.DeletePort(ctx(t), "x"); err != nil {
 		t.Fatal(err)
 	}
 	if got := state(t, f); len(got.Ports) != 0 {
-		t.Errorf("%+v", got.Ports)
+		t.Errorf("after both ports are deleted: ports %+v", got.Ports)
 	}
 }
 
-// An invalid port that a node wrote does not stop the changes of others. A change that
-// is invalid itself is still refused.
+// An invalid port that a node wrote does not prevent valid changes. Invalid changes are
+// still refused.
 func TestAnInvalidPortDoesNotStopOtherChanges(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
@@ -174,7 +175,7 @@ func TestAnInvalidPortDoesNotStopOtherChanges(t *testing.T) {
 		"a port": func() error { _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("y")}); return err }(),
 	} {
 		if err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("a valid change of %s, beside an invalid port: %v", what, err)
 		}
 	}
 	for what, err := range map[string]error{
@@ -186,7 +187,7 @@ func TestAnInvalidPortDoesNotStopOtherChanges(t *testing.T) {
 		"a port": func() error { _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("z", "10.9.0.1")}); return err }(),
 	} {
 		if !IsWhy(err, Invalid) {
-			t.Errorf("%s that is invalid: %v", what, err)
+			t.Errorf("an invalid change of %s: error %v, want Invalid", what, err)
 		}
 	}
 	s := small()
@@ -194,7 +195,7 @@ func TestAnInvalidPortDoesNotStopOtherChanges(t *testing.T) {
 	apply(t, f, s)
 	s.Networks = nil
 	if err := f.Apply(ctx(t), s); !IsWhy(err, Exists) {
-		t.Errorf("a document without the ports' network: %v", err)
+		t.Errorf("a document without the network of port x: error %v, want Exists", err)
 	}
 }
 
