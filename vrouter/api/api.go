@@ -28,7 +28,7 @@
 //	GET    /metrics                Prometheus text
 //
 // An error is {"error": "…"} with status 400 (bad input), 403 (the node's
-// role in the store does not allow it), 404 (no such object), 409
+// role in the store does not allow the request), 404 (no such object), 409
 // (in use, or exists), 503 (the store is unreachable), 507 (a table is full, or no
 // address is free), 500 (other).
 package api

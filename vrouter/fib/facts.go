@@ -11,8 +11,8 @@ type Facts struct {
 	// node's address; none if the address is unreachable. mtu is the smallest MTU
 	// of the paths, in bytes of the outer IP packet. nil: no node is reachable.
 	Way func(source, destination netip.Addr) (paths []Path, mtu int)
-	// Link returns whether packets can be sent directly to an underlay address, by the
-	// device with an ifindex; 0: by any. nil: to no address.
+	// Link reports whether packets can be sent directly to an underlay address from the
+	// device with ifindex oif; 0: from any device. If Link is nil, there are no links.
 	Link func(a netip.Addr, oif uint32) Link
 	// MTU is the fabric's MTU in bytes, for nodes without a path; 0: 1500.
 	MTU    int
@@ -20,19 +20,20 @@ type Facts struct {
 	// Partial: the error of a single network is added to Tables.Refused, so that
 	// the other networks work. Otherwise Compile returns that error.
 	Partial bool
-	// FlowIdle, FlowUnanswered and FlowClosed are seconds until a flow is forgotten: an
-	// idle one, one whose other side never sent, and a closed or half-open TCP one.
-	// 0: the defaults below.
+	// Seconds without a packet, after which a flow is deleted; 0: the defaults below.
+	// FlowUnanswered is for non-TCP flows with packets in only one direction. FlowClosed is for
+	// closed and half-open TCP connections. FlowIdle is for all other flows.
 	FlowIdle, FlowUnanswered, FlowClosed uint32
 }
 
-// Link is the state of the way to another node's underlay address for direct.
+// Link is the state of the Ethernet link to another node's underlay address. It decides
+// whether the encapsulation direct can be used.
 type Link int
 
 const (
 	NoLink       Link = iota // no common Ethernet link with IPv4
-	LinkFails                // frames with labels do not pass, or the other node does not run
-	LinkUntested             // a common link, and no result of the test yet
+	LinkFails                // test frames did not pass, or the other node is down
+	LinkUntested             // a common link, but the test has no result yet
 	LinkWorks                // frames with labels as MAC addresses pass in both directions
 )
 

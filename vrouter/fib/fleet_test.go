@@ -12,12 +12,12 @@ import (
 	"windtunnel/vrouter/model/modeltest"
 )
 
-// onLink is an underlay in which all nodes are on one link.
+// onLink is Facts.Way of an underlay in which all nodes are on one link.
 func onLink(source, destination netip.Addr) ([]Path, int) {
 	return []Path{{Source: source, Destination: destination, Gateway: destination, Oif: 2}}, 9000
 }
 
-// linkOf gives a third of all nodes with IPv4 each state of a common link.
+// linkOf is Facts.Link. One third of the nodes with IPv4 has each state of a common link.
 func linkOf(a netip.Addr, _ uint32) Link {
 	if !a.Is4() {
 		return NoLink

@@ -48,6 +48,7 @@ func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
 		want   string
 	}{
 		{Limits{Routes: 8}, "table hosts4: 9 IPv4 host routes are wanted, its limit is 8; raise limits.routes in the node's configuration\ntable hosts6: 9 IPv6 host routes are wanted, its limit is 8; raise limits.routes in the node's configuration"},
+		// 5 IPv4 prefixes: 3 static routes, the default route of mx, and the subnet of net0, which the default route contains.
 		{Limits{Prefixes: 4}, "table lpm4: 5 IPv4 prefixes are wanted, its limit is 4; raise limits.prefixes in the node's configuration"},
 		{Limits{Prefixes: 2}, "table lpm4: 5 IPv4 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable lpm6: 3 IPv6 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable senders: 3 source prefixes of remote ports and gateways are wanted, its limit is 2; raise limits.prefixes in the node's configuration"},
 		{Limits{Bridge: 5}, "table bridge: 6 bridge entries are wanted, its limit is 5; raise limits.bridge in the node's configuration"},
@@ -55,7 +56,7 @@ func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
 		{Limits{Labels: 2}, "table ilm: 6 labels are wanted, its limit is 2; raise limits.labels in the node's configuration\ntable vnis: 3 VNIs are wanted, its limit is 2; raise limits.labels in the node's configuration"},
 		{Limits{Remotes: 4}, "table remotes: 5 underlay addresses of other nodes and gateways are wanted, its limit is 4; raise limits.remotes in the node's configuration"},
 		{Limits{Vifs: 2}, "table vifs: 3 vifs are wanted, its limit is 2; raise limits.vifs in the node's configuration"},
-		// The IPv4 subnet below the default route has one too. Of each network: VRF-translate, receive, L2-receive, a port, flood, ECMP; 2 tunnels to b and 1 to mx; and entry 0.
+		// 6 nexthops of each network: VRF-translate, receive, L2-receive, a port, flood, ECMP. 2 tunnels to b, 1 tunnel to mx, and entry 0.
 		{Limits{Nexthops: 21}, "table nexthops: 21 nexthops are wanted, its limit is 20; raise limits.nexthops in the node's configuration"},
 	} {
 		err := compileWithin(crowd(), c.limits)

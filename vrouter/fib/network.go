@@ -57,8 +57,8 @@ func (c *compiler) host(n *network, a netip.Addr, r Route) {
 	c.t.Routes[RouteKey{VRF: n.ID, Prefix: netip.PrefixFrom(a, a.BitLen())}] = r
 }
 
-// label returns the label, VNI or number of a network that the remote node expects in
-// packets of that network.
+// label returns the number that the remote node expects in packets of a network: the
+// MPLS label, the VNI, or with direct the network's ID.
 func (t *tunnel) label(n *network, ethernet bool) uint32 {
 	switch encap := t.of(ethernet); {
 	case encap == model.VXLAN:

@@ -52,8 +52,8 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 	}
 }
 
-// TestANetworkWithoutRoomLeavesTheOthers: an underlay that is too small for IPv6 stops
-// the networks that speak IPv6 alone.
+// If the underlay's MTU is too small for IPv6 but not for IPv4, only networks with IPv6
+// are refused. If all networks are refused, Compile fails.
 func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
 	s.Networks = append(s.Networks, model.Network{Name: "six", ID: 8, VNI: 8, Subnets: []netip.Prefix{prefix("fd00:8::/64")}})
@@ -74,11 +74,11 @@ func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 	}
 	for _, v := range tables.Vifs {
 		if v.Name == "p6" && v.MTU != leastMTU6 || v.Name != "p6" && v.MTU >= 1200 {
-			t.Errorf("port %s has MTU %d", v.Name, v.MTU)
+			t.Errorf("port %s has MTU %d; want %d for p6, below 1200 for the others", v.Name, v.MTU, leastMTU6)
 		}
 	}
 	s.Networks, s.Ports = s.Networks[1:], s.Ports[2:]
 	if _, _, err := Compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "IPv6 needs 1280") {
-		t.Errorf("without another network: %v", err)
+		t.Errorf("with network \"six\" alone: error %v, want \"IPv6 needs 1280\"", err)
 	}
 }

@@ -32,7 +32,7 @@ func (c *compiler) room() {
 		if err == nil {
 			continue
 		}
-		if len(small) == len(c.here) { // the underlay is too small: nothing changes
+		if len(small) == len(c.here) { // the underlay is too small for every network
 			c.errs = append(c.errs, err)
 			continue
 		}
@@ -82,7 +82,7 @@ func (c *compiler) others() map[string]*tunnel {
 		}
 		link := c.link(pairs)
 		if link == LinkFails {
-			link = LinkUntested // a node that does not run must not change this node's MTU
+			link = LinkUntested // a node that is down must not change this node's MTU
 		}
 		if f, ok := choose(common, link); ok {
 			all[n.Name] = &tunnel{formats: f, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
@@ -119,7 +119,7 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) space {
 	return least
 }
 
-// checkRoom refuses MTUs that are too small for IP.
+// checkRoom returns an error if the MTU of a network is too small for IP.
 func checkRoom(n *network, s space) error {
 	least, family := leastMTU(n), "IPv4"
 	if n.speaks6() {

@@ -36,9 +36,9 @@ func (c *compiler) staticRoutes() {
 	}
 }
 
-// subnets discards packets to addresses of a subnet that no port has. Without this
-// they would follow a shorter route, such as a gateway's default route, and leave the
-// network.
+// subnets adds a route that discards packets to unused addresses of a subnet. Without
+// it these packets would leave the network by a route with a shorter prefix, such as a
+// default route to a gateway.
 func (c *compiler) subnets() {
 	for _, n := range c.here {
 		if !n.Routes() {
@@ -53,7 +53,8 @@ func (c *compiler) subnets() {
 	}
 }
 
-// hasShorter reports whether a route of a shorter prefix contains a prefix.
+// hasShorter reports whether there is a route with a shorter prefix that contains the
+// prefix of k.
 func (c *compiler) hasShorter(k RouteKey) bool {
 	for bits := range k.Prefix.Bits() {
 		if _, has := c.t.Routes[RouteKey{VRF: k.VRF, Prefix: netip.PrefixFrom(k.Prefix.Addr(), bits).Masked()}]; has {

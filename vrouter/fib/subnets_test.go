@@ -6,8 +6,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Packets to addresses of a subnet that no port has do not follow a shorter route out
-// of the network. Ports, static routes and gateways within the subnet keep theirs.
+// Packets to unused addresses of a subnet are discarded if there is a route with a shorter
+// prefix. Routes to ports, static routes and the router's address in the subnet stay.
 func TestUnusedAddressesOfASubnetAreDiscarded(t *testing.T) {
 	s := wide(model.Via{Port: "pb"})
 	subnet := s.Networks[0].Subnets[0]
@@ -25,16 +25,16 @@ func TestUnusedAddressesOfASubnetAreDiscarded(t *testing.T) {
 		"10.1.0.77": true, "10.1.0.255": false, "10.1.0.4": false, "10.1.0.1": false, "10.9.1.1": false, "192.0.2.77": false,
 	} {
 		if r, has := w.lookup("a", 7, addrs(text)[0]); !has || (r.Nexthop == 0) != want {
-			t.Errorf("%s: route %+v (%v), discards: want %v", text, r, has, want)
+			t.Errorf("%s: route %+v, found %v; want it to discard: %v", text, r, has, want)
 		}
 	}
 	if len(warnings) > 0 {
 		t.Errorf("warnings %q", warnings)
 	}
 
-	s.Routes[1].Prefix = subnet // the rest of the subnet is behind the gateway
+	s.Routes[1].Prefix = subnet // the default route is now a route to the subnet
 	tables, _ = compiled(t, s, nil)
 	if r := tables.Routes[RouteKey{7, subnet}]; r.Nexthop == 0 {
-		t.Error("a static route to the subnet does not count")
+		t.Errorf("a static route to the subnet discards: %+v", r)
 	}
 }

@@ -16,12 +16,12 @@ type tunnel struct {
 	mtu int  // of the outer IP packet
 }
 
-// formats are the encapsulations of a way. They differ where IP packets are sent
-// directly, since frames need a tunnel.
+// formats are the encapsulations of packets to another node. With direct they differ:
+// it carries only IP packets, so Ethernet frames need a tunnel.
 type formats struct {
 	encap  model.Encapsulation // of IP payload
-	frames model.Encapsulation // of Ethernet payload; empty: none
-	later  bool                // IP payload is soon sent directly: the link is being tested
+	frames model.Encapsulation // of Ethernet payload; empty: no frames can be sent
+	later  bool                // IP payload will use direct if the current test of the link succeeds
 }
 
 // of returns the encapsulation of a payload.
@@ -90,15 +90,15 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 	f, ok := choose(common, c.linkBy(pairs))
 	switch {
 	case !ok:
-		c.warn("node %q is not on an Ethernet link of this node with IPv4, or frames of direct do not reach it, and both offer no other encapsulation: its ports cannot be reached", n.Name)
+		c.warn("the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4, or the link does not carry direct's frames; add another encapsulation to both nodes", n.Name)
 		return nil
 	case needs.ethernet && f.frames == "":
-		c.warn("node %q and this node share direct alone, which carries no Ethernet frames: its ports in networks that bridge cannot be reached", n.Name)
+		c.warn("the ports of node %q in networks that bridge cannot be reached: both nodes offer only the encapsulation direct, which does not carry Ethernet frames; add another encapsulation to both nodes", n.Name)
 	}
 	return c.tunnel(n.Name, f, pairs, model.RouterMAC, needs)
 }
 
-// link returns the state of the link to a node for direct: the worst of the pairs'.
+// link returns the worst state of the links to the destinations of the pairs.
 func (c *compiler) link(pairs []pair) Link {
 	worst := LinkWorks
 	for _, p := range pairs {
@@ -107,8 +107,8 @@ func (c *compiler) link(pairs []pair) Link {
 	return worst
 }
 
-// linkBy returns link for the devices by which the routes to the node leave; NoLink if a
-// route leads through a gateway.
+// linkBy is like link, but also considers the devices to which the underlay's routes
+// lead. It returns NoLink if one of these routes has a gateway.
 func (c *compiler) linkBy(pairs []pair) Link {
 	worst := c.link(pairs)
 	for _, p := range pairs {
@@ -123,8 +123,8 @@ func (c *compiler) linkBy(pairs []pair) Link {
 	return worst
 }
 
-// choose chooses the encapsulations of a way to a node from those that both nodes
-// offer, best first. ok is false if there is none.
+// choose selects the encapsulations for packets to a node. common has the encapsulations
+// that both nodes offer, best first. ok is false if IP packets cannot be sent.
 func choose(common []model.Encapsulation, link Link) (f formats, ok bool) {
 	tunnels := slices.DeleteFunc(slices.Clone(common), func(e model.Encapsulation) bool { return e == model.Direct })
 	if len(tunnels) > 0 {
@@ -224,9 +224,9 @@ func (c *compiler) remoteID(name string) uint32 {
 	return c.number(kindRemote, name, 0) // 0: no limit of ids; Limits.Remotes limits the addresses
 }
 
-// commonEncapsulations returns the encapsulations that both nodes offer, best first:
-// by the sum of ranks in both preference lists. Of equals the first is the one that
-// the node prefers whose name sorts first, so that both nodes choose the same.
+// commonEncapsulations returns the encapsulations that both nodes offer, best first. It
+// sorts them by the sum of their ranks in the two preference lists. If sums are equal,
+// the list of the node whose name sorts first decides. So both nodes get the same order.
 func commonEncapsulations(a, b model.Node) []model.Encapsulation {
 	if b.Name < a.Name {
 		a, b = b, a
@@ -284,9 +284,10 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 	return nil, nil
 }
 
-// tunnel makes the nexthops of a way: for IP and for Ethernet payload, which
-// leave different room. VXLAN has only the latter. One that carries nothing has
-// none, and yet an MTU, so that a workload's stays when a route comes.
+// tunnel adds one nexthop for IP payload and one for Ethernet payload, because their
+// headers differ in size. VXLAN always carries Ethernet, so it has one nexthop for both.
+// Without payload the tunnel has no nexthop, but still an MTU: a workload's MTU must not
+// change when a route is added.
 func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC, needs payloads) *tunnel {
 	t := &tunnel{formats: f, v6: pairs[0].destination.Is6()}
 	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
@@ -308,8 +309,8 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 	return t
 }
 
-// encapsulated adds the nexthop of a tunnel for one payload. n has the fields that do
-// not depend on the payload.
+// encapsulated adds the nexthop of a tunnel for IP or Ethernet payload, and returns its
+// id. n has the fields that do not depend on the payload.
 func (c *compiler) encapsulated(n Nexthop, t *tunnel, name string, ethernet bool) uint32 {
 	n.Encapsulation = t.of(ethernet)
 	switch n.Encapsulation {

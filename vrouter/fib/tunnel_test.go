@@ -20,7 +20,8 @@ func addrs(texts ...string) (all []netip.Addr) {
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
-// encaps reads "d u g v": direct, MPLSoUDP, MPLSoGRE, VXLAN, preferred first.
+// encaps returns the encapsulations for the letters of text: d is Direct, u is MPLSoUDP,
+// g is MPLSoGRE, v is VXLAN.
 func encaps(text string) (all []model.Encapsulation) {
 	for _, e := range strings.Fields(text) {
 		all = append(all, map[string]model.Encapsulation{"d": model.Direct, "u": model.MPLSoUDP, "g": model.MPLSoGRE, "v": model.VXLAN}[e])
@@ -50,10 +51,10 @@ func TestPairsOfNodesChooseTheEncapsulationThatBothRankHighest(t *testing.T) {
 		b := model.Node{Name: "b", Encapsulations: encaps(c.b)}
 		forward, back := commonEncapsulations(a, b), commonEncapsulations(b, a)
 		if !slices.Equal(forward, back) {
-			t.Errorf("a offers %q, b %q: %q forward, %q back", c.a, c.b, forward, back)
+			t.Errorf("a offers %q and b offers %q: a chooses %q, b chooses %q", c.a, c.b, forward, back)
 		}
 		if best := append(forward, "")[0]; best != c.want {
-			t.Errorf("a offers %q, b %q: %q, want %q", c.a, c.b, best, c.want)
+			t.Errorf("a offers %q and b offers %q: the best is %q, want %q", c.a, c.b, best, c.want)
 		}
 	}
 }
@@ -77,12 +78,13 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 	} {
 		got, ok := choose(encaps(c.common), c.link)
 		if ok == c.none || got != c.want {
-			t.Errorf("%q with link %d: %+v (%v), want %+v", c.common, c.link, got, ok, c.want)
+			t.Errorf("choose(%q, link %d) returns %+v, %v; want %+v, %v", c.common, c.link, got, ok, c.want, !c.none)
 		}
 	}
 }
 
-// Direct is used on links alone. Its packets have no headers, but Ethernet frames have.
+// Direct is used only on a common Ethernet link. Its packets have no tunnel headers, so
+// the MTU of ports is the underlay's. Ethernet frames still need a tunnel.
 func TestDirectLeavesTheWholeMTU(t *testing.T) {
 	node := func(a string) model.Node { return model.Node{Underlay: addrs(a), Encapsulations: encaps("d v")} }
 	for _, c := range []struct {
@@ -117,17 +119,18 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 		id, _ := tables.named(c.nexthop)
 		r := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("10.1.0.3/32")}]
 		if id == 0 || r.Nexthop != id || r.Label != c.label || len(warnings) > 0 {
-			t.Errorf("%s: the route is %+v, %s is %d; nexthops %v, warnings %v", c.what, r, c.nexthop, id, tables.names(), warnings)
+			t.Errorf("%s: the route is %+v, want label %d and nexthop %d (%s); nexthops %v, warnings %v", c.what, r, c.label, id, c.nexthop, tables.names(), warnings)
 		}
 		for _, v := range tables.Vifs {
-			// A link under test works soon: the workloads' MTU must not change twice.
-			if c.gateway == "192.0.2.2" && v.MTU != c.mtu {
+			// While the link is tested, the ports already have the MTU of direct. So their
+			// MTU does not change when the test succeeds.
+			if v.MTU != c.mtu {
 				t.Errorf("%s: the vif's MTU is %d, want %d", c.what, v.MTU, c.mtu)
 			}
 		}
 		if e := tables.Bridge[BridgeKey{VRF: 7, MAC: model.MAC{2, 0, 0, 0, 0, 2}}]; c.forwarding == model.L2L3 {
 			if n, _ := tables.named("tunnel b vxlan"); e.Nexthop != n || e.Label != 700 {
-				t.Errorf("%s: frames go by %+v, VXLAN is %d", c.what, e, n)
+				t.Errorf("%s: Ethernet frames use %+v, want label 700 and nexthop %d (VXLAN)", c.what, e, n)
 			}
 		}
 	}
@@ -146,7 +149,7 @@ func pairOf(a, b model.Node, forwarding model.Forwarding) model.State {
 	}
 }
 
-// withTunnels gives nodes without encapsulations those that are tunnels.
+// withTunnels gives MPLSoUDP, MPLSoGRE and VXLAN to the nodes that have no encapsulations.
 func withTunnels(s model.State) model.State {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
@@ -363,7 +366,8 @@ func TestTunnelsCarryWhatTheirNetworksNeed(t *testing.T) {
 	}
 }
 
-// A node without ports in this node's networks, whose link fails, does not lower the MTU.
+// A node whose link fails does not lower the MTU of ports, if it has no ports in their
+// networks.
 func TestANodeThatDoesNotRunLeavesTheMTU(t *testing.T) {
 	node := func(a string) model.Node { return model.Node{Underlay: addrs(a), Encapsulations: encaps("d v")} }
 	s := pairOf(node("192.0.2.1"), node("192.0.2.2"), model.L3)
@@ -380,7 +384,7 @@ func TestANodeThatDoesNotRunLeavesTheMTU(t *testing.T) {
 	})
 	for _, v := range tables.Vifs {
 		if v.MTU != 9000 {
-			t.Errorf("the vif's MTU is %d", v.MTU)
+			t.Errorf("vif %s has MTU %d, want 9000", v.Name, v.MTU)
 		}
 	}
 }

@@ -128,9 +128,17 @@ func TestARetiredNodeLeavesNothing(t *testing.T) {
 	if err := f.DeleteRoute(ctx(t), route); err != nil {
 		t.Fatal(err)
 	}
+	if err := commit(f, inAlive+"a", encode(Alive{Instance: "one"})); err != nil {
+		t.Fatal(err)
+	}
 	if n, err := f.Retire(ctx(t), "a", false); n != 1 || err != nil {
 		t.Errorf("without the route: Retire deletes %d ports, %v; want 1", n, err)
 	}
+	f.Peek(func(v *View) {
+		if alive, has := v.alive["a"]; has {
+			t.Errorf("after Retire: node a still has the alive key %+v", alive)
+		}
+	})
 	if s := state(t, f); len(s.Ports) != 1 || len(s.Nodes) != 2 {
 		t.Errorf("without the route: %d ports and %d nodes remain, want 1 and 2", len(s.Ports), len(s.Nodes))
 	}

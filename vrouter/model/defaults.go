@@ -5,8 +5,8 @@ import "slices"
 // DefaultVXLANPort is IANA's port of VXLAN (RFC 7348).
 const DefaultVXLANPort = 4789
 
-// DefaultEncapsulations are all encapsulations, in the order in which a node without
-// configured ones prefers them: the cheapest first.
+// DefaultEncapsulations are all encapsulations, cheapest first. A node without configured
+// encapsulations has this preference list.
 var DefaultEncapsulations = []Encapsulation{Direct, VXLAN, MPLSoUDP, MPLSoGRE}
 
 // WithDefaults returns the state with defaults filled in. It does not change s,

@@ -52,7 +52,7 @@ func TestFillingInLeavesTheGivenStateAlone(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 	if DefaultEncapsulations[0] != Direct {
-		t.Errorf("the defaults themselves begin with %s", DefaultEncapsulations[0])
+		t.Errorf("WithDefaults changed DefaultEncapsulations: %v", DefaultEncapsulations)
 	}
 }
 

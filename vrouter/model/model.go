@@ -30,8 +30,9 @@ type Settings struct {
 type Encapsulation string
 
 const (
-	// Direct is no tunnel. Nodes on one Ethernet link send the IP packets of workloads
-	// as they are, with MAC addresses that name the network and the nodes.
+	// Direct is not a tunnel. Nodes on one Ethernet link send the IP packets of workloads
+	// without outer headers. The MAC addresses contain labels, which identify the network
+	// and the nodes.
 	Direct   Encapsulation = "direct"
 	MPLSoGRE Encapsulation = "mpls-gre" // RFC 4023
 	MPLSoUDP Encapsulation = "mpls-udp" // RFC 7510

@@ -2,14 +2,14 @@ package model
 
 import "slices"
 
-// Sound returns the part of a state that is valid, with the defaults filled in, and
-// the problems of the rest; nil: the whole state is valid. It is for a state that
-// others have written, so that one object's error does not stop all others. Of a
-// port and an object of another kind that exclude each other the port is left out.
+// Sound removes the invalid objects of a state and fills in the defaults. So an error in
+// one object does not affect the others. The error describes the invalid objects; nil:
+// the whole state is valid. If a port and an object of another kind exclude each other,
+// Sound removes the port.
 //
-// A route loses the next hops that are left out. If it has no others it discards:
-// its packets must not take a shorter route. Nodes that cannot reach each other are
-// no problem here; Validate refuses them.
+// A route loses the next hops that are removed. If it has no other next hop, it
+// discards packets, so that they do not follow a route with a shorter prefix. Sound does
+// not check that nodes can reach each other; Validate does.
 func (s State) Sound() (State, error) {
 	s = s.WithDefaults()
 	var first error
@@ -21,17 +21,17 @@ func (s State) Sound() (State, error) {
 			first = err
 		}
 		if len(v.faulty) == 0 {
-			return s, first // an error of the settings stays
+			return s, first // no invalid object, but perhaps an error in the settings
 		}
 		s = s.without(v.faulty)
 	}
 	return s, first
 }
 
-// maxSoundRounds is more than the longest chain of objects that need each other.
+// maxSoundRounds is larger than the longest chain of objects that depend on each other.
 const maxSoundRounds = 20
 
-// without returns a state without some objects.
+// without returns a copy of the state without the objects in out.
 func (s State) without(out map[owner]bool) State {
 	s.Nodes = keep(s.Nodes, func(n Node) bool { return !out[owner{"node", n.Name}] })
 	s.Networks = keep(s.Networks, func(n Network) bool { return !out[owner{"network", n.Name}] })
@@ -65,6 +65,7 @@ func (s State) without(out map[owner]bool) State {
 	return s
 }
 
+// keep returns a copy of all with the elements for which wanted returns true.
 func keep[E any](all []E, wanted func(E) bool) []E {
 	return slices.DeleteFunc(slices.Clone(all), func(e E) bool { return !wanted(e) })
 }

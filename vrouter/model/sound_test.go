@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sane is a valid state with one of each object.
+// sane is a valid state with objects of all kinds.
 func sane() State {
 	s := State{
 		Nodes:    []Node{{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, {Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}},
@@ -23,13 +23,13 @@ func sane() State {
 	return s
 }
 
-// What is wrong with an object leaves out that object, and what depends on it.
+// Sound removes an invalid object and the objects that depend on it.
 func TestOneObjectsErrorLeavesTheOthers(t *testing.T) {
 	if err := sane().Validate(); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := sane().Sound(); err != nil || len(s.Ports) != 4 || len(s.Routes[0].Via) != 2 {
-		t.Fatalf("a valid state: %v, %+v", err, s)
+		t.Fatalf("Sound of a valid state: error %v, state %+v", err, s)
 	}
 	port := func(name string, change func(*Port)) func(*State) {
 		return func(s *State) {
@@ -37,41 +37,45 @@ func TestOneObjectsErrorLeavesTheOthers(t *testing.T) {
 		}
 	}
 	for what, c := range map[string]struct {
-		spoil func(*State)
-		out   string // names of what is left out
-		check func(State) bool
+		change  func(*State)
+		removed string           // names of the removed objects, except routes
+		check   func(State) bool // of the remaining routes
 	}{
-		"a port outside its subnet":          {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.9.0.1") }), "z", nil},
-		"a port on no node":                  {port("z", func(p *Port) { p.Node = "lost" }), "z", nil},
-		"a next hop":                         {port("y", func(p *Port) { p.MAC = MAC{} }), "y", func(s State) bool { return len(s.Routes) == 1 && len(s.Routes[0].Via) == 1 }},
-		"a port with a gateway's MAC":        {port("z", func(p *Port) { p.MAC = MAC{2, 0, 0, 9, 0, 2} }), "z", nil},
-		"a port with a gateway's prefix":     {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.1.0.200") }), "z", nil},
-		"a network without subnets":          {func(s *State) { s.Networks[0].Subnets = nil }, "blue w", nil},
-		"a network that overlaps another":    {func(s *State) { s.Networks[1].Subnets[0] = netip.MustParsePrefix("10.2.0.0/25") }, "edge red x y z", func(s State) bool { return len(s.Routes) == 0 }},
-		"a node with another's address":      {func(s *State) { s.Nodes[1].Underlay = s.Nodes[0].Underlay }, "b y z", func(s State) bool { return len(s.Routes[0].Via) == 1 }},
-		"a policy that a port uses":          {func(s *State) { s.Policies[0].Rules[0].Protocol = "x"; s.Ports[2].Policies = []string{"web"} }, "web z", nil},
-		"a gateway":                          {func(s *State) { s.Gateways[0].Addresses = nil; s.Routes[0].Via = []Via{{Gateway: "edge"}} }, "edge", func(s State) bool { return len(s.Routes) == 1 && s.Routes[0].Discard }},
-		"a route":                            {func(s *State) { s.Routes[0].Discard = true }, "", func(s State) bool { return len(s.Routes) == 0 }},
-		"a route through a port that is not": {func(s *State) { s.Routes[0].Via = []Via{{Port: "nothing"}} }, "", func(s State) bool { return s.Routes[0].Discard }},
+		"a port outside its subnet":                  {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.9.0.1") }), "z", nil},
+		"a port on a node that does not exist":       {port("z", func(p *Port) { p.Node = "lost" }), "z", nil},
+		"a port that is a next hop":                  {port("y", func(p *Port) { p.MAC = MAC{} }), "y", func(s State) bool { return len(s.Routes) == 1 && len(s.Routes[0].Via) == 1 }},
+		"a port with a gateway's MAC":                {port("z", func(p *Port) { p.MAC = MAC{2, 0, 0, 9, 0, 2} }), "z", nil},
+		"a port with a gateway's prefix":             {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.1.0.200") }), "z", nil},
+		"a network without subnets":                  {func(s *State) { s.Networks[0].Subnets = nil }, "blue w", nil},
+		"a network that overlaps another":            {func(s *State) { s.Networks[1].Subnets[0] = netip.MustParsePrefix("10.2.0.0/25") }, "edge red x y z", func(s State) bool { return len(s.Routes) == 0 }},
+		"a node with another's address":              {func(s *State) { s.Nodes[1].Underlay = s.Nodes[0].Underlay }, "b y z", func(s State) bool { return len(s.Routes[0].Via) == 1 }},
+		"an invalid policy that a port uses":         {func(s *State) { s.Policies[0].Rules[0].Protocol = "x"; s.Ports[2].Policies = []string{"web"} }, "web z", nil},
+		"a gateway without addresses":                {func(s *State) { s.Gateways[0].Addresses = nil; s.Routes[0].Via = []Via{{Gateway: "edge"}} }, "edge", func(s State) bool { return len(s.Routes) == 1 && s.Routes[0].Discard }},
+		"a route that discards and has next hops":    {func(s *State) { s.Routes[0].Discard = true }, "", func(s State) bool { return len(s.Routes) == 0 }},
+		"a route through a port that does not exist": {func(s *State) { s.Routes[0].Via = []Via{{Port: "nothing"}} }, "", func(s State) bool { return s.Routes[0].Discard }},
 	} {
 		s := sane()
 		before := names(s)
-		c.spoil(&s)
+		c.change(&s)
 		got, err := s.Sound()
 		if err == nil {
-			t.Errorf("%s: no problem", what)
+			t.Errorf("%s: Sound returns no error", what)
 		}
 		if err := got.Validate(); err != nil {
-			t.Errorf("%s: what is left is not valid: %v", what, err)
+			t.Errorf("%s: the result of Sound is invalid: %v", what, err)
 		}
 		after := names(got)
-		out := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
-		if strings.Join(out, " ") != c.out || c.check != nil && !c.check(got) {
-			t.Errorf("%s: left out %q, want %q; routes %+v", what, out, c.out, got.Routes)
+		removed := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
+		if strings.Join(removed, " ") != c.removed {
+			t.Errorf("%s: Sound removes %q, want %q", what, removed, c.removed)
+		}
+		if c.check != nil && !c.check(got) {
+			t.Errorf("%s: the remaining routes are %+v", what, got.Routes)
 		}
 	}
 }
 
+// names returns the names of all objects except routes.
 func names(s State) (all []string) {
 	for _, n := range s.Nodes {
 		all = append(all, n.Name)

@@ -48,7 +48,8 @@ func newValidation(s State) *validation {
 	}
 }
 
-// checkObjects checks everything but checkPairs.
+// checkObjects checks the whole state except that nodes can reach each other; checkPairs
+// checks that.
 func (v *validation) checkObjects() {
 	v.index()
 	v.checkSettings()
@@ -72,7 +73,7 @@ type validation struct {
 	prefixes map[networkKey[netip.Prefix]]owner // the object that has a route to each prefix
 	ips      map[networkKey[netip.Addr]]string  // the port that has each address
 	macs     map[networkKey[MAC]]owner          // the object that has each MAC
-	faulty   map[owner]bool                     // objects to leave out so that the others are valid
+	faulty   map[owner]bool                     // objects that State.Sound removes
 	errs     []error
 	more     int
 }
@@ -82,8 +83,9 @@ func (v *validation) fail(object, name, format string, args ...any) {
 	v.problem(object, name, format, args...)
 }
 
-// failTaken is fail for an object that has what another object has too. If that is a
-// port, the port is at fault: nodes write ports, operators write the others.
+// failTaken reports that an object has an address, MAC or prefix of the object by. If by
+// is a port, Sound removes the port, else the object: nodes write ports, but operators
+// write all other objects.
 func (v *validation) failTaken(by owner, object, name, format string, args ...any) {
 	if by.object == "port" {
 		v.faulty[by] = true
@@ -190,7 +192,7 @@ func (v *validation) checkEncapsulation(object, name, field string, e Encapsulat
 	case !slices.Contains(DefaultEncapsulations, e):
 		v.fail(object, name, "%s: %q is not known; write %s", field, e, choice)
 	case e == Direct && object == "gateway":
-		v.fail(object, name, "%s: only nodes send each other packets directly; write %s", field, choice)
+		v.fail(object, name, "%s: direct is only for packets between nodes; write %s", field, choice)
 	}
 }
 

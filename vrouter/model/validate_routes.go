@@ -4,7 +4,7 @@ import (
 	"net/netip"
 )
 
-// routeName is the name of a route in problems.
+// routeName is the name of a route in error messages.
 func routeName(r Route) string { return r.Network + " " + r.Prefix.String() }
 
 func (v *validation) checkRoutes() {

@@ -75,7 +75,7 @@ func TestGatewaysAreChecked(t *testing.T) {
 		{"a node's address", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.2") }), `gateway "mx": addresses: 192.0.2.2 is the address of node "b"; choose another`},
 		{"an address twice", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.9", "192.0.2.9") }), `gateway "mx": addresses: 192.0.2.9 is listed twice`},
 		{"no encapsulation", gateway(func(g *Gateway) { g.Encapsulation = "" }), `gateway "mx": encapsulation: "" is not known; write mpls-udp, mpls-gre or vxlan`},
-		{"no tunnel", gateway(func(g *Gateway) { g.Encapsulation = Direct }), `gateway "mx": encapsulation: only nodes send each other packets directly; write mpls-udp, mpls-gre or vxlan`},
+		{"a gateway with direct", gateway(func(g *Gateway) { g.Encapsulation = Direct }), `gateway "mx": encapsulation: direct is only for packets between nodes; write mpls-udp, mpls-gre or vxlan`},
 		{"a group's MAC", gateway(func(g *Gateway) { g.Encapsulation, g.MAC = VXLAN, MAC{3} }), `gateway "mx": mac: 03:00:00:00:00:00 is a multicast address; write the MAC of the gateway's router`},
 		{"a network twice", gateway(func(g *Gateway) { g.Networks = append(g.Networks, g.Networks[0]) }), `gateway "mx": networks: "red" is listed twice; merge the two entries`},
 		{"a network that is nearly there", gateway(func(g *Gateway) { g.Networks = append(g.Networks, GatewayNetwork{Network: "rred"}) }), `gateway "mx": networks: there is no network "rred"; did you mean "red"?`},
