@@ -97,10 +97,11 @@ func removeCommand() *cobra.Command {
 		Short: "Remove the agent, programs, tables, devices and state from this node",
 		Long: `Stops the node's agent, detaches its programs and deletes its tables, its ports'
 devices, its sockets and its pins. Workloads lose their networks. Nothing else on
-the host changes. The fleet loses the node's ports with their addresses, and the node
-itself if its agent added it. If the store does not answer, run the command again, or
-vrouter node delete NODE --ports on another node. An embedded store is deleted too. If
-other nodes use that store, --with-store is required.`,
+the host changes. The command deletes the node's ports from the fleet, and frees their
+addresses. If the agent added the node to the fleet, it deletes the node too. If the
+store does not answer, run the command again later, or run vrouter node delete NODE
+--ports on another node. An embedded store is deleted too. If other nodes use that
+store, --with-store is required.`,
 		Example: "  vrouter remove --config node.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -117,7 +118,7 @@ other nodes use that store, --with-store is required.`,
 			fmt.Fprintf(cmd.OutOrStdout(), "removed node %s\n", c.Node)
 			ports, err := follow.LeaveFleet(cmd.Context(), c)
 			if err != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "vrouter: the fleet still has parts of node %s: %v\n", c.Node, err)
+				fmt.Fprintf(cmd.ErrOrStderr(), "vrouter: objects of node %s remain in the fleet: %v\n", c.Node, err)
 			} else if ports > 0 {
 				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of the node from the fleet\n", count(ports, "port"))
 			}

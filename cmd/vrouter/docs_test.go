@@ -189,8 +189,8 @@ func hasFile(sources map[string]string, name string) bool {
 	return false
 }
 
-// docs/security.md names every test in vrouter/e2e/attack*_test.go, and no test that
-// does not exist.
+// docs/security.md names every test in vrouter/e2e/attack*_test.go, and only tests that
+// exist.
 func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

@@ -46,7 +46,7 @@ changed. The exit code is 1 if there is a problem.`,
 }
 
 // diagnose asks the agent. If none answers it checks the kernel itself. An agent
-// selected by --node or --socket must answer: else it is an error.
+// selected by --node or --socket must answer; otherwise diagnose returns an error.
 func diagnose(ctx context.Context, path string) ([]api.Finding, error) {
 	if path == "" {
 		findings, err := askAgent(ctx, connect)

@@ -82,7 +82,7 @@ func nodeAddCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "underlay `address` of the node (repeatable)")
 	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
 	cmd.MarkFlagRequired("underlay")
-	cmd.RegisterFlagCompletionFunc("encapsulation", words("mpls-udp", "mpls-gre", "vxlan"))
+	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
 	return cmd
 }
 

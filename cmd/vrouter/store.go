@@ -17,10 +17,11 @@ func storeCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "store",
 		Short: "Give the nodes and operators of a fleet roles in etcd",
-		Long: `Each client of the store has the rights of the user that the common name of its
-certificate names. A node's user may write only the node's own ports. An operator
-may write everything of the fleet. These commands need an administrator's
-certificate; the certificate of the first init becomes one.`,
+		Long: `etcd uses the common name of a client's certificate as its user name. The roles of
+the user decide which keys the client can write. A node's user can write only the ports
+of this node. An operator can write all objects of the fleet. These commands need the
+certificate of an administrator. The first vrouter store init makes its user an
+administrator.`,
 		Example: `  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem
   vrouter store grant node c --store etcd://10.0.0.1`,
 	})
@@ -44,7 +45,7 @@ type roles struct {
 	out  io.Writer
 }
 
-// withRoles runs a command's body with a client of the store.
+// withRoles returns a command's function, which connects to the store and calls body.
 func withRoles(from *storeFlags, body func(context.Context, *roles, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a, err := store.ParseAddress(from.address)
@@ -73,11 +74,12 @@ func storeInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make the store check the roles of its clients",
-		Long: `Makes the role of an operator, and a role and a user for each node of the fleet that
-has none. The user of this command's certificate becomes an administrator. Then etcd
-checks the roles of all its clients. A node's user is the common name of its
-certificate, which must be the node's name. A store of an older schema is upgraded
-first: agents of older versions end then. A second run changes only what is missing.`,
+		Long: `Adds the operator's role. Adds a role and a user for each node of the fleet that has
+no role. The user has the name of the node, so the certificate of the node must have
+this common name. Makes the user of this command's certificate an administrator. Then
+etcd checks the roles of all its clients. If the store has an older schema, the command
+upgrades it first, and agents of older versions end. A second run adds only missing
+roles and users.`,
 		Example: "  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem",
 		Args:    cobra.NoArgs,
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, _ []string) error {
@@ -85,7 +87,7 @@ first: agents of older versions end then. A second run changes only what is miss
 		}),
 	}
 	from.add(cmd)
-	cmd.Flags().BoolVar(&shared, "lock-others", false, "go on although the etcd has keys of other programs, whose clients then need users too")
+	cmd.Flags().BoolVar(&shared, "lock-others", false, "enable roles even if etcd has keys of other programs; their clients then need users too")
 	return cmd
 }
 
@@ -95,7 +97,7 @@ func (r *roles) init(ctx context.Context, shared bool) error {
 		return err
 	}
 	if foreign, err := r.HasForeignKeys(ctx); !enabled && !shared && (err != nil || foreign) {
-		return errors.Join(err, fmt.Errorf("this etcd has keys of other programs, whose clients would lose their access; use an etcd of the fleet alone, or --lock-others"))
+		return errors.Join(err, errors.New("enable roles: this etcd has keys of other programs, and their clients would lose access; use an etcd for the fleet alone, or add --lock-others"))
 	}
 	nodes, err := r.upgrade(ctx)
 	if err != nil {
@@ -109,14 +111,14 @@ func (r *roles) init(ctx context.Context, shared bool) error {
 			if err != nil {
 				return err
 			}
-			continue // the role may be limited to networks
+			continue // an operator may have limited this role to networks
 		}
 		if err := r.grantNode(ctx, node, node); err != nil {
 			return err
 		}
 	}
 	if enabled {
-		fmt.Fprintln(r.out, "the store checks roles already")
+		fmt.Fprintln(r.out, "the store already checks roles")
 		return nil
 	}
 	if err := r.EnableRoles(ctx, r.self); err != nil {
@@ -153,7 +155,7 @@ func (r *roles) operatorRole() string        { return r.Role("operator") }
 
 func (r *roles) makeOperator(ctx context.Context) error {
 	changed, err := r.SetRole(ctx, r.operatorRole(), fleet.OperatorRole())
-	r.tell(changed && err == nil, "role %s may write everything of the fleet", r.operatorRole())
+	r.tell(changed && err == nil, "role %s can write all objects of the fleet", r.operatorRole())
 	return err
 }
 
@@ -176,7 +178,7 @@ func (r *roles) grantNode(ctx context.Context, node, user string, networks ...st
 	if len(networks) > 0 {
 		where = fmt.Sprintf(" in the networks %v", networks)
 	}
-	r.tell(limited || given, "user %s may write the ports of node %s%s", user, node, where)
+	r.tell(limited || given, "user %s can write the ports of node %s%s", user, node, where)
 	r.tell(!limited && !given, "user %s: nothing to change", user)
 	return nil
 }
@@ -187,9 +189,9 @@ func grantNodeCommand() *cobra.Command {
 	var user string
 	cmd := &cobra.Command{
 		Use:   "node NAME",
-		Short: "Let a node write its own ports, and nothing else",
-		Long: `Makes or changes the role of a node, and the user that has it. An operator adds the
-node itself with vrouter node add.`,
+		Short: "Let a node's certificate write only the ports of this node",
+		Long: `Adds or changes the role of a node, and gives it to a user. An operator must add the
+node to the fleet with vrouter node add.`,
 		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1",
 		Args:    cobra.ExactArgs(1),
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, args []string) error {
@@ -200,8 +202,8 @@ node itself with vrouter node add.`,
 		}),
 	}
 	from.add(cmd)
-	cmd.Flags().StringSliceVar(&networks, "network", nil, "only networks with these `names`: the node can have ports in no other (repeatable; default all)")
-	cmd.Flags().StringVar(&user, "user", "", "common `name` of the node's certificate (default the node's name)")
+	cmd.Flags().StringSliceVar(&networks, "network", nil, "`names` of the networks in which the node can have ports (repeatable; default all)")
+	cmd.Flags().StringVar(&user, "user", "", "common `name` of the node's certificate (default: the node's name)")
 	return cmd
 }
 
@@ -209,9 +211,10 @@ func grantOperatorCommand() *cobra.Command {
 	var from storeFlags
 	cmd := &cobra.Command{
 		Use:   "operator USER…",
-		Short: "Let the users of certificates write everything of the fleet",
-		Long: `An agent with an operator's certificate accepts changes of networks, policies, nodes,
-gateways and routes. A node's user can be an operator too.`,
+		Short: "Let users write all objects of the fleet",
+		Long: `USER is the common name of a certificate. An agent with an operator's certificate
+accepts changes to networks, policies, nodes, gateways and routes. The user of a node
+can also be an operator.`,
 		Example: "  vrouter store grant operator ops --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
@@ -237,9 +240,9 @@ func revokeCommand() *cobra.Command {
 	var from storeFlags
 	cmd := &cobra.Command{
 		Use:   "revoke USER…",
-		Short: "Delete users, such as that of a lost node",
-		Long: `Deletes users, and the roles of the nodes with these names. From then on the store
-refuses their requests. A watch that runs goes on until its connection ends.`,
+		Short: "Delete users, for example of a stolen node",
+		Long: `Deletes users, and the roles of the nodes with the same names. The store then refuses
+all requests of these users. A running watch continues until its connection ends.`,
 		Example: "  vrouter store revoke c --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,8 +13,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// freezeBed has red, with a port on each node, and another network, crowd, that something
-// is wrong with.
+// freezeBed has two networks: red with the ports x and y, one on each node, and crowd
+// with a port on the second node. Tests add errors to crowd.
 func freezeBed(t *testing.T, config map[string]any) (b *bed, x, y *workload) {
 	t.Helper()
 	b = newBed(t, options{config: config})
@@ -35,55 +34,49 @@ func freezeBed(t *testing.T, config map[string]any) (b *bed, x, y *workload) {
 	return b, x, y
 }
 
-// works checks that red forwards on the second node, and that a change of it counts.
+// works checks that x and y reach each other, and that y reaches a port that is added
+// to red now.
 func (b *bed) works(when string, x *workload, y *workload, added string) {
 	b.t.Helper()
 	for _, pair := range [][2]*workload{{x, y}, {y, x}} {
 		if err := datagram(pair[0], pair[1], 4, 64); err != nil {
-			b.t.Errorf("%s: %v", when, err)
+			b.t.Errorf("%s: x and y do not reach each other: %v", when, err)
 		}
 	}
 	z := b.connected(added, "red", 0)
-	soon(b.t, 5*time.Second, when+": a port that is added", func() error { return datagram(y, z, 4, 64) })
+	soon(b.t, 5*time.Second, when+": y reaches the added port", func() error { return datagram(y, z, 4, 64) })
 }
 
-// A network that does not fit into a node's tables keeps what it has there. The
-// node's others change, also after a start.
+// If a network does not fit into a node's tables, it keeps the entries that it has there.
+// Changes of other networks still have effect, also after the agent's restart.
 func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
 	b, x, y := freezeBed(t, map[string]any{"limits": map[string]int{"routes": 16}})
 	a, c := b.nodes[0], b.nodes[1]
 	for i := range 16 {
 		a.run("port", "add", "--network", "crowd", "--name", fmt.Sprintf("c%d", i), "--netns", b.name+"-x", "--interface", fmt.Sprintf("c%d", i))
 	}
-	soon(t, 10*time.Second, "the node says so", func() error { return mustContain(c.run("status"), `network "crowd" gets no new ports`) })
-	a.run("port", "delete", "c0") // makes room for one
+	soon(t, 10*time.Second, "`vrouter status` names the network", func() error { return mustContain(c.run("status"), `network "crowd" gets no new ports`) })
+	a.run("port", "delete", "c0") // the table has room for one entry
 	b.works("with an overfull network", x, y, "z")
 	if _, err := c.try("port", "add", "--network", "crowd", "--netns", b.name+"-y", "--interface", "eth9"); err == nil || !strings.Contains(err.Error(), "limit") {
-		t.Errorf("one more on the node: %v", err)
+		t.Errorf("one more port on the full node: error %v, want one that names the limit", err)
 	}
 	c.kill(syscall.SIGKILL)
 	c.start()
 	if err := datagram(x, y, 4, 64); err != nil {
-		t.Errorf("after a start: %v", err)
+		t.Errorf("after the agent's restart: x does not reach y: %v", err)
 	}
 	a.run("port", "delete", "c1")
-	b.works("after a start", x, y, "z2")
+	b.works("after the agent's restart", x, y, "z2")
 }
 
-// An object of the store that is not valid leaves out what depends on it alone.
+// An invalid object in the store affects only the objects that depend on it.
 func TestAnInvalidObjectDoesNotStopTheOthers(t *testing.T) {
 	b, x, y := freezeBed(t, nil)
-	a, c := b.nodes[0], b.nodes[1]
-	address, err := store.ParseAddress("etcd+insecure://" + a.v4.String())
-	b.must(err)
-	s, err := store.OpenEtcd(address, store.TLS{}, func(ctx context.Context, to string) (conn net.Conn, err error) {
-		err = in(c.ns, func() (err error) { conn, err = new(net.Dialer).DialContext(ctx, "tcp", to); return err })
-		return conn, err
-	})
-	b.must(err)
-	t.Cleanup(func() { s.Close() })
+	c := b.nodes[1]
+	s := c.client(t, store.TLS{})
 	port := `{"name": "bad", "network": "crowd", "node": "b", "mac": "02:00:00:00:00:99", "ips": ["192.0.2.77"]}`
-	_, err = s.Commit(context.Background(), store.Commit{Put: map[string][]byte{
+	_, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{
 		"node-ports/b/crowd/bad":    []byte(port),
 		"routes/crowd/10.9.0.0/16":  []byte(`{"network": "crowd", "prefix": "10.9.0.0/16", "via": [{"port": "none"}]}`),
 		"routes/red/10.8.0.0/16":    []byte(`{"network": "red", "prefix": "10.8.0.0/16", "via": [{"port": "none"}, {"port": "y"}]}`),
@@ -91,18 +84,17 @@ func TestAnInvalidObjectDoesNotStopTheOthers(t *testing.T) {
 		"node-ports/b/odd/odd-port": []byte(strings.NewReplacer("bad", "odd-port", "crowd", "odd", "192.0.2.77", "10.1.0.9").Replace(port)),
 	}})
 	b.must(err)
-	soon(t, 10*time.Second, "the node says so", func() error { return mustContain(c.run("status"), `port "bad"`) })
+	soon(t, 10*time.Second, "`vrouter status` names the port", func() error { return mustContain(c.run("status"), `port "bad"`) })
 	b.works("with invalid objects", x, y, "z")
 	c.kill(syscall.SIGKILL)
 	c.start()
-	b.works("after a start", x, y, "z2")
+	b.works("after the agent's restart", x, y, "z2")
 	if n := len(rows[model.Port](c, "port", "list")); n != 4 {
-		t.Errorf("%d ports on the node", n)
+		t.Errorf("node b lists %d ports, want 4", n)
 	}
 }
 
-// Packets to addresses of a network that no port has do not leave it by its default
-// route.
+// Packets to unused addresses of a subnet do not follow the network's default route.
 func TestAnUnusedAddressDoesNotFollowTheDefaultRoute(t *testing.T) {
 	b, x, _ := freezeBed(t, nil)
 	a, c := b.nodes[0], b.nodes[1]
@@ -122,12 +114,12 @@ func TestAnUnusedAddressDoesNotFollowTheDefaultRoute(t *testing.T) {
 		return count() - before
 	}
 	if n := sent("192.0.2.55"); n < 3 {
-		t.Fatalf("%d packets take the default route to its port, want 3", n)
+		t.Fatalf("%d packets to an address outside the subnet take the default route, want 3", n)
 	}
 	if n := sent("10.1.0.77"); n != 0 {
-		t.Errorf("%d packets to an unused address take the default route", n)
+		t.Errorf("%d packets to an unused address take the default route, want 0", n)
 	}
 	if out := a.run("dropstats"); !strings.Contains(out, "discard") {
-		t.Errorf("they are not counted:\n%s", out)
+		t.Errorf("dropstats does not count the packets to the unused address:\n%s", out)
 	}
 }

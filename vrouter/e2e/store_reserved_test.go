@@ -17,7 +17,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// ask calls the plugin as Docker does, and returns its answer.
+// ask sends a request of Docker's plugin protocol to the plugin, and returns the response.
 func (d *dockerd) ask(path string, body map[string]any) (map[string]any, error) {
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", d.home+"/run/docker/plugins/vrouter.sock")
@@ -39,8 +39,8 @@ func (d *dockerd) ask(path string, body map[string]any) (map[string]any, error) 
 	return got, errors.Join(err, json.Unmarshal(text, &got))
 }
 
-// fakeDocker answers as the Docker daemon of a host with one network, whose auxiliary
-// address is given.
+// fakeDocker serves the API of a Docker daemon that has one docker network with one
+// auxiliary address.
 func fakeDocker(t *testing.T, socket, network, auxiliary string) {
 	t.Helper()
 	l, err := net.Listen("unix", socket)
@@ -58,10 +58,11 @@ func fakeDocker(t *testing.T, socket, network, auxiliary string) {
 	t.Cleanup(func() { s.Close() })
 }
 
-// reservedBed is a node with the plugin and a docker network.
+// reservedBed makes a node with the plugin and a docker network. The returned function
+// requests an address.
 func reservedBed(t *testing.T) (*dockerd, func(body map[string]any) string) {
 	b := fleetBed(t, "10s")
-	home, err := os.MkdirTemp("", "vr-dk") // short: sockets lie deep in it
+	home, err := os.MkdirTemp("", "vr-dk") // a short path: a socket's path has at most 107 bytes
 	b.must(err)
 	d := &dockerd{node: b.nodes[0], home: home}
 	t.Cleanup(func() { os.RemoveAll(home) })
@@ -85,8 +86,8 @@ func reservedBed(t *testing.T) (*dockerd, func(body map[string]any) string) {
 	}
 }
 
-// An address that Docker reserved and never used is free after a time. Addresses of
-// endpoints, and auxiliary ones, stay.
+// The plugin frees an address that Docker reserved but did not use. It keeps addresses of
+// endpoints and auxiliary addresses.
 func TestAnAddressThatDockerDoesNotUseIsFreed(t *testing.T) {
 	d, reserve := reservedBed(t)
 	auxiliary, used, lost := reserve(map[string]any{"Address": "10.1.0.200"}), reserve(map[string]any{}), reserve(map[string]any{})
@@ -104,7 +105,7 @@ func TestAnAddressThatDockerDoesNotUseIsFreed(t *testing.T) {
 	}
 	time.Sleep(3 * time.Second)
 	if got := addresses(); len(got) != 3 {
-		t.Fatalf("while Docker cannot be asked the ports are %v", got)
+		t.Fatalf("without the daemon's socket: ports %v, want 3", got)
 	}
 	fakeDocker(t, d.home+"/docker.sock", "n1", auxiliary)
 	soon(t, 10*time.Second, "the lost address is freed", func() error {
@@ -120,6 +121,6 @@ func TestAnAddressThatDockerDoesNotUseIsFreed(t *testing.T) {
 		t.Errorf("the ports are %s, want %s and %s", got, auxiliary, used)
 	}
 	if again := reserve(map[string]any{}); again != lost {
-		t.Errorf("the freed address is not given again: %s, want %s", again, lost)
+		t.Errorf("the next reserved address is %s, want the freed address %s", again, lost)
 	}
 }

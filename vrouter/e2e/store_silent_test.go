@@ -13,7 +13,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// members is the number of next hops of a route.
+// members returns the number of next hops of a route in the node's tables.
 func (n *node) members(route string) (int, error) {
 	for _, nh := range rows[inspect.Nexthop](n, "nh", "list") {
 		if nh.Name == "ecmp "+route {
@@ -23,8 +23,8 @@ func (n *node) members(route string) (int, error) {
 	return 0, fmt.Errorf("there is no nexthop ecmp %s", route)
 }
 
-// A next hop on a node that dies is avoided long before the node counts as gone, and
-// one on a node whose agent stops in order at once.
+// A route avoids next hops on a killed node long before the node is gone. If an agent is
+// stopped by SIGTERM, the route avoids its node within 3 s.
 func TestARouteAvoidsADeadNode(t *testing.T) {
 	b := newBed(t, options{nodes: 3})
 	first := b.nodes[0]
@@ -55,22 +55,22 @@ func TestARouteAvoidsADeadNode(t *testing.T) {
 	}
 	await(5*time.Second, 3)
 	d.kill(syscall.SIGTERM)
-	t.Logf("after a stop: %v", await(3*time.Second, 2))
+	t.Logf("the route avoids the node %v after SIGTERM", await(3*time.Second, 2))
 	d.start()
 	await(10*time.Second, 3)
 	d.kill(syscall.SIGKILL)
-	t.Logf("after a death: %v", await(20*time.Second, 2))
+	t.Logf("the route avoids the node %v after SIGKILL", await(20*time.Second, 2))
 	if out := a.run("rt", "list", "--vrf", "red"); !strings.Contains(out, "10.1.0.4") {
-		t.Errorf("its port is no longer reached:\n%s", out)
+		t.Errorf("the routes do not contain port z of the killed node:\n%s", out)
 	}
-	c.kill(syscall.SIGTERM) // its packets keep flowing
+	c.kill(syscall.SIGTERM) // the node still forwards
 	if err := datagram(x, y, 4, 64); err != nil {
-		t.Errorf("a port of a node whose agent stopped: %v", err)
+		t.Errorf("x does not reach y, whose node's agent was stopped by SIGTERM: %v", err)
 	}
 }
 
-// A node that is removed leaves the fleet: its ports' addresses are free, and the node
-// that its agent added is deleted. Without the store `remove` says what stays.
+// `vrouter remove` deletes the node and its ports from the fleet. If the store is down, it
+// prints the command that deletes them later.
 func TestARemovedNodeLeavesTheFleet(t *testing.T) {
 	b := fleetBed(t, "10s")
 	a, c := b.nodes[0], b.nodes[1]
@@ -78,44 +78,44 @@ func TestARemovedNodeLeavesTheFleet(t *testing.T) {
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
 	b.connected("x", "red", 0)
 	b.connected("y", "red", 1)
-	gone := func(nodes, ports int) {
+	await := func(nodes, ports int) {
 		t.Helper()
-		soon(t, 5*time.Second, "the node left", func() error {
-			is, left := rows[api.Node](a, "node", "list"), rows[model.Port](a, "port", "list", "--all")
-			if len(is) != nodes || len(left) != ports {
-				return fmt.Errorf("nodes %+v, ports %+v", is, left)
+		soon(t, 5*time.Second, fmt.Sprintf("the fleet has %d nodes and %d ports", nodes, ports), func() error {
+			gotNodes, gotPorts := rows[api.Node](a, "node", "list"), rows[model.Port](a, "port", "list", "--all")
+			if len(gotNodes) != nodes || len(gotPorts) != ports {
+				return fmt.Errorf("nodes %+v, ports %+v", gotNodes, gotPorts)
 			}
 			return nil
 		})
 	}
-	gone(2, 2)
+	await(2, 2)
 	if out, err := c.remove(); err != nil || out != "removed node b\ndeleted 1 port of the node from the fleet\n" {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("vrouter remove: %v\n%s", err, out)
 	}
 	c.agent.Wait()
 	c.agent = nil
-	gone(1, 1)
+	await(1, 1)
 
-	c.start() // once more, then without its agent and without the store
+	c.start() // next: `vrouter remove` while the agent and the store are down
 	b.alive(a, "b")
 	b.connected("z", "red", 1)
-	gone(2, 2)
+	await(2, 2)
 	c.kill(syscall.SIGKILL)
 	a.kill(syscall.SIGKILL)
 	began := time.Now()
 	out, err := c.remove()
 	if err != nil || !strings.Contains(out, "removed node b\n") || !strings.Contains(out, "does not answer") || !strings.Contains(out, "vrouter node delete b --ports") {
-		t.Errorf("without the store: %v\n%s", err, out)
+		t.Errorf("vrouter remove without the store: %v\n%s", err, out)
 	}
 	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("vrouter remove without the store took %v, want at most 10s", took)
 	}
 	a.start()
 	if out, err := c.remove(); err != nil || !strings.Contains(out, "deleted 1 port") {
-		t.Errorf("once more: %v\n%s", err, out)
+		t.Errorf("vrouter remove, again, with the store: %v\n%s", err, out)
 	}
-	gone(1, 1)
+	await(1, 1)
 	if out, err := exec.Command("ls", c.config["state_dir"].(string)).CombinedOutput(); err == nil {
-		t.Errorf("left: %s", out)
+		t.Errorf("after vrouter remove: the directory of the node's state has %s", out)
 	}
 }

@@ -32,7 +32,7 @@ func TestUnusedAddressesOfASubnetAreDiscarded(t *testing.T) {
 		t.Errorf("warnings %q", warnings)
 	}
 
-	s.Routes[1].Prefix = subnet // the default route is now a route to the subnet
+	s.Routes = append(s.Routes, model.Route{Network: "red", Prefix: subnet, Via: []model.Via{{Gateway: "mx"}}})
 	tables, _ = compiled(t, s, nil)
 	if r := tables.Routes[RouteKey{7, subnet}]; r.Nexthop == 0 {
 		t.Errorf("a static route to the subnet discards: %+v", r)

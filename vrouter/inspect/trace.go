@@ -86,7 +86,7 @@ func (n Nexthop) leaves() []string {
 		}
 		kind := "outer addresses"
 		if n.Encapsulation == model.Direct {
-			kind = "MAC addresses with the labels of"
+			kind = "labels as MAC addresses,"
 		}
 		line += fmt.Sprintf("%s, %s %s → %s", p.Device, kind, p.Source, p.Destination)
 		if p.Gateway.IsValid() && p.Gateway != p.Destination {

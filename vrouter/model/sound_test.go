@@ -41,18 +41,19 @@ func TestOneObjectsErrorLeavesTheOthers(t *testing.T) {
 		removed string           // names of the removed objects, except routes
 		check   func(State) bool // of the remaining routes
 	}{
-		"a port outside its subnet":                  {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.9.0.1") }), "z", nil},
-		"a port on a node that does not exist":       {port("z", func(p *Port) { p.Node = "lost" }), "z", nil},
-		"a port that is a next hop":                  {port("y", func(p *Port) { p.MAC = MAC{} }), "y", func(s State) bool { return len(s.Routes) == 1 && len(s.Routes[0].Via) == 1 }},
-		"a port with a gateway's MAC":                {port("z", func(p *Port) { p.MAC = MAC{2, 0, 0, 9, 0, 2} }), "z", nil},
-		"a port with a gateway's prefix":             {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.1.0.200") }), "z", nil},
-		"a network without subnets":                  {func(s *State) { s.Networks[0].Subnets = nil }, "blue w", nil},
-		"a network that overlaps another":            {func(s *State) { s.Networks[1].Subnets[0] = netip.MustParsePrefix("10.2.0.0/25") }, "edge red x y z", func(s State) bool { return len(s.Routes) == 0 }},
-		"a node with another's address":              {func(s *State) { s.Nodes[1].Underlay = s.Nodes[0].Underlay }, "b y z", func(s State) bool { return len(s.Routes[0].Via) == 1 }},
-		"an invalid policy that a port uses":         {func(s *State) { s.Policies[0].Rules[0].Protocol = "x"; s.Ports[2].Policies = []string{"web"} }, "web z", nil},
-		"a gateway without addresses":                {func(s *State) { s.Gateways[0].Addresses = nil; s.Routes[0].Via = []Via{{Gateway: "edge"}} }, "edge", func(s State) bool { return len(s.Routes) == 1 && s.Routes[0].Discard }},
-		"a route that discards and has next hops":    {func(s *State) { s.Routes[0].Discard = true }, "", func(s State) bool { return len(s.Routes) == 0 }},
-		"a route through a port that does not exist": {func(s *State) { s.Routes[0].Via = []Via{{Port: "nothing"}} }, "", func(s State) bool { return s.Routes[0].Discard }},
+		"a port outside its subnet":                     {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.9.0.1") }), "z", nil},
+		"a port on a node that does not exist":          {port("z", func(p *Port) { p.Node = "lost" }), "z", nil},
+		"a port that is a next hop":                     {port("y", func(p *Port) { p.MAC = MAC{} }), "y", func(s State) bool { return len(s.Routes) == 1 && len(s.Routes[0].Via) == 1 }},
+		"a port with a gateway's MAC":                   {port("z", func(p *Port) { p.MAC = MAC{2, 0, 0, 9, 0, 2} }), "z", nil},
+		"a port with a gateway's prefix":                {port("z", func(p *Port) { p.IPs[0] = netip.MustParseAddr("10.1.0.200") }), "z", nil},
+		"a network without subnets":                     {func(s *State) { s.Networks[0].Subnets = nil }, "blue w", nil},
+		"a network that overlaps another":               {func(s *State) { s.Networks[1].Subnets[0] = netip.MustParsePrefix("10.2.0.0/25") }, "edge red x y z", func(s State) bool { return len(s.Routes) == 0 }},
+		"a node with another's address":                 {func(s *State) { s.Nodes[1].Underlay = s.Nodes[0].Underlay }, "b y z", func(s State) bool { return len(s.Routes[0].Via) == 1 }},
+		"an invalid policy that a port uses":            {func(s *State) { s.Policies[0].Rules[0].Protocol = "x"; s.Ports[2].Policies = []string{"web"} }, "web z", nil},
+		"a gateway without addresses":                   {func(s *State) { s.Gateways[0].Addresses = nil; s.Routes[0].Via = []Via{{Gateway: "edge"}} }, "edge", func(s State) bool { return len(s.Routes) == 1 && s.Routes[0].Discard }},
+		"a route that discards and has next hops":       {func(s *State) { s.Routes[0].Discard = true }, "", func(s State) bool { return len(s.Routes) == 0 }},
+		"a route through a port that does not exist":    {func(s *State) { s.Routes[0].Via = []Via{{Port: "nothing"}} }, "", func(s State) bool { return s.Routes[0].Discard }},
+		"a route through a gateway that does not exist": {func(s *State) { s.Routes[0].Via = []Via{{Gateway: "none"}} }, "", func(s State) bool { return s.Routes[0].Discard }},
 	} {
 		s := sane()
 		before := names(s)
