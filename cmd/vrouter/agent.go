@@ -118,7 +118,7 @@ store, --with-store is required.`,
 			fmt.Fprintf(cmd.OutOrStdout(), "removed node %s\n", c.Node)
 			ports, err := follow.LeaveFleet(cmd.Context(), c)
 			if err != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "vrouter: objects of node %s remain in the fleet: %v\n", c.Node, err)
+				fmt.Fprintf(cmd.ErrOrStderr(), "vrouter: %v\n", err)
 			} else if ports > 0 {
 				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of the node from the fleet\n", count(ports, "port"))
 			}

@@ -70,7 +70,7 @@ func (t nexthopTable) remove(ids []uint32) error {
 func (t nexthopTable) lookup(id uint32) (v vrouterNexthop, err error) {
 	var key uint32
 	if err := t.inUse.m.Lookup(id, &key); err != nil {
-		return v, fmt.Errorf("read the key of nexthop %d: %w", id, err)
+		return v, fmt.Errorf("read which entry nexthop %d uses: %w", id, err)
 	}
 	if err := t.entries.m.Lookup(key, &v); err != nil {
 		return v, fmt.Errorf("read nexthop %d: %w", id, err)

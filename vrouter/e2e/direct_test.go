@@ -191,6 +191,12 @@ func TestBridgedFramesNeedATunnel(t *testing.T) {
 				}
 			}
 			checkBroadcast(t, []*workload{x, y})
+			if forwarding == model.L2L3 {
+				b.nodes[0].awaitWay("b", model.Direct)
+			}
+			if ways := b.nodes[0].ways("b"); slices.Contains(ways, "direct") != (forwarding == model.L2L3) || !slices.Contains(ways, "mpls-udp") {
+				t.Errorf("node a reaches b by %v", ways)
+			}
 		})
 	}
 }

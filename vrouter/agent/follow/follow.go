@@ -16,8 +16,8 @@ import (
 
 // Follower applies the store's changes to the node, and saves the node's files. It has
 // the node's copy of the store, and the changes that wait until the store is reachable.
-// Only the agent's loop uses it, except Ask, ChangePending, AfterFollow and
-// the methods of shared.
+// Only the agent's loop may call its methods. Other goroutines may call Ask,
+// ChangePending, AfterFollow and the methods of shared.
 type Follower struct {
 	*shared
 	config     config.Config

@@ -2,7 +2,6 @@ package follow
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,14 +25,19 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	if a, err := store.ParseAddress(c.Store); err != nil || a.Kind != store.KindEtcd {
 		return 0, err
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("remove node %s and its ports from the fleet: %w; run `vrouter remove` again when the store answers, or `vrouter node delete %s --ports` on another node", c.Node, err, c.Node)
+		}
+	}()
 	here, err := netdev.OpenNode(c)
 	if err != nil {
-		return 0, errors.Join(err, errStays(c))
+		return 0, err
 	}
 	defer here.Close()
 	address, s, err := openStore(c, here)
 	if err != nil {
-		return 0, errors.Join(err, errStays(c))
+		return 0, err
 	}
 	defer s.Close()
 	f := fleet.New(s, fleet.Options{Lease: c.Lease})
@@ -44,20 +48,16 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	reach, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
 	if err := f.Reach(reach); err != nil {
-		return 0, fmt.Errorf("remove node %s from the fleet: the store at %s does not answer: %w; run `vrouter remove` again when the store answers, or `vrouter node delete %s --ports` on another node", c.Node, address, err, c.Node)
+		return 0, fmt.Errorf("the store at %s does not answer: %w", address, err)
 	}
 	k := KeptOf(c)
 	_, err = os.Stat(k.registeredPath())
 	if ports, err = f.Retire(ctx, c.Node, err == nil); err != nil {
-		return ports, errors.Join(err, errStays(c))
+		return ports, err
 	}
 	os.Remove(k.registeredPath())
 	os.Remove(k.dir) // fails if the directory has other files
 	return ports, nil
-}
-
-func errStays(c config.Config) error {
-	return fmt.Errorf("node %s and its ports may still be in the store; run `vrouter node delete %s --ports` on another node", c.Node, c.Node)
 }
 
 // registeredPath is a file that exists if the agent added the node to the store. It

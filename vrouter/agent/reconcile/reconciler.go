@@ -15,7 +15,7 @@ import (
 )
 
 // Reconciler makes the node's devices, programs and maps equal to a desired state.
-// Only the agent's loop uses it, except Plane.
+// Only the agent's loop may call its methods. Other goroutines may call Plane.
 type Reconciler struct {
 	config     config.Config
 	log        *slog.Logger
