@@ -21,7 +21,7 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 	x, y := b.workload("x", "blue", 0, "10.1.0.10"), b.workload("y", "blue", 1, "10.1.0.11")
 	b.workload("z", "red", 2, "10.1.0.12")
 	b.up()
-	b.nodes[0].awaitWay("b", model.Direct)
+	b.nodes[0].awaitWays("b", "direct")
 	heard := x.hearing(t, 7777)
 	frame := func(to, from model.MAC, source netip.Addr) []byte {
 		return udpFrame(t, from, to, source, x.ip(4), 7777, []byte("forged"))
@@ -77,7 +77,7 @@ func TestADirectPacketToAnUnderlayAddressIsNotDecapsulated(t *testing.T) {
 	victim := b.workload("v", "blue", 1, "10.1.0.10")
 	b.workload("w", "blue", 0, "10.1.0.11")
 	b.up()
-	b.nodes[0].awaitWay("b", model.Direct)
+	b.nodes[0].awaitWays("b", "direct")
 	heard := victim.hearing(t, 7777)
 	inner := udpFrame(t, model.RouterMAC, model.RouterMAC, netip.MustParseAddr("10.1.0.11"), victim.ip(4), 7777, []byte("forged"))[14:]
 	entry := binary.BigEndian.AppendUint32(nil, (16+2*2)<<12|1<<8|64)
