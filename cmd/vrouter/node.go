@@ -18,12 +18,13 @@ func nodeCommand() *cobra.Command {
 		Use:   "node",
 		Short: "List, add and delete nodes, and show whether their agents run",
 		Example: `  vrouter node list
+  vrouter node locators
   vrouter node delete c --ports`,
 	})
 	kind := objects[api.Node]{
 		noun: "node", all: (*api.Client).Nodes, name: func(n api.Node) string { return n.Name }, table: nodeTable, complete: completeFleetNodes,
 	}
-	cmd.AddCommand(nodeAddCommand(), kind.list(), kind.get(), nodeDeleteCommand())
+	cmd.AddCommand(nodeAddCommand(), kind.list(), kind.get(), nodeLocatorsCommand(), nodeDeleteCommand())
 	return cmd
 }
 
@@ -31,7 +32,7 @@ func nodeTable(rows []api.Node) inspect.Table {
 	t := inspect.Table{
 		Empty: "no nodes; start an agent, or use `vrouter node add`",
 		Columns: []inspect.Column{
-			{Name: "Node", Key: true}, {Name: "Underlay", Least: 12}, {Name: "Encapsulations", Leave: 2}, {Name: "Ports", Right: true},
+			{Name: "Node", Key: true}, {Name: "Underlay", Least: 12}, {Name: "Encapsulations", Leave: 2}, {Name: "Locator", Leave: 4}, {Name: "Ports", Right: true},
 			{Name: "Agent"}, {Name: "Host", Leave: 3}, {Name: "Version", Leave: 1},
 		},
 	}
@@ -47,13 +48,18 @@ func nodeTable(rows []api.Node) inspect.Table {
 		for _, e := range n.Encapsulations {
 			encapsulations = append(encapsulations, string(e))
 		}
-		t.Add(n.Name, addresses(n.Underlay), strings.Join(encapsulations, " "), fmt.Sprint(n.Ports), agent, host, version)
+		locator := "-"
+		if n.Locator.IsValid() {
+			locator = n.Locator.String()
+		}
+		t.Add(n.Name, addresses(n.Underlay), strings.Join(encapsulations, " "), locator, fmt.Sprint(n.Ports), agent, host, version)
 	}
 	return t
 }
 
 func nodeAddCommand() *cobra.Command {
 	var underlay, encapsulations []string
+	var locator string
 	cmd := &cobra.Command{
 		Use:     "add NAME --underlay ADDRESS…",
 		Aliases: []string{"set"},
@@ -72,6 +78,13 @@ func nodeAddCommand() *cobra.Command {
 			for _, e := range encapsulations {
 				n.Encapsulations = append(n.Encapsulations, model.Encapsulation(e))
 			}
+			if locator != "" {
+				p, err := netip.ParsePrefix(locator)
+				if err != nil {
+					return misuse{fmt.Errorf("--locator %q is not an IPv6 prefix; write one such as fd00:0:0:17::/64", locator)}
+				}
+				n.Locator = p
+			}
 			if err := c.PutNode(ctx, n); err != nil {
 				return err
 			}
@@ -81,6 +94,7 @@ func nodeAddCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "underlay `address` of the node (repeatable)")
 	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
+	cmd.Flags().StringVar(&locator, "locator", "", "IPv6 /64 `prefix` that the underlay routes to the node, for direct between links")
 	cmd.MarkFlagRequired("underlay")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
 	return cmd

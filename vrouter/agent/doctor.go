@@ -49,25 +49,40 @@ func (a *agent) doctor(v *view) []api.Finding {
 	return findings
 }
 
-// directFindings reports which underlay addresses of other nodes can be reached without a
-// tunnel.
+// directFindings reports which addresses of other nodes can be reached without a tunnel:
+// underlay addresses on the links of this node, and addresses in locators.
 func directFindings(v *view) []api.Finding {
-	if len(v.links) == 0 {
-		return nil
-	}
-	var fail []string
-	works := 0
+	var fail, lost []string
+	links, works, locators, routed := 0, 0, 0, 0
 	for a, direct := range v.links {
-		if direct {
-			works++
-		} else {
+		switch {
+		case a.Is6() && direct:
+			locators, routed = locators+1, routed+1
+		case a.Is6():
+			locators++
+			prefix, _ := a.Prefix(model.LocatorBits)
+			lost = append(lost, prefix.String())
+		case direct:
+			links, works = links+1, works+1
+		default:
+			links++
 			fail = append(fail, a.String())
 		}
 	}
 	slices.Sort(fail)
-	all := []api.Finding{{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("%d of %d underlay addresses on the links of this node can be reached directly, without a tunnel", works, len(v.links))}}
+	slices.Sort(lost)
+	var all []api.Finding
+	if links > 0 {
+		all = append(all, api.Finding{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("%d of %d underlay addresses on the links of this node can be reached directly, without a tunnel", works, links)})
+	}
 	if len(fail) > 0 {
 		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("test frames with labels as MAC addresses get no reply from %s; tunnels are used if both nodes offer one", strings.Join(fail, ", ")), Remedy: "if switches or hypervisors on the way accept only known MAC addresses (port security, anti-spoofing), allow this node's labels too (list them with bridge fdb show); or remove direct from the encapsulations"})
+	}
+	if locators > 0 {
+		all = append(all, api.Finding{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("the locators of %d of %d other nodes can be reached, so that IPv4 packets can be translated to IPv6", routed, locators)})
+	}
+	if len(lost) > 0 {
+		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("echo requests to the first address of locator %s get no reply; tunnels are used if both nodes offer one", strings.Join(lost, ", ")), Remedy: "let the underlay route each locator to its node, in both directions (vrouter node locators prints the routes), and let firewalls pass ICMPv6 echo messages"})
 	}
 	return all
 }

@@ -220,7 +220,7 @@ func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
 }
 
 // encapsulationNames are the names of a VRF's counters, by index.
-var encapsulationNames = [...]string{"local", string(model.MPLSoGRE), string(model.MPLSoUDP), string(model.VXLAN), string(model.Direct)}
+var encapsulationNames = [...]string{"local", string(model.MPLSoGRE), string(model.MPLSoUDP), string(model.VXLAN), string(model.Direct), string(model.Translated)}
 
 func (a *agent) vrfStats(v *view, vrf uint32) ([]inspect.VRFStats, error) {
 	stats, err := a.reconciler.Plane().VRFStats()

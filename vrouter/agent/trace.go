@@ -145,7 +145,7 @@ func labelWords(encap, label uint32) string {
 	switch model.Encapsulation(encapsulationName(encap)) {
 	case model.VXLAN:
 		return fmt.Sprintf("VNI %d", label)
-	case model.Direct:
+	case model.Direct, model.Translated:
 		return fmt.Sprintf("network %d", label)
 	}
 	return fmt.Sprintf("label %d", label)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -13,6 +14,12 @@ func decodeSettings(v vrouterNodeSettings) fib.Settings {
 	s := fib.Settings{
 		Strict: v.Flags&setStrict != 0, OneEncapsulation: v.Flags&setOneEncap != 0, VXLANPort: netOrder16(v.VxlanPort),
 		FlowIdle: v.FlowIdleS, FlowUnanswered: v.FlowUnansweredS, FlowClosed: v.FlowClosedS,
+	}
+	if v.Locator != [2]uint32{} {
+		var b [16]byte
+		binary.NativeEndian.PutUint32(b[:], v.Locator[0])
+		binary.NativeEndian.PutUint32(b[4:], v.Locator[1])
+		s.Locator = netip.AddrFrom16(b)
 	}
 	for _, a := range v.Local4 {
 		if a != 0 {
@@ -60,7 +67,7 @@ func decodeVRF(v vrouterVrf) fib.VRF {
 
 func decodeNexthop(v vrouterNexthop) fib.Nexthop {
 	f := fib.Nexthop{
-		Type: fib.NexthopType(v.Type), VRF: v.Vrf, Vif: v.Vif, Oif: v.Oif, MTU: v.Mtu, Remote: v.Remote,
+		Type: fib.NexthopType(v.Type), VRF: v.Vrf, Vif: v.Vif, Oif: v.Oif, MTU: v.Mtu, Remote: v.Remote, Fallback: v.Fallback,
 		DMAC: v.Dmac, SMAC: v.Smac, Port: netOrder16(v.Port), Encapsulation: encapNames[v.Encap],
 		Multicast: v.Flags&nhMulticast != 0, DF: v.Flags&nhDF != 0, Peer: v.Flags&nhPeer != 0,
 	}
@@ -84,7 +91,7 @@ func decodeTarget(v vrouterTarget) fib.Target {
 
 func decodeRemote(v vrouterRemote) fib.Remote {
 	f := fib.Remote{ID: v.Id, Nexthop: v.Nexthop, Ethernet: v.Ethernet}
-	for _, e := range model.DefaultEncapsulations {
+	for _, e := range append(slices.Clone(model.DefaultEncapsulations), model.Translated) {
 		if v.Encaps>>encapNumbers[e]&1 != 0 {
 			f.Encapsulations = append(f.Encapsulations, e)
 		}

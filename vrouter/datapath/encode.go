@@ -44,8 +44,8 @@ const (
 	maxVRFs    = 4096
 )
 
-var encapNumbers = map[model.Encapsulation]uint8{"": 0, model.MPLSoGRE: 1, model.MPLSoUDP: 2, model.VXLAN: 3, model.Direct: 4}
-var encapNames = map[uint8]model.Encapsulation{0: "", 1: model.MPLSoGRE, 2: model.MPLSoUDP, 3: model.VXLAN, 4: model.Direct}
+var encapNumbers = map[model.Encapsulation]uint8{"": 0, model.MPLSoGRE: 1, model.MPLSoUDP: 2, model.VXLAN: 3, model.Direct: 4, model.Translated: 5}
+var encapNames = map[uint8]model.Encapsulation{0: "", 1: model.MPLSoGRE, 2: model.MPLSoUDP, 3: model.VXLAN, 4: model.Direct, 5: model.Translated}
 
 func addressOf(a netip.Addr) (v vrouterAddress) {
 	if a.IsValid() {
@@ -100,6 +100,10 @@ func encodeSettings(s fib.Settings) (v vrouterNodeSettings, err error) {
 	v.Flags = flagIf[uint32](s.Strict, setStrict) | flagIf[uint32](s.OneEncapsulation, setOneEncap)
 	v.VxlanPort, v.MplsUdpPort = netOrder16(s.VXLANPort), netOrder16(mplsUDPPort)
 	v.FlowIdleS, v.FlowUnansweredS, v.FlowClosedS = s.FlowIdle, s.FlowUnanswered, s.FlowClosed
+	if s.Locator.IsValid() {
+		b := s.Locator.As16()
+		v.Locator = [2]uint32{binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:])}
+	}
 	n4, n6 := 0, 0
 	for _, a := range s.Local {
 		switch {
@@ -152,6 +156,7 @@ func encodeVRF(f fib.VRF) vrouterVrf {
 func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 	v.Pad = inUse
 	v.Type, v.Vrf, v.Vif, v.Oif, v.Mtu, v.Remote = uint8(f.Type), f.VRF, f.Vif, f.Oif, f.MTU, f.Remote
+	v.Fallback = f.Fallback
 	v.Dmac, v.Smac, v.Port = f.DMAC, f.SMAC, netOrder16(f.Port)
 	var known bool
 	if v.Encap, known = encapNumbers[f.Encapsulation]; !known {

@@ -34,6 +34,8 @@ var (
 // node, B on far and D on other. VRF 2 has workload C on this node, and another B on other.
 func twoTenants(f *fib.Tables) {
 	const second = 2
+	f.Settings.Locator = ownLocator
+	f.Remotes[farLocator] = fib.Remote{ID: 1, Nexthop: nhTunnel, Encapsulations: []model.Encapsulation{model.Translated}}
 	for i, v := range f.Vifs {
 		if v.ID == 2 {
 			v.VRF = second
@@ -208,6 +210,9 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	if f, frame, ok := r.direct(b); ok {
 		return f, frame
 	}
+	if f, frame, ok := r.translated(b); ok {
+		return f, frame
+	}
 	p, f := r.open(b)
 	if f != delivers {
 		return f, nil
@@ -279,6 +284,46 @@ func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
 	}
 	f, frame = r.route(networkOf(b), sender, ip)
 	return f, frame, true
+}
+
+// translated returns the expected result for a packet to this node's locator. ok is false
+// for other packets, and for ICMPv6 errors.
+func (r receiver) translated(b []byte) (f fate, frame []byte, ok bool) {
+	if len(b) < 14+40 || binary.BigEndian.Uint16(b[12:]) != 0x86dd {
+		return passes, nil, false
+	}
+	ip, rest := b[14:54], b[54:]
+	network := binary.BigEndian.Uint16(ip[24+10:])
+	isEcho := len(rest) > 0 && (rest[0] == 128 || rest[0] == 129)
+	if locatorOf(ip[24:]) != r.tables.Settings.Locator || network == 0 || ip[6] == 58 && len(rest) > 0 && rest[0] < 128 {
+		return passes, nil, false
+	}
+	sender, known := r.tables.Remotes[locatorOf(ip[8:])]
+	vrf, here := r.tables.VRFs[uint32(network)]
+	length := int(binary.BigEndian.Uint16(ip[4:]))
+	switch {
+	case binary.BigEndian.Uint16(ip[8+10:]) != network, !known, !slices.Contains(sender.Encapsulations, model.Translated), !here, !vrf.L3:
+		return dropped, nil, true
+	case ip[7] == 0, length < 8, length > len(rest), ip[6] != 6 && ip[6] != 17 && ip[6] != 58, ip[6] == 58 && !isEcho, sum16(ip[8:20]) != 0xffff, sum16(ip[24:36]) != 0xffff:
+		return dropped, nil, true
+	}
+	out := binary.BigEndian.AppendUint16([]byte{0x45, ip[0]<<4 | ip[1]>>4}, uint16(length+20))
+	out = append(append(out, 0, 0, 0x40, 0, ip[7], ip[6], 0, 0), ip[20:24]...)
+	out = append(append(out, ip[36:40]...), rest...)
+	if ip[6] == 58 {
+		out[9], out[20] = 1, map[byte]byte{128: 8, 129: 0}[rest[0]]
+		pseudo := slices.Concat(ip[8:40], ip[4:6], []byte{0, 58, rest[0], 0}, []byte{^out[20], 0xff})
+		sum := uint32(binary.BigEndian.Uint16(out[22:])) + uint32(sum16(pseudo))
+		binary.BigEndian.PutUint16(out[22:], uint16(sum+sum>>16))
+	}
+	binary.BigEndian.PutUint16(out[10:], ^sum16(out[:20]))
+	f, frame = r.route(uint32(network), sender, out)
+	return f, frame, true
+}
+
+// locatorOf returns the first 64 bits of an IPv6 address as an address.
+func locatorOf(b []byte) netip.Addr {
+	return netip.AddrFrom16([16]byte(append(slices.Clone(b[:8]), make([]byte, 8)...)))
 }
 
 // networkOf returns the number of the network in a label.
@@ -400,6 +445,9 @@ func (h hostile) frame() []byte {
 	if h.oneIn(4) {
 		return h.direct()
 	}
+	if h.oneIn(4) {
+		return h.translated()
+	}
 	v6, hops := h.oneIn(3), byte(64)
 	if h.oneIn(30) {
 		hops = 0
@@ -433,6 +481,26 @@ func (h hostile) direct() []byte {
 		kind = of[uint16](h, 0, 0x0806, 0x0800, 0x86dd)
 	}
 	return append(binary.BigEndian.AppendUint16(append(slices.Clone(to[:]), from[:]...), kind), ip...)
+}
+
+// translated returns a packet to a locator. Some of its fields are wrong.
+func (h hostile) translated() []byte {
+	network := of[uint16](h, 1, 1, 1, 2, 3)
+	to := translated(of(h, ownLocator, ownLocator, ownLocator, farLocator), network, of(h, addrA, addrA, addrC, addrB, netip.MustParseAddr("10.1.0.77")))
+	if h.oneIn(20) {
+		network = of[uint16](h, 0, 1, 2, 300)
+	}
+	from := translated(of(h, farLocator, farLocator, farLocator, ownLocator, netip.MustParseAddr("fd77:0:0:9::")), network, of(h, addrB, addrB, addrB, addrD, addrA, netip.MustParseAddr("10.1.0.99")))
+	payload := make([]byte, 4+h.IntN(40))
+	for i := range payload {
+		payload[i] = byte(h.Uint32())
+	}
+	payload[0] = of[byte](h, 128, 129, 128, 129, 130, 1)
+	ip := h.ip(true, byte(h.Uint32()), of[byte](h, 0, 1, 64, 64, 64), of[byte](h, 6, 6, 17, 58, 58, 253, 44), from, to, payload)
+	if h.oneIn(20) {
+		binary.BigEndian.PutUint16(ip[4:], uint16(h.Uint32()))
+	}
+	return append([]byte{2, 0xfa, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0xb, 0x86, 0xdd}, ip...)
 }
 
 // TestHostileSendersReachWhomTheModelLets compares the programs of the fabric with a

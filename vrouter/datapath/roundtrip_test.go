@@ -53,7 +53,8 @@ func (s source) nexthop() fib.Nexthop {
 		n.Vif, n.Oif, n.Peer, n.MTU = s.Uint32(), s.Uint32(), s.bool(), uint16(s.IntN(1<<16))
 		n.DMAC, n.SMAC = s.mac(), s.mac()
 	case fib.Tunnel:
-		n.Encapsulation = []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP, model.VXLAN}[s.IntN(3)]
+		n.Encapsulation = []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP, model.VXLAN, model.Direct, model.Translated}[s.IntN(5)]
+		n.Remote, n.Fallback = s.Uint32(), s.Uint32()
 		n.DF, n.Port, n.MTU, n.DMAC = s.bool(), uint16(s.IntN(1<<16)), uint16(s.IntN(1<<16)), s.mac()
 		v6 := s.bool()
 		for range s.IntN(maxPaths + 1) {
@@ -104,6 +105,10 @@ func (s source) policy() fib.Policy {
 
 func (s source) settings() fib.Settings {
 	f := fib.Settings{Strict: s.bool(), VXLANPort: uint16(s.IntN(1 << 16)), FlowIdle: s.Uint32(), FlowUnanswered: s.Uint32(), FlowClosed: s.Uint32()}
+	if s.bool() {
+		locator, _ := s.addr(true).Prefix(model.LocatorBits)
+		f.Locator = locator.Addr()
+	}
 	for _, v6 := range []bool{false, true} {
 		for range s.IntN(maxLocal + 1) {
 			f.Local = append(f.Local, s.addr(v6))

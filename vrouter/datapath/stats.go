@@ -17,7 +17,7 @@ type Traffic struct{ Packets, Bytes uint64 }
 
 // VRFStats counts a network's traffic by encapsulation. Index 0 is traffic between two
 // vifs of this node. Then follow MPLS over GRE, MPLS over UDP, VXLAN and direct.
-type VRFStats struct{ Tx, Rx [5]Traffic }
+type VRFStats struct{ Tx, Rx [6]Traffic }
 
 // DropKey is where and why packets were dropped.
 type DropKey struct {

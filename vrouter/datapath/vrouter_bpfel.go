@@ -158,23 +158,24 @@ type vrouterMemberKey struct {
 }
 
 type vrouterNexthop struct {
-	_       structs.HostLayout
-	Type    uint8
-	Encap   uint8
-	Family  uint8
-	Flags   uint8
-	Vrf     uint32
-	Vif     uint32
-	Oif     uint32
-	Remote  uint32
-	Dmac    [6]uint8
-	Smac    [6]uint8
-	Mtu     uint16
-	Port    uint16
-	Members uint16
-	Paths   uint8
-	Pad     uint8
-	Path    [4]vrouterPath
+	_        structs.HostLayout
+	Type     uint8
+	Encap    uint8
+	Family   uint8
+	Flags    uint8
+	Vrf      uint32
+	Vif      uint32
+	Oif      uint32
+	Remote   uint32
+	Fallback uint32
+	Dmac     [6]uint8
+	Smac     [6]uint8
+	Mtu      uint16
+	Port     uint16
+	Members  uint16
+	Paths    uint8
+	Pad      uint8
+	Path     [4]vrouterPath
 }
 
 type vrouterNodeSettings struct {
@@ -182,6 +183,7 @@ type vrouterNodeSettings struct {
 	Flags           uint32
 	VxlanPort       uint16
 	MplsUdpPort     uint16
+	Locator         [2]uint32
 	Local4          [4]uint32
 	Local6          [4]vrouterAddress
 	FlowIdleS       uint32
@@ -329,10 +331,10 @@ type vrouterVrf struct {
 
 type vrouterVrfCounters struct {
 	_         structs.HostLayout
-	TxPackets [5]uint64
-	TxBytes   [5]uint64
-	RxPackets [5]uint64
-	RxBytes   [5]uint64
+	TxPackets [6]uint64
+	TxBytes   [6]uint64
+	RxPackets [6]uint64
+	RxBytes   [6]uint64
 }
 
 // Names of all BPF objects in the ELF.

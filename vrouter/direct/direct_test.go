@@ -78,9 +78,10 @@ type end struct {
 	failed chan struct{}
 }
 
-func (w *wire) listen(index int) (net.PacketConn, error) {
+func (w *wire) listen(s Socket) (net.PacketConn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	index := s.Ifindex
 	e := &end{wire: w, index: index, frames: make(chan []byte, 100), closed: make(chan struct{}), failed: make(chan struct{})}
 	w.ends[index] = e
 	return e, nil

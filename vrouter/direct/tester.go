@@ -9,14 +9,21 @@ import (
 	"time"
 
 	"github.com/mdlayher/packet"
-
-	"windtunnel/vrouter/model"
 )
 
-// Listen opens a packet socket for test frames on a device, in the network namespace of
-// the calling thread.
-func Listen(ifindex int) (net.PacketConn, error) {
-	i, err := net.InterfaceByIndex(ifindex)
+// Socket is where tests are sent and their replies arrive: the packet socket of a device,
+// or the ICMPv6 socket of an address.
+type Socket struct {
+	Ifindex int        // of the device; 0: an ICMPv6 socket
+	Source  netip.Addr // of an ICMPv6 socket
+}
+
+// Listen opens a socket in the network namespace of the calling thread.
+func Listen(s Socket) (net.PacketConn, error) {
+	if s.Ifindex == 0 {
+		return listenEcho(s.Source)
+	}
+	i, err := net.InterfaceByIndex(s.Ifindex)
 	if err != nil {
 		return nil, err
 	}
@@ -24,9 +31,10 @@ func Listen(ifindex int) (net.PacketConn, error) {
 }
 
 // Tester tests the links to other nodes: it sends frames to their labels. The eBPF
-// program fabric_tc of the other node answers, even if no agent runs there.
+// program fabric_tc of the other node answers, even if no agent runs there. To nodes
+// with locators the Tester sends ICMPv6 echo requests, which the other node's kernel answers.
 type Tester struct {
-	listen  func(ifindex int) (net.PacketConn, error)
+	listen  func(Socket) (net.PacketConn, error)
 	log     *slog.Logger
 	changed chan struct{}
 	ended   chan struct{}
@@ -34,15 +42,24 @@ type Tester struct {
 
 	mu      sync.Mutex
 	targets map[netip.Addr]*target
-	own     map[netip.Addr]int // underlay address of this node → ifindex
-	conns   map[int]net.PacketConn
+	own     map[netip.Addr]int // address of this node → ifindex; 0: an address in its locator
+	conns   map[Socket]net.PacketConn
 	labels  []uint32 // networks whose labels are announced
 }
 
-// Target is the link on which another node's underlay address is tested.
+// Target is the link on which another node's underlay address is tested, or the way to
+// an address in another node's locator.
 type Target struct {
-	Source  netip.Addr // underlay address of this node on the link
-	Ifindex int        // device of the link
+	Source  netip.Addr // address of this node on the link, or in its locator
+	Ifindex int        // device of the link; 0: the way to a locator
+}
+
+// socket returns the socket of an address of this node.
+func socket(source netip.Addr, ifindex int) Socket {
+	if ifindex == 0 {
+		return Socket{Source: source}
+	}
+	return Socket{Ifindex: ifindex}
 }
 
 // State is the result of the tests of a target.
@@ -76,12 +93,11 @@ const (
 	tick      = 25 * time.Millisecond // interval at which run looks for due requests
 )
 
-// NewTester starts a tester without targets. listen opens a packet socket for EtherType
-// on a device.
-func NewTester(listen func(ifindex int) (net.PacketConn, error), log *slog.Logger) *Tester {
+// NewTester starts a tester without targets. listen opens a socket, as Listen does.
+func NewTester(listen func(Socket) (net.PacketConn, error), log *slog.Logger) *Tester {
 	t := &Tester{
 		listen: listen, log: log, changed: make(chan struct{}, 1), ended: make(chan struct{}),
-		targets: map[netip.Addr]*target{}, own: map[netip.Addr]int{}, conns: map[int]net.PacketConn{},
+		targets: map[netip.Addr]*target{}, own: map[netip.Addr]int{}, conns: map[Socket]net.PacketConn{},
 	}
 	go t.run()
 	return t
@@ -90,7 +106,8 @@ func NewTester(listen func(ifindex int) (net.PacketConn, error), log *slog.Logge
 // Changed receives a value after a target's state has changed.
 func (t *Tester) Changed() <-chan struct{} { return t.changed }
 
-// Set replaces the targets. own maps each underlay address of this node to an ifindex.
+// Set replaces the targets. own maps each address of this node to an ifindex; 0: the address
+// is in its locator.
 // networks are the networks whose labels are announced. A target that does not change
 // keeps its state.
 func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, networks []uint32) {
@@ -134,29 +151,29 @@ func (t *Tester) hasUnknown() bool {
 	return false
 }
 
-// open opens the sockets of the devices in use and closes the others.
+// open opens the sockets in use and closes the others.
 func (t *Tester) open() {
-	used := map[int]bool{}
-	for _, ifindex := range t.own {
-		used[ifindex] = true
+	used := map[Socket]bool{}
+	for a, ifindex := range t.own {
+		used[socket(a, ifindex)] = true
 	}
-	for ifindex, c := range t.conns {
-		if !used[ifindex] {
+	for s, c := range t.conns {
+		if !used[s] {
 			c.Close()
-			delete(t.conns, ifindex)
+			delete(t.conns, s)
 		}
 	}
-	for ifindex := range used {
-		if t.conns[ifindex] != nil {
+	for s := range used {
+		if t.conns[s] != nil {
 			continue
 		}
-		c, err := t.listen(ifindex)
+		c, err := t.listen(s)
 		if err != nil {
-			t.log.Debug("cannot open a socket, so direct is not tested on this device", "ifindex", ifindex, "error", err)
+			t.log.Debug("cannot open a socket, so direct is not tested with it", "ifindex", s.Ifindex, "source", s.Source, "error", err)
 			continue
 		}
-		t.conns[ifindex] = c
-		go t.receive(ifindex, c)
+		t.conns[s] = c
+		go t.receive(s, c)
 	}
 }
 
@@ -175,9 +192,9 @@ func (t *Tester) Close() {
 	t.once.Do(func() { close(t.ended) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for ifindex, c := range t.conns {
+	for s, c := range t.conns {
 		c.Close()
-		delete(t.conns, ifindex)
+		delete(t.conns, s)
 	}
 }
 
@@ -223,7 +240,11 @@ func (t *Tester) test(a netip.Addr, x *target, now time.Time) {
 	}
 	x.number, x.pending = rand.Uint64(), true
 	x.next = now.Add(firstWait << x.missed)
-	t.send(x.Ifindex, message{request, x.number}.frame(Label(0, a), Label(0, x.Source)))
+	if x.Ifindex == 0 {
+		t.send(Socket{Source: x.Source}, echoRequest(x.number), &net.IPAddr{IP: a.AsSlice()})
+		return
+	}
+	t.sendFrame(x.Ifindex, message{request, x.number}.frame(Label(0, a), Label(0, x.Source)))
 }
 
 func (t *Tester) become(x *target, s State) {
@@ -237,10 +258,14 @@ func (t *Tester) become(x *target, s State) {
 	}
 }
 
-func (t *Tester) send(ifindex int, frame []byte) {
-	if c := t.conns[ifindex]; c != nil {
-		c.SetWriteDeadline(time.Now().Add(tick))                // a device that cannot send must not block the agent
-		c.WriteTo(frame, &packet.Addr{HardwareAddr: frame[:6]}) // ignore errors: a test sends several requests
+func (t *Tester) sendFrame(ifindex int, frame []byte) {
+	t.send(Socket{Ifindex: ifindex}, frame, &packet.Addr{HardwareAddr: frame[:6]})
+}
+
+func (t *Tester) send(s Socket, b []byte, to net.Addr) {
+	if c := t.conns[s]; c != nil {
+		c.SetWriteDeadline(time.Now().Add(tick)) // a device that cannot send must not block the agent
+		c.WriteTo(b, to)                         // ignore errors: a test sends several requests
 	}
 }
 
@@ -253,49 +278,53 @@ func (t *Tester) announce() {
 		to[x.Ifindex] = a
 	}
 	for own, ifindex := range t.own {
-		if _, has := to[ifindex]; !has {
+		if _, has := to[ifindex]; !has || ifindex == 0 {
 			continue
 		}
 		for _, network := range t.labels {
-			t.send(ifindex, message{kind: announcement}.frame(Label(0, to[ifindex]), Label(network, own)))
+			t.sendFrame(ifindex, message{kind: announcement}.frame(Label(0, to[ifindex]), Label(network, own)))
 		}
 	}
 }
 
-// receive handles the frames of a device until its socket fails. A socket fails when its
+// receive handles the packets of a socket until it fails. A packet socket fails when its
 // device goes down or is deleted. Then run opens a new socket.
-func (t *Tester) receive(ifindex int, c net.PacketConn) {
+func (t *Tester) receive(s Socket, c net.PacketConn) {
 	b := make([]byte, 2048)
 	for {
-		n, _, err := c.ReadFrom(b)
+		n, from, err := c.ReadFrom(b)
 		if err != nil {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			if t.conns[ifindex] == c {
+			if t.conns[s] == c {
 				c.Close()
-				delete(t.conns, ifindex)
+				delete(t.conns, s)
 			}
 			return
 		}
-		if m, to, from, ok := parse(b[:n]); ok {
-			t.handle(ifindex, m, to, from)
+		if s.Ifindex == 0 {
+			if a, number, ok := parseEcho(b[:n], from); ok {
+				t.handle(s.Ifindex, number, s.Source, a)
+			}
+		} else if m, to, from, ok := parse(b[:n]); ok && m.kind == reply {
+			self, isLabel := nodeOf(to)
+			other, known := nodeOf(from)
+			if isLabel && known {
+				t.handle(s.Ifindex, m.number, self, other)
+			}
 		}
 	}
 }
 
-func (t *Tester) handle(ifindex int, m message, to, from model.MAC) {
+// handle handles the reply of another node to an address of this node.
+func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	here, isLabel := nodeOf(to)
-	there, known := nodeOf(from)
-	if !isLabel || !known || t.own[here] != ifindex {
+	if own, known := t.own[self]; !known || own != ifindex {
 		return
 	}
-	x := t.targets[there]
-	if x == nil || x.Ifindex != ifindex {
-		return
-	}
-	if m.kind != reply || !x.pending || x.number != m.number {
+	x := t.targets[other]
+	if x == nil || x.Ifindex != ifindex || !x.pending || x.number != number {
 		return
 	}
 	x.pending, x.missed, x.worked = false, 0, true

@@ -97,6 +97,7 @@ type options struct {
 	nodes   int
 	mtu     int
 	offload string // none, tcp, tunnel
+	routed  bool   // each node is on a link of its own; sw is the router between them
 	config  map[string]any
 }
 
@@ -175,6 +176,10 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 		v4: netip.AddrFrom4([4]byte{172, 30, 0, byte(i + 1)}),
 		v6: netip.MustParseAddr(fmt.Sprintf("fd30::%d", i+1)),
 	}
+	if o.routed {
+		n.v4 = netip.AddrFrom4([4]byte{172, 30, byte(i + 1), 1})
+		n.v6 = netip.MustParseAddr(fmt.Sprintf("fd30:0:0:%d::1", i+1))
+	}
 	n.space = b.name + "-" + n.name
 	n.ns = b.namespace(n.name)
 	h := b.handle(n.ns)
@@ -186,7 +191,9 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 	port, err := sw.LinkByName(peer)
 	b.must(err)
 	b.must(sw.LinkSetMTU(port, o.mtu))
-	b.must(sw.LinkSetMaster(port, br))
+	if !o.routed {
+		b.must(sw.LinkSetMaster(port, br))
+	}
 	b.must(sw.LinkSetUp(port))
 	fab, err := h.LinkByName("fab")
 	b.must(err)
@@ -201,6 +208,9 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 		}
 		b.must(h.AddrAdd(fab, addr))
 	}
+	if o.routed {
+		b.route(n, sw, port, h, fab)
+	}
 	n.offload(o.offload)
 	n.config = map[string]any{
 		"node": n.name, "netns": n.space, "fabric": []string{"fab"},
@@ -211,6 +221,37 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 		n.config[k] = v
 	}
 	b.nodes = append(b.nodes, n)
+}
+
+// locator is the prefix that the router of a routed bed routes to a node.
+func (n *node) locator() netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("fd77:0:0:%x::/64", n.index+1))
+}
+
+// route makes sw the router of a node's link.
+func (b *bed) route(n *node, sw *netlink.Handle, port netlink.Link, h *netlink.Handle, fab netlink.Link) {
+	b.t.Helper()
+	for _, family := range []struct {
+		own  netip.Addr
+		bits int
+		last byte
+	}{{n.v4, 24, 254}, {n.v6, 64, 254}} {
+		bytes := family.own.AsSlice()
+		bytes[len(bytes)-1] = family.last
+		gateway, _ := netip.AddrFromSlice(bytes)
+		b.must(sw.AddrAdd(port, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(gateway, family.bits)), Flags: map[bool]int{true: 0x02 /* IFA_F_NODAD */}[gateway.Is6()]}))
+		all := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		if gateway.Is6() {
+			all = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		}
+		b.must(h.RouteAdd(&netlink.Route{Dst: ipNet(all), Gw: gateway.AsSlice(), LinkIndex: fab.Attrs().Index}))
+	}
+	b.must(sw.RouteAdd(&netlink.Route{Dst: ipNet(n.locator()), Gw: n.v6.AsSlice(), LinkIndex: port.Attrs().Index}))
+	for _, key := range []string{"net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"} {
+		if out, err := exec.Command("ip", "netns", "exec", b.name+"-sw", "sysctl", "-qw", key).CombinedOutput(); err != nil {
+			b.t.Fatalf("sysctl %s: %v: %s", key, err, out)
+		}
+	}
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

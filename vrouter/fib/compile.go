@@ -203,14 +203,14 @@ func (c *compiler) limits() {
 func (c *compiler) settings() {
 	c.t.Settings = Settings{
 		Strict: !c.state.Settings.AnySource, VXLANPort: c.state.Settings.VXLANPort,
-		Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), FlowIdle: c.facts.FlowIdle, FlowUnanswered: c.facts.FlowUnanswered, FlowClosed: c.facts.FlowClosed,
+		Locator: c.self.Locator.Addr(), Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), FlowIdle: c.facts.FlowIdle, FlowUnanswered: c.facts.FlowUnanswered, FlowClosed: c.facts.FlowClosed,
 	}
 }
 
 func (c *compiler) hasOneEncapsulation() bool {
 	used := map[model.Encapsulation]bool{}
 	for _, n := range c.t.Nexthops {
-		if n.Type == Tunnel && n.Encapsulation != model.Direct {
+		if n.Type == Tunnel && n.Encapsulation != model.Direct && n.Encapsulation != model.Translated {
 			used[n.Encapsulation] = true
 		}
 	}

@@ -37,6 +37,7 @@ type Settings struct {
 	Strict           bool
 	OneEncapsulation bool // all tunnels have one encapsulation
 	VXLANPort        uint16
+	Locator          netip.Addr   // of this node, its last 64 bits are 0; zero: none
 	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
 	FlowIdle         uint32       // seconds
 	FlowUnanswered   uint32       // seconds
@@ -96,6 +97,7 @@ type Nexthop struct {
 	DF            bool                // Tunnel
 	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
 	Port          uint16              // Tunnel over UDP
+	Fallback      uint32              // Tunnel that translates: nexthop of packets that cannot be translated; 0: none
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
 	Members       []Member            // Composite
@@ -112,7 +114,7 @@ type Path struct {
 // Member of a composite nexthop.
 type Member struct {
 	Nexthop uint32
-	Label   uint32 // MPLS label or VNI
+	Label   uint32 // MPLS label, VNI or network
 }
 
 // RouteKey is a destination in a VRF. Full-length prefixes live in the exact
@@ -152,7 +154,7 @@ type Remote struct {
 	ID             uint32                // dense, from 1
 	Nexthop        uint32                // tunnel to the remote; 0: none
 	Ethernet       uint32                // second tunnel, for Ethernet in MPLS; 0: none
-	Encapsulations []model.Encapsulation // encapsulations it may use, in the order of model.DefaultEncapsulations
+	Encapsulations []model.Encapsulation // encapsulations it may use: Translated, or some of model.DefaultEncapsulations in their order
 }
 
 // SenderKey allows a remote to send packets from a prefix in a VRF. With the zero

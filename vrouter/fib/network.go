@@ -63,7 +63,7 @@ func (t *tunnel) label(n *network, ethernet bool) uint32 {
 	switch encap := t.of(ethernet); {
 	case encap == model.VXLAN:
 		return vni(n)
-	case encap == model.Direct:
+	case encap == model.Direct, encap == model.Translated:
 		return n.ID
 	case ethernet:
 		return n.EthernetLabel()

@@ -25,6 +25,9 @@ func Overhead(e model.Encapsulation, underlay6, ethernet bool) int {
 	if e == model.Direct {
 		return 0
 	}
+	if e == model.Translated {
+		return ipv6Header - ipv4Header
+	}
 	n := ipv4Header
 	if underlay6 {
 		n = ipv6Header

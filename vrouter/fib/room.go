@@ -80,11 +80,13 @@ func (c *compiler) others() map[string]*tunnel {
 		if n.Name == c.self.Name || len(common) == 0 || len(pairs) == 0 {
 			continue
 		}
-		link := c.link(pairs)
-		if link == LinkFails {
-			link = LinkUntested // a node that is down must not change this node's MTU
+		link, located := c.link(pairs), c.located(n)
+		for _, state := range []*Link{&link, &located} {
+			if *state == LinkFails {
+				*state = LinkUntested // a node that is down must not change this node's MTU
+			}
 		}
-		if f, ok := choose(common, link); ok {
+		if f, ok := choose(common, link, located); ok {
 			all[n.Name] = &tunnel{formats: f, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
 		}
 	}
@@ -143,6 +145,9 @@ func VifMTU(fabric int, node model.Node, n model.Network) int {
 	longest := 0
 	for _, e := range node.Encapsulations {
 		longest = max(longest, Overhead(e, v6, n.Bridges()))
+	}
+	if node.Locator.IsValid() {
+		longest = max(longest, Overhead(model.Translated, v6, false))
 	}
 	return fabric - longest
 }

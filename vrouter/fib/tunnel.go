@@ -22,6 +22,8 @@ type formats struct {
 	encap  model.Encapsulation // of IP payload
 	frames model.Encapsulation // of Ethernet payload; empty: no frames can be sent
 	later  bool                // IP payload will use direct if the current test of the link succeeds
+	// IPv4 packets are translated. Those that cannot be translated use encap.
+	translates bool
 }
 
 // of returns the encapsulation of a payload.
@@ -55,6 +57,7 @@ func (c *compiler) nodePeers() {
 			c.peers[n.Name] = t
 		}
 		c.remote(n.Underlay, id, t, offeredByBoth(*c.self, *n))
+		c.translate(n, t, needs)
 	}
 }
 
@@ -87,7 +90,7 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 		c.warn("node %q has no underlay address of this node's families: its ports cannot be reached", n.Name)
 		return nil
 	}
-	f, ok := choose(common, c.linkBy(pairs))
+	f, ok := choose(common, c.linkBy(pairs), c.located(n))
 	switch {
 	case !ok:
 		c.warn("the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4, or the link does not carry direct's frames; add another encapsulation to both nodes", n.Name)
@@ -124,8 +127,9 @@ func (c *compiler) linkBy(pairs []pair) Link {
 }
 
 // choose selects the encapsulations for packets to a node. common has the encapsulations
-// that both nodes offer, best first. ok is false if IP packets cannot be sent.
-func choose(common []model.Encapsulation, link Link) (f formats, ok bool) {
+// that both nodes offer, best first. located is the result of located. ok is false if IP
+// packets cannot be sent.
+func choose(common []model.Encapsulation, link, located Link) (f formats, ok bool) {
 	tunnels := slices.DeleteFunc(slices.Clone(common), func(e model.Encapsulation) bool { return e == model.Direct })
 	if len(tunnels) > 0 {
 		f.encap, f.frames = tunnels[0], tunnels[0]
@@ -136,6 +140,9 @@ func choose(common []model.Encapsulation, link Link) (f formats, ok bool) {
 	switch {
 	case link == LinkWorks, link == LinkUntested && len(tunnels) == 0:
 		f.encap = model.Direct
+	case located == LinkWorks, located == LinkUntested && len(tunnels) == 0:
+		f.translates = true
+		f.encap = cmp.Or(f.encap, model.Translated)
 	case link == LinkUntested:
 		f.later = true
 	}
@@ -294,6 +301,10 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
 		c.warn("%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
 		t.mtu = c.facts.MTU
+	}
+	if f.encap == model.Translated {
+		t.mtu = 0 // translate sets it
+		return t
 	}
 	if f.encap == model.VXLAN && needs != (payloads{}) {
 		t.ip = c.encapsulated(n, t, name, true)

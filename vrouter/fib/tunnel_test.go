@@ -61,10 +61,11 @@ func TestPairsOfNodesChooseTheEncapsulationThatBothRankHighest(t *testing.T) {
 
 func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 	for _, c := range []struct {
-		common string
-		link   Link
-		want   formats
-		none   bool
+		common  string
+		link    Link
+		located Link
+		want    formats
+		none    bool
 	}{
 		{common: "d v u", link: LinkWorks, want: formats{encap: model.Direct, frames: model.VXLAN}},
 		{common: "d v u", link: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN, later: true}},
@@ -75,10 +76,19 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 		{common: "d", link: LinkUntested, want: formats{encap: model.Direct}},
 		{common: "d", link: LinkFails, none: true},
 		{common: "d", link: NoLink, none: true},
+		{common: "d v", link: LinkWorks, located: LinkWorks, want: formats{encap: model.Direct, frames: model.VXLAN}},
+		{common: "d v", link: LinkFails, located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
+		{common: "d v", located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
+		{common: "d v", located: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "d v", located: LinkFails, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "v d", located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "d", located: LinkWorks, want: formats{encap: model.Translated, translates: true}},
+		{common: "d", located: LinkUntested, want: formats{encap: model.Translated, translates: true}},
+		{common: "d", located: LinkFails, none: true},
 	} {
-		got, ok := choose(encaps(c.common), c.link)
+		got, ok := choose(encaps(c.common), c.link, c.located)
 		if ok == c.none || got != c.want {
-			t.Errorf("choose(%q, link %d) returns %+v, %v; want %+v, %v", c.common, c.link, got, ok, c.want, !c.none)
+			t.Errorf("choose(%q, link %d, locator %d) returns %+v, %v; want %+v, %v", c.common, c.link, c.located, got, ok, c.want, !c.none)
 		}
 	}
 }

@@ -87,6 +87,8 @@ func (n Nexthop) leaves() []string {
 		kind := "outer addresses"
 		if n.Encapsulation == model.Direct {
 			kind = "labels as MAC addresses,"
+		} else if n.Encapsulation == model.Translated {
+			kind = "translated to IPv6, locators"
 		}
 		line += fmt.Sprintf("%s, %s %s → %s", p.Device, kind, p.Source, p.Destination)
 		if p.Gateway.IsValid() && p.Gateway != p.Destination {

@@ -37,6 +37,9 @@ const (
 	MPLSoGRE Encapsulation = "mpls-gre" // RFC 4023
 	MPLSoUDP Encapsulation = "mpls-udp" // RFC 7510
 	VXLAN    Encapsulation = "vxlan"    // RFC 7348
+	// Translated is how nodes with locators that offer Direct send IPv4 packets to each
+	// other if they share no link: as IPv6 packets (RFC 7915). Nodes do not list it.
+	Translated Encapsulation = "translated"
 )
 
 // Node is a compute node.
@@ -44,6 +47,9 @@ type Node struct {
 	Name           string          `yaml:"name" json:"name"`
 	Underlay       []netip.Addr    `yaml:"underlay" json:"underlay"`                       // several addresses of one family: parallel links
 	Encapsulations []Encapsulation `yaml:"encapsulations" json:"encapsulations,omitempty"` // preferred first; default direct, vxlan, mpls-udp, mpls-gre
+	// Locator is the IPv6 /64 prefix that the underlay routes to the node. With it, direct
+	// also works between links.
+	Locator netip.Prefix `yaml:"locator" json:"locator,omitzero"`
 }
 
 // Forwarding is the forwarding mode of a network.

@@ -152,7 +152,7 @@ func (v *validation) checkSettings() {
 }
 
 func (v *validation) checkNodes() {
-	owners := map[netip.Addr]string{}
+	owners, locators := map[netip.Addr]string{}, map[netip.Prefix]string{}
 	for _, n := range v.s.Nodes {
 		if len(n.Underlay) == 0 {
 			v.fail("node", n.Name, "underlay: needs an address by which other nodes reach it")
@@ -180,6 +180,7 @@ func (v *validation) checkNodes() {
 			}
 			seen[e] = true
 		}
+		v.checkLocator(n, locators)
 	}
 }
 

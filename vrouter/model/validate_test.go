@@ -88,6 +88,15 @@ func TestNodesAndSettingsAreChecked(t *testing.T) {
 			s.Nodes[1].Underlay = addrs("192.0.2.11", "192.0.2.12", "192.0.2.13", "192.0.2.14", "192.0.2.15", "2001:db8::2")
 		}, `node "b": underlay: more than 4 addresses of a family`},
 		{"an encapsulation that is not known", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{"geneve"} }, `node "b": encapsulations: "geneve" is not known; write direct, mpls-udp, mpls-gre or vxlan`},
+		{"a locator of IPv4", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("192.0.2.0/24") }, `node "b": locator: 192.0.2.0/24 is not a unicast IPv6 prefix of 64 bits; write one such as fd00:0:0:17::/64`},
+		{"a short locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::/48") }, `node "b": locator: fd00::/48 is not a unicast IPv6 prefix of 64 bits; write one such as fd00:0:0:17::/64`},
+		{"a locator with host bits", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::1/64") }, `node "b": locator: fd00::1/64 has host bits set; did you mean fd00::/64?`},
+		{"a locator of two nodes", func(s *State) {
+			s.Nodes[0].Locator, s.Nodes[1].Locator = netip.MustParsePrefix("fd00:1::/64"), netip.MustParsePrefix("fd00:1::/64")
+		}, `node "b": locator: fd00:1::/64 is already used by node "a"; choose another`},
+		{"a locator around an underlay address", func(s *State) {
+			s.Nodes[0].Underlay, s.Nodes[1].Locator = addrs("192.0.2.1", "fd77:1::7"), netip.MustParsePrefix("fd77:1::/64")
+		}, `node "b": locator: fd77:1::/64 has node "a"'s underlay address fd77:1::7; choose another`},
 		{"an encapsulation twice", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{VXLAN, MPLSoUDP, VXLAN} }, `node "b": encapsulations: vxlan is listed twice`},
 	})
 }

@@ -35,6 +35,7 @@ type Config struct {
 	Lease          time.Duration         `yaml:"lease"`           // time after which a silent node counts as gone; default 90s
 	Underlay       []netip.Addr          `yaml:"underlay"`        // addresses to register in a shared store; default: those of the fabric devices
 	Encapsulations []model.Encapsulation `yaml:"encapsulations"`  // encapsulations to register, preferred first
+	Locator        netip.Prefix          `yaml:"locator"`         // IPv6 /64 prefix to register, which the underlay routes to this node; default: none
 	Limits         Limits                `yaml:"limits"`          // sizes of tables
 	XDP            Switch                `yaml:"xdp"`             // auto (default), off
 	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters

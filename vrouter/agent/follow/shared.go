@@ -228,7 +228,7 @@ func (f *Follower) register(ctx context.Context) error {
 		err = fmt.Errorf("this node's underlay address is unknown: set fabric or underlay in the configuration, or use `vrouter node add`")
 	}
 	if err == nil {
-		err = f.PutNode(ctx, model.Node{Name: f.config.Node, Underlay: underlay, Encapsulations: f.config.Encapsulations})
+		err = f.PutNode(ctx, model.Node{Name: f.config.Node, Underlay: underlay, Encapsulations: f.config.Encapsulations, Locator: f.config.Locator})
 	}
 	if err == nil {
 		err = f.Kept.noteRegistered()

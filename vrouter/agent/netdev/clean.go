@@ -9,6 +9,7 @@ import (
 
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/model"
 )
 
 // RemovePairs deletes the veth pairs of a node's ports.
@@ -58,9 +59,12 @@ func existingPins(c config.Config) (path string, there bool) {
 	return path, err == nil
 }
 
-// RemoveManaged deletes the managed neighbour entries and the labels of direct on the
-// fabric devices. underlay are the node's last underlay addresses.
+// RemoveManaged deletes the address in the locator, and the managed neighbour entries and
+// the labels of direct on the fabric devices. underlay are the node's last underlay addresses.
 func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
+	if err := KeepLocator(s, model.Node{}); err != nil {
+		return err
+	}
 	if len(underlay) == 0 && len(c.Fabric) == 0 {
 		return nil // the fabric devices are unknown
 	}

@@ -38,9 +38,9 @@ type EthernetLink struct {
 
 // NewTester creates a tester for the links of the node.
 func NewTester(s *Space, log *slog.Logger) *direct.Tester {
-	return direct.NewTester(func(ifindex int) (c net.PacketConn, err error) {
+	return direct.NewTester(func(socket direct.Socket) (c net.PacketConn, err error) {
 		err = s.Do(func() error {
-			c, err = direct.Listen(ifindex)
+			c, err = direct.Listen(socket)
 			return err
 		})
 		return c, err

@@ -41,6 +41,7 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 			}
 		}
 	}
+	p.testLocators(targets, own)
 	p.r.Tester.Set(targets, own, p.localNetworks())
 	if p.cause == Starting {
 		// If the previous agent sent packets directly, this must not stop.
@@ -51,6 +52,40 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 		states[a] = link{stateOf(p.r.Tester.State(a)), t.Ifindex}
 	}
 	return states
+}
+
+// testLocators adds the ways to the locators of all nodes that offer direct.
+func (p *Pass) testLocators(targets map[netip.Addr]direct.Target, own map[netip.Addr]int) {
+	self, _ := p.Want.Self()
+	if !locates(self) {
+		return
+	}
+	own[self.LocatorAddress()] = 0
+	for _, n := range p.Want.State.Nodes {
+		if n.Name != p.Want.Node && locates(n) {
+			targets[n.LocatorAddress()] = direct.Target{Source: self.LocatorAddress()}
+		}
+	}
+}
+
+// locates reports whether other nodes can send translated packets to a node.
+func locates(n model.Node) bool {
+	return n.Locator.IsValid() && slices.Contains(n.Encapsulations, model.Direct)
+}
+
+// keepLocator lets the node have its address in the locator.
+func (p *Pass) keepLocator() {
+	self, _ := p.Want.Self()
+	if !locates(self) {
+		self.Locator = netip.Prefix{}
+	}
+	p.locator = self.Locator
+	if last := p.r.Last; last != nil && p.cause == asked && last.locator == p.locator {
+		return
+	}
+	if err := netdev.KeepLocator(p.r.space, self); err != nil {
+		p.fail("", err)
+	}
 }
 
 // stateOf returns the state of a link for the tables. A link that has stopped counts as
@@ -120,11 +155,19 @@ func (p *Pass) unwantedXDP() string {
 	if p.r.xdpAgain {
 		return ""
 	}
-	direct := false
+	direct, fallback := false, map[uint32]bool{}
 	for _, n := range p.Tables.Nexthops {
+		fallback[n.Fallback] = true
+	}
+	for _, n := range p.Tables.VRFs {
+		if n.L2 {
+			return ""
+		}
+	}
+	for id, n := range p.Tables.Nexthops {
 		switch {
-		case n.Type != fib.Tunnel:
-		case n.Encapsulation == model.Direct:
+		case n.Type != fib.Tunnel || fallback[id]:
+		case n.Encapsulation == model.Direct, n.Encapsulation == model.Translated:
 			direct = true
 		default:
 			return ""

@@ -176,6 +176,12 @@ func (w *writer) take(s model.State) error {
 	if err != nil {
 		return err
 	}
+	f.links = map[netip.Addr]link{}
+	for i, n := range s.Nodes {
+		if a := n.LocatorAddress(); a.IsValid() {
+			f.links[a] = link{state: []fib.Link{fib.LinkWorks, fib.LinkUntested}[i%2]}
+		}
+	}
 	tables, _, err := f.compile(next, w.config, numbers(w.Limits), false)
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 	struct address to = {};
 	struct ethhdr eth;
 	struct iphdr ip;
+	__be32 from[3];
 	__u8 protocol;
 	__u32 at;
 
@@ -50,6 +51,10 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 		if (ip.ihl != 5 || ip.frag_off & bpf_htons(IP_OFFSET))
 			return 0;
 	} else {
+		/* a source in the node's locator, with a network (translate.h) */
+		if (s->locator[0] && !bpf_skb_load_bytes(skb, L3_OFFSET + 8, from, sizeof(from)) &&
+		    from[0] == s->locator[0] && from[1] == s->locator[1] && from[2] & bpf_htonl(0xffff))
+			return 1;
 		protocol = ((struct ipv6hdr *)&ip)->nexthdr;
 		at = L3_OFFSET + sizeof(struct ipv6hdr);
 	}

@@ -23,7 +23,8 @@ static __always_inline __u32 tunnel_mtu(const struct nexthop *nh, __u32 id, __u8
 
 	if (nh->encap == ENCAP_DIRECT || !l || !l->mtu || bpf_ktime_get_ns() > l->until_ns)
 		return nh->mtu;
-	overhead = outer_ip_length(nh->family) + shim_length(nh->encap);
+	overhead = nh->encap == ENCAP_TRANSLATED ? sizeof(struct ipv6hdr) - sizeof(struct iphdr) :
+		   outer_ip_length(nh->family) + shim_length(nh->encap);
 	if (ethernet || nh->encap == ENCAP_VXLAN)
 		overhead += ETH_HLEN;
 	mtu = l->mtu < least + overhead ? least : l->mtu - overhead;
@@ -116,11 +117,21 @@ struct too_big6 {
 	struct shim_start start;
 } __attribute__((packed));
 
+/* Returns 1 if the first 64 bits of an address are the node's locator (translate.h). */
+static __always_inline int is_own_locator(const __be32 *first)
+{
+	__u32 zero = 0;
+	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
+
+	return s && s->locator[0] && first[0] == s->locator[0] && first[1] == s->locator[1];
+}
+
 static __noinline int learn_mtu6(struct __sk_buff *skb)
 {
 	struct too_big6 e;
 	struct shim_start start;
-	struct address remote;
+	struct address remote = {};
+	__be32 source[2];
 	__u32 mtu, label;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(struct ipv6hdr), &e, sizeof(e)))
@@ -128,9 +139,13 @@ static __noinline int learn_mtu6(struct __sk_buff *skb)
 	if (e.icmp.icmp6_type != ICMPV6_PKT_TOOBIG)
 		return 0;
 	start = e.start;
-	if (!is_overlay(e.quoted.nexthdr, &start))
+	__builtin_memcpy(source, &e.quoted.saddr, sizeof(source));
+	if (is_own_locator(source))
+		__builtin_memcpy(&remote, &e.quoted.daddr, 8);
+	else if (is_overlay(e.quoted.nexthdr, &start))
+		__builtin_memcpy(&remote, &e.quoted.daddr, 16);
+	else
 		return 0;
-	__builtin_memcpy(&remote, &e.quoted.daddr, 16);
 	mtu = bpf_ntohl(e.icmp.icmp6_mtu);
 	label = e.quoted.flow_lbl[1] << 8 | e.quoted.flow_lbl[2];
 	learn_for(&remote, mtu, label & COOKIE_MASK, mtu < bpf_ntohs(e.quoted.payload_len) + sizeof(e.quoted));

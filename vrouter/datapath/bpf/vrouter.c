@@ -12,6 +12,7 @@
 #include "guard.h"
 #include "log.h"
 #include "meta.h"
+#include "translate.h"
 #include "workload.h"
 
 SEC("tc")
@@ -252,6 +253,12 @@ int fabric_tc(struct __sk_buff *skb)
 	}
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
+	if (is_translated(s, data, end) && !is_icmp6_error(data, end)) {
+		struct arrival a = {};
+
+		verdict = read_translated(skb, &a);
+		return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
+	}
 	verdict = read_outer(&o, s, data, end, skb->len, skb->gso_size != 0);
 	if (verdict == NOT_OURS) {
 		learn(skb);

@@ -15,6 +15,7 @@
 #include "nexthop.h"
 #include "pmtu.h"
 #include "route.h"
+#include "translate.h"
 
 /* What from_workload knows of the frame in hand. */
 struct frame {
@@ -284,6 +285,15 @@ static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, st
 	if (!nh || !v || !f)
 		return -DROP_NO_NEXTHOP;
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
+	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb)) {
+		if (!nh->fallback)
+			return -DROP_UNTRANSLATABLE;
+		id = nh->fallback;
+		nh = nexthop_of(id);
+		if (!nh)
+			return -DROP_NO_NEXTHOP;
+		trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
+	}
 	if (nh->type != NH_ENCAP && nh->type != NH_TUNNEL)
 		return nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
 	if (f->in.ttl <= 1)
@@ -295,6 +305,15 @@ static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, st
 	}
 	if (f->tcp && !skb->gso_size)
 		clamp_mss(skb, f->l4, mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
+	if (nh->encap == ENCAP_TRANSLATED) {
+		__u32 packets = segments(skb), bytes = skb->len;
+
+		verdict = send_translated(skb, id, v->vrf, hash_of(skb, f));
+		if (verdict < 0)
+			return verdict;
+		count_vrf(v->vrf, ENCAP_TRANSLATED, 0, packets, bytes);
+		return WENT(verdict, OUT_FORWARDED);
+	}
 	verdict = lower_ttl(skb, f);
 	if (verdict < 0)
 		return verdict;

@@ -85,7 +85,8 @@ const (
 	bpfDropReasonDROP_FLOW_QUOTA            bpfDropReason = 42
 	bpfDropReasonDROP_EGRESS_LIMIT          bpfDropReason = 43
 	bpfDropReasonDROP_VLAN                  bpfDropReason = 44
-	bpfDropReasonDROP_REASONS               bpfDropReason = 45
+	bpfDropReasonDROP_UNTRANSLATABLE        bpfDropReason = 45
+	bpfDropReasonDROP_REASONS               bpfDropReason = 46
 )
 
 type bpfFlow struct {
@@ -181,23 +182,24 @@ type bpfMemberKey struct {
 }
 
 type bpfNexthop struct {
-	_       structs.HostLayout
-	Type    uint8
-	Encap   uint8
-	Family  uint8
-	Flags   uint8
-	Vrf     uint32
-	Vif     uint32
-	Oif     uint32
-	Remote  uint32
-	Dmac    [6]uint8
-	Smac    [6]uint8
-	Mtu     uint16
-	Port    uint16
-	Members uint16
-	Paths   uint8
-	Pad     uint8
-	Path    [4]struct {
+	_        structs.HostLayout
+	Type     uint8
+	Encap    uint8
+	Family   uint8
+	Flags    uint8
+	Vrf      uint32
+	Vif      uint32
+	Oif      uint32
+	Remote   uint32
+	Fallback uint32
+	Dmac     [6]uint8
+	Smac     [6]uint8
+	Mtu      uint16
+	Port     uint16
+	Members  uint16
+	Paths    uint8
+	Pad      uint8
+	Path     [4]struct {
 		_             structs.HostLayout
 		Source        bpfAddress
 		Destination   bpfAddress
@@ -214,6 +216,7 @@ type bpfNodeSettings struct {
 	Flags           uint32
 	VxlanPort       uint16
 	MplsUdpPort     uint16
+	Locator         [2]uint32
 	Local4          [4]uint32
 	Local6          [4]bpfAddress
 	FlowIdleS       uint32
@@ -348,10 +351,10 @@ type bpfVrf struct {
 
 type bpfVrfCounters struct {
 	_         structs.HostLayout
-	TxPackets [5]uint64
-	TxBytes   [5]uint64
-	RxPackets [5]uint64
-	RxBytes   [5]uint64
+	TxPackets [6]uint64
+	TxBytes   [6]uint64
+	RxPackets [6]uint64
+	RxBytes   [6]uint64
 }
 
 // Names of all BPF objects in the ELF.

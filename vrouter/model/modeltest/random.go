@@ -86,6 +86,12 @@ func (m *maker) addNode() bool {
 	for range six {
 		n.Underlay = append(n.Underlay, m.freeUnderlay(netip.MustParsePrefix("fd00:172::/64")))
 	}
+	if m.chance(2) {
+		n.Locator = netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x77, 6: byte(len(m.s.Nodes) >> 8), byte(len(m.s.Nodes))}), model.LocatorBits)
+		if slices.ContainsFunc(m.s.Nodes, func(other model.Node) bool { return other.Locator == n.Locator }) {
+			n.Locator = netip.Prefix{} // nodes were deleted
+		}
+	}
 	if !m.chance(3) {
 		// All nodes have VXLAN, so that every pair of nodes has a common
 		// encapsulation.

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Translation: nodes on different links send IPv4 packets of workloads to each other as
+ * plain IPv6 packets (RFC 7915) instead of in a tunnel. NICs can segment and merge these
+ * packets. Each node has a locator: the first 64 bits of its workloads' IPv6 addresses.
+ *
+ *   64 bits locator of the node
+ *   16 bits adjustment: the one's complement sum of the first 96 bits is 0
+ *   16 bits network (number of the VRF)
+ *   32 bits IPv4 address of the workload
+ *
+ * Because of the adjustment, the checksums of TCP and UDP stay right (RFC 6052, section
+ * 4.1). A nexthop that translates has a fallback: a tunnel for all other packets.
+ */
+#pragma once
+
+#include "encap.h"
+#include "fabric.h"
+
+/* Packets with a lower TTL go by the fallback, so that routers of the underlay do not
+ * reduce it to 0. */
+#define TRANSLATED_TTL 32
+#define ICMP6_ECHO 128       /* RFC 4443 */
+#define ICMP6_ECHO_REPLY 129
+#define ICMP6_INFORMATION 128 /* types below are errors */
+
+struct translated_address {
+	__be32 locator[2];
+	__u16 adjustment;
+	__be16 network;
+	__be32 v4;
+};
+
+/* Adds one's complement numbers. */
+static __always_inline __u16 sum16(__u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+static __always_inline __u32 sum_of32(__be32 word)
+{
+	return (word & 0xffff) + (word >> 16);
+}
+
+static __always_inline void write_translated(struct translated_address *to, const struct address *locator,
+					     __u32 network, __be32 v4)
+{
+	__builtin_memcpy(to->locator, locator, sizeof(to->locator));
+	to->network = bpf_htons(network);
+	to->adjustment = ~sum16(sum_of32(to->locator[0]) + sum_of32(to->locator[1]) + to->network);
+	to->v4 = v4;
+}
+
+/* Returns 1 if the adjustment of an address is right. */
+static __always_inline int is_adjusted(const struct translated_address *a)
+{
+	return sum16(sum_of32(a->locator[0]) + sum_of32(a->locator[1]) + a->adjustment + a->network) == 0xffff;
+}
+
+/* Returns the sum of the words in which an ICMPv6 message differs from the same ICMPv4
+ * message: ICMPv6 has a pseudo-header with the addresses, length and protocol. */
+static __always_inline __u32 icmp_difference(const struct iphdr *ip, __u32 length, __u8 type, __u8 type6)
+{
+	return sum16(sum_of32(ip->saddr) + sum_of32(ip->daddr)) + bpf_htons(length) + bpf_htons(IPPROTO_ICMPV6) +
+	       bpf_htons(type6 << 8) + (__u16)~bpf_htons(type << 8);
+}
+
+/* Returns 1 for packets that can be translated without loss: IPv4 without options, with DF
+ * and whole, and TCP, UDP with a checksum, or an ICMP echo. */
+static __noinline int is_translatable(struct __sk_buff *skb)
+{
+	struct iphdr ip;
+	__be16 checksum;
+	__u8 type;
+
+	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl != 5 ||
+	    (ip.frag_off & bpf_htons(IP_DF | IP_MF | IP_OFFSET)) != bpf_htons(IP_DF) || ip.ttl < TRANSLATED_TTL)
+		return 0;
+	if (ip.protocol == IPPROTO_TCP)
+		return 1;
+	if (ip.protocol == IPPROTO_UDP) /* the kernel refuses to translate trains of datagrams */
+		return !skb->gso_size && !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip) + 6, &checksum, sizeof(checksum)) && checksum;
+	return ip.protocol == IPPROTO_ICMP && !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, sizeof(type)) &&
+	       (type == ICMP_ECHO || type == ICMP_ECHOREPLY);
+}
+
+/* Changes the type and checksum of an ICMP echo behind a header of `header` bytes.
+ * difference: icmp_difference() or its complement. */
+static __always_inline int change_echo(struct __sk_buff *skb, __u32 header, __u8 type, __u32 difference)
+{
+	return bpf_l4_csum_replace(skb, L3_OFFSET + header + 2, 0, sum16(difference), 0) ||
+	       bpf_skb_store_bytes(skb, L3_OFFSET + header, &type, sizeof(type), 0);
+}
+
+/* Sends a packet for which is_translatable() returned 1. network: number of the VRF.
+ * Returns a tc action, or a negative drop reason. */
+static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 network, __u32 hash)
+{
+	struct nexthop *nh = nexthop_of(id);
+	const struct path *p;
+	struct ipv6hdr h;
+	struct iphdr ip;
+	__u32 length;
+	__u8 type;
+
+	if (!nh)
+		return -DROP_NO_NEXTHOP;
+	p = choose_path(nh, hash);
+	if (!p)
+		return -DROP_PATH_DOWN;
+	trace(TRACE_ENCAP, nh->vrf, nh->encap, network, 1);
+	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)))
+		return -DROP_MALFORMED;
+	length = skb->len - ETH_HLEN - sizeof(ip);
+	if (ip.protocol == IPPROTO_ICMP) {
+		if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, sizeof(type)))
+			return -DROP_MALFORMED;
+		length = bpf_ntohs(ip.tot_len) - sizeof(ip);
+		if (change_echo(skb, sizeof(ip), type == ICMP_ECHO ? ICMP6_ECHO : ICMP6_ECHO_REPLY,
+				icmp_difference(&ip, length, type, type == ICMP_ECHO ? ICMP6_ECHO : ICMP6_ECHO_REPLY)))
+			return -DROP_ENCAP_FAILED;
+		ip.protocol = IPPROTO_ICMPV6;
+	}
+	if (bpf_skb_change_proto(skb, bpf_htons(ETH_P_IPV6), 0))
+		return -DROP_ENCAP_FAILED;
+	*(__be32 *)&h = bpf_htonl(6u << 28 | (__u32)ip.tos << 20 | cookie_label(p, hash));
+	h.payload_len = bpf_htons(length);
+	h.nexthdr = ip.protocol;
+	h.hop_limit = ip.ttl - 1;
+	write_translated((void *)&h.saddr, &p->source, network, ip.saddr);
+	write_translated((void *)&h.daddr, &p->destination, network, ip.daddr);
+	if (bpf_skb_store_bytes(skb, L3_OFFSET, &h, sizeof(h), 0))
+		return -DROP_ENCAP_FAILED;
+	return send_to_neighbour(skb, p);
+}
+
+/* Returns 1 for packets to an address of this node's locator. Network 0 has the node's own
+ * address, to which other nodes send tests. */
+static __always_inline int is_translated(const struct node_settings *s, const struct ethhdr *eth, void *end)
+{
+	const struct ipv6hdr *ip = (void *)(eth + 1);
+	const struct translated_address *to = (void *)&ip->daddr;
+
+	return (void *)(ip + 1) <= end && eth->h_proto == bpf_htons(ETH_P_IPV6) && s->locator[0] &&
+	       to->locator[0] == s->locator[0] && to->locator[1] == s->locator[1] && to->network;
+}
+
+/* Returns 1 for ICMPv6 errors. Routers of the underlay send them to the source of a
+ * translated packet. eth: of a packet for which is_translated() returned 1. */
+static __always_inline int is_icmp6_error(const struct ethhdr *eth, void *end)
+{
+	const struct ipv6hdr *ip = (void *)(eth + 1);
+	const __u8 *type = (void *)(ip + 1);
+
+	return (void *)(type + 1) <= end && ip->nexthdr == IPPROTO_ICMPV6 && *type < ICMP6_INFORMATION;
+}
+
+/* Changes the IPv6 header in hand into IPv4. */
+static __noinline int to_ip4(struct __sk_buff *skb, const struct ipv6hdr *h)
+{
+	struct iphdr ip = { .version = 4, .ihl = 5, .frag_off = bpf_htons(IP_DF) };
+	__u32 length, sum;
+	long err;
+
+	if (!h)
+		return -DROP_BAD_INNER;
+	length = bpf_ntohs(h->payload_len);
+	ip.tot_len = bpf_htons(length + sizeof(ip));
+	ip.tos = tos6(h);
+	ip.ttl = h->hop_limit;
+	ip.protocol = h->nexthdr;
+	ip.saddr = h->saddr.s6_addr32[3];
+	ip.daddr = h->daddr.s6_addr32[3];
+	if (h->nexthdr == IPPROTO_ICMPV6) {
+		__u8 type, type4;
+
+		if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(*h), &type, sizeof(type)) ||
+		    (type != ICMP6_ECHO && type != ICMP6_ECHO_REPLY))
+			return -DROP_UNTRANSLATABLE;
+		type4 = type == ICMP6_ECHO ? ICMP_ECHO : ICMP_ECHOREPLY;
+		ip.protocol = IPPROTO_ICMP;
+		if (change_echo(skb, sizeof(*h), type4, (__u16)~sum16(icmp_difference(&ip, length, type4, type))))
+			return -DROP_DECAP_FAILED;
+	}
+	sum = bpf_htons(0x4500 | ip.tos) + ip.tot_len + ip.frag_off + bpf_htons(ip.ttl << 8 | ip.protocol) +
+	      sum_of32(ip.saddr) + sum_of32(ip.daddr);
+	ip.check = ~sum16(sum);
+	/* bpf_skb_change_proto refuses trains of datagrams. */
+	if (skb->gso_size && h->nexthdr == IPPROTO_UDP)
+		err = bpf_skb_adjust_room(skb, (int)sizeof(ip) - (int)sizeof(*h), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO | ADJ_ROOM_DECAP_L3_IPV4);
+	else
+		err = bpf_skb_change_proto(skb, bpf_htons(ETH_P_IP), 0);
+	if (err || bpf_skb_store_bytes(skb, L3_OFFSET, &ip, sizeof(ip), BPF_F_RECOMPUTE_CSUM))
+		return -DROP_DECAP_FAILED;
+	return GO_ON;
+}
+
+/* Reads a packet for which is_translated() returned 1 into *a, and changes it to IPv4. The
+ * source must have the same network, and the locator of a node that may send translated
+ * packets. Returns GO_ON, or a negative drop reason. */
+static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
+{
+	struct outer o = { .encap = ENCAP_TRANSLATED };
+	const struct translated_address *from, *to;
+	struct node_settings *s;
+	struct ipv6hdr h;
+	__u32 zero = 0, vrf, length;
+	struct vrf *n;
+	int verdict;
+
+	s = bpf_map_lookup_elem(&settings, &zero);
+	if (!a || !s || bpf_skb_load_bytes(skb, L3_OFFSET, &h, sizeof(h)))
+		return -DROP_BAD_INNER;
+	from = (void *)&h.saddr;
+	to = (void *)&h.daddr;
+	vrf = bpf_ntohs(to->network);
+	if (from->network != to->network)
+		return -DROP_UNKNOWN_SOURCE;
+	__builtin_memcpy(&o.source, from->locator, sizeof(from->locator));
+	verdict = find_sender(s, &o);
+	if (verdict != GO_ON)
+		return verdict;
+	n = bpf_map_lookup_elem(&vrfs, &vrf);
+	trace(TRACE_LABEL, vrf, vrf, 0, n && n->flags & VIF_F_L3);
+	if (!n || !(n->flags & VIF_F_L3))
+		return -DROP_UNKNOWN_LABEL;
+	if (!h.hop_limit)
+		return -DROP_OUTER_TTL;
+	length = bpf_ntohs(h.payload_len);
+	if (length < 8 || length > 65535 - sizeof(struct iphdr) ||
+	    (!skb->gso_size && length + ETH_HLEN + sizeof(h) > skb->len))
+		return -DROP_OUTER_LENGTH;
+	if (!is_adjusted(from) || !is_adjusted(to))
+		return -DROP_UNTRANSLATABLE;
+	if (h.nexthdr != IPPROTO_TCP && h.nexthdr != IPPROTO_UDP && h.nexthdr != IPPROTO_ICMPV6)
+		return -DROP_UNTRANSLATABLE;
+	verdict = to_ip4(skb, &h);
+	if (verdict != GO_ON)
+		return verdict;
+	a->vrf = vrf;
+	a->encap = ENCAP_TRANSLATED;
+	a->remote = o.remote;
+	a->protocol = bpf_htons(ETH_P_IP);
+	return GO_ON;
+}

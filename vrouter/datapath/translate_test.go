@@ -1,0 +1,241 @@
+package datapath
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// Locators of this node and of the node far, and the nexthop that translates.
+var (
+	ownLocator = netip.MustParseAddr("fd77:1:2:3::")
+	farLocator = netip.MustParseAddr("fd77:ffff:ffff:4::")
+)
+
+const nhTranslated uint32 = 100
+
+// translates changes the scene: IPv4 packets to the node far are translated. Their
+// fallback is the tunnel of the scene.
+func translates(f *fib.Tables) {
+	t := f.Nexthops[nhTunnel]
+	t.Encapsulation, t.DF, t.Port, t.MTU, t.Fallback = model.Translated, false, 0, 1480, nhTunnel
+	t.Paths = []fib.Path{{Source: ownLocator, Destination: farLocator, Gateway: netip.MustParseAddr("fd31::fe"), Oif: t.Paths[0].Oif}}
+	f.Nexthops[nhTranslated] = t
+	for k, r := range f.Routes {
+		if r.Nexthop == nhTunnel {
+			r.Nexthop = nhTranslated
+			f.Routes[k] = r
+		}
+	}
+	f.Settings.Locator = ownLocator
+	f.Remotes[farLocator] = fib.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encapsulations: []model.Encapsulation{model.Translated}}
+}
+
+// translated returns the IPv6 address of a workload, as translate.h describes it.
+func translated(locator netip.Addr, network uint16, a netip.Addr) netip.Addr {
+	b := locator.As16()
+	binary.BigEndian.PutUint16(b[10:], network)
+	copy(b[12:], a.AsSlice())
+	binary.BigEndian.PutUint16(b[8:], ^sum16(b[:12]))
+	return netip.AddrFrom16(b)
+}
+
+// transports are the payloads that can be translated: for IPv4, and for IPv6.
+func transports(data string) map[string][2]func(layers.IPv4, layers.IPv6) []gopacket.SerializableLayer {
+	type both = [2]func(layers.IPv4, layers.IPv6) []gopacket.SerializableLayer
+	echo4 := func(kind uint8) func(layers.IPv4, layers.IPv6) []gopacket.SerializableLayer {
+		return func(ip layers.IPv4, _ layers.IPv6) []gopacket.SerializableLayer {
+			ip.Protocol = layers.IPProtocolICMPv4
+			return []gopacket.SerializableLayer{&ip, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(kind, 0), Id: 5, Seq: 6}, gopacket.Payload(data)}
+		}
+	}
+	echo6 := func(kind uint8) func(layers.IPv4, layers.IPv6) []gopacket.SerializableLayer {
+		return func(_ layers.IPv4, ip layers.IPv6) []gopacket.SerializableLayer {
+			ip.NextHeader = layers.IPProtocolICMPv6
+			icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(kind, 0)}
+			icmp.SetNetworkLayerForChecksum(&ip)
+			return []gopacket.SerializableLayer{&ip, icmp, &layers.ICMPv6Echo{Identifier: 5, SeqNumber: 6}, gopacket.Payload(data)}
+		}
+	}
+	tcp := func(network gopacket.NetworkLayer) gopacket.SerializableLayer {
+		l := &layers.TCP{SrcPort: 1234, DstPort: 80, Seq: 77, ACK: true, Window: 100}
+		l.SetNetworkLayerForChecksum(network)
+		return l
+	}
+	udp := func(network gopacket.NetworkLayer) gopacket.SerializableLayer {
+		l := &layers.UDP{SrcPort: 1234, DstPort: 80}
+		l.SetNetworkLayerForChecksum(network)
+		return l
+	}
+	over := func(protocol layers.IPProtocol, transport func(gopacket.NetworkLayer) gopacket.SerializableLayer) both {
+		return both{
+			func(ip layers.IPv4, _ layers.IPv6) []gopacket.SerializableLayer {
+				ip.Protocol = protocol
+				return []gopacket.SerializableLayer{&ip, transport(&ip), gopacket.Payload(data)}
+			},
+			func(_ layers.IPv4, ip layers.IPv6) []gopacket.SerializableLayer {
+				ip.NextHeader = protocol
+				return []gopacket.SerializableLayer{&ip, transport(&ip), gopacket.Payload(data)}
+			},
+		}
+	}
+	return map[string]both{
+		"TCP": over(layers.IPProtocolTCP, tcp), "UDP": over(layers.IPProtocolUDP, udp),
+		"echo request": {echo4(8), echo6(128)}, "echo reply": {echo4(0), echo6(129)},
+	}
+}
+
+// ip4 and ip6 are the headers of a packet before and after its translation.
+func ip4(from, to netip.Addr, ttl uint8) layers.IPv4 {
+	return layers.IPv4{Version: 4, IHL: 5, TTL: ttl, TOS: 0xb9, SrcIP: from.AsSlice(), DstIP: to.AsSlice(), Flags: layers.IPv4DontFragment}
+}
+
+func ip6(from, to netip.Addr, hops uint8) layers.IPv6 {
+	return layers.IPv6{Version: 6, HopLimit: hops, TrafficClass: 0xb9, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+}
+
+// The checksums of the expected packets are computed with the IPv6 addresses.
+func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, translates)
+	for name, l := range transports("some payload") {
+		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, serialize(t, l[0](ip4(addrA, addrB, 64), layers.IPv6{})...)))
+		if code != actRedirect {
+			t.Fatalf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
+		}
+		want := serialize(t, l[1](layers.IPv4{}, ip6(translated(ownLocator, 1, addrA), translated(farLocator, 1, addrB), 63))...)
+		got := bytes.Clone(out[14:])
+		if len(got) > 3 {
+			got[1], got[2], got[3] = got[1]&0xf0, 0, 0 // the flow label
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: the packet is\n%x, want\n%x", name, got, want)
+		}
+	}
+	stats, err := r.VRFStats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stats[1].Tx[encapNumbers[model.Translated]].Packets; n != 4 {
+		t.Errorf("the counter of translated packets is %d, want 4", n)
+	}
+}
+
+func TestATranslatedPacketArrives(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, translates)
+	for name, l := range transports("some payload") {
+		in := frame(macB, macA, serialize(t, l[1](layers.IPv4{}, ip6(translated(farLocator, 1, addrB), translated(ownLocator, 1, addrA), 60))...))
+		code, out := r.run(t, r.programs.FabricTc, r.fabric, in)
+		if code != actRedirect {
+			t.Fatalf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
+		}
+		want := frame(model.RouterMAC, macA, serialize(t, l[0](ip4(addrB, addrA, 60), layers.IPv6{})...))
+		if !bytes.Equal(out, want) {
+			t.Errorf("%s: the packet is\n%x, want\n%x", name, out, want)
+		}
+	}
+}
+
+// Packets that cannot be translated without loss go by the fallback. If there is no
+// fallback, they are dropped.
+func TestOtherPacketsGoByTheFallback(t *testing.T) {
+	udp := func(change func(*layers.IPv4)) []byte {
+		ip := ip4(addrA, addrB, 64)
+		ip.Protocol = layers.IPProtocolUDP
+		change(&ip)
+		return serialize(t, &ip, gopacket.Payload(append([]byte{4, 210, 0, 80, 0, 16, 0x12, 0x34}, make([]byte, 8)...)))
+	}
+	noChecksum := udp(func(*layers.IPv4) {})
+	noChecksum[20+6], noChecksum[20+7] = 0, 0
+	icmpError := ip4(addrA, addrB, 64)
+	icmpError.Protocol = layers.IPProtocolICMPv4
+	packets := map[string][]byte{
+		"IPv6":                        packet(t, addrA6, addrB6, 0, 64, "hello"),
+		"a packet without DF":         udp(func(ip *layers.IPv4) { ip.Flags = 0 }),
+		"a first fragment":            udp(func(ip *layers.IPv4) { ip.Flags = layers.IPv4MoreFragments | layers.IPv4DontFragment }),
+		"a low TTL":                   udp(func(ip *layers.IPv4) { ip.TTL = 31 }),
+		"a datagram without checksum": noChecksum,
+		"an IP option": udp(func(ip *layers.IPv4) {
+			ip.Options = []layers.IPv4Option{{OptionType: 1}, {OptionType: 1}, {OptionType: 1}, {OptionType: 0}}
+		}),
+		"another protocol": udp(func(ip *layers.IPv4) { ip.Protocol = 253 }),
+		"an ICMP error":    serialize(t, &icmpError, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(3, 3)}, gopacket.Payload(make([]byte, 28))),
+	}
+	r := newRig(t, model.MPLSoUDP, false, translates)
+	for name, ip := range packets {
+		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, ip))
+		if code != actRedirect {
+			t.Errorf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
+			continue
+		}
+		if label, inner, _ := outerOf(t, model.MPLSoUDP, false, out); label != labelOf(model.MPLSoUDP, false) || len(inner) != len(ip) {
+			t.Errorf("%s: label %d with %d bytes, want label %d with %d", name, label, len(inner), labelOf(model.MPLSoUDP, false), len(ip))
+		}
+	}
+	alone := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+		translates(f)
+		n := f.Nexthops[nhTranslated]
+		n.Fallback = 0
+		f.Nexthops[nhTranslated] = n
+	})
+	for name, ip := range packets {
+		before, _ := alone.Drops()
+		code, _ := alone.run(t, alone.programs.FromWorkload, alone.vif, frame(macA, model.RouterMAC, ip))
+		if reason := alone.drop(t, before); code != actShot || reason != "untranslatable" {
+			t.Errorf("%s, without fallback: action %d and drop reason %s, want untranslatable", name, code, reason)
+		}
+	}
+}
+
+// fabric_out drops packets from an address in the node's locator if they lack the mark of
+// the programs. It passes packets from the node's own address there.
+func TestOnlyTheProgramsSendFromTheLocator(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, translates)
+	for _, c := range []struct {
+		what string
+		from netip.Addr
+		mark uint32
+		want uint32
+	}{
+		{"a workload's address", translated(ownLocator, 1, addrA), 0, actShot},
+		{"a workload's address, with the mark", translated(ownLocator, 1, addrA), r.nonce[0], actUnspec},
+		{"the node's address in the locator", ownLocator.Next(), 0, actUnspec},
+		{"an underlay address", local6, 0, actUnspec},
+	} {
+		b := frame(macA, macB, packet(t, c.from, translated(farLocator, 1, addrB), 0, 64, "hello"))
+		if code, _ := r.runMarked(t, r.programs.FabricOut, r.fabric, b, c.mark); code != c.want {
+			t.Errorf("a packet from %s has action %d, want %d", c.what, code, c.want)
+		}
+	}
+}
+
+// A router of the underlay reports that a translated packet is too large.
+func TestATranslatedPathHasAnMTU(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, translates)
+	send := func(size int) (out []byte, reason string) {
+		before, _ := r.Drops()
+		_, out = r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, string(make([]byte, size-28)))))
+		return out, r.drop(t, before)
+	}
+	sent, reason := send(1400)
+	if reason != "none" {
+		t.Fatalf("a packet of 1400 bytes is dropped: %s", reason)
+	}
+	b := tooBig(t, true, 1300, sent)
+	to := translated(ownLocator, 1, addrA).As16()
+	copy(b[14+24:], to[:]) // tooBig sends to an underlay address
+	if code, _ := r.run(t, r.programs.FabricTc, r.fabric, b); code != actUnspec {
+		t.Errorf("the error has action %d, want %d", int32(code), actUnspec)
+	}
+	for size, want := range map[int]string{1280: "none", 1281: "too_big"} {
+		if _, reason := send(size); reason != want {
+			t.Errorf("a packet of %d bytes is dropped as %s, want %s", size, reason, want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package fib
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// Nodes without a common link translate IPv4 packets if both have locators. The tunnel stays
+// as the fallback, and decides the label and the MTU of ports.
+func TestNodesWithLocatorsTranslate(t *testing.T) {
+	node := func(a, offers, locator string) model.Node {
+		n := model.Node{Underlay: addrs(a), Encapsulations: encaps(offers)}
+		if locator != "" {
+			n.Locator = prefix(locator)
+		}
+		return n
+	}
+	for _, c := range []struct {
+		what     string
+		offers   string
+		locator  string // of node b
+		located  Link
+		nexthop  string
+		fallback string
+		label    uint32
+		mtu      uint16
+		remote   bool // the locator is a remote
+	}{
+		{"locators", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "tunnel b vxlan", 700, 1450, true},
+		{"locators under test", "d v", "fd77:0:0:2::/64", LinkUntested, "tunnel b vxlan", "", 700, 1450, true},
+		{"locators that fail", "d v", "fd77:0:0:2::/64", LinkFails, "tunnel b vxlan", "", 700, 1450, true},
+		{"a node without locator", "d v", "", LinkWorks, "tunnel b vxlan", "", 700, 1450, false},
+		{"nodes that do not offer direct", "v u", "fd77:0:0:2::/64", LinkWorks, "tunnel b vxlan", "", 700, 1450, false},
+		{"nodes that offer direct alone", "d", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "", 7, 1480, true},
+	} {
+		asked := netip.Addr{}
+		tables, warnings := compiled(t, pairOf(node("192.0.2.1", c.offers, "fd77:0:0:1::/64"), node("198.51.100.2", c.offers, c.locator), model.L3), func(f *Facts) {
+			f.Link = func(a netip.Addr, _ uint32) Link {
+				if a.Is4() {
+					return NoLink
+				}
+				asked = a
+				return c.located
+			}
+			f.Way = func(source, destination netip.Addr) ([]Path, int) {
+				gateway := netip.MustParseAddr("192.0.2.254")
+				if destination.Is6() {
+					gateway = netip.MustParseAddr("fe80::1")
+				}
+				return []Path{{Source: source, Destination: destination, Gateway: gateway, Oif: 2}}, 1500
+			}
+		})
+		id, n := tables.named(c.nexthop)
+		fallback, _ := tables.named(c.fallback)
+		if r := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("10.1.0.3/32")}]; id == 0 || r.Nexthop != id || r.Label != c.label || n.Fallback != fallback || len(warnings) > 0 {
+			t.Errorf("%s: the route is %+v and its fallback %d, want label %d and nexthop %d (%s) with fallback %d; nexthops %v, warnings %v", c.what, r, n.Fallback, c.label, id, c.nexthop, fallback, tables.names(), warnings)
+		}
+		if n.Encapsulation == model.Translated {
+			want := Path{Source: netip.MustParseAddr("fd77:0:0:1::"), Destination: netip.MustParseAddr("fd77:0:0:2::"), Gateway: netip.MustParseAddr("fe80::1"), Oif: 2}
+			if len(n.Paths) != 1 || n.Paths[0] != want || n.MTU != 1480 {
+				t.Errorf("%s: the nexthop has MTU %d and paths %v, want 1480 and %v", c.what, n.MTU, n.Paths, want)
+			}
+		}
+		for _, v := range tables.Vifs {
+			if v.MTU != c.mtu {
+				t.Errorf("%s: the vif's MTU is %d, want %d", c.what, v.MTU, c.mtu)
+			}
+		}
+		r, isRemote := tables.Remotes[netip.MustParseAddr("fd77:0:0:2::")]
+		if isRemote != c.remote || c.remote && (!slices.Equal(r.Encapsulations, []model.Encapsulation{model.Translated}) || r.ID == 0) {
+			t.Errorf("%s: the remote of the locator is %+v (%v), want %v", c.what, r, isRemote, c.remote)
+		}
+		if c.remote && asked != netip.MustParseAddr("fd77:0:0:2::1") {
+			t.Errorf("%s: the test of %s was asked for, want fd77:0:0:2::1", c.what, asked)
+		}
+	}
+}
