@@ -26,7 +26,7 @@ RUN printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin
     # virtual machines
     busybox-static qemu-system-x86 \
     # programs of the tests: a browser, packet tools, PDF
-    chromium ethtool iproute2 iputils-ping kmod poppler-utils procps python3-scapy tcpdump traceroute tshark \
+    chromium ethtool iproute2 iputils-ping kmod poppler-utils procps python3-scapy tayga tcpdump traceroute tshark \
  && rm -rf /var/lib/apt/lists/*
 
 COPY --from=go /usr/local/go /usr/local/go

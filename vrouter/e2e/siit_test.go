@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/model"
+)
+
+// tayga starts TAYGA, an independent stateless translator (RFC 7915), in the namespace of a
+// node. It translates between the addresses of two workloads and their addresses in
+// locators. The second workload's address is on the node itself.
+func (n *node) tayga(t *testing.T, addresses map[netip.Addr]netip.Addr, far, own netip.Addr) {
+	t.Helper()
+	path, err := exec.LookPath("tayga")
+	if err != nil {
+		t.Skip("tayga is not installed")
+	}
+	config := "tun-device nat64\nipv4-addr 192.168.255.1\nipv6-addr fd99::1\n"
+	for v4, v6 := range addresses {
+		config += fmt.Sprintf("map %s %s\n", v4, v6)
+	}
+	file := filepath.Join(n.bed.dir, "tayga.conf")
+	n.bed.must(os.WriteFile(file, []byte(config), 0o600))
+	for _, line := range []string{
+		path + " --config " + file + " --mktun",
+		"ip link set nat64 up",
+		"ip address add " + own.String() + "/32 dev lo",
+		"ip address add " + n.locator().Addr().Next().String() + "/128 dev lo",
+		"ip route add " + far.String() + "/32 dev nat64 src " + own.String() + " mtu 1450",
+		"ip route add " + n.locator().String() + " dev nat64",
+		"sysctl -qw net.ipv6.conf.all.forwarding=1 net.ipv4.ip_forward=1",
+	} {
+		if out, err := exec.Command("ip", append([]string{"netns", "exec", n.space}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+	}
+	daemon := exec.Command("ip", "netns", "exec", n.space, path, "--config", file, "--nodetach", "--pidfile", file+".pid")
+	n.bed.must(startLogged(daemon, filepath.Join(n.bed.dir, "tayga.log")))
+	t.Cleanup(func() {
+		daemon.Process.Kill()
+		daemon.Wait()
+	})
+}
+
+// Translated packets are those of RFC 7915: with a node whose translator is TAYGA, TCP and UDP
+// work in both directions, and ping works.
+func TestAnotherTranslatorUnderstandsThePackets(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true})
+	t.Cleanup(b.nodes[0].down)
+	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
+	for i, n := range b.nodes {
+		b.state.Nodes[i].Locator = n.locator()
+	}
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, VNI: 1001, Subnets: subnets("10.1.0.0/16")}}
+	x := b.workload("x", "red", 0, "10.1.0.10")
+	y := b.nodes[1].itself()
+	y.port = model.Port{Name: "y", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 0, 0, 9}, IPs: []netip.Addr{netip.MustParseAddr("10.1.0.11")}}
+	b.state.Ports = append(b.state.Ports, y.port)
+	b.nodes[1].tayga(t, map[netip.Addr]netip.Addr{
+		x.ip(4): b.nodes[0].inLocator(291, x.ip(4)), y.ip(4): b.nodes[1].inLocator(291, y.ip(4)),
+	}, x.ip(4), y.ip(4))
+	b.nodes[0].start()
+	file := filepath.Join(b.dir, "state.yaml")
+	writeJSON(t, file, b.state)
+	b.nodes[0].run("apply", "-f", file)
+	b.nodes[0].awaitWays("b", "translated", "vxlan")
+	for _, ends := range [][2]*workload{{x, y}, {y, x}} {
+		if err := transfer(ends[0], ends[1], 4, 20<<20); err != nil {
+			t.Errorf("a transfer from %s: %v", ends[0].port.Name, err)
+		}
+		for _, n := range []int{1, 63, 64, 1400} {
+			if err := datagram(ends[0], ends[1], 4, n); err != nil {
+				t.Errorf("a datagram of %d bytes from %s: %v", n, ends[0].port.Name, err)
+			}
+		}
+	}
+	// Echo requests of ping have DF, and are translated. The workload's own replies would
+	// have no DF, and would take the tunnel.
+	if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "1", "-M", "do", y.ip(4).String()); err != nil {
+		t.Errorf("ping from x: %v: %s", err, out)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if drops := b.nodes[0].drops(); drops["untranslatable"]+drops["unknown_source"]+drops["forged_source"] > 0 {
+		t.Errorf("drops by reason: %v, want none of a translated packet", drops)
+	}
+}
