@@ -15,27 +15,40 @@ import (
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
-	"windtunnel/lab/suite"
 )
 
 // VRouter is the overlay of the vrouter program with one encapsulation, run
 // as any user would run it: an agent on each node, told the desired state by
 // the program's own commands.
-type VRouter struct{ Encap string }
+type VRouter struct {
+	Encap string
+	// Rules is how many policy rules the first packet of a connection between two
+	// nodes is compared with; 0 or 2 to 128. With 0, ports have no policy.
+	Rules int
+}
 
 const (
 	vrouterProgram = "vrouter"
 	vrouterCommand = 20 * time.Second
 )
 
-func (v VRouter) Name() string { return "vrouter-" + v.Encap }
+func (v VRouter) Name() string {
+	if v.Rules > 0 {
+		return "vrouter-" + v.Encap + "-policy"
+	}
+	return "vrouter-" + v.Encap
+}
 
 // SetUp: its agents start and load their programs.
 func (VRouter) SetUp() time.Duration { return 400 * time.Millisecond }
 func (v VRouter) Describe() string {
-	return "containers on vrouter, " + map[string]string{
+	what := "containers on vrouter, " + map[string]string{
 		"mpls-gre": "MPLS over GRE", "mpls-udp": "MPLS over UDP", "vxlan": "VXLAN", "direct": "no tunnel",
 	}[v.Encap]
+	if v.Rules > 0 {
+		what += fmt.Sprintf(", stateful policy of %d rules", v.Rules)
+	}
+	return what
 }
 func (VRouter) Features() []string { return []string{"veth", "bpf", "vrouter"} }
 func (VRouter) OnNode() bool       { return false }
@@ -47,14 +60,13 @@ func (v VRouter) MTU(fabric int) int {
 	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30}[v.Encap]
 }
 
-func (VRouter) Supports(suite.Placement, suite.Fabric) error { return nil }
-
 // The parts of vrouter's files that are used here.
 type (
 	vrouterState struct {
 		Nodes    []vrouterNode    `json:"nodes"`
 		Networks []vrouterNetwork `json:"networks"`
 		Ports    []vrouterPort    `json:"ports"`
+		Policies []vrouterPolicy  `json:"policies,omitempty"`
 	}
 	vrouterNode struct {
 		Name           string       `json:"name"`
@@ -67,12 +79,13 @@ type (
 		Subnets []netip.Prefix `json:"subnets"`
 	}
 	vrouterPort struct {
-		Name    string            `json:"name"`
-		Network string            `json:"network"`
-		Node    string            `json:"node"`
-		MAC     string            `json:"mac"`
-		IPs     []netip.Addr      `json:"ips"`
-		Attach  map[string]string `json:"attach"`
+		Name     string            `json:"name"`
+		Network  string            `json:"network"`
+		Node     string            `json:"node"`
+		MAC      string            `json:"mac"`
+		IPs      []netip.Addr      `json:"ips"`
+		Attach   map[string]string `json:"attach"`
+		Policies []string          `json:"policies,omitempty"`
 	}
 	vrouterConfig struct {
 		Node     string   `json:"node"`
@@ -92,7 +105,7 @@ type (
 )
 
 func (v VRouter) state(n *Node) vrouterState {
-	s := vrouterState{Networks: []vrouterNetwork{{Name: "lab", ID: 1}}}
+	s := vrouterState{Networks: []vrouterNetwork{{Name: "lab", ID: 1}}, Policies: v.policies()}
 	for i, addr := range n.Underlay {
 		s.Nodes = append(s.Nodes, vrouterNode{Name: vrouterNodeName(n, i), Underlay: []netip.Addr{addr}, Encapsulations: []string{v.Encap}})
 	}
@@ -103,7 +116,7 @@ func (v VRouter) state(n *Node) vrouterState {
 		s.Ports = append(s.Ports, vrouterPort{
 			Name: fmt.Sprintf("n%d%s", p.Node, p.Name), Network: "lab", Node: vrouterNodeName(n, p.Node),
 			MAC: p.MAC.String(), IPs: []netip.Addr{p.V4.Addr(), p.V6.Addr()},
-			Attach: vrouterAttachment(n, p),
+			Attach: vrouterAttachment(n, p), Policies: v.portPolicies(p.Node),
 		})
 	}
 	return s

@@ -25,7 +25,7 @@ const (
 )
 
 // overlay is the encapsulation that the nodes offer.
-func (VRouterDocker) overlay() VRouter { return VRouter{"mpls-udp"} }
+func (VRouterDocker) overlay() VRouter { return VRouter{Encap: "mpls-udp"} }
 
 func (VRouterDocker) Name() string { return "vrouter-docker" }
 
