@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"windtunnel/lab/meter"
+	"windtunnel/lab/priority"
 )
 
 // MeterArgs say what to meter on the node.
@@ -30,8 +31,9 @@ type TrackArgs struct {
 
 // series is the time series while it is recorded.
 type series struct {
-	stop chan struct{}
-	done chan struct{}
+	restore func() // the priority of the agent's threads
+	stop    chan struct{}
+	done    chan struct{}
 
 	points []meter.Light
 	err    error
@@ -64,7 +66,7 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 		return err
 	}
 	s.meter = m
-	s.series = &series{stop: make(chan struct{}), done: make(chan struct{})}
+	s.series = &series{restore: priority.Raise(), stop: make(chan struct{}), done: make(chan struct{})}
 	go func(sr *series) {
 		defer close(sr.done)
 		if args.Every > 0 {
@@ -140,6 +142,7 @@ func (s *Service) MeterStop(_ struct{}, reply *SeriesReply) error {
 	}
 	close(s.series.stop)
 	<-s.series.done
+	s.series.restore()
 	s.meter.Close()
 	reply.Points = s.series.points
 	err := s.series.err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vishvananda/netns"
 
+	"windtunnel/lab/priority"
 	"windtunnel/lab/space"
 )
 
@@ -164,6 +165,7 @@ func newSpawner(home *space.Space) *spawner {
 	go func() {
 		runtime.LockOSThread()
 		for j := range sp.jobs {
+			priority.Lower() // of the program
 			err := netns.Set(j.where.NS)
 			if err == nil {
 				err = errors.Join(j.cmd.Start(), netns.Set(home.NS))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/priority"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/tool"
@@ -69,6 +70,7 @@ func (b *Bench) run(ctx context.Context, t *tooling) error {
 		return err
 	}
 	defer t.kill(context.WithoutCancel(ctx))
+	defer priority.Raise()()
 	m, err := newMetering(ctx, t)
 	if err != nil {
 		return err

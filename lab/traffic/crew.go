@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/priority"
 )
 
 // crew is the workers of one end of a run.
@@ -39,6 +41,7 @@ var prepared struct {
 	sync.Mutex
 	runs           int
 	procs, percent int
+	restore        func() // the threads' priority
 }
 
 // prepare readies Go's runtime for threads that block without its knowledge,
@@ -46,7 +49,8 @@ var prepared struct {
 // every thread is between two calls. Each thread keeps a P while it blocks, so
 // there are three more for the conductor and the control connection. Setting
 // GOMAXPROCS also ends the runtime's own adjustments of it, which stop the
-// world.
+// world. All threads get the highest priority; the workers lower theirs, so that
+// the conductor and the control connection are in time among them.
 func (c *crew) prepare() (undo func()) {
 	prepared.Lock()
 	defer prepared.Unlock()
@@ -54,6 +58,7 @@ func (c *crew) prepare() (undo func()) {
 		runtime.GC()
 		prepared.procs = runtime.GOMAXPROCS(0)
 		prepared.percent = debug.SetGCPercent(-1)
+		prepared.restore = priority.Raise()
 	}
 	prepared.runs++
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), prepared.procs) + len(c.workers) + 2)
@@ -61,6 +66,7 @@ func (c *crew) prepare() (undo func()) {
 		prepared.Lock()
 		defer prepared.Unlock()
 		if prepared.runs--; prepared.runs == 0 {
+			prepared.restore()
 			debug.SetGCPercent(prepared.percent)
 			runtime.GOMAXPROCS(prepared.procs)
 		}
@@ -81,6 +87,7 @@ func (c *crew) start() error {
 	for _, w := range c.workers {
 		c.running.Go(func() {
 			runtime.LockOSThread() // never unlocked: a pinned thread ends with its worker
+			priority.Lower()
 			err := w.pin()
 			failed <- err
 			<-release

@@ -1,0 +1,62 @@
+package priority
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestRaisedThreadsHaveTheHighestPriorityAndTheirProgramsDoNot(t *testing.T) {
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, normal-1); err != nil {
+		t.Skipf("raising a priority is not allowed: %v", err)
+	}
+	restore := Raise()
+	defer restore()
+	for id, nice := range threads(t) {
+		if nice != highest {
+			t.Errorf("thread %d has nice %d", id, nice)
+		}
+	}
+	child := make(chan string)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		Lower()
+		out, err := exec.Command("nice").CombinedOutput() // prints its nice value
+		if err != nil {
+			out = []byte(err.Error())
+		}
+		child <- strings.TrimSpace(string(out))
+	}()
+	if got := <-child; got != strconv.Itoa(normal) {
+		t.Errorf("a program that a lowered thread started has nice %s, want %d", got, normal)
+	}
+	restore()
+	for id, nice := range threads(t) {
+		if nice != normal {
+			t.Errorf("thread %d has nice %d after restore", id, nice)
+		}
+	}
+}
+
+// threads returns the nice value of each thread of the process.
+func threads(t *testing.T) map[int]int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/task")
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%d threads, %v", len(list), err)
+	}
+	all := map[int]int{}
+	for _, e := range list {
+		id, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[id] = niceOf(id)
+	}
+	return all
+}
