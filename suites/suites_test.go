@@ -18,7 +18,7 @@ import (
 
 var vocabulary = suite.Vocabulary{
 	Systems: []string{
-		"raw", "bridge", "vxlan", "macvlan", "vrouter-direct", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan",
+		"raw", "bridge", "vxlan", "macvlan", "vrouter-direct", "vrouter-direct-policy", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan",
 		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "vrouter-docker", "ovs-vxlan", "wireguard", "udp-tun",
 	},
 	Tools: []string{"builtin", "builtin-ntttcp", "iperf3", "qperf", "netperf", "sockperf", "ntttcp", "fio"},
@@ -48,7 +48,7 @@ func planned(t *testing.T, name string, opts suite.ExpandOptions) *suite.Plan {
 }
 
 func TestEverySuiteIsCalledAsItsFileAndDescribed(t *testing.T) {
-	want := []string{"aa", "agreement", "cloud-instances", "contrail-windows", "converged", "opencontrail", "overlay", "quick-overlay", "quick", "steadiness", "systems", "tour"}
+	want := []string{"aa", "agreement", "cloud-instances", "contrail-windows", "converged", "opencontrail", "overlay-traffic", "overlay", "quick-overlay", "quick", "steadiness", "systems", "tour"}
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Fatalf("names (-want +got):\n%s", diff)
 	}
@@ -167,7 +167,7 @@ func TestEverySuiteHasTrialsEnoughForADifferenceToBeSignificant(t *testing.T) {
 
 func TestSuitesTakeNoLongerThanTheirTimes(t *testing.T) {
 	for name, most := range map[string]time.Duration{
-		"quick": 2*time.Minute + 15*time.Second, "quick-overlay": 3 * time.Minute, "overlay": 18 * time.Minute,
+		"quick": 2*time.Minute + 15*time.Second, "quick-overlay": 3 * time.Minute, "overlay": 18 * time.Minute, "overlay-traffic": 26 * time.Minute,
 		"cloud-instances": 90 * time.Minute, "contrail-windows": time.Hour, "opencontrail": 70 * time.Minute,
 		"aa": 2 * time.Minute, "agreement": 8 * time.Minute, "converged": 18 * time.Minute, "steadiness": 4 * time.Minute, "tour": 90 * time.Second,
 	} {
@@ -283,6 +283,25 @@ func TestHypothesesSayWhatTheSuitesAreAbout(t *testing.T) {
 			"throughput_bps of raw-a2/bw over raw-a1/bw: 1.9 to 2.1", "throughput_bps of raw-a3/bw over raw-a1/bw: 3.8 to 4.2",
 			"throughput_bps of flannel-vxlan-a8/bw vxlan-a8/bw over udp-tun-a8/bw: 1.05 or more",
 		},
+		"overlay-traffic": {
+			"throughput_bps of vrouter-direct/both over bridge/both: 0.97 or more",
+			"datagrams_received_per_s of vrouter-direct/udp-64 over bridge/udp-64: 1 or more",
+			"sender_cpu_ns_per_packet of vrouter-direct/udp-64 over bridge/udp-64: 0 to 1",
+			"receiver_cpu_ns_per_packet of vrouter-direct/udp-64 over bridge/udp-64: 0 to 1",
+			"datagrams_received_per_s of vrouter-direct/udp-1400 over bridge/udp-1400: 1 or more",
+			"sender_cpu_ns_per_packet of vrouter-direct/udp-1400 over bridge/udp-1400: 0 to 1",
+			"receiver_cpu_ns_per_packet of vrouter-direct/udp-1400 over bridge/udp-1400: 0 to 1",
+			"throughput_bps of vrouter-direct/stream over bridge/stream: 0.97 or more",
+			"throughput_bps of vrouter-direct/streams-4 over bridge/streams-4: 0.97 or more",
+			"throughput_bps of vrouter-direct/streams-16 over bridge/streams-16: 0.97 or more",
+			"throughput_bps of vrouter-direct/streams-64 over bridge/streams-64: 0.97 or more",
+			"throughput_bps of vrouter-direct/workloads-4 over bridge/workloads-4: 0.97 or more",
+			"throughput_bps of vrouter-direct/workloads-16 over bridge/workloads-16: 0.97 or more",
+			"throughput_bps of vrouter-direct-policy/stream over vrouter-direct/stream: 0.97 or more",
+			"sender_cpu_ns_per_byte of vrouter-direct-policy/stream over vrouter-direct/stream: 0 to 1.03",
+			"receiver_cpu_ns_per_byte of vrouter-direct-policy/stream over vrouter-direct/stream: 0 to 1.03",
+			"transactions_per_s of vrouter-direct-policy/rr over vrouter-direct/rr: 0.98 or more",
+		},
 		"quick": {"throughput_bps of bridge/stream over raw/stream: 0.9 or more"},
 		"quick-overlay": {
 			"throughput_bps of vrouter-direct/stream vrouter-vxlan/stream vrouter-mpls-udp/stream over vxlan/stream: 0.95 or more",
@@ -331,6 +350,48 @@ func TestQuickMeasuresWhatItsTitleSays(t *testing.T) {
 		if s.Timing.Duration != duration || s.Placement != placement || s.Tool != "builtin" || s.Pairs != 1 {
 			t.Errorf("%s: duration %v, placement %s, tool %s, pairs %d", s.ID, s.Timing.Duration, s.Placement, s.Tool, s.Pairs)
 		}
+	}
+}
+
+func TestOverlayTrafficHasEveryKindOfTrafficOnEverySystem(t *testing.T) {
+	p := plan(t, "overlay-traffic")
+	traffic := func(s suite.Scenario) string {
+		w := s.Workload
+		return fmt.Sprintf("%s %s, %d streams, %d B, %d pairs", w.Kind, w.Direction, w.Streams, w.Buffer, s.Pairs)
+	}
+	got := map[string][]string{}
+	for _, s := range p.Scenarios {
+		if s.Placement != suite.TwoNodes || s.Fabric.Offload != suite.OffloadTCP || s.Tool != "builtin" {
+			t.Errorf("%s is %s with offload %s by %s", s.ID, s.Placement, s.Fabric.Offload, s.Tool)
+		}
+		if !s.Workload.Kind.Exchange() {
+			got[s.System] = append(got[s.System], traffic(s))
+		}
+	}
+	want := []string{
+		"tcp_stream forward, 1 streams, 131072 B, 1 pairs", "tcp_stream both, 1 streams, 131072 B, 1 pairs",
+		"udp_stream forward, 1 streams, 64 B, 1 pairs", "udp_stream forward, 1 streams, 1400 B, 1 pairs",
+		"tcp_stream forward, 4 streams, 131072 B, 1 pairs", "tcp_stream forward, 16 streams, 131072 B, 1 pairs",
+		"tcp_stream forward, 64 streams, 131072 B, 1 pairs",
+		"tcp_stream forward, 1 streams, 131072 B, 4 pairs", "tcp_stream forward, 1 streams, 131072 B, 16 pairs",
+	}
+	for _, system := range []string{"bridge", "vxlan", "vrouter-direct", "vrouter-vxlan"} {
+		if diff := cmp.Diff(want, got[system]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", system, diff)
+		}
+	}
+	var policy []string
+	for _, c := range p.Comparisons {
+		if c.Baseline == "vrouter-direct/"+suite.Part(c.Subject) {
+			policy = append(policy, c.Subject)
+		}
+	}
+	if diff := cmp.Diff([]string{"vrouter-direct-policy/stream", "vrouter-direct-policy/rr", "vrouter-direct-policy/crr"}, policy); diff != "" {
+		t.Errorf("compared with vrouter-direct (-want +got):\n%s", diff)
+	}
+	short := planned(t, "overlay-traffic", suite.ExpandOptions{Short: true})
+	if e := short.Estimate(); e > 6*time.Minute || len(short.Hypotheses) != len(p.Hypotheses) {
+		t.Errorf("the short form takes %v and judges %d of %d hypotheses", e, len(short.Hypotheses), len(p.Hypotheses))
 	}
 }
 
