@@ -152,6 +152,7 @@ func Registry() []System {
 		VRouter{Encap: "mpls-udp"},
 		VRouter{Encap: "direct"},
 		VRouter{Encap: "direct", Rules: 100},
+		VRouter{Encap: vrouterTranslated},
 		VRouter{Encap: "vxlan"},
 		VRouterDocker{},
 		Flannel{flannelVXLAN},

@@ -43,7 +43,7 @@ func (v VRouter) Name() string {
 func (VRouter) SetUp() time.Duration { return 400 * time.Millisecond }
 func (v VRouter) Describe() string {
 	what := "containers on vrouter, " + map[string]string{
-		"mpls-gre": "MPLS over GRE", "mpls-udp": "MPLS over UDP", "vxlan": "VXLAN", "direct": "no tunnel",
+		"mpls-gre": "MPLS over GRE", "mpls-udp": "MPLS over UDP", "vxlan": "VXLAN", "direct": "no tunnel", vrouterTranslated: "translation to IPv6",
 	}[v.Encap]
 	if v.Rules > 0 {
 		what += fmt.Sprintf(", stateful policy of %d rules", v.Rules)
@@ -55,9 +55,10 @@ func (VRouter) OnNode() bool       { return false }
 func (VRouter) PlugsTaps()         {}
 
 // MTU on an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label
-// 4, or UDP 8, VXLAN 8 and inner Ethernet 14. Direct adds nothing.
+// 4, or UDP 8, VXLAN 8 and inner Ethernet 14. Direct adds nothing. Nodes that translate
+// use VXLAN over IPv6, outer IP 40, for packets that cannot be translated.
 func (v VRouter) MTU(fabric int) int {
-	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30}[v.Encap]
+	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 + 30}[v.Encap]
 }
 
 // The parts of vrouter's files that are used here.
@@ -72,6 +73,7 @@ type (
 		Name           string       `json:"name"`
 		Underlay       []netip.Addr `json:"underlay"`
 		Encapsulations []string     `json:"encapsulations"`
+		Locator        netip.Prefix `json:"locator,omitzero"`
 	}
 	vrouterNetwork struct {
 		Name    string         `json:"name"`
@@ -107,7 +109,11 @@ type (
 func (v VRouter) state(n *Node) vrouterState {
 	s := vrouterState{Networks: []vrouterNetwork{{Name: "lab", ID: 1}}, Policies: v.policies()}
 	for i, addr := range n.Underlay {
-		s.Nodes = append(s.Nodes, vrouterNode{Name: vrouterNodeName(n, i), Underlay: []netip.Addr{addr}, Encapsulations: []string{v.Encap}})
+		node := vrouterNode{Name: vrouterNodeName(n, i), Underlay: []netip.Addr{addr}, Encapsulations: []string{v.Encap}}
+		if v.Encap == vrouterTranslated {
+			node.Underlay, node.Encapsulations, node.Locator = []netip.Addr{vrouterUnderlay6(i).Addr()}, []string{"direct", "vxlan"}, vrouterLocator(i)
+		}
+		s.Nodes = append(s.Nodes, node)
 	}
 	for _, p := range n.Everywhere {
 		if len(s.Networks[0].Subnets) == 0 {
@@ -178,6 +184,11 @@ func (v VRouter) Attach(n *Node) error {
 			return err
 		}
 	}
+	if v.Encap == vrouterTranslated {
+		if err := addUnderlay6(n); err != nil {
+			return err
+		}
+	}
 	agent := daemon{name: vrouterAgent, argv: []string{path, "agent", "--config", filepath.Join(home, "node.yaml")}, ready: func() error {
 		return vrouterRun(path, "--socket", vrouterSocket(n), "status")
 	}}
@@ -194,6 +205,9 @@ func (v VRouter) Attach(n *Node) error {
 		if err := bringUpPlugged(n, e); err != nil {
 			return err
 		}
+	}
+	if v.Encap == vrouterTranslated {
+		return awaitTranslation(path, n)
 	}
 	return nil
 }
@@ -232,6 +246,9 @@ func (v VRouter) Detach(n *Node) error {
 		return err
 	}
 	err = vrouterRun(path, "remove", "--config", filepath.Join(home, "node.yaml"))
+	if v.Encap == vrouterTranslated {
+		err = errors.Join(err, removeUnderlay6(n))
+	}
 	return errors.Join(err, removeTaps(n), os.RemoveAll(home))
 }
 

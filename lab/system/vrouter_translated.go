@@ -1,0 +1,85 @@
+package system
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
+)
+
+// vrouterTranslated is the encapsulation of nodes that translate IPv4 packets to IPv6, as
+// nodes on different links do. All nodes of the lab are on one link. So their
+// underlay addresses are IPv6, with which vrouter cannot write labels as MAC addresses.
+const vrouterTranslated = "translated"
+
+// vrouterUnderlay6 is the IPv6 underlay address of a node.
+func vrouterUnderlay6(node int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x31, 3: 0xfa, 15: byte(node + 1)}), 64)
+}
+
+// vrouterLocator is the prefix of a node's translated addresses.
+func vrouterLocator(node int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x31, 3: 0x10, 7: byte(node + 1)}), 64)
+}
+
+// addUnderlay6 gives the node its IPv6 underlay address, and the routes to the locators
+// of the other nodes.
+func addUnderlay6(n *Node) error {
+	if err := n.Space.Address(n.Fabric[0], vrouterUnderlay6(n.Index)); err != nil {
+		return err
+	}
+	for i := range n.peers() {
+		if err := routeVia(n.Space, vrouterUnderlay6(i).Addr(), vrouterLocator(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeUnderlay6 undoes addUnderlay6.
+func removeUnderlay6(n *Node) error {
+	var errs []error
+	for i := range n.peers() {
+		err := n.Space.Links.RouteDel(&netlink.Route{Dst: space.IPNet(vrouterLocator(i))})
+		if err != nil && !errors.Is(err, unix.ESRCH) {
+			errs = append(errs, fmt.Errorf("remove the route to %s: %w", vrouterLocator(i), err))
+		}
+	}
+	l, err := n.Space.Link(n.Fabric[0])
+	if err == nil {
+		err = n.Space.Links.AddrDel(l, &netlink.Addr{IPNet: space.IPNet(vrouterUnderlay6(n.Index))})
+	}
+	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+		errs = append(errs, fmt.Errorf("remove address %s from %s: %w", vrouterUnderlay6(n.Index), n.Fabric[0], err))
+	}
+	return errors.Join(errs...)
+}
+
+// awaitTranslation waits until the node translates packets to every other node that has
+// endpoints. Until then its packets take a tunnel.
+func awaitTranslation(path string, n *Node) error {
+	others := map[int]bool{}
+	for _, p := range n.Everywhere {
+		if p.Node != n.Index {
+			others[p.Node] = true
+		}
+	}
+	for end := time.Now().Add(vrouterCommand); ; time.Sleep(50 * time.Millisecond) {
+		out, err := exec.Command(path, "--socket", vrouterSocket(n), "nh", "list").CombinedOutput()
+		switch {
+		case err != nil:
+			return fmt.Errorf("vrouter nh list: %w\n%s", err, out)
+		case strings.Count(string(out), " "+vrouterTranslated+" "+vrouterLocator(n.Index).Addr().String()) >= len(others):
+			return nil
+		case time.Now().After(end):
+			return fmt.Errorf("vrouter does not translate packets to %d nodes within %v; its nexthops are\n%s", len(others), vrouterCommand, out)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package system
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+// Nodes on one link translate only if they cannot write labels as MAC addresses: their
+// underlay addresses are IPv6. Each has a locator.
+func TestNodesThatTranslateHaveLocators(t *testing.T) {
+	v, err := ByName("vrouter-translated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Node{Name: "wt-t-a", Underlay: []netip.Addr{netip.MustParseAddr("172.30.0.1"), netip.MustParseAddr("172.30.0.2")}}
+	locators := map[netip.Prefix]bool{}
+	for _, node := range v.(VRouter).state(n).Nodes {
+		if len(node.Underlay) != 1 || !node.Underlay[0].Is6() || node.Locator.Contains(node.Underlay[0]) {
+			t.Errorf("node %s has underlay %v and locator %s, want an IPv6 address outside the locator", node.Name, node.Underlay, node.Locator)
+		}
+		if !slices.Equal(node.Encapsulations, []string{"direct", "vxlan"}) || node.Locator.Bits() != 64 || locators[node.Locator] {
+			t.Errorf("node %s offers %v and has locator %s, want direct and vxlan, and a locator of its own", node.Name, node.Encapsulations, node.Locator)
+		}
+		locators[node.Locator] = true
+	}
+	if len(locators) != 2 {
+		t.Errorf("%d nodes, want 2", len(locators))
+	}
+}
