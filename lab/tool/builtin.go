@@ -44,14 +44,8 @@ func filled(w suite.Workload) suite.Workload {
 // Plan starts the server for one run and then the client, which tells it what
 // to run.
 func (t Builtin) Plan(job Job) ([]Process, error) {
-	if err := t.Supports(job.Workload); err != nil {
+	if err := checkJob(t, job); err != nil {
 		return nil, err
-	}
-	if err := checkJob(t.Name(), job); err != nil {
-		return nil, err
-	}
-	if job.Self == "" {
-		return nil, fmt.Errorf("plan %s: the path of the windtunnel program is not known", t.Name())
 	}
 	at := netip.AddrPortFrom(job.Receiver, job.Port).String()
 	server := Process{
@@ -97,12 +91,9 @@ func builtinFlags(job Job) []string {
 
 // Parse reads the client's JSON, which holds both ends' figures.
 func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	out, ran := outputs["client"]
-	if !ran {
-		return Measurement{}, noResult(t.Name(), "there is no output of the client")
-	}
-	if out.Exit != 0 {
-		return Measurement{}, failed(t.Name(), "client", out)
+	out, err := finished(t.Name(), "client", outputs)
+	if err != nil {
+		return Measurement{}, err
 	}
 	r, err := readBuiltin(out.Stdout)
 	if err != nil {

@@ -59,14 +59,8 @@ func ntttcpPaces(w suite.Workload) bool {
 // sender is done.
 func (t BuiltinNTttcp) Plan(job Job) ([]Process, error) {
 	w := job.Workload
-	if err := t.Supports(w); err != nil {
+	if err := checkJob(t, job); err != nil {
 		return nil, err
-	}
-	if err := checkJob(t.Name(), job); err != nil {
-		return nil, err
-	}
-	if job.Self == "" {
-		return nil, fmt.Errorf("plan %s: the path of the windtunnel program is not known", t.Name())
 	}
 	receiver := t.argv(job, "-r")
 	if w.ReceiveBuffer > 0 {

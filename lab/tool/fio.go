@@ -62,10 +62,7 @@ func (t Fio) Supports(w suite.Workload) error {
 // it from its start and not from the first data.
 func (t Fio) Plan(job Job) ([]Process, error) {
 	w := job.Workload
-	if err := t.Supports(w); err != nil {
-		return nil, err
-	}
-	if err := checkJob(t.Name(), job); err != nil {
+	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
 	total := job.Timing.Total()

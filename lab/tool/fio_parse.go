@@ -17,15 +17,11 @@ type fioRun struct {
 // Parse takes what arrived from the end that reads. Where a server did not tell
 // the window, the client's sending stands for it: TCP loses nothing.
 func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	out, ran := outputs["client"]
-	if !ran {
-		return Measurement{}, noResult(t.Name(), "there is no output of the client")
-	}
-	if out.Exit != 0 {
-		return Measurement{}, failed(t.Name(), "client", out)
+	out, err := finished(t.Name(), "client", outputs)
+	if err != nil {
+		return Measurement{}, err
 	}
 	run := &fioRun{job: job}
-	var err error
 	if run.client, err = readFio(out.Stdout); err != nil {
 		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(out.Stdout+" "+out.Stderr))
 	}

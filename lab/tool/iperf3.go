@@ -48,10 +48,7 @@ func (t Iperf3) Supports(w suite.Workload) error {
 // sent.
 func (t Iperf3) Plan(job Job) ([]Process, error) {
 	w := job.Workload
-	if err := t.Supports(w); err != nil {
-		return nil, err
-	}
-	if err := checkJob(t.Name(), job); err != nil {
+	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
 	server := listening(job, "iperf3", "-s", "-p", decimal(job.Port), "-B", job.Receiver.String(), "-J", "-i", "0.1")

@@ -26,21 +26,18 @@ func Traffic(plan *suite.Plan) map[string]time.Duration {
 	return times
 }
 
-func inWholeSeconds(t suite.Timing) time.Duration {
-	return time.Duration(wholeSeconds(t)) * time.Second
-}
-
 // inRoundedParts is for a tool that takes each part of the timing in whole
 // seconds.
 func inRoundedParts(t suite.Timing) time.Duration {
-	return time.Duration(ceilSeconds(t.Warmup)+max(1, ceilSeconds(t.Duration))+ceilSeconds(t.Cooldown)) * time.Second
+	_, to := roundedSpan(t)
+	return to + time.Duration(ceilSeconds(t.Cooldown))*time.Second
 }
 
-func (Iperf3) Lasts(t suite.Timing) time.Duration        { return inWholeSeconds(t) }
-func (Netperf) Lasts(t suite.Timing) time.Duration       { return inWholeSeconds(t) }
-func (Qperf) Lasts(t suite.Timing) time.Duration         { return inWholeSeconds(t) }
+func (Iperf3) Lasts(t suite.Timing) time.Duration        { return wholeRun(t) }
+func (Netperf) Lasts(t suite.Timing) time.Duration       { return wholeRun(t) }
+func (Qperf) Lasts(t suite.Timing) time.Duration         { return wholeRun(t) }
 func (NTttcp) Lasts(t suite.Timing) time.Duration        { return inRoundedParts(t) }
 func (BuiltinNTttcp) Lasts(t suite.Timing) time.Duration { return inRoundedParts(t) }
 
 // Lasts: the client sleeps two seconds before its traffic begins.
-func (Sockperf) Lasts(t suite.Timing) time.Duration { return 2*time.Second + inWholeSeconds(t) }
+func (Sockperf) Lasts(t suite.Timing) time.Duration { return 2*time.Second + wholeRun(t) }

@@ -24,10 +24,7 @@ func cannot(tool, format string, args ...any) error {
 // wholeSeconds is how long a tool runs that takes whole seconds only: warm-up,
 // measured part and cool-down together, rounded up so that the measured part
 // always lies inside.
-func wholeSeconds(t suite.Timing) int {
-	total := t.Warmup + t.Duration + t.Cooldown
-	return max(1, int((total+time.Second-1)/time.Second))
-}
+func wholeSeconds(t suite.Timing) int { return max(1, ceilSeconds(t.Total())) }
 
 // wholeRun is the length of a run of whole seconds.
 func wholeRun(t suite.Timing) time.Duration { return time.Duration(wholeSeconds(t)) * time.Second }
@@ -100,15 +97,22 @@ func calling(role string, argv ...string) Process {
 	return Process{Role: role, On: OnSender, Argv: argv}
 }
 
-// checkJob reports what a driver cannot plan for: a job that names no port or
-// whose addresses are not of the workload's IP version.
-func checkJob(tool string, job Job) error {
+// checkJob reports why a tool cannot plan a job: it does not support the workload,
+// the job names no port, the address is not of the workload's IP version, or the
+// built-in generator's path is unknown.
+func checkJob(t Tool, job Job) error {
+	if err := t.Supports(job.Workload); err != nil {
+		return err
+	}
 	if job.Port == 0 || int(job.Port)+portsPerJob-1 > math.MaxUint16 {
 		return fmt.Errorf("plan %s: port %d leaves no room for %d ports; choose one between 1 and %d",
-			tool, job.Port, portsPerJob, math.MaxUint16-portsPerJob+1)
+			t.Name(), job.Port, portsPerJob, math.MaxUint16-portsPerJob+1)
 	}
 	if !job.Receiver.IsValid() || job.Receiver.Is4() != (job.Workload.IPVersion == 4) {
-		return fmt.Errorf("plan %s: the receiver's address %v is not of IP version %d", tool, job.Receiver, job.Workload.IPVersion)
+		return fmt.Errorf("plan %s: the receiver's address %v is not of IP version %d", t.Name(), job.Receiver, job.Workload.IPVersion)
+	}
+	if len(t.Programs()) == 0 && job.Self == "" {
+		return fmt.Errorf("plan %s: the path of the windtunnel program is not known", t.Name())
 	}
 	return nil
 }

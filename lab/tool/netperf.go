@@ -108,10 +108,7 @@ func (Netperf) tests(job Job) []netperfTest {
 // read /proc/stat before and after; on Linux that needs no calibration and
 // delays nothing.
 func (t Netperf) Plan(job Job) ([]Process, error) {
-	if err := t.Supports(job.Workload); err != nil {
-		return nil, err
-	}
-	if err := checkJob(t.Name(), job); err != nil {
+	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
 	address := fmt.Sprintf("%s,%d", job.Receiver, job.Workload.IPVersion)

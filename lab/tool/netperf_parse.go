@@ -15,7 +15,7 @@ func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 	if err != nil {
 		return Measurement{}, err
 	}
-	m := Measurement{Metrics: sample.Metrics{}, Warnings: append(fragments(job), run.doubts()...)}
+	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
 	switch w := job.Workload; {
 	case w.Kind == suite.UDPStream:
 		err = run.udpStream(m.Metrics)
@@ -58,12 +58,9 @@ func (t Netperf) read(job Job, outputs map[string]Output) (*netperfRun, error) {
 	}
 	run := &netperfRun{tests: t.tests(job)}
 	for _, test := range run.tests {
-		out, ran := outputs[test.role]
-		if !ran {
-			return nil, noResult(t.Name(), "there is no output of %s", test.role)
-		}
-		if out.Exit != 0 {
-			return nil, failed(t.Name(), test.role, out)
+		out, err := finished(t.Name(), test.role, outputs)
+		if err != nil {
+			return nil, err
 		}
 		o, err := readNetperf(out.Stdout, unit)
 		if err != nil {
@@ -185,22 +182,6 @@ func (r *netperfRun) udpStream(ms sample.Metrics) error {
 		ms.Set(sample.LossRatio, max(0, 1-in/out))
 	}
 	return nil
-}
-
-// doubts lists missed confidence targets, which netperf reports by no exit
-// code.
-func (r *netperfRun) doubts() []string {
-	var doubts []string
-	for i, o := range r.outputs {
-		wanted, asked, err1 := o.number("CONFIDENCE_INTERVAL")
-		reached, told, err2 := o.number("THROUGHPUT_CONFID")
-		if err1 != nil || err2 != nil || !asked || !told || wanted <= 0 || reached <= wanted {
-			continue
-		}
-		doubts = append(doubts, fmt.Sprintf("netperf %s missed its confidence target: its interval is %g %% wide, wanted was %g %%",
-			r.tests[i].role, reached, wanted))
-	}
-	return doubts
 }
 
 // transactions sets rates within the window and latencies over the whole run.

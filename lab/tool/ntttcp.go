@@ -55,10 +55,7 @@ func (t NTttcp) Supports(w suite.Workload) error {
 // receiver ends by itself once the sender is done.
 func (t NTttcp) Plan(job Job) ([]Process, error) {
 	w := job.Workload
-	if err := t.Supports(w); err != nil {
-		return nil, err
-	}
-	if err := checkJob(t.Name(), job); err != nil {
+	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
 	// What both ends have to be told alike.
@@ -99,9 +96,10 @@ func ntttcpReady(line string) bool { return strings.Contains(line, "threads crea
 // Parse takes what arrived from the receiver. The two ends measure windows of
 // slightly different length, so their figures need not be equal.
 func (t NTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	client, server := outputs["client"], outputs["server"]
-	if client.Exit != 0 {
-		return Measurement{}, failed(t.Name(), "client", client)
+	server := outputs["server"]
+	client, err := finished(t.Name(), "client", outputs)
+	if err != nil {
+		return Measurement{}, err
 	}
 	sent, err := readNTttcp(client.Stdout)
 	if err != nil {
@@ -118,9 +116,6 @@ func (t NTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	m.Metrics.Set(sample.SenderThroughput, sent.bits)
 	if job.Workload.Kind == suite.TCPStream && sent.retransmits != nil {
 		m.Metrics.Set(sample.ToolRetransmits, *sent.retransmits)
-	}
-	if sent.errors != nil {
-		m.Metrics.Set(sample.Errors, *sent.errors)
 	}
 	return sound(t.Name(), m)
 }

@@ -240,12 +240,6 @@ var capturedOutputs = []captured{
 		warns: "more than all CPUs",
 	},
 	{
-		name: "netperf that missed its confidence", tool: Netperf{}, w: liveStream(nil), timing: seconds(1),
-		outputs: client("np_conf.txt"),
-		want:    sample.Metrics{sample.Throughput: 4593.78e6, sample.SenderThroughput: 4593.78e6},
-		warns:   "12.767 % wide, wanted was 5 %",
-	},
-	{
 		name: "netperf UDP stream", tool: Netperf{}, w: liveDatagrams(0, nil), timing: short,
 		outputs: client("netperf_udp.txt"),
 		want: sample.Metrics{
@@ -423,28 +417,6 @@ var capturedOutputs = []captured{
 			sample.ReceiverThroughput: 5138676256. * 8 / 3.11,
 			sample.SenderThroughput:   5172101120. * 8 / 3.25,
 			sample.ToolRetransmits:    18088,
-		},
-	},
-	{
-		name: "ntttcp XML", tool: NTttcp{}, w: liveStream(nil), timing: seconds(3),
-		outputs: map[string]string{"client": "nt_s.xml", "server": "nt_r.xml"},
-		want: sample.Metrics{
-			sample.Throughput:         1650123609.018 * 8,
-			sample.ReceiverThroughput: 1650123609.018 * 8,
-			sample.SenderThroughput:   1591476906.257 * 8,
-			sample.ToolRetransmits:    18088,
-			sample.Errors:             0,
-		},
-	},
-	{
-		name: "ntttcp JSON", tool: NTttcp{}, w: liveStream(nil), timing: seconds(3),
-		outputs: map[string]string{"client": "nt_s.json", "server": "nt_r.json"},
-		want: sample.Metrics{
-			sample.Throughput:         1650123609.018 * 8,
-			sample.ReceiverThroughput: 1650123609.018 * 8,
-			sample.SenderThroughput:   1591476906.257 * 8,
-			sample.ToolRetransmits:    18088,
-			sample.Errors:             0,
 		},
 	},
 	{

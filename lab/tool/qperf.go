@@ -72,10 +72,7 @@ var qperfTests = map[suite.Kind]string{
 // two ends are.
 func (t Qperf) Plan(job Job) ([]Process, error) {
 	w := job.Workload
-	if err := t.Supports(w); err != nil {
-		return nil, err
-	}
-	if err := checkJob(t.Name(), job); err != nil {
+	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
 	size := w.Buffer
@@ -95,9 +92,9 @@ func (t Qperf) Plan(job Job) ([]Process, error) {
 }
 
 func (t Qperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	out := outputs["client"]
-	if out.Exit != 0 {
-		return Measurement{}, failed(t.Name(), "client", out)
+	out, err := finished(t.Name(), "client", outputs)
+	if err != nil {
+		return Measurement{}, err
 	}
 	test := qperfTests[job.Workload.Kind]
 	values, err := readQperf(out.Stdout, test)

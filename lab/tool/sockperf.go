@@ -67,10 +67,7 @@ func sockperfMessage(w suite.Workload) int64 {
 // begins; a line tells when.
 func (t Sockperf) Plan(job Job) ([]Process, error) {
 	w := job.Workload
-	if err := t.Supports(w); err != nil {
-		return nil, err
-	}
-	if err := checkJob(t.Name(), job); err != nil {
+	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
 	address := []string{"-i", job.Receiver.String(), "-p", decimal(job.Port)}

@@ -28,12 +28,11 @@ var sockperfLines = struct {
 // Parse reads the client's text, and for streams how many messages the server
 // says it received.
 func (t Sockperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	client := outputs["client"]
-	if client.Exit != 0 {
-		return Measurement{}, failed(t.Name(), "client", client)
+	client, err := finished(t.Name(), "client", outputs)
+	if err != nil {
+		return Measurement{}, err
 	}
 	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
-	var err error
 	var warnings []string
 	if isRR(job.Workload) {
 		warnings, err = sockperfPingPong(ansi.Strip(client.Stdout), m.Metrics)

@@ -27,6 +27,18 @@ func failed(tool, role string, out Output) error {
 	return &sample.Failure{Kind: sample.ToolFailed, Message: fmt.Sprintf("%s %s %s: %s", tool, role, how, said)}
 }
 
+// finished returns the output of a process that ended well.
+func finished(tool, role string, outputs map[string]Output) (Output, error) {
+	out, ran := outputs[role]
+	switch {
+	case !ran:
+		return out, noResult(tool, "there is no output of the %s", role)
+	case out.Exit != 0:
+		return out, failed(tool, role, out)
+	}
+	return out, nil
+}
+
 // complained is the error for a tool that named its own failure.
 func complained(tool, format string, args ...any) error {
 	return &sample.Failure{Kind: sample.ToolFailed, Message: tool + ": " + fmt.Sprintf(format, args...)}
