@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite"
 
+	"windtunnel/lab/space"
 	"windtunnel/lab/testbed/netns"
 )
 
@@ -186,7 +187,7 @@ func (h *home) samples() (n int) {
 
 func leftovers(t *testing.T) []string {
 	t.Helper()
-	names, err := netns.Named(netns.RunPrefix)
+	names, err := space.Named(netns.RunPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed/netns"
@@ -100,7 +101,7 @@ func labList() *cobra.Command {
 				}
 				prefix = netns.SpacePrefix(id)
 			}
-			names, err := netns.Named(prefix)
+			names, err := space.Named(prefix)
 			if err != nil {
 				return err
 			}

@@ -62,7 +62,7 @@ func (b *bench) timed(args ...string) (time.Duration, error) {
 
 // leftBehind names the lab's namespaces and homes that are still there.
 func leftBehind() string {
-	names, err := netns.Named(netns.Prefix)
+	names, err := space.Named(netns.Prefix)
 	if err != nil {
 		return err.Error()
 	}

@@ -164,7 +164,7 @@ func assertUntouched(t *testing.T, tb testbed.Testbed, id string, never []map[st
 			t.Errorf("node %s: its home is still there: %v", n.Name(), err)
 		}
 	}
-	if left, err := netns.Named(netns.SpacePrefix(id)); err != nil || len(left) != len(tb.Nodes())+1 {
+	if left, err := space.Named(netns.SpacePrefix(id)); err != nil || len(left) != len(tb.Nodes())+1 {
 		t.Errorf("the namespaces %v are left (%v), want the nodes' and the wire's", left, err)
 	}
 }
@@ -433,7 +433,7 @@ func lookForTraces(t *testing.T, id string) *traces {
 // later.
 func (l *traces) watch(b *Bench) {
 	l.t.Helper()
-	names, err := netns.Named(netns.SpacePrefix(l.id))
+	names, err := space.Named(netns.SpacePrefix(l.id))
 	if err != nil || len(names) < len(b.Testbed.Nodes()) {
 		l.t.Errorf("the bench has the namespaces %v (%v)", names, err)
 	}

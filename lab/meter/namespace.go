@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
 )
 
 // Namespace is a network namespace to meter.
@@ -92,22 +93,17 @@ func (n *namespace) close() {
 	}
 }
 
-// insideOf runs f on a thread in the namespace. The thread then ends, so that
-// no other goroutine runs there by accident.
+// insideOf runs f on a thread in the namespace.
 func insideOf(ns netns.NsHandle, f func() error) error {
 	if !ns.IsOpen() {
 		return f()
 	}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	return space.OwnThread(func() error {
 		if err := netns.Set(ns); err != nil {
-			done <- fmt.Errorf("enter the network namespace (needs CAP_SYS_ADMIN): %w", err)
-			return
+			return fmt.Errorf("enter the network namespace (needs CAP_SYS_ADMIN): %w", err)
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }
 
 func (n *namespace) read(ports PortRange, buf *[]byte) (NamespaceReading, error) {

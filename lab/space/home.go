@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,16 +21,20 @@ func Home(name string) string { return filepath.Join(homes, name) }
 
 // Homes lists the namespaces whose names start so and that have a home; the
 // namespaces themselves may be gone.
-func Homes(prefix string) ([]string, error) {
-	entries, err := os.ReadDir(homes)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list what runs in network namespaces: %w", err)
+func Homes(prefix string) ([]string, error) { return entries(homes, prefix) }
+
+// Named lists the network namespaces whose names start so.
+func Named(prefix string) ([]string, error) { return entries(Dir, prefix) }
+
+// entries lists the names in a directory that start with a prefix; none if the
+// directory does not exist.
+func entries(dir, prefix string) ([]string, error) {
+	all, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list network namespaces: %w", err)
 	}
 	var names []string
-	for _, e := range entries {
+	for _, e := range all {
 		if strings.HasPrefix(e.Name(), prefix) {
 			names = append(names, e.Name())
 		}
@@ -61,14 +66,14 @@ func DeleteHome(name string) error {
 
 // mountsBelow lists mount points in a directory, parents first.
 func mountsBelow(dir string) ([]string, error) {
-	table, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := procfs.GetMounts()
 	if err != nil {
 		return nil, fmt.Errorf("list mounts: %w", err)
 	}
 	var below []string
-	for line := range strings.Lines(string(table)) {
-		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], dir+"/") { // proc(5): the fifth is the mount point
-			below = append(below, f[4])
+	for _, m := range mounts {
+		if strings.HasPrefix(m.MountPoint, dir+"/") {
+			below = append(below, m.MountPoint)
 		}
 	}
 	return below, nil

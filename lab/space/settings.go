@@ -126,12 +126,7 @@ func (s *Space) mountSysfs() error {
 // ("tx-tcp-segmentation"). Features that the device lacks are left out and
 // recorded as absent.
 func (s *Space) Offloads(device string, want map[string]bool) error {
-	err := s.Do(func() error {
-		e, err := ethtool.NewEthtool()
-		if err != nil {
-			return err
-		}
-		defer e.Close()
+	err := s.ethtool(func(e *ethtool.Ethtool) error {
 		has, err := e.Features(device)
 		if err != nil {
 			return err
@@ -165,15 +160,9 @@ func (s *Space) Offloads(device string, want map[string]bool) error {
 	return nil
 }
 
-// OffloadsOn lists the features that are on, sorted by the kernel's names.
-func (s *Space) OffloadsOn(device string) ([]string, error) {
-	var on []string
-	err := s.Do(func() error {
-		e, err := ethtool.NewEthtool()
-		if err != nil {
-			return err
-		}
-		defer e.Close()
+// OffloadsOn lists the features that are on, by the kernel's names.
+func (s *Space) OffloadsOn(device string) (on []string, err error) {
+	err = s.ethtool(func(e *ethtool.Ethtool) error {
 		has, err := e.Features(device)
 		for name, active := range has {
 			if active {
@@ -186,6 +175,18 @@ func (s *Space) OffloadsOn(device string) ([]string, error) {
 		return nil, fmt.Errorf("read offloads of %s in %s: %w", device, s.Name, err)
 	}
 	return on, nil
+}
+
+// ethtool runs f with an ethtool socket of the namespace.
+func (s *Space) ethtool(f func(*ethtool.Ethtool) error) error {
+	return s.Do(func() error {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return f(e)
+	})
 }
 
 func onOff(on bool) string {

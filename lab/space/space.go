@@ -35,7 +35,7 @@ func Create(name string) (*Space, error) {
 	if _, err := os.Stat(filepath.Join(Dir, name)); err == nil {
 		return nil, fmt.Errorf("create network namespace %s: it exists already; `windtunnel lab clean` removes what an ended run left", name)
 	}
-	err := onOwnThread(func() error {
+	err := OwnThread(func() error {
 		ns, err := netns.NewNamed(name)
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (s *Space) Inode() (uint32, error) {
 // Do runs f on a thread inside the namespace. Sockets and files that f opens
 // under /proc belong to the namespace and stay there after f returned.
 func (s *Space) Do(f func() error) error {
-	return onOwnThread(func() error {
+	return OwnThread(func() error {
 		if err := netns.Set(s.NS); err != nil {
 			return fmt.Errorf("enter network namespace %s: %w", s.Name, err)
 		}
@@ -121,9 +121,9 @@ func (s *Space) Do(f func() error) error {
 	})
 }
 
-// onOwnThread runs f on a thread that ends afterwards, so that nothing f does
+// OwnThread runs f on a thread that ends afterwards, so that nothing f does
 // to the thread (its namespace, its affinity) can leak to other goroutines.
-func onOwnThread(f func() error) error {
+func OwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine

@@ -12,12 +12,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
 )
 
 // Meter adds up foreign CPU time on some CPUs of this machine. Only one
@@ -152,17 +153,14 @@ func replace(set *ebpf.Map, wanted []uint32) error {
 // is checked when it gets the CPU back. A CPU that this process may not use is
 // left to its next switch.
 func visit(cpus []int) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread and its affinity end with the goroutine
+	_ = space.OwnThread(func() error {
 		for _, c := range cpus {
 			var one unix.CPUSet
 			one.Set(c)
 			_ = unix.SchedSetaffinity(0, &one) // returns once the thread runs there
 		}
-	}()
-	<-done
+		return nil
+	})
 }
 
 // Close stops metering.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -28,7 +27,7 @@ type Cleaned struct {
 // groups; files and control groups also where the namespace is gone already.
 func Clean(prefix string) (Cleaned, error) {
 	var c Cleaned
-	names, err := Named(prefix)
+	names, err := space.Named(prefix)
 	if err != nil {
 		return c, err
 	}
@@ -147,20 +146,3 @@ func inside(inodes map[uint64]bool) ([]int, error) {
 	return pids, nil
 }
 
-// Named lists the network namespaces whose names start so.
-func Named(prefix string) ([]string, error) {
-	entries, err := os.ReadDir(space.Dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list network namespaces: %w", err)
-	}
-	var names []string
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
-}

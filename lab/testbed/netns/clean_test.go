@@ -64,14 +64,14 @@ func TestNothingIsLeftOfAKilledEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	victim.Wait()
-	names, err := Named(SpacePrefix(id))
+	names, err := space.Named(SpacePrefix(id))
 	if err != nil || len(names) != 3 {
 		t.Fatalf("the killed engine left %v (%v); two nodes and a wire were to be expected", names, err)
 	}
 	if _, err := Clean(SpacePrefix(id)); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := Named(SpacePrefix(id)); err != nil || len(names) != 0 {
+	if names, err := space.Named(SpacePrefix(id)); err != nil || len(names) != 0 {
 		t.Errorf("still there: %v (%v)", names, err)
 	}
 	for _, pid := range children(t) {

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"strings"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/space"
@@ -43,7 +41,7 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd) error {
 // standing lists the nodes of a testbed that was brought up by hand.
 func standing(id string) ([]string, error) {
 	var nodes []string
-	names, err := Named(SpacePrefix(id))
+	names, err := space.Named(SpacePrefix(id))
 	if err != nil {
 		return nil, err
 	}
@@ -69,22 +67,14 @@ func runOn(s *space.Space, cpus []int, cmd *exec.Cmd) error {
 }
 
 func startOn(s *space.Space, cpus []int, cmd *exec.Cmd) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		done <- func() error {
-			if err := netns.Set(s.NS); err != nil {
-				return fmt.Errorf("enter network namespace %s: %w", s.Name, err)
-			}
-			var set unix.CPUSet
-			for _, c := range cpus {
-				set.Set(c)
-			}
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				return fmt.Errorf("pin to CPUs %v: %w", cpus, err)
-			}
-			return cmd.Start()
-		}()
-	}()
-	return <-done
+	return s.Do(func() error {
+		var set unix.CPUSet
+		for _, c := range cpus {
+			set.Set(c)
+		}
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("pin to CPUs %v: %w", cpus, err)
+		}
+		return cmd.Start()
+	})
 }

@@ -204,7 +204,7 @@ func (n *node) down(ctx context.Context) error {
 func (n *node) remove() error {
 	base := n.space.Name
 	var errs []error
-	containers, err := Named(base + "-")
+	containers, err := space.Named(base + "-")
 	errs = append(errs, err)
 	for _, name := range append(containers, base) {
 		errs = append(errs, space.Delete(name))
