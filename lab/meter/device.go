@@ -91,7 +91,7 @@ func readDevices(links *netlink.Handle, drivers *ethtool.Ethtool, want []ordered
 	for _, w := range want {
 		l, ok := byName[w.Name]
 		if !ok {
-			return nil, fmt.Errorf("read device %s: %w", w.Name, &GoneError{What: "device " + w.Name})
+			return nil, fmt.Errorf("read device %s: %w", w.Name, gone("device "+w.Name))
 		}
 		r := deviceReading(l, queues, w)
 		if isVeth(l) {

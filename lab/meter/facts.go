@@ -33,13 +33,8 @@ type Facts struct {
 // not accept them from a NIC.
 func (f Facts) RefusedByPorts() uint64 {
 	sum := uint64(0)
-	if f.Ports == nil {
-		return sum
-	}
-	for _, ns := range f.Ports.Namespaces {
-		for _, d := range ns.Devices {
-			sum += d.RxDrops
-		}
+	for _, d := range f.Ports.devices() {
+		sum += d.RxDrops
 	}
 	return sum
 }

@@ -34,9 +34,7 @@ func Hops(sender, receiver *Delta, f Facts) []sample.Hop {
 	near, shared := branches(sender, f.SenderEndpoints)
 	add(near)
 	add(shared)
-	if f.Ports != nil {
-		add(inOrder(f.Ports, WireNode))
-	}
+	add(inOrder(f.Ports, WireNode))
 	near, shared = branches(receiver, f.ReceiverEndpoints)
 	slices.Reverse(near)
 	slices.Reverse(shared)
@@ -53,10 +51,8 @@ type placed struct {
 
 func inOrder(n *Delta, node string) []placed {
 	var all []placed
-	for _, ns := range n.Namespaces {
-		for _, d := range ns.Devices {
-			all = append(all, placed{d, node, ns.Name})
-		}
+	for namespace, d := range n.devices() {
+		all = append(all, placed{d, node, namespace})
 	}
 	slices.SortStableFunc(all, func(a, b placed) int { return a.Order - b.Order })
 	return all

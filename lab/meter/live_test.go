@@ -309,7 +309,7 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 	}()
 	pid := cmd.Process.Pid
 	time.Sleep(300 * time.Millisecond)
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil { // so that all three see the same
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil { // so that both see the same
 		t.Fatal(err)
 	}
 	time.Sleep(20 * time.Millisecond)
@@ -317,17 +317,13 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	threads, err := threadsCPU(pid)
-	if err != nil {
-		t.Skipf("no schedstat here: %v", err)
-	}
 	stat, err := readProcess(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ticks := int64(stat.UTime+stat.STime) * tickNanoseconds
-	if exact == 0 || threads != exact || !near(float64(ticks), float64(exact), 2*tickNanoseconds) {
-		t.Errorf("clock %d ns, threads %d, ticks %d", exact, threads, ticks)
+	if exact == 0 || !near(float64(ticks), float64(exact), 2*tickNanoseconds) {
+		t.Errorf("clock %d ns, ticks %d", exact, ticks)
 	}
 }
 

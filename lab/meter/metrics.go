@@ -158,17 +158,15 @@ func (t trial) fabric(ms sample.Metrics) (packets uint64) {
 	found := false
 	bits, goodput := 0.0, 0.0
 	for i, n := range t.nodes() {
-		for _, ns := range n.Namespaces {
-			for _, d := range ns.Devices {
-				if d.Role != role {
-					continue
-				}
-				found = true
-				packets += d.RxPackets
-				bits += 8 * float64(d.ReceivedBytes())
-				if t.Colocated || t.receivesData(i) {
-					goodput += 8 * float64(GoodputFromCounters(d.ReceivedBytes(), d.RxPackets, t.Headers))
-				}
+		for _, d := range n.devices() {
+			if d.Role != role {
+				continue
+			}
+			found = true
+			packets += d.RxPackets
+			bits += 8 * float64(d.ReceivedBytes())
+			if t.Colocated || t.receivesData(i) {
+				goodput += 8 * float64(GoodputFromCounters(d.ReceivedBytes(), d.RxPackets, t.Headers))
 			}
 		}
 	}
@@ -209,20 +207,25 @@ func (t trial) merging(ms sample.Metrics) {
 	if t.Direction == suite.Reverse {
 		n, endpoints = t.sender, t.SenderEndpoints
 	}
-	frames, buffers := uint64(0), uint64(0)
-	for _, ns := range n.Namespaces {
-		for _, d := range ns.Devices {
-			if d.Role == RoleFabric {
-				frames += d.RxPackets
-			}
-		}
-		if takesPart(ns.Name, endpoints) {
-			buffers += ns.Counters[IPInReceives] + ns.Counters[IP6InReceives]
+	frames, buffers := uint64(0), n.arrived(endpoints)
+	for _, d := range n.devices() {
+		if d.Role == RoleFabric {
+			frames += d.RxPackets
 		}
 	}
 	if frames > 0 && buffers > 0 {
 		ms.Set(sample.SegmentsPerSKB, float64(frames)/float64(buffers))
 	}
+}
+
+// arrived counts the buffers that were passed to IP in the endpoints.
+func (d *Delta) arrived(endpoints []string) (buffers uint64) {
+	for _, ns := range d.Namespaces {
+		if takesPart(ns.Name, endpoints) {
+			buffers += ns.Counters[IPInReceives] + ns.Counters[IP6InReceives]
+		}
+	}
+	return buffers
 }
 
 // takesPart reports whether a namespace has an endpoint of the trial.
@@ -238,18 +241,12 @@ func takesPart(namespace string, endpoints []string) bool {
 // does it add frames that a port of the wire refused: the NIC counts them as
 // not transmitted (veth_xmit, drivers/net/veth.c).
 func (t trial) drops(ms sample.Metrics) {
-	nodes := t.nodes()
-	if t.Ports != nil {
-		nodes = append(nodes, t.Ports)
-	}
 	sum := uint64(0)
-	for _, n := range nodes {
-		for _, ns := range n.Namespaces {
-			for _, d := range ns.Devices {
-				sum += d.TxDrops + d.Qdisc.Drops + d.Qdisc.IngressDrops
-				if d.Role != RolePort {
-					sum += d.RxDrops
-				}
+	for _, n := range append(t.nodes(), t.Ports) {
+		for _, d := range n.devices() {
+			sum += d.TxDrops + d.Qdisc.Drops + d.Qdisc.IngressDrops
+			if d.Role != RolePort {
+				sum += d.RxDrops
 			}
 		}
 	}
@@ -355,19 +352,12 @@ func (t trial) receivePlace(ms sample.Metrics) {
 	if t.receiver == nil || len(t.sender.Guests) > 0 || t.WireCPU != nil || t.Ports != nil || len(t.sender.Softnet) == 0 || t.Direction == suite.Reverse {
 		return
 	}
-	processed, own, arrived := uint64(0), uint64(0), uint64(0)
+	processed, own, arrived := uint64(0), uint64(0), t.receiver.arrived(t.ReceiverEndpoints)
 	for _, n := range t.sender.Softnet {
 		processed += n
 	}
-	for _, ns := range t.sender.Namespaces {
-		for _, d := range ns.Devices {
-			own += d.RxPackets
-		}
-	}
-	for _, ns := range t.receiver.Namespaces {
-		if takesPart(ns.Name, t.ReceiverEndpoints) {
-			arrived += ns.Counters[IPInReceives] + ns.Counters[IP6InReceives]
-		}
+	for _, d := range t.sender.devices() {
+		own += d.RxPackets
 	}
 	if arrived == 0 {
 		return

@@ -105,16 +105,14 @@ func readProcess(pid int) (procfs.ProcStat, error) {
 
 // processCPU reads the process's CPU clock, which is exact to the nanosecond
 // and includes ended threads (clock_getcpuclockid(3); posix-cpu-timers.c). If
-// the kernel or a sandbox refuses, it uses the threads' schedstat, and
-// otherwise the ticks.
+// a sandbox refuses, it uses the ticks.
 func processCPU(pid int, stat procfs.ProcStat) (int64, error) {
-	if ran, err := processClock(pid); err == nil {
+	ran, err := processClock(pid)
+	switch {
+	case err == nil:
 		return ran, nil
-	}
-	if ran, err := threadsCPU(pid); err == nil {
-		return ran, nil
-	} else if ended(err) && !exists(pid) {
-		return 0, err
+	case !exists(pid):
+		return 0, os.ErrNotExist
 	}
 	return int64(stat.UTime+stat.STime) * tickNanoseconds, nil
 }
@@ -126,25 +124,6 @@ func processClock(pid int) (int64, error) {
 		return 0, err
 	}
 	return ts.Nano(), nil
-}
-
-// threadsCPU sums the run time of the living threads.
-func threadsCPU(pid int) (sum int64, err error) {
-	threads, err := procfs.AllThreads(pid)
-	if err != nil {
-		return 0, err
-	}
-	for _, t := range threads {
-		s, err := t.Schedstat()
-		if ended(err) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		sum += int64(s.RunningNanoseconds)
-	}
-	return sum, nil
 }
 
 func exists(pid int) bool {

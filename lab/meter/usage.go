@@ -27,29 +27,18 @@ type Usage struct {
 // their ticks. If the kernel counts them exactly (CONFIG_IRQ_TIME_ACCOUNTING),
 // the proportion is exact.
 func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
-	idle, err := idleTick(cpu, "idle", a.Idle, b.Idle)
+	t, err := ticksOf(cpu, a, b)
 	if err != nil {
 		return Usage{}, err
 	}
-	iowait, err := idleTick(cpu, "iowait", a.IOWait, b.IOWait)
-	if err != nil {
-		return Usage{}, err
-	}
-	steal, err := idleTick(cpu, "steal", a.Steal, b.Steal)
-	if err != nil {
-		return Usage{}, err
-	}
+	idle, iowait := t.idle, t.iowait
 	if a.FineIdle > 0 && b.FineIdle > 0 {
 		idle, iowait = refine(idle, iowait, time.Duration(b.FineIdle-a.FineIdle))
 	}
 	// Steal and idle overlap, so their sum can exceed the window: while a CPU
 	// wakes and its host runs another guest, the kernel counts both.
-	if gone := idle + iowait; gone > window+window/50+3*tickLength {
-		return Usage{}, &ClockError{CPU: cpu, Window: window, Idle: gone}
-	}
-	ran, err := ticksOf(cpu, a, b)
-	if err != nil {
-		return Usage{}, err
+	if slept := idle + iowait; slept > window+window/50+3*tickLength {
+		return Usage{}, fmt.Errorf("CPU %d was idle for %v in a window of %v: the clock jumped (suspend, migration); the trial must be repeated", cpu, slept, window)
 	}
 	// Because of the cut to ticks, idle and the others can each exceed the
 	// window by one tick.
@@ -57,10 +46,10 @@ func usage(cpu int, a, b CPUTimes, window time.Duration) (Usage, error) {
 	iowait = min(iowait, window-idle)
 	left := window - idle - iowait
 	// The ticks of work are certain, so the overlap is taken from steal.
-	steal = min(steal, left-min(ran.sum(), left))
+	steal := min(t.steal, left-min(t.work(), left))
 	u := Usage{Idle: idle.Seconds(), IOWait: iowait.Seconds(), Steal: steal.Seconds()}
 	u.Busy = (left - steal).Seconds()
-	u.split(ran)
+	u.split(t)
 	return u, nil
 }
 
@@ -70,19 +59,14 @@ const tickLength = time.Duration(tickNanoseconds)
 // other CPUs, and idle is read while it runs (proc_stat(5)).
 func idleTick(cpu int, name string, a, b uint64) (time.Duration, error) {
 	const slack = 2
-	if b < a {
-		if a-b <= slack || name == "iowait" {
-			return 0, nil
-		}
-		return 0, &CounterError{What: cpuCounter(cpu, name), Before: a, After: b}
-	}
-	if b-a > 1<<40 {
-		return 0, &CounterError{What: cpuCounter(cpu, name), Before: a, After: b}
+	switch {
+	case b < a && (a-b <= slack || name == "iowait"):
+		return 0, nil
+	case b < a || b-a > 1<<40:
+		return 0, wentBack(fmt.Sprintf("counter %s of CPU %d", name, cpu), a, b)
 	}
 	return time.Duration(b-a) * tickLength, nil
 }
-
-func cpuCounter(cpu int, name string) string { return fmt.Sprintf("counter %s of CPU %d", name, cpu) }
 
 // refine replaces the ticks of idle and iowait by their exact sum. A sum that
 // contradicts the ticks is not used: the CPU's state changed during the read.
@@ -96,8 +80,9 @@ func refine(idle, iowait, exact time.Duration) (fineIdle, fineIOWait time.Durati
 	return exact - iowait, iowait
 }
 
-// ticks is the work that the timer interrupt saw in a window, by kind.
-type ticks struct{ user, system, irq, softirq time.Duration }
+// ticks is the time of one CPU in a window as /proc/stat counts it. The timer
+// interrupt saw user, system, irq and softirq.
+type ticks struct{ idle, iowait, steal, user, system, irq, softirq time.Duration }
 
 func ticksOf(cpu int, a, b CPUTimes) (t ticks, err error) {
 	for _, part := range []struct {
@@ -105,6 +90,9 @@ func ticksOf(cpu int, a, b CPUTimes) (t ticks, err error) {
 		a, b uint64
 		to   *time.Duration
 	}{
+		{"idle", a.Idle, b.Idle, &t.idle},
+		{"iowait", a.IOWait, b.IOWait, &t.iowait},
+		{"steal", a.Steal, b.Steal, &t.steal},
 		{"user", a.User + a.Nice, b.User + b.Nice, &t.user},
 		{"system", a.System, b.System, &t.system},
 		{"irq", a.IRQ, b.IRQ, &t.irq},
@@ -117,17 +105,17 @@ func ticksOf(cpu int, a, b CPUTimes) (t ticks, err error) {
 	return t, nil
 }
 
-func (t ticks) sum() time.Duration { return t.user + t.system + t.irq + t.softirq }
+func (t ticks) work() time.Duration { return t.user + t.system + t.irq + t.softirq }
 
 // split divides Busy in proportion to the ticks. Work without a tick counts as
 // system: on an idle CPU, work shorter than a tick is mostly interrupts and
 // wake-ups.
 func (u *Usage) split(t ticks) {
-	if t.sum() == 0 {
+	if t.work() == 0 {
 		u.System = u.Busy
 		return
 	}
-	share := u.Busy / t.sum().Seconds()
+	share := u.Busy / t.work().Seconds()
 	u.User, u.System = share*t.user.Seconds(), share*t.system.Seconds()
 	u.IRQ, u.Softirq = share*t.irq.Seconds(), share*t.softirq.Seconds()
 }

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -29,6 +30,23 @@ type NamespaceDelta struct {
 // DeviceDelta has the changes of a device's counters within the window.
 type DeviceDelta struct{ DeviceReading }
 
+// devices yields the devices of all namespaces with the names of those; none if d
+// is nil.
+func (d *Delta) devices() iter.Seq2[string, DeviceDelta] {
+	return func(yield func(string, DeviceDelta) bool) {
+		if d == nil {
+			return
+		}
+		for _, ns := range d.Namespaces {
+			for _, device := range ns.Devices {
+				if !yield(ns.Name, device) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // SocketDelta is a socket that was established at the window's end. Its
 // counters are those of the window; everything else is the state at the end.
 type SocketDelta struct {
@@ -37,12 +55,11 @@ type SocketDelta struct {
 }
 
 // Window returns the difference between reading a and reading b of the same
-// meter. Its errors are *WindowError, *ClockError, *OfflineError, *CounterError
-// and *GoneError: then the readings cannot be compared.
+// meter. It fails if the readings cannot be compared.
 func Window(a, b Reading) (Delta, error) {
 	length := time.Duration(b.Mono - a.Mono)
 	if length <= 0 {
-		return Delta{}, &WindowError{length}
+		return Delta{}, fmt.Errorf("meter window of %v: the second reading must be taken after the first", length)
 	}
 	d := Delta{Node: b.Node, Seconds: length.Seconds(), CPUs: make(map[int]Usage, len(b.CPUs))}
 	if err := d.cpus(a, b, length); err != nil {
@@ -52,7 +69,7 @@ func Window(a, b Reading) (Delta, error) {
 		return Delta{}, d.wrap(err)
 	}
 	if len(a.Namespaces) != len(b.Namespaces) {
-		return Delta{}, d.wrap(&GoneError{What: "a network namespace"})
+		return Delta{}, d.wrap(gone("a network namespace"))
 	}
 	for i := range b.Namespaces {
 		n, warnings, err := namespaceWindow(a.Namespaces[i], b.Namespaces[i])
@@ -79,13 +96,13 @@ func (d *Delta) wrap(err error) error { return fmt.Errorf("node %s: %w", d.Node,
 func (d *Delta) cpus(a, b Reading, length time.Duration) error {
 	for cpu := range a.CPUs {
 		if _, ok := b.CPUs[cpu]; !ok {
-			return &OfflineError{cpu}
+			return offline(cpu)
 		}
 	}
 	for cpu, after := range b.CPUs {
 		before, ok := a.CPUs[cpu]
 		if !ok {
-			return &OfflineError{cpu}
+			return offline(cpu)
 		}
 		u, err := usage(cpu, before, after, length)
 		if err != nil {
@@ -132,7 +149,7 @@ func namespaceWindow(a, b NamespaceReading) (n NamespaceDelta, warnings []string
 		where = "container " + b.Name
 	}
 	if a.Name != b.Name {
-		return n, nil, &GoneError{What: "the network namespace of " + where}
+		return n, nil, gone("the network namespace of " + where)
 	}
 	n = NamespaceDelta{Name: b.Name, Counters: make(Counters, len(b.Counters))}
 	for name, after := range b.Counters {
@@ -145,7 +162,7 @@ func namespaceWindow(a, b NamespaceReading) (n NamespaceDelta, warnings []string
 		}
 	}
 	if len(a.Devices) != len(b.Devices) {
-		return n, nil, &GoneError{What: "a device of " + where}
+		return n, nil, gone("a device of " + where)
 	}
 	for i := range b.Devices {
 		d, warning, err := deviceWindow(where, a.Devices[i], b.Devices[i])
@@ -164,7 +181,7 @@ func namespaceWindow(a, b NamespaceReading) (n NamespaceDelta, warnings []string
 func deviceWindow(where string, a, b DeviceReading) (d DeviceDelta, warning string, err error) {
 	of := fmt.Sprintf("device %s of %s", b.Name, where)
 	if a.Name != b.Name || a.Index != b.Index {
-		return d, "", &GoneError{What: of}
+		return d, "", gone(of)
 	}
 	d.DeviceReading = b
 	list := []difference{

@@ -1,9 +1,9 @@
 package meter
 
 import (
-	"errors"
 	"math"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 )
@@ -86,29 +86,29 @@ func TestTheFabricsWorkComesOffSoftirqFirst(t *testing.T) {
 	}
 }
 
-func TestReadingsThatCannotBeComparedAreTypedErrors(t *testing.T) {
+func TestReadingsThatCannotBeComparedAreErrorsWithTheReason(t *testing.T) {
 	for _, x := range []struct {
 		name   string
 		change func(a, b *Reading)
-		want   any
+		want   string
 	}{
-		{"no length", func(a, b *Reading) { b.Mono = a.Mono }, new(*WindowError)},
-		{"swapped", func(a, b *Reading) { *a, *b = *b, *a }, new(*WindowError)},
-		{"CPU offline at the end", func(a, b *Reading) { b.CPUs = map[int]CPUTimes{} }, new(*OfflineError)},
-		{"CPU online at the end only", func(a, b *Reading) { a.CPUs = map[int]CPUTimes{} }, new(*OfflineError)},
-		{"idle for longer than the window", func(a, b *Reading) { b.CPUs = map[int]CPUTimes{0: {Idle: 1300}} }, new(*ClockError)},
-		{"idle counted anew", func(a, b *Reading) { b.CPUs = map[int]CPUTimes{0: {Idle: 20}} }, new(*CounterError)},
-		{"user time went back", func(a, b *Reading) { a.CPUs = map[int]CPUTimes{0: {Idle: 1000, User: 100}} }, new(*CounterError)},
-		{"device made anew", func(a, b *Reading) { b.Namespaces[0].Devices = []DeviceReading{{Name: "fab", Index: 8}} }, new(*GoneError)},
-		{"device gone", func(a, b *Reading) { b.Namespaces[0].Devices = nil }, new(*GoneError)},
-		{"namespace gone", func(a, b *Reading) { b.Namespaces = nil }, new(*GoneError)},
-		{"another namespace", func(a, b *Reading) { b.Namespaces[0].Name = "c1" }, new(*GoneError)},
-		{"segments went back", func(a, b *Reading) { b.Namespaces[0].Counters = Counters{TCPOutSegs: 9} }, new(*CounterError)},
+		{"no length", func(a, b *Reading) { b.Mono = a.Mono }, "must be taken after"},
+		{"swapped", func(a, b *Reading) { *a, *b = *b, *a }, "must be taken after"},
+		{"CPU offline at the end", func(a, b *Reading) { b.CPUs = map[int]CPUTimes{} }, "offline"},
+		{"CPU online at the end only", func(a, b *Reading) { a.CPUs = map[int]CPUTimes{} }, "offline"},
+		{"idle for longer than the window", func(a, b *Reading) { b.CPUs = map[int]CPUTimes{0: {Idle: 1300}} }, "the clock jumped"},
+		{"idle counted anew", func(a, b *Reading) { b.CPUs = map[int]CPUTimes{0: {Idle: 20}} }, "went back"},
+		{"user time went back", func(a, b *Reading) { a.CPUs = map[int]CPUTimes{0: {Idle: 1000, User: 100}} }, "went back"},
+		{"device made anew", func(a, b *Reading) { b.Namespaces[0].Devices = []DeviceReading{{Name: "fab", Index: 8}} }, "removed, added or replaced"},
+		{"device gone", func(a, b *Reading) { b.Namespaces[0].Devices = nil }, "removed, added or replaced"},
+		{"namespace gone", func(a, b *Reading) { b.Namespaces = nil }, "removed, added or replaced"},
+		{"another namespace", func(a, b *Reading) { b.Namespaces[0].Name = "c1" }, "removed, added or replaced"},
+		{"segments went back", func(a, b *Reading) { b.Namespaces[0].Counters = Counters{TCPOutSegs: 9} }, "went back"},
 	} {
 		a, b := edges()
 		x.change(&a, &b)
-		if _, err := Window(a, b); !errors.As(err, x.want) {
-			t.Errorf("%s: %v (%T)", x.name, err, errors.Unwrap(err))
+		if _, err := Window(a, b); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v, want an error with %q", x.name, err, x.want)
 		}
 	}
 }
