@@ -25,10 +25,20 @@ func (b *bench) backpressure(f *Facts) (how string, err error) {
 		return "", err
 	}
 	how = fmt.Sprintf("by the kernel's version, because trying it showed nothing: %v", err)
-	if k := f.Kernel(); !k.AtLeast(6, 16) {
+	if !atLeast(f.Release, 6, 16) {
 		return how, fmt.Errorf("kernel %s: %w", f.Release, unix.EOPNOTSUPP)
 	}
 	return how, nil
+}
+
+// atLeast reports whether a kernel's release, such as "6.1.0-18-amd64", is this one
+// or a later one.
+func atLeast(release string, major, minor int) bool {
+	var a, b int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n < 2 {
+		return false
+	}
+	return a > major || a == major && b >= minor
 }
 
 var (

@@ -2,29 +2,37 @@ package probe
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
+	"k8s.io/utils/cpuset"
 )
 
-// cgroupPath finds the process's own group in /proc/self/cgroup: that of a
-// version 1 controller where one is mounted, else the unified one (line "0::").
-func cgroupPath(text, controller string) (group string, v2, ok bool) {
-	unified := ""
-	for line := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		for _, c := range strings.Split(parts[1], ",") {
-			if c == controller {
-				return parts[2], false, true
-			}
-		}
-		if parts[0] == "0" && parts[1] == "" {
-			unified = parts[2]
+// cgroupPath finds the process's own group: that of a version 1 controller where
+// one is mounted, else the unified one.
+func cgroupPath(all []procfs.Cgroup, controller string) (group string, v2, ok bool) {
+	for _, g := range all {
+		if slices.Contains(g.Controllers, controller) {
+			return g.Path, false, true
 		}
 	}
-	return unified, true, unified != ""
+	unified := slices.IndexFunc(all, func(g procfs.Cgroup) bool { return g.HierarchyID == 0 && len(g.Controllers) == 0 })
+	if unified < 0 {
+		return "", true, false
+	}
+	return all[unified].Path, true, true
+}
+
+// ownCgroups lists the process's own groups; none if they cannot be read.
+func ownCgroups() []procfs.Cgroup {
+	self, err := procfs.Self()
+	if err != nil {
+		return nil
+	}
+	all, _ := self.Cgroups() // an error leaves no group, and so no limit
+	return all
 }
 
 // controlFiles lists where a group's file may be, the group's own first, then
@@ -68,15 +76,5 @@ func narrow(cpus, limit []int) []int {
 	if len(limit) == 0 {
 		return cpus
 	}
-	allowed := make(map[int]bool, len(limit))
-	for _, c := range limit {
-		allowed[c] = true
-	}
-	var both []int
-	for _, c := range cpus {
-		if allowed[c] {
-			both = append(both, c)
-		}
-	}
-	return both
+	return cpuset.New(cpus...).Intersection(cpuset.New(limit...)).List()
 }

@@ -86,7 +86,7 @@ const (
 // cgroupCPUs lists the CPUs of the control group (v1 or v2); empty if the group sets
 // no limit or cannot be read.
 func cgroupCPUs() []int {
-	group, v2, ok := cgroupPath(text("/proc/self/cgroup"), "cpuset")
+	group, v2, ok := cgroupPath(ownCgroups(), "cpuset")
 	if !ok {
 		return nil
 	}
@@ -105,7 +105,7 @@ func cgroupCPUs() []int {
 // cpuQuota is the least bandwidth limit of the control group and the groups
 // above it, in CPUs; 0 where there is none.
 func cpuQuota() float64 {
-	group, v2, ok := cgroupPath(text("/proc/self/cgroup"), "cpu")
+	group, v2, ok := cgroupPath(ownCgroups(), "cpu")
 	if !ok {
 		return 0
 	}

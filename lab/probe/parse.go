@@ -1,8 +1,11 @@
 package probe
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/google/shlex"
 )
 
 // field finds the value of "key: value" or "key : value" lines, as in
@@ -43,42 +46,16 @@ func hypervisorFlag(cpuinfo string) bool {
 	return false
 }
 
-// osName is PRETTY_NAME of os-release(5).
+// osName is PRETTY_NAME of os-release(5), whose text is in the form of a shell's
+// assignments.
 func osName(release string) string {
-	name := ""
-	for line := range strings.Lines(release) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
-		if !ok {
-			continue
-		}
-		value = unquote(value)
-		if key == "PRETTY_NAME" {
-			return value
-		}
-		if key == "NAME" {
-			name = value
-		}
+	assignments, _ := shlex.Split(release) // a damaged text has no name
+	values := map[string]string{}
+	for _, a := range assignments {
+		key, value, _ := strings.Cut(a, "=")
+		values[key] = value
 	}
-	return name
-}
-
-// unquote takes off shell quotes; escapes occur before quotes, $, \ and `.
-func unquote(s string) string {
-	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		double := s[0] == '"'
-		s = s[1 : len(s)-1]
-		if !double {
-			return s
-		}
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	return cmp.Or(values["PRETTY_NAME"], values["NAME"])
 }
 
 // config is the kernel's build configuration; nil where it is not known.
@@ -117,14 +94,4 @@ func (c config) irqTimeAccounting() string {
 		return "yes"
 	}
 	return "no"
-}
-
-// hasCapability reads a set of capabilities as /proc/PID/status prints it.
-func hasCapability(status, set string, number uint) bool {
-	v, ok := field(status, set)
-	if !ok {
-		return false
-	}
-	bits, err := strconv.ParseUint(v, 16, 64)
-	return err == nil && bits>>number&1 == 1
 }

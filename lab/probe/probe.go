@@ -59,27 +59,41 @@ func look() *Facts {
 	f.Virtualization = lookForTraces(hypervisorFlag(cpuinfo)).virtualization()
 	c := kernelConfig(f.Release)
 	f.HZ, f.IRQTimeAccounting = cmp.Or(c.hz(), hzByClock()), c.irqTimeAccounting()
-	status := text("/proc/thread-self/status")
-	const capNetAdmin, capSysAdmin = 12, 21 // include/uapi/linux/capability.h
-	f.NetAdmin, f.SysAdmin = hasCapability(status, "CapEff", capNetAdmin), hasCapability(status, "CapEff", capSysAdmin)
-	f.lookAtCPUs(status)
+	status, err := threadStatus()
+	if err != nil {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("read the CPUs and capabilities of this process: %v", err))
+	}
+	f.NetAdmin, f.SysAdmin = status.CapEff>>unix.CAP_NET_ADMIN&1 == 1, status.CapEff>>unix.CAP_SYS_ADMIN&1 == 1
+	f.lookAtCPUs(status.CpusAllowedList)
 	f.Features = tryFeatures(f)
 	return f
 }
 
-func (f *Facts) lookAtCPUs(status string) {
+// threadStatus reads the status of the calling thread.
+func threadStatus() (procfs.ProcStatus, error) {
+	self, err := procfs.Self()
+	if err != nil {
+		return procfs.ProcStatus{}, err
+	}
+	thread, err := self.Thread(unix.Gettid())
+	if err != nil {
+		return procfs.ProcStatus{}, err
+	}
+	return thread.NewStatus()
+}
+
+func (f *Facts) lookAtCPUs(affinity []uint64) {
 	var err error
 	if f.Online, err = ParseCPUList(text("/sys/devices/system/cpu/online")); err != nil || len(f.Online) == 0 {
 		for c := range runtime.NumCPU() { // without sysfs
 			f.Online = append(f.Online, c)
 		}
 	}
-	list, _ := field(status, "Cpus_allowed_list")
-	affinity, err := ParseCPUList(list)
-	if err != nil {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("read the CPUs that this process may use: %v", err))
+	var own []int
+	for _, c := range affinity {
+		own = append(own, int(c))
 	}
-	f.Allowed = narrow(narrow(f.Online, affinity), cgroupCPUs())
+	f.Allowed = narrow(narrow(f.Online, own), cgroupCPUs())
 	f.Quota = cpuQuota()
 	if f.Quota > 0 && f.Quota < float64(len(f.Allowed)) {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("the control group limits this process to %.2f of %d CPUs, which lowers the throughput: raise cpu.max, or run outside the group", f.Quota, len(f.Allowed)))
@@ -92,12 +106,6 @@ func (f *Facts) UsableCPUs() []int { return append([]int(nil), f.Allowed...) }
 
 // Root reports whether the process may make namespaces and devices.
 func (f *Facts) Root() bool { return f.NetAdmin && f.SysAdmin }
-
-// Kernel is the kernel's release; zero where it has an unknown form.
-func (f *Facts) Kernel() Kernel {
-	k, _ := ParseKernel(f.Release)
-	return k
-}
 
 // memoryBytes returns the size of the machine's memory; 0 if it cannot be read.
 func memoryBytes() uint64 {

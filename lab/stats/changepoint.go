@@ -2,7 +2,6 @@ package stats
 
 import (
 	"cmp"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -86,21 +85,6 @@ func segment(levels []float64, offset int, alpha float64) []split {
 	at := sharper(sums, first, end)
 	found := append(segment(levels[:at], offset, alpha), split{at: offset + at, p: p})
 	return append(found, segment(levels[at:], offset+at, alpha)...)
-}
-
-// scaled divides by the largest magnitude, so that no square overflows.
-func scaled(levels []float64) []float64 {
-	scale := 0.0
-	for _, x := range levels {
-		scale = math.Max(scale, math.Abs(x))
-	}
-	values := make([]float64, len(levels))
-	if scale > 0 {
-		for i, x := range levels {
-			values[i] = x / scale
-		}
-	}
-	return values
 }
 
 // oddest returns the stretch of values, from first to before end, whose level

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // rankEfficiency is Pitman's asymptotic relative efficiency of both Wilcoxon
@@ -51,18 +53,13 @@ func spread(xs []float64) float64 {
 	if slices.Min(xs) == slices.Max(xs) {
 		return 0
 	}
-	centre, mean := middleOf(xs), 0.0
+	centre := middleOf(xs)
 	apart := make([]float64, len(xs))
 	for i, x := range xs {
 		apart[i] = math.Abs(x - centre)
-		mean += (x - centre) / float64(len(xs))
-	}
-	squares := 0.0
-	for _, x := range xs {
-		squares += (x - centre - mean) * (x - centre - mean)
 	}
 	const consistent = 1.482602218505602 // 1 / Φ⁻¹(¾)
-	return max(math.Sqrt(squares/float64(len(xs)-1))/meanDeviation(len(xs)), consistent*middleOf(apart))
+	return max(stat.StdDev(xs, nil)/meanDeviation(len(xs)), consistent*middleOf(apart))
 }
 
 // meanDeviation is the mean of the sample standard deviation (n − 1) of n

@@ -15,9 +15,8 @@ type Histogram struct {
 	packed *hdrhistogram.PackedHistogram
 }
 
-// Add merges an HdrHistogram in its V2 compressed encoding (base64) into h.
-// Where ranges or precisions differ, h gets the wider of each. After an error h
-// is unchanged.
+// Add merges an HdrHistogram in its V2 compressed encoding (base64) into h. All
+// must have one range and precision, as those of the generator have.
 func (h *Histogram) Add(encoded string) error {
 	other, err := hdrhistogram.DecodePacked([]byte(encoded))
 	if err != nil {
@@ -27,20 +26,21 @@ func (h *Histogram) Add(encoded string) error {
 		h.packed = other
 		return nil
 	}
+	if !sameForm(h.packed, other) {
+		return fmt.Errorf("merge HdrHistogram: its range or precision differs from that of the %d values already counted", h.packed.TotalCount())
+	}
 	if h.packed.TotalCount() > math.MaxInt64-other.TotalCount() {
 		return fmt.Errorf("merge HdrHistogram: its %d values do not fit beside the %d already counted", other.TotalCount(), h.packed.TotalCount())
 	}
-	target := h.packed
-	if !covers(target, other) {
-		if target, err = widened(target, other); err != nil {
-			return err
-		}
-	}
-	if dropped := target.Merge(other); dropped != 0 {
+	if dropped := h.packed.Merge(other); dropped != 0 {
 		return fmt.Errorf("merge HdrHistogram: %d of %d values lie outside the range of the others", dropped, other.TotalCount())
 	}
-	h.packed = target
 	return nil
+}
+
+func sameForm(a, b *hdrhistogram.PackedHistogram) bool {
+	return a.LowestTrackableValue() == b.LowestTrackableValue() &&
+		a.HighestTrackableValue() == b.HighestTrackableValue() && a.SignificantFigures() == b.SignificantFigures()
 }
 
 // MergeHistograms adds up every distribution in encoded (see Histogram.Add).
@@ -81,36 +81,4 @@ func (h *Histogram) Percentile(p float64) (value float64, ok bool) {
 		return 0, false
 	}
 	return float64(h.packed.ValueAtPercentile(p)), true
-}
-
-// covers reports whether a can record every value of b without loss of
-// precision.
-func covers(a, b *hdrhistogram.PackedHistogram) bool {
-	return a.LowestTrackableValue() <= b.LowestTrackableValue() &&
-		reach(a) >= reach(b) && a.SignificantFigures() >= b.SignificantFigures()
-}
-
-// reach is the largest value that h certainly accepts: its declared maximum, or
-// a larger one that its last bucket already recorded.
-func reach(h *hdrhistogram.PackedHistogram) int64 {
-	return max(h.HighestTrackableValue(), h.Max())
-}
-
-// widened returns a histogram with the values of a that also accepts those of
-// b.
-func widened(a, b *hdrhistogram.PackedHistogram) (*hdrhistogram.PackedHistogram, error) {
-	lowest := min(a.LowestTrackableValue(), b.LowestTrackableValue())
-	highest := max(reach(a), reach(b))
-	digits := max(a.SignificantFigures(), b.SignificantFigures())
-	if digits < 1 {
-		// The constructor raises 0 digits to 1, which a very coarse range
-		// cannot hold.
-		return nil, fmt.Errorf("merge HdrHistogram: ranges differ, %d..%d and %d..%d, at a precision of no digit",
-			a.LowestTrackableValue(), reach(a), b.LowestTrackableValue(), reach(b))
-	}
-	wide := hdrhistogram.NewPacked(lowest, highest, int(digits))
-	if dropped := wide.Merge(a); dropped != 0 {
-		return nil, fmt.Errorf("merge HdrHistogram: %d of %d values do not fit the common range %d..%d", dropped, a.TotalCount(), lowest, highest)
-	}
-	return wide, nil
 }

@@ -55,19 +55,13 @@ func TestMergedPercentilesAreThoseOfAllValuesTogether(t *testing.T) {
 	}
 }
 
-func TestMergeTakesTheWiderRangeAndPrecision(t *testing.T) {
-	coarse := encoded(t, 1000, 1_000_000, 2, 500_000)
-	fine := encoded(t, 1, int64(time.Hour), 3, 1500, 1501, int64(30*time.Minute))
-	for name, parts := range map[string][]string{"coarse first": {coarse, fine}, "fine first": {fine, coarse}} {
-		h, _, err := MergeHistograms(parts)
-		if err != nil || h.Count() != 4 {
-			t.Fatalf("%s: count %d, %v", name, h.Count(), err)
-		}
-		if low, _ := h.Percentile(25); low != 1500 {
-			t.Errorf("%s: p25 = %v, want 1500 to the nanosecond", name, low)
-		}
-		if top, _ := h.Percentile(100); math.Abs(top-float64(30*time.Minute)) > top/1000 {
-			t.Errorf("%s: max %v", name, top)
+func TestHistogramsOfDifferentFormsAreNotMerged(t *testing.T) {
+	good := encoded(t, 1, int64(time.Minute), 3, 1500)
+	for name, other := range map[string]string{
+		"lowest": encoded(t, 1000, int64(time.Minute), 3, 1501), "highest": encoded(t, 1, int64(time.Hour), 3, 1501), "digits": encoded(t, 1, int64(time.Minute), 2, 1501),
+	} {
+		if h, _, err := MergeHistograms([]string{good, other}); err == nil {
+			t.Errorf("%s: %d values were merged", name, h.Count())
 		}
 	}
 }

@@ -22,6 +22,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Level is the confidence of the reports' intervals.
@@ -46,11 +48,11 @@ func CoefficientOfVariation(xs []float64) (cv float64, ok bool, err error) {
 	if err := finite(xs); err != nil || len(xs) < 2 {
 		return 0, false, err
 	}
-	mean, deviation := scaledMoments(xs)
-	switch {
-	case deviation == 0:
+	if slices.Min(xs) == slices.Max(xs) {
 		return 0, true, nil
-	case mean == 0:
+	}
+	mean, deviation := stat.MeanStdDev(scaled(xs), nil)
+	if mean == 0 {
 		return 0, false, nil
 	}
 	cv = deviation / math.Abs(mean)
@@ -67,6 +69,22 @@ func levelInRange(level float64) error {
 		return fmt.Errorf("confidence level %v: it must lie between 0 and 1", level)
 	}
 	return nil
+}
+
+// scaled divides by the largest magnitude, so that neither a sum nor a square
+// overflows.
+func scaled(xs []float64) []float64 {
+	largest := 0.0
+	for _, x := range xs {
+		largest = math.Max(largest, math.Abs(x))
+	}
+	values := make([]float64, len(xs))
+	if largest > 0 {
+		for i, x := range xs {
+			values[i] = x / largest
+		}
+	}
+	return values
 }
 
 func finite(xs []float64) error {

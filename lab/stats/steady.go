@@ -1,6 +1,9 @@
 package stats
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // SteadyFrom returns the index from which a series is steady, by the marginal
 // standard error rule (MSER). The rule removes the start whose removal makes
@@ -21,19 +24,11 @@ func SteadyFrom(ys []float64) int {
 	if len(ys) < 4 {
 		return 0
 	}
-	scale := 0.0
-	for _, y := range ys {
-		scale = math.Max(scale, math.Abs(y))
-	}
-	if scale == 0 {
-		return 0
-	}
 	best, from := math.Inf(1), 0
 	count, mean, squares := 0.0, 0.0, 0.0
-	for i := len(ys) - 1; i >= 0; i-- {
+	for i, y := range slices.Backward(scaled(ys)) {
 		// Welford's update from the end: each step adds one value to the rest.
 		count++
-		y := ys[i] / scale
 		before := y - mean
 		mean += before / count
 		squares += before * (y - mean)
