@@ -13,7 +13,7 @@ import (
 type builder struct {
 	s      *Sampler
 	cast   Cast
-	kernel *kernelSymbols
+	kernel symbols
 	hidden error // why kernel functions have no names
 	files  files
 	table  *category.Table
@@ -96,7 +96,7 @@ func (b *builder) frames(s *sample) []string {
 		if user {
 			frames = append(frames, userName(b.files, s.pid, b.s.processes[s.pid], address))
 		} else {
-			frames = append(frames, b.kernel.name(address)+folded.KernelSuffix)
+			frames = append(frames, kernelFunction(b.kernel, address)+folded.KernelSuffix)
 		}
 	}
 	slices.Reverse(frames)

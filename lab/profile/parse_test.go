@@ -2,9 +2,12 @@ package profile
 
 import (
 	"errors"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/profile/category"
@@ -103,7 +106,7 @@ func TestKernelAddressesAreNamedByTheFunctionThatHoldsThem(t *testing.T) {
 		0xffffffffc0001044: "veth_xmit", 0xffffffffc0002001: "bpf:find_head", 0xffffffffc0003001: "bpf:808d6e06d03b4585",
 		0xffffffffc0004001: "bpf_trampoline_6442536467", 0x1000: "0x1000",
 	} {
-		if got := k.name(address); got != want {
+		if got := kernelFunction(k, address); got != want {
 			t.Errorf("%#x: %q, want %q", address, got, want)
 		}
 	}
@@ -122,35 +125,26 @@ func FuzzParseKallsyms(f *testing.F) {
 	f.Add([]byte(someSymbols))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		k, err := parseKallsyms(text)
-		if err == nil && k.name(^uint64(0)) == "" && len(k.names) == 0 {
+		if err == nil && len(k) == 0 {
 			t.Error("symbols without any")
 		}
 	})
 }
 
-const someMaps = `00400000-00500000 r--p 00000000 08:01 12   /usr/bin/a b
-00500000-00700000 r-xp 00100000 08:01 12                         /usr/bin/a b
-7ffff000-80000000 rw-p 00000000 00:00 0                          [stack]
-80000000-80002000 r-xp 00000000 00:00 0                          [vdso]
-nonsense
-`
-
-func TestMapsOfAProcessAreRead(t *testing.T) {
-	maps := parseMaps([]byte(someMaps))
-	if len(maps) != 2 || maps[0] != (mapping{span{0x500000, 0x700000, 0x100000}, "/usr/bin/a b"}) || maps[1].file != "[vdso]" {
-		t.Errorf("%+v", maps)
+func TestMapsOfAProcessHaveItsProgram(t *testing.T) {
+	self, err := procfs.Self()
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func FuzzParseProc(f *testing.F) {
-	f.Add([]byte(someMaps))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, m := range parseMaps(text) {
-			if m.end <= m.start || m.file == "" {
-				t.Errorf("%+v", m)
-			}
-		}
-	})
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := uint64(reflect.ValueOf(TestMapsOfAProcessHaveItsProgram).Pointer())
+	p := process{mapped: codeOf(self)}
+	if m, ok := p.find(here); !ok || m.file != program {
+		t.Errorf("this test's code at %#x is in %+v", here, m)
+	}
 }
 
 // A tool's children are the tool's; what a shell next to it starts is not.

@@ -1,11 +1,6 @@
 package profile
 
 import (
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
-
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
@@ -100,10 +95,8 @@ func (ps processes) visit(pid uint32) {
 	if p.kernel {
 		return
 	}
-	if maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid)); err == nil {
-		// What the records tell happened later than what /proc had at first.
-		p.mapped = append(parseMaps(maps), p.mapped...)
-	}
+	// What the records tell happened later than what /proc had at first.
+	p.mapped = append(codeOf(of), p.mapped...)
 }
 
 // idleComm is what the idle task is called here; the kernel's name for it is
@@ -113,25 +106,18 @@ const idleComm = "idle"
 // kernelThread is PF_KTHREAD, include/linux/sched.h.
 const kernelThread = 0x00200000
 
-// parseMaps reads the parts of /proc/PID/maps that code runs from; other lines
-// are passed over (proc_pid_maps(5)).
-func parseMaps(text []byte) []mapping {
+// codeOf lists the files that a process has mapped to run code of; none if it has
+// ended.
+func codeOf(p procfs.Proc) []mapping {
+	maps, err := p.ProcMaps()
+	if err != nil {
+		return nil
+	}
 	var list []mapping
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) < 6 || len(fields[1]) < 3 || fields[1][2] != 'x' {
-			continue
+	for _, m := range maps {
+		if m.Perms.Execute && m.Pathname != "" {
+			list = append(list, mapping{span{uint64(m.StartAddr), uint64(m.EndAddr), uint64(m.Offset)}, m.Pathname})
 		}
-		from, to, _ := strings.Cut(fields[0], "-")
-		start, err1 := strconv.ParseUint(from, 16, 64)
-		end, err2 := strconv.ParseUint(to, 16, 64)
-		offset, err3 := strconv.ParseUint(fields[2], 16, 64)
-		if err1 != nil || err2 != nil || err3 != nil || end <= start {
-			continue
-		}
-		// A path may hold blanks; it stands at the end of the line.
-		file := strings.TrimRight(line[strings.Index(line, fields[5]):], "\n")
-		list = append(list, mapping{span{start, end, offset}, file})
 	}
 	return list
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/lab/meter"
 	"windtunnel/lab/profile/folded"
 )
 
@@ -101,16 +102,8 @@ func (s *Sampler) open() error {
 			return err
 		}
 	}
-	s.started, err = monotonic()
+	s.started, err = meter.Now()
 	return err
-}
-
-func monotonic() (int64, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return 0, fmt.Errorf("read CLOCK_MONOTONIC: %w", err)
-	}
-	return ts.Nano(), nil
 }
 
 // collect empties the rings until the sampler is stopped, and once more then.
@@ -200,7 +193,7 @@ type Cast struct {
 func (s *Sampler) Stop(w Window, cast Cast) (*folded.Profile, error) {
 	close(s.stop)
 	err := <-s.done
-	ended, clockErr := monotonic()
+	ended, clockErr := meter.Now()
 	if err := errors.Join(err, clockErr, s.close()); err != nil {
 		return nil, fmt.Errorf("end the CPU profile of node %s: %w", s.config.Node, err)
 	}

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"cmp"
 	"debug/elf"
 	"debug/gosym"
 	"fmt"
@@ -9,16 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 )
 
 // userSymbols name the functions of one executable file or library.
 type userSymbols struct {
-	segments []segment
-	starts   []uint64 // virtual addresses, in order
-	ends     []uint64 // 0: up to the next
-	names    []string
+	segments  []segment
+	functions symbols // by virtual address
 }
 
 // segment says which virtual addresses a part of the file has.
@@ -46,13 +42,8 @@ func openUserSymbols(r io.ReaderAt) (s *userSymbols, err error) {
 	if len(list) == 0 || !hasSymtab(f) {
 		list = append(list, goFunctions(f)...)
 	}
-	s.keep(list)
+	s.functions = newSymbols(list)
 	return s, nil
-}
-
-type function struct {
-	start, end uint64
-	name       string
 }
 
 func hasSymtab(f *elf.File) bool { return f.Section(".symtab") != nil }
@@ -64,7 +55,11 @@ func elfFunctions(symbols []elf.Symbol, err error) []function {
 	var list []function
 	for _, s := range symbols {
 		if t := elf.ST_TYPE(s.Info); (t == elf.STT_FUNC || t == elf.STT_GNU_IFUNC) && s.Section != elf.SHN_UNDEF && s.Name != "" {
-			list = append(list, function{s.Value, s.Value + s.Size, s.Name})
+			f := function{start: s.Value, name: s.Name}
+			if s.Size > 0 {
+				f.end = s.Value + s.Size
+			}
+			list = append(list, f)
 		}
 	}
 	return list
@@ -93,32 +88,12 @@ func goFunctions(f *elf.File) []function {
 	return list
 }
 
-func (s *userSymbols) keep(list []function) {
-	slices.SortStableFunc(list, func(a, b function) int { return cmp.Compare(a.start, b.start) })
-	for _, f := range list {
-		if n := len(s.starts); n > 0 && s.starts[n-1] == f.start {
-			continue
-		}
-		end := f.end
-		if end == f.start {
-			end = 0
-		}
-		s.starts, s.ends, s.names = append(s.starts, f.start), append(s.ends, end), append(s.names, f.name)
-	}
-}
-
 // name returns the function at an offset of the file.
 func (s *userSymbols) name(offset uint64) (string, bool) {
 	for _, seg := range s.segments {
-		if offset < seg.offset || offset-seg.offset >= seg.size {
-			continue
+		if offset >= seg.offset && offset-seg.offset < seg.size {
+			return s.functions.name(offset - seg.offset + seg.address)
 		}
-		address := offset - seg.offset + seg.address
-		i := sort.Search(len(s.starts), func(i int) bool { return s.starts[i] > address }) - 1
-		if i < 0 || s.ends[i] != 0 && address >= s.ends[i] {
-			return "", false
-		}
-		return s.names[i], true
 	}
 	return "", false
 }

@@ -3,6 +3,8 @@ package profile
 import (
 	"bytes"
 	"os"
+
+	"github.com/prometheus/procfs"
 )
 
 // vdsoName is what the kernel calls the library that it maps into every
@@ -12,7 +14,7 @@ const vdsoName = "[vdso]"
 // openVDSO reads the library out of this process's memory: it is no file, and
 // the same in all.
 func openVDSO() *userSymbols {
-	maps, err := os.ReadFile("/proc/self/maps")
+	self, err := procfs.Self()
 	if err != nil {
 		return nil
 	}
@@ -21,7 +23,7 @@ func openVDSO() *userSymbols {
 		return nil
 	}
 	defer memory.Close()
-	for _, m := range parseMaps(maps) {
+	for _, m := range codeOf(self) {
 		if m.file != vdsoName || m.end-m.start > 1<<20 {
 			continue
 		}

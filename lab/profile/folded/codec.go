@@ -16,19 +16,10 @@ import (
 // wireForm is a profile as it is stored: every name once, every stack as
 // numbers: program, category, count, nanos, and its frames, root first.
 type wireForm struct {
-	Version   int        `json:"version"`
-	Node      string     `json:"node"`
-	Side      string     `json:"side"`
-	CPUs      []int      `json:"cpus"`
-	Seconds   float64    `json:"seconds"`
-	Rate      float64    `json:"rate"`
-	Clock     string     `json:"clock"`
-	Samples   uint64     `json:"samples"`
-	Lost      uint64     `json:"lost,omitempty"`
-	Throttled uint64     `json:"throttled,omitempty"`
-	Warnings  []string   `json:"warnings,omitempty"`
-	Names     []string   `json:"names"`
-	Stacks    [][]uint64 `json:"stacks"`
+	Version int `json:"version"`
+	Profile
+	Names  []string   `json:"names"`
+	Stacks [][]uint64 `json:"stacks"`
 }
 
 const (
@@ -39,8 +30,7 @@ const (
 
 // Encode writes a profile as text: JSON, compressed with gzip, in base64.
 func Encode(p *Profile) (string, error) {
-	f := wireForm{Version: version, Node: p.Node, Side: p.Side, CPUs: p.CPUs, Seconds: p.Seconds, Rate: p.Rate,
-		Clock: p.Clock, Samples: p.Samples, Lost: p.Lost, Throttled: p.Throttled, Warnings: p.Warnings}
+	f := wireForm{Version: version, Profile: *p}
 	index := map[string]uint64{}
 	name := func(s string) uint64 {
 		i, ok := index[s]
@@ -91,8 +81,7 @@ func Decode(text string) (*Profile, error) {
 }
 
 func (f *wireForm) profile() (*Profile, error) {
-	p := &Profile{Node: f.Node, Side: f.Side, CPUs: f.CPUs, Seconds: f.Seconds, Rate: f.Rate, Clock: f.Clock,
-		Samples: f.Samples, Lost: f.Lost, Throttled: f.Throttled, Warnings: f.Warnings}
+	p := &f.Profile
 	if !(f.Seconds >= 0) || !(f.Rate >= 0) || slices.ContainsFunc(f.CPUs, func(c int) bool { return c < 0 }) {
 		return nil, fmt.Errorf("decode a profile: a negative figure (%g s at %g Hz on CPUs %v)", f.Seconds, f.Rate, f.CPUs)
 	}

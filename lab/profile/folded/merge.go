@@ -1,6 +1,7 @@
 package folded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,13 +58,7 @@ func Unite(stacks []Stack) []Stack {
 		united[i].Nanos += s.Nanos
 	}
 	slices.SortFunc(united, func(a, b Stack) int {
-		if c := strings.Compare(a.Comm, b.Comm); c != 0 {
-			return c
-		}
-		if c := slices.Compare(a.Frames, b.Frames); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Category, b.Category)
+		return cmp.Or(strings.Compare(a.Comm, b.Comm), slices.Compare(a.Frames, b.Frames), strings.Compare(a.Category, b.Category))
 	})
 	return united
 }

@@ -6,21 +6,21 @@ package folded
 // Profile is where the CPU time of one node went in one window, or in the
 // windows of several trials (see Merge).
 type Profile struct {
-	Node string
-	Side string // sender, receiver
-	CPUs []int  // that were sampled: the node's own
+	Node string `json:"node"`
+	Side string `json:"side"` // sender, receiver
+	CPUs []int  `json:"cpus"` // that were sampled: the node's own
 	// Seconds is the length of the window; of all windows together in a
 	// merged profile. The stacks' Nanos add up to Seconds on every CPU.
-	Seconds float64
-	Rate    float64 // samples a second that were asked for, on each CPU
-	Clock   string  // what the samples follow: cpu-clock or cycles
-	Samples uint64
-	Lost    uint64 // samples that found no room; their time is in the next one's
+	Seconds float64 `json:"seconds"`
+	Rate    float64 `json:"rate"`  // samples a second that were asked for, on each CPU
+	Clock   string  `json:"clock"` // what the samples follow: cpu-clock or cycles
+	Samples uint64  `json:"samples"`
+	Lost    uint64  `json:"lost,omitempty"` // samples that found no room; their time is in the next one's
 	// Throttled is how often the kernel held sampling back, because it took
 	// too long (perf_event_max_sample_rate, perf_cpu_time_max_percent).
-	Throttled uint64
-	Stacks    []Stack
-	Warnings  []string // what the names or figures lack, for a person
+	Throttled uint64   `json:"throttled,omitempty"`
+	Stacks    []Stack  `json:"-"`                  // see wireForm
+	Warnings  []string `json:"warnings,omitempty"` // what the names or figures lack, for a person
 }
 
 // Stack is one call chain of one program.
