@@ -171,7 +171,7 @@ func TestAnAgentOfAnotherProtocolIsRefused(t *testing.T) {
 	if !errors.As(err, &p) || p.Agent.Protocol != Protocol+1 {
 		t.Fatalf("Hello returned %v, want a *ProtocolError with protocol %d", err, Protocol+1)
 	}
-	for _, want := range []string{"node b's agent (windtunnel v9) speaks protocol 2", "this program speaks protocol 1", "install this version of windtunnel on the node"} {
+	for _, want := range []string{"node b's agent (windtunnel v9) speaks protocol 3", "this program speaks protocol 2", "install this version of windtunnel on the node"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/lab/parallel"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -26,7 +27,6 @@ type guest struct {
 	name    string
 	machine *vm.Machine
 	client  *Client
-	hops    []hop // its devices that are metered
 }
 
 const (
@@ -64,23 +64,17 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("the guest was not up within %v", bootTime))
 	defer cancel()
-	errs := make([]error, len(n.Endpoints))
-	var booting sync.WaitGroup
 	var mu sync.Mutex
-	for i, e := range n.Endpoints {
-		booting.Go(func() {
-			settings, err := s.guests[e.Name].ready(ctx, args, e)
-			if err == nil {
-				err = system.SteerTap(n, e)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			errs[i] = err
-			reply.Settings.Add(e.Name, settings)
-		})
-	}
-	booting.Wait()
-	return errors.Join(errs...)
+	return parallel.Each(n.Endpoints, func(_ int, e system.Endpoint) error {
+		settings, err := s.guests[e.Name].ready(ctx, args, e)
+		if err == nil {
+			err = system.SteerTap(n, e)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		reply.Settings.Add(e.Name, settings)
+		return err
+	})
 }
 
 // machineConfig returns the configuration that all VMs of the node share.

@@ -24,24 +24,20 @@ func TestThisProgramIsInitInAGuestAndOthersKeepTheirNames(t *testing.T) {
 	}
 }
 
-func TestDevicesInGuestsAndOnTheNodeKeepTheirPlacesOnThePath(t *testing.T) {
+func TestDevicesOfEachKernelKeepTheirPlacesOnThePath(t *testing.T) {
 	s := &Service{guests: map[string]*guest{"c1": {}, "c2": {}}}
-	by := s.divide([]meter.Device{
-		{Namespace: "c1", Name: "eth0"}, {Name: "vifc1"}, {Namespace: "c2", Name: "eth0"}, {Name: "vifc2"}, {Name: "fab"},
-	})
-	orders := func(kernel string) (list []int) {
-		for _, h := range by[kernel] {
-			list = append(list, h.order)
+	var all []meter.Device
+	for i, namespace := range []string{"c1", "", "c2", "", "c3"} {
+		all = append(all, meter.Device{Namespace: namespace, Order: i})
+	}
+	orders := func(guest string) (list []int) {
+		for _, d := range s.devicesOf(guest, all) {
+			list = append(list, d.Order)
 		}
 		return list
 	}
 	if want := [][]int{{1, 3, 4}, {0}, {2}}; !reflect.DeepEqual([][]int{orders(""), orders("c1"), orders("c2")}, want) {
 		t.Errorf("places %v, %v, %v; want %v", orders(""), orders("c1"), orders("c2"), want)
-	}
-	read := []meter.DeviceReading{{Name: "fab", Order: 2}, {Name: "vifc1", Order: 0}}
-	reorder(read, by[""])
-	if read[0].Order != 4 || read[1].Order != 1 {
-		t.Errorf("places after reading: %+v", read)
 	}
 }
 

@@ -47,11 +47,7 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	hops := s.divide(args.Devices)
-	config := meter.Config{Node: args.Node, CPUs: args.CPUs, FineIdle: args.FineIdle}
-	for _, h := range hops[""] {
-		config.Devices = append(config.Devices, h.Device)
-	}
+	config := meter.Config{Node: args.Node, CPUs: args.CPUs, FineIdle: args.FineIdle, Devices: s.devicesOf("", args.Devices)}
 	config.Namespaces = append(config.Namespaces, meter.Namespace{NS: netns.None(), NoSockets: len(s.containers)+len(s.guests) > 0})
 	for name, sp := range s.containers {
 		config.Namespaces = append(config.Namespaces, meter.Namespace{Name: name, NS: sp.NS})
@@ -61,7 +57,7 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 		return err
 	}
 	m.SetPorts(args.Ports)
-	if err := s.meterGuests(m, args, hops); err != nil {
+	if err := s.meterGuests(m, args); err != nil {
 		m.Close()
 		return err
 	}

@@ -32,7 +32,6 @@ type Service struct {
 	hasHome    bool // files of guests are in the node's home
 	processes  []running
 	meter      *meter.Meter
-	hops       []hop // that it reads
 	series     *series
 	machine    machine          // without meters if another node's agent watches the machine
 	sampler    *profile.Sampler // while a CPU profile is taken

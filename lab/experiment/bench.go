@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/parallel"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -155,19 +156,13 @@ func (b *Bench) Down(ctx context.Context) error {
 
 // detach detaches the system on every node in parallel.
 func (b *Bench) detach(ctx context.Context) error {
-	nodes := b.Testbed.Nodes()
-	errs := make([]error, len(nodes))
-	var detaching sync.WaitGroup
-	for i, n := range nodes {
-		detaching.Go(func() {
-			// The testbed's Down ends the processes of a lost agent.
-			if err := n.Agent().Detach(ctx); !isLost(err) {
-				errs[i] = err
-			}
-		})
-	}
-	detaching.Wait()
-	return errors.Join(errs...)
+	return parallel.Each(b.Testbed.Nodes(), func(_ int, n testbed.Node) error {
+		// The testbed's Down ends the processes of a lost agent.
+		if err := n.Agent().Detach(ctx); !isLost(err) {
+			return err
+		}
+		return nil
+	})
 }
 
 // placeContainers lists the containers of each node: one side of every pair on
@@ -207,32 +202,26 @@ func newContainer(node, number int) agent.Container {
 func (b *Bench) attach(ctx context.Context, sys system.System, sc *suite.Scenario, plan [][]agent.Container) error {
 	nodes := b.Testbed.Nodes()
 	b.devices = make([][]system.Device, len(nodes))
-	errs := make([]error, len(nodes))
 	var mu sync.Mutex
-	var attaching sync.WaitGroup
-	for i, n := range nodes {
-		attaching.Go(func() {
-			args := n.Attachment()
-			args.System, args.Containers, args.Everywhere = sys.Name(), plan[i], plan
-			args.Endpoint, args.Programs = sc.Endpoint, programs(sc)
-			a, err := n.Agent().Attach(ctx, args)
-			if err != nil {
-				errs[i] = err
-				return
+	return parallel.Each(nodes, func(i int, n testbed.Node) error {
+		args := n.Attachment()
+		args.System, args.Containers, args.Everywhere = sys.Name(), plan[i], plan
+		args.Endpoint, args.Programs = sc.Endpoint, programs(sc)
+		a, err := n.Agent().Attach(ctx, args)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		b.devices[i] = a.Devices
+		for _, w := range a.Warnings {
+			if !slices.Contains(b.warnings, w) {
+				b.warnings = append(b.warnings, w)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			b.devices[i] = a.Devices
-			for _, w := range a.Warnings {
-				if !slices.Contains(b.warnings, w) {
-					b.warnings = append(b.warnings, w)
-				}
-			}
-			b.settings.Add(n.Name(), a.Settings)
-		})
-	}
-	attaching.Wait()
-	return errors.Join(errs...)
+		}
+		b.settings.Add(n.Name(), a.Settings)
+		return nil
+	})
 }
 
 // programs lists the executables that the scenario's tool needs on the endpoints.

@@ -114,7 +114,7 @@ func (m *metering) devices(node int) []meter.Device {
 		if m.colocated() {
 			series = d.Role == meter.RoleEndpoint && receivers[d.Endpoint] && !inVMs || d.Role == meter.RoleVif && taps[d.Name]
 		}
-		ds = append(ds, meter.Device{Namespace: d.Endpoint, Name: d.Name, Role: d.Role, Series: series})
+		ds = append(ds, meter.Device{Namespace: d.Endpoint, Name: d.Name, Role: d.Role, Series: series, Order: len(ds)})
 	}
 	return ds
 }
@@ -228,19 +228,23 @@ func (m *metering) glance(ctx context.Context) ([]meter.Light, error) {
 }
 
 func (m *metering) show(before, now []meter.Light) {
-	side := func(i int) meter.SeriesSide {
-		return meter.SeriesSide{Lights: []meter.Light{before[i], now[i]}, CPUs: m.nodes[i].CPUs()}
-	}
-	var receiver *meter.SeriesSide
-	if !m.colocated() {
-		r := side(1)
-		receiver = &r
+	series := make([][]meter.Light, len(now))
+	for i := range now {
+		series[i] = []meter.Light{before[i], now[i]}
 	}
 	facts := meter.Facts{Colocated: m.colocated(), Direction: m.traffic.scenario.Workload.Direction}
-	points := meter.Points(side(0), receiver, nil, before[0].Mono, facts)
-	if len(points) > 0 {
+	if points := m.points(series, nil, before[0].Mono, facts); len(points) > 0 {
 		m.traffic.moved(points[len(points)-1])
 	}
+}
+
+// points joins the series of the nodes; see meter.Points.
+func (m *metering) points(series [][]meter.Light, wire []meter.WireReading, origin int64, f meter.Facts) []sample.Point {
+	sender := meter.SeriesSide{Lights: series[0], CPUs: m.nodes[0].CPUs()}
+	if m.colocated() {
+		return meter.Points(sender, nil, wire, origin, f)
+	}
+	return meter.Points(sender, &meter.SeriesSide{Lights: series[1], CPUs: m.nodes[1].CPUs()}, wire, origin, f)
 }
 
 // stop ends the meters and fetches the series. It converts all times to the engine's
@@ -316,7 +320,7 @@ func (m *metering) complete(said tool.Measurement) error {
 	for _, d := range deltas {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
-	m.points(facts)
+	s.Series = m.points(m.series, m.conditions.wire, m.start.nodes[0].Mono, facts)
 	inside, gate := m.slices(sender.Seconds)
 	if err := m.check(said); err != nil {
 		return err
@@ -352,18 +356,6 @@ func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
 		gate = m.traffic.conditions.unread(series)
 	}
 	return inside, gate
-}
-
-func (m *metering) points(f meter.Facts) {
-	side := func(i int) meter.SeriesSide {
-		return meter.SeriesSide{Lights: m.series[i], CPUs: m.nodes[i].CPUs()}
-	}
-	var receiver *meter.SeriesSide
-	if !m.colocated() {
-		r := side(1)
-		receiver = &r
-	}
-	m.traffic.sample.Series = meter.Points(side(0), receiver, m.conditions.wire, m.start.nodes[0].Mono, f)
 }
 
 // facts collects the facts about the trial that the meters need.

@@ -24,6 +24,7 @@ type Device struct {
 	Name      string
 	Role      string
 	Series    bool // the light readings contain it too
+	Order     int  // place on the path, from 0 at the endpoint
 }
 
 // DeviceReading has the counters of a device and its queues since the device
@@ -31,7 +32,7 @@ type Device struct {
 type DeviceReading struct {
 	Name    string `json:"name"`
 	Role    string `json:"role"`
-	Order   int    `json:"order"` // index in the meter's list, from 0
+	Order   int    `json:"order"` // see Device
 	Index   int    `json:"ifindex"`
 	Traffic        // counts buffers: a segment train of 64 KiB is one packet
 	// RxBare is the number of RxPackets whose bytes in RxBytes lack the
@@ -74,7 +75,7 @@ func barePackets(stats map[string]uint64) (n uint64) {
 // readDevices reads the wanted devices of one namespace. Devices and queues
 // come from one dump each: with many containers, a request for every device
 // would cost more than the dump.
-func readDevices(links *netlink.Handle, drivers *ethtool.Ethtool, want []orderedDevice) ([]DeviceReading, error) {
+func readDevices(links *netlink.Handle, drivers *ethtool.Ethtool, want []Device) ([]DeviceReading, error) {
 	all, err := retryDump(links.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list devices: %w", err)
@@ -106,9 +107,9 @@ func readDevices(links *netlink.Handle, drivers *ethtool.Ethtool, want []ordered
 	return readings, nil
 }
 
-func deviceReading(l netlink.Link, queues []netlink.Qdisc, w orderedDevice) DeviceReading {
+func deviceReading(l netlink.Link, queues []netlink.Qdisc, w Device) DeviceReading {
 	a := l.Attrs()
-	r := DeviceReading{Name: a.Name, Role: w.Role, Order: w.order, Index: a.Index}
+	r := DeviceReading{Name: a.Name, Role: w.Role, Order: w.Order, Index: a.Index}
 	if s := a.Statistics; s != nil {
 		r.Traffic = Traffic{RxBytes: s.RxBytes, RxPackets: s.RxPackets, TxBytes: s.TxBytes, TxPackets: s.TxPackets}
 		r.RxDrops, r.TxDrops = s.RxDropped, s.TxDropped

@@ -37,7 +37,7 @@ func meterOf(t testing.TB, j joined) *Meter {
 	m, err := New(Config{
 		Node: "n", CPUs: allCPUs(t),
 		Namespaces: []Namespace{{Name: "left", NS: j.left}, {Name: "right", NS: j.right}},
-		Devices:    []Device{{"left", "left", RoleEndpoint, true}, {"right", "right", RoleEndpoint, true}},
+		Devices:    []Device{{"left", "left", RoleEndpoint, true, 0}, {"right", "right", RoleEndpoint, true, 1}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func openFiles(t testing.TB) int {
 
 func TestMissingDeviceIsNamed(t *testing.T) {
 	j := join(t)
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{Name: "left", NS: j.left}}, Devices: []Device{{"left", "nothere", RoleVif, false}}})
+	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{Name: "left", NS: j.left}}, Devices: []Device{{Namespace: "left", Name: "nothere", Role: RoleVif}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestMissingDeviceIsNamed(t *testing.T) {
 	if _, err := m.Read(); err == nil || !strings.Contains(err.Error(), "nothere") || !strings.Contains(err.Error(), "left") {
 		t.Errorf("%v", err)
 	}
-	if _, err := New(Config{Node: "n", CPUs: []int{0}, Devices: []Device{{"c9", "eth0", RoleVif, false}}}); err == nil {
+	if _, err := New(Config{Node: "n", CPUs: []int{0}, Devices: []Device{{Namespace: "c9", Name: "eth0", Role: RoleVif}}}); err == nil {
 		t.Error("a device of an unknown namespace was accepted")
 	}
 	if _, err := New(Config{Node: "n"}); err == nil {

@@ -91,10 +91,10 @@ func (m *Meter) open() (err error) {
 func (m *Meter) openNamespaces() error {
 	byName := map[string]*namespace{}
 	for _, spec := range m.config.Namespaces {
-		var devices []orderedDevice
-		for i, d := range m.config.Devices {
+		var devices []Device
+		for _, d := range m.config.Devices {
 			if d.Namespace == spec.Name {
-				devices = append(devices, orderedDevice{d, i})
+				devices = append(devices, d)
 			}
 		}
 		n, err := openNamespace(spec, devices)

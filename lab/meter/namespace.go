@@ -24,19 +24,13 @@ type Namespace struct {
 	NoSockets bool
 }
 
-// orderedDevice is a device with its index in the meter's list.
-type orderedDevice struct {
-	Device
-	order int
-}
-
 // namespace holds the open files and sockets of one network namespace. They
 // stay in the namespace in which they were opened, so no thread has to enter it
 // again. They also keep the namespace alive until close.
 type namespace struct {
 	name      string
 	noSockets bool
-	devices   []orderedDevice
+	devices   []Device
 	links     *netlink.Handle
 	diag      *sockDiag
 	drivers   *ethtool.Ethtool
@@ -45,7 +39,7 @@ type namespace struct {
 	dev       procFile
 }
 
-func openNamespace(spec Namespace, devices []orderedDevice) (*namespace, error) {
+func openNamespace(spec Namespace, devices []Device) (*namespace, error) {
 	n := &namespace{name: spec.Name, noSockets: spec.NoSockets, devices: devices, snmp: closed, snmp6: closed, dev: closed}
 	err := insideOf(spec.NS, n.open)
 	if err == nil {

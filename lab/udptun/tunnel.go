@@ -15,10 +15,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/parallel"
 )
 
 // Overhead is what the tunnel adds to a packet on an IPv4 underlay, in bytes:
@@ -105,17 +106,12 @@ func (t *Tunnel) Run() error {
 	if t.batch > 1 {
 		ways = []func() error{t.toPeersInBatches, t.fromPeersInBatches}
 	}
-	errs := make([]error, len(ways))
-	var running sync.WaitGroup
-	for i, way := range ways {
-		running.Go(func() {
-			if err := way(); !t.closing.Load() {
-				errs[i] = errors.Join(err, t.Close()) // ends the other way too
-			}
-		})
-	}
-	running.Wait()
-	return errors.Join(errs...)
+	return parallel.Each(ways, func(_ int, way func() error) error {
+		if err := way(); !t.closing.Load() {
+			return errors.Join(err, t.Close()) // ends the other way too
+		}
+		return nil
+	})
 }
 
 // Close ends Run and takes the device away. Closing twice is no error.

@@ -145,4 +145,3 @@ func inside(inodes map[uint64]bool) ([]int, error) {
 	}
 	return pids, nil
 }
-

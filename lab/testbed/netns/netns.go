@@ -9,10 +9,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/meter"
+	"windtunnel/lab/parallel"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -117,13 +117,7 @@ func (x *Executor) Requires(f suite.Fabric) (features []string, err error) {
 
 // startAgents starts all at once: each takes some 20 ms to come up.
 func (tb *Testbed) startAgents(ctx context.Context, argv []string) error {
-	errs := make([]error, len(tb.nodes))
-	var starting sync.WaitGroup
-	for i, n := range tb.nodes {
-		starting.Go(func() { errs[i] = n.startAgent(ctx, argv) })
-	}
-	starting.Wait()
-	return errors.Join(errs...)
+	return parallel.Each(tb.nodes, func(_ int, n *node) error { return n.startAgent(ctx, argv) })
 }
 
 // Nodes lists the nodes in order.
@@ -156,8 +150,8 @@ func (tb *Testbed) Meter() (*meter.Meter, error) {
 	}
 	cpus := slices.Concat(tb.layout.Nodes...)
 	config := meter.Config{Node: meter.WireNode, CPUs: append(cpus, tb.layout.Wire...), Namespaces: []meter.Namespace{{NS: tb.wire.space.NS, NoSockets: true}}}
-	for _, p := range tb.wire.ports {
-		config.Devices = append(config.Devices, meter.Device{Name: p, Role: meter.RolePort})
+	for i, p := range tb.wire.ports {
+		config.Devices = append(config.Devices, meter.Device{Name: p, Role: meter.RolePort, Order: i})
 	}
 	return meter.New(config)
 }

@@ -1,0 +1,26 @@
+package parallel
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func TestAllElementsRunAtOnceAndTheirErrorsAreInOrder(t *testing.T) {
+	var met sync.WaitGroup
+	met.Add(3)
+	err := Each([]string{"a", "b", "c"}, func(i int, x string) error {
+		met.Done()
+		met.Wait() // each call waits for the others to run
+		if i == 1 {
+			return nil
+		}
+		return fmt.Errorf("%d %s", i, x)
+	})
+	if err == nil || err.Error() != "0 a\n2 c" {
+		t.Errorf("errors %v", err)
+	}
+	if err := Each([]int(nil), func(int, int) error { return fmt.Errorf("called") }); err != nil {
+		t.Error(err)
+	}
+}
