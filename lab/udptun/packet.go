@@ -2,16 +2,7 @@ package udptun
 
 import (
 	"encoding/binary"
-	"errors"
 	"net/netip"
-)
-
-// Why an inner packet is refused.
-var (
-	errEmpty   = errors.New("the packet is empty")
-	errVersion = errors.New("the packet is neither IPv4 nor IPv6")
-	errHeader  = errors.New("the packet is shorter than its header")
-	errLength  = errors.New("the packet has another length than its header says")
 )
 
 const (
@@ -21,42 +12,19 @@ const (
 
 // destination reads where an inner packet goes. It refuses a packet whose
 // length is not the one that its header tells, since the kernel would take
-// padding for nothing and a cut packet for damage, uncounted here. Header
-// checksums are the kernel's to verify.
-func destination(packet []byte) (netip.Addr, error) {
-	if len(packet) == 0 {
-		return netip.Addr{}, errEmpty
+// padding for nothing and a cut packet for damage, uncounted here. So it refuses
+// IPv6 jumbograms (RFC 2675), whose payload length is 0: no datagram could carry
+// them. Header checksums are the kernel's to verify.
+func destination(packet []byte) (to netip.Addr, ok bool) {
+	n := len(packet)
+	if n >= ipv4Header && packet[0]>>4 == 4 {
+		header, total := int(packet[0]&0x0f)*4, int(binary.BigEndian.Uint16(packet[2:4]))
+		if header >= ipv4Header && header <= n && total == n {
+			return netip.AddrFrom4([4]byte(packet[16:20])), true
+		}
 	}
-	switch packet[0] >> 4 {
-	case 4:
-		return destination4(packet)
-	case 6:
-		return destination6(packet)
+	if n >= ipv6Header && packet[0]>>4 == 6 && ipv6Header+int(binary.BigEndian.Uint16(packet[4:6])) == n {
+		return netip.AddrFrom16([16]byte(packet[24:40])), true
 	}
-	return netip.Addr{}, errVersion
-}
-
-func destination4(packet []byte) (netip.Addr, error) {
-	if len(packet) < ipv4Header {
-		return netip.Addr{}, errHeader
-	}
-	if header := int(packet[0]&0x0f) * 4; header < ipv4Header || header > len(packet) {
-		return netip.Addr{}, errHeader
-	}
-	if int(binary.BigEndian.Uint16(packet[2:4])) != len(packet) {
-		return netip.Addr{}, errLength
-	}
-	return netip.AddrFrom4([4]byte(packet[16:20])), nil
-}
-
-// destination6 refuses jumbograms (RFC 2675), whose payload length is 0: no
-// datagram could carry them.
-func destination6(packet []byte) (netip.Addr, error) {
-	if len(packet) < ipv6Header {
-		return netip.Addr{}, errHeader
-	}
-	if ipv6Header+int(binary.BigEndian.Uint16(packet[4:6])) != len(packet) {
-		return netip.Addr{}, errLength
-	}
-	return netip.AddrFrom16([16]byte(packet[24:40])), nil
+	return netip.Addr{}, false
 }

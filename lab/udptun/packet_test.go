@@ -2,7 +2,6 @@ package udptun
 
 import (
 	"encoding/binary"
-	"errors"
 	"net/netip"
 	"testing"
 )
@@ -45,27 +44,27 @@ func TestThePacketsDestinationIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		packet []byte
 		want   netip.Addr
-		err    error
+		ok     bool
 	}{
-		"IPv4":                          {packet4(here4, there4, 1472), there4, nil},
-		"IPv4, header alone":            {packet4(here4, there4, 20), there4, nil},
-		"IPv4 with options":             {options, there4, nil},
-		"IPv6":                          {packet6(here6, there6, 1472), there6, nil},
-		"IPv6, header alone":            {packet6(here6, there6, 40), there6, nil},
-		"nothing":                       {nil, netip.Addr{}, errEmpty},
-		"ARP's first byte":              {[]byte{0, 1, 8, 0}, netip.Addr{}, errVersion},
-		"IPv4, cut in the header":       {packet4(here4, there4, 20)[:19], netip.Addr{}, errHeader},
-		"IPv4, header length too small": {append([]byte{0x44}, packet4(here4, there4, 20)[1:]...), netip.Addr{}, errHeader},
-		"IPv4, options cut":             {append([]byte{0x46}, packet4(here4, there4, 20)[1:]...), netip.Addr{}, errHeader},
-		"IPv4, cut":                     {packet4(here4, there4, 100)[:99], netip.Addr{}, errLength},
-		"IPv4, padded":                  {append(packet4(here4, there4, 100), 0), netip.Addr{}, errLength},
-		"IPv6, cut in the header":       {packet6(here6, there6, 40)[:39], netip.Addr{}, errHeader},
-		"IPv6, cut":                     {packet6(here6, there6, 100)[:99], netip.Addr{}, errLength},
-		"IPv6, padded":                  {append(packet6(here6, there6, 100), 0), netip.Addr{}, errLength},
+		"IPv4":                          {packet4(here4, there4, 1472), there4, true},
+		"IPv4, header alone":            {packet4(here4, there4, 20), there4, true},
+		"IPv4 with options":             {options, there4, true},
+		"IPv6":                          {packet6(here6, there6, 1472), there6, true},
+		"IPv6, header alone":            {packet6(here6, there6, 40), there6, true},
+		"nothing":                       {nil, netip.Addr{}, false},
+		"ARP's first byte":              {[]byte{0, 1, 8, 0}, netip.Addr{}, false},
+		"IPv4, cut in the header":       {packet4(here4, there4, 20)[:19], netip.Addr{}, false},
+		"IPv4, header length too small": {append([]byte{0x44}, packet4(here4, there4, 20)[1:]...), netip.Addr{}, false},
+		"IPv4, options cut":             {append([]byte{0x46}, packet4(here4, there4, 20)[1:]...), netip.Addr{}, false},
+		"IPv4, cut":                     {packet4(here4, there4, 100)[:99], netip.Addr{}, false},
+		"IPv4, padded":                  {append(packet4(here4, there4, 100), 0), netip.Addr{}, false},
+		"IPv6, cut in the header":       {packet6(here6, there6, 40)[:39], netip.Addr{}, false},
+		"IPv6, cut":                     {packet6(here6, there6, 100)[:99], netip.Addr{}, false},
+		"IPv6, padded":                  {append(packet6(here6, there6, 100), 0), netip.Addr{}, false},
 	} {
-		got, err := destination(c.packet)
-		if got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s: %v, %v; want %v, %v", name, got, err, c.want, c.err)
+		got, ok := destination(c.packet)
+		if got != c.want || ok != c.ok {
+			t.Errorf("%s: %v, %v; want %v, %v", name, got, ok, c.want, c.ok)
 		}
 	}
 }
@@ -77,11 +76,11 @@ func FuzzDestination(f *testing.F) {
 	f.Add(packet6(here6, there6, 48))
 	f.Add(packet6(here6, there6, 48)[:44])
 	f.Fuzz(func(t *testing.T, packet []byte) {
-		got, err := destination(packet)
-		if (err == nil) != got.IsValid() {
-			t.Fatalf("%v with %v", got, err)
+		got, ok := destination(packet)
+		if ok != got.IsValid() {
+			t.Fatalf("%v with %v", got, ok)
 		}
-		if err != nil {
+		if !ok {
 			return
 		}
 		// What is accepted is as long as it says, and goes where it says.

@@ -160,8 +160,8 @@ func (t *Tunnel) fromPeers() error {
 // route finds where a packet of the device goes; one that goes nowhere is
 // counted.
 func (t *Tunnel) route(packet []byte) (netip.AddrPort, bool) {
-	to, err := destination(packet)
-	if err != nil {
+	to, ok := destination(packet)
+	if !ok {
 		t.outward.malformed.Add(1)
 		return netip.AddrPort{}, false
 	}
@@ -178,8 +178,8 @@ func (t *Tunnel) deliver(packet []byte, from netip.AddrPort) {
 		t.backward.unknownPeer.Add(1)
 		return
 	}
-	to, err := destination(packet)
-	if err != nil {
+	to, ok := destination(packet)
+	if !ok {
 		t.backward.malformed.Add(1)
 		return
 	}
