@@ -67,9 +67,8 @@ func must(t testing.TB, err error) {
 // both runs two crews for a time and ends them.
 func both(t testing.TB, client, server *crew, during func()) {
 	t.Helper()
-	undoClient, undoServer := client.prepare(), server.prepare()
-	defer undoClient()
-	defer undoServer()
+	client.prepare()
+	server.prepare()
 	for _, c := range []*crew{server, client} {
 		c.stage.phase.Store(measuring)
 		must(t, c.start())

@@ -38,13 +38,11 @@ func (c *client) run() (Result, error) {
 	c.control = newControl(conn, "server "+c.to.String())
 	defer c.control.close()
 	c.crew = newCrew()
-	undo := func() {}
-	defer func() { undo() }()
 	defer c.crew.close()
 	if err := c.join(); err != nil {
 		return Result{}, c.explain(err)
 	}
-	undo = c.crew.prepare()
+	c.crew.prepare()
 	result, err := c.measure()
 	if err != nil {
 		return Result{}, c.explain(err)
@@ -138,14 +136,7 @@ func (c *client) measure() (Result, error) {
 	if err := c.finish(); err != nil {
 		return Result{}, err
 	}
-	if err := c.crew.fault(); err != nil && !interrupted {
-		return Result{}, fmt.Errorf("with the %s: %w", c.control.peer, err)
-	}
-	window, err := cond.window()
-	if err != nil {
-		return Result{}, err
-	}
-	local, err := c.crew.end("client", window)
+	local, err := cond.end("client", c.control.peer, interrupted)
 	if err != nil {
 		return Result{}, err
 	}

@@ -19,9 +19,10 @@ type crew struct {
 	running sync.WaitGroup
 	done    chan struct{} // closed when every worker has ended
 	drove   chan struct{} // closed when every worker has ended that drives traffic
+	restore func()        // undoes prepare
 }
 
-func newCrew() *crew { return &crew{stage: &stage{}} }
+func newCrew() *crew { return &crew{stage: &stage{}, restore: func() {}} }
 
 // add enlists a worker with the fields that all need; the caller sets the rest.
 func (c *crew) add(w *worker) *worker {
@@ -45,13 +46,13 @@ var prepared struct {
 }
 
 // prepare readies Go's runtime for threads that block without its knowledge,
-// and returns what undoes it. The collector rests: it would have to wait until
+// until close. The collector rests: it would have to wait until
 // every thread is between two calls. Each thread keeps a P while it blocks, so
 // there are three more for the conductor and the control connection. Setting
 // GOMAXPROCS also ends the runtime's own adjustments of it, which stop the
 // world. All threads get the highest priority; the workers lower theirs, so that
 // the conductor and the control connection are in time among them.
-func (c *crew) prepare() (undo func()) {
+func (c *crew) prepare() {
 	prepared.Lock()
 	defer prepared.Unlock()
 	if prepared.runs == 0 {
@@ -62,7 +63,7 @@ func (c *crew) prepare() (undo func()) {
 	}
 	prepared.runs++
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), prepared.procs) + len(c.workers) + 2)
-	return func() {
+	c.restore = sync.OnceFunc(func() {
 		prepared.Lock()
 		defer prepared.Unlock()
 		if prepared.runs--; prepared.runs == 0 {
@@ -70,7 +71,7 @@ func (c *crew) prepare() (undo func()) {
 			debug.SetGCPercent(prepared.percent)
 			runtime.GOMAXPROCS(prepared.procs)
 		}
-	}
+	})
 }
 
 // start runs every worker on a thread of its own.
@@ -148,6 +149,7 @@ const stuckTimeout = 3 * time.Second
 // close ends what still runs: the stage says so, and the sockets are shut down
 // under the threads that block on them. Then it closes every socket.
 func (c *crew) close() error {
+	defer c.restore()
 	c.stage.phase.Store(closing)
 	for _, w := range c.workers {
 		if w.fd >= 0 {

@@ -40,9 +40,7 @@ func (w *worker) sendDatagrams() {
 			}
 			_, e := send(w.fd, w.buf)
 			if e == 0 {
-				w.tally.datagrams++
-				w.tally.calls++
-				w.tally.bytes += int64(len(w.buf))
+				w.count(len(w.buf))
 			} else if !w.transient(e) {
 				w.datagramFailed()
 				if e == syscall.EMSGSIZE {
@@ -51,10 +49,7 @@ func (w *worker) sendDatagrams() {
 				}
 			}
 		}
-		if w.over() {
-			return
-		}
-		if w.tally.bytes >= w.limit {
+		if w.over() || w.tally.bytes >= w.limit {
 			return
 		}
 	}
@@ -90,10 +85,7 @@ func (w *worker) receiveDatagrams() {
 		case n == 0 && e == 0 && w.seen >= stopping:
 			return // the socket was shut down
 		}
-		if w.over() {
-			return
-		}
-		if w.tally.bytes >= w.limit {
+		if w.over() || w.tally.bytes >= w.limit {
 			return
 		}
 	}

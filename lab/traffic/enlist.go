@@ -74,14 +74,13 @@ func (w *worker) sends(s Spec) (err error) {
 			w.pace.backlog = streamBacklog
 		}
 	}
-	switch {
-	case s.udp():
+	if s.udp() {
 		w.loop = (*worker).sendDatagrams
-	case s.Workload.Sendfile:
-		w.loop = (*worker).sendFile
+		return nil
+	}
+	w.loop = (*worker).sendStream
+	if s.Workload.Sendfile {
 		w.file, w.fileSize, err = newFile(int(s.Workload.Buffer))
-	default:
-		w.loop = (*worker).sendStream
 	}
 	return err
 }

@@ -81,31 +81,20 @@ func total(earlier error, first *float64, more ...*float64) (sum uint64, err err
 	return sum, earlier
 }
 
-// usage is what the machine did between two readings.
-type usage struct {
-	cpu         float64 // percent of all CPUs
-	processors  int
-	interrupts  uint64
-	sent        uint64
-	received    uint64
-	retransmits uint64
-	errors      uint64
+// since returns what the machine did since an earlier reading.
+func (m machine) since(before machine) machine {
+	m.busy -= before.busy
+	m.total -= before.total
+	m.interrupts -= before.interrupts
+	m.sent -= before.sent
+	m.received -= before.received
+	m.retransmits -= before.retransmits
+	m.errors -= before.errors
+	return m
 }
 
-func (m machine) since(before machine) usage {
-	u := usage{
-		processors:  m.processors,
-		interrupts:  m.interrupts - before.interrupts,
-		sent:        m.sent - before.sent,
-		received:    m.received - before.received,
-		retransmits: m.retransmits - before.retransmits,
-		errors:      m.errors - before.errors,
-	}
-	if total := m.total - before.total; total > 0 {
-		u.cpu = 100 * (m.busy - before.busy) / total
-	}
-	return u
-}
+// cpu is the CPU use in percent of all CPUs.
+func (m machine) cpu() float64 { return 100 * ratio(m.busy, m.total) }
 
 // megahertz returns the clock rate of the first CPU; 0 if the kernel does not report
 // it.

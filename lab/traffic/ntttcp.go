@@ -101,8 +101,6 @@ func (n *ntttcp) run() (err error) {
 	fmt.Fprintf(n.stdout, "Copyright Version %s (windtunnel)\n", ntttcpVersion)
 	n.explain()
 	n.crew = newCrew()
-	undo := func() {}
-	defer func() { undo() }()
 	defer n.close()
 	if n.sender {
 		err = n.connect()
@@ -112,7 +110,7 @@ func (n *ntttcp) run() (err error) {
 	if err != nil {
 		return err
 	}
-	undo = n.crew.prepare()
+	n.crew.prepare()
 	a, err := n.measure()
 	if err != nil {
 		return err

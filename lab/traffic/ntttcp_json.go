@@ -13,6 +13,6 @@ type NTttcpResult struct {
 
 func (a account) printJSON(out io.Writer) error {
 	return printLine(out, NTttcpResult{
-		Bytes: a.bytes(), Seconds: a.seconds, Retransmits: a.usage.retransmits, Errors: a.usage.errors, CPU: a.usage.cpu,
+		Bytes: a.bytes(), Seconds: a.seconds, Retransmits: a.usage.retransmits, Errors: a.usage.errors, CPU: a.usage.cpu(),
 	})
 }

@@ -18,7 +18,7 @@ type account struct {
 	computer string
 	seconds  float64 // realtime
 	threads  []threadAccount
-	usage    usage
+	usage    machine // in the window
 	mhz      float64
 }
 
@@ -64,7 +64,7 @@ func (a account) frames() float64 {
 }
 
 func (a account) cyclesPerByte() float64 {
-	return ratio(a.usage.cpu/100*float64(a.usage.processors)*a.mhz*1e6, a.rate())
+	return ratio(a.usage.cpu()/100*float64(a.usage.processors)*a.mhz*1e6, a.rate())
 }
 
 // printText prints the account as NTttcp does.
@@ -91,7 +91,7 @@ func (a account) printText(out io.Writer) error {
 	p.printf("%13.3f %13.3f   %13.3f  %13.3f\n", 0.0, 0.0, ratio(interrupts, a.seconds), ratio(float64(a.usage.received), interrupts))
 	p.printf("\n\nPackets Sent Packets Received Retransmits Errors Avg. CPU %%\n")
 	p.printf("============ ================ =========== ====== ==========\n")
-	p.printf("%12d %16d %11d %6d %10.3f\n", a.usage.sent, a.usage.received, a.usage.retransmits, a.usage.errors, a.usage.cpu)
+	p.printf("%12d %16d %11d %6d %10.3f\n", a.usage.sent, a.usage.received, a.usage.retransmits, a.usage.errors, a.usage.cpu())
 	return p.err
 }
 

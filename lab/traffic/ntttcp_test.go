@@ -299,7 +299,7 @@ func example() account {
 	return account{
 		options: o, computer: "node", seconds: 2, mhz: 2000,
 		threads: []threadAccount{{2, 64 << 20, 1024}, {2, 192 << 20, 3072}},
-		usage:   usage{cpu: 50, processors: 2, interrupts: 1000, sent: 1 << 15, received: 4000, retransmits: 3, errors: 1},
+		usage:   machine{busy: 50, total: 100, processors: 2, interrupts: 1000, sent: 1 << 15, received: 4000, retransmits: 3, errors: 1},
 	}
 }
 
@@ -483,7 +483,7 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 
 func TestUsageIsWhatHappenedBetweenTwoReadings(t *testing.T) {
 	u := machine{busy: 150, total: 300, processors: 2, sent: 10}.since(machine{busy: 100, total: 200, sent: 4})
-	if u.cpu != 50 || u.sent != 6 {
+	if u.cpu() != 50 || u.sent != 6 {
 		t.Errorf("%+v: want 50 %% and 6 packets", u)
 	}
 }

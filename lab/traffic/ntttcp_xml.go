@@ -128,7 +128,7 @@ func (a account) document() ntttcpXML {
 		PerDPC:     decimals("packets/dpc", 0, 3),
 		Cycles:     decimals("cycles/byte", a.cyclesPerByte(), 3),
 		Sent:       a.usage.sent, Received: a.usage.received, Retrans: a.usage.retransmits, Errors: a.usage.errors,
-		CPU:        decimals("%", a.usage.cpu, 3),
+		CPU:        decimals("%", a.usage.cpu(), 3),
 		Processors: a.usage.processors,
 		Count:      a.options.buffers, Length: a.options.length, IO: max(2, a.options.async),
 	}

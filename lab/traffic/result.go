@@ -193,11 +193,19 @@ func (w *worker) figures() (Flow, error) {
 	return f, nil
 }
 
-// end sums the workers of one end.
-func (c *crew) end(role string, window span) (End, error) {
+// end sums the workers of one end of a run with a peer. An interrupted run may have
+// workers that ended early.
+func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
+	if err := c.crew.fault(); err != nil && !interrupted {
+		return End{}, fmt.Errorf("with the %s: %w", peer, err)
+	}
+	window, err := c.window()
+	if err != nil {
+		return End{}, err
+	}
 	e := End{Role: role, Seconds: window.seconds, CPU: window.cpu}
 	histogram := newHistogram()
-	for _, w := range c.workers {
+	for _, w := range c.crew.workers {
 		f, err := w.figures()
 		if err != nil {
 			return End{}, err
@@ -220,7 +228,6 @@ func (c *crew) end(role string, window span) (End, error) {
 			histogram.Merge(w.latency)
 		}
 	}
-	var err error
 	e.Latency, err = summarise(histogram)
 	return e, err
 }

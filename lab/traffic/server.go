@@ -113,14 +113,12 @@ func (s *server) serve(conn net.Conn) (Result, error) {
 		return Result{}, c.refuse(err)
 	}
 	ss := &session{server: s, control: c, spec: *hello.Spec, token: hello.Token, crew: newCrew()}
-	undo := func() {}
-	defer func() { undo() }()
 	defer ss.crew.close()
 	start, err := ss.join()
 	if err != nil {
 		return Result{}, c.refuse(err)
 	}
-	undo = ss.crew.prepare()
+	ss.crew.prepare()
 	if err := start(); err != nil {
 		return Result{}, c.refuse(err)
 	}
@@ -308,14 +306,7 @@ func (ss *session) measure(peer string) (Result, error) {
 	if !isClosed(c.done) {
 		return Result{}, c.unfinished()
 	}
-	if err := ss.crew.fault(); err != nil && !interrupted {
-		return Result{}, fmt.Errorf("with the %s: %w", c.peer, err)
-	}
-	window, err := cond.window()
-	if err != nil {
-		return Result{}, err
-	}
-	end, err := ss.crew.end("server", window)
+	end, err := cond.end("server", c.peer, interrupted)
 	return Result{Version: ResultVersion, Role: "server", Peer: peer, Spec: ss.spec, Interrupted: interrupted, Local: end}, err
 }
 

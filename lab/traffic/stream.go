@@ -2,12 +2,12 @@ package traffic
 
 import "syscall"
 
-// sendStream sends its buffer over and over, at the pace set.
+// sendStream sends buffer after buffer, at the pace set.
 func (w *worker) sendStream() {
 	paced := w.pace.interval > 0
 	for {
 		if !paced || w.pace.wait() {
-			n, e := send(w.fd, w.buf[:min(int64(len(w.buf)), w.limit-w.tally.bytes)])
+			n, e := w.sendBuffer(min(len(w.buf), int(w.limit-w.tally.bytes)))
 			if e == 0 {
 				w.tally.bytes += int64(n)
 				w.tally.calls++
@@ -17,43 +17,22 @@ func (w *worker) sendStream() {
 			}
 			w.pace.sent(n, len(w.buf))
 		}
-		if w.over() {
-			return
-		}
-		if w.tally.bytes >= w.limit {
+		if w.over() || w.tally.bytes >= w.limit {
 			return
 		}
 	}
 }
 
-// sendFile sends from the page cache, buffer by buffer through the whole file
-// and from its beginning again.
-func (w *worker) sendFile() {
-	var offset int64
-	size := int64(len(w.buf))
-	paced := w.pace.interval > 0
-	for {
-		if offset+size > w.fileSize {
-			offset = 0
-		}
-		if !paced || w.pace.wait() {
-			n, e := sendfile(w.fd, w.file, &offset, int(min(size, w.limit-w.tally.bytes)))
-			if e == 0 {
-				w.tally.bytes += int64(n)
-				w.tally.calls++
-			} else if !w.transient(e) {
-				w.failed("sendfile", e)
-				return
-			}
-			w.pace.sent(n, len(w.buf))
-		}
-		if w.over() {
-			return
-		}
-		if w.tally.bytes >= w.limit {
-			return
-		}
+// sendBuffer sends size bytes: of the buffer, or from the page cache, through the
+// whole file and from its beginning again.
+func (w *worker) sendBuffer(size int) (int, syscall.Errno) {
+	if w.file == 0 {
+		return send(w.fd, w.buf[:size])
 	}
+	if w.offset+int64(len(w.buf)) > w.fileSize {
+		w.offset = 0
+	}
+	return sendfile(w.fd, w.file, &w.offset, size)
 }
 
 // receiveStream takes what comes, until the sender has closed.
