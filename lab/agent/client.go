@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/rpc"
-	"sync"
 	"time"
 
 	"windtunnel/lab/meter"
@@ -18,12 +17,11 @@ type Client struct {
 	who      string        // in messages
 	patience time.Duration // for an answer, beyond the time that the call asks the agent to wait
 
-	ended sync.Once
-	done  chan struct{} // closed when the pipe is
+	open  context.Context // ends with Close
+	close context.CancelFunc
 
-	losing sync.Once
-	lost   *Lost         // why, once gone is closed
-	gone   chan struct{} // closed when the agent is lost
+	life context.Context // ends with a *Lost as its cause
+	end  context.CancelCauseFunc
 }
 
 // NewClient wraps the pipe to an agent on the named node, and watches whether
@@ -36,12 +34,15 @@ func NewClient(node string, conn io.ReadWriteCloser) *Client {
 }
 
 func newClient(who string, conn io.ReadWriteCloser, patience time.Duration) *Client {
-	return &Client{rpc: rpc.NewClient(conn), who: who, patience: patience, done: make(chan struct{}), gone: make(chan struct{})}
+	c := &Client{rpc: rpc.NewClient(conn), who: who, patience: patience}
+	c.open, c.close = context.WithCancel(context.Background())
+	c.life, c.end = context.WithCancelCause(context.Background())
+	return c
 }
 
 // Close ends the pipe, and so the agent and all that it started.
 func (c *Client) Close() error {
-	c.ended.Do(func() { close(c.done) })
+	c.close()
 	return c.rpc.Close()
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -45,7 +46,7 @@ func (c *Client) watch(l *listener) {
 	defer beats.Stop()
 	for silent := 0; silent < lostAfter; {
 		select {
-		case <-c.done:
+		case <-c.open.Done():
 			return
 		case <-beats.C:
 		}
@@ -63,26 +64,16 @@ func (c *Client) watch(l *listener) {
 }
 
 // lose remembers how the agent was lost first, and returns that.
-func (c *Client) lose(how string) *Lost {
-	c.losing.Do(func() {
-		c.lost = &Lost{c.who, how}
-		close(c.gone)
-	})
-	return c.lost
+func (c *Client) lose(how string) error {
+	c.end(&Lost{c.who, how})
+	return c.Lost()
 }
 
 // Lost returns how the agent was lost; nil while it answers.
-func (c *Client) Lost() error {
-	select {
-	case <-c.gone:
-		return c.lost
-	default:
-		return nil
-	}
-}
+func (c *Client) Lost() error { return context.Cause(c.life) }
 
 // Gone is closed when the agent is lost.
-func (c *Client) Gone() <-chan struct{} { return c.gone }
+func (c *Client) Gone() <-chan struct{} { return c.life.Done() }
 
 // Ping answers at once, whatever else the agent does.
 func (s *Service) Ping(_ struct{}, _ *struct{}) error { return nil }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,14 +67,8 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err != nil {
 		return nil, err
 	}
-	if err := sys.Supports(sc.Placement, sc.Fabric); err != nil {
-		return nil, failed(sample.Unsupported, "%w", err)
-	}
-	if err := system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric); err != nil {
-		return nil, failed(sample.Unsupported, "%w", err)
-	}
-	if err := system.SupportsVMs(sys, sc.Endpoint); err != nil {
-		return nil, failed(sample.Unsupported, "%w", err)
+	if why := unsupported(sys, sc); len(why) > 0 {
+		return nil, failed(sample.Unsupported, "%s", strings.Join(why, "; "))
 	}
 	tb, err := x.Up(ctx, testbed.Spec{ID: id, Nodes: nodes, Fabric: sc.Fabric})
 	if err != nil {

@@ -38,13 +38,8 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts)
 	if err != nil {
 		return err.Error()
 	}
-	if err := sys.Supports(sc.Placement, sc.Fabric); err != nil {
-		why = append(why, err.Error())
-	}
-	if err := system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric); err != nil {
-		why = append(why, err.Error())
-	}
-	why = append(why, lacksForVMs(sys, sc, facts)...)
+	why = append(why, unsupported(sys, sc)...)
+	why = append(why, lacksForVMs(sc, facts)...)
 	features, err := x.Requires(sc.Fabric)
 	if err != nil {
 		why = append(why, err.Error())
@@ -63,6 +58,18 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts)
 	}
 	why = append(why, lacksPrograms(tl.Programs(), facts)...)
 	return strings.Join(why, "; ")
+}
+
+// unsupported returns the reasons why a system cannot be part of a scenario.
+func unsupported(sys system.System, sc *suite.Scenario) (why []string) {
+	for _, err := range []error{
+		sys.Supports(sc.Placement, sc.Fabric), system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric), system.SupportsVMs(sys, sc.Endpoint),
+	} {
+		if err != nil {
+			why = append(why, err.Error())
+		}
+	}
+	return why
 }
 
 // LacksFor names the requirements of a system that this machine lacks, with

@@ -134,7 +134,8 @@ func (r *pairRun) at(side tool.Side) Endpoint {
 func (t *tooling) serve(ctx context.Context) error {
 	for _, r := range t.runs {
 		for _, p := range r.plan[:len(r.plan)-1] {
-			if err := t.start(ctx, r, p); err != nil {
+			t.note(r, p)
+			if err := t.launch(ctx, r, p); err != nil {
 				return err
 			}
 			if err := t.await(ctx, r, p); err != nil {
@@ -143,11 +144,6 @@ func (t *tooling) serve(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (t *tooling) start(ctx context.Context, r *pairRun, p tool.Process) error {
-	t.note(r, p)
-	return t.launch(ctx, r, p)
 }
 
 // note adds a process's command line to the sample.

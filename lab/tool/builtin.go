@@ -189,13 +189,7 @@ func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {
 	if d.Numbered {
 		ms.Set(sample.Reordered, float64(d.Reordered))
 	}
-	if w.Rate > 0 {
-		directions := 1.0
-		if w.Direction == suite.Both {
-			directions = 2
-		}
-		ms.Set(sample.OfferedRate, directions*float64(w.Rate))
-	}
+	offered(w, ms)
 }
 
 func builtinTransactions(r *traffic.Result, m *Measurement) error {

@@ -155,30 +155,15 @@ func ntttcpMetrics(w suite.Workload, client, server *traffic.NTttcpResult) sampl
 		sample.Errors:             float64(client.Errors + server.Errors),
 	}
 	if w.Kind == suite.UDPStream {
-		ntttcpDatagrams(w, sent, received, ms)
+		// NTttcp's packet counters are of the whole machine, so datagrams are computed
+		// from payload.
+		if bits := float64(w.Buffer) * 8; bits > 0 {
+			datagrams(w, sent/bits, received/bits, ms)
+		}
 	} else {
 		ms.Set(sample.ToolSenderRetransmits, float64(client.Retransmits))
 		ms.Set(sample.ToolReceiverRetransmits, float64(server.Retransmits))
 		ms.Set(sample.ToolRetransmits, float64(client.Retransmits+server.Retransmits))
 	}
 	return ms
-}
-
-// ntttcpDatagrams computes datagrams from payload bytes, because NTttcp's packet
-// counters are of the whole machine. Loss is the payload that was sent but did not
-// arrive within windows of the same length. NTttcp does not number datagrams, so
-// reordering is not known.
-func ntttcpDatagrams(w suite.Workload, sent, received float64, ms sample.Metrics) {
-	if w.Buffer <= 0 {
-		return
-	}
-	bits := float64(w.Buffer) * 8
-	ms.Set(sample.DatagramsSent, sent/bits)
-	ms.Set(sample.DatagramsReceived, received/bits)
-	if sent > 0 {
-		ms.Set(sample.LossRatio, max(0, 1-received/sent))
-	}
-	if w.Rate > 0 {
-		ms.Set(sample.OfferedRate, float64(w.Rate))
-	}
 }

@@ -126,14 +126,7 @@ func (r *fioRun) datagrams(ms sample.Metrics) error {
 	ms.Set(sample.Throughput, arrived*bits)
 	ms.Set(sample.ReceiverThroughput, arrived*bits)
 	ms.Set(sample.SenderThroughput, sent*bits)
-	ms.Set(sample.DatagramsSent, sent)
-	ms.Set(sample.DatagramsReceived, arrived)
-	if sent > 0 {
-		ms.Set(sample.LossRatio, max(0, 1-arrived/sent))
-	}
-	if w := r.job.Workload; w.Rate > 0 {
-		ms.Set(sample.OfferedRate, float64(w.Rate))
-	}
+	datagrams(r.job.Workload, sent, arrived, ms)
 	return nil
 }
 

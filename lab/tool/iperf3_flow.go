@@ -160,13 +160,7 @@ func plus(a, b *float64) *float64 {
 
 // udp sets what only datagrams have.
 func (r *iperf3Result) udp(w suite.Workload, ms sample.Metrics) {
-	if w.Rate > 0 {
-		offered := float64(w.Rate)
-		if w.Direction == suite.Both { // each direction is offered the rate
-			offered *= 2
-		}
-		ms.Set(sample.OfferedRate, offered)
-	}
+	offered(w, ms)
 	if r.sentPackets != nil {
 		ms.Set(sample.DatagramsSent, *r.sentPackets)
 	}

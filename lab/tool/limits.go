@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
@@ -45,6 +46,29 @@ func ceilSeconds(d time.Duration) int {
 // reads 0 as "no limit", so it is never less than 1.
 func perStream(w suite.Workload) int64 {
 	return max(1, int64(math.Round(float64(w.Rate)/float64(max(1, w.Streams)))))
+}
+
+// datagrams sets the figures of a UDP stream, per second, of a tool that does not
+// number datagrams: loss is the share of those sent that did not arrive within
+// windows of the same length.
+func datagrams(w suite.Workload, sent, arrived float64, ms sample.Metrics) {
+	ms.Set(sample.DatagramsSent, sent)
+	ms.Set(sample.DatagramsReceived, arrived)
+	if sent > 0 {
+		ms.Set(sample.LossRatio, max(0, 1-arrived/sent))
+	}
+	offered(w, ms)
+}
+
+// offered sets the rate of a paced UDP stream. Each direction is offered the rate.
+func offered(w suite.Workload, ms sample.Metrics) {
+	directions := int64(1)
+	if w.Direction == suite.Both {
+		directions = 2
+	}
+	if w.Rate > 0 {
+		ms.Set(sample.OfferedRate, float64(directions*w.Rate))
+	}
 }
 
 // isUDP reports whether the workload runs over UDP.

@@ -150,12 +150,7 @@ func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) 
 		ms.Set(sample.ReceiverThroughput, received*perMessage)
 	}
 	if isUDP(w) {
-		if w.Rate > 0 {
-			ms.Set(sample.OfferedRate, float64(w.Rate))
-		}
-		ms.Set(sample.DatagramsSent, sent/seconds)
-		ms.Set(sample.DatagramsReceived, received/seconds)
-		ms.Set(sample.LossRatio, max(0, 1-received/sent))
+		datagrams(w, sent/seconds, received/seconds, ms)
 	}
 	return warnings, nil
 }

@@ -246,7 +246,6 @@ func (tb *Testbed) Release(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Addr implements testbed.Node.
 func (n *node) Addr(version int) netip.Addr {
 	if n.fabric.Links > 1 && !bonded(n.fabric) {
 		return steady(n.index, version).Addr()
@@ -254,7 +253,6 @@ func (n *node) Addr(version int) netip.Addr {
 	return underlay(n.index, 0, version).Addr()
 }
 
-// Attachment implements testbed.Node.
 func (n *node) Attachment() agent.AttachArgs {
 	args := agent.AttachArgs{
 		Index:     n.index,
@@ -271,8 +269,6 @@ func (n *node) Attachment() agent.AttachArgs {
 	return args
 }
 
-// Agent implements testbed.Node.
 func (n *node) Agent() *agent.Client { return n.agent }
 
-// Hello implements testbed.Node.
 func (n *node) Hello() agent.Hello { return n.hello }

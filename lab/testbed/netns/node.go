@@ -57,10 +57,8 @@ func newNode(id string, index int, cpus []int, f suite.Fabric) (*node, error) {
 	return n, nil
 }
 
-// Name implements testbed.Node.
 func (n *node) Name() string { return nodeName(n.index) }
 
-// CPUs implements testbed.Node.
 func (n *node) CPUs() []int { return n.cpus }
 
 // Space is the node's network namespace.

@@ -53,60 +53,48 @@ func (a *fakeAgent) do(name string, args any) error {
 	return a.testbed.executor.do(Operation{a.testbed.number, a.node.name, name, args})
 }
 
-// Ping implements the method of agent.Service.
 func (a *fakeAgent) Ping(struct{}, *struct{}) error { return nil }
 
-// Hello implements the method of agent.Service.
 func (a *fakeAgent) Hello(_ struct{}, reply *agent.Hello) error {
 	*reply = a.hello
 	return a.do("Hello", nil)
 }
 
-// Clock implements the method of agent.Service.
 func (a *fakeAgent) Clock(_ struct{}, reply *int64) (err error) {
 	*reply, err = meter.Now()
 	*reply += int64(a.ahead)
 	return err
 }
 
-// Identity implements the method of agent.Service.
 func (a *fakeAgent) Identity(_ struct{}, reply *agent.Identity) error {
 	*reply = agent.Identity{PID: PID + a.node.index, Namespaces: []uint32{uint32(2000 + a.node.index)}}
 	return a.do("Identity", nil)
 }
 
-// MachineWatch implements the method of agent.Service.
 func (a *fakeAgent) MachineWatch(args agent.WatchArgs, _ *agent.WatchReply) error {
 	return a.do("MachineWatch", args)
 }
 
-// Attach implements the method of agent.Service.
 func (a *fakeAgent) Attach(args agent.AttachArgs, reply *agent.Attached) error {
 	reply.Devices = []system.Device{{Name: fabricDevice, Role: meter.RoleFabric}}
 	return a.do("Attach", args)
 }
 
-// Detach implements the method of agent.Service.
 func (a *fakeAgent) Detach(struct{}, *struct{}) error { return a.do("Detach", nil) }
 
-// LastWords implements the method of agent.Service.
 func (a *fakeAgent) LastWords(struct{}, *string) error { return a.do("LastWords", nil) }
 
-// AnswerProof implements the method of agent.Service.
 func (a *fakeAgent) AnswerProof(args agent.ReachArgs, _ *struct{}) error {
 	return a.do("AnswerProof", args)
 }
 
-// Reach implements the method of agent.Service.
 func (a *fakeAgent) Reach(args agent.ReachArgs, _ *struct{}) error { return a.do("Reach", args) }
 
-// Listening implements the method of agent.Service.
 func (a *fakeAgent) Listening(args agent.ListenArgs, reply *bool) error {
 	*reply = true
 	return a.do("Listening", args)
 }
 
-// MeterStart implements the method of agent.Service.
 func (a *fakeAgent) MeterStart(args agent.MeterArgs, _ *struct{}) error {
 	a.mu.Lock()
 	a.metering, a.meteredAt = args, time.Now()
@@ -114,18 +102,15 @@ func (a *fakeAgent) MeterStart(args agent.MeterArgs, _ *struct{}) error {
 	return a.do("MeterStart", args)
 }
 
-// MeterTrack implements the method of agent.Service.
 func (a *fakeAgent) MeterTrack(args agent.TrackArgs, _ *struct{}) error {
 	return a.do("MeterTrack", args)
 }
 
-// MeterGlance implements the method of agent.Service.
 func (a *fakeAgent) MeterGlance(_ struct{}, reply *meter.Light) error {
 	*reply = a.light(time.Now())
 	return a.do("MeterGlance", nil)
 }
 
-// MeterStop implements the method of agent.Service.
 func (a *fakeAgent) MeterStop(_ struct{}, reply *agent.SeriesReply) error {
 	for t := a.meteredAt; a.metering.Every > 0 && !t.After(time.Now()); t = t.Add(a.metering.Every) {
 		reply.Points = append(reply.Points, a.light(t))
@@ -133,7 +118,6 @@ func (a *fakeAgent) MeterStop(_ struct{}, reply *agent.SeriesReply) error {
 	return a.do("MeterStop", nil)
 }
 
-// MeterRead implements the method of agent.Service.
 func (a *fakeAgent) MeterRead(_ struct{}, reply *agent.NodeReading) error {
 	now := time.Now()
 	r := &reply.Node

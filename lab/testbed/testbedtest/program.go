@@ -77,7 +77,6 @@ type process struct {
 	ended chan struct{} // closed by Signal
 }
 
-// Start implements the method of agent.Service.
 func (a *fakeAgent) Start(args agent.StartArgs, reply *agent.Started) error {
 	if err := a.do("Start", args); err != nil {
 		return err
@@ -142,7 +141,6 @@ func (a *fakeAgent) lines(p *process) (list []agent.Line, over bool) {
 	return list, over
 }
 
-// Follow implements the method of agent.Service.
 func (a *fakeAgent) Follow(args agent.FollowArgs, reply *agent.Event) error {
 	p := a.process(args.Process)
 	if lines, over := a.lines(p); len(lines) <= args.From && !over {
@@ -159,7 +157,6 @@ func (a *fakeAgent) Follow(args agent.FollowArgs, reply *agent.Event) error {
 	return nil
 }
 
-// Output implements the method of agent.Service.
 func (a *fakeAgent) Output(process int, reply *agent.OutputReply) error {
 	lines, _ := a.lines(a.process(process))
 	for _, l := range lines {
@@ -168,7 +165,6 @@ func (a *fakeAgent) Output(process int, reply *agent.OutputReply) error {
 	return nil
 }
 
-// Signal implements the method of agent.Service.
 func (a *fakeAgent) Signal(args agent.SignalArgs, _ *struct{}) error {
 	p := a.process(args.Process)
 	a.mu.Lock()

@@ -222,13 +222,10 @@ func (tb *Testbed) addNode(ctx context.Context, i int, spec testbed.Spec) (*node
 	return n, err
 }
 
-// Name implements testbed.Node.
 func (n *node) Name() string { return n.name }
 
-// CPUs implements testbed.Node.
 func (n *node) CPUs() []int { return n.cpus }
 
-// Addr implements testbed.Node.
 func (n *node) Addr(version int) netip.Addr {
 	if version == 6 {
 		return netip.MustParseAddr(fmt.Sprintf("fd31::%d", n.index+1))
@@ -236,13 +233,10 @@ func (n *node) Addr(version int) netip.Addr {
 	return netip.AddrFrom4([4]byte{172, 31, 0, byte(n.index + 1)})
 }
 
-// Agent implements testbed.Node.
 func (n *node) Agent() *agent.Client { return n.client }
 
-// Hello implements testbed.Node.
 func (n *node) Hello() agent.Hello { return n.hello }
 
-// Attachment implements testbed.Node.
 func (n *node) Attachment() agent.AttachArgs {
 	return agent.AttachArgs{Index: n.index, SpaceBase: "fake-" + n.name, Fabric: []string{fabricDevice}, MTU: n.mtu, CPUs: n.cpus}
 }
