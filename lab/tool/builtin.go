@@ -19,10 +19,6 @@ type Builtin struct{}
 
 func (Builtin) Name() string { return "builtin" }
 
-func (Builtin) Describe() string {
-	return "the built-in generator: one thread a stream, blocking sockets, both ends counted in the same window"
-}
-
 func (Builtin) Programs() []Program { return nil }
 
 func (t Builtin) Supports(w suite.Workload) error {

@@ -17,10 +17,6 @@ type BuiltinNTttcp struct{}
 
 func (BuiltinNTttcp) Name() string { return "builtin-ntttcp" }
 
-func (BuiltinNTttcp) Describe() string {
-	return "the built-in generator by NTttcp's own command line and output: TCP and UDP streams, a thread for each; whole seconds, and warm-up and cool-down as NTttcp's"
-}
-
 func (BuiltinNTttcp) Programs() []Program { return nil }
 
 func (t BuiltinNTttcp) Supports(w suite.Workload) error {

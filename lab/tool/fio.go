@@ -16,10 +16,6 @@ type Fio struct{}
 
 func (Fio) Name() string { return "fio" }
 
-func (Fio) Describe() string {
-	return "fio's network engine: TCP streams, UDP, and request/response by ping-pong; the window is cut from its interim results"
-}
-
 func (Fio) Programs() []Program {
 	return []Program{{Name: "fio", Package: "fio", Version: []string{"fio", "--version"}, Least: "3.0"}}
 }

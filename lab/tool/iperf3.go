@@ -10,10 +10,6 @@ type Iperf3 struct{}
 
 func (Iperf3) Name() string { return "iperf3" }
 
-func (Iperf3) Describe() string {
-	return "iperf3: TCP and UDP streams; the window is cut from its 100 ms intervals on both ends"
-}
-
 func (Iperf3) Programs() []Program {
 	return []Program{{Name: "iperf3", Package: "iperf3", Version: []string{"iperf3", "--version"}}}
 }

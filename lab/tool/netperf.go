@@ -13,10 +13,6 @@ type Netperf struct{}
 
 func (Netperf) Name() string { return "netperf" }
 
-func (Netperf) Describe() string {
-	return "netperf: streams and request/response, one process a connection; the window is cut from its interim results"
-}
-
 func (Netperf) Programs() []Program {
 	const from = "netperf (Debian: component non-free)"
 	return []Program{

@@ -16,10 +16,6 @@ type NTttcp struct{}
 
 func (NTttcp) Name() string { return "ntttcp" }
 
-func (NTttcp) Describe() string {
-	return "ntttcp-for-linux: TCP and UDP streams with a thread for each connection; its own warm-up and cool-down, in whole seconds"
-}
-
 func (NTttcp) Programs() []Program {
 	return []Program{{Name: "ntttcp", Package: "none; build it from github.com/microsoft/ntttcp-for-linux", Version: []string{"ntttcp", "-h"}}}
 }

@@ -15,10 +15,6 @@ type Qperf struct{}
 
 func (Qperf) Name() string { return "qperf" }
 
-func (Qperf) Describe() string {
-	return "qperf: one TCP or UDP stream, or its mean latency; qperf's one-way latency is half a round trip and is doubled here"
-}
-
 func (Qperf) Programs() []Program {
 	return []Program{{Name: "qperf", Package: "qperf", Version: []string{"qperf", "--version"}}}
 }

@@ -13,10 +13,6 @@ type Sockperf struct{}
 
 func (Sockperf) Name() string { return "sockperf" }
 
-func (Sockperf) Describe() string {
-	return "sockperf: round trips of one connection with percentiles (--full-rtt), and one stream of messages up to 65507 bytes"
-}
-
 func (Sockperf) Programs() []Program {
 	return []Program{{Name: "sockperf", Package: "sockperf", Version: []string{"sockperf", "--version"}}}
 }

@@ -15,8 +15,6 @@ import (
 // Tool is one traffic program. A driver is one file and one line in Registry.
 type Tool interface {
 	Name() string
-	// Describe says what it is, in the report's words.
-	Describe() string
 	// Programs are the executables it needs on the endpoints; none for the
 	// built-in generator.
 	Programs() []Program

@@ -63,27 +63,13 @@ func (c *conductor) run(stop <-chan struct{}) error {
 		{c.timing.Warmup + c.timing.Duration + c.timing.Cooldown, stopping},
 	}
 	for _, m := range marks {
-		if d := time.Until(start.Add(m.after)); d > 0 && !c.sleep(d, stop) {
+		if d := time.Until(start.Add(m.after)); d > 0 && !within(d, c.crew.done, stop) {
 			break
 		}
 		c.enter(m.phase)
 	}
 	c.enter(stopping)
 	return nil
-}
-
-// sleep waits; false means that the run is to end now.
-func (c *conductor) sleep(d time.Duration, stop <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-stop:
-		return false
-	case <-c.crew.done:
-		return false
-	}
 }
 
 // enter moves the stage on and reads the process's clocks at the edges of the
@@ -104,14 +90,18 @@ func (c *conductor) enter(phase int32) {
 	}
 }
 
-// within waits for what ends by itself, at most so long.
-func within(d time.Duration, done, stop <-chan struct{}) {
+// within waits for what ends by itself, at most so long. It reports whether that
+// time passed.
+func within(d time.Duration, done, stop <-chan struct{}) (passed bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-done:
+		return false
 	case <-stop:
+		return false
 	case <-timer.C:
+		return true
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strconv"
 
-	"golang.org/x/sys/unix"
+	"windtunnel/lab/meter"
 )
 
 // Read returns the foreign CPU time since Open, by CPU, with that of the task
@@ -94,7 +94,7 @@ func (m *Meter) places() (map[int]runningPlace, error) {
 		if err := m.objects.Places.Lookup(uint32(0), &perCPU); err != nil {
 			return nil, err
 		}
-		now, err := monotonic()
+		now, err := meter.Now() // the clock of bpf_ktime_get_ns
 		if err != nil {
 			return nil, err
 		}
@@ -104,8 +104,8 @@ func (m *Meter) places() (map[int]runningPlace, error) {
 				continue
 			}
 			r := runningPlace{foreignPlace: p}
-			if p.Foreign != 0 && now > p.Since {
-				r.stint = now - p.Since
+			if p.Foreign != 0 && uint64(now) > p.Since {
+				r.stint = uint64(now) - p.Since
 			}
 			found[c] = r
 		}
@@ -140,13 +140,4 @@ func comm(tgid uint32, t foreignTaskTime) string {
 		name = bytes.TrimSpace(now)
 	}
 	return string(name)
-}
-
-// monotonic is the clock of bpf_ktime_get_ns.
-func monotonic() (uint64, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return 0, fmt.Errorf("read CLOCK_MONOTONIC: %w", err)
-	}
-	return uint64(ts.Nano()), nil
 }
