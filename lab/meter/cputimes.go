@@ -1,5 +1,7 @@
 package meter
 
+import "bytes"
+
 // CPUTimes is one CPU's line of /proc/stat since boot, in ticks of 1/100 s
 // (USER_HZ). Guest time is omitted: User and Nice already contain it.
 //
@@ -35,7 +37,7 @@ func eachCPU(text []byte, visit func(cpu int, t CPUTimes)) error {
 	s := scanner{text}
 	for {
 		line, ok := s.line()
-		if !ok || !hasPrefix(line, "cpu") {
+		if !ok || !bytes.HasPrefix(line, []byte("cpu")) {
 			return nil
 		}
 		fields := scanner{line[len("cpu"):]}

@@ -7,6 +7,7 @@
 package meter
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -234,7 +235,8 @@ func (m *Meter) readCPUs() (mono int64, err error) {
 		return 0, err
 	}
 	clear(m.seen)
-	err = eachCPU(wholeLines(text), func(cpu int, t CPUTimes) {
+	// The last line may be cut off.
+	err = eachCPU(text[:bytes.LastIndexByte(text, '\n')+1], func(cpu int, t CPUTimes) {
 		if i, ok := m.slot[cpu]; ok && !m.seen[i] {
 			m.times[i], m.seen[i] = t, true
 		}
@@ -243,16 +245,6 @@ func (m *Meter) readCPUs() (mono int64, err error) {
 		return mono, err
 	}
 	return mono, m.readIdle(mono)
-}
-
-// wholeLines removes a last line that is cut off.
-func wholeLines(text []byte) []byte {
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] == '\n' {
-			return text[:i+1]
-		}
-	}
-	return text
 }
 
 func (m *Meter) readIdle(mono int64) error {

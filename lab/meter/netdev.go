@@ -1,5 +1,7 @@
 package meter
 
+import "bytes"
+
 // Traffic has the received and sent bytes and packets of a device since it was
 // made.
 type Traffic struct {
@@ -23,8 +25,10 @@ func eachNetDev(text []byte, visit func(name []byte, t Traffic)) error {
 		if row < 2 {
 			continue // two lines of headings
 		}
-		name, rest, ok := cutName(line)
-		if !ok {
+		// A name has no colon, blank or slash (dev_valid_name, net/core/dev.c). The
+		// counters may follow without a blank.
+		name, rest, ok := bytes.Cut(line, []byte(":"))
+		if name = bytes.TrimLeft(name, " "); !ok || len(name) == 0 {
 			return badLine(netDevFile, line, "a device name and a colon")
 		}
 		t, ok := traffic(scanner{rest})
@@ -33,20 +37,6 @@ func eachNetDev(text []byte, visit func(name []byte, t Traffic)) error {
 		}
 		visit(name, t)
 	}
-}
-
-// cutName returns the device's name and the rest of the line. A name has no
-// colon, blank or slash (dev_valid_name, net/core/dev.c). The counters may
-// follow without a blank.
-func cutName(line []byte) (name, rest []byte, ok bool) {
-	for i, c := range line {
-		if c == ':' {
-			s := scanner{line[:i]}
-			name = s.field()
-			return name, line[i+1:], len(name) > 0
-		}
-	}
-	return nil, nil, false
 }
 
 func traffic(fields scanner) (t Traffic, ok bool) {

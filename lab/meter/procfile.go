@@ -37,15 +37,9 @@ func (f procFile) read(buf *[]byte) ([]byte, error) {
 		if at == len(*buf) {
 			*buf = append(*buf, make([]byte, max(len(*buf), 16<<10))...)
 		}
-		n, err := unix.Pread(f.fd, (*buf)[at:], int64(at))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", f.path, err)
-		}
-		if n == 0 {
-			return (*buf)[:at], nil
+		n, err := f.readAt((*buf)[at:], at)
+		if err != nil || n == 0 {
+			return (*buf)[:at], err
 		}
 		at += n
 	}
@@ -57,14 +51,20 @@ func (f procFile) readStart(buf *[]byte, length int) ([]byte, error) {
 	if len(*buf) < length {
 		*buf = make([]byte, length)
 	}
+	n, err := f.readAt((*buf)[:length], 0)
+	return (*buf)[:n], err
+}
+
+// readAt makes one call of pread(2). After an error it returns 0 bytes.
+func (f procFile) readAt(to []byte, at int) (int, error) {
 	for {
-		n, err := unix.Pread(f.fd, (*buf)[:length], 0)
-		if err == unix.EINTR {
-			continue
+		n, err := unix.Pread(f.fd, to, int64(at))
+		switch err {
+		case nil:
+			return n, nil
+		case unix.EINTR:
+		default:
+			return 0, fmt.Errorf("read %s: %w", f.path, err)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", f.path, err)
-		}
-		return (*buf)[:n], nil
 	}
 }

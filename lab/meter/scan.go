@@ -1,5 +1,7 @@
 package meter
 
+import "bytes"
+
 // scanner splits a /proc text into lines and fields without allocating: light
 // readings are taken ten times a second under traffic.
 type scanner struct{ rest []byte }
@@ -10,15 +12,11 @@ func (s *scanner) line() (line []byte, ok bool) {
 	if len(s.rest) == 0 {
 		return nil, false
 	}
-	for i, c := range s.rest {
-		if c == '\n' {
-			line, s.rest = s.rest[:i], s.rest[i+1:]
-			return line, true
-		}
-	}
-	line, s.rest = s.rest, nil
+	line, s.rest, _ = bytes.Cut(s.rest, newline)
 	return line, true
 }
+
+var newline = []byte{'\n'}
 
 // field returns the next field of a line, up to a blank; empty at the end.
 func (s *scanner) field() []byte {
@@ -54,9 +52,4 @@ func decimal(b []byte) (n uint64, ok bool) {
 		n = n*10 + d
 	}
 	return n, true
-}
-
-// hasPrefix compares without making a string of b.
-func hasPrefix(b []byte, prefix string) bool {
-	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
 )
 
@@ -18,7 +17,6 @@ type control struct {
 	conn     net.Conn
 	peer     string // in errors: "server 10.0.0.2:5001"
 	incoming chan message
-	mu       sync.Mutex
 	err      error         // why reading ended, once lost is closed
 	lost     chan struct{} // closed when nothing more will come
 	stop     chan struct{} // closed when the peer asks to end
@@ -38,19 +36,19 @@ func newControl(conn net.Conn, peer string) *control {
 	return c
 }
 
+// read takes messages until the connection ends.
 func (c *control) read() {
-	defer close(c.lost)
+	c.err = c.receive()
+	close(c.lost)
+}
+
+func (c *control) receive() error {
 	lines := bufio.NewScanner(c.conn)
 	lines.Buffer(make([]byte, 0, 64<<10), maxMessage)
-	for {
-		if !lines.Scan() {
-			c.fail(cmp.Or(lines.Err(), io.EOF))
-			return
-		}
+	for lines.Scan() {
 		m, err := decodeMessage(lines.Bytes())
 		if err != nil {
-			c.fail(err)
-			return
+			return err
 		}
 		switch m.Type {
 		case typeStop:
@@ -58,29 +56,22 @@ func (c *control) read() {
 		case typeDone:
 			closeOnce(c.done)
 		case typeError:
-			c.fail(peerError(m.Error))
-			return
+			return peerError(m.Error)
 		default:
 			select {
 			case c.incoming <- m:
 			default:
-				c.fail(fmt.Errorf("more control messages than the protocol has; the last was %q", m.Type))
-				return
+				return fmt.Errorf("more control messages than the protocol has; the last was %q", m.Type)
 			}
 		}
 	}
+	return cmp.Or(lines.Err(), io.EOF)
 }
 
 // peerError is what the other end says went wrong there.
 type peerError string
 
 func (e peerError) Error() string { return string(e) }
-
-func (c *control) fail(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = err
-}
 
 func closeOnce(ch chan struct{}) {
 	select {
@@ -139,8 +130,6 @@ func (c *control) is(m message, kind string) (message, error) {
 
 // gone says why the peer is lost.
 func (c *control) gone() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var said peerError
 	switch {
 	case errors.As(c.err, &said):

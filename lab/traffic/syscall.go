@@ -12,53 +12,46 @@ import (
 // threads block: sockets have receive and send timeouts, and the collector
 // rests.
 
+// result is a call's result; −1 after an error.
+func result(n uintptr, e syscall.Errno) (int, syscall.Errno) {
+	if e != 0 {
+		return -1, e
+	}
+	return int(n), 0
+}
+
 // send hands p to a connected socket. MSG_NOSIGNAL: a vanished peer is an
 // error, not a SIGPIPE.
 func send(fd int, p []byte) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), syscall.MSG_NOSIGNAL, 0, 0)
-	if e != 0 {
-		return 0, e
-	}
-	return int(n), 0
+	return result(n, e)
 }
 
 // receive fills p from a connected socket.
 func receive(fd int, p []byte, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags), 0, 0)
-	if e != 0 {
-		return 0, e
-	}
-	return int(n), 0
+	return result(n, e)
 }
 
 // sendfile moves size bytes from offset of a file to a socket, and offset on.
 func sendfile(fd, file int, offset *int64, size int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDFILE, uintptr(fd), uintptr(file),
 		uintptr(unsafe.Pointer(offset)), uintptr(size), 0, 0)
-	if e != 0 {
-		return 0, e
-	}
-	return int(n), 0
+	return result(n, e)
 }
 
 // accept takes a connection from a listening socket, without its address.
 func accept(fd int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(fd), 0, 0, syscall.SOCK_CLOEXEC, 0, 0)
-	if e != 0 {
-		return -1, e
-	}
-	return int(n), 0
+	return result(n, e)
 }
 
 // openSocket makes a blocking socket.
 func openSocket(family, kind int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(family), uintptr(kind|syscall.SOCK_CLOEXEC), 0)
-	if e != 0 {
-		return -1, e
-	}
-	return int(n), 0
+	return result(n, e)
 }
 
 // rawAddress is a socket address as the kernel reads it.
