@@ -14,14 +14,10 @@ type history struct {
 	done    map[Trial]bool // no further attempt is needed
 	gated   map[Trial]bool // the last attempt failed a gate
 	valid   map[string]int // by scenario: trials whose figures count
-	invalid map[string]int // by scenario: trials whose last attempt failed a gate
 }
 
 func newHistory(samples []sample.Sample) *history {
-	h := &history{
-		tried: map[Trial]int{}, done: map[Trial]bool{}, gated: map[Trial]bool{},
-		valid: map[string]int{}, invalid: map[string]int{},
-	}
+	h := &history{tried: map[Trial]int{}, done: map[Trial]bool{}, gated: map[Trial]bool{}, valid: map[string]int{}}
 	for _, s := range samples {
 		h.add(s)
 	}
@@ -32,13 +28,7 @@ func (h *history) add(s sample.Sample) {
 	h.samples = append(h.samples, s)
 	t := Trial{s.Scenario, s.Block, s.Profiled}
 	h.tried[t] = max(h.tried[t], s.Attempt+1)
-	if h.gated[t] {
-		h.invalid[s.Scenario]--
-	}
 	h.gated[t] = s.OK() && len(s.Gates) > 0
-	if h.gated[t] {
-		h.invalid[s.Scenario]++
-	}
 	if settled(&s) {
 		h.done[t] = true
 		if s.OK() {
@@ -72,12 +62,7 @@ func (h *history) unsettled(least int) bool {
 
 // anyCounts reports whether some trial's figures count.
 func (h *history) anyCounts() bool {
-	for _, n := range h.valid {
-		if n > 0 {
-			return true
-		}
-	}
-	return false
+	return len(h.valid) > 0
 }
 
 // settled reports whether a trial needs no further attempt: its figures count, or
@@ -106,7 +91,13 @@ const hopelessAfter = 3
 
 // hopeless reports whether a scenario's trials are no longer repeated.
 func (h *history) hopeless(scenario string) bool {
-	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
+	invalid := 0
+	for t, gated := range h.gated {
+		if gated && t.Scenario == scenario {
+			invalid++
+		}
+	}
+	return h.valid[scenario] == 0 && invalid >= hopelessAfter
 }
 
 // lost counts the blocks that lost a trial, among the first blocks of the given number.

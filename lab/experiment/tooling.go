@@ -154,7 +154,7 @@ func (t *tooling) note(r *pairRun, p tool.Process) {
 // launch starts a process. Several goroutines may call it.
 func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error {
 	e := r.at(p.On)
-	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv, Env: p.Env})
+	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv})
 	if err != nil {
 		kind := sample.ToolFailed
 		if errors.As(err, new(*agent.NotFoundError)) {

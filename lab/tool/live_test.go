@@ -471,7 +471,6 @@ func (p *namespacePair) run(plan []Process) (map[string]Output, error) {
 
 func (p *namespacePair) start(process Process) (*liveProcess, error) {
 	r := &liveProcess{cmd: exec.Command(process.Argv[0], process.Argv[1:]...), done: make(chan struct{})}
-	r.cmd.Env = append(os.Environ(), process.Env...)
 	r.cmd.Stdout, r.cmd.Stderr = lockedWriter{r, &r.stdout}, lockedWriter{r, &r.stderr}
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r.cmd.WaitDelay = time.Second // a server's children may hold its pipes

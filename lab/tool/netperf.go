@@ -61,24 +61,15 @@ type netperfTest struct {
 // send, then those that receive.
 func (Netperf) tests(job Job) []netperfTest {
 	w := job.Workload
-	var names []string
+	names := []string{strings.ToUpper(string(w.Kind))} // suites have netperf's names, in lower case
 	switch {
-	case w.Kind == suite.TCPRR:
-		names = []string{"TCP_RR"}
-	case w.Kind == suite.TCPCRR:
-		names = []string{"TCP_CRR"}
-	case w.Kind == suite.UDPRR:
-		names = []string{"UDP_RR"}
-	case w.Kind == suite.UDPStream:
-		names = []string{"UDP_STREAM"}
+	case w.Kind != suite.TCPStream:
 	case w.Sendfile:
 		names = []string{"TCP_SENDFILE"}
 	case w.Direction == suite.Reverse:
 		names = []string{"TCP_MAERTS"}
 	case w.Direction == suite.Both:
-		names = []string{"TCP_STREAM", "TCP_MAERTS"}
-	default:
-		names = []string{"TCP_STREAM"}
+		names = append(names, "TCP_MAERTS")
 	}
 	streams := max(1, w.Streams)
 	var tests []netperfTest

@@ -56,7 +56,6 @@ type Process struct {
 	Role string // "server" or "client"; the key of its output
 	On   Side
 	Argv []string
-	Env  []string // added to the environment, KEY=value
 	// Ready reports whether this line of stdout or stderr says that the next
 	// process may start. Where nil, the process is ready once Port listens.
 	// On the last process it says that traffic begins; where nil there, traffic

@@ -40,9 +40,7 @@ func Worker(args []string, stdout, stderr io.Writer) int {
 	}
 	var usage usageError
 	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, flag.ErrHelp):
+	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "windtunnel traffic: %v\n%s", err, workerUsage)
@@ -54,8 +52,6 @@ func Worker(args []string, stdout, stderr io.Writer) int {
 
 // usageError is an error of the command line.
 type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
 
 func serverCommand(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)

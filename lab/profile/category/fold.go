@@ -1,6 +1,7 @@
 package category
 
 import (
+	"cmp"
 	"strings"
 
 	"windtunnel/lab/profile/folded"
@@ -30,13 +31,8 @@ var interrupted = []string{"handle_softirqs", "__do_softirq", "asm_sysvec_", "as
 // first frame with a rule decides; user code of the tool is the generator. A
 // stack in which no frame has a rule is other.
 func (t *Table) Of(frames []string, role Role) string {
-	if role == RoleObserver || role == RoleForeign {
-		if !isInterrupted(frames) {
-			if role == RoleObserver {
-				return folded.Observer
-			}
-			return folded.Foreign
-		}
+	if (role == RoleObserver || role == RoleForeign) && !isInterrupted(frames) {
+		return ofProgram(role)
 	}
 	lent := ""
 	for i := len(frames) - 1; i >= 0; i-- {
@@ -44,7 +40,7 @@ func (t *Table) Of(frames []string, role Role) string {
 		if !kernel {
 			// The kernel frames told nothing, so it is the program's own time,
 			// or of an interrupt too short to have a name.
-			return choose(lent, ofProgram(role))
+			return cmp.Or(lent, ofProgram(role))
 		}
 		r := t.find(symbol)
 		if r == nil || r.verb == looks {
@@ -58,17 +54,10 @@ func (t *Table) Of(frames []string, role Role) string {
 		case absorbs:
 			return t.program(frames[:i], r.category)
 		default:
-			return choose(lent, r.category)
+			return cmp.Or(lent, r.category)
 		}
 	}
-	return choose(lent, folded.Other)
-}
-
-func choose(lent, found string) string {
-	if lent != "" {
-		return lent
-	}
-	return found
+	return cmp.Or(lent, folded.Other)
 }
 
 // program follows a BPF function to the program that called it: the outermost
