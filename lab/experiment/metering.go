@@ -288,35 +288,31 @@ func (m *metering) close() {
 // complete fills the sample with the results of the tool and of the meters.
 func (m *metering) complete(said tool.Measurement) error {
 	s := m.traffic.sample
-	sender, err := meter.Window(m.start.nodes[0], m.end.nodes[0])
-	if err != nil {
-		return failed(sample.Invalid, "%w", err)
-	}
-	deltas := []*meter.Delta{&sender}
-	var receiver *meter.Delta
-	if !m.colocated() {
-		d, err := meter.Window(m.start.nodes[1], m.end.nodes[1])
+	var deltas []*meter.Delta
+	for i := range m.nodes {
+		d, err := meter.Window(m.start.nodes[i], m.end.nodes[i])
 		if err != nil {
 			return failed(sample.Invalid, "%w", err)
 		}
-		receiver = &d
-		deltas = append(deltas, receiver)
+		deltas = append(deltas, &d)
+	}
+	sender, receiver := deltas[0], (*meter.Delta)(nil)
+	if !m.colocated() {
+		receiver = deltas[1]
 	}
 	facts, err := m.facts(said)
 	if err != nil {
 		return err
 	}
-	s.Metrics = meter.Metrics(&sender, receiver, facts)
+	s.Metrics = meter.Metrics(sender, receiver, facts)
 	s.Metrics.Merge(said.Metrics)
 	s.Latency = said.Latency
-	s.Hops = meter.Hops(&sender, receiver, facts)
+	s.Hops = meter.Hops(sender, receiver, facts)
 	if err := m.keepProfiles(); err != nil {
 		return err
 	}
-	s.Warnings = append(s.Warnings, said.Warnings...)
-	s.Warnings = append(s.Warnings, m.traffic.bench.Testbed.Fabric().Warnings()...)
-	s.Warnings = append(s.Warnings, m.traffic.bench.warnings...)
-	s.Warnings = append(s.Warnings, lostOnWire(facts)...)
+	b := m.traffic.bench
+	s.Warnings = slices.Concat(s.Warnings, said.Warnings, b.Testbed.Fabric().Warnings(), b.warnings, lostOnWire(facts))
 	for _, d := range deltas {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
@@ -326,7 +322,7 @@ func (m *metering) complete(said tool.Measurement) error {
 		return err
 	}
 	w := m.traffic.scenario.Workload
-	s.Limit = meter.Limit(&sender, receiver, facts, w, m.traffic.scenario.Fabric, s.Metrics)
+	s.Limit = meter.Limit(sender, receiver, facts, w, m.traffic.scenario.Fabric, s.Metrics)
 	condition.Narrow(s.Metrics, inside)
 	if busier := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); busier > 0 && (w.Kind == suite.TCPStream || w.Kind == suite.UDPStream) {
 		s.Metrics.Set(sample.Capacity, 8e9/busier)
