@@ -20,23 +20,15 @@ func (BuiltinNTttcp) Name() string { return "builtin-ntttcp" }
 func (BuiltinNTttcp) Programs() []Program { return nil }
 
 func (t BuiltinNTttcp) Supports(w suite.Workload) error {
-	switch {
-	case w.ReceiverWork > 0:
-		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
-	case isRR(w):
-		return cannot(t.Name(), "makes streams only, not %s", w.Kind)
-	case w.Direction != suite.Forward && w.Direction != "":
-		return cannot(t.Name(), "sends from the sender only; %s is not possible", w.Direction)
-	case w.Streams > ntttcpStreams:
-		return cannot(t.Name(), "needs a port for each stream; %d are wanted and a job has %d", w.Streams, ntttcpStreams)
-	case w.Sendfile:
-		return cannot(t.Name(), "has no sendfile")
-	case w.Kind == suite.UDPStream && w.Buffer > maxDatagram:
-		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)
-	case w.Rate > 0 && !ntttcpPaces(w):
-		return cannot(t.Name(), "paces in steps of 1 KiB/s (-thr), which %d bit/s in %d streams is not within 1 %%", w.Rate, max(1, w.Streams))
-	}
-	return nil
+	return firstOf(t, []refusal{
+		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
+		{isRR(w), fmt.Sprintf("makes streams only, not %s", w.Kind)},
+		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; %s is not possible", w.Direction)},
+		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; %d are wanted and a job has %d", w.Streams, ntttcpStreams)},
+		{w.Sendfile, "has no sendfile"},
+		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
+		{w.Rate > 0 && !ntttcpPaces(w), fmt.Sprintf("paces in steps of 1 KiB/s (-thr), which %d bit/s in %d streams is not within 1 %%", w.Rate, max(1, w.Streams))},
+	})
 }
 
 // throttle is the argument of -thr: KiB per second of each thread.

@@ -25,31 +25,18 @@ func (t Fio) Supports(w suite.Workload) error {
 	if w.Direction == suite.Both && !isRR(w) {
 		connections *= 2
 	}
-	switch {
-	case w.ReceiverWork > 0:
-		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
-	case w.Kind == suite.TCPCRR:
-		return cannot(t.Name(), "keeps its connection; it does not measure connecting")
-	case isRR(w) && w.Request != w.Response:
-		return cannot(t.Name(), "answers with as many bytes as were asked (pingpong); request %d and response %d differ", w.Request, w.Response)
-	case isRR(w) && w.Rate > 0:
-		return cannot(t.Name(), "is not paced in request/response")
-	case w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "":
-		return cannot(t.Name(), "sends UDP from the client only; %s is not possible", w.Direction)
-	case isRR(w) && w.SendBuffer != w.ReceiveBuffer:
-		return cannot(t.Name(), "sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)
-	case w.Direction == suite.Both && w.SendBuffer != w.ReceiveBuffer:
-		return cannot(t.Name(), "sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)
-	case w.Sendfile:
-		return cannot(t.Name(), "has no sendfile over its net engine")
-	case connections > portsPerJob:
-		return cannot(t.Name(), "needs a port for each connection; %d are wanted and a job has %d", connections, portsPerJob)
-	case isUDP(w) && max(w.Buffer, w.Request) > maxDatagram:
-		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))
-	case w.Rate > 0 && perStream(w) < 800:
-		return cannot(t.Name(), "paces in whole bytes a second, which %d bit/s in %d streams is not within 1 %%", w.Rate, max(1, w.Streams))
-	}
-	return nil
+	return firstOf(t, []refusal{
+		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
+		{w.Kind == suite.TCPCRR, "keeps its connection; it does not measure connecting"},
+		{isRR(w) && w.Request != w.Response, fmt.Sprintf("answers with as many bytes as were asked (pingpong); request %d and response %d differ", w.Request, w.Response)},
+		{isRR(w) && w.Rate > 0, "is not paced in request/response"},
+		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; %s is not possible", w.Direction)},
+		{(isRR(w) || w.Direction == suite.Both) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)},
+		{w.Sendfile, "has no sendfile over its net engine"},
+		{connections > portsPerJob, fmt.Sprintf("needs a port for each connection; %d are wanted and a job has %d", connections, portsPerJob)},
+		{isUDP(w) && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
+		{w.Rate > 0 && perStream(w) < 800, fmt.Sprintf("paces in whole bytes a second, which %d bit/s in %d streams is not within 1 %%", w.Rate, max(1, w.Streams))},
+	})
 }
 
 // Plan starts one fio at each end, with a job a connection; the last port is

@@ -1,6 +1,8 @@
 package tool
 
 import (
+	"fmt"
+
 	"windtunnel/lab/suite"
 )
 
@@ -18,23 +20,15 @@ func (Iperf3) Programs() []Program {
 const iperf3MaxStreams = 128
 
 func (t Iperf3) Supports(w suite.Workload) error {
-	switch {
-	case w.ReceiverWork > 0:
-		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
-	case w.Kind != suite.TCPStream && w.Kind != suite.UDPStream:
-		return cannot(t.Name(), "makes streams only, not %s", w.Kind)
-	case w.Streams > iperf3MaxStreams:
-		return cannot(t.Name(), "runs at most %d streams, not %d", iperf3MaxStreams, w.Streams)
-	case w.SendBuffer != w.ReceiveBuffer:
-		return cannot(t.Name(), "sets one size (-w) for send and receive buffers of both ends; asked were %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)
-	case w.Kind == suite.UDPStream && w.Buffer > maxDatagram:
-		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)
-	case w.Kind == suite.UDPStream && w.Buffer < 16:
-		return cannot(t.Name(), "needs 16 bytes in a datagram for its own header; asked were %d", w.Buffer)
-	case w.Kind == suite.UDPStream && w.Sendfile:
-		return cannot(t.Name(), "uses sendfile (-Z) for TCP only")
-	}
-	return nil
+	return firstOf(t, []refusal{
+		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
+		{w.Kind != suite.TCPStream && w.Kind != suite.UDPStream, fmt.Sprintf("makes streams only, not %s", w.Kind)},
+		{w.Streams > iperf3MaxStreams, fmt.Sprintf("runs at most %d streams, not %d", iperf3MaxStreams, w.Streams)},
+		{w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size (-w) for send and receive buffers of both ends; asked were %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
+		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
+		{w.Kind == suite.UDPStream && w.Buffer < 16, fmt.Sprintf("needs 16 bytes in a datagram for its own header; asked were %d", w.Buffer)},
+		{w.Kind == suite.UDPStream && w.Sendfile, "uses sendfile (-Z) for TCP only"},
+	})
 }
 
 // Plan runs for warm-up, duration and cool-down together, in whole seconds as

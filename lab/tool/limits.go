@@ -22,6 +22,22 @@ func cannot(tool, format string, args ...any) error {
 	return fmt.Errorf("%s %s", tool, fmt.Sprintf(format, args...))
 }
 
+// refusal is a reason why a tool does not support a workload, if it applies.
+type refusal struct {
+	applies bool
+	reason  string
+}
+
+// firstOf returns the first reason that applies; nil if none does.
+func firstOf(t Tool, list []refusal) error {
+	for _, r := range list {
+		if r.applies {
+			return cannot(t.Name(), "%s", r.reason)
+		}
+	}
+	return nil
+}
+
 // wholeSeconds is how long a tool runs that takes whole seconds only: warm-up,
 // measured part and cool-down together, rounded up so that the measured part
 // always lies inside.

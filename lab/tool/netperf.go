@@ -30,23 +30,15 @@ func (t Netperf) Supports(w suite.Workload) error {
 	if w.Direction == suite.Both && !isRR(w) {
 		connections *= 2
 	}
-	switch {
-	case w.ReceiverWork > 0:
-		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
-	case w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "":
-		return cannot(t.Name(), "sends UDP from the client only; %s is not possible", w.Direction)
-	case w.Sendfile && (w.Kind != suite.TCPStream || w.Direction != suite.Forward && w.Direction != ""):
-		return cannot(t.Name(), "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)")
-	case w.Sendfile && w.Streams > 1:
-		return cannot(t.Name(), "makes one file for all TCP_SENDFILE processes, so it runs one such stream, not %d", w.Streams)
-	case w.Rate > 0:
-		return cannot(t.Name(), "paces only when it is built with --enable-intervals, which packages are not")
-	case w.Kind == suite.UDPStream && w.Buffer > maxDatagram:
-		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)
-	case connections > netperfConnections:
-		return cannot(t.Name(), "needs a port for each connection; %d are wanted and a job has %d", connections, netperfConnections)
-	}
-	return nil
+	return firstOf(t, []refusal{
+		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
+		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; %s is not possible", w.Direction)},
+		{w.Sendfile && (w.Kind != suite.TCPStream || w.Direction != suite.Forward && w.Direction != ""), "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)"},
+		{w.Sendfile && w.Streams > 1, fmt.Sprintf("makes one file for all TCP_SENDFILE processes, so it runs one such stream, not %d", w.Streams)},
+		{w.Rate > 0, "paces only when it is built with --enable-intervals, which packages are not"},
+		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
+		{connections > netperfConnections, fmt.Sprintf("needs a port for each connection; %d are wanted and a job has %d", connections, netperfConnections)},
+	})
 }
 
 // netperfTest is one netperf process.

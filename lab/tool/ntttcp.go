@@ -24,25 +24,16 @@ func (NTttcp) Programs() []Program {
 const ntttcpStreams = portsPerJob - 1
 
 func (t NTttcp) Supports(w suite.Workload) error {
-	switch {
-	case w.ReceiverWork > 0:
-		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
-	case isRR(w):
-		return cannot(t.Name(), "makes streams only, not %s", w.Kind)
-	case w.Direction != suite.Forward && w.Direction != "":
-		return cannot(t.Name(), "sends from the sender only; %s is not possible", w.Direction)
-	case w.Streams > ntttcpStreams:
-		return cannot(t.Name(), "needs a port for each stream; %d are wanted and a job has %d", w.Streams, ntttcpStreams)
-	case w.SendBuffer > 0 || w.ReceiveBuffer > 0:
-		return cannot(t.Name(), "for Linux has no option for socket buffers (its -B limits the bandwidth)")
-	case w.Sendfile:
-		return cannot(t.Name(), "has no sendfile")
-	case w.Kind == suite.UDPStream && w.Rate > 0:
-		return cannot(t.Name(), "paces TCP only (--fq-rate-limit)")
-	case w.Kind == suite.UDPStream && w.Buffer > maxDatagram:
-		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)
-	}
-	return nil
+	return firstOf(t, []refusal{
+		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
+		{isRR(w), fmt.Sprintf("makes streams only, not %s", w.Kind)},
+		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; %s is not possible", w.Direction)},
+		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; %d are wanted and a job has %d", w.Streams, ntttcpStreams)},
+		{w.SendBuffer > 0 || w.ReceiveBuffer > 0, "for Linux has no option for socket buffers (its -B limits the bandwidth)"},
+		{w.Sendfile, "has no sendfile"},
+		{w.Kind == suite.UDPStream && w.Rate > 0, "paces TCP only (--fq-rate-limit)"},
+		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
+	})
 }
 
 // Plan gives every stream a port, and so a thread at each end. The

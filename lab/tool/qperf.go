@@ -25,33 +25,20 @@ func (Qperf) Programs() []Program {
 const oneSegment = 1220
 
 func (t Qperf) Supports(w suite.Workload) error {
-	switch {
-	case w.ReceiverWork > 0:
-		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
-	case w.Kind == suite.TCPCRR:
-		return cannot(t.Name(), "keeps its connection; it does not measure connecting")
-	case w.Streams > 1:
-		return cannot(t.Name(), "runs one connection, not %d: its server takes one client at a time", w.Streams)
-	case !isRR(w) && w.Direction != suite.Forward && w.Direction != "":
-		return cannot(t.Name(), "sends from the client only over sockets (--flip is for RDMA); %s is not possible", w.Direction)
-	case isRR(w) && w.Request != w.Response:
-		return cannot(t.Name(), "answers with as many bytes as were asked; request %d and response %d differ", w.Request, w.Response)
-	case w.Rate > 0:
-		return cannot(t.Name(), "has no pacing")
-	case w.Sendfile:
-		return cannot(t.Name(), "has no sendfile")
-	case w.SendBuffer > 0:
-		return cannot(t.Name(), "sets socket buffers of its server only; a send buffer of %d bytes cannot be set", w.SendBuffer)
-	case isRR(w) && w.ReceiveBuffer > 0:
-		return cannot(t.Name(), "sets socket buffers of its server only, and both ends receive here")
-	case w.NoDelay && w.Kind == suite.TCPStream:
-		return cannot(t.Name(), "cannot set TCP_NODELAY")
-	case w.NoDelay && w.Kind == suite.TCPRR && w.Request > oneSegment:
-		return cannot(t.Name(), "cannot set TCP_NODELAY, which matters for messages above one segment (%d bytes)", oneSegment)
-	case isUDP(w) && max(w.Buffer, w.Request) > maxDatagram:
-		return cannot(t.Name(), "sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))
-	}
-	return nil
+	return firstOf(t, []refusal{
+		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
+		{w.Kind == suite.TCPCRR, "keeps its connection; it does not measure connecting"},
+		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d: its server takes one client at a time", w.Streams)},
+		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the client only over sockets (--flip is for RDMA); %s is not possible", w.Direction)},
+		{isRR(w) && w.Request != w.Response, fmt.Sprintf("answers with as many bytes as were asked; request %d and response %d differ", w.Request, w.Response)},
+		{w.Rate > 0, "has no pacing"},
+		{w.Sendfile, "has no sendfile"},
+		{w.SendBuffer > 0, fmt.Sprintf("sets socket buffers of its server only; a send buffer of %d bytes cannot be set", w.SendBuffer)},
+		{isRR(w) && w.ReceiveBuffer > 0, "sets socket buffers of its server only, and both ends receive here"},
+		{w.NoDelay && w.Kind == suite.TCPStream, "cannot set TCP_NODELAY"},
+		{w.NoDelay && w.Kind == suite.TCPRR && w.Request > oneSegment, fmt.Sprintf("cannot set TCP_NODELAY, which matters for messages above one segment (%d bytes)", oneSegment)},
+		{isUDP(w) && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
+	})
 }
 
 // qperfTests are the names of qperf's tests by kind of traffic.

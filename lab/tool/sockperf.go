@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"fmt"
 	"strings"
 
 	"windtunnel/lab/suite"
@@ -22,31 +23,19 @@ const sockperfHeader = 14
 
 func (t Sockperf) Supports(w suite.Workload) error {
 	size := sockperfMessage(w)
-	switch {
-	case w.ReceiverWork > 0:
-		return cannot(t.Name(), "has no receiver_work; the builtin tool has")
-	case w.Kind == suite.TCPCRR:
-		return cannot(t.Name(), "keeps its connection; it does not measure connecting")
-	case w.IPVersion == 6:
-		return cannot(t.Name(), "3.7, which distributions carry, speaks IPv4 only")
-	case w.Streams > 1:
-		return cannot(t.Name(), "runs one connection, not %d", w.Streams)
-	case !isRR(w) && w.Direction != suite.Forward && w.Direction != "":
-		return cannot(t.Name(), "sends streams from the client only; %s is not possible", w.Direction)
-	case isRR(w) && w.Request != w.Response:
-		return cannot(t.Name(), "answers with as many bytes as were asked; request %d and response %d differ", w.Request, w.Response)
-	case size < sockperfHeader:
-		return cannot(t.Name(), "needs messages of at least %d bytes for its own header; asked were %d", sockperfHeader, size)
-	case size > maxDatagram:
-		return cannot(t.Name(), "sends messages of at most %d bytes, over TCP too; asked were %d", maxDatagram, size)
-	case w.Sendfile:
-		return cannot(t.Name(), "has no sendfile")
-	case isRR(w) && w.Rate > 0:
-		return cannot(t.Name(), "is not paced here in request/response: its pace would be the result")
-	case isRR(w) && w.SendBuffer != w.ReceiveBuffer:
-		return cannot(t.Name(), "sets one size for send and receive buffers of an end (--buffer-size); asked were %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)
-	}
-	return nil
+	return firstOf(t, []refusal{
+		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
+		{w.Kind == suite.TCPCRR, "keeps its connection; it does not measure connecting"},
+		{w.IPVersion == 6, "3.7, which distributions carry, speaks IPv4 only"},
+		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d", w.Streams)},
+		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends streams from the client only; %s is not possible", w.Direction)},
+		{isRR(w) && w.Request != w.Response, fmt.Sprintf("answers with as many bytes as were asked; request %d and response %d differ", w.Request, w.Response)},
+		{size < sockperfHeader, fmt.Sprintf("needs messages of at least %d bytes for its own header; asked were %d", sockperfHeader, size)},
+		{size > maxDatagram, fmt.Sprintf("sends messages of at most %d bytes, over TCP too; asked were %d", maxDatagram, size)},
+		{w.Sendfile, "has no sendfile"},
+		{isRR(w) && w.Rate > 0, "is not paced here in request/response: its pace would be the result"},
+		{isRR(w) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for send and receive buffers of an end (--buffer-size); asked were %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
+	})
 }
 
 // sockperfMessage is the size of one message.
