@@ -2,6 +2,7 @@ package folded
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -13,85 +14,61 @@ type FlameNode struct {
 	Samples  uint64  // with all children
 	Category string  // that most of Value is in
 	Children []*FlameNode
+
+	by     map[string]float64 // Value by category, while the tree grows
+	called map[string]*FlameNode
 }
 
 // Flame makes the tree of a profile. Its root is the whole side, below it are
 // programs and below them their stacks. Idle time is left out.
 func Flame(p *Profile) *FlameNode {
-	return grow(p).flame()
-}
-
-// tree is a node while the graph is grown.
-type tree struct {
-	name     string
-	value    float64
-	samples  uint64
-	by       map[string]float64 // value by category
-	children map[string]*tree
-}
-
-func newTree(name string) *tree {
-	return &tree{name: name, by: map[string]float64{}, children: map[string]*tree{}}
-}
-
-// grow builds the tree of a profile's stacks. Each value is CPU use in cores.
-func grow(p *Profile) *tree {
-	root := newTree("all")
-	if p.Side != "" {
-		root.name = p.Side
-	}
-	if p.Seconds <= 0 {
-		return root
-	}
+	root := newFlame(cmp.Or(p.Side, "all"))
 	for i := range p.Stacks {
 		s := &p.Stacks[i]
-		if s.Category == Idle {
+		if s.Category == Idle || p.Seconds <= 0 {
 			continue
 		}
-		value := p.cpu(s) / p.Seconds
 		at := root
-		at.add(value, s)
-		at = at.child(s.Comm)
-		at.add(value, s)
-		for _, f := range s.Frames {
-			at = at.child(f)
-			at.add(value, s)
+		at.add(p, s)
+		for _, name := range append([]string{s.Comm}, s.Frames...) {
+			at = at.child(name)
+			at.add(p, s)
 		}
 	}
+	root.finish()
 	return root
 }
 
-func (t *tree) add(value float64, s *Stack) {
-	t.value += value
-	t.samples += s.Count
-	t.by[s.Category] += value
+func newFlame(name string) *FlameNode {
+	return &FlameNode{Name: name, by: map[string]float64{}, called: map[string]*FlameNode{}}
 }
 
-func (t *tree) child(name string) *tree {
-	c := t.children[name]
+func (n *FlameNode) add(p *Profile, s *Stack) {
+	cores := p.cpu(s) / p.Seconds
+	n.Value += cores
+	n.Samples += s.Count
+	n.by[s.Category] += cores
+}
+
+func (n *FlameNode) child(name string) *FlameNode {
+	c := n.called[name]
 	if c == nil {
-		c = newTree(name)
-		t.children[name] = c
+		c = newFlame(name)
+		n.called[name] = c
 	}
 	return c
 }
 
-// category is the one that most of the value is in.
-func (t *tree) category() string {
-	best := ""
-	for name, v := range t.by {
-		if best == "" || v > t.by[best] || v == t.by[best] && name < best {
-			best = name
+// finish sets the categories, and the children in the order of their names.
+func (n *FlameNode) finish() {
+	for _, category := range slices.Sorted(maps.Keys(n.by)) {
+		if n.Category == "" || n.by[category] > n.by[n.Category] {
+			n.Category = category
 		}
 	}
-	return best
-}
-
-func (t *tree) flame() *FlameNode {
-	n := &FlameNode{Name: t.name, Value: t.value, Samples: t.samples, Category: t.category()}
-	for _, c := range t.children {
-		n.Children = append(n.Children, c.flame())
+	for _, name := range slices.Sorted(maps.Keys(n.called)) {
+		n.called[name].finish()
+		n.Children = append(n.Children, n.called[name])
 	}
-	slices.SortFunc(n.Children, func(a, b *FlameNode) int { return cmp.Compare(a.Name, b.Name) })
-	return n
+	n.by, n.called = nil, nil
 }
