@@ -141,8 +141,7 @@ func (c *Client) MeterGlance(ctx context.Context) (meter.Light, error) {
 
 // MeterStop ends the meter and returns its time series.
 func (c *Client) MeterStop(ctx context.Context) ([]meter.Light, error) {
-	s, err := ask[SeriesReply](ctx, c, "MeterStop", struct{}{})
-	return s.Points, err
+	return ask[[]meter.Light](ctx, c, "MeterStop", struct{}{})
 }
 
 // Process is a program that runs on the node.

@@ -42,7 +42,7 @@ type series struct {
 // MeterStart opens the meter and begins the time series. A meter that runs
 // already is replaced.
 func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
-	if err := s.MeterStop(struct{}{}, &SeriesReply{}); err != nil {
+	if err := s.MeterStop(struct{}{}, new([]meter.Light)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -126,11 +126,8 @@ func (s *Service) MeterGlance(_ struct{}, l *meter.Light) error {
 	return m.ReadLight(l)
 }
 
-// SeriesReply is the time series.
-type SeriesReply struct{ Points []meter.Light }
-
 // MeterStop ends the series and closes the meter.
-func (s *Service) MeterStop(_ struct{}, reply *SeriesReply) error {
+func (s *Service) MeterStop(_ struct{}, reply *[]meter.Light) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.meter == nil {
@@ -140,7 +137,7 @@ func (s *Service) MeterStop(_ struct{}, reply *SeriesReply) error {
 	<-s.series.done
 	s.series.restore()
 	s.meter.Close()
-	reply.Points = s.series.points
+	*reply = s.series.points
 	err := s.series.err
 	s.meter, s.series = nil, nil
 	if err != nil {

@@ -12,42 +12,22 @@ import (
 	"windtunnel/lab/profile/folded"
 )
 
-// ProfileArgs say what to sample on the node.
-type ProfileArgs struct {
-	Node string
-	CPUs []int
-	Rate int // samples a second on each CPU; 0 = profile.DefaultRate
-}
-
-// ProfileWindow is what a profile shall cover: the meter's window, on the
-// clock of its readings.
-type ProfileWindow struct {
-	From, To int64  // CLOCK_MONOTONIC, ns
-	Side     string // sender, receiver; copied to the profile
-	// Metered is the busy time that the meter read, seconds by CPU
-	// (meter.Delta.CPUs[cpu].Busy); see profile.Window.
-	Metered map[int]float64
-}
-
-// ProfileReply is a profile as folded.Encode writes it.
-type ProfileReply struct{ Data string }
-
 // ProfileStart begins to sample the node's CPUs. A profile that is being taken
 // already is given up.
-func (s *Service) ProfileStart(args ProfileArgs, _ *struct{}) error {
+func (s *Service) ProfileStart(args profile.Config, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.abandonProfile(); err != nil {
 		return err
 	}
 	var err error
-	s.sampler, err = profile.Start(profile.Config{Node: args.Node, CPUs: args.CPUs, Rate: args.Rate})
+	s.sampler, err = profile.Start(args)
 	return err
 }
 
 // ProfileStop ends sampling and makes the profile of the window. Programs that
 // the agent started, and theirs, are the tool's.
-func (s *Service) ProfileStop(w ProfileWindow, reply *ProfileReply) error {
+func (s *Service) ProfileStop(w profile.Window, reply *string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sampler == nil {
@@ -64,12 +44,11 @@ func (s *Service) ProfileStop(w ProfileWindow, reply *ProfileReply) error {
 	}
 	sampler := s.sampler
 	s.sampler = nil
-	p, err := sampler.Stop(profile.Window{From: w.From, To: w.To, Metered: w.Metered}, cast)
+	p, err := sampler.Stop(w, cast)
 	if err != nil {
 		return err
 	}
-	p.Side = w.Side
-	reply.Data, err = folded.Encode(p)
+	*reply, err = folded.Encode(p)
 	return err
 }
 
@@ -110,17 +89,17 @@ func parentOf(pid int) int {
 }
 
 // ProfileStart begins to sample the node's CPUs.
-func (c *Client) ProfileStart(ctx context.Context, args ProfileArgs) error {
+func (c *Client) ProfileStart(ctx context.Context, args profile.Config) error {
 	return c.call(ctx, "ProfileStart", args, &struct{}{})
 }
 
 // ProfileStop ends sampling and returns the profile of the window.
-func (c *Client) ProfileStop(ctx context.Context, w ProfileWindow) (*folded.Profile, error) {
-	reply, err := ask[ProfileReply](ctx, c, "ProfileStop", w)
+func (c *Client) ProfileStop(ctx context.Context, w profile.Window) (*folded.Profile, error) {
+	data, err := ask[string](ctx, c, "ProfileStop", w)
 	if err != nil {
 		return nil, err
 	}
-	p, err := folded.Decode(reply.Data)
+	p, err := folded.Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.who, err)
 	}

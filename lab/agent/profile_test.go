@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"windtunnel/lab/meter"
+	"windtunnel/lab/profile"
 	"windtunnel/lab/profile/folded"
 )
 
@@ -38,7 +39,7 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := c.ProfileStop(ctx, ProfileWindow{}); err == nil || !strings.Contains(err.Error(), "no profile is being taken") {
+	if _, err := c.ProfileStop(ctx, profile.Window{}); err == nil || !strings.Contains(err.Error(), "no profile is being taken") {
 		t.Errorf("stopped before it was started: %v", err)
 	}
 	hello, err := c.Hello(ctx)
@@ -49,7 +50,7 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the first is given up
-		if err := c.ProfileStart(ctx, ProfileArgs{Node: "n", CPUs: hello.CPUs}); err != nil {
+		if err := c.ProfileStart(ctx, profile.Config{Node: "n", CPUs: hello.CPUs}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,12 +63,12 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := c.ProfileStop(ctx, ProfileWindow{From: from, To: to, Side: "sender"})
+	p, err := c.ProfileStop(ctx, profile.Window{From: from, To: to})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Node != "n" || p.Side != "sender" || len(p.CPUs) != len(hello.CPUs) || p.Seconds < 0.5 {
-		t.Errorf("%s %s %v %g s", p.Node, p.Side, p.CPUs, p.Seconds)
+	if p.Node != "n" || len(p.CPUs) != len(hello.CPUs) || p.Seconds < 0.5 {
+		t.Errorf("%s %v %g s", p.Node, p.CPUs, p.Seconds)
 	}
 	for _, r := range folded.Categories(p) {
 		if r.Name == folded.Generator && r.Samples > 20 {

@@ -3,8 +3,8 @@ package experiment
 import (
 	"context"
 
-	"windtunnel/lab/agent"
 	"windtunnel/lab/meter"
+	"windtunnel/lab/profile"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/sample"
 )
@@ -18,7 +18,7 @@ func (m *metering) startProfiles(ctx context.Context) error {
 		return nil
 	}
 	for _, n := range m.nodes {
-		args := agent.ProfileArgs{Node: n.Name(), CPUs: n.CPUs(), Rate: m.traffic.profileRate}
+		args := profile.Config{Node: n.Name(), CPUs: n.CPUs(), Rate: m.traffic.profileRate}
 		if err := n.Agent().ProfileStart(ctx, args); err != nil {
 			return failed(sample.Unsupported, "%w", err)
 		}
@@ -32,7 +32,7 @@ func (m *metering) stopProfiles(ctx context.Context) error {
 		return nil
 	}
 	for i, n := range m.nodes {
-		w := agent.ProfileWindow{From: m.start.nodes[i].Mono, To: m.end.nodes[i].Mono, Side: sides[i], Metered: map[int]float64{}}
+		w := profile.Window{From: m.start.nodes[i].Mono, To: m.end.nodes[i].Mono, Metered: map[int]float64{}}
 		d, err := meter.Window(m.start.nodes[i], m.end.nodes[i])
 		if err != nil {
 			return err
@@ -44,6 +44,7 @@ func (m *metering) stopProfiles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		p.Side = sides[i]
 		m.profiles = append(m.profiles, p)
 	}
 	return nil

@@ -111,9 +111,9 @@ func (a *fakeAgent) MeterGlance(_ struct{}, reply *meter.Light) error {
 	return a.do("MeterGlance", nil)
 }
 
-func (a *fakeAgent) MeterStop(_ struct{}, reply *agent.SeriesReply) error {
+func (a *fakeAgent) MeterStop(_ struct{}, reply *[]meter.Light) error {
 	for t := a.meteredAt; a.metering.Every > 0 && !t.After(time.Now()); t = t.Add(a.metering.Every) {
-		reply.Points = append(reply.Points, a.light(t))
+		*reply = append(*reply, a.light(t))
 	}
 	return a.do("MeterStop", nil)
 }
