@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,30 +14,40 @@ import (
 type span struct {
 	seconds float64
 	cpu     CPU
+	machine machine // where the conductor reads it
 }
 
 // conductor takes a crew through the phases of a run.
 type conductor struct {
 	crew   *crew
 	timing suite.Timing
-	edge   func(phase int32) // called at each edge of the window; nil where nobody listens
-	began  edge
-	ended  edge
+	// machine reads the machine at each edge of the window; nil where nobody asks.
+	machine func() (machine, error)
+	began   edge
+	ended   edge
+	err     error // of machine
 }
 
 // edge is the process's own clock and CPU time at one edge of the window.
 type edge struct {
-	at  int64
-	cpu CPU
+	at      int64
+	cpu     CPU
+	machine machine
 }
 
-func readEdge() edge {
+func (c *conductor) readEdge() edge {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return edge{at: now()} // cannot fail for RUSAGE_SELF
 	}
 	seconds := func(t unix.Timeval) float64 { return float64(t.Nano()) / 1e9 }
-	return edge{now(), CPU{seconds(u.Utime), seconds(u.Stime)}}
+	e := edge{at: now(), cpu: CPU{seconds(u.Utime), seconds(u.Stime)}}
+	if c.machine != nil {
+		var err error
+		e.machine, err = c.machine()
+		c.err = errors.Join(c.err, err)
+	}
+	return e
 }
 
 // run starts the crew and moves the stage on at its times, until the traffic
@@ -80,13 +91,10 @@ func (c *conductor) enter(phase int32) {
 	}
 	c.crew.stage.phase.Store(phase)
 	if phase == measuring {
-		c.began = readEdge()
+		c.began = c.readEdge()
 	}
 	if phase >= cooling && c.ended.at == 0 && c.began.at != 0 {
-		c.ended = readEdge()
-	}
-	if c.edge != nil {
-		c.edge(phase)
+		c.ended = c.readEdge()
 	}
 }
 
@@ -110,7 +118,11 @@ func (c *conductor) window() (span, error) {
 	if c.began.at == 0 || c.ended.at <= c.began.at {
 		return span{}, fmt.Errorf("the run ended before its window began, %v after its start; nothing was measured", c.timing.Warmup)
 	}
+	if c.err != nil {
+		return span{}, c.err
+	}
 	return span{
+		machine: c.ended.machine.since(c.began.machine),
 		seconds: float64(c.ended.at-c.began.at) / 1e9,
 		cpu:     CPU{c.ended.cpu.User - c.began.cpu.User, c.ended.cpu.System - c.began.cpu.System},
 	}, nil

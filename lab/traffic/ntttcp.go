@@ -435,8 +435,7 @@ func (n *ntttcp) measure() (account, error) {
 	if err != nil {
 		return account{}, err
 	}
-	gauge := &gauge{proc: proc, udp: n.udp}
-	cond := &conductor{crew: n.crew, timing: n.timing(), edge: gauge.edge}
+	cond := &conductor{crew: n.crew, timing: n.timing(), machine: func() (machine, error) { return readMachine(proc, n.udp) }}
 	fmt.Fprintln(n.stdout, "Network activity progressing...")
 	if err := cond.run(stop); err != nil {
 		return account{}, err
@@ -445,14 +444,14 @@ func (n *ntttcp) measure() (account, error) {
 	if err := n.crew.close(); err != nil {
 		return account{}, err
 	}
-	if err := errors.Join(n.crew.fault(), gauge.err); err != nil {
+	if err := n.crew.fault(); err != nil {
 		return account{}, err
 	}
 	window, err := cond.window()
 	if err != nil {
 		return account{}, err
 	}
-	return n.account(window, gauge)
+	return n.account(window, megahertz(proc))
 }
 
 func (n *ntttcp) timing() suite.Timing {
@@ -462,32 +461,12 @@ func (n *ntttcp) timing() suite.Timing {
 	return suite.Timing{Duration: n.limit}
 }
 
-// gauge reads the machine at the edges of the window.
-type gauge struct {
-	proc          procfs.FS
-	udp           bool
-	began, ended  machine
-	open, stopped bool
-	err           error
-}
-
-func (g *gauge) edge(phase int32) {
-	if phase == measuring {
-		m, err := readMachine(g.proc, g.udp)
-		g.began, g.open, g.err = m, true, errors.Join(g.err, err)
-	}
-	if phase >= cooling && g.open && !g.stopped {
-		m, err := readMachine(g.proc, g.udp)
-		g.ended, g.stopped, g.err = m, true, errors.Join(g.err, err)
-	}
-}
-
-func (n *ntttcp) account(window span, g *gauge) (account, error) {
+func (n *ntttcp) account(window span, mhz float64) (account, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return account{}, fmt.Errorf("read the host's name: %w", err)
 	}
-	a := account{options: n.options, computer: name, usage: g.ended.since(g.began), mhz: megahertz(g.proc)}
+	a := account{options: n.options, computer: name, usage: window.machine, mhz: mhz}
 	for _, w := range n.crew.workers {
 		f, err := w.figures()
 		if err != nil {
