@@ -2,6 +2,7 @@ package probe
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,12 +39,7 @@ func cpuModel(cpuinfo, arch string) string {
 // hypervisorFlag reports whether the CPU says that it is a virtual one (x86).
 func hypervisorFlag(cpuinfo string) bool {
 	flags, _ := field(cpuinfo, "flags")
-	for _, f := range strings.Fields(flags) {
-		if f == "hypervisor" {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(flags), "hypervisor")
 }
 
 // osName is PRETTY_NAME of os-release(5), whose text is in the form of a shell's

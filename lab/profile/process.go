@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"slices"
+
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
@@ -138,15 +140,11 @@ func (ps processes) role(pid uint32, cast Cast) category.Role {
 		return category.RoleKernel
 	}
 	for range 64 { // a circle is not to be expected, and not to be waited for
-		for _, t := range cast.Tools {
-			if uint32(t) == pid {
-				return category.RoleTool
-			}
-		}
-		for _, o := range cast.Observers {
-			if uint32(o) == pid {
-				return category.RoleObserver
-			}
+		switch {
+		case slices.Contains(cast.Tools, int(pid)):
+			return category.RoleTool
+		case slices.Contains(cast.Observers, int(pid)):
+			return category.RoleObserver
 		}
 		p := ps[pid]
 		if p == nil || p.parent <= 1 {

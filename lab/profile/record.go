@@ -27,12 +27,18 @@ type record struct {
 // span is where a part of a file lies in memory.
 type span struct{ start, end, offset uint64 }
 
-// sampleType are the fields of each sample; parseSample follows its order.
+// sampleType are the fields of each sample; parseRecord follows its order.
 const sampleType = unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_CPU | unix.PERF_SAMPLE_CALLCHAIN
 
 const headerSize = 8
 
 var native = binary.NativeEndian
+
+// fixedLength is the length of each kind's body without its lists and names.
+var fixedLength = map[uint32]int{
+	unix.PERF_RECORD_SAMPLE: 40, unix.PERF_RECORD_COMM: 8, unix.PERF_RECORD_FORK: 24, unix.PERF_RECORD_EXIT: 24,
+	unix.PERF_RECORD_MMAP2: 64, unix.PERF_RECORD_LOST: 16,
+}
 
 // parseRecord reads one whole record, header included. Kinds that the sampler
 // has no use for come back with their kind alone.
@@ -44,58 +50,30 @@ func parseRecord(b []byte) (record, error) {
 	if int(native.Uint16(b[6:])) != len(b) {
 		return r, fmt.Errorf("a perf record says it has %d bytes and has %d", native.Uint16(b[6:]), len(b))
 	}
-	body := b[headerSize:]
-	parse, need := r.parser()
-	if len(body) < need {
-		return r, fmt.Errorf("a perf record of kind %d has %d bytes and needs %d", r.kind, len(body), need)
+	b = b[headerSize:]
+	if need := fixedLength[r.kind]; len(b) < need {
+		return r, fmt.Errorf("a perf record of kind %d has %d bytes and needs %d", r.kind, len(b), need)
 	}
-	return r, parse(body)
-}
-
-// parser returns how to read this kind of record and its fixed length.
-func (r *record) parser() (parse func([]byte) error, need int) {
 	switch r.kind {
 	case unix.PERF_RECORD_SAMPLE:
-		return r.parseSample, 40
+		r.pid, r.tid, r.time = native.Uint32(b[8:]), native.Uint32(b[12:]), native.Uint64(b[16:])
+		n := native.Uint64(b[32:])
+		if n > uint64(len(b)-40)/8 {
+			return r, fmt.Errorf("a perf sample of %d bytes says it has %d call chain entries", len(b), n)
+		}
+		r.chain = b[40 : 40+8*n]
 	case unix.PERF_RECORD_COMM:
-		return r.parseComm, 8
+		r.pid, r.tid, r.comm = native.Uint32(b), native.Uint32(b[4:]), cString(b[8:])
 	case unix.PERF_RECORD_FORK, unix.PERF_RECORD_EXIT:
-		return r.parseFork, 24
+		r.pid, r.ppid, r.tid = native.Uint32(b), native.Uint32(b[4:]), native.Uint32(b[8:])
 	case unix.PERF_RECORD_MMAP2:
-		return r.parseMmap2, 64
+		r.pid, r.tid, r.file = native.Uint32(b), native.Uint32(b[4:]), cString(b[64:])
+		start := native.Uint64(b[8:])
+		r.mapped = span{start, start + native.Uint64(b[16:]), native.Uint64(b[24:])}
 	case unix.PERF_RECORD_LOST:
-		return func(b []byte) error { r.count = native.Uint64(b[8:]); return nil }, 16
+		r.count = native.Uint64(b[8:])
 	}
-	return func([]byte) error { return nil }, 0
-}
-
-func (r *record) parseSample(b []byte) error {
-	r.pid, r.tid = native.Uint32(b[8:]), native.Uint32(b[12:])
-	r.time = native.Uint64(b[16:])
-	n := native.Uint64(b[32:])
-	if n > uint64(len(b)-40)/8 {
-		return fmt.Errorf("a perf sample of %d bytes says it has %d call chain entries", len(b), n)
-	}
-	r.chain = b[40 : 40+8*n]
-	return nil
-}
-
-func (r *record) parseComm(b []byte) error {
-	r.pid, r.tid, r.comm = native.Uint32(b), native.Uint32(b[4:]), cString(b[8:])
-	return nil
-}
-
-func (r *record) parseFork(b []byte) error {
-	r.pid, r.ppid, r.tid = native.Uint32(b), native.Uint32(b[4:]), native.Uint32(b[8:])
-	return nil
-}
-
-func (r *record) parseMmap2(b []byte) error {
-	r.pid, r.tid = native.Uint32(b), native.Uint32(b[4:])
-	start, length := native.Uint64(b[8:]), native.Uint64(b[16:])
-	r.mapped = span{start, start + length, native.Uint64(b[24:])}
-	r.file = cString(b[64:])
-	return nil
+	return r, nil
 }
 
 func cString(b []byte) string {

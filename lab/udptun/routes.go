@@ -3,6 +3,7 @@ package udptun
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -109,10 +110,5 @@ func (t *Routes) Knows(peer netip.AddrPort) bool { return t.peers[peer] }
 
 // Peers are all peers, sorted.
 func (t *Routes) Peers() []netip.AddrPort {
-	var all []netip.AddrPort
-	for p := range t.peers {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, netip.AddrPort.Compare)
-	return all
+	return slices.SortedFunc(maps.Keys(t.peers), netip.AddrPort.Compare)
 }
