@@ -105,6 +105,9 @@ func labList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(names) == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "no testbed is running; `windtunnel lab up SUITE` starts one")
+			}
 			for _, n := range names {
 				fmt.Fprintln(cmd.OutOrStdout(), n)
 			}

@@ -1,8 +1,8 @@
 // Command windtunnel measures what a virtual network costs, and where.
 //
 //	windtunnel run quick          measure, print a table, write a report
-//	windtunnel doctor             what this machine can measure, and what it lacks
-//	windtunnel suites             what can be run
+//	windtunnel doctor             show what this machine can measure, and what it lacks
+//	windtunnel suites             list the suites
 //
 // See `windtunnel help` for the rest.
 package main
@@ -23,7 +23,7 @@ var revision = "unknown"
 
 const version = "0.1.0"
 
-// errInterrupted is why a run ends on Ctrl-C.
+// errInterrupted is the cause of a context that Ctrl-C ended.
 var errInterrupted = errors.New("interrupted")
 
 func main() {
@@ -38,7 +38,7 @@ func main() {
 	case errors.As(err, &code):
 		os.Exit(int(code))
 	case errors.Is(err, errInterrupted):
-		fmt.Fprintln(os.Stderr, "windtunnel: interrupted; what was measured is kept")
+		fmt.Fprintln(os.Stderr, "windtunnel:", err)
 		os.Exit(130)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "windtunnel:", err)
@@ -54,8 +54,8 @@ const exitNothing exitCode = 3
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
 
-// interruptible ends the context on the first SIGINT or SIGTERM, so that
-// everything is taken down in order; a second one ends the program at once.
+// interruptible ends the context on the first SIGINT or SIGTERM, so that the
+// testbed is removed in order. A second signal ends the program at once.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -83,6 +83,8 @@ func versionCommand() *cobra.Command {
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "windtunnel",
+		Args:          takes(0, 0),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Short:         "Measure what a virtual network costs, and where the cost arises",
 		Version:       version + " (" + revision + ")",
 		SilenceUsage:  true,

@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"windtunnel/lab/report/export"
@@ -108,6 +112,15 @@ func buildReport(store *results.Store, run string) (*model.Report, error) {
 	return model.Build(data.Run, data.Plan, data.Samples), nil
 }
 
+// underlying is the system's error without the name of a temporary file.
+func underlying(err error) error {
+	var cause syscall.Errno
+	if errors.As(err, &cause) {
+		return cause
+	}
+	return err
+}
+
 // writeFile writes a report whole or not at all.
 func writeFile(path string, f format, r *model.Report) error {
 	var b bytes.Buffer
@@ -115,7 +128,7 @@ func writeFile(path string, f format, r *model.Report) error {
 		return fmt.Errorf("make the %s report: %w", f.name, err)
 	}
 	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+		return fmt.Errorf("write the report %s: %w", path, underlying(err))
 	}
 	return nil
 }
@@ -130,21 +143,37 @@ func (s *runner) report() error {
 	if err := formats[0].write(s.out, r); err != nil {
 		return err
 	}
-	dir := s.options.out
-	if dir == "" {
-		dir = filepath.Join("out", s.run.ID)
+	dir := s.reportDir()
+	if err := s.writeFiles(r, dir); err != nil {
+		return fmt.Errorf("%w; the figures are stored: `windtunnel report %s --format html -o FILE` writes a report again", err, s.run.ID)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make the report's folder: %w", err)
+	_, err = fmt.Fprintf(s.out, "\nreport: %s\n", filepath.Join(dir, "report.html"))
+	return err
+}
+
+// reportDir is the directory of the run's report.
+func (s *runner) reportDir() string {
+	return cmp.Or(s.options.out, filepath.Join("out", s.run.ID))
+}
+
+// makeReportDir makes the directory of a report, and checks before the first trial
+// that files can be written there.
+func makeReportDir(dir string) error {
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
 	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("make the report's directory %s: %w; choose another with --out", dir, underlying(err))
+}
+
+func (s *runner) writeFiles(r *model.Report, dir string) error {
 	for _, f := range formats[1:] {
 		if err := writeFile(filepath.Join(dir, f.file), f, r); err != nil {
 			return err
 		}
 	}
-	if err := s.writeProfiles(r, dir); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(s.out, "\nreport: %s\n", filepath.Join(dir, "report.html"))
-	return err
+	return s.writeProfiles(r, dir)
 }

@@ -53,7 +53,7 @@ type runOptions struct {
 	placement placement
 }
 
-// attempts at a trial whose failure may pass.
+// attempts is the maximum of attempts at a trial.
 const attempts = 3
 
 func runCommand() *cobra.Command {
@@ -197,7 +197,7 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 		return err
 	}
 	defer lock.Unlock()
-	store, err := openStore(o.db, false)
+	store, err := o.openStore()
 	if err != nil {
 		return err
 	}
@@ -259,6 +259,21 @@ func (o *runOptions) plan(args []string) (*suite.Plan, error) {
 	return loadPlan(args[0], opts)
 }
 
+// openStore opens the store for a run. A resumed run needs a store that exists, so
+// that a misspelt --db makes no new one.
+func (o *runOptions) openStore() (*results.Store, error) {
+	if o.resume != "" {
+		store, err := openStore(o.db, true)
+		if err != nil {
+			return nil, err
+		}
+		if err := store.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return openStore(o.db, false)
+}
+
 func openStore(path string, readOnly bool) (*results.Store, error) {
 	if path == "" {
 		var err error
@@ -289,12 +304,12 @@ type runner struct {
 	counted int             // samples whose figures count, of all parts
 }
 
-// open begins a new run.
+// open stores a new run.
 func (s *runner) open(plan *suite.Plan) error {
 	now := time.Now()
 	seed := s.options.seed
 	if seed == 0 {
-		seed = rand.Uint64()>>11 + 1 // as long as JSON's numbers are exact
+		seed = rand.Uint64()>>11 + 1 // at most 2^53, so that JSON readers keep it exact
 	}
 	s.plan = plan
 	skipped := experiment.Skips(plan, s.options.executor(s.facts), s.facts)
@@ -314,8 +329,8 @@ func (s *runner) open(plan *suite.Plan) error {
 	return s.create(now.Format("20060102-150405") + "-" + plan.Suite)
 }
 
-// create stores the run under an ID, or that with a number where another run
-// began in the same second.
+// create stores the run under an ID. If another run began in the same second, a
+// number is appended.
 func (s *runner) create(id string) error {
 	s.run.ID = id
 	for n := 2; ; n++ {
@@ -327,7 +342,7 @@ func (s *runner) create(id string) error {
 	}
 }
 
-// reopen goes on with a run where it was left.
+// reopen loads an unfinished run to continue it.
 func (s *runner) reopen(name string) error {
 	data, err := s.store.Load(name)
 	if err != nil {
@@ -350,6 +365,7 @@ func (s *runner) reopen(name string) error {
 	return s.store.UpdateRun(s.run)
 }
 
+// count counts a sample if its figures count.
 func (s *runner) count(smp *sample.Sample) {
 	if smp.Counts() {
 		s.counted++
@@ -364,7 +380,8 @@ func (s *runner) environment() sample.Environment {
 	return env
 }
 
-// measure runs the plan, closes the run whatever happened, and reports.
+// measure runs the plan, stores the end of the run also after an error, and writes
+// the report.
 func (s *runner) measure(ctx context.Context) error {
 	if left, err := netns.Clean(netns.RunPrefix); err != nil {
 		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
@@ -375,9 +392,12 @@ func (s *runner) measure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the windtunnel program: %w", err)
 	}
+	if err := makeReportDir(s.reportDir()); err != nil {
+		return err
+	}
 	s.plan.Skipped = s.run.Skipped
 	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, phrase.Count(len(s.plan.Scenarios)-len(s.run.Skipped), "scenario"), s.trials(),
-		units.FormatDuration(float64(s.plan.Estimate())), units.FormatDuration(float64(s.plan.WorstCase())), renderSkips(s.run.Skipped))
+		units.FormatDuration(s.profiledToo(s.plan.Estimate())), units.FormatDuration(s.profiledToo(s.plan.WorstCase())), renderSkips(s.run.Skipped))
 	fmt.Fprint(os.Stderr, busy(ctx, s.facts.UsableCPUs()))
 	x := s.options.executor(s.facts)
 	x.Agent = []string{self, "agent"}
@@ -400,6 +420,9 @@ func (s *runner) measure(ctx context.Context) error {
 	if err := s.close(runErr); err != nil {
 		return errors.Join(runErr, err)
 	}
+	if errors.Is(runErr, errInterrupted) {
+		runErr = fmt.Errorf("%w: the finished trials are stored; continue with `windtunnel run --resume %s`", runErr, s.run.ID)
+	}
 	nothing := "nothing was measured: no trial counts"
 	if errors.Is(runErr, experiment.ErrNoneCounts) {
 		nothing = "the run stopped after the first block, because none of its trials counts"
@@ -410,6 +433,16 @@ func (s *runner) measure(ctx context.Context) error {
 	}
 	fmt.Fprintln(os.Stderr, "windtunnel:", nothing)
 	return exitNothing
+}
+
+// profiledToo adds the profiled trials to a duration of the plan, in nanoseconds.
+// Each block with profiled trials has as many of them as unprofiled ones.
+func (s *runner) profiledToo(d time.Duration) float64 {
+	o := s.run.Options
+	if o.ProfileRate == 0 {
+		return float64(d)
+	}
+	return float64(d) * (1 + float64(min(o.ProfileBlocks, s.plan.Trials))/float64(s.plan.Trials))
 }
 
 // trials says how often each scenario runs.
@@ -445,7 +478,7 @@ func (s *runner) imprecise(samples []sample.Sample) bool {
 
 // adjust notes that the figures are adjusted for the state of the machine.
 func (s *runner) adjust() error {
-	fmt.Fprintln(os.Stderr, "the host moves or takes away this machine's CPUs too often to measure in one state: the figures are adjusted for it")
+	fmt.Fprintln(os.Stderr, "the host moves this machine's CPUs, or takes them away, too often to measure in one state: the figures are adjusted for this")
 	s.run.Options.Adjusted = true
 	return s.store.UpdateRun(s.run)
 }
@@ -483,7 +516,8 @@ type skipGroup struct {
 func groupSkips(skips map[string]string) (groups []skipGroup) {
 	ids := map[string][]string{}
 	for _, id := range sortedKeys(skips) {
-		ids[skips[id]] = append(ids[skips[id]], id)
+		why := phrase.Once(skips[id], "; ")
+		ids[why] = append(ids[why], id)
 	}
 	for _, why := range sortedKeys(ids) {
 		groups = append(groups, skipGroup{why, ids[why]})

@@ -141,6 +141,9 @@ func readSuite(name string) (file string, data []byte, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("read the suite: %w", err)
 	}
+	if info.IsDir() {
+		return "", nil, fmt.Errorf("read the suite %s: it is a directory; name a file in it, such as %s", name, filepath.Join(name, "suite.yaml"))
+	}
 	if info.Size() > suite.MaxFileBytes {
 		return "", nil, fmt.Errorf("read the suite %s: it has %s, and a suite may have %s: split it into several", name, units.FormatBytes(info.Size()), units.FormatBytes(suite.MaxFileBytes))
 	}

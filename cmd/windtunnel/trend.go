@@ -107,7 +107,7 @@ func (o *trendOptions) load(suite string) ([]compare.Side, error) {
 // noRuns is the error for a suite without runs. It lists the suites that have some.
 func noRuns(store *results.Store, list []results.RunSummary, suite string) error {
 	if len(list) == 0 {
-		return fmt.Errorf("trend of suite %q: %s holds no run yet; `windtunnel run quick` makes the first", suite, store.Path())
+		return fmt.Errorf("trend of suite %q: %s has no run yet; `windtunnel run quick` makes the first", suite, store.Path())
 	}
 	var names []string
 	for _, r := range list {

@@ -91,7 +91,9 @@ func group(use, short string, below ...*cobra.Command) *cobra.Command {
 func unknownCommand(cmd *cobra.Command, given string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
 	}
 	return fmt.Errorf("there is no command `%s %s`; %s", cmd.CommandPath(), given, suite.Suggest(given, "commands", names))
 }

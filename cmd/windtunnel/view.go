@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -21,12 +22,14 @@ type view struct {
 	out     io.Writer
 	program *tea.Program // nil where there is no terminal
 	ended   chan struct{}
+	done    progressCount
 }
 
 func newView(plan *suite.Plan, out io.Writer, live bool) *view {
 	v := &view{out: out}
+	running := max(1, len(plan.Scenarios)-len(plan.Skipped))
 	if live {
-		v.program = tea.NewProgram(&liveModel{left: newCountdown(plan, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
+		v.program = tea.NewProgram(&liveModel{left: newCountdown(plan.Estimate()/time.Duration(max(1, plan.Trials*running)), running, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
 		v.ended = make(chan struct{})
 		go func() {
 			defer close(v.ended)
@@ -58,7 +61,10 @@ type beganMsg struct {
 	experiment.Progress
 }
 
+type endedMsg beganMsg
+
 func (v *view) Began(t experiment.Trial, p experiment.Progress) {
+	v.done.began(t, p)
 	if v.program != nil {
 		v.program.Send(beganMsg{t, p})
 	}
@@ -72,27 +78,39 @@ func (v *view) Moved(t experiment.Trial, p sample.Point) {
 
 func (v *view) Ended(s sample.Sample, p experiment.Progress) {
 	what := outcome(s, p)
+	t := experiment.Trial{Scenario: s.Scenario, Block: s.Block, Profiled: s.Profiled}
+	v.done.ended(t, p)
 	if v.program == nil {
-		fmt.Fprintln(v.out, headed(s, p)+what)
+		fmt.Fprintln(v.out, v.headed(s, p)+what)
 		return
 	}
+	v.program.Send(endedMsg{t, p})
 	if s.OK() && len(s.Gates) > 0 {
 		what = faint.Render(what)
 	}
-	v.program.Println(headed(s, p) + what)
+	v.program.Println(v.headed(s, p) + what)
 }
 
-// headed is what a line about an attempt begins with.
-func headed(s sample.Sample, p experiment.Progress) string {
-	return fmt.Sprintf("%s  %d/%d  %s  trial %d  ", s.Started.Format(time.TimeOnly), p.Number, max(p.Number, p.Total), s.Scenario, s.Block+1)
+// headed returns the start of the line about a finished attempt: the time, the
+// finished trials of the run, the scenario and the trial.
+func (v *view) headed(s sample.Sample, p experiment.Progress) string {
+	return fmt.Sprintf("%s  %d/%d  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), v.done.finished(), max(p.Number, p.Total), s.Scenario, s.Block+1, attemptOf(p))
 }
 
-// outcome is an attempt in a few words: its figures, whether they count, and
-// whether it is repeated.
+// attemptOf numbers an attempt after the first.
+func attemptOf(p experiment.Progress) string {
+	if p.Attempt < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (attempt %d of %d)", p.Attempt, p.Attempts)
+}
+
+// outcome describes an attempt in a few words: its figures, whether they count,
+// and whether the trial is repeated.
 func outcome(s sample.Sample, p experiment.Progress) string {
 	again := ""
 	if p.Repeats {
-		again = fmt.Sprintf("; repeated later (%d of %d)", p.Attempt+1, p.Attempts)
+		again = fmt.Sprintf("; repeated later (attempt %d of %d)", p.Attempt+1, p.Attempts)
 	}
 	if !s.OK() {
 		return s.Failure.String() + again
@@ -155,7 +173,11 @@ func (m *liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case beganMsg:
 		m.began, m.point, m.up = msg, nil, false
-		m.left.began(time.Now(), msg.Progress)
+		m.left.done.began(msg.trial, msg.Progress)
+		m.left.began(time.Now())
+	case endedMsg:
+		m.left.done.ended(msg.trial, msg.Progress)
+		m.left.ended(msg.Progress)
 	case upMsg:
 		m.up = true
 	case sample.Point:
@@ -178,16 +200,12 @@ func (m *liveModel) View() string {
 		return ""
 	}
 	b := m.began
-	again := ""
-	if b.Attempt > 1 {
-		again = fmt.Sprintf(" (attempt %d of %d)", b.Attempt, b.Attempts)
-	}
-	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, again, m.doing(),
-		faint.Render(fmt.Sprintf("%d of %d, %s left", b.Number, b.Total, m.remains(time.Now()))))
+	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, attemptOf(b.Progress), m.doing(),
+		faint.Render(fmt.Sprintf("%d of %d finished, %s left", m.left.done.finished(), b.Total, m.remains(time.Now()))))
 }
 
-// doing says what happens now. Short trials end before their first point, so
-// that they only measure.
+// doing returns the present step. A short trial ends before its first point: then
+// the step is "measuring" to the end.
 func (m *liveModel) doing() string {
 	switch {
 	case m.point != nil:
@@ -206,39 +224,74 @@ func (m *liveModel) remains(now time.Time) string {
 	return "about " + left
 }
 
+// progressCount counts the trials of a run that need no further attempt.
+type progressCount struct {
+	begun   int // trials with at least one attempt
+	total   int // trials of the run, as last reported
+	repeats map[experiment.Trial]bool
+	current bool // an attempt is in progress
+}
+
+// began notes the start of an attempt. Repeats of earlier blocks are dropped: the
+// engine makes all repeats of a block before the next block, unless it needs none.
+func (c *progressCount) began(t experiment.Trial, p experiment.Progress) {
+	maps.DeleteFunc(c.repeats, func(due experiment.Trial, _ bool) bool { return due == t || due.Block < t.Block })
+	c.begun, c.total, c.current = max(c.begun, p.Number), p.Total, true
+}
+
+// ended notes the end of an attempt.
+func (c *progressCount) ended(t experiment.Trial, p experiment.Progress) {
+	c.current = false
+	if p.Repeats {
+		if c.repeats == nil {
+			c.repeats = map[experiment.Trial]bool{}
+		}
+		c.repeats[t] = true
+	}
+}
+
+func (c *progressCount) finished() int {
+	n := c.begun - len(c.repeats)
+	if c.current {
+		n--
+	}
+	return n
+}
+
 // countdown estimates the time that a run still takes. It falls or stands still,
 // and rises only for a reason: trials were added or repeated, or they take
 // clearly longer than was estimated.
 type countdown struct {
-	started time.Time
-	each    time.Duration // of a trial, as the plan estimates it
-	prior   int           // so many trials that estimate weighs as
-	mean    time.Duration // of a trial, by the estimate and by those that ended
-	end     time.Time
-	shown   time.Duration // the time left, as last shown
-	total   int           // trials of the run, as last heard
+	started  time.Time
+	each     time.Duration // of an attempt, as the plan estimates it
+	prior    int           // weight of that estimate, in attempts
+	end      time.Time
+	shown    time.Duration // the time left, as last shown
+	total    int           // trials of the run at the start of the last attempt
+	attempts int           // finished attempts
+	repeated bool          // an attempt since the last start must be repeated
+	done     progressCount
 }
 
-func newCountdown(plan *suite.Plan, now time.Time) *countdown {
-	c := &countdown{started: now, prior: max(1, len(plan.Scenarios)-len(plan.Skipped))}
-	if trials := plan.Trials * c.prior; trials > 0 {
-		c.each = plan.Estimate() / time.Duration(trials)
-	}
-	return c
+func newCountdown(each time.Duration, prior int, now time.Time) *countdown {
+	return &countdown{started: now, each: each, prior: prior}
 }
 
 // began updates the estimate at the start of an attempt.
-func (c *countdown) began(now time.Time, p experiment.Progress) {
-	ended := p.Number - 1
-	if p.Attempt <= 1 {
-		c.mean = (now.Sub(c.started) + time.Duration(c.prior)*c.each) / time.Duration(ended+c.prior)
-	}
-	left := c.mean * time.Duration(p.Total-ended)
+func (c *countdown) began(now time.Time) {
+	mean := (now.Sub(c.started) + time.Duration(c.prior)*c.each) / time.Duration(c.attempts+c.prior)
+	left := mean * time.Duration(c.done.total-c.done.finished())
 	c.end = now.Add(left)
-	if p.Total > c.total || p.Attempt > 1 || left > c.shown*5/4+5*time.Second {
+	if c.done.total > c.total || c.repeated || left > c.shown*5/4+5*time.Second {
 		c.shown = left
 	}
-	c.total = p.Total
+	c.total, c.repeated = c.done.total, false
+}
+
+// ended counts a finished attempt.
+func (c *countdown) ended(p experiment.Progress) {
+	c.attempts++
+	c.repeated = c.repeated || p.Repeats
 }
 
 // at returns the time left at a moment, in whole seconds.

@@ -7,7 +7,6 @@ import (
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/suite"
 )
 
 func TestAnAttemptIsOneShortLine(t *testing.T) {
@@ -19,13 +18,13 @@ func TestAnAttemptIsOneShortLine(t *testing.T) {
 		p experiment.Progress
 	}{
 		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %": {sample.Sample{Metrics: stream}, experiment.Progress{Attempt: 1, Attempts: 3}},
-		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46.2 %, compile); repeated later (2 of 3)": {
+		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46.2 %, compile); repeated later (attempt 2 of 3)": {
 			sample.Sample{Metrics: stream, Gates: []sample.Gate{foreign}}, first},
 		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; rejected (foreign CPU 46.2 %, compile)": {
 			sample.Sample{Metrics: stream, Gates: []sample.Gate{foreign}}, experiment.Progress{Attempt: 3, Attempts: 3}},
 		"9.61 Gbit/s, sender CPU 54 %, receiver 73 %; flagged (foreign CPU 46.2 %, compile; unsteady rate 14.0 %)": {
 			sample.Sample{Metrics: stream, Flags: []sample.Gate{foreign, {Name: sample.Unsteady, Value: 14, Unit: "%"}}}, experiment.Progress{}},
-		"agent-lost: node b's agent has ended; repeated later (2 of 3)": {
+		"agent-lost: node b's agent has ended; repeated later (attempt 2 of 3)": {
 			sample.Sample{Failure: &sample.Failure{Kind: sample.AgentLost, Message: "node b's agent has ended"}}, first},
 		"11,050 transactions/s, p50 76 µs": {
 			sample.Sample{Metrics: sample.Metrics{sample.Transactions: 11050, sample.LatencyP50: 76000}}, experiment.Progress{}},
@@ -36,17 +35,12 @@ func TestAnAttemptIsOneShortLine(t *testing.T) {
 	}
 }
 
-// tenTrials is a plan of one scenario whose trials take about 2 s.
-func tenTrials() *suite.Plan {
-	return &suite.Plan{Trials: 10, Scenarios: []suite.Scenario{{ID: "raw/stream", Timing: suite.Timing{Duration: 1600 * time.Millisecond}}}}
-}
-
 func TestTheTimeLeftDoesNotClimbWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	c := newCountdown(tenTrials(), now)
+	c := newCountdown(2*time.Second, 1, now)
 	last := time.Hour
 	for n := 1; n <= 10; n++ {
-		c.began(now, experiment.Progress{Number: n, Total: 10, Attempt: 1})
+		begins(c, now, experiment.Trial{Block: n}, experiment.Progress{Number: n, Total: 10, Attempt: 1})
 		took := 2 * time.Second
 		if n%2 == 0 {
 			took = 2300 * time.Millisecond // a trial is now and then slower
@@ -58,38 +52,98 @@ func TestTheTimeLeftDoesNotClimbWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 			}
 			last = left
 		}
+		ends(c, experiment.Trial{Block: n}, experiment.Progress{Number: n, Total: 10, Attempt: 1})
 	}
 	if last > 2*time.Second {
 		t.Errorf("%v are left at the end", last)
 	}
 }
 
+// begins and ends are the start and the end of an attempt, as the live view
+// hears of them.
+func begins(c *countdown, now time.Time, t experiment.Trial, p experiment.Progress) {
+	c.done.began(t, p)
+	c.began(now)
+}
+
+func ends(c *countdown, t experiment.Trial, p experiment.Progress) {
+	c.done.ended(t, p)
+	c.ended(p)
+}
+
 func TestTheTimeLeftRisesForAReason(t *testing.T) {
 	begun := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	first, second := experiment.Trial{Scenario: "raw/stream"}, experiment.Trial{Scenario: "raw/rr"}
 	for name, c := range map[string]struct {
-		after    time.Duration
-		progress experiment.Progress
+		after   time.Duration
+		repeats bool
+		next    experiment.Progress
 	}{
-		"added trials":  {2 * time.Second, experiment.Progress{Number: 2, Total: 12, Attempt: 1}},
-		"a repeat":      {2 * time.Second, experiment.Progress{Number: 1, Total: 10, Attempt: 2}},
-		"slower trials": {20 * time.Second, experiment.Progress{Number: 2, Total: 10, Attempt: 1}},
+		"added trials":  {2 * time.Second, false, experiment.Progress{Number: 2, Total: 12, Attempt: 1}},
+		"a repeat":      {2 * time.Second, true, experiment.Progress{Number: 2, Total: 10, Attempt: 1}},
+		"slower trials": {20 * time.Second, false, experiment.Progress{Number: 2, Total: 10, Attempt: 1}},
 	} {
-		d := newCountdown(tenTrials(), begun)
-		d.began(begun, experiment.Progress{Number: 1, Total: 10, Attempt: 1})
+		d := newCountdown(2*time.Second, 1, begun)
+		begins(d, begun, first, experiment.Progress{Number: 1, Total: 10, Attempt: 1})
 		if left := d.at(begun); left < 19*time.Second || left > 21*time.Second {
 			t.Errorf("%s: at first %v are left, want about 20s", name, left)
 		}
 		now := begun.Add(c.after)
 		expected := d.at(now)
-		d.began(now, c.progress)
+		ends(d, first, experiment.Progress{Number: 1, Total: 10, Attempt: 1, Repeats: c.repeats})
+		begins(d, now, second, c.next)
 		if left := d.at(now); left <= expected {
 			t.Errorf("%s: %v are left, want more than %v", name, left, expected)
 		}
 	}
 }
 
+// The second attempt at a trial is already counted when the first one fails.
+func TestTheTimeLeftDoesNotRiseTwiceForOneRepeat(t *testing.T) {
+	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	c := newCountdown(2*time.Second, 3, now)
+	rejected := experiment.Trial{Scenario: "1"}
+	step := func(t experiment.Trial, p experiment.Progress) time.Duration {
+		begins(c, now, t, p)
+		left := c.at(now)
+		now = now.Add(2 * time.Second)
+		ends(c, t, p)
+		return left
+	}
+	step(rejected, experiment.Progress{Number: 1, Total: 3, Attempt: 1, Repeats: true})
+	before := step(experiment.Trial{Scenario: "2"}, experiment.Progress{Number: 2, Total: 3, Attempt: 1})
+	before = min(before, step(experiment.Trial{Scenario: "3"}, experiment.Progress{Number: 3, Total: 3, Attempt: 1}))
+	if left := step(rejected, experiment.Progress{Number: 1, Total: 3, Attempt: 2}); left >= before {
+		t.Errorf("the second attempt begins with %v left, want less than the %v of the trial before it", left, before)
+	}
+}
+
+func TestTheCountOfFinishedTrialsNeverFalls(t *testing.T) {
+	var p progressCount
+	one, two := experiment.Trial{Scenario: "1"}, experiment.Trial{Scenario: "2"}
+	next := experiment.Trial{Scenario: "1", Block: 1}
+	for i, step := range []struct {
+		trial   experiment.Trial
+		p       experiment.Progress
+		reached int
+	}{
+		{one, experiment.Progress{Number: 1, Total: 4, Attempt: 1, Repeats: true}, 0},
+		{two, experiment.Progress{Number: 2, Total: 4, Attempt: 1}, 1},
+		{one, experiment.Progress{Number: 1, Total: 4, Attempt: 2}, 2},
+		{next, experiment.Progress{Number: 3, Total: 4, Attempt: 1, Repeats: true}, 2},
+		// A run that adjusts its figures drops the repeats of earlier blocks.
+		{experiment.Trial{Scenario: "1", Block: 2}, experiment.Progress{Number: 4, Total: 4, Attempt: 1}, 4},
+	} {
+		p.began(step.trial, step.p)
+		p.ended(step.trial, step.p)
+		if p.finished() != step.reached {
+			t.Errorf("after step %d: %d trials are finished, want %d", i, p.finished(), step.reached)
+		}
+	}
+}
+
 func TestTheLiveLineSaysWhatHappensAndNamesBothCPUs(t *testing.T) {
-	m := &liveModel{left: newCountdown(tenTrials(), time.Now())}
+	m := &liveModel{left: newCountdown(2*time.Second, 1, time.Now())}
 	shows := func(want string) {
 		t.Helper()
 		if got := m.View(); !strings.Contains(got, want) {
@@ -97,7 +151,7 @@ func TestTheLiveLineSaysWhatHappensAndNamesBothCPUs(t *testing.T) {
 		}
 	}
 	m.Update(beganMsg{experiment.Trial{Scenario: "raw/stream", Block: 2}, experiment.Progress{Number: 3, Total: 10, Attempt: 2, Attempts: 3}})
-	shows("raw/stream trial 3 (attempt 2 of 3)  setting up  3 of 10, about ")
+	shows("raw/stream trial 3 (attempt 2 of 3)  setting up  2 of 10 finished, about ")
 	m.Update(upMsg{})
 	shows("  measuring  ")
 	m.Update(sample.Point{Bits: 9.61e9, SenderCPU: 54.4, ReceiverCPU: 73})

@@ -38,6 +38,17 @@ func Some(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
+// Once removes repeated parts of a text, and keeps the first of each.
+func Once(text, separator string) string {
+	var parts []string
+	for part := range strings.SplitSeq(text, separator) {
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, separator)
+}
+
 // Capital changes the first letter to upper case.
 func Capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)

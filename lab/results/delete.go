@@ -3,7 +3,6 @@ package results
 import (
 	"database/sql"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"windtunnel/lab/sample"
@@ -18,7 +17,7 @@ var ErrRunning = errors.New("the run is being measured")
 func (s *Store) DeleteRun(name string) (id string, err error) {
 	err = s.write("delete run "+strconv.Quote(name)+" from", func(tx *sql.Tx) error {
 		if name == "" {
-			return fmt.Errorf("give the ID of the run: %w", ErrUnknownRun)
+			return because(ErrUnknownRun, "give the ID of the run")
 		}
 		if id, err = resolve(tx, name); err != nil {
 			return err
@@ -29,7 +28,7 @@ func (s *Store) DeleteRun(name string) (id string, err error) {
 			return err
 		}
 		if standing(status, by) == sample.Running {
-			return fmt.Errorf("wait for the end of run %s, or interrupt it: %w", id, ErrRunning)
+			return because(ErrRunning, "run %s is being measured; wait for its end, or interrupt it", id)
 		}
 		// ON DELETE CASCADE deletes the rows that refer to the run.
 		_, err := tx.Exec("DELETE FROM run WHERE id = ?", id)

@@ -12,7 +12,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Causes that a caller may want to tell apart.
+// Causes for errors.Is. The texts of the errors do not contain them.
 var (
 	ErrNotStore   = errors.New("not a store of windtunnel")
 	ErrNewer      = errors.New("store is from a newer version")
@@ -24,6 +24,20 @@ var (
 	ErrTaken      = errors.New("it holds a run of that ID already")
 )
 
+// caused is an error whose text does not repeat the text of its cause.
+type caused struct {
+	text  string
+	cause error
+}
+
+func (c *caused) Error() string { return c.text }
+func (c *caused) Unwrap() error { return c.cause }
+
+// because returns an error with a text for people and a cause for errors.Is.
+func because(cause error, format string, args ...any) error {
+	return &caused{fmt.Sprintf(format, args...), cause}
+}
+
 // explain wraps an error of SQLite with what was attempted, on which file, and
 // the remedy.
 func explain(err error, what, path string) error {
@@ -33,18 +47,18 @@ func explain(err error, what, path string) error {
 	}
 	switch primary(e) {
 	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("%s %s: no space is left on %s; free some and resume the run. What was stored before is kept: %w", what, path, filepath.Dir(path), errors.Join(ErrDiskFull, err))
+		return because(errors.Join(ErrDiskFull, err), "%s %s: no space is left on %s; free some and resume the run (the samples stored so far are kept): %v", what, path, filepath.Dir(path), err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return fmt.Errorf("%s %s: it cannot be written; choose another place with --db: %w", what, path, errors.Join(ErrReadOnly, err))
+		return because(errors.Join(ErrReadOnly, err), "%s %s: it cannot be written; choose another place with --db: %v", what, path, err)
 	case sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("%s %s: the file is not a SQLite database; it was left as it is. Name another with --db: %w", what, path, errors.Join(ErrNotStore, err))
+		return because(errors.Join(ErrNotStore, err), "%s %s: the file is not a SQLite database; it is unchanged; name another with --db: %v", what, path, err)
 	case sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("%s %s: keep a copy and try `sqlite3 %s .recover`, or name another store with --db: %w", what, path, path, errors.Join(ErrCorrupt, err))
+		return because(errors.Join(ErrCorrupt, err), "%s %s: the store is damaged; keep a copy and try `sqlite3 %s .recover`, or name another store with --db: %v", what, path, path, err)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("%s %s: another process has been writing to it for too long; wait for it or end it, then try again: %w", what, path, err)
 	case sqlite3.SQLITE_IOERR:
 		if full(path) {
-			return fmt.Errorf("%s %s: no space is left on %s; free some and resume the run. What was stored before is kept: %w", what, path, filepath.Dir(path), errors.Join(ErrDiskFull, err))
+			return because(errors.Join(ErrDiskFull, err), "%s %s: no space is left on %s; free some and resume the run (the samples stored so far are kept): %v", what, path, filepath.Dir(path), err)
 		}
 		return fmt.Errorf("%s %s: the disk or file system failed: %w", what, path, err)
 	}
@@ -71,9 +85,9 @@ func full(path string) bool {
 func placeError(what string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%s: no space is left; free some, or choose another place with --db: %w", what, errors.Join(ErrDiskFull, err))
+		return because(errors.Join(ErrDiskFull, err), "%s: no space is left; free some, or choose another place with --db: %v", what, err)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s: it cannot be written; choose another place with --db: %w", what, errors.Join(ErrReadOnly, err))
+		return because(errors.Join(ErrReadOnly, err), "%s: it cannot be written; choose another place with --db: %v", what, err)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%s: a part of the path is a file; choose another place with --db: %w", what, err)
 	}

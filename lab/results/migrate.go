@@ -52,10 +52,10 @@ func check(ctx context.Context, conn *sql.Conn, steps []migration, path string) 
 		return 0, explain(err, "open store", path)
 	}
 	if id != applicationID && (tables > 0 || version > 0 || id != 0) {
-		return 0, fmt.Errorf("open store %s: it is a SQLite database of another program (application id %#x, %d tables and indexes); it was left as it is. Name another with --db: %w", path, uint32(id), tables, ErrNotStore)
+		return 0, because(ErrNotStore, "open store %s: it is a SQLite database of another program (application id %#x, %d tables and indexes); it is unchanged; name another with --db", path, uint32(id), tables)
 	}
 	if version > len(steps) {
-		return 0, fmt.Errorf("open store %s: its schema is version %d, and this windtunnel knows versions up to %d; use the newer windtunnel that wrote it, or another store with --db: %w", path, version, len(steps), ErrNewer)
+		return 0, because(ErrNewer, "open store %s: its schema is version %d, and this windtunnel knows versions up to %d; use the newer windtunnel that wrote it, or another store with --db", path, version, len(steps))
 	}
 	return version, nil
 }

@@ -35,7 +35,7 @@ func unwritable(path string) (bool, error) {
 		return false, nil
 	}
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
-		return false, fmt.Errorf("open store %s: its directory cannot be written and %s-wal holds samples not yet in the file: copy both to a place that can be written and open that: %w", path, filepath.Base(path), ErrReadOnly)
+		return false, because(ErrReadOnly, "open store %s: its directory cannot be written and %s-wal holds samples not yet in the file: copy both to a place that can be written and open that", path, filepath.Base(path))
 	}
 	return true, nil
 }
@@ -46,7 +46,7 @@ func prepare(path string, readOnly bool) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && readOnly:
-		return fmt.Errorf("open store %s: nothing has been stored there yet; a run makes it, and --db names another: %w", path, fs.ErrNotExist)
+		return because(fs.ErrNotExist, "open store %s: there is no such file; the first run makes it, and --db names another", path)
 	case errors.Is(err, fs.ErrNotExist):
 		return prepareDirectory(path)
 	case err != nil:
@@ -69,7 +69,7 @@ func prepareDirectory(path string) error {
 		return placeError(fmt.Sprintf("make directory %s for the store", dir), err)
 	}
 	if !writableDir(dir) {
-		return fmt.Errorf("make store %s: the directory cannot be written; choose another place with --db: %w", path, ErrReadOnly)
+		return because(ErrReadOnly, "make store %s: the directory cannot be written; choose another place with --db", path)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func checkHeader(path string) error {
 		return nil // an empty file becomes a store
 	}
 	if string(got[:n]) != header {
-		return fmt.Errorf("open store %s: the file is not a SQLite database; it was left as it is. Name another with --db: %w", path, ErrNotStore)
+		return because(ErrNotStore, "open store %s: the file is not a SQLite database; it is unchanged; name another with --db", path)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func checkWritable(path string) error {
 	}
 	_ = f.Close()
 	if !writableDir(filepath.Dir(path)) {
-		return fmt.Errorf("open store %s for writing: its directory cannot be written, which the write-ahead log needs; choose another place with --db: %w", path, ErrReadOnly)
+		return because(ErrReadOnly, "open store %s for writing: its directory cannot be written, which the write-ahead log needs; choose another place with --db", path)
 	}
 	return nil
 }

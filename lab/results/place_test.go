@@ -177,11 +177,11 @@ func TestWrongPlacesAreClearErrors(t *testing.T) {
 	}{
 		"a directory":           {dir, Options{}, nil, "is a directory; name a file in it"},
 		"below a file":          {filepath.Join(file, fileName), Options{}, nil, file},
-		"absent, for reading":   {filepath.Join(dir, "none.db"), Options{ReadOnly: true}, fs.ErrNotExist, "a run makes it"},
-		"not SQLite":            {file, Options{}, ErrNotStore, "left as it is"},
+		"absent, for reading":   {filepath.Join(dir, "none.db"), Options{ReadOnly: true}, fs.ErrNotExist, "the first run makes it"},
+		"not SQLite":            {file, Options{}, ErrNotStore, "it is unchanged"},
 		"not SQLite, to read":   {file, Options{ReadOnly: true}, ErrNotStore, "not a SQLite database"},
 		"a path with a NUL":     {filepath.Join(dir, "a\x00b"), Options{}, nil, "invalid argument"},
-		"absent directory read": {filepath.Join(dir, "x", "none.db"), Options{ReadOnly: true}, fs.ErrNotExist, "nothing has been stored"},
+		"absent directory read": {filepath.Join(dir, "x", "none.db"), Options{ReadOnly: true}, fs.ErrNotExist, "there is no such file"},
 	} {
 		_, err := Open(c.path, c.opts)
 		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {

@@ -3,7 +3,6 @@ package results
 import (
 	"cmp"
 	"database/sql"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ func resolve(tx *sql.Tx, name string) (string, error) {
 		return "", err
 	}
 	if len(ids) == 0 {
-		return "", fmt.Errorf("it holds no run yet; `windtunnel run quick` makes the first: %w", ErrUnknownRun)
+		return "", because(ErrUnknownRun, "the file has no run yet; `windtunnel run quick` makes the first")
 	}
 	if name == "" || name == Latest {
 		return ids[0], nil
@@ -40,7 +39,7 @@ func resolve(tx *sql.Tx, name string) (string, error) {
 	case 0:
 		return "", unknown(ids, name)
 	}
-	return "", fmt.Errorf("%d runs begin so: %s; give more of the ID: %w", len(matches), some(matches), ErrUnknownRun)
+	return "", because(ErrUnknownRun, "%d runs begin with this: %s; give more of the ID", len(matches), some(matches))
 }
 
 // runIDs lists every run, newest first.
@@ -61,7 +60,7 @@ func runIDs(tx *sql.Tx) ([]string, error) {
 	return ids, rows.Err()
 }
 
-// mustExist is an error where no run has exactly this ID.
+// mustExist returns an error if no run has exactly this ID.
 func mustExist(tx *sql.Tx, runID string) error {
 	var n int
 	if err := tx.QueryRow("SELECT count(*) FROM run WHERE id = ?", runID).Scan(&n); err != nil || n == 0 {
@@ -79,16 +78,17 @@ func unknownRun(tx *sql.Tx, runID string, err error) error {
 		return err
 	}
 	if len(ids) == 0 {
-		return fmt.Errorf("it holds no run: %w", ErrUnknownRun)
+		return because(ErrUnknownRun, "the file has no run")
 	}
 	return unknown(ids, runID)
 }
 
-// unknown says which runs come nearest to name. ids are newest first.
+// unknown returns the error for a name without a run. It lists similar runs; ids
+// are newest first.
 func unknown(ids []string, name string) error {
 	near := slices.Clone(ids)
 	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(a, name), distance(b, name)) })
-	return fmt.Errorf("no run is called so; the nearest: %s: %w", some(near), ErrUnknownRun)
+	return because(ErrUnknownRun, "there is no run of this name; similar runs: %s", some(near))
 }
 
 func some(ids []string) string {

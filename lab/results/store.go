@@ -114,7 +114,7 @@ func (s *Store) ready() error {
 	}
 	if s.readOnly {
 		if version < len(steps) {
-			return fmt.Errorf("open store %s: it has schema %d and must be brought to %d, which needs it to be writable: open it once with a run, or copy it to a place that can be written: %w", s.path, version, len(steps), ErrOlder)
+			return because(ErrOlder, "open store %s: it has schema %d and must be brought to %d, which needs it to be writable: open it once with a run, or copy it to a place that can be written", s.path, version, len(steps))
 		}
 		return nil
 	}

@@ -247,10 +247,10 @@ func TestRunIsFoundByPrefixAndLatest(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{
-		"20261121":              "2 runs begin so: 20261121-101500-aa, 20261121-093015-quick",
-		"aa":                    "the nearest: 20261121-101500-aa",
-		"20261121-093016-quick": "the nearest: 20261121-093015-quick",
-		"'; DROP TABLE run; --": "no run is called so",
+		"20261121":              "2 runs begin with this: 20261121-101500-aa, 20261121-093015-quick",
+		"aa":                    "similar runs: 20261121-101500-aa",
+		"20261121-093016-quick": "similar runs: 20261121-093015-quick",
+		"'; DROP TABLE run; --": "there is no run of this name",
 	} {
 		_, err := s.Load(name)
 		if !errors.Is(err, ErrUnknownRun) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), s.Path()) {

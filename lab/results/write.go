@@ -110,7 +110,7 @@ func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err err
 // write runs f in one transaction. Either all of it is stored or nothing.
 func (s *Store) write(what string, f func(*sql.Tx) error) error {
 	if s.readOnly {
-		return fmt.Errorf("%s %s: the store was opened for reading: %w", what, s.path, ErrReadOnly)
+		return because(ErrReadOnly, "%s %s: the store was opened for reading", what, s.path)
 	}
 	tx, err := s.db.BeginTx(context.Background(), nil)
 	if err != nil {

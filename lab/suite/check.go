@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"windtunnel/lab/units"
 )
 
 // checkWorkloads notes settings that contradict a workload's kind.
@@ -22,6 +24,21 @@ func checkWorkloads(j *journal, s *spec) {
 				fmt.Sprintf("remove it, or choose a kind that has it: %s", joinKinds(f.kinds)))
 		}
 		checkDatagrams(j, w)
+		checkRate(j, w.value)
+	}
+}
+
+// checkRate notes a rate that sends no packet in a trial. The unit is missing most
+// likely: a bare number is in bits per second.
+func checkRate(j *journal, w workloadSpec) {
+	const packet = 1400
+	size := int64(packet)
+	if w.buffer.Set {
+		size = min(size, w.buffer.V)
+	}
+	if bits := w.rate.V; bits > 0 && bits < 8*size {
+		j.fail(w.rate.Pos, fmt.Sprintf("rate %s is less than one packet of %s per second", units.FormatRate(float64(bits)), units.FormatBytes(size)),
+			`write the unit, such as "10M" or "1G"; 0 is as fast as possible`)
 	}
 }
 

@@ -55,6 +55,9 @@ func document(j *journal, data []byte, d dialect) *ast.MappingNode {
 		if strings.Contains(messageOf(err), `header option: "=`) {
 			remedy = `YAML takes > for the start of folded text: put the value in quotes, ">= 0.95"`
 		}
+		if strings.Contains(messageOf(err), "character '\t'") {
+			remedy = "indent with spaces: YAML allows no tab there"
+		}
 		j.fail(placeOf(err), "the YAML cannot be read: "+messageOf(err), remedy)
 		return nil
 	}

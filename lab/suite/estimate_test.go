@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,5 +48,16 @@ func TestTheEstimateKnowsThatVMsBoot(t *testing.T) {
 	// 3 trials, and half of the 9 repeats
 	if got := booting.WorstCase() - plain.WorstCase(); got != 15*worstBoot/2 {
 		t.Errorf("at worst VMs take %v longer; want %v", got, 15*worstBoot/2)
+	}
+}
+
+func TestAPlanWithoutARunnableScenarioHasNoDuration(t *testing.T) {
+	p := mustExpand(t, small, ExpandOptions{})
+	p.Skipped = map[string]string{}
+	for _, sc := range p.Scenarios {
+		p.Skipped[sc.ID] = "netperf is not installed"
+	}
+	if first, _, _ := strings.Cut(Render(p), "\n"); first != "no scenario can run on this machine" {
+		t.Errorf("the plan begins with %q", first)
 	}
 }

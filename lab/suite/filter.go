@@ -94,7 +94,10 @@ func Matches(filter, id string) (bool, error) {
 func (p *Plan) unmatched(filter string) error {
 	ids := idsOf(p.Scenarios)
 	hint := ""
-	if near := Nearest(filter, NamesFor(ids)); near != "" {
+	anyGroup := "*/" + strings.TrimPrefix(filter, "*")
+	if slices.ContainsFunc(ids, func(id string) bool { ok, _ := path.Match(anyGroup, id); return ok }) {
+		hint = fmt.Sprintf("did you mean %q? A * does not match \"/\"; ", anyGroup)
+	} else if near := Nearest(filter, NamesFor(ids)); near != "" {
 		hint = fmt.Sprintf("did you mean %q? ", near)
 	}
 	return fmt.Errorf("suite %s: no scenario%s is called %q; %sscenarios: %s", p.Suite, p.inShortForm(), clip(filter), hint, enumerate(ids))

@@ -39,6 +39,9 @@ func Render(p *Plan) string {
 
 // headline is how long the plan takes.
 func headline(p *Plan) string {
+	if p.scenarios() == 0 {
+		return "no scenario can run on this machine"
+	}
 	usual := ""
 	if p.Stop.Precision > 0 {
 		usual = " with the fewest trials"

@@ -13,6 +13,9 @@ var synonyms = map[string]string{
 	"parallel":    "streams", // iperf3
 	"connections": "streams",
 	"flows":       "streams",
+	"name":        "suite",
+	"repetitions": "trials",
+	"iterations":  "trials",
 	"length":      "buffer",
 	"bandwidth":   "rate",
 	"bitrate":     "rate",
