@@ -26,9 +26,9 @@ func (r *Row) Says() string {
 		switch {
 		case r.Smallest == nil:
 		case *r.Smallest == 0:
-			return fmt.Sprintf("%s (any would have)", Alike)
+			return fmt.Sprintf("%s (detectable: any)", Alike)
 		default:
-			return fmt.Sprintf("%s (%s would have)", Alike, tenths(*r.Smallest))
+			return fmt.Sprintf("%s (detectable: %s)", Alike, tenths(*r.Smallest))
 		}
 	}
 	return string(r.Verdict)

@@ -101,7 +101,7 @@ func costLine(name string, c *model.Comparison) cardLine {
 		line.Big, line.Tone = "no difference", "none"
 		line.Mark = mark{} // the figure says it already
 		if d := c.Detectable; d != nil && *d > 0 {
-			line.Mark = mark{Sign: "≈", Word: model.Percentage(*d) + " would have shown", Class: "alike"}
+			line.Mark = mark{Sign: "~", Word: "detectable: " + model.Percentage(*d), Class: "alike"}
 		}
 	case model.TooFew:
 		line.Small = strings.TrimSpace(fmt.Sprintf("%s in %d trials", line.Small, c.Ratio.N))

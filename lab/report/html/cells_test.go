@@ -85,7 +85,7 @@ func TestCellsNeedTwoSettingsInBothDirections(t *testing.T) {
 		if list := (&builder{r: r, paints: map[string]paint{}}).cells(); len(list) > 0 {
 			t.Errorf("%s: %d charts", name, len(list))
 		}
-		if page := string(written(t, r)); strings.Contains(page, "What each setting carries") {
+		if page := string(written(t, r)); strings.Contains(page, "Throughput and CPU of each setting") {
 			t.Errorf("%s: the page has the section", name)
 		}
 	}

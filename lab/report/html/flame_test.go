@@ -118,7 +118,7 @@ func TestPageOfManyLargeProfilesStaysSmall(t *testing.T) {
 			t.Errorf("of %s, %s only %d frames are left", s.Scenario, s.Side, len(s.Name))
 		}
 	}
-	contains(t, prose(page), "stand together as", "The download leaves out the stacks of the CPU profiles")
+	contains(t, prose(page), "are merged into", "The download leaves out the stacks of the CPU profiles")
 	var back model.Report
 	if err := json.Unmarshal(unpacked(t, page), &back); err != nil || len(back.Profiles) != 16 || back.Profiles[0].Data != "" || r.Profiles[0].Data == "" {
 		t.Errorf("the download has %d profiles (%v), want 16 without stacks, and the report its own as they were", len(back.Profiles), err)
@@ -136,10 +136,10 @@ func TestTablesAddUpToTheMeterOrSayByHowMuchNot(t *testing.T) {
 	if v := p.Views[0]; !v.Agrees || v.Sum.Cores != "0.660" || v.Metered != "0.670" || !strings.Contains(v.Agreement, "−1.5 %") {
 		t.Errorf("0.66 of 0.67 cores: %+v", v)
 	}
-	if v := p.Views[1]; v.Agrees || !strings.Contains(v.Agreement, "−17.5 %") || !strings.Contains(v.Agreement, "trust the shares less") {
+	if v := p.Views[1]; v.Agrees || !strings.Contains(v.Agreement, "−17.5 %") || !strings.Contains(v.Agreement, "the shares are less reliable") {
 		t.Errorf("0.66 of 0.8 cores: %q", v.Agreement)
 	}
-	if v := p.Views[2]; v.Metered != "" || !strings.Contains(v.Agreement, "read nothing") {
+	if v := p.Views[2]; v.Metered != "" || !strings.Contains(v.Agreement, "has no figure") {
 		t.Errorf("a meter that read nothing: %q, %q", v.Metered, v.Agreement)
 	}
 	percent := 0.0

@@ -118,12 +118,12 @@ func (b *builder) profiles() (profiles, string, error) {
 		return out, "", nil
 	}
 	packed, part, err := plant(list, mostFlames)
-	out.Small = fmt.Sprintf("Frames below %s of a side stand together as “%s”.", model.Percentage(part), rest)
+	out.Small = fmt.Sprintf("Functions below %s of a side are merged into “%s”.", model.Percentage(part), rest)
 	return out, packed, err
 }
 
-// own is the profile without the lab's wire, whose work is no cost of the side
-// and is not in the meter's figure.
+// own returns the profile without the lab's wire. The wire is no cost of the side,
+// and the meter's figure leaves it out.
 func own(p *folded.Profile) *folded.Profile {
 	without := *p
 	without.Stacks = slices.DeleteFunc(slices.Clone(p.Stacks), func(s folded.Stack) bool { return s.Category == folded.Wire })
@@ -137,12 +137,12 @@ func (v *profileView) fill(d *decoded, colours []string) {
 	v.Top = top(d.flame)
 	if d.Slowdown != nil {
 		text, bounds := model.Scale{Unit: "%", By: 0.01}.Figure(*d.Slowdown)
-		v.Slowdown = fmt.Sprintf("Beside the profiler the scenario did %s %% %s of what it does without.", text, bounds)
+		v.Slowdown = fmt.Sprintf("With the profiler the rate was %s %% %s of the rate without it.", text, bounds)
 	}
 	v.Sampled = sampling(d.profile)
 }
 
-// rows divides the side's time by category, and holds the sum against the meter.
+// rows divides the side's time by category, and compares the sum with the meter.
 func (v *profileView) rows(d *decoded, colours []string) {
 	row := func(name string, cores, percent float64) categoryRow {
 		r := categoryRow{Name: name, Cores: figure(cores), Percent: fmt.Sprintf("%.1f", percent)}
@@ -174,29 +174,29 @@ func sampling(p *folded.Profile) string {
 		text += fmt.Sprintf(", %.0f a second on each CPU (%s)", p.Rate, p.Clock)
 	}
 	if p.Lost > 0 {
-		text += fmt.Sprintf("; %d found no room, and their time is in the next ones", p.Lost)
+		text += fmt.Sprintf("; %d did not fit into the buffer, and their time is added to the next samples", p.Lost)
 	}
 	return text + "."
 }
 
-// meter puts what the meter read beside the sum of the samples.
+// meter compares the sum of the samples with the CPU meter's figure, in cores.
 func (v *profileView) meter(metered, sum float64) {
 	if !(metered > 0) || math.IsInf(metered, 0) {
-		v.Agreement = "the meter read nothing in these windows to hold the sum against"
+		v.Agreement = "The CPU meter has no figure for these windows, so the sum cannot be checked."
 		return
 	}
 	off := sum/metered - 1
 	v.Metered, v.Agrees = figure(metered), math.Abs(off) <= agreement
-	v.Agreement = fmt.Sprintf("the sum is %s %% off the meter’s figure, ", signed(100*off))
+	v.Agreement = fmt.Sprintf("The sum differs from the CPU meter’s figure by %s %%, ", signed(100*off))
 	if v.Agrees {
-		v.Agreement += "within the 3 % that it should be"
+		v.Agreement += "which is within the limit of 3 %."
 	} else {
-		v.Agreement += "more than the 3 % that it should be: trust the shares less"
+		v.Agreement += "more than the limit of 3 %: the shares are less reliable."
 	}
 }
 
-// top lists the functions that took most time themselves, wherever they were
-// called from.
+// top lists the functions with the most CPU time of their own, without the
+// functions that they call.
 func top(root *folded.FlameNode) []topRow {
 	own := make(map[string]float64)
 	var walk func(n *folded.FlameNode, depth int)

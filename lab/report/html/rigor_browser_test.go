@@ -51,7 +51,7 @@ func TestRigorousPageInABrowser(t *testing.T) {
 	}
 
 	t.Run("says above every table what a reader asks first", func(t *testing.T) {
-		shows("a card", text(".card"), "≠ differs", "? suggested", "3.1 % would have shown", "too few trials to tell", "no difference")
+		shows("a card", text(".card"), "≠ differs", "? suggested", "detectable: 3.1 %", "too few trials to tell", "no difference")
 		if at := eval[bool](t, p, `[...document.querySelectorAll('table')].filter(t => t.offsetHeight > 0).every(t => t.getBoundingClientRect().top > document.querySelector('.cards').getBoundingClientRect().bottom)`); !at {
 			t.Error("a table stands above the cards")
 		}

@@ -35,9 +35,9 @@ func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 		r.Precision.Why,
 		"receiver CPU of vxlan/stream to that of raw/stream is known within ±3.4 %",
 		"≥ 0.7", "0.784", "[0.780, 0.788]", "holds", "refuted", "undecided", "not measured",
-		"what a stream pays", "encapsulation in VXLAN", "−0.4", "−3.6 %", "no difference shows", "not certain among so many comparisons", "19 % of the whole", "skipped",
-		"suggested", "3.1 % would have shown", "too few trials to tell",
-		"syscall and copy", "by the CPU meter", "rep_movs_alternative", "not in the sum", "Beside the profiler the scenario did 97.0 %")
+		"what a stream pays", "encapsulation in VXLAN", "−0.4", "−3.6 %", "no difference shows", "not confirmed by the correction for many comparisons", "19 % of the whole", "skipped",
+		"suggested", "detectable: 3.1 %", "too few trials to tell",
+		"syscall and copy", "by the CPU meter", "rep_movs_alternative", "not in the sum", "With the profiler the rate was 97.0 %")
 	for _, h := range r.Hypotheses {
 		contains(t, text, h.Claim, h.Why)
 	}
@@ -95,8 +95,8 @@ func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
 	}{
 		{model.Differs, &adjusted, "≠ differs (p 0.012)"},
 		{model.Differs, nil, "≠ differs (p < 0.001)"},
-		{model.Suggested, &adjusted, "? suggested (not certain among so many comparisons)"},
-		{model.Alike, &adjusted, "≈ no difference shows (3.1 % would have)"},
+		{model.Suggested, &adjusted, "? suggested (not confirmed by the correction for many comparisons)"},
+		{model.Alike, &adjusted, "~ no difference shows (detectable: 3.1 %)"},
 		{model.TooFew, nil, "… too few trials to tell"},
 		{"", nil, ""},
 	} {

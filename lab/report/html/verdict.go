@@ -36,11 +36,11 @@ func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 		}
 		return mark{Sign: "≠", Word: "differs", More: pValue(adjusted), Class: "differs"}
 	case model.Suggested:
-		return mark{Sign: "?", Word: "suggested", More: "not certain among so many comparisons", Class: "suggested"}
+		return mark{Sign: "?", Word: "suggested", More: "not confirmed by the correction for many comparisons", Class: "suggested"}
 	case model.Alike:
-		m := mark{Sign: "≈", Word: "no difference shows", Class: "alike"}
+		m := mark{Sign: "~", Word: "no difference shows", Class: "alike"}
 		if detectable != nil && *detectable > 0 {
-			m.More = model.Percentage(*detectable) + " would have"
+			m.More = "detectable: " + model.Percentage(*detectable)
 		}
 		return m
 	case model.TooFew:

@@ -25,7 +25,7 @@ func TestExplanationOfALadderNamesTheCostsAndWhoseTheyAre(t *testing.T) {
 	got := r.Explain()[0].Paragraphs
 	want := []string{
 		"The bridge carries 10.0 % less than the raw [10.0, 10.0] and costs the receiver 24.4 % more CPU per byte [24.1, 25.0].",
-		"The vxlan costs the receiver 58.8 % more CPU per byte than the bridge [58.3, 60.0]; no difference shows in throughput [0.0, 0.0 %; any difference would have shown].",
+		"The vxlan costs the receiver 58.8 % more CPU per byte than the bridge [58.3, 60.0]; no difference shows in throughput [0.0, 0.0 %; any difference would have been detected].",
 		"Of the receiver's CPU per byte with the vxlan, 0.810 ns/byte, the bridge adds 0.100 and the vxlan 0.300.",
 	}
 	if !slices.Equal(got, want) {
@@ -49,7 +49,7 @@ func TestExplanationOfStepsThatShowNothingSaysWhatWouldHaveShown(t *testing.T) {
 	}
 	got := explained(Build(run, plan, append(noisy("raw/stream", 0), noisy("bridge/stream", 1)...)))
 	for _, part := range []string{
-		"Between the bridge and the raw no difference shows in throughput [", " % or more would have shown].",
+		"Between the bridge and the raw no difference shows in throughput [", " % or more would have been detected].",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("lacks %q: %s", part, got)

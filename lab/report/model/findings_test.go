@@ -61,7 +61,7 @@ func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
 		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.40
 		subject[i].Metrics[sample.ReceiverCPUPerByte] = spread(0.38, 0.43, 10)[i]
 	}
-	want := []string{"The bridge carries 3 % less than raw [2, 4] and costs the sender 8 % more CPU per byte [6, 10]; no difference shows in the receiver's CPU per byte [−2, 5 %; a difference of N % or more would have shown]."}
+	want := []string{"The bridge carries 3 % less than raw [2, 4] and costs the sender 8 % more CPU per byte [6, 10]; no difference shows in the receiver's CPU per byte [−2, 5 %; a difference of N % or more would have been detected]."}
 	if diff := cmp.Diff(want, masked(sentencesOf(plan, baseline, subject))); diff != "" {
 		t.Error(diff)
 	}
@@ -76,7 +76,7 @@ func TestFindingOfSpendingAloneNamesTheSystems(t *testing.T) {
 		baseline[i].Metrics[sample.ReceiverCPUPerByte] = 0.50
 		subject[i].Metrics[sample.ReceiverCPUPerByte] = spread(0.525, 0.555, 10)[i]
 	}
-	want := []string{"The bridge costs the receiver 8 % more CPU per byte than raw [6, 10]; no difference shows in throughput [−3, 3 %; a difference of N % or more would have shown]."}
+	want := []string{"The bridge costs the receiver 8 % more CPU per byte than raw [6, 10]; no difference shows in throughput [−3, 3 %; a difference of N % or more would have been detected]."}
 	if diff := cmp.Diff(want, masked(sentencesOf(plan, baseline, subject))); diff != "" {
 		t.Error(diff)
 	}
@@ -129,7 +129,7 @@ func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
 	got := sentencesOf(plan,
 		column("a/stream", sample.Throughput, around(10e9, 0.03, 8, 0)...),
 		column("b/stream", sample.Throughput, around(10e9, 0.03, 8, 1)...))
-	if len(got) != 1 || !strings.HasPrefix(got[0], "Between the bridge and raw no difference shows in throughput [−2, 2 %; a difference of ") || !strings.HasSuffix(got[0], " % or more would have shown].") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Between the bridge and raw no difference shows in throughput [−2, 2 %; a difference of ") || !strings.HasSuffix(got[0], " % or more would have been detected].") {
 		t.Errorf("%q", got)
 	}
 }

@@ -112,15 +112,15 @@ func TestServersOfAllPairsStartBeforeTheClients(t *testing.T) {
 func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 	d := 0.03
 	for ratio, want := range map[float64]string{
-		1.01: "a difference of 3 % or more would have shown", 0.98: "a difference of 3 % or more would have shown",
-		1.04: "a difference of 3 % or more would have shown in 4 of 5 such runs", 0.96: "a difference of 3 % or more would have shown in 4 of 5 such runs",
+		1.01: "a difference of 3 % or more would have been detected", 0.98: "a difference of 3 % or more would have been detected",
+		1.04: "a difference of 3 % or more would have been detected in 4 of 5 such runs", 0.96: "a difference of 3 % or more would have been detected in 4 of 5 such runs",
 	} {
 		if got := wouldShow(&d, ratio); got != want {
 			t.Errorf("with the ratio %v the text is %q, want %q", ratio, got, want)
 		}
 	}
 	zero := 0.0
-	if got := wouldShow(&zero, 1); got != "any difference would have shown" || wouldShow(nil, 1) != "" {
+	if got := wouldShow(&zero, 1); got != "any difference would have been detected" || wouldShow(nil, 1) != "" {
 		t.Errorf("the text for a difference of 0 is %q, for an unknown difference %q", got, wouldShow(nil, 1))
 	}
 }

@@ -163,7 +163,7 @@ func TestNoDifferenceIsSaidWithWhatWouldHaveShown(t *testing.T) {
 	if c.Verdict != Alike || c.Detectable == nil || *c.Detectable <= 0 || *c.Detectable > 0.2 {
 		t.Fatalf("%+v", c)
 	}
-	says := "a difference of " + fmt.Sprintf("%.2g %%", 100**c.Detectable) + " or more would have shown"
+	says := "a difference of " + fmt.Sprintf("%.2g %%", 100**c.Detectable) + " or more would have been detected"
 	texts := map[string]string{
 		"finding": r.Findings[0], "table": strings.Join(strings.Fields(tabled(t, r, text.Options{Width: 100})), " "), "Markdown": written(t, markdown.Write, r),
 	}

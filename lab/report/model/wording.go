@@ -49,17 +49,17 @@ func Percentage(v float64) string {
 	return fmt.Sprintf("%.2g %%", v)
 }
 
-// wouldShow states the smallest difference that would have shown: "a difference of
-// 3.1 % or more would have shown"; "" if it is not known. If the measured ratio
+// wouldShow states the smallest difference that would have been detected: "a difference of
+// 3.1 % or more would have been detected"; "" if it is not known. If the measured ratio
 // differs by more and still does not show, the text adds the probability.
 func wouldShow(detectable *float64, ratio float64) string {
 	switch {
 	case detectable == nil || *detectable < 0:
 		return ""
 	case *detectable == 0: // the ratio did not vary at all
-		return "any difference would have shown"
+		return "any difference would have been detected"
 	}
-	text := fmt.Sprintf("a difference of %s or more would have shown", Percentage(*detectable))
+	text := fmt.Sprintf("a difference of %s or more would have been detected", Percentage(*detectable))
 	if math.Abs(math.Log(ratio)) >= math.Log1p(*detectable) {
 		text += " in 4 of 5 such runs" // the power is 0.8
 	}
@@ -78,7 +78,7 @@ type marked struct {
 }
 
 // legend explains the marks that occur, one sentence each. The sentence of "~" names
-// the smallest difference that would have shown.
+// the smallest difference that would have been detected.
 func legend(list []marked) (lines phrase.Lines) {
 	seen := make(map[Verdict]bool)
 	var would []string

@@ -168,11 +168,11 @@ func withoutEmpty(g model.Grid) model.Grid {
 }
 
 // wrap breaks text between words into lines of at most width columns. A longer word
-// gets a line of its own.
+// gets a line of its own. A number and its percent sign stay together.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for _, word := range words(text) {
 		if line != "" && lipgloss.Width(line)+1+lipgloss.Width(word) > width {
 			lines, line = append(lines, line), ""
 		}
@@ -182,6 +182,18 @@ func wrap(text string, width int) []string {
 		line += word
 	}
 	return append(lines, line)
+}
+
+// words splits text at spaces, but not before a percent sign.
+func words(text string) (list []string) {
+	for _, word := range strings.Fields(text) {
+		if n := len(list); n > 0 && strings.HasPrefix(word, "%") {
+			list[n-1] += " " + word
+		} else {
+			list = append(list, word)
+		}
+	}
+	return list
 }
 
 // Wrap breaks text between words into lines of at most width columns. All lines but the

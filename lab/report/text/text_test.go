@@ -117,6 +117,9 @@ func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
 	if got := Wrap("• one two three\x1b[2J four", 11, "  "); got != "• one two\n  three [2J\n  four" {
 		t.Errorf("%q", got)
 	}
+	if got := Wrap("used 40.9 % (npm 3 %)", 10, ""); got != "used\n40.9 %\n(npm 3 %)" {
+		t.Errorf("%q", got)
+	}
 	if got := Wrap("longer-than-the-width", 5, ""); got != "longer-than-the-width" {
 		t.Errorf("%q", got)
 	}
