@@ -10,7 +10,6 @@ import (
 	"windtunnel/lab/distance"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/testbed"
-	"windtunnel/lab/units"
 )
 
 // cpuOptions say on which CPUs, and at which CPU distance, to measure.
@@ -65,5 +64,5 @@ func distanceLine(f *probe.Facts, length time.Duration) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s; memory copy %s/s", distance.Summary(a, b, list), units.FormatBytes(int64(distance.CopySpeed(list))))
+	return fmt.Sprintf("%s; memory copy %.1f GB/s", distance.Summary(a, b, list), distance.CopySpeed(list)/1e9)
 }

@@ -86,6 +86,9 @@ func reportCommand() *cobra.Command {
 			if out == "" || out == "-" {
 				return f.write(cmd.OutOrStdout(), r)
 			}
+			if info, err := os.Stat(out); err == nil && info.IsDir() {
+				return fmt.Errorf("--output %s: it is a directory; name a file in it, such as %s", out, filepath.Join(out, f.file))
+			}
 			return writeFile(out, f, r)
 		},
 	}

@@ -60,7 +60,11 @@ func listSuites(out io.Writer, facts *probe.Facts) error {
 				hint = "`windtunnel doctor` says why scenarios cannot run here, and how to change that"
 			}
 		}
-		size := fmt.Sprintf("%s × %s", phrase.Count(len(plan.Scenarios), "scenario"), phrase.Count(plan.Trials, "trial"))
+		runs := phrase.Count(len(plan.Scenarios), "scenario")
+		if n := len(plan.Scenarios) - len(plan.Skipped); n > 0 && n < len(plan.Scenarios) {
+			runs = fmt.Sprintf("%d of %s", n, runs)
+		}
+		size := fmt.Sprintf("%s × %s", runs, phrase.Count(plan.Trials, "trial"))
 		if t := plan.Estimate(); t > 0 {
 			size += ", about " + units.FormatDuration(float64(t))
 		}
@@ -81,7 +85,7 @@ func runsHere(n, of int) string {
 	case 0:
 		return "none runs here"
 	}
-	return fmt.Sprintf("%d run here", n)
+	return "some run here"
 }
 
 func schemaCommand() *cobra.Command {
