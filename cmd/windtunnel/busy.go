@@ -10,7 +10,7 @@ import (
 	"windtunnel/lab/validity"
 )
 
-// idleCheck is how long the machine is watched before anything is measured.
+// idleCheck is the time for which busy watches the machine before a run.
 const idleCheck = time.Second
 
 // busy names the programs that use this machine's CPUs before a run. It returns
@@ -38,8 +38,8 @@ func busy(ctx context.Context, cpus []int) string {
 	return busiest(before, after, cpus, time.Since(begun).Seconds())
 }
 
-// busiest describes the CPU that other programs used most within so many
-// seconds, where that is more than a trial may lose to them.
+// busiest describes the CPU of which other programs used the most during the given
+// seconds. It returns "" if a trial tolerates that use.
 func busiest(before, after map[int]foreign.Usage, cpus []int, seconds float64) string {
 	percent := func(s float64) float64 { return 100 * s / seconds }
 	var most foreign.Usage

@@ -116,7 +116,8 @@ func (o *compareOptions) run(out io.Writer, first, second string) (status int, e
 	if c == nil {
 		return 0, err
 	}
-	// What differs may be why the gates were not judged, so it is shown also then.
+	// The differences may explain why the gates were not judged, so print them in
+	// this case too.
 	if writeErr := format.write(out, c); writeErr != nil || err != nil {
 		return 0, errors.Join(writeErr, err)
 	}
@@ -243,8 +244,8 @@ func completeRuns(db, suite string) ([]compare.Side, error) {
 	return sides, nil
 }
 
-// side is a stored run as comparisons take it, without the parts that they do
-// not need. The series says in which state of the machine a trial ran.
+// side converts a stored run to the input of a comparison, without the parts that it
+// does not need. The series holds the state of the machine during each trial.
 func side(data *results.RunData) compare.Side {
 	samples := make([]sample.Sample, len(data.Samples))
 	for i, s := range data.Samples {
@@ -254,7 +255,7 @@ func side(data *results.RunData) compare.Side {
 	return compare.Side{Run: data.Run, Plan: data.Plan, Samples: samples}
 }
 
-// writeJUnit writes the file whole or not at all.
+// writeJUnit writes the complete file or nothing.
 func writeJUnit(path string, c *compare.Comparison) error {
 	var b bytes.Buffer
 	if err := compare.WriteJUnit(&b, c); err != nil {

@@ -12,7 +12,7 @@ import (
 	"windtunnel/lab/testbed"
 )
 
-// cpuOptions say on which CPUs, and at which CPU distance, to measure.
+// cpuOptions are the flags for the CPUs, and for the CPU distance, of a measurement.
 type cpuOptions struct {
 	cpus     string
 	distance string
@@ -23,13 +23,13 @@ func (o *cpuOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at, where the host of a virtual machine changes it: near, far, any, auto (the nearest that holds for a quarter of the time) or off (do not read it)")
 }
 
-// placement is which CPUs a testbed gets.
+// placement is the CPUs of a testbed.
 type placement struct {
-	layout testbed.Layout // that --cpus asks for; zero where the executor plans it
-	choice string         // how the CPUs were chosen, for a person; empty where there was no choice
+	layout testbed.Layout // from --cpus; zero if the executor plans the layout
+	choice string         // for people: how the CPUs were chosen; "" if there was no choice
 }
 
-// place narrows the machine's CPUs to those of the testbed.
+// place chooses the CPUs of the testbed, and removes the others from the facts.
 func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
 	switch condition.Choice(o.distance) {
 	case condition.Auto, condition.Near, condition.Far, condition.Any, condition.Off:
@@ -52,8 +52,8 @@ func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
 	return placement{choice: fmt.Sprintf("the nearest to each other of %d usable CPUs, measured", len(usable))}, nil
 }
 
-// distanceLine says how far the CPUs of the nodes are from each other, and
-// whether that changes, watching them for so long.
+// distanceLine describes the distance of the nodes' CPUs, and whether it changes. It
+// reads the distance for the given time.
 func distanceLine(f *probe.Facts, length time.Duration) string {
 	l, err := testbed.PlanCPUs(f.UsableCPUs(), 2)
 	if err != nil || l.Shared {

@@ -16,25 +16,24 @@ import (
 	"windtunnel/suites"
 )
 
-// diagnosis is what doctor found, and the JSON that it prints. Its fields are
-// documented in docs/operating.md: fields may be added, and none is renamed or
-// removed.
+// diagnosis is the result of doctor, and the form of its JSON. docs/operating.md
+// documents the fields. New fields may be added; fields are never renamed or removed.
 type diagnosis struct {
 	Version  string        `json:"version"` // of windtunnel
 	Revision string        `json:"revision"`
 	Facts    *probe.Facts  `json:"facts"`
-	Layout   *layout       `json:"layout,omitempty"` // absent where this machine has too few CPUs
+	Layout   *layout       `json:"layout,omitempty"` // absent if this machine has too few CPUs
 	Distance string        `json:"cpu_distance"`     // for a person
 	Tools    []foundTool   `json:"tools"`
 	Systems  []foundSystem `json:"systems"`
 	Suites   []foundSuite  `json:"suites"`
 	Missing  []missing     `json:"missing"`      // what tools, systems and suites lack, each once
-	Packages []string      `json:"apt_packages"` // of what is missing, what one apt-get installs
+	Packages []string      `json:"apt_packages"` // packages for one apt-get command that installs the missing programs
 
 	noLayout string // why there is no layout
 }
 
-// layout is the CPUs of a testbed of two nodes.
+// layout lists the CPUs of a testbed of two nodes.
 type layout struct {
 	Nodes  [][]int `json:"nodes"`
 	Wire   []int   `json:"wire"`   // empty: the wire shares the sender's CPUs
@@ -56,7 +55,7 @@ type foundSystem struct {
 	Lacks    []string `json:"lacks"` // names of what is missing
 }
 
-// foundSuite is a suite that comes with the program.
+// foundSuite is a suite that is part of the program.
 type foundSuite struct {
 	Name      string            `json:"name"`
 	Title     string            `json:"title"`
@@ -69,9 +68,9 @@ type missing struct {
 	Name    string `json:"name"`
 	Reason  string `json:"reason"`
 	Remedy  string `json:"remedy"`
-	Package string `json:"apt_package,omitempty"` // what apt-get installs for it
+	Package string `json:"apt_package,omitempty"` // package that apt-get installs for it
 
-	longs []string // reason and remedy, as the reasons of skipped scenarios have them
+	longs []string // reason and remedy, as in the reasons of skipped scenarios
 }
 
 // diagnose finds out which tools, systems and suites can run on this machine.
@@ -122,7 +121,7 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// lacks notes what is missing, once.
+// lacks adds a missing feature or program to the list, once.
 func (d *diagnosis) lacks(m missing) {
 	if known := d.absent(m.Name); known != nil {
 		known.longs = append(known.longs, m.longs...)
@@ -130,7 +129,7 @@ func (d *diagnosis) lacks(m missing) {
 	}
 	if pkg := aptPackage(m.Remedy); pkg != "" {
 		m.Package = pkg
-		// A package of another component may make the whole command fail.
+		// A package of another component can make the whole command fail.
 		if !strings.Contains(m.Remedy, "component") && !slices.Contains(d.Packages, pkg) {
 			d.Packages = append(d.Packages, pkg)
 			slices.Sort(d.Packages)
@@ -139,7 +138,7 @@ func (d *diagnosis) lacks(m missing) {
 	d.Missing = append(d.Missing, m)
 }
 
-// absent returns the entry of what is missing with this name; nil if nothing is.
+// absent returns the entry of a missing feature or program; nil if it is not missing.
 func (d *diagnosis) absent(name string) *missing {
 	for i := range d.Missing {
 		if d.Missing[i].Name == name {
@@ -149,7 +148,7 @@ func (d *diagnosis) absent(name string) *missing {
 	return nil
 }
 
-// lacksPrograms notes the programs that cannot be used here, and names them.
+// lacksPrograms adds the programs that cannot be used here, and returns their names.
 func (d *diagnosis) lacksPrograms(programs []program.Program) (names []string) {
 	for _, p := range programs {
 		if long := d.Facts.Lacks(p); long != "" {

@@ -13,7 +13,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// textWidth is the longest line of what is printed for a person, in columns.
+// textWidth is the largest width of lines for people, in columns.
 const textWidth = 100
 
 // wrapped breaks a line into lines of at most textWidth columns. All lines but the

@@ -17,7 +17,7 @@ import (
 	"windtunnel/lab/testbed"
 )
 
-// watchedFor is how long doctor reads the CPU distance.
+// watchedFor is the time for which doctor reads the CPU distance.
 const watchedFor = 5 * time.Second
 
 func doctorCommand() *cobra.Command {
@@ -50,12 +50,12 @@ func doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// leastBacklog is a backlog that holds what a tunnel's superframes become; see
-// docs/method.md, "Where the wire drops".
+// leastBacklog is the smallest backlog that holds the packets of a tunnel's
+// superframes; see docs/method.md, "Where the wire drops".
 const leastBacklog = 4000
 
-// backlogWarning says that a tunnel can lose frames on a wire that shares the
-// sender's CPU; empty where it cannot.
+// backlogWarning warns that a tunnel can lose frames on a wire that shares the
+// sender's CPU. It returns "" if no frames can be lost.
 func backlogWarning(f *probe.Facts, l *testbed.Layout) string {
 	const name = "net.core.netdev_max_backlog"
 	n, err := strconv.Atoi(f.Sysctls[name])
@@ -76,7 +76,7 @@ func (d *diagnosis) writeJSON(out io.Writer) error {
 	return nil
 }
 
-// diagnoseBriefly prints only what stands in the way of a first run.
+// diagnoseBriefly prints only the reasons against a first run.
 func diagnoseBriefly(out io.Writer, f *probe.Facts) error {
 	plan, err := loadPlan("quick", suite.ExpandOptions{})
 	if err != nil {

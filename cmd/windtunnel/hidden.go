@@ -12,10 +12,10 @@ import (
 	"windtunnel/lab/vm/guest"
 )
 
-// hidden runs the commands that other parts of the program start, before anything else
-// is set up: the node's agent, the generator's two ends, the UDP tunnel. The
-// generator under NTttcp's own flags is among them, since its flags are not
-// ours to parse.
+// hidden runs the commands that other parts of the program start: the node's agent,
+// the generator's two ends, the UDP tunnel. It runs them before any other set-up. It
+// also runs the generator with NTttcp's flags, because cobra cannot parse these
+// flags.
 func hidden(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -39,7 +39,7 @@ func hidden(args []string) bool {
 	return false
 }
 
-// ntttcpCommand stands in the list of commands; hidden has run it before.
+// ntttcpCommand only adds ntttcp to the list of commands: hidden runs it.
 func ntttcpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "ntttcp -s|-r -m threads,cpu,ip [flags]",

@@ -116,7 +116,7 @@ func labList() *cobra.Command {
 	}
 }
 
-// labID is the id of a suite's testbed.
+// labID returns the ID of a suite's testbed.
 func labID(name string) (string, error) {
 	plan, err := loadPlan(name, suite.ExpandOptions{})
 	if err != nil {
@@ -172,7 +172,8 @@ func labClean() *cobra.Command {
 	}
 }
 
-// clean removes under the lock, so that it never cuts down a run in progress.
+// clean holds the lock while it removes, so that it never removes the testbed of a
+// run in progress.
 func clean(out io.Writer, prefix string) error {
 	lock, err := takeLock()
 	if err != nil {
@@ -184,7 +185,7 @@ func clean(out io.Writer, prefix string) error {
 	return err
 }
 
-// takeLock keeps other measurements off this machine's CPUs and the lab's namespaces.
+// takeLock prevents other measurements on this machine.
 func takeLock() (*netns.Lock, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("making and removing network namespaces needs root: use sudo")

@@ -36,7 +36,7 @@ func kinds() []string {
 	return names
 }
 
-// first is the first of the flags that was given, for messages.
+// first returns the first given flag, for messages.
 func (l *oneLine) first() string {
 	switch {
 	case len(l.systems) > 0:
@@ -98,12 +98,12 @@ func checkList(flag, kind string, given, known []string) error {
 	return nil
 }
 
-// yaml is the experiment in the suite language. The first system is the
-// baseline of the others.
+// yaml returns the experiment in the suite language. The first system is the baseline
+// of the others.
 func (l *oneLine) yaml() string {
 	var b strings.Builder
 	systems, traffic := strings.Join(l.systems, ", "), strings.Join(l.workloads, ", ")
-	const named = 6 // a title is short
+	const named = 6 // most systems that the title names
 	if len(l.systems) > named {
 		systems = phrase.Count(len(l.systems), "system")
 	}

@@ -28,7 +28,7 @@ import (
 // format is one form of a report.
 type format struct {
 	name  string
-	file  string // its name in a report's folder
+	file  string // name of the file in a report's directory
 	write func(w io.Writer, r *model.Report) error
 }
 
@@ -115,7 +115,7 @@ func buildReport(store *results.Store, run string) (*model.Report, error) {
 	return model.Build(data.Run, data.Plan, data.Samples), nil
 }
 
-// underlying is the system's error without the name of a temporary file.
+// underlying returns the system's error, without the name of a temporary file.
 func underlying(err error) error {
 	var cause syscall.Errno
 	if errors.As(err, &cause) {
@@ -124,7 +124,7 @@ func underlying(err error) error {
 	return err
 }
 
-// writeFile writes a report whole or not at all.
+// writeFile writes the complete report or nothing.
 func writeFile(path string, f format, r *model.Report) error {
 	var b bytes.Buffer
 	if err := f.write(&b, r); err != nil {

@@ -229,7 +229,7 @@ func (o *runOptions) executor(f *probe.Facts) *netns.Executor {
 // executorHere returns the executor for testbeds on this machine.
 func executorHere(f *probe.Facts) *netns.Executor { return &netns.Executor{CPUs: f.UsableCPUs()} }
 
-// oneSource refuses a run without a plan, and one with two.
+// oneSource returns an error for a run without a plan, and for a run with two plans.
 func (o *runOptions) oneSource(args []string) error {
 	switch {
 	case len(args) > 0 && o.resume != "":
@@ -300,8 +300,8 @@ type runner struct {
 	out     io.Writer
 	plan    *suite.Plan
 	run     sample.Run
-	history []sample.Sample // of earlier parts of the run
-	counted int             // samples whose figures count, of all parts
+	history []sample.Sample // from earlier parts of the run
+	counted int             // samples with figures that count, of all parts
 }
 
 // open stores a new run.
@@ -445,7 +445,7 @@ func (s *runner) profiledToo(d time.Duration) float64 {
 	return float64(d) * (1 + float64(min(o.ProfileBlocks, s.plan.Trials))/float64(s.plan.Trials))
 }
 
-// trials says how often each scenario runs.
+// trials describes the number of trials of each scenario.
 func (s *runner) trials() string {
 	if stop := s.plan.Stop; stop.Precision > 0 {
 		return fmt.Sprintf("%d to %d trials until ±%s", s.plan.Trials, stop.MaxTrials, units.FormatPercent(stop.Precision))
@@ -453,7 +453,7 @@ func (s *runner) trials() string {
 	return phrase.Count(s.plan.Trials, "trial")
 }
 
-// close records how the run ended.
+// close stores the end and the status of the run.
 func (s *runner) close(runErr error) error {
 	s.run.Finished = time.Now()
 	switch {
@@ -467,7 +467,7 @@ func (s *runner) close(runErr error) error {
 	return s.store.UpdateRun(s.run)
 }
 
-// imprecise reports whether the plan's precision is still to be reached.
+// imprecise reports whether more trials are needed for the plan's precision.
 func (s *runner) imprecise(samples []sample.Sample) bool {
 	choice := condition.Choice(s.run.Options.CPUDistance)
 	if s.run.Options.Adjusted {
@@ -476,7 +476,7 @@ func (s *runner) imprecise(samples []sample.Sample) bool {
 	return len(model.Imprecision(*s.plan, samples, choice)) > 0
 }
 
-// adjust notes that the figures are adjusted for the state of the machine.
+// adjust stores that the figures are adjusted for the state of the machine.
 func (s *runner) adjust() error {
 	fmt.Fprintln(os.Stderr, "the host moves this machine's CPUs, or takes them away, too often to measure in one state: the figures are adjusted for this")
 	s.run.Options.Adjusted = true
@@ -507,7 +507,7 @@ func renderSkips(skips map[string]string) string {
 	return b.String()
 }
 
-// skipGroup is the scenarios that one reason stops.
+// skipGroup is a reason with the scenarios that cannot run because of it.
 type skipGroup struct {
 	why string
 	ids []string

@@ -81,7 +81,7 @@ func runsDelete() *cobra.Command {
 	return cmd
 }
 
-// openExisting opens a store for writing, and makes none.
+// openExisting opens a store for writing, but does not make a new one.
 func openExisting(db string) (*results.Store, error) {
 	store, err := openStore(db, true)
 	if err != nil {

@@ -19,8 +19,8 @@ func (s settings) add(scenario string, set map[string]string) {
 	}
 }
 
-// over returns the record with every name that was collected. Before is what an
-// interrupted run recorded: a name whose value is another since then keeps both.
+// over adds the collected settings to the record of an interrupted run. If a value
+// has changed since, the record has both values.
 func (s settings) over(before map[string]string) map[string]string {
 	all := maps.Clone(before)
 	if all == nil {
@@ -36,8 +36,8 @@ func (s settings) over(before map[string]string) map[string]string {
 	return all
 }
 
-// listed prints the value that most scenarios have, then every other value with
-// its scenarios: "50000; 0 in bridge/rr, raw/rr".
+// listed prints the value of most scenarios, then every other value with its
+// scenarios: "50000; 0 in bridge/rr, raw/rr".
 func listed(values map[string][]string) string {
 	order := slices.Sorted(maps.Keys(values))
 	slices.SortStableFunc(order, func(a, b string) int { return len(values[b]) - len(values[a]) })

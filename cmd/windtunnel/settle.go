@@ -14,14 +14,14 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// settler completes the run's environment with what only a running testbed
-// shows: the settings of its devices, the CPUs of its nodes, the fabric.
+// settler adds the facts that only a running testbed has to the run's environment:
+// settings of the devices, CPUs of the nodes, and the fabric.
 type settler struct {
 	runner *runner
 	seen   map[string]bool
 
-	fabrics                    []string           // what each kind of fabric is, sorted
-	before                     sample.Environment // of a resumed run
+	fabrics                    []string           // description of each kind of fabric, sorted
+	before                     sample.Environment // environment that a resumed run recorded before
 	sysctls, offloads, setting settings
 }
 
@@ -35,7 +35,7 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 	}
 	s.seen[sc.ID] = true
 	env := &s.runner.run.Environment
-	// In a fixed order: that of the trials is random.
+	// Sort, because the order of trials is random.
 	if about := b.Testbed.Fabric().Describe(); !slices.Contains(s.fabrics, about) {
 		s.fabrics = append(s.fabrics, about)
 		slices.Sort(s.fabrics)
@@ -71,7 +71,7 @@ func (*settler) Began(experiment.Trial, experiment.Progress) {}
 func (*settler) Moved(experiment.Trial, sample.Point)        {}
 func (*settler) Ended(sample.Sample, experiment.Progress)    {}
 
-// observers tell several observers.
+// observers forwards each event to several observers.
 type observers []experiment.Observer
 
 func (os observers) Up(sc *suite.Scenario, b *experiment.Bench) {

@@ -39,8 +39,8 @@ func suitesCommand() *cobra.Command {
 	}
 }
 
-// listSuites prints a line for each suite. Only root can try the kernel's
-// features, so that for others the list does not say what runs here.
+// listSuites prints one line for each suite. Only root can test the kernel's
+// features. For other users the list does not say which suites can run here.
 func listSuites(out io.Writer, facts *probe.Facts) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	hint := ""
@@ -77,7 +77,7 @@ func listSuites(out io.Writer, facts *probe.Facts) error {
 	return err
 }
 
-// runsHere says how many of a suite's scenarios can run on this machine.
+// runsHere describes how many scenarios of a suite can run on this machine.
 func runsHere(n, of int) string {
 	switch n {
 	case of:
@@ -109,7 +109,7 @@ func loadPlan(name string, opts suite.ExpandOptions) (*suite.Plan, error) {
 	return expand(file, data, opts)
 }
 
-// expand makes the plan of a suite's text with the systems and tools that there are.
+// expand makes the plan of a suite's text, with the available systems and tools.
 func expand(file string, data []byte, opts suite.ExpandOptions) (*suite.Plan, error) {
 	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names()}
 	s, err := suite.ParseFor(file, data, opts.Vocabulary)

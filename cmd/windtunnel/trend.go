@@ -71,8 +71,8 @@ func (o *trendOptions) trend(suite string) (*compare.Trend, error) {
 	return compare.NewTrend(suite, runs, opts)
 }
 
-// load reads the suite's runs. Of those that are not complete only the head
-// is kept, to be counted.
+// load reads the suite's runs. It keeps only the head of incomplete runs, to count
+// them.
 func (o *trendOptions) load(suite string) ([]compare.Side, error) {
 	store, err := openStore(o.db, true)
 	if err != nil {

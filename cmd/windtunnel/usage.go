@@ -14,7 +14,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// flagError says what is wrong with a flag and what to write instead.
+// flagError explains a wrong flag, and how to write it.
 func flagError(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
@@ -44,7 +44,7 @@ func flagNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// remedy says how a value of a flag's type is written.
+// remedy explains how to write a value of a flag's type.
 func remedy(kind, given string) string {
 	switch kind {
 	case "duration":
@@ -80,14 +80,14 @@ func helpFlags(cmd *cobra.Command) {
 	}
 }
 
-// group is a command that only has commands below it.
+// group is a command that only has subcommands.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: takes(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(below...)
 	return cmd
 }
 
-// unknownCommand says which command below cmd was meant.
+// unknownCommand suggests a subcommand of cmd with a similar name.
 func unknownCommand(cmd *cobra.Command, given string) error {
 	var names []string
 	for _, c := range cmd.Commands() {

@@ -16,11 +16,11 @@ import (
 	"windtunnel/lab/units"
 )
 
-// view shows the progress of a run: a live line on a terminal, one line a trial
-// in a log.
+// view shows the progress of a run: a live line on a terminal, or one line for each
+// trial in a log.
 type view struct {
 	out     io.Writer
-	program *tea.Program // nil where there is no terminal
+	program *tea.Program // nil without a terminal
 	ended   chan struct{}
 	done    progressCount
 }

@@ -9,8 +9,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// agreement: the built-in generator beside iperf3 and netperf, and every tool
-// beside the fabric's own counters.
+// agreement compares the built-in generator with iperf3 and netperf, and every tool
+// with the fabric's counters.
 func (b *bench) agreement() error {
 	r, err := b.suite("agreement", "--trials", "10")
 	if err != nil {
@@ -31,10 +31,10 @@ func (b *bench) agreement() error {
 	return nil
 }
 
-// counters prints how far a tool's median throughput lies from what the
-// fabric's byte counters say less headers. The generator counts in the meter's
-// own window, so its every trial is held to it; another tool's window is its
-// own, so that a single trial tells of the stream's wander as well.
+// counters prints the difference between a tool's median throughput and the fabric's
+// byte counters without headers. The generator counts in the meter's window, so each
+// trial is compared. Another tool has a separate window: a single trial then also
+// differs because the stream varies.
 func (b *bench) counters(r *model.Report, tool string) {
 	own := tool == "builtin"
 	figure, limit := tool+": throughput against the fabric's byte counters less headers, median trial", 0.02
@@ -59,8 +59,8 @@ func (b *bench) counters(r *model.Report, tool string) {
 	b.row(figure, target, fmt.Sprintf("%.2f %%", 100*far), far <= limit)
 }
 
-// ratio prints the paired ratio of a comparison. A target is met where the
-// interval does not lie wholly on the wrong side of 1.
+// ratio prints the paired ratio of a comparison. A target is missed if the whole
+// interval is on the wrong side of 1.
 func (b *bench) ratio(r *model.Report, subject, baseline string, m sample.Metric, what, target string, better int) {
 	if c, ok := ratioOf(r, subject, baseline, m); ok {
 		met := c.High >= 1

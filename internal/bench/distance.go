@@ -13,8 +13,8 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// distances: how far one stream repeats at one distance of the CPUs, and what
-// reading the distance costs.
+// distances measures the spread of one stream at one CPU distance, and the cost of
+// reading the distance.
 func (b *bench) distances() error {
 	if err := b.repeats(); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (b *bench) repeats() error {
 	return nil
 }
 
-// probeCPU reads the distance as a trial does, with no traffic.
+// probeCPU reads the distance as a trial does, but without traffic.
 func (b *bench) probeCPU() error {
 	cpus := probe.Probe().UsableCPUs()
 	if len(cpus) < 2 {
@@ -72,14 +72,14 @@ func (b *bench) probeCPU() error {
 	return nil
 }
 
-// ownCPU is the CPU time of this process.
+// ownCPU returns the CPU time of this process.
 func ownCPU() (time.Duration, error) {
 	var ts unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts)
 	return time.Duration(ts.Nano()), err
 }
 
-// probeTraffic runs the bridge with and without the probe in turns.
+// probeTraffic runs the bridge alternately with and without the probe.
 func (b *bench) probeTraffic() error {
 	const pairs = 12
 	var with, without []float64

@@ -12,10 +12,10 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// slowdown is the difference that is put in and has to be found.
+// slowdown is the added difference, which the comparison must find.
 const slowdown = 0.03
 
-// verdicts counts what comparisons of a kind showed.
+// verdicts counts the verdicts of one kind of comparison.
 type verdicts struct{ tests, alone, corrected int }
 
 func (v *verdicts) add(c model.Comparison) {
@@ -30,8 +30,8 @@ func (v *verdicts) add(c model.Comparison) {
 
 func (v verdicts) share(n int) float64 { return float64(n) / float64(v.tests) }
 
-// honesty: how often a difference is claimed where there is none. One system
-// runs against itself.
+// honesty measures how often the lab claims a difference that does not exist. One
+// system runs against itself.
 func (b *bench) honesty() error {
 	var all verdicts
 	alarmed := 0
@@ -63,7 +63,7 @@ func (b *bench) honesty() error {
 	return b.keepNoise(noise)
 }
 
-// keepNoise writes the samples of the runs, for the simulation over them.
+// keepNoise writes the samples of the runs for the simulation.
 func (b *bench) keepNoise(runs []*model.Report) error {
 	if b.noise == "" {
 		return nil
@@ -99,9 +99,8 @@ func (b *bench) keepNoise(runs []*model.Report) error {
 	return w.Error()
 }
 
-// slowSuite has the language's own timing. The loop is looked for at a paced
-// rate, where CPU per byte compares work and not what the machine's memory gave
-// at that moment.
+// slowSuite uses the default timing. The rate is paced: then CPU per byte depends on
+// the work and less on the memory speed of the moment.
 const slowSuite = `suite: slowdown
 title: A known difference of 3 %%, to be found
 trials: 18
@@ -122,14 +121,15 @@ comparisons:
   - {baseline: as-is, subjects: slower}
 `
 
-// slowdowns writes the suite with a loop of so many ns per byte.
+// slowdowns writes the suite with a busy loop of the given ns per byte.
 func (b *bench) slowdowns(work float64) (file string, err error) {
 	file = filepath.Join(b.folder, "slowdown.yaml")
 	return file, os.WriteFile(file, fmt.Appendf(nil, slowSuite, int(1000*(1-slowdown)), work), 0o644)
 }
 
-// power: how often a difference of 3 % is found. It is put in: a busy loop in the receiver, worth 3 % of what
-// its side spends on a byte, and a link of 97 % of the rate.
+// power measures how often the lab finds a difference of 3 %. The difference is
+// added: a busy loop in the receiver that costs 3 % of its side's CPU per byte, and a
+// link with 97 % of the rate.
 func (b *bench) power() error {
 	file, err := b.slowdowns(0)
 	if err != nil {

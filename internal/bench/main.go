@@ -1,5 +1,5 @@
 // Command bench measures the figures of docs/performance.md and prints them as
-// Markdown, each beside its target. Nothing else should run meanwhile.
+// Markdown, each with its target. Run nothing else meanwhile.
 //
 //	go run ./internal/bench [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor]
 package main
@@ -18,11 +18,11 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// bench runs the windtunnel program as a person would.
+// bench runs the windtunnel program as a user does.
 type bench struct {
 	program string
 	folder  string
-	noise   string // where the samples of honesty are kept; "" = nowhere
+	noise   string // directory for the samples of honesty; "" stores none
 	runs    int    // number of runs of each suite in honesty and power
 	failed  bool
 }
@@ -78,8 +78,8 @@ func (b *bench) row(figure, target, measured string, met bool) {
 	fmt.Printf("| %s | %s | %s | %s |\n", figure, target, measured, mark)
 }
 
-// suite runs a suite into a store of its own and reads the report. args begin
-// with the suite where name is not it.
+// suite runs a suite into a separate store and reads the report. args begin with the
+// suite if its name is not name.
 func (b *bench) suite(name string, args ...string) (*model.Report, error) {
 	db := filepath.Join(b.folder, name+".db")
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
@@ -93,7 +93,7 @@ func (b *bench) suite(name string, args ...string) (*model.Report, error) {
 	return b.read(db)
 }
 
-// read has the program report the newest run of a store.
+// read makes the program report the newest run of a store.
 func (b *bench) read(db string) (*model.Report, error) {
 	out, err := exec.Command(b.program, "report", "--format", "json", "--db", db).Output()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"windtunnel/lab/testbed/netns"
 )
 
-// overheads: what the lab itself costs.
+// overheads measures the CPU, memory and time that the lab itself needs.
 func (b *bench) overheads() error {
 	for _, measure := range []func() error{b.probing, b.testbeds, b.containers, b.observers, b.reports, b.storage, b.sizes} {
 		if err := measure(); err != nil {
@@ -30,7 +30,7 @@ func (b *bench) overheads() error {
 	return nil
 }
 
-// probing is the first look at the machine; the program takes one a run.
+// probing measures the probe of the machine; the program makes one for each run.
 func (b *bench) probing() error {
 	start := time.Now()
 	probe.Probe()
@@ -88,8 +88,8 @@ func (b *bench) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
 	return up, time.Since(start).Seconds(), err
 }
 
-// observers: CPU of engine and agents within a window, and the engine's
-// memory.
+// observers measures the CPU time of engine and agents within a window, and the
+// engine's memory.
 func (b *bench) observers() error {
 	db := filepath.Join(b.folder, "observers.db")
 	cmd := exec.Command(b.program, "run", "quick", "--scenario", "bridge", "--trials", "3", "--db", db, "--out", filepath.Join(b.folder, "observers"))
@@ -110,8 +110,8 @@ func (b *bench) observers() error {
 	return nil
 }
 
-// sized makes a store with one run of so many trials of every scenario, and
-// returns its file and how many samples it holds.
+// sized makes a store with one run of the given number of trials for every scenario.
+// It returns the file and the number of samples.
 func (b *bench) sized(name string, trials int) (db string, samples int, err error) {
 	db = filepath.Join(b.folder, name+".db")
 	store, err := results.Open(db, results.Options{})
@@ -131,8 +131,8 @@ func (b *bench) sized(name string, trials int) (db string, samples int, err erro
 	return db, len(all), store.Close()
 }
 
-// reports: how long an HTML report of 1,000 samples takes, the store's reading
-// included.
+// reports measures the time for an HTML report of 1,000 samples, including reading
+// the store.
 func (b *bench) reports() error {
 	db, samples, err := b.sized("thousand", 125)
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *bench) reports() error {
 	return nil
 }
 
-// storage: what 10,000 samples take to store, to list and to report.
+// storage measures the time to store, list and report 10,000 samples.
 func (b *bench) storage() error {
 	start := time.Now()
 	db, samples, err := b.sized("tenthousand", 1250)
@@ -191,7 +191,7 @@ func (b *bench) sizes() error {
 	return nil
 }
 
-// newest is the latest run of a database.
+// newest returns the latest run of a database.
 func newest(db string) (*results.RunData, error) {
 	store, err := results.Open(db, results.Options{ReadOnly: true})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// overlay: vrouter beside the bridge and the kernel's VXLAN, in every offload
+// overlay compares vrouter with the bridge and the kernel's VXLAN, in every offload
 // profile.
 func (b *bench) overlay() error {
 	r, err := b.suite("overlay")
@@ -53,7 +53,7 @@ const (
 	atMost  side = -1
 )
 
-// bound is what a paired ratio shall not lie beyond.
+// bound is the limit of a paired ratio.
 type bound struct {
 	subject, baseline string
 	metric            sample.Metric
@@ -62,8 +62,8 @@ type bound struct {
 	side              side
 }
 
-// bound prints a paired ratio with its interval. The target is met where the
-// median is within it; where only the interval reaches it, that is said.
+// bound prints a paired ratio with its interval. The target is met if the median is
+// within the bound. If only the interval reaches the bound, the row says so.
 func (b *bench) bound(r *model.Report, w bound) {
 	target := fmt.Sprintf("≥ %.2f", w.limit)
 	if w.side == atMost {
@@ -95,7 +95,7 @@ func shown(c model.Interval) string {
 	return fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
 }
 
-// ratioOf finds a paired ratio. A scenario may be compared with several.
+// ratioOf finds a paired ratio. A scenario may have several baselines.
 func ratioOf(r *model.Report, subject, baseline string, m sample.Metric) (model.Interval, bool) {
 	for _, c := range r.Comparisons {
 		if c.Subject == subject && c.Baseline == baseline && c.Metric == m {

@@ -13,8 +13,8 @@ import (
 	"windtunnel/lab/testbed/netns"
 )
 
-// peers: how long every system takes to come up with its testbed and to prove
-// itself, to go again, and what it leaves.
+// peers measures, for every system, the time to bring up and prove its testbed, the
+// time to remove it, and the leftovers.
 func (b *bench) peers() error {
 	const times = 5
 	const target = 10 * time.Second
@@ -51,7 +51,7 @@ func (b *bench) peers() error {
 	return nil
 }
 
-// timed runs the windtunnel program and says how long it took.
+// timed runs the windtunnel program and returns its duration.
 func (b *bench) timed(args ...string) (time.Duration, error) {
 	start := time.Now()
 	if out, err := exec.Command(b.program, args...).CombinedOutput(); err != nil {
@@ -60,7 +60,7 @@ func (b *bench) timed(args ...string) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// leftBehind names the lab's namespaces and homes that are still there.
+// leftBehind lists the remaining namespaces and homes of the lab.
 func leftBehind() string {
 	names, err := space.Named(netns.Prefix)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"windtunnel/lab/testbed"
 )
 
-// rigor: what a disturbed machine does to a ratio, how long the analysis takes,
-// and what the profiler costs.
+// rigor measures the effect of a disturbed machine on a ratio, the duration of the
+// analysis, and the cost of the profiler.
 func (b *bench) rigor() error {
 	for _, measure := range []func() error{b.disturbed, b.analysis, b.profiler} {
 		if err := measure(); err != nil {
@@ -30,8 +30,8 @@ func (b *bench) rigor() error {
 	return nil
 }
 
-// disturbed runs raw and bridge in quiet, and again while another process wants
-// the receiving node's CPU for a third of the run.
+// disturbed runs raw and bridge on a quiet machine. Then it runs them again while
+// another process uses the receiving node's CPU for a third of the run.
 func (b *bench) disturbed() error {
 	args := []string{"quick", "--scenario", "raw/stream,bridge/stream"}
 	start := time.Now()
@@ -72,7 +72,7 @@ func (b *bench) disturbed() error {
 	return nil
 }
 
-// hog keeps a CPU busy for a while, after a while.
+// hog keeps a CPU busy for a time, after a delay.
 func hog(ctx context.Context, cpu int, after, long time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -87,13 +87,13 @@ func hog(ctx context.Context, cpu int, after, long time.Duration) {
 	}
 	var set unix.CPUSet
 	set.Set(cpu)
-	// Where it cannot be pinned, the row shows trials that all count.
+	// If hog cannot be pinned to the CPU, the row shows that all trials count.
 	_ = unix.SchedSetaffinity(cmd.Process.Pid, &set)
 	_ = cmd.Wait()
 }
 
-// analysis: how long the figures of 10,000 samples take, the store's reading
-// apart.
+// analysis measures the time to compute the figures of 10,000 samples, without
+// reading the store.
 func (b *bench) analysis() error {
 	db, _, err := b.sized("tenthousand", 1250)
 	if err != nil {
@@ -113,8 +113,8 @@ func (b *bench) analysis() error {
 	return nil
 }
 
-// profiler: what a profile takes from the traffic, and whether its table adds
-// up to what the meter read.
+// profiler measures the traffic lost to the profiler, and whether its table sums to
+// the meter's figure.
 func (b *bench) profiler() error {
 	db := filepath.Join(b.folder, "profile.db")
 	out, err := exec.Command(b.program, "profile", "quick", "--scenario", "bridge,vxlan", "--trials", "10", "--db", db, "--out", filepath.Join(b.folder, "profile")).CombinedOutput()

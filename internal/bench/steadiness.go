@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// steadiness: how far one stream repeats, and whether the wire drops.
+// steadiness measures the spread of one stream, and whether the wire drops.
 func (b *bench) steadiness() error {
 	b.control()
 	r, err := b.suite("steadiness")
@@ -47,8 +47,8 @@ func (b *bench) steadiness() error {
 	return nil
 }
 
-// control shows what the machine itself gives: how far plain copying of memory
-// repeats in windows as long as the trials, with no network at all.
+// control measures the spread of the machine itself: of plain memory copies in
+// windows as long as the trials, without a network.
 func (b *bench) control() {
 	from, to := make([]byte, 64<<20), make([]byte, 64<<20)
 	var rates []float64

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// vrouter: what a packet, a route and an agent cost, by the benchmarks beside
-// their code.
+// vrouter measures the cost of a packet, a route and an agent, by Go benchmarks.
 func (b *bench) vrouter() error {
 	if err := b.verifier(); err != nil {
 		return err
@@ -47,7 +46,8 @@ func (b *bench) vrouter() error {
 	return b.fuzz()
 }
 
-// verifier prints how much the kernel walked of each program.
+// verifier prints the number of instructions that the kernel's verifier processed for
+// each program.
 func (b *bench) verifier() error {
 	out, err := goTest("./vrouter/datapath", "-run", "TestTheVerifierHasLittleToWalk", "-v")
 	if err != nil {
@@ -79,7 +79,7 @@ func goTest(folder string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// benchmarks runs some and returns their figures by name and unit.
+// benchmarks runs Go benchmarks and returns their figures by name and unit.
 func benchmarks(folder, pattern, times string) (map[string]map[string]float64, error) {
 	out, err := goTest(folder, "-run", "^$", "-bench", pattern, "-benchtime", times)
 	if err != nil {

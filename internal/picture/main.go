@@ -1,6 +1,6 @@
-// Command picture extracts the chart of throughput and CPU from a report. The
-// README shows it. The command writes one SVG for light pages and one for dark
-// pages, and needs chromium.
+// Command picture extracts the chart of throughput and CPU from a report, for the
+// README. It writes one SVG for light pages and one for dark pages. It needs
+// chromium.
 //
 //	go run ./internal/picture out/RUN/report.html docs/report
 package main

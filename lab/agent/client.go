@@ -11,11 +11,11 @@ import (
 	"windtunnel/lab/meter"
 )
 
-// Client speaks to an agent over a pipe. Every call has a deadline.
+// Client calls an agent over a pipe. Every call has a deadline.
 type Client struct {
 	rpc      *rpc.Client
-	who      string        // in messages
-	patience time.Duration // for an answer, beyond the time that the call asks the agent to wait
+	who      string        // name of the node, for messages
+	patience time.Duration // time to wait for an answer, in addition to the time that the call itself asks for
 
 	open  context.Context // ends with Close
 	close context.CancelFunc
@@ -40,7 +40,7 @@ func newClient(who string, conn io.ReadWriteCloser, patience time.Duration) *Cli
 	return c
 }
 
-// Close ends the pipe, and so the agent and all that it started.
+// Close closes the pipe. The agent then ends, with all programs that it started.
 func (c *Client) Close() error {
 	c.close()
 	return c.rpc.Close()
@@ -62,7 +62,7 @@ func (c *Client) call(ctx context.Context, method string, args, reply any) error
 	if call.Error == nil {
 		return nil
 	}
-	if !errors.As(call.Error, new(rpc.ServerError)) { // not an answer
+	if !errors.As(call.Error, new(rpc.ServerError)) { // the error is not an answer of the agent
 		return c.lose(fmt.Sprintf("has ended unexpectedly (%v)", call.Error))
 	}
 	return fmt.Errorf("%s: %w", c.who, call.Error)
@@ -87,18 +87,18 @@ func (c *Client) Hello(ctx context.Context) (Hello, error) {
 	return h, err
 }
 
-// Attach makes containers and brings a system up.
+// Attach makes containers and attaches the system.
 func (c *Client) Attach(ctx context.Context, args AttachArgs) (Attached, error) {
 	return ask[Attached](ctx, c, "Attach", args)
 }
 
-// Detach takes the system and the containers away.
+// Detach removes the system and the containers.
 func (c *Client) Detach(ctx context.Context) error {
 	return c.call(ctx, "Detach", struct{}{}, &struct{}{})
 }
 
-// LastWords returns what the system's programs on the node printed last; empty
-// where it has none.
+// LastWords returns the last output of the system's programs on the node; "" if the
+// system has none.
 func (c *Client) LastWords(ctx context.Context) (string, error) {
 	return ask[string](ctx, c, "LastWords", struct{}{})
 }
@@ -108,12 +108,12 @@ func (c *Client) AnswerProof(ctx context.Context, args ReachArgs) error {
 	return c.call(ctx, "AnswerProof", args, &struct{}{})
 }
 
-// Reach proves that args.Address answers.
+// Reach proves that args.Address can be reached.
 func (c *Client) Reach(ctx context.Context, args ReachArgs) error {
 	return c.call(ctx, "Reach", args, &struct{}{})
 }
 
-// Listening waits until a port listens; false where it did not in time.
+// Listening waits until a port listens. It returns false on a timeout.
 func (c *Client) Listening(ctx context.Context, args ListenArgs) (bool, error) {
 	return ask[bool](ctx, c, "Listening", args)
 }
@@ -161,7 +161,7 @@ func (c *Client) Start(ctx context.Context, args StartArgs) (*Process, error) {
 	return &Process{client: c, id: s.Process}, err
 }
 
-// Next waits at most so long for further lines or the end.
+// Next waits for further lines or the end, for at most the given time.
 func (p *Process) Next(ctx context.Context, wait time.Duration) (Event, error) {
 	e, err := ask[Event](ctx, p.client, "Follow", FollowArgs{p.id, p.next, wait})
 	if err == nil {
@@ -170,10 +170,10 @@ func (p *Process) Next(ctx context.Context, wait time.Duration) (Event, error) {
 	return e, err
 }
 
-// ID is the process's number at its agent, for the meter.
+// ID is the number of the process at its agent, for the meter.
 func (p *Process) ID() int { return p.id }
 
-// Output returns all that the process printed.
+// Output returns the complete output of the process.
 func (p *Process) Output(ctx context.Context) (OutputReply, error) {
 	return ask[OutputReply](ctx, p.client, "Output", p.id)
 }

@@ -16,8 +16,8 @@ var Boot = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(id))
 })
 
-// clockReadings is how often ClockOffset reads the node's clock. It uses the reading
-// with the shortest round trip.
+// clockReadings is the number of readings that ClockOffset makes of the node's clock.
+// It uses the reading with the shortest round trip.
 const clockReadings = 8
 
 // Clock returns the node's CLOCK_MONOTONIC, ns.

@@ -3,10 +3,10 @@ package agent
 import "time"
 
 const (
-	// guestPatience: an emulated guest that is busy answers slowly.
+	// guestPatience is long, because a busy emulated guest answers slowly.
 	guestPatience = 10 * time.Second
-	// nodePatience exceeds guestPatience, so that a node's agent can tell that
-	// its guest did not answer.
+	// nodePatience exceeds guestPatience, so that a node's agent can report a silent
+	// guest.
 	nodePatience = 15 * time.Second
 )
 
@@ -14,7 +14,7 @@ const (
 var slow = map[string]time.Duration{
 	"Hello":       bootTime, // of a guest
 	"Dress":       bootTime,
-	"Attach":      2 * time.Minute, // daemons that start one after the other; VMs that boot
+	"Attach":      2 * time.Minute, // daemons start one after the other; VMs boot
 	"ProfileStop": time.Minute,     // symbols are resolved
 }
 
@@ -25,7 +25,7 @@ func (a FollowArgs) wait() time.Duration { return a.Wait }
 func (a ListenArgs) wait() time.Duration { return a.Wait }
 func (a ReachArgs) wait() time.Duration  { return a.Wait }
 
-// deadline is how long a call may take.
+// deadline returns the maximum duration of a call.
 func (c *Client) deadline(method string, args any) time.Duration {
 	limit := max(c.patience, slow[method])
 	if w, ok := args.(waiting); ok {

@@ -32,7 +32,7 @@ func openEcho(to netip.Addr) (net.PacketConn, error) {
 	return config.ListenPacket(context.Background(), network, "")
 }
 
-// pingOnce sends one request and waits for its reply.
+// pingOnce sends one echo request and waits for its reply.
 func pingOnce(c net.PacketConn, to netip.Addr, seq, payload int, wait time.Duration) error {
 	request := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: echoID, Seq: seq, Data: make([]byte, max(payload, 0))}}
 	if to.Is6() {

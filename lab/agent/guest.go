@@ -30,19 +30,21 @@ type guest struct {
 }
 
 const (
-	// bootTime is enough for an emulated guest on a machine that does something
-	// else too: alone it takes some seconds.
+	// bootTime is enough for an emulated guest on a loaded machine. On an idle
+	// machine the boot takes some seconds.
 	bootTime = 45 * time.Second
-	// mostQueues of a network device: virtio_net uses a pair for each CPU.
+	// mostQueues is the largest number of queues of a network device. virtio_net uses
+	// a pair of queues for each CPU.
 	mostQueues = 8
-	// self is this program's file, also where another has taken its name.
+	// self is the path of the running program, even after another file has replaced
+	// it.
 	self = "/proc/self/exe"
 )
 
 func queuesOf(e suite.Endpoint) int { return min(max(e.CPUs, 1), mostQueues) }
 
-// boot starts a machine for each endpoint, all at once, and returns when every
-// guest's device is as the system wants it.
+// boot starts all machines at once, one for each endpoint. It returns when every
+// guest's device is configured.
 func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, reply *Attached) error {
 	base, err := s.machineConfig(ctx, args, reply)
 	if err != nil {
@@ -109,7 +111,7 @@ func (s *Service) machineConfig(ctx context.Context, args AttachArgs, reply *Att
 	return c, nil
 }
 
-// ready waits for the guest's agent and dresses its device.
+// ready waits for the guest's agent and configures its device.
 func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (space.Settings, error) {
 	conn, err := g.machine.Connect(ctx, args.CPUs)
 	if err != nil {
@@ -126,12 +128,12 @@ func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (
 	return settings, nil
 }
 
-// stopGuests ends all machines; the caller holds mu.
+// stopGuests ends all machines. The caller holds mu.
 func (s *Service) stopGuests() error {
 	var errs []error
 	for name, g := range s.guests {
 		if g.client != nil {
-			g.client.Close() // QEMU's end is what counts
+			g.client.Close() // the end of QEMU matters, not this error
 		}
 		errs = append(errs, g.machine.Stop())
 		delete(s.guests, name)
@@ -139,7 +141,8 @@ func (s *Service) stopGuests() error {
 	return errors.Join(errs...)
 }
 
-// inGuest is a program's command line in a guest, where this program is init.
+// inGuest returns the command line of a program in a guest, where this program is
+// init.
 func inGuest(argv []string) []string {
 	own, err := os.Executable()
 	if err != nil || argv[0] != own && filepath.Clean(argv[0]) != own {
@@ -148,14 +151,14 @@ func inGuest(argv []string) []string {
 	return append([]string{image.Init}, argv[1:]...)
 }
 
-// DressArgs say what a guest's device shall be.
+// DressArgs are the settings of a guest's device.
 type DressArgs struct {
 	Attire   system.Attire
 	Endpoint suite.Endpoint
 }
 
-// Dress is answered by a guest's agent, whose machine has one device: it gives
-// it its MTU, addresses, routes and settings, and returns what was set.
+// Dress runs in a guest's agent. It sets MTU, addresses, routes and other settings of
+// the guest's only device, and returns the values that it set.
 func (s *Service) Dress(args DressArgs, reply *space.Settings) error {
 	if err := system.Dress(s.node, args.Attire, args.Endpoint); err != nil {
 		return err

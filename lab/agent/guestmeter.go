@@ -47,8 +47,8 @@ func (s *Service) meterGuests(m *meter.Meter, args MeterArgs) error {
 	return nil
 }
 
-// readGuests adds to a reading what the guests have counted, as if they were
-// namespaces of the node.
+// readGuests adds the guests' counters to a reading, as if guests were namespaces of
+// the node.
 func (s *Service) readGuests(r *meter.Reading) error {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.guests))

@@ -16,16 +16,16 @@ func (l *Lost) Error() string { return l.who + "'s agent " + l.how }
 
 const (
 	beat = 500 * time.Millisecond
-	// pingAfter so many beats of silence the agent is pinged. Within a trial's
-	// window the meters are asked more often than that, so that no ping
-	// disturbs what is measured.
+	// pingAfter is the number of silent beats after which the agent is pinged. Within
+	// a trial's window the meters are read more often, so that no ping disturbs the
+	// measurement.
 	pingAfter = 2
-	// lostAfter so many beats of silence the agent counts as lost. Beats are
-	// counted, not time: an engine that stood still itself has heard nothing.
+	// lostAfter is the number of silent beats after which the agent counts as lost.
+	// It counts beats, not time: a paused engine receives nothing either.
 	lostAfter = 10
 )
 
-// listener notes that the agent has sent something.
+// listener records that the agent has sent data.
 type listener struct {
 	io.ReadWriteCloser
 	heard atomic.Bool
@@ -55,12 +55,12 @@ func (c *Client) watch(l *listener) {
 			continue
 		}
 		if silent++; silent == pingAfter {
-			// Not waited for, as a full pipe would block the write.
+			// Do not wait for the ping: a full pipe would block the write.
 			go c.rpc.Go(ServiceName+".Ping", struct{}{}, &struct{}{}, nil)
 		}
 	}
 	_ = c.lose(fmt.Sprintf("has not answered for %v; something has stopped it (SIGSTOP, a debugger), or it gets no CPU", lostAfter*beat))
-	_ = c.Close() // ends the calls that wait
+	_ = c.Close() // ends the waiting calls
 }
 
 // lose remembers how the agent was lost first, and returns that.
@@ -75,5 +75,5 @@ func (c *Client) Lost() error { return context.Cause(c.life) }
 // Gone is closed when the agent is lost.
 func (c *Client) Gone() <-chan struct{} { return c.life.Done() }
 
-// Ping answers at once, whatever else the agent does.
+// Ping answers at once, also during other calls.
 func (s *Service) Ping(_ struct{}, _ *struct{}) error { return nil }

@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// Identity is what the node's own processes are known by to the kernel that
-// they run on, so that others can be told from them.
+// Identity identifies the node's processes to their kernel, so that other processes
+// can be distinguished from them.
 type Identity struct {
-	PID        int      // of the agent; in the PID namespace that it runs in
+	PID        int      // PID of the agent, in the agent's PID namespace
 	Namespaces []uint32 // inodes of the network namespaces: the node's, then its containers'
 }
 
-// Identity tells by what the node's processes are known. Containers are those
-// that Attach has made.
+// Identity returns the identity of the node's processes. Containers are those that
+// Attach made.
 func (s *Service) Identity(_ struct{}, reply *Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *Service) Identity(_ struct{}, reply *Identity) error {
 	return nil
 }
 
-// Identity asks by what the node's processes are known.
+// Identity asks the agent for the identity of the node's processes.
 func (c *Client) Identity(ctx context.Context) (Identity, error) {
 	return ask[Identity](ctx, c, "Identity", struct{}{})
 }

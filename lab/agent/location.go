@@ -15,7 +15,7 @@ type location struct {
 	guest *guest // nil where space is not
 }
 
-// locate returns the location of an endpoint; "" is the node itself.
+// locate returns the location of an endpoint; "" means the node.
 func (s *Service) locate(endpoint string) (location, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,21 +31,22 @@ func (s *Service) locate(endpoint string) (location, error) {
 	return location{}, fmt.Errorf("endpoint %q is not on this node", endpoint)
 }
 
-// running is a program that was started on the node or in a guest.
+// running is a program that the agent started on the node or in a guest.
 type running interface {
 	follow(from int, wait time.Duration) (Event, error)
 	output() (OutputReply, error)
 	signal(number int) error
-	// end kills it without waiting; one in a guest ends with the guest.
+	// end kills the program without waiting. A program in a guest ends with the
+	// guest.
 	end()
-	// pid on the node; 0 in a guest.
+	// pid returns the PID on the node; 0 for a program in a guest.
 	pid() int
 }
 
 // remote is a program in a guest.
 type remote struct {
 	guest *guest
-	id    int // at the guest's agent
+	id    int // number at the guest's agent
 }
 
 func (r remote) follow(from int, wait time.Duration) (Event, error) {

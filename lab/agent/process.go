@@ -20,38 +20,37 @@ import (
 	"windtunnel/lab/space"
 )
 
-// maxOutput bounds what is kept of a process's output; a tool that prints more
-// has gone wrong.
+// maxOutput limits the stored output of a process. A tool that prints more is broken.
 const maxOutput = 8 << 20
 
-// outputGrace is how long a program that has ended may leave its output open,
-// as it does where a child of it holds the pipe.
+// outputGrace is the time for which the output may stay open after the program ended.
+// A child of the program can hold the pipe.
 const outputGrace = 500 * time.Millisecond
 
-// process is one program that the agent started, and what it printed.
+// process is one program that the agent started, with its output.
 type process struct {
 	cmd *exec.Cmd
 
 	mu        sync.Mutex
-	news      chan struct{} // closed and replaced whenever something changes
+	news      chan struct{} // closed and replaced at each change
 	lines     []Line
 	out, err  strings.Builder
 	truncated bool
 	exited    bool
 	exit      int
-	left      bool // it ended, and a child of it still holds its output
+	left      bool // it ended, but a child still holds its output
 }
 
 func newProcess(argv, env []string) *process {
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), news: make(chan struct{})}
 	p.cmd.Env = append(append(os.Environ(), "LC_ALL=C"), env...)
-	// A group of its own, so that its children can be ended with it; and it
-	// shall not outlive the agent, however the agent ends.
+	// The process gets a separate process group, so that its children can be ended
+	// too. It must not outlive the agent, however the agent ends.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return p
 }
 
-// start runs the process in a namespace, on the spawner's thread.
+// start runs the process in a namespace, from the spawner's thread.
 func (p *process) start(sp *spawner, where *space.Space) error {
 	stdout, stderr := &lines{process: p}, &lines{process: p, isErr: true}
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = stdout, stderr, outputGrace
@@ -70,11 +69,11 @@ func (p *process) start(sp *spawner, where *space.Space) error {
 	return nil
 }
 
-// lines cuts a stream into lines and gives them to its process.
+// lines splits a stream into lines and adds them to the process.
 type lines struct {
 	process *process
 	isErr   bool
-	begun   []byte // a line without its end so far
+	begun   []byte // a line without an end so far
 }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -125,7 +124,7 @@ func (p *process) change(f func()) {
 	p.news = make(chan struct{})
 }
 
-// follow waits for lines after from, or the end, at most so long.
+// follow waits for lines after from, or for the end, for at most the given time.
 func (p *process) follow(from int, wait time.Duration) (Event, error) {
 	deadline := time.After(wait)
 	for {
@@ -230,7 +229,7 @@ func (s *Service) process(id int) (running, error) {
 	return s.processes[id], nil
 }
 
-// Follow waits for news of a process.
+// Follow waits for output or the end of a process.
 func (s *Service) Follow(args FollowArgs, reply *Event) error {
 	p, err := s.process(args.Process)
 	if err != nil {
@@ -240,7 +239,7 @@ func (s *Service) Follow(args FollowArgs, reply *Event) error {
 	return err
 }
 
-// Output returns all that a process printed so far.
+// Output returns the complete output of a process so far.
 func (s *Service) Output(id int, reply *OutputReply) error {
 	p, err := s.process(id)
 	if err != nil {
@@ -256,8 +255,8 @@ func (p *process) output() (OutputReply, error) {
 	return OutputReply{p.out.String(), p.err.String(), p.truncated}, nil
 }
 
-// Signal sends a signal to a process and its children; one that has ended is
-// no error.
+// Signal sends a signal to a process and its children. It is no error if the process
+// has ended.
 func (s *Service) Signal(args SignalArgs, _ *struct{}) error {
 	p, err := s.process(args.Process)
 	if err != nil {

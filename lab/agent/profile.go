@@ -52,7 +52,7 @@ func (s *Service) ProfileStop(w profile.Window, reply *string) error {
 	return err
 }
 
-// abandonProfile gives up a profile that is being taken. The caller holds mu.
+// abandonProfile discards a profile in progress. The caller holds mu.
 func (s *Service) abandonProfile() error {
 	if s.sampler == nil {
 		return nil
@@ -62,8 +62,7 @@ func (s *Service) abandonProfile() error {
 	return sampler.Abandon()
 }
 
-// observers are this process and, as far as they run the same program, those
-// that started it: the engine.
+// observers are this process and its parents that run the same program: the engine.
 func observers() []int {
 	pids := []int{os.Getpid()}
 	self, err := os.Readlink("/proc/self/exe")

@@ -13,13 +13,13 @@ import (
 	"windtunnel/lab/space"
 )
 
-// ProofPort is where an endpoint answers the proof of connectivity.
+// ProofPort is the port on which an endpoint answers the proof of connectivity.
 const ProofPort = 4242
 
 const proofChunk = 64 << 10 // bytes a write
 
-// AnswerProof takes one connection at an endpoint, reads what args.Bytes says
-// and sends as much back. It returns when both are done.
+// AnswerProof accepts one connection at an endpoint, reads args.Bytes bytes and sends
+// as many back. It returns after both.
 func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
 	at, err := s.locate(args.Endpoint)
 	if err != nil {
@@ -56,16 +56,16 @@ func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
 	if err := sendZeros(c, args.Bytes); err != nil {
 		return fmt.Errorf("answer the proof: send %d bytes: %w", args.Bytes, err)
 	}
-	_, err = c.Read(make([]byte, 1)) // until the other side has it all and closes
+	_, err = c.Read(make([]byte, 1)) // wait until the other side has received everything and closes
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("answer the proof: the other side did not close: %w", err)
 	}
 	return nil
 }
 
-// Reach proves that an address can be reached: a small echo, an echo as large
-// as the MTU with fragmentation forbidden, and TCP in bulk both ways. A tunnel
-// may well pass the first and fail the others.
+// Reach proves that an address can be reached: by a small echo, by an echo as large
+// as the MTU that must not fragment, and by TCP in bulk both ways. A faulty tunnel
+// can pass the first test and fail the others.
 func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
 	at, err := s.locate(args.Endpoint)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
 	return bulk(where, args, deadline)
 }
 
-// prove asks the guest's agent to do its side.
+// prove calls the guest's agent for its side of the proof.
 func (g *guest) prove(method string, args ReachArgs) error {
 	args.Endpoint = ""
 	return g.client.call(context.Background(), method, args, &struct{}{})
@@ -114,7 +114,7 @@ func bulk(where *space.Space, args ReachArgs, deadline time.Time) error {
 	return nil
 }
 
-// dial tries until the other side listens.
+// dial retries until the other side listens.
 func dial(where *space.Space, addr string, deadline time.Time) (c net.Conn, err error) {
 	for {
 		err = where.Do(func() (err error) {
@@ -141,9 +141,8 @@ func sendZeros(w io.Writer, n int) error {
 	return nil
 }
 
-// echo sends ICMP echo requests of so many payload bytes, with fragmentation
-// forbidden, until one is answered. The first may get lost while neighbours
-// are resolved.
+// echo sends ICMP echo requests with the given payload, which must not fragment,
+// until one is answered. The first request can be lost while neighbours are resolved.
 func echo(where *space.Space, to netip.Addr, payload int, deadline time.Time) error {
 	var c net.PacketConn
 	err := where.Do(func() (err error) {

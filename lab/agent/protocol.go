@@ -1,7 +1,7 @@
-// Package agent is what runs on a node: it starts the tools, makes containers,
-// attaches the system under test and reads the meters, all in the node's
-// network namespace and on the node's CPUs. It speaks net/rpc over its own
-// standard input and output, whatever the pipe is; it opens no port.
+// Package agent is the program on a node. It starts the tools, makes containers,
+// attaches the system under test and reads the meters. It works in the node's network
+// namespace and on the node's CPUs. It uses net/rpc over its standard input and
+// output, for any kind of pipe. It opens no port.
 package agent
 
 import (
@@ -33,24 +33,24 @@ type Hello struct {
 	Boot string
 }
 
-// AttachArgs bring a system up on the node.
+// AttachArgs describe the system to attach on the node.
 type AttachArgs struct {
 	System     string
 	Index      int
 	SpaceBase  string // containers' namespaces are named SpaceBase-NAME
 	Fabric     []string
-	Team       []string // the NICs beneath Fabric[0], where links are bonded
+	Team       []string // NICs below Fabric[0], if links are bonded
 	Underlay   []netip.Addr
 	MTU        int
 	CPUs       []int
 	Steer      bool
-	Endpoint   suite.Endpoint // what every container is: a namespace or a VM, and what is set on it
-	Programs   []string       // of the tools that will run in VMs, as PATH has them
+	Endpoint   suite.Endpoint // kind and settings of every container: a namespace or a VM
+	Programs   []string       // paths of the tools that will run in VMs
 	Containers []Container
-	Everywhere [][]Container // by node index: every node's containers
+	Everywhere [][]Container // containers of every node, by node index
 }
 
-// Container is one container to make on the node; a VM where AttachArgs.Endpoint
+// Container is one container to make on the node. It is a VM if AttachArgs.Endpoint
 // says so.
 type Container struct {
 	Name   string
@@ -58,16 +58,16 @@ type Container struct {
 	MAC    net.HardwareAddr
 }
 
-// Attached says what came up.
+// Attached is the result of Attach.
 type Attached struct {
 	Devices  []system.Device
 	Settings space.Settings
-	Warnings []string // doubts that hold for every figure taken on this system
+	Warnings []string // reservations about every figure of this system
 }
 
 // StartArgs start one program.
 type StartArgs struct {
-	Endpoint string // container's name; empty for the node itself
+	Endpoint string // name of the container; "" for the node
 	Argv     []string
 	Env      []string
 }
@@ -78,15 +78,15 @@ type Started struct {
 	Missing string // why the program was not found; "" if it was started
 }
 
-// Event is what happened to a process since From.
+// Event is the progress of a process since From.
 type Event struct {
 	Lines  []Line
 	Next   int // index for the following call
 	Exited bool
-	Exit   int // −1 where a signal ended it
+	Exit   int // −1 if a signal ended it
 }
 
-// Line is one line that a process printed.
+// Line is one line of a process's output.
 type Line struct {
 	Err  bool // on standard error
 	Text string
@@ -105,7 +105,7 @@ type SignalArgs struct {
 	Signal  int
 }
 
-// OutputReply is all that a process printed.
+// OutputReply is the complete output of a process.
 type OutputReply struct {
 	Stdout, Stderr string
 	Truncated      bool
@@ -123,7 +123,7 @@ type ListenArgs struct {
 type ReachArgs struct {
 	Endpoint string
 	Address  netip.Addr
-	Port     uint16 // where the other side runs AnswerProof
+	Port     uint16 // port of AnswerProof at the other side
 	MTU      int    // of the endpoint's device
 	Bytes    int    // of TCP each way
 	Wait     time.Duration

@@ -29,19 +29,19 @@ type Service struct {
 	attached   *system.Node
 	containers map[string]*space.Space
 	guests     map[string]*guest
-	hasHome    bool // files of guests are in the node's home
+	hasHome    bool // the node's home has files of guests
 	processes  []running
 	meter      *meter.Meter
 	series     *series
-	machine    machine          // without meters if another node's agent watches the machine
-	sampler    *profile.Sampler // while a CPU profile is taken
+	machine    machine          // without meters if the agent of another node watches the machine
+	sampler    *profile.Sampler // set during a CPU profile
 
 	booting sync.Mutex
-	abandon context.CancelCauseFunc // of guests that boot; nil before the first
+	abandon context.CancelCauseFunc // ends the boot of guests; nil before the first boot
 }
 
-// Serve runs an agent over a pipe until it ends, and then ends what the agent
-// started. Namespaces and devices stay: they are the executor's.
+// Serve runs an agent over a pipe until the pipe ends. Then it ends all programs that
+// the agent started. Namespaces and devices stay, because the executor owns them.
 func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
 	node, err := space.Open("")
 	if err != nil {
@@ -73,7 +73,7 @@ func (p Pipe) Write(b []byte) (int, error) { return p.Out.Write(b) }
 // Close closes both streams: first Out, so that the other end reads EOF.
 func (p Pipe) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Close()) }
 
-// Hello introduces the agent.
+// Hello describes the agent.
 func (s *Service) Hello(_ struct{}, reply *Hello) error {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -146,8 +146,8 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	return nil
 }
 
-// bootContext ends when the guests that are being booted are not wanted any
-// more: by then their boot holds the lock.
+// bootContext ends when the booting guests are no longer needed. It is separate,
+// because the boot then holds the lock.
 func (s *Service) bootContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s.booting.Lock()
@@ -164,7 +164,7 @@ func (s *Service) abandonBoot() {
 	}
 }
 
-// Detach takes the system down and removes the containers and VMs.
+// Detach removes the system, the containers and the VMs.
 func (s *Service) Detach(_ struct{}, _ *struct{}) error {
 	s.abandonBoot()
 	s.mu.Lock()
@@ -185,7 +185,7 @@ func (s *Service) Detach(_ struct{}, _ *struct{}) error {
 	return errors.Join(errs...)
 }
 
-// LastWords returns what the system's programs on this node printed last.
+// LastWords returns the last output of the system's programs on this node.
 func (s *Service) LastWords(_ struct{}, reply *string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

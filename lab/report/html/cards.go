@@ -11,7 +11,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// card is the key figures of one system, or of one scenario, beside its baseline.
+// card has the key figures of one system, or of one scenario, compared with its
+// baseline.
 type card struct {
 	Paint paint
 	Title string // "vxlan"
@@ -19,9 +20,9 @@ type card struct {
 	Parts []cardPart
 }
 
-// cardPart is the costs of one workload.
+// cardPart has the costs of one workload.
 type cardPart struct {
-	Name  string // "stream"; empty where the card has no other
+	Name  string // "stream"; empty if the card has only one part
 	Lines []cardLine
 }
 
@@ -31,10 +32,10 @@ type cardLine struct {
 	Big   string // "−21.6 %", or "no difference"
 	Small string // "[−22.1, −21.2]"
 	Tone  string // "worse", "better", "none" or ""
-	Mark  mark   // what the comparison shows
+	Mark  mark   // result of the comparison
 }
 
-// mostCards is how many a reader takes in.
+// mostCards is the largest number of cards, so that a reader sees all at once.
 const mostCards = 6
 
 // cards makes one card for each pair of systems that the plan compares, and for
@@ -67,7 +68,7 @@ func (b *builder) cards() []card {
 	return list
 }
 
-// add puts a line below those of the same workload.
+// add puts a line into the part of its workload.
 func (c *card) add(workload string, line cardLine) {
 	i := slices.IndexFunc(c.Parts, func(p cardPart) bool { return p.Name == workload })
 	if i < 0 {
@@ -77,8 +78,8 @@ func (c *card) add(workload string, line cardLine) {
 	c.Parts[i].Lines = append(c.Parts[i].Lines, line)
 }
 
-// keyName names the metric on a card; ok is false for those that a card leaves
-// out.
+// keyName returns the metric's name on a card. ok is false for metrics that cards
+// omit.
 func (b *builder) keyName(c *model.Comparison) (string, bool) {
 	subject := b.r.Row(c.Subject)
 	if subject == nil || b.r.Row(c.Baseline) == nil {
@@ -99,7 +100,7 @@ func costLine(name string, c *model.Comparison) cardLine {
 	switch v {
 	case model.Alike:
 		line.Big, line.Tone = "no difference", "none"
-		line.Mark = mark{} // the figure says it already
+		line.Mark = mark{} // the figure itself says "no difference"
 		if d := c.Detectable; d != nil && *d > 0 {
 			line.Mark = mark{Sign: "~", Word: "detectable: " + model.Percentage(*d), Class: "alike"}
 		}
@@ -112,7 +113,7 @@ func costLine(name string, c *model.Comparison) cardLine {
 	return line
 }
 
-// change prints a ratio as the change that it is: 0.784 as "−21.6 %".
+// change prints a ratio as a change: 0.784 as "−21.6 %".
 func change(ratio float64) string { return signed(100*(ratio-1)) + " %" }
 
 func bounds(iv model.Interval) string {
@@ -122,7 +123,8 @@ func bounds(iv model.Interval) string {
 	return fmt.Sprintf("[%s, %s]", signed(100*(iv.Low-1)), signed(100*(iv.High-1)))
 }
 
-// signed prints with a real minus and one decimal, none from 100 on.
+// signed prints with U+2212 as minus. It prints one decimal below 100, and none from
+// 100 on.
 func signed(v float64) string {
 	decimals := 1
 	if math.Abs(v) >= 99.95 {

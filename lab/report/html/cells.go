@@ -10,15 +10,15 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// cellChart is throughput with CPU of one system's settings, in one direction
-// (half duplex) or in both at once (full duplex). Figures are in SI units; Unit
-// is By of them.
+// cellChart has throughput and CPU of one system's settings, in one direction (half
+// duplex) or in both at once (full duplex). Figures are in SI units; By is the size
+// of Unit in the SI unit.
 type cellChart struct {
 	ID    string    `json:"id"`
 	Title string    `json:"title"`
 	Unit  string    `json:"unit"`
 	By    float64   `json:"by"`
-	Max   float64   `json:"max"` // of the axis, in the unit: the same in both charts of a system
+	Max   float64   `json:"max"` // end of the axis, in Unit: the same in both charts of a system
 	Rows  []cellRow `json:"rows"`
 	Alt   string    `json:"-"`
 }
@@ -29,19 +29,19 @@ type cellRow struct {
 	Label string `json:"label"`
 	paint
 	Bar *bar    `json:"bar"` // throughput
-	CPU [2]*bar `json:"cpu"` // sender's and receiver's, %; nil where not measured
+	CPU [2]*bar `json:"cpu"` // sender, receiver; %; nil if not measured
 }
 
-// cellCharts are the two charts of a system, and what they leave out.
+// cellCharts has the two charts of a system, and the number of omitted scenarios.
 type cellCharts struct {
 	System string
 	Charts []cellChart
 	Left   int // scenarios without a throughput
 }
 
-// cells makes the charts of every system that was measured with two settings
-// or more, each of them in one direction and in both. A setting is what the
-// scenarios' group says, the part of an id before "/".
+// cells makes the charts of every system with two or more settings, each measured in
+// one direction and in both. A setting is the group of a scenario: the part of its ID
+// before "/".
 func (b *builder) cells() []cellCharts {
 	var list []cellCharts
 	seen := map[string]bool{}
@@ -73,8 +73,8 @@ func (b *builder) cells() []cellCharts {
 	return list
 }
 
-// duplexes parts a system's streams that have a throughput by direction; left
-// counts those that have none.
+// duplexes divides a system's streams with a throughput by direction. left counts the
+// streams without one.
 func (b *builder) duplexes(system string) (half, full []*model.Scenario, left int) {
 	for i := range b.r.Scenarios {
 		s := &b.r.Scenarios[i]
@@ -105,8 +105,8 @@ func shared(half, full []*model.Scenario) int {
 	return len(both)
 }
 
-// cellScale is the unit in which a system's throughputs are read, and where
-// their axis ends: a round figure that holds the largest interval.
+// cellScale returns the unit of a system's throughputs and the end of their axis: a
+// round figure above the largest interval.
 func cellScale(rows []*model.Scenario) (model.Scale, float64) {
 	var medians []float64
 	top := 0.0

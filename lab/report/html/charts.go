@@ -12,12 +12,12 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// charts is what the page's script draws, in SI units.
+// charts is the data that the page's script draws, in SI units.
 type charts struct {
 	Panels []panel  `json:"panels"`
 	Ratios []ratios `json:"ratios"`
 	Series []series `json:"series"`
-	// What older runs do not have is absent.
+	// Fields that older runs lack are omitted.
 	Ladders []ladder    `json:"ladders,omitempty"`
 	Trials  *strips     `json:"trials,omitempty"`
 	Cells   []cellChart `json:"cells,omitempty"`
@@ -30,8 +30,8 @@ type panel struct {
 	Title  string   `json:"title"`
 	Unit   string   `json:"unit"`
 	By     float64  `json:"by"`
-	Max    float64  `json:"max,omitempty"` // of the axis, in the unit; 0 leaves it to the data
-	Beside bool     `json:"beside"`        // the labels stand in the panel at its left
+	Max    float64  `json:"max,omitempty"` // end of the axis, in Unit; 0: choose it from the data
+	Beside bool     `json:"beside"`        // the panel to the left has the labels
 	Rows   []row    `json:"rows"`
 	Sides  []string `json:"sides"`
 	Alt    string   `json:"-"`
@@ -42,11 +42,11 @@ type row struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
 	paint
-	Absent string `json:"absent,omitempty"` // why there is nothing
-	Bars   []*bar `json:"bars"`             // one a side; nil where not measured
+	Absent string `json:"absent,omitempty"` // reason for a row without bars
+	Bars   []*bar `json:"bars"`             // one for each side; nil if not measured
 }
 
-// bar is a median with its interval and every trial; of latency, a percentile.
+// bar is a median with its interval and all trials. For latency it is a percentile.
 type bar struct {
 	Name   string       `json:"name,omitempty"`
 	Median float64      `json:"median"`
@@ -56,7 +56,7 @@ type bar struct {
 	Points [][2]float64 `json:"points,omitempty"` // block, value
 }
 
-// ratios is one metric's ratios.
+// ratios has the ratios of one metric.
 type ratios struct {
 	Name   string `json:"name"`
 	Better int    `json:"better"`
@@ -88,11 +88,11 @@ type series struct {
 type trial struct {
 	Block  int          `json:"block"`
 	Median bool         `json:"median"`
-	Window float64      `json:"window"` // s; 0 unknown
+	Window float64      `json:"window"` // s; 0 if unknown
 	At     []float64    `json:"at"`
 	Bits   []float64    `json:"bps"`
 	CPU    [2][]float64 `json:"cpu"` // sender, receiver
-	Out    [][2]float64 `json:"out"` // from and to, s: slices that the figures leave out
+	Out    [][2]float64 `json:"out"` // from and to, s: slices that the figures omit
 }
 
 func (b *builder) charts(tables []model.Figures) charts {
@@ -112,7 +112,7 @@ func (b *builder) charts(tables []model.Figures) charts {
 	return c
 }
 
-// panels of one table: the main figure, CPU beside it, and latency.
+// panels returns the panels of one table: the main figure, CPU, and latency.
 func (b *builder) panels(f model.Figures) (list []panel) {
 	id, title, main := "streams", "Throughput", sample.Throughput
 	if f.Exchange {
@@ -170,7 +170,7 @@ func (b *builder) panel(f model.Figures, p panel, metrics ...sample.Metric) (pan
 	return p, ok
 }
 
-// points are the values of the trials that count, by block.
+// points returns the values of the trials that count, by block.
 func points(s *model.Scenario, m sample.Metric) (list [][2]float64) {
 	for _, sm := range s.Counting() {
 		if v, ok := sm.Metrics[m]; ok {
@@ -180,7 +180,7 @@ func points(s *model.Scenario, m sample.Metric) (list [][2]float64) {
 	return list
 }
 
-// ratioMetrics are the ratios that the chart of costs shows.
+// ratioMetrics are the metrics in the chart of ratios.
 var ratioMetrics = []sample.Metric{
 	sample.Throughput, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
 	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
@@ -205,8 +205,7 @@ func (b *builder) ratios() []ratios {
 	return list
 }
 
-// dot is left out where it says nothing: throughput that follows from
-// transactions.
+// dot omits ratios without information: throughput that follows from transactions.
 func (b *builder) dot(c *model.Comparison) (dot, bool) {
 	if _, ok := b.keyName(c); !ok && c.Metric != sample.LatencyP99 {
 		return dot{}, false
@@ -224,8 +223,8 @@ func (b *builder) dot(c *model.Comparison) (dot, bool) {
 	return d, true
 }
 
-// oneWorkload reports whether the groups' names tell this comparison from
-// every other of the same metric.
+// oneWorkload reports whether the names of the groups identify each comparison of the
+// same metric.
 func (b *builder) oneWorkload(c *model.Comparison) bool {
 	for i := range b.r.Comparisons {
 		o := &b.r.Comparisons[i]
@@ -238,7 +237,7 @@ func (b *builder) oneWorkload(c *model.Comparison) bool {
 	return suite.Group(c.Subject) != suite.Group(c.Baseline)
 }
 
-// series keeps the time series of the trials that were chosen.
+// series keeps the time series of the chosen trials.
 func (b *builder) series() []series {
 	var list []series
 	for i := range b.r.Scenarios {
@@ -285,7 +284,7 @@ func timeSeries(s *sample.Sample, median bool) trial {
 	return t
 }
 
-// digits rounds to n significant digits, which is more than a screen shows.
+// digits rounds to n significant digits, which exceeds the resolution of a screen.
 func digits(v float64, n int) float64 {
 	if v == 0 {
 		return 0
@@ -297,8 +296,8 @@ func digits(v float64, n int) float64 {
 	return math.Round(v*step) / step
 }
 
-// encode makes JSON that can stand within a script element: the encoder writes
-// <, > and & as escapes.
+// encode makes JSON that is safe inside a script element: the encoder escapes <, >
+// and &.
 func encode(v any) (template.JS, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

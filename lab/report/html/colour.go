@@ -7,14 +7,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// paint says how a scenario is drawn: one colour a system, lighter where both
+// paint is the colour of a scenario: one colour for each system, lighter if both
 // endpoints are on one node.
 type paint struct {
 	Colour int  `json:"colour"` // index of the custom property --s0 … in style.css
 	Light  bool `json:"light"`
 }
 
-// Class is the paint as a class of style.css.
+// Class returns the paint as a class of style.css.
 func (p paint) Class() string {
 	if p.Light {
 		return fmt.Sprintf("s%d light", p.Colour)
@@ -22,11 +22,11 @@ func (p paint) Class() string {
 	return fmt.Sprintf("s%d", p.Colour)
 }
 
-// colours is how many style.css has beside the neutral --s0.
+// colours is the number of colours in style.css without the neutral --s0.
 const colours = 7
 
-// paints gives every scenario its colour by its id. The host's own stack is
-// neutral; the other systems take colours in the order in which they appear.
+// paints gives every scenario a colour, by ID. The host's own stack is neutral. The
+// other systems get colours in the order in which they appear.
 func paints(r *model.Report) map[string]paint {
 	bySystem := map[string]int{"raw": 0}
 	list := make(map[string]paint, len(r.Scenarios))

@@ -14,35 +14,36 @@ import (
 )
 
 const (
-	// leastFrame is the part of a side's time below which a frame is put
-	// together with its like to one frame called rest.
+	// leastFrame is the smallest share of a side's time for a separate frame. Smaller
+	// frames are merged into a frame named rest.
 	leastFrame = 0.0005
-	// mostFlames bounds all flame graphs of a page, compressed and in base64.
+	// mostFlames limits all flame graphs of a page, in bytes, compressed and in
+	// base64.
 	mostFlames = 2 << 20
-	// rest is the name of the frames that are too small to stand alone.
+	// rest is the name of merged small frames.
 	rest = "…"
-	// unitsPerCore: values are whole millionths of a core, as one sample of a
-	// long run is.
+	// unitsPerCore makes values whole millionths of a core, about one sample of a
+	// long run.
 	unitsPerCore = 1e6
 )
 
-// flames is every flame graph of the page; names and categories stand once.
+// flames has all flame graphs of the page. Names and categories occur once.
 type flames struct {
 	Names      []string    `json:"names"`
 	Categories []string    `json:"categories"` // in the order of their colours
 	Sides      []flameSide `json:"sides"`
-	Unit       float64     `json:"unit"` // values a core
+	Unit       float64     `json:"unit"` // values for each core
 }
 
-// flameSide is the tree of one profile: its frames depth first, column by
-// column. A frame's children follow it and are one deeper.
+// flameSide is the tree of one profile: frames depth first, column by column. The
+// children of a frame follow it at the next depth.
 type flameSide struct {
 	Scenario string  `json:"scenario"`
 	Side     string  `json:"side"`
-	Rate     float64 `json:"rate"`    // payload bytes a second; 0 unknown
-	Seconds  float64 `json:"seconds"` // that were sampled
-	// Table is cores by category, as the page's table has them; Wire and Idle
-	// are no cost of the side and stand apart there.
+	Rate     float64 `json:"rate"`    // payload bytes per second; 0 if unknown
+	Seconds  float64 `json:"seconds"` // sampled seconds
+	// Table has the cores by category, as in the page's table. Wire and Idle are no
+	// cost of the side and are not in the sum.
 	Table    []flameRow `json:"table"`
 	Name     []int      `json:"name"`
 	Depth    []int      `json:"depth"`
@@ -51,21 +52,21 @@ type flameSide struct {
 	Category []int      `json:"category"`
 }
 
-// flameRow is what one category took, in cores.
+// flameRow has the time of one category, in cores.
 type flameRow struct {
 	Category int     `json:"category"`
 	Cores    float64 `json:"cores"`
 }
 
-// planter puts trees into columns.
+// planter writes trees into columns.
 type planter struct {
 	flames
 	names, categories map[string]int
 }
 
-// plant packs the profiles, with frames below the least part of a side put
-// together. Where that yields more than this many bytes the least part doubles;
-// part is what it came to.
+// plant packs the profiles. Frames below the smallest part of a side are merged.
+// While the result exceeds the given bytes, the smallest part is doubled. part is the
+// final value.
 func plant(list []decoded, most int) (packed string, part float64, err error) {
 	for part = leastFrame; ; part *= 2 {
 		p := planter{flames: flames{Unit: unitsPerCore}, names: make(map[string]int), categories: make(map[string]int)}
@@ -106,8 +107,8 @@ func (p *planter) side(d *decoded, part float64) {
 	p.Sides = append(p.Sides, s)
 }
 
-// grow adds a frame and what is below it. Children too small to stand alone
-// become one frame, of the category that most of them are in.
+// grow adds a frame and its children. Small children are merged into one frame, of
+// their most frequent category.
 func (p *planter) grow(s *flameSide, n *folded.FlameNode, depth int, least float64) {
 	p.frame(s, n.Name, depth, n.Value, n.Samples, n.Category)
 	var small, largest folded.FlameNode
@@ -137,7 +138,7 @@ func (p *planter) frame(s *flameSide, name string, depth int, value float64, sam
 
 func (p *planter) category(name string) int { return index(&p.Categories, p.categories, name) }
 
-// index returns a string's place in a table, which it joins if need be.
+// index returns the index of a string in a table, and adds the string if necessary.
 func index(table *[]string, places map[string]int, text string) int {
 	i, ok := places[text]
 	if !ok {
@@ -148,8 +149,8 @@ func index(table *[]string, places map[string]int, text string) int {
 	return i
 }
 
-// palette orders the categories by what they took in all profiles together, so
-// that the dearest have the colours that are told apart best.
+// palette orders the categories by their time in all profiles together. So the
+// largest categories get the colours that differ most.
 func palette(list []decoded) []string {
 	total := make(map[string]float64)
 	for _, d := range list {

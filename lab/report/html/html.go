@@ -1,6 +1,6 @@
-// Package html writes a report as one self-contained page: no other file, no
-// network. Text, tables and topology are readable without JavaScript; Apache
-// ECharts, which the page carries, draws the charts.
+// Package html writes a report as one self-contained page: without other files and
+// without network access. Text, tables and topology are readable without JavaScript.
+// Apache ECharts, which the page includes, draws the charts.
 package html
 
 import (
@@ -44,19 +44,19 @@ var (
 	}).ParseFS(assets, "assets/*.html"))
 )
 
-// policy lets the browser run the page's two scripts and nothing else, and
-// fetch nothing: a hostile name in a suite could do no harm even if it were
-// not escaped.
+// policy allows the browser only the page's two scripts and no requests. So a hostile
+// name in a suite can do no harm, even without escaping.
 var policy = fmt.Sprintf("default-src 'none'; style-src 'unsafe-inline'; script-src %s %s; base-uri 'none'; form-action 'none'", digest(echarts), digest(script))
 
-// digest is the name by which a Content-Security-Policy allows a script.
+// digest returns the source expression that allows a script in a
+// Content-Security-Policy.
 func digest(script string) string {
 	sum := sha256.Sum256([]byte(script))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// Write writes the page. Where the run is large, the time series and per-hop
-// counters of some trials are left out, and the page says of which.
+// Write writes the page. For a large run it omits the time series and per-hop
+// counters of some trials, and the page lists these trials.
 func Write(w io.Writer, r *model.Report) error {
 	p, err := newPage(r)
 	if err != nil {

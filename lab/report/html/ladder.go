@@ -10,7 +10,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// ladder is a report's ladder as a chart for each metric, and as a table.
+// ladder is a ladder of the report as a chart for each metric, and as a table.
 type ladder struct {
 	ID      string         `json:"id"`
 	Title   string         `json:"title"`
@@ -19,7 +19,8 @@ type ladder struct {
 	Alt     string         `json:"-"`
 }
 
-// ladderMetric is one waterfall. Figures are in SI units; Unit is By of them.
+// ladderMetric is one waterfall. Figures are in SI units; By is the size of Unit in
+// the SI unit.
 type ladderMetric struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
@@ -31,17 +32,17 @@ type ladderMetric struct {
 type rung struct {
 	Name     string `json:"name"`
 	Scenario string `json:"scenario"`
-	Figure   *span  `json:"figure,omitempty"` // of the scenario; none where it was not measured
-	Added    *span  `json:"added,omitempty"`  // over the rung before; none for the first
+	Figure   *span  `json:"figure,omitempty"` // figure of the scenario; nil if not measured
+	Added    *span  `json:"added,omitempty"`  // difference to the rung before; nil for the first rung
 	Verdict  mark   `json:"verdict"`
 	Tone     string `json:"tone"`            // worse, better or neither
 	Ratio    string `json:"ratio,omitempty"` // the change in percent, with its interval
-	Share    string `json:"share,omitempty"` // of the last rung's figure
+	Share    string `json:"share,omitempty"` // share of the last rung's figure
 	Paint    paint  `json:"paint"`
-	Missing  string `json:"-"` // why the step has no figure, for the table
+	Missing  string `json:"-"` // reason for a missing figure, for the table
 }
 
-// span is a median with its interval, and both as text.
+// span is a median with its interval, as numbers and as text.
 type span struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
@@ -65,7 +66,7 @@ func (b *builder) ladders() (list []ladder) {
 	return list
 }
 
-// ladderMetrics lists what any rung has, in the order in which they come.
+// ladderMetrics lists the metrics that any rung has, in the order of the ladder.
 func ladderMetrics(l *model.Ladder) (list []sample.Metric) {
 	for _, s := range l.Steps {
 		for _, c := range s.Costs {
@@ -99,8 +100,8 @@ func (b *builder) waterfall(l *model.Ladder, m sample.Metric) ladderMetric {
 	return out
 }
 
-// add fills in what the step costs. text is what the step adds; "" if the report
-// does not state it.
+// add sets the cost of a step. text is the printed cost; "" if the report does not
+// state it.
 func (r *rung) add(text string, m sample.Metric, c *model.Cost) {
 	if text != "" {
 		iv := c.Added
@@ -116,7 +117,7 @@ func (r *rung) add(text string, m sample.Metric, c *model.Cost) {
 	}
 }
 
-// lacking says why a scenario has no figure.
+// lacking returns the reason why a scenario has no figure.
 func (b *builder) lacking(id string) string {
 	if s := b.r.Row(id); s != nil {
 		return cmp.Or(s.Absent(), "not measured")

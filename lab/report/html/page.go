@@ -34,14 +34,14 @@ type page struct {
 	Rule, ByHandHint    string
 	Left, Lacks         string
 	File                string // name of the download
-	// What is of these types is written as it is: the page's own parts, and
-	// data in a form that needs no escaping. All else the template escapes.
+	// The template does not escape these types: the page's parts, and data that needs
+	// no escaping. It escapes all other values.
 	Data, Library, Script template.JS
 	Raw, Flames           template.HTML // base64, which needs no escaping
 	Style                 template.CSS
 }
 
-// elsewhere are the tables of trials at another distance of the CPUs.
+// elsewhere has the tables of trials at another CPU distance.
 type elsewhere struct {
 	Title  string
 	Tables []table
@@ -60,7 +60,7 @@ func (b *builder) elsewhere() (list []elsewhere) {
 	return list
 }
 
-// builder carries what the parts of one page have in common.
+// builder has the data that several parts of one page use.
 type builder struct {
 	r      *model.Report
 	paints map[string]paint
@@ -125,13 +125,13 @@ func ratioAlt(list []ratios) string {
 
 var noFileName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// fileName keeps what a run's id may hold out of the name of a file.
+// fileName removes characters of a run's ID that a file name must not have.
 func fileName(id string) string {
 	name := noFileName.ReplaceAllString(id, "-")
 	return "windtunnel-" + name[:min(len(name), 80)] + ".json"
 }
 
-// table is a report's table with what the page adds to it.
+// table is a report's table with additions of the page.
 type table struct {
 	model.Figures
 	ID      string

@@ -9,21 +9,21 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// wire is the node name of hops that belong to the fabric itself.
+// wire is the node name of hops in the fabric.
 const wire = "wire"
 
-// path is the way of a trial's packets, cut into the parts of a picture.
+// path has the hops of a trial's packets, divided into the parts of a picture.
 type path struct {
-	Nodes     []string // one, or the sender's and the receiver's
-	Near, Far []stop   // from the sender down to what is shared, and up to the receiver
-	Between   []stop   // the wire's ports, or what colocated endpoints share
+	Nodes     []string // one node, or the sender's and the receiver's
+	Near, Far []stop   // from the sender down to the shared devices, and up to the receiver
+	Between   []stop   // the wire's ports, or the devices that colocated endpoints share
 }
 
-// stop is one device, or the like devices of several containers together.
+// stop is one device, or several equal devices of several containers.
 type stop struct {
-	Name string // device, with its container where it is inside one
+	Name string // device, with its container if it is in one
 	Role string
-	Of   int // number of devices that were added up; 0 for a workload
+	Of   int // number of merged devices; 0 for a workload
 	hops sample.Hop
 }
 
@@ -57,8 +57,8 @@ func counter(what string, packets, bytes uint64) string {
 	return fmt.Sprintf("%s %s · %s", what, amount(packets, "pkts"), amount(bytes, "B"))
 }
 
-// pathOf cuts a trial's hops. The sender's node is that of the first hop; ok is
-// false where there are no hops.
+// pathOf divides a trial's hops. The node of the first hop is the sender's. ok is
+// false without hops.
 func pathOf(s *sample.Sample) (p path, ok bool) {
 	if s == nil || len(s.Hops) == 0 {
 		return path{}, false
@@ -89,7 +89,7 @@ func pathOf(s *sample.Sample) (p path, ok bool) {
 	return p, true
 }
 
-// colocated cuts the devices of one node at what both endpoints share.
+// colocated divides the devices of one node at the device that both endpoints share.
 func colocated(hops []sample.Hop) (near, between, far []sample.Hop) {
 	shared := func(h sample.Hop) bool { return h.Role != "endpoint" && h.Role != "vif" }
 	first := slices.IndexFunc(hops, shared)
@@ -104,8 +104,8 @@ func colocated(hops []sample.Hop) (near, between, far []sample.Hop) {
 	return hops[:first], hops[first:end], hops[end:]
 }
 
-// together adds up the like devices of several containers, which would not fit
-// a picture: endpoints with endpoints and vifs with vifs.
+// together merges equal devices of several containers, which would not fit into a
+// picture: endpoints with endpoints, and vifs with vifs.
 func together(hops []sample.Hop) []stop {
 	count := make(map[string]int)
 	for _, h := range hops {
@@ -145,7 +145,7 @@ func (s *stop) add(h sample.Hop) {
 	s.hops.QdiscDrop += h.QdiscDrop
 }
 
-// stops lists all in path order.
+// stops lists all stops in the order of the path.
 func (p path) stops() []stop { return slices.Concat(p.Near, p.Between, p.Far) }
 
 // amount prints a count with an SI prefix: "1.23 M pkts", "13.4 GB".

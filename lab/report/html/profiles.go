@@ -12,47 +12,47 @@ import (
 	"windtunnel/lab/report/model"
 )
 
-// profiles is where the CPU time went, by scenario and side.
+// profiles has the CPU profiles by scenario and side.
 type profiles struct {
 	Views []profileView
-	// Small says what is put together in the flame graphs, for people.
+	// Small explains to readers which frames are merged in the flame graphs.
 	Small string
-	// Twice: one side of two scenarios was profiled, so they can be compared.
+	// Twice: one side was profiled in two scenarios, so they can be compared.
 	Twice bool
 }
 
 // profileView is one side of one scenario, as tables.
 type profileView struct {
-	Key            string // its place among flames.Sides; of one that cannot be shown, another word
+	Key            string // index in flames.Sides; another word if the profile cannot be shown
 	Scenario, Side string
 	Paint          paint
-	Trouble        string // why it cannot be shown; the rest is empty then
+	Trouble        string // reason why it cannot be shown; the other fields are then empty
 	PerByte        bool   // the rows have CPU time per byte
 	Rows           []categoryRow
 	Top            []topRow
 	Sum            categoryRow
 	Metered        string // cores
-	Agreement      string // of sum and meter
+	Agreement      string // comparison of sum and meter
 	Agrees         bool
 	Slowdown       string
-	Sampled        string // how much was sampled, and how
+	Sampled        string // number and kind of samples
 	Warnings       []string
 }
 
-// categoryRow is what one category took.
+// categoryRow has the time of one category.
 type categoryRow struct {
 	Name    string
-	Colour  int // of the palette
+	Colour  int // index in the palette
 	Cores   string
 	Percent string
 	PerByte string // ns
-	Apart   bool   // idle time and the lab's wire, which are not in the sum
+	Apart   bool   // idle time or the lab's wire, which are not in the sum
 }
 
-// colourCount is how many colours style.css has for categories.
+// colourCount is the number of category colours in style.css.
 const colourCount = 12
 
-// Hue is the row's colour as a class of style.css.
+// Hue returns the row's colour as a class of style.css.
 func (r categoryRow) Hue() string {
 	if r.Apart {
 		return "apart"
@@ -60,34 +60,35 @@ func (r categoryRow) Hue() string {
 	return fmt.Sprintf("k%d", r.Colour%colourCount)
 }
 
-// topRow is a function by the time that it took itself.
+// topRow is a function with its own CPU time, without the functions that it calls.
 type topRow struct {
 	Name, Percent, Cores string
 	Kernel               bool // a function of the kernel
 }
 
 const (
-	// agreement is how far the samples' sum may lie from the meter's figure.
+	// agreement is the largest accepted difference between the samples' sum and the
+	// meter's figure.
 	agreement = 0.03
-	// mostTop is how many functions the page lists for a side.
+	// mostTop is the number of functions that the page lists for a side.
 	mostTop = 10
 )
 
-// decoded is a profile of the report, read.
+// decoded is a decoded profile of the report.
 type decoded struct {
 	*model.Profile
 	profile    *folded.Profile
 	flame      *folded.FlameNode
 	categories []folded.CategoryRow
-	rate       float64 // payload bytes a second beside the profiler; 0 unknown
+	rate       float64 // payload bytes per second with the profiler; 0 if unknown
 }
 
-// profiles reads the report's profiles and packs their flame graphs. One that
-// cannot be read is said to be so, and the others stand.
+// profiles decodes the report's profiles and packs their flame graphs. If a profile
+// cannot be decoded, the page says so and shows the others.
 func (b *builder) profiles() (profiles, string, error) {
 	var out profiles
 	var list []decoded
-	var troubles []error // by profile; nil where it could be read
+	var troubles []error // by profile; nil if it could be decoded
 	sides := make(map[string]int)
 	for i := range b.r.Profiles {
 		p := &b.r.Profiles[i]
@@ -167,7 +168,7 @@ func (v *profileView) rows(d *decoded, colours []string) {
 	v.meter(d.Metered, sum.Busy)
 }
 
-// sampling says how much was sampled, and how.
+// sampling describes the number and kind of samples.
 func sampling(p *folded.Profile) string {
 	text := fmt.Sprintf("%d samples over %s", p.Samples, model.Scale{Unit: "s", By: 1}.Print(p.Seconds))
 	if p.Rate > 0 {
@@ -206,7 +207,7 @@ func top(root *folded.FlameNode) []topRow {
 			self -= c.Value
 			walk(c, depth+1)
 		}
-		if depth > 1 { // below are the side and its programs, which are no functions
+		if depth > 1 { // the levels above are the side and its programs, not functions
 			own[n.Name] += self
 		}
 	}

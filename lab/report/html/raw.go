@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// mostRaw bounds the compressed data that the page carries for download.
+	// mostRaw limits the compressed data for download in the page, in bytes.
 	mostRaw = 3 << 20
-	// mostProfiles bounds the encoded profiles within it: the page has their
+	// mostProfiles limits the encoded profiles in it, in bytes. The page has their
 	// flame graphs already.
 	mostProfiles = 256 << 10
 )
 
-// raw is the report's JSON, gzipped, in base64; empty where even without the
-// distributions it would be too large. Trials that are not kept lose their
-// series, hops and commands, and where that is not enough their histograms;
-// lacks says so for people.
+// raw returns the report's JSON, gzipped, in base64; "" if it is too large even
+// without the distributions. Trials that are not kept lose their series, hops and
+// commands, and if necessary their histograms. lacks explains to readers what was
+// omitted.
 func raw(r *model.Report, k kept) (data, lacks string, err error) {
 	r, without := withoutProfiles(r)
 	for _, histograms := range []bool{true, false} {
@@ -39,8 +39,7 @@ func raw(r *model.Report, k kept) (data, lacks string, err error) {
 	return "", "The raw figures are too large for this page: `windtunnel report --format json` writes them.", nil
 }
 
-// withoutProfiles leaves the profiles' stacks out where they are large, and
-// says so.
+// withoutProfiles omits the stacks of large profiles, and says so.
 func withoutProfiles(r *model.Report) (*model.Report, string) {
 	size := 0
 	for _, p := range r.Profiles {
@@ -72,7 +71,7 @@ func pack(r *model.Report) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// reduced copies the report without what is large in the trials not kept.
+// reduced copies the report without the large parts of trials that are not kept.
 func reduced(r *model.Report, k kept, histograms bool) *model.Report {
 	if k.Left == "" && histograms {
 		return r

@@ -2,14 +2,14 @@ package html
 
 import "strings"
 
-// parts of the page's script, in the order in which they run. They share one
-// closure, so a part may use what an earlier one names.
+// parts are the parts of the page's script, in the order in which they run. They
+// share one closure, so a part may use the names of earlier parts.
 var parts = []string{
 	"kit", "bars", "cells", "latency", "ratios", "series", "ladder", "trials",
 	"draw", "choose", "tree", "flame", "profiles", "tables", "download",
 }
 
-// assemble joins the parts to one script that leaves no name behind.
+// assemble joins the parts to one script without global names.
 func assemble() string {
 	var b strings.Builder
 	b.WriteString("(function () {\n'use strict';\n")

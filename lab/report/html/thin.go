@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// mostTrials of one scenario keep their time series in the page.
+	// mostTrials is the number of trials of one scenario whose time series the page
+	// keeps.
 	mostTrials = 12
-	// mostPoints is how many points all series together have, so that the page
-	// stays a file that one can send.
+	// mostPoints limits the points of all series together, so that the page stays
+	// small enough to send.
 	mostPoints = 40_000
-	// mostSteps is how many points one trial keeps: more than pixels.
+	// mostSteps limits the points of one trial. It exceeds the pixels of the chart.
 	mostSteps = 1200
 )
 
-// kept says which trials keep their time series and counters.
+// kept has the trials whose time series and counters the page keeps.
 type kept struct {
 	samples map[*sample.Sample]bool
 	median  map[string]*sample.Sample // by scenario: the trial nearest the median
-	// Left says, for people, what was left out; empty where nothing was.
+	// text for readers about omitted trials; "" if none was omitted
 	Left string
 }
 
-// keep chooses the median trial of every scenario and others spread over the
-// run, as many as there is room for.
+// keep chooses the median trial of every scenario, and further trials spread over the
+// run as far as the limits allow.
 func keep(r *model.Report) kept {
 	k := kept{samples: make(map[*sample.Sample]bool), median: make(map[string]*sample.Sample)}
 	series, points := 0, 0
@@ -62,8 +63,8 @@ func keep(r *model.Report) kept {
 	return k
 }
 
-// medianTrial is the trial whose main figure is nearest the scenario's median;
-// the first where there is no figure, nil of none.
+// medianTrial returns the trial whose main figure is nearest the scenario's median.
+// Without a figure it returns the first trial, and without trials nil.
 func medianTrial(row *model.Scenario, ok []*sample.Sample) *sample.Sample {
 	m := mainMetric(row)
 	iv := row.Interval(m)
@@ -90,7 +91,7 @@ func mainMetric(row *model.Scenario) sample.Metric {
 	return sample.Throughput
 }
 
-// spread picks n of the list at even distances, the given one among them.
+// spread chooses n elements of the list at even distances, including the given one.
 func spread(list []*sample.Sample, with *sample.Sample, n int) []*sample.Sample {
 	if len(list) <= n {
 		return list

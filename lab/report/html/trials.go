@@ -8,13 +8,13 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// strips is every trial of the run, for the chart that shows them one by one.
+// strips has every trial of the run, for the chart of single trials.
 type strips struct {
 	Metrics []stripMetric `json:"metrics"`
 	Rows    []strip       `json:"rows"`
 }
 
-// stripMetric is what can be shown of a trial.
+// stripMetric is a metric in the chart of single trials.
 type stripMetric struct {
 	Name string  `json:"name"`
 	Unit string  `json:"unit"`
@@ -22,21 +22,21 @@ type stripMetric struct {
 	key  sample.Metric
 }
 
-// strip is the trials of one scenario, column by column.
+// strip has the trials of one scenario, column by column.
 type strip struct {
 	ID string `json:"id"`
 	paint
 	Block   []int    `json:"block"`
 	Attempt []int    `json:"attempt"`
 	State   []string `json:"state"`
-	Why     []string `json:"why"` // why a trial does not count, or what it is flagged with
-	// Values by metric, then by trial; nil where not measured.
+	Why     []string `json:"why"` // reason why a trial does not count, or its flags
+	// Values by metric, then by trial; nil if not measured.
 	Values  [][]*float64 `json:"values"`
 	Summary []*span      `json:"summary"` // by metric
-	Failed  []string     `json:"failed"`  // the trials without figures, in words
+	Failed  []string     `json:"failed"`  // trials without figures, described in words
 }
 
-// What a trial is in the chart.
+// States of a trial in the chart.
 const (
 	stateCounts   = "counts"
 	stateGated    = "gated"
@@ -44,7 +44,7 @@ const (
 	stateProfiled = "profiled"
 )
 
-// stripMetrics are what a reader may want to see by trial.
+// stripMetrics are the metrics that a reader can choose.
 var stripMetrics = []sample.Metric{
 	sample.Throughput, sample.Transactions, sample.SenderCPU, sample.ReceiverCPU,
 	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte, sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
@@ -108,7 +108,7 @@ func (b *builder) strip(s *model.Scenario, metrics []stripMetric) strip {
 	return out
 }
 
-// standing says whether a trial with figures counts, and why not.
+// standing describes whether a trial with figures counts, and the reason if not.
 func standing(s *sample.Sample, counts bool) (state, why string) {
 	switch {
 	case s.Profiled:

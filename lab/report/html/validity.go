@@ -10,15 +10,15 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// validity is which trials count, in one line, with what failed beneath it.
+// validity states in one line which trials count, with details of failures.
 type validity struct {
 	Line    string
-	Clean   bool // every trial counts: there is nothing to unfold
-	Warned  bool // some in spite of conditions that were not valid
+	Clean   bool // every trial counts: there are no details
+	Warned  bool // some trials count although the conditions were not valid
 	Rows    []spoiled
 	More    int // trials that failed a gate and are not listed
 	Missing []string
-	Flags   []string // flags of trials that count, and then advice
+	Flags   []string // flags of trials that count, followed by advice
 }
 
 // spoiled is a trial that does not count.
@@ -26,10 +26,10 @@ type spoiled struct {
 	Scenario, Trial, What, Why string
 }
 
-// mostSpoiled is how many trials the page lists one by one.
+// mostSpoiled is the number of rejected trials that the page lists.
 const mostSpoiled = 200
 
-// validity is nil for a report of before there were gates.
+// validity returns nil for a report from a version without gates.
 func (b *builder) validity() *validity {
 	v := b.r.Validity
 	if v.Attempts == 0 {

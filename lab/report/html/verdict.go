@@ -8,16 +8,16 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// mark says what a comparison shows: as a sign, a word and a class of the
-// style sheet, so that never the colour alone tells it.
+// mark shows the result of a comparison as a sign, a word and a CSS class, so that
+// colour is never the only sign.
 type mark struct {
 	Sign  string `json:"sign"`
 	Word  string `json:"word"`
-	More  string `json:"more,omitempty"` // what else there is to know, "p 0.0005"
+	More  string `json:"more,omitempty"` // additional text, such as "p 0.0005"
 	Class string `json:"class"`
 }
 
-// Text is the mark in one line.
+// Text returns the mark on one line.
 func (m mark) Text() string {
 	text := strings.TrimSpace(m.Sign + " " + m.Word)
 	if m.More != "" {
@@ -26,8 +26,8 @@ func (m mark) Text() string {
 	return text
 }
 
-// markOf puts a verdict in words. p and adjusted are as in model.Comparison,
-// nil where there is none, and so is detectable.
+// markOf returns the mark of a verdict. p and adjusted are as in model.Comparison;
+// they and detectable may be nil.
 func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 	switch v {
 	case model.Differs:
@@ -53,7 +53,7 @@ func markOfComparison(c *model.Comparison) mark {
 	return markOf(c.Verdict, c.P, c.Adjusted, c.Detectable)
 }
 
-// pValue prints no more digits than a p-value deserves.
+// pValue prints a p-value with few digits.
 func pValue(p *float64) string {
 	switch {
 	case p == nil:
@@ -64,8 +64,8 @@ func pValue(p *float64) string {
 	return fmt.Sprintf("p %.2g", *p)
 }
 
-// toneOf says whether a change of m in this direction costs: worse, better or
-// neither. Only what differs has a tone.
+// toneOf returns whether a change of m in this direction is worse, better or neither.
+// Only significant differences have a tone.
 func toneOf(m sample.Metric, v model.Verdict, change float64) string {
 	info, _ := sample.Describe(m)
 	switch way := change * float64(info.Better); {
