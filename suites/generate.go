@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Generate writes schema.json, which editors check suites by.
+// Generate writes schema.json, with which editors check suites.
 package main
 
 import (

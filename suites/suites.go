@@ -1,4 +1,4 @@
-// Package suites holds the experiments that come with the lab.
+// Package suites has the suites that are part of the lab.
 package suites
 
 import (
@@ -25,8 +25,7 @@ func Names() []string {
 	return names
 }
 
-// Read returns the YAML of the suite called name. The error lists the suites
-// that there are.
+// Read returns the YAML of a suite. The error lists the existing suites.
 func Read(name string) ([]byte, error) {
 	data, err := files.ReadFile(name + ".yaml")
 	if err != nil {

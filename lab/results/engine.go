@@ -10,9 +10,9 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// engine identifies a process until the machine is started anew: the boot's id,
-// the process's id, and when it started in ticks since the boot, for ids are
-// used again. It is empty where /proc does not tell, or the process has ended.
+// engine identifies a process until the next boot: the boot ID, the PID, and the
+// start time in ticks since boot, because PIDs are reused. It returns "" if /proc
+// lacks these facts or the process has ended.
 func engine(pid int) string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -29,8 +29,8 @@ func engine(pid int) string {
 	return fmt.Sprintf("%s %d %d", strings.TrimSpace(string(boot)), pid, stat.Starttime)
 }
 
-// standing is a run's status in truth: one that is stored as running whose
-// engine is gone was interrupted, by a kill or with the whole machine.
+// standing returns the actual status of a run. A run that is stored as running, but
+// whose engine has ended, was interrupted: by a kill or by the end of the machine.
 func standing(stored sample.Status, by string) sample.Status {
 	if stored != sample.Running {
 		return stored

@@ -65,17 +65,17 @@ func explain(err error, what, path string) error {
 	return fmt.Errorf("%s %s: %w", what, path, err)
 }
 
-// primary is the error's class: the low byte of its code; the rest says more.
+// primary returns the class of the error: the low byte of its code.
 func primary(e *sqlite.Error) int { return e.Code() & 0xff }
 
-// isBusy reports whether another connection's lock was in the way.
+// isBusy reports whether the lock of another connection caused the error.
 func isBusy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (primary(e) == sqlite3.SQLITE_BUSY || primary(e) == sqlite3.SQLITE_LOCKED)
 }
 
-// full reports whether the file system of path has no block left. SQLite says
-// only "I/O error" where its log or shared memory could not grow.
+// full reports whether the file system of path is full. SQLite only says "I/O error"
+// if its log or shared memory cannot grow.
 func full(path string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(filepath.Dir(path), &st) == nil && st.Bavail == 0

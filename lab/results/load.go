@@ -11,18 +11,17 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// RunData is everything stored of one run but the raw outputs, which
-// LoadOutputs reads.
+// RunData has all stored data of one run without the raw outputs, which LoadOutputs
+// reads.
 type RunData struct {
 	Run     sample.Run
 	Plan    suite.Plan
 	Samples []sample.Sample // in the order in which they were stored
-	IDs     []int64         // of each of Samples
+	IDs     []int64         // ID of each sample, in the order of Samples
 }
 
-// Load reads a run, as it is at this moment. The run is named by its ID, by a
-// beginning of it that no other run shares, or by "latest" or "" for the
-// newest.
+// Load reads a run in its present state. name is the run's ID or a unique beginning
+// of it; "latest" or "" is the newest run.
 func (s *Store) Load(name string) (*RunData, error) {
 	var data RunData
 	err := s.read("load run "+strconv.Quote(name)+" from", func(tx *sql.Tx) error {
@@ -154,15 +153,15 @@ func scanSample(rows *sql.Rows) (id int64, s sample.Sample, err error) {
 	return id, s, nil
 }
 
-// loadMetrics reads the metrics of all samples in one pass: both are in order
-// of sample id.
+// loadMetrics reads the metrics of all samples in one pass. Samples and metrics are
+// in order of sample ID.
 func (d *RunData) loadMetrics(tx *sql.Tx) error {
 	rows, err := tx.Query("SELECT sample_id, metric, value FROM metric WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?) ORDER BY sample_id", d.Run.ID)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rows.Close() }()
-	names := make(map[string]sample.Metric) // one string for each name, not one a row
+	names := make(map[string]sample.Metric) // one string for each name, not one for each row
 	i := 0
 	for rows.Next() {
 		var id int64

@@ -13,8 +13,8 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migration is one step of the schema: the statements that take a store from
-// the version before to this one. Its version is its place in the list, from 1.
+// migration is one step of the schema: the statements that change a store from the
+// previous version to this one. Its version is its index in the list, from 1.
 type migration struct {
 	name string
 	sql  string
@@ -42,8 +42,8 @@ func embedded() ([]migration, error) {
 	return steps, nil
 }
 
-// check returns the schema version of the database, and refuses one from a
-// newer windtunnel and one of another program. It only reads.
+// check returns the schema version of the database. It returns an error for a
+// database of a newer windtunnel, or of another program. It only reads.
 func check(ctx context.Context, conn *sql.Conn, steps []migration, path string) (version int, err error) {
 	var id, tables int
 	err = conn.QueryRowContext(ctx, `SELECT user_version, application_id,
@@ -60,9 +60,9 @@ func check(ctx context.Context, conn *sql.Conn, steps []migration, path string) 
 	return version, nil
 }
 
-// migrate brings the database to the newest version in one transaction: after
-// an error, or a kill, it is what it was before. The version is read again
-// within it, for another process may have migrated meanwhile.
+// migrate changes the database to the newest version in one transaction. After an
+// error or a kill the database is unchanged. The transaction reads the version again,
+// because another process may have migrated meanwhile.
 func migrate(ctx context.Context, conn *sql.Conn, steps []migration, path string) error {
 	version, err := check(ctx, conn, steps, path)
 	if err != nil || version == len(steps) {

@@ -11,10 +11,9 @@ import (
 
 const fileName = "windtunnel.db"
 
-// DefaultPath returns where the store is kept unless --db says otherwise:
-// $XDG_DATA_HOME/windtunnel/windtunnel.db, or below ~/.local/share where that
-// variable is unset or, as the specification wants it ignored then, relative.
-// Source: XDG Base Directory Specification 0.8.
+// DefaultPath returns the path of the store without --db:
+// $XDG_DATA_HOME/windtunnel/windtunnel.db, or ~/.local/share/windtunnel/windtunnel.db
+// if the variable is unset or relative. Source: XDG Base Directory Specification 0.8.
 func DefaultPath() (string, error) {
 	base := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) {
@@ -27,9 +26,9 @@ func DefaultPath() (string, error) {
 	return filepath.Join(base, "windtunnel", fileName), nil
 }
 
-// unwritable reports whether the directory cannot take the shared-memory file
-// that reading a write-ahead log needs, so that the file must be read as it
-// stands. That is refused while a log holds samples that the file lacks.
+// unwritable reports whether the directory cannot hold the shared-memory file that a
+// write-ahead log needs. Then the store must be read without its log. It returns an
+// error if the log has samples that the file lacks.
 func unwritable(path string) (bool, error) {
 	if writableDir(filepath.Dir(path)) {
 		return false, nil
@@ -40,8 +39,8 @@ func unwritable(path string) (bool, error) {
 	return true, nil
 }
 
-// prepare checks the file and its place before SQLite touches them, because
-// SQLite says of most of these only "unable to open database file".
+// prepare checks the file and its directory before SQLite opens them. SQLite's
+// message for most of these errors is only "unable to open database file".
 func prepare(path string, readOnly bool) error {
 	info, err := os.Stat(path)
 	switch {

@@ -15,12 +15,12 @@ type RunSummary struct {
 	Suite     string
 	Title     string
 	Started   time.Time
-	Finished  time.Time // zero while running or after a kill
+	Finished  time.Time // zero while the run is in progress, and after a kill
 	Status    sample.Status
 	Scenarios int // in the plan
-	Skipped   int // of them
-	Samples   int // stored, every attempt
-	Failures  int // of them, without figures
+	Skipped   int // number of skipped scenarios
+	Samples   int // number of stored samples, with every attempt
+	Failures  int // number of samples without figures
 }
 
 // Runs lists every run, newest first.
@@ -55,8 +55,8 @@ func (s *Store) Runs() ([]RunSummary, error) {
 	return list, nil
 }
 
-// LoadOutputs returns the raw text of a sample's processes; none where the
-// sample has none. Sample ids are those of AppendSample and RunData.
+// LoadOutputs returns the raw output of a sample's processes, or none. id is from
+// AppendSample or RunData.
 func (s *Store) LoadOutputs(sampleID int64) ([]sample.Output, error) {
 	what := fmt.Sprintf("load the outputs of sample %d from", sampleID)
 	rows, err := s.db.Query("SELECT role, exit, stdout_zstd, stderr_zstd FROM output WHERE sample_id = ? ORDER BY ordinal", sampleID)
@@ -85,8 +85,8 @@ func (s *Store) LoadOutputs(sampleID int64) ([]sample.Output, error) {
 	return list, nil
 }
 
-// read runs f in one transaction, which sees the store as it is now, however
-// much another process writes meanwhile.
+// read runs f in one transaction. f sees one state of the store, although another
+// process may write.
 func (s *Store) read(what string, f func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {

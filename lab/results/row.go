@@ -9,11 +9,11 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// row is a sample in the form of its tables. Lists are marshalled, and outputs
-// compressed, before the transaction begins, to keep that short.
+// row is a sample in the form of the tables. Lists are encoded and outputs compressed
+// before the transaction, so that the transaction is short.
 type row struct {
 	sample                                         sample.Sample
-	series, hops, warnings, commands, gates, flags any // JSON text, or nil where empty
+	series, hops, warnings, commands, gates, flags any // JSON text; nil if empty
 	outputs                                        []packedOutput
 }
 

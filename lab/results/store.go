@@ -1,8 +1,8 @@
-// Package results keeps runs and their samples in one SQLite file, from which
-// alone every report is made. A sample is stored in one transaction before the
-// next trial begins, so a killed run loses at most the trial in flight.
+// Package results stores runs and their samples in one SQLite file. Every report is
+// made from this file alone. A sample is stored in one transaction before the next
+// trial begins, so a killed run loses at most the current trial.
 //
-// The tables are plain enough to query by hand; migrations/ documents them:
+// The tables are simple enough for queries by hand; migrations/ documents them:
 //
 //	SELECT scenario, block, value / 1e9 AS gbit FROM sample
 //	JOIN metric ON sample_id = sample.id WHERE metric = 'throughput_bps';
@@ -19,8 +19,8 @@ import (
 	_ "modernc.org/sqlite" // registers the driver
 )
 
-// Store is an open store. It may be used by several goroutines, and by several
-// processes at once: readers do not wait for a writer, nor it for them.
+// Store is an open store. Several goroutines and several processes may use it at
+// once. Readers do not wait for a writer, and a writer does not wait for readers.
 type Store struct {
 	db       *sql.DB
 	path     string
@@ -29,17 +29,17 @@ type Store struct {
 
 // Options of Open. The zero value opens for reading and writing.
 type Options struct {
-	// ReadOnly opens an existing store without changing a byte of it, also on
-	// a medium that cannot be written.
+	// ReadOnly opens an existing store and changes no byte of it. The medium may be
+	// read-only.
 	ReadOnly bool
-	// Wait is how long a write waits for another process's write; 10 s where 0.
+	// Wait is the longest wait for another process's write; 10 s if 0.
 	Wait time.Duration
 }
 
-// Open opens the store at path, or makes it, with the directories above it.
-// Its errors say what is wrong with the file or its place, and the remedy; they
-// wrap ErrNotStore, ErrNewer, ErrOlder, ErrReadOnly, ErrDiskFull or an fs error where one
-// of these is the cause.
+// Open opens the store at path. It makes a missing store and missing directories. Its
+// errors explain the problem with the file or the directory, and the remedy. They
+// wrap ErrNotStore, ErrNewer, ErrOlder, ErrReadOnly, ErrDiskFull or an fs error if
+// one of these is the cause.
 func Open(path string, opts Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -74,7 +74,7 @@ func (o Options) wait() time.Duration {
 // Path returns the absolute path of the store's file.
 func (s *Store) Path() string { return s.path }
 
-// Close ends all use of the store and folds its write-ahead log into the file.
+// Close ends all use of the store and merges its write-ahead log into the file.
 func (s *Store) Close() error {
 	if err := s.db.Close(); err != nil {
 		return explain(err, "close store", s.path)
@@ -82,9 +82,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// readyWithin tries ready again while another process holds the file: SQLite
-// asks its busy timeout for a write, but not for the change into WAL mode, nor
-// where waiting could be for one that waits in turn.
+// readyWithin retries ready while another process locks the file. SQLite's busy
+// timeout covers writes, but not the change into WAL mode, and not a possible
+// deadlock.
 func (s *Store) readyWithin(wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for {
@@ -96,7 +96,8 @@ func (s *Store) readyWithin(wait time.Duration) error {
 	}
 }
 
-// ready checks that the file is a store of this version, or makes it one.
+// ready checks that the file is a store of this version. It makes or migrates the
+// store if necessary.
 func (s *Store) ready() error {
 	ctx := context.Background()
 	conn, err := s.db.Conn(ctx)
@@ -118,8 +119,8 @@ func (s *Store) ready() error {
 		}
 		return nil
 	}
-	// Readers go on while a run writes. The mode stays with the file, so it is
-	// set only after the file proved to be a store.
+	// WAL mode lets readers continue while a run writes. The mode is stored in the
+	// file, so set it only after the check that the file is a store.
 	var mode string
 	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
 		return explain(err, "open store", s.path)
@@ -127,8 +128,8 @@ func (s *Store) ready() error {
 	return migrate(ctx, conn, steps, s.path)
 }
 
-// dsn: synchronous FULL syncs the log at each commit, so that even a power cut
-// costs only the trial in flight; at a commit every few seconds it is cheap.
+// dsn sets synchronous=FULL, which syncs the log at each commit. So a power failure
+// loses only the current trial. With a commit every few seconds the cost is small.
 func dsn(path string, opts Options) (string, error) {
 	q := url.Values{}
 	q.Set("_busy_timeout", fmt.Sprint(opts.wait().Milliseconds()))

@@ -13,9 +13,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// CreateRun stores a run that begins, with its plan. This process is taken to
-// measure it. Where the store has a run of that ID already, the error wraps
-// ErrTaken.
+// CreateRun stores a new run with its plan, measured by this process. If the store
+// has a run of this ID, the error wraps ErrTaken.
 func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
 	return s.write("store run "+run.ID+" in", func(tx *sql.Tx) error {
 		environment, err := json.Marshal(run.Environment)
@@ -48,10 +47,10 @@ func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
 	})
 }
 
-// UpdateRun stores what changes in a run: title, status, finish, environment,
-// options, and the skipped scenarios unless run.Skipped is nil. Suite, start,
-// seed and plan stay as they were created. From now on this process is taken to
-// measure the run.
+// UpdateRun stores the changed parts of a run: title, status, finish, environment,
+// options, and the skipped scenarios unless run.Skipped is nil. Suite, start, seed
+// and plan do not change. From now on this process counts as the one that measures
+// the run.
 func (s *Store) UpdateRun(run sample.Run) error {
 	return s.write("update run "+run.ID+" in", func(tx *sql.Tx) error {
 		environment, err := json.Marshal(run.Environment)
@@ -77,7 +76,7 @@ func (s *Store) UpdateRun(run sample.Run) error {
 	})
 }
 
-// SkipScenario records why a scenario of the run cannot run here.
+// SkipScenario stores the reason why a scenario of the run cannot run here.
 func (s *Store) SkipScenario(runID, scenario, reason string) error {
 	return s.write("store a skipped scenario of run "+runID+" in", func(tx *sql.Tx) error {
 		if err := mustExist(tx, runID); err != nil {
@@ -88,10 +87,10 @@ func (s *Store) SkipScenario(runID, scenario, reason string) error {
 	})
 }
 
-// AppendSample stores a sample with its raw outputs, whole or not at all, and
-// returns its id. When it has returned, the sample survives a kill and a power
-// cut. A metric or point of the series that is not a finite number is left out
-// and the sample's warnings say so.
+// AppendSample stores a complete sample with its raw outputs, or nothing, and returns
+// its ID. After it has returned, the sample survives a kill and a power failure.
+// Metrics and points of the series that are not finite are omitted, with a warning in
+// the sample.
 func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err error) {
 	row, err := encode(smp)
 	if err != nil {
@@ -107,7 +106,7 @@ func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err err
 	return id, err
 }
 
-// write runs f in one transaction. Either all of it is stored or nothing.
+// write runs f in one transaction: it stores everything or nothing.
 func (s *Store) write(what string, f func(*sql.Tx) error) error {
 	if s.readOnly {
 		return because(ErrReadOnly, "%s %s: the store was opened for reading", what, s.path)
@@ -117,7 +116,7 @@ func (s *Store) write(what string, f func(*sql.Tx) error) error {
 		return explain(err, what, s.path)
 	}
 	if err := f(tx); err != nil {
-		_ = tx.Rollback() // the first error says why
+		_ = tx.Rollback() // the first error has the reason
 		return explain(err, what, s.path)
 	}
 	if err := tx.Commit(); err != nil {

@@ -9,16 +9,16 @@ const (
 	ForeignCPU   GateName = "foreign-cpu"   // programs outside the experiment ran on the nodes' CPUs
 	Steal        GateName = "steal"         // the host of a virtual machine took the nodes' CPUs away
 	StrayCPU     GateName = "stray-cpu"     // softirq work saturated a CPU without a part in the experiment
-	ClockJump    GateName = "clock-jump"    // wall clock and monotonic clock parted
-	MachineStall GateName = "machine-stall" // the machine stood still
+	ClockJump    GateName = "clock-jump"    // the difference of wall clock and monotonic clock changed
+	MachineStall GateName = "machine-stall" // the machine was paused
 	CPUMoved     GateName = "cpu-distance"  // the host moved a virtual machine's CPUs to another distance
 )
 
-// Outcomes: what the system under test, or the tool over it, did. To discard
-// such a trial would hide the system's bad trials, so it counts and is flagged.
+// Outcomes: effects of the system under test, or of the tool. A trial that fails one
+// of these counts, with a flag: without it the system's bad trials would be hidden.
 const (
 	Unsteady    GateName = "unsteady-rate" // the rate rose, fell or jumped within the window
-	OffTarget   GateName = "off-target"    // the generator stayed below the rate asked for
+	OffTarget   GateName = "off-target"    // the generator did not reach the requested rate
 	StillMoving GateName = "still-moving"  // traffic went on after the tools had ended
 )
 
@@ -34,9 +34,9 @@ func (n GateName) Outcome() bool {
 // Gate is a check that a trial failed.
 type Gate struct {
 	Name    GateName `json:"gate"`
-	Value   float64  `json:"value"` // what was found, in Unit
-	Limit   float64  `json:"limit"` // what would have passed
+	Value   float64  `json:"value"` // measured figure, in Unit
+	Limit   float64  `json:"limit"` // largest or smallest figure that passes
 	Unit    string   `json:"unit"`
-	Message string   `json:"message"`           // both figures in a sentence, with where
-	Culprit string   `json:"culprit,omitempty"` // the program that took most CPU time, where one did
+	Message string   `json:"message"`           // both figures in a sentence, with the place
+	Culprit string   `json:"culprit,omitempty"` // program with the most CPU time; "" if unknown
 }

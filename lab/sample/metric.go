@@ -1,6 +1,6 @@
-// Package sample holds the values that one trial yields, in SI units, and the
-// facts of the run it belongs to. It is what the tools and meters write and
-// what the store, the statistics and the reports read; it does no I/O.
+// Package sample holds the values of one trial, in SI units, and the facts of its
+// run. Tools and meters write them; the store, the statistics and the reports read
+// them. The package does no I/O.
 package sample
 
 import "strings"
@@ -9,27 +9,28 @@ import "strings"
 // bare count or ratio.
 type Metric string
 
-// Metrics maps what was measured to its value. A quantity that was not
-// measured is absent, never zero.
+// Metrics maps each measured quantity to its value. A quantity that was not measured
+// is absent, never zero.
 type Metrics map[Metric]float64
 
-// Set records value under m.
+// Set stores value under m.
 func (ms Metrics) Set(m Metric, value float64) { ms[m] = value }
 
-// Merge copies every metric of other into ms; other wins where both have one.
+// Merge copies every metric of other into ms. If both have a metric, the value of
+// other remains.
 func (ms Metrics) Merge(other Metrics) {
 	for m, v := range other {
 		ms[m] = v
 	}
 }
 
-// What the traffic tool reports.
+// Metrics that the traffic tool reports.
 const (
-	Throughput         Metric = "throughput_bps"          // payload received, bits per second (sum of both directions when both run)
-	SenderThroughput   Metric = "sender_throughput_bps"   // payload handed to the sending socket, bits per second
-	ReceiverThroughput Metric = "receiver_throughput_bps" // payload taken from the receiving socket, bits per second
-	ForwardThroughput  Metric = "forward_throughput_bps"  // sender to receiver, where both directions run
-	ReverseThroughput  Metric = "reverse_throughput_bps"  // receiver to sender, where both directions run
+	Throughput         Metric = "throughput_bps"          // received payload, bits per second (sum of both directions if both run)
+	SenderThroughput   Metric = "sender_throughput_bps"   // payload written to the sending socket, bits per second
+	ReceiverThroughput Metric = "receiver_throughput_bps" // payload read from the receiving socket, bits per second
+	ForwardThroughput  Metric = "forward_throughput_bps"  // sender to receiver, if both directions run
+	ReverseThroughput  Metric = "reverse_throughput_bps"  // receiver to sender, if both directions run
 	Transactions       Metric = "transactions_per_s"      // request/response pairs, or connections for connect/request/response
 	LatencyMin         Metric = "latency_ns_min"          // round trip of one transaction, nanoseconds
 	LatencyMean        Metric = "latency_ns_mean"
@@ -38,48 +39,48 @@ const (
 	LatencyP99         Metric = "latency_ns_p99"
 	LatencyP999        Metric = "latency_ns_p999"
 	LatencyMax         Metric = "latency_ns_max"
-	OfferedRate        Metric = "offered_bps"           // UDP payload the sender was asked for, bits per second
+	OfferedRate        Metric = "offered_bps"           // requested UDP payload, bits per second
 	LossRatio          Metric = "loss_ratio"            // UDP datagrams lost / sent, 0..1
-	SocketLoss         Metric = "loss_in_socket_ratio"  // of it, dropped by the receiver's full socket; the namespace's UDP counters say so
-	PathLoss           Metric = "loss_on_the_way_ratio" // of it, the rest
+	SocketLoss         Metric = "loss_in_socket_ratio"  // part of LossRatio: dropped by the receiver's full socket, by the namespace's UDP counters
+	PathLoss           Metric = "loss_on_the_way_ratio" // the other part of LossRatio
 	Reordered          Metric = "reordered_datagrams"   // UDP datagrams that arrived after a later one
 	DatagramsSent      Metric = "datagrams_sent_per_s"
 	DatagramsReceived  Metric = "datagrams_received_per_s"
-	Errors             Metric = "errors"           // failed socket calls the tool counted
-	ToolRetransmits    Metric = "tool_retransmits" // as the tool itself reports them
+	Errors             Metric = "errors"           // failed socket calls, counted by the tool
+	ToolRetransmits    Metric = "tool_retransmits" // from the tool's output
 
-	// What NTttcp calls Retransmits at each end: segments sent again by the
-	// machine (here: the endpoint's network namespace) in the tool's window.
-	// ToolRetransmits is their sum.
+	// NTttcp's Retransmits at each end: segments that the machine (here: the
+	// endpoint's network namespace) sent again in the tool's window. ToolRetransmits
+	// is their sum.
 	ToolSenderRetransmits   Metric = "tool_sender_retransmits"
 	ToolReceiverRetransmits Metric = "tool_receiver_retransmits"
 
-	// What the tool itself says of CPU, beside the lab's own meter and never in
-	// its place: percent of all CPUs of the machine that the end runs on,
-	// everything on it included, so where both nodes share a machine each of
-	// the two is of both ends together. NTttcp's Avg. CPU % is of its window.
-	// netperf's LOCAL_ and REMOTE_CPU_UTIL (-c -C) are of its whole run; it adds
-	// guest to user a second time and counts iowait as busy (netcpu_procstat.c).
-	// qperf's cpus_used are of its whole run too.
+	// The tool's own CPU figures. They are shown beside the figures of the lab's
+	// meter and never replace them. Unit: percent of all CPUs of the machine that the
+	// end runs on, including all other work. If both nodes share a machine, each
+	// figure covers both ends. NTttcp's Avg. CPU % covers its window. netperf's
+	// LOCAL_ and REMOTE_CPU_UTIL (-c -C) cover its whole run; netperf adds guest to
+	// user a second time and counts iowait as busy (netcpu_procstat.c). qperf's
+	// cpus_used cover its whole run too.
 	ToolSenderCPU   Metric = "tool_sender_cpu_percent"
 	ToolReceiverCPU Metric = "tool_receiver_cpu_percent"
 	// netperf's service demand (LOCAL_SD, REMOTE_SD) of streams, from the same
-	// readings; its µs/KB are of 1,024 bytes.
+	// readings. Its µs/KB mean 1,024 bytes.
 	ToolSenderCPUPerByte   Metric = "tool_sender_cpu_ns_per_byte"
 	ToolReceiverCPUPerByte Metric = "tool_receiver_cpu_ns_per_byte"
 )
 
-// What the meter reads, all over one window common to both sides.
+// Metrics of the meter, over one window that both sides share.
 const (
 	SenderCPU             Metric = "sender_cpu_percent"   // percent of the node's CPUs (100 = all of them)
 	ReceiverCPU           Metric = "receiver_cpu_percent" //
 	SenderCores           Metric = "sender_cpu_cores"     // CPU-seconds per second
 	ReceiverCores         Metric = "receiver_cpu_cores"
-	SenderUserCPU         Metric = "sender_cpu_user_percent" // the parts of SenderCPU
+	SenderUserCPU         Metric = "sender_cpu_user_percent" // parts of SenderCPU
 	SenderSystemCPU       Metric = "sender_cpu_system_percent"
 	SenderSoftirqCPU      Metric = "sender_cpu_softirq_percent"
 	SenderIRQCPU          Metric = "sender_cpu_irq_percent"
-	SenderStealCPU        Metric = "sender_cpu_steal_percent" // apart: not in SenderCPU
+	SenderStealCPU        Metric = "sender_cpu_steal_percent" // not part of SenderCPU
 	ReceiverUserCPU       Metric = "receiver_cpu_user_percent"
 	ReceiverSystemCPU     Metric = "receiver_cpu_system_percent"
 	ReceiverSoftirqCPU    Metric = "receiver_cpu_softirq_percent"
@@ -89,39 +90,39 @@ const (
 	ReceiverCPUPerByte    Metric = "receiver_cpu_ns_per_byte"
 	SenderCPUPerPacket    Metric = "sender_cpu_ns_per_packet"
 	ReceiverCPUPerPacket  Metric = "receiver_cpu_ns_per_packet"
-	SenderToolCores       Metric = "sender_tool_cpu_cores"        // the tool's own processes
+	SenderToolCores       Metric = "sender_tool_cpu_cores"        // processes of the tool
 	ReceiverToolCores     Metric = "receiver_tool_cpu_cores"      //
-	SenderGuestCores      Metric = "sender_guest_cpu_cores"       // what VMs themselves used; emulated ones with their emulation
+	SenderGuestCores      Metric = "sender_guest_cpu_cores"       // work of the VMs; with the emulation if they are emulated
 	ReceiverGuestCores    Metric = "receiver_guest_cpu_cores"     //
-	SenderNetworkCores    Metric = "sender_network_cpu_cores"     // all else on a node with VMs: to bring packets to and from them
+	SenderNetworkCores    Metric = "sender_network_cpu_cores"     // all other work on a node with VMs: mainly carrying their packets
 	ReceiverNetworkCores  Metric = "receiver_network_cpu_cores"   //
-	SenderForeignCPU      Metric = "sender_foreign_cpu_percent"   // of the node's CPUs, by processes outside the experiment
+	SenderForeignCPU      Metric = "sender_foreign_cpu_percent"   // percent of the node's CPUs, by processes outside the experiment
 	ReceiverForeignCPU    Metric = "receiver_foreign_cpu_percent" //
-	FabricCores           Metric = "fabric_cpu_cores"             // the wire's own work, kept off both nodes
-	ReceiverFabricCores   Metric = "fabric_cpu_cores_at_receiver" // of it, on the receiving node's CPUs
+	FabricCores           Metric = "fabric_cpu_cores"             // work of the wire, which neither node's figure includes
+	ReceiverFabricCores   Metric = "fabric_cpu_cores_at_receiver" // part of FabricCores on the receiving node's CPUs
 	ObserverCores         Metric = "observer_cpu_cores"           // engine and agents
-	Retransmits           Metric = "retransmits"                  // TCP segments sent again, both nodes' workloads
+	Retransmits           Metric = "retransmits"                  // TCP segments sent again, by the workloads of both nodes
 	Segments              Metric = "segments"                     // TCP segments sent, for the ratio
 	RTT                   Metric = "tcp_rtt_ns"                   // median smoothed RTT of the workload's sockets
 	MSS                   Metric = "tcp_mss_bytes"
 	Cwnd                  Metric = "tcp_cwnd_segments"
 	PacketsPerSecond      Metric = "packets_per_s"        // frames on the fabric, both directions
 	FabricBits            Metric = "fabric_bps"           // bits on the fabric with all headers, both directions
-	FabricGoodput         Metric = "fabric_goodput_bps"   // fabric bits less headers, data direction
-	SegmentsPerSKB        Metric = "segments_per_skb"     // wire frames per buffer handed up by the receiving node's fabric device
+	FabricGoodput         Metric = "fabric_goodput_bps"   // fabric bits without headers, data direction
+	SegmentsPerSKB        Metric = "segments_per_skb"     // wire frames for each buffer that the receiving node's fabric device passes on
 	Drops                 Metric = "drops"                // packets dropped at any metered hop
-	BytesInWindow         Metric = "window_payload_bytes" // payload that passed within the meter's window
+	BytesInWindow         Metric = "window_payload_bytes" // payload within the meter's window
 	WindowSeconds         Metric = "window_s"             // length of the meter's window
 	ReceiverSoftirqOnRecv Metric = "receive_on_own_cpus"  // share of the receiver's packets that its own CPUs processed, 0..1
 )
 
 // The state of the machine during the trial.
 const (
-	CPUDistance     Metric = "cpu_distance_ns"      // median round trip of a cache line between the nodes' CPUs, over the slices kept
+	CPUDistance     Metric = "cpu_distance_ns"      // median round trip of a cache line between the nodes' CPUs, over the kept slices
 	CPUDistanceLow  Metric = "cpu_distance_ns_low"  // the shortest and the longest reading of the window
 	CPUDistanceHigh Metric = "cpu_distance_ns_high" //
-	MemoryCopy      Metric = "memory_copy_bps"      // median speed at which the nodes' CPUs copy memory, bits per second, over the slices kept
-	KeptSlices      Metric = "kept_slices"          // share of the window's slices that the figures stand for, 0..1
+	MemoryCopy      Metric = "memory_copy_bps"      // median speed at which the nodes' CPUs copy memory, bits per second, over the kept slices
+	KeptSlices      Metric = "kept_slices"          // share of the window's slices that the figures include, 0..1
 	Capacity        Metric = "capacity_bps"         // payload that one CPU of the busier side could carry: 1 / the larger CPU time per byte
 )
 
@@ -131,7 +132,7 @@ type Info struct {
 	Metric Metric
 	Label  string // for people
 	Unit   string // SI unit of the stored value
-	// Better is +1 where more is better, −1 where less is, 0 where neither.
+	// Better is +1 if more is better, −1 if less is better, 0 if neither.
 	Better int
 	Traits Traits
 }
@@ -145,7 +146,7 @@ const (
 	Datagrams                    // only streams of datagrams
 	Exchanges                    // only request/response
 	Summed                       // a report shows the sum over the trials
-	Percent                      // a share from 0 to 1 that people read in percent
+	Percent                      // a share from 0 to 1 that reports print in percent
 )
 
 // Is reports whether the metric has a trait.

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt makes the namespace at a path, such as /proc/PID/ns/net, the one that
-// the Space stands for: its handles are exchanged in place, so that everybody
-// who has the Space works in the other namespace from now on, and its name in
-// Dir is bound to the other. What was set in the former namespace is forgotten,
-// and the former ends with whoever else holds it. For programs that make their
-// workloads' namespaces themselves. Nobody may use the Space meanwhile. On an
-// error it is as it was.
+// Adopt replaces the network namespace of the Space by the one at a path, such as
+// /proc/PID/ns/net. It exchanges the handles in place: every user of the Space then
+// works in the other namespace. The name in Dir is bound to the other namespace too.
+// The settings recorded so far are dropped. The former namespace ends when its last
+// user does. Adopt is for programs that make the namespaces of their workloads
+// themselves. Nothing else may use the Space during the call. After an error the
+// Space is unchanged.
 func (s *Space) Adopt(path string) error {
 	if s.Name == "" {
 		return fmt.Errorf("adopt namespace %s: the process's own namespace cannot become another", path)
@@ -35,8 +35,8 @@ func (s *Space) Adopt(path string) error {
 	return former.Close()
 }
 
-// OpenAt opens the namespace at a path; the name is for messages, and for
-// whoever binds it.
+// OpenAt opens the namespace at a path. The name is for messages, and for a later
+// binding.
 func OpenAt(name, path string) (*Space, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
@@ -52,9 +52,9 @@ func OpenAt(name, path string) (*Space, error) {
 	return fromHandle(name, ns)
 }
 
-// rebind binds a name to another namespace, or leaves it where it is. The
-// former binding has to go first: one on top of it would keep it from being
-// removed.
+// rebind binds a name to another namespace. After an error the name is unchanged. The
+// former binding must be removed first: a binding on top of it would prevent its
+// removal.
 func rebind(name string, from, to netns.NsHandle) error {
 	at := filepath.Join(Dir, name)
 	if err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {

@@ -14,18 +14,17 @@ import (
 
 const (
 	cgroups = "/sys/fs/cgroup"
-	// cgroupEmpties is how long a killed process may take to leave its control
-	// group.
+	// cgroupEmpties is the longest time that a killed process needs to leave its
+	// control group.
 	cgroupEmpties = 2 * time.Second
 )
 
-// Cgroup is the path, from a hierarchy's root, of the control group for the
-// processes of a namespace's programs that ask for one. Those programs make it.
+// Cgroup returns the path, from a hierarchy's root, of the control group for
+// processes in a namespace. Only programs that need a control group make it.
 func Cgroup(name string) string { return "/" + name }
 
-// DeleteCgroups removes a namespace's control groups of every hierarchy,
-// version 1 and 2. Their processes have ended or were killed; one that still
-// lives is an error.
+// DeleteCgroups removes a namespace's control groups of every hierarchy, version 1
+// and 2. Their processes must have ended or been killed. A live process is an error.
 func DeleteCgroups(name string) error {
 	var errs []error
 	for _, pattern := range []string{cgroups + Cgroup(name), cgroups + "/*" + Cgroup(name)} {
@@ -38,8 +37,8 @@ func DeleteCgroups(name string) error {
 	return errors.Join(errs...)
 }
 
-// deleteCgroup removes a group and those in it, the deepest first; the files in
-// a group go with it.
+// deleteCgroup removes a group and its subgroups, the deepest first. The files in a
+// group disappear with it.
 func deleteCgroup(root string) error {
 	var groups []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

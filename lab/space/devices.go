@@ -29,7 +29,7 @@ func (s *Space) Add(l netlink.Link) error {
 	return nil
 }
 
-// Remove deletes a device; one that is gone already is no error.
+// Remove deletes a device. A missing device is no error.
 func (s *Space) Remove(device string) error {
 	l, err := s.Links.LinkByName(device)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Space) Up(device string) error {
 	return nil
 }
 
-// Enslave puts a device under a bridge.
+// Enslave makes a device a port of a bridge.
 func (s *Space) Enslave(device, bridge string) error {
 	l, err := s.Link(device)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *Space) Enslave(device, bridge string) error {
 	return nil
 }
 
-// Address gives a device an address. IPv6 addresses skip duplicate address
-// detection: the lab hands them out once.
+// Address adds an address to a device. IPv6 addresses skip duplicate address
+// detection, because the lab uses each address once.
 func (s *Space) Address(device string, p netip.Prefix) error { return s.address(device, p, 0) }
 
 func (s *Space) address(device string, p netip.Prefix, flags int) error {
@@ -97,7 +97,7 @@ const (
 	ifaFlagNoPrefixRoute = 0x200
 )
 
-// IPNet converts to the form that netlink takes.
+// IPNet converts a prefix to netlink's type.
 func IPNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
@@ -109,7 +109,7 @@ type Veth struct {
 	PeerName string
 	PeerMAC  net.HardwareAddr
 	MTU      int
-	Queues   int // each way, ≥ 1
+	Queues   int // in each direction, ≥ 1
 }
 
 // Pair makes a veth pair with v.Name in s and v.PeerName in peer; both are
@@ -129,9 +129,9 @@ func (s *Space) Pair(v Veth, peer *Space) error {
 	})
 }
 
-// SteerReceive lets the CPUs do the receive work of every queue of a device
-// (RPS), whichever CPU the packets arrive on. A device may use fewer queues than
-// it has: those that it does not use are not there to be set.
+// SteerReceive lets the CPUs do the receive work of every queue of a device (RPS),
+// regardless of the CPU on which packets arrive. A device may use fewer queues than
+// it has; unused queues have no such setting.
 func (s *Space) SteerReceive(device string, queues int, cpus []int) error {
 	for q := range max(queues, 1) {
 		err := s.Sysfs(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", device, q), Mask(cpus))
@@ -145,8 +145,8 @@ func (s *Space) SteerReceive(device string, queues int, cpus []int) error {
 	return nil
 }
 
-// Mask writes a CPU set as the kernel's bitmaps have it: 32-bit hexadecimal
-// words, the highest first, parted by commas.
+// Mask prints a CPU set in the form of the kernel's bitmaps: 32-bit hexadecimal
+// words, the highest first, separated by commas.
 func Mask(cpus []int) string {
 	words := []uint32{0}
 	for _, c := range cpus {

@@ -14,9 +14,8 @@ import (
 
 const homes = "/run/windtunnel"
 
-// Home is a directory for the files of what runs in a namespace: sockets, state,
-// mounts of its own. Whoever needs it makes it; Delete removes it with the
-// namespace.
+// Home returns the directory for the files of programs in a namespace: sockets,
+// state, mounts. The first user makes it. Delete removes it with the namespace.
 func Home(name string) string { return filepath.Join(homes, name) }
 
 // Homes lists the namespaces whose names start so and that have a home; the
@@ -42,10 +41,10 @@ func entries(dir, prefix string) ([]string, error) {
 	return names, nil
 }
 
-// DeleteHome removes a namespace's home and what is mounted in it.
+// DeleteHome removes a namespace's home and all mounts in it.
 func DeleteHome(name string) error {
 	home := Home(name)
-	defer os.Remove(homes) // the last one goes with it
+	defer os.Remove(homes) // succeeds only for the last home
 	if _, err := os.Lstat(home); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -1,13 +1,14 @@
 package space
 
-// Settings are what was set in a namespace, and what workloads depend on there.
+// Settings are the recorded settings of a namespace, including those that limit
+// workloads.
 type Settings struct {
-	Sysctls  map[string]string // by name: "net.ipv4.ip_forward"; "absent" where the kernel lacks one
+	Sysctls  map[string]string // by name: "net.ipv4.ip_forward"; "absent" if the kernel lacks one
 	Offloads map[string]string // by device and feature: "fab rx-gro"; on, off or absent
 	Others   map[string]string // routes, files of devices below /sys/class/net, notes
 }
 
-// Add takes over other settings, with where, such as "a c1", before each name.
+// Add adds other settings, with where (such as "a c1") before each name.
 func (s *Settings) Add(where string, other Settings) {
 	if where != "" {
 		where += " "
@@ -22,7 +23,7 @@ func (s *Settings) Add(where string, other Settings) {
 	}
 }
 
-// Note adds one of the others.
+// Note adds an entry to Others.
 func (s *Settings) Note(name, value string) { put(&s.Others, name, value) }
 
 func put(to *map[string]string, name, value string) {
@@ -32,7 +33,7 @@ func put(to *map[string]string, name, value string) {
 	(*to)[name] = value
 }
 
-// Settings returns what was set in the namespace.
+// Settings returns the recorded settings of the namespace.
 func (s *Space) Settings() Settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,11 +42,11 @@ func (s *Space) Settings() Settings {
 	return all
 }
 
-// Note records something that holds in the namespace and is not set by one of
-// the methods here, such as which of two data paths a program chose.
+// Note records a fact about the namespace that no method here sets, such as the data
+// path that a program chose.
 func (s *Space) Note(name, value string) { s.note(&s.record.Others, name, value) }
 
-// Include records another namespace's settings, with where before each name.
+// Include adds another namespace's settings, with where before each name.
 func (s *Space) Include(where string, other Settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,15 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sysctl sets one of the namespace's own sysctls, such as
-// "net.ipv4.ip_forward". A sysctl that this kernel does not have is no error;
-// it is recorded as absent.
+// Sysctl sets a sysctl of the namespace, such as "net.ipv4.ip_forward". A sysctl that
+// this kernel lacks is no error; it is recorded as absent.
 func (s *Space) Sysctl(key, value string) error {
 	path := "/proc/sys/" + strings.ReplaceAll(key, ".", "/")
 	return s.sysctlFile(key, path, value)
 }
 
-// DeviceSysctl sets a sysctl of one device, whose name may hold dots:
+// DeviceSysctl sets a sysctl of one device. The device's name may contain dots.
 // family is "ipv4" or "ipv6".
 func (s *Space) DeviceSysctl(family, device, key, value string) error {
 	path := filepath.Join("/proc/sys/net", family, "conf", device, key)
@@ -40,8 +39,8 @@ func (s *Space) sysctlFile(key, path, value string) error {
 	return nil
 }
 
-// readSysctls records what the namespace has; a sysctl that this kernel does
-// not show there is left out.
+// readSysctls records the values in the namespace. It omits sysctls that this kernel
+// does not show there.
 func (s *Space) readSysctls(keys []string) error {
 	for _, key := range keys {
 		var value []byte
@@ -90,10 +89,9 @@ func (s *Space) ReadSysfs(path string) (string, error) {
 	return strings.TrimSpace(string(buf[:n])), nil
 }
 
-// openSysfs opens a file through a sysfs instance made inside the namespace:
-// a sysfs shows the devices of the namespace that mounted it. The mount is
-// never attached anywhere, so the host sees nothing of it (fsmount(2), Linux
-// 5.2).
+// openSysfs opens a file through a sysfs instance made inside the namespace: a sysfs
+// shows the devices of the namespace that mounted it. The mount has no mount point,
+// so the host does not see it (fsmount(2), Linux 5.2).
 func (s *Space) openSysfs(path string, flags int) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +121,8 @@ func (s *Space) mountSysfs() error {
 }
 
 // Offloads switches offload features of a device by ethtool's kernel names
-// ("tx-tcp-segmentation"). Features that the device lacks are left out and
-// recorded as absent.
+// ("tx-tcp-segmentation"). Features that the device lacks are skipped and recorded as
+// absent.
 func (s *Space) Offloads(device string, want map[string]bool) error {
 	err := s.ethtool(func(e *ethtool.Ethtool) error {
 		has, err := e.Features(device)

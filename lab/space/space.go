@@ -1,6 +1,6 @@
-// Package space handles network namespaces: making, entering and removing
-// them, and setting devices, sysctls and offloads inside one without moving
-// the calling thread. What is set is recorded.
+// Package space makes, enters and removes network namespaces. It sets devices,
+// sysctls and offloads inside a namespace without moving the calling thread, and
+// records the settings.
 package space
 
 import (
@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is where named network namespaces are bound, as iproute2 does it.
+// Dir is the directory of bound named network namespaces, as in iproute2.
 const Dir = "/run/netns"
 
 // Space is an open network namespace.
 type Space struct {
-	Name   string // as `ip netns` shows it; empty for the process's own
+	Name   string // as `ip netns` shows it; "" for the process's namespace
 	NS     netns.NsHandle
 	Links  *netlink.Handle // netlink within the namespace
 	sysfs  int             // fd of a detached sysfs mount that shows the namespace's devices; −1 before use
@@ -29,7 +29,7 @@ type Space struct {
 	record Settings
 }
 
-// Create makes a named namespace with its loopback up. It fails if one of that
+// Create makes a named namespace and sets its loopback device up. It fails if the
 // name exists.
 func Create(name string) (*Space, error) {
 	if _, err := os.Stat(filepath.Join(Dir, name)); err == nil {
@@ -55,7 +55,7 @@ func Create(name string) (*Space, error) {
 	return s, nil
 }
 
-// Open opens an existing namespace; "" is the process's own.
+// Open opens an existing namespace; "" is the process's namespace.
 func Open(name string) (*Space, error) {
 	ns, err := openHandle(name)
 	if err != nil {
@@ -64,7 +64,8 @@ func Open(name string) (*Space, error) {
 	return fromHandle(name, ns)
 }
 
-// fromHandle takes over an open namespace; on an error it is closed.
+// fromHandle makes a Space of an open namespace, and closes the namespace after an
+// error.
 func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
 	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -76,7 +77,7 @@ func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
 
 func openHandle(name string) (netns.NsHandle, error) {
 	if name == "" {
-		return netns.GetFromPath("/proc/thread-self/ns/net") // self is the main thread, which may have been elsewhere
+		return netns.GetFromPath("/proc/thread-self/ns/net") // self is the main thread, which may be in another namespace
 	}
 	return netns.GetFromName(name)
 }
@@ -91,8 +92,8 @@ func (s *Space) Close() error {
 	return s.NS.Close()
 }
 
-// Delete removes a named namespace and with it every device inside, and its
-// home. A name that does not exist is no error.
+// Delete removes a named namespace with all its devices, and its home. A missing name
+// is no error.
 func Delete(name string) error {
 	err := netns.DeleteNamed(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOENT) {
@@ -101,7 +102,7 @@ func Delete(name string) error {
 	return DeleteHome(name)
 }
 
-// Inode identifies the namespace (what /proc/PID/ns/net shows).
+// Inode returns the inode of the namespace, as /proc/PID/ns/net shows it.
 func (s *Space) Inode() (uint32, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(s.NS), &st); err != nil {
@@ -110,8 +111,8 @@ func (s *Space) Inode() (uint32, error) {
 	return uint32(st.Ino), nil
 }
 
-// Do runs f on a thread inside the namespace. Sockets and files that f opens
-// under /proc belong to the namespace and stay there after f returned.
+// Do runs f on a thread inside the namespace. Sockets, and files under /proc, that f
+// opens belong to the namespace also after f has returned.
 func (s *Space) Do(f func() error) error {
 	return OwnThread(func() error {
 		if err := netns.Set(s.NS); err != nil {

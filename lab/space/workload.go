@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// preferred is the congestion control of the lab's connections. A host may
-// default to another, such as BBR, whose probing moves a short trial's figures
-// more than the network under test does.
+// preferred is the congestion control of the lab's connections. A host may use
+// another by default, such as BBR, whose probing changes a short trial's figures more
+// than the network under test.
 const preferred = "cubic"
 
-// CongestionControl is what the lab's connections use: the preferred one where
-// the kernel has it, else empty for the host's default.
+// CongestionControl returns the congestion control of the lab's connections: the
+// preferred one if the kernel has it, else "" for the host's default.
 var CongestionControl = sync.OnceValue(func() string {
 	available, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
 	if err != nil || !slices.Contains(strings.Fields(string(available)), preferred) {
@@ -28,8 +28,8 @@ var CongestionControl = sync.OnceValue(func() string {
 	return preferred
 })
 
-// recorded are the sysctls of a workload's namespace that bound its sockets. A
-// new namespace has the kernel's or the host's values; the lab leaves them.
+// recorded are the sysctls of a workload's namespace that limit its sockets. A new
+// namespace has the kernel's or the host's values, and the lab does not change them.
 var recorded = []string{
 	"net.core.rmem_max", "net.core.wmem_max",
 	"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_moderate_rcvbuf",
@@ -37,8 +37,8 @@ var recorded = []string{
 	"net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_slow_start_after_idle",
 }
 
-// Workloads readies a namespace in which tools will run: no router is asked,
-// and what bounds its sockets is recorded.
+// Workloads configures a namespace for tools: it accepts no router advertisements,
+// and the limits of its sockets are recorded.
 func (s *Space) Workloads() error {
 	if err := s.Sysctl("net.ipv6.conf.default.accept_ra", "0"); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Space) Connect(device string, p netip.Prefix) error {
 	return s.connectedRoute(device, p)
 }
 
-// Reconnect replaces the route that came with a device's address by the lab's.
+// Reconnect replaces the kernel's route of a device's address by the lab's route.
 func (s *Space) Reconnect(device string, p netip.Prefix) error {
 	l, err := s.Link(device)
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Space) Reconnect(device string, p netip.Prefix) error {
 	return s.connectedRoute(device, p)
 }
 
-// connectedRoute carries the congestion control: only a host's allowed ones may
-// be a namespace's default, and the host's list is not ours to change.
+// connectedRoute sets the congestion control on the route. The default of a namespace
+// must be one that the host allows, and the lab does not change the host's list.
 func (s *Space) connectedRoute(device string, p netip.Prefix) error {
 	l, err := s.Link(device)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"windtunnel/lab/units"
 )
 
-// checkWorkloads notes settings that contradict a workload's kind.
+// checkWorkloads reports settings that a workload's kind does not have.
 func checkWorkloads(j *journal, s *spec) {
 	for _, w := range s.workloads.V {
 		kind := w.value.kind.V
 		if kind == "" {
-			continue // unreadable, and noted
+			continue // unreadable, and reported
 		}
 		for _, f := range workloadTable.fields {
 			pos := f.given(&w.value)
@@ -28,8 +28,8 @@ func checkWorkloads(j *journal, s *spec) {
 	}
 }
 
-// checkRate notes a rate that sends no packet in a trial. The unit is missing most
-// likely: a bare number is in bits per second.
+// checkRate reports a rate that sends no packet in a trial. Most likely the unit is
+// missing: a bare number is in bits per second.
 func checkRate(j *journal, w workloadSpec) {
 	const packet = 1400
 	size := int64(packet)
@@ -66,7 +66,7 @@ func joinKinds(ks []Kind) string {
 	return strings.Join(out, ", ")
 }
 
-// checkEndpoints notes what only a VM has.
+// checkEndpoints reports settings that only a VM has.
 func checkEndpoints(j *journal, s *spec) {
 	for _, e := range s.endpoints.V {
 		only := func(key string, pos position) {
@@ -79,7 +79,8 @@ func checkEndpoints(j *journal, s *spec) {
 	}
 }
 
-// checkFabrics notes what a plain veth pair cannot be, and bonds of nothing.
+// checkFabrics reports settings that a plain veth pair cannot have, and bonds of
+// fewer than two links.
 func checkFabrics(j *journal, s *spec) {
 	for _, f := range s.fabrics.V {
 		if f.value.kind.V != Veth {
@@ -103,8 +104,8 @@ func checkFabrics(j *journal, s *spec) {
 	}
 }
 
-// checkScenarios resolves the names that scenarios use; false where expansion
-// would only repeat what is already noted.
+// checkScenarios resolves the names that scenarios use. It returns false if expansion
+// would only repeat reported errors.
 func checkScenarios(j *journal, s *spec) bool {
 	before := len(j.errs) + j.more
 	workloads := namesOf(s.workloads.V)
@@ -129,7 +130,7 @@ func checkScenarios(j *journal, s *spec) bool {
 	return len(s.scenarios.V) > 0 && len(workloads) > 0 && len(j.errs)+j.more == before
 }
 
-// checkNames notes names in a list that the suite does not define.
+// checkNames reports names in a list that the suite does not define.
 func checkNames(j *journal, key, section string, list at[[]at[string]], known []string, scenario position) {
 	if !list.Set {
 		if len(known) > 1 {
@@ -155,7 +156,8 @@ func checkRepeats[V ~string](j *journal, key string, list []at[V]) {
 
 var parts = []string{"system", "placement", "workload", "fabric", "endpoint", "tool"}
 
-// checkPlaceholders notes braces in an id or title that name no part.
+// checkPlaceholders reports placeholders in an ID or title that name no part of a
+// scenario.
 func checkPlaceholders(j *journal, text at[string]) {
 	rest := text.V
 	for {
@@ -187,7 +189,8 @@ func namesOf[T any](entries []named[T]) []string {
 	return out
 }
 
-// namesOr are the names that a scenario can use: those defined, or the default's.
+// namesOr returns the names that a scenario can use: the defined ones, or the
+// default's name.
 func namesOr[T any](entries []named[T], preset string) []string {
 	if len(entries) == 0 {
 		return []string{preset}

@@ -14,16 +14,16 @@ func (x *expansion) comparisons() {
 	}
 }
 
-// compare adds the pairs that one baseline and one subject stand for.
+// compare adds the pairs of one baseline and one subject.
 func (x *expansion) compare(c comparisonSpec, subject at[string]) {
 	for _, p := range x.pairs(c.baseline, subject) {
 		x.pair(Comparison{Title: c.title.V, Baseline: p.Baseline, Subject: p.Subject}, subject.Pos)
 	}
 }
 
-// pairs resolves a baseline and a subject: two ids are one pair, two groups
-// one for every part behind the "/" that both have. A replaced tool can take
-// scenarios away; what compares them goes quietly.
+// pairs resolves a baseline and a subject. Two IDs are one pair. Two groups give a
+// pair for every part after the "/" that both have. A replaced tool can remove
+// scenarios; their comparisons are omitted without an error.
 func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
 	base, isGroup, ok := x.lookUp(baseline)
 	if !ok {
@@ -66,7 +66,7 @@ func (x *expansion) pair(c Comparison, pos position) {
 // lookUp returns the scenarios that a name stands for: one id, or a group.
 func (x *expansion) lookUp(name at[string]) (ids []string, isGroup, ok bool) {
 	if name.V == "" {
-		return nil, false, false // unreadable, and noted
+		return nil, false, false // unreadable, and reported
 	}
 	var known []string
 	for _, sc := range x.plan.Scenarios {

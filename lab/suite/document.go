@@ -14,20 +14,20 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// MaxFileBytes bounds a suite file; the largest published one is some kilobytes.
+// MaxFileBytes is the largest size of a suite file. The largest suite here has some
+// kilobytes.
 const MaxFileBytes = 1 << 20
 
-// dialect is a language of this package: suites, or gate files. It has the
-// limits that a file is checked against before its keys are read, so that a
-// hostile file costs little time and memory, and the word for such a file in
-// messages.
+// dialect is a language of this package: suites, or gate files. It has limits that
+// are checked before the keys are read, so that a hostile file costs little time and
+// memory. It also has the name of such a file for messages.
 type dialect struct {
 	what                        string // "a suite"
 	bytes                       int
 	nesting                     int    // flow brackets, or sequence dashes on one line
 	indent                      int    // characters before the first token of a line
-	tokens                      int    // the YAML library takes time by the square of a mapping's keys
-	start, shape, split, anchor string // remedies: of an empty file, of deep nesting, of one too long, of anchors and aliases
+	tokens                      int    // the YAML library's time grows with the square of a mapping's keys
+	start, shape, split, anchor string // remedies for an empty file, deep nesting, a file that is too long, and anchors and aliases
 }
 
 var suiteLanguage = dialect{
@@ -64,8 +64,8 @@ func document(j *journal, data []byte, d dialect) *ast.MappingNode {
 	return onlyMapping(j, file, d)
 }
 
-// readable checks size and characters, and unifies line ends, so that the
-// lines of messages are those of an editor.
+// readable checks size and characters. It unifies line ends, so that line numbers in
+// messages are those of an editor.
 func readable(j *journal, data []byte, d dialect) (string, bool) {
 	if len(data) > d.bytes {
 		j.fail(position{}, fmt.Sprintf("the file has %d bytes, %s may have %d", len(data), d.what, d.bytes), d.split)
@@ -94,8 +94,8 @@ func readable(j *journal, data []byte, d dialect) (string, bool) {
 	return text, true
 }
 
-// tokenize guards the YAML library: what makes it panic is a broken file, not a
-// reason to end the program.
+// tokenize recovers from panics of the YAML library. A panic means a broken file and
+// must not end the program.
 func tokenize(j *journal, text string) (tokens token.Tokens, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -106,8 +106,8 @@ func tokenize(j *journal, text string) (tokens token.Tokens, ok bool) {
 	return lexer.Tokenize(text), true
 }
 
-// parse guards likewise. Duplicate keys are left in, to be reported with
-// everything else.
+// parse recovers from panics like tokenize. It accepts duplicate keys, which are
+// reported later with all other errors.
 func parse(tokens token.Tokens) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -117,7 +117,7 @@ func parse(tokens token.Tokens) (file *ast.File, err error) {
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
-// placeOf returns where the YAML library saw the error.
+// placeOf returns the position of the YAML library's error.
 func placeOf(err error) position {
 	var located yaml.Error
 	if errors.As(err, &located) {
@@ -141,9 +141,9 @@ func tokenPosition(t *token.Token) position {
 	return position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// withinLanguage refuses, before anything recursive sees the file, nesting
-// without end and the parts of YAML that the language leaves out: anchors and
-// aliases can make a small file huge, and tags and directives mean nothing here.
+// withinLanguage reports excessive nesting, and the parts of YAML that the language
+// lacks, before any recursive code reads the file. Anchors and aliases can make a
+// small file huge; tags and directives have no meaning here.
 func withinLanguage(j *journal, tokens token.Tokens, d dialect) bool {
 	flow, dashes, line, count := 0, 0, 0, 0
 	for _, t := range tokens {
@@ -216,8 +216,8 @@ func onlyMapping(j *journal, file *ast.File, d dialect) *ast.MappingNode {
 	return nil
 }
 
-// nodePosition is where a person would point at for n: a mapping's first key,
-// not its first colon, which is what the library has.
+// nodePosition returns the position of n that helps a reader: a mapping's first key,
+// not its first colon, which the library returns.
 func nodePosition(n ast.Node) position {
 	switch n := n.(type) {
 	case nil:
@@ -234,7 +234,7 @@ func nodePosition(n ast.Node) position {
 	return tokenPosition(n.GetToken())
 }
 
-// shape names what n is, for messages.
+// shape returns the kind of n, for messages.
 func shape(n ast.Node) string {
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:

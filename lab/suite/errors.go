@@ -8,22 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// mostErrors bounds what one file can report: behind the twentieth error a
-// person fixes the file first.
+// mostErrors is the largest number of reported errors of one file.
 const mostErrors = 20
 
-// Error is one thing wrong with a suite file.
+// Error is one mistake in a suite file.
 type Error struct {
 	File   string
-	Line   int // from 1; 0 where the error has no place in the file
+	Line   int // from 1; 0 if the error has no position in the file
 	Column int // from 1, in characters
-	// Text is the offending line, as it stands in the file.
+	// Text is the line with the mistake, as in the file.
 	Text    string
-	Problem string // what is wrong
-	Remedy  string // what would be right
+	Problem string // the mistake
+	Remedy  string // how to correct it
 }
 
-// Error prints place, problem, the line with a caret under the column, and the
+// Error prints position, problem, the line with a caret under the column, and the
 // remedy.
 func (e *Error) Error() string {
 	var b strings.Builder
@@ -42,8 +41,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// excerpt returns at most 100 characters of line around column, safe to print
-// on a terminal, and how many of them stand before the column.
+// excerpt returns at most 100 characters of line around column, safe for a terminal,
+// and the number of characters before the column.
 func excerpt(line string, column int) (text string, before int) {
 	const most = 100
 	runes := []rune(line)
@@ -69,7 +68,7 @@ func excerpt(line string, column int) (text string, before int) {
 	return text, before - start
 }
 
-// Errors is everything wrong with a suite file, in the order of its lines.
+// Errors has all mistakes in a suite file, in the order of its lines.
 type Errors []*Error
 
 // Error prints every error, each with its line.
@@ -81,7 +80,7 @@ func (es Errors) Error() string {
 	return strings.Join(parts, "\n")
 }
 
-// Unwrap lets errors.As find the first *Error.
+// Unwrap makes errors.As find the first *Error.
 func (es Errors) Unwrap() []error {
 	out := make([]error, len(es))
 	for i, e := range es {
@@ -90,7 +89,8 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// position is a place in the file, both from 1; zero is no place.
+// position is a position in the file, line and column from 1. The zero value means no
+// position.
 type position struct{ line, column int }
 
 // journal collects the errors of one file.
@@ -101,11 +101,11 @@ type journal struct {
 	more  int // errors beyond mostErrors
 }
 
-// full reports whether reading on is pointless: no further error would show.
+// full reports whether further errors would not be shown.
 func (j *journal) full() bool { return j.more > 0 }
 
-// fail notes an error at p. Further errors at the same place are dropped: they
-// follow from the first.
+// fail adds an error at p. It drops further errors at the same position, because they
+// follow from the first one.
 func (j *journal) fail(p position, problem, remedy string) {
 	e := &Error{File: j.file, Line: p.line, Column: p.column, Problem: problem, Remedy: remedy}
 	if p.line > 0 && p.line <= len(j.lines) {
@@ -123,7 +123,7 @@ func (j *journal) fail(p position, problem, remedy string) {
 	j.errs = append(j.errs, e)
 }
 
-// result is nil, or Errors in the order of their places.
+// result returns nil, or Errors in the order of their positions.
 func (j *journal) result() error {
 	if len(j.errs) == 0 {
 		return nil

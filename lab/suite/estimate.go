@@ -2,20 +2,20 @@ package suite
 
 import "time"
 
-// What a trial takes besides its traffic. The typical figures are those of a
-// two-node testbed of network namespaces; the worst are the engine's limits.
+// Durations of a trial besides its traffic. The typical values are those of a
+// two-node testbed of network namespaces; the worst values are the engine's limits.
 const (
 	typicalSetUp    = 150 * time.Millisecond // testbed and system up
 	typicalProof    = 50 * time.Millisecond  // ARP, ping, full-MTU ping, TCP each way
 	typicalStart    = 50 * time.Millisecond  // the tool's processes, until traffic flows
 	typicalTakeDown = 150 * time.Millisecond
-	typicalBoot     = 8 * time.Second  // of VMs besides, all at once, without KVM
-	worstOverhead   = 15 * time.Second // all of these but the boot, slow
-	worstBoot       = 60 * time.Second // the engine's limit, and the search for KVM
+	typicalBoot     = 8 * time.Second  // additional time for VMs, all at once, without KVM
+	worstOverhead   = 15 * time.Second // all of the above without the boot, slow
+	worstBoot       = 60 * time.Second // the engine's limit, with the test for KVM
 )
 
-// Estimate is how long a run of the plan takes when nothing fails; with a
-// precision, when the fewest trials reach it.
+// Estimate returns the duration of a run of the plan without failures. With a
+// precision it is the duration of the minimum of trials.
 func (p *Plan) Estimate() time.Duration {
 	block := p.block(typicalSetUp+typicalProof+typicalStart+typicalTakeDown, typicalBoot)
 	for _, sc := range p.Scenarios {
@@ -26,9 +26,9 @@ func (p *Plan) Estimate() time.Duration {
 	return clamp(block * float64(p.Trials))
 }
 
-// WorstCase is how long it takes when every trial is slow and all repeats are
-// used up. Where the plan has a longest time, a block that began before it is
-// finished, and the plan's trials are run in any case.
+// WorstCase returns the duration if every trial is slow and all repeats are used. If
+// the plan has a maximum time, a block that began before it is still finished, and
+// the plan's trials always run.
 func (p *Plan) WorstCase() time.Duration {
 	block, scenarios := p.block(worstOverhead, worstBoot), p.scenarios()
 	if scenarios == 0 {
@@ -44,17 +44,17 @@ func (p *Plan) WorstCase() time.Duration {
 	return clamp(worst)
 }
 
-// Repeats is how many trials a run of so many blocks may make beyond these:
-// repeats, and blocks that replace lost ones. It is half as many as the run's
-// trials, and at least 3 for each block. A machine that spoils more is not one to
-// measure on.
+// Repeats returns the maximum of additional trials in a run of the given number of
+// blocks: repeats, and blocks that replace lost ones. It is half of the run's trials,
+// and at least 3 for each block. A machine that needs more is not suitable for
+// measurements.
 func (p *Plan) Repeats(blocks int) int { return blocks * max(3, (p.scenarios()+1)/2) }
 
-// Replacements is how many blocks may be added, at most, for those of the given
-// number that lost a trial: half of them, rounded up.
+// Replacements returns the maximum of blocks that are added for blocks with a lost
+// trial: half of the given number, rounded up.
 func (p *Plan) Replacements(blocks int) int { return blocks/2 + blocks%2 }
 
-// scenarios counts those that are not skipped.
+// scenarios returns the number of scenarios that are not skipped.
 func (p *Plan) scenarios() (n int) {
 	for _, sc := range p.Scenarios {
 		if p.Skipped[sc.ID] == "" {
@@ -64,8 +64,8 @@ func (p *Plan) scenarios() (n int) {
 	return n
 }
 
-// block is the nanoseconds that one block takes, in float64: trials of a day
-// each exceed an int64 soon.
+// block returns the duration of one block in ns. It is a float64, because the sum of
+// very long trials exceeds an int64.
 func (p *Plan) block(overhead, boot time.Duration) (sum float64) {
 	for _, sc := range p.Scenarios {
 		if p.Skipped[sc.ID] != "" {
@@ -91,5 +91,5 @@ func clamp(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// Total is the length of the traffic of one trial.
+// Total returns the length of the traffic of one trial.
 func (t Timing) Total() time.Duration { return t.Warmup + t.Duration + t.Cooldown }

@@ -7,39 +7,38 @@ import (
 	"time"
 )
 
-// Vocabulary is what scenarios may name. A nil list leaves its names unchecked.
+// Vocabulary has the valid names of systems and tools. A nil list accepts every name.
 type Vocabulary struct {
 	Systems []string
 	Tools   []string
 }
 
-// ExpandOptions is what a person changes about a suite without editing it. The
-// zero value changes nothing.
+// ExpandOptions change a suite without editing it. The zero value changes nothing.
 type ExpandOptions struct {
 	Vocabulary Vocabulary
-	// Scenarios keeps only these: each an id, a group (the part before "/"),
-	// or a pattern of path.Match. Comparisons, ladders, hypotheses and
-	// published figures whose scenarios are gone go with them.
+	// Scenarios selects scenarios: each entry is an ID, a group (the part before
+	// "/"), or a pattern of path.Match. Comparisons, ladders, hypotheses and
+	// published figures of other scenarios are dropped.
 	Scenarios []string
 	// Tool replaces the tool of every scenario.
 	Tool string
-	// Duration replaces the duration that counts in every scenario.
+	// Duration replaces the measured duration of every scenario.
 	Duration time.Duration
-	// Short expands the suite's short form; the other options change that.
+	// Short expands the suite's short form. The other options override it.
 	Short bool
-	// Trials replaces the number of trials; with a precision the fewest.
+	// Trials replaces the number of trials; with a precision the minimum.
 	Trials int
-	// Precision replaces the suite's, or gives it one: the relative half-width
-	// of intervals, 0.001 to 0.5.
+	// Precision replaces or sets the suite's precision: the relative half-width of
+	// intervals, 0.001 to 0.5.
 	Precision float64
-	// MaxTrials and MaxTime replace the bounds of a run with a precision.
+	// MaxTrials and MaxTime replace the limits of a run with a precision.
 	MaxTrials int
 	MaxTime   time.Duration
 }
 
-// Expand returns the suite's plan. The error is an Errors where the file has
-// the fault, a system or tool that opts.Vocabulary lacks; and otherwise says
-// which option is wrong.
+// Expand returns the suite's plan. If the file has the mistake (a system or tool that
+// opts.Vocabulary lacks), the error is an Errors. Otherwise the error names the wrong
+// option.
 func (s *Suite) Expand(opts ExpandOptions) (*Plan, error) {
 	if err := opts.check(s.Name); err != nil {
 		return nil, err
@@ -125,8 +124,8 @@ func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
 	}
 }
 
-// expand makes the plan of everything in s; what is wrong is noted in j, and
-// the plan is then of no use.
+// expand makes the plan of s and adds all errors to j. After an error the plan is not
+// usable.
 func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
 	p := &Plan{Suite: s.name.V, Title: s.title.V, Description: s.description.V, Nodes: s.nodes.V, Short: opts.Short}
 	if p.Title == "" {
@@ -154,7 +153,7 @@ func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
 	return p
 }
 
-// expansion is the work of expand.
+// expansion is the state of expand.
 type expansion struct {
 	j       *journal
 	s       *spec
@@ -163,8 +162,8 @@ type expansion struct {
 	defined map[string]position // scenario ID → position of the entry that makes it
 }
 
-// systems are the systems that an entry names, each with each of its
-// encapsulations, found where the encapsulation stands.
+// systems returns the systems of an entry, combined with each of its encapsulations.
+// The position is that of the encapsulation.
 func (s scenarioSpec) systems() []at[string] {
 	if !s.encap.Set {
 		return s.system.V
@@ -188,7 +187,7 @@ type cell struct {
 	endpoint     named[endpointSpec]
 }
 
-// scenario adds the cells of one entry; false when there are too many.
+// scenario adds the cells of one entry. It returns false if there are too many.
 func (x *expansion) scenario(e at[scenarioSpec]) bool {
 	systems := valuesOf(e.V.systems(), "")
 	placements := valuesOf(e.V.placement.V, TwoNodes)
@@ -264,7 +263,7 @@ func (x *expansion) duplicate(e at[scenarioSpec], id string, first position) {
 	x.j.fail(pos, fmt.Sprintf("two scenarios are called %q, the first from line %d", id, first.line), remedy)
 }
 
-// listed names the parts of an entry that have several values.
+// listed returns the parts of an entry that have several values.
 func (x *expansion) listed(e at[scenarioSpec]) []string {
 	counts := []int{len(e.V.systems()), len(e.V.placement.V), len(e.V.workload.V), len(e.V.fabric.V), len(e.V.endpoint.V), len(e.V.tool.V)}
 	var out []string
@@ -276,7 +275,7 @@ func (x *expansion) listed(e at[scenarioSpec]) []string {
 	return out
 }
 
-// judge notes what only the combination of a cell's parts gets wrong.
+// judge reports errors that only arise from the combination of a cell's parts.
 func (x *expansion) judge(e at[scenarioSpec], c cell) {
 	if x.plan.Nodes == 1 && c.placement == TwoNodes {
 		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
@@ -287,8 +286,8 @@ func (x *expansion) judge(e at[scenarioSpec], c cell) {
 	}
 }
 
-// id names a cell: as the entry's template says, or "system/workload" with
-// what else sets it apart.
+// id returns the ID of a cell: from the entry's template, or "system/workload" with
+// the other parts that vary.
 func (x *expansion) id(e at[scenarioSpec], c cell) string {
 	if e.V.id.Set {
 		return c.fill(e.V.id.V)
@@ -331,7 +330,7 @@ func (x *expansion) title(e at[scenarioSpec], c cell, sc Scenario) string {
 	return t
 }
 
-// fill puts the parts of c in the place of their braces.
+// fill replaces the placeholders by the parts of c.
 func (c cell) fill(text string) string {
 	return strings.NewReplacer("{system}", c.system, "{placement}", string(c.placement),
 		"{workload}", c.workload.name, "{fabric}", c.fabric.name, "{endpoint}", c.endpoint.name, "{tool}", c.tool).Replace(text)
@@ -349,7 +348,7 @@ func Part(id string) string {
 	return part
 }
 
-// groups notes ids that could not be told from a group.
+// groups reports IDs that are equal to the name of a group.
 func (x *expansion) groups() {
 	for _, sc := range x.plan.Scenarios {
 		g, rest := Group(sc.ID), Part(sc.ID)

@@ -15,8 +15,8 @@ func (x *expansion) tables() {
 	}
 }
 
-// placed notes a cell that has no place of its own, and a figure without
-// source; false where the entry is of no use.
+// placed reports a cell whose row and column another cell has, and a figure without a
+// source. It returns false if the entry cannot be used.
 func (x *expansion) placed(e at[publishedSpec], seen map[[3]string]position) bool {
 	p := e.V
 	if !p.table.Set {
@@ -33,7 +33,7 @@ func (x *expansion) placed(e at[publishedSpec], seen map[[3]string]position) boo
 	names := namesOf(x.s.tables.V)
 	switch {
 	case p.table.V == "":
-		return false // unreadable, and noted
+		return false // unreadable, and reported
 	case !slices.Contains(names, p.table.V):
 		x.j.fail(p.table.Pos, fmt.Sprintf("%q is not defined under tables", p.table.V), Suggest(p.table.V, "tables", names))
 		return false
@@ -59,7 +59,7 @@ func (x *expansion) sourceOf(table string) string {
 	return ""
 }
 
-// filled notes the tables of which no figure is.
+// filled reports tables without a figure.
 func (x *expansion) filled() {
 	for _, t := range x.s.tables.V {
 		if !slices.ContainsFunc(x.s.published.V, func(p at[publishedSpec]) bool { return p.V.table.V == t.name }) {
@@ -68,9 +68,8 @@ func (x *expansion) filled() {
 	}
 }
 
-// keepPublished drops the figures whose scenarios are gone. A table of which
-// any figure has its scenario stays whole: the report says in its cells what
-// was left out.
+// keepPublished drops the figures of omitted scenarios. A table keeps all its cells
+// if one of its figures has a scenario; the report marks the omitted cells.
 func (p *Plan) keepPublished(kept map[string]bool) {
 	stays := map[string]bool{}
 	for _, f := range p.Published {

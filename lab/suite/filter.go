@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// keep drops every scenario that no filter names, and what refers to it.
+// keep drops every scenario that no filter selects, and everything that refers to it.
 func (p *Plan) keep(filters []string) error {
 	wanted := map[string]bool{}
 	for _, f := range filters {
@@ -40,9 +40,8 @@ func (p *Plan) keep(filters []string) error {
 	return nil
 }
 
-// keepLadders leaves out the steps that are gone, and the ladders that have
-// then fewer than two. What a lost step changed is now part of the next one's
-// change, which takes on its name as well.
+// keepLadders removes the omitted steps, and ladders with fewer than two steps left.
+// The next step then includes the change of a removed step, and gets its name too.
 func keepLadders(ladders []Ladder, kept map[string]bool) (out []Ladder) {
 	for _, l := range ladders {
 		rest := Ladder{Title: l.Title}
@@ -65,8 +64,8 @@ func keepLadders(ladders []Ladder, kept map[string]bool) (out []Ladder) {
 	return out
 }
 
-// keepHypotheses leaves out the subjects that are gone, and the hypotheses
-// without a baseline or any subject.
+// keepHypotheses removes the omitted subjects, and hypotheses without a baseline or a
+// subject.
 func keepHypotheses(hypotheses []Hypothesis, kept map[string]bool) (out []Hypothesis) {
 	for _, h := range hypotheses {
 		h.Subjects = slices.DeleteFunc(h.Subjects, func(id string) bool { return !kept[id] })
@@ -77,8 +76,8 @@ func keepHypotheses(hypotheses []Hypothesis, kept map[string]bool) (out []Hypoth
 	return out
 }
 
-// Matches reports whether filter names id: exactly, by its group, or by a
-// pattern over either.
+// Matches reports whether filter selects id: by the ID, by its group, or by a pattern
+// of either.
 func Matches(filter, id string) (bool, error) {
 	g := Group(id)
 	if filter == id || filter == g {

@@ -16,10 +16,11 @@ import (
 	"windtunnel/lab/phrase"
 )
 
-// form is how a value is written: it reads one and describes it as JSON
-// Schema, so that the parser and the schema cannot differ.
+// form defines how a value is written. It reads a value and describes it as JSON
+// Schema, so that parser and schema agree.
 type form[V any] interface {
-	// read returns the value at n; false after noting an error in j.
+	// read returns the value at n. After an error, which it adds to j, it returns
+	// false.
 	read(j *journal, n ast.Node) (V, bool)
 	schema() object
 }
@@ -27,7 +28,7 @@ type form[V any] interface {
 // object is a JSON object of the schema.
 type object = map[string]any
 
-// at is a value and where it stands in the file. Set is false for a default.
+// at is a value and its position in the file. Set is false for a default.
 type at[V any] struct {
 	V   V
 	Pos position
@@ -37,11 +38,11 @@ type at[V any] struct {
 // scalar is the text of a single value as written.
 type scalar struct {
 	text   string
-	pos    position // of the text's first character
+	pos    position // position of the first character of text
 	quoted bool
 }
 
-// scalarOf returns the single value at n; false after noting an error.
+// scalarOf returns the single value at n. After an error it returns false.
 func scalarOf(j *journal, n ast.Node, wants, remedy string) (scalar, bool) {
 	s := scalar{pos: nodePosition(n)}
 	switch n := n.(type) {
@@ -105,7 +106,7 @@ func sentence(most int) single[string] {
 	return single[string]{"text", "", parse, object{"type": anyScalar, "minLength": 1, "maxLength": most}}
 }
 
-// word is a text that matches the pattern. It becomes part of ids, file names and
+// word is a text that matches the pattern. It becomes part of IDs, file names and
 // command lines.
 func word(what, pattern, remedy string) single[string] {
 	valid := regexp.MustCompile(pattern)
@@ -118,8 +119,8 @@ func word(what, pattern, remedy string) single[string] {
 	return single[string]{what, remedy, parse, object{"type": anyScalar, "pattern": pattern}}
 }
 
-// anyScalar is the schema of text: what YAML takes for a number or a truth
-// value is text where the language wants text.
+// anyScalar is the schema of text. Text includes values that YAML reads as numbers or
+// booleans.
 var anyScalar = []string{"string", "number", "boolean"}
 
 // choice is one of the allowed words.
@@ -233,10 +234,10 @@ func (f list[V]) schema() object {
 	return object{"anyOf": []object{f.of.schema(), many}}
 }
 
-// clip keeps a message readable when a value is huge.
+// clip shortens a huge value, so that a message stays readable.
 var clip = phrase.Clip
 
-// printed is a default as the schema shows it.
+// printed returns a default as the schema shows it.
 func printed(v any) any {
 	if d, ok := v.(time.Duration); ok {
 		return d.String()

@@ -25,7 +25,7 @@ var gateLanguage = dialect{
 
 // GateFile is a parsed and valid gate file of `windtunnel compare`.
 type GateFile struct {
-	Name  string // what messages call it
+	Name  string // name of the file in messages
 	Gates []Gate
 	lines []string
 }

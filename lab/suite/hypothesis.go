@@ -7,17 +7,17 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// hypotheses resolves ids and groups into statements about scenarios.
+// hypotheses resolves IDs and groups into statements about scenarios.
 func (x *expansion) hypotheses() {
 	for _, h := range x.s.hypotheses.V {
-		if h.V.ratio.V.printed != "" { // else unreadable, and noted
+		if h.V.ratio.V.printed != "" { // else unreadable, and reported
 			x.hypothesis(h.V)
 		}
 	}
 }
 
-// hypothesis adds what one entry stands for: one statement of ids, or one for
-// every part that the baseline's group shares with a subject's.
+// hypothesis adds the statements of one entry: one for IDs, or one for every part
+// that the groups of baseline and subject share.
 func (x *expansion) hypothesis(h hypothesisSpec) {
 	if !x.distinct(h.subjects.V) {
 		return
@@ -51,7 +51,7 @@ func (x *expansion) hypothesis(h hypothesisSpec) {
 	}
 }
 
-// distinct notes a subject that is named twice.
+// distinct reports a subject that occurs twice.
 func (x *expansion) distinct(subjects []at[string]) bool {
 	for i, s := range subjects {
 		if s.V != "" && slices.ContainsFunc(subjects[:i], func(o at[string]) bool { return o.V == s.V }) {
@@ -62,8 +62,8 @@ func (x *expansion) distinct(subjects []at[string]) bool {
 	return true
 }
 
-// metricOf is what the hypothesis is about: what the traffic is judged by,
-// unless the file says.
+// metricOf returns the metric of the hypothesis: the given one, or the main metric of
+// the traffic.
 func (h hypothesisSpec) metricOf(k Kind) string {
 	switch {
 	case h.metric.Set:
@@ -74,8 +74,8 @@ func (h hypothesisSpec) metricOf(k Kind) string {
 	return string(sample.Throughput)
 }
 
-// measured returns the pairs of which both scenarios have the hypothesis's
-// metric. Of groups some parts may lack it; where all do, that is noted.
+// measured returns the pairs of which both scenarios have the metric. Some parts of a
+// group may lack it; if all lack it, measured reports an error.
 func (x *expansion) measured(h hypothesisSpec, subject at[string], pairs []Comparison) (out []Comparison) {
 	for _, p := range pairs {
 		about := h.metricOf(x.workload(p.Baseline).Kind)
@@ -91,8 +91,8 @@ func (x *expansion) measured(h hypothesisSpec, subject at[string], pairs []Compa
 	return out
 }
 
-// yields reports whether traffic of a kind has a metric. Meters read CPU and
-// counters whatever the traffic is; only what tools report differs.
+// yields reports whether traffic of a kind has a metric. The meters' metrics exist
+// for all traffic; only the tools' metrics differ.
 func yields(k Kind, metric string) bool {
 	info, _ := sample.Describe(sample.Metric(metric))
 	switch {

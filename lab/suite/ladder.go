@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ladders resolves ids and groups into ladders of scenarios.
+// ladders resolves IDs and groups into ladders of scenarios.
 func (x *expansion) ladders() {
 	for _, l := range x.s.ladders.V {
 		x.ladder(l.V)
@@ -17,11 +17,11 @@ func (x *expansion) ladders() {
 type step struct {
 	at[string]
 	name string
-	ids  []string // one, or the group's
+	ids  []string // one ID, or the IDs of the group
 }
 
-// ladder adds what one entry stands for: a ladder of ids, or one for every
-// part that its groups have.
+// ladder adds the ladders of one entry: one for IDs, or one for every part of its
+// groups.
 func (x *expansion) ladder(l ladderSpec) {
 	steps, isGroup, ok := x.steps(l)
 	if !ok {
@@ -41,8 +41,8 @@ func (x *expansion) ladder(l ladderSpec) {
 	}
 }
 
-// steps resolves the entries of a ladder's list; false where there is none to
-// make. A replaced tool can take steps away, quietly.
+// steps resolves the entries of a ladder's list. It returns false if no ladder
+// remains. A replaced tool can remove steps without an error.
 func (x *expansion) steps(l ladderSpec) (steps []step, isGroup, ok bool) {
 	if l.names.Set && len(l.names.V) > 0 && len(l.names.V) != len(l.steps.V) {
 		x.j.fail(l.names.Pos, fmt.Sprintf("there are %d names for %d steps", len(l.names.V), len(l.steps.V)), "name every step, or none")
@@ -73,7 +73,7 @@ func (x *expansion) steps(l ladderSpec) (steps []step, isGroup, ok bool) {
 	return steps, isGroup, len(steps) >= leastSteps
 }
 
-// partsOf lists the parts behind the "/" that any of the groups has.
+// partsOf lists the parts after the "/" of all groups.
 func partsOf(steps []step) (parts []string) {
 	for _, s := range steps {
 		for _, id := range s.ids {
@@ -85,7 +85,7 @@ func partsOf(steps []step) (parts []string) {
 	return parts
 }
 
-// climb adds the ladder of one part of every step; of ids where part is empty.
+// climb adds the ladder of one part. If part is "", the steps are IDs.
 func (x *expansion) climb(title, part string, steps []step) {
 	l := Ladder{Title: title}
 	for _, s := range steps {
@@ -110,15 +110,15 @@ func (x *expansion) climb(title, part string, steps []step) {
 	x.plan.Ladders = append(x.plan.Ladders, l)
 }
 
-// sameTraffic reports whether two scenarios differ in nothing of their
-// workloads but the name.
+// sameTraffic reports whether the workloads of two scenarios differ only in their
+// names.
 func (x *expansion) sameTraffic(a, b string) bool {
 	v, w := x.workload(a), x.workload(b)
 	v.Name, w.Name = "", ""
 	return v == w
 }
 
-// workload returns that of a scenario of the plan.
+// workload returns the workload of a scenario of the plan.
 func (x *expansion) workload(id string) Workload {
 	i := slices.IndexFunc(x.plan.Scenarios, func(sc Scenario) bool { return sc.ID == id })
 	return x.plan.Scenarios[i].Workload

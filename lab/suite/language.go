@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// spec is a suite file as read: every value with its place, nothing expanded.
+// spec is a parsed suite file: every value with its position, not expanded.
 type spec struct {
 	name, title, description at[string]
 	nodes, trials            at[int]
@@ -124,18 +124,17 @@ var (
 // Kinds lists the kinds of traffic.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// Bounds that are not the kernel's are wide enough for any honest experiment
-// and keep a slip of the finger from taking the machine.
+// Limits that are not the kernel's. They exceed every useful experiment, and protect
+// the machine against typing errors.
 const (
 	mostNodes     = 64
 	mostTrials    = 1000
-	mostTime      = 7 * 24 * time.Hour // of a run that pursues a precision
+	mostTime      = 7 * 24 * time.Hour // of a run with a precision
 	leastTime     = time.Second
 	mostSteps     = 12 // of a ladder
 	leastSteps    = 2
-	mostPrecision = 0.5 // a figure known no better is not known
-	// What drifts in a machine between blocks is of this order: no number of
-	// trials tells less.
+	mostPrecision = 0.5 // a figure with a larger error is not useful
+	// Drift between blocks is of this size, so more trials cannot improve on it.
 	leastPrecision = 0.001
 	mostPairs      = 256
 	MostStreams    = 1024    // of a workload
@@ -162,9 +161,9 @@ const (
 // Defaults of the language.
 const (
 	defaultNodes    = 2
-	defaultTrials   = 6                // the fewest with a 95 % interval of the median
-	defaultMaxTime  = 30 * time.Minute // of a run that pursues a precision
-	defaultMaximum  = 40               // its trials, where that is more than fourfold the fewest
+	defaultTrials   = 6                // the minimum for a 95 % interval of the median
+	defaultMaxTime  = 30 * time.Minute // of a run with a precision
+	defaultMaximum  = 40               // maximum of its trials, if that exceeds four times the minimum
 	defaultTool     = "builtin"
 	defaultFabric   = "default" // the fabric of a suite that defines none
 	defaultEndpoint = "container"
@@ -354,7 +353,7 @@ var suiteTable = table[spec]{
 	},
 }
 
-// homes tells, for keys of the inner tables, where they belong.
+// homes maps keys of the inner tables to the tables that have them.
 var homes map[string]string
 
 func init() {
@@ -373,8 +372,7 @@ func init() {
 	note(suiteTable)
 }
 
-// note records a table's keys; a key that several tables have belongs nowhere
-// in particular.
+// note adds a table's keys. A key of several tables has no home.
 func note[T any](t table[T]) {
 	for _, f := range t.fields {
 		if _, taken := homes[f.key]; taken {

@@ -16,11 +16,11 @@ type measure[V ~int64 | ~float64] struct {
 	parse       func(string) (V, error)
 	print       func(V) string
 	least, most V
-	pattern     string // of the strings that parse accepts, for editors
-	bare        bool   // a number without unit is fine
+	pattern     string // pattern of the accepted strings, for editors
+	bare        bool   // a number without a unit is valid
 }
 
-// read places the errors of package units within the line.
+// read adds the position within the line to errors of package units.
 func (f measure[V]) read(j *journal, n ast.Node) (V, bool) {
 	_, err := f.parse("")
 	remedy := remedyOf(err)
@@ -80,7 +80,7 @@ func span(least, most time.Duration) measure[time.Duration] {
 		pattern: `^ *(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*) *$`}
 }
 
-// fraction is a percentage, as a fraction.
+// fraction is a percentage, stored as a fraction.
 func fraction(least, most float64) measure[float64] {
 	return measure[float64]{parse: units.ParsePercent, print: units.FormatPercent, least: least, most: most,
 		pattern: `^ *[0-9]+(\.[0-9]+)? *% *$`}

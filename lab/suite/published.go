@@ -11,8 +11,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// scales gives, for the stored unit of a metric, the units in which documents
-// print it and what one of them is.
+// scales maps the stored unit of a metric to the units that documents print, with
+// their sizes.
 var scales = map[string][]scale{
 	"bit/s":     {{"bit/s", "1"}, {"kbit/s", "1e3"}, {"Mbit/s", "1e6"}, {"Gbit/s", "1e9"}, {"bps", "1"}, {"kbps", "1e3"}, {"Kbps", "1e3"}, {"Mbps", "1e6"}, {"Gbps", "1e9"}, {"MiB/s", "8388608"}, {"KB/sec", "8e3"}, {"MB/sec", "8e6"}},
 	"ns":        {{"ns", "1"}, {"µs", "1e3"}, {"us", "1e3"}, {"ms", "1e6"}, {"s", "1e9"}, {"us one-way", "2e3"}},
@@ -73,8 +73,8 @@ func (x *expansion) published() {
 	x.filled()
 }
 
-// stands notes what a figure cannot stand beside; false where there is
-// nothing to show, quietly where a replaced tool took the scenario away.
+// stands reports errors of a figure that cannot be compared. It returns false if the
+// figure must be omitted: without an error if a replaced tool removed its scenario.
 func (x *expansion) stands(e at[publishedSpec], known []string) bool {
 	p := e.V
 	if !p.scenario.Set && !p.metric.Set && !p.baseline.Set && p.table.Set && p.note.Set {
@@ -98,10 +98,10 @@ func (x *expansion) stands(e at[publishedSpec], known []string) bool {
 		return false
 	}
 	_, isMetric := sample.Describe(sample.Metric(p.metric.V))
-	return isMetric && p.scenario.V != "" && p.value.V != "" // else unreadable, and noted
+	return isMetric && p.scenario.V != "" && p.value.V != "" // else unreadable, and reported
 }
 
-// read converts what is printed.
+// read converts a printed figure.
 func (p *Published) read() (problem, remedy string) {
 	if p.Metric == "" {
 		return "", ""
@@ -122,10 +122,10 @@ func (p *Published) read() (problem, remedy string) {
 	return "", ""
 }
 
-// changed is how a document prints a change: "-27 %", "+3%".
+// changed is the form of a printed change: "-27 %", "+3%".
 var changed = regexp.MustCompile(`^([-+\x{2212}]) ?([0-9]{1,6}(?:\.[0-9]{1,9})?) ?%$`)
 
-// readChange converts a change into the ratio that it stands for.
+// readChange converts a change into a ratio.
 func (p *Published) readChange() (problem, remedy string) {
 	m := changed.FindStringSubmatch(p.Printed)
 	if m == nil {
@@ -145,13 +145,13 @@ func (p *Published) readChange() (problem, remedy string) {
 	return "", ""
 }
 
-// lastDigit is one unit of the last digit of a decimal number.
+// lastDigit returns one unit of the last digit of a decimal number.
 func lastDigit(digits string) *big.Rat {
 	_, fraction, _ := strings.Cut(digits, ".")
 	return new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(len(fraction))), nil))
 }
 
-// parted cuts a printed figure into its number and its unit.
+// parted splits a printed figure into number and unit.
 func parted(text string) (digits, unit string) {
 	rest := strings.TrimLeft(text, "0123456789.")
 	return strings.TrimSuffix(text, rest), strings.TrimSpace(rest)

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// band is the range in which a hypothesis says that a ratio lies, its bounds
-// included. A side without bound is 0 below and math.MaxFloat64 above, which
-// JSON can hold as it cannot hold an infinity.
+// band is the range of a ratio in a hypothesis, including its bounds. Without a bound
+// the low end is 0 and the high end is math.MaxFloat64, because JSON has no infinity.
 type band struct {
 	low, high float64
 	printed   string
@@ -27,8 +26,8 @@ var (
 	oneSided = regexp.MustCompile(`^ *(>=|<=|≥|≤) *(` + decimal + `) *$`)
 )
 
-// parseBand reads the range of a ratio. "± 10 %" is relative to the value
-// before it, "± 0.05" is not. Bounds are computed exactly and rounded once.
+// parseBand parses the range of a ratio. "± 10 %" is relative to the value before it,
+// "± 0.05" is absolute. Bounds are computed exactly and rounded once.
 func parseBand(text string) (b band, problem string) {
 	b = band{high: math.MaxFloat64, printed: strings.TrimSpace(text)}
 	if m := oneSided.FindStringSubmatch(text); m != nil {
@@ -77,7 +76,7 @@ func ratioOf(number string) (*big.Rat, string) {
 	return r, ""
 }
 
-// ratioBand is how a range is written.
+// ratioBand defines how a range is written.
 var ratioBand = single[band]{"a ratio", bandRemedy, func(text string) (band, string, string) {
 	b, problem := parseBand(text)
 	return b, problem, bandRemedy

@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Render prints a plan for a person: how long it takes at worst before
-// anything else, what will run, what is compared and what is claimed.
+// Render prints a plan for readers: first its usual and its longest duration, then
+// scenarios, comparisons, hypotheses and published figures.
 func Render(p *Plan) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, headline(p))
@@ -37,7 +37,7 @@ func Render(p *Plan) string {
 	return trimLines(b.String())
 }
 
-// headline is how long the plan takes.
+// headline returns the duration of the plan.
 func headline(p *Plan) string {
 	if p.scenarios() == 0 {
 		return "no scenario can run on this machine"
@@ -56,8 +56,7 @@ func trials(p *Plan) string {
 	return phrase.Count(p.Trials, "trial")
 }
 
-// String says in a few words what ends a run, or nothing where that is its
-// number of trials.
+// String describes in a few words when a run ends; "" for a fixed number of trials.
 func (s Stop) String() string {
 	if s.Precision == 0 {
 		return ""
@@ -69,8 +68,8 @@ func (s Stop) String() string {
 	return text
 }
 
-// String prints the steps in their order, with their names where those differ:
-// "raw/stream → bridge/stream (the bridge)".
+// String prints the steps in order, with their names if these differ: "raw/stream →
+// bridge/stream (the bridge)".
 func (l Ladder) String() string {
 	steps := make([]string, len(l.Steps))
 	for i, id := range l.Steps {
@@ -105,7 +104,7 @@ func renderScenarios(b *strings.Builder, p *Plan) {
 	w.Flush()
 }
 
-// trimLines takes away the blanks that an aligned but empty last column leaves.
+// trimLines removes the trailing spaces of aligned, empty last columns.
 func trimLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

@@ -2,7 +2,7 @@ package suite
 
 import "slices"
 
-// valuesOf returns the values of a list, or preset where there is none.
+// valuesOf returns the values of a list, or preset if there is no list.
 func valuesOf[V any](list []at[V], preset V) []V {
 	if len(list) == 0 {
 		return []V{preset}
@@ -14,8 +14,8 @@ func valuesOf[V any](list []at[V], preset V) []V {
 	return out
 }
 
-// pick returns the entries that names lists, in that order; all of them where
-// it lists none, which is right only where there is one.
+// pick returns the entries that names lists, in that order. Without names it returns
+// all entries, which is only valid for a single entry.
 func pick[T any](names []at[string], from []named[T]) []named[T] {
 	if len(names) == 0 {
 		return from
@@ -54,7 +54,7 @@ func workloadOf(w named[workloadSpec]) Workload {
 	return out
 }
 
-// fabricOf returns the fabric as it is under traffic of a kind.
+// fabricOf returns the settings of the fabric for a kind of traffic.
 func fabricOf(f named[fabricSpec], traffic Kind) Fabric {
 	v := f.value
 	return Fabric{
@@ -63,8 +63,8 @@ func fabricOf(f named[fabricSpec], traffic Kind) Fabric {
 	}
 }
 
-// coalesces resolves "auto" as adaptive NIC drivers do (Linux: lib/dim), which
-// coalesce under many frames and not under one at a time.
+// coalesces resolves "auto" like adaptive NIC drivers (Linux: lib/dim): they coalesce
+// under many frames, but not under single ones.
 func coalesces(setting string, traffic Kind) bool {
 	if setting == defaultCoalesce {
 		return slices.Contains(streams, traffic)
@@ -88,7 +88,7 @@ func endpointOf(e named[endpointSpec]) Endpoint {
 	return out
 }
 
-// orDefault are the entries of an index, or one with every key at its default.
+// orDefault returns the entries of an index, or one entry with default values.
 func orDefault[T any](entries []named[T], name string, of table[T]) []named[T] {
 	if len(entries) > 0 {
 		return entries
@@ -100,12 +100,12 @@ func orDefault[T any](entries []named[T], name string, of table[T]) []named[T] {
 	return []named[T]{{name: name, value: preset}}
 }
 
-// timingOf lays the layers over each other, the last over all.
+// timingOf merges the layers. Later layers override earlier ones.
 func timingOf(layers ...timingSpec) Timing {
 	return timingOver(Timing{defaultWarmup, defaultDuration, defaultCooldown}, layers...)
 }
 
-// timingOver lays the layers over t.
+// timingOver applies the layers to t.
 func timingOver(t Timing, layers ...timingSpec) Timing {
 	for _, l := range layers {
 		if l.warmup.Set {

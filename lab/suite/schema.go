@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of the suite language, for
-// editors. It is made from the tables that Parse reads by, so it knows the
-// same keys; what only Parse can judge, such as a name that is not defined, it
-// leaves to Parse.
+// Schema returns the JSON Schema (draft 2020-12) of the suite language, for editors.
+// It is made from the tables that Parse uses, so both have the same keys. Only Parse
+// checks some rules, such as undefined names.
 func Schema() []byte {
 	s := suiteTable.schema()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"

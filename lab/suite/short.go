@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// shortSpec is a suite's short form: what a run of a few minutes changes about
-// it. It stays the same experiment: systems, traffic and comparisons are the
-// suite's own.
+// shortSpec is a suite's short form: its changes for a run of a few minutes. Systems,
+// traffic and comparisons remain those of the suite.
 type shortSpec struct {
 	trials    at[int]
 	timing    at[timingSpec]
@@ -28,8 +27,8 @@ var shortTable = table[shortSpec]{
 	},
 }
 
-// shortened returns the options with what the suite's short form asks for
-// below what the person asks for.
+// shortened adds the settings of the suite's short form to the options. The user's
+// options override them.
 func (o ExpandOptions) shortened(s *spec) ExpandOptions {
 	if !o.Short {
 		return o
@@ -40,7 +39,8 @@ func (o ExpandOptions) shortened(s *spec) ExpandOptions {
 	return o
 }
 
-// checkShort says that a suite has no short form, where one is wanted.
+// checkShort returns an error if the suite has no short form, but the options ask for
+// it.
 func (o ExpandOptions) checkShort(s *spec) error {
 	if !o.Short || s.short.Set {
 		return nil
@@ -50,11 +50,11 @@ func (o ExpandOptions) checkShort(s *spec) error {
 		plan.Estimate().Round(time.Second))
 }
 
-// short notes what the short form names that the suite lacks.
+// short reports names in the short form that the suite lacks.
 func (x *expansion) short() {
 	for _, f := range x.s.short.V.scenarios.V {
 		if f.V == "" {
-			continue // unreadable, and noted
+			continue // unreadable, and reported
 		}
 		if !x.j.readable(f) {
 			continue
@@ -69,7 +69,7 @@ func (x *expansion) short() {
 	}
 }
 
-// keepShort drops the scenarios that the short form leaves out.
+// keepShort drops the scenarios that the short form omits.
 func (p *Plan) keepShort(s *spec) error {
 	var kept []string
 	for _, f := range s.short.V.scenarios.V {
@@ -78,8 +78,8 @@ func (p *Plan) keepShort(s *spec) error {
 	return p.keep(kept)
 }
 
-// NamesFor returns the names that a filter can give without a pattern: the
-// groups of ids, and ids.
+// NamesFor returns the names that a filter accepts without a pattern: the groups of
+// IDs, and the IDs.
 func NamesFor(ids []string) []string {
 	var names []string
 	for _, id := range ids {
@@ -100,8 +100,8 @@ func idsOf(scenarios []Scenario) []string {
 	return ids
 }
 
-// inShortForm ends a message about a scenario that only the whole suite may
-// have.
+// inShortForm returns the end of a message about a scenario that only the complete
+// suite may have.
 func (p *Plan) inShortForm() string {
 	if !p.Short {
 		return ""
@@ -117,7 +117,7 @@ func (p *Plan) form() string {
 	return p.Suite
 }
 
-// checkShortForm notes what only the short form gets wrong.
+// checkShortForm reports errors that only the short form has.
 func checkShortForm(j *journal, s *spec) {
 	if s.short.Set && len(j.errs)+j.more == 0 {
 		expand(j, s, ExpandOptions{Short: true}.shortened(s))

@@ -8,14 +8,14 @@ import (
 	"windtunnel/lab/units"
 )
 
-// stopOf returns when a run of s has measured enough: the trials that it runs
-// in any case, and what a precision adds to them.
+// stopOf returns the rule for the end of a run of s: the number of trials, and the
+// limits of a precision.
 func stopOf(s *spec, opts ExpandOptions) (trials int, stop Stop) {
 	trials = s.trials.V
 	if opts.Trials > 0 {
 		trials = opts.Trials
 	}
-	if !opts.Short { // whose trials are fixed
+	if !opts.Short { // the short form has a fixed number of trials
 		stop.Precision = s.precision.V
 	}
 	if opts.Precision > 0 {
@@ -38,8 +38,7 @@ func stopOf(s *spec, opts ExpandOptions) (trials int, stop Stop) {
 	return trials, stop
 }
 
-// checkStop notes bounds of a file that contradict each other, or that bound
-// nothing.
+// checkStop reports limits of a file that contradict each other or have no effect.
 func checkStop(j *journal, s *spec) {
 	if !s.precision.Set {
 		const remedy = `add a line such as "precision: 2%", or remove this one: without precision each scenario runs as often as trials says`
@@ -51,18 +50,18 @@ func checkStop(j *journal, s *spec) {
 		}
 		return
 	}
-	// What could not be read is 0, and noted.
+	// An unreadable value is 0, and reported.
 	if s.maxTrials.V > 0 && s.maxTrials.V < s.trials.V {
 		j.fail(s.maxTrials.Pos, fmt.Sprintf("max_trials is %d, below the minimum of %d trials", s.maxTrials.V, s.trials.V),
 			fmt.Sprintf("write %d or more, or lower trials", s.trials.V))
 	}
 }
 
-// checkStop says what is wrong with the options that a precision has, by
-// themselves or together with the file's. It names them as `windtunnel run` does.
+// checkStop returns an error for options of a precision that are wrong by themselves
+// or together with the file. It names the flags of `windtunnel run`.
 func (o ExpandOptions) checkStop(s *spec) error {
 	switch {
-	case o.Precision != 0 && !(o.Precision >= leastPrecision && o.Precision <= mostPrecision): // NaN too
+	case o.Precision != 0 && !(o.Precision >= leastPrecision && o.Precision <= mostPrecision): // also true for NaN
 		return fmt.Errorf("--precision %s is out of bounds: choose %s to %s", units.FormatPercent(o.Precision), units.FormatPercent(leastPrecision), units.FormatPercent(mostPrecision))
 	case o.MaxTrials < 0 || o.MaxTrials > mostTrials:
 		return fmt.Errorf("--max-trials %d is out of bounds: choose 1 to %d", o.MaxTrials, mostTrials)

@@ -1,9 +1,9 @@
-// Package suite is the language of experiments: it reads a YAML document,
-// refuses what is wrong with file, line, column and remedy, and expands the rest
-// into a Plan. It is pure: no file, clock, socket or kernel.
+// Package suite is the language of experiments. It parses a YAML document, reports
+// mistakes with file, line, column and remedy, and expands the document into a Plan.
+// It is pure: it uses no file, clock, socket or kernel.
 package suite
 
-// Suite is a suite file that has been read and found right.
+// Suite is a parsed and valid suite file.
 type Suite struct {
 	Name        string
 	Title       string
@@ -14,11 +14,11 @@ type Suite struct {
 	spec  spec
 }
 
-// Parse reads a suite. name is what messages call the file. The error is an
-// Errors with everything that is wrong, each with its line.
+// Parse parses a suite. name is the name of the file in messages. The error is an
+// Errors with all mistakes, each with its line.
 //
-// Parse does not check the names of systems and tools. Expand does, with the
-// names that it is given.
+// Parse does not check the names of systems and tools. Expand does, with the given
+// names.
 func Parse(name string, data []byte) (*Suite, error) {
 	return ParseFor(name, data, Vocabulary{})
 }
@@ -32,8 +32,8 @@ func ParseFor(name string, data []byte, known Vocabulary) (*Suite, error) {
 	if root == nil {
 		return nil, j.result()
 	}
-	// Names and references can be judged only where they could be read: errors
-	// elsewhere in the file do not hide theirs.
+	// Check names and references wherever they could be read. Mistakes elsewhere in
+	// the file must not hide theirs.
 	s := &Suite{file: name}
 	s.spec, _ = suiteTable.read(j, root)
 	s.lines = j.lines

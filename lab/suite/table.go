@@ -12,34 +12,33 @@ import (
 type table[T any] struct {
 	what   string // "a scenario", for messages
 	doc    string
-	alone  bool // no part of the suite language
+	alone  bool // not part of the suite language
 	fields []field[T]
 }
 
-// field is one key of a table. One line of Go says how it is called, what it
-// means, how it is written and where its value goes; parser, schema and
-// reference are made from it.
+// field is one key of a table. One line of Go defines its name, meaning, form and
+// target; parser, schema and reference are made from it.
 type field[T any] struct {
 	key      string
 	alias    string // another name of the same key
 	doc      string
 	required bool
-	kinds    []Kind // the kinds of workload that it is for; nil is all
-	preset   any    // the default, nil where there is none
+	kinds    []Kind // kinds of workload that have the key; nil means all
+	preset   any    // the default; nil if there is none
 	init     func(*T)
 	read     func(*journal, ast.Node, position, *T) bool
 	schema   func() object
-	given    func(*T) position // where the file sets it; zero where it does not
+	given    func(*T) position // position in the file; zero if the file does not set it
 }
 
-// bind makes a field whose value f reads into the place that ref points at.
+// bind makes a field. f reads its value into the variable that ref returns.
 func bind[T, V any](key string, f form[V], ref func(*T) *at[V], doc string) field[T] {
 	return field[T]{
 		key: key, doc: doc, schema: f.schema,
 		init: func(*T) {},
 		read: func(j *journal, n ast.Node, key position, t *T) bool {
-			// A value that cannot be read is kept as given: a second message
-			// that it is missing would mislead.
+			// An unreadable value is kept as given. Otherwise a second message would
+			// say that it is missing.
 			v, ok := f.read(j, n)
 			*ref(t) = at[V]{V: v, Pos: or(nodePosition(n), key), Set: true}
 			return ok
@@ -68,7 +67,7 @@ func or(p, otherwise position) position {
 	return p
 }
 
-// must marks a key that has to be there.
+// must makes a key mandatory.
 func (f field[T]) must() field[T] { f.required = true; return f }
 
 // also gives the key a second name.
@@ -80,8 +79,8 @@ func (f field[T]) shows(preset any) field[T] { f.preset = printed(preset); retur
 // only limits the key to kinds of workload.
 func (f field[T]) only(kinds ...Kind) field[T] { f.kinds = kinds; return f }
 
-// read reads the mapping at n; false after noting errors. What could be read
-// is returned all the same.
+// read reads the mapping at n. After errors it returns false and the values that
+// could be read.
 func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
 	var out T
 	for _, f := range t.fields {
@@ -119,7 +118,7 @@ func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
 	return out, t.complete(j, n, seen) && good
 }
 
-// complete notes the required keys that are missing.
+// complete reports the missing mandatory keys.
 func (t table[T]) complete(j *journal, n ast.Node, seen map[string]position) bool {
 	var missing []string
 	for _, f := range t.fields {
@@ -142,7 +141,8 @@ func (t table[T]) field(key string) (field[T], bool) {
 	return t.fields[i], true
 }
 
-// remedy for an unknown key: the key that was meant, or where it belongs.
+// remedy returns the remedy for an unknown key: a similar key, or the table that has
+// the key.
 func (t table[T]) remedy(key string) string {
 	var known []string
 	for _, f := range t.fields {
@@ -192,7 +192,7 @@ func (t table[T]) schema() object {
 	return s
 }
 
-// kindRules says, for each kind of workload, which keys it does not have.
+// kindRules lists the keys that each kind of workload lacks.
 func (t table[T]) kindRules() []object {
 	var rules []object
 	for _, k := range kinds {
@@ -235,7 +235,7 @@ func keyOf(j *journal, e *ast.MappingValueNode) (scalar, bool) {
 	return scalar{}, false
 }
 
-// named is an entry of a mapping whose keys the person chooses.
+// named is an entry of a mapping with names that the user chooses.
 type named[T any] struct {
 	name  string
 	pos   position

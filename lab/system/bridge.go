@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Bridge is containers on a Linux bridge on each node, with the fabric device
+// Bridge puts the containers of each node on a Linux bridge, with the fabric device
 // as the bridge's uplink: the plain virtual switch.
 type Bridge struct{}
 
@@ -27,8 +27,8 @@ func (Bridge) PlugsTaps()         {}
 
 func (Bridge) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("bridge", f) }
 
-// oneLink refuses parallel links for a system that uses one fabric device:
-// frames that are switched would loop over several. A bond is one.
+// oneLink returns an error for parallel links, if a system uses one fabric device:
+// switched frames would loop over several links. A bond is one device.
 func oneLink(name string, f suite.Fabric) error {
 	if f.Links > 1 && f.Team != suite.Bond {
 		return fmt.Errorf("%s uses one fabric device, and frames that are switched would loop over %d parallel links; set team: bond in the fabric", name, f.Links)
@@ -55,15 +55,15 @@ func (Bridge) Devices(n *Node) []Device {
 	return append(ds, fabricDevices(n)...)
 }
 
-// addBridge makes the node's bridge, up.
+// addBridge makes the node's bridge and sets it up.
 func addBridge(n *Node, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = bridgeDevice, mtu
 	if err := n.Space.Add(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 		return err
 	}
-	// With br_netfilter loaded these are on in a new namespace, and iptables
-	// would see every bridged frame.
+	// With br_netfilter loaded these are on in a new namespace. iptables would then
+	// process every bridged frame.
 	for _, key := range []string{"iptables", "ip6tables", "arptables"} {
 		if err := n.Space.Sysctl("net.bridge.bridge-nf-call-"+key, "0"); err != nil {
 			return err

@@ -49,7 +49,7 @@ func addVif(n *Node, e Endpoint, mtu int) error {
 	return steer(n, n.Space, vifName(e))
 }
 
-// bringUp readies a container's device: steering, addresses, up.
+// bringUp configures a container's device: steering, addresses, up.
 func bringUp(n *Node, e Endpoint) error {
 	if err := steer(n, e.Space, EndpointDevice); err != nil {
 		return err

@@ -16,16 +16,15 @@ import (
 	"windtunnel/lab/space"
 )
 
-// daemon is a program of a system that runs for as long as the system is
-// attached: in the node's namespace, on the node's CPUs, its output in the
-// node's home.
+// daemon is a program of a system that runs while the system is attached: in the
+// node's namespace and on the node's CPUs. Its output is in the node's home.
 type daemon struct {
-	name string // of its log file
+	name string // name of its log file
 	argv []string
 	env  []string // added to the environment, KEY=value
-	dir  string   // where it runs; the node's home where empty
-	// ready returns nil once the daemon serves; it is asked until then. Where
-	// nil, the daemon is ready as soon as it runs.
+	dir  string   // working directory; the node's home if empty
+	// ready returns nil once the daemon serves. start calls it until then. If ready
+	// is nil, the daemon is ready as soon as it runs.
 	ready func() error
 }
 
@@ -42,11 +41,11 @@ const (
 type running struct {
 	name  string
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has
+	ended chan struct{} // closed when it has ended
 }
 
-// home is the directory for the files of what runs on the node. It is made on
-// first use, and goes with the node's namespace or with stopDaemons.
+// home returns the directory for the files of programs on the node. It is made on
+// first use. The end of the node's namespace, or stopDaemons, removes it.
 func (n *Node) home() (string, error) {
 	home := space.Home(n.Name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -55,8 +54,8 @@ func (n *Node) home() (string, error) {
 	return home, nil
 }
 
-// start runs a daemon and waits until it is ready. One that ends first, or is
-// not ready in time, is an error with the last lines that it printed.
+// start starts a daemon and waits until it is ready. If the daemon ends first, or is
+// not ready in time, the error has the last lines of its output.
 func (n *Node) start(d daemon) error {
 	home, err := n.home()
 	if err != nil {
@@ -74,13 +73,13 @@ func (n *Node) start(d daemon) error {
 	if d.dir != "" {
 		cmd.Dir = d.dir
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children are ended with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // end its children with it
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", d.name, err)
 	}
 	r := &running{d.name, cmd, make(chan struct{})}
 	go func() {
-		cmd.Wait() // the state holds the outcome
+		cmd.Wait() // the process state has the outcome
 		close(r.ended)
 	}()
 	n.daemons = append(n.daemons, r)
@@ -103,7 +102,7 @@ func (n *Node) start(d daemon) error {
 	}
 }
 
-// stopDaemons ends what start started, the newest first, and removes the
+// stopDaemons ends the daemons that start started, the newest first, and removes the
 // node's home.
 func (n *Node) stopDaemons() error {
 	var errs []error
@@ -114,7 +113,7 @@ func (n *Node) stopDaemons() error {
 	return errors.Join(append(errs, space.DeleteHome(n.Name))...)
 }
 
-// stop ends a daemon with all that it started: gently, then by force.
+// stop ends a daemon with all its children: by SIGTERM, and then by SIGKILL.
 func (r *running) stop() error {
 	group := -r.cmd.Process.Pid
 	if !r.hasEnded() {
@@ -137,11 +136,11 @@ func (r *running) stop() error {
 	}
 }
 
-// command runs a program to its end in the node's namespace and returns what
-// it printed to stdout; the error holds what it said.
+// command runs a program to its end in the node's namespace and returns its stdout.
+// The error has its output.
 func (n *Node) command(argv ...string) (string, error) { return n.commandWith(nil, argv...) }
 
-// commandWith is command with more in the environment, KEY=value.
+// commandWith is command with additional environment, KEY=value.
 func (n *Node) commandWith(env []string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandEnds)
 	defer cancel()
@@ -156,15 +155,15 @@ func (n *Node) commandWith(env []string, argv ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// environment is the agent's without what tunes the agent's own runtime, which
-// would bind daemons that are written in Go too.
+// environment returns the agent's environment without the settings of the agent's Go
+// runtime, which would also affect daemons written in Go.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "GOMAXPROCS=") || strings.HasPrefix(kv, "GOGC=")
 	})
 }
 
-// said are the last lines of a daemon's log, for a message.
+// said returns the last lines of a daemon's log, for a message.
 func (n *Node) said(name string) string {
 	text, err := os.ReadFile(filepath.Join(space.Home(n.Name), name+".log"))
 	if err != nil || len(bytes.TrimSpace(text)) == 0 {
@@ -180,8 +179,8 @@ func (n *Node) said(name string) string {
 	return fmt.Sprintf("; the last that %s printed:\n%s", name, strings.Join(lines, "\n"))
 }
 
-// LastWords are what the programs of the system on this node printed last, and
-// which of them have ended; empty where none runs.
+// LastWords returns the last output of the system's programs on this node, and which
+// of them have ended; "" if none runs.
 func (n *Node) LastWords() string {
 	var words []string
 	logs, _ := filepath.Glob(filepath.Join(space.Home(n.Name), "*.log"))

@@ -17,16 +17,16 @@ import (
 	"windtunnel/lab/space"
 )
 
-// dockerd is the Docker daemon of one node: a real one, as Docker's users have
-// it, with everything that it keeps in the node's home, and its own containerd.
-// It shares nothing with a daemon of the machine's user, see docker_enter.sh.
+// dockerd is the Docker daemon of one node. It is a normal daemon with a separate
+// containerd, and keeps all its files in the node's home. It shares nothing with a
+// Docker daemon of the machine's user; see docker_enter.sh.
 type dockerd struct {
 	node *Node
 	home string
 }
 
 const (
-	dockerDaemon  = "dockerd" // and its log
+	dockerDaemon  = "dockerd" // also the name of its log
 	dockerNetwork = "windtunnel"
 	dockerImage   = "windtunnel-pause"
 	dockerEnds    = 2 * time.Second
@@ -35,8 +35,8 @@ const (
 //go:embed docker_enter.sh
 var dockerEnter string
 
-// dockerPrograms are what both of Docker's networks need. 20.10 is the oldest
-// that was tried.
+// dockerPrograms are the programs that both of Docker's networks need. 20.10 is the
+// oldest tested version.
 func dockerPrograms() []program.Program {
 	const from = "apt-get install --no-install-recommends docker.io, or Docker's own packages"
 	return []program.Program{
@@ -53,7 +53,7 @@ func dockerOf(n *Node) dockerd { return dockerd{n, space.Home(n.Name)} }
 
 func (d dockerd) file(name string) string { return filepath.Join(d.home, name) }
 
-// up starts the daemon and gives it the containers' image.
+// up starts the daemon and imports the containers' image.
 func (d dockerd) up() error {
 	if _, err := d.node.home(); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (d dockerd) files() error {
 	)
 }
 
-// truePath is a program that does nothing and succeeds.
+// truePath returns the path of a program that does nothing and succeeds.
 func truePath() (string, error) {
 	for _, path := range []string{"/bin/true", "/usr/bin/true"} {
 		if _, err := os.Stat(path); err == nil {
@@ -99,10 +99,10 @@ func truePath() (string, error) {
 	return "", errors.New("there is neither /bin/true nor /usr/bin/true (coreutils)")
 }
 
-// argv is the daemon in PID and mount namespaces of its own, where
-// docker_enter.sh readies the file system. Once the first process of a PID
-// namespace is killed, the kernel kills all others of it: shims and containers
-// cannot outlive the daemon, however it ends.
+// argv returns the command line of the daemon. It runs in separate PID and mount
+// namespaces, in which docker_enter.sh prepares the file system. If the first process
+// of a PID namespace is killed, the kernel kills all its other processes. So shims
+// and containers cannot outlive the daemon.
 func (d dockerd) argv() []string {
 	return []string{
 		"unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child",
@@ -117,38 +117,39 @@ func (d dockerd) argv() []string {
 
 func (d dockerd) host() string { return "unix://" + d.file("docker.sock") }
 
-// env keeps the daemon, and the client, from what is the user's or the host's.
+// env separates the daemon and the client from the files of the user and of the host.
 func (d dockerd) env() []string {
 	return []string{
-		// Modules that dockerd loads would stay loaded: br_netfilter would send what
-		// the host's own bridges carry through iptables. What Docker cannot do
-		// without, the kernel loads by itself.
+		// Modules that dockerd loads would stay loaded: br_netfilter would send the
+		// frames of the host's bridges through iptables. The kernel loads necessary
+		// modules by itself.
 		"PATH=" + d.file("bin") + ":" + os.Getenv("PATH"),
-		"DOCKER_IGNORE_BR_NETFILTER_ERROR=1", // 28 and newer insist on it otherwise
-		// Docker then loads no AppArmor profile into the kernel, as in Docker's own
-		// image of Docker.
+		"DOCKER_IGNORE_BR_NETFILTER_ERROR=1", // 28 and newer otherwise require it
+		// With this setting Docker loads no AppArmor profile into the kernel, as in
+		// Docker's image of Docker.
 		"container=docker",
-		"DOCKER_CONFIG=" + d.file("client"), // not the user's, with contexts and proxies
+		"DOCKER_CONFIG=" + d.file("client"), // not the user's, which has contexts and proxies
 		"DOCKER_HOST=", "DOCKER_CONTEXT=",
 		"XTABLES_LOCKFILE=" + d.file("xtables.lock"),
 	}
 }
 
-// run is the docker client. Its warnings, such as those of a new version about
-// an old option, are left out.
+// run runs the docker client. It removes warnings, such as those of a new version
+// about an old option.
 func (d dockerd) run(args ...string) (string, error) {
 	out, err := d.node.commandWith(d.env(), append([]string{"docker", "--host", d.host()}, args...)...)
 	return strings.TrimSpace(out), err
 }
 
-// container runs a container of the image in the network and lets the
-// endpoint's namespace be the one that Docker has made for it.
+// container runs a container of the image in the network. The endpoint's namespace
+// becomes the one that Docker made for the container.
 func (d dockerd) container(e Endpoint, options ...string) error {
 	argv := []string{
 		"run", "--detach", "--name", e.Name, "--log-driver", "none", "--pull", "never",
 		"--network", dockerNetwork, "--ip", e.V4.Addr().String(),
 		// Docker would mount sysfs read-only, and a network namespace has only one
-		// sysfs (fs/sysfs/mount.c): nobody could steer the devices' receive work.
+		// sysfs (fs/sysfs/mount.c). Then the receive work of devices could not be
+		// steered.
 		"--tmpfs", "/sys",
 	}
 	if _, err := d.run(append(append(argv, options...), dockerImage)...); err != nil {
@@ -171,8 +172,8 @@ func (d dockerd) container(e Endpoint, options ...string) error {
 	return d.ready(e)
 }
 
-// ready sets in a container's namespace what the lab sets in those that it
-// makes itself, see bringUp.
+// ready applies the settings to a container's namespace that the lab applies to its
+// own namespaces; see bringUp.
 func (d dockerd) ready(e Endpoint) error {
 	if err := e.Space.Workloads(); err != nil {
 		return err
@@ -186,9 +187,8 @@ func (d dockerd) ready(e Endpoint) error {
 	return e.Space.Reconnect(EndpointDevice, e.V4)
 }
 
-// root is the daemon's root directory as this process can reach it. The daemon
-// has PID and mount namespaces of its own, so that its numbers and mounts mean
-// nothing outside.
+// root returns the daemon's root directory as this process can reach it. The daemon
+// has separate PID and mount namespaces, so its paths and PIDs are not valid outside.
 func (d dockerd) root() (string, error) {
 	pid, err := d.pid()
 	if err != nil {
@@ -197,8 +197,8 @@ func (d dockerd) root() (string, error) {
 	return fmt.Sprintf("/proc/%d/root", pid), nil
 }
 
-// pid is the daemon's, in this process's PID namespace: the only child of the
-// unshare(1) that waits for it.
+// pid returns the daemon's PID in this process's PID namespace: the only child of the
+// waiting unshare(1).
 func (d dockerd) pid() (int, error) {
 	r := d.running()
 	if r == nil || r.hasEnded() {
@@ -227,16 +227,16 @@ func (d dockerd) running() *running {
 	return d.node.daemons[i]
 }
 
-// down takes the daemon away with its containers, files, control groups,
-// devices and rules. Nothing of it is kept, so it is not asked to end in good
-// order, which takes it seconds.
+// down removes the daemon with its containers, files, control groups, devices and
+// rules. It kills the daemon: an orderly end takes seconds, and nothing of it is
+// kept.
 func (d dockerd) down() error {
 	var errs []error
 	if pid, err := d.pid(); err == nil {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			errs = append(errs, fmt.Errorf("end dockerd: %w", err))
 		}
-		// unshare(1) ends after it: by then the kernel has ended all the others.
+		// unshare(1) ends last: by then the kernel has ended all other processes.
 		select {
 		case <-d.running().ended:
 		case <-time.After(dockerEnds):
@@ -253,8 +253,8 @@ func (d dockerd) down() error {
 	return errors.Join(errs...)
 }
 
-// dockerRules takes every rule away, and with nftables behind it the hooks too:
-// rules that are merely empty would still have every packet tracked.
+// dockerRules removes every rule. With nftables it removes the hooks too: empty
+// chains would still make the kernel track every packet.
 const dockerRules = `for table in filter nat mangle raw; do
 	for chain in PREROUTING INPUT FORWARD OUTPUT POSTROUTING; do iptables -w 2 -t $table -P $chain ACCEPT 2>/dev/null || :; done
 	iptables -w 2 -t $table -F 2>/dev/null && iptables -w 2 -t $table -X || :
@@ -267,7 +267,7 @@ func (d dockerd) removeRules() error {
 	return nil
 }
 
-// removeDevices deletes what Docker leaves in the node's namespace.
+// removeDevices deletes the devices that Docker leaves in the node's namespace.
 func (d dockerd) removeDevices() error {
 	links, err := d.node.Space.Links.LinkList()
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// DockerBridge is what `docker network create` and `docker run` give without
-// asking for more: containers on a bridge that dockerd has made, with its rules.
+// DockerBridge is the network of a plain `docker network create` and `docker run`:
+// containers on a bridge that dockerd made, with Docker's rules.
 type DockerBridge struct{}
 
 func (DockerBridge) Name() string { return "docker-bridge" }
 
-// SetUp: dockerd starts, and containers in it.
+// SetUp covers the start of dockerd and of its containers.
 func (DockerBridge) SetUp() time.Duration { return 1600 * time.Millisecond }
 func (DockerBridge) Describe() string {
 	return "two Docker containers on one bridge network of a dockerd, whose iptables rules see bridged frames where the kernel has br_netfilter; one node only; tools run in the containers' network namespaces"
@@ -26,10 +26,9 @@ func (DockerBridge) Programs() []program.Program { return dockerPrograms() }
 func (DockerBridge) MTU(fabric int) int          { return fabric }
 func (DockerBridge) OnNode() bool                { return false }
 
-// Supports refuses two nodes. Published ports are what joins them, and there the
-// node's address stands for the container's: the proof of connectivity, and
-// tools that choose ports or count on the endpoint's own address, would be
-// measuring something else.
+// Supports returns an error for two nodes. Published ports connect them, and there
+// the node's address replaces the container's. The proof of connectivity, and tools
+// that choose ports or need the endpoint's own address, would measure something else.
 func (DockerBridge) Supports(p suite.Placement, _ suite.Fabric) error {
 	if p != suite.Colocated {
 		return errors.New("a Docker bridge network ends at its node: from another one only published ports are reached, at the node's address and by way of NAT, but neither an echo nor any other port of a container; use placement colocated, or docker-overlay")
@@ -41,9 +40,9 @@ func (DockerBridge) Attach(n *Node) error {
 	if len(n.Endpoints) == 0 {
 		return nil
 	}
-	// Users have Docker's modules loaded. The lab does not load br_netfilter, for
-	// that changes the host's own bridges; where it is there, it counts here too,
-	// whatever a system before this one has set.
+	// Users have Docker's modules loaded. The lab does not load br_netfilter, because
+	// it changes the host's bridges. If it is loaded, it must apply here too,
+	// independent of the settings of earlier systems.
 	if err := n.Space.Sysctl("net.bridge.bridge-nf-call-iptables", "1"); err != nil {
 		return err
 	}
@@ -63,8 +62,8 @@ func (DockerBridge) Attach(n *Node) error {
 	return d.dualStack()
 }
 
-// dualStack runs the node's containers in a network of both IP versions whose
-// devices on the node are the node's own.
+// dualStack runs the node's containers in a network of both IP versions, with its
+// devices in the node's namespace.
 func (d dockerd) dualStack() error {
 	for _, e := range d.node.Endpoints {
 		if err := d.container(e, "--ip6", e.V6.Addr().String()); err != nil {

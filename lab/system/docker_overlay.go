@@ -15,22 +15,22 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// DockerOverlay is Docker Swarm's overlay network: a dockerd on each node, all
-// of them one swarm, and containers in an attachable network. Its data path is
-// the kernel's VXLAN behind a bridge, both in a namespace that dockerd makes for
-// the network; gossip between the daemons fills the forwarding tables.
+// DockerOverlay is Docker Swarm's overlay network: a dockerd on each node, all in one
+// swarm, and containers in an attachable network. Its data path is the kernel's VXLAN
+// behind a bridge, both in a namespace that dockerd makes for the network. Gossip
+// between the daemons fills the forwarding tables.
 type DockerOverlay struct{}
 
 const (
 	swarmPort = 2377
-	// dockerDynamic is the part of the network from which Docker takes addresses
-	// for itself, one for each node. The containers' own lie below.
+	// dockerDynamic is the range from which Docker takes one address for each node.
+	// The containers' addresses are below it.
 	dockerDynamic = "10.31.240.0/20"
 )
 
 func (DockerOverlay) Name() string { return "docker-overlay" }
 
-// SetUp: two dockerd start and become a swarm.
+// SetUp covers the start of two dockerd and of the swarm.
 func (DockerOverlay) SetUp() time.Duration { return 2800 * time.Millisecond }
 func (DockerOverlay) Describe() string {
 	return "Docker containers on Swarm's overlay network: VXLAN behind a bridge in a namespace of dockerd's; tools run in the containers' network namespaces"
@@ -40,8 +40,8 @@ func (DockerOverlay) Programs() []program.Program { return dockerPrograms() }
 func (DockerOverlay) MTU(fabric int) int          { return fabric - vxlanOverhead }
 func (DockerOverlay) OnNode() bool                { return false }
 
-// IPv4Only marks that the swarm's overlay is made without IPv6, which Docker
-// 20.10 does not carry there.
+// IPv4Only marks that the swarm's overlay has no IPv6, which Docker 20.10 does not
+// support there.
 func (DockerOverlay) IPv4Only() {}
 
 func (DockerOverlay) Supports(suite.Placement, suite.Fabric) error { return nil }
@@ -61,7 +61,7 @@ func (o DockerOverlay) Attach(n *Node) error {
 	if err != nil {
 		return fmt.Errorf("%w%s", err, n.said(dockerDaemon))
 	}
-	if given != nil { // once all have it, they can join
+	if given != nil { // when all nodes have it, they can join
 		if err := given.serve(tokenWait); err != nil {
 			return err
 		}
@@ -74,14 +74,14 @@ func (o DockerOverlay) Attach(n *Node) error {
 	return o.steer(d)
 }
 
-// found makes the swarm and its network, and readies the token for the others.
+// found makes the swarm and its network, and prepares the token for the other nodes.
 func (DockerOverlay) found(d dockerd) (*tokenGiver, error) {
 	own := d.node.Underlay[0].String()
 	if _, err := d.run("swarm", "init", "--advertise-addr", own, "--listen-addr", own+":"+strconv.Itoa(swarmPort)); err != nil {
 		return nil, err
 	}
-	// The driver's "mtu" is that of the underlay, from which it takes VXLAN's
-	// headers off (libnetwork's drivers/overlay, network.maxMTU).
+	// The driver's "mtu" is the underlay's. The driver subtracts VXLAN's headers
+	// (libnetwork's drivers/overlay, network.maxMTU).
 	_, err := d.run("network", "create", "--driver", "overlay", "--attachable",
 		"--subnet", routedNetwork.String(), "--gateway", gateway(routedNetwork).Addr().String(), "--ip-range", dockerDynamic,
 		"--opt", "com.docker.network.driver.mtu="+strconv.Itoa(d.node.MTU), dockerNetwork)
@@ -106,8 +106,8 @@ func (DockerOverlay) join(d dockerd) error {
 	return err
 }
 
-// steer lets the node's CPUs do the receive work of the network's own devices
-// too, where the fabric asks for it.
+// steer lets the node's CPUs do the receive work of the network's devices too, if the
+// fabric needs it.
 func (DockerOverlay) steer(d dockerd) error {
 	if !d.node.Steer || len(d.node.Endpoints) == 0 {
 		return nil
@@ -137,9 +137,9 @@ func (DockerOverlay) steer(d dockerd) error {
 	return nil
 }
 
-// dockerOverlaySpace is where this process finds the namespace that dockerd has
-// made for the network: it is named by the network's number in the swarm and the
-// beginning of its id.
+// dockerOverlaySpace returns the path of the namespace that dockerd made for the
+// network. Its name is the network's number in the swarm with the beginning of its
+// ID.
 func dockerOverlaySpace(d dockerd) (string, error) {
 	id, err := d.run("network", "inspect", "--format", "{{.Id}}", dockerNetwork)
 	if err != nil {
@@ -158,8 +158,8 @@ func dockerOverlaySpace(d dockerd) (string, error) {
 
 func (DockerOverlay) Detach(n *Node) error { return dockerOf(n).down() }
 
-// Devices are the containers' and the fabric's: those between are in dockerd's
-// own namespace.
+// Devices returns the containers' devices and the fabric's. The devices between them
+// are in dockerd's namespace.
 func (DockerOverlay) Devices(n *Node) []Device {
 	return append(endpointDevices(n), fabricDevices(n)...)
 }

@@ -8,17 +8,17 @@ import (
 	"fmt"
 )
 
-// pauseProgram is the one file of the containers' image: an executable that
-// sleeps for ever. A container lives as long as its first process, and all that
-// runs in these ones is started from outside. It needs no library and reads no
-// file, so that the image is made anywhere without downloading one.
+// pauseProgram is the only file of the containers' image: an executable that sleeps
+// for ever. A container lives as long as its first process, and all other processes
+// are started from outside. The program needs no library and no file, so the image
+// can be made without a download.
 type pauseProgram struct {
 	machine elf.Machine
 	code    []byte
 }
 
-// pausePrograms are, by GOARCH: call the kernel's pause(2), or ppoll(2) of
-// nothing without an end where there is no pause, and again.
+// pausePrograms has, by GOARCH, an endless loop of the kernel's pause(2), or of
+// ppoll(2) without a timeout where there is no pause.
 var pausePrograms = map[string]pauseProgram{
 	"amd64": {elf.EM_X86_64, []byte{
 		0xb8, 34, 0, 0, 0, // mov eax, 34 (pause)

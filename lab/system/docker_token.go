@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tokenGiver hands the token by which a node joins a swarm to the other nodes,
-// over the fabric, and to nobody any more once each of them has it.
+// tokenGiver sends the token for joining a swarm to the other nodes, over the fabric.
+// It stops when each of them has the token.
 type tokenGiver struct {
 	listener net.Listener
 	token    string
@@ -20,7 +20,7 @@ type tokenGiver struct {
 
 const (
 	tokenPort  = 2376
-	tokenWait  = 10 * time.Second // for the first node's daemon, or for the others'
+	tokenWait  = 10 * time.Second // limit of the wait for the first node's daemon, or for the other nodes
 	tokenAsk   = 50 * time.Millisecond
 	tokenBytes = 1 << 10 // a token has about a hundred
 )
@@ -55,8 +55,8 @@ func (g *tokenGiver) serve(wait time.Duration) error {
 	return nil
 }
 
-// answer gives the token to a node of the testbed. One that did not get it all
-// asks again.
+// answer sends the token to a node of the testbed. A node that did not receive all of
+// it asks again.
 func (g *tokenGiver) answer(c net.Conn, deadline time.Time) {
 	defer c.Close()
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
@@ -78,8 +78,8 @@ func (g *tokenGiver) absent() (nodes []netip.Addr) {
 	return nodes
 }
 
-// askToken asks the first node for the token, from a node's own address, until
-// it gives it.
+// askToken asks the first node for the token, from a node's own address, until it
+// receives it.
 func askToken(own, first netip.Addr, wait time.Duration) (string, error) {
 	deadline := time.Now().Add(wait)
 	dialer := net.Dialer{Deadline: deadline, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(own, 0))}

@@ -9,8 +9,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Dress gives the one device of a guest what the system wants it to have. It
-// runs in the guest, whose own namespace inside is.
+// Dress configures the only device of a guest as the system wants it. It runs in the
+// guest, whose namespace is inside.
 func Dress(inside *space.Space, a Attire, e suite.Endpoint) error {
 	if err := inside.Workloads(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func Dress(inside *space.Space, a Attire, e suite.Endpoint) error {
 	return settle(inside, e)
 }
 
-// settle applies what the suite asks of the endpoint's device.
+// settle applies the suite's settings to the endpoint's device.
 func settle(inside *space.Space, e suite.Endpoint) error {
 	c := Endpoint{Space: inside}
 	if e.Spread {

@@ -8,8 +8,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// SupportsEndpoint returns nil, or why a system over this fabric cannot have
-// endpoints with such settings.
+// SupportsEndpoint returns nil, or the reason why a system over this fabric cannot
+// have endpoints with such settings.
 func SupportsEndpoint(s System, e suite.Endpoint, f suite.Fabric) error {
 	if s.OnNode() && (e.Kind != suite.Container || e.Spread || e.NoSegmentation) {
 		return fmt.Errorf("%s has no endpoints of its own: its tools run on the nodes themselves, which are no %s; use a system with containers", s.Name(), e)
@@ -20,8 +20,8 @@ func SupportsEndpoint(s System, e suite.Endpoint, f suite.Fabric) error {
 	return nil
 }
 
-// SetEndpoints applies an endpoint's settings to the containers' devices, which
-// the system has plugged. A VM has settings of its own.
+// SetEndpoints applies an endpoint's settings to the containers' devices, which the
+// system has connected. A VM gets its settings in the guest.
 func SetEndpoints(n *Node, e suite.Endpoint) error {
 	if e.Kind != suite.Container {
 		return nil
@@ -41,7 +41,7 @@ func SetEndpoints(n *Node, e suite.Endpoint) error {
 	return nil
 }
 
-// spread lets the CPUs share what the container receives by flow (RPS).
+// spread divides the container's receive work among the CPUs by flow (RPS).
 func (c Endpoint) spread(cpus []int) error {
 	l, err := c.Space.Link(EndpointDevice)
 	if err != nil {
@@ -50,11 +50,10 @@ func (c Endpoint) spread(cpus []int) error {
 	return c.Space.SteerReceive(EndpointDevice, l.Attrs().NumRxQueues, cpus)
 }
 
-// cut turns off every kind of segmentation of the container's device. TCP makes
-// superframes all the same (Linux 4.17 and later); what cuts them then is the
-// container's own transmit path, before the device takes them
-// (validate_xmit_skb). The vif stays as it is: what it sends is what the
-// container receives.
+// cut turns off every kind of segmentation offload of the container's device. TCP
+// still makes superframes (Linux 4.17 and later). The container's transmit path then
+// segments them before the device (validate_xmit_skb). The vif is unchanged: the
+// container receives what the vif sends.
 func (c Endpoint) cut() error {
 	on, err := c.Space.OffloadsOn(EndpointDevice)
 	if err != nil {

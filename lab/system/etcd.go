@@ -20,9 +20,9 @@ import (
 	"windtunnel/lab/program"
 )
 
-// etcd is the store of a system's control plane: one member, on the first
-// node, which every node reaches over the underlay. It is spoken to by its own
-// HTTP gateway, so that the lab needs no client of one version.
+// etcd is the store of a system's control plane: one member on the first node, which
+// every node reaches over the underlay. The lab uses its HTTP gateway, and so needs
+// no client library of one version.
 type etcd struct {
 	url    string
 	client *http.Client
@@ -37,12 +37,12 @@ var etcdProgram = program.Program{
 
 const (
 	etcdPort     = 2379
-	etcdPeerPort = 2380 // nobody comes: it has no peers, and listens all the same
+	etcdPeerPort = 2380 // unused, because it has no peers; it listens anyway
 	etcdAnswers  = time.Second
 	etcdMost     = 1 << 20 // bytes of an answer
 )
 
-// etcdOf is the lab's etcd as this node reaches it.
+// etcdOf returns the lab's etcd as this node reaches it.
 func etcdOf(n *Node) etcd {
 	dial := func(ctx context.Context, network, addr string) (c net.Conn, err error) {
 		err = n.Space.Do(func() error {
@@ -51,7 +51,7 @@ func etcdOf(n *Node) etcd {
 		})
 		return c, err
 	}
-	// Proxies that the person's environment names are not for the underlay.
+	// The proxies of the user's environment must not apply to the underlay.
 	transport := &http.Transport{DialContext: dial, Proxy: nil, DisableKeepAlives: true}
 	return etcd{etcdURL(n.Underlay[0], etcdPort), &http.Client{Transport: transport, Timeout: etcdAnswers}}
 }
@@ -60,8 +60,8 @@ func etcdURL(a netip.Addr, port uint16) string {
 	return "http://" + netip.AddrPortFrom(a, port).String()
 }
 
-// noProxy keeps gRPC's and HTTP's clients from sending the underlay's traffic to
-// a proxy of the person's.
+// noProxy stops gRPC's and HTTP's clients from sending the underlay's traffic to a
+// proxy of the user.
 var noProxy = []string{"NO_PROXY=*", "no_proxy=*"}
 
 // startEtcd starts etcd on this node and waits until it answers.
@@ -74,7 +74,7 @@ func startEtcd(n *Node) error {
 	serve, peer := etcdURL(n.Underlay[n.Index], etcdPort), etcdURL(loopback, etcdPeerPort)
 	env := slices.Clone(noProxy)
 	if runtime.GOARCH != "amd64" {
-		env = append(env, "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH) // 3.4 refuses others unless told so
+		env = append(env, "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH) // 3.4 refuses other architectures without it
 	}
 	store := etcdOf(n)
 	return n.start(daemon{
@@ -136,8 +136,8 @@ func (e etcd) get(key string) (string, error) {
 
 func encode64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// ask sends a request and returns the answer's body; any status but 200 is an
-// error with what the server said.
+// ask sends a request and returns the answer's body. A status other than 200 is an
+// error with the server's text.
 func (e etcd) ask(method, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequest(method, e.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -170,7 +170,7 @@ func parseEtcdHealth(answer []byte) error {
 	return nil
 }
 
-// errNoValue: the key is not there.
+// errNoValue: the key does not exist.
 var errNoValue = errors.New("it has no value yet")
 
 // parseEtcdRange reads the answer of /v3/kv/range for one key (RangeResponse,

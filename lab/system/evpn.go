@@ -15,14 +15,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// EVPN is the kernel's VXLAN device behind a Linux bridge on each node, whose
-// table FRR fills: bgpd tells the other nodes which addresses are here (RFC
-// 7432, RFC 8365), so that nothing is learned from frames.
+// EVPN is the kernel's VXLAN device behind a Linux bridge on each node, with a table
+// that FRR fills: bgpd announces the local addresses to the other nodes (RFC 7432,
+// RFC 8365). Nothing is learned from frames.
 type EVPN struct{}
 
 func (EVPN) Name() string { return "evpn" }
 
-// SetUp: BGP comes up.
+// SetUp covers the start of BGP.
 func (EVPN) SetUp() time.Duration { return 2300 * time.Millisecond }
 func (EVPN) Describe() string {
 	return "containers on a Linux bridge, joined by the kernel's VXLAN device with addresses told by BGP EVPN (FRR)"
@@ -69,9 +69,9 @@ func (e EVPN) bringUp(n *Node) error {
 	return e.announce(n)
 }
 
-// addTunnel makes the VXLAN device, a port of the bridge. Neither learns: what
-// is behind the tunnel is told. The bridge answers for neighbours that it was
-// told of.
+// addTunnel makes the VXLAN device, a port of the bridge. Neither learns addresses:
+// BGP provides the addresses behind the tunnel. The bridge answers ARP for neighbours
+// that BGP announced.
 func (EVPN) addTunnel(n *Node, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = vxlanDevice, mtu
@@ -95,8 +95,8 @@ func (EVPN) addTunnel(n *Node, mtu int) error {
 	return n.Space.Up(vxlanDevice)
 }
 
-// announce has every container say where it is: the bridge notes the source of
-// any frame, and bgpd tells the other nodes of it.
+// announce makes every container announce its location: the bridge learns the source
+// of the frame, and bgpd announces it to the other nodes.
 func (EVPN) announce(n *Node) error {
 	for _, e := range n.Endpoints {
 		if err := e.Space.Do(func() error { return gratuitousARP(e.MAC, e.V4.Addr()) }); err != nil {
@@ -133,7 +133,8 @@ func arpAnnouncement(mac net.HardwareAddr, ip netip.Addr) []byte {
 	return append(append(packet, make([]byte, 6)...), ip.AsSlice()...)
 }
 
-// networkOrder is a number as a packet socket wants its protocol.
+// networkOrder converts a number to the byte order that a packet socket needs for its
+// protocol.
 func networkOrder(v uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
 }

@@ -17,7 +17,7 @@ import (
 	"windtunnel/lab/space"
 )
 
-// FRR's daemons, where Debian keeps them: not in PATH.
+// Directory of FRR's daemons in Debian. It is not in PATH.
 const (
 	frrZebra = "/usr/lib/frr/zebra"
 	frrBGP   = "/usr/lib/frr/bgpd"
@@ -27,19 +27,19 @@ const (
 	evpnReady = 9 * time.Second
 )
 
-// frrUser is whom the packages make for FRR's daemons. They refuse any user
-// outside the group frrvty, root too, and drop to this one once they run.
+// frrUser is the user that the packages make for FRR's daemons. The daemons refuse
+// users outside the group frrvty, even root, and change to this user once they run.
 const frrUser = "frr"
 
-// frrDir holds a node's sockets, process ids and configuration. It is frrUser's,
+// frrDir has a node's sockets, process IDs and configuration. It belongs to frrUser,
 // who may not enter the node's home: the daemons see it as frrSeen.
 func frrDir(n *Node) string { return filepath.Join(space.Home(n.Name), "frr") }
 
-// frrSeen is a place that every system has, and below which FRR's daemons leave
-// notes for a crash whatever is asked of them (/var/tmp/frr).
+// frrSeen is a directory that exists on every system. FRR's daemons always write
+// notes for a crash below it (/var/tmp/frr).
 const frrSeen = "/var/tmp"
 
-// makeFRRDir makes it with the daemons' configuration.
+// makeFRRDir makes the directory with the daemons' configuration.
 func makeFRRDir(n *Node) error {
 	if _, err := n.home(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func makeFRRDir(n *Node) error {
 	return nil
 }
 
-// startFRR starts zebra, which keeps the kernel's tables, and bgpd.
+// startFRR starts zebra, which manages the kernel's tables, and bgpd.
 func startFRR(n *Node) error {
 	if err := makeFRRDir(n); err != nil {
 		return err
@@ -80,9 +80,9 @@ func startFRR(n *Node) error {
 	return n.start(daemon{name: "bgpd", argv: append(frrDaemon(n, frrBGP), "-l", listen), ready: frrAnswers(n, "bgpd")})
 }
 
-// frrDaemon is a daemon's argv with all its files in frrDir and no port for its
-// terminal. What it sees there, nobody else does: a mount of its own ends with
-// it, also when it is killed.
+// frrDaemon returns a daemon's command line, with all its files in frrDir and without
+// a terminal port. The mount of frrSeen is visible only to the daemon, and ends with
+// it, also after a kill.
 func frrDaemon(n *Node, path string) []string {
 	name := filepath.Base(path)
 	file := func(name string) string { return filepath.Join(frrSeen, name) }
@@ -91,8 +91,8 @@ func frrDaemon(n *Node, path string) []string {
 		"-f", file(name + ".conf"), "-i", file(name + ".pid"), "-P", "0", "--log", "stdout"}
 }
 
-// bgpConfig makes a node a BGP speaker that has all others as internal peers
-// and tells them every VNI's addresses.
+// bgpConfig makes a node a BGP speaker with all other nodes as internal peers. It
+// announces the addresses of every VNI.
 func bgpConfig(self netip.Addr, peers []netip.Addr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "router bgp %d\n bgp router-id %s\n no bgp default ipv4-unicast\n timers bgp 1 3\n", evpnAS, self)
@@ -105,7 +105,7 @@ func bgpConfig(self netip.Addr, peers []netip.Addr) string {
 	return b.String()
 }
 
-// others are the underlay addresses of all nodes but this one.
+// others returns the underlay addresses of all nodes but this one.
 func others(n *Node) []netip.Addr {
 	var addrs []netip.Addr
 	for _, a := range n.peers() {
@@ -145,7 +145,7 @@ func awaitEVPN(n *Node, within time.Duration) error {
 	}
 }
 
-// evpnMissing are the nodes to which frames for unknown destinations do not go
+// evpnMissing returns the nodes to which frames for unknown destinations are not sent
 // yet.
 func evpnMissing(n *Node) ([]netip.Addr, error) {
 	l, err := n.Space.Link(vxlanDevice)

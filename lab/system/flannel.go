@@ -17,9 +17,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Flannel is the flanneld that people install, one on each node, with one of
-// its backends and etcd as its store. It routes between the nodes' subnets;
-// each node's containers are on a bridge.
+// Flannel is the normal flanneld, one on each node, with one of its backends and etcd
+// as its store. It routes between the nodes' subnets; each node's containers are on a
+// bridge.
 type Flannel struct{ Backend string } // vxlan, udp, host-gw
 
 const (
@@ -31,13 +31,13 @@ const (
 	flannelModule      = "github.com/flannel-io/flannel@v0.26.7"
 )
 
-// flannelTunnels are the devices that the backends make: backend/vxlan names its
-// own by its VNI, backend/udp takes the first free TUN.
+// flannelTunnels are the devices that the backends make: backend/vxlan derives the
+// name from its VNI, backend/udp takes the first free TUN.
 var flannelTunnels = map[string]string{flannelVXLAN: "flannel.1", flannelUDP: "flannel0"}
 
 var flannelProgram = program.Program{
 	Name:   "flanneld",
-	Also:   []string{"flannel"}, // what `go install` makes of its module
+	Also:   []string{"flannel"}, // name of the executable after `go install`
 	Module: flannelModule,
 	Package: "CGO_ENABLED=1 go install -ldflags '-X github.com/flannel-io/flannel/pkg/version.Version=v0.26.7' " + flannelModule +
 		" (needs a C compiler: on amd64 its udp backend is C, and it does not build without)",
@@ -46,7 +46,7 @@ var flannelProgram = program.Program{
 
 func (f Flannel) Name() string { return "flannel-" + f.Backend }
 
-// SetUp: etcd starts, and flanneld gets its leases.
+// SetUp covers the start of etcd and flanneld's leases.
 func (Flannel) SetUp() time.Duration { return 1600 * time.Millisecond }
 func (f Flannel) Describe() string {
 	return "containers on a Linux bridge on each node, joined by flannel, " + map[string]string{
@@ -71,8 +71,8 @@ func (Flannel) Programs() []program.Program {
 	return []program.Program{etcdProgram, flannelProgram}
 }
 
-// IPv4Only marks it: its backends carry IPv6 by a second network, which is not
-// set up here.
+// IPv4Only marks the system: its backends carry IPv6 in a second network, which is
+// not configured here.
 func (Flannel) IPv4Only() {}
 
 func (Flannel) OnNode() bool { return false }
@@ -80,8 +80,8 @@ func (Flannel) OnNode() bool { return false }
 // PlugsTaps: workloads are behind a bridge, so they may be VMs.
 func (Flannel) PlugsTaps() {}
 
-// MTU is what flannel computes from the fabric device's and writes as
-// FLANNEL_MTU; Attach compares the two.
+// MTU returns the MTU that flannel computes from the fabric device's MTU and writes
+// as FLANNEL_MTU. Attach compares the two.
 func (f Flannel) MTU(fabric int) int {
 	return fabric - map[string]int{flannelVXLAN: vxlanOverhead, flannelUDP: flannelUDPOverhead}[f.Backend]
 }
@@ -107,7 +107,7 @@ func (f Flannel) Attach(n *Node) error {
 			return err
 		}
 	}
-	// flanneld asks again only after a second where the network is not there yet.
+	// flanneld retries only after a second if the network does not exist yet.
 	if _, err := store.await(flannelConfigKey); err != nil {
 		return err
 	}
@@ -121,10 +121,10 @@ func (f Flannel) Attach(n *Node) error {
 	return connectRouted(n, f.MTU(n.MTU))
 }
 
-// startDaemon starts flanneld and waits until it has a subnet. It is given the
-// file of an earlier flanneld, so that it asks for the subnet in it
-// (tryAcquireLease, pkg/subnet/etcd/local_manager.go): the containers'
-// addresses are given before.
+// startDaemon starts flanneld and waits until it has a subnet. It writes the file of
+// an earlier flanneld first, so that flanneld asks for the subnet in it
+// (tryAcquireLease, pkg/subnet/etcd/local_manager.go): the containers already have
+// their addresses.
 func (f Flannel) startDaemon(n *Node, store etcd) (flannelLease, error) {
 	home, err := n.home()
 	if err != nil {
@@ -155,8 +155,8 @@ func (f Flannel) startDaemon(n *Node, store etcd) (flannelLease, error) {
 	return lease, err
 }
 
-// check refuses a flannel that gives the containers other addresses or another
-// MTU than the lab does.
+// check returns an error if flannel gives the containers other addresses or another
+// MTU than the lab.
 func (f Flannel) check(n *Node, lease flannelLease) error {
 	v4, _ := routedSubnets(n.Index)
 	if want := gateway(v4); lease.Gateway != want {
@@ -176,8 +176,8 @@ func (f Flannel) Detach(n *Node) error {
 	return errors.Join(append(errs, removeFlannelRoutes(n))...)
 }
 
-// removeFlannelRoutes takes away the routes that host-gw made over the fabric:
-// flanneld leaves them when it ends.
+// removeFlannelRoutes removes the routes that host-gw made over the fabric: flanneld
+// does not remove them at its end.
 func removeFlannelRoutes(n *Node) error {
 	routes, err := n.Space.Links.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -194,8 +194,7 @@ func removeFlannelRoutes(n *Node) error {
 	return nil
 }
 
-// sharedOut reports whether a network is part of the one that flannel shares
-// out.
+// sharedOut reports whether a network is part of flannel's network.
 func sharedOut(part *net.IPNet) bool {
 	bits, _ := part.Mask.Size()
 	return space.IPNet(routedNetwork).Contains(part.IP) && bits >= routedNetwork.Bits()

@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// flannelLease is what flanneld says in its subnet file: the node's part of the
-// network and the MTU of the containers (WriteSubnetFile,
-// pkg/subnet/subnet.go).
+// flannelLease is the content of flanneld's subnet file: the node's part of the
+// network and the MTU of the containers (WriteSubnetFile, pkg/subnet/subnet.go).
 type flannelLease struct {
-	Gateway netip.Prefix // the node's bridge's, with the length of its subnet
+	Gateway netip.Prefix // address of the node's bridge, with the length of its subnet
 	MTU     int
 }
 
@@ -22,9 +21,8 @@ const (
 	flannelConfigKey = flannelPrefix + "/config"
 )
 
-// flannelConfig is the network that flannel shares out (Documentation/
-// configuration.md): every node's subnet, the first of them too, which flannel
-// leaves out unless told so.
+// flannelConfig is flannel's network (Documentation/ configuration.md). It includes
+// the first subnet, which flannel omits by default.
 func flannelConfig(backend string) (string, error) {
 	whole := 1 << (routedBits4 - routedNetwork.Bits())
 	first, _ := routedSubnets(0)
@@ -42,8 +40,8 @@ func flannelConfig(backend string) (string, error) {
 	return string(config), nil
 }
 
-// earlierLease is the subnet file of a flanneld that had this subnet. It names no
-// MTU, so that it is told from the one that flanneld writes.
+// earlierLease is the subnet file of an earlier flanneld with this subnet. It has no
+// MTU, so that it differs from the file that flanneld writes.
 func earlierLease(subnet netip.Prefix) string {
 	return fmt.Sprintf("FLANNEL_NETWORK=%s\nFLANNEL_SUBNET=%s\n", routedNetwork, gateway(subnet))
 }
@@ -51,7 +49,7 @@ func earlierLease(subnet netip.Prefix) string {
 // errNoLease: flanneld has not written its file yet.
 var errNoLease = errors.New("flanneld has no subnet yet")
 
-// parseFlannelLease reads a subnet file: KEY=value, a line each.
+// parseFlannelLease parses a subnet file: KEY=value, one on each line.
 func parseFlannelLease(text string) (flannelLease, error) {
 	values := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -11,9 +11,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// OVS is Open vSwitch on each node: a learning bridge with the containers'
-// devices and a tunnel to every other node. Where the kernel has Open vSwitch's
-// datapath it switches there, else in ovs-vswitchd itself.
+// OVS is Open vSwitch on each node: a learning bridge with the containers' devices
+// and a tunnel to every other node. It switches in the kernel if the kernel has Open
+// vSwitch's datapath, else in ovs-vswitchd.
 type OVS struct{ Tunnel string } // "vxlan" or "gre"
 
 const (
@@ -24,7 +24,7 @@ const (
 
 func (o OVS) Name() string { return "ovs-" + o.Tunnel }
 
-// SetUp: its daemons start.
+// SetUp covers the start of its daemons.
 func (OVS) SetUp() time.Duration { return 500 * time.Millisecond }
 func (o OVS) Describe() string {
 	return "containers on Open vSwitch, joined by its " + map[string]string{"vxlan": "VXLAN", "gre": "GRE"}[o.Tunnel] +
@@ -50,8 +50,8 @@ func (o OVS) MTU(fabric int) int {
 	return fabric - 20 - map[string]int{"vxlan": 16, "gre": 8}[o.Tunnel] - 14
 }
 
-// Supports refuses teams of links: the userspace datapath takes over one NIC,
-// and follows one route to each node.
+// Supports returns an error for teams of links: the userspace datapath uses one NIC
+// and one route to each node.
 func (o OVS) Supports(_ suite.Placement, f suite.Fabric) error {
 	if f.Links > 1 {
 		return fmt.Errorf("%s takes over one NIC and follows one route to a node: it cannot spread over %d links", o.Name(), f.Links)
@@ -85,8 +85,8 @@ func (o OVS) connect(n *Node, e Endpoint, path ovsDatapath) error {
 		return err
 	}
 	if path == ovsUserspace {
-		// What leaves the container is read from a packet socket as it is: nobody
-		// cuts it, nobody fills checksums in.
+		// The userspace datapath reads the container's frames from a packet socket,
+		// unchanged: they are not segmented and have no checksums.
 		if err := e.Space.Offloads(EndpointDevice, ovsContainerOffloads); err != nil {
 			return err
 		}
@@ -100,9 +100,9 @@ var ovsContainerOffloads = map[string]bool{
 	"tx-generic-segmentation": false, "tx-udp-segmentation": false, "tx-sctp-segmentation": false,
 }
 
-// wiring are ovs-vsctl's arguments for the containers' bridge. Frames from one
-// tunnel never leave by another (protected ports): every node has a tunnel to
-// every other, and a broadcast would circle.
+// wiring returns the arguments of ovs-vsctl for the containers' bridge. Frames from
+// one tunnel never leave by another (protected ports): every node has a tunnel to
+// every other node, and a broadcast would loop.
 func (o OVS) wiring(n *Node, path ovsDatapath) []string {
 	args := []string{"add-br", ovsBridge, "--", "set", "bridge", ovsBridge, "fail_mode=standalone", "datapath_type=" + string(path)}
 	for _, e := range n.Endpoints {
@@ -125,7 +125,7 @@ func (o OVS) Detach(n *Node) error {
 		return errors.Join(err, n.stopDaemons())
 	}
 	errs := []error{disconnectContainers(n), n.stopDaemons(), removeKernelDatapath(n)}
-	for _, tap := range []string{ovsBridge, ovsPhysical, "ovs-netdev"} { // they outlive the userspace datapath
+	for _, tap := range []string{ovsBridge, ovsPhysical, "ovs-netdev"} { // they remain after the userspace datapath
 		errs = append(errs, n.Space.Remove(tap))
 	}
 	if taken != nil {
@@ -134,8 +134,8 @@ func (o OVS) Detach(n *Node) error {
 	return errors.Join(errs...)
 }
 
-// Devices implements System. The bridges' own devices are the hosts' ports on
-// them, which no container's frame passes.
+// Devices implements System. The bridges' own devices are ports of the host. No frame
+// of a container passes them.
 func (o OVS) Devices(n *Node) []Device {
 	ds := containerDevices(n)
 	if n.Space.Settings().Others[ovsDatapathKey] == ovsKernel.String() {
@@ -144,9 +144,8 @@ func (o OVS) Devices(n *Node) []Device {
 	return append(ds, fabricDevices(n)...)
 }
 
-// configureOVS changes the node's database by ovs-vsctl and waits until
-// ovs-vswitchd has carried it out. What it could not carry out stands in the
-// database, and in no exit status.
+// configureOVS changes the node's database by ovs-vsctl and waits until ovs-vswitchd
+// has applied the change. Failures are in the database, not in the exit status.
 func configureOVS(n *Node, args ...string) error {
 	if _, err := ovsCommand(n, append([]string{"ovs-vsctl", "--db=" + ovsDatabase(n), "--timeout=8"}, args...)...); err != nil {
 		return fmt.Errorf("configure Open vSwitch: %w%s", err, n.said("ovs-vswitchd"))

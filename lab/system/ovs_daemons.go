@@ -8,10 +8,11 @@ import (
 	"windtunnel/lab/space"
 )
 
-// ovsRunDir holds a node's database, sockets and process ids: the node's home.
+// ovsRunDir returns the directory of a node's database, sockets and process IDs: the
+// node's home.
 func ovsRunDir(n *Node) string { return space.Home(n.Name) }
 
-// ovsSchema is where Debian and Red Hat keep the description of the database.
+// ovsSchema is the path of the database schema in Debian and Red Hat.
 const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 
 // ovsEnv keeps Open vSwitch's programs out of the host's directories.
@@ -25,8 +26,8 @@ func ovsEnv(n *Node) []string {
 
 func ovsCommand(n *Node, argv ...string) (string, error) { return n.commandWith(ovsEnv(n), argv...) }
 
-// startOVS makes the node's database and starts the server of it and the
-// switch; both answer when it returns.
+// startOVS makes the node's database and starts its server and the switch. It returns
+// when both answer.
 func startOVS(n *Node) error {
 	dir, err := n.home()
 	if err != nil {
@@ -57,8 +58,8 @@ func startOVS(n *Node) error {
 	})
 }
 
-// ovsDaemon is a daemon's argv with its process id and control socket in the
-// node's home and its log on stderr, from where it goes to the home as well.
+// ovsDaemon returns a daemon's command line. Its process ID and control socket are in
+// the node's home. Its log goes to stderr, which is stored in the home as well.
 func ovsDaemon(n *Node, name string, args ...string) []string {
 	argv := append([]string{name}, args...)
 	return append(argv,

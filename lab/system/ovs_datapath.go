@@ -7,30 +7,29 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// ovsDatapath is where Open vSwitch switches, by the name that a bridge's
-// datapath_type gives it.
+// ovsDatapath is the kind of Open vSwitch's datapath, by its name in a bridge's
+// datapath_type.
 type ovsDatapath string
 
 const (
 	ovsKernel    ovsDatapath = "system"
 	ovsUserspace ovsDatapath = "netdev"
 
-	// ovsDatapathKey is the recorded setting that tells which one ran.
+	// ovsDatapathKey is the recorded setting that names the datapath.
 	ovsDatapathKey = "Open vSwitch datapath"
 )
 
-// ovsKernelTunnel are the devices by which the kernel's datapath sends and
-// receives (lib/dpif-netlink.c, netdev_vport_get_dpif_port).
+// ovsKernelTunnel are the devices with which the kernel's datapath sends and receives
+// (lib/dpif-netlink.c, netdev_vport_get_dpif_port).
 var ovsKernelTunnel = map[string]string{"vxlan": "vxlan_sys_4789", "gre": "gre_sys"}
 
-// String is what the record says.
+// String returns the text of the record.
 func (d ovsDatapath) String() string {
 	return map[ovsDatapath]string{ovsKernel: "kernel", ovsUserspace: "userspace (netdev)"}[d]
 }
 
-// choose finds the kernel's datapath, or says why the userspace's has to do, in words to
-// follow its name.
-// Asking for the family has the kernel load the module where it has one.
+// choose returns the kernel's datapath, or the userspace datapath with a reason.
+// Asking for the netlink family makes the kernel load the module if it has one.
 func (o OVS) choose(n *Node) (_ ovsDatapath, why string) {
 	err := n.Space.Do(func() error {
 		_, err := netlink.GenlFamilyGet("ovs_datapath")
@@ -52,12 +51,12 @@ func (o OVS) choose(n *Node) (_ ovsDatapath, why string) {
 	return ovsKernel, ""
 }
 
-// removeKernelDatapath removes the kernel's datapath, which outlives the daemon
+// removeKernelDatapath removes the kernel's datapath, which remains after the daemon
 // with all its ports.
 func removeKernelDatapath(n *Node) error {
 	const device = "ovs-system"
 	if _, err := n.Space.Links.LinkByName(device); err != nil {
-		return nil // the userspace datapath ran, or none yet
+		return nil // the userspace datapath ran, or none did
 	}
 	if _, err := n.command("ovs-dpctl", "del-dp", string(ovsKernel)+"@"+device); err != nil {
 		return fmt.Errorf("remove Open vSwitch's datapath from %s: %w", n.Name, err)

@@ -16,8 +16,8 @@ import (
 	"windtunnel/lab/space"
 )
 
-// ovsTaken is what the fabric device had before the userspace datapath took it
-// over; Detach gives it back. It is kept as a file in the node's home.
+// ovsTaken has the settings of the fabric device from before the userspace datapath
+// used it. Detach restores them. They are stored in a file in the node's home.
 type ovsTaken struct {
 	Device     string            `json:"device"`
 	Addresses  []netip.Prefix    `json:"addresses"`
@@ -28,21 +28,21 @@ type ovsTaken struct {
 	Promisc    bool              `json:"promisc"`
 }
 
-// ovsPhysical is the bridge that stands for the node's own stack on the fabric.
+// ovsPhysical is the bridge that replaces the node's stack on the fabric.
 const ovsPhysical = "br-phy"
 
-// The kernel's stack sees a copy of every frame that a packet socket reads.
-// These have it throw its copy away before the transport layer: packets from
-// whom it reaches by another device (RFC 3704), questions for an address that
-// another device has, and IPv6 altogether.
+// The kernel's stack gets a copy of every frame that a packet socket reads. These
+// settings make it drop the copy before the transport layer: packets whose source it
+// reaches by another device (RFC 3704), ARP requests for an address of another
+// device, and all IPv6.
 var (
 	ovsTakenIPv4 = map[string]string{"rp_filter": "1", "arp_ignore": "1"}
 	ovsTakenIPv6 = map[string]string{"disable_ipv6": "1"}
 )
 
-// takeUnderlay hands the fabric device to Open vSwitch and gives its addresses
-// to a bridge over it: the userspace datapath sends a tunnel's packets by the
-// bridge that has the route.
+// takeUnderlay gives the fabric device to Open vSwitch, and its addresses to a bridge
+// over the device: the userspace datapath sends a tunnel's packets by the bridge that
+// has the route.
 func takeUnderlay(n *Node) error {
 	taken, err := lookAtFabric(n)
 	if err != nil {
@@ -55,8 +55,8 @@ func takeUnderlay(n *Node) error {
 	if err != nil {
 		return err
 	}
-	// Queues and filters of the NIC are the fabric's: linux-noop keeps Open
-	// vSwitch's hands off them.
+	// The fabric configures queues and filters of the NIC: linux-noop stops Open
+	// vSwitch from changing them.
 	err = configureOVS(n, "add-br", ovsPhysical,
 		"--", "set", "bridge", ovsPhysical, "datapath_type="+string(ovsUserspace), "fail_mode=standalone", "other_config:hwaddr="+l.Attrs().HardwareAddr.String(),
 		"--", "add-port", ovsPhysical, taken.Device,
@@ -76,7 +76,7 @@ func takeUnderlay(n *Node) error {
 	return taken.connect(n, ovsPhysical)
 }
 
-// lookAtFabric reads what will be changed of the fabric device.
+// lookAtFabric reads the settings of the fabric device that will be changed.
 func lookAtFabric(n *Node) (*ovsTaken, error) {
 	t := &ovsTaken{Device: n.Fabric[0]}
 	l, err := n.Space.Link(t.Device)
@@ -103,8 +103,8 @@ func lookAtFabric(n *Node) (*ovsTaken, error) {
 	return t, err
 }
 
-// deviceSysctls reads a device's sysctls of the given names; those that this
-// kernel lacks are left out.
+// deviceSysctls reads a device's sysctls with the given names. It omits those that
+// this kernel lacks.
 func deviceSysctls(n *Node, family, device string, names map[string]string) (map[string]string, error) {
 	values := map[string]string{}
 	for name := range names {
@@ -124,10 +124,10 @@ func deviceSysctls(n *Node, family, device string, names map[string]string) (map
 	return values, nil
 }
 
-// apart keeps the kernel's stack from what Open vSwitch reads, and keeps GRO
-// from merging it: a packet socket cuts what is larger than the MTU short, and
-// a merged packet's checksum is not a real one. GRO stays on, for it is what
-// has the NIC poll its ring on the node's CPUs.
+// apart hides Open vSwitch's frames from the kernel's stack. It also stops GRO from
+// merging them: a packet socket truncates frames above the MTU, and a merged packet
+// has no real checksum. GRO stays on, because it makes the NIC poll its ring on the
+// node's CPUs.
 func (t *ovsTaken) apart(n *Node) error {
 	if err := t.sysctls(n, ovsTakenIPv4, ovsTakenIPv6); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (t *ovsTaken) apart(n *Node) error {
 	return setGROMax(n, t.Device, ovsNoMerge, ovsNoMerge)
 }
 
-// ovsNoMerge is a limit in bytes that no two frames together keep
+// ovsNoMerge is a limit in bytes that two frames together always exceed
 // (skb_gro_receive, net/core/gro.c).
 const ovsNoMerge = 1
 
@@ -154,7 +154,7 @@ func setGROMax(n *Node, device string, bytes, bytesIPv4 uint32) error {
 	if err != nil {
 		return err
 	}
-	// The general limit first: where it is small, setting it sets IPv4's too
+	// Set the general limit first: if it is small, setting it sets IPv4's limit too
 	// (netif_set_gro_max_size, net/core/dev.h).
 	err = n.Space.Links.LinkSetGROMaxSize(l, int(bytes))
 	if err == nil {
@@ -179,8 +179,7 @@ func (t *ovsTaken) sysctls(n *Node, ipv4, ipv6 map[string]string) error {
 	return nil
 }
 
-// connect gives a device the addresses, with the lab's routes to their
-// networks.
+// connect adds the addresses to a device, with the lab's routes to their networks.
 func (t *ovsTaken) connect(n *Node, device string) error {
 	for _, p := range t.Addresses {
 		if err := n.Space.Connect(device, p); err != nil {
@@ -190,7 +189,7 @@ func (t *ovsTaken) connect(n *Node, device string) error {
 	return nil
 }
 
-// drop takes the addresses from the fabric device, and the routes with them.
+// drop removes the addresses, and the routes with them, from the fabric device.
 func (t *ovsTaken) drop(n *Node) error {
 	l, err := n.Space.Link(t.Device)
 	if err != nil {
@@ -211,7 +210,7 @@ func (t *ovsTaken) drop(n *Node) error {
 	return nil
 }
 
-// giveBack makes the fabric device what it was. Open vSwitch has ended.
+// giveBack restores the fabric device. Open vSwitch has ended.
 func (t *ovsTaken) giveBack(n *Node) error {
 	errs := []error{t.sysctls(n, t.IPv4, t.IPv6)}
 	if t.GROMax > 0 && t.GROMaxIPv4 > 0 {
@@ -238,7 +237,7 @@ func (t *ovsTaken) write(n *Node) error {
 	return nil
 }
 
-// readTaken returns nil where nothing was taken.
+// readTaken returns nil if nothing was changed.
 func readTaken(n *Node) (*ovsTaken, error) {
 	text, err := os.ReadFile(takenFile(n))
 	if errors.Is(err, fs.ErrNotExist) {

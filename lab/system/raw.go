@@ -6,8 +6,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Raw is host stack to host stack: nothing between the nodes' own sockets and
-// the fabric.
+// Raw connects the stacks of the hosts: there is nothing between the nodes' sockets
+// and the fabric.
 type Raw struct{}
 
 func (Raw) Name() string       { return "raw" }
@@ -28,7 +28,8 @@ func (Raw) Supports(p suite.Placement, _ suite.Fabric) error {
 
 func (Raw) Devices(n *Node) []Device { return fabricDevices(n) }
 
-// fabricDevices are the node's NICs, each once: of a team those beneath it.
+// fabricDevices are the node's NICs, each once. For a team they are the NICs below
+// it.
 func fabricDevices(n *Node) []Device {
 	nics := n.Fabric
 	if len(n.Team) > 0 {

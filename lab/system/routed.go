@@ -11,25 +11,26 @@ import (
 	"windtunnel/lab/space"
 )
 
-// Routed systems give each node a subnet of its own, as Kubernetes' simplest
-// networks do: the node's bridge is the containers' gateway, and what leaves
-// the subnet is routed.
+// Routed systems have a separate subnet for each node, like Kubernetes' simplest
+// networks. The node's bridge is the containers' gateway, and packets to other
+// subnets are routed.
 const (
 	routedBits4 = 20
 	routedBits6 = 112
 )
 
-// routedNetwork holds every node's subnet.
+// routedNetwork contains every node's subnet.
 var routedNetwork = netip.MustParsePrefix("10.31.0.0/16")
 
-// routedSubnets are node i's, which hold its containers' addresses.
+// routedSubnets returns the subnets of node i, which contain its containers'
+// addresses.
 func routedSubnets(i int) (v4, v6 netip.Prefix) {
 	four := netip.AddrFrom4([4]byte{10, 31, byte(i << 4), 0})
 	six := netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x31, 3: 0x0c, 13: byte(i)})
 	return netip.PrefixFrom(four, routedBits4), netip.PrefixFrom(six, routedBits6)
 }
 
-// gateway is a subnet's first address: the node's bridge has it.
+// gateway returns a subnet's first address, which the node's bridge has.
 func gateway(subnet netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(subnet.Masked().Addr().Next(), subnet.Bits())
 }
@@ -80,7 +81,7 @@ func zeroOf(p netip.Prefix) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// routeVia routes to a network over a gateway, with the lab's congestion
+// routeVia adds a route to a network over a gateway, with the lab's congestion
 // control.
 func routeVia(s *space.Space, via netip.Addr, to netip.Prefix) error {
 	r := &netlink.Route{Dst: space.IPNet(to), Gw: net.IP(via.AsSlice()), Congctl: space.CongestionControl()}

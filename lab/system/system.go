@@ -1,5 +1,5 @@
-// Package system holds the systems under test: what carries packets between
-// two endpoints. One file a system, one line in the registry. Its code runs on
+// Package system has the systems under test, which carry packets between two
+// endpoints. Each system is one file and one line in the registry. Its code runs on
 // each node, inside the node's agent.
 package system
 
@@ -15,34 +15,35 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// System is what carries packets between endpoints.
+// System carries packets between endpoints.
 type System interface {
 	Name() string
-	// Describe says what it is, in the report's words.
+	// Describe describes the system for reports.
 	Describe() string
-	// Features are the kernel features it needs, by the names that the probe
-	// knows.
+	// Features lists the kernel features that it needs, by the probe's names.
 	Features() []string
-	// Supports returns nil, or why it cannot serve this placement and fabric.
+	// Supports returns nil, or the reason why it does not support this placement and
+	// fabric.
 	Supports(p suite.Placement, f suite.Fabric) error
-	// MTU of the endpoints' devices such that nothing fragments on a fabric of
-	// the given MTU.
+	// MTU returns the MTU of the endpoints' devices at which nothing fragments on a
+	// fabric of the given MTU.
 	MTU(fabric int) int
 	// OnNode: the endpoints are the nodes themselves, not containers.
 	OnNode() bool
 	// Attach brings the system up on one node. The endpoints' namespaces exist.
 	Attach(n *Node) error
-	// Detach takes away what Attach made. It works after a failed Attach too.
+	// Detach removes everything that Attach made. It also works after a failed
+	// Attach.
 	Detach(n *Node) error
-	// Devices are the hops on this node from the endpoint to the fabric, in
-	// path order, for the meter.
+	// Devices returns the hops on this node from the endpoint to the fabric, in path
+	// order, for the meter.
 	Devices(n *Node) []Device
 }
 
-// Programmed is a system that needs programs which have to be installed.
+// Programmed is implemented by systems that need installed programs.
 type Programmed interface{ Programs() []program.Program }
 
-// Programs are the executables that a system needs.
+// Programs returns the executables that a system needs.
 func Programs(s System) []program.Program {
 	if p, ok := s.(Programmed); ok {
 		return p.Programs()
@@ -50,8 +51,8 @@ func Programs(s System) []program.Program {
 	return nil
 }
 
-// SetUps are how much longer than a bridge systems typically take until traffic
-// can flow, by their names: each that does says so by a method SetUp.
+// SetUps returns the typical additional time until traffic can flow, compared with a
+// bridge, by system name. Systems with a method SetUp have an entry.
 func SetUps() map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for _, s := range Registry() {
@@ -74,8 +75,8 @@ func Titles() map[string]string {
 	return all
 }
 
-// IPv4Only reports whether a system cannot carry IPv6: it says so by a method
-// of that name.
+// IPv4Only reports whether a system cannot carry IPv6: then it has a method of this
+// name.
 func IPv4Only(s System) bool {
 	_, only := s.(interface{ IPv4Only() })
 	return only
@@ -84,17 +85,17 @@ func IPv4Only(s System) bool {
 // Node is the node on which a system is attached.
 type Node struct {
 	Index     int          // from 0
-	Name      string       // its namespace's, which begins the containers' names
+	Name      string       // name of its namespace, and the beginning of the containers' names
 	Space     *space.Space // the node's own namespace
-	Fabric    []string     // fabric devices, one for each link; one over all of them where they are bonded
+	Fabric    []string     // fabric devices, one for each link; if links are bonded, the bond
 	Team      []string     // the NICs beneath Fabric[0] where links are bonded: what the meter counts
-	Underlay  []netip.Addr // by node index: where each node is reached, IPv4
+	Underlay  []netip.Addr // IPv4 address of each node, by node index
 	MTU       int          // of the fabric devices
 	CPUs      []int
-	Steer     bool // receive work arrives on others' CPUs and must be steered to CPUs
+	Steer     bool // receive work arrives on CPUs of other nodes and must be steered
 	Endpoints []Endpoint
-	// Everywhere are the containers of all nodes, this one's too: what a system
-	// with a control plane tells each of its nodes.
+	// Everywhere are the containers of all nodes, including this one, for systems
+	// with a control plane.
 	Everywhere []NodeEndpoint
 
 	daemons []*running

@@ -10,27 +10,27 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Guest stands for the namespace of an endpoint that is a VM: the system plugs
-// its tap and says what the guest's device shall be; the node's agent boots the
-// machine behind the tap and dresses it so.
+// Guest replaces the namespace of an endpoint that is a VM. The system connects its
+// tap and defines the settings of the guest's device. The node's agent boots the VM
+// behind the tap and applies the settings.
 type Guest struct {
-	Queues int // of the tap, each way, ≥ 1
+	Queues int // queues of the tap in each direction, ≥ 1
 	Attire Attire
 }
 
-// Attire is what an endpoint's device in a guest shall be.
+// Attire has the settings of an endpoint's device in a guest.
 type Attire struct {
 	MTU       int
 	Addresses []netip.Prefix
-	Gateways  []netip.Addr // of default routes
+	Gateways  []netip.Addr // gateways of default routes
 }
 
-// Tap is the name of the node's device that a VM is joined to. Containers'
-// devices on the node have such names too, in systems that plug both.
+// Tap returns the name of the node's device for a VM. Containers' devices on the node
+// have such names too, in systems that support both.
 func (e Endpoint) Tap() string { return vifName(e) }
 
-// SupportsVMs returns nil, or why a system cannot have VMs as endpoints. One
-// that can says so by a method PlugsTaps.
+// SupportsVMs returns nil, or the reason why a system cannot have VMs as endpoints.
+// Systems that can have a method PlugsTaps.
 func SupportsVMs(s System, e suite.Endpoint) error {
 	if _, can := s.(interface{ PlugsTaps() }); can || e.Kind != suite.VM {
 		return nil
@@ -50,7 +50,7 @@ func connectTap(n *Node, e Endpoint, mtu int) error {
 	return nil
 }
 
-// makeTap makes a tap that stays without a process, up.
+// makeTap makes a persistent tap and sets it up.
 func makeTap(n *Node, e Endpoint, mtu int) error {
 	name := e.Tap()
 	if err := n.Space.Do(func() error { return openTap(name, e.Guest.Queues > 1) }); err != nil {
@@ -69,8 +69,8 @@ func makeTap(n *Node, e Endpoint, mtu int) error {
 	return n.Space.Up(name)
 }
 
-// SteerTap lets the node's CPUs do the receive work of a VM's tap, where that
-// has to be said. A tap has its queues only while a process holds them open.
+// SteerTap lets the node's CPUs do the receive work of a VM's tap, if the fabric
+// needs it. A tap has its queues only while a process holds them open.
 func SteerTap(n *Node, e Endpoint) error {
 	if !n.Steer {
 		return nil
@@ -81,9 +81,8 @@ func SteerTap(n *Node, e Endpoint) error {
 	return nil
 }
 
-// openTap makes a tap as QEMU opens it: with the header that carries
-// superframes and checksums to be done (IFF_VNET_HDR; Linux's
-// Documentation/networking/tuntap.rst).
+// openTap opens a tap like QEMU: with the header that describes superframes and
+// missing checksums (IFF_VNET_HDR; Linux's Documentation/networking/tuntap.rst).
 func openTap(name string, queues bool) error {
 	tap := &netlink.Tuntap{
 		LinkAttrs: netlink.LinkAttrs{Name: name},

@@ -17,18 +17,18 @@ import (
 	"windtunnel/lab/udptun"
 )
 
-// UDPTun is an overlay in user space: on each node a TUN device and a program
-// that puts its packets into UDP datagrams. It is the reference for the class
-// of flannel's udp backend and Weave's sleeve.
+// UDPTun is an overlay in user space: on each node a TUN device, and a program that
+// sends its packets in UDP datagrams. It represents the class of flannel's udp
+// backend and Weave's sleeve.
 type UDPTun struct {
-	// Batch lets one system call of the socket carry several datagrams, which
-	// the class does not do.
+	// Batch lets one system call of the socket carry several datagrams, unlike the
+	// other overlays of this class.
 	Batch bool
 }
 
 const (
 	udpTunDevice = "tun0"
-	udpTunPort   = 8285 // flannel's udp backend has the same
+	udpTunPort   = 8285 // as in flannel's udp backend
 	udpTunBatch  = 64
 )
 
@@ -39,7 +39,7 @@ func (u UDPTun) Name() string {
 	return "udp-tun"
 }
 
-// SetUp: its tunnels start.
+// SetUp covers the start of its tunnels.
 func (UDPTun) SetUp() time.Duration { return 200 * time.Millisecond }
 
 func (u UDPTun) Describe() string {
@@ -73,7 +73,7 @@ func (u UDPTun) Attach(n *Node) error {
 	return routeInto(n, udpTunDevice, u.MTU(n.MTU))
 }
 
-// argv runs the tunnel: this program's own command.
+// argv returns the command line of the tunnel: a command of this program.
 func (u UDPTun) argv(n *Node) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -92,7 +92,7 @@ func (u UDPTun) argv(n *Node) ([]string, error) {
 	return argv, nil
 }
 
-// printed returns nil once a daemon's log holds the text.
+// printed returns nil once a daemon's log contains the text.
 func printed(n *Node, name, text string) error {
 	log, err := os.ReadFile(filepath.Join(space.Home(n.Name), name+".log"))
 	if err != nil {
@@ -104,8 +104,8 @@ func printed(n *Node, name, text string) error {
 	return nil
 }
 
-// routeInto brings a tunnel device of layer 3 up and routes every other node's
-// subnets into it.
+// routeInto sets a tunnel device of layer 3 up and routes every other node's subnets
+// into it.
 func routeInto(n *Node, device string, mtu int) error {
 	l, err := n.Space.Link(device)
 	if err != nil {
@@ -114,7 +114,7 @@ func routeInto(n *Node, device string, mtu int) error {
 	if err := n.Space.Links.LinkSetMTU(l, mtu); err != nil {
 		return fmt.Errorf("set the MTU of %s to %d in %s: %w", device, mtu, n.Space.Name, err)
 	}
-	// No link-local address of its own: nobody would answer what IPv6 then asks.
+	// It needs no link-local address: IPv6 would send queries that have no receiver.
 	if err := n.Space.DeviceSysctl("ipv6", device, "addr_gen_mode", "1"); err != nil {
 		return err
 	}
@@ -133,14 +133,14 @@ func routeInto(n *Node, device string, mtu int) error {
 	return nil
 }
 
-// Detach ends the program, with which its device goes.
+// Detach ends the program, which also removes its device.
 func (UDPTun) Detach(n *Node) error {
 	return errors.Join(n.stopDaemons(), disconnectRouted(n))
 }
 
 func (UDPTun) Devices(n *Node) []Device { return routedDevices(n, udpTunDevice) }
 
-// routedDevices are the hops of containers that are routed into a tunnel.
+// routedDevices returns the hops of containers that are routed into a tunnel.
 func routedDevices(n *Node, tunnel string) []Device {
 	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"}, Device{Name: tunnel, Role: "tunnel"})
 	return append(ds, fabricDevices(n)...)

@@ -12,16 +12,16 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// VRouterDocker is vrouter as Docker's users have it: on each node an agent of a
-// fleet, whose store the first one keeps, Docker's plugin beside it, and
-// containers that `docker run` puts into the virtual network.
+// VRouterDocker is vrouter with Docker: on each node an agent of a fleet and Docker's
+// plugin. The first node has the fleet's store. `docker run` connects containers to
+// the virtual network.
 type VRouterDocker struct{}
 
 const (
 	vrouterStorePort  = 2379
-	vrouterPlugin     = "plugin" // and its log
+	vrouterPlugin     = "plugin" // also the name of its log
 	vrouterAgent      = "agent"
-	vrouterDockerPair = "vr-d" // how the plugin's devices on the node are called
+	vrouterDockerPair = "vr-d" // prefix of the plugin's devices on the node
 )
 
 // overlay is the encapsulation that the nodes offer.
@@ -29,7 +29,7 @@ func (VRouterDocker) overlay() VRouter { return VRouter{Encap: "mpls-udp"} }
 
 func (VRouterDocker) Name() string { return "vrouter-docker" }
 
-// SetUp: Docker and vrouter start, and containers in them.
+// SetUp covers the start of Docker, vrouter and their containers.
 func (VRouterDocker) SetUp() time.Duration { return 2500 * time.Millisecond }
 func (VRouterDocker) Describe() string {
 	return "Docker containers on a vrouter network by its Docker plugin, MPLS over UDP; tools run in the containers' network namespaces"
@@ -51,7 +51,7 @@ func (s VRouterDocker) Attach(n *Node) error {
 	if err := s.agent(n, path); err != nil {
 		return err
 	}
-	if len(n.Endpoints) == 0 { // it has the store, and that is all
+	if len(n.Endpoints) == 0 { // this node only has the store
 		return nil
 	}
 	d := dockerOf(n)
@@ -116,8 +116,8 @@ func (VRouterDocker) plugin(d dockerd, program string) error {
 	})
 }
 
-// Detach ends the agent before it removes the node, so that nobody asks a store
-// that the first node has taken down already.
+// Detach ends the agent before the node is removed, so that no agent needs the store
+// after the first node has removed it.
 func (VRouterDocker) Detach(n *Node) error {
 	var errs []error
 	for _, r := range n.daemons {

@@ -22,29 +22,29 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// WireGuard routes containers into encrypted tunnels between the nodes: the
-// kernel's where it has the device type, else wireguard-go's in user space.
+// WireGuard routes containers into encrypted tunnels between the nodes. It uses the
+// kernel's WireGuard if there is one, else wireguard-go in user space.
 //
-// The kernel spreads encryption over every CPU that is online
-// (wg_cpumask_next_online, drivers/net/wireguard/queueing.h), other nodes' too,
-// so that there the CPU time of the two sides cannot be told apart; that of
-// wireguard-go is its node's.
+// The kernel spreads encryption over every online CPU (wg_cpumask_next_online,
+// drivers/net/wireguard/queueing.h), including CPUs of other nodes. So the CPU time
+// of the two sides cannot be separated there. The CPU time of wireguard-go belongs to
+// its node.
 type WireGuard struct{}
 
 const (
 	wireGuardDevice = "wg0"
-	wireGuardPort   = 51820 // wg-quick's custom
+	wireGuardPort   = 51820 // the usual port of wg-quick
 	// wireGuardOverhead on an IPv4 underlay: IPv4 20, UDP 8, data header 16, tag
 	// 16 (WireGuard white paper, 5.4.6).
 	wireGuardOverhead = 60
-	// wireGuardRuns is the key of the note that says which of the two runs.
+	// wireGuardRuns is the key of the note that names the implementation.
 	wireGuardRuns     = "wireguard"
 	wireGuardInKernel = "kernel"
 )
 
 func (WireGuard) Name() string { return "wireguard" }
 
-// SetUp: wireguard-go starts, and hands are shaken.
+// SetUp covers the start of wireguard-go and the handshakes.
 func (WireGuard) SetUp() time.Duration { return 400 * time.Millisecond }
 func (WireGuard) Describe() string {
 	return "containers routed through WireGuard: the kernel's, or wireguard-go where the kernel has none"
@@ -57,7 +57,7 @@ func (WireGuard) PlugsTaps() {}
 
 func (WireGuard) Supports(suite.Placement, suite.Fabric) error { return nil }
 
-// kernelWireGuard reports whether this machine's kernel can do it.
+// kernelWireGuard reports whether this machine's kernel has WireGuard.
 var kernelWireGuard = sync.OnceValue(func() bool {
 	_, _, missing := probe.Probe().Missing(probe.WireGuard)
 	return !missing
@@ -70,8 +70,8 @@ func (WireGuard) Features() []string {
 	return []string{"veth", "bridge", "tun"}
 }
 
-// Programs are those that will be used here, so that a run's record tells by
-// which of them it was measured.
+// Programs returns the programs of the implementation that will be used, so that a
+// run's record names it.
 func (WireGuard) Programs() []program.Program {
 	wg := program.Program{Name: "wg", Package: "wireguard-tools", Version: []string{"wg", "--version"}}
 	if kernelWireGuard() {
@@ -100,9 +100,8 @@ func (w WireGuard) Attach(n *Node) error {
 	return routeInto(n, wireGuardDevice, w.MTU(n.MTU))
 }
 
-// portIsFree returns nil where the node can listen on a UDP port. WireGuard
-// binds its socket when its device comes up, and wireguard-go tells nobody but
-// its log where it could not.
+// portIsFree returns nil if the node can listen on a UDP port. WireGuard binds its
+// socket when its device comes up. wireguard-go reports a failure only in its log.
 func portIsFree(n *Node, port int) error {
 	err := n.Space.Do(func() error {
 		socket, err := net.ListenUDP("udp", &net.UDPAddr{Port: port})
@@ -117,8 +116,8 @@ func portIsFree(n *Node, port int) error {
 	return nil
 }
 
-// addDevice asks the kernel, and starts wireguard-go where the kernel does not
-// know the type.
+// addDevice asks the kernel for the device, and starts wireguard-go if the kernel
+// does not have the type.
 func (WireGuard) addDevice(n *Node) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = wireGuardDevice
@@ -134,7 +133,7 @@ func (WireGuard) addDevice(n *Node) error {
 	return startWireGuardGo(n)
 }
 
-// configure gives the device its key and its peers. The configuration is that
+// configure sets the key and the peers of the device. The configuration has the form
 // of wg(8), for both kinds of device.
 func (w WireGuard) configure(n *Node) error {
 	home, err := n.home()
@@ -155,8 +154,8 @@ func (w WireGuard) configure(n *Node) error {
 	return nil
 }
 
-// wireGuardConfig is a node's configuration: every other node is a peer, which
-// may send from and is sent what goes to its subnets.
+// wireGuardConfig returns a node's configuration. Every other node is a peer, with
+// its subnets as allowed addresses.
 func wireGuardConfig(n *Node) (string, error) {
 	own, err := wireGuardKey(n, n.Index)
 	if err != nil {
@@ -176,14 +175,13 @@ func wireGuardConfig(n *Node) (string, error) {
 	return b.String(), nil
 }
 
-// wireGuardKey is node i's private key, made from the testbed's name so that
-// every node knows the others' public keys without asking. Whoever knows the
-// name knows the key: it protects nothing, and costs what any other costs.
+// wireGuardKey returns node i's private key. It is derived from the testbed's name,
+// so that every node knows the others' public keys. Everyone who knows the name knows
+// the key: it protects nothing, but encryption costs the same.
 func wireGuardKey(n *Node, i int) (*ecdh.PrivateKey, error) {
 	testbed := n.Name[:strings.LastIndex(n.Name, "-")+1]
 	seed := sha256.Sum256(fmt.Appendf(nil, "windtunnel wireguard %s%d", testbed, i))
-	// Clamped as Curve25519 has it (RFC 7748, section 5), so that wg shows the
-	// key as it was given.
+	// Clamped for Curve25519 (RFC 7748, section 5), so that wg shows the same key.
 	seed[0] &= 248
 	seed[31] = seed[31]&127 | 64
 	key, err := ecdh.X25519().NewPrivateKey(seed[:])
@@ -193,8 +191,8 @@ func wireGuardKey(n *Node, i int) (*ecdh.PrivateKey, error) {
 	return key, nil
 }
 
-// Detach removes the kernel's device, if it is ours; wireguard-go's goes with
-// its program.
+// Detach removes the kernel's device, if this system made it. The device of
+// wireguard-go ends with its program.
 func (WireGuard) Detach(n *Node) error {
 	errs := []error{n.stopDaemons()}
 	if n.Space.Settings().Others[wireGuardRuns] == wireGuardInKernel {

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// wireGuardSockets is a node's own /var/run, within its home. wireguard-go and
-// wg look for each other there and cannot be told another place, in which
-// devices of several nodes would meet and a killed one's socket would stay.
+// wireGuardSockets is the node's own /var/run, in its home. wireguard-go and wg have
+// this fixed path for their sockets. In the host's directory the devices of several
+// nodes would conflict, and sockets of killed programs would remain.
 const wireGuardSockets = "run"
 
 // startWireGuardGo runs wireguard-go, which makes the device.
@@ -26,7 +26,7 @@ func startWireGuardGo(n *Node) error {
 	})
 }
 
-// wireGuardCommand runs a program where it finds the node's wireguard-go.
+// wireGuardCommand runs a program with access to the node's wireguard-go.
 func wireGuardCommand(n *Node, argv ...string) error {
 	argv, err := wireGuardApart(n, argv...)
 	if err == nil {
@@ -35,10 +35,10 @@ func wireGuardCommand(n *Node, argv ...string) error {
 	return err
 }
 
-// wireGuardApart runs a program in the node's home, in a mount namespace of its
-// own in which /var/run is the node's. The shell makes way for the program
-// (exec), which so gets the signals. Files in the home are reached by relative
-// paths only, since the home itself may be beneath what is covered.
+// wireGuardApart runs a program in the node's home, in a separate mount namespace in
+// which /var/run is the node's. The shell replaces itself by the program (exec),
+// which so gets the signals. Files in the home are reached by relative paths only,
+// because the mount may cover the home.
 func wireGuardApart(n *Node, argv ...string) ([]string, error) {
 	home, err := n.home()
 	if err != nil {

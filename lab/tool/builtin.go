@@ -13,8 +13,8 @@ import (
 	"windtunnel/lab/traffic"
 )
 
-// Builtin drives the lab's own generator: every workload, both ends measured
-// over the same window.
+// Builtin drives the lab's own generator. It supports every workload, and measures
+// both ends over the same window.
 type Builtin struct{}
 
 func (Builtin) Name() string { return "builtin" }
@@ -28,8 +28,8 @@ func (t Builtin) Supports(w suite.Workload) error {
 	return nil
 }
 
-// filled gives what a workload's kind does not use the value that passes any
-// check.
+// filled sets the values that a workload's kind does not use to values that pass
+// every check.
 func filled(w suite.Workload) suite.Workload {
 	if isRR(w) {
 		w.Direction, w.Buffer = suite.Forward, max(1, w.Buffer)
@@ -37,8 +37,8 @@ func filled(w suite.Workload) suite.Workload {
 	return w
 }
 
-// Plan starts the server for one run and then the client, which tells it what
-// to run.
+// Plan starts the server for one run and then the client, which sends the server its
+// task.
 func (t Builtin) Plan(job Job) ([]Process, error) {
 	if err := checkJob(t, job); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func builtinFlags(job Job) []string {
 	return append(argv, "-warmup", job.Timing.Warmup.String(), "-duration", job.Timing.Duration.String(), "-cooldown", job.Timing.Cooldown.String())
 }
 
-// Parse reads the client's JSON, which holds both ends' figures.
+// Parse reads the client's JSON, which has the figures of both ends.
 func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	out, err := finished(t.Name(), "client", outputs)
 	if err != nil {
@@ -108,7 +108,8 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 		return Measurement{}, noResult(t.Name(), "%v", err)
 	}
 	m.Metrics.Set(sample.Errors, float64(r.Local.Errors+r.Remote.Errors))
-	// The connections of connect/request/response are too many to ask each.
+	// The connections of connect/request/response are too many to read the state of
+	// each.
 	if k := job.Workload.Kind; k == suite.TCPStream || k == suite.TCPRR {
 		m.Metrics.Set(sample.ToolRetransmits, float64(r.Local.Retransmits+r.Remote.Retransmits))
 	}
@@ -153,7 +154,7 @@ func readLine[T any](role, stdout string) (*T, error) {
 	return r, nil
 }
 
-// builtinDoubts warns of a window that is not the one asked for.
+// builtinDoubts returns a warning if the window differs from the requested one.
 func builtinDoubts(r *traffic.Result) (warnings []string) {
 	asked := r.Spec.Timing.Duration.Seconds()
 	if r.Interrupted {

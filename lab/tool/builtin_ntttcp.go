@@ -39,12 +39,11 @@ func ntttcpPaces(w suite.Workload) bool {
 	return math.Abs(float64(throttle(w))*1024*8-wanted) <= 0.01*wanted
 }
 
-// Plan gives each end what the published documents give it: the receiver its
-// socket buffer, the sender the length of its buffers. The synchronisation
-// takes the job's first port (data port − 1 is NTttcp's rule). Warm-up,
-// duration and cool-down are rounded up each to whole seconds: with a timing in
-// whole seconds its window is the meter's. The receiver ends by itself once the
-// sender is done.
+// Plan gives each end the arguments of the published documents: the receiver its
+// socket buffer, the sender the length of its buffers. The synchronisation takes the
+// job's first port (data port − 1 is NTttcp's rule). Warm-up, duration and cool-down
+// are rounded up separately to whole seconds. With a timing in whole seconds NTttcp's
+// window equals the meter's. The receiver ends by itself after the sender.
 func (t BuiltinNTttcp) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -69,7 +68,7 @@ func (t BuiltinNTttcp) Plan(job Job) ([]Process, error) {
 	return []Process{{Role: "server", On: OnReceiver, Argv: append(receiver, "-json"), Port: job.Port}, client}, nil
 }
 
-// argv is what both ends are told alike.
+// argv returns the arguments that both ends share.
 func (t BuiltinNTttcp) argv(job Job, role string) []string {
 	w := job.Workload
 	argv := []string{job.Self, "ntttcp", role, "-m", fmt.Sprintf("%d,*,%s", max(1, w.Streams), job.Receiver),

@@ -8,10 +8,10 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Fio drives fio's network engine (ioengine=net), in the place of IOmeter's
-// network worker: one job a stream, each with a port; request/response by its
-// pingpong mode. fio has a warm-up of its own (ramp_time); the window is cut
-// from what it says of itself at intervals.
+// Fio drives fio's network engine (ioengine=net), as a replacement of IOmeter's
+// network worker. Each stream is a job with a port; request/response uses the
+// pingpong mode. fio has a warm-up of its own (ramp_time). The window is cut from
+// fio's interim results.
 type Fio struct{}
 
 func (Fio) Name() string { return "fio" }
@@ -39,10 +39,10 @@ func (t Fio) Supports(w suite.Workload) error {
 	})
 }
 
-// Plan starts one fio at each end, with a job a connection; the last port is
-// the job's first, since fio opens them in order and the first port says that
-// the receiver is ready. A receiver has no warm-up of its own: fio would count
-// it from its start and not from the first data.
+// Plan starts one fio at each end, with a job for each connection. fio opens the
+// ports in order. The job's first port is the last one that fio opens, so it shows
+// that the receiver is ready. The receiver has no warm-up: fio would count it from
+// its start and not from the first data.
 func (t Fio) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -71,24 +71,24 @@ func (t Fio) Plan(job Job) ([]Process, error) {
 	return []Process{listener, caller}, nil
 }
 
-// fioPatience is how much longer than the traffic a receiver waits: it ends
-// with its connection, and by this where a UDP sender's goodbye was lost.
+// fioPatience is the time for which a receiver waits after the traffic. It normally
+// ends with its connection; this limit is for a lost end message of a UDP sender.
 const fioPatience = 2 * time.Second
 
-// fioHesitation is how long after its line "Starting" fio's jobs begin: it waits
-// in steps of 100 ms for them to be there (run_threads in backend.c).
+// fioHesitation is the time between the line "Starting" and the start of fio's jobs:
+// fio waits for them in steps of 100 ms (run_threads in backend.c).
 const fioHesitation = 100 * time.Millisecond
 
-// fioWarmup is the warm-up in fio's own time, which begins with its traffic.
+// fioWarmup is the warm-up on fio's clock, which begins with its traffic.
 func fioWarmup(t suite.Timing) time.Duration { return max(0, t.Warmup-fioHesitation) }
 
-// fioSteps is how many interim results a run has at least 100 ms apart.
+// fioSteps is the number of interim results of a run, at least 100 ms apart.
 const fioSteps = 20
 
-// common is what both ends are told alike. scramble_buffers would have the
-// sender write into every block before it is sent. Each job is a process, not a
-// thread: a server that writes is ended by SIGPIPE when its client has gone,
-// and would take the others with it.
+// common returns the arguments that both ends share. scramble_buffers makes the
+// sender write into every block before sending, so it is off. Each job is a process,
+// not a thread: SIGPIPE ends a sending server when its client has ended, and would
+// end all threads.
 func (Fio) common(job Job) []string {
 	w := job.Workload
 	protocol, size := "tcp", w.Buffer
@@ -118,8 +118,8 @@ func (Fio) common(job Job) []string {
 // fioTime writes a time in whole milliseconds; fio takes 0 for no limit.
 func fioTime(d time.Duration) string { return decimal(max(1, d.Milliseconds())) + "ms" }
 
-// fioWindow is an end's socket buffer size, of which fio sets both with one
-// option: the one that the end does not use does not matter.
+// fioWindow returns the socket buffer size of an end. fio sets both buffers with one
+// option; the unused one does not matter.
 func fioWindow(w suite.Workload, side Side) int64 {
 	sends := (side == OnSender) != (w.Direction == suite.Reverse && !isRR(w))
 	if sends {
@@ -165,6 +165,6 @@ func fioJobs(job Job) (receiver, sender []string) {
 	return receiver, sender
 }
 
-// fioStarts knows the line that fio prints as it starts its jobs, fioHesitation
-// before they send.
+// fioStarts recognises the line that fio prints at the start of its jobs,
+// fioHesitation before they send.
 func fioStarts(line string) bool { return strings.HasPrefix(line, "Starting ") }

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// fioFlow is what one end of fio says of one direction: its course since the
-// traffic began, or since the end of its warm-up, and the whole of it.
+// fioFlow has the figures of one end of fio for one direction: its progress since the
+// start of traffic or the end of the warm-up, and the totals.
 type fioFlow struct {
 	course steps   // amounts in transfers of whole blocks; times in seconds
 	took   float64 // seconds
 	whole  fioSide // of the newest document, for its latencies
 }
 
-// fioSide is the part of a document that is about reading or writing.
+// fioSide is the part of a document for reading or for writing.
 type fioSide struct {
 	Transfers float64 `json:"total_ios"`
 	Short     float64 `json:"short_ios"`
@@ -30,13 +30,13 @@ type fioSide struct {
 	} `json:"clat_ns"`
 }
 
-// complete counts whole blocks. A receive call that brings only a part of a
-// block is called again for the rest; fio 3.33 then counts the call among the
-// transfers and the short ones, and only the rest of the block in io_bytes,
-// which therefore says too little.
+// complete counts whole blocks. If a receive call returns only a part of a block, fio
+// calls again for the rest. fio 3.33 then counts the call among the transfers and the
+// short ones, and only the rest of the block in io_bytes, which is therefore too
+// small.
 func (s fioSide) complete() float64 { return s.Transfers - s.Short }
 
-// fioDocument is one interim result, or the last.
+// fioDocument is one interim result, or the final one.
 type fioDocument struct {
 	Jobs []struct {
 		Error int     `json:"error"` // errno of the first job that failed
@@ -45,9 +45,9 @@ type fioDocument struct {
 	} `json:"jobs"`
 }
 
-// readFio reads every document in an output, among whatever else fio printed.
-// One that is cut short ends the reading: a process that was ended has told
-// its course so far.
+// readFio reads every document in an output, and ignores other text. A truncated
+// document ends the reading: the documents before it have the progress of an ended
+// process.
 func readFio(text string) (documents []fioDocument, err error) {
 	const opening = "{\n"
 	for at := 0; at < len(text); {
@@ -77,8 +77,8 @@ func readFio(text string) (documents []fioDocument, err error) {
 	return documents, nil
 }
 
-// fioCourse follows one direction through the documents. fio's counts begin
-// anew when its warm-up ends, so only what follows the last such fall counts.
+// fioCourse extracts one direction from the documents. fio's counters restart when
+// its warm-up ends, so only the documents after the last restart count.
 func fioCourse(documents []fioDocument, side func(fioDocument) fioSide) (f fioFlow, err error) {
 	var before fioSide
 	for _, d := range documents {
@@ -103,8 +103,8 @@ func fioCourse(documents []fioDocument, side func(fioDocument) fioSide) (f fioFl
 func reading(d fioDocument) fioSide { return d.Jobs[0].Read }
 func writing(d fioDocument) fioSide { return d.Jobs[0].Write }
 
-// rate returns transfers per second within [from, from + length] of the flow's
-// own time; ok is false where it told too little of that.
+// rate returns transfers per second within [from, from + length] of the flow's time.
+// ok is false if the documents do not cover enough of it.
 func (f fioFlow) rate(from, length time.Duration) (perSecond float64, ok bool) {
 	return f.course.rate(from.Seconds(), (from + length).Seconds())
 }

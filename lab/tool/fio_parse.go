@@ -7,15 +7,15 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// fioRun is both ends' documents of one job; a server that was ended early has
-// told some or none.
+// fioRun has the documents of both ends of one job. A server that was ended early may
+// have none.
 type fioRun struct {
 	job            Job
 	client, server []fioDocument
 }
 
-// Parse takes what arrived from the end that reads. Where a server did not tell
-// the window, the client's sending stands for it: TCP loses nothing.
+// Parse takes the figures of the end that reads. If a server's output does not cover
+// the window, the client's sent data replaces them: TCP loses nothing.
 func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	out, err := finished(t.Name(), "client", outputs)
 	if err != nil {
@@ -29,7 +29,7 @@ func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 		return Measurement{}, complained(t.Name(), "the client met error %d (errno): %s", last.Error, lastWords(out.Stderr))
 	}
 	if server := outputs["server"].Stdout; server != "" {
-		run.server, _ = readFio(server) // none is dealt with where its figures are needed
+		run.server, _ = readFio(server) // callers handle a missing document
 	}
 	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
 	switch {
@@ -46,14 +46,14 @@ func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	return sound(t.Name(), m)
 }
 
-// clientRate returns transfers per second at the client, whose own time begins
-// when its warm-up ends. A client that ended well has told all of it.
+// clientRate returns transfers per second at the client, whose clock begins when its
+// warm-up ends. The output of a client that ended without error is complete.
 func (r *fioRun) clientRate(side func(fioDocument) fioSide) (float64, fioFlow, error) {
 	f, err := fioCourse(r.client, side)
 	if err != nil || f.took == 0 {
 		return 0, f, err
 	}
-	const most = 0.95 // of the planned time, else the output is cut short
+	const most = 0.95 // of the planned time; below it the output is truncated
 	t := r.job.Timing
 	rate, ok := f.rate(0, t.Duration)
 	if planned := (t.Duration + t.Cooldown).Seconds(); !ok || f.took < most*planned {
@@ -62,8 +62,8 @@ func (r *fioRun) clientRate(side func(fioDocument) fioSide) (float64, fioFlow, e
 	return rate, f, nil
 }
 
-// serverRate is the same at the server, whose time begins with the connection;
-// 0 where it was ended before it told the window.
+// serverRate returns transfers per second at the server, whose clock begins with the
+// connection; 0 if it was ended before its output covered the window.
 func (r *fioRun) serverRate(side func(fioDocument) fioSide) (float64, error) {
 	f, err := fioCourse(r.server, side)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *fioRun) stream(m *Measurement) error {
 		ms.Set(sample.ReceiverThroughput, received*bits)
 	}
 	ms.Set(sample.Throughput, received*bits)
-	if way == suite.Forward || way == "" || serverSends > 0 { // else the server's part is not known
+	if way == suite.Forward || way == "" || serverSends > 0 { // else the server's part is unknown
 		ms.Set(sample.SenderThroughput, (clientSends+serverSends)*bits)
 	}
 	if way == suite.Both {
@@ -108,8 +108,8 @@ func (r *fioRun) stream(m *Measurement) error {
 	return nil
 }
 
-// datagrams sets a UDP stream's figures. fio numbers no datagram: loss is what
-// did not arrive within windows of the same length.
+// datagrams sets a UDP stream's figures. fio does not number datagrams: loss is the
+// sent data that did not arrive within windows of the same length.
 func (r *fioRun) datagrams(ms sample.Metrics) error {
 	sent, _, err := r.clientRate(writing)
 	if err != nil {
@@ -130,8 +130,8 @@ func (r *fioRun) datagrams(ms sample.Metrics) error {
 	return nil
 }
 
-// transactions sets rates within the window, and latencies of everything after
-// the warm-up: a write in ping-pong mode completes when its answer is there.
+// transactions sets rates within the window, and latencies after the warm-up. In
+// pingpong mode a write ends when its answer arrives.
 func (r *fioRun) transactions(ms sample.Metrics) error {
 	rate, flow, err := r.clientRate(writing)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Iperf3 drives iperf3 (ESnet): TCP and UDP streams, one way or both ways at
-// once. Before 3.16 all streams of one end share a thread.
+// Iperf3 drives iperf3 (ESnet): TCP and UDP streams, one way or both ways at once.
+// Before 3.16 all streams of one end share a thread.
 type Iperf3 struct{}
 
 func (Iperf3) Name() string { return "iperf3" }
@@ -31,11 +31,10 @@ func (t Iperf3) Supports(w suite.Workload) error {
 	})
 }
 
-// Plan runs for warm-up, duration and cool-down together, in whole seconds as
-// -t wants. -O is not used: it takes whole seconds, and the intervals of 100 ms
-// allow any window. The server's own intervals come back in the client's JSON
-// (--get-server-output), so that what arrived is known and not only what was
-// sent.
+// Plan runs for warm-up, duration and cool-down together, in whole seconds, as -t
+// requires. It does not use -O, which takes whole seconds: the intervals of 100 ms
+// allow any window. The client's JSON includes the server's intervals
+// (--get-server-output), so that the received data is known too.
 func (t Iperf3) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -62,7 +61,7 @@ func iperf3Options(w suite.Workload) (argv []string) {
 	case w.Kind == suite.UDPStream:
 		argv = append(argv, "-u", "-b", "0") // its default is 1 Mbit/s
 	case w.Rate > 0:
-		// SO_MAX_PACING_RATE: the kernel paces, and the sender pays no timer.
+		// SO_MAX_PACING_RATE: the kernel paces, so the sender needs no timer.
 		argv = append(argv, "--fq-rate", decimal(perStream(w)))
 	}
 	if w.SendBuffer > 0 {

@@ -8,15 +8,15 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// iperf3Flow is one direction of an iperf3 run, as its two ends told it.
+// iperf3Flow has the figures of both ends for one direction of a run.
 type iperf3Flow struct {
-	sent, sentPackets, retransmits steps // told by the sending end; bits, datagrams, segments
-	received, packets, lost        steps // told by the receiving end; packets counts the lost too
+	sent, sentPackets, retransmits steps // from the sending end; bits, datagrams, segments
+	received, packets, lost        steps // from the receiving end; packets includes lost
 	totalSent, totalReceived       *iperf3Sum
 }
 
-// iperf3Flows sorts the sums of both ends by direction. Which way a sum went
-// follows from the end that told it and from its "sender" flag.
+// iperf3Flows sorts the sums of both ends by direction. The direction of a sum
+// follows from its end and from its "sender" flag.
 func iperf3Flows(client *iperf3Report, d suite.Direction) (forward, reverse *iperf3Flow) {
 	forward, reverse = &iperf3Flow{}, &iperf3Flow{}
 	clientSends := d != suite.Reverse
@@ -32,8 +32,9 @@ func iperf3Flows(client *iperf3Report, d suite.Direction) (forward, reverse *ipe
 	return forward, reverse
 }
 
-// sort adds one end's intervals to the flow it sends and the flow it receives.
-// sends is what the end does first where its intervals lack the "sender" flag.
+// sort adds one end's intervals to the flow that it sends and the flow that it
+// receives. sends is the first direction of the end, for intervals without the
+// "sender" flag.
 func (r *iperf3Report) sort(out, in *iperf3Flow, sends bool) {
 	for _, i := range r.Intervals {
 		i.Sum.addTo(out, in, sends)
@@ -67,20 +68,20 @@ func (s *iperf3Sum) addTo(out, in *iperf3Flow, sends bool) {
 	}
 }
 
-// iperf3Result is what one flow, or several, carried. Rates are per second;
-// what was not told is nil.
+// iperf3Result has the figures of one flow, or of several. Rates are per second;
+// unknown figures are nil.
 type iperf3Result struct {
 	received                 float64  // bits per second
 	sent                     *float64 // bits per second
 	sentPackets              *float64 // datagrams per second
-	packets, lost, seconds   float64  // datagrams that should have come and did not, in how long; 0 where not told
+	packets, lost, seconds   float64  // expected datagrams, lost datagrams, and their period; 0 if unknown
 	retransmits              *float64 // segments
 	whole                    bool     // over the whole run, not the window
 	receivedPacketsPerSecond float64
 }
 
-// result measures the flow within the window where both ends told enough of
-// it, else over the whole run.
+// result returns the figures within the window if both ends cover enough of it, else
+// over the whole run.
 func (f *iperf3Flow) result(t suite.Timing) (iperf3Result, error) {
 	from, to := window(t)
 	received, ok := f.received.rate(from, to)
@@ -128,8 +129,8 @@ func (f *iperf3Flow) wholeRun() (iperf3Result, error) {
 	return r, nil
 }
 
-// countDatagrams settles the loss. iperf3 takes back a loss when the datagram
-// comes after all, so a part of a run may count below zero.
+// countDatagrams computes the loss. iperf3 subtracts a loss when the datagram arrives
+// late, so a part of a run can count below zero.
 func (r *iperf3Result) countDatagrams() {
 	r.lost = max(0, r.lost)
 	if r.seconds > 0 {
@@ -149,7 +150,7 @@ func (r *iperf3Result) add(o iperf3Result) {
 	r.retransmits = plus(r.retransmits, o.retransmits)
 }
 
-// plus adds what is there.
+// plus adds two values, if known.
 func plus(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -158,7 +159,7 @@ func plus(a, b *float64) *float64 {
 	return &sum
 }
 
-// udp sets what only datagrams have.
+// udp sets the figures that only datagrams have.
 func (r *iperf3Result) udp(w suite.Workload, ms sample.Metrics) {
 	offered(w, ms)
 	if r.sentPackets != nil {

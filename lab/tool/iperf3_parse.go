@@ -9,8 +9,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// iperf3Report is what one end of iperf3 prints with -J. Fields that a version
-// lacks stay nil.
+// iperf3Report is the JSON output (-J) of one end of iperf3. Fields that a version
+// lacks are nil.
 type iperf3Report struct {
 	Error     string `json:"error"`
 	Intervals []struct {
@@ -45,8 +45,8 @@ type iperf3Sum struct {
 	Sender      *bool    `json:"sender"` // this end sent it; absent in old versions
 }
 
-// Parse reads the client's JSON. Where both ends told their intervals, figures
-// are of the window alone; else they are of the whole run, with a warning.
+// Parse reads the client's JSON. If it has the intervals of both ends, the figures
+// are of the window; else they are of the whole run, with a warning.
 func (t Iperf3) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	out := outputs["client"]
 	report, err := readIperf3(out.Stdout)
@@ -108,8 +108,7 @@ func (t Iperf3) flow(job Job, forward, reverse *iperf3Flow, ms sample.Metrics) (
 	return total, whole, nil
 }
 
-// readIperf3 decodes one JSON document of iperf3; words before it are passed
-// over.
+// readIperf3 decodes one JSON document of iperf3 and ignores text before it.
 func readIperf3(text string) (*iperf3Report, error) {
 	start := strings.IndexByte(text, '{')
 	if start < 0 {
@@ -122,8 +121,8 @@ func readIperf3(text string) (*iperf3Report, error) {
 	return &report, nil
 }
 
-// iperf3Reordered sets how many datagrams came late, over the whole run: the
-// intervals do not tell it.
+// iperf3Reordered sets the number of late datagrams over the whole run. The intervals
+// do not have it.
 func iperf3Reordered(report *iperf3Report, ms sample.Metrics) {
 	sum, told := 0.0, false
 	for _, s := range report.End.Streams {

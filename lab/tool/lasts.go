@@ -6,15 +6,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// lasting is implemented by a tool that needs another time for a trial than the
-// timing asks for.
+// lasting is implemented by a tool whose trial takes another time than the timing.
 type lasting interface {
-	// Lasts is how long the tool runs, with what it waits before its traffic.
+	// Lasts returns the duration of the tool, including the wait before its traffic.
 	Lasts(t suite.Timing) time.Duration
 }
 
-// Traffic is how long each scenario's tool runs in a trial, by scenario, where
-// that is not the timing's total.
+// Traffic returns the duration of each scenario's tool in a trial, by scenario, if it
+// differs from the timing's total.
 func Traffic(plan *suite.Plan) map[string]time.Duration {
 	times := map[string]time.Duration{}
 	for _, sc := range plan.Scenarios {

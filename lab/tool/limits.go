@@ -10,14 +10,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// portsPerJob is how many ports a job may use, its first included.
+// portsPerJob is the number of ports of a job, including the first.
 const portsPerJob = 16
 
-// maxDatagram is the largest UDP payload over IPv4; IPv6 allows 20 bytes more,
-// which no tool uses.
+// maxDatagram is the largest UDP payload over IPv4. IPv6 allows 20 bytes more, which
+// no tool uses.
 const maxDatagram = 65507
 
-// cannot is the reason why a tool does not support a workload.
+// cannot returns the reason why a tool does not support a workload.
 func cannot(tool, format string, args ...any) error {
 	return fmt.Errorf("%s %s", tool, fmt.Sprintf(format, args...))
 }
@@ -58,8 +58,8 @@ func ceilSeconds(d time.Duration) int {
 	return int((d + time.Second - 1) / time.Second)
 }
 
-// perStream shares a rate between streams, in whole bits per second; a tool
-// reads 0 as "no limit", so it is never less than 1.
+// perStream divides a rate between streams, in whole bits per second. The result is
+// at least 1, because a tool takes 0 as "no limit".
 func perStream(w suite.Workload) int64 {
 	return max(1, int64(math.Round(float64(w.Rate)/float64(max(1, w.Streams)))))
 }
@@ -95,8 +95,8 @@ func isRR(w suite.Workload) bool {
 	return w.Kind == suite.TCPRR || w.Kind == suite.TCPCRR || w.Kind == suite.UDPRR
 }
 
-// fragments returns a warning where the workload's datagrams are cut into IP
-// fragments on the endpoints' devices, which changes what is measured.
+// fragments returns a warning if the workload's datagrams are fragmented on the
+// endpoints' devices, which changes the measurement.
 func fragments(job Job) []string {
 	w := job.Workload
 	if !isUDP(w) || job.MTU <= 0 {
@@ -116,8 +116,8 @@ func fragments(job Job) []string {
 		payload, job.MTU, int64(job.MTU)-headers)}
 }
 
-// shortRun returns a warning where a tool that cannot leave its start out of
-// its figures ran so briefly that the start weighs in them.
+// shortRun returns a warning if the start of a short run affects the figures of a
+// tool that cannot exclude it.
 func shortRun(tool string, job Job) []string {
 	const brief = 3 * time.Second
 	total := wholeRun(job.Timing)
@@ -127,12 +127,12 @@ func shortRun(tool string, job Job) []string {
 	return []string{fmt.Sprintf("%s has no warm-up: its figures are means over the whole run of %v, start included", tool, total)}
 }
 
-// listening is the process that waits for the client on the receiver.
+// listening returns the process that waits for the client on the receiver.
 func listening(job Job, argv ...string) Process {
 	return Process{Role: "server", On: OnReceiver, Argv: argv, Port: job.Port, Stays: true}
 }
 
-// calling is the process that connects from the sender.
+// calling returns the process that connects from the sender.
 func calling(role string, argv ...string) Process {
 	return Process{Role: role, On: OnSender, Argv: argv}
 }

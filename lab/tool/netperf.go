@@ -21,8 +21,8 @@ func (Netperf) Programs() []Program {
 	}
 }
 
-// netperfConnections is how many data ports a job has: its first port is the
-// control connection's.
+// netperfConnections is the number of data ports of a job: its first port is for the
+// control connection.
 const netperfConnections = portsPerJob - 1
 
 func (t Netperf) Supports(w suite.Workload) error {
@@ -80,12 +80,11 @@ func (Netperf) tests(job Job) []netperfTest {
 	return tests
 }
 
-// Plan starts one netserver and one netperf for each connection; each runs for
-// warm-up, duration and cool-down together, in whole seconds as -l wants. No
-// confidence iterations (-I): repeats are the engine's business. TCP_CRR prints
-// its result some four seconds after its traffic ended. -c -C have both ends
-// read /proc/stat before and after; on Linux that needs no calibration and
-// delays nothing.
+// Plan starts one netserver, and one netperf for each connection. Each runs for
+// warm-up, duration and cool-down together, in whole seconds, as -l requires. It does
+// not use confidence iterations (-I), because the engine repeats trials. TCP_CRR
+// prints its result some four seconds after its traffic. -c -C make both ends read
+// /proc/stat before and after, which needs no calibration on Linux and takes no time.
 func (t Netperf) Plan(job Job) ([]Process, error) {
 	if err := checkJob(t, job); err != nil {
 		return nil, err
@@ -103,7 +102,7 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 	argv := []string{"netperf", "-H", address, "-p", decimal(job.Port), "-t", test.name,
 		"-l", decimal(wholeSeconds(job.Timing)), "-P", "0", "-D", "0.1", "-c", "-C"}
 	if !isRR(w) {
-		argv = append(argv, "-f", "m") // 10^6 bit/s, whatever the speed; for RR it would turn transactions into bits
+		argv = append(argv, "-f", "m") // 10^6 bit/s for every rate; RR would print bits instead of transactions
 	}
 	argv = append(argv, "--", "-P", ","+decimal(test.port))
 	if isRR(w) {
@@ -121,7 +120,7 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 		argv = append(argv, "-D")
 	}
 	if w.Kind == suite.UDPStream {
-		argv = append(argv, "-R", "1") // else SO_DONTROUTE keeps it on the link
+		argv = append(argv, "-R", "1") // without it SO_DONTROUTE limits it to the link
 	}
 	if keys := netperfKeys(w); keys != "" {
 		argv = append(argv, "-k", keys)
@@ -129,7 +128,7 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 	return argv
 }
 
-// netperfSockets is the value of -s and -S. A size of 0 must not be given:
+// netperfSockets returns the value of -s and -S. A size of 0 must be omitted, because
 // netperf would set it.
 func netperfSockets(w suite.Workload) string {
 	switch {
@@ -143,8 +142,8 @@ func netperfSockets(w suite.Workload) string {
 	return ""
 }
 
-// netperfKeys are the output selectors of -k. TCP_SENDFILE is older than they
-// are and prints its classic line.
+// netperfKeys are the output selectors of -k. TCP_SENDFILE does not support them and
+// prints the classic line.
 func netperfKeys(w suite.Workload) string {
 	keys := []string{"THROUGHPUT", "THROUGHPUT_UNITS", "ELAPSED_TIME", "LOCAL_CPU_UTIL", "REMOTE_CPU_UTIL"}
 	switch {

@@ -6,8 +6,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// netperfCPU is one of netperf's CPU figures: its selector, the metric, and
-// what scales it. The client is always on the sender's node.
+// netperfCPU is one of netperf's CPU figures: its selector, the metric, and its
+// scale. The client is always on the sender's node.
 type netperfCPU struct {
 	key     string
 	metric  sample.Metric
@@ -22,13 +22,13 @@ var netperfCPUs = []netperfCPU{
 	{"REMOTE_SD", sample.ToolReceiverCPUPerByte, 1e3 / 1024, false},
 }
 
-// toolCPU sets what netperf itself says of CPU. Each process reads the whole
-// machine, so several processes' figures are its mean over them, and their
-// service demands, each of which spreads that over one process's bytes alone,
-// say nothing of any of them. A process without -c or without figures prints −1.
+// toolCPU sets netperf's own CPU figures. Each process reads the whole machine. So
+// with several processes the CPU figure is their mean. Their service demands are
+// omitted, because each divides the machine's CPU by the bytes of one process. A
+// process without -c or without figures prints −1.
 //
-// netperf 2.7 takes the remote end's time after a TCP_CRR for its run's and so
-// comes to more than all CPUs: such a figure is left out with a warning.
+// netperf 2.7 divides by a wrong duration at the remote end after a TCP_CRR, and so
+// exceeds all CPUs: such a figure is omitted with a warning.
 func (r *netperfRun) toolCPU(ms sample.Metrics) (warnings []string, err error) {
 	for _, c := range netperfCPUs {
 		if !c.percent && (len(r.outputs) > 1 || !r.streams()) {
@@ -61,8 +61,8 @@ func (r *netperfRun) toolCPU(ms sample.Metrics) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// streams reports whether the processes send streams, whose service demand is
-// by the byte; that of request/response is by the transaction.
+// streams reports whether the processes send streams. Their service demand is for
+// each byte; that of request/response is for each transaction.
 func (r *netperfRun) streams() bool {
 	switch r.tests[0].name {
 	case "TCP_STREAM", "TCP_MAERTS", "TCP_SENDFILE":

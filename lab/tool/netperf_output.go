@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// netperfOutput is what one netperf process printed: its selectors and its
-// interim results.
+// netperfOutput has the output of one netperf process: its selectors and its interim
+// results.
 type netperfOutput struct {
 	values   map[string]string
 	interims steps   // amounts in bits or transactions; times by the wall clock, seconds since 1970
 	rate     float64 // THROUGHPUT in bits or transactions per second
-	begin    float64 // when traffic began, by the wall clock; 0 where no interim result tells it
+	begin    float64 // start of traffic by the wall clock; 0 if no interim result has it
 }
 
-// netperfUnits scales THROUGHPUT_UNITS to bits or transactions per second.
-// Netperf's KBytes are binary, its 10^3 bits are not.
+// netperfUnits converts THROUGHPUT_UNITS to bits or transactions per second.
+// Netperf's KBytes are binary; its 10^3 bits are decimal.
 var netperfUnits = map[string]float64{
 	"10^3bits/s":  1e3,
 	"10^6bits/s":  1e6,
@@ -32,11 +32,11 @@ var netperfUnits = map[string]float64{
 // prints it even with -P 0.
 var netperfInterim = regexp.MustCompile(`^Interim result: +(\S+) (\S+) over (\S+) seconds ending at (\S+)$`)
 
-// readNetperf reads one process's output. unit is what THROUGHPUT is in where
-// the output does not say.
+// readNetperf parses one process's output. unit is the unit of THROUGHPUT if the
+// output has none.
 func readNetperf(text, unit string) (*netperfOutput, error) {
 	o := &netperfOutput{values: map[string]string{}}
-	pending := map[string]string{} // the interim result being read
+	pending := map[string]string{} // interim result in progress
 	for _, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if m := netperfInterim.FindStringSubmatch(line); m != nil {
@@ -93,8 +93,8 @@ func (o *netperfOutput) interim(rate, unit, length, ending string) error {
 	return nil
 }
 
-// classic reads the result line of a test without selectors: socket sizes,
-// message size, seconds, throughput, and CPU figures where they were asked for.
+// classic parses the result line of a test without selectors: socket sizes, message
+// size, seconds, throughput, and CPU figures if requested.
 func (o *netperfOutput) classic(line string) {
 	fields := strings.Fields(line)
 	if len(fields) < 5 {
@@ -116,8 +116,8 @@ func (o *netperfOutput) classic(line string) {
 	}
 }
 
-// settle reads the result proper and adds what came after the last interim
-// result, so that the steps reach to the end of the run.
+// settle parses the final result and adds the remainder after the last interim
+// result, so that the steps cover the whole run.
 func (o *netperfOutput) settle(unit string) error {
 	text, told := o.values["THROUGHPUT"]
 	if !told {
@@ -147,7 +147,7 @@ func (o *netperfOutput) settle(unit string) error {
 	return nil
 }
 
-// number returns a selector's value; told is false where it was not printed.
+// number returns a selector's value. told is false if it was not printed.
 func (o *netperfOutput) number(key string) (v float64, told bool, err error) {
 	text, told := o.values[key]
 	if !told {

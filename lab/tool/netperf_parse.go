@@ -8,8 +8,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Parse sums what the netperf processes measured. Its CPU figures are kept as
-// the tool's own, beside the lab's.
+// Parse sums the figures of the netperf processes. netperf's CPU figures are separate
+// from the lab's.
 func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	run, err := t.read(job, outputs)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 	return sound(t.Name(), m)
 }
 
-// netperfRun is the processes of one job that ran at once.
+// netperfRun has the processes of one job, which ran at once.
 type netperfRun struct {
 	tests   []netperfTest
 	outputs []*netperfOutput
@@ -71,9 +71,9 @@ func (t Netperf) read(job Job, outputs map[string]Output) (*netperfRun, error) {
 	return run, nil
 }
 
-// window returns where the measured part lies by the wall clock: it begins
-// when the last process had begun and the warm-up was over. whole is true
-// where some process told too little of it.
+// window returns the measured part by the wall clock. It begins when the last process
+// had begun and the warm-up was over. whole is true if the output of a process covers
+// too little of it.
 func (r *netperfRun) window(t suite.Timing) (from float64, whole bool) {
 	for _, o := range r.outputs {
 		from = max(from, o.begin)
@@ -87,8 +87,8 @@ func (r *netperfRun) window(t suite.Timing) (from float64, whole bool) {
 	return from, false
 }
 
-// rates returns each process's rate, all over the same time where they told
-// it, else each over its whole run.
+// rates returns the rate of each process: over the same period if all outputs cover
+// it, else over each process's whole run.
 func (r *netperfRun) rates(t suite.Timing) []float64 {
 	rates := make([]float64, len(r.outputs))
 	from, whole := r.window(t)
@@ -101,9 +101,8 @@ func (r *netperfRun) rates(t suite.Timing) []float64 {
 	return rates
 }
 
-// tcpStream sets throughputs. Interim results count at the client's end; TCP
-// loses nothing, so over a window the other end differs by no more than what
-// the sockets buffer.
+// tcpStream sets throughputs. Interim results are from the client's end. TCP loses
+// nothing, so over a window the other end differs at most by the sockets' buffers.
 func (r *netperfRun) tcpStream(job Job, ms sample.Metrics) error {
 	var forward, reverse float64
 	for i, rate := range r.rates(job.Timing) {
@@ -129,9 +128,9 @@ func (r *netperfRun) tcpStream(job Job, ms sample.Metrics) error {
 	return r.retransmits(ms)
 }
 
-// retransmits sums what both ends' sockets sent again, over the whole run. A
-// sum of which a part is missing would be wrong, so it is then left out; where
-// the kernel does not tell, netperf prints −1.
+// retransmits sums the retransmitted segments of both ends' sockets over the whole
+// run. If a part is missing, the sum would be wrong and is omitted. netperf prints −1
+// if the kernel has no figure.
 func (r *netperfRun) retransmits(ms sample.Metrics) error {
 	sum := 0.0
 	for _, o := range r.outputs {
@@ -150,8 +149,8 @@ func (r *netperfRun) retransmits(ms sample.Metrics) error {
 	return nil
 }
 
-// udpStream sets both ends' figures over the whole run: UDP has no slow start,
-// and the receiver tells no interim results.
+// udpStream sets both ends' figures over the whole run: UDP has no slow start, and
+// the receiver prints no interim results.
 func (r *netperfRun) udpStream(ms sample.Metrics) error {
 	var sent, received, out, in, perSecondOut, perSecondIn float64
 	for _, o := range r.outputs {
@@ -185,7 +184,7 @@ func (r *netperfRun) udpStream(ms sample.Metrics) error {
 }
 
 // transactions sets rates within the window and latencies over the whole run.
-// Percentiles of several processes cannot be merged, so they are left out.
+// Percentiles of several processes cannot be merged and are omitted.
 func (r *netperfRun) transactions(t suite.Timing, ms sample.Metrics) (warning string, err error) {
 	rates := r.rates(t)
 	total := 0.0
@@ -208,8 +207,8 @@ func (r *netperfRun) transactions(t suite.Timing, ms sample.Metrics) (warning st
 	return "", nil
 }
 
-// netperfLatencies maps selectors, in whole microseconds but for the mean, to
-// metrics in nanoseconds.
+// netperfLatencies maps selectors to metrics in nanoseconds. All but the mean are
+// whole microseconds.
 var netperfLatencies = map[string]sample.Metric{
 	"MIN_LATENCY":  sample.LatencyMin,
 	"MEAN_LATENCY": sample.LatencyMean,

@@ -20,7 +20,8 @@ func (NTttcp) Programs() []Program {
 	return []Program{{Name: "ntttcp", Package: "none; build it from github.com/microsoft/ntttcp-for-linux", Version: []string{"ntttcp", "-h"}}}
 }
 
-// ntttcpStreams leaves a port of the job for the synchronisation.
+// ntttcpStreams is the largest number of streams: one port of the job is for the
+// synchronisation.
 const ntttcpStreams = portsPerJob - 1
 
 func (t NTttcp) Supports(w suite.Workload) error {
@@ -36,16 +37,16 @@ func (t NTttcp) Supports(w suite.Workload) error {
 	})
 }
 
-// Plan gives every stream a port, and so a thread at each end. The
-// synchronisation takes the job's first port (data port − 1 is its rule).
-// Warm-up, duration and cool-down are rounded up each to whole seconds. The
-// receiver ends by itself once the sender is done.
+// Plan gives every stream a port, and so a thread at each end. The synchronisation
+// takes the job's first port (data port − 1 is its rule). Warm-up, duration and
+// cool-down are rounded up separately to whole seconds. The receiver ends by itself
+// after the sender.
 func (t NTttcp) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
-	// What both ends have to be told alike.
+	// Arguments that both ends need.
 	common := []string{"-m", fmt.Sprintf("%d,*,%s", max(1, w.Streams), job.Receiver), "-p", decimal(job.Port + 1),
 		"-W", decimal(ceilSeconds(job.Timing.Warmup)),
 		"-t", decimal(max(1, ceilSeconds(job.Timing.Duration))),
@@ -73,14 +74,15 @@ func (t NTttcp) Plan(job Job) ([]Process, error) {
 	return []Process{{Role: "server", On: OnReceiver, Argv: receiver, Ready: ntttcpReady}, client}, nil
 }
 
-// ntttcpStarts knows the line that the sender prints as its traffic begins.
+// ntttcpStarts recognises the line that the sender prints at the start of its
+// traffic.
 func ntttcpStarts(line string) bool { return strings.Contains(line, "Network activity progressing") }
 
-// ntttcpReady knows the line that the receiver prints once its threads, and
-// the one that synchronises, are there.
+// ntttcpReady recognises the line that the receiver prints when all its threads are
+// ready.
 func ntttcpReady(line string) bool { return strings.Contains(line, "threads created") }
 
-// Parse takes what arrived from the receiver. The two ends measure windows of
+// Parse takes the received data from the receiver. The two ends measure windows of
 // slightly different length, so their figures need not be equal.
 func (t NTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	server := outputs["server"]

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// ntttcpResult is what one end of ntttcp-for-linux measured after its warm-up.
+// ntttcpResult has the figures of one end of ntttcp-for-linux after its warm-up.
 type ntttcpResult struct {
 	bits        float64  // per second
 	retransmits *float64 // segments, of the whole network namespace; nil where not told

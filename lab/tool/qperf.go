@@ -50,9 +50,8 @@ var qperfTests = map[suite.Kind]string{
 }
 
 // Plan runs for warm-up, duration and cool-down together, in whole seconds: a
-// fraction of a second makes qperf hang. -uu prints bytes and nanoseconds;
-// -vvs and -vvt add what each end counted; conf, after the traffic, says what the
-// two ends are.
+// fraction of a second makes qperf hang. -uu prints bytes and nanoseconds. -vvs and
+// -vvt add the counters of each end. conf, after the traffic, describes the two ends.
 func (t Qperf) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -102,8 +101,7 @@ func (t Qperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 // nanoseconds and counts.
 type qperfValues map[string]float64
 
-// qperfUnits scales what qperf prints without -uu to the same. Its prefixes
-// are decimal.
+// qperfUnits converts qperf's output without -uu. Its prefixes are decimal.
 var qperfUnits = map[string]float64{
 	"bytes/sec": 1, "KB/sec": 1e3, "MB/sec": 1e6, "GB/sec": 1e9, "TB/sec": 1e12,
 	"bits/sec": 1. / 8, "Kb/sec": 1e3 / 8, "Mb/sec": 1e6 / 8, "Gb/sec": 1e9 / 8, "Tb/sec": 1e12 / 8,
@@ -113,8 +111,8 @@ var qperfUnits = map[string]float64{
 	"% cpus": 1,
 }
 
-// readQperf reads the section of one test. Figures in units that are not known
-// (cost) are passed over.
+// readQperf parses the section of one test. It ignores figures in unknown units
+// (cost).
 func readQperf(text, test string) (qperfValues, error) {
 	values, inside, found := qperfValues{}, false, false
 	for _, line := range strings.Split(text, "\n") {
@@ -145,7 +143,7 @@ func readQperf(text, test string) (qperfValues, error) {
 	return values, nil
 }
 
-// perSecond returns a count divided by the time that its own end ran.
+// perSecond returns a count divided by the duration of its end.
 func (v qperfValues) perSecond(count, nanoseconds string) (float64, bool) {
 	n, told := v[count]
 	ns := v[nanoseconds]

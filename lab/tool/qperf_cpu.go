@@ -7,9 +7,9 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// qperfCPU sets what qperf itself says of CPU: its cpus_used are percent of one
-// CPU, added up over the machine's, whose number its conf tells. Nothing is set
-// where one of the two is missing.
+// qperfCPU sets qperf's own CPU figures. Its cpus_used are percent of one CPU, summed
+// over the machine's CPUs; conf has their number. It sets nothing if one of the two
+// is missing.
 func (v qperfValues) qperfCPU(text string, ms sample.Metrics) {
 	for _, end := range []struct {
 		metric sample.Metric
@@ -31,8 +31,8 @@ func (v qperfValues) qperfCPU(text string, ms sample.Metrics) {
 	}
 }
 
-// qperfCores reads the number of CPUs from a line of conf such as
-// "loc_cpu = 2 Cores: Intel Xeon @ 2.10GHz".
+// qperfCores parses the number of CPUs from a line of conf such as "loc_cpu = 2
+// Cores: Intel Xeon @ 2.10GHz".
 func qperfCores(text, key string) (n float64, told bool) {
 	for line := range strings.Lines(text) {
 		name, cpu, isFigure := strings.Cut(line, "=")

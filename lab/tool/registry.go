@@ -1,8 +1,7 @@
 package tool
 
-// Registry lists every tool, one line each, in the order in which they are
-// shown to people. The built-in generator is first: it is there on every
-// machine.
+// Registry lists every tool, one line each, in the order of lists for users. The
+// built-in generator is first, because every machine has it.
 func Registry() []Tool {
 	return []Tool{
 		Builtin{},
@@ -16,7 +15,7 @@ func Registry() []Tool {
 	}
 }
 
-// ByName returns the tool that a suite or a person calls name.
+// ByName returns the tool with a name.
 func ByName(name string) (t Tool, ok bool) {
 	for _, t := range Registry() {
 		if t.Name() == name {

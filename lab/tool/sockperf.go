@@ -18,7 +18,7 @@ func (Sockperf) Programs() []Program {
 	return []Program{{Name: "sockperf", Package: "sockperf", Version: []string{"sockperf", "--version"}}}
 }
 
-// sockperfHeader is the least message: sockperf's own header.
+// sockperfHeader is the smallest message in bytes: sockperf's header.
 const sockperfHeader = 14
 
 func (t Sockperf) Supports(w suite.Workload) error {
@@ -47,9 +47,9 @@ func sockperfMessage(w suite.Workload) int64 {
 }
 
 // Plan runs for warm-up, duration and cool-down together, in whole seconds. In
-// ping-pong sockperf itself leaves out its first 400 ms and its last 50 ms.
-// The client sleeps two seconds, which no option shortens, before its traffic
-// begins; a line tells when.
+// ping-pong sockperf itself omits its first 400 ms and its last 50 ms. The client
+// sleeps two seconds before its traffic, which no option changes. It prints a line
+// when the traffic begins.
 func (t Sockperf) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -73,16 +73,16 @@ func (t Sockperf) Plan(job Job) ([]Process, error) {
 	if w.Rate > 0 {
 		client = append(client, "--mps="+decimal(max(1, w.Rate/(8*w.Buffer))))
 	}
-	// On a one-way stream only the sender's send buffer and the receiver's
-	// receive buffer matter; --buffer-size sets both of an end.
+	// On a one-way stream only the sender's send buffer and the receiver's receive
+	// buffer matter. --buffer-size sets both buffers of an end.
 	if w.SendBuffer > 0 {
 		client = append(client, "--buffer-size", decimal(w.SendBuffer))
 	}
 	if w.ReceiveBuffer > 0 {
 		server.Argv = append(server.Argv, "--buffer-size", decimal(w.ReceiveBuffer))
 	}
-	// The option turns the mode's default round: TCP_NODELAY is off in
-	// throughput mode, and on in ping-pong and at the server.
+	// The option inverts the mode's default: TCP_NODELAY is off in throughput mode,
+	// and on in ping-pong and at the server.
 	switch {
 	case w.Kind == suite.TCPStream && w.NoDelay:
 		client = append(client, "--tcp-avoid-nodelay")
@@ -95,5 +95,6 @@ func (t Sockperf) Plan(job Job) ([]Process, error) {
 	return []Process{server, process}, nil
 }
 
-// sockperfStarts knows the line that the client prints as its traffic begins.
+// sockperfStarts recognises the line that the client prints at the start of its
+// traffic.
 func sockperfStarts(line string) bool { return strings.Contains(line, "Starting test") }

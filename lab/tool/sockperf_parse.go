@@ -11,7 +11,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// sockperfLines finds sockperf's figures in its text, colours removed.
+// sockperfLines finds sockperf's figures in its text, without colours.
 var sockperfLines = struct {
 	valid, mean, summary, counts, percentile, extreme, sent, handled *regexp.Regexp
 }{
@@ -25,8 +25,8 @@ var sockperfLines = struct {
 	handled:    regexp.MustCompile(`(?m)^sockperf: Total (\S+) messages received and handled$`),
 }
 
-// Parse reads the client's text, and for streams how many messages the server
-// says it received.
+// Parse reads the client's text. For streams it also reads the server's number of
+// received messages.
 func (t Sockperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	client, err := finished(t.Name(), "client", outputs)
 	if err != nil {
@@ -48,7 +48,7 @@ func (t Sockperf) Parse(job Job, outputs map[string]Output) (Measurement, error)
 	return sound(t.Name(), m)
 }
 
-// sockperfPercentiles maps what sockperf prints to metrics.
+// sockperfPercentiles maps sockperf's output to metrics.
 var sockperfPercentiles = map[string]sample.Metric{
 	"50.000": sample.LatencyP50,
 	"90.000": sample.LatencyP90,
@@ -58,8 +58,8 @@ var sockperfPercentiles = map[string]sample.Metric{
 	"MAX":    sample.LatencyMax,
 }
 
-// sockperfPingPong reads round trips. Without --full-rtt sockperf prints half
-// of each; the text tells which, and halves are doubled.
+// sockperfPingPong parses round trips. Without --full-rtt sockperf prints half of
+// each round trip, and the text says so; then the values are doubled.
 func sockperfPingPong(text string, ms sample.Metrics) (warnings []string, err error) {
 	valid := sockperfLines.valid.FindStringSubmatch(text)
 	mean := sockperfLines.mean.FindStringSubmatch(text)
@@ -97,7 +97,7 @@ func sockperfPingPong(text string, ms sample.Metrics) (warnings []string, err er
 	return sockperfLosses(text)
 }
 
-// sockperfLosses warns of messages that did not come back as they were sent.
+// sockperfLosses returns a warning about lost, repeated or reordered messages.
 func sockperfLosses(text string) ([]string, error) {
 	counts := sockperfLines.counts.FindStringSubmatch(text)
 	if counts == nil {
@@ -115,9 +115,9 @@ func sockperfLosses(text string) ([]string, error) {
 	return []string{fmt.Sprintf("sockperf counted %g messages dropped, %g duplicated and %g out of order", dropped, doubled, late)}, nil
 }
 
-// sockperfStream sets throughput by what the server received, over the time
-// that the client sent. Over TCP, where everything sent arrives, the client's
-// count stands in for a server that did not get to speak.
+// sockperfStream sets throughput from the data that the server received, over the
+// client's sending time. With TCP, which loses nothing, the client's count is used if
+// the server printed none.
 func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) (warnings []string, err error) {
 	f := sockperfLines.sent.FindStringSubmatch(client)
 	if f == nil {

@@ -2,19 +2,19 @@ package tool
 
 import "windtunnel/lab/suite"
 
-// step is what a tool counted between two moments: bits, datagrams or
-// transactions. Times are seconds on a clock of the tool's own choosing.
+// step is a tool's count between two moments: bits, datagrams or transactions. Times
+// are seconds on a clock of the tool.
 type step struct {
 	from, to float64
 	amount   float64
 }
 
-// steps is the course of one flow as its tool told it, in time order.
+// steps is the progress of one flow by its tool, in time order.
 type steps []step
 
-// over returns what was counted in [from, to] and how many seconds of it the
-// steps cover. A step that lies only partly inside counts in proportion: tools
-// tell no finer.
+// over returns the count in [from, to] and the number of seconds of it that the steps
+// cover. A step that is only partly inside counts in proportion, because tools print
+// no finer steps.
 func (ss steps) over(from, to float64) (amount, seconds float64) {
 	for _, s := range ss {
 		length := s.to - s.from
@@ -28,13 +28,12 @@ func (ss steps) over(from, to float64) (amount, seconds float64) {
 	return amount, seconds
 }
 
-// enough is the share of the window that steps have to cover before they are
-// trusted for it. Less means that the run was shorter than planned or that the
-// tool told its course too coarsely.
+// enough is the share of the window that steps must cover. Less means that the run
+// was shorter than planned, or that the tool's intervals are too long.
 const enough = 0.9
 
-// rate returns the amount per second within [from, to]; ok is false where the
-// steps cover too little of it.
+// rate returns the amount per second within [from, to]. ok is false if the steps
+// cover too little of it.
 func (ss steps) rate(from, to float64) (perSecond float64, ok bool) {
 	amount, seconds := ss.over(from, to)
 	if seconds <= 0 || seconds < enough*(to-from) {

@@ -1,6 +1,6 @@
-// Package tool drives traffic programs: what to run on which endpoint, when it
-// is ready, and how to read what it printed. Drivers are pure: they touch no
-// process, file, clock or socket.
+// Package tool drives traffic programs: which program runs on which endpoint, when it
+// is ready, and how its output is parsed. Drivers are pure: they use no process,
+// file, clock or socket.
 package tool
 
 import (
@@ -18,13 +18,13 @@ type Tool interface {
 	// Programs are the executables it needs on the endpoints; none for the
 	// built-in generator.
 	Programs() []Program
-	// Supports returns nil, or why the tool cannot make this traffic.
+	// Supports returns nil, or the reason why the tool cannot make this traffic.
 	Supports(w suite.Workload) error
-	// Plan returns the processes of one trial, in the order in which they are
-	// to be started. The last one ends by itself and its end ends the trial.
+	// Plan returns the processes of one trial in their starting order. The last one
+	// ends by itself, and its end ends the trial.
 	Plan(job Job) ([]Process, error)
-	// Parse reads the measurement from what the processes printed, by role.
-	// An output without a result is an error, never zero.
+	// Parse reads the measurement from the outputs of the processes, by role. An
+	// output without a result is an error, never zero.
 	Parse(job Job, outputs map[string]Output) (Measurement, error)
 }
 
@@ -61,32 +61,32 @@ type Process struct {
 	// On the last process it says that traffic begins; where nil there, traffic
 	// begins as soon as the process runs.
 	Ready func(line string) bool
-	// Port listens (in the endpoint's namespace) when the process is ready;
-	// 0 where Ready decides, or where nothing has to be waited for.
+	// Port listens (in the endpoint's namespace) when the process is ready; 0 if
+	// Ready decides, or if there is no need to wait.
 	Port uint16
 	UDP  bool // Port is a UDP port
-	// Stays: the process does not end by itself; it is sent SIGINT after the
-	// last one ended, and its exit code then says nothing.
+	// Stays: the process does not end by itself. It gets SIGINT after the last
+	// process has ended, and its exit code is ignored.
 	Stays bool
 }
 
-// Output is what a process printed.
+// Output is the output of a process.
 type Output struct {
 	Stdout, Stderr string
-	Exit           int // −1 where a signal ended it
+	Exit           int // −1 if a signal ended it
 }
 
-// Measurement is what a tool says of one job.
+// Measurement has the tool's figures of one job.
 type Measurement struct {
 	Metrics  sample.Metrics
-	Latency  string   // HdrHistogram V2 compressed base64, ns; empty where the tool has none
-	Warnings []string // doubts that do not make the figures wrong
-	// From and To are the edges of the time that the rates are means over, since
-	// traffic began; both 0 where that is the timing's measured part.
+	Latency  string   // HdrHistogram V2 compressed base64, ns; empty if the tool has none
+	Warnings []string // reservations that do not make the figures wrong
+	// From and To are the edges of the period of the rates, since traffic began. Both
+	// are 0 if that period is the timing's measured part.
 	From, To time.Duration
 }
 
-// Span is the time that the rates are means over, since traffic began.
+// Span returns the period of the rates, since traffic began.
 func (m Measurement) Span(t suite.Timing) (from, to time.Duration) {
 	if m.To > 0 {
 		return m.From, m.To

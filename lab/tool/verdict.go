@@ -11,7 +11,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// failed is the error for a process that ended badly, with what it said last.
+// failed returns the error for a process that failed, with its last output.
 func failed(tool, role string, out Output) error {
 	how := fmt.Sprintf("exited with code %d", out.Exit)
 	if out.Exit < 0 {
@@ -44,7 +44,7 @@ func complained(tool, format string, args ...any) error {
 	return &sample.Failure{Kind: sample.ToolFailed, Message: tool + ": " + fmt.Sprintf(format, args...)}
 }
 
-// noResult is the error for an output that holds no measurement.
+// noResult returns the error for an output without a measurement.
 func noResult(tool, format string, args ...any) error {
 	return &sample.Failure{Kind: sample.NoResult, Message: tool + ": " + fmt.Sprintf(format, args...)}
 }
@@ -59,7 +59,7 @@ func lastWords(text string) string {
 	return text
 }
 
-// figure reads a number that a tool printed: finite and not negative.
+// figure parses a number in a tool's output, which must be finite and not negative.
 func figure(name, text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil {
@@ -71,8 +71,8 @@ func figure(name, text string) (float64, error) {
 	return v, nil
 }
 
-// sound checks a measurement before it leaves a parser: it holds a result, and
-// no figure in it is impossible.
+// sound checks a parser's measurement: it must have a result, and no impossible
+// figure.
 func sound(tool string, m Measurement) (Measurement, error) {
 	if m.Metrics[sample.Throughput] == 0 && m.Metrics[sample.Transactions] == 0 {
 		return Measurement{}, noResult(tool, "the output holds no throughput and no transactions above zero")

@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// Name is what the windtunnel program calls the command.
+// Name is the name of the command in the windtunnel program.
 const Name = "udp-tun"
 
-// Ready is in the first line of the command, once it carries packets.
+// Ready is part of the command's first line, once it carries packets.
 const Ready = `"event":"ready"`
 
 const usage = `usage: windtunnel udp-tun --device NAME --listen ADDRESS:PORT --route PREFIX=ADDRESS:PORT [--route …] [--batch N]
@@ -45,7 +45,7 @@ func Command(args []string, stdout, stderr io.Writer) int {
 func parseFlags(args []string, stderr io.Writer) (Config, error) {
 	var c Config
 	flags := flag.NewFlagSet("udp-tun", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the caller says what is wrong, once
+	flags.SetOutput(io.Discard) // the caller prints the error, once
 	flags.StringVar(&c.Device, "device", "", "")
 	flags.IntVar(&c.Batch, "batch", 1, "")
 	flags.Func("listen", "", func(text string) (err error) {
@@ -57,7 +57,7 @@ func parseFlags(args []string, stderr io.Writer) (Config, error) {
 		c.Routes = append(c.Routes, r)
 		return err
 	})
-	// Package flag would print it on every error; only help asks for it here.
+	// Package flag would print the usage at every error. Here only help prints it.
 	flags.Usage = func() {}
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

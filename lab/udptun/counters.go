@@ -2,10 +2,9 @@ package udptun
 
 import "sync/atomic"
 
-// Counters is what a tunnel has carried and dropped since it was opened, in
-// packets and in bytes of inner packets. What the socket's or the device's full
-// queue dropped is the kernel's to count (RcvbufErrors of UDP, tx_dropped of
-// the device).
+// Counters counts the carried and dropped packets of a tunnel since it was opened,
+// and the bytes of inner packets. The kernel counts drops in full queues of the
+// socket and the device (RcvbufErrors of UDP, tx_dropped of the device).
 type Counters struct {
 	ToPeers   Direction `json:"to_peers"`   // read from the device
 	FromPeers Direction `json:"from_peers"` // written to the device
@@ -15,19 +14,19 @@ type Counters struct {
 type Direction struct {
 	Packets   uint64 `json:"packets"`
 	Bytes     uint64 `json:"bytes"`
-	Malformed uint64 `json:"malformed"` // not an IP packet of the length that it tells
-	// NoRoute: to peers, no network of the table holds the destination.
+	Malformed uint64 `json:"malformed"` // not an IP packet of the length in its header
+	// NoRoute: to peers, no network of the table contains the destination.
 	NoRoute uint64 `json:"no_route"`
-	// UnknownPeer: from peers, nothing lies behind the sender.
+	// UnknownPeer: from peers, no network is behind the sender.
 	UnknownPeer uint64 `json:"unknown_peer"`
-	// Transit: from peers, the destination lies behind a peer and not here.
-	// Two nodes whose tables contradict each other would pass it to and fro.
+	// Transit: from peers, the destination is behind a peer and not on this node. Two
+	// nodes with contradicting tables would send it back and forth.
 	Transit uint64 `json:"transit"`
 	Failed  uint64 `json:"failed"` // the kernel refused the packet: socket or device
 }
 
-// tally counts one direction while it runs. The padding keeps the directions,
-// which two goroutines count, off one cache line.
+// tally counts one direction of a running tunnel. The padding separates the cache
+// lines of the two directions, which two goroutines count.
 type tally struct {
 	packets, bytes, malformed, noRoute, unknownPeer, transit, failed atomic.Uint64
 

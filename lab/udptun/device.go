@@ -10,10 +10,10 @@ import (
 
 const cloneDevice = "/dev/net/tun"
 
-// openDevice makes a TUN device in the calling thread's network namespace. It
-// has no header before its packets (IFF_NO_PI) and no offloads: the kernel
-// cuts to the device's MTU, and each read or write is one IP packet. The device
-// goes with the file.
+// openDevice makes a TUN device in the calling thread's network namespace. Packets
+// have no additional header (IFF_NO_PI) and no offloads: the kernel segments to the
+// device's MTU, and each read or write is one IP packet. The device ends with the
+// file.
 func openDevice(name string) (*os.File, error) {
 	request, err := unix.NewIfreq(name)
 	if err != nil || name == "" {
@@ -31,6 +31,6 @@ func openDevice(name string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("make TUN device %s (CAP_NET_ADMIN is needed): %w", name, err)
 	}
-	// Only now can the runtime poll it: before TUNSETIFF the file has no queue.
+	// The runtime can poll the file only now: before TUNSETIFF it has no queue.
 	return os.NewFile(uintptr(fd), cloneDevice), nil
 }

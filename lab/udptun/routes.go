@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Route says behind which peer a network lies.
+// Route maps a network to a peer.
 type Route struct {
 	To   netip.Prefix
 	Peer netip.AddrPort
 }
 
-// ParseRoute reads PREFIX=ADDRESS:PORT, such as "10.5.1.0/24=192.0.2.2:8285"
-// or "fd00:1::/64=[2001:db8::2]:8285".
+// ParseRoute parses PREFIX=ADDRESS:PORT, such as "10.5.1.0/24=192.0.2.2:8285" or
+// "fd00:1::/64=[2001:db8::2]:8285".
 func ParseRoute(text string) (Route, error) {
 	network, peer, ok := strings.Cut(text, "=")
 	if !ok {
@@ -50,15 +50,15 @@ func (r Route) check() error {
 	return nil
 }
 
-// Routes finds the peer behind which an address lies, by longest prefix. It
-// does not change once made, so that any goroutine may ask.
+// Routes finds the peer for an address by longest prefix. It never changes, so any
+// goroutine may use it.
 type Routes struct {
-	lengths [2][]int // of the prefixes, the longest first; IPv4, IPv6
+	lengths [2][]int // lengths of the prefixes, the longest first; IPv4, IPv6
 	behind  map[netip.Prefix]netip.AddrPort
 	peers   map[netip.AddrPort]bool
 }
 
-// NewRoutes makes the table. A network may stand once.
+// NewRoutes makes the table. Each network may occur once.
 func NewRoutes(list []Route) (*Routes, error) {
 	if len(list) == 0 {
 		return nil, errors.New("no routes: without one, no packet has a peer to go to")
@@ -91,7 +91,7 @@ func familyOf(a netip.Addr) int {
 	return 1
 }
 
-// Lookup returns the peer of the longest network that holds the address.
+// Lookup returns the peer of the longest network that contains the address.
 func (t *Routes) Lookup(a netip.Addr) (peer netip.AddrPort, ok bool) {
 	for _, bits := range t.lengths[familyOf(a)] {
 		network, err := a.Prefix(bits)
@@ -105,10 +105,10 @@ func (t *Routes) Lookup(a netip.Addr) (peer netip.AddrPort, ok bool) {
 	return netip.AddrPort{}, false
 }
 
-// Knows reports whether a network lies behind the peer.
+// Knows reports whether a network is behind the peer.
 func (t *Routes) Knows(peer netip.AddrPort) bool { return t.peers[peer] }
 
-// Peers are all peers, sorted.
+// Peers returns all peers, sorted.
 func (t *Routes) Peers() []netip.AddrPort {
 	return slices.SortedFunc(maps.Keys(t.peers), netip.AddrPort.Compare)
 }

@@ -1,12 +1,11 @@
-// Package udptun is a small overlay in user space: a TUN device, one UDP
-// socket, and between them a program that puts each IP packet into a datagram
-// as it is. It is the reference for its class, which flannel's udp backend
-// (backend/udp/proxy_amd64.c) and Weave's sleeve belong to: two copies and a
-// system call each way for every packet of the MTU's size.
+// Package udptun is a small overlay in user space: a TUN device, one UDP socket, and
+// a program that sends each IP packet in a datagram, unchanged. It represents the
+// class of flannel's udp backend (backend/udp/proxy_amd64.c) and Weave's sleeve: two
+// copies and a system call in each direction for every packet of the MTU's size.
 //
-// The tunnel neither routes nor ages packets: the kernels on both sides do, and
-// count the TTL down, before and after it. It protects nothing, and whoever can
-// send with a peer's address is taken for the peer.
+// The tunnel neither routes packets nor changes their TTL: the kernels on both sides
+// do. It protects nothing: packets from a peer's address are accepted without
+// authentication.
 package udptun
 
 import (
@@ -22,17 +21,17 @@ import (
 	"windtunnel/lab/parallel"
 )
 
-// Overhead is what the tunnel adds to a packet on an IPv4 underlay, in bytes:
-// UDP 8, IPv4 20. IPv6 takes 20 more.
+// Overhead is the number of bytes that the tunnel adds to a packet on an IPv4
+// underlay: UDP 8, IPv4 20. IPv6 adds 20 more.
 const Overhead = 28
 
-// Config is what a tunnel shall be.
+// Config has the settings of a tunnel.
 type Config struct {
-	Device string         // of the TUN device, which must not exist
-	Listen netip.AddrPort // of the socket, whose source address peers know
+	Device string         // name of the TUN device, which must not exist
+	Listen netip.AddrPort // address of the socket; peers know it as the source address
 	Routes []Route
-	// Batch is the most packets that one system call of the socket carries, 1 to
-	// MaxBatch. The device has no calls for several.
+	// Batch is the maximum of packets in one system call of the socket, 1 to
+	// MaxBatch. The device has no calls for several packets.
 	Batch int
 }
 
@@ -53,8 +52,8 @@ type Tunnel struct {
 	outward, backward tally
 }
 
-// Open makes the device and the socket in the calling thread's network
-// namespace. The device is down and has no address: those are the caller's.
+// Open makes the device and the socket in the calling thread's network namespace. The
+// device is down and has no address; the caller sets both.
 func Open(c Config) (*Tunnel, error) {
 	routes, err := NewRoutes(c.Routes)
 	if err != nil {
@@ -114,7 +113,7 @@ func (t *Tunnel) Run() error {
 	})
 }
 
-// Close ends Run and takes the device away. Closing twice is no error.
+// Close ends Run and removes the device. A second Close is no error.
 func (t *Tunnel) Close() error {
 	if t.closing.Swap(true) {
 		return nil
@@ -122,7 +121,7 @@ func (t *Tunnel) Close() error {
 	return errors.Join(t.device.Close(), t.socket.Close())
 }
 
-// Counters reads what was carried and dropped so far.
+// Counters returns the counts so far.
 func (t *Tunnel) Counters() Counters {
 	return Counters{ToPeers: t.outward.read(), FromPeers: t.backward.read()}
 }
@@ -157,8 +156,8 @@ func (t *Tunnel) fromPeers() error {
 	}
 }
 
-// route finds where a packet of the device goes; one that goes nowhere is
-// counted.
+// route finds the peer for a packet of the device, and counts packets without a
+// route.
 func (t *Tunnel) route(packet []byte) (netip.AddrPort, bool) {
 	to, ok := destination(packet)
 	if !ok {
@@ -172,7 +171,7 @@ func (t *Tunnel) route(packet []byte) (netip.AddrPort, bool) {
 	return peer, ok
 }
 
-// deliver hands a peer's packet to the kernel, or counts why not.
+// deliver writes a peer's packet to the kernel, or counts the reason why not.
 func (t *Tunnel) deliver(packet []byte, from netip.AddrPort) {
 	if !t.routes.Knows(from) {
 		t.backward.unknownPeer.Add(1)

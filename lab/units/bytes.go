@@ -8,13 +8,12 @@ import (
 
 const sizeRemedy = `write a size such as "1390", "128k", "2M" or "1G" (k = 1024 bytes)`
 
-// ParseBytes reads a size in bytes. Suffixes are binary, as in NTttcp, netperf
-// and iperf3 buffer lengths: k, M, G and T, in either case and also as KiB,
-// MiB, GiB and TiB, are 2^10, 2^20, 2^30 and 2^40; no suffix or B is bytes. A
-// fraction is fine where whole bytes result ("1.5k").
+// ParseBytes parses a size in bytes. Suffixes are binary, as in NTttcp, netperf and
+// iperf3 buffer lengths: k, M, G and T, in either case and also as KiB, MiB, GiB and
+// TiB, are 2^10, 2^20, 2^30 and 2^40. No suffix, or B, means bytes. A fraction is
+// valid if it gives whole bytes ("1.5k").
 //
-// kB, KB, MB, GB and TB are refused: NTttcp means 1024 by them and the SI
-// means 1000, and a size must not depend on who reads it.
+// kB, KB, MB, GB and TB are errors: they mean 1024 for NTttcp and 1000 in the SI.
 func ParseBytes(s string) (int64, error) {
 	q, err := split("size", s, sizeRemedy)
 	if err != nil {
@@ -43,9 +42,9 @@ func ParseBytes(s string) (int64, error) {
 	return 0, q.fail(q.at, fmt.Sprintf("%q is not a unit of size", q.unit), sizeRemedy)
 }
 
-// FormatBytes prints a size for people: whole multiples as "128 KiB", small
-// sizes exactly as "1390 B", and what remains with three significant digits,
-// "2.31 GiB". ParseBytes reads the first two back to the same number.
+// FormatBytes prints a size for people: whole multiples as "128 KiB", small sizes
+// exactly as "1390 B", and other sizes with three significant digits, "2.31 GiB".
+// ParseBytes converts the first two forms back to the same number.
 func FormatBytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	i, exact := 0, n

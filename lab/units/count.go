@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// FormatCount prints a count or a count per second: below 1000 with three
-// significant digits ("8.25"), below a million in full with its thousands set
-// apart ("11,050"), above as "1.23 M", "4.5 G". NaN and infinities print as "—".
+// FormatCount prints a count or a count per second: below 1000 with three significant
+// digits ("8.25"), below a million in full with separated thousands ("11,050"), above
+// as "1.23 M", "4.5 G". NaN and infinities print as "—".
 func FormatCount(n float64) string {
 	if !Finite(n) {
 		return absent

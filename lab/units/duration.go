@@ -9,9 +9,9 @@ import (
 
 const durationRemedy = `write a duration with its unit such as "500ms", "15s" or "2m30s"`
 
-// ParseDuration reads a length of time in Go's notation ("500ms", "15s",
-// "2m30s"; ns, us, µs, ms, s, m and h). It must not be negative, and only zero
-// may lack a unit. One space before the unit is fine, as FormatDuration prints.
+// ParseDuration parses a duration in Go's notation ("500ms", "15s", "2m30s"; ns, us,
+// µs, ms, s, m and h). It must not be negative, and only zero may lack a unit. One
+// space before the unit is valid, because FormatDuration prints it.
 func ParseDuration(s string) (time.Duration, error) {
 	fail := func(offset int, problem, remedy string) (time.Duration, error) {
 		return 0, &Error{What: "duration", Text: s, Offset: offset, Problem: problem, Remedy: remedy}

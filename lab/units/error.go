@@ -1,7 +1,6 @@
-// Package units reads and prints the sizes, rates and times of the field, as
-// its tools write them: "128k" is 131072 bytes, "10Gbit" is 10^10 bits per
-// second, "15s" is fifteen seconds. Inside the lab every quantity is in its SI
-// unit.
+// Package units parses and prints sizes, rates and durations in the notation of
+// traffic tools: "128k" is 131072 bytes, "10Gbit" is 10^10 bits per second, "15s" is
+// fifteen seconds. Inside the lab every quantity is in its SI unit.
 package units
 
 import (

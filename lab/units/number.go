@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// longest is the maximum length of a quantity's text, in bytes. It also bounds the
+// longest is the maximum length of a quantity's text, in bytes. It also limits the
 // arithmetic with the number.
 const longest = 64
 
@@ -25,8 +25,8 @@ func (q quantity) fail(offset int, problem, remedy string) error {
 	return &Error{What: q.what, Text: q.text, Offset: offset, Problem: problem, Remedy: remedy}
 }
 
-// split separates number and unit. Exponents, signs, digit separators and
-// names of non-numbers are refused: no tool of the field writes a size so.
+// split separates number and unit. Exponents, signs, digit separators and words are
+// errors, because no traffic tool writes sizes with them.
 func split(what, text, remedy string) (quantity, error) {
 	q := quantity{what: what, remedy: remedy, text: text}
 	if len(text) > longest {
@@ -66,8 +66,8 @@ func (q quantity) checkNumber(start int) error {
 	return nil
 }
 
-// times multiplies the number by the unit's factor, exactly: a result that is
-// not whole, or that no int64 holds, is an error and never rounded.
+// times multiplies the number by the unit's factor, exactly. A result that is not
+// whole, or does not fit an int64, is an error and is never rounded.
 func (q quantity) times(factor int64, of string) (int64, error) {
 	whole, fraction, _ := strings.Cut(q.number, ".")
 	value, ok := new(big.Int).SetString(whole+fraction, 10)
@@ -93,8 +93,8 @@ const absent = "—"
 // Finite reports whether f is a number that can be stored, compared and printed.
 func Finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// three prints f with three significant digits and no trailing zeros; numbers
-// of four digits and more before the point keep them all.
+// three prints f with three significant digits and without trailing zeros. Numbers of
+// 1000 and more keep all digits before the point.
 func three(f float64) string {
 	decimals := 0
 	switch a := math.Abs(f); {
@@ -113,8 +113,8 @@ func three(f float64) string {
 	return s
 }
 
-// scaled prints f in the largest of the units that leaves at least 1 before
-// the point after rounding. Units go from small to large, each step times the one before.
+// scaled prints f in the largest unit that leaves at least 1 before the point after
+// rounding. units are in ascending order; each is step times the one before.
 func scaled(f, step float64, units []string) string {
 	i := 0
 	// 999.5 would print as 1000 of the smaller unit.

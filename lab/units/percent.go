@@ -7,9 +7,9 @@ import (
 
 const percentRemedy = `write a percentage such as "2%" or "0.5 %"`
 
-// ParsePercent reads a percentage, "2%", "2 %" or "0.5%", and returns it as a
-// fraction: 0.02. The sign is needed: a bare 2 could be two hundredths or two
-// times. The decimal value is divided exactly and rounded once.
+// ParsePercent parses a percentage, "2%", "2 %" or "0.5%", and returns it as a
+// fraction: 0.02. The sign is mandatory, because a bare 2 could mean 2 % or 200 %.
+// The decimal value is divided exactly and rounded once.
 func ParsePercent(s string) (float64, error) {
 	q, err := split("percentage", s, percentRemedy)
 	if err != nil {

@@ -9,14 +9,13 @@ const rateRemedy = `write a rate in bits per second such as "400Mbit", "10Gbit" 
 
 var rateFactors = map[byte]int64{'k': 1e3, 'm': 1e6, 'g': 1e9, 't': 1e12}
 
-// ParseRate reads a rate in bits per second. Prefixes k, M, G and T are
-// decimal, in either case, alone ("4G") or before bit, bit/s, bits/s, b/s or
-// bps; a bare number is bits per second. A fraction is fine where whole bits
-// result ("2.5Gbit").
+// ParseRate parses a rate in bits per second. Prefixes k, M, G and T are decimal, in
+// either case, alone ("4G") or before bit, bit/s, bits/s, b/s or bps. A bare number
+// is bits per second. A fraction is valid if it gives whole bits ("2.5Gbit").
 //
-// A capital B means bytes and is refused, as are the binary prefixes: no
-// figure of the lab is in bytes per second. "bps" is bits here, as in iperf3,
-// although tc(8) means bytes by it.
+// A capital B means bytes and is an error, as are the binary prefixes: no figure of
+// the lab is in bytes per second. "bps" means bits here, as in iperf3, although tc(8)
+// means bytes by it.
 func ParseRate(s string) (int64, error) {
 	q, err := split("rate", s, rateRemedy)
 	if err != nil {
@@ -39,7 +38,7 @@ func ParseRate(s string) (int64, error) {
 	return 0, q.fail(q.at, fmt.Sprintf("%q is not a unit of rate", q.unit), rateRemedy)
 }
 
-// bitsRemedy translates a rate in bytes into the bits that it means.
+// bitsRemedy converts a rate in bytes into bits, for the remedy.
 func bitsRemedy(q quantity, prefix int) string {
 	n, err := q.times(8, "bits per second")
 	if err != nil {

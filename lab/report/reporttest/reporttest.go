@@ -1,5 +1,5 @@
-// Package reporttest makes runs for the tests of the reports: the shape of a
-// real run of the quick suite, the same at every call.
+// Package reporttest makes runs for the tests of the reports. They have the shape of
+// a real run of the quick suite, and are equal at every call.
 package reporttest
 
 import (
@@ -13,16 +13,16 @@ import (
 // Blocks of the run that Sample returns.
 const Blocks = 6
 
-// Sample returns a finished run with nine scenarios: raw, bridge, colocated
-// bridge and kernel VXLAN, each as stream and request/response, and one that
-// was skipped. Six blocks; in bridge/stream block 3 was repeated after a hung
-// tool, and in vxlan/rr block 2 failed in both attempts. Streams have a series
-// of 30 points; request/response has latency histograms. Every call returns
-// equal values that share nothing.
+// Sample returns a finished run with nine scenarios: raw, bridge, colocated bridge
+// and kernel VXLAN, each as stream and request/response, and one skipped scenario. It
+// has six blocks. In bridge/stream block 3 was repeated after a hung tool. In
+// vxlan/rr block 2 failed in both attempts. Streams have a series of 30 points;
+// request/response has latency histograms. Every call returns equal values that share
+// no memory.
 func Sample() (sample.Run, suite.Plan, []sample.Sample) { return Sized(Blocks) }
 
-// Sized is Sample with another number of blocks, for tests of few trials and
-// for benchmarks: eight samples a block, and up to three for the repeats.
+// Sized is Sample with another number of blocks, for tests with few trials and for
+// benchmarks. Each block has eight samples, and up to three repeats.
 func Sized(blocks int) (sample.Run, suite.Plan, []sample.Sample) {
 	plan := quickPlan(blocks)
 	run := quickRun(blocks)
@@ -110,7 +110,7 @@ var stream = suite.Workload{Name: "stream", Kind: suite.TCPStream, Direction: su
 
 var requestResponse = suite.Workload{Name: "rr", Kind: suite.TCPRR, Direction: suite.Forward, Streams: 1, NoDelay: true, Request: 1, Response: 1, IPVersion: 4}
 
-// cell is one system and placement, with the centres of its figures.
+// cell is one system and placement, with the medians of its figures.
 type cell struct {
 	group, system, title string
 	placement            suite.Placement

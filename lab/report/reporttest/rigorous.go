@@ -10,13 +10,13 @@ import (
 // RigorousBlocks of the run that Rigorous returns.
 const RigorousBlocks = 12
 
-// Rigorous returns Sized(RigorousBlocks) with all that a sceptical reader asks
-// for: a ladder of streams and one of request/response, five hypotheses (two
-// hold, one is refuted, two are undecided), a precision of 2 %, trials beside
-// the profiler, and gates. In bridge/stream block 7 is flagged with an unsteady
-// rate. In vxlan/stream block 2 was repeated after foreign CPU, and block 5
-// failed for steal in both attempts and never counts; geneve/stream failed for
-// foreign CPU in every block. Every call returns equal values that share nothing.
+// Rigorous returns Sized(RigorousBlocks) with all features of a report: a ladder of
+// streams and one of request/response, five hypotheses (two hold, one is refuted, two
+// are undecided), a precision of 2 %, profiled trials, and gates. In bridge/stream
+// block 7 is flagged with an unsteady rate. In vxlan/stream block 2 was repeated
+// after foreign CPU, and block 5 failed for steal in both attempts. geneve/stream
+// failed for foreign CPU in every block. Every call returns equal values that share
+// no memory.
 func Rigorous() (sample.Run, suite.Plan, []sample.Sample) {
 	run, plan, some := Sized(RigorousBlocks)
 	plan.Stop = suite.Stop{Precision: 0.02, MaxTrials: RigorousBlocks}
@@ -39,7 +39,7 @@ func Rigorous() (sample.Run, suite.Plan, []sample.Sample) {
 
 var geneve = cell{"geneve", "geneve", "kernel Geneve behind a bridge", suite.TwoNodes, 8.7e9, 83, 60, 43_500}
 
-// cellAt is one of the cells of every run, or behind them that of Rigorous alone.
+// cellAt returns a cell of every run, or after these a cell that only Rigorous has.
 func cellAt(i int) cell {
 	if i < len(cells) {
 		return cells[i]
@@ -101,7 +101,7 @@ func stolen(percent float64) sample.Gate {
 		Message: fmt.Sprintf("the machine's host took %.1f %% of node a's CPUs, more than the 2 %% that pass", percent)}
 }
 
-// profiled is the same trial beside the profiler, 3 % slower.
+// profiled returns the same trial with the profiler, 3 % slower.
 func profiled(s sample.Sample) sample.Sample {
 	metrics := make(sample.Metrics, len(s.Metrics))
 	metrics.Merge(s.Metrics)

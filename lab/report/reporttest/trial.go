@@ -55,7 +55,7 @@ func trial(sc *suite.Scenario, index, block, position int) sample.Sample {
 			{Role: "client", On: "a1", Argv: []string{"windtunnel", "ntttcp", "-s", "-m", "1,0,10.0.0.2", "-t", "3"}},
 		},
 	}
-	// What drifts within a run hits a whole block.
+	// Drift within a run affects a whole block.
 	drift := 1 + 0.02*rand.New(rand.NewPCG(99, uint64(block))).NormFloat64()
 	noise := func() float64 { return drift * (1 + 0.006*rng.NormFloat64()) }
 	if sc.Workload.Kind == suite.TCPStream {
@@ -120,13 +120,13 @@ func requestFigures(s *sample.Sample, c cell, noise func() float64, rng *rand.Ra
 	cpu(s.Metrics, c, 41*noise(), 39*noise(), 2*rate)
 	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
-		panic(err) // a histogram of our own making always encodes
+		panic(err) // a histogram made here can always be encoded
 	}
 	s.Latency = string(encoded)
 }
 
-// cpu fills in what the meter would read. Colocated endpoints share one node,
-// so there is no receiving side of its own.
+// cpu sets the figures of the CPU meter. Colocated endpoints share one node, so they
+// have no figures of the receiver.
 func cpu(ms sample.Metrics, c cell, sender, receiver, packets float64) {
 	side := func(total, perByte, perPacket, cores, user, system, softirq, steal sample.Metric, percent float64) {
 		ms[total], ms[cores] = percent, percent/100
