@@ -47,7 +47,7 @@ func compareCommand() *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
 		Use:   "compare RUN[,RUN…] RUN[,RUN…]",
-		Short: "Compare two runs, and fail on a regression where gates say so",
+		Short: "Compare two runs, and fail on a regression if a gate forbids it",
 		Long: `Compare the second run (B) with the first (A), scenario by scenario. Runs are
 named as in "windtunnel runs", by a beginning, or as "latest". A side may have
 several runs of the same software, separated by commas.
@@ -82,11 +82,11 @@ not be compared or the gates not judged, with the reason.`,
 	// A mistake in the command line must not look like a failed gate.
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return unjudged(cmd, flagError(cmd, err)) })
 	f := cmd.Flags()
-	f.StringVar(&o.otherDB, "other-db", "", "File of the results that hold the second run (default: that of --db)")
+	f.StringVar(&o.otherDB, "other-db", "", "File of the results with the second run (default: that of --db)")
 	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Compare only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
 	f.StringVar(&o.format, "format", "table", "Format of the comparison: table, json, markdown")
-	f.StringVar(&o.gate, "gate", "", "File of gates; where one fails, the exit status is 1")
+	f.StringVar(&o.gate, "gate", "", "File of gates; if a gate fails, the exit status is 1")
 	f.StringVar(&o.junit, "junit", "", "File to write the results of the gates to, as a JUnit report")
 	f.BoolVar(&o.across, "across-machines", false, "Judge runs of different machines too")
 	dbFlag(cmd, &o.db)

@@ -20,7 +20,7 @@ type cpuOptions struct {
 
 func (o *cpuOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the CPUs nearest to each other)")
-	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at, where the host of a virtual machine changes it: near, far, any, auto (the nearest that holds for a quarter of the time) or off (do not read it)")
+	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at, if the host of a virtual machine changes it: near, far, any, auto (the nearest with a quarter of the time or more) or off (do not read it)")
 }
 
 // placement is the CPUs of a testbed.

@@ -437,7 +437,7 @@ func TestAStoreThatCannotBeWrittenIsRefusedBeforeMeasuring(t *testing.T) {
 	t.Cleanup(func() { unix.Unmount(ro, unix.MNT_DETACH) })
 	started := time.Now()
 	out, err := h.run("run", "slow.yaml", "--gates", "warn", "--db", filepath.Join(ro, "windtunnel.db"))
-	if err == nil || !strings.Contains(out, "cannot be written; choose another place with --db") {
+	if err == nil || !strings.Contains(out, "cannot be written; choose another file with --db") {
 		t.Errorf("on a read-only disk: %v\n%s", err, out)
 	}
 	if took := time.Since(started); took > 30*time.Second {

@@ -25,7 +25,7 @@ func (l *oneLine) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&l.systems, "system", nil, "Run these systems without a suite, separated by commas; the first is the baseline")
 	f.StringSliceVar(&l.workloads, "workload", nil, "Traffic of --system, separated by commas: "+strings.Join(kinds(), ", ")+" (default tcp_stream)")
-	f.IntVar(&l.streams, "streams", 0, "Connections at once of each --workload (default 1)")
+	f.IntVar(&l.streams, "streams", 0, "Number of simultaneous connections of each --workload (default 1)")
 }
 
 func kinds() []string {

@@ -93,8 +93,8 @@ Without a suite, --system describes the experiment: every system carries every
 	f.IntVar(&o.maxTrials, "max-trials", 0, "Maximum trials per scenario (needs --precision)")
 	f.DurationVar(&o.maxTime, "max-time", 0, "Maximum time of the run, such as 20m (needs --precision)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
-	f.BoolVar(profiled, "profile", false, fmt.Sprintf("Run each scenario of the first %d blocks once more with a CPU profiler", profiledBlocks))
-	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run with its plan and gates (--gates: other gates for the rest)")
+	f.BoolVar(profiled, "profile", false, fmt.Sprintf("Run each scenario of the first %d blocks a second time, with a CPU profiler", profiledBlocks))
+	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
 	return cmd
 }
 
@@ -113,7 +113,7 @@ func resumable(cmd *cobra.Command) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan, order, CPUs and profiler; leave the flags out, or start a new run", strings.Join(others, ", "))
+	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan, order, CPUs and profiler; omit the flags, or start a new run", strings.Join(others, ", "))
 }
 
 // recorded returns the subcommand with the arguments that affect the figures,
@@ -141,7 +141,7 @@ func recorded(cmd *cobra.Command, args []string) string {
 func aboveZero(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return fmt.Errorf("--%s %s: give a value above 0, or leave the flag out for the suite's own", name, f.Value)
+			return fmt.Errorf("--%s %s: give a value above 0, or omit the flag to use the suite's value", name, f.Value)
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("measuring makes network namespaces and devices, which needs root: use sudo")
+		return errors.New("a measurement makes network namespaces and devices, which needs root: use sudo")
 	}
 	lock, err := takeLock()
 	if err != nil {
@@ -233,11 +233,11 @@ func executorHere(f *probe.Facts) *netns.Executor { return &netns.Executor{CPUs:
 func (o *runOptions) oneSource(args []string) error {
 	switch {
 	case len(args) > 0 && o.resume != "":
-		return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan; leave one of them out", args[0])
+		return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan; omit one of them", args[0])
 	case len(args) == 0 && o.resume == "" && o.line.empty():
 		return errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --system, or --resume")
 	case len(args) > 0 && !o.line.empty():
-		return fmt.Errorf("%s and %s do not go together: --system describes an experiment without a suite; leave one of them out", args[0], o.line.first())
+		return fmt.Errorf("%s and %s do not go together: --system describes an experiment without a suite; omit one of them", args[0], o.line.first())
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func runsDelete() *cobra.Command {
 	var db string
 	cmd := &cobra.Command{
 		Use:   "delete RUN…",
-		Short: "Delete runs with all that is stored of them; reports that were written stay",
+		Short: "Delete runs with all their stored data; written reports remain",
 		Example: `  windtunnel runs delete 20261121-093015
   windtunnel runs delete latest`,
 		Args: takes(1, math.MaxInt),

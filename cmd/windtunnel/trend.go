@@ -115,5 +115,5 @@ func noRuns(store *results.Store, list []results.RunSummary, suite string) error
 			names = append(names, r.Suite)
 		}
 	}
-	return fmt.Errorf("trend of suite %q: no run of it in %s; suites that were run: %s", suite, store.Path(), strings.Join(names, ", "))
+	return fmt.Errorf("trend of suite %q: %s has no run of it; it has runs of: %s", suite, store.Path(), strings.Join(names, ", "))
 }

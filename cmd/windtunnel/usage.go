@@ -29,7 +29,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("unknown flag --%s; %s", unknown.GetSpecifiedName(), hint)
 	case errors.As(err, &lacks):
-		return fmt.Errorf("%w; `%s --help` says what to write", err, cmd.CommandPath())
+		return fmt.Errorf("%w; `%s --help` shows the form", err, cmd.CommandPath())
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func vmFetch() *cobra.Command {
 func vmBuild() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build [TOOL…]",
-		Short: "Build the file system that VMs boot, with the programs of these tools (a run builds it when it needs it)",
+		Short: "Build the file system that VMs boot, with the programs of these tools (a run builds it if necessary)",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var programs []string
 			for _, name := range args {

@@ -23,7 +23,7 @@ func (b *bench) agreement() error {
 	}
 	b.ratio(r, "builtin/rr", "netperf/rr", sample.Transactions, "TCP_RR transactions of netperf's", "≥ 1", +1)
 	if _, ok := find(r, "builtin/stream"); !ok {
-		return fmt.Errorf("builtin/stream yielded nothing")
+		return fmt.Errorf("builtin/stream has no figures")
 	}
 	for _, tool := range []string{"builtin", "builtin-ntttcp", "fio", "iperf3", "netperf", "qperf"} {
 		b.counters(r, tool)

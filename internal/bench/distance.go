@@ -33,7 +33,7 @@ func (b *bench) repeats() error {
 	}
 	s, ok := find(r, "bridge/stream")
 	if !ok {
-		return fmt.Errorf("bridge/stream yielded nothing: %s", s.Skipped)
+		return fmt.Errorf("bridge/stream has no figures: %s", s.Skipped)
 	}
 	for _, m := range []sample.Metric{sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte} {
 		v := values(s, m)
@@ -91,7 +91,7 @@ func (b *bench) probeTraffic() error {
 			}
 			s, ok := find(r, "bridge/stream")
 			if !ok {
-				return fmt.Errorf("bridge/stream yielded nothing: %s", s.Skipped)
+				return fmt.Errorf("bridge/stream has no figures: %s", s.Skipped)
 			}
 			if choice == condition.Any {
 				with = append(with, s.Throughput.Median)

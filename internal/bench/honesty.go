@@ -55,7 +55,7 @@ func (b *bench) honesty() error {
 		}
 	}
 	if all.tests == 0 {
-		return fmt.Errorf("suite aa compared nothing")
+		return fmt.Errorf("the run of suite aa has no comparison")
 	}
 	within := func(share float64) bool { return share >= 0.01 && share <= 0.09 }
 	b.row(fmt.Sprintf("`aa` %d times: %d tests, p ≤ 0.05 before the correction (the interval excludes 1)", b.runs, all.tests), "1–9 %", fmt.Sprintf("%d (%.1f %%)", all.alone, 100*all.share(all.alone)), within(all.share(all.alone)))
@@ -141,7 +141,7 @@ func (b *bench) power() error {
 	}
 	s, ok := find(first, "as-is/loop")
 	if !ok || s.ReceiverCPUPerByte == nil {
-		return fmt.Errorf("what a byte costs the receiver was not measured")
+		return fmt.Errorf("the receiver's CPU per byte was not measured")
 	}
 	perByte := s.ReceiverCPUPerByte.Median
 	if file, err = b.slowdowns(slowdown * perByte); err != nil {
@@ -166,7 +166,7 @@ func (b *bench) power() error {
 		}
 	}
 	if loop.tests == 0 || link.tests == 0 {
-		return fmt.Errorf("suite slowdown compared nothing")
+		return fmt.Errorf("the run of suite slowdown has no comparison")
 	}
 	slices.Sort(ratios)
 	b.row(fmt.Sprintf("a busy loop of %.5f ns/byte in the receiver of 4 Gbit/s (3 %% of %.3f; median ratio seen %.3f), found after the correction", slowdown*perByte, perByte, ratios[len(ratios)/2]), "≥ 90 %", fmt.Sprintf("%d of %d", loop.corrected, loop.tests), loop.share(loop.corrected) >= 0.9)

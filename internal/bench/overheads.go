@@ -147,7 +147,7 @@ func (b *bench) reports() error {
 			return err
 		}
 		if !bytes.Contains(out, []byte("</html>")) {
-			return fmt.Errorf("the report is cut off")
+			return fmt.Errorf("the report is truncated")
 		}
 		size = len(out)
 		took = append(took, time.Since(start).Seconds())

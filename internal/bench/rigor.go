@@ -126,7 +126,7 @@ func (b *bench) profiler() error {
 		return err
 	}
 	if len(r.Profiles) == 0 {
-		return fmt.Errorf("no profile was kept: %s", strings.TrimSpace(string(out)))
+		return fmt.Errorf("the store has no profile: %s", strings.TrimSpace(string(out)))
 	}
 	for _, p := range r.Profiles {
 		if p.Slowdown != nil && p.Side == "sender" {

@@ -19,7 +19,7 @@ func (b *bench) steadiness() error {
 	for _, profile := range []string{"none", "tcp", "tunnel"} {
 		s, ok := find(r, profile+"/unlimited")
 		if !ok {
-			return fmt.Errorf("%s/unlimited yielded nothing: %s", profile, s.Skipped)
+			return fmt.Errorf("%s/unlimited has no figures: %s", profile, s.Skipped)
 		}
 		v := values(s, sample.Throughput)
 		cv, _, err := stats.CoefficientOfVariation(v)
@@ -34,7 +34,7 @@ func (b *bench) steadiness() error {
 		again, segments := total(values(s, sample.Retransmits)), total(values(s, sample.Segments))
 		b.row(fmt.Sprintf("`%s` unlimited: segments sent again", profile), "< 1 in 10,000", fmt.Sprintf("%.0f of %.0f (%.2f in 10,000)", again, segments, 1e4*again/segments), again < segments/1e4)
 		if s, ok = find(r, profile+"/paced"); !ok {
-			return fmt.Errorf("%s/paced yielded nothing: %s", profile, s.Skipped)
+			return fmt.Errorf("%s/paced has no figures: %s", profile, s.Skipped)
 		}
 		worst := 0.0
 		for _, x := range values(s, sample.Throughput) {

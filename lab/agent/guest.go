@@ -52,7 +52,7 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 	}
 	folder := space.Home(args.SpaceBase)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("make a place for the files of VMs: %w", err)
+		return fmt.Errorf("make the directory for the files of VMs: %w", err)
 	}
 	s.hasHome = true
 	for _, e := range n.Endpoints {
@@ -64,7 +64,7 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 		}
 		s.guests[e.Name] = &guest{name: e.Name, machine: m}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("the guest was not up within %v", bootTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("the guest did not boot within %v", bootTime))
 	defer cancel()
 	var mu sync.Mutex
 	return parallel.Each(n.Endpoints, func(_ int, e system.Endpoint) error {

@@ -184,7 +184,7 @@ func (sp *spawner) start(cmd *exec.Cmd, where *space.Space) error {
 // Start starts a program at an endpoint.
 func (s *Service) Start(args StartArgs, reply *Started) error {
 	if len(args.Argv) == 0 {
-		return errors.New("start: no program is named")
+		return errors.New("start a program: the command line is empty")
 	}
 	where, err := s.locate(args.Endpoint)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *Service) process(id int) (running, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id < 0 || id >= len(s.processes) {
-		return nil, fmt.Errorf("process %d was not started here", id)
+		return nil, fmt.Errorf("this agent did not start process %d", id)
 	}
 	return s.processes[id], nil
 }

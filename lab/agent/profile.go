@@ -31,7 +31,7 @@ func (s *Service) ProfileStop(w profile.Window, reply *string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sampler == nil {
-		return errors.New("no profile is being taken on this node")
+		return errors.New("the CPU profiler does not run on this node")
 	}
 	cast := profile.Cast{Observers: observers()}
 	for _, p := range s.processes {

@@ -44,7 +44,7 @@ func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
 	}
 	c, err := l.Accept()
 	if err != nil {
-		return fmt.Errorf("answer the proof: no connection came: %w", err)
+		return fmt.Errorf("answer the proof: accept a connection: %w", err)
 	}
 	defer c.Close()
 	if err := c.SetDeadline(deadline); err != nil {
@@ -109,7 +109,7 @@ func bulk(where *space.Space, args ReachArgs, deadline time.Time) error {
 		return fmt.Errorf("send %d bytes of TCP to %s: %w", args.Bytes, addr, err)
 	}
 	if n, err := io.CopyN(io.Discard, c, int64(args.Bytes)); err != nil {
-		return fmt.Errorf("receive %d bytes of TCP from %s: %d came: %w", args.Bytes, addr, n, err)
+		return fmt.Errorf("receive %d bytes of TCP from %s: got %d: %w", args.Bytes, addr, n, err)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func echo(where *space.Space, to netip.Addr, payload int, deadline time.Time) er
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("ping %s with %d bytes of payload, fragmentation forbidden: %w", to, payload, err)
+			return fmt.Errorf("ping %s with %d bytes of payload, with fragmentation forbidden: %w", to, payload, err)
 		}
 	}
 }

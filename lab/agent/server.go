@@ -160,7 +160,7 @@ func (s *Service) abandonBoot() {
 	s.booting.Lock()
 	defer s.booting.Unlock()
 	if s.abandon != nil {
-		s.abandon(errors.New("the system is being taken away"))
+		s.abandon(errors.New("the system is being removed"))
 	}
 }
 

@@ -74,7 +74,7 @@ var ErrOtherMachine = errors.New("the runs are from different machines")
 // returns the comparison beside the error: its notes may explain the error.
 func Runs(a, b []Side, opts Options) (*Comparison, error) {
 	if len(a) == 0 || len(b) == 0 {
-		return nil, errors.New("compare: a side has no run; name one")
+		return nil, errors.New("compare: one side has no run; name one")
 	}
 	what := fmt.Sprintf("compare %s with %s", names(a), names(b))
 	if err := distinct(slices.Concat(a, b)); err != nil {
@@ -128,7 +128,7 @@ func distinct(sides []Side) error {
 	for i := range sides {
 		for j := range i {
 			if sides[i].same(&sides[j]) {
-				return fmt.Errorf("%s is named twice, it is the same run; name another", sides[i].Run.ID)
+				return fmt.Errorf("run %s is named twice; name another run", sides[i].Run.ID)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (p *pairing) choose() error {
 	}
 	p.common, p.leftOut = common(before, after)
 	if len(p.common) == 0 {
-		return fmt.Errorf("no scenario is in both: A has %s, B has %s; run the same suite twice%s", scenarioNames(before), scenarioNames(after), reasons(p.leftOut))
+		return fmt.Errorf("no scenario is in both runs: A has %s, B has %s; run the same suite twice%s", scenarioNames(before), scenarioNames(after), reasons(p.leftOut))
 	}
 	var err error
 	if p.ids, err = selection(p.opts.Scenarios, p.common); err != nil {
@@ -286,5 +286,5 @@ func (p *pairing) nothing() error {
 	if len(measured) == 0 {
 		return fmt.Errorf("neither run has a figure of %s; choose other scenarios", strings.Join(p.ids, ", "))
 	}
-	return fmt.Errorf("neither run has the metric that was asked for; measured were: %s", strings.Join(measured, ", "))
+	return fmt.Errorf("neither run has the requested metric; measured metrics: %s", strings.Join(measured, ", "))
 }

@@ -180,15 +180,15 @@ func TestWhatCannotBeComparedIsAnErrorWithARemedy(t *testing.T) {
 		opts Options
 		says string
 	}{
-		"the same run":           {good(), good(), Options{}, "it is the same run; name another"},
-		"no common scenario":     {good(), change(func(s *Side) { s.Plan.Scenarios[0].ID = "x"; s.Plan.Scenarios = s.Plan.Scenarios[:1] }), Options{}, "no scenario is in both: A has raw/stream, raw/rr"},
+		"the same run":           {good(), good(), Options{}, "is named twice; name another run"},
+		"no common scenario":     {good(), change(func(s *Side) { s.Plan.Scenarios[0].ID = "x"; s.Plan.Scenarios = s.Plan.Scenarios[:1] }), Options{}, "no scenario is in both runs: A has raw/stream, raw/rr"},
 		"all defined otherwise":  {good(), change(func(s *Side) { each(s, func(sc *suite.Scenario) { sc.Tool = "iperf3" }) }), Options{}, `tool "builtin" → "iperf3"`},
 		"no scenario at all":     {good(), Side{Run: sample.Run{ID: "empty"}}, Options{}, "B has none"},
 		"no sample":              {good(), change(func(s *Side) { s.Samples = nil }), Options{}, "no trial of run b counts (it has none); run the suite again"},
 		"all trials invalid":     {good(), change(func(s *Side) { gateAll(s) }), Options{}, "no trial of run b counts (foreign-cpu 32)"},
 		"all trials failed":      {change(func(s *Side) { failAll(s) }), good(), Options{}, "no trial of run b counts (tool-hung 32)"},
-		"metric that no run has": {good(), change(func(*Side) {}), Options{Metrics: []sample.Metric{sample.Cwnd}}, "measured were: throughput_bps, transactions_per_s"},
-		"scenario that is not":   {good(), change(func(*Side) {}), Options{Scenarios: []string{"brigde"}}, `no scenario is called "brigde"; did you mean "bridge"?`},
+		"metric that no run has": {good(), change(func(*Side) {}), Options{Metrics: []sample.Metric{sample.Cwnd}}, "measured metrics: throughput_bps, transactions_per_s"},
+		"scenario that is not":   {good(), change(func(*Side) {}), Options{Scenarios: []string{"brigde"}}, `there is no scenario "brigde"; did you mean "bridge"?`},
 		"pattern of no meaning":  {good(), change(func(*Side) {}), Options{Scenarios: []string{"[a"}}, "cannot be read"},
 		"nothing but NaN":        {change(func(s *Side) { poison(s) }), change(func(s *Side) { s.Run.ID = "c"; poison(s) }), throughput, "neither run has"},
 	} {

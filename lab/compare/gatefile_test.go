@@ -68,7 +68,7 @@ func TestGateFileErrorsNamePlaceAndRemedy(t *testing.T) {
 		"no list":               {"gates: 3\n", 1, 8, []string{"gates has no entry"}},
 		"empty list":            {"gates: []\n", 1, 8, []string{"gates has no entry"}},
 		"no value":              {"gates:\n", 1, 8, []string{"gates has no entry"}},
-		"no mapping":            {"gates:\n  - 5\n", 2, 5, []string{"where a gate belongs"}},
+		"no mapping":            {"gates:\n  - 5\n", 2, 5, []string{"instead of a gate"}},
 		"empty scenarios":       {gate("    scenarios: []\n"), 4, 16, []string{"the list has 0 entries"}},
 		"empty":                 {"", 0, 0, []string{"the file is empty"}},
 		"comments only":         {"# nothing\n", 0, 0, []string{"the file is empty"}},

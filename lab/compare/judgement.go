@@ -124,9 +124,9 @@ func (p *pairing) gate(c *Comparison, g *Gate) (GateResult, error) {
 
 func (g *Gate) idle(what string) error {
 	if g.Of == suite.OfRatio {
-		return fmt.Errorf("the gate has nothing to judge: as a ratio to a baseline of the plan, %s; name subjects of the suite's comparisons, or judge of: value", what)
+		return fmt.Errorf("no row matches the gate: as a ratio to a baseline of the plan, %s; name subjects of the suite's comparisons, or judge of: value", what)
 	}
-	return fmt.Errorf("the gate has nothing to judge: %s; correct its metric or scenarios", what)
+	return fmt.Errorf("no row matches the gate: %s; correct its metric or scenarios", what)
 }
 
 // why explains why scenarios of a pattern are not compared.

@@ -57,7 +57,7 @@ func selection(patterns, ids []string) ([]string, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("no scenario is called %q; %s", phrase.Clip(p), meant(p, "scenarios", suite.NamesFor(ids)))
+			return nil, fmt.Errorf("there is no scenario %q; %s", phrase.Clip(p), meant(p, "scenarios", suite.NamesFor(ids)))
 		}
 	}
 	var chosen []string

@@ -20,7 +20,7 @@ func Beside(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("the %s program is neither beside this one nor on PATH: build it with `make build`", name)
+		return "", fmt.Errorf("the %s program is neither in the directory of this program nor on PATH: build it with `make build`", name)
 	}
 	return path, nil
 }

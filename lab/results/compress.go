@@ -35,7 +35,7 @@ func decompress(packed []byte) (string, error) {
 	}
 	text, err := decoder().DecodeAll(packed, nil)
 	if err != nil {
-		return "", fmt.Errorf("unpack %d bytes of zstd: %w", len(packed), err)
+		return "", fmt.Errorf("decompress %d bytes of zstd: %w", len(packed), err)
 	}
 	return string(text), nil
 }

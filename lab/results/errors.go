@@ -49,7 +49,7 @@ func explain(err error, what, path string) error {
 	case sqlite3.SQLITE_FULL:
 		return because(errors.Join(ErrDiskFull, err), "%s %s: no space is left on %s; free some and resume the run (the samples stored so far are kept): %v", what, path, filepath.Dir(path), err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return because(errors.Join(ErrReadOnly, err), "%s %s: it cannot be written; choose another place with --db: %v", what, path, err)
+		return because(errors.Join(ErrReadOnly, err), "%s %s: it cannot be written; choose another file with --db: %v", what, path, err)
 	case sqlite3.SQLITE_NOTADB:
 		return because(errors.Join(ErrNotStore, err), "%s %s: the file is not a SQLite database; it is unchanged; name another with --db: %v", what, path, err)
 	case sqlite3.SQLITE_CORRUPT:
@@ -85,11 +85,11 @@ func full(path string) bool {
 func placeError(what string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return because(errors.Join(ErrDiskFull, err), "%s: no space is left; free some, or choose another place with --db: %v", what, err)
+		return because(errors.Join(ErrDiskFull, err), "%s: no space is left; free some, or choose another file with --db: %v", what, err)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		return because(errors.Join(ErrReadOnly, err), "%s: it cannot be written; choose another place with --db: %v", what, err)
+		return because(errors.Join(ErrReadOnly, err), "%s: it cannot be written; choose another file with --db: %v", what, err)
 	case errors.Is(err, syscall.ENOTDIR):
-		return fmt.Errorf("%s: a part of the path is a file; choose another place with --db: %w", what, err)
+		return fmt.Errorf("%s: a part of the path is a file; choose another file with --db: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -19,7 +19,7 @@ func DefaultPath() (string, error) {
 	if !filepath.IsAbs(base) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", fmt.Errorf("find the place of the store: %w; set XDG_DATA_HOME or name a file with --db", err)
+			return "", fmt.Errorf("find the directory of the store: %w; set XDG_DATA_HOME or name a file with --db", err)
 		}
 		base = filepath.Join(home, ".local", "share")
 	}
@@ -34,7 +34,7 @@ func unwritable(path string) (bool, error) {
 		return false, nil
 	}
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
-		return false, because(ErrReadOnly, "open store %s: its directory cannot be written and %s-wal holds samples not yet in the file: copy both to a place that can be written and open that", path, filepath.Base(path))
+		return false, because(ErrReadOnly, "open store %s: its directory cannot be written, and %s-wal has samples that the file lacks: copy both to a writable directory and open the copy", path, filepath.Base(path))
 	}
 	return true, nil
 }
@@ -68,7 +68,7 @@ func prepareDirectory(path string) error {
 		return placeError(fmt.Sprintf("make directory %s for the store", dir), err)
 	}
 	if !writableDir(dir) {
-		return because(ErrReadOnly, "make store %s: the directory cannot be written; choose another place with --db", path)
+		return because(ErrReadOnly, "make store %s: the directory cannot be written; choose another file with --db", path)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func checkWritable(path string) error {
 	}
 	_ = f.Close()
 	if !writableDir(filepath.Dir(path)) {
-		return because(ErrReadOnly, "open store %s for writing: its directory cannot be written, which the write-ahead log needs; choose another place with --db", path)
+		return because(ErrReadOnly, "open store %s for writing: its directory cannot be written, which the write-ahead log needs; choose another file with --db", path)
 	}
 	return nil
 }

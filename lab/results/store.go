@@ -115,7 +115,7 @@ func (s *Store) ready() error {
 	}
 	if s.readOnly {
 		if version < len(steps) {
-			return because(ErrOlder, "open store %s: it has schema %d and must be brought to %d, which needs it to be writable: open it once with a run, or copy it to a place that can be written", s.path, version, len(steps))
+			return because(ErrOlder, "open store %s: it has schema %d and must be migrated to %d, but is read-only: open it once with a run, or copy it to a writable directory", s.path, version, len(steps))
 		}
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 // Space is unchanged.
 func (s *Space) Adopt(path string) error {
 	if s.Name == "" {
-		return fmt.Errorf("adopt namespace %s: the process's own namespace cannot become another", path)
+		return fmt.Errorf("adopt namespace %s: the namespace of the process cannot be replaced", path)
 	}
 	other, err := OpenAt(s.Name, path)
 	if err != nil {
@@ -43,7 +43,7 @@ func OpenAt(name, path string) (*Space, error) {
 		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 	}
 	if st.Type != unix.NSFS_MAGIC {
-		return nil, fmt.Errorf("open network namespace %s: this is no namespace", path)
+		return nil, fmt.Errorf("open network namespace %s: this is not a namespace", path)
 	}
 	ns, err := netns.GetFromPath(path)
 	if err != nil {

@@ -48,7 +48,7 @@ func deleteCgroup(root string) error {
 		return err
 	})
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("look through control group %s: %w", root, err)
+		return fmt.Errorf("list control group %s: %w", root, err)
 	}
 	deadline := time.Now().Add(cgroupEmpties)
 	for _, g := range slices.Backward(groups) {

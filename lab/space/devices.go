@@ -67,7 +67,7 @@ func (s *Space) Enslave(device, bridge string) error {
 		return err
 	}
 	if err := s.Links.LinkSetMaster(l, b); err != nil {
-		return fmt.Errorf("put %s under %s in %s: %w", device, bridge, s.Name, err)
+		return fmt.Errorf("make %s a port of %s in %s: %w", device, bridge, s.Name, err)
 	}
 	return nil
 }

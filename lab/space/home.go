@@ -58,7 +58,7 @@ func DeleteHome(name string) error {
 		}
 	}
 	if err := os.RemoveAll(home); err != nil {
-		return fmt.Errorf("remove what ran in namespace %s: %w", name, err)
+		return fmt.Errorf("remove the home of namespace %s: %w", name, err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ type Space struct {
 // name exists.
 func Create(name string) (*Space, error) {
 	if _, err := os.Stat(filepath.Join(Dir, name)); err == nil {
-		return nil, fmt.Errorf("create network namespace %s: it exists already; `windtunnel lab clean` removes what an ended run left", name)
+		return nil, fmt.Errorf("create network namespace %s: it exists already; `windtunnel lab clean` removes the leftovers of killed runs", name)
 	}
 	err := OwnThread(func() error {
 		ns, err := netns.NewNamed(name)

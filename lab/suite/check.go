@@ -85,7 +85,7 @@ func checkFabrics(j *journal, s *spec) {
 	for _, f := range s.fabrics.V {
 		if f.value.kind.V != Veth {
 			if f.value.team.V == string(Bond) && f.value.links.V < 2 {
-				j.fail(f.value.team.Pos, "a bond over one link", "set links: 2 or more, or remove team")
+				j.fail(f.value.team.Pos, "a bond needs two links or more", "set links: 2 or more, or remove team")
 			}
 			continue
 		}
@@ -96,10 +96,10 @@ func checkFabrics(j *journal, s *spec) {
 			j.fail(f.value.coalesce.Pos, "coalesce has no meaning for a veth pair, which has no NIC", "remove coalesce, or set kind: wire")
 		}
 		if f.value.team.V == string(Bond) {
-			j.fail(f.value.team.Pos, "a bond over the one link of a veth pair", "remove team, or set kind: wire and links: 2")
+			j.fail(f.value.team.Pos, "a bond on a veth pair, which is one link", "remove team, or set kind: wire and links: 2")
 		}
 		if s.nodes.V > 2 {
-			j.fail(f.value.kind.Pos, fmt.Sprintf("a veth pair joins two nodes, the suite has %d", s.nodes.V), "set kind: wire, or nodes: 2")
+			j.fail(f.value.kind.Pos, fmt.Sprintf("a veth pair connects two nodes, but the suite has %d", s.nodes.V), "set kind: wire, or nodes: 2")
 		}
 	}
 }

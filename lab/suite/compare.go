@@ -49,7 +49,7 @@ func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
 		}
 	}
 	if found == nil && x.opts.Tool == "" {
-		x.j.fail(subject.Pos, fmt.Sprintf("groups %q and %q have no scenario with the same part behind the \"/\"", baseline.V, subject.V),
+		x.j.fail(subject.Pos, fmt.Sprintf("groups %q and %q have no scenario with the same part after the \"/\"", baseline.V, subject.V),
 			"scenarios: "+enumerate(append(base, subj...)))
 	}
 	return found
@@ -88,7 +88,7 @@ func (x *expansion) lookUp(name at[string]) (ids []string, isGroup, ok bool) {
 		return ids, true, true
 	}
 	if x.opts.Tool == "" {
-		x.j.fail(name.Pos, fmt.Sprintf("no scenario or group is called %q", name.V), Suggest(name.V, "scenarios and groups", known))
+		x.j.fail(name.Pos, fmt.Sprintf("there is no scenario or group %q", name.V), Suggest(name.V, "scenarios and groups", known))
 	}
 	return nil, false, false
 }

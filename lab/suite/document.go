@@ -51,7 +51,7 @@ func document(j *journal, data []byte, d dialect) *ast.MappingNode {
 	}
 	file, err := parse(tokens)
 	if err != nil {
-		remedy := "check the indentation, quotes and brackets around this place"
+		remedy := "check the indentation, quotes and brackets near this position"
 		if strings.Contains(messageOf(err), `header option: "=`) {
 			remedy = `YAML takes > for the start of folded text: put the value in quotes, ">= 0.95"`
 		}
@@ -68,7 +68,7 @@ func document(j *journal, data []byte, d dialect) *ast.MappingNode {
 // messages are those of an editor.
 func readable(j *journal, data []byte, d dialect) (string, bool) {
 	if len(data) > d.bytes {
-		j.fail(position{}, fmt.Sprintf("the file has %d bytes, %s may have %d", len(data), d.what, d.bytes), d.split)
+		j.fail(position{}, fmt.Sprintf("the file has %d bytes; %s may have at most %d", len(data), d.what, d.bytes), d.split)
 		return "", false
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -152,7 +152,7 @@ func withinLanguage(j *journal, tokens token.Tokens, d dialect) bool {
 			continue
 		}
 		if count++; count > d.tokens {
-			j.fail(p, fmt.Sprintf("more than %d words and signs of YAML before this place", d.tokens), d.split)
+			j.fail(p, fmt.Sprintf("more than %d YAML tokens before this position", d.tokens), d.split)
 			return false
 		}
 		if p.line != line {

@@ -39,7 +39,7 @@ func TestEndpointsMultiplyScenariosAsFabricsDo(t *testing.T) {
 func TestAnEndpointThatContradictsItselfIsRefused(t *testing.T) {
 	for text, say := range map[string]string{
 		strings.Replace(endpointSuite, "spread: true,", "spread: true, cpus: 2,", 1): "cpus has no meaning for a container",
-		strings.Replace(endpointSuite, "links: 2,", "", 1):                           "a bond over one link",
+		strings.Replace(endpointSuite, "links: 2,", "", 1):                           "a bond needs two links or more",
 		strings.Replace(endpointSuite, "guest]", "ghost]", 1):                        `"ghost" is not defined under endpoints`,
 		strings.Replace(endpointSuite, "memory: 1G", "memory: 1M", 1):                "128",
 	} {

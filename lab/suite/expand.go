@@ -253,14 +253,14 @@ func (x *expansion) duplicate(e at[scenarioSpec], id string, first position) {
 		pos = e.V.id.Pos
 	}
 	if x.opts.Tool != "" {
-		x.j.fail(pos, fmt.Sprintf("with tool %s two scenarios are called %q", x.opts.Tool, id), "choose one of them by --scenario without changing the tool")
+		x.j.fail(pos, fmt.Sprintf("with tool %s two scenarios have the id %q", x.opts.Tool, id), "choose one of them by --scenario without changing the tool")
 		return
 	}
 	remedy := fmt.Sprintf(`give one of them an id of its own, such as "%s-2"`, id)
 	if first == e.Pos {
 		remedy = "let the id hold every part that is a list: {" + strings.Join(x.listed(e), "}, {") + "}"
 	}
-	x.j.fail(pos, fmt.Sprintf("two scenarios are called %q, the first from line %d", id, first.line), remedy)
+	x.j.fail(pos, fmt.Sprintf("two scenarios have the id %q, the first from line %d", id, first.line), remedy)
 }
 
 // listed returns the parts of an entry that have several values.
@@ -353,7 +353,7 @@ func (x *expansion) groups() {
 	for _, sc := range x.plan.Scenarios {
 		g, rest := Group(sc.ID), Part(sc.ID)
 		if pos, taken := x.defined[g]; taken && rest != "" {
-			x.j.fail(pos, fmt.Sprintf("%q is a scenario and also the group of %q", g, sc.ID), "give the scenario an id with a part behind a \"/\", such as "+fmt.Sprintf("%q", g+"/"+sc.Workload.Name))
+			x.j.fail(pos, fmt.Sprintf("%q is a scenario and also the group of %q", g, sc.ID), "give the scenario an id with a part after a \"/\", such as "+fmt.Sprintf("%q", g+"/"+sc.Workload.Name))
 		}
 	}
 }

@@ -21,11 +21,11 @@ func (x *expansion) placed(e at[publishedSpec], seen map[[3]string]position) boo
 	p := e.V
 	if !p.table.Set {
 		if p.row.Set || p.column.Set {
-			x.j.fail(e.Pos, "a row or column without a table", "name the table, which stands under tables")
+			x.j.fail(e.Pos, "a row or column without a table", "add the key table with a name from the block tables")
 			return false
 		}
 		if !p.source.Set {
-			x.j.fail(e.Pos, "a published figure lacks source", `add a line "source: …" with the document and the place, or make it a cell of a table`)
+			x.j.fail(e.Pos, "a published figure lacks source", `add a line "source: …" with the document and the page, or make it a cell of a table`)
 			return false
 		}
 		return true

@@ -99,5 +99,5 @@ func (p *Plan) unmatched(filter string) error {
 	} else if near := Nearest(filter, NamesFor(ids)); near != "" {
 		hint = fmt.Sprintf("did you mean %q? ", near)
 	}
-	return fmt.Errorf("suite %s: no scenario%s is called %q; %sscenarios: %s", p.Suite, p.inShortForm(), clip(filter), hint, enumerate(ids))
+	return fmt.Errorf("suite %s: there is no scenario %q%s; %sscenarios: %s", p.Suite, clip(filter), p.inShortForm(), hint, enumerate(ids))
 }

@@ -52,12 +52,12 @@ func scalarOf(j *journal, n ast.Node, wants, remedy string) (scalar, bool) {
 	case *ast.StringNode:
 		s.text = n.Value
 	case *ast.NullNode, nil:
-		j.fail(s.pos, "there is no value; "+wants+" belongs here", remedy)
+		j.fail(s.pos, "the value is missing; expected "+wants+"", remedy)
 		return s, false
 	case ast.ScalarNode:
 		s.text = n.GetToken().Value
 	default:
-		j.fail(s.pos, shape(n)+" stands where "+wants+" belongs", remedy)
+		j.fail(s.pos, shape(n)+" instead of "+wants, remedy)
 		return s, false
 	}
 	if t := n.GetToken().Type; t == token.DoubleQuoteType || t == token.SingleQuoteType {
@@ -199,7 +199,7 @@ func (f list[V]) read(j *journal, n ast.Node) ([]at[V], bool) {
 	seq, isList := n.(*ast.SequenceNode)
 	if !isList {
 		if !f.bare {
-			j.fail(nodePosition(n), shape(n)+" stands where a list belongs", `start each entry with "- "`)
+			j.fail(nodePosition(n), shape(n)+" instead of a list", `start each entry with "- "`)
 			return nil, false
 		}
 		v, ok := f.of.read(j, n)

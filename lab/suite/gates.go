@@ -142,7 +142,7 @@ func gateOf(j *journal, g at[gateSpec]) Gate {
 		case slices.Contains(out.Metrics, metric):
 			j.fail(m.Pos, fmt.Sprintf("%s is listed twice", m.V), "remove one of the two")
 		case info.Better > 0 && out.WorseBy >= 1:
-			j.fail(g.Pos, fmt.Sprintf("%s cannot get worse by %s", m.V, units.FormatPercent(out.WorseBy)), "more is better there, and it cannot fall by more than 100 %: write less")
+			j.fail(g.Pos, fmt.Sprintf("%s cannot get worse by %s", m.V, units.FormatPercent(out.WorseBy)), "it cannot fall by more than 100 %: write a smaller value")
 		}
 		out.Metrics = append(out.Metrics, metric)
 	}
@@ -170,7 +170,7 @@ func (f *GateFile) Bind(ids []string) error {
 		for _, p := range g.Scenarios {
 			named := func(id string) bool { ok, err := Matches(p.Text, id); return ok && err == nil }
 			if !slices.ContainsFunc(ids, named) {
-				j.fail(position{p.Line, p.Column}, fmt.Sprintf("no scenario is called %q", clip(p.Text)), Suggest(p.Text, "scenarios", NamesFor(ids)))
+				j.fail(position{p.Line, p.Column}, fmt.Sprintf("there is no scenario %q", clip(p.Text)), Suggest(p.Text, "scenarios", NamesFor(ids)))
 			}
 		}
 	}

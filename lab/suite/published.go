@@ -89,7 +89,7 @@ func (x *expansion) stands(e at[publishedSpec], known []string) bool {
 			continue
 		}
 		if x.opts.Tool == "" {
-			x.j.fail(id.Pos, fmt.Sprintf("no scenario is called %q", id.V), Suggest(id.V, "scenarios", known))
+			x.j.fail(id.Pos, fmt.Sprintf("there is no scenario %q", id.V), Suggest(id.V, "scenarios", known))
 		}
 		return false
 	}

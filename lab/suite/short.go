@@ -46,7 +46,7 @@ func (o ExpandOptions) checkShort(s *spec) error {
 		return nil
 	}
 	plan := expand(&journal{}, s, ExpandOptions{})
-	return fmt.Errorf("it has no short form (as it is it takes about %s); give it a block \"short:\" with its trials, or choose --trials, --duration and --scenario",
+	return fmt.Errorf("it has no short form (the complete suite takes about %s); give it a block \"short:\" with its trials, or choose --trials, --duration and --scenario",
 		plan.Estimate().Round(time.Second))
 }
 
@@ -64,7 +64,7 @@ func (x *expansion) short() {
 			return err == nil && match
 		})
 		if !found {
-			x.j.fail(f.Pos, fmt.Sprintf("no scenario is called %q", f.V), Suggest(f.V, "scenarios and groups", NamesFor(idsOf(x.plan.Scenarios))))
+			x.j.fail(f.Pos, fmt.Sprintf("there is no scenario %q", f.V), Suggest(f.V, "scenarios and groups", NamesFor(idsOf(x.plan.Scenarios))))
 		}
 	}
 }

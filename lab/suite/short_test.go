@@ -57,14 +57,14 @@ func TestOptionsChangeTheShortFormAsTheyChangeTheSuite(t *testing.T) {
 		t.Errorf("stop %+v", p.Stop)
 	}
 	_, err := mustParse(t, shortened).Expand(ExpandOptions{Short: true, Scenarios: []string{"raw/rr"}})
-	if err == nil || !strings.Contains(err.Error(), `no scenario in the short form is called "raw/rr"`) {
+	if err == nil || !strings.Contains(err.Error(), `there is no scenario "raw/rr" in the short form`) {
 		t.Errorf("a scenario that the short form leaves out gives %v", err)
 	}
 }
 
 func TestASuiteWithoutShortFormRefusesIt(t *testing.T) {
 	_, err := mustParse(t, small).Expand(ExpandOptions{Short: true})
-	if err == nil || !strings.Contains(err.Error(), `suite small: it has no short form (as it is it takes about 1m14s); give it a block "short:"`) {
+	if err == nil || !strings.Contains(err.Error(), `suite small: it has no short form (the complete suite takes about 1m14s); give it a block "short:"`) {
 		t.Errorf("the error is %v", err)
 	}
 }

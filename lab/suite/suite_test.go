@@ -237,10 +237,10 @@ func TestTheTitleSaysWhichScenariosWereChosen(t *testing.T) {
 func TestAFilterThatMatchesNothingIsAnErrorThatListsTheIds(t *testing.T) {
 	s := mustParse(t, small)
 	for filters, says := range map[string]string{
-		"brigde":     `no scenario is called "brigde"; did you mean "bridge"? scenarios: raw/stream, raw/rr, bridge/stream, bridge/rr`,
-		"raw nope/*": `no scenario is called "nope/*"`,
+		"brigde":     `there is no scenario "brigde"; did you mean "bridge"? scenarios: raw/stream, raw/rr, bridge/stream, bridge/rr`,
+		"raw nope/*": `there is no scenario "nope/*"`,
 		"[":          `the scenario pattern "[" cannot be read (syntax error in pattern)`,
-		"raw/":       `no scenario is called "raw/"`,
+		"raw/":       `there is no scenario "raw/"`,
 	} {
 		_, err := s.Expand(ExpandOptions{Scenarios: strings.Fields(filters)})
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -304,7 +304,7 @@ scenarios:
   - {id: "{tool}/st", system: bridge, tool: iperf3}
 `)
 	_, err := s.Expand(ExpandOptions{Tool: "netperf"})
-	if err == nil || !strings.Contains(err.Error(), `with tool netperf two scenarios are called "netperf/st"`) {
+	if err == nil || !strings.Contains(err.Error(), `with tool netperf two scenarios have the id "netperf/st"`) {
 		t.Errorf("got %v", err)
 	}
 }

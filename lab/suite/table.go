@@ -223,7 +223,7 @@ func entriesOf(j *journal, n ast.Node, what string) ([]*ast.MappingValueNode, bo
 	case *ast.MappingValueNode:
 		return []*ast.MappingValueNode{n}, true
 	}
-	j.fail(nodePosition(n), fmt.Sprintf("%s stands where %s belongs", shape(n), what), `write it as lines of "key: value", indented`)
+	j.fail(nodePosition(n), fmt.Sprintf("%s instead of %s", shape(n), what), `write it as lines of "key: value", indented`)
 	return nil, false
 }
 

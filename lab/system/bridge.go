@@ -31,7 +31,7 @@ func (Bridge) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink
 // switched frames would loop over several links. A bond is one device.
 func oneLink(name string, f suite.Fabric) error {
 	if f.Links > 1 && f.Team != suite.Bond {
-		return fmt.Errorf("%s uses one fabric device, and frames that are switched would loop over %d parallel links; set team: bond in the fabric", name, f.Links)
+		return fmt.Errorf("%s uses one fabric device, and switched frames would loop over %d parallel links; set team: bond in the fabric", name, f.Links)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ type running struct {
 func (n *Node) home() (string, error) {
 	home := space.Home(n.Name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return "", fmt.Errorf("make a place for the files of node %s: %w", n.Name, err)
+		return "", fmt.Errorf("make the directory for the files of node %s: %w", n.Name, err)
 	}
 	return home, nil
 }
@@ -132,7 +132,7 @@ func (r *running) stop() error {
 	case <-r.ended:
 		return nil
 	case <-time.After(daemonEnds):
-		return fmt.Errorf("%s was killed and does not end", r.name)
+		return fmt.Errorf("%s does not end after SIGKILL", r.name)
 	}
 }
 

@@ -96,7 +96,7 @@ func truePath() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("there is neither /bin/true nor /usr/bin/true (coreutils)")
+	return "", errors.New("the program true is missing (package coreutils)")
 }
 
 // argv returns the command line of the daemon. It runs in separate PID and mount
@@ -214,7 +214,7 @@ func (d dockerd) pid() (int, error) {
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil || !strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) {
-		return 0, fmt.Errorf("find dockerd of node %s: process %d is another (%v)", d.node.Name, pid, err)
+		return 0, fmt.Errorf("find dockerd of node %s: process %d is another program (%v)", d.node.Name, pid, err)
 	}
 	return pid, nil
 }

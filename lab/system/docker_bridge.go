@@ -31,7 +31,7 @@ func (DockerBridge) OnNode() bool                { return false }
 // that choose ports or need the endpoint's own address, would measure something else.
 func (DockerBridge) Supports(p suite.Placement, _ suite.Fabric) error {
 	if p != suite.Colocated {
-		return errors.New("a Docker bridge network ends at its node: from another one only published ports are reached, at the node's address and by way of NAT, but neither an echo nor any other port of a container; use placement colocated, or docker-overlay")
+		return errors.New("a Docker bridge network is limited to one node: from another node only published ports can be reached, by NAT, but no echo and no other port of a container; use placement colocated, or docker-overlay")
 	}
 	return nil
 }

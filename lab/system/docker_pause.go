@@ -42,7 +42,7 @@ const pausePath = "/pause"
 func pauseImage(arch string) ([]byte, error) {
 	p, ok := pausePrograms[arch]
 	if !ok {
-		return nil, fmt.Errorf("make the containers' image: there is no sleeping program for %s, only for amd64 and arm64", arch)
+		return nil, fmt.Errorf("make the containers' image: the pause program does not exist for %s, only for amd64 and arm64", arch)
 	}
 	program, err := p.executable()
 	if err != nil {

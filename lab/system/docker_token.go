@@ -48,7 +48,7 @@ func (g *tokenGiver) serve(wait time.Duration) error {
 	for len(g.missing) > 0 {
 		c, err := g.listener.Accept()
 		if err != nil {
-			return fmt.Errorf("nodes %v did not ask for the swarm's token within %v: their dockerd did not come up, or they do not reach %s: %w", g.absent(), wait, g.listener.Addr(), err)
+			return fmt.Errorf("nodes %v did not ask for the swarm's token within %v: their dockerd did not start, or they do not reach %s: %w", g.absent(), wait, g.listener.Addr(), err)
 		}
 		g.answer(c, deadline)
 	}
@@ -90,7 +90,7 @@ func askToken(own, first netip.Addr, wait time.Duration) (string, error) {
 			return token, nil
 		}
 		if time.Now().After(deadline) {
-			return "", fmt.Errorf("the first node gave no token for its swarm within %v: its dockerd did not come up: %w", wait, err)
+			return "", fmt.Errorf("the first node sent no token for its swarm within %v: its dockerd did not start: %w", wait, err)
 		}
 		time.Sleep(tokenAsk)
 	}
@@ -111,7 +111,7 @@ func askTokenOnce(dialer *net.Dialer, to string, deadline time.Time) (string, er
 	}
 	token, whole := strings.CutSuffix(string(text), "\n")
 	if !whole || token == "" {
-		return "", errors.New("half a token came")
+		return "", errors.New("the token is truncated")
 	}
 	return token, nil
 }

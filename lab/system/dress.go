@@ -58,7 +58,7 @@ func settle(inside *space.Space, e suite.Endpoint) error {
 	}
 	if e.NoSegmentation {
 		if err := c.cut(); err != nil {
-			return fmt.Errorf("turn the send offload of the guest's device off: %w", err)
+			return fmt.Errorf("turn off the send offload of the guest's device: %w", err)
 		}
 	}
 	return nil

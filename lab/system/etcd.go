@@ -153,7 +153,7 @@ func (e etcd) ask(method, path string, body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("read etcd's answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("etcd answers %s: %s", resp.Status, strings.TrimSpace(string(answer)))
+		return nil, fmt.Errorf("etcd returned %s: %s", resp.Status, strings.TrimSpace(string(answer)))
 	}
 	return answer, nil
 }
@@ -162,16 +162,16 @@ func (e etcd) ask(method, path string, body []byte) ([]byte, error) {
 func parseEtcdHealth(answer []byte) error {
 	var h struct{ Health, Reason string }
 	if err := json.Unmarshal(answer, &h); err != nil {
-		return fmt.Errorf("read what etcd says of its health: %w", err)
+		return fmt.Errorf("parse etcd's health: %w", err)
 	}
 	if h.Health != "true" {
-		return fmt.Errorf("etcd says that its health is %q %s", h.Health, h.Reason)
+		return fmt.Errorf("etcd is not healthy: health %q %s", h.Health, h.Reason)
 	}
 	return nil
 }
 
 // errNoValue: the key does not exist.
-var errNoValue = errors.New("it has no value yet")
+var errNoValue = errors.New("the key has no value yet")
 
 // parseEtcdRange reads the answer of /v3/kv/range for one key (RangeResponse,
 // etcdserverpb/rpc.proto, in the gateway's JSON: bytes are base64).

@@ -87,8 +87,8 @@ func TestEtcdsHealthIsTrueAndNothingElse(t *testing.T) {
 		`{"health":"true","reason":""}`:           "",
 		`{"health":"false","reason":"NO LEADER"}`: "NO LEADER",
 		`{}`:                 `""`,
-		`404 page not found`: "read what etcd says",
-		`{"health":true}`:    "read what etcd says",
+		`404 page not found`: "parse etcd's health",
+		`{"health":true}`:    "parse etcd's health",
 		`{"health":"false","alarms":["NOSPACE",1]}`: `"false"`,
 	} {
 		err := parseEtcdHealth([]byte(answer))

@@ -87,10 +87,10 @@ func (EVPN) addTunnel(n *Node, mtu int) error {
 		return err
 	}
 	if err := n.Space.Links.LinkSetLearning(l, false); err != nil {
-		return fmt.Errorf("turn learning off on %s in %s: %w", vxlanDevice, n.Space.Name, err)
+		return fmt.Errorf("turn off learning on %s in %s: %w", vxlanDevice, n.Space.Name, err)
 	}
 	if err := n.Space.Links.LinkSetBrNeighSuppress(l, true); err != nil {
-		return fmt.Errorf("turn neighbour suppression on for %s in %s (needs Linux 4.15): %w", vxlanDevice, n.Space.Name, err)
+		return fmt.Errorf("turn on neighbour suppression for %s in %s (needs Linux 4.15): %w", vxlanDevice, n.Space.Name, err)
 	}
 	return n.Space.Up(vxlanDevice)
 }

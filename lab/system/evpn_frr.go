@@ -54,7 +54,7 @@ func makeFRRDir(n *Node) error {
 	}
 	dir := frrDir(n)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make a place for FRR's files: %w", err)
+		return fmt.Errorf("make the directory for FRR's files: %w", err)
 	}
 	for name, text := range map[string]string{"zebra.conf": "", "bgpd.conf": bgpConfig(n.Underlay[n.Index], others(n)), "vtysh.conf": ""} {
 		path := filepath.Join(dir, name)
@@ -63,7 +63,7 @@ func makeFRRDir(n *Node) error {
 		}
 	}
 	if err := os.Chown(dir, uid, -1); err != nil {
-		return fmt.Errorf("give FRR's files to user %s: %w", frrUser, err)
+		return fmt.Errorf("change the owner of FRR's files to %s: %w", frrUser, err)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func awaitEVPN(n *Node, within time.Duration) error {
 		if summary, err := vtysh(n, "bgpd", "show bgp l2vpn evpn summary"); err == nil {
 			said += "\n" + strings.TrimSpace(summary)
 		}
-		return fmt.Errorf("BGP told node %s nothing of %v within %v; %s", n.Name, missing, within, said)
+		return fmt.Errorf("node %s received no BGP routes of %v within %v; %s", n.Name, missing, within, said)
 	}
 }
 

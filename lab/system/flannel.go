@@ -88,7 +88,7 @@ func (f Flannel) MTU(fabric int) int {
 
 func (f Flannel) Supports(_ suite.Placement, fabric suite.Fabric) error {
 	if f.Backend == flannelUDP && runtime.GOARCH != "amd64" {
-		return fmt.Errorf("flannel has its udp backend for amd64 only, and this is %s", runtime.GOARCH)
+		return fmt.Errorf("flannel's udp backend exists for amd64 only, and this machine is %s", runtime.GOARCH)
 	}
 	return oneLink(f.Name(), fabric)
 }
@@ -133,7 +133,7 @@ func (f Flannel) startDaemon(n *Node, store etcd) (flannelLease, error) {
 	file := filepath.Join(home, "subnet.env")
 	v4, _ := routedSubnets(n.Index)
 	if err := os.WriteFile(file, []byte(earlierLease(v4)), 0o600); err != nil {
-		return flannelLease{}, fmt.Errorf("write the subnet that flanneld shall take: %w", err)
+		return flannelLease{}, fmt.Errorf("write the subnet file for flanneld: %w", err)
 	}
 	var lease flannelLease
 	err = n.start(daemon{
@@ -160,10 +160,10 @@ func (f Flannel) startDaemon(n *Node, store etcd) (flannelLease, error) {
 func (f Flannel) check(n *Node, lease flannelLease) error {
 	v4, _ := routedSubnets(n.Index)
 	if want := gateway(v4); lease.Gateway != want {
-		return fmt.Errorf("flannel gave node %s the gateway %s and not %s%s", n.Name, lease.Gateway, want, n.said("flanneld"))
+		return fmt.Errorf("flannel gave node %s the gateway %s instead of %s%s", n.Name, lease.Gateway, want, n.said("flanneld"))
 	}
 	if want := f.MTU(n.MTU); lease.MTU != want {
-		return fmt.Errorf("flannel computes an MTU of %d on a fabric of %d, and %d was to be expected: this version of flannel encapsulates otherwise; use %s", lease.MTU, n.MTU, want, flannelModule)
+		return fmt.Errorf("flannel computes an MTU of %d on a fabric of %d, want %d: this version of flannel encapsulates differently; use %s", lease.MTU, n.MTU, want, flannelModule)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func parseFlannelLease(text string) (flannelLease, error) {
 	}
 	mtu, err := strconv.Atoi(values["FLANNEL_MTU"])
 	if err != nil || mtu <= 0 {
-		return flannelLease{}, fmt.Errorf("flanneld's subnet file: FLANNEL_MTU=%q is no MTU", values["FLANNEL_MTU"])
+		return flannelLease{}, fmt.Errorf("flanneld's subnet file: FLANNEL_MTU=%q is not an MTU", values["FLANNEL_MTU"])
 	}
 	return flannelLease{gw, mtu}, nil
 }

@@ -84,8 +84,8 @@ func TestALeaseIsWhatFlanneldWrote(t *testing.T) {
 		"FLANNEL_SUBNET=x":      errNoLease.Error(),
 		"rubbish\x00=\n\n=\nno": errNoLease.Error(),
 		"FLANNEL_SUBNET=10.31.16.1\nFLANNEL_MTU=1450":      "FLANNEL_SUBNET",
-		"FLANNEL_SUBNET=10.31.16.1/20\nFLANNEL_MTU=-1":     `"-1" is no MTU`,
-		"FLANNEL_SUBNET=10.31.16.1/20\nFLANNEL_MTU=plenty": `"plenty" is no MTU`,
+		"FLANNEL_SUBNET=10.31.16.1/20\nFLANNEL_MTU=-1":     `"-1" is not an MTU`,
+		"FLANNEL_SUBNET=10.31.16.1/20\nFLANNEL_MTU=plenty": `"plenty" is not an MTU`,
 	} {
 		if lease, err := parseFlannelLease(text); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%q was read as %+v (%v), want %q", text, lease, err, say)
@@ -101,8 +101,8 @@ func TestAFlannelThatDiffersFromTheLabIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	for say, wrong := range map[string]flannelLease{
-		"gateway 10.31.32.1/20 and not 10.31.16.1/20": {netip.MustParsePrefix("10.31.32.1/20"), 1450},
-		"MTU of 1400 on a fabric of 1500, and 1450":   {right.Gateway, 1400},
+		"gateway 10.31.32.1/20 instead of 10.31.16.1/20": {netip.MustParsePrefix("10.31.32.1/20"), 1450},
+		"MTU of 1400 on a fabric of 1500, want 1450":   {right.Gateway, 1400},
 	} {
 		if err := f.check(n, wrong); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%+v: %v, want %q", wrong, err, say)

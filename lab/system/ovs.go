@@ -54,7 +54,7 @@ func (o OVS) MTU(fabric int) int {
 // and one route to each node.
 func (o OVS) Supports(_ suite.Placement, f suite.Fabric) error {
 	if f.Links > 1 {
-		return fmt.Errorf("%s takes over one NIC and follows one route to a node: it cannot spread over %d links", o.Name(), f.Links)
+		return fmt.Errorf("%s uses one NIC and one route to each node: it cannot use %d links", o.Name(), f.Links)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func configureOVS(n *Node, args ...string) error {
 	}
 	failed, err := ovsCommand(n, "ovs-vsctl", "--db="+ovsDatabase(n), "--timeout=8", "--bare", "--columns=name,error", "find", "interface", "error!=[]")
 	if err != nil {
-		return fmt.Errorf("ask Open vSwitch for its ports: %w%s", err, n.said("ovs-vswitchd"))
+		return fmt.Errorf("list Open vSwitch's ports: %w%s", err, n.said("ovs-vswitchd"))
 	}
 	if failed = strings.TrimSpace(failed); failed != "" {
 		return fmt.Errorf("set up Open vSwitch's port %s%s", strings.ReplaceAll(failed, "\n", ": "), n.said("ovs-vswitchd"))

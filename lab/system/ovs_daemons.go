@@ -49,7 +49,7 @@ func startOVS(n *Node) error {
 		return err
 	}
 	if _, err := ovsCommand(n, "ovs-vsctl", "--db="+ovsDatabase(n), "--timeout=8", "--no-wait", "init"); err != nil {
-		return fmt.Errorf("ready Open vSwitch's database: %w%s", err, n.said("ovsdb-server"))
+		return fmt.Errorf("initialise Open vSwitch's database: %w%s", err, n.said("ovsdb-server"))
 	}
 	return n.start(daemon{
 		name: "ovs-vswitchd", env: ovsEnv(n),

@@ -138,7 +138,7 @@ func (t *ovsTaken) apart(n *Node) error {
 			return err
 		}
 		if slices.Contains(on, "rx-gro") {
-			return fmt.Errorf("keep GRO of %s from merging frames that a packet socket shall read: this kernel cannot limit it; use Linux 6.3 or later, or a fabric of `kind: veth`", t.Device)
+			return fmt.Errorf("stop GRO of %s from merging frames for a packet socket: this kernel cannot limit GRO; use Linux 6.3 or later, or a fabric of `kind: veth`", t.Device)
 		}
 		return nil
 	}
@@ -161,7 +161,7 @@ func setGROMax(n *Node, device string, bytes, bytesIPv4 uint32) error {
 		err = n.Space.Links.LinkSetGROIPv4MaxSize(l, int(bytesIPv4))
 	}
 	if err != nil {
-		return fmt.Errorf("let GRO of %s in %s merge up to %d bytes: %w", device, n.Space.Name, bytes, err)
+		return fmt.Errorf("set the GRO limit of %s in %s to %d bytes: %w", device, n.Space.Name, bytes, err)
 	}
 	n.Space.Note(device+" gro_max_size", fmt.Sprint(bytes))
 	n.Space.Note(device+" gro_ipv4_max_size", fmt.Sprint(bytesIPv4))
@@ -204,7 +204,7 @@ func (t *ovsTaken) drop(n *Node) error {
 			continue
 		}
 		if err := n.Space.Links.AddrDel(l, &a); err != nil {
-			return fmt.Errorf("take address %s from %s in %s: %w", a.IPNet, t.Device, n.Space.Name, err)
+			return fmt.Errorf("remove address %s from %s in %s: %w", a.IPNet, t.Device, n.Space.Name, err)
 		}
 	}
 	return nil
@@ -232,7 +232,7 @@ func (t *ovsTaken) write(n *Node) error {
 		return err
 	}
 	if err := os.WriteFile(takenFile(n), text, 0o600); err != nil {
-		return fmt.Errorf("remember what %s was like: %w", t.Device, err)
+		return fmt.Errorf("store the settings of %s: %w", t.Device, err)
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func readTaken(n *Node) (*ovsTaken, error) {
 		err = json.Unmarshal(text, t)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("recall what the fabric device of node %s was like: %w", n.Name, err)
+		return nil, fmt.Errorf("read the stored settings of the fabric device of node %s: %w", n.Name, err)
 	}
 	return t, nil
 }

@@ -21,7 +21,7 @@ func (Raw) Detach(*Node) error { return nil }
 
 func (Raw) Supports(p suite.Placement, _ suite.Fabric) error {
 	if p == suite.Colocated {
-		return errors.New("raw has no colocated form: two sockets of one host stack would meet on its loopback device, which is no network under test")
+		return errors.New("raw does not support placement colocated: two sockets of one host use the loopback device, which is not the network under test")
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func ByName(name string) (System, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("system %q is unknown; there are %v", name, Names())
+	return nil, fmt.Errorf("there is no system %q; systems: %v", name, Names())
 }
 
 // Names lists the systems' names.

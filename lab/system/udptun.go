@@ -77,7 +77,7 @@ func (u UDPTun) Attach(n *Node) error {
 func (u UDPTun) argv(n *Node) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find the program of the tunnel, which is this one: %w", err)
+		return nil, fmt.Errorf("find the windtunnel program for the tunnel: %w", err)
 	}
 	argv := []string{self, udptun.Name, "--device", udpTunDevice, "--listen", netip.AddrPortFrom(n.Underlay[n.Index], udpTunPort).String()}
 	if u.Batch {

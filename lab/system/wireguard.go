@@ -111,7 +111,7 @@ func portIsFree(n *Node, port int) error {
 		return socket.Close()
 	})
 	if err != nil {
-		return fmt.Errorf("UDP port %d of node %s is not free, `ss -ulpn` there shows who has it: %w", port, n.Name, err)
+		return fmt.Errorf("UDP port %d of node %s is in use; `ss -ulpn` on the node shows the program: %w", port, n.Name, err)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func wireGuardApart(n *Node, argv ...string) ([]string, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Join(home, wireGuardSockets), 0o700); err != nil {
-		return nil, fmt.Errorf("make a place for wireguard-go's socket: %w", err)
+		return nil, fmt.Errorf("make the directory for wireguard-go's socket: %w", err)
 	}
 	const script = `cd "$1" && mount --bind ` + wireGuardSockets + ` "$(readlink -f /var/run)" && shift && exec "$@"`
 	return append([]string{"unshare", "--mount", "sh", "-c", script, "sh", home}, argv...), nil

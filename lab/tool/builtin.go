@@ -123,7 +123,7 @@ func readBuiltin(stdout string) (*traffic.Result, error) {
 	case err != nil:
 		return nil, err
 	case r.Version != traffic.ResultVersion:
-		return nil, fmt.Errorf("the client's result has version %d, want %d; use one windtunnel at both ends", r.Version, traffic.ResultVersion)
+		return nil, fmt.Errorf("the client's result has version %d, want %d; use the same windtunnel at both ends", r.Version, traffic.ResultVersion)
 	case r.Remote == nil:
 		return nil, fmt.Errorf("the client's result lacks the server's figures; check the server's output")
 	case r.Local.Seconds <= 0 || r.Remote.Seconds <= 0:
@@ -192,7 +192,7 @@ func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {
 func builtinTransactions(r *traffic.Result, m *Measurement) error {
 	l := r.Local.Latency
 	if r.Local.Transactions <= 0 || l == nil || l.Count <= 0 || l.Histogram == "" {
-		return fmt.Errorf("the result holds no transactions")
+		return fmt.Errorf("the result has no transactions")
 	}
 	ms := m.Metrics
 	ms.Set(sample.Transactions, r.Local.Transactions)

@@ -66,13 +66,13 @@ func readFio(text string) (documents []fioDocument, err error) {
 			break
 		}
 		if len(d.Jobs) != 1 {
-			return nil, fmt.Errorf("a result is of %d groups of jobs, not of one", len(d.Jobs))
+			return nil, fmt.Errorf("a result has %d groups of jobs, want 1", len(d.Jobs))
 		}
 		documents = append(documents, d)
 		at += max(1, int(decoder.InputOffset()))
 	}
 	if len(documents) == 0 {
-		return nil, errors.New("it printed no result")
+		return nil, errors.New("the output has no result")
 	}
 	return documents, nil
 }
@@ -84,7 +84,7 @@ func fioCourse(documents []fioDocument, side func(fioDocument) fioSide) (f fioFl
 	for _, d := range documents {
 		s := side(d)
 		if s.Transfers < 0 || s.Short < 0 || s.Runtime < 0 || s.Short > s.Transfers {
-			return f, fmt.Errorf("%g of %g transfers in %g ms were short, which cannot be", s.Short, s.Transfers, s.Runtime)
+			return f, fmt.Errorf("%g of %g transfers in %g ms were short, which is impossible", s.Short, s.Transfers, s.Runtime)
 		}
 		if s.Runtime < before.Runtime || s.complete() < before.complete() {
 			f.course, before = nil, fioSide{}

@@ -57,7 +57,7 @@ func (r *fioRun) clientRate(side func(fioDocument) fioSide) (float64, fioFlow, e
 	t := r.job.Timing
 	rate, ok := f.rate(0, t.Duration)
 	if planned := (t.Duration + t.Cooldown).Seconds(); !ok || f.took < most*planned {
-		return 0, f, fmt.Errorf("the client told %.3f s of its traffic, and %.3f s were planned", f.took, planned)
+		return 0, f, fmt.Errorf("the client's output covers %.3f s of its traffic, and %.3f s were planned", f.took, planned)
 	}
 	return rate, f, nil
 }
@@ -100,7 +100,7 @@ func (r *fioRun) stream(m *Measurement) error {
 	}
 	if way == suite.Both {
 		if clientSends == 0 || clientReceives == 0 {
-			return fmt.Errorf("one of the two directions carried nothing")
+			return fmt.Errorf("one of the two directions carried no data")
 		}
 		ms.Set(sample.ForwardThroughput, (received-clientReceives)*bits)
 		ms.Set(sample.ReverseThroughput, clientReceives*bits)
@@ -120,7 +120,7 @@ func (r *fioRun) datagrams(ms sample.Metrics) error {
 		return err
 	}
 	if arrived == 0 {
-		return fmt.Errorf("the server did not tell the window, so what arrived in it is not known")
+		return fmt.Errorf("the server's output does not cover the window, so the received data is unknown")
 	}
 	bits := float64(r.job.Workload.Buffer) * 8
 	ms.Set(sample.Throughput, arrived*bits)
@@ -139,7 +139,7 @@ func (r *fioRun) transactions(ms sample.Metrics) error {
 	}
 	l := flow.whole.Latency
 	if rate <= 0 || l.N <= 0 || l.Mean <= 0 {
-		return fmt.Errorf("the result holds no transactions")
+		return fmt.Errorf("the result has no transactions")
 	}
 	ms.Set(sample.Transactions, rate)
 	ms.Set(sample.LatencyMin, l.Min)

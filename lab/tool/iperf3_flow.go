@@ -100,7 +100,7 @@ func (f *iperf3Flow) result(t suite.Timing) (iperf3Result, error) {
 	r.lost, _ = f.lost.over(from, to)
 	r.countDatagrams()
 	if received <= 0 {
-		return r, errors.New("nothing arrived within the measured part of the run")
+		return r, errors.New("no data arrived within the measured part of the run")
 	}
 	return r, nil
 }
@@ -109,10 +109,10 @@ func (f *iperf3Flow) result(t suite.Timing) (iperf3Result, error) {
 func (f *iperf3Flow) wholeRun() (iperf3Result, error) {
 	s := f.totalReceived
 	if s == nil || s.Bits == nil {
-		return iperf3Result{}, errors.New("the JSON holds no sum of what was received")
+		return iperf3Result{}, errors.New("the JSON has no sum of the received data")
 	}
 	if *s.Bits == 0 {
-		return iperf3Result{}, errors.New("nothing arrived in the whole run")
+		return iperf3Result{}, errors.New("no data arrived in the whole run")
 	}
 	r := iperf3Result{received: *s.Bits, whole: true}
 	if s.Packets != nil && s.Lost != nil && s.Seconds != nil {

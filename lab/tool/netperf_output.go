@@ -72,7 +72,7 @@ func readNetperf(text, unit string) (*netperfOutput, error) {
 func (o *netperfOutput) interim(rate, unit, length, ending string) error {
 	scale, known := netperfUnits[unit]
 	if !known {
-		return fmt.Errorf("an interim result is in %q, a unit that is not known", unit)
+		return fmt.Errorf("an interim result has the unknown unit %q", unit)
 	}
 	r, err := figure("an interim result", rate)
 	if err != nil {
@@ -121,7 +121,7 @@ func (o *netperfOutput) classic(line string) {
 func (o *netperfOutput) settle(unit string) error {
 	text, told := o.values["THROUGHPUT"]
 	if !told {
-		return fmt.Errorf("it printed no THROUGHPUT")
+		return fmt.Errorf("the output has no THROUGHPUT")
 	}
 	throughput, err := figure("THROUGHPUT", text)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o *netperfOutput) settle(unit string) error {
 	}
 	scale, known := netperfUnits[unit]
 	if !known {
-		return fmt.Errorf("THROUGHPUT is in %q, a unit that is not known", unit)
+		return fmt.Errorf("THROUGHPUT has the unknown unit %q", unit)
 	}
 	o.rate = throughput * scale
 	elapsed, told, err := o.number("ELAPSED_TIME")

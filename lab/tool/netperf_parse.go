@@ -116,7 +116,7 @@ func (r *netperfRun) tcpStream(job Job, ms sample.Metrics) error {
 	switch job.Workload.Direction {
 	case suite.Both:
 		if forward == 0 || reverse == 0 {
-			return fmt.Errorf("one of the two directions carried nothing")
+			return fmt.Errorf("one of the two directions carried no data")
 		}
 		ms.Set(sample.ForwardThroughput, forward)
 		ms.Set(sample.ReverseThroughput, reverse)

@@ -23,7 +23,7 @@ func readNTttcp(text string) (r ntttcpResult, err error) {
 	duration := ntttcpLines.duration.FindStringSubmatch(text)
 	total := ntttcpLines.total.FindStringSubmatch(text)
 	if duration == nil || total == nil {
-		return r, errors.New("there are no totals")
+		return r, errors.New("the output has no totals")
 	}
 	seconds, err1 := figure("the test duration", duration[1])
 	bytes, err2 := figure("the total bytes", total[1])

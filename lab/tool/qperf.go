@@ -138,7 +138,7 @@ func readQperf(text, test string) (qperfValues, error) {
 		values[key] = v * scale
 	}
 	if !found {
-		return nil, fmt.Errorf("there is no section %s", test)
+		return nil, fmt.Errorf("the output has no section %s", test)
 	}
 	return values, nil
 }

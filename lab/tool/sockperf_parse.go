@@ -64,7 +64,7 @@ func sockperfPingPong(text string, ms sample.Metrics) (warnings []string, err er
 	valid := sockperfLines.valid.FindStringSubmatch(text)
 	mean := sockperfLines.mean.FindStringSubmatch(text)
 	if valid == nil || mean == nil || sockperfLines.summary.FindString(text) == "" {
-		return nil, errors.New("there is no summary of round trips")
+		return nil, errors.New("the output has no summary of round trips")
 	}
 	scale := 1e3 // microseconds to nanoseconds
 	if mean[1] == "latency" {
@@ -77,7 +77,7 @@ func sockperfPingPong(text string, ms sample.Metrics) (warnings []string, err er
 		return nil, err
 	}
 	if seconds <= 0 || received <= 0 {
-		return nil, errors.New("no message came back within the measured part of the run")
+		return nil, errors.New("no message returned within the measured part of the run")
 	}
 	ms.Set(sample.Transactions, received/seconds)
 	ms.Set(sample.LatencyMean, average*scale)
@@ -121,7 +121,7 @@ func sockperfLosses(text string) ([]string, error) {
 func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) (warnings []string, err error) {
 	f := sockperfLines.sent.FindStringSubmatch(client)
 	if f == nil {
-		return nil, errors.New("the client does not say what it sent")
+		return nil, errors.New("the client's output lacks the number of sent messages")
 	}
 	sent, err1 := figure("the messages sent", f[1])
 	seconds, err2 := figure("the run time", f[2])
@@ -129,7 +129,7 @@ func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) 
 		return nil, err
 	}
 	if seconds <= 0 || sent <= 0 {
-		return nil, errors.New("the client sent nothing")
+		return nil, errors.New("the client sent no message")
 	}
 	received := sent
 	handled := sockperfLines.handled.FindStringSubmatch(server)
@@ -139,7 +139,7 @@ func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) 
 			return nil, err
 		}
 	case isUDP(w):
-		return nil, errors.New("the server does not say what it received")
+		return nil, errors.New("the server's output lacks the number of received messages")
 	default:
 		warnings = append(warnings, "sockperf's server did not say what it received: throughput is what the client sent")
 	}

@@ -39,7 +39,7 @@ func (t *Tunnel) newMessages() []ipv4.Message {
 func (t *Tunnel) toPeersInBatches() error {
 	device, err := t.device.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("reach the TUN device: %w", err)
+		return fmt.Errorf("access the TUN device: %w", err)
 	}
 	addresses := map[netip.AddrPort]*net.UDPAddr{}
 	for _, p := range t.routes.Peers() {

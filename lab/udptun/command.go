@@ -66,7 +66,7 @@ func parseFlags(args []string, stderr io.Writer) (Config, error) {
 		return c, err
 	}
 	if flags.NArg() > 0 {
-		return c, fmt.Errorf("%q is no flag", flags.Arg(0))
+		return c, fmt.Errorf("%q is not a flag", flags.Arg(0))
 	}
 	if c.Device == "" || !c.Listen.IsValid() || len(c.Routes) == 0 {
 		return c, errors.New("--device, --listen and a --route are needed")
@@ -85,7 +85,7 @@ func carry(c Config, stdout io.Writer) error {
 	}
 	lines := json.NewEncoder(stdout)
 	if err := lines.Encode(map[string]any{"event": "ready", "device": c.Device, "listen": c.Listen, "batch": c.Batch}); err != nil {
-		return errors.Join(fmt.Errorf("say that the tunnel is ready: %w", err), t.Close())
+		return errors.Join(fmt.Errorf("print that the tunnel is ready: %w", err), t.Close())
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- t.Run() }()

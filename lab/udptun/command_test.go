@@ -19,7 +19,7 @@ func TestWrongArgumentsAreToldBesideTheUsage(t *testing.T) {
 		"are needed":         {},
 		"the peer":           {"--device", "tun0", "--listen", "192.0.2.1:1", "--route", "10.0.0.0/8=x"},
 		"invalid value":      {"--listen", "nowhere"},
-		`"more" is no flag`:  {"--device", "tun0", "more"},
+		`"more" is not a flag`:  {"--device", "tun0", "more"},
 		"not defined: -mesh": {"--mesh"},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -27,7 +27,7 @@ func openDevice(name string) (*os.File, error) {
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 		unix.Close(fd)
 		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) {
-			return nil, fmt.Errorf("make TUN device %s: %w; a device of that name exists, or the name has characters that none may have: choose another", name, err)
+			return nil, fmt.Errorf("make TUN device %s: %w; a device of that name exists, or the name has invalid characters: choose another name", name, err)
 		}
 		return nil, fmt.Errorf("make TUN device %s (CAP_NET_ADMIN is needed): %w", name, err)
 	}

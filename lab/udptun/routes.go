@@ -43,9 +43,9 @@ func (r Route) check() error {
 	case r.To != r.To.Masked():
 		return fmt.Errorf("route %q: the network has bits set beyond its length; write %s", r, r.To.Masked())
 	case r.To.Addr().Is4In6() || r.Peer.Addr().Is4In6():
-		return fmt.Errorf("route %q: IPv4 addresses stand without a ::ffff before them", r)
+		return fmt.Errorf("route %q: write IPv4 addresses without ::ffff", r)
 	case r.Peer.Port() == 0 || r.Peer.Addr().IsUnspecified() || r.Peer.Addr().IsMulticast():
-		return fmt.Errorf("route %q: the peer is no address that a datagram can be sent to", r)
+		return fmt.Errorf("route %q: a datagram cannot be sent to this peer address", r)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ type Routes struct {
 // NewRoutes makes the table. Each network may occur once.
 func NewRoutes(list []Route) (*Routes, error) {
 	if len(list) == 0 {
-		return nil, errors.New("no routes: without one, no packet has a peer to go to")
+		return nil, errors.New("there is no route: packets need a route to a peer")
 	}
 	t := &Routes{behind: map[netip.Prefix]netip.AddrPort{}, peers: map[netip.AddrPort]bool{}}
 	for _, r := range list {
@@ -69,7 +69,7 @@ func NewRoutes(list []Route) (*Routes, error) {
 			return nil, err
 		}
 		if other, twice := t.behind[r.To]; twice {
-			return nil, fmt.Errorf("routes: %s lies behind %s and behind %s; give it one peer", r.To, other, r.Peer)
+			return nil, fmt.Errorf("routes: %s has the peers %s and %s; give it one peer", r.To, other, r.Peer)
 		}
 		t.behind[r.To], t.peers[r.Peer] = r.Peer, true
 		family := &t.lengths[familyOf(r.To.Addr())]

@@ -68,7 +68,7 @@ func Open(c Config) (*Tunnel, error) {
 	}
 	socket, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(c.Listen))
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, fmt.Errorf("listen on UDP %s: %w; `ss -ulpn` shows by whom, choose another port", c.Listen, err)
+		return nil, fmt.Errorf("listen on UDP %s: %w; `ss -ulpn` shows the program; choose another port", c.Listen, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on UDP %s (is it an address of this node?): %w", c.Listen, err)
@@ -92,7 +92,7 @@ func (c Config) check(routes *Routes) error {
 			return fmt.Errorf("peer %s cannot be reached from %s: one is IPv4, the other IPv6", p, c.Listen)
 		}
 		if p == c.Listen {
-			return fmt.Errorf("peer %s is this node: packets would come back; leave its networks out of the routes", p)
+			return fmt.Errorf("peer %s is this node: packets would return to it; remove its networks from the routes", p)
 		}
 	}
 	return nil

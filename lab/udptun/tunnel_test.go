@@ -284,8 +284,8 @@ func TestWhatCannotBeOpenedIsToldWithItsRemedy(t *testing.T) {
 		"want 1 to 256":            func(c *Config) { c.Batch = 0 },
 		"this node":                func(c *Config) { c.Routes = []Route{{both[1].v4, c.Listen}} },
 		"one is IPv4":              func(c *Config) { c.Listen = netip.MustParseAddrPort("[::1]:8285") },
-		"no routes":                func(c *Config) { c.Routes = nil },
-		"that none may have":       func(c *Config) { c.Device = "a/b" },
+		"there is no route":                func(c *Config) { c.Routes = nil },
+		"invalid characters":       func(c *Config) { c.Device = "a/b" },
 		"want ADDRESS:PORT, witho": func(c *Config) { c.Listen = netip.MustParseAddrPort("[::ffff:192.0.2.1]:8285") },
 	} {
 		if err := open(change); err == nil || !strings.Contains(err.Error(), say) {

@@ -82,7 +82,7 @@ func (q quantity) times(factor int64, of string) (int64, error) {
 		return 0, q.fail(0, "is not a whole number of "+of, q.remedy)
 	}
 	if !value.IsInt64() {
-		return 0, q.fail(0, "is more than "+strconv.FormatInt(math.MaxInt64, 10)+" "+of, q.remedy)
+		return 0, q.fail(0, "exceeds "+strconv.FormatInt(math.MaxInt64, 10)+" "+of, q.remedy)
 	}
 	return value.Int64(), nil
 }
