@@ -284,7 +284,7 @@ func TestWhatCannotBeOpenedIsToldWithItsRemedy(t *testing.T) {
 		"want 1 to 256":            func(c *Config) { c.Batch = 0 },
 		"this node":                func(c *Config) { c.Routes = []Route{{both[1].v4, c.Listen}} },
 		"one is IPv4":              func(c *Config) { c.Listen = netip.MustParseAddrPort("[::1]:8285") },
-		"there is no route":                func(c *Config) { c.Routes = nil },
+		"there is no route":        func(c *Config) { c.Routes = nil },
 		"invalid characters":       func(c *Config) { c.Device = "a/b" },
 		"want ADDRESS:PORT, witho": func(c *Config) { c.Listen = netip.MustParseAddrPort("[::ffff:192.0.2.1]:8285") },
 	} {
