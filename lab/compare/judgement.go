@@ -116,7 +116,7 @@ func (p *pairing) gate(c *Comparison, g *Gate) (GateResult, error) {
 	}
 	for _, pattern := range g.Scenarios {
 		if !matched[pattern.Text] {
-			return result, g.idle(fmt.Sprintf("nothing of %q is compared%s", pattern.Text, p.why(pattern.Text)))
+			return result, g.idle(fmt.Sprintf("no scenario of %q is compared%s", pattern.Text, p.why(pattern.Text)))
 		}
 	}
 	return result, nil
@@ -158,7 +158,7 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 	if g.WorseBy == 0 || g.sees(r, worse) {
 		return Passed, figures
 	}
-	figures += fmt.Sprintf("; runs spread too far to see %s: name more runs a side", units.FormatPercent(g.WorseBy))
+	figures += fmt.Sprintf("; the spread between runs hides a change of %s: name more runs for each side", units.FormatPercent(g.WorseBy))
 	if g.OnDoubt == suite.FailOnDoubt {
 		return Failed, figures
 	}

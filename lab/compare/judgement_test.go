@@ -75,7 +75,7 @@ func TestNoiseThatHidesTheGatesSizeIsDoubtAndFailsOnlyOnRequest(t *testing.T) {
 	if c.Judgement.Status() != 0 || outcomes["raw/stream throughput_bps"] != Doubtful {
 		t.Errorf("%v", outcomes)
 	}
-	if text := c.Judgement.Gates[0].Findings[0].Text; !strings.Contains(text, "runs spread too far to see 1 %: name more runs a side") {
+	if text := c.Judgement.Gates[0].Findings[0].Text; !strings.Contains(text, "the spread between runs hides a change of 1 %: name more runs for each side") {
 		t.Errorf("text %q", text)
 	}
 	c, outcomes = judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 1%, scenarios: raw/stream, on_doubt: fail}]")

@@ -12,9 +12,9 @@ import (
 func (p *pairing) notes(c *Comparison) []string {
 	notes := append(spreadNotes(c), p.stateNotes()...)
 	if p.apart() {
-		note := "All runs of one side were made before those of the other: what drifted on the machine between them is in B/A; make runs of A and B in turns"
+		note := "All runs of one side were made before those of the other: drift of the machine between them affects B/A; make runs of A and B in turns"
 		if len(c.Ratios) > 0 {
-			note += ", and prefer the ratios to a baseline, which feel it less"
+			note += ", and prefer the ratios to a baseline, which drift affects less"
 		}
 		notes = append(notes, note+".")
 	}

@@ -155,8 +155,8 @@ func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([
 // like returns the runs that define a row's scenarios as now does.
 func (g group) like(now *columns, r *Row) group {
 	same := func(c *columns, id string) bool {
-		then, here := c.side.scenario(id), now.side.scenario(id)
-		return then != nil && here != nil && len(Definition(*then, *here)) == 0
+		before, after := c.side.scenario(id), now.side.scenario(id)
+		return before != nil && after != nil && len(Definition(*before, *after)) == 0
 	}
 	return slices.DeleteFunc(slices.Clone(g), func(c *columns) bool {
 		return !same(c, r.Scenario) || r.Baseline != "" && !same(c, r.Baseline)
@@ -214,7 +214,7 @@ func spreadNotes(c *Comparison) []string {
 		notes = append(notes, fmt.Sprintf("The run is the unit: a difference must stand out from the spread between runs of the same software, %s to %s here.", tenths(low), tenths(high)))
 	}
 	if assumed > 0 {
-		notes = append(notes, fmt.Sprintf("In %s the spread between runs is assumed, %s of a figure and %s of a ratio to the baseline, since too few runs of this suite on this machine are stored. Repeat the suite, or name several runs a side (A1,A2 B1,B2), to measure it.",
+		notes = append(notes, fmt.Sprintf("In %s the spread between runs is assumed, %s of a figure and %s of a ratio to the baseline, because too few runs of this suite on this machine are stored. To measure it, repeat the suite, or name several runs for each side (A1,A2 B1,B2).",
 			phrase.Count(assumed, "row"), units.FormatPercent(assumedOfValue), units.FormatPercent(assumedOfRatio)))
 	}
 	return notes

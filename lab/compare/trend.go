@@ -82,7 +82,7 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 	}
 	t.mark(chosen)
 	if t.Runs > 1 {
-		t.Notes = append(t.Notes, "The runs were made at different times: whatever drifted on the machine is in the figures.")
+		t.Notes = append(t.Notes, "The runs were made at different times: drift of the machine affects the figures.")
 	}
 	return t, nil
 }
@@ -102,19 +102,19 @@ func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
 	if len(complete) == 0 {
 		return nil
 	}
-	here := complete[len(complete)-1].side.Run.Environment
+	newest := complete[len(complete)-1].side.Run.Environment
 	if !opts.AcrossMachines {
 		all := len(complete)
 		complete = slices.DeleteFunc(complete, func(c *columns) bool {
-			return len(OtherMachine(Environments(here, c.side.Run.Environment))) > 0
+			return len(OtherMachine(Environments(newest, c.side.Run.Environment))) > 0
 		})
 		foreign = all - len(complete)
 	}
 	if unfinished > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s not complete, and left out.", phrase.Count(unfinished, "run")))
+		t.Notes = append(t.Notes, fmt.Sprintf("Left out: %s that did not complete.", phrase.Count(unfinished, "run")))
 	}
 	if foreign > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s from another machine than the newest one's, and left out (--across-machines shows them).", phrase.Count(foreign, "run")))
+		t.Notes = append(t.Notes, fmt.Sprintf("Left out: %s from another machine than the newest run (--across-machines shows them).", phrase.Count(foreign, "run")))
 	}
 	if opts.Last > 0 && len(complete) > opts.Last {
 		complete = complete[len(complete)-opts.Last:]
@@ -152,10 +152,10 @@ func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 		return
 	}
 	if changed > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s: %s did not have it, or defined it otherwise.", id, phrase.Count(changed, "run")))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: left out %s without the scenario, or with another definition of it.", id, phrase.Count(changed, "run")))
 	}
 	if without > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s: %s without a valid figure.", id, phrase.Count(without, "run")))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: left out %s without a valid figure.", id, phrase.Count(without, "run")))
 	}
 	t.Series = append(t.Series, series)
 }

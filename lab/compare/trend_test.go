@@ -114,7 +114,7 @@ func TestTrendLeavesOutAndCountsWhatIsNotComparable(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strings.Join(trend.Notes, "\n")
-	for _, want := range []string{"1 run not complete", "1 run from another machine", "raw/stream: 1 run did not have it", "raw/stream: 1 run without a valid figure"} {
+	for _, want := range []string{"1 run that did not complete", "1 run from another machine", "raw/stream: left out 1 run without the scenario", "raw/stream: left out 1 run without a valid figure"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes lack %q:\n%s", want, notes)
 		}

@@ -205,19 +205,19 @@ var fabricTable = table[fabricSpec]{
 	doc:  "The underlay between the nodes.",
 	fields: []field[fabricSpec]{
 		preset("kind", choice(Wire, Veth), func(f *fabricSpec) *at[FabricKind] { return &f.kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes."),
-		preset("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *at[int] { return &f.mtu }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 where a workload uses IPv6."),
+		preset("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *at[int] { return &f.mtu }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 if a workload uses IPv6."),
 		preset("offload", choice(profiles...), func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP."),
 		preset("rate", rate(mostRate), func(f *fabricSpec) *at[int64] { return &f.rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
 		preset("queues", number(1, mostQueues), func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
 		preset("links", number(1, mostLinks), func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
 		preset("team", choice(defaultTeam, string(Bond)), func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "How parallel links are used. multipath: each has addresses, and routes spread flows over them, which systems that switch frames cannot use. bond: one device over all of them spreads flows by addresses and ports."),
-		preset("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response, as adaptive NIC drivers settle. Needs a wire."),
+		preset("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response, as adaptive NIC drivers do. Needs a wire."),
 	},
 }
 
 var endpointTable = table[endpointSpec]{
 	what: "an endpoint",
-	doc:  "What the tools run in, on both sides.",
+	doc:  "The environment of the tools, on both sides.",
 	fields: []field[endpointSpec]{
 		preset("kind", choice(defaultEndpoint, string(VM)), func(e *endpointSpec) *at[string] { return &e.kind }, defaultEndpoint, "container: a network namespace. vm: a virtual machine with one virtio network device."),
 		preset("spread", flag, func(e *endpointSpec) *at[bool] { return &e.spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
@@ -229,19 +229,19 @@ var endpointTable = table[endpointSpec]{
 
 var workloadTable = table[workloadSpec]{
 	what: "a workload",
-	doc:  "The traffic of a scenario, whatever tool makes it.",
+	doc:  "The traffic of a scenario, independent of the tool.",
 	fields: []field[workloadSpec]{
 		bind("kind", choice(kinds...), func(w *workloadSpec) *at[Kind] { return &w.kind }, "tcp_stream and udp_stream move data; tcp_rr and udp_rr exchange a request and a response; tcp_crr connects for each exchange.").must(),
 		preset("direction", choice(directions...), func(w *workloadSpec) *at[Direction] { return &w.direction }, Forward, "forward is from sender to receiver; the sender always connects.").only(streams...),
-		preset("streams", number(1, MostStreams), func(w *workloadSpec) *at[int] { return &w.streams }, 1, "Connections at once, each on its own thread.").also("threads"),
+		preset("streams", number(1, MostStreams), func(w *workloadSpec) *at[int] { return &w.streams }, 1, "Number of simultaneous connections, each on a separate thread.").also("threads"),
 		bind("buffer", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.buffer }, "Bytes of one send call; of a udp_stream the payload of a datagram, at most 65507. Default 128k for tcp_stream, 1400 for udp_stream.").only(streams...),
-		preset("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.sendBuffer }, 0, "SO_SNDBUF in bytes; 0 leaves it to the kernel."),
-		preset("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.receiveBuffer }, 0, "SO_RCVBUF in bytes; 0 leaves it to the kernel."),
-		preset("no_delay", flag, func(w *workloadSpec) *at[bool] { return &w.noDelay }, false, "TCP_NODELAY: no waiting to fill segments.").only(tcpOnly...),
+		preset("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.sendBuffer }, 0, "SO_SNDBUF in bytes; 0: the kernel decides."),
+		preset("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.receiveBuffer }, 0, "SO_RCVBUF in bytes; 0: the kernel decides."),
+		preset("no_delay", flag, func(w *workloadSpec) *at[bool] { return &w.noDelay }, false, "TCP_NODELAY: send small segments at once.").only(tcpOnly...),
 		preset("sendfile", flag, func(w *workloadSpec) *at[bool] { return &w.sendfile }, false, "Send from the page cache by sendfile(2).").only(TCPStream),
 		preset("request", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.request }, 1, "Bytes of a request; at most 65507 for udp_rr.").only(requests...),
 		preset("response", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.response }, 1, "Bytes of a response; at most 65507 for udp_rr.").only(requests...),
-		preset("rate", rate(mostRate), func(w *workloadSpec) *at[int64] { return &w.rate }, 0, "Payload bits per second of all streams together: TCP pacing, or what a udp_stream offers; 0 is as fast as possible.").only(streams...),
+		preset("rate", rate(mostRate), func(w *workloadSpec) *at[int64] { return &w.rate }, 0, "Payload bits per second of all streams together: TCP pacing, or the offered rate of a udp_stream; 0 is as fast as possible.").only(streams...),
 		preset("receiver_work", amount(mostWork), func(w *workloadSpec) *at[float64] { return &w.receiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
 		preset("ip_version", oneOf(4, 6), func(w *workloadSpec) *at[int] { return &w.ipVersion }, 4, "4 or 6."),
 		bind("timing", timingTable, func(w *workloadSpec) *at[timingSpec] { return &w.timing }, "Overrides the suite's timing key by key."),
@@ -250,10 +250,10 @@ var workloadTable = table[workloadSpec]{
 
 var scenarioTable = table[scenarioSpec]{
 	what: "a scenario",
-	doc:  "One cell, or several: where system, placement, workload, fabric, endpoint or tool is a list, every combination is a scenario.",
+	doc:  "One scenario, or several: if system, placement, workload, fabric, endpoint or tool is a list, every combination is a scenario.",
 	fields: []field[scenarioSpec]{
-		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Its name in results; the part before "/" is its group. May hold {system}, {placement}, {workload}, {fabric}, {endpoint} and {tool}. Default: the system, with -colocated where it is, a "/", the workload, and behind it the fabric, the endpoint and the tool where several are listed.`),
-		bind("title", title, func(s *scenarioSpec) *at[string] { return &s.title }, "What it is, in the report's words; may hold the same {parts} as id."),
+		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Name in results; the part before "/" is its group. May contain {system}, {placement}, {workload}, {fabric}, {endpoint} and {tool}. Default: the system, with -colocated for that placement, a "/", the workload, and then the fabric, the endpoint and the tool if several are listed.`),
+		bind("title", title, func(s *scenarioSpec) *at[string] { return &s.title }, "Description in the report; may contain the same {parts} as id."),
 		bind("system", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "Systems that carry packets between the endpoints; a name or a list.").must(),
 		bind("encap", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation of a system that has several: direct, direct-policy, translated, vxlan, mpls-udp or mpls-gre; one or a list. {system} is then system-encap."),
 		bind("placement", oneOrMore[Placement](choice(placements...)), func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, or both on the first; one or a list.").shows(TwoNodes),
@@ -261,16 +261,16 @@ var scenarioTable = table[scenarioSpec]{
 		bind("fabric", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.fabric }, "A name under fabrics, or a list; may be left out where the suite has one or none."),
 		bind("endpoint", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.endpoint }, "A name under endpoints, or a list; may be left out where the suite has one or none."),
 		bind("tool", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.tool }, "The traffic program, or a list; default is the suite's."),
-		preset("pairs", number(1, mostPairs), func(s *scenarioSpec) *at[int] { return &s.pairs }, 1, "Pairs of sender and receiver at once."),
+		preset("pairs", number(1, mostPairs), func(s *scenarioSpec) *at[int] { return &s.pairs }, 1, "Number of simultaneous pairs of sender and receiver."),
 		bind("timing", timingTable, func(s *scenarioSpec) *at[timingSpec] { return &s.timing }, "Overrides the timing of suite and workload key by key."),
 	},
 }
 
 var comparisonTable = table[comparisonSpec]{
 	what: "a comparison",
-	doc:  "What is compared with what. Two scenario ids make one comparison; two groups make one for every part behind the \"/\" that both have.",
+	doc:  "Comparisons. Two scenario ids make one comparison; two groups make one for every part after the \"/\" that both have.",
 	fields: []field[comparisonSpec]{
-		bind("title", title, func(c *comparisonSpec) *at[string] { return &c.title }, "In the report's words."),
+		bind("title", title, func(c *comparisonSpec) *at[string] { return &c.title }, "Title in the report."),
 		bind("baseline", ref, func(c *comparisonSpec) *at[string] { return &c.baseline }, "A scenario's id, or a group.").must(),
 		bind("subjects", oneOrMore[string](ref), func(c *comparisonSpec) *at[[]at[string]] { return &c.subjects }, "Scenarios to compare with the baseline: ids if baseline is an id, groups if it is a group; one or a list.").also("subject").must(),
 	},
@@ -278,9 +278,9 @@ var comparisonTable = table[comparisonSpec]{
 
 var ladderTable = table[ladderSpec]{
 	what: "a ladder",
-	doc:  "Scenarios in an order in which each step changes one thing, so that a step's cost is that thing's cost. Scenario ids make one ladder; groups make one for every part behind the \"/\".",
+	doc:  "A sequence of scenarios in which each step changes one thing, so that the cost of a step is the cost of that thing. Scenario ids make one ladder; groups make one for every part after the \"/\".",
 	fields: []field[ladderSpec]{
-		bind("title", title, func(l *ladderSpec) *at[string] { return &l.title }, "In the report's words."),
+		bind("title", title, func(l *ladderSpec) *at[string] { return &l.title }, "Title in the report."),
 		bind("steps", list[string]{ref, leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.steps }, "2 to 12 steps from the first to the last: all ids, or all groups with the same parts; all with the same traffic.").must(),
 		bind("names", list[string]{sentence(60), leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.names }, "Names of the steps in the report, one for each step; default is their ids or groups."),
 	},
@@ -288,7 +288,7 @@ var ladderTable = table[ladderSpec]{
 
 var hypothesisTable = table[hypothesisSpec]{
 	what: "a hypothesis",
-	doc:  "A statement about a ratio, which the samples judge: it holds, is refuted, or stays undecided. Groups make one for every part behind the \"/\" that baseline and subject both have.",
+	doc:  "A statement about a ratio: the samples confirm it, refute it, or leave it undecided. Groups make one for every part after the \"/\" that baseline and subject both have.",
 	fields: []field[hypothesisSpec]{
 		bind("claim", sentence(300), func(h *hypothesisSpec) *at[string] { return &h.claim }, "The statement in a sentence.").must(),
 		bind("metric", metric, func(h *hypothesisSpec) *at[string] { return &h.metric }, "Metric of the ratio; default is throughput_bps, and transactions_per_s for request/response."),
@@ -303,9 +303,9 @@ var figureTableTable = table[figureTableSpec]{
 	doc:  "A table of a public document. The report shows it, the measured figures in the same shape, and both as ratios to their own baselines.",
 	fields: []field[figureTableSpec]{
 		bind("title", title, func(t *figureTableSpec) *at[string] { return &t.title }, "What the table shows, in a line.").must(),
-		bind("source", prose, func(t *figureTableSpec) *at[string] { return &t.source }, "The document and where in it the table stands.").must(),
+		bind("source", prose, func(t *figureTableSpec) *at[string] { return &t.source }, "The document and the position of the table in it.").must(),
 		bind("corner", sentence(60), func(t *figureTableSpec) *at[string] { return &t.corner }, "Heading of the column with the row names."),
-		bind("note", prose, func(t *figureTableSpec) *at[string] { return &t.note }, "What a reader has to know of the whole table."),
+		bind("note", prose, func(t *figureTableSpec) *at[string] { return &t.note }, "A remark about the whole table."),
 	},
 }
 
@@ -313,7 +313,7 @@ var publishedTable = table[publishedSpec]{
 	what: "a published figure",
 	doc:  "A figure from a public document, shown beside the measured one.",
 	fields: []field[publishedSpec]{
-		bind("table", name, func(p *publishedSpec) *at[string] { return &p.table }, "A name under tables, of which this is a cell."),
+		bind("table", name, func(p *publishedSpec) *at[string] { return &p.table }, "The table of this cell: a name under tables."),
 		bind("row", sentence(80), func(p *publishedSpec) *at[string] { return &p.row }, "Name of the cell's row; rows keep the order in which they first occur."),
 		bind("column", sentence(80), func(p *publishedSpec) *at[string] { return &p.column }, "Name of the cell's column; columns keep the order in which they first occur."),
 		bind("scenario", ref, func(p *publishedSpec) *at[string] { return &p.scenario }, "The id of the scenario that measures this figure. A cell may omit it if the note gives the reason."),
@@ -321,7 +321,7 @@ var publishedTable = table[publishedSpec]{
 		bind("baseline", ref, func(p *publishedSpec) *at[string] { return &p.baseline }, "The id of another scenario. The figure is then the change of scenario against this baseline, such as \"-27 %\"."),
 		bind("value", sentence(60), func(p *publishedSpec) *at[string] { return &p.value }, `As the document prints it, with its unit: "7375.159 Mbit/s", "14.799 %", "11050 1/s".`).must(),
 		bind("source", prose, func(p *publishedSpec) *at[string] { return &p.source }, "The document and the table; a cell has its table's."),
-		bind("note", prose, func(p *publishedSpec) *at[string] { return &p.note }, "What a reader has to know of it."),
+		bind("note", prose, func(p *publishedSpec) *at[string] { return &p.note }, "A remark for readers."),
 	},
 }
 
@@ -332,13 +332,13 @@ var suiteTable = table[spec]{
 		bind("suite", name, func(s *spec) *at[string] { return &s.name }, "Name of the suite.").must(),
 		bind("title", title, func(s *spec) *at[string] { return &s.title }, "One line; default is the name."),
 		bind("description", prose, func(s *spec) *at[string] { return &s.description }, "What the suite shows, for the report."),
-		preset("nodes", number(1, mostNodes), func(s *spec) *at[int] { return &s.nodes }, defaultNodes, "Compute nodes; 1 suffices where every scenario is colocated."),
+		preset("nodes", number(1, mostNodes), func(s *spec) *at[int] { return &s.nodes }, defaultNodes, "Compute nodes; 1 is enough if every scenario is colocated."),
 		preset("trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.trials }, defaultTrials, "Trials of each scenario; with a precision, the smallest number of trials. A 95 % interval of a median needs at least 6."),
 		bind("precision", fraction(leastPrecision, mostPrecision), func(s *spec) *at[float64] { return &s.precision }, "Run until the intervals are narrow enough: largest half-width of an interval, relative to the figure. It applies to throughput (or transactions) and both sides' CPU, in every comparison and in every scenario without a comparison."),
 		bind("max_trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: the largest number of trials of each scenario. Default is four times trials, and at least 40."),
 		preset("max_time", span(leastTime, mostTime), func(s *spec) *at[time.Duration] { return &s.maxTime }, defaultMaxTime, "With a precision: no further block begins after this time, once each scenario has run trials times."),
 		bind("timing", timingTable, func(s *spec) *at[timingSpec] { return &s.timing }, "How long a trial runs."),
-		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios that name none."),
+		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios without the key tool."),
 		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. A suite without has one that is called "default", with every key at its default.`),
 		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `What the tools run in, by name. A suite without has one that is called "container", with every key at its default.`),
 		bind("workloads", index[workloadSpec]{name, workloadTable, mostNames}, func(s *spec) *at[[]named[workloadSpec]] { return &s.workloads }, "The kinds of traffic, by name.").must(),

@@ -93,12 +93,12 @@ func (b *builder) duplexes(system string) (half, full []*model.Scenario, left in
 
 // shared counts the groups that are in both lists.
 func shared(half, full []*model.Scenario) int {
-	there, both := map[string]bool{}, map[string]bool{}
+	inHalf, both := map[string]bool{}, map[string]bool{}
 	for _, s := range half {
-		there[suite.Group(s.ID)] = true
+		inHalf[suite.Group(s.ID)] = true
 	}
 	for _, s := range full {
-		if g := suite.Group(s.ID); there[g] {
+		if g := suite.Group(s.ID); inHalf[g] {
 			both[g] = true
 		}
 	}

@@ -23,7 +23,7 @@ func rigorous(t testing.TB) *model.Report {
 	r.Ladders = []model.Ladder{streamLadder(r)}
 	r.Hypotheses = claims()
 	mar(r)
-	r.Precision = &model.Precision{Wanted: 0.02, Blocks: 12, Why: "±2 % was asked for and not reached in 12 blocks: the plan allows no more.",
+	r.Precision = &model.Precision{Wanted: 0.02, Blocks: 12, Why: "The precision of ±2 % was not reached in 12 blocks: the plan allows no more.",
 		Widest: []model.Imprecise{{Subject: "vxlan/stream", Baseline: "raw/stream", Metric: sample.ReceiverCPU, HalfWidth: 0.034}}}
 	r.Profiles = []model.Profile{
 		profileOf(t, "raw/stream", "sender", 1, 0.80), profileOf(t, "raw/stream", "receiver", 1, 0.55),

@@ -29,8 +29,8 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 		if why := b.apart(c.Subject, c.Baseline); why != "" {
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
 			b.doubt.Say("%s, so they cannot be compared.", why)
-		} else if here, elsewhere := b.together(c.Subject, c.Baseline); elsewhere > 0 {
-			b.doubt.Say("%s and %s are compared in %s, in which both ran at this CPU distance; in %s both ran at another.", c.Subject, c.Baseline, phrase.Count(here, "block"), phrase.Count(elsewhere, "block"))
+		} else if shown, elsewhere := b.together(c.Subject, c.Baseline); elsewhere > 0 {
+			b.doubt.Say("%s and %s are compared in %s, in which both ran at this CPU distance; in %s both ran at another.", c.Subject, c.Baseline, phrase.Count(shown, "block"), phrase.Count(elsewhere, "block"))
 		}
 		for _, m := range compared {
 			if !comparable(m, subject.scenario, baseline.scenario) {
@@ -64,8 +64,8 @@ func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Lad
 // apart returns a text if both scenarios have figures, but no block has figures of
 // both at the distance shown. It returns "" otherwise.
 func (b *builder) apart(subject, baseline string) string {
-	here, elsewhere := b.together(subject, baseline)
-	if here > 0 || !b.measured(subject) || !b.measured(baseline) {
+	shown, elsewhere := b.together(subject, baseline)
+	if shown > 0 || !b.measured(subject) || !b.measured(baseline) {
 		return ""
 	}
 	text := fmt.Sprintf("%s and %s have figures, but no block has figures of both", subject, baseline)

@@ -15,7 +15,7 @@ import (
 func (b *builder) notes() []string {
 	notes := phrase.Lines(slices.Clone(b.plan.Notes))
 	notes.SayIf(b.plan.Short, "This is the short form of the suite: fewer or shorter trials, and it may leave scenarios out.")
-	notes.SayIf(b.run.Status == sample.Running, "The run has not finished. What it measured so far is here.")
+	notes.SayIf(b.run.Status == sample.Running, "The run has not finished. The report has its figures so far.")
 	notes.SayIf(b.run.Status == sample.Stopped, "The run was interrupted: blocks may lack scenarios.")
 	notes.SayIf(b.run.Status == sample.Empty, "The run ended, and no trial counts.")
 	need := stats.MinimumTrials(stats.Level)

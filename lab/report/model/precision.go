@@ -117,9 +117,9 @@ func (b *builder) precision() *Precision {
 	case p.Blocks == 0:
 		p.Why = "Nothing was measured."
 	case p.Reached:
-		p.Why = fmt.Sprintf("In %s every figure that was asked for is known within ±%s.", blocks, wanted)
+		p.Why = fmt.Sprintf("In %s every requested figure is known within ±%s.", blocks, wanted)
 	default:
-		p.Why = fmt.Sprintf("±%s was asked for and not reached in %s: %s.", wanted, blocks, strings.Join(b.shortfall(p, dark), "; "))
+		p.Why = fmt.Sprintf("The precision of ±%s was not reached in %s: %s.", wanted, blocks, strings.Join(b.shortfall(p, dark), "; "))
 	}
 	return p
 }
@@ -128,14 +128,14 @@ func (b *builder) precision() *Precision {
 func (b *builder) shortfall(p *Precision, dark []string) (parts phrase.Lines) {
 	switch n := len(p.Widest); n {
 	case 0:
-		parts.Say("every other figure is known that well, but of %s no trial counts", phrase.And(dark))
+		parts.Say("every other figure is known within it, but no trial of %s counts", phrase.And(dark))
 		dark = nil
 	case 1:
 		parts.Say("%s", p.Widest[0])
 	default:
 		parts.Say("%s, and %s", p.Widest[0], phrase.Count(n-1, "other figure"))
 	}
-	parts.SayIf(len(dark) > 0, "of %s no trial counts", phrase.And(dark))
+	parts.SayIf(len(dark) > 0, "no trial of %s counts", phrase.And(dark))
 	switch stop := b.plan.Stop; {
 	case b.run.Status == sample.Running:
 		parts.Say("the run has not finished")

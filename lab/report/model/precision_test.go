@@ -35,7 +35,7 @@ func TestPrecisionIsReachedWhereEveryFigureIsKnownThatWell(t *testing.T) {
 	run, plan := precise()
 	r := Build(run, plan, slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 8, 0.004, 2), busy("c/stream", 8, 0.004, 4)))
 	p := r.Precision
-	if p == nil || !p.Reached || len(p.Widest) != 0 || p.Blocks != 8 || p.Wanted != 0.02 || p.Why != "In 8 blocks every figure that was asked for is known within ±2 %." {
+	if p == nil || !p.Reached || len(p.Widest) != 0 || p.Blocks != 8 || p.Wanted != 0.02 || p.Why != "In 8 blocks every requested figure is known within ±2 %." {
 		t.Errorf("%+v", p)
 	}
 	plan.Stop.Precision = 0
@@ -96,7 +96,7 @@ func TestImprecisionLeavesOutWhatMoreTrialsCannotMend(t *testing.T) {
 		t.Errorf("after two blocks: %+v", got)
 	}
 	r := Build(sample.Run{}, plan, samples)
-	if r.Precision.Reached || !strings.Contains(r.Precision.Why, "but of c/stream no trial counts") {
+	if r.Precision.Reached || !strings.Contains(r.Precision.Why, "but no trial of c/stream counts") {
 		t.Errorf("%+v", r.Precision)
 	}
 }
@@ -114,7 +114,7 @@ func TestPrecisionThatIsNotReachedSaysWhatIsWideAndWhyItStopped(t *testing.T) {
 		run := run
 		change(&run)
 		p := Build(run, plan, samples).Precision
-		if p.Reached || p.Blocks != 20 || len(p.Widest) != 3 || !strings.HasSuffix(p.Why, want) || !strings.HasPrefix(p.Why, "±2 % was asked for and not reached in 20 blocks: ") || !strings.Contains(p.Why, " of b/stream to that of a/stream is known within ±") || !strings.Contains(p.Why, ", and 2 other figures") {
+		if p.Reached || p.Blocks != 20 || len(p.Widest) != 3 || !strings.HasSuffix(p.Why, want) || !strings.HasPrefix(p.Why, "The precision of ±2 % was not reached in 20 blocks: ") || !strings.Contains(p.Why, " of b/stream to that of a/stream is known within ±") || !strings.Contains(p.Why, ", and 2 other figures") {
 			t.Errorf("want %q: %q", want, p.Why)
 		}
 	}

@@ -72,7 +72,7 @@ func (c *cell) flags() []GateCount {
 // outcomes has the words for each flag. %s is the worst figure.
 var outcomes = map[sample.GateName]string{
 	sample.Unsteady:    "had an unsteady rate (by up to %s)",
-	sample.OffTarget:   "sent less than was asked for (as little as %s of it)",
+	sample.OffTarget:   "sent less than requested (down to %s of it)",
 	sample.StillMoving: "had traffic after the tools' end (up to %s of the rate)",
 }
 
