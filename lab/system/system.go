@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"windtunnel/lab/program"
@@ -174,7 +175,7 @@ func ByName(name string) (System, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no system %q; systems: %v", name, Names())
+	return nil, fmt.Errorf("there is no system %q; systems: %s", name, strings.Join(Names(), ", "))
 }
 
 // Names lists the systems' names.
