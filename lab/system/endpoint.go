@@ -12,10 +12,10 @@ import (
 // have endpoints with such settings.
 func SupportsEndpoint(s System, e suite.Endpoint, f suite.Fabric) error {
 	if s.OnNode() && (e.Kind != suite.Container || e.Spread || e.NoSegmentation) {
-		return fmt.Errorf("%s has no separate endpoints: its tools run on the nodes, so an endpoint %s is not possible; use a system with containers", s.Name(), e)
+		return fmt.Errorf("%s has no endpoints of its own: its tools run on the nodes, so an endpoint %s is not possible; use a system with containers", s.Name(), e)
 	}
 	if e.Kind == suite.Container && e.Spread && f.Kind == suite.Veth {
-		return errors.New("a plain veth pair already spreads all receive work over the node's CPUs, so spread has no effect; use `kind: wire`")
+		return errors.New("a plain veth pair has all receive work spread over the node's CPUs already, so spread has no effect; use `kind: wire`")
 	}
 	return nil
 }
