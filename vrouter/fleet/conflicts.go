@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
+	"net"
+	"net/netip"
 	"slices"
+	"strings"
 
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 )
 
 // storedPort is a port as the store has it.
@@ -16,16 +19,22 @@ import (
 // network. vrouter does not write such ports, but the store lets a node write any
 // port under the node's keys. Every reader then uses the older port and ignores the newer
 // port, so that all readers have the same ports.
+//
+// The key of a port contains its MAC and addresses. So a port with other addresses has
+// another key, and is as old as that key.
 type storedPort struct {
 	port model.Port
 	place
-	conflict error // why the port is ignored; nil: it is used
 }
 
 // place is the key of a port in the store.
 type place struct {
 	key     string
 	created int64 // revision of the commit that created the key
+}
+
+func (a place) compare(b place) int {
+	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key, b.key))
 }
 
 // keyFor returns the key under which to write a port.
@@ -39,18 +48,18 @@ func (v *View) keyFor(p model.Port) string {
 // dropKey removes the port that is stored under a key.
 func (v *View) dropKey(key string, t *Touched) {
 	delete(v.ignored, key)
-	if name := path.Base(key); v.places[name].key == key {
+	if name := portOfKey(key); v.places[name].key == key {
 		v.dropPort(name, t)
+		v.freed = true
 	}
 }
 
 // conflicts returns the names of the used ports that conflict with a port. conflict
 // describes the last of them.
-func (v *View) conflicts(p model.Port) (names []string, conflict error) {
+func (v *View) conflicts(p model.Port) (names []string, conflict string) {
 	add := func(name, what string) {
 		if name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
-			conflict = fmt.Errorf("port %q of node %q has %s of the older port %q of node %q", p.Name, p.Node, what, name, v.ports[name].Node)
+			names, conflict = append(names, name), what
 		}
 	}
 	if v.ports[p.Name] != nil {
@@ -63,34 +72,84 @@ func (v *View) conflicts(p model.Port) (names []string, conflict error) {
 	return names, conflict
 }
 
-// resolve adds ports, and checks again all ports that are ignored. If ports conflict, it
-// uses the oldest port and ignores the others.
-func (v *View) resolve(t *Touched, added ...storedPort) {
-	if len(v.ignored) == 0 && len(added) == 1 {
-		if names, _ := v.conflicts(added[0].port); len(names) == 0 {
-			v.insertPort(added[0].port, added[0].place, t)
-			return
-		}
+// explain says why a port is ignored.
+func (v *View) explain(p model.Port) error {
+	names, what := v.conflicts(p)
+	if len(names) == 0 {
+		return nil
 	}
-	all := slices.AppendSeq(added, maps.Values(v.ignored))
-	clear(v.ignored)
-	for _, p := range all[:len(all):len(all)] {
-		names, _ := v.conflicts(p.port)
+	name := names[len(names)-1]
+	return fmt.Errorf("port %q of node %q has %s of the older port %q of node %q", p.Name, p.Node, what, name, v.ports[name].Node)
+}
+
+// resolve adds the ports in v.added. If ports conflict, it uses the oldest port and
+// ignores the others. It checks the ignored ports again only if a used port was removed:
+// a node can write very many ports that are ignored.
+func (v *View) resolve(t *Touched) {
+	all := v.added
+	v.added = nil
+	again := func() {
+		all = slices.AppendSeq(all, maps.Values(v.ignored))
+		clear(v.ignored)
+	}
+	if v.freed {
+		again()
+	}
+	for i := 0; i < len(all); i++ {
+		names, _ := v.conflicts(all[i].port)
 		for _, name := range names {
-			all = append(all, storedPort{*v.ports[name], v.places[name], nil})
-			v.dropPort(name, t)
+			if used := v.places[name]; all[i].place.compare(used) < 0 {
+				all = append(all, storedPort{*v.ports[name], used})
+				v.dropPort(name, t)
+				again()
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b storedPort) int {
-		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key, b.key))
-	})
+	v.freed = false
+	slices.SortFunc(all, func(a, b storedPort) int { return a.place.compare(b.place) })
 	for _, p := range all {
-		names, conflict := v.conflicts(p.port)
-		if len(names) == 0 {
+		if names, _ := v.conflicts(p.port); len(names) > 0 {
+			v.ignored[p.key] = p
+		} else {
 			v.insertPort(p.port, p.place, t)
-			continue
 		}
-		p.conflict = conflict
-		v.ignored[p.key] = p
 	}
+}
+
+// overwrite lets a commit replace index keys that belong to no port. A commit writes a
+// port together with its index keys. But a node's role allows the node to write index keys
+// alone, and these must not reserve names and addresses. found has the revisions of keys
+// that refused an earlier attempt of the commit.
+func (v *View) overwrite(c store.Commit, found map[string]int64) {
+	for key, revision := range c.Exact {
+		if at := found[key]; revision == 0 && at != 0 && at <= v.revision && isIndex(key) && !v.isUsed(key) {
+			c.Exact[key] = at
+		}
+	}
+}
+
+// isUsed reports whether an index key belongs to a port, also to an ignored port.
+func (v *View) isUsed(index string) bool {
+	has := func(p model.Port) bool { return slices.Contains(uniqueKeys(p), index) }
+	kind, rest, _ := strings.Cut(index, "/")
+	network, value, _ := strings.Cut(rest, "/")
+	name := rest
+	switch kind + "/" {
+	case inAddresses:
+		a, _ := netip.ParseAddr(value)
+		name = v.owners[network][a]
+	case inMACs:
+		if m, err := net.ParseMAC(value); err == nil && len(m) == len(model.MAC{}) {
+			name = v.macs[network][model.MAC(m)]
+		}
+	}
+	if p := v.ports[name]; p != nil && has(*p) {
+		return true
+	}
+	for _, p := range v.ignored {
+		if has(p.port) {
+			return true
+		}
+	}
+	return false
 }

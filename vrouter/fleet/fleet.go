@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -270,6 +271,7 @@ const maxCopyWait = 5 * time.Second
 // On a conflict it calls decide again. It skips empty commits. If Change
 // returns store.ErrUnavailable, the store may still have made the commit.
 func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, error)) error {
+	found := map[string]int64{} // index keys that refused a commit, with their revisions
 	for attempt := 0; ; attempt++ {
 		var c store.Commit
 		var decided error
@@ -279,6 +281,7 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 			}
 			if c, decided = decide(v); decided == nil {
 				v.checkSchema(&c)
+				v.overwrite(c, found)
 			}
 		}); err != nil {
 			return err
@@ -296,6 +299,7 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 			f.awaitRevision(ctx, revision)
 			return nil
 		case errors.As(err, &conflict) && attempt < maxAttempts:
+			maps.Copy(found, conflict.Revisions)
 			if err := f.catchUp(ctx, attempt); err != nil {
 				return err
 			}

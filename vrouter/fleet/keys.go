@@ -16,7 +16,7 @@ import (
 //	settings                  model.Settings
 //	nodes/NODE                model.Node
 //	networks/NETWORK          model.Network
-//	node-ports/NODE/NETWORK/PORT  model.Port
+//	node-ports/NODE/NETWORK/PORT/MAC,ADDRESS…  model.Port
 //	ports/NETWORK/PORT        model.Port, in a store of schema 1
 //	names/PORT                the port's network; names are unique in the fleet
 //	addresses/NETWORK/ADDRESS the name of the port that has it
@@ -67,7 +67,35 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("use the store: it has schema %d, this vrouter supports up to %d; nothing was changed; upgrade this vrouter", e.Version, SchemaVersion)
 }
 
-func portKey(p model.Port) string { return inPorts + p.Node + "/" + flatKey(p)[len(inFlat):] }
+// portKey contains all values that only one port may have, so that a port keeps them as
+// long as its key exists; see storedPort.
+func portKey(p model.Port) string {
+	var b strings.Builder
+	for _, part := range []string{inPorts, p.Node, "/", p.Network, "/", p.Name, "/", p.MAC.String()} {
+		b.WriteString(part)
+	}
+	for _, a := range p.IPs {
+		b.WriteString(",")
+		b.WriteString(a.String())
+	}
+	return b.String()
+}
+
+// portOfKey returns the name of the port in a key; "": the key is not a port's.
+func portOfKey(key string) string {
+	parts := strings.Split(key, "/")
+	switch {
+	case len(parts) == 5 && strings.HasPrefix(key, inPorts):
+		return parts[3]
+	case len(parts) == 3 && strings.HasPrefix(key, inFlat):
+		return parts[2]
+	}
+	return ""
+}
+
+func isPort(key string) bool {
+	return strings.HasPrefix(key, inPorts) || strings.HasPrefix(key, inFlat)
+}
 
 func flatKey(p model.Port) string { return inFlat + p.Network + "/" + p.Name }
 

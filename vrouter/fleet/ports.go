@@ -49,13 +49,14 @@ type choice struct {
 }
 
 // candidates returns among how many free addresses an attempt chooses at
-// random. The first attempt takes the first free address. After each conflict
+// random. The first two attempts take the first free address: if the first attempt met
+// an index key without a port, the second overwrites that key. After each further conflict
 // the number doubles, up to 4096.
 func candidates(attempt int) int {
-	if attempt == 0 {
+	if attempt < 2 {
 		return 1
 	}
-	return 4 << min(attempt, 10)
+	return 2 << min(attempt, 11)
 }
 
 func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, error) {

@@ -18,6 +18,8 @@ type View struct {
 	broken    map[string]error      // errors of values that cannot be decoded, by key
 	places    map[string]place      // by the port's name
 	ignored   map[string]storedPort // ports that conflict with an older port, by key
+	added     []storedPort          // ports that resolve adds
+	freed     bool                  // a used port was removed since the last resolve
 
 	schema   schema
 	settings model.Settings
@@ -46,6 +48,7 @@ func newView(i store.Image) (*View, error) {
 	for _, e := range i.Entries {
 		v.put(e, &Touched{})
 	}
+	v.resolve(&Touched{})
 	if v.broken[keySchema] != nil {
 		return nil, fmt.Errorf("read the store's schema: %w; check that the store belongs to vrouter", v.broken[keySchema])
 	}
@@ -95,12 +98,14 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 	for _, e := range ch.Put {
 		v.put(e, &t)
 	}
+	v.resolve(&t)
 	v.revision = max(v.revision, ch.Revision)
 	return t
 }
 
-// put decodes an entry. If the value is invalid, the former value stays and
-// Problems lists the error.
+// put decodes an entry. If the value is invalid, Problems lists the error. The former
+// value of an operator's object then stays. A port is removed, so that all readers have
+// the same ports, also those that start later.
 func (v *View) put(e store.Entry, t *Touched) {
 	if isIndex(e.Key) {
 		return // index keys repeat values of the ports
@@ -173,16 +178,28 @@ func (v *View) keepRoute(e store.Entry, t *Touched) error {
 	return nil
 }
 
+// maxPortValue is the maximum length of a port's value in bytes.
+const maxPortValue = 8 << 10
+
+// maxPortIPs is the maximum number of addresses of a port.
+const maxPortIPs = 2 * model.MaxSources
+
 func (v *View) keepPort(e store.Entry, t *Touched) error {
+	v.dropKey(e.Key, t)
+	if len(e.Value) > maxPortValue {
+		return fmt.Errorf("the value has %d bytes, at most %d are allowed", len(e.Value), maxPortValue)
+	}
 	p, err := decode[model.Port](e.Value)
 	if err != nil {
 		return err
 	}
-	if e.Key != portKey(p) && e.Key != flatKey(p) {
+	if e.Key != portKey(p) && e.Key != flatKey(p) || portOfKey(e.Key) != p.Name {
 		return fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, v.keyFor(p))
 	}
-	v.dropKey(e.Key, t)
-	v.resolve(t, storedPort{p, place{e.Key, e.Created}, nil})
+	if len(p.IPs) > maxPortIPs {
+		return fmt.Errorf("port %q has %d addresses, at most %d are allowed", p.Name, len(p.IPs), maxPortIPs)
+	}
+	v.added = append(v.added, storedPort{p, place{e.Key, e.Created}})
 	return nil
 }
 
@@ -282,19 +299,33 @@ func (v *View) remove(key string, t *Touched) {
 		}
 	case inPorts, inFlat:
 		v.dropKey(key, t)
-		v.resolve(t)
 	}
 }
 
-// Problems are the values that cannot be decoded, with their keys.
+// Problems are the values that cannot be used, with their keys; at most
+// model.MaxProblems, since a node can write very many.
 func (v *View) Problems() (all []string) {
-	for _, key := range slices.Sorted(maps.Keys(v.broken)) {
-		all = append(all, fmt.Sprintf("read %s from the store: %v; its former value stays in use; write it again", key, v.broken[key]))
+	count := len(v.broken) + len(v.ignored)
+	for _, key := range smallest(v.broken) {
+		remedy := "its former value stays in use; write it again"
+		if isPort(key) {
+			remedy = "the port is ignored; delete the key"
+		}
+		all = append(all, fmt.Sprintf("read %q from the store: %v; %s", key, v.broken[key], remedy))
 	}
-	for _, key := range slices.Sorted(maps.Keys(v.ignored)) {
-		all = append(all, fmt.Sprintf("read %s from the store: %v; the newer port is ignored; delete one of the two ports", key, v.ignored[key].conflict))
+	for _, key := range smallest(v.ignored)[:min(len(v.ignored), model.MaxProblems-len(all))] {
+		all = append(all, fmt.Sprintf("read %q from the store: %v; the newer port is ignored; delete one of the two ports", key, v.explain(v.ignored[key].port)))
+	}
+	if len(all) < count {
+		all = append(all, fmt.Sprintf("and %d more problems in the store", count-len(all)))
 	}
 	return all
+}
+
+// smallest returns the first keys of a map in order, at most model.MaxProblems.
+func smallest[V any](all map[string]V) []string {
+	keys := slices.Sorted(maps.Keys(all))
+	return keys[:min(len(keys), model.MaxProblems)]
 }
 
 // State returns the whole state as one document, sorted by name.

@@ -185,7 +185,7 @@ func (e *Etcd) Commit(ctx context.Context, c Commit) (int64, error) {
 		return 0, e.failed("write to", err)
 	}
 	if !got.Succeeded {
-		return 0, &ConflictError{e.differing(c, got)}
+		return 0, e.conflict(c, got)
 	}
 	return got.Header.Revision, nil
 }
@@ -201,22 +201,24 @@ func (e *Etcd) compares(c Commit) (all []clientv3.Cmp) {
 	return all
 }
 
-// differing returns the exact keys that have other revisions than the commit
-// requires. If there are none, a range has changed: it returns the ranges.
-func (e *Etcd) differing(c Commit, got *clientv3.TxnResponse) (keys []string) {
+// conflict describes the exact keys that have other revisions than the commit
+// requires. If there are none, a range has changed: it lists the ranges.
+func (e *Etcd) conflict(c Commit, got *clientv3.TxnResponse) *ConflictError {
+	err := &ConflictError{Revisions: map[string]int64{}}
 	for i, key := range slices.Sorted(maps.Keys(c.Exact)) {
 		revision := int64(0)
 		if kvs := got.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
 			revision = kvs[0].ModRevision
 		}
 		if revision != c.Exact[key] {
-			keys = append(keys, key)
+			err.Keys = append(err.Keys, key)
+			err.Revisions[key] = revision
 		}
 	}
-	if len(keys) == 0 {
-		keys = slices.Sorted(maps.Keys(c.Ranges))
+	if len(err.Keys) == 0 {
+		err.Keys = slices.Sorted(maps.Keys(c.Ranges))
 	}
-	return keys
+	return err
 }
 
 // Watch returns an error when the store has sent nothing for the time silence.
@@ -294,7 +296,7 @@ func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int6
 	var renewals <-chan *clientv3.LeaseKeepAliveResponse
 	switch {
 	case err == nil && !got.Succeeded:
-		err = &ConflictError{[]string{key}}
+		err = &ConflictError{Keys: []string{key}}
 	case err != nil:
 		err = e.failed("write to", err)
 	default:

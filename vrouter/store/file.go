@@ -176,7 +176,7 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 	err := f.db.Update(func(tx *bbolt.Tx) error {
 		entries := tx.Bucket(bucketEntries)
 		if keys := f.conflicts(entries, c); len(keys) > 0 {
-			return &ConflictError{keys}
+			return &ConflictError{Keys: keys}
 		}
 		ch.Deleted = slices.DeleteFunc(slices.Clone(c.Delete), func(key string) bool { return entries.Get([]byte(key)) == nil })
 		if also != nil {

@@ -92,6 +92,9 @@ var ErrDenied = errors.New("permission denied")
 // again and retry.
 type ConflictError struct {
 	Keys []string // the changed keys, as far as the store reports them
+	// Revisions are the current revisions of the keys; 0: the key is absent. A file store
+	// does not report them.
+	Revisions map[string]int64
 }
 
 func (e *ConflictError) Error() string {

@@ -1,0 +1,199 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+	"windtunnel/vrouter/store/storetest"
+)
+
+// openShared makes a copy of a new etcd cluster. Only etcd has the revision that created a
+// key.
+func openShared(t *testing.T) *Fleet {
+	t.Helper()
+	c := storetest.Start(t, 1, nil)
+	a, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.OpenEtcd(a, store.TLS{}, c.Dial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return follow(t, s)
+}
+
+// hostile writes keys without the checks of Fleet.
+func hostile(t *testing.T, f *Fleet, c store.Commit) {
+	t.Helper()
+	revision, err := f.store.Commit(ctx(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRevision(ctx(t), revision)
+}
+
+// ofNodeB returns a port of node b.
+func ofNodeB(name string, ip string) model.Port {
+	p := port(name, ip)
+	p.Node, p.MAC = "b", model.MAC{2, 0, 0, 0, 6, 6}
+	return p
+}
+
+// agree checks that a new copy has the same ports as the copy that followed the changes.
+func agree(t *testing.T, f *Fleet, when string) {
+	t.Helper()
+	image, err := f.store.Read(ctx(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := newView(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Peek(func(v *View) {
+		if got, want := fmt.Sprint(v.Ports("")), fmt.Sprint(fresh.Ports("")); got != want {
+			t.Errorf("%s: a copy that followed the store has the ports %s, a new copy %s", when, got, want)
+		}
+	})
+}
+
+// A node changes the address of a port that is older than the port of another node. It must
+// not get the address of that port.
+func TestAnOlderPortDoesNotTakeAnAddressLater(t *testing.T) {
+	f := openShared(t)
+	apply(t, f, small())
+	old := ofNodeB("old", "10.1.0.200")
+	write(t, f, old)
+	x := add(t, f, port("x", "10.1.0.9"))
+	evil := old
+	evil.IPs = x.IPs
+	for _, key := range []string{portKey(old), portKey(evil), inPorts + "b/red/old"} {
+		hostile(t, f, store.Commit{Put: map[string][]byte{key: encode(evil)}})
+		f.Peek(func(v *View) {
+			if at, _ := v.PortAt("red", x.IPs[0]); at.Name != "x" {
+				t.Errorf("after node b wrote its port with address %s to %s: the address belongs to port %q of node %q", x.IPs[0], key, at.Name, at.Node)
+			}
+		})
+		agree(t, f, "after node b wrote "+key)
+	}
+	// The port may have another name in its value than in its key.
+	evil.Name = "x"
+	hostile(t, f, store.Commit{Put: map[string][]byte{portKey(old): encode(evil)}})
+	if p, _ := func() (p model.Port, ok bool) { f.Peek(func(v *View) { p, ok = v.Port("x") }); return }(); p.Node != "a" {
+		t.Errorf("port x is on node %q", p.Node)
+	}
+	agree(t, f, "after node b wrote the name of port x")
+}
+
+// All copies must have the same ports, also those that are made after a node made a value
+// invalid.
+func TestAnInvalidValueRemovesThePortFromAllCopies(t *testing.T) {
+	f := openShared(t)
+	apply(t, f, small())
+	p := ofNodeB("p", "10.1.0.2")
+	for what, value := range map[string]string{
+		"an unknown field":   `{"evil": 1}`,
+		"no JSON":            "x",
+		"a very long value":  `{"name": "` + strings.Repeat("x", maxPortValue) + `"}`,
+		"too many addresses": string(encode(func() model.Port { p := p; p.IPs = make9(p); return p }())),
+	} {
+		write(t, f, p)
+		hostile(t, f, store.Commit{Put: map[string][]byte{portKey(p): []byte(value)}})
+		agree(t, f, "after a value with "+what)
+		f.Peek(func(v *View) {
+			if at, _ := v.PortAt("red", p.IPs[0]); at.Name != "" || len(v.Problems()) != 1 {
+				t.Errorf("a value with %s: %s belongs to port %q, problems %v", what, p.IPs[0], at.Name, v.Problems())
+			}
+		})
+	}
+	many := p
+	many.IPs = make9(p)
+	hostile(t, f, store.Commit{Delete: []string{portKey(p)}, Put: map[string][]byte{portKey(many): encode(many)}})
+	add(t, f, port("next", "10.1.0.2"))
+}
+
+// make9 returns nine addresses, which is more than a port may have.
+func make9(p model.Port) []netip.Addr {
+	for len(p.IPs) < 9 {
+		p.IPs = append(p.IPs[:len(p.IPs):len(p.IPs)], p.IPs[len(p.IPs)-1].Next())
+	}
+	return p.IPs
+}
+
+// Index keys that a node wrote without a port must not reserve names or addresses.
+func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
+	f := openShared(t)
+	s := small()
+	s.Networks[0].Subnets = prefixes("10.1.0.0/24")
+	apply(t, f, s)
+	c := store.Commit{Put: map[string][]byte{inNames + "x": encode("red"), macKey("red", model.MAC{2, 0, 0, 0, 0, 1}): encode("evil")}}
+	for i := 2; i < 90; i++ {
+		c.Put[fmt.Sprintf("%sred/10.1.0.%d", inAddresses, i)] = encode("evil")
+	}
+	hostile(t, f, c)
+	x := port("x")
+	x.MAC = model.MAC{2, 0, 0, 0, 0, 1}
+	if x = add(t, f, x); x.IPs[0].String() != "10.1.0.2" {
+		t.Errorf("port x has %s, want the first address", x.IPs[0])
+	}
+	add(t, f, port("y", "10.1.0.9"))
+	if err := f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.1.0.10/32")[0], Discard: true}); err != nil {
+		t.Errorf("a route to an address without a port: %v", err)
+	}
+	// Node b deletes the index keys of other ports. These ports still have their addresses.
+	hostile(t, f, store.Commit{Delete: uniqueKeys(x)})
+	p := port("z", x.IPs[0].String())
+	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); !IsWhy(err, Invalid) {
+		t.Errorf("a second port with address %s: error %v, want Invalid", x.IPs[0], err)
+	}
+	// An index key of an ignored port belongs to that port.
+	evil := ofNodeB("evil", x.IPs[0].String())
+	hostile(t, f, store.Commit{Put: map[string][]byte{portKey(evil): encode(evil), inNames + "evil": encode("red")}})
+	short, end := context.WithTimeout(context.Background(), time.Second)
+	defer end()
+	if _, _, err := f.AddPort(short, PortRequest{Port: port("evil", "10.1.0.77")}); err == nil {
+		t.Error("a port got the name of an ignored port")
+	}
+}
+
+// A node can write very many ports that conflict with an older port. Copies must still read
+// the store fast.
+func TestManyConflictingPortsAreReadFast(t *testing.T) {
+	i := store.Image{Revision: 1}
+	x := port("x", "10.1.0.9")
+	i.Entries = append(i.Entries, store.Entry{Key: portKey(x), Value: encode(x), Created: 1})
+	const count = 20000
+	for n := range count {
+		p := ofNodeB(fmt.Sprint("p", n), "10.1.0.9")
+		p.MAC = model.MAC{2, 0, 1, byte(n >> 16), byte(n >> 8), byte(n)}
+		i.Entries = append(i.Entries, store.Entry{Key: portKey(p), Value: encode(p), Created: int64(count - n + 1)})
+	}
+	began := time.Now()
+	v, err := newView(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2000 {
+		p := ofNodeB(fmt.Sprint("q", n), "10.1.0.9")
+		e := store.Entry{Key: portKey(p), Value: encode(p), Created: int64(count + n + 2)}
+		v.apply(store.Changes{Put: []store.Entry{e}})
+		v.apply(store.Changes{Deleted: []string{e.Key}})
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%d conflicting ports are read in %v", count, took)
+	}
+	if p, _ := v.PortAt("red", x.IPs[0]); p.Name != "x" || len(v.ignored) != count {
+		t.Errorf("port %q has the address, and %d ports are ignored; want x and %d", p.Name, len(v.ignored), count)
+	}
+	if got := v.Problems(); len(got) != model.MaxProblems+1 {
+		t.Errorf("%d problems are listed, want %d", len(got), model.MaxProblems+1)
+	}
+}
