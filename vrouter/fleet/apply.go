@@ -270,9 +270,9 @@ func (v *View) join(s model.State) (desired, error) {
 		own := s.Ports
 		s.Ports = slices.Concat(own, stay)
 		err := s.Validate()
-		if err != nil { // a document is not refused for ports that are invalid already
+		if err != nil && v.State().Validate() != nil { // do not refuse a document for ports that are invalid already
 			s.Ports = slices.Concat(own, v.sound(stay))
-			err = s.Validate()
+			_, err = s.Sound()
 		}
 		if err != nil {
 			return w, &Refusal{Exists, fmt.Errorf("together with the ports of other clients: %w", err)}

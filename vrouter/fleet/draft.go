@@ -53,17 +53,17 @@ func valid(s model.State) error {
 }
 
 // validWith refuses a change that makes the state invalid. It ignores objects that are
-// invalid before the change: if a node writes an invalid port, other nodes must still
-// be able to change their objects. change must not modify the slices of its argument.
+// invalid before the change, and then also nodes that cannot reach each other: if a node
+// writes an invalid port, other nodes must still be able to change their objects. change must not modify the slices of its argument.
 func validWith(before model.State, change func(model.State) model.State) error {
 	err := valid(change(before))
 	if err == nil {
 		return nil
 	}
-	sound, problems := before.Sound()
-	if problems == nil {
+	if before.Validate() == nil {
 		return err
 	}
+	sound, _ := before.Sound()
 	if _, err := change(sound).Sound(); err != nil {
 		return &Refusal{Invalid, err}
 	}

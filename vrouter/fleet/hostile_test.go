@@ -197,3 +197,34 @@ func TestManyConflictingPortsAreReadFast(t *testing.T) {
 		t.Errorf("%d problems are listed, want %d", len(got), model.MaxProblems+1)
 	}
 }
+
+// A node's port can put its network on two nodes that cannot reach each other. Operators
+// must still be able to change other objects.
+func TestAPortThatCannotBeReachedDoesNotStopOtherChanges(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Nodes[0].Encapsulations, s.Nodes[1].Encapsulations = []model.Encapsulation{model.MPLSoUDP}, []model.Encapsulation{model.VXLAN}
+	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 2, Subnets: prefixes("10.2.0.0/24")})
+	apply(t, f, s)
+	add(t, f, port("x", "10.1.0.9"))
+	write(t, f, ofNodeB("p", "10.1.0.66"))
+	for what, err := range map[string]error{
+		"a policy": f.PutPolicy(ctx(t), model.Policy{Name: "p"}),
+		"a node":   f.PutNode(ctx(t), model.Node{Name: "c", Underlay: addresses("192.0.2.3")}),
+		"a network": func() error {
+			_, err := f.UpdateNetwork(ctx(t), "blue", func(n *model.Network) error { n.Policies = []string{"web"}; return nil })
+			return err
+		}(),
+		"a port": func() error { _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("y")}); return err }(),
+	} {
+		if err != nil {
+			t.Errorf("a change of %s: %v", what, err)
+		}
+	}
+	s.Nodes = append(s.Nodes, model.Node{Name: "c", Underlay: addresses("192.0.2.3")})
+	apply(t, f, s)
+	s.Nodes[2].Underlay = addresses("192.0.2.1")
+	if err := f.Apply(ctx(t), s); !IsWhy(err, Invalid) {
+		t.Errorf("a document with two nodes of one address: error %v, want Invalid", err)
+	}
+}

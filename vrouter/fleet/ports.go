@@ -188,14 +188,15 @@ func (v *View) related(p model.Port) model.State {
 			near[w.Port] = true
 		}
 	}
-	nodes := map[string]bool{p.Node: true}
+	nodes := map[string]bool{}
 	for _, o := range v.members[p.Network] {
 		here := o.Node == p.Node && o.Attach != (model.Attachment{}) && o.Attach == p.Attach
-		if !nodes[o.Node] || here {
+		if o.Name != p.Name && !nodes[o.Node] || here {
 			nodes[o.Node] = true
 			near[o.Name] = true
 		}
 	}
+	nodes[p.Node] = true
 	delete(near, p.Name)
 	for _, name := range slices.Sorted(maps.Keys(near)) {
 		if o := v.ports[name]; o != nil {
