@@ -68,6 +68,7 @@ func twoTenants(f *fib.Tables) {
 	f.VNIs[1001], f.VNIs[1002] = fib.Target{Nexthop: nhL2, Ethernet: true}, fib.Target{Nexthop: nhL22, Ethernet: true}
 	f.Remotes[other] = fib.Remote{ID: 2, Nexthop: nhOther, Encapsulations: []model.Encapsulation{model.MPLSoUDP}}
 	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.50.0.0/16")}] = true
+	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.1.0.0/24")}] = true // has A and B too
 	f.Senders[fib.SenderKey{VRF: second, Remote: 1}] = true
 }
 
@@ -360,8 +361,13 @@ func (r receiver) route(vrf uint32, sender fib.Remote, ip []byte) (fate, []byte)
 // maySend reports whether an inner source address belongs to a sender.
 func (r receiver) maySend(vrf uint32, sender fib.Remote, from netip.Addr) bool {
 	if way, ok := r.tables.Routes[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(from, from.BitLen())}]; ok {
-		if n := r.tables.Nexthops[way.Nexthop]; n.Type == fib.Tunnel && n.Remote == sender.ID {
+		n := r.tables.Nexthops[way.Nexthop]
+		if n.Type == fib.Tunnel && n.Remote == sender.ID {
 			return true
+		}
+		anyStation := r.tables.Senders[fib.SenderKey{VRF: vrf, Remote: sender.ID}]
+		if (n.Type == fib.Tunnel || n.Type == fib.Encap) && !anyStation {
+			return false
 		}
 	}
 	for k := range r.tables.Senders {

@@ -2,8 +2,9 @@
 /*
  * Checks the inner source of tunnel packets. The outer source address identifies a
  * node or gateway; `remote` is its id. The inner source is valid if a route or
- * bridge entry for it leads to that remote, or if the map senders allows it. With
- * remote 0 the sender is unknown, and every inner source is valid.
+ * bridge entry for it leads to that remote, or if the map senders allows it and it is
+ * not the address of another port. With remote 0 the sender is unknown, and every inner
+ * source is valid.
  */
 #pragma once
 
@@ -27,9 +28,22 @@ static __always_inline int may_send_from(__u32 vrf, __u32 remote, const struct a
 	return !!bpf_map_lookup_elem(&senders, &key);
 }
 
-/* Returns 1 if the remote may send packets from an inner source address. */
+/* Returns 1 if a route's single next hop is a node, a gateway or a vif: the prefix then
+ * belongs to it. With several next hops, each of them may have the prefix. */
+static __always_inline int has_owner(const struct route *r)
+{
+	struct nexthop *nh = nexthop_of(r->nexthop);
+
+	return nh && (nh->type == NH_TUNNEL || nh->type == NH_ENCAP);
+}
+
+/* Returns 1 if the remote may send packets from an inner source address. The further
+ * prefixes of a node's ports do not contain the addresses of other ports: a node can write
+ * any prefix into its ports. A gateway, which may send from any MAC address, may send from
+ * these addresses too. */
 static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
 {
+	struct address none = {};
 	struct route *r;
 
 	if (!remote)
@@ -46,7 +60,11 @@ static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct a
 
 		r = bpf_map_lookup_elem(&hosts6, &key);
 	}
-	return (r && leads_to(r->nexthop, remote)) || may_send_from(vrf, remote, source, family);
+	if (r && leads_to(r->nexthop, remote))
+		return 1;
+	if (r && has_owner(r) && !may_send_from(vrf, remote, &none, 0))
+		return 0;
+	return may_send_from(vrf, remote, source, family);
 }
 
 /* Returns 1 if the remote may send frames from an inner source MAC address. */

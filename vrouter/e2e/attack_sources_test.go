@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"net/netip"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// A node can write any allow_sources into its ports. It must not send with the addresses of
+// other nodes' ports anyway.
+func TestFurtherPrefixesDoNotContainAddressesOfOtherPorts(t *testing.T) {
+	t.Parallel()
+	for _, encap := range encaps {
+		t.Run(string(encap), func(t *testing.T) {
+			t.Parallel()
+			b, x, y, z := threeNodes(t, encap, model.L3)
+			for i := range b.state.Ports {
+				if b.state.Ports[i].Name == "z" {
+					b.state.Ports[i].AllowSources = subnets("0.0.0.0/0")
+				}
+			}
+			all := b.nodes
+			b.nodes = all[:2] // the third runs no agent
+			b.up()
+			heard := x.hearing(t, 7777)
+			for _, c := range []struct {
+				name     string
+				from     netip.Addr
+				delivers bool
+			}{
+				{"the port's address", z.ip(4), true},
+				{"an address without a port", netip.MustParseAddr("192.0.2.9"), true},
+				{"the address of another node's port", y.ip(4), false},
+				{"the address of the receiver", x.ip(4), false},
+			} {
+				forgeries[encap].send(t, all[2], b.nodes[0].v4,
+					udpFrame(t, model.RouterMAC, model.RouterMAC, c.from, x.ip(4), 7777, []byte("hello")))
+				if got := heard(); got != c.delivers {
+					t.Errorf("from %s: delivered %v, want %v: %v", c.name, got, c.delivers, b.nodes[0].drops())
+				}
+			}
+		})
+	}
+}
