@@ -76,10 +76,11 @@ func storeInitCommand() *cobra.Command {
 		Short: "Make the store check the roles of its clients",
 		Long: `Adds the operator's role. Adds a role and a user for each node of the fleet that has
 no role. The user has the name of the node, so the certificate of the node must have
-this common name. Makes the user of this command's certificate an administrator. Then
-etcd checks the roles of all its clients. If the store has an older schema, the command
-upgrades it first, and agents of older versions end. A second run adds only missing
-roles and users.`,
+this common name. Makes the user of this command's certificate an administrator, and
+makes etcd check the roles of all its clients. All other users and roles that existed
+before are deleted, since every client could add them. If the store has an older schema,
+the command upgrades it first, and agents of older versions end. A second run adds only
+missing roles and users.`,
 		Example: "  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem",
 		Args:    cobra.NoArgs,
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, _ []string) error {
@@ -103,28 +104,27 @@ func (r *roles) init(ctx context.Context, shared bool) error {
 	if err != nil {
 		return err
 	}
+	if !enabled {
+		kept, err := r.EnableRoles(ctx, r.self, shared)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(r.out, "user %s is an administrator\nthe store checks roles now\n", r.self)
+		r.tell(len(kept) > 0, "check the users %v and their roles: they existed before, when every client could add users", kept)
+	}
 	if err := r.makeOperator(ctx); err != nil {
 		return err
 	}
 	for _, node := range nodes {
-		if has, err := r.HasRole(ctx, r.nodeRole(node)); err != nil || has {
-			if err != nil {
-				return err
-			}
-			continue // an operator may have limited this role to networks
+		has, err := r.HasRole(ctx, r.nodeRole(node))
+		if err == nil && !has { // an operator may have limited an existing role to networks
+			err = r.grantNode(ctx, node, node)
 		}
-		if err := r.grantNode(ctx, node, node); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if enabled {
-		fmt.Fprintln(r.out, "the store already checks roles")
-		return nil
-	}
-	if err := r.EnableRoles(ctx, r.self); err != nil {
-		return err
-	}
-	fmt.Fprintf(r.out, "user %s is an administrator\nthe store checks roles now\n", r.self)
+	r.tell(enabled, "the store already checks roles")
 	return nil
 }
 
@@ -241,16 +241,23 @@ func revokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke USER…",
 		Short: "Delete users, for example of a stolen node",
-		Long: `Deletes users, and the roles of the nodes with the same names. The store then refuses
-all requests of these users. A running watch continues until its connection ends.`,
+		Long: `Deletes users and their node roles. The store then refuses all requests of these users.
+A running watch continues until its connection ends. The command also deletes the alive
+keys of the nodes, so that other nodes drop their routes to them after the lease, and
+vrouter node delete can delete them. A role that another user has stays.`,
 		Example: "  vrouter store revoke c --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
 			for _, user := range users {
-				if err := errors.Join(r.DeleteUser(ctx, user), r.DeleteRole(ctx, r.nodeRole(user))); err != nil {
+				nodes, err := r.Revoke(ctx, user, r.nodeRole(""))
+				for _, node := range nodes {
+					err = errors.Join(err, fleet.New(r, fleet.Options{}).Leave(ctx, node))
+				}
+				if err != nil {
 					return err
 				}
 				fmt.Fprintf(r.out, "revoked user %s\n", user)
+				r.tell(len(nodes) > 0, "run `vrouter node delete --ports` for the nodes %v if they will not come back", nodes)
 			}
 			return nil
 		}),

@@ -186,34 +186,128 @@ func (e *Admin) RolesEnabled(ctx context.Context) (bool, error) {
 // EnableRoles makes etcd check the roles. self is the user of this client's
 // certificate; it becomes an administrator. If etcd ignores client certificates, no
 // client would have access. EnableRoles then disables the roles and returns an error.
-func (e *Admin) EnableRoles(ctx context.Context, self string) error {
+//
+// Before, every client could add users and roles. So EnableRoles deletes all other users
+// and roles. If others is true, it keeps the users and roles of other programs, and returns
+// the names of these users.
+func (e *Admin) EnableRoles(ctx context.Context, self string, others bool) (kept []string, err error) {
 	if _, err := e.client.RoleAdd(ctx, RootUser); err != nil && !errors.Is(err, rpctypes.ErrRoleAlreadyExist) {
-		return e.failed("add role root to", err)
+		return nil, e.failed("add role root to", err)
 	}
 	for _, user := range []string{RootUser, self} { // etcd requires a user root
 		if _, err := e.SetUser(ctx, user, RootUser); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	password := rand.Text()
 	if _, err := e.client.UserDelete(ctx, trialUser); err != nil && !errors.Is(err, rpctypes.ErrUserNotFound) {
-		return e.failed("delete user "+trialUser+" from", err)
+		return nil, e.failed("delete user "+trialUser+" from", err)
 	}
 	if _, err := e.client.UserAdd(ctx, trialUser, password); err != nil {
-		return e.failed("add user "+trialUser+" to", err)
+		return nil, e.failed("add user "+trialUser+" to", err)
 	}
 	if _, err := e.client.UserGrantRole(ctx, trialUser, RootUser); err != nil {
-		return e.failed("give user "+trialUser+" a role in", err)
+		return nil, e.failed("give user "+trialUser+" a role in", err)
 	}
 	if _, err := e.client.AuthEnable(ctx); err != nil {
-		return e.failed("enable the roles of", err)
+		return nil, e.failed("enable the roles of", err)
 	}
+	// This is the first request for which etcd needs the user of the certificate.
 	if _, err := e.client.UserDelete(ctx, trialUser); err != nil {
-		return errors.Join(
+		return nil, errors.Join(
 			fmt.Errorf("%w: etcd does not recognise users by their certificates; start it with --client-cert-auth and --trusted-ca-file", e.failed("use the roles of", err)),
 			e.disableRoles(ctx, password))
 	}
-	return nil
+	if kept, err = e.deleteOthers(ctx, self, others); err != nil {
+		_, back := e.client.AuthDisable(ctx) // so that the next call deletes them
+		return nil, errors.Join(err, back)
+	}
+	return kept, nil
+}
+
+// deleteOthers deletes all users and roles except root and self. If others is true, it
+// keeps the roles outside the store's prefix, and the users with such roles only. kept are
+// the names of these users.
+func (e *Admin) deleteOthers(ctx context.Context, self string, others bool) (kept []string, err error) {
+	isForeign := func(role string) bool { return others && role != RootUser && !strings.HasPrefix(role, e.Role("")) }
+	users, err := e.client.UserList(ctx)
+	if err != nil {
+		return nil, e.failed("read the users of", err)
+	}
+	for _, user := range users.Users {
+		if user == RootUser || user == self {
+			_, err = e.client.UserChangePassword(ctx, user, rand.Text()) // the old password may be known
+		} else if has, err2 := e.roles(ctx, user); err2 == nil && len(has) > 0 && !slices.ContainsFunc(has, func(role string) bool { return !isForeign(role) }) {
+			kept = append(kept, user)
+		} else {
+			err = errors.Join(err2, e.DeleteUser(ctx, user))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	roles, err := e.client.RoleList(ctx)
+	if err != nil {
+		return nil, e.failed("read the roles of", err)
+	}
+	for _, role := range roles.Roles {
+		if role != RootUser && !isForeign(role) {
+			if err := e.DeleteRole(ctx, role); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return kept, nil
+}
+
+// roles returns the roles of a user; none for a missing user.
+func (e *Admin) roles(ctx context.Context, user string) ([]string, error) {
+	got, err := e.client.UserGet(ctx, user)
+	if errors.Is(err, rpctypes.ErrUserNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, e.failed("read the users of", err)
+	}
+	return got.Roles, nil
+}
+
+// Revoke deletes a user, and those of its roles that begin with prefix and that no other
+// user has. It returns the names of the deleted roles after prefix. etcd refuses all later
+// requests of the user.
+func (e *Admin) Revoke(ctx context.Context, user, prefix string) (deleted []string, err error) {
+	has, err := e.roles(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.DeleteUser(ctx, user); err != nil {
+		return nil, err
+	}
+	users, err := e.client.UserList(ctx)
+	if err != nil {
+		return nil, e.failed("read the users of", err)
+	}
+	needed := map[string]bool{}
+	for _, other := range users.Users {
+		roles, err := e.roles(ctx, other)
+		if err != nil {
+			return nil, err
+		}
+		for _, role := range roles {
+			needed[role] = true
+		}
+	}
+	for _, role := range has {
+		name, is := strings.CutPrefix(role, prefix)
+		if !is || needed[role] {
+			continue
+		}
+		if err := e.DeleteRole(ctx, role); err != nil {
+			return nil, err
+		}
+		deleted = append(deleted, name)
+	}
+	return deleted, nil
 }
 
 // disableRoles logs in as trialUser, disables roles and deletes trialUser.

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"windtunnel/vrouter/store/storetest"
 )
@@ -35,7 +38,7 @@ func TestRolesAreNotEnabledWithoutCertificates(t *testing.T) {
 	files.Anonymous = true
 	admin, _ := openAdmin(t, files)
 	ctx := context.Background()
-	if err := admin.EnableRoles(ctx, "admin"); err == nil || !strings.Contains(err.Error(), "--client-cert-auth") {
+	if _, err := admin.EnableRoles(ctx, "admin", false); err == nil || !strings.Contains(err.Error(), "--client-cert-auth") {
 		t.Errorf("EnableRoles: error %v, want one that names --client-cert-auth", err)
 	}
 	if on, err := admin.RolesEnabled(ctx); err != nil || on {
@@ -73,6 +76,98 @@ func TestKeysOfOtherProgramsAreNoticed(t *testing.T) {
 		}
 		if _, err := OpenAdmin(a, tls, nil); err == nil {
 			t.Errorf("OpenAdmin of %s succeeds, but this store has no roles", text)
+		}
+	}
+}
+
+// Before the roles are enabled, every client can add users and roles. These must have no
+// rights afterwards.
+func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
+	t.Parallel()
+	for _, others := range []bool{false, true} {
+		files := storetest.NewClusterCertificates(t)
+		admin, tls := openAdmin(t, files)
+		ctx := context.Background()
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		grant := func(role string, users ...string) {
+			t.Helper()
+			_, err := admin.client.RoleAdd(ctx, role)
+			must(err)
+			_, err = admin.client.RoleGrantPermission(ctx, role, "\x00", "\x00", clientv3.PermissionType(clientv3.PermReadWrite))
+			must(err)
+			for _, user := range users {
+				_, err := admin.client.UserGrantRole(ctx, user, role)
+				must(err)
+			}
+		}
+		for _, user := range []string{RootUser, "admin", "b", "ghost", "other"} {
+			_, err := admin.client.UserAdd(ctx, user, "known")
+			must(err)
+		}
+		grant(RootUser, RootUser, "b")
+		grant(admin.Role("node/b"), "ghost")
+		grant("other", "other", "ghost")
+		kept, err := admin.EnableRoles(ctx, "admin", others)
+		must(err)
+		if want := map[bool]string{false: "[]", true: "[other]"}[others]; fmt.Sprint(kept) != want {
+			t.Errorf("kept users %v, want %s", kept, want)
+		}
+		if has, err := admin.HasRole(ctx, admin.Role("node/b")); err != nil || has {
+			t.Errorf("role node/b exists: %v, %v; want false", has, err)
+		}
+		for _, user := range []string{RootUser, "admin", "b", "ghost"} {
+			a := admin.address
+			a.User, a.Password = user, "known"
+			e, err := OpenEtcd(a, tls, admin.dial)
+			if err == nil {
+				_, err = e.Read(ctx)
+				e.Close()
+			}
+			if err == nil {
+				t.Errorf("user %s reads the store with the password from before", user)
+			}
+		}
+		cert, key := files.Client(t, "b")
+		b, err := OpenEtcd(admin.address, TLS{CA: files.CA, Cert: cert, Key: key}, admin.dial)
+		must(err)
+		defer b.Close()
+		if _, err := b.Commit(ctx, Commit{Put: put("networks/n", "1")}); !errors.Is(err, ErrDenied) {
+			t.Errorf("user b writes a network: error %v, want ErrDenied", err)
+		}
+	}
+}
+
+// Revoke deletes the role of a node only if no other user needs it.
+func TestRevokeKeepsARoleThatAnotherUserHas(t *testing.T) {
+	t.Parallel()
+	admin, _ := openAdmin(t, storetest.NewClusterCertificates(t))
+	ctx := context.Background()
+	if _, err := admin.EnableRoles(ctx, "admin", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.SetRole(ctx, admin.Role("node/c"), []Range{{Prefix: true}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"old", "new"} {
+		if _, err := admin.SetUser(ctx, user, admin.Role("node/c")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		user, deleted string
+		remains       bool
+	}{{"old", "[]", true}, {"new", "[c]", false}} {
+		deleted, err := admin.Revoke(ctx, c.user, admin.Role("node/"))
+		if err != nil || fmt.Sprint(deleted) != c.deleted {
+			t.Errorf("Revoke(%s): deleted roles %v, %v; want %s", c.user, deleted, err, c.deleted)
+		}
+		if has, err := admin.HasRole(ctx, admin.Role("node/c")); err != nil || has != c.remains {
+			t.Errorf("after Revoke(%s): the role exists: %v, %v; want %v", c.user, has, err, c.remains)
 		}
 	}
 }
