@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"windtunnel/vrouter/store/storetest"
+)
+
+// The embedded store refuses the requests that only an administrator needs: to the user of a
+// node, and to a client that has a certificate but no user, such as a revoked node.
+func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	listen := free.Addr().String()
+	free.Close()
+	files := storetest.NewCertificates(t, "127.0.0.1")
+	server, err := OpenEmbedded(EmbeddedOptions{Dir: t.TempDir(), Listen: listen, TLS: TLS{CA: files.CA, Cert: files.ServerCert, Key: files.ServerKey}})
+	must(err)
+	defer server.Close()
+	a, err := ParseAddress("etcd://" + listen)
+	must(err)
+	as := func(name string) TLS {
+		cert, key := files.Client(t, name)
+		return TLS{CA: files.CA, Cert: cert, Key: key}
+	}
+	admin, err := OpenAdmin(a, as("admin"), nil)
+	must(err)
+	defer admin.Close()
+	_, err = admin.EnableRoles(ctx, "admin", false)
+	must(err)
+	role := admin.Role("node/b")
+	_, err = admin.SetRole(ctx, role, []Range{{Prefix: true}, {Key: "node-ports/b/", Prefix: true, Write: true}})
+	must(err)
+	_, err = admin.SetUser(ctx, "b", role)
+	must(err)
+	_, err = admin.Hold(ctx, "alive/a", nil, 0, time.Minute)
+	must(err)
+	got, err := admin.client.Get(ctx, admin.prefix+"alive/a")
+	must(err)
+	lease := clientv3.LeaseID(got.Kvs[0].Lease)
+
+	for _, user := range []string{"b", "stranger"} {
+		e, err := OpenEtcd(a, as(user), nil)
+		must(err)
+		defer e.Close()
+		x, at := e.client, "https://"+listen
+		for what, try := range map[string]func() error{
+			"ties a port to the lease of another node": func() error {
+				_, err := x.Put(ctx, e.prefix+"node-ports/b/x", "", clientv3.WithLease(lease))
+				return err
+			},
+			"ends the lease of another node":   func() error { _, err := x.Revoke(ctx, lease); return err },
+			"renews the lease of another node": func() error { _, err := x.KeepAliveOnce(ctx, lease); return err },
+			"reads keys outside the fleet":     func() error { _, err := x.Get(ctx, "\x00", clientv3.WithFromKey()); return err },
+			"compares keys outside the fleet": func() error {
+				_, err := x.Txn(ctx).If(clientv3.Compare(clientv3.Version("/other"), "=", 0)).Commit()
+				return err
+			},
+			"watches keys outside the fleet": func() error {
+				r := <-x.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCreatedNotify())
+				return r.Err()
+			},
+			"compacts the history":  func() error { _, err := x.Compact(ctx, got.Header.Revision); return err },
+			"defragments the store": func() error { _, err := x.Defragment(ctx, at); return err },
+			"copies the store": func() error {
+				r, err := x.Snapshot(ctx)
+				if err == nil {
+					_, err = r.Read(make([]byte, 1))
+				}
+				return err
+			},
+			"raises the alarm that stops all writes": func() error {
+				_, err := pb.NewMaintenanceClient(x.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{
+					Action: pb.AlarmRequest_ACTIVATE, MemberID: got.Header.MemberId, Alarm: pb.AlarmType_NOSPACE,
+				})
+				return err
+			},
+			"moves the leader":    func() error { _, err := x.MoveLeader(ctx, 1); return err },
+			"adds a member":       func() error { _, err := x.MemberAddAsLearner(ctx, []string{"http://127.0.0.1:1"}); return err },
+			"removes a member":    func() error { _, err := x.MemberRemove(ctx, got.Header.MemberId); return err },
+			"adds a user":         func() error { _, err := x.UserAdd(ctx, "q", "q"); return err },
+			"lists the users":     func() error { _, err := x.UserList(ctx); return err },
+			"gives root password": func() error { _, err := x.UserChangePassword(ctx, RootUser, "q"); return err },
+			"sets its password":   func() error { _, err := x.UserChangePassword(ctx, user, "q"); return err },
+			"becomes root":        func() error { _, err := x.UserGrantRole(ctx, user, RootUser); return err },
+			"extends its role": func() error {
+				_, err := x.RoleGrantPermission(ctx, role, "\x00", "\x00", clientv3.PermissionType(clientv3.PermReadWrite))
+				return err
+			},
+			"disables the roles": func() error { _, err := x.AuthDisable(ctx); return err },
+		} {
+			if try() == nil {
+				t.Errorf("user %s %s", user, what)
+			}
+		}
+		tls, err := as(user).config(a)
+		must(err)
+		h := http.Client{Transport: &http.Transport{TLSClientConfig: tls, DisableKeepAlives: true}}
+		answer, err := h.Post(at+"/v3/kv/put", "application/json", strings.NewReader(`{"key": "L3Zyb3V0ZXIvbmV0d29ya3Mveg==", "value": "eA=="}`))
+		must(err)
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			t.Errorf("user %s writes a network by HTTP", user)
+		}
+	}
+	i, err := admin.Read(ctx)
+	must(err)
+	if len(i.Entries) != 1 {
+		t.Errorf("the store has %d keys, want 1", len(i.Entries))
+	}
+	if _, err := admin.Commit(ctx, Commit{Put: put("networks/n", "1")}); err != nil {
+		t.Errorf("the administrator writes afterwards: %v", err)
+	}
+}
