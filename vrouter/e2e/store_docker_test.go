@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// With roles, Docker on a node runs containers in existing networks, but cannot create or
+// delete networks of the fleet.
+func TestDockerWithRolesUsesNetworksButDoesNotChangeThem(t *testing.T) {
+	b, files := rolesBed(t, 2, "10s")
+	a, c := b.nodes[0], b.nodes[1]
+	b.alive(a, "a", "b")
+	if out, err := c.admin(files("admin"), "init"); err != nil {
+		t.Fatal(err, out)
+	}
+	d := startDocker(t, c)
+	create := []string{"network", "create", "--driver", "vrouter", "--opt", "network=red", "--ipam-driver", "vrouter", "--ipam-opt", "network=red", "--subnet", "10.1.0.0/24", "red"}
+	if out, err := d.try(create...); err == nil || !strings.Contains(out, "operator's certificate") {
+		t.Errorf("Docker on node b creates a network of the fleet: %v, %s", err, out)
+	}
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	x := b.connected("x", "red", 0)
+	d.run(t, create...)
+	address, _ := d.container(t, "box")
+	if !strings.HasPrefix(address, "10.1.0.") || address == x.ip(4).String() {
+		t.Fatalf("the container has address %q", address)
+	}
+	soon(t, 5*time.Second, "the container reaches node a", func() error { return d.ping("box", x.ip(4).String()) })
+	d.run(t, "rm", "--force", "box")
+	a.run("port", "delete", "x")
+	if out, err := d.try("network", "rm", "red"); err != nil && !strings.Contains(out, "operator's certificate") {
+		t.Error(err)
+	}
+	if left := rows[model.Network](a, "network", "list"); len(left) != 1 {
+		t.Errorf("after Docker deleted its network: the fleet has the networks %+v, want red", left)
+	}
+	soon(t, 5*time.Second, "no port of the container remains", func() error {
+		if ports := rows[model.Port](a, "port", "list"); len(ports) != 0 {
+			return fmt.Errorf("ports %+v", ports)
+		}
+		return nil
+	})
+}
+
+// `vrouter apply` works where the agent's certificate is an operator's, and nowhere else. A
+// document of an operator leaves the ports of nodes.
+func TestAnOperatorsCertificateAppliesDocuments(t *testing.T) {
+	b, files := rolesBed(t, 3, "3s")
+	a, c, d := b.nodes[0], b.nodes[1], b.nodes[2]
+	b.alive(a, "a", "b", "c")
+	admin := files("admin")
+	for _, args := range [][]string{{"init"}, {"grant", "operator", "c"}} {
+		if out, err := c.admin(admin, args...); err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	s := model.State{Networks: []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/24")}}}
+	for _, n := range rows[api.Node](a, "node", "list") {
+		s.Nodes = append(s.Nodes, model.Node{Name: n.Name, Underlay: n.Underlay})
+	}
+	file := filepath.Join(b.dir, "document.yaml")
+	writeJSON(t, file, s)
+	if _, err := c.try("apply", "-f", file); err == nil || !strings.Contains(err.Error(), "operator's certificate") {
+		t.Errorf("node b applies a document: error %v", err)
+	}
+	d.run("apply", "-f", file)
+	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
+	soon(t, 5*time.Second, "x reaches y", func() error { return datagram(x, y, 4, 64) })
+	s.Policies = []model.Policy{{Name: "closed", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny}}}}
+	writeJSON(t, file, s)
+	d.run("apply", "-f", file)
+	if err := datagram(x, y, 4, 64); err != nil {
+		t.Errorf("after a second document: %v", err)
+	}
+}
+
+// A revoked node cannot keep its alive key, so that an operator can delete the node and its
+// ports while its agent still runs.
+func TestARevokedNodeIsDeletedWhileItsAgentRuns(t *testing.T) {
+	b, files := rolesBed(t, 2, "3s")
+	a, c := b.nodes[0], b.nodes[1]
+	b.alive(a, "a", "b")
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	admin := files("admin")
+	if out, err := c.admin(admin, "init"); err != nil {
+		t.Fatal(err, out)
+	}
+	b.connected("y", "red", 1)
+	if _, err := a.try("node", "delete", "b", "--ports"); err == nil {
+		t.Fatal("a node with an agent was deleted")
+	}
+	if out, err := a.admin(admin, "revoke", "b"); err != nil {
+		t.Fatal(err, out)
+	}
+	time.Sleep(3 * time.Second) // longer than the interval at which an agent looks for its alive key
+	a.run("node", "delete", "b", "--ports")
+	if left := rows[model.Port](a, "port", "list"); len(left) != 0 {
+		t.Errorf("after the node was deleted: ports %+v", left)
+	}
+	if _, err := c.client(t, files("b")).Commit(context.Background(), store.Commit{Put: map[string][]byte{"alive/b": []byte("{}")}}); err == nil {
+		t.Error("a revoked node writes its alive key")
+	}
+}
