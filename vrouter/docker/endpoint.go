@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
@@ -51,7 +50,7 @@ func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (
 		}
 	}
 	port, err := p.addPort(ctx, request)
-	if api.IsConflict(err) || err != nil && strings.Contains(err.Error(), "is already used by port") {
+	if api.IsConflict(err) {
 		return nil, fmt.Errorf("%w. Docker has allocated the address; let the fleet allocate it: docker network create --driver vrouter --ipam-driver vrouter …", err)
 	}
 	if err != nil {

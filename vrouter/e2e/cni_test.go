@@ -171,6 +171,7 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 	b := cniBed(t)
 	ctx := context.Background()
 	b.namespace("x")
+	b.nodes[1].run("port", "add", "--name", "taken", "--network", "red", "--ip", "10.1.0.9", "--netns", b.name+"-x")
 	for _, c := range []struct {
 		what, extra, want string
 		code              uint
@@ -178,6 +179,7 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 		{"a network that is not there", `, "network": "rad"`, `there is no network "rad"; did you mean "red"?`, 100},
 		{"an address manager", `, "ipam": {"type": "host-local"}`, "remove ipam", types.ErrInvalidNetworkConfig},
 		{"ranges that are none", `, "ranges": ["10.1"]`, "is not a prefix", types.ErrInvalidNetworkConfig},
+		{"an address that another port has", `, "args": {"cni": {"ips": ["10.1.0.9"]}}`, "10.1.0.9", 101},
 		{"no agent", `, "socket": "/run/no-such.sock"`, "no agent listens on", types.ErrTryAgainLater},
 	} {
 		r := newRuntime(t, b.nodes[0], c.extra)
@@ -189,7 +191,7 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: code %+v", c.what, typed)
 		}
 	}
-	if ports := rows[model.Port](b.nodes[0], "port", "list", "--all"); len(ports) != 0 {
+	if ports := rows[model.Port](b.nodes[0], "port", "list", "--all"); len(ports) != 1 {
 		t.Errorf("left: %+v", ports)
 	}
 }

@@ -151,8 +151,8 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 	// Node b deletes the index keys of other ports. These ports still have their addresses.
 	hostile(t, f, store.Commit{Delete: uniqueKeys(x)})
 	p := port("z", x.IPs[0].String())
-	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); !IsWhy(err, Invalid) {
-		t.Errorf("a second port with address %s: error %v, want Invalid", x.IPs[0], err)
+	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); !IsWhy(err, Exists) {
+		t.Errorf("a second port with address %s: error %v, want Exists", x.IPs[0], err)
 	}
 	// An index key of an ignored port belongs to that port.
 	evil := ofNodeB("evil", x.IPs[0].String())

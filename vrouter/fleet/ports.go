@@ -79,6 +79,9 @@ func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, err
 		return model.Port{}, store.Commit{}, err
 	}
 	if err := v.fits(p, replaced...); err != nil {
+		if v.hasTaken(p, replaced) {
+			err = &Refusal{Exists, err}
+		}
 		return model.Port{}, store.Commit{}, err
 	}
 	d := v.draft().exact(inNetworks+n.Name, inNodes+p.Node, v.keyFor(p))
@@ -90,6 +93,14 @@ func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, err
 		d.release(o)
 	}
 	return p, d.claim(p).commit, nil
+}
+
+// hasTaken reports whether a port has the MAC or an address of a port that is not replaced.
+func (v *View) hasTaken(p model.Port, replaced []model.Port) bool {
+	names, _ := v.conflicts(p)
+	return slices.ContainsFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(replaced, func(r model.Port) bool { return r.Name == name })
+	})
 }
 
 // replaced returns the ports that a request replaces.
