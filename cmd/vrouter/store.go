@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,6 +102,9 @@ func (r *roles) init(ctx context.Context, shared bool) error {
 		return errors.Join(err, errors.New("enable roles: this etcd has keys of other programs, and their clients would lose access; use an etcd for the fleet alone, or add --lock-others"))
 	}
 	nodes, err := r.upgrade(ctx)
+	if err == nil && slices.Contains(nodes, store.RootUser) {
+		err = errRootNode
+	}
 	if err != nil {
 		return err
 	}
@@ -165,7 +169,13 @@ func (r *roles) tell(changed bool, format string, args ...any) {
 	}
 }
 
+// errRootNode refuses a node whose certificate has the rights of an administrator.
+var errRootNode = errors.New("give a role to the user root: root is etcd's administrator, so this node could write everything; give the node another name, or its certificate another common name and use `vrouter store grant node NAME --user CN`")
+
 func (r *roles) grantNode(ctx context.Context, node, user string, networks ...string) error {
+	if user == store.RootUser {
+		return errRootNode
+	}
 	limited, err := r.SetRole(ctx, r.nodeRole(node), fleet.NodeRole(node, networks...))
 	if err != nil {
 		return err

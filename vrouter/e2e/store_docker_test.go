@@ -94,6 +94,9 @@ func TestARevokedNodeIsDeletedWhileItsAgentRuns(t *testing.T) {
 	if out, err := c.admin(admin, "init"); err != nil {
 		t.Fatal(err, out)
 	}
+	if out, err := a.admin(admin, "grant", "node", "root"); err == nil || !strings.Contains(out, "administrator") {
+		t.Errorf("a node with the name of etcd's administrator gets a role: %v, %s", err, out)
+	}
 	b.connected("y", "red", 1)
 	if _, err := a.try("node", "delete", "b", "--ports"); err == nil {
 		t.Fatal("a node with an agent was deleted")
