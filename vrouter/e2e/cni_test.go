@@ -171,7 +171,8 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 	b := cniBed(t)
 	ctx := context.Background()
 	b.namespace("x")
-	b.nodes[1].run("port", "add", "--name", "taken", "--network", "red", "--ip", "10.1.0.9", "--netns", b.name+"-x")
+	b.namespace("taken")
+	b.nodes[1].run("port", "add", "--name", "taken", "--network", "red", "--ip", "10.1.0.9", "--netns", b.name+"-taken")
 	for _, c := range []struct {
 		what, extra, want string
 		code              uint
