@@ -94,6 +94,7 @@ func TestAStoreDoesNotServeEverybody(t *testing.T) {
 	defer stop.Stop()
 	if err := n.agent.Wait(); err == nil || !strings.Contains(n.log(), "without ca") {
 		t.Errorf("the agent ended with %v:\n%s", err, n.log())
+		n.remove("--with-store")
 	}
 	n.agent = nil
 }
