@@ -39,7 +39,7 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := c.ProfileStop(ctx, profile.Window{}); err == nil || !strings.Contains(err.Error(), "no profile is being taken") {
+	if _, err := c.ProfileStop(ctx, profile.Window{}); err == nil || !strings.Contains(err.Error(), "the CPU profiler does not run") {
 		t.Errorf("stopped before it was started: %v", err)
 	}
 	hello, err := c.Hello(ctx)

@@ -115,7 +115,7 @@ func TestWhatIsNoNamespaceIsNotAdopted(t *testing.T) {
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, say := range map[string]string{plain: "no namespace", "/nowhere/at/all": "no such file"} {
+	for path, say := range map[string]string{plain: "not a namespace", "/nowhere/at/all": "no such file"} {
 		err := s.Adopt(path)
 		if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), path) {
 			t.Errorf("adopting %s: %v; want an error with %q", path, err, say)

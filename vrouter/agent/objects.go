@@ -260,7 +260,7 @@ func (a *agent) handleNodes(*http.Request) (any, error) {
 	gone, _ := a.follower.Gone()
 	all := []api.Node{}
 	read := a.follower.Peek(func(v *fleet.View) {
-		for _, n := range (model.State{Nodes: v.Nodes()}).WithDefaults().Nodes {
+		for _, n := range (model.State{Settings: v.Settings(), Nodes: v.Nodes()}).WithDefaults().Nodes {
 			node := api.Node{Node: n, Ports: v.PortsOn(n.Name), Gone: a.follower.IsShared() && gone[n.Name]}
 			if alive, ok := v.Alive(n.Name); ok && !alive.Stopped {
 				node.Agent = &api.Agent{Host: alive.Host, PID: alive.PID, Version: alive.Version, Since: alive.Since}

@@ -66,6 +66,9 @@ func (v *View) newer() error {
 // Revision is the store's revision of this view.
 func (v *View) Revision() int64 { return v.revision }
 
+// Settings returns the settings of the fleet.
+func (v *View) Settings() model.Settings { return v.settings }
+
 // Touched says which parts of the state have changed.
 type Touched struct {
 	All      bool            // anything: settings, nodes, policies, gateways

@@ -20,6 +20,9 @@ func (s State) WithDefaults() State {
 		if len(s.Nodes[i].Encapsulations) == 0 {
 			s.Nodes[i].Encapsulations = slices.Clone(DefaultEncapsulations)
 		}
+		if !s.Nodes[i].Locator.IsValid() {
+			s.Nodes[i].Locator = s.Settings.locatorOf(s.Nodes[i])
+		}
 	}
 	s.Networks = slices.Clone(s.Networks)
 	for i := range s.Networks {

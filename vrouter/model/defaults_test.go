@@ -1,6 +1,7 @@
 package model
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +9,7 @@ import (
 
 func bare() State {
 	return State{
+		Settings: Settings{Locators: netip.MustParsePrefix("fd00:77::/32")},
 		Nodes:    []Node{{Name: "a", Underlay: addrs("192.0.2.1")}, {Name: "b", Encapsulations: []Encapsulation{VXLAN}}},
 		Networks: []Network{{Name: "red", ID: 7}, {Name: "lan", ID: 8, VNI: 5000, Forwarding: L2}},
 		Ports:    []Port{{Name: "p", Attach: Attachment{Netns: "one"}}, {Name: "q", Attach: Attachment{Device: "tap0"}}, {Name: "r", Attach: Attachment{Netns: "two", Interface: "net1"}}},
@@ -20,9 +22,9 @@ func bare() State {
 
 func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
 	want := State{
-		Settings: Settings{VXLANPort: 4789},
+		Settings: Settings{VXLANPort: 4789, Locators: netip.MustParsePrefix("fd00:77::/32")},
 		Nodes: []Node{
-			{Name: "a", Underlay: addrs("192.0.2.1"), Encapsulations: []Encapsulation{"direct", "vxlan", "mpls-udp", "mpls-gre"}},
+			{Name: "a", Underlay: addrs("192.0.2.1"), Encapsulations: []Encapsulation{"direct", "vxlan", "mpls-udp", "mpls-gre"}, Locator: netip.MustParsePrefix("fd00:77:c000:201::/64")},
 			{Name: "b", Encapsulations: []Encapsulation{VXLAN}},
 		},
 		Networks: []Network{{Name: "red", ID: 7, VNI: 7, Forwarding: "l3"}, {Name: "lan", ID: 8, VNI: 5000, Forwarding: L2}},

@@ -1,6 +1,9 @@
 package model
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // LocatorBits is the length of a locator.
 const LocatorBits = 64
@@ -12,6 +15,25 @@ func (n Node) LocatorAddress() netip.Addr {
 		return netip.Addr{}
 	}
 	return n.Locator.Masked().Addr().Next()
+}
+
+// locatorOf returns the locator of a node in the prefix Locators. It is zero if there is no
+// such prefix, or if the node has no IPv4 underlay address or does not offer Direct.
+func (s Settings) locatorOf(n Node) netip.Prefix {
+	i := slices.IndexFunc(n.Underlay, netip.Addr.Is4)
+	if !isLocators(s.Locators) || i < 0 || !slices.Contains(n.Encapsulations, Direct) {
+		return netip.Prefix{}
+	}
+	a, v4 := s.Locators.Addr().As16(), n.Underlay[i].As4()
+	copy(a[locatorsBits/8:], v4[:])
+	return netip.PrefixFrom(netip.AddrFrom16(a), LocatorBits)
+}
+
+// locatorsBits is the length of the prefix of all locators: an IPv4 address follows.
+const locatorsBits = LocatorBits - 32
+
+func isLocators(p netip.Prefix) bool {
+	return p.IsValid() && p.Addr().Is6() && p.Bits() == locatorsBits && usable(p.Addr()) && notCanonical(p) == ""
 }
 
 // checkLocator refuses a locator that the underlay cannot route to this node alone. owners

@@ -23,7 +23,10 @@ type State struct {
 type Settings struct {
 	VXLANPort     uint16 `yaml:"vxlan_port" json:"vxlan_port,omitempty"`         // default 4789
 	AllowFragment bool   `yaml:"allow_fragment" json:"allow_fragment,omitempty"` // outer IPv4 headers without DF
-	AnySource     bool   `yaml:"any_source" json:"any_source,omitempty"`         // accept overlay packets from any underlay address, not only of nodes and gateways
+	// Locators is an IPv6 prefix of 32 bits. A node without a locator gets this prefix
+	// followed by its first IPv4 underlay address.
+	Locators  netip.Prefix `yaml:"locators" json:"locators,omitzero"`
+	AnySource bool         `yaml:"any_source" json:"any_source,omitempty"` // accept overlay packets from any underlay address, not only of nodes and gateways
 }
 
 // Encapsulation is the format of packets between nodes.

@@ -149,6 +149,9 @@ func (v *validation) checkSettings() {
 	if v.s.Settings.VXLANPort == mplsUDPPort {
 		v.errs = append(v.errs, fmt.Errorf("settings: vxlan_port: %d is the port of MPLSoUDP (RFC 7510); choose another, such as %d", mplsUDPPort, DefaultVXLANPort))
 	}
+	if l := v.s.Settings.Locators; l.IsValid() && !isLocators(l) {
+		v.errs = append(v.errs, fmt.Errorf("settings: locators: %s is not an IPv6 prefix of %d bits; write one such as fd00:77::/%d", l, locatorsBits, locatorsBits))
+	}
 }
 
 func (v *validation) checkNodes() {

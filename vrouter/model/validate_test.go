@@ -76,6 +76,11 @@ func TestNamesAreCheckedOfEveryKind(t *testing.T) {
 
 func TestNodesAndSettingsAreChecked(t *testing.T) {
 	check(t, []refused{
+		{"locators of another length", func(s *State) { s.Settings.Locators = netip.MustParsePrefix("fd00:77::/48") }, "settings: locators: fd00:77::/48 is not an IPv6 prefix of 32 bits; write one such as fd00:77::/32"},
+		{"locators around an underlay address", func(s *State) {
+			s.Settings.Locators = netip.MustParsePrefix("fd00:77::/32")
+			s.Nodes[0].Underlay, s.Nodes[1].Underlay = addrs("192.0.2.1"), addrs("192.0.2.2", "fd00:77:c000:202::1")
+		}, `node "b": locator: fd00:77:c000:202::/64 has node "b"'s underlay address fd00:77:c000:202::1; choose another`},
 		{"VXLAN on MPLSoUDP's port", func(s *State) { s.Settings.VXLANPort = 6635 }, "settings: vxlan_port: 6635 is the port of MPLSoUDP (RFC 7510); choose another, such as 4789"},
 		{"a node without an address", func(s *State) { s.Nodes[1].Underlay = nil }, `node "b": underlay: needs an address by which other nodes reach it`},
 		{"a group's address", func(s *State) { s.Nodes[1].Underlay = addrs("224.0.0.1") }, `node "b": underlay: 224.0.0.1 cannot be a node's address; write a unicast one such as 192.0.2.1`},

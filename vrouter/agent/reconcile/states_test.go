@@ -98,6 +98,7 @@ func newWriter(t *testing.T) *writer {
 	t.Helper()
 	f := agenttest.NewFleet(t)
 	c, log := f.Config("a"), slog.New(slog.DiscardHandler)
+	c.Limits.Vifs, c.Limits.Nexthops = 256, 1024 // a node of a random state has up to 100 ports
 	s, err := netdev.OpenNode(c)
 	agenttest.Must(t, err)
 	p, err := netdev.OpenPrograms(c, log, s, func(datapath.DropEvent) {})
