@@ -24,7 +24,7 @@ func doctorCommand() *cobra.Command {
 	var brief, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show what this machine can measure, what it lacks, and how to get it",
+		Short: "Show what this machine can measure, and how to install missing programs",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts := probe.Probe()

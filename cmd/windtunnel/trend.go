@@ -42,7 +42,7 @@ func trendCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.metric, "metric", "", "Metric to show (default: throughput_bps for streams, transactions_per_s for request/response)")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Show only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
-	f.IntVar(&o.last, "last", 50, "Maximum number of runs, the newest (0: all)")
+	f.IntVar(&o.last, "last", 50, "Show at most this many of the newest runs (0: all)")
 	f.StringVar(&o.format, "format", "table", "Format of the trend: table, json")
 	f.BoolVar(&o.across, "across-machines", false, "Show runs of other machines too")
 	dbFlag(cmd, &o.db)

@@ -31,8 +31,9 @@ func (r *Report) Troubles() []Trouble {
 	return list
 }
 
-// failures groups a scenario's attempts that do not count by their reason. Attempts that
-// left a block without figures come first, then attempts with a successful repeat.
+// failures returns the attempts of a scenario that do not count, in groups with one
+// reason each. Attempts that left a block without figures come first, then attempts with
+// a successful repeat.
 // Failures with the same message form a group. Gates with the same name form a group
 // too, because each gate message has the figures of one trial. A group shows its worst
 // message.
