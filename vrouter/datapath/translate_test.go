@@ -157,7 +157,7 @@ func TestOtherPacketsGoByTheFallback(t *testing.T) {
 	icmpError.Protocol = layers.IPProtocolICMPv4
 	packets := map[string][]byte{
 		"IPv6":                        packet(t, addrA6, addrB6, 0, 64, "hello"),
-		"a packet without DF":         udp(func(ip *layers.IPv4) { ip.Flags = 0 }),
+		"a large packet without DF":   largeWithoutDF(t),
 		"a first fragment":            udp(func(ip *layers.IPv4) { ip.Flags = layers.IPv4MoreFragments | layers.IPv4DontFragment }),
 		"a low TTL":                   udp(func(ip *layers.IPv4) { ip.TTL = 31 }),
 		"a datagram without checksum": noChecksum,
@@ -193,22 +193,97 @@ func TestOtherPacketsGoByTheFallback(t *testing.T) {
 	}
 }
 
-// fabric_out drops packets from an address in the node's locator if they lack the mark of
-// the programs. It passes packets from the node's own address there.
-func TestOnlyTheProgramsSendFromTheLocator(t *testing.T) {
+// largeWithoutDF returns a packet of 1261 bytes.
+func largeWithoutDF(t *testing.T) []byte {
+	ip := ip4(addrA, addrB, 64)
+	ip.Protocol, ip.Flags = layers.IPProtocolUDP, 0
+	udp := &layers.UDP{SrcPort: 1234, DstPort: 80}
+	udp.SetNetworkLayerForChecksum(&ip)
+	return serialize(t, &ip, udp, gopacket.Payload(make([]byte, 1261-28)))
+}
+
+// A small packet without DF is translated. Padding after a packet does not become a part
+// of it.
+func TestSmallAndPaddedPacketsAreTranslated(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, translates)
+	for name, l := range transports("") {
+		ip := ip4(addrA, addrB, 64)
+		ip.Flags = 0
+		b := frame(macA, model.RouterMAC, append(serialize(t, l[0](ip, layers.IPv6{})...), 0, 0, 0, 0, 0, 0))
+		if len(b) < 14+40 {
+			b = append(b, make([]byte, 14+40-len(b))...) // the kernel's test needs 54 bytes
+		}
+		code, out := r.run(t, r.programs.FromWorkload, r.vif, b)
+		if code != actRedirect {
+			t.Errorf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
+			continue
+		}
+		want := serialize(t, l[1](layers.IPv4{}, ip6(translated(ownLocator, 1, addrA), translated(farLocator, 1, addrB), 63))...)
+		got := bytes.Clone(out[14:])
+		got[1], got[2], got[3] = got[1]&0xf0, 0, 0 // the flow label
+		if !bytes.HasPrefix(got, want) {
+			t.Errorf("%s: the packet is\n%x, want\n%x and padding", name, got, want)
+		}
+	}
+}
+
+// fabric_tc answers tests to the node's own address in its locator. It leaves those of nodes
+// that it does not know, and other messages, to the kernel.
+func TestALocatorsTestIsAnswered(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, translates)
+	echo := func(from, to netip.Addr, kind uint8, id uint16, data byte) []byte {
+		ip := ip6(from, to, 60)
+		ip.NextHeader = layers.IPProtocolICMPv6
+		icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(kind, 0)}
+		icmp.SetNetworkLayerForChecksum(&ip)
+		return serialize(t, &ip, icmp, &layers.ICMPv6Echo{Identifier: id, SeqNumber: 9}, gopacket.Payload("vrouter direct 1\x00"+string(data)+"\x01\x02\x03\x04\x05\x06\x07\x08"))
+	}
+	far, own := farLocator.Next(), ownLocator.Next()
 	for _, c := range []struct {
 		what string
-		from netip.Addr
-		mark uint32
+		ip   []byte
 		want uint32
 	}{
-		{"a workload's address", translated(ownLocator, 1, addrA), 0, actShot},
-		{"a workload's address, with the mark", translated(ownLocator, 1, addrA), r.nonce[0], actUnspec},
-		{"the node's address in the locator", ownLocator.Next(), 0, actUnspec},
-		{"an underlay address", local6, 0, actUnspec},
+		{"a request", echo(far, own, 128, 0x7664, 1), actRedirect},
+		{"a request of an unknown node", echo(netip.MustParseAddr("fd77:9::1"), own, 128, 0x7664, 1), actUnspec},
+		{"a reply", echo(far, own, 129, 0x7664, 2), actUnspec},
+		{"the kernel's reply", echo(far, own, 129, 0x7664, 1), actUnspec},
+		{"an echo request of ping", echo(far, own, 128, 7, 1), actUnspec},
 	} {
-		b := frame(macA, macB, packet(t, c.from, translated(farLocator, 1, addrB), 0, 64, "hello"))
+		code, out := r.run(t, r.programs.FabricTc, r.fabric, frame(macB, macA, c.ip))
+		if code != c.want {
+			t.Errorf("%s has action %d, want %d", c.what, int32(code), int32(c.want))
+			continue
+		}
+		if c.want != actRedirect {
+			continue
+		}
+		want := frame(macA, macB, echo(own, far, 129, 0x7664, 2))
+		want[14+7] = 64
+		if !bytes.Equal(out, want) {
+			t.Errorf("%s: the reply is\n%x, want\n%x", c.what, out, want)
+		}
+	}
+}
+
+// fabric_out drops packets to workloads' addresses in the locators of nodes if they lack the
+// mark of the programs, whatever their source is.
+func TestOnlyTheProgramsSendToLocators(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, translates)
+	for _, c := range []struct {
+		what     string
+		from, to netip.Addr
+		mark     uint32
+		want     uint32
+	}{
+		{"a workload's address to another", translated(ownLocator, 1, addrA), translated(farLocator, 1, addrB), 0, actShot},
+		{"a third node's locator", netip.MustParseAddr("fd77:9::1"), translated(farLocator, 1, addrB), 0, actShot},
+		{"an underlay address", local6, translated(farLocator, 1, addrB), 0, actShot},
+		{"a workload's address, with the mark", translated(ownLocator, 1, addrA), translated(farLocator, 1, addrB), r.nonce[0], actUnspec},
+		{"the node's own address to that of another", ownLocator.Next(), farLocator.Next(), 0, actUnspec},
+		{"an underlay address to an unknown locator", local6, translated(netip.MustParseAddr("fd77:9::"), 1, addrB), 0, actUnspec},
+	} {
+		b := frame(macA, macB, packet(t, c.from, c.to, 0, 64, "hello"))
 		if code, _ := r.runMarked(t, r.programs.FabricOut, r.fabric, b, c.mark); code != c.want {
 			t.Errorf("a packet from %s has action %d, want %d", c.what, code, c.want)
 		}

@@ -26,13 +26,16 @@ func listenEcho(source netip.Addr) (net.PacketConn, error) {
 	return c, nil
 }
 
-// echoMagic is the identifier of the Tester's echo requests.
+// echoMagic is the identifier of the Tester's echo requests (ECHO_ID of
+// datapath/bpf/translate.h).
 const echoMagic = 0x7664
 
 // echoRequest returns an ICMPv6 echo request with the number of a test. The kernel writes
-// its checksum.
+// its checksum. The program fabric_tc changes the kind in its replies. So the reply of the
+// other node's kernel, which changes nothing, is not taken for one.
 func echoRequest(number uint64) []byte {
-	m := icmp.Message{Type: ipv6.ICMPTypeEchoRequest, Body: &icmp.Echo{ID: echoMagic, Seq: int(uint16(number)), Data: binary.BigEndian.AppendUint64([]byte(magic), number)}}
+	data := append([]byte(magic), 0, request)
+	m := icmp.Message{Type: ipv6.ICMPTypeEchoRequest, Body: &icmp.Echo{ID: echoMagic, Seq: int(uint16(number)), Data: binary.BigEndian.AppendUint64(data, number)}}
 	b, err := m.Marshal(nil)
 	if err != nil {
 		panic(err) // an echo always has a binary form
@@ -49,9 +52,10 @@ func parseEcho(b []byte, from net.Addr) (sender netip.Addr, number uint64, ok bo
 	}
 	e, isEcho := m.Body.(*icmp.Echo)
 	a, isIP := from.(*net.IPAddr)
-	if !isEcho || !isIP || e.ID != echoMagic || len(e.Data) != len(magic)+8 || string(e.Data[:len(magic)]) != magic {
+	const length = len(magic) + 2 + 8
+	if !isEcho || !isIP || e.ID != echoMagic || len(e.Data) != length || string(e.Data[:len(magic)]) != magic || e.Data[len(magic)+1] != reply {
 		return sender, 0, false
 	}
 	sender, ok = netip.AddrFromSlice(a.IP)
-	return sender, binary.BigEndian.Uint64(e.Data[len(magic):]), ok
+	return sender, binary.BigEndian.Uint64(e.Data[length-8:]), ok
 }

@@ -32,7 +32,7 @@ func Listen(s Socket) (net.PacketConn, error) {
 
 // Tester tests the links to other nodes: it sends frames to their labels. The eBPF
 // program fabric_tc of the other node answers, even if no agent runs there. To nodes
-// with locators the Tester sends ICMPv6 echo requests, which the other node's kernel answers.
+// with locators the Tester sends ICMPv6 echo requests instead of frames.
 type Tester struct {
 	listen  func(Socket) (net.PacketConn, error)
 	log     *slog.Logger

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv6"
+
 	"windtunnel/vrouter/model"
 )
 
@@ -49,8 +52,33 @@ func (n *node) tayga(t *testing.T, addresses map[netip.Addr]netip.Addr, far, own
 	})
 }
 
-// Translated packets are those of RFC 7915: with a node whose translator is TAYGA, TCP and UDP
-// work in both directions, and ping works.
+// answerTests answers the tests of other nodes to a node's locator, as the program fabric_tc
+// does, until the test ends.
+func (n *node) answerTests(t *testing.T) {
+	t.Helper()
+	var c *icmp.PacketConn
+	n.bed.must(in(n.ns, func() (err error) {
+		c, err = icmp.ListenPacket("ip6:ipv6-icmp", n.locator().Addr().Next().String())
+		return err
+	}))
+	t.Cleanup(func() { c.Close() })
+	go func() {
+		for b := make([]byte, 1500); ; {
+			size, from, err := c.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			const kind = 8 + 17 // the kind is the last byte before the number of the test
+			if size > kind && b[0] == byte(ipv6.ICMPTypeEchoRequest) && b[kind] == 1 {
+				b[0], b[kind] = byte(ipv6.ICMPTypeEchoReply), 2
+				c.WriteTo(b[:size], from) // the kernel writes the checksum
+			}
+		}
+	}()
+}
+
+// Translated packets are those of RFC 7915: with a node whose translator is TAYGA, TCP, UDP
+// and ping work in both directions.
 func TestAnotherTranslatorUnderstandsThePackets(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{routed: true})
@@ -67,6 +95,7 @@ func TestAnotherTranslatorUnderstandsThePackets(t *testing.T) {
 	b.nodes[1].tayga(t, map[netip.Addr]netip.Addr{
 		x.ip(4): b.nodes[0].inLocator(291, x.ip(4)), y.ip(4): b.nodes[1].inLocator(291, y.ip(4)),
 	}, x.ip(4), y.ip(4))
+	b.nodes[1].answerTests(t)
 	b.nodes[0].start()
 	file := filepath.Join(b.dir, "state.yaml")
 	writeJSON(t, file, b.state)
@@ -82,10 +111,12 @@ func TestAnotherTranslatorUnderstandsThePackets(t *testing.T) {
 			}
 		}
 	}
-	// Echo requests of ping have DF, and are translated. The workload's own replies would
-	// have no DF, and would take the tunnel.
 	if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "1", "-M", "do", y.ip(4).String()); err != nil {
 		t.Errorf("ping from x: %v: %s", err, out)
+	}
+	out, err := exec.Command("ip", "netns", "exec", b.nodes[1].space, "ping", "-c", "3", "-i", "0.2", "-W", "1", x.ip(4).String()).CombinedOutput()
+	if err != nil {
+		t.Errorf("ping from node b: %v: %s", err, out)
 	}
 	time.Sleep(100 * time.Millisecond)
 	if drops := b.nodes[0].drops(); drops["untranslatable"]+drops["unknown_source"]+drops["forged_source"] > 0 {

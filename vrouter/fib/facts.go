@@ -33,10 +33,10 @@ type Facts struct {
 type Link int
 
 const (
-	NoLink       Link = iota // no common Ethernet link with IPv4
-	LinkFails                // test frames did not pass, or the other node is down
-	LinkUntested             // a common link, but the test has no result yet
-	LinkWorks                // frames with labels as MAC addresses pass in both directions
+	NoLink       Link = iota // no common Ethernet link with IPv4, or no locators
+	LinkFails                // tests did not pass, or the other node is down
+	LinkUntested             // the test has no result yet
+	LinkWorks                // tests pass in both directions
 )
 
 // PortFact is the device of a port.

@@ -28,13 +28,16 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 		label    uint32
 		mtu      uint16
 		remote   bool // the locator is a remote
+		accepts  bool // translated packets of the remote are accepted
+		noWay    bool // no fabric device leads to the locator
 	}{
-		{"locators", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "tunnel b vxlan", 700, 1450, true},
-		{"locators under test", "d v", "fd77:0:0:2::/64", LinkUntested, "tunnel b vxlan", "", 700, 1450, true},
-		{"locators that fail", "d v", "fd77:0:0:2::/64", LinkFails, "tunnel b vxlan", "", 700, 1450, true},
-		{"a node without locator", "d v", "", LinkWorks, "tunnel b vxlan", "", 700, 1450, false},
-		{"nodes that do not offer direct", "v u", "fd77:0:0:2::/64", LinkWorks, "tunnel b vxlan", "", 700, 1450, false},
-		{"nodes that offer direct alone", "d", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "", 7, 1480, true},
+		{"locators", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "tunnel b vxlan", 700, 1450, true, true, false},
+		{"locators without a route", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b vxlan", "", 700, 1450, true, true, true},
+		{"locators under test", "d v", "fd77:0:0:2::/64", LinkUntested, "tunnel b vxlan", "", 700, 1450, true, true, false},
+		{"locators that fail", "d v", "fd77:0:0:2::/64", LinkFails, "tunnel b vxlan", "", 700, 1450, true, true, false},
+		{"a node without locator", "d v", "", LinkWorks, "tunnel b vxlan", "", 700, 1450, false, false, false},
+		{"nodes that do not offer direct", "v u", "fd77:0:0:2::/64", LinkWorks, "tunnel b vxlan", "", 700, 1450, true, false, false},
+		{"nodes that offer direct alone", "d", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "", 7, 1480, true, true, false},
 	} {
 		asked := netip.Addr{}
 		tables, warnings := compiled(t, pairOf(node("192.0.2.1", c.offers, "fd77:0:0:1::/64"), node("198.51.100.2", c.offers, c.locator), model.L3), func(f *Facts) {
@@ -47,6 +50,9 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 			}
 			f.Way = func(source, destination netip.Addr) ([]Path, int) {
 				gateway := netip.MustParseAddr("192.0.2.254")
+				if destination.Is6() && c.noWay {
+					return nil, 0
+				}
 				if destination.Is6() {
 					gateway = netip.MustParseAddr("fe80::1")
 				}
@@ -70,10 +76,10 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 			}
 		}
 		r, isRemote := tables.Remotes[netip.MustParseAddr("fd77:0:0:2::")]
-		if isRemote != c.remote || c.remote && (!slices.Equal(r.Encapsulations, []model.Encapsulation{model.Translated}) || r.ID == 0) {
-			t.Errorf("%s: the remote of the locator is %+v (%v), want %v", c.what, r, isRemote, c.remote)
+		if isRemote != c.remote || slices.Contains(r.Encapsulations, model.Translated) != c.accepts || c.remote && r.ID == 0 {
+			t.Errorf("%s: the remote of the locator is %+v (%v), want %v; accepted %v", c.what, r, isRemote, c.remote, c.accepts)
 		}
-		if c.remote && asked != netip.MustParseAddr("fd77:0:0:2::1") {
+		if c.accepts && !c.noWay && asked != netip.MustParseAddr("fd77:0:0:2::1") {
 			t.Errorf("%s: the test of %s was asked for, want fd77:0:0:2::1", c.what, asked)
 		}
 	}

@@ -142,6 +142,7 @@ func choose(common []model.Encapsulation, link, located Link) (f formats, ok boo
 		f.encap = model.Direct
 	case located == LinkWorks, located == LinkUntested && len(tunnels) == 0:
 		f.translates = true
+		f.later = link == LinkUntested && len(tunnels) > 0
 		f.encap = cmp.Or(f.encap, model.Translated)
 	case link == LinkUntested:
 		f.later = true
@@ -303,8 +304,7 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 		t.mtu = c.facts.MTU
 	}
 	if f.encap == model.Translated {
-		t.mtu = 0 // translate sets it
-		return t
+		return t // translate adds the nexthop
 	}
 	if f.encap == model.VXLAN && needs != (payloads{}) {
 		t.ip = c.encapsulated(n, t, name, true)

@@ -78,6 +78,7 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 		{common: "d", link: NoLink, none: true},
 		{common: "d v", link: LinkWorks, located: LinkWorks, want: formats{encap: model.Direct, frames: model.VXLAN}},
 		{common: "d v", link: LinkFails, located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
+		{common: "d v", link: LinkUntested, located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true, later: true}},
 		{common: "d v", located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
 		{common: "d v", located: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
 		{common: "d v", located: LinkFails, want: formats{encap: model.VXLAN, frames: model.VXLAN}},

@@ -61,4 +61,11 @@ func (v *validation) checkLocator(n Node, owners map[netip.Prefix]string) {
 			}
 		}
 	}
+	for _, g := range v.s.Gateways {
+		for _, a := range g.Addresses {
+			if l.Contains(a) {
+				v.fail("node", n.Name, "locator: %s has gateway %q's address %s; choose another", l, g.Name, a)
+			}
+		}
+	}
 }

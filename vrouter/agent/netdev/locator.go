@@ -3,6 +3,7 @@ package netdev
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 
@@ -73,6 +74,8 @@ func addLocatorRoute(s *Space, locator netip.Prefix) error {
 	return nil
 }
 
+// locatorAddress returns the address of a node in its locator. Its preferred lifetime is 0:
+// the node's own connections must not use it.
 func locatorAddress(n model.Node) *netlink.Addr {
-	return &netlink.Addr{IPNet: &net.IPNet{IP: n.LocatorAddress().AsSlice(), Mask: net.CIDRMask(128, 128)}, Flags: unix.IFA_F_NODAD}
+	return &netlink.Addr{IPNet: &net.IPNet{IP: n.LocatorAddress().AsSlice(), Mask: net.CIDRMask(128, 128)}, Flags: unix.IFA_F_NODAD, ValidLft: math.MaxUint32}
 }

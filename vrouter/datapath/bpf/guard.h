@@ -33,7 +33,7 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 	struct address to = {};
 	struct ethhdr eth;
 	struct iphdr ip;
-	__be32 from[3];
+	__be32 locator[3];
 	__u8 protocol;
 	__u32 at;
 
@@ -51,10 +51,16 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 		if (ip.ihl != 5 || ip.frag_off & bpf_htons(IP_OFFSET))
 			return 0;
 	} else {
-		/* a source in the node's locator, with a network (translate.h) */
-		if (s->locator[0] && !bpf_skb_load_bytes(skb, L3_OFFSET + 8, from, sizeof(from)) &&
-		    from[0] == s->locator[0] && from[1] == s->locator[1] && from[2] & bpf_htonl(0xffff))
-			return 1;
+		/* to a workload's address in a locator (translate.h) */
+		if (!bpf_skb_load_bytes(skb, L3_OFFSET + 24, locator, sizeof(locator)) &&
+		    locator[2] & bpf_htonl(0xffff)) {
+			struct address none = {};
+
+			to = none;
+			__builtin_memcpy(&to, locator, 8);
+			if (bpf_map_lookup_elem(&remotes, &to))
+				return 1;
+		}
 		protocol = ((struct ipv6hdr *)&ip)->nexthdr;
 		at = L3_OFFSET + sizeof(struct ipv6hdr);
 	}

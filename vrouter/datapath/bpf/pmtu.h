@@ -117,13 +117,15 @@ struct too_big6 {
 	struct shim_start start;
 } __attribute__((packed));
 
-/* Returns 1 if the first 64 bits of an address are the node's locator (translate.h). */
+/* Returns 1 if the first 96 bits of an address are the node's locator and a network
+ * (translate.h). */
 static __always_inline int is_own_locator(const __be32 *first)
 {
 	__u32 zero = 0;
 	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
 
-	return s && s->locator[0] && first[0] == s->locator[0] && first[1] == s->locator[1];
+	return s && s->locator[0] && first[0] == s->locator[0] && first[1] == s->locator[1] &&
+	       first[2] & bpf_htonl(0xffff);
 }
 
 static __noinline int learn_mtu6(struct __sk_buff *skb)
@@ -131,7 +133,7 @@ static __noinline int learn_mtu6(struct __sk_buff *skb)
 	struct too_big6 e;
 	struct shim_start start;
 	struct address remote = {};
-	__be32 source[2];
+	__be32 source[3];
 	__u32 mtu, label;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(struct ipv6hdr), &e, sizeof(e)))

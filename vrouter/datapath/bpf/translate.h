@@ -14,12 +14,18 @@
  */
 #pragma once
 
+#include <stddef.h>
+
+#include "direct.h"
 #include "encap.h"
 #include "fabric.h"
 
 /* Packets with a lower TTL go by the fallback, so that routers of the underlay do not
  * reduce it to 0. */
 #define TRANSLATED_TTL 32
+/* Without DF, larger packets go by the fallback. Smaller ones fit every IPv6 link after
+ * translation, which adds 20 bytes (RFC 7915, section 4). */
+#define TRANSLATED_WITHOUT_DF 1260
 #define ICMP6_ECHO 128       /* RFC 4443 */
 #define ICMP6_ECHO_REPLY 129
 #define ICMP6_INFORMATION 128 /* types below are errors */
@@ -58,16 +64,14 @@ static __always_inline int is_adjusted(const struct translated_address *a)
 	return sum16(sum_of32(a->locator[0]) + sum_of32(a->locator[1]) + a->adjustment + a->network) == 0xffff;
 }
 
-/* Returns the sum of the words in which an ICMPv6 message differs from the same ICMPv4
- * message: ICMPv6 has a pseudo-header with the addresses, length and protocol. */
-static __always_inline __u32 icmp_difference(const struct iphdr *ip, __u32 length, __u8 type, __u8 type6)
+/* Returns the sum of the pseudo-header of an ICMPv6 message, which ICMPv4 does not have. */
+static __always_inline __u16 pseudo_header(const struct iphdr *ip, __u32 length)
 {
-	return sum16(sum_of32(ip->saddr) + sum_of32(ip->daddr)) + bpf_htons(length) + bpf_htons(IPPROTO_ICMPV6) +
-	       bpf_htons(type6 << 8) + (__u16)~bpf_htons(type << 8);
+	return sum16(sum16(sum_of32(ip->saddr) + sum_of32(ip->daddr)) + bpf_htons(length) + bpf_htons(IPPROTO_ICMPV6));
 }
 
-/* Returns 1 for packets that can be translated without loss: IPv4 without options, with DF
- * and whole, and TCP, UDP with a checksum, or an ICMP echo. */
+/* Returns 1 for packets that can be translated without loss: IPv4 without options and
+ * whole, small or with DF, and TCP, UDP with a checksum, or an ICMP echo. */
 static __noinline int is_translatable(struct __sk_buff *skb)
 {
 	struct iphdr ip;
@@ -75,7 +79,9 @@ static __noinline int is_translatable(struct __sk_buff *skb)
 	__u8 type;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl != 5 ||
-	    (ip.frag_off & bpf_htons(IP_DF | IP_MF | IP_OFFSET)) != bpf_htons(IP_DF) || ip.ttl < TRANSLATED_TTL)
+	    ip.frag_off & bpf_htons(IP_MF | IP_OFFSET) || ip.ttl < TRANSLATED_TTL)
+		return 0;
+	if (!(ip.frag_off & bpf_htons(IP_DF)) && bpf_ntohs(ip.tot_len) > TRANSLATED_WITHOUT_DF)
 		return 0;
 	if (ip.protocol == IPPROTO_TCP)
 		return 1;
@@ -85,11 +91,14 @@ static __noinline int is_translatable(struct __sk_buff *skb)
 	       (type == ICMP_ECHO || type == ICMP_ECHOREPLY);
 }
 
-/* Changes the type and checksum of an ICMP echo behind a header of `header` bytes.
- * difference: icmp_difference() or its complement. */
-static __always_inline int change_echo(struct __sk_buff *skb, __u32 header, __u8 type, __u32 difference)
+/* Changes the type and checksum of an ICMP echo behind a header of `header` bytes. pseudo:
+ * pseudo_header(), or its complement to remove it from the checksum. */
+static __always_inline int change_echo(struct __sk_buff *skb, __u32 header, __u8 old, __u8 type, __u16 pseudo)
 {
-	return bpf_l4_csum_replace(skb, L3_OFFSET + header + 2, 0, sum16(difference), 0) ||
+	__u32 checksum = L3_OFFSET + header + 2;
+
+	return bpf_l4_csum_replace(skb, checksum, bpf_htons(old << 8), bpf_htons(type << 8), 2) ||
+	       bpf_l4_csum_replace(skb, checksum, 0, pseudo, BPF_F_PSEUDO_HDR) ||
 	       bpf_skb_store_bytes(skb, L3_OFFSET + header, &type, sizeof(type), 0);
 }
 
@@ -112,13 +121,13 @@ static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 net
 	trace(TRACE_ENCAP, nh->vrf, nh->encap, network, 1);
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)))
 		return -DROP_MALFORMED;
-	length = skb->len - ETH_HLEN - sizeof(ip);
+	/* Frames that are not superpackets may have padding. */
+	length = (skb->gso_size ? skb->len - ETH_HLEN : bpf_ntohs(ip.tot_len)) - sizeof(ip);
 	if (ip.protocol == IPPROTO_ICMP) {
 		if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, sizeof(type)))
 			return -DROP_MALFORMED;
-		length = bpf_ntohs(ip.tot_len) - sizeof(ip);
-		if (change_echo(skb, sizeof(ip), type == ICMP_ECHO ? ICMP6_ECHO : ICMP6_ECHO_REPLY,
-				icmp_difference(&ip, length, type, type == ICMP_ECHO ? ICMP6_ECHO : ICMP6_ECHO_REPLY)))
+		if (change_echo(skb, sizeof(ip), type, type == ICMP_ECHO ? ICMP6_ECHO : ICMP6_ECHO_REPLY,
+				pseudo_header(&ip, length)))
 			return -DROP_ENCAP_FAILED;
 		ip.protocol = IPPROTO_ICMPV6;
 	}
@@ -135,15 +144,69 @@ static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 net
 	return send_to_neighbour(skb, p);
 }
 
-/* Returns 1 for packets to an address of this node's locator. Network 0 has the node's own
- * address, to which other nodes send tests. */
-static __always_inline int is_translated(const struct node_settings *s, const struct ethhdr *eth, void *end)
+/* Returns 1 for packets to an address of this node's locator. */
+static __always_inline int is_to_locator(const struct node_settings *s, const struct ethhdr *eth, void *end)
 {
 	const struct ipv6hdr *ip = (void *)(eth + 1);
 	const struct translated_address *to = (void *)&ip->daddr;
 
 	return (void *)(ip + 1) <= end && eth->h_proto == bpf_htons(ETH_P_IPV6) && s->locator[0] &&
-	       to->locator[0] == s->locator[0] && to->locator[1] == s->locator[1] && to->network;
+	       to->locator[0] == s->locator[0] && to->locator[1] == s->locator[1];
+}
+
+/* Returns 1 for packets to a workload's address. eth: of a packet for which
+ * is_to_locator() returned 1. Network 0 has the node's own address, to which other nodes
+ * send tests. */
+static __always_inline int is_translated(const struct ethhdr *eth)
+{
+	const struct ipv6hdr *ip = (void *)(eth + 1);
+
+	return !!((const struct translated_address *)&ip->daddr)->network;
+}
+
+/* A test of the way to a locator: an ICMPv6 echo; vrouter/direct/echo.go writes it. */
+#define ECHO_ID 0x7664
+struct locator_test {
+	struct ipv6hdr ip;
+	struct icmp6hdr icmp;
+	__u8 magic[16];
+	__be16 kind; /* TEST_REQUEST or TEST_REPLY; the kernel's own reply still has TEST_REQUEST */
+} __attribute__((packed));
+
+/* Answers a test to the node's own address in its locator, even if no agent runs on this
+ * node. It does not answer nodes whose translated packets this node would refuse. Returns the
+ * verdict, or GO_ON for other packets. */
+static __noinline int answer_locator(struct __sk_buff *skb)
+{
+	struct outer o = { .encap = ENCAP_TRANSLATED };
+	struct locator_test t;
+	struct node_settings *s;
+	struct in6_addr source;
+	struct ethhdr eth;
+	__u32 zero = 0, checksum = L3_OFFSET + sizeof(t.ip) + 2;
+	__u8 type = ICMP6_ECHO_REPLY, hops = 64;
+	__be16 kind = bpf_htons(TEST_REPLY);
+
+	s = bpf_map_lookup_elem(&settings, &zero);
+	if (!s || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)) || bpf_skb_load_bytes(skb, L3_OFFSET, &t, sizeof(t)) ||
+	    t.ip.nexthdr != IPPROTO_ICMPV6 || t.icmp.icmp6_type != ICMP6_ECHO ||
+	    t.icmp.icmp6_identifier != bpf_htons(ECHO_ID) || t.kind != bpf_htons(TEST_REQUEST))
+		return GO_ON;
+	__builtin_memcpy(&o.source, &t.ip.saddr, 8);
+	if (find_sender(s, &o) != GO_ON)
+		return GO_ON;
+	source = t.ip.saddr;
+	if (bpf_l4_csum_replace(skb, checksum, bpf_htons(ICMP6_ECHO << 8), bpf_htons(ICMP6_ECHO_REPLY << 8), 2) ||
+	    bpf_l4_csum_replace(skb, checksum, bpf_htons(TEST_REQUEST), bpf_htons(TEST_REPLY), 2) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + sizeof(t.ip), &type, sizeof(type), 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct locator_test, kind), &kind, sizeof(kind), 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + 7, &hops, sizeof(hops), 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + 8, &t.ip.daddr, 16, 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + 24, &source, 16, 0) ||
+	    bpf_skb_store_bytes(skb, 0, eth.h_source, ETH_ALEN, 0) ||
+	    bpf_skb_store_bytes(skb, ETH_ALEN, eth.h_dest, ETH_ALEN, 0))
+		return -DROP_MALFORMED;
+	return WENT(bpf_redirect(skb->ifindex, 0), OUT_ANSWERED);
 }
 
 /* Returns 1 for ICMPv6 errors. Routers of the underlay send them to the source of a
@@ -180,7 +243,7 @@ static __noinline int to_ip4(struct __sk_buff *skb, const struct ipv6hdr *h)
 			return -DROP_UNTRANSLATABLE;
 		type4 = type == ICMP6_ECHO ? ICMP_ECHO : ICMP_ECHOREPLY;
 		ip.protocol = IPPROTO_ICMP;
-		if (change_echo(skb, sizeof(*h), type4, (__u16)~sum16(icmp_difference(&ip, length, type4, type))))
+		if (change_echo(skb, sizeof(*h), type, type4, ~pseudo_header(&ip, length)))
 			return -DROP_DECAP_FAILED;
 	}
 	sum = bpf_htons(0x4500 | ip.tos) + ip.tot_len + ip.frag_off + bpf_htons(ip.ttl << 8 | ip.protocol) +

@@ -253,11 +253,18 @@ int fabric_tc(struct __sk_buff *skb)
 	}
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
-	if (is_translated(s, data, end) && !is_icmp6_error(data, end)) {
+	if (is_to_locator(s, data, end) && !is_icmp6_error(data, end)) {
 		struct arrival a = {};
 
-		verdict = read_translated(skb, &a);
-		return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
+		if (is_translated(data)) {
+			verdict = read_translated(skb, &a);
+			return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
+		}
+		verdict = answer_locator(skb);
+		if (verdict != GO_ON)
+			return finish(skb, 0, 0, verdict);
+		count_end(OUT_PASSED);
+		return TC_ACT_UNSPEC;
 	}
 	verdict = read_outer(&o, s, data, end, skb->len, skb->gso_size != 0);
 	if (verdict == NOT_OURS) {
