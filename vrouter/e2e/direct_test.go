@@ -70,27 +70,37 @@ func TestDirectPacketsArriveIntact(t *testing.T) {
 			if mtu := one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU; mtu != 1500 {
 				t.Errorf("the vif's MTU is %d, want 1500", mtu)
 			}
-			for _, version := range []int{4, 6} {
-				for _, ends := range [][2]*workload{{x, y}, {y, x}} {
-					if err := transfer(ends[0], ends[1], version, 100<<20); err != nil {
-						t.Errorf("an IPv%d transfer from workload %s: %v", version, ends[0].port.Name, err)
-					}
-				}
-				for _, n := range []int{1, 64, 1472, 1473, 9000, 65000} {
-					if err := datagram(x, y, version, n); err != nil {
-						t.Errorf("an IPv%d datagram of %d bytes: %v", version, n, err)
-					}
-				}
-				sweep(t, x, y, version, 1500)
-			}
-			for _, n := range b.nodes {
-				drops := n.drops()
-				delete(drops, "link_local") // the workloads' router solicitations
-				if len(drops) > 0 {
-					t.Errorf("node %s dropped packets by reason: %v, want none", n.name, drops)
-				}
-			}
+			checkIntact(t, x, y, 1500, 100<<20)
 		})
+	}
+}
+
+// checkIntact checks that TCP transfers of n bytes, ping, fragmented datagrams and packets of
+// every size up to the workloads' MTU arrive intact, and that the nodes drop none.
+func checkIntact(t *testing.T, x, y *workload, mtu, n int) {
+	t.Helper()
+	for _, version := range []int{4, 6} {
+		for _, ends := range [][2]*workload{{x, y}, {y, x}} {
+			if err := transfer(ends[0], ends[1], version, n); err != nil {
+				t.Errorf("an IPv%d transfer from workload %s: %v", version, ends[0].port.Name, err)
+			}
+		}
+		for _, size := range []int{1, 64, mtu - 28, mtu - 27, 9000, 65000} {
+			if err := datagram(x, y, version, size); err != nil {
+				t.Errorf("an IPv%d datagram of %d bytes: %v", version, size, err)
+			}
+		}
+		sweep(t, x, y, version, mtu)
+		if out, err := x.command("ping", "-c", "3", "-i", "0.1", "-W", "1", y.ip(version).String()); err != nil {
+			t.Errorf("ping by IPv%d: %v: %s", version, err, out)
+		}
+	}
+	for _, node := range x.bed.nodes {
+		drops := node.drops()
+		delete(drops, "link_local") // the workloads' router solicitations
+		if len(drops) > 0 {
+			t.Errorf("node %s dropped packets by reason: %v, want none", node.name, drops)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // The keys, under the store's prefix:
 //
-//	schema                    {"version": 1}
+//	schema                    {"version": 2}
 //	settings                  model.Settings
 //	nodes/NODE                model.Node
 //	networks/NETWORK          model.Network

@@ -112,8 +112,6 @@ static __noinline int read_direct(struct __sk_buff *skb, struct arrival *a)
 	struct node_settings *s;
 	struct ethhdr eth;
 	__u32 zero = 0, vrf;
-	struct vrf *n;
-	int verdict;
 
 	s = bpf_map_lookup_elem(&settings, &zero);
 	if (!a || !s || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
@@ -124,16 +122,5 @@ static __noinline int read_direct(struct __sk_buff *skb, struct arrival *a)
 	if (!is_label_mac(eth.h_source) || label_network(eth.h_source) != vrf)
 		return -DROP_UNKNOWN_SOURCE;
 	mapped(&o.source, label_node(eth.h_source));
-	verdict = find_sender(s, &o);
-	if (verdict != GO_ON)
-		return verdict;
-	n = bpf_map_lookup_elem(&vrfs, &vrf);
-	trace(TRACE_LABEL, vrf, vrf, 0, n && n->flags & VIF_F_L3);
-	if (!n || !(n->flags & VIF_F_L3))
-		return -DROP_UNKNOWN_LABEL;
-	a->vrf = vrf;
-	a->encap = ENCAP_DIRECT;
-	a->remote = o.remote;
-	a->protocol = eth.h_proto;
-	return GO_ON;
+	return admit_network(s, &o, vrf, eth.h_proto, a);
 }

@@ -196,6 +196,28 @@ struct arrival {
 	__u32 remote;  /* id of the sending node or gateway (struct remote); 0: unknown */
 };
 
+/* Fills *a for a packet without a tunnel header that o->source sent into a network. The
+ * sender must be a node that may use o->encap, and this node must route the network.
+ * protocol: EtherType of the workload's packet. Returns GO_ON, or a negative drop reason. */
+static __always_inline int admit_network(const struct node_settings *s, struct outer *o, __u32 vrf,
+					 __be16 protocol, struct arrival *a)
+{
+	int verdict = find_sender(s, o);
+	struct vrf *n;
+
+	if (verdict != GO_ON)
+		return verdict;
+	n = bpf_map_lookup_elem(&vrfs, &vrf);
+	trace(TRACE_LABEL, vrf, vrf, 0, n && n->flags & VIF_F_L3);
+	if (!n || !(n->flags & VIF_F_L3))
+		return -DROP_UNKNOWN_LABEL;
+	a->vrf = vrf;
+	a->encap = o->encap;
+	a->remote = o->remote;
+	a->protocol = protocol;
+	return GO_ON;
+}
+
 static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *nh,
 				  const struct arrival *a, int routed, __be16 protocol, int raw)
 {

@@ -210,7 +210,7 @@ static __noinline int answer_locator(struct __sk_buff *skb)
 }
 
 /* Returns 1 for ICMPv6 errors. Routers of the underlay send them to the source of a
- * translated packet. eth: of a packet for which is_translated() returned 1. */
+ * translated packet. eth: of a packet for which is_to_locator() returned 1. */
 static __always_inline int is_icmp6_error(const struct ethhdr *eth, void *end)
 {
 	const struct ipv6hdr *ip = (void *)(eth + 1);
@@ -269,7 +269,6 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 	struct node_settings *s;
 	struct ipv6hdr h;
 	__u32 zero = 0, vrf, length;
-	struct vrf *n;
 	int verdict;
 
 	s = bpf_map_lookup_elem(&settings, &zero);
@@ -281,13 +280,9 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 	if (from->network != to->network)
 		return -DROP_UNKNOWN_SOURCE;
 	__builtin_memcpy(&o.source, from->locator, sizeof(from->locator));
-	verdict = find_sender(s, &o);
+	verdict = admit_network(s, &o, vrf, bpf_htons(ETH_P_IP), a);
 	if (verdict != GO_ON)
 		return verdict;
-	n = bpf_map_lookup_elem(&vrfs, &vrf);
-	trace(TRACE_LABEL, vrf, vrf, 0, n && n->flags & VIF_F_L3);
-	if (!n || !(n->flags & VIF_F_L3))
-		return -DROP_UNKNOWN_LABEL;
 	if (!h.hop_limit)
 		return -DROP_OUTER_TTL;
 	length = bpf_ntohs(h.payload_len);
@@ -298,12 +293,5 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 		return -DROP_UNTRANSLATABLE;
 	if (h.nexthdr != IPPROTO_TCP && h.nexthdr != IPPROTO_UDP && h.nexthdr != IPPROTO_ICMPV6)
 		return -DROP_UNTRANSLATABLE;
-	verdict = to_ip4(skb, &h);
-	if (verdict != GO_ON)
-		return verdict;
-	a->vrf = vrf;
-	a->encap = ENCAP_TRANSLATED;
-	a->remote = o.remote;
-	a->protocol = bpf_htons(ETH_P_IP);
-	return GO_ON;
+	return to_ip4(skb, &h);
 }
