@@ -10,11 +10,11 @@ import (
 	"windtunnel/lab/validity"
 )
 
-// idleCheck is the time for which busy watches the machine before a run.
+// idleCheck is the duration of busy's measurement before a run.
 const idleCheck = time.Second
 
 // busy names the programs that use this machine's CPUs before a run. It returns
-// "" if the CPUs are idle or the kernel does not report their use.
+// "" if the CPUs are idle, or if the kernel does not report their use.
 func busy(ctx context.Context, cpus []int) string {
 	m, err := foreign.Open(cpus)
 	if err != nil {
@@ -38,8 +38,8 @@ func busy(ctx context.Context, cpus []int) string {
 	return busiest(before, after, cpus, time.Since(begun).Seconds())
 }
 
-// busiest describes the CPU of which other programs used the most during the given
-// seconds. It returns "" if a trial tolerates that use.
+// busiest describes the CPU that other programs used most. seconds is the time between
+// the two readings. It returns "" if that use is too small to make a trial invalid.
 func busiest(before, after map[int]foreign.Usage, cpus []int, seconds float64) string {
 	percent := func(s float64) float64 { return 100 * s / seconds }
 	var most foreign.Usage

@@ -47,7 +47,7 @@ func compareCommand() *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
 		Use:   "compare RUN[,RUN…] RUN[,RUN…]",
-		Short: "Compare two runs, and fail on a regression if a gate forbids it",
+		Short: "Compare two runs; with gates, fail on a regression",
 		Long: `Compare the second run (B) with the first (A), scenario by scenario. Runs are
 named as in "windtunnel runs", by a beginning, or as "latest". A side may have
 several runs of the same software, separated by commas.
@@ -82,7 +82,7 @@ not be compared or the gates not judged, with the reason.`,
 	// A mistake in the command line must not look like a failed gate.
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return unjudged(cmd, flagError(cmd, err)) })
 	f := cmd.Flags()
-	f.StringVar(&o.otherDB, "other-db", "", "File of the results with the second run (default: that of --db)")
+	f.StringVar(&o.otherDB, "other-db", "", "File of the results with the second run (default: the file of --db)")
 	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Compare only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
 	f.StringVar(&o.format, "format", "table", "Format of the comparison: table, json, markdown")
@@ -116,8 +116,8 @@ func (o *compareOptions) run(out io.Writer, first, second string) (status int, e
 	if c == nil {
 		return 0, err
 	}
-	// The differences may explain why the gates were not judged, so print them in
-	// this case too.
+	// Print the comparison also if the gates were not judged: its differences may be
+	// the reason.
 	if writeErr := format.write(out, c); writeErr != nil || err != nil {
 		return 0, errors.Join(writeErr, err)
 	}
@@ -244,8 +244,9 @@ func completeRuns(db, suite string) ([]compare.Side, error) {
 	return sides, nil
 }
 
-// side converts a stored run to the input of a comparison, without the parts that it
-// does not need. The series holds the state of the machine during each trial.
+// side converts a stored run to the input of a comparison. It drops data that no
+// comparison uses. It keeps the time series, which have the state of the machine
+// during each trial.
 func side(data *results.RunData) compare.Side {
 	samples := make([]sample.Sample, len(data.Samples))
 	for i, s := range data.Samples {
@@ -255,14 +256,14 @@ func side(data *results.RunData) compare.Side {
 	return compare.Side{Run: data.Run, Plan: data.Plan, Samples: samples}
 }
 
-// writeJUnit writes the complete file or nothing.
+// writeJUnit writes the JUnit report. After an error there is no partial file.
 func writeJUnit(path string, c *compare.Comparison) error {
 	var b bytes.Buffer
 	if err := compare.WriteJUnit(&b, c); err != nil {
 		return err
 	}
 	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("write the JUnit report: %w", err)
+		return fmt.Errorf("write the JUnit report %s: %w", path, systemError(err))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"windtunnel/lab/testbed"
 )
 
-// cpuOptions are the flags for the CPUs, and for the CPU distance, of a measurement.
+// cpuOptions are the flags --cpus and --cpu-distance.
 type cpuOptions struct {
 	cpus     string
 	distance string
@@ -20,16 +20,16 @@ type cpuOptions struct {
 
 func (o *cpuOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the CPUs nearest to each other)")
-	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at, if the host of a virtual machine changes it: near, far, any, auto (the nearest with a quarter of the time or more) or off (do not read it)")
+	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at, if the host of a virtual machine changes it: near, far, any, auto (the nearest distance that holds for at least a quarter of the time) or off (do not read it)")
 }
 
-// placement is the CPUs of a testbed.
+// placement has the chosen CPUs of a testbed.
 type placement struct {
 	layout testbed.Layout // from --cpus; zero if the executor plans the layout
 	choice string         // for people: how the CPUs were chosen; "" if there was no choice
 }
 
-// place chooses the CPUs of the testbed, and removes the others from the facts.
+// place chooses the CPUs of the testbed. It sets f.Allowed to these CPUs.
 func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
 	switch condition.Choice(o.distance) {
 	case condition.Auto, condition.Near, condition.Far, condition.Any, condition.Off:
@@ -52,8 +52,8 @@ func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
 	return placement{choice: fmt.Sprintf("the nearest to each other of %d usable CPUs, measured", len(usable))}, nil
 }
 
-// distanceLine describes the distance of the nodes' CPUs, and whether it changes. It
-// reads the distance for the given time.
+// distanceLine measures the distance between the nodes' CPUs for the given time. It
+// describes the distance, and says whether it changed.
 func distanceLine(f *probe.Facts, length time.Duration) string {
 	l, err := testbed.PlanCPUs(f.UsableCPUs(), 2)
 	if err != nil || l.Shared {

@@ -16,19 +16,19 @@ import (
 	"windtunnel/suites"
 )
 
-// diagnosis is the result of doctor, and the form of its JSON. docs/operating.md
-// documents the fields. New fields may be added; fields are never renamed or removed.
+// diagnosis is the result of `windtunnel doctor`. Its fields are those of the JSON
+// output, which docs/operating.md documents. New fields may be added; fields are never renamed or removed.
 type diagnosis struct {
 	Version  string        `json:"version"` // of windtunnel
 	Revision string        `json:"revision"`
 	Facts    *probe.Facts  `json:"facts"`
-	Layout   *layout       `json:"layout,omitempty"` // absent if this machine has too few CPUs
+	Layout   *layout       `json:"layout,omitempty"` // omitted if this machine has too few CPUs
 	Distance string        `json:"cpu_distance"`     // for a person
 	Tools    []foundTool   `json:"tools"`
 	Systems  []foundSystem `json:"systems"`
 	Suites   []foundSuite  `json:"suites"`
-	Missing  []missing     `json:"missing"`      // what tools, systems and suites lack, each once
-	Packages []string      `json:"apt_packages"` // packages for one apt-get command that installs the missing programs
+	Missing  []missing     `json:"missing"`      // missing programs and kernel features, each once
+	Packages []string      `json:"apt_packages"` // Debian packages of the missing programs
 
 	noLayout string // why there is no layout
 }
@@ -68,9 +68,9 @@ type missing struct {
 	Name    string `json:"name"`
 	Reason  string `json:"reason"`
 	Remedy  string `json:"remedy"`
-	Package string `json:"apt_package,omitempty"` // package that apt-get installs for it
+	Package string `json:"apt_package,omitempty"` // Debian package with the program
 
-	longs []string // reason and remedy, as in the reasons of skipped scenarios
+	longs []string // texts with reason and remedy, as skipped scenarios have them
 }
 
 // diagnose finds out which tools, systems and suites can run on this machine.
@@ -87,15 +87,15 @@ func diagnose(f *probe.Facts, distance string) (*diagnosis, error) {
 	}
 	for _, x := range f.Features {
 		if !x.Works {
-			d.lacks(missing{Name: x.Name, Reason: x.Reason, Remedy: x.Remedy, longs: []string{x.Reason + "; " + x.Remedy}})
+			d.addMissing(missing{Name: x.Name, Reason: x.Reason, Remedy: x.Remedy, longs: []string{x.Reason + "; " + x.Remedy}})
 		}
 	}
 	for _, t := range tool.Registry() {
-		lacks := d.lacksPrograms(t.Programs())
+		lacks := d.addMissingPrograms(t.Programs())
 		d.Tools = append(d.Tools, foundTool{t.Name(), len(lacks) == 0, orEmpty(f.Programs(t.Programs()))})
 	}
 	for _, s := range system.Registry() {
-		lacks := d.lacksPrograms(system.Programs(s))
+		lacks := d.addMissingPrograms(system.Programs(s))
 		for _, name := range s.Features() {
 			if _, _, absent := f.Missing(name); absent {
 				lacks = append(lacks, name)
@@ -121,15 +121,17 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// lacks adds a missing feature or program to the list, once.
-func (d *diagnosis) lacks(m missing) {
-	if known := d.absent(m.Name); known != nil {
+// addMissing adds a missing feature or program to the list. If the list has its name,
+// addMissing only adds the texts.
+func (d *diagnosis) addMissing(m missing) {
+	if known := d.findMissing(m.Name); known != nil {
 		known.longs = append(known.longs, m.longs...)
 		return
 	}
 	if pkg := aptPackage(m.Remedy); pkg != "" {
 		m.Package = pkg
-		// A package of another component can make the whole command fail.
+		// Omit packages outside Debian's main component: if such a package is not
+		// available, apt-get installs none of the others.
 		if !strings.Contains(m.Remedy, "component") && !slices.Contains(d.Packages, pkg) {
 			d.Packages = append(d.Packages, pkg)
 			slices.Sort(d.Packages)
@@ -138,8 +140,9 @@ func (d *diagnosis) lacks(m missing) {
 	d.Missing = append(d.Missing, m)
 }
 
-// absent returns the entry of a missing feature or program; nil if it is not missing.
-func (d *diagnosis) absent(name string) *missing {
+// findMissing returns the entry with this name in the list of missing features and
+// programs; nil if there is none.
+func (d *diagnosis) findMissing(name string) *missing {
 	for i := range d.Missing {
 		if d.Missing[i].Name == name {
 			return &d.Missing[i]
@@ -148,12 +151,13 @@ func (d *diagnosis) absent(name string) *missing {
 	return nil
 }
 
-// lacksPrograms adds the programs that cannot be used here, and returns their names.
-func (d *diagnosis) lacksPrograms(programs []program.Program) (names []string) {
+// addMissingPrograms adds the programs that this machine cannot run, and returns their
+// names.
+func (d *diagnosis) addMissingPrograms(programs []program.Program) (names []string) {
 	for _, p := range programs {
 		if long := d.Facts.Lacks(p); long != "" {
 			reason, _, _ := strings.Cut(long, "; get it with: ")
-			d.lacks(missing{Name: p.Name, Reason: reason, Remedy: strings.TrimPrefix(p.Package, "none; "), longs: []string{long}})
+			d.addMissing(missing{Name: p.Name, Reason: reason, Remedy: strings.TrimPrefix(p.Package, "none; "), longs: []string{long}})
 			names = append(names, p.Name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// textWidth is the largest width of lines for people, in columns.
+// textWidth is the largest width of a line of the text output, in columns.
 const textWidth = 100
 
 // wrapped breaks a line into lines of at most textWidth columns. All lines but the
@@ -103,7 +103,7 @@ func (d *diagnosis) writeTool(b *strings.Builder, t foundTool) {
 		row(b, "yes", t.Name, "built in")
 	}
 	for _, p := range t.Programs {
-		if m := d.absent(p.Name); m != nil {
+		if m := d.findMissing(p.Name); m != nil {
 			row(b, "no", p.Name, m.Reason)
 			continue
 		}

@@ -17,14 +17,14 @@ import (
 	"windtunnel/lab/testbed"
 )
 
-// watchedFor is the time for which doctor reads the CPU distance.
-const watchedFor = 5 * time.Second
+// distanceTime is the time for which doctor measures the CPU distance.
+const distanceTime = 5 * time.Second
 
 func doctorCommand() *cobra.Command {
 	var brief, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show what this machine can measure, and how to install missing programs",
+		Short: "Show which tools, systems and suites can run here, and how to install missing programs",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts := probe.Probe()
@@ -34,7 +34,7 @@ func doctorCommand() *cobra.Command {
 			if brief {
 				return diagnoseBriefly(cmd.OutOrStdout(), facts)
 			}
-			d, err := diagnose(facts, distanceLine(facts, watchedFor))
+			d, err := diagnose(facts, distanceLine(facts, distanceTime))
 			if err != nil {
 				return err
 			}
@@ -50,12 +50,13 @@ func doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// leastBacklog is the smallest backlog that holds the packets of a tunnel's
-// superframes; see docs/method.md, "Where the wire drops".
+// leastBacklog is the smallest net.core.netdev_max_backlog with which a tunnel loses no
+// frames in the CPU's backlog; see docs/method.md, "Where the wire drops".
 const leastBacklog = 4000
 
-// backlogWarning warns that a tunnel can lose frames on a wire that shares the
-// sender's CPU. It returns "" if no frames can be lost.
+// backlogWarning warns that the CPU's backlog can lose frames of a tunnel, because the
+// wire shares the sender's CPU. It returns "" if the backlog is large enough, or if the
+// wire has a separate CPU.
 func backlogWarning(f *probe.Facts, l *testbed.Layout) string {
 	const name = "net.core.netdev_max_backlog"
 	n, err := strconv.Atoi(f.Sysctls[name])
@@ -76,7 +77,7 @@ func (d *diagnosis) writeJSON(out io.Writer) error {
 	return nil
 }
 
-// diagnoseBriefly prints only the reasons against a first run.
+// diagnoseBriefly prints only the reasons why a first run cannot measure everything.
 func diagnoseBriefly(out io.Writer, f *probe.Facts) error {
 	plan, err := loadPlan("quick", suite.ExpandOptions{})
 	if err != nil {

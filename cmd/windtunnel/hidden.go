@@ -12,9 +12,9 @@ import (
 	"windtunnel/lab/vm/guest"
 )
 
-// hidden runs the commands that other parts of the program start: the node's agent,
-// the generator's two ends, the UDP tunnel. It runs them before any other set-up. It
-// also runs the generator with NTttcp's flags, because cobra cannot parse these
+// hidden runs the commands that the lab itself starts: the node's agent, client and
+// server of the traffic generator, and the UDP tunnel. It runs before cobra parses the
+// command line. It also runs the command ntttcp, because cobra cannot parse NTttcp's
 // flags.
 func hidden(args []string) bool {
 	if len(args) == 0 {
@@ -39,7 +39,7 @@ func hidden(args []string) bool {
 	return false
 }
 
-// ntttcpCommand only adds ntttcp to the list of commands: hidden runs it.
+// ntttcpCommand adds ntttcp to the help. The function hidden runs the command.
 func ntttcpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "ntttcp -s|-r -m threads,cpu,ip [flags]",

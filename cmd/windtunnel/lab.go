@@ -172,8 +172,8 @@ func labClean() *cobra.Command {
 	}
 }
 
-// clean holds the lock while it removes, so that it never removes the testbed of a
-// run in progress.
+// clean removes the lab's namespaces and processes. It holds the lab's lock meanwhile,
+// so that it never removes the testbed of a run in progress.
 func clean(out io.Writer, prefix string) error {
 	lock, err := takeLock()
 	if err != nil {
@@ -185,7 +185,7 @@ func clean(out io.Writer, prefix string) error {
 	return err
 }
 
-// takeLock prevents other measurements on this machine.
+// takeLock takes the lab's lock, so that no other measurement runs on this machine.
 func takeLock() (*netns.Lock, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("making and removing network namespaces needs root: use sudo")

@@ -1,7 +1,7 @@
 // Command windtunnel measures what a virtual network costs, and where.
 //
 //	windtunnel run quick          measure, print a table, write a report
-//	windtunnel doctor             show what this machine can measure, and what it lacks
+//	windtunnel doctor             show which tools, systems and suites can run here
 //	windtunnel suites             list the suites
 //
 // See `windtunnel help` for the rest.
@@ -23,7 +23,7 @@ var revision = "unknown"
 
 const version = "0.1.0"
 
-// errInterrupted is the cause of a context that Ctrl-C ended.
+// errInterrupted is the cause of the context after a signal (Ctrl-C).
 var errInterrupted = errors.New("interrupted")
 
 func main() {
@@ -55,7 +55,7 @@ const exitNothing exitCode = 3
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
 
 // interruptible ends the context on the first SIGINT or SIGTERM, so that the
-// testbed is removed in order. A second signal ends the program at once.
+// testbed is removed before the program ends. A second signal ends the program at once.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)

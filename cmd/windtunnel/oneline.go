@@ -25,7 +25,7 @@ func (l *oneLine) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&l.systems, "system", nil, "Run these systems without a suite, separated by commas; the first is the baseline")
 	f.StringSliceVar(&l.workloads, "workload", nil, "Traffic of --system, separated by commas: "+strings.Join(kinds(), ", ")+" (default tcp_stream)")
-	f.IntVar(&l.streams, "streams", 0, "Number of simultaneous connections of each --workload (default 1)")
+	f.IntVar(&l.streams, "streams", 0, "Number of simultaneous connections for each --workload (default 1)")
 }
 
 func kinds() []string {
@@ -36,7 +36,8 @@ func kinds() []string {
 	return names
 }
 
-// first returns the first given flag, for messages.
+// first returns the name of the first flag that was given, for messages; "" if none
+// was given.
 func (l *oneLine) first() string {
 	switch {
 	case len(l.systems) > 0:
@@ -103,7 +104,7 @@ func checkList(flag, kind string, given, known []string) error {
 func (l *oneLine) yaml() string {
 	var b strings.Builder
 	systems, traffic := strings.Join(l.systems, ", "), strings.Join(l.workloads, ", ")
-	const named = 6 // most systems that the title names
+	const named = 6 // the title has the number of systems instead of more names than this
 	if len(l.systems) > named {
 		systems = phrase.Count(len(l.systems), "system")
 	}

@@ -115,8 +115,9 @@ func buildReport(store *results.Store, run string) (*model.Report, error) {
 	return model.Build(data.Run, data.Plan, data.Samples), nil
 }
 
-// underlying returns the system's error, without the name of a temporary file.
-func underlying(err error) error {
+// systemError returns the system's error in err, or err. The text of a system's error
+// does not have the name of a temporary file.
+func systemError(err error) error {
 	var cause syscall.Errno
 	if errors.As(err, &cause) {
 		return cause
@@ -124,19 +125,19 @@ func underlying(err error) error {
 	return err
 }
 
-// writeFile writes the complete report or nothing.
+// writeFile writes a report. After an error there is no partial file.
 func writeFile(path string, f format, r *model.Report) error {
 	var b bytes.Buffer
 	if err := f.write(&b, r); err != nil {
 		return fmt.Errorf("make the %s report: %w", f.name, err)
 	}
 	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("write the report %s: %w", path, underlying(err))
+		return fmt.Errorf("write the report %s: %w", path, systemError(err))
 	}
 	return nil
 }
 
-// report prints the table and writes the files of a run.
+// report prints the table of the run, and writes the report's files.
 func (s *runner) report() error {
 	r, err := buildReport(s.store, s.run.ID)
 	if err != nil {
@@ -154,13 +155,13 @@ func (s *runner) report() error {
 	return err
 }
 
-// reportDir is the directory of the run's report.
+// reportDir returns the directory of the run's report: --out, or out/RUN.
 func (s *runner) reportDir() string {
 	return cmp.Or(s.options.out, filepath.Join("out", s.run.ID))
 }
 
-// makeReportDir makes the directory of a report, and checks before the first trial
-// that files can be written there.
+// makeReportDir makes the directory of a report, and checks that it is writable. It is
+// called before the first trial.
 func makeReportDir(dir string) error {
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
@@ -169,7 +170,7 @@ func makeReportDir(dir string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("make the report's directory %s: %w; choose another with --out", dir, underlying(err))
+	return fmt.Errorf("make the report's directory %s: %w; choose another with --out", dir, systemError(err))
 }
 
 func (s *runner) writeFiles(r *model.Report, dir string) error {

@@ -53,7 +53,7 @@ type runOptions struct {
 	placement placement
 }
 
-// attempts is the maximum of attempts at a trial.
+// attempts is the maximum number of attempts of each trial.
 const attempts = 3
 
 func runCommand() *cobra.Command {
@@ -229,7 +229,8 @@ func (o *runOptions) executor(f *probe.Facts) *netns.Executor {
 // executorHere returns the executor for testbeds on this machine.
 func executorHere(f *probe.Facts) *netns.Executor { return &netns.Executor{CPUs: f.UsableCPUs()} }
 
-// oneSource returns an error for a run without a plan, and for a run with two plans.
+// oneSource returns an error unless exactly one of suite, --system and --resume is
+// given.
 func (o *runOptions) oneSource(args []string) error {
 	switch {
 	case len(args) > 0 && o.resume != "":
@@ -259,17 +260,11 @@ func (o *runOptions) plan(args []string) (*suite.Plan, error) {
 	return loadPlan(args[0], opts)
 }
 
-// openStore opens the store for a run. A resumed run needs a store that exists, so
-// that a misspelt --db makes no new one.
+// openStore opens the store for a run. A new run may make the store. A resumed run needs
+// an existing one: then a misspelt --db is an error.
 func (o *runOptions) openStore() (*results.Store, error) {
 	if o.resume != "" {
-		store, err := openStore(o.db, true)
-		if err != nil {
-			return nil, err
-		}
-		if err := store.Close(); err != nil {
-			return nil, err
-		}
+		return openExisting(o.db)
 	}
 	return openStore(o.db, false)
 }
@@ -300,11 +295,11 @@ type runner struct {
 	out     io.Writer
 	plan    *suite.Plan
 	run     sample.Run
-	history []sample.Sample // from earlier parts of the run
-	counted int             // samples with figures that count, of all parts
+	history []sample.Sample // samples stored before the run was resumed
+	counted int             // number of samples whose figures count, with history
 }
 
-// open stores a new run.
+// open makes the run of a plan, and stores it.
 func (s *runner) open(plan *suite.Plan) error {
 	now := time.Now()
 	seed := s.options.seed
@@ -329,8 +324,8 @@ func (s *runner) open(plan *suite.Plan) error {
 	return s.create(now.Format("20060102-150405") + "-" + plan.Suite)
 }
 
-// create stores the run under an ID. If another run began in the same second, a
-// number is appended.
+// create stores the run under an ID. If the store has this ID already, create appends a
+// number to the ID.
 func (s *runner) create(id string) error {
 	s.run.ID = id
 	for n := 2; ; n++ {
@@ -342,7 +337,7 @@ func (s *runner) create(id string) error {
 	}
 }
 
-// reopen loads an unfinished run to continue it.
+// reopen loads an unfinished run, so that measure can continue it.
 func (s *runner) reopen(name string) error {
 	data, err := s.store.Load(name)
 	if err != nil {
@@ -365,7 +360,7 @@ func (s *runner) reopen(name string) error {
 	return s.store.UpdateRun(s.run)
 }
 
-// count counts a sample if its figures count.
+// count adds 1 to counted if the sample's figures count.
 func (s *runner) count(smp *sample.Sample) {
 	if smp.Counts() {
 		s.counted++
@@ -380,8 +375,8 @@ func (s *runner) environment() sample.Environment {
 	return env
 }
 
-// measure runs the plan, stores the end of the run also after an error, and writes
-// the report.
+// measure runs the plan, stores the end of the run, and writes the report. It stores
+// and reports also after an error of the run.
 func (s *runner) measure(ctx context.Context) error {
 	if left, err := netns.Clean(netns.RunPrefix); err != nil {
 		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
@@ -397,7 +392,7 @@ func (s *runner) measure(ctx context.Context) error {
 	}
 	s.plan.Skipped = s.run.Skipped
 	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, phrase.Count(len(s.plan.Scenarios)-len(s.run.Skipped), "scenario"), s.trials(),
-		units.FormatDuration(s.profiledToo(s.plan.Estimate())), units.FormatDuration(s.profiledToo(s.plan.WorstCase())), renderSkips(s.run.Skipped))
+		units.FormatDuration(s.withProfiling(s.plan.Estimate())), units.FormatDuration(s.withProfiling(s.plan.WorstCase())), renderSkips(s.run.Skipped))
 	fmt.Fprint(os.Stderr, busy(ctx, s.facts.UsableCPUs()))
 	x := s.options.executor(s.facts)
 	x.Agent = []string{self, "agent"}
@@ -435,9 +430,9 @@ func (s *runner) measure(ctx context.Context) error {
 	return exitNothing
 }
 
-// profiledToo adds the profiled trials to a duration of the plan, in nanoseconds.
-// Each block with profiled trials has as many of them as unprofiled ones.
-func (s *runner) profiledToo(d time.Duration) float64 {
+// withProfiling returns a duration of the plan with the time of the profiled trials, in
+// nanoseconds. With --profile the first blocks run each scenario a second time.
+func (s *runner) withProfiling(d time.Duration) float64 {
 	o := s.run.Options
 	if o.ProfileRate == 0 {
 		return float64(d)
@@ -476,9 +471,9 @@ func (s *runner) imprecise(samples []sample.Sample) bool {
 	return len(model.Imprecision(*s.plan, samples, choice)) > 0
 }
 
-// adjust stores that the figures are adjusted for the state of the machine.
+// adjust prints and stores that the figures are adjusted for the state of the machine.
 func (s *runner) adjust() error {
-	fmt.Fprintln(os.Stderr, "the host moves this machine's CPUs, or takes them away, too often to measure in one state: the figures are adjusted for this")
+	fmt.Fprintln(os.Stderr, "the host moves this machine's CPUs, or steals their time, too often to measure in one state: the figures are adjusted for CPU distance and steal")
 	s.run.Options.Adjusted = true
 	return s.store.UpdateRun(s.run)
 }

@@ -46,7 +46,7 @@ func runsDelete() *cobra.Command {
 	var db string
 	cmd := &cobra.Command{
 		Use:   "delete RUN…",
-		Short: "Delete runs with all their stored data; written reports remain",
+		Short: "Delete runs with all their stored data; the files of their reports remain",
 		Example: `  windtunnel runs delete 20261121-093015
   windtunnel runs delete latest`,
 		Args: takes(1, math.MaxInt),
@@ -81,7 +81,8 @@ func runsDelete() *cobra.Command {
 	return cmd
 }
 
-// openExisting opens a store for writing, but does not make a new one.
+// openExisting opens a store for writing. It returns an error if there is no store, so
+// that a misspelt --db makes no new one.
 func openExisting(db string) (*results.Store, error) {
 	store, err := openStore(db, true)
 	if err != nil {

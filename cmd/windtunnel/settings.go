@@ -19,15 +19,16 @@ func (s settings) add(scenario string, set map[string]string) {
 	}
 }
 
-// over adds the collected settings to the record of an interrupted run. If a value
-// has changed since, the record has both values.
-func (s settings) over(before map[string]string) map[string]string {
+// merge returns the settings that the run recorded before, with the collected settings.
+// A setting whose value has changed since has both values. before is empty unless the
+// run was resumed.
+func (s settings) merge(before map[string]string) map[string]string {
 	all := maps.Clone(before)
 	if all == nil {
 		all = map[string]string{}
 	}
 	for name, values := range s {
-		text := listed(values)
+		text := renderValues(values)
 		if was, known := before[name]; known && was != text {
 			text = was + "; after the run was resumed: " + text
 		}
@@ -36,9 +37,9 @@ func (s settings) over(before map[string]string) map[string]string {
 	return all
 }
 
-// listed prints the value of most scenarios, then every other value with its
+// renderValues prints the most frequent value, then every other value with its
 // scenarios: "50000; 0 in bridge/rr, raw/rr".
-func listed(values map[string][]string) string {
+func renderValues(values map[string][]string) string {
 	order := slices.Sorted(maps.Keys(values))
 	slices.SortStableFunc(order, func(a, b string) int { return len(values[b]) - len(values[a]) })
 	text := order[0]

@@ -14,14 +14,14 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// settler adds the facts that only a running testbed has to the run's environment:
-// settings of the devices, CPUs of the nodes, and the fabric.
+// settler completes the run's environment with facts of the running testbeds: settings
+// of the devices, CPUs of the nodes, and the fabric.
 type settler struct {
 	runner *runner
 	seen   map[string]bool
 
-	fabrics                    []string           // description of each kind of fabric, sorted
-	before                     sample.Environment // environment that a resumed run recorded before
+	fabrics                    []string           // descriptions of the fabrics, sorted, each once
+	before                     sample.Environment // recorded before the run was resumed
 	sysctls, offloads, setting settings
 }
 
@@ -57,7 +57,7 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 	s.sysctls.add(sc.ID, set.Sysctls)
 	s.offloads.add(sc.ID, set.Offloads)
 	s.setting.add(sc.ID, set.Others)
-	env.Sysctls, env.Offloads, env.Settings = s.sysctls.over(s.before.Sysctls), s.offloads.over(s.before.Offloads), s.setting.over(s.before.Settings)
+	env.Sysctls, env.Offloads, env.Settings = s.sysctls.merge(s.before.Sysctls), s.offloads.merge(s.before.Offloads), s.setting.merge(s.before.Settings)
 }
 
 func cpuList(cpus []int, none string) string {

@@ -39,8 +39,9 @@ func suitesCommand() *cobra.Command {
 	}
 }
 
-// listSuites prints one line for each suite. Only root can test the kernel's
-// features. For other users the list does not say which suites can run here.
+// listSuites prints one line for each suite. For root the line says how many of the
+// suite's scenarios can run on this machine: other users cannot test the kernel's
+// features.
 func listSuites(out io.Writer, facts *probe.Facts) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	hint := ""
@@ -77,7 +78,8 @@ func listSuites(out io.Writer, facts *probe.Facts) error {
 	return err
 }
 
-// runsHere describes how many scenarios of a suite can run on this machine.
+// runsHere says whether all, some or none of a suite's scenarios can run on this machine.
+// n is their number.
 func runsHere(n, of int) string {
 	switch n {
 	case of:
@@ -109,7 +111,7 @@ func loadPlan(name string, opts suite.ExpandOptions) (*suite.Plan, error) {
 	return expand(file, data, opts)
 }
 
-// expand makes the plan of a suite's text, with the available systems and tools.
+// expand makes the plan of a suite's text. file is the name of the text in errors.
 func expand(file string, data []byte, opts suite.ExpandOptions) (*suite.Plan, error) {
 	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names()}
 	s, err := suite.ParseFor(file, data, opts.Vocabulary)

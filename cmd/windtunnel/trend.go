@@ -71,8 +71,8 @@ func (o *trendOptions) trend(suite string) (*compare.Trend, error) {
 	return compare.NewTrend(suite, runs, opts)
 }
 
-// load reads the suite's runs. It keeps only the head of incomplete runs, to count
-// them.
+// load reads the suite's runs. Of incomplete runs it keeps no samples, because a trend
+// only counts them.
 func (o *trendOptions) load(suite string) ([]compare.Side, error) {
 	store, err := openStore(o.db, true)
 	if err != nil {
@@ -115,5 +115,5 @@ func noRuns(store *results.Store, list []results.RunSummary, suite string) error
 			names = append(names, r.Suite)
 		}
 	}
-	return fmt.Errorf("trend of suite %q: %s has no run of it; it has runs of: %s", suite, store.Path(), strings.Join(names, ", "))
+	return fmt.Errorf("trend of suite %q: %s has no run of this suite; it has runs of: %s", suite, store.Path(), strings.Join(names, ", "))
 }

@@ -14,7 +14,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// flagError explains a wrong flag, and how to write it.
+// flagError returns an error for a wrong flag or a wrong value, with the correct form.
 func flagError(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	var unknown *pflag.NotExistError
@@ -29,7 +29,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("unknown flag --%s; %s", unknown.GetSpecifiedName(), hint)
 	case errors.As(err, &lacks):
-		return fmt.Errorf("%w; `%s --help` shows the form", err, cmd.CommandPath())
+		return fmt.Errorf("%w; `%s --help` lists the flags with their values", err, cmd.CommandPath())
 	}
 	return err
 }
@@ -80,14 +80,16 @@ func helpFlags(cmd *cobra.Command) {
 	}
 }
 
-// group is a command that only has subcommands.
+// group returns a command that only has subcommands. It prints its help if it gets no
+// subcommand.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: takes(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(below...)
 	return cmd
 }
 
-// unknownCommand suggests a subcommand of cmd with a similar name.
+// unknownCommand returns the error for an unknown subcommand of cmd. The error suggests
+// a subcommand with a similar name.
 func unknownCommand(cmd *cobra.Command, given string) error {
 	var names []string
 	for _, c := range cmd.Commands() {

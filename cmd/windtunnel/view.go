@@ -81,23 +81,24 @@ func (v *view) Ended(s sample.Sample, p experiment.Progress) {
 	t := experiment.Trial{Scenario: s.Scenario, Block: s.Block, Profiled: s.Profiled}
 	v.done.ended(t, p)
 	if v.program == nil {
-		fmt.Fprintln(v.out, v.headed(s, p)+what)
+		fmt.Fprintln(v.out, v.linePrefix(s, p)+what)
 		return
 	}
 	v.program.Send(endedMsg{t, p})
 	if s.OK() && len(s.Gates) > 0 {
 		what = faint.Render(what)
 	}
-	v.program.Println(v.headed(s, p) + what)
+	v.program.Println(v.linePrefix(s, p) + what)
 }
 
-// headed returns the start of the line about a finished attempt: the time, the
-// finished trials of the run, the scenario and the trial.
-func (v *view) headed(s sample.Sample, p experiment.Progress) string {
-	return fmt.Sprintf("%s  %d/%d  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), v.done.finished(), max(p.Number, p.Total), s.Scenario, s.Block+1, attemptOf(p))
+// linePrefix returns the first columns of the line about a finished attempt: the time
+// of its start, the number of finished trials of the run, the scenario, and the number
+// of the trial.
+func (v *view) linePrefix(s sample.Sample, p experiment.Progress) string {
+	return fmt.Sprintf("%s  %d/%d  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), v.done.finishedTrials(), max(p.Number, p.Total), s.Scenario, s.Block+1, attemptOf(p))
 }
 
-// attemptOf numbers an attempt after the first.
+// attemptOf returns the number of an attempt, " (attempt 2 of 3)"; "" for the first.
 func attemptOf(p experiment.Progress) string {
 	if p.Attempt < 2 {
 		return ""
@@ -105,8 +106,8 @@ func attemptOf(p experiment.Progress) string {
 	return fmt.Sprintf(" (attempt %d of %d)", p.Attempt, p.Attempts)
 }
 
-// outcome describes an attempt in a few words: its figures, whether they count,
-// and whether the trial is repeated.
+// outcome describes the result of an attempt: its figures or its failure, the reason if
+// the figures do not count, and whether the trial is repeated.
 func outcome(s sample.Sample, p experiment.Progress) string {
 	again := ""
 	if p.Repeats {
@@ -200,13 +201,13 @@ func (m *liveModel) View() string {
 		return ""
 	}
 	b := m.began
-	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, attemptOf(b.Progress), m.doing(),
-		faint.Render(fmt.Sprintf("%d of %d finished, %s left", m.left.done.finished(), b.Total, m.remains(time.Now()))))
+	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, attemptOf(b.Progress), m.step(),
+		faint.Render(fmt.Sprintf("%d of %d finished, %s left", m.left.done.finishedTrials(), b.Total, m.remains(time.Now()))))
 }
 
-// doing returns the present step. A short trial ends before its first point: then
-// the step is "measuring" to the end.
-func (m *liveModel) doing() string {
+// step returns the current step of the trial: "setting up", "measuring", or the latest
+// point of the time series. A short trial ends before its first point.
+func (m *liveModel) step() string {
 	switch {
 	case m.point != nil:
 		return units.FormatRate(m.point.Bits) + ", " + bothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
@@ -224,22 +225,23 @@ func (m *liveModel) remains(now time.Time) string {
 	return "about " + left
 }
 
-// progressCount counts the trials of a run that need no further attempt.
+// progressCount counts the finished trials of a run. A trial is finished if it needs no
+// further attempt.
 type progressCount struct {
-	begun   int // trials with at least one attempt
-	total   int // trials of the run, as last reported
-	repeats map[experiment.Trial]bool
-	current bool // an attempt is in progress
+	begun   int                       // trials with at least one attempt
+	total   int                       // trials of the run, as the engine last reported them
+	repeats map[experiment.Trial]bool // trials that must be repeated
+	current bool                      // an attempt is in progress
 }
 
-// began notes the start of an attempt. Repeats of earlier blocks are dropped: the
-// engine makes all repeats of a block before the next block, unless it needs none.
+// began counts the start of an attempt. It drops the repeats of earlier blocks: the
+// engine finishes the repeats of a block before the next block, or does not make them.
 func (c *progressCount) began(t experiment.Trial, p experiment.Progress) {
 	maps.DeleteFunc(c.repeats, func(due experiment.Trial, _ bool) bool { return due == t || due.Block < t.Block })
 	c.begun, c.total, c.current = max(c.begun, p.Number), p.Total, true
 }
 
-// ended notes the end of an attempt.
+// ended counts the end of an attempt.
 func (c *progressCount) ended(t experiment.Trial, p experiment.Progress) {
 	c.current = false
 	if p.Repeats {
@@ -250,7 +252,8 @@ func (c *progressCount) ended(t experiment.Trial, p experiment.Progress) {
 	}
 }
 
-func (c *progressCount) finished() int {
+// finishedTrials returns the number of finished trials.
+func (c *progressCount) finishedTrials() int {
 	n := c.begun - len(c.repeats)
 	if c.current {
 		n--
@@ -258,18 +261,18 @@ func (c *progressCount) finished() int {
 	return n
 }
 
-// countdown estimates the time that a run still takes. It falls or stands still,
-// and rises only for a reason: trials were added or repeated, or they take
-// clearly longer than was estimated.
+// countdown estimates the remaining time of a run. The time shown never rises, except
+// for three reasons: trials were added, a trial must be repeated, or trials take clearly
+// longer than estimated.
 type countdown struct {
 	started  time.Time
-	each     time.Duration // of an attempt, as the plan estimates it
-	prior    int           // weight of that estimate, in attempts
-	end      time.Time
-	shown    time.Duration // the time left, as last shown
+	each     time.Duration // the plan's estimate for one attempt
+	prior    int           // weight of the estimate, in attempts
+	end      time.Time     // estimated end of the run
+	shown    time.Duration // remaining time, as last shown
 	total    int           // trials of the run at the start of the last attempt
 	attempts int           // finished attempts
-	repeated bool          // an attempt since the last start must be repeated
+	repeated bool          // the trial of the last attempt must be repeated
 	done     progressCount
 }
 
@@ -280,7 +283,7 @@ func newCountdown(each time.Duration, prior int, now time.Time) *countdown {
 // began updates the estimate at the start of an attempt.
 func (c *countdown) began(now time.Time) {
 	mean := (now.Sub(c.started) + time.Duration(c.prior)*c.each) / time.Duration(c.attempts+c.prior)
-	left := mean * time.Duration(c.done.total-c.done.finished())
+	left := mean * time.Duration(c.done.total-c.done.finishedTrials())
 	c.end = now.Add(left)
 	if c.done.total > c.total || c.repeated || left > c.shown*5/4+5*time.Second {
 		c.shown = left
@@ -294,7 +297,7 @@ func (c *countdown) ended(p experiment.Progress) {
 	c.repeated = c.repeated || p.Repeats
 }
 
-// at returns the time left at a moment, in whole seconds.
+// at returns the remaining time to show, in whole seconds.
 func (c *countdown) at(now time.Time) time.Duration {
 	c.shown = min(c.shown, max(0, c.end.Sub(now)))
 	return c.shown.Round(time.Second)

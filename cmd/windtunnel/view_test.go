@@ -40,7 +40,7 @@ func TestTheTimeLeftDoesNotClimbWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 	c := newCountdown(2*time.Second, 1, now)
 	last := time.Hour
 	for n := 1; n <= 10; n++ {
-		begins(c, now, experiment.Trial{Block: n}, experiment.Progress{Number: n, Total: 10, Attempt: 1})
+		startAttempt(c, now, experiment.Trial{Block: n}, experiment.Progress{Number: n, Total: 10, Attempt: 1})
 		took := 2 * time.Second
 		if n%2 == 0 {
 			took = 2300 * time.Millisecond // a trial is now and then slower
@@ -52,21 +52,21 @@ func TestTheTimeLeftDoesNotClimbWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 			}
 			last = left
 		}
-		ends(c, experiment.Trial{Block: n}, experiment.Progress{Number: n, Total: 10, Attempt: 1})
+		endAttempt(c, experiment.Trial{Block: n}, experiment.Progress{Number: n, Total: 10, Attempt: 1})
 	}
 	if last > 2*time.Second {
 		t.Errorf("%v are left at the end", last)
 	}
 }
 
-// begins and ends are the start and the end of an attempt, as the live view
-// hears of them.
-func begins(c *countdown, now time.Time, t experiment.Trial, p experiment.Progress) {
+// startAttempt calls the countdown at the start of an attempt, as the live view does.
+func startAttempt(c *countdown, now time.Time, t experiment.Trial, p experiment.Progress) {
 	c.done.began(t, p)
 	c.began(now)
 }
 
-func ends(c *countdown, t experiment.Trial, p experiment.Progress) {
+// endAttempt calls the countdown at the end of an attempt, as the live view does.
+func endAttempt(c *countdown, t experiment.Trial, p experiment.Progress) {
 	c.done.ended(t, p)
 	c.ended(p)
 }
@@ -84,30 +84,30 @@ func TestTheTimeLeftRisesForAReason(t *testing.T) {
 		"slower trials": {20 * time.Second, false, experiment.Progress{Number: 2, Total: 10, Attempt: 1}},
 	} {
 		d := newCountdown(2*time.Second, 1, begun)
-		begins(d, begun, first, experiment.Progress{Number: 1, Total: 10, Attempt: 1})
+		startAttempt(d, begun, first, experiment.Progress{Number: 1, Total: 10, Attempt: 1})
 		if left := d.at(begun); left < 19*time.Second || left > 21*time.Second {
 			t.Errorf("%s: at first %v are left, want about 20s", name, left)
 		}
 		now := begun.Add(c.after)
 		expected := d.at(now)
-		ends(d, first, experiment.Progress{Number: 1, Total: 10, Attempt: 1, Repeats: c.repeats})
-		begins(d, now, second, c.next)
+		endAttempt(d, first, experiment.Progress{Number: 1, Total: 10, Attempt: 1, Repeats: c.repeats})
+		startAttempt(d, now, second, c.next)
 		if left := d.at(now); left <= expected {
 			t.Errorf("%s: %v are left, want more than %v", name, left, expected)
 		}
 	}
 }
 
-// The second attempt at a trial is already counted when the first one fails.
+// When the first attempt fails, the time left already includes the second attempt.
 func TestTheTimeLeftDoesNotRiseTwiceForOneRepeat(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	c := newCountdown(2*time.Second, 3, now)
 	rejected := experiment.Trial{Scenario: "1"}
 	step := func(t experiment.Trial, p experiment.Progress) time.Duration {
-		begins(c, now, t, p)
+		startAttempt(c, now, t, p)
 		left := c.at(now)
 		now = now.Add(2 * time.Second)
-		ends(c, t, p)
+		endAttempt(c, t, p)
 		return left
 	}
 	step(rejected, experiment.Progress{Number: 1, Total: 3, Attempt: 1, Repeats: true})
@@ -136,8 +136,8 @@ func TestTheCountOfFinishedTrialsNeverFalls(t *testing.T) {
 	} {
 		p.began(step.trial, step.p)
 		p.ended(step.trial, step.p)
-		if p.finished() != step.reached {
-			t.Errorf("after step %d: %d trials are finished, want %d", i, p.finished(), step.reached)
+		if p.finishedTrials() != step.reached {
+			t.Errorf("after step %d: %d trials are finished, want %d", i, p.finishedTrials(), step.reached)
 		}
 	}
 }
@@ -156,6 +156,8 @@ func TestTheLiveLineSaysWhatHappensAndNamesBothCPUs(t *testing.T) {
 	shows("  measuring  ")
 	m.Update(sample.Point{Bits: 9.61e9, SenderCPU: 54.4, ReceiverCPU: 73})
 	shows("  9.61 Gbit/s, sender CPU 54 %, receiver 73 %  ")
+	m.Update(endedMsg{experiment.Trial{Scenario: "raw/stream", Block: 2}, experiment.Progress{Number: 3, Total: 10, Attempt: 2, Attempts: 3}})
+	shows("  3 of 10 finished")
 	m.pursues = true
 	shows("at least ")
 	m.Update(beganMsg{experiment.Trial{Scenario: "raw/stream", Block: 3}, experiment.Progress{Number: 4, Total: 10, Attempt: 1}})

@@ -31,10 +31,10 @@ func (b *bench) agreement() error {
 	return nil
 }
 
-// counters prints the difference between a tool's median throughput and the fabric's
-// byte counters without headers. The generator counts in the meter's window, so each
-// trial is compared. Another tool has a separate window: a single trial then also
-// differs because the stream varies.
+// counters compares a tool's throughput with the fabric's byte counters without headers.
+// The built-in generator counts in the meter's window, so counters prints the largest
+// difference of a trial. Another tool has its own window, and the stream's rate varies
+// between the two windows. So counters prints the difference of the median trial.
 func (b *bench) counters(r *model.Report, tool string) {
 	own := tool == "builtin"
 	figure, limit := tool+": throughput against the fabric's byte counters less headers, median trial", 0.02
@@ -67,7 +67,7 @@ func (b *bench) ratio(r *model.Report, subject, baseline string, m sample.Metric
 		if better < 0 {
 			met = c.Low <= 1
 		}
-		b.row("built-in: "+what, target, shown(c), met)
+		b.row("built-in: "+what, target, formatRatio(c), met)
 		return
 	}
 	b.row("built-in: "+what, target, "not measured: "+baseline+" is not there", false)

@@ -13,8 +13,8 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// distances measures the spread of one stream at one CPU distance, and the cost of
-// reading the distance.
+// distances measures how much the trials of one stream differ at one CPU distance, and
+// the cost of reading the distance.
 func (b *bench) distances() error {
 	if err := b.repeats(); err != nil {
 		return err
@@ -49,21 +49,22 @@ func (b *bench) repeats() error {
 	return nil
 }
 
-// probeCPU reads the distance as a trial does, but without traffic.
+// probeCPU measures the CPU time of reading the distance as in a trial, but without
+// traffic.
 func (b *bench) probeCPU() error {
 	cpus := probe.Probe().UsableCPUs()
 	if len(cpus) < 2 {
 		return fmt.Errorf("the distance of CPUs needs two; this machine has %d", len(cpus))
 	}
 	const length = 10 * time.Second
-	before, err := ownCPU()
+	before, err := processCPU()
 	if err != nil {
 		return err
 	}
 	if _, err := distance.Watch(cpus[0], cpus[1], length, 100*time.Millisecond); err != nil {
 		return err
 	}
-	after, err := ownCPU()
+	after, err := processCPU()
 	if err != nil {
 		return err
 	}
@@ -72,8 +73,8 @@ func (b *bench) probeCPU() error {
 	return nil
 }
 
-// ownCPU returns the CPU time of this process.
-func ownCPU() (time.Duration, error) {
+// processCPU returns the CPU time of this process.
+func processCPU() (time.Duration, error) {
 	var ts unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts)
 	return time.Duration(ts.Nano()), err

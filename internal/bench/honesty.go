@@ -12,7 +12,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// slowdown is the added difference, which the comparison must find.
+// slowdown is the difference that power adds. The comparison must find it.
 const slowdown = 0.03
 
 // verdicts counts the verdicts of one kind of comparison.
@@ -63,7 +63,8 @@ func (b *bench) honesty() error {
 	return b.keepNoise(noise)
 }
 
-// keepNoise writes the samples of the runs for the simulation.
+// keepNoise writes the samples of the runs to a file, for the simulation in
+// lab/report/model.
 func (b *bench) keepNoise(runs []*model.Report) error {
 	if b.noise == "" {
 		return nil
@@ -99,8 +100,8 @@ func (b *bench) keepNoise(runs []*model.Report) error {
 	return w.Error()
 }
 
-// slowSuite uses the default timing. The rate is paced: then CPU per byte depends on
-// the work and less on the memory speed of the moment.
+// slowSuite uses the default timing. The streams have a fixed rate, because the CPU time
+// per byte of an unlimited stream depends more on the machine's memory speed.
 const slowSuite = `suite: slowdown
 title: A known difference of 3 %%, to be found
 trials: 18
@@ -121,15 +122,15 @@ comparisons:
   - {baseline: as-is, subjects: slower}
 `
 
-// slowdowns writes the suite with a busy loop of the given ns per byte.
+// slowdowns writes slowSuite to a file, with a busy loop of work ns per byte.
 func (b *bench) slowdowns(work float64) (file string, err error) {
 	file = filepath.Join(b.folder, "slowdown.yaml")
 	return file, os.WriteFile(file, fmt.Appendf(nil, slowSuite, int(1000*(1-slowdown)), work), 0o644)
 }
 
-// power measures how often the lab finds a difference of 3 %. The difference is
-// added: a busy loop in the receiver that costs 3 % of its side's CPU per byte, and a
-// link with 97 % of the rate.
+// power measures how often the lab finds a difference of 3 %. It adds two differences: a
+// busy loop that uses 3 % of the receiver's CPU time per byte, and a link with 97 % of
+// the rate.
 func (b *bench) power() error {
 	file, err := b.slowdowns(0)
 	if err != nil {

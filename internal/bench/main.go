@@ -18,11 +18,11 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// bench runs the windtunnel program as a user does.
+// bench measures with the windtunnel program, which it runs as a user does.
 type bench struct {
 	program string
 	folder  string
-	noise   string // directory for the samples of honesty; "" stores none
+	noise   string // file for the samples of honesty; "" writes none
 	runs    int    // number of runs of each suite in honesty and power
 	failed  bool
 }
@@ -78,8 +78,8 @@ func (b *bench) row(figure, target, measured string, met bool) {
 	fmt.Printf("| %s | %s | %s | %s |\n", figure, target, measured, mark)
 }
 
-// suite runs a suite into a separate store and reads the report. args begin with the
-// suite if its name is not name.
+// suite runs a suite with the store name.db, and returns the report. The suite is the
+// first of args if that is not a flag; otherwise it is name.
 func (b *bench) suite(name string, args ...string) (*model.Report, error) {
 	db := filepath.Join(b.folder, name+".db")
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
@@ -93,7 +93,7 @@ func (b *bench) suite(name string, args ...string) (*model.Report, error) {
 	return b.read(db)
 }
 
-// read makes the program report the newest run of a store.
+// read returns the windtunnel program's report of the newest run in a store.
 func (b *bench) read(db string) (*model.Report, error) {
 	out, err := exec.Command(b.program, "report", "--format", "json", "--db", db).Output()
 	if err != nil {

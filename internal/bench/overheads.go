@@ -30,7 +30,7 @@ func (b *bench) overheads() error {
 	return nil
 }
 
-// probing measures the probe of the machine; the program makes one for each run.
+// probing measures the time to probe the machine. Each run probes it once.
 func (b *bench) probing() error {
 	start := time.Now()
 	probe.Probe()
@@ -88,8 +88,8 @@ func (b *bench) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
 	return up, time.Since(start).Seconds(), err
 }
 
-// observers measures the CPU time of engine and agents within a window, and the
-// engine's memory.
+// observers measures the CPU time of the engine and the agents within the measured
+// window, and the engine's memory.
 func (b *bench) observers() error {
 	db := filepath.Join(b.folder, "observers.db")
 	cmd := exec.Command(b.program, "run", "quick", "--scenario", "bridge", "--trials", "3", "--db", db, "--out", filepath.Join(b.folder, "observers"))
@@ -110,9 +110,9 @@ func (b *bench) observers() error {
 	return nil
 }
 
-// sized makes a store with one run of the given number of trials for every scenario.
-// It returns the file and the number of samples.
-func (b *bench) sized(name string, trials int) (db string, samples int, err error) {
+// makeStore makes a store with one run. trials is the number of trials of each scenario.
+// It returns the store's file and the number of samples.
+func (b *bench) makeStore(name string, trials int) (db string, samples int, err error) {
 	db = filepath.Join(b.folder, name+".db")
 	store, err := results.Open(db, results.Options{})
 	if err != nil {
@@ -134,7 +134,7 @@ func (b *bench) sized(name string, trials int) (db string, samples int, err erro
 // reports measures the time for an HTML report of 1,000 samples, including reading
 // the store.
 func (b *bench) reports() error {
-	db, samples, err := b.sized("thousand", 125)
+	db, samples, err := b.makeStore("thousand", 125)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (b *bench) reports() error {
 // storage measures the time to store, list and report 10,000 samples.
 func (b *bench) storage() error {
 	start := time.Now()
-	db, samples, err := b.sized("tenthousand", 1250)
+	db, samples, err := b.makeStore("tenthousand", 1250)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ const (
 	atMost  side = -1
 )
 
-// bound is the limit of a paired ratio.
+// bound is the upper or lower limit of a paired ratio.
 type bound struct {
 	subject, baseline string
 	metric            sample.Metric
@@ -74,7 +74,7 @@ func (b *bench) bound(r *model.Report, w bound) {
 		b.row(w.subject+": "+w.what, target, "not measured", false)
 		return
 	}
-	measured := shown(c)
+	measured := formatRatio(c)
 	within := func(v float64) bool { return float64(w.side)*(v-w.limit) >= 0 }
 	if !within(c.Median) && (within(c.Low) || within(c.High)) {
 		measured += ", the interval reaches it"
@@ -86,16 +86,17 @@ func (b *bench) bound(r *model.Report, w bound) {
 func (b *bench) untargeted(r *model.Report, subject, baseline string, m sample.Metric, what string) {
 	measured := "not measured"
 	if c, ok := ratioOf(r, subject, baseline, m); ok {
-		measured = shown(c)
+		measured = formatRatio(c)
 	}
 	fmt.Printf("| %s: %s | | %s | |\n", subject, what, measured)
 }
 
-func shown(c model.Interval) string {
+func formatRatio(c model.Interval) string {
 	return fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
 }
 
-// ratioOf finds a paired ratio. A scenario may have several baselines.
+// ratioOf returns the ratio of one subject to one baseline. A subject may have several
+// baselines.
 func ratioOf(r *model.Report, subject, baseline string, m sample.Metric) (model.Interval, bool) {
 	for _, c := range r.Comparisons {
 		if c.Subject == subject && c.Baseline == baseline && c.Metric == m {

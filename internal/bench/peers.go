@@ -13,8 +13,8 @@ import (
 	"windtunnel/lab/testbed/netns"
 )
 
-// peers measures, for every system, the time to bring up and prove its testbed, the
-// time to remove it, and the leftovers.
+// peers measures two times for every system: to bring up the testbed and prove its
+// connectivity, and to remove it. It also lists leftover namespaces and files.
 func (b *bench) peers() error {
 	const times = 5
 	const target = 10 * time.Second
@@ -31,11 +31,11 @@ func (b *bench) peers() error {
 		}
 		var ups, downs []time.Duration
 		for range times {
-			up, err := b.timed("lab", "up", "systems", "--scenario", id)
+			up, err := b.runTimed("lab", "up", "systems", "--scenario", id)
 			if err != nil {
 				return err
 			}
-			down, err := b.timed("lab", "down", "systems")
+			down, err := b.runTimed("lab", "down", "systems")
 			if err != nil {
 				return err
 			}
@@ -51,8 +51,8 @@ func (b *bench) peers() error {
 	return nil
 }
 
-// timed runs the windtunnel program and returns its duration.
-func (b *bench) timed(args ...string) (time.Duration, error) {
+// runTimed runs the windtunnel program and returns the duration.
+func (b *bench) runTimed(args ...string) (time.Duration, error) {
 	start := time.Now()
 	if out, err := exec.Command(b.program, args...).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("windtunnel %s: %w\n%s", strings.Join(args, " "), err, out)
@@ -60,7 +60,7 @@ func (b *bench) timed(args ...string) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// leftBehind lists the remaining namespaces and homes of the lab.
+// leftBehind lists the lab's namespaces and directories that still exist.
 func leftBehind() string {
 	names, err := space.Named(netns.Prefix)
 	if err != nil {

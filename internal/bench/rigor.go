@@ -72,7 +72,7 @@ func (b *bench) disturbed() error {
 	return nil
 }
 
-// hog keeps a CPU busy for a time, after a delay.
+// hog waits for the time after. Then it keeps a CPU busy for the time long.
 func hog(ctx context.Context, cpu int, after, long time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -87,7 +87,7 @@ func hog(ctx context.Context, cpu int, after, long time.Duration) {
 	}
 	var set unix.CPUSet
 	set.Set(cpu)
-	// If hog cannot be pinned to the CPU, the row shows that all trials count.
+	// Ignore the error: without pinning no gate fails, and the row shows it.
 	_ = unix.SchedSetaffinity(cmd.Process.Pid, &set)
 	_ = cmd.Wait()
 }
@@ -95,7 +95,7 @@ func hog(ctx context.Context, cpu int, after, long time.Duration) {
 // analysis measures the time to compute the figures of 10,000 samples, without
 // reading the store.
 func (b *bench) analysis() error {
-	db, _, err := b.sized("tenthousand", 1250)
+	db, _, err := b.makeStore("tenthousand", 1250)
 	if err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (b *bench) analysis() error {
 	return nil
 }
 
-// profiler measures the traffic lost to the profiler, and whether its table sums to
-// the meter's figure.
+// profiler measures by how much the profiler slows the traffic down. It also compares the
+// sum of the profile with the CPU meter's figure.
 func (b *bench) profiler() error {
 	db := filepath.Join(b.folder, "profile.db")
 	out, err := exec.Command(b.program, "profile", "quick", "--scenario", "bridge,vxlan", "--trials", "10", "--db", db, "--out", filepath.Join(b.folder, "profile")).CombinedOutput()

@@ -9,7 +9,8 @@ import (
 	"windtunnel/lab/stats"
 )
 
-// steadiness measures the spread of one stream, and whether the wire drops.
+// steadiness measures how much the trials of one stream differ, and whether the wire
+// drops frames.
 func (b *bench) steadiness() error {
 	b.control()
 	r, err := b.suite("steadiness")
@@ -47,8 +48,8 @@ func (b *bench) steadiness() error {
 	return nil
 }
 
-// control measures the spread of the machine itself: of plain memory copies in
-// windows as long as the trials, without a network.
+// control measures how much the machine itself varies: the speed of plain memory copies,
+// without a network, in windows as long as the trials.
 func (b *bench) control() {
 	from, to := make([]byte, 64<<20), make([]byte, 64<<20)
 	var rates []float64

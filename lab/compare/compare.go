@@ -74,7 +74,7 @@ var ErrOtherMachine = errors.New("the runs are from different machines")
 // returns the comparison beside the error: its notes may explain the error.
 func Runs(a, b []Side, opts Options) (*Comparison, error) {
 	if len(a) == 0 || len(b) == 0 {
-		return nil, errors.New("compare: one side has no run; name one")
+		return nil, errors.New("compare: one side has no run; name a run for each side")
 	}
 	what := fmt.Sprintf("compare %s with %s", names(a), names(b))
 	if err := distinct(slices.Concat(a, b)); err != nil {

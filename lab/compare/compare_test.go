@@ -55,7 +55,7 @@ func TestRegressionOfFivePercentIsFoundWhereItIsAndNowhereElse(t *testing.T) {
 	if q := find(c.Ratios, "bridge/stream", sample.Throughput); q.Baseline != "raw/stream" || q.Verdict != Worse || math.Abs(q.Ratio.Median-0.95) > 0.02 {
 		t.Errorf("as a ratio to raw: %s", q.line())
 	}
-	if !strings.Contains(strings.Join(c.Notes, " "), "drift of the machine") {
+	if !strings.Contains(strings.Join(c.Notes, " "), "B/A contains that change") {
 		t.Errorf("notes %q", c.Notes)
 	}
 }

@@ -111,18 +111,18 @@ func (p *pairing) gate(c *Comparison, g *Gate) (GateResult, error) {
 	}
 	for _, m := range g.Metrics {
 		if !judged[m] {
-			return result, g.idle(fmt.Sprintf("no scenario that both runs have in common has %s", m))
+			return result, g.noRows(fmt.Sprintf("no scenario that both runs have in common has %s", m))
 		}
 	}
 	for _, pattern := range g.Scenarios {
 		if !matched[pattern.Text] {
-			return result, g.idle(fmt.Sprintf("no scenario of %q is compared%s", pattern.Text, p.why(pattern.Text)))
+			return result, g.noRows(fmt.Sprintf("no scenario of %q is compared%s", pattern.Text, p.why(pattern.Text)))
 		}
 	}
 	return result, nil
 }
 
-func (g *Gate) idle(what string) error {
+func (g *Gate) noRows(what string) error {
 	if g.Of == suite.OfRatio {
 		return fmt.Errorf("no row matches the gate: as a ratio to a baseline of the plan, %s; name subjects of the suite's comparisons, or judge of: value", what)
 	}

@@ -11,17 +11,17 @@ import (
 // notes lists remarks on the whole comparison, each once.
 func (p *pairing) notes(c *Comparison) []string {
 	notes := append(spreadNotes(c), p.stateNotes()...)
-	if p.apart() {
-		note := "All runs of one side were made before those of the other: drift of the machine between them affects B/A; make runs of A and B in turns"
+	if p.oneAfterOther() {
+		note := "All runs of one side began before all runs of the other: if the machine changed between them, B/A contains that change; make runs of A and B in turns"
 		if len(c.Ratios) > 0 {
-			note += ", and prefer the ratios to a baseline, which drift affects less"
+			note += ", and prefer the ratios to a baseline, which such changes affect less"
 		}
 		notes = append(notes, note+".")
 	}
 	if c.OtherMachine {
 		note := "The runs are from different machines: a difference is not called better or worse."
 		if c.Across {
-			note = "The runs are from different machines, and are judged all the same, as asked for."
+			note = "The runs are from different machines, and are judged nevertheless (--across-machines)."
 		}
 		notes = append(notes, note)
 	}
@@ -51,8 +51,8 @@ func (p *pairing) notes(c *Comparison) []string {
 	return append(notes, p.dirt()...)
 }
 
-// apart reports whether all runs of one side began before those of the other.
-func (p *pairing) apart() bool {
+// oneAfterOther reports whether all runs of one side began before all runs of the other.
+func (p *pairing) oneAfterOther() bool {
 	span := func(g group) (first, last int64) {
 		for i, c := range g {
 			at := c.side.Run.Started.UnixNano()

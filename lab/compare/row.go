@@ -115,7 +115,7 @@ func (p *pairing) measure(r *Row, trials func(*columns) []float64, figure func([
 	var whyA, whyB string
 	r.before, whyA = p.a.figures(r, trials, figure)
 	r.after, whyB = p.b.figures(r, trials, figure)
-	r.A, r.B = shown(r.before), shown(r.after)
+	r.A, r.B = sideInterval(r.before), sideInterval(r.after)
 	if r.A == nil || r.B == nil {
 		r.note("run A: ", whyA)
 		r.note("run B: ", whyB)

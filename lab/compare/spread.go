@@ -84,8 +84,8 @@ func centreOf(ratios []float64) float64 {
 	return medianOf(ratios)
 }
 
-// shown is a side's figure for readers.
-func shown(figures []runFigure) *model.Interval {
+// sideInterval returns a side's figure with its interval, for the table.
+func sideInterval(figures []runFigure) *model.Interval {
 	switch len(figures) {
 	case 0:
 		return nil
@@ -114,7 +114,7 @@ func shown(figures []runFigure) *model.Interval {
 func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
 	groups := [][]runFigure{r.before, r.after}
 	for _, g := range p.history {
-		if figures, _ := g.like(p.b.first(), r).figures(r, trials, figure); len(figures) > 1 {
+		if figures, _ := g.sameDefinition(p.b.first(), r).figures(r, trials, figure); len(figures) > 1 {
 			groups = append(groups, figures)
 		}
 	}
@@ -152,8 +152,8 @@ func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([
 	return true
 }
 
-// like returns the runs that define a row's scenarios as now does.
-func (g group) like(now *columns, r *Row) group {
+// sameDefinition returns the runs of g that define the row's scenarios as now does.
+func (g group) sameDefinition(now *columns, r *Row) group {
 	same := func(c *columns, id string) bool {
 		before, after := c.side.scenario(id), now.side.scenario(id)
 		return before != nil && after != nil && len(Definition(*before, *after)) == 0
@@ -194,7 +194,7 @@ func past(stored []Side, now *Side, compared ...[]Side) []group {
 	return list
 }
 
-// spreadNotes says where the spread between runs comes from.
+// spreadNotes returns notes on the spread between runs: measured or assumed.
 func spreadNotes(c *Comparison) []string {
 	assumed, measured, low, high := 0, 0, math.Inf(1), 0.0
 	for _, rows := range [][]Row{c.Values, c.Ratios} {

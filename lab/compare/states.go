@@ -43,23 +43,23 @@ const otherLevel = 1.6
 // otherDistance reports whether the CPUs of the two sides were at different levels
 // of distance. The cost of every system depends on the level.
 func (p *pairing) otherDistance() bool {
-	return apart(p.a.state().distance, p.b.state().distance, otherLevel)
+	return beyond(p.a.state().distance, p.b.state().distance, otherLevel)
 }
 
-// apart reports whether two known values differ by more than a ratio.
-func apart(x, y, ratio float64) bool {
+// beyond reports whether two known values differ by more than a ratio.
+func beyond(x, y, ratio float64) bool {
 	return x > 0 && y > 0 && math.Abs(math.Log(x/y)) > math.Log(ratio)
 }
 
-// stateNotes says if the sides were measured in different states of the
-// machine. A tunnel's cost depends on the state.
+// stateNotes returns a note if the machine was in different states for the two sides. A
+// tunnel's cost depends on the state.
 func (p *pairing) stateNotes() []string {
 	a, b := p.a.state(), p.b.state()
 	var what []string
-	if apart(a.distance, b.distance, differing) {
+	if beyond(a.distance, b.distance, differing) {
 		what = append(what, fmt.Sprintf("its CPUs were %.0f ns from each other for A and %.0f ns for B", a.distance, b.distance))
 	}
-	if apart(a.copied, b.copied, differing) {
+	if beyond(a.copied, b.copied, differing) {
 		what = append(what, fmt.Sprintf("it copied memory at %.1f GB/s for A and %.1f GB/s for B", a.copied/8e9, b.copied/8e9))
 	}
 	if len(what) == 0 {

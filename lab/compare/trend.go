@@ -82,7 +82,7 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 	}
 	t.mark(chosen)
 	if t.Runs > 1 {
-		t.Notes = append(t.Notes, "The runs were made at different times: drift of the machine affects the figures.")
+		t.Notes = append(t.Notes, "The runs were made at different times: the figures contain changes of the machine.")
 	}
 	return t, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxOutput limits the size of one decompressed output, in bytes. It protects against
-// a damaged or hostile store.
+// maxOutput limits the size of one decompressed output, in bytes, so that a damaged or
+// hostile store cannot fill the memory.
 const maxOutput = 256 << 20
 
 var encoder = sync.OnceValue(func() *zstd.Encoder {

@@ -17,7 +17,7 @@ var ErrRunning = errors.New("the run is being measured")
 func (s *Store) DeleteRun(name string) (id string, err error) {
 	err = s.write("delete run "+strconv.Quote(name)+" from", func(tx *sql.Tx) error {
 		if name == "" {
-			return because(ErrUnknownRun, "give the ID of the run")
+			return withCause(ErrUnknownRun, "the name is empty; give the ID of the run")
 		}
 		if id, err = resolve(tx, name); err != nil {
 			return err
@@ -27,8 +27,8 @@ func (s *Store) DeleteRun(name string) (id string, err error) {
 		if err := tx.QueryRow("SELECT status, coalesce(engine, '') FROM run WHERE id = ?", id).Scan(&status, &by); err != nil {
 			return err
 		}
-		if standing(status, by) == sample.Running {
-			return because(ErrRunning, "run %s is being measured; wait for its end, or interrupt it", id)
+		if actualStatus(status, by) == sample.Running {
+			return withCause(ErrRunning, "run %s is being measured; wait for its end, or interrupt it", id)
 		}
 		// ON DELETE CASCADE deletes the rows that refer to the run.
 		_, err := tx.Exec("DELETE FROM run WHERE id = ?", id)

@@ -10,9 +10,10 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// engine identifies a process until the next boot: the boot ID, the PID, and the
-// start time in ticks since boot, because PIDs are reused. It returns "" if /proc
-// lacks these facts or the process has ended.
+// engine returns a text that identifies a process: the boot ID, the PID, and the start
+// time of the process in clock ticks since boot. The PID alone is not enough, because
+// the kernel reuses PIDs. engine returns "" if the process has ended, or if /proc does
+// not have these values.
 func engine(pid int) string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -29,9 +30,10 @@ func engine(pid int) string {
 	return fmt.Sprintf("%s %d %d", strings.TrimSpace(string(boot)), pid, stat.Starttime)
 }
 
-// standing returns the actual status of a run. A run that is stored as running, but
-// whose engine has ended, was interrupted: by a kill or by the end of the machine.
-func standing(stored sample.Status, by string) sample.Status {
+// standing returns the status of a run. stored is the status in the store, and by is
+// the engine that measures the run. If the status is "running" but the engine has ended,
+// the run was interrupted: by a kill, or because the machine stopped.
+func actualStatus(stored sample.Status, by string) sample.Status {
 	if stored != sample.Running {
 		return stored
 	}

@@ -17,23 +17,23 @@ func TestARunWhoseProcessIsGoneWasInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := engine(other.Process.Pid)
-	if by == "" || standing(sample.Running, by) != sample.Running {
-		t.Errorf("while process %q runs its run is %s", by, standing(sample.Running, by))
+	if by == "" || actualStatus(sample.Running, by) != sample.Running {
+		t.Errorf("while process %q runs its run is %s", by, actualStatus(sample.Running, by))
 	}
 	other.Process.Kill()
 	waitForZombie(t, other.Process.Pid)
-	if got := standing(sample.Running, by); got != sample.Stopped {
+	if got := actualStatus(sample.Running, by); got != sample.Stopped {
 		t.Errorf("of a killed process that its parent has not waited for: %s", got)
 	}
 	other.Wait()
 	boot, rest, _ := strings.Cut(engine(os.Getpid()), " ")
 	pid, _, _ := strings.Cut(rest, " ")
 	for _, by := range []string{by, "", "nonsense", "another-boot " + rest, boot + " " + pid + " 1"} {
-		if got := standing(sample.Running, by); got != sample.Stopped {
+		if got := actualStatus(sample.Running, by); got != sample.Stopped {
 			t.Errorf("engine %q: %s", by, got)
 		}
 	}
-	if got := standing(sample.Complete, ""); got != sample.Complete {
+	if got := actualStatus(sample.Complete, ""); got != sample.Complete {
 		t.Errorf("a complete run is %s", got)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// RunData has all stored data of one run without the raw outputs, which LoadOutputs
-// reads.
+// RunData has all stored data of one run, except the raw outputs of its tools (see
+// LoadOutputs).
 type RunData struct {
 	Run     sample.Run
 	Plan    suite.Plan
@@ -20,7 +20,7 @@ type RunData struct {
 	IDs     []int64         // ID of each sample, in the order of Samples
 }
 
-// Load reads a run in its present state. name is the run's ID or a unique beginning
+// Load reads a run, which may be still in progress. name is the run's ID or a unique beginning
 // of it; "latest" or "" is the newest run.
 func (s *Store) Load(name string) (*RunData, error) {
 	var data RunData
@@ -67,7 +67,7 @@ func (d *RunData) loadRun(tx *sql.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	r.Status = standing(r.Status, by)
+	r.Status = actualStatus(r.Status, by)
 	if r.Started, r.Finished, err = times(started, finished); err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func scanSample(rows *sql.Rows) (id int64, s sample.Sample, err error) {
 	return id, s, nil
 }
 
-// loadMetrics reads the metrics of all samples in one pass. Samples and metrics are
-// in order of sample ID.
+// loadMetrics reads the metrics of all samples with one query. Both d.Samples and the
+// rows are in the order of the sample IDs.
 func (d *RunData) loadMetrics(tx *sql.Tx) error {
 	rows, err := tx.Query("SELECT sample_id, metric, value FROM metric WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?) ORDER BY sample_id", d.Run.ID)
 	if err != nil {

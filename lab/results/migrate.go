@@ -13,8 +13,8 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migration is one step of the schema: the statements that change a store from the
-// previous version to this one. Its version is its index in the list, from 1.
+// migration is one step of the schema: the SQL statements that change a store of the
+// previous version to this version. The first migration makes version 1.
 type migration struct {
 	name string
 	sql  string
@@ -24,8 +24,8 @@ type migration struct {
 // application_id.
 const applicationID = 0x7774756e
 
-// embedded lists the migrations in order of their file names.
-func embedded() ([]migration, error) {
+// readMigrations lists the migrations in order of their file names.
+func readMigrations() ([]migration, error) {
 	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
 	if err != nil {
 		return nil, fmt.Errorf("list the store's migrations: %w", err)
@@ -52,10 +52,10 @@ func check(ctx context.Context, conn *sql.Conn, steps []migration, path string) 
 		return 0, explain(err, "open store", path)
 	}
 	if id != applicationID && (tables > 0 || version > 0 || id != 0) {
-		return 0, because(ErrNotStore, "open store %s: it is a SQLite database of another program (application id %#x, %d tables and indexes); it is unchanged; name another with --db", path, uint32(id), tables)
+		return 0, withCause(ErrNotStore, "open store %s: it is a SQLite database of another program (application id %#x, %d tables and indexes); it is unchanged; name another with --db", path, uint32(id), tables)
 	}
 	if version > len(steps) {
-		return 0, because(ErrNewer, "open store %s: its schema is version %d, and this windtunnel knows versions up to %d; use the newer windtunnel that wrote it, or another store with --db", path, version, len(steps))
+		return 0, withCause(ErrNewer, "open store %s: its schema is version %d, and this windtunnel knows versions up to %d; use the newer windtunnel that wrote it, or another store with --db", path, version, len(steps))
 	}
 	return version, nil
 }

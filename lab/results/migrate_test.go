@@ -15,7 +15,7 @@ import (
 
 func TestNewStoreHasTheNewestSchema(t *testing.T) {
 	s := fresh(t)
-	steps, err := embedded()
+	steps, err := readMigrations()
 	if err != nil || len(steps) == 0 {
 		t.Fatalf("%d migrations, %v", len(steps), err)
 	}
@@ -83,7 +83,7 @@ func TestOlderStoreIsMigratedAndKeepsItsRuns(t *testing.T) {
 	s := fresh(t)
 	run, plan, samples := reporttest.Sized(1)
 	fill(t, s, run, plan, samples)
-	steps, err := embedded()
+	steps, err := readMigrations()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 	if err := s.CreateRun(run, plan); err != nil {
 		t.Fatal(err)
 	}
-	steps, err := embedded()
+	steps, err := readMigrations()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestStoreOfTheFirstVersionIsMigratedByAWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := embedded()
+	steps, err := readMigrations()
 	if err != nil {
 		t.Fatal(err)
 	}

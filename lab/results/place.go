@@ -26,26 +26,27 @@ func DefaultPath() (string, error) {
 	return filepath.Join(base, "windtunnel", fileName), nil
 }
 
-// unwritable reports whether the directory cannot hold the shared-memory file that a
-// write-ahead log needs. Then the store must be read without its log. It returns an
-// error if the log has samples that the file lacks.
-func unwritable(path string) (bool, error) {
+// readOnlyDir reports whether the directory of the store is read-only. SQLite needs a
+// writable directory for the shared memory of its write-ahead log. Without it the store
+// must be read without the log. readOnlyDir returns an error if the log has samples that
+// the store's file does not have.
+func readOnlyDir(path string) (bool, error) {
 	if writableDir(filepath.Dir(path)) {
 		return false, nil
 	}
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
-		return false, because(ErrReadOnly, "open store %s: its directory cannot be written, and %s-wal has samples that the file lacks: copy both to a writable directory and open the copy", path, filepath.Base(path))
+		return false, withCause(ErrReadOnly, "open store %s: its directory cannot be written, and %s-wal has samples that the file lacks; copy both files to a writable directory and open the copy", path, filepath.Base(path))
 	}
 	return true, nil
 }
 
-// prepare checks the file and its directory before SQLite opens them. SQLite's
-// message for most of these errors is only "unable to open database file".
+// prepare checks the store's file and directory before SQLite opens the file. Its errors
+// are clearer than SQLite's, which are mostly "unable to open database file".
 func prepare(path string, readOnly bool) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && readOnly:
-		return because(fs.ErrNotExist, "open store %s: there is no such file; the first run makes it, and --db names another", path)
+		return withCause(fs.ErrNotExist, "open store %s: there is no such file; the first run makes it, and --db names another", path)
 	case errors.Is(err, fs.ErrNotExist):
 		return prepareDirectory(path)
 	case err != nil:
@@ -68,7 +69,7 @@ func prepareDirectory(path string) error {
 		return placeError(fmt.Sprintf("make directory %s for the store", dir), err)
 	}
 	if !writableDir(dir) {
-		return because(ErrReadOnly, "make store %s: the directory cannot be written; choose another file with --db", path)
+		return withCause(ErrReadOnly, "make store %s: the directory cannot be written; choose another file with --db", path)
 	}
 	return nil
 }
@@ -87,7 +88,7 @@ func checkHeader(path string) error {
 		return nil // an empty file becomes a store
 	}
 	if string(got[:n]) != header {
-		return because(ErrNotStore, "open store %s: the file is not a SQLite database; it is unchanged; name another with --db", path)
+		return withCause(ErrNotStore, "open store %s: the file is not a SQLite database; it is unchanged; name another with --db", path)
 	}
 	return nil
 }
@@ -99,7 +100,7 @@ func checkWritable(path string) error {
 	}
 	_ = f.Close()
 	if !writableDir(filepath.Dir(path)) {
-		return because(ErrReadOnly, "open store %s for writing: its directory cannot be written, which the write-ahead log needs; choose another file with --db", path)
+		return withCause(ErrReadOnly, "open store %s for writing: its directory cannot be written, which the write-ahead log needs; choose another file with --db", path)
 	}
 	return nil
 }

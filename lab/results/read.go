@@ -43,7 +43,7 @@ func (s *Store) Runs() ([]RunSummary, error) {
 		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Skipped, &r.Samples, &r.Failures, &by); err != nil {
 			return nil, explain(err, "list the runs of", s.path)
 		}
-		r.Status = standing(r.Status, by)
+		r.Status = actualStatus(r.Status, by)
 		if r.Started, r.Finished, err = times(started, finished); err != nil {
 			return nil, fmt.Errorf("list the runs of %s: run %s: %w", s.path, r.ID, err)
 		}
@@ -55,8 +55,8 @@ func (s *Store) Runs() ([]RunSummary, error) {
 	return list, nil
 }
 
-// LoadOutputs returns the raw output of a sample's processes, or none. id is from
-// AppendSample or RunData.
+// LoadOutputs returns the raw outputs of a sample's processes; nil if it has none.
+// sampleID is from AppendSample or from RunData.IDs.
 func (s *Store) LoadOutputs(sampleID int64) ([]sample.Output, error) {
 	what := fmt.Sprintf("load the outputs of sample %d from", sampleID)
 	rows, err := s.db.Query("SELECT role, exit, stdout_zstd, stderr_zstd FROM output WHERE sample_id = ? ORDER BY ordinal", sampleID)
@@ -85,8 +85,8 @@ func (s *Store) LoadOutputs(sampleID int64) ([]sample.Output, error) {
 	return list, nil
 }
 
-// read runs f in one transaction. f sees one state of the store, although another
-// process may write.
+// read runs f in one transaction. All queries of f see the same state of the store, also
+// if another process writes meanwhile.
 func (s *Store) read(what string, f func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {

@@ -19,7 +19,7 @@ func resolve(tx *sql.Tx, name string) (string, error) {
 		return "", err
 	}
 	if len(ids) == 0 {
-		return "", because(ErrUnknownRun, "the file has no run yet; `windtunnel run quick` makes the first")
+		return "", withCause(ErrUnknownRun, "the file has no run yet; `windtunnel run quick` makes the first")
 	}
 	if name == "" || name == Latest {
 		return ids[0], nil
@@ -37,9 +37,9 @@ func resolve(tx *sql.Tx, name string) (string, error) {
 	case 1:
 		return matches[0], nil
 	case 0:
-		return "", unknown(ids, name)
+		return "", unknownName(ids, name)
 	}
-	return "", because(ErrUnknownRun, "%d runs begin with this: %s; give more of the ID", len(matches), some(matches))
+	return "", withCause(ErrUnknownRun, "the IDs of %d runs begin with this: %s; give more of the ID", len(matches), some(matches))
 }
 
 // runIDs lists every run, newest first.
@@ -78,17 +78,17 @@ func unknownRun(tx *sql.Tx, runID string, err error) error {
 		return err
 	}
 	if len(ids) == 0 {
-		return because(ErrUnknownRun, "the file has no run")
+		return withCause(ErrUnknownRun, "the file has no run")
 	}
-	return unknown(ids, runID)
+	return unknownName(ids, runID)
 }
 
-// unknown returns the error for a name without a run. It lists similar runs; ids
-// are newest first.
-func unknown(ids []string, name string) error {
+// unknown returns the error for a name that is not the name of a run. The error
+// lists runs with similar IDs. ids are the runs of the store, newest first.
+func unknownName(ids []string, name string) error {
 	near := slices.Clone(ids)
 	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(a, name), distance(b, name)) })
-	return because(ErrUnknownRun, "there is no run of this name; similar runs: %s", some(near))
+	return withCause(ErrUnknownRun, "there is no run of this name; similar runs: %s", some(near))
 }
 
 func some(ids []string) string {

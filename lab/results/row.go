@@ -9,8 +9,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// row is a sample in the form of the tables. Lists are encoded and outputs compressed
-// before the transaction, so that the transaction is short.
+// row is a sample in the form of the database tables. encode makes it before the
+// transaction begins, so that the transaction is short.
 type row struct {
 	sample                                         sample.Sample
 	series, hops, warnings, commands, gates, flags any // JSON text; nil if empty

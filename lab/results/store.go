@@ -2,7 +2,7 @@
 // made from this file alone. A sample is stored in one transaction before the next
 // trial begins, so a killed run loses at most the current trial.
 //
-// The tables are simple enough for queries by hand; migrations/ documents them:
+// migrations/ documents the tables, for queries such as this one:
 //
 //	SELECT scenario, block, value / 1e9 AS gbit FROM sample
 //	JOIN metric ON sample_id = sample.id WHERE metric = 'throughput_bps';
@@ -29,10 +29,11 @@ type Store struct {
 
 // Options of Open. The zero value opens for reading and writing.
 type Options struct {
-	// ReadOnly opens an existing store and changes no byte of it. The medium may be
-	// read-only.
+	// ReadOnly opens an existing store and changes no byte of it. The file system may
+	// be read-only.
 	ReadOnly bool
-	// Wait is the longest wait for another process's write; 10 s if 0.
+	// Wait is the longest time to wait until another process has finished its write;
+	// 0 means 10 s.
 	Wait time.Duration
 }
 
@@ -82,9 +83,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// readyWithin retries ready while another process locks the file. SQLite's busy
-// timeout covers writes, but not the change into WAL mode, and not a possible
-// deadlock.
+// readyWithin calls ready again and again while another process locks the file, until
+// the time is over. SQLite's busy timeout is not enough: it does not cover the change to
+// WAL mode, and SQLite does not wait if waiting could cause a deadlock.
 func (s *Store) readyWithin(wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for {
@@ -96,8 +97,8 @@ func (s *Store) readyWithin(wait time.Duration) error {
 	}
 }
 
-// ready checks that the file is a store of this version. It makes or migrates the
-// store if necessary.
+// ready checks that the file is a store. It migrates a store of an older version, and
+// makes a store in an empty file, unless the store is read-only.
 func (s *Store) ready() error {
 	ctx := context.Background()
 	conn, err := s.db.Conn(ctx)
@@ -105,7 +106,7 @@ func (s *Store) ready() error {
 		return explain(err, "open store", s.path)
 	}
 	defer func() { _ = conn.Close() }() // returns it to the pool
-	steps, err := embedded()
+	steps, err := readMigrations()
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (s *Store) ready() error {
 	}
 	if s.readOnly {
 		if version < len(steps) {
-			return because(ErrOlder, "open store %s: it has schema %d and must be migrated to %d, but is read-only: open it once with a run, or copy it to a writable directory", s.path, version, len(steps))
+			return withCause(ErrOlder, "open store %s: it has schema %d and must be migrated to %d, which needs write access; make the file writable, or copy it to a writable directory", s.path, version, len(steps))
 		}
 		return nil
 	}
@@ -128,8 +129,9 @@ func (s *Store) ready() error {
 	return migrate(ctx, conn, steps, s.path)
 }
 
-// dsn sets synchronous=FULL, which syncs the log at each commit. So a power failure
-// loses only the current trial. With a commit every few seconds the cost is small.
+// dsn returns the data source name of the store, with its options. With synchronous=FULL
+// SQLite syncs the log at each commit, so a power failure loses only the current trial.
+// A run commits every few seconds, so the cost is small.
 func dsn(path string, opts Options) (string, error) {
 	q := url.Values{}
 	q.Set("_busy_timeout", fmt.Sprint(opts.wait().Milliseconds()))
@@ -139,7 +141,7 @@ func dsn(path string, opts Options) (string, error) {
 	q.Set("_error_rc", "1")
 	if opts.ReadOnly {
 		q.Set("mode", "ro")
-		frozen, err := unwritable(path)
+		frozen, err := readOnlyDir(path)
 		if err != nil {
 			return "", err
 		}

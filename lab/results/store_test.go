@@ -247,7 +247,7 @@ func TestRunIsFoundByPrefixAndLatest(t *testing.T) {
 		}
 	}
 	for name, says := range map[string]string{
-		"20261121":              "2 runs begin with this: 20261121-101500-aa, 20261121-093015-quick",
+		"20261121":              "the IDs of 2 runs begin with this: 20261121-101500-aa, 20261121-093015-quick",
 		"aa":                    "similar runs: 20261121-101500-aa",
 		"20261121-093016-quick": "similar runs: 20261121-093015-quick",
 		"'; DROP TABLE run; --": "there is no run of this name",

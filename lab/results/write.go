@@ -13,8 +13,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// CreateRun stores a new run with its plan, measured by this process. If the store
-// has a run of this ID, the error wraps ErrTaken.
+// CreateRun stores a new run with its plan, and records that this process measures the
+// run. If the store has a run with this ID already, the error wraps ErrTaken.
 func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
 	return s.write("store run "+run.ID+" in", func(tx *sql.Tx) error {
 		environment, err := json.Marshal(run.Environment)
@@ -47,10 +47,9 @@ func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
 	})
 }
 
-// UpdateRun stores the changed parts of a run: title, status, finish, environment,
-// options, and the skipped scenarios unless run.Skipped is nil. Suite, start, seed
-// and plan do not change. From now on this process counts as the one that measures
-// the run.
+// UpdateRun stores the fields of a run that can change: title, status, finish,
+// environment, options, and the skipped scenarios unless run.Skipped is nil. It ignores
+// suite, start, seed and plan. It records that this process measures the run.
 func (s *Store) UpdateRun(run sample.Run) error {
 	return s.write("update run "+run.ID+" in", func(tx *sql.Tx) error {
 		environment, err := json.Marshal(run.Environment)
@@ -87,10 +86,10 @@ func (s *Store) SkipScenario(runID, scenario, reason string) error {
 	})
 }
 
-// AppendSample stores a complete sample with its raw outputs, or nothing, and returns
-// its ID. After it has returned, the sample survives a kill and a power failure.
-// Metrics and points of the series that are not finite are omitted, with a warning in
-// the sample.
+// AppendSample stores a sample with its raw outputs and returns its ID. After an error
+// nothing of the sample is stored. After success the sample survives a kill and a power
+// failure. AppendSample omits metrics and points of the series that are not finite
+// numbers, and adds a warning to the stored sample.
 func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err error) {
 	row, err := encode(smp)
 	if err != nil {
@@ -106,17 +105,18 @@ func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err err
 	return id, err
 }
 
-// write runs f in one transaction: it stores everything or nothing.
+// write runs f in one transaction. After an error nothing is stored. what is the
+// operation, for errors.
 func (s *Store) write(what string, f func(*sql.Tx) error) error {
 	if s.readOnly {
-		return because(ErrReadOnly, "%s %s: the store was opened for reading", what, s.path)
+		return withCause(ErrReadOnly, "%s %s: the store was opened for reading only", what, s.path)
 	}
 	tx, err := s.db.BeginTx(context.Background(), nil)
 	if err != nil {
 		return explain(err, what, s.path)
 	}
 	if err := f(tx); err != nil {
-		_ = tx.Rollback() // the first error has the reason
+		_ = tx.Rollback() // report the error of f instead
 		return explain(err, what, s.path)
 	}
 	if err := tx.Commit(); err != nil {

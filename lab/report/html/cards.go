@@ -11,8 +11,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// card has the key figures of one system, or of one scenario, compared with its
-// baseline.
+// card compares the key figures of one system, or of one scenario, with a baseline.
 type card struct {
 	Paint paint
 	Title string // "vxlan"
@@ -32,10 +31,10 @@ type cardLine struct {
 	Big   string // "−21.6 %", or "no difference"
 	Small string // "[−22.1, −21.2]"
 	Tone  string // "worse", "better", "none" or ""
-	Mark  mark   // result of the comparison
+	Mark  mark   // verdict of the comparison
 }
 
-// mostCards is the largest number of cards, so that a reader sees all at once.
+// mostCards is the largest number of cards. More do not fit on a screen.
 const mostCards = 6
 
 // cards makes one card for each pair of systems that the plan compares, and for
@@ -68,7 +67,7 @@ func (b *builder) cards() []card {
 	return list
 }
 
-// add puts a line into the part of its workload.
+// add adds a line to the part of the workload. It makes the part if necessary.
 func (c *card) add(workload string, line cardLine) {
 	i := slices.IndexFunc(c.Parts, func(p cardPart) bool { return p.Name == workload })
 	if i < 0 {
@@ -78,18 +77,18 @@ func (c *card) add(workload string, line cardLine) {
 	c.Parts[i].Lines = append(c.Parts[i].Lines, line)
 }
 
-// keyName returns the metric's name on a card. ok is false for metrics that cards
-// omit.
-func (b *builder) keyName(c *model.Comparison) (string, bool) {
+// keyName returns the name of the comparison's metric on a card. ok is false for metrics
+// that cards omit.
+func (b *builder) keyName(c *model.Comparison) (name string, ok bool) {
 	subject := b.r.Row(c.Subject)
 	if subject == nil || b.r.Row(c.Baseline) == nil {
 		return "", false
 	}
-	name := map[sample.Metric]string{
+	name = map[sample.Metric]string{
 		sample.Throughput: "throughput", sample.Transactions: "transactions", sample.LatencyP50: "latency p50",
 		sample.SenderCPUPerByte: "sender CPU per byte", sample.ReceiverCPUPerByte: "receiver CPU per byte",
 	}[c.Metric]
-	ok := c.Metric == sample.Transactions || c.Metric == sample.LatencyP50 || subject.Transactions == nil
+	ok = c.Metric == sample.Transactions || c.Metric == sample.LatencyP50 || subject.Transactions == nil
 	return name, ok && name != ""
 }
 
@@ -100,7 +99,7 @@ func costLine(name string, c *model.Comparison) cardLine {
 	switch v {
 	case model.Alike:
 		line.Big, line.Tone = "no difference", "none"
-		line.Mark = mark{} // the figure itself says "no difference"
+		line.Mark = mark{} // Big already says "no difference"
 		if d := c.Detectable; d != nil && *d > 0 {
 			line.Mark = mark{Sign: "~", Word: "detectable: " + model.Percentage(*d), Class: "alike"}
 		}
@@ -113,19 +112,19 @@ func costLine(name string, c *model.Comparison) cardLine {
 	return line
 }
 
-// change prints a ratio as a change: 0.784 as "−21.6 %".
-func change(ratio float64) string { return signed(100*(ratio-1)) + " %" }
+// change prints a ratio as a change in percent: 0.784 is "−21.6 %".
+func change(ratio float64) string { return withSign(100*(ratio-1)) + " %" }
 
 func bounds(iv model.Interval) string {
 	if iv.N < 2 {
 		return ""
 	}
-	return fmt.Sprintf("[%s, %s]", signed(100*(iv.Low-1)), signed(100*(iv.High-1)))
+	return fmt.Sprintf("[%s, %s]", withSign(100*(iv.Low-1)), withSign(100*(iv.High-1)))
 }
 
-// signed prints with U+2212 as minus. It prints one decimal below 100, and none from
-// 100 on.
-func signed(v float64) string {
+// withSign prints a number with its sign; the minus is U+2212. Numbers below 100 have one
+// decimal, others none.
+func withSign(v float64) string {
 	decimals := 1
 	if math.Abs(v) >= 99.95 {
 		decimals = 0

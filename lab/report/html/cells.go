@@ -10,9 +10,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// cellChart has throughput and CPU of one system's settings, in one direction (half
-// duplex) or in both at once (full duplex). Figures are in SI units; By is the size
-// of Unit in the SI unit.
+// cellChart shows throughput and CPU of one system with several settings. The traffic
+// goes in one direction (half duplex), or in both at once (full duplex). Figures are in
+// SI units; By is the factor from Unit to the SI unit.
 type cellChart struct {
 	ID    string    `json:"id"`
 	Title string    `json:"title"`
@@ -32,11 +32,11 @@ type cellRow struct {
 	CPU [2]*bar `json:"cpu"` // sender, receiver; %; nil if not measured
 }
 
-// cellCharts has the two charts of a system, and the number of omitted scenarios.
+// cellCharts has the two charts of one system.
 type cellCharts struct {
 	System string
 	Charts []cellChart
-	Left   int // scenarios without a throughput
+	Left   int // number of scenarios without a throughput, which the charts omit
 }
 
 // cells makes the charts of every system with two or more settings, each measured in
@@ -52,7 +52,7 @@ func (b *builder) cells() []cellCharts {
 		}
 		seen[system] = true
 		half, full, left := b.duplexes(system)
-		if shared(half, full) < 2 {
+		if commonSettings(half, full) < 2 {
 			continue
 		}
 		c := cellCharts{System: system, Left: left}
@@ -73,8 +73,8 @@ func (b *builder) cells() []cellCharts {
 	return list
 }
 
-// duplexes divides a system's streams with a throughput by direction. left counts the
-// streams without one.
+// duplexes returns a system's stream scenarios in one direction (half) and in both (full).
+// left is the number of stream scenarios without a throughput, which are in neither list.
 func (b *builder) duplexes(system string) (half, full []*model.Scenario, left int) {
 	for i := range b.r.Scenarios {
 		s := &b.r.Scenarios[i]
@@ -91,8 +91,8 @@ func (b *builder) duplexes(system string) (half, full []*model.Scenario, left in
 	return half, full, left
 }
 
-// shared counts the groups that are in both lists.
-func shared(half, full []*model.Scenario) int {
+// commonSettings counts the settings that are in both lists.
+func commonSettings(half, full []*model.Scenario) int {
 	inHalf, both := map[string]bool{}, map[string]bool{}
 	for _, s := range half {
 		inHalf[suite.Group(s.ID)] = true
@@ -105,8 +105,8 @@ func shared(half, full []*model.Scenario) int {
 	return len(both)
 }
 
-// cellScale returns the unit of a system's throughputs and the end of their axis: a
-// round figure above the largest interval.
+// cellScale returns the unit for a system's throughputs, and the end of the axis: a round
+// figure not below the upper end of any interval.
 func cellScale(rows []*model.Scenario) (model.Scale, float64) {
 	var medians []float64
 	top := 0.0

@@ -17,7 +17,7 @@ type charts struct {
 	Panels []panel  `json:"panels"`
 	Ratios []ratios `json:"ratios"`
 	Series []series `json:"series"`
-	// Fields that older runs lack are omitted.
+	// Older runs have no data for these fields; they are omitted then.
 	Ladders []ladder    `json:"ladders,omitempty"`
 	Trials  *strips     `json:"trials,omitempty"`
 	Cells   []cellChart `json:"cells,omitempty"`
@@ -31,7 +31,7 @@ type panel struct {
 	Unit   string   `json:"unit"`
 	By     float64  `json:"by"`
 	Max    float64  `json:"max,omitempty"` // end of the axis, in Unit; 0: choose it from the data
-	Beside bool     `json:"beside"`        // the panel to the left has the labels
+	Beside bool     `json:"beside"`        // the panel to the left has the labels of the rows
 	Rows   []row    `json:"rows"`
 	Sides  []string `json:"sides"`
 	Alt    string   `json:"-"`
@@ -42,11 +42,12 @@ type row struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
 	paint
-	Absent string `json:"absent,omitempty"` // reason for a row without bars
+	Absent string `json:"absent,omitempty"` // the reason why the row has no bars
 	Bars   []*bar `json:"bars"`             // one for each side; nil if not measured
 }
 
-// bar is a median with its interval and all trials. For latency it is a percentile.
+// bar is a median with its interval and the values of all trials. In a panel of latency
+// each bar is one percentile.
 type bar struct {
 	Name   string       `json:"name,omitempty"`
 	Median float64      `json:"median"`
@@ -92,7 +93,7 @@ type trial struct {
 	At     []float64    `json:"at"`
 	Bits   []float64    `json:"bps"`
 	CPU    [2][]float64 `json:"cpu"` // sender, receiver
-	Out    [][2]float64 `json:"out"` // from and to, s: slices that the figures omit
+	Out    [][2]float64 `json:"out"` // start and end, s, of each slice that the figures omit
 }
 
 func (b *builder) charts(tables []model.Figures) charts {
@@ -112,7 +113,7 @@ func (b *builder) charts(tables []model.Figures) charts {
 	return c
 }
 
-// panels returns the panels of one table: the main figure, CPU, and latency.
+// panels returns the panels of one table: throughput or transactions, CPU, and latency.
 func (b *builder) panels(f model.Figures) (list []panel) {
 	id, title, main := "streams", "Throughput", sample.Throughput
 	if f.Exchange {
@@ -170,7 +171,7 @@ func (b *builder) panel(f model.Figures, p panel, metrics ...sample.Metric) (pan
 	return p, ok
 }
 
-// points returns the values of the trials that count, by block.
+// points returns block and value of each trial that counts.
 func points(s *model.Scenario, m sample.Metric) (list [][2]float64) {
 	for _, sm := range s.Counting() {
 		if v, ok := sm.Metrics[m]; ok {
@@ -205,13 +206,14 @@ func (b *builder) ratios() []ratios {
 	return list
 }
 
-// dot omits ratios without information: throughput that follows from transactions.
-func (b *builder) dot(c *model.Comparison) (dot, bool) {
+// dot returns a comparison as a dot of the chart. ok is false for metrics that the chart
+// omits. One is the throughput of request/response: it follows from the transactions.
+func (b *builder) dot(c *model.Comparison) (d dot, ok bool) {
 	if _, ok := b.keyName(c); !ok && c.Metric != sample.LatencyP99 {
 		return dot{}, false
 	}
 	median, bounds := model.Scale{By: 1}.Figure(c.Ratio)
-	d := dot{
+	d = dot{
 		Subject: c.Subject, Baseline: c.Baseline, paint: b.paints[c.Subject],
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
 		Text: strings.TrimSpace(median + " " + bounds), Mark: markOfComparison(c),
@@ -223,8 +225,9 @@ func (b *builder) dot(c *model.Comparison) (dot, bool) {
 	return d, true
 }
 
-// oneWorkload reports whether the names of the groups identify each comparison of the
-// same metric.
+// oneWorkload reports whether the groups of subject and baseline identify a comparison:
+// they differ, and no other comparison of the metric has the same groups. Then the label
+// of the dot needs no workload.
 func (b *builder) oneWorkload(c *model.Comparison) bool {
 	for i := range b.r.Comparisons {
 		o := &b.r.Comparisons[i]
@@ -237,7 +240,7 @@ func (b *builder) oneWorkload(c *model.Comparison) bool {
 	return suite.Group(c.Subject) != suite.Group(c.Baseline)
 }
 
-// series keeps the time series of the chosen trials.
+// series returns the time series of the trials that the page keeps.
 func (b *builder) series() []series {
 	var list []series
 	for i := range b.r.Scenarios {
@@ -284,7 +287,7 @@ func timeSeries(s *sample.Sample, median bool) trial {
 	return t
 }
 
-// digits rounds to n significant digits, which exceeds the resolution of a screen.
+// digits rounds to n significant digits, to make the page smaller.
 func digits(v float64, n int) float64 {
 	if v == 0 {
 		return 0
@@ -296,8 +299,8 @@ func digits(v float64, n int) float64 {
 	return math.Round(v*step) / step
 }
 
-// encode makes JSON that is safe inside a script element: the encoder escapes <, >
-// and &.
+// encode returns v as JSON. The JSON is safe inside a script element, because the encoder
+// escapes <, > and &.
 func encode(v any) (template.JS, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

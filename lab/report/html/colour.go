@@ -7,8 +7,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// paint is the colour of a scenario: one colour for each system, lighter if both
-// endpoints are on one node.
+// paint is the colour of a scenario. Each system has a colour; the colour is lighter if
+// both endpoints are on one node.
 type paint struct {
 	Colour int  `json:"colour"` // index of the custom property --s0 … in style.css
 	Light  bool `json:"light"`
@@ -25,8 +25,8 @@ func (p paint) Class() string {
 // colours is the number of colours in style.css without the neutral --s0.
 const colours = 7
 
-// paints gives every scenario a colour, by ID. The host's own stack is neutral. The
-// other systems get colours in the order in which they appear.
+// paints returns the colour of every scenario, by ID. The host's own stack has the
+// neutral colour. The other systems get colours in the order in which they appear.
 func paints(r *model.Report) map[string]paint {
 	bySystem := map[string]int{"raw": 0}
 	list := make(map[string]paint, len(r.Scenarios))

@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	// leastFrame is the smallest share of a side's time for a separate frame. Smaller
-	// frames are merged into a frame named rest.
+	// leastFrame is the smallest share of a side's time that a separate frame can have.
+	// Smaller frames are merged into one frame.
 	leastFrame = 0.0005
-	// mostFlames limits all flame graphs of a page, in bytes, compressed and in
-	// base64.
+	// mostFlames limits the size of all flame graphs of a page together, in bytes after
+	// compression and base64.
 	mostFlames = 2 << 20
-	// rest is the name of merged small frames.
+	// rest is the name of a frame that merges small frames.
 	rest = "…"
-	// unitsPerCore makes values whole millionths of a core, about one sample of a
-	// long run.
+	// unitsPerCore is the resolution of the values: one millionth of a core. That is
+	// about one sample of a long run.
 	unitsPerCore = 1e6
 )
 
-// flames has all flame graphs of the page. Names and categories occur once.
+// flames has all flame graphs of the page. Frames refer to names and categories by index.
 type flames struct {
 	Names      []string    `json:"names"`
 	Categories []string    `json:"categories"` // in the order of their colours
 	Sides      []flameSide `json:"sides"`
-	Unit       float64     `json:"unit"` // values for each core
+	Unit       float64     `json:"unit"` // the value that means one core
 }
 
-// flameSide is the tree of one profile: frames depth first, column by column. The
-// children of a frame follow it at the next depth.
+// flameSide is the tree of one profile. It has one list for each property of the frames.
+// The frames are in depth-first order, so a frame's children follow the frame.
 type flameSide struct {
 	Scenario string  `json:"scenario"`
 	Side     string  `json:"side"`
 	Rate     float64 `json:"rate"`    // payload bytes per second; 0 if unknown
 	Seconds  float64 `json:"seconds"` // sampled seconds
-	// Table has the cores by category, as in the page's table. Wire and Idle are no
-	// cost of the side and are not in the sum.
+	// Table has the cores of each category, as the page's table does. The sum does not
+	// contain Wire and Idle, because they are not a cost of the side.
 	Table    []flameRow `json:"table"`
 	Name     []int      `json:"name"`
 	Depth    []int      `json:"depth"`
@@ -52,24 +52,24 @@ type flameSide struct {
 	Category []int      `json:"category"`
 }
 
-// flameRow has the time of one category, in cores.
+// flameRow has the CPU time of one category, in cores.
 type flameRow struct {
 	Category int     `json:"category"`
 	Cores    float64 `json:"cores"`
 }
 
-// planter writes trees into columns.
-type planter struct {
+// flamePacker converts the trees of profiles into flames.
+type flamePacker struct {
 	flames
 	names, categories map[string]int
 }
 
-// plant packs the profiles. Frames below the smallest part of a side are merged.
-// While the result exceeds the given bytes, the smallest part is doubled. part is the
-// final value.
-func plant(list []decoded, most int) (packed string, part float64, err error) {
+// packFlames converts and compresses the profiles. It merges frames whose share of a
+// side's time is below part, which starts at leastFrame. While the result is larger than
+// most bytes, it doubles part. It returns the last part.
+func packFlames(list []decoded, most int) (packed string, part float64, err error) {
 	for part = leastFrame; ; part *= 2 {
-		p := planter{flames: flames{Unit: unitsPerCore}, names: make(map[string]int), categories: make(map[string]int)}
+		p := flamePacker{flames: flames{Unit: unitsPerCore}, names: make(map[string]int), categories: make(map[string]int)}
 		for _, name := range palette(list) {
 			p.category(name)
 		}
@@ -95,26 +95,26 @@ func squeeze(v any) (string, error) {
 	return base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }
 
-func (p *planter) side(d *decoded, part float64) {
+func (p *flamePacker) side(d *decoded, part float64) {
 	s := flameSide{Scenario: d.Scenario, Side: d.Side, Rate: d.rate, Seconds: d.profile.Seconds, Table: []flameRow{}}
 	for _, row := range d.categories {
 		s.Table = append(s.Table, flameRow{p.category(row.Name), digits(row.Cores, 6)})
 	}
 	root := d.flame
 	if root.Value > 0 {
-		p.grow(&s, root, 0, root.Value*part)
+		p.addFrame(&s, root, 0, root.Value*part)
 	}
 	p.Sides = append(p.Sides, s)
 }
 
-// grow adds a frame and its children. Small children are merged into one frame, of
-// their most frequent category.
-func (p *planter) grow(s *flameSide, n *folded.FlameNode, depth int, least float64) {
+// addFrame adds a frame and its children. It merges small children into one frame, with
+// the category that has most of their time.
+func (p *flamePacker) addFrame(s *flameSide, n *folded.FlameNode, depth int, least float64) {
 	p.frame(s, n.Name, depth, n.Value, n.Samples, n.Category)
 	var small, largest folded.FlameNode
 	for _, c := range n.Children {
 		if c.Value >= least {
-			p.grow(s, c, depth+1, least)
+			p.addFrame(s, c, depth+1, least)
 			continue
 		}
 		small.Value += c.Value
@@ -128,7 +128,7 @@ func (p *planter) grow(s *flameSide, n *folded.FlameNode, depth int, least float
 	}
 }
 
-func (p *planter) frame(s *flameSide, name string, depth int, value float64, samples uint64, category string) {
+func (p *flamePacker) frame(s *flameSide, name string, depth int, value float64, samples uint64, category string) {
 	s.Name = append(s.Name, index(&p.Names, p.names, name))
 	s.Depth = append(s.Depth, depth)
 	s.Value = append(s.Value, int(math.Round(value*unitsPerCore)))
@@ -136,9 +136,9 @@ func (p *planter) frame(s *flameSide, name string, depth int, value float64, sam
 	s.Category = append(s.Category, p.category(category))
 }
 
-func (p *planter) category(name string) int { return index(&p.Categories, p.categories, name) }
+func (p *flamePacker) category(name string) int { return index(&p.Categories, p.categories, name) }
 
-// index returns the index of a string in a table, and adds the string if necessary.
+// index returns the index of a string in a table. It adds a missing string to the table.
 func index(table *[]string, places map[string]int, text string) int {
 	i, ok := places[text]
 	if !ok {
@@ -149,8 +149,8 @@ func index(table *[]string, places map[string]int, text string) int {
 	return i
 }
 
-// palette orders the categories by their time in all profiles together. So the
-// largest categories get the colours that differ most.
+// palette returns the categories in the order of their colours. The category with the
+// most time in all profiles together is first: the first colours differ most.
 func palette(list []decoded) []string {
 	total := make(map[string]float64)
 	for _, d := range list {

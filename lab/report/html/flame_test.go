@@ -74,7 +74,7 @@ func TestSmallFramesStandTogetherAndNothingIsLost(t *testing.T) {
 	for i := range 100 {
 		p.Stacks = append(p.Stacks, folded.Stack{Comm: "c", Category: "y", Frames: []string{fmt.Sprint("small", i)}, Count: 1, Nanos: 300_000})
 	}
-	g := planter{names: map[string]int{}, categories: map[string]int{}}
+	g := flamePacker{names: map[string]int{}, categories: map[string]int{}}
 	root := folded.Flame(p)
 	g.side(&decoded{Profile: &model.Profile{}, profile: p, flame: root}, leastFrame)
 	s := g.Sides[0]
@@ -89,12 +89,12 @@ func TestSmallFramesStandTogetherAndNothingIsLost(t *testing.T) {
 func TestFlameGraphsThatAreTooLargeLoseTheirSmallestFrames(t *testing.T) {
 	p := wide(1_500, "sender", 7)
 	list := []decoded{{Profile: &model.Profile{Scenario: "s", Side: "sender"}, profile: p, flame: folded.Flame(p), categories: folded.Categories(p)}}
-	whole, part, err := plant(list, mostFlames)
+	whole, part, err := packFlames(list, mostFlames)
 	if err != nil || part != leastFrame {
 		t.Fatalf("a page with room puts frames below %v together (%v)", part, err)
 	}
 	most := len(whole) / 4
-	packed, part, err := plant(list, most)
+	packed, part, err := packFlames(list, most)
 	if err != nil || len(packed) > most || part <= leastFrame {
 		t.Errorf("%d bytes and frames below %v together (%v), want at most %d bytes", len(packed), part, err, most)
 	}

@@ -35,7 +35,7 @@ var (
 	script  = assemble()
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreed, "judged": judged,
+		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark,
 		"label": func(m string) string { return sample.Metric(m).Label() },
 		"ratio": func(iv *model.Interval) [2]string {
 			median, bounds := model.Scale{By: 1}.Figure(*iv)
@@ -44,19 +44,18 @@ var (
 	}).ParseFS(assets, "assets/*.html"))
 )
 
-// policy allows the browser only the page's two scripts and no requests. So a hostile
-// name in a suite can do no harm, even without escaping.
+// policy is the page's Content-Security-Policy. It allows only the page's two scripts,
+// and no requests. So a hostile name in a suite does no harm, even if it is not escaped.
 var policy = fmt.Sprintf("default-src 'none'; style-src 'unsafe-inline'; script-src %s %s; base-uri 'none'; form-action 'none'", digest(echarts), digest(script))
 
-// digest returns the source expression that allows a script in a
-// Content-Security-Policy.
+// digest returns the hash of a script, in the form of a Content-Security-Policy.
 func digest(script string) string {
 	sum := sha256.Sum256([]byte(script))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// Write writes the page. For a large run it omits the time series and per-hop
-// counters of some trials, and the page lists these trials.
+// Write writes the page. For a large run it omits the time series and per-hop counters of
+// some trials. The page then says how many trials have them.
 func Write(w io.Writer, r *model.Report) error {
 	p, err := newPage(r)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// ladder is a ladder of the report as a chart for each metric, and as a table.
+// ladder shows a ladder of the report: a chart for each metric, and a table.
 type ladder struct {
 	ID      string         `json:"id"`
 	Title   string         `json:"title"`
@@ -19,8 +19,8 @@ type ladder struct {
 	Alt     string         `json:"-"`
 }
 
-// ladderMetric is one waterfall. Figures are in SI units; By is the size of Unit in
-// the SI unit.
+// ladderMetric is the waterfall chart of one metric. Figures are in SI units; By is the
+// factor from Unit to the SI unit.
 type ladderMetric struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
@@ -28,18 +28,18 @@ type ladderMetric struct {
 	Rungs []rung  `json:"rungs"`
 }
 
-// rung is one step of a waterfall.
+// rung is one step of a waterfall chart.
 type rung struct {
 	Name     string `json:"name"`
 	Scenario string `json:"scenario"`
-	Figure   *span  `json:"figure,omitempty"` // figure of the scenario; nil if not measured
-	Added    *span  `json:"added,omitempty"`  // difference to the rung before; nil for the first rung
+	Figure   *span  `json:"figure,omitempty"` // the scenario's figure; nil if not measured
+	Added    *span  `json:"added,omitempty"`  // figure less that of the rung before; nil for the first rung
 	Verdict  mark   `json:"verdict"`
 	Tone     string `json:"tone"`            // worse, better or neither
 	Ratio    string `json:"ratio,omitempty"` // the change in percent, with its interval
-	Share    string `json:"share,omitempty"` // share of the last rung's figure
+	Share    string `json:"share,omitempty"` // cost of the step as a share of the last rung's figure
 	Paint    paint  `json:"paint"`
-	Missing  string `json:"-"` // reason for a missing figure, for the table
+	Missing  string `json:"-"` // the reason why the rung has no figure, for the table
 }
 
 // span is a median with its interval, as numbers and as text.
@@ -66,7 +66,8 @@ func (b *builder) ladders() (list []ladder) {
 	return list
 }
 
-// ladderMetrics lists the metrics that any rung has, in the order of the ladder.
+// ladderMetrics lists the metrics of all rungs, each once, in the order in which the
+// rungs have them.
 func ladderMetrics(l *model.Ladder) (list []sample.Metric) {
 	for _, s := range l.Steps {
 		for _, c := range s.Costs {
@@ -100,8 +101,8 @@ func (b *builder) waterfall(l *model.Ladder, m sample.Metric) ladderMetric {
 	return out
 }
 
-// add sets the cost of a step. text is the printed cost; "" if the report does not
-// state it.
+// add sets the cost of the rung's step. text is the cost as the report prints it; "" if the
+// report has no cost for the step.
 func (r *rung) add(text string, m sample.Metric, c *model.Cost) {
 	if text != "" {
 		iv := c.Added

@@ -34,8 +34,8 @@ type page struct {
 	Rule, ByHandHint    string
 	Left, Lacks         string
 	File                string // name of the download
-	// The template does not escape these types: the page's parts, and data that needs
-	// no escaping. It escapes all other values.
+	// The template does not escape values of these types. They are the page's own
+	// style sheet and scripts, and data that needs no escaping.
 	Data, Library, Script template.JS
 	Raw, Flames           template.HTML // base64, which needs no escaping
 	Style                 template.CSS
@@ -60,7 +60,7 @@ func (b *builder) elsewhere() (list []elsewhere) {
 	return list
 }
 
-// builder has the data that several parts of one page use.
+// builder has the data that the functions for the parts of one page share.
 type builder struct {
 	r      *model.Report
 	paints map[string]paint
@@ -125,13 +125,13 @@ func ratioAlt(list []ratios) string {
 
 var noFileName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// fileName removes characters of a run's ID that a file name must not have.
+// fileName replaces the characters of a run's ID that are unsafe in a file name.
 func fileName(id string) string {
 	name := noFileName.ReplaceAllString(id, "-")
 	return "windtunnel-" + name[:min(len(name), 80)] + ".json"
 }
 
-// table is a report's table with additions of the page.
+// table is a table of the report, with data that only the page shows.
 type table struct {
 	model.Figures
 	ID      string

@@ -9,19 +9,20 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// wire is the node name of hops in the fabric.
+// wire is the node of the fabric's devices in a sample's hops.
 const wire = "wire"
 
-// path has the hops of a trial's packets, divided into the parts of a picture.
+// path is the path of a trial's packets through the devices, in three parts.
 type path struct {
 	Nodes     []string // one node, or the sender's and the receiver's
-	Near, Far []stop   // from the sender down to the shared devices, and up to the receiver
-	Between   []stop   // the wire's ports, or the devices that colocated endpoints share
+	Near, Far []stop   // the sender's devices and the receiver's, in the order of the path
+	Between   []stop   // the wire's ports, or the devices that both endpoints of one node share
 }
 
-// stop is one device, or several equal devices of several containers.
+// stop is a place on the path of the packets: a device, the devices of all containers
+// that have the same role, or a workload.
 type stop struct {
-	Name string // device, with its container if it is in one
+	Name string // name of the device, with its container if it is in one
 	Role string
 	Of   int // number of merged devices; 0 for a workload
 	hops sample.Hop
@@ -57,8 +58,8 @@ func counter(what string, packets, bytes uint64) string {
 	return fmt.Sprintf("%s %s · %s", what, amount(packets, "pkts"), amount(bytes, "B"))
 }
 
-// pathOf divides a trial's hops. The node of the first hop is the sender's. ok is
-// false without hops.
+// pathOf returns the path of a trial's packets. The first hop is on the sender's node. ok
+// is false if the trial has no hops.
 func pathOf(s *sample.Sample) (p path, ok bool) {
 	if s == nil || len(s.Hops) == 0 {
 		return path{}, false
@@ -85,11 +86,12 @@ func pathOf(s *sample.Sample) (p path, ok bool) {
 	if len(p.Nodes) == 1 {
 		near, between, far = colocated(near)
 	}
-	p.Near, p.Between, p.Far = together(near), together(between), together(far)
+	p.Near, p.Between, p.Far = mergeDevices(near), mergeDevices(between), mergeDevices(far)
 	return p, true
 }
 
-// colocated divides the devices of one node at the device that both endpoints share.
+// colocated divides the devices of one node into the sender's, the devices that both
+// endpoints share (such as a bridge), and the receiver's.
 func colocated(hops []sample.Hop) (near, between, far []sample.Hop) {
 	shared := func(h sample.Hop) bool { return h.Role != "endpoint" && h.Role != "vif" }
 	first := slices.IndexFunc(hops, shared)
@@ -104,9 +106,10 @@ func colocated(hops []sample.Hop) (near, between, far []sample.Hop) {
 	return hops[:first], hops[first:end], hops[end:]
 }
 
-// together merges equal devices of several containers, which would not fit into a
-// picture: endpoints with endpoints, and vifs with vifs.
-func together(hops []sample.Hop) []stop {
+// mergeDevices returns the stops of a part of the path. It merges all endpoints into one
+// stop, and all vifs, because separate stops for many containers do not fit into the
+// picture.
+func mergeDevices(hops []sample.Hop) []stop {
 	count := make(map[string]int)
 	for _, h := range hops {
 		count[h.Role]++

@@ -12,34 +12,34 @@ import (
 	"windtunnel/lab/report/model"
 )
 
-// profiles has the CPU profiles by scenario and side.
+// profiles has the CPU profiles of the report, for the page.
 type profiles struct {
 	Views []profileView
-	// Small explains to readers which frames are merged in the flame graphs.
+	// Small is a sentence for readers: which frames of the flame graphs are merged.
 	Small string
-	// Twice: one side was profiled in two scenarios, so they can be compared.
+	// Twice says that one side was profiled in several scenarios, which can be compared.
 	Twice bool
 }
 
 // profileView is one side of one scenario, as tables.
 type profileView struct {
-	Key            string // index in flames.Sides; another word if the profile cannot be shown
+	Key            string // index in flames.Sides; "unreadable-N" if the profile cannot be decoded
 	Scenario, Side string
 	Paint          paint
-	Trouble        string // reason why it cannot be shown; the other fields are then empty
+	Trouble        string // the reason why the profile cannot be decoded; the fields below are then empty
 	PerByte        bool   // the rows have CPU time per byte
 	Rows           []categoryRow
 	Top            []topRow
 	Sum            categoryRow
 	Metered        string // cores
-	Agreement      string // comparison of sum and meter
+	Agreement      string // sentence: difference between Sum and Metered
 	Agrees         bool
 	Slowdown       string
-	Sampled        string // number and kind of samples
+	Sampled        string // sentence: number, rate and clock of the samples
 	Warnings       []string
 }
 
-// categoryRow has the time of one category.
+// categoryRow has the CPU time of one category.
 type categoryRow struct {
 	Name    string
 	Colour  int // index in the palette
@@ -60,21 +60,21 @@ func (r categoryRow) Hue() string {
 	return fmt.Sprintf("k%d", r.Colour%colourCount)
 }
 
-// topRow is a function with its own CPU time, without the functions that it calls.
+// topRow has the CPU time of one function, without the functions that it calls.
 type topRow struct {
 	Name, Percent, Cores string
 	Kernel               bool // a function of the kernel
 }
 
 const (
-	// agreement is the largest accepted difference between the samples' sum and the
-	// meter's figure.
+	// agreement is the largest difference between the sum of the samples and the CPU
+	// meter's figure that the page accepts, as a share of that figure.
 	agreement = 0.03
 	// mostTop is the number of functions that the page lists for a side.
 	mostTop = 10
 )
 
-// decoded is a decoded profile of the report.
+// decoded is a profile of the report after decoding.
 type decoded struct {
 	*model.Profile
 	profile    *folded.Profile
@@ -97,7 +97,7 @@ func (b *builder) profiles() (profiles, string, error) {
 		if err != nil {
 			continue
 		}
-		list = append(list, decoded{p, f, folded.Flame(own(f)), folded.Categories(f), p.Bytes})
+		list = append(list, decoded{p, f, folded.Flame(withoutWire(f)), folded.Categories(f), p.Bytes})
 		sides[p.Side]++
 		out.Twice = out.Twice || sides[p.Side] > 1
 	}
@@ -118,14 +118,14 @@ func (b *builder) profiles() (profiles, string, error) {
 	if len(list) == 0 {
 		return out, "", nil
 	}
-	packed, part, err := plant(list, mostFlames)
+	packed, part, err := packFlames(list, mostFlames)
 	out.Small = fmt.Sprintf("Functions below %s of a side are merged into “%s”.", model.Percentage(part), rest)
 	return out, packed, err
 }
 
-// own returns the profile without the lab's wire. The wire is no cost of the side,
-// and the meter's figure leaves it out.
-func own(p *folded.Profile) *folded.Profile {
+// withoutWire returns the profile without the samples of the lab's wire. The wire is not
+// a cost of the side, and the CPU meter's figure does not contain it.
+func withoutWire(p *folded.Profile) *folded.Profile {
 	without := *p
 	without.Stacks = slices.DeleteFunc(slices.Clone(p.Stacks), func(s folded.Stack) bool { return s.Category == folded.Wire })
 	return &without
@@ -143,7 +143,8 @@ func (v *profileView) fill(d *decoded, colours []string) {
 	v.Sampled = sampling(d.profile)
 }
 
-// rows divides the side's time by category, and compares the sum with the meter.
+// rows makes the rows of the categories and the sum, and compares the sum with the CPU
+// meter's figure.
 func (v *profileView) rows(d *decoded, colours []string) {
 	row := func(name string, cores, percent float64) categoryRow {
 		r := categoryRow{Name: name, Cores: figure(cores), Percent: fmt.Sprintf("%.1f", percent)}
@@ -168,19 +169,19 @@ func (v *profileView) rows(d *decoded, colours []string) {
 	v.meter(d.Metered, sum.Busy)
 }
 
-// sampling describes the number and kind of samples.
+// sampling describes number, rate and clock of the samples.
 func sampling(p *folded.Profile) string {
 	text := fmt.Sprintf("%d samples over %s", p.Samples, model.Scale{Unit: "s", By: 1}.Print(p.Seconds))
 	if p.Rate > 0 {
 		text += fmt.Sprintf(", %.0f a second on each CPU (%s)", p.Rate, p.Clock)
 	}
 	if p.Lost > 0 {
-		text += fmt.Sprintf("; %d did not fit into the buffer, and their time is added to the next samples", p.Lost)
+		text += fmt.Sprintf("; %d did not fit into the buffer, so their time is in the samples after them", p.Lost)
 	}
 	return text + "."
 }
 
-// meter compares the sum of the samples with the CPU meter's figure, in cores.
+// meter compares the sum of the samples with the CPU meter's figure. Both are in cores.
 func (v *profileView) meter(metered, sum float64) {
 	if !(metered > 0) || math.IsInf(metered, 0) {
 		v.Agreement = "The CPU meter has no figure for these windows, so the sum cannot be checked."
@@ -188,7 +189,7 @@ func (v *profileView) meter(metered, sum float64) {
 	}
 	off := sum/metered - 1
 	v.Metered, v.Agrees = figure(metered), math.Abs(off) <= agreement
-	v.Agreement = fmt.Sprintf("The sum differs from the CPU meter’s figure by %s %%, ", signed(100*off))
+	v.Agreement = fmt.Sprintf("The sum differs from the CPU meter’s figure by %s %%, ", withSign(100*off))
 	if v.Agrees {
 		v.Agreement += "which is within the limit of 3 %."
 	} else {
@@ -196,8 +197,8 @@ func (v *profileView) meter(metered, sum float64) {
 	}
 }
 
-// top lists the functions with the most CPU time of their own, without the
-// functions that they call.
+// top lists the functions with the most CPU time. The time of a function does not contain
+// the time of the functions that it calls.
 func top(root *folded.FlameNode) []topRow {
 	own := make(map[string]float64)
 	var walk func(n *folded.FlameNode, depth int)
@@ -207,7 +208,7 @@ func top(root *folded.FlameNode) []topRow {
 			self -= c.Value
 			walk(c, depth+1)
 		}
-		if depth > 1 { // the levels above are the side and its programs, not functions
+		if depth > 1 { // depths 0 and 1 are the side and its programs
 			own[n.Name] += self
 		}
 	}

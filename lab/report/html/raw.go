@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// mostRaw limits the compressed data for download in the page, in bytes.
+	// mostRaw limits the size of the download in the page, in compressed bytes.
 	mostRaw = 3 << 20
-	// mostProfiles limits the encoded profiles in it, in bytes. The page has their
-	// flame graphs already.
+	// mostProfiles limits the size of the profiles in the download, in bytes. The page
+	// shows their flame graphs anyway.
 	mostProfiles = 256 << 10
 )
 
-// raw returns the report's JSON, gzipped, in base64; "" if it is too large even
-// without the distributions. Trials that are not kept lose their series, hops and
-// commands, and if necessary their histograms. lacks explains to readers what was
-// omitted.
+// raw returns the report's JSON for download, gzipped, in base64. It omits the time
+// series, hops and commands of trials that the page does not keep. If the data is still
+// too large, it omits their latency histograms too, and then everything: data is "". lacks
+// is a text for readers about omitted data.
 func raw(r *model.Report, k kept) (data, lacks string, err error) {
 	r, without := withoutProfiles(r)
 	for _, histograms := range []bool{true, false} {
-		packed, err := pack(reduced(r, k, histograms))
+		packed, err := pack(reduce(r, k, histograms))
 		if err != nil {
 			return "", "", err
 		}
@@ -39,7 +39,8 @@ func raw(r *model.Report, k kept) (data, lacks string, err error) {
 	return "", "The raw figures are too large for this page: `windtunnel report --format json` writes them.", nil
 }
 
-// withoutProfiles omits the stacks of large profiles, and says so.
+// withoutProfiles returns the report without the stacks of the profiles if these are too
+// large, with a text for readers that says so.
 func withoutProfiles(r *model.Report) (*model.Report, string) {
 	size := 0
 	for _, p := range r.Profiles {
@@ -71,8 +72,9 @@ func pack(r *model.Report) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// reduced copies the report without the large parts of trials that are not kept.
-func reduced(r *model.Report, k kept, histograms bool) *model.Report {
+// reduce returns a copy of the report. Trials that the page does not keep have no time
+// series, hops and commands in it, and without histograms no latency histogram.
+func reduce(r *model.Report, k kept, histograms bool) *model.Report {
 	if k.Left == "" && histograms {
 		return r
 	}

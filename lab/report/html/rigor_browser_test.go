@@ -76,10 +76,10 @@ func TestRigorousPageInABrowser(t *testing.T) {
 			t.Errorf("the chart of trials opens with %s, want the scenario with most to explain", got)
 		}
 		if got := drawn(t, p)["c-trials"]; len(got) != 5 || got[1] != 5 || got[2] != 2 || got[4] != 1 {
-			t.Errorf("the chart has %v, want the median, 5 trials that count, 2 crossed out and 1 beside the profiler", got)
+			t.Errorf("the chart has %v, want the median, 5 trials that count, 2 crossed out and 1 with the profiler", got)
 		}
 		shows("the tooltip of a cross", tipped(t, p, "c-trials", "marked, does not count", 1), "block 2", "foreign-cpu", gateMessage)
-		shows("the line below", text("#trials-shown"), "5 trials count, 2 marked, 1 beside the profiler")
+		shows("the line below", text("#trials-shown"), "5 trials count, 2 marked, 1 with the profiler")
 		bridge := eval[int](t, p, `[...document.getElementById('trials-scenario').options].findIndex(o => o.text === 'bridge/stream')`)
 		p.do(t, choose("trials-scenario", bridge))
 		shows("the list of failed trials", text("#trials-failed"), "block 4 failed: tool-hung")

@@ -80,8 +80,8 @@ func TestLongListsOfSpoiledTrialsAreCutAndCounted(t *testing.T) {
 	}
 	r.Validity = model.Validity{Attempts: 353, Valid: 50, Gated: 300, Failed: 3}
 	page := string(written(t, r))
-	if n := strings.Count(page, "<td>stolen</td>"); n != mostSpoiled {
-		t.Errorf("%d trials are listed, want %d", n, mostSpoiled)
+	if n := strings.Count(page, "<td>stolen</td>"); n != mostInvalid {
+		t.Errorf("%d trials are listed, want %d", n, mostInvalid)
 	}
 	contains(t, page, "more are in the figures that can be downloaded")
 }
@@ -157,7 +157,7 @@ func TestEveryTrialStandsInTheChartWithWhatItIs(t *testing.T) {
 			}
 		}
 	}
-	// Block 1 was measured beside the profiler as well, block 2 twice; block 5 is lost.
+	// Block 1 was measured with the profiler as well, block 2 twice; block 5 is lost.
 	if got := states["vxlan/stream"]; got[stateCounts] != 5 || got[stateGated] != 2 || got[stateProfiled] != 1 {
 		t.Errorf("vxlan/stream is %v", got)
 	}

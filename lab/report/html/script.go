@@ -9,7 +9,7 @@ var parts = []string{
 	"draw", "choose", "tree", "flame", "profiles", "tables", "download",
 }
 
-// assemble joins the parts to one script without global names.
+// assemble joins the parts to one script. The script defines no global names.
 func assemble() string {
 	var b strings.Builder
 	b.WriteString("(function () {\n'use strict';\n")

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// mostTrials is the number of trials of one scenario whose time series the page
-	// keeps.
+	// mostTrials limits the trials of one scenario whose time series the page keeps.
 	mostTrials = 12
 	// mostPoints limits the points of all series together, so that the page stays
 	// small enough to send.
 	mostPoints = 40_000
-	// mostSteps limits the points of one trial. It exceeds the pixels of the chart.
+	// mostSteps limits the points of one trial. It is larger than the chart's width in
+	// pixels.
 	mostSteps = 1200
 )
 
@@ -24,12 +24,12 @@ const (
 type kept struct {
 	samples map[*sample.Sample]bool
 	median  map[string]*sample.Sample // by scenario: the trial nearest the median
-	// text for readers about omitted trials; "" if none was omitted
+	// Left is a text for readers about omitted time series; "" if all are kept.
 	Left string
 }
 
-// keep chooses the median trial of every scenario, and further trials spread over the
-// run as far as the limits allow.
+// keep chooses the trials whose time series and counters the page keeps: the median trial
+// of every scenario, and as many others as the limits allow, spread over the run.
 func keep(r *model.Report) kept {
 	k := kept{samples: make(map[*sample.Sample]bool), median: make(map[string]*sample.Sample)}
 	series, points := 0, 0
@@ -91,7 +91,7 @@ func mainMetric(row *model.Scenario) sample.Metric {
 	return sample.Throughput
 }
 
-// spread chooses n elements of the list at even distances, including the given one.
+// spread returns n elements of the list, at even distances. with is one of them.
 func spread(list []*sample.Sample, with *sample.Sample, n int) []*sample.Sample {
 	if len(list) <= n {
 		return list

@@ -14,7 +14,7 @@ import (
 type topology struct {
 	ID, Title string
 	Caption   string
-	Alt       string // description of the picture, in a sentence
+	Alt       string // sentence that describes the picture
 	Headline  string // main figure of the trial
 	Class     string // direction of the data; with "alone" if there is only one node
 	Parts     []part

@@ -8,13 +8,13 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// strips has every trial of the run, for the chart of single trials.
+// strips has the data of the chart "Every trial".
 type strips struct {
 	Metrics []stripMetric `json:"metrics"`
 	Rows    []strip       `json:"rows"`
 }
 
-// stripMetric is a metric in the chart of single trials.
+// stripMetric is a metric that the reader can choose for the chart.
 type stripMetric struct {
 	Name string  `json:"name"`
 	Unit string  `json:"unit"`
@@ -22,21 +22,21 @@ type stripMetric struct {
 	key  sample.Metric
 }
 
-// strip has the trials of one scenario, column by column.
+// strip has the trials of one scenario, with one list for each property.
 type strip struct {
 	ID string `json:"id"`
 	paint
 	Block   []int    `json:"block"`
 	Attempt []int    `json:"attempt"`
 	State   []string `json:"state"`
-	Why     []string `json:"why"` // reason why a trial does not count, or its flags
-	// Values by metric, then by trial; nil if not measured.
+	Why     []string `json:"why"` // the reason why a trial does not count, or the flags of a trial that counts
+	// Values has the figures by metric, then by trial; nil if not measured.
 	Values  [][]*float64 `json:"values"`
 	Summary []*span      `json:"summary"` // by metric
-	Failed  []string     `json:"failed"`  // trials without figures, described in words
+	Failed  []string     `json:"failed"`  // a text for each trial without figures
 }
 
-// States of a trial in the chart.
+// The states of a trial in the chart.
 const (
 	stateCounts   = "counts"
 	stateGated    = "gated"
@@ -91,7 +91,7 @@ func (b *builder) strip(s *model.Scenario, metrics []stripMetric) strip {
 			continue
 		}
 		out.Block, out.Attempt = append(out.Block, sm.Block+1), append(out.Attempt, sm.Attempt+1)
-		state, why := standing(sm, counting[sm])
+		state, why := trialState(sm, counting[sm])
 		out.State, out.Why = append(out.State, state), append(out.Why, why)
 		for j, m := range metrics {
 			var value *float64
@@ -108,11 +108,12 @@ func (b *builder) strip(s *model.Scenario, metrics []stripMetric) strip {
 	return out
 }
 
-// standing describes whether a trial with figures counts, and the reason if not.
-func standing(s *sample.Sample, counts bool) (state, why string) {
+// trialState returns the state of a trial with figures, and the reason why it does not
+// count or its flags.
+func trialState(s *sample.Sample, counts bool) (state, why string) {
 	switch {
 	case s.Profiled:
-		return stateProfiled, "measured beside the profiler, so it counts in no figure"
+		return stateProfiled, "measured with the profiler, so no figure contains it"
 	case len(s.Gates) > 0:
 		return stateGated, sample.GateText(s.Gates)
 	case !counts:

@@ -10,26 +10,26 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// validity states in one line which trials count, with details of failures.
+// validity has the line that says how many trials count, and a table of the other trials.
 type validity struct {
 	Line    string
-	Clean   bool // every trial counts: there are no details
+	Clean   bool // every trial counts, so the table is empty
 	Warned  bool // some trials count although the conditions were not valid
-	Rows    []spoiled
+	Rows    []invalidTrial
 	More    int // trials that failed a gate and are not listed
 	Missing []string
-	Flags   []string // flags of trials that count, followed by advice
+	Flags   []string // texts on the flags of trials that count, then advice
 }
 
-// spoiled is a trial that does not count.
-type spoiled struct {
+// invalidTrial is a trial that does not count.
+type invalidTrial struct {
 	Scenario, Trial, What, Why string
 }
 
-// mostSpoiled is the number of rejected trials that the page lists.
-const mostSpoiled = 200
+// mostInvalid limits the trials in the table.
+const mostInvalid = 200
 
-// validity returns nil for a report from a version without gates.
+// validity returns nil if an older version, without gates, measured the run.
 func (b *builder) validity() *validity {
 	v := b.r.Validity
 	if v.Attempts == 0 {
@@ -50,17 +50,17 @@ func (b *builder) validity() *validity {
 }
 
 func (v *validity) add(scenario string, s *sample.Sample) {
-	if len(v.Rows) == mostSpoiled {
+	if len(v.Rows) == mostInvalid {
 		v.More++
 		return
 	}
 	if !s.OK() {
-		v.Rows = append(v.Rows, spoiled{scenario, trialName(s), string(s.Failure.Kind), s.Failure.Message})
+		v.Rows = append(v.Rows, invalidTrial{scenario, trialName(s), string(s.Failure.Kind), s.Failure.Message})
 		return
 	}
 	var names, messages []string
 	for _, g := range s.Gates {
 		names, messages = append(names, string(g.Name)), append(messages, g.Message)
 	}
-	v.Rows = append(v.Rows, spoiled{scenario, trialName(s), strings.Join(names, ", "), strings.Join(messages, "; ")})
+	v.Rows = append(v.Rows, invalidTrial{scenario, trialName(s), strings.Join(names, ", "), strings.Join(messages, "; ")})
 }

@@ -8,8 +8,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// mark shows the result of a comparison as a sign, a word and a CSS class, so that
-// colour is never the only sign.
+// mark shows a verdict as a sign and a word. Class is its CSS class, which adds a colour.
 type mark struct {
 	Sign  string `json:"sign"`
 	Word  string `json:"word"`
@@ -17,7 +16,7 @@ type mark struct {
 	Class string `json:"class"`
 }
 
-// Text returns the mark on one line.
+// Text returns the mark as text: "~ no difference shows (detectable: 3.1 %)".
 func (m mark) Text() string {
 	text := strings.TrimSpace(m.Sign + " " + m.Word)
 	if m.More != "" {
@@ -26,8 +25,8 @@ func (m mark) Text() string {
 	return text
 }
 
-// markOf returns the mark of a verdict. p and adjusted are as in model.Comparison;
-// they and detectable may be nil.
+// markOf returns the mark of a verdict. p, adjusted and detectable are fields of
+// model.Comparison; each may be nil.
 func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 	switch v {
 	case model.Differs:
@@ -53,7 +52,7 @@ func markOfComparison(c *model.Comparison) mark {
 	return markOf(c.Verdict, c.P, c.Adjusted, c.Detectable)
 }
 
-// pValue prints a p-value with few digits.
+// pValue prints a p-value with two significant digits: "p 0.012"; "" for nil.
 func pValue(p *float64) string {
 	switch {
 	case p == nil:
@@ -64,8 +63,8 @@ func pValue(p *float64) string {
 	return fmt.Sprintf("p %.2g", *p)
 }
 
-// toneOf returns whether a change of m in this direction is worse, better or neither.
-// Only significant differences have a tone.
+// toneOf returns "worse" or "better" for a change of m, by its direction. It returns "" if
+// the verdict is not Differs, or if m has no better direction.
 func toneOf(m sample.Metric, v model.Verdict, change float64) string {
 	info, _ := sample.Describe(m)
 	switch way := change * float64(info.Better); {

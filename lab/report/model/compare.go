@@ -26,11 +26,11 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 			b.doubt.Say("The comparison of %s with %s names a scenario that the plan does not have.", c.Subject, c.Baseline)
 			continue
 		}
-		if why := b.apart(c.Subject, c.Baseline); why != "" {
+		if why := b.withoutCommonBlock(c.Subject, c.Baseline); why != "" {
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
 			b.doubt.Say("%s, so they cannot be compared.", why)
-		} else if shown, elsewhere := b.together(c.Subject, c.Baseline); elsewhere > 0 {
-			b.doubt.Say("%s and %s are compared in %s, in which both ran at this CPU distance; in %s both ran at another.", c.Subject, c.Baseline, phrase.Count(shown, "block"), phrase.Count(elsewhere, "block"))
+		} else if shown, elsewhere := b.commonBlocks(c.Subject, c.Baseline); elsewhere > 0 {
+			b.doubt.Say("%s and %s are compared in %s, in which both ran at this CPU distance. In %s both ran at another distance.", c.Subject, c.Baseline, phrase.Count(shown, "block"), phrase.Count(elsewhere, "block"))
 		}
 		for _, m := range compared {
 			if !comparable(m, subject.scenario, baseline.scenario) {
@@ -44,9 +44,9 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 	return list, titles
 }
 
-// judged makes all comparisons of the report with their verdicts. It returns the
-// plan's comparisons and ladders.
-func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Ladder) {
+// comparisons makes all comparisons of the report with their verdicts. It returns the
+// plan's comparisons and ladders. apart is as for compare.
+func (b *builder) comparisons(apart map[suite.Comparison]string) ([]Comparison, []Ladder) {
 	all, titles := b.compare(apart)
 	ladders, steps := b.ladders()
 	b.settle(slices.Concat(all, steps))
@@ -61,10 +61,10 @@ func (b *builder) judged(apart map[suite.Comparison]string) ([]Comparison, []Lad
 	return list, ladders
 }
 
-// apart returns a text if both scenarios have figures, but no block has figures of
-// both at the distance shown. It returns "" otherwise.
-func (b *builder) apart(subject, baseline string) string {
-	shown, elsewhere := b.together(subject, baseline)
+// withoutCommonBlock returns a text if both scenarios have figures, but no block has
+// figures of both at the CPU distance of this report. Otherwise it returns "".
+func (b *builder) withoutCommonBlock(subject, baseline string) string {
+	shown, elsewhere := b.commonBlocks(subject, baseline)
 	if shown > 0 || !b.measured(subject) || !b.measured(baseline) {
 		return ""
 	}
@@ -81,9 +81,9 @@ func (b *builder) measured(id string) bool {
 	return c != nil && len(c.ok) > 0
 }
 
-// together counts the blocks in which both scenarios have figures at the same CPU
-// distance: here at the distance shown, elsewhere at another.
-func (b *builder) together(subject, baseline string) (here, elsewhere int) {
+// commonBlocks counts the blocks in which both scenarios have figures at the same CPU
+// distance: shown at the distance of this report, elsewhere at another distance.
+func (b *builder) commonBlocks(subject, baseline string) (shown, elsewhere int) {
 	for i, part := range b.parts {
 		of := make(map[string]map[int]bool) // blocks by scenario
 		for j := range part {
@@ -98,11 +98,11 @@ func (b *builder) together(subject, baseline string) (here, elsewhere int) {
 			switch {
 			case !of[baseline][block]:
 			case i == b.part:
-				here++
+				shown++
 			default:
 				elsewhere++
 			}
 		}
 	}
-	return here, elsewhere
+	return shown, elsewhere
 }

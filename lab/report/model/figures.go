@@ -162,10 +162,10 @@ func limits(rows []*Scenario) Column {
 // Legend explains the marks beside the table's ratios: one sentence for each mark
 // that occurs.
 func (f Figures) Legend() []string {
-	var marks []marked
+	var marks []ratioMark
 	for _, c := range f.Columns {
 		for i, cell := range c.Cells {
-			marks = append(marks, marked{f.Names[i], cell.Verdict, cell.Detectable, cell.Value})
+			marks = append(marks, ratioMark{f.Names[i], cell.Verdict, cell.Detectable, cell.Value})
 		}
 	}
 	return legend(marks)

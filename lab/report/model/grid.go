@@ -71,11 +71,11 @@ func (l *Ladder) grid() LadderGrid {
 			g.Add(line.Step, line.Figure, line.Added, strings.Join(strings.Fields(line.Ratio+" "+line.Range+" "+line.Mark), " "), line.Share)
 		}
 	}
-	var marks []marked
+	var marks []ratioMark
 	for _, s := range l.Steps {
 		for _, c := range s.Costs {
 			if c.Ratio != nil {
-				marks = append(marks, marked{s.Name + ", " + c.Metric.Label(), c.Verdict, c.Detectable, c.Ratio.Median})
+				marks = append(marks, ratioMark{s.Name + ", " + c.Metric.Label(), c.Verdict, c.Detectable, c.Ratio.Median})
 			}
 		}
 	}

@@ -115,12 +115,12 @@ func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 		1.01: "a difference of 3 % or more would have been detected", 0.98: "a difference of 3 % or more would have been detected",
 		1.04: "a difference of 3 % or more would have been detected in 4 of 5 such runs", 0.96: "a difference of 3 % or more would have been detected in 4 of 5 such runs",
 	} {
-		if got := wouldShow(&d, ratio); got != want {
+		if got := detectableText(&d, ratio); got != want {
 			t.Errorf("with the ratio %v the text is %q, want %q", ratio, got, want)
 		}
 	}
 	zero := 0.0
-	if got := wouldShow(&zero, 1); got != "any difference would have been detected" || wouldShow(nil, 1) != "" {
-		t.Errorf("the text for a difference of 0 is %q, for an unknown difference %q", got, wouldShow(nil, 1))
+	if got := detectableText(&zero, 1); got != "any difference would have been detected" || detectableText(nil, 1) != "" {
+		t.Errorf("the text for a difference of 0 is %q, for an unknown difference %q", got, detectableText(nil, 1))
 	}
 }

@@ -128,7 +128,7 @@ func (b *builder) precision() *Precision {
 func (b *builder) shortfall(p *Precision, dark []string) (parts phrase.Lines) {
 	switch n := len(p.Widest); n {
 	case 0:
-		parts.Say("every other figure is known within it, but no trial of %s counts", phrase.And(dark))
+		parts.Say("all other figures are known within ±%s, but no trial of %s counts", Percentage(p.Wanted), phrase.And(dark))
 		dark = nil
 	case 1:
 		parts.Say("%s", p.Widest[0])

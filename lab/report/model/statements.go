@@ -58,7 +58,7 @@ func (c *Comparison) statistics(bounds string) string {
 		verdict = phrase.Count(c.Ratio.N, "trial") + ", too few to tell"
 	case Alike:
 		bounds += " %"
-		verdict = wouldShow(c.Detectable, c.Ratio.Median)
+		verdict = detectableText(c.Detectable, c.Ratio.Median)
 	}
 	parts := slices.DeleteFunc([]string{bounds, verdict}, func(part string) bool { return part == "" })
 	if len(parts) == 0 {

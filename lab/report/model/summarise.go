@@ -102,7 +102,7 @@ func (from source) report(part int) *Report {
 		Run: runInfo(from.run, from.plan), Scenarios: b.rows, Hypotheses: b.hypotheses(),
 		systems: plan.Systems, pairs: plan.Comparisons, apart: make(map[suite.Comparison]string),
 	}
-	r.Comparisons, r.Ladders = b.judged(r.apart)
+	r.Comparisons, r.Ladders = b.comparisons(r.apart)
 	r.Published, r.Tables = b.published(), b.publishedTables()
 	r.Validity, r.Precision, r.Profiles = b.validity(), b.precision(), b.profiles()
 	r.Findings = findings(r)
@@ -254,7 +254,8 @@ func (row *Scenario) take(c *cell) {
 	}
 }
 
-// published returns the plan's published figures with the measured figures.
+// published pairs each published figure of the plan with the measured one. Measured is nil
+// if there is no measured figure.
 func (b *builder) published() []Published {
 	var list []Published
 	for _, p := range b.plan.Published {

@@ -31,12 +31,10 @@ func (r *Report) Troubles() []Trouble {
 	return list
 }
 
-// failures returns the attempts of a scenario that do not count, in groups with one
-// reason each. Attempts that left a block without figures come first, then attempts with
-// a successful repeat.
-// Failures with the same message form a group. Gates with the same name form a group
-// too, because each gate message has the figures of one trial. A group shows its worst
-// message.
+// failures returns the reasons why attempts of a scenario do not count. Reasons for blocks
+// without any attempt that counts come first. Failures with the same message are one
+// reason. Failed gates with the same name are one reason too, although their messages
+// have different figures; the text is the message with the worst figure.
 func (s *Scenario) failures() (list []Trouble) {
 	var groups []*failureGroup
 	kept := make(map[int]bool) // blocks with an attempt that counts

@@ -69,10 +69,10 @@ func (c *cell) flags() []GateCount {
 	return counts.ordered()
 }
 
-// outcomes has the words for each flag. %s is the worst figure.
+// outcomes has the text of each flag in Outcomes. %s is the worst figure.
 var outcomes = map[sample.GateName]string{
 	sample.Unsteady:    "had an unsteady rate (by up to %s)",
-	sample.OffTarget:   "sent less than requested (down to %s of it)",
+	sample.OffTarget:   "sent less than requested (as little as %s of the requested rate)",
 	sample.StillMoving: "had traffic after the tools' end (up to %s of the rate)",
 }
 

@@ -103,7 +103,7 @@ func TestOutcomesAreCountedByScenario(t *testing.T) {
 	s := Scenario{ID: "a", Trials: 9, Flags: []GateCount{
 		{sample.OffTarget, 9, sample.Gate{Value: 80, Limit: 90, Unit: "%"}}, {sample.StillMoving, 2, sample.Gate{Value: 3, Limit: 1, Unit: "%"}},
 	}}
-	want := phrase.Lines{"a: 9 of 9 trials sent less than requested (down to 80.0 % of it).", "a: 2 of 9 trials had traffic after the tools' end (up to 3.00 % of the rate)."}
+	want := phrase.Lines{"a: 9 of 9 trials sent less than requested (as little as 80.0 % of the requested rate).", "a: 2 of 9 trials had traffic after the tools' end (up to 3.00 % of the rate)."}
 	if diff := cmp.Diff(want, (&Report{Scenarios: []Scenario{s}}).Outcomes()); diff != "" {
 		t.Error(diff)
 	}

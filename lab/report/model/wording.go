@@ -49,10 +49,10 @@ func Percentage(v float64) string {
 	return fmt.Sprintf("%.2g %%", v)
 }
 
-// wouldShow states the smallest difference that would have been detected: "a difference of
-// 3.1 % or more would have been detected"; "" if it is not known. If the measured ratio
-// differs by more and still does not show, the text adds the probability.
-func wouldShow(detectable *float64, ratio float64) string {
+// detectableText states the smallest detectable difference: "a difference of 3.1 % or more
+// would have been detected"; "" if it is not known. The measured ratio can differ by more
+// and still show no certain difference. Then the text adds the probability of detection.
+func detectableText(detectable *float64, ratio float64) string {
 	switch {
 	case detectable == nil || *detectable < 0:
 		return ""
@@ -66,11 +66,11 @@ func wouldShow(detectable *float64, ratio float64) string {
 	return text
 }
 
-// marks are printed beside ratios in tables.
+// marks has the signs after ratios in tables.
 var marks = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}
 
-// marked is a ratio with a mark, and its name.
-type marked struct {
+// ratioMark is a ratio whose table cell has a mark. name is the name of the ratio.
+type ratioMark struct {
 	name       string
 	verdict    Verdict
 	detectable *float64
@@ -78,13 +78,13 @@ type marked struct {
 }
 
 // legend explains the marks that occur, one sentence each. The sentence of "~" names
-// the smallest difference that would have been detected.
-func legend(list []marked) (lines phrase.Lines) {
+// the smallest detectable difference of each ratio.
+func legend(list []ratioMark) (lines phrase.Lines) {
 	seen := make(map[Verdict]bool)
 	var would []string
 	for _, m := range list {
 		seen[m.verdict] = true
-		if text := wouldShow(m.detectable, m.ratio); m.verdict == Alike && text != "" {
+		if text := detectableText(m.detectable, m.ratio); m.verdict == Alike && text != "" {
 			would = append(would, m.name+": "+text)
 		}
 	}

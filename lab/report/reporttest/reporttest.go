@@ -1,5 +1,5 @@
-// Package reporttest makes runs for the tests of the reports. They have the shape of
-// a real run of the quick suite, and are equal at every call.
+// Package reporttest makes runs for the tests of reports. The runs are similar to a real
+// run of the suite quick. Every call makes the same run.
 package reporttest
 
 import (
@@ -17,8 +17,8 @@ const Blocks = 6
 // and kernel VXLAN, each as stream and request/response, and one skipped scenario. It
 // has six blocks. In bridge/stream block 3 was repeated after a hung tool. In
 // vxlan/rr block 2 failed in both attempts. Streams have a series of 30 points;
-// request/response has latency histograms. Every call returns equal values that share
-// no memory.
+// request/response has latency histograms. Every call returns equal values in new
+// memory.
 func Sample() (sample.Run, suite.Plan, []sample.Sample) { return Sized(Blocks) }
 
 // Sized is Sample with another number of blocks, for tests with few trials and for
@@ -110,7 +110,7 @@ var stream = suite.Workload{Name: "stream", Kind: suite.TCPStream, Direction: su
 
 var requestResponse = suite.Workload{Name: "rr", Kind: suite.TCPRR, Direction: suite.Forward, Streams: 1, NoDelay: true, Request: 1, Response: 1, IPVersion: 4}
 
-// cell is one system and placement, with the medians of its figures.
+// cell is one system in one placement, with the medians of its figures.
 type cell struct {
 	group, system, title string
 	placement            suite.Placement

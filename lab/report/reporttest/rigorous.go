@@ -10,13 +10,13 @@ import (
 // RigorousBlocks of the run that Rigorous returns.
 const RigorousBlocks = 12
 
-// Rigorous returns Sized(RigorousBlocks) with all features of a report: a ladder of
+// Rigorous returns Sized(RigorousBlocks) with data for all parts of a report: a ladder of
 // streams and one of request/response, five hypotheses (two hold, one is refuted, two
 // are undecided), a precision of 2 %, profiled trials, and gates. In bridge/stream
 // block 7 is flagged with an unsteady rate. In vxlan/stream block 2 was repeated
 // after foreign CPU, and block 5 failed for steal in both attempts. geneve/stream
-// failed for foreign CPU in every block. Every call returns equal values that share
-// no memory.
+// failed for foreign CPU in every block. Every call returns equal values in new
+// memory.
 func Rigorous() (sample.Run, suite.Plan, []sample.Sample) {
 	run, plan, some := Sized(RigorousBlocks)
 	plan.Stop = suite.Stop{Precision: 0.02, MaxTrials: RigorousBlocks}
@@ -27,7 +27,7 @@ func Rigorous() (sample.Run, suite.Plan, []sample.Sample) {
 	for _, s := range some {
 		samples = append(samples, gated(s)...)
 		if s.Block < 2 && s.OK() && (s.Scenario == "raw/stream" || s.Scenario == "vxlan/stream") {
-			samples = append(samples, profiled(s))
+			samples = append(samples, withProfiler(s))
 		}
 		if s.Position == 0 && s.Attempt == 0 {
 			g := trial(&plan.Scenarios[len(plan.Scenarios)-1], 2*len(cells), s.Block, len(plan.Scenarios)-1)
@@ -39,7 +39,7 @@ func Rigorous() (sample.Run, suite.Plan, []sample.Sample) {
 
 var geneve = cell{"geneve", "geneve", "kernel Geneve behind a bridge", suite.TwoNodes, 8.7e9, 83, 60, 43_500}
 
-// cellAt returns a cell of every run, or after these a cell that only Rigorous has.
+// cellAt returns cells[i], or the cell of Rigorous, geneve, after the last of them.
 func cellAt(i int) cell {
 	if i < len(cells) {
 		return cells[i]
@@ -75,7 +75,7 @@ func gated(s sample.Sample) []sample.Sample {
 	case s.Scenario == "vxlan/stream" && s.Block == 2:
 		return repeated(failing(s, foreign(31)), s)
 	case s.Scenario == "vxlan/stream" && s.Block == 5:
-		return repeated(failing(s, stolen(4.2)), failing(s, stolen(3.1)))
+		return repeated(failing(s, steal(4.2)), failing(s, steal(3.1)))
 	}
 	return []sample.Sample{s}
 }
@@ -96,13 +96,13 @@ func foreign(percent float64) sample.Gate {
 		Message: fmt.Sprintf("processes outside the experiment used %.0f %% of node b's CPUs, more than the 3 %% that pass", percent)}
 }
 
-func stolen(percent float64) sample.Gate {
+func steal(percent float64) sample.Gate {
 	return sample.Gate{Name: sample.Steal, Value: percent, Limit: 2, Unit: "%",
 		Message: fmt.Sprintf("the machine's host took %.1f %% of node a's CPUs, more than the 2 %% that pass", percent)}
 }
 
-// profiled returns the same trial with the profiler, 3 % slower.
-func profiled(s sample.Sample) sample.Sample {
+// withProfiler returns the trial as measured with the profiler: 3 % slower.
+func withProfiler(s sample.Sample) sample.Sample {
 	metrics := make(sample.Metrics, len(s.Metrics))
 	metrics.Merge(s.Metrics)
 	metrics[sample.Throughput] *= 0.97

@@ -55,7 +55,7 @@ func trial(sc *suite.Scenario, index, block, position int) sample.Sample {
 			{Role: "client", On: "a1", Argv: []string{"windtunnel", "ntttcp", "-s", "-m", "1,0,10.0.0.2", "-t", "3"}},
 		},
 	}
-	// Drift within a run affects a whole block.
+	// The state of the machine drifts. All trials of a block have the same drift.
 	drift := 1 + 0.02*rand.New(rand.NewPCG(99, uint64(block))).NormFloat64()
 	noise := func() float64 { return drift * (1 + 0.006*rng.NormFloat64()) }
 	if sc.Workload.Kind == suite.TCPStream {
@@ -120,13 +120,13 @@ func requestFigures(s *sample.Sample, c cell, noise func() float64, rng *rand.Ra
 	cpu(s.Metrics, c, 41*noise(), 39*noise(), 2*rate)
 	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
-		panic(err) // a histogram made here can always be encoded
+		panic(err) // cannot happen: the histogram is valid
 	}
 	s.Latency = string(encoded)
 }
 
-// cpu sets the figures of the CPU meter. Colocated endpoints share one node, so they
-// have no figures of the receiver.
+// cpu sets the figures of the CPU meter. Colocated endpoints share one node, so the trial
+// has no CPU figures of the receiver.
 func cpu(ms sample.Metrics, c cell, sender, receiver, packets float64) {
 	side := func(total, perByte, perPacket, cores, user, system, softirq, steal sample.Metric, percent float64) {
 		ms[total], ms[cores] = percent, percent/100

@@ -172,7 +172,7 @@ func withoutEmpty(g model.Grid) model.Grid {
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
-	for _, word := range words(text) {
+	for _, word := range splitWords(text) {
 		if line != "" && lipgloss.Width(line)+1+lipgloss.Width(word) > width {
 			lines, line = append(lines, line), ""
 		}
@@ -184,8 +184,8 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// words splits text at spaces, but not before a percent sign.
-func words(text string) (list []string) {
+// splitWords splits text at spaces, but not before a percent sign.
+func splitWords(text string) (list []string) {
 	for _, word := range strings.Fields(text) {
 		if n := len(list); n > 0 && strings.HasPrefix(word, "%") {
 			list[n-1] += " " + word

@@ -14,7 +14,7 @@ function trialMark(state, x, y, hue) {
   return { type: 'circle', shape: { cx: x, cy: y, r: 3.6 }, style: { fill: theme.ground, stroke: theme.soft, lineWidth: 1.4 } };
 }
 
-const stateNames = { counts: 'counts', gated: 'marked, does not count', replaced: 'repeated', profiled: 'beside the profiler' };
+const stateNames = { counts: 'counts', gated: 'marked, does not count', replaced: 'repeated', profiled: 'with the profiler' };
 
 function everyTrial() {
   const row = data.trials.rows[strip.row], m = data.trials.metrics[strip.metric], sum = row.summary[strip.metric];
@@ -28,7 +28,7 @@ function everyTrial() {
   const place = document.getElementById('c-trials');
   const count = state => marks.filter(d => d.state === state).length;
   const said = `${row.id}, ${m.name}: ` + (sum ? `median ${sum.text}${unit(m.unit)}${sum.range ? ' ' + sum.range : ''}, ` : 'no figure, ') +
-    `${count('counts')} trials count` + (count('gated') ? `, ${count('gated')} marked` : '') + (count('profiled') ? `, ${count('profiled')} beside the profiler` : '') + (row.failed.length ? `, ${row.failed.length} failed` : '');
+    `${count('counts')} trials count` + (count('gated') ? `, ${count('gated')} marked` : '') + (count('profiled') ? `, ${count('profiled')} with the profiler` : '') + (row.failed.length ? `, ${row.failed.length} failed` : '');
   place.setAttribute('aria-label', 'Every trial of ' + said);
   document.getElementById('trials-shown').textContent = said + '.';
   document.getElementById('trials-failed').replaceChildren(...row.failed.map(text => Object.assign(document.createElement('li'), { textContent: text })));
