@@ -17,7 +17,8 @@ import (
 )
 
 // diagnosis is the result of `windtunnel doctor`. Its fields are those of the JSON
-// output, which docs/operating.md documents. New fields may be added; fields are never renamed or removed.
+// output, which docs/operating.md documents. New fields may be added; fields are never
+// renamed or removed.
 type diagnosis struct {
 	Version  string        `json:"version"` // of windtunnel
 	Revision string        `json:"revision"`
@@ -52,7 +53,7 @@ type foundSystem struct {
 	Name     string   `json:"name"`
 	Describe string   `json:"description"`
 	Runs     bool     `json:"runs"`
-	Lacks    []string `json:"lacks"` // names of what is missing
+	Lacks    []string `json:"lacks"` // names of the missing programs and features
 }
 
 // foundSuite is a suite that is part of the program.

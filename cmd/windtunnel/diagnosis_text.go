@@ -133,8 +133,8 @@ func (g skipGroup) String() string {
 	return list
 }
 
-// writeRemedies prints how to get what is missing: each remedy once, and one
-// command for everything that apt has.
+// writeRemedies prints how to install missing programs and features: each remedy once,
+// and one apt-get command for all Debian packages.
 func (d *diagnosis) writeRemedies(b *strings.Builder) {
 	var order []string
 	names := map[string][]string{}

@@ -194,8 +194,8 @@ func leftovers(t *testing.T) []string {
 	return names
 }
 
-// A run that is killed keeps all but the trial in flight; the next one removes
-// what it left and goes on where it was.
+// A killed run loses only the current trial. The resumed run removes the leftovers and
+// runs the remaining trials.
 func TestAKilledRunIsResumed(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any")

@@ -12,20 +12,20 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Headline is what is compared where nothing else is asked for; of throughput
-// and transactions a scenario has that which its traffic is about.
+// Headline has the metrics that are compared by default. A stream has throughput, and
+// request/response has transactions.
 var Headline = []sample.Metric{
 	sample.Throughput, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
 	sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
 }
 
-// Options select what is compared. The zero value compares every common
+// Options select scenarios and metrics to compare. The zero value compares every common
 // scenario by its headline metrics.
 type Options struct {
 	Metrics   []sample.Metric
 	Scenarios []string // ids, groups or patterns; nil is all
-	// Gates to evaluate. Without Metrics, only what they name is compared, so
-	// that the correction covers no more tests than needed.
+	// Gates to evaluate. If Metrics is empty, only the rows that gates name are
+	// compared: the correction then covers no needless rows.
 	Gates *Gates
 	// AcrossMachines allows the verdicts better and worse, and gates, for runs
 	// from different machines.
@@ -156,7 +156,7 @@ func list[T any](xs []T) []T {
 	return xs
 }
 
-// pairing holds both sides and what they have in common.
+// pairing has both sides and their common scenarios.
 type pairing struct {
 	a, b    group
 	history []group

@@ -32,8 +32,8 @@ type fact struct {
 	machine     bool
 }
 
-// Environments lists the differences between two environments, those of the
-// machine first. CPU model, number of CPUs, virtualization and the kernel's
+// Environments lists the differences between two environments. Differences of the machine
+// come first. CPU model, number of CPUs, virtualization and the kernel's
 // major and minor version decide whether it is another machine. The host name
 // does not decide, because clouds rename hosts at every start.
 func Environments(a, b sample.Environment) []Difference {

@@ -17,7 +17,7 @@ type Gates struct {
 	file *suite.GateFile
 }
 
-// Gate is what a difference must not be.
+// Gate defines the differences that make a comparison fail.
 type Gate suite.Gate
 
 // ParseGates reads a gate file; see suite.ParseGates.

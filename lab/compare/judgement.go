@@ -116,7 +116,7 @@ func (p *pairing) gate(c *Comparison, g *Gate) (GateResult, error) {
 	}
 	for _, pattern := range g.Scenarios {
 		if !matched[pattern.Text] {
-			return result, g.noRows(fmt.Sprintf("no scenario of %q is compared%s", pattern.Text, p.why(pattern.Text)))
+			return result, g.noRows(fmt.Sprintf("no scenario that matches %q is compared%s", pattern.Text, p.why(pattern.Text)))
 		}
 	}
 	return result, nil

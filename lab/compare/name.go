@@ -39,8 +39,8 @@ func readable(pattern string) bool {
 	return pattern != "" && err == nil
 }
 
-// selection returns those of ids that any of the patterns names, all where
-// there is none. The first pattern that names nothing is an error.
+// selection returns the ids that match a pattern; without patterns all ids. A pattern
+// that matches no id is an error.
 func selection(patterns, ids []string) ([]string, error) {
 	if len(patterns) == 0 {
 		return ids, nil

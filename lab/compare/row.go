@@ -196,7 +196,7 @@ func (r *Row) decide(rows int, neutral bool) {
 		if *r.P <= model.Alpha {
 			r.Verdict = Suggested
 		}
-		// A single test at alpha/m is what the first of Holm's m steps asks.
+		// The first of Holm's m steps is a test at level alpha/m.
 		if d, err := r.spread.Detectable(len(r.after), len(r.before), model.Alpha/float64(rows), model.Power); err == nil && !r.linear {
 			if d = math.Expm1(d); units.Finite(d) {
 				r.Smallest = &d

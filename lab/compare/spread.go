@@ -107,10 +107,10 @@ func sideInterval(figures []runFigure) *model.Interval {
 	return iv
 }
 
-// spreads finds the row's spread between runs: within both sides and within the
-// stored runs of one revision and kernel. Where these are too few it is assumed,
-// and what the trials leave open of each run's figure is added. false where none
-// can be assumed: a figure that is zero has no relative spread.
+// spreads sets the row's spread between runs: the spread within both sides and within the
+// stored runs of each revision and kernel. If there are too few runs, the spread is
+// assumed, plus the uncertainty of each run's figure. spreads returns false if no spread
+// can be assumed: a figure of zero has no relative spread.
 func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
 	groups := [][]runFigure{r.before, r.after}
 	for _, g := range p.history {

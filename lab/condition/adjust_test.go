@@ -90,7 +90,7 @@ func TestAdjustedRatiosHoldTheTruth(t *testing.T) {
 	}
 }
 
-// Figures are those of the distance that most trials ran at, without steal.
+// Adjusted figures are for the distance of most trials, and without steal.
 func TestFiguresAreAdjustedToOneState(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	samples := Adjust(unsettled(rng, 60), Auto)

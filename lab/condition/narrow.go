@@ -23,12 +23,12 @@ func Inside(points []sample.Point, window float64) []sample.Point {
 	return points[from:max(from, to)]
 }
 
-// Narrow converts the figures of a whole window into those of the slices that
-// are not left out. slices are those inside the window. Rates change by the
-// mean of the kept slices over the mean of all. Each node's CPU becomes that of
-// the kept slices: where the host takes CPUs away, the fabric's clock
-// continues, and the window's CPU time is wrong. Counts (bytes, retransmits,
-// drops) and latencies stay those of the window.
+// Narrow changes the figures of a whole window to the figures of the kept slices, which
+// are the slices without LeftOut. slices are all slices of the window. Rates are multiplied
+// by the mean of the kept slices and divided by the mean of all. Each node's CPU becomes
+// the CPU of the kept slices: while the host takes CPUs away, the fabric's clock
+// continues, and the window's CPU time is wrong. Counts (bytes, retransmits, drops) and
+// latencies do not change.
 func Narrow(ms sample.Metrics, slices []sample.Point) {
 	all, kept := totals(slices, false), totals(slices, true)
 	if all.seconds == 0 || kept.seconds == 0 {

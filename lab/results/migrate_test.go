@@ -144,9 +144,8 @@ func withConn(t *testing.T, s *Store, f func(*sql.Conn)) {
 	f(conn)
 }
 
-// A store that the first version wrote is refused to a reader, who may not
-// change it, with an error that a caller can tell, and read after a writer has
-// opened it.
+// Opening a store of the first version for reading returns ErrOlder, because a reader must
+// not change the store. After it was opened for writing, it can be read.
 func TestStoreOfTheFirstVersionIsMigratedByAWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileName)
 	db, err := sql.Open("sqlite", path)

@@ -120,8 +120,8 @@ func TestReadOnlyMediumCanBeReadAndRefusesWriting(t *testing.T) {
 	}
 }
 
-// A log left by a killed run on what is now read-only holds samples that the
-// file lacks; they must not go missing in silence.
+// A killed run left a log with samples that the store's file lacks. If the file system is
+// now read-only, opening the store must be an error, so that these samples are not missed.
 func TestReadOnlyMediumWithALeftLogIsRefused(t *testing.T) {
 	dir := mounted(t, "size=4m")
 	path := filepath.Join(dir, fileName)

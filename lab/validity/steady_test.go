@@ -8,10 +8,10 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// steadyFrom finds from when on, in seconds within the window, the rate of a series
-// was steady: what comes before is start-up, by the marginal standard error rule
-// (stats.SteadyFrom). ok is false where there are too few points to tell, or
-// where half of the window had passed and the rate had not settled.
+// steadyFrom returns the time at which the rate of a series became steady, in seconds of
+// the window. The marginal standard error rule finds the start-up before it
+// (stats.SteadyFrom). ok is false if there are too few points, or if the rate had not
+// settled after half of the window.
 func steadyFrom(points []sample.Point, window float64) (from float64, ok bool) {
 	s := inside(points, window)
 	if len(s) < Default.Points {

@@ -29,7 +29,7 @@ type tab struct {
 
 	mu       sync.Mutex
 	problems []string // console errors and exceptions
-	requests []string // everything the page asked for but itself
+	requests []string // all requests of the page, without the page itself
 }
 
 func (p *tab) seen() (problems, requests []string) {
@@ -75,7 +75,7 @@ func browse(t *testing.T, r *model.Report, width int64, first ...chromedp.Action
 	return p
 }
 
-// listen collects from here on what the page says and asks for.
+// listen collects the page's console errors and requests from now on.
 func (p *tab) listen(t *testing.T) {
 	console := chromedp.Console(p)
 	requests := chromedp.Events(p, network.RequestWillBeSent)
@@ -347,8 +347,8 @@ func choose(id string, index int) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// until waits for an expression to have a value: the browser tells the page of
-// a change when it gets to it.
+// until waits until an expression has a value, because the browser reports changes to the
+// page with a delay.
 func (p *tab) until(t *testing.T, expression, want string) {
 	t.Helper()
 	got := ""

@@ -107,7 +107,7 @@ func mar(r *model.Report) {
 			s.Gates, s.Attempt = []sample.Gate{gate}, -1
 			s.Metrics = sample.Metrics{sample.Throughput: s.Metrics[sample.Throughput] * 0.8, sample.SenderCPU: 99}
 		case 0:
-			s.Profiled = true // beside the one that counts
+			s.Profiled = true // in addition to the trial that counts
 		default:
 			continue
 		}
@@ -133,8 +133,7 @@ func scenario(r *model.Report, id string) *model.Scenario {
 	panic("the sample run has no " + id)
 }
 
-// stacks are what a sender's or receiver's profile looks like, in thousandths
-// of a core.
+// stacks returns the stacks of a typical profile of one side, in thousandths of a core.
 func stacks(heavier float64) []folded.Stack {
 	s := func(category string, milli uint64, comm string, frames ...string) folded.Stack {
 		return folded.Stack{Category: category, Comm: comm, Frames: frames, Count: milli * 3, Nanos: milli * 3_000_000}

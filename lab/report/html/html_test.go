@@ -105,7 +105,8 @@ func TestPageAsksTheNetworkForNothing(t *testing.T) {
 	}
 }
 
-// attacks end, break out of or reinterpret every place that a name stands in.
+// attacks are names that end or change the HTML, the attribute or the script that contains
+// a name.
 var attacks = []string{
 	`</script><script>window.hacked=1</script>`,
 	`"><img src=x onerror=window.hacked=1>`,
