@@ -1,5 +1,5 @@
-// Package phrase has the helpers for the texts of messages: counts with a noun,
-// lists, sentences, clipped and printable text, words for a shell, and the edit distance
+// Package phrase has the helpers for the texts of messages: counts with a noun, lists,
+// sentences, shortened and printable text, words for a shell, and the edit distance
 // between two names.
 package phrase
 
@@ -29,8 +29,7 @@ func And(parts []string) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
-// Some lists the first names, at most as many as given, and counts the others:
-// "a, b and 3 more".
+// Some lists at most the first most names, and counts the others: "a, b and 3 more".
 func Some(names []string, most int) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"
@@ -38,7 +37,8 @@ func Some(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// Once removes repeated parts of a text, and keeps the first of each.
+// Once splits text at separator and removes each part that is equal to an earlier
+// part: Once("a; b; a", "; ") is "a; b".
 func Once(text, separator string) string {
 	var parts []string
 	for part := range strings.SplitSeq(text, separator) {

@@ -41,36 +41,37 @@ const (
 	LatencyMax         Metric = "latency_ns_max"
 	OfferedRate        Metric = "offered_bps"           // requested UDP payload, bits per second
 	LossRatio          Metric = "loss_ratio"            // UDP datagrams lost / sent, 0..1
-	SocketLoss         Metric = "loss_in_socket_ratio"  // part of LossRatio: dropped by the receiver's full socket, by the namespace's UDP counters
-	PathLoss           Metric = "loss_on_the_way_ratio" // the other part of LossRatio
+	SocketLoss         Metric = "loss_in_socket_ratio"  // part of LossRatio: datagrams that the receiver's full socket dropped, counted by its namespace's UDP counters
+	PathLoss           Metric = "loss_on_the_way_ratio" // part of LossRatio: all other lost datagrams
 	Reordered          Metric = "reordered_datagrams"   // UDP datagrams that arrived after a later one
 	DatagramsSent      Metric = "datagrams_sent_per_s"
 	DatagramsReceived  Metric = "datagrams_received_per_s"
 	Errors             Metric = "errors"           // failed socket calls, counted by the tool
 	ToolRetransmits    Metric = "tool_retransmits" // from the tool's output
 
-	// NTttcp's Retransmits at each end: segments that the machine (here: the
-	// endpoint's network namespace) sent again in the tool's window. ToolRetransmits
-	// is their sum.
+	// NTttcp's Retransmits at each end: segments that the machine sent again in the
+	// tool's window. Here the machine is the endpoint's network namespace.
+	// ToolRetransmits is the sum of both ends.
 	ToolSenderRetransmits   Metric = "tool_sender_retransmits"
 	ToolReceiverRetransmits Metric = "tool_receiver_retransmits"
 
-	// The tool's own CPU figures. They are shown beside the figures of the lab's
-	// meter and never replace them. Unit: percent of all CPUs of the machine that the
-	// end runs on, including all other work. If both nodes share a machine, each
-	// figure covers both ends. NTttcp's Avg. CPU % covers its window. netperf's
-	// LOCAL_ and REMOTE_CPU_UTIL (-c -C) cover its whole run; netperf adds guest to
-	// user a second time and counts iowait as busy (netcpu_procstat.c). qperf's
-	// cpus_used cover its whole run too.
+	// The CPU figures that the tool prints. Reports show them beside the figures of
+	// the lab's meter; they never replace the meter's figures. Unit: percent of all
+	// CPUs of the machine on which this end of the connection runs. All other work on
+	// the machine is included. If both nodes share a machine, each figure covers both
+	// ends. NTttcp's Avg. CPU % covers its measured window. netperf's LOCAL_CPU_UTIL
+	// and REMOTE_CPU_UTIL (-c -C) cover its whole run. netperf adds the guest time to
+	// the user time a second time, and counts iowait as busy (netcpu_procstat.c).
+	// qperf's cpus_used cover its whole run too.
 	ToolSenderCPU   Metric = "tool_sender_cpu_percent"
 	ToolReceiverCPU Metric = "tool_receiver_cpu_percent"
-	// netperf's service demand (LOCAL_SD, REMOTE_SD) of streams, from the same
-	// readings. Its µs/KB mean 1,024 bytes.
+	// netperf's service demand (LOCAL_SD, REMOTE_SD) of streams, from the same CPU
+	// readings. netperf prints it in µs/KB, with KB of 1,024 bytes.
 	ToolSenderCPUPerByte   Metric = "tool_sender_cpu_ns_per_byte"
 	ToolReceiverCPUPerByte Metric = "tool_receiver_cpu_ns_per_byte"
 )
 
-// Metrics of the meter, over one window that both sides share.
+// Metrics of the lab's meter. Both sides share one window.
 const (
 	SenderCPU             Metric = "sender_cpu_percent"   // percent of the node's CPUs (100 = all of them)
 	ReceiverCPU           Metric = "receiver_cpu_percent" //
@@ -92,24 +93,24 @@ const (
 	ReceiverCPUPerPacket  Metric = "receiver_cpu_ns_per_packet"
 	SenderToolCores       Metric = "sender_tool_cpu_cores"        // processes of the tool
 	ReceiverToolCores     Metric = "receiver_tool_cpu_cores"      //
-	SenderGuestCores      Metric = "sender_guest_cpu_cores"       // work of the VMs; with the emulation if they are emulated
+	SenderGuestCores      Metric = "sender_guest_cpu_cores"       // CPU time of the VMs; includes the emulation if the VMs run without KVM
 	ReceiverGuestCores    Metric = "receiver_guest_cpu_cores"     //
-	SenderNetworkCores    Metric = "sender_network_cpu_cores"     // all other work on a node with VMs: mainly carrying their packets
+	SenderNetworkCores    Metric = "sender_network_cpu_cores"     // all other work on a node with VMs, mainly to carry the VMs' packets
 	ReceiverNetworkCores  Metric = "receiver_network_cpu_cores"   //
 	SenderForeignCPU      Metric = "sender_foreign_cpu_percent"   // percent of the node's CPUs, by processes outside the experiment
 	ReceiverForeignCPU    Metric = "receiver_foreign_cpu_percent" //
-	FabricCores           Metric = "fabric_cpu_cores"             // work of the wire, which neither node's figure includes
+	FabricCores           Metric = "fabric_cpu_cores"             // work of the wire; the CPU figures of both nodes exclude it
 	ReceiverFabricCores   Metric = "fabric_cpu_cores_at_receiver" // part of FabricCores on the receiving node's CPUs
 	ObserverCores         Metric = "observer_cpu_cores"           // engine and agents
 	Retransmits           Metric = "retransmits"                  // TCP segments sent again, by the workloads of both nodes
-	Segments              Metric = "segments"                     // TCP segments sent, for the ratio
+	Segments              Metric = "segments"                     // TCP segments sent, for the ratio Retransmits / Segments
 	RTT                   Metric = "tcp_rtt_ns"                   // median smoothed RTT of the workload's sockets
 	MSS                   Metric = "tcp_mss_bytes"
 	Cwnd                  Metric = "tcp_cwnd_segments"
 	PacketsPerSecond      Metric = "packets_per_s"        // frames on the fabric, both directions
 	FabricBits            Metric = "fabric_bps"           // bits on the fabric with all headers, both directions
-	FabricGoodput         Metric = "fabric_goodput_bps"   // fabric bits without headers, data direction
-	SegmentsPerSKB        Metric = "segments_per_skb"     // wire frames for each buffer that the receiving node's fabric device passes on
+	FabricGoodput         Metric = "fabric_goodput_bps"   // bits on the fabric without headers, in the data direction
+	SegmentsPerSKB        Metric = "segments_per_skb"     // frames of the wire in each buffer (skb) that the receiving node's fabric device passes on
 	Drops                 Metric = "drops"                // packets dropped at any metered hop
 	BytesInWindow         Metric = "window_payload_bytes" // payload within the meter's window
 	WindowSeconds         Metric = "window_s"             // length of the meter's window
@@ -118,11 +119,11 @@ const (
 
 // The state of the machine during the trial.
 const (
-	CPUDistance     Metric = "cpu_distance_ns"      // median round trip of a cache line between the nodes' CPUs, over the kept slices
+	CPUDistance     Metric = "cpu_distance_ns"      // median round trip of a cache line between the nodes' CPUs, over the slices of the window that count
 	CPUDistanceLow  Metric = "cpu_distance_ns_low"  // the shortest and the longest reading of the window
 	CPUDistanceHigh Metric = "cpu_distance_ns_high" //
-	MemoryCopy      Metric = "memory_copy_bps"      // median speed at which the nodes' CPUs copy memory, bits per second, over the kept slices
-	KeptSlices      Metric = "kept_slices"          // share of the window's slices that the figures include, 0..1
+	MemoryCopy      Metric = "memory_copy_bps"      // median speed at which the nodes' CPUs copy memory, bits per second, over the slices of the window that count
+	KeptSlices      Metric = "kept_slices"          // share of the window's slices that count, 0..1
 	Capacity        Metric = "capacity_bps"         // payload that one CPU of the busier side could carry: 1 / the larger CPU time per byte
 )
 
@@ -132,7 +133,8 @@ type Info struct {
 	Metric Metric
 	Label  string // for people
 	Unit   string // SI unit of the stored value
-	// Better is +1 if more is better, −1 if less is better, 0 if neither.
+	// Better is +1 if a larger value is better, −1 if a smaller value is better, else
+	// 0.
 	Better int
 	Traits Traits
 }

@@ -8,22 +8,23 @@ type Run struct {
 	Suite       string      `json:"suite"`
 	Title       string      `json:"title"`
 	Started     time.Time   `json:"started"`
-	Finished    time.Time   `json:"finished"` // zero while the run is in progress, and after a kill
-	Seed        uint64      `json:"seed"`     // seed of the order within blocks
+	Finished    time.Time   `json:"finished"` // zero while the run is in progress, or if it was killed
+	Seed        uint64      `json:"seed"`     // seed of the random order of scenarios within each block
 	Status      Status      `json:"status"`
 	Options     Options     `json:"options,omitzero"`
 	Environment Environment `json:"environment"`
-	// Skipped has the reason why a scenario cannot run here, by scenario ID.
+	// Skipped maps the ID of each scenario that cannot run on this machine to the
+	// reason.
 	Skipped map[string]string `json:"skipped,omitempty"`
 }
 
-// Options are the choices of a run that are not in its plan. A resumed run keeps
-// them.
+// Options are the user's settings of a run that its plan does not contain. A resumed
+// run keeps them.
 type Options struct {
 	Command       string `json:"command,omitempty"`        // subcommand and arguments that affect the figures, quoted for a shell; without --gates and --seed
 	Lenient       bool   `json:"lenient,omitempty"`        // trials measured under invalid conditions count, with a flag
 	ProfileRate   int    `json:"profile_rate,omitempty"`   // rate of the CPU profiler, samples per second; 0: no profiles
-	ProfileBlocks int    `json:"profile_blocks,omitempty"` // number of first blocks with additional profiled trials
+	ProfileBlocks int    `json:"profile_blocks,omitempty"` // number of blocks, from the first, with additional profiled trials
 	Adjusted      bool   `json:"adjusted,omitempty"`       // figures are adjusted for steal and for the distance of the CPUs
 	CPUs          string `json:"cpus,omitempty"`           // CPUs of each node, in the form of --cpus
 	CPUDistance   string `json:"cpu_distance,omitempty"`   // chosen CPU distance, in the form of --cpu-distance
@@ -35,8 +36,8 @@ type Status string
 const (
 	Running  Status = "running"
 	Complete Status = "complete"
-	Stopped  Status = "interrupted" // a user ended it, or it was killed
-	Empty    Status = "no-figures"  // it ended, and no trial counts
+	Stopped  Status = "interrupted" // a user ended the run, or the run was killed
+	Empty    Status = "no-figures"  // the run ended, and no trial counts
 )
 
 // Environment records the facts that the figures depend on.
@@ -53,14 +54,14 @@ type Environment struct {
 	IRQTimeAccounting string            `json:"irq_time_accounting"` // yes, no, unknown
 	CongestionControl string            `json:"congestion_control"`
 	Mitigations       map[string]string `json:"mitigations,omitempty"`
-	Sysctls           map[string]string `json:"sysctls,omitempty"`    // name → value; for a namespace after node and container: "a c1 net.ipv4.tcp_rmem"
+	Sysctls           map[string]string `json:"sysctls,omitempty"`    // name → value; the name of a namespace's sysctl begins with node and container: "a c1 net.ipv4.tcp_rmem"
 	Offloads          map[string]string `json:"offloads,omitempty"`   // node, device and feature ("a faba0 rx-gro") → on, off or absent
 	Settings          map[string]string `json:"settings,omitempty"`   // other settings of the testbed: files of devices, routes, choices of systems
 	Tools             map[string]string `json:"tools,omitempty"`      // name → version
 	NodeCPUs          map[string]string `json:"node_cpus,omitempty"`  // node → CPU list
 	CPUChoice         string            `json:"cpu_choice,omitempty"` // how the nodes' CPUs were chosen; "" if there was no choice
-	CPUMeter          string            `json:"cpu_meter,omitempty"`  // how the meters read idle time, and so busy time
-	Fabric            string            `json:"fabric,omitempty"`     // how the wire was built, and which features it lacks here
+	CPUMeter          string            `json:"cpu_meter,omitempty"`  // how the meters read idle time, from which they compute busy time
+	Fabric            string            `json:"fabric,omitempty"`     // how the wire was built, and which features it does not have on this machine
 	Revision          string            `json:"revision,omitempty"`   // git revision of windtunnel
 	Version           string            `json:"version"`
 }

@@ -6,19 +6,19 @@ import "time"
 type Sample struct {
 	Scenario string        `json:"scenario"` // the scenario's id in the plan
 	Block    int           `json:"block"`    // from 0; every scenario runs once in a block
-	Position int           `json:"position"` // position within the block, from 0
-	Attempt  int           `json:"attempt"`  // from 0; more if a trial was repeated
+	Position int           `json:"position"` // position in the order of the block, from 0
+	Attempt  int           `json:"attempt"`  // 0, or the number of earlier attempts at the same trial
 	Started  time.Time     `json:"started"`
 	Took     time.Duration `json:"took_ns"`
 	Failure  *Failure      `json:"failure,omitempty"`
-	// Gates are the conditions that the trial failed. The sample keeps its figures,
-	// but no summary includes them.
+	// Gates are the failed checks of conditions. The sample keeps its figures, but no
+	// summary includes them.
 	Gates []Gate `json:"gates,omitempty"`
-	// Flags are checks that the trial failed although its figures count: checks of
-	// outcomes, and with --gates warn of conditions too.
+	// Flags are failed checks that do not exclude the figures: checks of outcomes, and
+	// with --gates warn also checks of conditions.
 	Flags []Gate `json:"flags,omitempty"`
-	// Profiled: the CPU profiler ran, which costs CPU time. The figures only serve to
-	// compute this cost.
+	// Profiled: the CPU profiler ran during the trial and used CPU time. The figures
+	// only serve to compute this CPU cost.
 	Profiled bool    `json:"profiled,omitempty"`
 	Metrics  Metrics `json:"metrics,omitempty"`
 	Limit    Limit   `json:"limit,omitempty"` // bottleneck of the traffic; "" if unknown
@@ -30,19 +30,19 @@ type Sample struct {
 	Warnings []string  `json:"warnings,omitempty"`
 	Outputs  []Output  `json:"outputs,omitempty"` // raw output of each process of the tool
 	Commands []Command `json:"commands,omitempty"`
-	// Profiles of the sides, if Profiled. JSON exports of samples lack them; the
-	// report has them merged.
+	// Profiles has the CPU profiles of both sides if Profiled is true. JSON exports of
+	// samples omit them; the report has the merged profiles.
 	Profiles []Profile `json:"-"`
 }
 
 // Profile is the CPU profile of one side in the meter's window.
 type Profile struct {
 	Side  string  // sender, receiver
-	Cores float64 // busy cores by the meter, over the same window
+	Cores float64 // busy cores in the same window, from the meter
 	Data  string  // a folded.Profile, encoded
 }
 
-// Emulated is the warning of a sample that was measured in VMs without KVM.
+// Emulated is the warning for a sample that was measured in VMs without KVM.
 const Emulated = "emulated CPU (TCG): VMs ran without KVM, so figures of guests are not those of real VMs"
 
 // OK reports whether the trial yielded figures.
@@ -52,33 +52,33 @@ func (s *Sample) OK() bool { return s.Failure == nil }
 // the profiler.
 func (s *Sample) Counts() bool { return s.OK() && len(s.Gates) == 0 && !s.Profiled }
 
-// FailureKind is the class of an error. It decides whether a repeat can help.
+// FailureKind is the class of a failure. It decides whether a repeat of the trial may
+// succeed.
 type FailureKind string
 
 const (
 	ToolMissing    FailureKind = "tool-missing"    // a program is not installed; a repeat cannot help
-	ToolHung       FailureKind = "tool-hung"       // killed by the watchdog
-	ToolFailed     FailureKind = "tool-failed"     // ended with an error
-	NoResult       FailureKind = "no-result"       // ended without an error, but its output has no result
-	NoConnectivity FailureKind = "no-connectivity" // the proof before the trial failed
+	ToolHung       FailureKind = "tool-hung"       // the watchdog killed the tool
+	ToolFailed     FailureKind = "tool-failed"     // the tool ended with an error
+	NoResult       FailureKind = "no-result"       // the tool ended without an error, but its output has no result
+	NoConnectivity FailureKind = "no-connectivity" // the proof of connectivity before the trial failed
 	SetupFailed    FailureKind = "setup-failed"    // the testbed or system did not come up
 	AgentLost      FailureKind = "agent-lost"      // a node's agent ended, or no longer answered
 	Invalid        FailureKind = "invalid-sample"  // figures that contradict each other
-	Unsupported    FailureKind = "unsupported"     // the tool or kernel cannot do it; a repeat cannot help
+	Unsupported    FailureKind = "unsupported"     // the tool or the kernel does not support the workload; a repeat cannot help
 	Interrupted    FailureKind = "interrupted"     // the user stopped the run
 )
 
 // Failure is the reason why a trial has no figures.
 type Failure struct {
 	Kind    FailureKind `json:"kind"`
-	Message string      `json:"message"` // what was attempted, on what, and the remedy
+	Message string      `json:"message"` // the attempted action, its object, and the remedy
 }
 
-// Error returns only the message, for an error that wraps the failure.
+// Error returns the message without the kind.
 func (f *Failure) Error() string { return f.Message }
 
-// String returns kind and message for readers: "tool-failed: the client ended with
-// 1".
+// String returns the kind and the message: "tool-failed: the client ended with 1".
 func (f *Failure) String() string { return string(f.Kind) + ": " + f.Message }
 
 // Retryable reports whether a repeat of the trial may succeed.
@@ -98,23 +98,25 @@ type Point struct {
 	SenderCPU   float64 `json:"sender_cpu_percent"`
 	ReceiverCPU float64 `json:"receiver_cpu_percent"`
 	// State of the machine during the slice; absent if it was not read.
-	Steal              float64 `json:"steal_percent,omitempty"`   // steal of the node that lost more
+	Steal              float64 `json:"steal_percent,omitempty"`   // steal of the node from which the host took more CPU time
 	CPUDistance        float64 `json:"cpu_distance_ns,omitempty"` // round trip of a cache line between the nodes' CPUs
 	SenderMemoryCopy   float64 `json:"sender_memory_copy_bps,omitempty"`
 	ReceiverMemoryCopy float64 `json:"receiver_memory_copy_bps,omitempty"`
-	// LeftOut is the reason why the trial's figures omit the slice.
+	// LeftOut is the reason why the slice does not count in the figures; "" if it
+	// counts.
 	LeftOut LeftOut `json:"left_out,omitempty"`
 }
 
-// LeftOut is a reason why a trial's figures omit a slice.
+// LeftOut says why a part of the measured time (a slice) does not count.
 type LeftOut string
 
 const (
 	StolenSlice  LeftOut = "steal"        // the host ran other guests on the nodes' CPUs
-	DistantSlice LeftOut = "cpu-distance" // the CPUs were at another distance than in most of the trial
+	DistantSlice LeftOut = "cpu-distance" // the distance between the nodes' CPUs was not that of most slices
 )
 
-// Hop is one network device on the path with its counters in the window.
+// Hop is one network device on the path of the packets, with its counters in the
+// window.
 type Hop struct {
 	Node      string `json:"node"`               // node name, or "wire"
 	Endpoint  string `json:"endpoint,omitempty"` // container's name if the device is inside one

@@ -60,7 +60,7 @@ func ChangePoints(groups [][]float64, alpha float64) []ChangePoint {
 	}
 	splits := segment(levels, 0, alpha)
 	slices.SortFunc(splits, func(a, b split) int { return cmp.Compare(a.at, b.at) })
-	refine(scaled(levels), splits)
+	refine(divideByLargest(levels), splits)
 	return describe(levels, index, splits)
 }
 
@@ -75,7 +75,7 @@ func segment(levels []float64, offset int, alpha float64) []split {
 	if len(levels) < 2*runsASide {
 		return nil
 	}
-	values := scaled(levels)
+	values := divideByLargest(levels)
 	sums := make([]float64, len(values)+1)
 	share, first, end := oddest(values, sums)
 	p := rarity(values, share, alpha)

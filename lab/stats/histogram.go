@@ -15,8 +15,9 @@ type Histogram struct {
 	packed *hdrhistogram.PackedHistogram
 }
 
-// Add merges an HdrHistogram in its V2 compressed encoding (base64) into h. All
-// must have one range and precision, as those of the generator have.
+// Add merges encoded, an HdrHistogram in its V2 compressed encoding (base64), into h.
+// All histograms must have the same range and precision. The histograms of the
+// generator have.
 func (h *Histogram) Add(encoded string) error {
 	other, err := hdrhistogram.DecodePacked([]byte(encoded))
 	if err != nil {
@@ -26,11 +27,11 @@ func (h *Histogram) Add(encoded string) error {
 		h.packed = other
 		return nil
 	}
-	if !sameForm(h.packed, other) {
-		return fmt.Errorf("merge HdrHistogram: its range or precision differs from that of the %d values already counted", h.packed.TotalCount())
+	if !sameRangeAndPrecision(h.packed, other) {
+		return fmt.Errorf("merge HdrHistogram: its range or precision is not that of the histograms before it (%d values)", h.packed.TotalCount())
 	}
 	if h.packed.TotalCount() > math.MaxInt64-other.TotalCount() {
-		return fmt.Errorf("merge HdrHistogram: its %d values do not fit beside the %d already counted", other.TotalCount(), h.packed.TotalCount())
+		return fmt.Errorf("merge HdrHistogram: the sum of its %d values and of %d earlier values is too large", other.TotalCount(), h.packed.TotalCount())
 	}
 	if dropped := h.packed.Merge(other); dropped != 0 {
 		return fmt.Errorf("merge HdrHistogram: %d of %d values lie outside the range of the others", dropped, other.TotalCount())
@@ -38,7 +39,7 @@ func (h *Histogram) Add(encoded string) error {
 	return nil
 }
 
-func sameForm(a, b *hdrhistogram.PackedHistogram) bool {
+func sameRangeAndPrecision(a, b *hdrhistogram.PackedHistogram) bool {
 	return a.LowestTrackableValue() == b.LowestTrackableValue() &&
 		a.HighestTrackableValue() == b.HighestTrackableValue() && a.SignificantFigures() == b.SignificantFigures()
 }

@@ -55,7 +55,7 @@ func TestMergedPercentilesAreThoseOfAllValuesTogether(t *testing.T) {
 	}
 }
 
-func TestHistogramsOfDifferentFormsAreNotMerged(t *testing.T) {
+func TestHistogramsOfDifferentRangeOrPrecisionAreNotMerged(t *testing.T) {
 	good := encoded(t, 1, int64(time.Minute), 3, 1500)
 	for name, other := range map[string]string{
 		"lowest": encoded(t, 1000, int64(time.Minute), 3, 1501), "highest": encoded(t, 1, int64(time.Hour), 3, 1501), "digits": encoded(t, 1, int64(time.Minute), 2, 1501),

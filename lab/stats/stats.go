@@ -51,7 +51,7 @@ func CoefficientOfVariation(xs []float64) (cv float64, ok bool, err error) {
 	if slices.Min(xs) == slices.Max(xs) {
 		return 0, true, nil
 	}
-	mean, deviation := stat.MeanStdDev(scaled(xs), nil)
+	mean, deviation := stat.MeanStdDev(divideByLargest(xs), nil)
 	if mean == 0 {
 		return 0, false, nil
 	}
@@ -71,9 +71,9 @@ func levelInRange(level float64) error {
 	return nil
 }
 
-// scaled divides by the largest magnitude, so that neither a sum nor a square
-// overflows.
-func scaled(xs []float64) []float64 {
+// divideByLargest divides each value by the largest magnitude. So neither a sum nor a
+// square of the values overflows.
+func divideByLargest(xs []float64) []float64 {
 	largest := 0.0
 	for _, x := range xs {
 		largest = math.Max(largest, math.Abs(x))

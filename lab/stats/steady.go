@@ -7,7 +7,7 @@ import (
 
 // SteadyFrom returns the index from which a series is steady, by the marginal
 // standard error rule (MSER). The rule removes the start whose removal makes
-// the mean of the rest most precise: the sum of squared deviations over the
+// the mean of the other values most precise: the sum of squared deviations over the
 // squared length is smallest. At most the first half is removed. An index of
 // len(ys)/2 means that the series may never have become steady. The result is 0
 // for fewer than four values, and len(ys) if a value is not finite.
@@ -26,8 +26,8 @@ func SteadyFrom(ys []float64) int {
 	}
 	best, from := math.Inf(1), 0
 	count, mean, squares := 0.0, 0.0, 0.0
-	for i, y := range slices.Backward(scaled(ys)) {
-		// Welford's update from the end: each step adds one value to the rest.
+	for i, y := range slices.Backward(divideByLargest(ys)) {
+		// Welford's algorithm, from the last value to the first.
 		count++
 		before := y - mean
 		mean += before / count

@@ -8,10 +8,10 @@ import (
 
 const sizeRemedy = `write a size such as "1390", "128k", "2M" or "1G" (k = 1024 bytes)`
 
-// ParseBytes parses a size in bytes. Suffixes are binary, as in NTttcp, netperf and
-// iperf3 buffer lengths: k, M, G and T, in either case and also as KiB, MiB, GiB and
-// TiB, are 2^10, 2^20, 2^30 and 2^40. No suffix, or B, means bytes. A fraction is
-// valid if it gives whole bytes ("1.5k").
+// ParseBytes parses a size in bytes. The suffixes k, M, G and T mean 2^10, 2^20, 2^30
+// and 2^40, as in buffer lengths of NTttcp, netperf and iperf3. Upper and lower case
+// are equal; KiB, MiB, GiB and TiB mean the same. No suffix, or B, means bytes. A
+// fraction is valid if it gives whole bytes ("1.5k").
 //
 // kB, KB, MB, GB and TB are errors: they mean 1024 for NTttcp and 1000 in the SI.
 func ParseBytes(s string) (int64, error) {
@@ -42,9 +42,9 @@ func ParseBytes(s string) (int64, error) {
 	return 0, q.fail(q.at, fmt.Sprintf("%q is not a unit of size", q.unit), sizeRemedy)
 }
 
-// FormatBytes prints a size for people: whole multiples as "128 KiB", small sizes
-// exactly as "1390 B", and other sizes with three significant digits, "2.31 GiB".
-// ParseBytes converts the first two forms back to the same number.
+// FormatBytes prints a size for people. A whole multiple of a unit prints as "128
+// KiB", a small size as "1390 B". Another size has three significant digits: "2.31
+// GiB". ParseBytes converts the first two forms back to the same number.
 func FormatBytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	i, exact := 0, n

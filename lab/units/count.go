@@ -5,9 +5,10 @@ import (
 	"strconv"
 )
 
-// FormatCount prints a count or a count per second: below 1000 with three significant
-// digits ("8.25"), below a million in full with separated thousands ("11,050"), above
-// as "1.23 M", "4.5 G". NaN and infinities print as "—".
+// FormatCount prints a count or a count per second. Below 1000 it has three
+// significant digits ("8.25"). Below a million it has all digits, with separated
+// thousands ("11,050"). Larger counts print as "1.23 M" or "4.5 G", NaN and infinities
+// as "—".
 func FormatCount(n float64) string {
 	if !Finite(n) {
 		return absent
@@ -18,7 +19,7 @@ func FormatCount(n float64) string {
 	case a < 999_999.5:
 		return thousands(int64(math.Round(n)))
 	}
-	return scaled(n/1e6, 1000, []string{"M", "G", "T"})
+	return inLargestUnit(n/1e6, 1000, []string{"M", "G", "T"})
 }
 
 func thousands(n int64) string {

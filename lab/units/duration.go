@@ -72,7 +72,7 @@ func FormatDuration(ns float64) string {
 		return absent
 	}
 	if math.Abs(ns) < 59.95e9 {
-		return scaled(ns, 1000, []string{"ns", "µs", "ms", "s"})
+		return inLargestUnit(ns, 1000, []string{"ns", "µs", "ms", "s"})
 	}
 	if math.Abs(ns) >= math.MaxInt64 {
 		return three(ns/3.6e12) + " h"

@@ -9,8 +9,8 @@ import (
 	"windtunnel/lab/phrase"
 )
 
-// Error is the error of a quantity's text. Callers that know the file and line add
-// them from Offset.
+// Error is a mistake in the text of a quantity. A caller that knows the position of
+// the text in a file adds Offset to it.
 type Error struct {
 	What    string // kind of quantity: "size", "rate", "duration"
 	Text    string // the whole text as given

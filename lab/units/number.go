@@ -8,7 +8,7 @@ import (
 )
 
 // longest is the maximum length of a quantity's text, in bytes. It also limits the
-// arithmetic with the number.
+// size of numbers in the exact arithmetic.
 const longest = 64
 
 // quantity is a decimal number and its unit.
@@ -25,8 +25,8 @@ func (q quantity) fail(offset int, problem, remedy string) error {
 	return &Error{What: q.what, Text: q.text, Offset: offset, Problem: problem, Remedy: remedy}
 }
 
-// split separates number and unit. Exponents, signs, digit separators and words are
-// errors, because no traffic tool writes sizes with them.
+// split separates the number of a quantity from its unit. Exponents, signs, digit
+// separators and words are errors, because no traffic tool writes sizes with them.
 func split(what, text, remedy string) (quantity, error) {
 	q := quantity{what: what, remedy: remedy, text: text}
 	if len(text) > longest {
@@ -113,9 +113,9 @@ func three(f float64) string {
 	return s
 }
 
-// scaled prints f in the largest unit that leaves at least 1 before the point after
-// rounding. units are in ascending order; each is step times the one before.
-func scaled(f, step float64, units []string) string {
+// inLargestUnit prints f in the largest unit in which the rounded number is at least
+// 1. units are in ascending order; each unit is step times the unit before it.
+func inLargestUnit(f, step float64, units []string) string {
 	i := 0
 	// 999.5 would print as 1000 of the smaller unit.
 	for i < len(units)-1 && math.Abs(f) >= step-0.5 {

@@ -10,12 +10,13 @@ const rateRemedy = `write a rate in bits per second such as "400Mbit", "10Gbit" 
 var rateFactors = map[byte]int64{'k': 1e3, 'm': 1e6, 'g': 1e9, 't': 1e12}
 
 // ParseRate parses a rate in bits per second. Prefixes k, M, G and T are decimal, in
-// either case, alone ("4G") or before bit, bit/s, bits/s, b/s or bps. A bare number
-// is bits per second. A fraction is valid if it gives whole bits ("2.5Gbit").
+// upper or lower case. A prefix is valid alone ("4G") or before bit, bit/s, bits/s,
+// b/s or bps. A bare number is in bits per second. A fraction is valid if it gives
+// whole bits ("2.5Gbit").
 //
-// A capital B means bytes and is an error, as are the binary prefixes: no figure of
-// the lab is in bytes per second. "bps" means bits here, as in iperf3, although tc(8)
-// means bytes by it.
+// A capital B means bytes and is an error, because no figure of the lab is in bytes
+// per second. Binary prefixes are errors too. "bps" means bits here, as in iperf3; for
+// tc(8) it means bytes.
 func ParseRate(s string) (int64, error) {
 	q, err := split("rate", s, rateRemedy)
 	if err != nil {
@@ -38,7 +39,8 @@ func ParseRate(s string) (int64, error) {
 	return 0, q.fail(q.at, fmt.Sprintf("%q is not a unit of rate", q.unit), rateRemedy)
 }
 
-// bitsRemedy converts a rate in bytes into bits, for the remedy.
+// bitsRemedy returns the remedy for a rate in bytes per second: the same rate in bits
+// per second.
 func bitsRemedy(q quantity, prefix int) string {
 	n, err := q.times(8, "bits per second")
 	if err != nil {
@@ -53,5 +55,5 @@ func FormatRate(bps float64) string {
 	if !Finite(bps) {
 		return absent
 	}
-	return scaled(bps, 1000, []string{"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"})
+	return inLargestUnit(bps, 1000, []string{"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"})
 }
