@@ -8,12 +8,12 @@ import (
 	"windtunnel/lab/units"
 )
 
-// checkWorkloads reports settings that a workload's kind does not have.
+// checkWorkloads reports keys that the kind of a workload does not support.
 func checkWorkloads(j *journal, s *spec) {
 	for _, w := range s.workloads.V {
 		kind := w.value.kind.V
 		if kind == "" {
-			continue // unreadable, and reported
+			continue // unreadable; already reported
 		}
 		for _, f := range workloadTable.fields {
 			pos := f.given(&w.value)
@@ -28,7 +28,7 @@ func checkWorkloads(j *journal, s *spec) {
 	}
 }
 
-// checkRate reports a rate that sends no packet in a trial. Most likely the unit is
+// checkRate reports a rate of less than one packet per second. Most likely the unit is
 // missing: a bare number is in bits per second.
 func checkRate(j *journal, w workloadSpec) {
 	const packet = 1400
@@ -66,7 +66,7 @@ func joinKinds(ks []Kind) string {
 	return strings.Join(out, ", ")
 }
 
-// checkEndpoints reports settings that only a VM has.
+// checkEndpoints reports keys of containers that only a VM supports.
 func checkEndpoints(j *journal, s *spec) {
 	for _, e := range s.endpoints.V {
 		only := func(key string, pos position) {
@@ -79,7 +79,7 @@ func checkEndpoints(j *journal, s *spec) {
 	}
 }
 
-// checkFabrics reports settings that a plain veth pair cannot have, and bonds of
+// checkFabrics reports keys that a plain veth pair does not support, and bonds of
 // fewer than two links.
 func checkFabrics(j *journal, s *spec) {
 	for _, f := range s.fabrics.V {
@@ -96,7 +96,7 @@ func checkFabrics(j *journal, s *spec) {
 			j.fail(f.value.coalesce.Pos, "coalesce has no meaning for a veth pair, which has no NIC", "remove coalesce, or set kind: wire")
 		}
 		if f.value.team.V == string(Bond) {
-			j.fail(f.value.team.Pos, "a bond on a veth pair, which is one link", "remove team, or set kind: wire and links: 2")
+			j.fail(f.value.team.Pos, "a bond needs two links or more, and a veth pair is one link", "remove team, or set kind: wire and links: 2")
 		}
 		if s.nodes.V > 2 {
 			j.fail(f.value.kind.Pos, fmt.Sprintf("a veth pair connects two nodes, but the suite has %d", s.nodes.V), "set kind: wire, or nodes: 2")
@@ -104,8 +104,8 @@ func checkFabrics(j *journal, s *spec) {
 	}
 }
 
-// checkScenarios resolves the names that scenarios use. It returns false if expansion
-// would only repeat reported errors.
+// checkScenarios resolves the names that scenarios use. It returns false if the
+// expansion would only report the same errors again.
 func checkScenarios(j *journal, s *spec) bool {
 	before := len(j.errs) + j.more
 	workloads := namesOf(s.workloads.V)
@@ -156,8 +156,8 @@ func checkRepeats[V ~string](j *journal, key string, list []at[V]) {
 
 var parts = []string{"system", "placement", "workload", "fabric", "endpoint", "tool"}
 
-// checkPlaceholders reports placeholders in an ID or title that name no part of a
-// scenario.
+// checkPlaceholders reports placeholders in an id or a title that are not the name of
+// a scenario's part.
 func checkPlaceholders(j *journal, text at[string]) {
 	rest := text.V
 	for {
@@ -189,8 +189,7 @@ func namesOf[T any](entries []named[T]) []string {
 	return out
 }
 
-// namesOr returns the names that a scenario can use: the defined ones, or the
-// default's name.
+// namesOr returns the names of the entries, or preset if the suite defines no entry.
 func namesOr[T any](entries []named[T], preset string) []string {
 	if len(entries) == 0 {
 		return []string{preset}

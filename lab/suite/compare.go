@@ -14,16 +14,17 @@ func (x *expansion) comparisons() {
 	}
 }
 
-// compare adds the pairs of one baseline and one subject.
+// compare adds the comparisons of one subject with its baseline.
 func (x *expansion) compare(c comparisonSpec, subject at[string]) {
 	for _, p := range x.pairs(c.baseline, subject) {
 		x.pair(Comparison{Title: c.title.V, Baseline: p.Baseline, Subject: p.Subject}, subject.Pos)
 	}
 }
 
-// pairs resolves a baseline and a subject. Two IDs are one pair. Two groups give a
-// pair for every part after the "/" that both have. A replaced tool can remove
-// scenarios; their comparisons are omitted without an error.
+// pairs returns the pairs of scenarios that a baseline and a subject name. Two ids are
+// one pair. Two groups give one pair for each part after the "/" that both groups
+// have. If the tool is replaced, a scenario may be missing; pairs then omits it
+// without an error.
 func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
 	base, isGroup, ok := x.lookUp(baseline)
 	if !ok {
@@ -63,10 +64,10 @@ func (x *expansion) pair(c Comparison, pos position) {
 	x.plan.Comparisons = append(x.plan.Comparisons, c)
 }
 
-// lookUp returns the scenarios that a name stands for: one id, or a group.
+// lookUp returns the scenario with the id name, or the scenarios of the group name.
 func (x *expansion) lookUp(name at[string]) (ids []string, isGroup, ok bool) {
 	if name.V == "" {
-		return nil, false, false // unreadable, and reported
+		return nil, false, false // unreadable; already reported
 	}
 	var known []string
 	for _, sc := range x.plan.Scenarios {

@@ -14,20 +14,19 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// MaxFileBytes is the largest size of a suite file. The largest suite here has some
-// kilobytes.
+// MaxFileBytes is the maximum size of a suite file. The lab's suites are far smaller.
 const MaxFileBytes = 1 << 20
 
-// dialect is a language of this package: suites, or gate files. It has limits that
-// are checked before the keys are read, so that a hostile file costs little time and
-// memory. It also has the name of such a file for messages.
+// dialect describes a language of this package: suites, or gate files. Its limits are
+// checked before the keys are read. So a hostile file costs little time and memory.
+// Messages contain its texts.
 type dialect struct {
-	what                        string // "a suite"
+	what                        string // name of a file in messages: "a suite"
 	bytes                       int
-	nesting                     int    // flow brackets, or sequence dashes on one line
-	indent                      int    // characters before the first token of a line
-	tokens                      int    // the YAML library's time grows with the square of a mapping's keys
-	start, shape, split, anchor string // remedies for an empty file, deep nesting, a file that is too long, and anchors and aliases
+	nesting                     int    // maximum depth of flow brackets, and maximum of sequence dashes on one line
+	indent                      int    // maximum of characters before the first token of a line
+	tokens                      int    // maximum; the YAML library's time grows with the square of a mapping's keys
+	start, shape, split, anchor string // remedies for: an empty file, deep nesting, a file that is too long, anchors and aliases
 }
 
 var suiteLanguage = dialect{
@@ -35,7 +34,7 @@ var suiteLanguage = dialect{
 	start:  `start with a line such as "suite: my-suite"; workloads and scenarios are needed too`,
 	shape:  "a suite needs a nesting of five and ten characters of indent",
 	split:  "split the file into several suites",
-	anchor: "give the thing a name under fabrics or workloads and use the name",
+	anchor: "define a name under fabrics or workloads, and use this name",
 }
 
 // document parses the YAML of a file, which must be one mapping. If it is not,
@@ -64,8 +63,8 @@ func document(j *journal, data []byte, d dialect) *ast.MappingNode {
 	return onlyMapping(j, file, d)
 }
 
-// readable checks size and characters. It unifies line ends, so that line numbers in
-// messages are those of an editor.
+// readable checks the size and the characters of a file. It makes all line ends equal,
+// so that line numbers in messages are equal to an editor's.
 func readable(j *journal, data []byte, d dialect) (string, bool) {
 	if len(data) > d.bytes {
 		j.fail(position{}, fmt.Sprintf("the file has %d bytes; %s may have at most %d", len(data), d.what, d.bytes), d.split)
@@ -94,8 +93,8 @@ func readable(j *journal, data []byte, d dialect) (string, bool) {
 	return text, true
 }
 
-// tokenize recovers from panics of the YAML library. A panic means a broken file and
-// must not end the program.
+// tokenize splits text into YAML tokens. It recovers from panics of the YAML library,
+// because a broken file must not end the program.
 func tokenize(j *journal, text string) (tokens token.Tokens, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -106,8 +105,8 @@ func tokenize(j *journal, text string) (tokens token.Tokens, ok bool) {
 	return lexer.Tokenize(text), true
 }
 
-// parse recovers from panics like tokenize. It accepts duplicate keys, which are
-// reported later with all other errors.
+// parse builds the syntax tree. It recovers from panics like tokenize. It accepts
+// duplicate keys; table.read reports them later, with all other errors.
 func parse(tokens token.Tokens) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -117,7 +116,7 @@ func parse(tokens token.Tokens) (file *ast.File, err error) {
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
-// placeOf returns the position of the YAML library's error.
+// placeOf returns the position of an error of the YAML library.
 func placeOf(err error) position {
 	var located yaml.Error
 	if errors.As(err, &located) {
@@ -141,9 +140,9 @@ func tokenPosition(t *token.Token) position {
 	return position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// withinLanguage reports excessive nesting, and the parts of YAML that the language
-// lacks, before any recursive code reads the file. Anchors and aliases can make a
-// small file huge; tags and directives have no meaning here.
+// withinLanguage reports deep nesting, and YAML features that the language does not
+// have. It runs before any recursive code reads the file. Anchors and aliases can
+// expand a small file into a huge one; tags and directives have no meaning here.
 func withinLanguage(j *journal, tokens token.Tokens, d dialect) bool {
 	flow, dashes, line, count := 0, 0, 0, 0
 	for _, t := range tokens {
@@ -190,7 +189,7 @@ func withinLanguage(j *journal, tokens token.Tokens, d dialect) bool {
 	return true
 }
 
-// onlyMapping returns the file's one document.
+// onlyMapping returns the mapping of the file, which must have only one document.
 func onlyMapping(j *journal, file *ast.File, d dialect) *ast.MappingNode {
 	var root ast.Node
 	for _, part := range file.Docs {
@@ -216,8 +215,8 @@ func onlyMapping(j *journal, file *ast.File, d dialect) *ast.MappingNode {
 	return nil
 }
 
-// nodePosition returns the position of n that helps a reader: a mapping's first key,
-// not its first colon, which the library returns.
+// nodePosition returns the position of n for messages. For a mapping it is the first
+// key; the library would return the first colon.
 func nodePosition(n ast.Node) position {
 	switch n := n.(type) {
 	case nil:
@@ -234,7 +233,7 @@ func nodePosition(n ast.Node) position {
 	return tokenPosition(n.GetToken())
 }
 
-// shape returns the kind of n, for messages.
+// shape returns the kind of n for messages: "a mapping".
 func shape(n ast.Node) string {
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:

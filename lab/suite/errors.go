@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// mostErrors is the largest number of reported errors of one file.
+// mostErrors is the maximum number of errors that are reported for one file.
 const mostErrors = 20
 
 // Error is one mistake in a suite file.
@@ -41,8 +41,9 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// excerpt returns at most 100 characters of line around column, safe for a terminal,
-// and the number of characters before the column.
+// excerpt returns at most 100 characters of line around column. It replaces characters
+// that a terminal cannot print. before is the number of returned characters before the
+// column.
 func excerpt(line string, column int) (text string, before int) {
 	const most = 100
 	runes := []rune(line)
@@ -89,7 +90,7 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// position is a position in the file, line and column from 1. The zero value means no
+// position is a line and a column in the file, both from 1. The zero value means no
 // position.
 type position struct{ line, column int }
 
@@ -101,7 +102,8 @@ type journal struct {
 	more  int // errors beyond mostErrors
 }
 
-// full reports whether further errors would not be shown.
+// full reports whether the journal only counts further errors, because it already has
+// mostErrors.
 func (j *journal) full() bool { return j.more > 0 }
 
 // fail adds an error at p. It drops further errors at the same position, because they
@@ -123,7 +125,7 @@ func (j *journal) fail(p position, problem, remedy string) {
 	j.errs = append(j.errs, e)
 }
 
-// result returns nil, or Errors in the order of their positions.
+// result returns the errors in the order of their positions, or nil if there are none.
 func (j *journal) result() error {
 	if len(j.errs) == 0 {
 		return nil

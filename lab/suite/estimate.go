@@ -2,20 +2,21 @@ package suite
 
 import "time"
 
-// Durations of a trial besides its traffic. The typical values are those of a
-// two-node testbed of network namespaces; the worst values are the engine's limits.
+// Durations of the parts of a trial before and after its traffic. The typical values
+// are for a two-node testbed of network namespaces; the worst values are the engine's
+// limits.
 const (
 	typicalSetUp    = 150 * time.Millisecond // testbed and system up
 	typicalProof    = 50 * time.Millisecond  // ARP, ping, full-MTU ping, TCP each way
 	typicalStart    = 50 * time.Millisecond  // the tool's processes, until traffic flows
 	typicalTakeDown = 150 * time.Millisecond
-	typicalBoot     = 8 * time.Second  // additional time for VMs, all at once, without KVM
-	worstOverhead   = 15 * time.Second // all of the above without the boot, slow
-	worstBoot       = 60 * time.Second // the engine's limit, with the test for KVM
+	typicalBoot     = 8 * time.Second  // additional time if VMs boot without KVM, all at the same time
+	worstOverhead   = 15 * time.Second // all parts above without the boot, on a slow machine
+	worstBoot       = 60 * time.Second // the engine's limit for the boot, including the test for KVM
 )
 
-// Estimate returns the duration of a run of the plan without failures. With a
-// precision it is the duration of the minimum of trials.
+// Estimate returns the duration of a run of the plan without failures. If the plan has
+// a precision, it is the duration with the minimum number of trials.
 func (p *Plan) Estimate() time.Duration {
 	block := p.block(typicalSetUp+typicalProof+typicalStart+typicalTakeDown, typicalBoot)
 	for _, sc := range p.Scenarios {
@@ -26,9 +27,9 @@ func (p *Plan) Estimate() time.Duration {
 	return clamp(block * float64(p.Trials))
 }
 
-// WorstCase returns the duration if every trial is slow and all repeats are used. If
-// the plan has a maximum time, a block that began before it is still finished, and
-// the plan's trials always run.
+// WorstCase returns the duration if every trial is slow and all repeats are used. The
+// plan's trials always run, even beyond the maximum time. A block that began before
+// the maximum time is finished.
 func (p *Plan) WorstCase() time.Duration {
 	block, scenarios := p.block(worstOverhead, worstBoot), p.scenarios()
 	if scenarios == 0 {
@@ -44,14 +45,14 @@ func (p *Plan) WorstCase() time.Duration {
 	return clamp(worst)
 }
 
-// Repeats returns the maximum of additional trials in a run of the given number of
-// blocks: repeats, and blocks that replace lost ones. It is half of the run's trials,
-// and at least 3 for each block. A machine that needs more is not suitable for
-// measurements.
+// Repeats returns the maximum number of additional trials in a run of the given number
+// of blocks. Additional trials are repeats, and trials of blocks that replace a block
+// with a lost trial. The maximum is half of the run's trials, and at least 3 for each
+// block. A machine that needs more is not suitable for measurements.
 func (p *Plan) Repeats(blocks int) int { return blocks * max(3, (p.scenarios()+1)/2) }
 
-// Replacements returns the maximum of blocks that are added for blocks with a lost
-// trial: half of the given number, rounded up.
+// Replacements returns the maximum number of blocks that replace a block with a lost
+// trial: half of the given number of blocks, rounded up.
 func (p *Plan) Replacements(blocks int) int { return blocks/2 + blocks%2 }
 
 // scenarios returns the number of scenarios that are not skipped.
@@ -91,5 +92,5 @@ func clamp(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// Total returns the length of the traffic of one trial.
+// Total returns the duration of the traffic of one trial.
 func (t Timing) Total() time.Duration { return t.Warmup + t.Duration + t.Cooldown }

@@ -13,7 +13,7 @@ type Vocabulary struct {
 	Tools   []string
 }
 
-// ExpandOptions change a suite without editing it. The zero value changes nothing.
+// ExpandOptions override settings of a suite file. The zero value changes nothing.
 type ExpandOptions struct {
 	Vocabulary Vocabulary
 	// Scenarios selects scenarios: each entry is an ID, a group (the part before
@@ -24,9 +24,10 @@ type ExpandOptions struct {
 	Tool string
 	// Duration replaces the measured duration of every scenario.
 	Duration time.Duration
-	// Short expands the suite's short form. The other options override it.
+	// Short selects the suite's short form. The other options override the short form.
 	Short bool
-	// Trials replaces the number of trials; with a precision the minimum.
+	// Trials replaces the number of trials. If the suite has a precision, it replaces
+	// the minimum number.
 	Trials int
 	// Precision replaces or sets the suite's precision: the relative half-width of
 	// intervals, 0.001 to 0.5.
@@ -36,9 +37,9 @@ type ExpandOptions struct {
 	MaxTime   time.Duration
 }
 
-// Expand returns the suite's plan. If the file has the mistake (a system or tool that
-// opts.Vocabulary lacks), the error is an Errors. Otherwise the error names the wrong
-// option.
+// Expand returns the suite's plan. If the file has a mistake, such as a system that
+// opts.Vocabulary does not have, the error is an Errors. Otherwise the error names the
+// wrong option.
 func (s *Suite) Expand(opts ExpandOptions) (*Plan, error) {
 	if err := opts.check(s.Name); err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func (s *Suite) Expand(opts ExpandOptions) (*Plan, error) {
 	if err := opts.checkShort(&s.spec); err != nil {
 		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
 	}
-	opts = opts.shortened(&s.spec)
+	opts = opts.withShortForm(&s.spec)
 	if err := opts.checkStop(&s.spec); err != nil {
 		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
 	}
@@ -162,8 +163,8 @@ type expansion struct {
 	defined map[string]position // scenario ID → position of the entry that makes it
 }
 
-// systems returns the systems of an entry, combined with each of its encapsulations.
-// The position is that of the encapsulation.
+// systems returns the systems of an entry, combined with each of its encapsulations. A
+// result has the position of its encapsulation.
 func (s scenarioSpec) systems() []at[string] {
 	if !s.encap.Set {
 		return s.system.V
@@ -187,7 +188,8 @@ type cell struct {
 	endpoint     named[endpointSpec]
 }
 
-// scenario adds the cells of one entry. It returns false if there are too many.
+// scenario adds all combinations (cells) of one entry. It returns false if the suite
+// has too many scenarios.
 func (x *expansion) scenario(e at[scenarioSpec]) bool {
 	systems := valuesOf(e.V.systems(), "")
 	placements := valuesOf(e.V.placement.V, TwoNodes)
@@ -238,7 +240,7 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 		x.j.fail(or(e.V.id.Pos, e.Pos), fmt.Sprintf("%q cannot be an id", clip(sc.ID)), `let it start with a letter or digit, and have at most one "/" and 200 characters before and behind it`)
 	}
 	sc.Title = x.title(e, c, sc)
-	x.judge(e, c)
+	x.checkCell(e, c)
 	if first, taken := x.defined[sc.ID]; taken {
 		x.duplicate(e, sc.ID, first)
 		return
@@ -253,18 +255,18 @@ func (x *expansion) duplicate(e at[scenarioSpec], id string, first position) {
 		pos = e.V.id.Pos
 	}
 	if x.opts.Tool != "" {
-		x.j.fail(pos, fmt.Sprintf("with tool %s two scenarios have the id %q", x.opts.Tool, id), "choose one of them by --scenario without changing the tool")
+		x.j.fail(pos, fmt.Sprintf("with tool %s two scenarios have the id %q", x.opts.Tool, id), "select scenarios with --scenario, and omit --tool")
 		return
 	}
-	remedy := fmt.Sprintf(`give one of them an id of its own, such as "%s-2"`, id)
+	remedy := fmt.Sprintf(`give one of them another id, such as "%s-2"`, id)
 	if first == e.Pos {
-		remedy = "let the id hold every part that is a list: {" + strings.Join(x.listed(e), "}, {") + "}"
+		remedy = "put every part that is a list into the id: {" + strings.Join(x.partsWithLists(e), "}, {") + "}"
 	}
 	x.j.fail(pos, fmt.Sprintf("two scenarios have the id %q, the first from line %d", id, first.line), remedy)
 }
 
-// listed returns the parts of an entry that have several values.
-func (x *expansion) listed(e at[scenarioSpec]) []string {
+// partsWithLists returns the names of an entry's parts that have several values.
+func (x *expansion) partsWithLists(e at[scenarioSpec]) []string {
 	counts := []int{len(e.V.systems()), len(e.V.placement.V), len(e.V.workload.V), len(e.V.fabric.V), len(e.V.endpoint.V), len(e.V.tool.V)}
 	var out []string
 	for i, n := range counts {
@@ -275,8 +277,8 @@ func (x *expansion) listed(e at[scenarioSpec]) []string {
 	return out
 }
 
-// judge reports errors that only arise from the combination of a cell's parts.
-func (x *expansion) judge(e at[scenarioSpec], c cell) {
+// checkCell reports errors in the combination of a cell's parts.
+func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
 	if x.plan.Nodes == 1 && c.placement == TwoNodes {
 		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
 	}
@@ -286,8 +288,8 @@ func (x *expansion) judge(e at[scenarioSpec], c cell) {
 	}
 }
 
-// id returns the ID of a cell: from the entry's template, or "system/workload" with
-// the other parts that vary.
+// id returns the id of a cell. It fills the template of the entry. Without a template
+// the id is "system/workload" and all other parts that have several values.
 func (x *expansion) id(e at[scenarioSpec], c cell) string {
 	if e.V.id.Set {
 		return c.fill(e.V.id.V)
@@ -330,7 +332,7 @@ func (x *expansion) title(e at[scenarioSpec], c cell, sc Scenario) string {
 	return t
 }
 
-// fill replaces the placeholders by the parts of c.
+// fill replaces the placeholders in text by the parts of c.
 func (c cell) fill(text string) string {
 	return strings.NewReplacer("{system}", c.system, "{placement}", string(c.placement),
 		"{workload}", c.workload.name, "{fabric}", c.fabric.name, "{endpoint}", c.endpoint.name, "{tool}", c.tool).Replace(text)

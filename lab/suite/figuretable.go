@@ -15,9 +15,9 @@ func (x *expansion) tables() {
 	}
 }
 
-// placed reports a cell whose row and column another cell has, and a figure without a
-// source. It returns false if the entry cannot be used.
-func (x *expansion) placed(e at[publishedSpec], seen map[[3]string]position) bool {
+// checkTableCell reports two cells with the same row and column of a table, and a
+// figure without a source. It returns false if the entry cannot be used.
+func (x *expansion) checkTableCell(e at[publishedSpec], seen map[[3]string]position) bool {
 	p := e.V
 	if !p.table.Set {
 		if p.row.Set || p.column.Set {
@@ -33,7 +33,7 @@ func (x *expansion) placed(e at[publishedSpec], seen map[[3]string]position) boo
 	names := namesOf(x.s.tables.V)
 	switch {
 	case p.table.V == "":
-		return false // unreadable, and reported
+		return false // unreadable; already reported
 	case !slices.Contains(names, p.table.V):
 		x.j.fail(p.table.Pos, fmt.Sprintf("%q is not defined under tables", p.table.V), Suggest(p.table.V, "tables", names))
 		return false
@@ -59,8 +59,8 @@ func (x *expansion) sourceOf(table string) string {
 	return ""
 }
 
-// filled reports tables without a figure.
-func (x *expansion) filled() {
+// checkEmptyTables reports tables without a figure.
+func (x *expansion) checkEmptyTables() {
 	for _, t := range x.s.tables.V {
 		if !slices.ContainsFunc(x.s.published.V, func(p at[publishedSpec]) bool { return p.V.table.V == t.name }) {
 			x.j.fail(t.pos, fmt.Sprintf("table %q has no figures", t.name), fmt.Sprintf("add figures with %q under published, or remove it", "table: "+t.name))
@@ -68,8 +68,9 @@ func (x *expansion) filled() {
 	}
 }
 
-// keepPublished drops the figures of omitted scenarios. A table keeps all its cells
-// if one of its figures has a scenario; the report marks the omitted cells.
+// keepPublished removes the figures of scenarios that are not in kept. If the scenario
+// of one cell is in kept, the table keeps all its cells; the report marks the cells
+// that were not measured.
 func (p *Plan) keepPublished(kept map[string]bool) {
 	stays := map[string]bool{}
 	for _, f := range p.Published {

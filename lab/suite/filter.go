@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// keep drops every scenario that no filter selects, and everything that refers to it.
+// keep removes every scenario that no filter selects, and every entry that refers to
+// such a scenario.
 func (p *Plan) keep(filters []string) error {
 	wanted := map[string]bool{}
 	for _, f := range filters {
@@ -40,8 +41,9 @@ func (p *Plan) keep(filters []string) error {
 	return nil
 }
 
-// keepLadders removes the omitted steps, and ladders with fewer than two steps left.
-// The next step then includes the change of a removed step, and gets its name too.
+// keepLadders removes steps whose scenarios are not in kept, and then ladders with
+// fewer than two steps. The step after a removed step includes the change of the
+// removed step, and has both names.
 func keepLadders(ladders []Ladder, kept map[string]bool) (out []Ladder) {
 	for _, l := range ladders {
 		rest := Ladder{Title: l.Title}
@@ -64,8 +66,8 @@ func keepLadders(ladders []Ladder, kept map[string]bool) (out []Ladder) {
 	return out
 }
 
-// keepHypotheses removes the omitted subjects, and hypotheses without a baseline or a
-// subject.
+// keepHypotheses removes subjects that are not in kept, and then hypotheses without a
+// baseline or a subject.
 func keepHypotheses(hypotheses []Hypothesis, kept map[string]bool) (out []Hypothesis) {
 	for _, h := range hypotheses {
 		h.Subjects = slices.DeleteFunc(h.Subjects, func(id string) bool { return !kept[id] })
@@ -76,8 +78,8 @@ func keepHypotheses(hypotheses []Hypothesis, kept map[string]bool) (out []Hypoth
 	return out
 }
 
-// Matches reports whether filter selects id: by the ID, by its group, or by a pattern
-// of either.
+// Matches reports whether filter selects the scenario id. The filter is the id, its
+// group, or a pattern for the id or the group.
 func Matches(filter, id string) (bool, error) {
 	g := Group(id)
 	if filter == id || filter == g {

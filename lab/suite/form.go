@@ -16,11 +16,11 @@ import (
 	"windtunnel/lab/phrase"
 )
 
-// form defines how a value is written. It reads a value and describes it as JSON
-// Schema, so that parser and schema agree.
+// form is the notation of a value. It reads a value, and describes it as JSON Schema,
+// so that parser and schema agree.
 type form[V any] interface {
-	// read returns the value at n. After an error, which it adds to j, it returns
-	// false.
+	// read returns the value at n. If the value is wrong, read adds an error to j and
+	// returns false.
 	read(j *journal, n ast.Node) (V, bool)
 	schema() object
 }
@@ -42,7 +42,8 @@ type scalar struct {
 	quoted bool
 }
 
-// scalarOf returns the single value at n. After an error it returns false.
+// scalarOf returns the single value at n. If n is another kind of node, it adds an
+// error to j and returns false.
 func scalarOf(j *journal, n ast.Node, wants, remedy string) (scalar, bool) {
 	s := scalar{pos: nodePosition(n)}
 	switch n := n.(type) {
@@ -52,7 +53,7 @@ func scalarOf(j *journal, n ast.Node, wants, remedy string) (scalar, bool) {
 	case *ast.StringNode:
 		s.text = n.Value
 	case *ast.NullNode, nil:
-		j.fail(s.pos, "the value is missing; expected "+wants+"", remedy)
+		j.fail(s.pos, "the value is missing; expected "+wants, remedy)
 		return s, false
 	case ast.ScalarNode:
 		s.text = n.GetToken().Value
@@ -106,8 +107,8 @@ func sentence(most int) single[string] {
 	return single[string]{"text", "", parse, object{"type": anyScalar, "minLength": 1, "maxLength": most}}
 }
 
-// word is a text that matches the pattern. It becomes part of IDs, file names and
-// command lines.
+// word is a text that matches the pattern. Ids, file names and command lines contain
+// such texts.
 func word(what, pattern, remedy string) single[string] {
 	valid := regexp.MustCompile(pattern)
 	parse := func(text string) (string, string, string) {
@@ -119,8 +120,8 @@ func word(what, pattern, remedy string) single[string] {
 	return single[string]{what, remedy, parse, object{"type": anyScalar, "pattern": pattern}}
 }
 
-// anyScalar is the schema of text. Text includes values that YAML reads as numbers or
-// booleans.
+// anyScalar has the schema types of a text. YAML reads a text such as 5 or true as a
+// number or a boolean.
 var anyScalar = []string{"string", "number", "boolean"}
 
 // choice is one of the allowed words.
@@ -237,8 +238,8 @@ func (f list[V]) schema() object {
 // clip shortens a huge value, so that a message stays readable.
 var clip = phrase.Clip
 
-// printed returns a default as the schema shows it.
-func printed(v any) any {
+// schemaDefault returns a default in the form that the schema shows.
+func schemaDefault(v any) any {
 	if d, ok := v.(time.Duration); ok {
 		return d.String()
 	}

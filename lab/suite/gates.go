@@ -138,7 +138,7 @@ func gateOf(j *journal, g at[gateSpec]) Gate {
 		metric := sample.Metric(m.V)
 		info, known := sample.Describe(metric)
 		switch {
-		case !known: // noted
+		case !known: // already reported
 		case slices.Contains(out.Metrics, metric):
 			j.fail(m.Pos, fmt.Sprintf("%s is listed twice", m.V), "remove one of the two")
 		case info.Better > 0 && out.WorseBy >= 1:

@@ -7,24 +7,25 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// hypotheses resolves IDs and groups into statements about scenarios.
+// hypotheses adds the suite's hypotheses. It replaces groups by the ids of their
+// scenarios.
 func (x *expansion) hypotheses() {
 	for _, h := range x.s.hypotheses.V {
-		if h.V.ratio.V.printed != "" { // else unreadable, and reported
+		if h.V.ratio.V.printed != "" { // else unreadable; already reported
 			x.hypothesis(h.V)
 		}
 	}
 }
 
-// hypothesis adds the statements of one entry: one for IDs, or one for every part
-// that the groups of baseline and subject share.
+// hypothesis adds the hypotheses of one entry. Ids give one hypothesis. Groups give
+// one for each part after the "/" that baseline and subject have.
 func (x *expansion) hypothesis(h hypothesisSpec) {
-	if !x.distinct(h.subjects.V) {
+	if !x.checkDuplicates(h.subjects.V) {
 		return
 	}
 	var pairs []Comparison
 	for _, subject := range h.subjects.V {
-		found := x.measured(h, subject, x.pairs(h.baseline, subject))
+		found := x.pairsWithMetric(h, subject, x.pairs(h.baseline, subject))
 		pairs = append(pairs, found...)
 	}
 	var baselines []string
@@ -51,8 +52,8 @@ func (x *expansion) hypothesis(h hypothesisSpec) {
 	}
 }
 
-// distinct reports a subject that occurs twice.
-func (x *expansion) distinct(subjects []at[string]) bool {
+// checkDuplicates reports a subject that occurs twice.
+func (x *expansion) checkDuplicates(subjects []at[string]) bool {
 	for i, s := range subjects {
 		if s.V != "" && slices.ContainsFunc(subjects[:i], func(o at[string]) bool { return o.V == s.V }) {
 			x.j.fail(s.Pos, fmt.Sprintf("%q is a subject of this hypothesis twice", s.V), "remove one of the two")
@@ -62,8 +63,8 @@ func (x *expansion) distinct(subjects []at[string]) bool {
 	return true
 }
 
-// metricOf returns the metric of the hypothesis: the given one, or the main metric of
-// the traffic.
+// metricOf returns the metric of the hypothesis. The default is the main metric of the
+// traffic.
 func (h hypothesisSpec) metricOf(k Kind) string {
 	switch {
 	case h.metric.Set:
@@ -74,9 +75,9 @@ func (h hypothesisSpec) metricOf(k Kind) string {
 	return string(sample.Throughput)
 }
 
-// measured returns the pairs of which both scenarios have the metric. Some parts of a
-// group may lack it; if all lack it, measured reports an error.
-func (x *expansion) measured(h hypothesisSpec, subject at[string], pairs []Comparison) (out []Comparison) {
+// pairsWithMetric returns the pairs in which both scenarios have the metric. If no
+// pair has the metric, it reports an error.
+func (x *expansion) pairsWithMetric(h hypothesisSpec, subject at[string], pairs []Comparison) (out []Comparison) {
 	for _, p := range pairs {
 		about := h.metricOf(x.workload(p.Baseline).Kind)
 		if yields(x.workload(p.Baseline).Kind, about) && yields(x.workload(p.Subject).Kind, about) {
@@ -91,8 +92,8 @@ func (x *expansion) measured(h hypothesisSpec, subject at[string], pairs []Compa
 	return out
 }
 
-// yields reports whether traffic of a kind has a metric. The meters' metrics exist
-// for all traffic; only the tools' metrics differ.
+// yields reports whether traffic of the kind k has a metric. All traffic has the
+// meters' metrics; the tools' metrics depend on the kind.
 func yields(k Kind, metric string) bool {
 	info, _ := sample.Describe(sample.Metric(metric))
 	switch {

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// ladders resolves IDs and groups into ladders of scenarios.
+// ladders adds the suite's ladders. It replaces groups by the ids of their scenarios.
 func (x *expansion) ladders() {
 	for _, l := range x.s.ladders.V {
 		x.ladder(l.V)
 	}
 }
 
-// step is one entry of a ladder's list, resolved.
+// step is one entry of a ladder's list, with the ids of its scenarios.
 type step struct {
 	at[string]
 	name string
 	ids  []string // one ID, or the IDs of the group
 }
 
-// ladder adds the ladders of one entry: one for IDs, or one for every part of its
-// groups.
+// ladder adds the ladders of one entry. Ids give one ladder. Groups give one for each
+// part after the "/".
 func (x *expansion) ladder(l ladderSpec) {
 	steps, isGroup, ok := x.steps(l)
 	if !ok {
 		return
 	}
 	if !isGroup {
-		x.climb(l.title.V, "", steps)
+		x.addLadder(l.title.V, "", steps)
 		return
 	}
 	parts := partsOf(steps)
@@ -37,12 +37,13 @@ func (x *expansion) ladder(l ladderSpec) {
 		if len(parts) > 1 {
 			title = strings.TrimSpace(title + " (" + part + ")")
 		}
-		x.climb(title, part, steps)
+		x.addLadder(title, part, steps)
 	}
 }
 
-// steps resolves the entries of a ladder's list. It returns false if no ladder
-// remains. A replaced tool can remove steps without an error.
+// steps finds the scenarios of a ladder's entries. It returns false if fewer than two
+// steps remain, or after an error. If the tool is replaced, a step may be missing
+// without an error.
 func (x *expansion) steps(l ladderSpec) (steps []step, isGroup, ok bool) {
 	if l.names.Set && len(l.names.V) > 0 && len(l.names.V) != len(l.steps.V) {
 		x.j.fail(l.names.Pos, fmt.Sprintf("there are %d names for %d steps", len(l.names.V), len(l.steps.V)), "name every step, or none")
@@ -85,8 +86,9 @@ func partsOf(steps []step) (parts []string) {
 	return parts
 }
 
-// climb adds the ladder of one part. If part is "", the steps are IDs.
-func (x *expansion) climb(title, part string, steps []step) {
+// addLadder adds the ladder of one part after the "/". If part is "", the steps are
+// ids.
+func (x *expansion) addLadder(title, part string, steps []step) {
 	l := Ladder{Title: title}
 	for _, s := range steps {
 		id := s.ids[0]
@@ -110,8 +112,8 @@ func (x *expansion) climb(title, part string, steps []step) {
 	x.plan.Ladders = append(x.plan.Ladders, l)
 }
 
-// sameTraffic reports whether the workloads of two scenarios differ only in their
-// names.
+// sameTraffic reports whether the workloads of two scenarios are equal except for
+// their names.
 func (x *expansion) sameTraffic(a, b string) bool {
 	v, w := x.workload(a), x.workload(b)
 	v.Name, w.Name = "", ""

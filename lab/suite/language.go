@@ -124,8 +124,8 @@ var (
 // Kinds lists the kinds of traffic.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// Limits that are not the kernel's. They exceed every useful experiment, and protect
-// the machine against typing errors.
+// Limits of the language, not of the kernel. They are above the needs of every useful
+// experiment, and protect the machine against typing errors.
 const (
 	mostNodes     = 64
 	mostTrials    = 1000
@@ -134,7 +134,8 @@ const (
 	mostSteps     = 12 // of a ladder
 	leastSteps    = 2
 	mostPrecision = 0.5 // a figure with a larger error is not useful
-	// Drift between blocks is of this size, so more trials cannot improve on it.
+	// The drift of the machine between blocks is of this size, so more trials cannot
+	// give a better precision.
 	leastPrecision = 0.001
 	mostPairs      = 256
 	MostStreams    = 1024    // of a workload
@@ -163,7 +164,7 @@ const (
 	defaultNodes    = 2
 	defaultTrials   = 6                // the minimum for a 95 % interval of the median
 	defaultMaxTime  = 30 * time.Minute // of a run with a precision
-	defaultMaximum  = 40               // maximum of its trials, if that exceeds four times the minimum
+	defaultMaximum  = 40               // max_trials is four times the trials, and at least this
 	defaultTool     = "builtin"
 	defaultFabric   = "default" // the fabric of a suite that defines none
 	defaultEndpoint = "container"
@@ -210,14 +211,14 @@ var fabricTable = table[fabricSpec]{
 		preset("rate", rate(mostRate), func(f *fabricSpec) *at[int64] { return &f.rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
 		preset("queues", number(1, mostQueues), func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
 		preset("links", number(1, mostLinks), func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
-		preset("team", choice(defaultTeam, string(Bond)), func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "How parallel links are used. multipath: each has addresses, and routes spread flows over them, which systems that switch frames cannot use. bond: one device over all of them spreads flows by addresses and ports."),
+		preset("team", choice(defaultTeam, string(Bond)), func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "Use of parallel links. multipath: each link has addresses, and routes spread flows over the links; systems that switch frames cannot use this. bond: one device over all links spreads flows by addresses and ports."),
 		preset("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response, as adaptive NIC drivers do. Needs a wire."),
 	},
 }
 
 var endpointTable = table[endpointSpec]{
 	what: "an endpoint",
-	doc:  "The environment of the tools, on both sides.",
+	doc:  "The container or VM in which the tools run, on both sides.",
 	fields: []field[endpointSpec]{
 		preset("kind", choice(defaultEndpoint, string(VM)), func(e *endpointSpec) *at[string] { return &e.kind }, defaultEndpoint, "container: a network namespace. vm: a virtual machine with one virtio network device."),
 		preset("spread", flag, func(e *endpointSpec) *at[bool] { return &e.spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
@@ -255,7 +256,7 @@ var scenarioTable = table[scenarioSpec]{
 		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Name in results; the part before "/" is its group. May contain {system}, {placement}, {workload}, {fabric}, {endpoint} and {tool}. Default: the system, with -colocated for that placement, a "/", the workload, and then the fabric, the endpoint and the tool if several are listed.`),
 		bind("title", title, func(s *scenarioSpec) *at[string] { return &s.title }, "Description in the report; may contain the same {parts} as id."),
 		bind("system", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "Systems that carry packets between the endpoints; a name or a list.").must(),
-		bind("encap", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation of a system that has several: direct, direct-policy, translated, vxlan, mpls-udp or mpls-gre; one or a list. {system} is then system-encap."),
+		bind("encap", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation, for a system that supports several: direct, direct-policy, translated, vxlan, mpls-udp or mpls-gre; one or a list. {system} is then the system and the encapsulation: vrouter-vxlan."),
 		bind("placement", oneOrMore[Placement](choice(placements...)), func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, or both on the first; one or a list.").shows(TwoNodes),
 		bind("workload", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.workload }, "A name under workloads, or a list; may be left out where the suite has only one."),
 		bind("fabric", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.fabric }, "A name under fabrics, or a list; may be left out where the suite has one or none."),
@@ -268,7 +269,7 @@ var scenarioTable = table[scenarioSpec]{
 
 var comparisonTable = table[comparisonSpec]{
 	what: "a comparison",
-	doc:  "Comparisons. Two scenario ids make one comparison; two groups make one for every part after the \"/\" that both have.",
+	doc:  "A comparison of scenarios with a baseline. Two scenario ids make one comparison; two groups make one for every part after the \"/\" that both have.",
 	fields: []field[comparisonSpec]{
 		bind("title", title, func(c *comparisonSpec) *at[string] { return &c.title }, "Title in the report."),
 		bind("baseline", ref, func(c *comparisonSpec) *at[string] { return &c.baseline }, "A scenario's id, or a group.").must(),
@@ -278,7 +279,7 @@ var comparisonTable = table[comparisonSpec]{
 
 var ladderTable = table[ladderSpec]{
 	what: "a ladder",
-	doc:  "A sequence of scenarios in which each step changes one thing, so that the cost of a step is the cost of that thing. Scenario ids make one ladder; groups make one for every part after the \"/\".",
+	doc:  "A sequence of scenarios in which each step changes one thing, so that the cost of a step is the cost of this change. Scenario ids make one ladder; groups make one ladder for every part after the \"/\".",
 	fields: []field[ladderSpec]{
 		bind("title", title, func(l *ladderSpec) *at[string] { return &l.title }, "Title in the report."),
 		bind("steps", list[string]{ref, leastSteps, mostSteps, false}, func(l *ladderSpec) *at[[]at[string]] { return &l.steps }, "2 to 12 steps from the first to the last: all ids, or all groups with the same parts; all with the same traffic.").must(),
@@ -288,7 +289,7 @@ var ladderTable = table[ladderSpec]{
 
 var hypothesisTable = table[hypothesisSpec]{
 	what: "a hypothesis",
-	doc:  "A statement about a ratio: the samples confirm it, refute it, or leave it undecided. Groups make one for every part after the \"/\" that baseline and subject both have.",
+	doc:  "A statement about a ratio: the samples confirm it, refute it, or leave it undecided. Groups make one hypothesis for every part after the \"/\" that baseline and subject both have.",
 	fields: []field[hypothesisSpec]{
 		bind("claim", sentence(300), func(h *hypothesisSpec) *at[string] { return &h.claim }, "The statement in a sentence.").must(),
 		bind("metric", metric, func(h *hypothesisSpec) *at[string] { return &h.metric }, "Metric of the ratio; default is throughput_bps, and transactions_per_s for request/response."),
@@ -339,8 +340,8 @@ var suiteTable = table[spec]{
 		preset("max_time", span(leastTime, mostTime), func(s *spec) *at[time.Duration] { return &s.maxTime }, defaultMaxTime, "With a precision: no further block begins after this time, once each scenario has run trials times."),
 		bind("timing", timingTable, func(s *spec) *at[timingSpec] { return &s.timing }, "How long a trial runs."),
 		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios without the key tool."),
-		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. A suite without has one that is called "default", with every key at its default.`),
-		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `What the tools run in, by name. A suite without has one that is called "container", with every key at its default.`),
+		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. Default: one underlay "default", with every key at its default.`),
+		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `The containers or VMs in which the tools run, by name. Default: one endpoint "container", with every key at its default.`),
 		bind("workloads", index[workloadSpec]{name, workloadTable, mostNames}, func(s *spec) *at[[]named[workloadSpec]] { return &s.workloads }, "The kinds of traffic, by name.").must(),
 		bind("scenarios", list[scenarioSpec]{scenarioTable, 1, mostNames, false}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "Scenarios to measure, in the order of the report.").must(),
 		bind("comparisons", list[comparisonSpec]{comparisonTable, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Comparisons of scenarios with a baseline."),
@@ -353,7 +354,8 @@ var suiteTable = table[spec]{
 	},
 }
 
-// homes maps keys of the inner tables to the tables that have them.
+// homes maps each key of an inner table to that table: "buffer" to "a workload". A key
+// of several tables has the value "".
 var homes map[string]string
 
 func init() {
@@ -372,7 +374,7 @@ func init() {
 	note(suiteTable)
 }
 
-// note adds a table's keys. A key of several tables has no home.
+// note adds the keys of a table to homes.
 func note[T any](t table[T]) {
 	for _, f := range t.fields {
 		if _, taken := homes[f.key]; taken {

@@ -20,7 +20,8 @@ type measure[V ~int64 | ~float64] struct {
 	bare        bool   // a number without a unit is valid
 }
 
-// read adds the position within the line to errors of package units.
+// read parses the quantity at n. It adds the position in the line to an error of
+// package units.
 func (f measure[V]) read(j *journal, n ast.Node) (V, bool) {
 	_, err := f.parse("")
 	remedy := remedyOf(err)

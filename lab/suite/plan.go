@@ -2,15 +2,15 @@ package suite
 
 import "time"
 
-// Plan is an expanded suite: the scenarios that will run, in the order of the
-// reports. It has no open defaults.
+// Plan is an expanded suite: the scenarios that will run, in the order of the reports.
+// All defaults are set.
 type Plan struct {
 	Suite       string       `json:"suite"`
 	Title       string       `json:"title"`
 	Description string       `json:"description,omitempty"`
 	Short       bool         `json:"short,omitempty"` // this is the suite's short form
 	Nodes       int          `json:"nodes"`
-	Trials      int          `json:"trials"` // blocks: every scenario runs once in each; with a precision the minimum
+	Trials      int          `json:"trials"` // number of blocks; every scenario runs once in each block. With a precision it is the minimum number
 	Stop        Stop         `json:"stop,omitzero"`
 	Scenarios   []Scenario   `json:"scenarios"`
 	Comparisons []Comparison `json:"comparisons,omitempty"`
@@ -22,24 +22,28 @@ type Plan struct {
 	// Systems has the titles of systems, the names that sentences use: "the
 	// bridge" for bridge.
 	Systems map[string]string `json:"systems,omitempty"`
-	// SetUp is the additional time until traffic can flow, compared with a bridge, by
-	// system; for Estimate. Systems that are not in the map need no additional time.
+	// SetUp maps a system to the additional time until its traffic can flow, compared
+	// with a bridge. A system that is not in the map needs no additional time.
+	// Estimate uses SetUp.
 	SetUp map[string]time.Duration `json:"-"`
-	// Traffic is the time that each scenario's tool needs for its traffic and its
-	// preparations, by scenario; for Estimate. Other scenarios take as long as their
-	// timing.
+	// Traffic maps the ID of a scenario to the time that its tool needs for the
+	// traffic and its preparations. A scenario that is not in the map needs the time
+	// of its timing. Estimate uses Traffic.
 	Traffic map[string]time.Duration `json:"-"`
-	// Skipped has the scenarios that cannot run here. They take no time.
+	// Skipped maps the ID of each scenario that cannot run on this machine to the
+	// reason. Estimate counts no time for it.
 	Skipped map[string]string `json:"-"`
 }
 
-// Stop decides when a run ends. The zero value runs exactly the plan's trials.
+// Stop is the rule for the end of a run. With the zero value a run has exactly the
+// plan's trials.
 type Stop struct {
-	// Precision is the wanted relative half-width of intervals: of throughput (or
-	// transactions) and of both sides' CPU, in every comparison, and in every
-	// scenario without one. 0 means a fixed number of trials.
+	// Precision is the requested relative half-width of intervals. These are the
+	// intervals of throughput (or transactions) and of both sides' CPU. They are
+	// needed for every comparison, and for every scenario without a comparison. 0
+	// means a fixed number of trials.
 	Precision float64       `json:"precision,omitempty"`
-	MaxTrials int           `json:"max_trials,omitempty"` // maximum of blocks
+	MaxTrials int           `json:"max_trials,omitempty"` // maximum number of blocks
 	MaxTime   time.Duration `json:"max_time_ns,omitempty"`
 }
 
@@ -57,13 +61,13 @@ type Scenario struct {
 	Timing    Timing    `json:"timing"`
 }
 
-// Endpoint is the environment of the tools, on both sides, if the system has separate
-// endpoints. The zero value is a plain container.
+// Endpoint is the container or VM in which the tools run, on both sides. A system
+// without separate endpoints does not use it. The zero value is a plain container.
 type Endpoint struct {
-	Name string       `json:"name,omitempty"` // empty if the suite defines none
+	Name string       `json:"name,omitempty"` // empty if the suite defines no endpoints
 	Kind EndpointKind `json:"kind,omitempty"`
-	// Spread divides the endpoint's receive work by flow among all CPUs of its node,
-	// or of the VM (RPS), as vRSS does.
+	// Spread: the CPUs of the endpoint's node, or of the VM, share the endpoint's
+	// receive work by flow (RPS), as with vRSS.
 	Spread bool `json:"spread,omitempty"`
 	// NoSegmentation: the endpoint's device does not accept superframes (large send
 	// offload is off). So the endpoint's kernel segments streams to the MTU.
@@ -116,7 +120,7 @@ type Workload struct {
 	Name          string    `json:"name"`
 	Kind          Kind      `json:"kind"`
 	Direction     Direction `json:"direction"`            // streams only
-	Streams       int       `json:"streams"`              // connections, each on its own thread, ≥ 1
+	Streams       int       `json:"streams"`              // connections, each on a separate thread, ≥ 1
 	Buffer        int64     `json:"buffer_bytes"`         // per send call; a UDP stream's datagram payload
 	SendBuffer    int64     `json:"send_buffer_bytes"`    // SO_SNDBUF; 0: the kernel's autotuning
 	ReceiveBuffer int64     `json:"receive_buffer_bytes"` // SO_RCVBUF; 0: the kernel's autotuning
@@ -126,9 +130,9 @@ type Workload struct {
 	Response      int64     `json:"response_bytes"`       // request/response only, ≥ 1
 	Rate          int64     `json:"rate_bps"`             // all streams together: TCP pacing or UDP offered rate, payload bits/s; 0 = as fast as possible
 	IPVersion     int       `json:"ip_version"`           // 4 or 6
-	// ReceiverWork is additional CPU time of the receiver of a TCP stream for each
-	// byte, ns. It simulates an application, or a known slowdown that the lab must
-	// find.
+	// ReceiverWork is the additional CPU time that the receiver of a TCP stream spends
+	// on each byte, in ns. It simulates an application, or a known slowdown that the
+	// lab must find.
 	ReceiverWork float64 `json:"receiver_work_ns_per_byte,omitempty"`
 }
 
@@ -142,8 +146,8 @@ type Fabric struct {
 	Queues  int        `json:"queues"`   // receive queues of each NIC, ≥ 1
 	Links   int        `json:"links"`    // parallel links between the nodes, ≥ 1
 	Team    Team       `json:"team,omitempty"`
-	// NoCoalescing: a NIC delivers received frames at once instead of collecting them
-	// for some time.
+	// NoCoalescing: a NIC delivers each received frame at once. It does not collect
+	// frames for some time.
 	NoCoalescing bool `json:"no_coalescing,omitempty"`
 }
 
@@ -151,7 +155,7 @@ type Fabric struct {
 type Team string
 
 const (
-	Multipath Team = ""     // "multipath" in suites: each link has addresses, and routes spread flows over them
+	Multipath Team = ""     // "multipath" in suites: each link has addresses, and routes spread flows over the links
 	Bond      Team = "bond" // one device over all links spreads flows, like a bond or an LBFO team
 )
 
@@ -167,9 +171,9 @@ const (
 type Offload string
 
 const (
-	OffloadNone   Offload = "none"   // none: software GSO before the NIC
+	OffloadNone   Offload = "none"   // nothing; the kernel segments in software (GSO) before the NIC
 	OffloadTCP    Offload = "tcp"    // plain TCP; tunnels are segmented in software
-	OffloadTunnel Offload = "tunnel" // also tunnelled TCP
+	OffloadTunnel Offload = "tunnel" // plain and tunnelled TCP
 )
 
 // Timing of one trial.
@@ -188,7 +192,7 @@ type Comparison struct {
 }
 
 // Ladder is a sequence of scenarios in which each step changes one thing. So the cost
-// of a step is the cost of that thing.
+// of a step is the cost of this change.
 type Ladder struct {
 	Title string   `json:"title,omitempty"`
 	Steps []string `json:"steps"` // scenario ids, two or more, of the same traffic
@@ -207,8 +211,8 @@ type Hypothesis struct {
 	Printed  string   `json:"printed"` // as in the suite: "2 ± 10 %"
 }
 
-// Table is a table of a public document. Its cells are the Published that name it.
-// Rows and columns are in the order in which the cells first name them.
+// Table is a table of a public document. Its cells are the Published entries with its
+// name. Rows and columns are in the order in which they first occur in the cells.
 type Table struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
@@ -223,17 +227,17 @@ type Published struct {
 	Table  string `json:"table,omitempty"` // name of its table
 	Row    string `json:"row,omitempty"`
 	Column string `json:"column,omitempty"`
-	// Scenario is an ID, and Metric a sample.Metric. Both are empty if nothing here
+	// Scenario is an ID, and Metric a sample.Metric. Both are empty if no scenario
 	// measures the figure; Note then has the reason.
 	Scenario string `json:"scenario,omitempty"`
 	Metric   string `json:"metric,omitempty"`
-	// Baseline is set if the figure is a change over another scenario. Value is then
-	// the ratio of the two.
+	// Baseline is the ID of another scenario if the figure is a change relative to
+	// that scenario. Value is then the ratio of the two figures.
 	Baseline string  `json:"baseline,omitempty"`
 	Value    float64 `json:"value"`   // in the metric's SI unit
 	Printed  string  `json:"printed"` // as in the document, with its unit
-	// Step is one unit of the printed figure's last digit, in Value's unit. The
-	// rounding error of a document's figure is up to half of it.
+	// Step is one unit of the last printed digit, in Value's unit. The rounding error
+	// of a printed figure is at most half of Step.
 	Step float64 `json:"step,omitempty"`
 	// Unit is the unit of Printed, and Factor its size in the SI unit.
 	Unit   string  `json:"unit,omitempty"`

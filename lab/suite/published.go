@@ -11,8 +11,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// scales maps the stored unit of a metric to the units that documents print, with
-// their sizes.
+// scales maps the SI unit of a metric to the units that documents print, with their
+// sizes in the SI unit.
 var scales = map[string][]scale{
 	"bit/s":     {{"bit/s", "1"}, {"kbit/s", "1e3"}, {"Mbit/s", "1e6"}, {"Gbit/s", "1e9"}, {"bps", "1"}, {"kbps", "1e3"}, {"Kbps", "1e3"}, {"Mbps", "1e6"}, {"Gbps", "1e9"}, {"MiB/s", "8388608"}, {"KB/sec", "8e3"}, {"MB/sec", "8e6"}},
 	"ns":        {{"ns", "1"}, {"µs", "1e3"}, {"us", "1e3"}, {"ms", "1e6"}, {"s", "1e9"}, {"us one-way", "2e3"}},
@@ -53,7 +53,7 @@ func (x *expansion) published() {
 	seen := map[[3]string]position{}
 	for _, e := range x.s.published.V {
 		p := e.V
-		if !x.placed(e, seen) || !x.stands(e, known) {
+		if !x.checkTableCell(e, seen) || !x.checkComparable(e, known) {
 			continue
 		}
 		out := Published{
@@ -70,18 +70,19 @@ func (x *expansion) published() {
 		}
 		x.plan.Published = append(x.plan.Published, out)
 	}
-	x.filled()
+	x.checkEmptyTables()
 }
 
-// stands reports errors of a figure that cannot be compared. It returns false if the
-// figure must be omitted: without an error if a replaced tool removed its scenario.
-func (x *expansion) stands(e at[publishedSpec], known []string) bool {
+// checkComparable reports errors of a figure that cannot be compared. It returns false
+// if the figure must be omitted. If the tool is replaced, the figure's scenario may be
+// missing without an error.
+func (x *expansion) checkComparable(e at[publishedSpec], known []string) bool {
 	p := e.V
 	if !p.scenario.Set && !p.metric.Set && !p.baseline.Set && p.table.Set && p.note.Set {
 		return true
 	}
 	if !p.scenario.Set || !p.metric.Set {
-		x.j.fail(e.Pos, "a published figure lacks scenario or metric", "name both; a cell of a table may lack both where its note says why nothing here measures it")
+		x.j.fail(e.Pos, "a published figure lacks scenario or metric", "add both keys; a cell of a table may omit both if its note says why no scenario measures the figure")
 		return false
 	}
 	for _, id := range []at[string]{p.scenario, p.baseline} {
@@ -94,14 +95,14 @@ func (x *expansion) stands(e at[publishedSpec], known []string) bool {
 		return false
 	}
 	if p.baseline.Set && p.baseline.V == p.scenario.V {
-		x.j.fail(p.baseline.Pos, fmt.Sprintf("%q is its own baseline", p.baseline.V), "name the scenario over which the figure is a change, or remove baseline")
+		x.j.fail(p.baseline.Pos, fmt.Sprintf("%q is both the scenario and the baseline", p.baseline.V), "set baseline to the other scenario of the change, or remove baseline")
 		return false
 	}
 	_, isMetric := sample.Describe(sample.Metric(p.metric.V))
-	return isMetric && p.scenario.V != "" && p.value.V != "" // else unreadable, and reported
+	return isMetric && p.scenario.V != "" && p.value.V != "" // else unreadable; already reported
 }
 
-// read converts a printed figure.
+// read parses Printed, and sets Value, Unit, Factor and Step.
 func (p *Published) read() (problem, remedy string) {
 	if p.Metric == "" {
 		return "", ""
@@ -113,7 +114,7 @@ func (p *Published) read() (problem, remedy string) {
 	if p.Value, problem, remedy = inUnit(p.Printed, info.Unit); problem != "" {
 		return problem, remedy
 	}
-	digits, unit := parted(p.Printed)
+	digits, unit := splitUnit(p.Printed)
 	i := slices.IndexFunc(scales[info.Unit], func(s scale) bool { return s.unit == unit })
 	factor, _ := new(big.Rat).SetString(scales[info.Unit][i].factor)
 	p.Unit = unit
@@ -122,12 +123,12 @@ func (p *Published) read() (problem, remedy string) {
 	return "", ""
 }
 
-// changed is the form of a printed change: "-27 %", "+3%".
-var changed = regexp.MustCompile(`^([-+\x{2212}]) ?([0-9]{1,6}(?:\.[0-9]{1,9})?) ?%$`)
+// changePattern matches a printed change: "-27 %", "+3%".
+var changePattern = regexp.MustCompile(`^([-+\x{2212}]) ?([0-9]{1,6}(?:\.[0-9]{1,9})?) ?%$`)
 
-// readChange converts a change into a ratio.
+// readChange converts a printed change into a ratio: "-27 %" into 0.73.
 func (p *Published) readChange() (problem, remedy string) {
-	m := changed.FindStringSubmatch(p.Printed)
+	m := changePattern.FindStringSubmatch(p.Printed)
 	if m == nil {
 		return fmt.Sprintf("%q is not a change", clip(p.Printed)), `write it with its sign and %, such as "-27 %" for 0.73 of the baseline`
 	}
@@ -138,21 +139,21 @@ func (p *Published) readChange() (problem, remedy string) {
 	hundred := big.NewRat(100, 1)
 	ratio := new(big.Rat).Quo(percent.Add(percent, hundred), hundred)
 	if ratio.Sign() < 0 {
-		return fmt.Sprintf("%q leaves less than nothing", clip(p.Printed)), "write a change of -100 % or more"
+		return fmt.Sprintf("%q is a decrease of more than 100 %", clip(p.Printed)), "write a change of -100 % or more"
 	}
 	p.Value, _ = ratio.Float64()
 	p.Step, _ = new(big.Rat).Quo(lastDigit(m[2]), hundred).Float64()
 	return "", ""
 }
 
-// lastDigit returns one unit of the last digit of a decimal number.
+// lastDigit returns one unit of the last digit of a decimal number: 0.01 for "1.25".
 func lastDigit(digits string) *big.Rat {
 	_, fraction, _ := strings.Cut(digits, ".")
 	return new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(len(fraction))), nil))
 }
 
-// parted splits a printed figure into number and unit.
-func parted(text string) (digits, unit string) {
+// splitUnit splits a printed figure into number and unit.
+func splitUnit(text string) (digits, unit string) {
 	rest := strings.TrimLeft(text, "0123456789.")
 	return strings.TrimSuffix(text, rest), strings.TrimSpace(rest)
 }
@@ -169,7 +170,7 @@ func (p Published) where() string {
 // inUnit reads a printed figure and returns it in unit; the decimal value is
 // converted exactly and rounded once.
 func inUnit(text, unit string) (value float64, problem, remedy string) {
-	digits, printedUnit := parted(text)
+	digits, printedUnit := splitUnit(text)
 	var known []string
 	for _, s := range scales[unit] {
 		known = append(known, strings.TrimSpace("7.5 "+s.unit))

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// band is the range of a ratio in a hypothesis, including its bounds. Without a bound
-// the low end is 0 and the high end is math.MaxFloat64, because JSON has no infinity.
+// band is the range of a ratio in a hypothesis, including its bounds. Without a lower
+// bound low is 0. Without an upper bound high is math.MaxFloat64, because JSON has no
+// infinity.
 type band struct {
 	low, high float64
 	printed   string
@@ -76,7 +77,7 @@ func ratioOf(number string) (*big.Rat, string) {
 	return r, ""
 }
 
-// ratioBand defines how a range is written.
+// ratioBand is the notation of such a range.
 var ratioBand = single[band]{"a ratio", bandRemedy, func(text string) (band, string, string) {
 	b, problem := parseBand(text)
 	return b, problem, bandRemedy

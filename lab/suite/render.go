@@ -37,7 +37,7 @@ func Render(p *Plan) string {
 	return trimLines(b.String())
 }
 
-// headline returns the duration of the plan.
+// headline returns the line with the duration of the plan.
 func headline(p *Plan) string {
 	if p.scenarios() == 0 {
 		return "no scenario can run on this machine"
@@ -56,7 +56,8 @@ func trials(p *Plan) string {
 	return phrase.Count(p.Trials, "trial")
 }
 
-// String describes in a few words when a run ends; "" for a fixed number of trials.
+// String describes in a few words when a run ends. It is "" for a fixed number of
+// trials.
 func (s Stop) String() string {
 	if s.Precision == 0 {
 		return ""
@@ -68,8 +69,8 @@ func (s Stop) String() string {
 	return text
 }
 
-// String prints the steps in order, with their names if these differ: "raw/stream →
-// bridge/stream (the bridge)".
+// String prints the ids of the steps in order. It adds a name that differs from the
+// id: "raw/stream → bridge/stream (the bridge)".
 func (l Ladder) String() string {
 	steps := make([]string, len(l.Steps))
 	for i, id := range l.Steps {
@@ -104,7 +105,8 @@ func renderScenarios(b *strings.Builder, p *Plan) {
 	w.Flush()
 }
 
-// trimLines removes the trailing spaces of aligned, empty last columns.
+// trimLines removes the spaces at the ends of lines. The tabwriter adds them for empty
+// last columns.
 func trimLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

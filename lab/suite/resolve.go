@@ -14,8 +14,8 @@ func valuesOf[V any](list []at[V], preset V) []V {
 	return out
 }
 
-// pick returns the entries that names lists, in that order. Without names it returns
-// all entries, which is only valid for a single entry.
+// pick returns the entries with the given names, in the order of names. Without names
+// it returns all entries; the suite must then have only one entry.
 func pick[T any](names []at[string], from []named[T]) []named[T] {
 	if len(names) == 0 {
 		return from
@@ -54,7 +54,7 @@ func workloadOf(w named[workloadSpec]) Workload {
 	return out
 }
 
-// fabricOf returns the settings of the fabric for a kind of traffic.
+// fabricOf returns the settings of fabric f for a kind of traffic.
 func fabricOf(f named[fabricSpec], traffic Kind) Fabric {
 	v := f.value
 	return Fabric{
@@ -63,8 +63,9 @@ func fabricOf(f named[fabricSpec], traffic Kind) Fabric {
 	}
 }
 
-// coalesces resolves "auto" like adaptive NIC drivers (Linux: lib/dim): they coalesce
-// under many frames, but not under single ones.
+// coalesces reports whether the NICs collect received frames. It resolves "auto" like
+// an adaptive NIC driver (Linux: lib/dim): on if many frames arrive, as in streams,
+// else off.
 func coalesces(setting string, traffic Kind) bool {
 	if setting == defaultCoalesce {
 		return slices.Contains(streams, traffic)
@@ -100,12 +101,13 @@ func orDefault[T any](entries []named[T], name string, of table[T]) []named[T] {
 	return []named[T]{{name: name, value: preset}}
 }
 
-// timingOf merges the layers. Later layers override earlier ones.
+// timingOf returns the default timing with the keys of the layers. A later layer
+// overrides an earlier one.
 func timingOf(layers ...timingSpec) Timing {
 	return timingOver(Timing{defaultWarmup, defaultDuration, defaultCooldown}, layers...)
 }
 
-// timingOver applies the layers to t.
+// timingOver returns t with the keys of the layers.
 func timingOver(t Timing, layers ...timingSpec) Timing {
 	for _, l := range layers {
 		if l.warmup.Set {

@@ -27,9 +27,9 @@ var shortTable = table[shortSpec]{
 	},
 }
 
-// shortened adds the settings of the suite's short form to the options. The user's
-// options override them.
-func (o ExpandOptions) shortened(s *spec) ExpandOptions {
+// withShortForm adds the settings of the suite's short form to the options. Options
+// that are already set override the short form.
+func (o ExpandOptions) withShortForm(s *spec) ExpandOptions {
 	if !o.Short {
 		return o
 	}
@@ -39,22 +39,22 @@ func (o ExpandOptions) shortened(s *spec) ExpandOptions {
 	return o
 }
 
-// checkShort returns an error if the suite has no short form, but the options ask for
-// it.
+// checkShort returns an error if the options ask for the short form of a suite that
+// has none.
 func (o ExpandOptions) checkShort(s *spec) error {
 	if !o.Short || s.short.Set {
 		return nil
 	}
 	plan := expand(&journal{}, s, ExpandOptions{})
-	return fmt.Errorf("it has no short form (the complete suite takes about %s); give it a block \"short:\" with its trials, or choose --trials, --duration and --scenario",
+	return fmt.Errorf("it has no short form (the complete suite takes about %s); add a block \"short:\" with the key trials, or use --trials, --duration and --scenario",
 		plan.Estimate().Round(time.Second))
 }
 
-// short reports names in the short form that the suite lacks.
+// short reports scenarios of the block short that the suite does not have.
 func (x *expansion) short() {
 	for _, f := range x.s.short.V.scenarios.V {
 		if f.V == "" {
-			continue // unreadable, and reported
+			continue // unreadable; already reported
 		}
 		if !x.j.readable(f) {
 			continue
@@ -78,8 +78,8 @@ func (p *Plan) keepShort(s *spec) error {
 	return p.keep(kept)
 }
 
-// NamesFor returns the names that a filter accepts without a pattern: the groups of
-// IDs, and the IDs.
+// NamesFor returns the names that a filter accepts besides patterns: the groups of
+// ids, and ids.
 func NamesFor(ids []string) []string {
 	var names []string
 	for _, id := range ids {
@@ -100,8 +100,8 @@ func idsOf(scenarios []Scenario) []string {
 	return ids
 }
 
-// inShortForm returns the end of a message about a scenario that only the complete
-// suite may have.
+// inShortForm returns the end of a message about an unknown scenario. It says that p
+// is a short form, because the complete suite may have the scenario.
 func (p *Plan) inShortForm() string {
 	if !p.Short {
 		return ""
@@ -117,9 +117,9 @@ func (p *Plan) form() string {
 	return p.Suite
 }
 
-// checkShortForm reports errors that only the short form has.
+// checkShortForm reports errors that occur only in the expansion of the short form.
 func checkShortForm(j *journal, s *spec) {
 	if s.short.Set && len(j.errs)+j.more == 0 {
-		expand(j, s, ExpandOptions{Short: true}.shortened(s))
+		expand(j, s, ExpandOptions{Short: true}.withShortForm(s))
 	}
 }

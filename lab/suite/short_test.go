@@ -64,7 +64,7 @@ func TestOptionsChangeTheShortFormAsTheyChangeTheSuite(t *testing.T) {
 
 func TestASuiteWithoutShortFormRefusesIt(t *testing.T) {
 	_, err := mustParse(t, small).Expand(ExpandOptions{Short: true})
-	if err == nil || !strings.Contains(err.Error(), `suite small: it has no short form (the complete suite takes about 1m14s); give it a block "short:"`) {
+	if err == nil || !strings.Contains(err.Error(), `suite small: it has no short form (the complete suite takes about 1m14s); add a block "short:"`) {
 		t.Errorf("the error is %v", err)
 	}
 }

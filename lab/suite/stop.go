@@ -8,8 +8,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// stopOf returns the rule for the end of a run of s: the number of trials, and the
-// limits of a precision.
+// stopOf returns the number of trials and the rule for the end of a run of s.
 func stopOf(s *spec, opts ExpandOptions) (trials int, stop Stop) {
 	trials = s.trials.V
 	if opts.Trials > 0 {
@@ -38,7 +37,7 @@ func stopOf(s *spec, opts ExpandOptions) (trials int, stop Stop) {
 	return trials, stop
 }
 
-// checkStop reports limits of a file that contradict each other or have no effect.
+// checkStop reports limits in the file that contradict each other or have no effect.
 func checkStop(j *journal, s *spec) {
 	if !s.precision.Set {
 		const remedy = `add a line such as "precision: 2%", or remove this one: without precision each scenario runs as often as trials says`
@@ -50,15 +49,15 @@ func checkStop(j *journal, s *spec) {
 		}
 		return
 	}
-	// An unreadable value is 0, and reported.
+	// An unreadable value is 0 and already reported.
 	if s.maxTrials.V > 0 && s.maxTrials.V < s.trials.V {
 		j.fail(s.maxTrials.Pos, fmt.Sprintf("max_trials is %d, below the minimum of %d trials", s.maxTrials.V, s.trials.V),
 			fmt.Sprintf("write %d or more, or lower trials", s.trials.V))
 	}
 }
 
-// checkStop returns an error for options of a precision that are wrong by themselves
-// or together with the file. It names the flags of `windtunnel run`.
+// checkStop returns an error if an option of the precision is wrong, or contradicts
+// another option or the file. The error names the flags of `windtunnel run`.
 func (o ExpandOptions) checkStop(s *spec) error {
 	switch {
 	case o.Precision != 0 && !(o.Precision >= leastPrecision && o.Precision <= mostPrecision): // also true for NaN

@@ -17,8 +17,7 @@ type Suite struct {
 // Parse parses a suite. name is the name of the file in messages. The error is an
 // Errors with all mistakes, each with its line.
 //
-// Parse does not check the names of systems and tools. Expand does, with the given
-// names.
+// Parse accepts all names of systems and tools. Expand checks these names.
 func Parse(name string, data []byte) (*Suite, error) {
 	return ParseFor(name, data, Vocabulary{})
 }
@@ -32,8 +31,8 @@ func ParseFor(name string, data []byte, known Vocabulary) (*Suite, error) {
 	if root == nil {
 		return nil, j.result()
 	}
-	// Check names and references wherever they could be read. Mistakes elsewhere in
-	// the file must not hide theirs.
+	// Check all names and references that could be read. A mistake elsewhere in the
+	// file must not hide their mistakes.
 	s := &Suite{file: name}
 	s.spec, _ = suiteTable.read(j, root)
 	s.lines = j.lines

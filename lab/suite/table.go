@@ -12,12 +12,13 @@ import (
 type table[T any] struct {
 	what   string // "a scenario", for messages
 	doc    string
-	alone  bool // not part of the suite language
+	alone  bool // the table is not part of the suite language
 	fields []field[T]
 }
 
-// field is one key of a table. One line of Go defines its name, meaning, form and
-// target; parser, schema and reference are made from it.
+// field is one key of a table. One line of Go defines the name of the key, its
+// meaning, its form, and the variable for its value. The parser, the schema and the
+// reference use this line.
 type field[T any] struct {
 	key      string
 	alias    string // another name of the same key
@@ -37,8 +38,8 @@ func bind[T, V any](key string, f form[V], ref func(*T) *at[V], doc string) fiel
 		key: key, doc: doc, schema: f.schema,
 		init: func(*T) {},
 		read: func(j *journal, n ast.Node, key position, t *T) bool {
-			// An unreadable value is kept as given. Otherwise a second message would
-			// say that it is missing.
+			// Store an unreadable value as set. Otherwise a second message would say
+			// that the key is missing.
 			v, ok := f.read(j, n)
 			*ref(t) = at[V]{V: v, Pos: or(nodePosition(n), key), Set: true}
 			return ok
@@ -55,7 +56,7 @@ func bind[T, V any](key string, f form[V], ref func(*T) *at[V], doc string) fiel
 // preset is bind with a default.
 func preset[T, V any](key string, f form[V], ref func(*T) *at[V], value V, doc string) field[T] {
 	b := bind(key, f, ref, doc)
-	b.preset = printed(value)
+	b.preset = schemaDefault(value)
 	b.init = func(t *T) { ref(t).V = value }
 	return b
 }
@@ -74,13 +75,13 @@ func (f field[T]) must() field[T] { f.required = true; return f }
 func (f field[T]) also(alias string) field[T] { f.alias = alias; return f }
 
 // shows names a default that bind cannot apply because it is not a plain value.
-func (f field[T]) shows(preset any) field[T] { f.preset = printed(preset); return f }
+func (f field[T]) shows(preset any) field[T] { f.preset = schemaDefault(preset); return f }
 
 // only limits the key to kinds of workload.
 func (f field[T]) only(kinds ...Kind) field[T] { f.kinds = kinds; return f }
 
-// read reads the mapping at n. After errors it returns false and the values that
-// could be read.
+// read reads the mapping at n. If there are errors, it returns false and the values
+// that could be read.
 func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
 	var out T
 	for _, f := range t.fields {
@@ -192,7 +193,8 @@ func (t table[T]) schema() object {
 	return s
 }
 
-// kindRules lists the keys that each kind of workload lacks.
+// kindRules returns schema rules. For each kind of workload they forbid the keys that
+// the kind does not support.
 func (t table[T]) kindRules() []object {
 	var rules []object
 	for _, k := range kinds {
@@ -235,7 +237,7 @@ func keyOf(j *journal, e *ast.MappingValueNode) (scalar, bool) {
 	return scalar{}, false
 }
 
-// named is an entry of a mapping with names that the user chooses.
+// named is an entry of a mapping whose keys are names that the user chooses.
 type named[T any] struct {
 	name  string
 	pos   position
