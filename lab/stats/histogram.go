@@ -31,10 +31,10 @@ func (h *Histogram) Add(encoded string) error {
 		return fmt.Errorf("merge HdrHistogram: its range or precision is not that of the histograms before it (%d values)", h.packed.TotalCount())
 	}
 	if h.packed.TotalCount() > math.MaxInt64-other.TotalCount() {
-		return fmt.Errorf("merge HdrHistogram: the sum of its %d values and of %d earlier values is too large", other.TotalCount(), h.packed.TotalCount())
+		return fmt.Errorf("merge HdrHistogram: the count of its %d values and of %d earlier values exceeds 2^63 − 1", other.TotalCount(), h.packed.TotalCount())
 	}
 	if dropped := h.packed.Merge(other); dropped != 0 {
-		return fmt.Errorf("merge HdrHistogram: %d of %d values lie outside the range of the others", dropped, other.TotalCount())
+		return fmt.Errorf("merge HdrHistogram: %d of %d values are outside the range of the earlier histograms", dropped, other.TotalCount())
 	}
 	return nil
 }

@@ -22,23 +22,23 @@ func (Builtin) Name() string { return "builtin" }
 func (Builtin) Programs() []Program { return nil }
 
 func (t Builtin) Supports(w suite.Workload) error {
-	if err := (traffic.Spec{Workload: filled(w), Timing: suite.Timing{Duration: 1}}).Check(); err != nil {
+	if err := (traffic.Spec{Workload: fillUnused(w), Timing: suite.Timing{Duration: 1}}).Check(); err != nil {
 		return cannot(t.Name(), "cannot make this traffic: %v", err)
 	}
 	return nil
 }
 
-// filled sets the values that a workload's kind does not use to values that pass
+// fillUnused sets the fields that request/response does not use to values that pass
 // every check.
-func filled(w suite.Workload) suite.Workload {
+func fillUnused(w suite.Workload) suite.Workload {
 	if isRR(w) {
 		w.Direction, w.Buffer = suite.Forward, max(1, w.Buffer)
 	}
 	return w
 }
 
-// Plan starts the server for one run and then the client, which sends the server its
-// task.
+// Plan starts the server for one run, and then the client. The client sends the
+// settings of the run to the server.
 func (t Builtin) Plan(job Job) ([]Process, error) {
 	if err := checkJob(t, job); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func builtinFlags(job Job) []string {
 
 // Parse reads the client's JSON, which has the figures of both ends.
 func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	out, err := finished(t.Name(), "client", outputs)
+	out, err := outputOf(t.Name(), "client", outputs)
 	if err != nil {
 		return Measurement{}, err
 	}
@@ -108,7 +108,7 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 		return Measurement{}, noResult(t.Name(), "%v", err)
 	}
 	m.Metrics.Set(sample.Errors, float64(r.Local.Errors+r.Remote.Errors))
-	// The connections of connect/request/response are too many to read the state of
+	// Connect/request/response uses too many connections to read the TCP state of
 	// each.
 	if k := job.Workload.Kind; k == suite.TCPStream || k == suite.TCPRR {
 		m.Metrics.Set(sample.ToolRetransmits, float64(r.Local.Retransmits+r.Remote.Retransmits))
@@ -123,7 +123,7 @@ func readBuiltin(stdout string) (*traffic.Result, error) {
 	case err != nil:
 		return nil, err
 	case r.Version != traffic.ResultVersion:
-		return nil, fmt.Errorf("the client's result has version %d, want %d; use the same windtunnel at both ends", r.Version, traffic.ResultVersion)
+		return nil, fmt.Errorf("the client's result has version %d, want %d; use the same version of windtunnel at both ends", r.Version, traffic.ResultVersion)
 	case r.Remote == nil:
 		return nil, fmt.Errorf("the client's result lacks the server's figures; check the server's output")
 	case r.Local.Seconds <= 0 || r.Remote.Seconds <= 0:
@@ -156,11 +156,11 @@ func readLine[T any](role, stdout string) (*T, error) {
 
 // builtinDoubts returns a warning if the window differs from the requested one.
 func builtinDoubts(r *traffic.Result) (warnings []string) {
-	asked := r.Spec.Timing.Duration.Seconds()
+	requested := r.Spec.Timing.Duration.Seconds()
 	if r.Interrupted {
-		warnings = append(warnings, fmt.Sprintf("the run was interrupted: its window is %.3f s instead of %.3f s", r.Local.Seconds, asked))
-	} else if math.Abs(r.Local.Seconds-asked) > 0.05*asked || math.Abs(r.Remote.Seconds-asked) > 0.05*asked {
-		warnings = append(warnings, fmt.Sprintf("the windows were %.3f s and %.3f s instead of %.3f s: the ends' CPUs were too busy to keep time", r.Local.Seconds, r.Remote.Seconds, asked))
+		warnings = append(warnings, fmt.Sprintf("the run was interrupted: its window is %.3f s instead of %.3f s", r.Local.Seconds, requested))
+	} else if math.Abs(r.Local.Seconds-requested) > 0.05*requested || math.Abs(r.Remote.Seconds-requested) > 0.05*requested {
+		warnings = append(warnings, fmt.Sprintf("the windows were %.3f s and %.3f s instead of %.3f s: the ends' CPUs were too busy to keep time", r.Local.Seconds, r.Remote.Seconds, requested))
 	}
 	return warnings
 }
@@ -186,7 +186,7 @@ func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {
 	if d.Numbered {
 		ms.Set(sample.Reordered, float64(d.Reordered))
 	}
-	offered(w, ms)
+	setOfferedRate(w, ms)
 }
 
 func builtinTransactions(r *traffic.Result, m *Measurement) error {

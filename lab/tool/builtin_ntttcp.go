@@ -20,14 +20,14 @@ func (BuiltinNTttcp) Name() string { return "builtin-ntttcp" }
 func (BuiltinNTttcp) Programs() []Program { return nil }
 
 func (t BuiltinNTttcp) Supports(w suite.Workload) error {
-	return firstOf(t, []refusal{
-		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
-		{isRR(w), fmt.Sprintf("makes streams only, not %s", w.Kind)},
-		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; %s is not possible", w.Direction)},
-		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; %d are wanted and a job has %d", w.Streams, ntttcpStreams)},
+	return firstRefusal(t, []refusal{
+		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{isRR(w), fmt.Sprintf("supports streams only, not %s", w.Kind)},
+		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; direction %s is not possible", w.Direction)},
+		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; the workload needs %d and a job has %d", w.Streams, ntttcpStreams)},
 		{w.Sendfile, "has no sendfile"},
 		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
-		{w.Rate > 0 && !ntttcpPaces(w), fmt.Sprintf("paces in steps of 1 KiB/s (-thr), which %d bit/s in %d streams is not within 1 %%", w.Rate, max(1, w.Streams))},
+		{w.Rate > 0 && !ntttcpPaces(w), fmt.Sprintf("limits the rate in steps of 1 KiB/s (-thr); %d bit/s in %d streams would be wrong by more than 1 %%", w.Rate, max(1, w.Streams))},
 	})
 }
 
@@ -39,11 +39,12 @@ func ntttcpPaces(w suite.Workload) bool {
 	return math.Abs(float64(throttle(w))*1024*8-wanted) <= 0.01*wanted
 }
 
-// Plan gives each end the arguments of the published documents: the receiver its
-// socket buffer, the sender the length of its buffers. The synchronisation takes the
-// job's first port (data port − 1 is NTttcp's rule). Warm-up, duration and cool-down
-// are rounded up separately to whole seconds. With a timing in whole seconds NTttcp's
-// window equals the meter's. The receiver ends by itself after the sender.
+// Plan gives each end the arguments of the published documents. The receiver gets the
+// size of its socket buffer, the sender the length of its send buffers. The
+// synchronisation uses the job's first port, because NTttcp uses the port before the
+// first data port. Warm-up, duration and cool-down are each rounded up to whole
+// seconds. If the timing has whole seconds, NTttcp's window is equal to the meter's.
+// The receiver ends by itself after the sender.
 func (t BuiltinNTttcp) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -63,7 +64,7 @@ func (t BuiltinNTttcp) Plan(job Job) ([]Process, error) {
 	if w.Rate > 0 {
 		sender = append(sender, "-thr", decimal(throttle(w)))
 	}
-	client := calling("client", append(sender, "-json")...)
+	client := clientProcess("client", append(sender, "-json")...)
 	client.Ready = ntttcpStarts
 	return []Process{{Role: "server", On: OnReceiver, Argv: append(receiver, "-json"), Port: job.Port}, client}, nil
 }
@@ -91,7 +92,7 @@ func (t BuiltinNTttcp) argv(job Job, role string) []string {
 	return argv
 }
 
-// ntttcpSize writes a size in NTttcp's units, which are binary: 128k, 2M.
+// ntttcpSize prints a size in NTttcp's binary units: 128k, 2M.
 func ntttcpSize(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
@@ -102,8 +103,8 @@ func ntttcpSize(n int64) string {
 	return decimal(n)
 }
 
-// Parse reads the figures of both ends. Both ends measure the same window. It begins
-// at the time on which they agreed.
+// Parse reads the figures of both ends. Both ends measure the same window, because
+// they agree on its start.
 func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	var ends [2]*traffic.NTttcpResult
 	for i, role := range []string{"client", "server"} {
@@ -112,7 +113,7 @@ func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, e
 			return Measurement{}, noResult(t.Name(), "there is no output of the %s", role)
 		}
 		if role == "client" && out.Exit != 0 {
-			return Measurement{}, failed(t.Name(), role, out)
+			return Measurement{}, exitError(t.Name(), role, out)
 		}
 		r, err := readLine[traffic.NTttcpResult](role, out.Stdout)
 		if err == nil && (r.Bytes <= 0 || r.Seconds <= 0) {
@@ -128,9 +129,8 @@ func (t BuiltinNTttcp) Parse(job Job, outputs map[string]Output) (Measurement, e
 	return sound(t.Name(), m)
 }
 
-// ntttcpMetrics combines the figures of both ends. As in NTttcp, errors are of the
-// whole machine: failed connection attempts, or datagrams that could not be
-// delivered.
+// ntttcpMetrics combines the figures of both ends. As in NTttcp, the errors are of the
+// whole machine: failed connection attempts, or datagrams that could not be delivered.
 func ntttcpMetrics(w suite.Workload, client, server *traffic.NTttcpResult) sample.Metrics {
 	sent, received := float64(client.Bytes)*8/client.Seconds, float64(server.Bytes)*8/server.Seconds
 	ms := sample.Metrics{
@@ -142,10 +142,10 @@ func ntttcpMetrics(w suite.Workload, client, server *traffic.NTttcpResult) sampl
 		sample.Errors:             float64(client.Errors + server.Errors),
 	}
 	if w.Kind == suite.UDPStream {
-		// NTttcp's packet counters are of the whole machine, so datagrams are computed
-		// from payload.
+		// NTttcp's packet counters include the whole machine. So the number of
+		// datagrams is computed from the payload.
 		if bits := float64(w.Buffer) * 8; bits > 0 {
-			datagrams(w, sent/bits, received/bits, ms)
+			setDatagrams(w, sent/bits, received/bits, ms)
 		}
 	} else {
 		ms.Set(sample.ToolSenderRetransmits, float64(client.Retransmits))

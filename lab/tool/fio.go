@@ -9,8 +9,8 @@ import (
 )
 
 // Fio drives fio's network engine (ioengine=net), as a replacement of IOmeter's
-// network worker. Each stream is a job with a port; request/response uses the
-// pingpong mode. fio has a warm-up of its own (ramp_time). The window is cut from
+// network worker. Each stream is a job with a port; request/response uses the pingpong
+// mode. fio has a warm-up (ramp_time). The rates within the window are computed from
 // fio's interim results.
 type Fio struct{}
 
@@ -25,31 +25,31 @@ func (t Fio) Supports(w suite.Workload) error {
 	if w.Direction == suite.Both && !isRR(w) {
 		connections *= 2
 	}
-	return firstOf(t, []refusal{
-		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
-		{w.Kind == suite.TCPCRR, "keeps its connection; it does not measure connecting"},
-		{isRR(w) && w.Request != w.Response, fmt.Sprintf("answers with as many bytes as were asked (pingpong); request %d and response %d differ", w.Request, w.Response)},
-		{isRR(w) && w.Rate > 0, "is not paced in request/response"},
-		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; %s is not possible", w.Direction)},
+	return firstRefusal(t, []refusal{
+		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
+		{isRR(w) && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size (pingpong); request %d and response %d differ", w.Request, w.Response)},
+		{isRR(w) && w.Rate > 0, "does not limit the rate of request/response"},
+		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; direction %s is not possible", w.Direction)},
 		{(isRR(w) || w.Direction == suite.Both) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)},
-		{w.Sendfile, "has no sendfile over its net engine"},
-		{connections > portsPerJob, fmt.Sprintf("needs a port for each connection; %d are wanted and a job has %d", connections, portsPerJob)},
+		{w.Sendfile, "has no sendfile in its net engine"},
+		{connections > portsPerJob, fmt.Sprintf("needs a port for each connection; the workload needs %d and a job has %d", connections, portsPerJob)},
 		{isUDP(w) && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
-		{w.Rate > 0 && perStream(w) < 800, fmt.Sprintf("paces in whole bytes a second, which %d bit/s in %d streams is not within 1 %%", w.Rate, max(1, w.Streams))},
+		{w.Rate > 0 && perStream(w) < 800, fmt.Sprintf("limits the rate in whole bytes per second; %d bit/s in %d streams would be wrong by more than 1 %%", w.Rate, max(1, w.Streams))},
 	})
 }
 
-// Plan starts one fio at each end, with a job for each connection. fio opens the
-// ports in order. The job's first port is the last one that fio opens, so it shows
-// that the receiver is ready. The receiver has no warm-up: fio would count it from
-// its start and not from the first data.
+// Plan starts one fio at each end, with a job for each connection. fio opens the ports
+// in order, and the job's first port last. So the receiver is ready if this port is
+// open. The receiver has no warm-up, because fio would count the warm-up from its
+// start and not from the first data.
 func (t Fio) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
 	total := job.Timing.Total()
-	server := append(t.common(job), "--runtime="+fioTime(total+fioPatience), "--output-format=json")
+	server := append(t.common(job), "--runtime="+fioTime(total+fioEndWait), "--output-format=json")
 	if !isUDP(w) {
 		server = append(server, "--listen")
 	}
@@ -64,30 +64,31 @@ func (t Fio) Plan(job Job) ([]Process, error) {
 		client = append(client, "--window_size="+decimal(size))
 	}
 	receives, sends := fioJobs(job)
-	listener := listening(job, append(server, receives...)...)
+	listener := serverProcess(job, append(server, receives...)...)
 	listener.UDP = isUDP(w)
-	caller := calling("client", append(client, sends...)...)
+	caller := clientProcess("client", append(client, sends...)...)
 	caller.Ready = fioStarts
 	return []Process{listener, caller}, nil
 }
 
-// fioPatience is the time for which a receiver waits after the traffic. It normally
-// ends with its connection; this limit is for a lost end message of a UDP sender.
-const fioPatience = 2 * time.Second
+// fioEndWait is the maximum time for which a receiver waits after the traffic.
+// Normally the receiver ends with its connection. But the end message of a UDP sender
+// can be lost.
+const fioEndWait = 2 * time.Second
 
-// fioHesitation is the time between the line "Starting" and the start of fio's jobs:
-// fio waits for them in steps of 100 ms (run_threads in backend.c).
-const fioHesitation = 100 * time.Millisecond
+// fioStartDelay is the time between the line "Starting" and the start of fio's jobs:
+// fio waits for its jobs in steps of 100 ms (run_threads in backend.c).
+const fioStartDelay = 100 * time.Millisecond
 
 // fioWarmup is the warm-up on fio's clock, which begins with its traffic.
-func fioWarmup(t suite.Timing) time.Duration { return max(0, t.Warmup-fioHesitation) }
+func fioWarmup(t suite.Timing) time.Duration { return max(0, t.Warmup-fioStartDelay) }
 
-// fioSteps is the number of interim results of a run, at least 100 ms apart.
+// fioSteps is the number of interim results of a run. They are at least 100 ms apart.
 const fioSteps = 20
 
-// common returns the arguments that both ends share. scramble_buffers makes the
-// sender write into every block before sending, so it is off. Each job is a process,
-// not a thread: SIGPIPE ends a sending server when its client has ended, and would
+// common returns the arguments that both ends share. scramble_buffers is off, because
+// it makes the sender write into every block before sending. Each job is a process and
+// not a thread. SIGPIPE ends a sending server after its client has ended, and would
 // end all threads.
 func (Fio) common(job Job) []string {
 	w := job.Workload
@@ -118,8 +119,8 @@ func (Fio) common(job Job) []string {
 // fioTime writes a time in whole milliseconds; fio takes 0 for no limit.
 func fioTime(d time.Duration) string { return decimal(max(1, d.Milliseconds())) + "ms" }
 
-// fioWindow returns the socket buffer size of an end. fio sets both buffers with one
-// option; the unused one does not matter.
+// fioWindow returns the socket buffer size of an end. fio sets both buffers of the end
+// to this size. If traffic has one direction, only one of them matters.
 func fioWindow(w suite.Workload, side Side) int64 {
 	sends := (side == OnSender) != (w.Direction == suite.Reverse && !isRR(w))
 	if sends {
@@ -165,6 +166,6 @@ func fioJobs(job Job) (receiver, sender []string) {
 	return receiver, sender
 }
 
-// fioStarts recognises the line that fio prints at the start of its jobs,
-// fioHesitation before they send.
+// fioStarts recognises the line that fio prints before its jobs start. The jobs send
+// data fioStartDelay after this line.
 func fioStarts(line string) bool { return strings.HasPrefix(line, "Starting ") }

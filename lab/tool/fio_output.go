@@ -30,10 +30,10 @@ type fioSide struct {
 	} `json:"clat_ns"`
 }
 
-// complete counts whole blocks. If a receive call returns only a part of a block, fio
-// calls again for the rest. fio 3.33 then counts the call among the transfers and the
-// short ones, and only the rest of the block in io_bytes, which is therefore too
-// small.
+// complete returns the number of whole blocks. If a receive call returns only a part
+// of a block, fio calls again for the other part. fio 3.33 then counts the first call
+// both as a transfer and as a short transfer. io_bytes includes only the other part of
+// the block, so it is too small.
 func (s fioSide) complete() float64 { return s.Transfers - s.Short }
 
 // fioDocument is one interim result, or the final one.
@@ -45,9 +45,9 @@ type fioDocument struct {
 	} `json:"jobs"`
 }
 
-// readFio reads every document in an output, and ignores other text. A truncated
-// document ends the reading: the documents before it have the progress of an ended
-// process.
+// readFio reads every document in an output, and ignores other text. It stops at a
+// truncated document. The documents before it have the figures until the process was
+// ended.
 func readFio(text string) (documents []fioDocument, err error) {
 	const opening = "{\n"
 	for at := 0; at < len(text); {
@@ -77,8 +77,8 @@ func readFio(text string) (documents []fioDocument, err error) {
 	return documents, nil
 }
 
-// fioCourse extracts one direction from the documents. fio's counters restart when
-// its warm-up ends, so only the documents after the last restart count.
+// fioCourse extracts the progress of one direction from the documents. fio resets its
+// counters when its warm-up ends, so only the documents after the last reset count.
 func fioCourse(documents []fioDocument, side func(fioDocument) fioSide) (f fioFlow, err error) {
 	var before fioSide
 	for _, d := range documents {

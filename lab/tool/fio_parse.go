@@ -8,16 +8,16 @@ import (
 )
 
 // fioRun has the documents of both ends of one job. A server that was ended early may
-// have none.
+// have no documents.
 type fioRun struct {
 	job            Job
 	client, server []fioDocument
 }
 
-// Parse takes the figures of the end that reads. If a server's output does not cover
-// the window, the client's sent data replaces them: TCP loses nothing.
+// Parse uses the figures of the end that receives. If the server's output does not
+// cover the window, Parse uses the data that the client sent: TCP loses no data.
 func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	out, err := finished(t.Name(), "client", outputs)
+	out, err := outputOf(t.Name(), "client", outputs)
 	if err != nil {
 		return Measurement{}, err
 	}
@@ -26,10 +26,10 @@ func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 		return Measurement{}, noResult(t.Name(), "%v: %q", err, lastWords(out.Stdout+" "+out.Stderr))
 	}
 	if last := run.client[len(run.client)-1].Jobs[0]; last.Error != 0 {
-		return Measurement{}, complained(t.Name(), "the client met error %d (errno): %s", last.Error, lastWords(out.Stderr))
+		return Measurement{}, reportedError(t.Name(), "the client reports error %d (errno): %s", last.Error, lastWords(out.Stderr))
 	}
 	if server := outputs["server"].Stdout; server != "" {
-		run.server, _ = readFio(server) // callers handle a missing document
+		run.server, _ = readFio(server) // a missing document is handled below
 	}
 	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
 	switch {
@@ -46,8 +46,8 @@ func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	return sound(t.Name(), m)
 }
 
-// clientRate returns transfers per second at the client, whose clock begins when its
-// warm-up ends. The output of a client that ended without error is complete.
+// clientRate returns transfers per second at the client. The client's clock begins at
+// the end of its warm-up. The output of a client that ended without error is complete.
 func (r *fioRun) clientRate(side func(fioDocument) fioSide) (float64, fioFlow, error) {
 	f, err := fioCourse(r.client, side)
 	if err != nil || f.took == 0 {
@@ -62,8 +62,9 @@ func (r *fioRun) clientRate(side func(fioDocument) fioSide) (float64, fioFlow, e
 	return rate, f, nil
 }
 
-// serverRate returns transfers per second at the server, whose clock begins with the
-// connection; 0 if it was ended before its output covered the window.
+// serverRate returns transfers per second at the server. The server's clock begins
+// with the connection. The rate is 0 if the server was ended before its output covered
+// the window.
 func (r *fioRun) serverRate(side func(fioDocument) fioSide) (float64, error) {
 	f, err := fioCourse(r.server, side)
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *fioRun) stream(m *Measurement) error {
 	received := clientReceives + serverReceives
 	if way != suite.Reverse && serverReceives == 0 {
 		received += clientSends
-		m.Warnings = append(m.Warnings, "fio's server did not tell the window: forward throughput is what the client sent")
+		m.Warnings = append(m.Warnings, "fio's server printed no figures for the window: forward throughput is the data that the client sent")
 	} else {
 		ms.Set(sample.ReceiverThroughput, received*bits)
 	}
@@ -108,8 +109,8 @@ func (r *fioRun) stream(m *Measurement) error {
 	return nil
 }
 
-// datagrams sets a UDP stream's figures. fio does not number datagrams: loss is the
-// sent data that did not arrive within windows of the same length.
+// datagrams sets the figures of a UDP stream. The data is counted within windows of
+// the same length at both ends.
 func (r *fioRun) datagrams(ms sample.Metrics) error {
 	sent, _, err := r.clientRate(writing)
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *fioRun) datagrams(ms sample.Metrics) error {
 	ms.Set(sample.Throughput, arrived*bits)
 	ms.Set(sample.ReceiverThroughput, arrived*bits)
 	ms.Set(sample.SenderThroughput, sent*bits)
-	datagrams(r.job.Workload, sent, arrived, ms)
+	setDatagrams(r.job.Workload, sent, arrived, ms)
 	return nil
 }
 

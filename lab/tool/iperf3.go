@@ -20,32 +20,32 @@ func (Iperf3) Programs() []Program {
 const iperf3MaxStreams = 128
 
 func (t Iperf3) Supports(w suite.Workload) error {
-	return firstOf(t, []refusal{
-		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
-		{w.Kind != suite.TCPStream && w.Kind != suite.UDPStream, fmt.Sprintf("makes streams only, not %s", w.Kind)},
+	return firstRefusal(t, []refusal{
+		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{w.Kind != suite.TCPStream && w.Kind != suite.UDPStream, fmt.Sprintf("supports streams only, not %s", w.Kind)},
 		{w.Streams > iperf3MaxStreams, fmt.Sprintf("runs at most %d streams, not %d", iperf3MaxStreams, w.Streams)},
-		{w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size (-w) for send and receive buffers of both ends; asked were %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
+		{w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size (-w) for send and receive buffers of both ends; the workload has %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
 		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
-		{w.Kind == suite.UDPStream && w.Buffer < 16, fmt.Sprintf("needs 16 bytes in a datagram for its own header; asked were %d", w.Buffer)},
+		{w.Kind == suite.UDPStream && w.Buffer < 16, fmt.Sprintf("needs 16 bytes in each datagram for its header; the workload has %d", w.Buffer)},
 		{w.Kind == suite.UDPStream && w.Sendfile, "uses sendfile (-Z) for TCP only"},
 	})
 }
 
 // Plan runs for warm-up, duration and cool-down together, in whole seconds, as -t
-// requires. It does not use -O, which takes whole seconds: the intervals of 100 ms
-// allow any window. The client's JSON includes the server's intervals
+// requires. It does not use -O, which takes whole seconds only. With intervals of 100
+// ms, any window is possible. The client's JSON includes the server's intervals
 // (--get-server-output), so that the received data is known too.
 func (t Iperf3) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
-	server := listening(job, "iperf3", "-s", "-p", decimal(job.Port), "-B", job.Receiver.String(), "-J", "-i", "0.1")
+	server := serverProcess(job, "iperf3", "-s", "-p", decimal(job.Port), "-B", job.Receiver.String(), "-J", "-i", "0.1")
 	argv := []string{"iperf3", "-c", job.Receiver.String(), "-p", decimal(job.Port),
 		"-J", "-i", "0.1", "--get-server-output", "--connect-timeout", "5000",
 		"-t", decimal(wholeSeconds(job.Timing)), "-P", decimal(max(1, w.Streams))}
 	argv = append(argv, iperf3Options(w)...)
-	return []Process{server, calling("client", argv...)}, nil
+	return []Process{server, clientProcess("client", argv...)}, nil
 }
 
 func iperf3Options(w suite.Workload) (argv []string) {
@@ -61,7 +61,8 @@ func iperf3Options(w suite.Workload) (argv []string) {
 	case w.Kind == suite.UDPStream:
 		argv = append(argv, "-u", "-b", "0") // its default is 1 Mbit/s
 	case w.Rate > 0:
-		// SO_MAX_PACING_RATE: the kernel paces, so the sender needs no timer.
+		// SO_MAX_PACING_RATE: the kernel limits the rate, so the sender needs no
+		// timer.
 		argv = append(argv, "--fq-rate", decimal(perStream(w)))
 	}
 	if w.SendBuffer > 0 {

@@ -15,8 +15,8 @@ type iperf3Flow struct {
 	totalSent, totalReceived       *iperf3Sum
 }
 
-// iperf3Flows sorts the sums of both ends by direction. The direction of a sum
-// follows from its end and from its "sender" flag.
+// iperf3Flows sorts the sums of both ends by direction. An end and its "sender" flag
+// give the direction of a sum.
 func iperf3Flows(client *iperf3Report, d suite.Direction) (forward, reverse *iperf3Flow) {
 	forward, reverse = &iperf3Flow{}, &iperf3Flow{}
 	clientSends := d != suite.Reverse
@@ -32,9 +32,9 @@ func iperf3Flows(client *iperf3Report, d suite.Direction) (forward, reverse *ipe
 	return forward, reverse
 }
 
-// sort adds one end's intervals to the flow that it sends and the flow that it
-// receives. sends is the first direction of the end, for intervals without the
-// "sender" flag.
+// sort adds the intervals of one end to the flows: out is the flow that the end sends,
+// in the flow that it receives. Old versions print no "sender" flag. Then sends is
+// true if the end sends in the first sum of an interval.
 func (r *iperf3Report) sort(out, in *iperf3Flow, sends bool) {
 	for _, i := range r.Intervals {
 		i.Sum.addTo(out, in, sends)
@@ -68,13 +68,13 @@ func (s *iperf3Sum) addTo(out, in *iperf3Flow, sends bool) {
 	}
 }
 
-// iperf3Result has the figures of one flow, or of several. Rates are per second;
-// unknown figures are nil.
+// iperf3Result has the figures of one flow, or the sums of several flows. Rates are
+// per second. An unknown figure is nil.
 type iperf3Result struct {
 	received                 float64  // bits per second
 	sent                     *float64 // bits per second
 	sentPackets              *float64 // datagrams per second
-	packets, lost, seconds   float64  // expected datagrams, lost datagrams, and their period; 0 if unknown
+	packets, lost, seconds   float64  // expected datagrams, lost datagrams, and the seconds of their period; 0 if unknown
 	retransmits              *float64 // segments
 	whole                    bool     // over the whole run, not the window
 	receivedPacketsPerSecond float64
@@ -105,7 +105,7 @@ func (f *iperf3Flow) result(t suite.Timing) (iperf3Result, error) {
 	return r, nil
 }
 
-// wholeRun measures the flow by iperf3's own sums over the run.
+// wholeRun returns the figures over the whole run, from the sums that iperf3 prints.
 func (f *iperf3Flow) wholeRun() (iperf3Result, error) {
 	s := f.totalReceived
 	if s == nil || s.Bits == nil {
@@ -129,8 +129,8 @@ func (f *iperf3Flow) wholeRun() (iperf3Result, error) {
 	return r, nil
 }
 
-// countDatagrams computes the loss. iperf3 subtracts a loss when the datagram arrives
-// late, so a part of a run can count below zero.
+// countDatagrams computes the loss. If a datagram arrives late, iperf3 subtracts it
+// from the lost datagrams. So the loss in a part of a run can be negative.
 func (r *iperf3Result) countDatagrams() {
 	r.lost = max(0, r.lost)
 	if r.seconds > 0 {
@@ -150,7 +150,7 @@ func (r *iperf3Result) add(o iperf3Result) {
 	r.retransmits = plus(r.retransmits, o.retransmits)
 }
 
-// plus adds two values, if known.
+// plus adds two values. If one is unknown, the sum is the other value.
 func plus(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -159,9 +159,9 @@ func plus(a, b *float64) *float64 {
 	return &sum
 }
 
-// udp sets the figures that only datagrams have.
+// udp sets the figures of a UDP stream.
 func (r *iperf3Result) udp(w suite.Workload, ms sample.Metrics) {
-	offered(w, ms)
+	setOfferedRate(w, ms)
 	if r.sentPackets != nil {
 		ms.Set(sample.DatagramsSent, *r.sentPackets)
 	}

@@ -45,16 +45,16 @@ type iperf3Sum struct {
 	Sender      *bool    `json:"sender"` // this end sent it; absent in old versions
 }
 
-// Parse reads the client's JSON. If it has the intervals of both ends, the figures
-// are of the window; else they are of the whole run, with a warning.
+// Parse reads the client's JSON. If the JSON has the intervals of both ends, the
+// figures are of the window. Otherwise they are of the whole run, with a warning.
 func (t Iperf3) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	out := outputs["client"]
 	report, err := readIperf3(out.Stdout)
 	switch {
 	case err == nil && report.Error != "":
-		return Measurement{}, complained(t.Name(), "%s", report.Error)
+		return Measurement{}, reportedError(t.Name(), "%s", report.Error)
 	case out.Exit != 0:
-		return Measurement{}, failed(t.Name(), "client", out)
+		return Measurement{}, exitError(t.Name(), "client", out)
 	case err != nil:
 		return Measurement{}, err
 	}
@@ -68,7 +68,7 @@ func (t Iperf3) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 		m.To = wholeRun(job.Timing)
 	}
 	if whole && job.Timing.Warmup > 0 {
-		m.Warnings = append(m.Warnings, "iperf3 told no intervals of both ends: figures are means over the whole run, warm-up included")
+		m.Warnings = append(m.Warnings, "iperf3 did not print the intervals of both ends: figures are means over the whole run, warm-up included")
 	}
 	if job.Workload.Kind == suite.UDPStream {
 		total.udp(job.Workload, m.Metrics)
@@ -121,8 +121,8 @@ func readIperf3(text string) (*iperf3Report, error) {
 	return &report, nil
 }
 
-// iperf3Reordered sets the number of late datagrams over the whole run. The intervals
-// do not have it.
+// iperf3Reordered sets the number of late datagrams over the whole run, because the
+// intervals have no such number.
 func iperf3Reordered(report *iperf3Report, ms sample.Metrics) {
 	sum, told := 0.0, false
 	for _, s := range report.End.Streams {

@@ -17,19 +17,20 @@ const portsPerJob = 16
 // no tool uses.
 const maxDatagram = 65507
 
-// cannot returns the reason why a tool does not support a workload.
+// cannot returns an error with the reason why a tool does not support a workload.
 func cannot(tool, format string, args ...any) error {
 	return fmt.Errorf("%s %s", tool, fmt.Sprintf(format, args...))
 }
 
-// refusal is a reason why a tool does not support a workload, if it applies.
+// refusal is a reason why a tool does not support a workload. The reason only holds if
+// applies is true.
 type refusal struct {
 	applies bool
 	reason  string
 }
 
-// firstOf returns the first reason that applies; nil if none does.
-func firstOf(t Tool, list []refusal) error {
+// firstRefusal returns the first reason that applies; nil if no reason applies.
+func firstRefusal(t Tool, list []refusal) error {
 	for _, r := range list {
 		if r.applies {
 			return cannot(t.Name(), "%s", r.reason)
@@ -38,12 +39,12 @@ func firstOf(t Tool, list []refusal) error {
 	return nil
 }
 
-// wholeSeconds is how long a tool runs that takes whole seconds only: warm-up,
-// measured part and cool-down together, rounded up so that the measured part
-// always lies inside.
+// wholeSeconds is the run time of a tool that takes whole seconds only. It is the sum
+// of warm-up, measured part and cool-down, rounded up. So the measured part is always
+// inside.
 func wholeSeconds(t suite.Timing) int { return max(1, ceilSeconds(t.Total())) }
 
-// wholeRun is the length of a run of whole seconds.
+// wholeRun is wholeSeconds as a duration.
 func wholeRun(t suite.Timing) time.Duration { return time.Duration(wholeSeconds(t)) * time.Second }
 
 // roundedSpan is the measured part of a tool that rounds each part of a timing
@@ -58,26 +59,27 @@ func ceilSeconds(d time.Duration) int {
 	return int((d + time.Second - 1) / time.Second)
 }
 
-// perStream divides a rate between streams, in whole bits per second. The result is
-// at least 1, because a tool takes 0 as "no limit".
+// perStream returns the rate of one stream, in whole bits per second. It is at least
+// 1, because a tool takes 0 as "no limit".
 func perStream(w suite.Workload) int64 {
 	return max(1, int64(math.Round(float64(w.Rate)/float64(max(1, w.Streams)))))
 }
 
-// datagrams sets the figures of a UDP stream, per second, of a tool that does not
-// number datagrams: loss is the share of those sent that did not arrive within
-// windows of the same length.
-func datagrams(w suite.Workload, sent, arrived float64, ms sample.Metrics) {
+// setDatagrams sets the figures of a UDP stream for a tool that does not number
+// datagrams. sent and arrived are datagrams per second, over windows of the same
+// length. The loss is the share of the sent datagrams that did not arrive.
+func setDatagrams(w suite.Workload, sent, arrived float64, ms sample.Metrics) {
 	ms.Set(sample.DatagramsSent, sent)
 	ms.Set(sample.DatagramsReceived, arrived)
 	if sent > 0 {
 		ms.Set(sample.LossRatio, max(0, 1-arrived/sent))
 	}
-	offered(w, ms)
+	setOfferedRate(w, ms)
 }
 
-// offered sets the rate of a paced UDP stream. Each direction is offered the rate.
-func offered(w suite.Workload, ms sample.Metrics) {
+// setOfferedRate sets the requested rate of a UDP stream, if it has one. With two
+// directions each direction has this rate.
+func setOfferedRate(w suite.Workload, ms sample.Metrics) {
 	directions := int64(1)
 	if w.Direction == suite.Both {
 		directions = 2
@@ -112,12 +114,12 @@ func fragments(job Job) []string {
 	if payload+headers <= int64(job.MTU) {
 		return nil
 	}
-	return []string{fmt.Sprintf("a datagram of %d bytes is cut into fragments: the MTU of %d leaves %d",
+	return []string{fmt.Sprintf("a datagram of %d bytes is fragmented: with MTU %d a datagram may have %d bytes",
 		payload, job.MTU, int64(job.MTU)-headers)}
 }
 
-// shortRun returns a warning if the start of a short run affects the figures of a
-// tool that cannot exclude it.
+// shortRun returns a warning if a run is so short that the start of the traffic
+// affects its figures. It is for tools without a warm-up.
 func shortRun(tool string, job Job) []string {
 	const brief = 3 * time.Second
 	total := wholeRun(job.Timing)
@@ -127,19 +129,19 @@ func shortRun(tool string, job Job) []string {
 	return []string{fmt.Sprintf("%s has no warm-up: its figures are means over the whole run of %v, start included", tool, total)}
 }
 
-// listening returns the process that waits for the client on the receiver.
-func listening(job Job, argv ...string) Process {
+// serverProcess returns the process that listens on the receiver.
+func serverProcess(job Job, argv ...string) Process {
 	return Process{Role: "server", On: OnReceiver, Argv: argv, Port: job.Port, Stays: true}
 }
 
-// calling returns the process that connects from the sender.
-func calling(role string, argv ...string) Process {
+// clientProcess returns the process that connects from the sender.
+func clientProcess(role string, argv ...string) Process {
 	return Process{Role: role, On: OnSender, Argv: argv}
 }
 
-// checkJob reports why a tool cannot plan a job: it does not support the workload,
-// the job names no port, the address is not of the workload's IP version, or the
-// built-in generator's path is unknown.
+// checkJob returns an error if a tool cannot plan a job. Either the tool does not
+// support the workload, or the job's ports, address or path of the windtunnel program
+// are wrong.
 func checkJob(t Tool, job Job) error {
 	if err := t.Supports(job.Workload); err != nil {
 		return err

@@ -21,8 +21,8 @@ func (Netperf) Programs() []Program {
 	}
 }
 
-// netperfConnections is the number of data ports of a job: its first port is for the
-// control connection.
+// netperfConnections is the number of data ports of a job. The job's first port is for
+// the control connection.
 const netperfConnections = portsPerJob - 1
 
 func (t Netperf) Supports(w suite.Workload) error {
@@ -30,14 +30,14 @@ func (t Netperf) Supports(w suite.Workload) error {
 	if w.Direction == suite.Both && !isRR(w) {
 		connections *= 2
 	}
-	return firstOf(t, []refusal{
-		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
-		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; %s is not possible", w.Direction)},
+	return firstRefusal(t, []refusal{
+		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; direction %s is not possible", w.Direction)},
 		{w.Sendfile && (w.Kind != suite.TCPStream || w.Direction != suite.Forward && w.Direction != ""), "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)"},
 		{w.Sendfile && w.Streams > 1, fmt.Sprintf("makes one file for all TCP_SENDFILE processes, so it runs one such stream, not %d", w.Streams)},
-		{w.Rate > 0, "paces only when it is built with --enable-intervals, which packages are not"},
+		{w.Rate > 0, "limits the rate only if it is built with --enable-intervals; packages are built without it"},
 		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
-		{connections > netperfConnections, fmt.Sprintf("needs a port for each connection; %d are wanted and a job has %d", connections, netperfConnections)},
+		{connections > netperfConnections, fmt.Sprintf("needs a port for each connection; the workload needs %d and a job has %d", connections, netperfConnections)},
 	})
 }
 
@@ -49,8 +49,8 @@ type netperfTest struct {
 	port    uint16 // of the data connection, at the receiver
 }
 
-// tests lists the processes of a job, in the order of their roles: those that
-// send, then those that receive.
+// tests lists the processes of a job, in the order of their roles: first all processes
+// that send, then all that receive.
 func (Netperf) tests(job Job) []netperfTest {
 	w := job.Workload
 	names := []string{strings.ToUpper(string(w.Kind))} // suites have netperf's names, in lower case
@@ -80,19 +80,20 @@ func (Netperf) tests(job Job) []netperfTest {
 	return tests
 }
 
-// Plan starts one netserver, and one netperf for each connection. Each runs for
-// warm-up, duration and cool-down together, in whole seconds, as -l requires. It does
-// not use confidence iterations (-I), because the engine repeats trials. TCP_CRR
-// prints its result some four seconds after its traffic. -c -C make both ends read
-// /proc/stat before and after, which needs no calibration on Linux and takes no time.
+// Plan starts one netserver, and one netperf for each connection. Each netperf runs
+// for warm-up, duration and cool-down together, in whole seconds, as -l requires. Plan
+// does not use confidence iterations (-I), because the engine repeats trials. TCP_CRR
+// prints its result about four seconds after its traffic. With -c -C both ends read
+// /proc/stat before and after the run. On Linux this needs no calibration and takes no
+// time.
 func (t Netperf) Plan(job Job) ([]Process, error) {
 	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
 	address := fmt.Sprintf("%s,%d", job.Receiver, job.Workload.IPVersion)
-	processes := []Process{listening(job, "netserver", "-D", "-N", "-p", decimal(job.Port), "-L", address)}
+	processes := []Process{serverProcess(job, "netserver", "-D", "-N", "-p", decimal(job.Port), "-L", address)}
 	for _, test := range t.tests(job) {
-		processes = append(processes, calling(test.role, t.argv(job, address, test)...))
+		processes = append(processes, clientProcess(test.role, t.argv(job, address, test)...))
 	}
 	return processes, nil
 }
@@ -102,7 +103,7 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 	argv := []string{"netperf", "-H", address, "-p", decimal(job.Port), "-t", test.name,
 		"-l", decimal(wholeSeconds(job.Timing)), "-P", "0", "-D", "0.1", "-c", "-C"}
 	if !isRR(w) {
-		argv = append(argv, "-f", "m") // 10^6 bit/s for every rate; RR would print bits instead of transactions
+		argv = append(argv, "-f", "m") // 10^6 bit/s for every rate; with -f request/response would report bits instead of transactions
 	}
 	argv = append(argv, "--", "-P", ","+decimal(test.port))
 	if isRR(w) {
@@ -120,7 +121,7 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 		argv = append(argv, "-D")
 	}
 	if w.Kind == suite.UDPStream {
-		argv = append(argv, "-R", "1") // without it SO_DONTROUTE limits it to the link
+		argv = append(argv, "-R", "1") // without it SO_DONTROUTE limits the traffic to the link
 	}
 	if keys := netperfKeys(w); keys != "" {
 		argv = append(argv, "-k", keys)
@@ -128,8 +129,8 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 	return argv
 }
 
-// netperfSockets returns the value of -s and -S. A size of 0 must be omitted, because
-// netperf would set it.
+// netperfSockets returns the value of -s and -S. It omits a size of 0, because netperf
+// would set 0.
 func netperfSockets(w suite.Workload) string {
 	switch {
 	case w.SendBuffer > 0 && w.ReceiveBuffer > 0:
@@ -142,8 +143,8 @@ func netperfSockets(w suite.Workload) string {
 	return ""
 }
 
-// netperfKeys are the output selectors of -k. TCP_SENDFILE does not support them and
-// prints the classic line.
+// netperfKeys returns the output selectors for -k. TCP_SENDFILE does not support
+// selectors; it prints the classic line.
 func netperfKeys(w suite.Workload) string {
 	keys := []string{"THROUGHPUT", "THROUGHPUT_UNITS", "ELAPSED_TIME", "LOCAL_CPU_UTIL", "REMOTE_CPU_UTIL"}
 	switch {

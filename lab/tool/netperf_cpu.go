@@ -22,13 +22,14 @@ var netperfCPUs = []netperfCPU{
 	{"REMOTE_SD", sample.ToolReceiverCPUPerByte, 1e3 / 1024, false},
 }
 
-// toolCPU sets netperf's own CPU figures. Each process reads the whole machine. So
-// with several processes the CPU figure is their mean. Their service demands are
-// omitted, because each divides the machine's CPU by the bytes of one process. A
-// process without -c or without figures prints −1.
+// toolCPU sets the CPU figures that netperf prints. Each process reads the CPU time of
+// the whole machine. So with several processes the CPU figure is their mean. The
+// service demands of several processes are omitted. Each of them divides the machine's
+// CPU time by the bytes of one process. A process without -c or without figures prints
+// −1.
 //
-// netperf 2.7 divides by a wrong duration at the remote end after a TCP_CRR, and so
-// exceeds all CPUs: such a figure is omitted with a warning.
+// After a TCP_CRR netperf 2.7 divides by a wrong duration at the remote end. If the
+// figure exceeds all CPUs, it is omitted with a warning.
 func (r *netperfRun) toolCPU(ms sample.Metrics) (warnings []string, err error) {
 	for _, c := range netperfCPUs {
 		if !c.percent && (len(r.outputs) > 1 || !r.streams()) {
@@ -53,7 +54,7 @@ func (r *netperfRun) toolCPU(ms sample.Metrics) (warnings []string, err error) {
 		v := sum / float64(len(r.outputs)) * c.scale
 		const rounding = 1 // percent: /proc/stat counts in ticks
 		if c.percent && v > 100+rounding {
-			warnings = append(warnings, fmt.Sprintf("netperf's %s of %.0f %% is more than all CPUs: it took its pause after the run for a part of it; left out", c.key, v))
+			warnings = append(warnings, fmt.Sprintf("netperf's %s of %.0f %% exceeds all CPUs and is omitted: netperf divided by a wrong duration", c.key, v))
 			continue
 		}
 		ms.Set(c.metric, v)
@@ -61,8 +62,8 @@ func (r *netperfRun) toolCPU(ms sample.Metrics) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// streams reports whether the processes send streams. Their service demand is for
-// each byte; that of request/response is for each transaction.
+// streams reports whether the processes send streams. The service demand of streams is
+// for each byte; the service demand of request/response is for each transaction.
 func (r *netperfRun) streams() bool {
 	switch r.tests[0].name {
 	case "TCP_STREAM", "TCP_MAERTS", "TCP_SENDFILE":

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// netperfOutput has the output of one netperf process: its selectors and its interim
-// results.
+// netperfOutput has the output of one netperf process: the values of its selectors,
+// and its interim results.
 type netperfOutput struct {
 	values   map[string]string
 	interims steps   // amounts in bits or transactions; times by the wall clock, seconds since 1970
@@ -36,7 +36,7 @@ var netperfInterim = regexp.MustCompile(`^Interim result: +(\S+) (\S+) over (\S+
 // output has none.
 func readNetperf(text, unit string) (*netperfOutput, error) {
 	o := &netperfOutput{values: map[string]string{}}
-	pending := map[string]string{} // interim result in progress
+	pending := map[string]string{} // selectors of an incomplete interim result
 	for _, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if m := netperfInterim.FindStringSubmatch(line); m != nil {
@@ -116,7 +116,7 @@ func (o *netperfOutput) classic(line string) {
 	}
 }
 
-// settle parses the final result and adds the remainder after the last interim
+// settle parses the final result. It adds a step for the time after the last interim
 // result, so that the steps cover the whole run.
 func (o *netperfOutput) settle(unit string) error {
 	text, told := o.values["THROUGHPUT"]
@@ -147,7 +147,8 @@ func (o *netperfOutput) settle(unit string) error {
 	return nil
 }
 
-// number returns a selector's value. told is false if it was not printed.
+// number returns a selector's value. told is false if netperf did not print the
+// selector.
 func (o *netperfOutput) number(key string) (v float64, told bool, err error) {
 	text, told := o.values[key]
 	if !told {

@@ -40,7 +40,7 @@ func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 		m.To = wholeRun(job.Timing)
 	}
 	if whole && job.Timing.Warmup > 0 && job.Workload.Kind != suite.UDPStream {
-		m.Warnings = append(m.Warnings, "netperf told no interim results of the window: figures are means over the whole run, warm-up included")
+		m.Warnings = append(m.Warnings, "netperf did not print interim results of the whole window: figures are means over the whole run, warm-up included")
 	}
 	return sound(t.Name(), m)
 }
@@ -58,7 +58,7 @@ func (t Netperf) read(job Job, outputs map[string]Output) (*netperfRun, error) {
 	}
 	run := &netperfRun{tests: t.tests(job)}
 	for _, test := range run.tests {
-		out, err := finished(t.Name(), test.role, outputs)
+		out, err := outputOf(t.Name(), test.role, outputs)
 		if err != nil {
 			return nil, err
 		}
@@ -71,9 +71,9 @@ func (t Netperf) read(job Job, outputs map[string]Output) (*netperfRun, error) {
 	return run, nil
 }
 
-// window returns the measured part by the wall clock. It begins when the last process
-// had begun and the warm-up was over. whole is true if the output of a process covers
-// too little of it.
+// window returns the start of the measured part, by the wall clock. It is the end of
+// the warm-up after the last process began. whole is true if the output of a process
+// covers too little of the measured part.
 func (r *netperfRun) window(t suite.Timing) (from float64, whole bool) {
 	for _, o := range r.outputs {
 		from = max(from, o.begin)
@@ -101,8 +101,9 @@ func (r *netperfRun) rates(t suite.Timing) []float64 {
 	return rates
 }
 
-// tcpStream sets throughputs. Interim results are from the client's end. TCP loses
-// nothing, so over a window the other end differs at most by the sockets' buffers.
+// tcpStream sets throughputs. Interim results are from the client's end. TCP loses no
+// data. So within a window the data of the other end differs at most by the size of
+// the sockets' buffers.
 func (r *netperfRun) tcpStream(job Job, ms sample.Metrics) error {
 	var forward, reverse float64
 	for i, rate := range r.rates(job.Timing) {
@@ -129,8 +130,8 @@ func (r *netperfRun) tcpStream(job Job, ms sample.Metrics) error {
 }
 
 // retransmits sums the retransmitted segments of both ends' sockets over the whole
-// run. If a part is missing, the sum would be wrong and is omitted. netperf prints −1
-// if the kernel has no figure.
+// run. If the figure of one process is missing, the sum would be wrong and is omitted.
+// netperf prints −1 if the kernel has no figure.
 func (r *netperfRun) retransmits(ms sample.Metrics) error {
 	sum := 0.0
 	for _, o := range r.outputs {
@@ -207,8 +208,8 @@ func (r *netperfRun) transactions(t suite.Timing, ms sample.Metrics) (warning st
 	return "", nil
 }
 
-// netperfLatencies maps selectors to metrics in nanoseconds. All but the mean are
-// whole microseconds.
+// netperfLatencies maps selectors to metrics. All values except the mean are in whole
+// microseconds.
 var netperfLatencies = map[string]sample.Metric{
 	"MIN_LATENCY":  sample.LatencyMin,
 	"MEAN_LATENCY": sample.LatencyMean,

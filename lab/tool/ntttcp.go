@@ -8,10 +8,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// NTttcp drives ntttcp-for-linux 1.4: TCP and UDP streams, each connection on
-// its own thread at both ends. It shares NTttcp's name and method, but neither
-// its flags nor its units: -l counts connections, -x names a file, and MB/s
-// are decimal.
+// NTttcp drives ntttcp-for-linux 1.4: TCP and UDP streams, each connection on a
+// separate thread at both ends. It has NTttcp's name and method, but other flags and
+// units: -l counts connections, -x names a file, and MB/s are decimal.
 type NTttcp struct{}
 
 func (NTttcp) Name() string { return "ntttcp" }
@@ -20,27 +19,27 @@ func (NTttcp) Programs() []Program {
 	return []Program{{Name: "ntttcp", Package: "none; build it from github.com/microsoft/ntttcp-for-linux", Version: []string{"ntttcp", "-h"}}}
 }
 
-// ntttcpStreams is the largest number of streams: one port of the job is for the
+// ntttcpStreams is the maximum number of streams. One port of the job is for the
 // synchronisation.
 const ntttcpStreams = portsPerJob - 1
 
 func (t NTttcp) Supports(w suite.Workload) error {
-	return firstOf(t, []refusal{
-		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
-		{isRR(w), fmt.Sprintf("makes streams only, not %s", w.Kind)},
-		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; %s is not possible", w.Direction)},
-		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; %d are wanted and a job has %d", w.Streams, ntttcpStreams)},
+	return firstRefusal(t, []refusal{
+		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{isRR(w), fmt.Sprintf("supports streams only, not %s", w.Kind)},
+		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; direction %s is not possible", w.Direction)},
+		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; the workload needs %d and a job has %d", w.Streams, ntttcpStreams)},
 		{w.SendBuffer > 0 || w.ReceiveBuffer > 0, "for Linux has no option for socket buffers (its -B limits the bandwidth)"},
 		{w.Sendfile, "has no sendfile"},
-		{w.Kind == suite.UDPStream && w.Rate > 0, "paces TCP only (--fq-rate-limit)"},
+		{w.Kind == suite.UDPStream && w.Rate > 0, "limits the rate of TCP only (--fq-rate-limit)"},
 		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
 	})
 }
 
 // Plan gives every stream a port, and so a thread at each end. The synchronisation
-// takes the job's first port (data port − 1 is its rule). Warm-up, duration and
-// cool-down are rounded up separately to whole seconds. The receiver ends by itself
-// after the sender.
+// uses the job's first port, because ntttcp uses the port before the first data port.
+// Warm-up, duration and cool-down are each rounded up to whole seconds. The receiver
+// ends by itself after the sender.
 func (t NTttcp) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -69,7 +68,7 @@ func (t NTttcp) Plan(job Job) ([]Process, error) {
 	if w.Rate > 0 {
 		sender = append(sender, "--fq-rate-limit", decimal(perStream(w)))
 	}
-	client := calling("client", sender...)
+	client := clientProcess("client", sender...)
 	client.Ready = ntttcpStarts
 	return []Process{{Role: "server", On: OnReceiver, Argv: receiver, Ready: ntttcpReady}, client}, nil
 }
@@ -86,7 +85,7 @@ func ntttcpReady(line string) bool { return strings.Contains(line, "threads crea
 // slightly different length, so their figures need not be equal.
 func (t NTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	server := outputs["server"]
-	client, err := finished(t.Name(), "client", outputs)
+	client, err := outputOf(t.Name(), "client", outputs)
 	if err != nil {
 		return Measurement{}, err
 	}

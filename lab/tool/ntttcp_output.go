@@ -8,7 +8,7 @@ import (
 // ntttcpResult has the figures of one end of ntttcp-for-linux after its warm-up.
 type ntttcpResult struct {
 	bits        float64  // per second
-	retransmits *float64 // segments, of the whole network namespace; nil where not told
+	retransmits *float64 // segments, of the whole network namespace; nil if not printed
 }
 
 var ntttcpLines = struct{ duration, total, retransmits *regexp.Regexp }{
@@ -17,8 +17,8 @@ var ntttcpLines = struct{ duration, total, retransmits *regexp.Regexp }{
 	retransmits: regexp.MustCompile(`(?m)^\S+ INFO: \s*retrans segs\s*:(\S+)$`),
 }
 
-// readNTttcp reads one end's result from its text. It divides the total by the
-// duration: the printed throughput has fewer digits than they have.
+// readNTttcp reads the result of one end from its text. It divides the total bytes by
+// the duration, because the printed throughput has fewer digits.
 func readNTttcp(text string) (r ntttcpResult, err error) {
 	duration := ntttcpLines.duration.FindStringSubmatch(text)
 	total := ntttcpLines.total.FindStringSubmatch(text)
@@ -31,10 +31,10 @@ func readNTttcp(text string) (r ntttcpResult, err error) {
 		return r, err
 	}
 	if seconds <= 0 {
-		return r, errors.New("the test took no time")
+		return r, errors.New("the test has a duration of 0 s")
 	}
 	if bytes <= 0 {
-		return r, errors.New("it carried nothing")
+		return r, errors.New("the test transferred no data")
 	}
 	r.bits = bytes * 8 / seconds
 	if f := ntttcpLines.retransmits.FindStringSubmatch(text); f != nil {

@@ -469,7 +469,7 @@ var capturedOutputs = []captured{
 			sample.ReverseThroughput: 6083337485.517806,
 			sample.Throughput:        6100679366.530612 + 6083337485.517806,
 		},
-		warns: "did not tell the window",
+		warns: "printed no figures for the window",
 	},
 	{
 		name: "fio UDP streams at a rate", tool: Fio{}, timing: short,

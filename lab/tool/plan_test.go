@@ -223,13 +223,13 @@ func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {
 		{Netperf{}, liveDatagrams(0, reverse), "from the client only"},
 		{Netperf{}, liveStream(func(w *suite.Workload) { w.Rate = 1 }), "--enable-intervals"},
 		{Netperf{}, liveStream(func(w *suite.Workload) { w.Streams = 16 }), "a port for each"},
-		{Netperf{}, liveStream(func(w *suite.Workload) { w.Streams, w.Direction = 8, suite.Both }), "16 are wanted"},
+		{Netperf{}, liveStream(func(w *suite.Workload) { w.Streams, w.Direction = 8, suite.Both }), "needs 16"},
 		{Netperf{}, liveStream(func(w *suite.Workload) { w.Sendfile, w.Direction = true, suite.Reverse }), "sender only"},
 		{Netperf{}, liveStream(func(w *suite.Workload) { w.Sendfile, w.Streams = true, 2 }), "one such stream"},
 		{Netperf{}, liveDatagrams(0, func(w *suite.Workload) { w.Buffer = 65508 }), "65507"},
 		{Qperf{}, liveStream(reverse), "from the client only"},
 		{Qperf{}, liveStream(func(w *suite.Workload) { w.Streams = 2 }), "one connection"},
-		{Qperf{}, liveStream(func(w *suite.Workload) { w.Rate = 1 }), "no pacing"},
+		{Qperf{}, liveStream(func(w *suite.Workload) { w.Rate = 1 }), "limit the rate"},
 		{Qperf{}, liveStream(func(w *suite.Workload) { w.Sendfile = true }), "no sendfile"},
 		{Qperf{}, liveStream(func(w *suite.Workload) { w.NoDelay = true }), "TCP_NODELAY"},
 		{Qperf{}, liveStream(func(w *suite.Workload) { w.SendBuffer = 1 }), "server only"},
@@ -247,7 +247,7 @@ func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {
 		{Sockperf{}, liveDatagrams(0, func(w *suite.Workload) { w.Sendfile = true }), "no sendfile"},
 		{Sockperf{}, change(liveRR(suite.TCPRR, 14, 4), func(w *suite.Workload) { w.Response = 20 }), "differ"},
 		{Sockperf{}, change(liveRR(suite.TCPRR, 14, 4), func(w *suite.Workload) { w.SendBuffer = 20 }), "one size"},
-		{Sockperf{}, change(liveRR(suite.TCPRR, 14, 4), func(w *suite.Workload) { w.Rate = 20 }), "paced"},
+		{Sockperf{}, change(liveRR(suite.TCPRR, 14, 4), func(w *suite.Workload) { w.Rate = 20 }), "limit the rate"},
 		{NTttcp{}, liveRR(suite.TCPRR, 1, 4), "streams only"},
 		{NTttcp{}, liveStream(reverse), "from the sender only"},
 		{NTttcp{}, liveStream(func(w *suite.Workload) { w.Streams = 16 }), "a port for each"},
@@ -263,10 +263,10 @@ func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {
 		{BuiltinNTttcp{}, liveDatagrams(0, func(w *suite.Workload) { w.Buffer = 65508 }), "65507"},
 		{Fio{}, liveRR(suite.TCPCRR, 1, 4), "connecting"},
 		{Fio{}, change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Response = 2 }), "differ"},
-		{Fio{}, change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Rate = 1e6 }), "paced"},
+		{Fio{}, change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Rate = 1e6 }), "limit the rate"},
 		{Fio{}, change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.SendBuffer = 1 }), "one size"},
 		{Fio{}, liveStream(func(w *suite.Workload) { w.Direction, w.ReceiveBuffer = suite.Both, 1 }), "one size"},
-		{Fio{}, liveStream(func(w *suite.Workload) { w.Streams, w.Direction = 9, suite.Both }), "18 are wanted"},
+		{Fio{}, liveStream(func(w *suite.Workload) { w.Streams, w.Direction = 9, suite.Both }), "needs 18"},
 		{Fio{}, liveStream(func(w *suite.Workload) { w.Sendfile = true }), "no sendfile"},
 		{Fio{}, liveStream(func(w *suite.Workload) { w.Rate = 799 }), "whole bytes"},
 		{Fio{}, liveDatagrams(0, reverse), "from the client only"},
@@ -277,7 +277,7 @@ func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {
 			tool   Tool
 			w      suite.Workload
 			reason string
-		}{t, liveStream(func(w *suite.Workload) { w.ReceiverWork = 1 }), "the builtin tool has"})
+		}{t, liveStream(func(w *suite.Workload) { w.ReceiverWork = 1 }), "use the builtin tool"})
 	}
 	for _, r := range refusals {
 		err := r.tool.Supports(r.w)

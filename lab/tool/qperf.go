@@ -25,16 +25,16 @@ func (Qperf) Programs() []Program {
 const oneSegment = 1220
 
 func (t Qperf) Supports(w suite.Workload) error {
-	return firstOf(t, []refusal{
-		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
-		{w.Kind == suite.TCPCRR, "keeps its connection; it does not measure connecting"},
-		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d: its server takes one client at a time", w.Streams)},
-		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the client only over sockets (--flip is for RDMA); %s is not possible", w.Direction)},
-		{isRR(w) && w.Request != w.Response, fmt.Sprintf("answers with as many bytes as were asked; request %d and response %d differ", w.Request, w.Response)},
-		{w.Rate > 0, "has no pacing"},
+	return firstRefusal(t, []refusal{
+		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
+		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d: its server accepts one client at a time", w.Streams)},
+		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the client only over sockets (--flip is for RDMA); direction %s is not possible", w.Direction)},
+		{isRR(w) && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size; request %d and response %d differ", w.Request, w.Response)},
+		{w.Rate > 0, "cannot limit the rate"},
 		{w.Sendfile, "has no sendfile"},
 		{w.SendBuffer > 0, fmt.Sprintf("sets socket buffers of its server only; a send buffer of %d bytes cannot be set", w.SendBuffer)},
-		{isRR(w) && w.ReceiveBuffer > 0, "sets socket buffers of its server only, and both ends receive here"},
+		{isRR(w) && w.ReceiveBuffer > 0, "sets socket buffers of its server only, but in request/response both ends receive"},
 		{w.NoDelay && w.Kind == suite.TCPStream, "cannot set TCP_NODELAY"},
 		{w.NoDelay && w.Kind == suite.TCPRR && w.Request > oneSegment, fmt.Sprintf("cannot set TCP_NODELAY, which matters for messages above one segment (%d bytes)", oneSegment)},
 		{isUDP(w) && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
@@ -49,9 +49,10 @@ var qperfTests = map[suite.Kind]string{
 	suite.UDPRR:     "udp_lat",
 }
 
-// Plan runs for warm-up, duration and cool-down together, in whole seconds: a
-// fraction of a second makes qperf hang. -uu prints bytes and nanoseconds. -vvs and
-// -vvt add the counters of each end. conf, after the traffic, describes the two ends.
+// Plan runs for warm-up, duration and cool-down together, in whole seconds: a fraction
+// of a second makes qperf hang. -uu prints bytes and nanoseconds. -vvs and -vvt add
+// the counters of each end. The test conf after the traffic describes the machines of
+// both ends.
 func (t Qperf) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -68,13 +69,13 @@ func (t Qperf) Plan(job Job) ([]Process, error) {
 	}
 	argv = append(argv, "-uu", "-vvs", "-vvt", qperfTests[w.Kind], "conf")
 	return []Process{
-		listening(job, "qperf", "-lp", decimal(job.Port)),
-		calling("client", argv...),
+		serverProcess(job, "qperf", "-lp", decimal(job.Port)),
+		clientProcess("client", argv...),
 	}, nil
 }
 
 func (t Qperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	out, err := finished(t.Name(), "client", outputs)
+	out, err := outputOf(t.Name(), "client", outputs)
 	if err != nil {
 		return Measurement{}, err
 	}
@@ -111,8 +112,8 @@ var qperfUnits = map[string]float64{
 	"% cpus": 1,
 }
 
-// readQperf parses the section of one test. It ignores figures in unknown units
-// (cost).
+// readQperf parses the section of one test. It ignores figures with other units than
+// qperfUnits has, such as cost.
 func readQperf(text, test string) (qperfValues, error) {
 	values, inside, found := qperfValues{}, false, false
 	for _, line := range strings.Split(text, "\n") {
@@ -143,7 +144,7 @@ func readQperf(text, test string) (qperfValues, error) {
 	return values, nil
 }
 
-// perSecond returns a count divided by the duration of its end.
+// perSecond returns a count divided by the duration of the end that counted it.
 func (v qperfValues) perSecond(count, nanoseconds string) (float64, bool) {
 	n, told := v[count]
 	ns := v[nanoseconds]

@@ -7,9 +7,9 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// qperfCPU sets qperf's own CPU figures. Its cpus_used are percent of one CPU, summed
-// over the machine's CPUs; conf has their number. It sets nothing if one of the two
-// is missing.
+// qperfCPU sets the CPU figures that qperf prints. cpus_used is in percent of one CPU,
+// summed over the machine's CPUs. The section conf has the number of CPUs. If one of
+// the two is missing, qperfCPU sets nothing.
 func (v qperfValues) qperfCPU(text string, ms sample.Metrics) {
 	for _, end := range []struct {
 		metric sample.Metric

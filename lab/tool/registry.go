@@ -1,7 +1,7 @@
 package tool
 
-// Registry lists every tool, one line each, in the order of lists for users. The
-// built-in generator is first, because every machine has it.
+// Registry returns every tool, in the order of lists for users. The built-in generator
+// is first, because every machine has it.
 func Registry() []Tool {
 	return []Tool{
 		Builtin{},
@@ -15,7 +15,7 @@ func Registry() []Tool {
 	}
 }
 
-// ByName returns the tool with a name.
+// ByName returns the tool with the given name.
 func ByName(name string) (t Tool, ok bool) {
 	for _, t := range Registry() {
 		if t.Name() == name {

@@ -7,9 +7,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Sockperf drives sockperf 3.7: round trips with their distribution, and
-// streams of messages, over one connection. Messages are one send call and at
-// most 65507 bytes.
+// Sockperf drives sockperf 3.7: round trips with their distribution, and streams of
+// messages, over one connection. Each message is one send call and has at most 65507
+// bytes.
 type Sockperf struct{}
 
 func (Sockperf) Name() string { return "sockperf" }
@@ -18,23 +18,24 @@ func (Sockperf) Programs() []Program {
 	return []Program{{Name: "sockperf", Package: "sockperf", Version: []string{"sockperf", "--version"}}}
 }
 
-// sockperfHeader is the smallest message in bytes: sockperf's header.
+// sockperfHeader is the size of sockperf's header in bytes, and so the smallest
+// message.
 const sockperfHeader = 14
 
 func (t Sockperf) Supports(w suite.Workload) error {
 	size := sockperfMessage(w)
-	return firstOf(t, []refusal{
-		{w.ReceiverWork > 0, "has no receiver_work; the builtin tool has"},
-		{w.Kind == suite.TCPCRR, "keeps its connection; it does not measure connecting"},
-		{w.IPVersion == 6, "3.7, which distributions carry, speaks IPv4 only"},
+	return firstRefusal(t, []refusal{
+		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
+		{w.IPVersion == 6, "3.7, the version of the distributions, supports IPv4 only"},
 		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d", w.Streams)},
-		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends streams from the client only; %s is not possible", w.Direction)},
-		{isRR(w) && w.Request != w.Response, fmt.Sprintf("answers with as many bytes as were asked; request %d and response %d differ", w.Request, w.Response)},
-		{size < sockperfHeader, fmt.Sprintf("needs messages of at least %d bytes for its own header; asked were %d", sockperfHeader, size)},
-		{size > maxDatagram, fmt.Sprintf("sends messages of at most %d bytes, over TCP too; asked were %d", maxDatagram, size)},
+		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends streams from the client only; direction %s is not possible", w.Direction)},
+		{isRR(w) && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size; request %d and response %d differ", w.Request, w.Response)},
+		{size < sockperfHeader, fmt.Sprintf("needs messages of at least %d bytes for its header; the workload has %d", sockperfHeader, size)},
+		{size > maxDatagram, fmt.Sprintf("sends messages of at most %d bytes, over TCP too; the workload has %d", maxDatagram, size)},
 		{w.Sendfile, "has no sendfile"},
-		{isRR(w) && w.Rate > 0, "is not paced here in request/response: its pace would be the result"},
-		{isRR(w) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for send and receive buffers of an end (--buffer-size); asked were %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
+		{isRR(w) && w.Rate > 0, "cannot limit the rate of request/response: the limit would be the result"},
+		{isRR(w) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for send and receive buffers of an end (--buffer-size); the workload has %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
 	})
 }
 
@@ -47,9 +48,9 @@ func sockperfMessage(w suite.Workload) int64 {
 }
 
 // Plan runs for warm-up, duration and cool-down together, in whole seconds. In
-// ping-pong sockperf itself omits its first 400 ms and its last 50 ms. The client
-// sleeps two seconds before its traffic, which no option changes. It prints a line
-// when the traffic begins.
+// ping-pong mode sockperf omits its first 400 ms and its last 50 ms. The client sleeps
+// two seconds before its traffic; no option changes this. It prints a line when the
+// traffic begins.
 func (t Sockperf) Plan(job Job) ([]Process, error) {
 	w := job.Workload
 	if err := checkJob(t, job); err != nil {
@@ -59,7 +60,7 @@ func (t Sockperf) Plan(job Job) ([]Process, error) {
 	if !isUDP(w) {
 		address = append(address, "--tcp")
 	}
-	server := listening(job, append([]string{"sockperf", "server"}, address...)...)
+	server := serverProcess(job, append([]string{"sockperf", "server"}, address...)...)
 	server.UDP = isUDP(w)
 	mode := "throughput"
 	if isRR(w) {
@@ -81,8 +82,8 @@ func (t Sockperf) Plan(job Job) ([]Process, error) {
 	if w.ReceiveBuffer > 0 {
 		server.Argv = append(server.Argv, "--buffer-size", decimal(w.ReceiveBuffer))
 	}
-	// The option inverts the mode's default: TCP_NODELAY is off in throughput mode,
-	// and on in ping-pong and at the server.
+	// --tcp-avoid-nodelay inverts the default of the mode. By default TCP_NODELAY is
+	// off in throughput mode, and on in ping-pong mode and at the server.
 	switch {
 	case w.Kind == suite.TCPStream && w.NoDelay:
 		client = append(client, "--tcp-avoid-nodelay")
@@ -90,7 +91,7 @@ func (t Sockperf) Plan(job Job) ([]Process, error) {
 		client = append(client, "--tcp-avoid-nodelay")
 		server.Argv = append(server.Argv, "--tcp-avoid-nodelay")
 	}
-	process := calling("client", client...)
+	process := clientProcess("client", client...)
 	process.Ready = sockperfStarts
 	return []Process{server, process}, nil
 }

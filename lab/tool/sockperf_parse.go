@@ -28,7 +28,7 @@ var sockperfLines = struct {
 // Parse reads the client's text. For streams it also reads the server's number of
 // received messages.
 func (t Sockperf) Parse(job Job, outputs map[string]Output) (Measurement, error) {
-	client, err := finished(t.Name(), "client", outputs)
+	client, err := outputOf(t.Name(), "client", outputs)
 	if err != nil {
 		return Measurement{}, err
 	}
@@ -58,8 +58,8 @@ var sockperfPercentiles = map[string]sample.Metric{
 	"MAX":    sample.LatencyMax,
 }
 
-// sockperfPingPong parses round trips. Without --full-rtt sockperf prints half of
-// each round trip, and the text says so; then the values are doubled.
+// sockperfPingPong parses round trips. Without --full-rtt sockperf prints half of each
+// round trip, and the text says so. The values are then doubled.
 func sockperfPingPong(text string, ms sample.Metrics) (warnings []string, err error) {
 	valid := sockperfLines.valid.FindStringSubmatch(text)
 	mean := sockperfLines.mean.FindStringSubmatch(text)
@@ -115,9 +115,9 @@ func sockperfLosses(text string) ([]string, error) {
 	return []string{fmt.Sprintf("sockperf counted %g messages dropped, %g duplicated and %g out of order", dropped, doubled, late)}, nil
 }
 
-// sockperfStream sets throughput from the data that the server received, over the
-// client's sending time. With TCP, which loses nothing, the client's count is used if
-// the server printed none.
+// sockperfStream computes the throughput from the data that the server received and
+// the client's sending time. If a server of a TCP stream printed no count, the
+// client's count is used, because TCP loses no data.
 func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) (warnings []string, err error) {
 	f := sockperfLines.sent.FindStringSubmatch(client)
 	if f == nil {
@@ -150,7 +150,7 @@ func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) 
 		ms.Set(sample.ReceiverThroughput, received*perMessage)
 	}
 	if isUDP(w) {
-		datagrams(w, sent/seconds, received/seconds, ms)
+		setDatagrams(w, sent/seconds, received/seconds, ms)
 	}
 	return warnings, nil
 }

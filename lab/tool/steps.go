@@ -2,19 +2,19 @@ package tool
 
 import "windtunnel/lab/suite"
 
-// step is a tool's count between two moments: bits, datagrams or transactions. Times
-// are seconds on a clock of the tool.
+// step is an amount that a tool counted between two times: bits, datagrams or
+// transactions. Times are seconds on a clock of the tool.
 type step struct {
 	from, to float64
 	amount   float64
 }
 
-// steps is the progress of one flow by its tool, in time order.
+// steps has the progress of one flow, as its tool counted it, in time order.
 type steps []step
 
-// over returns the count in [from, to] and the number of seconds of it that the steps
-// cover. A step that is only partly inside counts in proportion, because tools print
-// no finer steps.
+// over returns the amount in [from, to], and the seconds of this period that the steps
+// cover. A step that is partly inside counts in proportion, because tools print no
+// finer steps.
 func (ss steps) over(from, to float64) (amount, seconds float64) {
 	for _, s := range ss {
 		length := s.to - s.from
@@ -28,8 +28,8 @@ func (ss steps) over(from, to float64) (amount, seconds float64) {
 	return amount, seconds
 }
 
-// enough is the share of the window that steps must cover. Less means that the run
-// was shorter than planned, or that the tool's intervals are too long.
+// enough is the share of the window that steps must cover. If steps cover less, the
+// run was shorter than planned, or the tool's intervals are too long.
 const enough = 0.9
 
 // rate returns the amount per second within [from, to]. ok is false if the steps

@@ -1,6 +1,6 @@
-// Package tool drives traffic programs: which program runs on which endpoint, when it
-// is ready, and how its output is parsed. Drivers are pure: they use no process,
-// file, clock or socket.
+// Package tool has the drivers of traffic programs. A driver plans which program runs
+// on which endpoint, recognises when the program is ready, and parses its output.
+// Drivers are pure: they start no process, and use no file, clock or socket.
 package tool
 
 import (
@@ -18,10 +18,10 @@ type Tool interface {
 	// Programs are the executables it needs on the endpoints; none for the
 	// built-in generator.
 	Programs() []Program
-	// Supports returns nil, or the reason why the tool cannot make this traffic.
+	// Supports returns nil, or the reason why the tool cannot generate this traffic.
 	Supports(w suite.Workload) error
-	// Plan returns the processes of one trial in their starting order. The last one
-	// ends by itself, and its end ends the trial.
+	// Plan returns the processes of one trial in their starting order. The last
+	// process ends by itself, and its end ends the trial.
 	Plan(job Job) ([]Process, error)
 	// Parse reads the measurement from the outputs of the processes, by role. An
 	// output without a result is an error, never zero.
@@ -56,13 +56,13 @@ type Process struct {
 	Role string // "server" or "client"; the key of its output
 	On   Side
 	Argv []string
-	// Ready reports whether this line of stdout or stderr says that the next
-	// process may start. Where nil, the process is ready once Port listens.
-	// On the last process it says that traffic begins; where nil there, traffic
-	// begins as soon as the process runs.
+	// Ready reports whether a line of stdout or stderr says that the next process may
+	// start. If Ready is nil, the process is ready when Port listens. Ready of the
+	// last process says that traffic begins. If it is nil, traffic begins when the
+	// process starts.
 	Ready func(line string) bool
-	// Port listens (in the endpoint's namespace) when the process is ready; 0 if
-	// Ready decides, or if there is no need to wait.
+	// Port is the port on which the process listens, in the endpoint's namespace, when
+	// it is ready. It is 0 if Ready decides, or if the next process need not wait.
 	Port uint16
 	UDP  bool // Port is a UDP port
 	// Stays: the process does not end by itself. It gets SIGINT after the last
@@ -80,13 +80,13 @@ type Output struct {
 type Measurement struct {
 	Metrics  sample.Metrics
 	Latency  string   // HdrHistogram V2 compressed base64, ns; empty if the tool has none
-	Warnings []string // reservations that do not make the figures wrong
-	// From and To are the edges of the period of the rates, since traffic began. Both
-	// are 0 if that period is the timing's measured part.
+	Warnings []string // remarks about figures that are still valid
+	// From and To are the edges of the period over which the rates are means, since
+	// traffic began. Both are 0 if this period is the measured part of the timing.
 	From, To time.Duration
 }
 
-// Span returns the period of the rates, since traffic began.
+// Span returns the period over which the rates are means, since traffic began.
 func (m Measurement) Span(t suite.Timing) (from, to time.Duration) {
 	if m.To > 0 {
 		return m.From, m.To

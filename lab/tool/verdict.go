@@ -11,8 +11,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// failed returns the error for a process that failed, with its last output.
-func failed(tool, role string, out Output) error {
+// exitError returns the error for a process that failed, with its last output.
+func exitError(tool, role string, out Output) error {
 	how := fmt.Sprintf("exited with code %d", out.Exit)
 	if out.Exit < 0 {
 		how = "was ended by a signal"
@@ -27,20 +27,21 @@ func failed(tool, role string, out Output) error {
 	return &sample.Failure{Kind: sample.ToolFailed, Message: fmt.Sprintf("%s %s %s: %s", tool, role, how, said)}
 }
 
-// finished returns the output of a process that ended well.
-func finished(tool, role string, outputs map[string]Output) (Output, error) {
+// outputOf returns the output of the process with a role. If the process failed, it
+// returns an error.
+func outputOf(tool, role string, outputs map[string]Output) (Output, error) {
 	out, ran := outputs[role]
 	switch {
 	case !ran:
 		return out, noResult(tool, "there is no output of the %s", role)
 	case out.Exit != 0:
-		return out, failed(tool, role, out)
+		return out, exitError(tool, role, out)
 	}
 	return out, nil
 }
 
-// complained is the error for a tool that named its own failure.
-func complained(tool, format string, args ...any) error {
+// reportedError returns an error that the tool itself reported.
+func reportedError(tool, format string, args ...any) error {
 	return &sample.Failure{Kind: sample.ToolFailed, Message: tool + ": " + fmt.Sprintf(format, args...)}
 }
 
@@ -66,7 +67,7 @@ func figure(name, text string) (float64, error) {
 		return 0, fmt.Errorf("%s is %q, not a number", name, text)
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return 0, fmt.Errorf("%s is %q, which cannot be measured", name, text)
+		return 0, fmt.Errorf("%s is %q, want a finite number of at least 0", name, text)
 	}
 	return v, nil
 }
@@ -82,7 +83,7 @@ func sound(tool string, m Measurement) (Measurement, error) {
 		if impossible {
 			return Measurement{}, &sample.Failure{
 				Kind:    sample.Invalid,
-				Message: fmt.Sprintf("%s: %s of %v cannot be; the raw output is kept with the sample", tool, name, v),
+				Message: fmt.Sprintf("%s: %s of %v is impossible; the raw output is kept with the sample", tool, name, v),
 			}
 		}
 	}
