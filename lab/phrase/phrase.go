@@ -29,7 +29,8 @@ func And(parts []string) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
-// Some lists at most the first most names, and counts the others: "a, b and 3 more".
+// Some lists names. If there are more than most names, it lists the first of them and
+// counts the others: "a, b and 3 more".
 func Some(names []string, most int) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"

@@ -41,7 +41,7 @@ func TestAnEndpointThatContradictsItselfIsRefused(t *testing.T) {
 		strings.Replace(endpointSuite, "spread: true,", "spread: true, cpus: 2,", 1): "cpus has no meaning for a container",
 		strings.Replace(endpointSuite, "links: 2,", "", 1):                           "a bond needs two links or more",
 		strings.Replace(endpointSuite, "guest]", "ghost]", 1):                        `"ghost" is not defined under endpoints`,
-		strings.Replace(endpointSuite, "memory: 1G", "memory: 1M", 1):                "128",
+		strings.Replace(endpointSuite, "memory: 1G", "memory: 1M", 1):                "write 128 MiB to 1 TiB",
 	} {
 		_, err := Parse("s.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), say) {

@@ -103,6 +103,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{fabric("kind: veth, links: 2"), 8, 34, "2 links on a veth pair, which is one link", "set kind: wire"},
 		{fabric("coalesce: 50us"), 8, 25, `"50us" is not known here`, "allowed: auto, on, off"},
 		{fabric("kind: veth, coalesce: off"), 8, 37, "coalesce has no meaning for a veth pair", "set kind: wire"},
+		{fabric("kind: veth, team: bond"), 8, 33, "a veth pair is one link", "set kind: wire and links: 2"},
 		{fabric("kind: veth") + "nodes: 3\n", 8, 21, "a veth pair connects two nodes, but the suite has 3", "set kind: wire"},
 		{strings.Replace(fabric("mtu: 1279"), "kind: tcp_rr", "kind: tcp_rr, ip_version: 6", 1), 8, 20, `MTU 1279 is too small for IPv6, which workload "rr" uses`, "1280"},
 		{with("nodes: 1"), 6, 5, "the scenario needs two nodes, the suite has 1", `"placement: colocated"`},

@@ -149,7 +149,7 @@ func (r *fioRun) transactions(ms sample.Metrics) error {
 	for key, metric := range map[string]sample.Metric{
 		"50.000000": sample.LatencyP50, "90.000000": sample.LatencyP90, "99.000000": sample.LatencyP99, "99.900000": sample.LatencyP999,
 	} {
-		if v, told := l.Percentiles[key]; told {
+		if v, found := l.Percentiles[key]; found {
 			ms.Set(metric, v)
 		}
 	}

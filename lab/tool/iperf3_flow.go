@@ -90,7 +90,7 @@ func (f *iperf3Flow) result(t suite.Timing) (iperf3Result, error) {
 		return f.wholeRun()
 	}
 	r := iperf3Result{received: received, sent: &sent}
-	if n, told := f.sentPackets.rate(from, to); told {
+	if n, found := f.sentPackets.rate(from, to); found {
 		r.sentPackets = &n
 	}
 	if n, seconds := f.retransmits.over(from, to); seconds > 0 {

@@ -124,13 +124,13 @@ func readIperf3(text string) (*iperf3Report, error) {
 // iperf3Reordered sets the number of late datagrams over the whole run, because the
 // intervals have no such number.
 func iperf3Reordered(report *iperf3Report, ms sample.Metrics) {
-	sum, told := 0.0, false
+	sum, found := 0.0, false
 	for _, s := range report.End.Streams {
 		if s.UDP != nil && s.UDP.OutOfOrder != nil {
-			sum, told = sum+*s.UDP.OutOfOrder, true
+			sum, found = sum+*s.UDP.OutOfOrder, true
 		}
 	}
-	if told {
+	if found {
 		ms.Set(sample.Reordered, sum)
 	}
 }

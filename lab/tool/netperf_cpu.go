@@ -38,7 +38,7 @@ func (r *netperfRun) toolCPU(ms sample.Metrics) (warnings []string, err error) {
 		sum := 0.0
 		complete := true
 		for _, o := range r.outputs {
-			if text, told := o.values[c.key]; !told || len(text) > 1 && text[0] == '-' {
+			if text, found := o.values[c.key]; !found || len(text) > 1 && text[0] == '-' {
 				complete = false
 				break
 			}

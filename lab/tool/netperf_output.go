@@ -119,8 +119,8 @@ func (o *netperfOutput) classic(line string) {
 // settle parses the final result. It adds a step for the time after the last interim
 // result, so that the steps cover the whole run.
 func (o *netperfOutput) settle(unit string) error {
-	text, told := o.values["THROUGHPUT"]
-	if !told {
+	text, found := o.values["THROUGHPUT"]
+	if !found {
 		return fmt.Errorf("the output has no THROUGHPUT")
 	}
 	throughput, err := figure("THROUGHPUT", text)
@@ -135,8 +135,8 @@ func (o *netperfOutput) settle(unit string) error {
 		return fmt.Errorf("THROUGHPUT has the unknown unit %q", unit)
 	}
 	o.rate = throughput * scale
-	elapsed, told, err := o.number("ELAPSED_TIME")
-	if err != nil || !told || len(o.interims) == 0 {
+	elapsed, found, err := o.number("ELAPSED_TIME")
+	if err != nil || !found || len(o.interims) == 0 {
 		return err
 	}
 	last := o.interims[len(o.interims)-1].to
@@ -147,11 +147,11 @@ func (o *netperfOutput) settle(unit string) error {
 	return nil
 }
 
-// number returns a selector's value. told is false if netperf did not print the
+// number returns a selector's value. found is false if netperf did not print the
 // selector.
-func (o *netperfOutput) number(key string) (v float64, told bool, err error) {
-	text, told := o.values[key]
-	if !told {
+func (o *netperfOutput) number(key string) (v float64, found bool, err error) {
+	text, found := o.values[key]
+	if !found {
 		return 0, false, nil
 	}
 	v, err = figure(key, text)

@@ -139,8 +139,8 @@ func (r *netperfRun) retransmits(ms sample.Metrics) error {
 			if o.values[key] == "-1" {
 				return nil
 			}
-			n, told, err := o.number(key)
-			if err != nil || !told {
+			n, found, err := o.number(key)
+			if err != nil || !found {
 				return err
 			}
 			sum += n
@@ -158,11 +158,11 @@ func (r *netperfRun) udpStream(ms sample.Metrics) error {
 		keys := []string{"LOCAL_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT", "LOCAL_SEND_CALLS", "REMOTE_RECV_CALLS", "ELAPSED_TIME"}
 		v := make([]float64, len(keys))
 		for i, key := range keys {
-			n, told, err := o.number(key)
+			n, found, err := o.number(key)
 			if err != nil {
 				return err
 			}
-			if !told {
+			if !found {
 				return fmt.Errorf("the output lacks %s", key)
 			}
 			v[i] = n
@@ -197,11 +197,11 @@ func (r *netperfRun) transactions(t suite.Timing, ms sample.Metrics) (warning st
 		return "netperf's processes do not tell their distributions: latency percentiles are left out", r.mergedLatency(rates, ms)
 	}
 	for key, metric := range netperfLatencies {
-		µs, told, err := r.outputs[0].number(key)
+		µs, found, err := r.outputs[0].number(key)
 		if err != nil {
 			return "", err
 		}
-		if told {
+		if found {
 			ms.Set(metric, µs*1e3)
 		}
 	}
@@ -224,15 +224,15 @@ func (r *netperfRun) mergedLatency(rates []float64, ms sample.Metrics) error {
 	least, most := math.Inf(1), 0.0
 	weighted, weight := 0.0, 0.0
 	for i, o := range r.outputs {
-		low, told1, err1 := o.number("MIN_LATENCY")
-		mean, told2, err2 := o.number("MEAN_LATENCY")
-		high, told3, err3 := o.number("MAX_LATENCY")
+		low, found1, err1 := o.number("MIN_LATENCY")
+		mean, found2, err2 := o.number("MEAN_LATENCY")
+		high, found3, err3 := o.number("MAX_LATENCY")
 		for _, err := range []error{err1, err2, err3} {
 			if err != nil {
 				return err
 			}
 		}
-		if !told1 || !told2 || !told3 {
+		if !found1 || !found2 || !found3 {
 			return nil
 		}
 		least, most = min(least, low), max(most, high)

@@ -237,7 +237,7 @@ var capturedOutputs = []captured{
 			sample.LatencyMax:    67524e3,
 			sample.ToolSenderCPU: 100,
 		},
-		warns: "more than all CPUs",
+		warns: "exceeds all CPUs",
 	},
 	{
 		name: "netperf UDP stream", tool: Netperf{}, w: liveDatagrams(0, nil), timing: short,

@@ -146,40 +146,40 @@ func readQperf(text, test string) (qperfValues, error) {
 
 // perSecond returns a count divided by the duration of the end that counted it.
 func (v qperfValues) perSecond(count, nanoseconds string) (float64, bool) {
-	n, told := v[count]
+	n, found := v[count]
 	ns := v[nanoseconds]
-	return n / (ns / 1e9), told && ns > 0
+	return n / (ns / 1e9), found && ns > 0
 }
 
 // stream sets throughputs and, for UDP, datagrams; the receiver's bw is the
 // throughput.
 func (v qperfValues) stream(ms sample.Metrics, udp bool) error {
-	received, told := v["bw"]
+	received, found := v["bw"]
 	if udp {
-		received, told = v["recv_bw"]
+		received, found = v["recv_bw"]
 	}
-	if !told {
+	if !found {
 		return fmt.Errorf("the output lacks the receiver's bandwidth")
 	}
 	ms.Set(sample.Throughput, received*8)
 	ms.Set(sample.ReceiverThroughput, received*8)
-	if sent, told := v["send_bw"]; told {
+	if sent, found := v["send_bw"]; found {
 		ms.Set(sample.SenderThroughput, sent*8)
-	} else if sent, told := v.perSecond("send_bytes", "send_real_time"); told {
+	} else if sent, found := v.perSecond("send_bytes", "send_real_time"); found {
 		ms.Set(sample.SenderThroughput, sent*8)
 	}
 	if !udp {
 		return nil
 	}
-	if n, told := v.perSecond("send_msgs", "send_real_time"); told {
+	if n, found := v.perSecond("send_msgs", "send_real_time"); found {
 		ms.Set(sample.DatagramsSent, n)
 	}
-	if n, told := v.perSecond("recv_msgs", "recv_real_time"); told {
+	if n, found := v.perSecond("recv_msgs", "recv_real_time"); found {
 		ms.Set(sample.DatagramsReceived, n)
 	}
-	sent, told1 := v["send_msgs"]
-	arrived, told2 := v["recv_msgs"]
-	if told1 && told2 && sent > 0 {
+	sent, found1 := v["send_msgs"]
+	arrived, found2 := v["recv_msgs"]
+	if found1 && found2 && sent > 0 {
 		ms.Set(sample.LossRatio, max(0, 1-arrived/sent))
 	}
 	return nil
@@ -188,12 +188,12 @@ func (v qperfValues) stream(ms sample.Metrics, udp bool) error {
 // roundTrips sets the mean latency and the transactions. qperf's latency is
 // half a round trip and its msg_rate counts both directions.
 func (v qperfValues) roundTrips(ms sample.Metrics) error {
-	oneWay, told := v["latency"]
-	if !told || oneWay <= 0 {
+	oneWay, found := v["latency"]
+	if !found || oneWay <= 0 {
 		return fmt.Errorf("the output lacks the latency")
 	}
 	ms.Set(sample.LatencyMean, 2*oneWay)
-	if n, told := v.perSecond("loc_recv_msgs", "loc_real_time"); told {
+	if n, found := v.perSecond("loc_recv_msgs", "loc_real_time"); found {
 		ms.Set(sample.Transactions, n)
 	} else {
 		ms.Set(sample.Transactions, 1e9/(2*oneWay))

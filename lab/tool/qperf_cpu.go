@@ -19,12 +19,12 @@ func (v qperfValues) qperfCPU(text string, ms sample.Metrics) {
 		{sample.ToolSenderCPU, []string{"send_cpus_used", "loc_cpus_used"}, "loc_cpu"},
 		{sample.ToolReceiverCPU, []string{"recv_cpus_used", "rem_cpus_used"}, "rem_cpu"},
 	} {
-		cores, told := qperfCores(text, end.cpu)
-		if !told {
+		cores, found := qperfCores(text, end.cpu)
+		if !found {
 			continue
 		}
 		for _, key := range end.used {
-			if used, told := v[key]; told {
+			if used, found := v[key]; found {
 				ms.Set(end.metric, used/cores)
 			}
 		}
@@ -33,7 +33,7 @@ func (v qperfValues) qperfCPU(text string, ms sample.Metrics) {
 
 // qperfCores parses the number of CPUs from a line of conf such as "loc_cpu = 2
 // Cores: Intel Xeon @ 2.10GHz".
-func qperfCores(text, key string) (n float64, told bool) {
+func qperfCores(text, key string) (n float64, found bool) {
 	for line := range strings.Lines(text) {
 		name, cpu, isFigure := strings.Cut(line, "=")
 		number, _, counted := strings.Cut(cpu, " Cores:")
