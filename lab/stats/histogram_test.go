@@ -58,10 +58,10 @@ func TestMergedPercentilesAreThoseOfAllValuesTogether(t *testing.T) {
 func TestHistogramsOfDifferentRangeOrPrecisionAreNotMerged(t *testing.T) {
 	good := encoded(t, 1, int64(time.Minute), 3, 1500)
 	for name, other := range map[string]string{
-		"lowest": encoded(t, 1000, int64(time.Minute), 3, 1501), "highest": encoded(t, 1, int64(time.Hour), 3, 1501), "digits": encoded(t, 1, int64(time.Minute), 2, 1501),
+		"the lowest value": encoded(t, 1000, int64(time.Minute), 3, 1501), "the highest value": encoded(t, 1, int64(time.Hour), 3, 1501), "the number of digits": encoded(t, 1, int64(time.Minute), 2, 1501),
 	} {
 		if h, _, err := MergeHistograms([]string{good, other}); err == nil {
-			t.Errorf("%s: %d values were merged", name, h.Count())
+			t.Errorf("histograms that differ in %s were merged: %d values", name, h.Count())
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestEveryExampleOfTheReferenceParsesAndExpands(t *testing.T) {
 }
 
 func TestTheReferencePrintsTheBandsThatTheParserReads(t *testing.T) {
-	_, text, _ := strings.Cut(reference(t), "| how a ratio is written |")
+	_, text, _ := strings.Cut(reference(t), "| notation of a ratio |")
 	text, _, _ = strings.Cut(text, "\n\n")
 	written := regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(text, -1)
 	if len(written) != 8 {
