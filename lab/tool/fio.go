@@ -88,8 +88,8 @@ const fioSteps = 20
 
 // common returns the arguments that both ends share. scramble_buffers is off, because
 // it makes the sender write into every block before sending. Each job is a process and
-// not a thread. SIGPIPE ends a sending server after its client has ended, and would
-// end all threads.
+// not a thread. When a client ends, SIGPIPE ends the server that sends to it; with
+// threads it would end the servers of all jobs.
 func (Fio) common(job Job) []string {
 	w := job.Workload
 	protocol, size := "tcp", w.Buffer
