@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt replaces the network namespace of the Space by the one at a path, such as
-// /proc/PID/ns/net. It exchanges the handles in place: every user of the Space then
-// works in the other namespace. The name in Dir is bound to the other namespace too.
-// The settings recorded so far are dropped. The former namespace ends when its last
-// user does. Adopt is for programs that make the namespaces of their workloads
-// themselves. Nothing else may use the Space during the call. After an error the
-// Space is unchanged.
+// Adopt replaces the network namespace of s by the namespace at a path, such as
+// /proc/PID/ns/net. It is for programs that create the namespaces of their workloads
+// themselves. Afterwards every user of s works in the new namespace, and the name in
+// Dir refers to the new namespace. The settings recorded so far are dropped. The
+// former namespace ends when its last process or handle does. Nothing else may use s
+// during the call. After an error s is unchanged.
 func (s *Space) Adopt(path string) error {
 	if s.Name == "" {
 		return fmt.Errorf("adopt namespace %s: the namespace of the process cannot be replaced", path)
@@ -35,15 +34,14 @@ func (s *Space) Adopt(path string) error {
 	return former.Close()
 }
 
-// OpenAt opens the namespace at a path. The name is for messages, and for a later
-// binding.
+// OpenAt opens the namespace at a path. The name becomes the name of the Space.
 func OpenAt(name, path string) (*Space, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 	}
 	if st.Type != unix.NSFS_MAGIC {
-		return nil, fmt.Errorf("open network namespace %s: this is not a namespace", path)
+		return nil, fmt.Errorf("open network namespace %s: this file is not a namespace", path)
 	}
 	ns, err := netns.GetFromPath(path)
 	if err != nil {
@@ -52,9 +50,8 @@ func OpenAt(name, path string) (*Space, error) {
 	return fromHandle(name, ns)
 }
 
-// rebind binds a name to another namespace. After an error the name is unchanged. The
-// former binding must be removed first: a binding on top of it would prevent its
-// removal.
+// rebind binds a name to another namespace. It first removes the former binding,
+// which could not be removed below a new one. After an error the name is unchanged.
 func rebind(name string, from, to netns.NsHandle) error {
 	at := filepath.Join(Dir, name)
 	if err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
@@ -66,7 +63,7 @@ func rebind(name string, from, to netns.NsHandle) error {
 	}
 	if back := bind(at, from); back != nil {
 		os.Remove(at)
-		return fmt.Errorf("bind %s: %w (and it could not be bound back: %w)", at, err, back)
+		return fmt.Errorf("bind %s: %w (the former namespace could not be bound again: %w)", at, err, back)
 	}
 	return fmt.Errorf("bind %s: %w", at, err)
 }

@@ -14,17 +14,18 @@ import (
 
 const (
 	cgroups = "/sys/fs/cgroup"
-	// cgroupEmpties is the longest time that a killed process needs to leave its
-	// control group.
+	// cgroupEmpties is the maximum wait for a killed process to leave its control
+	// group.
 	cgroupEmpties = 2 * time.Second
 )
 
-// Cgroup returns the path, from a hierarchy's root, of the control group for
-// processes in a namespace. Only programs that need a control group make it.
+// Cgroup returns the path of the control group for the processes in a namespace,
+// from the root of a hierarchy. Only programs that need the control group create it.
 func Cgroup(name string) string { return "/" + name }
 
-// DeleteCgroups removes a namespace's control groups of every hierarchy, version 1
-// and 2. Their processes must have ended or been killed. A live process is an error.
+// DeleteCgroups removes a namespace's control groups in every hierarchy, version 1
+// and 2. It returns an error if a process in a group still runs and is not about to
+// end.
 func DeleteCgroups(name string) error {
 	var errs []error
 	for _, pattern := range []string{cgroups + Cgroup(name), cgroups + "/*" + Cgroup(name)} {

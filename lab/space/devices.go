@@ -129,9 +129,9 @@ func (s *Space) Pair(v Veth, peer *Space) error {
 	})
 }
 
-// SteerReceive lets the CPUs do the receive work of every queue of a device (RPS),
-// regardless of the CPU on which packets arrive. A device may use fewer queues than
-// it has; unused queues have no such setting.
+// SteerReceive distributes the receive work of the first queues of a device to the
+// given CPUs (RPS), regardless of the CPU on which packets arrive. A device may use
+// fewer queues than given; SteerReceive skips unused queues, which have no setting.
 func (s *Space) SteerReceive(device string, queues int, cpus []int) error {
 	for q := range max(queues, 1) {
 		err := s.Sysfs(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", device, q), Mask(cpus))

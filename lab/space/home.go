@@ -15,14 +15,15 @@ import (
 const homes = "/run/windtunnel"
 
 // Home returns the directory for the files of programs in a namespace: sockets,
-// state, mounts. The first user makes it. Delete removes it with the namespace.
+// state, mounts. The first program that needs the directory creates it. Delete
+// removes it with the namespace.
 func Home(name string) string { return filepath.Join(homes, name) }
 
-// Homes lists the namespaces whose names start so and that have a home; the
-// namespaces themselves may be gone.
+// Homes lists the names of the homes that start with a prefix. The namespace of a
+// home may have been deleted.
 func Homes(prefix string) ([]string, error) { return entries(homes, prefix) }
 
-// Named lists the network namespaces whose names start so.
+// Named lists the network namespaces whose names start with a prefix.
 func Named(prefix string) ([]string, error) { return entries(Dir, prefix) }
 
 // entries lists the names in a directory that start with a prefix; none if the
@@ -44,7 +45,7 @@ func entries(dir, prefix string) ([]string, error) {
 // DeleteHome removes a namespace's home and all mounts in it.
 func DeleteHome(name string) error {
 	home := Home(name)
-	defer os.Remove(homes) // succeeds only for the last home
+	defer os.Remove(homes) // succeeds only if no other home is left
 	if _, err := os.Lstat(home); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -1,9 +1,9 @@
 package space
 
-// Settings are the recorded settings of a namespace, including those that limit
-// workloads.
+// Settings has the recorded settings of a namespace: the settings that the lab made,
+// and settings that limit workloads.
 type Settings struct {
-	Sysctls  map[string]string // by name: "net.ipv4.ip_forward"; "absent" if the kernel lacks one
+	Sysctls  map[string]string // by name: "net.ipv4.ip_forward"; "absent" if the kernel lacks the sysctl
 	Offloads map[string]string // by device and feature: "fab rx-gro"; on, off or absent
 	Others   map[string]string // routes, files of devices below /sys/class/net, notes
 }
@@ -42,8 +42,8 @@ func (s *Space) Settings() Settings {
 	return all
 }
 
-// Note records a fact about the namespace that no method here sets, such as the data
-// path that a program chose.
+// Note records a fact about the namespace that no other method records, such as the
+// datapath that a program chose.
 func (s *Space) Note(name, value string) { s.note(&s.record.Others, name, value) }
 
 // Include adds another namespace's settings, with where before each name.

@@ -39,8 +39,8 @@ func (s *Space) sysctlFile(key, path, value string) error {
 	return nil
 }
 
-// readSysctls records the values in the namespace. It omits sysctls that this kernel
-// does not show there.
+// readSysctls records the values of sysctls in the namespace. It omits sysctls that
+// the namespace does not have.
 func (s *Space) readSysctls(keys []string) error {
 	for _, key := range keys {
 		var value []byte
@@ -158,7 +158,7 @@ func (s *Space) Offloads(device string, want map[string]bool) error {
 	return nil
 }
 
-// OffloadsOn lists the features that are on, by the kernel's names.
+// OffloadsOn lists a device's offload features that are on, by the kernel's names.
 func (s *Space) OffloadsOn(device string) (on []string, err error) {
 	err = s.ethtool(func(e *ethtool.Ethtool) error {
 		has, err := e.Features(device)

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is the directory of bound named network namespaces, as in iproute2.
+// Dir is the directory in which named network namespaces are bound, as iproute2
+// does.
 const Dir = "/run/netns"
 
 // Space is an open network namespace.
@@ -64,8 +65,8 @@ func Open(name string) (*Space, error) {
 	return fromHandle(name, ns)
 }
 
-// fromHandle makes a Space of an open namespace, and closes the namespace after an
-// error.
+// fromHandle makes a Space of an open namespace. After an error it closes the
+// namespace.
 func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
 	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -77,7 +78,7 @@ func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
 
 func openHandle(name string) (netns.NsHandle, error) {
 	if name == "" {
-		return netns.GetFromPath("/proc/thread-self/ns/net") // self is the main thread, which may be in another namespace
+		return netns.GetFromPath("/proc/thread-self/ns/net") // /proc/self is the main thread, which may be in another namespace
 	}
 	return netns.GetFromName(name)
 }

@@ -37,8 +37,8 @@ var recorded = []string{
 	"net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_slow_start_after_idle",
 }
 
-// Workloads configures a namespace for tools: it accepts no router advertisements,
-// and the limits of its sockets are recorded.
+// Workloads prepares a namespace for tools: its devices accept no router
+// advertisements, and the limits of its sockets are recorded.
 func (s *Space) Workloads() error {
 	if err := s.Sysctl("net.ipv6.conf.default.accept_ra", "0"); err != nil {
 		return err
@@ -54,7 +54,8 @@ func (s *Space) Connect(device string, p netip.Prefix) error {
 	return s.connectedRoute(device, p)
 }
 
-// Reconnect replaces the kernel's route of a device's address by the lab's route.
+// Reconnect replaces the kernel's route to the network of an address by the lab's
+// route.
 func (s *Space) Reconnect(device string, p netip.Prefix) error {
 	l, err := s.Link(device)
 	if err != nil {
@@ -79,8 +80,10 @@ func (s *Space) Reconnect(device string, p netip.Prefix) error {
 	return s.connectedRoute(device, p)
 }
 
-// connectedRoute sets the congestion control on the route. The default of a namespace
-// must be one that the host allows, and the lab does not change the host's list.
+// connectedRoute adds the route to the network of an address, with the lab's
+// congestion control. The lab does not set the congestion control as the namespace's
+// default: the host must allow a default, and the lab does not change the host's
+// list.
 func (s *Space) connectedRoute(device string, p netip.Prefix) error {
 	l, err := s.Link(device)
 	if err != nil {
