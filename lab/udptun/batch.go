@@ -34,8 +34,8 @@ func (t *Tunnel) newMessages() []ipv4.Message {
 	return messages
 }
 
-// toPeersInBatches sends the packets that wait in the device, up to a batch. It does
-// not wait for more, so a batch adds no delay.
+// toPeersInBatches sends the packets that are available in the device, in batches.
+// It does not wait until a batch is full, so batches add no delay.
 func (t *Tunnel) toPeersInBatches() error {
 	device, err := t.device.SyscallConn()
 	if err != nil {
@@ -58,8 +58,8 @@ func (t *Tunnel) toPeersInBatches() error {
 	}
 }
 
-// fill waits for packets in the device and reads the available ones, each into a
-// message to its peer.
+// fill waits until the device has packets, and reads the available packets. Each
+// becomes a message to its peer.
 func (t *Tunnel) fill(device syscall.RawConn, messages []ipv4.Message, addresses map[netip.AddrPort]*net.UDPAddr) (n int, failure error) {
 	err := device.Read(func(fd uintptr) bool {
 		for range messages {
@@ -85,8 +85,8 @@ func (t *Tunnel) fill(device syscall.RawConn, messages []ipv4.Message, addresses
 	return n, errors.Join(failure, err)
 }
 
-// sendAll sends the messages. An error concerns the first remaining message, which is
-// dropped.
+// sendAll sends the messages. After an error it drops the first message that is not
+// sent yet.
 func (t *Tunnel) sendAll(socket batches, messages []ipv4.Message) {
 	for len(messages) > 0 {
 		sent, err := socket.WriteBatch(messages, 0)

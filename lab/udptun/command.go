@@ -15,13 +15,14 @@ import (
 // Name is the name of the command in the windtunnel program.
 const Name = "udp-tun"
 
-// Ready is part of the command's first line, once it carries packets.
+// Ready is a part of the command's first output line. The command prints this line
+// when the tunnel carries packets.
 const Ready = `"event":"ready"`
 
 const usage = `usage: windtunnel udp-tun --device NAME --listen ADDRESS:PORT --route PREFIX=ADDRESS:PORT [--route …] [--batch N]
-Carries IP packets of a TUN device in UDP datagrams to the peers behind which
-their destinations lie. Bring the device up and route to it once the first line
-says that it is ready. SIGUSR1 and the end print counters, as JSON.
+Carries the IP packets of a TUN device to peers, in UDP datagrams. When the first
+line says that the tunnel is ready, set the device up and add routes to it.
+On SIGUSR1 and at its end the command prints counters as JSON.
 `
 
 // Command is the program: it carries packets until SIGTERM or SIGINT and
@@ -69,7 +70,7 @@ func parseFlags(args []string, stderr io.Writer) (Config, error) {
 		return c, fmt.Errorf("%q is not a flag", flags.Arg(0))
 	}
 	if c.Device == "" || !c.Listen.IsValid() || len(c.Routes) == 0 {
-		return c, errors.New("--device, --listen and a --route are needed")
+		return c, errors.New("--device, --listen and at least one --route are required")
 	}
 	return c, nil
 }

@@ -16,7 +16,7 @@ import (
 
 func TestWrongArgumentsAreToldBesideTheUsage(t *testing.T) {
 	for say, args := range map[string][]string{
-		"are needed":           {},
+		"are required":         {},
 		"the peer":             {"--device", "tun0", "--listen", "192.0.2.1:1", "--route", "10.0.0.0/8=x"},
 		"invalid value":        {"--listen", "nowhere"},
 		`"more" is not a flag`: {"--device", "tun0", "more"},

@@ -10,23 +10,25 @@ type Counters struct {
 	FromPeers Direction `json:"from_peers"` // written to the device
 }
 
-// Direction is one way through the tunnel.
+// Direction has the counters of one direction.
 type Direction struct {
 	Packets   uint64 `json:"packets"`
 	Bytes     uint64 `json:"bytes"`
 	Malformed uint64 `json:"malformed"` // not an IP packet of the length in its header
-	// NoRoute: to peers, no network of the table contains the destination.
+	// NoRoute counts packets to peers whose destination is in no network of the
+	// table.
 	NoRoute uint64 `json:"no_route"`
-	// UnknownPeer: from peers, no network is behind the sender.
+	// UnknownPeer counts packets from an address that is no peer in the table.
 	UnknownPeer uint64 `json:"unknown_peer"`
-	// Transit: from peers, the destination is behind a peer and not on this node. Two
-	// nodes with contradicting tables would send it back and forth.
+	// Transit counts packets from peers whose destination is behind a peer and not
+	// on this node. Two nodes with contradicting tables would send such a packet
+	// back and forth.
 	Transit uint64 `json:"transit"`
 	Failed  uint64 `json:"failed"` // the kernel refused the packet: socket or device
 }
 
-// tally counts one direction of a running tunnel. The padding separates the cache
-// lines of the two directions, which two goroutines count.
+// tally has the counters of one direction of a running tunnel. Each direction has
+// its own goroutine, so padding keeps their counters in separate cache lines.
 type tally struct {
 	packets, bytes, malformed, noRoute, unknownPeer, transit, failed atomic.Uint64
 

@@ -12,8 +12,8 @@ const cloneDevice = "/dev/net/tun"
 
 // openDevice makes a TUN device in the calling thread's network namespace. Packets
 // have no additional header (IFF_NO_PI) and no offloads: the kernel segments to the
-// device's MTU, and each read or write is one IP packet. The device ends with the
-// file.
+// device's MTU, and each read or write is one IP packet. The device exists until the
+// file is closed.
 func openDevice(name string) (*os.File, error) {
 	request, err := unix.NewIfreq(name)
 	if err != nil || name == "" {
@@ -31,6 +31,6 @@ func openDevice(name string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("make TUN device %s (CAP_NET_ADMIN is needed): %w", name, err)
 	}
-	// The runtime can poll the file only now: before TUNSETIFF it has no queue.
+	// Go can poll the file only after TUNSETIFF: before, it has no queue.
 	return os.NewFile(uintptr(fd), cloneDevice), nil
 }

@@ -10,11 +10,12 @@ const (
 	ipv6Header = 40 // RFC 8200 section 3
 )
 
-// destination reads where an inner packet goes. It refuses a packet whose
-// length is not the one that its header tells, since the kernel would take
-// padding for nothing and a cut packet for damage, uncounted here. So it refuses
-// IPv6 jumbograms (RFC 2675), whose payload length is 0: no datagram could carry
-// them. Header checksums are the kernel's to verify.
+// destination returns the destination address of an inner packet. It refuses a
+// packet whose length differs from the length in its header, so that the tunnel
+// counts the packet. The kernel would ignore padding, and would drop a truncated
+// packet. destination also refuses IPv6 jumbograms (RFC 2675), whose payload length
+// is 0, because no datagram can carry them. It does not verify header checksums,
+// because the kernel does.
 func destination(packet []byte) (to netip.Addr, ok bool) {
 	n := len(packet)
 	if n >= ipv4Header && packet[0]>>4 == 4 {

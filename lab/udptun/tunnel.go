@@ -1,11 +1,11 @@
 // Package udptun is a small overlay in user space: a TUN device, one UDP socket, and
-// a program that sends each IP packet in a datagram, unchanged. It represents the
-// class of flannel's udp backend (backend/udp/proxy_amd64.c) and Weave's sleeve: two
+// a program that sends each IP packet in a datagram, unchanged. It works in the same
+// way as flannel's udp backend (backend/udp/proxy_amd64.c) and Weave's sleeve: two
 // copies and a system call in each direction for every packet of the MTU's size.
 //
-// The tunnel neither routes packets nor changes their TTL: the kernels on both sides
-// do. It protects nothing: packets from a peer's address are accepted without
-// authentication.
+// The tunnel neither routes packets nor changes their TTL, because the kernels on
+// both sides do. It protects nothing: packets from a peer's address are accepted
+// without authentication.
 package udptun
 
 import (
@@ -30,15 +30,15 @@ type Config struct {
 	Device string         // name of the TUN device, which must not exist
 	Listen netip.AddrPort // address of the socket; peers know it as the source address
 	Routes []Route
-	// Batch is the maximum of packets in one system call of the socket, 1 to
-	// MaxBatch. The device has no calls for several packets.
+	// Batch is the maximum number of packets in one system call of the socket, 1 to
+	// MaxBatch. A system call of the device always carries one packet.
 	Batch int
 }
 
 // MaxBatch is the largest batch.
 const MaxBatch = 256
 
-// maxPacket is the longest IP packet, and longer than any datagram.
+// maxPacket is the maximum length of an IP packet. No datagram is longer.
 const maxPacket = 65535
 
 // Tunnel is an open tunnel.
@@ -68,7 +68,7 @@ func Open(c Config) (*Tunnel, error) {
 	}
 	socket, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(c.Listen))
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, fmt.Errorf("listen on UDP %s: %w; `ss -ulpn` shows the program; choose another port", c.Listen, err)
+		return nil, fmt.Errorf("listen on UDP %s: %w; `ss -ulpn` shows the program that uses the port; end it or choose another port", c.Listen, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on UDP %s (is it an address of this node?): %w", c.Listen, err)
@@ -107,7 +107,7 @@ func (t *Tunnel) Run() error {
 	}
 	return parallel.Each(ways, func(_ int, way func() error) error {
 		if err := way(); !t.closing.Load() {
-			return errors.Join(err, t.Close()) // ends the other way too
+			return errors.Join(err, t.Close()) // ends the other direction too
 		}
 		return nil
 	})
@@ -156,8 +156,8 @@ func (t *Tunnel) fromPeers() error {
 	}
 }
 
-// route finds the peer for a packet of the device, and counts packets without a
-// route.
+// route finds the peer for a packet of the device. It counts malformed packets and
+// packets without a route.
 func (t *Tunnel) route(packet []byte) (netip.AddrPort, bool) {
 	to, ok := destination(packet)
 	if !ok {
@@ -171,7 +171,7 @@ func (t *Tunnel) route(packet []byte) (netip.AddrPort, bool) {
 	return peer, ok
 }
 
-// deliver writes a peer's packet to the kernel, or counts the reason why not.
+// deliver writes a peer's packet to the device, or drops it and counts the reason.
 func (t *Tunnel) deliver(packet []byte, from netip.AddrPort) {
 	if !t.routes.Knows(from) {
 		t.backward.unknownPeer.Add(1)
