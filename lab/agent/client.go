@@ -14,13 +14,13 @@ import (
 // Client calls an agent over a pipe. Every call has a deadline.
 type Client struct {
 	rpc      *rpc.Client
-	who      string        // name of the node, for messages
-	patience time.Duration // time to wait for an answer, in addition to the time that the call itself asks for
+	who      string        // name of the node or the VM, for messages
+	patience time.Duration // maximum wait for an answer, in addition to a wait that the arguments request
 
-	open  context.Context // ends with Close
+	open  context.Context // ends when Close is called
 	close context.CancelFunc
 
-	life context.Context // ends with a *Lost as its cause
+	life context.Context // ends when the agent is lost, with a *Lost as the cause
 	end  context.CancelCauseFunc
 }
 
@@ -62,7 +62,7 @@ func (c *Client) call(ctx context.Context, method string, args, reply any) error
 	if call.Error == nil {
 		return nil
 	}
-	if !errors.As(call.Error, new(rpc.ServerError)) { // the error is not an answer of the agent
+	if !errors.As(call.Error, new(rpc.ServerError)) { // the pipe failed
 		return c.lose(fmt.Sprintf("has ended unexpectedly (%v)", call.Error))
 	}
 	return fmt.Errorf("%s: %w", c.who, call.Error)
@@ -161,7 +161,8 @@ func (c *Client) Start(ctx context.Context, args StartArgs) (*Process, error) {
 	return &Process{client: c, id: s.Process}, err
 }
 
-// Next waits for further lines or the end, for at most the given time.
+// Next waits for further lines of output or for the end of the process, at most the
+// given time.
 func (p *Process) Next(ctx context.Context, wait time.Duration) (Event, error) {
 	e, err := ask[Event](ctx, p.client, "Follow", FollowArgs{p.id, p.next, wait})
 	if err == nil {
@@ -170,7 +171,7 @@ func (p *Process) Next(ctx context.Context, wait time.Duration) (Event, error) {
 	return e, err
 }
 
-// ID is the number of the process at its agent, for the meter.
+// ID returns the number that the agent gave the process. MeterTrack needs it.
 func (p *Process) ID() int { return p.id }
 
 // Output returns the complete output of the process.

@@ -3,19 +3,22 @@ package agent
 import "time"
 
 const (
-	// guestPatience is long, because a busy emulated guest answers slowly.
+	// guestPatience is the maximum wait for an answer of a guest's agent. It is
+	// long, because a busy emulated guest answers slowly.
 	guestPatience = 10 * time.Second
-	// nodePatience exceeds guestPatience, so that a node's agent can report a silent
-	// guest.
+	// nodePatience is the maximum wait for an answer of a node's agent. It is longer
+	// than guestPatience, so that the node's agent can report a guest that does not
+	// answer.
 	nodePatience = 15 * time.Second
 )
 
-// slow are the methods that may take longer than an agent's patience.
+// slow has the maximum durations of methods that may take longer than the client's
+// patience.
 var slow = map[string]time.Duration{
-	"Hello":       bootTime, // of a guest
-	"Dress":       bootTime,
-	"Attach":      2 * time.Minute, // daemons start one after the other; VMs boot
-	"ProfileStop": time.Minute,     // symbols are resolved
+	"Hello":          bootTime, // a guest answers after its boot
+	"ConfigureGuest": bootTime,
+	"Attach":         2 * time.Minute, // daemons start one after the other; VMs boot
+	"ProfileStop":    time.Minute,     // symbols are resolved
 }
 
 // waiting is implemented by arguments that ask the agent to wait.

@@ -22,7 +22,7 @@ import (
 	"windtunnel/lab/vm/kernel"
 )
 
-// guest is an endpoint that is a VM, with the connection to its own agent.
+// guest is an endpoint that is a VM, with the connection to the agent inside the VM.
 type guest struct {
 	name    string
 	machine *vm.Machine
@@ -30,14 +30,15 @@ type guest struct {
 }
 
 const (
-	// bootTime is enough for an emulated guest on a loaded machine. On an idle
-	// machine the boot takes some seconds.
+	// bootTime is the maximum time for the boot of a guest. It suffices for an
+	// emulated guest on a loaded machine. On an idle machine a boot takes some
+	// seconds.
 	bootTime = 45 * time.Second
-	// mostQueues is the largest number of queues of a network device. virtio_net uses
-	// a pair of queues for each CPU.
+	// mostQueues is the maximum number of queues of a guest's network device, in
+	// each direction. virtio_net uses a pair of queues for each CPU.
 	mostQueues = 8
-	// self is the path of the running program, even after another file has replaced
-	// it.
+	// self is a path that opens the running program, even after its file has been
+	// replaced.
 	self = "/proc/self/exe"
 )
 
@@ -121,7 +122,7 @@ func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (
 	if _, err := g.client.Hello(ctx); err != nil {
 		return space.Settings{}, g.machine.Fail(ctx, err)
 	}
-	settings, err := ask[space.Settings](ctx, g.client, "Dress", DressArgs{e.Guest.Attire, args.Endpoint})
+	settings, err := ask[space.Settings](ctx, g.client, "ConfigureGuest", ConfigureGuestArgs{e.Guest.Config, args.Endpoint})
 	if err != nil {
 		return space.Settings{}, g.machine.Fail(ctx, err)
 	}
@@ -133,7 +134,7 @@ func (s *Service) stopGuests() error {
 	var errs []error
 	for name, g := range s.guests {
 		if g.client != nil {
-			g.client.Close() // the end of QEMU matters, not this error
+			g.client.Close() // an error has no effect: Stop ends QEMU
 		}
 		errs = append(errs, g.machine.Stop())
 		delete(s.guests, name)
@@ -141,8 +142,8 @@ func (s *Service) stopGuests() error {
 	return errors.Join(errs...)
 }
 
-// inGuest returns the command line of a program in a guest, where this program is
-// init.
+// inGuest returns the command line with which the agent in a guest starts a program.
+// In a guest the windtunnel program is at the path of init.
 func inGuest(argv []string) []string {
 	own, err := os.Executable()
 	if err != nil || argv[0] != own && filepath.Clean(argv[0]) != own {
@@ -151,16 +152,16 @@ func inGuest(argv []string) []string {
 	return append([]string{image.Init}, argv[1:]...)
 }
 
-// DressArgs are the settings of a guest's device.
-type DressArgs struct {
-	Attire   system.Attire
+// ConfigureGuestArgs has the settings of a guest's device.
+type ConfigureGuestArgs struct {
+	Config   system.GuestConfig
 	Endpoint suite.Endpoint
 }
 
-// Dress runs in a guest's agent. It sets MTU, addresses, routes and other settings of
-// the guest's only device, and returns the values that it set.
-func (s *Service) Dress(args DressArgs, reply *space.Settings) error {
-	if err := system.Dress(s.node, args.Attire, args.Endpoint); err != nil {
+// ConfigureGuest runs in a guest's agent. It sets MTU, addresses, routes and other
+// settings of the guest's network device, and returns the values that it set.
+func (s *Service) ConfigureGuest(args ConfigureGuestArgs, reply *space.Settings) error {
+	if err := system.ConfigureGuest(s.node, args.Config, args.Endpoint); err != nil {
 		return err
 	}
 	*reply = s.node.Settings()

@@ -12,8 +12,8 @@ import (
 	"windtunnel/lab/vm"
 )
 
-// devicesOf lists the devices of a guest, or of the node's kernel: "". The caller
-// holds mu.
+// devicesOf lists the devices in a guest. If guest is "", it lists the devices in
+// the node's kernel. The caller holds mu.
 func (s *Service) devicesOf(guest string, all []meter.Device) (list []meter.Device) {
 	for _, d := range all {
 		kernel := ""
@@ -27,9 +27,10 @@ func (s *Service) devicesOf(guest string, all []meter.Device) (list []meter.Devi
 	return list
 }
 
-// meterGuests has the node's meter watch the guests' CPUs, and opens a meter in
-// each guest for what only it knows: its TCP, its device. Clocks and CPU time
-// in there are not looked at. The caller holds mu.
+// meterGuests makes the node's meter count the CPU time of the guests. It also
+// starts a meter in each guest, because only the guest has the counters of its TCP
+// and of its device. The clocks and the CPU time inside guests are not used. The
+// caller holds mu.
 func (s *Service) meterGuests(m *meter.Meter, args MeterArgs) error {
 	for name, g := range s.guests {
 		m.AddGuest(meter.Guest{Name: name, PID: g.machine.PID(), Threads: g.machine.Threads(), Emulated: g.machine.Config.Accelerator == vm.TCG})

@@ -15,13 +15,15 @@ type Lost struct{ who, how string }
 func (l *Lost) Error() string { return l.who + "'s agent " + l.how }
 
 const (
+	// beat is the interval at which the client checks whether the agent has sent data.
 	beat = 500 * time.Millisecond
-	// pingAfter is the number of silent beats after which the agent is pinged. Within
-	// a trial's window the meters are read more often, so that no ping disturbs the
-	// measurement.
+	// pingAfter is the number of beats without data after which the client sends a
+	// ping. In a trial's window the client reads the meters more often, so no ping
+	// disturbs the measurement.
 	pingAfter = 2
-	// lostAfter is the number of silent beats after which the agent counts as lost.
-	// It counts beats, not time: a paused engine receives nothing either.
+	// lostAfter is the number of beats without data after which the agent counts as
+	// lost. The client counts beats and not time, because a paused engine receives
+	// no data either.
 	lostAfter = 10
 )
 
@@ -59,17 +61,18 @@ func (c *Client) watch(l *listener) {
 			go c.rpc.Go(ServiceName+".Ping", struct{}{}, &struct{}{}, nil)
 		}
 	}
-	_ = c.lose(fmt.Sprintf("has not answered for %v; something has stopped it (SIGSTOP, a debugger), or it gets no CPU", lostAfter*beat))
+	_ = c.lose(fmt.Sprintf("has not answered for %v; it was stopped (SIGSTOP, a debugger), or it gets no CPU time", lostAfter*beat))
 	_ = c.Close() // ends the waiting calls
 }
 
-// lose remembers how the agent was lost first, and returns that.
+// lose records the reason why the agent is lost, and returns it as a *Lost. Only the
+// first reason counts.
 func (c *Client) lose(how string) error {
 	c.end(&Lost{c.who, how})
 	return c.Lost()
 }
 
-// Lost returns how the agent was lost; nil while it answers.
+// Lost returns the reason why the agent is lost; nil while it answers.
 func (c *Client) Lost() error { return context.Cause(c.life) }
 
 // Gone is closed when the agent is lost.

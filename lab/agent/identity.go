@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// Identity identifies the node's processes to their kernel, so that other processes
-// can be distinguished from them.
+// Identity identifies the processes of a node. With it, the machine's other
+// processes can be distinguished from them.
 type Identity struct {
 	PID        int      // PID of the agent, in the agent's PID namespace
 	Namespaces []uint32 // inodes of the network namespaces: the node's, then its containers'
 }
 
-// Identity returns the identity of the node's processes. Containers are those that
-// Attach made.
+// Identity returns the identity of the node's processes, including the processes in
+// the containers that Attach made.
 func (s *Service) Identity(_ struct{}, reply *Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

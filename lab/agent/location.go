@@ -12,7 +12,7 @@ import (
 // VM. An agent inside the VM executes the calls for it.
 type location struct {
 	space *space.Space
-	guest *guest // nil where space is not
+	guest *guest // nil if space is set
 }
 
 // locate returns the location of an endpoint; "" means the node.
@@ -46,7 +46,7 @@ type running interface {
 // remote is a program in a guest.
 type remote struct {
 	guest *guest
-	id    int // number at the guest's agent
+	id    int // number of the process at the guest's agent
 }
 
 func (r remote) follow(from int, wait time.Duration) (Event, error) {

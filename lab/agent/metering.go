@@ -19,7 +19,7 @@ type MeterArgs struct {
 	Ports   meter.PortRange
 	Every   time.Duration // between the points of the series; 0 for none
 	Most    int           // points at most
-	// FineIdle is that of meter.Config.
+	// FineIdle is the setting of the same name in meter.Config.
 	FineIdle bool
 }
 
@@ -31,7 +31,7 @@ type TrackArgs struct {
 
 // series is the time series while it is recorded.
 type series struct {
-	restore func() // the priority of the agent's threads
+	restore func() // restores the priority of the agent's threads
 	stop    chan struct{}
 	done    chan struct{}
 

@@ -20,11 +20,12 @@ import (
 	"windtunnel/lab/space"
 )
 
-// maxOutput limits the stored output of a process. A tool that prints more is broken.
+// maxOutput is the maximum size of the stored output of a process, in bytes. Only a
+// broken tool prints more.
 const maxOutput = 8 << 20
 
-// outputGrace is the time for which the output may stay open after the program ended.
-// A child of the program can hold the pipe.
+// outputGrace is the maximum wait for the end of a program's output after the
+// program has ended. A child of the program can keep the output open.
 const outputGrace = 500 * time.Millisecond
 
 // process is one program that the agent started, with its output.
@@ -38,7 +39,7 @@ type process struct {
 	truncated bool
 	exited    bool
 	exit      int
-	left      bool // it ended, but a child still holds its output
+	left      bool // it ended, but a child keeps its output open
 }
 
 func newProcess(argv, env []string) *process {
@@ -73,7 +74,7 @@ func (p *process) start(sp *spawner, where *space.Space) error {
 type lines struct {
 	process *process
 	isErr   bool
-	begun   []byte // a line without an end so far
+	begun   []byte // a line whose end has not arrived yet
 }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -124,7 +125,8 @@ func (p *process) change(f func()) {
 	p.news = make(chan struct{})
 }
 
-// follow waits for lines after from, or for the end, for at most the given time.
+// follow waits for lines from index from on, or for the end of the process, at most
+// the given time.
 func (p *process) follow(from int, wait time.Duration) (Event, error) {
 	deadline := time.After(wait)
 	for {
@@ -164,7 +166,7 @@ func newSpawner(home *space.Space) *spawner {
 	go func() {
 		runtime.LockOSThread()
 		for j := range sp.jobs {
-			priority.Lower() // of the program
+			priority.Lower() // the program inherits the priority of this thread
 			err := netns.Set(j.where.NS)
 			if err == nil {
 				err = errors.Join(j.cmd.Start(), netns.Set(home.NS))

@@ -12,8 +12,7 @@ import (
 	"windtunnel/lab/profile/folded"
 )
 
-// ProfileStart begins to sample the node's CPUs. A profile that is being taken
-// already is given up.
+// ProfileStart begins to sample the node's CPUs. It discards a profile in progress.
 func (s *Service) ProfileStart(args profile.Config, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,8 +24,8 @@ func (s *Service) ProfileStart(args profile.Config, _ *struct{}) error {
 	return err
 }
 
-// ProfileStop ends sampling and makes the profile of the window. Programs that
-// the agent started, and theirs, are the tool's.
+// ProfileStop ends sampling and makes the profile of the window. Programs that the
+// agent started, and their children, count as the tool.
 func (s *Service) ProfileStop(w profile.Window, reply *string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +38,7 @@ func (s *Service) ProfileStop(w profile.Window, reply *string) error {
 			cast.Tools = append(cast.Tools, pid)
 		}
 	}
-	for _, g := range s.guests { // tools run in them
+	for _, g := range s.guests { // tools run in the guests
 		cast.Tools = append(cast.Tools, g.machine.PID())
 	}
 	sampler := s.sampler
@@ -62,7 +61,8 @@ func (s *Service) abandonProfile() error {
 	return sampler.Abandon()
 }
 
-// observers are this process and its parents that run the same program: the engine.
+// observers returns the PIDs of this process and of its ancestors that run the same
+// program. These ancestors are the engine.
 func observers() []int {
 	pids := []int{os.Getpid()}
 	self, err := os.Readlink("/proc/self/exe")
@@ -77,7 +77,7 @@ func observers() []int {
 	return pids
 }
 
-// parentOf returns 0 where the process has ended.
+// parentOf returns the PID of a process's parent; 0 if the process has ended.
 func parentOf(pid int) int {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

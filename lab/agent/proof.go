@@ -18,8 +18,9 @@ const ProofPort = 4242
 
 const proofChunk = 64 << 10 // bytes a write
 
-// AnswerProof accepts one connection at an endpoint, reads args.Bytes bytes and sends
-// as many back. It returns after both.
+// AnswerProof accepts one connection at an endpoint, reads args.Bytes bytes and
+// sends the same number of bytes. It returns when the other side has closed the
+// connection.
 func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
 	at, err := s.locate(args.Endpoint)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
 	return bulk(where, args, deadline)
 }
 
-// prove calls the guest's agent for its side of the proof.
+// prove makes the agent in the guest execute the guest's side of the proof.
 func (g *guest) prove(method string, args ReachArgs) error {
 	args.Endpoint = ""
 	return g.client.call(context.Background(), method, args, &struct{}{})

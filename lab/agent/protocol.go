@@ -1,7 +1,7 @@
 // Package agent is the program on a node. It starts the tools, makes containers,
-// attaches the system under test and reads the meters. It works in the node's network
-// namespace and on the node's CPUs. It uses net/rpc over its standard input and
-// output, for any kind of pipe. It opens no port.
+// attaches the system under test and reads the meters. It works in the node's
+// network namespace and on the node's CPUs. It answers net/rpc calls on its standard
+// input and output, which can be any kind of pipe. It opens no port.
 package agent
 
 import (
@@ -50,8 +50,8 @@ type AttachArgs struct {
 	Everywhere [][]Container // containers of every node, by node index
 }
 
-// Container is one container to make on the node. It is a VM if AttachArgs.Endpoint
-// says so.
+// Container describes a container to make on the node. If AttachArgs.Endpoint is a
+// VM, it describes a VM.
 type Container struct {
 	Name   string
 	V4, V6 netip.Prefix
@@ -62,7 +62,7 @@ type Container struct {
 type Attached struct {
 	Devices  []system.Device
 	Settings space.Settings
-	Warnings []string // reservations about every figure of this system
+	Warnings []string // warnings that concern every figure of this system
 }
 
 // StartArgs start one program.

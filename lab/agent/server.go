@@ -146,8 +146,8 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	return nil
 }
 
-// bootContext ends when the booting guests are no longer needed. It is separate,
-// because the boot then holds the lock.
+// bootContext returns a context for the boot of guests, which abandonBoot ends. The
+// context has a separate lock, because Attach holds mu during the boot.
 func (s *Service) bootContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s.booting.Lock()

@@ -37,7 +37,7 @@ func TestWhatASharedCPUWouldMakeMeaninglessIsSkippedWithTheNumbers(t *testing.T)
 func TestRawHasNoEndpointsToSetAndIsRefusedWithTheReason(t *testing.T) {
 	for _, e := range []suite.Endpoint{{Spread: true}, {NoSegmentation: true}} {
 		sc := scenario("raw", func(sc *suite.Scenario) { sc.Endpoint = e })
-		const say = "raw has no endpoints of its own"
+		const say = "raw has neither containers nor VMs"
 		if why := skipsOn(planOf(sc), machine(8))["raw"]; !strings.Contains(why, say) {
 			t.Errorf("%s: skipped with %q", e, why)
 		}

@@ -370,7 +370,7 @@ func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
 		t.Fatal("the other container is reached over a tunnel that was removed")
 	}
 	said := b.withOutput(ctx, err).Error()
-	for _, want := range []string{"on node a ", "on node b ", "etcd runs", "flanneld runs; the last that flanneld printed", "ping 10.31.16.2"} {
+	for _, want := range []string{"on node a ", "on node b ", "etcd runs", "flanneld runs; last output of flanneld", "ping 10.31.16.2"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the failure lacks %q: %s", want, said)
 		}

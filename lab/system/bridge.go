@@ -27,8 +27,9 @@ func (Bridge) PlugsTaps()         {}
 
 func (Bridge) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("bridge", f) }
 
-// oneLink returns an error for parallel links, if a system uses one fabric device:
-// switched frames would loop over several links. A bond is one device.
+// oneLink is for systems that use one fabric device. It returns an error if the
+// fabric has parallel links, because switched frames would loop over them. A bond is
+// one device.
 func oneLink(name string, f suite.Fabric) error {
 	if f.Links > 1 && f.Team != suite.Bond {
 		return fmt.Errorf("%s uses one fabric device, and switched frames would loop over %d parallel links; set team: bond in the fabric", name, f.Links)
@@ -62,8 +63,8 @@ func addBridge(n *Node, mtu int) error {
 	if err := n.Space.Add(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 		return err
 	}
-	// With br_netfilter loaded these are on in a new namespace. iptables would then
-	// process every bridged frame.
+	// If br_netfilter is loaded, these sysctls are 1 in a new namespace. iptables would
+	// then process every bridged frame.
 	for _, key := range []string{"iptables", "ip6tables", "arptables"} {
 		if err := n.Space.Sysctl("net.bridge.bridge-nf-call-"+key, "0"); err != nil {
 			return err

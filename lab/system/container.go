@@ -49,7 +49,8 @@ func addVif(n *Node, e Endpoint, mtu int) error {
 	return steer(n, n.Space, vifName(e))
 }
 
-// bringUp configures a container's device: steering, addresses, up.
+// bringUp steers the receive work of a container's device, sets the device up and
+// adds its addresses.
 func bringUp(n *Node, e Endpoint) error {
 	if err := steer(n, e.Space, EndpointDevice); err != nil {
 		return err

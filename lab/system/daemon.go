@@ -16,15 +16,16 @@ import (
 	"windtunnel/lab/space"
 )
 
-// daemon is a program of a system that runs while the system is attached: in the
-// node's namespace and on the node's CPUs. Its output is in the node's home.
+// daemon is a program that a system runs on a node while the system is attached. The
+// program runs in the node's namespace and on the node's CPUs. A log file in the
+// node's home has its output.
 type daemon struct {
 	name string // name of its log file
 	argv []string
 	env  []string // added to the environment, KEY=value
 	dir  string   // working directory; the node's home if empty
-	// ready returns nil once the daemon serves. start calls it until then. If ready
-	// is nil, the daemon is ready as soon as it runs.
+	// ready returns nil once the daemon accepts requests. start calls it repeatedly
+	// until then. If ready is nil, start does not wait.
 	ready func() error
 }
 
@@ -33,8 +34,8 @@ const (
 	daemonAsk     = 20 * time.Millisecond
 	daemonEnds    = 3 * time.Second
 	commandEnds   = 20 * time.Second
-	lastLines     = 10  // of a daemon's log, in messages
-	lastLineBytes = 300 // of each of them
+	lastLines     = 10  // number of lines of a log in a message
+	lastLineBytes = 300 // maximum length of such a line
 )
 
 // running is a daemon that was started.
@@ -44,8 +45,9 @@ type running struct {
 	ended chan struct{} // closed when it has ended
 }
 
-// home returns the directory for the files of programs on the node. It is made on
-// first use. The end of the node's namespace, or stopDaemons, removes it.
+// home returns the node's home: the directory for the files of the node's programs.
+// It creates the directory if necessary. stopDaemons removes it, as does the
+// deletion of the node's namespace.
 func (n *Node) home() (string, error) {
 	home := space.Home(n.Name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -54,8 +56,8 @@ func (n *Node) home() (string, error) {
 	return home, nil
 }
 
-// start starts a daemon and waits until it is ready. If the daemon ends first, or is
-// not ready in time, the error has the last lines of its output.
+// start starts a daemon and waits until it is ready. If the daemon ends before, or
+// is not ready in time, the error contains the last lines of its output.
 func (n *Node) start(d daemon) error {
 	home, err := n.home()
 	if err != nil {
@@ -73,13 +75,13 @@ func (n *Node) start(d daemon) error {
 	if d.dir != "" {
 		cmd.Dir = d.dir
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // end its children with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the group also ends its children
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", d.name, err)
 	}
 	r := &running{d.name, cmd, make(chan struct{})}
 	go func() {
-		cmd.Wait() // the process state has the outcome
+		cmd.Wait() // the exit status is in cmd.ProcessState
 		close(r.ended)
 	}()
 	n.daemons = append(n.daemons, r)
@@ -94,9 +96,9 @@ func (n *Node) start(d daemon) error {
 		}
 		select {
 		case <-r.ended:
-			return fmt.Errorf("%s ended at once (%v)%s", d.name, cmd.ProcessState, n.said(d.name))
+			return fmt.Errorf("%s ended at once (%v)%s", d.name, cmd.ProcessState, n.lastOutput(d.name))
 		case <-deadline:
-			return fmt.Errorf("%s was not ready within %v: %w%s", d.name, daemonReady, notReady, n.said(d.name))
+			return fmt.Errorf("%s was not ready within %v: %w%s", d.name, daemonReady, notReady, n.lastOutput(d.name))
 		case <-time.After(daemonAsk):
 		}
 	}
@@ -113,7 +115,8 @@ func (n *Node) stopDaemons() error {
 	return errors.Join(append(errs, space.DeleteHome(n.Name))...)
 }
 
-// stop ends a daemon with all its children: by SIGTERM, and then by SIGKILL.
+// stop ends a daemon with all its children. It sends SIGTERM, waits until the daemon
+// ends, and then sends SIGKILL.
 func (r *running) stop() error {
 	group := -r.cmd.Process.Pid
 	if !r.hasEnded() {
@@ -136,11 +139,11 @@ func (r *running) stop() error {
 	}
 }
 
-// command runs a program to its end in the node's namespace and returns its stdout.
-// The error has its output.
+// command runs a program in the node's namespace, waits until it ends, and returns
+// its standard output. An error contains the program's output.
 func (n *Node) command(argv ...string) (string, error) { return n.commandWith(nil, argv...) }
 
-// commandWith is command with additional environment, KEY=value.
+// commandWith is like command, with additional environment variables, KEY=value.
 func (n *Node) commandWith(env []string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandEnds)
 	defer cancel()
@@ -163,8 +166,8 @@ func environment() []string {
 	})
 }
 
-// said returns the last lines of a daemon's log, for a message.
-func (n *Node) said(name string) string {
+// lastOutput returns the last lines of a daemon's log, as the end of a message.
+func (n *Node) lastOutput(name string) string {
 	text, err := os.ReadFile(filepath.Join(space.Home(n.Name), name+".log"))
 	if err != nil || len(bytes.TrimSpace(text)) == 0 {
 		return "; it printed nothing"
@@ -176,11 +179,12 @@ func (n *Node) said(name string) string {
 			lines[i] = strings.ToValidUTF8(l[:lastLineBytes], "") + " …"
 		}
 	}
-	return fmt.Sprintf("; the last that %s printed:\n%s", name, strings.Join(lines, "\n"))
+	return fmt.Sprintf("; last output of %s:\n%s", name, strings.Join(lines, "\n"))
 }
 
-// LastWords returns the last output of the system's programs on this node, and which
-// of them have ended; "" if none runs.
+// LastWords returns the last output of each of the system's programs on this node,
+// and says whether the program still runs. It returns "" if the system has no
+// program.
 func (n *Node) LastWords() string {
 	var words []string
 	logs, _ := filepath.Glob(filepath.Join(space.Home(n.Name), "*.log"))
@@ -190,7 +194,7 @@ func (n *Node) LastWords() string {
 		if i := slices.IndexFunc(n.daemons, func(r *running) bool { return r.name == name }); i >= 0 && n.daemons[i].hasEnded() {
 			state = fmt.Sprintf("%s has ended (%v)", name, n.daemons[i].cmd.ProcessState)
 		}
-		words = append(words, state+n.said(name))
+		words = append(words, state+n.lastOutput(name))
 	}
 	return strings.Join(words, "\n")
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // dockerd is the Docker daemon of one node. It is a normal daemon with a separate
-// containerd, and keeps all its files in the node's home. It shares nothing with a
-// Docker daemon of the machine's user; see docker_enter.sh.
+// containerd, and keeps all its files in the node's home. It shares nothing with
+// another Docker daemon of the machine; see docker_enter.sh.
 type dockerd struct {
 	node *Node
 	home string
@@ -35,8 +35,8 @@ const (
 //go:embed docker_enter.sh
 var dockerEnter string
 
-// dockerPrograms are the programs that both of Docker's networks need. 20.10 is the
-// oldest tested version.
+// dockerPrograms returns the programs that every system with Docker needs. Docker
+// 20.10 is the oldest tested version.
 func dockerPrograms() []program.Program {
 	const from = "apt-get install --no-install-recommends docker.io, or Docker's own packages"
 	return []program.Program{
@@ -96,13 +96,13 @@ func truePath() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("the program true is missing (package coreutils)")
+	return "", errors.New("the program `true` is not installed; install the package coreutils")
 }
 
-// argv returns the command line of the daemon. It runs in separate PID and mount
-// namespaces, in which docker_enter.sh prepares the file system. If the first process
-// of a PID namespace is killed, the kernel kills all its other processes. So shims
-// and containers cannot outlive the daemon.
+// argv returns the command line of the daemon. The daemon runs in separate PID and
+// mount namespaces; docker_enter.sh prepares the file system there. The daemon is
+// the first process of its PID namespace. When it ends, the kernel kills all other
+// processes of the namespace, so no shim or container outlives the daemon.
 func (d dockerd) argv() []string {
 	return []string{
 		"unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child",
@@ -117,50 +117,50 @@ func (d dockerd) argv() []string {
 
 func (d dockerd) host() string { return "unix://" + d.file("docker.sock") }
 
-// env separates the daemon and the client from the files of the user and of the host.
+// env returns environment variables that keep the daemon and the client away from
+// the files of the user and of the host.
 func (d dockerd) env() []string {
 	return []string{
-		// Modules that dockerd loads would stay loaded: br_netfilter would send the
-		// frames of the host's bridges through iptables. The kernel loads necessary
-		// modules by itself.
+		// The directory bin has a modprobe that does nothing. Modules that dockerd
+		// loads would stay loaded, and br_netfilter would send the frames of the
+		// host's bridges through iptables. The kernel loads the modules that it needs
+		// by itself.
 		"PATH=" + d.file("bin") + ":" + os.Getenv("PATH"),
-		"DOCKER_IGNORE_BR_NETFILTER_ERROR=1", // 28 and newer otherwise require it
-		// With this setting Docker loads no AppArmor profile into the kernel, as in
-		// Docker's image of Docker.
+		"DOCKER_IGNORE_BR_NETFILTER_ERROR=1", // otherwise Docker 28 and newer require br_netfilter
+		// With this setting dockerd loads no AppArmor profile into the kernel.
 		"container=docker",
-		"DOCKER_CONFIG=" + d.file("client"), // not the user's, which has contexts and proxies
+		"DOCKER_CONFIG=" + d.file("client"), // the user's configuration may have contexts and proxies
 		"DOCKER_HOST=", "DOCKER_CONTEXT=",
 		"XTABLES_LOCKFILE=" + d.file("xtables.lock"),
 	}
 }
 
-// run runs the docker client. It removes warnings, such as those of a new version
-// about an old option.
+// run runs the docker client and returns its standard output. It ignores the
+// client's warnings, such as a new version's warning about an old option.
 func (d dockerd) run(args ...string) (string, error) {
 	out, err := d.node.commandWith(d.env(), append([]string{"docker", "--host", d.host()}, args...)...)
 	return strings.TrimSpace(out), err
 }
 
-// container runs a container of the image in the network. The endpoint's namespace
-// becomes the one that Docker made for the container.
+// container starts the endpoint's container. The endpoint then uses the network
+// namespace that Docker created for the container.
 func (d dockerd) container(e Endpoint, options ...string) error {
 	argv := []string{
 		"run", "--detach", "--name", e.Name, "--log-driver", "none", "--pull", "never",
 		"--network", dockerNetwork, "--ip", e.V4.Addr().String(),
-		// Docker would mount sysfs read-only, and a network namespace has only one
-		// sysfs (fs/sysfs/mount.c). Then the receive work of devices could not be
-		// steered.
+		// Without this option Docker mounts sysfs read-only. A network namespace has
+		// only one sysfs (fs/sysfs/mount.c), so the lab could not write rps_cpus there.
 		"--tmpfs", "/sys",
 	}
 	if _, err := d.run(append(append(argv, options...), dockerImage)...); err != nil {
-		return fmt.Errorf("start container %s: %w%s", e.Name, err, d.node.said(dockerDaemon))
+		return fmt.Errorf("start container %s: %w%s", e.Name, err, d.node.lastOutput(dockerDaemon))
 	}
 	pid, err := d.run("inspect", "--format", "{{.State.Pid}}", e.Name)
 	if err != nil {
 		return err
 	}
 	if n, err := strconv.Atoi(pid); err != nil || n <= 0 {
-		return fmt.Errorf("container %s ended at once: its process is %q%s", e.Name, pid, d.node.said(dockerDaemon))
+		return fmt.Errorf("container %s ended at once: its process is %q%s", e.Name, pid, d.node.lastOutput(dockerDaemon))
 	}
 	root, err := d.root()
 	if err != nil {
@@ -172,8 +172,8 @@ func (d dockerd) container(e Endpoint, options ...string) error {
 	return d.ready(e)
 }
 
-// ready applies the settings to a container's namespace that the lab applies to its
-// own namespaces; see bringUp.
+// ready configures a container's namespace in the same way as a namespace that the
+// lab created; see bringUp.
 func (d dockerd) ready(e Endpoint) error {
 	if err := e.Space.Workloads(); err != nil {
 		return err
@@ -187,8 +187,9 @@ func (d dockerd) ready(e Endpoint) error {
 	return e.Space.Reconnect(EndpointDevice, e.V4)
 }
 
-// root returns the daemon's root directory as this process can reach it. The daemon
-// has separate PID and mount namespaces, so its paths and PIDs are not valid outside.
+// root returns a path by which this process reaches the daemon's root directory. The
+// daemon has separate PID and mount namespaces, so its paths and PIDs are not valid
+// outside.
 func (d dockerd) root() (string, error) {
 	pid, err := d.pid()
 	if err != nil {
@@ -197,12 +198,12 @@ func (d dockerd) root() (string, error) {
 	return fmt.Sprintf("/proc/%d/root", pid), nil
 }
 
-// pid returns the daemon's PID in this process's PID namespace: the only child of the
-// waiting unshare(1).
+// pid returns the daemon's PID in the PID namespace of this process. The daemon is
+// the only child of unshare(1), which waits for it.
 func (d dockerd) pid() (int, error) {
 	r := d.running()
 	if r == nil || r.hasEnded() {
-		return 0, fmt.Errorf("dockerd of node %s does not run%s", d.node.Name, d.node.said(dockerDaemon))
+		return 0, fmt.Errorf("dockerd of node %s does not run%s", d.node.Name, d.node.lastOutput(dockerDaemon))
 	}
 	text, err := os.ReadFile(d.file("dockerd.outer"))
 	if err != nil {
@@ -213,8 +214,11 @@ func (d dockerd) pid() (int, error) {
 		return 0, fmt.Errorf("find dockerd of node %s: %w", d.node.Name, err)
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil || !strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) {
-		return 0, fmt.Errorf("find dockerd of node %s: process %d is another program (%v)", d.node.Name, pid, err)
+	if err == nil && !strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) {
+		err = fmt.Errorf("process %d is another program", pid)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find dockerd of node %s: %w", d.node.Name, err)
 	}
 	return pid, nil
 }
@@ -227,16 +231,16 @@ func (d dockerd) running() *running {
 	return d.node.daemons[i]
 }
 
-// down removes the daemon with its containers, files, control groups, devices and
-// rules. It kills the daemon: an orderly end takes seconds, and nothing of it is
-// kept.
+// down kills the daemon and removes its containers, files, control groups, devices
+// and rules. An orderly end of the daemon takes seconds, and the lab keeps nothing
+// of the daemon.
 func (d dockerd) down() error {
 	var errs []error
 	if pid, err := d.pid(); err == nil {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			errs = append(errs, fmt.Errorf("end dockerd: %w", err))
 		}
-		// unshare(1) ends last: by then the kernel has ended all other processes.
+		// unshare(1) ends after all processes of the PID namespace.
 		select {
 		case <-d.running().ended:
 		case <-time.After(dockerEnds):
@@ -253,8 +257,9 @@ func (d dockerd) down() error {
 	return errors.Join(errs...)
 }
 
-// dockerRules removes every rule. With nftables it removes the hooks too: empty
-// chains would still make the kernel track every packet.
+// dockerRules is a shell script that removes all rules of iptables. If iptables uses
+// nftables, the script also removes the hooks: with empty chains the kernel would
+// still track every packet.
 const dockerRules = `for table in filter nat mangle raw; do
 	for chain in PREROUTING INPUT FORWARD OUTPUT POSTROUTING; do iptables -w 2 -t $table -P $chain ACCEPT 2>/dev/null || :; done
 	iptables -w 2 -t $table -F 2>/dev/null && iptables -w 2 -t $table -X || :

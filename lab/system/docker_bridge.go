@@ -16,7 +16,7 @@ type DockerBridge struct{}
 
 func (DockerBridge) Name() string { return "docker-bridge" }
 
-// SetUp covers the start of dockerd and of its containers.
+// SetUp returns the time for the start of dockerd and of its containers.
 func (DockerBridge) SetUp() time.Duration { return 1600 * time.Millisecond }
 func (DockerBridge) Describe() string {
 	return "two Docker containers on one bridge network of a dockerd, whose iptables rules see bridged frames where the kernel has br_netfilter; one node only; tools run in the containers' network namespaces"
@@ -26,12 +26,13 @@ func (DockerBridge) Programs() []program.Program { return dockerPrograms() }
 func (DockerBridge) MTU(fabric int) int          { return fabric }
 func (DockerBridge) OnNode() bool                { return false }
 
-// Supports returns an error for two nodes. Published ports connect them, and there
-// the node's address replaces the container's. The proof of connectivity, and tools
-// that choose ports or need the endpoint's own address, would measure something else.
+// Supports returns an error for two nodes. A container on another node can be
+// reached only by published ports, where NAT replaces the container's address by the
+// node's. The proof of connectivity needs ICMP, and some tools need other ports or
+// the container's address.
 func (DockerBridge) Supports(p suite.Placement, _ suite.Fabric) error {
 	if p != suite.Colocated {
-		return errors.New("a Docker bridge network is limited to one node: from another node only published ports can be reached, by NAT, but no echo and no other port of a container; use placement colocated, or docker-overlay")
+		return errors.New("a Docker bridge network is limited to one node: other nodes reach only published ports of a container, by NAT; use placement colocated, or the system docker-overlay")
 	}
 	return nil
 }
@@ -40,9 +41,9 @@ func (DockerBridge) Attach(n *Node) error {
 	if len(n.Endpoints) == 0 {
 		return nil
 	}
-	// Users have Docker's modules loaded. The lab does not load br_netfilter, because
-	// it changes the host's bridges. If it is loaded, it must apply here too,
-	// independent of the settings of earlier systems.
+	// On a user's machine dockerd loads br_netfilter. The lab does not load it,
+	// because the module changes the host's bridges. If the module is loaded, iptables
+	// must process bridged frames here too. An earlier system may have turned it off.
 	if err := n.Space.Sysctl("net.bridge.bridge-nf-call-iptables", "1"); err != nil {
 		return err
 	}
@@ -57,13 +58,13 @@ func (DockerBridge) Attach(n *Node) error {
 		"--opt", "com.docker.network.bridge.name="+bridgeDevice,
 		"--opt", "com.docker.network.driver.mtu="+strconv.Itoa(n.MTU), dockerNetwork)
 	if err != nil {
-		return fmt.Errorf("%w%s", err, n.said(dockerDaemon))
+		return fmt.Errorf("%w%s", err, n.lastOutput(dockerDaemon))
 	}
 	return d.dualStack()
 }
 
-// dualStack runs the node's containers in a network of both IP versions, with its
-// devices in the node's namespace.
+// dualStack starts the node's containers in a network with IPv4 and IPv6. The
+// network's devices are in the node's namespace.
 func (d dockerd) dualStack() error {
 	for _, e := range d.node.Endpoints {
 		if err := d.container(e, "--ip6", e.V6.Addr().String()); err != nil {

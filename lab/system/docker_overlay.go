@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -15,22 +14,23 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// DockerOverlay is Docker Swarm's overlay network: a dockerd on each node, all in one
-// swarm, and containers in an attachable network. Its data path is the kernel's VXLAN
-// behind a bridge, both in a namespace that dockerd makes for the network. Gossip
-// between the daemons fills the forwarding tables.
+// DockerOverlay is Docker Swarm's overlay network: a dockerd on each node, all in
+// one swarm, and containers in an attachable network. Its datapath is the kernel's
+// VXLAN behind a bridge, both in a namespace that dockerd creates for the network.
+// The daemons exchange the containers' addresses by a gossip protocol and write them
+// into the forwarding tables.
 type DockerOverlay struct{}
 
 const (
 	swarmPort = 2377
-	// dockerDynamic is the range from which Docker takes one address for each node.
-	// The containers' addresses are below it.
+	// dockerDynamic is the range from which Docker assigns one address to each node.
+	// The lab assigns the addresses below it to containers.
 	dockerDynamic = "10.31.240.0/20"
 )
 
 func (DockerOverlay) Name() string { return "docker-overlay" }
 
-// SetUp covers the start of two dockerd and of the swarm.
+// SetUp returns the time for the start of two dockerd and of the swarm.
 func (DockerOverlay) SetUp() time.Duration { return 2800 * time.Millisecond }
 func (DockerOverlay) Describe() string {
 	return "Docker containers on Swarm's overlay network: VXLAN behind a bridge in a namespace of dockerd's; tools run in the containers' network namespaces"
@@ -40,8 +40,7 @@ func (DockerOverlay) Programs() []program.Program { return dockerPrograms() }
 func (DockerOverlay) MTU(fabric int) int          { return fabric - vxlanOverhead }
 func (DockerOverlay) OnNode() bool                { return false }
 
-// IPv4Only marks that the swarm's overlay has no IPv6, which Docker 20.10 does not
-// support there.
+// IPv4Only marks the system: Docker 20.10 does not support IPv6 in Swarm's overlay.
 func (DockerOverlay) IPv4Only() {}
 
 func (DockerOverlay) Supports(suite.Placement, suite.Fabric) error { return nil }
@@ -54,14 +53,14 @@ func (o DockerOverlay) Attach(n *Node) error {
 	var given *tokenGiver
 	var err error
 	if n.Index == 0 {
-		given, err = o.found(d)
+		given, err = o.createSwarm(d)
 	} else {
 		err = o.join(d)
 	}
 	if err != nil {
-		return fmt.Errorf("%w%s", err, n.said(dockerDaemon))
+		return fmt.Errorf("%w%s", err, n.lastOutput(dockerDaemon))
 	}
-	if given != nil { // when all nodes have it, they can join
+	if given != nil { // the first node: wait until every other node has the token
 		if err := given.serve(tokenWait); err != nil {
 			return err
 		}
@@ -74,13 +73,14 @@ func (o DockerOverlay) Attach(n *Node) error {
 	return o.steer(d)
 }
 
-// found makes the swarm and its network, and prepares the token for the other nodes.
-func (DockerOverlay) found(d dockerd) (*tokenGiver, error) {
+// createSwarm creates the swarm and its network. The returned tokenGiver sends the
+// other nodes the token with which they join.
+func (DockerOverlay) createSwarm(d dockerd) (*tokenGiver, error) {
 	own := d.node.Underlay[0].String()
 	if _, err := d.run("swarm", "init", "--advertise-addr", own, "--listen-addr", own+":"+strconv.Itoa(swarmPort)); err != nil {
 		return nil, err
 	}
-	// The driver's "mtu" is the underlay's. The driver subtracts VXLAN's headers
+	// The driver's option "mtu" is the underlay's MTU. The driver subtracts VXLAN's headers
 	// (libnetwork's drivers/overlay, network.maxMTU).
 	_, err := d.run("network", "create", "--driver", "overlay", "--attachable",
 		"--subnet", routedNetwork.String(), "--gateway", gateway(routedNetwork).Addr().String(), "--ip-range", dockerDynamic,
@@ -106,8 +106,8 @@ func (DockerOverlay) join(d dockerd) error {
 	return err
 }
 
-// steer lets the node's CPUs do the receive work of the network's devices too, if the
-// fabric needs it.
+// steer distributes the receive work of the network's devices to the node's CPUs, if
+// the fabric needs steering.
 func (DockerOverlay) steer(d dockerd) error {
 	if !d.node.Steer || len(d.node.Endpoints) == 0 {
 		return nil
@@ -137,9 +137,9 @@ func (DockerOverlay) steer(d dockerd) error {
 	return nil
 }
 
-// dockerOverlaySpace returns the path of the namespace that dockerd made for the
-// network. Its name is the network's number in the swarm with the beginning of its
-// ID.
+// dockerOverlaySpace returns the path of the namespace that dockerd created for the
+// network. The namespace's name is a number, a hyphen and the first characters of
+// the network's ID.
 func dockerOverlaySpace(d dockerd) (string, error) {
 	id, err := d.run("network", "inspect", "--format", "{{.Id}}", dockerNetwork)
 	if err != nil {
@@ -151,15 +151,15 @@ func dockerOverlaySpace(d dockerd) (string, error) {
 	}
 	names, err := filepath.Glob(filepath.Join(root, d.file("exec"), "netns", "*-"+id[:min(10, len(id))]))
 	if err != nil || len(names) != 1 {
-		return "", fmt.Errorf("find the namespace of Docker's overlay %s: there are %v (%v)", id, strings.Join(names, ", "), err)
+		return "", fmt.Errorf("find the namespace of Docker's overlay %s: want 1 namespace, found %q", id, names)
 	}
 	return names[0], nil
 }
 
 func (DockerOverlay) Detach(n *Node) error { return dockerOf(n).down() }
 
-// Devices returns the containers' devices and the fabric's. The devices between them
-// are in dockerd's namespace.
+// Devices returns the containers' devices and the fabric's. It omits the devices
+// between them, which are in a namespace of dockerd.
 func (DockerOverlay) Devices(n *Node) []Device {
 	return append(endpointDevices(n), fabricDevices(n)...)
 }

@@ -8,17 +8,18 @@ import (
 	"fmt"
 )
 
-// pauseProgram is the only file of the containers' image: an executable that sleeps
-// for ever. A container lives as long as its first process, and all other processes
-// are started from outside. The program needs no library and no file, so the image
-// can be made without a download.
+// pauseProgram is the only file in the containers' image: an executable that sleeps
+// for ever. A container runs as long as its first process; the lab starts tools from
+// outside. The program needs no library and no other file, so the lab builds the
+// image without a download.
 type pauseProgram struct {
 	machine elf.Machine
 	code    []byte
 }
 
-// pausePrograms has, by GOARCH, an endless loop of the kernel's pause(2), or of
-// ppoll(2) without a timeout where there is no pause.
+// pausePrograms has a program for each GOARCH. The program calls pause(2) in an
+// endless loop. On an architecture without pause(2) it calls ppoll(2) without a
+// timeout.
 var pausePrograms = map[string]pauseProgram{
 	"amd64": {elf.EM_X86_64, []byte{
 		0xb8, 34, 0, 0, 0, // mov eax, 34 (pause)
@@ -38,7 +39,8 @@ var pausePrograms = map[string]pauseProgram{
 
 const pausePath = "/pause"
 
-// pauseImage is the image's root as a tar archive, for `docker import`.
+// pauseImage returns the image's root directory as a tar archive, for `docker
+// import`.
 func pauseImage(arch string) ([]byte, error) {
 	p, ok := pausePrograms[arch]
 	if !ok {
@@ -62,7 +64,7 @@ func pauseImage(arch string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// executable is a static ELF file with one segment, which is the whole file
+// executable returns a static ELF file with one segment, which is the whole file
 // (elf(5)).
 func (p pauseProgram) executable() ([]byte, error) {
 	const (

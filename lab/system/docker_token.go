@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tokenGiver sends the token for joining a swarm to the other nodes, over the fabric.
-// It stops when each of them has the token.
+// tokenGiver is a server on the first node. Over the fabric it sends the other nodes
+// the token with which they join the swarm. It ends when every node has the token.
 type tokenGiver struct {
 	listener net.Listener
 	token    string
@@ -20,12 +20,12 @@ type tokenGiver struct {
 
 const (
 	tokenPort  = 2376
-	tokenWait  = 10 * time.Second // limit of the wait for the first node's daemon, or for the other nodes
+	tokenWait  = 10 * time.Second // maximum wait of the first node for the others, and of the others for the token
 	tokenAsk   = 50 * time.Millisecond
-	tokenBytes = 1 << 10 // a token has about a hundred
+	tokenBytes = 1 << 10 // maximum length; a token has about 100 bytes
 )
 
-// giveToken listens at an address for the other nodes.
+// giveToken listens at an address for connections of the other nodes.
 func giveToken(at netip.Addr, others []netip.Addr, token string) (*tokenGiver, error) {
 	l, err := net.Listen("tcp", netip.AddrPortFrom(at, tokenPort).String())
 	if err != nil {
@@ -55,8 +55,8 @@ func (g *tokenGiver) serve(wait time.Duration) error {
 	return nil
 }
 
-// answer sends the token to a node of the testbed. A node that did not receive all of
-// it asks again.
+// answer sends the token to a node of the testbed. A node that received only a part
+// of the token connects again.
 func (g *tokenGiver) answer(c net.Conn, deadline time.Time) {
 	defer c.Close()
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
@@ -78,8 +78,8 @@ func (g *tokenGiver) absent() (nodes []netip.Addr) {
 	return nodes
 }
 
-// askToken asks the first node for the token, from a node's own address, until it
-// receives it.
+// askToken connects from address own to the first node and reads the token. It
+// retries until it has the token.
 func askToken(own, first netip.Addr, wait time.Duration) (string, error) {
 	deadline := time.Now().Add(wait)
 	dialer := net.Dialer{Deadline: deadline, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(own, 0))}
@@ -90,7 +90,7 @@ func askToken(own, first netip.Addr, wait time.Duration) (string, error) {
 			return token, nil
 		}
 		if time.Now().After(deadline) {
-			return "", fmt.Errorf("the first node sent no token for its swarm within %v: its dockerd did not start: %w", wait, err)
+			return "", fmt.Errorf("the first node sent no token for its swarm within %v, probably because its dockerd did not start: %w", wait, err)
 		}
 		time.Sleep(tokenAsk)
 	}

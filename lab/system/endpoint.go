@@ -8,20 +8,21 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// SupportsEndpoint returns nil, or the reason why a system over this fabric cannot
-// have endpoints with such settings.
+// SupportsEndpoint returns nil if a system supports the endpoint settings on this
+// fabric, else the reason.
 func SupportsEndpoint(s System, e suite.Endpoint, f suite.Fabric) error {
 	if s.OnNode() && (e.Kind != suite.Container || e.Spread || e.NoSegmentation) {
-		return fmt.Errorf("%s has no endpoints of its own: its tools run on the nodes, so an endpoint %s is not possible; use a system with containers", s.Name(), e)
+		return fmt.Errorf("%s has neither containers nor VMs: its tools run on the nodes, so it does not support the endpoint %s; use a system with containers", s.Name(), e)
 	}
 	if e.Kind == suite.Container && e.Spread && f.Kind == suite.Veth {
-		return errors.New("a plain veth pair has all receive work spread over the node's CPUs already, so spread has no effect; use `kind: wire`")
+		return errors.New("on a fabric of `kind: veth` all receive work is spread over the node's CPUs already, so spread has no effect; use `kind: wire`")
 	}
 	return nil
 }
 
-// SetEndpoints applies an endpoint's settings to the containers' devices, which the
-// system has connected. A VM gets its settings in the guest.
+// SetEndpoints applies the endpoint settings to the devices of the node's
+// containers. The system must have connected the containers. For VMs, ConfigureGuest
+// applies the settings.
 func SetEndpoints(n *Node, e suite.Endpoint) error {
 	if e.Kind != suite.Container {
 		return nil
@@ -33,8 +34,8 @@ func SetEndpoints(n *Node, e suite.Endpoint) error {
 			}
 		}
 		if e.NoSegmentation {
-			if err := c.cut(); err != nil {
-				return fmt.Errorf("turn off the send offload of %s: %w", c.Name, err)
+			if err := c.disableSegmentation(); err != nil {
+				return fmt.Errorf("turn off segmentation by the device of container %s: %w", c.Name, err)
 			}
 		}
 	}
@@ -50,11 +51,11 @@ func (c Endpoint) spread(cpus []int) error {
 	return c.Space.SteerReceive(EndpointDevice, l.Attrs().NumRxQueues, cpus)
 }
 
-// cut turns off every kind of segmentation offload of the container's device. TCP
-// still makes superframes (Linux 4.17 and later). The container's transmit path then
-// segments them before the device (validate_xmit_skb). The vif is unchanged: the
-// container receives what the vif sends.
-func (c Endpoint) cut() error {
+// disableSegmentation turns off all segmentation offloads of the container's device.
+// TCP still builds superframes (Linux 4.17 and later). The container's transmit path
+// segments them in software before the device (validate_xmit_skb). The vif keeps its
+// offloads, so the container can still receive superframes.
+func (c Endpoint) disableSegmentation() error {
 	on, err := c.Space.OffloadsOn(EndpointDevice)
 	if err != nil {
 		return err

@@ -20,9 +20,9 @@ import (
 	"windtunnel/lab/program"
 )
 
-// etcd is the store of a system's control plane: one member on the first node, which
-// every node reaches over the underlay. The lab uses its HTTP gateway, and so needs
-// no client library of one version.
+// etcd is the store of a system's control plane. It has one member, on the first
+// node, which all nodes reach over the underlay. The lab uses etcd's HTTP gateway,
+// so it needs no client library.
 type etcd struct {
 	url    string
 	client *http.Client
@@ -37,12 +37,12 @@ var etcdProgram = program.Program{
 
 const (
 	etcdPort     = 2379
-	etcdPeerPort = 2380 // unused, because it has no peers; it listens anyway
+	etcdPeerPort = 2380 // etcd listens here for other members, although there are none
 	etcdAnswers  = time.Second
 	etcdMost     = 1 << 20 // bytes of an answer
 )
 
-// etcdOf returns the lab's etcd as this node reaches it.
+// etcdOf returns a client of the lab's etcd that connects from the node's namespace.
 func etcdOf(n *Node) etcd {
 	dial := func(ctx context.Context, network, addr string) (c net.Conn, err error) {
 		err = n.Space.Do(func() error {
@@ -60,8 +60,8 @@ func etcdURL(a netip.Addr, port uint16) string {
 	return "http://" + netip.AddrPortFrom(a, port).String()
 }
 
-// noProxy stops gRPC's and HTTP's clients from sending the underlay's traffic to a
-// proxy of the user.
+// noProxy has environment variables with which gRPC and HTTP clients use no proxy. A
+// proxy of the user cannot reach the underlay.
 var noProxy = []string{"NO_PROXY=*", "no_proxy=*"}
 
 // startEtcd starts etcd on this node and waits until it answers.
@@ -74,7 +74,7 @@ func startEtcd(n *Node) error {
 	serve, peer := etcdURL(n.Underlay[n.Index], etcdPort), etcdURL(loopback, etcdPeerPort)
 	env := slices.Clone(noProxy)
 	if runtime.GOARCH != "amd64" {
-		env = append(env, "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH) // 3.4 refuses other architectures without it
+		env = append(env, "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH) // without it etcd 3.4 refuses other architectures
 	}
 	store := etcdOf(n)
 	return n.start(daemon{
@@ -170,7 +170,7 @@ func parseEtcdHealth(answer []byte) error {
 	return nil
 }
 
-// errNoValue: the key does not exist.
+// errNoValue says that the key does not exist.
 var errNoValue = errors.New("the key has no value yet")
 
 // parseEtcdRange reads the answer of /v3/kv/range for one key (RangeResponse,

@@ -15,14 +15,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// EVPN is the kernel's VXLAN device behind a Linux bridge on each node, with a table
-// that FRR fills: bgpd announces the local addresses to the other nodes (RFC 7432,
-// RFC 8365). Nothing is learned from frames.
+// EVPN is a Linux bridge with the kernel's VXLAN device on each node. FRR fills the
+// forwarding table of the VXLAN device: bgpd announces the local addresses to the
+// other nodes (RFC 7432, RFC 8365). The device learns no addresses from frames.
 type EVPN struct{}
 
 func (EVPN) Name() string { return "evpn" }
 
-// SetUp covers the start of BGP.
+// SetUp returns the time for the start of BGP.
 func (EVPN) SetUp() time.Duration { return 2300 * time.Millisecond }
 func (EVPN) Describe() string {
 	return "containers on a Linux bridge, joined by the kernel's VXLAN device with addresses told by BGP EVPN (FRR)"
@@ -69,9 +69,9 @@ func (e EVPN) bringUp(n *Node) error {
 	return e.announce(n)
 }
 
-// addTunnel makes the VXLAN device, a port of the bridge. Neither learns addresses:
-// BGP provides the addresses behind the tunnel. The bridge answers ARP for neighbours
-// that BGP announced.
+// addTunnel creates the VXLAN device as a port of the bridge. The device and the
+// port learn no addresses from frames: BGP provides the addresses behind the tunnel.
+// The bridge answers ARP requests for addresses that BGP announced.
 func (EVPN) addTunnel(n *Node, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = vxlanDevice, mtu
@@ -95,8 +95,9 @@ func (EVPN) addTunnel(n *Node, mtu int) error {
 	return n.Space.Up(vxlanDevice)
 }
 
-// announce makes every container announce its location: the bridge learns the source
-// of the frame, and bgpd announces it to the other nodes.
+// announce sends a gratuitous ARP from every container. The bridge learns the
+// container's MAC address from this frame, and bgpd announces the address to the
+// other nodes.
 func (EVPN) announce(n *Node) error {
 	for _, e := range n.Endpoints {
 		if err := e.Space.Do(func() error { return gratuitousARP(e.MAC, e.V4.Addr()) }); err != nil {
@@ -133,8 +134,8 @@ func arpAnnouncement(mac net.HardwareAddr, ip netip.Addr) []byte {
 	return append(append(packet, make([]byte, 6)...), ip.AsSlice()...)
 }
 
-// networkOrder converts a number to the byte order that a packet socket needs for its
-// protocol.
+// networkOrder converts a number to network byte order. A packet socket needs its
+// protocol number in this order.
 func networkOrder(v uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
 }

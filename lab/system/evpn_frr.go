@@ -17,7 +17,7 @@ import (
 	"windtunnel/lab/space"
 )
 
-// Directory of FRR's daemons in Debian. It is not in PATH.
+// Paths of FRR's daemons in Debian. Their directory is not in PATH.
 const (
 	frrZebra = "/usr/lib/frr/zebra"
 	frrBGP   = "/usr/lib/frr/bgpd"
@@ -27,16 +27,18 @@ const (
 	evpnReady = 9 * time.Second
 )
 
-// frrUser is the user that the packages make for FRR's daemons. The daemons refuse
-// users outside the group frrvty, even root, and change to this user once they run.
+// frrUser is the user that the packages create for FRR's daemons. The daemons refuse
+// to start for a user outside the group frrvty, even for root. They change to this
+// user after their start.
 const frrUser = "frr"
 
-// frrDir has a node's sockets, process IDs and configuration. It belongs to frrUser,
-// who may not enter the node's home: the daemons see it as frrSeen.
+// frrDir returns the directory for the sockets, process IDs and configuration of FRR
+// on a node. Its owner is frrUser, who may not enter the node's home. Therefore the
+// daemons access the directory by a bind mount at frrSeen.
 func frrDir(n *Node) string { return filepath.Join(space.Home(n.Name), "frr") }
 
-// frrSeen is a directory that exists on every system. FRR's daemons always write
-// notes for a crash below it (/var/tmp/frr).
+// frrSeen is the path at which the daemons access frrDir. It exists on every system,
+// and FRR's daemons always write crash logs below it (/var/tmp/frr).
 const frrSeen = "/var/tmp"
 
 // makeFRRDir makes the directory with the daemons' configuration.
@@ -80,9 +82,9 @@ func startFRR(n *Node) error {
 	return n.start(daemon{name: "bgpd", argv: append(frrDaemon(n, frrBGP), "-l", listen), ready: frrAnswers(n, "bgpd")})
 }
 
-// frrDaemon returns a daemon's command line, with all its files in frrDir and without
-// a terminal port. The mount of frrSeen is visible only to the daemon, and ends with
-// it, also after a kill.
+// frrDaemon returns a daemon's command line. The daemon has all its files in frrDir
+// and opens no VTY port. Only the daemon sees the mount at frrSeen. The mount ends
+// with the daemon, even after SIGKILL.
 func frrDaemon(n *Node, path string) []string {
 	name := filepath.Base(path)
 	file := func(name string) string { return filepath.Join(frrSeen, name) }
@@ -91,8 +93,8 @@ func frrDaemon(n *Node, path string) []string {
 		"-f", file(name + ".conf"), "-i", file(name + ".pid"), "-P", "0", "--log", "stdout"}
 }
 
-// bgpConfig makes a node a BGP speaker with all other nodes as internal peers. It
-// announces the addresses of every VNI.
+// bgpConfig returns the configuration of a node's bgpd. All other nodes are internal
+// peers. bgpd announces the addresses of every VNI.
 func bgpConfig(self netip.Addr, peers []netip.Addr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "router bgp %d\n bgp router-id %s\n no bgp default ipv4-unicast\n timers bgp 1 3\n", evpnAS, self)
@@ -125,9 +127,9 @@ func frrAnswers(n *Node, name string) func() error {
 	}
 }
 
-// awaitEVPN waits until the kernel sends frames for unknown destinations to
-// every other node: zebra enters a node once its BGP route has come (the
-// inclusive multicast route, RFC 7432, section 7.3).
+// awaitEVPN waits until the kernel sends frames for unknown destinations to every
+// other node. zebra adds a node to the forwarding table when bgpd has received the
+// node's route (the inclusive multicast route, RFC 7432, section 7.3).
 func awaitEVPN(n *Node, within time.Duration) error {
 	for deadline := time.Now().Add(within); ; time.Sleep(daemonAsk) {
 		missing, err := evpnMissing(n)
@@ -141,12 +143,12 @@ func awaitEVPN(n *Node, within time.Duration) error {
 		if summary, err := vtysh(n, "bgpd", "show bgp l2vpn evpn summary"); err == nil {
 			said += "\n" + strings.TrimSpace(summary)
 		}
-		return fmt.Errorf("node %s received no BGP routes of %v within %v; %s", n.Name, missing, within, said)
+		return fmt.Errorf("node %s received no BGP routes from %v within %v; %s", n.Name, missing, within, said)
 	}
 }
 
-// evpnMissing returns the nodes to which frames for unknown destinations are not sent
-// yet.
+// evpnMissing returns the nodes to which the kernel does not yet send frames for
+// unknown destinations.
 func evpnMissing(n *Node) ([]netip.Addr, error) {
 	l, err := n.Space.Link(vxlanDevice)
 	if err != nil {

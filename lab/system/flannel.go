@@ -17,8 +17,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Flannel is the normal flanneld, one on each node, with one of its backends and etcd
-// as its store. It routes between the nodes' subnets; each node's containers are on a
+// Flannel runs flanneld on each node, with one of its backends, and etcd as the
+// store. flanneld connects the nodes' subnets. The containers of a node are on a
 // bridge.
 type Flannel struct{ Backend string } // vxlan, udp, host-gw
 
@@ -46,7 +46,7 @@ var flannelProgram = program.Program{
 
 func (f Flannel) Name() string { return "flannel-" + f.Backend }
 
-// SetUp covers the start of etcd and flanneld's leases.
+// SetUp returns the time for the start of etcd and flanneld's leases.
 func (Flannel) SetUp() time.Duration { return 1600 * time.Millisecond }
 func (f Flannel) Describe() string {
 	return "containers on a Linux bridge on each node, joined by flannel, " + map[string]string{
@@ -80,8 +80,8 @@ func (Flannel) OnNode() bool { return false }
 // PlugsTaps: workloads are behind a bridge, so they may be VMs.
 func (Flannel) PlugsTaps() {}
 
-// MTU returns the MTU that flannel computes from the fabric device's MTU and writes
-// as FLANNEL_MTU. Attach compares the two.
+// MTU returns the MTU that flannel computes from the fabric's MTU. Attach compares
+// it with FLANNEL_MTU, which flanneld writes.
 func (f Flannel) MTU(fabric int) int {
 	return fabric - map[string]int{flannelVXLAN: vxlanOverhead, flannelUDP: flannelUDPOverhead}[f.Backend]
 }
@@ -107,7 +107,8 @@ func (f Flannel) Attach(n *Node) error {
 			return err
 		}
 	}
-	// flanneld retries only after a second if the network does not exist yet.
+	// Wait for the network: if it does not exist yet, flanneld retries only after a
+	// second.
 	if _, err := store.await(flannelConfigKey); err != nil {
 		return err
 	}
@@ -121,10 +122,11 @@ func (f Flannel) Attach(n *Node) error {
 	return connectRouted(n, f.MTU(n.MTU))
 }
 
-// startDaemon starts flanneld and waits until it has a subnet. It writes the file of
-// an earlier flanneld first, so that flanneld asks for the subnet in it
-// (tryAcquireLease, pkg/subnet/etcd/local_manager.go): the containers already have
-// their addresses.
+// startDaemon starts flanneld and waits until it has a subnet. The containers
+// already have addresses, so flanneld must get the subnet with these addresses.
+// startDaemon therefore first writes a subnet file, as an earlier flanneld would
+// leave it. flanneld asks for the subnet in this file (tryAcquireLease,
+// pkg/subnet/etcd/local_manager.go).
 func (f Flannel) startDaemon(n *Node, store etcd) (flannelLease, error) {
 	home, err := n.home()
 	if err != nil {
@@ -155,12 +157,11 @@ func (f Flannel) startDaemon(n *Node, store etcd) (flannelLease, error) {
 	return lease, err
 }
 
-// check returns an error if flannel gives the containers other addresses or another
-// MTU than the lab.
+// check returns an error if flannel's subnet or MTU differs from the lab's.
 func (f Flannel) check(n *Node, lease flannelLease) error {
 	v4, _ := routedSubnets(n.Index)
 	if want := gateway(v4); lease.Gateway != want {
-		return fmt.Errorf("flannel gave node %s the gateway %s instead of %s%s", n.Name, lease.Gateway, want, n.said("flanneld"))
+		return fmt.Errorf("flannel gave node %s the gateway %s instead of %s%s", n.Name, lease.Gateway, want, n.lastOutput("flanneld"))
 	}
 	if want := f.MTU(n.MTU); lease.MTU != want {
 		return fmt.Errorf("flannel computes an MTU of %d on a fabric of %d, want %d: this version of flannel encapsulates differently; use %s", lease.MTU, n.MTU, want, flannelModule)
@@ -176,15 +177,15 @@ func (f Flannel) Detach(n *Node) error {
 	return errors.Join(append(errs, removeFlannelRoutes(n))...)
 }
 
-// removeFlannelRoutes removes the routes that host-gw made over the fabric: flanneld
-// does not remove them at its end.
+// removeFlannelRoutes removes the routes that the backend host-gw added. flanneld
+// leaves them when it ends.
 func removeFlannelRoutes(n *Node) error {
 	routes, err := n.Space.Links.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {
 		return fmt.Errorf("list flannel's routes in %s: %w", n.Name, err)
 	}
 	for _, r := range routes {
-		if r.Dst == nil || !sharedOut(r.Dst) {
+		if r.Dst == nil || !inFlannelNetwork(r.Dst) {
 			continue
 		}
 		if err := n.Space.Links.RouteDel(&r); err != nil {
@@ -194,8 +195,8 @@ func removeFlannelRoutes(n *Node) error {
 	return nil
 }
 
-// sharedOut reports whether a network is part of flannel's network.
-func sharedOut(part *net.IPNet) bool {
+// inFlannelNetwork reports whether a network is a part of flannel's network.
+func inFlannelNetwork(part *net.IPNet) bool {
 	bits, _ := part.Mask.Size()
 	return space.IPNet(routedNetwork).Contains(part.IP) && bits >= routedNetwork.Bits()
 }

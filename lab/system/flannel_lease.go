@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// flannelLease is the content of flanneld's subnet file: the node's part of the
-// network and the MTU of the containers (WriteSubnetFile, pkg/subnet/subnet.go).
+// flannelLease is the content of flanneld's subnet file: the node's subnet and the
+// containers' MTU (WriteSubnetFile, pkg/subnet/subnet.go).
 type flannelLease struct {
 	Gateway netip.Prefix // address of the node's bridge, with the length of its subnet
 	MTU     int
@@ -21,8 +21,9 @@ const (
 	flannelConfigKey = flannelPrefix + "/config"
 )
 
-// flannelConfig is flannel's network (Documentation/ configuration.md). It includes
-// the first subnet, which flannel omits by default.
+// flannelConfig returns the configuration of flannel's network as JSON
+// (Documentation/configuration.md). The network includes the first subnet, which
+// flannel omits by default.
 func flannelConfig(backend string) (string, error) {
 	whole := 1 << (routedBits4 - routedNetwork.Bits())
 	first, _ := routedSubnets(0)
@@ -40,8 +41,8 @@ func flannelConfig(backend string) (string, error) {
 	return string(config), nil
 }
 
-// earlierLease is the subnet file of an earlier flanneld with this subnet. It has no
-// MTU, so that it differs from the file that flanneld writes.
+// earlierLease returns a subnet file as an earlier flanneld would leave it. The file
+// has no MTU, so it differs from the file that flanneld writes.
 func earlierLease(subnet netip.Prefix) string {
 	return fmt.Sprintf("FLANNEL_NETWORK=%s\nFLANNEL_SUBNET=%s\n", routedNetwork, gateway(subnet))
 }

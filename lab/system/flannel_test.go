@@ -37,7 +37,7 @@ func TestFlannelAsksForWhatItsBackendNeeds(t *testing.T) {
 	}
 }
 
-// The configuration shares out every node's subnet, the first and the last too.
+// The network contains every node's subnet, also the first and the last.
 func TestTheConfigurationHoldsEveryNodesSubnet(t *testing.T) {
 	text, err := flannelConfig(flannelUDP)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestTheConfigurationHoldsEveryNodesSubnet(t *testing.T) {
 	for i := range 16 {
 		v4, _ := routedSubnets(i)
 		if v4.Bits() != c.SubnetLen || v4.Addr().Less(c.SubnetMin) || c.SubnetMax.Less(v4.Addr()) {
-			t.Errorf("node %d's subnet %s is not shared out", i, v4)
+			t.Errorf("node %d's subnet %s is not in flannel's network", i, v4)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestOnlyRoutesOfFlannelsNetworkAreFlannels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sharedOut(network); got != want {
+		if got := inFlannelNetwork(network); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}

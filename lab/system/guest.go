@@ -9,9 +9,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Dress configures the only device of a guest as the system wants it. It runs in the
-// guest, whose namespace is inside.
-func Dress(inside *space.Space, a Attire, e suite.Endpoint) error {
+// ConfigureGuest configures the network device of a VM. It runs inside the VM;
+// inside is the VM's network namespace.
+func ConfigureGuest(inside *space.Space, c GuestConfig, e suite.Endpoint) error {
 	if err := inside.Workloads(); err != nil {
 		return err
 	}
@@ -19,8 +19,8 @@ func Dress(inside *space.Space, a Attire, e suite.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	if err := inside.Links.LinkSetMTU(l, a.MTU); err != nil {
-		return fmt.Errorf("set the MTU of %s in the guest to %d: %w", EndpointDevice, a.MTU, err)
+	if err := inside.Links.LinkSetMTU(l, c.MTU); err != nil {
+		return fmt.Errorf("set the MTU of %s in the guest to %d: %w", EndpointDevice, c.MTU, err)
 	}
 	if err := inside.DeviceSysctl("ipv6", EndpointDevice, "accept_ra", "0"); err != nil {
 		return err
@@ -30,22 +30,22 @@ func Dress(inside *space.Space, a Attire, e suite.Endpoint) error {
 			return err
 		}
 	}
-	for _, p := range a.Addresses {
+	for _, p := range c.Addresses {
 		if err := inside.Connect(EndpointDevice, p); err != nil {
 			return err
 		}
 	}
-	for _, via := range a.Gateways {
+	for _, via := range c.Gateways {
 		everything := netip.PrefixFrom(zeroOf(netip.PrefixFrom(via, via.BitLen())), 0)
 		if err := routeVia(inside, via, everything); err != nil {
 			return err
 		}
 	}
-	return settle(inside, e)
+	return setEndpoint(inside, e)
 }
 
-// settle applies the suite's settings to the endpoint's device.
-func settle(inside *space.Space, e suite.Endpoint) error {
+// setEndpoint applies the suite's endpoint settings to the guest's device.
+func setEndpoint(inside *space.Space, e suite.Endpoint) error {
 	c := Endpoint{Space: inside}
 	if e.Spread {
 		cpus := make([]int, runtime.NumCPU()) // the guest numbers them from 0 without gaps
@@ -57,8 +57,8 @@ func settle(inside *space.Space, e suite.Endpoint) error {
 		}
 	}
 	if e.NoSegmentation {
-		if err := c.cut(); err != nil {
-			return fmt.Errorf("turn off the send offload of the guest's device: %w", err)
+		if err := c.disableSegmentation(); err != nil {
+			return fmt.Errorf("turn off segmentation by the guest's device: %w", err)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ const (
 
 func (o OVS) Name() string { return "ovs-" + o.Tunnel }
 
-// SetUp covers the start of its daemons.
+// SetUp returns the time for the start of its daemons.
 func (OVS) SetUp() time.Duration { return 500 * time.Millisecond }
 func (o OVS) Describe() string {
 	return "containers on Open vSwitch, joined by its " + map[string]string{"vxlan": "VXLAN", "gre": "GRE"}[o.Tunnel] +
@@ -50,7 +50,7 @@ func (o OVS) MTU(fabric int) int {
 	return fabric - 20 - map[string]int{"vxlan": 16, "gre": 8}[o.Tunnel] - 14
 }
 
-// Supports returns an error for teams of links: the userspace datapath uses one NIC
+// Supports returns an error for several links: the userspace datapath uses one NIC
 // and one route to each node.
 func (o OVS) Supports(_ suite.Placement, f suite.Fabric) error {
 	if f.Links > 1 {
@@ -85,8 +85,8 @@ func (o OVS) connect(n *Node, e Endpoint, path ovsDatapath) error {
 		return err
 	}
 	if path == ovsUserspace {
-		// The userspace datapath reads the container's frames from a packet socket,
-		// unchanged: they are not segmented and have no checksums.
+		// The userspace datapath reads the container's frames from a packet socket.
+		// With offloads these frames would be superframes without checksums.
 		if err := e.Space.Offloads(EndpointDevice, ovsContainerOffloads); err != nil {
 			return err
 		}
@@ -100,9 +100,10 @@ var ovsContainerOffloads = map[string]bool{
 	"tx-generic-segmentation": false, "tx-udp-segmentation": false, "tx-sctp-segmentation": false,
 }
 
-// wiring returns the arguments of ovs-vsctl for the containers' bridge. Frames from
-// one tunnel never leave by another (protected ports): every node has a tunnel to
-// every other node, and a broadcast would loop.
+// wiring returns the arguments with which ovs-vsctl creates the containers' bridge
+// and its ports. Tunnels are protected ports: no frame passes from one tunnel to
+// another. Every node has a tunnel to every other node, so broadcasts would loop
+// otherwise.
 func (o OVS) wiring(n *Node, path ovsDatapath) []string {
 	args := []string{"add-br", ovsBridge, "--", "set", "bridge", ovsBridge, "fail_mode=standalone", "datapath_type=" + string(path)}
 	for _, e := range n.Endpoints {
@@ -125,7 +126,7 @@ func (o OVS) Detach(n *Node) error {
 		return errors.Join(err, n.stopDaemons())
 	}
 	errs := []error{disconnectContainers(n), n.stopDaemons(), removeKernelDatapath(n)}
-	for _, tap := range []string{ovsBridge, ovsPhysical, "ovs-netdev"} { // they remain after the userspace datapath
+	for _, tap := range []string{ovsBridge, ovsPhysical, "ovs-netdev"} { // the userspace datapath leaves them
 		errs = append(errs, n.Space.Remove(tap))
 	}
 	if taken != nil {
@@ -134,8 +135,8 @@ func (o OVS) Detach(n *Node) error {
 	return errors.Join(errs...)
 }
 
-// Devices implements System. The bridges' own devices are ports of the host. No frame
-// of a container passes them.
+// Devices implements System. It omits the bridges' internal ports: the containers'
+// frames do not pass them.
 func (o OVS) Devices(n *Node) []Device {
 	ds := containerDevices(n)
 	if n.Space.Settings().Others[ovsDatapathKey] == ovsKernel.String() {
@@ -144,18 +145,19 @@ func (o OVS) Devices(n *Node) []Device {
 	return append(ds, fabricDevices(n)...)
 }
 
-// configureOVS changes the node's database by ovs-vsctl and waits until ovs-vswitchd
-// has applied the change. Failures are in the database, not in the exit status.
+// configureOVS changes the node's database with ovs-vsctl and waits until
+// ovs-vswitchd has applied the change. ovs-vswitchd reports failures in the
+// database; the exit status of ovs-vsctl does not show them.
 func configureOVS(n *Node, args ...string) error {
 	if _, err := ovsCommand(n, append([]string{"ovs-vsctl", "--db=" + ovsDatabase(n), "--timeout=8"}, args...)...); err != nil {
-		return fmt.Errorf("configure Open vSwitch: %w%s", err, n.said("ovs-vswitchd"))
+		return fmt.Errorf("configure Open vSwitch: %w%s", err, n.lastOutput("ovs-vswitchd"))
 	}
 	failed, err := ovsCommand(n, "ovs-vsctl", "--db="+ovsDatabase(n), "--timeout=8", "--bare", "--columns=name,error", "find", "interface", "error!=[]")
 	if err != nil {
-		return fmt.Errorf("list Open vSwitch's ports: %w%s", err, n.said("ovs-vswitchd"))
+		return fmt.Errorf("list Open vSwitch's ports: %w%s", err, n.lastOutput("ovs-vswitchd"))
 	}
 	if failed = strings.TrimSpace(failed); failed != "" {
-		return fmt.Errorf("set up Open vSwitch's port %s%s", strings.ReplaceAll(failed, "\n", ": "), n.said("ovs-vswitchd"))
+		return fmt.Errorf("set up Open vSwitch's port %s%s", strings.ReplaceAll(failed, "\n", ": "), n.lastOutput("ovs-vswitchd"))
 	}
 	return nil
 }

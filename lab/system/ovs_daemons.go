@@ -26,8 +26,8 @@ func ovsEnv(n *Node) []string {
 
 func ovsCommand(n *Node, argv ...string) (string, error) { return n.commandWith(ovsEnv(n), argv...) }
 
-// startOVS makes the node's database and starts its server and the switch. It returns
-// when both answer.
+// startOVS creates the node's database, and starts ovsdb-server and ovs-vswitchd. It
+// returns when both answer.
 func startOVS(n *Node) error {
 	dir, err := n.home()
 	if err != nil {
@@ -49,7 +49,7 @@ func startOVS(n *Node) error {
 		return err
 	}
 	if _, err := ovsCommand(n, "ovs-vsctl", "--db="+ovsDatabase(n), "--timeout=8", "--no-wait", "init"); err != nil {
-		return fmt.Errorf("initialise Open vSwitch's database: %w%s", err, n.said("ovsdb-server"))
+		return fmt.Errorf("initialise Open vSwitch's database: %w%s", err, n.lastOutput("ovsdb-server"))
 	}
 	return n.start(daemon{
 		name: "ovs-vswitchd", env: ovsEnv(n),

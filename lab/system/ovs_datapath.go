@@ -7,8 +7,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// ovsDatapath is the kind of Open vSwitch's datapath, by its name in a bridge's
-// datapath_type.
+// ovsDatapath is the kind of a bridge's datapath. The value is the datapath_type of
+// the bridge.
 type ovsDatapath string
 
 const (
@@ -19,17 +19,18 @@ const (
 	ovsDatapathKey = "Open vSwitch datapath"
 )
 
-// ovsKernelTunnel are the devices with which the kernel's datapath sends and receives
-// (lib/dpif-netlink.c, netdev_vport_get_dpif_port).
+// ovsKernelTunnel has, by tunnel type, the device with which the kernel's datapath
+// sends and receives (lib/dpif-netlink.c, netdev_vport_get_dpif_port).
 var ovsKernelTunnel = map[string]string{"vxlan": "vxlan_sys_4789", "gre": "gre_sys"}
 
-// String returns the text of the record.
+// String returns the datapath's name in the run's record.
 func (d ovsDatapath) String() string {
 	return map[ovsDatapath]string{ovsKernel: "kernel", ovsUserspace: "userspace (netdev)"}[d]
 }
 
-// choose returns the kernel's datapath, or the userspace datapath with a reason.
-// Asking for the netlink family makes the kernel load the module if it has one.
+// choose returns the kernel's datapath if this kernel has it, else the userspace
+// datapath and the reason. The request for the netlink family makes the kernel load
+// the openvswitch module.
 func (o OVS) choose(n *Node) (_ ovsDatapath, why string) {
 	err := n.Space.Do(func() error {
 		_, err := netlink.GenlFamilyGet("ovs_datapath")
@@ -51,12 +52,12 @@ func (o OVS) choose(n *Node) (_ ovsDatapath, why string) {
 	return ovsKernel, ""
 }
 
-// removeKernelDatapath removes the kernel's datapath, which remains after the daemon
-// with all its ports.
+// removeKernelDatapath removes the kernel's datapath with all its ports. The
+// datapath remains when ovs-vswitchd ends.
 func removeKernelDatapath(n *Node) error {
 	const device = "ovs-system"
 	if _, err := n.Space.Links.LinkByName(device); err != nil {
-		return nil // the userspace datapath ran, or none did
+		return nil // the system used the userspace datapath, or did not start
 	}
 	if _, err := n.command("ovs-dpctl", "del-dp", string(ovsKernel)+"@"+device); err != nil {
 		return fmt.Errorf("remove Open vSwitch's datapath from %s: %w", n.Name, err)

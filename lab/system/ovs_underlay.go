@@ -16,8 +16,9 @@ import (
 	"windtunnel/lab/space"
 )
 
-// ovsTaken has the settings of the fabric device from before the userspace datapath
-// used it. Detach restores them. They are stored in a file in the node's home.
+// ovsTaken has the original settings of the fabric device. takeUnderlay changes the
+// settings for the userspace datapath, and Detach restores them. A file in the
+// node's home stores them meanwhile.
 type ovsTaken struct {
 	Device     string            `json:"device"`
 	Addresses  []netip.Prefix    `json:"addresses"`
@@ -28,21 +29,23 @@ type ovsTaken struct {
 	Promisc    bool              `json:"promisc"`
 }
 
-// ovsPhysical is the bridge that replaces the node's stack on the fabric.
+// ovsPhysical is a bridge with the fabric device as its port. It has the node's
+// underlay addresses.
 const ovsPhysical = "br-phy"
 
-// The kernel's stack gets a copy of every frame that a packet socket reads. These
-// settings make it drop the copy before the transport layer: packets whose source it
-// reaches by another device (RFC 3704), ARP requests for an address of another
-// device, and all IPv6.
+// Open vSwitch reads the fabric device by a packet socket, and the kernel's stack gets
+// a copy of every frame. With these sysctls the stack drops the copies before the
+// transport layer. rp_filter drops a packet if the route to its source uses another
+// device (RFC 3704). arp_ignore drops ARP requests for addresses of other devices.
+// disable_ipv6 drops all IPv6 packets.
 var (
 	ovsTakenIPv4 = map[string]string{"rp_filter": "1", "arp_ignore": "1"}
 	ovsTakenIPv6 = map[string]string{"disable_ipv6": "1"}
 )
 
-// takeUnderlay gives the fabric device to Open vSwitch, and its addresses to a bridge
-// over the device: the userspace datapath sends a tunnel's packets by the bridge that
-// has the route.
+// takeUnderlay makes the fabric device a port of the bridge ovsPhysical, and moves
+// its addresses to the bridge. The userspace datapath sends a tunnel's packets by
+// the bridge that has the route.
 func takeUnderlay(n *Node) error {
 	taken, err := lookAtFabric(n)
 	if err != nil {
@@ -55,8 +58,8 @@ func takeUnderlay(n *Node) error {
 	if err != nil {
 		return err
 	}
-	// The fabric configures queues and filters of the NIC: linux-noop stops Open
-	// vSwitch from changing them.
+	// The fabric has configured queues and filters of the NIC. The QoS type linux-noop
+	// stops Open vSwitch from changing them.
 	err = configureOVS(n, "add-br", ovsPhysical,
 		"--", "set", "bridge", ovsPhysical, "datapath_type="+string(ovsUserspace), "fail_mode=standalone", "other_config:hwaddr="+l.Attrs().HardwareAddr.String(),
 		"--", "add-port", ovsPhysical, taken.Device,
@@ -64,7 +67,7 @@ func takeUnderlay(n *Node) error {
 	if err != nil {
 		return err
 	}
-	if err := taken.apart(n); err != nil {
+	if err := taken.isolate(n); err != nil {
 		return err
 	}
 	if err := taken.drop(n); err != nil {
@@ -76,7 +79,7 @@ func takeUnderlay(n *Node) error {
 	return taken.connect(n, ovsPhysical)
 }
 
-// lookAtFabric reads the settings of the fabric device that will be changed.
+// lookAtFabric reads the settings of the fabric device that takeUnderlay changes.
 func lookAtFabric(n *Node) (*ovsTaken, error) {
 	t := &ovsTaken{Device: n.Fabric[0]}
 	l, err := n.Space.Link(t.Device)
@@ -103,7 +106,7 @@ func lookAtFabric(n *Node) (*ovsTaken, error) {
 	return t, err
 }
 
-// deviceSysctls reads a device's sysctls with the given names. It omits those that
+// deviceSysctls reads a device's sysctls with the given names. It omits sysctls that
 // this kernel lacks.
 func deviceSysctls(n *Node, family, device string, names map[string]string) (map[string]string, error) {
 	values := map[string]string{}
@@ -124,11 +127,11 @@ func deviceSysctls(n *Node, family, device string, names map[string]string) (map
 	return values, nil
 }
 
-// apart hides Open vSwitch's frames from the kernel's stack. It also stops GRO from
-// merging them: a packet socket truncates frames above the MTU, and a merged packet
-// has no real checksum. GRO stays on, because it makes the NIC poll its ring on the
-// node's CPUs.
-func (t *ovsTaken) apart(n *Node) error {
+// isolate makes the kernel's stack drop the frames for Open vSwitch. It also stops
+// GRO from merging frames: a packet socket truncates frames larger than the MTU, and
+// a merged packet has no valid checksum. GRO stays on, because it makes the NIC poll
+// its ring on the node's CPUs.
+func (t *ovsTaken) isolate(n *Node) error {
 	if err := t.sysctls(n, ovsTakenIPv4, ovsTakenIPv6); err != nil {
 		return err
 	}
@@ -138,14 +141,14 @@ func (t *ovsTaken) apart(n *Node) error {
 			return err
 		}
 		if slices.Contains(on, "rx-gro") {
-			return fmt.Errorf("stop GRO of %s from merging frames for a packet socket: this kernel cannot limit GRO; use Linux 6.3 or later, or a fabric of `kind: veth`", t.Device)
+			return fmt.Errorf("stop GRO on %s from merging frames: this kernel cannot limit GRO; use Linux 6.3 or later, or a fabric of `kind: veth`", t.Device)
 		}
 		return nil
 	}
 	return setGROMax(n, t.Device, ovsNoMerge, ovsNoMerge)
 }
 
-// ovsNoMerge is a limit in bytes that two frames together always exceed
+// ovsNoMerge is a GRO limit in bytes. Two frames together always exceed it
 // (skb_gro_receive, net/core/gro.c).
 const ovsNoMerge = 1
 
@@ -154,7 +157,7 @@ func setGROMax(n *Node, device string, bytes, bytesIPv4 uint32) error {
 	if err != nil {
 		return err
 	}
-	// Set the general limit first: if it is small, setting it sets IPv4's limit too
+	// Set the general limit first: a small general limit also changes IPv4's limit
 	// (netif_set_gro_max_size, net/core/dev.h).
 	err = n.Space.Links.LinkSetGROMaxSize(l, int(bytes))
 	if err == nil {
@@ -210,7 +213,7 @@ func (t *ovsTaken) drop(n *Node) error {
 	return nil
 }
 
-// giveBack restores the fabric device. Open vSwitch has ended.
+// giveBack restores the settings of the fabric device. Open vSwitch must have ended.
 func (t *ovsTaken) giveBack(n *Node) error {
 	errs := []error{t.sysctls(n, t.IPv4, t.IPv6)}
 	if t.GROMax > 0 && t.GROMaxIPv4 > 0 {
@@ -237,7 +240,7 @@ func (t *ovsTaken) write(n *Node) error {
 	return nil
 }
 
-// readTaken returns nil if nothing was changed.
+// readTaken reads the stored settings; nil if takeUnderlay has stored none.
 func readTaken(n *Node) (*ovsTaken, error) {
 	text, err := os.ReadFile(takenFile(n))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,8 +6,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Raw connects the stacks of the hosts: there is nothing between the nodes' sockets
-// and the fabric.
+// Raw has no virtual network: the tools use the nodes' own stacks, directly over the
+// fabric.
 type Raw struct{}
 
 func (Raw) Name() string       { return "raw" }
@@ -28,8 +28,8 @@ func (Raw) Supports(p suite.Placement, _ suite.Fabric) error {
 
 func (Raw) Devices(n *Node) []Device { return fabricDevices(n) }
 
-// fabricDevices are the node's NICs, each once. For a team they are the NICs below
-// it.
+// fabricDevices returns the node's NICs. If they are bonded, it returns the NICs
+// below the bond.
 func fabricDevices(n *Node) []Device {
 	nics := n.Fabric
 	if len(n.Team) > 0 {

@@ -11,9 +11,9 @@ import (
 	"windtunnel/lab/space"
 )
 
-// Routed systems have a separate subnet for each node, like Kubernetes' simplest
-// networks. The node's bridge is the containers' gateway, and packets to other
-// subnets are routed.
+// In a routed system each node has a separate subnet, as in Kubernetes' simplest
+// networks. The node's bridge is the containers' gateway, and the node routes packets
+// to other subnets.
 const (
 	routedBits4 = 20
 	routedBits6 = 112
@@ -63,7 +63,7 @@ func connectRouted(n *Node, mtu int) error {
 		}
 		for _, subnet := range []netip.Prefix{v4, v6} {
 			if e.Guest != nil {
-				e.Guest.Attire.Gateways = append(e.Guest.Attire.Gateways, gateway(subnet).Addr())
+				e.Guest.Config.Gateways = append(e.Guest.Config.Gateways, gateway(subnet).Addr())
 				continue
 			}
 			if err := routeVia(e.Space, gateway(subnet).Addr(), netip.PrefixFrom(zeroOf(subnet), 0)); err != nil {

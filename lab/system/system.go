@@ -21,23 +21,25 @@ type System interface {
 	Name() string
 	// Describe describes the system for reports.
 	Describe() string
-	// Features lists the kernel features that it needs, by the probe's names.
+	// Features lists the kernel features that the system needs. Package probe
+	// defines their names.
 	Features() []string
-	// Supports returns nil, or the reason why it does not support this placement and
-	// fabric.
+	// Supports returns nil if the system supports this placement and fabric, else
+	// the reason.
 	Supports(p suite.Placement, f suite.Fabric) error
-	// MTU returns the MTU of the endpoints' devices at which nothing fragments on a
-	// fabric of the given MTU.
+	// MTU returns the largest MTU of the endpoints' devices with which no packet is
+	// fragmented on a fabric of the given MTU.
 	MTU(fabric int) int
-	// OnNode: the endpoints are the nodes themselves, not containers.
+	// OnNode reports whether the endpoints are the nodes themselves and not
+	// containers.
 	OnNode() bool
 	// Attach brings the system up on one node. The endpoints' namespaces exist.
 	Attach(n *Node) error
 	// Detach removes everything that Attach made. It also works after a failed
 	// Attach.
 	Detach(n *Node) error
-	// Devices returns the hops on this node from the endpoint to the fabric, in path
-	// order, for the meter.
+	// Devices returns the devices on this node that the meter reads, in path order
+	// from the endpoint to the fabric.
 	Devices(n *Node) []Device
 }
 
@@ -52,8 +54,8 @@ func Programs(s System) []program.Program {
 	return nil
 }
 
-// SetUps returns the typical additional time until traffic can flow, compared with a
-// bridge, by system name. Systems with a method SetUp have an entry.
+// SetUps returns, by system name, how much longer a system takes than a bridge until
+// traffic can flow. Only systems with a method SetUp have an entry.
 func SetUps() map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for _, s := range Registry() {
@@ -76,8 +78,8 @@ func Titles() map[string]string {
 	return all
 }
 
-// IPv4Only reports whether a system cannot carry IPv6: then it has a method of this
-// name.
+// IPv4Only reports whether a system cannot carry IPv6. Such a system has a method
+// IPv4Only.
 func IPv4Only(s System) bool {
 	_, only := s.(interface{ IPv4Only() })
 	return only
@@ -86,16 +88,16 @@ func IPv4Only(s System) bool {
 // Node is the node on which a system is attached.
 type Node struct {
 	Index     int          // from 0
-	Name      string       // name of its namespace, and the beginning of the containers' names
-	Space     *space.Space // the node's own namespace
+	Name      string       // name of its namespace; names of its containers' namespaces begin with it
+	Space     *space.Space // the node's namespace
 	Fabric    []string     // fabric devices, one for each link; if links are bonded, the bond
-	Team      []string     // the NICs beneath Fabric[0] where links are bonded: what the meter counts
+	Team      []string     // if links are bonded: the NICs below Fabric[0], which the meter counts
 	Underlay  []netip.Addr // IPv4 address of each node, by node index
 	MTU       int          // of the fabric devices
 	CPUs      []int
 	Steer     bool // receive work arrives on CPUs of other nodes and must be steered
 	Endpoints []Endpoint
-	// Everywhere are the containers of all nodes, including this one, for systems
+	// Everywhere has the containers of all nodes, including this one, for systems
 	// with a control plane.
 	Everywhere []NodeEndpoint
 

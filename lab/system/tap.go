@@ -10,27 +10,27 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Guest replaces the namespace of an endpoint that is a VM. The system connects its
-// tap and defines the settings of the guest's device. The node's agent boots the VM
-// behind the tap and applies the settings.
+// Guest describes an endpoint that is a VM. Such an endpoint has no namespace on the
+// node. The system connects the VM's tap and sets Config. The node's agent boots the
+// VM and applies Config to the device in the guest.
 type Guest struct {
 	Queues int // queues of the tap in each direction, ≥ 1
-	Attire Attire
+	Config GuestConfig
 }
 
-// Attire has the settings of an endpoint's device in a guest.
-type Attire struct {
+// GuestConfig has the settings of the network device in a guest.
+type GuestConfig struct {
 	MTU       int
 	Addresses []netip.Prefix
 	Gateways  []netip.Addr // gateways of default routes
 }
 
-// Tap returns the name of the node's device for a VM. Containers' devices on the node
-// have such names too, in systems that support both.
+// Tap returns the name of a VM's tap on the node. The vif of a container has the
+// same name.
 func (e Endpoint) Tap() string { return vifName(e) }
 
-// SupportsVMs returns nil, or the reason why a system cannot have VMs as endpoints.
-// Systems that can have a method PlugsTaps.
+// SupportsVMs returns nil if the endpoint is no VM or the system supports VMs, else
+// the reason. A system that supports VMs has a method PlugsTaps.
 func SupportsVMs(s System, e suite.Endpoint) error {
 	if _, can := s.(interface{ PlugsTaps() }); can || e.Kind != suite.VM {
 		return nil
@@ -46,11 +46,11 @@ func connectTap(n *Node, e Endpoint, mtu int) error {
 	if err := n.Space.Enslave(e.Tap(), bridgeDevice); err != nil {
 		return err
 	}
-	e.Guest.Attire = Attire{MTU: mtu, Addresses: []netip.Prefix{e.V4, e.V6}}
+	e.Guest.Config = GuestConfig{MTU: mtu, Addresses: []netip.Prefix{e.V4, e.V6}}
 	return nil
 }
 
-// makeTap makes a persistent tap and sets it up.
+// makeTap creates a persistent tap and sets it up.
 func makeTap(n *Node, e Endpoint, mtu int) error {
 	name := e.Tap()
 	if err := n.Space.Do(func() error { return openTap(name, e.Guest.Queues > 1) }); err != nil {
@@ -69,8 +69,9 @@ func makeTap(n *Node, e Endpoint, mtu int) error {
 	return n.Space.Up(name)
 }
 
-// SteerTap lets the node's CPUs do the receive work of a VM's tap, if the fabric
-// needs it. A tap has its queues only while a process holds them open.
+// SteerTap distributes the receive work of a VM's tap to the node's CPUs, if the
+// fabric needs steering. The VM must run: a tap has its queues only while a process
+// holds them open.
 func SteerTap(n *Node, e Endpoint) error {
 	if !n.Steer {
 		return nil
@@ -81,8 +82,9 @@ func SteerTap(n *Node, e Endpoint) error {
 	return nil
 }
 
-// openTap opens a tap like QEMU: with the header that describes superframes and
-// missing checksums (IFF_VNET_HDR; Linux's Documentation/networking/tuntap.rst).
+// openTap creates a tap with the options that QEMU uses: a header before each frame
+// describes superframes and missing checksums (IFF_VNET_HDR; Linux's
+// Documentation/networking/tuntap.rst).
 func openTap(name string, queues bool) error {
 	tap := &netlink.Tuntap{
 		LinkAttrs: netlink.LinkAttrs{Name: name},

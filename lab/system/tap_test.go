@@ -70,8 +70,8 @@ func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 	if mask, err := n.Space.ReadSysfs("vifc1/queues/rx-0/rps_cpus"); err != nil || !strings.HasSuffix(mask, "1") {
 		t.Errorf("its queue is steered to %q: %v", mask, err)
 	}
-	want := Attire{MTU: 1450, Addresses: []netip.Prefix{n.Endpoints[0].V4, n.Endpoints[0].V6}}
-	if got := n.Endpoints[0].Guest.Attire; got.MTU != want.MTU || !slices.Equal(got.Addresses, want.Addresses) || len(got.Gateways) > 0 {
+	want := GuestConfig{MTU: 1450, Addresses: []netip.Prefix{n.Endpoints[0].V4, n.Endpoints[0].V6}}
+	if got := n.Endpoints[0].Guest.Config; got.MTU != want.MTU || !slices.Equal(got.Addresses, want.Addresses) || len(got.Gateways) > 0 {
 		t.Errorf("the guest is to have %+v; want %+v", got, want)
 	}
 	if err := disconnectContainers(n); err != nil {
@@ -87,7 +87,7 @@ func TestAVMBehindARoutedBridgeGetsItsNodesSubnetAndGateways(t *testing.T) {
 	if err := connectRouted(n, 1400); err != nil {
 		t.Fatal(err)
 	}
-	got := n.Endpoints[0].Guest.Attire
+	got := n.Endpoints[0].Guest.Config
 	if got.MTU != 1400 || len(got.Addresses) != 2 || got.Addresses[0].Bits() != routedBits4 || got.Addresses[1].Bits() != routedBits6 {
 		t.Errorf("the guest is to have %+v", got)
 	}
@@ -97,7 +97,7 @@ func TestAVMBehindARoutedBridgeGetsItsNodesSubnetAndGateways(t *testing.T) {
 	}
 }
 
-func TestADressedDeviceHasItsMTUAddressesAndDefaultRoutes(t *testing.T) {
+func TestAGuestsDeviceHasItsMTUAddressesAndDefaultRoutes(t *testing.T) {
 	n := tapNode(t)
 	inside := n.Space // as if this were the guest's
 	attrs := netlink.NewLinkAttrs()
@@ -105,8 +105,8 @@ func TestADressedDeviceHasItsMTUAddressesAndDefaultRoutes(t *testing.T) {
 	if err := errors.Join(inside.Add(&netlink.Veth{LinkAttrs: attrs, PeerName: "far"}), inside.Up("far")); err != nil {
 		t.Fatal(err)
 	}
-	a := Attire{MTU: 1372, Addresses: []netip.Prefix{n.Endpoints[0].V4, n.Endpoints[0].V6}, Gateways: []netip.Addr{netip.MustParseAddr("10.31.0.1"), netip.MustParseAddr("fd31:c::1")}}
-	if err := Dress(inside, a, suite.Endpoint{Kind: suite.VM, Spread: true, NoSegmentation: true}); err != nil {
+	config := GuestConfig{MTU: 1372, Addresses: []netip.Prefix{n.Endpoints[0].V4, n.Endpoints[0].V6}, Gateways: []netip.Addr{netip.MustParseAddr("10.31.0.1"), netip.MustParseAddr("fd31:c::1")}}
+	if err := ConfigureGuest(inside, config, suite.Endpoint{Kind: suite.VM, Spread: true, NoSegmentation: true}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := inside.Link(EndpointDevice)

@@ -17,12 +17,12 @@ import (
 	"windtunnel/lab/udptun"
 )
 
-// UDPTun is an overlay in user space: on each node a TUN device, and a program that
-// sends its packets in UDP datagrams. It represents the class of flannel's udp
-// backend and Weave's sleeve.
+// UDPTun is an overlay in user space. Each node has a TUN device and a program that
+// sends the device's packets in UDP datagrams. Flannel's udp backend and Weave's
+// sleeve work in the same way.
 type UDPTun struct {
-	// Batch lets one system call of the socket carry several datagrams, unlike the
-	// other overlays of this class.
+	// Batch makes the tunnel carry several datagrams with one system call. Flannel
+	// and Weave do not.
 	Batch bool
 }
 
@@ -39,7 +39,7 @@ func (u UDPTun) Name() string {
 	return "udp-tun"
 }
 
-// SetUp covers the start of its tunnels.
+// SetUp returns the time for the start of its tunnels.
 func (UDPTun) SetUp() time.Duration { return 200 * time.Millisecond }
 
 func (u UDPTun) Describe() string {
@@ -66,14 +66,15 @@ func (u UDPTun) Attach(n *Node) error {
 	if err != nil {
 		return err
 	}
-	tunnel := daemon{name: "udp-tun", argv: argv, ready: func() error { return printed(n, "udp-tun", udptun.Ready) }}
+	tunnel := daemon{name: "udp-tun", argv: argv, ready: func() error { return logContains(n, "udp-tun", udptun.Ready) }}
 	if err := n.start(tunnel); err != nil {
 		return err
 	}
 	return routeInto(n, udpTunDevice, u.MTU(n.MTU))
 }
 
-// argv returns the command line of the tunnel: a command of this program.
+// argv returns the command line of the tunnel, which is a command of the windtunnel
+// program.
 func (u UDPTun) argv(n *Node) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -92,8 +93,8 @@ func (u UDPTun) argv(n *Node) ([]string, error) {
 	return argv, nil
 }
 
-// printed returns nil once a daemon's log contains the text.
-func printed(n *Node, name, text string) error {
+// logContains returns nil if the log of a daemon contains the text.
+func logContains(n *Node, name, text string) error {
 	log, err := os.ReadFile(filepath.Join(space.Home(n.Name), name+".log"))
 	if err != nil {
 		return err
@@ -104,8 +105,8 @@ func printed(n *Node, name, text string) error {
 	return nil
 }
 
-// routeInto sets a tunnel device of layer 3 up and routes every other node's subnets
-// into it.
+// routeInto sets a tunnel device of layer 3 up, and adds routes over it to the
+// subnets of all other nodes.
 func routeInto(n *Node, device string, mtu int) error {
 	l, err := n.Space.Link(device)
 	if err != nil {
@@ -114,7 +115,8 @@ func routeInto(n *Node, device string, mtu int) error {
 	if err := n.Space.Links.LinkSetMTU(l, mtu); err != nil {
 		return fmt.Errorf("set the MTU of %s to %d in %s: %w", device, mtu, n.Space.Name, err)
 	}
-	// It needs no link-local address: IPv6 would send queries that have no receiver.
+	// The device needs no link-local address. With one, IPv6 would send queries that
+	// have no receiver.
 	if err := n.Space.DeviceSysctl("ipv6", device, "addr_gen_mode", "1"); err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func (UDPTun) Detach(n *Node) error {
 
 func (UDPTun) Devices(n *Node) []Device { return routedDevices(n, udpTunDevice) }
 
-// routedDevices returns the hops of containers that are routed into a tunnel.
+// routedDevices returns the devices of a routed system with a tunnel, in path order.
 func routedDevices(n *Node, tunnel string) []Device {
 	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"}, Device{Name: tunnel, Role: "tunnel"})
 	return append(ds, fabricDevices(n)...)

@@ -17,13 +17,14 @@ import (
 	"windtunnel/lab/space"
 )
 
-// VRouter is the overlay of the vrouter program with one encapsulation, run
-// as any user would run it: an agent on each node, told the desired state by
-// the program's own commands.
+// VRouter is the overlay of the vrouter program with one encapsulation. The lab uses
+// vrouter as a user does: it runs an agent on each node, and sets the desired state
+// with vrouter's commands.
 type VRouter struct {
 	Encap string
-	// Rules is how many policy rules the first packet of a connection between two
-	// nodes is compared with; 0 or 2 to 128. With 0, ports have no policy.
+	// Rules is the number of policy rules with which the first packet of a
+	// connection between two nodes is compared: 0 or 2 to 128. If it is 0, ports
+	// have no policy.
 	Rules int
 }
 
@@ -39,7 +40,7 @@ func (v VRouter) Name() string {
 	return "vrouter-" + v.Encap
 }
 
-// SetUp: its agents start and load their programs.
+// SetUp returns the time in which the agents start and load their programs.
 func (VRouter) SetUp() time.Duration { return 400 * time.Millisecond }
 func (v VRouter) Describe() string {
 	what := "containers on vrouter, " + map[string]string{
@@ -97,7 +98,7 @@ type (
 		RunDir   string   `json:"run_dir"`
 		Fabric   []string `json:"fabric"`
 
-		// Of a node of a fleet.
+		// Only for nodes of a fleet.
 		Store          string       `json:"store,omitempty"`
 		StoreListen    string       `json:"store_listen,omitempty"`
 		StoreInsecure  bool         `json:"store_insecure,omitempty"`
@@ -128,8 +129,8 @@ func (v VRouter) state(n *Node) vrouterState {
 	return s
 }
 
-// vrouterNodeName is what a node is called in the overlay: by its namespace's
-// name here, which is this node's with another's letter.
+// vrouterNodeName returns vrouter's name of node i, which is the name of the node's
+// namespace. The names of all nodes differ only in the last letter.
 func vrouterNodeName(n *Node, i int) string {
 	base := n.Name[:strings.LastIndex(n.Name, "-")+1]
 	return base + string(rune('a'+i))
@@ -148,7 +149,7 @@ func vrouterAttachment(n *Node, p NodeEndpoint) map[string]string {
 
 func vrouterSpace(n *Node, p NodeEndpoint) string { return vrouterNodeName(n, p.Node) + "-" + p.Name }
 
-// vrouterHome is where a node's files are; it goes with Detach.
+// vrouterHome returns the directory of vrouter's files on a node. Detach removes it.
 func vrouterHome(n *Node) string { return space.Home(n.Name) }
 
 func vrouterSocket(n *Node) string { return filepath.Join(vrouterHome(n), "vrouter.sock") }
@@ -168,7 +169,7 @@ func (v VRouter) Attach(n *Node) error {
 	}
 	home := vrouterHome(n)
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return fmt.Errorf("make a place for vrouter's files: %w", err)
+		return fmt.Errorf("make the directory for vrouter's files: %w", err)
 	}
 	config := vrouterConfig{Node: n.Name, Netns: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
 	if err := errors.Join(writeJSON(filepath.Join(home, "node.yaml"), config), writeJSON(filepath.Join(home, "state.yaml"), v.state(n))); err != nil {
@@ -179,7 +180,7 @@ func (v VRouter) Attach(n *Node) error {
 			continue
 		}
 		mtu := v.MTU(n.MTU)
-		e.Guest.Attire = Attire{MTU: mtu, Addresses: []netip.Prefix{e.V4, e.V6}}
+		e.Guest.Config = GuestConfig{MTU: mtu, Addresses: []netip.Prefix{e.V4, e.V6}}
 		if err := makeTap(n, e, mtu); err != nil {
 			return err
 		}
@@ -222,8 +223,8 @@ func vrouterRun(program string, args ...string) error {
 	return nil
 }
 
-// bringUpPlugged readies a container whose device vrouter plugged: what the lab
-// sets on every container's device.
+// bringUpPlugged configures a container's device that vrouter has attached:
+// steering, and the lab's routes.
 func bringUpPlugged(n *Node, e Endpoint) error {
 	if err := steer(n, e.Space, EndpointDevice); err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// VRouterDocker is vrouter with Docker: on each node an agent of a fleet and Docker's
-// plugin. The first node has the fleet's store. `docker run` connects containers to
-// the virtual network.
+// VRouterDocker is vrouter with Docker. Each node runs a vrouter agent and vrouter's
+// plugin for Docker. The first node has the fleet's store. `docker run` connects
+// containers to the virtual network.
 type VRouterDocker struct{}
 
 const (
@@ -29,7 +29,7 @@ func (VRouterDocker) overlay() VRouter { return VRouter{Encap: "mpls-udp"} }
 
 func (VRouterDocker) Name() string { return "vrouter-docker" }
 
-// SetUp covers the start of Docker, vrouter and their containers.
+// SetUp returns the time for the start of Docker, vrouter and their containers.
 func (VRouterDocker) SetUp() time.Duration { return 2500 * time.Millisecond }
 func (VRouterDocker) Describe() string {
 	return "Docker containers on a vrouter network by its Docker plugin, MPLS over UDP; tools run in the containers' network namespaces"
@@ -66,10 +66,10 @@ func (s VRouterDocker) Attach(n *Node) error {
 		"--ipam-driver", vrouterProgram, "--ipam-opt", "network=lab",
 		"--subnet", v4.String(), "--ipv6", "--subnet", v6.String(), dockerNetwork)
 	if err != nil {
-		return fmt.Errorf("%w%s%s", err, n.said(vrouterPlugin), n.said(dockerDaemon))
+		return fmt.Errorf("%w%s%s", err, n.lastOutput(vrouterPlugin), n.lastOutput(dockerDaemon))
 	}
 	if err := d.dualStack(); err != nil {
-		return fmt.Errorf("%w%s", err, n.said(vrouterPlugin))
+		return fmt.Errorf("%w%s", err, n.lastOutput(vrouterPlugin))
 	}
 	return nil
 }
@@ -102,7 +102,8 @@ func (s VRouterDocker) agent(n *Node, program string) error {
 	})
 }
 
-// plugin serves the daemon, whose /run is the node's.
+// plugin starts vrouter's plugin for Docker. dockerd finds the plugin's socket,
+// because dockerd's /run is a directory in the node's home.
 func (VRouterDocker) plugin(d dockerd, program string) error {
 	dir := d.file("run/docker/plugins")
 	return d.node.start(daemon{
@@ -116,8 +117,8 @@ func (VRouterDocker) plugin(d dockerd, program string) error {
 	})
 }
 
-// Detach ends the agent before the node is removed, so that no agent needs the store
-// after the first node has removed it.
+// Detach first ends the agent. Otherwise an agent could need the store after the
+// first node has removed it.
 func (VRouterDocker) Detach(n *Node) error {
 	var errs []error
 	for _, r := range n.daemons {

@@ -20,10 +20,11 @@ type (
 	}
 )
 
-// policies returns a policy for the ports of node 0, where senders are, and one
-// for all other ports. Each has half of the rules: vrouter allows 64 on a port.
-// Only the last rule matches, so the first packet of a connection is compared with
-// every rule, and its answers pass by the flow.
+// policies returns two policies: one for the ports of node 0, which has the senders,
+// and one for all other ports. Each policy has half of the rules, because vrouter
+// allows 64 rules on a port. Only the last rule matches, so the first packet of a
+// connection is compared with every rule. Replies match the connection's flow and
+// are not compared with rules.
 func (v VRouter) policies() []vrouterPolicy {
 	if v.Rules == 0 {
 		return nil
@@ -35,7 +36,8 @@ func (v VRouter) policies() []vrouterPolicy {
 	}
 }
 
-// vrouterRules denies addresses that no endpoint has (RFC 2544) and allows the rest.
+// vrouterRules returns the given number of rules. The last rule allows all packets;
+// the others deny addresses that no endpoint has (RFC 2544).
 func vrouterRules(direction string, count int) []vrouterRule {
 	var rules []vrouterRule
 	for i := range count - 1 {
@@ -44,7 +46,8 @@ func vrouterRules(direction string, count int) []vrouterRule {
 	return append(rules, vrouterRule{Direction: direction, Action: "allow"})
 }
 
-// portPolicies names the policies of a port on a node, which is an index.
+// portPolicies returns the names of the policies of the ports on a node, by node
+// index.
 func (v VRouter) portPolicies(node int) []string {
 	switch {
 	case v.Rules == 0:
@@ -55,10 +58,11 @@ func (v VRouter) portPolicies(node int) []string {
 	return []string{"receivers"}
 }
 
-// Supports refuses rules on one node, where a connection would pass half of them.
+// Supports returns an error for policy rules on one node: only half of the rules
+// would apply to a connection.
 func (v VRouter) Supports(p suite.Placement, _ suite.Fabric) error {
 	if v.Rules > 0 && p == suite.Colocated {
-		return errors.New("half of its policy rules are on each of two nodes; use placement two-nodes")
+		return errors.New("half of the policy rules apply on the sender's node and half on the receiver's node; use placement two-nodes")
 	}
 	return nil
 }

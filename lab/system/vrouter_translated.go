@@ -14,23 +14,24 @@ import (
 	"windtunnel/lab/space"
 )
 
-// vrouterTranslated is the encapsulation of nodes that translate IPv4 packets to IPv6, as
-// nodes on different links do. All nodes of the lab are on one link. So their
-// underlay addresses are IPv6, with which vrouter cannot write labels as MAC addresses.
+// vrouterTranslated is the encapsulation of nodes that translate IPv4 packets to
+// IPv6. vrouter uses it between nodes on different links. On one link vrouter writes
+// labels as MAC addresses instead, but only if the underlay addresses are IPv4. All
+// nodes of the lab are on one link, so the lab gives them IPv6 underlay addresses.
 const vrouterTranslated = "translated"
 
-// vrouterUnderlay6 is the IPv6 underlay address of a node.
+// vrouterUnderlay6 returns the IPv6 underlay address of a node, by node index.
 func vrouterUnderlay6(node int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x31, 3: 0xfa, 15: byte(node + 1)}), 64)
 }
 
-// vrouterLocator is the prefix of a node's translated addresses.
+// vrouterLocator returns the prefix of a node's translated addresses, by node index.
 func vrouterLocator(node int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x31, 3: 0x10, 7: byte(node + 1)}), 64)
 }
 
-// addUnderlay6 gives the node its IPv6 underlay address, and the routes to the locators
-// of the other nodes.
+// addUnderlay6 adds the node's IPv6 underlay address, and routes to the locators of
+// the other nodes.
 func addUnderlay6(n *Node) error {
 	if err := n.Space.Address(n.Fabric[0], vrouterUnderlay6(n.Index)); err != nil {
 		return err
@@ -43,7 +44,7 @@ func addUnderlay6(n *Node) error {
 	return nil
 }
 
-// removeUnderlay6 undoes addUnderlay6.
+// removeUnderlay6 removes the address and the routes that addUnderlay6 added.
 func removeUnderlay6(n *Node) error {
 	var errs []error
 	for i := range n.peers() {
@@ -62,8 +63,8 @@ func removeUnderlay6(n *Node) error {
 	return errors.Join(errs...)
 }
 
-// awaitTranslation waits until the node translates packets to every other node that has
-// endpoints. Until then its packets take a tunnel.
+// awaitTranslation waits until the node translates packets to every other node that
+// has endpoints. Until then the node sends these packets through a tunnel.
 func awaitTranslation(path string, n *Node) error {
 	others := map[int]bool{}
 	for _, p := range n.Everywhere {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Nodes on one link translate only if they cannot write labels as MAC addresses: their
-// underlay addresses are IPv6. Each has a locator.
+// Nodes on one link translate only if vrouter cannot write labels as MAC addresses.
+// So their underlay addresses must be IPv6. Each node needs a locator.
 func TestNodesThatTranslateHaveLocators(t *testing.T) {
 	v, err := ByName("vrouter-translated")
 	if err != nil {
@@ -20,7 +20,7 @@ func TestNodesThatTranslateHaveLocators(t *testing.T) {
 			t.Errorf("node %s has underlay %v and locator %s, want an IPv6 address outside the locator", node.Name, node.Underlay, node.Locator)
 		}
 		if !slices.Equal(node.Encapsulations, []string{"direct", "vxlan"}) || node.Locator.Bits() != 64 || locators[node.Locator] {
-			t.Errorf("node %s offers %v and has locator %s, want direct and vxlan, and a locator of its own", node.Name, node.Encapsulations, node.Locator)
+			t.Errorf("node %s offers %v and has locator %s, want direct and vxlan, and a locator that no other node has", node.Name, node.Encapsulations, node.Locator)
 		}
 		locators[node.Locator] = true
 	}

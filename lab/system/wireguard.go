@@ -22,13 +22,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// WireGuard routes containers into encrypted tunnels between the nodes. It uses the
-// kernel's WireGuard if there is one, else wireguard-go in user space.
+// WireGuard routes the containers' packets into encrypted tunnels between the nodes.
+// It uses the kernel's WireGuard if the kernel has it, else wireguard-go in user
+// space.
 //
-// The kernel spreads encryption over every online CPU (wg_cpumask_next_online,
-// drivers/net/wireguard/queueing.h), including CPUs of other nodes. So the CPU time
-// of the two sides cannot be separated there. The CPU time of wireguard-go belongs to
-// its node.
+// The kernel encrypts on every online CPU (wg_cpumask_next_online,
+// drivers/net/wireguard/queueing.h), also on CPUs of other nodes. So the CPU time of
+// the two sides cannot be separated with the kernel's WireGuard. With wireguard-go
+// it can, because wireguard-go runs only on the CPUs of its node.
 type WireGuard struct{}
 
 const (
@@ -44,7 +45,7 @@ const (
 
 func (WireGuard) Name() string { return "wireguard" }
 
-// SetUp covers the start of wireguard-go and the handshakes.
+// SetUp returns the time for the start of wireguard-go and for the handshakes.
 func (WireGuard) SetUp() time.Duration { return 400 * time.Millisecond }
 func (WireGuard) Describe() string {
 	return "containers routed through WireGuard: the kernel's, or wireguard-go where the kernel has none"
@@ -70,8 +71,8 @@ func (WireGuard) Features() []string {
 	return []string{"veth", "bridge", "tun"}
 }
 
-// Programs returns the programs of the implementation that will be used, so that a
-// run's record names it.
+// Programs returns the programs of the implementation that will be used. So the
+// run's record names the implementation.
 func (WireGuard) Programs() []program.Program {
 	wg := program.Program{Name: "wg", Package: "wireguard-tools", Version: []string{"wg", "--version"}}
 	if kernelWireGuard() {
@@ -100,8 +101,9 @@ func (w WireGuard) Attach(n *Node) error {
 	return routeInto(n, wireGuardDevice, w.MTU(n.MTU))
 }
 
-// portIsFree returns nil if the node can listen on a UDP port. WireGuard binds its
-// socket when its device comes up. wireguard-go reports a failure only in its log.
+// portIsFree returns an error if the node cannot listen on a UDP port. WireGuard
+// binds its socket only when its device is set up, and wireguard-go reports a
+// failure only in its log.
 func portIsFree(n *Node, port int) error {
 	err := n.Space.Do(func() error {
 		socket, err := net.ListenUDP("udp", &net.UDPAddr{Port: port})
@@ -116,8 +118,8 @@ func portIsFree(n *Node, port int) error {
 	return nil
 }
 
-// addDevice asks the kernel for the device, and starts wireguard-go if the kernel
-// does not have the type.
+// addDevice creates the WireGuard device in the kernel. If the kernel has no
+// WireGuard, it starts wireguard-go.
 func (WireGuard) addDevice(n *Node) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = wireGuardDevice
@@ -149,13 +151,13 @@ func (w WireGuard) configure(n *Node) error {
 		return fmt.Errorf("write the configuration of %s: %w", wireGuardDevice, err)
 	}
 	if err := wireGuardCommand(n, "wg", "setconf", wireGuardDevice, file); err != nil {
-		return fmt.Errorf("configure %s: %w%s", wireGuardDevice, err, n.said("wireguard-go"))
+		return fmt.Errorf("configure %s: %w%s", wireGuardDevice, err, n.lastOutput("wireguard-go"))
 	}
 	return nil
 }
 
-// wireGuardConfig returns a node's configuration. Every other node is a peer, with
-// its subnets as allowed addresses.
+// wireGuardConfig returns a node's configuration. Every other node is a peer; the
+// subnets of the peer are its allowed addresses.
 func wireGuardConfig(n *Node) (string, error) {
 	own, err := wireGuardKey(n, n.Index)
 	if err != nil {
@@ -176,8 +178,9 @@ func wireGuardConfig(n *Node) (string, error) {
 }
 
 // wireGuardKey returns node i's private key. It is derived from the testbed's name,
-// so that every node knows the others' public keys. Everyone who knows the name knows
-// the key: it protects nothing, but encryption costs the same.
+// so that every node knows the others' public keys. A person who knows the name can
+// derive the key too, so the encryption protects nothing. It costs the same as with
+// a secret key.
 func wireGuardKey(n *Node, i int) (*ecdh.PrivateKey, error) {
 	testbed := n.Name[:strings.LastIndex(n.Name, "-")+1]
 	seed := sha256.Sum256(fmt.Appendf(nil, "windtunnel wireguard %s%d", testbed, i))

@@ -6,9 +6,10 @@ import (
 	"path/filepath"
 )
 
-// wireGuardSockets is the node's own /var/run, in its home. wireguard-go and wg have
-// this fixed path for their sockets. In the host's directory the devices of several
-// nodes would conflict, and sockets of killed programs would remain.
+// wireGuardSockets is a directory in the node's home. wireguard-go and wg have their
+// sockets always below /var/run, so the lab mounts this directory there. In the
+// host's /var/run the devices of several nodes would conflict, and sockets of killed
+// programs would remain.
 const wireGuardSockets = "run"
 
 // startWireGuardGo runs wireguard-go, which makes the device.
@@ -26,7 +27,8 @@ func startWireGuardGo(n *Node) error {
 	})
 }
 
-// wireGuardCommand runs a program with access to the node's wireguard-go.
+// wireGuardCommand runs a program that can access the sockets of the node's
+// wireguard-go.
 func wireGuardCommand(n *Node, argv ...string) error {
 	argv, err := wireGuardApart(n, argv...)
 	if err == nil {
@@ -35,10 +37,11 @@ func wireGuardCommand(n *Node, argv ...string) error {
 	return err
 }
 
-// wireGuardApart runs a program in the node's home, in a separate mount namespace in
-// which /var/run is the node's. The shell replaces itself by the program (exec),
-// which so gets the signals. Files in the home are reached by relative paths only,
-// because the mount may cover the home.
+// wireGuardApart returns a command line that runs a program in a separate mount
+// namespace, where /var/run is wireGuardSockets. The program runs in the node's
+// home. The shell replaces itself by the program (exec), so signals reach the
+// program. Paths of files in the home must be relative, because the mount may cover
+// the home.
 func wireGuardApart(n *Node, argv ...string) ([]string, error) {
 	home, err := n.home()
 	if err != nil {
