@@ -67,7 +67,7 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err != nil {
 		return nil, err
 	}
-	if why := unsupported(sys, sc); len(why) > 0 {
+	if why := whyUnsupported(sys, sc); len(why) > 0 {
 		return nil, failed(sample.Unsupported, "%s", strings.Join(why, "; "))
 	}
 	tb, err := x.Up(ctx, testbed.Spec{ID: id, Nodes: nodes, Fabric: sc.Fabric})

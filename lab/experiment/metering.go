@@ -238,7 +238,7 @@ func (m *metering) show(before, now []meter.Light) {
 	}
 }
 
-// points joins the series of the nodes; see meter.Points.
+// points merges the time series of the nodes and of the wire; see meter.Points.
 func (m *metering) points(series [][]meter.Light, wire []meter.WireReading, origin int64, f meter.Facts) []sample.Point {
 	sender := meter.SeriesSide{Lights: series[0], CPUs: m.nodes[0].CPUs()}
 	if m.colocated() {

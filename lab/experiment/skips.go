@@ -38,7 +38,7 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts)
 	if err != nil {
 		return err.Error()
 	}
-	why = append(why, unsupported(sys, sc)...)
+	why = append(why, whyUnsupported(sys, sc)...)
 	why = append(why, lacksForVMs(sc, facts)...)
 	features, err := x.Requires(sc.Fabric)
 	if err != nil {
@@ -60,8 +60,9 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts)
 	return strings.Join(why, "; ")
 }
 
-// unsupported returns the reasons why a system cannot be part of a scenario.
-func unsupported(sys system.System, sc *suite.Scenario) (why []string) {
+// whyUnsupported returns the reasons why a system does not support the placement,
+// the fabric or the endpoint of a scenario.
+func whyUnsupported(sys system.System, sc *suite.Scenario) (why []string) {
 	for _, err := range []error{
 		sys.Supports(sc.Placement, sc.Fabric), system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric), system.SupportsVMs(sys, sc.Endpoint),
 	} {
