@@ -10,25 +10,27 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// span is what the conductor measured between the edges of the window.
+// span has the conductor's measurements of the window.
 type span struct {
 	seconds float64
 	cpu     CPU
-	machine machine // where the conductor reads it
+	machine machine // zero if the conductor does not read the machine
 }
 
 // conductor takes a crew through the phases of a run.
 type conductor struct {
 	crew   *crew
 	timing suite.Timing
-	// machine reads the machine at each edge of the window; nil where nobody asks.
+	// machine reads the machine's counters at the start and at the end of the
+	// window; nil if they are not needed.
 	machine func() (machine, error)
 	began   edge
 	ended   edge
-	err     error // of machine
+	err     error // errors of machine
 }
 
-// edge is the process's own clock and CPU time at one edge of the window.
+// edge has the process's clock and CPU time at the start or at the end of the
+// window.
 type edge struct {
 	at      int64
 	cpu     CPU
@@ -98,8 +100,8 @@ func (c *conductor) enter(phase int32) {
 	}
 }
 
-// within waits for what ends by itself, at most so long. It reports whether that
-// time passed.
+// within waits until done or stop is closed, at most for d. It reports whether d has
+// passed.
 func within(d time.Duration, done, stop <-chan struct{}) (passed bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -36,7 +36,7 @@ func newControl(conn net.Conn, peer string) *control {
 	return c
 }
 
-// read takes messages until the connection ends.
+// read handles messages until the connection ends.
 func (c *control) read() {
 	c.err = c.receive()
 	close(c.lost)

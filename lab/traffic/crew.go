@@ -42,16 +42,16 @@ var prepared struct {
 	sync.Mutex
 	runs           int
 	procs, percent int
-	restore        func() // the threads' priority
+	restore        func() // restores the threads' priority
 }
 
-// prepare readies Go's runtime for threads that block without its knowledge,
-// until close. The collector rests: it would have to wait until
-// every thread is between two calls. Each thread keeps a P while it blocks, so
-// there are three more for the conductor and the control connection. Setting
-// GOMAXPROCS also ends the runtime's own adjustments of it, which stop the
-// world. All threads get the highest priority; the workers lower theirs, so that
-// the conductor and the control connection are in time among them.
+// prepare sets up Go's runtime, until close, for threads that block without its
+// knowledge. The garbage collector is off, because it would wait until every thread
+// is between two system calls. Each thread keeps a P while it blocks, so GOMAXPROCS
+// includes three more for the conductor and the control connection. Setting
+// GOMAXPROCS also stops the runtime from adjusting it, which would stop the world.
+// All threads get the highest priority and the workers lower theirs, so that the
+// conductor and the control connection run in time.
 func (c *crew) prepare() {
 	prepared.Lock()
 	defer prepared.Unlock()

@@ -81,7 +81,7 @@ func total(earlier error, first *float64, more ...*float64) (sum uint64, err err
 	return sum, earlier
 }
 
-// since returns what the machine did since an earlier reading.
+// since returns the growth of the counters since an earlier reading.
 func (m machine) since(before machine) machine {
 	m.busy -= before.busy
 	m.total -= before.total
@@ -93,7 +93,7 @@ func (m machine) since(before machine) machine {
 	return m
 }
 
-// cpu is the CPU use in percent of all CPUs.
+// cpu returns the CPU use in percent of all CPUs.
 func (m machine) cpu() float64 { return 100 * ratio(m.busy, m.total) }
 
 // megahertz returns the clock rate of the first CPU; 0 if the kernel does not report

@@ -18,7 +18,7 @@ type account struct {
 	computer string
 	seconds  float64 // realtime
 	threads  []threadAccount
-	usage    machine // in the window
+	usage    machine // growth of the counters in the window
 	mhz      float64
 }
 

@@ -193,8 +193,8 @@ func (w *worker) figures() (Flow, error) {
 	return f, nil
 }
 
-// end sums the workers of one end of a run with a peer. An interrupted run may have
-// workers that ended early.
+// end adds up the results of the workers at this end of a run. If the run was
+// interrupted, a worker that ended early is no error.
 func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
 	if err := c.crew.fault(); err != nil && !interrupted {
 		return End{}, fmt.Errorf("with the %s: %w", peer, err)

@@ -2,7 +2,7 @@ package traffic
 
 import "syscall"
 
-// sendStream sends buffer after buffer, at the pace set.
+// sendStream sends one buffer after the other, at the configured rate.
 func (w *worker) sendStream() {
 	paced := w.pace.interval > 0
 	for {
@@ -23,8 +23,9 @@ func (w *worker) sendStream() {
 	}
 }
 
-// sendBuffer sends size bytes: of the buffer, or from the page cache, through the
-// whole file and from its beginning again.
+// sendBuffer sends at most size bytes. They are from the buffer or, with sendfile,
+// from a file in the page cache. At the end of the file it starts again at the
+// beginning.
 func (w *worker) sendBuffer(size int) (int, syscall.Errno) {
 	if w.file == 0 {
 		return send(w.fd, w.buf[:size])

@@ -12,7 +12,7 @@ import (
 // threads block: sockets have receive and send timeouts, and the collector
 // rests.
 
-// result is a call's result; −1 after an error.
+// result converts the result of a raw system call. It returns −1 after an error.
 func result(n uintptr, e syscall.Errno) (int, syscall.Errno) {
 	if e != 0 {
 		return -1, e

@@ -36,7 +36,7 @@ type worker struct {
 	sequence  sequence                // of datagrams received
 	file      int                     // what sendfile reads; 0 where it does not
 	fileSize  int64
-	offset    int64 // in the file
+	offset    int64 // position of the next sendfile in the file
 	pace      pacer
 	request   int
 	response  int
