@@ -24,7 +24,7 @@ type Device struct {
 	Name      string
 	Role      string
 	Series    bool // the light readings contain it too
-	Order     int  // place on the path, from 0 at the endpoint
+	Order     int  // position on the path, counted from the endpoint, from 0
 }
 
 // DeviceReading has the counters of a device and its queues since the device
@@ -92,7 +92,7 @@ func readDevices(links *netlink.Handle, drivers *ethtool.Ethtool, want []Device)
 	for _, w := range want {
 		l, ok := byName[w.Name]
 		if !ok {
-			return nil, fmt.Errorf("read device %s: %w", w.Name, gone("device "+w.Name))
+			return nil, errGone("device " + w.Name)
 		}
 		r := deviceReading(l, queues, w)
 		if isVeth(l) {

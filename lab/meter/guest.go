@@ -81,7 +81,7 @@ func (d *Delta) guests(a, b []GuestReading) error {
 	for _, g := range b {
 		was, ok := before[g.Name]
 		if !ok {
-			return gone("VM " + g.Name + ", as it was at the window's start,")
+			return errGone("VM " + g.Name)
 		}
 		used, err := since("CPU time of VM "+g.Name, uint64(was), uint64(g.CPU))
 		if err != nil {

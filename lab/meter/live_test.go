@@ -309,7 +309,7 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 	}()
 	pid := cmd.Process.Pid
 	time.Sleep(300 * time.Millisecond)
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil { // so that both see the same
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil { // so that both readings have the same CPU time
 		t.Fatal(err)
 	}
 	time.Sleep(20 * time.Millisecond)

@@ -235,7 +235,7 @@ func (m *Meter) readCPUs() (mono int64, err error) {
 		return 0, err
 	}
 	clear(m.seen)
-	// The last line may be cut off.
+	// The last line may be incomplete.
 	err = eachCPU(text[:bytes.LastIndexByte(text, '\n')+1], func(cpu int, t CPUTimes) {
 		if i, ok := m.slot[cpu]; ok && !m.seen[i] {
 			m.times[i], m.seen[i] = t, true

@@ -207,7 +207,7 @@ func (t trial) merging(ms sample.Metrics) {
 	if t.Direction == suite.Reverse {
 		n, endpoints = t.sender, t.SenderEndpoints
 	}
-	frames, buffers := uint64(0), n.arrived(endpoints)
+	frames, buffers := uint64(0), n.ipBuffers(endpoints)
 	for _, d := range n.devices() {
 		if d.Role == RoleFabric {
 			frames += d.RxPackets
@@ -218,8 +218,9 @@ func (t trial) merging(ms sample.Metrics) {
 	}
 }
 
-// arrived counts the buffers that were passed to IP in the endpoints.
-func (d *Delta) arrived(endpoints []string) (buffers uint64) {
+// ipBuffers returns the number of buffers that the IP stacks of the endpoints
+// received.
+func (d *Delta) ipBuffers(endpoints []string) (buffers uint64) {
 	for _, ns := range d.Namespaces {
 		if takesPart(ns.Name, endpoints) {
 			buffers += ns.Counters[IPInReceives] + ns.Counters[IP6InReceives]
@@ -352,7 +353,7 @@ func (t trial) receivePlace(ms sample.Metrics) {
 	if t.receiver == nil || len(t.sender.Guests) > 0 || t.WireCPU != nil || t.Ports != nil || len(t.sender.Softnet) == 0 || t.Direction == suite.Reverse {
 		return
 	}
-	processed, own, arrived := uint64(0), uint64(0), t.receiver.arrived(t.ReceiverEndpoints)
+	processed, own, arrived := uint64(0), uint64(0), t.receiver.ipBuffers(t.ReceiverEndpoints)
 	for _, n := range t.sender.Softnet {
 		processed += n
 	}

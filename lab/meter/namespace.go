@@ -87,7 +87,8 @@ func (n *namespace) close() {
 	}
 }
 
-// insideOf runs f on a thread in the namespace.
+// insideOf runs f on a thread in the namespace. If ns is not open, it runs f on the
+// calling thread.
 func insideOf(ns netns.NsHandle, f func() error) error {
 	if !ns.IsOpen() {
 		return f()

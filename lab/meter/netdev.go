@@ -25,8 +25,8 @@ func eachNetDev(text []byte, visit func(name []byte, t Traffic)) error {
 		if row < 2 {
 			continue // two lines of headings
 		}
-		// A name has no colon, blank or slash (dev_valid_name, net/core/dev.c). The
-		// counters may follow without a blank.
+		// A device name contains no colon, space or slash (dev_valid_name,
+		// net/core/dev.c). The counters may follow the colon without a space.
 		name, rest, ok := bytes.Cut(line, []byte(":"))
 		if name = bytes.TrimLeft(name, " "); !ok || len(name) == 0 {
 			return badLine(netDevFile, line, "a device name and a colon")

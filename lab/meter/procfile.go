@@ -55,7 +55,8 @@ func (f procFile) readStart(buf *[]byte, length int) ([]byte, error) {
 	return (*buf)[:n], err
 }
 
-// readAt makes one call of pread(2). After an error it returns 0 bytes.
+// readAt calls pread(2), again after a signal. After another error it returns 0
+// bytes.
 func (f procFile) readAt(to []byte, at int) (int, error) {
 	for {
 		n, err := unix.Pread(f.fd, to, int64(at))

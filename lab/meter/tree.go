@@ -103,9 +103,9 @@ func readProcess(pid int) (procfs.ProcStat, error) {
 	return p.Stat()
 }
 
-// processCPU reads the process's CPU clock, which is exact to the nanosecond
-// and includes ended threads (clock_getcpuclockid(3); posix-cpu-timers.c). If
-// a sandbox refuses, it uses the ticks.
+// processCPU reads the process's CPU clock, which is exact to the nanosecond and
+// includes ended threads (clock_getcpuclockid(3); posix-cpu-timers.c). If a sandbox
+// forbids that, it uses the ticks of /proc/PID/stat.
 func processCPU(pid int, stat procfs.ProcStat) (int64, error) {
 	ran, err := processClock(pid)
 	switch {

@@ -63,7 +63,7 @@ func idleTick(cpu int, name string, a, b uint64) (time.Duration, error) {
 	case b < a && (a-b <= slack || name == "iowait"):
 		return 0, nil
 	case b < a || b-a > 1<<40:
-		return 0, wentBack(fmt.Sprintf("counter %s of CPU %d", name, cpu), a, b)
+		return 0, errWentBack(fmt.Sprintf("counter %s of CPU %d", name, cpu), a, b)
 	}
 	return time.Duration(b-a) * tickLength, nil
 }
@@ -80,8 +80,8 @@ func refine(idle, iowait, exact time.Duration) (fineIdle, fineIOWait time.Durati
 	return exact - iowait, iowait
 }
 
-// ticks is the time of one CPU in a window as /proc/stat counts it. The timer
-// interrupt saw user, system, irq and softirq.
+// ticks is the time of one CPU in a window as /proc/stat counts it. The kernel
+// samples user, system, irq and softirq at the timer interrupt.
 type ticks struct{ idle, iowait, steal, user, system, irq, softirq time.Duration }
 
 func ticksOf(cpu int, a, b CPUTimes) (t ticks, err error) {

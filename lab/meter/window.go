@@ -30,8 +30,8 @@ type NamespaceDelta struct {
 // DeviceDelta has the changes of a device's counters within the window.
 type DeviceDelta struct{ DeviceReading }
 
-// devices yields the devices of all namespaces with the names of those; none if d
-// is nil.
+// devices yields each device, after the name of its namespace. It yields nothing if
+// d is nil.
 func (d *Delta) devices() iter.Seq2[string, DeviceDelta] {
 	return func(yield func(string, DeviceDelta) bool) {
 		if d == nil {
@@ -54,8 +54,8 @@ type SocketDelta struct {
 	New bool `json:"new,omitempty"` // it did not exist at the start: the counters are since it was made
 }
 
-// Window returns the difference between reading a and reading b of the same
-// meter. It fails if the readings cannot be compared.
+// Window returns the difference between reading a and reading b of the same meter.
+// If the readings cannot be compared, it returns an error.
 func Window(a, b Reading) (Delta, error) {
 	length := time.Duration(b.Mono - a.Mono)
 	if length <= 0 {
@@ -69,7 +69,7 @@ func Window(a, b Reading) (Delta, error) {
 		return Delta{}, d.wrap(err)
 	}
 	if len(a.Namespaces) != len(b.Namespaces) {
-		return Delta{}, d.wrap(gone("a network namespace"))
+		return Delta{}, d.wrap(errGone("a network namespace"))
 	}
 	for i := range b.Namespaces {
 		n, warnings, err := namespaceWindow(a.Namespaces[i], b.Namespaces[i])
@@ -96,13 +96,13 @@ func (d *Delta) wrap(err error) error { return fmt.Errorf("node %s: %w", d.Node,
 func (d *Delta) cpus(a, b Reading, length time.Duration) error {
 	for cpu := range a.CPUs {
 		if _, ok := b.CPUs[cpu]; !ok {
-			return offline(cpu)
+			return errOffline(cpu)
 		}
 	}
 	for cpu, after := range b.CPUs {
 		before, ok := a.CPUs[cpu]
 		if !ok {
-			return offline(cpu)
+			return errOffline(cpu)
 		}
 		u, err := usage(cpu, before, after, length)
 		if err != nil {
@@ -149,7 +149,7 @@ func namespaceWindow(a, b NamespaceReading) (n NamespaceDelta, warnings []string
 		where = "container " + b.Name
 	}
 	if a.Name != b.Name {
-		return n, nil, gone("the network namespace of " + where)
+		return n, nil, errGone("the network namespace of " + where)
 	}
 	n = NamespaceDelta{Name: b.Name, Counters: make(Counters, len(b.Counters))}
 	for name, after := range b.Counters {
@@ -162,7 +162,7 @@ func namespaceWindow(a, b NamespaceReading) (n NamespaceDelta, warnings []string
 		}
 	}
 	if len(a.Devices) != len(b.Devices) {
-		return n, nil, gone("a device of " + where)
+		return n, nil, errGone("a device of " + where)
 	}
 	for i := range b.Devices {
 		d, warning, err := deviceWindow(where, a.Devices[i], b.Devices[i])
@@ -181,7 +181,7 @@ func namespaceWindow(a, b NamespaceReading) (n NamespaceDelta, warnings []string
 func deviceWindow(where string, a, b DeviceReading) (d DeviceDelta, warning string, err error) {
 	of := fmt.Sprintf("device %s of %s", b.Name, where)
 	if a.Name != b.Name || a.Index != b.Index {
-		return d, "", gone(of)
+		return d, "", errGone(of)
 	}
 	d.DeviceReading = b
 	list := []difference{
