@@ -1,4 +1,4 @@
-// Package parallel does the same with every element of a list at once.
+// Package parallel calls a function for all elements of a list at the same time.
 package parallel
 
 import (
@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Each calls f for every element, all at once, and returns when all calls have
-// returned. It joins their errors in the list's order.
+// Each calls f for every element, with its index, all at the same time. It waits for
+// all calls and joins their errors in the order of the list.
 func Each[T any](list []T, f func(i int, x T) error) error {
 	errs := make([]error, len(list))
 	var running sync.WaitGroup

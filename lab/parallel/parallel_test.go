@@ -18,7 +18,7 @@ func TestAllElementsRunAtOnceAndTheirErrorsAreInOrder(t *testing.T) {
 		return fmt.Errorf("%d %s", i, x)
 	})
 	if err == nil || err.Error() != "0 a\n2 c" {
-		t.Errorf("errors %v", err)
+		t.Errorf("got %v, want the errors of the elements 0 and 2", err)
 	}
 	if err := Each([]int(nil), func(int, int) error { return fmt.Errorf("called") }); err != nil {
 		t.Error(err)
