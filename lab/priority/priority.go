@@ -1,5 +1,6 @@
-// Package priority lets threads that time and meter a trial run before the
-// traffic's threads, which may be many on the same CPUs.
+// Package priority raises the priority of threads that time and meter a trial. They
+// then run before the threads that carry traffic, of which many can be on the same
+// CPUs.
 package priority
 
 import (
@@ -9,30 +10,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// highest is the nice value of raised threads. They mostly sleep, so it changes
-// when they run and not how much.
+// highest is the nice value of raised threads. They mostly sleep, so the value
+// changes when they run, but hardly their CPU time.
 const highest = -20
 
 // normal is the nice value with which the process began.
 var normal = niceOf(0)
 
-// Raise gives every thread of the process the highest priority, and threads that
-// start meanwhile too; restore returns them to the priority with which the process
-// began. Without the right to do so (CAP_SYS_NICE) nothing changes, and threads
-// come later to a busy CPU.
+// Raise gives every thread of the process the highest priority. New threads inherit
+// it. restore gives all threads the priority with which the process began. Without
+// CAP_SYS_NICE nothing changes, and the threads wait longer for a busy CPU.
 func Raise() (restore func()) {
 	setAll(highest)
 	return func() { setAll(normal) }
 }
 
-// Lower returns the calling thread, which must be locked to its goroutine, and the
-// processes and threads that it starts to the priority with which the process began.
+// Lower gives the calling thread the priority with which the process began.
+// Processes and threads that it starts inherit this priority. The thread must be
+// locked to its goroutine.
 func Lower() {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, normal) // a lower priority is always allowed
 }
 
-// setAll sets the nice value of every thread. It reads the list again until it has
-// no new thread: a thread may start another while it is read.
+// setAll sets the nice value of every thread. A thread may start another one
+// meanwhile, so setAll reads the list of threads until it finds no new thread.
 func setAll(nice int) {
 	known := map[string]bool{}
 	for more := true; more; {
@@ -47,16 +48,16 @@ func setAll(nice int) {
 				continue
 			}
 			known[t.Name()], more = true, true
-			_ = unix.Setpriority(unix.PRIO_PROCESS, id, nice) // it may have ended
+			_ = unix.Setpriority(unix.PRIO_PROCESS, id, nice) // fails if the thread has ended
 		}
 	}
 }
 
-// niceOf returns a thread's nice value; 0 stands for the calling thread.
+// niceOf returns a thread's nice value. Thread 0 is the calling thread.
 func niceOf(thread int) int {
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, thread)
 	if err != nil {
 		return 0
 	}
-	return 20 - raw // the system call adds 20 and negates, so that errors are negative
+	return 20 - raw // the system call returns 20 − nice, which is never negative
 }
