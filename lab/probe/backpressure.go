@@ -31,8 +31,8 @@ func (b *bench) backpressure(f *Facts) (how string, err error) {
 	return how, nil
 }
 
-// atLeast reports whether a kernel's release, such as "6.1.0-18-amd64", is this one
-// or a later one.
+// atLeast reports whether a kernel release, such as "6.1.0-18-amd64", is version
+// major.minor or later.
 func atLeast(release string, major, minor int) bool {
 	var a, b int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n < 2 {

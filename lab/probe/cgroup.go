@@ -10,8 +10,9 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// cgroupPath finds the process's own group: that of a version 1 controller where
-// one is mounted, else the unified one.
+// cgroupPath finds this process's control group among its groups in all hierarchies.
+// If the controller is in a version 1 hierarchy, it returns the group there, else
+// the group in the unified hierarchy (version 2).
 func cgroupPath(all []procfs.Cgroup, controller string) (group string, v2, ok bool) {
 	for _, g := range all {
 		if slices.Contains(g.Controllers, controller) {
@@ -25,13 +26,14 @@ func cgroupPath(all []procfs.Cgroup, controller string) (group string, v2, ok bo
 	return all[unified].Path, true, true
 }
 
-// ownCgroups lists the process's own groups; none if they cannot be read.
+// ownCgroups returns this process's control groups in all hierarchies; none if they
+// cannot be read.
 func ownCgroups() []procfs.Cgroup {
 	self, err := procfs.Self()
 	if err != nil {
 		return nil
 	}
-	all, _ := self.Cgroups() // an error leaves no group, and so no limit
+	all, _ := self.Cgroups() // after an error there is no group, and so no limit
 	return all
 }
 

@@ -42,10 +42,10 @@ func hypervisorFlag(cpuinfo string) bool {
 	return slices.Contains(strings.Fields(flags), "hypervisor")
 }
 
-// osName is PRETTY_NAME of os-release(5), whose text is in the form of a shell's
-// assignments.
+// osName returns PRETTY_NAME, or else NAME, from the text of os-release(5). The text
+// consists of shell assignments.
 func osName(release string) string {
-	assignments, _ := shlex.Split(release) // a damaged text has no name
+	assignments, _ := shlex.Split(release) // in a damaged text no name is found
 	values := map[string]string{}
 	for _, a := range assignments {
 		key, value, _ := strings.Cut(a, "=")

@@ -61,7 +61,7 @@ func look() *Facts {
 	f.HZ, f.IRQTimeAccounting = cmp.Or(c.hz(), hzByClock()), c.irqTimeAccounting()
 	status, err := threadStatus()
 	if err != nil {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("read the CPUs and capabilities of this process: %v", err))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("the CPUs and capabilities of this process cannot be read: %v", err))
 	}
 	f.NetAdmin, f.SysAdmin = status.CapEff>>unix.CAP_NET_ADMIN&1 == 1, status.CapEff>>unix.CAP_SYS_ADMIN&1 == 1
 	f.lookAtCPUs(status.CpusAllowedList)
