@@ -22,8 +22,8 @@ func readKernelSymbols() (symbols, error) {
 // errHidden says that the kernel shows zeros in place of addresses.
 var errHidden = errors.New("the kernel hides its addresses; run as root, with sysctl kernel.kptr_restrict at 0 or 1")
 
-// parseKallsyms reads kernel symbols, of BPF programs too: address, type, name and module, one symbol a line. Only
-// symbols of code count.
+// parseKallsyms parses the kernel's symbols, including BPF programs. Each line has
+// address, type, name and module. It keeps only symbols of code.
 func parseKallsyms(text []byte) (symbols, error) {
 	var list []function
 	hidden := false
@@ -76,8 +76,8 @@ func kernelName(name string) string {
 	return "bpf:" + program
 }
 
-// kernelFunction names the kernel function that holds an address; without symbols,
-// no address has a name.
+// kernelFunction returns the name of the kernel function that contains an address,
+// or the address if there is no such function. Without symbols it returns [unknown].
 func kernelFunction(s symbols, address uint64) string {
 	if s == nil {
 		return "[unknown]"

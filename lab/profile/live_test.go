@@ -337,7 +337,7 @@ func TestAStrippedGoProgramIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(s.functions, func(f function) bool { return f.name == "windtunnel/lab/profile.spinForProfile" }) {
-		t.Errorf("%d names, and the load's is not among them", len(s.functions))
+		t.Errorf("the function of the load is not among the %d names", len(s.functions))
 	}
 }
 

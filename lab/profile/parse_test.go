@@ -143,7 +143,7 @@ func TestMapsOfAProcessHaveItsProgram(t *testing.T) {
 	here := uint64(reflect.ValueOf(TestMapsOfAProcessHaveItsProgram).Pointer())
 	p := process{mapped: codeOf(self)}
 	if m, ok := p.find(here); !ok || m.file != program {
-		t.Errorf("this test's code at %#x is in %+v", here, m)
+		t.Errorf("this test's code at %#x is in the mapping %+v, want a mapping of %s", here, m, program)
 	}
 }
 

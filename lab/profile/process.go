@@ -97,7 +97,7 @@ func (ps processes) visit(pid uint32) {
 	if p.kernel {
 		return
 	}
-	// What the records tell happened later than what /proc had at first.
+	// Mappings from /proc are older than mappings from records. The newest must be last.
 	p.mapped = append(codeOf(of), p.mapped...)
 }
 
@@ -108,8 +108,7 @@ const idleComm = "idle"
 // kernelThread is PF_KTHREAD, include/linux/sched.h.
 const kernelThread = 0x00200000
 
-// codeOf lists the files that a process has mapped to run code of; none if it has
-// ended.
+// codeOf lists the executable mappings of a process; none if the process has ended.
 func codeOf(p procfs.Proc) []mapping {
 	maps, err := p.ProcMaps()
 	if err != nil {

@@ -27,21 +27,22 @@ type record struct {
 // span is where a part of a file lies in memory.
 type span struct{ start, end, offset uint64 }
 
-// sampleType are the fields of each sample; parseRecord follows its order.
+// sampleType selects the fields of each sample. parseRecord expects these fields.
 const sampleType = unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_CPU | unix.PERF_SAMPLE_CALLCHAIN
 
 const headerSize = 8
 
 var native = binary.NativeEndian
 
-// fixedLength is the length of each kind's body without its lists and names.
+// fixedLength is the minimum length of a record's body in bytes, by kind: the length
+// without lists and names.
 var fixedLength = map[uint32]int{
 	unix.PERF_RECORD_SAMPLE: 40, unix.PERF_RECORD_COMM: 8, unix.PERF_RECORD_FORK: 24, unix.PERF_RECORD_EXIT: 24,
 	unix.PERF_RECORD_MMAP2: 64, unix.PERF_RECORD_LOST: 16,
 }
 
-// parseRecord reads one whole record, header included. Kinds that the sampler
-// has no use for come back with their kind alone.
+// parseRecord parses one whole record, including the header. For a kind that the
+// sampler does not use, it sets only kind and misc.
 func parseRecord(b []byte) (record, error) {
 	if len(b) < headerSize {
 		return record{}, fmt.Errorf("a perf record of %d bytes has no header", len(b))
@@ -52,14 +53,14 @@ func parseRecord(b []byte) (record, error) {
 	}
 	b = b[headerSize:]
 	if need := fixedLength[r.kind]; len(b) < need {
-		return r, fmt.Errorf("a perf record of kind %d has %d bytes and needs %d", r.kind, len(b), need)
+		return r, fmt.Errorf("a perf record of kind %d has a body of %d bytes, want at least %d", r.kind, len(b), need)
 	}
 	switch r.kind {
 	case unix.PERF_RECORD_SAMPLE:
 		r.pid, r.tid, r.time = native.Uint32(b[8:]), native.Uint32(b[12:]), native.Uint64(b[16:])
 		n := native.Uint64(b[32:])
 		if n > uint64(len(b)-40)/8 {
-			return r, fmt.Errorf("a perf sample of %d bytes says it has %d call chain entries", len(b), n)
+			return r, fmt.Errorf("a perf sample has a body of %d bytes, too short for its %d call chain entries", len(b), n)
 		}
 		r.chain = b[40 : 40+8*n]
 	case unix.PERF_RECORD_COMM:

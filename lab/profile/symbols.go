@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// function is a function's name and where it lies in memory.
+// function has the name and the addresses of a function.
 type function struct {
-	start, end uint64 // end is 0 where it is not known: up to the next function
+	start, end uint64 // end is 0 if it is not known; the function then extends to the next one
 	name       string
 }
 
-// symbols are functions in the order of their addresses, one at each address.
+// symbols has functions, sorted by address, at most one for each address.
 type symbols []function
 
-// newSymbols sorts functions. Of several names of one address the first stays: it
-// is the function's own, and aliases follow.
+// newSymbols sorts functions. If several functions have one address, it keeps the
+// first: the others are aliases. But it replaces padding and section names by a
+// function; see replaces.
 func newSymbols(list []function) symbols {
 	slices.SortStableFunc(list, func(a, b function) int { return cmp.Compare(a.start, b.start) })
 	kept := list[:0]
@@ -25,23 +26,23 @@ func newSymbols(list []function) symbols {
 		switch n := len(kept); {
 		case n == 0 || kept[n-1].start != f.start:
 			kept = append(kept, f)
-		case plainer(f.name, kept[n-1].name):
+		case replaces(f.name, kept[n-1].name):
 			kept[n-1] = f
 		}
 	}
 	return kept
 }
 
-// plainer prefers a kernel function's name to the padding before it and to the
-// names of sections.
-func plainer(a, b string) bool {
+// replaces reports whether a is the name of a kernel function, and b is padding
+// before a function or the name of a section.
+func replaces(a, b string) bool {
 	padding := func(s string) bool {
 		return strings.HasPrefix(s, "__pfx_") || strings.HasPrefix(s, "_stext") || s == "_text"
 	}
 	return padding(b) && !padding(a)
 }
 
-// name returns the function that holds an address.
+// name returns the name of the function that contains an address.
 func (s symbols) name(address uint64) (string, bool) {
 	i := sort.Search(len(s), func(i int) bool { return s[i].start > address }) - 1
 	if i < 0 || s[i].end != 0 && address >= s[i].end {

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// FlameNode is one box of a flame graph: a function where it was called from,
-// and the CPU time that it and what it called took.
+// FlameNode is one box of a flame graph: a function with one chain of callers. Its
+// CPU time includes the functions that it calls.
 type FlameNode struct {
 	Name     string
 	Value    float64 // CPU seconds per second, with all children
 	Samples  uint64  // with all children
-	Category string  // that most of Value is in
+	Category string  // category with the largest part of Value
 	Children []*FlameNode
 
-	by     map[string]float64 // Value by category, while the tree grows
-	called map[string]*FlameNode
+	by     map[string]float64    // Value by category; nil after finish
+	called map[string]*FlameNode // children by name; nil after finish
 }
 
 // Flame makes the tree of a profile. Its root is the whole side, below it are
@@ -59,7 +59,8 @@ func (n *FlameNode) child(name string) *FlameNode {
 	return c
 }
 
-// finish sets the categories, and the children in the order of their names.
+// finish sets Category and Children of the node and of all nodes below it. Children
+// are sorted by name.
 func (n *FlameNode) finish() {
 	for _, category := range slices.Sorted(maps.Keys(n.by)) {
 		if n.Category == "" || n.by[category] > n.by[n.Category] {

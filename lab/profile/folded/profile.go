@@ -3,24 +3,25 @@
 // or a flame graph. It uses no file, clock or kernel.
 package folded
 
-// Profile is where the CPU time of one node went in one window, or in the
+// Profile shows on which functions a node spent CPU time in one window, or in the
 // windows of several trials (see Merge).
 type Profile struct {
 	Node string `json:"node"`
 	Side string `json:"side"` // sender, receiver
-	CPUs []int  `json:"cpus"` // that were sampled: the node's own
+	CPUs []int  `json:"cpus"` // the CPUs of the node, which were sampled
 	// Seconds is the length of the window; of all windows together in a
 	// merged profile. The stacks' Nanos add up to Seconds on every CPU.
 	Seconds float64 `json:"seconds"`
-	Rate    float64 `json:"rate"`  // samples a second that were asked for, on each CPU
-	Clock   string  `json:"clock"` // what the samples follow: cpu-clock or cycles
+	Rate    float64 `json:"rate"`  // requested samples per second on each CPU
+	Clock   string  `json:"clock"` // event that triggers samples: cpu-clock or cycles
 	Samples uint64  `json:"samples"`
-	Lost    uint64  `json:"lost,omitempty"` // samples that found no room; their time is in the next one's
-	// Throttled is how often the kernel held sampling back, because it took
-	// too long (perf_event_max_sample_rate, perf_cpu_time_max_percent).
+	Lost    uint64  `json:"lost,omitempty"` // samples that the full buffer lost; the next sample includes their time
+	// Throttled is how often the kernel reduced the rate of samples, because
+	// sampling took too long (perf_event_max_sample_rate,
+	// perf_cpu_time_max_percent).
 	Throttled uint64   `json:"throttled,omitempty"`
 	Stacks    []Stack  `json:"-"`                  // see wireForm
-	Warnings  []string `json:"warnings,omitempty"` // what the names or figures lack, for a person
+	Warnings  []string `json:"warnings,omitempty"` // sentences about missing names or inexact figures
 }
 
 // Stack is one call chain of one program.
