@@ -214,13 +214,19 @@ func (v VRouter) Attach(n *Node) error {
 }
 
 func vrouterRun(program string, args ...string) error {
+	_, err := vrouterOutput(program, args...)
+	return err
+}
+
+// vrouterOutput runs a command of vrouter and returns its output.
+func vrouterOutput(program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), vrouterCommand)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("vrouter %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+		return "", fmt.Errorf("vrouter %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
 	}
-	return nil
+	return string(out), nil
 }
 
 // bringUpPlugged configures a container's device that vrouter has attached:

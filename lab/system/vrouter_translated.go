@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -73,11 +72,11 @@ func awaitTranslation(path string, n *Node) error {
 		}
 	}
 	for end := time.Now().Add(vrouterCommand); ; time.Sleep(50 * time.Millisecond) {
-		out, err := exec.Command(path, "--socket", vrouterSocket(n), "nh", "list").CombinedOutput()
+		out, err := vrouterOutput(path, "--socket", vrouterSocket(n), "nh", "list")
 		switch {
 		case err != nil:
-			return fmt.Errorf("vrouter nh list: %w\n%s", err, out)
-		case strings.Count(string(out), " "+vrouterTranslated+" "+vrouterLocator(n.Index).Addr().String()) >= len(others):
+			return err
+		case strings.Count(out, " "+vrouterTranslated+" "+vrouterLocator(n.Index).Addr().String()) >= len(others):
 			return nil
 		case time.Now().After(end):
 			return fmt.Errorf("vrouter does not translate packets to %d nodes within %v; its nexthops are\n%s", len(others), vrouterCommand, out)
