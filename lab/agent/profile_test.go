@@ -68,7 +68,7 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Node != "n" || len(p.CPUs) != len(hello.CPUs) || p.Seconds < 0.5 {
-		t.Errorf("%s %v %g s", p.Node, p.CPUs, p.Seconds)
+		t.Errorf("profile of node %s, CPUs %v, %g s; want node n, CPUs %v, at least 0.5 s", p.Node, p.CPUs, p.Seconds, hello.CPUs)
 	}
 	for _, r := range folded.Categories(p) {
 		if r.Name == folded.Generator && r.Samples > 20 {

@@ -65,8 +65,8 @@ func (s *Service) AnswerProof(args ReachArgs, _ *struct{}) error {
 }
 
 // Reach proves that an address can be reached: by a small echo, by an echo as large
-// as the MTU that must not fragment, and by TCP in bulk both ways. A faulty tunnel
-// can pass the first test and fail the others.
+// as the MTU that must not fragment, and by a bulk TCP transfer in both directions.
+// A faulty tunnel can pass the first test and fail the others.
 func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
 	at, err := s.locate(args.Endpoint)
 	if err != nil {

@@ -2,8 +2,8 @@ package meter
 
 import "fmt"
 
-// Readings that cannot be compared are errors of Window. The trial must then be
-// repeated, or the node needs other CPUs.
+// If two readings cannot be compared, Window returns one of these errors. The trial
+// must then be repeated, or the node needs other CPUs.
 
 // errOffline returns the error for a CPU of the node that is missing in a reading.
 func errOffline(cpu int) error {

@@ -323,7 +323,7 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 	}
 	ticks := int64(stat.UTime+stat.STime) * tickNanoseconds
 	if exact == 0 || !near(float64(ticks), float64(exact), 2*tickNanoseconds) {
-		t.Errorf("clock %d ns, ticks %d", exact, ticks)
+		t.Errorf("CPU time %d ns by the clock and %d ns by the ticks, want nearly equal values", exact, ticks)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestRaisedThreadsHaveTheHighestPriorityAndTheirProgramsDoNot(t *testing.T) {
+func TestRaisedThreadsHaveTheHighestPriorityAndLoweredThreadsDoNot(t *testing.T) {
 	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, normal-1); err != nil {
 		t.Skipf("raising a priority is not allowed: %v", err)
 	}
@@ -19,7 +19,7 @@ func TestRaisedThreadsHaveTheHighestPriorityAndTheirProgramsDoNot(t *testing.T) 
 	defer restore()
 	for id, nice := range threads(t) {
 		if nice != highest {
-			t.Errorf("thread %d has nice %d", id, nice)
+			t.Errorf("thread %d has nice %d, want %d", id, nice, highest)
 		}
 	}
 	child := make(chan string)
@@ -38,7 +38,7 @@ func TestRaisedThreadsHaveTheHighestPriorityAndTheirProgramsDoNot(t *testing.T) 
 	restore()
 	for id, nice := range threads(t) {
 		if nice != normal {
-			t.Errorf("thread %d has nice %d after restore", id, nice)
+			t.Errorf("thread %d has nice %d after restore, want %d", id, nice, normal)
 		}
 	}
 }

@@ -241,7 +241,7 @@ func FuzzTexts(f *testing.F) {
 		}
 		for _, file := range controlFiles("/m", text, "f") {
 			if !strings.HasPrefix(file, "/m/") {
-				t.Errorf("group %q leads to %s", text, file)
+				t.Errorf("control group %q has file %s, want a file in /m", text, file)
 			}
 		}
 		if q := quotaV2(text); q < 0 {

@@ -310,7 +310,7 @@ func TestTheVDSOIsNamed(t *testing.T) {
 		t.Skip("this process has no vdso")
 	}
 	if !slices.ContainsFunc(s.functions, func(f function) bool { return strings.Contains(f.name, "clock_gettime") }) {
-		t.Errorf("functions %+v", s.functions)
+		t.Errorf("no function is named clock_gettime: %+v", s.functions)
 	}
 }
 

@@ -35,7 +35,7 @@ func SupportsVMs(s System, e suite.Endpoint) error {
 	if _, can := s.(interface{ PlugsTaps() }); can || e.Kind != suite.VM {
 		return nil
 	}
-	return fmt.Errorf("%s cannot have VMs as endpoints: it configures the workloads' network devices, which it cannot reach inside a VM; use containers, or a system behind a bridge or vrouter", s.Name())
+	return fmt.Errorf("%s cannot have VMs as endpoints: it configures the workloads' network devices, which it cannot reach inside a VM; use containers, or a system with a bridge or with vrouter", s.Name())
 }
 
 // connectTap connects a VM's tap to the node's bridge.

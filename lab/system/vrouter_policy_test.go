@@ -47,10 +47,10 @@ func rulesOn(t *testing.T, v VRouter, node int) (rules []vrouterRule) {
 func TestRulesAreRefusedOnOneNode(t *testing.T) {
 	with, without := VRouter{Encap: "direct", Rules: 100}, VRouter{Encap: "direct"}
 	if err := with.Supports(suite.Colocated, suite.Fabric{}); err == nil || !strings.Contains(err.Error(), "two-nodes") {
-		t.Errorf("with rules: %v", err)
+		t.Errorf("with rules: error %v, want one that names two-nodes", err)
 	}
 	if err := without.Supports(suite.Colocated, suite.Fabric{}); err != nil {
-		t.Errorf("without rules: %v", err)
+		t.Errorf("without rules: error %v, want none", err)
 	}
 	if got := rulesOn(t, without, 0); got != nil {
 		t.Errorf("without rules a port has %v", got)

@@ -197,7 +197,7 @@ func (w *worker) figures() (Flow, error) {
 // interrupted, a worker that ended early is no error.
 func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
 	if err := c.crew.fault(); err != nil && !interrupted {
-		return End{}, fmt.Errorf("with the %s: %w", peer, err)
+		return End{}, fmt.Errorf("traffic with the %s: %w", peer, err)
 	}
 	window, err := c.window()
 	if err != nil {

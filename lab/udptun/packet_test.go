@@ -78,7 +78,7 @@ func FuzzDestination(f *testing.F) {
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		got, ok := destination(packet)
 		if ok != got.IsValid() {
-			t.Fatalf("%v with %v", got, ok)
+			t.Fatalf("destination %v with ok %v", got, ok)
 		}
 		if !ok {
 			return
