@@ -94,7 +94,7 @@ func nodeAddCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "underlay `address` of the node (repeatable)")
 	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
-	cmd.Flags().StringVar(&locator, "locator", "", "IPv6 /64 `prefix` that the underlay routes to the node, for direct between links")
+	cmd.Flags().StringVar(&locator, "locator", "", "IPv6 /64 `prefix` that the underlay routes to the node; direct then also works between nodes on different links")
 	cmd.MarkFlagRequired("underlay")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
 	return cmd

@@ -12,7 +12,7 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// Formats of the routes to locators.
+// Output formats of `vrouter node locators`.
 const (
 	asIPRoute format = "ip-route"
 	asFRR     format = "frr"
@@ -30,7 +30,7 @@ func nodeLocatorsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "locators",
 		Short:   "Print the routes that the underlay needs to the nodes' locators",
-		Long:    "Prints one route for each node with a locator. Add them to the routers of the\nunderlay, or to the other nodes if all nodes are on one link. The next hop is the\nfirst IPv6 underlay address of the node.",
+		Long:    "Prints one route for each node with a locator. Add these routes to the routers of the\nunderlay, or to the other nodes if all nodes are on one link. The next hop is the\nfirst IPv6 underlay address of the node.",
 		Example: "  vrouter node locators -o frr",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
@@ -76,7 +76,7 @@ func writeLocatorRoutes(w io.Writer, routes []locatorRoute, output format) {
 			line, comment = "ipv6 route %s %s\n", "!"
 		}
 		if !r.Via.IsValid() {
-			fmt.Fprintf(w, "%s node %s has no IPv6 underlay address: add a route for %s by its next hop\n", comment, r.Node, r.Locator)
+			fmt.Fprintf(w, "%s node %s has no IPv6 underlay address; add a route to %s with a next hop that leads to the node\n", comment, r.Node, r.Locator)
 			continue
 		}
 		fmt.Fprintf(w, line, r.Locator, r.Via)

@@ -75,12 +75,12 @@ func storeInitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make the store check the roles of its clients",
-		Long: `Adds the operator's role. Adds a role and a user for each node of the fleet that has
-no role. The user has the name of the node, so the certificate of the node must have
-this common name. Makes the user of this command's certificate an administrator, and
-makes etcd check the roles of all its clients. All other users and roles that existed
-before are deleted, since every client could add them. If the store has an older schema,
-the command upgrades it first, and agents of older versions end. A second run adds only
+		Long: `Makes the user of this command's certificate an administrator, and makes etcd check the
+roles of all its clients. Deletes all other users and roles, because until then every
+client could add users and roles. Adds the operator's role, and a role and a user for
+each node of the fleet. The user has the name of the node, so the certificate of the node
+must have this common name. If the store has an older schema, the command upgrades it
+first, and agents of older versions end. A second run deletes nothing, and adds only
 missing roles and users.`,
 		Example: "  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem",
 		Args:    cobra.NoArgs,
@@ -89,7 +89,7 @@ missing roles and users.`,
 		}),
 	}
 	from.add(cmd)
-	cmd.Flags().BoolVar(&shared, "lock-others", false, "enable roles even if etcd has keys of other programs; their clients then need users too")
+	cmd.Flags().BoolVar(&shared, "lock-others", false, "enable roles even if etcd has keys of other programs, and keep the users of these programs; their clients then need users too")
 	return cmd
 }
 
@@ -114,7 +114,7 @@ func (r *roles) init(ctx context.Context, shared bool) error {
 			return err
 		}
 		fmt.Fprintf(r.out, "user %s is an administrator\nthe store checks roles now\n", r.self)
-		r.tell(len(kept) > 0, "check the users %v and their roles: they existed before, when every client could add users", kept)
+		r.tell(len(kept) > 0, "kept the users %v; check their roles, because until now every client could add users and roles", kept)
 	}
 	if err := r.makeOperator(ctx); err != nil {
 		return err
@@ -169,8 +169,8 @@ func (r *roles) tell(changed bool, format string, args ...any) {
 	}
 }
 
-// errRootNode refuses a node whose certificate has the rights of an administrator.
-var errRootNode = errors.New("give a role to the user root: root is etcd's administrator, so this node could write everything; give the node another name, or its certificate another common name and use `vrouter store grant node NAME --user CN`")
+// errRootNode is the error for a node whose user is root.
+var errRootNode = errors.New("give the role of a node to the user root: root is etcd's administrator, so this node could write all keys; rename the node, or use `vrouter store grant node NAME --user CN` with another common name (CN) in the node's certificate")
 
 func (r *roles) grantNode(ctx context.Context, node, user string, networks ...string) error {
 	if user == store.RootUser {
@@ -252,9 +252,9 @@ func revokeCommand() *cobra.Command {
 		Use:   "revoke USER…",
 		Short: "Delete users, for example of a stolen node",
 		Long: `Deletes users and their node roles. The store then refuses all requests of these users.
-A running watch continues until its connection ends. The command also deletes the alive
-keys of the nodes, so that other nodes drop their routes to them after the lease, and
-vrouter node delete can delete them. A role that another user has stays.`,
+A running watch continues until its connection ends. If another user has the same role,
+the role stays. The command also deletes the alive keys of the nodes. Other nodes then
+drop their routes to these nodes after the lease, and vrouter node delete can delete them.`,
 		Example: "  vrouter store revoke c --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
@@ -267,7 +267,7 @@ vrouter node delete can delete them. A role that another user has stays.`,
 					return err
 				}
 				fmt.Fprintf(r.out, "revoked user %s\n", user)
-				r.tell(len(nodes) > 0, "run `vrouter node delete --ports` for the nodes %v if they will not come back", nodes)
+				r.tell(len(nodes) > 0, "if the nodes %v will not come back, delete them with `vrouter node delete --ports`", nodes)
 			}
 			return nil
 		}),

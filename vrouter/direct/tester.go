@@ -11,8 +11,8 @@ import (
 	"github.com/mdlayher/packet"
 )
 
-// Socket is where tests are sent and their replies arrive: the packet socket of a device,
-// or the ICMPv6 socket of an address.
+// Socket identifies a socket for tests and their replies: the packet socket of a device, or
+// the ICMPv6 socket of an address.
 type Socket struct {
 	Ifindex int        // of the device; 0: an ICMPv6 socket
 	Source  netip.Addr // of an ICMPv6 socket
@@ -30,9 +30,9 @@ func Listen(s Socket) (net.PacketConn, error) {
 	return packet.Listen(i, packet.Raw, EtherType, nil)
 }
 
-// Tester tests the links to other nodes: it sends frames to their labels. The eBPF
-// program fabric_tc of the other node answers, even if no agent runs there. To nodes
-// with locators the Tester sends ICMPv6 echo requests instead of frames.
+// Tester tests whether other nodes can be reached without a tunnel. On common links it sends
+// frames to the labels of the nodes. To the locators of nodes it sends ICMPv6 echo requests.
+// The eBPF program fabric_tc of the other node replies, even if no agent runs there.
 type Tester struct {
 	listen  func(Socket) (net.PacketConn, error)
 	log     *slog.Logger
@@ -42,16 +42,16 @@ type Tester struct {
 
 	mu      sync.Mutex
 	targets map[netip.Addr]*target
-	own     map[netip.Addr]int // address of this node → ifindex; 0: an address in its locator
+	own     map[netip.Addr]int // address of this node → ifindex; 0: the address is in the locator
 	conns   map[Socket]net.PacketConn
 	labels  []uint32 // networks whose labels are announced
 }
 
-// Target is the link on which another node's underlay address is tested, or the way to
-// an address in another node's locator.
+// Target says how to test an address of another node: an underlay address over a common
+// link, or the address in a locator over the routes of the underlay.
 type Target struct {
-	Source  netip.Addr // address of this node on the link, or in its locator
-	Ifindex int        // device of the link; 0: the way to a locator
+	Source  netip.Addr // address of this node on the link, or in this node's locator
+	Ifindex int        // device of the link; 0: the address is in a locator
 }
 
 // socket returns the socket of an address of this node.
@@ -107,9 +107,8 @@ func NewTester(listen func(Socket) (net.PacketConn, error), log *slog.Logger) *T
 func (t *Tester) Changed() <-chan struct{} { return t.changed }
 
 // Set replaces the targets. own maps each address of this node to an ifindex; 0: the address
-// is in its locator.
-// networks are the networks whose labels are announced. A target that does not change
-// keeps its state.
+// is in this node's locator. networks are the networks whose labels are announced. A target
+// that does not change keeps its state.
 func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, networks []uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +168,7 @@ func (t *Tester) open() {
 		}
 		c, err := t.listen(s)
 		if err != nil {
-			t.log.Debug("cannot open a socket, so direct is not tested with it", "ifindex", s.Ifindex, "source", s.Source, "error", err)
+			t.log.Debug("cannot open a socket for the tests of direct", "ifindex", s.Ifindex, "source", s.Source, "error", err)
 			continue
 		}
 		t.conns[s] = c
@@ -287,8 +286,8 @@ func (t *Tester) announce() {
 	}
 }
 
-// receive handles the packets of a socket until it fails. A packet socket fails when its
-// device goes down or is deleted. Then run opens a new socket.
+// receive handles the packets of a socket until the socket fails. A packet socket fails when
+// its device goes down or is deleted. Then run opens a new socket.
 func (t *Tester) receive(s Socket, c net.PacketConn) {
 	b := make([]byte, 2048)
 	for {
@@ -316,7 +315,8 @@ func (t *Tester) receive(s Socket, c net.PacketConn) {
 	}
 }
 
-// handle handles the reply of another node to an address of this node.
+// handle records the reply of another node to a test. self is the address of this node to
+// which the reply came.
 func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,9 +12,9 @@ type Facts struct {
 	// of the paths, in bytes of the outer IP packet. nil: no node is reachable.
 	Way func(source, destination netip.Addr) (paths []Path, mtu int)
 	// Link reports whether packets can be sent directly to an underlay address from the
-	// device with ifindex oif; 0: from any device. For the address of a node in its
-	// locator, it reports whether translated packets reach the node. If Link is nil, there
-	// are no links.
+	// device with ifindex oif; 0: from any device. For a node's address in its locator,
+	// Link reports whether translated packets reach the node. If Link is nil, there are no
+	// links.
 	Link func(a netip.Addr, oif uint32) Link
 	// MTU is the fabric's MTU in bytes, for nodes without a path; 0: 1500.
 	MTU    int

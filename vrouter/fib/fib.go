@@ -37,7 +37,7 @@ type Settings struct {
 	Strict           bool
 	OneEncapsulation bool // all tunnels have one encapsulation
 	VXLANPort        uint16
-	Locator          netip.Addr   // of this node, its last 64 bits are 0; zero: none
+	Locator          netip.Addr   // this node's locator, as an address whose last 64 bits are 0; zero: none
 	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
 	FlowIdle         uint32       // seconds
 	FlowUnanswered   uint32       // seconds
@@ -97,7 +97,7 @@ type Nexthop struct {
 	DF            bool                // Tunnel
 	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
 	Port          uint16              // Tunnel over UDP
-	Fallback      uint32              // Tunnel that translates: nexthop of packets that cannot be translated; 0: none
+	Fallback      uint32              // Tunnel with Translated: nexthop for packets that cannot be translated; 0: none
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
 	Members       []Member            // Composite

@@ -80,13 +80,13 @@ func (c *compiler) others() map[string]*tunnel {
 		if n.Name == c.self.Name || len(common) == 0 || len(pairs) == 0 {
 			continue
 		}
-		link, located := c.link(pairs), c.located(n)
-		for _, state := range []*Link{&link, &located} {
+		link, locator := c.link(pairs), c.locatorLink(n)
+		for _, state := range []*Link{&link, &locator} {
 			if *state == LinkFails {
 				*state = LinkUntested // a node that is down must not change this node's MTU
 			}
 		}
-		if f, ok := choose(common, link, located); ok {
+		if f, ok := choose(common, link, locator); ok {
 			all[n.Name] = &tunnel{formats: f, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
 		}
 	}

@@ -1,15 +1,12 @@
 package fib
 
-import (
-	"slices"
+import "windtunnel/vrouter/model"
 
-	"windtunnel/vrouter/model"
-)
-
-// located reports whether translated packets reach a node. It returns NoLink if one of the
-// two nodes has no locator, or if no fabric device leads to the other node's locator.
-func (c *compiler) located(n *model.Node) Link {
-	if !c.translatesTo(n) {
+// locatorLink returns the test result for a node's locator: whether translated packets reach
+// the node. It returns NoLink if one of the two nodes does not translate, or if no route
+// over a fabric device leads to the locator.
+func (c *compiler) locatorLink(n *model.Node) Link {
+	if !c.self.Translates() || !n.Translates() {
 		return NoLink
 	}
 	if paths, _ := c.facts.Way(c.self.LocatorAddress(), n.LocatorAddress()); len(paths) == 0 {
@@ -18,20 +15,16 @@ func (c *compiler) located(n *model.Node) Link {
 	return c.facts.Link(n.LocatorAddress(), 0)
 }
 
-// translatesTo reports whether both nodes have locators and offer direct.
-func (c *compiler) translatesTo(n *model.Node) bool {
-	return c.self.Locator.IsValid() && n.Locator.IsValid() && slices.Contains(offeredByBoth(*c.self, *n), model.Direct)
-}
-
 // translate adds a nexthop that translates IPv4 packets to a node. t is the tunnel to the
-// node; nil: none. It becomes the fallback. The locator of every node is a remote: the
-// guard drops packets to it that the programs did not send.
+// node, which becomes the fallback of the nexthop; nil: there is no tunnel. translate adds
+// the locator of every node to the remotes, because the guard drops packets to the locators
+// in the remotes if the eBPF programs did not send them.
 func (c *compiler) translate(n *model.Node, t *tunnel, needs payloads) {
 	if !n.Locator.IsValid() {
 		return
 	}
 	r := Remote{ID: c.remoteID(n.Name)}
-	if c.translatesTo(n) {
+	if c.self.Translates() && n.Translates() {
 		r.Encapsulations = []model.Encapsulation{model.Translated}
 	}
 	if t != nil && t.translates && needs.ip {

@@ -8,8 +8,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Nodes without a common link translate IPv4 packets if both have locators. The tunnel stays
-// as the fallback, and decides the label and the MTU of ports.
+// Nodes without a common link translate IPv4 packets if both have locators. Other packets
+// use the tunnel (the fallback). So the ports have the label and the MTU of the tunnel.
 func TestNodesWithLocatorsTranslate(t *testing.T) {
 	node := func(a, offers, locator string) model.Node {
 		n := model.Node{Underlay: addrs(a), Encapsulations: encaps(offers)}
@@ -22,14 +22,14 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 		what     string
 		offers   string
 		locator  string // of node b
-		located  Link
+		link     Link // to the locator
 		nexthop  string
 		fallback string
 		label    uint32
 		mtu      uint16
-		remote   bool // the locator is a remote
+		remote   bool // the tables have the locator as a remote
 		accepts  bool // translated packets of the remote are accepted
-		noWay    bool // no fabric device leads to the locator
+		noWay    bool // no route over a fabric device leads to the locator
 	}{
 		{"locators", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "tunnel b vxlan", 700, 1450, true, true, false},
 		{"locators without a route", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b vxlan", "", 700, 1450, true, true, true},
@@ -46,7 +46,7 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 					return NoLink
 				}
 				asked = a
-				return c.located
+				return c.link
 			}
 			f.Way = func(source, destination netip.Addr) ([]Path, int) {
 				gateway := netip.MustParseAddr("192.0.2.254")
@@ -77,10 +77,10 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 		}
 		r, isRemote := tables.Remotes[netip.MustParseAddr("fd77:0:0:2::")]
 		if isRemote != c.remote || slices.Contains(r.Encapsulations, model.Translated) != c.accepts || c.remote && r.ID == 0 {
-			t.Errorf("%s: the remote of the locator is %+v (%v), want %v; accepted %v", c.what, r, isRemote, c.remote, c.accepts)
+			t.Errorf("%s: the remote of the locator is %+v (exists: %v), want exists %v and accepts %v", c.what, r, isRemote, c.remote, c.accepts)
 		}
 		if c.accepts && !c.noWay && asked != netip.MustParseAddr("fd77:0:0:2::1") {
-			t.Errorf("%s: the test of %s was asked for, want fd77:0:0:2::1", c.what, asked)
+			t.Errorf("%s: the compiler asked for the test of address %s, want fd77:0:0:2::1", c.what, asked)
 		}
 	}
 }

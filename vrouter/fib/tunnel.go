@@ -22,7 +22,8 @@ type formats struct {
 	encap  model.Encapsulation // of IP payload
 	frames model.Encapsulation // of Ethernet payload; empty: no frames can be sent
 	later  bool                // IP payload will use direct if the current test of the link succeeds
-	// IPv4 packets are translated. Those that cannot be translated use encap.
+	// true: IPv4 packets are translated, except packets that cannot be translated. These
+	// packets use encap.
 	translates bool
 }
 
@@ -90,7 +91,7 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 		c.warn("node %q has no underlay address of this node's families: its ports cannot be reached", n.Name)
 		return nil
 	}
-	f, ok := choose(common, c.linkBy(pairs), c.located(n))
+	f, ok := choose(common, c.linkBy(pairs), c.locatorLink(n))
 	switch {
 	case !ok:
 		c.warn("the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4, or the link does not carry direct's frames; add another encapsulation to both nodes", n.Name)
@@ -127,9 +128,9 @@ func (c *compiler) linkBy(pairs []pair) Link {
 }
 
 // choose selects the encapsulations for packets to a node. common has the encapsulations
-// that both nodes offer, best first. located is the result of located. ok is false if IP
-// packets cannot be sent.
-func choose(common []model.Encapsulation, link, located Link) (f formats, ok bool) {
+// that both nodes offer, best first. link and locator are the results of linkBy and
+// locatorLink. ok is false if IP packets cannot be sent.
+func choose(common []model.Encapsulation, link, locator Link) (f formats, ok bool) {
 	tunnels := slices.DeleteFunc(slices.Clone(common), func(e model.Encapsulation) bool { return e == model.Direct })
 	if len(tunnels) > 0 {
 		f.encap, f.frames = tunnels[0], tunnels[0]
@@ -140,7 +141,7 @@ func choose(common []model.Encapsulation, link, located Link) (f formats, ok boo
 	switch {
 	case link == LinkWorks, link == LinkUntested && len(tunnels) == 0:
 		f.encap = model.Direct
-	case located == LinkWorks, located == LinkUntested && len(tunnels) == 0:
+	case locator == LinkWorks, locator == LinkUntested && len(tunnels) == 0:
 		f.translates = true
 		f.later = link == LinkUntested && len(tunnels) > 0
 		f.encap = cmp.Or(f.encap, model.Translated)
@@ -304,7 +305,7 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 		t.mtu = c.facts.MTU
 	}
 	if f.encap == model.Translated {
-		return t // translate adds the nexthop
+		return t // the caller adds the nexthop with translate
 	}
 	if f.encap == model.VXLAN && needs != (payloads{}) {
 		t.ip = c.encapsulated(n, t, name, true)

@@ -63,7 +63,7 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 	for _, c := range []struct {
 		common  string
 		link    Link
-		located Link
+		locator Link
 		want    formats
 		none    bool
 	}{
@@ -76,20 +76,20 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 		{common: "d", link: LinkUntested, want: formats{encap: model.Direct}},
 		{common: "d", link: LinkFails, none: true},
 		{common: "d", link: NoLink, none: true},
-		{common: "d v", link: LinkWorks, located: LinkWorks, want: formats{encap: model.Direct, frames: model.VXLAN}},
-		{common: "d v", link: LinkFails, located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
-		{common: "d v", link: LinkUntested, located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true, later: true}},
-		{common: "d v", located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
-		{common: "d v", located: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
-		{common: "d v", located: LinkFails, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
-		{common: "v d", located: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
-		{common: "d", located: LinkWorks, want: formats{encap: model.Translated, translates: true}},
-		{common: "d", located: LinkUntested, want: formats{encap: model.Translated, translates: true}},
-		{common: "d", located: LinkFails, none: true},
+		{common: "d v", link: LinkWorks, locator: LinkWorks, want: formats{encap: model.Direct, frames: model.VXLAN}},
+		{common: "d v", link: LinkFails, locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
+		{common: "d v", link: LinkUntested, locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true, later: true}},
+		{common: "d v", locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
+		{common: "d v", locator: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "d v", locator: LinkFails, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "v d", locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "d", locator: LinkWorks, want: formats{encap: model.Translated, translates: true}},
+		{common: "d", locator: LinkUntested, want: formats{encap: model.Translated, translates: true}},
+		{common: "d", locator: LinkFails, none: true},
 	} {
-		got, ok := choose(encaps(c.common), c.link, c.located)
+		got, ok := choose(encaps(c.common), c.link, c.locator)
 		if ok == c.none || got != c.want {
-			t.Errorf("choose(%q, link %d, locator %d) returns %+v, %v; want %+v, %v", c.common, c.link, c.located, got, ok, c.want, !c.none)
+			t.Errorf("choose(%q, link %d, locator %d) returns %+v, %v; want %+v, %v", c.common, c.link, c.locator, got, ok, c.want, !c.none)
 		}
 	}
 }

@@ -270,7 +270,7 @@ func (v *View) join(s model.State) (desired, error) {
 		own := s.Ports
 		s.Ports = slices.Concat(own, stay)
 		err := s.Validate()
-		if err != nil && v.State().Validate() != nil { // do not refuse a document for ports that are invalid already
+		if err != nil && v.State().Validate() != nil { // do not refuse a document because of ports that were invalid before
 			s.Ports = slices.Concat(own, v.sound(stay))
 			_, err = s.Sound()
 		}

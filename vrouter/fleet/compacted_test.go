@@ -10,28 +10,28 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// compacted is a store that never has the changes for a watch.
-type compacted struct {
+// compactedStore is a store in which every watch fails with ErrCompacted.
+type compactedStore struct {
 	store.Store
 	reads atomic.Int64
 }
 
-func (c *compacted) Read(ctx context.Context) (store.Image, error) {
+func (c *compactedStore) Read(ctx context.Context) (store.Image, error) {
 	if c.reads.Add(1) > 1000 {
 		<-ctx.Done() // the test has failed
 	}
 	return store.Image{Revision: 1}, nil
 }
 
-func (c *compacted) Watch(context.Context, int64, func(store.Changes), func()) error {
+func (c *compactedStore) Watch(context.Context, int64, func(store.Changes), func()) error {
 	return store.ErrCompacted
 }
 
-// A copy that must read the whole store again waits a random time before, so that the
+// If a copy must read the whole store again, it first waits for a random time, so that the
 // agents of a fleet do not all read at the same moment.
 func TestACompactedStoreIsReadAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &compacted{}
+		s := &compactedStore{}
 		ctx, end := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- New(s, Options{}).Run(ctx) }()

@@ -20,8 +20,8 @@ import (
 // port under the node's keys. Every reader then uses the older port and ignores the newer
 // port, so that all readers have the same ports.
 //
-// The key of a port contains its MAC and addresses. So a port with other addresses has
-// another key, and is as old as that key.
+// The age of a port is the age of its key. The key contains the MAC and the addresses of the
+// port. So if a port gets other addresses, it counts as a new port.
 type storedPort struct {
 	port model.Port
 	place
@@ -72,7 +72,7 @@ func (v *View) conflicts(p model.Port) (names []string, conflict string) {
 	return names, conflict
 }
 
-// explain says why a port is ignored.
+// explain returns the reason why a port is ignored; nil: no used port conflicts with it.
 func (v *View) explain(p model.Port) error {
 	names, what := v.conflicts(p)
 	if len(names) == 0 {
@@ -83,17 +83,17 @@ func (v *View) explain(p model.Port) error {
 }
 
 // resolve adds the ports in v.added. If ports conflict, it uses the oldest port and
-// ignores the others. It checks the ignored ports again only if a used port was removed:
-// a node can write very many ports that are ignored.
+// ignores the others. A node can write very many ports that are ignored, so resolve checks
+// the ignored ports again only if a used port was removed.
 func (v *View) resolve(t *Touched) {
 	all := v.added
 	v.added = nil
-	again := func() {
+	addIgnored := func() {
 		all = slices.AppendSeq(all, maps.Values(v.ignored))
 		clear(v.ignored)
 	}
 	if v.freed {
-		again()
+		addIgnored()
 	}
 	for i := 0; i < len(all); i++ {
 		names, _ := v.conflicts(all[i].port)
@@ -101,7 +101,7 @@ func (v *View) resolve(t *Touched) {
 			if used := v.places[name]; all[i].place.compare(used) < 0 {
 				all = append(all, storedPort{*v.ports[name], used})
 				v.dropPort(name, t)
-				again()
+				addIgnored()
 			}
 		}
 	}
@@ -116,10 +116,10 @@ func (v *View) resolve(t *Touched) {
 	}
 }
 
-// overwrite lets a commit replace index keys that belong to no port. A commit writes a
-// port together with its index keys. But a node's role allows the node to write index keys
-// alone, and these must not reserve names and addresses. found has the revisions of keys
-// that refused an earlier attempt of the commit.
+// overwrite lets a commit replace index keys that belong to no port. vrouter writes a port
+// and its index keys in one commit. But a node's role also lets the node write an index key
+// without a port, and such a key must not reserve a name or an address. found has the
+// revisions of the keys because of which the store refused earlier attempts of the commit.
 func (v *View) overwrite(c store.Commit, found map[string]int64) {
 	for key, revision := range c.Exact {
 		if at := found[key]; revision == 0 && at != 0 && at <= v.revision && isIndex(key) && !v.isUsed(key) {
@@ -128,7 +128,7 @@ func (v *View) overwrite(c store.Commit, found map[string]int64) {
 	}
 }
 
-// isUsed reports whether an index key belongs to a port, also to an ignored port.
+// isUsed reports whether an index key belongs to a port, which may be an ignored port.
 func (v *View) isUsed(index string) bool {
 	has := func(p model.Port) bool { return slices.Contains(uniqueKeys(p), index) }
 	kind, rest, _ := strings.Cut(index, "/")

@@ -52,9 +52,10 @@ func valid(s model.State) error {
 	return nil
 }
 
-// validWith refuses a change that makes the state invalid. It ignores objects that are
-// invalid before the change, and then also nodes that cannot reach each other: if a node
-// writes an invalid port, other nodes must still be able to change their objects. change must not modify the slices of its argument.
+// validWith refuses a change that makes the state invalid. If the state is invalid before
+// the change, validWith ignores the invalid objects, and nodes that cannot reach each other:
+// if a node writes an invalid port, other nodes must still be able to change their objects.
+// change must not modify the slices of its argument.
 func validWith(before model.State, change func(model.State) model.State) error {
 	err := valid(change(before))
 	if err == nil {

@@ -271,7 +271,7 @@ const maxCopyWait = 5 * time.Second
 // On a conflict it calls decide again. It skips empty commits. If Change
 // returns store.ErrUnavailable, the store may still have made the commit.
 func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, error)) error {
-	found := map[string]int64{} // index keys that refused a commit, with their revisions
+	found := map[string]int64{} // revisions of the keys because of which the store refused a commit
 	for attempt := 0; ; attempt++ {
 		var c store.Commit
 		var decided error

@@ -13,8 +13,8 @@ import (
 	"windtunnel/vrouter/store/storetest"
 )
 
-// openShared makes a copy of a new etcd cluster. Only etcd has the revision that created a
-// key.
+// openShared starts an etcd cluster and a copy of it. The tests need etcd, because a file
+// store does not record the revision that created a key.
 func openShared(t *testing.T) *Fleet {
 	t.Helper()
 	c := storetest.Start(t, 1, nil)
@@ -30,8 +30,8 @@ func openShared(t *testing.T) *Fleet {
 	return follow(t, s)
 }
 
-// hostile writes keys without the checks of Fleet.
-func hostile(t *testing.T, f *Fleet, c store.Commit) {
+// writeKeys commits to the store without the checks of Fleet, as a malicious node does.
+func writeKeys(t *testing.T, f *Fleet, c store.Commit) {
 	t.Helper()
 	revision, err := f.store.Commit(ctx(t), c)
 	if err != nil {
@@ -40,15 +40,15 @@ func hostile(t *testing.T, f *Fleet, c store.Commit) {
 	f.awaitRevision(ctx(t), revision)
 }
 
-// ofNodeB returns a port of node b.
-func ofNodeB(name string, ip string) model.Port {
+// portOfB returns a port of node b.
+func portOfB(name string, ip string) model.Port {
 	p := port(name, ip)
 	p.Node, p.MAC = "b", model.MAC{2, 0, 0, 0, 6, 6}
 	return p
 }
 
-// agree checks that a new copy has the same ports as the copy that followed the changes.
-func agree(t *testing.T, f *Fleet, when string) {
+// checkNewCopy checks that a new copy has the same ports as the copy that followed the changes.
+func checkNewCopy(t *testing.T, f *Fleet, when string) {
 	t.Helper()
 	image, err := f.store.Read(ctx(t))
 	if err != nil {
@@ -65,49 +65,49 @@ func agree(t *testing.T, f *Fleet, when string) {
 	})
 }
 
-// A node changes the address of a port that is older than the port of another node. It must
-// not get the address of that port.
+// Node b has a port that is older than a port of node a. Then node b writes the address of
+// the port of node a into its port. Node a's port must keep the address.
 func TestAnOlderPortDoesNotTakeAnAddressLater(t *testing.T) {
 	f := openShared(t)
 	apply(t, f, small())
-	old := ofNodeB("old", "10.1.0.200")
+	old := portOfB("old", "10.1.0.200")
 	write(t, f, old)
 	x := add(t, f, port("x", "10.1.0.9"))
 	evil := old
 	evil.IPs = x.IPs
 	for _, key := range []string{portKey(old), portKey(evil), inPorts + "b/red/old"} {
-		hostile(t, f, store.Commit{Put: map[string][]byte{key: encode(evil)}})
+		writeKeys(t, f, store.Commit{Put: map[string][]byte{key: encode(evil)}})
 		f.Peek(func(v *View) {
 			if at, _ := v.PortAt("red", x.IPs[0]); at.Name != "x" {
 				t.Errorf("after node b wrote its port with address %s to %s: the address belongs to port %q of node %q", x.IPs[0], key, at.Name, at.Node)
 			}
 		})
-		agree(t, f, "after node b wrote "+key)
+		checkNewCopy(t, f, "after node b wrote "+key)
 	}
-	// The port may have another name in its value than in its key.
+	// A node can also write a value whose port name differs from the name in the key.
 	evil.Name = "x"
-	hostile(t, f, store.Commit{Put: map[string][]byte{portKey(old): encode(evil)}})
+	writeKeys(t, f, store.Commit{Put: map[string][]byte{portKey(old): encode(evil)}})
 	if p, _ := func() (p model.Port, ok bool) { f.Peek(func(v *View) { p, ok = v.Port("x") }); return }(); p.Node != "a" {
 		t.Errorf("port x is on node %q", p.Node)
 	}
-	agree(t, f, "after node b wrote the name of port x")
+	checkNewCopy(t, f, "after node b wrote the name of port x")
 }
 
-// All copies must have the same ports, also those that are made after a node made a value
-// invalid.
+// After a node wrote an invalid value for a port, all copies must have the same ports: copies
+// that followed the store, and new copies.
 func TestAnInvalidValueRemovesThePortFromAllCopies(t *testing.T) {
 	f := openShared(t)
 	apply(t, f, small())
-	p := ofNodeB("p", "10.1.0.2")
+	p := portOfB("p", "10.1.0.2")
 	for what, value := range map[string]string{
 		"an unknown field":   `{"evil": 1}`,
 		"no JSON":            "x",
 		"a very long value":  `{"name": "` + strings.Repeat("x", maxPortValue) + `"}`,
-		"too many addresses": string(encode(func() model.Port { p := p; p.IPs = make9(p); return p }())),
+		"too many addresses": string(encode(func() model.Port { p := p; p.IPs = nineAddresses(p); return p }())),
 	} {
 		write(t, f, p)
-		hostile(t, f, store.Commit{Put: map[string][]byte{portKey(p): []byte(value)}})
-		agree(t, f, "after a value with "+what)
+		writeKeys(t, f, store.Commit{Put: map[string][]byte{portKey(p): []byte(value)}})
+		checkNewCopy(t, f, "after a value with "+what)
 		f.Peek(func(v *View) {
 			if at, _ := v.PortAt("red", p.IPs[0]); at.Name != "" || len(v.Problems()) != 1 {
 				t.Errorf("a value with %s: %s belongs to port %q, problems %v", what, p.IPs[0], at.Name, v.Problems())
@@ -115,20 +115,20 @@ func TestAnInvalidValueRemovesThePortFromAllCopies(t *testing.T) {
 		})
 	}
 	many := p
-	many.IPs = make9(p)
-	hostile(t, f, store.Commit{Delete: []string{portKey(p)}, Put: map[string][]byte{portKey(many): encode(many)}})
+	many.IPs = nineAddresses(p)
+	writeKeys(t, f, store.Commit{Delete: []string{portKey(p)}, Put: map[string][]byte{portKey(many): encode(many)}})
 	add(t, f, port("next", "10.1.0.2"))
 }
 
-// make9 returns nine addresses, which is more than a port may have.
-func make9(p model.Port) []netip.Addr {
+// nineAddresses returns nine addresses, beginning with those of p. A port may have eight.
+func nineAddresses(p model.Port) []netip.Addr {
 	for len(p.IPs) < 9 {
 		p.IPs = append(p.IPs[:len(p.IPs):len(p.IPs)], p.IPs[len(p.IPs)-1].Next())
 	}
 	return p.IPs
 }
 
-// Index keys that a node wrote without a port must not reserve names or addresses.
+// A node can write index keys without a port. These must not reserve names or addresses.
 func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 	f := openShared(t)
 	s := small()
@@ -138,7 +138,7 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 	for i := 2; i < 90; i++ {
 		c.Put[fmt.Sprintf("%sred/10.1.0.%d", inAddresses, i)] = encode("evil")
 	}
-	hostile(t, f, c)
+	writeKeys(t, f, c)
 	x := port("x")
 	x.MAC = model.MAC{2, 0, 0, 0, 0, 1}
 	if x = add(t, f, x); x.IPs[0].String() != "10.1.0.2" {
@@ -149,14 +149,14 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 		t.Errorf("a route to an address without a port: %v", err)
 	}
 	// Node b deletes the index keys of other ports. These ports still have their addresses.
-	hostile(t, f, store.Commit{Delete: uniqueKeys(x)})
+	writeKeys(t, f, store.Commit{Delete: uniqueKeys(x)})
 	p := port("z", x.IPs[0].String())
 	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); !IsWhy(err, Exists) {
 		t.Errorf("a second port with address %s: error %v, want Exists", x.IPs[0], err)
 	}
 	// An index key of an ignored port belongs to that port.
-	evil := ofNodeB("evil", x.IPs[0].String())
-	hostile(t, f, store.Commit{Put: map[string][]byte{portKey(evil): encode(evil), inNames + "evil": encode("red")}})
+	evil := portOfB("evil", x.IPs[0].String())
+	writeKeys(t, f, store.Commit{Put: map[string][]byte{portKey(evil): encode(evil), inNames + "evil": encode("red")}})
 	short, end := context.WithTimeout(context.Background(), time.Second)
 	defer end()
 	if _, _, err := f.AddPort(short, PortRequest{Port: port("evil", "10.1.0.77")}); err == nil {
@@ -164,15 +164,15 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 	}
 }
 
-// A node can write very many ports that conflict with an older port. Copies must still read
-// the store fast.
+// A node can write very many ports that conflict with an older port. A copy must still read
+// the store in a short time.
 func TestManyConflictingPortsAreReadFast(t *testing.T) {
 	i := store.Image{Revision: 1}
 	x := port("x", "10.1.0.9")
 	i.Entries = append(i.Entries, store.Entry{Key: portKey(x), Value: encode(x), Created: 1})
 	const count = 20000
 	for n := range count {
-		p := ofNodeB(fmt.Sprint("p", n), "10.1.0.9")
+		p := portOfB(fmt.Sprint("p", n), "10.1.0.9")
 		p.MAC = model.MAC{2, 0, 1, byte(n >> 16), byte(n >> 8), byte(n)}
 		i.Entries = append(i.Entries, store.Entry{Key: portKey(p), Value: encode(p), Created: int64(count - n + 1)})
 	}
@@ -182,7 +182,7 @@ func TestManyConflictingPortsAreReadFast(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 2000 {
-		p := ofNodeB(fmt.Sprint("q", n), "10.1.0.9")
+		p := portOfB(fmt.Sprint("q", n), "10.1.0.9")
 		e := store.Entry{Key: portKey(p), Value: encode(p), Created: int64(count + n + 2)}
 		v.apply(store.Changes{Put: []store.Entry{e}})
 		v.apply(store.Changes{Deleted: []string{e.Key}})
@@ -198,8 +198,8 @@ func TestManyConflictingPortsAreReadFast(t *testing.T) {
 	}
 }
 
-// A node's port can put its network on two nodes that cannot reach each other. Operators
-// must still be able to change other objects.
+// A node can add a port to a network of another node that it cannot reach. Operators must
+// still be able to change other objects.
 func TestAPortThatCannotBeReachedDoesNotStopOtherChanges(t *testing.T) {
 	f := open(t)
 	s := small()
@@ -207,7 +207,7 @@ func TestAPortThatCannotBeReachedDoesNotStopOtherChanges(t *testing.T) {
 	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 2, Subnets: prefixes("10.2.0.0/24")})
 	apply(t, f, s)
 	add(t, f, port("x", "10.1.0.9"))
-	write(t, f, ofNodeB("p", "10.1.0.66"))
+	write(t, f, portOfB("p", "10.1.0.66"))
 	for what, err := range map[string]error{
 		"a policy": f.PutPolicy(ctx(t), model.Policy{Name: "p"}),
 		"a node":   f.PutNode(ctx(t), model.Node{Name: "c", Underlay: addresses("192.0.2.3")}),

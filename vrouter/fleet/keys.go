@@ -67,13 +67,11 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("use the store: it has schema %d, this vrouter supports up to %d; nothing was changed; upgrade this vrouter", e.Version, SchemaVersion)
 }
 
-// portKey contains all values that only one port may have, so that a port keeps them as
-// long as its key exists; see storedPort.
+// portKey returns the key of a port. The key contains all values that only one port may
+// have, so these values cannot change while the key exists; see storedPort.
 func portKey(p model.Port) string {
 	var b strings.Builder
-	for _, part := range []string{inPorts, p.Node, "/", p.Network, "/", p.Name, "/", p.MAC.String()} {
-		b.WriteString(part)
-	}
+	b.WriteString(inPorts + p.Node + "/" + p.Network + "/" + p.Name + "/" + p.MAC.String())
 	for _, a := range p.IPs {
 		b.WriteString(",")
 		b.WriteString(a.String())
@@ -81,7 +79,7 @@ func portKey(p model.Port) string {
 	return b.String()
 }
 
-// portOfKey returns the name of the port in a key; "": the key is not a port's.
+// portOfKey returns the name of the port that a key contains; "": it is not a port's key.
 func portOfKey(key string) string {
 	parts := strings.Split(key, "/")
 	switch {

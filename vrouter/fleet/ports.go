@@ -48,10 +48,10 @@ type choice struct {
 	claimed map[netip.Addr]bool
 }
 
-// candidates returns among how many free addresses an attempt chooses at
-// random. The first two attempts take the first free address: if the first attempt met
-// an index key without a port, the second overwrites that key. After each further conflict
-// the number doubles, up to 4096.
+// candidates returns the number of free addresses from which an attempt chooses one at
+// random. The first two attempts take the first free address: if the store refuses the first
+// attempt because of an index key without a port, the second attempt overwrites that key.
+// After each further conflict the number doubles, up to 4096.
 func candidates(attempt int) int {
 	if attempt < 2 {
 		return 1
@@ -79,7 +79,7 @@ func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, err
 		return model.Port{}, store.Commit{}, err
 	}
 	if err := v.fits(p, replaced...); err != nil {
-		if v.hasTaken(p, replaced) {
+		if v.conflictsExcept(p, replaced) {
 			err = &Refusal{Exists, err}
 		}
 		return model.Port{}, store.Commit{}, err
@@ -95,8 +95,9 @@ func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, err
 	return p, d.claim(p).commit, nil
 }
 
-// hasTaken reports whether a port has the MAC or an address of a port that is not replaced.
-func (v *View) hasTaken(p model.Port, replaced []model.Port) bool {
+// conflictsExcept reports whether a port has the name, the MAC or an address of a port that
+// is not in replaced.
+func (v *View) conflictsExcept(p model.Port, replaced []model.Port) bool {
 	names, _ := v.conflicts(p)
 	return slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(replaced, func(r model.Port) bool { return r.Name == name })

@@ -18,8 +18,8 @@ type View struct {
 	broken    map[string]error      // errors of values that cannot be decoded, by key
 	places    map[string]place      // by the port's name
 	ignored   map[string]storedPort // ports that conflict with an older port, by key
-	added     []storedPort          // ports that resolve adds
-	freed     bool                  // a used port was removed since the last resolve
+	added     []storedPort          // ports for the next call of resolve
+	freed     bool                  // true: a used port was removed since the last call of resolve
 
 	schema   schema
 	settings model.Settings
@@ -106,9 +106,9 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 	return t
 }
 
-// put decodes an entry. If the value is invalid, Problems lists the error. The former
-// value of an operator's object then stays. A port is removed, so that all readers have
-// the same ports, also those that start later.
+// put decodes an entry. If the value is invalid, Problems lists the error. Then an object of
+// an operator keeps its former value. But a port is removed, because a reader that starts
+// later does not have the former value, and all readers must have the same ports.
 func (v *View) put(e store.Entry, t *Touched) {
 	if isIndex(e.Key) {
 		return // index keys repeat values of the ports
@@ -305,8 +305,8 @@ func (v *View) remove(key string, t *Touched) {
 	}
 }
 
-// Problems are the values that cannot be used, with their keys; at most
-// model.MaxProblems, since a node can write very many.
+// Problems describes the values that cannot be used, with their keys. A node can write very
+// many such values, so Problems lists at most model.MaxProblems, and counts the others.
 func (v *View) Problems() (all []string) {
 	count := len(v.broken) + len(v.ignored)
 	for _, key := range smallest(v.broken) {
@@ -325,7 +325,7 @@ func (v *View) Problems() (all []string) {
 	return all
 }
 
-// smallest returns the first keys of a map in order, at most model.MaxProblems.
+// smallest returns the smallest keys of a map in order, at most model.MaxProblems.
 func smallest[V any](all map[string]V) []string {
 	keys := slices.Sorted(maps.Keys(all))
 	return keys[:min(len(keys), model.MaxProblems)]

@@ -8,8 +8,8 @@ import (
 // LocatorBits is the length of a locator.
 const LocatorBits = 64
 
-// LocatorAddress returns the address of the node itself in its locator, to which other
-// nodes send tests; zero: the node has no locator.
+// LocatorAddress returns the first address of the node's locator. It is the node's own
+// address, to which other nodes send tests. It is zero if the node has no locator.
 func (n Node) LocatorAddress() netip.Addr {
 	if !n.Locator.IsValid() {
 		return netip.Addr{}
@@ -17,7 +17,13 @@ func (n Node) LocatorAddress() netip.Addr {
 	return n.Locator.Masked().Addr().Next()
 }
 
-// locatorOf returns the locator of a node in the prefix Locators. It is zero if there is no
+// Translates reports whether the node can exchange translated packets with other nodes. For
+// this it must have a locator and offer Direct.
+func (n Node) Translates() bool {
+	return n.Locator.IsValid() && slices.Contains(n.Encapsulations, Direct)
+}
+
+// locatorOf derives the locator of a node from the prefix Locators. It is zero if there is no
 // such prefix, or if the node has no IPv4 underlay address or does not offer Direct.
 func (s Settings) locatorOf(n Node) netip.Prefix {
 	i := slices.IndexFunc(n.Underlay, netip.Addr.Is4)
@@ -29,7 +35,8 @@ func (s Settings) locatorOf(n Node) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), LocatorBits)
 }
 
-// locatorsBits is the length of the prefix of all locators: an IPv4 address follows.
+// locatorsBits is the length of Settings.Locators. In a locator, an IPv4 address follows this
+// prefix.
 const locatorsBits = LocatorBits - 32
 
 func isLocators(p netip.Prefix) bool {
@@ -37,7 +44,7 @@ func isLocators(p netip.Prefix) bool {
 }
 
 // checkLocator refuses a locator that the underlay cannot route to this node alone. owners
-// has the nodes that were checked before, by locator.
+// maps the locators of the nodes that were checked before to the names of these nodes.
 func (v *validation) checkLocator(n Node, owners map[netip.Prefix]string) {
 	l := n.Locator
 	switch {
@@ -51,20 +58,20 @@ func (v *validation) checkLocator(n Node, owners map[netip.Prefix]string) {
 		return
 	}
 	if other, taken := owners[l]; taken {
-		v.fail("node", n.Name, "locator: %s is already used by node %q; choose another", l, other)
+		v.fail("node", n.Name, "locator: %s is already used by node %q; choose another prefix", l, other)
 	}
 	owners[l] = n.Name
 	for _, other := range v.s.Nodes {
 		for _, a := range other.Underlay {
 			if l.Contains(a) {
-				v.fail("node", n.Name, "locator: %s has node %q's underlay address %s; choose another", l, other.Name, a)
+				v.fail("node", n.Name, "locator: %s contains the underlay address %s of node %q; choose another prefix", l, a, other.Name)
 			}
 		}
 	}
 	for _, g := range v.s.Gateways {
 		for _, a := range g.Addresses {
 			if l.Contains(a) {
-				v.fail("node", n.Name, "locator: %s has gateway %q's address %s; choose another", l, g.Name, a)
+				v.fail("node", n.Name, "locator: %s contains the address %s of gateway %q; choose another prefix", l, a, g.Name)
 			}
 		}
 	}

@@ -40,8 +40,9 @@ const (
 	MPLSoGRE Encapsulation = "mpls-gre" // RFC 4023
 	MPLSoUDP Encapsulation = "mpls-udp" // RFC 7510
 	VXLAN    Encapsulation = "vxlan"    // RFC 7348
-	// Translated is how nodes with locators that offer Direct send IPv4 packets to each
-	// other if they share no link: as IPv6 packets (RFC 7915). Nodes do not list it.
+	// Translated packets are IPv4 packets that were translated to IPv6 (RFC 7915). Two nodes
+	// use it if both have locators and offer Direct, but frames of Direct do not pass
+	// between them. Translated cannot be in the encapsulations of a node.
 	Translated Encapsulation = "translated"
 )
 
@@ -50,8 +51,8 @@ type Node struct {
 	Name           string          `yaml:"name" json:"name"`
 	Underlay       []netip.Addr    `yaml:"underlay" json:"underlay"`                       // several addresses of one family: parallel links
 	Encapsulations []Encapsulation `yaml:"encapsulations" json:"encapsulations,omitempty"` // preferred first; default direct, vxlan, mpls-udp, mpls-gre
-	// Locator is the IPv6 /64 prefix that the underlay routes to the node. With it, direct
-	// also works between links.
+	// Locator is the IPv6 /64 prefix that the underlay routes to the node. With locators,
+	// direct also works between nodes on different links.
 	Locator netip.Prefix `yaml:"locator" json:"locator,omitzero"`
 }
 

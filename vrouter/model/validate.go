@@ -150,7 +150,7 @@ func (v *validation) checkSettings() {
 		v.errs = append(v.errs, fmt.Errorf("settings: vxlan_port: %d is the port of MPLSoUDP (RFC 7510); choose another, such as %d", mplsUDPPort, DefaultVXLANPort))
 	}
 	if l := v.s.Settings.Locators; l.IsValid() && !isLocators(l) {
-		v.errs = append(v.errs, fmt.Errorf("settings: locators: %s is not an IPv6 prefix of %d bits; write one such as fd00:77::/%d", l, locatorsBits, locatorsBits))
+		v.errs = append(v.errs, fmt.Errorf("settings: locators: %s is not a unicast IPv6 prefix of %d bits without host bits; write one such as fd00:77::/%d", l, locatorsBits, locatorsBits))
 	}
 }
 

@@ -76,11 +76,11 @@ func TestNamesAreCheckedOfEveryKind(t *testing.T) {
 
 func TestNodesAndSettingsAreChecked(t *testing.T) {
 	check(t, []refused{
-		{"locators of another length", func(s *State) { s.Settings.Locators = netip.MustParsePrefix("fd00:77::/48") }, "settings: locators: fd00:77::/48 is not an IPv6 prefix of 32 bits; write one such as fd00:77::/32"},
-		{"locators around an underlay address", func(s *State) {
+		{"a prefix of locators with another length", func(s *State) { s.Settings.Locators = netip.MustParsePrefix("fd00:77::/48") }, "settings: locators: fd00:77::/48 is not a unicast IPv6 prefix of 32 bits without host bits; write one such as fd00:77::/32"},
+		{"a prefix of locators that contains an underlay address", func(s *State) {
 			s.Settings.Locators = netip.MustParsePrefix("fd00:77::/32")
 			s.Nodes[0].Underlay, s.Nodes[1].Underlay = addrs("192.0.2.1"), addrs("192.0.2.2", "fd00:77:c000:202::1")
-		}, `node "b": locator: fd00:77:c000:202::/64 has node "b"'s underlay address fd00:77:c000:202::1; choose another`},
+		}, `node "b": locator: fd00:77:c000:202::/64 contains the underlay address fd00:77:c000:202::1 of node "b"; choose another prefix`},
 		{"VXLAN on MPLSoUDP's port", func(s *State) { s.Settings.VXLANPort = 6635 }, "settings: vxlan_port: 6635 is the port of MPLSoUDP (RFC 7510); choose another, such as 4789"},
 		{"a node without an address", func(s *State) { s.Nodes[1].Underlay = nil }, `node "b": underlay: needs an address by which other nodes reach it`},
 		{"a group's address", func(s *State) { s.Nodes[1].Underlay = addrs("224.0.0.1") }, `node "b": underlay: 224.0.0.1 cannot be a node's address; write a unicast one such as 192.0.2.1`},
@@ -93,15 +93,19 @@ func TestNodesAndSettingsAreChecked(t *testing.T) {
 			s.Nodes[1].Underlay = addrs("192.0.2.11", "192.0.2.12", "192.0.2.13", "192.0.2.14", "192.0.2.15", "2001:db8::2")
 		}, `node "b": underlay: more than 4 addresses of a family`},
 		{"an encapsulation that is not known", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{"geneve"} }, `node "b": encapsulations: "geneve" is not known; write direct, mpls-udp, mpls-gre or vxlan`},
-		{"a locator of IPv4", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("192.0.2.0/24") }, `node "b": locator: 192.0.2.0/24 is not a unicast IPv6 prefix of 64 bits; write one such as fd00:0:0:17::/64`},
+		{"an IPv4 prefix as locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("192.0.2.0/24") }, `node "b": locator: 192.0.2.0/24 is not a unicast IPv6 prefix of 64 bits; write one such as fd00:0:0:17::/64`},
 		{"a short locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::/48") }, `node "b": locator: fd00::/48 is not a unicast IPv6 prefix of 64 bits; write one such as fd00:0:0:17::/64`},
 		{"a locator with host bits", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::1/64") }, `node "b": locator: fd00::1/64 has host bits set; did you mean fd00::/64?`},
 		{"a locator of two nodes", func(s *State) {
 			s.Nodes[0].Locator, s.Nodes[1].Locator = netip.MustParsePrefix("fd00:1::/64"), netip.MustParsePrefix("fd00:1::/64")
-		}, `node "b": locator: fd00:1::/64 is already used by node "a"; choose another`},
-		{"a locator around an underlay address", func(s *State) {
+		}, `node "b": locator: fd00:1::/64 is already used by node "a"; choose another prefix`},
+		{"a locator that contains an underlay address", func(s *State) {
 			s.Nodes[0].Underlay, s.Nodes[1].Locator = addrs("192.0.2.1", "fd77:1::7"), netip.MustParsePrefix("fd77:1::/64")
-		}, `node "b": locator: fd77:1::/64 has node "a"'s underlay address fd77:1::7; choose another`},
+		}, `node "b": locator: fd77:1::/64 contains the underlay address fd77:1::7 of node "a"; choose another prefix`},
+		{"a locator that contains a gateway's address", func(s *State) {
+			s.Nodes[1].Locator = netip.MustParsePrefix("fd77:1::/64")
+			s.Gateways = append(s.Gateways, Gateway{Name: "g", Addresses: addrs("fd77:1::9"), Encapsulation: VXLAN})
+		}, `node "b": locator: fd77:1::/64 contains the address fd77:1::9 of gateway "g"; choose another prefix`},
 		{"an encapsulation twice", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{VXLAN, MPLSoUDP, VXLAN} }, `node "b": encapsulations: vxlan is listed twice`},
 	})
 }

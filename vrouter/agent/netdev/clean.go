@@ -59,8 +59,9 @@ func existingPins(c config.Config) (path string, there bool) {
 	return path, err == nil
 }
 
-// RemoveManaged deletes the address in the locator, and the managed neighbour entries and
-// the labels of direct on the fabric devices. underlay are the node's last underlay addresses.
+// RemoveManaged deletes the address and the route of the node's locator. On the fabric
+// devices it deletes the managed neighbour entries and the labels of direct. underlay are
+// the node's last underlay addresses.
 func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
 	if err := KeepLocator(s, model.Node{}); err != nil {
 		return err

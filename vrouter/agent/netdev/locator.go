@@ -13,15 +13,15 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// locatorProtocol marks the routes of locators in the kernel's tables (rtm_protocol of
-// rtnetlink(7)).
+// locatorProtocol is the routing protocol of the locators' routes in the kernel's tables
+// (rtm_protocol of rtnetlink(7)). KeepLocator finds its routes by this number.
 const locatorProtocol = 118
 
-// KeepLocator gives the node an address in its locator, on the device lo, and removes the
-// addresses of other locators that an agent added. Other nodes test this address. Packets
-// to other addresses of the locator that the programs leave to the kernel must not follow
-// a default route, so an unreachable route has the whole locator. A node without a locator
-// gets none of both.
+// KeepLocator adds the first address of the node's locator to the device lo. Other nodes
+// send tests to this address. It also adds an unreachable route for the locator: packets to
+// the locator that the eBPF programs leave to the kernel must not follow a default route.
+// KeepLocator removes the addresses and routes that an agent added for other locators. If
+// the node has no locator, it adds nothing.
 func KeepLocator(s *Space, self model.Node) error {
 	lo, err := s.Links.LinkByName("lo")
 	if err != nil {
@@ -33,7 +33,7 @@ func KeepLocator(s *Space, self model.Node) error {
 		return nil // a kernel without IPv6
 	}
 	if err != nil {
-		return fmt.Errorf("locator: list routes: %w", err)
+		return fmt.Errorf("locator: list the IPv6 routes: %w", err)
 	}
 	has := false
 	var errs []error
@@ -51,16 +51,16 @@ func KeepLocator(s *Space, self model.Node) error {
 			errs = append(errs, fmt.Errorf("locator: remove address %s from device lo: %w", old.LocatorAddress(), err))
 		}
 		if err := s.Links.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
-			errs = append(errs, fmt.Errorf("locator: remove the route of %s: %w", p, err))
+			errs = append(errs, fmt.Errorf("locator: remove the route to %s: %w", p, err))
 		}
 	}
 	if self.Locator.IsValid() {
 		if !has {
 			errs = append(errs, addLocatorRoute(s, self.Locator))
 		}
-		// An address that exists is not added again: the kernel would report a change.
+		// Do not use AddrReplace: then the kernel reports a change even if the address exists.
 		if err := s.Links.AddrAdd(lo, locatorAddress(self)); err != nil && !errors.Is(err, unix.EEXIST) {
-			errs = append(errs, fmt.Errorf("locator: add address %s to device lo: %w; is IPv6 turned off (sysctl net.ipv6.conf.lo.disable_ipv6)?", self.LocatorAddress(), err))
+			errs = append(errs, fmt.Errorf("locator: add address %s to device lo: %w; check that the sysctl net.ipv6.conf.lo.disable_ipv6 is 0", self.LocatorAddress(), err))
 		}
 	}
 	return errors.Join(errs...)
@@ -74,8 +74,8 @@ func addLocatorRoute(s *Space, locator netip.Prefix) error {
 	return nil
 }
 
-// locatorAddress returns the address of a node in its locator. Its preferred lifetime is 0:
-// the node's own connections must not use it.
+// locatorAddress returns the first address of a node's locator. Its preferred lifetime is 0,
+// so that the kernel does not choose it as the source of other connections.
 func locatorAddress(n model.Node) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: n.LocatorAddress().AsSlice(), Mask: net.CIDRMask(128, 128)}, Flags: unix.IFA_F_NODAD, ValidLft: math.MaxUint32}
 }

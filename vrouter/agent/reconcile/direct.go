@@ -17,15 +17,15 @@ import (
 // settle is the maximum time for which the first pass waits for the tests of links.
 const settle = 100 * time.Millisecond
 
-// link is the state of another node's underlay address on a common link.
+// link is the state of an address of another node: an underlay address on a common link, or
+// the address in the node's locator.
 type link struct {
 	state   fib.Link
-	ifindex int // device on which the address is tested
+	ifindex int // device on which the address is tested; 0: an address in a locator
 }
 
-// testLinks tests the links to all nodes that offer direct in the desired state. It
-// returns the states of the nodes' underlay addresses on links that they share with this
-// node.
+// testLinks tests the links to all nodes that offer direct in the desired state, and the
+// paths to the locators of nodes. It returns the states by the address that was tested.
 func (p *Pass) testLinks() map[netip.Addr]link {
 	targets, own := map[netip.Addr]direct.Target{}, map[netip.Addr]int{}
 	for _, l := range p.ethernet {
@@ -54,29 +54,27 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 	return states
 }
 
-// testLocators adds the ways to the locators of all nodes that offer direct.
+// testLocators adds the addresses in the locators of other nodes to targets, and the address
+// in this node's locator to own. It adds nothing if this node does not translate.
 func (p *Pass) testLocators(targets map[netip.Addr]direct.Target, own map[netip.Addr]int) {
 	self, _ := p.Want.Self()
-	if !locates(self) {
+	if !self.Translates() {
 		return
 	}
 	own[self.LocatorAddress()] = 0
 	for _, n := range p.Want.State.Nodes {
-		if n.Name != p.Want.Node && locates(n) {
+		if n.Name != p.Want.Node && n.Translates() {
 			targets[n.LocatorAddress()] = direct.Target{Source: self.LocatorAddress()}
 		}
 	}
 }
 
-// locates reports whether other nodes can send translated packets to a node.
-func locates(n model.Node) bool {
-	return n.Locator.IsValid() && slices.Contains(n.Encapsulations, model.Direct)
-}
-
-// keepLocator lets the node have its address in the locator.
+// keepLocator adds the address and the route of this node's locator to the kernel. If the
+// node does not translate, keepLocator removes them. If the pass has the cause asked and the
+// locator has not changed, it does nothing.
 func (p *Pass) keepLocator() {
 	self, _ := p.Want.Self()
-	if !locates(self) {
+	if !self.Translates() {
 		self.Locator = netip.Prefix{}
 	}
 	p.locator = self.Locator
@@ -128,8 +126,8 @@ func (p *Pass) fabricLinks() (links []netlink.Link) {
 	return links
 }
 
-// Links returns the underlay addresses of other nodes on links that they share with this
-// node. true: packets reach the address without a tunnel.
+// Links returns the tested addresses of other nodes: underlay addresses on common links, and
+// addresses in locators. true: packets reach the address without a tunnel.
 func (p *Pass) Links() map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for a, l := range p.facts.links {
@@ -141,7 +139,7 @@ func (p *Pass) Links() map[netip.Addr]bool {
 // Reasons why XDP must not be attached to a fabric device.
 const (
 	noXDPWhereMerged = "the kernel merges VXLAN packets itself (device " + netdev.GRODevice + "); XDP would decapsulate them before that"
-	noXDPWhereDirect = "all nodes are reached directly, so XDP has no tunnel packets to decapsulate"
+	noXDPWhereDirect = "all nodes are reached directly or by translation, so XDP has few or no tunnel packets to decapsulate"
 )
 
 // unwantedXDP returns the reason why XDP must not be attached; empty: it may be attached.
@@ -157,11 +155,11 @@ func (p *Pass) unwantedXDP() string {
 	}
 	direct, fallback := false, map[uint32]bool{}
 	for _, n := range p.Tables.Nexthops {
-		fallback[n.Fallback] = true
+		fallback[n.Fallback] = true // few packets need this tunnel
 	}
 	for _, n := range p.Tables.VRFs {
 		if n.L2 {
-			return ""
+			return "" // Ethernet frames need tunnels
 		}
 	}
 	for id, n := range p.Tables.Nexthops {

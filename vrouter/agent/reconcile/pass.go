@@ -44,7 +44,7 @@ type Pass struct {
 	wire     *netdev.Wire
 	under    *netdev.Underlay
 	ethernet []netdev.EthernetLink     // for direct
-	locator  netip.Prefix              // of this node; zero: none
+	locator  netip.Prefix              // locator of this node; zero: none
 	Devices  map[string]*netdev.Device // by port
 	whole    map[string]bool           // ports that were as desired in a pass for the same desired state
 	left     map[string]bool           // ports whose devices have not changed since the last pass (asLeft)

@@ -89,7 +89,7 @@ func (m *maker) addNode() bool {
 	if m.chance(2) {
 		n.Locator = netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x77, 6: byte(len(m.s.Nodes) >> 8), byte(len(m.s.Nodes))}), model.LocatorBits)
 		if slices.ContainsFunc(m.s.Nodes, func(other model.Node) bool { return other.Locator == n.Locator }) {
-			n.Locator = netip.Prefix{} // nodes were deleted
+			n.Locator = netip.Prefix{} // the number of nodes is the same again after a deletion
 		}
 	}
 	if !m.chance(3) {
