@@ -68,7 +68,7 @@ func twoTenants(f *fib.Tables) {
 	f.VNIs[1001], f.VNIs[1002] = fib.Target{Nexthop: nhL2, Ethernet: true}, fib.Target{Nexthop: nhL22, Ethernet: true}
 	f.Remotes[other] = fib.Remote{ID: 2, Nexthop: nhOther, Encapsulations: []model.Encapsulation{model.MPLSoUDP}}
 	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.50.0.0/16")}] = true
-	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.1.0.0/24")}] = true // has A and B too
+	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.1.0.0/24")}] = true // contains the addresses of A and B too
 	f.Senders[fib.SenderKey{VRF: second, Remote: 1}] = true
 }
 
@@ -211,7 +211,7 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	if f, frame, ok := r.direct(b); ok {
 		return f, frame
 	}
-	if f, frame, ok := r.translated(b); ok {
+	if f, frame, ok := r.translatedPacket(b); ok {
 		return f, frame
 	}
 	p, f := r.open(b)
@@ -287,9 +287,9 @@ func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
 	return f, frame, true
 }
 
-// translated returns the expected result for a packet to this node's locator. ok is false
+// translatedPacket returns the expected result for a packet to this node's locator. ok is false
 // for other packets, and for ICMPv6 errors.
-func (r receiver) translated(b []byte) (f fate, frame []byte, ok bool) {
+func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 	if len(b) < 14+40 || binary.BigEndian.Uint16(b[12:]) != 0x86dd {
 		return passes, nil, false
 	}
@@ -322,7 +322,7 @@ func (r receiver) translated(b []byte) (f fate, frame []byte, ok bool) {
 	return f, frame, true
 }
 
-// locatorOf returns the first 64 bits of an IPv6 address as an address.
+// locatorOf returns the locator in an IPv6 address, with 0 in its last 64 bits.
 func locatorOf(b []byte) netip.Addr {
 	return netip.AddrFrom16([16]byte(append(slices.Clone(b[:8]), make([]byte, 8)...)))
 }
@@ -452,7 +452,7 @@ func (h hostile) frame() []byte {
 		return h.direct()
 	}
 	if h.oneIn(4) {
-		return h.translated()
+		return h.packetToLocator()
 	}
 	v6, hops := h.oneIn(3), byte(64)
 	if h.oneIn(30) {
@@ -489,14 +489,14 @@ func (h hostile) direct() []byte {
 	return append(binary.BigEndian.AppendUint16(append(slices.Clone(to[:]), from[:]...), kind), ip...)
 }
 
-// translated returns a packet to a locator. Some of its fields are wrong.
-func (h hostile) translated() []byte {
+// packetToLocator returns a packet to a locator. Some of its fields are wrong.
+func (h hostile) packetToLocator() []byte {
 	network := of[uint16](h, 1, 1, 1, 2, 3)
-	to := translated(of(h, ownLocator, ownLocator, ownLocator, farLocator), network, of(h, addrA, addrA, addrC, addrB, netip.MustParseAddr("10.1.0.77")))
+	to := inLocator(of(h, ownLocator, ownLocator, ownLocator, farLocator), network, of(h, addrA, addrA, addrC, addrB, netip.MustParseAddr("10.1.0.77")))
 	if h.oneIn(20) {
 		network = of[uint16](h, 0, 1, 2, 300)
 	}
-	from := translated(of(h, farLocator, farLocator, farLocator, ownLocator, netip.MustParseAddr("fd77:0:0:9::")), network, of(h, addrB, addrB, addrB, addrD, addrA, netip.MustParseAddr("10.1.0.99")))
+	from := inLocator(of(h, farLocator, farLocator, farLocator, ownLocator, netip.MustParseAddr("fd77:0:0:9::")), network, of(h, addrB, addrB, addrB, addrD, addrA, netip.MustParseAddr("10.1.0.99")))
 	payload := make([]byte, 4+h.IntN(40))
 	for i := range payload {
 		payload[i] = byte(h.Uint32())

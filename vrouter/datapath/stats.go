@@ -16,7 +16,8 @@ type VifStats struct{ RxPackets, RxBytes, TxPackets, TxBytes uint64 } // rx: fro
 type Traffic struct{ Packets, Bytes uint64 }
 
 // VRFStats counts a network's traffic by encapsulation. Index 0 is traffic between two
-// vifs of this node. Then follow MPLS over GRE, MPLS over UDP, VXLAN, direct and translated.
+// vifs of this node. The further indexes are MPLS over GRE, MPLS over UDP, VXLAN, direct and
+// translated.
 type VRFStats struct{ Tx, Rx [6]Traffic }
 
 // DropKey is where and why packets were dropped.

@@ -13,17 +13,18 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Locators of this node and of the node far, and the nexthop that translates.
+// Locators of this node and of the node far.
 var (
 	ownLocator = netip.MustParseAddr("fd77:1:2:3::")
 	farLocator = netip.MustParseAddr("fd77:ffff:ffff:4::")
 )
 
+// nhTranslated is the nexthop that translates packets to the node far.
 const nhTranslated uint32 = 100
 
-// translates changes the scene: IPv4 packets to the node far are translated. Their
-// fallback is the tunnel of the scene.
-func translates(f *fib.Tables) {
+// addTranslation changes the tables: IPv4 packets to the node far are translated. The
+// fallback is the tunnel to the node far.
+func addTranslation(f *fib.Tables) {
 	t := f.Nexthops[nhTunnel]
 	t.Encapsulation, t.DF, t.Port, t.MTU, t.Fallback = model.Translated, false, 0, 1480, nhTunnel
 	t.Paths = []fib.Path{{Source: ownLocator, Destination: farLocator, Gateway: netip.MustParseAddr("fd31::fe"), Oif: t.Paths[0].Oif}}
@@ -38,8 +39,8 @@ func translates(f *fib.Tables) {
 	f.Remotes[farLocator] = fib.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encapsulations: []model.Encapsulation{model.Translated}}
 }
 
-// translated returns the IPv6 address of a workload, as translate.h describes it.
-func translated(locator netip.Addr, network uint16, a netip.Addr) netip.Addr {
+// inLocator returns the IPv6 address of a workload in a locator; bpf/translate.h describes it.
+func inLocator(locator netip.Addr, network uint16, a netip.Addr) netip.Addr {
 	b := locator.As16()
 	binary.BigEndian.PutUint16(b[10:], network)
 	copy(b[12:], a.AsSlice())
@@ -47,7 +48,8 @@ func translated(locator netip.Addr, network uint16, a netip.Addr) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// transports are the payloads that can be translated: for IPv4, and for IPv6.
+// transports returns the payloads that can be translated, each as functions that return the
+// layers of the IPv4 packet and of the IPv6 packet.
 func transports(data string) map[string][2]func(layers.IPv4, layers.IPv6) []gopacket.SerializableLayer {
 	type both = [2]func(layers.IPv4, layers.IPv6) []gopacket.SerializableLayer
 	echo4 := func(kind uint8) func(layers.IPv4, layers.IPv6) []gopacket.SerializableLayer {
@@ -92,7 +94,7 @@ func transports(data string) map[string][2]func(layers.IPv4, layers.IPv6) []gopa
 	}
 }
 
-// ip4 and ip6 are the headers of a packet before and after its translation.
+// ip4 and ip6 return the header of a packet before and after its translation.
 func ip4(from, to netip.Addr, ttl uint8) layers.IPv4 {
 	return layers.IPv4{Version: 4, IHL: 5, TTL: ttl, TOS: 0xb9, SrcIP: from.AsSlice(), DstIP: to.AsSlice(), Flags: layers.IPv4DontFragment}
 }
@@ -103,13 +105,13 @@ func ip6(from, to netip.Addr, hops uint8) layers.IPv6 {
 
 // The checksums of the expected packets are computed with the IPv6 addresses.
 func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
-	r := newRig(t, model.MPLSoUDP, false, translates)
+	r := newRig(t, model.MPLSoUDP, false, addTranslation)
 	for name, l := range transports("some payload") {
 		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, serialize(t, l[0](ip4(addrA, addrB, 64), layers.IPv6{})...)))
 		if code != actRedirect {
 			t.Fatalf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
 		}
-		want := serialize(t, l[1](layers.IPv4{}, ip6(translated(ownLocator, 1, addrA), translated(farLocator, 1, addrB), 63))...)
+		want := serialize(t, l[1](layers.IPv4{}, ip6(inLocator(ownLocator, 1, addrA), inLocator(farLocator, 1, addrB), 63))...)
 		got := bytes.Clone(out[14:])
 		if len(got) > 3 {
 			got[1], got[2], got[3] = got[1]&0xf0, 0, 0 // the flow label
@@ -128,9 +130,9 @@ func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
 }
 
 func TestATranslatedPacketArrives(t *testing.T) {
-	r := newRig(t, model.MPLSoUDP, false, translates)
+	r := newRig(t, model.MPLSoUDP, false, addTranslation)
 	for name, l := range transports("some payload") {
-		in := frame(macB, macA, serialize(t, l[1](layers.IPv4{}, ip6(translated(farLocator, 1, addrB), translated(ownLocator, 1, addrA), 60))...))
+		in := frame(macB, macA, serialize(t, l[1](layers.IPv4{}, ip6(inLocator(farLocator, 1, addrB), inLocator(ownLocator, 1, addrA), 60))...))
 		code, out := r.run(t, r.programs.FabricTc, r.fabric, in)
 		if code != actRedirect {
 			t.Fatalf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
@@ -142,9 +144,9 @@ func TestATranslatedPacketArrives(t *testing.T) {
 	}
 }
 
-// Packets that cannot be translated without loss go by the fallback. If there is no
-// fallback, they are dropped.
-func TestOtherPacketsGoByTheFallback(t *testing.T) {
+// Packets that cannot be translated without loss use the fallback. If there is no fallback,
+// they are dropped.
+func TestPacketsThatCannotBeTranslatedUseTheFallback(t *testing.T) {
 	udp := func(change func(*layers.IPv4)) []byte {
 		ip := ip4(addrA, addrB, 64)
 		ip.Protocol = layers.IPProtocolUDP
@@ -167,7 +169,7 @@ func TestOtherPacketsGoByTheFallback(t *testing.T) {
 		"another protocol": udp(func(ip *layers.IPv4) { ip.Protocol = 253 }),
 		"an ICMP error":    serialize(t, &icmpError, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(3, 3)}, gopacket.Payload(make([]byte, 28))),
 	}
-	r := newRig(t, model.MPLSoUDP, false, translates)
+	r := newRig(t, model.MPLSoUDP, false, addTranslation)
 	for name, ip := range packets {
 		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, ip))
 		if code != actRedirect {
@@ -179,7 +181,7 @@ func TestOtherPacketsGoByTheFallback(t *testing.T) {
 		}
 	}
 	alone := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
-		translates(f)
+		addTranslation(f)
 		n := f.Nexthops[nhTranslated]
 		n.Fallback = 0
 		f.Nexthops[nhTranslated] = n
@@ -202,23 +204,23 @@ func largeWithoutDF(t *testing.T) []byte {
 	return serialize(t, &ip, udp, gopacket.Payload(make([]byte, 1261-28)))
 }
 
-// A small packet without DF is translated. Padding after a packet does not become a part
-// of it.
+// A small packet without DF is translated. The payload length of the translated packet does
+// not include the padding of the frame.
 func TestSmallAndPaddedPacketsAreTranslated(t *testing.T) {
-	r := newRig(t, model.MPLSoUDP, false, translates)
+	r := newRig(t, model.MPLSoUDP, false, addTranslation)
 	for name, l := range transports("") {
 		ip := ip4(addrA, addrB, 64)
 		ip.Flags = 0
 		b := frame(macA, model.RouterMAC, append(serialize(t, l[0](ip, layers.IPv6{})...), 0, 0, 0, 0, 0, 0))
 		if len(b) < 14+40 {
-			b = append(b, make([]byte, 14+40-len(b))...) // the kernel's test needs 54 bytes
+			b = append(b, make([]byte, 14+40-len(b))...) // BPF_PROG_TEST_RUN needs 54 bytes
 		}
 		code, out := r.run(t, r.programs.FromWorkload, r.vif, b)
 		if code != actRedirect {
 			t.Errorf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
 			continue
 		}
-		want := serialize(t, l[1](layers.IPv4{}, ip6(translated(ownLocator, 1, addrA), translated(farLocator, 1, addrB), 63))...)
+		want := serialize(t, l[1](layers.IPv4{}, ip6(inLocator(ownLocator, 1, addrA), inLocator(farLocator, 1, addrB), 63))...)
 		got := bytes.Clone(out[14:])
 		got[1], got[2], got[3] = got[1]&0xf0, 0, 0 // the flow label
 		if !bytes.HasPrefix(got, want) {
@@ -227,10 +229,10 @@ func TestSmallAndPaddedPacketsAreTranslated(t *testing.T) {
 	}
 }
 
-// fabric_tc answers tests to the node's own address in its locator. It leaves those of nodes
-// that it does not know, and other messages, to the kernel.
-func TestALocatorsTestIsAnswered(t *testing.T) {
-	r := newRig(t, model.MPLSoUDP, false, translates)
+// fabric_tc answers tests to the node's own address in its locator. It leaves tests of unknown
+// nodes, and other messages, to the kernel.
+func TestFabricTcAnswersTestsOfLocators(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, addTranslation)
 	echo := func(from, to netip.Addr, kind uint8, id uint16, data byte) []byte {
 		ip := ip6(from, to, 60)
 		ip.NextHeader = layers.IPProtocolICMPv6
@@ -266,22 +268,22 @@ func TestALocatorsTestIsAnswered(t *testing.T) {
 	}
 }
 
-// fabric_out drops packets to workloads' addresses in the locators of nodes if they lack the
-// mark of the programs, whatever their source is.
+// fabric_out drops packets to workloads' addresses in the locators of nodes if the packets
+// lack the mark of the programs. The source of a packet does not matter.
 func TestOnlyTheProgramsSendToLocators(t *testing.T) {
-	r := newRig(t, model.MPLSoUDP, false, translates)
+	r := newRig(t, model.MPLSoUDP, false, addTranslation)
 	for _, c := range []struct {
 		what     string
 		from, to netip.Addr
 		mark     uint32
 		want     uint32
 	}{
-		{"a workload's address to another", translated(ownLocator, 1, addrA), translated(farLocator, 1, addrB), 0, actShot},
-		{"a third node's locator", netip.MustParseAddr("fd77:9::1"), translated(farLocator, 1, addrB), 0, actShot},
-		{"an underlay address", local6, translated(farLocator, 1, addrB), 0, actShot},
-		{"a workload's address, with the mark", translated(ownLocator, 1, addrA), translated(farLocator, 1, addrB), r.nonce[0], actUnspec},
-		{"the node's own address to that of another", ownLocator.Next(), farLocator.Next(), 0, actUnspec},
-		{"an underlay address to an unknown locator", local6, translated(netip.MustParseAddr("fd77:9::"), 1, addrB), 0, actUnspec},
+		{"a workload's address to a workload's address", inLocator(ownLocator, 1, addrA), inLocator(farLocator, 1, addrB), 0, actShot},
+		{"a third node's locator to a workload's address", netip.MustParseAddr("fd77:9::1"), inLocator(farLocator, 1, addrB), 0, actShot},
+		{"an underlay address to a workload's address", local6, inLocator(farLocator, 1, addrB), 0, actShot},
+		{"a workload's address to a workload's address, with the mark", inLocator(ownLocator, 1, addrA), inLocator(farLocator, 1, addrB), r.nonce[0], actUnspec},
+		{"the node's own address in its locator to another node's own address", ownLocator.Next(), farLocator.Next(), 0, actUnspec},
+		{"an underlay address to an unknown locator", local6, inLocator(netip.MustParseAddr("fd77:9::"), 1, addrB), 0, actUnspec},
 	} {
 		b := frame(macA, macB, packet(t, c.from, c.to, 0, 64, "hello"))
 		if code, _ := r.runMarked(t, r.programs.FabricOut, r.fabric, b, c.mark); code != c.want {
@@ -290,9 +292,10 @@ func TestOnlyTheProgramsSendToLocators(t *testing.T) {
 	}
 }
 
-// A router of the underlay reports that a translated packet is too large.
-func TestATranslatedPathHasAnMTU(t *testing.T) {
-	r := newRig(t, model.MPLSoUDP, false, translates)
+// If a router of the underlay reports that a translated packet is too large, the programs use
+// the reported MTU.
+func TestTranslationLearnsTheMTUOfThePath(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, addTranslation)
 	send := func(size int) (out []byte, reason string) {
 		before, _ := r.Drops()
 		_, out = r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, string(make([]byte, size-28)))))
@@ -303,7 +306,7 @@ func TestATranslatedPathHasAnMTU(t *testing.T) {
 		t.Fatalf("a packet of 1400 bytes is dropped: %s", reason)
 	}
 	b := tooBig(t, true, 1300, sent)
-	to := translated(ownLocator, 1, addrA).As16()
+	to := inLocator(ownLocator, 1, addrA).As16()
 	copy(b[14+24:], to[:]) // tooBig sends to an underlay address
 	if code, _ := r.run(t, r.programs.FabricTc, r.fabric, b); code != actUnspec {
 		t.Errorf("the error has action %d, want %d", int32(code), actUnspec)

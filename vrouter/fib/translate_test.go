@@ -22,7 +22,7 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 		what     string
 		offers   string
 		locator  string // of node b
-		link     Link // to the locator
+		link     Link   // to the locator
 		nexthop  string
 		fallback string
 		label    uint32

@@ -201,8 +201,8 @@ func (e *Etcd) compares(c Commit) (all []clientv3.Cmp) {
 	return all
 }
 
-// conflict describes the exact keys that have other revisions than the commit
-// requires. If there are none, a range has changed: it lists the ranges.
+// conflict returns an error with the exact keys that have other revisions than the commit
+// requires. If there are no such keys, a range has changed, and the error lists the ranges.
 func (e *Etcd) conflict(c Commit, got *clientv3.TxnResponse) *ConflictError {
 	err := &ConflictError{Revisions: map[string]int64{}}
 	for i, key := range slices.Sorted(maps.Keys(c.Exact)) {

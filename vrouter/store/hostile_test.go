@@ -14,8 +14,9 @@ import (
 	"windtunnel/vrouter/store/storetest"
 )
 
-// The embedded store refuses the requests that only an administrator needs: to the user of a
-// node, and to a client that has a certificate but no user, such as a revoked node.
+// The embedded store accepts certain requests only from an administrator. It refuses them from
+// the user of a node, and from a client with a certificate but without a user, such as a
+// revoked node.
 func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -92,14 +93,14 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 				})
 				return err
 			},
-			"moves the leader":    func() error { _, err := x.MoveLeader(ctx, 1); return err },
-			"adds a member":       func() error { _, err := x.MemberAddAsLearner(ctx, []string{"http://127.0.0.1:1"}); return err },
-			"removes a member":    func() error { _, err := x.MemberRemove(ctx, got.Header.MemberId); return err },
-			"adds a user":         func() error { _, err := x.UserAdd(ctx, "q", "q"); return err },
-			"lists the users":     func() error { _, err := x.UserList(ctx); return err },
-			"gives root password": func() error { _, err := x.UserChangePassword(ctx, RootUser, "q"); return err },
-			"sets its password":   func() error { _, err := x.UserChangePassword(ctx, user, "q"); return err },
-			"becomes root":        func() error { _, err := x.UserGrantRole(ctx, user, RootUser); return err },
+			"moves the leader":             func() error { _, err := x.MoveLeader(ctx, 1); return err },
+			"adds a member":                func() error { _, err := x.MemberAddAsLearner(ctx, []string{"http://127.0.0.1:1"}); return err },
+			"removes a member":             func() error { _, err := x.MemberRemove(ctx, got.Header.MemberId); return err },
+			"adds a user":                  func() error { _, err := x.UserAdd(ctx, "q", "q"); return err },
+			"lists the users":              func() error { _, err := x.UserList(ctx); return err },
+			"changes the password of root": func() error { _, err := x.UserChangePassword(ctx, RootUser, "q"); return err },
+			"gives itself a password":      func() error { _, err := x.UserChangePassword(ctx, user, "q"); return err },
+			"becomes root":                 func() error { _, err := x.UserGrantRole(ctx, user, RootUser); return err },
 			"extends its role": func() error {
 				_, err := x.RoleGrantPermission(ctx, role, "\x00", "\x00", clientv3.PermissionType(clientv3.PermReadWrite))
 				return err
@@ -117,7 +118,7 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 		must(err)
 		answer.Body.Close()
 		if answer.StatusCode == http.StatusOK {
-			t.Errorf("user %s writes a network by HTTP", user)
+			t.Errorf("user %s writes a network over HTTP", user)
 		}
 	}
 	i, err := admin.Read(ctx)

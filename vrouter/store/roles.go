@@ -187,9 +187,9 @@ func (e *Admin) RolesEnabled(ctx context.Context) (bool, error) {
 // certificate; it becomes an administrator. If etcd ignores client certificates, no
 // client would have access. EnableRoles then disables the roles and returns an error.
 //
-// Before, every client could add users and roles. So EnableRoles deletes all other users
-// and roles. If others is true, it keeps the users and roles of other programs, and returns
-// the names of these users.
+// Before the roles are enabled, every client can add users and roles. So EnableRoles deletes
+// all users except root and self, and all roles except root. If others is true, it keeps the
+// users and roles of other programs, and returns the names of these users.
 func (e *Admin) EnableRoles(ctx context.Context, self string, others bool) (kept []string, err error) {
 	if _, err := e.client.RoleAdd(ctx, RootUser); err != nil && !errors.Is(err, rpctypes.ErrRoleAlreadyExist) {
 		return nil, e.failed("add role root to", err)
@@ -219,15 +219,15 @@ func (e *Admin) EnableRoles(ctx context.Context, self string, others bool) (kept
 			e.disableRoles(ctx, password))
 	}
 	if kept, err = e.deleteOthers(ctx, self, others); err != nil {
-		_, back := e.client.AuthDisable(ctx) // so that the next call deletes them
+		_, back := e.client.AuthDisable(ctx) // so that the next call deletes the users and roles that are left
 		return nil, errors.Join(err, back)
 	}
 	return kept, nil
 }
 
-// deleteOthers deletes all users and roles except root and self. If others is true, it
-// keeps the roles outside the store's prefix, and the users with such roles only. kept are
-// the names of these users.
+// deleteOthers deletes all users except root and self, whose passwords it replaces, and all
+// roles except root. If others is true, it keeps the roles outside the store's prefix, and
+// the users that have only such roles. kept has the names of these users.
 func (e *Admin) deleteOthers(ctx context.Context, self string, others bool) (kept []string, err error) {
 	isForeign := func(role string) bool { return others && role != RootUser && !strings.HasPrefix(role, e.Role("")) }
 	users, err := e.client.UserList(ctx)
@@ -236,11 +236,13 @@ func (e *Admin) deleteOthers(ctx context.Context, self string, others bool) (kep
 	}
 	for _, user := range users.Users {
 		if user == RootUser || user == self {
-			_, err = e.client.UserChangePassword(ctx, user, rand.Text()) // the old password may be known
-		} else if has, err2 := e.roles(ctx, user); err2 == nil && len(has) > 0 && !slices.ContainsFunc(has, func(role string) bool { return !isForeign(role) }) {
+			if _, err = e.client.UserChangePassword(ctx, user, rand.Text()); err != nil { // other clients may know the old password
+				err = e.failed("change the password of user "+user+" in", err)
+			}
+		} else if has, unread := e.roles(ctx, user); unread == nil && len(has) > 0 && !slices.ContainsFunc(has, func(role string) bool { return !isForeign(role) }) {
 			kept = append(kept, user)
 		} else {
-			err = errors.Join(err2, e.DeleteUser(ctx, user))
+			err = errors.Join(unread, e.DeleteUser(ctx, user))
 		}
 		if err != nil {
 			return nil, err
@@ -272,9 +274,9 @@ func (e *Admin) roles(ctx context.Context, user string) ([]string, error) {
 	return got.Roles, nil
 }
 
-// Revoke deletes a user, and those of its roles that begin with prefix and that no other
-// user has. It returns the names of the deleted roles after prefix. etcd refuses all later
-// requests of the user.
+// Revoke deletes a user; etcd refuses all later requests of the user. Revoke also deletes the
+// roles of the user whose names begin with prefix, except roles that another user has.
+// deleted has the names of the deleted roles without prefix.
 func (e *Admin) Revoke(ctx context.Context, user, prefix string) (deleted []string, err error) {
 	has, err := e.roles(ctx, user)
 	if err != nil {

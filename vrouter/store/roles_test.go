@@ -80,8 +80,8 @@ func TestKeysOfOtherProgramsAreNoticed(t *testing.T) {
 	}
 }
 
-// Before the roles are enabled, every client can add users and roles. These must have no
-// rights afterwards.
+// Before the roles are enabled, every client can add users and roles. After the roles are
+// enabled, these users and roles must give no rights.
 func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 	t.Parallel()
 	for _, others := range []bool{false, true} {
@@ -129,7 +129,7 @@ func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 				e.Close()
 			}
 			if err == nil {
-				t.Errorf("user %s reads the store with the password from before", user)
+				t.Errorf("user %s reads the store with the password that it had before EnableRoles", user)
 			}
 		}
 		cert, key := files.Client(t, "b")
@@ -142,7 +142,7 @@ func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 	}
 }
 
-// Revoke deletes the role of a node only if no other user needs it.
+// Revoke deletes the role of a node only if no other user has it.
 func TestRevokeKeepsARoleThatAnotherUserHas(t *testing.T) {
 	t.Parallel()
 	admin, _ := openAdmin(t, storetest.NewClusterCertificates(t))

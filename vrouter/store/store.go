@@ -92,8 +92,8 @@ var ErrDenied = errors.New("permission denied")
 // again and retry.
 type ConflictError struct {
 	Keys []string // the changed keys, as far as the store reports them
-	// Revisions are the current revisions of the keys; 0: the key is absent. A file store
-	// does not report them.
+	// Revisions has the current revisions of the exact keys among Keys; 0: the key is absent.
+	// A file store does not report revisions.
 	Revisions map[string]int64
 }
 

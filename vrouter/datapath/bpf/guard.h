@@ -51,7 +51,7 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 		if (ip.ihl != 5 || ip.frag_off & bpf_htons(IP_OFFSET))
 			return 0;
 	} else {
-		/* to a workload's address in a locator (translate.h) */
+		/* Packets to a workload's address in a locator are tunnel packets too (translate.h). */
 		if (!bpf_skb_load_bytes(skb, L3_OFFSET + 24, locator, sizeof(locator)) &&
 		    locator[2] & bpf_htonl(0xffff)) {
 			struct address none = {};

@@ -117,8 +117,8 @@ struct too_big6 {
 	struct shim_start start;
 } __attribute__((packed));
 
-/* Returns 1 if the first 96 bits of an address are the node's locator and a network
- * (translate.h). */
+/* Returns 1 if an address is a workload's address in this node's locator (translate.h).
+ * first: the first 96 bits of the address. */
 static __always_inline int is_own_locator(const __be32 *first)
 {
 	__u32 zero = 0;

@@ -2,8 +2,8 @@
 /*
  * Checks the inner source of tunnel packets. The outer source address identifies a
  * node or gateway; `remote` is its id. The inner source is valid if a route or
- * bridge entry for it leads to that remote, or if the map senders allows it and it is
- * not the address of another port. With remote 0 the sender is unknown, and every inner
+ * bridge entry for it leads to that remote, or if the map senders allows it and it does
+ * not belong to another next hop. With remote 0 the sender is unknown, and every inner
  * source is valid.
  */
 #pragma once
@@ -28,8 +28,8 @@ static __always_inline int may_send_from(__u32 vrf, __u32 remote, const struct a
 	return !!bpf_map_lookup_elem(&senders, &key);
 }
 
-/* Returns 1 if a route's single next hop is a node, a gateway or a vif: the prefix then
- * belongs to it. With several next hops, each of them may have the prefix. */
+/* Returns 1 if a route has one next hop, which is a node, a gateway or a vif. Then the prefix
+ * belongs to this next hop. With several next hops, each of them may have the prefix. */
 static __always_inline int has_owner(const struct route *r)
 {
 	struct nexthop *nh = nexthop_of(r->nexthop);
@@ -37,10 +37,10 @@ static __always_inline int has_owner(const struct route *r)
 	return nh && (nh->type == NH_TUNNEL || nh->type == NH_ENCAP);
 }
 
-/* Returns 1 if the remote may send packets from an inner source address. The further
- * prefixes of a node's ports do not contain the addresses of other ports: a node can write
- * any prefix into its ports. A gateway, which may send from any MAC address, may send from
- * these addresses too. */
+/* Returns 1 if the remote may send packets from an inner source address. A node can write any
+ * prefix into allow_sources of its ports. So an address that belongs to another next hop is
+ * refused even if senders has such a prefix. A gateway may send from this address too: its
+ * entry in senders has no prefix, and allows every MAC address. */
 static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
 {
 	struct address none = {};

@@ -64,7 +64,7 @@ struct nexthop {
 	__u32 vif;       /* encap: vif id */
 	__u32 oif;       /* encap: ifindex of the vif */
 	__u32 remote;    /* tunnel: id of the node or gateway at its far end (struct remote); 0: unknown */
-	__u32 fallback;  /* translated: nexthop of packets that cannot be translated; 0: none */
+	__u32 fallback;  /* translated: nexthop for packets that cannot be translated; 0: none */
 	__u8 dmac[6];    /* encap: the workload's; tunnel with VXLAN: remote router's */
 	__u8 smac[6];    /* encap: this router's */
 	__u16 mtu;       /* largest inner IP packet in bytes, without its Ethernet header */
@@ -189,7 +189,7 @@ struct node_settings {
 	__u32 flags;
 	__be16 vxlan_port;
 	__be16 mpls_udp_port;
-	__be32 locator[2];                 /* 64 bits, see translate.h; 0: none */
+	__be32 locator[2];                 /* this node's locator (translate.h); 0: none */
 	__be32 local4[MAX_LOCAL];          /* 0: unused */
 	struct address local6[MAX_LOCAL];  /* ::: unused */
 	__u32 flow_idle_s;                 /* an idle flow expires after this time, in seconds */
