@@ -90,7 +90,7 @@ func TestAStoreDoesNotServeEverybody(t *testing.T) {
 	n.config["store"], n.config["store_listen"] = "embedded", n.v4.String()+":2379"
 	n.config["store_tls"] = map[string]string{"cert": c.ServerCert, "key": c.ServerKey}
 	b.must(n.launch())
-	stop := time.AfterFunc(20*time.Second, func() { n.agent.Process.Kill() }) // the store serves
+	stop := time.AfterFunc(20*time.Second, func() { n.agent.Process.Kill() }) // an agent that serves the store does not end
 	defer stop.Stop()
 	if err := n.agent.Wait(); err == nil || !strings.Contains(n.log(), "without ca") {
 		t.Errorf("the agent ended with %v:\n%s", err, n.log())

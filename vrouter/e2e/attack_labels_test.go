@@ -10,9 +10,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// labelBed has two nodes that send without tunnels. Network blue has the workload v on the
-// first node and w on the second. Each kind of network has an attacker on the second node
-// and a peer on the first.
+// labelBed starts two nodes that send without tunnels. The network blue has the workload v
+// on the first node and w on the second node. There is one more network for each forwarding
+// mode. It has an attacker on the second node and a peer of the attacker on the first node.
 func labelBed(t *testing.T) (b *bed, v, w *workload, attackers map[model.Forwarding]*workload) {
 	t.Helper()
 	b = newBed(t, options{})
@@ -41,20 +41,20 @@ func TestAWorkloadDoesNotSendToLabels(t *testing.T) {
 	forged := udpFrame(t, from, to, w.ip(4), v.ip(4), 7777, []byte("forged"))
 	b.sendOnSwitch("port0", forged)
 	if !heard() {
-		t.Fatal("the frame that the workloads forge is not delivered when node b sends it; the test does not test the attack")
+		t.Fatal("the forged frame is not delivered even if node b sends it, so this test would not detect the attack")
 	}
 	for kind, evil := range attackers {
 		own := udpFrame(t, evil.port.MAC, to, evil.ip(4), v.ip(4), 7777, []byte("forged"))
 		for name, frame := range map[string][]byte{
-			"with the label of its node as source":        forged,
-			"with the MAC and address of the workload":    own,
-			"with a priority tag":                         tagged(forged, 0),
-			"with a VLAN tag":                             tagged(forged, 5),
-			"to the label of its node, which may reflect": udpFrame(t, to, from, w.ip(4), v.ip(4), 7777, []byte("forged")),
+			"with its node's label as source":       forged,
+			"with its MAC and IP address as source": own,
+			"with a priority tag":                   tagged(forged, 0),
+			"with a VLAN tag":                       tagged(forged, 5),
+			"to the label of the attacker's node":   udpFrame(t, to, from, w.ip(4), v.ip(4), 7777, []byte("forged")),
 		} {
 			evil.sendFrame(frame)
 			if heard() {
-				t.Errorf("a workload of a network with forwarding %s sends a frame %s: delivered", kind, name)
+				t.Errorf("a workload of a network with forwarding mode %s sent a frame %s, and the frame was delivered", kind, name)
 			}
 		}
 	}
@@ -86,17 +86,21 @@ func TestAProcessDoesNotSendToALabelThatANeighbourClaims(t *testing.T) {
 	// These frames enter at the switch, from a station that is not in the fleet.
 	station := model.MAC{2, 1, 1, 1, 1, 1}
 	frame := udpFrame(t, direct.Label(5, b.nodes[1].v4), label, w.ip(4), v.ip(4), 7777, []byte("forged"))
+	b.sendOnSwitch("port0", frame)
+	if !heard() {
+		t.Fatal("a frame with the labels of both nodes is not delivered, so this test would not detect a delivered frame")
+	}
 	broken := append([]byte{}, frame...)
 	broken[12], broken[13] = 0x86, 0xdd
 	arp := append([]byte{}, frame...)
 	arp[12], arp[13] = 0x08, 0x06
 	for name, f := range map[string][]byte{
-		"from a station without a label":       udpFrame(t, station, label, w.ip(4), v.ip(4), 7777, []byte("forged")),
-		"with a VLAN tag":                      tagged(frame, 5),
-		"with IPv4 in a frame of IPv6":         broken,
-		"with the EtherType of ARP":            arp,
-		"with a source of another node's port": udpFrame(t, direct.Label(5, b.nodes[1].v4), label, netip.MustParseAddr("10.1.0.99"), v.ip(4), 7777, []byte("forged")),
-		"to the label of network 0":            udpFrame(t, direct.Label(0, b.nodes[1].v4), direct.Label(0, b.nodes[0].v4), w.ip(4), v.ip(4), 7777, []byte("forged")),
+		"from a station without a label":         udpFrame(t, station, label, w.ip(4), v.ip(4), 7777, []byte("forged")),
+		"with a VLAN tag":                        tagged(frame, 5),
+		"with IPv4 and the EtherType of IPv6":    broken,
+		"with the EtherType of ARP":              arp,
+		"with a source address that no port has": udpFrame(t, direct.Label(5, b.nodes[1].v4), label, netip.MustParseAddr("10.1.0.99"), v.ip(4), 7777, []byte("forged")),
+		"to the label of network 0":              udpFrame(t, direct.Label(0, b.nodes[1].v4), direct.Label(0, b.nodes[0].v4), w.ip(4), v.ip(4), 7777, []byte("forged")),
 	} {
 		b.sendOnSwitch("port0", f)
 		if heard() {

@@ -7,8 +7,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A node can write any allow_sources into its ports. It must not send with the addresses of
-// other nodes' ports anyway.
+// A node can write any prefix into allow_sources of its ports. Even then it must not send
+// with the addresses of other nodes' ports.
 func TestFurtherPrefixesDoNotContainAddressesOfOtherPorts(t *testing.T) {
 	t.Parallel()
 	for _, encap := range encaps {

@@ -8,9 +8,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// The device of a node's own port takes no routes, addresses and redirects from workloads,
-// and answers ARP requests for the port's addresses alone.
-func TestANodesDeviceTakesNoAdviceFromWorkloads(t *testing.T) {
+// The sysctls of the device of a node's own port are set: workloads cannot give the device
+// routes, addresses or redirects, and it answers ARP only for the port's addresses.
+func TestANodesDeviceIgnoresAdvertisementsAndRedirects(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{nodes: 1})
 	b.state.Nodes = b.nodesOf(false)

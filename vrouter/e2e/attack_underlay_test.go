@@ -229,12 +229,12 @@ func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
 			if !heard() {
 				t.Fatalf("the untagged packet was not heard: %v", b.nodes[0].drops())
 			}
-			// A workload's stack drops a tagged frame, so hearing is not enough.
+			// The workload's kernel drops a tagged frame, so the test also counts the packets to it.
 			sent := func() uint64 { return one[inspect.Vif](b.nodes[0], "vif", "get", "x").TxPackets }
 			before := sent()
 			all[2].sendFrame("fab", 0, tagged(outer, 5))
 			if heard() || sent() != before {
-				t.Errorf("a tagged tunnel packet was delivered: %d packets to the workload, then %d", before, sent())
+				t.Errorf("a tagged tunnel packet was delivered: %d packets to the workload before it, %d after it", before, sent())
 			}
 		})
 	}

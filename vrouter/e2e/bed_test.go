@@ -97,7 +97,7 @@ type options struct {
 	nodes   int
 	mtu     int
 	offload string // none, tcp, tunnel
-	routed  bool   // each node is on a link of its own; sw is the router between them
+	routed  bool   // each node has a separate link, and the namespace sw is the router between the links
 	config  map[string]any
 }
 
@@ -223,28 +223,25 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 	b.nodes = append(b.nodes, n)
 }
 
-// locator is the prefix that the router of a routed bed routes to a node.
+// locator returns the prefix that the router routes to the node (options.routed).
 func (n *node) locator() netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("fd77:0:0:%x::/64", n.index+1))
 }
 
-// route makes sw the router of a node's link.
+// route makes the namespace sw the router of a node's link (options.routed). port is the
+// router's device on the link, and fab the node's.
 func (b *bed) route(n *node, sw *netlink.Handle, port netlink.Link, h *netlink.Handle, fab netlink.Link) {
 	b.t.Helper()
 	for _, family := range []struct {
 		own  netip.Addr
 		bits int
-		last byte
-	}{{n.v4, 24, 254}, {n.v6, 64, 254}} {
+	}{{n.v4, 24}, {n.v6, 64}} {
 		bytes := family.own.AsSlice()
-		bytes[len(bytes)-1] = family.last
+		bytes[len(bytes)-1] = 254
 		gateway, _ := netip.AddrFromSlice(bytes)
 		b.must(sw.AddrAdd(port, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(gateway, family.bits)), Flags: map[bool]int{true: 0x02 /* IFA_F_NODAD */}[gateway.Is6()]}))
-		all := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-		if gateway.Is6() {
-			all = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-		}
-		b.must(h.RouteAdd(&netlink.Route{Dst: ipNet(all), Gw: gateway.AsSlice(), LinkIndex: fab.Attrs().Index}))
+		everything, _ := gateway.Prefix(0)
+		b.must(h.RouteAdd(&netlink.Route{Dst: ipNet(everything), Gw: gateway.AsSlice(), LinkIndex: fab.Attrs().Index}))
 	}
 	b.must(sw.RouteAdd(&netlink.Route{Dst: ipNet(n.locator()), Gw: n.v6.AsSlice(), LinkIndex: port.Attrs().Index}))
 	for _, key := range []string{"net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"} {

@@ -193,7 +193,7 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	if ports := rows[model.Port](b.nodes[0], "port", "list", "--all"); len(ports) != 1 {
-		t.Errorf("left: %+v", ports)
+		t.Errorf("after the failures the fleet has the ports %+v, want only port taken", ports)
 	}
 }
 

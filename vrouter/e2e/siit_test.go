@@ -16,9 +16,10 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// tayga starts TAYGA, an independent stateless translator (RFC 7915), in the namespace of a
-// node. It translates between the addresses of two workloads and their addresses in
-// locators. The second workload's address is on the node itself.
+// tayga starts TAYGA, another stateless translator (RFC 7915), in the namespace of a node.
+// addresses maps the IPv4 addresses of two workloads to their addresses in locators. far is
+// the IPv4 address of the workload on the other node. own is the IPv4 address of the second
+// workload; this node has no containers, so its device lo gets this address.
 func (n *node) tayga(t *testing.T, addresses map[netip.Addr]netip.Addr, far, own netip.Addr) {
 	t.Helper()
 	path, err := exec.LookPath("tayga")
@@ -52,8 +53,8 @@ func (n *node) tayga(t *testing.T, addresses map[netip.Addr]netip.Addr, far, own
 	})
 }
 
-// answerTests answers the tests of other nodes to a node's locator, as the program fabric_tc
-// does, until the test ends.
+// answerTests replies to the tests that other nodes send to the node's locator, as the
+// program fabric_tc does. It ends with the Go test.
 func (n *node) answerTests(t *testing.T) {
 	t.Helper()
 	var c *icmp.PacketConn
@@ -68,7 +69,7 @@ func (n *node) answerTests(t *testing.T) {
 			if err != nil {
 				return
 			}
-			const kind = 8 + 17 // the kind is the last byte before the number of the test
+			const kind = 8 + 17 // offset of the kind, which precedes the number of the test
 			if size > kind && b[0] == byte(ipv6.ICMPTypeEchoRequest) && b[kind] == 1 {
 				b[0], b[kind] = byte(ipv6.ICMPTypeEchoReply), 2
 				c.WriteTo(b[:size], from) // the kernel writes the checksum
@@ -77,9 +78,9 @@ func (n *node) answerTests(t *testing.T) {
 	}()
 }
 
-// Translated packets are those of RFC 7915: with a node whose translator is TAYGA, TCP, UDP
-// and ping work in both directions.
-func TestAnotherTranslatorUnderstandsThePackets(t *testing.T) {
+// The programs translate as RFC 7915 says: TCP, UDP and ping work in both directions with a
+// node that translates with TAYGA.
+func TestTranslationWorksWithAnotherTranslator(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{routed: true})
 	t.Cleanup(b.nodes[0].down)

@@ -13,9 +13,9 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// With roles, Docker on a node runs containers in existing networks, but cannot create or
-// delete networks of the fleet.
-func TestDockerWithRolesUsesNetworksButDoesNotChangeThem(t *testing.T) {
+// If the store checks roles, Docker on a node can run containers in existing networks of the
+// fleet. It cannot create or delete networks of the fleet.
+func TestDockerOnANodeDoesNotChangeNetworks(t *testing.T) {
 	b, files := rolesBed(t, 2, "10s")
 	a, c := b.nodes[0], b.nodes[1]
 	b.alive(a, "a", "b")
@@ -51,9 +51,9 @@ func TestDockerWithRolesUsesNetworksButDoesNotChangeThem(t *testing.T) {
 	})
 }
 
-// `vrouter apply` works where the agent's certificate is an operator's, and nowhere else. A
-// document of an operator leaves the ports of nodes.
-func TestAnOperatorsCertificateAppliesDocuments(t *testing.T) {
+// `vrouter apply` works only on a node whose agent has an operator's certificate. It keeps the
+// ports that other nodes added.
+func TestOnlyAnOperatorsCertificateAppliesDocuments(t *testing.T) {
 	b, files := rolesBed(t, 3, "3s")
 	a, c, d := b.nodes[0], b.nodes[1], b.nodes[2]
 	b.alive(a, "a", "b", "c")
@@ -79,12 +79,12 @@ func TestAnOperatorsCertificateAppliesDocuments(t *testing.T) {
 	writeJSON(t, file, s)
 	d.run("apply", "-f", file)
 	if err := datagram(x, y, 4, 64); err != nil {
-		t.Errorf("after a second document: %v", err)
+		t.Errorf("after a second document, x does not reach y: %v", err)
 	}
 }
 
-// A revoked node cannot keep its alive key, so that an operator can delete the node and its
-// ports while its agent still runs.
+// A revoked node cannot write its alive key again. So an operator can delete the node and its
+// ports while the agent of the node still runs.
 func TestARevokedNodeIsDeletedWhileItsAgentRuns(t *testing.T) {
 	b, files := rolesBed(t, 2, "3s")
 	a, c := b.nodes[0], b.nodes[1]
@@ -95,7 +95,7 @@ func TestARevokedNodeIsDeletedWhileItsAgentRuns(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	if out, err := a.admin(admin, "grant", "node", "root"); err == nil || !strings.Contains(out, "administrator") {
-		t.Errorf("a node with the name of etcd's administrator gets a role: %v, %s", err, out)
+		t.Errorf("the user root, etcd's administrator, got the role of a node: %v, %s", err, out)
 	}
 	b.connected("y", "red", 1)
 	if _, err := a.try("node", "delete", "b", "--ports"); err == nil {
@@ -104,12 +104,12 @@ func TestARevokedNodeIsDeletedWhileItsAgentRuns(t *testing.T) {
 	if out, err := a.admin(admin, "revoke", "b"); err != nil {
 		t.Fatal(err, out)
 	}
-	time.Sleep(3 * time.Second) // longer than the interval at which an agent looks for its alive key
+	time.Sleep(3 * time.Second) // longer than the interval at which an agent checks its alive key
 	a.run("node", "delete", "b", "--ports")
 	if left := rows[model.Port](a, "port", "list"); len(left) != 0 {
-		t.Errorf("after the node was deleted: ports %+v", left)
+		t.Errorf("after the node was deleted, its ports remain: %+v", left)
 	}
 	if _, err := c.client(t, files("b")).Commit(context.Background(), store.Commit{Put: map[string][]byte{"alive/b": []byte("{}")}}); err == nil {
-		t.Error("a revoked node writes its alive key")
+		t.Error("a revoked node can write its alive key")
 	}
 }

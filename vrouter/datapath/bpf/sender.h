@@ -39,8 +39,8 @@ static __always_inline int has_owner(const struct route *r)
 
 /* Returns 1 if the remote may send packets from an inner source address. A node can write any
  * prefix into allow_sources of its ports. So an address that belongs to another next hop is
- * refused even if senders has such a prefix. A gateway may send from this address too: its
- * entry in senders has no prefix, and allows every MAC address. */
+ * refused even if senders has such a prefix. A gateway may send from this address too: one
+ * of its entries in senders has no prefix, and allows every MAC address. */
 static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
 {
 	struct address none = {};
