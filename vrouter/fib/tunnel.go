@@ -35,7 +35,7 @@ func (f formats) of(ethernet bool) model.Encapsulation {
 	return f.encap
 }
 
-// nexthop is the tunnel's one for a payload.
+// nexthop returns the tunnel's nexthop for a payload.
 func (t *tunnel) nexthop(ethernet bool) uint32 {
 	if ethernet {
 		return t.ethernet
@@ -44,7 +44,8 @@ func (t *tunnel) nexthop(ethernet bool) uint32 {
 }
 
 // nodePeers makes the tunnels to the nodes that share a network with this one.
-// Every node may send: the others' states may be ahead of this one's.
+// Every node becomes a remote, also without a common network: its state may be newer than the
+// state of this node, so it may already send.
 func (c *compiler) nodePeers() {
 	for i := range c.state.Nodes {
 		n := &c.state.Nodes[i]
@@ -62,10 +63,10 @@ func (c *compiler) nodePeers() {
 	}
 }
 
-// payloads say what a tunnel is to carry.
+// payloads are the kinds of payload that a tunnel must carry.
 type payloads struct{ ip, ethernet bool }
 
-// needs is what a peer of some networks gets.
+// needs returns the payloads that a peer receives in the networks for which has returns true.
 func (c *compiler) needs(has func(*network) bool) (p payloads) {
 	for _, n := range c.here {
 		if has(n) {
@@ -76,7 +77,7 @@ func (c *compiler) needs(has func(*network) bool) (p payloads) {
 	return p
 }
 
-// towards makes the tunnel to a node; nil where none is needed, or none can be.
+// towards adds the tunnel to a node. It returns nil if no tunnel is needed or possible.
 func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 	if needs == (payloads{}) {
 		return nil
