@@ -139,7 +139,7 @@ func (p *Published) readChange() (problem, remedy string) {
 	hundred := big.NewRat(100, 1)
 	ratio := new(big.Rat).Quo(percent.Add(percent, hundred), hundred)
 	if ratio.Sign() < 0 {
-		return fmt.Sprintf("%q is a decrease of more than 100 %", clip(p.Printed)), "write a change of -100 % or more"
+		return fmt.Sprintf("%q is a decrease of more than 100 %%", clip(p.Printed)), "write a change of -100 % or more"
 	}
 	p.Value, _ = ratio.Float64()
 	p.Step, _ = new(big.Rat).Quo(lastDigit(m[2]), hundred).Float64()

@@ -56,7 +56,7 @@ func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (O
 	}
 	over, under, _ := pair(m, b.cells[subject], b.cells[h.Baseline])
 	if len(over) == 0 {
-		return o, cmp.Or(b.apart(subject, h.Baseline), fmt.Sprintf("no block has %s of both %s and %s", m.Label(), subject, h.Baseline))
+		return o, cmp.Or(b.withoutCommonBlock(subject, h.Baseline), fmt.Sprintf("no block has %s of both %s and %s", m.Label(), subject, h.Baseline))
 	}
 	e, ok, err := b.ratio(over, under, level)
 	if err != nil {

@@ -120,7 +120,7 @@ func (b *builder) measureRatio(c *PublishedCell) {
 	over, _, _ := pair(m, b.cells[c.Scenario], b.cells[c.Against])
 	switch p := b.paired(c.Scenario, c.Against, m); {
 	case len(over) == 0:
-		c.Why = cmp.Or(b.apart(c.Scenario, c.Against), "no block has figures of both scenarios")
+		c.Why = cmp.Or(b.withoutCommonBlock(c.Scenario, c.Against), "no block has figures of both scenarios")
 	case p == nil:
 		c.Why = "there is no ratio: a trial has a figure of zero"
 	default:
