@@ -202,5 +202,5 @@ func TestBlocksAtAnotherDistanceAreCountedBesideAComparison(t *testing.T) {
 		}
 		return 52
 	})
-	expectNote(t, Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks, in which both ran at this CPU distance; in 3 blocks both ran at another.")
+	expectNote(t, Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks, in which both ran at this CPU distance. In 3 blocks both ran at another distance.")
 }
