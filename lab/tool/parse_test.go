@@ -199,7 +199,7 @@ var capturedOutputs = []captured{
 			sample.ToolSenderCPU:    70.47, sample.ToolReceiverCPU: 70.47,
 			sample.ToolSenderCPUPerByte: 2.814 * 1000 / 1024, sample.ToolReceiverCPUPerByte: 2.814 * 1000 / 1024,
 		},
-		warns: "no interim results",
+		warns: "did not print interim results",
 	},
 	{
 		name: "netperf stream with its CPU", tool: Netperf{}, w: liveStream(nil), timing: short,
