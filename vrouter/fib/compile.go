@@ -16,14 +16,14 @@ const (
 	kindRemote  = "remote"
 )
 
-// Compile derives a node's tables from a valid state with its defaults filled
-// in: the networks that have ports on the node, and what leads out of them. It
-// takes numbers from ids, which may have grown also when it fails: try with a
-// Clone. The warnings name what is left out for now, in the state's order. What
-// does not fit is a *LimitError. With facts.Partial, the errors of single networks
-// are in Tables.Refused. Equal input makes equal tables.
+// Compile derives a node's tables from a valid state whose defaults are filled in. The
+// tables have the networks that have ports on the node. Compile allocates numbers in ids,
+// even if it returns an error: to try a state, use a Clone. The warnings name the objects
+// that the tables omit, in the state's order. If a table is too small, the error is a
+// *LimitError. With facts.Partial, the errors of single networks are in Tables.Refused.
+// Equal inputs result in equal tables.
 //
-// Nexthop 0 discards; no table has it.
+// Nexthop 0 discards packets; no table has it.
 func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []string, error) {
 	c := newCompiler(state, node, facts.withDefaults(), ids)
 	if c.self == nil {
@@ -58,7 +58,7 @@ func names(nodes []model.Node) string {
 	return fmt.Sprintf("%q", all)
 }
 
-// compiler is the work of Compile.
+// compiler holds the inputs and the intermediate results of Compile.
 type compiler struct {
 	state model.State
 	facts Facts
@@ -66,27 +66,27 @@ type compiler struct {
 	self  *model.Node
 	t     Tables
 
-	here     map[string]*network // that have ports on this node, by name
-	peers    map[string]*tunnel  // nodes that share one, by name
-	foreign  map[string]*tunnel  // gateways of one, by name
+	here     map[string]*network // networks that have ports on this node, by name
+	peers    map[string]*tunnel  // tunnels to nodes that share a network with this node, by name
+	foreign  map[string]*tunnel  // tunnels to gateways of a network in here, by name
 	portAt   map[string]*model.Port
 	policies map[string]*model.Policy
-	encaps   map[string]uint32 // plugged ports' nexthops, by name
+	encaps   map[string]uint32 // nexthops of the ports that have a device, by name
 
-	lacking  map[string]int // numbers that were not to be had, by kind
+	lacking  map[string]int // how many numbers were missing, by kind
 	warnings []string
 	errs     []error
 }
 
-// network is a network that has ports on this node.
+// network is a network with ports on this node.
 type network struct {
 	model.Network
-	members map[string]bool // other nodes that have ports of it
+	members map[string]bool // names of the other nodes with ports of the network
 	flood   []Member
-	mtu     uint16 // what its ports may send
+	mtu     uint16 // MTU of its ports, bytes
 }
 
-// speaks6 reports whether IPv6 is spoken in the network.
+// speaks6 reports whether the network has an IPv6 subnet.
 func (n *network) speaks6() bool {
 	return slices.ContainsFunc(n.Subnets, func(p netip.Prefix) bool { return p.Addr().Is6() })
 }
@@ -114,8 +114,8 @@ func newCompiler(state model.State, node string, facts Facts, ids *IDs) *compile
 	return c
 }
 
-// findNetworks notes the networks that have ports here, who else has ports of
-// them, and the ports that routes lead through.
+// findNetworks finds the networks with ports on this node, the other nodes with ports of
+// these networks, and the ports that are next hops of static routes.
 func (c *compiler) findNetworks(node string) {
 	here := map[string]bool{}
 	for i := range c.state.Ports {
@@ -157,7 +157,7 @@ func (c *compiler) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// refuse records an error that concerns only one network.
+// refuse records an error that concerns a single network.
 func (c *compiler) refuse(n *network, err error) {
 	if c.facts.Partial {
 		c.t.Refused = append(c.t.Refused, NetworkError{n.Name, err})
@@ -166,8 +166,8 @@ func (c *compiler) refuse(n *network, err error) {
 	}
 }
 
-// number is what a name is known by; 0 where there are no more, which is told
-// once, at the end.
+// number returns the id of a name. If all ids are in use, it returns 0, and limits adds the
+// error.
 func (c *compiler) number(kind, name string, limit uint32) uint32 {
 	id, ok := c.ids.get(kind, name, limit)
 	if !ok {
@@ -176,10 +176,10 @@ func (c *compiler) number(kind, name string, limit uint32) uint32 {
 	return id
 }
 
-// lastNexthop is the largest id of a nexthop; 0 for none.
+// lastNexthop returns the largest id of a nexthop; 0: the table has no entries.
 func (c *compiler) lastNexthop() uint32 { return max(c.facts.Limits.Nexthops, 1) - 1 }
 
-// nexthop adds one under a name, and returns its id.
+// nexthop adds a nexthop with a name to the tables, and returns its id.
 func (c *compiler) nexthop(name string, n Nexthop) uint32 {
 	id := c.number(kindNexthop, name, c.lastNexthop())
 	if id != 0 {
@@ -189,7 +189,7 @@ func (c *compiler) nexthop(name string, n Nexthop) uint32 {
 	return id
 }
 
-// limits notes every table that has no room.
+// limits adds an error for each table that is too small.
 func (c *compiler) limits() {
 	if n := c.lacking[kindVif]; n > 0 {
 		c.errs = append(c.errs, &LimitError{Table: "vifs", What: "vifs", Setting: "limits.vifs", Want: len(c.t.Vifs) + n, Limit: c.facts.Limits.Vifs})
@@ -217,8 +217,8 @@ func (c *compiler) hasOneEncapsulation() bool {
 	return len(used) == 1
 }
 
-// fourFirst puts IPv4 before IPv6, as the maps have them, and else keeps the
-// order.
+// fourFirst puts IPv4 prefixes before IPv6 prefixes, as the maps have them. It keeps the
+// order of each family.
 func fourFirst[E any](all []E, is4 func(E) bool) []E {
 	slices.SortStableFunc(all, func(a, b E) int {
 		switch x, y := is4(a), is4(b); {

@@ -1,5 +1,5 @@
-// Package fib is one node's forwarding tables in values: what the data path's
-// maps shall hold. Compile derives them from a fleet's desired state, purely.
+// Package fib computes the forwarding tables of one node, which the agent writes to the data
+// path's maps. Compile derives them from the fleet's desired state without side effects.
 package fib
 
 import (
@@ -8,8 +8,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Tables are the desired contents of all maps of one node. Two equal Tables
-// make equal maps.
+// Tables are the desired contents of all maps of one node.
 type Tables struct {
 	Settings Settings
 	Vifs     map[uint32]Vif     // by ifindex
@@ -44,17 +43,17 @@ type Settings struct {
 	FlowClosed       uint32       // seconds
 }
 
-// Vif is a device with a workload behind it.
+// Vif is the device of a workload.
 type Vif struct {
-	ID        uint32 // dense, from 1; 0 is the fabric
-	Name      string // the port's; not in the map
+	ID        uint32 // small numbers from 1; 0 is the fabric
+	Name      string // of the port; not in the map
 	Device    string // not in the map
 	VRF       uint32
 	Nexthop   uint32
 	L2, L3    bool
 	Policy    bool
-	Router    bool   // may advertise itself as a router and answer DHCP
-	Egress    uint64 // limit of what the workload sends, bytes per second; 0: none
+	Router    bool   // it may send router advertisements and DHCP answers
+	Egress    uint64 // limit for packets from the workload, bytes per second; 0: none
 	MTU       uint16
 	MAC       model.MAC
 	RouterMAC model.MAC
@@ -65,13 +64,13 @@ type Vif struct {
 
 // VRF is a virtual network's forwarding instance.
 type VRF struct {
-	Name      string // the network's; not in the map
+	Name      string // of the network; not in the map
 	Flood     uint32 // composite nexthop; 0: none
 	L2, L3    bool
 	RouterMAC model.MAC
 }
 
-// NexthopType is what a nexthop does; values are the data path's.
+// NexthopType is the kind of a nexthop. The values are equal to the data path's.
 type NexthopType uint8
 
 const (
@@ -84,13 +83,13 @@ const (
 	L2Receive
 )
 
-// Nexthop is where packets go. Which fields count depends on Type.
+// Nexthop says where packets are sent. Its Type decides which fields are used.
 type Nexthop struct {
 	Type          NexthopType
 	VRF           uint32              // Encap, VRFTranslate, L2Receive
 	Vif           uint32              // Encap: vif id
 	Oif           uint32              // Encap: ifindex of the vif
-	Peer          bool                // Encap: veth, deliver straight to its peer
+	Peer          bool                // Encap: the device is a veth; packets are delivered to its peer
 	DMAC, SMAC    model.MAC           // Encap; DMAC of Tunnel with VXLAN
 	MTU           uint16              // Encap, Tunnel: largest inner IP packet
 	Encapsulation model.Encapsulation // Tunnel
@@ -101,13 +100,13 @@ type Nexthop struct {
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
 	Members       []Member            // Composite
-	Name          string              // what it stands for; not in the map
+	Name          string              // for people; not in the map
 }
 
-// Path is one way through the underlay.
+// Path is one route through the underlay.
 type Path struct {
 	Source, Destination netip.Addr
-	Gateway             netip.Addr // next hop; the destination where on link
+	Gateway             netip.Addr // next hop; if the destination is on the link, the destination
 	Oif                 uint32     // 0: down
 }
 
@@ -117,21 +116,22 @@ type Member struct {
 	Label   uint32 // MPLS label, VNI or network
 }
 
-// RouteKey is a destination in a VRF. Full-length prefixes live in the exact
-// host tables, others in the trie.
+// RouteKey is a destination in a VRF. Host routes are in hash maps, and other prefixes in
+// tries.
 type RouteKey struct {
 	VRF    uint32
 	Prefix netip.Prefix
 }
 
-// Route leads to a nexthop; the label belongs to it, not to the tunnel.
+// Route leads to a nexthop. The label belongs to the route: routes of different networks
+// share a tunnel.
 type Route struct {
 	Nexthop uint32
 	Label   uint32
-	MAC     model.MAC // stitched: answered to ARP and ND; zero: the router's
+	MAC     model.MAC // with stitching: the answer to ARP and ND; zero: the router's address
 }
 
-// BridgeKey is a station in a VRF.
+// BridgeKey is a MAC address in a VRF.
 type BridgeKey struct {
 	VRF uint32
 	MAC model.MAC
@@ -143,7 +143,7 @@ type BridgeEntry struct {
 	Label   uint32
 }
 
-// Target is what a label or VNI leads to.
+// Target is the nexthop of a label or VNI.
 type Target struct {
 	Nexthop  uint32
 	Ethernet bool
@@ -151,7 +151,7 @@ type Target struct {
 
 // Remote is another node or a gateway. It may send tunnel packets to this node.
 type Remote struct {
-	ID             uint32                // dense, from 1
+	ID             uint32                // small numbers from 1
 	Nexthop        uint32                // tunnel to the remote; 0: none
 	Ethernet       uint32                // second tunnel, for Ethernet in MPLS; 0: none
 	Encapsulations []model.Encapsulation // encapsulations it may use: Translated, or some of model.DefaultEncapsulations in their order
@@ -164,9 +164,9 @@ type SenderKey struct {
 	Prefix      netip.Prefix
 }
 
-// Policy is what a vif's flows are judged by.
+// Policy has the rules for the flows of a vif.
 type Policy struct {
-	AllowIn, AllowOut bool   // what no rule matches
+	AllowIn, AllowOut bool   // decision for flows that match no rule
 	Rules             []Rule // at most 64
 }
 

@@ -2,32 +2,31 @@ package fib
 
 import "fmt"
 
-// Limits are the sizes of the tables in entries, as the data path's; zero for
-// none.
+// Limits are the sizes of the data path's maps in entries; 0: unlimited.
 type Limits struct {
-	Routes   uint32 // host routes, a family
-	Prefixes uint32 // other routes, a family
+	Routes   uint32 // host routes of each family
+	Prefixes uint32 // other routes of each family
 	Bridge   uint32
 	Nexthops uint32 // ids 1 … Nexthops−1: entry 0 discards
 	Vifs     uint32
-	Labels   uint32 // MPLS labels, and as many VNIs
+	Labels   uint32 // MPLS labels; the same limit holds for VNIs
 	Remotes  uint32
 	Flows    uint32
 }
 
-// Limits that the data path's structures set (bpf/types.h).
+// Limits of the data path's structures (bpf/types.h).
 const (
 	mostPaths   = 4   // MAX_PATHS, of a tunnel
 	mostFlood   = 128 // MAX_MEMBERS, of a replication list
 	memberRatio = 8   // entries of the members' table for each nexthop
 )
 
-// LimitError says that a table has no room for what the state wants.
+// LimitError reports that the state needs more entries than a table has.
 type LimitError struct {
 	Table   string // the data path's map (bpf/maps.h)
-	What    string // what its entries are
-	Of      string // whose list it is; empty: the node's table
-	Setting string // of the node's configuration that makes it larger; empty: none does
+	What    string // kind of its entries
+	Of      string // owner of the list; empty: the table of the node
+	Setting string // key of the node's configuration that makes the table larger; empty: there is none
 	Want    int
 	Limit   uint32
 }

@@ -118,8 +118,8 @@ func (c *compiler) truncateFlood(flood []Member) []Member {
 	return kept[:min(len(kept), mostFlood)]
 }
 
-// floods makes the replication lists: this node's ports, and each node that has
-// others.
+// floods adds the replication list of each network: this node's ports, and the other nodes
+// with ports of the network.
 func (c *compiler) floods() {
 	for i := range c.state.Networks {
 		n := c.here[c.state.Networks[i].Name]

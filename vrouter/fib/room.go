@@ -42,7 +42,7 @@ func (c *compiler) room() {
 	}
 }
 
-// leastMTU is the smallest MTU that IP allows in a network.
+// leastMTU returns the smallest MTU that IP allows in a network.
 func leastMTU(n *network) int {
 	if n.speaks6() {
 		return leastMTU6
@@ -50,7 +50,7 @@ func leastMTU(n *network) int {
 	return leastMTU4
 }
 
-// space is the largest inner packet of a tunnel, in bytes.
+// space returns the largest inner packet of a tunnel, in bytes.
 type space struct {
 	to           string
 	encap        model.Encapsulation

@@ -8,11 +8,11 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// tunnel is a way to another node or a gateway.
+// tunnel leads to another node or a gateway.
 type tunnel struct {
 	ip, ethernet uint32 // nexthops of IP and Ethernet payload; 0: not needed
 	formats
-	v6  bool // the underlay's family
+	v6  bool // the outer header is IPv6
 	mtu int  // of the outer IP packet
 }
 
@@ -77,7 +77,7 @@ func (c *compiler) needs(has func(*network) bool) (p payloads) {
 	return p
 }
 
-// towards adds the tunnel to a node. It returns nil if no tunnel is needed or possible.
+// towards adds the tunnel to a node. It returns nil if no tunnel is necessary or possible.
 func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 	if needs == (payloads{}) {
 		return nil
@@ -152,8 +152,8 @@ func choose(common []model.Encapsulation, link, locator Link) (f formats, ok boo
 	return f, f.encap != ""
 }
 
-// gatewayPeers makes the tunnels to the gateways of networks that have ports
-// here. All may send, also those that nothing here leads to.
+// gatewayPeers adds the tunnels to the gateways of networks with ports on this node. Every
+// gateway becomes a remote, also if no route of this node leads to it: it may send packets.
 func (c *compiler) gatewayPeers() {
 	routed := c.routedGateways()
 	for i := range c.state.Gateways {
@@ -176,8 +176,8 @@ func (c *compiler) gatewayPeers() {
 	}
 }
 
-// gatewayNeeds is what routes and bridge entries send to a gateway, and whether
-// it serves a network that has ports here.
+// gatewayNeeds returns the payloads that routes and bridge entries send to a gateway. It
+// also reports whether the gateway serves a network with ports on this node.
 func (c *compiler) gatewayNeeds(g *model.Gateway, routed map[gatewayIn]bool) (needs payloads, serves bool) {
 	for _, gn := range g.Networks {
 		n := c.here[gn.Network]
@@ -195,10 +195,10 @@ func (c *compiler) gatewayNeeds(g *model.Gateway, routed map[gatewayIn]bool) (ne
 	return needs, serves
 }
 
-// gatewayIn is a gateway as a way of a network's routes.
+// gatewayIn is a gateway as next hop of a network's routes.
 type gatewayIn struct{ gateway, network string }
 
-// routedGateways are those that static routes lead through.
+// routedGateways returns the gateways that are next hops of static routes.
 func (c *compiler) routedGateways() map[gatewayIn]bool {
 	routed := map[gatewayIn]bool{}
 	for _, r := range c.state.Routes {
@@ -251,11 +251,11 @@ func commonEncapsulations(a, b model.Node) []model.Encapsulation {
 	return common
 }
 
-// pair is the two ends of a way through the underlay.
+// pair has the two ends of a path through the underlay.
 type pair struct{ source, destination netip.Addr }
 
-// parallel pairs the addresses of two nodes: of IPv4 where both have it, else
-// of IPv6; the first with the first, the second with the second.
+// parallel pairs the addresses of two nodes in order. It takes IPv4 addresses if both nodes
+// have some, else IPv6 addresses.
 func parallel(ours, theirs []netip.Addr) (pairs []pair) {
 	x, y := common(ours, theirs)
 	for i := range min(len(x), len(y)) {
@@ -264,8 +264,8 @@ func parallel(ours, theirs []netip.Addr) (pairs []pair) {
 	return pairs
 }
 
-// each pairs every address of a gateway, whose list has nothing to do with
-// this node's: with the one in the same place, and those beyond in turns.
+// each pairs every address of a gateway with an address of this node. If the gateway has
+// more addresses, the node's addresses are used in turns.
 func each(ours, theirs []netip.Addr) (pairs []pair) {
 	x, y := common(ours, theirs)
 	for i := range y {
@@ -274,8 +274,8 @@ func each(ours, theirs []netip.Addr) (pairs []pair) {
 	return pairs
 }
 
-// common are the addresses of the family that both have, IPv4 first; none where
-// there is no such family.
+// common returns the addresses of a family that both ends have: of IPv4, else of IPv6. It
+// returns none if no such family exists.
 func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 	for _, is := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
 		of := func(all []netip.Addr) (some []netip.Addr) {
@@ -342,11 +342,11 @@ func (c *compiler) encapsulated(n Nexthop, t *tunnel, name string, ethernet bool
 	return c.nexthop(full, n)
 }
 
-// inner is the largest IP packet that fits into the tunnel, in bytes.
+// inner returns the largest IP packet that fits into the tunnel, in bytes.
 func (t *tunnel) inner(ethernet bool) int { return t.mtu - Overhead(t.of(ethernet), t.v6, ethernet) }
 
-// ways are the paths of all pairs: first each pair's first, so that every
-// parallel link has its share.
+// ways returns the paths of all pairs. The first path of each pair comes first, so that
+// every parallel link is used.
 func (c *compiler) ways(pairs []pair) (paths []Path, mtu int) {
 	var all [][]Path
 	for _, p := range pairs {
@@ -373,5 +373,5 @@ func (c *compiler) ways(pairs []pair) (paths []Path, mtu int) {
 	return paths, mtu
 }
 
-// clampMTU fits an MTU into its field; the loopback device's does not.
+// clampMTU fits an MTU into 16 bits: the loopback device has an MTU of 65536.
 func clampMTU(n int) uint16 { return uint16(min(max(n, 0), 65535)) }
