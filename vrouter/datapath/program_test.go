@@ -42,9 +42,8 @@ type rig struct {
 
 func newRig(t testing.TB, encap model.Encapsulation, v6 bool, change func(*fib.Tables)) *rig {
 	t.Helper()
-	dir := pins(t)
 	devices := enterSpace(t, 3)
-	r := &rig{Datapath: open(t, Options{Pins: dir}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
+	r := &rig{Datapath: shared(t), vif: devices[0], vif2: devices[1], fabric: devices[2]}
 	r.tables = scene(r.vif, r.vif2, r.fabric, encap, v6)
 	if change != nil {
 		change(&r.tables)
@@ -579,6 +578,8 @@ func TestXDPWithoutMetadataLeavesTheFrameToTC(t *testing.T) {
 		if _, meta, _ := r.xdp(t, outer); meta == nil {
 			t.Fatal("XDP did not decapsulate the frame with metadata")
 		}
+		loaded := r.programs.FabricXdp
+		defer func() { r.programs.FabricXdp = loaded }()
 		r.programs.FabricXdp = r.xdpWithoutMetadata(t)
 		code, _, out := r.xdp(t, outer)
 		if code != xdpPass || string(out) != string(outer) {
