@@ -20,7 +20,7 @@ var sameAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 var samePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
 func TestWhatIsAppliedIsInTheMaps(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	want.Policies[1] = fib.Policy{AllowOut: true, Rules: []fib.Rule{
 		{Allow: true, Protocol: 6, Remote: netip.MustParsePrefix("10.1.0.0/16"), FirstPort: 80, LastPort: 443},
@@ -72,7 +72,7 @@ func randomTables(r *rand.Rand) fib.Tables {
 }
 
 func TestTheMapsFollowAnySequenceOfTables(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 200 {
 		want := randomTables(r)
@@ -90,7 +90,7 @@ func TestTheMapsFollowAnySequenceOfTables(t *testing.T) {
 }
 
 func TestDriftIsMended(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	if _, err := d.Apply(want); err != nil {
 		t.Fatal(err)

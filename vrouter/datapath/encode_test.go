@@ -12,7 +12,7 @@ import (
 )
 
 func TestDiscardingNexthopsAndBareNetworksAreKept(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	want.Nexthops[30] = fib.Nexthop{Type: fib.Discard}
 	want.VRFs[30] = fib.VRF{}
@@ -34,7 +34,7 @@ func TestDiscardingNexthopsAndBareNetworksAreKept(t *testing.T) {
 }
 
 func TestTablesThatTheMapsCannotHoldAreRefusedWhole(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	before := scene(7, 8, 9, model.MPLSoUDP, false)
 	if _, err := d.Apply(before); err != nil {
 		t.Fatal(err)

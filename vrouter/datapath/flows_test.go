@@ -43,7 +43,7 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 		{"of a vif that is gone", 0, 0, 9, 17, udp(0, 1, 1), 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := open(t, Options{Pins: pins(t)})
+			d := shared(t)
 			want := scene(7, 8, 9, model.MPLSoUDP, false)
 			want.Settings.FlowIdle, want.Settings.FlowUnanswered, want.Settings.FlowClosed = c.idle, unanswered, c.closed
 			if _, err := d.Apply(want); err != nil {

@@ -70,7 +70,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 // The test sets the key of a nexthop to zero, to both of its entries, and to both entries
 // of another nexthop.
 func TestAnApplyRepairsTheKeysOfNexthops(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	if _, err := d.Apply(want); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func consistentTables(r *rand.Rand) fib.Tables {
 }
 
 func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	for state := range 40 {
 		steps, err := d.plan(consistentTables(r))
@@ -111,7 +111,7 @@ func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
 }
 
 func TestStrictnessComesAfterTheRemotesThatItAllows(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	want.Settings.Strict = true
 	steps, err := d.plan(want)

@@ -17,7 +17,7 @@ import (
 // What the verifier may walk of each program; a million is its limit. A figure
 // that grows tells of a program that will be refused by some kernel one day.
 func TestTheVerifierHasLittleToWalk(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	programs, err := d.Programs()
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	if _, err := d.Apply(want); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 }
 
 func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
-	d := open(t, Options{Pins: pins(t)})
+	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	if _, err := d.Apply(want); err != nil {
 		t.Fatal(err)

@@ -43,6 +43,9 @@ var loadOnce = sync.OnceValues(func() (*Datapath, error) {
 // shared returns a loaded datapath with empty maps. The next test gets the same datapath.
 func shared(t testing.TB) *Datapath {
 	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: loads eBPF programs")
+	}
 	d, err := loadOnce()
 	if err != nil {
 		t.Fatal(err)
