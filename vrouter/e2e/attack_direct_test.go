@@ -13,6 +13,7 @@ import (
 // A node must drop a direct frame that a process on another node sends, that a station
 // outside the fleet sends, or that a node sends for a network without a port on that node.
 func TestForgedLabelsAreNotDelivered(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{nodes: 3})
 	b.state.Networks = []model.Network{{Name: "blue", ID: 5, VNI: 1005, Tenant: "blue", Subnets: subnets("10.1.0.0/16")}}
 	blue := b.state.Networks[0]
@@ -65,6 +66,7 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 // A workload can send a packet to an underlay address and to the UDP port of a tunnel. The
 // receiving node must not decapsulate this packet.
 func TestADirectPacketToAnUnderlayAddressIsNotDecapsulated(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.MPLSoUDP)
 	b.state.Networks = []model.Network{

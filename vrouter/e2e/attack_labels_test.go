@@ -35,6 +35,7 @@ func labelBed(t *testing.T) (b *bed, v, w *workload, attackers map[model.Forward
 
 // A workload may send any frame. Frames to labels must not reach another network.
 func TestAWorkloadDoesNotSendToLabels(t *testing.T) {
+	t.Parallel()
 	b, v, w, attackers := labelBed(t)
 	heard := v.hearing(t, 7777)
 	to, from := direct.Label(5, b.nodes[0].v4), direct.Label(5, b.nodes[1].v4)
@@ -63,6 +64,7 @@ func TestAWorkloadDoesNotSendToLabels(t *testing.T) {
 // A station on the link can make a node believe that a label is the MAC address of a host.
 // An unprivileged process then sends frames to the label. The node must drop them.
 func TestAProcessDoesNotSendToALabelThatANeighbourClaims(t *testing.T) {
+	t.Parallel()
 	b, v, w, _ := labelBed(t)
 	heard := v.hearing(t, 7777)
 	claimed := netip.MustParseAddr("172.30.0.77")

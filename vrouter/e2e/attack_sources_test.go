@@ -11,17 +11,15 @@ import (
 // with the addresses of other nodes' ports.
 func TestFurtherPrefixesDoNotContainAddressesOfOtherPorts(t *testing.T) {
 	t.Parallel()
+	b := newBed(t, options{nodes: 3, bare: 1})
 	for _, encap := range encaps {
-		t.Run(string(encap), func(t *testing.T) {
-			t.Parallel()
-			b, x, y, z := threeNodes(t, encap, model.L3)
+		b.run(string(encap), func(t *testing.T) {
+			x, y, z := b.threePorts(encap, model.L3)
 			for i := range b.state.Ports {
 				if b.state.Ports[i].Name == "z" {
 					b.state.Ports[i].AllowSources = subnets("0.0.0.0/0")
 				}
 			}
-			all := b.nodes
-			b.nodes = all[:2] // the third runs no agent
 			b.up()
 			heard := x.hearing(t, 7777)
 			for _, c := range []struct {
@@ -34,7 +32,7 @@ func TestFurtherPrefixesDoNotContainAddressesOfOtherPorts(t *testing.T) {
 				{"the address of another node's port", y.ip(4), false},
 				{"the address of the receiver", x.ip(4), false},
 			} {
-				forgeries[encap].send(t, all[2], b.nodes[0].v4,
+				forgeries[encap].send(t, b.nodes[2], b.nodes[0].v4,
 					udpFrame(t, model.RouterMAC, model.RouterMAC, c.from, x.ip(4), 7777, []byte("hello")))
 				if got := heard(); got != c.delivers {
 					t.Errorf("from %s: delivered %v, want %v: %v", c.name, got, c.delivers, b.nodes[0].drops())

@@ -121,10 +121,9 @@ func (w *workload) behindOptions(t testing.TB, dst model.MAC, from, to netip.Add
 // link.
 func TestALinkLocalSourceDoesNotPassADenial(t *testing.T) {
 	t.Parallel()
+	b := newBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2, model.L2L3} {
-		t.Run(string(forwarding), func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, options{})
+		b.run(string(forwarding), func(t *testing.T) {
 			b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 			b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: forwarding, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
 			x, y := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
@@ -176,11 +175,10 @@ func behindDestinationOptions(frame []byte) []byte {
 // workload, unless it is a router.
 func TestAWorkloadDoesNotPoseAsARouterOrNeighbour(t *testing.T) {
 	t.Parallel()
+	b := newBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
 		for _, router := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/router=%v", forwarding, router), func(t *testing.T) {
-				t.Parallel()
-				b := newBed(t, options{})
+			b.run(fmt.Sprintf("%s/router=%v", forwarding, router), func(t *testing.T) {
 				b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 				b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: forwarding, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
 				x, y := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
@@ -249,10 +247,9 @@ func tagged(frame []byte, vlan byte) []byte {
 // A workload's tag must not choose the underlay's VLAN.
 func TestAWorkloadsTagDoesNotReachTheUnderlay(t *testing.T) {
 	t.Parallel()
+	b := newBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
-		t.Run(string(forwarding), func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, options{})
+		b.run(string(forwarding), func(t *testing.T) {
 			x, y := pair(b, forwarding, false, model.MPLSoUDP)
 			if err := datagram(x, y, 4, 64); err != nil {
 				t.Fatal(err)

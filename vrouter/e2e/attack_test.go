@@ -36,16 +36,14 @@ func (n *node) ip(args ...string) {
 	}
 }
 
-// threeNodes is a bed of network red with x on the first node and y on the
-// second; z is on the third.
-func threeNodes(t *testing.T, encap model.Encapsulation, forwarding model.Forwarding) (b *bed, x, y, z *workload) {
-	b = newBed(t, options{nodes: 3})
+// threePorts gives network red x on the first node, y on the second and z on the third.
+func (b *bed) threePorts(encap model.Encapsulation, forwarding model.Forwarding) (x, y, z *workload) {
 	b.state.Nodes = b.nodesOf(false, encap)
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Forwarding: forwarding, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
 	x = b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
 	y = b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
 	z = b.workload("z", "red", 2, "10.1.0.12", "fd00:1::12")
-	return b, x, y, z
+	return x, y, z
 }
 
 // open is a policy that allows everything, which a node's own port needs to be
@@ -56,11 +54,11 @@ var open = model.Policy{Name: "open", Rules: []model.Rule{{Direction: model.Ingr
 // has what that node's XDP left in its buffer. The next node must not believe it.
 func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
 	t.Parallel()
+	b := newBed(t, options{nodes: 3})
+	router, server := b.nodes[1], b.nodes[2]
 	for _, encap := range encaps {
-		t.Run(string(encap), func(t *testing.T) {
-			t.Parallel()
-			b, x, _, _ := threeNodes(t, encap, model.L3)
-			router, server := b.nodes[1], b.nodes[2]
+		b.run(string(encap), func(t *testing.T) {
+			x, _, _ := b.threePorts(encap, model.L3)
 			b.state.Policies = []model.Policy{open}
 			b.state.Ports = append(b.state.Ports, model.Port{
 				Name: "router", Network: "red", Node: router.name, MAC: model.MAC{2, 0, 0, 0, 9, 9}, IPs: addresses("10.1.0.5"),
@@ -71,7 +69,7 @@ func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
 			if out, err := exec.Command("ip", "netns", "exec", router.space, "sysctl", "-w", "net.ipv4.ip_forward=1").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			server.ip("route", "add", x.ip(4).String(), "via", router.v4.String())
+			server.ip("route", "replace", x.ip(4).String(), "via", router.v4.String())
 			for range 5 {
 				if err := transfer(x, server.itself(), 4, 1<<20); err != nil {
 					t.Errorf("%v; drops on the server's node %v", err, server.drops())

@@ -119,15 +119,13 @@ func TestAProcessOnANodeDoesNotInjectIntoATenant(t *testing.T) {
 // addresses that it has in a network, and with those alone.
 func TestANodeDoesNotSendAsAnothersWorkload(t *testing.T) {
 	t.Parallel()
+	b := newBed(t, options{nodes: 3, bare: 1})
 	for _, encap := range encaps {
 		for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
-			t.Run(string(encap)+"/"+string(forwarding), func(t *testing.T) {
-				t.Parallel()
-				b, x, y, z := threeNodes(t, encap, forwarding)
-				all := b.nodes
-				b.nodes = all[:2] // the third runs no agent
+			b.run(string(encap)+"/"+string(forwarding), func(t *testing.T) {
+				x, y, z := b.threePorts(encap, forwarding)
 				b.up()
-				attacker, heard := all[2], x.hearing(t, 7777)
+				attacker, heard := b.nodes[2], x.hearing(t, 7777)
 				f := forgeries[encap]
 				dst := model.RouterMAC
 				if forwarding == model.L2 {
@@ -169,14 +167,13 @@ func (f forgery) ofEthernet() forgery {
 // The nodes speak MPLS over UDP with each other. Nothing else gets in.
 func TestAnEncapsulationThatWasNotAgreedIsRefused(t *testing.T) {
 	t.Parallel()
-	b, x, _, z := threeNodes(t, model.MPLSoUDP, model.L3)
-	all := b.nodes
-	b.nodes = all[:2]
+	b := newBed(t, options{nodes: 3, bare: 1})
+	x, _, z := b.threePorts(model.MPLSoUDP, model.L3)
 	b.up()
 	heard := x.hearing(t, 7777)
 	frame := udpFrame(t, model.RouterMAC, model.RouterMAC, z.ip(4), x.ip(4), 7777, []byte("hello"))
 	for encap, f := range forgeries {
-		f.send(t, all[2], b.nodes[0].v4, frame)
+		f.send(t, b.nodes[2], b.nodes[0].v4, frame)
 		if got := heard(); got != (encap == model.MPLSoUDP) {
 			t.Errorf("%s: delivered %v", encap, got)
 		}
@@ -189,18 +186,17 @@ func TestAnEncapsulationThatWasNotAgreedIsRefused(t *testing.T) {
 // A port that may send from further prefixes does so from another node too.
 func TestAPortMaySendFromItsFurtherPrefixes(t *testing.T) {
 	t.Parallel()
-	b, x, _, z := threeNodes(t, model.MPLSoUDP, model.L3)
+	b := newBed(t, options{nodes: 3, bare: 1})
+	x, _, z := b.threePorts(model.MPLSoUDP, model.L3)
 	for i := range b.state.Ports {
 		if b.state.Ports[i].Name == "z" {
 			b.state.Ports[i].AllowSources = subnets("10.99.0.0/16")
 		}
 	}
-	all := b.nodes
-	b.nodes = all[:2]
 	b.up()
 	heard := x.hearing(t, 7777)
 	for from, want := range map[string]bool{"10.99.3.4": true, "10.98.3.4": false} {
-		forgeries[model.MPLSoUDP].send(t, all[2], b.nodes[0].v4,
+		forgeries[model.MPLSoUDP].send(t, b.nodes[2], b.nodes[0].v4,
 			udpFrame(t, z.port.MAC, model.RouterMAC, netip.MustParseAddr(from), x.ip(4), 7777, []byte("hello")))
 		if got := heard(); got != want {
 			t.Errorf("from %s: delivered %v, want %v: %v", from, got, want, b.nodes[0].drops())
@@ -214,25 +210,24 @@ func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
 	for _, xdp := range []string{"auto", "off"} {
 		t.Run("xdp="+xdp, func(t *testing.T) {
 			t.Parallel()
-			b, x, _, z := threeNodes(t, model.MPLSoUDP, model.L3)
-			all := b.nodes
-			b.nodes = all[:2]
+			b := newBed(t, options{nodes: 3, bare: 1})
+			x, _, z := b.threePorts(model.MPLSoUDP, model.L3)
 			for _, n := range b.nodes {
 				n.config["xdp"] = xdp
 			}
 			b.up()
 			heard := x.hearing(t, 7777)
 			inner := udpFrame(t, model.RouterMAC, model.RouterMAC, z.ip(4), x.ip(4), 7777, []byte("hello"))[14:]
-			outer := udpFrame(t, model.MAC{2, 0xfa, 0, 0, 0, 3}, model.MAC{2, 0xfa, 0, 0, 0, 1}, all[2].v4, all[0].v4, 6635, append([]byte{0, 1, 0x21, 64}, inner...))
+			outer := udpFrame(t, model.MAC{2, 0xfa, 0, 0, 0, 3}, model.MAC{2, 0xfa, 0, 0, 0, 1}, b.nodes[2].v4, b.nodes[0].v4, 6635, append([]byte{0, 1, 0x21, 64}, inner...))
 			outer = withSourcePort(outer, 34, 50000)
-			all[2].sendFrame("fab", 0, outer)
+			b.nodes[2].sendFrame("fab", 0, outer)
 			if !heard() {
 				t.Fatalf("the untagged packet was not heard: %v", b.nodes[0].drops())
 			}
 			// The workload's kernel drops a tagged frame, so the test also counts the packets to it.
 			sent := func() uint64 { return one[inspect.Vif](b.nodes[0], "vif", "get", "x").TxPackets }
 			before := sent()
-			all[2].sendFrame("fab", 0, tagged(outer, 5))
+			b.nodes[2].sendFrame("fab", 0, tagged(outer, 5))
 			if heard() || sent() != before {
 				t.Errorf("a tagged tunnel packet was delivered: %d packets to the workload before it, %d after it", before, sent())
 			}
@@ -244,14 +239,13 @@ func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
 // needed" to a node, and quotes a tunnel packet that the node did not send.
 func TestAForgedErrorDoesNotShrinkATunnel(t *testing.T) {
 	t.Parallel()
-	b, x, y, _ := threeNodes(t, model.MPLSoUDP, model.L3)
-	all := b.nodes
-	b.nodes = all[:2]
+	b := newBed(t, options{nodes: 3, bare: 1})
+	x, y, _ := b.threePorts(model.MPLSoUDP, model.L3)
 	b.up()
-	outer := udpFrame(t, model.MAC{2, 0xfa, 0, 0, 0, 1}, model.MAC{2, 0xfa, 0, 0, 0, 2}, all[0].v4, all[1].v4, 6635, make([]byte, 1400))
+	outer := udpFrame(t, model.MAC{2, 0xfa, 0, 0, 0, 1}, model.MAC{2, 0xfa, 0, 0, 0, 2}, b.nodes[0].v4, b.nodes[1].v4, 6635, make([]byte, 1400))
 	quote := withSourcePort(outer, 34, 50000)[14 : 14+28]
-	b.must(in(all[2].ns, func() error {
-		c, err := net.Dial("ip4:icmp", all[0].v4.String())
+	b.must(in(b.nodes[2].ns, func() error {
+		c, err := net.Dial("ip4:icmp", b.nodes[0].v4.String())
 		if err != nil {
 			return err
 		}
@@ -267,7 +261,7 @@ func TestAForgedErrorDoesNotShrinkATunnel(t *testing.T) {
 	if err := transfer(x, y, 4, 1<<20); err != nil {
 		t.Error(err)
 	}
-	for _, h := range rows[inspect.Nexthop](all[0], "nh", "list") {
+	for _, h := range rows[inspect.Nexthop](b.nodes[0], "nh", "list") {
 		if h.LearnedMTU != 0 {
 			t.Errorf("%s has learned an MTU of %d", h.Name, h.LearnedMTU)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -78,6 +79,7 @@ type bed struct {
 	nodes []*node
 	sw    netns.NsHandle
 	state model.State
+	runs  bool // its agents run
 }
 
 type node struct {
@@ -89,8 +91,11 @@ type node struct {
 	v4, v6 netip.Addr
 	agent  *exec.Cmd
 	config map[string]any
+	bare   bool     // no agent runs on it
 	suffix string   // of its files, where two nodes have one name
 	under  []string // program and arguments that start the agent; nil: none
+
+	dropped map[string]uint64 // on the underlay by reason, before the subtest of bed.run
 }
 
 type options struct {
@@ -98,6 +103,7 @@ type options struct {
 	mtu     int
 	offload string // none, tcp, tunnel
 	routed  bool   // each node has a separate link, and the namespace sw is the router between the links
+	bare    int    // so many nodes, the last ones, run no agent
 	config  map[string]any
 }
 
@@ -172,7 +178,7 @@ func (b *bed) handle(ns netns.NsHandle) *netlink.Handle {
 func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 	b.t.Helper()
 	n := &node{
-		bed: b, index: i, name: string(rune('a' + i)),
+		bed: b, index: i, name: string(rune('a' + i)), bare: i >= o.nodes-o.bare,
 		v4: netip.AddrFrom4([4]byte{172, 30, 0, byte(i + 1)}),
 		v6: netip.MustParseAddr(fmt.Sprintf("fd30::%d", i+1)),
 	}
@@ -428,24 +434,68 @@ func one[R any](n *node, args ...string) R {
 	return r
 }
 
-// up starts every agent and gives all the bed's state.
+// up starts every agent and gives all the bed's state. If the agents run, it only gives the
+// state.
 func (b *bed) up() {
 	b.t.Helper()
-	b.t.Cleanup(b.down)
-	for _, n := range b.nodes {
-		b.must(n.launch())
-	}
-	for _, n := range b.nodes {
-		n.await()
+	if !b.runs {
+		b.launch()
 	}
 	b.apply()
+}
+
+// launch starts every agent.
+func (b *bed) launch() {
+	b.t.Helper()
+	b.t.Cleanup(b.down)
+	b.runs = true
+	for _, n := range b.agents() {
+		b.must(n.launch())
+	}
+	for _, n := range b.agents() {
+		n.await()
+	}
+}
+
+// agents returns the nodes that run an agent.
+func (b *bed) agents() []*node {
+	return slices.DeleteFunc(slices.Clone(b.nodes), func(n *node) bool { return n.bare })
+}
+
+// run runs a subtest on the bed's nodes. All subtests use the same agents, because the kernel
+// verifies the programs at each start of an agent, which takes 0.7 s of CPU time. After a
+// subtest, the agents' state has only the nodes. drops counts from a subtest's beginning.
+func (b *bed) run(name string, f func(t *testing.T)) {
+	b.t.Helper()
+	whole := b.t.(*testing.T)
+	if !b.runs {
+		b.launch()
+	}
+	whole.Run(name, func(t *testing.T) {
+		b.t = t
+		defer func() { b.t = whole }()
+		for _, n := range b.agents() {
+			n.dropped = map[string]uint64{}
+			for _, d := range rows[inspect.Drop](n, "dropstats") {
+				if d.Vif == 0 {
+					n.dropped[d.Reason] = d.Packets
+				}
+			}
+		}
+		defer func() {
+			b.state = model.State{Nodes: b.nodesOf(false)}
+			b.apply()
+			b.state = model.State{}
+		}()
+		f(t)
+	})
 }
 
 func (b *bed) apply() {
 	b.t.Helper()
 	file := filepath.Join(b.dir, "state.yaml")
 	writeJSON(b.t, file, b.state)
-	for _, n := range b.nodes {
+	for _, n := range b.agents() {
 		n.run("apply", "-f", file)
 	}
 }
@@ -453,15 +503,14 @@ func (b *bed) apply() {
 // down removes all nodes in parallel.
 func (b *bed) down() {
 	var wait sync.WaitGroup
-	for _, n := range b.nodes {
+	for _, n := range b.agents() {
 		wait.Go(n.down)
 	}
 	wait.Wait()
 }
 
-// down removes the node. A running agent does that faster, because `vrouter remove` without
-// an agent loads the programs again. An agent with a shared store would wait for the store,
-// so down kills it first.
+// down removes the node. An agent with a shared store would wait for the store, so down kills
+// it first.
 func (n *node) down() {
 	end := func() {
 		if n.agent != nil {

@@ -87,13 +87,13 @@ func decoded(t *testing.T, file string, fields ...string) [][]string {
 // Another's decoder understands every frame of each encapsulation down to the
 // workloads' payload, and finds every checksum of it right.
 func TestOuterPacketsAreWellFormed(t *testing.T) {
+	t.Parallel()
+	needs(t, "tshark")
+	b := newBed(t, options{offload: "none"})
 	for _, encap := range encaps {
 		for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 			for _, v6 := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%s/underlay-v6=%v", encap, forwarding, v6), func(t *testing.T) {
-					t.Parallel()
-					needs(t, "tshark")
-					b := newBed(t, options{offload: "none"})
+				b.run(fmt.Sprintf("%s/%s/underlay-v6=%v", encap, forwarding, v6), func(t *testing.T) {
 					x, y := pair(b, forwarding, v6, encap)
 					c := startCapture(t, b.name+"-sw", "port0")
 					for _, version := range []int{4, 6} {
@@ -157,11 +157,11 @@ func checkFrames(t *testing.T, frames [][]string, encap model.Encapsulation, for
 // Where no NIC fills checksums in, the node does: whoever looks on the
 // workload's device sees right ones.
 func TestChecksumsAreRightAtTheReceiver(t *testing.T) {
+	t.Parallel()
+	needs(t, "tshark")
+	b := newBed(t, options{offload: "none"})
 	for _, encap := range encaps {
-		t.Run(string(encap), func(t *testing.T) {
-			t.Parallel()
-			needs(t, "tshark")
-			b := newBed(t, options{offload: "none"})
+		b.run(string(encap), func(t *testing.T) {
 			x, y := pair(b, model.L3, false, encap)
 			c := startCapture(t, y.port.Attach.Netns, "eth0")
 			for _, version := range []int{4, 6} {

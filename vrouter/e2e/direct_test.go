@@ -107,6 +107,7 @@ func checkIntact(t *testing.T, x, y *workload, mtu, n int) {
 // On the wire, the packet of a workload has labels as MAC addresses and a hop limit that is
 // lower by 1. The packet is otherwise unchanged.
 func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	x, y := directPair(b, model.L3)
 	frames := watchFor(t, b.nodes[1].ns, "fab", []byte("on the wire"))
@@ -190,9 +191,10 @@ func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
 // Frames of a network that bridges need a tunnel. If a network routes and bridges, its
 // routed packets go directly.
 func TestBridgedFramesNeedATunnel(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
-		t.Run(string(forwarding), func(t *testing.T) {
-			b := newBed(t, options{})
+		b.run(string(forwarding), func(t *testing.T) {
 			b.state.Nodes = b.nodesOf(false, model.Direct, model.MPLSoUDP)
 			b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Forwarding: forwarding, Subnets: subnets("10.5.0.0/24", "fd00:1::/64")}}
 			x, y := b.workload("x", "red", 0, "10.5.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.5.0.11", "fd00:1::11")
@@ -215,6 +217,7 @@ func TestBridgedFramesNeedATunnel(t *testing.T) {
 // The filter of a fabric device has the labels of the node's networks, also after the agent
 // is killed. After the node is removed, the filter has no labels.
 func TestLabelsLeaveWithTheNode(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{})
 	directPair(b, model.L3)
 	filters := func() string {

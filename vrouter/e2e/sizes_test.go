@@ -71,11 +71,11 @@ func echo(from, to *net.UDPConn, bytesOut, buf []byte) error {
 // Every packet of 68 bytes, the least MTU of IPv4, to the largest that fits a
 // jumbo underlay goes through whole, there and back; one byte more is refused.
 func TestEveryPacketSizeComesThrough(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{mtu: 9100})
 	for _, encap := range encaps {
 		for _, v6 := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {
-				t.Parallel()
-				b := newBed(t, options{mtu: 9100})
+			b.run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {
 				x, y := pair(b, model.L3, v6, encap)
 				mtu := int(one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU)
 				if mtu < 9000 {
@@ -128,23 +128,25 @@ func sweep(t *testing.T, x, y *workload, version, mtu int) {
 // through.
 func TestWorkloadsGetWhatTheUnderlayLeaves(t *testing.T) {
 	overhead := map[model.Encapsulation]int{model.MPLSoGRE: 28, model.MPLSoUDP: 32, model.VXLAN: 50}
-	for _, encap := range encaps {
-		for _, mtu := range []int{700, 1400, 2000, 9000} {
-			t.Run(fmt.Sprintf("%s/%d", encap, mtu), func(t *testing.T) {
-				t.Parallel()
-				b := newBed(t, options{mtu: mtu})
-				b.state.Nodes = b.nodesOf(false, encap)
-				b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}
-				x := b.workload("x", "red", 0, "10.1.0.10")
-				y := b.workload("y", "red", 1, "10.1.0.11")
-				b.up()
-				if got := int(one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU); got != mtu-overhead[encap] {
-					t.Errorf("the vif's MTU is %d, want %d", got, mtu-overhead[encap])
-				}
-				if err := transfer(x, y, 4, 2<<20); err != nil {
-					t.Error(err)
-				}
-			})
-		}
+	for _, mtu := range []int{700, 1400, 2000, 9000} {
+		t.Run(fmt.Sprint(mtu), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, options{mtu: mtu})
+			for _, encap := range encaps {
+				b.run(string(encap), func(t *testing.T) {
+					b.state.Nodes = b.nodesOf(false, encap)
+					b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}
+					x := b.workload("x", "red", 0, "10.1.0.10")
+					y := b.workload("y", "red", 1, "10.1.0.11")
+					b.up()
+					if got := int(one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU); got != mtu-overhead[encap] {
+						t.Errorf("the vif's MTU is %d, want %d", got, mtu-overhead[encap])
+					}
+					if err := transfer(x, y, 4, 2<<20); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
 	}
 }

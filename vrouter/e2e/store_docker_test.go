@@ -16,6 +16,7 @@ import (
 // If the store checks roles, Docker on a node can run containers in existing networks of the
 // fleet. It cannot create or delete networks of the fleet.
 func TestDockerOnANodeDoesNotChangeNetworks(t *testing.T) {
+	t.Parallel()
 	b, files := rolesBed(t, 2, "10s")
 	a, c := b.nodes[0], b.nodes[1]
 	b.alive(a, "a", "b")
@@ -54,6 +55,7 @@ func TestDockerOnANodeDoesNotChangeNetworks(t *testing.T) {
 // `vrouter apply` works only on a node whose agent has an operator's certificate. It keeps the
 // ports that other nodes added.
 func TestOnlyAnOperatorsCertificateAppliesDocuments(t *testing.T) {
+	t.Parallel()
 	b, files := rolesBed(t, 3, "3s")
 	a, c, d := b.nodes[0], b.nodes[1], b.nodes[2]
 	b.alive(a, "a", "b", "c")
@@ -86,6 +88,7 @@ func TestOnlyAnOperatorsCertificateAppliesDocuments(t *testing.T) {
 // A revoked node cannot write its alive key again. So an operator can delete the node and its
 // ports while the agent of the node still runs.
 func TestARevokedNodeIsDeletedWhileItsAgentRuns(t *testing.T) {
+	t.Parallel()
 	b, files := rolesBed(t, 2, "3s")
 	a, c := b.nodes[0], b.nodes[1]
 	b.alive(a, "a", "b")

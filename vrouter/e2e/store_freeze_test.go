@@ -50,6 +50,7 @@ func (b *bed) works(when string, x *workload, y *workload, added string) {
 // If a network does not fit into a node's tables, it keeps the entries that it has there.
 // Changes of other networks still have effect, also after the agent's restart.
 func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
 	b, x, y := freezeBed(t, map[string]any{"limits": map[string]int{"routes": 16}})
 	a, c := b.nodes[0], b.nodes[1]
 	for i := range 16 {
@@ -72,6 +73,7 @@ func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
 
 // An invalid object in the store affects only the objects that depend on it.
 func TestAnInvalidObjectDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
 	b, x, y := freezeBed(t, nil)
 	c := b.nodes[1]
 	s := c.client(t, store.TLS{})
@@ -96,6 +98,7 @@ func TestAnInvalidObjectDoesNotStopTheOthers(t *testing.T) {
 
 // Packets to unused addresses of a subnet do not follow the network's default route.
 func TestAnUnusedAddressDoesNotFollowTheDefaultRoute(t *testing.T) {
+	t.Parallel()
 	b, x, _ := freezeBed(t, nil)
 	a, c := b.nodes[0], b.nodes[1]
 	a.run("route", "add", "red", "0.0.0.0/0", "--port", "y")

@@ -26,6 +26,7 @@ func (n *node) members(route string) (int, error) {
 // A route avoids next hops on a killed node long before the node is gone. If an agent is
 // stopped by SIGTERM, the route avoids its node within 3 s.
 func TestARouteAvoidsADeadNode(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, options{nodes: 3})
 	first := b.nodes[0]
 	first.config["store"], first.config["store_listen"], first.config["store_insecure"] = "embedded", first.v4.String()+":2379", true
@@ -72,6 +73,7 @@ func TestARouteAvoidsADeadNode(t *testing.T) {
 // `vrouter remove` deletes the node and its ports from the fleet. If the store is down, it
 // prints the command that deletes them later.
 func TestARemovedNodeLeavesTheFleet(t *testing.T) {
+	t.Parallel()
 	b := fleetBed(t, "10s")
 	a, c := b.nodes[0], b.nodes[1]
 	b.alive(a, "a", "b")

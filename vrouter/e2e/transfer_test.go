@@ -27,43 +27,44 @@ func pair(b *bed, forwarding model.Forwarding, v6 bool, encap model.Encapsulatio
 // superpackets and with software GSO, carries every byte unchanged both ways.
 func TestBulkTransfersArriveIntact(t *testing.T) {
 	const size = 100 << 20
-	for _, encap := range encaps {
-		for _, offload := range []string{"none", "tcp", "tunnel"} {
-			for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
-				for _, v6 := range []bool{false, true} {
-					if v6 && offload == "tcp" {
-						continue // the other two span it
-					}
-					name := fmt.Sprintf("%s/%s/%s/underlay-v6=%v", encap, offload, forwarding, v6)
-					t.Run(name, func(t *testing.T) {
-						t.Parallel()
-						b := newBed(t, options{offload: offload})
-						x, y := pair(b, forwarding, v6, encap)
-						for _, version := range []int{4, 6} {
-							n := size
-							if version == 6 || v6 {
-								n = size / 4
-							}
-							if err := transfer(x, y, version, n); err != nil {
-								t.Errorf("IPv%d, a to b: %v", version, err)
-							}
-							if err := transfer(y, x, version, n); err != nil {
-								t.Errorf("IPv%d, b to a: %v", version, err)
-							}
+	for _, offload := range []string{"none", "tcp", "tunnel"} {
+		t.Run(offload, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, options{offload: offload})
+			for _, encap := range encaps {
+				for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
+					for _, v6 := range []bool{false, true} {
+						if v6 && offload == "tcp" {
+							continue // the other two span it
 						}
-					})
+						b.run(fmt.Sprintf("%s/%s/underlay-v6=%v", encap, forwarding, v6), func(t *testing.T) {
+							x, y := pair(b, forwarding, v6, encap)
+							for _, version := range []int{4, 6} {
+								n := size
+								if version == 6 || v6 {
+									n = size / 4
+								}
+								if err := transfer(x, y, version, n); err != nil {
+									t.Errorf("IPv%d, a to b: %v", version, err)
+								}
+								if err := transfer(y, x, version, n); err != nil {
+									t.Errorf("IPv%d, b to a: %v", version, err)
+								}
+							}
+						})
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
 // Datagrams from one byte to the largest, most of them in fragments.
 func TestDatagramsOfEverySizeComeBack(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
 	for _, encap := range encaps {
-		t.Run(string(encap), func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, options{})
+		b.run(string(encap), func(t *testing.T) {
 			x, y := pair(b, model.L3, false, encap)
 			for _, version := range []int{4, 6} {
 				for _, n := range []int{1, 64, 1000, 1400, 1473, 4096, 9000, 32768, 65000} {

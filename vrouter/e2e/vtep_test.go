@@ -87,16 +87,13 @@ func vtep(t *testing.T, n *node, encap model.Encapsulation, label uint32, v6 boo
 // RFCs, takes it for.
 func TestScapyIsAPeer(t *testing.T) {
 	t.Parallel()
+	scapy(t)
+	b := newBed(t, options{bare: 1})
+	peer := b.nodes[1]
 	for _, encap := range encaps {
 		for _, v6 := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {
-				t.Parallel()
-				scapy(t)
-				b := newBed(t, options{})
-				peer := b.nodes[1]
-				all := b.nodes
+			b.run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {
 				b.state.Nodes = b.nodesOf(v6, encap)
-				b.nodes = all[:1]
 				b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Subnets: subnets("10.1.0.0/16")}}
 				x := b.workload("x", "red", 0, "10.1.0.10")
 				b.state.Ports = append(b.state.Ports, model.Port{Name: "y", Network: "red", Node: peer.name, MAC: model.MAC{2, 0, 0, 0, 0, 9}, IPs: addresses("10.1.0.11")})

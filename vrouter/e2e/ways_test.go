@@ -83,10 +83,9 @@ func TestTracerouteShowsTheHop(t *testing.T) {
 // sender, once.
 func TestBridgedNetworksFloodAndAnswer(t *testing.T) {
 	t.Parallel()
+	b := newBed(t, options{nodes: 3})
 	for _, encap := range encaps {
-		t.Run(string(encap), func(t *testing.T) {
-			t.Parallel()
-			b := newBed(t, options{nodes: 3})
+		b.run(string(encap), func(t *testing.T) {
 			b.state.Nodes = b.nodesOf(false, encap)
 			b.state.Networks = []model.Network{{Name: "lan", ID: 5, VNI: 500, Forwarding: model.L2, Subnets: []netip.Prefix{netip.MustParsePrefix("10.5.0.0/24")}}}
 			var all []*workload
