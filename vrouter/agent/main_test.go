@@ -54,7 +54,7 @@ func start(t *testing.T, c config.Config) *running {
 		r.ended <- Run(ctx, c, Options{Version: "test", Logger: slog.New(slog.NewTextHandler(testLog{t}, nil))})
 	}()
 	t.Cleanup(func() { r.stop(t) })
-	t.Cleanup(func() { removed(t, c) }) // a running agent removes faster, because it has loaded the programs
+	t.Cleanup(func() { removed(t, c) })
 	r.wait(t)
 	return r
 }

@@ -92,6 +92,15 @@ func (d *Datapath) Remove() error {
 	return errors.Join(errs...)
 }
 
+// RemoveStopped is Remove for a node whose agent is not running. It loads no program.
+func RemoveStopped(pins string) error {
+	d := &Datapath{options: Options{Pins: pins}}
+	if err := os.MkdirAll(d.linkDir(), 0o700); err != nil {
+		return fmt.Errorf("make a place for pins: %w", err)
+	}
+	return d.Remove()
+}
+
 // RemovePins removes every pin below a directory, of links first: it is how a
 // node is taken down whose programs cannot be loaded any more. The kernel's own
 // files on a bpffs stay.

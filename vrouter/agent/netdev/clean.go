@@ -3,7 +3,6 @@ package netdev
 import (
 	"errors"
 	"io/fs"
-	"log/slog"
 	"net/netip"
 	"os"
 
@@ -27,18 +26,13 @@ func RemovePairs(s *Space, node string) error {
 	return errors.Join(errs...)
 }
 
-// RemovePlane detaches the programs and deletes the pins. If this kernel cannot
-// load the programs, it only deletes the pins.
+// RemovePlane detaches the programs and deletes the pins.
 func RemovePlane(c config.Config) error {
 	pins, there := existingPins(c)
 	if !there {
 		return nil
 	}
-	d, err := datapath.Open(datapath.Options{Pins: pins, Limits: c.Limits.Datapath(), NoTCX: c.TCX == config.Off, NoXDP: c.XDP == config.Off, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return datapath.RemovePins(pins)
-	}
-	return d.Remove()
+	return datapath.RemoveStopped(pins)
 }
 
 // RemovePins deletes the pins, without detaching the programs of other pins.
