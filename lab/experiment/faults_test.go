@@ -57,9 +57,11 @@ func TestAToolThatGoesWrongIsATypedFailure(t *testing.T) {
 // An agent that is stopped fails the trial within 10 s, whatever remains of it,
 // and neither it nor what it started is left.
 func TestAStoppedAgentFailsItsTrial(t *testing.T) {
+	t.Parallel()
 	long := scenario("bridge", func(sc *suite.Scenario) { sc.Timing.Duration = time.Minute })
 	for side, node := range map[string]int{"sender": 0, "receiver": 1} {
 		t.Run(side, func(t *testing.T) {
+			t.Parallel()
 			n := &notebook{}
 			e := lab(t, n, long)
 			var bench *Bench
@@ -105,6 +107,7 @@ func stopAgent(t *testing.T, b *Bench, node int) int {
 
 // An interrupt while an agent is stopped ends the run with everything removed.
 func TestAnInterruptEndsARunWhoseAgentIsStopped(t *testing.T) {
+	t.Parallel()
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n := &notebook{}

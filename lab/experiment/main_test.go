@@ -6,8 +6,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,6 +77,9 @@ func (n *notebook) Moved(_ Trial, _ sample.Point) {
 	}
 }
 
+// labs counts the experiments, of which several may run side by side.
+var labs atomic.Int32
+
 // lab makes an experiment over one-shot scenarios; what it leaves behind is an
 // error. Its trials count on a busy machine too, whose gates they would fail.
 func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
@@ -101,7 +104,7 @@ func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := "x" + strconv.Itoa(os.Getpid())
+	id := fmt.Sprintf("x%dn%d", os.Getpid(), labs.Add(1))
 	t.Cleanup(func() {
 		left, err := filepath.Glob(filepath.Join(space.Dir, netns.SpacePrefix(id)+"*"))
 		if err != nil || len(left) > 0 {
