@@ -17,17 +17,7 @@ import (
 // store does not record the revision that created a key.
 func openShared(t *testing.T) *Fleet {
 	t.Helper()
-	c := storetest.Start(t, 1, nil)
-	a, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.OpenEtcd(a, store.TLS{}, c.Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return follow(t, s)
+	return follow(t, openEtcd(t, storetest.Start(t, 1, nil)))
 }
 
 // writeKeys commits to the store without the checks of Fleet, as a malicious node does.

@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
+	"windtunnel/vrouter/store/storetest"
 )
 
 // open makes a store and a fleet that follows it.
@@ -21,6 +22,21 @@ func open(t testing.TB) *Fleet {
 	}
 	t.Cleanup(func() { s.Close() })
 	return follow(t, s)
+}
+
+// openEtcd opens the store of an etcd cluster without TLS.
+func openEtcd(t testing.TB, c *storetest.Cluster) store.Store {
+	t.Helper()
+	a, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.OpenEtcd(a, store.TLS{}, c.Dial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 // follow makes one more copy of a store.

@@ -15,7 +15,6 @@ import (
 
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
-	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -142,16 +141,7 @@ type simulatedAgent struct {
 // simulated starts an agent; without a node it only follows.
 func simulated(t *testing.T, c *storetest.Cluster, node string) *simulatedAgent {
 	t.Helper()
-	a, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.OpenEtcd(a, store.TLS{}, c.Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	agent := &simulatedAgent{Fleet: followWith(t, s, Options{}), node: node, seen: map[string]time.Time{}, inTable: map[string]time.Time{}}
+	agent := &simulatedAgent{Fleet: followWith(t, openEtcd(t, c), Options{}), node: node, seen: map[string]time.Time{}, inTable: map[string]time.Time{}}
 	agent.changed = sync.NewCond(&agent.mu)
 	agent.watcher = agent.Watcher()
 	ctx, end := context.WithCancel(context.Background())
