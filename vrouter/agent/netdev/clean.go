@@ -57,7 +57,7 @@ func existingPins(c config.Config) (path string, there bool) {
 // devices it deletes the managed neighbour entries and the labels of direct. underlay are
 // the node's last underlay addresses.
 func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
-	if err := KeepLocator(s, model.Node{}); err != nil {
+	if err := KeepLocator(s, model.Node{}, netip.Prefix{}); err != nil {
 		return err
 	}
 	if len(underlay) == 0 && len(c.Fabric) == 0 {

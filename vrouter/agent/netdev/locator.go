@@ -20,9 +20,10 @@ const locatorProtocol = 118
 // KeepLocator adds the first address of the node's locator to the device lo. Other nodes
 // send tests to this address. It also adds an unreachable route for the locator: packets to
 // the locator that the eBPF programs leave to the kernel must not follow a default route.
-// KeepLocator removes the addresses and routes that an agent added for other locators. If
-// the node has no locator, it adds nothing.
-func KeepLocator(s *Space, self model.Node) error {
+// KeepLocator removes the addresses and routes that an agent added for other locators. It
+// finds these locators by their routes. last is the previous locator of this agent, whose
+// route may be deleted; zero: none. If the node has no locator, it adds nothing.
+func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 	lo, err := s.Links.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("locator: find device lo: %w", err)
@@ -35,28 +36,32 @@ func KeepLocator(s *Space, self model.Node) error {
 	if err != nil {
 		return fmt.Errorf("locator: list the IPv6 routes: %w", err)
 	}
-	has := false
-	var errs []error
+	found := map[netip.Prefix]bool{}
+	if last.IsValid() && last != self.Locator {
+		found[last] = true
+	}
 	for _, r := range routes {
-		p, ok := PrefixOf(r.Dst)
-		if !ok || p.Bits() != model.LocatorBits {
-			continue
+		if p, ok := PrefixOf(r.Dst); ok && p.Bits() == model.LocatorBits {
+			found[p] = true
 		}
-		if p == self.Locator {
-			has = true
-			continue
-		}
+	}
+	has := found[self.Locator]
+	delete(found, self.Locator)
+	var errs []error
+	for p := range found {
 		old := model.Node{Locator: p}
 		if err := s.Links.AddrDel(lo, locatorAddress(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			errs = append(errs, fmt.Errorf("locator: remove address %s from device lo: %w", old.LocatorAddress(), err))
 		}
-		if err := s.Links.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := s.Links.RouteDel(locatorRoute(p)); err != nil && !errors.Is(err, unix.ESRCH) {
 			errs = append(errs, fmt.Errorf("locator: remove the route to %s: %w", p, err))
 		}
 	}
 	if self.Locator.IsValid() {
 		if !has {
-			errs = append(errs, addLocatorRoute(s, self.Locator))
+			if err := s.Links.RouteReplace(locatorRoute(self.Locator)); err != nil {
+				errs = append(errs, fmt.Errorf("locator: add an unreachable route for %s: %w", self.Locator, err))
+			}
 		}
 		// Do not use AddrReplace: then the kernel reports a change even if the address exists.
 		if err := s.Links.AddrAdd(lo, locatorAddress(self)); err != nil && !errors.Is(err, unix.EEXIST) {
@@ -66,12 +71,9 @@ func KeepLocator(s *Space, self model.Node) error {
 	return errors.Join(errs...)
 }
 
-func addLocatorRoute(s *Space, locator netip.Prefix) error {
+func locatorRoute(locator netip.Prefix) *netlink.Route {
 	dst := &net.IPNet{IP: locator.Addr().AsSlice(), Mask: net.CIDRMask(locator.Bits(), 128)}
-	if err := s.Links.RouteReplace(&netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE, Protocol: locatorProtocol, Table: unix.RT_TABLE_MAIN}); err != nil {
-		return fmt.Errorf("locator: add an unreachable route for %s: %w", locator, err)
-	}
-	return nil
+	return &netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE, Protocol: locatorProtocol, Table: unix.RT_TABLE_MAIN}
 }
 
 // locatorAddress returns the first address of a node's locator. Its preferred lifetime is 0,

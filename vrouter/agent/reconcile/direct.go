@@ -55,10 +55,10 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 }
 
 // testLocators adds the addresses in the locators of other nodes to targets, and the address
-// in this node's locator to own. It adds nothing if this node does not translate.
+// in this node's locator to own. It adds nothing if this node cannot translate.
 func (p *Pass) testLocators(targets map[netip.Addr]direct.Target, own map[netip.Addr]int) {
 	self, _ := p.Want.Self()
-	if !self.Translates() {
+	if !self.Translates() || p.refusal != "" {
 		return
 	}
 	own[self.LocatorAddress()] = 0
@@ -71,18 +71,24 @@ func (p *Pass) testLocators(targets map[netip.Addr]direct.Target, own map[netip.
 
 // keepLocator adds the address and the route of this node's locator to the kernel. If the
 // node does not translate, keepLocator removes them. If the pass has the cause asked and the
-// locator has not changed, it does nothing.
+// locator has not changed, it does nothing. A failure is a warning: the node uses tunnels, and
+// the state may derive the locators of all nodes, also of nodes without IPv6.
 func (p *Pass) keepLocator() {
 	self, _ := p.Want.Self()
 	if !self.Translates() {
 		self.Locator = netip.Prefix{}
 	}
 	p.locator = self.Locator
-	if last := p.r.Last; last != nil && p.cause == asked && last.locator == p.locator {
-		return
+	var before netip.Prefix
+	if last := p.r.Last; last != nil {
+		before = last.locator
+		if p.cause == asked && before == p.locator {
+			p.refusal = last.refusal
+			return
+		}
 	}
-	if err := netdev.KeepLocator(p.r.space, self); err != nil {
-		p.fail("", err)
+	if err := netdev.KeepLocator(p.r.space, self, before); err != nil {
+		p.refusal = err.Error() + "; until then this node does not use direct between links"
 	}
 }
 

@@ -21,6 +21,8 @@ type facts struct {
 	ways  map[pair]netdev.Way // cached results of way
 	links map[netip.Addr]link // result of testLinks
 	under *netdev.Underlay
+
+	refusal string // Pass.refusal: the node cannot translate
 }
 
 // pair has the two addresses of an underlay path.
@@ -61,7 +63,7 @@ func (f *facts) equal(older facts) bool {
 
 // sameWays reports whether MTU, links and routes equal those of older facts.
 func (f *facts) sameWays(older facts) bool {
-	if f.mtu != older.mtu || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
+	if f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
 		return false
 	}
 	for key, w := range f.ways {
@@ -81,7 +83,13 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 	if want.isEmpty() {
 		return fib.Tables{Settings: fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}}, nil, nil
 	}
-	t, warnings, err := fib.Compile(want.State, want.Node, fib.Facts{
+	state := want.State
+	if f.refusal != "" { // without a locator, the tables do not translate in either direction
+		state.Nodes = slices.Clone(state.Nodes)
+		i := slices.IndexFunc(state.Nodes, func(n model.Node) bool { return n.Name == want.Node })
+		state.Nodes[i].Locator = netip.Prefix{}
+	}
+	t, warnings, err := fib.Compile(state, want.Node, fib.Facts{
 		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed, Partial: partial,
 		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 			w := f.way(source, destination)
@@ -98,9 +106,13 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 	return t, append(warnings, f.unreachableReasons()...), err
 }
 
-// unreachableReasons returns the reasons why pairs of addresses have no path, sorted.
+// unreachableReasons returns the reasons why pairs of addresses have no path and why this
+// node does not translate, sorted.
 func (f *facts) unreachableReasons() []string {
 	var all []string
+	if f.refusal != "" {
+		all = append(all, f.refusal)
+	}
 	for _, w := range f.ways {
 		if w.Why != "" {
 			all = append(all, w.Why)

@@ -66,15 +66,15 @@ func (r *Reconciler) finish(p *Pass) {
 func (r *Reconciler) tell(p *Pass) {
 	before := map[string]bool{}
 	if r.Last != nil {
-		for _, q := range r.Last.Problems {
-			before[q.Text] = true
+		for _, text := range r.Last.logged() {
+			before[text] = true
 		}
 	}
-	for _, q := range p.Problems {
-		if !before[q.Text] {
-			r.log.Warn("problem", "what", q.Text)
+	for _, text := range p.logged() {
+		if !before[text] {
+			r.log.Warn("problem", "what", text)
 		}
-		delete(before, q.Text)
+		delete(before, text)
 	}
 	for text := range before {
 		r.log.Info("problem solved", "what", text)
@@ -85,4 +85,16 @@ func (r *Reconciler) tell(p *Pass) {
 	if p.changes != (datapath.Changes{}) {
 		r.log.Info("tables written", "updated", p.changes.Updated, "deleted", p.changes.Deleted, "cause", string(p.cause))
 	}
+}
+
+// logged returns the texts that tell logs once: the problems, and the reason why the node does
+// not translate.
+func (p *Pass) logged() (all []string) {
+	for _, q := range p.Problems {
+		all = append(all, q.Text)
+	}
+	if p.refusal != "" {
+		all = append(all, p.refusal)
+	}
+	return all
 }

@@ -45,6 +45,7 @@ type Pass struct {
 	under    *netdev.Underlay
 	ethernet []netdev.EthernetLink     // for direct
 	locator  netip.Prefix              // locator of this node; zero: none
+	refusal  string                    // why the kernel does not accept the locator; empty: it does
 	Devices  map[string]*netdev.Device // by port
 	whole    map[string]bool           // ports that were as desired in a pass for the same desired state
 	left     map[string]bool           // ports whose devices have not changed since the last pass (asLeft)
@@ -205,6 +206,7 @@ func isDown(fabric netlink.Link) string { return "fabric device " + fabric.Attrs
 func (p *Pass) keepLast() {
 	if l := p.r.Last; l != nil {
 		p.Devices, p.Fabric, p.facts, p.Tables, p.Warnings = l.Devices, l.Fabric, l.facts, l.Tables, l.Warnings
+		p.locator, p.refusal = l.locator, l.refusal
 	}
 }
 
@@ -230,7 +232,7 @@ func (p *Pass) connect() {
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts = factsOf(p.Devices, p.under)
-	p.facts.links = p.testLinks()
+	p.facts.links, p.facts.refusal = p.testLinks(), p.refusal
 	if last != nil && last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
 		p.Tables, p.Warnings, p.compiled, p.reused = last.Tables, last.Warnings, true, true
 		p.failRefused()
