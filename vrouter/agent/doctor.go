@@ -79,7 +79,7 @@ func directFindings(v *view) []api.Finding {
 		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("test frames with labels as MAC addresses get no reply from %s; tunnels are used if both nodes offer one", strings.Join(fail, ", ")), Remedy: "if switches or hypervisors on the way accept only known MAC addresses (port security, anti-spoofing), allow this node's labels too (list them with bridge fdb show); or remove direct from the encapsulations"})
 	}
 	if locators > 0 {
-		all = append(all, api.Finding{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("the locators of %d of %d other nodes can be reached; IPv4 packets to these nodes can be translated to IPv6", routed, locators)})
+		all = append(all, api.Finding{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("the locators of %d of %d other nodes can be reached; packets to these nodes can be translated", routed, locators)})
 	}
 	if len(lost) > 0 {
 		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("echo requests get no reply from the first address of these locators: %s; tunnels are used if both nodes offer one", strings.Join(lost, ", ")), Remedy: "add the routes to the locators of both nodes to the underlay (vrouter node locators prints the routes), and let firewalls pass ICMPv6 echo messages"})

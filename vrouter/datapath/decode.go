@@ -62,7 +62,15 @@ func decodeVif(v vrouterVif) fib.Vif {
 }
 
 func decodeVRF(v vrouterVrf) fib.VRF {
-	return fib.VRF{Flood: v.Flood, L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, RouterMAC: v.RouterMac}
+	f := fib.VRF{Flood: v.Flood, L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, RouterMAC: v.RouterMac}
+	if v.Prefix6 != [3]uint32{} {
+		var b [16]byte
+		for i, word := range v.Prefix6 {
+			binary.NativeEndian.PutUint32(b[4*i:], word)
+		}
+		f.Prefix6 = netip.PrefixFrom(netip.AddrFrom16(b), 96)
+	}
+	return f
 }
 
 func decodeNexthop(v vrouterNexthop) fib.Nexthop {

@@ -150,7 +150,14 @@ func flagIf[F uint8 | uint16 | uint32](on bool, flag F) F {
 }
 
 func encodeVRF(f fib.VRF) vrouterVrf {
-	return vrouterVrf{Pad: inUse, Flood: f.Flood, Flags: flagIf[uint16](f.L2, vifL2) | flagIf[uint16](f.L3, vifL3), RouterMac: f.RouterMAC}
+	v := vrouterVrf{Pad: inUse, Flood: f.Flood, Flags: flagIf[uint16](f.L2, vifL2) | flagIf[uint16](f.L3, vifL3), RouterMac: f.RouterMAC}
+	if f.Prefix6.IsValid() {
+		b := f.Prefix6.Addr().As16()
+		for i := range v.Prefix6 {
+			v.Prefix6[i] = binary.NativeEndian.Uint32(b[4*i:])
+		}
+	}
+	return v
 }
 
 func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {

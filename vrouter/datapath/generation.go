@@ -11,7 +11,7 @@ import (
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 5
+const layoutVersion = 6
 
 const generationPrefix = "g"
 

@@ -53,7 +53,7 @@ func twoTenants(f *fib.Tables) {
 	f.Nexthops[nhL22] = fib.Nexthop{Type: fib.L2Receive, VRF: second}
 	f.Nexthops[nhFlood] = fib.Nexthop{Type: fib.Composite, VRF: 1, Multicast: true, Members: []fib.Member{{Nexthop: nhVif}, {Nexthop: nhTunnelEthernet, Label: 19}}}
 	f.Nexthops[nhFlood2] = fib.Nexthop{Type: fib.Composite, VRF: second, Multicast: true, Members: []fib.Member{{Nexthop: nhVif2}}}
-	f.VRFs[second] = fib.VRF{Flood: nhFlood2, L2: true, L3: true, RouterMAC: model.RouterMAC}
+	f.VRFs[second] = fib.VRF{Flood: nhFlood2, L2: true, L3: true, RouterMAC: model.RouterMAC, Prefix6: netip.MustParsePrefix("fd00:1::/96")}
 	host := func(vrf uint32, a netip.Addr) fib.RouteKey {
 		return fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}
 	}
@@ -294,18 +294,30 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 		return passes, nil, false
 	}
 	ip, rest := b[14:54], b[54:]
-	network := binary.BigEndian.Uint16(ip[24+10:])
+	network, v6 := uint32(binary.BigEndian.Uint16(ip[24+10:])&0x7fff), ip[24+10]&0x80 != 0
 	isEcho := len(rest) > 0 && (rest[0] == 128 || rest[0] == 129)
-	if locatorOf(ip[24:]) != r.tables.Settings.Locator || network == 0 || ip[6] == 58 && len(rest) > 0 && rest[0] < 128 {
+	if locatorOf(ip[24:]) != r.tables.Settings.Locator || network == 0 && !v6 || ip[6] == 58 && len(rest) > 0 && rest[0] < 128 {
 		return passes, nil, false
 	}
 	sender, known := r.tables.Remotes[locatorOf(ip[8:])]
-	vrf, here := r.tables.VRFs[uint32(network)]
+	vrf, here := r.tables.VRFs[network]
 	length := int(binary.BigEndian.Uint16(ip[4:]))
+	var prefix [12]byte // the first 96 bits of the workloads' addresses
+	if v6 && vrf.Prefix6.IsValid() {
+		copy(prefix[:], vrf.Prefix6.Addr().AsSlice())
+	}
+	sum := sum16(prefix[:]) % 0xffff
 	switch {
-	case binary.BigEndian.Uint16(ip[8+10:]) != network, !known, !slices.Contains(sender.Encapsulations, model.Translated), !here, !vrf.L3:
+	case !bytes.Equal(ip[8+10:20], ip[24+10:36]), !known, !slices.Contains(sender.Encapsulations, model.Translated), !here, !vrf.L3:
 		return dropped, nil, true
-	case ip[7] == 0, length < 8, length > len(rest), ip[6] != 6 && ip[6] != 17 && ip[6] != 58, ip[6] == 58 && !isEcho, sum16(ip[8:20]) != 0xffff, sum16(ip[24:36]) != 0xffff:
+	case ip[7] == 0, length > len(rest), sum16(ip[8:20])%0xffff != sum, sum16(ip[24:36])%0xffff != sum:
+		return dropped, nil, true
+	case v6:
+		out := slices.Concat(ip[:8], prefix[:], ip[20:24], prefix[:], ip[36:40], rest)
+		out[1], out[2], out[3] = out[1]&0xf0, 0, 0
+		f, frame = r.route(network, sender, out)
+		return f, frame, true
+	case length < 8, ip[6] != 6 && ip[6] != 17 && ip[6] != 58, ip[6] == 58 && !isEcho:
 		return dropped, nil, true
 	}
 	out := binary.BigEndian.AppendUint16([]byte{0x45, ip[0]<<4 | ip[1]>>4}, uint16(length+20))
@@ -318,7 +330,7 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 		binary.BigEndian.PutUint16(out[22:], uint16(sum+sum>>16))
 	}
 	binary.BigEndian.PutUint16(out[10:], ^sum16(out[:20]))
-	f, frame = r.route(uint32(network), sender, out)
+	f, frame = r.route(network, sender, out)
 	return f, frame, true
 }
 
@@ -492,11 +504,15 @@ func (h hostile) direct() []byte {
 // packetToLocator returns a packet to a locator. Some of its fields are wrong.
 func (h hostile) packetToLocator() []byte {
 	network := of[uint16](h, 1, 1, 1, 2, 3)
-	to := inLocator(of(h, ownLocator, ownLocator, ownLocator, farLocator), network, of(h, addrA, addrA, addrC, addrB, netip.MustParseAddr("10.1.0.77")))
-	if h.oneIn(20) {
-		network = of[uint16](h, 0, 1, 2, 300)
+	destination, source := of(h, addrA, addrA, addrC, addrB, netip.MustParseAddr("10.1.0.77")), of(h, addrB, addrB, addrB, addrD, addrA, netip.MustParseAddr("10.1.0.99"))
+	if h.oneIn(2) {
+		destination, source = of(h, addrA6, addrA6, addrB6, netip.MustParseAddr("fd00:1:1::10")), of(h, addrB6, addrB6, addrB6, addrA6, netip.MustParseAddr("fd00:1:1::11"))
 	}
-	from := inLocator(of(h, farLocator, farLocator, farLocator, ownLocator, netip.MustParseAddr("fd77:0:0:9::")), network, of(h, addrB, addrB, addrB, addrD, addrA, netip.MustParseAddr("10.1.0.99")))
+	to := inLocator(of(h, ownLocator, ownLocator, ownLocator, farLocator), network, destination)
+	if h.oneIn(20) {
+		network, source = of[uint16](h, 0, 1, 2, 300), of(h, source, addrB, addrB6)
+	}
+	from := inLocator(of(h, farLocator, farLocator, farLocator, ownLocator, netip.MustParseAddr("fd77:0:0:9::")), network, source)
 	payload := make([]byte, 4+h.IntN(40))
 	for i := range payload {
 		payload[i] = byte(h.Uint32())

@@ -157,7 +157,7 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 				Gateway4: netip.MustParseAddr("10.1.0.1"),
 				Sources:  []netip.Prefix{netip.PrefixFrom(addrC, 32)}},
 		},
-		VRFs: map[uint32]fib.VRF{1: {Flood: nhFlood, L2: true, L3: true, RouterMAC: model.RouterMAC}},
+		VRFs: map[uint32]fib.VRF{1: {Flood: nhFlood, L2: true, L3: true, RouterMAC: model.RouterMAC, Prefix6: netip.MustParsePrefix("fd00:1::/96")}},
 		Nexthops: map[uint32]fib.Nexthop{
 			nhVif:            {Type: fib.Encap, VRF: 1, Vif: 1, Oif: uint32(vif), DMAC: macA, SMAC: model.RouterMAC, MTU: 1430},
 			nhVif2:           {Type: fib.Encap, VRF: 1, Vif: 2, Oif: uint32(vif2), DMAC: macC, SMAC: model.RouterMAC, MTU: 1430},

@@ -158,7 +158,7 @@ func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
 		}
 		same("settings", i, settings, decodeSettings(set))
 
-		vrf := fib.VRF{Flood: s.Uint32(), L2: s.bool(), L3: s.bool(), RouterMAC: s.mac()}
+		vrf := fib.VRF{Flood: s.Uint32(), L2: s.bool(), L3: s.bool(), RouterMAC: s.mac(), Prefix6: netip.PrefixFrom(s.addr(true), 96).Masked()}
 		same("VRF", i, vrf, decodeVRF(encodeVRF(vrf)))
 		route := fib.Route{Nexthop: s.Uint32(), Label: s.Uint32(), MAC: s.mac()}
 		same("route", i, route, decodeRoute(encodeRoute(route)))

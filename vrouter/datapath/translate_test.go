@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -39,12 +40,20 @@ func addTranslation(f *fib.Tables) {
 	f.Remotes[farLocator] = fib.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encapsulations: []model.Encapsulation{model.Translated}}
 }
 
-// inLocator returns the IPv6 address of a workload in a locator; bpf/translate.h describes it.
+// inLocator returns the address of a workload in a locator; bpf/translate.h describes it.
 func inLocator(locator netip.Addr, network uint16, a netip.Addr) netip.Addr {
-	b := locator.As16()
+	b, inner := locator.As16(), a.As16()
+	copy(b[12:], inner[12:])
+	if a.Is4() {
+		clear(inner[:12])
+	} else {
+		network |= 0x8000
+	}
 	binary.BigEndian.PutUint16(b[10:], network)
-	copy(b[12:], a.AsSlice())
-	binary.BigEndian.PutUint16(b[8:], ^sum16(b[:12]))
+	for i := range inner {
+		inner[i] ^= 0xff
+	}
+	binary.BigEndian.PutUint16(b[8:], ^sum16(slices.Concat(b[:12], inner[:12])))
 	return netip.AddrFrom16(b)
 }
 
@@ -103,6 +112,53 @@ func ip6(from, to netip.Addr, hops uint8) layers.IPv6 {
 	return layers.IPv6{Version: 6, HopLimit: hops, TrafficClass: 0xb9, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
 }
 
+// packets6 returns IPv6 packets that can be translated. Their checksums are right for the
+// addresses of ip.
+func packets6(t *testing.T, ip layers.IPv6) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for name, l := range transports("some payload") {
+		all[name] = serialize(t, l[1](layers.IPv4{}, ip)...)
+	}
+	for name, header := range map[string][]byte{"a first fragment": {17, 0, 0, 1, 1, 2, 3, 4}, "a later fragment": {6, 0, 0, 16, 1, 2, 3, 4}} {
+		ip.NextHeader = layers.IPProtocolIPv6Fragment
+		all[name] = serialize(t, &ip, gopacket.Payload(append(header, 4, 210, 0, 80, 0, 16, 0x12, 0x34)))
+	}
+	ip.NextHeader = 253 // RFC 3692: for experiments
+	all["another protocol"] = serialize(t, &ip, gopacket.Payload("some payload"))
+	ip.NextHeader = layers.IPProtocolNoNextHeader
+	all["no payload"] = serialize(t, &ip)
+	return all
+}
+
+// Only the addresses, the hop limit and the flow label of an IPv6 packet change.
+func TestAnIPv6PacketIsTranslated(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, addTranslation)
+	sent := packets6(t, ip6(inLocator(ownLocator, 1, addrA6), inLocator(farLocator, 1, addrB6), 31))
+	for name, b := range packets6(t, ip6(addrA6, addrB6, 32)) {
+		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, b))
+		if code != actRedirect {
+			t.Fatalf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
+		}
+		got := bytes.Clone(out[14:])
+		got[1], got[2], got[3] = got[1]&0xf0, 0, 0 // the flow label
+		if !bytes.Equal(got, sent[name]) {
+			t.Errorf("%s: the packet is\n%x, want\n%x", name, got, sent[name])
+		}
+	}
+	received := packets6(t, ip6(addrB6, addrA6, 60))
+	for name, b := range packets6(t, ip6(inLocator(farLocator, 1, addrB6), inLocator(ownLocator, 1, addrA6), 60)) {
+		b[2], b[3] = 0x12, 0x34 // the flow label
+		code, out := r.run(t, r.programs.FabricTc, r.fabric, frame(macB, macA, b))
+		if code != actRedirect {
+			t.Fatalf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
+		}
+		if want := frame(model.RouterMAC, macA, received[name]); !bytes.Equal(out, want) {
+			t.Errorf("%s: the packet is\n%x, want\n%x", name, out, want)
+		}
+	}
+}
+
 // The checksums of the expected packets are computed with the IPv6 addresses.
 func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, addTranslation)
@@ -157,12 +213,22 @@ func TestPacketsThatCannotBeTranslatedUseTheFallback(t *testing.T) {
 	noChecksum[20+6], noChecksum[20+7] = 0, 0
 	icmpError := ip4(addrA, addrB, 64)
 	icmpError.Protocol = layers.IPProtocolICMPv4
+	header6 := func(next layers.IPProtocol, payload ...byte) []byte {
+		ip := ip6(addrA6, addrB6, 64)
+		ip.NextHeader = next
+		return serialize(t, &ip, gopacket.Payload(payload))
+	}
 	packets := map[string][]byte{
-		"IPv6":                        packet(t, addrA6, addrB6, 0, 64, "hello"),
-		"a large packet without DF":   largeWithoutDF(t),
-		"a first fragment":            udp(func(ip *layers.IPv4) { ip.Flags = layers.IPv4MoreFragments | layers.IPv4DontFragment }),
-		"a low TTL":                   udp(func(ip *layers.IPv4) { ip.TTL = 31 }),
-		"a datagram without checksum": noChecksum,
+		"IPv6 to another prefix":           packet(t, addrA6, netip.MustParseAddr("fd00:9::b"), 0, 64, "hello"),
+		"IPv6 with a low hop limit":        packet(t, addrA6, addrB6, 0, 31, "hello"),
+		"an ICMPv6 error":                  header6(58, 1, 4, 0, 0, 0, 0, 0, 0),
+		"an ICMPv6 node information query": header6(58, 139, 0, 0, 0, 0, 0, 0, 0),
+		"IPv6 with hop-by-hop options":     header6(0, 59, 0, 1, 4, 0, 0, 0, 0),
+		"IPv6 with a routing header":       header6(43, 59, 0, 0, 0, 0, 0, 0, 0),
+		"a large packet without DF":        largeWithoutDF(t),
+		"a first fragment":                 udp(func(ip *layers.IPv4) { ip.Flags = layers.IPv4MoreFragments | layers.IPv4DontFragment }),
+		"a low TTL":                        udp(func(ip *layers.IPv4) { ip.TTL = 31 }),
+		"a datagram without checksum":      noChecksum,
 		"an IP option": udp(func(ip *layers.IPv4) {
 			ip.Options = []layers.IPv4Option{{OptionType: 1}, {OptionType: 1}, {OptionType: 1}, {OptionType: 0}}
 		}),

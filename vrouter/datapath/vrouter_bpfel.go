@@ -327,6 +327,7 @@ type vrouterVrf struct {
 	Pad       uint16
 	RouterMac [6]uint8
 	Pad2      [2]uint8
+	Prefix6   [3]uint32
 }
 
 type vrouterVrfCounters struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -21,12 +22,7 @@ import (
 // It waits until both nodes translate.
 func routedPair(b *bed, others ...model.Encapsulation) (x, y *workload) {
 	b.t.Helper()
-	b.state.Nodes = b.nodesOf(false, append([]model.Encapsulation{model.Direct}, others...)...)
-	for i, n := range b.nodes {
-		b.state.Nodes[i].Locator = n.locator()
-	}
-	b.state.Networks = []model.Network{{Name: "red", ID: 291, VNI: 1001, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
-	x, y = b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
+	x, y = routedState(b, others...)
 	b.up()
 	want := []string{"translated"}
 	for _, e := range others {
@@ -39,32 +35,49 @@ func routedPair(b *bed, others ...model.Encapsulation) (x, y *workload) {
 	return x, y
 }
 
-// inLocator returns the IPv6 address of a workload in a node's locator.
+// routedState adds the nodes and workloads of routedPair to the state.
+func routedState(b *bed, others ...model.Encapsulation) (x, y *workload) {
+	b.t.Helper()
+	b.state.Nodes = b.nodesOf(false, append([]model.Encapsulation{model.Direct}, others...)...)
+	for i, n := range b.nodes {
+		b.state.Nodes[i].Locator = n.locator()
+	}
+	b.state.Networks = append(b.state.Networks, model.Network{Name: "red", ID: 291, VNI: 1001, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")})
+	return b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
+}
+
+// inLocator returns the address of a workload in a node's locator.
 func (n *node) inLocator(network uint16, a netip.Addr) netip.Addr {
-	b := n.locator().Addr().As16()
+	b, inner := n.locator().Addr().As16(), a.As16()
+	copy(b[12:], inner[12:])
+	if a.Is4() {
+		clear(inner[:12])
+	} else {
+		network |= 0x8000
+	}
 	binary.BigEndian.PutUint16(b[10:], network)
-	copy(b[12:], a.AsSlice())
 	var sum uint32
 	for i := 0; i < 12; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+		sum += uint32(binary.BigEndian.Uint16(b[i:])) + uint32(^binary.BigEndian.Uint16(inner[i:]))
 	}
+	sum = sum&0xffff + sum>>16
 	binary.BigEndian.PutUint16(b[8:], ^uint16(sum+sum>>16))
 	return netip.AddrFrom16(b)
 }
 
-// TCP transfers and datagrams of every size arrive intact over a routed underlay. Packets
-// that cannot be translated go by the tunnel.
+// TCP transfers and datagrams of every size, also in IPv6 fragments, arrive intact over a
+// routed underlay. Packets that cannot be translated go by the tunnel.
 func TestTranslatedPacketsArriveIntact(t *testing.T) {
 	for _, offload := range []string{"none", "tcp", "tunnel"} {
 		t.Run(offload, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, options{offload: offload, routed: true})
 			x, y := routedPair(b, model.VXLAN)
-			const n = 50 << 20
+			const n = 100 << 20
 			checkIntact(t, x, y, 1450, n)
 			for _, node := range b.nodes {
-				if sent := node.translated(); sent < n {
-					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 transfer", node.name, sent, n)
+				if sent := node.translated(); sent < 2*n {
+					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*n)
 				}
 			}
 		})
@@ -79,28 +92,34 @@ func (n *node) translated() (sent uint64) {
 	return sent
 }
 
-// On the wire, a TCP or UDP packet of a workload is an IPv6 packet without outer headers.
+// On the wire, a TCP or UDP packet of a workload is an IPv6 packet without outer headers. A
+// large IPv6 datagram is not in a tunnel either: its fragments are translated.
 func TestATranslatedPacketIsPlainIPv6(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{routed: true})
 	x, y := routedPair(b, model.VXLAN)
-	frames := watchFor(t, b.nodes[1].ns, "fab", []byte("on the wire"))
-	c, err := x.dial("udp4", netip.AddrPortFrom(y.ip(4), 7777).String()) // Linux sets DF
-	b.must(err)
-	defer c.Close()
-	fmt.Fprint(c, "on the wire")
-	all := frames(2 * time.Second)
-	if len(all) == 0 {
-		t.Fatal("no frame with the payload arrived at the fabric device")
-	}
-	from, to := b.nodes[0].inLocator(291, x.ip(4)), b.nodes[1].inLocator(291, y.ip(4))
-	f := all[0]
-	if binary.BigEndian.Uint16(f[12:]) != 0x86dd || !bytes.Equal(f[14+8:14+24], from.AsSlice()) || !bytes.Equal(f[14+24:14+40], to.AsSlice()) || f[14+6] != 17 {
-		t.Errorf("the packet on the wire is %x, want UDP from %s to %s", f, from, to)
-	}
-	trace := b.nodes[0].run("trace", "--from", "x", "--to", y.ip(4).String())
-	if !strings.Contains(trace, "forwarded to node b by translated, network 291") {
-		t.Errorf("the trace does not name translated and network 291:\n%s", trace)
+	for _, c := range []struct {
+		version, padding int
+		header           byte // the protocol of the packet with the last bytes
+	}{{4, 0, 17}, {6, 0, 17}, {6, 3000, 44}} {
+		frames := watchFor(t, b.nodes[1].ns, "fab", []byte("on the wire"))
+		conn, err := x.dial("udp", netip.AddrPortFrom(y.ip(c.version), 7777).String()) // Linux sets DF
+		b.must(err)
+		fmt.Fprint(conn, strings.Repeat("-", c.padding), "on the wire")
+		conn.Close()
+		all := frames(2 * time.Second)
+		if len(all) == 0 {
+			t.Fatalf("IPv%d: no frame with the payload arrived at the fabric device", c.version)
+		}
+		from, to := b.nodes[0].inLocator(291, x.ip(c.version)), b.nodes[1].inLocator(291, y.ip(c.version))
+		f := all[0]
+		if binary.BigEndian.Uint16(f[12:]) != 0x86dd || !bytes.Equal(f[14+8:14+24], from.AsSlice()) || !bytes.Equal(f[14+24:14+40], to.AsSlice()) || f[14+6] != c.header {
+			t.Errorf("IPv%d, %d bytes more: the packet on the wire is %x, want protocol %d from %s to %s", c.version, c.padding, f, c.header, from, to)
+		}
+		trace := b.nodes[0].run("trace", "--from", "x", "--to", y.ip(c.version).String())
+		if !strings.Contains(trace, "forwarded to node b by translated, network 291") {
+			t.Errorf("IPv%d: the trace does not name translated and network 291:\n%s", c.version, trace)
+		}
 	}
 	want := fmt.Sprintf("translated %s → %s via", b.nodes[0].locator().Addr(), b.nodes[1].locator().Addr())
 	if list := b.nodes[0].run("nh", "list"); !strings.Contains(list, want) {
@@ -164,6 +183,33 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 	}
 }
 
+// Two tenants use the same addresses on the same two nodes. Each reaches the workloads of its
+// own network only, also with translated packets and with traceroute.
+func TestTranslationSeparatesTenantsWithTheSameAddresses(t *testing.T) {
+	t.Parallel()
+	needs(t, "traceroute")
+	b := newBed(t, options{routed: true})
+	b.state.Networks = []model.Network{{Name: "blue", ID: 292, Tenant: "two", Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
+	blue := [2]*workload{b.workload("bx", "blue", 0, "10.1.0.10", "fd00:1::10"), b.workload("by", "blue", 1, "10.1.0.11", "fd00:1::11")}
+	x, y := routedPair(b, model.VXLAN)
+	const n = 1 << 20
+	for _, pair := range [][2]*workload{{x, y}, blue} {
+		for _, version := range []int{4, 6} {
+			before := b.nodes[0].translated()
+			if err := transfer(pair[0], pair[1], version, n); err != nil {
+				t.Errorf("IPv%d in %s: %v", version, pair[0].port.Network, err)
+			}
+			if sent := b.nodes[0].translated() - before; sent < n {
+				t.Errorf("IPv%d in %s: %d bytes in translated packets, want at least %d", version, pair[0].port.Network, sent, n)
+			}
+			out, err := pair[0].command("traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", pair[1].ip(version).String())
+			if hops := strings.Split(strings.TrimSpace(out), "\n"); err != nil || len(hops) != 3 || !strings.Contains(hops[2], pair[1].ip(version).String()+" ") {
+				t.Errorf("traceroute by IPv%d in %s: %v\n%s", version, pair[0].port.Network, err, out)
+			}
+		}
+	}
+}
+
 // A node must drop a translated packet that a process on another node sends, that a host
 // outside the fleet sends, or that a node sends for a workload that it does not have.
 func TestForgedTranslatedPacketsAreNotDelivered(t *testing.T) {
@@ -196,6 +242,9 @@ func TestForgedTranslatedPacketsAreNotDelivered(t *testing.T) {
 		{"a node without that workload", b.nodes[2].inLocator(291, y.ip(4)), to, "forged_source"},
 		{"a network without a port on this node", b.nodes[1].inLocator(6, y.ip(4)), b.nodes[0].inLocator(6, x.ip(4)), "unknown_label"},
 		{"a node to a wrong address", b.nodes[1].inLocator(291, y.ip(4)), netip.AddrFrom16(wrong), "untranslatable"},
+		{"a node without that workload, by IPv6", b.nodes[2].inLocator(291, y.ip(6)), b.nodes[0].inLocator(291, x.ip(6)), "forged_source"},
+		{"an address outside the network's prefix", b.nodes[1].inLocator(291, netip.MustParseAddr("fd00:2::11")), b.nodes[0].inLocator(291, x.ip(6)), "untranslatable"},
+		{"an IPv4 workload to an IPv6 workload", b.nodes[1].inLocator(291, y.ip(4)), b.nodes[0].inLocator(291, x.ip(6)), "unknown_source"},
 		{"the node of the workload", b.nodes[1].inLocator(291, y.ip(4)), to, ""},
 	} {
 		before := b.nodes[0].drops()
@@ -242,5 +291,91 @@ func TestTheLocatorOutlivesTheAgent(t *testing.T) {
 	}
 	if text := kernel(); strings.Contains(text, strings.TrimSuffix(n.locator().Addr().String(), "::")) {
 		t.Errorf("after the node is removed, the kernel has addresses of its locator:\n%s", text)
+	}
+}
+
+// If the kernel does not accept the locator's address, no packets to or from the node are
+// translated. The node reports the reason once, and translates after the operator has removed
+// the cause.
+func TestANodeWithoutIPv6OnLoUsesTunnels(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true})
+	x, y := routedState(b, model.VXLAN)
+	n := b.nodes[0]
+	disable := func(value string) {
+		b.must(in(n.ns, func() error {
+			return os.WriteFile("/proc/sys/net/ipv6/conf/lo/disable_ipv6", []byte(value), 0o644)
+		}))
+	}
+	disable("1")
+	b.up()
+	n.awaitWays("b", "vxlan")
+	b.nodes[1].awaitWays("a", "vxlan")
+	for range 3 {
+		b.apply()
+		time.Sleep(time.Second) // twice repair_interval
+	}
+	for _, version := range []int{4, 6} {
+		if err := transfer(x, y, version, 1<<20); err != nil {
+			t.Errorf("an IPv%d transfer: %v", version, err)
+		}
+	}
+	const reason = "net.ipv6.conf.lo.disable_ipv6"
+	if log := n.log(); strings.Count(log, reason) != 1 {
+		t.Errorf("the log has the reason %d times, want 1:\n%s", strings.Count(log, reason), log)
+	}
+	if text, _ := n.try("status"); !strings.Contains(text, reason) {
+		t.Errorf("the status lacks the reason:\n%s", text)
+	}
+	disable("0")
+	n.awaitWays("b", "translated", "vxlan")
+	b.nodes[1].awaitWays("a", "translated", "vxlan")
+}
+
+// Translated flows use all underlay links to which the routes of the locators lead.
+func TestTranslationUsesParallelLinks(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true})
+	ip := func(space, line string) {
+		t.Helper()
+		if out, err := exec.Command("ip", append([]string{"-n", space}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
+			t.Fatalf("ip -n %s %s: %v: %s", space, line, err, out)
+		}
+	}
+	router := b.name + "-sw"
+	for i, n := range b.nodes {
+		own, gateway := fmt.Sprintf("fd31:0:0:%d::1", i+1), fmt.Sprintf("fd31:0:0:%d::254", i+1)
+		ip(n.space, fmt.Sprintf("link add fab2 type veth peer name second%d netns %s", i, router))
+		ip(n.space, "link set fab2 up")
+		ip(router, fmt.Sprintf("link set second%d up", i))
+		ip(n.space, "address add "+own+"/64 dev fab2 nodad")
+		ip(router, fmt.Sprintf("address add %s/64 dev second%d nodad", gateway, i))
+		ip(router, fmt.Sprintf("-6 route replace %s nexthop via %s nexthop via %s", n.locator(), n.v6, own))
+		first := netip.MustParsePrefix(n.v6.String()+"/64").Masked().Addr().String() + "fe"
+		ip(n.space, fmt.Sprintf("-6 route add %s nexthop via %s nexthop via %s", b.nodes[1-i].locator(), first, gateway))
+		n.config["fabric"] = []string{"fab", "fab2"}
+	}
+	x, y := routedPair(b, model.VXLAN)
+	for _, version := range []int{4, 6} {
+		sent := func() (all [2]uint64) {
+			for i, name := range []string{"fab", "fab2"} {
+				l, err := b.handle(b.nodes[0].ns).LinkByName(name)
+				b.must(err)
+				all[i] = l.Attrs().Statistics.TxBytes
+			}
+			return all
+		}
+		before := sent()
+		for range 16 {
+			if err := transfer(x, y, version, 1<<20); err != nil {
+				t.Fatalf("an IPv%d transfer: %v", version, err)
+			}
+		}
+		after := sent()
+		for i, name := range []string{"fab", "fab2"} {
+			if bytes := after[i] - before[i]; bytes < 1<<20 {
+				t.Errorf("%s has sent %d bytes of 16 IPv%d transfers of 1 MiB, want at least one transfer", name, bytes, version)
+			}
+		}
 	}
 }

@@ -68,6 +68,7 @@ type VRF struct {
 	Flood     uint32 // composite nexthop; 0: none
 	L2, L3    bool
 	RouterMAC model.MAC
+	Prefix6   netip.Prefix // 96 bits; addresses in it can be translated; zero: none
 }
 
 // NexthopType is the kind of a nexthop. The values are equal to the data path's.

@@ -31,7 +31,7 @@ func (c *compiler) networks() {
 }
 
 func (c *compiler) vrf(n *network) {
-	c.t.VRFs[n.ID] = VRF{Name: n.Name, L2: n.Bridges(), L3: n.Routes(), RouterMAC: model.RouterMAC}
+	c.t.VRFs[n.ID] = VRF{Name: n.Name, L2: n.Bridges(), L3: n.Routes(), RouterMAC: model.RouterMAC, Prefix6: prefix6(n)}
 	ethernet := Target{Ethernet: true}
 	if n.Routes() {
 		ethernet.Nexthop = c.nexthop("vrf "+n.Name, Nexthop{Type: VRFTranslate, VRF: n.ID})

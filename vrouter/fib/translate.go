@@ -1,6 +1,10 @@
 package fib
 
-import "windtunnel/vrouter/model"
+import (
+	"net/netip"
+
+	"windtunnel/vrouter/model"
+)
 
 // locatorLink returns the test result for a node's locator: whether translated packets reach
 // the node. It returns NoLink if one of the two nodes does not translate, or if no route
@@ -15,7 +19,20 @@ func (c *compiler) locatorLink(n *model.Node) Link {
 	return c.facts.Link(n.LocatorAddress(), 0)
 }
 
-// translate adds a nexthop that translates IPv4 packets to a node. t is the tunnel to the
+// prefix6 returns the first 96 bits of a network's first IPv6 subnet; zero: the network has no
+// IPv6 subnet. A translated packet has only the last 32 bits of IPv6 addresses. All nodes must
+// have the same prefix, so it depends on the network alone.
+func prefix6(n *network) (p netip.Prefix) {
+	for _, s := range n.Subnets {
+		if s.Addr().Is6() {
+			p, _ = s.Masked().Addr().Prefix(96)
+			break
+		}
+	}
+	return p
+}
+
+// translate adds a nexthop that translates packets to a node. t is the tunnel to the
 // node, which becomes the fallback of the nexthop; nil: there is no tunnel. translate adds
 // the locator of every node to the remotes, because the guard drops packets to the locators
 // in the remotes if the eBPF programs did not send them.

@@ -3,6 +3,7 @@ package fib
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"windtunnel/vrouter/model"
@@ -81,6 +82,29 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 		}
 		if c.accepts && !c.noWay && asked != netip.MustParseAddr("fd77:0:0:2::1") {
 			t.Errorf("%s: the compiler asked for the test of address %s, want fd77:0:0:2::1", c.what, asked)
+		}
+	}
+}
+
+// The first 96 bits of the first IPv6 subnet are the same on all nodes. The node's ports do not
+// change them.
+func TestTheFirstIPv6SubnetGivesThePrefixOfTranslatedAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.1.0.0/16":                           "",
+		"10.1.0.0/16 fd00:1::/64 fd00:2::/64":   "fd00:1::/96",
+		"fd00:2:0:0:ff00::/72 10.1.0.0/16":      "fd00:2:0:0:ff00::/96",
+		"fd00:3::7:8000:0/97 10.1.0.0/16":       "fd00:3::7:0:0/96",
+		"10.1.0.0/16 fd00:4:0:0:1:2:3:ff00/120": "fd00:4::1:2:0:0/96",
+	} {
+		s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
+		s.Networks[0].Subnets = nil
+		for _, p := range strings.Fields(text) {
+			s.Networks[0].Subnets = append(s.Networks[0].Subnets, prefix(p))
+		}
+		tables, _ := compiled(t, s, nil)
+		got := tables.VRFs[7].Prefix6
+		if want == "" && got.IsValid() || want != "" && got != prefix(want) {
+			t.Errorf("subnets %s: the prefix is %s, want %s", text, got, want)
 		}
 	}
 }

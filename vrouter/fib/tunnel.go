@@ -22,8 +22,8 @@ type formats struct {
 	encap  model.Encapsulation // of IP payload
 	frames model.Encapsulation // of Ethernet payload; empty: no frames can be sent
 	later  bool                // IP payload will use direct if the current test of the link succeeds
-	// true: IPv4 packets are translated, except packets that cannot be translated. These
-	// packets use encap.
+	// true: packets are translated, except packets that cannot be translated. These packets
+	// use encap.
 	translates bool
 }
 

@@ -88,7 +88,7 @@ func (n Nexthop) leaves() []string {
 		if n.Encapsulation == model.Direct {
 			kind = "labels as MAC addresses,"
 		} else if n.Encapsulation == model.Translated {
-			kind = "translated to IPv6, locators"
+			kind = "translated addresses, locators"
 		}
 		line += fmt.Sprintf("%s, %s %s → %s", p.Device, kind, p.Source, p.Destination)
 		if p.Gateway.IsValid() && p.Gateway != p.Destination {

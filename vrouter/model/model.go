@@ -40,9 +40,10 @@ const (
 	MPLSoGRE Encapsulation = "mpls-gre" // RFC 4023
 	MPLSoUDP Encapsulation = "mpls-udp" // RFC 7510
 	VXLAN    Encapsulation = "vxlan"    // RFC 7348
-	// Translated packets are IPv4 packets that were translated to IPv6 (RFC 7915). Two nodes
-	// use it if both have locators and offer Direct, but frames of Direct do not pass
-	// between them. Translated cannot be in the encapsulations of a node.
+	// Translated packets have IPv6 addresses that contain the node, the network and a part
+	// of the workload's address. Two nodes use it if both have locators and offer Direct, but
+	// frames of Direct do not pass between them. Translated cannot be in the encapsulations
+	// of a node.
 	Translated Encapsulation = "translated"
 )
 

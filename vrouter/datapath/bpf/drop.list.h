@@ -46,4 +46,4 @@ DROP(ROGUE_ROUTER, "router advertisement, redirect or DHCP answer from a port wi
 DROP(FLOW_QUOTA, "the port or its network has too many flows")
 DROP(EGRESS_LIMIT, "the workload sent faster than its egress limit")
 DROP(VLAN, "frame from a workload or packet of a tunnel with a VLAN tag")
-DROP(UNTRANSLATABLE, "cannot be translated between IPv4 and IPv6, and the nodes have no tunnel")
+DROP(UNTRANSLATABLE, "the addresses cannot be translated, and the nodes have no tunnel")

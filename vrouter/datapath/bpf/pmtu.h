@@ -23,8 +23,10 @@ static __always_inline __u32 tunnel_mtu(const struct nexthop *nh, __u32 id, __u8
 
 	if (nh->encap == ENCAP_DIRECT || !l || !l->mtu || bpf_ktime_get_ns() > l->until_ns)
 		return nh->mtu;
-	overhead = nh->encap == ENCAP_TRANSLATED ? sizeof(struct ipv6hdr) - sizeof(struct iphdr) :
-		   outer_ip_length(nh->family) + shim_length(nh->encap);
+	if (nh->encap == ENCAP_TRANSLATED)
+		overhead = family == FAMILY_IPV6 ? 0 : sizeof(struct ipv6hdr) - sizeof(struct iphdr);
+	else
+		overhead = outer_ip_length(nh->family) + shim_length(nh->encap);
 	if (ethernet || nh->encap == ENCAP_VXLAN)
 		overhead += ETH_HLEN;
 	mtu = l->mtu < least + overhead ? least : l->mtu - overhead;

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Translation: nodes on different links send IPv4 packets of workloads to each other as
- * plain IPv6 packets (RFC 7915) instead of in a tunnel. NICs can segment and merge these
- * packets. Each node has a locator: the first 64 bits of its workloads' IPv6 addresses.
+ * Translation: nodes on different links send IP packets of workloads to each other as plain
+ * IPv6 packets instead of in a tunnel. NICs can segment and merge these packets. IPv4 becomes
+ * IPv6 (RFC 7915); of an IPv6 packet, only the addresses change. Each node has a locator: the
+ * first 64 bits of its workloads' addresses in the underlay.
  *
  *   64 bits locator of the node
- *   16 bits adjustment: the one's complement sum of the first 96 bits is 0
- *   16 bits network (number of the VRF)
- *   32 bits IPv4 address of the workload
+ *   16 bits adjustment
+ *    4 bits 0: the workload's packet is IPv4; 8: it is IPv6
+ *   12 bits network (number of the VRF)
+ *   32 bits last 32 bits of the workload's address
  *
- * Because of the adjustment, the checksums of TCP and UDP stay right (RFC 6052, section
- * 4.1). A nexthop that translates has a fallback: a tunnel for all other packets.
+ * The first 96 bits of a workload's IPv6 address are not in the packet. They must be equal to
+ * prefix6 of the network (struct vrf), which is the same on all nodes.
+ *
+ * Because of the adjustment, the one's complement sum of the first 96 bits is equal to the sum
+ * of prefix6, or to 0 for IPv4. So all checksums behind the addresses stay right (RFC 6052,
+ * section 4.1). A nexthop that translates has a fallback: a tunnel for all other packets.
  */
 #pragma once
 
@@ -19,6 +25,7 @@
 #include "direct.h"
 #include "encap.h"
 #include "fabric.h"
+#include "flowkey.h"
 
 /* Packets with a lower TTL go by the fallback, so that routers of the underlay do not
  * reduce it to 0. */
@@ -30,11 +37,13 @@
 #define ICMP6_ECHO_REPLY 129
 #define ICMP6_INFORMATION 128 /* types below are errors */
 
+#define TRANSLATED_IPV6 0x8000 /* in the field network */
+
 struct translated_address {
 	__be32 locator[2];
 	__u16 adjustment;
 	__be16 network;
-	__be32 v4;
+	__be32 last;
 };
 
 /* Adds one's complement numbers. */
@@ -49,19 +58,26 @@ static __always_inline __u32 sum_of32(__be32 word)
 	return (word & 0xffff) + (word >> 16);
 }
 
+/* Returns the one's complement sum of the first 96 bits of a workload's address. */
+static __always_inline __u16 sum_of_prefix(const __be32 *prefix)
+{
+	return sum16(sum_of32(prefix[0]) + sum_of32(prefix[1]) + sum_of32(prefix[2]));
+}
+
+/* network: with TRANSLATED_IPV6 for IPv6. prefix: sum_of_prefix(), or 0 for IPv4. */
 static __always_inline void write_translated(struct translated_address *to, const struct address *locator,
-					     __u32 network, __be32 v4)
+					     __u32 network, __u16 prefix, __be32 last)
 {
 	__builtin_memcpy(to->locator, locator, sizeof(to->locator));
 	to->network = bpf_htons(network);
-	to->adjustment = ~sum16(sum_of32(to->locator[0]) + sum_of32(to->locator[1]) + to->network);
-	to->v4 = v4;
+	to->adjustment = ~sum16(sum_of32(to->locator[0]) + sum_of32(to->locator[1]) + to->network + (__u16)~prefix);
+	to->last = last;
 }
 
 /* Returns 1 if the adjustment of an address is right. */
-static __always_inline int is_adjusted(const struct translated_address *a)
+static __always_inline int is_adjusted(const struct translated_address *a, __u16 prefix)
 {
-	return sum16(sum_of32(a->locator[0]) + sum_of32(a->locator[1]) + a->adjustment + a->network) == 0xffff;
+	return sum16(sum_of32(a->locator[0]) + sum_of32(a->locator[1]) + a->adjustment + a->network + (__u16)~prefix) == 0xffff;
 }
 
 /* Returns the sum of the pseudo-header of an ICMPv6 message, which ICMPv4 does not have. */
@@ -70,14 +86,39 @@ static __always_inline __u16 pseudo_header(const struct iphdr *ip, __u32 length)
 	return sum16(sum16(sum_of32(ip->saddr) + sum_of32(ip->daddr)) + bpf_htons(length) + bpf_htons(IPPROTO_ICMPV6));
 }
 
-/* Returns 1 for packets that can be translated without loss: IPv4 without options and
- * whole, small or with DF, and TCP, UDP with a checksum, or an ICMP echo. */
-static __noinline int is_translatable(struct __sk_buff *skb)
+static __always_inline int has_prefix(const struct in6_addr *a, const __be32 *prefix)
+{
+	return a->s6_addr32[0] == prefix[0] && a->s6_addr32[1] == prefix[1] && a->s6_addr32[2] == prefix[2];
+}
+
+/* Returns 1 for IPv6 packets of a VRF that can be translated. The underlay must not treat such
+ * a packet as a control message. So it has no options and no routing header, and if it is
+ * ICMPv6, it is an echo. */
+static __noinline int is_translatable6(struct __sk_buff *skb, __u32 vrf)
+{
+	struct vrf *n = bpf_map_lookup_elem(&vrfs, &vrf);
+	struct ipv6hdr ip;
+	__u8 type;
+
+	if (!n || bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)) || ip.hop_limit < TRANSLATED_TTL ||
+	    !has_prefix(&ip.saddr, n->prefix6) || !has_prefix(&ip.daddr, n->prefix6))
+		return 0;
+	if (ip.nexthdr == IPPROTO_ICMPV6)
+		return !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, sizeof(type)) &&
+		       (type == ICMP6_ECHO || type == ICMP6_ECHO_REPLY);
+	return ip.nexthdr == IPPROTO_FRAGMENT || !is_extension(ip.nexthdr);
+}
+
+/* Returns 1 for packets that can be translated without loss. IPv4 packets: without options
+ * and whole, small or with DF, and TCP, UDP with a checksum, or an ICMP echo. */
+static __noinline int is_translatable(struct __sk_buff *skb, __u32 vrf)
 {
 	struct iphdr ip;
 	__be16 checksum;
 	__u8 type;
 
+	if (skb->protocol == bpf_htons(ETH_P_IPV6))
+		return is_translatable6(skb, vrf);
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl != 5 ||
 	    ip.frag_off & bpf_htons(IP_MF | IP_OFFSET) || ip.ttl < TRANSLATED_TTL)
 		return 0;
@@ -102,23 +143,14 @@ static __always_inline int change_echo(struct __sk_buff *skb, __u32 header, __u8
 	       bpf_skb_store_bytes(skb, L3_OFFSET + header, &type, sizeof(type), 0);
 }
 
-/* Sends a packet for which is_translatable() returned 1. network: number of the VRF.
- * Returns a tc action, or a negative drop reason. */
-static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 network, __u32 hash)
+/* Makes room for an IPv6 header in front of the payload of an IPv4 packet. Writes the fields
+ * of this header to *h, except the flow label and the first 96 bits of the addresses. */
+static __always_inline int to_ip6(struct __sk_buff *skb, struct ipv6hdr *h)
 {
-	struct nexthop *nh = nexthop_of(id);
-	const struct path *p;
-	struct ipv6hdr h;
 	struct iphdr ip;
 	__u32 length;
 	__u8 type;
 
-	if (!nh)
-		return -DROP_NO_NEXTHOP;
-	p = choose_path(nh, hash);
-	if (!p)
-		return -DROP_PATH_DOWN;
-	trace(TRACE_ENCAP, nh->vrf, nh->encap, network, 1);
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)))
 		return -DROP_MALFORMED;
 	/* Frames that are not superpackets may have padding. */
@@ -133,12 +165,46 @@ static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 net
 	}
 	if (bpf_skb_change_proto(skb, bpf_htons(ETH_P_IPV6), 0))
 		return -DROP_ENCAP_FAILED;
-	*(__be32 *)&h = bpf_htonl(6u << 28 | (__u32)ip.tos << 20 | cookie_label(p, hash));
-	h.payload_len = bpf_htons(length);
-	h.nexthdr = ip.protocol;
-	h.hop_limit = ip.ttl - 1;
-	write_translated((void *)&h.saddr, &p->source, network, ip.saddr);
-	write_translated((void *)&h.daddr, &p->destination, network, ip.daddr);
+	*(__be32 *)h = bpf_htonl(6u << 28 | (__u32)ip.tos << 20);
+	h->payload_len = bpf_htons(length);
+	h->nexthdr = ip.protocol;
+	h->hop_limit = ip.ttl;
+	h->saddr.s6_addr32[3] = ip.saddr;
+	h->daddr.s6_addr32[3] = ip.daddr;
+	return GO_ON;
+}
+
+/* Sends a packet for which is_translatable() returned 1. network: number of the VRF.
+ * Returns a tc action, or a negative drop reason. */
+static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 network, __u32 hash)
+{
+	struct nexthop *nh = nexthop_of(id);
+	struct vrf *n = bpf_map_lookup_elem(&vrfs, &network);
+	const struct path *p;
+	struct ipv6hdr h;
+	__u16 prefix = 0;
+
+	if (!nh || !n)
+		return -DROP_NO_NEXTHOP;
+	p = choose_path(nh, hash);
+	if (!p)
+		return -DROP_PATH_DOWN;
+	trace(TRACE_ENCAP, nh->vrf, nh->encap, network, 1);
+	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		if (bpf_skb_load_bytes(skb, L3_OFFSET, &h, sizeof(h)))
+			return -DROP_MALFORMED;
+		network |= TRANSLATED_IPV6;
+		prefix = sum_of_prefix(n->prefix6);
+	} else {
+		int verdict = to_ip6(skb, &h);
+
+		if (verdict != GO_ON)
+			return verdict;
+	}
+	*(__be32 *)&h = (*(__be32 *)&h & bpf_htonl(0xfff00000)) | bpf_htonl(cookie_label(p, hash));
+	h.hop_limit--;
+	write_translated((void *)&h.saddr, &p->source, network, prefix, h.saddr.s6_addr32[3]);
+	write_translated((void *)&h.daddr, &p->destination, network, prefix, h.daddr.s6_addr32[3]);
 	if (bpf_skb_store_bytes(skb, L3_OFFSET, &h, sizeof(h), 0))
 		return -DROP_ENCAP_FAILED;
 	return send_to_neighbour(skb, p);
@@ -259,9 +325,19 @@ static __noinline int to_ip4(struct __sk_buff *skb, const struct ipv6hdr *h)
 	return GO_ON;
 }
 
-/* Reads a packet for which is_translated() returned 1 into *a, and changes it to IPv4. The
- * source must have the same network, and the locator of a node that may send translated
- * packets. Returns GO_ON, or a negative drop reason. */
+/* Writes the addresses of workloads into an IPv6 packet. h: the header in hand. The flow
+ * label becomes 0, because a workload must not learn the sender's cookie. */
+static __always_inline int to_inner_ip6(struct __sk_buff *skb, struct ipv6hdr *h, const __be32 *prefix)
+{
+	*(__be32 *)h &= bpf_htonl(0xfff00000);
+	__builtin_memcpy(&h->saddr, prefix, 12);
+	__builtin_memcpy(&h->daddr, prefix, 12);
+	return bpf_skb_store_bytes(skb, L3_OFFSET, h, sizeof(*h), BPF_F_RECOMPUTE_CSUM) ? -DROP_DECAP_FAILED : GO_ON;
+}
+
+/* Reads a packet for which is_translated() returned 1 into *a, and changes it to the
+ * workload's packet. The source must have the same network, and the locator of a node that
+ * may send translated packets. Returns GO_ON, or a negative drop reason. */
 static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 {
 	struct outer o = { .encap = ENCAP_TRANSLATED };
@@ -269,28 +345,38 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 	struct node_settings *s;
 	struct ipv6hdr h;
 	__u32 zero = 0, vrf, length;
-	int verdict;
+	struct vrf *n;
+	__u16 prefix;
+	int verdict, v6;
 
 	s = bpf_map_lookup_elem(&settings, &zero);
 	if (!a || !s || bpf_skb_load_bytes(skb, L3_OFFSET, &h, sizeof(h)))
 		return -DROP_BAD_INNER;
 	from = (void *)&h.saddr;
 	to = (void *)&h.daddr;
-	vrf = bpf_ntohs(to->network);
+	vrf = bpf_ntohs(to->network) & ~TRANSLATED_IPV6;
+	v6 = bpf_ntohs(to->network) & TRANSLATED_IPV6;
 	if (from->network != to->network)
 		return -DROP_UNKNOWN_SOURCE;
 	__builtin_memcpy(&o.source, from->locator, sizeof(from->locator));
-	verdict = admit_network(s, &o, vrf, bpf_htons(ETH_P_IP), a);
+	verdict = admit_network(s, &o, vrf, v6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP), a);
 	if (verdict != GO_ON)
 		return verdict;
 	if (!h.hop_limit)
 		return -DROP_OUTER_TTL;
 	length = bpf_ntohs(h.payload_len);
-	if (length < 8 || length > 65535 - sizeof(struct iphdr) ||
-	    (!skb->gso_size && length + ETH_HLEN + sizeof(h) > skb->len))
+	if (!skb->gso_size && length + ETH_HLEN + sizeof(h) > skb->len)
 		return -DROP_OUTER_LENGTH;
-	if (!is_adjusted(from) || !is_adjusted(to))
+	n = bpf_map_lookup_elem(&vrfs, &vrf);
+	if (!n)
+		return -DROP_UNKNOWN_LABEL;
+	prefix = v6 ? sum_of_prefix(n->prefix6) : 0;
+	if (!is_adjusted(from, prefix) || !is_adjusted(to, prefix))
 		return -DROP_UNTRANSLATABLE;
+	if (v6)
+		return to_inner_ip6(skb, &h, n->prefix6);
+	if (length < 8 || length > 65535 - sizeof(struct iphdr))
+		return -DROP_OUTER_LENGTH;
 	if (h.nexthdr != IPPROTO_TCP && h.nexthdr != IPPROTO_UDP && h.nexthdr != IPPROTO_ICMPV6)
 		return -DROP_UNTRANSLATABLE;
 	return to_ip4(skb, &h);

@@ -35,7 +35,7 @@ enum encapsulation {
 	ENCAP_MPLS_UDP,
 	ENCAP_VXLAN,
 	ENCAP_DIRECT, /* no tunnel: the MAC addresses are labels (direct.h) */
-	ENCAP_TRANSLATED, /* no tunnel: IPv4 is translated to IPv6 (translate.h) */
+	ENCAP_TRANSLATED, /* no tunnel: the addresses are translated (translate.h) */
 	ENCAPS,
 };
 
@@ -179,6 +179,7 @@ struct vrf {
 	__u16 pad;
 	__u8 router_mac[6];
 	__u8 pad2[2];
+	__be32 prefix6[3]; /* first 96 bits of its IPv6 addresses that can be translated */
 };
 
 /* settings.flags */

@@ -285,7 +285,7 @@ static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, st
 	if (!nh || !v || !f)
 		return -DROP_NO_NEXTHOP;
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
-	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb)) {
+	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, v->vrf)) {
 		if (!nh->fallback)
 			return -DROP_UNTRANSLATABLE;
 		id = nh->fallback;
