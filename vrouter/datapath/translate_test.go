@@ -362,12 +362,13 @@ func TestOnlyTheProgramsSendToLocators(t *testing.T) {
 // the reported MTU.
 func TestTranslationLearnsTheMTUOfThePath(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, addTranslation)
-	send := func(size int) (out []byte, reason string) {
+	send := func(size int, from, to netip.Addr) (out []byte, reason string) {
 		before, _ := r.Drops()
-		_, out = r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, string(make([]byte, size-28)))))
+		header := map[bool]int{false: 20 + 8, true: 40 + 8}[from.Is6()]
+		_, out = r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, from, to, 0, 64, string(make([]byte, size-header)))))
 		return out, r.drop(t, before)
 	}
-	sent, reason := send(1400)
+	sent, reason := send(1400, addrA, addrB)
 	if reason != "none" {
 		t.Fatalf("a packet of 1400 bytes is dropped: %s", reason)
 	}
@@ -378,8 +379,12 @@ func TestTranslationLearnsTheMTUOfThePath(t *testing.T) {
 		t.Errorf("the error has action %d, want %d", int32(code), actUnspec)
 	}
 	for size, want := range map[int]string{1280: "none", 1281: "too_big"} {
-		if _, reason := send(size); reason != want {
-			t.Errorf("a packet of %d bytes is dropped as %s, want %s", size, reason, want)
+		if _, reason := send(size, addrA, addrB); reason != want {
+			t.Errorf("an IPv4 packet of %d bytes is dropped as %s, want %s", size, reason, want)
+		}
+		// Translation does not make IPv6 packets longer.
+		if _, reason := send(size+20, addrA6, addrB6); reason != want {
+			t.Errorf("an IPv6 packet of %d bytes is dropped as %s, want %s", size+20, reason, want)
 		}
 	}
 }

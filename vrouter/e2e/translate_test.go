@@ -169,8 +169,10 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 	port, err := h.LinkByName("port1")
 	b.must(err)
 	b.must(h.LinkSetMTU(port, 1400))
-	if err := transfer(x, y, 4, 8<<20); err != nil {
-		t.Errorf("a transfer through a link with MTU 1400: %v", err)
+	for _, version := range []int{4, 6} {
+		if err := transfer(x, y, version, 8<<20); err != nil {
+			t.Errorf("an IPv%d transfer through a link with MTU 1400: %v", version, err)
+		}
 	}
 	learned := uint32(0)
 	for _, nh := range rows[inspect.Nexthop](b.nodes[0], "nh", "list") {

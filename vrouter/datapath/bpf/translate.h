@@ -179,19 +179,20 @@ static __always_inline int to_ip6(struct __sk_buff *skb, struct ipv6hdr *h)
 static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 network, __u32 hash)
 {
 	struct nexthop *nh = nexthop_of(id);
-	struct vrf *n = bpf_map_lookup_elem(&vrfs, &network);
 	const struct path *p;
 	struct ipv6hdr h;
 	__u16 prefix = 0;
 
-	if (!nh || !n)
+	if (!nh)
 		return -DROP_NO_NEXTHOP;
 	p = choose_path(nh, hash);
 	if (!p)
 		return -DROP_PATH_DOWN;
 	trace(TRACE_ENCAP, nh->vrf, nh->encap, network, 1);
 	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
-		if (bpf_skb_load_bytes(skb, L3_OFFSET, &h, sizeof(h)))
+		struct vrf *n = bpf_map_lookup_elem(&vrfs, &network);
+
+		if (!n || bpf_skb_load_bytes(skb, L3_OFFSET, &h, sizeof(h)))
 			return -DROP_MALFORMED;
 		network |= TRANSLATED_IPV6;
 		prefix = sum_of_prefix(n->prefix6);
@@ -345,8 +346,8 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 	struct node_settings *s;
 	struct ipv6hdr h;
 	__u32 zero = 0, vrf, length;
-	struct vrf *n;
-	__u16 prefix;
+	struct vrf *n = 0;
+	__u16 prefix = 0;
 	int verdict, v6;
 
 	s = bpf_map_lookup_elem(&settings, &zero);
@@ -367,13 +368,15 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 	length = bpf_ntohs(h.payload_len);
 	if (!skb->gso_size && length + ETH_HLEN + sizeof(h) > skb->len)
 		return -DROP_OUTER_LENGTH;
-	n = bpf_map_lookup_elem(&vrfs, &vrf);
-	if (!n)
-		return -DROP_UNKNOWN_LABEL;
-	prefix = v6 ? sum_of_prefix(n->prefix6) : 0;
+	if (v6) {
+		n = bpf_map_lookup_elem(&vrfs, &vrf);
+		if (!n)
+			return -DROP_UNKNOWN_LABEL;
+		prefix = sum_of_prefix(n->prefix6);
+	}
 	if (!is_adjusted(from, prefix) || !is_adjusted(to, prefix))
 		return -DROP_UNTRANSLATABLE;
-	if (v6)
+	if (n)
 		return to_inner_ip6(skb, &h, n->prefix6);
 	if (length < 8 || length > 65535 - sizeof(struct iphdr))
 		return -DROP_OUTER_LENGTH;
