@@ -317,6 +317,7 @@ func (m *metering) complete(said tool.Measurement) error {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
 	s.Series = m.points(m.series, m.conditions.wire, m.start.nodes[0].Mono, facts)
+	sample.SetLatency(s.Series, said.Course, -margin.Seconds())
 	inside, gate := m.slices(sender.Seconds)
 	if err := m.check(said); err != nil {
 		return err

@@ -18,7 +18,7 @@ func sum(all []tool.Measurement) (tool.Measurement, error) {
 	total := tool.Measurement{Metrics: sample.Metrics{}, From: all[0].From}
 	var histograms []string
 	for _, m := range all {
-		total.Warnings = append(total.Warnings, m.Warnings...)
+		total.Warnings, total.Course = append(total.Warnings, m.Warnings...), append(total.Course, m.Course...)
 		total.From, total.To = min(total.From, m.From), max(total.To, m.To)
 		if m.Latency != "" {
 			histograms = append(histograms, m.Latency)

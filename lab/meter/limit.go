@@ -28,7 +28,7 @@ func Limit(sender, receiver *Delta, f Facts, w suite.Workload, fabric suite.Fabr
 		return sample.LinkLimit
 	case by != "":
 		return by
-	case w.Kind == suite.TCPStream:
+	case w.Kind == suite.TCPStream || w.Load > 0:
 		return sample.WindowLimit
 	case !stream:
 		return sample.TripLimit

@@ -39,6 +39,7 @@ const (
 	LatencyP99         Metric = "latency_ns_p99"
 	LatencyP999        Metric = "latency_ns_p999"
 	LatencyMax         Metric = "latency_ns_max"
+	LoadThroughput     Metric = "load_bps"              // received payload of the streams beside request/response, bits per second, both directions
 	OfferedRate        Metric = "offered_bps"           // requested UDP payload, bits per second
 	LossRatio          Metric = "loss_ratio"            // UDP datagrams lost / sent, 0..1
 	SocketLoss         Metric = "loss_in_socket_ratio"  // part of LossRatio: datagrams that the receiver's full socket dropped, counted by its namespace's UDP counters
@@ -168,6 +169,7 @@ var infos = []Info{
 	{LatencyP99, "latency p99", "ns", -1, Exchanges},
 	{LatencyP999, "latency p99.9", "ns", -1, Exchanges},
 	{LatencyMax, "latency max", "ns", -1, Exchanges},
+	{LoadThroughput, "load beside the requests", "bit/s", +1, Exchanges},
 	{OfferedRate, "offered rate", "bit/s", 0, Datagrams},
 	{LossRatio, "loss", "1", -1, Datagrams | Percent},
 	{SocketLoss, "loss in the socket", "1", -1, Datagrams | Percent},

@@ -97,6 +97,10 @@ type Point struct {
 	Bits        float64 `json:"bps"`               // bits per second on the fabric (or the colocated endpoint's device) in the data direction
 	SenderCPU   float64 `json:"sender_cpu_percent"`
 	ReceiverCPU float64 `json:"receiver_cpu_percent"`
+	// Latency is the mean round trip of the transactions that ended in the slice, and
+	// LatencyMax the longest, in ns; both are absent without transactions.
+	Latency    float64 `json:"latency_ns,omitempty"`
+	LatencyMax float64 `json:"latency_ns_max,omitempty"`
 	// State of the machine during the slice; absent if it was not read.
 	Steal              float64 `json:"steal_percent,omitempty"`   // steal of the node from which the host took more CPU time
 	CPUDistance        float64 `json:"cpu_distance_ns,omitempty"` // round trip of a cache line between the nodes' CPUs

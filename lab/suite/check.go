@@ -24,6 +24,7 @@ func checkWorkloads(j *journal, s *spec) {
 				fmt.Sprintf("remove it, or choose a kind that has it: %s", joinKinds(f.kinds)))
 		}
 		checkDatagrams(j, w)
+		checkLoad(j, w)
 		checkRate(j, w.value)
 	}
 }
@@ -39,6 +40,14 @@ func checkRate(j *journal, w workloadSpec) {
 	if bits := w.rate.V; bits > 0 && bits < 8*size {
 		j.fail(w.rate.Pos, fmt.Sprintf("rate %s is less than one packet of %s per second", units.FormatRate(float64(bits)), units.FormatBytes(size)),
 			`write the unit, such as "10M" or "1G"; 0 is as fast as possible`)
+	}
+}
+
+// checkLoad reports the direction of a load that a workload does not have.
+func checkLoad(j *journal, w named[workloadSpec]) {
+	if v := w.value; v.kind.V == TCPRR && v.direction.Set && v.load.V == 0 {
+		j.fail(v.direction.Pos, fmt.Sprintf("direction has no meaning for workload %q, which has no load: requests go forward and responses go back", w.name),
+			`remove it, or set load to the number of streams beside the request/response, such as "load: 8"`)
 	}
 }
 

@@ -26,6 +26,7 @@ func (w Workload) String() string {
 		on   bool
 		text string
 	}{
+		{w.Load > 0, "beside " + phrase.Count(w.Load, "stream")},
 		{w.Direction == Reverse, "reverse"},
 		{w.Direction == Both, "both ways"},
 		{w.Streams > 1, fmt.Sprintf("%d streams", w.Streams)},

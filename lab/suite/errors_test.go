@@ -95,7 +95,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{workload("kind: tcp_stream, request: 1"), 3, 39, "request has no meaning for tcp_stream", "tcp_rr, tcp_crr, udp_rr"},
 		{workload("kind: udp_stream, sendfile: true"), 3, 40, "sendfile has no meaning for udp_stream", "tcp_stream"},
 		{workload("kind: udp_rr, no_delay: true"), 3, 36, "no_delay has no meaning for udp_rr", ""},
-		{workload("kind: tcp_rr, direction: both"), 3, 37, "direction has no meaning for tcp_rr", "tcp_stream, udp_stream"},
+		{workload("kind: tcp_rr, direction: both"), 3, 37, "direction has no meaning for workload", "set load"},
 		{workload("kind: tcp_crr, buffer: 1k"), 3, 35, "buffer has no meaning for tcp_crr", ""},
 		{workload("kind: tcp_rr, rate: 1G"), 3, 32, "rate has no meaning for tcp_rr", ""},
 		{workload("kind: udp_stream, buffer: 65508"), 3, 38, "a UDP datagram cannot carry a buffer of 65508 bytes", "at most 65507"},

@@ -222,9 +222,9 @@ func (x *expansion) scenario(e at[scenarioSpec]) bool {
 
 func (x *expansion) add(e at[scenarioSpec], c cell) {
 	sc := Scenario{
-		System: c.system, Placement: c.placement, Pairs: e.V.pairs.V, Tool: c.tool,
-		Workload: workloadOf(c.workload), Fabric: fabricOf(c.fabric, c.workload.value.kind.V),
+		System: c.system, Placement: c.placement, Pairs: e.V.pairs.V, Tool: c.tool, Workload: workloadOf(c.workload),
 	}
+	sc.Fabric = fabricOf(c.fabric, sc.Workload)
 	if len(x.s.endpoints.V) > 0 {
 		sc.Endpoint = endpointOf(c.endpoint)
 	}

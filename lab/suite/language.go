@@ -50,7 +50,7 @@ type endpointSpec struct {
 type workloadSpec struct {
 	kind                      at[Kind]
 	direction                 at[Direction]
-	streams                   at[int]
+	streams, load             at[int]
 	buffer                    at[int64]
 	sendBuffer, receiveBuffer at[int64]
 	noDelay, sendfile         at[bool]
@@ -116,6 +116,7 @@ var (
 	streams    = []Kind{TCPStream, UDPStream}
 	tcpOnly    = []Kind{TCPStream, TCPRR, TCPCRR}
 	requests   = []Kind{TCPRR, TCPCRR, UDPRR}
+	directed   = []Kind{TCPStream, UDPStream, TCPRR} // TCPRR has the direction of its load
 	directions = []Direction{Forward, Reverse, Both}
 	placements = []Placement{TwoNodes, Colocated}
 	profiles   = []Offload{OffloadNone, OffloadTCP, OffloadTunnel}
@@ -212,7 +213,7 @@ var fabricTable = table[fabricSpec]{
 		preset("queues", number(1, mostQueues), func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
 		preset("links", number(1, mostLinks), func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
 		preset("team", choice(defaultTeam, string(Bond)), func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "Use of parallel links. multipath: each link has addresses, and routes spread flows over the links; systems that switch frames cannot use this. bond: one device over all links spreads flows by addresses and ports."),
-		preset("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response, as adaptive NIC drivers do. Needs a wire."),
+		preset("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response without a load, as adaptive NIC drivers do. Needs a wire."),
 	},
 }
 
@@ -233,8 +234,9 @@ var workloadTable = table[workloadSpec]{
 	doc:  "The traffic of a scenario, independent of the tool.",
 	fields: []field[workloadSpec]{
 		bind("kind", choice(kinds...), func(w *workloadSpec) *at[Kind] { return &w.kind }, "tcp_stream and udp_stream move data; tcp_rr and udp_rr exchange a request and a response; tcp_crr connects for each exchange.").must(),
-		preset("direction", choice(directions...), func(w *workloadSpec) *at[Direction] { return &w.direction }, Forward, "forward is from sender to receiver; the sender always connects.").only(streams...),
+		preset("direction", choice(directions...), func(w *workloadSpec) *at[Direction] { return &w.direction }, Forward, "Of streams, and of the load beside request/response. forward is from sender to receiver; the sender always connects.").only(directed...),
 		preset("streams", number(1, MostStreams), func(w *workloadSpec) *at[int] { return &w.streams }, 1, "Number of simultaneous connections, each on a separate thread.").also("threads"),
+		preset("load", number(0, MostStreams), func(w *workloadSpec) *at[int] { return &w.load }, 0, "Number of TCP streams that run beside the request/response in each direction, as fast as possible; builtin tool only. The latency is then the latency under load.").only(TCPRR),
 		bind("buffer", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.buffer }, "Bytes of one send call; of a udp_stream the payload of a datagram, at most 65507. Default 128k for tcp_stream, 1400 for udp_stream.").only(streams...),
 		preset("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.sendBuffer }, 0, "SO_SNDBUF in bytes; 0: the kernel decides."),
 		preset("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.receiveBuffer }, 0, "SO_RCVBUF in bytes; 0: the kernel decides."),

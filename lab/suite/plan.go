@@ -119,7 +119,7 @@ const (
 type Workload struct {
 	Name          string    `json:"name"`
 	Kind          Kind      `json:"kind"`
-	Direction     Direction `json:"direction"`            // streams only
+	Direction     Direction `json:"direction"`            // of streams, and of the load beside request/response
 	Streams       int       `json:"streams"`              // connections, each on a separate thread, ≥ 1
 	Buffer        int64     `json:"buffer_bytes"`         // per send call; a UDP stream's datagram payload
 	SendBuffer    int64     `json:"send_buffer_bytes"`    // SO_SNDBUF; 0: the kernel's autotuning
@@ -130,6 +130,9 @@ type Workload struct {
 	Response      int64     `json:"response_bytes"`       // request/response only, ≥ 1
 	Rate          int64     `json:"rate_bps"`             // all streams together: TCP pacing or UDP offered rate, payload bits/s; 0 = as fast as possible
 	IPVersion     int       `json:"ip_version"`           // 4 or 6
+	// Load is the number of TCP streams that run beside the request/response in each
+	// direction of Direction; 0 for streams.
+	Load int `json:"load_streams,omitempty"`
 	// ReceiverWork is the additional CPU time that the receiver of a TCP stream spends
 	// on each byte, in ns. It simulates an application, or a known slowdown that the
 	// lab must find.

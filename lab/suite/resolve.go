@@ -42,6 +42,9 @@ func workloadOf(w named[workloadSpec]) Workload {
 		out.Direction, out.Buffer = v.direction.V, v.buffer.V
 	} else {
 		out.Request, out.Response = v.request.V, v.response.V
+		if out.Load = v.load.V; out.Load > 0 {
+			out.Direction = v.direction.V
+		}
 	}
 	if !v.buffer.Set {
 		switch v.kind.V {
@@ -54,8 +57,8 @@ func workloadOf(w named[workloadSpec]) Workload {
 	return out
 }
 
-// fabricOf returns the settings of fabric f for a kind of traffic.
-func fabricOf(f named[fabricSpec], traffic Kind) Fabric {
+// fabricOf returns the settings of fabric f for a workload.
+func fabricOf(f named[fabricSpec], traffic Workload) Fabric {
 	v := f.value
 	return Fabric{
 		Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V),
@@ -66,9 +69,9 @@ func fabricOf(f named[fabricSpec], traffic Kind) Fabric {
 // coalesces reports whether the NICs collect received frames. It resolves "auto" like
 // an adaptive NIC driver (Linux: lib/dim): on if many frames arrive, as in streams,
 // else off.
-func coalesces(setting string, traffic Kind) bool {
+func coalesces(setting string, traffic Workload) bool {
 	if setting == defaultCoalesce {
-		return slices.Contains(streams, traffic)
+		return !traffic.Kind.Exchange() || traffic.Load > 0
 	}
 	return setting == "on"
 }

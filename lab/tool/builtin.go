@@ -22,19 +22,10 @@ func (Builtin) Name() string { return "builtin" }
 func (Builtin) Programs() []Program { return nil }
 
 func (t Builtin) Supports(w suite.Workload) error {
-	if err := (traffic.Spec{Workload: fillUnused(w), Timing: suite.Timing{Duration: 1}}).Check(); err != nil {
+	if err := (traffic.Spec{Workload: w, Timing: suite.Timing{Duration: 1}}).Check(); err != nil {
 		return cannot(t.Name(), "cannot make this traffic: %v", err)
 	}
 	return nil
-}
-
-// fillUnused sets the fields that request/response does not use to values that pass
-// every check.
-func fillUnused(w suite.Workload) suite.Workload {
-	if isRR(w) {
-		w.Direction, w.Buffer = suite.Forward, max(1, w.Buffer)
-	}
-	return w
 }
 
 // Plan starts the server for one run, and then the client. The client sends the
@@ -62,6 +53,9 @@ func builtinFlags(job Job) []string {
 	argv := []string{"-kind", string(w.Kind), "-streams", decimal(w.Streams)}
 	if isRR(w) {
 		argv = append(argv, "-request", decimal(w.Request), "-response", decimal(w.Response))
+		if w.Load > 0 {
+			argv = append(argv, "-load", decimal(w.Load), "-direction", string(w.Direction))
+		}
 	} else {
 		argv = append(argv, "-direction", string(w.Direction), "-buffer", decimal(w.Buffer))
 	}
@@ -203,7 +197,14 @@ func builtinTransactions(r *traffic.Result, m *Measurement) error {
 	ms.Set(sample.LatencyP99, float64(l.P99))
 	ms.Set(sample.LatencyP999, float64(l.P999))
 	ms.Set(sample.LatencyMax, float64(l.Max))
-	m.Latency = l.Histogram
+	m.Latency, m.Course = l.Histogram, l.Course
+	if r.Spec.Workload.Load > 0 {
+		load := r.Rate(suite.Forward, "receive") + r.Rate(suite.Reverse, "receive")
+		if load <= 0 {
+			return fmt.Errorf("the result has no traffic of the %d streams beside the requests", r.Spec.Workload.Load)
+		}
+		ms.Set(sample.LoadThroughput, load)
+	}
 	if r.Spec.Workload.Kind == suite.UDPRR {
 		ms.Set(sample.LossRatio, float64(r.Local.Lost)/float64(r.Local.Lost+l.Count))
 	}

@@ -229,10 +229,22 @@ func TestBuiltinPlansAServerForOneRunAndAClient(t *testing.T) {
 	if plan, err = (Builtin{}).Plan(job); err != nil || !slices.Contains(plan[1].Argv, "-request") || slices.Contains(plan[1].Argv, "-buffer") {
 		t.Errorf("%v, %v: want sizes of request and response, and no buffer", plan, err)
 	}
+	job.Workload = loadedRR()
+	job.Workload.IPVersion = 6
+	if plan, err = (Builtin{}).Plan(job); err != nil || !strings.Contains(strings.Join(plan[1].Argv, " "), "-load 8 -direction reverse") {
+		t.Errorf("%v, %v: want the number of streams and their direction", plan, err)
+	}
 	job.Self = ""
 	if _, err := (Builtin{}).Plan(job); err == nil {
 		t.Error("a plan without the program's path is made")
 	}
+}
+
+// loadedRR is request/response beside eight streams to the client.
+func loadedRR() suite.Workload {
+	w := liveRR(suite.TCPRR, 1, 4)
+	w.Load, w.Direction = 8, suite.Reverse
+	return w
 }
 
 func TestBuiltinMakesEveryWorkload(t *testing.T) {

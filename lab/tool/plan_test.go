@@ -279,6 +279,13 @@ func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {
 			reason string
 		}{t, liveStream(func(w *suite.Workload) { w.ReceiverWork = 1 }), "use the builtin tool"})
 	}
+	for _, t := range []Tool{Iperf3{}, Netperf{}, Qperf{}, Sockperf{}, NTttcp{}, BuiltinNTttcp{}, Fio{}} {
+		refusals = append(refusals, struct {
+			tool   Tool
+			w      suite.Workload
+			reason string
+		}{t, loadedRR(), "a load beside request/response"})
+	}
 	for _, r := range refusals {
 		err := r.tool.Supports(r.w)
 		if err == nil || !strings.Contains(err.Error(), r.reason) || !strings.HasPrefix(err.Error(), r.tool.Name()+" ") {

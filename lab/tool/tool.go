@@ -78,8 +78,11 @@ type Output struct {
 
 // Measurement has the tool's figures of one job.
 type Measurement struct {
-	Metrics  sample.Metrics
-	Latency  string   // HdrHistogram V2 compressed base64, ns; empty if the tool has none
+	Metrics sample.Metrics
+	Latency string // HdrHistogram V2 compressed base64, ns; empty if the tool has none
+	// Course has the round trips over time, since the measured part began; empty if the
+	// tool does not tell them.
+	Course   []sample.RoundTrips
 	Warnings []string // remarks about figures that are still valid
 	// From and To are the edges of the period over which the rates are means, since
 	// traffic began. Both are 0 if this period is the measured part of the timing.

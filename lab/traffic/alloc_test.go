@@ -121,12 +121,12 @@ func TestNoLoopAllocates(t *testing.T) {
 }
 
 func TestALatencyIsRecordedWithoutAllocating(t *testing.T) {
-	w := &worker{latency: newHistogram()}
-	if n := testing.AllocsPerRun(1000, func() { w.record(12345) }); n != 0 {
+	w := &worker{latency: newHistogram(), course: newCourse(suite.Timing{Duration: time.Second}), seen: measuring}
+	if n := testing.AllocsPerRun(1000, func() { w.record(1000, 13345) }); n != 0 {
 		t.Errorf("%.0f allocations a record, want 0", n)
 	}
-	w.record(0)
-	w.record(2 * longestLatency)
+	w.record(0, 0)
+	w.record(0, 2*longestLatency)
 	if w.latency.TotalCount() != 1003 || w.latency.Max() < longestLatency {
 		t.Errorf("%d values up to %d: want those out of range at its ends", w.latency.TotalCount(), w.latency.Max())
 	}
@@ -168,8 +168,8 @@ func BenchmarkClock(b *testing.B) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	w := &worker{latency: newHistogram()}
+	w := &worker{latency: newHistogram(), course: newCourse(suite.Timing{Duration: time.Second}), seen: measuring}
 	for b.Loop() {
-		w.record(50_000)
+		w.record(0, 50_000)
 	}
 }

@@ -95,7 +95,8 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 	flags.SetOutput(stderr)
 	connect := flags.String("connect", "", "`address:port` of the server")
 	kind := flags.String("kind", string(suite.TCPStream), "tcp_stream, tcp_rr, tcp_crr, udp_stream or udp_rr")
-	direction := flags.String("direction", string(suite.Forward), "of streams: forward, reverse or both")
+	direction := flags.String("direction", string(suite.Forward), "of streams, and of the load beside tcp_rr: forward, reverse or both")
+	flags.IntVar(&w.Load, "load", 0, "TCP streams in each direction beside tcp_rr")
 	flags.IntVar(&w.Streams, "streams", 1, "connections in each direction, each on its own thread")
 	w.Buffer = 128 << 10
 	size(flags, &w.Buffer, "buffer", "`bytes` of a send call, or of a datagram")

@@ -10,6 +10,9 @@ import (
 // enlist makes the worker of one flow at one end, on a connected socket (for
 // connect/request/response: the server's listening one, or none).
 func (c *crew) enlist(s Spec, f flow, client bool, fd int) (*worker, error) {
+	if f.Load {
+		s = s.load()
+	}
 	f.Role = roleOf(s.Workload.Kind, f.Direction, client)
 	// The client decides when the run is over, and says so to the server.
 	w := c.add(&worker{flow: f, fd: fd, cpu: -1, work: s.Workload.ReceiverWork, tcp: !s.udp() && s.Workload.Kind != suite.TCPCRR, tolerates: !client})
@@ -22,7 +25,7 @@ func (c *crew) enlist(s Spec, f flow, client bool, fd int) (*worker, error) {
 	case roleReceive:
 		return w, w.receives(s)
 	case roleRequest:
-		w.latency = newHistogram()
+		w.latency, w.course = newHistogram(), newCourse(s.Timing)
 		w.retry = callTimeout.Nanoseconds()
 		w.loop = map[suite.Kind]func(*worker){
 			suite.TCPRR: (*worker).transact, suite.TCPCRR: (*worker).connectTransact, suite.UDPRR: (*worker).transactDatagrams,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"windtunnel/lab/sample"
 )
 
 // Latency is the distribution of the round trips of transactions, nanoseconds.
@@ -16,6 +18,9 @@ type Latency struct {
 	P99   int64   `json:"p99_ns"`
 	P999  int64   `json:"p999_ns"`
 	Max   int64   `json:"max_ns"`
+	// Course has the round trips over time, since the window began; one list for all
+	// connections.
+	Course []sample.RoundTrips `json:"course"`
 	// Histogram is HdrHistogram's V2 compressed encoding in base64.
 	Histogram string `json:"histogram"`
 }
@@ -25,12 +30,17 @@ const longestLatency = int64(60e9)
 
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, longestLatency, 3) }
 
-// record counts one round trip; what lies outside the range counts at its end.
-func (w *worker) record(ns int64) {
-	w.latency.RecordValue(min(max(ns, 1), longestLatency)) // in range: no error
+// record counts one round trip. A time outside the histogram's range counts at the end
+// of the range.
+func (w *worker) record(began, ended int64) {
+	ns := ended - began
+	w.course.add(ended, ns)
+	if w.seen == measuring {
+		w.latency.RecordValue(min(max(ns, 1), longestLatency)) // in range: no error
+	}
 }
 
-func summarise(h *hdrhistogram.Histogram) (*Latency, error) {
+func summarise(h *hdrhistogram.Histogram, course []sample.RoundTrips) (*Latency, error) {
 	if h.TotalCount() == 0 {
 		return nil, nil
 	}
@@ -42,6 +52,6 @@ func summarise(h *hdrhistogram.Histogram) (*Latency, error) {
 		Count: h.TotalCount(), Min: h.Min(), Mean: h.Mean(), Max: h.Max(),
 		P50: h.ValueAtPercentile(50), P90: h.ValueAtPercentile(90),
 		P99: h.ValueAtPercentile(99), P999: h.ValueAtPercentile(99.9),
-		Histogram: string(encoded),
+		Course: course, Histogram: string(encoded),
 	}, nil
 }

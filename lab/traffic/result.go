@@ -3,6 +3,7 @@ package traffic
 import (
 	"fmt"
 
+	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
@@ -205,6 +206,7 @@ func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
 	}
 	e := End{Role: role, Seconds: window.seconds, CPU: window.cpu}
 	histogram := newHistogram()
+	var course []sample.RoundTrips
 	for _, w := range c.crew.workers {
 		f, err := w.figures()
 		if err != nil {
@@ -226,8 +228,9 @@ func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
 		}
 		if w.latency != nil {
 			histogram.Merge(w.latency)
+			course = append(course, w.course.roundTrips(w.begin.at)...)
 		}
 	}
-	e.Latency, err = summarise(histogram)
+	e.Latency, err = summarise(histogram, course)
 	return e, err
 }

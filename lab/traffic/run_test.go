@@ -516,3 +516,46 @@ func TestWrongFlagsAreSaidWithUsage(t *testing.T) {
 		}
 	}
 }
+
+func TestRequestsRunBesideStreamsInTheirDirections(t *testing.T) {
+	for direction, flows := range map[string]int{"forward": 3, "reverse": 3, "both": 5} {
+		t.Run(direction, func(t *testing.T) {
+			r := run(t, "127.0.0.1", "-kind", "tcp_rr", "-load", "2", "-direction", direction, "-warmup", "100ms", "-duration", brief, "-cooldown", "50ms")
+			if len(r.Local.Flows) != flows {
+				t.Fatalf("%d flows, want one of requests and %d of the load", len(r.Local.Flows), flows-1)
+			}
+			if r.Local.Transactions <= 0 || r.Local.Latency == nil || r.Local.Latency.Count <= 0 {
+				t.Fatalf("no transactions: %+v", r.Local)
+			}
+			forward, reverse := r.Rate("forward", roleReceive), r.Rate("reverse", roleReceive)
+			if (forward > 0) != (direction != "reverse") || (reverse > 0) != (direction != "forward") {
+				t.Errorf("the load moved %.0f bit/s forward and %.0f bit/s in reverse", forward, reverse)
+			}
+			checkCourse(t, r)
+		})
+	}
+}
+
+// checkCourse checks that the round trips over time cover the run from the warm-up on,
+// and hold at least those of the window.
+func checkCourse(t *testing.T, r Result) {
+	t.Helper()
+	course := r.Local.Latency.Course
+	if len(course) == 0 || course[0].At > 0 || course[len(course)-1].At < 0.5*r.Local.Seconds {
+		t.Fatalf("the round trips over time are %+v", course)
+	}
+	count, most := int64(0), int64(0)
+	for _, s := range course {
+		count += s.Count
+		most = max(most, s.Max)
+		if s.Mean > s.Max {
+			t.Errorf("slice %+v has a mean above its longest round trip", s)
+		}
+	}
+	if count < r.Local.Latency.Count {
+		t.Errorf("the slices have %d round trips and the window alone has %d", count, r.Local.Latency.Count)
+	}
+	if most < r.Local.Latency.P50 {
+		t.Errorf("the longest round trip of the slices is %d ns, the median of the window %d ns", most, r.Local.Latency.P50)
+	}
+}

@@ -135,7 +135,7 @@ func (ss *session) join() (start func() error, err error) {
 	if ss.spec.udp() {
 		return ss.joinUDP()
 	}
-	backlog := max(128, 2*ss.spec.Workload.Streams)
+	backlog := max(128, 2*len(ss.spec.flows()))
 	if ss.spec.Workload.Kind == suite.TCPCRR {
 		backlog = 4096
 	}

@@ -65,6 +65,7 @@ func (s Spec) checkLimits() error {
 		{"-sndbuf", w.SendBuffer, 0, maxSocket},
 		{"-rcvbuf", w.ReceiveBuffer, 0, maxSocket},
 		{"-rate", w.Rate, 0, maxRate},
+		{"-load", int64(w.Load), 0, maxStreams},
 	} {
 		if l.value < l.low || l.value > l.high {
 			return fmt.Errorf("%s %d does not lie between %d and %d", l.flag, l.value, l.low, l.high)
@@ -75,6 +76,9 @@ func (s Spec) checkLimits() error {
 	}
 	if w.ReceiverWork > 0 && w.Kind != suite.TCPStream {
 		return fmt.Errorf("-work is of the receivers of tcp_stream, not of %s", w.Kind)
+	}
+	if w.Load > 0 && w.Kind != suite.TCPRR {
+		return fmt.Errorf("-load adds streams beside tcp_rr, not beside %s", w.Kind)
 	}
 	if w.IPVersion != 4 && w.IPVersion != 6 {
 		return fmt.Errorf("IP version %d is neither 4 nor 6", w.IPVersion)
@@ -94,11 +98,15 @@ func (s Spec) checkStream() error {
 	if w.Buffer < 1 || w.Buffer > most {
 		return fmt.Errorf("-buffer %d: %s is of 1 to %d bytes", w.Buffer, what, most)
 	}
-	switch w.Direction {
+	return s.checkDirection()
+}
+
+func (s Spec) checkDirection() error {
+	switch s.Workload.Direction {
 	case suite.Forward, suite.Reverse, suite.Both:
 		return nil
 	}
-	return fmt.Errorf("-direction %q is unknown; there are forward, reverse and both", w.Direction)
+	return fmt.Errorf("-direction %q is unknown; there are forward, reverse and both", s.Workload.Direction)
 }
 
 func (s Spec) checkTransactions() error {
@@ -113,6 +121,9 @@ func (s Spec) checkTransactions() error {
 	if w.Rate > 0 {
 		return fmt.Errorf("-rate paces streams; %s runs as fast as its round trips allow", w.Kind)
 	}
+	if w.Load > 0 {
+		return s.checkDirection()
+	}
 	return nil
 }
 
@@ -120,23 +131,42 @@ func (s Spec) udp() bool {
 	return s.Workload.Kind == suite.UDPStream || s.Workload.Kind == suite.UDPRR
 }
 
-// flows lists what runs between the ends: one connection or socket pair each.
+// flows lists the connections or socket pairs between the ends. The streams beside
+// request/response come last.
 func (s Spec) flows() []flow {
-	directions := []string{string(suite.Forward)}
-	stream := s.Workload.Kind == suite.TCPStream || s.Workload.Kind == suite.UDPStream
-	switch {
-	case stream && s.Workload.Direction == suite.Reverse:
-		directions = []string{string(suite.Reverse)}
-	case stream && s.Workload.Direction == suite.Both:
-		directions = append(directions, string(suite.Reverse))
+	w := s.Workload
+	if w.Kind == suite.TCPStream || w.Kind == suite.UDPStream {
+		return appendFlows(nil, w.Direction, w.Streams, false)
 	}
-	var flows []flow
+	flows := appendFlows(nil, suite.Forward, w.Streams, false)
+	if w.Load > 0 {
+		flows = appendFlows(flows, w.Direction, w.Load, true)
+	}
+	return flows
+}
+
+// appendFlows appends this number of flows in each direction.
+func appendFlows(flows []flow, direction suite.Direction, number int, load bool) []flow {
+	directions := []suite.Direction{direction}
+	if direction == suite.Both {
+		directions = []suite.Direction{suite.Forward, suite.Reverse}
+	}
 	for _, d := range directions {
-		for range s.Workload.Streams {
-			flows = append(flows, flow{Index: len(flows), Direction: d})
+		for range number {
+			flows = append(flows, flow{Index: len(flows), Direction: string(d), Load: load})
 		}
 	}
 	return flows
+}
+
+// loadBuffer is the size of a send call of a stream beside request/response, bytes.
+const loadBuffer = 128 << 10
+
+// load returns the spec of the streams beside request/response.
+func (s Spec) load() Spec {
+	w := s.Workload
+	s.Workload = suite.Workload{Kind: suite.TCPStream, Direction: w.Direction, Streams: w.Load, Buffer: loadBuffer, IPVersion: w.IPVersion}
+	return s
 }
 
 // perStream is each stream's share of the rate, bits/s; 0 where none is set.

@@ -23,9 +23,7 @@ func (w *worker) transact() {
 			return
 		}
 		ended := now()
-		if w.seen == measuring {
-			w.record(ended - began)
-		}
+		w.record(began, ended)
 		began = ended
 		w.tally.transactions++
 		w.tally.bytes += int64(w.request + w.response)
@@ -91,9 +89,7 @@ func (w *worker) awaitResponse(began int64, number string, echoed int) {
 			w.tally.calls++
 		}
 		if n == w.response && string(w.buf[:echoed]) == number[:echoed] {
-			if w.seen == measuring {
-				w.record(ended - began)
-			}
+			w.record(began, ended)
 			w.tally.transactions++
 			w.tally.bytes += int64(w.request + w.response)
 			return
@@ -167,9 +163,7 @@ func (w *worker) connectTransact() {
 			closeSocket(fd)
 			ended := now()
 			if ok {
-				if w.seen == measuring {
-					w.record(ended - began)
-				}
+				w.record(began, ended)
 				w.tally.transactions++
 				w.tally.bytes += int64(w.request + w.response)
 			} else if w.fatal != nil {

@@ -33,6 +33,7 @@ type worker struct {
 	limit     int64                   // bytes to send, then end; MaxInt64 where time decides
 	flags     int                     // of receive
 	latency   *hdrhistogram.Histogram // of transactions in the window, ns
+	course    course                  // of transactions
 	sequence  sequence                // of datagrams received
 	file      int                     // what sendfile reads; 0 where it does not
 	fileSize  int64
@@ -61,6 +62,8 @@ type flow struct {
 	Index     int    `json:"index"`
 	Direction string `json:"direction"` // forward: client to server
 	Role      string `json:"role"`      // send, receive, request, respond
+	// Load: a TCP stream beside request/response.
+	Load bool `json:"load,omitempty"`
 }
 
 // tally is what a worker counted since it began.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/report/model"
@@ -93,7 +94,10 @@ type trial struct {
 	At     []float64    `json:"at"`
 	Bits   []float64    `json:"bps"`
 	CPU    [2][]float64 `json:"cpu"` // sender, receiver
-	Out    [][2]float64 `json:"out"` // start and end, s, of each slice that the figures omit
+	// Latency has the mean and the longest round trip of each point, ns, and 0 where no
+	// transaction ended; nil without transactions.
+	Latency [][]float64  `json:"latency,omitempty"`
+	Out     [][2]float64 `json:"out"` // start and end, s, of each slice that the figures omit
 }
 
 func (b *builder) charts(tables []model.Figures) charts {
@@ -284,7 +288,19 @@ func timeSeries(s *sample.Sample, median bool) trial {
 			t.CPU[1] = append(t.CPU[1], digits(p.ReceiverCPU, 3))
 		}
 	}
+	if slices.ContainsFunc(s.Series, func(p sample.Point) bool { return p.Latency > 0 }) {
+		t.Latency = make([][]float64, 2)
+		for _, p := range steps(s.Series, mostSteps) {
+			t.Latency[0] = append(t.Latency[0], digits(p.Latency, 3))
+			t.Latency[1] = append(t.Latency[1], digits(p.LatencyMax, 3))
+		}
+	}
 	return t
+}
+
+// exchanged reports whether a trial has round trips over time.
+func (s series) exchanged() bool {
+	return slices.ContainsFunc(s.Trials, func(t trial) bool { return t.Latency != nil })
 }
 
 // digits rounds to n significant digits, to make the page smaller.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/phrase"
@@ -29,6 +30,7 @@ type page struct {
 	Ratios              bool
 	RatioAlt            string
 	Series              []series
+	RoundTrips          bool // a series has the round trips over time
 	Topologies          []topology
 	Documents           []model.PublishedTable
 	Rule, ByHandHint    string
@@ -87,7 +89,7 @@ func newPage(r *model.Report) (*page, error) {
 		Report: r, Policy: policy, Title: cmp.Or(r.Run.Title, r.Run.ID), Line: line(r),
 		Cards: b.cards(), Counts: b.validity(), Waterfalls: c.Ladders, Trials: c.Trials != nil, Profiles: profiles,
 		Elsewhere: b.elsewhere(), Panels: make(map[string][]panel), Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios),
-		Series: c.Series, Topologies: b.topologies(), Documents: r.Tables, Rule: model.AgreementRule, ByHandHint: model.ByHandHint,
+		Series: c.Series, RoundTrips: slices.ContainsFunc(c.Series, series.exchanged), Topologies: b.topologies(), Documents: r.Tables, Rule: model.AgreementRule, ByHandHint: model.ByHandHint,
 		Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
 		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Flames: template.HTML(flames), Style: template.CSS(style),
 	}

@@ -5,7 +5,7 @@ import "strings"
 // parts are the parts of the page's script, in the order in which they run. They
 // share one closure, so a part may use the names of earlier parts.
 var parts = []string{
-	"kit", "bars", "cells", "latency", "ratios", "series", "ladder", "trials",
+	"kit", "bars", "cells", "latency", "ratios", "series", "roundtrips", "ladder", "trials",
 	"draw", "choose", "tree", "flame", "profiles", "tables", "download",
 }
 

@@ -119,12 +119,19 @@ func steps(points []sample.Point, n int) []sample.Point {
 	var list []sample.Point
 	for part := range slices.Chunk(points, width) {
 		var mean sample.Point
+		exchanged := 0
 		for _, p := range part {
 			mean.Bits += p.Bits / float64(len(part))
 			mean.SenderCPU += p.SenderCPU / float64(len(part))
 			mean.ReceiverCPU += p.ReceiverCPU / float64(len(part))
+			if p.Latency > 0 { // absent without transactions
+				mean.Latency += p.Latency
+				exchanged++
+			}
+			mean.LatencyMax = max(mean.LatencyMax, p.LatencyMax)
 		}
 		mean.At = part[0].At
+		mean.Latency /= float64(max(exchanged, 1))
 		list = append(list, mean)
 	}
 	return list

@@ -11,7 +11,7 @@ import (
 	"windtunnel/lab/report/model"
 )
 
-// Write writes the report as GitHub's Markdown: findings, tables, conditions, ladders,
+// Write writes the report as GitHub's Markdown: findings, matrices, tables, conditions, ladders,
 // hypotheses, failures, published figures, validity, notes, environment and method. It
 // escapes all text of the report, so that no text acts as Markdown.
 func Write(w io.Writer, r *model.Report) error {
@@ -22,6 +22,9 @@ func Write(w io.Writer, r *model.Report) error {
 	}
 	m.line("%s", escape(r.Run.ID+": "+r.Run.Command()))
 	m.list("", r.Findings)
+	for _, x := range r.Matrices() {
+		m.table("## "+escape(x.Title()), x.Grid())
+	}
 	m.figures(r.Figures())
 	m.list("## Conditions", r.ConditionLines())
 	for i := range r.Elsewhere {

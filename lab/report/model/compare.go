@@ -11,7 +11,7 @@ import (
 
 // compared lists the metrics that comparisons have a ratio of.
 var compared = []sample.Metric{
-	sample.Throughput, sample.Capacity, sample.Transactions, sample.LatencyP50, sample.LatencyP99,
+	sample.Throughput, sample.Capacity, sample.Transactions, sample.LatencyP50, sample.LatencyP99, sample.LoadThroughput,
 	sample.SenderCPU, sample.ReceiverCPU, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte,
 	sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket,
 }

@@ -130,6 +130,7 @@ func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
 		list[0].Ranged = true
 		list = append(list, r.ratioColumns(rows, sample.Transactions)...)
 		list = append(list, latencies(rows)...)
+		add(sample.LoadThroughput)
 		add(sample.SenderCPU, sample.ReceiverCPU)
 	} else {
 		add(sample.Throughput)

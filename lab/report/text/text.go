@@ -22,12 +22,16 @@ type Options struct {
 	Color bool // whether escape sequences may be written; the caller honours NO_COLOR
 }
 
-// Write writes the report for a terminal: tables of streams and of request/response,
+// Write writes the report for a terminal: matrices, tables of streams and of request/response,
 // failures, findings, conditions, ladders, hypotheses, published figures, validity and
 // notes. It splits tables that are too wide for the terminal.
 func Write(w io.Writer, r *model.Report, opts Options) error {
 	t := newTerminal(opts)
 	t.heading(r)
+	for _, x := range r.Matrices() {
+		t.title(x.Title())
+		t.grid(x.Grid())
+	}
 	t.figures(r.Figures())
 	for i := range r.Elsewhere {
 		t.title(r.Elsewhere[i].Title())

@@ -8,7 +8,7 @@ function trials() {
   pick.trial = Math.max(0, list.findIndex(t => t.median));
   fill(trial, list.map(t => 'block ' + t.block + (t.median ? ' (median)' : '')), pick.trial);
 }
-const redraw = () => charts.filter(c => c.place.id === 'c-series').forEach(draw);
+const redraw = () => charts.filter(c => c.place.id.startsWith('c-series')).forEach(draw);
 if (scenario && data.series) {
   fill(scenario, data.series.map(s => s.id), 0);
   trials();

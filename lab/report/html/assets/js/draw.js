@@ -8,7 +8,7 @@ function add(id, make) {
 panels.forEach(p => add('c-' + p.id, width => (p.kind === 'latency' ? latency : bars)(p, width)));
 (data.cells || []).forEach(c => add('c-' + c.id, width => cells(c, width)));
 if (data.ratios) add('c-ratios', width => ratios(data.ratios, width));
-if (data.series) add('c-series', time);
+if (data.series) { add('c-series', time); add('c-series-latency', roundTrips); }
 (data.ladders || []).forEach(l => add('c-' + l.id, width => waterfall(l, width)));
 if (data.trials) add('c-trials', everyTrial);
 
@@ -17,6 +17,11 @@ function draw(c) {
   const width = root.dataset.paper ? paperWidth : c.place.clientWidth;
   if (!width) return;
   const made = c.make(width);
+  if (!made) { // nothing to show for this choice
+    c.place.style.height = '0';
+    if (c.chart) c.chart.clear();
+    return;
+  }
   const height = made.height || made.rows * made.step + 40;
   c.place.style.height = root.dataset.paper ? 'auto' : height + 'px';
   if (!c.chart) c.chart = echarts.init(c.place, null, { renderer: 'svg', width, height });
