@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"windtunnel/lab/space"
+	"windtunnel/lab/system"
 )
 
 // ProofPort is the port on which an endpoint answers the proof of connectivity.
-const ProofPort = 4242
+const ProofPort = system.PublishedProof
 
 const proofChunk = 64 << 10 // bytes a write
 

@@ -42,6 +42,9 @@ type Endpoint struct {
 	Node   testbed.Node
 	Name   string // container; empty for the node itself
 	V4, V6 netip.Addr
+	// Listen is the container's address if others reach it by V4 of its node, through
+	// published ports.
+	Listen netip.Addr
 }
 
 // String returns the endpoint's name in reports: "a/c1", or "a" for the node.
@@ -87,7 +90,7 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err := b.attach(ctx, sys, sc, plan); err != nil {
 		return nil, errors.Join(err, b.detach(context.WithoutCancel(ctx)))
 	}
-	b.pair(sc, plan)
+	b.pair(sys, sc, plan)
 	return b, nil
 }
 
@@ -231,7 +234,7 @@ func programs(sc *suite.Scenario) []string {
 }
 
 // pair makes the pairs of senders and receivers.
-func (b *Bench) pair(sc *suite.Scenario, plan [][]agent.Container) {
+func (b *Bench) pair(sys system.System, sc *suite.Scenario, plan [][]agent.Container) {
 	nodes := b.Testbed.Nodes()
 	taken := make([]int, len(nodes))
 	next := func(node int) Endpoint {
@@ -248,7 +251,11 @@ func (b *Bench) pair(sc *suite.Scenario, plan [][]agent.Container) {
 		receiver = 0
 	}
 	for range sc.Pairs {
-		b.Pairs = append(b.Pairs, Pair{Sender: next(0), Receiver: next(receiver)})
+		p := Pair{Sender: next(0), Receiver: next(receiver)}
+		if system.Publishes(sys) && receiver > 0 {
+			p.Receiver.Listen, p.Receiver.V4 = p.Receiver.V4, nodes[receiver].Addr(4)
+		}
+		b.Pairs = append(b.Pairs, p)
 	}
 }
 

@@ -70,6 +70,23 @@ func whyUnsupported(sys system.System, sc *suite.Scenario) (why []string) {
 			why = append(why, err.Error())
 		}
 	}
+	return append(why, whyUnpublished(sys, sc)...)
+}
+
+// whyUnpublished returns the reasons why published ports cannot carry a scenario.
+func whyUnpublished(sys system.System, sc *suite.Scenario) (why []string) {
+	if !system.Publishes(sys) || sc.Placement == suite.Colocated {
+		return nil
+	}
+	if sc.Workload.IPVersion == 6 {
+		why = append(why, sys.Name()+" publishes ports over IPv4 only; use ip_version: 4, or placement colocated")
+	}
+	if sc.Pairs > 1 {
+		why = append(why, fmt.Sprintf("%s publishes the ports of one container of a node, and the scenario has %d pairs; use pairs: 1, or placement colocated", sys.Name(), sc.Pairs))
+	}
+	if t, ok := tool.ByName(sc.Tool); ok && !tool.BehindNAT(t) {
+		why = append(why, fmt.Sprintf("%s listens on the address to which its client connects, which a container behind published ports does not have; use the tool builtin, iperf3 or qperf, or placement colocated", sc.Tool))
+	}
 	return why
 }
 

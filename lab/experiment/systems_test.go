@@ -38,6 +38,8 @@ var twoNodeHops = map[string]string{
 	"bridge":  "endpoint vif bridge fabric port port fabric bridge vif endpoint",
 	"vxlan":   "endpoint vif bridge tunnel fabric port port fabric tunnel bridge vif endpoint",
 	"macvlan": "endpoint fabric port port fabric endpoint",
+	// The rules of published ports send packets from the bridge to the fabric.
+	"docker-bridge": "endpoint vif bridge fabric port port fabric bridge vif endpoint",
 }
 
 // Whatever the registry lists comes up, carries IPv4 and, where it can, IPv6,
@@ -56,7 +58,7 @@ func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
 			traces := lookForTraces(t, e.ID)
 			n.up = func(b *Bench) {
 				traces.watch(b)
-				if system.IPv4Only(sys) {
+				if system.IPv4Only(sys) || system.Publishes(sys) {
 					return
 				}
 				if err := b.Prove(context.Background(), 6); err != nil {

@@ -13,6 +13,7 @@ import (
 	"windtunnel/lab/priority"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/tool"
 )
 
@@ -44,7 +45,7 @@ type pairRun struct {
 }
 
 const (
-	basePort     = 5001
+	basePort     = system.PublishedFirst
 	portsPerPair = 32
 	readyTimeout = 5 * time.Second
 	// lookAgain is the interval at which a process that does not listen yet is checked.
@@ -106,6 +107,7 @@ func (t *tooling) plan() error {
 			Timing:   t.timing(),
 			Sender:   p.Sender.Addr(t.scenario.Workload.IPVersion),
 			Receiver: p.Receiver.Addr(t.scenario.Workload.IPVersion),
+			Listen:   p.Receiver.Listen,
 			Port:     uint16(basePort + i*portsPerPair),
 			MTU:      t.bench.MTU,
 			Self:     t.self,

@@ -1,7 +1,6 @@
 package system
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -11,31 +10,42 @@ import (
 )
 
 // DockerBridge is the network of a plain `docker network create` and `docker run`:
-// containers on a bridge that dockerd made, with Docker's rules.
+// containers on a bridge that dockerd made, with Docker's rules. A container on another
+// node is reached by published ports (`docker run -p`): the rules replace the node's
+// address and port by the container's (NAT).
 type DockerBridge struct{}
+
+// PublishedFirst to PublishedLast are the ports that a container publishes for the tools,
+// for TCP and UDP. PublishedProof is the port of the proof of connectivity.
+const (
+	PublishedFirst = 5001
+	PublishedLast  = 5016
+	PublishedProof = 4242
+)
+
+// Publishes reports whether a container of the system is reached, from another node,
+// only by published ports of its node. Such a system has a method Publishes.
+func Publishes(s System) bool {
+	_, does := s.(interface{ Publishes() })
+	return does
+}
+
+// Publishes marks the system.
+func (DockerBridge) Publishes() {}
 
 func (DockerBridge) Name() string { return "docker-bridge" }
 
 // SetUp returns the time for the start of dockerd and of its containers.
 func (DockerBridge) SetUp() time.Duration { return 1600 * time.Millisecond }
 func (DockerBridge) Describe() string {
-	return "two Docker containers on one bridge network of a dockerd, whose iptables rules see bridged frames where the kernel has br_netfilter; one node only; tools run in the containers' network namespaces"
+	return "Docker containers on a bridge network of a dockerd, whose iptables rules see bridged frames where the kernel has br_netfilter; between nodes by published ports (docker run -p), with NAT on both; tools run in the containers' network namespaces"
 }
 func (DockerBridge) Features() []string          { return []string{"veth", "bridge"} }
 func (DockerBridge) Programs() []program.Program { return dockerPrograms() }
 func (DockerBridge) MTU(fabric int) int          { return fabric }
 func (DockerBridge) OnNode() bool                { return false }
 
-// Supports returns an error for two nodes. A container on another node can be
-// reached only by published ports, where NAT replaces the container's address by the
-// node's. The proof of connectivity needs ICMP, and some tools need other ports or
-// the container's address.
-func (DockerBridge) Supports(p suite.Placement, _ suite.Fabric) error {
-	if p != suite.Colocated {
-		return errors.New("a Docker bridge network is limited to one node: other nodes reach only published ports of a container, by NAT; use placement colocated, or the system docker-overlay")
-	}
-	return nil
-}
+func (DockerBridge) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 func (DockerBridge) Attach(n *Node) error {
 	if len(n.Endpoints) == 0 {
@@ -60,14 +70,20 @@ func (DockerBridge) Attach(n *Node) error {
 	if err != nil {
 		return fmt.Errorf("%w%s", err, n.lastOutput(dockerDaemon))
 	}
-	return d.dualStack()
+	if len(n.Endpoints) > 1 { // colocated: the containers reach each other by their addresses
+		return d.dualStack()
+	}
+	return d.dualStack(
+		"--publish", fmt.Sprintf("%d-%d:%[1]d-%[2]d", PublishedFirst, PublishedLast),
+		"--publish", fmt.Sprintf("%d-%d:%[1]d-%[2]d/udp", PublishedFirst, PublishedLast),
+		"--publish", fmt.Sprintf("%d:%[1]d", PublishedProof))
 }
 
-// dualStack starts the node's containers in a network with IPv4 and IPv6. The
-// network's devices are in the node's namespace.
-func (d dockerd) dualStack() error {
+// dualStack starts the node's containers in a network with IPv4 and IPv6, with further
+// options of `docker run`. The network's devices are in the node's namespace.
+func (d dockerd) dualStack(options ...string) error {
 	for _, e := range d.node.Endpoints {
-		if err := d.container(e, "--ip6", e.V6.Addr().String()); err != nil {
+		if err := d.container(e, append(options, "--ip6", e.V6.Addr().String())...); err != nil {
 			return err
 		}
 		if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {

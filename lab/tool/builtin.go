@@ -37,7 +37,7 @@ func (t Builtin) Plan(job Job) ([]Process, error) {
 	at := netip.AddrPortFrom(job.Receiver, job.Port).String()
 	server := Process{
 		Role: "server", On: OnReceiver,
-		Argv:  []string{job.Self, "traffic", "server", "-listen", at, "-once", "-wait", "30s"},
+		Argv:  []string{job.Self, "traffic", "server", "-listen", netip.AddrPortFrom(job.listen(), job.Port).String(), "-once", "-wait", "30s"},
 		Ready: func(line string) bool { return strings.TrimSpace(line) == "ready" },
 	}
 	client := Process{

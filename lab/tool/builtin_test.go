@@ -68,6 +68,14 @@ var builtinCaptures = map[string]struct {
 			sample.LatencyP99: 196479, sample.LatencyP999: 339967, sample.LatencyMax: 942591,
 		},
 	},
+	"builtin_rr_load.json": {
+		loadedBothWays(),
+		sample.Metrics{
+			sample.Transactions: 5875.393048907589, sample.LoadThroughput: 14557457935.806273, sample.ToolRetransmits: 14, sample.Errors: 0,
+			sample.LatencyMin: 13664, sample.LatencyMean: 170206.12228149356, sample.LatencyP50: 16095, sample.LatencyP90: 63839,
+			sample.LatencyP99: 3119103, sample.LatencyP999: 19693567, sample.LatencyMax: 67960831,
+		},
+	},
 	"builtin_crr.json": {
 		liveRR(suite.TCPCRR, 1, 4),
 		sample.Metrics{
@@ -245,6 +253,35 @@ func loadedRR() suite.Workload {
 	w := liveRR(suite.TCPRR, 1, 4)
 	w.Load, w.Direction = 8, suite.Reverse
 	return w
+}
+
+// loadedBothWays is request/response beside two streams in each direction.
+func loadedBothWays() suite.Workload {
+	w := liveRR(suite.TCPRR, 1, 4)
+	w.Load, w.Direction = 2, suite.Both
+	return w
+}
+
+func TestRoundTripsOverTimeAreRead(t *testing.T) {
+	m, err := parseBuiltin(loadedBothWays(), capturedBuiltin(t, "builtin_rr_load.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (sample.RoundTrips{At: -0.091, Count: 343, Mean: 53415, Max: 1395011}); len(m.Course) != 25 || m.Course[0] != want {
+		t.Errorf("%d slices, the first %+v, want 25 and %+v", len(m.Course), m.Course, want)
+	}
+}
+
+func TestALoadThatMovedNothingIsNoResult(t *testing.T) {
+	stuck := doctored(t, "builtin_rr_load.json", func(d map[string]any) {
+		for _, end := range []string{"local", "remote"} {
+			e := d[end].(map[string]any)
+			e["flows"] = e["flows"].([]any)[:1]
+		}
+	})
+	if m, err := parseBuiltin(loadedBothWays(), stuck); err == nil || !strings.Contains(err.Error(), "beside the requests") {
+		t.Errorf("%v, %v: want no result", m.Metrics, err)
+	}
 }
 
 func TestBuiltinMakesEveryWorkload(t *testing.T) {

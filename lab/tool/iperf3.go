@@ -41,7 +41,7 @@ func (t Iperf3) Plan(job Job) ([]Process, error) {
 	if err := checkJob(t, job); err != nil {
 		return nil, err
 	}
-	server := serverProcess(job, "iperf3", "-s", "-p", decimal(job.Port), "-B", job.Receiver.String(), "-J", "-i", "0.1")
+	server := serverProcess(job, "iperf3", "-s", "-p", decimal(job.Port), "-B", job.listen().String(), "-J", "-i", "0.1")
 	argv := []string{"iperf3", "-c", job.Receiver.String(), "-p", decimal(job.Port),
 		"-J", "-i", "0.1", "--get-server-output", "--connect-timeout", "5000",
 		"-t", decimal(wholeSeconds(job.Timing)), "-P", decimal(max(1, w.Streams))}

@@ -3,6 +3,7 @@ package tool
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -87,6 +88,26 @@ func setOfferedRate(w suite.Workload, ms sample.Metrics) {
 	if w.Rate > 0 {
 		ms.Set(sample.OfferedRate, float64(directions*w.Rate))
 	}
+}
+
+// BehindNAT reports whether the tool's server can listen on another address than the one
+// to which its client connects. Such a tool has a method BehindNAT.
+func BehindNAT(t Tool) bool {
+	_, can := t.(interface{ BehindNAT() })
+	return can
+}
+
+// BehindNAT marks the tools.
+func (Builtin) BehindNAT() {}
+func (Iperf3) BehindNAT()  {}
+func (Qperf) BehindNAT()   {} // its server listens on every address
+
+// listen is the address on which the server listens.
+func (j Job) listen() netip.Addr {
+	if j.Listen.IsValid() {
+		return j.Listen
+	}
+	return j.Receiver
 }
 
 // isUDP reports whether the workload runs over UDP.

@@ -37,8 +37,11 @@ type Job struct {
 	Timing   suite.Timing
 	Sender   netip.Addr // the endpoint on the first node
 	Receiver netip.Addr // the endpoint on the second node (or the same, colocated)
-	Port     uint16     // first port the job may use; it may use the next 15 too
-	MTU      int        // of the endpoints' devices: a UDP payload above it fragments
+	// Listen is the receiver's own address if that is not Receiver, because NAT replaces
+	// Receiver by Listen. See BehindNAT.
+	Listen netip.Addr
+	Port   uint16 // first port the job may use; it may use the next 15 too
+	MTU    int    // of the endpoints' devices: a UDP payload above it fragments
 	// Self is the path of the windtunnel program on the endpoints.
 	Self string
 }
