@@ -1,6 +1,7 @@
 package model
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,6 +36,9 @@ type MatrixCell struct {
 	// shows.
 	Shade string
 }
+
+// needsCPUs is the part of a reason that says how many CPUs a skipped scenario needs.
+var needsCPUs = regexp.MustCompile(`needs \d+ CPUs?`)
 
 // A smaller table is readable without a matrix.
 const (
@@ -121,6 +125,9 @@ func (r *Report) matrix(rows []*Scenario, m sample.Metric) (x Matrix, ok bool) {
 // fill sets a cell, and returns the comparison that it shows; nil if there is none.
 func (r *Report) fill(cell *MatrixCell, s *Scenario, m sample.Metric, scale Scale, units bool) *Comparison {
 	cell.Scenario, cell.Text, cell.Why = s.ID, s.Absent(), s.Skipped
+	if needs := needsCPUs.FindString(s.Skipped); needs != "" {
+		cell.Text = needs
+	}
 	iv := s.Interval(m)
 	if iv == nil {
 		return nil

@@ -57,7 +57,7 @@ func TestAMatrixHasARowForEachSystemAndAColumnForEachWorkload(t *testing.T) {
 		"bridge | 100 | 200 | 300",
 		"fast | 200 (1.30) | 300 (1.30) | 400 (1.30)",
 		"alike | 300 (0.990 ~) | 400 (0.990 ~) | 500 (0.990 ~)",
-		"slow | 400 (0.400) | 500 (0.400) | skipped",
+		"slow | 400 (0.400) | 500 (0.400) | needs 8 CPUs",
 	}
 	if got := strings.Join(rows, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("rows\n%s\nwant\n%s", got, strings.Join(want, "\n"))
