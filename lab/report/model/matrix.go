@@ -44,7 +44,6 @@ var needsCPUs = regexp.MustCompile(`needs \d+ CPUs?`)
 const (
 	leastMatrixRows    = 3
 	leastMatrixColumns = 2
-	leastMatrixCells   = 12
 )
 
 // Matrices lists the report's matrices: of datagrams, of TCP streams, and of
@@ -99,7 +98,7 @@ func (r *Report) matrix(rows []*Scenario, m sample.Metric) (x Matrix, ok bool) {
 			x.Columns = append(x.Columns, part)
 		}
 	}
-	if len(x.Rows) < leastMatrixRows || len(x.Columns) < leastMatrixColumns || len(rows) < leastMatrixCells {
+	if len(x.Rows) < leastMatrixRows || len(x.Columns) < leastMatrixColumns {
 		return x, false
 	}
 	for i := range x.Rows {

@@ -202,3 +202,26 @@ func splitWords(text string) (list []string) {
 func Wrap(text string, width int, indent string) string {
 	return strings.Join(wrap(phrase.Printable(text), max(width-lipgloss.Width(indent), 1)), "\n"+indent)
 }
+
+// halves writes a table whose first column names the rows. It splits a table that is too
+// wide for the terminal by its other columns.
+func (t *terminal) halves(g model.Grid) {
+	if t.fits(g) || len(g.Heads) < 4 {
+		t.grid(g)
+		return
+	}
+	middle := 1 + len(g.Heads)/2
+	t.halves(columns(g, 1, middle))
+	t.out.WriteByte('\n')
+	t.halves(columns(g, middle, len(g.Heads)))
+}
+
+// columns returns the first column of a grid of figures, and the columns from a first to
+// before an end.
+func columns(g model.Grid, first, end int) model.Grid {
+	part := model.Grid{Heads: append([]string{g.Heads[0]}, g.Heads[first:end]...), Words: g.Words}
+	for _, row := range g.Rows {
+		part.Add(append([]string{row[0]}, row[first:end]...)...)
+	}
+	return part
+}

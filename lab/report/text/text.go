@@ -30,7 +30,7 @@ func Write(w io.Writer, r *model.Report, opts Options) error {
 	t.heading(r)
 	for _, x := range r.Matrices() {
 		t.title(x.Title())
-		t.grid(x.Grid())
+		t.halves(x.Grid())
 	}
 	t.figures(r.Figures())
 	for i := range r.Elsewhere {
