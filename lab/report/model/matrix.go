@@ -150,8 +150,8 @@ func (r *Report) fill(cell *MatrixCell, s *Scenario, m sample.Metric, scale Scal
 	return c
 }
 
-// shade returns the shade of a ratio: degree 1 from 5 % on, 2 from 20 %, 3 from a factor
-// of 2.
+// shade returns the shade of a ratio: degree 1 from a factor of 1.05 on, 2 from 1.25, 3
+// from 2.
 func shade(c *Comparison) string {
 	info, _ := sample.Describe(c.Metric)
 	change := c.Ratio.Median
@@ -187,16 +187,20 @@ func (x Matrix) Title() string {
 	if x.Unit != "" {
 		title += " in " + x.Unit
 	}
-	ratios := slices.ContainsFunc(x.Rows, func(r MatrixRow) bool {
-		return slices.ContainsFunc(r.Cells, func(c MatrixCell) bool { return c.Ratio != "" })
-	})
 	switch {
 	case x.Baseline != "":
 		title += ", and the ratio to " + x.Baseline
-	case ratios:
+	case x.Compared():
 		title += ", and the ratio to the baseline"
 	}
 	return title
+}
+
+// Compared reports whether a cell has a ratio.
+func (x Matrix) Compared() bool {
+	return slices.ContainsFunc(x.Rows, func(r MatrixRow) bool {
+		return slices.ContainsFunc(r.Cells, func(c MatrixCell) bool { return c.Ratio != "" })
+	})
 }
 
 // Grid returns the matrix as texts: "812 (0.93)".
