@@ -141,7 +141,7 @@ func (d *Datapath) tables() tables {
 		bridge:   table[vrouterBridgeKey, vrouterBridgeEntry]{"bridge", m.Bridge, false},
 		remotes:  table[vrouterAddress, vrouterRemote]{"remotes", m.Remotes, false},
 		senders:  table[vrouterSenderKey, vrouterSender]{"senders", m.Senders, false},
-		ilm:      table[uint32, vrouterTarget]{"ilm", m.Ilm, false},
+		ilm:      table[uint32, vrouterTarget]{"ilm", m.Ilm, true},
 		vnis:     table[uint32, vrouterTarget]{"vnis", m.Vnis, false},
 	}
 }
@@ -219,7 +219,7 @@ func encode(f fib.Tables) (v values, err error) {
 }
 
 // encodeVifs sees to it that each vif has a number of its own, by which its
-// counters, policy and flows go.
+// counters, policy and flows go. It marks the nexthops of vifs with policy.
 func (v *values) encodeVifs(all map[uint32]fib.Vif) (err error) {
 	device := make(map[uint32]uint32, len(all)) // by vif id
 	for ifindex, vif := range all {
@@ -232,6 +232,12 @@ func (v *values) encodeVifs(all map[uint32]fib.Vif) (err error) {
 		device[vif.ID] = ifindex
 		if v.vifs[ifindex], err = encodeVif(vif); err != nil {
 			return err
+		}
+	}
+	for id, n := range v.nexthops {
+		if fib.NexthopType(n.Type) == fib.Encap && v.vifs[device[n.Vif]].Flags&vifPolicy != 0 {
+			n.Flags |= nhPolicy
+			v.nexthops[id] = n
 		}
 	}
 	return nil

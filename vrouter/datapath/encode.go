@@ -15,6 +15,7 @@ const (
 	nhMulticast = 1 << 0
 	nhDF        = 1 << 1
 	nhPeer      = 1 << 2
+	nhPolicy    = 1 << 3
 
 	routeMAC = 1 << 0
 
@@ -207,7 +208,7 @@ func encodeRoute(f fib.Route) vrouterRoute {
 }
 
 func encodeTarget(f fib.Target) vrouterTarget {
-	return vrouterTarget{Nexthop: f.Nexthop, Ethernet: flagIf[uint8](f.Ethernet, 1)}
+	return vrouterTarget{Nexthop: f.Nexthop, Ethernet: flagIf[uint8](f.Ethernet, 1), Used: inUse}
 }
 
 func encodeRemote(a netip.Addr, f fib.Remote) (v vrouterRemote, err error) {

@@ -42,7 +42,7 @@ func (l Limits) sizes() map[string]uint32 {
 		"vifs": l.Vifs, "policies": l.Vifs, "vif_stats": l.Vifs + 1, "icmp_buckets": l.Vifs + 1, "egress_buckets": l.Vifs + 1,
 		"vif_flows_begun": l.Vifs + 1, "vif_flows_ended": l.Vifs + 1,
 		"fragments": 2 * (l.Vifs + 1),
-		"ilm":       l.Labels, "vnis": l.Labels, "remotes": l.Remotes, "flows": l.Flows,
+		"vnis":      l.Labels, "remotes": l.Remotes, "flows": l.Flows,
 	}
 }
 

@@ -22,25 +22,27 @@ static __always_inline const struct vif *vif_of(const struct nexthop *nh)
 static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *nh, int routed,
 				   __be16 protocol, int raw)
 {
-	const struct vif *v = vif_of(nh);
-	struct ethhdr eth;
 	int verdict;
 
-	if (!v)
-		return -DROP_VIF_GONE;
-	if (v->flags & VIF_F_POLICY) {
-		verdict = admit(skb, v, 1);
+	if (nh->flags & NH_F_POLICY) {
+		const struct vif *v = vif_of(nh);
+
+		if (!v)
+			return -DROP_VIF_GONE;
+		verdict = v->flags & VIF_F_POLICY ? admit(skb, v, 1) : GO_ON;
 		if (verdict < 0)
 			return verdict;
 	}
-	trace(TRACE_DELIVER, v->vrf, v->id, nh->oif, 1);
-	count_vif(v->id, 1, segments(skb), skb->len);
+	trace(TRACE_DELIVER, nh->vrf, nh->vif, nh->oif, 1);
+	count_vif(nh->vif, 1, segments(skb), skb->len);
 	if (routed) {
-		__builtin_memcpy(eth.h_dest, nh->dmac, ETH_ALEN);
-		__builtin_memcpy(eth.h_source, nh->smac, ETH_ALEN);
-		eth.h_proto = protocol;
-		if (bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0))
+		struct ethhdr *eth = (void *)(long)skb->data;
+
+		if ((void *)(eth + 1) > (void *)(long)skb->data_end)
 			return -DROP_REDIRECT_FAILED;
+		copy_mac(eth->h_dest, nh->dmac);
+		copy_mac(eth->h_source, nh->smac);
+		eth->h_proto = protocol;
 	}
 	if (raw || !(nh->flags & NH_F_PEER))
 		return bpf_redirect(nh->oif, 0);

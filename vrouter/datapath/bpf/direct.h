@@ -30,17 +30,25 @@ static __always_inline __u32 label_network(const __u8 *mac)
 
 static __always_inline __be32 label_node(const __u8 *mac)
 {
-	__be32 node;
+	union {
+		__u16 words[2];
+		__be32 node;
+	} label;
+	const __u16 *words = (const void *)mac;
 
-	__builtin_memcpy(&node, mac + 2, sizeof(node));
-	return node;
+	label.words[0] = words[1];
+	label.words[1] = words[2];
+	return label.node;
 }
 
 static __always_inline void write_label_mac(__u8 *mac, __u32 network, const struct address *node)
 {
-	mac[0] = (network >> 4 & 0xf0) | LABEL_MAC;
-	mac[1] = network;
-	__builtin_memcpy(mac + 2, node->bytes + 12, 4);
+	const __u16 *v4 = (const void *)(node->bytes + 12);
+	__u16 *words = (void *)mac;
+
+	words[0] = bpf_htons(((network & 0xf00) << 4) | LABEL_MAC << 8 | (network & 0xff));
+	words[1] = v4[0];
+	words[2] = v4[1];
 }
 
 /* Returns 1 for frames whose destination is a label of this node. */
@@ -87,18 +95,18 @@ static __noinline int answer_test(struct __sk_buff *skb)
  * destination MAC address is a label, so no neighbour entry is needed. fabric_out lets
  * packets with this mark pass. Returns a tc action, or a negative drop reason. */
 static __always_inline int send_direct(struct __sk_buff *skb, const struct nexthop *nh, __u32 label,
-				       __u32 hash, __be16 protocol)
+				       __u32 hash)
 {
 	const struct path *p = choose_path(nh, hash);
-	struct ethhdr eth = { .h_proto = protocol };
+	struct ethhdr *eth = (void *)(long)skb->data;
 
 	if (!p)
 		return -DROP_PATH_DOWN;
-	trace(TRACE_ENCAP, nh->vrf, nh->encap, label, 1);
-	write_label_mac(eth.h_dest, label, &p->destination);
-	write_label_mac(eth.h_source, label, &p->source);
-	if (bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0))
+	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
 		return -DROP_ENCAP_FAILED;
+	trace(TRACE_ENCAP, nh->vrf, nh->encap, label, 1);
+	write_label_mac(eth->h_dest, label, &p->destination);
+	write_label_mac(eth->h_source, label, &p->source);
 	skb->mark = own_mark();
 	return bpf_redirect(p->oif, 0);
 }
@@ -106,21 +114,15 @@ static __always_inline int send_direct(struct __sk_buff *skb, const struct nexth
 /* Reads a frame for which is_direct() returned 1 into *a. The source label must have the
  * same network, and a node that may send without a tunnel. Returns GO_ON, or a negative
  * drop reason. */
-static __noinline int read_direct(struct __sk_buff *skb, struct arrival *a)
+static __always_inline int read_direct(const struct node_settings *s, const struct ethhdr *eth, struct arrival *a)
 {
 	struct outer o = { .encap = ENCAP_DIRECT };
-	struct node_settings *s;
-	struct ethhdr eth;
-	__u32 zero = 0, vrf;
+	__u32 vrf = label_network(eth->h_dest);
 
-	s = bpf_map_lookup_elem(&settings, &zero);
-	if (!a || !s || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
+	if (!eth->h_proto) /* a->protocol 0 means that the frame had a tunnel header */
 		return -DROP_BAD_INNER;
-	vrf = label_network(eth.h_dest);
-	if (!eth.h_proto) /* a->protocol 0 means that the frame had a tunnel header */
-		return -DROP_BAD_INNER;
-	if (!is_label_mac(eth.h_source) || label_network(eth.h_source) != vrf)
+	if (!is_label_mac(eth->h_source) || label_network(eth->h_source) != vrf)
 		return -DROP_UNKNOWN_SOURCE;
-	mapped(&o.source, label_node(eth.h_source));
-	return admit_network(s, &o, vrf, eth.h_proto, a);
+	mapped(&o.source, label_node(eth->h_source));
+	return admit_network(s, &o, vrf, eth->h_proto, a);
 }

@@ -57,9 +57,9 @@ static __always_inline __be32 label_entry(__u32 label, const struct inner *in)
 			 LABEL_BOTTOM | in->ttl);
 }
 
-/* GRE or UDP, then label or VXLAN header, at `shim`; returns its length.
+/* Writes GRE or UDP, then label or VXLAN header, at `shim`.
  * length: from the UDP header to the end of the packet. */
-static __always_inline __u32 write_shim(__u8 *shim, const struct nexthop *nh, __u32 label,
+static __always_inline void write_shim(__u8 *shim, const struct nexthop *nh, __u32 label,
 					const struct inner *in, __u32 length)
 {
 	struct udphdr *udp = (void *)shim;
@@ -70,7 +70,7 @@ static __always_inline __u32 write_shim(__u8 *shim, const struct nexthop *nh, __
 		gre->flags = 0;
 		gre->protocol = bpf_htons(ETH_P_MPLS_UC);
 		*(__be32 *)(shim + sizeof(*gre)) = label_entry(label, in);
-		return sizeof(*gre) + 4;
+		return;
 	}
 	udp->source = entropy_port(in->hash);
 	udp->dest = nh->port;
@@ -79,13 +79,11 @@ static __always_inline __u32 write_shim(__u8 *shim, const struct nexthop *nh, __
 	udp->check = 0;
 	if (nh->encap == ENCAP_MPLS_UDP) {
 		*(__be32 *)(shim + sizeof(*udp)) = label_entry(label, in);
-		return sizeof(*udp) + 4;
 	} else {
 		struct vxlan *vxlan = (void *)(shim + sizeof(*udp));
 
 		vxlan->flags = bpf_htonl(VXLAN_HAS_VNI);
 		vxlan->vni = bpf_htonl(label << 8);
-		return sizeof(*udp) + sizeof(*vxlan);
 	}
 }
 
@@ -93,27 +91,30 @@ static __always_inline void write_ip4(struct iphdr *ip, const struct nexthop *nh
 				      const struct path *p, const struct inner *in, __u32 length)
 {
 	__u32 sum, source, destination;
+	__be16 *words = (void *)ip, first = bpf_htons(0x4500 | in->tos), id, frag_off = 0, last;
 
 	__builtin_memcpy(&source, p->source.bytes + 12, 4);
 	__builtin_memcpy(&destination, p->destination.bytes + 12, 4);
-	ip->version = 4;
-	ip->ihl = 5;
-	ip->tos = in->tos;
-	ip->tot_len = bpf_htons(length);
-	/* Without DF an identification is needed (RFC 6864). */
-	ip->id = nh->flags & NH_F_DF ? bpf_htons(cookie_id(p)) :
-				       (__be16)bpf_get_prandom_u32();
-	ip->frag_off = nh->flags & NH_F_DF ? bpf_htons(IP_DF) : 0;
-	ip->ttl = TUNNEL_TTL;
-	ip->protocol = nh->encap == ENCAP_MPLS_GRE ? IPPROTO_GRE : IPPROTO_UDP;
-	ip->saddr = source;
-	ip->daddr = destination;
-	sum = bpf_htons(0x4500 | in->tos) + ip->tot_len + ip->id + ip->frag_off +
-	      bpf_htons(TUNNEL_TTL << 8 | ip->protocol) +
+	if (nh->flags & NH_F_DF) {
+		id = bpf_htons(cookie_id(p));
+		frag_off = bpf_htons(IP_DF);
+	} else {
+		/* Without DF an identification is needed (RFC 6864). */
+		id = bpf_get_prandom_u32();
+	}
+	last = bpf_htons(TUNNEL_TTL << 8 | (nh->encap == ENCAP_MPLS_GRE ? IPPROTO_GRE : IPPROTO_UDP));
+	sum = first + bpf_htons(length) + id + frag_off + last +
 	      (source & 0xffff) + (source >> 16) + (destination & 0xffff) + (destination >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
+	words[0] = first;
+	ip->tot_len = bpf_htons(length);
+	ip->id = id;
+	ip->frag_off = frag_off;
+	words[4] = last; /* TTL and protocol */
 	ip->check = ~sum;
+	ip->saddr = source;
+	ip->daddr = destination;
 }
 
 static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *nh,
@@ -221,64 +222,79 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 	return p ? send_to_neighbour(skb, p) : TC_ACT_SHOT;
 }
 
+#define SHIM_MOST (sizeof(struct udphdr) + sizeof(struct vxlan))
+
 /*
- * Writes the outer headers at `at`, behind the outer Ethernet header: outer IP,
- * shim, and for Ethernet payload behind an adjusted IP frame the inner Ethernet
- * header, which was the frame's own.
+ * Writes outer IP header and shim behind the outer Ethernet header. Every frame with
+ * room for them has at least SHIM_MOST bytes behind the outer IP header, all in
+ * the linear part. Returns -1 for other frames.
  */
 static __always_inline int write_outer4(struct __sk_buff *skb, const struct nexthop *nh,
 					const struct path *p, __u32 label, const struct inner *in)
 {
-	__u8 outer[sizeof(struct iphdr) + sizeof(struct udphdr) + sizeof(struct vxlan)]
-		__attribute__((aligned(8)));
+	struct iphdr *ip = (void *)(long)skb->data + L3_OFFSET;
 	__u32 length = skb->len - ETH_HLEN;
-	__u32 shim = write_shim(outer + sizeof(struct iphdr), nh, label, in,
-				length - sizeof(struct iphdr));
 
-	write_ip4((void *)outer, nh, p, in, length);
-	if (shim == sizeof(struct gre) + 4)
-		return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct iphdr) + 8, 0);
-	if (shim == sizeof(struct udphdr) + 4)
-		return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct iphdr) + 12, 0);
-	return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct iphdr) + 16, 0);
+	if ((void *)(ip + 1) + SHIM_MOST > (void *)(long)skb->data_end)
+		return -1;
+	write_ip4(ip, nh, p, in, length);
+	write_shim((void *)(ip + 1), nh, label, in, length - sizeof(*ip));
+	return 0;
 }
 
 static __always_inline int write_outer6(struct __sk_buff *skb, const struct nexthop *nh,
 					const struct path *p, __u32 label, const struct inner *in)
 {
-	__u8 outer[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + sizeof(struct vxlan)]
-		__attribute__((aligned(8)));
+	struct ipv6hdr *ip = (void *)(long)skb->data + L3_OFFSET;
 	__u32 length = skb->len - ETH_HLEN;
-	__u32 shim = write_shim(outer + sizeof(struct ipv6hdr), nh, label, in,
-				length - sizeof(struct ipv6hdr));
 
-	write_ip6((void *)outer, nh, p, in, length);
-	if (shim == sizeof(struct gre) + 4)
-		return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct ipv6hdr) + 8, 0);
-	if (shim == sizeof(struct udphdr) + 4)
-		return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct ipv6hdr) + 12, 0);
-	return bpf_skb_store_bytes(skb, L3_OFFSET, outer, sizeof(struct ipv6hdr) + 16, 0);
+	if ((void *)(ip + 1) + SHIM_MOST > (void *)(long)skb->data_end)
+		return -1;
+	write_ip6(ip, nh, p, in, length);
+	write_shim((void *)(ip + 1), nh, label, in, length - sizeof(*ip));
+	return 0;
+}
+
+/* Writes an Ethernet header at `offset`, which is at most 14 + 40 + 16. */
+static __always_inline int write_ethernet(struct __sk_buff *skb, __u32 offset, const struct ethhdr *eth)
+{
+	struct ethhdr *at = (void *)(long)skb->data + offset;
+
+	if ((void *)(at + 1) > (void *)(long)skb->data_end)
+		return -1;
+	copy_mac(at->h_dest, eth->h_dest);
+	copy_mac(at->h_source, eth->h_source);
+	at->h_proto = eth->h_proto;
+	return 0;
+}
+
+/* Clears the addresses of the outer Ethernet header: bpf_redirect_neigh refuses a multicast
+ * destination, and writes other addresses. */
+static __always_inline int clear_ethernet(struct __sk_buff *skb, __be16 protocol)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+
+	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
+		return -1;
+	__builtin_memset(eth, 0, 2 * ETH_ALEN);
+	eth->h_proto = protocol;
+	return 0;
 }
 
 /*
  * Sends a frame into a tunnel. Of a frame with IP payload the Ethernet header
  * is not carried; with Ethernet payload `eth` is what the receiver shall see.
- * id: of the tunnel's nexthop.
- * Counts nothing. Not inlined: the verifier checks this function once, separately.
+ * nh, id: of the tunnel. Counts nothing.
  * Returns a tc action, or a negative drop reason.
  */
-__noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
-			   const struct inner *in, const struct ethhdr *eth)
+static __always_inline int encapsulate(struct __sk_buff *skb, const struct nexthop *nh, __u32 id, __u32 label,
+				       const struct inner *in, const struct ethhdr *eth)
 {
-	struct nexthop *nh = nexthop_of(id);
 	const struct path *p;
-	struct ethhdr outer_eth = {};
 	__be16 protocol;
 	__u32 room;
 	long err;
 
-	if (!nh || !in || !eth)
-		return -DROP_NO_NEXTHOP;
 	p = choose_path(nh, in->is_ip ? in->hash : 0);
 	if (!p)
 		return -DROP_PATH_DOWN;
@@ -304,16 +320,19 @@ __noinline int encapsulate(struct __sk_buff *skb, __u32 id, __u32 label,
 		return send_raw(skb, id, nh->family);
 
 	protocol = bpf_htons(nh->family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
-	if (in->ethernet && bpf_skb_store_bytes(skb, L3_OFFSET + room, eth, ETH_HLEN, 0))
+	if (in->ethernet && (write_ethernet(skb, L3_OFFSET + room, eth) || clear_ethernet(skb, protocol)))
 		return -DROP_ENCAP_FAILED;
-	/* redirect_neigh refuses a multicast destination, and writes its own. */
-	if (in->ethernet) {
-		outer_eth.h_proto = protocol;
-		if (bpf_skb_store_bytes(skb, 0, &outer_eth, ETH_HLEN, 0))
-			return -DROP_ENCAP_FAILED;
-	}
 	/* After make_room_again() the kernel still has the inner protocol. */
 	if (skb->protocol != protocol)
 		return send_raw(skb, id, nh->family);
 	return send_to_neighbour(skb, p);
+}
+
+/* The same for bridged frames. The verifier checks this function once, separately. */
+__noinline int encapsulate_bridged(struct __sk_buff *skb, __u32 id, __u32 label,
+				   const struct inner *in, const struct ethhdr *eth)
+{
+	struct nexthop *nh = nexthop_of(id);
+
+	return nh && in && eth ? encapsulate(skb, nh, id, label, in, eth) : -DROP_NO_NEXTHOP;
 }

@@ -170,9 +170,10 @@ static __always_inline int read_outer(struct outer *o, const struct node_setting
 static __always_inline struct target *target_of(const struct outer *o)
 {
 	__u32 label = o->label;
+	struct target *t = o->encap == ENCAP_VXLAN ? bpf_map_lookup_elem(&vnis, &label) :
+						     bpf_map_lookup_elem(&ilm, &label);
 
-	return o->encap == ENCAP_VXLAN ? bpf_map_lookup_elem(&vnis, &label) :
-					 bpf_map_lookup_elem(&ilm, &label);
+	return t && t->used ? t : 0;
 }
 
 /* Finds the sending node or gateway by the outer source address. Returns GO_ON, or a
@@ -287,7 +288,12 @@ static __always_inline __u8 inner_family(struct __sk_buff *skb, struct ends *e)
 		return FAMILY_IPV4;
 	}
 	if (ip->version == 6) {
-		return bpf_skb_load_bytes(skb, ETH_HLEN + 8, e, sizeof(*e)) ? 0 : FAMILY_IPV6;
+		struct ipv6hdr *ip6 = (void *)ip;
+
+		if ((void *)(ip6 + 1) > end)
+			return bpf_skb_load_bytes(skb, ETH_HLEN + 8, e, sizeof(*e)) ? 0 : FAMILY_IPV6;
+		__builtin_memcpy(e, &ip6->saddr, sizeof(*e));
+		return FAMILY_IPV6;
 	}
 	return 0;
 }
@@ -297,7 +303,7 @@ static __always_inline __be16 protocol_of(__u8 family)
 	return family == FAMILY_IPV4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
 
-static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
+static __always_inline int arrive_routed(struct __sk_buff *skb, const struct arrival *a)
 {
 	struct ends e = {};
 	struct nexthop *nh;
@@ -305,8 +311,6 @@ static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 	__u8 family;
 	__u32 id;
 
-	if (!a)
-		return -DROP_NO_NEXTHOP;
 	family = inner_family(skb, &e);
 	if (!family || (a->protocol && a->protocol != protocol_of(family)))
 		return -DROP_BAD_INNER;
@@ -335,32 +339,47 @@ static __noinline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 	return to_vif(skb, nh, a, 1, protocol_of(family), 0);
 }
 
-static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
+static __always_inline int is_ip_type(__be16 protocol)
+{
+	return protocol == bpf_htons(ETH_P_IP) || protocol == bpf_htons(ETH_P_IPV6);
+}
+
+/* Returns 1 if the frame in hand is for the router of its network. */
+static __always_inline int is_for_router(struct __sk_buff *skb, const struct arrival *a)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+	__u32 vrf = a->vrf;
+	struct vrf *n = bpf_map_lookup_elem(&vrfs, &vrf);
+
+	return n && n->flags & VIF_F_L3 && (void *)(eth + 1) <= (void *)(long)skb->data_end &&
+	       is_ip_type(eth->h_proto) && is_mac(eth->h_dest, n->router_mac);
+}
+
+static __noinline int arrive_bridged(struct __sk_buff *skb, const struct arrival *a)
 {
 	struct bridge_key key = {};
 	struct bridge_entry *b;
 	struct nexthop *nh;
-	struct ethhdr eth;
+	struct ethhdr *eth = (void *)(long)skb->data;
 	struct vrf *n;
 	__u32 vrf, id;
 	int is_ip;
 
-	if (!a || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)))
+	if (!a || (void *)(eth + 1) > (void *)(long)skb->data_end)
 		return -DROP_BAD_INNER;
 	vrf = a->vrf;
 	n = bpf_map_lookup_elem(&vrfs, &vrf);
 	if (!n)
 		return -DROP_NO_NEXTHOP;
-	is_ip = eth.h_proto == bpf_htons(ETH_P_IP) || eth.h_proto == bpf_htons(ETH_P_IPV6);
-	if (n->flags & VIF_F_L3 && is_ip && is_mac(eth.h_dest, n->router_mac))
-		return arrive_routed(skb, a);
 	if (!(n->flags & VIF_F_L2))
 		return -DROP_UNKNOWN_MAC;
-	if (!is_senders_station(vrf, a->remote, eth.h_source))
-		return -DROP_FORGED_SOURCE;
+	is_ip = is_ip_type(eth->h_proto);
 	key.vrf = vrf;
-	__builtin_memcpy(key.mac, eth.h_dest, ETH_ALEN);
-	b = eth.h_dest[0] & 1 ? 0 : bpf_map_lookup_elem(&bridge, &key);
+	copy_mac(key.mac, eth->h_source);
+	if (!is_senders_station(&key, a->remote))
+		return -DROP_FORGED_SOURCE;
+	copy_mac(key.mac, eth->h_dest);
+	b = key.mac[0] & 1 ? 0 : bpf_map_lookup_elem(&bridge, &key);
 	if (!b)
 		return flood(skb, vrf, 0);
 	id = b->nexthop;
@@ -370,32 +389,45 @@ static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
 	return to_vif(skb, nh, a, 0, 0, !is_ip);
 }
 
-/* Where a label or VNI leads. */
-static __always_inline int arrive(struct __sk_buff *skb, __u32 id, int ethernet, __u8 encap, __u32 remote)
+/* Delivers the decapsulated frame in hand, or returns GO_ON if it must be routed. nh: where
+ * its label or VNI leads. */
+static __always_inline int arrive(struct __sk_buff *skb, const struct nexthop *nh, const struct arrival *a)
 {
-	struct nexthop *nh = nexthop_of(id);
-	struct arrival a = { .encap = encap, .ethernet = ethernet, .remote = remote };
-
-	if (!nh)
-		return -DROP_NO_NEXTHOP;
-	a.vrf = nh->vrf;
 	switch (nh->type) {
 	case NH_VRF:
-		/* Ethernet payload of a network that only routes: for the router. */
-		return ethernet ? arrive_bridged(skb, &a) : arrive_routed(skb, &a);
 	case NH_L2_RECEIVE:
-		return ethernet ? arrive_bridged(skb, &a) : -DROP_BAD_INNER;
+		/* Ethernet payload of a network that only routes is for the router, too. */
+		if (a->ethernet && !is_for_router(skb, a))
+			return arrive_bridged(skb, a);
+		if (!a->ethernet && nh->type == NH_L2_RECEIVE)
+			return -DROP_BAD_INNER;
+		return GO_ON;
 	case NH_ENCAP: {
 		struct ends e = {};
-		__u8 family = ethernet ? 0 : inner_family(skb, &e);
+		__u8 family = a->ethernet ? 0 : inner_family(skb, &e);
 
-		if (!ethernet && !family)
+		if (!a->ethernet && !family)
 			return -DROP_BAD_INNER;
-		return to_vif(skb, nh, &a, !ethernet,
-			      protocol_of(family), ethernet);
+		return to_vif(skb, nh, a, !a->ethernet, protocol_of(family), a->ethernet);
 	}
 	case NH_DISCARD:
 		return -DROP_DISCARD;
 	}
 	return -DROP_NO_NEXTHOP;
+}
+
+/* Fills *a for a decapsulated frame, and delivers it unless it must be routed. id: where its
+ * label or VNI leads. Returns GO_ON for a packet that arrive_routed() must deliver. */
+static __always_inline int arrive_labelled(struct __sk_buff *skb, struct arrival *a, __u32 id, int ethernet,
+					   __u8 encap, __u32 remote)
+{
+	struct nexthop *nh = nexthop_of(id);
+
+	if (!nh)
+		return -DROP_NO_NEXTHOP;
+	a->vrf = nh->vrf;
+	a->encap = encap;
+	a->ethernet = ethernet;
+	a->remote = remote;
+	return arrive(skb, nh, a);
 }

@@ -87,6 +87,17 @@ static __always_inline int is_mac(const void *a, const void *b)
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]));
 }
 
+/* Copies a MAC address. Both must have even addresses. */
+static __always_inline void copy_mac(void *to, const void *from)
+{
+	__u16 *x = to;
+	const __u16 *y = from;
+
+	x[0] = y[0];
+	x[1] = y[1];
+	x[2] = y[2];
+}
+
 static __always_inline int same6(const void *a, const void *b)
 {
 	const __u64 *x = a, *y = b;

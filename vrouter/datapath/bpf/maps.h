@@ -36,7 +36,7 @@ SPARSE_MAP(hosts6, BPF_MAP_TYPE_HASH, struct host6_key, struct route, 262144);
 SPARSE_MAP(lpm4, BPF_MAP_TYPE_LPM_TRIE, struct lpm4_key, struct route, 65536);
 SPARSE_MAP(lpm6, BPF_MAP_TYPE_LPM_TRIE, struct lpm6_key, struct route, 65536);
 SPARSE_MAP(bridge, BPF_MAP_TYPE_HASH, struct bridge_key, struct bridge_entry, 262144);
-SPARSE_MAP(ilm, BPF_MAP_TYPE_HASH, __u32 /* label */, struct target, 8192);
+MAP(ilm, BPF_MAP_TYPE_ARRAY, __u32 /* label */, struct target, FIRST_LABEL + 2 * MAX_VRFS);
 SPARSE_MAP(vnis, BPF_MAP_TYPE_HASH, __u32 /* VNI */, struct target, 8192);
 SPARSE_MAP(remotes, BPF_MAP_TYPE_HASH, struct address, struct remote, 8192);
 SPARSE_MAP(senders, BPF_MAP_TYPE_LPM_TRIE, struct sender_key, struct sender, 65536);

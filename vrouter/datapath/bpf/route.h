@@ -5,17 +5,16 @@
 #include "maps.h"
 #include "trace.h"
 
+/* The keys of the exact tables are the last members of the trie's keys. */
 static __always_inline struct route *route4(__u32 vrf, __be32 destination)
 {
-	struct host4_key host = { .vrf = vrf, .address = destination };
-	struct lpm4_key key = {
-		.prefixlen = 64, .vrf = bpf_htonl(vrf), .address = destination
-	};
-	struct route *r = bpf_map_lookup_elem(&hosts4, &host);
+	struct lpm4_key key = { .prefixlen = 64, .vrf = vrf, .address = destination };
+	struct route *r = bpf_map_lookup_elem(&hosts4, &key.vrf);
 
 	trace4(TRACE_ROUTE_HOST, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
 	if (r)
 		return r;
+	key.vrf = bpf_htonl(vrf);
 	r = bpf_map_lookup_elem(&lpm4, &key);
 	trace4(TRACE_ROUTE_LPM, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
 	return r;
@@ -23,15 +22,13 @@ static __always_inline struct route *route4(__u32 vrf, __be32 destination)
 
 static __always_inline struct route *route6(__u32 vrf, const struct address *destination)
 {
-	struct host6_key host = { .vrf = vrf, .address = *destination };
-	struct lpm6_key key = {
-		.prefixlen = 160, .vrf = bpf_htonl(vrf), .address = *destination
-	};
-	struct route *r = bpf_map_lookup_elem(&hosts6, &host);
+	struct lpm6_key key = { .prefixlen = 160, .vrf = vrf, .address = *destination };
+	struct route *r = bpf_map_lookup_elem(&hosts6, &key.vrf);
 
 	trace6(TRACE_ROUTE_HOST, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
 	if (r)
 		return r;
+	key.vrf = bpf_htonl(vrf);
 	r = bpf_map_lookup_elem(&lpm6, &key);
 	trace6(TRACE_ROUTE_LPM, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
 	return r;

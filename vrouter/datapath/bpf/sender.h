@@ -37,19 +37,26 @@ static __always_inline int has_owner(const struct route *r)
 	return nh && (nh->type == NH_TUNNEL || nh->type == NH_ENCAP);
 }
 
-/* Returns 1 if the remote may send packets from an inner source address. A node can write any
- * prefix into allow_sources of its ports. So an address that belongs to another next hop is
- * refused even if senders has such a prefix. A gateway may send from this address too: one
- * of its entries in senders has no prefix, and allows every MAC address. */
-static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
+/* Returns 1 if senders allows the remote an inner source address. A node can write any
+ * prefix into allow_sources of its ports. So an address that belongs to another next hop
+ * (`owned`) is refused even if senders has such a prefix. A gateway may send from this address
+ * too: one of its entries in senders has no prefix, and allows every MAC address. */
+static __noinline int is_allowed_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family, int owned)
 {
 	struct address none = {};
+
+	if (!source || (owned && !may_send_from(vrf, remote, &none, 0)))
+		return 0;
+	return may_send_from(vrf, remote, source, family);
+}
+
+/* Returns 1 if the remote may send packets from an inner source address. */
+static __always_inline int is_senders_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
+{
 	struct route *r;
 
 	if (!remote)
 		return 1;
-	if (!source)
-		return 0;
 	if (family == FAMILY_IPV4) {
 		struct host4_key key = { .vrf = vrf };
 
@@ -62,23 +69,17 @@ static __noinline int is_senders_address(__u32 vrf, __u32 remote, const struct a
 	}
 	if (r && leads_to(r->nexthop, remote))
 		return 1;
-	if (r && has_owner(r) && !may_send_from(vrf, remote, &none, 0))
-		return 0;
-	return may_send_from(vrf, remote, source, family);
+	return is_allowed_address(vrf, remote, source, family, r && has_owner(r));
 }
 
-/* Returns 1 if the remote may send frames from an inner source MAC address. */
-static __noinline int is_senders_station(__u32 vrf, __u32 remote, const __u8 *mac)
+/* Returns 1 if the remote may send frames from the inner source MAC address of `key`. */
+static __always_inline int is_senders_station(const struct bridge_key *key, __u32 remote)
 {
-	struct bridge_key key = { .vrf = vrf };
 	struct address none = {};
 	struct bridge_entry *b;
 
 	if (!remote)
 		return 1;
-	if (!mac)
-		return 0;
-	__builtin_memcpy(key.mac, mac, ETH_ALEN);
-	b = bpf_map_lookup_elem(&bridge, &key);
-	return (b && leads_to(b->nexthop, remote)) || may_send_from(vrf, remote, &none, 0);
+	b = bpf_map_lookup_elem(&bridge, key);
+	return (b && leads_to(b->nexthop, remote)) || may_send_from(key->vrf, remote, &none, 0);
 }

@@ -14,10 +14,12 @@
 #define MAX_LOCAL 4         /* underlay addresses of this node, by family */
 #define MAX_SOURCES 4       /* source prefixes of a vif, by family */
 #define MAX_VRFS 4096
+#define FIRST_LABEL 16       /* a VRF has the labels 16 + 2 * id and 17 + 2 * id */
 
+/* With this alignment, a copy takes 4 loads and stores instead of 16. */
 struct address {
 	__u8 bytes[16];
-};
+} __attribute__((aligned(4)));
 
 enum nexthop_type {
 	NH_DISCARD,
@@ -43,6 +45,7 @@ enum encapsulation {
 #define NH_F_MULTICAST (1 << 0) /* composite: replicate; else ECMP */
 #define NH_F_DF (1 << 1)        /* tunnel: the outer IPv4 header forbids fragments */
 #define NH_F_PEER (1 << 2)      /* encap: the workload's device is the vif's veth peer */
+#define NH_F_POLICY (1 << 3)    /* encap: the vif has VIF_F_POLICY */
 
 /* One way through the underlay to a tunnel's end. */
 struct path {
@@ -134,7 +137,8 @@ struct bridge_entry {
 struct target {
 	__u32 nexthop;
 	__u8 ethernet;   /* 1: the payload is an Ethernet frame; 0: IP */
-	__u8 pad[3];
+	__u8 used;       /* 0: an empty entry of the array ilm */
+	__u8 pad[2];
 };
 
 struct source4 {

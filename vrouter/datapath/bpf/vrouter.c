@@ -126,26 +126,48 @@ struct opening {
 	__u8 ip[2];
 };
 
+static __always_inline int read_opening(struct __sk_buff *skb, const struct outer *o, int ethernet, struct opening *in)
+{
+	void *end = (void *)(long)skb->data_end;
+	__u8 *ip = (void *)(long)skb->data + o->length;
+	struct ethhdr *eth = (void *)ip;
+
+	if (!ethernet) {
+		if (ip + 2 > (__u8 *)end)
+			return bpf_skb_load_bytes(skb, o->length, in->ip, sizeof(in->ip));
+		in->ip[0] = ip[0];
+		in->ip[1] = ip[1];
+		return 0;
+	}
+	ip = (void *)(eth + 1);
+	if (ip + 2 > (__u8 *)end)
+		return bpf_skb_load_bytes(skb, o->length, in, sizeof(*in)) &&
+		       bpf_skb_load_bytes(skb, o->length, &in->eth, ETH_HLEN);
+	copy_mac(in->eth.h_dest, eth->h_dest);
+	copy_mac(in->eth.h_source, eth->h_source);
+	in->eth.h_proto = eth->h_proto;
+	in->ip[0] = ip[0];
+	in->ip[1] = ip[1];
+	return 0;
+}
+
 /* The outer headers come off in tc: inner IP alone, or an Ethernet frame. */
-static __noinline int decapsulate(struct __sk_buff *skb, struct outer *o, int ethernet)
+static __always_inline int decapsulate(struct __sk_buff *skb, struct outer *o, int ethernet)
 {
 	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO;
-	struct opening in = {};
+	struct opening in __attribute__((aligned(2))) = {};
 	__u32 shrink;
 	__u8 version;
 
-	if (!o || o->length < ETH_HLEN || o->length > 14 + 40 + 8 + 8)
+	if (o->length < ETH_HLEN || o->length > 14 + 40 + 8 + 8)
 		return -DROP_DECAP_FAILED;
 	shrink = o->length - ETH_HLEN;
+	if (read_opening(skb, o, ethernet, &in))
+		return -DROP_BAD_INNER;
 	if (ethernet) {
-		if (bpf_skb_load_bytes(skb, o->length, &in, sizeof(in)) &&
-		    bpf_skb_load_bytes(skb, o->length, &in.eth, ETH_HLEN))
-			return -DROP_BAD_INNER;
 		shrink += ETH_HLEN;
 		version = in.eth.h_proto == bpf_htons(ETH_P_IP) ? 4 : in.eth.h_proto == bpf_htons(ETH_P_IPV6) ? 6 : 0;
 	} else {
-		if (bpf_skb_load_bytes(skb, o->length, in.ip, sizeof(in.ip)))
-			return -DROP_BAD_INNER;
 		version = in.ip[0] >> 4;
 	}
 	/* skb->protocol follows only where it is told to; older kernels refuse
@@ -160,14 +182,16 @@ static __noinline int decapsulate(struct __sk_buff *skb, struct outer *o, int et
 		flags |= ADJ_ROOM_DECAP_L3_IPV4; /* else the kernel requires 40 bytes of payload, and ARP has 28 */
 	if (bpf_skb_adjust_room(skb, -(int)shrink, BPF_ADJ_ROOM_MAC, flags))
 		return -DROP_DECAP_FAILED;
-	if (ethernet && bpf_skb_store_bytes(skb, 0, &in.eth, ETH_HLEN, 0))
+	if (ethernet && write_ethernet(skb, 0, &in.eth))
 		return -DROP_DECAP_FAILED;
 	if (!version || ecn_unchanged(o->tos, version == 4 ? in.ip[1] : in.ip[1] >> 4))
 		return 0;
 	return ecn_set(skb, o->tos);
 }
 
-static __always_inline int open_outer(struct __sk_buff *skb, const struct node_settings *s, struct outer *o)
+/* Removes the outer headers. Returns GO_ON if the packet must be routed, as *a says. */
+static __always_inline int open_outer(struct __sk_buff *skb, const struct node_settings *s, struct outer *o,
+				      struct arrival *a)
 {
 	struct target *t;
 	__u32 nexthop;
@@ -186,7 +210,7 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 	verdict = decapsulate(skb, o, ethernet);
 	if (verdict < 0)
 		return verdict;
-	return arrive(skb, nexthop, ethernet, o->encap, o->remote);
+	return arrive_labelled(skb, a, nexthop, ethernet, o->encap, o->remote);
 }
 
 static __always_inline void learn(struct __sk_buff *skb)
@@ -213,39 +237,34 @@ static __always_inline int has_vlan(struct __sk_buff *skb)
 	return skb->vlan_present && (skb->vlan_tci & 0xfff);
 }
 
-SEC("tc")
-int fabric_tc(struct __sk_buff *skb)
+/* Takes a frame from the fabric. Returns GO_ON if the workload's packet must be routed, as *a
+ * says; NOT_OURS for the host's frames. */
+static __always_inline int take_frame(struct __sk_buff *skb, struct arrival *a)
 {
+	__u32 head = 14 + 40 + 8 + 8;
 	void *data, *end;
 	struct node_settings *s;
 	struct outer o = {};
 	struct ethhdr *eth;
 	struct meta m;
 	int verdict;
-	__u32 head;
 
 	if (take_meta(skb, &m))
-		return finish(skb, 0, 0, has_vlan(skb) ? -DROP_VLAN : arrive(skb, m.nexthop, m.mark & 1, (m.mark >> 1) & 7, m.remote));
+		return has_vlan(skb) ? -DROP_VLAN :
+		       arrive_labelled(skb, a, m.nexthop, m.mark & 1, (m.mark >> 1) & 7, m.remote);
 	s = the_settings();
-	if (!s || has_vlan(skb)) {
-		count_end(OUT_PASSED);
-		return TC_ACT_UNSPEC;
-	}
+	if (!s || has_vlan(skb))
+		return NOT_OURS;
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
 	eth = data;
-	if ((void *)(eth + 1) <= end && is_direct(s, eth)) {
-		struct arrival a = {};
-
-		verdict = read_direct(skb, &a);
-		return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
-	}
 	if ((void *)(eth + 1) <= end && is_to_label(s, eth)) {
+		if (label_network(eth->h_dest))
+			return read_direct(s, eth, a);
 		verdict = answer_test(skb);
 		if (verdict != GO_ON)
-			return finish(skb, 0, 0, verdict);
+			return verdict;
 	}
-	head = 14 + 40 + 8 + 8;
 	if (data + head > end) {
 		if (head > skb->len)
 			head = skb->len;
@@ -254,27 +273,28 @@ int fabric_tc(struct __sk_buff *skb)
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
 	if (is_to_locator(s, data, end) && !is_icmp6_error(data, end)) {
-		struct arrival a = {};
-
-		if (is_translated(data)) {
-			verdict = read_translated(skb, &a);
-			return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
-		}
+		if (is_translated(data))
+			return read_translated(skb, a);
 		verdict = answer_locator(skb);
-		if (verdict != GO_ON)
-			return finish(skb, 0, 0, verdict);
-		count_end(OUT_PASSED);
-		return TC_ACT_UNSPEC;
+		return verdict == GO_ON ? NOT_OURS : verdict;
 	}
 	verdict = read_outer(&o, s, data, end, skb->len, skb->gso_size != 0);
-	if (verdict == NOT_OURS) {
+	if (verdict == NOT_OURS)
 		learn(skb);
+	return verdict == GO_ON ? open_outer(skb, s, &o, a) : verdict;
+}
+
+SEC("tc")
+int fabric_tc(struct __sk_buff *skb)
+{
+	struct arrival a = {};
+	int verdict = take_frame(skb, &a);
+
+	if (verdict == NOT_OURS) {
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
-	if (verdict == GO_ON)
-		verdict = open_outer(skb, s, &o);
-	return finish(skb, 0, 0, verdict);
+	return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
 }
 
 SEC("tc")

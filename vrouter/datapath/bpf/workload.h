@@ -27,7 +27,6 @@ struct frame {
 	__u8 tcp;
 	__u8 icmp6;      /* ICMPv6 type, 0: none */
 	__u8 protocol;   /* IPv6: the next header */
-	__be16 checksum; /* of the IPv4 header */
 };
 
 /* Largest packet that leaves as this frame: a superpacket's segments. */
@@ -119,7 +118,6 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	f->in.tos = ip->tos;
 	f->in.ttl = ip->ttl;
 	f->protocol = ip->protocol;
-	f->checksum = ip->check;
 	f->df = !!(ip->frag_off & bpf_htons(IP_DF));
 	if (!(ip->frag_off & bpf_htons(IP_OFFSET))) {
 		f->l4 = ETH_HLEN + header;
@@ -238,36 +236,32 @@ static __always_inline int refuse(struct __sk_buff *skb, const struct vif *v, in
 /* One hop less to live; the header's checksum follows (RFC 1624). */
 static __always_inline int lower_ttl(struct __sk_buff *skb, struct frame *f)
 {
-	if (f->family == FAMILY_IPV4) {
-		struct {
-			__u8 ttl;
-			__u8 protocol;
-			__be16 checksum;
-		} new = { .ttl = f->in.ttl - 1, .protocol = f->protocol };
-		__u32 sum = f->checksum + bpf_htons(0x0100);
+	struct iphdr *ip = (void *)(long)skb->data + L3_OFFSET;
 
-		new.checksum = sum + (sum >> 16);
-		if (bpf_skb_store_bytes(skb, L3_OFFSET + 8, &new, sizeof(new), 0))
-			return -DROP_MALFORMED;
-	} else {
-		__u8 limit = f->in.ttl - 1;
-
-		if (bpf_skb_store_bytes(skb, L3_OFFSET + 7, &limit, 1, 0))
-			return -DROP_MALFORMED;
-	}
+	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
+		return -DROP_MALFORMED;
 	f->in.ttl--;
+	if (f->family == FAMILY_IPV4) {
+		__u32 sum = ip->check + bpf_htons(0x0100);
+
+		ip->check = sum + (sum >> 16);
+		ip->ttl = f->in.ttl;
+	} else {
+		((struct ipv6hdr *)ip)->hop_limit = f->in.ttl;
+	}
 	return 0;
 }
 
 static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *v,
 				       const struct nexthop *nh, __u32 id, __u32 label,
-				       struct frame *f)
+				       struct frame *f, int bridged)
 {
 	__u32 packets = segments(skb), bytes = skb->len; /* the inner frame's */
 	int verdict;
 
 	f->in.hash = hash_of(skb, f);
-	verdict = encapsulate(skb, id, label, &f->in, &f->eth);
+	verdict = bridged ? encapsulate_bridged(skb, id, label, &f->in, &f->eth) :
+			    encapsulate(skb, nh, id, label, &f->in, &f->eth);
 	if (verdict < 0)
 		return verdict;
 	count_vrf(v->vrf, nh->encap, 0, packets, bytes);
@@ -275,15 +269,12 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 }
 
 /* A routed packet: router to router. */
-static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, struct frame *f,
-				  __u32 id, __u32 label)
+static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *v, struct frame *f,
+				       struct nexthop *nh, __u32 id, __u32 label)
 {
-	struct nexthop *nh = nexthop_of(id);
 	__u32 mtu;
 	int verdict;
 
-	if (!nh || !v || !f)
-		return -DROP_NO_NEXTHOP;
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
 	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, v->vrf)) {
 		if (!nh->fallback)
@@ -327,7 +318,7 @@ static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, st
 	if (nh->encap == ENCAP_DIRECT) {
 		__u32 packets = segments(skb), bytes = skb->len;
 
-		verdict = send_direct(skb, nh, label, nh->paths > 1 ? hash_of(skb, f) : 0, f->eth.h_proto);
+		verdict = send_direct(skb, nh, label, nh->paths > 1 ? hash_of(skb, f) : 0);
 		if (verdict < 0)
 			return verdict;
 		count_vrf(v->vrf, ENCAP_DIRECT, 0, packets, bytes);
@@ -335,10 +326,10 @@ static __noinline int send_routed(struct __sk_buff *skb, const struct vif *v, st
 	}
 	if (nh->encap == ENCAP_VXLAN) {
 		f->in.ethernet = 1;
-		__builtin_memcpy(f->eth.h_dest, nh->dmac, ETH_ALEN);
-		__builtin_memcpy(f->eth.h_source, v->router_mac, ETH_ALEN);
+		copy_mac(f->eth.h_dest, nh->dmac);
+		copy_mac(f->eth.h_source, v->router_mac);
 	}
-	return into_tunnel(skb, v, nh, id, label, f);
+	return into_tunnel(skb, v, nh, id, label, f, 0);
 }
 
 static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *v, struct frame *f,
@@ -371,8 +362,11 @@ static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *
 		trace(TRACE_MEMBER, v->vrf, m->nexthop, key.index, 1);
 		id = m->nexthop;
 		label = m->label;
+		nh = nexthop_of(id);
+		if (!nh)
+			return -DROP_NO_NEXTHOP;
 	}
-	return send_routed(skb, v, f, id, label);
+	return send_routed(skb, v, f, nh, id, label);
 }
 
 /* A bridged frame: it stays as it is. */
@@ -397,7 +391,7 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 		clamp_mss(skb, f->l4, mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
 	if (nh->type == NH_TUNNEL) {
 		f->in.ethernet = 1;
-		return into_tunnel(skb, v, nh, id, label, f);
+		return into_tunnel(skb, v, nh, id, label, f, 1);
 	}
 	verdict = deliver(skb, nh, 0, 0, !f->in.is_ip);
 	if (verdict < 0)
@@ -424,7 +418,7 @@ static __always_inline int bridge_frame(struct __sk_buff *skb, const struct vif 
 	if (!(v->flags & VIF_F_L2))
 		return f->eth.h_dest[0] & 1 ? -DROP_LINK_LOCAL : -DROP_UNKNOWN_MAC;
 	if (!(f->eth.h_dest[0] & 1)) {
-		__builtin_memcpy(key.mac, f->eth.h_dest, ETH_ALEN);
+		copy_mac(key.mac, f->eth.h_dest);
 		b = bpf_map_lookup_elem(&bridge, &key);
 		trace(TRACE_BRIDGE, v->vrf, b ? b->nexthop : 0, b ? b->label : 0, !!b);
 	}
@@ -479,7 +473,9 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	end = (void *)(long)skb->data_end;
 	if (data + ETH_HLEN > end)
 		return -DROP_MALFORMED;
-	__builtin_memcpy(&f.eth, data, ETH_HLEN);
+	copy_mac(f.eth.h_dest, data);
+	copy_mac(f.eth.h_source, data + ETH_ALEN);
+	f.eth.h_proto = ((struct ethhdr *)data)->h_proto;
 	if (!is_mac(f.eth.h_source, v->mac) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
 		return -DROP_SPOOFED_MAC;
 
