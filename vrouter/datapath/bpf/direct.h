@@ -114,9 +114,11 @@ static __always_inline int send_direct(struct __sk_buff *skb, const struct nexth
 /* Reads a frame for which is_direct() returned 1 into *a. The source label must have the
  * same network, and a node that may send without a tunnel. Returns GO_ON, or a negative
  * drop reason. */
-static __always_inline int read_direct(const struct node_settings *s, const struct ethhdr *eth, struct arrival *a)
+static __always_inline int read_direct(const struct node_settings *s, const struct ethhdr *eth, void *end,
+				       struct arrival *a)
 {
 	struct outer o = { .encap = ENCAP_DIRECT };
+	const struct iphdr *ip = (void *)(eth + 1);
 	__u32 vrf = label_network(eth->h_dest);
 
 	if (!eth->h_proto) /* a->protocol 0 means that the frame had a tunnel header */
@@ -124,5 +126,8 @@ static __always_inline int read_direct(const struct node_settings *s, const stru
 	if (!is_label_mac(eth->h_source) || label_network(eth->h_source) != vrf)
 		return -DROP_UNKNOWN_SOURCE;
 	mapped(&o.source, label_node(eth->h_source));
-	return admit_network(s, &o, vrf, eth->h_proto, a);
+	if ((void *)(ip + 1) > end || ip->version != 4 || !is_from_far_end(vrf, ip->saddr, ENCAP_DIRECT, &o.source))
+		return admit_network(s, &o, vrf, eth->h_proto, a);
+	/* The inner source is checked, so a->remote stays 0. */
+	return enter_network(&o, vrf, eth->h_proto, a);
 }

@@ -30,6 +30,7 @@ struct outer {
 	__u8 family;
 	__u8 encap;
 	__u8 pad;
+	__u32 frame;     /* least length of the frame, by the outer IP header */
 	__u32 remote;    /* id of the sending node or gateway (struct remote); 0: unknown */
 	struct address source;
 };
@@ -113,9 +114,10 @@ static __always_inline int read_shim(struct outer *o, const struct node_settings
 	return NOT_OURS;
 }
 
-/* frame: its length in bytes; superpacket: lengths in it are the train's. */
+/* superpacket: lengths in the headers are the train's. The caller compares o->frame with the
+ * frame's length. */
 static __always_inline int read_outer(struct outer *o, const struct node_settings *s, void *data,
-				      void *end, __u32 frame, int superpacket)
+				      void *end, int superpacket)
 {
 	struct ethhdr *eth = data;
 	int verdict;
@@ -140,9 +142,10 @@ static __always_inline int read_outer(struct outer *o, const struct node_setting
 			return verdict;
 		if (!ip->ttl)
 			return -DROP_OUTER_TTL;
-		if (!superpacket && (length + ETH_HLEN > frame || length < sizeof(*ip)))
-			return -DROP_OUTER_LENGTH;
-		return GO_ON;
+		if (superpacket)
+			return GO_ON;
+		o->frame = length + ETH_HLEN;
+		return length < sizeof(*ip) ? -DROP_OUTER_LENGTH : GO_ON;
 	}
 	if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = (void *)(eth + 1);
@@ -160,8 +163,8 @@ static __always_inline int read_outer(struct outer *o, const struct node_setting
 			return verdict;
 		if (!ip->hop_limit)
 			return -DROP_OUTER_TTL;
-		if (!superpacket && length + sizeof(*ip) + ETH_HLEN > frame)
-			return -DROP_OUTER_LENGTH;
+		if (!superpacket)
+			o->frame = length + sizeof(*ip) + ETH_HLEN;
 		return GO_ON;
 	}
 	return NOT_OURS;
@@ -194,21 +197,16 @@ struct arrival {
 	__u8 encap;
 	__u8 ethernet; /* it came with its own Ethernet header */
 	__be16 protocol; /* EtherType of a received frame without a tunnel header; else 0 */
-	__u32 remote;  /* id of the sending node or gateway (struct remote); 0: unknown */
+	__u32 remote;  /* id of the sending node or gateway (struct remote); 0: unknown, or the inner source is checked */
 };
 
-/* Fills *a for a packet without a tunnel header that o->source sent into a network. The
- * sender must be a node that may use o->encap, and this node must route the network.
- * protocol: EtherType of the workload's packet. Returns GO_ON, or a negative drop reason. */
-static __always_inline int admit_network(const struct node_settings *s, struct outer *o, __u32 vrf,
-					 __be16 protocol, struct arrival *a)
+/* Fills *a for a packet without a tunnel header that o->remote sent into a network. This node
+ * must route the network. protocol: EtherType of the workload's packet. Returns GO_ON, or a
+ * negative drop reason. */
+static __always_inline int enter_network(const struct outer *o, __u32 vrf, __be16 protocol, struct arrival *a)
 {
-	int verdict = find_sender(s, o);
-	struct vrf *n;
+	struct vrf *n = bpf_map_lookup_elem(&vrfs, &vrf);
 
-	if (verdict != GO_ON)
-		return verdict;
-	n = bpf_map_lookup_elem(&vrfs, &vrf);
 	trace(TRACE_LABEL, vrf, vrf, 0, n && n->flags & VIF_F_L3);
 	if (!n || !(n->flags & VIF_F_L3))
 		return -DROP_UNKNOWN_LABEL;
@@ -217,6 +215,15 @@ static __always_inline int admit_network(const struct node_settings *s, struct o
 	a->remote = o->remote;
 	a->protocol = protocol;
 	return GO_ON;
+}
+
+/* The same for a packet from o->source, which must be a node that may use o->encap. */
+static __always_inline int admit_network(const struct node_settings *s, struct outer *o, __u32 vrf,
+					 __be16 protocol, struct arrival *a)
+{
+	int verdict = find_sender(s, o);
+
+	return verdict == GO_ON ? enter_network(o, vrf, protocol, a) : verdict;
 }
 
 static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *nh,

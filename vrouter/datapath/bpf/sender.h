@@ -3,8 +3,8 @@
  * Checks the inner source of tunnel packets. The outer source address identifies a
  * node or gateway; `remote` is its id. The inner source is valid if a route or
  * bridge entry for it leads to that remote, or if the map senders allows it and it does
- * not belong to another next hop. With remote 0 the sender is unknown, and every inner
- * source is valid.
+ * not belong to another next hop. With remote 0 the sender is unknown or the source is
+ * already checked, and every inner source is valid.
  */
 #pragma once
 
@@ -16,6 +16,31 @@ static __always_inline int leads_to(__u32 nexthop, __u32 remote)
 	struct nexthop *nh = nexthop_of(nexthop);
 
 	return nh && nh->type == NH_TUNNEL && nh->remote == remote;
+}
+
+static __always_inline int same_address(const struct address *a, const struct address *b)
+{
+	const __u32 *x = (const void *)a, *y = (const void *)b;
+
+	return !((x[3] ^ y[3]) | (x[2] ^ y[2]) | (x[1] ^ y[1]) | (x[0] ^ y[0]));
+}
+
+/* Returns 1 if the host route of an inner IPv4 source leads to a tunnel of this encapsulation,
+ * and `outer` is the far end of that tunnel. Then find_sender() and is_senders_address() would
+ * accept the packet, too. */
+static __always_inline int is_from_far_end(__u32 vrf, __be32 source, __u8 encap, const struct address *outer)
+{
+	struct host4_key key = { .vrf = vrf, .address = source };
+	struct route *r = bpf_map_lookup_elem(&hosts4, &key);
+	struct nexthop *nh = r ? nexthop_of(r->nexthop) : 0;
+	int i;
+
+	if (!nh || nh->type != NH_TUNNEL || nh->encap != encap || !nh->remote)
+		return 0;
+	for (i = 0; i < MAX_PATHS; i++)
+		if (i < nh->paths && same_address(&nh->path[i].destination, outer))
+			return 1;
+	return 0;
 }
 
 static __always_inline int may_send_from(__u32 vrf, __u32 remote, const struct address *source, __u8 family)

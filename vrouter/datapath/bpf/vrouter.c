@@ -61,8 +61,10 @@ int fabric_xdp(struct xdp_md *ctx)
 	eth = data;
 	if (!s || (void *)(eth + 1) > end || is_direct(s, eth))
 		return XDP_PASS;
-	if (read_outer(&o, s, data, end, bpf_xdp_get_buff_len(ctx), 0) != GO_ON || o.checksum ||
-	    find_sender(s, &o) != GO_ON)
+	if (read_outer(&o, s, data, end, 0) != GO_ON || o.checksum || find_sender(s, &o) != GO_ON)
+		return XDP_PASS;
+	/* Only a frame with fragments is longer than its linear part. */
+	if (o.frame > end - data && o.frame > bpf_xdp_get_buff_len(ctx))
 		return XDP_PASS;
 	t = target_of(&o);
 	if (!t)
@@ -189,17 +191,36 @@ static __always_inline int decapsulate(struct __sk_buff *skb, struct outer *o, i
 	return ecn_set(skb, o->tos);
 }
 
+/* Returns 1 if the payload is an IPv4 packet to be routed, and its source belongs to the
+ * outer source. */
+static __always_inline int is_from_sender(struct __sk_buff *skb, const struct outer *o, const struct target *t)
+{
+	__u32 length = o->length;
+	struct nexthop *nh;
+	struct iphdr *ip;
+
+	if (t->ethernet || length > 14 + 40 + 8 + 8)
+		return 0;
+	ip = (void *)(long)skb->data + length;
+	if ((void *)(ip + 1) > (void *)(long)skb->data_end || ip->version != 4)
+		return 0;
+	nh = nexthop_of(t->nexthop);
+	return nh && nh->type == NH_VRF && is_from_far_end(nh->vrf, ip->saddr, o->encap, &o->source);
+}
+
 /* Removes the outer headers. Returns GO_ON if the packet must be routed, as *a says. */
 static __always_inline int open_outer(struct __sk_buff *skb, const struct node_settings *s, struct outer *o,
 				      struct arrival *a)
 {
-	struct target *t;
+	struct target *t = target_of(o);
 	__u32 nexthop;
-	int ethernet, verdict = find_sender(s, o);
+	int ethernet, verdict;
 
-	if (verdict != GO_ON)
-		return verdict;
-	t = target_of(o);
+	if (!t || !is_from_sender(skb, o, t)) { /* else o->remote stays 0: nothing more to check */
+		verdict = find_sender(s, o);
+		if (verdict != GO_ON)
+			return verdict;
+	}
 	trace(o->encap == ENCAP_VXLAN ? TRACE_VNI : TRACE_LABEL, 0, o->label, t ? t->nexthop : 0, !!t);
 	if (!t)
 		return o->encap == ENCAP_VXLAN ? -DROP_UNKNOWN_VNI : -DROP_UNKNOWN_LABEL;
@@ -260,7 +281,7 @@ static __always_inline int take_frame(struct __sk_buff *skb, struct arrival *a)
 	eth = data;
 	if ((void *)(eth + 1) <= end && is_to_label(s, eth)) {
 		if (label_network(eth->h_dest))
-			return read_direct(s, eth, a);
+			return read_direct(s, eth, end, a);
 		verdict = answer_test(skb);
 		if (verdict != GO_ON)
 			return verdict;
@@ -278,9 +299,11 @@ static __always_inline int take_frame(struct __sk_buff *skb, struct arrival *a)
 		verdict = answer_locator(skb);
 		return verdict == GO_ON ? NOT_OURS : verdict;
 	}
-	verdict = read_outer(&o, s, data, end, skb->len, skb->gso_size != 0);
+	verdict = read_outer(&o, s, data, end, skb->gso_size != 0);
 	if (verdict == NOT_OURS)
 		learn(skb);
+	if (verdict == GO_ON && o.frame > skb->len)
+		return -DROP_OUTER_LENGTH;
 	return verdict == GO_ON ? open_outer(skb, s, &o, a) : verdict;
 }
 
